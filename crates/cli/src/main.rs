@@ -1,0 +1,2 @@
+//! The `pageset` command.
+fn main() {}

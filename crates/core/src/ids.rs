@@ -1,0 +1,313 @@
+//! Names for the numbers an allocator juggles: frames, orders, CPUs, nodes, zones, migratetypes.
+
+use core::fmt;
+
+/// Largest order a block can have: 2^10 frames, 4 MiB with 4 KiB frames. Source: spec §0.2, Linux's `MAX_PAGE_ORDER`.
+pub const MAX_ORDER: usize = 10;
+/// Number of orders, 0 to [`MAX_ORDER`].
+pub const NR_ORDERS: usize = MAX_ORDER + 1;
+/// A pageblock is 2^9 frames (2 MiB with 4 KiB frames). Source: spec §0.2, x86-64.
+pub const PAGEBLOCK_ORDER: usize = 9;
+/// Frames in one pageblock.
+pub const PAGEBLOCK_FRAMES: u32 = 1 << PAGEBLOCK_ORDER;
+/// Orders above this one are "costly": too large for the low per-CPU lists. Source: spec §0.2.
+pub const COSTLY_ORDER: usize = 3;
+/// The order of a transparent huge page on x86-64, the one high order that per-CPU page sets hold. Source: spec §0.2.
+pub const THP_ORDER: usize = 9;
+
+/// Page frame number: the physical (or arena) address divided by the frame size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Pfn(pub u64);
+
+impl Pfn {
+    /// The frame `frames` further on, or `None` past the end of the number space.
+    #[must_use]
+    pub const fn checked_add(self, frames: u64) -> Option<Self> {
+        match self.0.checked_add(frames) {
+            Some(pfn) => Some(Self(pfn)),
+            None => None,
+        }
+    }
+
+    /// Whether a block of `order` may start here.
+    #[must_use]
+    pub const fn is_aligned(self, order: Order) -> bool {
+        self.0.trailing_zeros() >= order.0 as u32
+    }
+}
+
+impl fmt::Display for Pfn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}", self.0)
+    }
+}
+
+/// Size class of a block: it spans `2^order` frames and starts at a multiple of that.
+///
+/// # Invariants
+/// Never above [`MAX_ORDER`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Order(u8);
+
+impl Order {
+    /// One frame.
+    pub const ZERO: Self = Self(0);
+    /// The largest block.
+    pub const MAX: Self = Self(MAX_ORDER as u8);
+    /// A pageblock.
+    pub const PAGEBLOCK: Self = Self(PAGEBLOCK_ORDER as u8);
+    /// A transparent huge page.
+    pub const THP: Self = Self(THP_ORDER as u8);
+
+    /// `order`, if it is at most [`MAX_ORDER`].
+    #[must_use]
+    pub const fn new(order: u8) -> Option<Self> {
+        if order as usize <= MAX_ORDER { Some(Self(order)) } else { None }
+    }
+
+    /// The smallest order whose block holds `frames` frames, or `None` if none does (or `frames` is zero).
+    #[must_use]
+    pub const fn holding(frames: u64) -> Option<Self> {
+        if frames == 0 || frames > 1 << MAX_ORDER {
+            return None;
+        }
+        Some(Self(frames.next_power_of_two().trailing_zeros() as u8))
+    }
+
+    /// The number itself.
+    #[must_use]
+    pub const fn get(self) -> u8 {
+        self.0
+    }
+
+    /// The number, to index tables of [`NR_ORDERS`] entries.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// Frames in a block of this order.
+    #[must_use]
+    pub const fn frames(self) -> u32 {
+        1 << self.0
+    }
+
+    /// All orders from `self` up to [`Order::MAX`].
+    pub fn and_above(self) -> impl DoubleEndedIterator<Item = Self> + Clone {
+        (self.0..=Self::MAX.0).map(Self)
+    }
+
+    pub(crate) const fn from_index(order: usize) -> Self {
+        assert!(order <= MAX_ORDER);
+        Self(order as u8)
+    }
+
+    pub(crate) const fn up(self) -> Self {
+        Self::from_index(self.index() + 1)
+    }
+
+    pub(crate) const fn down(self) -> Self {
+        Self(self.0 - 1)
+    }
+}
+
+impl fmt::Display for Order {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A CPU, by its index in the allocator's per-CPU tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct CpuId(pub u32);
+
+impl CpuId {
+    /// The number, to index per-CPU tables.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A NUMA node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct NodeId(pub u16);
+
+impl NodeId {
+    /// The number, to index per-node tables.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A zone, by its index in the allocator's zone table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct ZoneId(pub u16);
+
+impl ZoneId {
+    /// The number, to index zone tables.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// What a zone's addresses are good for, lowest first. Source: spec §1.13; the order is the kernel's zone index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum ZoneKind {
+    /// Below 16 MiB on x86: ISA devices.
+    Dma = 0,
+    /// Below 4 GiB: 32-bit devices.
+    Dma32 = 1,
+    /// Ordinary memory.
+    Normal = 2,
+    /// Memory that a 32-bit kernel cannot map directly.
+    HighMem = 3,
+    /// Holds only pages that can be migrated.
+    Movable = 4,
+}
+
+impl ZoneKind {
+    /// Number of kinds.
+    pub const COUNT: usize = 5;
+    /// All kinds, lowest first.
+    pub const ALL: [Self; Self::COUNT] =
+        [Self::Dma, Self::Dma32, Self::Normal, Self::HighMem, Self::Movable];
+
+    /// The kernel's zone index.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
+    /// The name `/proc/zoneinfo` prints.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Dma => "DMA",
+            Self::Dma32 => "DMA32",
+            Self::Normal => "Normal",
+            Self::HighMem => "HighMem",
+            Self::Movable => "Movable",
+        }
+    }
+
+    /// The kind that `/proc/zoneinfo` calls `name`.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+impl fmt::Display for ZoneKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// How a block may be moved or reclaimed; blocks of one kind are kept together. Source: spec §0.2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum MigrateType {
+    /// Stays where it is.
+    Unmovable = 0,
+    /// Can be migrated.
+    Movable = 1,
+    /// Can be given up under pressure.
+    Reclaimable = 2,
+    /// Reserve for requests that can neither wait nor fail lightly.
+    HighAtomic = 3,
+    /// Contiguous-allocation area.
+    Cma = 4,
+    /// Taken out of service; its free blocks are not allocated and not counted as free.
+    Isolate = 5,
+}
+
+impl MigrateType {
+    /// Number of types.
+    pub const COUNT: usize = 6;
+    /// Number of types that live in per-CPU page sets: the first three.
+    pub const PCP_COUNT: usize = 3;
+    /// All types.
+    pub const ALL: [Self; Self::COUNT] =
+        [Self::Unmovable, Self::Movable, Self::Reclaimable, Self::HighAtomic, Self::Cma, Self::Isolate];
+
+    /// The number, to index tables of [`MigrateType::COUNT`] entries.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
+    /// The type with the kernel's number `index`.
+    #[must_use]
+    pub const fn from_index(index: usize) -> Option<Self> {
+        if index < Self::COUNT { Some(Self::ALL[index]) } else { None }
+    }
+
+    /// Whether free blocks of this type may merge with blocks of another at pageblock size and above,
+    /// and whether per-CPU page sets have lists for it: true for the first three.
+    #[must_use]
+    pub const fn is_mergeable(self) -> bool {
+        (self as usize) < Self::PCP_COUNT
+    }
+
+    /// The name `/proc/pagetypeinfo` prints.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Unmovable => "Unmovable",
+            Self::Movable => "Movable",
+            Self::Reclaimable => "Reclaimable",
+            Self::HighAtomic => "HighAtomic",
+            Self::Cma => "CMA",
+            Self::Isolate => "Isolate",
+        }
+    }
+
+    /// The type that `/proc/pagetypeinfo` calls `name`.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|migratetype| migratetype.name() == name)
+    }
+}
+
+impl fmt::Display for MigrateType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_smallest_order_that_holds_a_count() {
+        for (frames, order) in [(1, 0), (2, 1), (3, 2), (4, 2), (5, 3), (1024, 10)] {
+            assert_eq!(Order::holding(frames), Order::new(order), "{frames} frames");
+        }
+        assert_eq!(Order::holding(0), None);
+        assert_eq!(Order::holding(1025), None);
+    }
+
+    #[test]
+    fn frame_zero_is_aligned_for_every_order() {
+        assert!(Pfn(0).is_aligned(Order::MAX));
+        assert!(!Pfn(512).is_aligned(Order::MAX));
+        assert!(Pfn(512).is_aligned(Order::PAGEBLOCK));
+    }
+
+    #[test]
+    fn names_are_found_again() {
+        for kind in ZoneKind::ALL {
+            assert_eq!(ZoneKind::from_name(kind.name()), Some(kind));
+        }
+        for migratetype in MigrateType::ALL {
+            assert_eq!(MigrateType::from_name(migratetype.name()), Some(migratetype));
+            assert_eq!(MigrateType::from_index(migratetype.index()), Some(migratetype));
+        }
+        assert_eq!(ZoneKind::from_name("Normal "), None);
+    }
+}

@@ -1,0 +1,1 @@
+//! Rows, tables and exports of pageset results.

@@ -1,0 +1,1 @@
+//! Page events of Linux kernels: event model, native file, importers.

@@ -1,0 +1,1 @@
+//! Drives pageset-core: replay of recordings.
