@@ -1,1 +1,38 @@
 //! Rows, tables and exports of pageset results.
+//!
+//! A result is a [`Table`]: typed columns, one [`Row`] for each policy or recording, notes, and a [`Provenance`] that
+//! says where the numbers come from. A table knows nothing of files or terminals; an [`Exporter`] writes it in one
+//! [`Format`].
+//!
+//! In the order in which a result meets them:
+//!
+//! - `cell`, `table`: the values. Numbers stay numbers until an exporter writes them.
+//! - `number`: how a number is written for people.
+//! - `relative`: the same table as percentages of its first row.
+//! - `spread`: what several runs of one measurement say together.
+//! - `histogram`, `matrix`: two results that are not rows, and the tables they turn into.
+//! - `provenance`: command, version, machine, policies and seed of a result.
+//! - `format`, `export`: one exporter per format.
+//!
+//! The crate depends on no other crate of the workspace.
+
+mod cell;
+mod export;
+mod format;
+mod histogram;
+mod matrix;
+mod number;
+mod provenance;
+mod relative;
+mod spread;
+mod table;
+
+pub use cell::Cell;
+pub use export::{Exporter, json_document};
+pub use format::{Format, UnknownFormat};
+pub use histogram::Histogram;
+pub use matrix::Matrix;
+pub use provenance::Provenance;
+pub use relative::{change_from_first, relative_to_first};
+pub use spread::Spread;
+pub use table::{Align, Column, Kind, Row, Table};

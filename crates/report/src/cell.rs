@@ -1,0 +1,119 @@
+//! One value of a table: a count, a measurement, a text, or nothing.
+
+use serde::{Serialize, Serializer};
+
+/// One value of a table.
+///
+/// Build measurements with [`Cell::real`]: it turns values that are no numbers into [`Cell::Absent`], so that no
+/// exporter ever meets a NaN.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cell {
+    /// A number of things, exact.
+    Count(u64),
+    /// A measurement or a ratio. Machine formats write it in full, tables with `digits` decimal places.
+    Real {
+        /// The value; finite.
+        value: f64,
+        /// Decimal places in tables.
+        digits: u8,
+    },
+    /// A name or a remark.
+    Text(String),
+    /// Not measured, not applicable, or not defined (a ratio to zero).
+    Absent,
+}
+
+impl Cell {
+    /// A measurement, shown with `digits` decimal places in tables; absent when `value` is infinite or not a number.
+    #[must_use]
+    pub fn real(value: f64, digits: u8) -> Self {
+        if value.is_finite() { Self::Real { value, digits } } else { Self::Absent }
+    }
+
+    /// `part` of `whole` in percent with one decimal place; absent when `whole` is 0.
+    #[must_use]
+    pub fn percent(part: u64, whole: u64) -> Self {
+        Self::ratio(part, whole, 100.0, 1)
+    }
+
+    /// `part / whole` with `digits` decimal places; absent when `whole` is 0.
+    #[must_use]
+    pub fn quotient(part: u64, whole: u64, digits: u8) -> Self {
+        Self::ratio(part, whole, 1.0, digits)
+    }
+
+    fn ratio(part: u64, whole: u64, scale: f64, digits: u8) -> Self {
+        if whole == 0 { Self::Absent } else { Self::real(part as f64 / whole as f64 * scale, digits) }
+    }
+
+    /// The value as a real number, if it is a number.
+    #[must_use]
+    pub fn number(&self) -> Option<f64> {
+        match *self {
+            Self::Count(value) => Some(value as f64),
+            Self::Real { value, .. } => Some(value),
+            Self::Text(_) | Self::Absent => None,
+        }
+    }
+}
+
+impl From<u64> for Cell {
+    fn from(value: u64) -> Self {
+        Self::Count(value)
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl<T: Into<Cell>> From<Option<T>> for Cell {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Absent, Into::into)
+    }
+}
+
+/// Numbers as numbers, text as a string, absent as null.
+impl Serialize for Cell {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Count(value) => serializer.serialize_u64(*value),
+            Self::Real { value, .. } => serializer.serialize_f64(*value),
+            Self::Text(text) => serializer.serialize_str(text),
+            Self::Absent => serializer.serialize_unit(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_that_is_no_number_is_absent() {
+        assert_eq!(Cell::real(f64::NAN, 1), Cell::Absent);
+        assert_eq!(Cell::real(f64::INFINITY, 1), Cell::Absent);
+        assert_eq!(Cell::percent(1, 0), Cell::Absent);
+        assert_eq!(Cell::quotient(0, 0, 2), Cell::Absent);
+    }
+
+    #[test]
+    fn ratios_divide_after_widening() {
+        assert_eq!(Cell::percent(1, 8).number(), Some(12.5));
+        assert_eq!(Cell::quotient(u64::MAX, u64::MAX, 0).number(), Some(1.0));
+    }
+
+    #[test]
+    fn options_become_absent() {
+        assert_eq!(Cell::from(None::<u64>), Cell::Absent);
+        assert_eq!(Cell::from(Some("x")), Cell::Text("x".to_owned()));
+    }
+}

@@ -1,0 +1,35 @@
+//! CSV: a header of column keys, one line for each row, every digit.
+//!
+//! There are no comment lines, which many readers refuse. The provenance stands in extra columns of every row
+//! (`run_command`, `run_version` …), so rows of several files can be put together and still say where they come from.
+
+use std::io;
+
+use super::Exporter;
+use crate::{Cell, Provenance, Table};
+
+/// Writes tables as CSV.
+pub(crate) struct Csv;
+
+impl Exporter for Csv {
+    fn export(&self, table: &Table, out: &mut dyn io::Write) -> io::Result<()> {
+        let facts = table.provenance().map(Provenance::facts).unwrap_or_default();
+        let mut writer = csv::WriterBuilder::new().from_writer(out);
+        let keys = table.columns().iter().map(|column| column.key.clone());
+        writer.write_record(keys.chain(facts.iter().map(|(name, _)| format!("run_{name}"))))?;
+        for row in table.rows() {
+            let values = row.cells.iter().map(field);
+            writer.write_record(values.chain(facts.iter().map(|(_, value)| value.clone())))?;
+        }
+        writer.flush()
+    }
+}
+
+fn field(cell: &Cell) -> String {
+    match cell {
+        Cell::Count(value) => value.to_string(),
+        Cell::Real { value, .. } => value.to_string(),
+        Cell::Text(text) => text.clone(),
+        Cell::Absent => String::new(),
+    }
+}

@@ -1,0 +1,33 @@
+//! Writing a result: one file per format.
+
+mod csv;
+mod json;
+mod markdown;
+mod text;
+
+use std::io;
+
+use crate::Table;
+
+pub(crate) use csv::Csv;
+pub(crate) use json::Json;
+pub use json::json_document;
+pub(crate) use markdown::Markdown;
+pub(crate) use text::Text;
+
+/// Writes a table in one format. [`Format::exporter`](crate::Format::exporter) gives the one that is asked for.
+pub trait Exporter {
+    /// Writes `table` to `out`, ending with a newline.
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
+    fn export(&self, table: &Table, out: &mut dyn io::Write) -> io::Result<()>;
+
+    /// The same as a string.
+    fn to_string(&self, table: &Table) -> String {
+        let mut bytes = Vec::new();
+        self.export(table, &mut bytes).expect("writing to memory does not fail");
+        String::from_utf8(bytes).expect("exporters write UTF-8")
+    }
+}

@@ -1,0 +1,187 @@
+//! Plain text: ASCII, at most 80 columns, no trailing spaces, no colours. It survives e-mail.
+//!
+//! A table wider than 80 columns is split into blocks of columns, each beginning with the first column again. Headings
+//! are stacked word by word, so that a column is no wider than its numbers or its longest word.
+
+use std::io;
+
+use comfy_table::{CellAlignment, ColumnConstraint, LineStyle, TableStyle, Width};
+
+use super::Exporter;
+use crate::number::{SHORT_FORM_NOTE, is_short, text_of};
+use crate::{Align, Column, Kind, Provenance, Table};
+
+/// Widest line.
+const WIDTH: usize = 80;
+/// Spaces between two columns.
+const GAP: usize = 2;
+/// Widest column; longer texts are wrapped. Two of these and the gap fit into a line.
+const COLUMN_WIDTH: usize = (WIDTH - GAP) / 2;
+
+/// Writes tables as plain text.
+pub(crate) struct Text;
+
+impl Exporter for Text {
+    fn export(&self, table: &Table, out: &mut dyn io::Write) -> io::Result<()> {
+        write_wrapped(out, "", "", &ascii(table.title()))?;
+        let columns: Vec<_> = (0..table.columns().len()).map(|index| Stacked::new(table, index)).collect();
+        for block in blocks(&columns) {
+            writeln!(out)?;
+            for line in layout(&block).lines() {
+                writeln!(out, "{}", line.trim_end())?;
+            }
+        }
+        let short = table.rows().iter().flat_map(|row| &row.cells).any(is_short);
+        let notes = table.notes().iter().map(String::as_str).chain(short.then_some(SHORT_FORM_NOTE));
+        let notes: Vec<_> = notes.map(ascii).collect();
+        if !notes.is_empty() {
+            writeln!(out)?;
+        }
+        notes.iter().try_for_each(|note| write_wrapped(out, "", "", note))?;
+        let facts = table.provenance().map(Provenance::facts).unwrap_or_default();
+        if !facts.is_empty() {
+            writeln!(out)?;
+        }
+        facts.iter().try_for_each(|(name, value)| {
+            write_wrapped(out, &format!("{name:<9}"), &" ".repeat(9), &ascii(value))
+        })
+    }
+}
+
+/// A column as text: heading lines, then one value for each row.
+struct Stacked {
+    heading: Vec<String>,
+    values: Vec<String>,
+    align: Align,
+    width: usize,
+}
+
+impl Stacked {
+    fn new(table: &Table, index: usize) -> Self {
+        let column = &table.columns()[index];
+        let values: Vec<_> = table.rows().iter().map(|row| ascii(&text_of(&row.cells[index]))).collect();
+        let values_width = values.iter().map(String::len).max().unwrap_or(0).min(COLUMN_WIDTH);
+        let heading = stack(column, values_width);
+        let width = heading.iter().map(String::len).max().unwrap_or(0).max(values_width);
+        Self { heading, values, align: column.align, width }
+    }
+}
+
+/// The words of a heading in as few lines as fit a width, the unit on a line of its own.
+fn stack(column: &Column, values_width: usize) -> Vec<String> {
+    let heading = ascii(&column.heading);
+    let longest = heading.split(' ').map(str::len).max().unwrap_or(0);
+    let width = longest.max(values_width).min(COLUMN_WIDTH);
+    let mut lines = wrap(&heading, width);
+    if !column.unit.is_empty() && column.kind != Kind::Label {
+        lines.extend(wrap(&ascii(&column.unit), COLUMN_WIDTH));
+    }
+    lines
+}
+
+/// Columns in blocks that fit into a line; every block begins with the first column.
+fn blocks(columns: &[Stacked]) -> Vec<Vec<&Stacked>> {
+    let Some((first, rest)) = columns.split_first() else { return Vec::new() };
+    let mut blocks = vec![vec![first]];
+    let mut width = first.width;
+    for column in rest {
+        let block = blocks.last_mut().expect("there is always one block");
+        if block.len() > 1 && width + GAP + column.width > WIDTH {
+            width = first.width + GAP + column.width;
+            blocks.push(vec![first, column]);
+        } else {
+            width += GAP + column.width;
+            block.push(column);
+        }
+    }
+    blocks
+}
+
+/// One block, laid out.
+fn layout(block: &[&Stacked]) -> String {
+    let height = block.iter().map(|column| column.heading.len()).max().unwrap_or(0);
+    let rows = block[0].values.len();
+    let mut layout = comfy_table::Table::new();
+    layout.load_style(TableStyle::new().header_separator(LineStyle::none().fill('-')));
+    layout.set_header(block.iter().map(|column| {
+        let blank = vec![""; height - column.heading.len()];
+        let lines: Vec<_> = blank.into_iter().chain(column.heading.iter().map(String::as_str)).collect();
+        lines.join("\n")
+    }));
+    for row in 0..rows {
+        layout.add_row(block.iter().map(|column| column.values[row].as_str()));
+    }
+    for (index, (column, shape)) in block.iter().zip(layout.column_iter_mut()).enumerate() {
+        let left = if index == 0 { 0 } else { GAP };
+        shape.set_padding((u16::try_from(left).unwrap_or(0), 0));
+        shape.set_cell_alignment(match column.align {
+            Align::Left => CellAlignment::Left,
+            Align::Right => CellAlignment::Right,
+        });
+        let width = u16::try_from(left + column.width).unwrap_or(u16::MAX);
+        shape.set_constraint(ColumnConstraint::Absolute(Width::Fixed(width)));
+    }
+    layout.to_string()
+}
+
+/// Printable ASCII on one line: other characters become `?`, white space becomes a space.
+fn ascii(text: &str) -> String {
+    let plain = |character: char| match character {
+        ' '..='~' => character,
+        _ if character.is_whitespace() => ' ',
+        _ => '?',
+    };
+    text.chars().map(plain).collect()
+}
+
+/// Lines of at most `width` characters, broken at spaces where that is possible.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        let mut word = word;
+        loop {
+            let line = lines.last_mut().expect("there is always one line");
+            let used = if line.is_empty() { 0 } else { line.len() + 1 };
+            if used + word.len() <= width {
+                if used > 0 {
+                    line.push(' ');
+                }
+                line.push_str(word);
+                break;
+            }
+            if used == 0 {
+                let (head, tail) = word.split_at(width);
+                line.push_str(head);
+                word = tail;
+            }
+            lines.push(String::new());
+        }
+    }
+    lines
+}
+
+/// Writes `text` in lines of at most 80 columns; `first` stands before the first line, `other` before the others.
+fn write_wrapped(out: &mut dyn io::Write, first: &str, other: &str, text: &str) -> io::Result<()> {
+    for (index, line) in wrap(text, WIDTH - first.len()).iter().enumerate() {
+        let lead = if index == 0 { first } else { other };
+        writeln!(out, "{}", format!("{lead}{line}").trim_end())?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_words_are_cut_and_spaces_collapse() {
+        assert_eq!(wrap("a  bc def", 3), ["a", "bc", "def"]);
+        assert_eq!(wrap("a bcdefgh", 3), ["a", "bcd", "efg", "h"]);
+        assert_eq!(wrap("", 3), [""]);
+    }
+
+    #[test]
+    fn text_becomes_ascii() {
+        assert_eq!(ascii("a\u{b5}s\tb\u{1b}[1m"), "a?s b?[1m");
+    }
+}

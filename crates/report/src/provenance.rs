@@ -1,0 +1,48 @@
+//! Where the numbers of a result come from.
+
+use serde::Serialize;
+
+/// Everything needed to get the same numbers again.
+///
+/// The date is left out on purpose: the same seed and commit have to give the same bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Provenance {
+    /// The command line, as a reader would type it.
+    pub command: String,
+    /// Program and version.
+    pub version: String,
+    /// Commit the program was built from, if it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// The machine on one line: CPUs, nodes, memory, kernel.
+    pub machine: String,
+    /// Names of the policies, in the order of the rows.
+    pub policies: Vec<String>,
+    /// Seed of everything random, if anything was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+}
+
+impl Provenance {
+    /// Name and value of each fact that is known, in printing order.
+    pub(crate) fn facts(&self) -> Vec<(&'static str, String)> {
+        let mut facts = vec![("command", self.command.clone()), ("version", self.version.clone())];
+        facts.extend(self.commit.clone().map(|commit| ("commit", commit)));
+        facts.push(("machine", self.machine.clone()));
+        facts.push(("policies", self.policies.join(", ")));
+        facts.extend(self.seed.map(|seed| ("seed", seed.to_string())));
+        facts.retain(|(_, value)| !value.is_empty());
+        facts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_facts_are_left_out() {
+        let provenance = Provenance { version: "pageset 0.1.0".to_owned(), ..Provenance::default() };
+        assert_eq!(provenance.facts(), [("version", "pageset 0.1.0".to_owned())]);
+    }
+}

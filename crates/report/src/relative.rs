@@ -1,0 +1,110 @@
+//! The same table, relative to its first row.
+//!
+//! This is how patches to the page allocator are posted: the unpatched kernel first, then each patch against it.
+
+use crate::{Cell, Kind, Row, Table};
+
+/// What replaces a value, given the value and that of the first row.
+type Relation = fn(f64, f64) -> f64;
+
+/// The columns named by `keys` as percentages of the first row, which itself becomes 100.
+///
+/// A value is absent where it or the first row's has no number, or the first row's is 0; a note says so for the latter.
+/// Keys that the table does not have, and label columns, are ignored.
+#[must_use]
+pub fn relative_to_first(table: &Table, keys: &[&str]) -> Table {
+    relate(table, keys, "first row = 100", |value, base| value / base * 100.0)
+}
+
+/// The columns named by `keys` as changes from the first row in percent; the first row itself becomes 0.
+///
+/// Absent values and ignored keys as in [`relative_to_first`].
+#[must_use]
+pub fn change_from_first(table: &Table, keys: &[&str]) -> Table {
+    relate(table, keys, "% change from the first row", |value, base| (value - base) / base * 100.0)
+}
+
+fn relate(table: &Table, keys: &[&str], unit_note: &str, relation: Relation) -> Table {
+    let mut result = table.clone();
+    let mut related = Vec::new();
+    let mut undefined = Vec::new();
+    let (columns, rows) = result.parts_mut();
+    for (index, column) in columns.iter_mut().enumerate() {
+        if column.kind == Kind::Label || !keys.contains(&column.key.as_str()) {
+            continue;
+        }
+        if relate_column(rows, index, relation) {
+            undefined.push(column.heading.clone());
+        }
+        related.push(column.heading.clone());
+        column.kind = Kind::Ratio;
+        "%".clone_into(&mut column.unit);
+    }
+    if !related.is_empty() {
+        result.note(format!("{unit_note}: {}.", related.join(", ")));
+    }
+    if !undefined.is_empty() {
+        result.note(format!("No relative value where the first row is 0: {}.", undefined.join(", ")));
+    }
+    result
+}
+
+/// Replaces one column; true if it has no relative values because the first row is 0.
+fn relate_column(rows: &mut [Row], index: usize, relation: Relation) -> bool {
+    let base = rows.first().and_then(|row| row.cells[index].number());
+    for row in rows {
+        let value = row.cells[index].number();
+        row.cells[index] = match (value, base) {
+            (Some(value), Some(base)) if base != 0.0 => Cell::real(relation(value, base), 1),
+            _ => Cell::Absent,
+        };
+    }
+    base == Some(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Column;
+
+    fn table(values: &[Cell]) -> Table {
+        let mut table =
+            Table::new("t", vec![Column::label("policy", "policy"), Column::count("pages", "pages")]);
+        for value in values {
+            table.push(Row::new(["p".into(), value.clone()]));
+        }
+        table
+    }
+
+    #[track_caller]
+    fn check(table: &Table, expected: &[Option<f64>]) {
+        let values: Vec<_> = table.rows().iter().map(|row| row.cells[1].number()).collect();
+        assert_eq!(values, expected);
+    }
+
+    #[test]
+    fn the_first_row_is_100() {
+        let table = table(&[8u64.into(), 6u64.into(), Cell::Absent, 12u64.into()]);
+        let relative = relative_to_first(&table, &["pages", "policy", "nothing"]);
+        check(&relative, &[Some(100.0), Some(75.0), None, Some(150.0)]);
+        assert_eq!(relative.rows()[1].cells[0], "p".into(), "labels stay as they are");
+        assert_eq!(relative.notes(), ["first row = 100: pages."]);
+    }
+
+    #[test]
+    fn changes_have_a_sign() {
+        check(&change_from_first(&table(&[8u64.into(), 6u64.into()]), &["pages"]), &[Some(0.0), Some(-25.0)]);
+    }
+
+    #[test]
+    fn a_first_row_of_0_has_no_relatives_and_the_note_says_so() {
+        let relative = relative_to_first(&table(&[0u64.into(), 6u64.into()]), &["pages"]);
+        check(&relative, &[None, None]);
+        assert_eq!(relative.notes()[1], "No relative value where the first row is 0: pages.");
+    }
+
+    #[test]
+    fn an_empty_table_stays_empty() {
+        check(&relative_to_first(&table(&[]), &["pages"]), &[]);
+    }
+}

@@ -1,0 +1,278 @@
+//! A result: typed columns, rows, notes, provenance.
+
+use std::fmt::Write as _;
+
+use serde::ser::{SerializeMap, SerializeSeq, SerializeStruct};
+use serde::{Serialize, Serializer};
+
+use crate::{Cell, Provenance};
+
+/// On which side of its column a value stands in a text table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Align {
+    /// Names.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// What the values of a column are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Names the row. Never turned into a percentage.
+    Label,
+    /// A whole number of things.
+    Count,
+    /// A measured quantity.
+    Measure,
+    /// Already relative: a rate, a percentage, a quotient.
+    Ratio,
+}
+
+/// One column.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Column {
+    /// Name in JSON and CSV: lower case, words joined by `_`, the unit last. Stable between versions.
+    pub key: String,
+    /// Name in tables, in words. Text tables stack the words to save width.
+    pub heading: String,
+    /// Unit shown under the heading; empty if the heading says it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub unit: String,
+    /// Side of the column on which values stand.
+    #[serde(skip)]
+    pub align: Align,
+    /// What the values are.
+    pub kind: Kind,
+}
+
+impl Column {
+    /// A column that names the rows.
+    #[must_use]
+    pub fn label(key: &str, heading: &str) -> Self {
+        Self::new(key, heading, Align::Left, Kind::Label)
+    }
+
+    /// A column of whole numbers.
+    #[must_use]
+    pub fn count(key: &str, heading: &str) -> Self {
+        Self::new(key, heading, Align::Right, Kind::Count)
+    }
+
+    /// A column of measured quantities.
+    #[must_use]
+    pub fn measure(key: &str, heading: &str) -> Self {
+        Self::new(key, heading, Align::Right, Kind::Measure)
+    }
+
+    /// A column of rates, percentages or quotients.
+    #[must_use]
+    pub fn ratio(key: &str, heading: &str) -> Self {
+        Self::new(key, heading, Align::Right, Kind::Ratio)
+    }
+
+    /// The same column with a unit.
+    #[must_use]
+    pub fn with_unit(mut self, unit: &str) -> Self {
+        unit.clone_into(&mut self.unit);
+        self
+    }
+
+    /// Heading and unit on one line, as Markdown shows it.
+    #[must_use]
+    pub fn heading_with_unit(&self) -> String {
+        let mut text = self.heading.clone();
+        if !self.unit.is_empty() {
+            let _ = write!(text, " ({})", self.unit);
+        }
+        text
+    }
+
+    fn new(key: &str, heading: &str, align: Align, kind: Kind) -> Self {
+        Self { key: key.to_owned(), heading: heading.to_owned(), unit: String::new(), align, kind }
+    }
+}
+
+/// The values of one row, one for each column.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// In the order of the table's columns.
+    pub cells: Vec<Cell>,
+}
+
+impl Row {
+    /// A row of these cells.
+    #[must_use]
+    pub fn new(cells: impl IntoIterator<Item = Cell>) -> Self {
+        Self { cells: cells.into_iter().collect() }
+    }
+}
+
+/// A result.
+///
+/// # Invariants
+///
+/// Every row has as many cells as there are columns, and column keys are distinct.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    title: String,
+    columns: Vec<Column>,
+    rows: Vec<Row>,
+    notes: Vec<String>,
+    provenance: Option<Provenance>,
+}
+
+impl Table {
+    /// An empty table.
+    ///
+    /// # Panics
+    ///
+    /// If two columns have the same key.
+    #[must_use]
+    pub fn new(title: impl Into<String>, columns: Vec<Column>) -> Self {
+        for (index, column) in columns.iter().enumerate() {
+            let repeated = columns[..index].iter().any(|earlier| earlier.key == column.key);
+            assert!(!repeated, "two columns have the key `{}`", column.key);
+        }
+        // INVARIANT: keys are distinct as checked above; there are no rows yet.
+        Self { title: title.into(), columns, rows: Vec::new(), notes: Vec::new(), provenance: None }
+    }
+
+    /// Adds a row at the end.
+    ///
+    /// # Panics
+    ///
+    /// If the row does not have one cell for each column.
+    #[track_caller]
+    pub fn push(&mut self, row: Row) {
+        assert_eq!(row.cells.len(), self.columns.len(), "a row has one cell for each column");
+        self.rows.push(row);
+    }
+
+    /// Adds a sentence below the table: what the reader must know to read it.
+    pub fn note(&mut self, note: impl Into<String>) {
+        self.notes.push(note.into());
+    }
+
+    /// The same table with the lines that say where it comes from.
+    #[must_use]
+    pub fn with_provenance(mut self, provenance: Provenance) -> Self {
+        self.provenance = Some(provenance);
+        self
+    }
+
+    /// What the table shows, on one line.
+    #[must_use]
+    pub fn title(&self) -> &str {
+        &self.title
+    }
+
+    /// The columns, from left to right.
+    #[must_use]
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// The rows, from top to bottom.
+    #[must_use]
+    pub fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    /// The sentences below the table.
+    #[must_use]
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Where the numbers come from, if that has been said.
+    #[must_use]
+    pub fn provenance(&self) -> Option<&Provenance> {
+        self.provenance.as_ref()
+    }
+
+    /// Position of the column with this key.
+    #[must_use]
+    pub fn column_index(&self, key: &str) -> Option<usize> {
+        self.columns.iter().position(|column| column.key == key)
+    }
+
+    /// The columns and rows, for transformations that keep the number of both.
+    pub(crate) fn parts_mut(&mut self) -> (&mut [Column], &mut [Row]) {
+        (&mut self.columns, &mut self.rows)
+    }
+}
+
+/// `{"title": …, "columns": […], "rows": [{key: value}], "notes": […], "provenance": {…}}`; keys of a row are in
+/// column order, empty notes and missing provenance are left out.
+impl Serialize for Table {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_struct("Table", 5)?;
+        map.serialize_field("title", &self.title)?;
+        map.serialize_field("columns", &self.columns)?;
+        map.serialize_field("rows", &RowMaps(self))?;
+        match self.notes.as_slice() {
+            [] => map.skip_field("notes")?,
+            notes => map.serialize_field("notes", notes)?,
+        }
+        match &self.provenance {
+            None => map.skip_field("provenance")?,
+            Some(provenance) => map.serialize_field("provenance", provenance)?,
+        }
+        map.end()
+    }
+}
+
+/// The rows of a table as a list of maps.
+struct RowMaps<'a>(&'a Table);
+
+impl Serialize for RowMaps<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut list = serializer.serialize_seq(Some(self.0.rows.len()))?;
+        for row in &self.0.rows {
+            list.serialize_element(&RowMap { columns: &self.0.columns, row })?;
+        }
+        list.end()
+    }
+}
+
+/// One row as a map from column key to value.
+struct RowMap<'a> {
+    columns: &'a [Column],
+    row: &'a Row,
+}
+
+impl Serialize for RowMap<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.columns.len()))?;
+        for (column, cell) in self.columns.iter().zip(&self.row.cells) {
+            map.serialize_entry(&column.key, cell)?;
+        }
+        map.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[should_panic(expected = "two columns have the key `pages`")]
+    fn repeated_keys_are_refused() {
+        let _ = Table::new("t", vec![Column::count("pages", "a"), Column::count("pages", "b")]);
+    }
+
+    #[test]
+    #[should_panic(expected = "a row has one cell for each column")]
+    fn short_rows_are_refused() {
+        Table::new("t", vec![Column::count("pages", "pages")]).push(Row::new([]));
+    }
+
+    #[test]
+    fn columns_are_found_by_key() {
+        let table = Table::new("t", vec![Column::label("policy", "policy"), Column::count("pages", "pages")]);
+        assert_eq!(table.column_index("pages"), Some(1));
+        assert_eq!(table.column_index("page"), None);
+    }
+}
