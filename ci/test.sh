@@ -1,7 +1,53 @@
 #!/usr/bin/env bash
-# The project's tests, as CI runs them.
+# The project's tests, as the README's test command and CI run them: formatting, lints, tests, the bare-metal build of
+# the core, documentation. About 6 minutes from nothing on two cores, 1 minute when everything is built.
+# Installs what it needs with rustup; the longer proofs are the other scripts of this directory.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-cargo fmt --all --check
-cargo clippy --workspace --all-targets -- -D warnings
-cargo test --workspace
+
+targets=(x86_64-unknown-none riscv64gc-unknown-none-elf)
+leg="setup"
+trap 'status=$?; if ((status)); then echo "ci/test.sh: FAILED in: $leg" >&2; fi' EXIT
+
+# Runs one leg and prints its time.
+run() {
+    leg=$1
+    shift
+    local start=$SECONDS
+    echo "== $leg: $*"
+    "$@"
+    echo "== $leg: $((SECONDS - start)) s"
+}
+
+# The toolchain, components and targets are those of rust-toolchain.toml.
+setup() {
+    if ! command -v rustup >/dev/null; then
+        echo "no rustup: using $(rustc --version) as it is"
+        return
+    fi
+    local toolchain
+    toolchain=$(sed -n 's/^channel = "\(.*\)"/\1/p' rust-toolchain.toml)
+    if ! rustup run "$toolchain" rustc --version >/dev/null 2>&1; then
+        rustup toolchain install "$toolchain" --profile minimal
+    fi
+    local installed
+    installed=$(rustup component list --toolchain "$toolchain" --installed)
+    for component in rustfmt clippy; do
+        grep -q "^$component" <<<"$installed" || rustup component add --toolchain "$toolchain" "$component"
+    done
+    for target in "${targets[@]}"; do
+        grep -qx "rust-std-$target" <<<"$installed" || rustup target add --toolchain "$toolchain" "$target"
+    done
+}
+
+run "setup" setup
+run "format" cargo fmt --all --check
+run "lints" cargo clippy --workspace --all-targets -- -D warnings
+run "tests" cargo test --workspace
+for target in "${targets[@]}"; do
+    run "core on $target" cargo build --package pageset-core --target "$target"
+done
+export RUSTDOCFLAGS="${RUSTDOCFLAGS:-} -D warnings"
+run "documentation" cargo doc --workspace --no-deps
+leg="end"
+echo "ci/test.sh: all legs passed in $SECONDS s"

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Concurrent use of the core under shuttle, which decides at every lock which thread runs next and reports the schedule
+# of a failure. Runs the test targets whose names begin with "shuttle"; about 5 minutes on two cores with 10000 schedules.
+#
+#   ci/shuttle.sh [SCHEDULES]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+export SHUTTLE_ITERATIONS="${1:-10000}"
+found=0
+for test in crates/*/tests/shuttle*; do
+    [[ -e $test ]] || continue
+    found=1
+    package="pageset-$(basename "$(dirname "$(dirname "$test")")")"
+    name=$(basename "$test" .rs)
+    echo "== $package $name, $SHUTTLE_ITERATIONS schedules"
+    cargo test --release --package "$package" --all-features --test "$name"
+done
+if ((!found)); then
+    echo "ci/shuttle.sh: there are no shuttle tests yet"
+    exit 0
+fi
+echo "ci/shuttle.sh: passed in $SECONDS s"
