@@ -27,7 +27,7 @@ fn result() -> Table {
     ]));
     table.note("606 pages were allocated before the recording began.");
     table.with_provenance(Provenance {
-        command: "pageset replay tcp.pgs --policy base,linux-6.12".to_owned(),
+        command: "pageset replay tcp.pgtrace --policy base,linux-6.12".to_owned(),
         version: "pageset 0.1.0".to_owned(),
         commit: Some("0123abc".to_owned()),
         machine: "2 CPUs, 1 node, Linux 6.12.117".to_owned(),
@@ -60,7 +60,7 @@ linux-6.12         9048     -    2.500G       101.25
 G, T, P, E = 10^9, 10^12, 10^15, 10^18, rounded; the JSON and CSV formats have
 every digit.
 
-command  pageset replay tcp.pgs --policy base,linux-6.12
+command  pageset replay tcp.pgtrace --policy base,linux-6.12
 version  pageset 0.1.0
 commit   0123abc
 machine  2 CPUs, 1 node, Linux 6.12.117
@@ -124,7 +124,7 @@ fn json() {
     "606 pages were allocated before the recording began."
   ],
   "provenance": {
-    "command": "pageset replay tcp.pgs --policy base,linux-6.12",
+    "command": "pageset replay tcp.pgtrace --policy base,linux-6.12",
     "version": "pageset 0.1.0",
     "commit": "0123abc",
     "machine": "2 CPUs, 1 node, Linux 6.12.117",
@@ -141,7 +141,7 @@ fn json() {
 
 #[test]
 fn csv() {
-    let run = "\"pageset replay tcp.pgs --policy base,linux-6.12\",pageset 0.1.0,0123abc,\
+    let run = "\"pageset replay tcp.pgtrace --policy base,linux-6.12\",pageset 0.1.0,0123abc,\
         \"2 CPUs, 1 node, Linux 6.12.117\",\"base, linux-6.12\",42";
     let expected = format!(
         "policy,allocations,pcp_hit_percent,refilled_pages,pages_per_acquisition,\
@@ -166,7 +166,7 @@ fn markdown() {
 
 - 606 pages were allocated before the recording began.
 - G, T, P, E = 10^9, 10^12, 10^15, 10^18, rounded; the JSON and CSV formats have every digit.
-- command: `pageset replay tcp.pgs --policy base,linux-6.12`
+- command: `pageset replay tcp.pgtrace --policy base,linux-6.12`
 - version: `pageset 0.1.0`
 - commit: `0123abc`
 - machine: `2 CPUs, 1 node, Linux 6.12.117`
