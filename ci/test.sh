@@ -46,6 +46,7 @@ run "lints" cargo clippy --workspace --all-targets -- -D warnings
 run "tests" cargo test --workspace
 for target in "${targets[@]}"; do
     run "core on $target" cargo build --package pageset-core --target "$target"
+    run "core with a heap on $target" cargo build --package pageset-core --target "$target" --all-features
 done
 export RUSTDOCFLAGS="${RUSTDOCFLAGS:-} -D warnings"
 run "documentation" cargo doc --workspace --no-deps
