@@ -13,7 +13,7 @@ type Relation = fn(f64, f64) -> f64;
 /// Keys that the table does not have, and label columns, are ignored.
 #[must_use]
 pub fn relative_to_first(table: &Table, keys: &[&str]) -> Table {
-    relate(table, keys, "first row = 100", |value, base| value / base * 100.0)
+    relate(table, keys, "First row = 100", |value, base| value / base * 100.0)
 }
 
 /// The columns named by `keys` as changes from the first row in percent; the first row itself becomes 0.
@@ -21,7 +21,7 @@ pub fn relative_to_first(table: &Table, keys: &[&str]) -> Table {
 /// Absent values and ignored keys as in [`relative_to_first`].
 #[must_use]
 pub fn change_from_first(table: &Table, keys: &[&str]) -> Table {
-    relate(table, keys, "% change from the first row", |value, base| (value - base) / base * 100.0)
+    relate(table, keys, "Change from the first row in percent", |value, base| (value - base) / base * 100.0)
 }
 
 fn relate(table: &Table, keys: &[&str], unit_note: &str, relation: Relation) -> Table {
@@ -88,7 +88,7 @@ mod tests {
         let relative = relative_to_first(&table, &["pages", "policy", "nothing"]);
         check(&relative, &[Some(100.0), Some(75.0), None, Some(150.0)]);
         assert_eq!(relative.rows()[1].cells[0], "p".into(), "labels stay as they are");
-        assert_eq!(relative.notes(), ["first row = 100: pages."]);
+        assert_eq!(relative.notes(), ["First row = 100: pages."]);
     }
 
     #[test]
