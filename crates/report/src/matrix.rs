@@ -18,7 +18,8 @@ pub struct Matrix {
     column_name: String,
     value_name: String,
     columns: usize,
-    counts: Vec<u64>,
+    /// One entry for each row; a row is as long as its last count that is not 0.
+    counts: Vec<Vec<u64>>,
 }
 
 impl Matrix {
@@ -30,7 +31,7 @@ impl Matrix {
             column_name: column_name.to_owned(),
             value_name: value_name.to_owned(),
             columns,
-            counts: vec![0; rows * columns],
+            counts: vec![Vec::new(); rows],
         }
     }
 
@@ -42,24 +43,23 @@ impl Matrix {
     #[track_caller]
     pub fn add(&mut self, row: usize, column: usize, amount: u64) {
         assert!(column < self.columns, "column {column} of {}", self.columns);
-        let cell = &mut self.counts[row * self.columns + column];
-        *cell = cell.saturating_add(amount);
+        let counts = &mut self.counts[row];
+        if counts.len() <= column {
+            counts.resize(column + 1, 0);
+        }
+        counts[column] = counts[column].saturating_add(amount);
     }
 
     /// One count; 0 outside the matrix.
     #[must_use]
     pub fn get(&self, row: usize, column: usize) -> u64 {
-        if column < self.columns {
-            self.counts.get(row * self.columns + column).copied().unwrap_or(0)
-        } else {
-            0
-        }
+        self.counts.get(row).and_then(|counts| counts.get(column)).copied().unwrap_or(0)
     }
 
     /// Number of rows.
     #[must_use]
     pub fn rows(&self) -> usize {
-        self.counts.len().checked_div(self.columns).unwrap_or(0)
+        self.counts.len()
     }
 
     /// Number of columns.
@@ -71,7 +71,7 @@ impl Matrix {
     /// Sum of all counts.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.counts.iter().fold(0, |sum, value| sum.saturating_add(*value))
+        self.counts.iter().flatten().fold(0, |sum, value| sum.saturating_add(*value))
     }
 
     /// One row for each count that is not 0, for machine formats.
@@ -80,12 +80,9 @@ impl Matrix {
         let columns =
             [&self.row_name, &self.column_name, &self.value_name].map(|name| Column::count(&key(name), name));
         let mut table = Table::new(title, columns.to_vec());
-        for row in 0..self.rows() {
-            for column in 0..self.columns {
-                let value = self.get(row, column);
-                if value > 0 {
-                    table.push(Row::new([row as u64, column as u64, value].map(Cell::Count)));
-                }
+        for (row, counts) in self.counts.iter().enumerate() {
+            for (column, value) in counts.iter().enumerate().filter(|(_, value)| **value > 0) {
+                table.push(Row::new([row as u64, column as u64, *value].map(Cell::Count)));
             }
         }
         table
