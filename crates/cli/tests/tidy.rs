@@ -239,6 +239,21 @@ fn links_between_pages_resolve() {
 }
 
 #[test]
+fn pages_are_in_their_list() {
+    let mut offences = Vec::new();
+    for (directory, list) in [("docs/book/src/", "SUMMARY.md"), ("docs/decisions/", "README.md")] {
+        let listed = fs::read_to_string(root().join(directory).join(list)).expect("the list exists");
+        for file in files().iter().filter(|file| file.has_extension(&["md"])) {
+            let page = file.name.strip_prefix(directory).filter(|page| *page != list);
+            if page.is_some_and(|page| !listed.contains(&format!("]({page})"))) {
+                offences.push(format!("{} is not in {list}", file.name));
+            }
+        }
+    }
+    expect_none("A page of the book or of the decisions can be found from its list.", &offences);
+}
+
+#[test]
 fn bundled_data_is_small() {
     let data: Vec<_> = files().into_iter().filter(|file| file.name.starts_with("data/")).collect();
     let size = |file: &File| fs::metadata(&file.path).expect("a file has a size").len();
