@@ -1,1 +1,45 @@
 //! Page events of Linux kernels: event model, native file, importers.
+//!
+//! [`open`] finds out a file's format and gives a [`TraceReader`], which delivers [`Event`]s in blocks, in bounded
+//! memory. What the trace says about machine and states is in its [`TraceInfo`]. [`convert`] writes any trace as a
+//! native file (`.pgtrace`).
+//!
+//! ```text
+//! ftrace, perf script, trace-cmd text ─┐
+//! .pcpt + .json of the recorder ───────┼─► TraceReader ─► replay, statistics
+//! .pgtrace ────────────────────────────┘        └───────► convert ─► .pgtrace
+//! ```
+//!
+//! Input is hostile until proven otherwise: every parser ends in a [`TraceError`] with file, place and remedy,
+//! never in a panic, and no length in a file is believed before memory is taken for it.
+#![forbid(unsafe_code)]
+
+mod convert;
+mod error;
+mod event;
+mod gfp;
+mod import;
+mod info;
+mod input;
+mod machine;
+mod native;
+mod procfs;
+mod reader;
+mod sample;
+mod sidecar;
+mod snapshot;
+mod zone_name;
+
+pub use convert::{ConvertSummary, convert};
+pub use error::TraceError;
+pub use event::{Event, EventKind, Extfrag, MIGRATETYPE_NONE, PFN_NONE, Work, irq_flag};
+pub use gfp::{gfp_bits, gfp_names};
+pub use info::{LostEvents, SourceFormat, TraceInfo};
+pub use machine::{Cache, CacheKind, Machine, MachineSource, Node, PcpSample, Sysctls, ZoneDescription};
+pub use native::{BlockEntry, NativeReader, NativeWriter, WriteOptions};
+pub use procfs::{
+    Buddyinfo, FreeBlocks, Pageblocks, Pagetypeinfo, ProcError, TypedFreeBlocks, Vmstat, Zoneinfo,
+};
+pub use reader::{BLOCK_EVENTS_MAX, OpenOptions, Recovery, Strictness, TraceReader, open, open_with};
+pub use sample::{Sample, ZoneSample};
+pub use snapshot::Snapshot;

@@ -1,0 +1,51 @@
+//! Conversion of any readable trace to a native file.
+
+use std::io::Write;
+
+use crate::{
+    error::TraceError,
+    info::LostEvents,
+    native::{NativeWriter, WriteOptions},
+    reader::TraceReader,
+};
+
+/// What a conversion did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConvertSummary {
+    /// Events written.
+    pub events: u64,
+    /// Bytes written.
+    pub bytes: u64,
+    /// What was missing or could not be used.
+    pub lost: LostEvents,
+}
+
+/// Writes all events that `reader` still has, with what it knows about the trace, to `out`. Memory holds one block.
+/// `progress` is told the number of events written so far, block by block.
+///
+/// # Errors
+/// The trace is damaged, or `out` refuses.
+pub fn convert(
+    reader: &mut dyn TraceReader,
+    out: impl Write,
+    options: WriteOptions,
+    mut progress: impl FnMut(u64),
+) -> Result<ConvertSummary, TraceError> {
+    let path = reader.info().path.clone();
+    let refused = |error| TraceError::io(&path, "write the native file of", error);
+    let mut info = reader.info().clone();
+    // Counted anew: the index has the true numbers.
+    info.events = None;
+    info.lost = LostEvents::default();
+    let mut writer = NativeWriter::new(out, &info, options).map_err(refused)?;
+    let mut events = Vec::new();
+    let mut written = 0;
+    while reader.read_block(&mut events)? > 0 {
+        writer.write(&events).map_err(refused)?;
+        written += events.len() as u64;
+        progress(written);
+    }
+    let lost = reader.lost();
+    let (_, bytes) = writer.finish(lost).map_err(refused)?;
+    Ok(ConvertSummary { events: written, bytes, lost })
+}

@@ -1,0 +1,116 @@
+//! What can go wrong with a trace: which file, where in it, what is wrong, and what to do about it.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use thiserror::Error;
+
+/// A trace could not be read, understood or written.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum TraceError {
+    /// The operating system refused.
+    #[error("{}: cannot {action}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What was tried, as in "cannot read".
+        action: &'static str,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// A line of a text format is wrong.
+    #[error("{}:{line}: {problem}; {remedy}", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// Line, counted from 1.
+        line: u64,
+        /// What is wrong.
+        problem: String,
+        /// What to do.
+        remedy: String,
+    },
+    /// A byte of a binary format is wrong.
+    #[error("{}: byte {offset}: {problem}; {remedy}", path.display())]
+    Offset {
+        /// The file.
+        path: PathBuf,
+        /// Offset in bytes from the file's start (after decompression, if it is compressed as a whole).
+        offset: u64,
+        /// What is wrong.
+        problem: String,
+        /// What to do.
+        remedy: String,
+    },
+    /// The file as a whole is wrong.
+    #[error("{}: {problem}; {remedy}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+        /// What to do.
+        remedy: String,
+    },
+}
+
+impl TraceError {
+    /// The file the error is about.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Io { path, .. }
+            | Self::Line { path, .. }
+            | Self::Offset { path, .. }
+            | Self::File { path, .. } => path,
+        }
+    }
+
+    pub(crate) fn io(path: &Path, action: &'static str, source: io::Error) -> Self {
+        Self::Io { path: path.to_owned(), action, source }
+    }
+
+    pub(crate) fn line(
+        path: &Path,
+        line: u64,
+        problem: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self::Line { path: path.to_owned(), line, problem: problem.into(), remedy: remedy.into() }
+    }
+
+    pub(crate) fn offset(
+        path: &Path,
+        offset: u64,
+        problem: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self::Offset { path: path.to_owned(), offset, problem: problem.into(), remedy: remedy.into() }
+    }
+
+    pub(crate) fn file(path: &Path, problem: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self::File { path: path.to_owned(), problem: problem.into(), remedy: remedy.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_name_file_place_problem_and_remedy() {
+        let path = Path::new("a.txt");
+        assert_eq!(
+            TraceError::line(path, 7, "no pfn", "record again").to_string(),
+            "a.txt:7: no pfn; record again"
+        );
+        assert_eq!(
+            TraceError::offset(path, 32, "bad checksum", "copy again").to_string(),
+            "a.txt: byte 32: bad checksum; copy again"
+        );
+        assert_eq!(TraceError::file(path, "empty", "record again").path(), path);
+    }
+}

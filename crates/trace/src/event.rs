@@ -1,0 +1,256 @@
+//! One page event, flat and 32 bytes, as every reader delivers it and the native file stores it.
+//!
+//! What a field means depends on the event's [`EventKind`]; the accessors here give the fields of the
+//! kinds that reuse one (extfrag, contention, bulk allocation) their proper names.
+
+mod kind;
+
+pub use kind::EventKind;
+
+use pageset_core::{CpuId, MigrateType, Order, Pfn};
+
+/// What [`Event::pfn`] holds when an allocation failed: the kernel records `-1UL`.
+pub const PFN_NONE: u64 = u64::MAX;
+
+/// What [`Event::migratetype`] holds when the event has none.
+pub const MIGRATETYPE_NONE: i8 = -1;
+
+/// Bits of [`Event::irq_flags`], the kernel's `trace_flag_type`. Source: `include/linux/trace_events.h`, Linux 6.12.
+pub mod irq_flag {
+    /// Interrupts were off.
+    pub const IRQS_OFF: u8 = 0x01;
+    /// The task was asked to reschedule.
+    pub const NEED_RESCHED: u8 = 0x04;
+    /// In a hardware interrupt.
+    pub const HARDIRQ: u8 = 0x08;
+    /// In a soft interrupt.
+    pub const SOFTIRQ: u8 = 0x10;
+    /// Preemption was asked to reschedule.
+    pub const PREEMPT_RESCHED: u8 = 0x20;
+    /// In a non-maskable interrupt.
+    pub const NMI: u8 = 0x40;
+    /// Bottom halves were off.
+    pub const BH_OFF: u8 = 0x80;
+}
+
+/// One event of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(C)]
+pub struct Event {
+    /// When, in nanoseconds of the trace's clock.
+    pub ts_ns: u64,
+    /// Page frame number, or what [`EventKind`] says instead. [`PFN_NONE`]: the allocation failed.
+    pub pfn: u64,
+    /// Allocation flags as the kernel of the trace numbers them, or what [`EventKind`] says instead.
+    pub gfp: u32,
+    /// Thread that was running; 0 is the idle task.
+    pub pid: u32,
+    /// CPU it ran on.
+    pub cpu: u16,
+    /// What happened.
+    pub kind: EventKind,
+    /// Size class of the block, or what [`EventKind`] says instead. Not checked: hostile traces hold any number.
+    pub order: u8,
+    /// The kernel's migratetype number, or [`MIGRATETYPE_NONE`].
+    pub migratetype: i8,
+    /// For [`EventKind::MmPageAllocZoneLocked`]: 1 if the block could go to a per-CPU page set;
+    /// for [`EventKind::MmPageAllocExtfrag`]: the fallback order; else 0.
+    pub refill: u8,
+    /// Interrupt state, bits of [`irq_flag`].
+    pub irq_flags: u8,
+    /// Preemption depth.
+    pub preempt: u8,
+}
+
+const _: () = assert!(size_of::<Event>() == 32);
+
+impl Event {
+    /// An event of `kind` at `ts_ns` on `cpu`, with nothing else known.
+    #[must_use]
+    pub const fn new(kind: EventKind, ts_ns: u64, cpu: u16) -> Self {
+        Self {
+            ts_ns,
+            pfn: 0,
+            gfp: 0,
+            pid: 0,
+            cpu,
+            kind,
+            order: 0,
+            migratetype: MIGRATETYPE_NONE,
+            refill: 0,
+            irq_flags: 0,
+            preempt: 0,
+        }
+    }
+
+    /// The frame the event is about: `None` for a failed allocation and for kinds without a frame.
+    #[must_use]
+    pub const fn frame(&self) -> Option<Pfn> {
+        if self.kind.has_frame() && self.pfn != PFN_NONE { Some(Pfn(self.pfn)) } else { None }
+    }
+
+    /// The CPU, typed.
+    #[must_use]
+    pub const fn cpu_id(&self) -> CpuId {
+        CpuId(self.cpu as u32)
+    }
+
+    /// The block's order, or `None` if the trace holds a number no block can have.
+    #[must_use]
+    pub const fn block_order(&self) -> Option<Order> {
+        Order::new(self.order)
+    }
+
+    /// The migratetype, or `None` if the event has none or an unknown one.
+    #[must_use]
+    pub const fn block_type(&self) -> Option<MigrateType> {
+        if self.migratetype < 0 { None } else { MigrateType::from_index(self.migratetype as usize) }
+    }
+
+    /// Whether an allocation failed.
+    #[must_use]
+    pub const fn is_failed_allocation(&self) -> bool {
+        matches!(self.kind, EventKind::MmPageAlloc) && self.pfn == PFN_NONE
+    }
+
+    /// Whether a block taken from the zone could go to a per-CPU page set (zone-locked events).
+    #[must_use]
+    pub const fn is_pcp_refill(&self) -> bool {
+        matches!(self.kind, EventKind::MmPageAllocZoneLocked) && self.refill != 0
+    }
+
+    /// Whether the event happened in interrupt context, hard or soft.
+    #[must_use]
+    pub const fn in_interrupt(&self) -> bool {
+        self.irq_flags & (irq_flag::HARDIRQ | irq_flag::SOFTIRQ | irq_flag::NMI) != 0
+    }
+
+    /// The extfrag fields, if this is such an event.
+    #[must_use]
+    pub const fn extfrag(&self) -> Option<Extfrag> {
+        if !matches!(self.kind, EventKind::MmPageAllocExtfrag) {
+            return None;
+        }
+        Some(Extfrag {
+            alloc_order: self.order,
+            fallback_order: self.refill,
+            alloc_migratetype: self.migratetype,
+            fallback_migratetype: self.gfp as u8 as i8,
+            change_ownership: self.gfp >> 8 & 1 != 0,
+        })
+    }
+
+    /// Stores extfrag fields where [`Event::extfrag`] finds them.
+    pub const fn set_extfrag(&mut self, extfrag: Extfrag) {
+        self.order = extfrag.alloc_order;
+        self.refill = extfrag.fallback_order;
+        self.migratetype = extfrag.alloc_migratetype;
+        self.gfp = extfrag.fallback_migratetype as u8 as u32 | (extfrag.change_ownership as u32) << 8;
+    }
+
+    /// Address of the contended lock (hashed or zero in some text formats), for the contention kinds.
+    #[must_use]
+    pub const fn lock_address(&self) -> Option<u64> {
+        match self.kind {
+            EventKind::ContentionBegin | EventKind::ContentionEnd => Some(self.pfn),
+            _ => None,
+        }
+    }
+
+    /// Frames asked for (entry) or got (return), for the bulk-allocation kinds.
+    #[must_use]
+    pub const fn bulk_frames(&self) -> Option<u64> {
+        match self.kind {
+            EventKind::BulkAllocEntry | EventKind::BulkAllocReturn => Some(self.pfn),
+            _ => None,
+        }
+    }
+
+    /// Which work item ran, for the workqueue kinds.
+    #[must_use]
+    pub const fn work(&self) -> Option<Work> {
+        match (self.kind, self.order) {
+            (EventKind::WorkqueueExecuteStart | EventKind::WorkqueueExecuteEnd, 1) => {
+                Some(Work::VmstatUpdate)
+            }
+            (EventKind::WorkqueueExecuteStart | EventKind::WorkqueueExecuteEnd, 2) => {
+                Some(Work::LruAddDrainPerCpu)
+            }
+            (EventKind::WorkqueueExecuteStart | EventKind::WorkqueueExecuteEnd, _) => Some(Work::Other),
+            _ => None,
+        }
+    }
+}
+
+/// What `mm_page_alloc_extfrag` says: a request was served from another migratetype's free blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extfrag {
+    /// Order asked for.
+    pub alloc_order: u8,
+    /// Order of the free block that was split.
+    pub fallback_order: u8,
+    /// Migratetype asked for.
+    pub alloc_migratetype: i8,
+    /// Migratetype of the free block.
+    pub fallback_migratetype: i8,
+    /// Whether the whole pageblock changed its migratetype.
+    pub change_ownership: bool,
+}
+
+/// Work items that touch per-CPU page sets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// `vmstat_update`: the periodic decay of the CPU's page sets.
+    VmstatUpdate,
+    /// `lru_add_drain_per_cpu`: the CPU's LRU batches are flushed, pages are freed.
+    LruAddDrainPerCpu,
+    /// Any other work item.
+    Other,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_allocation_has_no_frame() {
+        let mut event = Event::new(EventKind::MmPageAlloc, 1, 0);
+        assert_eq!(event.frame(), Some(Pfn(0)));
+        event.pfn = PFN_NONE;
+        assert_eq!(event.frame(), None);
+        assert!(event.is_failed_allocation());
+    }
+
+    #[test]
+    fn kinds_that_reuse_the_pfn_field_have_no_frame() {
+        let mut event = Event::new(EventKind::BulkAllocEntry, 1, 0);
+        event.pfn = 4;
+        assert_eq!(event.frame(), None);
+        assert_eq!(event.bulk_frames(), Some(4));
+        assert_eq!(event.lock_address(), None);
+    }
+
+    #[test]
+    fn extfrag_fields_survive_the_packing() {
+        let extfrag = Extfrag {
+            alloc_order: 0,
+            fallback_order: 10,
+            alloc_migratetype: 0,
+            fallback_migratetype: 1,
+            change_ownership: true,
+        };
+        let mut event = Event::new(EventKind::MmPageAllocExtfrag, 1, 0);
+        event.set_extfrag(extfrag);
+        assert_eq!(event.extfrag(), Some(extfrag));
+        assert_eq!(event.gfp, 257);
+    }
+
+    #[test]
+    fn numbers_no_block_can_have_are_none() {
+        let mut event = Event::new(EventKind::MmPageFree, 1, 0);
+        event.order = 200;
+        event.migratetype = 77;
+        assert_eq!(event.block_order(), None);
+        assert_eq!(event.block_type(), None);
+    }
+}

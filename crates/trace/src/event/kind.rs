@@ -1,0 +1,160 @@
+//! The closed list of event kinds, with the kernel's tracepoint names and what the fields mean for each.
+
+/// What happened. The numbers are part of the native file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum EventKind {
+    /// A block was allocated: `pfn`, `order`, `gfp`, `migratetype` (asked for).
+    MmPageAlloc = 1,
+    /// A block was freed: `pfn`, `order`. With a later [`EventKind::MmPageFreeBatched`] only prepared.
+    MmPageFree = 2,
+    /// A frame freed earlier in a batch reaches its per-CPU page set: `pfn`.
+    MmPageFreeBatched = 3,
+    /// A block left a per-CPU page set for the buddy: `pfn`, `order`, `migratetype`.
+    MmPagePcpuDrain = 4,
+    /// A block left the buddy under the zone lock: `pfn`, `order`, `migratetype`; `refill` = 1 says only that
+    /// order and type could live in a per-CPU page set.
+    MmPageAllocZoneLocked = 5,
+    /// A block of another migratetype was used: see [`Event::extfrag`](super::Event::extfrag). `order` and
+    /// `migratetype` are the request's, `refill` the fallback order, `gfp` fallback type | change_ownership << 8.
+    MmPageAllocExtfrag = 6,
+    /// A lock was found taken: `pfn` = lock address, `gfp` = the tracepoint's flags (1 spin, 2 read, 4 write,
+    /// 8 rt, 16 per-CPU, 32 mutex).
+    ContentionBegin = 7,
+    /// The contended lock was got: `pfn` = lock address, `gfp` = result (0, or a negative errno as u32).
+    ContentionEnd = 8,
+    /// A work item starts: `pfn` = function address (0 in text traces), `order` = 1 `vmstat_update`,
+    /// 2 `lru_add_drain_per_cpu`, 0 other.
+    WorkqueueExecuteStart = 9,
+    /// A work item ended: fields as for the start.
+    WorkqueueExecuteEnd = 10,
+    /// The recorder wrote a mark around a zoneinfo sample: `pfn` = 0x5a00_0000 | cpu (before), 0x5b00_0000 | cpu (after).
+    Marker = 11,
+    /// A page fault from user mode: `pfn` = faulting address in bytes.
+    PageFaultUser = 12,
+    /// kswapd was woken: `pfn` = node, `order` = order asked for.
+    KswapdWake = 13,
+    /// kswapd goes to sleep: `pfn` = node.
+    KswapdSleep = 14,
+    /// A task starts to reclaim for itself: `order`, `gfp` where the source has it.
+    DirectReclaimBegin = 15,
+    /// Direct reclaim ended: `pfn` = frames reclaimed.
+    DirectReclaimEnd = 16,
+    /// A task was forked: `pfn` = the child's pid.
+    SchedProcessFork = 17,
+    /// The bulk allocator was entered: `pfn` = frames asked for, `gfp`.
+    BulkAllocEntry = 18,
+    /// The bulk allocator returned: `pfn` = frames got. They have no allocation events of their own.
+    BulkAllocReturn = 19,
+    /// kswapd was scheduled out: `pfn` = task state (0 running, 1 sleeping, 2 uninterruptible, 256 preempted).
+    KswapdSwitchedOut = 20,
+}
+
+impl EventKind {
+    /// Number of kinds.
+    pub const COUNT: usize = 20;
+    /// All kinds, by code.
+    pub const ALL: [Self; Self::COUNT] = [
+        Self::MmPageAlloc,
+        Self::MmPageFree,
+        Self::MmPageFreeBatched,
+        Self::MmPagePcpuDrain,
+        Self::MmPageAllocZoneLocked,
+        Self::MmPageAllocExtfrag,
+        Self::ContentionBegin,
+        Self::ContentionEnd,
+        Self::WorkqueueExecuteStart,
+        Self::WorkqueueExecuteEnd,
+        Self::Marker,
+        Self::PageFaultUser,
+        Self::KswapdWake,
+        Self::KswapdSleep,
+        Self::DirectReclaimBegin,
+        Self::DirectReclaimEnd,
+        Self::SchedProcessFork,
+        Self::BulkAllocEntry,
+        Self::BulkAllocReturn,
+        Self::KswapdSwitchedOut,
+    ];
+
+    /// The code in files: 1 to 20.
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// Index into tables of [`EventKind::COUNT`] entries.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self as usize - 1
+    }
+
+    /// The kind with `code`, if there is one.
+    #[must_use]
+    pub const fn from_code(code: u8) -> Option<Self> {
+        if code >= 1 && code as usize <= Self::COUNT { Some(Self::ALL[code as usize - 1]) } else { None }
+    }
+
+    /// The kernel's tracepoint name. Bulk allocation has no tracepoint (a probe on the function stands in),
+    /// marks are written by the recorder, and kswapd's switch is a filtered `sched_switch`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::MmPageAlloc => "mm_page_alloc",
+            Self::MmPageFree => "mm_page_free",
+            Self::MmPageFreeBatched => "mm_page_free_batched",
+            Self::MmPagePcpuDrain => "mm_page_pcpu_drain",
+            Self::MmPageAllocZoneLocked => "mm_page_alloc_zone_locked",
+            Self::MmPageAllocExtfrag => "mm_page_alloc_extfrag",
+            Self::ContentionBegin => "contention_begin",
+            Self::ContentionEnd => "contention_end",
+            Self::WorkqueueExecuteStart => "workqueue_execute_start",
+            Self::WorkqueueExecuteEnd => "workqueue_execute_end",
+            Self::Marker => "tracing_mark_write",
+            Self::PageFaultUser => "page_fault_user",
+            Self::KswapdWake => "mm_vmscan_kswapd_wake",
+            Self::KswapdSleep => "mm_vmscan_kswapd_sleep",
+            Self::DirectReclaimBegin => "mm_vmscan_direct_reclaim_begin",
+            Self::DirectReclaimEnd => "mm_vmscan_direct_reclaim_end",
+            Self::SchedProcessFork => "sched_process_fork",
+            Self::BulkAllocEntry => "alloc_pages_bulk_entry",
+            Self::BulkAllocReturn => "alloc_pages_bulk_return",
+            Self::KswapdSwitchedOut => "sched_switch",
+        }
+    }
+
+    /// The kind whose tracepoint is called `name`.
+    #[must_use]
+    pub fn from_tracepoint(name: &[u8]) -> Option<Self> {
+        // Nearly all lines of a trace are these three; the rest is found by search.
+        match name {
+            b"mm_page_alloc" => Some(Self::MmPageAlloc),
+            b"mm_page_free" => Some(Self::MmPageFree),
+            b"mm_page_free_batched" => Some(Self::MmPageFreeBatched),
+            _ => Self::ALL.into_iter().find(|kind| kind.name().as_bytes() == name),
+        }
+    }
+
+    /// Whether [`Event::pfn`](super::Event::pfn) is a page frame number for this kind.
+    #[must_use]
+    pub const fn has_frame(self) -> bool {
+        (self as u8) <= Self::MmPageAllocExtfrag as u8
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_and_names_are_found_again() {
+        for (index, kind) in EventKind::ALL.into_iter().enumerate() {
+            assert_eq!(kind.index(), index);
+            assert_eq!(EventKind::from_code(kind.code()), Some(kind));
+            assert_eq!(EventKind::from_tracepoint(kind.name().as_bytes()), Some(kind));
+        }
+        assert_eq!(EventKind::from_code(0), None);
+        assert_eq!(EventKind::from_code(21), None);
+        assert_eq!(EventKind::from_tracepoint(b"mm_page"), None);
+    }
+}

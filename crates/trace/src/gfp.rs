@@ -1,0 +1,130 @@
+//! Allocation flags: the names that text traces print, and their bits.
+//!
+//! Bits are those of Linux 6.12 on x86-64 (`include/linux/gfp_types.h`); bits 0 to 22 are the same from 4.20 to
+//! 6.18, but for 0x200, which was `__GFP_ATOMIC` until 6.3. Bits from 23 up depend on the configuration, so their
+//! names are not in the table. Composite names are those of `include/trace/events/mmflags.h`. `GFP_NOWAIT` contains
+//! `__GFP_NOWARN` since 6.8; in text of an older kernel that bit is set although it was not.
+
+/// Names and bits, longest composites first, as the kernel prints them.
+const NAMES: [(&str, u32); 42] = [
+    ("GFP_TRANSHUGE", 0x1c_24ca | 0x400),
+    ("GFP_TRANSHUGE_LIGHT", 0x1c_20ca),
+    ("GFP_HIGHUSER_MOVABLE", 0x10_0cca),
+    ("GFP_HIGHUSER", 0x10_0cc2),
+    ("GFP_USER", 0x10_0cc0),
+    ("GFP_KERNEL_ACCOUNT", 0x40_0cc0),
+    ("GFP_KERNEL", 0xcc0),
+    ("GFP_NOFS", 0xc40),
+    ("GFP_NOIO", 0xc00),
+    ("GFP_ATOMIC", 0x820),
+    ("GFP_NOWAIT", 0x2800),
+    ("GFP_DMA", 0x1),
+    ("GFP_DMA32", 0x4),
+    ("__GFP_RECLAIM", 0xc00),
+    ("__GFP_DMA", 0x1),
+    ("__GFP_HIGHMEM", 0x2),
+    ("__GFP_DMA32", 0x4),
+    ("__GFP_MOVABLE", 0x8),
+    ("__GFP_RECLAIMABLE", 0x10),
+    ("__GFP_HIGH", 0x20),
+    ("__GFP_IO", 0x40),
+    ("__GFP_FS", 0x80),
+    ("__GFP_ZERO", 0x100),
+    ("__GFP_ATOMIC", 0x200),
+    ("__GFP_DIRECT_RECLAIM", 0x400),
+    ("__GFP_KSWAPD_RECLAIM", 0x800),
+    ("__GFP_WRITE", 0x1000),
+    ("__GFP_NOWARN", 0x2000),
+    ("__GFP_RETRY_MAYFAIL", 0x4000),
+    ("__GFP_REPEAT", 0x4000),
+    ("__GFP_NOFAIL", 0x8000),
+    ("__GFP_NORETRY", 0x1_0000),
+    ("__GFP_MEMALLOC", 0x2_0000),
+    ("__GFP_COMP", 0x4_0000),
+    ("__GFP_NOMEMALLOC", 0x8_0000),
+    ("__GFP_HARDWALL", 0x10_0000),
+    ("__GFP_THISNODE", 0x20_0000),
+    ("__GFP_ACCOUNT", 0x40_0000),
+    ("GFP_NOWARN", 0x2000),
+    ("GFP_NORETRY", 0x1_0000),
+    ("GFP_NOMEMALLOC", 0x8_0000),
+    ("none", 0),
+];
+
+/// The bits of `text`: names joined by `|`, numbers for bits without a name, or one number. The second value counts
+/// the names that are not known.
+#[must_use]
+pub fn gfp_bits(text: &[u8]) -> (u32, u32) {
+    let (mut bits, mut unknown) = (0, 0);
+    for name in text.split(|byte| *byte == b'|') {
+        match NAMES.iter().find(|(known, _)| known.as_bytes() == name) {
+            Some((_, value)) => bits |= value,
+            None => match number(name) {
+                Some(value) => bits |= value,
+                None => unknown += 1,
+            },
+        }
+    }
+    (bits, unknown)
+}
+
+/// `bits` by name, as the kernel prints them; bits without a name as one number.
+#[must_use]
+pub fn gfp_names(bits: u32) -> String {
+    let mut rest = bits;
+    let mut names: Vec<String> = Vec::new();
+    for (name, value) in NAMES {
+        if value != 0 && rest & value == value && bits & value == value {
+            names.push(name.to_owned());
+            rest &= !value;
+        }
+    }
+    if rest != 0 {
+        names.push(format!("{rest:#x}"));
+    }
+    if names.is_empty() { "none".to_owned() } else { names.join("|") }
+}
+
+fn number(text: &[u8]) -> Option<u32> {
+    let text = std::str::from_utf8(text).ok()?;
+    match text.strip_prefix("0x") {
+        Some(hex) if !hex.starts_with('+') => u32::from_str_radix(hex, 16).ok(),
+        Some(_) => None,
+        None if text.starts_with('+') => None,
+        None => text.parse().ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_have_the_bits_that_raw_reports_show() {
+        // The same allocations in two reports of one recording, with names and with `-R`.
+        for (names, bits) in [
+            ("GFP_HIGHUSER_MOVABLE|__GFP_COMP", 0x14_0cca),
+            ("GFP_KERNEL_ACCOUNT|__GFP_ZERO", 0x40_0dc0),
+            ("GFP_KERNEL_ACCOUNT|__GFP_COMP|__GFP_ZERO", 0x44_0dc0),
+            ("GFP_HIGHUSER_MOVABLE|__GFP_COMP|__GFP_ZERO", 0x14_0dca),
+            ("GFP_NOWAIT", 0x2800),
+        ] {
+            assert_eq!(gfp_bits(names.as_bytes()), (bits, 0), "{names}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_name_is_a_number_or_is_counted() {
+        assert_eq!(gfp_bits(b"GFP_KERNEL|0x1000000"), (0x100_0cc0, 0));
+        assert_eq!(gfp_bits(b"0x140cca"), (0x14_0cca, 0));
+        assert_eq!(gfp_bits(b"GFP_PURPLE|__GFP_COMP|"), (0x4_0000, 2));
+    }
+
+    #[test]
+    fn every_number_survives_its_names() {
+        for bits in [0, 1, 0x14_0cca, 0x1c_24ca, 0x2dc2, 0xffff_ffff, 0x820] {
+            assert_eq!(gfp_bits(gfp_names(bits).as_bytes()), (bits, 0), "{}", gfp_names(bits));
+        }
+        assert_eq!(gfp_names(0x14_0cca), "GFP_HIGHUSER_MOVABLE|__GFP_COMP");
+    }
+}

@@ -1,0 +1,37 @@
+//! Importers of other programs' formats, one file each.
+
+mod fields;
+mod ftrace;
+mod header;
+mod lines;
+mod payload;
+mod pcpt;
+mod perf_script;
+mod text;
+mod trace_cmd;
+
+pub(crate) use header::{HeaderStyle, is_event_line};
+pub(crate) use pcpt::{PcptReader, looks_pcpt};
+
+use crate::{
+    info::{SourceFormat, TraceInfo},
+    input::ByteStream,
+    reader::{Strictness, TraceReader},
+};
+
+/// A reader of one of the text formats, by `info.source`.
+pub(crate) fn open_text(
+    info: TraceInfo,
+    stream: Box<dyn ByteStream>,
+    strictness: Strictness,
+) -> Box<dyn TraceReader> {
+    match info.source {
+        SourceFormat::PerfScript => {
+            Box::new(text::TextReader::new(info, stream, strictness, perf_script::PerfScript))
+        }
+        SourceFormat::TraceCmd => {
+            Box::new(text::TextReader::new(info, stream, strictness, trace_cmd::TraceCmd))
+        }
+        _ => Box::new(text::TextReader::new(info, stream, strictness, ftrace::Ftrace)),
+    }
+}

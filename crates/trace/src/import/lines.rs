@@ -1,0 +1,174 @@
+//! Lines of a stream, in bounded memory: one buffer, and lines above a limit are passed over.
+
+use std::io::{self, ErrorKind};
+
+use crate::input::ByteStream;
+
+/// Bytes of a line at most. The longest lines of page events have about 300.
+pub(super) const LINE_BYTES_MAX: usize = 64 << 10;
+const BUFFER_BYTES: usize = 256 << 10;
+
+/// Splits a stream into lines.
+pub(super) struct Lines {
+    stream: Box<dyn ByteStream>,
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    /// Number of the line given last, counted from 1.
+    number: u64,
+    /// Start of the line given last in the buffer.
+    line_start: usize,
+    is_at_end: bool,
+}
+
+/// One line, without its end.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Line<'buffer> {
+    /// A whole line.
+    Whole(&'buffer [u8]),
+    /// The last line, which has no end: the file may be cut off within it.
+    Unfinished(&'buffer [u8]),
+    /// A line above the limit.
+    TooLong,
+}
+
+impl Lines {
+    pub(super) fn new(stream: Box<dyn ByteStream>) -> Self {
+        Self {
+            stream,
+            buffer: vec![0; BUFFER_BYTES],
+            start: 0,
+            end: 0,
+            number: 0,
+            line_start: 0,
+            is_at_end: false,
+        }
+    }
+
+    /// Number of the line given last, counted from 1.
+    pub(super) const fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Gives the line given last once more.
+    pub(super) const fn unread(&mut self) {
+        if self.number > 0 {
+            self.start = self.line_start;
+            self.number -= 1;
+        }
+    }
+
+    /// The next line, or `None` at the end.
+    pub(super) fn next(&mut self) -> io::Result<Option<Line<'_>>> {
+        let mut searched = 0;
+        loop {
+            if let Some(at) = memchr::memchr(b'\n', &self.buffer[self.start + searched..self.end]) {
+                let end = self.start + searched + at;
+                self.line_start = self.start;
+                self.start = end + 1;
+                self.number += 1;
+                if end - self.line_start > LINE_BYTES_MAX {
+                    return Ok(Some(Line::TooLong));
+                }
+                return Ok(Some(Line::Whole(&self.buffer[self.line_start..end])));
+            }
+            searched = self.end - self.start;
+            if searched > LINE_BYTES_MAX {
+                return self.pass_over().map(|()| Some(Line::TooLong));
+            }
+            if self.is_at_end {
+                if searched == 0 {
+                    return Ok(None);
+                }
+                self.line_start = self.start;
+                self.start = self.end;
+                self.number += 1;
+                return Ok(Some(Line::Unfinished(&self.buffer[self.line_start..self.end])));
+            }
+            self.fill()?;
+        }
+    }
+
+    /// Moves what is left to the buffer's front and reads more.
+    fn fill(&mut self) -> io::Result<()> {
+        self.buffer.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
+        self.start = 0;
+        self.line_start = 0;
+        loop {
+            match self.stream.read(&mut self.buffer[self.end..]) {
+                Ok(0) => self.is_at_end = true,
+                Ok(count) => self.end += count,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            }
+            return Ok(());
+        }
+    }
+
+    /// Drops bytes up to and including the next line end.
+    fn pass_over(&mut self) -> io::Result<()> {
+        self.number += 1;
+        loop {
+            if let Some(at) = memchr::memchr(b'\n', &self.buffer[self.start..self.end]) {
+                self.start += at + 1;
+                self.line_start = self.start;
+                return Ok(());
+            }
+            self.start = self.end;
+            if self.is_at_end {
+                self.line_start = self.start;
+                return Ok(());
+            }
+            self.fill()?;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Cursor, Read};
+
+    use super::*;
+
+    /// Gives one byte per read, to meet every buffer border.
+    struct Drip(Cursor<Vec<u8>>);
+
+    impl Read for Drip {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let length = buffer.len().min(1);
+            self.0.read(&mut buffer[..length])
+        }
+    }
+
+    #[test]
+    fn lines_are_split_at_any_border() {
+        let mut lines = Lines::new(Box::new(Drip(Cursor::new(b"a\n\nbc\nd".to_vec()))));
+        assert_eq!(lines.next().unwrap(), Some(Line::Whole(b"a")));
+        lines.unread();
+        assert_eq!(lines.next().unwrap(), Some(Line::Whole(b"a")));
+        assert_eq!(lines.next().unwrap(), Some(Line::Whole(b"")));
+        assert_eq!(lines.next().unwrap(), Some(Line::Whole(b"bc")));
+        assert_eq!(lines.number(), 3);
+        assert_eq!(lines.next().unwrap(), Some(Line::Unfinished(b"d")));
+        assert_eq!(lines.next().unwrap(), None);
+        assert_eq!(lines.next().unwrap(), None);
+    }
+
+    #[test]
+    fn long_lines_are_passed_over_in_bounded_memory() {
+        for length in [LINE_BYTES_MAX, LINE_BYTES_MAX + 1, BUFFER_BYTES, 3 * BUFFER_BYTES + 7] {
+            let mut bytes = vec![b'x'; length];
+            bytes.extend(b"\nnext\n");
+            let mut lines = Lines::new(Box::new(Cursor::new(bytes)));
+            let is_long = length > LINE_BYTES_MAX;
+            assert_eq!(lines.next().unwrap() == Some(Line::TooLong), is_long, "{length}");
+            assert_eq!(lines.next().unwrap(), Some(Line::Whole(b"next")), "{length}");
+            assert_eq!(lines.number(), 2);
+            assert_eq!(lines.buffer.len(), BUFFER_BYTES);
+        }
+        let mut lines = Lines::new(Box::new(Cursor::new(vec![b'x'; 2 * BUFFER_BYTES])));
+        assert_eq!(lines.next().unwrap(), Some(Line::TooLong));
+        assert_eq!(lines.next().unwrap(), None);
+    }
+}

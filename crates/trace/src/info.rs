@@ -1,0 +1,146 @@
+//! What a trace says about itself: where it comes from, the machine, the states before and after, what is missing.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{machine::Machine, sample::Sample, snapshot::Snapshot};
+
+/// The formats that can be read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SourceFormat {
+    /// This project's own file (`.pgtrace`).
+    #[default]
+    Native,
+    /// The recorder's column file (`.pcpt`).
+    Pcpt,
+    /// Text of `/sys/kernel/tracing/trace`.
+    Ftrace,
+    /// Output of `perf script`.
+    PerfScript,
+    /// Output of `trace-cmd report`, with or without `-R`.
+    TraceCmd,
+}
+
+impl SourceFormat {
+    /// The name people use.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Native => "pgtrace",
+            Self::Pcpt => "pcpt",
+            Self::Ftrace => "ftrace text",
+            Self::PerfScript => "perf script text",
+            Self::TraceCmd => "trace-cmd report text",
+        }
+    }
+}
+
+/// Events that are missing or could not be used, by reason. Nothing is dropped without being counted here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LostEvents {
+    /// Overwritten in the ring before they were read.
+    pub overrun: u64,
+    /// Refused by the full ring.
+    pub dropped: u64,
+    /// Reported by `LOST` lines in the text.
+    pub lost_in_text: u64,
+    /// `LOST` lines that do not say how many.
+    pub gaps_of_unknown_size: u64,
+    /// Lines of events that this crate does not know.
+    pub unknown_events: u64,
+    /// Lines that are neither events nor comments nor reports of losses (call chains, for example).
+    pub unrecognised_lines: u64,
+    /// Lines of known events that make no sense (lenient reading only; else they are errors).
+    pub malformed_lines: u64,
+    /// Lines longer than the limit.
+    pub oversized_lines: u64,
+    /// Names of allocation flags that are not in the table; the event is kept without that flag.
+    pub unknown_gfp_names: u64,
+    /// Events whose time is before that of the event read before them; they are kept as they are.
+    pub out_of_order: u64,
+    /// Blocks of a damaged native file that were not read (recovery only).
+    pub damaged_blocks: u64,
+}
+
+impl LostEvents {
+    /// Events known to be missing from the trace (a gap of unknown size counts as one).
+    #[must_use]
+    pub const fn missing(&self) -> u64 {
+        self.overrun
+            .saturating_add(self.dropped)
+            .saturating_add(self.lost_in_text)
+            .saturating_add(self.gaps_of_unknown_size)
+            .saturating_add(self.malformed_lines)
+            .saturating_add(self.oversized_lines)
+    }
+}
+
+/// What is known before the first event is read. Times are nanoseconds of the events' clock.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TraceInfo {
+    /// Format of the first file of this trace (a converted trace keeps its origin).
+    pub source: SourceFormat,
+    /// The file this trace was read from; not stored.
+    #[serde(skip)]
+    pub path: PathBuf,
+    /// The trace's name, e.g. the workload.
+    pub name: Option<String>,
+    /// Kernel release, as `uname -r`.
+    pub kernel: Option<String>,
+    /// The recorded command and its arguments; empty if unknown.
+    pub command: Vec<String>,
+    /// Recording was switched on.
+    pub t_on_ns: Option<u64>,
+    /// The command started.
+    pub t_start_ns: Option<u64>,
+    /// The command ended.
+    pub t_end_ns: Option<u64>,
+    /// Recording was switched off.
+    pub t_off_ns: Option<u64>,
+    /// CPUs, if the source says so outside its machine description.
+    pub cpus: Option<u32>,
+    /// The machine.
+    pub machine: Option<Machine>,
+    /// State before the first event.
+    pub before: Option<Snapshot>,
+    /// State after the last event.
+    pub after: Option<Snapshot>,
+    /// Own-CPU page-set samples taken while recording, by time.
+    pub samples: Vec<Sample>,
+    /// Losses known before reading; [`TraceReader::lost`](crate::TraceReader::lost) adds those found while reading.
+    pub lost: LostEvents,
+    /// Events in the trace, if known beforehand.
+    pub events: Option<u64>,
+    /// Frames allocated between before and after, by vmstat.
+    pub pgalloc_delta: Option<u64>,
+    /// Frames freed between before and after, by vmstat.
+    pub pgfree_delta: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn information_survives_json() {
+        let info = TraceInfo {
+            name: Some("tcp".into()),
+            command: vec!["netbw".into(), "tcp".into()],
+            t_on_ns: Some(1),
+            events: Some(3),
+            ..TraceInfo::default()
+        };
+        let json = serde_json::to_string(&info).unwrap();
+        assert_eq!(serde_json::from_str::<TraceInfo>(&json).unwrap(), info);
+    }
+
+    #[test]
+    fn losses_add_up_without_overflow() {
+        let lost = LostEvents { overrun: u64::MAX, dropped: 1, ..LostEvents::default() };
+        assert_eq!(lost.missing(), u64::MAX);
+    }
+}

@@ -1,0 +1,248 @@
+//! Bytes in: plain or xz-compressed files, bounded texts, and the spool for formats that need seeking.
+
+use std::{
+    fs::File,
+    io::{self, Cursor, Read, Seek, SeekFrom, Write},
+    path::Path,
+};
+
+use liblzma::{read::XzDecoder, stream::Stream};
+
+use crate::error::TraceError;
+
+/// What `.xz` files start with. Source: the .xz file format 1.2.1, section 2.1.1.1.
+const XZ_MAGIC: &[u8] = b"\xfd7zXZ\0";
+/// Bytes the xz decoder may use. `xz -9` needs 65 MiB; a header that asks for more is refused.
+const XZ_MEMORY_BYTES_MAX: u64 = 100 << 20;
+/// Bytes looked at to tell formats apart.
+pub(crate) const HEAD_BYTES: usize = 64 << 10;
+
+/// A source of bytes that can be handed to another thread.
+pub(crate) trait ByteStream: Read + Send {}
+impl<T: Read + Send> ByteStream for T {}
+
+/// A source of bytes with random access.
+pub(crate) trait Seekable: Read + Seek + Send {}
+impl<T: Read + Seek + Send> Seekable for T {}
+
+/// A trace's bytes after decompression: their head, looked at, and all of them, still to be read.
+pub(crate) struct Input {
+    /// Up to [`HEAD_BYTES`] bytes from the start.
+    pub(crate) head: Vec<u8>,
+    body: Body,
+}
+
+enum Body {
+    /// Not compressed.
+    Plain(Box<dyn Seekable>),
+    /// Compressed: what follows the head.
+    Packed(Box<dyn ByteStream>),
+}
+
+impl Input {
+    /// Opens the file at `path`.
+    pub(crate) fn open(path: &Path) -> Result<Self, TraceError> {
+        let file = File::open(path).map_err(|error| TraceError::io(path, "open", error))?;
+        let kind = file.metadata().map_err(|error| TraceError::io(path, "inspect", error))?;
+        if kind.is_dir() {
+            return Err(TraceError::file(path, "is a directory", "name a trace file"));
+        }
+        if !kind.is_file() {
+            // A pipe cannot be rewound: treat it like a decompressor's output.
+            return Self::from_stream(path, Box::new(file));
+        }
+        Self::from_seekable(path, Box::new(file))
+    }
+
+    /// The same for bytes in memory; `path` is for messages only.
+    pub(crate) fn from_bytes(path: &Path, bytes: Vec<u8>) -> Result<Self, TraceError> {
+        Self::from_seekable(path, Box::new(Cursor::new(bytes)))
+    }
+
+    fn from_seekable(path: &Path, mut file: Box<dyn Seekable>) -> Result<Self, TraceError> {
+        let mut magic = Vec::new();
+        file.by_ref()
+            .take(XZ_MAGIC.len() as u64)
+            .read_to_end(&mut magic)
+            .and_then(|_| file.rewind())
+            .map_err(|error| TraceError::io(path, "read", error))?;
+        if magic == XZ_MAGIC {
+            return Self::from_stream(path, Box::new(unxz(file)?));
+        }
+        let head = read_head(path, &mut file)?;
+        file.rewind().map_err(|error| TraceError::io(path, "rewind", error))?;
+        Ok(Self { head, body: Body::Plain(file) })
+    }
+
+    fn from_stream(path: &Path, mut stream: Box<dyn ByteStream>) -> Result<Self, TraceError> {
+        let mut head = read_head(path, &mut stream)?;
+        if head.starts_with(XZ_MAGIC) {
+            stream = Box::new(unxz(Cursor::new(head).chain(stream))?);
+            head = read_head(path, &mut stream)?;
+        }
+        Ok(Self { head, body: Body::Packed(stream) })
+    }
+
+    /// All bytes, in order.
+    pub(crate) fn into_stream(self) -> Box<dyn ByteStream> {
+        match self.body {
+            Body::Plain(file) => Box::new(file),
+            Body::Packed(rest) => Box::new(Cursor::new(self.head).chain(rest)),
+        }
+    }
+
+    /// All bytes, with random access. Compressed ones are unpacked into an unlinked temporary file, which may
+    /// grow to `bytes_max`.
+    pub(crate) fn into_seekable(self, path: &Path, bytes_max: u64) -> Result<Box<dyn Seekable>, TraceError> {
+        let rest = match self.body {
+            Body::Plain(file) => return Ok(file),
+            Body::Packed(rest) => rest,
+        };
+        let temporary = std::env::temp_dir();
+        let mut spool =
+            tempfile::tempfile().map_err(|error| TraceError::io(&temporary, "create a file in", error))?;
+        let mut source = Cursor::new(self.head).chain(rest).take(bytes_max.saturating_add(1));
+        let copied = copy(path, &temporary, &mut source, &mut spool)?;
+        if copied > bytes_max {
+            return Err(TraceError::file(
+                path,
+                format!("unpacks to more than {bytes_max} bytes"),
+                "unpack it by hand with xz and open the result, or raise the limit of the spool",
+            ));
+        }
+        spool.seek(SeekFrom::Start(0)).map_err(|error| TraceError::io(&temporary, "rewind", error))?;
+        Ok(Box::new(spool))
+    }
+}
+
+/// A whole text file of at most `bytes_max` bytes, unpacked if it is xz.
+pub(crate) fn read_text(path: &Path, bytes_max: u64) -> Result<String, TraceError> {
+    let mut bytes = Vec::new();
+    Input::open(path)?
+        .into_stream()
+        .take(bytes_max.saturating_add(1))
+        .read_to_end(&mut bytes)
+        .map_err(|error| unreadable(path, error))?;
+    if bytes.len() as u64 > bytes_max {
+        return Err(TraceError::file(
+            path,
+            format!("is larger than {bytes_max} bytes"),
+            "name a description, not a trace",
+        ));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        TraceError::offset(
+            path,
+            error.utf8_error().valid_up_to() as u64,
+            "is not UTF-8 text",
+            "name a text file",
+        )
+    })
+}
+
+/// The error for a failed read: damaged compression is told apart from the system's refusals.
+pub(crate) fn unreadable(path: &Path, error: io::Error) -> TraceError {
+    match error.kind() {
+        io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput | io::ErrorKind::UnexpectedEof => {
+            TraceError::file(
+                path,
+                format!("the xz stream is damaged, truncated or needs too much memory ({error})"),
+                "check it with `xz -t`, copy it again",
+            )
+        }
+        io::ErrorKind::Other if error.raw_os_error().is_none() => TraceError::file(
+            path,
+            format!("the xz stream cannot be unpacked ({error})"),
+            "check it with `xz -t`, copy it again",
+        ),
+        _ => TraceError::io(path, "read", error),
+    }
+}
+
+fn unxz<R: Read>(source: R) -> Result<XzDecoder<R>, TraceError> {
+    let stream = Stream::new_stream_decoder(XZ_MEMORY_BYTES_MAX, 0).map_err(|error| {
+        TraceError::file(Path::new("xz"), format!("no decoder ({error})"), "free some memory")
+    })?;
+    Ok(XzDecoder::new_stream(source, stream))
+}
+
+fn read_head(path: &Path, source: &mut dyn Read) -> Result<Vec<u8>, TraceError> {
+    let mut head = Vec::new();
+    source.take(HEAD_BYTES as u64).read_to_end(&mut head).map_err(|error| unreadable(path, error))?;
+    Ok(head)
+}
+
+/// Like `io::copy`, but says which side failed.
+fn copy(
+    from_path: &Path,
+    to_path: &Path,
+    from: &mut dyn Read,
+    to: &mut dyn Write,
+) -> Result<u64, TraceError> {
+    let mut buffer = vec![0; 256 << 10];
+    let mut copied = 0;
+    loop {
+        let count = match from.read(&mut buffer) {
+            Ok(0) => return Ok(copied),
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(unreadable(from_path, error)),
+        };
+        to.write_all(&buffer[..count])
+            .map_err(|error| TraceError::io(to_path, "write the spool file in", error))?;
+        copied += count as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn xz(bytes: &[u8]) -> Vec<u8> {
+        let mut packed = Vec::new();
+        liblzma::read::XzEncoder::new(bytes, 6).read_to_end(&mut packed).unwrap();
+        packed
+    }
+
+    fn all(mut stream: Box<dyn ByteStream>) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn compressed_and_plain_bytes_are_the_same() {
+        let path = Path::new("x");
+        let long: Vec<u8> = (0..200_000_u32).flat_map(u32::to_le_bytes).collect();
+        for bytes in [b"".as_slice(), b"abc", &long] {
+            for packed in [bytes.to_vec(), xz(bytes)] {
+                let input = Input::from_bytes(path, packed.clone()).unwrap();
+                assert_eq!(input.head, bytes[..bytes.len().min(HEAD_BYTES)]);
+                assert_eq!(all(input.into_stream()), bytes);
+                let mut file = Input::from_bytes(path, packed).unwrap().into_seekable(path, 1 << 20).unwrap();
+                let mut back = Vec::new();
+                file.read_to_end(&mut back).unwrap();
+                assert_eq!(back, bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn a_bomb_is_stopped_at_the_limit() {
+        let input = Input::from_bytes(Path::new("bomb.xz"), xz(&vec![0; 1 << 20])).unwrap();
+        let error = input.into_seekable(Path::new("bomb.xz"), 1000).err().unwrap().to_string();
+        assert!(error.contains("1000 bytes"), "{error}");
+    }
+
+    #[test]
+    fn a_truncated_stream_is_an_error() {
+        let mut packed = xz(&vec![7; 300_000]);
+        packed.truncate(packed.len() - 20);
+        let path = Path::new("t.xz");
+        let error = Input::from_bytes(path, packed)
+            .and_then(|input| input.into_seekable(path, 1 << 20).map(|_| ()))
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("xz -t"), "{error}");
+    }
+}

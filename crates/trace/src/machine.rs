@@ -1,0 +1,357 @@
+//! The machine a trace was recorded on, or one that the user describes instead (`--machine FILE`).
+
+mod build;
+
+use std::path::Path;
+
+use pageset_core::ZoneKind;
+use serde::{Deserialize, Serialize};
+
+use crate::{error::TraceError, input, procfs::CPUS_MAX};
+
+pub use build::MachineSource;
+
+/// Bytes of a machine file at most; a machine of 8192 CPUs needs about 10 MB.
+const FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// A machine: CPUs, caches, nodes, zones, and the sysctls that shape per-CPU page sets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Machine {
+    /// Kernel release, as `uname -r`; selects the policy a replay uses unless told otherwise.
+    pub kernel: String,
+    /// As `uname -m`.
+    #[serde(default = "x86_64")]
+    pub architecture: String,
+    /// Bytes in a frame.
+    #[serde(default = "four_kibibytes")]
+    pub page_size: u32,
+    /// Number of CPUs; their ids are `0..cpus`.
+    pub cpus: u32,
+    /// Settings of `/proc/sys/vm`.
+    #[serde(default)]
+    pub sysctls: Sysctls,
+    /// NUMA nodes, by id.
+    pub nodes: Vec<Node>,
+    /// Caches, each as one CPU sees it. May be empty: then cache sharing is unknown.
+    #[serde(default)]
+    pub caches: Vec<Cache>,
+    /// Populated zones, by node and kind.
+    pub zones: Vec<ZoneDescription>,
+}
+
+fn x86_64() -> String {
+    "x86_64".into()
+}
+
+const fn four_kibibytes() -> u32 {
+    4096
+}
+
+/// A NUMA node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Node {
+    /// The kernel's node id.
+    pub id: u16,
+    /// CPUs that are local to it.
+    pub cpus: Vec<u32>,
+    /// Distance to each node by id, 10 = itself; empty: unknown, 20 to every other.
+    #[serde(default)]
+    pub distances: Vec<u8>,
+}
+
+/// One cache, as one CPU sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cache {
+    /// The CPU.
+    pub cpu: u32,
+    /// 1, 2, 3.
+    pub level: u8,
+    /// What it holds.
+    pub kind: CacheKind,
+    /// Size in bytes.
+    pub bytes: u64,
+    /// CPUs that share it, this one included.
+    pub shared_by: Vec<u32>,
+}
+
+/// What a cache holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CacheKind {
+    /// Data only.
+    Data,
+    /// Instructions only.
+    Instruction,
+    /// Both.
+    Unified,
+}
+
+/// Settings of `/proc/sys/vm`; `None` where the source does not say.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Sysctls {
+    /// 0: the kernel tunes `high` itself; else each zone's page sets share managed / this.
+    pub percpu_pagelist_high_fraction: Option<u32>,
+    /// Kibibytes kept free.
+    pub min_free_kbytes: Option<u64>,
+    /// Distance between watermarks in 1/10 000 of the zone.
+    pub watermark_scale_factor: Option<u32>,
+    /// Boost on fragmentation in 1/10 000 of the high watermark.
+    pub watermark_boost_factor: Option<u32>,
+    /// Divisors of the reserve for lower zones, by zone index.
+    pub lowmem_reserve_ratio: Vec<u32>,
+    /// Seconds between two runs of `vmstat_update`, which decays page sets.
+    pub stat_interval_s: Option<u32>,
+    /// Whether NUMA counters are kept (1) or not (0).
+    pub numa_stat: Option<u8>,
+}
+
+/// A zone, with its watermarks and page sets at the moment of the description. Counts are frames.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ZoneDescription {
+    /// NUMA node.
+    pub node: u16,
+    /// Which zone of the node.
+    #[serde(with = "crate::zone_name")]
+    pub kind: ZoneKind,
+    /// First frame.
+    pub start_pfn: u64,
+    /// Frames from first to last, holes included.
+    pub spanned: u64,
+    /// Frames that exist.
+    pub present: u64,
+    /// Frames the allocator manages.
+    pub managed: u64,
+    /// Free frames.
+    #[serde(default)]
+    pub free: u64,
+    /// Min watermark (boost included, as the kernel prints it).
+    pub min: u64,
+    /// Low watermark.
+    pub low: u64,
+    /// High watermark.
+    pub high: u64,
+    /// Watermark boost.
+    #[serde(default)]
+    pub boost: u64,
+    /// Lowmem reserve by zone index.
+    #[serde(default)]
+    pub protection: Vec<u64>,
+    /// Page sets, by CPU.
+    #[serde(default)]
+    pub pagesets: Vec<PcpSample>,
+}
+
+impl ZoneDescription {
+    /// A zone without frames.
+    #[must_use]
+    pub const fn empty(node: u16, kind: ZoneKind) -> Self {
+        Self {
+            node,
+            kind,
+            start_pfn: 0,
+            spanned: 0,
+            present: 0,
+            managed: 0,
+            free: 0,
+            min: 0,
+            low: 0,
+            high: 0,
+            boost: 0,
+            protection: Vec::new(),
+            pagesets: Vec::new(),
+        }
+    }
+
+    /// Whether frame `pfn` lies within the zone's span.
+    #[must_use]
+    pub const fn spans(&self, pfn: u64) -> bool {
+        pfn >= self.start_pfn && pfn - self.start_pfn < self.spanned
+    }
+}
+
+/// A CPU's page set in a zone. Counts are frames.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PcpSample {
+    /// The CPU.
+    pub cpu: u32,
+    /// Frames held.
+    pub count: u32,
+    /// Current limit.
+    pub high: u32,
+    /// Frames moved at a time.
+    pub batch: u32,
+    /// Lower bound of `high`; kernels 6.1 and 6.12 do not print it.
+    #[serde(default)]
+    pub high_min: Option<u32>,
+    /// Upper bound of `high`; kernels 6.1 and 6.12 do not print it.
+    #[serde(default)]
+    pub high_max: Option<u32>,
+}
+
+impl Machine {
+    /// Reads a description in TOML, or in JSON if the file's name ends in `.json`.
+    ///
+    /// # Errors
+    /// The file cannot be read, is too large, has an unknown or a missing field, or [`Machine::check`] fails.
+    pub fn load(path: &Path) -> Result<Self, TraceError> {
+        let text = input::read_text(path, FILE_BYTES_MAX)?;
+        let machine: Self = if path.extension().is_some_and(|extension| extension == "json") {
+            serde_json::from_str(&text).map_err(|error| error.to_string())
+        } else {
+            toml::from_str(&text).map_err(|error| error.to_string())
+        }
+        .map_err(|problem| {
+            TraceError::file(
+                path,
+                problem.trim_end(),
+                "correct the machine description (`Machine::to_toml` writes a complete one)",
+            )
+        })?;
+        machine
+            .check()
+            .map_err(|problem| TraceError::file(path, problem, "correct the machine description"))?;
+        Ok(machine)
+    }
+
+    /// The description as TOML that [`Machine::load`] reads back.
+    ///
+    /// # Errors
+    /// A number that TOML cannot hold (above 2^63 - 1).
+    pub fn to_toml(&self) -> Result<String, String> {
+        toml::to_string(self).map_err(|error| error.to_string())
+    }
+
+    /// Whether the parts fit together.
+    ///
+    /// # Errors
+    /// A sentence saying what does not.
+    pub fn check(&self) -> Result<(), String> {
+        if !self.page_size.is_power_of_two() || self.page_size < 1024 {
+            return Err(format!("page_size {} is not a power of two from 1024 up", self.page_size));
+        }
+        if self.cpus == 0 || self.cpus > CPUS_MAX {
+            return Err(format!("cpus is {}, expected 1 to {CPUS_MAX}", self.cpus));
+        }
+        if self.nodes.is_empty() {
+            return Err("there is no node".into());
+        }
+        for (index, node) in self.nodes.iter().enumerate() {
+            if self.nodes[..index].iter().any(|other| other.id == node.id) {
+                return Err(format!("node {} is described twice", node.id));
+            }
+            if let Some(cpu) = node.cpus.iter().find(|cpu| **cpu >= self.cpus) {
+                return Err(format!("node {} has CPU {cpu}, but there are {} CPUs", node.id, self.cpus));
+            }
+        }
+        for (index, zone) in self.zones.iter().enumerate() {
+            zone.check(self.cpus)
+                .map_err(|problem| format!("zone {} of node {}: {problem}", zone.kind, zone.node))?;
+            if !self.nodes.iter().any(|node| node.id == zone.node) {
+                return Err(format!("zone {} is on node {}, which is not described", zone.kind, zone.node));
+            }
+            if self.zones[..index].iter().any(|other| other.node == zone.node && other.kind == zone.kind) {
+                return Err(format!("zone {} of node {} is described twice", zone.kind, zone.node));
+            }
+        }
+        Ok(())
+    }
+
+    /// Number of the zone in [`Machine::zones`] that spans frame `pfn`.
+    #[must_use]
+    pub fn zone_of(&self, pfn: u64) -> Option<usize> {
+        self.zones.iter().position(|zone| zone.spans(pfn))
+    }
+
+    /// The node that `cpu` is local to.
+    #[must_use]
+    pub fn node_of_cpu(&self, cpu: u32) -> Option<u16> {
+        self.nodes.iter().find(|node| node.cpus.contains(&cpu)).map(|node| node.id)
+    }
+}
+
+impl ZoneDescription {
+    fn check(&self, cpus: u32) -> Result<(), String> {
+        if self.managed > self.present || self.present > self.spanned {
+            return Err(format!(
+                "managed {} ≤ present {} ≤ spanned {} does not hold",
+                self.managed, self.present, self.spanned
+            ));
+        }
+        if self.start_pfn.checked_add(self.spanned).is_none() {
+            return Err("start_pfn + spanned overflows".into());
+        }
+        if let Some(pageset) = self.pagesets.iter().find(|pageset| pageset.cpu >= cpus) {
+            return Err(format!("a page set of CPU {}, but there are {cpus} CPUs", pageset.cpu));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn small() -> Machine {
+        Machine {
+            kernel: "6.12.0".into(),
+            architecture: x86_64(),
+            page_size: 4096,
+            cpus: 2,
+            sysctls: Sysctls { min_free_kbytes: Some(1024), ..Sysctls::default() },
+            nodes: vec![Node { id: 0, cpus: vec![0, 1], distances: vec![10] }],
+            caches: vec![Cache { cpu: 0, level: 1, kind: CacheKind::Data, bytes: 32768, shared_by: vec![0] }],
+            zones: vec![ZoneDescription {
+                start_pfn: 4096,
+                spanned: 8192,
+                present: 8192,
+                managed: 8000,
+                pagesets: vec![PcpSample { cpu: 1, count: 3, ..PcpSample::default() }],
+                ..ZoneDescription::empty(0, ZoneKind::Dma32)
+            }],
+        }
+    }
+
+    #[test]
+    fn a_machine_survives_toml_and_json() {
+        let machine = small();
+        machine.check().unwrap();
+        let toml = machine.to_toml().unwrap();
+        assert_eq!(toml::from_str::<Machine>(&toml).unwrap(), machine, "{toml}");
+        let json = serde_json::to_string(&machine).unwrap();
+        assert_eq!(serde_json::from_str::<Machine>(&json).unwrap(), machine);
+    }
+
+    #[test]
+    fn unknown_fields_are_refused_by_name() {
+        let toml = small().to_toml().unwrap().replace("cpus = 2", "cpus = 2\ncpuss = 3");
+        let error = toml::from_str::<Machine>(&toml).unwrap_err().to_string();
+        assert!(error.contains("cpuss"), "{error}");
+    }
+
+    #[test]
+    fn parts_that_do_not_fit_are_named() {
+        let mut machine = small();
+        machine.zones[0].managed = 9000;
+        assert!(machine.check().unwrap_err().contains("managed 9000"));
+        let mut machine = small();
+        machine.zones[0].pagesets[0].cpu = 2;
+        assert!(machine.check().unwrap_err().contains("CPU 2"));
+        let mut machine = small();
+        machine.zones[0].node = 3;
+        assert!(machine.check().unwrap_err().contains("node 3"));
+    }
+
+    #[test]
+    fn frames_and_cpus_find_their_place() {
+        let machine = small();
+        assert_eq!(machine.zone_of(4096), Some(0));
+        assert_eq!(machine.zone_of(12288), None);
+        assert_eq!(machine.node_of_cpu(1), Some(0));
+        assert_eq!(machine.node_of_cpu(9), None);
+    }
+}

@@ -1,0 +1,16 @@
+//! The project's own file, `.pgtrace`: versioned header, compressed blocks, index, footer.
+//!
+//! Every byte is described in the book's chapter "The trace file" (`docs/book/src/trace-format.md`).
+
+mod block;
+mod column;
+mod format;
+mod index;
+mod reader;
+mod shapes;
+mod writer;
+
+pub(crate) use format::looks_native;
+pub use index::BlockEntry;
+pub use reader::NativeReader;
+pub use writer::{NativeWriter, WriteOptions};

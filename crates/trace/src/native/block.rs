@@ -1,0 +1,289 @@
+//! A block's payload: shape table, shape indices, times and frames of up to 64 Ki events.
+//!
+//! Layout: `u32` number of shapes; then columns (see `column`): the shape table, the indices' low bytes, their high
+//! bytes, eight planes of times, eight planes of frames. A time is the zigzagged difference to the event before
+//! (the first: to the header's first time). A frame is the zigzagged difference to the last frame of the same
+//! predictor; the predictors are the (CPU, kind) pairs of the shape table, all starting at 0.
+
+use zstd::bulk::{Compressor, Decompressor};
+
+use super::{
+    column::{self, Column, Columns, unzigzag, zigzag},
+    format::{BlockHeader, PAYLOAD_BYTES_MAX},
+    shapes::{self, SHAPE_BYTES},
+};
+use crate::event::{Event, EventKind};
+
+/// Encodes blocks; keeps its buffers.
+pub(super) struct Encoder {
+    compressor: Compressor<'static>,
+}
+
+/// Decodes blocks; keeps its buffers.
+pub(super) struct Decoder {
+    decompressor: Decompressor<'static>,
+    scratch: Vec<u8>,
+    table: Vec<Event>,
+    predictors: Predictors,
+    indices: Vec<u16>,
+    times: Vec<u64>,
+    frames: Vec<u64>,
+}
+
+impl Encoder {
+    pub(super) fn new(level: i32) -> std::io::Result<Self> {
+        Ok(Self { compressor: Compressor::new(level)? })
+    }
+
+    /// The header and the payload of a block of `events`, of which there is at least one.
+    pub(super) fn encode(&mut self, events: &[Event], payload: &mut Vec<u8>) -> std::io::Result<BlockHeader> {
+        payload.clear();
+        let (table, indices) = shapes::collect(events);
+        payload.extend((table.len() as u32).to_le_bytes());
+        shapes::write_table(payload, &table, &mut self.compressor)?;
+        let low: Vec<u8> = indices.iter().map(|index| *index as u8).collect();
+        let high: Vec<u8> = indices.iter().map(|index| (index >> 8) as u8).collect();
+        column::write(payload, &low, &mut self.compressor)?;
+        column::write(payload, &high, &mut self.compressor)?;
+
+        let first_ts_ns = events[0].ts_ns;
+        let mut last = first_ts_ns;
+        let times: Vec<u64> = events
+            .iter()
+            .map(|event| {
+                let difference = event.ts_ns.wrapping_sub(last);
+                last = event.ts_ns;
+                zigzag(difference)
+            })
+            .collect();
+        column::write_planes(payload, &times, &mut self.compressor)?;
+
+        let mut predictors = Predictors::default();
+        predictors.assign(table.iter().filter_map(shapes::event_of));
+        let frames: Vec<u64> = events
+            .iter()
+            .zip(&indices)
+            .map(|(event, index)| {
+                let last = predictors.last_of(usize::from(*index));
+                let difference = event.pfn.wrapping_sub(*last);
+                *last = event.pfn;
+                zigzag(difference)
+            })
+            .collect();
+        column::write_planes(payload, &frames, &mut self.compressor)?;
+
+        debug_assert!(payload.len() <= PAYLOAD_BYTES_MAX, "64 Ki events fit, even without compression");
+        Ok(BlockHeader {
+            payload_bytes: payload.len() as u32,
+            events: events.len() as u32,
+            crc: crc32fast::hash(payload),
+            first_ts_ns,
+            last_ts_ns: events.iter().map(|event| event.ts_ns).max().unwrap_or(first_ts_ns),
+            kinds: events.iter().fold(0, |kinds, event| kinds | 1 << event.kind.code()),
+        })
+    }
+}
+
+impl Decoder {
+    pub(super) fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            decompressor: Decompressor::new()?,
+            scratch: Vec::new(),
+            table: Vec::new(),
+            predictors: Predictors::default(),
+            indices: Vec::new(),
+            times: Vec::new(),
+            frames: Vec::new(),
+        })
+    }
+
+    /// Replaces `events` by those of the block; the error says what is wrong with it.
+    pub(super) fn decode(
+        &mut self,
+        header: &BlockHeader,
+        payload: &[u8],
+        events: &mut Vec<Event>,
+    ) -> Result<(), &'static str> {
+        events.clear();
+        if crc32fast::hash(payload) != header.crc {
+            return Err("the block's checksum is wrong");
+        }
+        let count = header.events as usize;
+        let Some((shapes, rest)) = payload.split_first_chunk::<4>() else {
+            return Err("the block is cut off");
+        };
+        let shapes = u32::from_le_bytes(*shapes) as usize;
+        if shapes == 0 || shapes > count {
+            return Err("the block has more shapes than events, or none");
+        }
+        let mut columns = Columns { rest };
+        shapes::read_table(&mut columns, shapes, &mut self.table, &mut self.scratch, &mut self.decompressor)?;
+        self.read_indices(&mut columns, count)?;
+        for values in [&mut self.times, &mut self.frames] {
+            values.resize(count, 0);
+            column::read_planes(&mut columns, values, &mut self.scratch, &mut self.decompressor)?;
+        }
+        if !columns.rest.is_empty() {
+            return Err("the block has bytes after its last column");
+        }
+        self.assemble(header.first_ts_ns, events)
+    }
+
+    fn read_indices(&mut self, columns: &mut Columns<'_>, count: usize) -> Result<(), &'static str> {
+        self.indices.resize(count, 0);
+        match columns.next(count, &mut self.scratch, &mut self.decompressor)? {
+            Column::Constant(byte) => self.indices.fill(u16::from(byte)),
+            Column::Bytes(bytes) => {
+                for (index, byte) in self.indices.iter_mut().zip(bytes) {
+                    *index = u16::from(*byte);
+                }
+            }
+        }
+        match columns.next(count, &mut self.scratch, &mut self.decompressor)? {
+            Column::Constant(0) => {}
+            Column::Constant(byte) => {
+                self.indices.iter_mut().for_each(|index| *index |= u16::from(byte) << 8);
+            }
+            Column::Bytes(bytes) => {
+                for (index, byte) in self.indices.iter_mut().zip(bytes) {
+                    *index |= u16::from(*byte) << 8;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts the columns together.
+    fn assemble(&mut self, first_ts_ns: u64, events: &mut Vec<Event>) -> Result<(), &'static str> {
+        self.predictors.assign(self.table.iter().copied());
+        let mut ts_ns = first_ts_ns;
+        events.reserve(self.indices.len());
+        for ((index, time), frame) in self.indices.iter().zip(&self.times).zip(&self.frames) {
+            let index = usize::from(*index);
+            let Some(shape) = self.table.get(index) else {
+                events.clear();
+                return Err("an event's shape is not in the table");
+            };
+            ts_ns = ts_ns.wrapping_add(unzigzag(*time));
+            let last = self.predictors.last_of(index);
+            *last = last.wrapping_add(unzigzag(*frame));
+            events.push(Event { ts_ns, pfn: *last, ..*shape });
+        }
+        Ok(())
+    }
+}
+
+/// The last frame seen by CPU and kind: frames of one kind on one CPU tend to be near each other.
+#[derive(Default)]
+struct Predictors {
+    /// Predictor of each shape.
+    of_shape: Vec<u16>,
+    /// Last frame of each predictor.
+    last: Vec<u64>,
+}
+
+impl Predictors {
+    /// Gives every (CPU, kind) among the shapes a predictor, in order of appearance.
+    fn assign(&mut self, shapes: impl Iterator<Item = Event>) {
+        let mut known: std::collections::HashMap<(u16, EventKind), u16> = std::collections::HashMap::new();
+        self.of_shape.clear();
+        for shape in shapes {
+            let next = known.len() as u16;
+            self.of_shape.push(*known.entry((shape.cpu, shape.kind)).or_insert(next));
+        }
+        self.last.clear();
+        self.last.resize(known.len(), 0);
+    }
+
+    fn last_of(&mut self, shape: usize) -> &mut u64 {
+        &mut self.last[usize::from(self.of_shape[shape])]
+    }
+}
+
+const _: () = assert!(SHAPE_BYTES + 16 == size_of::<Event>(), "time and frame are stored apart");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn events() -> Vec<Event> {
+        let mut ts_ns = 1_000_000_u64;
+        (0..5000_u64)
+            .map(|number| {
+                ts_ns = ts_ns.wrapping_add(number * 7919 % 900).wrapping_sub(3);
+                Event {
+                    pfn: if number % 97 == 0 { u64::MAX } else { number * number % 70_000 },
+                    pid: (number % 5) as u32,
+                    gfp: 0x140cca,
+                    migratetype: (number % 3) as i8 - 1,
+                    ..Event::new(EventKind::ALL[number as usize % 20], ts_ns, (number % 4) as u16)
+                }
+            })
+            .collect()
+    }
+
+    #[test]
+    fn blocks_survive() {
+        let mut encoder = Encoder::new(3).unwrap();
+        let mut decoder = Decoder::new().unwrap();
+        let (mut payload, mut back) = (Vec::new(), Vec::new());
+        for count in [1, 2, 255, 5000] {
+            let events = &events()[..count];
+            let header = encoder.encode(events, &mut payload).unwrap();
+            assert_eq!(header.events as usize, count);
+            decoder.decode(&header, &payload, &mut back).unwrap();
+            assert_eq!(back, events);
+        }
+    }
+
+    #[test]
+    fn random_events_fit_the_payload_limit() {
+        let mut state = 1_u64;
+        let mut random = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state
+        };
+        let events: Vec<Event> = (0..crate::reader::BLOCK_EVENTS_MAX)
+            .map(|_| Event {
+                ts_ns: random(),
+                pfn: random(),
+                gfp: random() as u32,
+                pid: random() as u32,
+                cpu: random() as u16,
+                kind: EventKind::MmPageAlloc,
+                order: random() as u8,
+                migratetype: random() as i8,
+                refill: random() as u8,
+                irq_flags: random() as u8,
+                preempt: random() as u8,
+            })
+            .collect();
+        let mut payload = Vec::new();
+        let header = Encoder::new(1).unwrap().encode(&events, &mut payload).unwrap();
+        assert!(payload.len() <= PAYLOAD_BYTES_MAX);
+        let mut back = Vec::new();
+        Decoder::new().unwrap().decode(&header, &payload, &mut back).unwrap();
+        assert_eq!(back, events);
+    }
+
+    #[test]
+    fn damage_with_a_right_checksum_is_still_an_error_or_other_events() {
+        let mut payload = Vec::new();
+        let header = Encoder::new(3).unwrap().encode(&events(), &mut payload).unwrap();
+        let mut decoder = Decoder::new().unwrap();
+        let mut back = Vec::new();
+        assert!(decoder.decode(&BlockHeader { crc: 0, ..header }, &payload, &mut back).is_err());
+        for at in (0..payload.len()).step_by(payload.len() / 400 + 1) {
+            let mut damaged = payload.clone();
+            damaged[at] ^= 0x41;
+            let header = BlockHeader { crc: crc32fast::hash(&damaged), ..header };
+            if decoder.decode(&header, &damaged, &mut back).is_ok() {
+                assert_eq!(back.len(), header.events as usize);
+            }
+            let cut = BlockHeader { crc: crc32fast::hash(&payload[..at]), ..header };
+            assert!(decoder.decode(&cut, &payload[..at], &mut back).is_err(), "cut at {at}");
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! The fixed parts of the file: their magic numbers, sizes, limits and byte layouts.
+
+use crate::event::EventKind;
+
+/// First bytes of a file. The first is no ASCII, the last three show damage by text-mode copies (as PNG's do).
+pub(crate) const FILE_MAGIC: [u8; 8] = *b"\x89PGT\r\n\x1a\n";
+/// First bytes of a block.
+pub(crate) const BLOCK_MAGIC: [u8; 4] = *b"PGBK";
+/// First bytes of the index.
+pub(crate) const INDEX_MAGIC: [u8; 4] = *b"PGIX";
+/// Last bytes of a file.
+pub(crate) const END_MAGIC: [u8; 8] = *b"PGTREND\n";
+/// Version written. A reader refuses other major versions and reads every minor one.
+pub(crate) const VERSION_MAJOR: u16 = 1;
+/// Minor version written.
+pub(crate) const VERSION_MINOR: u16 = 0;
+
+/// Bytes of the file header before the description.
+pub(crate) const FILE_HEADER_BYTES: usize = 32;
+/// Bytes of a block's header.
+pub(crate) const BLOCK_HEADER_BYTES: usize = 40;
+/// Bytes of the index before its entries.
+pub(crate) const INDEX_HEADER_BYTES: usize = 16;
+/// Bytes of one block's entry in the index.
+pub(crate) const INDEX_ENTRY_BYTES: usize = 32;
+/// Bytes of the footer.
+pub(crate) const FOOTER_BYTES: usize = 24;
+
+/// Bytes of the description at most, compressed or not: a machine of 8192 CPUs and hours of samples.
+pub(crate) const DESCRIPTION_BYTES_MAX: usize = 256 << 20;
+/// Bytes of a block's payload at most; 64 Ki events without any compression need about 2.2 MiB.
+pub(crate) const PAYLOAD_BYTES_MAX: usize = 4 << 20;
+/// Blocks at most: 2^36 events.
+pub(crate) const BLOCKS_MAX: usize = 1 << 20;
+/// CPUs at most, for the index's counts.
+pub(crate) const CPUS_MAX: usize = 1 << 16;
+
+/// Whether `head` starts like a native file (damaged line ends included, so that the error can say so).
+pub(crate) fn looks_native(head: &[u8]) -> bool {
+    head.starts_with(&FILE_MAGIC[..4])
+}
+
+/// The first 32 bytes of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileHeader {
+    pub(crate) version_major: u16,
+    pub(crate) version_minor: u16,
+    /// Bytes of the description as stored (zstd).
+    pub(crate) stored_bytes: u32,
+    /// Bytes of the description's JSON.
+    pub(crate) raw_bytes: u32,
+    /// CRC-32 of the description as stored.
+    pub(crate) crc: u32,
+}
+
+impl FileHeader {
+    pub(crate) fn to_bytes(self) -> [u8; FILE_HEADER_BYTES] {
+        let mut bytes = [0; FILE_HEADER_BYTES];
+        bytes[..8].copy_from_slice(&FILE_MAGIC);
+        put_u16(&mut bytes, 8, self.version_major);
+        put_u16(&mut bytes, 10, self.version_minor);
+        put_u32(&mut bytes, 12, self.stored_bytes);
+        put_u32(&mut bytes, 16, self.raw_bytes);
+        put_u32(&mut bytes, 20, self.crc);
+        let crc = crc32fast::hash(&bytes[..28]);
+        put_u32(&mut bytes, 28, crc);
+        bytes
+    }
+
+    /// The header, or what is wrong with it.
+    pub(crate) fn from_bytes(bytes: &[u8; FILE_HEADER_BYTES]) -> Result<Self, &'static str> {
+        if bytes[..8] != FILE_MAGIC {
+            return Err("the magic number is damaged, as by a copy in text mode");
+        }
+        let header = Self {
+            version_major: get_u16(bytes, 8),
+            version_minor: get_u16(bytes, 10),
+            stored_bytes: get_u32(bytes, 12),
+            raw_bytes: get_u32(bytes, 16),
+            crc: get_u32(bytes, 20),
+        };
+        if header.version_major != VERSION_MAJOR {
+            return Err("the major version is not 1");
+        }
+        if get_u32(bytes, 28) != crc32fast::hash(&bytes[..28]) {
+            return Err("the header's checksum is wrong");
+        }
+        Ok(header)
+    }
+}
+
+/// The first 40 bytes of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BlockHeader {
+    /// Bytes of the payload that follows.
+    pub(crate) payload_bytes: u32,
+    /// Events in the block, 1 to 65 536.
+    pub(crate) events: u32,
+    /// CRC-32 of the payload.
+    pub(crate) crc: u32,
+    /// Time of the first event.
+    pub(crate) first_ts_ns: u64,
+    /// Latest time in the block.
+    pub(crate) last_ts_ns: u64,
+    /// Bit `k` is set if an event of the kind with code `k` is in the block.
+    pub(crate) kinds: u32,
+}
+
+impl BlockHeader {
+    pub(crate) fn to_bytes(self) -> [u8; BLOCK_HEADER_BYTES] {
+        let mut bytes = [0; BLOCK_HEADER_BYTES];
+        bytes[..4].copy_from_slice(&BLOCK_MAGIC);
+        put_u32(&mut bytes, 4, self.payload_bytes);
+        put_u32(&mut bytes, 8, self.events);
+        put_u32(&mut bytes, 12, self.crc);
+        put_u64(&mut bytes, 16, self.first_ts_ns);
+        put_u64(&mut bytes, 24, self.last_ts_ns);
+        put_u32(&mut bytes, 32, self.kinds);
+        let crc = crc32fast::hash(&bytes[..36]);
+        put_u32(&mut bytes, 36, crc);
+        bytes
+    }
+
+    /// The header, or what is wrong with it.
+    pub(crate) fn from_bytes(bytes: &[u8; BLOCK_HEADER_BYTES]) -> Result<Self, &'static str> {
+        if bytes[..4] != BLOCK_MAGIC {
+            return Err("no block starts here");
+        }
+        if get_u32(bytes, 36) != crc32fast::hash(&bytes[..36]) {
+            return Err("the block header's checksum is wrong");
+        }
+        let header = Self {
+            payload_bytes: get_u32(bytes, 4),
+            events: get_u32(bytes, 8),
+            crc: get_u32(bytes, 12),
+            first_ts_ns: get_u64(bytes, 16),
+            last_ts_ns: get_u64(bytes, 24),
+            kinds: get_u32(bytes, 32),
+        };
+        if header.payload_bytes as usize > PAYLOAD_BYTES_MAX {
+            return Err("the block is larger than 4 MiB");
+        }
+        if header.events == 0 || header.events as usize > crate::reader::BLOCK_EVENTS_MAX {
+            return Err("the block does not hold 1 to 65536 events");
+        }
+        Ok(header)
+    }
+}
+
+/// The last 24 bytes of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Footer {
+    /// Offset of the index.
+    pub(crate) index_offset: u64,
+    /// Bytes of the index.
+    pub(crate) index_bytes: u32,
+}
+
+impl Footer {
+    pub(crate) fn to_bytes(self) -> [u8; FOOTER_BYTES] {
+        let mut bytes = [0; FOOTER_BYTES];
+        put_u64(&mut bytes, 0, self.index_offset);
+        put_u32(&mut bytes, 8, self.index_bytes);
+        let crc = crc32fast::hash(&bytes[..12]);
+        put_u32(&mut bytes, 12, crc);
+        bytes[16..].copy_from_slice(&END_MAGIC);
+        bytes
+    }
+
+    /// The footer, or `None` if these bytes are none.
+    pub(crate) fn from_bytes(bytes: &[u8; FOOTER_BYTES]) -> Option<Self> {
+        if bytes[16..] != END_MAGIC || get_u32(bytes, 12) != crc32fast::hash(&bytes[..12]) {
+            return None;
+        }
+        Some(Self { index_offset: get_u64(bytes, 0), index_bytes: get_u32(bytes, 8) })
+    }
+}
+
+/// Counts of events by kind code; entry 0 is not used.
+pub(crate) type KindCounts = [u64; EventKind::COUNT + 1];
+
+pub(crate) fn put_u16(bytes: &mut [u8], at: usize, value: u16) {
+    bytes[at..at + 2].copy_from_slice(&value.to_le_bytes());
+}
+
+pub(crate) fn put_u32(bytes: &mut [u8], at: usize, value: u32) {
+    bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
+}
+
+pub(crate) fn put_u64(bytes: &mut [u8], at: usize, value: u64) {
+    bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
+}
+
+/// The two bytes at `at`, which the caller has checked to be there.
+pub(crate) fn get_u16(bytes: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes([bytes[at], bytes[at + 1]])
+}
+
+/// The four bytes at `at`, which the caller has checked to be there.
+pub(crate) fn get_u32(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+/// The eight bytes at `at`, which the caller has checked to be there.
+pub(crate) fn get_u64(bytes: &[u8], at: usize) -> u64 {
+    u64::from(get_u32(bytes, at)) | u64::from(get_u32(bytes, at + 4)) << 32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fixed_parts_survive_and_notice_damage() {
+        let header = FileHeader {
+            version_major: VERSION_MAJOR,
+            version_minor: 7,
+            stored_bytes: 1,
+            raw_bytes: 2,
+            crc: 3,
+        };
+        assert_eq!(FileHeader::from_bytes(&header.to_bytes()), Ok(header));
+        let block = BlockHeader {
+            payload_bytes: 1,
+            events: 2,
+            crc: 3,
+            first_ts_ns: 4,
+            last_ts_ns: u64::MAX,
+            kinds: 6,
+        };
+        assert_eq!(BlockHeader::from_bytes(&block.to_bytes()), Ok(block));
+        let footer = Footer { index_offset: 1 << 40, index_bytes: 2 };
+        assert_eq!(Footer::from_bytes(&footer.to_bytes()), Some(footer));
+        for at in 0..BLOCK_HEADER_BYTES {
+            let mut bytes = block.to_bytes();
+            bytes[at] ^= 1;
+            assert!(BlockHeader::from_bytes(&bytes).is_err(), "byte {at}");
+        }
+        for at in 0..FILE_HEADER_BYTES {
+            let mut bytes = header.to_bytes();
+            bytes[at] ^= 1;
+            assert!(FileHeader::from_bytes(&bytes).is_err(), "byte {at}");
+        }
+        for at in 0..FOOTER_BYTES {
+            let mut bytes = footer.to_bytes();
+            bytes[at] ^= 1;
+            assert!(Footer::from_bytes(&bytes).is_none(), "byte {at}");
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! The index at the file's end: where blocks are, and totals by kind and CPU.
+
+use super::format::{
+    BLOCKS_MAX, BlockHeader, CPUS_MAX, INDEX_ENTRY_BYTES, INDEX_HEADER_BYTES, INDEX_MAGIC, KindCounts,
+    get_u32, get_u64,
+};
+use crate::{
+    event::{Event, EventKind},
+    info::LostEvents,
+};
+
+/// One block in the index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockEntry {
+    /// Offset of the block's header in bytes from the file's start.
+    pub offset: u64,
+    /// Events in the block.
+    pub events: u32,
+    /// Bit `k` is set if the block has an event of the kind with code `k`.
+    pub kinds: u32,
+    /// Time of its first event.
+    pub first_ts_ns: u64,
+    /// Latest time in it.
+    pub last_ts_ns: u64,
+}
+
+/// The whole index.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Index {
+    pub(super) blocks: Vec<BlockEntry>,
+    pub(super) kinds: KindCounts,
+    pub(super) cpus: Vec<u64>,
+    pub(super) lost: LostEvents,
+}
+
+/// The counts of lost events, in the order in which they are stored.
+fn lost_words(lost: &mut LostEvents) -> [&mut u64; LOST_WORDS] {
+    let LostEvents {
+        overrun,
+        dropped,
+        lost_in_text,
+        gaps_of_unknown_size,
+        unknown_events,
+        unrecognised_lines,
+        malformed_lines,
+        oversized_lines,
+        unknown_gfp_names,
+        out_of_order,
+        damaged_blocks,
+    } = lost;
+    [
+        overrun,
+        dropped,
+        lost_in_text,
+        gaps_of_unknown_size,
+        unknown_events,
+        unrecognised_lines,
+        malformed_lines,
+        oversized_lines,
+        unknown_gfp_names,
+        out_of_order,
+        damaged_blocks,
+    ]
+}
+
+const LOST_WORDS: usize = 11;
+
+impl Index {
+    /// Counts a block that was written at `offset`.
+    pub(super) fn add(&mut self, offset: u64, header: &BlockHeader, events: &[Event]) {
+        self.blocks.push(BlockEntry {
+            offset,
+            events: header.events,
+            kinds: header.kinds,
+            first_ts_ns: header.first_ts_ns,
+            last_ts_ns: header.last_ts_ns,
+        });
+        for event in events {
+            self.kinds[usize::from(event.kind.code())] += 1;
+            let cpu = usize::from(event.cpu);
+            if cpu >= self.cpus.len() {
+                self.cpus.resize(cpu + 1, 0);
+            }
+            self.cpus[cpu] += 1;
+        }
+    }
+
+    pub(super) fn events(&self) -> u64 {
+        self.blocks.iter().map(|block| u64::from(block.events)).sum()
+    }
+
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        bytes.extend(INDEX_MAGIC);
+        bytes.extend((self.blocks.len() as u32).to_le_bytes());
+        bytes.extend((self.cpus.len() as u32).to_le_bytes());
+        bytes.extend(0_u32.to_le_bytes());
+        for block in &self.blocks {
+            bytes.extend(block.offset.to_le_bytes());
+            bytes.extend(block.events.to_le_bytes());
+            bytes.extend(block.kinds.to_le_bytes());
+            bytes.extend(block.first_ts_ns.to_le_bytes());
+            bytes.extend(block.last_ts_ns.to_le_bytes());
+        }
+        let mut lost = self.lost;
+        let words = self.kinds[1..].iter().copied().chain(self.cpus.iter().copied());
+        for word in words.chain(lost_words(&mut lost).map(|word| *word)) {
+            bytes.extend(word.to_le_bytes());
+        }
+        let crc = crc32fast::hash(&bytes);
+        bytes.extend(crc.to_le_bytes());
+        bytes
+    }
+
+    /// The index, or what is wrong with it.
+    pub(super) fn from_bytes(bytes: &[u8]) -> Result<Self, &'static str> {
+        let Some((body, crc)) = bytes.split_last_chunk::<4>() else { return Err("the index is cut off") };
+        if crc32fast::hash(body) != u32::from_le_bytes(*crc) {
+            return Err("the index's checksum is wrong");
+        }
+        if body.len() < INDEX_HEADER_BYTES || body[..4] != INDEX_MAGIC {
+            return Err("no index starts here");
+        }
+        let blocks = get_u32(body, 4) as usize;
+        let cpus = get_u32(body, 8) as usize;
+        if blocks > BLOCKS_MAX || cpus > CPUS_MAX {
+            return Err("the index has too many blocks or CPUs");
+        }
+        let entries = INDEX_HEADER_BYTES + blocks * INDEX_ENTRY_BYTES;
+        if body.len() != entries + (EventKind::COUNT + cpus + LOST_WORDS) * 8 {
+            return Err("the index has the wrong length");
+        }
+        let mut index = Self {
+            blocks: body[INDEX_HEADER_BYTES..entries]
+                .chunks_exact(INDEX_ENTRY_BYTES)
+                .map(|entry| BlockEntry {
+                    offset: get_u64(entry, 0),
+                    events: get_u32(entry, 8),
+                    kinds: get_u32(entry, 12),
+                    first_ts_ns: get_u64(entry, 16),
+                    last_ts_ns: get_u64(entry, 24),
+                })
+                .collect(),
+            ..Self::default()
+        };
+        let mut words = body[entries..].chunks_exact(8).map(|word| get_u64(word, 0));
+        for (count, word) in index.kinds[1..].iter_mut().zip(&mut words) {
+            *count = word;
+        }
+        index.cpus = words.by_ref().take(cpus).collect();
+        for (count, word) in lost_words(&mut index.lost).into_iter().zip(words) {
+            *count = word;
+        }
+        Ok(index)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn index() -> Index {
+        let mut index = Index::default();
+        let events =
+            [Event::new(EventKind::MmPageAlloc, 5, 2), Event::new(EventKind::KswapdSwitchedOut, 9, 0)];
+        let header = BlockHeader {
+            payload_bytes: 1,
+            events: 2,
+            crc: 0,
+            first_ts_ns: 5,
+            last_ts_ns: 9,
+            kinds: 1 << 1 | 1 << 20,
+        };
+        index.add(100, &header, &events);
+        index.lost.damaged_blocks = 3;
+        index.lost.overrun = 4;
+        index
+    }
+
+    #[test]
+    fn an_index_survives() {
+        let index = index();
+        assert_eq!(index.cpus, [1, 0, 1]);
+        assert_eq!(Index::from_bytes(&index.to_bytes()), Ok(index));
+    }
+
+    #[test]
+    fn every_damaged_byte_is_noticed() {
+        let bytes = index().to_bytes();
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1;
+            assert!(Index::from_bytes(&damaged).is_err(), "byte {at}");
+            assert!(Index::from_bytes(&bytes[..at]).is_err(), "cut at {at}");
+        }
+    }
+}

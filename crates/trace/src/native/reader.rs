@@ -1,0 +1,299 @@
+//! Reads a native file block by block; can enter it at any time through the index.
+
+use std::{
+    io::{self, Read, SeekFrom},
+    path::Path,
+};
+
+use super::{
+    block::Decoder,
+    format::{
+        BLOCK_HEADER_BYTES, BLOCKS_MAX, BlockHeader, CPUS_MAX, DESCRIPTION_BYTES_MAX, FILE_HEADER_BYTES,
+        FOOTER_BYTES, FileHeader, Footer, INDEX_ENTRY_BYTES, VERSION_MAJOR,
+    },
+    index::{BlockEntry, Index},
+};
+use crate::{
+    error::TraceError,
+    event::{Event, EventKind},
+    info::{LostEvents, TraceInfo},
+    input::Seekable,
+    reader::{Recovery, TraceReader},
+};
+
+const REMEDY_DAMAGED: &str = "copy or convert the trace again, or read what is left with recovery";
+const REMEDY_HEADER: &str = "copy or convert the trace again";
+
+/// Reads a native file.
+pub struct NativeReader {
+    info: TraceInfo,
+    file: Box<dyn Seekable>,
+    /// Where the next block starts.
+    offset: u64,
+    /// Where blocks end: the index, or the file's end if there is none.
+    end: u64,
+    index: Option<Index>,
+    recovery: Recovery,
+    decoder: Decoder,
+    payload: Vec<u8>,
+    /// Events before this time are left out of the next block, after a seek.
+    skip_before_ns: u64,
+    events_read: u64,
+    lost: LostEvents,
+    is_at_end: bool,
+    has_sought: bool,
+}
+
+impl NativeReader {
+    pub(crate) fn new(
+        path: &Path,
+        mut file: Box<dyn Seekable>,
+        recovery: Recovery,
+    ) -> Result<Self, TraceError> {
+        let (mut info, offset) = read_description(path, &mut file)?;
+        info.path = path.to_owned();
+        let size =
+            file.seek(SeekFrom::End(0)).map_err(|error| TraceError::io(path, "find the end of", error))?;
+        let index = match read_index(path, &mut file, offset, size) {
+            Ok(index) => Some(index),
+            Err(_) if recovery == Recovery::UpToDamage => None,
+            Err(error) => return Err(error),
+        };
+        let (index, end) = match index {
+            Some((index, end)) => (Some(index), end),
+            None => (None, size),
+        };
+        let lost = match &index {
+            Some(index) => {
+                info.events = Some(index.events());
+                index.lost
+            }
+            None => {
+                info.events = None;
+                info.lost
+            }
+        };
+        info.lost = lost;
+        let decoder = Decoder::new().map_err(|error| TraceError::io(path, "unpack", error))?;
+        Ok(Self {
+            info,
+            file,
+            offset,
+            end,
+            index,
+            recovery,
+            decoder,
+            payload: Vec::new(),
+            skip_before_ns: 0,
+            events_read: 0,
+            lost,
+            is_at_end: false,
+            has_sought: false,
+        })
+    }
+
+    pub(crate) const fn info_mut(&mut self) -> &mut TraceInfo {
+        &mut self.info
+    }
+
+    /// The blocks, by position; empty if the file is damaged and has no index.
+    #[must_use]
+    pub fn blocks(&self) -> &[BlockEntry] {
+        self.index.as_ref().map_or(&[], |index| &index.blocks)
+    }
+
+    /// Events by kind, from the index.
+    #[must_use]
+    pub fn kind_counts(&self) -> Option<[(EventKind, u64); EventKind::COUNT]> {
+        let index = self.index.as_ref()?;
+        Some(EventKind::ALL.map(|kind| (kind, index.kinds[usize::from(kind.code())])))
+    }
+
+    /// Events by CPU, from the index.
+    #[must_use]
+    pub fn cpu_counts(&self) -> Option<&[u64]> {
+        self.index.as_ref().map(|index| index.cpus.as_slice())
+    }
+
+    /// Reads the block at `self.offset`.
+    fn next_block(&mut self, events: &mut Vec<Event>) -> Result<(), TraceError> {
+        let path = &self.info.path;
+        let at = self.offset;
+        let damaged = |problem: &str| TraceError::offset(path, at, problem, REMEDY_DAMAGED);
+        let mut bytes = [0; BLOCK_HEADER_BYTES];
+        self.file
+            .seek(SeekFrom::Start(at))
+            .and_then(|_| self.file.read_exact(&mut bytes))
+            .map_err(|error| read_error(path, at, error))?;
+        let header = BlockHeader::from_bytes(&bytes).map_err(damaged)?;
+        let end = at + BLOCK_HEADER_BYTES as u64 + u64::from(header.payload_bytes);
+        if end > self.end {
+            return Err(damaged("the block goes past the end of the blocks"));
+        }
+        self.payload.resize(header.payload_bytes as usize, 0);
+        self.file.read_exact(&mut self.payload).map_err(|error| read_error(path, at, error))?;
+        self.decoder.decode(&header, &self.payload, events).map_err(damaged)?;
+        self.offset = end;
+        self.events_read += events.len() as u64;
+        Ok(())
+    }
+
+    /// At the end: whether all events the index promises were there.
+    fn check_count(&self) -> Result<(), TraceError> {
+        match &self.index {
+            Some(index) if !self.has_sought && index.events() != self.events_read => Err(TraceError::offset(
+                &self.info.path,
+                self.offset,
+                format!("the blocks hold {} events, but the index says {}", self.events_read, index.events()),
+                REMEDY_DAMAGED,
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl TraceReader for NativeReader {
+    fn info(&self) -> &TraceInfo {
+        &self.info
+    }
+
+    fn read_block(&mut self, events: &mut Vec<Event>) -> Result<usize, TraceError> {
+        events.clear();
+        while !self.is_at_end {
+            if self.offset >= self.end {
+                self.is_at_end = true;
+                self.check_count()?;
+                break;
+            }
+            if let Err(error) = self.next_block(events) {
+                events.clear();
+                self.is_at_end = true;
+                if self.recovery == Recovery::UpToDamage {
+                    self.lost.damaged_blocks += 1;
+                    break;
+                }
+                return Err(error);
+            }
+            if self.skip_before_ns > 0 {
+                let skipped = events.iter().take_while(|event| event.ts_ns < self.skip_before_ns).count();
+                events.drain(..skipped);
+                if events.is_empty() {
+                    continue;
+                }
+                self.skip_before_ns = 0;
+            }
+            return Ok(events.len());
+        }
+        Ok(0)
+    }
+
+    fn lost(&self) -> LostEvents {
+        self.lost
+    }
+
+    fn seek_ns(&mut self, ts_ns: u64) -> Result<(), TraceError> {
+        let Some(index) = &self.index else {
+            return Err(TraceError::file(
+                &self.info.path,
+                "has no index, because it is damaged",
+                "convert what is left of it to a new file first",
+            ));
+        };
+        // Times may go back a little between blocks (see LostEvents::out_of_order), so search from the front.
+        let block = index.blocks.iter().find(|block| block.last_ts_ns >= ts_ns);
+        self.offset = block.map_or(self.end, |block| block.offset);
+        self.is_at_end = block.is_none();
+        self.has_sought = true;
+        self.skip_before_ns = ts_ns;
+        Ok(())
+    }
+}
+
+fn read_error(path: &Path, offset: u64, error: io::Error) -> TraceError {
+    if error.kind() == io::ErrorKind::UnexpectedEof {
+        TraceError::offset(path, offset, "the file ends within what starts here", REMEDY_DAMAGED)
+    } else {
+        TraceError::io(path, "read", error)
+    }
+}
+
+/// The description, and the offset of the first block.
+fn read_description(path: &Path, file: &mut Box<dyn Seekable>) -> Result<(TraceInfo, u64), TraceError> {
+    let mut bytes = [0; FILE_HEADER_BYTES];
+    file.read_exact(&mut bytes).map_err(|error| read_error(path, 0, error))?;
+    let header = FileHeader::from_bytes(&bytes).map_err(|problem| {
+        let major = u16::from_le_bytes([bytes[8], bytes[9]]);
+        let remedy = if major > VERSION_MAJOR { "update this program" } else { REMEDY_HEADER };
+        TraceError::offset(path, 0, problem, remedy)
+    })?;
+    let damaged = |problem: &str| TraceError::offset(path, FILE_HEADER_BYTES as u64, problem, REMEDY_HEADER);
+    let raw_bytes = header.raw_bytes as usize;
+    if header.stored_bytes as usize > DESCRIPTION_BYTES_MAX || raw_bytes > DESCRIPTION_BYTES_MAX {
+        return Err(damaged("the description is larger than 256 MiB"));
+    }
+    // Read through `take`, so that a false length costs no more memory than the file has bytes.
+    let mut stored = Vec::new();
+    file.by_ref()
+        .take(u64::from(header.stored_bytes))
+        .read_to_end(&mut stored)
+        .map_err(|error| TraceError::io(path, "read", error))?;
+    if stored.len() != header.stored_bytes as usize {
+        return Err(damaged("the file ends within the description"));
+    }
+    if crc32fast::hash(&stored) != header.crc {
+        return Err(damaged("the description's checksum is wrong"));
+    }
+    let mut json = Vec::new();
+    zstd::stream::read::Decoder::with_buffer(stored.as_slice())
+        .and_then(|decoder| decoder.take(raw_bytes as u64 + 1).read_to_end(&mut json))
+        .map_err(|_| damaged("the description cannot be unpacked"))?;
+    if json.len() != raw_bytes {
+        return Err(damaged("the description does not have the length it should have"));
+    }
+    let info = serde_json::from_slice(&json)
+        .map_err(|error| damaged(&format!("the description makes no sense: {error}")))?;
+    Ok((info, (FILE_HEADER_BYTES + stored.len()) as u64))
+}
+
+/// The index and its offset.
+fn read_index(
+    path: &Path,
+    file: &mut Box<dyn Seekable>,
+    blocks_offset: u64,
+    size: u64,
+) -> Result<(Index, u64), TraceError> {
+    let damaged = |offset: u64, problem: &str| TraceError::offset(path, offset, problem, REMEDY_DAMAGED);
+    let truncated = || damaged(size, "the file is truncated: it does not end with a footer");
+    let footer_offset = size
+        .checked_sub(FOOTER_BYTES as u64)
+        .filter(|offset| *offset >= blocks_offset)
+        .ok_or_else(truncated)?;
+    let mut bytes = [0; FOOTER_BYTES];
+    file.seek(SeekFrom::Start(footer_offset))
+        .and_then(|_| file.read_exact(&mut bytes))
+        .map_err(|error| read_error(path, footer_offset, error))?;
+    let footer = Footer::from_bytes(&bytes).ok_or_else(truncated)?;
+    let index_bytes_max = 1024 + BLOCKS_MAX * INDEX_ENTRY_BYTES + CPUS_MAX * 8;
+    if footer.index_offset < blocks_offset
+        || footer.index_offset.checked_add(u64::from(footer.index_bytes)) != Some(footer_offset)
+        || footer.index_bytes as usize > index_bytes_max
+    {
+        return Err(damaged(footer_offset, "the footer points to an index that cannot be there"));
+    }
+    let mut bytes = vec![0; footer.index_bytes as usize];
+    file.seek(SeekFrom::Start(footer.index_offset))
+        .and_then(|_| file.read_exact(&mut bytes))
+        .map_err(|error| read_error(path, footer.index_offset, error))?;
+    let index = Index::from_bytes(&bytes).map_err(|problem| damaged(footer.index_offset, problem))?;
+    let mut last = blocks_offset;
+    for block in &index.blocks {
+        if block.offset < last || block.offset >= footer.index_offset {
+            return Err(damaged(
+                footer.index_offset,
+                "the index has blocks outside the file or out of order",
+            ));
+        }
+        last = block.offset + 1;
+    }
+    Ok((index, footer.index_offset))
+}

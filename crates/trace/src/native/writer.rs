@@ -1,0 +1,128 @@
+//! Writes a native file, front to back, with one block of events in memory.
+
+use std::io::{self, Write};
+
+use super::{
+    block::Encoder,
+    format::{BLOCKS_MAX, DESCRIPTION_BYTES_MAX, FileHeader, Footer, VERSION_MAJOR, VERSION_MINOR},
+    index::Index,
+};
+use crate::{event::Event, info::LostEvents, info::TraceInfo, reader::BLOCK_EVENTS_MAX};
+
+/// How to write a native file.
+#[derive(Clone, Copy, Debug)]
+pub struct WriteOptions {
+    level: i32,
+}
+
+impl Default for WriteOptions {
+    fn default() -> Self {
+        Self { level: 9 }
+    }
+}
+
+impl WriteOptions {
+    /// The default: zstd level 9.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Compression level, 1 (fast) to 22 (small); reading costs the same.
+    #[must_use]
+    pub fn level(mut self, level: i32) -> Self {
+        self.level = level.clamp(1, 22);
+        self
+    }
+}
+
+/// Writes a native file. The file is complete only after [`NativeWriter::finish`].
+pub struct NativeWriter<W: Write> {
+    out: W,
+    offset: u64,
+    encoder: Encoder,
+    pending: Vec<Event>,
+    payload: Vec<u8>,
+    index: Index,
+}
+
+impl<W: Write> NativeWriter<W> {
+    /// Writes header and description.
+    ///
+    /// # Errors
+    /// `out` refuses, or the description is larger than 256 MiB.
+    pub fn new(mut out: W, info: &TraceInfo, options: WriteOptions) -> io::Result<Self> {
+        let json = serde_json::to_vec(info).map_err(io::Error::other)?;
+        if json.len() > DESCRIPTION_BYTES_MAX {
+            return Err(io::Error::other("the trace's description is larger than 256 MiB"));
+        }
+        let stored = zstd::bulk::compress(&json, options.level)?;
+        let header = FileHeader {
+            version_major: VERSION_MAJOR,
+            version_minor: VERSION_MINOR,
+            stored_bytes: stored.len() as u32,
+            raw_bytes: json.len() as u32,
+            crc: crc32fast::hash(&stored),
+        }
+        .to_bytes();
+        out.write_all(&header)?;
+        out.write_all(&stored)?;
+        Ok(Self {
+            out,
+            offset: (header.len() + stored.len()) as u64,
+            encoder: Encoder::new(options.level)?,
+            pending: Vec::with_capacity(BLOCK_EVENTS_MAX),
+            payload: Vec::new(),
+            index: Index::default(),
+        })
+    }
+
+    /// Adds events; full blocks are written at once.
+    ///
+    /// # Errors
+    /// `out` refuses.
+    pub fn write(&mut self, mut events: &[Event]) -> io::Result<()> {
+        while !events.is_empty() {
+            let room = BLOCK_EVENTS_MAX - self.pending.len();
+            let (now, later) = events.split_at(room.min(events.len()));
+            self.pending.extend_from_slice(now);
+            events = later;
+            if self.pending.len() == BLOCK_EVENTS_MAX {
+                self.flush_block()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn flush_block(&mut self) -> io::Result<()> {
+        if self.pending.is_empty() {
+            return Ok(());
+        }
+        if self.index.blocks.len() == BLOCKS_MAX {
+            return Err(io::Error::other("a trace of more than 2^36 events does not fit one file"));
+        }
+        let header = self.encoder.encode(&self.pending, &mut self.payload)?;
+        self.index.add(self.offset, &header, &self.pending);
+        let bytes = header.to_bytes();
+        self.out.write_all(&bytes)?;
+        self.out.write_all(&self.payload)?;
+        self.offset += (bytes.len() + self.payload.len()) as u64;
+        self.pending.clear();
+        Ok(())
+    }
+
+    /// Writes the last block, the index and the footer, and returns `out` and the file's size in bytes.
+    ///
+    /// # Errors
+    /// `out` refuses.
+    pub fn finish(mut self, lost: LostEvents) -> io::Result<(W, u64)> {
+        self.flush_block()?;
+        self.index.lost = lost;
+        let index = self.index.to_bytes();
+        let footer = Footer { index_offset: self.offset, index_bytes: index.len() as u32 }.to_bytes();
+        self.out.write_all(&index)?;
+        self.out.write_all(&footer)?;
+        self.out.flush()?;
+        Ok((self.out, self.offset + (index.len() + footer.len()) as u64))
+    }
+}

@@ -1,0 +1,62 @@
+//! The one interface all formats are read through, and `open`, which finds out the format.
+
+mod detect;
+mod options;
+
+use std::path::Path;
+
+pub use options::{OpenOptions, Recovery, Strictness};
+
+use crate::{
+    error::TraceError,
+    event::Event,
+    info::{LostEvents, TraceInfo},
+};
+
+/// Events per block at most: 2 MiB of [`Event`]s, which stay in a level-2 cache while they are used.
+pub const BLOCK_EVENTS_MAX: usize = 64 << 10;
+
+/// A trace that is being read, in bounded memory, from its first to its last event.
+pub trait TraceReader: Send {
+    /// What the trace says about itself.
+    fn info(&self) -> &TraceInfo;
+
+    /// Replaces the contents of `events` by the next events, at most [`BLOCK_EVENTS_MAX`], and returns their
+    /// number; 0 is the end. The allocation of `events` is reused.
+    ///
+    /// # Errors
+    /// The trace is damaged or cannot be read. Reading on after an error gives the end or the error again.
+    fn read_block(&mut self, events: &mut Vec<Event>) -> Result<usize, TraceError>;
+
+    /// What is missing or could not be used, so far.
+    fn lost(&self) -> LostEvents;
+
+    /// Moves to the first event at or after `ts_ns`. Readers without an index refuse.
+    ///
+    /// # Errors
+    /// This format cannot be entered in the middle, or the trace is damaged.
+    fn seek_ns(&mut self, ts_ns: u64) -> Result<(), TraceError> {
+        let info = self.info();
+        Err(TraceError::file(
+            &info.path,
+            format!("{} has no index, cannot go to {ts_ns} ns", info.source.name()),
+            "convert it to .pgtrace first",
+        ))
+    }
+}
+
+/// Opens a trace of any known format, found out by content. Side files are found by name.
+///
+/// # Errors
+/// The file cannot be read, is of no known format, or its head is damaged.
+pub fn open(path: &Path) -> Result<Box<dyn TraceReader>, TraceError> {
+    OpenOptions::new().open(path)
+}
+
+/// Opens a trace with `options`.
+///
+/// # Errors
+/// As [`open`], and if a file the options name cannot be used.
+pub fn open_with(path: &Path, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
+    options.open(path)
+}

@@ -1,0 +1,54 @@
+//! Tells formats apart by the first bytes.
+
+use crate::{
+    import::{self, HeaderStyle},
+    info::SourceFormat,
+    native,
+};
+
+/// The format that `head`, the first bytes after decompression, is in.
+pub(super) fn detect(head: &[u8]) -> Option<SourceFormat> {
+    if native::looks_native(head) {
+        return Some(SourceFormat::Native);
+    }
+    if import::looks_pcpt(head) {
+        return Some(SourceFormat::Pcpt);
+    }
+    // Text: the first line that settles it.
+    for line in head.split(|byte| *byte == b'\n').take(4096) {
+        if line.starts_with(b"# tracer:") {
+            return Some(SourceFormat::Ftrace);
+        }
+        if line.starts_with(b"cpus=") || line.starts_with(b"version = ") {
+            return Some(SourceFormat::TraceCmd);
+        }
+        if import::is_event_line(line, HeaderStyle::Dash) {
+            return Some(SourceFormat::Ftrace);
+        }
+        if import::is_event_line(line, HeaderStyle::Space) {
+            return Some(SourceFormat::PerfScript);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formats_are_told_by_content() {
+        for (head, format) in [
+            (b"# tracer: nop\n#\n".as_slice(), Some(SourceFormat::Ftrace)),
+            (b"cpus=2\n", Some(SourceFormat::TraceCmd)),
+            (b"  a-1 [001] d..1. 5.1: mm_page_free: pfn=1 order=0\n", Some(SourceFormat::Ftrace)),
+            (b"\n  a b  1 [001] 5.1: kmem:mm_page_free: pfn=1 order=0\n", Some(SourceFormat::PerfScript)),
+            (b"  a 1/2 [001] 5.1: kmem:mm_page_free: pfn=1 order=0\n", Some(SourceFormat::PerfScript)),
+            (b"{\"magic\": \"PCPT1\", ", Some(SourceFormat::Pcpt)),
+            (b"", None),
+            (b"hello\n\0\xff", None),
+        ] {
+            assert_eq!(detect(head), format, "{}", head.escape_ascii());
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! How to open a trace.
+
+use std::path::{Path, PathBuf};
+
+use super::{TraceReader, detect::detect};
+use crate::{
+    error::TraceError,
+    import::{PcptReader, open_text},
+    info::{SourceFormat, TraceInfo},
+    input::Input,
+    machine::Machine,
+    native::NativeReader,
+    sidecar,
+};
+
+/// What to do with a line of a known event that makes no sense.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Strictness {
+    /// It is an error: a replay of half-understood events would mislead.
+    #[default]
+    Strict,
+    /// It is counted in [`LostEvents::malformed_lines`](crate::LostEvents::malformed_lines) and skipped.
+    Lenient,
+}
+
+/// What to do with a damaged native file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Recovery {
+    /// It is an error.
+    #[default]
+    Refuse,
+    /// Events before the first damage are delivered; the rest is counted as lost.
+    UpToDamage,
+}
+
+/// Options for opening a trace; the default is right for whole traces with their side file beside them.
+#[derive(Clone, Debug)]
+pub struct OpenOptions {
+    sidecar: Option<PathBuf>,
+    machine: Option<PathBuf>,
+    strictness: Strictness,
+    recovery: Recovery,
+    spool_bytes_max: u64,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self {
+            sidecar: None,
+            machine: None,
+            strictness: Strictness::Strict,
+            recovery: Recovery::Refuse,
+            // 28 bytes an event: about 600 million events.
+            spool_bytes_max: 16 << 30,
+        }
+    }
+}
+
+impl OpenOptions {
+    /// The default options.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes machine, snapshots and samples from the JSON file at `path` instead of looking for it by name.
+    #[must_use]
+    pub fn sidecar(mut self, path: impl Into<PathBuf>) -> Self {
+        self.sidecar = Some(path.into());
+        self
+    }
+
+    /// Takes the machine from the TOML or JSON file at `path` instead of the trace.
+    #[must_use]
+    pub fn machine(mut self, path: impl Into<PathBuf>) -> Self {
+        self.machine = Some(path.into());
+        self
+    }
+
+    /// What to do with lines that make no sense.
+    #[must_use]
+    pub const fn strictness(mut self, strictness: Strictness) -> Self {
+        self.strictness = strictness;
+        self
+    }
+
+    /// What to do with damaged native files.
+    #[must_use]
+    pub const fn recovery(mut self, recovery: Recovery) -> Self {
+        self.recovery = recovery;
+        self
+    }
+
+    /// Bytes the spool file of a compressed binary trace may take in the temporary directory.
+    #[must_use]
+    pub const fn spool_bytes_max(mut self, bytes: u64) -> Self {
+        self.spool_bytes_max = bytes;
+        self
+    }
+
+    /// Opens the trace at `path`.
+    ///
+    /// # Errors
+    /// As [`open`](super::open), and if a file these options name cannot be used.
+    pub fn open(&self, path: &Path) -> Result<Box<dyn TraceReader>, TraceError> {
+        let input = Input::open(path)?;
+        self.open_input(path, input)
+    }
+
+    /// Reads a trace that is in memory; `path` is used in messages and to look for the side file.
+    ///
+    /// # Errors
+    /// As [`OpenOptions::open`].
+    pub fn open_bytes(&self, path: &Path, bytes: Vec<u8>) -> Result<Box<dyn TraceReader>, TraceError> {
+        let input = Input::from_bytes(path, bytes)?;
+        self.open_input(path, input)
+    }
+
+    fn open_input(&self, path: &Path, input: Input) -> Result<Box<dyn TraceReader>, TraceError> {
+        let format = detect(&input.head).ok_or_else(|| unrecognised(path, &input.head))?;
+        if format == SourceFormat::Native {
+            let file = input.into_seekable(path, self.spool_bytes_max)?;
+            let mut reader = NativeReader::new(path, file, self.recovery)?;
+            self.complete(reader.info_mut())?;
+            return Ok(Box::new(reader));
+        }
+        let mut info = TraceInfo { path: path.to_owned(), source: format, ..TraceInfo::default() };
+        let side_file = self.sidecar.clone().or_else(|| sidecar::find(path));
+        if let Some(side_file) = side_file {
+            sidecar::read_into(&side_file, &mut info)?;
+        }
+        self.complete(&mut info)?;
+        if format == SourceFormat::Pcpt {
+            let file = input.into_seekable(path, self.spool_bytes_max)?;
+            return Ok(Box::new(PcptReader::new(info, file)?));
+        }
+        Ok(open_text(info, input.into_stream(), self.strictness))
+    }
+
+    fn complete(&self, info: &mut TraceInfo) -> Result<(), TraceError> {
+        if let Some(path) = &self.machine {
+            info.machine = Some(Machine::load(path)?);
+        }
+        Ok(())
+    }
+}
+
+fn unrecognised(path: &Path, head: &[u8]) -> TraceError {
+    let (problem, remedy) = if head.is_empty() {
+        ("is empty", "record the trace again")
+    } else if head.starts_with(b"PERFILE2") {
+        ("is binary perf data", "run `perf script -F comm,pid,cpu,time,event,trace` on it first")
+    } else if head.starts_with(b"\x17\x08\x44tracing") {
+        ("is binary trace-cmd data", "run `trace-cmd report` on it first")
+    } else if head.starts_with(b"\x28\xb5\x2f\xfd") || head.starts_with(b"\x1f\x8b") {
+        ("is compressed with zstd or gzip", "unpack it first; only .xz is read directly")
+    } else if head.starts_with(b"{") {
+        ("is JSON but not a trace", "name the .pcpt file, not its side file")
+    } else {
+        (
+            "is in no known format",
+            "name a .pgtrace or .pcpt file, or text of ftrace, `perf script` or `trace-cmd report` with page events",
+        )
+    };
+    TraceError::file(path, problem, remedy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_a_trace_gets_a_remedy() {
+        for (bytes, remedy) in [
+            (b"".as_slice(), "record"),
+            (b"PERFILE2\0\0", "perf script"),
+            (b"\x28\xb5\x2f\xfd\0", "unpack"),
+            (b"{}", ".pcpt"),
+            (b"\0\0\0", ".pgtrace"),
+        ] {
+            let error = OpenOptions::new()
+                .open_bytes(Path::new("nothing-here"), bytes.to_vec())
+                .err()
+                .expect("not a trace")
+                .to_string();
+            assert!(error.contains(remedy), "{error}");
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! The allocator's state at one moment, as `/proc` printed it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::procfs::{Buddyinfo, Pagetypeinfo, ProcError, Vmstat, Zoneinfo};
+
+/// State before or after the recorded command.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Snapshot {
+    /// Zones, watermarks, per-CPU page sets.
+    pub zoneinfo: Zoneinfo,
+    /// Free blocks by zone and order.
+    pub buddyinfo: Buddyinfo,
+    /// Free blocks by zone, migratetype and order; root only, so it may be missing.
+    pub pagetypeinfo: Option<Pagetypeinfo>,
+    /// Counters.
+    pub vmstat: Vmstat,
+}
+
+impl Snapshot {
+    /// Parses the four texts. An empty `pagetypeinfo` is "not readable", not an error.
+    ///
+    /// # Errors
+    /// The first line that makes no sense, with the name of the `/proc` file.
+    pub fn parse(
+        zoneinfo: &str,
+        buddyinfo: &str,
+        pagetypeinfo: &str,
+        vmstat: &str,
+    ) -> Result<Self, ProcError> {
+        Ok(Self {
+            zoneinfo: Zoneinfo::parse(zoneinfo)?,
+            buddyinfo: Buddyinfo::parse(buddyinfo)?,
+            pagetypeinfo: if pagetypeinfo.trim().is_empty() {
+                None
+            } else {
+                Some(Pagetypeinfo::parse(pagetypeinfo)?)
+            },
+            vmstat: Vmstat::parse(vmstat)?,
+        })
+    }
+}
