@@ -1,0 +1,74 @@
+//! Many single pages at once, under one hold of the page set's lock (spec §2.13).
+
+use super::PageAllocator;
+use super::walk::Walk;
+use crate::error::AllocError;
+use crate::platform::Platform;
+use crate::request::{AllocFlags, Request};
+use crate::zone::Watermark;
+use crate::{CpuId, NodeChoice, Order, Pfn};
+
+impl<P: Platform> PageAllocator<'_, P> {
+    /// Fills the empty slots of `pages` with single pages. Slots that are filled already are skipped.
+    ///
+    /// As in Linux, this does not count as an allocation for the page set's free history, and emits no event per page.
+    /// Returns how many slots are filled in the end; fewer than all only if memory is short.
+    ///
+    /// # Errors
+    /// [`AllocError`] if the request's order is not 0, or if not one page could be had.
+    pub fn alloc_bulk(
+        &self,
+        cpu: CpuId,
+        request: &Request,
+        pages: &mut [Option<Pfn>],
+    ) -> Result<usize, AllocError> {
+        if request.order != Order::ZERO {
+            return Err(AllocError::BadCount(u64::from(request.order.frames())));
+        }
+        if !self.is_known(cpu) {
+            return Err(AllocError::BadCpu(cpu));
+        }
+        let missing = pages.iter().filter(|page| page.is_none()).count();
+        let got = if missing > 1 { self.fill_slots(cpu, request, pages) } else { 0 };
+        if missing > 0 && got == 0 {
+            let page = self.alloc(cpu, request)?;
+            if let Some(slot) = pages.iter_mut().find(|slot| slot.is_none()) {
+                *slot = Some(page);
+            }
+        }
+        Ok(pages.iter().flatten().count())
+    }
+
+    /// Fills slots from one zone's page set. Returns how many; 0 if no zone of the preferred node has that much.
+    fn fill_slots(&self, cpu: CpuId, request: &Request, pages: &mut [Option<Pfn>]) -> usize {
+        let node = match request.nodes {
+            NodeChoice::Local => self.node_of(cpu),
+            NodeChoice::Prefer(node) | NodeChoice::Only(node) if node.index() < self.nodes => node,
+            NodeChoice::Prefer(_) | NodeChoice::Only(_) => return 0,
+        };
+        let walk = Walk { cpu, request, node };
+        let flags = AllocFlags::fast(request) - AllocFlags::KSWAPD;
+        let Some(preferred) = self.eligible(&walk).next() else { return 0 };
+        let zone = self.eligible(&walk).take_while(|zone| zone.body.node == preferred.body.node).find(|zone| {
+            let mark = zone.body.marks.boosted(Watermark::Low).saturating_add(pages.len() as u64);
+            zone.body.is_watermark_ok(Order::ZERO, mark, preferred.body.kind, flags)
+        });
+        let Some(zone) = zone else { return 0 };
+        if flags.contains(AllocFlags::PCP_BUSY) {
+            return 0;
+        }
+        let pageset = self.pageset(zone, cpu);
+        let filled = pageset.try_with(|state| {
+            let mut got = 0;
+            for slot in pages.iter_mut().filter(|slot| slot.is_none()) {
+                let Some(frame) = self.pop_or_refill(zone, pageset, state, &walk, flags) else { break };
+                *slot = Some(zone.body.span.pfn(frame));
+                got += 1;
+                state.counters.pcp_alloc += 1;
+                self.count_alloc(&mut state.counters, zone, preferred, &walk);
+            }
+            got
+        });
+        filled.unwrap_or(0)
+    }
+}

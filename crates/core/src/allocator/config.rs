@@ -1,0 +1,77 @@
+//! What an allocator is built from: zones, CPUs, nodes, and the kernel's defaults for the rest.
+
+use core::ops::Range;
+
+use crate::policy::{LINUX_6_12, Policy};
+use crate::{NodeId, ZoneKind};
+
+/// A machine, or an arena, and the policy for it.
+#[derive(Clone, Copy, Debug)]
+pub struct Config<'c> {
+    /// The policy to follow.
+    pub policy: Policy,
+    /// Zones in ascending order of (node, kind); their spans must not overlap.
+    pub zones: &'c [ZoneConfig<'c>],
+    /// The node of each possible CPU; all are online at first.
+    pub cpus: &'c [NodeId],
+    /// Distances between nodes, row by row (10 is local); without, 10 and 20.
+    pub distances: Option<&'c [u8]>,
+    /// Bytes per frame; only `batch` and the default of `min_free_kbytes` depend on it.
+    pub page_bytes: u32,
+    /// Memory to keep free, in KiB; without, the kernel's default for this much memory.
+    pub min_free_kbytes: Option<u64>,
+    /// Distance between watermarks, in 10 000ths of the zone.
+    pub watermark_scale_factor: u32,
+    /// How far fragmentation may raise the watermarks, in 10 000ths of the high one; 0 for not at all.
+    pub watermark_boost_factor: u32,
+    /// Per zone kind: which fraction of the zones above is kept back from requests that could use those; 0 for none.
+    pub lowmem_reserve_ratio: [u32; ZoneKind::COUNT],
+    /// Fraction of a zone that page sets may hold together; 0 lets the policy decide, otherwise at least 8.
+    pub percpu_pagelist_high_fraction: u32,
+}
+
+/// One zone.
+#[derive(Clone, Debug)]
+pub struct ZoneConfig<'c> {
+    /// What its addresses are good for.
+    pub kind: ZoneKind,
+    /// The node it belongs to.
+    pub node: NodeId,
+    /// All its frame numbers, holes included.
+    pub span: Range<u64>,
+    /// The frames the allocator may use, ascending and not overlapping.
+    pub regions: &'c [Range<u64>],
+}
+
+impl<'c> Config<'c> {
+    /// A configuration with the kernel's defaults (spec §0.2) and the newest policy.
+    #[must_use]
+    pub const fn new(zones: &'c [ZoneConfig<'c>], cpus: &'c [NodeId]) -> Self {
+        Self {
+            policy: LINUX_6_12,
+            zones,
+            cpus,
+            distances: None,
+            page_bytes: 4096,
+            min_free_kbytes: None,
+            watermark_scale_factor: 10,
+            watermark_boost_factor: 15_000,
+            lowmem_reserve_ratio: [256, 256, 32, 0, 0],
+            percpu_pagelist_high_fraction: 0,
+        }
+    }
+
+    /// The same with another policy.
+    #[must_use]
+    pub const fn with_policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Number of nodes: one more than the highest that a zone or CPU names.
+    pub(super) fn nodes(&self) -> usize {
+        let of_zones = self.zones.iter().map(|zone| zone.node.index());
+        let of_cpus = self.cpus.iter().map(|node| node.index());
+        of_zones.chain(of_cpus).max().map_or(0, |highest| highest + 1)
+    }
+}

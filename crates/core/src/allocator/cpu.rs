@@ -1,0 +1,141 @@
+//! CPUs: where they are, whether they are there, what share of the caches they have.
+
+use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, Ordering::Relaxed};
+
+use super::PageAllocator;
+use crate::error::ConfigError;
+use crate::platform::Platform;
+use crate::policy::{SliceCaches, SliceRule};
+use crate::{CpuId, NodeId};
+
+/// A CPU, or an empty place for one. `const`-constructible.
+#[derive(Debug)]
+pub struct Cpu {
+    node: AtomicU16,
+    online: AtomicBool,
+    slice_all_kib: AtomicU32,
+    slice_last_level_kib: AtomicU32,
+}
+
+/// One CPU's share of the data caches (spec §2.14): each cache's size divided by the CPUs that share it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheSlice {
+    /// Of all data and unified caches together, in KiB.
+    pub all_kib: u32,
+    /// Of the last level, in KiB.
+    pub last_level_kib: u32,
+}
+
+impl Cpu {
+    /// An online CPU of node 0 whose caches are unknown.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            node: AtomicU16::new(0),
+            online: AtomicBool::new(true),
+            slice_all_kib: AtomicU32::new(0),
+            slice_last_level_kib: AtomicU32::new(0),
+        }
+    }
+
+    #[inline]
+    pub(super) fn node(&self) -> NodeId {
+        NodeId(self.node.load(Relaxed))
+    }
+
+    pub(super) fn set_node(&mut self, node: NodeId) {
+        *self.node.get_mut() = node.0;
+    }
+
+    pub(super) fn is_online(&self) -> bool {
+        self.online.load(Relaxed)
+    }
+}
+
+impl Default for Cpu {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<P: Platform> PageAllocator<'_, P> {
+    /// Number of CPUs, online or not.
+    pub fn cpus(&self) -> usize {
+        self.cpus.len()
+    }
+
+    /// Brings a CPU online: zones of its node share their limits between one more.
+    ///
+    /// # Errors
+    /// [`ConfigError::BadCpu`] for an unknown CPU.
+    pub fn cpu_online(&self, cpu: CpuId) -> Result<(), ConfigError> {
+        self.set_online(cpu, true)
+    }
+
+    /// Takes a CPU offline: its page sets are drained, and the others get its share. Operations that name it still
+    /// work (a thread may be on its way out); what they leave behind is found by the next drain.
+    ///
+    /// # Errors
+    /// [`ConfigError::BadCpu`] for an unknown CPU.
+    pub fn cpu_offline(&self, cpu: CpuId) -> Result<(), ConfigError> {
+        self.set_online(cpu, false)?;
+        self.drain_cpu(cpu, cpu);
+        Ok(())
+    }
+
+    fn set_online(&self, cpu: CpuId, online: bool) -> Result<(), ConfigError> {
+        let slot = self.cpus.get(cpu.index()).ok_or(ConfigError::BadCpu(cpu.0))?;
+        if slot.online.swap(online, Relaxed) != online {
+            let of_node = self.zones.iter().filter(|zone| zone.body.node == slot.node());
+            of_node.for_each(|zone| self.update_limits(zone, 0));
+        }
+        Ok(())
+    }
+
+    /// Tells a CPU's share of the data caches: with a large one, policies since patch 3 of the 2023 series keep a batch
+    /// of high-order pages.
+    ///
+    /// # Errors
+    /// [`ConfigError::BadCpu`] for an unknown CPU.
+    pub fn set_cache_slice(&self, cpu: CpuId, slice: CacheSlice) -> Result<(), ConfigError> {
+        let slot = self.cpus.get(cpu.index()).ok_or(ConfigError::BadCpu(cpu.0))?;
+        slot.slice_all_kib.store(slice.all_kib, Relaxed);
+        slot.slice_last_level_kib.store(slice.last_level_kib, Relaxed);
+        let Some(rule) = self.policy.free_high.keep_batch else { return Ok(()) };
+        for zone in self.zones.iter() {
+            let pageset = self.pageset(zone, cpu);
+            let batch = pageset.limits().batch;
+            let is_large = slice.is_large(rule, batch, self.page_bytes);
+            pageset.with(|state| state.pcp.has_large_slice = is_large);
+        }
+        Ok(())
+    }
+}
+
+impl CacheSlice {
+    fn is_large(self, rule: SliceRule, batch: i32, page_bytes: u32) -> bool {
+        let kib = match rule.caches {
+            SliceCaches::All => self.all_kib,
+            SliceCaches::LastLevel => self.last_level_kib,
+        };
+        let pages = u64::from(kib) * 1024 / u64::from(page_bytes.max(1));
+        pages > u64::from(rule.batches) * u64::from(batch.unsigned_abs())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Worked example E12.
+    #[test]
+    fn example_e12_a_slice_of_760_kib_is_large() {
+        let merged = SliceRule { caches: SliceCaches::LastLevel, batches: 3 };
+        let large = |kib| CacheSlice { all_kib: 0, last_level_kib: kib }.is_large(merged, 63, 4096);
+        assert!(large(2048) && large(1280) && large(760));
+        assert!(!large(756));
+        let posted = SliceRule { caches: SliceCaches::All, batches: 4 };
+        assert!(CacheSlice { all_kib: 1012, last_level_kib: 0 }.is_large(posted, 63, 4096));
+        assert!(!CacheSlice { all_kib: 1008, last_level_kib: 0 }.is_large(posted, 63, 4096));
+    }
+}

@@ -1,0 +1,74 @@
+//! Draining page sets on demand: one CPU's, one zone's, all (spec §2.12).
+
+use super::PageAllocator;
+use crate::event::DrainReason;
+use crate::pcp::scaled;
+use crate::platform::Platform;
+use crate::policy::DemandDrain;
+use crate::zone::Zone;
+use crate::{CpuId, ZoneId};
+
+impl<P: Platform> PageAllocator<'_, P> {
+    /// Empties all of one CPU's page sets, on behalf of `cpu`. Returns the pages returned to the free lists.
+    pub fn drain_cpu(&self, cpu: CpuId, owner: CpuId) -> u64 {
+        self.zones.iter().map(|zone| self.drain_pageset(cpu, zone, owner)).sum()
+    }
+
+    /// Empties all CPUs' page sets of one zone. Returns the pages returned to the free lists.
+    pub fn drain_zone(&self, cpu: CpuId, zone: ZoneId) -> u64 {
+        let owners = (0..self.cpus.len() as u32).map(CpuId);
+        self.zones.get(zone.index()).map_or(0, |zone| owners.map(|owner| self.drain_pageset(cpu, zone, owner)).sum())
+    }
+
+    /// Empties all page sets. Returns the pages returned to the free lists.
+    pub fn drain_all(&self, cpu: CpuId) -> u64 {
+        (0..self.zones.len()).map(|zone| self.drain_zone(cpu, ZoneId(zone as u16))).sum()
+    }
+
+    fn drain_pageset(&self, cpu: CpuId, zone: &Zone<'_, P>, owner: CpuId) -> u64 {
+        if !self.is_known(owner) {
+            return 0;
+        }
+        let DemandDrain::Chunks = self.policy.demand_drain;
+        let chunk = scaled(self.pageset(zone, owner).limits().batch, self.policy.scale_max);
+        let mut drained = 0;
+        loop {
+            let mut seen = 0;
+            drained += u64::from(self.drain_pages(
+                cpu,
+                zone,
+                owner,
+                |count| {
+                    seen = count;
+                    count.min(chunk)
+                },
+                DrainReason::Demand,
+            ));
+            if seen <= chunk {
+                return drained;
+            }
+        }
+    }
+
+    /// Drains part of a page set from list 0 on, under one hold of its lock. `pages` is told how many it holds.
+    pub(super) fn drain_pages(
+        &self,
+        cpu: CpuId,
+        zone: &Zone<'_, P>,
+        owner: CpuId,
+        pages: impl FnOnce(i32) -> i32,
+        reason: DrainReason,
+    ) -> u32 {
+        let pageset = self.pageset(zone, owner);
+        pageset.with(|state| {
+            let pages = pages(state.pcp.count);
+            if pages <= 0 || state.pcp.count == 0 {
+                return 0;
+            }
+            pageset.touch();
+            zone.with_lock(&self.platform, cpu, |locked| {
+                state.pcp.drain(locked, owner, (pages, 0), reason, &mut state.counters)
+            })
+        })
+    }
+}

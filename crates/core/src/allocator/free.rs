@@ -1,0 +1,215 @@
+//! Freeing blocks, one at a time or in batches.
+
+use core::sync::atomic::Ordering::Relaxed;
+
+use bitflags::bitflags;
+
+use super::PageAllocator;
+use super::walk::pressure;
+use crate::buddy::Placement;
+use crate::error::FreeError;
+use crate::event::{Event, emit};
+use crate::frame::{FrameIndex, State};
+use crate::pcp::PagesetState;
+use crate::platform::Platform;
+use crate::policy::{DivertedFrees, Fallback};
+use crate::request::AllocFlags;
+use crate::zone::{Watermark, Zone, ZoneFlag};
+use crate::{CpuId, MigrateType, Order, Pfn, ZoneKind};
+
+bitflags! {
+    /// Circumstances of a free.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct FreeTraits: u8 {
+        /// Behaves as if the per-CPU page set's lock were taken, as in an interrupt that hits its owner.
+        const PCP_BUSY = 1;
+        /// Part of a list free: emits `MmPageFreeBatched`.
+        const BATCHED = 1 << 1;
+    }
+}
+
+impl<'a, P: Platform> PageAllocator<'a, P> {
+    /// Frees a block on behalf of `cpu`, which need not be the CPU that allocated it.
+    ///
+    /// # Errors
+    /// Every misuse is found, in release builds too, also when two CPUs free the same block at once: one succeeds, the
+    /// other gets [`FreeError::DoubleFree`]. The allocator is unchanged by a refused free.
+    #[inline]
+    pub fn free(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError> {
+        self.free_with(cpu, pfn, order, FreeTraits::default())
+    }
+
+    /// As [`free`](Self::free), in special circumstances.
+    ///
+    /// # Errors
+    /// As `free`.
+    #[inline]
+    pub fn free_with(&self, cpu: CpuId, pfn: Pfn, order: Order, traits: FreeTraits) -> Result<(), FreeError> {
+        if !self.is_known(cpu) {
+            return Err(FreeError::BadCpu(cpu));
+        }
+        let (zone, frame) = self.locate(pfn).ok_or(FreeError::Foreign(pfn))?;
+        let migratetype = claim(zone, frame, order)?;
+        emit(self.platform.events(), cpu, || Event::MmPageFree { pfn, order });
+        self.free_claimed(cpu, zone, (frame, order, migratetype), traits);
+        Ok(())
+    }
+
+    /// Frees a list of blocks, as a kernel does at the end of an address space.
+    ///
+    /// # Errors
+    /// The first misuse, with its index; the other blocks are freed all the same.
+    pub fn free_batch(&self, cpu: CpuId, blocks: &[(Pfn, Order)]) -> Result<(), (usize, FreeError)> {
+        let mut outcome = Ok(());
+        for (index, &(pfn, order)) in blocks.iter().enumerate() {
+            if let Err(error) = self.free_with(cpu, pfn, order, FreeTraits::BATCHED)
+                && outcome.is_ok()
+            {
+                outcome = Err((index, error));
+            }
+        }
+        outcome
+    }
+
+    /// Frees a block that [`claim`] took: into the page set, or to the free lists (spec §2.8).
+    #[inline]
+    pub(super) fn free_claimed(
+        &self,
+        cpu: CpuId,
+        zone: &Zone<'_, P>,
+        (frame, order, migratetype): (FrameIndex, Order, MigrateType),
+        traits: FreeTraits,
+    ) {
+        if !self.policy.lists.holds(order) {
+            return self.free_direct(cpu, zone, (frame, order), DivertedFrees::Counted);
+        }
+        let diverted = self.policy.buddy.diverted_frees;
+        if migratetype == MigrateType::Isolate {
+            return self.free_direct(cpu, zone, (frame, order), diverted);
+        }
+        let committed = match traits.contains(FreeTraits::PCP_BUSY) {
+            true => None,
+            false => self
+                .pageset(zone, cpu)
+                .try_with(|state| self.commit(cpu, zone, state, (frame, order, migratetype), traits)),
+        };
+        if committed.is_none() {
+            zone.body.trylock_failures.fetch_add(1, Relaxed);
+            self.free_direct(cpu, zone, (frame, order), diverted);
+        }
+    }
+
+    /// Adds the block to the page set, and drains what is too much.
+    #[inline]
+    fn commit(
+        &self,
+        cpu: CpuId,
+        zone: &Zone<'_, P>,
+        state: &mut PagesetState,
+        (frame, order, migratetype): (FrameIndex, Order, MigrateType),
+        traits: FreeTraits,
+    ) {
+        if traits.contains(FreeTraits::BATCHED) {
+            let pfn = zone.body.span.pfn(frame);
+            emit(self.platform.events(), cpu, || Event::MmPageFreeBatched { pfn, order });
+        }
+        let list = self.policy.lists.list(order, migratetype);
+        state.pcp.push(&zone.body.frames, list, frame, order);
+        state.counters.pgfree += u64::from(order.frames());
+        state.counters.pcp_free += 1;
+        let limits = self.pageset(zone, cpu).limits();
+        if let Some(due) = state.pcp.note_free(&self.policy, limits, pressure(zone), order) {
+            self.drain_due(cpu, zone, state, (due.pages, list), due.reason);
+        }
+    }
+
+    #[cold]
+    fn drain_due(
+        &self,
+        cpu: CpuId,
+        zone: &Zone<'_, P>,
+        state: &mut PagesetState,
+        pages: (i32, usize),
+        reason: crate::DrainReason,
+    ) {
+        self.pageset(zone, cpu).touch();
+        zone.with_lock(&self.platform, cpu, |locked| {
+            state.pcp.drain(locked, cpu, pages, reason, &mut state.counters);
+        });
+        if zone.body.gauges.has(ZoneFlag::BelowHigh) {
+            let high = zone.body.marks.boosted(Watermark::High);
+            if zone.body.is_watermark_ok(Order::ZERO, high, ZoneKind::Movable, AllocFlags::empty()) {
+                zone.body.gauges.clear(ZoneFlag::BelowHigh);
+            }
+        }
+    }
+
+    /// Returns a block to the free lists. Its pageblock's type is read again under the lock; Linux 6.12 gives each
+    /// pageblock of a larger block its own (spec §1.5).
+    pub(super) fn free_direct(
+        &self,
+        cpu: CpuId,
+        zone: &Zone<'_, P>,
+        (frame, order): (FrameIndex, Order),
+        counted: DivertedFrees,
+    ) {
+        self.pageset(zone, cpu).touch();
+        zone.with_lock(&self.platform, cpu, |locked| {
+            locked.buddy.stats.direct_free += 1;
+            if counted == DivertedFrees::Counted {
+                locked.buddy.stats.pgfree += u64::from(order.frames());
+            }
+            let part = match locked.body.rules.fallback {
+                Fallback::ClaimOrTakeOne => order.min(Order::PAGEBLOCK),
+                Fallback::StealAndRetry => order,
+            };
+            let frames = &locked.body.frames;
+            for start in (0..order.frames()).step_by(part.frames() as usize) {
+                if start > 0 {
+                    frames.set_state(frame + start, State::Leaked { order: part });
+                }
+                let migratetype = frames.pageblock_type(frame + start);
+                locked.free_block(frame + start, part, migratetype, Placement::Likely);
+            }
+        });
+    }
+}
+
+/// Takes a block from its user: checks that it is one, and marks it as cached so that nobody else can free it.
+/// Returns the type of its pageblock.
+#[inline]
+pub(super) fn claim<P: Platform>(
+    zone: &Zone<'_, P>,
+    frame: FrameIndex,
+    order: Order,
+) -> Result<MigrateType, FreeError> {
+    let frames = &zone.body.frames;
+    let state = frames.state(frame);
+    let migratetype = frames.pageblock_type(frame);
+    match state {
+        State::Allocated { order: allocated, .. } if allocated == order => {
+            let cached = State::Cached { order, migratetype };
+            match frames.exchange_state(frame, state, cached) {
+                Ok(()) => Ok(migratetype),
+                Err(_) => Err(FreeError::DoubleFree(zone.body.span.pfn(frame))),
+            }
+        }
+        state => Err(refusal(zone, frame, order, state)),
+    }
+}
+
+#[cold]
+fn refusal<P: Platform>(zone: &Zone<'_, P>, frame: FrameIndex, given: Order, state: State) -> FreeError {
+    let pfn = zone.body.span.pfn(frame);
+    match state {
+        State::Allocated { order: allocated, .. } => FreeError::WrongOrder { pfn, given, allocated },
+        State::Free { .. } | State::Cached { .. } => FreeError::DoubleFree(pfn),
+        State::Leaked { .. } => FreeError::Leaked(pfn),
+        State::Hole => FreeError::Foreign(pfn),
+        // Inside a block: of somebody's, or of one that was freed meanwhile.
+        State::Interior => match zone.body.frames.covering_block(frame) {
+            Some((_, State::Free { .. } | State::Cached { .. })) => FreeError::DoubleFree(pfn),
+            _ => FreeError::NotABlock(pfn),
+        },
+    }
+}

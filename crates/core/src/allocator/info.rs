@@ -1,0 +1,161 @@
+//! What one may look at: zones as `/proc/zoneinfo` shows them, page sets, counters.
+
+use core::ops::Range;
+use core::sync::atomic::Ordering::Relaxed;
+
+use super::PageAllocator;
+use crate::platform::Platform;
+use crate::stats::Counters;
+use crate::zone::{Watermarks, Zone};
+use crate::{CpuId, MigrateType, NR_ORDERS, NodeId, Order, Pfn, ZoneId, ZoneKind};
+
+/// One zone at this moment. All sizes in frames.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ZoneInfo {
+    /// Its index.
+    pub id: ZoneId,
+    /// What its addresses are good for.
+    pub kind: ZoneKind,
+    /// Its node.
+    pub node: NodeId,
+    /// All its frame numbers, holes included.
+    pub span: Range<u64>,
+    /// Frames the allocator was given.
+    pub managed: u64,
+    /// Free frames on its lists, isolated ones not included.
+    pub free: u64,
+    /// Free frames that are isolated.
+    pub free_isolated: u64,
+    /// Frames of pageblocks reserved for atomic requests.
+    pub reserved_highatomic: u64,
+    /// Watermarks without boost.
+    pub watermarks: Watermarks,
+    /// What fragmentation added to the watermarks.
+    pub boost: u64,
+    /// Frames kept back from requests that could use a higher zone, by the highest they may use.
+    pub protection: [u64; ZoneKind::COUNT],
+    /// Free blocks of each order.
+    pub nr_free: [u32; NR_ORDERS],
+}
+
+/// One page set at this moment, in pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PagesetInfo {
+    /// Pages held.
+    pub count: i32,
+    /// Pages from which a free drains.
+    pub high: i32,
+    /// Pages moved at once if nothing else is said.
+    pub batch: i32,
+    /// Lower limit of `high`.
+    pub high_min: i32,
+    /// Upper limit of `high`.
+    pub high_max: i32,
+}
+
+impl<'a, P: Platform> PageAllocator<'a, P> {
+    /// All zones at this moment, in table order.
+    pub fn zones(&self) -> impl Iterator<Item = ZoneInfo> {
+        self.zones.iter().map(|zone| {
+            let body = &zone.body;
+            let pages = |count: i64| u64::try_from(count).unwrap_or(0);
+            ZoneInfo {
+                id: body.id,
+                kind: body.kind,
+                node: body.node,
+                span: body.span.pfns(),
+                managed: body.managed,
+                free: pages(body.gauges.free_pages()),
+                free_isolated: pages(body.gauges.free_isolated()),
+                reserved_highatomic: body.gauges.reserved_highatomic(),
+                watermarks: body.marks.all(),
+                boost: body.marks.boost(),
+                protection: core::array::from_fn(|kind| body.lowmem_reserve[kind].load(Relaxed)),
+                nr_free: zone
+                    .inspect(|buddy| core::array::from_fn(|order| buddy.nr_free(Order::from_index(order)))),
+            }
+        })
+    }
+
+    /// One CPU's page set of one zone. `None` if there is no such zone or CPU.
+    pub fn pageset_info(&self, zone: ZoneId, cpu: CpuId) -> Option<PagesetInfo> {
+        let zone = self.zones.get(zone.index()).filter(|_| self.is_known(cpu))?;
+        let pageset = self.pageset(zone, cpu);
+        let limits = pageset.limits();
+        let (count, high) = pageset.with(|state| (state.pcp.count, state.pcp.high));
+        Some(PagesetInfo {
+            count,
+            high,
+            batch: limits.batch,
+            high_min: limits.high_min,
+            high_max: limits.high_max,
+        })
+    }
+
+    /// Pages held in page sets, of all zones and CPUs.
+    pub fn cached_pages(&self) -> u64 {
+        let held = |pageset: &crate::Pageset<P>| pageset.with(|state| state.pcp.count.max(0) as u64);
+        self.pagesets.iter().map(held).sum()
+    }
+
+    /// What one CPU did through its page set of one zone. `None` if there is no such zone or CPU.
+    pub fn pageset_counters(&self, zone: ZoneId, cpu: CpuId) -> Option<Counters> {
+        let zone = self.zones.get(zone.index()).filter(|_| self.is_known(cpu))?;
+        Some(self.pageset(zone, cpu).with(|state| state.counters))
+    }
+
+    /// Everything that happened in one zone. `None` if there is no such zone.
+    pub fn zone_counters(&self, zone: ZoneId) -> Option<Counters> {
+        self.zones.get(zone.index()).map(|zone| self.sum_zone(zone))
+    }
+
+    /// Everything that happened.
+    pub fn counters(&self) -> Counters {
+        let mut sum = Counters::default();
+        self.zones.iter().for_each(|zone| sum += &self.sum_zone(zone));
+        sum
+    }
+
+    fn sum_zone(&self, zone: &Zone<'_, P>) -> Counters {
+        let mut sum = zone.inspect(|buddy| buddy.stats);
+        sum.numa_foreign += zone.body.numa_foreign.load(Relaxed);
+        sum.trylock_failures += zone.body.trylock_failures.load(Relaxed);
+        for cpu in 0..self.cpus.len() {
+            self.pageset(zone, CpuId(cpu as u32)).with(|state| sum += &state.counters);
+        }
+        sum
+    }
+
+    /// The zone a frame lies in.
+    pub fn zone_of(&self, pfn: Pfn) -> Option<ZoneId> {
+        self.locate(pfn).map(|(zone, _)| zone.body.id)
+    }
+
+    /// The type of the pageblock that holds a frame. `None` if it lies in no zone.
+    pub fn pageblock_type(&self, pfn: Pfn) -> Option<MigrateType> {
+        self.locate(pfn).map(|(zone, frame)| zone.body.frames.pageblock_type(frame))
+    }
+
+    /// Takes a pageblock out of service: its free frames leave the counts, and frames freed in it stay out too. Frames
+    /// in page sets are not affected until they are drained. `false` if it lies in no zone or is isolated already.
+    pub fn isolate_pageblock(&self, cpu: CpuId, pfn: Pfn) -> bool {
+        self.locate(pfn).is_some_and(|(zone, frame)| {
+            zone.with_lock(&self.platform, cpu, |zone| zone.isolate_pageblock(frame))
+        })
+    }
+
+    /// Returns a pageblock to service as `migratetype`. `false` if it was not isolated.
+    pub fn unisolate_pageblock(&self, cpu: CpuId, pfn: Pfn, migratetype: MigrateType) -> bool {
+        self.locate(pfn).is_some_and(|(zone, frame)| {
+            zone.with_lock(&self.platform, cpu, |zone| zone.unisolate_pageblock(frame, migratetype))
+        })
+    }
+
+    /// Each zone, with a way to look into each CPU's page set of it.
+    pub(crate) fn zones_and_pagesets(
+        &self,
+    ) -> impl Iterator<Item = (&Zone<'a, P>, impl Iterator<Item = &crate::Pageset<P>>)> {
+        let cpus = self.cpus.len();
+        self.zones.iter().map(move |zone| (zone, self.pagesets[zone.body.id.index() * cpus..][..cpus].iter()))
+    }
+}

@@ -1,0 +1,109 @@
+//! The page allocator: zones, the page sets of every CPU, and the operations over them.
+//!
+//! Files in the order of an allocation: `walk` (which zone, from the page set or the free lists), `slow` (what else to
+//! try), `free`, `bulk`, `range` (a given place, exact counts, partial frees), `tick`, `drain`, `cpu` (coming and
+//! going), `settings` (what an administrator may change), `info` (what one may look at).
+
+mod build;
+mod bulk;
+mod config;
+mod cpu;
+mod drain;
+mod free;
+mod info;
+mod range;
+mod settings;
+mod slow;
+mod tables;
+mod tick;
+mod walk;
+
+use core::fmt;
+
+pub use config::{Config, ZoneConfig};
+pub use cpu::{CacheSlice, Cpu};
+pub use free::FreeTraits;
+pub use info::{PagesetInfo, ZoneInfo};
+pub use settings::{BelowHighMark, Reclaim};
+pub use tables::{TableCounts, Tables};
+pub use tick::TickOutcome;
+
+use crate::frame::FrameIndex;
+use crate::pcp::Pageset;
+use crate::platform::Platform;
+use crate::policy::Policy;
+use crate::zone::Zone;
+use crate::{CpuId, NodeId, Pfn, ZoneId};
+
+/// A page-frame allocator: all of a machine's zones, or one arena's.
+///
+/// Every operation takes the CPU it runs on; two threads may pass the same CPU at once (the page set's lock decides),
+/// but that costs what lock contention costs. All operations are safe to call from any thread the platform's locks
+/// are safe on.
+///
+/// Cost: an allocation or free that the page set serves is O(1) and takes that set's lock only; a refill or drain adds
+/// one zone lock and O(pages moved).
+pub struct PageAllocator<'a, P: Platform> {
+    platform: P,
+    policy: Policy,
+    zones: crate::Storage<'a, Zone<'a, P>>,
+    /// One row of CPUs per zone.
+    pagesets: crate::Storage<'a, Pageset<P>>,
+    cpus: crate::Storage<'a, Cpu>,
+    /// One row of zones per node.
+    zonelists: crate::Storage<'a, ZoneId>,
+    nodes: usize,
+    page_bytes: u32,
+    settings: settings::Settings,
+}
+
+impl<'a, P: Platform> PageAllocator<'a, P> {
+    /// The platform it was built with.
+    pub fn platform(&self) -> &P {
+        &self.platform
+    }
+
+    /// The policy it follows.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    #[inline]
+    fn pageset(&self, zone: &Zone<'_, P>, cpu: CpuId) -> &Pageset<P> {
+        &self.pagesets[zone.body.id.index() * self.cpus.len() + cpu.index()]
+    }
+
+    #[inline]
+    fn node_of(&self, cpu: CpuId) -> NodeId {
+        self.cpus[cpu.index()].node()
+    }
+
+    /// Zones in the order in which allocations for `node` use them.
+    #[inline]
+    fn zonelist(&self, node: NodeId) -> impl Iterator<Item = &Zone<'a, P>> {
+        let zones = self.zones.len();
+        self.zonelists[node.index() * zones..][..zones].iter().map(|id| &self.zones[id.index()])
+    }
+
+    /// The zone of a frame, and the frame's index in it.
+    #[inline]
+    fn locate(&self, pfn: Pfn) -> Option<(&Zone<'a, P>, FrameIndex)> {
+        self.zones.iter().find_map(|zone| Some((zone, zone.body.span.index(pfn)?)))
+    }
+
+    /// Whether operations may name this CPU.
+    #[inline]
+    fn is_known(&self, cpu: CpuId) -> bool {
+        cpu.index() < self.cpus.len()
+    }
+}
+
+impl<P: Platform> fmt::Debug for PageAllocator<'_, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PageAllocator")
+            .field("policy", &self.policy.name)
+            .field("zones", &&*self.zones)
+            .field("cpus", &self.cpus.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,192 @@
+//! Frames by place and by exact count: a block at a given frame, counts that are no power of two, partial frees.
+
+use core::ops::Range;
+
+use super::PageAllocator;
+use super::free::{FreeTraits, claim};
+use crate::error::{AllocError, FreeError};
+use crate::event::{Event, emit};
+use crate::frame::{FrameIndex, State};
+use crate::platform::Platform;
+use crate::request::{AllocFlags, Request};
+use crate::zone::{Watermark, Zone};
+use crate::{CpuId, MAX_ORDER, Order, Pfn, ZoneKind};
+
+impl<'a, P: Platform> PageAllocator<'a, P> {
+    /// Allocates the block of `request.order` that starts at `pfn`, if all its frames are free. Pages that lie idle in
+    /// page sets count as free: they are drained first. The request's zone, node and address limit are not looked at.
+    ///
+    /// # Errors
+    /// [`AllocError::Foreign`], [`AllocError::Misaligned`], [`AllocError::NotFree`], or
+    /// [`AllocError::OutOfMemory`] if the zone would fall below its minimum watermark.
+    pub fn alloc_at(&self, cpu: CpuId, pfn: Pfn, request: &Request) -> Result<(), AllocError> {
+        let order = request.order;
+        if !self.is_known(cpu) {
+            return Err(AllocError::BadCpu(cpu));
+        }
+        if !pfn.is_aligned(order) {
+            return Err(AllocError::Misaligned(pfn, order));
+        }
+        let (zone, frame) = self.locate(pfn).ok_or(AllocError::Foreign(pfn))?;
+        if !self.take_at(cpu, zone, frame, request)? {
+            self.drain_zone(cpu, zone.body.id);
+            if !self.take_at(cpu, zone, frame, request)? {
+                return Err(AllocError::NotFree(pfn));
+            }
+        }
+        emit(self.platform.events(), cpu, || Event::MmPageAlloc {
+            pfn: Some(pfn),
+            order,
+            migratetype: request.migratetype,
+        });
+        Ok(())
+    }
+
+    fn take_at(
+        &self,
+        cpu: CpuId,
+        zone: &Zone<'_, P>,
+        frame: FrameIndex,
+        request: &Request,
+    ) -> Result<bool, AllocError> {
+        let order = request.order;
+        self.pageset(zone, cpu).touch();
+        zone.with_lock(&self.platform, cpu, |locked| {
+            if !matches!(locked.body.frames.covering_block(frame), Some((_, State::Free { .. }))) {
+                return Ok(false);
+            }
+            // As for blocks that Linux takes for isolation (spec §1.8).
+            let mark = locked.body.marks.unboosted(Watermark::Min) + u64::from(order.frames());
+            if !locked.body.is_watermark_ok(Order::ZERO, mark, ZoneKind::Dma, AllocFlags::CMA) {
+                return Err(AllocError::OutOfMemory { order });
+            }
+            if !locked.take_at(frame, order) {
+                return Ok(false);
+            }
+            locked.mark_allocated(frame, order, request.migratetype);
+            locked.buddy.stats.direct_alloc += 1;
+            locked.buddy.stats.pgalloc += u64::from(order.frames());
+            Ok(true)
+        })
+    }
+
+    /// Allocates exactly `frames` contiguous frames; `request.order` is ignored. Free them with
+    /// [`free_range`](Self::free_range), all at once or in parts.
+    ///
+    /// # Errors
+    /// [`AllocError::BadCount`] for none or more than the largest block holds; otherwise as
+    /// [`alloc`](Self::alloc).
+    pub fn alloc_exact(&self, cpu: CpuId, frames: u64, request: &Request) -> Result<Pfn, AllocError> {
+        let order = Order::holding(frames).ok_or(AllocError::BadCount(frames))?;
+        let pfn = self.alloc(cpu, &Request { order, ..*request })?;
+        let surplus = pfn.0 + frames..pfn.0 + u64::from(order.frames());
+        match self.free_range(cpu, surplus) {
+            Ok(()) => Ok(pfn),
+            // Somebody freed frames of a block that is ours: nothing to give back, and nothing lost either.
+            Err(_) => Err(AllocError::NotFree(pfn)),
+        }
+    }
+
+    /// Frees the frames of a range, however they were allocated: whole blocks, parts of blocks, several blocks. Blocks
+    /// that reach beyond the range keep what is outside. An empty range frees nothing.
+    ///
+    /// # Errors
+    /// The first frame that is not allocated; then nothing is freed. (If another CPU frees parts of the range at the
+    /// same time, both calls may free some of it, and one gets the error.)
+    pub fn free_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
+        if !self.is_known(cpu) {
+            return Err(FreeError::BadCpu(cpu));
+        }
+        self.for_each_allocated(&pfns, |_, _, _| Ok(()))?;
+        self.for_each_allocated(&pfns, |zone, head, order| {
+            let start = zone.body.span.pfn(head).0;
+            let end = start + u64::from(order.frames());
+            let inside = start.max(pfns.start)..end.min(pfns.end);
+            if (inside.start, inside.end) != (start, end) {
+                self.split_allocated(cpu, zone, head, order, &inside)?;
+            }
+            for (pfn, order) in blocks_of(inside) {
+                self.free_with(cpu, pfn, order, FreeTraits::default())?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Visits the allocated blocks that overlap a range, in ascending order.
+    fn for_each_allocated(
+        &self,
+        pfns: &Range<u64>,
+        mut visit: impl FnMut(&Zone<'a, P>, FrameIndex, Order) -> Result<(), FreeError>,
+    ) -> Result<(), FreeError> {
+        let mut at = pfns.start;
+        while at < pfns.end {
+            let pfn = Pfn(at);
+            let (zone, frame) = self.locate(pfn).ok_or(FreeError::Foreign(pfn))?;
+            match zone.body.frames.covering_block(frame) {
+                Some((head, State::Allocated { order, .. })) => {
+                    at = zone.body.span.pfn(head).0 + u64::from(order.frames());
+                    visit(zone, head, order)?;
+                }
+                Some((_, State::Leaked { .. })) => return Err(FreeError::Leaked(pfn)),
+                Some(_) => return Err(FreeError::DoubleFree(pfn)),
+                None => return Err(FreeError::Foreign(pfn)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Turns one allocated block into several, cut at the ends of `inside`.
+    fn split_allocated(
+        &self,
+        cpu: CpuId,
+        zone: &Zone<'_, P>,
+        head: FrameIndex,
+        order: Order,
+        inside: &Range<u64>,
+    ) -> Result<(), FreeError> {
+        let frames = &zone.body.frames;
+        let movable = matches!(frames.state(head), State::Allocated { movable: true, .. });
+        // Claimed for the moment, so that nobody frees the whole block while it is being cut.
+        claim(zone, head, order)?;
+        let start = zone.body.span.pfn(head).0;
+        let end = start + u64::from(order.frames());
+        // The zone's lock keeps other walks over the metadata (counting a pageblock's use) from seeing half a cut.
+        zone.with_lock(&self.platform, cpu, |_| {
+            for part in [start..inside.start, inside.start..inside.end, inside.end..end] {
+                for (pfn, order) in blocks_of(part) {
+                    if let Some(frame) = zone.body.span.index(pfn) {
+                        frames.set_state(frame, State::Allocated { order, movable });
+                    }
+                }
+            }
+        });
+        Ok(())
+    }
+}
+
+/// The largest aligned blocks that make up a range.
+fn blocks_of(pfns: Range<u64>) -> impl Iterator<Item = (Pfn, Order)> {
+    let mut at = pfns.start;
+    core::iter::from_fn(move || {
+        let left = pfns.end.checked_sub(at).filter(|left| *left > 0)?;
+        let order = (at.trailing_zeros() as usize).min(left.ilog2() as usize).min(MAX_ORDER);
+        let block = (Pfn(at), Order::from_index(order));
+        at += 1 << order;
+        Some(block)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use super::*;
+
+    #[test]
+    fn a_range_is_cut_into_the_largest_aligned_blocks() {
+        let blocks: Vec<_> = blocks_of(5..17).map(|(pfn, order)| (pfn.0, order.get())).collect();
+        assert_eq!(blocks, [(5, 0), (6, 1), (8, 3), (16, 0)]);
+        assert_eq!(blocks_of(7..7).count(), 0);
+        assert_eq!(blocks_of(0..4096).count(), 4);
+    }
+}

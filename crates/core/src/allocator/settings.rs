@@ -1,0 +1,159 @@
+//! What an administrator may change while the allocator runs, and what follows from it.
+
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use super::PageAllocator;
+use crate::error::ConfigError;
+use crate::platform::Platform;
+use crate::policy::{LimitInputs, MIN_HIGH_FRACTION};
+use crate::zone::{Watermark, WatermarkInputs, WatermarkSettings, Watermarks, Zone, ZoneFlag};
+use crate::{MigrateType, PAGEBLOCK_FRAMES, ZoneId, ZoneKind};
+
+/// Current values of the sysctls.
+#[derive(Debug)]
+pub(super) struct Settings {
+    pub(super) min_free_kbytes: AtomicU64,
+    pub(super) watermark_scale_factor: AtomicU32,
+    pub(super) high_fraction: AtomicU32,
+}
+
+impl<'a, P: Platform> PageAllocator<'a, P> {
+    /// Sets `percpu_pagelist_high_fraction`: 0 lets the policy decide, otherwise at least 8 (spec §2.5). Page sets take
+    /// the new limits at their next refill or free; nothing is drained.
+    ///
+    /// # Errors
+    /// [`ConfigError::BadFraction`] for 1 to 7; the old value stays.
+    pub fn set_percpu_pagelist_high_fraction(&self, fraction: u32) -> Result<(), ConfigError> {
+        if (1..MIN_HIGH_FRACTION).contains(&fraction) {
+            return Err(ConfigError::BadFraction(fraction));
+        }
+        if self.settings.high_fraction.swap(fraction, Relaxed) != fraction {
+            self.zones.iter().for_each(|zone| self.update_limits(zone, 0));
+        }
+        Ok(())
+    }
+
+    /// Sets `min_free_kbytes`; watermarks and limits follow, boosts end.
+    pub fn set_min_free_kbytes(&self, kbytes: u64) {
+        self.settings.min_free_kbytes.store(kbytes, Relaxed);
+        self.update_watermarks();
+    }
+
+    /// Sets `watermark_scale_factor`, in 10 000ths of a zone; watermarks and limits follow, boosts end.
+    pub fn set_watermark_scale_factor(&self, factor: u32) {
+        self.settings.watermark_scale_factor.store(factor, Relaxed);
+        self.update_watermarks();
+    }
+
+    /// Sets `watermark_boost_factor`, in 10 000ths of the high watermark; 0 ends boosting.
+    pub fn set_watermark_boost_factor(&self, factor: u32) {
+        self.zones.iter().for_each(|zone| zone.body.boost_factor.store(factor, Relaxed));
+    }
+
+    /// Sets one zone's watermarks outright (a recording's, say); its limits follow, its boost ends. The next change of
+    /// a sysctl overrides it.
+    pub fn set_watermarks(&self, zone: ZoneId, watermarks: Watermarks) {
+        if let Some(zone) = self.zones.get(zone.index()) {
+            zone.body.marks.set(watermarks);
+            self.update_limits(zone, 0);
+        }
+    }
+
+    /// Tells that the reclaimer started or stopped working in a zone: page sets keep less meanwhile (spec §2.9).
+    pub fn set_reclaim_active(&self, zone: ZoneId, active: Reclaim) {
+        if let Some(zone) = self.zones.get(zone.index()) {
+            match active {
+                Reclaim::Active => zone.body.gauges.set(ZoneFlag::ReclaimActive),
+                Reclaim::Idle => drop(zone.body.gauges.clear(ZoneFlag::ReclaimActive)),
+            }
+        }
+    }
+
+    /// Tells that a zone was seen below its high watermark. The allocator finds this out by itself; a replay knows it
+    /// from the recording.
+    pub fn set_below_high(&self, zone: ZoneId, below: BelowHighMark) {
+        if let Some(zone) = self.zones.get(zone.index()) {
+            match below {
+                BelowHighMark::Below => zone.body.gauges.set(ZoneFlag::BelowHigh),
+                BelowHighMark::Cleared => drop(zone.body.gauges.clear(ZoneFlag::BelowHigh)),
+            }
+        }
+    }
+
+    /// Lowers a zone's watermark boost by what the reclaimer saw when it started (spec §1.6); not below zero.
+    pub fn end_boost(&self, zone: ZoneId, frames: u64) {
+        if let Some(zone) = self.zones.get(zone.index()) {
+            zone.with_lock(&self.platform, crate::CpuId(0), |zone| {
+                let marks = &zone.body.marks;
+                marks.set_boost(marks.boost().saturating_sub(frames));
+            });
+        }
+    }
+
+    /// Recomputes every zone's watermarks, then its limits (spec §1.9, §2.4).
+    pub(super) fn update_watermarks(&self) {
+        let counts_as_low = |kind| !matches!(kind, ZoneKind::HighMem | ZoneKind::Movable);
+        let low_zones = self.zones.iter().filter(|zone| counts_as_low(zone.body.kind));
+        let kbytes_per_page = u64::from(self.page_bytes / 1024).max(1);
+        let settings = WatermarkSettings {
+            pages_min: self.settings.min_free_kbytes.load(Relaxed) / kbytes_per_page,
+            scale_factor: self.settings.watermark_scale_factor.load(Relaxed),
+            lowmem: low_zones.map(|zone| zone.body.managed).sum(),
+        };
+        for zone in self.zones.iter() {
+            let inputs = WatermarkInputs { kind: zone.body.kind, managed: zone.body.managed };
+            zone.body.marks.set(settings.watermarks(inputs));
+            self.update_limits(zone, 0);
+        }
+        self.update_mobility_grouping();
+    }
+
+    /// Recomputes one zone's limits and hands them to all CPUs; `coming` is 1 while a CPU comes online.
+    pub(super) fn update_limits(&self, zone: &Zone<'_, P>, coming: u32) {
+        let online = |node: Option<_>| {
+            self.cpus.iter().filter(|cpu| cpu.is_online() && node.is_none_or(|node| cpu.node() == node)).count()
+                as u32
+        };
+        let inputs = LimitInputs {
+            managed: zone.body.managed,
+            low_watermark: zone.body.marks.boosted(Watermark::Low),
+            sharers: match online(Some(zone.body.node)) + coming {
+                0 => online(None),
+                sharers => sharers,
+            },
+            fraction: self.settings.high_fraction.load(Relaxed),
+            page_bytes: self.page_bytes,
+        };
+        let limits = self.policy.high.limits(self.policy.batch, &inputs);
+        let row = zone.body.id.index() * self.cpus.len();
+        self.pagesets[row..row + self.cpus.len()].iter().for_each(|pageset| pageset.set_limits(limits));
+    }
+
+    /// Turns grouping by mobility off in machines where each type would not even get one pageblock (spec §1.6).
+    fn update_mobility_grouping(&self) {
+        let beyond_high = |zone: &Zone<'_, P>| {
+            zone.body.managed.saturating_sub(zone.body.marks.boosted(Watermark::High))
+        };
+        let usable: u64 = self.zones.iter().map(beyond_high).sum();
+        let grouped = usable >= u64::from(PAGEBLOCK_FRAMES) * MigrateType::COUNT as u64;
+        self.zones.iter().for_each(|zone| zone.body.mobility_grouping.store(grouped, Relaxed));
+    }
+}
+
+/// Whether the reclaimer is at work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reclaim {
+    /// It is.
+    Active,
+    /// It is not.
+    Idle,
+}
+
+/// Whether a zone is marked as below its high watermark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BelowHighMark {
+    /// It is.
+    Below,
+    /// It is not.
+    Cleared,
+}

@@ -1,0 +1,101 @@
+//! The memory an allocator lives in: given by the caller, or taken from the heap once.
+
+use super::{Config, Cpu};
+use crate::error::ConfigError;
+use crate::pcp::Pageset;
+use crate::platform::Platform;
+use crate::zone::{FrameCounts, Zone};
+use crate::{Storage, ZoneId};
+
+/// All tables of an allocator. Each must have exactly the entries that [`TableCounts`] says.
+///
+/// Entries must be as their `new` makes them (for frame metadata: all zero).
+pub struct Tables<'a, P: Platform> {
+    /// The zones, each with its frame metadata.
+    pub zones: Storage<'a, Zone<'a, P>>,
+    /// Page sets: one per zone and CPU.
+    pub pagesets: Storage<'a, Pageset<P>>,
+    /// CPUs.
+    pub cpus: Storage<'a, Cpu>,
+    /// Zonelists: all zones, once per node.
+    pub zonelists: Storage<'a, ZoneId>,
+}
+
+/// How many entries each table needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TableCounts {
+    /// Entries of [`Tables::zones`].
+    pub zones: usize,
+    /// Entries of [`Tables::pagesets`].
+    pub pagesets: usize,
+    /// Entries of [`Tables::cpus`].
+    pub cpus: usize,
+    /// Entries of [`Tables::zonelists`].
+    pub zonelists: usize,
+}
+
+impl TableCounts {
+    /// The entries that a configuration needs. Frame metadata comes on top, see [`FrameCounts`].
+    #[must_use]
+    pub fn for_config(config: &Config<'_>) -> Self {
+        let (zones, cpus) = (config.zones.len(), config.cpus.len());
+        Self { zones, cpus, pagesets: zones * cpus, zonelists: zones * config.nodes() }
+    }
+}
+
+impl<P: Platform> Tables<'_, P> {
+    pub(super) fn check(&self, needed: TableCounts) -> Result<(), ConfigError> {
+        for (table, len, needed) in [
+            ("zones", self.zones.len(), needed.zones),
+            ("pagesets", self.pagesets.len(), needed.pagesets),
+            ("cpus", self.cpus.len(), needed.cpus),
+            ("zonelists", self.zonelists.len(), needed.zonelists),
+        ] {
+            if len != needed {
+                return Err(ConfigError::TableLength(table, needed));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(feature = "alloc")]
+impl<P: Platform> Tables<'static, P> {
+    /// Tables on the heap for `config`.
+    ///
+    /// # Errors
+    /// If a zone's span is empty or too large.
+    pub fn on_heap(config: &Config<'_>) -> Result<Self, ConfigError> {
+        let needed = TableCounts::for_config(config);
+        let mut zones = alloc::vec::Vec::with_capacity(needed.zones);
+        for (index, zone) in config.zones.iter().enumerate() {
+            let counts = FrameCounts::for_span(zone.span.clone()).ok_or(ConfigError::BadZoneSpan(index))?;
+            zones.push(Zone::new(crate::frame::FrameTables::on_heap(counts)));
+        }
+        Ok(Self {
+            zones: Storage::Owned(zones.into()),
+            pagesets: Storage::owned(needed.pagesets, Pageset::new),
+            cpus: Storage::owned(needed.cpus, Cpu::new),
+            zonelists: Storage::owned(needed.zonelists, ZoneId::default),
+        })
+    }
+}
+
+#[cfg(feature = "alloc")]
+impl crate::frame::FrameTables<'static> {
+    /// Metadata on the heap for one zone.
+    #[must_use]
+    pub fn on_heap(counts: FrameCounts) -> Self {
+        Self {
+            links: Storage::owned(counts.frames, crate::frame::FrameLinks::new),
+            states: Storage::owned(counts.frames, crate::frame::FrameState::new),
+            pageblocks: Storage::owned(counts.pageblocks, crate::frame::PageblockType::new),
+        }
+    }
+}
+
+impl<P: Platform> core::fmt::Debug for Tables<'_, P> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Tables").field("zones", &self.zones.len()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,156 @@
+//! What to do when a type has no block left: which other type to use, and the whole decision for one block.
+
+use super::LockedZone;
+use crate::event::{Event, EventSink};
+use crate::frame::FrameIndex;
+use crate::policy::Fallback;
+use crate::request::AllocFlags;
+use crate::{MigrateType, Order, PAGEBLOCK_FRAMES, PAGEBLOCK_ORDER};
+
+/// Where a refill's previous block came from: the next one starts its search there (spec §1.6.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum FallbackMode {
+    #[default]
+    Normal,
+    Cma,
+    Steal,
+}
+
+/// A list to fall back to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found {
+    pub(super) migratetype: MigrateType,
+    /// Whether the block (and perhaps its pageblock) may change hands.
+    pub(super) can_steal: bool,
+}
+
+/// The types that `wanted` may fall back to, best first (spec §1.6).
+fn fallbacks(wanted: MigrateType) -> &'static [MigrateType] {
+    use MigrateType::{Movable, Reclaimable, Unmovable};
+    match wanted {
+        Unmovable => &[Reclaimable, Movable],
+        Movable => &[Reclaimable, Unmovable],
+        Reclaimable => &[Unmovable, Movable],
+        _ => &[],
+    }
+}
+
+impl<E: EventSink> LockedZone<'_, E> {
+    /// Takes one block of `order` for `wanted`, falling back as the policy says (spec §1.6, §1.7). `mode` is kept by a
+    /// refill over its blocks; a single allocation passes a fresh one.
+    #[inline]
+    pub(crate) fn take(
+        &mut self,
+        order: Order,
+        wanted: MigrateType,
+        flags: AllocFlags,
+        mode: &mut FallbackMode,
+    ) -> Option<FrameIndex> {
+        if self.prefers_cma(flags)
+            && let Some(frame) = self.take_smallest(order, MigrateType::Cma)
+        {
+            return Some(frame);
+        }
+        if *mode == FallbackMode::Normal
+            && let Some(frame) = self.take_smallest(order, wanted)
+        {
+            return Some(frame);
+        }
+        self.take_from_others(order, wanted, flags, mode)
+    }
+
+    #[cold]
+    fn take_from_others(
+        &mut self,
+        order: Order,
+        wanted: MigrateType,
+        flags: AllocFlags,
+        mode: &mut FallbackMode,
+    ) -> Option<FrameIndex> {
+        let cma = |zone: &mut Self| {
+            flags.contains(AllocFlags::CMA).then(|| zone.take_smallest(order, MigrateType::Cma)).flatten()
+        };
+        match self.body.rules.fallback {
+            Fallback::StealAndRetry => loop {
+                if let Some(frame) = cma(self) {
+                    return Some(frame);
+                }
+                if !self.steal(order, wanted, flags) {
+                    return None;
+                }
+                if let Some(frame) = self.take_smallest(order, wanted) {
+                    return Some(frame);
+                }
+            },
+            Fallback::ClaimOrTakeOne => {
+                if *mode != FallbackMode::Steal {
+                    if let Some(frame) = cma(self) {
+                        *mode = FallbackMode::Cma;
+                        return Some(frame);
+                    }
+                    if let Some(frame) = self.claim(order, wanted, flags) {
+                        *mode = FallbackMode::Normal;
+                        return Some(frame);
+                    }
+                }
+                if flags.contains(AllocFlags::NO_FRAGMENT) {
+                    return None;
+                }
+                let frame = self.take_one(order, wanted)?;
+                *mode = FallbackMode::Steal;
+                Some(frame)
+            }
+        }
+    }
+
+    /// Whether movable requests should use the contiguous area first: it holds more than half of what is free.
+    fn prefers_cma(&self, flags: AllocFlags) -> bool {
+        flags.contains(AllocFlags::CMA) && {
+            let free_cma = self.body.gauges.free_cma();
+            free_cma > 0 && free_cma > self.body.gauges.free_pages() / 2
+        }
+    }
+
+    /// The first fallback type with a block of exactly `order` (spec §1.6 *find*).
+    pub(super) fn find_fallback(&self, order: Order, wanted: MigrateType) -> Option<Found> {
+        if self.buddy.nr_free(order) == 0 {
+            return None;
+        }
+        let migratetype =
+            fallbacks(wanted).iter().copied().find(|other| !self.buddy.list(order, *other).is_empty())?;
+        let can_steal = order.index() >= PAGEBLOCK_ORDER / 2
+            || matches!(wanted, MigrateType::Unmovable | MigrateType::Reclaimable)
+            || !self.is_grouped();
+        Some(Found { migratetype, can_steal })
+    }
+
+    /// The smallest order that a fallback may look at: with `NO_FRAGMENT` only whole pageblocks.
+    pub(super) fn fallback_floor(order: Order, flags: AllocFlags) -> Order {
+        if flags.contains(AllocFlags::NO_FRAGMENT) { order.max(Order::PAGEBLOCK) } else { order }
+    }
+
+    /// Whether a pageblock that suits `frames` frames may be given away: at least half of it.
+    pub(super) fn is_worth_claiming(&self, frames: u32) -> bool {
+        frames >= PAGEBLOCK_FRAMES / 2 || !self.is_grouped()
+    }
+
+    pub(super) fn is_grouped(&self) -> bool {
+        self.body.mobility_grouping.load(core::sync::atomic::Ordering::Relaxed)
+    }
+
+    pub(super) fn emit_extfrag(
+        &self,
+        frame: FrameIndex,
+        (alloc_order, wanted): (Order, MigrateType),
+        (fallback_order, found): (Order, MigrateType),
+    ) {
+        self.emit(|| Event::MmPageAllocExtfrag {
+            pfn: self.pfn(frame),
+            alloc_order,
+            fallback_order,
+            alloc_migratetype: wanted,
+            fallback_migratetype: found,
+            change_ownership: self.body.frames.pageblock_type(frame) == wanted,
+        });
+    }
+}

@@ -1,0 +1,114 @@
+//! Golden vectors of the free lists: 900 random operations each, as Linux 6.1 and 6.12 perform them, and what is left.
+
+use std::format;
+use std::string::{String, ToString};
+use std::sync::Mutex;
+use std::vec::Vec;
+
+use super::tests::Bench;
+use super::{FallbackMode, LockedZone, Placement};
+use crate::event::{Event, EventSink};
+use crate::frame::State;
+use crate::policy::BuddyRules;
+use crate::request::AllocFlags;
+use crate::zone::Watermarks;
+use crate::{CpuId, MigrateType, Order};
+
+/// Remembers the last fallback.
+#[derive(Default)]
+struct Extfrag(Mutex<String>);
+
+impl EventSink for Extfrag {
+    fn emit(&self, _: CpuId, event: Event) {
+        if let Event::MmPageAllocExtfrag {
+            pfn,
+            alloc_order,
+            fallback_order,
+            alloc_migratetype,
+            fallback_migratetype,
+            change_ownership,
+        } = event
+        {
+            *self.0.lock().unwrap() = format!(
+                "{}/{alloc_order}/{fallback_order}/{}/{}/{}",
+                pfn.0,
+                alloc_migratetype.index(),
+                fallback_migratetype.index(),
+                u8::from(change_ownership)
+            );
+        }
+    }
+}
+
+fn replay(rules: BuddyRules, table: &str) -> Bench {
+    let mut bench = Bench::new(8192, rules);
+    bench.body.marks.set(Watermarks { min: 0, low: 100, high: 200, promo: 300 });
+    bench.body.boost_factor.store(15_000, std::sync::atomic::Ordering::Relaxed);
+    let events = Extfrag::default();
+    for line in table.lines().skip(1) {
+        let cells: Vec<&str> = line.split(',').collect();
+        let number = |column: usize| cells[column].parse::<u32>().unwrap();
+        let order = Order::new(number(2) as u8).unwrap();
+        let mut zone =
+            LockedZone { buddy: &mut bench.buddy, body: &bench.body, events: &events, cpu: CpuId(0) };
+        events.0.lock().unwrap().clear();
+        if cells[1] == "alloc" {
+            let wanted = MigrateType::from_index(number(3) as usize).unwrap();
+            let got = zone.take(order, wanted, AllocFlags::empty(), &mut FallbackMode::default());
+            if let Some(frame) = got {
+                zone.mark_allocated(frame, order, wanted);
+            }
+            let expected = cells[4].parse::<i64>().ok().filter(|pfn| *pfn >= 0);
+            assert_eq!(got.map(i64::from), expected, "{line}");
+            assert_eq!(*events.0.lock().unwrap(), cells[5], "{line}");
+        } else {
+            let frame = number(4);
+            assert!(matches!(bench.body.frames.state(frame), State::Allocated { order: o, .. } if o == order));
+            let mut zone =
+                LockedZone { buddy: &mut bench.buddy, body: &bench.body, events: &events, cpu: CpuId(0) };
+            let migratetype = zone.body.frames.pageblock_type(frame);
+            zone.free_block(frame, order, migratetype, Placement::Likely);
+        }
+        assert_eq!(bench.body.gauges.free_pages().to_string(), cells[6], "{line}");
+        assert_eq!(bench.body.marks.boost().to_string(), cells[7], "{line}");
+    }
+    bench
+}
+
+fn check_final(bench: &Bench, lists: &str, pageblocks: &str) {
+    let mut ours = Vec::new();
+    for order in 0..=10 {
+        for migratetype in MigrateType::ALL {
+            let list: Vec<String> = bench.list(order, migratetype).iter().map(ToString::to_string).collect();
+            if !list.is_empty() {
+                ours.push(format!("{order},{},{}", migratetype.index(), list.join(" ")));
+            }
+        }
+    }
+    assert_eq!(ours, lists.lines().skip(1).collect::<Vec<_>>());
+    for line in pageblocks.lines().skip(1) {
+        let (pageblock, migratetype) = line.split_once(',').unwrap();
+        let frame = pageblock.parse::<u32>().unwrap() * 512;
+        assert_eq!(bench.body.frames.pageblock_type(frame).index().to_string(), migratetype, "{line}");
+    }
+}
+
+#[test]
+fn linux_6_1_buddy_equals_the_vectors() {
+    let bench = replay(BuddyRules::LINUX_6_1, include_str!("../../tests/vectors/buddy_trace_6_1.csv"));
+    check_final(
+        &bench,
+        include_str!("../../tests/vectors/buddy_trace_6_1_final_freelists.csv"),
+        include_str!("../../tests/vectors/buddy_trace_6_1_final_pageblocks.csv"),
+    );
+}
+
+#[test]
+fn linux_6_12_buddy_equals_the_vectors() {
+    let bench = replay(BuddyRules::LINUX_6_12, include_str!("../../tests/vectors/buddy_trace_6_12.csv"));
+    check_final(
+        &bench,
+        include_str!("../../tests/vectors/buddy_trace_6_12_final_freelists.csv"),
+        include_str!("../../tests/vectors/buddy_trace_6_12_final_pageblocks.csv"),
+    );
+}

@@ -1,0 +1,123 @@
+//! Freeing a block: merging it with its buddies, and the end of the list it enters.
+
+use super::{End, LockedZone};
+use crate::event::EventSink;
+use crate::frame::{FrameIndex, State};
+use crate::policy::Fallback;
+use crate::{MAX_ORDER, MigrateType, Order};
+
+/// Where a freed block goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Placement {
+    /// To the tail if freeing one more block would merge two levels, else to the head.
+    Likely,
+    /// To the tail: initial population, blocks put back after isolation.
+    Tail,
+}
+
+impl<E: EventSink> LockedZone<'_, E> {
+    /// Merges a block with its free buddies and puts the result on `migratetype`'s list (spec §1.4).
+    #[inline]
+    pub(crate) fn free_block(
+        &mut self,
+        mut frame: FrameIndex,
+        mut order: Order,
+        migratetype: MigrateType,
+        placement: Placement,
+    ) {
+        while order < Order::MAX {
+            let buddy = frame ^ order.frames();
+            let Some(list) = self.free_buddy(buddy, order) else { break };
+            if order >= Order::PAGEBLOCK {
+                let type_of_buddy = self.body.frames.pageblock_type(buddy);
+                let differ = type_of_buddy != migratetype;
+                if differ && !(type_of_buddy.is_mergeable() && migratetype.is_mergeable()) {
+                    break;
+                }
+                if differ && self.body.rules.fallback == Fallback::ClaimOrTakeOne {
+                    self.remove(buddy, order, list);
+                    self.body.frames.set_block_type(buddy, order, migratetype);
+                } else {
+                    self.remove(buddy, order, list);
+                }
+            } else {
+                self.remove(buddy, order, list);
+            }
+            self.body.frames.set_state(frame | buddy, State::Interior);
+            frame &= buddy;
+            order = order.up();
+        }
+        let end = match placement {
+            Placement::Tail => End::Tail,
+            Placement::Likely if self.is_merge_likely(frame, order) => End::Tail,
+            Placement::Likely => End::Head,
+        };
+        self.insert(frame, order, migratetype, end);
+    }
+
+    /// The list that a free block of exactly this order is on, if one starts at `frame`.
+    #[inline]
+    pub(super) fn free_buddy(&self, frame: FrameIndex, order: Order) -> Option<MigrateType> {
+        match self.body.frames.state(frame) {
+            State::Free { order: found, migratetype } if found == order => Some(migratetype),
+            _ => None,
+        }
+    }
+
+    /// Whether the parent of this block and its (busy) buddy has a free buddy itself: then one more free merges two
+    /// levels, and this block should be kept from allocation.
+    #[inline]
+    fn is_merge_likely(&self, frame: FrameIndex, order: Order) -> bool {
+        if order.index() >= MAX_ORDER - 1 {
+            return false;
+        }
+        let parent = frame & !order.frames();
+        let size = order.up();
+        self.free_buddy(parent ^ size.frames(), size).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::buddy::tests::Bench;
+    use crate::policy::BuddyRules;
+
+    fn free(bench: &mut Bench, frame: u32) {
+        bench.zone().free_block(frame, Order::ZERO, MigrateType::Movable, Placement::Likely);
+    }
+
+    /// Worked example E13, second half.
+    #[test]
+    fn example_e13_frees_merge_back_to_the_head() {
+        let mut bench = Bench::new(4096, BuddyRules::LINUX_6_12);
+        for _ in 0..4 {
+            let frame = bench.zone().take_smallest(Order::ZERO, MigrateType::Movable).unwrap();
+            bench.body.frames.set_state(frame, State::Allocated { order: Order::ZERO, movable: true });
+        }
+        for frame in [0, 2, 1] {
+            free(&mut bench, frame);
+        }
+        assert_eq!(bench.list(1, MigrateType::Movable), [0]);
+        assert_eq!(bench.list(0, MigrateType::Movable), [2]);
+        free(&mut bench, 3);
+        assert_eq!(bench.list(10, MigrateType::Movable), [0, 1024, 2048, 3072]);
+    }
+
+    /// The example of spec §1.4: with 0 and 1 merged, frame 2 goes to the tail; with only 0 free it goes to the head.
+    #[test]
+    fn a_block_about_to_merge_twice_goes_to_the_tail() {
+        for (first, expected) in [(&[0, 1][..], [100, 2]), (&[0][..], [2, 100])] {
+            let mut bench = Bench::new(4096, BuddyRules::LINUX_6_1);
+            for _ in 0..128 {
+                let frame = bench.zone().take_smallest(Order::ZERO, MigrateType::Movable).unwrap();
+                bench.body.frames.set_state(frame, State::Allocated { order: Order::ZERO, movable: true });
+            }
+            first.iter().for_each(|&frame| free(&mut bench, frame));
+            free(&mut bench, 100);
+            free(&mut bench, 2);
+            let list = bench.list(0, MigrateType::Movable);
+            assert_eq!(list.iter().copied().filter(|f| *f != 0).collect::<std::vec::Vec<_>>(), expected);
+        }
+    }
+}

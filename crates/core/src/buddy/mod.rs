@@ -1,0 +1,154 @@
+//! The zone's free lists: blocks of `2^order` frames, one list per order and migratetype.
+//!
+//! Files in the order a block meets them: `split` (allocation), `merge` (free), `fallback` (which other type to use),
+//! `steal` and `claim` (how, in Linux 6.1 and 6.12), `pageblock` (moving and counting a pageblock's blocks),
+//! `isolate`, `range` (a block at a given place).
+
+mod claim;
+mod fallback;
+mod isolate;
+mod merge;
+mod pageblock;
+mod range;
+mod split;
+mod steal;
+
+#[cfg(test)]
+mod golden;
+
+use core::sync::atomic::Ordering::Relaxed;
+
+pub(crate) use fallback::FallbackMode;
+pub(crate) use merge::Placement;
+
+use crate::event::{Event, EventSink, emit};
+use crate::frame::{FrameIndex, List, State};
+use crate::stats::Counters;
+use crate::zone::ZoneBody;
+use crate::{CpuId, MigrateType, NR_ORDERS, Order, Pfn};
+
+/// What a zone's lock protects.
+#[derive(Debug)]
+pub(crate) struct Buddy {
+    lists: [[List; MigrateType::COUNT]; NR_ORDERS],
+    /// Free blocks of each order, over all types.
+    nr_free: [u32; NR_ORDERS],
+    pub(crate) stats: Counters,
+}
+
+impl Buddy {
+    pub(crate) const EMPTY: Self = Self {
+        lists: [[List::EMPTY; MigrateType::COUNT]; NR_ORDERS],
+        nr_free: [0; NR_ORDERS],
+        stats: Counters::ZERO,
+    };
+
+    pub(crate) fn nr_free(&self, order: Order) -> u32 {
+        self.nr_free[order.index()]
+    }
+
+    pub(crate) fn list(&self, order: Order, migratetype: MigrateType) -> &List {
+        &self.lists[order.index()][migratetype.index()]
+    }
+}
+
+/// Which end of a free list a block enters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// Where allocation takes from.
+    Head,
+    /// The cold end.
+    Tail,
+}
+
+/// A zone whose lock is held: its lists, and everything around them that they need.
+pub(crate) struct LockedZone<'z, E> {
+    pub(crate) buddy: &'z mut Buddy,
+    pub(crate) body: &'z ZoneBody<'z>,
+    pub(crate) events: &'z E,
+    pub(crate) cpu: CpuId,
+}
+
+impl<E: EventSink> LockedZone<'_, E> {
+    #[inline]
+    pub(crate) fn emit(&self, event: impl FnOnce() -> Event) {
+        emit(self.events, self.cpu, event);
+    }
+
+    #[inline]
+    pub(crate) fn pfn(&self, frame: FrameIndex) -> Pfn {
+        self.body.span.pfn(frame)
+    }
+
+    /// Puts a block on a list and marks it free. The block's other frames must be interior already.
+    #[inline]
+    pub(crate) fn insert(&mut self, frame: FrameIndex, order: Order, migratetype: MigrateType, end: End) {
+        let list = &mut self.buddy.lists[order.index()][migratetype.index()];
+        if list.is_empty() {
+            self.body.gauges.mark_nonempty(order, migratetype);
+        }
+        match end {
+            End::Head => list.push_head(&self.body.frames, frame),
+            End::Tail => list.push_tail(&self.body.frames, frame),
+        }
+        self.buddy.nr_free[order.index()] += 1;
+        self.body.frames.set_state(frame, State::Free { order, migratetype });
+        self.body.gauges.account(migratetype, i64::from(order.frames()));
+    }
+
+    /// Takes a block off its list. Its state is left for the caller to overwrite.
+    #[inline]
+    pub(crate) fn remove(&mut self, frame: FrameIndex, order: Order, migratetype: MigrateType) {
+        let list = &mut self.buddy.lists[order.index()][migratetype.index()];
+        list.remove(&self.body.frames, frame);
+        if list.is_empty() {
+            self.body.gauges.mark_empty(order, migratetype);
+        }
+        self.buddy.nr_free[order.index()] -= 1;
+        self.body.gauges.account(migratetype, -i64::from(order.frames()));
+    }
+
+    /// Moves a free block to another type's list, keeping its order.
+    pub(crate) fn retype(&mut self, frame: FrameIndex, order: Order, from: MigrateType, to: MigrateType) {
+        self.remove(frame, order, from);
+        self.insert(frame, order, to, End::Tail);
+    }
+
+    /// Sets the type of the pageblocks a block covers; with grouping by mobility off, every mergeable type becomes
+    /// unmovable (spec §1.6).
+    pub(crate) fn set_block_type(&self, frame: FrameIndex, order: Order, migratetype: MigrateType) {
+        let grouped = self.body.mobility_grouping.load(Relaxed) || !migratetype.is_mergeable();
+        let migratetype = if grouped { migratetype } else { MigrateType::Unmovable };
+        self.body.frames.set_block_type(frame, order, migratetype);
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::vec::Vec;
+
+    use super::*;
+    use crate::policy::BuddyRules;
+    use crate::zone::tests::populated;
+
+    /// A zone of `frames` free frames from frame 0 on, its lock held for the whole test.
+    pub(crate) struct Bench {
+        pub(crate) body: ZoneBody<'static>,
+        pub(crate) buddy: Buddy,
+    }
+
+    impl Bench {
+        pub(crate) fn new(frames: u64, rules: BuddyRules) -> Self {
+            let (body, buddy) = populated(frames, rules);
+            Self { body, buddy }
+        }
+
+        pub(crate) fn zone(&mut self) -> LockedZone<'_, ()> {
+            LockedZone { buddy: &mut self.buddy, body: &self.body, events: &(), cpu: CpuId(0) }
+        }
+
+        pub(crate) fn list(&self, order: u8, migratetype: MigrateType) -> Vec<u32> {
+            self.buddy.list(Order::new(order).unwrap(), migratetype).iter(&self.body.frames).collect()
+        }
+    }
+}

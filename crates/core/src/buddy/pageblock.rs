@@ -1,0 +1,118 @@
+//! A pageblock's free blocks as a whole: counting them, moving them to another type.
+
+use super::LockedZone;
+use crate::event::EventSink;
+use crate::frame::{FrameIndex, State};
+use crate::{MigrateType, Order, PAGEBLOCK_FRAMES};
+
+/// What a pageblock's frames are used for. Cached, leaked and unmovable frames are in neither count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PageblockUse {
+    pub(crate) free: u32,
+    pub(crate) movable: u32,
+}
+
+impl PageblockUse {
+    /// Frames that would suit `wanted` if the pageblock, now of type `current`, were given to it (spec §1.6).
+    pub(crate) fn suits(self, wanted: MigrateType, current: MigrateType) -> u32 {
+        let alike = match (wanted, current) {
+            (MigrateType::Movable, _) => self.movable,
+            (_, MigrateType::Movable) => PAGEBLOCK_FRAMES.saturating_sub(self.free + self.movable),
+            _ => 0,
+        };
+        self.free + alike
+    }
+}
+
+impl<E: EventSink> LockedZone<'_, E> {
+    pub(crate) fn pageblock_start(frame: FrameIndex) -> FrameIndex {
+        frame & !(PAGEBLOCK_FRAMES - 1)
+    }
+
+    /// Visits every block that starts in `from..` up to the end of its pageblock, in ascending order.
+    fn for_each_block(
+        &mut self,
+        from: FrameIndex,
+        mut visit: impl FnMut(&mut Self, FrameIndex, State, Order),
+    ) {
+        let end = Self::pageblock_start(from) + PAGEBLOCK_FRAMES;
+        let mut frame = from;
+        while frame < end {
+            let state = self.body.frames.state(frame);
+            match state.order() {
+                Some(order) => {
+                    visit(self, frame, state, order);
+                    frame += order.frames();
+                }
+                None => frame += 1,
+            }
+        }
+    }
+
+    /// Counts a pageblock's frames from `from` on. A block that reaches in from below counts for its part.
+    pub(crate) fn pageblock_use(&mut self, from: FrameIndex) -> PageblockUse {
+        let mut frames = PageblockUse::default();
+        if let Some((head, state)) = self.body.frames.covering_block(from)
+            && head < from
+        {
+            frames.add(state, PAGEBLOCK_FRAMES);
+        }
+        self.for_each_block(from, |_, _, state, order| {
+            frames.add(state, order.frames().min(PAGEBLOCK_FRAMES));
+        });
+        frames
+    }
+
+    /// Moves every free block of a pageblock from `from` on to `to`'s lists, each to the tail, in ascending order.
+    /// Returns the frames moved.
+    pub(crate) fn move_free_blocks(&mut self, from: FrameIndex, to: MigrateType) -> u32 {
+        let mut moved = 0;
+        self.for_each_block(from, |zone, frame, state, order| {
+            if let State::Free { migratetype, .. } = state {
+                zone.retype(frame, order, migratetype, to);
+                moved += order.frames();
+            }
+        });
+        moved
+    }
+}
+
+impl PageblockUse {
+    fn add(&mut self, state: State, frames: u32) {
+        match state {
+            State::Free { .. } => self.free += frames,
+            State::Allocated { movable: true, .. } => self.movable += frames,
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::buddy::tests::Bench;
+    use crate::policy::BuddyRules;
+
+    #[test]
+    fn a_block_of_two_pageblocks_counts_in_both() {
+        let mut bench = Bench::new(2048, BuddyRules::LINUX_6_12);
+        let frame = bench.zone().take_smallest(Order::MAX, MigrateType::Movable).unwrap();
+        bench.body.frames.set_state(frame, State::Allocated { order: Order::MAX, movable: true });
+        for start in [0, 512] {
+            assert_eq!(bench.zone().pageblock_use(start), PageblockUse { free: 0, movable: 512 });
+        }
+        assert_eq!(bench.zone().pageblock_use(1024), PageblockUse { free: 512, movable: 0 });
+    }
+
+    #[test]
+    fn moving_keeps_orders_and_ascending_addresses() {
+        let mut bench = Bench::new(1024, BuddyRules::LINUX_6_1);
+        let frame = bench.zone().take_smallest(Order::ZERO, MigrateType::Movable).unwrap();
+        assert_eq!(frame, 0);
+        let moved = bench.zone().move_free_blocks(1, MigrateType::Unmovable);
+        assert_eq!(moved, 511);
+        assert_eq!(bench.list(0, MigrateType::Unmovable), [1]);
+        assert_eq!(bench.list(8, MigrateType::Unmovable), [256]);
+        assert_eq!(bench.list(9, MigrateType::Movable), [512]);
+    }
+}

@@ -1,0 +1,59 @@
+//! Allocation of a block from one type's lists, split down to size.
+
+use super::{End, LockedZone};
+use crate::event::{Event, EventSink};
+use crate::frame::FrameIndex;
+use crate::pcp::ListScheme;
+use crate::{MigrateType, Order};
+
+impl<E: EventSink> LockedZone<'_, E> {
+    /// Takes the head of the first non-empty list of `migratetype` from `order` upwards and splits it (spec §1.3).
+    /// One bit test finds the list.
+    #[inline]
+    pub(crate) fn take_smallest(&mut self, order: Order, migratetype: MigrateType) -> Option<FrameIndex> {
+        let found = self.body.gauges.smallest(order, migratetype)?;
+        let frame = self.buddy.list(found, migratetype).head()?;
+        self.remove(frame, found, migratetype);
+        self.split(frame, found, order, migratetype);
+        self.emit(|| Event::MmPageAllocZoneLocked {
+            pfn: self.pfn(frame),
+            order,
+            migratetype,
+            percpu_refill: ListScheme::holds_in_kernel(order) && migratetype.is_mergeable(),
+        });
+        Some(frame)
+    }
+
+    /// Keeps the lowest block of `order` and returns the upper halves to the heads of `migratetype`'s lists, largest
+    /// first.
+    #[inline]
+    pub(crate) fn split(&mut self, frame: FrameIndex, from: Order, order: Order, migratetype: MigrateType) {
+        let mut size = from;
+        while size > order {
+            size = size.down();
+            self.insert(frame + size.frames(), size, migratetype, End::Head);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::buddy::tests::Bench;
+    use crate::policy::BuddyRules;
+
+    /// Worked example E13, first half.
+    #[test]
+    fn example_e13_splitting_leaves_the_upper_halves() {
+        let mut bench = Bench::new(4096, BuddyRules::LINUX_6_12);
+        assert_eq!(bench.list(10, MigrateType::Movable), [0, 1024, 2048, 3072]);
+        for expected in 0..4 {
+            assert_eq!(bench.zone().take_smallest(Order::ZERO, MigrateType::Movable), Some(expected));
+        }
+        assert_eq!(bench.list(2, MigrateType::Movable), [4]);
+        assert_eq!(bench.list(3, MigrateType::Movable), [8]);
+        assert_eq!(bench.list(9, MigrateType::Movable), [512]);
+        assert_eq!(bench.list(10, MigrateType::Movable), [1024, 2048, 3072]);
+        assert_eq!(bench.list(0, MigrateType::Movable), [0_u32; 0]);
+    }
+}

@@ -1,0 +1,210 @@
+//! `validate`: proof by inspection that no frame is lost, doubled or miscounted.
+
+use core::fmt;
+
+use crate::allocator::PageAllocator;
+use crate::buddy::Buddy;
+use crate::frame::{FrameIndex, State};
+use crate::pcp::{Pageset, Pcp};
+use crate::platform::Platform;
+use crate::policy::Fallback;
+use crate::zone::{Zone, ZoneBody};
+use crate::{MigrateType, Order, Pfn, ZoneId};
+
+/// A violated invariant. Numbers in the text are those of the specification's list (§8.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// The zone.
+    pub zone: ZoneId,
+    /// The frame where it shows, if at one.
+    pub pfn: Option<Pfn>,
+    /// What should hold.
+    pub rule: &'static str,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "zone {}: ", self.zone.0)?;
+        if let Some(pfn) = self.pfn {
+            write!(f, "frame {pfn}: ")?;
+        }
+        f.write_str(self.rule)
+    }
+}
+
+impl core::error::Error for Violation {}
+
+/// Where all of a zone's frames are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FrameCensus {
+    /// On free lists, isolated ones included.
+    pub free: u64,
+    /// In page sets.
+    pub cached: u64,
+    /// In use.
+    pub allocated: u64,
+    /// Out of service.
+    pub leaked: u64,
+}
+
+impl<P: Platform> PageAllocator<'_, P> {
+    /// Checks everything that can be checked by looking: every frame is in exactly one block, every block where its
+    /// state says, every count equal to what is counted. O(frames); exact only while no other CPU is inside the
+    /// allocator.
+    ///
+    /// # Errors
+    /// The first violated invariant.
+    pub fn validate(&self) -> Result<FrameCensus, Violation> {
+        let mut sum = FrameCensus::default();
+        for (zone, pagesets) in self.zones_and_pagesets() {
+            let census = check_zone(zone, pagesets)?;
+            sum.free += census.free;
+            sum.cached += census.cached;
+            sum.allocated += census.allocated;
+            sum.leaked += census.leaked;
+        }
+        Ok(sum)
+    }
+}
+
+fn check_zone<'z, P: Platform + 'z>(
+    zone: &Zone<'_, P>,
+    pagesets: impl Iterator<Item = &'z Pageset<P>>,
+) -> Result<FrameCensus, Violation> {
+    let body = &zone.body;
+    let broken = |rule| Err(Violation { zone: body.id, pfn: None, rule });
+    let census = count_frames(body)?;
+    let listed = zone.inspect(|buddy| check_free_lists(body, buddy))?;
+    let mut cached = 0;
+    for pageset in pagesets {
+        cached += pageset.with(|state| check_pcp(body, &state.pcp))?;
+    }
+    let gauges = &body.gauges;
+    let pages = |count: i64| u64::try_from(count).unwrap_or(u64::MAX);
+    if listed != census.free {
+        return broken("every free block is on the free list its state names (2, 3)");
+    }
+    if pages(gauges.free_pages()) + pages(gauges.free_isolated()) != listed {
+        return broken("the count of free pages equals the free lists (2)");
+    }
+    if cached != census.cached {
+        return broken("every cached block is on a list of a page set (7, 8)");
+    }
+    if census.free + census.cached + census.allocated + census.leaked != body.managed {
+        return broken("managed = free + cached + allocated + leaked (1)");
+    }
+    Ok(census)
+}
+
+/// Walks all frames block by block.
+fn count_frames(body: &ZoneBody<'_>) -> Result<FrameCensus, Violation> {
+    let mut census = FrameCensus::default();
+    let mut frame: FrameIndex = 0;
+    while frame < body.frames.len() {
+        let broken = |rule| Err(Violation { zone: body.id, pfn: Some(body.span.pfn(frame)), rule });
+        let state = body.frames.state(frame);
+        let Some(order) = state.order() else {
+            if state == State::Interior {
+                return broken("every frame belongs to a block (4)");
+            }
+            frame += 1;
+            continue;
+        };
+        if frame & (order.frames() - 1) != 0 {
+            return broken("a block is aligned to its size (4)");
+        }
+        if !body.span.contains(frame) || !body.span.contains(frame + order.frames() - 1) {
+            return broken("a block lies inside its zone (4)");
+        }
+        if (frame + 1..frame + order.frames()).any(|inner| body.frames.state(inner) != State::Interior) {
+            return broken("blocks do not overlap (4)");
+        }
+        let pages = u64::from(order.frames());
+        match state {
+            State::Free { migratetype, .. } => {
+                check_free_block(body, frame, order, migratetype)?;
+                census.free += pages;
+            }
+            State::Cached { .. } => census.cached += pages,
+            State::Allocated { .. } => census.allocated += pages,
+            State::Leaked { .. } => census.leaked += pages,
+            State::Interior | State::Hole => {}
+        }
+        frame += order.frames();
+    }
+    Ok(census)
+}
+
+fn check_free_block(
+    body: &ZoneBody<'_>,
+    frame: FrameIndex,
+    order: Order,
+    migratetype: MigrateType,
+) -> Result<(), Violation> {
+    let broken = |rule| Err(Violation { zone: body.id, pfn: Some(body.span.pfn(frame)), rule });
+    if order < Order::PAGEBLOCK {
+        let buddy = body.frames.state(frame ^ order.frames());
+        if matches!(buddy, State::Free { order: other, .. } if other == order) {
+            return broken("free buddies are merged (5)");
+        }
+    }
+    let strict = body.rules.fallback == Fallback::ClaimOrTakeOne;
+    if strict && body.frames.pageblock_type(frame) != migratetype {
+        return broken("a free block's list is its pageblock's type (6)");
+    }
+    Ok(())
+}
+
+/// Walks all free lists; returns their frames.
+fn check_free_lists(body: &ZoneBody<'_>, buddy: &Buddy) -> Result<u64, Violation> {
+    let mut frames = 0;
+    for order in Order::ZERO.and_above() {
+        let mut blocks = 0;
+        for migratetype in MigrateType::ALL {
+            let list = buddy.list(order, migratetype);
+            for frame in list.iter(&body.frames) {
+                if body.frames.state(frame) != (State::Free { order, migratetype }) {
+                    let pfn = Some(body.span.pfn(frame));
+                    let rule = "a block on a free list has the list's order and type (3, 4)";
+                    return Err(Violation { zone: body.id, pfn, rule });
+                }
+                blocks += 1;
+            }
+            let shown = body.gauges.smallest(order, migratetype) == Some(order);
+            if shown == list.is_empty() {
+                let rule = "the gauge of non-empty lists is true";
+                return Err(Violation { zone: body.id, pfn: None, rule });
+            }
+        }
+        if blocks != buddy.nr_free(order) {
+            let rule = "the number of free blocks of an order equals its lists (3)";
+            return Err(Violation { zone: body.id, pfn: None, rule });
+        }
+        frames += u64::from(blocks) * u64::from(order.frames());
+    }
+    Ok(frames)
+}
+
+/// Walks one page set's lists; returns their frames.
+fn check_pcp(body: &ZoneBody<'_>, pcp: &Pcp) -> Result<u64, Violation> {
+    let mut frames = 0;
+    for list in 0..pcp.scheme().lists() {
+        let order = pcp.scheme().order(list);
+        for frame in pcp.list(list).iter(&body.frames) {
+            let at_home = matches!(
+                body.frames.state(frame),
+                State::Cached { order: cached, .. } if cached == order
+            );
+            if !at_home {
+                let rule = "a block in a page set has its list's order (8)";
+                return Err(Violation { zone: body.id, pfn: Some(body.span.pfn(frame)), rule });
+            }
+            frames += u64::from(order.frames());
+        }
+    }
+    if i64::from(pcp.count) != frames as i64 {
+        let rule = "a page set's count equals its lists (7)";
+        return Err(Violation { zone: body.id, pfn: None, rule });
+    }
+    Ok(frames)
+}

@@ -1,0 +1,144 @@
+//! Errors as values: every misuse is told apart, in release builds too.
+
+use core::fmt;
+
+use crate::{CpuId, Order, Pfn};
+
+/// Why an allocation gave nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AllocError {
+    /// No eligible zone has a block of this order above its watermark. Free memory, ask for a smaller order, or let
+    /// the request use reserves.
+    OutOfMemory {
+        /// The order that was wanted.
+        order: Order,
+    },
+    /// No zone satisfies the request's address limit and node.
+    NoEligibleZone,
+    /// The CPU does not exist or is offline.
+    BadCpu(CpuId),
+    /// The frames of an [`alloc_at`](crate::PageAllocator::alloc_at) are not all free.
+    NotFree(Pfn),
+    /// The frame lies in no zone, or in a hole of one.
+    Foreign(Pfn),
+    /// The first frame is not a multiple of the block's size.
+    Misaligned(Pfn, Order),
+    /// A count of zero, or more frames than the largest block holds.
+    BadCount(u64),
+}
+
+impl fmt::Display for AllocError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OutOfMemory { order } => {
+                write!(f, "out of memory: no block of order {order} above the watermark in any eligible zone")
+            }
+            Self::NoEligibleZone => f.write_str("no zone satisfies the request's address limit and node"),
+            Self::BadCpu(cpu) => write!(f, "CPU {} does not exist or is offline", cpu.0),
+            Self::NotFree(pfn) => write!(f, "frame {pfn} is not free"),
+            Self::Foreign(pfn) => write!(f, "frame {pfn} lies in no zone of this allocator"),
+            Self::Misaligned(pfn, order) => {
+                write!(f, "frame {pfn} is not aligned to a block of order {order}")
+            }
+            Self::BadCount(frames) => {
+                write!(f, "cannot allocate {frames} contiguous frames: use 1 to {}", Order::MAX.frames())
+            }
+        }
+    }
+}
+
+impl core::error::Error for AllocError {}
+
+/// Why a free was refused. The allocator is unchanged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FreeError {
+    /// The block is free already.
+    DoubleFree(Pfn),
+    /// The block was allocated with another order.
+    WrongOrder {
+        /// The frame that was given.
+        pfn: Pfn,
+        /// The order that was given.
+        given: Order,
+        /// The order it was allocated with.
+        allocated: Order,
+    },
+    /// The frame lies inside an allocated block, not at its start. Use
+    /// [`free_range`](crate::PageAllocator::free_range) to free a part.
+    NotABlock(Pfn),
+    /// The frame lies in no zone, or in a hole of one.
+    Foreign(Pfn),
+    /// The block was found corrupted before and is out of service.
+    Leaked(Pfn),
+    /// The CPU does not exist.
+    BadCpu(CpuId),
+}
+
+impl fmt::Display for FreeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::DoubleFree(pfn) => write!(f, "double free of frame {pfn}"),
+            Self::WrongOrder { pfn, given, allocated } => {
+                write!(f, "frame {pfn} freed as order {given} but allocated as order {allocated}")
+            }
+            Self::NotABlock(pfn) => write!(f, "frame {pfn} is inside a block, not at its start"),
+            Self::Foreign(pfn) => write!(f, "frame {pfn} lies in no zone of this allocator"),
+            Self::Leaked(pfn) => write!(f, "frame {pfn} was found corrupted and is out of service"),
+            Self::BadCpu(cpu) => write!(f, "CPU {} does not exist", cpu.0),
+        }
+    }
+}
+
+impl core::error::Error for FreeError {}
+
+/// Why an allocator could not be built, or a setting not changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// A table that the caller lent has the wrong length: its name, and the entries it needs.
+    TableLength(&'static str, usize),
+    /// No zone was given.
+    NoZones,
+    /// A zone has no frames, or more than 2^32, or its end is beyond the frame numbers.
+    BadZoneSpan(usize),
+    /// Two zones' spans overlap, or zones are not in ascending order of (node, kind).
+    ZonesOverlap(usize, usize),
+    /// A usable region lies outside its zone, or regions overlap or are out of order.
+    BadRegion(usize),
+    /// A CPU or a zone names a node that does not exist.
+    BadNode(u16),
+    /// No CPU was given.
+    NoCpus,
+    /// `percpu_pagelist_high_fraction` must be 0 or at least 8; the old value stays. Source: spec §2.5.
+    BadFraction(u32),
+    /// The CPU does not exist.
+    BadCpu(u32),
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TableLength(table, entries) => {
+                write!(f, "the {table} table has the wrong length: it needs {entries} entries")
+            }
+            Self::NoZones => f.write_str("an allocator needs at least one zone"),
+            Self::BadZoneSpan(zone) => write!(f, "zone {zone} spans no frames, or too many"),
+            Self::ZonesOverlap(a, b) => {
+                write!(f, "zones {a} and {b} overlap, or are not in ascending order of node and kind")
+            }
+            Self::BadRegion(zone) => {
+                write!(f, "a region of zone {zone} lies outside it, overlaps another or is out of order")
+            }
+            Self::BadNode(node) => write!(f, "node {node} does not exist"),
+            Self::NoCpus => f.write_str("an allocator needs at least one CPU"),
+            Self::BadFraction(fraction) => {
+                write!(f, "percpu_pagelist_high_fraction must be 0 or at least 8, not {fraction}")
+            }
+            Self::BadCpu(cpu) => write!(f, "CPU {cpu} does not exist"),
+        }
+    }
+}
+
+impl core::error::Error for ConfigError {}

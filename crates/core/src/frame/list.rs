@@ -1,0 +1,123 @@
+//! Doubly linked lists of blocks, threaded through the frames' links: head is where allocation takes from.
+
+use core::sync::atomic::Ordering::Relaxed;
+
+use super::{FrameIndex, FrameTables};
+
+const NIL: FrameIndex = FrameIndex::MAX;
+
+/// Ends of one list.
+///
+/// The outer links of the end elements are never read, so taking from an end writes nothing to its neighbour.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct List {
+    head: FrameIndex,
+    tail: FrameIndex,
+}
+
+impl List {
+    pub(crate) const EMPTY: Self = Self { head: NIL, tail: NIL };
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.head == NIL
+    }
+
+    #[inline]
+    pub(crate) fn head(&self) -> Option<FrameIndex> {
+        (self.head != NIL).then_some(self.head)
+    }
+
+    #[inline]
+    pub(crate) fn push_head(&mut self, frames: &FrameTables<'_>, frame: FrameIndex) {
+        if self.head == NIL {
+            self.tail = frame;
+        } else {
+            frames.links[frame as usize].next.store(self.head, Relaxed);
+            frames.links[self.head as usize].prev.store(frame, Relaxed);
+        }
+        self.head = frame;
+    }
+
+    #[inline]
+    pub(crate) fn push_tail(&mut self, frames: &FrameTables<'_>, frame: FrameIndex) {
+        if self.tail == NIL {
+            self.head = frame;
+        } else {
+            frames.links[frame as usize].prev.store(self.tail, Relaxed);
+            frames.links[self.tail as usize].next.store(frame, Relaxed);
+        }
+        self.tail = frame;
+    }
+
+    #[inline]
+    pub(crate) fn pop_head(&mut self, frames: &FrameTables<'_>) -> Option<FrameIndex> {
+        let frame = self.head()?;
+        self.remove(frames, frame);
+        Some(frame)
+    }
+
+    #[inline]
+    pub(crate) fn pop_tail(&mut self, frames: &FrameTables<'_>) -> Option<FrameIndex> {
+        let frame = (self.tail != NIL).then_some(self.tail)?;
+        self.remove(frames, frame);
+        Some(frame)
+    }
+
+    /// Unlinks `frame`, which must be on this list.
+    #[inline]
+    pub(crate) fn remove(&mut self, frames: &FrameTables<'_>, frame: FrameIndex) {
+        let links = &frames.links[frame as usize];
+        match (frame == self.head, frame == self.tail) {
+            (true, true) => *self = Self::EMPTY,
+            (true, false) => self.head = links.next.load(Relaxed),
+            (false, true) => self.tail = links.prev.load(Relaxed),
+            (false, false) => {
+                let (prev, next) = (links.prev.load(Relaxed), links.next.load(Relaxed));
+                frames.links[prev as usize].next.store(next, Relaxed);
+                frames.links[next as usize].prev.store(prev, Relaxed);
+            }
+        }
+    }
+
+    /// Elements from head to tail. Ends early (rather than looping) after as many steps as the zone has frames.
+    pub(crate) fn iter<'f>(&self, frames: &'f FrameTables<'_>) -> impl Iterator<Item = FrameIndex> + 'f {
+        let (mut at, tail) = (self.head, self.tail);
+        (0..frames.len()).map_while(move |_| {
+            let frame = (at != NIL).then_some(at)?;
+            at = if frame == tail { NIL } else { frames.links[frame as usize].next.load(Relaxed) };
+            (frame < frames.len()).then_some(frame)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::vec::Vec;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::frame::tests::owned;
+
+    proptest! {
+        #[test]
+        fn behaves_as_a_deque(steps in prop::collection::vec((0..5_u8, 0..64_u32), 0..200)) {
+            let frames = owned(64);
+            let (mut list, mut model) = (List::EMPTY, VecDeque::new());
+            for (action, frame) in steps {
+                match action {
+                    0 if !model.contains(&frame) => { list.push_head(&frames, frame); model.push_front(frame); }
+                    1 if !model.contains(&frame) => { list.push_tail(&frames, frame); model.push_back(frame); }
+                    2 => prop_assert_eq!(list.pop_head(&frames), model.pop_front()),
+                    3 => prop_assert_eq!(list.pop_tail(&frames), model.pop_back()),
+                    4 if model.contains(&frame) => { list.remove(&frames, frame); model.retain(|f| *f != frame); }
+                    _ => {}
+                }
+                prop_assert_eq!(list.iter(&frames).collect::<Vec<_>>(), Vec::from(model.clone()));
+                prop_assert_eq!(list.is_empty(), model.is_empty());
+            }
+        }
+    }
+}

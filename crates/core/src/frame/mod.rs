@@ -1,0 +1,183 @@
+//! Frame metadata: 8 bytes of links and 1 byte of state per frame, in memory that the caller gives.
+//!
+//! The frames themselves are never touched. Fields are atomics used with relaxed ordering: which lock protects a field
+//! is a matter of the frame's state (zone lock while free, page-set lock while cached, nobody while allocated), and
+//! those locks order the accesses.
+
+mod list;
+mod state;
+
+use core::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
+
+pub(crate) use list::List;
+pub(crate) use state::State;
+
+use crate::error::ConfigError;
+use crate::zone::FrameCounts;
+use crate::{MAX_ORDER, MigrateType, Order, PAGEBLOCK_FRAMES, PAGEBLOCK_ORDER, Storage};
+
+/// A frame, by its distance from the zone's [`base`](crate::zone::Span::base).
+pub(crate) type FrameIndex = u32;
+
+/// Links of one frame: neighbours in the list its block is on. All-zero bytes are a valid value.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct FrameLinks {
+    prev: AtomicU32,
+    next: AtomicU32,
+}
+
+impl FrameLinks {
+    /// Links of a frame that is on no list.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { prev: AtomicU32::new(0), next: AtomicU32::new(0) }
+    }
+}
+
+/// State of one frame, packed into a byte. All-zero bytes are a valid value.
+#[derive(Debug, Default)]
+#[repr(transparent)]
+pub struct FrameState(AtomicU8);
+
+impl FrameState {
+    /// State of a frame that no block starts at.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(AtomicU8::new(0))
+    }
+}
+
+/// Migratetype of one pageblock. All-zero bytes are a valid value.
+#[derive(Debug, Default)]
+#[repr(transparent)]
+pub struct PageblockType(AtomicU8);
+
+impl PageblockType {
+    /// An unmovable pageblock.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(AtomicU8::new(0))
+    }
+}
+
+const _: () = assert!(size_of::<FrameLinks>() == 8 && size_of::<FrameState>() == 1);
+
+/// The metadata tables of one zone.
+#[derive(Debug)]
+pub struct FrameTables<'a> {
+    /// Links, one per frame of the zone's rounded span.
+    pub links: Storage<'a, FrameLinks>,
+    /// States, one per frame of the zone's rounded span.
+    pub states: Storage<'a, FrameState>,
+    /// Types, one per pageblock of the zone's rounded span.
+    pub pageblocks: Storage<'a, PageblockType>,
+}
+
+impl FrameTables<'_> {
+    /// Whether the tables hold a zone of this size.
+    pub(crate) fn check_len(&self, counts: FrameCounts) -> Result<(), ConfigError> {
+        for (table, len, needed) in [
+            ("links", self.links.len(), counts.frames),
+            ("states", self.states.len(), counts.frames),
+            ("pageblocks", self.pageblocks.len(), counts.pageblocks),
+        ] {
+            if len < needed {
+                return Err(ConfigError::TableLength(table, needed));
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn len(&self) -> FrameIndex {
+        u32::try_from(self.states.len()).unwrap_or(u32::MAX)
+    }
+
+    #[inline]
+    pub(crate) fn state(&self, frame: FrameIndex) -> State {
+        State::unpack(self.states[frame as usize].0.load(Relaxed))
+    }
+
+    #[inline]
+    pub(crate) fn set_state(&self, frame: FrameIndex, state: State) {
+        self.states[frame as usize].0.store(state.pack(), Relaxed);
+    }
+
+    /// Changes the state if it is still `from`; only one of two CPUs that try at once succeeds.
+    #[inline]
+    pub(crate) fn exchange_state(&self, frame: FrameIndex, from: State, to: State) -> Result<(), State> {
+        self.states[frame as usize]
+            .0
+            .compare_exchange(from.pack(), to.pack(), Relaxed, Relaxed)
+            .map(drop)
+            .map_err(State::unpack)
+    }
+
+    /// Type of the pageblock that holds `frame`.
+    #[inline]
+    pub(crate) fn pageblock_type(&self, frame: FrameIndex) -> MigrateType {
+        let code = self.pageblocks[(frame >> PAGEBLOCK_ORDER) as usize].0.load(Relaxed);
+        MigrateType::ALL[usize::from(code) % MigrateType::COUNT]
+    }
+
+    #[inline]
+    pub(crate) fn set_pageblock_type(&self, frame: FrameIndex, migratetype: MigrateType) {
+        self.pageblocks[(frame >> PAGEBLOCK_ORDER) as usize].0.store(migratetype as u8, Relaxed);
+    }
+
+    /// Re-types every pageblock that a block covers (at least the one it lies in).
+    pub(crate) fn set_block_type(&self, frame: FrameIndex, order: Order, migratetype: MigrateType) {
+        for start in (0..order.frames()).step_by(PAGEBLOCK_FRAMES as usize) {
+            self.set_pageblock_type(frame + start, migratetype);
+        }
+    }
+
+    /// The block that covers `frame`: its first frame and state. `None` in holes.
+    pub(crate) fn covering_block(&self, frame: FrameIndex) -> Option<(FrameIndex, State)> {
+        for order in 0..=MAX_ORDER {
+            let head = frame & !((1 << order) - 1);
+            match self.state(head) {
+                State::Interior => {}
+                State::Hole => return None,
+                state => {
+                    return state.order().filter(|o| frame - head < o.frames()).map(|_| (head, state));
+                }
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    #[test]
+    fn the_block_around_a_frame_is_found_from_any_of_its_frames() {
+        let tables = owned(1024);
+        for frame in 0..1024 {
+            tables.set_state(frame, State::Interior);
+        }
+        let order3 = Order::new(3).unwrap();
+        tables.set_state(8, State::Leaked { order: order3 });
+        tables.set_state(16, State::Hole);
+        for frame in 8..16 {
+            assert_eq!(tables.covering_block(frame), Some((8, State::Leaked { order: order3 })));
+        }
+        assert_eq!(tables.covering_block(16), None, "a hole");
+        assert_eq!(tables.covering_block(20), None, "behind the block that starts lower");
+    }
+
+    /// Tables of the test's own for `frames` frames (std is there in tests).
+    pub(crate) fn owned(frames: usize) -> FrameTables<'static> {
+        fn leak<T>(table: std::vec::Vec<T>) -> Storage<'static, T> {
+            Storage::Borrowed(std::vec::Vec::leak(table))
+        }
+        FrameTables {
+            links: leak((0..frames).map(|_| FrameLinks::new()).collect()),
+            states: leak((0..frames).map(|_| FrameState::new()).collect()),
+            pageblocks: leak((0..frames.div_ceil(512)).map(|_| PageblockType::new()).collect()),
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Zonelists: for each node, all zones in the order in which its CPUs should use them (spec §1.13).
+
+use crate::{NodeId, ZoneId, ZoneKind};
+
+/// Most nodes an allocator can have: enough for a 512-CPU Altix with two CPUs a node.
+pub(crate) const MAX_NODES: usize = 256;
+
+/// Distances between nodes: the caller's matrix, or 10 and 20 as firmware reports where it knows nothing.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Distances<'c> {
+    pub(crate) matrix: Option<&'c [u8]>,
+    pub(crate) nodes: usize,
+}
+
+impl Distances<'_> {
+    fn between(&self, from: usize, to: usize) -> u32 {
+        match self.matrix.and_then(|matrix| matrix.get(from * self.nodes + to)) {
+            Some(distance) => u32::from(*distance),
+            None if from == to => 10,
+            None => 20,
+        }
+    }
+}
+
+/// What the order of zones follows from.
+pub(crate) trait Topology {
+    /// Node and kind of each zone, in table order.
+    fn zones(&self) -> impl Iterator<Item = (NodeId, ZoneKind)>;
+    /// Whether a node has CPUs; allocations are steered away from those.
+    fn has_cpus(&self, node: NodeId) -> bool;
+}
+
+/// Writes each node's zonelist into `lists`, which has one row of all zones per node.
+pub(crate) fn fill_zonelists(lists: &mut [ZoneId], distances: Distances<'_>, topology: &impl Topology) {
+    let zones = topology.zones().count();
+    // Nodes that come up equally near are offered in turn, so that their neighbours do not all spill to the same one.
+    let mut load = [0_u16; MAX_NODES];
+    for local in 0..distances.nodes {
+        let row = &mut lists[local * zones..(local + 1) * zones];
+        let mut used = [false; MAX_NODES];
+        let mut filled = 0;
+        let mut previous = local;
+        while let Some(node) = next_node(local, &used, &load, distances, topology) {
+            if node != local && distances.between(local, node) != distances.between(local, previous) {
+                load[node] += 1;
+            }
+            used[node] = true;
+            previous = node;
+            for kind in ZoneKind::ALL.into_iter().rev() {
+                for (id, zone) in topology.zones().enumerate() {
+                    if zone == (NodeId(node as u16), kind) {
+                        row[filled] = ZoneId(id as u16);
+                        filled += 1;
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn next_node(
+    local: usize,
+    used: &[bool; MAX_NODES],
+    load: &[u16; MAX_NODES],
+    distances: Distances<'_>,
+    topology: &impl Topology,
+) -> Option<usize> {
+    let has_memory = |node: usize| topology.zones().any(|(at, _)| at.index() == node);
+    if !used[local] && has_memory(local) {
+        return Some(local);
+    }
+    (0..distances.nodes).filter(|node| !used[*node] && has_memory(*node)).min_by_key(|&node| {
+        let cost = distances.between(local, node)
+            + u32::from(node < local)
+            + u32::from(topology.has_cpus(NodeId(node as u16)));
+        (cost * MAX_NODES as u32 + u32::from(load[node]), node)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use super::*;
+
+    struct Nodes(Vec<(u16, ZoneKind)>);
+
+    impl Topology for Nodes {
+        fn zones(&self) -> impl Iterator<Item = (NodeId, ZoneKind)> {
+            self.0.iter().map(|&(node, kind)| (NodeId(node), kind))
+        }
+        fn has_cpus(&self, _: NodeId) -> bool {
+            true
+        }
+    }
+
+    #[track_caller]
+    fn check(nodes: usize, zones: &[(u16, ZoneKind)], matrix: Option<&[u8]>, expected: &[&[u16]]) {
+        let mut lists = std::vec![ZoneId(u16::MAX); nodes * zones.len()];
+        fill_zonelists(&mut lists, Distances { matrix, nodes }, &Nodes(zones.to_vec()));
+        let rows: Vec<Vec<u16>> = lists.chunks(zones.len()).map(|row| row.iter().map(|id| id.0).collect()).collect();
+        assert_eq!(rows, expected);
+    }
+
+    #[test]
+    fn highest_zone_of_the_nearest_node_first() {
+        use ZoneKind::{Dma, Dma32, Normal};
+        let zones = [(0, Dma), (0, Dma32), (0, Normal), (1, Normal)];
+        check(2, &zones, None, &[&[2, 1, 0, 3], &[3, 2, 1, 0]]);
+    }
+
+    #[test]
+    fn equally_near_nodes_are_offered_in_turn() {
+        let zones: Vec<_> = (0..4).map(|node| (node, ZoneKind::Normal)).collect();
+        check(4, &zones, None, &[&[0, 1, 2, 3], &[1, 2, 3, 0], &[2, 3, 0, 1], &[3, 0, 1, 2]]);
+    }
+
+    #[test]
+    fn distance_decides_first() {
+        let zones: Vec<_> = (0..3).map(|node| (node, ZoneKind::Normal)).collect();
+        let matrix = [10, 30, 20, 30, 10, 20, 20, 20, 10];
+        check(3, &zones, Some(&matrix), &[&[0, 2, 1], &[1, 2, 0], &[2, 0, 1]]);
+    }
+
+    #[test]
+    fn a_node_without_memory_has_a_list_too() {
+        check(2, &[(0, ZoneKind::Normal)], None, &[&[0], &[0]]);
+    }
+}

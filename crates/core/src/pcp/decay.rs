@@ -1,0 +1,72 @@
+//! What a periodic tick does to a page set: `high` sinks back while pages lie idle.
+
+use super::limit::scaled;
+use super::{Limits, Pcp};
+use crate::policy::{Decay, Policy};
+
+/// Outcome of one decay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Decayed {
+    /// Pages above the new `high`, to be drained from list 0 on.
+    pub(crate) excess: i32,
+    /// Whether another tick has work to do.
+    pub(crate) is_unfinished: bool,
+}
+
+impl Pcp {
+    /// Lowers `high` towards its lower limit (spec §2.11, §3.7, §3.9). `None` without tuning.
+    pub(crate) fn decay(&mut self, policy: &Policy, limits: Limits) -> Option<Decayed> {
+        let tuning = policy.tuning?;
+        if self.high > limits.high_min {
+            let lowered = match tuning.decay {
+                Decay::Fifth => (i64::from(self.high) * 4 / 5) as i32,
+                Decay::UnusedUpToFifth => self.high - self.count_min.min(self.high / 5),
+                Decay::Eighth => self.high - (self.high >> 3),
+            };
+            let held = self.count - scaled(limits.batch, policy.scale_max);
+            self.high = held.max(lowered).max(limits.high_min);
+        }
+        let excess = (self.count - self.high).max(0);
+        Some(Decayed { excess, is_unfinished: self.high > limits.high_min || excess > 0 })
+    }
+
+    /// Ends a tick: what is held now is what the next tick compares with.
+    pub(crate) fn end_tick(&mut self) {
+        self.count_min = self.count;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::LINUX_6_12;
+
+    const E1: Limits = Limits { batch: 63, high_min: 6862, high_max: 90_112 };
+
+    /// Worked example E5, as merged.
+    #[test]
+    fn example_e5_decay_to_the_lower_limit() {
+        let mut pcp = Pcp { high: 12_847, count: 5985, ..Pcp::with_scheme(LINUX_6_12.lists) };
+        for high in [11_242, 9837, 8608, 7532, 6862] {
+            let decayed = pcp.decay(&LINUX_6_12, E1).unwrap();
+            assert_eq!((pcp.high, decayed.excess), (high, 0));
+        }
+        let mut pcp = Pcp { high: 90_112, count: 60_000, ..Pcp::with_scheme(LINUX_6_12.lists) };
+        let mut ticks = 0;
+        loop {
+            let decayed = pcp.decay(&LINUX_6_12, E1).unwrap();
+            pcp.count -= decayed.excess;
+            ticks += 1;
+            match ticks {
+                1 => assert_eq!((pcp.high, decayed.excess), (78_848, 0)),
+                3 => assert_eq!((pcp.high, decayed.excess), (60_368, 0)),
+                4 => assert_eq!((pcp.high, decayed.excess), (57_984, 2016)),
+                _ => {}
+            }
+            if pcp.high == E1.high_min {
+                break;
+            }
+        }
+        assert_eq!((ticks, pcp.high), (32, 6862));
+    }
+}

@@ -1,0 +1,96 @@
+//! A page set's lists and the few numbers that steer it.
+
+use super::{ListIndex, ListScheme, MAX_LISTS};
+use crate::frame::{FrameIndex, FrameTables, List};
+use crate::Order;
+
+/// One CPU's page set of one zone.
+///
+/// # Invariants
+/// `count` is the pages on the lists; every block on a list has the list's order.
+#[derive(Debug)]
+pub(crate) struct Pcp {
+    pub(super) lists: [List; MAX_LISTS],
+    pub(super) scheme: ListScheme,
+    /// Pages held.
+    pub(crate) count: i32,
+    /// Pages from which a free drains, before pressure is taken into account.
+    pub(crate) high: i32,
+    /// Pages freed lately; with a counted free history.
+    pub(crate) free_count: i32,
+    /// Fewest pages held since the last tick; with decay of unused pages.
+    pub(crate) count_min: i32,
+    /// Power of two by which the next drain exceeds `batch`; with a factor as free history.
+    pub(crate) free_factor: u8,
+    /// Power of two by which the next refill of order 0 exceeds `batch`.
+    pub(crate) alloc_factor: u8,
+    /// Ticks until a page set of a remote node is drained.
+    pub(crate) expire: u8,
+    /// Whether the last free was of order 1 to 3.
+    pub(crate) previous_was_high_order: bool,
+    /// Whether this CPU's share of the data caches is large.
+    pub(crate) has_large_slice: bool,
+}
+
+// The 2023 series keeps the kernel's structure at 256 bytes on 64-bit machines (spec, series cover letter).
+const _: () = assert!(size_of::<Pcp>() <= 256);
+
+impl Pcp {
+    pub(crate) const fn new() -> Self {
+        Self {
+            lists: [List::EMPTY; MAX_LISTS],
+            scheme: ListScheme::LowOrders,
+            count: 0,
+            high: 0,
+            free_count: 0,
+            count_min: 0,
+            free_factor: 0,
+            alloc_factor: 0,
+            expire: 0,
+            previous_was_high_order: false,
+            has_large_slice: false,
+        }
+    }
+
+    pub(crate) fn with_scheme(scheme: ListScheme) -> Self {
+        Self { scheme, ..Self::new() }
+    }
+
+    pub(crate) fn scheme(&self) -> ListScheme {
+        self.scheme
+    }
+
+    pub(crate) fn list(&self, list: ListIndex) -> &List {
+        &self.lists[list]
+    }
+
+    /// Takes the block that was freed last, or else fetched first.
+    #[inline]
+    pub(crate) fn pop(&mut self, frames: &FrameTables<'_>, list: ListIndex, order: Order) -> Option<FrameIndex> {
+        let frame = self.lists[list].pop_head(frames)?;
+        self.count -= order.frames() as i32;
+        self.count_min = self.count_min.min(self.count);
+        Some(frame)
+    }
+
+    /// Takes the coldest block.
+    #[inline]
+    pub(super) fn pop_cold(&mut self, frames: &FrameTables<'_>, list: ListIndex, order: Order) -> Option<FrameIndex> {
+        let frame = self.lists[list].pop_tail(frames)?;
+        self.count -= order.frames() as i32;
+        Some(frame)
+    }
+
+    /// Adds a freed block: it is the next to be allocated.
+    #[inline]
+    pub(crate) fn push(&mut self, frames: &FrameTables<'_>, list: ListIndex, frame: FrameIndex, order: Order) {
+        self.lists[list].push_head(frames, frame);
+        self.count += order.frames() as i32;
+    }
+
+    /// Adds a fetched block behind the others. `count` follows once per refill.
+    #[inline]
+    pub(super) fn push_cold(&mut self, frames: &FrameTables<'_>, list: ListIndex, frame: FrameIndex) {
+        self.lists[list].push_tail(frames, frame);
+    }
+}

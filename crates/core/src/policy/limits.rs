@@ -1,0 +1,156 @@
+//! `batch`, `high_min` and `high_max`: how a page set's limits follow from its zone.
+
+use crate::pcp::Limits;
+
+/// How `batch` follows from the zone's size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BatchRule {
+    /// A 4096th of the zone, at most a quarter of `cap_bytes`, brought to the form 2^n − 1 (spec §2.2).
+    ZoneShare {
+        /// 1 MiB since Linux 4.19, 512 KiB before.
+        cap_bytes: u32,
+    },
+}
+
+impl BatchRule {
+    /// The zone's batch before the floor of one page that page sets apply.
+    pub(crate) fn raw(self, managed: u64, page_bytes: u32) -> i32 {
+        match self {
+            Self::ZoneShare { cap_bytes } => zone_batch(managed, page_bytes, cap_bytes),
+        }
+    }
+}
+
+/// How the limits of `count` follow from the zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HighRule {
+    /// One limit: the low watermark, or a fraction of the zone if the sysctl sets one, shared between CPUs.
+    Share,
+    /// Two: that one, and an eighth of the zone shared between CPUs; equal if the sysctl sets a fraction.
+    ShareToEighth,
+}
+
+/// What the limits follow from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LimitInputs {
+    pub(crate) managed: u64,
+    pub(crate) low_watermark: u64,
+    /// CPUs of the zone's node, or all CPUs if it has none; one more while a CPU comes online.
+    pub(crate) sharers: u32,
+    /// `percpu_pagelist_high_fraction`, 0 for none.
+    pub(crate) fraction: u32,
+    pub(crate) page_bytes: u32,
+}
+
+/// `percpu_pagelist_high_fraction` is at least this, so `high_max` is an eighth. Source: spec §0.2.
+pub(crate) const MIN_HIGH_FRACTION: u32 = 8;
+
+impl HighRule {
+    pub(crate) fn limits(self, batch: BatchRule, zone: &LimitInputs) -> Limits {
+        let raw = batch.raw(zone.managed, zone.page_bytes);
+        let batch = raw.max(1);
+        let share = |total| high_share(total, zone.sharers, batch);
+        let fraction_of = |fraction: u32| zone.managed / u64::from(fraction);
+        let high_min = match zone.fraction {
+            0 => share(zone.low_watermark),
+            fraction => share(fraction_of(fraction)),
+        };
+        let high_max = match (self, zone.fraction) {
+            (Self::ShareToEighth, 0) => share(fraction_of(MIN_HIGH_FRACTION)),
+            _ => high_min,
+        };
+        Limits { batch, high_min, high_max }
+    }
+}
+
+/// A zone's batch in pages, of the form 2^n − 1; 0 for zones below 32 MiB (spec §2.2, vectors `batchsize.csv`).
+#[must_use]
+pub fn zone_batch(managed: u64, page_bytes: u32, cap_bytes: u32) -> i32 {
+    let cap = u64::from(cap_bytes / page_bytes.max(1));
+    let quarter = ((managed >> 10).min(cap) / 4).max(1);
+    let sum = quarter + quarter / 2;
+    let power = 1_u64 << sum.ilog2();
+    i32::try_from(power - 1).unwrap_or(i32::MAX)
+}
+
+/// One CPU's share of `total` pages, at least four batches (spec §2.3).
+#[must_use]
+pub fn high_share(total: u64, sharers: u32, batch: i32) -> i32 {
+    // Far above any real share, and low enough that sums with it stay in range.
+    const MOST: i32 = i32::MAX / 4;
+    let share = total / u64::from(sharers.max(1));
+    i32::try_from(share).unwrap_or(MOST).min(MOST).max(batch.saturating_mul(4))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vectors;
+
+    #[test]
+    fn batches_equal_the_vectors() {
+        let rows = vectors::rows(include_str!("../../tests/vectors/batchsize.csv"));
+        assert!(rows.len() > 150);
+        for row in rows {
+            let raw = zone_batch(row[0] as u64, row[1] as u32, row[2] as u32);
+            assert_eq!(i64::from(raw), row[3], "raw batch of {row:?}");
+            assert_eq!(i64::from(raw.max(1)), row[4], "batch of {row:?}");
+        }
+    }
+
+    #[test]
+    fn limits_equal_the_vectors() {
+        let rows = vectors::rows(include_str!("../../tests/vectors/highsize.csv"));
+        assert!(rows.len() > 300);
+        for row in rows {
+            let [managed, low, on_node, coming, online, fraction, batch, high_min, high_max] = row[..] else {
+                panic!("nine columns: {row:?}")
+            };
+            let sharers = match on_node + coming {
+                0 => online,
+                sharers => sharers,
+            };
+            let inputs = LimitInputs {
+                managed: managed as u64,
+                low_watermark: low as u64,
+                sharers: sharers as u32,
+                fraction: fraction as u32,
+                page_bytes: 4096,
+            };
+            let limits = HighRule::ShareToEighth.limits(BatchRule::ZoneShare { cap_bytes: 1 << 20 }, &inputs);
+            let of_batch = |total: u64| i64::from(high_share(total, sharers as u32, batch as i32));
+            let (min, max) = if fraction == 0 {
+                (of_batch(low as u64), of_batch(managed as u64 / 8))
+            } else {
+                (of_batch((managed / fraction) as u64), of_batch((managed / fraction) as u64))
+            };
+            assert_eq!((min, max), (high_min, high_max), "{row:?}");
+            if i64::from(limits.batch) == batch {
+                assert_eq!((i64::from(limits.high_min), i64::from(limits.high_max)), (high_min, high_max));
+            }
+        }
+    }
+
+    /// Worked example E1 of the specification, first three rows and the sysctl values.
+    #[test]
+    fn example_e1_limits_of_two_cpus() {
+        #[track_caller]
+        fn check(managed: u64, low: u64, fraction: u32, batch: i32, high_min: i32, high_max: i32) {
+            let inputs = LimitInputs { managed, low_watermark: low, sharers: 2, fraction, page_bytes: 4096 };
+            let limits = HighRule::ShareToEighth.limits(BatchRule::ZoneShare { cap_bytes: 1 << 20 }, &inputs);
+            assert_eq!(limits, Limits { batch, high_min, high_max });
+        }
+        check(1_441_792, 13_725, 0, 63, 6862, 90_112);
+        check(772_915, 15_231, 0, 63, 7615, 48_307);
+        check(3_840, 75, 0, 1, 37, 240);
+        check(1_441_792, 13_725, 8, 63, 90_112, 90_112);
+        check(1_441_792, 13_725, 100, 63, 7208, 7208);
+        check(1_441_792, 13_725, 100_000, 63, 252, 252);
+    }
+
+    #[test]
+    fn extreme_zones_do_not_overflow() {
+        assert_eq!(zone_batch(u64::MAX, 1, u32::MAX), 1_073_741_823);
+        assert_eq!(high_share(u64::MAX, 0, 1), i32::MAX / 4);
+    }
+}

@@ -1,0 +1,14 @@
+//! Linux 6.1, as the stable series has it.
+
+use super::*;
+
+/// Stable 6.1.192: the series' base with two back-ports, the cap on the free factor and two THP lists.
+pub const LINUX_6_1: Policy = Policy {
+    name: "linux-6.1",
+    kernel: "6.1.192",
+    summary: "no tuning; free factor capped; one limit per page set",
+    source: "behaviour of stable 6.1.192; the 2023 series' patch 4 is back-ported there",
+    lists: ListScheme::TwoHugeLists,
+    free_history: FreeHistory::Factor { cap: FactorCap::ScaleMax, grows: FactorGrows::Below },
+    ..LINUX_6_6
+};

@@ -1,0 +1,249 @@
+//! Policies: what a kernel version decides, as values.
+//!
+//! A [`Policy`] says which rule each mechanism of [`pcp`](crate::pcp) and of the buddy lists follows, and with which
+//! constants. A kernel version is one constant in one file of this folder and one line in [`POLICIES`]; nothing else
+//! changes. Policies are read on slow paths only (refill, limit, drain, tick).
+
+mod buddy;
+mod limits;
+mod linux_6_1;
+mod linux_6_12;
+mod series;
+
+pub use buddy::{BoostConsumer, BuddyRules, DivertedFrees, DrainType, Fallback, HighAtomicRule};
+pub use limits::{BatchRule, HighRule, high_share, zone_batch};
+pub(crate) use limits::{LimitInputs, MIN_HIGH_FRACTION};
+pub use linux_6_1::LINUX_6_1;
+pub use linux_6_12::LINUX_6_12;
+pub use series::LINUX_6_6;
+
+use crate::pcp::ListScheme;
+
+/// Every named policy, oldest first.
+pub static POLICIES: &[Policy] = &[LINUX_6_1, LINUX_6_6, LINUX_6_12];
+
+/// One kernel version's decisions.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Policy {
+    /// The name that commands and results use.
+    pub name: &'static str,
+    /// The kernel it describes.
+    pub kernel: &'static str,
+    /// One sentence: what it is.
+    pub summary: &'static str,
+    /// Where its rules and constants come from.
+    pub source: &'static str,
+    /// Which orders and types per-CPU page sets hold, and in how many lists.
+    pub lists: ListScheme,
+    /// How `batch` follows from the zone's size.
+    pub batch: BatchRule,
+    /// How the limits of `count` follow from the zone.
+    pub high: HighRule,
+    /// How many blocks a refill fetches.
+    pub refill: RefillRule,
+    /// When `high` moves between its limits by itself.
+    pub tuning: Option<Tuning>,
+    /// What a page set remembers of recent frees, and how that sizes a drain.
+    pub free_history: FreeHistory,
+    /// When consecutive high-order frees drain the page set.
+    pub free_high: FreeHighRule,
+    /// Refill, free history and decay never scale `batch` by more than `2^scale_max`.
+    pub scale_max: u8,
+    /// How a periodic tick drains what exceeds `high`.
+    pub decay_drain: DecayDrain,
+    /// How much of a page set is drained under one hold of its lock when a CPU is drained on demand.
+    pub demand_drain: DemandDrain,
+    /// The zone's own lists.
+    pub buddy: BuddyRules,
+}
+
+impl Policy {
+    /// The policy called `name`.
+    #[must_use]
+    pub fn named(name: &str) -> Option<&'static Self> {
+        POLICIES.iter().find(|policy| policy.name == name)
+    }
+}
+
+/// How many blocks a refill of order `o` fetches (spec §2.7.2, §3.5). All rules give 1 for batch 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefillRule {
+    /// `max(batch >> o, 2)`.
+    Batch,
+    /// As `Batch`, and order 0 doubles at each refill without a free in between, up to `batch << scale_max` and the
+    /// room left below `high`.
+    Doubling,
+}
+
+/// Automatic tuning of `high` (patch 7 and later of the 2023 series).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tuning {
+    /// What keeps a refill from raising `high`.
+    pub raise: RaiseHigh,
+    /// What a tick takes off `high`.
+    pub decay: Decay,
+    /// What happens while the zone is below its high watermark.
+    pub below_high: BelowHigh,
+}
+
+/// What keeps a refill from raising `high` by what it fetches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RaiseHigh {
+    /// The reclaimer is at work in this zone (patch 7).
+    UnlessReclaimActive,
+    /// The zone is below its high watermark (patch 8 and later).
+    UnlessBelowHigh,
+}
+
+/// How the zone's `BELOW_HIGH` flag is set by the zone walk (spec §2.9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BelowHigh {
+    /// There is no such flag.
+    Ignored,
+    /// The high watermark is checked on every pass, flag or not (patch 8 as posted).
+    CheckAlways,
+    /// Nothing is checked while the flag is set (as merged).
+    CheckOnce,
+}
+
+/// What a tick takes off `high` while it is above its lower limit (spec §2.11, §3.7, §3.9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decay {
+    /// A fifth (patch 7 as posted).
+    Fifth,
+    /// A fifth, but no more than the pages that stayed unused since the last tick (patch 9 as posted).
+    UnusedUpToFifth,
+    /// An eighth (as merged).
+    Eighth,
+}
+
+/// How a tick's drain takes the page set's lock (spec §2.11).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DecayDrain {
+    /// Once.
+    Whole,
+    /// Once per `batch` pages.
+    Slices,
+}
+
+/// How a drain on demand takes the page set's lock (spec §2.12).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DemandDrain {
+    /// Once per `batch << scale_max` pages.
+    Chunks,
+}
+
+/// What a page set remembers of recent frees (spec §2.8, §3.10). An allocation halves it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FreeHistory {
+    /// A power of two by which the next drain exceeds `batch`; each drain that fits raises it by one.
+    Factor {
+        /// Where it stops growing.
+        cap: FactorCap,
+        /// Whether a drain of exactly the room left still raises it.
+        grows: FactorGrows,
+    },
+    /// The pages freed, up to about `batch << scale_max`.
+    Count {
+        /// What lowers `high` under pressure.
+        step: PressureStep,
+    },
+}
+
+/// Where a free factor stops growing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FactorCap {
+    /// Only where the drain would exceed the room (the series' base).
+    Room,
+    /// There, and at `scale_max` (patch 4).
+    ScaleMax,
+}
+
+/// Whether the free factor grows when the drain fills the room exactly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FactorGrows {
+    /// Only below the room (base to patch 6).
+    Below,
+    /// Up to the room (patch 7 to 9).
+    UpTo,
+}
+
+/// How far `high` falls at a free under pressure, with a counted history (spec §3.10).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PressureStep {
+    /// By the pages recently freed (patch 10 as posted).
+    Count,
+    /// By those, but at least `batch` (as merged).
+    CountOrBatch,
+}
+
+/// When consecutive frees of order 1 to 3 drain the page set: *free_high* (spec §2.8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FreeHighRule {
+    /// Whether the previous free must have been of order 1 to 3 too (patch 1).
+    pub previous: PreviousFree,
+    /// Whether a CPU with a large share of the data caches keeps up to `batch` pages (patches 2 and 3).
+    pub keep_batch: Option<SliceRule>,
+    /// How much history it takes, if the history is a count.
+    pub threshold: FreeHighThreshold,
+    /// How much is drained.
+    pub drains: FreeHighDrains,
+}
+
+/// Whether the previous free matters to free_high.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PreviousFree {
+    /// It does not.
+    Any,
+    /// It must have been of order 1 to 3.
+    HighOrder,
+}
+
+/// Which share of the data caches counts as large: more than `batches · batch` pages (spec §2.14).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SliceRule {
+    /// Which caches are summed.
+    pub caches: SliceCaches,
+    /// The threshold, in batches.
+    pub batches: u32,
+}
+
+/// Which caches make up a CPU's slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SliceCaches {
+    /// All data and unified caches (as posted).
+    All,
+    /// The last level (as merged).
+    LastLevel,
+}
+
+/// The count of freed pages from which free_high is possible.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FreeHighThreshold {
+    /// `batch`.
+    Batch,
+    /// `batch + high_min / 2` (Linux 6.16).
+    BatchAndHalfHighMin,
+}
+
+/// How much a free_high drain takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FreeHighDrains {
+    /// Everything.
+    All,
+    /// At most `batch << scale_max` pages (patch 7).
+    Capped,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_found() {
+        for policy in POLICIES {
+            assert_eq!(Policy::named(policy.name), Some(policy));
+        }
+        assert_eq!(Policy::named("linux-0.01"), None);
+    }
+}

@@ -1,0 +1,27 @@
+//! The 2023 series "PCP high auto-tuning", from its base on.
+
+use super::*;
+
+/// The base of the series: a 6.6 release candidate.
+pub const LINUX_6_6: Policy = Policy {
+    name: "linux-6.6",
+    kernel: "6.6",
+    summary: "the auto-tuning series' base: any high-order free after a drain empties the page set",
+    source: "PCP high auto-tuning series v1, 20 Sep 2023, before patch 1",
+    lists: ListScheme::OneHugeList,
+    batch: BatchRule::ZoneShare { cap_bytes: 1 << 20 },
+    high: HighRule::Share,
+    refill: RefillRule::Batch,
+    tuning: None,
+    free_history: FreeHistory::Factor { cap: FactorCap::Room, grows: FactorGrows::Below },
+    free_high: FreeHighRule {
+        previous: PreviousFree::Any,
+        keep_batch: None,
+        threshold: FreeHighThreshold::Batch,
+        drains: FreeHighDrains::All,
+    },
+    scale_max: 5,
+    decay_drain: DecayDrain::Whole,
+    demand_drain: DemandDrain::Chunks,
+    buddy: BuddyRules::LINUX_6_1,
+};

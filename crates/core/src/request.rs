@@ -1,0 +1,205 @@
+//! What a caller asks for, and what the zone walk makes of it.
+
+use bitflags::bitflags;
+
+use crate::{MigrateType, NodeId, Order, Pfn, ZoneKind};
+
+/// One allocation request.
+///
+/// ```
+/// use pageset_core::{Order, Pfn, Request, ZoneKind};
+///
+/// let dma = Request::new(Order::ZERO).in_zone(ZoneKind::Dma32).below(Pfn(0x8_0000));
+/// let page_of_a_process = Request::new(Order::ZERO).movable();
+/// # let _ = (dma, page_of_a_process);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Size of the block.
+    pub order: Order,
+    /// Which kind of memory it becomes.
+    pub migratetype: MigrateType,
+    /// The highest zone that may be used; lower ones may be too.
+    pub highest_zone: ZoneKind,
+    /// Which nodes may be used.
+    pub nodes: NodeChoice,
+    /// If set, only zones that end at or below this frame may be used.
+    pub below: Option<Pfn>,
+    /// How urgent it is and what it may do.
+    pub traits: RequestTraits,
+}
+
+/// Which nodes a request may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeChoice {
+    /// The CPU's own node first, then the others, nearest first.
+    Local,
+    /// This node first, then the others, nearest to it first.
+    Prefer(NodeId),
+    /// This node only.
+    Only(NodeId),
+}
+
+bitflags! {
+    /// How urgent a request is and what it may do; the kernel's allocation flags, as far as they decide something.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct RequestTraits: u16 {
+        /// May wake the reclaimer.
+        const WAKE_KSWAPD = 1;
+        /// May wait for memory: cached pages of all CPUs are drained before it fails.
+        const MAY_WAIT = 1 << 1;
+        /// May use part of the minimum reserve.
+        const HIGH_PRIORITY = 1 << 2;
+        /// Must not use reserves, whatever else is set.
+        const NO_RESERVES = 1 << 3;
+        /// Ignores watermarks: it frees memory soon.
+        const NO_WATERMARKS = 1 << 4;
+        /// Belongs to the victim of an out-of-memory kill.
+        const OOM_VICTIM = 1 << 5;
+        /// Behaves as if the per-CPU page set's lock were taken, as in an interrupt that hits its owner.
+        const PCP_BUSY = 1 << 6;
+    }
+}
+
+impl Request {
+    /// An ordinary request: unmovable, from any zone up to `Normal`, local node first, may wait.
+    #[must_use]
+    pub const fn new(order: Order) -> Self {
+        Self {
+            order,
+            migratetype: MigrateType::Unmovable,
+            highest_zone: ZoneKind::Normal,
+            nodes: NodeChoice::Local,
+            below: None,
+            traits: RequestTraits::WAKE_KSWAPD.union(RequestTraits::MAY_WAIT),
+        }
+    }
+
+    /// As `self`, for memory that can be moved: also from `HighMem` and `Movable` zones.
+    #[must_use]
+    pub const fn movable(mut self) -> Self {
+        self.migratetype = MigrateType::Movable;
+        self.highest_zone = ZoneKind::Movable;
+        self
+    }
+
+    /// As `self`, of another migratetype.
+    #[must_use]
+    pub const fn of_type(mut self, migratetype: MigrateType) -> Self {
+        self.migratetype = migratetype;
+        self
+    }
+
+    /// As `self`, from zones up to `kind`.
+    #[must_use]
+    pub const fn in_zone(mut self, kind: ZoneKind) -> Self {
+        self.highest_zone = kind;
+        self
+    }
+
+    /// As `self`, from these nodes.
+    #[must_use]
+    pub const fn on(mut self, nodes: NodeChoice) -> Self {
+        self.nodes = nodes;
+        self
+    }
+
+    /// As `self`, only from zones that end at or below `limit`.
+    #[must_use]
+    pub const fn below(mut self, limit: Pfn) -> Self {
+        self.below = Some(limit);
+        self
+    }
+
+    /// As `self`, with these traits instead.
+    #[must_use]
+    pub const fn with(mut self, traits: RequestTraits) -> Self {
+        self.traits = traits;
+        self
+    }
+
+    /// As `self`, for a context that cannot wait and may use reserves (an interrupt handler).
+    #[must_use]
+    pub const fn atomic(self) -> Self {
+        self.with(RequestTraits::WAKE_KSWAPD.union(RequestTraits::HIGH_PRIORITY))
+    }
+}
+
+bitflags! {
+    /// The zone walk's own flags, named as in Linux (spec §1.11).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) struct AllocFlags: u16 {
+        const KSWAPD = 1;
+        const NON_BLOCK = 1 << 1;
+        const MIN_RESERVE = 1 << 2;
+        const HIGH_ATOMIC = 1 << 3;
+        const OOM = 1 << 4;
+        const CMA = 1 << 5;
+        const NO_FRAGMENT = 1 << 6;
+        const NO_WATERMARKS = 1 << 7;
+        const PCP_BUSY = 1 << 8;
+        /// Flags that open the reserve of high-order atomic blocks.
+        const RESERVES = Self::NON_BLOCK.bits() | Self::MIN_RESERVE.bits() | Self::HIGH_ATOMIC.bits()
+            | Self::OOM.bits();
+    }
+}
+
+impl AllocFlags {
+    fn common(request: &Request) -> Self {
+        let mut flags = Self::empty();
+        flags.set(Self::KSWAPD, request.traits.contains(RequestTraits::WAKE_KSWAPD));
+        flags.set(Self::CMA, request.migratetype == MigrateType::Movable);
+        flags.set(Self::PCP_BUSY, request.traits.contains(RequestTraits::PCP_BUSY));
+        flags
+    }
+
+    /// Flags of the first attempt.
+    #[inline]
+    pub(crate) fn fast(request: &Request) -> Self {
+        Self::common(request)
+    }
+
+    /// Flags of the attempts after it (spec §1.11, "request flags in the slow path").
+    pub(crate) fn slow(request: &Request) -> Self {
+        let mut flags = Self::common(request);
+        let has = |traits| request.traits.contains(traits);
+        if has(RequestTraits::HIGH_PRIORITY) {
+            flags |= Self::MIN_RESERVE;
+        }
+        if !has(RequestTraits::MAY_WAIT) && !has(RequestTraits::NO_RESERVES) {
+            flags |= Self::NON_BLOCK;
+            if request.order > Order::ZERO && flags.contains(Self::MIN_RESERVE) {
+                flags |= Self::HIGH_ATOMIC;
+            }
+        }
+        flags
+    }
+
+    /// Flags of an attempt on reserves, if the request may use them.
+    pub(crate) fn reserves(self, request: &Request) -> Option<Self> {
+        if request.traits.contains(RequestTraits::NO_RESERVES) {
+            None
+        } else if request.traits.contains(RequestTraits::NO_WATERMARKS) {
+            Some(self | Self::NO_WATERMARKS)
+        } else if request.traits.contains(RequestTraits::OOM_VICTIM) {
+            Some(self | Self::OOM)
+        } else {
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_high_order_atomic_request_reaches_its_reserve() {
+        let flags = |order, traits| AllocFlags::slow(&Request::new(Order::new(order).unwrap()).with(traits));
+        let atomic = RequestTraits::HIGH_PRIORITY;
+        assert!(flags(1, atomic).contains(AllocFlags::HIGH_ATOMIC));
+        assert!(!flags(0, atomic).contains(AllocFlags::HIGH_ATOMIC));
+        assert!(!flags(1, atomic | RequestTraits::MAY_WAIT).contains(AllocFlags::HIGH_ATOMIC));
+        assert!(!flags(1, atomic | RequestTraits::NO_RESERVES).intersects(AllocFlags::NON_BLOCK));
+    }
+}

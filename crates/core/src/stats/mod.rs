@@ -1,0 +1,86 @@
+//! Counters, under the kernel's names where it has one.
+
+use core::ops::AddAssign;
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
+        /// What happened in a zone (or on one CPU, or in the whole allocator) since it was built. All monotone.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct Counters {
+            $($(#[$doc])* pub $name: u64,)*
+        }
+
+        impl Counters {
+            pub(crate) const ZERO: Self = Self { $($name: 0,)* };
+
+            /// All counters with their names, in the order of the struct.
+            pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$((stringify!($name), self.$name)),*].into_iter()
+            }
+        }
+
+        impl AddAssign<&Self> for Counters {
+            fn add_assign(&mut self, other: &Self) {
+                $(self.$name += other.$name;)*
+            }
+        }
+    };
+}
+
+counters! {
+    /// Pages allocated (kernel: `pgalloc_<zone>`).
+    pgalloc,
+    /// Pages freed (kernel: `pgfree`). Linux 6.1 does not count pages that a busy page set diverted.
+    pgfree,
+    /// Allocations that were served by the node they preferred.
+    numa_hit,
+    /// Allocations that were served here though they preferred another node.
+    numa_miss,
+    /// Allocations that preferred this zone's node and were served elsewhere.
+    numa_foreign,
+    /// Allocations by a CPU of this node.
+    numa_local,
+    /// Allocations by a CPU of another node.
+    numa_other,
+    /// Blocks taken from per-CPU page sets.
+    pcp_alloc,
+    /// Blocks freed into per-CPU page sets.
+    pcp_free,
+    /// Blocks taken from the free lists directly.
+    direct_alloc,
+    /// Blocks freed to the free lists directly.
+    direct_free,
+    /// Refills of per-CPU page sets: one zone lock each.
+    refills,
+    /// Blocks that refills brought.
+    refilled_blocks,
+    /// Pages that refills brought: the 2023 series' *alloc_zone*.
+    refilled_pages,
+    /// Drains of per-CPU page sets: one zone lock each.
+    drains,
+    /// Pages that drains returned.
+    drained_pages,
+    /// Drains because of consecutive high-order frees: the 2023 series' *free_high*.
+    free_high_drains,
+    /// Times an operation took the zone's lock.
+    zone_lock_acquisitions,
+    /// Operations that found the page set's lock taken and went to the free lists.
+    trylock_failures,
+    /// Requests that could wait and found no memory (kernel: `allocstall_<zone>`).
+    allocstall,
+    /// Blocks out of service because their metadata could not be trusted.
+    bad_pages,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_counter_is_summed_and_named() {
+        let mut one = Counters { pgalloc: 3, bad_pages: 2, ..Counters::ZERO };
+        one += &Counters { pgalloc: 4, ..Counters::ZERO };
+        assert_eq!(one.named().next(), Some(("pgalloc", 7)));
+        assert_eq!(one.named().last(), Some(("bad_pages", 2)));
+    }
+}

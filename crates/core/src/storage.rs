@@ -1,0 +1,53 @@
+//! Tables that the caller provides: lent for `'a`, or owned by the allocator where there is a heap.
+
+use core::ops::{Deref, DerefMut};
+
+/// A fixed table of `T`: memory of the caller's, or (feature `alloc`) of the heap.
+///
+/// A kernel lends statics or carves tables from its first zone; a program or a simulator owns them.
+#[derive(Debug)]
+pub enum Storage<'a, T> {
+    /// Lent by the caller.
+    Borrowed(&'a mut [T]),
+    /// Owned, allocated once when the allocator is built.
+    #[cfg(feature = "alloc")]
+    Owned(alloc::boxed::Box<[T]>),
+}
+
+impl<T> Storage<'_, T> {
+    /// `len` entries of the heap, each made by `make`.
+    #[cfg(feature = "alloc")]
+    pub fn owned(len: usize, make: impl FnMut() -> T) -> Self {
+        Self::Owned(core::iter::repeat_with(make).take(len).collect())
+    }
+}
+
+impl<T> Deref for Storage<'_, T> {
+    type Target = [T];
+
+    #[inline]
+    fn deref(&self) -> &[T] {
+        match self {
+            Self::Borrowed(table) => table,
+            #[cfg(feature = "alloc")]
+            Self::Owned(table) => table,
+        }
+    }
+}
+
+impl<T> DerefMut for Storage<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [T] {
+        match self {
+            Self::Borrowed(table) => table,
+            #[cfg(feature = "alloc")]
+            Self::Owned(table) => table,
+        }
+    }
+}
+
+impl<'a, T> From<&'a mut [T]> for Storage<'a, T> {
+    fn from(table: &'a mut [T]) -> Self {
+        Self::Borrowed(table)
+    }
+}

@@ -1,0 +1,79 @@
+//! A zone without its lock: what it is, its metadata, its watermarks.
+
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use super::watermark::Marks;
+use super::{Gauges, Span, Watermark, ZoneFlag};
+use crate::frame::FrameTables;
+use crate::policy::BuddyRules;
+use crate::request::AllocFlags;
+use crate::{NodeId, PAGEBLOCK_FRAMES, ZoneId, ZoneKind};
+
+/// Everything of a zone but its free lists.
+#[derive(Debug)]
+pub(crate) struct ZoneBody<'a> {
+    pub(crate) id: ZoneId,
+    pub(crate) kind: ZoneKind,
+    pub(crate) node: NodeId,
+    pub(crate) span: Span,
+    /// Frames given to the allocator.
+    pub(crate) managed: u64,
+    pub(crate) frames: FrameTables<'a>,
+    pub(crate) gauges: Gauges,
+    pub(crate) marks: Marks,
+    /// Frames to keep back from requests that could use a higher zone, by the highest zone they may use.
+    pub(crate) lowmem_reserve: [AtomicU64; ZoneKind::COUNT],
+    pub(crate) rules: BuddyRules,
+    /// `watermark_boost_factor`, in 10 000ths of the high watermark.
+    pub(crate) boost_factor: AtomicU32,
+    /// Whether pageblocks are kept to one migratetype; off in machines too small for it.
+    pub(crate) mobility_grouping: AtomicBool,
+    /// NUMA misses that preferred this zone but were served elsewhere.
+    pub(crate) numa_foreign: AtomicU64,
+    /// Allocations and frees that found the page set's lock taken.
+    pub(crate) trylock_failures: AtomicU64,
+}
+
+impl<'a> ZoneBody<'a> {
+    pub(super) const fn new(frames: FrameTables<'a>) -> Self {
+        Self {
+            id: ZoneId(0),
+            kind: ZoneKind::Normal,
+            node: NodeId(0),
+            span: Span::EMPTY,
+            managed: 0,
+            frames,
+            gauges: Gauges::ZERO,
+            marks: Marks::ZERO,
+            lowmem_reserve: [const { AtomicU64::new(0) }; ZoneKind::COUNT],
+            rules: BuddyRules::LINUX_6_12,
+            boost_factor: AtomicU32::new(0),
+            mobility_grouping: AtomicBool::new(true),
+            numa_foreign: AtomicU64::new(0),
+            trylock_failures: AtomicU64::new(0),
+        }
+    }
+
+    /// Raises the watermarks for a while because a pageblock is being mixed (spec §1.6). Zone lock held.
+    pub(crate) fn boost_watermark(&self, flags: AllocFlags) {
+        let factor = u64::from(self.boost_factor.load(Relaxed));
+        let pageblock = u64::from(PAGEBLOCK_FRAMES);
+        if factor == 0 || self.managed < 4 * pageblock {
+            return;
+        }
+        let most = mul_frac(self.marks.unboosted(Watermark::High), factor, 10_000);
+        if most == 0 {
+            return;
+        }
+        let boost = (self.marks.boost() + pageblock).min(most.max(pageblock));
+        self.marks.set_boost(boost);
+        if flags.contains(AllocFlags::KSWAPD) {
+            self.gauges.set(ZoneFlag::BoostedWatermark);
+        }
+    }
+}
+
+/// `value · numerator / denominator` without overflow in between (spec §0.1 *mulfrac*).
+pub(super) fn mul_frac(value: u64, numerator: u64, denominator: u64) -> u64 {
+    (value / denominator).saturating_mul(numerator) + (value % denominator) * numerator / denominator
+}

@@ -1,0 +1,154 @@
+//! What a zone shows without its lock: counts of free pages, which lists are empty, flags.
+//!
+//! Written only with the zone's lock held (flags excepted), read by anybody: a reader may see a value that is a moment
+//! old, as in Linux.
+
+use core::sync::atomic::{AtomicI64, AtomicU8, AtomicU16, AtomicU64, Ordering::Relaxed};
+
+use crate::{MigrateType, Order};
+
+/// A zone's gauges.
+#[derive(Debug)]
+pub(crate) struct Gauges {
+    /// Free frames on all lists but the isolated ones: `NR_FREE_PAGES`.
+    free: AtomicI64,
+    free_cma: AtomicI64,
+    free_highatomic: AtomicI64,
+    free_isolated: AtomicI64,
+    /// Frames of pageblocks reserved for atomic requests.
+    pub(super) reserved_highatomic: AtomicU64,
+    isolated_pageblocks: AtomicU64,
+    /// Per type, one bit per order: whether that list has a block.
+    nonempty: [AtomicU16; MigrateType::COUNT],
+    flags: AtomicU8,
+}
+
+/// Conditions of a zone that per-CPU page sets and the zone walk react to (spec §2.9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ZoneFlag {
+    /// The reclaimer is at work here.
+    ReclaimActive = 1,
+    /// Free memory was seen below the high watermark.
+    BelowHigh = 2,
+    /// A steal raised the watermarks; the reclaimer is to be woken.
+    BoostedWatermark = 4,
+}
+
+impl Gauges {
+    pub(super) const ZERO: Self = Self {
+        free: AtomicI64::new(0),
+        free_cma: AtomicI64::new(0),
+        free_highatomic: AtomicI64::new(0),
+        free_isolated: AtomicI64::new(0),
+        reserved_highatomic: AtomicU64::new(0),
+        isolated_pageblocks: AtomicU64::new(0),
+        nonempty: [const { AtomicU16::new(0) }; MigrateType::COUNT],
+        flags: AtomicU8::new(0),
+    };
+
+    /// Adds frames that entered (or, negative, left) a free list of `migratetype`. Zone lock held.
+    #[inline]
+    pub(crate) fn account(&self, migratetype: MigrateType, frames: i64) {
+        let add = |gauge: &AtomicI64| gauge.store(gauge.load(Relaxed) + frames, Relaxed);
+        match migratetype {
+            MigrateType::Isolate => return add(&self.free_isolated),
+            MigrateType::Cma => add(&self.free_cma),
+            MigrateType::HighAtomic => add(&self.free_highatomic),
+            MigrateType::Unmovable | MigrateType::Movable | MigrateType::Reclaimable => {}
+        }
+        add(&self.free);
+    }
+
+    #[inline]
+    pub(crate) fn free_pages(&self) -> i64 {
+        self.free.load(Relaxed)
+    }
+
+    #[inline]
+    pub(crate) fn free_cma(&self) -> i64 {
+        self.free_cma.load(Relaxed)
+    }
+
+    pub(crate) fn free_highatomic(&self) -> i64 {
+        self.free_highatomic.load(Relaxed)
+    }
+
+    pub(crate) fn free_isolated(&self) -> i64 {
+        self.free_isolated.load(Relaxed)
+    }
+
+    pub(crate) fn reserved_highatomic(&self) -> u64 {
+        self.reserved_highatomic.load(Relaxed)
+    }
+
+    pub(crate) fn isolated_pageblocks(&self) -> u64 {
+        self.isolated_pageblocks.load(Relaxed)
+    }
+
+    /// Notes pageblocks isolated or returned. Zone lock held.
+    pub(crate) fn set_isolated_pageblocks(&self, pageblocks: u64) {
+        self.isolated_pageblocks.store(pageblocks, Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn mark_nonempty(&self, order: Order, migratetype: MigrateType) {
+        let bits = &self.nonempty[migratetype.index()];
+        bits.store(bits.load(Relaxed) | 1 << order.get(), Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn mark_empty(&self, order: Order, migratetype: MigrateType) {
+        let bits = &self.nonempty[migratetype.index()];
+        bits.store(bits.load(Relaxed) & !(1 << order.get()), Relaxed);
+    }
+
+    /// The smallest order from `order` up of which `migratetype` has a block.
+    #[inline]
+    pub(crate) fn smallest(&self, order: Order, migratetype: MigrateType) -> Option<Order> {
+        let bits = self.nonempty[migratetype.index()].load(Relaxed) >> order.get();
+        (bits != 0).then(|| Order::from_index(order.index() + bits.trailing_zeros() as usize))
+    }
+
+    #[inline]
+    pub(crate) fn has(&self, flag: ZoneFlag) -> bool {
+        self.flags.load(Relaxed) & flag as u8 != 0
+    }
+
+    pub(crate) fn set(&self, flag: ZoneFlag) {
+        self.flags.fetch_or(flag as u8, Relaxed);
+    }
+
+    /// Clears a flag; `true` if this call did it.
+    pub(crate) fn clear(&self, flag: ZoneFlag) -> bool {
+        self.flags.fetch_and(!(flag as u8), Relaxed) & flag as u8 != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn isolated_frames_do_not_count_as_free() {
+        let gauges = Gauges::ZERO;
+        gauges.account(MigrateType::Isolate, 8);
+        gauges.account(MigrateType::Cma, 4);
+        gauges.account(MigrateType::HighAtomic, 2);
+        gauges.account(MigrateType::Movable, 1);
+        assert_eq!(gauges.free_pages(), 7);
+        assert_eq!((gauges.free_isolated(), gauges.free_cma(), gauges.free_highatomic()), (8, 4, 2));
+    }
+
+    #[test]
+    fn the_smallest_sufficient_order_is_found() {
+        let gauges = Gauges::ZERO;
+        let order = |o| Order::new(o).unwrap();
+        gauges.mark_nonempty(order(2), MigrateType::Movable);
+        gauges.mark_nonempty(order(10), MigrateType::Movable);
+        assert_eq!(gauges.smallest(order(0), MigrateType::Movable), Some(order(2)));
+        assert_eq!(gauges.smallest(order(3), MigrateType::Movable), Some(order(10)));
+        gauges.mark_empty(order(10), MigrateType::Movable);
+        assert_eq!(gauges.smallest(order(3), MigrateType::Movable), None);
+        assert_eq!(gauges.smallest(order(0), MigrateType::Unmovable), None);
+    }
+}

@@ -1,0 +1,109 @@
+//! The reserve of pageblocks for high-order requests that cannot wait (spec §1.12).
+
+use core::sync::atomic::Ordering::Relaxed;
+
+use crate::buddy::LockedZone;
+use crate::event::EventSink;
+use crate::frame::{FrameIndex, State};
+use crate::policy::HighAtomicRule;
+use crate::{MigrateType, Order, PAGEBLOCK_FRAMES};
+
+impl<E: EventSink> LockedZone<'_, E> {
+    /// Reserves the pageblock of a block that such a request just got, within the limit.
+    pub(crate) fn reserve_highatomic(&mut self, frame: FrameIndex, order: Order) {
+        let pageblock = u64::from(PAGEBLOCK_FRAMES);
+        let percent = self.body.managed / 100;
+        let limit = match self.body.rules.highatomic {
+            HighAtomicRule::WholeBlocks => percent + pageblock,
+            HighAtomicRule::FreeFrames if percent < pageblock => return,
+            HighAtomicRule::FreeFrames => percent.next_multiple_of(pageblock),
+        };
+        let reserved = self.body.gauges.reserved_highatomic();
+        if reserved >= limit || !self.body.frames.pageblock_type(frame).is_mergeable() {
+            return;
+        }
+        let start = Self::pageblock_start(frame);
+        let added = match self.body.rules.highatomic {
+            HighAtomicRule::FreeFrames if order >= Order::PAGEBLOCK => {
+                self.set_block_type(frame, order, MigrateType::HighAtomic);
+                u64::from(order.frames())
+            }
+            rule => {
+                let inside =
+                    self.body.span.contains(start) && self.body.span.contains(start + PAGEBLOCK_FRAMES - 1);
+                if rule == HighAtomicRule::FreeFrames && !inside {
+                    return;
+                }
+                self.move_free_blocks(start, MigrateType::HighAtomic);
+                self.set_block_type(start, Order::PAGEBLOCK, MigrateType::HighAtomic);
+                pageblock
+            }
+        };
+        self.body.gauges.reserved_highatomic.store(reserved + added, Relaxed);
+    }
+
+    /// Gives the first reserved pageblock with a free block to `to`. `false` if nothing moved.
+    pub(crate) fn unreserve_highatomic(&mut self, to: MigrateType) -> bool {
+        for order in Order::ZERO.and_above() {
+            let Some(frame) = self.buddy.list(order, MigrateType::HighAtomic).head() else { continue };
+            let size = match self.body.rules.highatomic {
+                HighAtomicRule::WholeBlocks => PAGEBLOCK_FRAMES,
+                HighAtomicRule::FreeFrames => PAGEBLOCK_FRAMES.max(order.frames()),
+            };
+            if self.body.frames.pageblock_type(frame) == MigrateType::HighAtomic {
+                let reserved = self.body.gauges.reserved_highatomic();
+                self.body.gauges.reserved_highatomic.store(reserved.saturating_sub(u64::from(size)), Relaxed);
+            }
+            if order > Order::PAGEBLOCK {
+                self.retype(frame, order, MigrateType::HighAtomic, to);
+                self.set_block_type(frame, order, to);
+                return true;
+            }
+            let start = Self::pageblock_start(frame);
+            self.set_block_type(start, Order::PAGEBLOCK, to);
+            if self.move_free_blocks(start, to) > 0 {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Marks the block that was just taken as in use.
+    #[inline]
+    pub(crate) fn mark_allocated(&self, frame: FrameIndex, order: Order, wanted: MigrateType) {
+        let movable = wanted == MigrateType::Movable;
+        self.body.frames.set_state(frame, State::Allocated { order, movable });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::buddy::tests::Bench;
+    use crate::policy::BuddyRules;
+
+    #[test]
+    fn a_small_zone_reserves_nothing_in_6_12_and_one_block_in_6_1() {
+        for (rules, reserved) in [(BuddyRules::LINUX_6_12, 0), (BuddyRules::LINUX_6_1, 1024)] {
+            let mut bench = Bench::new(4096, rules);
+            for frame in [0, 1024, 2048, 3072] {
+                bench.zone().reserve_highatomic(frame, Order::ZERO);
+            }
+            assert_eq!(bench.body.gauges.reserved_highatomic(), reserved, "{rules:?}");
+        }
+    }
+
+    #[test]
+    fn reserved_blocks_come_back() {
+        let mut bench = Bench::new(512 * 120, BuddyRules::LINUX_6_12);
+        let frame = bench.zone().take_smallest(Order::ZERO, MigrateType::Movable).unwrap();
+        bench.zone().mark_allocated(frame, Order::ZERO, MigrateType::Unmovable);
+        bench.zone().reserve_highatomic(frame, Order::ZERO);
+        assert_eq!(bench.body.gauges.free_highatomic(), 511);
+        assert_eq!(bench.list(0, MigrateType::HighAtomic), [1]);
+        assert!(bench.zone().unreserve_highatomic(MigrateType::Movable));
+        assert_eq!(bench.body.gauges.free_highatomic(), 0);
+        assert_eq!(bench.body.gauges.reserved_highatomic(), 0);
+        assert!(!bench.zone().unreserve_highatomic(MigrateType::Movable));
+    }
+}

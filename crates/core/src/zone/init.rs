@@ -1,0 +1,113 @@
+//! Filling a zone: marking holes, feeding its regions to the free lists.
+
+use core::ops::Range;
+
+use super::{Span, ZoneBody};
+use crate::buddy::{Buddy, LockedZone, Placement};
+use crate::error::ConfigError;
+use crate::frame::{FrameIndex, State};
+use crate::policy::BuddyRules;
+use crate::{CpuId, MAX_ORDER, MigrateType, NodeId, Order, Pfn, ZoneId, ZoneKind};
+
+/// Who a zone is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Identity {
+    pub(crate) id: ZoneId,
+    pub(crate) kind: ZoneKind,
+    pub(crate) node: NodeId,
+    pub(crate) rules: BuddyRules,
+}
+
+/// Fills an empty zone with `regions`: every pageblock movable, blocks as large as alignment allows, in ascending
+/// order (spec §1.2). Frames outside the regions are holes.
+pub(crate) fn populate(
+    (body, buddy): (&mut ZoneBody<'_>, &mut Buddy),
+    identity: Identity,
+    span: Span,
+    regions: &[Range<u64>],
+) -> Result<(), ConfigError> {
+    let zone = identity.id.index();
+    let counts = span.counts();
+    body.frames.check_len(counts)?;
+    (body.id, body.kind, body.node) = (identity.id, identity.kind, identity.node);
+    (body.rules, body.span) = (identity.rules, span);
+    for pageblock in (0..counts.frames as u32).step_by(crate::PAGEBLOCK_FRAMES as usize) {
+        body.frames.set_pageblock_type(pageblock, MigrateType::Movable);
+    }
+    let mut filled = 0;
+    for region in regions {
+        if region.is_empty() {
+            continue;
+        }
+        let inside = |pfn| span.index(Pfn(pfn)).ok_or(ConfigError::BadRegion(zone));
+        let (start, last) = (inside(region.start)?, inside(region.end - 1)?);
+        if start < filled {
+            return Err(ConfigError::BadRegion(zone));
+        }
+        mark_holes(body, filled..start);
+        body.managed += u64::from(last - start) + 1;
+        feed(&mut LockedZone { buddy, body, events: &(), cpu: CpuId(0) }, start..last + 1);
+        filled = last + 1;
+    }
+    mark_holes(body, filled..counts.frames as FrameIndex);
+    Ok(())
+}
+
+fn mark_holes(body: &ZoneBody<'_>, frames: Range<FrameIndex>) {
+    frames.for_each(|frame| body.frames.set_state(frame, State::Hole));
+}
+
+fn feed(zone: &mut LockedZone<'_, ()>, frames: Range<FrameIndex>) {
+    let mut frame = frames.start;
+    while frame < frames.end {
+        let aligned = (frame.trailing_zeros() as usize).min(MAX_ORDER);
+        let fits = (frames.end - frame).ilog2() as usize;
+        let order = Order::from_index(aligned.min(fits));
+        zone.free_block(frame, order, MigrateType::Movable, Placement::Tail);
+        frame += order.frames();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use super::*;
+    use crate::frame::tests::owned;
+
+    fn fill(span: Range<u64>, regions: &[Range<u64>]) -> Result<(ZoneBody<'static>, Buddy), ConfigError> {
+        let span = Span::covering(span).unwrap();
+        let (mut body, mut buddy) = (ZoneBody::new(owned(span.counts().frames)), Buddy::EMPTY);
+        let identity = Identity {
+            id: ZoneId(0),
+            kind: ZoneKind::Dma32,
+            node: NodeId(0),
+            rules: BuddyRules::LINUX_6_12,
+        };
+        populate((&mut body, &mut buddy), identity, span, regions)?;
+        Ok((body, buddy))
+    }
+
+    #[test]
+    fn holes_separate_regions() {
+        let (body, buddy) = fill(0..4096, &[1..1024, 1536..2051]).unwrap();
+        assert_eq!(body.managed, 1023 + 515);
+        assert_eq!(body.gauges.free_pages(), 1023 + 515);
+        let list = |order| {
+            buddy.list(Order::from_index(order), MigrateType::Movable).iter(&body.frames).collect::<Vec<_>>()
+        };
+        assert_eq!(list(0), [1, 2050]);
+        assert_eq!(list(9), [512, 1536]);
+        assert_eq!(list(1), [2, 2048]);
+        assert_eq!(body.frames.state(0), State::Hole);
+        assert_eq!(body.frames.state(1100), State::Hole);
+        assert_eq!(body.frames.state(4095), State::Hole);
+    }
+
+    #[test]
+    fn impossible_regions_are_refused() {
+        for regions in [&[0..10, 5..20][..], &[10..20, 0..5], &[100..5000]] {
+            assert_eq!(fill(0..4096, regions).err(), Some(ConfigError::BadRegion(0)), "{regions:?}");
+        }
+    }
+}

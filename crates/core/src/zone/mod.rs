@@ -1,0 +1,94 @@
+//! A zone: a range of frames with its own lock, free lists, watermarks and reserves.
+
+mod body;
+mod gauges;
+mod highatomic;
+mod init;
+mod span;
+mod watermark;
+
+use core::fmt;
+
+pub(crate) use body::ZoneBody;
+pub(crate) use gauges::{Gauges, ZoneFlag};
+pub use span::FrameCounts;
+pub(crate) use init::{Identity, populate};
+pub(crate) use span::Span;
+pub use watermark::{Watermark, Watermarks, default_min_free_kbytes};
+pub(crate) use watermark::{WatermarkInputs, WatermarkSettings};
+
+use crate::CpuId;
+use crate::buddy::{Buddy, LockedZone};
+use crate::event::Event;
+use crate::frame::FrameTables;
+use crate::platform::{Lock, Platform};
+
+/// A zone, or an empty place for one.
+///
+/// `const`-constructible, so that a kernel can keep its zones in a static.
+pub struct Zone<'a, P: Platform> {
+    pub(crate) body: ZoneBody<'a>,
+    buddy: Lock<P, Buddy>,
+}
+
+impl<'a, P: Platform> Zone<'a, P> {
+    /// A zone without frames, to be filled when the allocator is built; `frames` must be as large as
+    /// [`FrameCounts`] says.
+    #[must_use]
+    pub const fn new(frames: FrameTables<'a>) -> Self {
+        Self { body: ZoneBody::new(frames), buddy: Lock::<P, _>::new(Buddy::EMPTY) }
+    }
+
+    /// Runs `work` with the zone's lock held by `cpu`.
+    #[inline]
+    pub(crate) fn with_lock<T>(
+        &self,
+        platform: &P,
+        cpu: CpuId,
+        work: impl FnOnce(&mut LockedZone<'_, P::Events>) -> T,
+    ) -> T {
+        let events = platform.events();
+        let mut buddy = self.buddy.lock();
+        buddy.stats.zone_lock_acquisitions += 1;
+        crate::event::emit(events, cpu, || Event::ZoneLock { zone: self.body.id });
+        work(&mut LockedZone { buddy: &mut buddy, body: &self.body, events, cpu })
+    }
+
+    /// Looks at the free lists without counting as an acquisition: for statistics and `validate`.
+    pub(crate) fn inspect<T>(&self, look: impl FnOnce(&Buddy) -> T) -> T {
+        look(&self.buddy.lock())
+    }
+
+    pub(crate) fn body_and_buddy_mut(&mut self) -> (&mut ZoneBody<'a>, &mut Buddy) {
+        (&mut self.body, self.buddy.get_mut())
+    }
+}
+
+impl<P: Platform> fmt::Debug for Zone<'_, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Zone").field("kind", &self.body.kind).field("span", &self.body.span).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::frame;
+    use crate::policy::BuddyRules;
+    use crate::{NodeId, ZoneId, ZoneKind};
+
+    /// A zone of `frames` free movable frames from frame 0 on.
+    pub(crate) fn populated(frames: u64, rules: BuddyRules) -> (ZoneBody<'static>, Buddy) {
+        let span = Span::covering(0..frames).unwrap();
+        let mut body = ZoneBody::new(frame::tests::owned(span.counts().frames));
+        let mut buddy = Buddy::EMPTY;
+        init::populate(
+            (&mut body, &mut buddy),
+            init::Identity { id: ZoneId(0), kind: ZoneKind::Normal, node: NodeId(0), rules },
+            span,
+            &[0..frames],
+        )
+        .unwrap();
+        (body, buddy)
+    }
+}
