@@ -17,6 +17,8 @@
 mod convert;
 mod error;
 mod event;
+#[doc(hidden)]
+pub mod fuzzing;
 mod gfp;
 mod import;
 mod info;

@@ -10,6 +10,7 @@ mod reader;
 mod shapes;
 mod writer;
 
+pub(crate) use block::decode_payload;
 pub(crate) use format::looks_native;
 pub use index::BlockEntry;
 pub use reader::NativeReader;

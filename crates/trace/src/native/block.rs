@@ -2,8 +2,11 @@
 //!
 //! Layout: `u32` number of shapes; then columns (see `column`): the shape table, the indices' low bytes, their high
 //! bytes, eight planes of times, eight planes of frames. A time is the zigzagged difference to the event before
-//! (the first: to the header's first time). A frame is the zigzagged difference to the last frame of the same
-//! predictor; the predictors are the (CPU, kind) pairs of the shape table, all starting at 0.
+//! (the first: to the header's first time). Frames are grouped into strands, one for each pair of CPU and kind in
+//! the shape table; within a strand, a frame is the zigzagged difference to the one before, the first to 0. So the
+//! frames of batched frees repeat those of the frees in one piece, which the compressor finds.
+
+use std::collections::HashMap;
 
 use zstd::bulk::{Compressor, Decompressor};
 
@@ -24,7 +27,7 @@ pub(super) struct Decoder {
     decompressor: Decompressor<'static>,
     scratch: Vec<u8>,
     table: Vec<Event>,
-    predictors: Predictors,
+    strands: Strands,
     indices: Vec<u16>,
     times: Vec<u64>,
     frames: Vec<u64>,
@@ -58,18 +61,15 @@ impl Encoder {
             .collect();
         column::write_planes(payload, &times, &mut self.compressor)?;
 
-        let mut predictors = Predictors::default();
-        predictors.assign(table.iter().filter_map(shapes::event_of));
-        let frames: Vec<u64> = events
-            .iter()
-            .zip(&indices)
-            .map(|(event, index)| {
-                let last = predictors.last_of(usize::from(*index));
-                let difference = event.pfn.wrapping_sub(*last);
-                *last = event.pfn;
-                zigzag(difference)
-            })
-            .collect();
+        let mut strands = Strands::default();
+        strands.assign(table.iter().filter_map(shapes::event_of), &indices);
+        let mut frames = vec![0; events.len()];
+        for (event, index) in events.iter().zip(&indices) {
+            let strand = strands.of(usize::from(*index));
+            frames[strand.next as usize] = zigzag(event.pfn.wrapping_sub(strand.last));
+            strand.next += 1;
+            strand.last = event.pfn;
+        }
         column::write_planes(payload, &frames, &mut self.compressor)?;
 
         debug_assert!(payload.len() <= PAYLOAD_BYTES_MAX, "64 Ki events fit, even without compression");
@@ -90,7 +90,7 @@ impl Decoder {
             decompressor: Decompressor::new()?,
             scratch: Vec::new(),
             table: Vec::new(),
-            predictors: Predictors::default(),
+            strands: Strands::default(),
             indices: Vec::new(),
             times: Vec::new(),
             frames: Vec::new(),
@@ -155,48 +155,80 @@ impl Decoder {
 
     /// Puts the columns together.
     fn assemble(&mut self, first_ts_ns: u64, events: &mut Vec<Event>) -> Result<(), &'static str> {
-        self.predictors.assign(self.table.iter().copied());
-        let mut ts_ns = first_ts_ns;
-        events.reserve(self.indices.len());
-        for ((index, time), frame) in self.indices.iter().zip(&self.times).zip(&self.frames) {
-            let index = usize::from(*index);
-            let Some(shape) = self.table.get(index) else {
-                events.clear();
-                return Err("an event's shape is not in the table");
-            };
-            ts_ns = ts_ns.wrapping_add(unzigzag(*time));
-            let last = self.predictors.last_of(index);
-            *last = last.wrapping_add(unzigzag(*frame));
-            events.push(Event { ts_ns, pfn: *last, ..*shape });
+        if self.indices.iter().any(|index| usize::from(*index) >= self.table.len()) {
+            return Err("an event's shape is not in the table");
         }
+        self.strands.assign(self.table.iter().copied(), &self.indices);
+        let mut ts_ns = first_ts_ns;
+        events.extend(self.indices.iter().zip(&self.times).map(|(index, time)| {
+            let index = usize::from(*index);
+            ts_ns = ts_ns.wrapping_add(unzigzag(*time));
+            let strand = self.strands.of(index);
+            strand.last = strand.last.wrapping_add(unzigzag(self.frames[strand.next as usize]));
+            strand.next += 1;
+            Event { ts_ns, pfn: strand.last, ..self.table[index] }
+        }));
         Ok(())
     }
 }
 
-/// The last frame seen by CPU and kind: frames of one kind on one CPU tend to be near each other.
-#[derive(Default)]
-struct Predictors {
-    /// Predictor of each shape.
-    of_shape: Vec<u16>,
-    /// Last frame of each predictor.
-    last: Vec<u64>,
+/// Decodes `payload` as a block of `events` events with a right checksum: what remains to be tested when damage has
+/// got past the checksum.
+pub(crate) fn decode_payload(payload: &[u8], events: u32) -> Result<Vec<Event>, &'static str> {
+    let header = BlockHeader {
+        payload_bytes: payload.len() as u32,
+        events: events.clamp(1, crate::reader::BLOCK_EVENTS_MAX as u32),
+        crc: crc32fast::hash(payload),
+        first_ts_ns: 0,
+        last_ts_ns: 0,
+        kinds: 0,
+    };
+    let mut decoded = Vec::new();
+    Decoder::new().map_err(|_| "no memory for the decoder")?.decode(&header, payload, &mut decoded)?;
+    Ok(decoded)
 }
 
-impl Predictors {
-    /// Gives every (CPU, kind) among the shapes a predictor, in order of appearance.
-    fn assign(&mut self, shapes: impl Iterator<Item = Event>) {
-        let mut known: std::collections::HashMap<(u16, EventKind), u16> = std::collections::HashMap::new();
+/// The frames of a block by CPU and kind.
+#[derive(Default)]
+struct Strands {
+    /// Strand of each shape.
+    of_shape: Vec<u16>,
+    strands: Vec<Strand>,
+}
+
+/// Where one strand has got to.
+#[derive(Clone, Copy, Default)]
+struct Strand {
+    /// Place of its next frame in the column.
+    next: u32,
+    /// Its last frame.
+    last: u64,
+}
+
+impl Strands {
+    /// Finds the strands of `shapes`, numbered in order of appearance, and their places in a column of the events
+    /// with these shape `indices`, all of which are in the table.
+    fn assign(&mut self, shapes: impl Iterator<Item = Event>, indices: &[u16]) {
+        let mut known: HashMap<(u16, EventKind), u16> = HashMap::new();
         self.of_shape.clear();
         for shape in shapes {
             let next = known.len() as u16;
             self.of_shape.push(*known.entry((shape.cpu, shape.kind)).or_insert(next));
         }
-        self.last.clear();
-        self.last.resize(known.len(), 0);
+        let mut counts = vec![0_u32; known.len()];
+        for index in indices {
+            counts[usize::from(self.of_shape[usize::from(*index)])] += 1;
+        }
+        let mut start = 0;
+        self.strands.clear();
+        for count in counts {
+            self.strands.push(Strand { next: start, last: 0 });
+            start += count;
+        }
     }
 
-    fn last_of(&mut self, shape: usize) -> &mut u64 {
-        &mut self.last[usize::from(self.of_shape[shape])]
+    fn of(&mut self, shape: usize) -> &mut Strand {
+        &mut self.strands[usize::from(self.of_shape[shape])]
     }
 }
 

@@ -1,8 +1,7 @@
 //! One column of a block: a run of bytes, constant, plain or compressed.
 //!
 //! Numbers are split into byte planes (all lowest bytes, then all second ones …): the high planes are constant and
-//! cost nothing, and the compressor gets bytes of one kind. Measured on the bundled traces against interleaved
-//! little-endian words and against variable-length numbers: see the book's chapter on the file.
+//! cost nothing, and the compressor gets bytes of one kind. Sizes and speeds are in the book's chapter on the file.
 
 use zstd::bulk::{Compressor, Decompressor};
 

@@ -1,6 +1,7 @@
 //! Reads a native file block by block; can enter it at any time through the index.
 
 use std::{
+    fs::File,
     io::{self, Read, SeekFrom},
     path::Path,
 };
@@ -45,6 +46,15 @@ pub struct NativeReader {
 }
 
 impl NativeReader {
+    /// Opens the native file at `path`, which is not compressed as a whole.
+    ///
+    /// # Errors
+    /// It cannot be read, is no native file, or is damaged and `recovery` does not allow that.
+    pub fn open(path: &Path, recovery: Recovery) -> Result<Self, TraceError> {
+        let file = File::open(path).map_err(|error| TraceError::io(path, "open", error))?;
+        Self::new(path, Box::new(file), recovery)
+    }
+
     pub(crate) fn new(
         path: &Path,
         mut file: Box<dyn Seekable>,

@@ -1,0 +1,77 @@
+//! Ways into every parser for arbitrary bytes: used by the smoke tests and by the targets in `fuzz/`. Not an interface.
+//!
+//! Each function takes any bytes, may return an error's text, and must neither panic nor take memory beyond what
+//! the bytes' number and the documented limits allow.
+
+use std::path::Path;
+
+use crate::{
+    Buddyinfo, Event, Machine, Pagetypeinfo, Vmstat, Zoneinfo,
+    info::TraceInfo,
+    native,
+    reader::{OpenOptions, Recovery, Strictness},
+    sidecar,
+};
+
+/// A name that no file has, so that no side file is found.
+const NAME: &str = "\u{0}fuzz";
+
+/// Opens and reads `bytes` in whatever format they seem to be; returns the number of events.
+///
+/// # Errors
+/// What is wrong, which must name the file.
+pub fn trace(bytes: &[u8], strictness: Strictness, recovery: Recovery) -> Result<usize, String> {
+    let options = OpenOptions::new().strictness(strictness).recovery(recovery).spool_bytes_max(64 << 20);
+    let check = |error: crate::TraceError| {
+        let text = error.to_string();
+        assert!(text.starts_with(NAME) || text.contains("xz"), "the error names the file: {text}");
+        assert!(text.len() < 1000, "the error is readable: {text}");
+        text
+    };
+    let mut reader = options.open_bytes(Path::new(NAME), bytes.to_vec()).map_err(check)?;
+    let mut events = Vec::new();
+    let mut count = 0;
+    while reader.read_block(&mut events).map_err(check)? > 0 {
+        count += events.len();
+    }
+    assert_eq!(reader.read_block(&mut events).map_err(check)?, 0, "the end stays the end");
+    Ok(count)
+}
+
+/// Decodes `bytes` as the payload of a block, checksums put right.
+///
+/// # Errors
+/// What is wrong.
+pub fn block(bytes: &[u8], events: u32) -> Result<Vec<Event>, &'static str> {
+    native::decode_payload(bytes, events)
+}
+
+/// Parses `text` as a side file.
+///
+/// # Errors
+/// What is wrong.
+pub fn side_file(text: &str) -> Result<(), String> {
+    let mut info = TraceInfo::default();
+    sidecar::parse_into(Path::new(NAME), text, &mut info).map_err(|error| error.to_string())
+}
+
+/// Parses `text` as a machine description in TOML; what is accepted survives writing.
+///
+/// # Errors
+/// What is wrong.
+pub fn machine(text: &str) -> Result<(), String> {
+    let machine: Machine = toml::from_str(text).map_err(|error| error.to_string())?;
+    machine.check()?;
+    let written = machine.to_toml()?;
+    let again: Machine = toml::from_str(&written).map_err(|error| error.to_string())?;
+    assert_eq!(again, machine);
+    Ok(())
+}
+
+/// Parses `text` as each of the `/proc` files.
+pub fn procfs(text: &str) {
+    drop(Zoneinfo::parse(text));
+    drop(Buddyinfo::parse(text));
+    drop(Pagetypeinfo::parse(text));
+    drop(Vmstat::parse(text));
+}

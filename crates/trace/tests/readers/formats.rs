@@ -1,0 +1,140 @@
+//! Every format: exact counts against lines counted here, and agreement between formats of one recording.
+
+use crate::bundled::{all, bytes, path};
+use pageset_trace::{
+    Event, EventKind, Extfrag, LostEvents, OpenOptions, SourceFormat, Strictness, TraceReader, open,
+};
+
+const TEXTS: [(&str, SourceFormat); 6] = [
+    ("formats/ftrace.txt.xz", SourceFormat::Ftrace),
+    ("formats/ftrace-old.txt", SourceFormat::Ftrace),
+    ("formats/perf-script.txt.xz", SourceFormat::PerfScript),
+    ("formats/perf-script-fields.txt.xz", SourceFormat::PerfScript),
+    ("formats/trace-cmd-report.txt.xz", SourceFormat::TraceCmd),
+    ("formats/trace-cmd-report-R.txt", SourceFormat::TraceCmd),
+];
+
+#[test]
+fn every_matching_line_becomes_an_event() {
+    for (name, format) in TEXTS {
+        let mut reader = open(&path(name)).unwrap();
+        assert_eq!(reader.info().source, format, "{name}");
+        let events = all(reader.as_mut());
+        let text = String::from_utf8(bytes(name)).unwrap();
+        let mut total = 0;
+        for kind in EventKind::ALL {
+            let (plain, grouped) = (format!(": {}: ", kind.name()), format!(" kmem:{}: ", kind.name()));
+            let lines = text
+                .lines()
+                .filter(|line| line.contains(&plain) || line.contains(&grouped))
+                .filter(|line| kind != EventKind::KswapdSwitchedOut || line.contains("prev_comm=kswapd"))
+                .count();
+            assert_eq!(events.iter().filter(|event| event.kind == kind).count(), lines, "{name} {kind:?}");
+            total += lines;
+        }
+        assert_eq!(events.len(), total);
+        assert!(total > 15, "{name}");
+    }
+}
+
+#[test]
+fn whole_recordings_have_no_losses_and_the_counts_their_headings_give() {
+    let mut reader = open(&path("formats/ftrace.txt.xz")).unwrap();
+    assert_eq!(reader.info().cpus, Some(2));
+    assert_eq!(all(reader.as_mut()).len(), 8582);
+    assert_eq!(reader.lost(), LostEvents::default());
+    let mut reader = open(&path("formats/trace-cmd-report-R.txt")).unwrap();
+    assert_eq!(reader.info().cpus, Some(2));
+    assert_eq!(all(reader.as_mut()).len(), 199);
+    assert_eq!(reader.lost(), LostEvents::default());
+}
+
+#[test]
+fn both_field_sets_of_perf_agree() {
+    let long = all(open(&path("formats/perf-script.txt.xz")).unwrap().as_mut());
+    let short = all(open(&path("formats/perf-script-fields.txt.xz")).unwrap().as_mut());
+    assert_eq!(short.len(), 400);
+    assert_eq!(long[..400], short);
+}
+
+#[test]
+fn formatted_and_raw_reports_of_trace_cmd_agree() {
+    let formatted = all(open(&path("formats/trace-cmd-report.txt.xz")).unwrap().as_mut());
+    let raw = all(open(&path("formats/trace-cmd-report-R.txt")).unwrap().as_mut());
+    assert_eq!(formatted[..raw.len()], raw);
+}
+
+#[test]
+fn the_old_style_is_read_with_decimal_frames() {
+    let mut reader = open(&path("formats/ftrace-old.txt")).unwrap();
+    let events = all(reader.as_mut());
+    let lost = reader.lost();
+    assert_eq!((lost.overrun, lost.lost_in_text, lost.unknown_events), (5, 5, 1));
+    assert_eq!(lost.missing(), 10);
+    assert_eq!(events[0].frame().unwrap().0, 295_948);
+    assert_eq!((events[4].pid, events[4].cpu, events[4].preempt), (902, 1, 1));
+    assert!(events[4].in_interrupt());
+    let extfrag = events.iter().find_map(Event::extfrag).unwrap();
+    assert_eq!(
+        extfrag,
+        Extfrag {
+            alloc_order: 0,
+            fallback_order: 9,
+            alloc_migratetype: 1,
+            fallback_migratetype: 0,
+            change_ownership: true
+        }
+    );
+    assert_eq!(events.iter().filter(|event| event.is_failed_allocation()).count(), 1);
+}
+
+#[test]
+fn a_damaged_line_is_an_error_with_its_number_or_is_counted() {
+    let text = String::from_utf8(bytes("formats/ftrace.txt.xz")).unwrap();
+    let line = text.lines().position(|line| line.contains("mm_page_free:")).unwrap();
+    let damaged: String = text
+        .lines()
+        .enumerate()
+        .map(|(number, text)| if number == line { text.replace("pfn=", "pfn=!") } else { text.to_owned() } + "\n")
+        .collect();
+    let open = |strictness| {
+        OpenOptions::new()
+            .strictness(strictness)
+            .open_bytes("damaged.txt".as_ref(), damaged.clone().into_bytes())
+            .unwrap()
+    };
+    let error = read_to_end(open(Strictness::Strict).as_mut()).unwrap_err();
+    assert!(error.starts_with(&format!("damaged.txt:{}: mm_page_free: pfn", line + 1)), "{error}");
+    assert!(error.contains("copy /sys/kernel/tracing/trace again"), "{error}");
+    let mut lenient = open(Strictness::Lenient);
+    assert_eq!(read_to_end(lenient.as_mut()), Ok(8581));
+    assert_eq!(lenient.lost().malformed_lines, 1);
+}
+
+#[test]
+fn a_cut_last_line_is_not_believed() {
+    let mut text = bytes("formats/perf-script.txt.xz");
+    text.truncate(text.len() - 12);
+    let mut reader = OpenOptions::new().open_bytes("cut.txt".as_ref(), text.clone()).unwrap();
+    let error = read_to_end(reader.as_mut()).unwrap_err();
+    assert!(error.contains(":8336: ") && error.contains("truncated"), "{error}");
+}
+
+#[test]
+fn strange_bytes_between_lines_are_counted() {
+    let mut text = bytes("formats/trace-cmd-report.txt.xz");
+    text.extend(b"\0\xff\xfe[001]\n");
+    text.extend(vec![b'x'; 1 << 20]);
+    text.extend(b"\n");
+    let mut reader = OpenOptions::new().open_bytes("strange.txt".as_ref(), text).unwrap();
+    assert_eq!(read_to_end(reader.as_mut()), Ok(3999));
+    assert_eq!((reader.lost().unrecognised_lines, reader.lost().oversized_lines), (1, 1));
+}
+
+fn read_to_end(reader: &mut dyn TraceReader) -> Result<usize, String> {
+    let (mut count, mut block) = (0, Vec::new());
+    while reader.read_block(&mut block).map_err(|error| error.to_string())? > 0 {
+        count += block.len();
+    }
+    Ok(count)
+}

@@ -1,0 +1,7 @@
+//! The readers from outside: bundled traces of every format, the native file, damage of all kinds, the book's example.
+
+mod book;
+mod bundled;
+mod formats;
+mod native;
+mod smoke;

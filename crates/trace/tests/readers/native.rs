@@ -1,0 +1,167 @@
+//! The native file: what goes in comes out, damage is noticed, what is left can be read.
+
+use crate::bundled::{all, path};
+use pageset_trace::{
+    BLOCK_EVENTS_MAX, Event, EventKind, LostEvents, NativeReader, NativeWriter, OpenOptions, Recovery,
+    TraceInfo, WriteOptions, convert, open,
+};
+
+const BUNDLED: [(&str, usize); 8] = [
+    ("k618_2c_make_lua_j4", 1_114_888),
+    ("k618_2c_hackbench_sock", 210_962),
+    ("k612_2c_pf1x1", 131_156),
+    ("k612_2c_tcp", 54_775),
+    ("k612_2c_unix_stream", 46_398),
+    ("k612_4c_2node_numa_tcp", 38_989),
+    ("k61_2c_unix_stream", 35_836),
+    ("k61_2c_tcp", 19_509),
+];
+
+#[test]
+fn bundled_traces_are_whole_and_described() {
+    for (name, count) in BUNDLED {
+        let mut reader = open(&path(&format!("traces/{name}.pgtrace"))).unwrap();
+        let events = all(reader.as_mut());
+        assert_eq!(events.len(), count, "{name}");
+        assert_eq!(reader.lost(), LostEvents::default(), "{name}");
+        let info = reader.info();
+        assert_eq!(info.events, Some(count as u64));
+        let machine = info.machine.as_ref().unwrap();
+        machine.check().unwrap();
+        assert!(name.contains(&format!("_{}c_", machine.cpus)), "{name}");
+        for snapshot in [&info.before, &info.after] {
+            let snapshot = snapshot.as_ref().unwrap();
+            assert_eq!(snapshot.zoneinfo.populated().count(), machine.zones.len());
+            for zone in &machine.zones {
+                let blocks = snapshot.buddyinfo.zone(zone.node, zone.kind).unwrap();
+                assert!(blocks.frames() > 0 && blocks.frames() <= zone.managed, "{name} {}", zone.kind);
+                assert!(snapshot.pagetypeinfo.as_ref().unwrap().pageblocks(zone.node, zone.kind).is_some());
+            }
+        }
+        assert!(info.samples.len() > 30, "{name}");
+        // Every frame of a page event lies in a zone of the machine.
+        for event in &events {
+            if let Some(frame) = event.frame() {
+                assert!(machine.zone_of(frame.0).is_some(), "{name}: {event:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_recording_and_its_conversion_are_equal() {
+    let mut recording = open(&path("formats/k61_2c_tcp.pcpt.xz")).unwrap();
+    let mut bytes = Vec::new();
+    let mut last = 0;
+    let summary =
+        convert(recording.as_mut(), &mut bytes, WriteOptions::new().level(1), |count| last = count).unwrap();
+    assert_eq!((summary.events, last), (19_509, 19_509));
+    assert_eq!(summary.bytes, bytes.len() as u64);
+    let mut converted = OpenOptions::new().open_bytes("t.pgtrace".as_ref(), bytes).unwrap();
+
+    let mut recording = open(&path("formats/k61_2c_tcp.pcpt.xz")).unwrap();
+    let mut bundled = open(&path("traces/k61_2c_tcp.pgtrace")).unwrap();
+    let events = all(recording.as_mut());
+    assert_eq!(all(converted.as_mut()), events);
+    assert_eq!(all(bundled.as_mut()), events);
+    let mut info = converted.info().clone();
+    info.path = recording.info().path.clone();
+    assert_eq!(&info, recording.info());
+}
+
+#[test]
+fn text_traces_survive_with_their_losses() {
+    let name = path("formats/ftrace-old.txt");
+    let mut bytes = Vec::new();
+    let summary = convert(open(&name).unwrap().as_mut(), &mut bytes, WriteOptions::new(), |_| ()).unwrap();
+    assert_eq!(summary.lost.missing(), 10);
+    let mut back = OpenOptions::new().open_bytes("t.pgtrace".as_ref(), bytes).unwrap();
+    assert_eq!(all(back.as_mut()), all(open(&name).unwrap().as_mut()));
+    assert_eq!(back.lost(), summary.lost);
+}
+
+#[test]
+fn the_index_leads_to_any_time() {
+    let name = path("traces/k612_2c_pf1x1.pgtrace");
+    let mut reader = NativeReader::open(&name, Recovery::Refuse).unwrap();
+    assert_eq!(reader.blocks().len(), 131_156_usize.div_ceil(BLOCK_EVENTS_MAX));
+    let events = all(&mut reader);
+    let count = |kind| events.iter().filter(|event| event.kind == kind).count() as u64;
+    for (kind, counted) in reader.kind_counts().unwrap() {
+        assert_eq!(counted, count(kind), "{kind:?}");
+    }
+    assert_eq!(reader.cpu_counts().unwrap().iter().sum::<u64>(), events.len() as u64);
+    let mut reader = open(&name).unwrap();
+    for place in [0, 1, 65_535, 65_536, 100_000, events.len() - 1] {
+        let ts_ns = events[place].ts_ns;
+        let first = events.iter().position(|event| event.ts_ns >= ts_ns).unwrap();
+        reader.seek_ns(ts_ns).unwrap();
+        assert_eq!(all(reader.as_mut()), events[first..], "from event {place}");
+    }
+    reader.seek_ns(u64::MAX).unwrap();
+    assert!(all(reader.as_mut()).is_empty());
+    let mut text = open(&path("formats/ftrace-old.txt")).unwrap();
+    assert!(text.seek_ns(0).unwrap_err().to_string().contains("convert"));
+}
+
+fn three_blocks() -> (Vec<Event>, Vec<u8>) {
+    let events: Vec<Event> = (0..2 * BLOCK_EVENTS_MAX as u64 + 5)
+        .map(|number| Event {
+            pfn: number ^ 0x155,
+            ..Event::new(EventKind::MmPageFree, 1000 + number, (number % 3) as u16)
+        })
+        .collect();
+    let options = WriteOptions::new().level(1);
+    let mut writer = NativeWriter::new(Vec::new(), &TraceInfo::default(), options).unwrap();
+    writer.write(&events[..70_000]).unwrap();
+    writer.write(&events[70_000..]).unwrap();
+    let (bytes, length) = writer.finish(LostEvents::default()).unwrap();
+    assert_eq!(bytes.len() as u64, length);
+    (events, bytes)
+}
+
+#[test]
+fn a_truncated_file_is_recognised_and_can_be_read_up_to_the_damage() {
+    let (events, bytes) = three_blocks();
+    for cut in (40..bytes.len()).step_by(bytes.len() / 60 + 1) {
+        let part = bytes[..cut].to_vec();
+        let error =
+            OpenOptions::new().open_bytes("cut.pgtrace".as_ref(), part.clone()).err().expect("an error");
+        let error = error.to_string();
+        assert!(error.starts_with("cut.pgtrace: byte ") && error.contains("again"), "{error}");
+        let options = OpenOptions::new().recovery(Recovery::UpToDamage);
+        let Ok(mut reader) = options.open_bytes("cut.pgtrace".as_ref(), part) else {
+            assert!(cut < 400, "only the description cannot be spared");
+            continue;
+        };
+        let left = all(reader.as_mut());
+        assert_eq!(left.len() % BLOCK_EVENTS_MAX, if left.len() == events.len() { 5 } else { 0 });
+        assert_eq!(left, events[..left.len()]);
+    }
+}
+
+#[test]
+fn every_changed_byte_is_noticed() {
+    let (events, bytes) = three_blocks();
+    for at in (0..bytes.len()).step_by(bytes.len() / 300 + 1) {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 0x20;
+        let read = OpenOptions::new().open_bytes("x.pgtrace".as_ref(), damaged).and_then(|mut reader| {
+            let (mut all, mut block) = (Vec::new(), Vec::new());
+            while reader.read_block(&mut block)? > 0 {
+                all.extend_from_slice(&block);
+            }
+            Ok(all)
+        });
+        assert!(read.is_err(), "byte {at} of {}, {} events", bytes.len(), events.len());
+    }
+}
+
+#[test]
+fn an_empty_trace_is_a_trace() {
+    let writer = NativeWriter::new(Vec::new(), &TraceInfo::default(), WriteOptions::new()).unwrap();
+    let (bytes, _) = writer.finish(LostEvents::default()).unwrap();
+    let mut reader = OpenOptions::new().open_bytes("empty.pgtrace".as_ref(), bytes).unwrap();
+    assert_eq!(reader.info().events, Some(0));
+    assert!(all(reader.as_mut()).is_empty());
+}

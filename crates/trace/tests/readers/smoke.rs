@@ -1,0 +1,176 @@
+//! Bounded fuzzing of every parser in the ordinary tests: arbitrary bytes, and valid files damaged at random.
+//!
+//! The same entry points are fuzzed without bound by the targets in `fuzz/`.
+
+use std::sync::LazyLock;
+
+use pageset_trace::{
+    Event, EventKind, LostEvents, NativeWriter, Recovery, Strictness, TraceInfo, WriteOptions, fuzzing, open,
+};
+use proptest::{collection::vec, prelude::*, sample::Index};
+
+/// The first bytes of a bundled text: all its shapes, quick to read.
+fn text(name: &str) -> Vec<u8> {
+    let mut bytes = crate::bundled::bytes(name);
+    bytes.truncate(4000);
+    bytes
+}
+
+/// One valid file of each format, small.
+static VALID: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
+    let reader = open(&crate::bundled::path("formats/ftrace-old.txt")).expect("bundled");
+    let info = TraceInfo { samples: Vec::new(), ..reader.info().clone() };
+    let events: Vec<Event> = (0..300_u16)
+        .map(|number| Event {
+            pfn: u64::from(number) * 77,
+            ..Event::new(EventKind::ALL[usize::from(number) % 20], u64::from(number), number % 5)
+        })
+        .collect();
+    let mut writer = NativeWriter::new(Vec::new(), &info, WriteOptions::new()).expect("memory");
+    writer.write(&events).expect("memory");
+    let native = writer.finish(LostEvents::default()).expect("memory").0;
+    let mut pcpt = br#"{"magic":"PCPT1","n":3,"t0":9,"cols":[["ts","delta",4,"u"],["pfn","raw",8,"u"],["cpu","raw",2,"u"],["kind","raw",1,"u"],["mt","raw",1,"i"]]}"#.to_vec();
+    pcpt.push(b'\n');
+    pcpt.extend([1; 3 * 16]);
+    vec![
+        text("formats/ftrace.txt.xz"),
+        text("formats/ftrace-old.txt"),
+        text("formats/perf-script.txt.xz"),
+        text("formats/perf-script-fields.txt.xz"),
+        text("formats/trace-cmd-report.txt.xz"),
+        text("formats/trace-cmd-report-R.txt"),
+        std::fs::read(crate::bundled::path("formats/perf-script-fields.txt.xz")).expect("bundled"),
+        native,
+        pcpt,
+    ]
+});
+
+/// The texts under `before` of a bundled side file, and the whole.
+static SIDE: LazyLock<String> =
+    LazyLock::new(|| String::from_utf8(crate::bundled::bytes("formats/k61_2c_tcp.json.xz")).expect("JSON"));
+
+/// One change to a file.
+#[derive(Clone, Debug)]
+enum Damage {
+    Set(Index, u8),
+    Cut(Index),
+    Drop(Index, u8),
+    Repeat(Index, Index),
+    Insert(Index, Vec<u8>),
+}
+
+fn damage() -> impl Strategy<Value = Damage> {
+    prop_oneof![
+        4 => (any::<Index>(), any::<u8>()).prop_map(|(at, byte)| Damage::Set(at, byte)),
+        1 => any::<Index>().prop_map(Damage::Cut),
+        2 => (any::<Index>(), any::<u8>()).prop_map(|(at, length)| Damage::Drop(at, length)),
+        1 => (any::<Index>(), any::<Index>()).prop_map(|(from, to)| Damage::Repeat(from, to)),
+        2 => (any::<Index>(), vec(any::<u8>(), 1..20)).prop_map(|(at, bytes)| Damage::Insert(at, bytes)),
+    ]
+}
+
+fn apply(bytes: &mut Vec<u8>, damage: &[Damage]) {
+    for damage in damage {
+        if bytes.is_empty() {
+            return;
+        }
+        let length = bytes.len();
+        match damage {
+            Damage::Set(at, byte) => bytes[at.index(length)] = *byte,
+            Damage::Cut(at) => bytes.truncate(at.index(length)),
+            Damage::Drop(at, count) => {
+                let at = at.index(length);
+                bytes.drain(at..length.min(at + usize::from(*count)));
+            }
+            Damage::Repeat(from, to) => {
+                let (from, to) = (from.index(length), to.index(length));
+                let part = bytes[from.min(to)..from.max(to)].to_vec();
+                bytes.splice(from..from, part);
+            }
+            Damage::Insert(at, new) => {
+                let at = at.index(length);
+                bytes.splice(at..at, new.iter().copied());
+            }
+        }
+    }
+}
+
+fn read_every_way(bytes: &[u8]) {
+    for strictness in [Strictness::Strict, Strictness::Lenient] {
+        for recovery in [Recovery::Refuse, Recovery::UpToDamage] {
+            drop(fuzzing::trace(bytes, strictness, recovery));
+        }
+    }
+}
+
+/// `text` with the given damage, as text again.
+fn damaged_text(text: &str, damage: &[Damage]) -> String {
+    let mut bytes = text.as_bytes().to_vec();
+    apply(&mut bytes, damage);
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn arbitrary_bytes_are_no_trace_but_no_panic(bytes in vec(any::<u8>(), 0..2000)) {
+        read_every_way(&bytes);
+    }
+
+    #[test]
+    fn arbitrary_bytes_behind_a_valid_start(
+        which in any::<Index>(),
+        kept in any::<Index>(),
+        bytes in vec(any::<u8>(), 0..500),
+    ) {
+        let valid = which.get(&VALID);
+        let mut file = valid[..kept.index(valid.len())].to_vec();
+        file.extend(bytes);
+        read_every_way(&file);
+    }
+
+    #[test]
+    fn damaged_files(which in any::<Index>(), damage in vec(damage(), 1..6)) {
+        let mut file = which.get(&VALID).clone();
+        apply(&mut file, &damage);
+        read_every_way(&file);
+    }
+
+    #[test]
+    fn arbitrary_blocks(bytes in vec(any::<u8>(), 0..300), events in 0..100_000_u32) {
+        if let Ok(decoded) = fuzzing::block(&bytes, events) {
+            prop_assert!(decoded.len() <= 65_536);
+        }
+    }
+
+    #[test]
+    fn arbitrary_texts(text in "\\PC{0,400}", lines in "(Node|cpu:|count:|high:|pages|type|[0-9 ,]|zone|DMA|\n){0,80}") {
+        for text in [&text, &lines] {
+            fuzzing::procfs(text);
+            drop(fuzzing::side_file(text));
+            drop(fuzzing::machine(text));
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
+
+    #[test]
+    fn damaged_side_files(damage in vec(damage(), 1..4)) {
+        drop(fuzzing::side_file(&damaged_text(&SIDE, &damage)));
+    }
+
+    #[test]
+    fn damaged_proc_files_and_machines(damage in vec(damage(), 1..4)) {
+        let side: serde_json::Value = serde_json::from_str(&SIDE).expect("JSON");
+        for name in ["zoneinfo", "buddyinfo", "pagetypeinfo", "vmstat"] {
+            fuzzing::procfs(&damaged_text(side["before"][name].as_str().expect("text"), &damage));
+        }
+        let reader = open(&crate::bundled::path("traces/k61_2c_tcp.pgtrace")).expect("bundled");
+        let machine = reader.info().machine.as_ref().expect("a machine").to_toml().expect("small numbers");
+        fuzzing::machine(&machine).expect("valid as it is");
+        drop(fuzzing::machine(&damaged_text(&machine, &damage)));
+    }
+}
