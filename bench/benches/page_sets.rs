@@ -1,0 +1,126 @@
+//! What the operations of a page set cost. One iteration is what the name says: a pair is one allocation and one free;
+//! refill and drain are per page, the fetching of a batch and the giving back of a batch included.
+
+use std::hint::black_box;
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use pageset_bench::{CPU, Host, machine};
+use pageset_core::{CpuId, Order, PageAllocator, Pfn, Policy, Request, policy};
+
+/// Enough pages that a page set's limit is passed many times over.
+const MANY: usize = 1 << 15;
+
+fn order(order: u8) -> Order {
+    Order::new(order).expect("an order of the benchmark")
+}
+
+fn policies() -> impl Iterator<Item = &'static Policy> {
+    [&policy::LINUX_6_1, &policy::LINUX_6_12].into_iter()
+}
+
+/// An allocation that finds its page set filled, and the free that fills it again.
+fn pair(c: &mut Criterion) {
+    let mut group = c.benchmark_group("pair");
+    for policy in policies() {
+        for size in [0, 3, 9] {
+            let allocator = machine(*policy);
+            let request = Request::new(order(size)).movable();
+            group.bench_function(BenchmarkId::new(format!("order {size}"), policy.name), |b| {
+                b.iter(|| {
+                    let pfn = allocator.alloc(CPU, black_box(&request)).expect("memory enough");
+                    allocator.free(CPU, black_box(pfn), request.order)
+                });
+            });
+        }
+    }
+    group.finish();
+}
+
+/// Allocates `pages` or, the other way round, gives them back.
+fn fill(allocator: &PageAllocator<'_, Host>, pages: &mut Vec<Pfn>) {
+    let request = Request::new(Order::ZERO).movable();
+    pages.extend((0..MANY).map(|_| allocator.alloc(CPU, &request).expect("memory enough")));
+}
+
+fn empty(allocator: &PageAllocator<'_, Host>, pages: &mut Vec<Pfn>) {
+    for pfn in pages.drain(..) {
+        let _ = black_box(allocator.free(CPU, pfn, Order::ZERO));
+    }
+}
+
+/// The time of `work` alone over `rounds`, and of nothing else; page sets are empty before each.
+fn timed(rounds: u64, mut prepare: impl FnMut(), mut work: impl FnMut()) -> Duration {
+    (0..rounds)
+        .map(|_| {
+            prepare();
+            let start = Instant::now();
+            work();
+            start.elapsed()
+        })
+        .sum()
+}
+
+/// Many allocations in a row, so that all pages come through refills; many frees in a row, so that most leave by drains.
+fn batches(c: &mut Criterion) {
+    let mut group = c.benchmark_group("per page");
+    group.throughput(Throughput::Elements(MANY as u64)).sample_size(30);
+    for policy in policies() {
+        let allocator = machine(*policy);
+        let pages = std::cell::RefCell::new(Vec::with_capacity(MANY));
+        group.bench_function(BenchmarkId::new("refill", policy.name), |b| {
+            b.iter_custom(|rounds| {
+                let prepare = || {
+                    empty(&allocator, &mut pages.borrow_mut());
+                    allocator.drain_all(CPU);
+                };
+                timed(rounds, prepare, || fill(&allocator, &mut pages.borrow_mut()))
+            });
+        });
+        group.bench_function(BenchmarkId::new("drain", policy.name), |b| {
+            b.iter_custom(|rounds| {
+                let prepare = || {
+                    empty(&allocator, &mut pages.borrow_mut());
+                    allocator.drain_all(CPU);
+                    fill(&allocator, &mut pages.borrow_mut());
+                };
+                timed(rounds, prepare, || empty(&allocator, &mut pages.borrow_mut()))
+            });
+        });
+    }
+    group.finish();
+}
+
+/// Pairs on two CPUs at once, each on its own page set.
+fn two_threads(c: &mut Criterion) {
+    let mut group = c.benchmark_group("two threads");
+    for policy in policies() {
+        for size in [0, 4] {
+            let allocator = machine(*policy);
+            let request = Request::new(order(size)).movable();
+            let run = |cpu, rounds: u64, start: &Barrier| {
+                start.wait();
+                let started = Instant::now();
+                for _ in 0..rounds {
+                    let pfn = allocator.alloc(cpu, black_box(&request)).expect("memory enough");
+                    let _ = black_box(allocator.free(cpu, pfn, request.order));
+                }
+                started.elapsed()
+            };
+            group.bench_function(BenchmarkId::new(format!("pair of order {size}"), policy.name), |b| {
+                b.iter_custom(|rounds| {
+                    let start = Barrier::new(2);
+                    std::thread::scope(|scope| {
+                        let other = scope.spawn(|| run(CpuId(1), rounds, &start));
+                        run(CpuId(0), rounds, &start).max(other.join().expect("no panic"))
+                    })
+                });
+            });
+        }
+    }
+    group.finish();
+}
+
+criterion_group!(page_sets, pair, batches, two_threads);
+criterion_main!(page_sets);

@@ -1,0 +1,43 @@
+//! The machine: 6 GiB in three zones, two CPUs, one node, as in the specification's worked examples.
+
+use pageset_core::{Config, CpuId, NodeId, PageAllocator, Platform, Policy, Tables, ZoneConfig, ZoneKind};
+
+use crate::Spin;
+
+/// The CPU that single-threaded benchmarks run on.
+pub const CPU: CpuId = CpuId(0);
+
+/// Spin locks, and nobody listening to events.
+#[derive(Clone, Copy, Debug)]
+pub struct Host;
+
+impl Platform for Host {
+    type RawLock = Spin;
+    type Events = ();
+
+    #[inline]
+    fn events(&self) -> &() {
+        &()
+    }
+}
+
+/// An allocator for the machine, all of its memory free.
+///
+/// # Panics
+/// If the machine's own numbers contradict each other.
+#[must_use]
+pub fn machine(policy: Policy) -> PageAllocator<'static, Host> {
+    const MIB: u64 = 256;
+    let zone = |kind, start: u64, end: u64| (kind, start * MIB..end * MIB);
+    let spans =
+        [zone(ZoneKind::Dma, 0, 16), zone(ZoneKind::Dma32, 16, 3072), zone(ZoneKind::Normal, 4096, 7168)];
+    let regions = spans.clone().map(|(_, span)| [span]);
+    let zones: Vec<_> = spans
+        .into_iter()
+        .zip(&regions)
+        .map(|((kind, span), regions)| ZoneConfig { kind, node: NodeId(0), span, regions })
+        .collect();
+    let config = Config::new(&zones, &[NodeId(0); 2]).with_policy(policy);
+    let tables = Tables::on_heap(&config).expect("the spans are small enough");
+    PageAllocator::new(Host, &config, tables).expect("the zones are in order")
+}
