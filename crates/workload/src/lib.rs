@@ -6,4 +6,4 @@
 
 mod replay;
 
-pub use replay::{Outcome, Replay, ReplayError, ReplayOptions, Unreplayed, replay};
+pub use replay::{Outcome, Replay, ReplayError, ReplayOptions, Unreplayed, guess_machine, replay};

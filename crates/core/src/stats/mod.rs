@@ -13,6 +13,12 @@ macro_rules! counters {
         impl Counters {
             pub(crate) const ZERO: Self = Self { $($name: 0,)* };
 
+            /// What was counted since `earlier`.
+            #[must_use]
+            pub fn since(&self, earlier: &Self) -> Self {
+                Self { $($name: self.$name.saturating_sub(earlier.$name),)* }
+            }
+
             /// All counters with their names, in the order of the struct.
             pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$((stringify!($name), self.$name)),*].into_iter()

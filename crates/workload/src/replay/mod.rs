@@ -1,8 +1,22 @@
 //! Replay: a recording's allocations and frees, driven through the core.
+//!
+//! Files: `steps` (from events to what is to be done), `build` (the recording's machine as an allocator), `resident`
+//! (memory that was in use before), `run` (one policy's run), `frame_map` (whose frame is which), `outcome` (the row),
+//! `guess` (a machine for recordings that describe none), `lock` (the lock of a world with one thread).
 
+mod build;
+mod frame_map;
+mod guess;
+mod lock;
 mod outcome;
+mod resident;
+mod run;
+mod steps;
 
+pub use guess::guess_machine;
 pub use outcome::Outcome;
+use run::Run;
+use steps::Stepper;
 
 use pageset_core::Policy;
 use pageset_trace::{LostEvents, Machine, TraceError, TraceReader};
@@ -58,14 +72,88 @@ pub enum ReplayError {
     Machine(String),
 }
 
-/// Replays a recording. `progress` is told the events read so far, now and then.
+/// Replays a recording under each policy. The recording is read once, in blocks. `progress` is told the events read so
+/// far, after each block.
+///
+/// Page sets start empty, and memory that was in use before the recording began is in use here too; see
+/// [`Outcome::unmatched_frees`].
 ///
 /// # Errors
 /// If the recording is damaged, or no machine is known that could be built.
 pub fn replay(
-    _reader: &mut dyn TraceReader,
-    _options: &ReplayOptions,
-    _progress: impl FnMut(u64),
+    reader: &mut dyn TraceReader,
+    options: &ReplayOptions,
+    mut progress: impl FnMut(u64),
 ) -> Result<Replay, ReplayError> {
-    Err(ReplayError::Machine("being written".into()))
+    let info = reader.info();
+    let machine = options.machine.clone().or_else(|| info.machine.clone()).ok_or_else(|| {
+        let path = info.path.display();
+        ReplayError::NoMachine(format!("{path}: the recording does not describe its machine: pass --machine FILE"))
+    })?;
+    let before = if options.machine.is_some() { None } else { info.before.clone() };
+    let mut runs = options
+        .policies
+        .iter()
+        .map(|policy| Run::new(&machine, before.as_ref(), policy))
+        .collect::<Result<Vec<_>, _>>()?;
+    let mut stepper = Stepper::new(&machine);
+    let (mut events, mut steps, mut read) = (Vec::new(), Vec::new(), 0);
+    while reader.read_block(&mut events)? > 0 {
+        stepper.steps(&events, &mut steps);
+        runs.iter_mut().for_each(|run| run.apply(&steps));
+        read += events.len() as u64;
+        progress(read);
+    }
+    let lost = reader.lost();
+    let outcomes = runs.iter().map(|run| Outcome { lost_events: lost.missing(), ..run.finish() }).collect();
+    let allocated_twice = runs.first().map_or(0, |run| run.allocated_twice);
+    let unreplayed = Unreplayed { allocated_twice, ..stepper.unreplayed };
+    Ok(Replay { machine, events: read, lost, unreplayed, outcomes })
+}
+
+#[cfg(test)]
+mod tests {
+    use pageset_core::ZoneKind;
+    use pageset_trace::{Node, Snapshot, Sysctls, ZoneDescription};
+
+    use super::*;
+
+    fn zone(kind: ZoneKind, start_pfn: u64, managed: u64) -> ZoneDescription {
+        ZoneDescription {
+            node: 0,
+            kind,
+            start_pfn,
+            spanned: managed + 100,
+            present: managed,
+            managed,
+            free: managed / 2,
+            min: 100,
+            low: 125,
+            high: 150,
+            boost: 0,
+            protection: Vec::new(),
+            pagesets: Vec::new(),
+        }
+    }
+
+    /// Two CPUs, 16 MiB and 124 MiB.
+    pub(super) fn small_machine() -> Machine {
+        Machine {
+            kernel: "6.12".into(),
+            architecture: "x86_64".into(),
+            page_size: 4096,
+            cpus: 2,
+            sysctls: Sysctls::default(),
+            nodes: vec![Node { id: 0, cpus: vec![0, 1], distances: vec![10] }],
+            caches: Vec::new(),
+            zones: vec![zone(ZoneKind::Dma, 0, 3996), zone(ZoneKind::Dma32, 4096, 31_900)],
+        }
+    }
+
+    /// Free lists for that machine.
+    pub(super) fn small_snapshot() -> Snapshot {
+        let buddyinfo = "Node 0, zone      DMA      1      0      2      0      0      2      3      3      1      0      1 \n\
+                         Node 0, zone    DMA32     70     45     35     51     19     14     13      7      3      2     11 \n";
+        Snapshot::parse("", buddyinfo, "", "").unwrap()
+    }
 }

@@ -1,0 +1,114 @@
+//! The recording's machine as an allocator.
+
+use pageset_core::{
+    CacheSlice, Config, CpuId, NodeId, PageAllocator, Policy, Tables, Watermarks, ZoneConfig, ZoneId,
+};
+use pageset_trace::{CacheKind, Machine, ZoneDescription};
+
+use super::ReplayError;
+use super::lock::OneThread;
+
+/// An allocator of a replay.
+pub(super) type Allocator = PageAllocator<'static, OneThread>;
+
+/// A zone of the machine and its number in the allocator; zones without memory have none.
+pub(super) fn populated(machine: &Machine) -> Vec<(&ZoneDescription, ZoneId)> {
+    let mut zones: Vec<_> = machine.zones.iter().filter(|zone| zone.managed > 0).collect();
+    zones.sort_by_key(|zone| (zone.node, zone.kind));
+    zones.into_iter().enumerate().map(|(id, zone)| (zone, ZoneId(id as u16))).collect()
+}
+
+/// Builds the machine's allocator: its zones, CPUs, caches and settings; all managed frames free.
+pub(super) fn allocator(machine: &Machine, policy: &Policy) -> Result<Allocator, ReplayError> {
+    let impossible = |error: &dyn std::fmt::Display| ReplayError::Machine(error.to_string());
+    machine.check().map_err(|problem| impossible(&problem))?;
+    let zones = populated(machine);
+    // Which of the spanned frames are managed is not recorded; the upper ones are taken.
+    let regions: Vec<_> = zones.iter().map(|(zone, _)| [managed_frames(zone)]).collect();
+    let configs: Vec<_> = zones
+        .iter()
+        .zip(&regions)
+        .map(|((zone, _), regions)| ZoneConfig {
+            kind: zone.kind,
+            node: NodeId(zone.node),
+            span: zone.start_pfn..zone.start_pfn + zone.spanned,
+            regions,
+        })
+        .collect();
+    let cpus: Vec<_> = (0..machine.cpus).map(|cpu| NodeId(machine.node_of_cpu(cpu).unwrap_or(0))).collect();
+    let sysctls = &machine.sysctls;
+    let mut config = Config::new(&configs, &cpus).with_policy(*policy);
+    config.page_bytes = machine.page_size;
+    config.min_free_kbytes = sysctls.min_free_kbytes;
+    config.watermark_scale_factor = sysctls.watermark_scale_factor.unwrap_or(config.watermark_scale_factor);
+    config.watermark_boost_factor = sysctls.watermark_boost_factor.unwrap_or(config.watermark_boost_factor);
+    config.percpu_pagelist_high_fraction = sysctls.percpu_pagelist_high_fraction.unwrap_or(0);
+    for (ratio, recorded) in config.lowmem_reserve_ratio.iter_mut().zip(&sysctls.lowmem_reserve_ratio) {
+        *ratio = *recorded;
+    }
+    let tables = Tables::on_heap(&config).map_err(|error| impossible(&error))?;
+    let allocator = PageAllocator::new(OneThread, &config, tables).map_err(|error| impossible(&error))?;
+    for cpu in 0..machine.cpus {
+        let slice = cache_slice(machine, cpu);
+        allocator.set_cache_slice(CpuId(cpu), slice).map_err(|error| impossible(&error))?;
+    }
+    Ok(allocator)
+}
+
+/// The frames of a zone that the allocator gets.
+pub(super) fn managed_frames(zone: &ZoneDescription) -> std::ops::Range<u64> {
+    let end = zone.start_pfn + zone.spanned;
+    end - zone.managed..end
+}
+
+/// Puts the recorded watermarks in force (they may have been set by hand).
+pub(super) fn set_recorded_watermarks(allocator: &Allocator, machine: &Machine) {
+    for (zone, id) in populated(machine) {
+        let unboosted = |mark: u64| mark.saturating_sub(zone.boost);
+        let (min, low, high) = (unboosted(zone.min), unboosted(zone.low), unboosted(zone.high));
+        let watermarks = Watermarks { min, low, high, promo: high + (high.saturating_sub(low)) };
+        allocator.set_watermarks(id, watermarks);
+    }
+}
+
+/// One CPU's share of the data caches.
+fn cache_slice(machine: &Machine, cpu: u32) -> CacheSlice {
+    let share_kib = |bytes: u64, sharers: usize| u32::try_from(bytes / 1024 / sharers.max(1) as u64).unwrap_or(u32::MAX);
+    let data = || {
+        let of_cpu = machine.caches.iter().filter(move |cache| cache.cpu == cpu);
+        of_cpu.filter(|cache| !matches!(cache.kind, CacheKind::Instruction))
+    };
+    let last_level = data().max_by_key(|cache| cache.level);
+    CacheSlice {
+        all_kib: data().fold(0, |sum: u32, cache| sum.saturating_add(share_kib(cache.bytes, cache.shared_by.len()))),
+        last_level_kib: last_level.map_or(0, |cache| share_kib(cache.bytes, cache.shared_by.len())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pageset_core::POLICIES;
+
+    use super::*;
+    use crate::replay::tests::small_machine;
+
+    #[test]
+    fn the_machine_has_its_zones_and_limits() {
+        let machine = small_machine();
+        for policy in POLICIES {
+            let allocator = allocator(&machine, policy).unwrap();
+            set_recorded_watermarks(&allocator, &machine);
+            for (zone, (recorded, _)) in allocator.zones().zip(populated(&machine)) {
+                assert_eq!((zone.kind, zone.managed, zone.free), (recorded.kind, recorded.managed, recorded.managed));
+                assert_eq!(zone.watermarks.low, recorded.low);
+            }
+        }
+    }
+
+    #[test]
+    fn an_impossible_machine_is_an_error() {
+        let mut machine = small_machine();
+        machine.zones[1].start_pfn = machine.zones[0].start_pfn;
+        assert!(matches!(allocator(&machine, &POLICIES[0]), Err(ReplayError::Machine(_))));
+    }
+}

@@ -1,0 +1,91 @@
+//! A machine for a recording that does not describe its own: what the events show, and Linux's defaults.
+
+use pageset_core::ZoneKind;
+use pageset_trace::{Event, EventKind, Machine, Node, Sysctls, TraceError, TraceReader, ZoneDescription};
+
+/// Reads a recording to its end and makes up a machine that could have made it: as many CPUs and frames as occur, one
+/// node, x86-64's zones, half of the memory free.
+///
+/// # Errors
+/// If the recording is damaged.
+pub fn guess_machine(reader: &mut dyn TraceReader) -> Result<Machine, TraceError> {
+    let (mut cpus, mut last_pfn) = (1, 0);
+    let mut events = Vec::new();
+    while reader.read_block(&mut events)? > 0 {
+        for event in &events {
+            cpus = cpus.max(u32::from(event.cpu) + 1);
+            last_pfn = last_pfn.max(last_frame(event));
+        }
+    }
+    Ok(machine(cpus, last_pfn, reader.info().kernel.clone().unwrap_or_default()))
+}
+
+fn last_frame(event: &Event) -> u64 {
+    let is_block = matches!(
+        event.kind,
+        EventKind::MmPageAlloc | EventKind::MmPageFree | EventKind::MmPagePcpuDrain | EventKind::MmPageAllocZoneLocked
+    );
+    // Frames beyond 64 TiB are damage, not memory.
+    event.frame().filter(|pfn| is_block && pfn.0 < 1 << 34).map_or(0, |pfn| pfn.0)
+}
+
+fn machine(cpus: u32, last_pfn: u64, kernel: String) -> Machine {
+    const DMA_END: u64 = 1 << 12;
+    const DMA32_END: u64 = 1 << 20;
+    // Whole 128 MiB, which is what memory is plugged in.
+    let end = (last_pfn + 1).next_multiple_of(1 << 15);
+    let zone = |kind, start: u64, end: u64| ZoneDescription {
+        node: 0,
+        kind,
+        start_pfn: start,
+        spanned: end - start,
+        present: end - start,
+        managed: end - start,
+        free: (end - start) / 2,
+        min: 0,
+        low: 0,
+        high: 0,
+        boost: 0,
+        protection: Vec::new(),
+        pagesets: Vec::new(),
+    };
+    let mut zones = vec![zone(ZoneKind::Dma32, DMA_END, end.min(DMA32_END))];
+    if end > DMA32_END {
+        zones.push(zone(ZoneKind::Normal, DMA32_END, end));
+    }
+    zones.insert(0, zone(ZoneKind::Dma, 0, DMA_END));
+    let managed: u64 = zones.iter().map(|zone| zone.managed).sum();
+    let min_free_kbytes = pageset_core::default_min_free_kbytes(managed * 4);
+    for zone in &mut zones {
+        zone.min = min_free_kbytes / 4 * zone.managed / managed;
+        let step = (zone.min / 4).max(zone.managed / 1000);
+        (zone.low, zone.high) = (zone.min + step, zone.min + 2 * step);
+    }
+    Machine {
+        kernel,
+        architecture: "x86_64".into(),
+        page_size: 4096,
+        cpus,
+        sysctls: Sysctls { min_free_kbytes: Some(min_free_kbytes), ..Sysctls::default() },
+        nodes: vec![Node { id: 0, cpus: (0..cpus).collect(), distances: vec![10] }],
+        caches: Vec::new(),
+        zones,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pageset_core::POLICIES;
+
+    use super::*;
+
+    #[test]
+    fn a_guessed_machine_can_be_built() {
+        for last_pfn in [0, 4096, 300_000, 2_000_000] {
+            let machine = machine(3, last_pfn, String::new());
+            machine.check().unwrap();
+            assert!(machine.zone_of(last_pfn).is_some());
+            super::super::build::allocator(&machine, &POLICIES[0]).unwrap();
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! From events to steps: what a replay has to do, the same under every policy.
+//!
+//! Two things are found out here. A page freed as part of a list is only prepared at its `mm_page_free`; it reaches the
+//! page set at a later `mm_page_free_batched`. And the periodic work of a CPU is the start of a `vmstat_update`, or, in
+//! recordings without such events, once per interval.
+
+use std::collections::HashMap;
+
+use pageset_core::{CpuId, MigrateType, NodeChoice, NodeId, Order, Request, RequestTraits, ZoneKind};
+use pageset_trace::{Event, EventKind, Machine, Work};
+
+use super::Unreplayed;
+
+/// One thing to do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Step {
+    /// Allocate a block that the recording calls `pfn`.
+    Alloc { cpu: CpuId, pfn: u64, request: Request },
+    /// Free the block that the recording calls `pfn`.
+    Free { cpu: CpuId, pfn: u64, order: Order, batched: bool },
+    /// Allocate single pages that the recording has no names for.
+    Bulk { cpu: CpuId, pages: u32 },
+    /// One CPU's periodic work.
+    Tick { cpu: CpuId },
+    /// The reclaimer of a node starts or stops.
+    Reclaim { node: NodeId, active: bool },
+}
+
+/// Largest bulk allocation that is believed: what one page of pointers holds, many times over.
+const BULK_PAGES_MAX: u64 = 1 << 16;
+
+/// Turns events into steps, block by block.
+#[derive(Debug)]
+pub(super) struct Stepper<'m> {
+    machine: &'m Machine,
+    node_of_zone: Vec<NodeId>,
+    tick: TickSource,
+    interval_ns: u64,
+    /// Per frame, the place in the block of the event that commits its free.
+    commits: HashMap<u64, usize>,
+    /// What each event of the block does about a free.
+    frees: Vec<FreeRole>,
+    pub(super) unreplayed: Unreplayed,
+}
+
+/// Where ticks come from.
+#[derive(Debug)]
+enum TickSource {
+    Unknown,
+    Recorded,
+    /// When the next one is due.
+    Interval(u64),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum FreeRole {
+    Ordinary,
+    /// A free that commits later, or a commit whose free was done already.
+    Nothing,
+    /// The commit of an earlier free of this order.
+    Commit(u8),
+}
+
+impl<'m> Stepper<'m> {
+    pub(super) fn new(machine: &'m Machine) -> Self {
+        Self {
+            machine,
+            node_of_zone: machine.zones.iter().map(|zone| NodeId(zone.node)).collect(),
+            tick: TickSource::Unknown,
+            interval_ns: u64::from(machine.sysctls.stat_interval_s.unwrap_or(1).max(1)) * 1_000_000_000,
+            commits: HashMap::new(),
+            frees: Vec::new(),
+            unreplayed: Unreplayed::default(),
+        }
+    }
+
+    /// Replaces `steps` by the steps of the next block of events.
+    pub(super) fn steps(&mut self, events: &[Event], steps: &mut Vec<Step>) {
+        steps.clear();
+        self.find_commits(events);
+        self.find_tick_source(events);
+        for (index, event) in events.iter().enumerate() {
+            self.pass_time(event.ts_ns, steps);
+            if let Some(step) = self.step(event, self.frees[index]) {
+                steps.push(step);
+            }
+        }
+    }
+
+    /// Pairs frees with their commits, from the end of the block backwards. A pair that is split between two blocks is
+    /// replayed at its free.
+    fn find_commits(&mut self, events: &[Event]) {
+        self.commits.clear();
+        self.frees.clear();
+        self.frees.resize(events.len(), FreeRole::Ordinary);
+        for (index, event) in events.iter().enumerate().rev() {
+            match event.kind {
+                EventKind::MmPageFreeBatched => {
+                    self.frees[index] = FreeRole::Nothing;
+                    self.commits.insert(event.pfn, index);
+                }
+                EventKind::MmPageFree => {
+                    if let Some(commit) = self.commits.remove(&event.pfn) {
+                        self.frees[index] = FreeRole::Nothing;
+                        self.frees[commit] = FreeRole::Commit(event.order);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn find_tick_source(&mut self, events: &[Event]) {
+        if !matches!(self.tick, TickSource::Unknown) {
+            return;
+        }
+        let Some(first) = events.first() else { return };
+        let recorded = events.iter().any(|event| event.work().is_some());
+        self.tick = match recorded {
+            true => TickSource::Recorded,
+            false => TickSource::Interval(first.ts_ns.saturating_add(self.interval_ns)),
+        };
+    }
+
+    /// Lets the intervals pass that end before `now_ns`; after a long silence, all CPUs are long idle.
+    fn pass_time(&mut self, now_ns: u64, steps: &mut Vec<Step>) {
+        const MOST_TICKS: u32 = 100;
+        let TickSource::Interval(due_ns) = &mut self.tick else { return };
+        let mut ticks = 0;
+        while *due_ns <= now_ns {
+            if ticks == MOST_TICKS {
+                *due_ns = now_ns.saturating_add(self.interval_ns);
+                return;
+            }
+            steps.extend((0..self.machine.cpus).map(|cpu| Step::Tick { cpu: CpuId(cpu) }));
+            *due_ns = due_ns.saturating_add(self.interval_ns);
+            ticks += 1;
+        }
+    }
+
+    fn step(&mut self, event: &Event, free: FreeRole) -> Option<Step> {
+        let cpu = event.cpu_id();
+        let is_step = matches!(
+            event.kind,
+            EventKind::MmPageAlloc
+                | EventKind::MmPageFree
+                | EventKind::MmPageFreeBatched
+                | EventKind::BulkAllocReturn
+                | EventKind::WorkqueueExecuteStart
+                | EventKind::KswapdWake
+                | EventKind::KswapdSleep
+        );
+        if !is_step {
+            return None;
+        }
+        if cpu.0 >= self.machine.cpus {
+            self.unreplayed.impossible += 1;
+            return None;
+        }
+        match event.kind {
+            EventKind::MmPageAlloc => self.alloc(event),
+            EventKind::MmPageFree if free == FreeRole::Ordinary => self.free(event, event.order, false),
+            EventKind::MmPageFreeBatched => match free {
+                FreeRole::Commit(order) => self.free(event, order, true),
+                _ => None,
+            },
+            EventKind::BulkAllocReturn => {
+                Some(Step::Bulk { cpu, pages: event.bulk_frames()?.min(BULK_PAGES_MAX) as u32 })
+            }
+            EventKind::WorkqueueExecuteStart if event.work() == Some(Work::VmstatUpdate) => {
+                Some(Step::Tick { cpu })
+            }
+            EventKind::KswapdWake => Some(Step::Reclaim { node: NodeId(event.pfn as u16), active: true }),
+            EventKind::KswapdSleep => Some(Step::Reclaim { node: NodeId(event.pfn as u16), active: false }),
+            _ => None,
+        }
+    }
+
+    fn alloc(&mut self, event: &Event) -> Option<Step> {
+        let Some(pfn) = event.frame() else {
+            self.unreplayed.failed_in_recording += 1;
+            return None;
+        };
+        let Some(zone) = self.machine.zone_of(pfn.0) else {
+            self.unreplayed.foreign_frames += 1;
+            return None;
+        };
+        let Some(order) = event.block_order() else {
+            self.unreplayed.impossible += 1;
+            return None;
+        };
+        let request = request(event, order, self.node_of_zone[zone]);
+        Some(Step::Alloc { cpu: event.cpu_id(), pfn: pfn.0, request })
+    }
+
+    fn free(&mut self, event: &Event, order: u8, batched: bool) -> Option<Step> {
+        if self.machine.zone_of(event.pfn).is_none() {
+            self.unreplayed.foreign_frames += 1;
+            return None;
+        }
+        let Some(order) = Order::new(order) else {
+            self.unreplayed.impossible += 1;
+            return None;
+        };
+        Some(Step::Free { cpu: event.cpu_id(), pfn: event.pfn, order, batched })
+    }
+}
+
+/// The request behind an allocation event. The node is the one that the recording's kernel chose: a memory policy may
+/// have asked for it, and the event does not say.
+fn request(event: &Event, order: Order, node: NodeId) -> Request {
+    // Bits of the allocation flags that have not moved from Linux 4.20 to 6.18.
+    const DMA: u32 = 0x1;
+    const HIGHMEM: u32 = 0x2;
+    const DMA32: u32 = 0x4;
+    const MOVABLE: u32 = 0x8;
+    const HIGH: u32 = 0x20;
+    const DIRECT_RECLAIM: u32 = 0x400;
+    const KSWAPD_RECLAIM: u32 = 0x800;
+    const MEMALLOC: u32 = 0x2_0000;
+    const NOMEMALLOC: u32 = 0x8_0000;
+    let has = |bits| event.gfp & bits == bits;
+    let highest_zone = match () {
+        () if has(DMA) => ZoneKind::Dma,
+        () if has(DMA32) => ZoneKind::Dma32,
+        () if has(HIGHMEM | MOVABLE) => ZoneKind::Movable,
+        () if has(HIGHMEM) => ZoneKind::HighMem,
+        () => ZoneKind::Normal,
+    };
+    let mut traits = RequestTraits::empty();
+    traits.set(RequestTraits::WAKE_KSWAPD, has(KSWAPD_RECLAIM));
+    traits.set(RequestTraits::MAY_WAIT, has(DIRECT_RECLAIM));
+    traits.set(RequestTraits::HIGH_PRIORITY, has(HIGH));
+    traits.set(RequestTraits::NO_WATERMARKS, has(MEMALLOC));
+    traits.set(RequestTraits::NO_RESERVES, has(NOMEMALLOC));
+    let migratetype = event.block_type().filter(|of| of.is_mergeable()).unwrap_or(MigrateType::Movable);
+    Request { order, migratetype, highest_zone, nodes: NodeChoice::Prefer(node), below: None, traits }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replay::tests::small_machine;
+
+    fn event(kind: EventKind, ts_ns: u64, pfn: u64, order: u8) -> Event {
+        Event { pfn, order, gfp: 0xcc0, migratetype: 0, ..Event::new(kind, ts_ns, 0) }
+    }
+
+    fn steps(events: &[Event]) -> (Vec<Step>, Unreplayed) {
+        let machine = small_machine();
+        let (mut stepper, mut steps) = (Stepper::new(&machine), Vec::new());
+        stepper.steps(events, &mut steps);
+        (steps, stepper.unreplayed)
+    }
+
+    #[test]
+    fn a_batched_free_happens_at_its_commit() {
+        let events = [
+            event(EventKind::MmPageFree, 0, 100, 2),
+            event(EventKind::MmPageFree, 1, 200, 0),
+            event(EventKind::MmPageFreeBatched, 2, 100, 0),
+            event(EventKind::MmPageFreeBatched, 3, 300, 0),
+        ];
+        let free = |pfn, order, batched| Step::Free {
+            cpu: CpuId(0),
+            pfn,
+            order: Order::new(order).unwrap(),
+            batched,
+        };
+        assert_eq!(steps(&events).0, [free(200, 0, false), free(100, 2, true)]);
+    }
+
+    #[test]
+    fn silent_recordings_tick_by_the_clock() {
+        let second = 1_000_000_000;
+        let events =
+            [event(EventKind::MmPageFree, 0, 100, 0), event(EventKind::MmPageFree, 2 * second + 1, 101, 0)];
+        let ticks = steps(&events).0.iter().filter(|step| matches!(step, Step::Tick { .. })).count();
+        assert_eq!(ticks, 2 * small_machine().cpus as usize);
+        let with_work = [Event { order: 1, ..Event::new(EventKind::WorkqueueExecuteStart, 0, 0) }, events[1]];
+        let ticks = steps(&with_work).0.iter().filter(|step| matches!(step, Step::Tick { .. })).count();
+        assert_eq!(ticks, 1, "only the recorded one");
+        let mut far = events;
+        far[1].ts_ns = u64::MAX;
+        assert!(steps(&far).0.len() < 1000, "a jump in time is bounded");
+    }
+
+    #[test]
+    fn impossible_events_are_counted() {
+        let mut strange = event(EventKind::MmPageAlloc, 0, 100, 255);
+        let failed = event(EventKind::MmPageAlloc, 0, u64::MAX, 0);
+        let foreign = event(EventKind::MmPageFree, 0, 1 << 50, 0);
+        let (_, unreplayed) = steps(&[strange, failed, foreign]);
+        assert_eq!((unreplayed.impossible, unreplayed.failed_in_recording, unreplayed.foreign_frames), (1, 1, 1));
+        strange.cpu = u16::MAX;
+        assert_eq!(steps(&[strange]).1.impossible, 1);
+    }
+
+    #[test]
+    fn flags_say_which_zone_and_how_urgent() {
+        let of = |gfp| request(&Event { gfp, ..event(EventKind::MmPageAlloc, 0, 100, 0) }, Order::ZERO, NodeId(0));
+        assert_eq!(of(0xcc0).highest_zone, ZoneKind::Normal);
+        assert_eq!(of(0x10_0cca).highest_zone, ZoneKind::Movable);
+        assert_eq!(of(0xcc4).highest_zone, ZoneKind::Dma32);
+        assert_eq!(of(0x820).traits, RequestTraits::WAKE_KSWAPD | RequestTraits::HIGH_PRIORITY);
+        assert!(of(0xcc0).traits.contains(RequestTraits::MAY_WAIT));
+    }
+}

@@ -1,0 +1,282 @@
+//! Which blocks are allocated at the moment, since when, and by which CPU.
+//!
+//! A table in chunks of 4096 frames, made when a frame of theirs is first allocated. Chunks are aligned and larger than
+//! the largest block, so no block crosses two of them.
+
+use std::collections::HashMap;
+
+use pageset_core::{NR_ORDERS, Order, Pfn};
+
+/// Frames in a chunk.
+const CHUNK_FRAMES: usize = 4096;
+
+/// Bytes of one chunk, as counted against the limit.
+pub(super) const CHUNK_BYTES: u64 = (CHUNK_FRAMES * (size_of::<u64>() + size_of::<u32>())) as u64;
+
+/// A block whose allocation was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Block {
+    /// When it was allocated.
+    pub(super) since_ns: u64,
+    /// The CPU that allocated it.
+    pub(super) cpu: u16,
+    /// Size of the block; of its part, if it was freed in parts.
+    pub(super) order: Order,
+}
+
+/// What a free found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Found {
+    /// Blocks, or parts of a larger block, that were allocated in the recording.
+    pub(super) blocks: u32,
+    /// Their frames.
+    pub(super) frames: u32,
+    /// The freed block is a part of a larger one, whose other parts stay allocated.
+    pub(super) is_part: bool,
+}
+
+/// All blocks that are allocated and whose allocation was seen.
+#[derive(Debug)]
+pub(super) struct LiveBlocks {
+    chunks: Vec<Chunk>,
+    numbers: HashMap<u64, u32>,
+    /// The chunk used last: its frames divided by the chunk size, and its place.
+    last: Option<(u64, u32)>,
+    chunks_max: u64,
+}
+
+#[derive(Debug)]
+struct Chunk {
+    since_ns: Box<[u64; CHUNK_FRAMES]>,
+    /// Of a block's first frame: CPU, and order plus 1. 0: no block begins here.
+    tags: Box<[u32; CHUNK_FRAMES]>,
+    /// Blocks of each order that begin in this chunk.
+    live: [u16; NR_ORDERS],
+}
+
+impl LiveBlocks {
+    /// A table that may use about `bytes_max` bytes.
+    pub(super) fn new(bytes_max: u64) -> Self {
+        Self {
+            chunks: Vec::new(),
+            numbers: HashMap::new(),
+            last: None,
+            chunks_max: (bytes_max / CHUNK_BYTES).max(1),
+        }
+    }
+
+    /// Notes a block as allocated. Blocks that were there before are forgotten and counted in the result; `None` if the
+    /// table is full.
+    #[inline]
+    pub(super) fn insert(&mut self, pfn: Pfn, block: Block) -> Option<u32> {
+        let index = frame_index(pfn);
+        let chunk = self.chunk_or_new(pfn)?;
+        let replaced = chunk.take(index, block.order, |_| ()).blocks;
+        chunk.put(index, block);
+        Some(replaced)
+    }
+
+    /// Takes out what is allocated within the block of `order` at `pfn`, and tells `each` of it.
+    #[inline]
+    pub(super) fn remove(&mut self, pfn: Pfn, order: Order, each: impl FnMut(Block)) -> Found {
+        match self.chunk(pfn) {
+            Some(chunk) => chunk.take(frame_index(pfn), order, each),
+            None => Found::default(),
+        }
+    }
+
+    /// Blocks that are still allocated, by order.
+    pub(super) fn live(&self) -> [u64; NR_ORDERS] {
+        let mut sums = [0; NR_ORDERS];
+        for chunk in &self.chunks {
+            for (sum, count) in sums.iter_mut().zip(chunk.live) {
+                *sum += u64::from(count);
+            }
+        }
+        sums
+    }
+
+    #[inline]
+    fn chunk(&mut self, pfn: Pfn) -> Option<&mut Chunk> {
+        let number = pfn.0 / CHUNK_FRAMES as u64;
+        let place = match self.last {
+            Some((last, place)) if last == number => place,
+            _ => *self.numbers.get(&number)?,
+        };
+        self.last = Some((number, place));
+        self.chunks.get_mut(place as usize)
+    }
+
+    #[inline]
+    fn chunk_or_new(&mut self, pfn: Pfn) -> Option<&mut Chunk> {
+        let number = pfn.0 / CHUNK_FRAMES as u64;
+        let is_known =
+            self.last.is_some_and(|(last, _)| last == number) || self.numbers.contains_key(&number);
+        if !is_known {
+            if self.chunks.len() as u64 >= self.chunks_max {
+                return None;
+            }
+            self.numbers.insert(number, u32::try_from(self.chunks.len()).ok()?);
+            self.chunks.push(Chunk::new());
+        }
+        self.chunk(pfn)
+    }
+}
+
+fn frame_index(pfn: Pfn) -> usize {
+    (pfn.0 % CHUNK_FRAMES as u64) as usize
+}
+
+impl Chunk {
+    fn new() -> Self {
+        // From vectors, so that 48 KiB never stand on the stack.
+        let since_ns = vec![0; CHUNK_FRAMES].into_boxed_slice().try_into().expect("the length is the chunk's");
+        let tags = vec![0; CHUNK_FRAMES].into_boxed_slice().try_into().expect("the length is the chunk's");
+        Self { since_ns, tags, live: [0; NR_ORDERS] }
+    }
+
+    #[inline]
+    fn block_at(&self, index: usize) -> Option<Block> {
+        let tag = self.tags[index];
+        let order = Order::new((tag & 0xff).wrapping_sub(1) as u8)?;
+        Some(Block { since_ns: self.since_ns[index], cpu: (tag >> 8) as u16, order })
+    }
+
+    #[inline]
+    fn put(&mut self, index: usize, block: Block) {
+        self.since_ns[index] = block.since_ns;
+        self.tags[index] = u32::from(block.cpu) << 8 | (u32::from(block.order.get()) + 1);
+        self.live[block.order.index()] += 1;
+    }
+
+    #[inline]
+    fn clear(&mut self, index: usize, order: Order) {
+        self.tags[index] = 0;
+        self.live[order.index()] -= 1;
+    }
+
+    /// Takes out what lies in the block of `order` at `index`, which is aligned.
+    #[inline]
+    fn take(&mut self, index: usize, order: Order, mut each: impl FnMut(Block)) -> Found {
+        if let Some(block) = self.block_at(index)
+            && block.order == order
+        {
+            self.clear(index, order);
+            each(block);
+            return Found { blocks: 1, frames: order.frames(), is_part: false };
+        }
+        match self.take_part(index, order, &mut each) {
+            Some(found) => found,
+            None => self.take_all(index, order, &mut each),
+        }
+    }
+
+    /// The same if the block is a part of a larger one: the larger one falls into the halves that the buddy would make.
+    fn take_part(&mut self, index: usize, order: Order, each: &mut impl FnMut(Block)) -> Option<Found> {
+        for larger in order.and_above().skip(1).filter(|larger| self.live[larger.index()] > 0) {
+            let head = index & !(larger.frames() as usize - 1);
+            let Some(block) = self.block_at(head).filter(|block| block.order == larger) else { continue };
+            self.clear(head, larger);
+            let mut head = head;
+            for half in order.and_above().take_while(|half| *half < larger).collect::<Vec<_>>().into_iter().rev() {
+                let frames = half.frames() as usize;
+                let (inside, outside) =
+                    if index & frames == 0 { (head, head + frames) } else { (head + frames, head) };
+                self.put(outside, Block { order: half, ..block });
+                head = inside;
+            }
+            each(Block { order, ..block });
+            return Some(Found { blocks: 1, frames: order.frames(), is_part: true });
+        }
+        None
+    }
+
+    /// The same if smaller blocks may lie inside.
+    fn take_all(&mut self, index: usize, order: Order, each: &mut impl FnMut(Block)) -> Found {
+        let mut found = Found::default();
+        let has_smaller = self.live[..order.index()].iter().any(|count| *count > 0);
+        if !has_smaller {
+            return found;
+        }
+        for inside in index..index + order.frames() as usize {
+            if let Some(block) = self.block_at(inside) {
+                self.clear(inside, block.order);
+                each(block);
+                found.blocks += 1;
+                found.frames += block.order.frames();
+            }
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order(order: u8) -> Order {
+        Order::new(order).unwrap()
+    }
+
+    fn block(size: u8) -> Block {
+        Block { since_ns: 7, cpu: 65535, order: order(size) }
+    }
+
+    fn removed(blocks: &mut LiveBlocks, pfn: u64, size: u8) -> (Found, Vec<Block>) {
+        let mut all = Vec::new();
+        let found = blocks.remove(Pfn(pfn), order(size), |block| all.push(block));
+        (found, all)
+    }
+
+    #[test]
+    fn a_block_is_found_once() {
+        let mut blocks = LiveBlocks::new(1 << 20);
+        assert_eq!(blocks.insert(Pfn(4096), block(0)), Some(0));
+        assert_eq!(removed(&mut blocks, 4096, 0).1, [block(0)]);
+        assert_eq!(removed(&mut blocks, 4096, 0).0, Found::default());
+        assert_eq!(removed(&mut blocks, 1 << 40, 0).0, Found::default());
+    }
+
+    #[test]
+    fn a_block_freed_in_parts_leaves_the_other_parts() {
+        let mut blocks = LiveBlocks::new(1 << 20);
+        blocks.insert(Pfn(8), block(3));
+        let (found, _) = removed(&mut blocks, 13, 0);
+        assert_eq!(found, Found { blocks: 1, frames: 1, is_part: true });
+        assert_eq!(blocks.live()[..4], [1, 1, 1, 0], "12, 14 and 15, 8 to 11");
+        assert_eq!(removed(&mut blocks, 8, 2).0.frames, 4);
+        assert_eq!(removed(&mut blocks, 14, 1).0.frames, 2);
+        assert_eq!(removed(&mut blocks, 13, 0).0.frames, 0);
+        assert_eq!(removed(&mut blocks, 12, 0).0.frames, 1);
+        assert_eq!(blocks.live(), [0; NR_ORDERS]);
+    }
+
+    #[test]
+    fn blocks_freed_together_are_all_found() {
+        let mut blocks = LiveBlocks::new(1 << 20);
+        for pfn in [16, 17, 19] {
+            blocks.insert(Pfn(pfn), block(0));
+        }
+        let (found, all) = removed(&mut blocks, 16, 2);
+        assert_eq!(found, Found { blocks: 3, frames: 3, is_part: false });
+        assert_eq!(all.len(), 3);
+    }
+
+    #[test]
+    fn an_allocation_replaces_what_was_there() {
+        let mut blocks = LiveBlocks::new(1 << 20);
+        blocks.insert(Pfn(0), block(2));
+        assert_eq!(blocks.insert(Pfn(0), block(0)), Some(1));
+        assert_eq!(blocks.live()[..3], [2, 1, 0], "0, and the rest of the block");
+        assert_eq!(blocks.insert(Pfn(0), block(10)), Some(3));
+        assert_eq!(blocks.live()[..11], [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+    }
+
+    #[test]
+    fn a_full_table_says_so_and_keeps_what_it_has() {
+        let mut blocks = LiveBlocks::new(0);
+        assert_eq!(blocks.insert(Pfn(5), block(0)), Some(0));
+        assert_eq!(blocks.insert(Pfn(5000), block(0)), None);
+        assert_eq!(removed(&mut blocks, 5, 0).0.blocks, 1);
+    }
+}

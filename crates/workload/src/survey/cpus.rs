@@ -1,0 +1,91 @@
+//! Which CPU allocates and which frees.
+
+/// CPUs that have a row and a column of the matrix. With more it would grow beyond 32 MiB; blocks of other CPUs are
+/// counted apart.
+pub const MATRIX_CPUS_MAX: usize = 2048;
+
+/// Who frees what whom allocated. Only blocks whose allocation the recording shows are counted here.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cpus {
+    /// What each CPU did, by id up to the last one that did anything.
+    pub each: Vec<CpuTotals>,
+    /// Blocks by allocating CPU, then by freeing CPU. A row ends with its last entry that is not 0.
+    pub matrix: Vec<Vec<u64>>,
+    /// Blocks freed by a CPU with a number beyond [`MATRIX_CPUS_MAX`], or allocated by one.
+    pub beyond_matrix: u64,
+    /// Blocks freed on the CPU that allocated them.
+    pub local_blocks: u64,
+    /// Their pages.
+    pub local_pages: u64,
+    /// Blocks freed on another CPU.
+    pub remote_blocks: u64,
+    /// Their pages.
+    pub remote_pages: u64,
+}
+
+/// What one CPU allocated and freed, in pages; all frees, known allocation or not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuTotals {
+    /// Events of any kind.
+    pub events: u64,
+    /// Pages allocated.
+    pub allocated_pages: u64,
+    /// Pages freed.
+    pub freed_pages: u64,
+}
+
+impl Cpus {
+    #[inline]
+    pub(super) fn totals(&mut self, cpu: u16) -> &mut CpuTotals {
+        let cpu = usize::from(cpu);
+        if self.each.len() <= cpu {
+            self.each.resize(cpu + 1, CpuTotals::default());
+        }
+        &mut self.each[cpu]
+    }
+
+    /// A block went from the CPU that allocated it to the one that frees it.
+    #[inline]
+    pub(super) fn freed(&mut self, from: u16, to: u16, pages: u64) {
+        if from == to {
+            self.local_blocks += 1;
+            self.local_pages += pages;
+        } else {
+            self.remote_blocks += 1;
+            self.remote_pages += pages;
+        }
+        let (from, to) = (usize::from(from), usize::from(to));
+        if from.max(to) >= MATRIX_CPUS_MAX {
+            self.beyond_matrix += 1;
+            return;
+        }
+        if self.matrix.len() <= from {
+            self.matrix.resize_with(from + 1, Vec::new);
+        }
+        let row = &mut self.matrix[from];
+        if row.len() <= to {
+            row.resize(to + 1, 0);
+        }
+        row[to] += 1;
+    }
+
+    /// Number of CPUs that did anything.
+    #[must_use]
+    pub fn active(&self) -> usize {
+        self.each.iter().filter(|cpu| cpu.events > 0).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpus_beyond_the_matrix_are_counted_apart() {
+        let mut cpus = Cpus::default();
+        cpus.freed(1, 0, 8);
+        cpus.freed(65535, 65535, 1);
+        assert_eq!(cpus.matrix, [vec![], vec![1]]);
+        assert_eq!((cpus.beyond_matrix, cpus.local_blocks, cpus.remote_pages), (1, 1, 8));
+    }
+}

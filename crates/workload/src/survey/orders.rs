@@ -1,0 +1,58 @@
+//! What was allocated and freed, by order and migratetype.
+
+use pageset_core::{MigrateType, NR_ORDERS, Order};
+use pageset_trace::Event;
+
+/// Columns of [`Orders::allocated`]: the migratetypes, and one for events without a known one.
+pub const TYPE_COLUMNS: usize = MigrateType::COUNT + 1;
+
+/// Blocks by order and migratetype.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Orders {
+    /// Blocks allocated, by order, then by the migratetype asked for; the last column has no known migratetype.
+    pub allocated: [[u64; TYPE_COLUMNS]; NR_ORDERS],
+    /// Blocks freed, by order. The kernel does not record their migratetype.
+    pub freed: [u64; NR_ORDERS],
+    /// Of those, blocks freed in a batch (`mm_page_free_batched`), which are of order 0.
+    pub freed_in_batches: u64,
+    /// Allocations that failed.
+    pub failed: u64,
+    /// Events whose order no block can have, or whose frame is not aligned to it. They are counted nowhere else.
+    pub impossible: u64,
+}
+
+impl Orders {
+    #[inline]
+    pub(super) fn allocated(&mut self, event: &Event, order: Order) {
+        let column = event.block_type().map_or(MigrateType::COUNT, MigrateType::index);
+        self.allocated[order.index()][column] += 1;
+    }
+
+    /// Blocks allocated.
+    #[must_use]
+    pub fn allocated_blocks(&self) -> u64 {
+        self.allocated.iter().flatten().sum()
+    }
+
+    /// Frames allocated.
+    #[must_use]
+    pub fn allocated_pages(&self) -> u64 {
+        frames(self.allocated.iter().map(|types| types.iter().sum()))
+    }
+
+    /// Blocks freed.
+    #[must_use]
+    pub fn freed_blocks(&self) -> u64 {
+        self.freed.iter().sum()
+    }
+
+    /// Frames freed.
+    #[must_use]
+    pub fn freed_pages(&self) -> u64 {
+        frames(self.freed.iter().copied())
+    }
+}
+
+fn frames(blocks_by_order: impl Iterator<Item = u64>) -> u64 {
+    blocks_by_order.enumerate().map(|(order, blocks)| blocks << order).sum()
+}
