@@ -45,7 +45,7 @@ pub struct Event {
     pub gfp: u32,
     /// Thread that was running; 0 is the idle task.
     pub pid: u32,
-    /// CPU it ran on.
+    /// CPU it ran on. Not checked against the machine: hostile traces hold any number.
     pub cpu: u16,
     /// What happened.
     pub kind: EventKind,

@@ -6,7 +6,10 @@ use std::{
     path::Path,
 };
 
-use liblzma::{read::XzDecoder, stream::Stream};
+use liblzma::{
+    read::XzDecoder,
+    stream::{CONCATENATED, Stream},
+};
 
 use crate::error::TraceError;
 
@@ -67,7 +70,7 @@ impl Input {
             .and_then(|_| file.rewind())
             .map_err(|error| TraceError::io(path, "read", error))?;
         if magic == XZ_MAGIC {
-            return Self::from_stream(path, Box::new(unxz(file)?));
+            return Self::from_stream(path, Box::new(unxz(path, file)?));
         }
         let head = read_head(path, &mut file)?;
         file.rewind().map_err(|error| TraceError::io(path, "rewind", error))?;
@@ -77,7 +80,7 @@ impl Input {
     fn from_stream(path: &Path, mut stream: Box<dyn ByteStream>) -> Result<Self, TraceError> {
         let mut head = read_head(path, &mut stream)?;
         if head.starts_with(XZ_MAGIC) {
-            stream = Box::new(unxz(Cursor::new(head).chain(stream))?);
+            stream = Box::new(unxz(path, Cursor::new(head).chain(stream))?);
             head = read_head(path, &mut stream)?;
         }
         Ok(Self { head, body: Body::Packed(stream) })
@@ -159,9 +162,10 @@ pub(crate) fn unreadable(path: &Path, error: io::Error) -> TraceError {
     }
 }
 
-fn unxz<R: Read>(source: R) -> Result<XzDecoder<R>, TraceError> {
-    let stream = Stream::new_stream_decoder(XZ_MEMORY_BYTES_MAX, 0).map_err(|error| {
-        TraceError::file(Path::new("xz"), format!("no decoder ({error})"), "free some memory")
+/// Unpacks all streams of a file: `xz` files may be joined end to end, and none may be dropped silently.
+fn unxz<R: Read>(path: &Path, source: R) -> Result<XzDecoder<R>, TraceError> {
+    let stream = Stream::new_stream_decoder(XZ_MEMORY_BYTES_MAX, CONCATENATED).map_err(|error| {
+        TraceError::file(path, format!("the xz decoder cannot start ({error})"), "free some memory")
     })?;
     Ok(XzDecoder::new_stream(source, stream))
 }
@@ -225,6 +229,17 @@ mod tests {
                 assert_eq!(back, bytes);
             }
         }
+    }
+
+    #[test]
+    fn joined_files_are_read_to_the_end_and_garbage_is_not_ignored() {
+        let path = Path::new("j.xz");
+        let mut packed = xz(b"one ");
+        packed.extend(xz(b"two"));
+        assert_eq!(all(Input::from_bytes(path, packed.clone()).unwrap().into_stream()), b"one two");
+        packed.extend(b"garbage");
+        let error = Input::from_bytes(path, packed).err().expect("garbage").to_string();
+        assert!(error.starts_with("j.xz: "), "{error}");
     }
 
     #[test]

@@ -17,8 +17,8 @@ use crate::{
     snapshot::Snapshot,
 };
 
-/// Bytes of a side file at most: hours of samples of a large machine.
-const FILE_BYTES_MAX: u64 = 256 << 20;
+/// Bytes of a side file at most: an hour of samples of two CPUs.
+const FILE_BYTES_MAX: u64 = 64 << 20;
 
 /// One sample as recorded: t0, t1, cpu, zones.
 type RawSample = (u64, u64, u32, Vec<RawZoneSample>);

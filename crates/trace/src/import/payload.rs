@@ -77,7 +77,7 @@ impl PayloadParser {
     /// `page=… pfn=… order=… migratetype=… gfp_flags=… percpu_refill=…`, in any order, some missing by kind.
     fn page(&mut self, event: &mut Event, text: &[u8]) -> Result<(), String> {
         let (mut pfn, mut has_null_page) = (None, false);
-        let (mut has_order, mut has_type, mut has_gfp) = (false, false, false);
+        let (mut has_order, mut has_type, mut has_gfp, mut has_refill) = (false, false, false, false);
         for (key, value) in Fields::new(text) {
             match key {
                 b"pfn" => pfn = Some(number(value).ok_or_else(|| not_a_number("pfn", value))?),
@@ -95,7 +95,10 @@ impl PayloadParser {
                     event.gfp = self.gfp(value);
                     has_gfp = true;
                 }
-                b"percpu_refill" => event.refill = narrow(value, "percpu_refill")?,
+                b"percpu_refill" => {
+                    event.refill = narrow(value, "percpu_refill")?;
+                    has_refill = true;
+                }
                 b"page" => has_null_page = is_null(value),
                 _ => {}
             }
@@ -111,6 +114,10 @@ impl PayloadParser {
         }
         if is_alloc && !has_gfp {
             return Err(missing("gfp_flags"));
+        }
+        // Raw reports of kernels without the field: those printed `order == 0` for it.
+        if event.kind == EventKind::MmPageAllocZoneLocked && !has_refill {
+            event.refill = u8::from(event.order == 0);
         }
         // A failed allocation has a null page; the kernel prints frame 0 for it.
         if is_alloc && event.pfn == 0 && has_null_page {
@@ -276,6 +283,7 @@ mod tests {
         assert_eq!(event(EventKind::MmPageFreeBatched, "pfn=0xc1ae").pfn, 0xc1ae);
         let refill = event(EventKind::MmPageAllocZoneLocked, "pfn=1 order=0 migratetype=2 percpu_refill=1");
         assert!(refill.is_pcp_refill());
+        assert!(event(EventKind::MmPageAllocZoneLocked, "pfn=1 order=0 migratetype=2").is_pcp_refill());
     }
 
     #[test]

@@ -26,8 +26,8 @@ pub(crate) const INDEX_ENTRY_BYTES: usize = 32;
 /// Bytes of the footer.
 pub(crate) const FOOTER_BYTES: usize = 24;
 
-/// Bytes of the description at most, compressed or not: a machine of 8192 CPUs and hours of samples.
-pub(crate) const DESCRIPTION_BYTES_MAX: usize = 256 << 20;
+/// Bytes of the description at most, compressed or not: a machine of 8192 CPUs, or an hour of samples of two CPUs.
+pub(crate) const DESCRIPTION_BYTES_MAX: usize = 64 << 20;
 /// Bytes of a block's payload at most; 64 Ki events without any compression need about 2.2 MiB.
 pub(crate) const PAYLOAD_BYTES_MAX: usize = 4 << 20;
 /// Blocks at most: 2^36 events.

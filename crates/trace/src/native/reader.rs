@@ -239,7 +239,7 @@ fn read_description(path: &Path, file: &mut Box<dyn Seekable>) -> Result<(TraceI
     let damaged = |problem: &str| TraceError::offset(path, FILE_HEADER_BYTES as u64, problem, REMEDY_HEADER);
     let raw_bytes = header.raw_bytes as usize;
     if header.stored_bytes as usize > DESCRIPTION_BYTES_MAX || raw_bytes > DESCRIPTION_BYTES_MAX {
-        return Err(damaged("the description is larger than 256 MiB"));
+        return Err(damaged("the description is larger than 64 MiB"));
     }
     // Read through `take`, so that a false length costs no more memory than the file has bytes.
     let mut stored = Vec::new();

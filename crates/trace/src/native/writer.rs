@@ -50,11 +50,11 @@ impl<W: Write> NativeWriter<W> {
     /// Writes header and description.
     ///
     /// # Errors
-    /// `out` refuses, or the description is larger than 256 MiB.
+    /// `out` refuses, or the description is larger than 64 MiB.
     pub fn new(mut out: W, info: &TraceInfo, options: WriteOptions) -> io::Result<Self> {
         let json = serde_json::to_vec(info).map_err(io::Error::other)?;
         if json.len() > DESCRIPTION_BYTES_MAX {
-            return Err(io::Error::other("the trace's description is larger than 256 MiB"));
+            return Err(io::Error::other("the trace's description is larger than 64 MiB"));
         }
         let stored = zstd::bulk::compress(&json, options.level)?;
         let header = FileHeader {
