@@ -23,7 +23,10 @@ pub fn guess_machine(reader: &mut dyn TraceReader) -> Result<Machine, TraceError
 fn last_frame(event: &Event) -> u64 {
     let is_block = matches!(
         event.kind,
-        EventKind::MmPageAlloc | EventKind::MmPageFree | EventKind::MmPagePcpuDrain | EventKind::MmPageAllocZoneLocked
+        EventKind::MmPageAlloc
+            | EventKind::MmPageFree
+            | EventKind::MmPagePcpuDrain
+            | EventKind::MmPageAllocZoneLocked
     );
     // Frames beyond 64 TiB are damage, not memory.
     event.frame().filter(|pfn| is_block && pfn.0 < 1 << 34).map_or(0, |pfn| pfn.0)

@@ -1,5 +1,8 @@
 //! The lock of a world with one thread: a flag.
-#![expect(unsafe_code, reason = "lock_api's RawMutex is an unsafe trait; this file is the crate's only unsafe code")]
+#![expect(
+    unsafe_code,
+    reason = "lock_api's RawMutex is an unsafe trait; this file is the crate's only unsafe code"
+)]
 
 use std::cell::Cell;
 
@@ -13,7 +16,10 @@ pub(super) struct Flag(Cell<bool>);
 // SAFETY: `lock` and `try_lock` give a guard only if the flag was clear, and set it; `unlock` clears it. The type is
 // not `Sync`, so no other thread can look at the flag in between.
 unsafe impl RawMutex for Flag {
-    #[expect(clippy::declare_interior_mutable_const, reason = "the trait asks for an initial value as a constant")]
+    #[expect(
+        clippy::declare_interior_mutable_const,
+        reason = "the trait asks for an initial value as a constant"
+    )]
     const INIT: Self = Self(Cell::new(false));
     type Guard = GuardNoSend;
 

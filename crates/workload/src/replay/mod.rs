@@ -88,7 +88,9 @@ pub fn replay(
     let info = reader.info();
     let machine = options.machine.clone().or_else(|| info.machine.clone()).ok_or_else(|| {
         let path = info.path.display();
-        ReplayError::NoMachine(format!("{path}: the recording does not describe its machine: pass --machine FILE"))
+        ReplayError::NoMachine(format!(
+            "{path}: the recording does not describe its machine: pass --machine FILE"
+        ))
     })?;
     let before = if options.machine.is_some() { None } else { info.before.clone() };
     let mut runs = options

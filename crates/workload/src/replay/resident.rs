@@ -22,7 +22,11 @@ const CPU: CpuId = CpuId(0);
 
 impl Resident {
     /// Occupies what was in use when the recording began. All frames of the zone are free before.
-    pub(super) fn occupy(allocator: &Allocator, (zone, id): (&ZoneDescription, ZoneId), before: Option<&Snapshot>) -> Self {
+    pub(super) fn occupy(
+        allocator: &Allocator,
+        (zone, id): (&ZoneDescription, ZoneId),
+        before: Option<&Snapshot>,
+    ) -> Self {
         // Placing blocks is no allocation that a watermark should stop.
         allocator.set_watermarks(id, Watermarks::default());
         let mut resident = Self::default();
@@ -60,7 +64,9 @@ impl Resident {
     pub(super) fn take(&mut self, order: Order) -> Option<u64> {
         for migratetype in [MigrateType::Movable, MigrateType::Unmovable, MigrateType::Reclaimable] {
             let lists = &mut self.blocks[migratetype.index()];
-            let Some((size, pfn)) = order.and_above().find_map(|size| Some((size, lists[size.index()].pop()?))) else {
+            let Some((size, pfn)) =
+                order.and_above().find_map(|size| Some((size, lists[size.index()].pop()?)))
+            else {
                 continue;
             };
             let rest = pfn + u64::from(order.frames())..pfn + u64::from(size.frames());
@@ -82,7 +88,10 @@ fn largest_block(at: u64, end: u64) -> Order {
 }
 
 /// How many free blocks of each type and order there were.
-fn free_blocks(zone: &ZoneDescription, before: Option<&Snapshot>) -> [[u64; NR_ORDERS]; MigrateType::PCP_COUNT] {
+fn free_blocks(
+    zone: &ZoneDescription,
+    before: Option<&Snapshot>,
+) -> [[u64; NR_ORDERS]; MigrateType::PCP_COUNT] {
     let mut blocks = [[0; NR_ORDERS]; MigrateType::PCP_COUNT];
     let typed = before.and_then(|before| before.pagetypeinfo.as_ref());
     let untyped = before.and_then(|before| before.buddyinfo.zone(zone.node, zone.kind));

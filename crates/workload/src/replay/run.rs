@@ -2,7 +2,9 @@
 
 use std::num::NonZeroU32;
 
-use pageset_core::{Counters, CpuId, FreeTraits, MigrateType, Order, Pfn, Policy, Reclaim, Request, RequestTraits, ZoneId};
+use pageset_core::{
+    Counters, CpuId, FreeTraits, MigrateType, Order, Pfn, Policy, Reclaim, Request, RequestTraits, ZoneId,
+};
 use pageset_trace::{Machine, Snapshot};
 
 use super::build::{Allocator, allocator, populated, set_recorded_watermarks};
@@ -35,7 +37,11 @@ struct ZoneRun {
 }
 
 impl Run {
-    pub(super) fn new(machine: &Machine, before: Option<&Snapshot>, policy: &Policy) -> Result<Self, ReplayError> {
+    pub(super) fn new(
+        machine: &Machine,
+        before: Option<&Snapshot>,
+        policy: &Policy,
+    ) -> Result<Self, ReplayError> {
         let allocator = allocator(machine, policy)?;
         let zones: Vec<_> = populated(machine)
             .into_iter()

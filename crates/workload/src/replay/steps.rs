@@ -4,12 +4,13 @@
 //! page set at a later `mm_page_free_batched`. And the periodic work of a CPU is the start of a `vmstat_update`, or, in
 //! recordings without such events, once per interval.
 
-use std::collections::HashMap;
+use std::num::NonZeroU32;
 
 use pageset_core::{CpuId, MigrateType, NodeChoice, NodeId, Order, Request, RequestTraits, ZoneKind};
 use pageset_trace::{Event, EventKind, Machine, Work};
 
 use super::Unreplayed;
+use super::frame_map::FrameMap;
 
 /// One thing to do.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,14 +34,20 @@ const BULK_PAGES_MAX: u64 = 1 << 16;
 #[derive(Debug)]
 pub(super) struct Stepper<'m> {
     machine: &'m Machine,
-    node_of_zone: Vec<NodeId>,
+    zones: Vec<ZoneSteps>,
     tick: TickSource,
     interval_ns: u64,
-    /// Per frame, the place in the block of the event that commits its free.
-    commits: HashMap<u64, usize>,
     /// What each event of the block does about a free.
     frees: Vec<FreeRole>,
     pub(super) unreplayed: Unreplayed,
+}
+
+/// One of the machine's zones.
+#[derive(Debug)]
+struct ZoneSteps {
+    node: NodeId,
+    /// Per frame, one more than the place in the block of the event that commits its free.
+    commits: FrameMap,
 }
 
 /// Where ticks come from.
@@ -65,10 +72,16 @@ impl<'m> Stepper<'m> {
     pub(super) fn new(machine: &'m Machine) -> Self {
         Self {
             machine,
-            node_of_zone: machine.zones.iter().map(|zone| NodeId(zone.node)).collect(),
+            zones: machine
+                .zones
+                .iter()
+                .map(|zone| ZoneSteps {
+                    node: NodeId(zone.node),
+                    commits: FrameMap::new(zone.start_pfn, zone.spanned),
+                })
+                .collect(),
             tick: TickSource::Unknown,
             interval_ns: u64::from(machine.sysctls.stat_interval_s.unwrap_or(1).max(1)) * 1_000_000_000,
-            commits: HashMap::new(),
             frees: Vec::new(),
             unreplayed: Unreplayed::default(),
         }
@@ -90,22 +103,35 @@ impl<'m> Stepper<'m> {
     /// Pairs frees with their commits, from the end of the block backwards. A pair that is split between two blocks is
     /// replayed at its free.
     fn find_commits(&mut self, events: &[Event]) {
-        self.commits.clear();
         self.frees.clear();
         self.frees.resize(events.len(), FreeRole::Ordinary);
         for (index, event) in events.iter().enumerate().rev() {
             match event.kind {
                 EventKind::MmPageFreeBatched => {
                     self.frees[index] = FreeRole::Nothing;
-                    self.commits.insert(event.pfn, index);
+                    let place = NonZeroU32::new(index as u32 + 1);
+                    if let (Some(zone), Some(place)) = (self.machine.zone_of(event.pfn), place) {
+                        self.zones[zone].commits.set(event.pfn, place);
+                    }
                 }
                 EventKind::MmPageFree => {
-                    if let Some(commit) = self.commits.remove(&event.pfn) {
+                    let zone = self.machine.zone_of(event.pfn);
+                    let commit = zone.and_then(|zone| self.zones[zone].commits.take(event.pfn));
+                    if let Some(commit) = commit {
                         self.frees[index] = FreeRole::Nothing;
-                        self.frees[commit] = FreeRole::Commit(event.order);
+                        self.frees[commit.get() as usize - 1] = FreeRole::Commit(event.order);
                     }
                 }
                 _ => {}
+            }
+        }
+        // Commits whose free is in an earlier block wait for nobody.
+        for (event, role) in events.iter().zip(&self.frees) {
+            if event.kind == EventKind::MmPageFreeBatched
+                && *role == FreeRole::Nothing
+                && let Some(zone) = self.machine.zone_of(event.pfn)
+            {
+                self.zones[zone].commits.take(event.pfn);
             }
         }
     }
@@ -189,7 +215,7 @@ impl<'m> Stepper<'m> {
             self.unreplayed.impossible += 1;
             return None;
         };
-        let request = request(event, order, self.node_of_zone[zone]);
+        let request = request(event, order, self.zones[zone].node);
         Some(Step::Alloc { cpu: event.cpu_id(), pfn: pfn.0, request })
     }
 
@@ -291,14 +317,18 @@ mod tests {
         let failed = event(EventKind::MmPageAlloc, 0, u64::MAX, 0);
         let foreign = event(EventKind::MmPageFree, 0, 1 << 50, 0);
         let (_, unreplayed) = steps(&[strange, failed, foreign]);
-        assert_eq!((unreplayed.impossible, unreplayed.failed_in_recording, unreplayed.foreign_frames), (1, 1, 1));
+        assert_eq!(
+            (unreplayed.impossible, unreplayed.failed_in_recording, unreplayed.foreign_frames),
+            (1, 1, 1)
+        );
         strange.cpu = u16::MAX;
         assert_eq!(steps(&[strange]).1.impossible, 1);
     }
 
     #[test]
     fn flags_say_which_zone_and_how_urgent() {
-        let of = |gfp| request(&Event { gfp, ..event(EventKind::MmPageAlloc, 0, 100, 0) }, Order::ZERO, NodeId(0));
+        let of =
+            |gfp| request(&Event { gfp, ..event(EventKind::MmPageAlloc, 0, 100, 0) }, Order::ZERO, NodeId(0));
         assert_eq!(of(0xcc0).highest_zone, ZoneKind::Normal);
         assert_eq!(of(0x10_0cca).highest_zone, ZoneKind::Movable);
         assert_eq!(of(0xcc4).highest_zone, ZoneKind::Dma32);

@@ -1,0 +1,245 @@
+//! What the recorded kernel itself did: refills, drains, fallbacks, ticks, reclaim.
+
+use pageset_trace::{Event, EventKind, PFN_NONE, Work};
+
+use super::{log2::Log2Counts, waits::Waits};
+
+/// The recorded kernel's own decisions, as far as its events show them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Kernel {
+    /// Refills of page sets, in pages. A refill is a run of `mm_page_alloc_zone_locked` events of one order and type on
+    /// one CPU. A single block taken past a busy page set looks the same, and is counted too.
+    pub refills: Log2Counts,
+    /// Blocks taken from the zone that no page set could hold.
+    pub direct_blocks: u64,
+    /// Their pages.
+    pub direct_pages: u64,
+    /// Drains of page sets, in pages. A drain is a run of `mm_page_pcpu_drain` events on one CPU; a drain in slices
+    /// looks like one.
+    pub drains: Log2Counts,
+    /// Blocks that were served from another migratetype (`mm_page_alloc_extfrag`).
+    pub extfrag: u64,
+    /// Of those, how often a pageblock changed its migratetype.
+    pub extfrag_ownership_changes: u64,
+    /// Calls of the bulk allocator.
+    pub bulk_calls: u64,
+    /// Pages it was asked for.
+    pub bulk_pages_asked: u64,
+    /// Pages it gave; they have no allocation event.
+    pub bulk_pages_got: u64,
+    /// Periodic ticks (`vmstat_update`), which decay page sets.
+    pub vmstat_ticks: u64,
+    /// Flushes of LRU batches on request (`lru_add_drain_per_cpu`).
+    pub lru_drains: u64,
+    /// Waits for contended locks: spinning ones, the zone's among them.
+    pub spin_waits: Log2Counts,
+    /// Waits for all other contended locks.
+    pub other_waits: Log2Counts,
+    /// Beginnings of waits without an end, and ends without a beginning.
+    pub unpaired_waits: u64,
+    /// Times kswapd was woken.
+    pub kswapd_wakes: u64,
+    /// Times it went to sleep.
+    pub kswapd_sleeps: u64,
+    /// Times a task reclaimed for itself.
+    pub direct_reclaims: u64,
+    /// Frames it got.
+    pub direct_reclaimed_pages: u64,
+    /// Page faults from user mode.
+    pub page_faults: u64,
+    /// Tasks forked.
+    pub forks: u64,
+}
+
+/// Groups the kernel's events into refills, drains and waits.
+#[derive(Debug, Default)]
+pub(super) struct KernelCounter {
+    kernel: Kernel,
+    open: Vec<Run>,
+    waits: Waits,
+}
+
+/// The refill or drain that a CPU is in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Run {
+    #[default]
+    None,
+    Refill {
+        order: u8,
+        migratetype: i8,
+        pages: u64,
+    },
+    Drain {
+        pages: u64,
+    },
+}
+
+impl KernelCounter {
+    #[inline]
+    pub(super) fn record(&mut self, event: &Event) {
+        match event.kind {
+            EventKind::MmPageAllocZoneLocked => self.zone_locked(event),
+            EventKind::MmPagePcpuDrain => self.drained(event),
+            // Neither ends a run: a fallback is a part of a refill, and a wait for the zone lock comes before each slice.
+            EventKind::MmPageAllocExtfrag => {
+                self.kernel.extfrag += 1;
+                let changed = event.extfrag().is_some_and(|extfrag| extfrag.change_ownership);
+                self.kernel.extfrag_ownership_changes += u64::from(changed);
+            }
+            EventKind::ContentionBegin => self.waits.begin(event),
+            EventKind::ContentionEnd => self.waits.end(event),
+            _ => {
+                self.close(event.cpu);
+                self.count(event);
+            }
+        }
+    }
+
+    fn count(&mut self, event: &Event) {
+        let kernel = &mut self.kernel;
+        match event.kind {
+            EventKind::WorkqueueExecuteStart => match event.work() {
+                Some(Work::VmstatUpdate) => kernel.vmstat_ticks += 1,
+                Some(Work::LruAddDrainPerCpu) => kernel.lru_drains += 1,
+                _ => {}
+            },
+            EventKind::BulkAllocEntry => {
+                kernel.bulk_calls += 1;
+                kernel.bulk_pages_asked = kernel.bulk_pages_asked.saturating_add(event.pfn);
+            }
+            EventKind::BulkAllocReturn => {
+                kernel.bulk_pages_got = kernel.bulk_pages_got.saturating_add(event.pfn);
+            }
+            EventKind::KswapdWake => kernel.kswapd_wakes += 1,
+            EventKind::KswapdSleep => kernel.kswapd_sleeps += 1,
+            EventKind::DirectReclaimBegin => kernel.direct_reclaims += 1,
+            EventKind::DirectReclaimEnd => {
+                kernel.direct_reclaimed_pages = kernel.direct_reclaimed_pages.saturating_add(event.pfn);
+            }
+            EventKind::PageFaultUser => kernel.page_faults += 1,
+            EventKind::SchedProcessFork => kernel.forks += 1,
+            _ => {}
+        }
+    }
+
+    fn zone_locked(&mut self, event: &Event) {
+        let pages = pages_of(event);
+        if event.pfn == PFN_NONE || pages == 0 {
+            return;
+        }
+        if !event.is_pcp_refill() {
+            self.close(event.cpu);
+            self.kernel.direct_blocks += 1;
+            self.kernel.direct_pages += pages;
+            return;
+        }
+        let this = (event.order, event.migratetype);
+        if let Run::Refill { order, migratetype, pages: so_far } = self.run(event.cpu)
+            && (*order, *migratetype) == this
+        {
+            *so_far += pages;
+            return;
+        }
+        self.close(event.cpu);
+        *self.run(event.cpu) = Run::Refill { order: event.order, migratetype: event.migratetype, pages };
+    }
+
+    fn drained(&mut self, event: &Event) {
+        let pages = pages_of(event);
+        if let Run::Drain { pages: so_far } = self.run(event.cpu) {
+            *so_far += pages;
+            return;
+        }
+        self.close(event.cpu);
+        *self.run(event.cpu) = Run::Drain { pages };
+    }
+
+    pub(super) fn finish(mut self) -> Kernel {
+        for run in std::mem::take(&mut self.open) {
+            self.add(run);
+        }
+        self.waits.finish(&mut self.kernel);
+        self.kernel
+    }
+
+    #[inline]
+    fn run(&mut self, cpu: u16) -> &mut Run {
+        let cpu = usize::from(cpu);
+        if self.open.len() <= cpu {
+            self.open.resize(cpu + 1, Run::None);
+        }
+        &mut self.open[cpu]
+    }
+
+    #[inline]
+    fn close(&mut self, cpu: u16) {
+        let run = std::mem::take(self.run(cpu));
+        self.add(run);
+    }
+
+    #[inline]
+    fn add(&mut self, run: Run) {
+        match run {
+            Run::None => {}
+            Run::Refill { pages, .. } => self.kernel.refills.record(pages),
+            Run::Drain { pages } => self.kernel.drains.record(pages),
+        }
+    }
+}
+
+/// Frames of the block the event is about; 0 if no block has its order.
+fn pages_of(event: &Event) -> u64 {
+    event.block_order().map_or(0, |order| u64::from(order.frames()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(kind: EventKind, cpu: u16, order: u8) -> Event {
+        Event { order, refill: 1, migratetype: 1, ..Event::new(kind, 0, cpu) }
+    }
+
+    fn count(events: &[Event]) -> Kernel {
+        let mut counter = KernelCounter::default();
+        events.iter().for_each(|event| counter.record(event));
+        counter.finish()
+    }
+
+    #[test]
+    fn consecutive_events_of_one_cpu_are_one_refill() {
+        use EventKind::{ContentionBegin, MmPageAlloc, MmPageAllocExtfrag, MmPageAllocZoneLocked};
+        let kernel = count(&[
+            event(MmPageAllocZoneLocked, 0, 0),
+            event(MmPageAllocZoneLocked, 1, 0),
+            event(MmPageAllocExtfrag, 0, 0),
+            event(ContentionBegin, 0, 0),
+            event(MmPageAllocZoneLocked, 0, 0),
+            event(MmPageAlloc, 0, 0),
+            event(MmPageAllocZoneLocked, 0, 0),
+            event(MmPageAllocZoneLocked, 0, 3),
+        ]);
+        assert_eq!(kernel.refills.total(), 4, "2 pages, 1 page, 1 page, 8 pages");
+        assert_eq!((kernel.refills.sum, kernel.refills.max), (12, 8));
+        assert_eq!((kernel.extfrag, kernel.unpaired_waits), (1, 1));
+    }
+
+    #[test]
+    fn drains_end_with_anything_else() {
+        use EventKind::{MmPageFree, MmPagePcpuDrain};
+        let kernel = count(&[
+            event(MmPagePcpuDrain, 0, 0),
+            event(MmPagePcpuDrain, 0, 2),
+            event(MmPageFree, 0, 0),
+            event(MmPagePcpuDrain, 0, 255),
+        ]);
+        assert_eq!((kernel.drains.total(), kernel.drains.sum, kernel.drains.max), (2, 5, 5));
+    }
+
+    #[test]
+    fn blocks_past_the_page_sets_are_no_refills() {
+        let direct = Event { refill: 0, ..event(EventKind::MmPageAllocZoneLocked, 0, 4) };
+        let kernel = count(&[direct]);
+        assert_eq!((kernel.refills.total(), kernel.direct_blocks, kernel.direct_pages), (0, 1, 16));
+    }
+}
