@@ -130,7 +130,8 @@ fn frame_index(pfn: Pfn) -> usize {
 impl Chunk {
     fn new() -> Self {
         // From vectors, so that 48 KiB never stand on the stack.
-        let since_ns = vec![0; CHUNK_FRAMES].into_boxed_slice().try_into().expect("the length is the chunk's");
+        let since_ns =
+            vec![0; CHUNK_FRAMES].into_boxed_slice().try_into().expect("the length is the chunk's");
         let tags = vec![0; CHUNK_FRAMES].into_boxed_slice().try_into().expect("the length is the chunk's");
         Self { since_ns, tags, live: [0; NR_ORDERS] }
     }
@@ -178,7 +179,7 @@ impl Chunk {
             let Some(block) = self.block_at(head).filter(|block| block.order == larger) else { continue };
             self.clear(head, larger);
             let mut head = head;
-            for half in order.and_above().take_while(|half| *half < larger).collect::<Vec<_>>().into_iter().rev() {
+            for half in order.and_above().rev().skip_while(|half| *half >= larger) {
                 let frames = half.frames() as usize;
                 let (inside, outside) =
                     if index & frames == 0 { (head, head + frames) } else { (head + frames, head) };

@@ -35,15 +35,26 @@ fn survey_of(left: Vec<Event>) -> Survey {
 
 /// Mostly a few frames and CPUs, so that events have to do with each other; sometimes anything.
 fn event() -> impl Strategy<Value = Event> {
-    let frame = prop_oneof![20 => 0_u64..64, 2 => (0_u64..8).prop_map(|chunk| chunk << 12), 1 => any::<u64>()];
+    let frame =
+        prop_oneof![20 => 0_u64..64, 2 => (0_u64..8).prop_map(|chunk| chunk << 12), 1 => any::<u64>()];
     let order = prop_oneof![20 => 0_u8..4, 2 => 0_u8..12, 1 => any::<u8>()];
     let cpu = prop_oneof![20 => 0_u16..3, 1 => any::<u16>()];
     let kind = prop_oneof![8 => 0_usize..2, 2 => 0..EventKind::COUNT];
     let rest = (any::<u64>(), any::<u32>(), 0_u32..3, any::<i8>(), any::<u8>());
-    (frame, order, cpu, kind, rest).prop_map(|(pfn, order, cpu, kind, (ts_ns, gfp, pid, migratetype, refill))| {
-        let pfn = if pfn < 64 { pfn & !((1 << order.min(4)) - 1) } else { pfn };
-        Event { pfn, order, gfp, pid, migratetype, refill, ..Event::new(EventKind::ALL[kind], ts_ns, cpu) }
-    })
+    (frame, order, cpu, kind, rest).prop_map(
+        |(pfn, order, cpu, kind, (ts_ns, gfp, pid, migratetype, refill))| {
+            let pfn = if pfn < 64 { pfn & !((1 << order.min(4)) - 1) } else { pfn };
+            Event {
+                pfn,
+                order,
+                gfp,
+                pid,
+                migratetype,
+                refill,
+                ..Event::new(EventKind::ALL[kind], ts_ns, cpu)
+            }
+        },
+    )
 }
 
 proptest! {
