@@ -8,46 +8,17 @@ use std::vec::Vec;
 use super::limit::kclamp;
 use super::{Limits, Pcp, Pressure};
 use crate::event::DrainReason;
-use crate::pcp::ListScheme;
 use crate::policy::*;
 use crate::{MigrateType, Order, vectors};
 
-/// The policy of one step of the series, as its text has it.
+/// The policy that the vectors call `name`.
 fn level(name: &str) -> Policy {
-    let mut policy = LINUX_6_6;
-    let step = match name {
-        "base" => 0,
-        "merged_6_7" => return Policy { lists: ListScheme::OneHugeList, ..LINUX_6_12 },
-        name => name.strip_prefix("patch").unwrap().parse().unwrap(),
+    let name = match name {
+        "base" => "linux-6.6",
+        "merged_6_7" => "linux-6.7",
+        patch => patch,
     };
-    if step >= 1 {
-        policy.free_high.previous = PreviousFree::HighOrder;
-    }
-    if step >= 3 {
-        policy.free_high.keep_batch = Some(SliceRule { caches: SliceCaches::All, batches: 4 });
-    }
-    let mut grows = FactorGrows::Below;
-    if step >= 5 {
-        policy.refill = RefillRule::Doubling;
-    }
-    if step >= 6 {
-        policy.high = HighRule::ShareToEighth;
-    }
-    if step >= 7 {
-        policy.free_high.drains = FreeHighDrains::Capped;
-        grows = FactorGrows::UpTo;
-        policy.tuning = Some(Tuning {
-            raise: if step >= 8 { RaiseHigh::UnlessBelowHigh } else { RaiseHigh::UnlessReclaimActive },
-            decay: if step >= 9 { Decay::UnusedUpToFifth } else { Decay::Fifth },
-            below_high: if step >= 8 { BelowHigh::CheckAlways } else { BelowHigh::Ignored },
-        });
-    }
-    let cap = if step >= 4 { FactorCap::ScaleMax } else { FactorCap::Room };
-    policy.free_history = match step {
-        10 => FreeHistory::Count { step: PressureStep::Count },
-        _ => FreeHistory::Factor { cap, grows },
-    };
-    policy
+    *Policy::named(name).unwrap()
 }
 
 /// The state that the first thirteen numbers of a row describe.
@@ -210,7 +181,13 @@ impl Endless {
         let p = &self.pcp;
         self.log.push(format!(
             "{},{what},{order},1,{blocks},{pages},{},{},{},{},{},{}",
-            self.step, p.count, p.high, p.alloc_factor, p.free_factor, p.free_count, u8::from(free_high)
+            self.step,
+            p.count,
+            p.high,
+            p.alloc_factor,
+            p.free_factor,
+            p.free_count,
+            u8::from(free_high)
         ));
     }
 }
@@ -244,7 +221,10 @@ fn check_trace(table: &str, limits: (i32, i32), script: impl Fn(&mut Endless)) {
                     10 => matches!(history, FreeHistory::Count { .. }),
                     _ => true,
                 };
-                assert!(!kept || expected == ours, "{name}, slice {large_slice}: {row:?} but {ours:?} ({column})");
+                assert!(
+                    !kept || expected == ours,
+                    "{name}, slice {large_slice}: {row:?} but {ours:?} ({column})"
+                );
             }
         }
         assert_eq!(rows.len(), run.log.len(), "{name}, slice {large_slice}: number of events");
@@ -275,21 +255,29 @@ fn example_e3_trace_of_20000_frees_then_order_1() {
 /// Worked example E4 is the head of this trace.
 #[test]
 fn example_e4_trace_of_consecutive_order_2_frees() {
-    check_trace(include_str!("../../tests/vectors/trace_consecutive_order2_free_high361.csv"), NARROW, |run| {
-        (0..400).for_each(|_| run.free(2));
-        (0..64).for_each(|_| run.alloc(2));
-        (0..100).for_each(|_| run.free(2));
-    });
+    check_trace(
+        include_str!("../../tests/vectors/trace_consecutive_order2_free_high361.csv"),
+        NARROW,
+        |run| {
+            (0..400).for_each(|_| run.free(2));
+            (0..64).for_each(|_| run.alloc(2));
+            (0..100).for_each(|_| run.free(2));
+        },
+    );
 }
 
 #[test]
 fn trace_of_allocations_ticks_frees_ticks() {
-    check_trace(include_str!("../../tests/vectors/trace_alloc30000_ticks_free30000_ticks.csv"), WIDE, |run| {
-        (0..30_000).for_each(|_| run.alloc(0));
-        (0..20).for_each(|_| run.tick());
-        (0..30_000).for_each(|_| run.free(0));
-        (0..30).for_each(|_| run.tick());
-    });
+    check_trace(
+        include_str!("../../tests/vectors/trace_alloc30000_ticks_free30000_ticks.csv"),
+        WIDE,
+        |run| {
+            (0..30_000).for_each(|_| run.alloc(0));
+            (0..20).for_each(|_| run.tick());
+            (0..30_000).for_each(|_| run.free(0));
+            (0..30).for_each(|_| run.tick());
+        },
+    );
 }
 
 #[test]

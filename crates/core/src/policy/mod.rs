@@ -15,12 +15,18 @@ pub use limits::{BatchRule, HighRule, high_share, zone_batch};
 pub(crate) use limits::{LimitInputs, MIN_HIGH_FRACTION};
 pub use linux_6_1::LINUX_6_1;
 pub use linux_6_12::LINUX_6_12;
-pub use series::LINUX_6_6;
+pub use series::{
+    LINUX_6_6, LINUX_6_7, PATCH_1, PATCH_2, PATCH_3, PATCH_4, PATCH_5, PATCH_6, PATCH_7, PATCH_8, PATCH_9,
+    PATCH_10,
+};
 
 use crate::pcp::ListScheme;
 
 /// Every named policy, oldest first.
-pub static POLICIES: &[Policy] = &[LINUX_6_1, LINUX_6_6, LINUX_6_12];
+pub static POLICIES: &[Policy] = &[
+    LINUX_6_1, LINUX_6_6, PATCH_1, PATCH_2, PATCH_3, PATCH_4, PATCH_5, PATCH_6, PATCH_7, PATCH_8, PATCH_9,
+    PATCH_10, LINUX_6_7, LINUX_6_12,
+];
 
 /// One kernel version's decisions.
 #[derive(Clone, Copy, Debug, PartialEq)]

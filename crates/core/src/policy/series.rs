@@ -1,4 +1,7 @@
-//! The 2023 series "PCP high auto-tuning", from its base on.
+//! The 2023 series "PCP high auto-tuning", patch by patch as posted (v1), and the form that was merged (v3).
+//!
+//! Each patch is its predecessor with what it changes. Patch 2 only provides the cache sizes that patch 3 uses, and
+//! patch 6 only splits the limit in two, so neither changes a decision.
 
 use super::*;
 
@@ -24,4 +27,132 @@ pub const LINUX_6_6: Policy = Policy {
     decay_drain: DecayDrain::Whole,
     demand_drain: DemandDrain::Chunks,
     buddy: BuddyRules::LINUX_6_1,
+};
+
+const POSTED: &str = "PCP high auto-tuning series v1, 20 Sep 2023";
+
+/// Avoid draining when a process exits.
+pub const PATCH_1: Policy = Policy {
+    name: "patch1",
+    kernel: "6.6 + series v1, patch 1",
+    summary: "high-order frees drain only if the previous free was high-order too",
+    source: POSTED,
+    free_high: FreeHighRule { previous: PreviousFree::HighOrder, ..LINUX_6_6.free_high },
+    ..LINUX_6_6
+};
+
+/// Provide the CPU's share of the data caches.
+pub const PATCH_2: Policy = Policy {
+    name: "patch2",
+    kernel: "6.6 + series v1, patches 1-2",
+    summary: "as patch1; knows cache sizes but does not use them yet",
+    ..PATCH_1
+};
+
+/// Reduce lock contention when draining high-order pages.
+pub const PATCH_3: Policy = Policy {
+    name: "patch3",
+    kernel: "6.6 + series v1, patches 1-3",
+    summary: "CPUs with a large share of the caches keep a batch of high-order pages",
+    free_high: FreeHighRule {
+        keep_batch: Some(SliceRule { caches: SliceCaches::All, batches: 4 }),
+        ..PATCH_2.free_high
+    },
+    ..PATCH_2
+};
+
+/// Restrict the scale factor of drains.
+pub const PATCH_4: Policy = Policy {
+    name: "patch4",
+    kernel: "6.6 + series v1, patches 1-4",
+    summary: "drains grow to 32 batches at most",
+    free_history: FreeHistory::Factor { cap: FactorCap::ScaleMax, grows: FactorGrows::Below },
+    ..PATCH_3
+};
+
+/// Scale refills.
+pub const PATCH_5: Policy = Policy {
+    name: "patch5",
+    kernel: "6.6 + series v1, patches 1-5",
+    summary: "refills of order 0 double while nothing is freed, to 32 batches at most",
+    refill: RefillRule::Doubling,
+    ..PATCH_4
+};
+
+/// Split the limit in two.
+pub const PATCH_6: Policy = Policy {
+    name: "patch6",
+    kernel: "6.6 + series v1, patches 1-6",
+    summary: "as patch5; has a lower and an upper limit but uses the lower one",
+    high: HighRule::ShareToEighth,
+    ..PATCH_5
+};
+
+/// Tune the limit automatically.
+pub const PATCH_7: Policy = Policy {
+    name: "patch7",
+    kernel: "6.6 + series v1, patches 1-7",
+    summary: "high rises with refills, sinks by a fifth a second; high-order drains are capped",
+    tuning: Some(Tuning {
+        raise: RaiseHigh::UnlessReclaimActive,
+        decay: Decay::Fifth,
+        below_high: BelowHigh::Ignored,
+    }),
+    free_history: FreeHistory::Factor { cap: FactorCap::ScaleMax, grows: FactorGrows::UpTo },
+    free_high: FreeHighRule { drains: FreeHighDrains::Capped, ..PATCH_6.free_high },
+    ..PATCH_6
+};
+
+/// Lower the limit when memory gets short.
+pub const PATCH_8: Policy = Policy {
+    name: "patch8",
+    kernel: "6.6 + series v1, patches 1-8",
+    summary: "high does not rise, and sinks with each free, below the zone's high watermark",
+    tuning: Some(Tuning {
+        raise: RaiseHigh::UnlessBelowHigh,
+        decay: Decay::Fifth,
+        below_high: BelowHigh::CheckAlways,
+    }),
+    ..PATCH_7
+};
+
+/// Keep the limit while its pages are used. Dropped before the merge.
+pub const PATCH_9: Policy = Policy {
+    name: "patch9",
+    kernel: "6.6 + series v1, patches 1-9",
+    summary: "high sinks only by pages that stayed unused since the last second",
+    tuning: Some(Tuning {
+        raise: RaiseHigh::UnlessBelowHigh,
+        decay: Decay::UnusedUpToFifth,
+        below_high: BelowHigh::CheckAlways,
+    }),
+    ..PATCH_8
+};
+
+/// Detect consecutive high-order frees sooner.
+pub const PATCH_10: Policy = Policy {
+    name: "patch10",
+    kernel: "6.6 + series v1, patches 1-10",
+    summary: "counts freed pages instead of a free factor",
+    free_history: FreeHistory::Count { step: PressureStep::Count },
+    ..PATCH_9
+};
+
+/// The series as merged: patch 9 dropped, gentler decay, the cache rule simplified.
+pub const LINUX_6_7: Policy = Policy {
+    name: "linux-6.7",
+    kernel: "6.7",
+    summary: "the auto-tuning series as merged",
+    source: "PCP high auto-tuning series v3, 16 Oct 2023",
+    tuning: Some(Tuning {
+        raise: RaiseHigh::UnlessBelowHigh,
+        decay: Decay::Eighth,
+        below_high: BelowHigh::CheckOnce,
+    }),
+    free_history: FreeHistory::Count { step: PressureStep::CountOrBatch },
+    free_high: FreeHighRule {
+        keep_batch: Some(SliceRule { caches: SliceCaches::LastLevel, batches: 3 }),
+        ..PATCH_10.free_high
+    },
+    ..PATCH_10
 };
