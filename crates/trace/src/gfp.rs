@@ -1,12 +1,13 @@
 //! Allocation flags: the names that text traces print, and their bits.
 //!
-//! Bits are those of Linux 6.12 on x86-64 (`include/linux/gfp_types.h`); bits 0 to 22 are the same from 4.20 to
-//! 6.18, but for 0x200, which was `__GFP_ATOMIC` until 6.3. Bits from 23 up depend on the configuration, so their
-//! names are not in the table. Composite names are those of `include/trace/events/mmflags.h`. `GFP_NOWAIT` contains
-//! `__GFP_NOWARN` since 6.8; in text of an older kernel that bit is set although it was not.
+//! Bits are those of Linux 6.12 on x86-64 (`include/linux/gfp_types.h`); raw and named reports of the bundled traces
+//! agree with them. 6.1 and 6.18 number bits 0 to 23 alike, but for 0x200, which is `__GFP_ATOMIC` in 6.1 and unused
+//! later. Bits from 24 up depend on the configuration, so their names are not in the table. Composite names are
+//! those of `include/trace/events/mmflags.h`. `GFP_NOWAIT` contains `__GFP_NOWARN` in 6.12 but not in 6.1: in text of
+//! 6.1 that bit is set although it was not.
 
 /// Names and bits, longest composites first, as the kernel prints them.
-const NAMES: [(&str, u32); 42] = [
+const NAMES: [(&str, u32); 40] = [
     ("GFP_TRANSHUGE", 0x1c_24ca | 0x400),
     ("GFP_TRANSHUGE_LIGHT", 0x1c_20ca),
     ("GFP_HIGHUSER_MOVABLE", 0x10_0cca),
@@ -45,9 +46,7 @@ const NAMES: [(&str, u32); 42] = [
     ("__GFP_HARDWALL", 0x10_0000),
     ("__GFP_THISNODE", 0x20_0000),
     ("__GFP_ACCOUNT", 0x40_0000),
-    ("GFP_NOWARN", 0x2000),
-    ("GFP_NORETRY", 0x1_0000),
-    ("GFP_NOMEMALLOC", 0x8_0000),
+    ("__GFP_ZEROTAGS", 0x80_0000),
     ("none", 0),
 ];
 
@@ -57,12 +56,9 @@ const NAMES: [(&str, u32); 42] = [
 pub fn gfp_bits(text: &[u8]) -> (u32, u32) {
     let (mut bits, mut unknown) = (0, 0);
     for name in text.split(|byte| *byte == b'|') {
-        match NAMES.iter().find(|(known, _)| known.as_bytes() == name) {
-            Some((_, value)) => bits |= value,
-            None => match number(name) {
-                Some(value) => bits |= value,
-                None => unknown += 1,
-            },
+        match bits_of(name).or_else(|| number(name)) {
+            Some(value) => bits |= value,
+            None => unknown += 1,
         }
     }
     (bits, unknown)
@@ -83,6 +79,12 @@ pub fn gfp_names(bits: u32) -> String {
         names.push(format!("{rest:#x}"));
     }
     if names.is_empty() { "none".to_owned() } else { names.join("|") }
+}
+
+fn bits_of(name: &[u8]) -> Option<u32> {
+    let find = |name: &[u8]| NAMES.iter().find(|(known, _)| known.as_bytes() == name).map(|(_, bits)| *bits);
+    // Kernels before 4.6 printed single flags without the underscores.
+    find(name).or_else(|| find(&[b"__", name.strip_prefix(b"__").unwrap_or(name)].concat()))
 }
 
 fn number(text: &[u8]) -> Option<u32> {
@@ -116,6 +118,7 @@ mod tests {
     #[test]
     fn what_has_no_name_is_a_number_or_is_counted() {
         assert_eq!(gfp_bits(b"GFP_KERNEL|0x1000000"), (0x100_0cc0, 0));
+        assert_eq!(gfp_bits(b"GFP_COMP|GFP_ZERO"), (0x4_0100, 0));
         assert_eq!(gfp_bits(b"0x140cca"), (0x14_0cca, 0));
         assert_eq!(gfp_bits(b"GFP_PURPLE|__GFP_COMP|"), (0x4_0000, 2));
     }
