@@ -9,7 +9,7 @@ use crate::pcp::{Pageset, Pcp};
 use crate::platform::Platform;
 use crate::policy::Fallback;
 use crate::zone::{Zone, ZoneBody};
-use crate::{MigrateType, Order, Pfn, ZoneId};
+use crate::{MigrateType, Order, PAGEBLOCK_FRAMES, Pfn, ZoneId};
 
 /// A violated invariant. Numbers in the text are those of the specification's list (§8.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,12 +80,27 @@ fn check_zone<'z, P: Platform + 'z>(
         cached += pageset.with(|state| check_pcp(body, &state.pcp))?;
     }
     let gauges = &body.gauges;
-    let pages = |count: i64| u64::try_from(count).unwrap_or(u64::MAX);
-    if listed != census.free {
+    let of = |migratetype: MigrateType| listed[migratetype.index()] as i64;
+    let all: u64 = listed.iter().sum();
+    if all != census.free {
         return broken("every free block is on the free list its state names (2, 3)");
     }
-    if pages(gauges.free_pages()) + pages(gauges.free_isolated()) != listed {
+    if gauges.free_pages() + gauges.free_isolated() != all as i64 {
         return broken("the count of free pages equals the free lists (2)");
+    }
+    for (shown, migratetype) in [
+        (gauges.free_isolated(), MigrateType::Isolate),
+        (gauges.free_cma(), MigrateType::Cma),
+        (gauges.free_highatomic(), MigrateType::HighAtomic),
+    ] {
+        if shown != of(migratetype) {
+            return broken(
+                "the free pages of reserved, contiguous and isolated blocks equal their lists (2)",
+            );
+        }
+    }
+    if gauges.isolated_pageblocks() != count_isolated(body) {
+        return broken("the count of isolated pageblocks equals the pageblocks");
     }
     if cached != census.cached {
         return broken("every cached block is on a list of a page set (7, 8)");
@@ -96,11 +111,17 @@ fn check_zone<'z, P: Platform + 'z>(
     Ok(census)
 }
 
+fn count_isolated(body: &ZoneBody<'_>) -> u64 {
+    let starts = (0..body.span.counts().frames as FrameIndex).step_by(PAGEBLOCK_FRAMES as usize);
+    starts.filter(|start| body.frames.pageblock_type(*start) == MigrateType::Isolate).count() as u64
+}
+
 /// Walks all frames block by block.
 fn count_frames(body: &ZoneBody<'_>) -> Result<FrameCensus, Violation> {
     let mut census = FrameCensus::default();
     let mut frame: FrameIndex = 0;
-    while frame < body.frames.len() {
+    // The tables may be longer than the zone.
+    while frame < body.span.counts().frames as FrameIndex {
         let broken = |rule| Err(Violation { zone: body.id, pfn: Some(body.span.pfn(frame)), rule });
         let state = body.frames.state(frame);
         let Some(order) = state.order() else {
@@ -149,15 +170,22 @@ fn check_free_block(
         }
     }
     let strict = body.rules.fallback == Fallback::ClaimOrTakeOne;
-    if strict && body.frames.pageblock_type(frame) != migratetype {
-        return broken("a free block's list is its pageblock's type (6)");
+    let is_isolated = |migratetype| migratetype == MigrateType::Isolate;
+    for start in (0..order.frames()).step_by(PAGEBLOCK_FRAMES as usize) {
+        let of_pageblock = body.frames.pageblock_type(frame + start);
+        if strict && of_pageblock != migratetype {
+            return broken("a free block's list is its pageblock's type (6)");
+        }
+        if is_isolated(of_pageblock) != is_isolated(migratetype) {
+            return broken("free blocks of isolated pageblocks, and only those, are on the isolated lists");
+        }
     }
     Ok(())
 }
 
-/// Walks all free lists; returns their frames.
-fn check_free_lists(body: &ZoneBody<'_>, buddy: &Buddy) -> Result<u64, Violation> {
-    let mut frames = 0;
+/// Walks all free lists; returns the frames of each type.
+fn check_free_lists(body: &ZoneBody<'_>, buddy: &Buddy) -> Result<[u64; MigrateType::COUNT], Violation> {
+    let mut frames = [0; MigrateType::COUNT];
     for order in Order::ZERO.and_above() {
         let mut blocks = 0;
         for migratetype in MigrateType::ALL {
@@ -169,6 +197,7 @@ fn check_free_lists(body: &ZoneBody<'_>, buddy: &Buddy) -> Result<u64, Violation
                     return Err(Violation { zone: body.id, pfn, rule });
                 }
                 blocks += 1;
+                frames[migratetype.index()] += u64::from(order.frames());
             }
             let shown = body.gauges.smallest(order, migratetype) == Some(order);
             if shown == list.is_empty() {
@@ -180,7 +209,6 @@ fn check_free_lists(body: &ZoneBody<'_>, buddy: &Buddy) -> Result<u64, Violation
             let rule = "the number of free blocks of an order equals its lists (3)";
             return Err(Violation { zone: body.id, pfn: None, rule });
         }
-        frames += u64::from(blocks) * u64::from(order.frames());
     }
     Ok(frames)
 }

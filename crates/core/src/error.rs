@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::{CpuId, Order, Pfn};
+use crate::{CpuId, MigrateType, Order, Pfn};
 
 /// Why an allocation gave nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,8 +16,12 @@ pub enum AllocError {
     },
     /// No zone satisfies the request's address limit and node.
     NoEligibleZone,
-    /// The CPU does not exist or is offline.
+    /// The CPU does not exist.
     BadCpu(CpuId),
+    /// Blocks of this type cannot be asked for: the allocator decides what is reserved, contiguous or isolated.
+    BadType(MigrateType),
+    /// The bulk interface allocates single pages only.
+    BulkOrder(Order),
     /// The frames of an [`alloc_at`](crate::PageAllocator::alloc_at) are not all free.
     NotFree(Pfn),
     /// The frame lies in no zone, or in a hole of one.
@@ -35,7 +39,11 @@ impl fmt::Display for AllocError {
                 write!(f, "out of memory: no block of order {order} above the watermark in any eligible zone")
             }
             Self::NoEligibleZone => f.write_str("no zone satisfies the request's address limit and node"),
-            Self::BadCpu(cpu) => write!(f, "CPU {} does not exist or is offline", cpu.0),
+            Self::BadCpu(cpu) => write!(f, "CPU {} does not exist", cpu.0),
+            Self::BadType(migratetype) => write!(f, "{migratetype} memory cannot be asked for"),
+            Self::BulkOrder(order) => {
+                write!(f, "the bulk interface allocates single pages, not order {order}")
+            }
             Self::NotFree(pfn) => write!(f, "frame {pfn} is not free"),
             Self::Foreign(pfn) => write!(f, "frame {pfn} lies in no zone of this allocator"),
             Self::Misaligned(pfn, order) => {

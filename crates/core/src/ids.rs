@@ -173,8 +173,7 @@ impl ZoneKind {
     /// Number of kinds.
     pub const COUNT: usize = 5;
     /// All kinds, lowest first.
-    pub const ALL: [Self; Self::COUNT] =
-        [Self::Dma, Self::Dma32, Self::Normal, Self::HighMem, Self::Movable];
+    pub const ALL: [Self; Self::COUNT] = [Self::Dma, Self::Dma32, Self::Normal, Self::HighMem, Self::Movable];
 
     /// The kernel's zone index.
     #[must_use]

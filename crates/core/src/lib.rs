@@ -41,8 +41,8 @@ mod vectors;
 mod zone;
 
 pub use allocator::{
-    BelowHighMark, CacheSlice, Config, Cpu, FreeTraits, PageAllocator, PagesetInfo, Reclaim, TableCounts, Tables,
-    TickOutcome, ZoneConfig, ZoneInfo,
+    BelowHighMark, CacheSlice, Config, Cpu, FreeTraits, PageAllocator, PagesetInfo, Reclaim, TableCounts,
+    Tables, TickOutcome, ZoneConfig, ZoneInfo,
 };
 pub use check::{FrameCensus, Violation};
 pub use error::{AllocError, ConfigError, FreeError};

@@ -15,7 +15,7 @@ impl<P: Platform> PageAllocator<'_, P> {
     /// Returns how many slots are filled in the end; fewer than all only if memory is short.
     ///
     /// # Errors
-    /// [`AllocError`] if the request's order is not 0, or if not one page could be had.
+    /// [`AllocError::BulkOrder`] if the request's order is not 0; as [`alloc`](Self::alloc) if not one page could be had.
     pub fn alloc_bulk(
         &self,
         cpu: CpuId,
@@ -23,11 +23,9 @@ impl<P: Platform> PageAllocator<'_, P> {
         pages: &mut [Option<Pfn>],
     ) -> Result<usize, AllocError> {
         if request.order != Order::ZERO {
-            return Err(AllocError::BadCount(u64::from(request.order.frames())));
+            return Err(AllocError::BulkOrder(request.order));
         }
-        if !self.is_known(cpu) {
-            return Err(AllocError::BadCpu(cpu));
-        }
+        self.check_request(cpu, request)?;
         let missing = pages.iter().filter(|page| page.is_none()).count();
         let got = if missing > 1 { self.fill_slots(cpu, request, pages) } else { 0 };
         if missing > 0 && got == 0 {
@@ -49,10 +47,11 @@ impl<P: Platform> PageAllocator<'_, P> {
         let walk = Walk { cpu, request, node };
         let flags = AllocFlags::fast(request) - AllocFlags::KSWAPD;
         let Some(preferred) = self.eligible(&walk).next() else { return 0 };
-        let zone = self.eligible(&walk).take_while(|zone| zone.body.node == preferred.body.node).find(|zone| {
-            let mark = zone.body.marks.boosted(Watermark::Low).saturating_add(pages.len() as u64);
-            zone.body.is_watermark_ok(Order::ZERO, mark, preferred.body.kind, flags)
-        });
+        let zone =
+            self.eligible(&walk).take_while(|zone| zone.body.node == preferred.body.node).find(|zone| {
+                let mark = zone.body.marks.boosted(Watermark::Low).saturating_add(pages.len() as u64);
+                zone.body.is_watermark_ok(Order::ZERO, mark, preferred.body.kind, flags)
+            });
         let Some(zone) = zone else { return 0 };
         if flags.contains(AllocFlags::PCP_BUSY) {
             return 0;

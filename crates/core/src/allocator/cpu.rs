@@ -86,8 +86,8 @@ impl<P: Platform> PageAllocator<'_, P> {
     fn set_online(&self, cpu: CpuId, online: bool) -> Result<(), ConfigError> {
         let slot = self.cpus.get(cpu.index()).ok_or(ConfigError::BadCpu(cpu.0))?;
         if slot.online.swap(online, Relaxed) != online {
-            let of_node = self.zones.iter().filter(|zone| zone.body.node == slot.node());
-            of_node.for_each(|zone| self.update_limits(zone, 0));
+            // All zones: those of nodes without CPUs are shared by every CPU.
+            self.zones.iter().for_each(|zone| self.update_limits(zone));
         }
         Ok(())
     }
@@ -101,7 +101,7 @@ impl<P: Platform> PageAllocator<'_, P> {
         let slot = self.cpus.get(cpu.index()).ok_or(ConfigError::BadCpu(cpu.0))?;
         slot.slice_all_kib.store(slice.all_kib, Relaxed);
         slot.slice_last_level_kib.store(slice.last_level_kib, Relaxed);
-        let Some(rule) = self.policy.free_high.keep_batch else { return Ok(()) };
+        let Some(rule) = self.policy.free_high.and_then(|rule| rule.keep_batch) else { return Ok(()) };
         for zone in self.zones.iter() {
             let pageset = self.pageset(zone, cpu);
             let batch = pageset.limits().batch;

@@ -17,7 +17,9 @@ impl<P: Platform> PageAllocator<'_, P> {
     /// Empties all CPUs' page sets of one zone. Returns the pages returned to the free lists.
     pub fn drain_zone(&self, cpu: CpuId, zone: ZoneId) -> u64 {
         let owners = (0..self.cpus.len() as u32).map(CpuId);
-        self.zones.get(zone.index()).map_or(0, |zone| owners.map(|owner| self.drain_pageset(cpu, zone, owner)).sum())
+        self.zones
+            .get(zone.index())
+            .map_or(0, |zone| owners.map(|owner| self.drain_pageset(cpu, zone, owner)).sum())
     }
 
     /// Empties all page sets. Returns the pages returned to the free lists.
@@ -29,8 +31,10 @@ impl<P: Platform> PageAllocator<'_, P> {
         if !self.is_known(owner) {
             return 0;
         }
-        let DemandDrain::Chunks = self.policy.demand_drain;
-        let chunk = scaled(self.pageset(zone, owner).limits().batch, self.policy.scale_max);
+        let chunk = match self.policy.demand_drain {
+            DemandDrain::Whole => i32::MAX,
+            DemandDrain::Chunks => scaled(self.pageset(zone, owner).limits().batch, self.policy.scale_max),
+        };
         let mut drained = 0;
         loop {
             let mut seen = 0;
@@ -67,7 +71,8 @@ impl<P: Platform> PageAllocator<'_, P> {
             }
             pageset.touch();
             zone.with_lock(&self.platform, cpu, |locked| {
-                state.pcp.drain(locked, owner, (pages, 0), reason, &mut state.counters)
+                let order = self.policy.drain_order;
+                state.pcp.drain(locked, owner, order, (pages, 0), reason, &mut state.counters)
             })
         })
     }

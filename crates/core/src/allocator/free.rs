@@ -145,7 +145,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     }
 
     /// Returns a block to the free lists. Its pageblock's type is read again under the lock; Linux 6.12 gives each
-    /// pageblock of a larger block its own (spec §1.5).
+    /// pageblock of a larger block its own (spec §1.5). Where pageblocks are isolated every policy does, since half an
+    /// isolated block must not be allocated with the other half.
     pub(super) fn free_direct(
         &self,
         cpu: CpuId,
@@ -159,10 +160,9 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
             if counted == DivertedFrees::Counted {
                 locked.buddy.stats.pgfree += u64::from(order.frames());
             }
-            let part = match locked.body.rules.fallback {
-                Fallback::ClaimOrTakeOne => order.min(Order::PAGEBLOCK),
-                Fallback::StealAndRetry => order,
-            };
+            let splits = locked.body.rules.fallback == Fallback::ClaimOrTakeOne
+                || locked.body.gauges.isolated_pageblocks() > 0;
+            let part = if splits { order.min(Order::PAGEBLOCK) } else { order };
             let frames = &locked.body.frames;
             for start in (0..order.frames()).step_by(part.frames() as usize) {
                 if start > 0 {

@@ -12,25 +12,31 @@ use crate::request::{AllocFlags, Request};
 use crate::zone::{Watermark, Zone};
 use crate::{CpuId, MAX_ORDER, Order, Pfn, ZoneKind};
 
+/// Outcome of taking a block at a given place.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Taken {
+    Yes,
+    /// Some of its frames are in page sets, or may be.
+    MaybeAfterDrain,
+}
+
 impl<'a, P: Platform> PageAllocator<'a, P> {
     /// Allocates the block of `request.order` that starts at `pfn`, if all its frames are free. Pages that lie idle in
     /// page sets count as free: they are drained first. The request's zone, node and address limit are not looked at.
     ///
     /// # Errors
-    /// [`AllocError::Foreign`], [`AllocError::Misaligned`], [`AllocError::NotFree`], or
+    /// [`AllocError::BadCpu`], [`AllocError::BadType`], [`AllocError::Foreign`], [`AllocError::Misaligned`], [`AllocError::NotFree`], or
     /// [`AllocError::OutOfMemory`] if the zone would fall below its minimum watermark.
     pub fn alloc_at(&self, cpu: CpuId, pfn: Pfn, request: &Request) -> Result<(), AllocError> {
         let order = request.order;
-        if !self.is_known(cpu) {
-            return Err(AllocError::BadCpu(cpu));
-        }
+        self.check_request(cpu, request)?;
         if !pfn.is_aligned(order) {
             return Err(AllocError::Misaligned(pfn, order));
         }
         let (zone, frame) = self.locate(pfn).ok_or(AllocError::Foreign(pfn))?;
-        if !self.take_at(cpu, zone, frame, request)? {
+        if self.take_at(cpu, zone, frame, request)? == Taken::MaybeAfterDrain {
             self.drain_zone(cpu, zone.body.id);
-            if !self.take_at(cpu, zone, frame, request)? {
+            if self.take_at(cpu, zone, frame, request)? == Taken::MaybeAfterDrain {
                 return Err(AllocError::NotFree(pfn));
             }
         }
@@ -48,25 +54,29 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         zone: &Zone<'_, P>,
         frame: FrameIndex,
         request: &Request,
-    ) -> Result<bool, AllocError> {
+    ) -> Result<Taken, AllocError> {
         let order = request.order;
+        let pfn = zone.body.span.pfn(frame);
         self.pageset(zone, cpu).touch();
         zone.with_lock(&self.platform, cpu, |locked| {
-            if !matches!(locked.body.frames.covering_block(frame), Some((_, State::Free { .. }))) {
-                return Ok(false);
+            match locked.body.frames.covering_block(frame) {
+                Some((_, State::Free { .. })) => {}
+                Some((_, State::Cached { .. })) => return Ok(Taken::MaybeAfterDrain),
+                Some(_) => return Err(AllocError::NotFree(pfn)),
+                None => return Err(AllocError::Foreign(pfn)),
             }
             // As for blocks that Linux takes for isolation (spec §1.8).
-            let mark = locked.body.marks.unboosted(Watermark::Min) + u64::from(order.frames());
+            let mark = locked.body.marks.unboosted(Watermark::Min).saturating_add(u64::from(order.frames()));
             if !locked.body.is_watermark_ok(Order::ZERO, mark, ZoneKind::Dma, AllocFlags::CMA) {
                 return Err(AllocError::OutOfMemory { order });
             }
             if !locked.take_at(frame, order) {
-                return Ok(false);
+                return Ok(Taken::MaybeAfterDrain);
             }
             locked.mark_allocated(frame, order, request.migratetype);
             locked.buddy.stats.direct_alloc += 1;
             locked.buddy.stats.pgalloc += u64::from(order.frames());
-            Ok(true)
+            Ok(Taken::Yes)
         })
     }
 

@@ -28,7 +28,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
             return Err(ConfigError::BadFraction(fraction));
         }
         if self.settings.high_fraction.swap(fraction, Relaxed) != fraction {
-            self.zones.iter().for_each(|zone| self.update_limits(zone, 0));
+            self.zones.iter().for_each(|zone| self.update_limits(zone));
         }
         Ok(())
     }
@@ -55,7 +55,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     pub fn set_watermarks(&self, zone: ZoneId, watermarks: Watermarks) {
         if let Some(zone) = self.zones.get(zone.index()) {
             zone.body.marks.set(watermarks);
-            self.update_limits(zone, 0);
+            self.update_limits(zone);
         }
     }
 
@@ -103,21 +103,23 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         for zone in self.zones.iter() {
             let inputs = WatermarkInputs { kind: zone.body.kind, managed: zone.body.managed };
             zone.body.marks.set(settings.watermarks(inputs));
-            self.update_limits(zone, 0);
+            self.update_limits(zone);
         }
         self.update_mobility_grouping();
     }
 
-    /// Recomputes one zone's limits and hands them to all CPUs; `coming` is 1 while a CPU comes online.
-    pub(super) fn update_limits(&self, zone: &Zone<'_, P>, coming: u32) {
+    /// Recomputes one zone's limits and hands them to all CPUs.
+    pub(super) fn update_limits(&self, zone: &Zone<'_, P>) {
         let online = |node: Option<_>| {
-            self.cpus.iter().filter(|cpu| cpu.is_online() && node.is_none_or(|node| cpu.node() == node)).count()
-                as u32
+            self.cpus
+                .iter()
+                .filter(|cpu| cpu.is_online() && node.is_none_or(|node| cpu.node() == node))
+                .count() as u32
         };
         let inputs = LimitInputs {
             managed: zone.body.managed,
             low_watermark: zone.body.marks.boosted(Watermark::Low),
-            sharers: match online(Some(zone.body.node)) + coming {
+            sharers: match online(Some(zone.body.node)) {
                 0 => online(None),
                 sharers => sharers,
             },
@@ -131,9 +133,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
 
     /// Turns grouping by mobility off in machines where each type would not even get one pageblock (spec §1.6).
     fn update_mobility_grouping(&self) {
-        let beyond_high = |zone: &Zone<'_, P>| {
-            zone.body.managed.saturating_sub(zone.body.marks.boosted(Watermark::High))
-        };
+        let beyond_high =
+            |zone: &Zone<'_, P>| zone.body.managed.saturating_sub(zone.body.marks.boosted(Watermark::High));
         let usable: u64 = self.zones.iter().map(beyond_high).sum();
         let grouped = usable >= u64::from(PAGEBLOCK_FRAMES) * MigrateType::COUNT as u64;
         self.zones.iter().for_each(|zone| zone.body.mobility_grouping.store(grouped, Relaxed));

@@ -3,12 +3,12 @@
 
 use super::PageAllocator;
 use super::walk::Walk;
+use crate::Pfn;
 use crate::error::AllocError;
 use crate::event::{Event, emit};
 use crate::platform::Platform;
 use crate::request::{AllocFlags, RequestTraits};
 use crate::zone::{Watermark, Zone};
-use crate::Pfn;
 
 /// Whether one reserved pageblock per zone stays.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -56,12 +56,11 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     ///
     /// # Errors
     /// [`AllocError::OutOfMemory`] if no eligible zone has such a block above its watermark,
-    /// [`AllocError::NoEligibleZone`] if none is eligible, [`AllocError::BadCpu`] for an unknown CPU.
+    /// [`AllocError::NoEligibleZone`] if none is eligible, [`AllocError::BadCpu`] for an unknown CPU,
+    /// [`AllocError::BadType`] for a type that is not the caller's to choose.
     #[inline]
     pub fn alloc(&self, cpu: CpuId, request: &Request) -> Result<Pfn, AllocError> {
-        if !self.is_known(cpu) {
-            return Err(AllocError::BadCpu(cpu));
-        }
+        self.check_request(cpu, request)?;
         let walk = Walk { cpu, request, node: self.start_node(cpu, request)? };
         let flags = AllocFlags::fast(request) | self.avoid_fragmenting(&walk);
         let pfn = match self.walk(&walk, Watermark::Low, flags) {
@@ -76,6 +75,18 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         pfn
     }
 
+    /// Whether the allocator can look at a request at all.
+    #[inline]
+    pub(super) fn check_request(&self, cpu: CpuId, request: &Request) -> Result<(), AllocError> {
+        if !self.is_known(cpu) {
+            return Err(AllocError::BadCpu(cpu));
+        }
+        if !request.migratetype.is_mergeable() {
+            return Err(AllocError::BadType(request.migratetype));
+        }
+        Ok(())
+    }
+
     #[inline]
     fn start_node(&self, cpu: CpuId, request: &Request) -> Result<NodeId, AllocError> {
         use crate::NodeChoice::{Local, Only, Prefer};
@@ -88,7 +99,10 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
 
     /// Zones this request may use, best first. The first is the preferred one.
     #[inline]
-    pub(super) fn eligible<'s>(&'s self, walk: &Walk<'s>) -> impl Iterator<Item = &'s Zone<'a, P>> + use<'a, 's, P> {
+    pub(super) fn eligible<'s>(
+        &'s self,
+        walk: &Walk<'s>,
+    ) -> impl Iterator<Item = &'s Zone<'a, P>> + use<'a, 's, P> {
         let request = walk.request;
         let node = walk.node;
         self.zonelist(node).filter(move |zone| {
@@ -127,6 +141,9 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
                     continue;
                 }
                 if let Some(frame) = self.take_from_zone(zone, preferred, walk, flags) {
+                    if flags.contains(AllocFlags::HIGH_ATOMIC) {
+                        self.reserve_highatomic(zone, frame, walk);
+                    }
                     return Some(zone.body.span.pfn(frame));
                 }
             }
@@ -140,9 +157,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     /// Watermark checks of one zone, and the detection of a zone below its high watermark (spec §2.9).
     #[inline]
     fn may_use(&self, zone: &Zone<'_, P>, walk: &Walk<'_>, watermark: Watermark, flags: AllocFlags) -> bool {
-        let ok = |mark| {
-            zone.body.is_watermark_ok_fast(walk.request.order, mark, walk.request.highest_zone, flags)
-        };
+        let ok =
+            |mark| zone.body.is_watermark_ok_fast(walk.request.order, mark, walk.request.highest_zone, flags);
         let below = zone.body.gauges.has(ZoneFlag::BelowHigh);
         let looks = match self.policy.tuning.map_or(BelowHigh::Ignored, |tuning| tuning.below_high) {
             BelowHigh::Ignored => false,
@@ -252,9 +268,6 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
                 .or_else(|| locked.take(order, wanted, flags, &mut FallbackMode::default()))
                 .or_else(|| reserved(locked, AllocFlags::OOM | AllocFlags::NON_BLOCK))?;
             locked.mark_allocated(frame, order, wanted);
-            if flags.contains(AllocFlags::HIGH_ATOMIC) {
-                locked.reserve_highatomic(frame, order);
-            }
             locked.buddy.stats.direct_alloc += 1;
             self.count_alloc(&mut locked.buddy.stats, zone, preferred, walk);
             Some(frame)
@@ -287,6 +300,14 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         } else {
             counters.numa_other += 1;
         }
+    }
+
+    /// Keeps the pageblock of a block that an atomic request of high order got, wherever it came from (spec §1.12).
+    #[cold]
+    fn reserve_highatomic(&self, zone: &Zone<'_, P>, frame: FrameIndex, walk: &Walk<'_>) {
+        zone.with_lock(&self.platform, walk.cpu, |locked| {
+            locked.reserve_highatomic(frame, walk.request.order)
+        });
     }
 
     #[cold]

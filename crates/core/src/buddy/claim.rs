@@ -8,7 +8,12 @@ use crate::{MigrateType, Order, PAGEBLOCK_FRAMES};
 
 impl<E: EventSink> LockedZone<'_, E> {
     /// Takes a block of `order` from a pageblock that changes hands, the largest candidates first.
-    pub(super) fn claim(&mut self, order: Order, wanted: MigrateType, flags: AllocFlags) -> Option<FrameIndex> {
+    pub(super) fn claim(
+        &mut self,
+        order: Order,
+        wanted: MigrateType,
+        flags: AllocFlags,
+    ) -> Option<FrameIndex> {
         for size in Self::fallback_floor(order, flags).and_above().rev() {
             let Some(found) = self.find_fallback(size, wanted) else { continue };
             if !found.can_steal {

@@ -63,7 +63,9 @@ fn replay(rules: BuddyRules, table: &str) -> Bench {
             assert_eq!(*events.0.lock().unwrap(), cells[5], "{line}");
         } else {
             let frame = number(4);
-            assert!(matches!(bench.body.frames.state(frame), State::Allocated { order: o, .. } if o == order));
+            assert!(
+                matches!(bench.body.frames.state(frame), State::Allocated { order: o, .. } if o == order)
+            );
             let mut zone =
                 LockedZone { buddy: &mut bench.buddy, body: &bench.body, events: &events, cpu: CpuId(0) };
             let migratetype = zone.body.frames.pageblock_type(frame);

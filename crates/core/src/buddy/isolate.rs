@@ -21,12 +21,16 @@ impl<E: EventSink> LockedZone<'_, E> {
     }
 
     /// Returns the pageblock that holds `frame` to `to`, its free blocks to the tails of that type's lists. `false` if
-    /// it is not isolated.
+    /// it is not isolated, or is to stay so.
     pub(crate) fn unisolate_pageblock(&mut self, frame: FrameIndex, to: MigrateType) -> bool {
-        if self.body.frames.pageblock_type(frame) != MigrateType::Isolate {
+        let is_isolated = self.body.frames.pageblock_type(frame) == MigrateType::Isolate;
+        if !is_isolated || to == MigrateType::Isolate {
             return false;
         }
         let start = Self::pageblock_start(frame);
+        // Two isolated pageblocks may have merged.
+        self.split_at_pageblocks(start);
+        let to = self.grouped(to);
         self.set_block_type(start, Order::PAGEBLOCK, to);
         self.move_free_blocks(start, to);
         let isolated = self.body.gauges.isolated_pageblocks();

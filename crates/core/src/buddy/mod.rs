@@ -16,8 +16,6 @@ mod steal;
 #[cfg(test)]
 mod golden;
 
-use core::sync::atomic::Ordering::Relaxed;
-
 pub(crate) use fallback::FallbackMode;
 pub(crate) use merge::Placement;
 
@@ -114,12 +112,15 @@ impl<E: EventSink> LockedZone<'_, E> {
         self.insert(frame, order, to, End::Tail);
     }
 
-    /// Sets the type of the pageblocks a block covers; with grouping by mobility off, every mergeable type becomes
-    /// unmovable (spec §1.6).
+    /// The type that a pageblock really gets: with grouping by mobility off, every mergeable type is unmovable
+    /// (spec §1.6).
+    pub(crate) fn grouped(&self, migratetype: MigrateType) -> MigrateType {
+        if migratetype.is_mergeable() && !self.is_grouped() { MigrateType::Unmovable } else { migratetype }
+    }
+
+    /// Sets the type of the pageblocks a block covers.
     pub(crate) fn set_block_type(&self, frame: FrameIndex, order: Order, migratetype: MigrateType) {
-        let grouped = self.body.mobility_grouping.load(Relaxed) || !migratetype.is_mergeable();
-        let migratetype = if grouped { migratetype } else { MigrateType::Unmovable };
-        self.body.frames.set_block_type(frame, order, migratetype);
+        self.body.frames.set_block_type(frame, order, self.grouped(migratetype));
     }
 }
 

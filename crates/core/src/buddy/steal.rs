@@ -15,9 +15,8 @@ impl<E: EventSink> LockedZone<'_, E> {
             let Some(found) = self.find_fallback(size, wanted) else { continue };
             // A movable request should not break a large block of others if a small one will do.
             let take_smaller = !found.can_steal && wanted == MigrateType::Movable && size > order;
-            let from_below = || {
-                order.and_above().find_map(|size| Some((size, self.find_fallback(size, wanted)?)))
-            };
+            let from_below =
+                || order.and_above().find_map(|size| Some((size, self.find_fallback(size, wanted)?)));
             chosen = if take_smaller { from_below() } else { Some((size, found)) };
             break;
         }

@@ -98,7 +98,8 @@ mod tests {
     fn check(nodes: usize, zones: &[(u16, ZoneKind)], matrix: Option<&[u8]>, expected: &[&[u16]]) {
         let mut lists = std::vec![ZoneId(u16::MAX); nodes * zones.len()];
         fill_zonelists(&mut lists, Distances { matrix, nodes }, &Nodes(zones.to_vec()));
-        let rows: Vec<Vec<u16>> = lists.chunks(zones.len()).map(|row| row.iter().map(|id| id.0).collect()).collect();
+        let rows: Vec<Vec<u16>> =
+            lists.chunks(zones.len()).map(|row| row.iter().map(|id| id.0).collect()).collect();
         assert_eq!(rows, expected);
     }
 

@@ -44,8 +44,10 @@ impl Pcp {
             self.previous_was_high_order = false;
             return false;
         }
-        let rule = &policy.free_high;
+        let previous_was_high_order = core::mem::replace(&mut self.previous_was_high_order, true);
+        let Some(rule) = &policy.free_high else { return false };
         let enough_history = match (policy.free_history, rule.threshold) {
+            (FreeHistory::None, _) => false,
             (FreeHistory::Factor { .. }, _) => self.free_factor != 0,
             (FreeHistory::Count { .. }, FreeHighThreshold::Batch) => self.free_count >= limits.batch,
             (FreeHistory::Count { .. }, FreeHighThreshold::BatchAndHalfHighMin) => {
@@ -54,10 +56,9 @@ impl Pcp {
         };
         let follows = match rule.previous {
             PreviousFree::Any => true,
-            PreviousFree::HighOrder => self.previous_was_high_order,
+            PreviousFree::HighOrder => previous_was_high_order,
         };
         let keeps = rule.keep_batch.is_some() && self.has_large_slice && self.count < limits.batch;
-        self.previous_was_high_order = true;
         enough_history && follows && !keeps
     }
 
@@ -65,6 +66,7 @@ impl Pcp {
     #[inline]
     pub(crate) fn note_alloc(&mut self, policy: &Policy) {
         match policy.free_history {
+            FreeHistory::None => {}
             FreeHistory::Factor { .. } => self.free_factor >>= 1,
             FreeHistory::Count { .. } => self.free_count >>= 1,
         }

@@ -1,7 +1,9 @@
 //! When a free drains the page set, and how much: the limit of `count`, and what pressure does to `high`.
 
 use super::Pcp;
-use crate::policy::{BelowHigh, FactorCap, FactorGrows, FreeHighDrains, FreeHistory, Policy, PressureStep};
+use crate::policy::{
+    BelowHigh, FactorCap, FactorGrows, FreeHighDrains, FreeHistory, Policy, PressureStep, ReclaimLimit,
+};
 
 /// A page set's limits, the same on all CPUs of a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,11 +54,18 @@ impl Pcp {
     }
 
     /// The number of pages from which this free drains (spec §2.8 `pcp_high`). May move `high`.
-    pub(super) fn limit(&mut self, policy: &Policy, limits: Limits, pressure: Pressure, free_high: bool) -> i32 {
+    pub(super) fn limit(
+        &mut self,
+        policy: &Policy,
+        limits: Limits,
+        pressure: Pressure,
+        free_high: bool,
+    ) -> i32 {
         let Limits { batch, high_min, high_max } = limits;
         let high = self.settle_high(policy, limits);
         let Some(tuning) = policy.tuning else {
-            return match (high, free_high, pressure.reclaim_active) {
+            let reclaims = pressure.reclaim_active && policy.reclaim == ReclaimLimit::FourBatches;
+            return match (high, free_high, reclaims) {
                 (0, ..) | (_, true, _) => 0,
                 (_, _, true) => high.min(scaled(batch, 2)),
                 _ => high,
@@ -85,6 +94,7 @@ impl Pcp {
                 + match policy.free_history {
                     FreeHistory::Factor { .. } => scaled(batch, self.free_factor),
                     FreeHistory::Count { .. } => self.free_count,
+                    FreeHistory::None => 0,
                 };
             if high < needed {
                 self.high = kclamp(needed, high_min, high_max);
@@ -96,6 +106,7 @@ impl Pcp {
     fn pressure_step(&self, policy: &Policy, batch: i32) -> i32 {
         match policy.free_history {
             FreeHistory::Factor { .. } => scaled(batch, self.free_factor),
+            FreeHistory::None => batch,
             FreeHistory::Count { step: PressureStep::Count } => self.free_count,
             FreeHistory::Count { step: PressureStep::CountOrBatch } => self.free_count.max(batch),
         }
@@ -105,9 +116,9 @@ impl Pcp {
     /// free factor.
     pub(super) fn drain_size(&mut self, policy: &Policy, batch: i32, limit: i32, free_high: bool) -> i32 {
         if free_high {
-            return match policy.free_high.drains {
-                FreeHighDrains::All => self.count,
-                FreeHighDrains::Capped => self.count.min(scaled(batch, policy.scale_max)),
+            return match policy.free_high.map(|rule| rule.drains) {
+                Some(FreeHighDrains::Capped) => self.count.min(scaled(batch, policy.scale_max)),
+                Some(FreeHighDrains::All) | None => self.count,
             };
         }
         if limit < batch {
@@ -115,6 +126,7 @@ impl Pcp {
         }
         let room = limit - batch;
         let wanted = match policy.free_history {
+            FreeHistory::None => return batch,
             FreeHistory::Count { .. } => self.free_count,
             FreeHistory::Factor { cap, grows } => {
                 let wanted = scaled(batch, self.free_factor);

@@ -1,7 +1,7 @@
 //! Per-CPU page sets: a few pages of each zone, kept by each CPU so that most operations need no zone lock.
 //!
 //! Files: `set` (the lists and the state), `lists` (which list a block belongs to), `refill`, `free`, `limit` (when a
-//! free drains, and how much), `drain`, `decay` (what a tick does), `pageset` (the lock around it).
+//! free drains, and how much), `drain` and `visit` (which lists give), `decay` (what a tick does), `pageset` (the lock around it).
 
 mod decay;
 mod drain;
@@ -11,6 +11,7 @@ mod lists;
 mod pageset;
 mod refill;
 mod set;
+mod visit;
 
 #[cfg(test)]
 mod golden;

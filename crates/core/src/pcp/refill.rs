@@ -12,7 +12,13 @@ use crate::{MigrateType, Order};
 
 impl Pcp {
     /// How many blocks of `order` to fetch (spec §2.7.2, §3.5, §3.7). May raise `high` and the alloc factor.
-    pub(crate) fn refill_size(&mut self, policy: &Policy, limits: Limits, pressure: Pressure, order: Order) -> u32 {
+    pub(crate) fn refill_size(
+        &mut self,
+        policy: &Policy,
+        limits: Limits,
+        pressure: Pressure,
+        order: Order,
+    ) -> u32 {
         let Limits { batch, high_min, high_max } = limits;
         let mut size = batch;
         if policy.refill == RefillRule::Doubling {
@@ -38,6 +44,9 @@ impl Pcp {
                 }
                 size = size.min(room);
             }
+        }
+        if policy.refill == RefillRule::BatchOfBlocks {
+            return batch.unsigned_abs();
         }
         // Whole blocks, and at least two: the second is there for whoever asks next.
         if size > 1 { (size >> order.get()).max(2) as u32 } else { 1 }

@@ -1,8 +1,8 @@
 //! A page set's lists and the few numbers that steer it.
 
 use super::{ListIndex, ListScheme, MAX_LISTS};
-use crate::frame::{FrameIndex, FrameTables, List};
 use crate::Order;
+use crate::frame::{FrameIndex, FrameTables, List};
 
 /// One CPU's page set of one zone.
 ///
@@ -24,6 +24,8 @@ pub(crate) struct Pcp {
     pub(crate) free_factor: u8,
     /// Power of two by which the next refill of order 0 exceeds `batch`.
     pub(crate) alloc_factor: u8,
+    /// List where the last drain in turn stopped.
+    pub(super) last_drained: u8,
     /// Ticks until a page set of a remote node is drained.
     pub(crate) expire: u8,
     /// Whether the last free was of order 1 to 3.
@@ -46,6 +48,7 @@ impl Pcp {
             count_min: 0,
             free_factor: 0,
             alloc_factor: 0,
+            last_drained: 0,
             expire: 0,
             previous_was_high_order: false,
             has_large_slice: false,
@@ -66,7 +69,12 @@ impl Pcp {
 
     /// Takes the block that was freed last, or else fetched first.
     #[inline]
-    pub(crate) fn pop(&mut self, frames: &FrameTables<'_>, list: ListIndex, order: Order) -> Option<FrameIndex> {
+    pub(crate) fn pop(
+        &mut self,
+        frames: &FrameTables<'_>,
+        list: ListIndex,
+        order: Order,
+    ) -> Option<FrameIndex> {
         let frame = self.lists[list].pop_head(frames)?;
         self.count -= order.frames() as i32;
         self.count_min = self.count_min.min(self.count);
@@ -75,7 +83,12 @@ impl Pcp {
 
     /// Takes the coldest block.
     #[inline]
-    pub(super) fn pop_cold(&mut self, frames: &FrameTables<'_>, list: ListIndex, order: Order) -> Option<FrameIndex> {
+    pub(super) fn pop_cold(
+        &mut self,
+        frames: &FrameTables<'_>,
+        list: ListIndex,
+        order: Order,
+    ) -> Option<FrameIndex> {
         let frame = self.lists[list].pop_tail(frames)?;
         self.count -= order.frames() as i32;
         Some(frame)
@@ -83,7 +96,13 @@ impl Pcp {
 
     /// Adds a freed block: it is the next to be allocated.
     #[inline]
-    pub(crate) fn push(&mut self, frames: &FrameTables<'_>, list: ListIndex, frame: FrameIndex, order: Order) {
+    pub(crate) fn push(
+        &mut self,
+        frames: &FrameTables<'_>,
+        list: ListIndex,
+        frame: FrameIndex,
+        order: Order,
+    ) {
         self.lists[list].push_head(frames, frame);
         self.count += order.frames() as i32;
     }

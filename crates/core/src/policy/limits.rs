@@ -10,6 +10,8 @@ pub enum BatchRule {
         /// 1 MiB since Linux 4.19, 512 KiB before.
         cap_bytes: u32,
     },
+    /// This many pages, whatever the zone.
+    Fixed(i32),
 }
 
 impl BatchRule {
@@ -17,6 +19,7 @@ impl BatchRule {
     pub(crate) fn raw(self, managed: u64, page_bytes: u32) -> i32 {
         match self {
             Self::ZoneShare { cap_bytes } => zone_batch(managed, page_bytes, cap_bytes),
+            Self::Fixed(pages) => pages.clamp(1, MOST_PAGES),
         }
     }
 }
@@ -28,6 +31,10 @@ pub enum HighRule {
     Share,
     /// Two: that one, and an eighth of the zone shared between CPUs; equal if the sysctl sets a fraction.
     ShareToEighth,
+    /// A multiple of the zone's batch before its floor: zones too small for a batch cache nothing (spec §4).
+    Batches(i32),
+    /// This many pages, whatever the zone; at least one batch.
+    Fixed(i32),
 }
 
 /// What the limits follow from.
@@ -42,6 +49,9 @@ pub(crate) struct LimitInputs {
     pub(crate) page_bytes: u32,
 }
 
+/// Far above any real limit, and low enough that sums with it stay in range.
+const MOST_PAGES: i32 = i32::MAX / 4;
+
 /// `percpu_pagelist_high_fraction` is at least this, so `high_max` is an eighth. Source: spec §0.2.
 pub(crate) const MIN_HIGH_FRACTION: u32 = 8;
 
@@ -49,6 +59,12 @@ impl HighRule {
     pub(crate) fn limits(self, batch: BatchRule, zone: &LimitInputs) -> Limits {
         let raw = batch.raw(zone.managed, zone.page_bytes);
         let batch = raw.max(1);
+        let equal = |high| Limits { batch, high_min: high, high_max: high };
+        match self {
+            Self::Batches(times) => return equal(raw.saturating_mul(times).clamp(0, MOST_PAGES)),
+            Self::Fixed(pages) => return equal(pages.clamp(batch, MOST_PAGES)),
+            Self::Share | Self::ShareToEighth => {}
+        }
         let share = |total| high_share(total, zone.sharers, batch);
         let fraction_of = |fraction: u32| zone.managed / u64::from(fraction);
         let high_min = match zone.fraction {
@@ -76,10 +92,8 @@ pub fn zone_batch(managed: u64, page_bytes: u32, cap_bytes: u32) -> i32 {
 /// One CPU's share of `total` pages, at least four batches (spec §2.3).
 #[must_use]
 pub fn high_share(total: u64, sharers: u32, batch: i32) -> i32 {
-    // Far above any real share, and low enough that sums with it stay in range.
-    const MOST: i32 = i32::MAX / 4;
     let share = total / u64::from(sharers.max(1));
-    i32::try_from(share).unwrap_or(MOST).min(MOST).max(batch.saturating_mul(4))
+    i32::try_from(share).unwrap_or(MOST_PAGES).min(MOST_PAGES).max(batch.saturating_mul(4))
 }
 
 #[cfg(test)]
@@ -151,6 +165,6 @@ mod tests {
     #[test]
     fn extreme_zones_do_not_overflow() {
         assert_eq!(zone_batch(u64::MAX, 1, u32::MAX), 1_073_741_823);
-        assert_eq!(high_share(u64::MAX, 0, 1), i32::MAX / 4);
+        assert_eq!(high_share(u64::MAX, 0, 1), MOST_PAGES);
     }
 }

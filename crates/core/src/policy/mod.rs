@@ -51,8 +51,14 @@ pub struct Policy {
     pub tuning: Option<Tuning>,
     /// What a page set remembers of recent frees, and how that sizes a drain.
     pub free_history: FreeHistory,
-    /// When consecutive high-order frees drain the page set.
-    pub free_high: FreeHighRule,
+    /// When consecutive high-order frees drain the page set, if they do.
+    pub free_high: Option<FreeHighRule>,
+    /// What the reclaimer's activity does to the limit of a free.
+    pub reclaim: ReclaimLimit,
+    /// Which lists a drain visits, and how long it stays.
+    pub drain_order: DrainOrder,
+    /// How a free takes the page set's lock for its drain.
+    pub free_drain: FreeDrain,
     /// Refill, free history and decay never scale `batch` by more than `2^scale_max`.
     pub scale_max: u8,
     /// How a periodic tick drains what exceeds `high`.
@@ -71,9 +77,11 @@ impl Policy {
     }
 }
 
-/// How many blocks a refill of order `o` fetches (spec §2.7.2, §3.5). All rules give 1 for batch 1.
+/// How many blocks a refill of order `o` fetches (spec §2.7.2, §3.5, §4.3). All rules give 1 for batch 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefillRule {
+    /// `batch`, whatever the order.
+    BatchOfBlocks,
     /// `max(batch >> o, 2)`.
     Batch,
     /// As `Batch`, and order 0 doubles at each refill without a free in between, up to `batch << scale_max` and the
@@ -135,6 +143,8 @@ pub enum DecayDrain {
 /// How a drain on demand takes the page set's lock (spec §2.12).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DemandDrain {
+    /// Once.
+    Whole,
     /// Once per `batch << scale_max` pages.
     Chunks,
 }
@@ -142,6 +152,8 @@ pub enum DemandDrain {
 /// What a page set remembers of recent frees (spec §2.8, §3.10). An allocation halves it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FreeHistory {
+    /// Nothing: a drain is always `batch`.
+    None,
     /// A power of two by which the next drain exceeds `batch`; each drain that fits raises it by one.
     Factor {
         /// Where it stops growing.
@@ -181,6 +193,46 @@ pub enum PressureStep {
     Count,
     /// By those, but at least `batch` (as merged).
     CountOrBatch,
+}
+
+/// What the reclaimer's activity does to the limit of a free (spec §2.8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReclaimLimit {
+    /// Nothing.
+    Ignored,
+    /// The limit is four batches at most.
+    FourBatches,
+}
+
+/// Which lists a drain visits, and how long it stays (spec §2.10, §4.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DrainOrder {
+    /// From the list that was freed to, each list until it is empty.
+    ListByList,
+    /// In turn, one block more at each list than at the one before; a lone list gives everything.
+    RoundRobin(FirstList),
+    /// Only lists that hold more than an equal share of `high`, the fullest first; then as `ListByList`.
+    ExcessFirst,
+}
+
+/// Where a drain in turn begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FirstList {
+    /// At list 0.
+    Zero,
+    /// At list 1: vanilla Linux 4.9 steps on before it looks.
+    One,
+    /// Behind the list where the last drain stopped.
+    AfterLast,
+}
+
+/// How a free takes the page set's lock for its drain (spec §3.13).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FreeDrain {
+    /// Once.
+    Whole,
+    /// Once per `batch` pages, as long as the page set is still at its limit.
+    Slices,
 }
 
 /// When consecutive frees of order 1 to 3 drain the page set: *free_high* (spec §2.8).

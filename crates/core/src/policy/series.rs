@@ -17,19 +17,26 @@ pub const LINUX_6_6: Policy = Policy {
     refill: RefillRule::Batch,
     tuning: None,
     free_history: FreeHistory::Factor { cap: FactorCap::Room, grows: FactorGrows::Below },
-    free_high: FreeHighRule {
-        previous: PreviousFree::Any,
-        keep_batch: None,
-        threshold: FreeHighThreshold::Batch,
-        drains: FreeHighDrains::All,
-    },
+    free_high: Some(BASE_FREE_HIGH),
+    reclaim: ReclaimLimit::FourBatches,
+    drain_order: DrainOrder::ListByList,
+    free_drain: FreeDrain::Whole,
     scale_max: 5,
     decay_drain: DecayDrain::Whole,
     demand_drain: DemandDrain::Chunks,
     buddy: BuddyRules::LINUX_6_1,
 };
 
+const BASE_FREE_HIGH: FreeHighRule = FreeHighRule {
+    previous: PreviousFree::Any,
+    keep_batch: None,
+    threshold: FreeHighThreshold::Batch,
+    drains: FreeHighDrains::All,
+};
+
 const POSTED: &str = "PCP high auto-tuning series v1, 20 Sep 2023";
+
+const PATCH_1_FREE_HIGH: FreeHighRule = FreeHighRule { previous: PreviousFree::HighOrder, ..BASE_FREE_HIGH };
 
 /// Avoid draining when a process exits.
 pub const PATCH_1: Policy = Policy {
@@ -37,7 +44,7 @@ pub const PATCH_1: Policy = Policy {
     kernel: "6.6 + series v1, patch 1",
     summary: "high-order frees drain only if the previous free was high-order too",
     source: POSTED,
-    free_high: FreeHighRule { previous: PreviousFree::HighOrder, ..LINUX_6_6.free_high },
+    free_high: Some(PATCH_1_FREE_HIGH),
     ..LINUX_6_6
 };
 
@@ -49,15 +56,17 @@ pub const PATCH_2: Policy = Policy {
     ..PATCH_1
 };
 
+const PATCH_3_FREE_HIGH: FreeHighRule = FreeHighRule {
+    keep_batch: Some(SliceRule { caches: SliceCaches::All, batches: 4 }),
+    ..PATCH_1_FREE_HIGH
+};
+
 /// Reduce lock contention when draining high-order pages.
 pub const PATCH_3: Policy = Policy {
     name: "patch3",
     kernel: "6.6 + series v1, patches 1-3",
     summary: "CPUs with a large share of the caches keep a batch of high-order pages",
-    free_high: FreeHighRule {
-        keep_batch: Some(SliceRule { caches: SliceCaches::All, batches: 4 }),
-        ..PATCH_2.free_high
-    },
+    free_high: Some(PATCH_3_FREE_HIGH),
     ..PATCH_2
 };
 
@@ -88,6 +97,8 @@ pub const PATCH_6: Policy = Policy {
     ..PATCH_5
 };
 
+const PATCH_7_FREE_HIGH: FreeHighRule = FreeHighRule { drains: FreeHighDrains::Capped, ..PATCH_3_FREE_HIGH };
+
 /// Tune the limit automatically.
 pub const PATCH_7: Policy = Policy {
     name: "patch7",
@@ -99,7 +110,7 @@ pub const PATCH_7: Policy = Policy {
         below_high: BelowHigh::Ignored,
     }),
     free_history: FreeHistory::Factor { cap: FactorCap::ScaleMax, grows: FactorGrows::UpTo },
-    free_high: FreeHighRule { drains: FreeHighDrains::Capped, ..PATCH_6.free_high },
+    free_high: Some(PATCH_7_FREE_HIGH),
     ..PATCH_6
 };
 
@@ -138,6 +149,11 @@ pub const PATCH_10: Policy = Policy {
     ..PATCH_9
 };
 
+pub(super) const MERGED_FREE_HIGH: FreeHighRule = FreeHighRule {
+    keep_batch: Some(SliceRule { caches: SliceCaches::LastLevel, batches: 3 }),
+    ..PATCH_7_FREE_HIGH
+};
+
 /// The series as merged: patch 9 dropped, gentler decay, the cache rule simplified.
 pub const LINUX_6_7: Policy = Policy {
     name: "linux-6.7",
@@ -150,9 +166,6 @@ pub const LINUX_6_7: Policy = Policy {
         below_high: BelowHigh::CheckOnce,
     }),
     free_history: FreeHistory::Count { step: PressureStep::CountOrBatch },
-    free_high: FreeHighRule {
-        keep_batch: Some(SliceRule { caches: SliceCaches::LastLevel, batches: 3 }),
-        ..PATCH_10.free_high
-    },
+    free_high: Some(MERGED_FREE_HIGH),
     ..PATCH_10
 };

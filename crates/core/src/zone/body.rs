@@ -65,7 +65,7 @@ impl<'a> ZoneBody<'a> {
         if most == 0 {
             return;
         }
-        let boost = (self.marks.boost() + pageblock).min(most.max(pageblock));
+        let boost = self.marks.boost().saturating_add(pageblock).min(most.max(pageblock));
         self.marks.set_boost(boost);
         if flags.contains(AllocFlags::KSWAPD) {
             self.gauges.set(ZoneFlag::BoostedWatermark);
@@ -75,5 +75,7 @@ impl<'a> ZoneBody<'a> {
 
 /// `value · numerator / denominator` without overflow in between (spec §0.1 *mulfrac*).
 pub(super) fn mul_frac(value: u64, numerator: u64, denominator: u64) -> u64 {
-    (value / denominator).saturating_mul(numerator) + (value % denominator) * numerator / denominator
+    (value / denominator)
+        .saturating_mul(numerator)
+        .saturating_add((value % denominator) * numerator / denominator)
 }

@@ -44,6 +44,7 @@ impl<E: EventSink> LockedZone<'_, E> {
 
     /// Gives the first reserved pageblock with a free block to `to`. `false` if nothing moved.
     pub(crate) fn unreserve_highatomic(&mut self, to: MigrateType) -> bool {
+        let to = self.grouped(to);
         for order in Order::ZERO.and_above() {
             let Some(frame) = self.buddy.list(order, MigrateType::HighAtomic).head() else { continue };
             let size = match self.body.rules.highatomic {
@@ -54,7 +55,7 @@ impl<E: EventSink> LockedZone<'_, E> {
                 let reserved = self.body.gauges.reserved_highatomic();
                 self.body.gauges.reserved_highatomic.store(reserved.saturating_sub(u64::from(size)), Relaxed);
             }
-            if order > Order::PAGEBLOCK {
+            if order > Order::PAGEBLOCK && self.body.rules.highatomic == HighAtomicRule::FreeFrames {
                 self.retype(frame, order, MigrateType::HighAtomic, to);
                 self.set_block_type(frame, order, to);
                 return true;

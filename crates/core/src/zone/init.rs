@@ -78,12 +78,8 @@ mod tests {
     fn fill(span: Range<u64>, regions: &[Range<u64>]) -> Result<(ZoneBody<'static>, Buddy), ConfigError> {
         let span = Span::covering(span).unwrap();
         let (mut body, mut buddy) = (ZoneBody::new(owned(span.counts().frames)), Buddy::EMPTY);
-        let identity = Identity {
-            id: ZoneId(0),
-            kind: ZoneKind::Dma32,
-            node: NodeId(0),
-            rules: BuddyRules::LINUX_6_12,
-        };
+        let identity =
+            Identity { id: ZoneId(0), kind: ZoneKind::Dma32, node: NodeId(0), rules: BuddyRules::LINUX_6_12 };
         populate((&mut body, &mut buddy), identity, span, regions)?;
         Ok((body, buddy))
     }

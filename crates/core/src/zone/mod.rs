@@ -11,8 +11,8 @@ use core::fmt;
 
 pub(crate) use body::ZoneBody;
 pub(crate) use gauges::{Gauges, ZoneFlag};
-pub use span::FrameCounts;
 pub(crate) use init::{Identity, populate};
+pub use span::FrameCounts;
 pub(crate) use span::Span;
 pub use watermark::{Watermark, Watermarks, default_min_free_kbytes};
 pub(crate) use watermark::{WatermarkInputs, WatermarkSettings};
@@ -66,7 +66,10 @@ impl<'a, P: Platform> Zone<'a, P> {
 
 impl<P: Platform> fmt::Debug for Zone<'_, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Zone").field("kind", &self.body.kind).field("span", &self.body.span).finish_non_exhaustive()
+        f.debug_struct("Zone")
+            .field("kind", &self.body.kind)
+            .field("span", &self.body.span)
+            .finish_non_exhaustive()
     }
 }
 

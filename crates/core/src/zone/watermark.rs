@@ -53,8 +53,7 @@ pub(crate) struct WatermarkSettings {
 impl WatermarkSettings {
     /// The watermarks of one zone (spec §1.9, vectors `watermarks.csv`).
     pub(crate) fn watermarks(&self, zone: WatermarkInputs) -> Watermarks {
-        let share =
-            u128::from(self.pages_min) * u128::from(zone.managed) / u128::from(self.lowmem.max(1));
+        let share = u128::from(self.pages_min) * u128::from(zone.managed) / u128::from(self.lowmem.max(1));
         let share = u64::try_from(share).unwrap_or(u64::MAX);
         let min = match zone.kind {
             ZoneKind::HighMem | ZoneKind::Movable => kclamp(zone.managed / 1024, 32, 128),
@@ -132,7 +131,7 @@ impl Marks {
 
     #[inline]
     pub(crate) fn boosted(&self, mark: Watermark) -> u64 {
-        self.unboosted(mark) + self.boost.load(Relaxed)
+        self.unboosted(mark).saturating_add(self.boost.load(Relaxed))
     }
 }
 
@@ -233,7 +232,8 @@ impl ZoneBody<'_> {
             || has(MigrateType::Movable)
             || has(MigrateType::Reclaimable)
             || (flags.contains(AllocFlags::CMA) && has(MigrateType::Cma))
-            || (flags.intersects(AllocFlags::HIGH_ATOMIC.union(AllocFlags::OOM)) && has(MigrateType::HighAtomic))
+            || (flags.intersects(AllocFlags::HIGH_ATOMIC.union(AllocFlags::OOM))
+                && has(MigrateType::HighAtomic))
     }
 }
 
@@ -292,9 +292,8 @@ mod tests {
             (AllocFlags::MIN_RESERVE | AllocFlags::NON_BLOCK, 4118),
             (AllocFlags::OOM, 5490),
         ] {
-            let ok = |free| {
-                free_left(20_480, free).is_watermark_ok(Order::ZERO, min, ZoneKind::Normal, flags)
-            };
+            let ok =
+                |free| free_left(20_480, free).is_watermark_ok(Order::ZERO, min, ZoneKind::Normal, flags);
             assert!(ok(floor + 1), "{flags:?}");
             assert!(!ok(floor), "{flags:?}");
         }
@@ -305,7 +304,8 @@ mod tests {
     fn example_e16_fast_check_at_high() {
         let zone = free_left(20_480, 16_471);
         zone.marks.set(Watermarks { min: 10_980, low: 13_725, high: 16_470, promo: 19_215 });
-        let ok = || zone.is_watermark_ok_fast(Order::ZERO, Watermark::High, ZoneKind::Normal, AllocFlags::empty());
+        let ok =
+            || zone.is_watermark_ok_fast(Order::ZERO, Watermark::High, ZoneKind::Normal, AllocFlags::empty());
         assert!(ok());
         zone.lowmem_reserve[ZoneKind::Normal.index()].store(1, Relaxed);
         assert!(!ok());

@@ -1,0 +1,231 @@
+//! Which lists a drain visits, and how many blocks it takes at each (spec §2.10, §4.2).
+
+use super::{ListIndex, Pcp};
+use crate::Order;
+use crate::frame::{FrameIndex, FrameTables};
+use crate::policy::{DrainOrder, FirstList};
+
+impl Pcp {
+    /// Removes at least `pages` pages (or all there are) from the cold ends of the lists, handing each block to `give`.
+    /// Returns the pages removed; the last block may overshoot.
+    pub(super) fn remove(
+        &mut self,
+        frames: &FrameTables<'_>,
+        order: DrainOrder,
+        (pages, start): (i32, ListIndex),
+        mut give: impl FnMut(FrameIndex, Order),
+    ) -> u32 {
+        let pages = pages.min(self.count);
+        let give = &mut give;
+        match order {
+            DrainOrder::ListByList => self.remove_list_by_list(frames, (pages, start), give),
+            DrainOrder::RoundRobin(first) => self.remove_in_turn(frames, pages, first, give),
+            DrainOrder::ExcessFirst => {
+                let removed = self.remove_excess(frames, pages, give);
+                removed + self.remove_list_by_list(frames, (pages - removed as i32, start), give)
+            }
+        }
+    }
+
+    /// Empties each list before the next is visited.
+    fn remove_list_by_list(
+        &mut self,
+        frames: &FrameTables<'_>,
+        (pages, start): (i32, ListIndex),
+        give: &mut impl FnMut(FrameIndex, Order),
+    ) -> u32 {
+        let lists = self.scheme().lists();
+        let mut left = pages;
+        let mut removed = 0;
+        for list in (0..lists).map(|step| (start + step) % lists) {
+            let taken = self.remove_from(frames, list, left, give);
+            left -= taken as i32;
+            removed += taken;
+        }
+        removed
+    }
+
+    /// Takes one block more at each list than at the one before; skipped lists count too, and what is not taken
+    /// because a list ended is carried over. A lone list gives everything.
+    fn remove_in_turn(
+        &mut self,
+        frames: &FrameTables<'_>,
+        pages: i32,
+        first: FirstList,
+        give: &mut impl FnMut(FrameIndex, Order),
+    ) -> u32 {
+        let lists = self.scheme().lists();
+        let mut list = match first {
+            FirstList::Zero => lists - 1,
+            FirstList::One => 0,
+            FirstList::AfterLast => usize::from(self.last_drained) % lists,
+        };
+        let (mut left, mut run, mut removed) = (pages, 0, 0);
+        // A page set that says it holds more than its lists do must not keep the drain searching for ever.
+        while left > 0 && self.lists[..lists].iter().any(|list| !list.is_empty()) {
+            loop {
+                run += 1;
+                list = (list + 1) % lists;
+                if !self.lists[list].is_empty() {
+                    break;
+                }
+            }
+            if run == lists as i32 {
+                run = left;
+            }
+            let order = self.scheme().order(list);
+            while let Some(frame) = self.pop_cold(frames, list, order) {
+                removed += order.frames();
+                left -= order.frames() as i32;
+                give(frame, order);
+                if left <= 0 {
+                    break;
+                }
+                run -= 1;
+                if run == 0 {
+                    break;
+                }
+            }
+        }
+        self.last_drained = list as u8;
+        removed
+    }
+
+    /// Takes from lists that hold more than an equal share of `high`, the fullest first.
+    fn remove_excess(
+        &mut self,
+        frames: &FrameTables<'_>,
+        pages: i32,
+        give: &mut impl FnMut(FrameIndex, Order),
+    ) -> u32 {
+        let lists = self.scheme().lists();
+        let share = self.high.max(0) as u32 / lists as u32;
+        let held = |pcp: &Self, list: ListIndex| {
+            pcp.lists[list].iter(frames).count() as u32 * pcp.scheme().order(list).frames()
+        };
+        let mut removed = 0;
+        while (removed as i32) < pages {
+            let Some((list, pages_held)) =
+                (0..lists).map(|list| (list, held(self, list))).max_by_key(|(_, pages)| *pages)
+            else {
+                break;
+            };
+            if pages_held <= share {
+                break;
+            }
+            let most = (pages - removed as i32).min((pages_held - share) as i32);
+            removed += self.remove_from(frames, list, most, give);
+        }
+        removed
+    }
+
+    /// Takes at least `pages` pages of one list, or all of it.
+    fn remove_from(
+        &mut self,
+        frames: &FrameTables<'_>,
+        list: ListIndex,
+        pages: i32,
+        give: &mut impl FnMut(FrameIndex, Order),
+    ) -> u32 {
+        let order = self.scheme().order(list);
+        let (mut left, mut removed) = (pages, 0);
+        while left > 0 {
+            let Some(frame) = self.pop_cold(frames, list, order) else { break };
+            left -= order.frames() as i32;
+            removed += order.frames();
+            give(frame, order);
+        }
+        removed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use super::*;
+    use crate::frame::tests::owned;
+    use crate::pcp::ListScheme;
+
+    fn filled(scheme: ListScheme, blocks: &[(ListIndex, FrameIndex)]) -> (FrameTables<'static>, Pcp) {
+        let (frames, mut pcp) = (owned(8192), Pcp::with_scheme(scheme));
+        for &(list, frame) in blocks {
+            pcp.push(&frames, list, frame, pcp.scheme().order(list));
+        }
+        (frames, pcp)
+    }
+
+    #[track_caller]
+    fn removes(blocks: &[(ListIndex, FrameIndex)], drain: (i32, ListIndex), order: &[FrameIndex]) -> u32 {
+        let (frames, mut pcp) = filled(ListScheme::TwoHugeLists, blocks);
+        let mut seen = Vec::new();
+        let removed = pcp.remove(&frames, DrainOrder::ListByList, drain, |frame, _| seen.push(frame));
+        assert_eq!(seen, order);
+        removed
+    }
+
+    /// Worked example E11: three order-3 blocks, 20 pages wanted.
+    #[test]
+    fn example_e11_the_last_block_overshoots() {
+        assert_eq!(removes(&[(9, 0), (9, 8), (9, 16)], (20, 9), &[0, 8, 16]), 24);
+    }
+
+    #[test]
+    fn a_list_is_emptied_before_the_next_is_visited() {
+        let blocks = [(0, 1), (0, 2), (1, 3), (3, 4)];
+        assert_eq!(removes(&blocks, (3, 1), &[3, 4]), 3);
+        assert_eq!(removes(&blocks, (100, 1), &[3, 4, 1, 2]), 5);
+        assert_eq!(removes(&blocks, (0, 1), &[]), 0);
+    }
+
+    /// Blocks of distinct frames, so many on each of the six lists of the 2016 series.
+    fn six_lists(lengths: &[u32]) -> (FrameTables<'static>, Pcp) {
+        let mut at = 0;
+        let mut blocks = Vec::new();
+        for (list, length) in lengths.iter().enumerate() {
+            for _ in 0..*length {
+                blocks.push((list, at));
+                at += 8;
+            }
+        }
+        filled(ListScheme::HighOrderV5, &blocks)
+    }
+
+    /// The golden vectors of the 2016 series' drain; the last is worked example E20.
+    #[test]
+    fn example_e20_drains_in_turn_equal_the_vectors() {
+        let table = include_str!("../../tests/vectors/v5_drain.csv");
+        let numbers = |cell: &str| cell.split(' ').map(|n| n.parse().unwrap()).collect::<Vec<u32>>();
+        assert!(table.lines().count() > 10);
+        for line in table.lines().skip(1) {
+            let cells: Vec<&str> = line.split(',').collect();
+            let (frames, mut pcp) = six_lists(&numbers(cells[0]));
+            let owner: Vec<ListIndex> = (0..6)
+                .flat_map(|list| std::iter::repeat_n(list, numbers(cells[0])[list] as usize))
+                .collect();
+            let mut taken = Vec::new();
+            let order = DrainOrder::RoundRobin(FirstList::Zero);
+            let removed = pcp.remove(&frames, order, (cells[1].parse().unwrap(), 0), |frame, _| {
+                taken.push(owner[frame as usize / 8] as u32);
+            });
+            assert_eq!(removed.to_string(), cells[2], "{line}");
+            let left: Vec<u32> = (0..6).map(|list| pcp.list(list).iter(&frames).count() as u32).collect();
+            assert_eq!(left, numbers(cells[4]), "{line}");
+            let mut visited = taken.clone();
+            visited.dedup();
+            let mut expected = numbers(cells[3]);
+            expected.dedup();
+            assert_eq!(visited, expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn excess_is_taken_from_the_fullest_list_first() {
+        let (frames, mut pcp) = six_lists(&[40, 2, 0, 1, 0, 0]);
+        pcp.high = 60;
+        let mut taken = Vec::new();
+        let removed = pcp.remove(&frames, DrainOrder::ExcessFirst, (20, 3), |frame, _| taken.push(frame / 8));
+        assert_eq!(removed, 20);
+        assert!(taken.iter().all(|block| *block < 40), "all from list 0: {taken:?}");
+    }
+}

@@ -1,0 +1,47 @@
+//! Random operations on random machines against a naive model, for every policy. After each operation: every frame is
+//! somewhere, nobody's frame is handed out twice, every refusal is the right one, the counters are true.
+//!
+//! `PROPTEST_CASES` sets the number of machines per policy. A failure becomes a test of its own in `regressions`.
+
+#[path = "../host/mod.rs"]
+mod host;
+mod machine;
+mod operation;
+mod reference;
+mod regressions;
+#[path = "../steady/mod.rs"]
+mod steady;
+
+use pageset_core::Policy;
+use proptest::prelude::*;
+
+fn cases() -> ProptestConfig {
+    let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
+    match std::env::var("PROPTEST_CASES") {
+        Ok(_) => config,
+        // Miri is some hundred times slower.
+        Err(_) => ProptestConfig { cases: if cfg!(miri) { 1 } else { 64 }, ..config },
+    }
+}
+
+fn steps() -> usize {
+    if cfg!(miri) { 10 } else { 80 }
+}
+
+fn run(policy: Policy) {
+    let strategy = (machine::machines(), prop::collection::vec(operation::operations(), 1..steps()));
+    let outcome = proptest::test_runner::TestRunner::new(cases()).run(&strategy, |(machine, operations)| {
+        reference::play(&machine, policy, &operations);
+        Ok(())
+    });
+    if let Err(failure) = outcome {
+        panic!("{}: {failure}", policy.name);
+    }
+}
+
+#[test]
+fn every_policy_agrees_with_the_model() {
+    for policy in pageset_core::POLICIES {
+        run(*policy);
+    }
+}

@@ -1,0 +1,1 @@
+//! What random machines and operations once found, by name.

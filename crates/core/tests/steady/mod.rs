@@ -1,0 +1,119 @@
+//! Invariants that hold after every operation, by their number in the specification (§8.1).
+
+use pageset_core::{Counters, CpuId, EventSink, Policy, ZoneInfo};
+
+use crate::host::Allocator;
+
+/// Checks all of them. `before` is what the counters were at the last check.
+#[track_caller]
+pub(crate) fn check_all<E: EventSink>(allocator: &Allocator<E>, before: &mut Counters) {
+    conservation_1_to_8(allocator);
+    for zone in allocator.zones() {
+        free_blocks_add_up_2(&zone);
+        watermarks_are_equally_spaced_39(&zone);
+        protection_does_not_fall_39(&zone);
+    }
+    batch_is_one_less_than_a_power_of_two_10(allocator);
+    limits_are_four_batches_11(allocator);
+    counters_never_fall_31(allocator, before);
+    allocations_less_frees_is_what_is_allocated_31(allocator);
+    numa_counters_agree_32(allocator);
+}
+
+/// 1 to 8: what `validate` finds by looking at every frame and every list.
+#[track_caller]
+pub(crate) fn conservation_1_to_8<E: EventSink>(allocator: &Allocator<E>) {
+    let census = match allocator.validate() {
+        Ok(census) => census,
+        Err(violation) => panic!("{violation}"),
+    };
+    let managed: u64 = allocator.zones().map(|zone| zone.managed).sum();
+    assert_eq!(census.free + census.cached + census.allocated + census.leaked, managed, "1: conservation");
+    assert_eq!(census.cached, allocator.cached_pages(), "7: count is what the lists hold");
+}
+
+/// 2: the free blocks of all orders are the free pages.
+#[track_caller]
+pub(crate) fn free_blocks_add_up_2(zone: &ZoneInfo) {
+    let in_blocks: u64 =
+        zone.nr_free.iter().zip(0..).map(|(blocks, order)| u64::from(*blocks) << order).sum();
+    assert_eq!(in_blocks, zone.free + zone.free_isolated, "2: blocks add up in {zone:?}");
+}
+
+fn each_pageset<E: EventSink>(
+    allocator: &Allocator<E>,
+) -> impl Iterator<Item = (ZoneInfo, CpuId, pageset_core::PagesetInfo)> {
+    allocator.zones().flat_map(move |zone| {
+        (0..allocator.cpus() as u32).map(CpuId).map(move |cpu| {
+            let info = allocator.pageset_info(zone.id, cpu).expect("every zone has a page set on every CPU");
+            (zone.clone(), cpu, info)
+        })
+    })
+}
+
+/// 10: `batch` is 1 or of the form 2^n − 1.
+#[track_caller]
+pub(crate) fn batch_is_one_less_than_a_power_of_two_10<E: EventSink>(allocator: &Allocator<E>) {
+    for (zone, cpu, info) in each_pageset(allocator) {
+        assert!(info.batch >= 1 && (info.batch + 1).count_ones() == 1, "10: {info:?} of {zone:?}, {cpu:?}");
+        assert!(info.count >= 0, "7: {info:?}");
+    }
+}
+
+/// 11: both limits are at least four batches.
+#[track_caller]
+pub(crate) fn limits_are_four_batches_11<E: EventSink>(allocator: &Allocator<E>) {
+    for (_, _, info) in each_pageset(allocator) {
+        assert!(info.high_min >= 4 * info.batch && info.high_max >= 4 * info.batch, "11: {info:?}");
+    }
+}
+
+/// 31: no counter ever falls.
+#[track_caller]
+pub(crate) fn counters_never_fall_31<E: EventSink>(allocator: &Allocator<E>, before: &mut Counters) {
+    let now = allocator.counters();
+    for ((name, was), (_, is)) in before.named().zip(now.named()) {
+        assert!(is >= was, "31: {name} fell from {was} to {is}");
+    }
+    *before = now;
+}
+
+/// 31: pages allocated less pages freed are the pages in use; exactly where diverted frees are counted.
+#[track_caller]
+pub(crate) fn allocations_less_frees_is_what_is_allocated_31<E: EventSink>(allocator: &Allocator<E>) {
+    let counters = allocator.counters();
+    let allocated = allocator.validate().expect("1 to 8").allocated;
+    let difference = counters.pgalloc - counters.pgfree;
+    if counts_diverted_frees(allocator.policy()) {
+        assert_eq!(difference, allocated, "31: {counters:?}");
+    } else {
+        assert!(difference >= allocated, "31: {counters:?}");
+    }
+}
+
+fn counts_diverted_frees(policy: &Policy) -> bool {
+    policy.buddy.diverted_frees == pageset_core::policy::DivertedFrees::Counted
+}
+
+/// 32: hits and misses, local and other, each count every allocation once; a miss here is foreign elsewhere.
+#[track_caller]
+pub(crate) fn numa_counters_agree_32<E: EventSink>(allocator: &Allocator<E>) {
+    let counters = allocator.counters();
+    assert_eq!(counters.numa_hit + counters.numa_miss, counters.numa_local + counters.numa_other, "32");
+    assert_eq!(counters.numa_miss, counters.numa_foreign, "32");
+}
+
+/// 39: each watermark is one step above the one before.
+#[track_caller]
+pub(crate) fn watermarks_are_equally_spaced_39(zone: &ZoneInfo) {
+    let marks = zone.watermarks;
+    assert!(marks.min <= marks.low && marks.low <= marks.high && marks.high <= marks.promo, "39: {marks:?}");
+    assert_eq!(marks.low - marks.min, marks.high - marks.low, "39: {marks:?}");
+    assert_eq!(marks.high - marks.low, marks.promo - marks.high, "39: {marks:?}");
+}
+
+/// 39: what is kept back does not fall with the zone a request could have used.
+#[track_caller]
+pub(crate) fn protection_does_not_fall_39(zone: &ZoneInfo) {
+    assert!(zone.protection.is_sorted(), "39: {:?}", zone.protection);
+}
