@@ -10,9 +10,9 @@ use crate::buddy::Placement;
 use crate::error::FreeError;
 use crate::event::{Event, emit};
 use crate::frame::{FrameIndex, State};
-use crate::pcp::PagesetState;
+use crate::pcp::{DueDrain, ListIndex, PagesetState};
 use crate::platform::Platform;
-use crate::policy::{DivertedFrees, Fallback};
+use crate::policy::{DivertedFrees, Fallback, FreeDrain};
 use crate::request::AllocFlags;
 use crate::zone::{Watermark, Zone, ZoneFlag};
 use crate::{CpuId, MigrateType, Order, Pfn, ZoneKind};
@@ -93,13 +93,18 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
                 .pageset(zone, cpu)
                 .try_with(|state| self.commit(cpu, zone, state, (frame, order, migratetype), traits)),
         };
-        if committed.is_none() {
-            zone.body.trylock_failures.fetch_add(1, Relaxed);
-            self.free_direct(cpu, zone, (frame, order), diverted);
+        match committed {
+            None => {
+                zone.body.trylock_failures.fetch_add(1, Relaxed);
+                self.free_direct(cpu, zone, (frame, order), diverted);
+            }
+            Some(None) => {}
+            Some(Some((rest, list))) => self.drain_slices(cpu, zone, rest, list),
         }
     }
 
-    /// Adds the block to the page set, and drains what is too much.
+    /// Adds the block to the page set, and drains what is too much. Returns what is left to drain under new holds of
+    /// the lock, and the list to begin at.
     #[inline]
     fn commit(
         &self,
@@ -108,7 +113,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         state: &mut PagesetState,
         (frame, order, migratetype): (FrameIndex, Order, MigrateType),
         traits: FreeTraits,
-    ) {
+    ) -> Option<(DueDrain, ListIndex)> {
         if traits.contains(FreeTraits::BATCHED) {
             let pfn = zone.body.span.pfn(frame);
             emit(self.platform.events(), cpu, || Event::MmPageFreeBatched { pfn, order });
@@ -118,23 +123,45 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         state.counters.pgfree += u64::from(order.frames());
         state.counters.pcp_free += 1;
         let limits = self.pageset(zone, cpu).limits();
-        if let Some(due) = state.pcp.note_free(&self.policy, limits, pressure(zone), order) {
-            self.drain_due(cpu, zone, state, (due.pages, list), due.reason);
+        let due = state.pcp.note_free(&self.policy, limits, pressure(zone), order)?;
+        let rest = self.drain_due(cpu, zone, state, due, list);
+        (rest.pages > 0).then_some((rest, list))
+    }
+
+    /// Goes on with a drain in slices for as long as the page set is at its limit and nobody else has its lock.
+    #[cold]
+    fn drain_slices(&self, cpu: CpuId, zone: &Zone<'_, P>, mut rest: DueDrain, list: ListIndex) {
+        while rest.pages > 0 {
+            let drained = self.pageset(zone, cpu).try_with(|state| {
+                let goes_on = state.pcp.count > 0 && state.pcp.count >= rest.limit;
+                goes_on.then(|| self.drain_due(cpu, zone, state, rest, list))
+            });
+            match drained {
+                Some(Some(left)) => rest = left,
+                Some(None) | None => return,
+            }
         }
     }
 
+    /// Drains what is due, or one slice of it. Returns what is left.
     #[cold]
     fn drain_due(
         &self,
         cpu: CpuId,
         zone: &Zone<'_, P>,
         state: &mut PagesetState,
-        pages: (i32, usize),
-        reason: crate::DrainReason,
-    ) {
-        self.pageset(zone, cpu).touch();
+        due: DueDrain,
+        list: ListIndex,
+    ) -> DueDrain {
+        let pageset = self.pageset(zone, cpu);
+        let pages = match self.policy.free_drain {
+            FreeDrain::Whole => due.pages,
+            FreeDrain::Slices => due.pages.min(pageset.limits().batch),
+        };
+        pageset.touch();
+        let order = self.policy.drain_order;
         zone.with_lock(&self.platform, cpu, |locked| {
-            state.pcp.drain(locked, cpu, pages, reason, &mut state.counters);
+            state.pcp.drain(locked, cpu, order, (pages, list), due.reason, &mut state.counters);
         });
         if zone.body.gauges.has(ZoneFlag::BelowHigh) {
             let high = zone.body.marks.boosted(Watermark::High);
@@ -142,6 +169,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
                 zone.body.gauges.clear(ZoneFlag::BelowHigh);
             }
         }
+        DueDrain { pages: due.pages - pages, ..due }
     }
 
     /// Returns a block to the free lists. Its pageblock's type is read again under the lock; Linux 6.12 gives each

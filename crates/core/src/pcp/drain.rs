@@ -1,12 +1,12 @@
 //! Giving blocks back to the zone.
 
 use super::{ListIndex, Pcp};
+use crate::CpuId;
 use crate::buddy::{LockedZone, Placement};
 use crate::event::{DrainReason, Event, EventSink};
 use crate::frame::State;
 use crate::policy::{DrainOrder, DrainType};
 use crate::stats::Counters;
-use crate::CpuId;
 
 impl Pcp {
     /// Drains at least so many pages to the zone, whose lock is held, beginning at a list. Returns the pages drained.

@@ -10,6 +10,8 @@ use crate::{COSTLY_ORDER, Order};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DueDrain {
     pub(crate) pages: i32,
+    /// What `count` reached; a drain in slices stops below it.
+    pub(crate) limit: i32,
     pub(crate) reason: DrainReason,
 }
 
@@ -34,6 +36,7 @@ impl Pcp {
         let limit = self.limit(policy, limits, pressure, free_high);
         (self.count >= limit).then(|| DueDrain {
             pages: self.drain_size(policy, limits.batch, limit, free_high),
+            limit,
             reason: if free_high { DrainReason::FreeHigh } else { DrainReason::High },
         })
     }

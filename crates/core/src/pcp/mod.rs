@@ -16,6 +16,7 @@ mod visit;
 #[cfg(test)]
 mod golden;
 
+pub(crate) use free::DueDrain;
 pub(crate) use limit::{Limits, Pressure, scaled};
 pub use lists::ListScheme;
 pub(crate) use lists::{ListIndex, MAX_LISTS};

@@ -141,6 +141,7 @@ impl Pcp {
 
 #[cfg(test)]
 mod tests {
+    use std::string::ToString;
     use std::vec::Vec;
 
     use super::*;
@@ -200,14 +201,18 @@ mod tests {
         for line in table.lines().skip(1) {
             let cells: Vec<&str> = line.split(',').collect();
             let (frames, mut pcp) = six_lists(&numbers(cells[0]));
-            let owner: Vec<ListIndex> = (0..6)
-                .flat_map(|list| std::iter::repeat_n(list, numbers(cells[0])[list] as usize))
-                .collect();
+            let owner: Vec<ListIndex> =
+                (0..6).flat_map(|list| std::iter::repeat_n(list, numbers(cells[0])[list] as usize)).collect();
             let mut taken = Vec::new();
             let order = DrainOrder::RoundRobin(FirstList::Zero);
             let removed = pcp.remove(&frames, order, (cells[1].parse().unwrap(), 0), |frame, _| {
                 taken.push(owner[frame as usize / 8] as u32);
             });
+            if cells[2] == "HANG" {
+                // The 2016 code never ends when asked for more than there is; ours gives what there is.
+                assert!((0..6).all(|list| pcp.list(list).is_empty()), "{line}");
+                continue;
+            }
             assert_eq!(removed.to_string(), cells[2], "{line}");
             let left: Vec<u32> = (0..6).map(|list| pcp.list(list).iter(&frames).count() as u32).collect();
             assert_eq!(left, numbers(cells[4]), "{line}");

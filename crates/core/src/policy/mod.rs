@@ -6,15 +6,24 @@
 
 mod buddy;
 mod limits;
+mod linux_4;
+mod linux_5_14;
 mod linux_6_1;
 mod linux_6_12;
+mod linux_6_18;
 mod series;
 
 pub use buddy::{BoostConsumer, BuddyRules, DivertedFrees, DrainType, Fallback, HighAtomicRule};
 pub use limits::{BatchRule, HighRule, high_share, zone_batch};
 pub(crate) use limits::{LimitInputs, MIN_HIGH_FRACTION};
+pub use linux_4::{
+    HIGH_ORDER_V5, HIGH_ORDER_V5_EXCESS, HIGH_ORDER_V5_LAST_LIST, HIGH_ORDER_V5_SCALED_REFILL, LINUX_4_9,
+    LINUX_4_18, LINUX_4_19, fixed,
+};
+pub use linux_5_14::LINUX_5_14;
 pub use linux_6_1::LINUX_6_1;
 pub use linux_6_12::LINUX_6_12;
+pub use linux_6_18::LINUX_6_18;
 pub use series::{
     LINUX_6_6, LINUX_6_7, PATCH_1, PATCH_2, PATCH_3, PATCH_4, PATCH_5, PATCH_6, PATCH_7, PATCH_8, PATCH_9,
     PATCH_10,
@@ -24,8 +33,29 @@ use crate::pcp::ListScheme;
 
 /// Every named policy, oldest first.
 pub static POLICIES: &[Policy] = &[
-    LINUX_6_1, LINUX_6_6, PATCH_1, PATCH_2, PATCH_3, PATCH_4, PATCH_5, PATCH_6, PATCH_7, PATCH_8, PATCH_9,
-    PATCH_10, LINUX_6_7, LINUX_6_12,
+    LINUX_4_9,
+    HIGH_ORDER_V5,
+    HIGH_ORDER_V5_LAST_LIST,
+    HIGH_ORDER_V5_EXCESS,
+    HIGH_ORDER_V5_SCALED_REFILL,
+    LINUX_4_18,
+    LINUX_4_19,
+    LINUX_5_14,
+    LINUX_6_1,
+    LINUX_6_6,
+    PATCH_1,
+    PATCH_2,
+    PATCH_3,
+    PATCH_4,
+    PATCH_5,
+    PATCH_6,
+    PATCH_7,
+    PATCH_8,
+    PATCH_9,
+    PATCH_10,
+    LINUX_6_7,
+    LINUX_6_12,
+    LINUX_6_18,
 ];
 
 /// One kernel version's decisions.

@@ -1,0 +1,95 @@
+//! Linux 4.x: one limit of six batches, order 0 only, and the 2016 series that added high orders.
+
+use super::*;
+
+/// What Linux 4.x page sets have in common: order 0 only, no memory of frees, `batch` pages at a time.
+pub const LINUX_4_9: Policy = Policy {
+    name: "linux-4.9",
+    kernel: "4.9",
+    summary: "order 0 only; batch at most 31; high is six batches; drains go round the lists",
+    source: "lines removed by the high-order per-CPU series v5, 2016; batch from the batch-size study, 2018",
+    lists: ListScheme::OrderZero,
+    batch: BatchRule::ZoneShare { cap_bytes: 512 << 10 },
+    high: HighRule::Batches(6),
+    refill: RefillRule::BatchOfBlocks,
+    free_history: FreeHistory::None,
+    free_high: None,
+    reclaim: ReclaimLimit::Ignored,
+    drain_order: DrainOrder::RoundRobin(FirstList::One),
+    demand_drain: DemandDrain::Whole,
+    ..LINUX_6_6
+};
+
+/// The 2016 series, version 5.
+pub const HIGH_ORDER_V5: Policy = Policy {
+    name: "linux-4.9-highorder-v5",
+    kernel: "4.9 + high-order per-CPU series v5",
+    summary: "orders 0 to 3 in six lists; high is eleven batches; a refill is batch blocks of any order",
+    source: "high-order per-cpu page allocator v5, Dec 2016",
+    lists: ListScheme::HighOrderV5,
+    high: HighRule::Batches(11),
+    drain_order: DrainOrder::RoundRobin(FirstList::Zero),
+    ..LINUX_4_9
+};
+
+const REVIEW: &str = "review of the high-order per-cpu page allocator v5, Dec 2016";
+
+/// The reviewers' first proposal.
+pub const HIGH_ORDER_V5_LAST_LIST: Policy = Policy {
+    name: "linux-4.9-highorder-v5-last-list",
+    summary: "as v5; a drain goes on behind the list where the last one stopped",
+    source: REVIEW,
+    drain_order: DrainOrder::RoundRobin(FirstList::AfterLast),
+    ..HIGH_ORDER_V5
+};
+
+/// The reviewers' second proposal, as we read it: lists above an equal share of `high` are in excess.
+pub const HIGH_ORDER_V5_EXCESS: Policy = Policy {
+    name: "linux-4.9-highorder-v5-excess",
+    summary: "as v5; a drain takes from the lists that hold more than their share first",
+    source: REVIEW,
+    drain_order: DrainOrder::ExcessFirst,
+    ..HIGH_ORDER_V5
+};
+
+/// The reviewers' third proposal.
+pub const HIGH_ORDER_V5_SCALED_REFILL: Policy = Policy {
+    name: "linux-4.9-highorder-v5-scaled-refill",
+    summary: "as v5; a refill is about batch pages, so fewer blocks of a higher order",
+    source: REVIEW,
+    refill: RefillRule::Batch,
+    ..HIGH_ORDER_V5
+};
+
+/// Before the batch size was doubled.
+pub const LINUX_4_18: Policy = Policy {
+    name: "linux-4.18",
+    kernel: "4.18",
+    summary: "as 4.9: batch at most 31 pages (512 KiB / 4)",
+    source: "double zone's batchsize study, 2018, before",
+    ..LINUX_4_9
+};
+
+/// After.
+pub const LINUX_4_19: Policy = Policy {
+    name: "linux-4.19",
+    kernel: "4.19",
+    summary: "batch at most 63 pages (1 MiB / 4); high is six batches",
+    source: "double zone's batchsize study, 2018, after",
+    batch: BatchRule::ZoneShare { cap_bytes: 1 << 20 },
+    ..LINUX_4_18
+};
+
+/// Any batch and limit: the study's way of asking.
+#[must_use]
+pub const fn fixed(batch: i32, high: i32) -> Policy {
+    Policy {
+        name: "fixed",
+        kernel: "none",
+        summary: "order 0 only; any batch and high, the same for all zones",
+        source: "double zone's batchsize study, 2018, phase one",
+        batch: BatchRule::Fixed(batch),
+        high: HighRule::Fixed(high),
+        ..LINUX_4_19
+    }
+}
