@@ -30,7 +30,7 @@ mod event;
 mod frame;
 mod ids;
 mod numa;
-mod pcp;
+pub mod pcp;
 mod platform;
 pub mod policy;
 mod request;
@@ -47,7 +47,7 @@ pub use allocator::{
 pub use check::{FrameCensus, Violation};
 pub use error::{AllocError, ConfigError, FreeError};
 pub use event::{DrainReason, Event, EventSink};
-pub use frame::{FrameLinks, FrameState, FrameTables, PageblockType};
+pub use frame::{FrameIndex, FrameLinks, FrameState, FrameTables, PageblockType};
 pub use ids::*;
 pub use lock_api;
 pub use pcp::{ListScheme, Pageset};

@@ -16,8 +16,8 @@ use crate::error::ConfigError;
 use crate::zone::FrameCounts;
 use crate::{MAX_ORDER, MigrateType, Order, PAGEBLOCK_FRAMES, PAGEBLOCK_ORDER, Storage};
 
-/// A frame, by its distance from the zone's [`base`](crate::zone::Span::base).
-pub(crate) type FrameIndex = u32;
+/// A frame, by its distance from the zone's base.
+pub type FrameIndex = u32;
 
 /// Links of one frame: neighbours in the list its block is on. All-zero bytes are a valid value.
 #[derive(Debug, Default)]

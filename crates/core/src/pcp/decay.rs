@@ -6,16 +6,16 @@ use crate::policy::{Decay, Policy};
 
 /// Outcome of one decay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Decayed {
+pub struct Decayed {
     /// Pages above the new `high`, to be drained from list 0 on.
-    pub(crate) excess: i32,
+    pub excess: i32,
     /// Whether another tick has work to do.
-    pub(crate) is_unfinished: bool,
+    pub is_unfinished: bool,
 }
 
 impl Pcp {
     /// Lowers `high` towards its lower limit (spec §2.11, §3.7, §3.9). `None` without tuning.
-    pub(crate) fn decay(&mut self, policy: &Policy, limits: Limits) -> Option<Decayed> {
+    pub fn decay(&mut self, policy: &Policy, limits: Limits) -> Option<Decayed> {
         let tuning = policy.tuning?;
         if self.high > limits.high_min {
             let lowered = match tuning.decay {
@@ -31,7 +31,7 @@ impl Pcp {
     }
 
     /// Ends a tick: what is held now is what the next tick compares with.
-    pub(crate) fn end_tick(&mut self) {
+    pub fn end_tick(&mut self) {
         self.count_min = self.count;
     }
 }

@@ -8,16 +8,18 @@ use crate::{COSTLY_ORDER, Order};
 
 /// A drain that a free calls for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct DueDrain {
-    pub(crate) pages: i32,
+pub struct DueDrain {
+    /// How many pages, at least.
+    pub pages: i32,
     /// What `count` reached; a drain in slices stops below it.
-    pub(crate) limit: i32,
-    pub(crate) reason: DrainReason,
+    pub limit: i32,
+    /// What it is for.
+    pub reason: DrainReason,
 }
 
 impl Pcp {
     /// Notes a free of `order` whose block has just been added, and says what to drain (spec §2.8).
-    pub(crate) fn note_free(
+    pub fn note_free(
         &mut self,
         policy: &Policy,
         limits: Limits,
@@ -67,7 +69,7 @@ impl Pcp {
 
     /// Notes an allocation: half of the free history is forgotten.
     #[inline]
-    pub(crate) fn note_alloc(&mut self, policy: &Policy) {
+    pub fn note_alloc(&mut self, policy: &Policy) {
         match policy.free_history {
             FreeHistory::None => {}
             FreeHistory::Factor { .. } => self.free_factor >>= 1,

@@ -7,20 +7,22 @@ use crate::policy::{
 
 /// A page set's limits, the same on all CPUs of a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Limits {
+pub struct Limits {
     /// Pages a refill or drain moves if nothing else is said; at least 1.
-    pub(crate) batch: i32,
+    pub batch: i32,
     /// Lower limit of `high`.
-    pub(crate) high_min: i32,
+    pub high_min: i32,
     /// Upper limit of `high`. May be below `high_min` in odd machines (spec §2.3).
-    pub(crate) high_max: i32,
+    pub high_max: i32,
 }
 
 /// What the zone's flags say at this moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Pressure {
-    pub(crate) reclaim_active: bool,
-    pub(crate) below_high: bool,
+pub struct Pressure {
+    /// The reclaimer is at work in the zone.
+    pub reclaim_active: bool,
+    /// The zone was seen below its high watermark.
+    pub below_high: bool,
 }
 
 /// Bounds `value`; with `low > high` the upper bound is looked at first, as in Linux (spec §0.1).

@@ -3,7 +3,7 @@
 use crate::{COSTLY_ORDER, MigrateType, Order};
 
 /// One list of a page set.
-pub(crate) type ListIndex = usize;
+pub type ListIndex = usize;
 
 /// Most lists that any scheme has.
 pub(crate) const MAX_LISTS: usize = 14;
@@ -58,7 +58,7 @@ impl ListScheme {
 
     /// The list for blocks of this order and type; types without lists of their own share the movable ones.
     #[inline]
-    pub(crate) fn list(self, order: Order, migratetype: MigrateType) -> ListIndex {
+    pub fn list(self, order: Order, migratetype: MigrateType) -> ListIndex {
         let migratetype = if migratetype.is_mergeable() { migratetype } else { MigrateType::Movable };
         match (self, order.index()) {
             (_, 0) => migratetype.index(),
@@ -71,7 +71,7 @@ impl ListScheme {
 
     /// The order of all blocks on a list.
     #[inline]
-    pub(crate) fn order(self, list: ListIndex) -> Order {
+    pub fn order(self, list: ListIndex) -> Order {
         match self {
             Self::HighOrderV5 => Order::from_index(if list < TYPES { 0 } else { list - TYPES + 1 }),
             _ if list >= FIRST_HUGE => Order::THP,

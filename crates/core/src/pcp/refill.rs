@@ -12,13 +12,7 @@ use crate::{MigrateType, Order};
 
 impl Pcp {
     /// How many blocks of `order` to fetch (spec §2.7.2, §3.5, §3.7). May raise `high` and the alloc factor.
-    pub(crate) fn refill_size(
-        &mut self,
-        policy: &Policy,
-        limits: Limits,
-        pressure: Pressure,
-        order: Order,
-    ) -> u32 {
+    pub fn refill_size(&mut self, policy: &Policy, limits: Limits, pressure: Pressure, order: Order) -> u32 {
         let Limits { batch, high_min, high_max } = limits;
         let mut size = batch;
         if policy.refill == RefillRule::Doubling {

@@ -9,29 +9,29 @@ use crate::frame::{FrameIndex, FrameTables, List};
 /// # Invariants
 /// `count` is the pages on the lists; every block on a list has the list's order.
 #[derive(Debug)]
-pub(crate) struct Pcp {
+pub struct Pcp {
     pub(super) lists: [List; MAX_LISTS],
     pub(super) scheme: ListScheme,
     /// Pages held.
-    pub(crate) count: i32,
+    pub count: i32,
     /// Pages from which a free drains, before pressure is taken into account.
-    pub(crate) high: i32,
+    pub high: i32,
     /// Pages freed lately; with a counted free history.
-    pub(crate) free_count: i32,
+    pub free_count: i32,
     /// Fewest pages held since the last tick; with decay of unused pages.
-    pub(crate) count_min: i32,
+    pub count_min: i32,
     /// Power of two by which the next drain exceeds `batch`; with a factor as free history.
-    pub(crate) free_factor: u8,
+    pub free_factor: u8,
     /// Power of two by which the next refill of order 0 exceeds `batch`.
-    pub(crate) alloc_factor: u8,
+    pub alloc_factor: u8,
     /// List where the last drain in turn stopped.
     pub(super) last_drained: u8,
     /// Ticks until a page set of a remote node is drained.
-    pub(crate) expire: u8,
+    pub expire: u8,
     /// Whether the last free was of order 1 to 3.
-    pub(crate) previous_was_high_order: bool,
+    pub previous_was_high_order: bool,
     /// Whether this CPU's share of the data caches is large.
-    pub(crate) has_large_slice: bool,
+    pub has_large_slice: bool,
 }
 
 // The 2023 series keeps the kernel's structure at 256 bytes on 64-bit machines (spec, series cover letter).
@@ -55,11 +55,15 @@ impl Pcp {
         }
     }
 
-    pub(crate) fn with_scheme(scheme: ListScheme) -> Self {
+    /// An empty page set.
+    #[must_use]
+    pub fn with_scheme(scheme: ListScheme) -> Self {
         Self { scheme, ..Self::new() }
     }
 
-    pub(crate) fn scheme(&self) -> ListScheme {
+    /// Which list holds what.
+    #[must_use]
+    pub fn scheme(&self) -> ListScheme {
         self.scheme
     }
 
@@ -69,12 +73,7 @@ impl Pcp {
 
     /// Takes the block that was freed last, or else fetched first.
     #[inline]
-    pub(crate) fn pop(
-        &mut self,
-        frames: &FrameTables<'_>,
-        list: ListIndex,
-        order: Order,
-    ) -> Option<FrameIndex> {
+    pub fn pop(&mut self, frames: &FrameTables<'_>, list: ListIndex, order: Order) -> Option<FrameIndex> {
         let frame = self.lists[list].pop_head(frames)?;
         self.count -= order.frames() as i32;
         self.count_min = self.count_min.min(self.count);
@@ -96,13 +95,7 @@ impl Pcp {
 
     /// Adds a freed block: it is the next to be allocated.
     #[inline]
-    pub(crate) fn push(
-        &mut self,
-        frames: &FrameTables<'_>,
-        list: ListIndex,
-        frame: FrameIndex,
-        order: Order,
-    ) {
+    pub fn push(&mut self, frames: &FrameTables<'_>, list: ListIndex, frame: FrameIndex, order: Order) {
         self.lists[list].push_head(frames, frame);
         self.count += order.frames() as i32;
     }
@@ -111,5 +104,32 @@ impl Pcp {
     #[inline]
     pub(super) fn push_cold(&mut self, frames: &FrameTables<'_>, list: ListIndex, frame: FrameIndex) {
         self.lists[list].push_tail(frames, frame);
+    }
+
+    /// Adds a block behind the others, as a refill does, and counts it.
+    pub fn append(&mut self, frames: &FrameTables<'_>, list: ListIndex, frame: FrameIndex, order: Order) {
+        self.push_cold(frames, list, frame);
+        self.count += order.frames() as i32;
+    }
+
+    /// Takes a block out of the middle. It must be on that list.
+    pub fn unlink(&mut self, frames: &FrameTables<'_>, list: ListIndex, frame: FrameIndex, order: Order) {
+        self.lists[list].remove(frames, frame);
+        self.count -= order.frames() as i32;
+    }
+
+    /// The blocks of a list, the next to be allocated first.
+    pub fn blocks<'f>(
+        &self,
+        frames: &'f FrameTables<'_>,
+        list: ListIndex,
+    ) -> impl Iterator<Item = FrameIndex> + 'f {
+        self.lists[list].iter(frames)
+    }
+
+    /// Whether a list holds nothing.
+    #[must_use]
+    pub fn is_list_empty(&self, list: ListIndex) -> bool {
+        self.lists[list].is_empty()
     }
 }

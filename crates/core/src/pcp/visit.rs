@@ -8,7 +8,7 @@ use crate::policy::{DrainOrder, FirstList};
 impl Pcp {
     /// Removes at least `pages` pages (or all there are) from the cold ends of the lists, handing each block to `give`.
     /// Returns the pages removed; the last block may overshoot.
-    pub(super) fn remove(
+    pub fn remove(
         &mut self,
         frames: &FrameTables<'_>,
         order: DrainOrder,

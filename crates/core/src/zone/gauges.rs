@@ -35,16 +35,18 @@ pub(crate) enum ZoneFlag {
 }
 
 impl Gauges {
-    pub(super) const ZERO: Self = Self {
-        free: AtomicI64::new(0),
-        free_cma: AtomicI64::new(0),
-        free_highatomic: AtomicI64::new(0),
-        free_isolated: AtomicI64::new(0),
-        reserved_highatomic: AtomicU64::new(0),
-        isolated_pageblocks: AtomicU64::new(0),
-        nonempty: [const { AtomicU16::new(0) }; MigrateType::COUNT],
-        flags: AtomicU8::new(0),
-    };
+    pub(super) const fn new() -> Self {
+        Self {
+            free: AtomicI64::new(0),
+            free_cma: AtomicI64::new(0),
+            free_highatomic: AtomicI64::new(0),
+            free_isolated: AtomicI64::new(0),
+            reserved_highatomic: AtomicU64::new(0),
+            isolated_pageblocks: AtomicU64::new(0),
+            nonempty: [const { AtomicU16::new(0) }; MigrateType::COUNT],
+            flags: AtomicU8::new(0),
+        }
+    }
 
     /// Adds frames that entered (or, negative, left) a free list of `migratetype`. Zone lock held.
     #[inline]
@@ -130,7 +132,7 @@ mod tests {
 
     #[test]
     fn isolated_frames_do_not_count_as_free() {
-        let gauges = Gauges::ZERO;
+        let gauges = Gauges::new();
         gauges.account(MigrateType::Isolate, 8);
         gauges.account(MigrateType::Cma, 4);
         gauges.account(MigrateType::HighAtomic, 2);
@@ -141,7 +143,7 @@ mod tests {
 
     #[test]
     fn the_smallest_sufficient_order_is_found() {
-        let gauges = Gauges::ZERO;
+        let gauges = Gauges::new();
         let order = |o| Order::new(o).unwrap();
         gauges.mark_nonempty(order(2), MigrateType::Movable);
         gauges.mark_nonempty(order(10), MigrateType::Movable);

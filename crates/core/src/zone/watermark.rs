@@ -87,13 +87,15 @@ pub(crate) struct Marks {
 }
 
 impl Marks {
-    pub(super) const ZERO: Self = Self {
-        min: AtomicU64::new(0),
-        low: AtomicU64::new(0),
-        high: AtomicU64::new(0),
-        promo: AtomicU64::new(0),
-        boost: AtomicU64::new(0),
-    };
+    pub(super) const fn new() -> Self {
+        Self {
+            min: AtomicU64::new(0),
+            low: AtomicU64::new(0),
+            high: AtomicU64::new(0),
+            promo: AtomicU64::new(0),
+            boost: AtomicU64::new(0),
+        }
+    }
 
     /// Sets all of them; the boost starts anew.
     pub(crate) fn set(&self, marks: Watermarks) {
