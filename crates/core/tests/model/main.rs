@@ -20,7 +20,7 @@ fn cases() -> ProptestConfig {
     match std::env::var("PROPTEST_CASES") {
         Ok(_) => config,
         // Miri is some hundred times slower.
-        Err(_) => ProptestConfig { cases: if cfg!(miri) { 1 } else { 64 }, ..config },
+        Err(_) => ProptestConfig { cases: if cfg!(miri) { 1 } else { 20 }, ..config },
     }
 }
 

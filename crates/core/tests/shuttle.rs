@@ -1,0 +1,300 @@
+//! Concurrent use under shuttle, which decides at every lock which thread runs next: no frame is ever owned twice,
+//! whatever the schedule, and in the end every frame is accounted for.
+//!
+//! `SHUTTLE_ITERATIONS` sets the number of schedules; `ci/shuttle.sh` runs many. The schedule of a failure is printed,
+//! and `shuttle::replay` takes it.
+
+use std::sync::atomic::{AtomicBool as Flag, Ordering};
+
+use pageset_core::lock_api::{GuardSend, RawMutex};
+use pageset_core::policy::{LINUX_6_1, LINUX_6_12};
+use pageset_core::{
+    Config, CpuId, NodeId, Order, PageAllocator, Pfn, Platform, Policy, Reclaim, Request, RequestTraits,
+    Tables, ZoneConfig, ZoneId, ZoneKind,
+};
+use shuttle::rand::{Rng, thread_rng};
+use shuttle::sync::atomic::AtomicBool;
+use shuttle::sync::{Arc, Mutex};
+use shuttle::thread;
+
+/// A lock whose every step is a point where another thread may run.
+struct ShuttleLock(AtomicBool);
+
+// SAFETY: only one caller's exchange finds false between two unlocks; shuttle runs one thread at a time.
+unsafe impl RawMutex for ShuttleLock {
+    const INIT: Self = Self(AtomicBool::new(false));
+    type Guard = GuardSend;
+
+    fn lock(&self) -> GuardSend {
+        loop {
+            if let Some(guard) = self.try_lock() {
+                return guard;
+            }
+            thread::yield_now();
+        }
+    }
+
+    fn try_lock(&self) -> Option<GuardSend> {
+        (!self.0.swap(true, Ordering::Acquire)).then_some(GuardSend::new())
+    }
+
+    unsafe fn unlock(&self, _: GuardSend) {
+        self.0.store(false, Ordering::Release);
+    }
+
+    fn is_locked(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+struct Host;
+
+impl Platform for Host {
+    type RawLock = ShuttleLock;
+    type Events = ();
+
+    fn events(&self) -> &() {
+        &()
+    }
+}
+
+/// Frames of the machine: a small zone with a hole, and one that an odd frame ends.
+const SPANS: [std::ops::Range<u64>; 2] = [0..700, 1024..2301];
+
+/// An allocator, who owns which frame, and blocks on their way from one CPU to another.
+struct World {
+    allocator: PageAllocator<'static, Host>,
+    owned: Vec<Flag>,
+    mailbox: Mutex<Vec<(Pfn, Order)>>,
+}
+
+impl World {
+    fn new(policy: Policy, cpus: u32) -> Self {
+        let regions = [vec![0..300, 310..700], vec![SPANS[1].clone()]];
+        let kinds = [ZoneKind::Dma32, ZoneKind::Normal];
+        let zones: Vec<_> = kinds
+            .iter()
+            .zip(&SPANS)
+            .zip(&regions)
+            .map(|((kind, span), regions)| ZoneConfig {
+                kind: *kind,
+                node: NodeId(0),
+                span: span.clone(),
+                regions,
+            })
+            .collect();
+        // One CPU is on another node, so that its page sets expire.
+        let nodes: Vec<_> = (0..cpus).map(|cpu| NodeId(u16::from(cpu == 1))).collect();
+        let config = Config { min_free_kbytes: Some(0), ..Config::new(&zones, &nodes).with_policy(policy) };
+        let tables = Tables::on_heap(&config).expect("spans of a sensible size");
+        let allocator = PageAllocator::new(Host, &config, tables).expect("a sensible configuration");
+        let owned = (0..SPANS[1].end).map(|_| Flag::new(false)).collect();
+        Self { allocator, owned, mailbox: Mutex::new(Vec::new()) }
+    }
+
+    /// Notes that this thread got a block; nobody else may have a frame of it.
+    fn own(&self, pfn: Pfn, frames: u64) {
+        for frame in pfn.0..pfn.0 + frames {
+            let taken = self.owned[frame as usize].swap(true, Ordering::Relaxed);
+            assert!(!taken, "frame {frame:#x} has two owners");
+        }
+    }
+
+    fn disown(&self, pfn: Pfn, frames: u64) {
+        for frame in pfn.0..pfn.0 + frames {
+            assert!(
+                self.owned[frame as usize].swap(false, Ordering::Relaxed),
+                "frame {frame:#x} has no owner"
+            );
+        }
+    }
+
+    fn free(&self, cpu: CpuId, (pfn, order): (Pfn, Order)) {
+        self.disown(pfn, u64::from(order.frames()));
+        self.allocator.free(cpu, pfn, order).expect("an owner may free");
+    }
+
+    /// One CPU's life: allocations of many kinds, frees of its own blocks and of others'.
+    fn work(&self, cpu: CpuId, steps: usize) {
+        let mut rng = thread_rng();
+        let mut held: Vec<(Pfn, Order)> = Vec::new();
+        for _ in 0..steps {
+            let order = Order::new([0, 0, 0, 1, 2, 3, 5, 9][rng.gen_range(0..8)]).expect("an order");
+            let mut request = Request::new(order);
+            if rng.gen_range(0..3) > 0 {
+                request = request.movable();
+            }
+            match rng.gen_range(0..10) {
+                0..=3 => {
+                    if rng.gen_range(0..5) == 0 {
+                        request = request.atomic();
+                    }
+                    if let Ok(pfn) = self.allocator.alloc(cpu, &request) {
+                        self.own(pfn, u64::from(order.frames()));
+                        held.push((pfn, order));
+                    }
+                }
+                4 => {
+                    let mut slots = [None; 5];
+                    let _ = self.allocator.alloc_bulk(
+                        cpu,
+                        &Request { order: Order::ZERO, ..request },
+                        &mut slots,
+                    );
+                    for pfn in slots.into_iter().flatten() {
+                        self.own(pfn, 1);
+                        held.push((pfn, Order::ZERO));
+                    }
+                }
+                5 => {
+                    let frames = rng.gen_range(1..40);
+                    if let Ok(pfn) = self.allocator.alloc_exact(cpu, frames, &request) {
+                        self.own(pfn, frames);
+                        self.disown(pfn, frames);
+                        self.allocator.free_range(cpu, pfn.0..pfn.0 + frames).expect("an owner may free");
+                    }
+                }
+                6 => {
+                    let pfn = Pfn(rng.gen_range(0..SPANS[1].end) & !u64::from(order.frames() - 1));
+                    if self.allocator.alloc_at(cpu, pfn, &request).is_ok() {
+                        self.own(pfn, u64::from(order.frames()));
+                        held.push((pfn, order));
+                    }
+                }
+                7 => self.mailbox.lock().expect("no panic").append(&mut held),
+                8 => {
+                    let foreign = self.mailbox.lock().expect("no panic").pop();
+                    foreign.into_iter().for_each(|block| self.free(cpu, block));
+                }
+                _ => held.pop().into_iter().for_each(|block| self.free(cpu, block)),
+            }
+        }
+        self.mailbox.lock().expect("no panic").append(&mut held);
+    }
+
+    /// What happens beside the CPUs' work: ticks, drains, CPUs that go and come, settings, isolation.
+    fn administer(&self, cpus: u32, steps: usize) {
+        let mut rng = thread_rng();
+        for _ in 0..steps {
+            let cpu = CpuId(rng.gen_range(0..cpus));
+            let pfn = Pfn(rng.gen_range(0..SPANS[1].end));
+            let allocator = &self.allocator;
+            match rng.gen_range(0..9) {
+                0 | 1 => drop(allocator.tick(cpu)),
+                2 => drop(allocator.drain_cpu(CpuId(0), cpu)),
+                3 => drop(allocator.drain_all(cpu)),
+                4 => {
+                    allocator.cpu_offline(cpu).expect("a CPU of the machine");
+                    allocator.cpu_online(cpu).expect("a CPU of the machine");
+                }
+                5 => drop(allocator.isolate_pageblock(cpu, pfn)),
+                6 => drop(allocator.unisolate_pageblock(cpu, pfn, pageset_core::MigrateType::Movable)),
+                7 => allocator.set_min_free_kbytes(rng.gen_range(0..64)),
+                _ => allocator.set_reclaim_active(ZoneId(1), Reclaim::Active),
+            }
+        }
+    }
+
+    /// Gives everything back and checks that all of it is there.
+    fn finish(&self) {
+        let mut mailbox = self.mailbox.lock().expect("no panic");
+        mailbox.drain(..).for_each(|block| self.free(CpuId(0), block));
+        self.allocator.validate().expect("no frame is lost or doubled");
+        self.allocator.drain_all(CpuId(0));
+        let census = self.allocator.validate().expect("no frame is lost or doubled");
+        assert_eq!((census.cached, census.allocated, census.leaked), (0, 0, 0));
+        let counters = self.allocator.counters();
+        if self.allocator.policy().buddy == LINUX_6_12.buddy {
+            assert_eq!(counters.pgalloc, counters.pgfree);
+        }
+    }
+}
+
+fn schedules() -> usize {
+    std::env::var("SHUTTLE_ITERATIONS").ok().and_then(|number| number.parse().ok()).unwrap_or(150)
+}
+
+fn run(policy: Policy, cpus: u32) {
+    shuttle::check_random(
+        move || {
+            let world = Arc::new(World::new(policy, cpus));
+            let mut threads: Vec<_> = (0..cpus)
+                .map(|cpu| {
+                    let world = Arc::clone(&world);
+                    thread::spawn(move || world.work(CpuId(cpu), 12))
+                })
+                .collect();
+            let administrator = Arc::clone(&world);
+            threads.push(thread::spawn(move || administrator.administer(cpus, 6)));
+            threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+            world.finish();
+        },
+        schedules(),
+    );
+}
+
+#[test]
+fn two_cpus_under_linux_6_12() {
+    run(LINUX_6_12, 2);
+}
+
+#[test]
+fn four_cpus_under_linux_6_12() {
+    run(LINUX_6_12, 4);
+}
+
+#[test]
+fn three_cpus_under_linux_6_1() {
+    run(LINUX_6_1, 3);
+}
+
+/// Threads that share a CPU number: the second finds the page set taken and goes to the free lists.
+#[test]
+fn two_threads_may_name_the_same_cpu() {
+    shuttle::check_random(
+        || {
+            let world = Arc::new(World::new(LINUX_6_12, 1));
+            let threads: Vec<_> = (0..2)
+                .map(|_| {
+                    let world = Arc::clone(&world);
+                    thread::spawn(move || world.work(CpuId(0), 12))
+                })
+                .collect();
+            threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+            world.finish();
+        },
+        schedules(),
+    );
+}
+
+/// Of two CPUs that free one block, one succeeds; the other is told so; the frame is free once.
+#[test]
+fn one_of_two_frees_of_a_block_wins() {
+    shuttle::check_random(
+        || {
+            let world = Arc::new(World::new(LINUX_6_12, 2));
+            let desperate = RequestTraits::MAY_WAIT | RequestTraits::NO_WATERMARKS;
+            for order in [Order::ZERO, Order::new(3).expect("an order"), Order::new(5).expect("an order")] {
+                let pfn =
+                    world.allocator.alloc(CpuId(0), &Request::new(order).with(desperate)).expect("free");
+                let threads: Vec<_> = (0..2)
+                    .map(|cpu| {
+                        let world = Arc::clone(&world);
+                        thread::spawn(move || match cpu {
+                            0 => world.allocator.free(CpuId(cpu), pfn, order),
+                            _ => {
+                                let end = pfn.0 + u64::from(order.frames());
+                                world.allocator.free_range(CpuId(cpu), pfn.0..end)
+                            }
+                        })
+                    })
+                    .collect();
+                let outcomes: Vec<_> =
+                    threads.into_iter().map(|thread| thread.join().expect("no panic")).collect();
+                assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 1, "{outcomes:?}");
+            }
+            world.finish();
+        },
+        schedules(),
+    );
+}
