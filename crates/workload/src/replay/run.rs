@@ -187,6 +187,7 @@ impl Run {
 
     /// The run's row.
     pub(super) fn finish(&self) -> Outcome {
+        debug_assert_eq!(self.allocator.validate().err(), None, "no frame is lost, doubled or miscounted");
         let counters = self.allocator.counters().since(&self.start);
         Outcome {
             pcp_pages_peak: self.held.peak.max(0) as u64,
