@@ -3,7 +3,7 @@
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use super::settings::Settings;
-use super::{Config, PageAllocator, TableCounts, Tables};
+use super::{Config, PageAllocator, TableCounts, Tables, ZoneConfig};
 use crate::error::ConfigError;
 use crate::numa::{Distances, MAX_NODES, Topology, fill_zonelists};
 use crate::platform::Platform;
@@ -30,6 +30,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
             };
             populate(zone.body_and_buddy_mut(), identity, span, of.regions)?;
             zone.body.boost_factor.store(config.watermark_boost_factor, Relaxed);
+            zone.body.spills_lower = spills_lower(config, of);
         }
         for (cpu, node) in tables.cpus.iter_mut().zip(config.cpus) {
             cpu.set_node(*node);
@@ -95,6 +96,14 @@ fn check(config: &Config<'_>) -> Result<(), ConfigError> {
         }
     }
     Ok(())
+}
+
+/// Whether a zone has a `Dma32` zone beside it that takes what would mix its pageblocks (spec §1.11).
+fn spills_lower(config: &Config<'_>, zone: &ZoneConfig<'_>) -> bool {
+    let lower = |other: &ZoneConfig<'_>| {
+        other.kind == ZoneKind::Dma32 && (config.nodes() == 1 || other.node == zone.node)
+    };
+    zone.kind == ZoneKind::Normal && config.zones.iter().any(lower)
 }
 
 /// Keeps part of each zone back from requests that could use a higher one (spec §1.10).

@@ -1,12 +1,11 @@
 //! Many single pages at once, under one hold of the page set's lock (spec §2.13).
 
 use super::PageAllocator;
-use super::walk::Walk;
 use crate::error::AllocError;
 use crate::platform::Platform;
 use crate::request::{AllocFlags, Request};
 use crate::zone::Watermark;
-use crate::{CpuId, NodeChoice, Order, Pfn};
+use crate::{CpuId, Order, Pfn};
 
 impl<P: Platform> PageAllocator<'_, P> {
     /// Fills the empty slots of `pages` with single pages. Slots that are filled already are skipped.
@@ -39,14 +38,9 @@ impl<P: Platform> PageAllocator<'_, P> {
 
     /// Fills slots from one zone's page set. Returns how many; 0 if no zone of the preferred node has that much.
     fn fill_slots(&self, cpu: CpuId, request: &Request, pages: &mut [Option<Pfn>]) -> usize {
-        let node = match request.nodes {
-            NodeChoice::Local => self.node_of(cpu),
-            NodeChoice::Prefer(node) | NodeChoice::Only(node) if node.index() < self.nodes => node,
-            NodeChoice::Prefer(_) | NodeChoice::Only(_) => return 0,
-        };
-        let walk = Walk { cpu, request, node };
+        let Ok(walk) = self.start(cpu, request) else { return 0 };
         let flags = AllocFlags::fast(request) - AllocFlags::KSWAPD;
-        let Some(preferred) = self.eligible(&walk).next() else { return 0 };
+        let preferred = walk.preferred;
         let zone =
             self.eligible(&walk).take_while(|zone| zone.body.node == preferred.body.node).find(|zone| {
                 let mark = zone.body.marks.boosted(Watermark::Low).saturating_add(pages.len() as u64);
@@ -64,7 +58,7 @@ impl<P: Platform> PageAllocator<'_, P> {
                 *slot = Some(zone.body.span.pfn(frame));
                 got += 1;
                 state.counters.pcp_alloc += 1;
-                self.count_alloc(&mut state.counters, zone, preferred, &walk);
+                self.count_alloc(&mut state.counters, zone, &walk);
             }
             got
         });

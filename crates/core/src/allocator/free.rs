@@ -5,7 +5,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use bitflags::bitflags;
 
 use super::PageAllocator;
-use super::walk::pressure;
+use super::take::pressure;
 use crate::buddy::Placement;
 use crate::error::FreeError;
 use crate::event::{Event, emit};
@@ -212,17 +212,10 @@ pub(super) fn claim<P: Platform>(
     order: Order,
 ) -> Result<MigrateType, FreeError> {
     let frames = &zone.body.frames;
-    let state = frames.state(frame);
     let migratetype = frames.pageblock_type(frame);
-    match state {
-        State::Allocated { order: allocated, .. } if allocated == order => {
-            let cached = State::Cached { order, migratetype };
-            match frames.exchange_state(frame, state, cached) {
-                Ok(()) => Ok(migratetype),
-                Err(_) => Err(FreeError::DoubleFree(zone.body.span.pfn(frame))),
-            }
-        }
-        state => Err(refusal(zone, frame, order, state)),
+    match frames.exchange_allocated(frame, order, State::Cached { order, migratetype }) {
+        Ok(()) => Ok(migratetype),
+        Err(found) => Err(refusal(zone, frame, order, found)),
     }
 }
 
@@ -230,6 +223,8 @@ pub(super) fn claim<P: Platform>(
 fn refusal<P: Platform>(zone: &Zone<'_, P>, frame: FrameIndex, given: Order, state: State) -> FreeError {
     let pfn = zone.body.span.pfn(frame);
     match state {
+        // Freed by another CPU and allocated again since this one looked.
+        State::Allocated { order, .. } if order == given => FreeError::DoubleFree(pfn),
         State::Allocated { order: allocated, .. } => FreeError::WrongOrder { pfn, given, allocated },
         State::Free { .. } | State::Cached { .. } => FreeError::DoubleFree(pfn),
         State::Leaked { .. } => FreeError::Leaked(pfn),

@@ -1,6 +1,6 @@
 //! The page allocator: zones, the page sets of every CPU, and the operations over them.
 //!
-//! Files in the order of an allocation: `walk` (which zone, from the page set or the free lists), `slow` (what else to
+//! Files in the order of an allocation: `walk` (which zone), `take` (from its page set or its free lists), `slow` (what else to
 //! try), `free`, `bulk`, `range` (a given place, exact counts, partial frees), `tick`, `drain`, `cpu` (coming and
 //! going), `settings` (what an administrator may change), `info` (what one may look at).
 
@@ -15,6 +15,7 @@ mod range;
 mod settings;
 mod slow;
 mod tables;
+mod take;
 mod tick;
 mod walk;
 

@@ -8,7 +8,7 @@ use crate::error::AllocError;
 use crate::event::{Event, emit};
 use crate::platform::Platform;
 use crate::request::{AllocFlags, RequestTraits};
-use crate::zone::{Watermark, Zone};
+use crate::zone::Watermark;
 
 /// Whether one reserved pageblock per zone stays.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -17,22 +17,25 @@ enum Unreserve {
     All,
 }
 
-impl<P: Platform> PageAllocator<'_, P> {
+impl<'a, P: Platform> PageAllocator<'a, P> {
     #[cold]
-    pub(super) fn alloc_slow(&self, walk: &Walk<'_>) -> Result<Pfn, AllocError> {
-        let Some(preferred) = self.eligible(walk).next() else { return Err(AllocError::NoEligibleZone) };
+    pub(super) fn alloc_slow(&self, walk: &Walk<'_, 'a, P>) -> Result<Pfn, AllocError> {
         let flags = AllocFlags::slow(walk.request);
         if flags.contains(AllocFlags::KSWAPD) {
-            self.wake_kswapd(preferred, walk);
+            self.wake_kswapd(walk.preferred, walk);
         }
+        if let Some(pfn) = self.walk(walk, Watermark::Min, flags) {
+            return Ok(pfn);
+        }
+        // A request that may use reserves uses them from here on, also for what the last resorts bring.
+        let flags = flags.reserves(walk.request).unwrap_or(flags);
         let again = || self.walk(walk, Watermark::Min, flags);
         again()
-            .or_else(|| self.walk(walk, Watermark::Min, flags.reserves(walk.request)?))
             .or_else(|| {
                 if !walk.request.traits.contains(RequestTraits::MAY_WAIT) {
                     return None;
                 }
-                self.note_stall(preferred, walk);
+                self.note_stall(walk);
                 again()
                     .or_else(|| {
                         self.unreserve(walk, Unreserve::KeepOne);
@@ -44,8 +47,8 @@ impl<P: Platform> PageAllocator<'_, P> {
             .ok_or(AllocError::OutOfMemory { order: walk.request.order })
     }
 
-    fn note_stall(&self, preferred: &Zone<'_, P>, walk: &Walk<'_>) {
-        self.pageset(preferred, walk.cpu).with(|state| state.counters.allocstall += 1);
+    fn note_stall(&self, walk: &Walk<'_, 'a, P>) {
+        self.pageset(walk.preferred, walk.cpu).with(|state| state.counters.allocstall += 1);
         emit(self.platform.events(), walk.cpu, || Event::DirectReclaim {
             node: walk.node,
             order: walk.request.order,
@@ -53,7 +56,7 @@ impl<P: Platform> PageAllocator<'_, P> {
     }
 
     /// Gives one reserved pageblock back to ordinary use. `false` if there was none to give.
-    fn unreserve(&self, walk: &Walk<'_>, how: Unreserve) -> bool {
+    fn unreserve(&self, walk: &Walk<'_, 'a, P>, how: Unreserve) -> bool {
         self.eligible(walk).any(|zone| {
             let reserved = zone.body.gauges.reserved_highatomic();
             let spared = how == Unreserve::KeepOne && reserved <= u64::from(crate::PAGEBLOCK_FRAMES);

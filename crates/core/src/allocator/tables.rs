@@ -4,7 +4,7 @@ use super::{Config, Cpu};
 use crate::error::ConfigError;
 use crate::pcp::Pageset;
 use crate::platform::Platform;
-use crate::zone::{FrameCounts, Zone};
+use crate::zone::Zone;
 use crate::{Storage, ZoneId};
 
 /// All tables of an allocator. Each must have exactly the entries that [`TableCounts`] says.
@@ -35,7 +35,7 @@ pub struct TableCounts {
 }
 
 impl TableCounts {
-    /// The entries that a configuration needs. Frame metadata comes on top, see [`FrameCounts`].
+    /// The entries that a configuration needs. Frame metadata comes on top, see [`FrameCounts`](crate::FrameCounts).
     #[must_use]
     pub fn for_config(config: &Config<'_>) -> Self {
         let (zones, cpus) = (config.zones.len(), config.cpus.len());
@@ -69,7 +69,8 @@ impl<P: Platform> Tables<'static, P> {
         let needed = TableCounts::for_config(config);
         let mut zones = alloc::vec::Vec::with_capacity(needed.zones);
         for (index, zone) in config.zones.iter().enumerate() {
-            let counts = FrameCounts::for_span(zone.span.clone()).ok_or(ConfigError::BadZoneSpan(index))?;
+            let counts =
+                crate::FrameCounts::for_span(zone.span.clone()).ok_or(ConfigError::BadZoneSpan(index))?;
             zones.push(Zone::new(crate::frame::FrameTables::on_heap(counts)));
         }
         Ok(Self {
@@ -85,7 +86,7 @@ impl<P: Platform> Tables<'static, P> {
 impl crate::frame::FrameTables<'static> {
     /// Metadata on the heap for one zone.
     #[must_use]
-    pub fn on_heap(counts: FrameCounts) -> Self {
+    pub fn on_heap(counts: crate::FrameCounts) -> Self {
         Self {
             links: Storage::owned(counts.frames, crate::frame::FrameLinks::new),
             states: Storage::owned(counts.frames, crate::frame::FrameState::new),

@@ -53,14 +53,22 @@ impl List {
     #[inline]
     pub(crate) fn pop_head(&mut self, frames: &FrameTables<'_>) -> Option<FrameIndex> {
         let frame = self.head()?;
-        self.remove(frames, frame);
+        if frame == self.tail {
+            *self = Self::EMPTY;
+        } else {
+            self.head = frames.links[frame as usize].next.load(Relaxed);
+        }
         Some(frame)
     }
 
     #[inline]
     pub(crate) fn pop_tail(&mut self, frames: &FrameTables<'_>) -> Option<FrameIndex> {
         let frame = (self.tail != NIL).then_some(self.tail)?;
-        self.remove(frames, frame);
+        if frame == self.head {
+            *self = Self::EMPTY;
+        } else {
+            self.tail = frames.links[frame as usize].prev.load(Relaxed);
+        }
         Some(frame)
     }
 

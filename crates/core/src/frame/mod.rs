@@ -104,21 +104,24 @@ impl FrameTables<'_> {
         self.states[frame as usize].0.store(state.pack(), Relaxed);
     }
 
-    /// Changes the state if it is still `from`; only one of two CPUs that try at once succeeds.
+    /// Takes an allocated block of `order` from its user by giving it another state; only one of two CPUs that try at
+    /// once succeeds. Fails with the state it found.
     #[inline]
-    pub(crate) fn exchange_state(&self, frame: FrameIndex, from: State, to: State) -> Result<(), State> {
-        self.states[frame as usize]
-            .0
-            .compare_exchange(from.pack(), to.pack(), Relaxed, Relaxed)
-            .map(drop)
-            .map_err(State::unpack)
+    pub(crate) fn exchange_allocated(&self, frame: FrameIndex, order: Order, to: State) -> Result<(), State> {
+        let cell = &self.states[frame as usize].0;
+        let found = cell.load(Relaxed);
+        if !State::is_allocated(found, order) {
+            return Err(State::unpack(found));
+        }
+        cell.compare_exchange(found, to.pack(), Relaxed, Relaxed).map(drop).map_err(State::unpack)
     }
 
     /// Type of the pageblock that holds `frame`.
     #[inline]
     pub(crate) fn pageblock_type(&self, frame: FrameIndex) -> MigrateType {
         let code = self.pageblocks[(frame >> PAGEBLOCK_ORDER) as usize].0.load(Relaxed);
-        MigrateType::ALL[usize::from(code) % MigrateType::COUNT]
+        // Bytes that no type has (corruption) read as unmovable.
+        MigrateType::from_index(usize::from(code)).unwrap_or(MigrateType::Unmovable)
     }
 
     #[inline]

@@ -63,6 +63,12 @@ impl State {
         }
     }
 
+    /// Whether `byte` is the start of a block in use of this order: what every free asks, so without unpacking.
+    #[inline]
+    pub(crate) fn is_allocated(byte: u8, order: Order) -> bool {
+        matches!(byte >> 4, ALLOCATED_FIXED | ALLOCATED_MOVABLE) && byte & 15 == order.get()
+    }
+
     /// Order of the block that starts here, if one does.
     #[inline]
     pub(crate) fn order(self) -> Option<Order> {
@@ -85,6 +91,10 @@ mod tests {
         for byte in 0..=u8::MAX {
             let state = State::unpack(byte);
             assert_eq!(State::unpack(state.pack()), state, "byte {byte:#x}");
+            for order in Order::ZERO.and_above() {
+                let is = matches!(state, State::Allocated { order: o, .. } if o == order);
+                assert_eq!(State::is_allocated(byte, order), is, "byte {byte:#x}");
+            }
         }
         let mut distinct = std::collections::BTreeSet::new();
         for order in 0..=10 {

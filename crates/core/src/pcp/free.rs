@@ -19,6 +19,7 @@ pub struct DueDrain {
 
 impl Pcp {
     /// Notes a free of `order` whose block has just been added, and says what to drain (spec §2.8).
+    #[inline]
     pub fn note_free(
         &mut self,
         policy: &Policy,
@@ -44,6 +45,7 @@ impl Pcp {
     }
 
     /// Whether this free continues a run of high-order frees that should not stay cached.
+    #[inline]
     fn is_free_high(&mut self, policy: &Policy, limits: Limits, order: Order) -> bool {
         if !(1..=COSTLY_ORDER).contains(&order.index()) {
             self.previous_was_high_order = false;

@@ -56,6 +56,7 @@ impl Pcp {
     }
 
     /// The number of pages from which this free drains (spec §2.8 `pcp_high`). May move `high`.
+    #[inline]
     pub(super) fn limit(
         &mut self,
         policy: &Policy,

@@ -24,6 +24,8 @@ pub(crate) struct ZoneBody<'a> {
     /// Frames to keep back from requests that could use a higher zone, by the highest zone they may use.
     pub(crate) lowmem_reserve: [AtomicU64; ZoneKind::COUNT],
     pub(crate) rules: BuddyRules,
+    /// Whether a request that prefers this zone would rather use a lower one than mix pageblocks.
+    pub(crate) spills_lower: bool,
     /// `watermark_boost_factor`, in 10 000ths of the high watermark.
     pub(crate) boost_factor: AtomicU32,
     /// Whether pageblocks are kept to one migratetype; off in machines too small for it.
@@ -47,6 +49,7 @@ impl<'a> ZoneBody<'a> {
             marks: Marks::new(),
             lowmem_reserve: [const { AtomicU64::new(0) }; ZoneKind::COUNT],
             rules: BuddyRules::LINUX_6_12,
+            spills_lower: false,
             boost_factor: AtomicU32::new(0),
             mobility_grouping: AtomicBool::new(true),
             numa_foreign: AtomicU64::new(0),
