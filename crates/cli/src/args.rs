@@ -1,0 +1,295 @@
+//! What can be typed. Every text here is a help page, a man page and a completion.
+
+use std::path::PathBuf;
+
+use clap::builder::PossibleValuesParser;
+use clap::{Parser, Subcommand, ValueHint};
+use clap_complete::Shell;
+use pageset_core::POLICIES;
+use pageset_report::Format;
+
+const EXAMPLES: &str = "\
+Examples:
+  pageset replay                              the bundled trace under every policy
+  pageset replay -p linux-6.6 -p linux-6.12 my.pgtrace
+                                              two kernels; the first is the base
+  pageset stat my.pgtrace                     who allocates, who frees, for how long
+  pageset convert trace.txt my.pgtrace        text of ftrace, perf or trace-cmd
+
+Where data comes from:
+  A trace is a recording of the kernel's page events. Without a TRACE, commands
+  use one that is built in: Lua compiled with make -j4 on Linux 6.18, 2 CPUs.
+  More are in data/traces/ of the sources. The book says how to record your own;
+  that is the only step that needs privileges.
+
+Exit status: 0 done, 1 failed, 2 the command line is wrong.";
+
+/// Replay, inspect and convert recordings of a Linux kernel's page allocation.
+///
+/// A recording holds every page that a kernel allocated and freed, and on which CPU. pageset tells what is in it, and
+/// what the per-CPU page sets (PCP) of other kernels would have made of the same load: how often they fetch pages from
+/// the zone, how often they give pages back, and so how often the zone lock is taken.
+#[derive(Debug, Parser)]
+#[command(name = "pageset", version, after_help = EXAMPLES, max_term_width = 80)]
+#[command(
+    arg_required_else_help = true,
+    subcommand_help_heading = "Commands",
+    disable_help_subcommand = true
+)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The subcommands, in the order in which help lists them.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Replay(ReplayArgs),
+    Stat(StatArgs),
+    Convert(ConvertArgs),
+    Machine(MachineArgs),
+    Policies(PoliciesArgs),
+    Completions(CompletionsArgs),
+    Man(ManArgs),
+}
+
+const READING_REPLAY: &str = "\
+How to read this:
+  The load is the same in every row; what differs is the policy. The first row is
+  the base: the second table has it as 100.
+
+  zone lock acquisitions    what page sets exist to avoid
+  pages per acquisition     how well each of them is used
+  refilled pages            pages that came from the zone (\"alloc_zone\" in the
+                            tables of the 2023 series)
+  drains by free_high       page sets emptied because of high-order frees
+  PCP pages, peak and end   what it costs: memory that other CPUs cannot use
+
+  A replay counts, it does not time. It keeps the recorded order of events: under
+  another policy a CPU would have waited less or more, and would have come earlier
+  or later. Page sets start empty, since a recording cannot show what was in them.
+  Pages allocated before the recording began are unknown until they are freed.
+  All of this is counted below the tables, never hidden.
+
+Examples:
+  pageset replay -p linux-6.1,linux-6.12
+  pageset replay data/traces/k612_2c_tcp.pgtrace --format json -o tcp.json
+  pageset machine > big.toml; edit big.toml; pageset replay --machine big.toml
+  zcat trace.txt.gz | pageset replay - --machine big.toml";
+
+/// Run a trace under other kernels' policies, one row each
+///
+/// Gives every allocation and free of a trace to the allocator, on the CPU and in the order of the recording, once for
+/// each policy, and counts what the page sets do.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = READING_REPLAY)]
+pub(crate) struct ReplayArgs {
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
+    /// Policy to replay under; the first is the base. May be repeated, or be a list with commas [default: all]
+    #[arg(short, long = "policy", value_name = "NAME", value_delimiter = ',', hide_possible_values = true)]
+    #[arg(value_parser = policy_names())]
+    pub(crate) policies: Vec<String>,
+    /// Machine to replay on, instead of the recorded one: a file as `pageset machine` prints it
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) machine: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+const READING_STAT: &str = "\
+How to read this:
+  remote frees     pages freed by another CPU than the one that allocated them:
+                   they pile up in one page set while the other is refilled
+  lifetimes        short ones stay in the page set and cost nothing; a load whose
+                   blocks live long goes through the zone
+  runs             how much a CPU allocates before it frees: a run longer than what
+                   the page set holds takes the zone lock
+  kernel's own     what the recorded kernel refilled and drained. A replay under
+                   its own policy should come near
+  unmatched        frees of pages whose allocation is not in the recording
+
+  Refills and drains are grouped from single events: those of one CPU without
+  another event between. Rows that stay 0 may not have been recorded.
+
+Examples:
+  pageset stat
+  pageset stat my.pgtrace --format json | jq .cpus.remote_percent";
+
+/// Tell what is in a trace, without replaying it
+///
+/// Reads a trace once and counts: orders and migratetypes, which CPU frees whose pages, how long blocks live, bursts,
+/// what the kernel itself refilled and drained, and the zones before and after.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = READING_STAT)]
+pub(crate) struct StatArgs {
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+const READING_CONVERT: &str = "\
+Formats read, found out by content:
+  .pgtrace          this tool's own: compressed, checksummed, with an index
+  .pcpt[.xz]        the project's recorder, with its .json[.xz] beside it
+  text              of ftrace (/sys/kernel/tracing/trace), `perf script` or
+                    `trace-cmd report`; may be .xz
+
+Examples:
+  pageset convert trace.txt my.pgtrace
+  perf script -F comm,pid,cpu,time,event,trace | pageset convert - my.pgtrace";
+
+/// Write a trace of any known format as .pgtrace
+///
+/// The result is smaller than the original and is read many times faster. Everything that is known of the recording is
+/// kept: machine, states before and after, samples, losses.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = READING_CONVERT)]
+pub(crate) struct ConvertArgs {
+    /// Trace to read; `-` is the standard input
+    #[arg(value_name = "IN", value_hint = ValueHint::FilePath)]
+    pub(crate) input: PathBuf,
+    /// File to write
+    #[arg(value_name = "OUT", value_hint = ValueHint::FilePath)]
+    pub(crate) output: PathBuf,
+    /// Replace OUT if it exists
+    #[arg(short, long)]
+    pub(crate) force: bool,
+    /// Take the machine from FILE, for traces that do not describe theirs
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) machine: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) opening: OpeningArgs,
+}
+
+const READING_MACHINE: &str = "\
+How to use this:
+  pageset machine > big.toml          the bundled trace's machine
+  edit big.toml                       more memory, other watermarks, sysctls
+  pageset replay --machine big.toml   the same load on that machine
+
+  Text traces do not describe a machine. Then one is made up from what the events
+  show, with Linux's defaults, and a comment says so.";
+
+/// Print a trace's machine, to edit and to replay on
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = READING_MACHINE)]
+pub(crate) struct MachineArgs {
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
+    /// Write to FILE instead of the standard output
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) output: Option<PathBuf>,
+}
+
+const READING_POLICIES: &str = "\
+How to read this:
+  A policy is what one kernel version decides: how many pages a refill fetches, when
+  and how much a page set gives back, how its limit moves. Names are stable; a
+  change in what a name means is listed in the changelog.
+
+Examples:
+  pageset policies
+  pageset policies linux-6.12";
+
+/// List the policies, or show one with all its rules and constants
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = READING_POLICIES)]
+pub(crate) struct PoliciesArgs {
+    /// Policy to show in full [default: list all]
+    #[arg(hide_possible_values = true, value_parser = policy_names())]
+    pub(crate) name: Option<String>,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+const READING_COMPLETIONS: &str = "\
+Examples:
+  pageset completions bash > ~/.local/share/bash-completion/completions/pageset
+  pageset completions zsh > ~/.zfunc/_pageset
+  pageset completions fish > ~/.config/fish/completions/pageset.fish";
+
+/// Print a completion script for a shell
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = READING_COMPLETIONS)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    pub(crate) shell: Shell,
+}
+
+/// Print the manual page, or write one for each command
+#[derive(Debug, clap::Args)]
+pub(crate) struct ManArgs {
+    /// Write pageset.1, pageset-replay.1 … into DIR, which is made if it is missing
+    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// Which trace, and how it is opened.
+#[derive(Debug, clap::Args)]
+pub(crate) struct SourceArgs {
+    /// Trace to read, of any known format; `-` is the standard input [default: the bundled one]
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) trace: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) opening: OpeningArgs,
+}
+
+/// How a trace is opened.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct OpeningArgs {
+    /// Side file of the recorder, if it is not beside the trace under its name
+    #[arg(long, value_name = "FILE", help_heading = "Reading", value_hint = ValueHint::FilePath)]
+    pub(crate) sidecar: Option<PathBuf>,
+    /// Skip lines of text traces that make no sense, and count them as lost
+    #[arg(long, help_heading = "Reading")]
+    pub(crate) lenient: bool,
+    /// Read a damaged .pgtrace up to the damage, and count the rest as lost
+    #[arg(long, help_heading = "Reading")]
+    pub(crate) recover: bool,
+}
+
+/// How a result is written.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct OutputArgs {
+    /// How to write the result: `table` is for people, 80 columns of plain ASCII; the others have every digit
+    #[arg(short, long, default_value = "table", help_heading = "Output", value_name = "FORMAT")]
+    #[arg(value_parser = PossibleValuesParser::new(Format::ALL.map(Format::name)))]
+    format: String,
+    /// Write to FILE instead of the standard output; it appears whole or not at all
+    #[arg(short, long, value_name = "FILE", help_heading = "Output", value_hint = ValueHint::FilePath)]
+    pub(crate) output: Option<PathBuf>,
+}
+
+impl OutputArgs {
+    pub(crate) fn format(&self) -> Format {
+        self.format.parse().expect("the parser allows only names of formats")
+    }
+}
+
+fn policy_names() -> PossibleValuesParser {
+    PossibleValuesParser::new(
+        POLICIES.iter().map(|policy| clap::builder::PossibleValue::new(policy.name).help(policy.summary)),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn policies_may_be_repeated_and_be_lists() {
+        let args = Args::parse_from(["pageset", "replay", "-p", "linux-6.1,linux-6.6", "-p", "linux-6.12"]);
+        let Command::Replay(replay) = args.command else { panic!("replay was asked for") };
+        assert_eq!(replay.policies, ["linux-6.1", "linux-6.6", "linux-6.12"]);
+        assert_eq!(replay.output.format(), Format::Table);
+    }
+}

@@ -1,0 +1,66 @@
+//! `pageset convert`: any trace as a native file.
+
+use std::fs;
+use std::io::{self, Write as _};
+
+use anyhow::{Result, bail};
+use pageset_trace::{TraceReader as _, WriteOptions, convert};
+
+use crate::args::ConvertArgs;
+use crate::origin;
+use crate::output::AtomicFile;
+use crate::progress::Progress;
+use crate::source::{self, Source};
+
+pub(crate) fn run(args: &ConvertArgs) -> Result<()> {
+    let (input, output) = (&args.input, &args.output);
+    if fs::symlink_metadata(output).is_ok() && !args.force {
+        bail!("{}: exists already; choose another name, or replace it with --force", output.display());
+    }
+    if output.is_dir() {
+        bail!("{}: is a directory; name the file to write", output.display());
+    }
+    let mut source = Source::open_path(input, &args.opening, args.machine.as_deref())?;
+    let mut file = AtomicFile::create(output)?;
+    let mut progress = Progress::new("converting", source.info().events);
+    let summary = convert(&mut source, &mut file, WriteOptions::default(), |events| progress.update(events))
+        .map_err(source::with_hint)?;
+    drop(progress);
+    file.finish()?;
+    let from = fs::metadata(input).map(|metadata| metadata.len()).ok().filter(|bytes| *bytes > 0);
+    let mut out = io::stdout().lock();
+    writeln!(
+        out,
+        "{}: {} events, {}{}",
+        output.display(),
+        summary.events,
+        from.map(|bytes| format!("{} -> ", size(bytes))).unwrap_or_default(),
+        size(summary.bytes)
+    )?;
+    for note in origin::lost_notes(&summary.lost) {
+        writeln!(out, "{note}")?;
+    }
+    if source.info().machine.is_none() {
+        writeln!(out, "The trace does not describe its machine; --machine FILE adds a description.")?;
+    }
+    Ok(())
+}
+
+/// Bytes for people.
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..10_000 => format!("{bytes} B"),
+        10_000..10_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
+        _ => format!("{:.1} MB", bytes as f64 / 1e6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_keep_three_digits_or_more() {
+        assert_eq!([9999, 52_456, 25_000_000].map(size), ["9999 B", "52.5 kB", "25.0 MB"]);
+    }
+}

@@ -1,0 +1,133 @@
+//! The machine of a trace: its own, one from a file, or one made up from the events.
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+use pageset_trace::{Machine, TraceReader as _};
+use pageset_workload::guess_machine;
+use serde::Serialize;
+
+use crate::args::SourceArgs;
+use crate::source::{self, Source};
+
+/// Where a machine's description comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum MachineOrigin {
+    /// From the recording.
+    Recorded,
+    /// From a file the user named.
+    Given,
+    /// Made up from the events.
+    Guessed,
+}
+
+/// A machine in short.
+#[derive(Debug, Serialize)]
+pub(crate) struct MachineSummary {
+    origin: MachineOrigin,
+    kernel: String,
+    architecture: String,
+    pub(crate) cpus: u32,
+    nodes: usize,
+    /// Frames the allocator manages, in bytes.
+    managed_bytes: u64,
+    zones: Vec<ZoneSummary>,
+}
+
+#[derive(Debug, Serialize)]
+struct ZoneSummary {
+    node: u16,
+    name: &'static str,
+    managed_pages: u64,
+}
+
+impl MachineSummary {
+    pub(crate) fn new(machine: &Machine, origin: MachineOrigin) -> Self {
+        let zone = |zone: &pageset_trace::ZoneDescription| ZoneSummary {
+            node: zone.node,
+            name: zone.kind.name(),
+            managed_pages: zone.managed,
+        };
+        let pages = machine.zones.iter().fold(0_u64, |sum, zone| sum.saturating_add(zone.managed));
+        Self {
+            origin,
+            kernel: machine.kernel.clone(),
+            architecture: machine.architecture.clone(),
+            cpus: machine.cpus,
+            nodes: machine.nodes.len(),
+            managed_bytes: pages.saturating_mul(u64::from(machine.page_size)),
+            zones: machine.zones.iter().map(zone).collect(),
+        }
+    }
+
+    pub(crate) fn zone_names(&self) -> Vec<String> {
+        self.zones.iter().map(|zone| format!("{} {}", zone.node, zone.name)).collect()
+    }
+
+    /// On one line.
+    pub(crate) fn line(&self) -> String {
+        let plural = |count: usize, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
+        let gibibytes = self.managed_bytes as f64 / f64::from(1 << 30);
+        let mut parts = vec![
+            plural(self.cpus as usize, "CPU"),
+            plural(self.nodes, "node"),
+            format!("{gibibytes:.1} GiB in {}", plural(self.zones.len(), "zone")),
+        ];
+        if !self.kernel.is_empty() {
+            parts.push(format!("recorded on Linux {}", self.kernel));
+        }
+        match self.origin {
+            MachineOrigin::Recorded => {}
+            MachineOrigin::Given => parts.push("from --machine".to_owned()),
+            MachineOrigin::Guessed => parts.push("made up from the events".to_owned()),
+        }
+        parts.join(", ")
+    }
+}
+
+/// The machine to replay `source` on. For a trace that does not say, it is made up from a first reading, so the trace must
+/// be one that can be read twice.
+pub(crate) fn find(
+    source: &Source,
+    args: &SourceArgs,
+    given: Option<&Path>,
+) -> Result<(Machine, MachineOrigin)> {
+    if let Some(path) = given {
+        return Ok((load(path)?, MachineOrigin::Given));
+    }
+    if let Some(machine) = &source.info().machine {
+        return Ok((machine.clone(), MachineOrigin::Recorded));
+    }
+    let path = args.trace.as_deref();
+    if path.is_some_and(|path| !path.is_file()) {
+        bail!(
+            "{}: the trace does not describe its machine, and a pipe cannot be read twice to make one up; pass \
+             --machine FILE, or save the trace to a file first",
+            source.argument
+        );
+    }
+    let machine = guess_machine(&mut Source::open(args)?).map_err(source::with_hint)?;
+    Ok((machine, MachineOrigin::Guessed))
+}
+
+/// A machine file.
+fn load(path: &Path) -> Result<Machine> {
+    Ok(Machine::load(path).map_err(source::with_hint)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_fits_on_a_line() {
+        let args = SourceArgs { trace: None, opening: crate::args::OpeningArgs::default() };
+        let source = Source::open(&args).unwrap();
+        let (machine, origin) = find(&source, &args, None).unwrap();
+        assert_eq!(
+            MachineSummary::new(&machine, origin).line(),
+            "2 CPUs, 1 node, 23.3 GiB in 3 zones, recorded on Linux 6.18.44"
+        );
+    }
+}

@@ -1,0 +1,23 @@
+//! `pageset man`: manual pages from the same texts as the help.
+
+use std::fs;
+
+use anyhow::{Context as _, Result};
+use clap::CommandFactory as _;
+use clap_mangen::Man;
+
+use crate::args::{Args, ManArgs};
+use crate::output;
+
+pub(crate) fn run(args: &ManArgs) -> Result<()> {
+    match &args.output {
+        None => {
+            let mut page = Vec::new();
+            Man::new(Args::command()).render(&mut page)?;
+            output::write(None, |out| Ok(out.write_all(&page)?))
+        }
+        Some(directory) => fs::create_dir_all(directory)
+            .and_then(|()| clap_mangen::generate_to(Args::command(), directory))
+            .with_context(|| format!("{}: cannot write the pages", directory.display())),
+    }
+}

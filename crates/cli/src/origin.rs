@@ -1,0 +1,129 @@
+//! Where a result comes from: the lines below a table, and the `trace` object of JSON documents.
+
+use pageset_report::Provenance;
+use pageset_trace::{LostEvents, TraceInfo};
+use serde::Serialize;
+
+use crate::machines::{MachineOrigin, MachineSummary};
+use crate::source::{self, Source};
+
+/// Command, version and commit; machine and policies are added by who knows them.
+pub(crate) fn provenance(subcommand: &str, source: &Source) -> Provenance {
+    let command = [subcommand, &source.argument].join(" ");
+    Provenance {
+        command: format!("pageset {}", command.trim_end()),
+        version: concat!("pageset ", env!("CARGO_PKG_VERSION")).to_owned(),
+        commit: option_env!("PAGESET_COMMIT").map(str::to_owned),
+        ..Provenance::default()
+    }
+}
+
+/// A word as it has to be typed in a shell.
+pub(crate) fn quoted(word: &str) -> String {
+    let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_./,=:+@%".contains(character);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// What a trace is, in JSON.
+#[derive(Debug, Serialize)]
+pub(crate) struct TraceDocument {
+    /// Path as given.
+    path: String,
+    name: String,
+    /// Format of the first file of this trace; a converted one keeps its origin.
+    format: &'static str,
+    kernel: Option<String>,
+    /// The recorded command and its arguments.
+    command: Vec<String>,
+    events: u64,
+    /// From the first to the last event.
+    seconds: Option<f64>,
+    /// CPUs of the machine.
+    cpus: Option<u32>,
+    /// Zones of the machine.
+    zones: Vec<String>,
+    /// What is missing or could not be used, by reason.
+    lost: LostEvents,
+    machine: Option<MachineSummary>,
+}
+
+impl TraceDocument {
+    pub(crate) fn new(
+        info: &TraceInfo,
+        events: u64,
+        seconds: Option<f64>,
+        lost: LostEvents,
+        machine: Option<&(pageset_trace::Machine, MachineOrigin)>,
+    ) -> Self {
+        let machine = machine.map(|(machine, origin)| MachineSummary::new(machine, *origin));
+        Self {
+            path: info.path.display().to_string(),
+            name: source::name(info),
+            format: info.source.name(),
+            kernel: info.kernel.clone(),
+            command: info.command.clone(),
+            events,
+            seconds,
+            cpus: machine.as_ref().map(|machine| machine.cpus).or(info.cpus),
+            zones: machine.as_ref().map(MachineSummary::zone_names).unwrap_or_default(),
+            lost,
+            machine,
+        }
+    }
+}
+
+/// Sentences about what is missing; one that nothing is.
+pub(crate) fn lost_notes(lost: &LostEvents) -> Vec<String> {
+    let reasons = [
+        (lost.overrun, "overwritten in the kernel's buffer"),
+        (lost.dropped, "dropped by the full buffer"),
+        (lost.lost_in_text, "reported as lost in the text"),
+        (lost.gaps_of_unknown_size, "gaps of unknown size"),
+        (lost.malformed_lines, "malformed lines"),
+        (lost.oversized_lines, "oversized lines"),
+        (lost.damaged_blocks, "damaged blocks"),
+        (lost.out_of_order, "out of order (kept)"),
+        (lost.unknown_events, "of other kinds (skipped)"),
+        (lost.unrecognised_lines, "unrecognised lines"),
+        (lost.unknown_gfp_names, "unknown allocation flags"),
+    ];
+    let found: Vec<_> = reasons.iter().filter(|(count, _)| *count > 0).collect();
+    if found.is_empty() {
+        return vec!["Lost events: 0.".to_owned()];
+    }
+    let list: Vec<_> = found.iter().map(|(count, reason)| format!("{count} {reason}")).collect();
+    let mut notes = vec![format!("Lost events: {} ({}).", lost.missing(), list.join(", "))];
+    if lost.missing() > 0 || lost.damaged_blocks > 0 {
+        notes.push("Events are missing: a difference of a few percent means nothing.".to_owned());
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_where_a_shell_needs_it() {
+        for (word, typed) in
+            [("a/b-1.pgtrace", "a/b-1.pgtrace"), ("a b", "'a b'"), ("it's", r"'it'\''s'"), ("", "''")]
+        {
+            assert_eq!(quoted(word), typed);
+        }
+    }
+
+    #[test]
+    fn losses_are_told_by_reason() {
+        assert_eq!(lost_notes(&LostEvents::default()), ["Lost events: 0."]);
+        let lost = LostEvents { overrun: 3, out_of_order: 1, ..LostEvents::default() };
+        assert_eq!(
+            lost_notes(&lost)[0],
+            "Lost events: 3 (3 overwritten in the kernel's buffer, 1 out of order (kept))."
+        );
+        assert_eq!(lost_notes(&lost).len(), 2);
+    }
+}

@@ -1,0 +1,153 @@
+//! Where results go: the standard output, or a file that appears whole or not at all.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use tempfile::NamedTempFile;
+
+/// Writes a result to `target`, or to the standard output if there is none.
+pub(crate) fn write(target: Option<&Path>, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+    let Some(target) = target else {
+        let mut out = BufWriter::new(io::stdout().lock());
+        write(&mut out)?;
+        return Ok(out.flush()?);
+    };
+    let mut file = AtomicFile::create(target)?;
+    write(&mut file).with_context(|| cannot_write(target))?;
+    file.finish()
+}
+
+/// A file that takes its name when it is finished. Dropped before, it leaves nothing behind.
+pub(crate) struct AtomicFile {
+    target: PathBuf,
+    out: BufWriter<Sink>,
+}
+
+enum Sink {
+    /// Written beside the target, then renamed.
+    Beside(NamedTempFile),
+    /// The target is a device or a pipe, which must not be replaced.
+    Device(File),
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Beside(file) => file.write(bytes),
+            Self::Device(file) => file.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Beside(file) => file.flush(),
+            Self::Device(file) => file.flush(),
+        }
+    }
+}
+
+impl AtomicFile {
+    pub(crate) fn create(target: &Path) -> Result<Self> {
+        let is_device = fs::metadata(target).is_ok_and(|kind| !kind.is_file() && !kind.is_dir());
+        let (target, sink) = if is_device {
+            let file = fs::OpenOptions::new().write(true).open(target);
+            (target.to_owned(), Sink::Device(file.with_context(|| cannot_write(target))?))
+        } else {
+            // A link's target is replaced, not the link.
+            let target = fs::canonicalize(target).unwrap_or_else(|_| target.to_owned());
+            let directory = match target.parent() {
+                Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+                _ => PathBuf::from("."),
+            };
+            let file = new_file_in(&directory).with_context(|| cannot_write(&target))?;
+            (target, Sink::Beside(file))
+        };
+        Ok(Self { target, out: BufWriter::with_capacity(1 << 16, sink) })
+    }
+
+    /// Gives the file its name.
+    pub(crate) fn finish(self) -> Result<()> {
+        let Self { target, out } = self;
+        let sink = out.into_inner().map_err(io::IntoInnerError::into_error);
+        match sink.with_context(|| cannot_write(&target))? {
+            Sink::Beside(file) => {
+                file.persist(&target).map_err(|error| error.error).with_context(|| cannot_write(&target))?;
+            }
+            Sink::Device(_) => {}
+        }
+        Ok(())
+    }
+}
+
+impl Write for AtomicFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.out.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+fn cannot_write(path: &Path) -> String {
+    format!("{}: cannot write", path.display())
+}
+
+/// Readable by whom the user's mask allows, unlike other temporary files.
+fn new_file_in(directory: &Path) -> io::Result<NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".pageset-");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        builder.permissions(fs::Permissions::from_mode(0o666));
+    }
+    builder.tempfile_in(directory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(directory: &Path) -> Vec<String> {
+        let entries = fs::read_dir(directory).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_result_replaces_the_file_at_the_end() {
+        let directory = tempfile::tempdir().unwrap();
+        let target = directory.path().join("result");
+        fs::write(&target, "old").unwrap();
+        write(Some(&target), |out| {
+            out.write_all(b"new")?;
+            assert_eq!(fs::read(&target)?, b"old");
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(fs::read(&target).unwrap(), b"new");
+        assert_eq!(names(directory.path()), ["result"]);
+    }
+
+    #[test]
+    fn a_failure_leaves_nothing_behind() {
+        let directory = tempfile::tempdir().unwrap();
+        let target = directory.path().join("result");
+        write(Some(&target), |_| anyhow::bail!("no")).unwrap_err();
+        assert!(names(directory.path()).is_empty());
+    }
+
+    #[test]
+    fn devices_are_written_to_and_not_replaced() {
+        write(Some(Path::new("/dev/null")), |out| Ok(out.write_all(b"x")?)).unwrap();
+        assert!(!fs::metadata("/dev/null").unwrap().is_file());
+    }
+
+    #[test]
+    fn a_directory_that_is_missing_is_named() {
+        let error = write(Some(Path::new("/missing/result")), |_| Ok(())).unwrap_err();
+        assert!(format!("{error:#}").starts_with("/missing/result: cannot write: "), "{error:#}");
+    }
+}

@@ -1,0 +1,83 @@
+//! `pageset policies`: what the names stand for.
+
+mod wording;
+
+use std::io::Write;
+
+use anyhow::Result;
+use pageset_core::{POLICIES, Policy};
+use pageset_report::{Cell, Column, Format, Row, Table, json_document};
+use serde::Serialize;
+
+use crate::args::PoliciesArgs;
+use crate::output;
+use wording::{Rule, rules};
+
+pub(crate) fn run(args: &PoliciesArgs) -> Result<()> {
+    let named =
+        args.name.as_ref().map(|name| Policy::named(name).expect("the parser allows only known names"));
+    output::write(args.output.output.as_deref(), |out| write(named, args.output.format(), out))
+}
+
+fn write(named: Option<&Policy>, format: Format, out: &mut dyn Write) -> Result<()> {
+    match (named, format) {
+        (None, Format::Json) => {
+            json_document(&POLICIES.iter().map(PolicyDocument::new).collect::<Vec<_>>(), out)?;
+        }
+        (Some(policy), Format::Json) => json_document(&PolicyDocument::new(policy), out)?,
+        (None, _) => format.exporter().export(&list(), out)?,
+        (Some(policy), _) => format.exporter().export(&one(policy), out)?,
+    }
+    Ok(())
+}
+
+fn list() -> Table {
+    let columns = vec![
+        Column::label("policy", "policy"),
+        Column::label("kernel", "kernel"),
+        Column::label("summary", "what it is"),
+    ];
+    let mut table = Table::new("Policies, oldest first", columns);
+    for policy in POLICIES {
+        table.push(Row::new([policy.name, policy.kernel, policy.summary].map(Cell::from)));
+    }
+    table.note("`pageset policies NAME` shows all rules and constants of one.");
+    table
+}
+
+fn one(policy: &Policy) -> Table {
+    let columns = vec![Column::label("rule", "rule"), Column::label("value", "value")];
+    let title = format!("{} (Linux {}): {}", policy.name, policy.kernel, policy.summary);
+    let mut table = Table::new(title, columns);
+    for rule in rules(policy) {
+        table.push(Row::new([rule.name.into(), rule.value.into()]));
+    }
+    table.note(format!("Source: {}.", policy.source));
+    table
+}
+
+/// A policy in JSON.
+#[derive(Serialize)]
+struct PolicyDocument {
+    name: &'static str,
+    kernel: &'static str,
+    summary: &'static str,
+    source: &'static str,
+    scale_max: u8,
+    lists: usize,
+    rules: Vec<Rule>,
+}
+
+impl PolicyDocument {
+    fn new(policy: &Policy) -> Self {
+        Self {
+            name: policy.name,
+            kernel: policy.kernel,
+            summary: policy.summary,
+            source: policy.source,
+            scale_max: policy.scale_max,
+            lists: policy.lists.lists(),
+            rules: rules(policy),
+        }
+    }
+}

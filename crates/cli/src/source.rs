@@ -1,0 +1,132 @@
+//! Opening traces: files, the standard input, and the one that is built in.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use pageset_trace::{
+    Event, LostEvents, OpenOptions, Recovery, Strictness, TraceError, TraceInfo, TraceReader,
+};
+
+use crate::args::{OpeningArgs, SourceArgs};
+
+/// Recorded on Linux 6.18.44 with 2 CPUs: `make -j4` of Lua, 1.1 million events. It is built in, so that the command
+/// works alone.
+const BUNDLED: &[u8] = include_bytes!("../../../data/traces/k618_2c_make_lua_j4.pgtrace");
+/// What stands in messages and results instead of its path.
+const BUNDLED_NAME: &str = "k618_2c_make_lua_j4 (bundled)";
+
+/// An open trace that remembers when its events happened.
+pub(crate) struct Source {
+    reader: Box<dyn TraceReader>,
+    /// What a person would type to get the same trace; empty for the bundled one.
+    pub(crate) argument: String,
+    times_ns: Option<(u64, u64)>,
+}
+
+impl Source {
+    /// Opens the trace that the arguments name.
+    pub(crate) fn open(args: &SourceArgs) -> Result<Self> {
+        match &args.trace {
+            Some(path) => Self::open_path(path, &args.opening, None),
+            None => {
+                let path = Path::new(BUNDLED_NAME);
+                let reader = OpenOptions::new().open_bytes(path, BUNDLED.to_vec())?;
+                Ok(Self { reader, argument: String::new(), times_ns: None })
+            }
+        }
+    }
+
+    /// Opens the trace at a path; `-` is the standard input. A machine file replaces the trace's own description.
+    pub(crate) fn open_path(path: &Path, args: &OpeningArgs, machine: Option<&Path>) -> Result<Self> {
+        let argument = path.display().to_string();
+        let path = if is_stdin(path) { PathBuf::from("/dev/stdin") } else { path.to_owned() };
+        let mut options = OpenOptions::new()
+            .strictness(if args.lenient { Strictness::Lenient } else { Strictness::Strict })
+            .recovery(if args.recover { Recovery::UpToDamage } else { Recovery::Refuse });
+        if let Some(sidecar) = &args.sidecar {
+            options = options.sidecar(sidecar);
+        }
+        if let Some(machine) = machine {
+            options = options.machine(machine);
+        }
+        let reader = options.open(&path).map_err(with_hint)?;
+        Ok(Self { reader, argument, times_ns: None })
+    }
+
+    /// Time from the first to the last event read, in seconds; `None` without events.
+    pub(crate) fn seconds(&self) -> Option<f64> {
+        self.times_ns.map(|(first, last)| (last - first) as f64 / 1e9)
+    }
+}
+
+pub(crate) fn is_stdin(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// Adds a remedy to errors of the system, and the option that helps to those that have one.
+pub(crate) fn with_hint(error: TraceError) -> anyhow::Error {
+    let hint = match &error {
+        TraceError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+            Some("check the path, or leave it out to use the bundled trace")
+        }
+        TraceError::Line { .. } => Some("or skip such lines with --lenient"),
+        TraceError::Offset { .. } => Some("the option for that is --recover"),
+        _ => None,
+    };
+    match hint {
+        Some(hint) => anyhow::anyhow!("{error}; {hint}"),
+        None => error.into(),
+    }
+}
+
+impl TraceReader for Source {
+    fn info(&self) -> &TraceInfo {
+        self.reader.info()
+    }
+
+    fn read_block(&mut self, events: &mut Vec<Event>) -> Result<usize, TraceError> {
+        let count = self.reader.read_block(events)?;
+        // Events are nearly sorted; the few that are not lie next to each other.
+        for event in events.first().into_iter().chain(events.last()) {
+            let (first, last) = self.times_ns.unwrap_or((event.ts_ns, event.ts_ns));
+            self.times_ns = Some((first.min(event.ts_ns), last.max(event.ts_ns)));
+        }
+        Ok(count)
+    }
+
+    fn lost(&self) -> LostEvents {
+        self.reader.lost()
+    }
+}
+
+/// Name of a trace for titles: the recorder's, else the file's.
+pub(crate) fn name(info: &TraceInfo) -> String {
+    let file = || info.path.file_name().map(|name| name.to_string_lossy().into_owned());
+    info.name.clone().or_else(file).unwrap_or_else(|| "trace".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bundled_trace_is_whole() {
+        let args = SourceArgs { trace: None, opening: OpeningArgs::default() };
+        let mut source = Source::open(&args).unwrap();
+        assert_eq!(name(source.info()), "k618_2c_make_lua_j4");
+        let (mut events, mut count) = (Vec::new(), 0);
+        while source.read_block(&mut events).unwrap() > 0 {
+            count += events.len() as u64;
+        }
+        assert_eq!(Some(count), source.info().events);
+        assert!(source.seconds().unwrap() > 1.0);
+    }
+
+    #[test]
+    fn a_missing_file_gets_a_remedy() {
+        let error =
+            Source::open_path(Path::new("missing.pgtrace"), &OpeningArgs::default(), None).err().unwrap();
+        assert!(error.to_string().starts_with("missing.pgtrace: cannot open"), "{error}");
+        assert!(error.to_string().ends_with("the bundled trace"), "{error}");
+    }
+}

@@ -1,0 +1,136 @@
+//! `pageset stat`: what is in a trace.
+//!
+//! `sections` turns a survey into tables, `document` into JSON.
+
+mod document;
+mod sections;
+
+use std::io::Write;
+
+use anyhow::Result;
+use pageset_core::{COSTLY_ORDER, THP_ORDER};
+use pageset_report::{Cell, Column, Format, Histogram, Kind, Provenance, Row, Table, json_document};
+use pageset_trace::TraceReader as _;
+use pageset_workload::{Log2Counts, Survey, SurveyOptions, survey};
+
+use crate::args::StatArgs;
+use crate::machines::{MachineOrigin, MachineSummary};
+use crate::origin;
+use crate::output;
+use crate::progress::Progress;
+use crate::source::{self, Source};
+use document::StatDocument;
+use sections::{Section, sections};
+
+pub(crate) fn run(args: &StatArgs) -> Result<()> {
+    let mut source = Source::open(&args.source)?;
+    let mut progress = Progress::new("reading", source.info().events);
+    let survey = survey(&mut source, &SurveyOptions::default(), |events| progress.update(events))
+        .map_err(source::with_hint)?;
+    drop(progress);
+    let provenance = provenance(&source);
+    output::write(args.output.output.as_deref(), |out| {
+        write(&source, &survey, &provenance, args.output.format(), out)
+    })
+}
+
+fn provenance(source: &Source) -> Provenance {
+    let machine = source.info().machine.as_ref();
+    let line = machine.map(|machine| MachineSummary::new(machine, MachineOrigin::Recorded).line());
+    Provenance { machine: line.unwrap_or_default(), ..origin::provenance("stat", source) }
+}
+
+fn write(
+    source: &Source,
+    survey: &Survey,
+    provenance: &Provenance,
+    format: Format,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let document = || StatDocument::new(source.info(), survey, provenance);
+    match format {
+        Format::Json => json_document(&document(), out)?,
+        Format::Csv => long(&sections(source.info(), survey), provenance, out)?,
+        Format::Table | Format::Markdown => {
+            for section in sections(source.info(), survey) {
+                match &section.drawing {
+                    Some(drawing) if format == Format::Table => {
+                        writeln!(out, "{}\n\n{drawing}", section.table.title())?;
+                        section.table.notes().iter().try_for_each(|note| writeln!(out, "{note}"))?;
+                        if !section.table.notes().is_empty() {
+                            writeln!(out)?;
+                        }
+                    }
+                    _ => {
+                        format.exporter().export(&section.table, out)?;
+                        writeln!(out)?;
+                    }
+                }
+            }
+            let mut last = Table::new("Where this comes from", Vec::new());
+            origin::lost_notes(&survey.lost).into_iter().for_each(|note| last.note(note));
+            format.exporter().export(&last.with_provenance(provenance.clone()), out)?;
+        }
+    }
+    Ok(())
+}
+
+/// All sections as one table, a line for each number: CSV has no place for tables of different shapes.
+fn long(sections: &[Section], provenance: &Provenance, out: &mut dyn Write) -> Result<()> {
+    let columns = vec![
+        Column::label("section", "section"),
+        Column::label("item", "item"),
+        Column::label("name", "name"),
+        Column::measure("value", "value"),
+    ];
+    let mut all = Table::new("", columns);
+    for section in sections {
+        let columns = section.table.columns();
+        // Rows without a label are named after their first number.
+        let has_label = columns.iter().any(|column| column.kind == Kind::Label);
+        for row in section.table.rows() {
+            let cells = || columns.iter().zip(&row.cells).enumerate();
+            let is_name = |(index, (column, _)): &(usize, (&Column, &Cell))| {
+                if has_label { column.kind == Kind::Label } else { *index < section.keys }
+            };
+            let item: Vec<_> = cells().filter(is_name).map(|(_, (_, cell))| plain(cell)).collect();
+            for (_, (column, cell)) in cells().filter(|cell| !is_name(cell)) {
+                let name = column.key.as_str();
+                all.push(Row::new([section.key.into(), item.join(" ").into(), name.into(), cell.clone()]));
+            }
+        }
+    }
+    Format::Csv.exporter().export(&all.with_provenance(provenance.clone()), out)?;
+    Ok(())
+}
+
+/// A label or a key as text.
+fn plain(cell: &Cell) -> String {
+    match cell {
+        Cell::Text(text) => text.clone(),
+        Cell::Count(count) => count.to_string(),
+        Cell::Real { value, .. } => value.to_string(),
+        Cell::Absent => String::new(),
+    }
+}
+
+/// Counts by bit length, drawn.
+fn histogram(counts: &Log2Counts) -> Histogram {
+    let mut histogram = Histogram::new();
+    counts.ranges().for_each(|(from, count)| histogram.record_many(from, count));
+    histogram
+}
+
+/// A share in percent; `None` of nothing.
+fn percent(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64 * 100.0)
+}
+
+/// Allocations that the recorded kernel's page sets served without a refill, in percent of those of the orders that page
+/// sets hold since Linux 5.14; `None` if refills were not recorded.
+fn kernel_hit_percent(survey: &Survey) -> Option<f64> {
+    let refills = survey.kernel.refills.total();
+    let blocks = |order: usize| survey.orders.allocated[order].iter().sum::<u64>();
+    let held: u64 = (0..=COSTLY_ORDER).chain([THP_ORDER]).map(blocks).sum();
+    if refills == 0 { None } else { percent(held.saturating_sub(refills), held) }
+}

@@ -1,0 +1,416 @@
+//! A survey as tables, in the order in which they are read.
+
+use pageset_core::MigrateType;
+use pageset_report::{Cell, Column, Histogram, Matrix, Row, Table};
+use pageset_trace::{EventKind, TraceInfo};
+use pageset_workload::{Log2Counts, Survey, ZoneState};
+
+use super::{histogram, kernel_hit_percent, percent};
+use crate::source;
+
+/// Page sets of more CPUs are not shown one by one to people.
+const CPUS_SHOWN: usize = 16;
+
+/// One table, and how it is drawn for people if not as a table.
+pub(super) struct Section {
+    /// Name in CSV.
+    pub(super) key: &'static str,
+    /// Leading columns that name a row, in tables without a label.
+    pub(super) keys: usize,
+    pub(super) table: Table,
+    pub(super) drawing: Option<String>,
+}
+
+pub(super) fn sections(info: &TraceInfo, survey: &Survey) -> Vec<Section> {
+    let plain = |key, table| Section { key, keys: 1, table, drawing: None };
+    let mut sections = vec![
+        plain("summary", summary(info, survey)),
+        plain("events", events(survey)),
+        plain("orders", orders(survey)),
+        matrix(survey),
+        lifetimes(survey),
+        runs(
+            "allocation_runs",
+            "Runs of allocations on a CPU without a free, in pages",
+            &survey.bursts.allocations,
+        ),
+        runs("free_runs", "Runs of frees on a CPU without an allocation, in pages", &survey.bursts.frees),
+        plain("kernel", moved(survey)),
+        plain("activity", activity(survey)),
+    ];
+    if !survey.zones.is_empty() {
+        sections.push(plain("zones", zones(survey)));
+        sections.push(plain("pagesets", pagesets(survey)));
+    }
+    sections
+}
+
+fn real(value: Option<f64>, digits: u8) -> Cell {
+    value.map_or(Cell::Absent, |value| Cell::real(value, digits))
+}
+
+/// The numbers to look at first.
+fn summary(info: &TraceInfo, survey: &Survey) -> Table {
+    let columns = vec![
+        Column::label("what", "what"),
+        Column::measure("value", "value"),
+        Column::ratio("percent", "share").with_unit("%"),
+    ];
+    let mut title = format!("What is in {}", source::name(info));
+    if !info.command.is_empty() {
+        title += &format!(": `{}`", info.command.join(" "));
+    }
+    let mut table = Table::new(title, columns);
+    let (orders, cpus, lifetimes) = (&survey.orders, &survey.cpus, &survey.lifetimes);
+    let seconds = survey.first_ns.zip(survey.last_ns).map(|(first, last)| (last - first) as f64 / 1e9);
+    let freed = orders.freed_blocks();
+    let matched = cpus.local_blocks + cpus.remote_blocks;
+    let rows: [(&str, Cell, Option<f64>); 12] = [
+        ("events", survey.events.into(), None),
+        ("seconds", real(seconds, 3), None),
+        ("CPUs that did something", (cpus.active() as u64).into(), None),
+        ("blocks allocated", orders.allocated_blocks().into(), None),
+        ("pages allocated", orders.allocated_pages().into(), None),
+        ("blocks freed", freed.into(), None),
+        ("pages freed", orders.freed_pages().into(), None),
+        (
+            "unmatched: freed, but not allocated in it",
+            lifetimes.unmatched_frees.into(),
+            percent(lifetimes.unmatched_frees, freed),
+        ),
+        ("remote: freed by another CPU", cpus.remote_blocks.into(), percent(cpus.remote_blocks, matched)),
+        (
+            "still allocated at the end",
+            lifetimes.alive_at_end.into(),
+            percent(lifetimes.alive_at_end, orders.allocated_blocks()),
+        ),
+        ("allocations that failed", orders.failed.into(), None),
+        ("served by the kernel's page sets", Cell::Absent, kernel_hit_percent(survey)),
+    ];
+    for (what, value, share) in rows {
+        table.push(Row::new([what.into(), value, real(share, 1)]));
+    }
+    for (count, what) in [
+        (orders.impossible, "events with an order or frame that no block has"),
+        (lifetimes.allocated_twice, "blocks allocated where others were: their free is lost"),
+        (lifetimes.not_followed, "allocations not followed, because the table of blocks was full"),
+    ] {
+        if count > 0 {
+            table.note(format!("{count} {what}."));
+        }
+    }
+    if let Some(pages) = info.pgalloc_delta.filter(|pages| *pages > 0) {
+        let seen = orders.allocated_pages() + survey.kernel.bulk_pages_got;
+        let share = seen as f64 / pages as f64 * 100.0;
+        table.note(format!(
+            "The kernel counted {pages} pages allocated; the events show {share:.1} % of them."
+        ));
+    }
+    table
+}
+
+fn events(survey: &Survey) -> Table {
+    let columns = vec![Column::label("event", "event"), Column::count("events", "events")];
+    let mut table = Table::new("Events by kind", columns);
+    for (kind, count) in survey.kinds.iter().filter(|(_, count)| *count > 0) {
+        table.push(Row::new([kind.name().into(), (*count).into()]));
+    }
+    table
+}
+
+/// Names of the columns of [`pageset_workload::Orders::allocated`].
+pub(super) fn type_names() -> Vec<&'static str> {
+    MigrateType::ALL.iter().map(|migratetype| migratetype.name()).chain(["unknown"]).collect()
+}
+
+/// Key of a migratetype.
+pub(super) fn type_key(name: &str) -> String {
+    name.to_ascii_lowercase().replace(' ', "_")
+}
+
+fn orders(survey: &Survey) -> Table {
+    let orders = &survey.orders;
+    let by_type = |column: usize| orders.allocated.iter().map(|types| types[column]).sum::<u64>();
+    let used: Vec<_> =
+        type_names().into_iter().enumerate().filter(|(column, _)| by_type(*column) > 0).collect();
+    let mut columns = vec![Column::count("order", "order")];
+    columns.extend(used.iter().map(|(_, name)| Column::count(&type_key(name), name)));
+    columns.push(Column::count("allocated", "allocated"));
+    columns.push(Column::count("freed", "freed"));
+    let mut table = Table::new("Blocks allocated, by order and migratetype; blocks freed, by order", columns);
+    for (order, types) in orders.allocated.iter().enumerate() {
+        let (allocated, freed) = (types.iter().sum::<u64>(), orders.freed[order]);
+        if allocated + freed == 0 {
+            continue;
+        }
+        let counts = used.iter().map(|(column, _)| types[*column]).chain([allocated, freed]);
+        table.push(Row::new(std::iter::once(order as u64).chain(counts).map(Cell::Count)));
+    }
+    if orders.freed_in_batches > 0 {
+        table.note(format!("Of the blocks freed, {} were freed in batches.", orders.freed_in_batches));
+    }
+    table
+}
+
+/// The matrix of a survey, for drawing and for machine formats.
+pub(super) fn cpu_matrix(survey: &Survey) -> Matrix {
+    let counts = &survey.cpus.matrix;
+    let widest = counts.iter().map(Vec::len).max().unwrap_or(0);
+    let cpus = widest.max(counts.len()).max(survey.cpus.each.len().min(pageset_workload::MATRIX_CPUS_MAX));
+    let mut matrix = Matrix::new("allocating CPU", cpus, "freeing CPU", cpus, "blocks");
+    for (from, row) in counts.iter().enumerate() {
+        for (to, count) in row.iter().enumerate().filter(|(_, count)| **count > 0) {
+            matrix.add(from, to, *count);
+        }
+    }
+    matrix
+}
+
+fn matrix(survey: &Survey) -> Section {
+    let matrix = cpu_matrix(survey);
+    let cpus = &survey.cpus;
+    let mut table = matrix.to_table("Who frees what whom allocated, in blocks");
+    let matched = cpus.local_blocks + cpus.remote_blocks;
+    if let Some(share) = percent(cpus.remote_blocks, matched) {
+        table.note(format!(
+            "Freed by another CPU: {} of {matched} blocks ({share:.1} %), {} of {} pages.",
+            cpus.remote_blocks,
+            cpus.remote_pages,
+            cpus.local_pages + cpus.remote_pages
+        ));
+    }
+    if cpus.beyond_matrix > 0 {
+        table.note(format!("Not in the matrix, because of CPU numbers too large: {}.", cpus.beyond_matrix));
+    }
+    Section { key: "cpu_matrix", keys: 2, table, drawing: Some(matrix.to_string()) }
+}
+
+/// A table of ranges with its drawing.
+fn distribution(key: &'static str, title: &str, counts: &Log2Counts) -> Section {
+    let histogram: Histogram = histogram(counts);
+    Section { key, keys: 2, table: histogram.to_table(title), drawing: Some(histogram.to_string()) }
+}
+
+fn lifetimes(survey: &Survey) -> Section {
+    let lifetimes = &survey.lifetimes;
+    let mut section =
+        distribution("lifetimes", "Lifetimes of blocks, from allocation to free, in ns", &lifetimes.ns);
+    if let Some((half, most)) = lifetimes.ns.percentile_at_most(50).zip(lifetimes.ns.percentile_at_most(90)) {
+        section.table.note(format!(
+            "Half of the blocks live at most {}, nine of ten at most {}, the longest {}.",
+            duration(half),
+            duration(most),
+            duration(lifetimes.ns.max)
+        ));
+    }
+    section.table.note(format!(
+        "Not among them: {} blocks ({} pages) still allocated at the end, {} frees of unknown blocks.",
+        lifetimes.alive_at_end, lifetimes.alive_pages_at_end, lifetimes.unmatched_frees
+    ));
+    if lifetimes.parts + lifetimes.freed_together > 0 {
+        section.table.note(format!(
+            "{} blocks were freed in parts, {} frees were of several blocks at once.",
+            lifetimes.parts, lifetimes.freed_together
+        ));
+    }
+    section
+}
+
+fn runs(key: &'static str, title: &str, runs: &pageset_workload::Runs) -> Section {
+    let mut section = distribution(key, title, &runs.pages);
+    if let Some(mean) = runs.pages.mean() {
+        section.table.note(format!(
+            "{} runs of {mean:.1} pages on average, the longest of {} pages on CPU {}.",
+            runs.pages.total(),
+            runs.pages.max,
+            runs.longest_cpu
+        ));
+    }
+    section
+}
+
+/// What went between zones and page sets in the recorded kernel.
+fn moved(survey: &Survey) -> Table {
+    let columns = vec![
+        Column::label("what", "what"),
+        Column::count("times", "times"),
+        Column::count("pages", "pages"),
+        Column::ratio("pages_each", "pages each"),
+        Column::count("largest", "largest"),
+    ];
+    let kernel = &survey.kernel;
+    let mut table = Table::new("What the kernel itself moved between zones and page sets", columns);
+    for (what, counts) in [("refills of page sets", &kernel.refills), ("drains of page sets", &kernel.drains)]
+    {
+        table.push(Row::new([
+            what.into(),
+            counts.total().into(),
+            counts.sum.into(),
+            real(counts.mean(), 1),
+            counts.max.into(),
+        ]));
+    }
+    let quotient = |pages, times| Cell::quotient(pages, times, 1);
+    table.push(Row::new([
+        "blocks past the page sets".into(),
+        kernel.direct_blocks.into(),
+        kernel.direct_pages.into(),
+        quotient(kernel.direct_pages, kernel.direct_blocks),
+        Cell::Absent,
+    ]));
+    table.push(Row::new([
+        "bulk allocations".into(),
+        kernel.bulk_calls.into(),
+        kernel.bulk_pages_got.into(),
+        quotient(kernel.bulk_pages_got, kernel.bulk_calls),
+        Cell::Absent,
+    ]));
+    let count = |kind: EventKind| survey.kinds[kind.index()].1;
+    if count(EventKind::MmPageAllocZoneLocked) + count(EventKind::MmPagePcpuDrain) == 0 {
+        table.note("The trace has no events of refills and drains: they were not recorded.");
+    }
+    table
+}
+
+/// What else the recorded kernel did that has to do with its memory.
+fn activity(survey: &Survey) -> Table {
+    let columns = vec![
+        Column::label("what", "what"),
+        Column::count("times", "times"),
+        Column::measure("total_ms", "total").with_unit("ms"),
+        Column::measure("longest_us", "longest").with_unit("us"),
+    ];
+    let kernel = &survey.kernel;
+    let mut table = Table::new("What else the kernel did", columns);
+    for (what, waits) in
+        [("waits for spinning locks", &kernel.spin_waits), ("waits for other locks", &kernel.other_waits)]
+    {
+        table.push(Row::new([
+            what.into(),
+            waits.total().into(),
+            Cell::real(waits.sum as f64 / 1e6, 3),
+            Cell::real(waits.max as f64 / 1e3, 1),
+        ]));
+    }
+    for (what, times) in [
+        ("ticks (vmstat_update)", kernel.vmstat_ticks),
+        ("LRU flushes on request", kernel.lru_drains),
+        ("blocks of another migratetype used", kernel.extfrag),
+        ("pageblocks that changed migratetype", kernel.extfrag_ownership_changes),
+        ("kswapd woken", kernel.kswapd_wakes),
+        ("kswapd asleep", kernel.kswapd_sleeps),
+        ("direct reclaims", kernel.direct_reclaims),
+        ("page faults from user mode", kernel.page_faults),
+        ("forks", kernel.forks),
+    ] {
+        table.push(Row::new([what.into(), times.into(), Cell::Absent, Cell::Absent]));
+    }
+    if kernel.unpaired_waits > 0 {
+        table.note(format!("Beginnings of waits without an end, or the reverse: {}.", kernel.unpaired_waits));
+    }
+    let bursts = &survey.bursts;
+    if bursts.peak_per_ms > 0 {
+        let since = survey.first_ns.map_or(0, |first| bursts.peak_at_ns.saturating_sub(first));
+        table.note(format!(
+            "Busiest millisecond: {} allocations and frees, {} after the first event.",
+            bursts.peak_per_ms,
+            duration(since)
+        ));
+    }
+    table
+}
+
+fn zones(survey: &Survey) -> Table {
+    let columns = vec![
+        Column::label("zone", "zone"),
+        Column::label("when", "when"),
+        Column::count("managed", "managed"),
+        Column::count("free", "free"),
+        Column::count("min", "min"),
+        Column::count("low", "low"),
+        Column::count("high", "high"),
+        Column::count("pcp_pages", "in page sets"),
+        Column::count("pcp_pages_peak", "sampled peak"),
+    ];
+    let mut table = Table::new("Zones, in pages", columns);
+    for zone in &survey.zones {
+        let name = format!("{} {}", zone.node.0, zone.kind.name());
+        for (when, state) in [("before", &zone.before), ("after", &zone.after)] {
+            let Some(state) = state else { continue };
+            let counts = [state.managed, state.free, state.min, state.low, state.high, state.pcp_pages()];
+            let peak = if when == "after" { zone.pcp_pages_peak.into() } else { Cell::Absent };
+            let labels = [name.as_str(), when].map(Cell::from);
+            table.push(Row::new(labels.into_iter().chain(counts.map(Cell::Count)).chain([peak])));
+        }
+    }
+    table
+}
+
+fn pagesets(survey: &Survey) -> Table {
+    let columns = vec![
+        Column::label("zone", "zone"),
+        Column::label("cpu", "CPU"),
+        Column::count("batch", "batch"),
+        Column::count("count_before", "pages before"),
+        Column::count("count_after", "pages after"),
+        Column::count("high_before", "high before"),
+        Column::count("high_after", "high after"),
+    ];
+    let mut table = Table::new("Page sets, in pages", columns);
+    let mut hidden = 0;
+    for zone in &survey.zones {
+        let name = format!("{} {}", zone.node.0, zone.kind.name());
+        let states = [&zone.before, &zone.after].map(Option::as_ref);
+        let Some(any) = states[0].or(states[1]) else { continue };
+        hidden += any.pagesets.len().saturating_sub(CPUS_SHOWN);
+        for pageset in any.pagesets.iter().take(CPUS_SHOWN) {
+            let at = |state: Option<&ZoneState>| {
+                state.and_then(|state| state.pagesets.iter().find(|other| other.cpu == pageset.cpu).copied())
+            };
+            let [before, after] = states.map(at);
+            table.push(Row::new([
+                name.as_str().into(),
+                pageset.cpu.to_string().into(),
+                u64::from(pageset.batch).into(),
+                before.map(|state| u64::from(state.count)).into(),
+                after.map(|state| u64::from(state.count)).into(),
+                before.map(|state| u64::from(state.high)).into(),
+                after.map(|state| u64::from(state.high)).into(),
+            ]));
+        }
+    }
+    if hidden > 0 {
+        table.note(format!("{hidden} more page sets are in the JSON format."));
+    }
+    table
+}
+
+/// Nanoseconds for people.
+fn duration(ns: u64) -> String {
+    match ns {
+        0..1_000 => format!("{ns} ns"),
+        1_000..1_000_000 => format!("{:.1} us", ns as f64 / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.1} ms", ns as f64 / 1e6),
+        _ => format!("{:.1} s", ns as f64 / 1e9),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_a_unit_that_fits() {
+        let shown = [999, 1_500, 2_000_000, 3_200_000_000].map(duration);
+        assert_eq!(shown, ["999 ns", "1.5 us", "2.0 ms", "3.2 s"]);
+    }
+
+    #[test]
+    fn keys_of_types_are_words() {
+        assert!(
+            type_names()
+                .iter()
+                .all(|name| type_key(name).bytes().all(|b| b.is_ascii_lowercase() || b == b'_'))
+        );
+    }
+}
