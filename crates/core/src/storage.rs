@@ -51,3 +51,9 @@ impl<'a, T> From<&'a mut [T]> for Storage<'a, T> {
         Self::Borrowed(table)
     }
 }
+
+impl<'a, T, const LEN: usize> From<&'a mut [T; LEN]> for Storage<'a, T> {
+    fn from(table: &'a mut [T; LEN]) -> Self {
+        Self::Borrowed(table)
+    }
+}

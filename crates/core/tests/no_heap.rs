@@ -1,0 +1,127 @@
+//! After it is built, no operation of an allocator allocates memory itself.
+
+mod host;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use host::{Allocator, build, order};
+use pageset_core::{
+    BelowHighMark, CacheSlice, Config, CpuId, MigrateType, NodeId, Order, POLICIES, Pfn, Policy, Reclaim,
+    Request, RequestTraits, ZoneConfig, ZoneId, ZoneKind,
+};
+
+/// The system's heap, counting what this thread asks of it.
+struct Counting;
+
+thread_local! {
+    static ASKED: Cell<u64> = const { Cell::new(0) };
+}
+
+// SAFETY: every call is passed on to the system's allocator as it is; counting touches a thread-local integer only.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ASKED.set(ASKED.get() + 1);
+        // SAFETY: the caller's promises are those that `System` asks for.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: `memory` came from `System`, through `alloc` above.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static HEAP: Counting = Counting;
+
+const CPU: CpuId = CpuId(0);
+const OTHER: CpuId = CpuId(1);
+
+/// Every operation, most of them along several paths; `held` has room for what is kept meanwhile.
+fn everything(allocator: &Allocator, held: &mut [Option<(Pfn, Order)>]) {
+    let ordinary = Request::new(Order::ZERO);
+    // Refills, direct allocations, fallback, reserves, and the slow path to its end.
+    for (index, slot) in held.iter_mut().enumerate() {
+        let size = order([0, 0, 1, 2, 3, 0, 4, 9][index % 8]);
+        let request = match index % 5 {
+            0 => Request::new(size),
+            1 => Request::new(size).movable(),
+            2 => Request::new(size).of_type(MigrateType::Reclaimable),
+            3 => Request::new(size).atomic(),
+            _ => Request::new(size).with(RequestTraits::PCP_BUSY | RequestTraits::MAY_WAIT),
+        };
+        *slot = allocator.alloc(CpuId(index as u32 % 2), &request).ok().map(|pfn| (pfn, size));
+    }
+    assert!(allocator.alloc(CPU, &Request::new(Order::MAX)).is_err(), "memory is exhausted");
+    assert!(allocator.alloc(CpuId(9), &ordinary).is_err());
+    // Frees into page sets with drains, direct frees, refused frees.
+    for (index, slot) in held.iter_mut().enumerate() {
+        if let Some((pfn, size)) = slot.take() {
+            allocator.free(CpuId(index as u32 % 2), pfn, size).expect("allocated above");
+            assert!(allocator.free(CPU, pfn, size).is_err());
+        }
+        if index % 50 == 0 {
+            allocator.tick(OTHER);
+        }
+    }
+    let mut slots = [None; 40];
+    allocator.alloc_bulk(CPU, &ordinary, &mut slots).expect("memory enough");
+    let blocks: [_; 40] = std::array::from_fn(|slot| (slots[slot].unwrap_or_default(), Order::ZERO));
+    allocator.free_batch(OTHER, &blocks).expect("allocated above");
+    assert!(allocator.free_batch(OTHER, &blocks).is_err());
+    let start = allocator.alloc_exact(CPU, 77, &ordinary).expect("memory enough").0;
+    allocator.free_range(CPU, start + 10..start + 20).expect("allocated above");
+    assert!(allocator.free_range(CPU, start..start + 77).is_err());
+    allocator.free_range(CPU, start..start + 10).expect("allocated above");
+    allocator.free_range(CPU, start + 20..start + 77).expect("allocated above");
+    allocator.drain_all(CPU);
+    allocator.alloc_at(CPU, Pfn(4096), &Request::new(order(5))).expect("all memory is free");
+    allocator.free(CPU, Pfn(4096), order(5)).expect("allocated above");
+    // Settings, CPUs, isolation, looking.
+    allocator.isolate_pageblock(CPU, Pfn(5000));
+    allocator.unisolate_pageblock(CPU, Pfn(5000), MigrateType::Movable);
+    allocator.cpu_offline(OTHER).expect("a CPU");
+    allocator.cpu_online(OTHER).expect("a CPU");
+    allocator.set_cache_slice(CPU, CacheSlice { all_kib: 4096, last_level_kib: 4096 }).expect("a CPU");
+    allocator.set_reclaim_active(ZoneId(0), Reclaim::Active);
+    allocator.set_reclaim_active(ZoneId(0), Reclaim::Idle);
+    allocator.set_below_high(ZoneId(0), BelowHighMark::Below);
+    allocator.set_below_high(ZoneId(0), BelowHighMark::Cleared);
+    allocator.set_percpu_pagelist_high_fraction(8).expect("eight is allowed");
+    allocator.set_percpu_pagelist_high_fraction(0).expect("none is allowed");
+    allocator.set_min_free_kbytes(256);
+    allocator.set_watermark_scale_factor(20);
+    allocator.set_watermark_boost_factor(15_000);
+    allocator.end_boost(ZoneId(0), 512);
+    allocator.drain_cpu(CPU, OTHER);
+    allocator.drain_zone(CPU, ZoneId(0));
+    allocator.validate().expect("nothing broke");
+    let free: u64 = allocator.zones().map(|zone| zone.free).sum();
+    assert!(free > 0 && allocator.counters().pgalloc > 0 && allocator.cached_pages() == 0);
+    assert!(allocator.pageset_info(ZoneId(0), CPU).is_some());
+    assert!(allocator.pageset_counters(ZoneId(0), CPU).is_some());
+    assert!(allocator.zone_counters(ZoneId(0)).is_some());
+    assert_eq!(allocator.pageblock_type(Pfn(5000)), Some(MigrateType::Movable));
+    assert_eq!(allocator.zone_of(Pfn(5000)), Some(ZoneId(0)));
+}
+
+fn build_for(policy: Policy) -> Allocator {
+    let frames = if cfg!(miri) { 6144 } else { 60_000 };
+    let regions = [0..1000, 2000..frames];
+    let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..frames, regions: &regions }];
+    build(&Config::new(&zones, &[NodeId(0), NodeId(1)]).with_policy(policy))
+}
+
+#[test]
+fn no_operation_allocates_after_construction() {
+    let policies = if cfg!(miri) { &POLICIES[POLICIES.len() - 1..] } else { POLICIES };
+    let mut held = vec![None; if cfg!(miri) { 600 } else { 60_000 }];
+    for policy in policies {
+        let allocator = build_for(*policy);
+        let before = ASKED.get();
+        assert!(before > 0, "building allocates, and it is counted");
+        everything(&allocator, &mut held);
+        assert_eq!(ASKED.get(), before, "{} allocated", policy.name);
+    }
+}
