@@ -148,7 +148,24 @@ pub enum Event {
         pfn: Pfn,
         /// Its order.
         order: Order,
+        /// Where it was noticed.
+        found: FoundAt,
     },
+}
+
+/// Where a block was found to be bad (spec §7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FoundAt {
+    /// On its way from the free lists to a page set.
+    Refill,
+    /// On its way from a page set to a user.
+    Alloc,
+    /// On its way from the free lists to a user.
+    DirectAlloc,
+    /// On its way from a user.
+    Free,
+    /// On its way from a page set to the free lists.
+    Drain,
 }
 
 /// Why a per-CPU page set was drained.

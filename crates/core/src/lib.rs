@@ -23,6 +23,7 @@ extern crate alloc;
 extern crate std;
 
 mod allocator;
+mod bad_page;
 mod buddy;
 mod check;
 mod error;
@@ -44,9 +45,10 @@ pub use allocator::{
     BelowHighMark, CacheSlice, Config, Cpu, FreeTraits, PageAllocator, PagesetInfo, Reclaim, TableCounts,
     Tables, TickOutcome, ZoneConfig, ZoneInfo,
 };
+pub use bad_page::{BadPageReports, Report};
 pub use check::{FrameCensus, Violation};
 pub use error::{AllocError, ConfigError, FreeError};
-pub use event::{DrainReason, Event, EventSink};
+pub use event::{DrainReason, Event, EventSink, FoundAt};
 pub use frame::{FrameIndex, FrameLinks, FrameState, FrameTables, PageblockType};
 pub use ids::*;
 pub use lock_api;

@@ -8,7 +8,7 @@ use super::PageAllocator;
 use super::take::pressure;
 use crate::buddy::Placement;
 use crate::error::FreeError;
-use crate::event::{Event, emit};
+use crate::event::{Event, FoundAt, emit};
 use crate::frame::{FrameIndex, State};
 use crate::pcp::{DueDrain, ListIndex, PagesetState};
 use crate::platform::Platform;
@@ -49,10 +49,20 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
             return Err(FreeError::BadCpu(cpu));
         }
         let (zone, frame) = self.locate(pfn).ok_or(FreeError::Foreign(pfn))?;
-        let migratetype = claim(zone, frame, order)?;
+        let migratetype = claim(zone, frame, order).inspect_err(|error| {
+            if let FreeError::Leaked(pfn) = *error {
+                self.note_bad_free(cpu, zone, pfn, order);
+            }
+        })?;
         emit(self.platform.events(), cpu, || Event::MmPageFree { pfn, order });
         self.free_claimed(cpu, zone, (frame, order, migratetype), traits);
         Ok(())
+    }
+
+    #[cold]
+    fn note_bad_free(&self, cpu: CpuId, zone: &Zone<'_, P>, pfn: Pfn, order: Order) {
+        self.pageset(zone, cpu).with(|state| state.counters.bad_pages += 1);
+        emit(self.platform.events(), cpu, || Event::BadPage { pfn, order, found: FoundAt::Free });
     }
 
     /// Frees a list of blocks, as a kernel does at the end of an address space.

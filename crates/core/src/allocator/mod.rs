@@ -88,7 +88,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
 
     /// The zone of a frame, and the frame's index in it.
     #[inline]
-    fn locate(&self, pfn: Pfn) -> Option<(&Zone<'a, P>, FrameIndex)> {
+    pub(crate) fn locate(&self, pfn: Pfn) -> Option<(&Zone<'a, P>, FrameIndex)> {
         self.zones.iter().find_map(|zone| Some((zone, zone.body.span.index(pfn)?)))
     }
 

@@ -6,7 +6,7 @@ use super::PageAllocator;
 use super::walk::Walk;
 use crate::MigrateType;
 use crate::buddy::FallbackMode;
-use crate::event::{Event, emit};
+use crate::event::{Event, FoundAt, emit};
 use crate::frame::{FrameIndex, State};
 use crate::pcp::{Pageset, PagesetState, Pressure};
 use crate::platform::Platform;
@@ -73,19 +73,43 @@ impl<P: Platform> PageAllocator<'_, P> {
         let (order, wanted) = (walk.request.order, self.wanted_type(zone, walk.request.migratetype));
         let list = self.policy.lists.list(order, wanted);
         let frames = &zone.body.frames;
-        let frame = match state.pcp.pop(frames, list, order) {
-            Some(frame) => frame,
-            None => {
-                let size = state.pcp.refill_size(&self.policy, pageset.limits(), pressure(zone), order);
-                pageset.touch();
-                zone.with_lock(&self.platform, walk.cpu, |zone| {
-                    state.pcp.refill(zone, (list, order, wanted), size, flags, &mut state.counters);
-                });
-                state.pcp.pop(frames, list, order)?
+        loop {
+            let frame = match state.pcp.pop(frames, list, order) {
+                Some(frame) => frame,
+                None => {
+                    let size = state.pcp.refill_size(&self.policy, pageset.limits(), pressure(zone), order);
+                    pageset.touch();
+                    zone.with_lock(&self.platform, walk.cpu, |zone| {
+                        state.pcp.refill(zone, (list, order, wanted), size, flags, &mut state.counters);
+                    });
+                    state.pcp.pop(frames, list, order)?
+                }
+            };
+            if matches!(frames.state(frame), State::Cached { .. }) {
+                frames.set_state(frame, State::Allocated { order, movable: wanted == MigrateType::Movable });
+                return Some(frame);
             }
-        };
-        frames.set_state(frame, State::Allocated { order, movable: wanted == MigrateType::Movable });
-        Some(frame)
+            self.leak_cached(zone, state, walk, frame);
+        }
+    }
+
+    /// Puts a block that a page set held out of service; its count went down with it (spec §7).
+    #[cold]
+    fn leak_cached(
+        &self,
+        zone: &Zone<'_, P>,
+        state: &mut PagesetState,
+        walk: &Walk<'_, '_, P>,
+        frame: FrameIndex,
+    ) {
+        let order = walk.request.order;
+        zone.body.frames.set_state(frame, State::Leaked { order });
+        state.counters.bad_pages += 1;
+        emit(self.platform.events(), walk.cpu, || Event::BadPage {
+            pfn: zone.body.span.pfn(frame),
+            order,
+            found: FoundAt::Alloc,
+        });
     }
 
     /// Takes one block of the free lists under the zone's lock (spec §2.7.3).
@@ -101,9 +125,14 @@ impl<P: Platform> PageAllocator<'_, P> {
             let reserved = |locked: &mut crate::buddy::LockedZone<'_, _>, flag| {
                 flags.intersects(flag).then(|| locked.take_smallest(order, MigrateType::HighAtomic)).flatten()
             };
-            let frame = reserved(locked, AllocFlags::HIGH_ATOMIC)
-                .or_else(|| locked.take(order, wanted, flags, &mut FallbackMode::default()))
-                .or_else(|| reserved(locked, AllocFlags::OOM | AllocFlags::NON_BLOCK))?;
+            let frame = loop {
+                let frame = reserved(locked, AllocFlags::HIGH_ATOMIC)
+                    .or_else(|| locked.take(order, wanted, flags, &mut FallbackMode::default()))
+                    .or_else(|| reserved(locked, AllocFlags::OOM | AllocFlags::NON_BLOCK))?;
+                if locked.is_sound(frame, order, FoundAt::DirectAlloc) {
+                    break frame;
+                }
+            };
             locked.mark_allocated(frame, order, wanted);
             locked.buddy.stats.direct_alloc += 1;
             self.count_alloc(&mut locked.buddy.stats, zone, walk);

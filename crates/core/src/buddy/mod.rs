@@ -19,7 +19,7 @@ mod golden;
 pub(crate) use fallback::FallbackMode;
 pub(crate) use merge::Placement;
 
-use crate::event::{Event, EventSink, emit};
+use crate::event::{Event, EventSink, FoundAt, emit};
 use crate::frame::{FrameIndex, List, State};
 use crate::stats::Counters;
 use crate::zone::ZoneBody;
@@ -108,8 +108,28 @@ impl<E: EventSink> LockedZone<'_, E> {
 
     /// Moves a free block to another type's list, keeping its order.
     pub(crate) fn retype(&mut self, frame: FrameIndex, order: Order, from: MigrateType, to: MigrateType) {
+        let state = self.body.frames.state(frame);
         self.remove(frame, order, from);
         self.insert(frame, order, to, End::Tail);
+        if !matches!(state, State::Free { .. }) {
+            // Bad, and to be found so by whoever takes it.
+            self.body.frames.set_state(frame, state);
+        }
+    }
+
+    /// Whether a block that was just taken is what its list said. If not, it goes out of service (spec §7).
+    #[inline]
+    pub(crate) fn is_sound(&mut self, frame: FrameIndex, order: Order, found: FoundAt) -> bool {
+        matches!(self.body.frames.state(frame), State::Free { .. }) || self.leak(frame, order, found)
+    }
+
+    /// Puts a block that is on no list out of service. Always `false`: it is not sound.
+    #[cold]
+    pub(crate) fn leak(&mut self, frame: FrameIndex, order: Order, found: FoundAt) -> bool {
+        self.body.frames.set_state(frame, State::Leaked { order });
+        self.buddy.stats.bad_pages += 1;
+        self.emit(|| Event::BadPage { pfn: self.pfn(frame), order, found });
+        false
     }
 
     /// The type that a pageblock really gets: with grouping by mobility off, every mergeable type is unmovable

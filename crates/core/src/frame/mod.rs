@@ -116,6 +116,12 @@ impl FrameTables<'_> {
         cell.compare_exchange(found, to.pack(), Relaxed, Relaxed).map(drop).map_err(State::unpack)
     }
 
+    /// Changes the state if it is still `from`; `false` if somebody else changed it.
+    pub(crate) fn exchange_state(&self, frame: FrameIndex, from: State, to: State) -> bool {
+        let state = &self.states[frame as usize].0;
+        state.compare_exchange(from.pack(), to.pack(), Relaxed, Relaxed).is_ok()
+    }
+
     /// Type of the pageblock that holds `frame`.
     #[inline]
     pub(crate) fn pageblock_type(&self, frame: FrameIndex) -> MigrateType {

@@ -3,7 +3,7 @@
 use super::{ListIndex, Pcp};
 use crate::CpuId;
 use crate::buddy::{LockedZone, Placement};
-use crate::event::{DrainReason, Event, EventSink};
+use crate::event::{DrainReason, Event, EventSink, FoundAt};
 use crate::frame::State;
 use crate::policy::{DrainOrder, DrainType};
 use crate::stats::Counters;
@@ -21,7 +21,12 @@ impl Pcp {
     ) -> u32 {
         let frames = &zone.body.frames;
         let drained = self.remove(frames, order, pages_and_start, |frame, order| {
-            let migratetype = match (zone.body.rules.drain_type, frames.state(frame)) {
+            let state = frames.state(frame);
+            if !matches!(state, State::Cached { .. }) {
+                zone.leak(frame, order, FoundAt::Drain);
+                return;
+            }
+            let migratetype = match (zone.body.rules.drain_type, state) {
                 (DrainType::Remembered, State::Cached { migratetype, .. })
                     if zone.body.gauges.isolated_pageblocks() == 0 =>
                 {

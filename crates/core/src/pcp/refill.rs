@@ -3,7 +3,7 @@
 use super::limit::scaled;
 use super::{Limits, ListIndex, Pcp, Pressure};
 use crate::buddy::{FallbackMode, LockedZone};
-use crate::event::{Event, EventSink};
+use crate::event::{Event, EventSink, FoundAt};
 use crate::frame::State;
 use crate::policy::{Policy, RaiseHigh, RefillRule};
 use crate::request::AllocFlags;
@@ -57,8 +57,12 @@ impl Pcp {
     ) {
         let mut mode = FallbackMode::default();
         let mut got = 0;
-        while got < blocks {
+        for _ in 0..blocks {
             let Some(frame) = zone.take(order, migratetype, flags, &mut mode) else { break };
+            // The count below is of blocks that passed: a bad one is gone from the free lists but never gets here.
+            if !zone.is_sound(frame, order, FoundAt::Refill) {
+                continue;
+            }
             // Where it came from; Linux 6.1 drains it to that type again.
             let came_from = match zone.body.frames.state(frame) {
                 State::Free { migratetype, .. } => migratetype,

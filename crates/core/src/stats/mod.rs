@@ -74,7 +74,7 @@ counters! {
     trylock_failures,
     /// Requests that could wait and found no memory (kernel: `allocstall_<zone>`).
     allocstall,
-    /// Blocks out of service because their metadata could not be trusted.
+    /// Times a block was found to be bad and went (or already was) out of service.
     bad_pages,
 }
 

@@ -1,0 +1,281 @@
+//! Pages that cannot be trusted: they go out of service instead of to a user, and every counter stays true.
+//!
+//! A block is bad if the allocator was told so, or if its metadata is not what the list it is on says. It is noticed
+//! where a block changes hands (refill, allocation, free, drain), leaked on purpose and reported; nothing is ever
+//! retried on it, so no loop depends on it (the 2016 series, patch 1; spec §4.4, §7).
+
+use crate::allocator::PageAllocator;
+use crate::error::FreeError;
+use crate::frame::State;
+use crate::platform::Platform;
+use crate::{CpuId, Order, Pfn};
+
+impl<P: Platform> PageAllocator<'_, P> {
+    /// Takes a frame out of service: at once if it is free, otherwise when the block around it is freed, drained or
+    /// about to be handed out. (A block that another CPU takes from its page set at this very moment may still get
+    /// through; call again if the frame must not be used.) Memory that hardware reported as failing is the usual reason.
+    ///
+    /// # Errors
+    /// [`FreeError::Foreign`] if the frame is not memory of this allocator, [`FreeError::Leaked`] if it is out of
+    /// service already, [`FreeError::BadCpu`] for an unknown CPU.
+    pub fn mark_bad(&self, cpu: CpuId, pfn: Pfn) -> Result<(), FreeError> {
+        if cpu.index() >= self.cpus() {
+            return Err(FreeError::BadCpu(cpu));
+        }
+        let (zone, frame) = self.locate(pfn).ok_or(FreeError::Foreign(pfn))?;
+        zone.with_lock(self.platform(), cpu, |locked| {
+            let frames = &locked.body.frames;
+            loop {
+                match frames.covering_block(frame) {
+                    None => return Err(FreeError::Foreign(pfn)),
+                    Some((_, State::Leaked { .. })) => return Err(FreeError::Leaked(pfn)),
+                    Some((_, State::Free { .. })) if locked.take_at(frame, Order::ZERO) => {
+                        frames.set_state(frame, State::Leaked { order: Order::ZERO });
+                        return Ok(());
+                    }
+                    Some((head, state)) => {
+                        // Of a user or a page set, which may change it meanwhile: then look again.
+                        let Some(order) = state.order() else { return Err(FreeError::Foreign(pfn)) };
+                        if frames.exchange_state(head, state, State::Leaked { order }) {
+                            return Ok(());
+                        }
+                    }
+                }
+            }
+        })
+    }
+}
+
+/// Limits reports of bad pages to 60 a minute, as Linux does (spec §7): for hosts that print them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BadPageReports {
+    window_start_ns: u64,
+    shown: u32,
+    suppressed: u64,
+}
+
+/// What to do with one report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Report {
+    /// Print it.
+    Show,
+    /// Print that so many were suppressed, then this one.
+    ShowAfter {
+        /// Reports not shown since the last one that was.
+        suppressed: u64,
+    },
+    /// Only count it.
+    Suppress,
+}
+
+impl BadPageReports {
+    const WINDOW_NS: u64 = 60_000_000_000;
+    const SHOWN_MAX: u32 = 60;
+
+    /// A limiter that has seen nothing.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { window_start_ns: 0, shown: 0, suppressed: 0 }
+    }
+
+    /// Takes a report at `now_ns` of any monotone clock.
+    pub fn note(&mut self, now_ns: u64) -> Report {
+        if self.shown == Self::SHOWN_MAX {
+            if now_ns.saturating_sub(self.window_start_ns) < Self::WINDOW_NS {
+                self.suppressed += 1;
+                return Report::Suppress;
+            }
+            self.shown = 0;
+        }
+        if self.shown == 0 {
+            self.window_start_ns = now_ns;
+        }
+        self.shown += 1;
+        match core::mem::take(&mut self.suppressed) {
+            0 => Report::Show,
+            suppressed => Report::ShowAfter { suppressed },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::vec::Vec;
+
+    use super::*;
+    use crate::event::{Event, EventSink, FoundAt};
+    use crate::{
+        Config, MigrateType, NodeId, POLICIES, Policy, Request, RequestTraits, Tables, ZoneConfig, ZoneKind,
+    };
+
+    #[derive(Default)]
+    struct Host(Bad);
+
+    #[derive(Default)]
+    struct Bad(Mutex<Vec<(Pfn, FoundAt)>>);
+
+    impl EventSink for Bad {
+        fn emit(&self, _: CpuId, event: Event) {
+            if let Event::BadPage { pfn, found, .. } = event {
+                self.0.lock().unwrap().push((pfn, found));
+            }
+        }
+    }
+
+    impl Platform for Host {
+        type RawLock = parking_lot::RawMutex;
+        type Events = Bad;
+
+        fn events(&self) -> &Bad {
+            &self.0
+        }
+    }
+
+    const CPU: CpuId = CpuId(0);
+
+    fn allocator(policy: &Policy) -> PageAllocator<'static, Host> {
+        let frames = [0..65_536];
+        let zones =
+            [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..65_536, regions: &frames }];
+        let config = Config::new(&zones, &[NodeId(0)]).with_policy(*policy);
+        PageAllocator::new(Host::default(), &config, Tables::on_heap(&config).unwrap()).unwrap()
+    }
+
+    /// What corruption looks like: the state of a listed block is not what its list says.
+    fn corrupt(allocator: &PageAllocator<'_, Host>, pfn: Pfn) {
+        let (zone, frame) = allocator.locate(pfn).unwrap();
+        let order = zone.body.frames.state(frame).order().unwrap();
+        zone.body.frames.set_state(frame, State::Leaked { order });
+    }
+
+    fn found(allocator: &PageAllocator<'_, Host>) -> Vec<(u64, FoundAt)> {
+        allocator.platform().0.0.lock().unwrap().iter().map(|(pfn, found)| (pfn.0, *found)).collect()
+    }
+
+    #[track_caller]
+    fn check(allocator: &PageAllocator<'_, Host>, leaked: u64) {
+        allocator.drain_all(CPU);
+        let census = allocator.validate().unwrap_or_else(|violation| panic!("{violation}"));
+        assert_eq!((census.leaked, census.cached), (leaked, 0), "{}", allocator.policy().name);
+    }
+
+    #[test]
+    fn a_block_found_bad_at_refill_is_not_counted_as_fetched() {
+        for policy in POLICIES {
+            let allocator = allocator(policy);
+            // The first block that a refill takes is the lowest of the first list.
+            corrupt(&allocator, Pfn(0));
+            let page = allocator.alloc(CPU, &Request::new(Order::ZERO).movable()).unwrap();
+            assert_eq!(page, Pfn(1), "{}", policy.name);
+            assert_eq!(found(&allocator), [(0, FoundAt::Refill)], "{}", policy.name);
+            let counters = allocator.counters();
+            let batch = allocator.pageset_info(crate::ZoneId(0), CPU).unwrap().batch as u64;
+            assert_eq!((counters.refilled_pages, counters.bad_pages), (batch - 1, 1), "{}", policy.name);
+            allocator.free(CPU, page, Order::ZERO).unwrap();
+            check(&allocator, 1);
+        }
+    }
+
+    #[test]
+    fn a_block_found_bad_at_allocation_gives_way_to_the_next() {
+        for policy in POLICIES {
+            let allocator = allocator(policy);
+            let request = Request::new(Order::ZERO).movable();
+            let first = allocator.alloc(CPU, &request).unwrap();
+            corrupt(&allocator, Pfn(1));
+            assert_eq!(allocator.alloc(CPU, &request), Ok(Pfn(2)), "{}", policy.name);
+            assert_eq!(found(&allocator), [(1, FoundAt::Alloc)]);
+            [first, Pfn(2)].into_iter().for_each(|pfn| allocator.free(CPU, pfn, Order::ZERO).unwrap());
+            check(&allocator, 1);
+        }
+    }
+
+    #[test]
+    fn a_block_found_bad_at_direct_allocation_gives_way_too() {
+        for policy in POLICIES {
+            let allocator = allocator(policy);
+            corrupt(&allocator, Pfn(0));
+            let busy = Request::new(Order::ZERO).movable().with(RequestTraits::PCP_BUSY);
+            let page = allocator.alloc(CPU, &busy).unwrap();
+            assert_eq!((page, found(&allocator)), (Pfn(1), std::vec![(0, FoundAt::DirectAlloc)]));
+            allocator.free(CPU, page, Order::ZERO).unwrap();
+            check(&allocator, 1);
+        }
+    }
+
+    #[test]
+    fn a_block_found_bad_at_drain_does_not_return_to_the_free_lists() {
+        for policy in POLICIES {
+            let allocator = allocator(policy);
+            let page = allocator.alloc(CPU, &Request::new(Order::ZERO).movable()).unwrap();
+            corrupt(&allocator, Pfn(1));
+            allocator.free(CPU, page, Order::ZERO).unwrap();
+            check(&allocator, 1);
+            assert_eq!(found(&allocator), [(1, FoundAt::Drain)], "{}", policy.name);
+        }
+    }
+
+    #[test]
+    fn a_block_found_bad_at_free_stays_out_of_service() {
+        for policy in POLICIES {
+            let allocator = allocator(policy);
+            let order = Order::new(2).unwrap();
+            let page = allocator.alloc(CPU, &Request::new(order)).unwrap();
+            allocator.mark_bad(CPU, Pfn(page.0 + 3)).unwrap();
+            assert_eq!(allocator.free(CPU, page, order), Err(FreeError::Leaked(page)));
+            assert_eq!(found(&allocator), [(page.0, FoundAt::Free)], "{}", policy.name);
+            assert_eq!(allocator.counters().pgfree, 0);
+            check(&allocator, 4);
+        }
+    }
+
+    #[test]
+    fn a_free_frame_is_taken_out_at_once() {
+        let allocator = allocator(&POLICIES[0]);
+        allocator.mark_bad(CPU, Pfn(700)).unwrap();
+        assert_eq!(allocator.mark_bad(CPU, Pfn(700)), Err(FreeError::Leaked(Pfn(700))));
+        assert_eq!(allocator.mark_bad(CPU, Pfn(70_000)), Err(FreeError::Foreign(Pfn(70_000))));
+        check(&allocator, 1);
+        assert_eq!(allocator.zones().next().unwrap().free, 65_535);
+    }
+
+    /// With the count of blocks taken instead of blocks that passed, page sets would claim more than they hold, and a
+    /// drain of everything would search for ever (spec §4.4).
+    #[test]
+    fn a_refill_of_bad_blocks_only_ends() {
+        for policy in POLICIES {
+            let allocator = allocator(policy);
+            let request = Request::new(Order::ZERO).of_type(MigrateType::Movable);
+            let page = allocator.alloc(CPU, &request).unwrap();
+            allocator.drain_all(CPU);
+            // Every head of a free block is bad: whatever is taken first is.
+            let heads: Vec<u64> = allocator
+                .zones()
+                .next()
+                .unwrap()
+                .span
+                .filter(|pfn| {
+                    let (zone, frame) = allocator.locate(Pfn(*pfn)).unwrap();
+                    matches!(zone.body.frames.state(frame), State::Free { .. })
+                })
+                .collect();
+            heads.iter().for_each(|pfn| corrupt(&allocator, Pfn(*pfn)));
+            let next = allocator.alloc(CPU, &request);
+            assert!(next.is_ok(), "{}: {next:?}", policy.name);
+            allocator.free(CPU, page, Order::ZERO).unwrap();
+            allocator.drain_all(CPU);
+            assert!(allocator.counters().bad_pages > 0);
+        }
+    }
+
+    #[test]
+    fn reports_are_limited_to_60_a_minute() {
+        let mut reports = BadPageReports::new();
+        let second = 1_000_000_000;
+        assert!((0..60).all(|i| reports.note(5 * second + i) == Report::Show));
+        assert!((0..7).all(|_| reports.note(64 * second) == Report::Suppress));
+        assert_eq!(reports.note(65 * second), Report::ShowAfter { suppressed: 7 });
+        assert_eq!(reports.note(65 * second), Report::Show);
+    }
+}
