@@ -10,17 +10,17 @@ use pageset_report::Format;
 
 const EXAMPLES: &str = "\
 Examples:
-  pageset replay                              the bundled trace under every policy
-  pageset replay -p linux-6.6 -p linux-6.12 my.pgtrace
-                                              two kernels; the first is the base
-  pageset stat my.pgtrace                     who allocates, who frees, for how long
-  pageset convert trace.txt my.pgtrace        text of ftrace, perf or trace-cmd
+  pageset replay                         the bundled trace, every policy
+  pageset replay -p linux-6.6,linux-6.12 my.pgtrace
+                                         two kernels; the first is the base
+  pageset stat my.pgtrace                who allocates, who frees, how soon
+  pageset convert trace.txt my.pgtrace   text of ftrace, perf or trace-cmd
 
 Where data comes from:
-  A trace is a recording of the kernel's page events. Without a TRACE, commands
-  use one that is built in: Lua compiled with make -j4 on Linux 6.18, 2 CPUs.
-  More are in data/traces/ of the sources. The book says how to record your own;
-  that is the only step that needs privileges.
+  A trace is a recording of the kernel's page events. Without a TRACE,
+  commands use one that is built in: Lua compiled with make -j4 on Linux
+  6.18, 2 CPUs. More are in data/traces/ of the sources. The book says how to
+  record your own; that is the only step that needs privileges.
 
 Exit status: 0 done, 1 failed, 2 the command line is wrong.";
 
@@ -55,8 +55,8 @@ pub(crate) enum Command {
 
 const READING_REPLAY: &str = "\
 How to read this:
-  The load is the same in every row; what differs is the policy. The first row is
-  the base: the second table has it as 100.
+  The load is the same in every row; what differs is the policy. The first
+  row is the base: the second table has it as 100.
 
   zone lock acquisitions    what page sets exist to avoid
   pages per acquisition     how well each of them is used
@@ -65,16 +65,16 @@ How to read this:
   drains by free_high       page sets emptied because of high-order frees
   PCP pages, peak and end   what it costs: memory that other CPUs cannot use
 
-  A replay counts, it does not time. It keeps the recorded order of events: under
-  another policy a CPU would have waited less or more, and would have come earlier
-  or later. Page sets start empty, since a recording cannot show what was in them.
-  Pages allocated before the recording began are unknown until they are freed.
-  All of this is counted below the tables, never hidden.
+  A replay counts, it does not time. It keeps the recorded order of events:
+  under another policy a CPU would have waited less or more, and would have
+  come earlier or later. Page sets start empty, since a recording cannot show
+  what was in them. Pages allocated before the recording began are unknown
+  until they are freed. All of this is counted below the tables.
 
 Examples:
   pageset replay -p linux-6.1,linux-6.12
   pageset replay data/traces/k612_2c_tcp.pgtrace --format json -o tcp.json
-  pageset machine > big.toml; edit big.toml; pageset replay --machine big.toml
+  pageset machine -o big.toml; $EDITOR big.toml; pageset replay -m big.toml
   zcat trace.txt.gz | pageset replay - --machine big.toml";
 
 /// Run a trace under other kernels' policies, one row each
@@ -99,18 +99,19 @@ pub(crate) struct ReplayArgs {
 
 const READING_STAT: &str = "\
 How to read this:
-  remote frees     pages freed by another CPU than the one that allocated them:
-                   they pile up in one page set while the other is refilled
-  lifetimes        short ones stay in the page set and cost nothing; a load whose
-                   blocks live long goes through the zone
-  runs             how much a CPU allocates before it frees: a run longer than what
-                   the page set holds takes the zone lock
-  kernel's own     what the recorded kernel refilled and drained. A replay under
-                   its own policy should come near
-  unmatched        frees of pages whose allocation is not in the recording
+  remote frees  blocks freed by another CPU than the one that allocated them:
+                they pile up in one page set while the other is refilled
+  unmatched     frees of blocks whose allocation is not in the recording
+  lifetimes     blocks that live short come back to the page set they are
+                from; a load whose blocks live long goes through the zone
+  runs          how much a CPU allocates before it frees: a run longer than
+                what the page set holds takes the zone lock
+  what the kernel itself moved
+                a replay under the recorded kernel's own policy should come
+                near. Refills and drains are grouped from single events:
+                those of one CPU without another event between
 
-  Refills and drains are grouped from single events: those of one CPU without
-  another event between. Rows that stay 0 may not have been recorded.
+  What stays 0 may not have been recorded: see the events by kind.
 
 Examples:
   pageset stat
@@ -165,12 +166,12 @@ pub(crate) struct ConvertArgs {
 
 const READING_MACHINE: &str = "\
 How to use this:
-  pageset machine > big.toml          the bundled trace's machine
-  edit big.toml                       more memory, other watermarks, sysctls
-  pageset replay --machine big.toml   the same load on that machine
+  pageset machine -o big.toml    the bundled trace's machine
+  $EDITOR big.toml               more memory, other watermarks, sysctls
+  pageset replay -m big.toml     the same load on that machine
 
-  Text traces do not describe a machine. Then one is made up from what the events
-  show, with Linux's defaults, and a comment says so.";
+  Text traces do not describe a machine. Then one is made up from what the
+  events show, with Linux's defaults, and a comment says so.";
 
 /// Print a trace's machine, to edit and to replay on
 #[derive(Debug, clap::Args)]
@@ -185,9 +186,9 @@ pub(crate) struct MachineArgs {
 
 const READING_POLICIES: &str = "\
 How to read this:
-  A policy is what one kernel version decides: how many pages a refill fetches, when
-  and how much a page set gives back, how its limit moves. Names are stable; a
-  change in what a name means is listed in the changelog.
+  A policy is what one kernel version decides: how many pages a refill
+  fetches, when and how much a page set gives back, how its limit moves.
+  Names are stable; a change in what one means is listed in the changelog.
 
 Examples:
   pageset policies
@@ -206,7 +207,9 @@ pub(crate) struct PoliciesArgs {
 
 const READING_COMPLETIONS: &str = "\
 Examples:
-  pageset completions bash > ~/.local/share/bash-completion/completions/pageset
+  cd ~/.local/share/bash-completion/completions
+  pageset completions bash > pageset
+
   pageset completions zsh > ~/.zfunc/_pageset
   pageset completions fish > ~/.config/fish/completions/pageset.fish";
 

@@ -7,8 +7,8 @@ use crate::args::{Args, CompletionsArgs};
 use crate::output;
 
 pub(crate) fn run(args: &CompletionsArgs) -> Result<()> {
-    // Into memory first: the generator panics where a pipe ends early.
-    let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Args::command(), "pageset", &mut script);
-    output::write(None, |out| Ok(out.write_all(&script)?))
+    output::write(None, |mut out| {
+        clap_complete::generate(args.shell, &mut Args::command(), "pageset", &mut out);
+        Ok(())
+    })
 }

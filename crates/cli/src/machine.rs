@@ -14,7 +14,12 @@ pub(crate) fn run(args: &MachineArgs) -> Result<()> {
     let text =
         machine.to_toml().map_err(|problem| anyhow!("the machine cannot be written as TOML: {problem}"))?;
     output::write(args.output.as_deref(), |out| {
-        writeln!(out, "# {}: {}", source::name(source.info()), MachineSummary::new(&machine, origin).line())?;
+        writeln!(
+            out,
+            "# {}: {}",
+            source::title(source.info()),
+            MachineSummary::new(&machine, origin).line()
+        )?;
         if origin == MachineOrigin::Guessed {
             writeln!(
                 out,

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use pageset_trace::{Machine, TraceReader as _};
 use pageset_workload::guess_machine;
 use serde::Serialize;
@@ -113,7 +113,7 @@ pub(crate) fn find(
 
 /// A machine file.
 fn load(path: &Path) -> Result<Machine> {
-    Ok(Machine::load(path).map_err(source::with_hint)?)
+    Machine::load(path).map_err(|error| anyhow!("{error}; `pageset machine` prints one to start from"))
 }
 
 #[cfg(test)]
@@ -127,7 +127,7 @@ mod tests {
         let (machine, origin) = find(&source, &args, None).unwrap();
         assert_eq!(
             MachineSummary::new(&machine, origin).line(),
-            "2 CPUs, 1 node, 23.3 GiB in 3 zones, recorded on Linux 6.18.44"
+            "2 CPUs, 1 node, 16.8 GiB in 3 zones, recorded on Linux 6.18.44"
         );
     }
 }

@@ -2,7 +2,7 @@
 //! of it.
 //!
 //! One file for each subcommand. `args` says what can be typed; `source` opens traces, `machines` finds the machine,
-//! `output` writes results, `origin` says where they come from, `progress` shows that a long run is alive.
+//! `output` and `paragraph` write results, `origin` says where they come from, `progress` shows that a long run is alive.
 #![forbid(unsafe_code)]
 
 mod args;
@@ -13,6 +13,7 @@ mod machines;
 mod man;
 mod origin;
 mod output;
+mod paragraph;
 mod policies;
 mod progress;
 mod replay;

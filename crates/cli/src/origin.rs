@@ -5,7 +5,7 @@ use pageset_trace::{LostEvents, TraceInfo};
 use serde::Serialize;
 
 use crate::machines::{MachineOrigin, MachineSummary};
-use crate::source::{self, Source};
+use crate::source::Source;
 
 /// Command, version and commit; machine and policies are added by who knows them.
 pub(crate) fn provenance(subcommand: &str, source: &Source) -> Provenance {
@@ -33,7 +33,8 @@ pub(crate) fn quoted(word: &str) -> String {
 pub(crate) struct TraceDocument {
     /// Path as given.
     path: String,
-    name: String,
+    /// As the recorder called it.
+    name: Option<String>,
     /// Format of the first file of this trace; a converted one keeps its origin.
     format: &'static str,
     kernel: Option<String>,
@@ -62,7 +63,7 @@ impl TraceDocument {
         let machine = machine.map(|(machine, origin)| MachineSummary::new(machine, *origin));
         Self {
             path: info.path.display().to_string(),
-            name: source::name(info),
+            name: info.name.clone(),
             format: info.source.name(),
             kernel: info.kernel.clone(),
             command: info.command.clone(),
@@ -78,29 +79,37 @@ impl TraceDocument {
 
 /// Sentences about what is missing; one that nothing is.
 pub(crate) fn lost_notes(lost: &LostEvents) -> Vec<String> {
-    let reasons = [
+    let missing = reasons([
         (lost.overrun, "overwritten in the kernel's buffer"),
         (lost.dropped, "dropped by the full buffer"),
         (lost.lost_in_text, "reported as lost in the text"),
         (lost.gaps_of_unknown_size, "gaps of unknown size"),
         (lost.malformed_lines, "malformed lines"),
         (lost.oversized_lines, "oversized lines"),
-        (lost.damaged_blocks, "damaged blocks"),
-        (lost.out_of_order, "out of order (kept)"),
-        (lost.unknown_events, "of other kinds (skipped)"),
-        (lost.unrecognised_lines, "unrecognised lines"),
+        (lost.damaged_blocks, "damaged blocks with all that follows"),
+    ]);
+    let unused = reasons([
+        (lost.unknown_events, "events of other kinds skipped"),
+        (lost.unrecognised_lines, "unrecognised lines skipped"),
         (lost.unknown_gfp_names, "unknown allocation flags"),
-    ];
-    let found: Vec<_> = reasons.iter().filter(|(count, _)| *count > 0).collect();
-    if found.is_empty() {
-        return vec!["Lost events: 0.".to_owned()];
-    }
-    let list: Vec<_> = found.iter().map(|(count, reason)| format!("{count} {reason}")).collect();
-    let mut notes = vec![format!("Lost events: {} ({}).", lost.missing(), list.join(", "))];
-    if lost.missing() > 0 || lost.damaged_blocks > 0 {
-        notes.push("Events are missing: a difference of a few percent means nothing.".to_owned());
-    }
+        (lost.out_of_order, "events out of order, kept"),
+    ]);
+    let mut notes = match missing {
+        None => vec!["Lost events: 0.".to_owned()],
+        Some(missing) => vec![
+            format!("Lost events: {} ({missing}).", lost.missing()),
+            "Events are missing: small differences mean nothing.".to_owned(),
+        ],
+    };
+    notes.extend(unused.map(|unused| format!("Also in the trace: {unused}.")));
     notes
+}
+
+/// Counts that are not 0, as a list; `None` if all are.
+fn reasons<const N: usize>(counts: [(u64, &str); N]) -> Option<String> {
+    let found = counts.iter().filter(|(count, _)| *count > 0);
+    let list: Vec<_> = found.map(|(count, reason)| format!("{count} {reason}")).collect();
+    (!list.is_empty()).then(|| list.join(", "))
 }
 
 #[cfg(test)]
@@ -121,9 +130,12 @@ mod tests {
         assert_eq!(lost_notes(&LostEvents::default()), ["Lost events: 0."]);
         let lost = LostEvents { overrun: 3, out_of_order: 1, ..LostEvents::default() };
         assert_eq!(
-            lost_notes(&lost)[0],
-            "Lost events: 3 (3 overwritten in the kernel's buffer, 1 out of order (kept))."
+            lost_notes(&lost),
+            [
+                "Lost events: 3 (3 overwritten in the kernel's buffer).",
+                "Events are missing: small differences mean nothing.",
+                "Also in the trace: 1 events out of order, kept.",
+            ]
         );
-        assert_eq!(lost_notes(&lost).len(), 2);
     }
 }

@@ -4,18 +4,21 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use tempfile::NamedTempFile;
 
-/// Writes a result to `target`, or to the standard output if there is none.
-pub(crate) fn write(target: Option<&Path>, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+/// Writes a result to `target`, or to the standard output if there is none. The result is made in memory first, so that
+/// nothing is written of one that fails, and errors of writing are the system's own.
+pub(crate) fn write(target: Option<&Path>, make: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+    let mut result = Vec::new();
+    make(&mut result)?;
     let Some(target) = target else {
-        let mut out = BufWriter::new(io::stdout().lock());
-        write(&mut out)?;
+        let mut out = io::stdout().lock();
+        out.write_all(&result)?;
         return Ok(out.flush()?);
     };
     let mut file = AtomicFile::create(target)?;
-    write(&mut file).with_context(|| cannot_write(target))?;
+    file.write_all(&result).with_context(|| cannot_write(target))?;
     file.finish()
 }
 
@@ -61,7 +64,17 @@ impl AtomicFile {
                 Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
                 _ => PathBuf::from("."),
             };
-            let file = new_file_in(&directory).with_context(|| cannot_write(&target))?;
+            if !directory.is_dir() {
+                bail!(
+                    "{}; there is no directory {}, make it first",
+                    cannot_write(&target),
+                    directory.display()
+                );
+            }
+            // The error of the library names its temporary file, which nobody has asked for.
+            let file = new_file_in(&directory)
+                .map_err(|error| io::Error::from(error.kind()))
+                .with_context(|| cannot_write(&target))?;
             (target, Sink::Beside(file))
         };
         Ok(Self { target, out: BufWriter::with_capacity(1 << 16, sink) })
@@ -121,12 +134,11 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let target = directory.path().join("result");
         fs::write(&target, "old").unwrap();
-        write(Some(&target), |out| {
-            out.write_all(b"new")?;
-            assert_eq!(fs::read(&target)?, b"old");
-            Ok(())
-        })
-        .unwrap();
+        let mut file = AtomicFile::create(&target).unwrap();
+        file.write_all(b"new").unwrap();
+        file.flush().unwrap();
+        assert_eq!(fs::read(&target).unwrap(), b"old");
+        file.finish().unwrap();
         assert_eq!(fs::read(&target).unwrap(), b"new");
         assert_eq!(names(directory.path()), ["result"]);
     }
@@ -148,6 +160,9 @@ mod tests {
     #[test]
     fn a_directory_that_is_missing_is_named() {
         let error = write(Some(Path::new("/missing/result")), |_| Ok(())).unwrap_err();
-        assert!(format!("{error:#}").starts_with("/missing/result: cannot write: "), "{error:#}");
+        assert_eq!(
+            error.to_string(),
+            "/missing/result: cannot write; there is no directory /missing, make it first"
+        );
     }
 }

@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::args::PoliciesArgs;
 use crate::output;
+use crate::paragraph;
 use wording::{Rule, rules};
 
 pub(crate) fn run(args: &PoliciesArgs) -> Result<()> {
@@ -25,6 +26,13 @@ fn write(named: Option<&Policy>, format: Format, out: &mut dyn Write) -> Result<
             json_document(&POLICIES.iter().map(PolicyDocument::new).collect::<Vec<_>>(), out)?;
         }
         (Some(policy), Format::Json) => json_document(&PolicyDocument::new(policy), out)?,
+        (None, Format::Table) => {
+            for policy in POLICIES {
+                writeln!(out, "{}  (Linux {})", policy.name, policy.kernel)?;
+                paragraph::write(out, 4, policy.summary)?;
+            }
+            writeln!(out, "\n`pageset policies NAME` shows all rules and constants of one.")?;
+        }
         (None, _) => format.exporter().export(&list(), out)?,
         (Some(policy), _) => format.exporter().export(&one(policy), out)?,
     }
@@ -41,7 +49,6 @@ fn list() -> Table {
     for policy in POLICIES {
         table.push(Row::new([policy.name, policy.kernel, policy.summary].map(Cell::from)));
     }
-    table.note("`pageset policies NAME` shows all rules and constants of one.");
     table
 }
 

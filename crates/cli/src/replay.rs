@@ -63,7 +63,7 @@ struct Finished {
 }
 
 /// Columns of the second table.
-const RELATIVE: [&str; 10] = [
+const RELATIVE: [&str; 9] = [
     "refills",
     "refilled_pages",
     "drains",
@@ -73,7 +73,6 @@ const RELATIVE: [&str; 10] = [
     "pages_per_acquisition",
     "pcp_pages_peak",
     "pcp_pages_end",
-    "hit_percent",
 ];
 
 impl Finished {
@@ -99,7 +98,7 @@ impl Finished {
 
     fn title(&self) -> String {
         let info = self.source.info();
-        let mut title = format!("Replay of {}: {} events", source::name(info), self.replay.events);
+        let mut title = format!("Replay of {}: {} events", source::title(info), self.replay.events);
         if let Some(seconds) = self.source.seconds() {
             title += &format!(" in {seconds:.1} s");
         }
@@ -135,18 +134,18 @@ impl Finished {
 
     /// The columns that differ between policies, with the first row as 100.
     fn relative(&self) -> Table {
-        let counts = self.counts();
-        let kept: Vec<_> = std::iter::once("policy")
-            .chain(RELATIVE.into_iter().filter(|key| *key != "hit_percent"))
-            .filter_map(|key| counts.column_index(key))
-            .collect();
-        let columns = kept.iter().map(|index| counts.columns()[*index].clone()).collect();
+        let relative = relative_to_first(&self.counts(), &RELATIVE);
+        let keys = std::iter::once("policy").chain(RELATIVE);
+        let kept: Vec<_> = keys.filter_map(|key| relative.column_index(key)).collect();
+        // The title says what the unit and the notes of the full table would say.
+        let plain = |index: &usize| relative.columns()[*index].clone().with_unit("");
         let base = self.replay.outcomes.first().map_or("the first row", |outcome| outcome.policy);
-        let mut table = Table::new(format!("The same relative to {base} (= 100)"), columns);
-        for row in counts.rows() {
+        let title = format!("The same relative to {base} (= 100; a `-` where that has 0)");
+        let mut table = Table::new(title, kept.iter().map(plain).collect());
+        for row in relative.rows() {
             table.push(Row::new(kept.iter().map(|index| row.cells[*index].clone())));
         }
-        relative_to_first(&table, &RELATIVE)
+        table
     }
 
     fn notes(&self) -> Vec<String> {

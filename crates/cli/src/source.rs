@@ -8,6 +8,7 @@ use pageset_trace::{
 };
 
 use crate::args::{OpeningArgs, SourceArgs};
+use crate::origin::quoted;
 
 /// Recorded on Linux 6.18.44 with 2 CPUs: `make -j4` of Lua, 1.1 million events. It is built in, so that the command
 /// works alone.
@@ -38,7 +39,7 @@ impl Source {
 
     /// Opens the trace at a path; `-` is the standard input. A machine file replaces the trace's own description.
     pub(crate) fn open_path(path: &Path, args: &OpeningArgs, machine: Option<&Path>) -> Result<Self> {
-        let argument = path.display().to_string();
+        let argument = typed(path, args);
         let path = if is_stdin(path) { PathBuf::from("/dev/stdin") } else { path.to_owned() };
         let mut options = OpenOptions::new()
             .strictness(if args.lenient { Strictness::Lenient } else { Strictness::Strict })
@@ -59,7 +60,19 @@ impl Source {
     }
 }
 
-pub(crate) fn is_stdin(path: &Path) -> bool {
+/// The arguments again, as they have to be typed.
+fn typed(path: &Path, args: &OpeningArgs) -> String {
+    let mut typed = quoted(&path.display().to_string());
+    if let Some(sidecar) = &args.sidecar {
+        typed += &format!(" --sidecar {}", quoted(&sidecar.display().to_string()));
+    }
+    for (is_set, option) in [(args.lenient, " --lenient"), (args.recover, " --recover")] {
+        typed += if is_set { option } else { "" };
+    }
+    typed
+}
+
+fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
 }
 
@@ -99,10 +112,9 @@ impl TraceReader for Source {
     }
 }
 
-/// Name of a trace for titles: the recorder's, else the file's.
-pub(crate) fn name(info: &TraceInfo) -> String {
-    let file = || info.path.file_name().map(|name| name.to_string_lossy().into_owned());
-    info.name.clone().or_else(file).unwrap_or_else(|| "trace".to_owned())
+/// Name of a trace for titles: the file's.
+pub(crate) fn title(info: &TraceInfo) -> String {
+    info.path.file_name().unwrap_or(info.path.as_os_str()).to_string_lossy().into_owned()
 }
 
 #[cfg(test)]
@@ -113,7 +125,7 @@ mod tests {
     fn the_bundled_trace_is_whole() {
         let args = SourceArgs { trace: None, opening: OpeningArgs::default() };
         let mut source = Source::open(&args).unwrap();
-        assert_eq!(name(source.info()), "k618_2c_make_lua_j4");
+        assert_eq!(title(source.info()), "k618_2c_make_lua_j4 (bundled)");
         let (mut events, mut count) = (Vec::new(), 0);
         while source.read_block(&mut events).unwrap() > 0 {
             count += events.len() as u64;

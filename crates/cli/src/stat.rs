@@ -17,6 +17,7 @@ use crate::args::StatArgs;
 use crate::machines::{MachineOrigin, MachineSummary};
 use crate::origin;
 use crate::output;
+use crate::paragraph;
 use crate::progress::Progress;
 use crate::source::{self, Source};
 use document::StatDocument;
@@ -56,8 +57,9 @@ fn write(
                 match &section.drawing {
                     Some(drawing) if format == Format::Table => {
                         writeln!(out, "{}\n\n{drawing}", section.table.title())?;
-                        section.table.notes().iter().try_for_each(|note| writeln!(out, "{note}"))?;
-                        if !section.table.notes().is_empty() {
+                        let notes = section.table.notes();
+                        notes.iter().try_for_each(|note| paragraph::write(out, 0, note))?;
+                        if !notes.is_empty() {
                             writeln!(out)?;
                         }
                     }
@@ -75,7 +77,7 @@ fn write(
     Ok(())
 }
 
-/// All sections as one table, a line for each number: CSV has no place for tables of different shapes.
+/// All sections as one table, a line for each number that there is: CSV has no place for tables of different shapes.
 fn long(sections: &[Section], provenance: &Provenance, out: &mut dyn Write) -> Result<()> {
     let columns = vec![
         Column::label("section", "section"),
@@ -94,7 +96,7 @@ fn long(sections: &[Section], provenance: &Provenance, out: &mut dyn Write) -> R
                 if has_label { column.kind == Kind::Label } else { *index < section.keys }
             };
             let item: Vec<_> = cells().filter(is_name).map(|(_, (_, cell))| plain(cell)).collect();
-            for (_, (column, cell)) in cells().filter(|cell| !is_name(cell)) {
+            for (_, (column, cell)) in cells().filter(|cell| !is_name(cell) && *cell.1.1 != Cell::Absent) {
                 let name = column.key.as_str();
                 all.push(Row::new([section.key.into(), item.join(" ").into(), name.into(), cell.clone()]));
             }

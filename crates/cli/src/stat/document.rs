@@ -28,6 +28,7 @@ pub(super) struct StatDocument<'a> {
 
 #[derive(Serialize)]
 struct Orders {
+    /// Orders without any block are left out.
     by_order: Vec<ByOrder>,
     allocated_blocks: u64,
     allocated_pages: u64,
@@ -44,6 +45,12 @@ struct ByOrder {
     /// Blocks by migratetype.
     allocated: BTreeMap<String, u64>,
     freed: u64,
+}
+
+impl ByOrder {
+    fn is_used(&self) -> bool {
+        self.freed > 0 || self.allocated.values().any(|blocks| *blocks > 0)
+    }
 }
 
 #[derive(Serialize)]
@@ -201,7 +208,7 @@ fn orders(survey: &Survey) -> Orders {
             freed,
         });
     Orders {
-        by_order: by_order.collect(),
+        by_order: by_order.filter(ByOrder::is_used).collect(),
         allocated_blocks: orders.allocated_blocks(),
         allocated_pages: orders.allocated_pages(),
         freed_blocks: orders.freed_blocks(),

@@ -1,5 +1,7 @@
 //! A survey as tables, in the order in which they are read.
 
+use std::fmt::Write as _;
+
 use pageset_core::MigrateType;
 use pageset_report::{Cell, Column, Histogram, Matrix, Row, Table};
 use pageset_trace::{EventKind, TraceInfo};
@@ -56,7 +58,7 @@ fn summary(info: &TraceInfo, survey: &Survey) -> Table {
         Column::measure("value", "value"),
         Column::ratio("percent", "share").with_unit("%"),
     ];
-    let mut title = format!("What is in {}", source::name(info));
+    let mut title = format!("What is in {}", source::title(info));
     if !info.command.is_empty() {
         title += &format!(": `{}`", info.command.join(" "));
     }
@@ -73,22 +75,18 @@ fn summary(info: &TraceInfo, survey: &Survey) -> Table {
         ("pages allocated", orders.allocated_pages().into(), None),
         ("blocks freed", freed.into(), None),
         ("pages freed", orders.freed_pages().into(), None),
-        (
-            "unmatched: freed, but not allocated in it",
-            lifetimes.unmatched_frees.into(),
-            percent(lifetimes.unmatched_frees, freed),
-        ),
-        ("remote: freed by another CPU", cpus.remote_blocks.into(), percent(cpus.remote_blocks, matched)),
+        ("unmatched frees", lifetimes.unmatched_frees.into(), percent(lifetimes.unmatched_frees, freed)),
+        ("remote frees", cpus.remote_blocks.into(), percent(cpus.remote_blocks, matched)),
         (
             "still allocated at the end",
             lifetimes.alive_at_end.into(),
             percent(lifetimes.alive_at_end, orders.allocated_blocks()),
         ),
         ("allocations that failed", orders.failed.into(), None),
-        ("served by the kernel's page sets", Cell::Absent, kernel_hit_percent(survey)),
+        ("hits of the kernel's page sets", Cell::Absent, kernel_hit_percent(survey)),
     ];
     for (what, value, share) in rows {
-        table.push(Row::new([what.into(), value, real(share, 1)]));
+        table.push(Row::new([what.into(), value, real(share, 2)]));
     }
     for (count, what) in [
         (orders.impossible, "events with an order or frame that no block has"),
@@ -194,7 +192,7 @@ fn distribution(key: &'static str, title: &str, counts: &Log2Counts) -> Section 
 fn lifetimes(survey: &Survey) -> Section {
     let lifetimes = &survey.lifetimes;
     let mut section =
-        distribution("lifetimes", "Lifetimes of blocks, from allocation to free, in ns", &lifetimes.ns);
+        distribution("lifetimes", "Lifetimes of blocks, from allocation to free", &lifetimes.ns);
     if let Some((half, most)) = lifetimes.ns.percentile_at_most(50).zip(lifetimes.ns.percentile_at_most(90)) {
         section.table.note(format!(
             "Half of the blocks live at most {}, nine of ten at most {}, the longest {}.",
@@ -203,6 +201,7 @@ fn lifetimes(survey: &Survey) -> Section {
             duration(lifetimes.ns.max)
         ));
     }
+    section.drawing = Some(drawn_durations(&lifetimes.ns));
     section.table.note(format!(
         "Not among them: {} blocks ({} pages) still allocated at the end, {} frees of unknown blocks.",
         lifetimes.alive_at_end, lifetimes.alive_pages_at_end, lifetimes.unmatched_frees
@@ -214,6 +213,20 @@ fn lifetimes(survey: &Survey) -> Section {
         ));
     }
     section
+}
+
+/// A histogram of nanoseconds in units that people can read.
+fn drawn_durations(counts: &Log2Counts) -> String {
+    const BAR_WIDTH: u64 = 40;
+    let histogram = histogram(counts);
+    let largest = histogram.ranges().map(|(_, _, count)| count).max().unwrap_or(0).max(1);
+    let mut drawing = String::new();
+    for (from, to, count) in histogram.ranges() {
+        let bar = (u128::from(count) * u128::from(BAR_WIDTH)).div_ceil(u128::from(largest)) as usize;
+        let range = format!("{} - {}", duration(from), duration(to));
+        let _ = writeln!(drawing, "{range:>21}  {count:>11} |{:<1$}|", "#".repeat(bar), BAR_WIDTH as usize);
+    }
+    if drawing.is_empty() { "(no values)\n".to_owned() } else { drawing }
 }
 
 fn runs(key: &'static str, title: &str, runs: &pageset_workload::Runs) -> Section {

@@ -1,0 +1,120 @@
+//! JSON results have the keys that programs rely on, and numbers are numbers.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+/// Runs the command at the root of the repository and returns what it prints.
+fn pageset(arguments: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_pageset"))
+        .args(arguments)
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+        .output()
+        .expect("pageset can be started");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("pageset prints UTF-8")
+}
+
+fn json(arguments: &[&str]) -> Value {
+    serde_json::from_str(&pageset(arguments)).expect("pageset prints JSON")
+}
+
+const TRACE: &str = "data/traces/k61_2c_tcp.pgtrace";
+const TWO: &str = "linux-6.1,linux-6.12";
+
+/// Counts of a row of `replay`.
+const COUNTS: [&str; 13] = [
+    "allocs",
+    "frees",
+    "pcp_hits",
+    "refills",
+    "refilled_pages",
+    "drains",
+    "drained_pages",
+    "free_high_drains",
+    "zone_lock_acquisitions",
+    "pcp_pages_peak",
+    "pcp_pages_end",
+    "unmatched_frees",
+    "lost_events",
+];
+
+#[test]
+fn replay_has_a_trace_and_a_row_for_each_policy() {
+    let document = json(&["replay", TRACE, "--policy", TWO, "--format", "json"]);
+    let trace = &document["trace"];
+    assert_eq!(trace["events"], 19509);
+    assert_eq!((&trace["cpus"], &trace["kernel"]), (&2.into(), &"6.1.0-56-amd64".into()));
+    assert!(trace["seconds"].as_f64().is_some_and(|seconds| seconds > 1.0));
+    assert!(trace["lost"].is_object() && trace["unreplayed"].is_object() && trace["machine"].is_object());
+    let rows = document["rows"].as_array().expect("rows are a list");
+    assert_eq!(rows.iter().map(|row| &row["policy"]).collect::<Vec<_>>(), ["linux-6.1", "linux-6.12"]);
+    for row in rows {
+        for key in COUNTS.iter().chain(&["failed_allocs"]) {
+            assert!(row[key].is_u64(), "{key} is {}", row[key]);
+        }
+        assert!(row["hit_percent"].is_f64() && row["pages_per_acquisition"].is_f64());
+    }
+}
+
+#[test]
+fn stat_has_every_section() {
+    let document = json(&["stat", TRACE, "--format", "json"]);
+    for section in
+        ["trace", "events", "orders", "cpus", "lifetimes", "bursts", "kernel", "zones", "provenance"]
+    {
+        assert!(!document[section].is_null(), "{section}");
+    }
+    let cpus = &document["cpus"];
+    let matrix = cpus["matrix"].as_array().expect("the matrix is a list");
+    let blocks: u64 = matrix.iter().filter_map(|pair| pair["blocks"].as_u64()).sum();
+    assert_eq!(Some(blocks), document["lifetimes"]["ns"]["count"].as_u64());
+    assert!(cpus["remote_percent"].is_f64());
+}
+
+#[test]
+fn policies_tell_all_their_rules() {
+    let document = json(&["policies", "--format", "json"]);
+    let policies = document.as_array().expect("policies are a list");
+    let one = json(&["policies", "linux-6.12", "--format", "json"]);
+    assert!(policies.contains(&one));
+    assert!(one["rules"].as_array().is_some_and(|rules| rules.len() > 15));
+}
+
+#[test]
+fn csv_and_json_have_the_same_numbers() {
+    let csv = pageset(&["replay", TRACE, "--policy", TWO, "--format", "csv"]);
+    let mut lines = csv.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let keys = lines.next().expect("there is a header");
+    let document = json(&["replay", TRACE, "--policy", TWO, "--format", "json"]);
+    for (line, row) in lines.zip(document["rows"].as_array().expect("rows are a list")) {
+        for (key, value) in keys.iter().zip(line).filter(|(key, _)| COUNTS.contains(key)) {
+            assert_eq!(row[key].to_string(), value, "{key}");
+        }
+    }
+}
+
+#[test]
+fn two_runs_print_the_same_bytes() {
+    for arguments in [["replay", TRACE, "--policy", TWO].as_slice(), &["stat", TRACE]] {
+        assert_eq!(pageset(arguments), pageset(arguments));
+    }
+}
+
+#[test]
+fn tables_are_ascii_within_80_columns() {
+    for arguments in [
+        ["replay", TRACE].as_slice(),
+        &["stat", TRACE],
+        &["stat", "data/traces/k612_4c_2node_numa_tcp.pgtrace"],
+        &["policies"],
+        &["policies", "linux-6.18"],
+        &["replay", "--help"],
+        &["stat", "--help"],
+        &["--help"],
+    ] {
+        for line in pageset(arguments).lines() {
+            assert!(line.is_ascii() && line.len() <= 80, "{arguments:?}: {line}");
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! What the command does to files and pipes.
+
+use std::fs;
+use std::io::Read as _;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+const TRACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/traces/k61_2c_tcp.pgtrace");
+const TEXT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/formats/ftrace-old.txt");
+
+fn pageset(directory: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pageset"));
+    command.args(arguments).current_dir(directory).output().expect("pageset can be started")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_pageset"))
+        .args(["stat", TRACE, "--format", "csv"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("pageset can be started");
+    drop(child.stdout.take());
+    let mut complaint = String::new();
+    child.stderr.take().expect("stderr is piped").read_to_string(&mut complaint).expect("stderr is UTF-8");
+    assert!(child.wait().expect("pageset ends").success(), "{complaint}");
+    assert_eq!(complaint, "");
+}
+
+#[test]
+fn an_output_file_has_what_would_have_been_printed() {
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let printed = pageset(directory.path(), &["replay", TRACE, "-p", "linux-6.1", "-f", "json"]);
+    let silent =
+        pageset(directory.path(), &["replay", TRACE, "-p", "linux-6.1", "-f", "json", "-o", "r.json"]);
+    assert!(silent.status.success() && silent.stdout.is_empty() && silent.stderr.is_empty());
+    assert_eq!(fs::read(directory.path().join("r.json")).expect("the file is there"), printed.stdout);
+    assert_eq!(fs::read_dir(directory.path()).expect("a directory can be listed").count(), 1);
+}
+
+#[test]
+fn a_converted_trace_has_the_same_contents() {
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let converted = pageset(directory.path(), &["convert", TEXT, "t.pgtrace"]);
+    assert!(converted.status.success(), "{}", text(&converted.stderr));
+    assert!(text(&converted.stdout).starts_with("t.pgtrace: 19 events, "), "{}", text(&converted.stdout));
+    let events = |trace: &str| {
+        let output = pageset(directory.path(), &["stat", trace, "--format", "json"]);
+        let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON is printed");
+        (document["events"].clone(), document["orders"].clone())
+    };
+    assert_eq!(events(TEXT), events("t.pgtrace"));
+}
+
+#[test]
+fn a_conversion_replaces_nothing_unless_told() {
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let target = directory.path().join("t.pgtrace");
+    fs::write(&target, "precious").expect("a file can be written");
+    let refused = pageset(directory.path(), &["convert", TEXT, "t.pgtrace"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(text(&refused.stderr).contains("--force"), "{}", text(&refused.stderr));
+    assert_eq!(fs::read(&target).expect("the file is there"), b"precious");
+    assert!(pageset(directory.path(), &["convert", TEXT, "t.pgtrace", "--force"]).status.success());
+    assert!(fs::read(&target).expect("the file is there").len() > 100);
+}
+
+#[test]
+fn a_failed_conversion_leaves_no_file() {
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    fs::write(directory.path().join("damaged"), &fs::read(TRACE).expect("the trace is there")[..40_000])
+        .expect("a file can be written");
+    let failed = pageset(directory.path(), &["convert", "damaged", "t.pgtrace"]);
+    assert_eq!(failed.status.code(), Some(1));
+    assert!(text(&failed.stderr).starts_with("error: damaged: byte "), "{}", text(&failed.stderr));
+    assert!(!directory.path().join("t.pgtrace").exists());
+    let rescued = pageset(directory.path(), &["convert", "damaged", "t.pgtrace", "--recover"]);
+    assert!(rescued.status.success(), "{}", text(&rescued.stderr));
+}
+
+#[test]
+fn a_trace_comes_through_a_pipe() {
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let machine = pageset(directory.path(), &["machine", TEXT, "-o", "machine.toml"]);
+    assert!(machine.status.success(), "{}", text(&machine.stderr));
+    let piped = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pageset"));
+        let input = fs::File::open(TEXT).expect("the trace is there");
+        let mut cat =
+            Command::new("cat").stdin(input).stdout(Stdio::piped()).spawn().expect("cat can be started");
+        let pipe = cat.stdout.take().expect("stdout is piped");
+        let output = command.args(arguments).current_dir(directory.path()).stdin(pipe).output();
+        cat.wait().expect("cat ends");
+        output.expect("pageset can be started")
+    };
+    let without = piped(&["replay", "-"]);
+    assert_eq!(without.status.code(), Some(1));
+    assert!(text(&without.stderr).contains("--machine FILE"), "{}", text(&without.stderr));
+    let with = piped(&["replay", "-", "--machine", "machine.toml", "-p", "linux-6.12", "-f", "csv"]);
+    assert!(with.status.success(), "{}", text(&with.stderr));
+    assert!(text(&with.stdout).contains("\nlinux-6.12,"), "{}", text(&with.stdout));
+}
+
+#[test]
+fn manual_pages_are_written_for_every_command() {
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    assert!(pageset(directory.path(), &["man", "-o", "pages/man1"]).status.success());
+    for page in ["pageset", "pageset-replay", "pageset-stat", "pageset-convert", "pageset-policies"] {
+        let page = directory.path().join(format!("pages/man1/{page}.1"));
+        assert!(fs::read_to_string(&page).is_ok_and(|page| page.contains(".SH")), "{}", page.display());
+    }
+    assert!(text(&pageset(directory.path(), &["man"]).stdout).contains(".TH pageset 1"));
+}
+
+#[test]
+fn completions_know_the_policies() {
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let script = pageset(Path::new("."), &["completions", shell]);
+        assert!(script.status.success() && !script.stdout.is_empty(), "{shell}");
+        // PowerShell and Elvish scripts complete no values.
+        let knows_values = ["bash", "zsh", "fish"].contains(&shell);
+        assert_eq!(text(&script.stdout).contains("linux-6.12"), knows_values, "{shell}");
+    }
+}
