@@ -5,11 +5,13 @@
 //! [`survey()`] counts what the recording itself contains.
 #![deny(unsafe_code)]
 
+mod ladder;
 mod replay;
 mod survey;
 
+pub use ladder::{Ladder, Sweep};
 pub use replay::{Outcome, Replay, ReplayError, ReplayOptions, Unreplayed, guess_machine, replay};
 pub use survey::{
-    Bursts, CpuTotals, Cpus, Kernel, Lifetimes, Log2Counts, MATRIX_CPUS_MAX, Orders, PagesetState, Runs, Survey,
-    SurveyOptions, TYPE_COLUMNS, ZoneState, ZoneSurvey, survey,
+    Bursts, CpuTotals, Cpus, Kernel, Lifetimes, Log2Counts, MATRIX_CPUS_MAX, Orders, PagesetState, Runs,
+    Survey, SurveyOptions, TYPE_COLUMNS, ZoneState, ZoneSurvey, survey,
 };

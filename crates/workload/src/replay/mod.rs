@@ -107,7 +107,8 @@ pub fn replay(
         progress(read);
     }
     let lost = reader.lost();
-    let outcomes = runs.iter().map(|run| Outcome { lost_events: lost.missing(), ..run.finish() }).collect();
+    let outcomes =
+        runs.iter_mut().map(|run| Outcome { lost_events: lost.missing(), ..run.finish() }).collect();
     let allocated_twice = runs.first().map_or(0, |run| run.allocated_twice);
     let unreplayed = Unreplayed { allocated_twice, ..stepper.unreplayed };
     Ok(Replay { machine, events: read, lost, unreplayed, outcomes })

@@ -30,6 +30,8 @@ pub struct Outcome {
     pub pcp_pages_peak: u64,
     /// Pages they held at the end.
     pub pcp_pages_end: u64,
+    /// Pages they hold after a minute without work.
+    pub pcp_pages_idle: u64,
     /// Frees of pages whose allocation the recording does not show; they were served from the pages in use before.
     pub unmatched_frees: u64,
     /// Events of the recording that never reached the replay.
@@ -53,6 +55,7 @@ impl Outcome {
             zone_lock_acquisitions: counters.zone_lock_acquisitions,
             pcp_pages_peak: 0,
             pcp_pages_end: 0,
+            pcp_pages_idle: 0,
             unmatched_frees: 0,
             lost_events: 0,
             failed_allocs: 0,

@@ -185,13 +185,26 @@ impl Run {
         }
     }
 
-    /// The run's row.
-    pub(super) fn finish(&self) -> Outcome {
+    /// Lets a minute pass in which nobody allocates or frees.
+    fn rest(&self) {
+        const TICKS: u32 = 60;
+        for _ in 0..TICKS {
+            for cpu in 0..self.allocator.cpus() as u32 {
+                self.allocator.tick(CpuId(cpu));
+            }
+        }
+    }
+
+    /// The run's row. Afterwards all CPUs have been idle for a minute.
+    pub(super) fn finish(&mut self) -> Outcome {
         debug_assert_eq!(self.allocator.validate().err(), None, "no frame is lost, doubled or miscounted");
         let counters = self.allocator.counters().since(&self.start);
+        let pcp_pages_end = self.allocator.cached_pages();
+        self.rest();
         Outcome {
             pcp_pages_peak: self.held.peak.max(0) as u64,
-            pcp_pages_end: self.allocator.cached_pages(),
+            pcp_pages_end,
+            pcp_pages_idle: self.allocator.cached_pages(),
             unmatched_frees: self.unmatched_frees,
             failed_allocs: self.failed_allocs,
             ..Outcome::new(&self.policy, &counters)

@@ -1,0 +1,209 @@
+//! Ladders: rows of policies that belong together, as the published tables have them; and sweeps over their constants.
+
+use std::str::FromStr;
+
+use pageset_core::Policy;
+use pageset_core::policy::{BatchRule, HighRule, fixed};
+
+/// A published row of policies. The first is what the others are compared with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ladder {
+    /// The 2023 auto-tuning series: base, the patches its tables show, and the merged form.
+    #[default]
+    Series,
+    /// The 2016 high-order series: vanilla 4.9, version 5, and what its reviewers proposed.
+    HighOrder,
+    /// The 2018 batch-size study, phase one: batches from 31 to 511, each with six times as much as limit.
+    Batch,
+}
+
+/// Batches of the study's phase one. Source: its tables, which have the same twenty on every machine.
+const STUDY_BATCHES: [i32; 20] =
+    [31, 53, 63, 73, 119, 127, 137, 165, 188, 223, 255, 267, 299, 320, 393, 424, 458, 467, 498, 511];
+
+impl Ladder {
+    /// All ladders.
+    pub const ALL: [Self; 3] = [Self::Series, Self::HighOrder, Self::Batch];
+
+    /// The name on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Series => "series",
+            Self::HighOrder => "highorder",
+            Self::Batch => "batch",
+        }
+    }
+
+    /// The policies, base first.
+    #[must_use]
+    pub fn policies(self) -> Vec<Policy> {
+        let named = |names: &[&str]| names.iter().filter_map(|name| Policy::named(name).copied()).collect();
+        match self {
+            Self::Series => named(&[
+                "linux-6.6",
+                "patch1",
+                "patch3",
+                "patch5",
+                "patch7",
+                "patch9",
+                "patch10",
+                "linux-6.7",
+            ]),
+            Self::HighOrder => named(&[
+                "linux-4.9",
+                "linux-4.9-highorder-v5",
+                "linux-4.9-highorder-v5-last-list",
+                "linux-4.9-highorder-v5-excess",
+                "linux-4.9-highorder-v5-scaled-refill",
+            ]),
+            Self::Batch => STUDY_BATCHES
+                .map(|batch| labelled(fixed(batch, 6 * batch), format!("batch={batch}")))
+                .to_vec(),
+        }
+    }
+}
+
+impl FromStr for Ladder {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let known = Self::ALL.map(Self::name).join(", ");
+        Self::ALL
+            .into_iter()
+            .find(|ladder| ladder.name() == name)
+            .ok_or_else(|| format!("unknown ladder `{name}`; choose one of: {known}"))
+    }
+}
+
+/// Values to try for a policy's constants; a key without values stays as the policy has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sweep {
+    /// Pages moved at once.
+    pub batch: Vec<i32>,
+    /// Limit of a page set, in pages; a fixed one, so nothing tunes it.
+    pub high: Vec<i32>,
+    /// Power of two by which refills and drains may exceed `batch`.
+    pub scale_max: Vec<u8>,
+}
+
+/// Most policies that one sweep may give: each has a whole machine in memory.
+const POLICIES_MAX: usize = 256;
+
+impl Sweep {
+    /// Parses settings such as `batch=31,63,127` and `high=186,378`.
+    ///
+    /// # Errors
+    /// A sentence that names the setting and says what may stand there.
+    pub fn parse<'s>(settings: impl IntoIterator<Item = &'s str>) -> Result<Self, String> {
+        let mut sweep = Self::default();
+        for setting in settings {
+            let (key, values) = setting.split_once('=').ok_or_else(|| {
+                format!("`{setting}` is no setting: write KEY=VALUE[,VALUE]…, e.g. batch=31,63")
+            })?;
+            match key {
+                "batch" => sweep.batch = numbers(setting, values, 1..=1 << 16)?,
+                "high" => sweep.high = numbers(setting, values, 0..=1 << 28)?,
+                "scale-max" => sweep.scale_max = numbers(setting, values, 0..=12)?,
+                _ => return Err(format!("unknown setting `{key}`; choose from: batch, high, scale-max")),
+            }
+        }
+        let count = [sweep.batch.len(), sweep.high.len(), sweep.scale_max.len()].map(|n| n.max(1));
+        if count.iter().product::<usize>() > POLICIES_MAX {
+            return Err(format!("the sweep has more than {POLICIES_MAX} combinations: give fewer values"));
+        }
+        Ok(sweep)
+    }
+
+    /// `base` with every combination of the values, in the order given, the first key varying slowest.
+    #[must_use]
+    pub fn policies(&self, base: &Policy) -> Vec<Policy> {
+        let mut policies = Vec::new();
+        for batch in choices(&self.batch) {
+            for high in choices(&self.high) {
+                for scale_max in choices(&self.scale_max) {
+                    let mut policy = *base;
+                    let mut label = base.name.to_string();
+                    if let Some(batch) = batch {
+                        policy.batch = BatchRule::Fixed(batch);
+                        label += &format!(" batch={batch}");
+                    }
+                    if let Some(high) = high {
+                        policy.high = HighRule::Fixed(high);
+                        label += &format!(" high={high}");
+                    }
+                    if let Some(scale_max) = scale_max {
+                        policy.scale_max = scale_max;
+                        label += &format!(" scale-max={scale_max}");
+                    }
+                    policies.push(labelled(policy, label));
+                }
+            }
+        }
+        policies
+    }
+}
+
+/// The values, or one "as it is".
+fn choices<T: Copy>(values: &[T]) -> Vec<Option<T>> {
+    if values.is_empty() { vec![None] } else { values.iter().copied().map(Some).collect() }
+}
+
+fn numbers<T>(setting: &str, values: &str, allowed: std::ops::RangeInclusive<i32>) -> Result<Vec<T>, String>
+where
+    T: TryFrom<i32>,
+{
+    let (low, high) = allowed.clone().into_inner();
+    let number =
+        |text: &str| text.parse().ok().filter(|n| allowed.contains(n)).and_then(|n| T::try_from(n).ok());
+    values
+        .split(',')
+        .map(|text| {
+            number(text)
+                .ok_or_else(|| format!("`{text}` in `{setting}` is not a number from {low} to {high}"))
+        })
+        .collect()
+}
+
+/// The policy under another name. Policies have static names; the few that a command makes up live as long as it does.
+fn labelled(policy: Policy, label: String) -> Policy {
+    Policy { name: label.leak(), ..policy }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rung_exists() {
+        assert_eq!(Ladder::ALL.map(|ladder| ladder.policies().len()), [8, 5, 20]);
+        for ladder in Ladder::ALL {
+            assert_eq!(ladder.name().parse(), Ok(ladder));
+        }
+        assert_eq!(
+            "sideways".parse::<Ladder>().unwrap_err(),
+            "unknown ladder `sideways`; choose one of: series, highorder, batch"
+        );
+    }
+
+    #[test]
+    fn a_sweep_is_every_combination() {
+        let sweep = Sweep::parse(["batch=31,63", "high=100,200,300"]).unwrap();
+        let base = Policy::named("linux-4.19").unwrap();
+        let names: Vec<_> = sweep.policies(base).iter().map(|policy| policy.name).collect();
+        assert_eq!(names.len(), 6);
+        assert_eq!((names[0], names[5]), ("linux-4.19 batch=31 high=100", "linux-4.19 batch=63 high=300"));
+        assert_eq!(Sweep::default().policies(base)[0].batch, base.batch);
+    }
+
+    #[test]
+    fn bad_settings_say_what_is_allowed() {
+        let error = |settings: &[&str]| Sweep::parse(settings.iter().copied()).unwrap_err();
+        assert_eq!(error(&["batch"]), "`batch` is no setting: write KEY=VALUE[,VALUE]…, e.g. batch=31,63");
+        assert_eq!(error(&["speed=1"]), "unknown setting `speed`; choose from: batch, high, scale-max");
+        assert_eq!(error(&["batch=0"]), "`0` in `batch=0` is not a number from 1 to 65536");
+        assert_eq!(error(&["high=1,x"]), "`x` in `high=1,x` is not a number from 0 to 268435456");
+        let many = (1..300).map(|n| n.to_string()).collect::<Vec<_>>().join(",");
+        assert!(error(&[&format!("batch={many}")]).contains("256"));
+    }
+}
