@@ -67,7 +67,10 @@ fn every_event_is_accounted_for_under_every_policy() {
             assert!(outcome.pcp_pages_end <= outcome.pcp_pages_peak, "{label}");
             assert!(outcome.zone_lock_acquisitions >= outcome.refills + outcome.drains, "{label}");
             let first = &replay.outcomes[0];
-            assert_eq!(outcome.unmatched_frees, first.unmatched_frees, "{label}: a property of the recording");
+            assert_eq!(
+                outcome.unmatched_frees, first.unmatched_frees,
+                "{label}: a property of the recording"
+            );
         }
     }
 }
