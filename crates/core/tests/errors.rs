@@ -2,6 +2,7 @@
 
 mod host;
 
+use std::slice::from_ref;
 use std::sync::Barrier;
 
 use host::{Allocator, build, order};
@@ -179,15 +180,21 @@ fn contradictory_configurations_are_refused() {
     assert_eq!(bad(&[(Normal, 0, u64::MAX - 8..u64::MAX, &[])], &[0]), ConfigError::BadZoneSpan(0));
     assert_eq!(bad(&[(Dma, 0, 0..9, &[]), (Normal, 0, 8..16, &[])], &[0]), ConfigError::ZonesOverlap(0, 1));
     assert_eq!(bad(&[(Normal, 0, 0..8, &[]), (Dma, 0, 8..16, &[])], &[0]), ConfigError::ZonesOverlap(0, 1));
-    assert_eq!(bad(&[(Normal, 0, 0..8, &[0..9])], &[0]), ConfigError::BadRegion(0));
+    assert_eq!(bad(&[(Normal, 0, 0..8, from_ref(&(0..9)))], &[0]), ConfigError::BadRegion(0));
     assert_eq!(bad(&[(Normal, 0, 0..8, &[4..6, 5..8])], &[0]), ConfigError::BadRegion(0));
     assert_eq!(bad(&[(Normal, 256, 0..8, &[])], &[0]), ConfigError::BadNode(256));
-    assert_eq!(configure(&[(Normal, 0, 0..8, &[0..8])], &[255]), Ok(()));
+    assert_eq!(configure(&[(Normal, 0, 0..8, from_ref(&(0..8)))], &[255]), Ok(()));
 }
 
 #[test]
 fn tables_of_the_wrong_length_are_refused() {
-    let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..8, regions: &[0..8] }];
+    let span = 0..8;
+    let zones = [ZoneConfig {
+        kind: ZoneKind::Normal,
+        node: NodeId(0),
+        span: span.clone(),
+        regions: from_ref(&span),
+    }];
     let config = Config::new(&zones, &[NodeId(0)]);
     let tables = || Tables::<host::Host>::on_heap(&config).expect("a small span");
     let refused = |tables| PageAllocator::new(host::Host(()), &config, tables).map(drop);
@@ -239,8 +246,13 @@ fn of_two_threads_that_free_a_block_one_wins() {
 /// Numbers that no machine has do no harm.
 #[test]
 fn hostile_numbers_do_not_overflow() {
-    let regions = [0..3000];
-    let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..3000, regions: &regions }];
+    let span = 0..3000;
+    let zones = [ZoneConfig {
+        kind: ZoneKind::Normal,
+        node: NodeId(0),
+        span: span.clone(),
+        regions: from_ref(&span),
+    }];
     for page_bytes in [0, 1, u32::MAX] {
         let config = Config {
             page_bytes,
@@ -271,8 +283,13 @@ fn hostile_numbers_do_not_overflow() {
 #[test]
 fn hostile_policies_do_not_overflow() {
     use pageset_core::policy::{BatchRule, HighRule, LINUX_6_1, LINUX_6_12, LINUX_6_18, fixed};
-    let regions = [0..3000];
-    let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..3000, regions: &regions }];
+    let span = 0..3000;
+    let zones = [ZoneConfig {
+        kind: ZoneKind::Normal,
+        node: NodeId(0),
+        span: span.clone(),
+        regions: from_ref(&span),
+    }];
     let extreme = |policy: Policy, batch, high, scale_max| Policy {
         batch: BatchRule::Fixed(batch),
         high: high,

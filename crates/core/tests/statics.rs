@@ -1,6 +1,7 @@
 //! What a kernel does: everything the allocator needs is in statics, made by constant functions, with no heap.
 
 use std::ops::DerefMut;
+use std::slice::from_ref;
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use pageset_core::{
@@ -86,10 +87,10 @@ fn boot() -> PageAllocator<'static, Kernel> {
         cpus: CPU_TABLE.take().into(),
         zonelists: ZONELISTS.take().into(),
     };
-    let (low, high) = ([1..1000], [1024..4000]);
+    let (low, high) = (1..1000, 1024..4000);
     let zones = [
-        ZoneConfig { kind: ZoneKind::Dma, node: NodeId(0), span: 1..1000, regions: &low },
-        ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 1024..4000, regions: &high },
+        ZoneConfig { kind: ZoneKind::Dma, node: NodeId(0), span: low.clone(), regions: from_ref(&low) },
+        ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: high.clone(), regions: from_ref(&high) },
     ];
     PageAllocator::new(Kernel, &Config::new(&zones, &[NodeId(0); CPUS]), tables)
         .expect("tables as the spans ask")
@@ -125,7 +126,13 @@ fn metadata_may_be_longer_than_the_zone() {
         cpus: (&mut cpus).into(),
         zonelists: (&mut zonelists).into(),
     };
-    let shape = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 5..1000, regions: &[5..1000] }];
+    let span = 5..1000;
+    let shape = [ZoneConfig {
+        kind: ZoneKind::Normal,
+        node: NodeId(0),
+        span: span.clone(),
+        regions: from_ref(&span),
+    }];
     let allocator =
         PageAllocator::new(Kernel, &Config::new(&shape, &[NodeId(0)]), tables).expect("long enough");
     let pfn = allocator.alloc(CpuId(0), &Request::new(Order::ZERO)).expect("memory enough");

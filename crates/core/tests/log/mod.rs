@@ -1,0 +1,98 @@
+//! A machine whose every event is kept.
+
+use std::slice::from_ref;
+use std::sync::Mutex;
+
+use pageset_core::{
+    Config, CpuId, DrainReason, Event, EventSink, NodeId, Order, PagesetInfo, Pfn, Policy, Request,
+    ZoneConfig, ZoneId, ZoneKind,
+};
+
+use crate::host::{Allocator, build, order};
+
+pub(crate) const ZONE: ZoneId = ZoneId(0);
+pub(crate) const CPU: CpuId = CpuId(0);
+pub(crate) const OTHER: CpuId = CpuId(1);
+
+/// An event sink that keeps all events.
+#[derive(Debug, Default)]
+pub(crate) struct Log(Mutex<Vec<Event>>);
+
+impl EventSink for Log {
+    fn emit(&self, _: CpuId, event: Event) {
+        self.0.lock().expect("no panic in a sink").push(event);
+    }
+}
+
+/// A drain, as the log shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Drained {
+    pub(crate) reason: DrainReason,
+    pub(crate) pages: u32,
+}
+
+/// An allocator of one zone with its log.
+pub(crate) struct Machine {
+    pub(crate) allocator: Allocator<Log>,
+}
+
+impl Machine {
+    /// A zone of so many frames from frame 0 on, and two CPUs.
+    pub(crate) fn new(policy: Policy, frames: u64) -> Self {
+        let span = 0..frames;
+        let zones = [ZoneConfig {
+            kind: ZoneKind::Normal,
+            node: NodeId(0),
+            span: span.clone(),
+            regions: from_ref(&span),
+        }];
+        Self { allocator: build(&Config::new(&zones, &[NodeId(0); 2]).with_policy(policy)) }
+    }
+
+    /// The events since the last call.
+    pub(crate) fn events(&self) -> Vec<Event> {
+        std::mem::take(&mut self.allocator.platform().0.0.lock().expect("no panic in a sink"))
+    }
+
+    /// The drains among the events since the last call.
+    pub(crate) fn drains(&self) -> Vec<Drained> {
+        let drain = |event: &Event| match *event {
+            Event::PcpDrain { reason, pages, .. } => Some(Drained { reason, pages }),
+            _ => None,
+        };
+        self.events().iter().filter_map(drain).collect()
+    }
+
+    /// The refills among the events since the last call: blocks asked for, blocks obtained.
+    pub(crate) fn refills(&self) -> Vec<(u32, u32)> {
+        let refill = |event: &Event| match *event {
+            Event::PcpRefill { asked, got, .. } => Some((asked, got)),
+            _ => None,
+        };
+        self.events().iter().filter_map(refill).collect()
+    }
+
+    pub(crate) fn info(&self, cpu: CpuId) -> PagesetInfo {
+        self.allocator.pageset_info(ZONE, cpu).expect("a CPU of the machine")
+    }
+
+    /// Allocates a movable block.
+    #[track_caller]
+    pub(crate) fn alloc(&self, cpu: CpuId, size: u8) -> (Pfn, Order) {
+        let order = order(size);
+        (self.allocator.alloc(cpu, &Request::new(order).movable()).expect("memory enough"), order)
+    }
+
+    /// Allocates movable blocks on the other CPU: frees of these on the first are frees without allocations there.
+    #[track_caller]
+    pub(crate) fn stock(&self, size: u8, count: usize) -> Vec<(Pfn, Order)> {
+        let blocks = (0..count).map(|_| self.alloc(OTHER, size)).collect();
+        self.events();
+        blocks
+    }
+
+    #[track_caller]
+    pub(crate) fn free(&self, cpu: CpuId, (pfn, order): (Pfn, Order)) {
+        self.allocator.free(cpu, pfn, order).expect("an allocated block");
+    }
+}
