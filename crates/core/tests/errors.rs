@@ -2,6 +2,7 @@
 
 mod host;
 
+use std::ops::Range;
 use std::slice::from_ref;
 use std::sync::Barrier;
 
@@ -152,10 +153,10 @@ fn cpus_that_do_not_exist_are_refused_everywhere() {
     assert_eq!(allocator.validate(), before);
 }
 
-fn configure(
-    zones: &[(ZoneKind, u16, std::ops::Range<u64>, &[std::ops::Range<u64>])],
-    cpus: &[u16],
-) -> Result<(), ConfigError> {
+/// Kind, node, span, regions.
+type ZoneParts<'r> = (ZoneKind, u16, Range<u64>, &'r [Range<u64>]);
+
+fn configure(zones: &[ZoneParts<'_>], cpus: &[u16]) -> Result<(), ConfigError> {
     let zones: Vec<_> = zones
         .iter()
         .map(|(kind, node, span, regions)| ZoneConfig {
@@ -292,7 +293,7 @@ fn hostile_policies_do_not_overflow() {
     }];
     let extreme = |policy: Policy, batch, high, scale_max| Policy {
         batch: BatchRule::Fixed(batch),
-        high: high,
+        high,
         scale_max,
         ..policy
     };

@@ -192,10 +192,13 @@ impl Endless {
     }
 }
 
+/// Name of a level, and whether the CPU has a large slice of the caches.
+type Level<'t> = (&'t str, bool);
+
 /// Runs `script` for each level and slice flag of a trace and compares every event.
 #[track_caller]
 fn check_trace(table: &str, limits: (i32, i32), script: impl Fn(&mut Endless)) {
-    let mut expected: Vec<((&str, bool), Vec<Vec<&str>>)> = Vec::new();
+    let mut expected: Vec<(Level, Vec<Vec<&str>>)> = Vec::new();
     for line in table.lines().skip(1) {
         let cells: Vec<&str> = line.split(',').collect();
         let key = (cells[0], cells[1] == "1");

@@ -46,7 +46,7 @@ struct Run<'m> {
 fn cut(range: Range<u64>) -> impl Iterator<Item = (u64, Order)> {
     let mut at = range.start;
     std::iter::from_fn(move || {
-        let size = (0..=10).rev().find(|size| at % (1 << size) == 0 && at + (1 << size) <= range.end)?;
+        let size = (0..=10).rev().find(|size| at.is_multiple_of(1 << size) && at + (1 << size) <= range.end)?;
         let block = (at, order(size));
         at += 1 << size;
         Some(block)
@@ -291,10 +291,8 @@ impl Run<'_> {
             assert_eq!(outcome, Err(AllocError::BadCpu(CpuId(cpu))));
         } else if request.migratetype.index() >= MigrateType::PCP_COUNT {
             assert_eq!(outcome, Err(AllocError::BadType(request.migratetype)));
-        } else if pfn % u64::from(order.frames()) != 0 {
+        } else if !pfn.is_multiple_of(u64::from(order.frames())) {
             assert_eq!(outcome, Err(AllocError::Misaligned(Pfn(pfn), order)));
-        } else if self.machine.zone_of(pfn).is_none() {
-            assert_eq!(outcome, Err(AllocError::Foreign(Pfn(pfn))));
         } else if !self.machine.is_memory(pfn) {
             assert_eq!(outcome, Err(AllocError::Foreign(Pfn(pfn))));
         } else if self.around(pfn).is_some() {
