@@ -63,7 +63,12 @@ How to read this:
   refilled pages            pages that came from the zone (\"alloc_zone\" in the
                             tables of the 2023 series)
   drains by free_high       page sets emptied because of high-order frees
-  PCP pages, peak and end   what it costs: memory that other CPUs cannot use
+  PCP pages, peak and end   what it costs: memory that other CPUs cannot use;
+                            \"idle\" is after a minute without work
+
+  Below the tables stands what the recorded kernel itself did. The row of its
+  own policy should come near; page sets that were full at first explain drains
+  that are missing, and empty ones refills that are too many.
 
   A replay counts, it does not time. It keeps the recorded order of events:
   under another policy a CPU would have waited less or more, and would have

@@ -1,36 +1,38 @@
 //! `pageset replay`: a trace under several policies, one row each.
 
-use std::io::Write;
+mod result;
+
+use std::path::Path;
 
 use anyhow::Result;
 use pageset_core::{POLICIES, Policy};
-use pageset_report::{Cell, Column, Format, Provenance, Row, Table, json_document, relative_to_first};
-use pageset_trace::TraceReader as _;
-use pageset_workload::{Outcome, Replay, ReplayError, ReplayOptions, Unreplayed, replay};
-use serde::Serialize;
+use pageset_report::Provenance;
+use pageset_trace::{Machine, TraceReader as _};
+use pageset_workload::{Replay, ReplayError, ReplayOptions, replay};
 
-use crate::args::ReplayArgs;
+use crate::args::{OutputArgs, ReplayArgs, SourceArgs};
 use crate::machines::{self, MachineOrigin, MachineSummary};
-use crate::origin::{self, TraceDocument};
+use crate::origin;
 use crate::output;
 use crate::progress::Progress;
 use crate::source::{self, Source};
+use result::Finished;
+
+/// Frames of all policies' machines that are in memory at once: about 1 GiB, at 16 bytes a frame. A machine of 1 TiB
+/// has 2^28 frames, so its policies are replayed one after another.
+const FRAMES_MAX: u64 = 1 << 26;
 
 pub(crate) fn run(args: &ReplayArgs) -> Result<()> {
-    let mut source = Source::open(&args.source)?;
-    let (machine, origin) = machines::find(&source, &args.source, args.machine.as_deref())?;
-    // A recorded machine is left to the replay, which then uses the recorded state of its memory too.
-    let machine = Some(machine).filter(|_| origin != MachineOrigin::Recorded);
-    let options = ReplayOptions { policies: policies(&args.policies), machine };
-    let mut progress = Progress::new("replaying", source.info().events);
-    let replay =
-        replay(&mut source, &options, |events| progress.update(events)).map_err(|error| match error {
-            ReplayError::Trace(error) => source::with_hint(error),
-            error => error.into(),
-        })?;
-    drop(progress);
-    let result = Finished { provenance: provenance(args, &source, &replay, origin), source, replay, origin };
-    output::write(args.output.output.as_deref(), |out| result.write(args.output.format(), out))
+    let comparison = Comparison {
+        command: "replay",
+        options: match args.policies.as_slice() {
+            [] => String::new(),
+            names => format!(" --policy {}", names.join(",")),
+        },
+        policies: policies(&args.policies),
+        machine: args.machine.as_deref(),
+    };
+    comparison.run(&args.source, &args.output)
 }
 
 /// The policies with these names, all if there are none.
@@ -41,217 +43,78 @@ fn policies(names: &[String]) -> Vec<Policy> {
     names.iter().map(|name| *Policy::named(name).expect("the parser allows only names of policies")).collect()
 }
 
-fn provenance(args: &ReplayArgs, source: &Source, replay: &Replay, origin: MachineOrigin) -> Provenance {
-    let mut provenance = origin::provenance("replay", source);
-    if !args.policies.is_empty() {
-        provenance.command += &format!(" --policy {}", args.policies.join(","));
-    }
-    if let Some(path) = &args.machine {
-        provenance.command += &format!(" --machine {}", origin::quoted(&path.display().to_string()));
-    }
-    provenance.machine = MachineSummary::new(&replay.machine, origin).line();
-    provenance.policies = replay.outcomes.iter().map(|outcome| outcome.policy.to_owned()).collect();
-    provenance
+/// A replay under several policies, as a subcommand asks for it.
+pub(crate) struct Comparison<'a> {
+    /// The subcommand.
+    pub(crate) command: &'a str,
+    /// Its options that say which policies, as typed, with a space before each.
+    pub(crate) options: String,
+    /// The policies; the first is the base.
+    pub(crate) policies: Vec<Policy>,
+    /// A machine file.
+    pub(crate) machine: Option<&'a Path>,
 }
 
-/// A replay with all that has to be said about it.
-struct Finished {
-    source: Source,
-    replay: Replay,
-    origin: MachineOrigin,
-    provenance: Provenance,
-}
+impl Comparison<'_> {
+    /// Replays and prints.
+    pub(crate) fn run(&self, source_args: &SourceArgs, output: &OutputArgs) -> Result<()> {
+        let source = Source::open(source_args)?;
+        let (machine, origin) = machines::find(&source, source_args, self.machine)?;
+        let (mut source, replay) = self.replay(source, source_args, &machine, origin)?;
+        let provenance = self.provenance(&source, &replay, origin);
+        let kernel = source.take_kernel();
+        let finished = Finished { source, replay, kernel, origin, provenance };
+        output::write(output.output.as_deref(), |out| finished.write(output.format(), out))
+    }
 
-/// Columns of the second table.
-const RELATIVE: [&str; 9] = [
-    "refills",
-    "refilled_pages",
-    "drains",
-    "drained_pages",
-    "free_high_drains",
-    "zone_lock_acquisitions",
-    "pages_per_acquisition",
-    "pcp_pages_peak",
-    "pcp_pages_end",
-];
-
-impl Finished {
-    fn write(&self, format: Format, out: &mut dyn Write) -> Result<()> {
-        let exporter = format.exporter();
-        match format {
-            Format::Json => json_document(&self.document(), out)?,
-            Format::Csv => exporter.export(&self.counts().with_provenance(self.provenance.clone()), out)?,
-            Format::Table | Format::Markdown => {
-                exporter.export(&self.counts(), out)?;
-                writeln!(out)?;
-                let mut last = if self.replay.outcomes.len() > 1 {
-                    self.relative()
-                } else {
-                    Table::new("One policy, so there is nothing to compare.", Vec::new())
-                };
-                self.notes().into_iter().for_each(|note| last.note(note));
-                exporter.export(&last.with_provenance(self.provenance.clone()), out)?;
+    /// Replays under as many policies at once as fit into memory; a trace that can be read only once under all.
+    fn replay(
+        &self,
+        mut source: Source,
+        source_args: &SourceArgs,
+        machine: &Machine,
+        origin: MachineOrigin,
+    ) -> Result<(Source, Replay)> {
+        let frames: u64 = machine.zones.iter().fold(0, |sum, zone| sum.saturating_add(zone.spanned));
+        let is_rereadable = source_args.trace.as_deref().is_none_or(Path::is_file);
+        let at_once = if is_rereadable { FRAMES_MAX / frames.max(1) } else { u64::MAX };
+        let at_once = usize::try_from(at_once).unwrap_or(usize::MAX).max(1);
+        let rounds = self.policies.chunks(at_once).len() as u64;
+        let mut progress = Progress::new("replaying", source.info().events.map(|events| events * rounds));
+        let mut finished: Option<Replay> = None;
+        for policies in self.policies.chunks(at_once) {
+            let read_before = finished.as_ref().map_or(0, |replay| {
+                let rounds = replay.outcomes.len().div_ceil(at_once) as u64;
+                replay.events * rounds
+            });
+            if finished.is_some() {
+                source = Source::open(source_args)?;
+            }
+            // A recorded machine is left to the replay, which then uses the recorded state of its memory too.
+            let machine = Some(machine.clone()).filter(|_| origin != MachineOrigin::Recorded);
+            let options = ReplayOptions { policies: policies.to_vec(), machine };
+            let round = replay(&mut source, &options, |events| progress.update(read_before + events))
+                .map_err(|error| match error {
+                    ReplayError::Trace(error) => source::with_hint(error),
+                    error => error.into(),
+                })?;
+            match &mut finished {
+                Some(replay) => replay.outcomes.extend(round.outcomes),
+                None => finished = Some(round),
             }
         }
-        Ok(())
+        Ok((source, finished.expect("there is a policy")))
     }
 
-    fn title(&self) -> String {
-        let info = self.source.info();
-        let mut title = format!("Replay of {}: {} events", source::title(info), self.replay.events);
-        if let Some(seconds) = self.source.seconds() {
-            title += &format!(" in {seconds:.1} s");
+    fn provenance(&self, source: &Source, replay: &Replay, origin: MachineOrigin) -> Provenance {
+        let mut provenance = origin::provenance(self.command, source);
+        provenance.command += &self.options;
+        if let Some(path) = self.machine {
+            provenance.command += &format!(" --machine {}", origin::quoted(&path.display().to_string()));
         }
-        if !info.command.is_empty() {
-            title += &format!(", `{}`", info.command.join(" "));
-        }
-        title
-    }
-
-    /// One row for each policy.
-    fn counts(&self) -> Table {
-        let columns = vec![
-            Column::label("policy", "policy"),
-            Column::count("allocs", "allocations"),
-            Column::count("frees", "frees"),
-            Column::ratio("hit_percent", "PCP hits").with_unit("%"),
-            Column::count("refills", "refills"),
-            Column::count("refilled_pages", "refilled pages"),
-            Column::count("drains", "drains"),
-            Column::count("drained_pages", "drained pages"),
-            Column::count("free_high_drains", "drains by free_high"),
-            Column::count("zone_lock_acquisitions", "zone lock acquisitions"),
-            Column::ratio("pages_per_acquisition", "pages per acquisition"),
-            Column::count("pcp_pages_peak", "PCP pages, peak"),
-            Column::count("pcp_pages_end", "PCP pages, end"),
-        ];
-        let mut table = Table::new(self.title(), columns);
-        for outcome in &self.replay.outcomes {
-            table.push(row(outcome));
-        }
-        table
-    }
-
-    /// The columns that differ between policies, with the first row as 100.
-    fn relative(&self) -> Table {
-        let relative = relative_to_first(&self.counts(), &RELATIVE);
-        let keys = std::iter::once("policy").chain(RELATIVE);
-        let kept: Vec<_> = keys.filter_map(|key| relative.column_index(key)).collect();
-        // The title says what the unit and the notes of the full table would say.
-        let plain = |index: &usize| relative.columns()[*index].clone().with_unit("");
-        let base = self.replay.outcomes.first().map_or("the first row", |outcome| outcome.policy);
-        let title = format!("The same relative to {base} (= 100; a `-` where that has 0)");
-        let mut table = Table::new(title, kept.iter().map(plain).collect());
-        for row in relative.rows() {
-            table.push(Row::new(kept.iter().map(|index| row.cells[*index].clone())));
-        }
-        table
-    }
-
-    fn notes(&self) -> Vec<String> {
-        let Some(first) = self.replay.outcomes.first() else { return Vec::new() };
-        let mut notes = vec![format!(
-            "Frees of pages whose allocation the recording does not show: {} of {}.",
-            first.unmatched_frees, first.frees
-        )];
-        notes.extend(origin::lost_notes(&self.replay.lost));
-        let Unreplayed { failed_in_recording, foreign_frames, impossible, allocated_twice } =
-            self.replay.unreplayed;
-        for (count, what) in [
-            (failed_in_recording, "allocations that failed in the recording already"),
-            (foreign_frames, "events about frames outside the machine's zones"),
-            (impossible, "events with an order or CPU that the machine does not have"),
-            (allocated_twice, "allocations of frames that were in use: their free is lost"),
-        ] {
-            if count > 0 {
-                notes.push(format!("Not replayed: {count} {what}."));
-            }
-        }
-        for outcome in self.replay.outcomes.iter().filter(|outcome| outcome.failed_allocs > 0) {
-            let (policy, failed) = (outcome.policy, outcome.failed_allocs);
-            notes
-                .push(format!("{policy}: {failed} allocations failed here that succeeded in the recording."));
-        }
-        if self.origin == MachineOrigin::Guessed {
-            notes.push(
-                "The trace does not describe its machine: CPUs and frames are those that occur in it, zones and \
-                 watermarks are Linux's defaults. `pageset machine` prints them, `--machine` replaces them."
-                    .to_owned(),
-            );
-        }
-        notes.push(
-            "Page sets start empty, and the recorded order of events is kept under every policy: a replay has no \
-             timing feedback. `pageset replay --help` says what follows."
-                .to_owned(),
-        );
-        notes
-    }
-
-    fn document(&self) -> ReplayDocument<'_> {
-        let replay = &self.replay;
-        let machine = (replay.machine.clone(), self.origin);
-        let seconds = self.source.seconds();
-        let info = self.source.info();
-        ReplayDocument {
-            trace: TraceOfReplay {
-                trace: TraceDocument::new(info, replay.events, seconds, replay.lost, Some(&machine)),
-                unreplayed: replay.unreplayed,
-            },
-            rows: replay.outcomes.iter().map(RowDocument::new).collect(),
-            notes: self.notes(),
-            provenance: &self.provenance,
-        }
-    }
-}
-
-fn row(outcome: &Outcome) -> Row {
-    let real = |value: Option<f64>, digits| value.map_or(Cell::Absent, |value| Cell::real(value, digits));
-    Row::new([
-        outcome.policy.into(),
-        outcome.allocs.into(),
-        outcome.frees.into(),
-        real(outcome.hit_percent(), 2),
-        outcome.refills.into(),
-        outcome.refilled_pages.into(),
-        outcome.drains.into(),
-        outcome.drained_pages.into(),
-        outcome.free_high_drains.into(),
-        outcome.zone_lock_acquisitions.into(),
-        real(outcome.pages_per_acquisition(), 2),
-        outcome.pcp_pages_peak.into(),
-        outcome.pcp_pages_end.into(),
-    ])
-}
-
-/// The result in JSON. Keys are stable.
-#[derive(Serialize)]
-struct ReplayDocument<'a> {
-    trace: TraceOfReplay,
-    rows: Vec<RowDocument<'a>>,
-    notes: Vec<String>,
-    provenance: &'a Provenance,
-}
-
-#[derive(Serialize)]
-struct TraceOfReplay {
-    #[serde(flatten)]
-    trace: TraceDocument,
-    unreplayed: Unreplayed,
-}
-
-/// One policy's row: the counts, and what follows from them.
-#[derive(Serialize)]
-struct RowDocument<'a> {
-    #[serde(flatten)]
-    outcome: &'a Outcome,
-    hit_percent: Option<f64>,
-    pages_per_acquisition: Option<f64>,
-}
-
-impl<'a> RowDocument<'a> {
-    fn new(outcome: &'a Outcome) -> Self {
-        let (hit_percent, pages_per_acquisition) = (outcome.hit_percent(), outcome.pages_per_acquisition());
-        Self { outcome, hit_percent, pages_per_acquisition }
+        provenance.machine = MachineSummary::new(&replay.machine, origin).line();
+        provenance.policies = replay.outcomes.iter().map(|outcome| outcome.policy.to_owned()).collect();
+        provenance
     }
 }
 

@@ -50,7 +50,7 @@ fn replay_has_a_trace_and_a_row_for_each_policy() {
     let rows = document["rows"].as_array().expect("rows are a list");
     assert_eq!(rows.iter().map(|row| &row["policy"]).collect::<Vec<_>>(), ["linux-6.1", "linux-6.12"]);
     for row in rows {
-        for key in COUNTS.iter().chain(&["failed_allocs"]) {
+        for key in COUNTS.iter().chain(&["failed_allocs", "pcp_pages_idle"]) {
             assert!(row[key].is_u64(), "{key} is {}", row[key]);
         }
         assert!(row["hit_percent"].is_f64() && row["pages_per_acquisition"].is_f64());

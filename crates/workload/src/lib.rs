@@ -12,6 +12,6 @@ mod survey;
 pub use ladder::{Ladder, Sweep};
 pub use replay::{Outcome, Replay, ReplayError, ReplayOptions, Unreplayed, guess_machine, replay};
 pub use survey::{
-    Bursts, CpuTotals, Cpus, Kernel, Lifetimes, Log2Counts, MATRIX_CPUS_MAX, Orders, PagesetState, Runs,
-    Survey, SurveyOptions, TYPE_COLUMNS, ZoneState, ZoneSurvey, survey,
+    Bursts, CpuTotals, Cpus, Kernel, KernelCounter, Lifetimes, Log2Counts, MATRIX_CPUS_MAX, Orders,
+    PagesetState, Runs, Survey, SurveyOptions, TYPE_COLUMNS, ZoneState, ZoneSurvey, survey,
 };

@@ -51,9 +51,9 @@ pub struct Kernel {
     pub forks: u64,
 }
 
-/// Groups the kernel's events into refills, drains and waits.
+/// Groups the kernel's events into refills, drains and waits; for programs that read a recording for another purpose too.
 #[derive(Debug, Default)]
-pub(super) struct KernelCounter {
+pub struct KernelCounter {
     kernel: Kernel,
     open: Vec<Run>,
     waits: Waits,
@@ -75,8 +75,9 @@ enum Run {
 }
 
 impl KernelCounter {
+    /// Counts one event.
     #[inline]
-    pub(super) fn record(&mut self, event: &Event) {
+    pub fn record(&mut self, event: &Event) {
         match event.kind {
             EventKind::MmPageAllocZoneLocked => self.zone_locked(event),
             EventKind::MmPagePcpuDrain => self.drained(event),
@@ -154,7 +155,9 @@ impl KernelCounter {
         *self.run(event.cpu) = Run::Drain { pages };
     }
 
-    pub(super) fn finish(mut self) -> Kernel {
+    /// What the events have shown.
+    #[must_use]
+    pub fn finish(mut self) -> Kernel {
         for run in std::mem::take(&mut self.open) {
             self.add(run);
         }

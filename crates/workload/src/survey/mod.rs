@@ -22,11 +22,10 @@ use pageset_trace::{Event, EventKind, LostEvents, TraceError, TraceReader};
 
 use blocks::{Block, LiveBlocks};
 use bursts::{BurstCounter, Direction};
-use kernel::KernelCounter;
 
 pub use bursts::{Bursts, Runs};
 pub use cpus::{CpuTotals, Cpus, MATRIX_CPUS_MAX};
-pub use kernel::Kernel;
+pub use kernel::{Kernel, KernelCounter};
 pub use lifetimes::Lifetimes;
 pub use log2::Log2Counts;
 pub use orders::{Orders, TYPE_COLUMNS};

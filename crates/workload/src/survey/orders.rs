@@ -3,7 +3,7 @@
 use pageset_core::{MigrateType, NR_ORDERS, Order};
 use pageset_trace::Event;
 
-/// Columns of [`Orders::allocated`]: the migratetypes, and one for events without a known one.
+/// Columns of the field `allocated` of [`Orders`]: the migratetypes, and one for events without a known one.
 pub const TYPE_COLUMNS: usize = MigrateType::COUNT + 1;
 
 /// Blocks by order and migratetype.
