@@ -73,11 +73,15 @@ fn check_zone<'z, P: Platform + 'z>(
 ) -> Result<FrameCensus, Violation> {
     let body = &zone.body;
     let broken = |rule| Err(Violation { zone: body.id, pfn: None, rule });
-    let census = count_frames(body)?;
+    let mut census = count_frames(body)?;
     let listed = zone.inspect(|buddy| check_free_lists(body, buddy))?;
     let mut cached = 0;
     for pageset in pagesets {
-        cached += pageset.with(|state| check_pcp(body, &state.pcp))?;
+        let held = pageset.with(|state| check_pcp(body, &state.pcp))?;
+        cached += held.all;
+        // In page sets until somebody takes them.
+        census.leaked = census.leaked.saturating_sub(held.marked_bad);
+        census.cached += held.marked_bad;
     }
     let gauges = &body.gauges;
     let of = |migratetype: MigrateType| listed[migratetype.index()] as i64;
@@ -213,26 +217,35 @@ fn check_free_lists(body: &ZoneBody<'_>, buddy: &Buddy) -> Result<[u64; MigrateT
     Ok(frames)
 }
 
+/// Frames of one page set.
+#[derive(Default)]
+struct Held {
+    all: u64,
+    /// Those of blocks that were marked bad while they were held.
+    marked_bad: u64,
+}
+
 /// Walks one page set's lists; returns their frames.
-fn check_pcp(body: &ZoneBody<'_>, pcp: &Pcp) -> Result<u64, Violation> {
-    let mut frames = 0;
+fn check_pcp(body: &ZoneBody<'_>, pcp: &Pcp) -> Result<Held, Violation> {
+    let mut held = Held::default();
     for list in 0..pcp.scheme().lists() {
         let order = pcp.scheme().order(list);
+        let pages = u64::from(order.frames());
         for frame in pcp.list(list).iter(&body.frames) {
-            let at_home = matches!(
-                body.frames.state(frame),
-                State::Cached { order: cached, .. } if cached == order
-            );
-            if !at_home {
-                let rule = "a block in a page set has its list's order (8)";
-                return Err(Violation { zone: body.id, pfn: Some(body.span.pfn(frame)), rule });
+            match body.frames.state(frame) {
+                State::Cached { order: cached, .. } if cached == order => {}
+                State::Leaked { order: cached } if cached == order => held.marked_bad += pages,
+                _ => {
+                    let rule = "a block in a page set has its list's order (8)";
+                    return Err(Violation { zone: body.id, pfn: Some(body.span.pfn(frame)), rule });
+                }
             }
-            frames += u64::from(order.frames());
+            held.all += pages;
         }
     }
-    if i64::from(pcp.count) != frames as i64 {
+    if i64::from(pcp.count) != held.all as i64 {
         let rule = "a page set's count equals its lists (7)";
         return Err(Violation { zone: body.id, pfn: None, rule });
     }
-    Ok(frames)
+    Ok(held)
 }

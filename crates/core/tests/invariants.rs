@@ -66,7 +66,7 @@ fn i01_to_08_10_11_31_32_39_every_state_is_sound() {
     for policy in policies(|_| true) {
         let machine = Machine::new(policy, 7000);
         let mut before = Counters::default();
-        churn(&machine, steps(150), |machine| steady::check_all(&machine.allocator, &mut before));
+        churn(&machine, steps(150), |machine| steady::check_all(&machine.allocator, &mut before, 0));
     }
 }
 
@@ -531,10 +531,10 @@ fn i31_i32_counters_tell_what_happened() {
     let mut before = Counters::default();
     let block = machine.alloc(CPU, 3);
     steady::counters_never_fall_31(&machine.allocator, &mut before);
-    steady::allocations_less_frees_is_what_is_allocated_31(&machine.allocator);
+    steady::allocations_less_frees_is_what_is_allocated_31(&machine.allocator, 0);
     machine.free(OTHER, block);
     steady::counters_never_fall_31(&machine.allocator, &mut before);
-    steady::allocations_less_frees_is_what_is_allocated_31(&machine.allocator);
+    steady::allocations_less_frees_is_what_is_allocated_31(&machine.allocator, 0);
     steady::numa_counters_agree_32(&machine.allocator);
     assert_eq!((before.pgalloc, before.pgfree, before.numa_hit, before.numa_local), (8, 8, 1, 1));
 }

@@ -194,6 +194,11 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     ) {
         self.pageset(zone, cpu).touch();
         zone.with_lock(&self.platform, cpu, |locked| {
+            if !matches!(locked.body.frames.state(frame), State::Cached { .. }) {
+                // Marked bad since it was claimed.
+                locked.leak(frame, order, FoundAt::Free);
+                return;
+            }
             locked.buddy.stats.direct_free += 1;
             if counted == DivertedFrees::Counted {
                 locked.buddy.stats.pgfree += u64::from(order.frames());

@@ -10,7 +10,7 @@ use crate::frame::{FrameIndex, State};
 use crate::platform::Platform;
 use crate::request::{AllocFlags, Request};
 use crate::zone::{Watermark, Zone};
-use crate::{CpuId, MAX_ORDER, Order, Pfn, ZoneKind};
+use crate::{CpuId, MAX_ORDER, MigrateType, Order, Pfn, ZoneKind};
 
 /// Outcome of taking a block at a given place.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -60,6 +60,9 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         self.pageset(zone, cpu).touch();
         zone.with_lock(&self.platform, cpu, |locked| {
             match locked.body.frames.covering_block(frame) {
+                Some((_, State::Free { migratetype: MigrateType::Isolate, .. })) => {
+                    return Err(AllocError::NotFree(pfn));
+                }
                 Some((_, State::Free { .. })) => {}
                 Some((_, State::Cached { .. })) => return Ok(Taken::MaybeAfterDrain),
                 Some(_) => return Err(AllocError::NotFree(pfn)),

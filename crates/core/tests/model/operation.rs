@@ -32,6 +32,7 @@ pub(crate) enum Operation {
     SetReclaim(u16, bool),
     SetBelowHigh(u16, bool),
     SetCacheSlice(u32, u32),
+    MarkBad { cpu: u32, zone: usize, offset: u64 },
 }
 
 /// How a block is freed.
@@ -147,5 +148,6 @@ pub(crate) fn operations() -> impl Strategy<Value = Operation> {
         1 => (0_u16..4, any::<bool>()).prop_map(|(zone, active)| SetReclaim(zone, active)),
         1 => (0_u16..4, any::<bool>()).prop_map(|(zone, below)| SetBelowHigh(zone, below)),
         1 => (cpu(), any::<u32>()).prop_map(|(cpu, kib)| SetCacheSlice(cpu, kib)),
+        1 => (cpu(), block(), any::<u64>()).prop_map(|(cpu, zone, offset)| MarkBad { cpu, zone, offset }),
     ]
 }

@@ -5,9 +5,10 @@ use pageset_core::{Counters, CpuId, EventSink, Policy, ZoneInfo};
 
 use crate::host::Allocator;
 
-/// Checks all of them. `before` is what the counters were at the last check.
+/// Checks all of them. `before` is what the counters were at the last check, `lost` the frames that went out of service
+/// while they were in use.
 #[track_caller]
-pub(crate) fn check_all<E: EventSink>(allocator: &Allocator<E>, before: &mut Counters) {
+pub(crate) fn check_all<E: EventSink>(allocator: &Allocator<E>, before: &mut Counters, lost: u64) {
     conservation_1_to_8(allocator);
     for zone in allocator.zones() {
         free_blocks_add_up_2(&zone);
@@ -17,7 +18,7 @@ pub(crate) fn check_all<E: EventSink>(allocator: &Allocator<E>, before: &mut Cou
     batch_is_one_less_than_a_power_of_two_10(allocator);
     limits_are_four_batches_11(allocator);
     counters_never_fall_31(allocator, before);
-    allocations_less_frees_is_what_is_allocated_31(allocator);
+    allocations_less_frees_is_what_is_allocated_31(allocator, lost);
     numa_counters_agree_32(allocator);
 }
 
@@ -82,11 +83,14 @@ pub(crate) fn counters_never_fall_31<E: EventSink>(allocator: &Allocator<E>, bef
     *before = now;
 }
 
-/// 31: pages allocated less pages freed are the pages in use; exactly where diverted frees are counted.
+/// 31: pages allocated less pages freed are the pages in use or lost by their users; exactly where diverted frees are counted.
 #[track_caller]
-pub(crate) fn allocations_less_frees_is_what_is_allocated_31<E: EventSink>(allocator: &Allocator<E>) {
+pub(crate) fn allocations_less_frees_is_what_is_allocated_31<E: EventSink>(
+    allocator: &Allocator<E>,
+    lost: u64,
+) {
     let counters = allocator.counters();
-    let allocated = allocator.validate().expect("1 to 8").allocated;
+    let allocated = allocator.validate().expect("1 to 8").allocated + lost;
     let difference = counters.pgalloc - counters.pgfree;
     if counts_diverted_frees(allocator.policy()) {
         assert_eq!(difference, allocated, "31: {counters:?}");
