@@ -15,7 +15,8 @@ pub const PFN_NONE: u64 = u64::MAX;
 /// What [`Event::migratetype`] holds when the event has none.
 pub const MIGRATETYPE_NONE: i8 = -1;
 
-/// Bits of [`Event::irq_flags`], the kernel's `trace_flag_type`. Source: `include/linux/trace_events.h`, Linux 6.12.
+/// Bits of [`Event::irq_flags`], as `common_flags` of every trace event has them. Source: the heading
+/// that ftrace prints above its text names them; their numbers are read off recordings of Linux 6.1 to 6.18.
 pub mod irq_flag {
     /// Interrupts were off.
     pub const IRQS_OFF: u8 = 0x01;

@@ -1,9 +1,9 @@
 //! Allocation flags: the names that text traces print, and their bits.
 //!
-//! Bits are those of Linux 6.12 on x86-64 (`include/linux/gfp_types.h`); raw and named reports of the bundled traces
+//! Bits are those of Linux 6.12 on x86-64 (`/sys/kernel/tracing/events/kmem/mm_page_alloc/format` lists them); raw and named reports of the bundled traces
 //! agree with them. 6.1 and 6.18 number bits 0 to 23 alike, but for 0x200, which is `__GFP_ATOMIC` in 6.1 and unused
 //! later. Bits from 24 up depend on the configuration, so their names are not in the table. Composite names are
-//! those of `include/trace/events/mmflags.h`. `GFP_NOWAIT` contains `__GFP_NOWARN` in 6.12 but not in 6.1: in text of
+//! those of the same list. `GFP_NOWAIT` contains `__GFP_NOWARN` in 6.12 but not in 6.1: in text of
 //! 6.1 that bit is set although it was not.
 
 /// Names and bits, longest composites first, as the kernel prints them.

@@ -1,7 +1,6 @@
 //! What stands behind an event's name, by kind: printed by the kernel's formats or raw (`trace-cmd report -R`).
 //!
-//! Source of the formats: `include/trace/events/{kmem,lock,workqueue,vmscan,sched}.h` and
-//! `arch/x86/include/asm/trace/exceptions.h`, Linux 4.14 to 6.18. `page=` is hashed by the kernel and never used.
+//! Source of the formats: the `format` files that kernels publish below `/sys/kernel/tracing/events/`. `page=` is hashed by the kernel and never used.
 
 use super::fields::{Fields, decimal, hexadecimal, number, signed};
 use crate::{
@@ -173,7 +172,7 @@ fn contention(event: &mut Event, text: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// Source: `LCB_F_*` in `include/trace/events/lock.h`, Linux 6.12.
+/// Source: `/sys/kernel/tracing/events/lock/contention_begin/format`.
 fn lock_flags(text: &[u8]) -> u32 {
     text.split(|byte| *byte == b'|').fold(0, |bits, name| {
         bits | match name {

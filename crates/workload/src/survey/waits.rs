@@ -10,7 +10,7 @@ use super::log2::Log2Counts;
 /// Waits that may be open at once; more tasks than a kernel has waiting, unless the recording is hostile.
 const OPEN_MAX: usize = 64 << 10;
 
-/// The tracepoint's flag for spinning locks. Source: `include/trace/events/lock.h`, Linux 6.12.
+/// The tracepoint's flag for spinning locks. Source: `/sys/kernel/tracing/events/lock/contention_begin/format`.
 const FLAG_SPIN: u32 = 1;
 
 /// Pairs beginnings with ends.
