@@ -148,8 +148,8 @@ Examples:
 
 /// Write a trace of any known format as .pgtrace
 ///
-/// The result is smaller than the original and is read many times faster. Everything that is known of the recording is
-/// kept: machine, states before and after, samples, losses.
+/// The result is a fraction of the size of text and is read many times faster. Everything that is known of the recording
+/// is kept: machine, states before and after, samples, losses.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING_CONVERT)]
 pub(crate) struct ConvertArgs {
