@@ -3,15 +3,21 @@
 //! [`replay`] runs a recording's allocations and frees through the core under any number of policies, on the
 //! recording's own machine, and gives one [`Outcome`] per policy.
 //! [`survey()`] counts what the recording itself contains.
+//! [`verify`](fn@verify) compares each decision of the recorded kernel with a policy's.
 #![deny(unsafe_code)]
 
 mod ladder;
 mod replay;
 mod survey;
+mod verify;
 
 pub use ladder::{Ladder, Sweep};
 pub use replay::{Outcome, Replay, ReplayError, ReplayOptions, Unreplayed, guess_machine, replay};
 pub use survey::{
     Bursts, CpuTotals, Cpus, Kernel, KernelCounter, Lifetimes, Log2Counts, MATRIX_CPUS_MAX, Orders,
     PagesetState, Runs, Survey, SurveyOptions, TYPE_COLUMNS, ZoneState, ZoneSurvey, survey,
+};
+pub use verify::{
+    Class, Decays, Drains, ExplainRequest, Explanation, Mismatches, Mode, PassedOver, Refills, Samples,
+    Verification, VerifyError, VerifyOptions, policy_of_kernel, verify,
 };

@@ -1,0 +1,351 @@
+//! Allocations: a page from a list, or a refill first.
+
+use pageset_core::policy::Fallback;
+use pageset_core::{FrameIndex, Order};
+use pageset_trace::{Event, EventKind};
+
+use super::Class;
+use super::engine::{Engine, Home};
+use super::geometry::Place;
+use super::links::{Chunk, same_context};
+
+/// Events of the same CPU that are searched for the allocation that a refill was made for.
+const SEARCHED: usize = 512;
+/// Blocks above an allocated one that are looked at.
+const LOOKED_AT: usize = 32;
+
+impl Engine {
+    /// Blocks leave the free lists: a refill, or an allocation past the page sets.
+    pub(super) fn fetched(&mut self, chunk: &mut Chunk, index: usize) {
+        let first = chunk.events[index];
+        let mut run = std::mem::take(&mut self.run);
+        run.clear();
+        let last = self.collect(chunk, index, &mut run);
+        if let Some(&(place, _)) = run.first() {
+            let frames = 1_i64 << first.order.min(pageset_core::MAX_ORDER as u8);
+            let pfn = self.geometry.pfn(place.zone, place.frame);
+            let alloc = chunk
+                .after(last)
+                .take(SEARCHED)
+                .find(|at| chunk.events[*at].kind == EventKind::MmPageAlloc && chunk.events[*at].pfn == pfn);
+            if let Some(alloc) = alloc {
+                let event = chunk.events[alloc];
+                self.geometry.zones[place.zone].pressure.walk(event.gfp, frames);
+            }
+            let change = -(run.len() as i64 * frames);
+            self.geometry.zones[place.zone].pressure.change(usize::from(first.cpu), change);
+            let set = self.set_index(place.zone, first.cpu);
+            self.sets[set].touched = true;
+            match alloc {
+                Some(alloc) => {
+                    chunk.done[alloc] = true;
+                    self.allocated(chunk, (index, alloc), Some(&run));
+                }
+                None if self.is_in_bulk(&first) => self.bulk_refilled(chunk, index, &run),
+                None => {
+                    self.out.passed_over.orphan_refills += 1;
+                    for (place, _) in &run {
+                        self.evict(*place);
+                    }
+                }
+            }
+        }
+        self.run = run;
+    }
+
+    /// The blocks that were fetched under one hold of the zone's lock, with the next event about each. Returns the
+    /// last of their events.
+    fn collect(&mut self, chunk: &mut Chunk, index: usize, run: &mut Vec<(Place, u32)>) -> usize {
+        let first = chunk.events[index];
+        let takes_stolen = self.policy.buddy.fallback == Fallback::ClaimOrTakeOne;
+        let mut at = index;
+        loop {
+            let event = chunk.events[at];
+            let is_stolen = event.kind == EventKind::MmPageAllocExtfrag;
+            chunk.done[at] = true;
+            if let Some((place, _)) = self.block(&event, event.order) {
+                let owned = !is_stolen || event.gfp >> 8 & 1 != 0;
+                if owned {
+                    self.see_block_type(place, event.migratetype);
+                } else {
+                    self.see_block_type(place, event.gfp as u8 as i8);
+                }
+                let known = run.last().is_some_and(|(last, _)| *last == place);
+                if is_stolen && takes_stolen && !known || !is_stolen {
+                    run.push((place, chunk.links[at].of_frame));
+                } else if known && let Some(last) = run.last_mut() {
+                    last.1 = chunk.links[at].of_frame;
+                }
+            }
+            let Some(next) = chunk.after(at).next() else { return at };
+            let event = &chunk.events[next];
+            let belongs =
+                matches!(event.kind, EventKind::MmPageAllocZoneLocked | EventKind::MmPageAllocExtfrag)
+                    && same_context(event, &first)
+                    && (event.order, event.migratetype) == (first.order, first.migratetype)
+                    && run.first().is_none_or(|(place, _)| {
+                        self.geometry.locate(event.pfn).is_none_or(|next| next.zone == place.zone)
+                    });
+            if !belongs {
+                return at;
+            }
+            at = next;
+        }
+    }
+
+    /// An allocation without a refill.
+    pub(super) fn hit(&mut self, chunk: &mut Chunk, index: usize) {
+        self.allocated(chunk, (index, index), None);
+    }
+
+    /// An allocation: `begin` is its first event, `index` its own.
+    fn allocated(&mut self, chunk: &Chunk, (begin, index): (usize, usize), run: Option<&[(Place, u32)]>) {
+        let event = chunk.events[index];
+        if event.is_failed_allocation() {
+            return;
+        }
+        let Some((place, order)) = self.block(&event, event.order) else { return };
+        let cpu = &mut self.cpus[usize::from(event.cpu)];
+        if let Some(at) = cpu.popped_early.iter().position(|early| *early == place.global) {
+            cpu.popped_early.swap_remove(at);
+            return;
+        }
+        if run.is_none() {
+            self.geometry.zones[place.zone].pressure.walk(event.gfp, i64::from(order.frames()));
+        }
+        let Some(migratetype) = event.block_type().filter(|_| self.policy.lists.holds(order)) else {
+            self.evict(place);
+            return;
+        };
+        let home = Home {
+            set: self.set_index(place.zone, event.cpu),
+            list: self.policy.lists.list(order, migratetype),
+        };
+        match run {
+            None => {
+                self.sets[home.set].note_alloc(&self.policy);
+                self.take(chunk, index, (place, order), home);
+            }
+            Some([_]) if !self.is_refill_of_one(home, order) => {
+                self.out.passed_over.diverted_allocs += 1;
+                self.evict(place);
+            }
+            Some(run) => {
+                self.sets[home.set].note_alloc(&self.policy);
+                self.refilled(chunk, begin, (home, order), run);
+                self.take(chunk, index, (place, order), home);
+            }
+        }
+    }
+
+    /// Whether a lone block may be a whole refill: the list is empty, and one is all that is wanted or all there was.
+    fn is_refill_of_one(&mut self, home: Home, order: Order) -> bool {
+        let pressure = &self.geometry.zones[home.set / self.cpus.len()].pressure;
+        let (flags, is_tight) = (pressure.flags(), pressure.is_tight());
+        let set = &mut self.sets[home.set];
+        let before = set.scalars();
+        let wanted = set.pcp.refill_size(&self.policy, set.limits, flags, order);
+        set.set_scalars(before);
+        set.len(home.list) == 0 && (wanted == 1 || is_tight && order != Order::ZERO && set.is_warm(home.list))
+    }
+
+    /// Compares a refill with what the page set would do, and carries it out.
+    pub(super) fn refilled(
+        &mut self,
+        chunk: &Chunk,
+        index: usize,
+        (home, order): (Home, Order),
+        run: &[(Place, u32)],
+    ) {
+        let zone = home.set / self.cpus.len();
+        let is_warm = self.sets[home.set].is_warm(home.list);
+        let surplus = self.clear_leftovers(chunk, index, (home, order));
+        let flags = self.geometry.zones[zone].pressure.flags();
+        let before = self.sets[home.set].scalars();
+        let other = self.sets[home.set].other_scalars();
+        let wanted = self.sets[home.set].refill_size(&self.policy, flags, order);
+        let got = run.len() as u32;
+        if is_warm {
+            self.out.refills.observed += 1;
+            self.out.refills.predicted += u64::from(surplus.is_none());
+            if surplus.is_none() && wanted == got {
+                self.out.refills.exact += 1;
+            } else {
+                let class = match surplus {
+                    Some(class) => class,
+                    None => self.class_of_refill((home, order), (wanted, got), (before, other)),
+                };
+                self.mismatch(chunk, index, class, home.set, || {
+                    format!(
+                        "refill of {got} blocks of order {order} to list {}; the policy: {}; before: {before:?}",
+                        home.list,
+                        if surplus.is_some() { "a hit".to_owned() } else { format!("{wanted} blocks") }
+                    )
+                });
+            }
+        } else {
+            self.out.refills.cold += 1;
+            if wanted != got {
+                self.class_of_refill((home, order), (wanted, got), (before, other));
+            }
+        }
+        for &(place, next) in run {
+            self.evict(place);
+            self.append(place, home, order, next);
+        }
+        self.sets[home.set].warm_up(home.list);
+    }
+
+    /// What is believed to be on a list that the kernel found empty. `None`: nothing, once allocations whose events
+    /// come late are taken into account. Otherwise the class of the mismatch.
+    fn clear_leftovers(
+        &mut self,
+        chunk: &Chunk,
+        index: usize,
+        (home, order): (Home, Order),
+    ) -> Option<Class> {
+        let zone = home.set / self.cpus.len();
+        let mut worst = None;
+        while let Some(frame) = self.sets[home.set].head(&self.geometry.zones[zone].frames, home.list) {
+            let place = self.place(zone, frame);
+            let future = self.future(chunk, place.global).map(|(at, event)| (at, *event));
+            let was_warm = self.sets[home.set].is_warm(home.list);
+            self.evict(place);
+            let class = match future {
+                Some((at, event)) if self.is_soon(chunk, (index, at), &event, home) => {
+                    self.cpus[usize::from(event.cpu)].popped_early.push(place.global);
+                    self.sets[home.set].note_alloc(&self.policy);
+                    continue;
+                }
+                Some((_, event))
+                    if matches!(event.kind, EventKind::MmPageFree | EventKind::MmPageFreeBatched) =>
+                {
+                    self.sets[home.set].note_alloc(&self.policy);
+                    if self.has_bulk_events { Class::BulkAllocation } else { Class::UnseenTraffic }
+                }
+                Some((at, event)) => {
+                    // It was on another list of this page set.
+                    let other = event.block_type().map(|t| self.policy.lists.list(order, t));
+                    match other.filter(|list| *list != home.list) {
+                        Some(list) => self.append(place, Home { list, ..home }, order, at as u32),
+                        None => self.sets[home.set].pcp.count += order.frames() as i32,
+                    }
+                    Class::PageblockType
+                }
+                None if !self.has_bulk_events => Class::UnseenTraffic,
+                None => {
+                    self.sets[home.set].pcp.count += order.frames() as i32;
+                    Class::PageblockType
+                }
+            };
+            if was_warm {
+                worst = worst.or(Some(class));
+            }
+        }
+        worst
+    }
+
+    /// Whether an event is the late report of an allocation from this list.
+    fn is_soon(&self, chunk: &Chunk, (now, at): (usize, usize), event: &Event, home: Home) -> bool {
+        event.kind == EventKind::MmPageAlloc
+            && home.set % self.cpus.len() == usize::from(event.cpu)
+            && at >= now
+            && chunk.after(now).take(SEARCHED).any(|next| next == at)
+    }
+
+    /// A refill of another size: why, and what that says about the page set.
+    fn class_of_refill(
+        &mut self,
+        (home, order): (Home, Order),
+        (wanted, got): (u32, u32),
+        (before, other): (super::page_set::Scalars, Option<super::page_set::Scalars>),
+    ) -> Class {
+        let zone = home.set / self.cpus.len();
+        let flags = self.geometry.zones[zone].pressure.flags();
+        let is_tight = self.geometry.zones[zone].pressure.is_tight();
+        let policy = self.policy;
+        let set = &mut self.sets[home.set];
+        let after = set.scalars();
+        // With which other alloc factor would it have been this size?
+        let factors = (0..=policy.scale_max).filter(|factor| *factor != before.alloc_factor);
+        for alloc_factor in factors {
+            set.set_scalars(super::page_set::Scalars { alloc_factor, ..before });
+            if set.pcp.refill_size(&policy, set.limits, flags, order) == got {
+                if other.is_some() {
+                    return Class::HiddenAtStart;
+                }
+                return match self.count_class(home.set) {
+                    Class::Unexplained => Class::EventOrder,
+                    class => class,
+                };
+            }
+        }
+        set.set_scalars(after);
+        if got < wanted && is_tight { Class::ZonePressure } else { self.count_class(home.set) }
+    }
+
+    pub(super) fn place(&self, zone: usize, frame: FrameIndex) -> Place {
+        Place { zone, frame, global: self.geometry.global(zone, frame) }
+    }
+
+    /// Takes an allocated block off its list.
+    fn take(&mut self, chunk: &Chunk, index: usize, (place, order): (Place, Order), home: Home) {
+        let pages = order.frames() as i32;
+        let set = &self.sets[home.set];
+        let was_empty = set.is_warm(home.list) && set.len(home.list) == 0;
+        let found = self.home(place);
+        if found == Some(home) {
+            self.drop_missed(chunk, index, place, home);
+        }
+        self.evict(place);
+        match found {
+            Some(found) if found.set == home.set => {}
+            // From another CPU's page set, or from nowhere: it came to this list without an event.
+            Some(_) if self.sets[home.set].is_warm(home.list) => {}
+            None if self.sets[home.set].is_warm(home.list) => {}
+            _ => self.sets[home.set].pcp.count -= pages,
+        }
+        if was_empty {
+            self.out.refills.predicted += 1;
+            let class = match found {
+                Some(found) if found.set == home.set => Class::PageblockType,
+                _ if !self.has_bulk_events => Class::UnseenTraffic,
+                _ => self.count_class(home.set),
+            };
+            self.mismatch(chunk, index, class, home.set, || {
+                format!("a hit on list {}; the policy: a refill", home.list)
+            });
+        }
+    }
+
+    /// Blocks that are believed to lie above the one that was allocated: those that were taken without an event go.
+    fn drop_missed(&mut self, chunk: &Chunk, index: usize, place: Place, home: Home) {
+        let frames = &self.geometry.zones[place.zone].frames;
+        let set = &self.sets[home.set];
+        if set.head(frames, home.list) == Some(place.frame) {
+            return;
+        }
+        let above: Vec<FrameIndex> = set
+            .pcp
+            .blocks(frames, home.list)
+            .take(LOOKED_AT)
+            .take_while(|frame| *frame != place.frame)
+            .collect();
+        if above.len() == LOOKED_AT {
+            return;
+        }
+        for frame in above {
+            let missed = self.place(place.zone, frame);
+            let taken = match self.future(chunk, missed.global) {
+                Some((at, event)) => {
+                    matches!(event.kind, EventKind::MmPageFree | EventKind::MmPageFreeBatched) && at > index
+                }
+                None => !self.has_bulk_events,
+            };
+            if taken {
+                self.evict(missed);
+                self.sets[home.set].note_alloc(&self.policy);
+            }
+        }
+    }
+}

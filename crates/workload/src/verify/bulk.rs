@@ -1,0 +1,157 @@
+//! Bulk allocation: pages that leave a list without events of their own.
+
+use pageset_core::{MigrateType, Order};
+use pageset_trace::{Event, EventKind};
+
+use super::Class;
+use super::engine::{Engine, Home};
+use super::geometry::Place;
+use super::links::{Chunk, same_context};
+use super::pressure::highest_zone;
+
+/// Events of the same CPU that are searched for a bulk allocation's return.
+const SEARCHED: usize = 4096;
+/// Bits of the allocation flags that name the type. Source: `include/linux/gfp_types.h`, Linux 6.12.
+const GFP_MOVABLE: u32 = 0x8;
+const GFP_RECLAIMABLE: u32 = 0x10;
+
+/// A bulk allocation under way.
+#[derive(Debug)]
+pub(super) struct Bulk {
+    home: Home,
+    /// Pages that are still to be taken.
+    left: u32,
+    entry: Event,
+}
+
+impl Engine {
+    /// Takes what the list has; the rest waits for the refills that follow.
+    pub(super) fn bulk_starts(&mut self, chunk: &Chunk, index: usize) {
+        let entry = chunk.events[index];
+        let Some((pages, zone)) = self.outcome_of_bulk(chunk, index) else { return };
+        let migratetype = match entry.gfp & (GFP_MOVABLE | GFP_RECLAIMABLE) {
+            0 => MigrateType::Unmovable,
+            GFP_RECLAIMABLE => MigrateType::Reclaimable,
+            _ => MigrateType::Movable,
+        };
+        let home = Home {
+            set: self.set_index(zone, entry.cpu),
+            list: self.policy.lists.list(Order::ZERO, migratetype),
+        };
+        self.sets[home.set].touched = true;
+        let left = pages - self.take_named(home, pages);
+        self.cpus[usize::from(entry.cpu)].bulk = Some(Bulk { home, left, entry });
+    }
+
+    /// How many pages a bulk allocation gets past the ordinary way, and from which zone.
+    fn outcome_of_bulk(&self, chunk: &Chunk, index: usize) -> Option<(u32, usize)> {
+        let entry = &chunk.events[index];
+        let (mut ordinary, mut zone) = (0, None);
+        let mut end = None;
+        for at in chunk.after(index).take(SEARCHED) {
+            let event = &chunk.events[at];
+            if !same_context(event, entry) {
+                continue;
+            }
+            match event.kind {
+                EventKind::BulkAllocReturn => {
+                    end = event.bulk_frames();
+                    break;
+                }
+                EventKind::MmPageAlloc => ordinary += 1,
+                EventKind::MmPageAllocZoneLocked | EventKind::MmPageAllocExtfrag => {
+                    zone = zone.or_else(|| self.geometry.locate(event.pfn)).or(zone);
+                }
+                EventKind::BulkAllocEntry => return None,
+                _ => {}
+            }
+        }
+        let pages = end?.saturating_sub(ordinary).min(entry.pfn).min(1 << 20) as u32;
+        let zone = match zone {
+            Some(place) => place.zone,
+            None => {
+                let node = self.geometry.nodes[usize::from(entry.cpu)];
+                let usable = |kind: pageset_core::ZoneKind| {
+                    kind.index() <= highest_zone(entry.gfp) + usize::from(highest_zone(entry.gfp) == 3)
+                };
+                self.geometry
+                    .zones
+                    .iter()
+                    .rposition(|zone| zone.description.node == node && usable(zone.description.kind))?
+            }
+        };
+        (pages > 0).then_some((pages, zone))
+    }
+
+    /// Takes up to `pages` pages off a list, by name as far as they are known. Returns how many.
+    fn take_named(&mut self, home: Home, pages: u32) -> u32 {
+        let zone = home.set / self.cpus.len();
+        let mut taken = 0;
+        while taken < pages {
+            let Some(frame) = self.sets[home.set].head(&self.geometry.zones[zone].frames, home.list) else {
+                break;
+            };
+            self.evict(self.place(zone, frame));
+            taken += 1;
+        }
+        if !self.sets[home.set].is_warm(home.list) {
+            self.sets[home.set].pcp.count -= (pages - taken) as i32;
+            taken = pages;
+        }
+        taken
+    }
+
+    pub(super) fn is_in_bulk(&self, event: &Event) -> bool {
+        let bulk = &self.cpus[usize::from(event.cpu)].bulk;
+        bulk.as_ref().is_some_and(|bulk| same_context(&bulk.entry, event))
+    }
+
+    /// A refill for a bulk allocation: the list was empty, and what is left is taken from what came.
+    pub(super) fn bulk_refilled(&mut self, chunk: &Chunk, index: usize, run: &[(Place, u32)]) {
+        let cpu = usize::from(chunk.events[index].cpu);
+        let Some(mut bulk) = self.cpus[cpu].bulk.take() else { return };
+        let mut rest = run;
+        while !rest.is_empty() {
+            // Several refills in a row look like one.
+            let zone = bulk.home.set / self.cpus.len();
+            let flags = self.geometry.zones[zone].pressure.flags();
+            let set = &mut self.sets[bulk.home.set];
+            let before = set.scalars();
+            let wanted = set.pcp.refill_size(&self.policy, set.limits, flags, Order::ZERO) as usize;
+            set.set_scalars(before);
+            let is_last = bulk.left as usize <= wanted || rest.len() <= wanted;
+            let (part, later) = rest.split_at(if is_last { rest.len() } else { wanted.max(1) });
+            if !self.sets[bulk.home.set].is_warm(bulk.home.list) {
+                // What the unknown part gave is known now.
+                self.sets[bulk.home.set].warm_up(bulk.home.list);
+                self.out.refills.cold += 1;
+                self.sets[bulk.home.set].refill_size(&self.policy, flags, Order::ZERO);
+                for &(place, next) in part {
+                    self.evict(place);
+                    self.append(place, bulk.home, Order::ZERO, next);
+                }
+            } else {
+                self.refilled(chunk, index, (bulk.home, Order::ZERO), part);
+            }
+            bulk.left -= self.take_named(bulk.home, bulk.left);
+            rest = later;
+        }
+        self.cpus[cpu].bulk = Some(bulk);
+    }
+
+    pub(super) fn bulk_ends(&mut self, chunk: &Chunk, index: usize) {
+        let event = chunk.events[index];
+        if !self.is_in_bulk(&event) {
+            return;
+        }
+        let Some(bulk) = self.cpus[usize::from(event.cpu)].bulk.take() else { return };
+        if bulk.left > 0 {
+            // The list held more than was known.
+            self.out.refills.predicted += 1;
+            self.sets[bulk.home.set].pcp.count -= bulk.left as i32;
+            self.mismatch(chunk, index, Class::BulkAllocation, bulk.home.set, || {
+                format!("a bulk allocation takes {} pages more than list {} holds", bulk.left, bulk.home.list)
+            });
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Why a decision differed from the kernel's: the ten things that a recording hides or blurs, and everything else.
+
+use serde::{Serialize, Serializer, ser::SerializeMap};
+
+/// Why a prediction and the kernel's event differ. The first ten are what a recording is known to hide or blur.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Class {
+    /// Bulk allocation took pages without events of their own.
+    BulkAllocation = 0,
+    /// Pages were allocated or freed without any event.
+    UnseenTraffic,
+    /// The page set's lock was busy: pages went past it.
+    FailedTrylock,
+    /// An interrupt came between the taking of a page and the event that reports it.
+    EventOrder,
+    /// The type of a freed page's pageblock, and so its list, had to be guessed.
+    PageblockType,
+    /// Frees of a batch reached the page set later than their events.
+    BatchedCommit,
+    /// State that was hidden when the recording began was not known yet.
+    HiddenAtStart,
+    /// Whether the zone was below its high watermark, or being reclaimed, had to be guessed.
+    ZonePressure,
+    /// A huge page in a page set overshoots a drain by up to 511 pages.
+    HugeOvershoot,
+    /// The recorded kernel follows a rule that its policy does not have.
+    KernelRule,
+    /// None of these.
+    Unexplained,
+}
+
+impl Class {
+    /// Number of classes.
+    pub const COUNT: usize = 11;
+    /// All classes, in the order of the tables.
+    pub const ALL: [Self; Self::COUNT] = [
+        Self::BulkAllocation,
+        Self::UnseenTraffic,
+        Self::FailedTrylock,
+        Self::EventOrder,
+        Self::PageblockType,
+        Self::BatchedCommit,
+        Self::HiddenAtStart,
+        Self::ZonePressure,
+        Self::HugeOvershoot,
+        Self::KernelRule,
+        Self::Unexplained,
+    ];
+
+    /// The name in results.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::BulkAllocation => "bulk-allocation",
+            Self::UnseenTraffic => "unseen-traffic",
+            Self::FailedTrylock => "failed-trylock",
+            Self::EventOrder => "event-order",
+            Self::PageblockType => "pageblock-type",
+            Self::BatchedCommit => "batched-commit",
+            Self::HiddenAtStart => "hidden-at-start",
+            Self::ZonePressure => "zone-pressure",
+            Self::HugeOvershoot => "huge-overshoot",
+            Self::KernelRule => "kernel-rule",
+            Self::Unexplained => "unexplained",
+        }
+    }
+
+    /// The class called `name`.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|class| class.name() == name)
+    }
+}
+
+/// Mismatches by class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mismatches([u64; Class::COUNT]);
+
+impl Mismatches {
+    /// How many mismatches are in `class`.
+    #[must_use]
+    pub const fn get(&self, class: Class) -> u64 {
+        self.0[class as usize]
+    }
+
+    /// All of them.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    pub(super) fn add(&mut self, class: Class) {
+        self.0[class as usize] += 1;
+    }
+}
+
+/// Only the classes that occur.
+impl Serialize for Mismatches {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for class in Class::ALL.into_iter().filter(|class| self.get(*class) > 0) {
+            map.serialize_entry(class.name(), &self.get(class))?;
+        }
+        map.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_are_found_by_their_distinct_names() {
+        for (index, class) in Class::ALL.into_iter().enumerate() {
+            assert_eq!((class as usize, Class::named(class.name())), (index, Some(class)));
+        }
+        assert_eq!(Class::named("bad-luck"), None);
+    }
+
+    #[test]
+    fn mismatches_add_up() {
+        let mut mismatches = Mismatches::default();
+        mismatches.add(Class::EventOrder);
+        mismatches.add(Class::EventOrder);
+        mismatches.add(Class::Unexplained);
+        assert_eq!((mismatches.get(Class::EventOrder), mismatches.total()), (2, 3));
+    }
+}

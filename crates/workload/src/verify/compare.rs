@@ -1,0 +1,235 @@
+//! The heart: what a free should have drained, and what the kernel drained.
+
+use pageset_core::Order;
+use pageset_core::pcp::{DueDrain, Pressure};
+use pageset_core::policy::FreeDrain;
+use pageset_trace::EventKind;
+
+use super::Class;
+use super::engine::{Engine, Home};
+use super::geometry::Place;
+use super::links::{Chunk, level};
+use super::page_set::Scalars;
+
+impl Engine {
+    /// Compares what a free drains with what the page set, which holds the block already, would drain; then carries
+    /// out what the kernel did.
+    pub(super) fn compare_free(
+        &mut self,
+        chunk: &Chunk,
+        index: usize,
+        (home, order): (Home, Order),
+        observed: &[(Place, Order)],
+    ) {
+        let zone = home.set / self.cpus.len();
+        let flags = self.geometry.zones[zone].pressure.flags();
+        let (policy, limits) = (self.policy, self.sets[home.set].limits);
+        let before = self.sets[home.set].scalars();
+        let other = self.sets[home.set].other_scalars();
+        let due = self.sets[home.set].decide(|pcp| pcp.note_free(&policy, limits, flags, order));
+        let count = before.count;
+        self.out.drains.observed += u64::from(!observed.is_empty());
+        self.out.drains.predicted += u64::from(due.is_some());
+        if self.agrees(home, due, count, observed) {
+            self.out.drains.exact += u64::from(!observed.is_empty());
+        } else if self.explain_by_order(chunk, index, (home, order), before, observed) {
+            self.out.drains.exact += u64::from(!observed.is_empty());
+        } else {
+            let class = self.class_of_free((home, order), (before, other), flags, (due, observed));
+            self.mismatch(chunk, index, class, home.set, || {
+                let pages: u32 = observed.iter().map(|(_, order)| order.frames()).sum();
+                format!(
+                    "a free of order {order} to list {} drains {pages} pages; the policy: {due:?}; before: {before:?}",
+                    home.list
+                )
+            });
+        }
+        if !observed.is_empty() {
+            self.carry_out(chunk, home, observed);
+            let pages: i64 = observed.iter().map(|(_, order)| i64::from(order.frames())).sum();
+            let pressure = &mut self.geometry.zones[zone].pressure;
+            pressure.change(home.set % self.cpus.len(), pages);
+            pressure.drained();
+        }
+    }
+
+    /// Whether the drained blocks are as many as due.
+    fn agrees(&self, home: Home, due: Option<DueDrain>, count: i32, observed: &[(Place, Order)]) -> bool {
+        let Some(due) = due else { return observed.is_empty() };
+        let slice = match self.policy.free_drain {
+            FreeDrain::Whole => i32::MAX,
+            FreeDrain::Slices => self.sets[home.set].limits.batch,
+        };
+        let mut blocks = observed.iter().map(|(_, order)| order.frames() as i32);
+        let (mut left, mut count) = (due.pages.min(count), count);
+        if left <= 0 {
+            return observed.is_empty();
+        }
+        loop {
+            let wanted = left.min(slice).min(count);
+            let mut taken = 0;
+            while taken < wanted {
+                let Some(pages) = blocks.next() else { return false };
+                taken += pages;
+            }
+            left -= wanted;
+            count -= taken;
+            if left <= 0 || count <= 0 || count < due.limit {
+                return blocks.next().is_none();
+            }
+        }
+    }
+
+    /// What the decision would be from other scalars; the page set is left as that makes it.
+    fn retry(&mut self, (home, order): (Home, Order), from: Scalars, flags: Pressure) -> Option<DueDrain> {
+        let policy = self.policy;
+        let set = &mut self.sets[home.set];
+        set.set_scalars(from);
+        set.pcp.note_free(&policy, set.limits, flags, order)
+    }
+
+    /// Whether the decision is right if what an interrupt came between is put in its true place.
+    fn explain_by_order(
+        &mut self,
+        chunk: &Chunk,
+        index: usize,
+        (home, order): (Home, Order),
+        before: Scalars,
+        observed: &[(Place, Order)],
+    ) -> bool {
+        let free = chunk.events[index];
+        let depth = level(&free);
+        let after = self.sets[home.set].scalars();
+        let flags = self.geometry.zones[home.set / self.cpus.len()].pressure.flags();
+        if depth > 0
+            && let Some(at) = chunk.after(index).find(|at| level(&chunk.events[*at]) < depth)
+            && chunk.events[at].kind == EventKind::MmPageAlloc
+            && let Some(place) = self.geometry.locate(chunk.events[at].pfn)
+            && let Some(from) = self.home(place).filter(|from| from.set == home.set)
+        {
+            // The interrupted thread had its page already.
+            let pages = self.sets[home.set].pcp.scheme().order(from.list).frames() as i32;
+            let popped =
+                Scalars { count: before.count - pages, free_count: before.free_count >> 1, ..before };
+            let due = self.retry((home, order), popped, flags);
+            if self.agrees(home, due, popped.count, observed) {
+                let count = self.sets[home.set].pcp.count;
+                self.evict(place);
+                self.sets[home.set].pcp.count = count;
+                self.cpus[usize::from(free.cpu)].popped_early.push(place.global);
+                return true;
+            }
+        }
+        if depth > 0
+            && let Some(last) = self.cpus[usize::from(free.cpu)].last_free
+            && let Some(earlier) = chunk.events.get(last)
+            && level(earlier) < depth
+            && let Some(pages) = Order::new(chunk.links[last].order).map(|order| order.frames() as i32)
+        {
+            // The interrupted thread's block was not in the page set yet.
+            let without = Scalars {
+                count: before.count - pages,
+                free_count: (before.free_count - pages).max(0),
+                ..before
+            };
+            let due = self.retry((home, order), without, flags);
+            if self.agrees(home, due, without.count, observed) {
+                let set = &mut self.sets[home.set].pcp;
+                set.count += pages;
+                set.free_count += pages;
+                return true;
+            }
+        }
+        self.sets[home.set].set_scalars(after);
+        false
+    }
+
+    /// Why a free's drain differs, and what that says about the page set.
+    fn class_of_free(
+        &mut self,
+        (home, order): (Home, Order),
+        (before, other): (Scalars, Option<Scalars>),
+        flags: Pressure,
+        (due, observed): (Option<DueDrain>, &[(Place, Order)]),
+    ) -> Class {
+        let zone = home.set / self.cpus.len();
+        let after = self.sets[home.set].scalars();
+        if let Some(other) = other {
+            let retried = self.retry((home, order), other, flags);
+            if self.agrees(home, retried, before.count, observed) {
+                self.sets[home.set].reveal();
+                return Class::HiddenAtStart;
+            }
+        }
+        for (below_high, reclaim_active) in [(true, false), (false, false), (false, true), (true, true)] {
+            let others = Pressure { below_high, reclaim_active };
+            if others == flags || !self.geometry.zones[zone].pressure.is_tight() {
+                continue;
+            }
+            let retried = self.retry((home, order), before, others);
+            if self.agrees(home, retried, before.count, observed) {
+                self.geometry.zones[zone].pressure.learn(others);
+                return Class::ZonePressure;
+            }
+        }
+        self.sets[home.set].set_scalars(after);
+        let class = self.count_class(home.set);
+        let pages: i32 = observed.iter().map(|(_, order)| order.frames() as i32).sum();
+        // What the kernel did says what it saw.
+        let corrected = match due {
+            None => after.high.max(before.count),
+            Some(due) if observed.is_empty() => (due.limit - 1).min(before.count),
+            Some(_) => before.count,
+        };
+        let corrected = Scalars { count: corrected, ..before };
+        let retried = self.retry((home, order), corrected, flags);
+        if !self.agrees(home, retried, corrected.count, observed) && pages > 0 {
+            // The history of frees was another one, too.
+            let history = Scalars { free_count: (pages - order.frames() as i32).max(0), ..corrected };
+            let retried = self.retry((home, order), history, flags);
+            if !self.agrees(home, retried, history.count, observed) {
+                self.sets[home.set].set_scalars(after);
+            }
+        }
+        class
+    }
+
+    /// Compares which blocks were drained, where that can be known, and removes them.
+    pub(super) fn carry_out(&mut self, chunk: &Chunk, home: Home, observed: &[(Place, Order)]) {
+        let _ = chunk;
+        let zone = home.set / self.cpus.len();
+        let pages: i32 = observed.iter().map(|(_, order)| order.frames() as i32).sum();
+        let known = self.sets[home.set].known_pages(home.list).min(pages);
+        let mut predicted = std::mem::take(&mut self.predicted);
+        predicted.clear();
+        let count = self.sets[home.set].pcp.count;
+        if known > 0 {
+            let frames = &self.geometry.zones[zone].frames;
+            self.sets[home.set].remove(frames, self.policy.drain_order, (known, home.list), &mut predicted);
+        }
+        let mut lists = Vec::new();
+        for (at, &(frame, order)) in predicted.iter().enumerate() {
+            let place = self.place(zone, frame);
+            let list = self.home(place).map_or(home.list, |home| home.list);
+            let right = observed.get(at).is_some_and(|(seen, _)| *seen == place);
+            self.out.drains.identity_pages += u64::from(order.frames());
+            self.out.drains.identity_exact += u64::from(right) * u64::from(order.frames());
+            self.sets[home.set].note_removed(list);
+            if right {
+                self.forget(place.global);
+            } else {
+                lists.push((place, list, order));
+            }
+        }
+        // Those that were not drained go back to the cold ends they came from, the last first.
+        for &(place, list, order) in lists.iter().rev() {
+            let next = self.next_of(place);
+            self.append(place, Home { list, ..home }, order, next);
+        }
+        for &(place, _) in observed {
+            self.evict(place);
+        }
+        self.sets[home.set].pcp.count = count - pages;
+        self.predicted = predicted;
+    }
+}

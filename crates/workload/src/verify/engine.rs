@@ -1,0 +1,283 @@
+//! The comparison's state, and which part of it each event concerns.
+
+use pageset_core::pcp::ListIndex;
+use pageset_core::{Order, Policy};
+use pageset_trace::{Event, EventKind, Machine, Sample, TraceInfo, Work};
+
+use super::bulk::Bulk;
+use super::explain::Explainer;
+use super::geometry::{Geometry, Place, has_large_slice, to_i32};
+use super::links::Chunk;
+use super::page_set::PageSet;
+use super::report::Verification;
+use super::tick::Tick;
+use super::{Class, Mode};
+
+/// A comparison under way.
+#[derive(Debug)]
+pub(super) struct Engine {
+    pub(super) policy: Policy,
+    pub(super) mode: Mode,
+    pub(super) geometry: Geometry,
+    /// By zone and CPU.
+    pub(super) sets: Vec<PageSet>,
+    /// By frame: the list that holds it (low half; 0 for none), and the next event about it (high half).
+    notes: Vec<u64>,
+    /// By pageblock: the type last seen, plus one.
+    block_types: Vec<u8>,
+    pub(super) cpus: Vec<CpuState>,
+    pub(super) samples: Vec<Sample>,
+    pub(super) has_bulk_events: bool,
+    pub(super) out: Verification,
+    pub(super) explainer: Explainer,
+    /// Buffers, kept for their memory.
+    pub(super) run: Vec<(Place, u32)>,
+    pub(super) observed: Vec<(Place, Order)>,
+    pub(super) predicted: Vec<(pageset_core::FrameIndex, Order)>,
+}
+
+/// What goes on on one CPU.
+#[derive(Debug, Default)]
+pub(super) struct CpuState {
+    /// Commits whose drain comes later than an interrupt: the free's and the drain's first event.
+    pub(super) deferred: Vec<(usize, usize)>,
+    /// Allocations that were dealt with ahead of their events.
+    pub(super) popped_early: Vec<usize>,
+    pub(super) tick: Option<Tick>,
+    pub(super) bulk: Option<Bulk>,
+    /// This CPU's samples that are still to come, last first.
+    pub(super) samples: Vec<usize>,
+    /// The sample that is being taken, and the event that began it.
+    pub(super) sampling: Option<usize>,
+    /// The last free of this CPU that needed no drain.
+    pub(super) last_free: Option<usize>,
+}
+
+/// A list of a page set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Home {
+    pub(super) set: usize,
+    pub(super) list: ListIndex,
+}
+
+impl Engine {
+    pub(super) fn new(
+        (policy, mode, explainer): (Policy, Mode, Explainer),
+        machine: &Machine,
+        info: &TraceInfo,
+    ) -> Result<Self, String> {
+        let geometry = Geometry::new(machine, &policy)?;
+        let mut sets = Vec::new();
+        for zone in &geometry.zones {
+            for cpu in 0..machine.cpus {
+                let large = has_large_slice(&policy, machine, cpu, zone.limits.batch);
+                let mut set = PageSet::new(&policy, zone.limits, large);
+                let printed = info
+                    .before
+                    .as_ref()
+                    .and_then(|before| before.zoneinfo.zone(zone.description.node, zone.description.kind));
+                let printed = printed.unwrap_or(&zone.description);
+                if let Some(sample) = printed.pagesets.iter().find(|sample| sample.cpu == cpu) {
+                    set.pcp.count = to_i32(u64::from(sample.count));
+                    set.pcp.high = to_i32(u64::from(sample.high));
+                }
+                sets.push(set);
+            }
+        }
+        let mut cpus: Vec<CpuState> = geometry.nodes.iter().map(|_| CpuState::default()).collect();
+        for (index, sample) in info.samples.iter().enumerate().rev() {
+            if let Some(cpu) = cpus.get_mut(sample.cpu as usize) {
+                cpu.samples.push(index);
+            }
+        }
+        let mut engine = Self {
+            policy,
+            mode,
+            sets,
+            notes: vec![0; geometry.frames],
+            block_types: vec![0; geometry.frames / 512 + 1],
+            cpus,
+            samples: info.samples.clone(),
+            has_bulk_events: false,
+            out: Verification::default(),
+            explainer,
+            run: Vec::new(),
+            observed: Vec::new(),
+            predicted: Vec::new(),
+            geometry,
+        };
+        engine.learn_limits();
+        Ok(engine)
+    }
+
+    /// Compares a part of the trace, which has been linked.
+    pub(super) fn compare(&mut self, chunk: &mut Chunk) {
+        self.has_bulk_events |= chunk.events.iter().any(|event| event.kind == EventKind::BulkAllocEntry);
+        for index in 0..chunk.events.len() {
+            if !chunk.done[index] {
+                self.event(chunk, index);
+            }
+        }
+        // Links end with the chunk.
+        self.notes.iter_mut().filter(|note| **note >> 32 != 0).for_each(|note| *note &= u64::from(u32::MAX));
+        self.cpus.iter_mut().for_each(|cpu| {
+            cpu.deferred.clear();
+            cpu.popped_early.clear();
+            cpu.last_free = None;
+        });
+    }
+
+    #[inline]
+    fn event(&mut self, chunk: &mut Chunk, index: usize) {
+        let event = chunk.events[index];
+        if usize::from(event.cpu) >= self.cpus.len() {
+            self.out.passed_over.impossible += 1;
+            return;
+        }
+        match event.kind {
+            EventKind::MmPageAlloc => self.hit(chunk, index),
+            EventKind::MmPageFree => self.freed(chunk, index),
+            EventKind::MmPageFreeBatched => self.committed(chunk, index),
+            EventKind::MmPagePcpuDrain => self.drained(chunk, index),
+            EventKind::MmPageAllocZoneLocked | EventKind::MmPageAllocExtfrag => self.fetched(chunk, index),
+            EventKind::WorkqueueExecuteStart if event.work() == Some(Work::VmstatUpdate) => {
+                self.tick_starts(&event);
+            }
+            EventKind::WorkqueueExecuteEnd if event.work() == Some(Work::VmstatUpdate) => {
+                self.tick_ends(chunk, index);
+            }
+            EventKind::Marker => self.marker(chunk, index),
+            EventKind::BulkAllocEntry => self.bulk_starts(chunk, index),
+            EventKind::BulkAllocReturn => self.bulk_ends(chunk, index),
+            EventKind::KswapdWake => self.reclaim(event.pfn, true),
+            EventKind::KswapdSleep => self.reclaim(event.pfn, false),
+            EventKind::KswapdSwitchedOut if event.pfn == 1 => self.kswapd_naps(&event),
+            _ => {}
+        }
+    }
+
+    fn reclaim(&mut self, node: u64, active: bool) {
+        for zone in self.geometry.zones.iter_mut().filter(|zone| u64::from(zone.description.node) == node) {
+            zone.pressure.reclaim_active = active;
+        }
+    }
+
+    /// kswapd sleeps between two rounds without a sleep event; it runs on its own node's CPUs.
+    fn kswapd_naps(&mut self, event: &Event) {
+        let node = self.geometry.nodes[usize::from(event.cpu)];
+        self.reclaim(u64::from(node), false);
+    }
+
+    #[inline]
+    pub(super) fn set_index(&self, zone: usize, cpu: u16) -> usize {
+        zone * self.cpus.len() + usize::from(cpu)
+    }
+
+    /// The block an event is about, if there can be one.
+    #[inline]
+    pub(super) fn block(&mut self, event: &Event, order: u8) -> Option<(Place, Order)> {
+        let order = Order::new(order).filter(|order| pageset_core::Pfn(event.pfn).is_aligned(*order));
+        let block = order.and_then(|order| Some((self.geometry.locate(event.pfn)?, order)));
+        self.out.passed_over.impossible += u64::from(block.is_none());
+        block
+    }
+
+    /// The list that a frame is believed to be on.
+    #[inline]
+    pub(super) fn home(&self, place: Place) -> Option<Home> {
+        let owner = self.notes[place.global] as u32;
+        (owner != 0).then(|| Home { set: (owner >> 4) as usize - 1, list: (owner & 15) as ListIndex })
+    }
+
+    /// The next event about a frame that is on a list.
+    pub(super) fn future<'c>(&self, chunk: &'c Chunk, global: usize) -> Option<(usize, &'c Event)> {
+        let next = ((self.notes[global] >> 32) as u32).checked_sub(1)? as usize;
+        Some((next, chunk.events.get(next)?))
+    }
+
+    /// The link to the next event about a frame that was on a list.
+    pub(super) fn next_of(&self, place: Place) -> u32 {
+        ((self.notes[place.global] >> 32) as u32).wrapping_sub(1)
+    }
+
+    /// Notes that a frame went to a list; `next` is the next event about it.
+    #[inline]
+    pub(super) fn settle(&mut self, place: Place, home: Home, next: u32) {
+        let owner = (home.set as u64 + 1) << 4 | home.list as u64;
+        self.notes[place.global] = u64::from(next.wrapping_add(1)) << 32 | owner;
+    }
+
+    /// Forgets where a frame is, without touching the list.
+    #[inline]
+    pub(super) fn forget(&mut self, global: usize) {
+        self.notes[global] = 0;
+    }
+
+    /// Takes a frame off the list that it is believed to be on.
+    pub(super) fn evict(&mut self, place: Place) -> Option<Home> {
+        let home = self.home(place)?;
+        self.forget(place.global);
+        let set = self.sets.get_mut(home.set)?;
+        set.unlink(&self.geometry.zones[place.zone].frames, home.list, place.frame);
+        Some(home)
+    }
+
+    /// Puts a frame at the hot end of a list.
+    pub(super) fn push(&mut self, place: Place, home: Home, order: Order, next: u32) {
+        self.sets[home.set].push(&self.geometry.zones[place.zone].frames, home.list, place.frame, order);
+        self.settle(place, home, next);
+    }
+
+    /// Puts a frame at the cold end of a list.
+    pub(super) fn append(&mut self, place: Place, home: Home, order: Order, next: u32) {
+        self.sets[home.set].append(&self.geometry.zones[place.zone].frames, home.list, place.frame, order);
+        self.settle(place, home, next);
+    }
+
+    pub(super) fn see_block_type(&mut self, place: Place, migratetype: i8) {
+        if (0..6).contains(&migratetype) {
+            self.block_types[place.global >> 9] = migratetype as u8 + 1;
+        }
+    }
+
+    pub(super) fn block_type(&self, place: Place) -> Option<usize> {
+        usize::from(self.block_types[place.global >> 9]).checked_sub(1)
+    }
+
+    /// Counts a mismatch; `what` describes it if somebody asked.
+    pub(super) fn mismatch(
+        &mut self,
+        chunk: &Chunk,
+        index: usize,
+        class: Class,
+        set: usize,
+        what: impl FnOnce() -> String,
+    ) {
+        self.out.mismatches.add(class);
+        if self.explainer.wants(class) {
+            let state = self
+                .sets
+                .get(set)
+                .map_or_else(String::new, |set| format!("{:?}, limits {:?}", set.scalars(), set.limits));
+            let zone = set / self.cpus.len().max(1);
+            let flags = self.geometry.zones.get(zone).map(|zone| zone.pressure.describe());
+            let what =
+                format!("{}; page set afterwards: {state}, zone: {}", what(), flags.unwrap_or_default());
+            self.explainer.explain(chunk, index, class, what);
+        }
+    }
+
+    /// The class of a page count that is wrong without a nearer reason.
+    pub(super) fn count_class(&self, set: usize) -> Class {
+        let pressure = &self.geometry.zones[set / self.cpus.len().max(1)].pressure;
+        if !self.has_bulk_events {
+            Class::UnseenTraffic
+        } else if self.sets[set].is_hidden() || !self.sets[set].count_known {
+            Class::HiddenAtStart
+        } else if pressure.is_tight() {
+            Class::ZonePressure
+        } else {
+            Class::Unexplained
+        }
+    }
+}

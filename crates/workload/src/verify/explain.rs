@@ -1,0 +1,85 @@
+//! One mismatch, with the events around it.
+
+use std::fmt::Write as _;
+
+use pageset_trace::{Event, EventKind};
+use serde::Serialize;
+
+use super::links::Chunk;
+use super::{Class, ExplainRequest};
+
+/// Events of the same CPU shown before and behind the mismatch.
+const AROUND: usize = 12;
+
+/// A mismatch and what happened around it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Explanation {
+    /// Why it differs.
+    pub class: &'static str,
+    /// What differs.
+    pub what: String,
+    /// Events of the same CPU, in order; `>` marks the one that the decision belongs to.
+    pub events: Vec<String>,
+}
+
+/// Looks out for the mismatch that was asked for.
+#[derive(Debug, Default)]
+pub(super) struct Explainer {
+    request: Option<ExplainRequest>,
+    seen: u64,
+    pub(super) found: Option<Explanation>,
+}
+
+impl Explainer {
+    pub(super) fn new(request: Option<ExplainRequest>) -> Self {
+        Self { request, ..Self::default() }
+    }
+
+    /// Counts a mismatch, and says whether it is the one.
+    pub(super) fn wants(&mut self, class: Class) -> bool {
+        let Some(request) = self.request else { return false };
+        if request.class.is_some_and(|wanted| wanted != class) {
+            return false;
+        }
+        self.seen += 1;
+        self.seen == request.number
+    }
+
+    pub(super) fn explain(&mut self, chunk: &Chunk, index: usize, class: Class, what: String) {
+        let Some(at) = chunk.events.get(index) else { return };
+        let before = (0..index).rev().filter(|i| chunk.events[*i].cpu == at.cpu).take(AROUND);
+        let mut shown: Vec<usize> = before.collect();
+        shown.reverse();
+        shown.push(index);
+        shown.extend(chunk.after(index).take(AROUND));
+        let events = shown
+            .into_iter()
+            .map(|i| {
+                format!("{} {}", if i == index { '>' } else { ' ' }, line(i, &chunk.events[i], at.ts_ns))
+            })
+            .collect();
+        self.found = Some(Explanation { class: class.name(), what, events });
+    }
+}
+
+/// An event as one line; its time counts from `origin_ns`.
+fn line(index: usize, event: &Event, origin_ns: u64) -> String {
+    let apart = i128::from(event.ts_ns) - i128::from(origin_ns);
+    let mut line = format!(
+        "{index:8} {apart:+10} ns cpu {} pid {} irq {:#04x} {:?}",
+        event.cpu, event.pid, event.irq_flags, event.kind
+    );
+    let shown = match event.kind {
+        EventKind::MmPageFreeBatched => write!(line, " pfn {:#x}", event.pfn),
+        _ if event.kind.has_frame() => {
+            write!(
+                line,
+                " pfn {:#x} order {} type {} gfp {:#x}",
+                event.pfn, event.order, event.migratetype, event.gfp
+            )
+        }
+        _ => write!(line, " {:#x} order {}", event.pfn, event.order),
+    };
+    debug_assert!(shown.is_ok(), "writing to a string");
+    line
+}

@@ -1,0 +1,187 @@
+//! Frees: which list a block goes to, and whether the page set drains then.
+
+use pageset_core::{MigrateType, Order};
+use pageset_trace::{Event, EventKind};
+
+use super::engine::{Engine, Home};
+use super::geometry::Place;
+use super::links::{Chunk, level, same_context};
+
+/// Events of the same CPU that are searched for the drain of a free.
+const SEARCHED: usize = 64;
+
+/// What happens to a freed frame next.
+enum Fate {
+    /// It reaches its page set with a later event.
+    Batched,
+    /// It leaves the free lists without having been drained: its page set's lock was busy.
+    Diverted,
+    /// Its list shows.
+    Type(MigrateType),
+    /// It is not seen again, or was taken without an event.
+    Unknown,
+}
+
+impl Engine {
+    /// A block is freed, now or (in a batch) soon.
+    pub(super) fn freed(&mut self, chunk: &mut Chunk, index: usize) {
+        let event = chunk.events[index];
+        let Some((place, order)) = self.block(&event, event.order) else { return };
+        let set = self.set_index(place.zone, event.cpu);
+        self.sets[set].touched = true;
+        if !self.policy.lists.holds(order) {
+            self.evict(place);
+            self.geometry.zones[place.zone]
+                .pressure
+                .change(usize::from(event.cpu), i64::from(order.frames()));
+            return;
+        }
+        match self.fate(chunk, index, (order, event.cpu)) {
+            Fate::Batched => return,
+            Fate::Diverted => {
+                self.evict(place);
+                self.geometry.zones[place.zone]
+                    .pressure
+                    .change(usize::from(event.cpu), i64::from(order.frames()));
+                self.out.passed_over.diverted_frees += 1;
+                return;
+            }
+            Fate::Type(_) | Fate::Unknown => {}
+        }
+        self.commit_or_defer(chunk, index);
+    }
+
+    /// A block of a batch reaches its page set.
+    pub(super) fn committed(&mut self, chunk: &mut Chunk, index: usize) {
+        self.commit_or_defer(chunk, index);
+    }
+
+    fn commit_or_defer(&mut self, chunk: &mut Chunk, index: usize) {
+        match drain_of(chunk, index) {
+            Some((drain, false)) => {
+                self.cpus[usize::from(chunk.events[index].cpu)].deferred.push((index, drain));
+            }
+            Some((drain, true)) => self.commit(chunk, index, Some(drain)),
+            None => self.commit(chunk, index, None),
+        }
+    }
+
+    /// Pages leave a page set: the drain of a free that an interrupt delayed, a tick's, or one on demand.
+    pub(super) fn drained(&mut self, chunk: &mut Chunk, index: usize) {
+        let cpu = usize::from(chunk.events[index].cpu);
+        if let Some(at) = self.cpus[cpu].deferred.iter().position(|(_, drain)| *drain == index) {
+            let (commit, _) = self.cpus[cpu].deferred.swap_remove(at);
+            return self.commit(chunk, commit, Some(index));
+        }
+        if self.is_of_tick(&chunk.events[index]) {
+            return self.tick_drains(chunk, index);
+        }
+        chunk.done[index] = true;
+        let event = chunk.events[index];
+        let Some((place, order)) = self.block(&event, event.order) else { return };
+        self.out.passed_over.demand_pages += u64::from(order.frames());
+        self.see_block_type(place, event.migratetype);
+        self.geometry.zones[place.zone].pressure.change(cpu, i64::from(order.frames()));
+        if self.evict(place).is_none() {
+            let set = self.set_index(place.zone, event.cpu);
+            self.sets[set].pcp.count -= order.frames() as i32;
+        }
+    }
+
+    fn fate(&self, chunk: &Chunk, index: usize, (order, cpu): (Order, u16)) -> Fate {
+        let Some(next) = chunk.events.get(chunk.links[index].of_frame as usize) else { return Fate::Unknown };
+        match next.kind {
+            EventKind::MmPageFreeBatched => Fate::Batched,
+            EventKind::MmPageAllocZoneLocked | EventKind::MmPageAllocExtfrag => Fate::Diverted,
+            EventKind::MmPagePcpuDrain | EventKind::MmPageAlloc if next.order == order.get() => {
+                match next.block_type() {
+                    Some(migratetype) if next.kind == EventKind::MmPagePcpuDrain || next.cpu == cpu => {
+                        Fate::Type(migratetype)
+                    }
+                    _ => Fate::Unknown,
+                }
+            }
+            _ => Fate::Unknown,
+        }
+    }
+
+    /// A block reaches its page set; `drain` is the first event of the drain that follows.
+    fn commit(&mut self, chunk: &mut Chunk, index: usize, drain: Option<usize>) {
+        let event = chunk.events[index];
+        let mut observed = std::mem::take(&mut self.observed);
+        observed.clear();
+        if let Some(drain) = drain {
+            self.collect_drain(chunk, drain, &event, &mut observed);
+        }
+        if let Some((place, order)) = self.block(&event, chunk.links[index].order)
+            && self.policy.lists.holds(order)
+        {
+            let set = self.set_index(place.zone, event.cpu);
+            self.sets[set].touched = true;
+            let migratetype = match self.fate(chunk, index, (order, event.cpu)) {
+                Fate::Type(migratetype) => migratetype,
+                _ => {
+                    let seen = self.block_type(place).and_then(MigrateType::from_index);
+                    seen.unwrap_or(MigrateType::Movable)
+                }
+            };
+            let home = Home { set, list: self.policy.lists.list(order, migratetype) };
+            self.evict(place);
+            self.push(place, home, order, chunk.links[index].of_frame);
+            self.compare_free(chunk, index, (home, order), &observed);
+            let cpu = &mut self.cpus[usize::from(event.cpu)];
+            cpu.last_free = observed.is_empty().then_some(index);
+        }
+        self.observed = observed;
+    }
+
+    /// The blocks that one thread of control drains from one zone's page set.
+    fn collect_drain(
+        &mut self,
+        chunk: &mut Chunk,
+        drain: usize,
+        commit: &Event,
+        observed: &mut Vec<(Place, Order)>,
+    ) {
+        let mut at = drain;
+        loop {
+            let event = chunk.events[at];
+            match event.kind {
+                EventKind::MmPagePcpuDrain if same_context(&event, commit) => {
+                    let Some((place, order)) = self.block(&event, event.order) else { break };
+                    if observed.first().is_some_and(|(first, _)| first.zone != place.zone) {
+                        break;
+                    }
+                    chunk.done[at] = true;
+                    self.see_block_type(place, event.migratetype);
+                    observed.push((place, order));
+                }
+                EventKind::ContentionBegin | EventKind::ContentionEnd => {}
+                _ if level(&event) > level(commit) => {}
+                _ => break,
+            }
+            let Some(next) = chunk.after(at).next() else { break };
+            at = next;
+        }
+    }
+}
+
+/// The first event of the drain that follows a commit, and whether it follows at once.
+fn drain_of(chunk: &Chunk, index: usize) -> Option<(usize, bool)> {
+    let commit = &chunk.events[index];
+    let mut at_once = true;
+    for at in chunk.after(index).take(SEARCHED) {
+        let event = &chunk.events[at];
+        if matches!(event.kind, EventKind::ContentionBegin | EventKind::ContentionEnd) {
+            continue;
+        }
+        if same_context(event, commit) {
+            return (event.kind == EventKind::MmPagePcpuDrain && !chunk.done[at]).then_some((at, at_once));
+        }
+        if level(event) < level(commit) {
+            return None;
+        }
+        at_once = false;
+    }
+    None
+}

@@ -1,0 +1,102 @@
+//! Looking ahead: what comes next on the same CPU, and what happens next to the same frame.
+
+use pageset_trace::{Event, EventKind, irq_flag};
+
+use super::geometry::Geometry;
+
+/// No such event.
+pub(super) const NEVER: u32 = u32::MAX;
+
+/// Where the trace goes on from an event.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Link {
+    /// The next event on this CPU.
+    pub(super) on_cpu: u32,
+    /// The next event about this frame.
+    pub(super) of_frame: u32,
+    /// Order of the block; for the commit of a batched free, that of the free it belongs to.
+    pub(super) order: u8,
+}
+
+/// A part of the trace, with its links.
+#[derive(Debug, Default)]
+pub(super) struct Chunk {
+    pub(super) events: Vec<Event>,
+    pub(super) links: Vec<Link>,
+    /// Events that were dealt with together with an earlier one.
+    pub(super) done: Vec<bool>,
+}
+
+impl Chunk {
+    /// Links the events, from the last to the first.
+    pub(super) fn link(&mut self, geometry: &Geometry) {
+        let cpus = geometry.nodes.len();
+        let mut next_on_cpu = vec![NEVER; cpus];
+        // Index + 1 of the next event about each frame; 0 for none. Zeroed memory costs only what is touched.
+        let mut next_of_frame = vec![0_u32; geometry.frames];
+        self.done.clear();
+        self.done.resize(self.events.len(), false);
+        self.links.clear();
+        self.links.resize(self.events.len(), Link { on_cpu: NEVER, of_frame: NEVER, order: 0 });
+        for index in (0..self.events.len()).rev() {
+            let event = &self.events[index];
+            let mut link = Link { on_cpu: NEVER, of_frame: NEVER, order: event.order };
+            if let Some(next) = next_on_cpu.get_mut(usize::from(event.cpu)) {
+                link.on_cpu = std::mem::replace(next, index as u32);
+            }
+            if let Some(place) = event.frame().and_then(|pfn| geometry.locate(pfn.0)) {
+                let next = next_of_frame[place.global].wrapping_sub(1);
+                link.of_frame = next;
+                if event.kind == EventKind::MmPageFree
+                    && let Some(commit) = self.events.get(next as usize)
+                    && commit.kind == EventKind::MmPageFreeBatched
+                {
+                    self.links[next as usize].order = event.order;
+                }
+                // A block that leaves the free lists tells where all of its frames were.
+                let frames = match event.kind {
+                    EventKind::MmPageAllocZoneLocked | EventKind::MmPageAllocExtfrag => {
+                        1_usize << event.order.min(pageset_core::MAX_ORDER as u8)
+                    }
+                    _ => 1,
+                };
+                let end = (place.global + frames).min(next_of_frame.len());
+                next_of_frame[place.global..end].fill(index as u32 + 1);
+            }
+            self.links[index] = Link {
+                order: if event.kind == EventKind::MmPageFreeBatched { 0 } else { link.order },
+                ..link
+            };
+        }
+    }
+
+    /// The events on this CPU behind `index`.
+    pub(super) fn after(&self, index: usize) -> impl Iterator<Item = usize> + '_ {
+        let mut at = index;
+        std::iter::from_fn(move || {
+            let next = self.links.get(at)?.on_cpu;
+            at = next as usize;
+            (next != NEVER).then_some(at)
+        })
+    }
+}
+
+/// How deep in interrupts an event happened.
+#[inline]
+pub(super) const fn level(event: &Event) -> u8 {
+    if event.irq_flags & irq_flag::NMI != 0 {
+        3
+    } else if event.irq_flags & irq_flag::HARDIRQ != 0 {
+        2
+    } else if event.irq_flags & irq_flag::SOFTIRQ != 0 {
+        1
+    } else {
+        0
+    }
+}
+
+/// Whether two events of one CPU belong to the same thread of control.
+#[inline]
+pub(super) const fn same_context(a: &Event, b: &Event) -> bool {
+    level(a) == level(b) && a.pid == b.pid
+}

@@ -1,0 +1,93 @@
+//! Verification: does the core decide as the recorded kernel decided?
+//!
+//! [`verify`] drives the core's own page sets ([`pageset_core::pcp::Pcp`]) with a recording's allocations and frees,
+//! and compares each of their decisions with the events of the kernel's: refills (when, how many blocks), drains (when,
+//! how many pages, which), ticks, and `count` and `high` wherever `/proc/zoneinfo` was sampled. What differs is put in
+//! a [`Class`].
+//!
+//! Files: `links` (what comes next on a CPU and to a frame), `geometry` (zones and limits), `page_set` (the core's page
+//! set and what is not known of it), `pressure` (the zone's flags), `engine` (the state), `alloc`, `bulk`, `free`,
+//! `compare` (the drain of a free), `tick`, `sample` (one file per kind of event), `classes`, `explain`, `report`,
+//! `kernel_policy`, `options`.
+
+mod alloc;
+mod bulk;
+mod classes;
+mod compare;
+mod engine;
+mod explain;
+mod free;
+mod geometry;
+mod kernel_policy;
+mod links;
+mod options;
+mod page_set;
+mod pressure;
+mod report;
+mod sample;
+mod tick;
+
+pub use classes::{Class, Mismatches};
+pub use explain::Explanation;
+pub use kernel_policy::policy_of_kernel;
+pub use options::{ExplainRequest, Mode, VerifyError, VerifyOptions};
+pub use report::{Decays, Drains, PassedOver, Refills, Samples, Verification};
+
+use pageset_trace::{BLOCK_EVENTS_MAX, TraceReader};
+
+use engine::Engine;
+use explain::Explainer;
+use links::Chunk;
+
+/// Events that are looked at together: looking ahead ends where such a part of the trace ends. 256 MiB of them.
+const CHUNK_EVENTS_MAX: usize = 8 << 20;
+
+/// Compares a recording with a policy. `progress` is told the events compared so far.
+///
+/// # Errors
+/// The recording is damaged, does not describe its machine or its kernel, or the machine is too large for the tables.
+pub fn verify(
+    reader: &mut dyn TraceReader,
+    options: &VerifyOptions,
+    mut progress: impl FnMut(u64),
+) -> Result<Verification, VerifyError> {
+    let info = reader.info().clone();
+    let path = info.path.display().to_string();
+    let unusable = |problem: String, remedy| VerifyError::Unusable { path: path.clone(), problem, remedy };
+    let Some(machine) = options.machine.as_ref().or(info.machine.as_ref()) else {
+        return Err(unusable("the recording does not describe its machine".into(), "pass --machine FILE"));
+    };
+    let kernel = info.kernel.clone().unwrap_or_else(|| machine.kernel.clone());
+    let Some(policy) = options.policy.or_else(|| policy_of_kernel(&kernel).copied()) else {
+        return Err(unusable(format!("no policy is known for kernel {kernel:?}"), "pass --policy NAME"));
+    };
+    let explainer = Explainer::new(options.explain);
+    let mut engine = Engine::new((policy, options.mode, explainer), machine, &info)
+        .map_err(|problem| unusable(problem, "pass a machine description that fits with --machine FILE"))?;
+    let mut chunk = Chunk::default();
+    let mut block = Vec::new();
+    let mut events = 0;
+    loop {
+        chunk.events.clear();
+        while chunk.events.len() <= CHUNK_EVENTS_MAX - BLOCK_EVENTS_MAX && reader.read_block(&mut block)? > 0
+        {
+            chunk.events.extend_from_slice(&block);
+        }
+        if chunk.events.is_empty() {
+            break;
+        }
+        chunk.link(&engine.geometry);
+        engine.compare(&mut chunk);
+        events += chunk.events.len() as u64;
+        progress(events);
+    }
+    Ok(Verification {
+        trace: path,
+        kernel,
+        policy: policy.name.to_owned(),
+        mode: options.mode.name(),
+        events,
+        explained: engine.explainer.found.take(),
+        ..engine.out
+    })
+}

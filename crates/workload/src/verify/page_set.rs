@@ -1,0 +1,211 @@
+//! One CPU's page set of one zone, as far as the recording tells: the core's own, and what is not known of it.
+
+use pageset_core::pcp::{Limits, ListIndex, Pcp, Pressure};
+use pageset_core::policy::DrainOrder;
+use pageset_core::{FrameIndex, FrameTables, Order, Policy};
+
+/// Lists of any scheme at most.
+const LISTS_MAX: usize = 16;
+
+/// The numbers that steer a page set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Scalars {
+    pub(super) count: i32,
+    pub(super) high: i32,
+    pub(super) free_count: i32,
+    pub(super) free_factor: u8,
+    pub(super) alloc_factor: u8,
+    pub(super) previous_was_high_order: bool,
+}
+
+/// A page set.
+#[derive(Debug)]
+pub(super) struct PageSet {
+    pub(super) pcp: Pcp,
+    pub(super) limits: Limits,
+    /// Blocks on each list that are known by name.
+    len: [u32; LISTS_MAX],
+    /// Lists that hold nothing but what is known by name.
+    warm: u16,
+    /// The other extreme of what the hidden state could have been; `None` once that no longer matters.
+    shadow: Option<Box<Pcp>>,
+    /// Whether this CPU changed the zone's counters since its last tick.
+    pub(super) touched: bool,
+    /// Whether `expire` is known.
+    pub(super) expire_known: bool,
+    /// Whether `count` is known.
+    pub(super) count_known: bool,
+    /// At the mark in front of a sample: whether count and high were the sample's, and the count.
+    pub(super) sampled: (bool, bool, i32),
+}
+
+impl PageSet {
+    pub(super) fn new(policy: &Policy, limits: Limits, has_large_slice: bool) -> Self {
+        let mut pcp = Pcp::with_scheme(policy.lists);
+        pcp.has_large_slice = has_large_slice;
+        let mut shadow = Pcp::with_scheme(policy.lists);
+        shadow.has_large_slice = has_large_slice;
+        shadow.free_count = limits.batch << policy.scale_max.min(8);
+        shadow.free_factor = policy.scale_max;
+        shadow.alloc_factor = policy.scale_max;
+        shadow.previous_was_high_order = true;
+        Self {
+            pcp,
+            limits,
+            len: [0; LISTS_MAX],
+            warm: 0,
+            shadow: Some(Box::new(shadow)),
+            touched: false,
+            expire_known: false,
+            count_known: false,
+            sampled: (false, false, 0),
+        }
+    }
+
+    pub(super) fn scalars(&self) -> Scalars {
+        let pcp = &self.pcp;
+        Scalars {
+            count: pcp.count,
+            high: pcp.high,
+            free_count: pcp.free_count,
+            free_factor: pcp.free_factor,
+            alloc_factor: pcp.alloc_factor,
+            previous_was_high_order: pcp.previous_was_high_order,
+        }
+    }
+
+    pub(super) fn set_scalars(&mut self, scalars: Scalars) {
+        let pcp = &mut self.pcp;
+        pcp.count = scalars.count;
+        pcp.high = scalars.high;
+        pcp.free_count = scalars.free_count;
+        pcp.free_factor = scalars.free_factor;
+        pcp.alloc_factor = scalars.alloc_factor;
+        pcp.previous_was_high_order = scalars.previous_was_high_order;
+    }
+
+    /// What the scalars would be if the hidden state had been the other extreme; `None` if that no longer matters.
+    pub(super) fn other_scalars(&self) -> Option<Scalars> {
+        let shadow = self.shadow.as_ref()?;
+        Some(Scalars {
+            free_count: shadow.free_count,
+            free_factor: shadow.free_factor,
+            alloc_factor: shadow.alloc_factor,
+            previous_was_high_order: shadow.previous_was_high_order,
+            ..self.scalars()
+        })
+    }
+
+    /// Runs one of the core's decisions on the page set, and on the other extreme of the hidden state.
+    pub(super) fn decide<T>(&mut self, decision: impl Fn(&mut Pcp) -> T) -> T {
+        if let Some(shadow) = &mut self.shadow {
+            (shadow.count, shadow.high) = (self.pcp.count, self.pcp.high);
+            decision(shadow);
+            let outcome = decision(&mut self.pcp);
+            self.forget_shadow_if_equal();
+            return outcome;
+        }
+        decision(&mut self.pcp)
+    }
+
+    fn forget_shadow_if_equal(&mut self) {
+        if self.other_scalars() == Some(self.scalars()) {
+            self.shadow = None;
+        }
+    }
+
+    /// The hidden state was the other extreme, or is known for another reason.
+    pub(super) fn reveal(&mut self) {
+        self.shadow = None;
+    }
+
+    pub(super) fn is_hidden(&self) -> bool {
+        self.shadow.is_some()
+    }
+
+    pub(super) fn note_alloc(&mut self, policy: &Policy) {
+        self.decide(|pcp| pcp.note_alloc(policy));
+    }
+
+    pub(super) fn refill_size(&mut self, policy: &Policy, pressure: Pressure, order: Order) -> u32 {
+        let limits = self.limits;
+        self.decide(|pcp| pcp.refill_size(policy, limits, pressure, order))
+    }
+
+    pub(super) fn len(&self, list: ListIndex) -> u32 {
+        self.len[list % LISTS_MAX]
+    }
+
+    pub(super) fn is_warm(&self, list: ListIndex) -> bool {
+        self.warm >> (list % LISTS_MAX) & 1 != 0
+    }
+
+    /// The list is empty now: from here on its contents are known.
+    pub(super) fn warm_up(&mut self, list: ListIndex) {
+        self.warm |= 1 << (list % LISTS_MAX);
+    }
+
+    pub(super) fn push(
+        &mut self,
+        frames: &FrameTables<'_>,
+        list: ListIndex,
+        frame: FrameIndex,
+        order: Order,
+    ) {
+        self.pcp.push(frames, list, frame, order);
+        self.len[list % LISTS_MAX] += 1;
+    }
+
+    pub(super) fn append(
+        &mut self,
+        frames: &FrameTables<'_>,
+        list: ListIndex,
+        frame: FrameIndex,
+        order: Order,
+    ) {
+        self.pcp.append(frames, list, frame, order);
+        self.len[list % LISTS_MAX] += 1;
+    }
+
+    pub(super) fn unlink(&mut self, frames: &FrameTables<'_>, list: ListIndex, frame: FrameIndex) {
+        self.pcp.unlink(frames, list, frame, self.pcp.scheme().order(list));
+        self.len[list % LISTS_MAX] -= 1;
+    }
+
+    pub(super) fn head(&self, frames: &FrameTables<'_>, list: ListIndex) -> Option<FrameIndex> {
+        self.pcp.blocks(frames, list).next()
+    }
+
+    /// Pages, by name, of the lists that a drain from `start` visits before it meets one that is not known.
+    pub(super) fn known_pages(&self, start: ListIndex) -> i32 {
+        let scheme = self.pcp.scheme();
+        let lists = scheme.lists();
+        (0..lists)
+            .map(|step| (start + step) % lists)
+            .take_while(|list| self.is_warm(*list))
+            .map(|list| self.len(list) as i32 * scheme.order(list).frames() as i32)
+            .sum()
+    }
+
+    /// Removes what the core's drain order says, and tells which blocks from which lists.
+    pub(super) fn remove(
+        &mut self,
+        frames: &FrameTables<'_>,
+        order: DrainOrder,
+        (pages, start): (i32, ListIndex),
+        removed: &mut Vec<(FrameIndex, Order)>,
+    ) {
+        let count = self.pcp.count;
+        // The lists' contents are what matters here, not the count beside them.
+        self.pcp.count = count.max(pages);
+        self.pcp.remove(frames, order, (pages, start), |frame, order| removed.push((frame, order)));
+        let taken: i32 = removed.iter().map(|(_, order)| order.frames() as i32).sum();
+        self.pcp.count = count - taken;
+    }
+
+    /// The list's bookkeeping after [`remove`](Self::remove) took one block from it.
+    pub(super) fn note_removed(&mut self, list: ListIndex) {
+        let len = &mut self.len[list % LISTS_MAX];
+        *len = len.saturating_sub(1);
+    }
+}

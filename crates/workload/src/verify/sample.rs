@@ -1,0 +1,135 @@
+//! Samples: what a CPU's own `/proc/zoneinfo` said about its page sets.
+
+use pageset_core::pcp::Limits;
+
+use super::engine::Engine;
+use super::geometry::to_i32;
+use super::links::Chunk;
+use super::{Class, Mode};
+
+/// Marks that the recorder writes around a sample: one of these, the sample's number, the CPU in the low 12 bits.
+const MARK_BEFORE: u64 = 0x5a;
+const MARK_AFTER: u64 = 0x5b;
+const MARK_SHIFT: u32 = 24;
+const MARK_CPU: u64 = 0xfff;
+/// A sample is at most this far from its mark.
+const NEAR_NS: u64 = 2_000_000;
+
+impl Engine {
+    /// Limits that samples print, for zones where the machine's description has none.
+    pub(super) fn learn_limits(&mut self) {
+        for sample in &self.samples {
+            for printed in &sample.zones {
+                let (Some(high_min), Some(high_max)) = (printed.high_min, printed.high_max) else { continue };
+                let zone = self.geometry.zones.iter_mut().position(|zone| {
+                    (zone.description.node, zone.description.kind) == (printed.node, printed.kind)
+                });
+                let Some(zone) = zone.filter(|_| high_max > 0) else { continue };
+                let set = zone * self.cpus.len() + sample.cpu as usize;
+                if let Some(set) = self.sets.get_mut(set).filter(|_| (sample.cpu as usize) < self.cpus.len())
+                {
+                    set.limits = Limits {
+                        batch: to_i32(u64::from(printed.batch)).max(1),
+                        high_min: to_i32(u64::from(high_min)),
+                        high_max: to_i32(u64::from(high_max)),
+                    };
+                }
+            }
+        }
+    }
+
+    /// A mark around a sample: the one in front finds the sample, the one behind compares.
+    pub(super) fn marker(&mut self, chunk: &Chunk, index: usize) {
+        let event = chunk.events[index];
+        let cpu = usize::from(event.cpu);
+        if event.pfn & MARK_CPU != cpu as u64 & MARK_CPU {
+            return;
+        }
+        match event.pfn >> MARK_SHIFT {
+            MARK_BEFORE => {
+                let state = &mut self.cpus[cpu];
+                while let Some(&next) = state.samples.last() {
+                    if self.samples[next].t1_ns >= event.ts_ns {
+                        break;
+                    }
+                    state.samples.pop();
+                }
+                state.sampling = state
+                    .samples
+                    .last()
+                    .copied()
+                    .filter(|next| self.samples[*next].t0_ns <= event.ts_ns.saturating_add(NEAR_NS));
+                if let Some(sample) = state.sampling {
+                    self.compare_sample(chunk, index, sample, Moment::Before);
+                }
+            }
+            MARK_AFTER => {
+                if let Some(sample) = self.cpus[cpu].sampling.take() {
+                    self.compare_sample(chunk, index, sample, Moment::After);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn compare_sample(&mut self, chunk: &Chunk, index: usize, sample: usize, moment: Moment) {
+        let cpu = self.samples[sample].cpu as usize;
+        let zones = std::mem::take(&mut self.samples[sample].zones);
+        for printed in &zones {
+            let zone = self.geometry.zones.iter().position(|zone| {
+                (zone.description.node, zone.description.kind) == (printed.node, printed.kind)
+            });
+            let Some(zone) = zone else { continue };
+            let index_of_set = zone * self.cpus.len() + cpu;
+            let set = &mut self.sets[index_of_set];
+            let (count, high) = (to_i32(u64::from(printed.count)), to_i32(u64::from(printed.high)));
+            let (count_equal, high_equal) = (set.pcp.count == count, set.pcp.high == high);
+            match moment {
+                // Printed between the two marks: equal to either state is equal.
+                Moment::Before => {
+                    set.sampled = (count_equal, high_equal, set.pcp.count);
+                    continue;
+                }
+                Moment::After => {}
+            }
+            let (count_before, high_before, old) = set.sampled;
+            let known = set.count_known;
+            let (count_exact, high_exact) = (count_equal || count_before, high_equal || high_before);
+            if known {
+                self.out.samples.n += 1;
+                self.out.samples.count_exact += u64::from(count_exact);
+                self.out.samples.high_exact += u64::from(high_exact);
+            }
+            let (model_count, model_high) = (set.pcp.count, set.pcp.high);
+            if self.mode == Mode::Step || !known {
+                // What happened between the marks is kept.
+                if !count_exact {
+                    set.pcp.count += count - old;
+                }
+                if !high_exact {
+                    set.pcp.high = high;
+                }
+                set.count_known = true;
+                self.geometry.zones[zone].pressure.set_visible(printed.free);
+            }
+            if known && !(count_exact && high_exact) {
+                let class = self.class_of_sample(index_of_set);
+                self.mismatch(chunk, index, class, index_of_set, || {
+                    format!("sample: count {count}, high {high}; the model: {model_count}, {model_high}")
+                });
+            }
+        }
+        self.samples[sample].zones = zones;
+    }
+
+    fn class_of_sample(&self, set: usize) -> Class {
+        self.count_class(set)
+    }
+}
+
+/// Which of the two marks around a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Moment {
+    Before,
+    After,
+}
