@@ -7,7 +7,7 @@ use pageset_trace::{Event, EventKind, Machine, Sample, TraceInfo, Work};
 use super::bulk::Bulk;
 use super::explain::Explainer;
 use super::geometry::{Geometry, Place, has_large_slice, to_i32};
-use super::links::Chunk;
+use super::links::{Chunk, level};
 use super::page_set::PageSet;
 use super::report::Verification;
 use super::tick::Tick;
@@ -49,6 +49,8 @@ pub(super) struct CpuState {
     pub(super) samples: Vec<usize>,
     /// The sample that is being taken, and the event that began it.
     pub(super) sampling: Option<usize>,
+    /// The last event at each depth of interrupts.
+    pub(super) last_by_level: [Option<usize>; 4],
     /// The last free of this CPU that needed no drain.
     pub(super) last_free: Option<usize>,
 }
@@ -117,6 +119,10 @@ impl Engine {
             if !chunk.done[index] {
                 self.event(chunk, index);
             }
+            let event = &chunk.events[index];
+            if let Some(cpu) = self.cpus.get_mut(usize::from(event.cpu)) {
+                cpu.last_by_level[usize::from(level(event))] = Some(index);
+            }
         }
         // Links end with the chunk.
         self.notes.iter_mut().filter(|note| **note >> 32 != 0).for_each(|note| *note &= u64::from(u32::MAX));
@@ -124,6 +130,7 @@ impl Engine {
             cpu.deferred.clear();
             cpu.popped_early.clear();
             cpu.last_free = None;
+            cpu.last_by_level = [None; 4];
         });
     }
 

@@ -46,6 +46,14 @@ impl Engine {
                 self.out.passed_over.diverted_frees += 1;
                 return;
             }
+            Fate::Unknown if self.is_lock_held(chunk, index) => {
+                self.evict(place);
+                self.geometry.zones[place.zone]
+                    .pressure
+                    .change(usize::from(event.cpu), i64::from(order.frames()));
+                self.out.passed_over.diverted_frees += 1;
+                return;
+            }
             Fate::Type(_) | Fate::Unknown => {}
         }
         self.commit_or_defer(chunk, index);
@@ -86,6 +94,24 @@ impl Engine {
             let set = self.set_index(place.zone, event.cpu);
             self.sets[set].pcp.count -= order.frames() as i32;
         }
+    }
+
+    /// Whether an interrupt frees in the middle of a batch of the thread that it interrupted, which holds the lock.
+    fn is_lock_held(&self, chunk: &Chunk, index: usize) -> bool {
+        let event = &chunk.events[index];
+        let depth = level(event);
+        if depth == 0 {
+            return false;
+        }
+        let last = &self.cpus[usize::from(event.cpu)].last_by_level;
+        let Some(interrupted) = last[..usize::from(depth)].iter().flatten().max() else { return false };
+        let interrupted = &chunk.events[*interrupted];
+        let resumed = chunk.after(index).take(SEARCHED).map(|at| &chunk.events[at]).find(|next| level(next) < depth);
+        interrupted.kind == EventKind::MmPageFreeBatched
+            && resumed.is_some_and(|resumed| {
+                resumed.pid == interrupted.pid
+                    && matches!(resumed.kind, EventKind::MmPageFreeBatched | EventKind::MmPagePcpuDrain)
+            })
     }
 
     fn fate(&self, chunk: &Chunk, index: usize, (order, cpu): (Order, u16)) -> Fate {

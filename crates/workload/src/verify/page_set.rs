@@ -1,7 +1,7 @@
 //! One CPU's page set of one zone, as far as the recording tells: the core's own, and what is not known of it.
 
 use pageset_core::pcp::{Limits, ListIndex, Pcp, Pressure};
-use pageset_core::policy::DrainOrder;
+use pageset_core::policy::{DrainOrder, FreeHistory, RefillRule};
 use pageset_core::{FrameIndex, FrameTables, Order, Policy};
 
 /// Lists of any scheme at most.
@@ -45,9 +45,16 @@ impl PageSet {
         pcp.has_large_slice = has_large_slice;
         let mut shadow = Pcp::with_scheme(policy.lists);
         shadow.has_large_slice = has_large_slice;
-        shadow.free_count = limits.batch << policy.scale_max.min(8);
-        shadow.free_factor = policy.scale_max;
-        shadow.alloc_factor = policy.scale_max;
+        match policy.free_history {
+            FreeHistory::None => {}
+            FreeHistory::Factor { .. } => shadow.free_factor = policy.scale_max,
+            FreeHistory::Count { .. } => {
+                shadow.free_count = limits.batch.saturating_mul(1 << policy.scale_max.min(8));
+            }
+        }
+        if policy.refill == RefillRule::Doubling {
+            shadow.alloc_factor = policy.scale_max;
+        }
         shadow.previous_was_high_order = true;
         Self {
             pcp,
