@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use pageset_core::POLICIES;
 use pageset_report::Format;
+use pageset_workload::Ladder;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -79,6 +80,8 @@ How to read this:
 Examples:
   pageset replay -p linux-6.1,linux-6.12
   pageset replay data/traces/k612_2c_tcp.pgtrace --format json -o tcp.json
+  pageset replay --ladder --cpus 112            the series, as on its own machine
+  pageset replay --sweep batch=31,63,127 high=186,378,762
   pageset machine -o big.toml; $EDITOR big.toml; pageset replay -m big.toml
   zcat trace.txt.gz | pageset replay - --machine big.toml";
 
@@ -95,6 +98,18 @@ pub(crate) struct ReplayArgs {
     #[arg(short, long = "policy", value_name = "NAME", value_delimiter = ',', hide_possible_values = true)]
     #[arg(value_parser = policy_names())]
     pub(crate) policies: Vec<String>,
+    /// Policies of a published table: the 2023 series patch by patch, the 2016 high-order series, or the batch sizes of
+    /// the 2018 study [default: series]
+    #[arg(short, long, value_name = "NAME", num_args = 0..=1, default_missing_value = "series")]
+    #[arg(conflicts_with_all = ["policies", "sweep"], value_parser = ladder_names())]
+    pub(crate) ladder: Option<String>,
+    /// Try values for a policy's constants, in every combination: batch, high, scale-max. The policy is the one
+    /// that -p names, else linux-4.19
+    #[arg(short, long, value_name = "KEY=VALUE,…", num_args = 1..)]
+    pub(crate) sweep: Vec<String>,
+    /// Share the memory between N CPUs instead of the recorded ones; the others stay idle
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub(crate) cpus: Option<u32>,
     /// Machine to replay on, instead of the recorded one: a file as `pageset machine` prints it
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) machine: Option<PathBuf>,
@@ -274,6 +289,10 @@ impl OutputArgs {
     pub(crate) fn format(&self) -> Format {
         self.format.parse().expect("the parser allows only names of formats")
     }
+}
+
+fn ladder_names() -> PossibleValuesParser {
+    PossibleValuesParser::new(Ladder::ALL.map(Ladder::name))
 }
 
 fn policy_names() -> PossibleValuesParser {

@@ -4,11 +4,12 @@ mod result;
 
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
+use pageset_core::policy::LINUX_4_19;
 use pageset_core::{POLICIES, Policy};
 use pageset_report::Provenance;
 use pageset_trace::{Machine, TraceReader as _};
-use pageset_workload::{Replay, ReplayError, ReplayOptions, replay};
+use pageset_workload::{Ladder, Replay, ReplayError, ReplayOptions, Sweep, replay};
 
 use crate::args::{OutputArgs, ReplayArgs, SourceArgs};
 use crate::machines::{self, MachineOrigin, MachineSummary};
@@ -16,23 +17,43 @@ use crate::origin;
 use crate::output;
 use crate::progress::Progress;
 use crate::source::{self, Source};
-use result::Finished;
+use result::{Finished, Layout};
 
 /// Frames of all policies' machines that are in memory at once: about 1 GiB, at 16 bytes a frame. A machine of 1 TiB
 /// has 2^28 frames, so its policies are replayed one after another.
 const FRAMES_MAX: u64 = 1 << 26;
 
 pub(crate) fn run(args: &ReplayArgs) -> Result<()> {
-    let comparison = Comparison {
-        command: "replay",
-        options: match args.policies.as_slice() {
-            [] => String::new(),
-            names => format!(" --policy {}", names.join(",")),
-        },
-        policies: policies(&args.policies),
-        machine: args.machine.as_deref(),
-    };
+    let (mut options, policies) = choose(args)?;
+    if let Some(cpus) = args.cpus {
+        options += &format!(" --cpus {cpus}");
+    }
+    let layout = if args.ladder.is_some() { Layout::Ladder } else { Layout::Full };
+    let comparison =
+        Comparison { options, policies, cpus: args.cpus, machine: args.machine.as_deref(), layout };
     comparison.run(&args.source, &args.output)
+}
+
+/// The policies that are asked for, and the options that ask for them.
+fn choose(args: &ReplayArgs) -> Result<(String, Vec<Policy>)> {
+    if let Some(ladder) = &args.ladder {
+        let ladder: Ladder = ladder.parse().map_err(anyhow::Error::msg)?;
+        return Ok((format!(" --ladder {}", ladder.name()), ladder.policies()));
+    }
+    let named = match args.policies.as_slice() {
+        [] => String::new(),
+        names => format!(" --policy {}", names.join(",")),
+    };
+    if args.sweep.is_empty() {
+        return Ok((named, policies(&args.policies)));
+    }
+    let base = match args.policies.as_slice() {
+        [] => &LINUX_4_19,
+        [name] => Policy::named(name).expect("the parser allows only names of policies"),
+        _ => bail!("a sweep varies one policy: give --policy one name"),
+    };
+    let sweep = Sweep::parse(args.sweep.iter().map(String::as_str)).map_err(anyhow::Error::msg)?;
+    Ok((format!("{named} --sweep {}", args.sweep.join(" ")), sweep.policies(base)))
 }
 
 /// The policies with these names, all if there are none.
@@ -45,12 +66,14 @@ fn policies(names: &[String]) -> Vec<Policy> {
 
 /// A replay under several policies, as a subcommand asks for it.
 pub(crate) struct Comparison<'a> {
-    /// The subcommand.
-    pub(crate) command: &'a str,
     /// Its options that say which policies, as typed, with a space before each.
     pub(crate) options: String,
     /// The policies; the first is the base.
     pub(crate) policies: Vec<Policy>,
+    /// CPUs to share the memory between.
+    pub(crate) cpus: Option<u32>,
+    /// What is printed for people.
+    pub(crate) layout: Layout,
     /// A machine file.
     pub(crate) machine: Option<&'a Path>,
 }
@@ -63,7 +86,8 @@ impl Comparison<'_> {
         let (mut source, replay) = self.replay(source, source_args, &machine, origin)?;
         let provenance = self.provenance(&source, &replay, origin);
         let kernel = source.take_kernel();
-        let finished = Finished { source, replay, kernel, origin, provenance };
+        let finished =
+            Finished { source, replay, kernel, origin, provenance, layout: self.layout, cpus: self.cpus };
         output::write(output.output.as_deref(), |out| finished.write(output.format(), out))
     }
 
@@ -92,7 +116,7 @@ impl Comparison<'_> {
             }
             // A recorded machine is left to the replay, which then uses the recorded state of its memory too.
             let machine = Some(machine.clone()).filter(|_| origin != MachineOrigin::Recorded);
-            let options = ReplayOptions { policies: policies.to_vec(), machine };
+            let options = ReplayOptions { policies: policies.to_vec(), machine, cpus: self.cpus };
             let round = replay(&mut source, &options, |events| progress.update(read_before + events))
                 .map_err(|error| match error {
                     ReplayError::Trace(error) => source::with_hint(error),
@@ -107,7 +131,7 @@ impl Comparison<'_> {
     }
 
     fn provenance(&self, source: &Source, replay: &Replay, origin: MachineOrigin) -> Provenance {
-        let mut provenance = origin::provenance(self.command, source);
+        let mut provenance = origin::provenance("replay", source);
         provenance.command += &self.options;
         if let Some(path) = self.machine {
             provenance.command += &format!(" --machine {}", origin::quoted(&path.display().to_string()));

@@ -18,4 +18,5 @@ fn commands_print_what_the_book_shows() {
     let cases = trycmd::TestCases::new();
     cases.insert_var("[COMMIT]", commit).expect("the name is in brackets");
     cases.case("crates/cli/tests/cmd/*.md");
+    cases.case("README.md");
 }

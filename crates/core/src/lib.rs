@@ -59,3 +59,8 @@ pub use request::{NodeChoice, Request, RequestTraits};
 pub use stats::Counters;
 pub use storage::Storage;
 pub use zone::{FrameCounts, Watermark, Watermarks, Zone, default_min_free_kbytes};
+
+/// The README's example, run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

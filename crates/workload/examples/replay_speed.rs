@@ -10,7 +10,7 @@ fn main() {
         for policies in POLICIES.iter().map(|policy| vec![*policy]).chain([POLICIES.to_vec()]) {
             let begin = Instant::now();
             let mut reader = pageset_trace::open(path.as_ref()).expect("a readable recording");
-            let options = ReplayOptions { policies, machine: None };
+            let options = ReplayOptions { policies, machine: None, cpus: None };
             let replay = replay(reader.as_mut(), &options, |_| {}).expect("a replay");
             let seconds = begin.elapsed().as_secs_f64();
             let rate = replay.events as f64 / seconds / 1e6;

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use pageset_core::{POLICIES, Policy};
-use pageset_trace::{EventKind, Machine, TraceReader};
+use pageset_trace::{EventKind, TraceReader};
 use pageset_workload::{Outcome, Replay, ReplayOptions, guess_machine, replay};
 
 fn bundled(name: &str) -> PathBuf {
@@ -16,16 +16,13 @@ fn open(name: &str) -> Box<dyn TraceReader> {
 }
 
 #[track_caller]
-fn replayed(name: &str, policies: &[Policy], machine: Option<Machine>) -> Replay {
-    replay(open(name).as_mut(), &ReplayOptions { policies: policies.to_vec(), machine }, |_| {}).unwrap()
+fn replayed(name: &str, policies: &[Policy]) -> Replay {
+    replayed_with(name, ReplayOptions { policies: policies.to_vec(), machine: None, cpus: None })
 }
 
-/// The recording's machine with its memory shared by more CPUs.
-fn machine_with_cpus(name: &str, cpus: u32) -> Machine {
-    let mut machine = open(name).info().machine.clone().unwrap();
-    machine.cpus = cpus;
-    machine.nodes[0].cpus = (0..cpus).collect();
-    machine
+#[track_caller]
+fn replayed_with(name: &str, options: ReplayOptions) -> Replay {
+    replay(open(name).as_mut(), &options, |_| {}).unwrap()
 }
 
 const SMALL: [&str; 4] = [
@@ -56,7 +53,7 @@ fn counted(name: &str) -> (u64, u64, u64) {
 fn every_event_is_accounted_for_under_every_policy() {
     for name in SMALL {
         let (allocs, bulk, frees) = counted(name);
-        let replay = replayed(name, POLICIES, None);
+        let replay = replayed(name, POLICIES);
         assert_eq!(replay.outcomes.len(), POLICIES.len());
         for outcome in &replay.outcomes {
             let label = format!("{name} under {}", outcome.policy);
@@ -77,7 +74,7 @@ fn every_event_is_accounted_for_under_every_policy() {
 
 #[test]
 fn two_replays_give_the_same() {
-    let run = || replayed(SMALL[0], POLICIES, None).outcomes;
+    let run = || replayed(SMALL[0], POLICIES).outcomes;
     assert_eq!(run(), run());
 }
 
@@ -91,8 +88,8 @@ fn outcome<'r>(replay: &'r Replay, policy: &str) -> &'r Outcome {
 fn the_series_on_a_build_whose_memory_112_cpus_share() {
     let name = "traces/k618_2c_make_lua_j4.pgtrace";
     let steps = ["linux-6.6", "patch5", "patch7", "patch9", "patch10", "linux-6.7"];
-    let policies = steps.map(|step| *Policy::named(step).unwrap());
-    let replay = replayed(name, &policies, Some(machine_with_cpus(name, 112)));
+    let policies = steps.map(|step| *Policy::named(step).unwrap()).to_vec();
+    let replay = replayed_with(name, ReplayOptions { policies, machine: None, cpus: Some(112) });
     let alloc_zone = |policy| outcome(&replay, policy).refilled_pages;
     let locks = |policy| outcome(&replay, policy).zone_lock_acquisitions;
     assert!(locks("patch5") < locks("linux-6.6"), "doubling refills take the lock less often");
@@ -108,7 +105,7 @@ fn the_series_on_a_build_whose_memory_112_cpus_share() {
 #[test]
 fn the_later_threshold_mends_what_patch_10_costs_hackbench() {
     let policies = ["patch9", "patch10", "linux-6.18"].map(|step| *Policy::named(step).unwrap());
-    let replay = replayed("traces/k618_2c_hackbench_sock.pgtrace", &policies, None);
+    let replay = replayed("traces/k618_2c_hackbench_sock.pgtrace", &policies);
     let free_high = |policy| outcome(&replay, policy).free_high_drains;
     assert!(free_high("patch10") > 50 * free_high("patch9").max(1));
     assert!(free_high("linux-6.18") <= free_high("patch9"));
@@ -117,10 +114,10 @@ fn the_later_threshold_mends_what_patch_10_costs_hackbench() {
 #[test]
 fn a_recording_without_a_machine_asks_for_one_or_gets_a_guess() {
     let name = "formats/ftrace-old.txt";
-    let options = ReplayOptions { policies: POLICIES.to_vec(), machine: None };
+    let options = ReplayOptions { policies: POLICIES.to_vec(), machine: None, cpus: None };
     let error = replay(open(name).as_mut(), &options, |_| {}).unwrap_err().to_string();
     assert!(error.contains("ftrace-old.txt") && error.contains("--machine"), "{error}");
     let machine = guess_machine(open(name).as_mut()).unwrap();
-    let replay = replayed(name, POLICIES, Some(machine));
+    let replay = replayed_with(name, ReplayOptions { machine: Some(machine), ..options });
     assert!(replay.outcomes.iter().all(|outcome| outcome.allocs > 0 && outcome.failed_allocs == 0));
 }

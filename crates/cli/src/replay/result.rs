@@ -20,7 +20,29 @@ pub(super) struct Finished {
     pub(super) kernel: Kernel,
     pub(super) origin: MachineOrigin,
     pub(super) provenance: Provenance,
+    pub(super) layout: Layout,
+    /// CPUs that share the memory, if others than recorded.
+    pub(super) cpus: Option<u32>,
 }
+
+/// What is printed for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// All counts, and the same relative to the first row.
+    Full,
+    /// The columns that patches are posted with, relative to the first row.
+    Ladder,
+}
+
+/// Columns of a ladder, and what they are called in the tables that patches are posted with.
+const LADDER: [(&str, &str); 6] = [
+    ("free_high_drains", "free_high"),
+    ("refilled_pages", "alloc_zone"),
+    ("zone_lock_acquisitions", "zone lock"),
+    ("pages_per_acquisition", "pages/lock"),
+    ("pcp_pages_peak", "PCP peak"),
+    ("pcp_pages_idle", "PCP idle"),
+];
 
 /// Columns of the second table.
 const RELATIVE: [&str; 10] = [
@@ -42,6 +64,12 @@ impl Finished {
         match format {
             Format::Json => json_document(&self.document(), out)?,
             Format::Csv => exporter.export(&self.counts().with_provenance(self.provenance.clone()), out)?,
+            Format::Table | Format::Markdown if self.layout == Layout::Ladder => {
+                let mut table = self.ladder();
+                table.note(self.base());
+                self.notes().into_iter().for_each(|note| table.note(note));
+                exporter.export(&table.with_provenance(self.provenance.clone()), out)?;
+            }
             Format::Table | Format::Markdown => {
                 exporter.export(&self.counts(), out)?;
                 writeln!(out)?;
@@ -101,13 +129,49 @@ impl Finished {
         let kept: Vec<_> = keys.filter_map(|key| relative.column_index(key)).collect();
         // The title says what the unit and the notes of the full table would say.
         let plain = |index: &usize| relative.columns()[*index].clone().with_unit("");
-        let base = self.replay.outcomes.first().map_or("the first row", |outcome| outcome.policy);
-        let title = format!("The same relative to {base} (= 100; a `-` where that has 0)");
+        let title = format!("The same relative to {} (= 100; a `-` where that has 0)", self.base_name());
         let mut table = Table::new(title, kept.iter().map(plain).collect());
         for row in relative.rows() {
             table.push(Row::new(kept.iter().map(|index| row.cells[*index].clone())));
         }
         table
+    }
+
+    /// The columns that patches are posted with, with the first row as 100.
+    fn ladder(&self) -> Table {
+        let keys = LADDER.map(|(key, _)| key);
+        let relative = relative_to_first(&self.counts(), &keys);
+        let column = |key: &str| relative.column_index(key).expect("the counts have the columns of a ladder");
+        let columns = LADDER.map(|(key, heading)| Column::ratio(key, heading));
+        let columns = std::iter::once(Column::label("policy", "policy")).chain(columns).collect();
+        let title = format!("{}; {} = 100", self.title(), self.base_name());
+        let mut table = Table::new(title, columns);
+        for row in relative.rows() {
+            let cells = std::iter::once("policy").chain(keys).map(|key| row.cells[column(key)].clone());
+            table.push(Row::new(cells));
+        }
+        table
+    }
+
+    /// What 100 stands for.
+    fn base(&self) -> String {
+        self.replay.outcomes.first().map_or_else(String::new, |base| {
+            format!(
+                "{} itself: {} drains by free_high, {} pages from the zone, {} zone locks of {:.1} pages, {} pages \
+                 held at most, {} after a minute idle.",
+                base.policy,
+                base.free_high_drains,
+                base.refilled_pages,
+                base.zone_lock_acquisitions,
+                base.pages_per_acquisition().unwrap_or(0.0),
+                base.pcp_pages_peak,
+                base.pcp_pages_idle,
+            )
+        })
+    }
+
+    fn base_name(&self) -> &str {
+        self.replay.outcomes.first().map_or("the first row", |outcome| outcome.policy)
     }
 
     fn notes(&self) -> Vec<String> {
@@ -147,6 +211,12 @@ impl Finished {
                  watermarks are Linux's defaults. `pageset machine` prints them, `--machine` replaces them."
                     .to_owned(),
             );
+        }
+        if let Some(cpus) = self.cpus {
+            notes.push(format!(
+                "What if: {cpus} CPUs share the memory. The recording shows what CPUs did on a smaller machine; the \
+                 others are idle here."
+            ));
         }
         notes.push(
             "Page sets start empty, and the recorded order of events is kept under every policy: a replay has no \

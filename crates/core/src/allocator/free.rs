@@ -200,6 +200,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
                 return;
             }
             locked.buddy.stats.direct_free += 1;
+            locked.buddy.stats.direct_pages += u64::from(order.frames());
             if counted == DivertedFrees::Counted {
                 locked.buddy.stats.pgfree += u64::from(order.frames());
             }

@@ -78,6 +78,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
             }
             locked.mark_allocated(frame, order, request.migratetype);
             locked.buddy.stats.direct_alloc += 1;
+            locked.buddy.stats.direct_pages += u64::from(order.frames());
             locked.buddy.stats.pgalloc += u64::from(order.frames());
             Ok(Taken::Yes)
         })

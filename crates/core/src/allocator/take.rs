@@ -135,6 +135,7 @@ impl<P: Platform> PageAllocator<'_, P> {
             };
             locked.mark_allocated(frame, order, wanted);
             locked.buddy.stats.direct_alloc += 1;
+            locked.buddy.stats.direct_pages += u64::from(order.frames());
             self.count_alloc(&mut locked.buddy.stats, zone, walk);
             Some(frame)
         })

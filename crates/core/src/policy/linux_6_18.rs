@@ -12,6 +12,5 @@ pub const LINUX_6_18: Policy = Policy {
         threshold: FreeHighThreshold::BatchAndHalfHighMin,
         ..series::MERGED_FREE_HIGH
     }),
-    free_drain: FreeDrain::Slices,
     ..LINUX_6_12
 };

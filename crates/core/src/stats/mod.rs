@@ -56,6 +56,8 @@ counters! {
     direct_alloc,
     /// Blocks freed to the free lists directly.
     direct_free,
+    /// Pages of both: they passed between zone and user without a page set.
+    direct_pages,
     /// Refills of per-CPU page sets: one zone lock each.
     refills,
     /// Blocks that refills brought.

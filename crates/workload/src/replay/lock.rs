@@ -16,10 +16,6 @@ pub(super) struct Flag(Cell<bool>);
 // SAFETY: `lock` and `try_lock` give a guard only if the flag was clear, and set it; `unlock` clears it. The type is
 // not `Sync`, so no other thread can look at the flag in between.
 unsafe impl RawMutex for Flag {
-    #[expect(
-        clippy::declare_interior_mutable_const,
-        reason = "the trait asks for an initial value as a constant"
-    )]
     const INIT: Self = Self(Cell::new(false));
     type Guard = GuardNoSend;
 

@@ -28,6 +28,9 @@ pub struct ReplayOptions {
     pub policies: Vec<Policy>,
     /// The machine to replay on, instead of the recording's own.
     pub machine: Option<Machine>,
+    /// Share that machine's memory between so many CPUs: the recorded ones, and others that stay idle. Each CPU's share
+    /// of the watermark, and so the limit of its page sets, gets smaller.
+    pub cpus: Option<u32>,
 }
 
 /// A finished replay.
@@ -67,6 +70,14 @@ pub enum ReplayError {
     /// The recording does not say what machine it comes from, and none was given.
     #[error("{0}")]
     NoMachine(String),
+    /// CPUs that did something cannot be left out.
+    #[error("the machine has {there} CPUs: share its memory between at least so many, not {asked}")]
+    TooFewCpus {
+        /// CPUs asked for.
+        asked: u32,
+        /// CPUs of the machine.
+        there: u32,
+    },
     /// The machine cannot be built.
     #[error("the machine description does not describe a machine that can be built: {0}")]
     Machine(String),
@@ -92,6 +103,10 @@ pub fn replay(
             "{path}: the recording does not describe its machine: pass --machine FILE"
         ))
     })?;
+    let machine = match options.cpus {
+        Some(cpus) => with_cpus(machine, cpus)?,
+        None => machine,
+    };
     let before = if options.machine.is_some() { None } else { info.before.clone() };
     let mut runs = options
         .policies
@@ -112,6 +127,21 @@ pub fn replay(
     let allocated_twice = runs.first().map_or(0, |run| run.allocated_twice);
     let unreplayed = Unreplayed { allocated_twice, ..stepper.unreplayed };
     Ok(Replay { machine, events: read, lost, unreplayed, outcomes })
+}
+
+/// The machine with idle CPUs added, node by node in turn.
+fn with_cpus(mut machine: Machine, cpus: u32) -> Result<Machine, ReplayError> {
+    if cpus < machine.cpus {
+        return Err(ReplayError::TooFewCpus { asked: cpus, there: machine.cpus });
+    }
+    let nodes = machine.nodes.len().max(1);
+    for (index, cpu) in (machine.cpus..cpus).enumerate() {
+        if let Some(node) = machine.nodes.get_mut(index % nodes) {
+            node.cpus.push(cpu);
+        }
+    }
+    machine.cpus = cpus;
+    Ok(machine)
 }
 
 #[cfg(test)]
@@ -151,6 +181,14 @@ mod tests {
             caches: Vec::new(),
             zones: vec![zone(ZoneKind::Dma, 0, 3996), zone(ZoneKind::Dma32, 4096, 31_900)],
         }
+    }
+
+    #[test]
+    fn idle_cpus_shrink_the_share_of_the_others() {
+        let machine = with_cpus(small_machine(), 5).unwrap();
+        machine.check().unwrap();
+        assert_eq!((machine.cpus, machine.nodes[0].cpus.len()), (5, 5));
+        assert!(with_cpus(machine, 4).unwrap_err().to_string().contains("at least"));
     }
 
     /// Free lists for that machine.

@@ -24,6 +24,8 @@ pub struct Outcome {
     pub drained_pages: u64,
     /// Drains because of consecutive high-order frees: the 2023 series' *free_high*.
     pub free_high_drains: u64,
+    /// Pages that passed between zone and user without a page set.
+    pub direct_pages: u64,
     /// Times a zone's lock was taken.
     pub zone_lock_acquisitions: u64,
     /// Most pages that all page sets held together.
@@ -52,6 +54,7 @@ impl Outcome {
             drains: counters.drains,
             drained_pages: counters.drained_pages,
             free_high_drains: counters.free_high_drains,
+            direct_pages: counters.direct_pages,
             zone_lock_acquisitions: counters.zone_lock_acquisitions,
             pcp_pages_peak: 0,
             pcp_pages_end: 0,
@@ -68,10 +71,10 @@ impl Outcome {
         (self.allocs > 0).then(|| 100.0 * self.pcp_hits as f64 / self.allocs as f64)
     }
 
-    /// Pages that moved between zone and page sets per time a zone's lock was taken; `None` if none was.
+    /// Pages that left or entered a zone per time a zone's lock was taken; `None` if none was.
     #[must_use]
     pub fn pages_per_acquisition(&self) -> Option<f64> {
-        let moved = self.refilled_pages + self.drained_pages;
+        let moved = self.refilled_pages + self.drained_pages + self.direct_pages;
         (self.zone_lock_acquisitions > 0).then(|| moved as f64 / self.zone_lock_acquisitions as f64)
     }
 }
