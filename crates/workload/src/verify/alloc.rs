@@ -42,15 +42,29 @@ impl Engine {
                     self.allocated(chunk, (index, alloc), Some(&run));
                 }
                 None if self.is_in_bulk(&first) => self.bulk_refilled(chunk, index, &run),
-                None => {
-                    self.out.passed_over.orphan_refills += 1;
-                    for (place, _) in &run {
-                        self.evict(*place);
-                    }
-                }
+                None => self.orphan(chunk, (index, set), &run),
             }
         }
         self.run = run;
+    }
+
+    /// A refill for an allocation without an event.
+    fn orphan(&mut self, chunk: &Chunk, (index, set): (usize, usize), run: &[(Place, u32)]) {
+        self.out.passed_over.orphan_refills += 1;
+        let event = chunk.events[index];
+        match event.block_order().zip(event.block_type()).filter(|(order, _)| self.policy.lists.holds(*order))
+        {
+            Some((order, migratetype)) if run.len() > 1 => {
+                let home = Home { set, list: self.policy.lists.list(order, migratetype) };
+                self.refilled(chunk, index, (home, order), run);
+                self.evict(run[0].0);
+            }
+            _ => {
+                for (place, _) in run {
+                    self.evict(*place);
+                }
+            }
+        }
     }
 
     /// The blocks that were fetched under one hold of the zone's lock, with the next event about each. Returns the

@@ -2,7 +2,7 @@
 
 use pageset_core::Order;
 use pageset_core::pcp::{DueDrain, Pressure};
-use pageset_core::policy::FreeDrain;
+use pageset_core::policy::{FreeDrain, FreeHistory};
 use pageset_trace::EventKind;
 
 use super::Class;
@@ -183,13 +183,14 @@ impl Engine {
         };
         let corrected = Scalars { count: corrected, ..before };
         let retried = self.retry((home, order), corrected, flags);
-        if !self.agrees(home, retried, corrected.count, observed) && pages > 0 {
-            // The history of frees was another one, too.
-            let history = Scalars { free_count: (pages - order.frames() as i32).max(0), ..corrected };
-            let retried = self.retry((home, order), history, flags);
-            if !self.agrees(home, retried, history.count, observed) {
-                self.sets[home.set].set_scalars(after);
-            }
+        if let (Some((_, last)), FreeHistory::Count { .. }) = (observed.last(), self.policy.free_history)
+            && !self.agrees(home, retried, corrected.count, observed)
+        {
+            // The drain's size is the number of pages freed lately, up to whole blocks, and a batch at least.
+            let set = &mut self.sets[home.set];
+            let fewest = pages - last.frames() as i32 + 1;
+            let least = if fewest <= set.limits.batch { 0 } else { fewest };
+            set.pcp.free_count = set.pcp.free_count.clamp(least, pages);
         }
         class
     }

@@ -106,7 +106,8 @@ impl Engine {
         let last = &self.cpus[usize::from(event.cpu)].last_by_level;
         let Some(interrupted) = last[..usize::from(depth)].iter().flatten().max() else { return false };
         let interrupted = &chunk.events[*interrupted];
-        let resumed = chunk.after(index).take(SEARCHED).map(|at| &chunk.events[at]).find(|next| level(next) < depth);
+        let resumed =
+            chunk.after(index).take(SEARCHED).map(|at| &chunk.events[at]).find(|next| level(next) < depth);
         interrupted.kind == EventKind::MmPageFreeBatched
             && resumed.is_some_and(|resumed| {
                 resumed.pid == interrupted.pid

@@ -15,9 +15,32 @@ const MARK_CPU: u64 = 0xfff;
 /// A sample is at most this far from its mark.
 const NEAR_NS: u64 = 2_000_000;
 
+/// At most this part of a zone is given back after boot.
+const BOOT_SHARE: i32 = 32;
+
 impl Engine {
-    /// Limits that samples print, for zones where the machine's description has none.
+    /// Limits that samples print, for zones where the machine's description has none. Where none are printed, the
+    /// ceiling of `high` shows: the zone was a little smaller when the kernel computed its share, since memory that is
+    /// needed at boot only was given back later.
     pub(super) fn learn_limits(&mut self) {
+        for zone in 0..self.geometry.zones.len() {
+            let description = &self.geometry.zones[zone].description;
+            let at = (description.node, description.kind);
+            let printed =
+                self.samples.iter().flat_map(|sample| &sample.zones).filter(|z| (z.node, z.kind) == at);
+            let described = description.pagesets.iter().map(|set| set.high);
+            let Some(top) = printed.map(|zone| zone.high).chain(described).max() else { continue };
+            let top = to_i32(u64::from(top));
+            let cpus = self.cpus.len();
+            for set in &mut self.sets[zone * cpus..(zone + 1) * cpus] {
+                let limits = &mut set.limits;
+                if (limits.high_max - limits.high_max / BOOT_SHARE..=limits.high_max).contains(&top)
+                    && limits.high_min < limits.high_max
+                {
+                    limits.high_max = top.max(limits.high_min);
+                }
+            }
+        }
         for sample in &self.samples {
             for printed in &sample.zones {
                 let (Some(high_min), Some(high_max)) = (printed.high_min, printed.high_max) else { continue };

@@ -112,19 +112,19 @@ impl Engine {
         let due = self.due_in_tick(set, zone, cpu);
         let pages: i32 = observed.iter().map(|(_, order)| order.frames() as i32).sum();
         if !is_sum(due, count, observed) {
-            let class = if due.remote > 0 || !was_expire_known && self.is_remote(zone, cpu) {
-                Class::HiddenAtStart
-            } else {
-                self.count_class(set)
+            let class = match self.is_remote(zone, cpu) {
+                true if !was_expire_known => Class::HiddenAtStart,
+                // An idle CPU folds its counters without an event, and then nothing has changed for the tick.
+                true if due.excess == 0 => Class::UnseenTraffic,
+                _ => self.count_class(set),
             };
             tick.differs = true;
             self.mismatch(chunk, index, class, set, || {
                 format!("a tick drains {pages} of {count} pages; the policy: {due:?}")
             });
             if self.is_remote(zone, cpu) {
-                // A drain shows that the page set expired just now.
-                let pcp = &mut self.sets[set].pcp;
-                pcp.expire = if pages > 0 { 0 } else { pcp.expire.max(1) };
+                // A drain shows that the page set expired just now, none that it did before.
+                self.sets[set].pcp.expire = 0;
             }
         }
         if !observed.is_empty() {
