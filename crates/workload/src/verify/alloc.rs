@@ -61,7 +61,7 @@ impl Engine {
             }
             _ => {
                 for (place, _) in run {
-                    self.evict(*place);
+                    self.displace(*place);
                 }
             }
         }
@@ -128,7 +128,7 @@ impl Engine {
             self.geometry.zones[place.zone].pressure.walk(event.gfp, i64::from(order.frames()));
         }
         let Some(migratetype) = event.block_type().filter(|_| self.policy.lists.holds(order)) else {
-            self.evict(place);
+            self.displace(place);
             return;
         };
         let home = Home {
@@ -142,7 +142,7 @@ impl Engine {
             }
             Some([_]) if !self.is_refill_of_one(home, order) => {
                 self.out.passed_over.diverted_allocs += 1;
-                self.evict(place);
+                self.displace(place);
             }
             Some(run) => {
                 self.sets[home.set].note_alloc(&self.policy);
@@ -204,7 +204,7 @@ impl Engine {
             }
         }
         for &(place, next) in run {
-            self.evict(place);
+            self.displace(place);
             self.append(place, home, order, next);
         }
         self.sets[home.set].warm_up(home.list);
@@ -234,8 +234,13 @@ impl Engine {
                 Some((_, event))
                     if matches!(event.kind, EventKind::MmPageFree | EventKind::MmPageFreeBatched) =>
                 {
-                    self.sets[home.set].note_alloc(&self.policy);
-                    if self.has_bulk_events { Class::BulkAllocation } else { Class::UnseenTraffic }
+                    if self.has_bulk_events {
+                        self.sets[home.set].pcp.count += order.frames() as i32;
+                        Class::BulkAllocation
+                    } else {
+                        self.sets[home.set].note_alloc(&self.policy);
+                        Class::UnseenTraffic
+                    }
                 }
                 Some((at, event)) => {
                     // It was on another list of this page set.
@@ -311,13 +316,17 @@ impl Engine {
         if found == Some(home) {
             self.drop_missed(chunk, index, place, home);
         }
-        self.evict(place);
         match found {
-            Some(found) if found.set == home.set => {}
-            // From another CPU's page set, or from nowhere: it came to this list without an event.
-            Some(_) if self.sets[home.set].is_warm(home.list) => {}
-            None if self.sets[home.set].is_warm(home.list) => {}
-            _ => self.sets[home.set].pcp.count -= pages,
+            Some(found) if found.set == home.set => {
+                self.evict(place);
+            }
+            _ => {
+                self.displace(place);
+                // From another CPU's page set, or from nowhere: it may have come to this list without an event.
+                if self.has_bulk_events || !self.sets[home.set].is_warm(home.list) {
+                    self.sets[home.set].pcp.count -= pages;
+                }
+            }
         }
         if was_empty {
             self.out.refills.predicted += 1;

@@ -127,7 +127,7 @@ impl Engine {
                 self.out.refills.cold += 1;
                 self.sets[bulk.home.set].refill_size(&self.policy, flags, Order::ZERO);
                 for &(place, next) in part {
-                    self.evict(place);
+                    self.displace(place);
                     self.append(place, bulk.home, Order::ZERO, next);
                 }
             } else {

@@ -228,7 +228,7 @@ impl Engine {
             self.append(place, Home { list, ..home }, order, next);
         }
         for &(place, _) in observed {
-            self.evict(place);
+            self.displace(place);
         }
         self.sets[home.set].pcp.count = count - pages;
         self.predicted = predicted;

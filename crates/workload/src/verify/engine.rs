@@ -229,6 +229,17 @@ impl Engine {
         Some(home)
     }
 
+    /// Takes a frame off a list where it cannot be any more. Where every page that comes or goes is counted by an
+    /// event, only its name was wrong, and some other page is there; else it left without an event.
+    pub(super) fn displace(&mut self, place: Place) -> Option<Home> {
+        let home = self.evict(place)?;
+        if self.has_bulk_events {
+            let pcp = &mut self.sets[home.set].pcp;
+            pcp.count += pcp.scheme().order(home.list).frames() as i32;
+        }
+        Some(home)
+    }
+
     /// Puts a frame at the hot end of a list.
     pub(super) fn push(&mut self, place: Place, home: Home, order: Order, next: u32) {
         self.sets[home.set].push(&self.geometry.zones[place.zone].frames, home.list, place.frame, order);

@@ -30,7 +30,7 @@ impl Engine {
         let set = self.set_index(place.zone, event.cpu);
         self.sets[set].touched = true;
         if !self.policy.lists.holds(order) {
-            self.evict(place);
+            self.displace(place);
             self.geometry.zones[place.zone]
                 .pressure
                 .change(usize::from(event.cpu), i64::from(order.frames()));
@@ -39,7 +39,7 @@ impl Engine {
         match self.fate(chunk, index, (order, event.cpu)) {
             Fate::Batched => return,
             Fate::Diverted => {
-                self.evict(place);
+                self.displace(place);
                 self.geometry.zones[place.zone]
                     .pressure
                     .change(usize::from(event.cpu), i64::from(order.frames()));
@@ -47,7 +47,7 @@ impl Engine {
                 return;
             }
             Fate::Unknown if self.is_lock_held(chunk, index) => {
-                self.evict(place);
+                self.displace(place);
                 self.geometry.zones[place.zone]
                     .pressure
                     .change(usize::from(event.cpu), i64::from(order.frames()));
@@ -108,7 +108,7 @@ impl Engine {
         let interrupted = &chunk.events[*interrupted];
         let resumed =
             chunk.after(index).take(SEARCHED).map(|at| &chunk.events[at]).find(|next| level(next) < depth);
-        interrupted.kind == EventKind::MmPageFreeBatched
+        matches!(interrupted.kind, EventKind::MmPageFreeBatched | EventKind::MmPagePcpuDrain)
             && resumed.is_some_and(|resumed| {
                 resumed.pid == interrupted.pid
                     && matches!(resumed.kind, EventKind::MmPageFreeBatched | EventKind::MmPagePcpuDrain)
@@ -128,6 +128,8 @@ impl Engine {
                     _ => Fate::Unknown,
                 }
             }
+            // It was allocated without an event of its own: in bulk, which is how the kernel takes unmovable pages.
+            EventKind::MmPageFree if order == Order::ZERO => Fate::Type(MigrateType::Unmovable),
             _ => Fate::Unknown,
         }
     }
@@ -153,7 +155,7 @@ impl Engine {
                 }
             };
             let home = Home { set, list: self.policy.lists.list(order, migratetype) };
-            self.evict(place);
+            self.displace(place);
             self.push(place, home, order, chunk.links[index].of_frame);
             self.compare_free(chunk, index, (home, order), &observed);
             let cpu = &mut self.cpus[usize::from(event.cpu)];
