@@ -47,15 +47,15 @@ impl PageSet {
         shadow.has_large_slice = has_large_slice;
         match policy.free_history {
             FreeHistory::None => {}
-            FreeHistory::Factor { .. } => shadow.free_factor = policy.scale_max,
+            FreeHistory::Factor { .. } => pcp.free_factor = policy.scale_max,
             FreeHistory::Count { .. } => {
-                shadow.free_count = limits.batch.saturating_mul(1 << policy.scale_max.min(8));
+                pcp.free_count = limits.batch.saturating_mul(1 << policy.scale_max.min(8));
             }
         }
         if policy.refill == RefillRule::Doubling {
             shadow.alloc_factor = policy.scale_max;
         }
-        shadow.previous_was_high_order = true;
+        pcp.previous_was_high_order = true;
         Self {
             pcp,
             limits,
