@@ -67,8 +67,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
 }
 
 impl Topology for Config<'_> {
-    fn zones(&self) -> impl Iterator<Item = (NodeId, ZoneKind)> {
-        self.zones.iter().map(|zone| (zone.node, zone.kind))
+    fn zones(&self) -> impl Iterator<Item = Option<(NodeId, ZoneKind)>> {
+        self.zones.iter().map(|zone| zone.has_memory().then_some((zone.node, zone.kind)))
     }
 
     fn has_cpus(&self, node: NodeId) -> bool {
@@ -101,7 +101,8 @@ fn check(config: &Config<'_>) -> Result<(), ConfigError> {
 /// Whether a zone has a `Dma32` zone beside it that takes what would mix its pageblocks (spec §1.11).
 fn spills_lower(config: &Config<'_>, zone: &ZoneConfig<'_>) -> bool {
     let lower = |other: &ZoneConfig<'_>| {
-        other.kind == ZoneKind::Dma32 && (config.nodes() == 1 || other.node == zone.node)
+        let is_beside = other.node == zone.node && other.has_memory();
+        other.kind == ZoneKind::Dma32 && (config.nodes() == 1 || is_beside)
     };
     zone.kind == ZoneKind::Normal && config.zones.iter().any(lower)
 }

@@ -43,6 +43,13 @@ pub struct ZoneConfig<'c> {
     pub regions: &'c [Range<u64>],
 }
 
+impl ZoneConfig<'_> {
+    /// Whether the allocator gets any frame of it.
+    pub(super) fn has_memory(&self) -> bool {
+        self.regions.iter().any(|region| !region.is_empty())
+    }
+}
+
 impl<'c> Config<'c> {
     /// A configuration with the kernel's defaults (spec §0.2) and the newest policy.
     #[must_use]

@@ -24,13 +24,14 @@ impl Distances<'_> {
 
 /// What the order of zones follows from.
 pub(crate) trait Topology {
-    /// Node and kind of each zone, in table order.
-    fn zones(&self) -> impl Iterator<Item = (NodeId, ZoneKind)>;
+    /// Node and kind of each zone, in table order; `None` for a zone without memory.
+    fn zones(&self) -> impl Iterator<Item = Option<(NodeId, ZoneKind)>>;
     /// Whether a node has CPUs; allocations are steered away from those.
     fn has_cpus(&self, node: NodeId) -> bool;
 }
 
-/// Writes each node's zonelist into `lists`, which has one row of all zones per node.
+/// Writes each node's zonelist into `lists`, which has one row of all zones per node. Zones without memory come last:
+/// nothing prefers them.
 pub(crate) fn fill_zonelists(lists: &mut [ZoneId], distances: Distances<'_>, topology: &impl Topology) {
     let zones = topology.zones().count();
     // Nodes that come up equally near are offered in turn, so that their neighbours do not all spill to the same one.
@@ -48,12 +49,16 @@ pub(crate) fn fill_zonelists(lists: &mut [ZoneId], distances: Distances<'_>, top
             previous = node;
             for kind in ZoneKind::ALL.into_iter().rev() {
                 for (id, zone) in topology.zones().enumerate() {
-                    if zone == (NodeId(node as u16), kind) {
+                    if zone == Some((NodeId(node as u16), kind)) {
                         row[filled] = ZoneId(id as u16);
                         filled += 1;
                     }
                 }
             }
+        }
+        let empty = topology.zones().enumerate().filter(|(_, zone)| zone.is_none());
+        for (slot, (id, _)) in row[filled..].iter_mut().zip(empty) {
+            *slot = ZoneId(id as u16);
         }
     }
 }
@@ -65,7 +70,7 @@ fn next_node(
     distances: Distances<'_>,
     topology: &impl Topology,
 ) -> Option<usize> {
-    let has_memory = |node: usize| topology.zones().any(|(at, _)| at.index() == node);
+    let has_memory = |node: usize| topology.zones().flatten().any(|(at, _)| at.index() == node);
     if !used[local] && has_memory(local) {
         return Some(local);
     }
@@ -83,11 +88,11 @@ mod tests {
 
     use super::*;
 
-    struct Nodes(Vec<(u16, ZoneKind)>);
+    struct Nodes(Vec<Option<(u16, ZoneKind)>>);
 
     impl Topology for Nodes {
-        fn zones(&self) -> impl Iterator<Item = (NodeId, ZoneKind)> {
-            self.0.iter().map(|&(node, kind)| (NodeId(node), kind))
+        fn zones(&self) -> impl Iterator<Item = Option<(NodeId, ZoneKind)>> {
+            self.0.iter().map(|zone| zone.map(|(node, kind)| (NodeId(node), kind)))
         }
         fn has_cpus(&self, _: NodeId) -> bool {
             true
@@ -96,6 +101,17 @@ mod tests {
 
     #[track_caller]
     fn check(nodes: usize, zones: &[(u16, ZoneKind)], matrix: Option<&[u8]>, expected: &[&[u16]]) {
+        let zones: Vec<_> = zones.iter().copied().map(Some).collect();
+        check_with_empty(nodes, &zones, matrix, expected);
+    }
+
+    #[track_caller]
+    fn check_with_empty(
+        nodes: usize,
+        zones: &[Option<(u16, ZoneKind)>],
+        matrix: Option<&[u8]>,
+        expected: &[&[u16]],
+    ) {
         let mut lists = std::vec![ZoneId(u16::MAX); nodes * zones.len()];
         fill_zonelists(&mut lists, Distances { matrix, nodes }, &Nodes(zones.to_vec()));
         let rows: Vec<Vec<u16>> =
@@ -121,6 +137,13 @@ mod tests {
         let zones: Vec<_> = (0..3).map(|node| (node, ZoneKind::Normal)).collect();
         let matrix = [10, 30, 20, 30, 10, 20, 20, 20, 10];
         check(3, &zones, Some(&matrix), &[&[0, 2, 1], &[1, 2, 0], &[2, 0, 1]]);
+    }
+
+    #[test]
+    fn zones_without_memory_come_last() {
+        use ZoneKind::{Dma32, Normal};
+        let zones = [Some((0, Dma32)), None, Some((1, Normal))];
+        check_with_empty(2, &zones, None, &[&[0, 2, 1], &[2, 0, 1]]);
     }
 
     #[test]
