@@ -64,3 +64,8 @@ pub use zone::{FrameCounts, Watermark, Watermarks, Zone, default_min_free_kbytes
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// The blocks of the book's page for kernels, run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/book/src/guide/kernel.md")]
+struct KernelGuide;
