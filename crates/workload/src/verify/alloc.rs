@@ -359,15 +359,18 @@ impl Engine {
         }
         for frame in above {
             let missed = self.place(place.zone, frame);
-            let taken = match self.future(chunk, missed.global) {
+            let is_gone = match self.future(chunk, missed.global) {
                 Some((at, event)) => {
                     matches!(event.kind, EventKind::MmPageFree | EventKind::MmPageFreeBatched) && at > index
                 }
-                None => !self.has_bulk_events,
+                // Never seen again: its list was a guess, and a wrong one.
+                None => true,
             };
-            if taken {
-                self.evict(missed);
-                self.sets[home.set].note_alloc(&self.policy);
+            if is_gone {
+                self.displace(missed);
+                if !self.has_bulk_events {
+                    self.sets[home.set].note_alloc(&self.policy);
+                }
             }
         }
     }

@@ -21,6 +21,8 @@ pub(super) struct Bulk {
     home: Home,
     /// Pages that are still to be taken.
     left: u32,
+    /// Pages that were counted off a list whose contents are not known; a refill may have given some of them.
+    nameless: u32,
     entry: Event,
 }
 
@@ -39,8 +41,13 @@ impl Engine {
             list: self.policy.lists.list(Order::ZERO, migratetype),
         };
         self.sets[home.set].touched = true;
-        let left = pages - self.take_named(home, pages);
-        self.cpus[usize::from(entry.cpu)].bulk = Some(Bulk { home, left, entry });
+        let named = self.take_named(home, pages);
+        let (mut left, mut nameless) = (pages - named, 0);
+        if !self.sets[home.set].is_warm(home.list) {
+            self.sets[home.set].pcp.count -= left as i32;
+            (left, nameless) = (0, left);
+        }
+        self.cpus[usize::from(entry.cpu)].bulk = Some(Bulk { home, left, nameless, entry });
     }
 
     /// How many pages a bulk allocation gets past the ordinary way, and from which zone.
@@ -94,10 +101,6 @@ impl Engine {
             self.evict(self.place(zone, frame));
             taken += 1;
         }
-        if !self.sets[home.set].is_warm(home.list) {
-            self.sets[home.set].pcp.count -= (pages - taken) as i32;
-            taken = pages;
-        }
         taken
     }
 
@@ -129,6 +132,13 @@ impl Engine {
                 for &(place, next) in part {
                     self.displace(place);
                     self.append(place, bulk.home, Order::ZERO, next);
+                }
+                // The first ones went to the bulk allocation: they are freed, if at all, without an allocation.
+                let gone = part.iter().take(bulk.nameless as usize).take_while(|(_, next)| {
+                    chunk.events.get(*next as usize).is_none_or(|event| event.kind != EventKind::MmPageAlloc)
+                });
+                for &(place, _) in gone {
+                    self.displace(place);
                 }
             } else {
                 self.refilled(chunk, index, (bulk.home, Order::ZERO), part);

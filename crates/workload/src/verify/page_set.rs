@@ -37,6 +37,8 @@ pub(super) struct PageSet {
     pub(super) count_known: bool,
     /// At the mark in front of a sample: whether count and high were the sample's, and the count.
     pub(super) sampled: (bool, bool, i32),
+    /// By how much count and high differed at the last sample.
+    pub(super) sample_error: (i32, i32),
 }
 
 impl PageSet {
@@ -66,6 +68,7 @@ impl PageSet {
             expire_known: false,
             count_known: false,
             sampled: (false, false, 0),
+            sample_error: (0, 0),
         }
     }
 

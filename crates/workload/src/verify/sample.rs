@@ -15,8 +15,8 @@ const MARK_CPU: u64 = 0xfff;
 /// A sample is at most this far from its mark.
 const NEAR_NS: u64 = 2_000_000;
 
-/// At most this part of a zone is given back after boot.
-const BOOT_SHARE: i32 = 32;
+/// At most this part of a zone is given back after boot (a 24th of 320 MiB was).
+const BOOT_SHARE: i32 = 8;
 
 impl Engine {
     /// Limits that samples print, for zones where the machine's description has none. Where none are printed, the
@@ -135,7 +135,10 @@ impl Engine {
                 set.count_known = true;
                 self.geometry.zones[zone].pressure.set_visible(printed.free);
             }
-            if known && !(count_exact && high_exact) {
+            // Without resets an error lasts: it is reported where it changes.
+            let error = if count_exact && high_exact { (0, 0) } else { (model_count - count, model_high - high) };
+            let is_new = std::mem::replace(&mut self.sets[index_of_set].sample_error, error) != error;
+            if known && !(count_exact && high_exact) && (is_new || self.mode == Mode::Step) {
                 let class = self.class_of_sample(index_of_set);
                 self.mismatch(chunk, index, class, index_of_set, || {
                     format!("sample: count {count}, high {high}; the model: {model_count}, {model_high}")
