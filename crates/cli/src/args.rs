@@ -7,7 +7,9 @@ use clap::{Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use pageset_core::POLICIES;
 use pageset_report::Format;
-use pageset_workload::Ladder;
+use pageset_workload::{Class, Ladder, Mode};
+
+use crate::verify::AUTO;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -46,6 +48,7 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Replay(ReplayArgs),
+    Verify(VerifyArgs),
     Stat(StatArgs),
     Convert(ConvertArgs),
     Machine(MachineArgs),
@@ -113,6 +116,64 @@ pub(crate) struct ReplayArgs {
     /// Machine to replay on, instead of the recorded one: a file as `pageset machine` prints it
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) machine: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+const READING_VERIFY: &str = "\
+How to read this:
+  refills, exact    fetches of pages from the zone: how many the recorded kernel
+                    made, and how many of them the policy makes at the same
+                    moment and of the same size
+  drains, exact     the same for pages that frees gave back
+  same pages        of the pages drained, how many the policy drains at the same
+                    place; counted where a list's contents are known
+  ticks             periodic work that drained what the policy drains
+  count, high       page sets that /proc/zoneinfo showed as the policy has them
+  differ            decisions that differ; most have a known reason, which the
+                    line below the table names, the rest is unexplained
+
+Modes:
+  step    after each prediction the kernel's own decision is carried out, and
+          samples of /proc/zoneinfo set count and high right
+  blind   as step, but samples are only compared with
+  free    the policy's decisions are carried out; an error stays
+
+Examples:
+  pageset verify data/traces/*.pgtrace
+  pageset verify my.pgtrace --mode free --policy linux-6.7
+  pageset verify my.pgtrace --explain 3 --class event-order";
+
+/// Compare each decision of the recorded kernel with a policy's
+///
+/// Gives the recorded allocations and frees to the page sets of the core, and compares every refill, drain, tick and
+/// sample with the kernel's own events.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = READING_VERIFY)]
+pub(crate) struct VerifyArgs {
+    /// Traces to verify, of any known format [default: the bundled one]
+    #[arg(value_name = "TRACE", value_hint = ValueHint::FilePath)]
+    pub(crate) traces: Vec<PathBuf>,
+    /// Policy that should decide as the kernel did; `auto` is the recorded kernel's own
+    #[arg(short, long, value_name = "NAME", default_value = AUTO, hide_possible_values = true)]
+    #[arg(value_parser = policy_names_and_auto())]
+    pub(crate) policy: String,
+    /// How far the kernel's own events steer the comparison
+    #[arg(long, value_name = "MODE", default_value = Mode::Step.name())]
+    #[arg(value_parser = PossibleValuesParser::new(Mode::ALL.map(Mode::name)))]
+    pub(crate) mode: String,
+    /// Show the events around the N-th decision that differs
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) explain: Option<u64>,
+    /// Count only differences of this class for --explain
+    #[arg(long, value_name = "CLASS", requires = "explain")]
+    #[arg(value_parser = PossibleValuesParser::new(Class::ALL.map(Class::name)))]
+    pub(crate) class: Option<String>,
+    /// Machine to use, instead of the recorded one: a file as `pageset machine` prints it
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) machine: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) opening: OpeningArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }
@@ -293,6 +354,10 @@ impl OutputArgs {
 
 fn ladder_names() -> PossibleValuesParser {
     PossibleValuesParser::new(Ladder::ALL.map(Ladder::name))
+}
+
+fn policy_names_and_auto() -> PossibleValuesParser {
+    PossibleValuesParser::new(std::iter::once(AUTO).chain(POLICIES.iter().map(|policy| policy.name)))
 }
 
 fn policy_names() -> PossibleValuesParser {

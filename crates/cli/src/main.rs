@@ -19,6 +19,7 @@ mod progress;
 mod replay;
 mod source;
 mod stat;
+mod verify;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Replay(args) => replay::run(&args),
+        Command::Verify(args) => verify::run(&args),
         Command::Stat(args) => stat::run(&args),
         Command::Convert(args) => convert::run(&args),
         Command::Machine(args) => machine::run(&args),

@@ -10,8 +10,13 @@ use crate::source::Source;
 /// Command, version and commit; machine and policies are added by who knows them.
 pub(crate) fn provenance(subcommand: &str, source: &Source) -> Provenance {
     let command = [subcommand, &source.argument].join(" ");
+    of_command(format!("pageset {}", command.trim_end()))
+}
+
+/// The same for a command line that is known in full.
+pub(crate) fn of_command(command: String) -> Provenance {
     Provenance {
-        command: format!("pageset {}", command.trim_end()),
+        command,
         version: concat!("pageset ", env!("CARGO_PKG_VERSION")).to_owned(),
         commit: option_env!("PAGESET_COMMIT").map(str::to_owned),
         ..Provenance::default()

@@ -1,0 +1,190 @@
+//! `pageset verify`: does the core decide as the recorded kernel decided?
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::{Result, anyhow};
+use pageset_core::Policy;
+use pageset_report::{Cell, Column, Format, Provenance, Row, Table, json_document};
+use pageset_trace::{Machine, TraceReader as _};
+use pageset_workload::{Class, ExplainRequest, Mode, Verification, VerifyError, VerifyOptions, verify};
+
+use crate::args::{SourceArgs, VerifyArgs};
+use crate::origin;
+use crate::output;
+use crate::progress::Progress;
+use crate::source::{self, Source};
+
+/// The name that stands for the recorded kernel's own policy.
+pub(crate) const AUTO: &str = "auto";
+
+pub(crate) fn run(args: &VerifyArgs) -> Result<()> {
+    let options = VerifyOptions {
+        policy: Policy::named(&args.policy).copied(),
+        machine: args.machine.as_deref().map(Machine::load).transpose()?,
+        mode: Mode::named(&args.mode).expect("the parser allows only names of modes"),
+        explain: args.explain.map(|number| ExplainRequest { number, class: class(args) }),
+    };
+    let traces: Vec<Option<PathBuf>> = match args.traces.as_slice() {
+        [] => vec![None],
+        traces => traces.iter().cloned().map(Some).collect(),
+    };
+    let mut verified = Vec::new();
+    for trace in traces {
+        verified.push(verify_one(SourceArgs { trace, opening: args.opening.clone() }, &options)?);
+    }
+    let provenance = provenance(args, &verified);
+    output::write(args.output.output.as_deref(), |out| {
+        write(&verified, provenance, args.output.format(), out)
+    })
+}
+
+fn class(args: &VerifyArgs) -> Option<Class> {
+    args.class.as_deref().and_then(Class::named)
+}
+
+fn verify_one(source: SourceArgs, options: &VerifyOptions) -> Result<Verification> {
+    let mut source = Source::open(&source)?;
+    let mut progress = Progress::new("verifying", source.info().events);
+    let verified =
+        verify(&mut source, options, |events| progress.update(events)).map_err(|error| match error {
+            VerifyError::Trace(error) => source::with_hint(error),
+            error => anyhow!(error),
+        })?;
+    match (options.explain, &verified.explained) {
+        (Some(request), None) => Err(anyhow!(
+            "{}: there is no mismatch number {}{}; there are {}",
+            verified.trace,
+            request.number,
+            request.class.map(|class| format!(" of class {}", class.name())).unwrap_or_default(),
+            verified.mismatches.total(),
+        )),
+        _ => Ok(verified),
+    }
+}
+
+fn write(
+    verified: &[Verification],
+    provenance: Provenance,
+    format: Format,
+    out: &mut dyn Write,
+) -> Result<()> {
+    if format == Format::Json {
+        // One trace gives an object, several an array of them.
+        match verified {
+            [one] => json_document(one, out)?,
+            several => json_document(several, out)?,
+        }
+        return Ok(());
+    }
+    let mut table = table(verified);
+    if format != Format::Csv {
+        notes(verified).into_iter().for_each(|note| table.note(note));
+    }
+    format.exporter().export(&table.with_provenance(provenance), out)?;
+    for explained in verified.iter().filter_map(|verified| verified.explained.as_ref()) {
+        writeln!(out, "\n{}: {}\n", explained.class, explained.what)?;
+        for event in &explained.events {
+            writeln!(out, "{event}")?;
+        }
+    }
+    Ok(())
+}
+
+/// One row for each trace: how many of the kernel's decisions the policy got right.
+fn table(verified: &[Verification]) -> Table {
+    let columns = vec![
+        Column::label("trace", "trace"),
+        Column::label("policy", "policy"),
+        Column::count("refills", "refills"),
+        Column::ratio("refills_exact_percent", "exact").with_unit("%"),
+        Column::count("drains", "drains"),
+        Column::ratio("drains_exact_percent", "exact ").with_unit("%"),
+        Column::ratio("identity_percent", "same pages").with_unit("%"),
+        Column::ratio("decay_percent", "ticks").with_unit("%"),
+        Column::ratio("count_percent", "count").with_unit("%"),
+        Column::ratio("high_percent", "high").with_unit("%"),
+        Column::count("mismatches", "differ"),
+        Column::count("unexplained", "unexplained"),
+    ];
+    let mut table = Table::new(title(verified), columns);
+    for one in verified {
+        let name = PathBuf::from(&one.trace);
+        let name =
+            name.file_stem().map_or_else(|| one.trace.clone(), |stem| stem.to_string_lossy().into_owned());
+        table.push(Row::new([
+            name.into(),
+            one.policy.as_str().into(),
+            one.refills.observed.into(),
+            percent(one.refills.exact, one.refills.observed),
+            one.drains.observed.into(),
+            percent(one.drains.exact, one.drains.observed),
+            percent(one.drains.identity_exact, one.drains.identity_pages),
+            percent(one.decay.exact, one.decay.observed),
+            percent(one.samples.count_exact, one.samples.n),
+            percent(one.samples.high_exact, one.samples.n),
+            one.mismatches.total().into(),
+            one.mismatches.get(Class::Unexplained).into(),
+        ]));
+    }
+    table
+}
+
+/// Two digits, so that one miss in some thousands shows.
+fn percent(part: u64, whole: u64) -> Cell {
+    if whole == 0 { Cell::Absent } else { Cell::real(100.0 * part as f64 / whole as f64, 2) }
+}
+
+fn title(verified: &[Verification]) -> String {
+    let mode = verified.first().map_or("step", |one| one.mode);
+    let how = match mode {
+        "step" => "each decision predicted, then the kernel's carried out; samples reset count and high",
+        "blind" => "each decision predicted, then the kernel's carried out; no resets",
+        _ => "the policy's own decisions carried out, the kernel's only compared with",
+    };
+    format!("The policy's decisions against the recorded kernel's ({mode}: {how})")
+}
+
+fn notes(verified: &[Verification]) -> Vec<String> {
+    let mut notes = Vec::new();
+    let sum = |class: Class| verified.iter().map(|one| one.mismatches.get(class)).sum::<u64>();
+    let classes: Vec<_> = Class::ALL
+        .into_iter()
+        .filter(|class| sum(*class) > 0)
+        .map(|class| format!("{} {}", sum(class), class.name()))
+        .collect();
+    if !classes.is_empty() {
+        notes.push(format!("What differs, by reason: {}.", classes.join(", ")));
+    }
+    let cold: u64 = verified.iter().map(|one| one.refills.cold).sum();
+    notes.push(format!(
+        "Left out: {cold} first refills of a list, since what it held before is not recorded. `pageset verify \
+         --explain 1` shows the events around the first mismatch."
+    ));
+    notes
+}
+
+fn provenance(args: &VerifyArgs, verified: &[Verification]) -> Provenance {
+    let mut command = format!("pageset verify --mode {}", args.mode);
+    if let Some(number) = args.explain {
+        command += &format!(" --explain {number}");
+    }
+    if let Some(class) = &args.class {
+        command += &format!(" --class {class}");
+    }
+    if args.policy != AUTO {
+        command += &format!(" --policy {}", args.policy);
+    }
+    for trace in &args.traces {
+        command += &format!(" {}", origin::quoted(&trace.display().to_string()));
+    }
+    let mut kernels: Vec<_> = verified.iter().map(|one| one.kernel.clone()).collect();
+    kernels.dedup();
+    let mut policies: Vec<_> = verified.iter().map(|one| one.policy.clone()).collect();
+    policies.dedup();
+    Provenance {
+        machine: format!("recorded on Linux {}", kernels.join(", ")),
+        policies,
+        ..origin::of_command(command)
+    }
+}
