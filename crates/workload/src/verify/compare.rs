@@ -161,7 +161,12 @@ impl Engine {
                 return Class::HiddenAtStart;
             }
         }
-        for (below_high, reclaim_active) in [(true, false), (false, false), (false, true), (true, true)] {
+        // At the very limit, a page too many is likelier than a flag that events say is set.
+        let is_edge = flags.reclaim_active
+            && observed.is_empty()
+            && due.is_some_and(|due| due.limit > 0 && before.count - due.limit < order.frames() as i32);
+        let guesses = [(true, false), (false, false), (false, true), (true, true)];
+        for (below_high, reclaim_active) in guesses.into_iter().filter(|_| !is_edge) {
             let others = Pressure { below_high, reclaim_active };
             if others == flags || !self.geometry.zones[zone].pressure.is_tight() {
                 continue;

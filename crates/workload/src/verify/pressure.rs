@@ -21,6 +21,10 @@ pub(super) struct ZonePressure {
     threshold: i32,
     high: i64,
     protection: Vec<i64>,
+    /// Pages that count as free but not for the checks, such as a reserve for atomic requests: what decisions showed.
+    unusable: i64,
+    /// What was visible when a drain cleared the flag.
+    cleared_at: Option<i64>,
     below_high: bool,
     pub(super) reclaim_active: bool,
 }
@@ -39,6 +43,8 @@ impl ZonePressure {
                 .iter()
                 .map(|pages| i64::try_from(*pages).unwrap_or(i64::MAX / 4))
                 .collect(),
+            unusable: 0,
+            cleared_at: None,
             below_high: false,
             reclaim_active: false,
         }
@@ -50,6 +56,13 @@ impl ZonePressure {
 
     /// The kernel's decision showed what the flags are.
     pub(super) fn learn(&mut self, flags: Pressure) {
+        let above = |visible: i64| (visible - self.high - self.reserve(usize::MAX)).clamp(0, self.high);
+        match (self.below_high, flags.below_high, self.cleared_at) {
+            (false, true, Some(cleared_at)) => self.unusable = self.unusable.max(above(cleared_at)),
+            (true, false, _) => self.unusable = self.unusable.min(above(self.visible)),
+            _ => {}
+        }
+        self.cleared_at = None;
         (self.below_high, self.reclaim_active) = (flags.below_high, flags.reclaim_active);
     }
 
@@ -98,15 +111,18 @@ impl ZonePressure {
 
     /// An allocation of `pages` with these flags walks past: below the high watermark it sets the flag (spec §2.9).
     pub(super) fn walk(&mut self, gfp: u32, pages: i64) {
-        if !self.below_high && self.visible - (pages - 1) <= self.high + self.reserve(highest_zone(gfp)) {
+        let usable = self.visible - self.unusable - (pages - 1);
+        if !self.below_high && usable <= self.high + self.reserve(highest_zone(gfp)) {
             self.below_high = true;
+            self.cleared_at = None;
         }
     }
 
     /// A drain ends: above the high watermark it clears the flag (spec §2.8).
     pub(super) fn drained(&mut self) {
-        if self.below_high && self.visible > self.high + self.reserve(usize::MAX) {
+        if self.below_high && self.visible - self.unusable > self.high + self.reserve(usize::MAX) {
             self.below_high = false;
+            self.cleared_at = Some(self.visible);
         }
     }
 
