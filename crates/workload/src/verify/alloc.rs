@@ -4,7 +4,7 @@ use pageset_core::policy::Fallback;
 use pageset_core::{FrameIndex, Order};
 use pageset_trace::{Event, EventKind};
 
-use super::Class;
+use super::{Class, Mode};
 use super::engine::{Engine, Home};
 use super::geometry::Place;
 use super::links::{Chunk, same_context};
@@ -56,6 +56,9 @@ impl Engine {
         {
             Some((order, migratetype)) if run.len() > 1 => {
                 let home = Home { set, list: self.policy.lists.list(order, migratetype) };
+                if self.mode == Mode::Free {
+                    return self.free_alloc(chunk, index, (home, order), Some(run.len() as u32));
+                }
                 self.refilled(chunk, index, (home, order), run);
                 self.evict(run[0].0);
             }
@@ -136,13 +139,16 @@ impl Engine {
             list: self.policy.lists.list(order, migratetype),
         };
         match run {
-            None => {
-                self.sets[home.set].note_alloc(&self.policy);
-                self.take(chunk, index, (place, order), home);
-            }
             Some([_]) if !self.is_refill_of_one(home, order) => {
                 self.out.passed_over.diverted_allocs += 1;
                 self.displace(place);
+            }
+            _ if self.mode == Mode::Free => {
+                self.free_alloc(chunk, begin, (home, order), run.map(|run| run.len() as u32));
+            }
+            None => {
+                self.sets[home.set].note_alloc(&self.policy);
+                self.take(chunk, index, (place, order), home);
             }
             Some(run) => {
                 self.sets[home.set].note_alloc(&self.policy);

@@ -3,7 +3,7 @@
 use pageset_core::{MigrateType, Order};
 use pageset_trace::{Event, EventKind};
 
-use super::Class;
+use super::{Class, Mode};
 use super::engine::{Engine, Home};
 use super::geometry::Place;
 use super::links::{Chunk, same_context};
@@ -23,6 +23,8 @@ pub(super) struct Bulk {
     left: u32,
     /// Pages that were counted off a list whose contents are not known; a refill may have given some of them.
     nameless: u32,
+    /// Sizes of the refills that the page set made for it by itself, in mode `free`.
+    wanted: Vec<u32>,
     entry: Event,
 }
 
@@ -41,13 +43,18 @@ impl Engine {
             list: self.policy.lists.list(Order::ZERO, migratetype),
         };
         self.sets[home.set].touched = true;
+        if self.mode == Mode::Free {
+            let wanted = (0..pages).filter_map(|_| self.free_take(home, Order::ZERO)).collect();
+            self.cpus[usize::from(entry.cpu)].bulk = Some(Bulk { home, left: 0, nameless: 0, wanted, entry });
+            return;
+        }
         let named = self.take_named(home, pages);
         let (mut left, mut nameless) = (pages - named, 0);
         if !self.sets[home.set].is_warm(home.list) {
             self.sets[home.set].pcp.count -= left as i32;
             (left, nameless) = (0, left);
         }
-        self.cpus[usize::from(entry.cpu)].bulk = Some(Bulk { home, left, nameless, entry });
+        self.cpus[usize::from(entry.cpu)].bulk = Some(Bulk { home, left, nameless, wanted: Vec::new(), entry });
     }
 
     /// How many pages a bulk allocation gets past the ordinary way, and from which zone.
@@ -113,6 +120,12 @@ impl Engine {
     pub(super) fn bulk_refilled(&mut self, chunk: &Chunk, index: usize, run: &[(Place, u32)]) {
         let cpu = usize::from(chunk.events[index].cpu);
         let Some(mut bulk) = self.cpus[cpu].bulk.take() else { return };
+        if self.mode == Mode::Free {
+            let wanted = (!bulk.wanted.is_empty()).then(|| bulk.wanted.remove(0));
+            self.compare_sizes(chunk, index, bulk.home, (wanted, Some(run.len() as u32)));
+            self.cpus[cpu].bulk = Some(bulk);
+            return;
+        }
         let mut rest = run;
         while !rest.is_empty() {
             // Several refills in a row look like one.
@@ -155,6 +168,9 @@ impl Engine {
             return;
         }
         let Some(bulk) = self.cpus[usize::from(event.cpu)].bulk.take() else { return };
+        for wanted in bulk.wanted {
+            self.compare_sizes(chunk, index, bulk.home, (Some(wanted), None));
+        }
         if bulk.left > 0 {
             // The list held more than was known.
             self.out.refills.predicted += 1;

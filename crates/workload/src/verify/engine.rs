@@ -109,6 +109,9 @@ impl Engine {
             geometry,
         };
         engine.learn_limits();
+        if engine.mode == Mode::Free {
+            engine.seed_tokens();
+        }
         Ok(engine)
     }
 

@@ -3,6 +3,7 @@
 use pageset_core::{MigrateType, Order};
 use pageset_trace::{Event, EventKind};
 
+use super::Mode;
 use super::engine::{Engine, Home};
 use super::geometry::Place;
 use super::links::{Chunk, level, same_context};
@@ -90,7 +91,10 @@ impl Engine {
         self.out.passed_over.demand_pages += u64::from(order.frames());
         self.see_block_type(place, event.migratetype);
         self.geometry.zones[place.zone].pressure.change(cpu, i64::from(order.frames()));
-        if self.evict(place).is_none() {
+        if self.mode == Mode::Free {
+            let home = Home { set: self.set_index(place.zone, event.cpu), list: 0 };
+            self.drop_tokens(home, order.frames() as i32);
+        } else if self.evict(place).is_none() {
             let set = self.set_index(place.zone, event.cpu);
             self.sets[set].pcp.count -= order.frames() as i32;
         }
@@ -155,9 +159,13 @@ impl Engine {
                 }
             };
             let home = Home { set, list: self.policy.lists.list(order, migratetype) };
-            self.displace(place);
-            self.push(place, home, order, chunk.links[index].of_frame);
-            self.compare_free(chunk, index, (home, order), &observed);
+            if self.mode == Mode::Free {
+                self.free_free(chunk, index, (home, order), &observed);
+            } else {
+                self.displace(place);
+                self.push(place, home, order, chunk.links[index].of_frame);
+                self.compare_free(chunk, index, (home, order), &observed);
+            }
             let cpu = &mut self.cpus[usize::from(event.cpu)];
             cpu.last_free = observed.is_empty().then_some(index);
         }

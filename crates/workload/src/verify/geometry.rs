@@ -5,6 +5,7 @@ use pageset_core::policy::{BatchRule, HighRule, SliceCaches, high_share, zone_ba
 use pageset_core::{FrameCounts, FrameIndex, FrameTables, Policy};
 use pageset_trace::{CacheKind, Machine, ZoneDescription};
 
+use super::free_run::Tokens;
 use super::pressure::ZonePressure;
 
 /// Frames that all zones together may span: 1 TiB of 4 KiB frames, whose tables take 6 GiB.
@@ -28,6 +29,7 @@ pub(super) struct Zone {
     pub(super) frames: FrameTables<'static>,
     pub(super) limits: Limits,
     pub(super) pressure: ZonePressure,
+    pub(super) tokens: Tokens,
 }
 
 /// A frame: its zone's number, its index in the zone, its index among all frames.
@@ -72,6 +74,7 @@ impl Geometry {
                 end: span.end,
                 offset,
                 frames: FrameTables::on_heap(counts),
+                tokens: Tokens::new(counts.frames),
                 limits,
                 pressure: ZonePressure::new(description, machine.cpus),
             });

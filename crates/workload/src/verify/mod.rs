@@ -7,7 +7,7 @@
 //!
 //! Files: `links` (what comes next on a CPU and to a frame), `geometry` (zones and limits), `page_set` (the core's page
 //! set and what is not known of it), `pressure` (the zone's flags), `engine` (the state), `alloc`, `bulk`, `free`,
-//! `compare` (the drain of a free), `tick`, `sample` (one file per kind of event), `classes`, `explain`, `report`,
+//! `compare` (the drain of a free), `free_run` (mode `free`), `tick`, `sample` (one file per kind of event), `classes`, `explain`, `report`,
 //! `kernel_policy`, `options`.
 
 mod alloc;
@@ -17,6 +17,7 @@ mod compare;
 mod engine;
 mod explain;
 mod free;
+mod free_run;
 mod geometry;
 mod kernel_policy;
 mod links;

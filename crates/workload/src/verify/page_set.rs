@@ -213,6 +213,15 @@ impl PageSet {
         self.pcp.count = count - taken;
     }
 
+    /// Counts the blocks on each list anew.
+    pub(super) fn recount(&mut self, frames: &FrameTables<'_>) {
+        for list in 0..self.pcp.scheme().lists() {
+            if self.len[list] > 0 {
+                self.len[list] = self.pcp.blocks(frames, list).count() as u32;
+            }
+        }
+    }
+
     /// The list's bookkeeping after [`remove`](Self::remove) took one block from it.
     pub(super) fn note_removed(&mut self, list: ListIndex) {
         let len = &mut self.len[list % LISTS_MAX];

@@ -124,7 +124,8 @@ impl Engine {
                 self.out.samples.high_exact += u64::from(high_exact);
             }
             let (model_count, model_high) = (set.pcp.count, set.pcp.high);
-            if self.mode == Mode::Step || !known {
+            set.count_known = true;
+            if self.mode == Mode::Step || !known && self.mode == Mode::Blind {
                 // What happened between the marks is kept.
                 if !count_exact {
                     set.pcp.count += count - old;
@@ -132,7 +133,6 @@ impl Engine {
                 if !high_exact {
                     set.pcp.high = high;
                 }
-                set.count_known = true;
                 self.geometry.zones[zone].pressure.set_visible(printed.free);
             }
             // Without resets an error lasts: it is reported where it changes.
@@ -149,7 +149,7 @@ impl Engine {
     }
 
     fn class_of_sample(&self, set: usize) -> Class {
-        self.count_class(set)
+        if self.mode == Mode::Free { self.class_when_free(set) } else { self.count_class(set) }
     }
 }
 

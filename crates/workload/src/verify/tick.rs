@@ -4,7 +4,7 @@ use pageset_core::Order;
 use pageset_core::policy::DecayDrain;
 use pageset_trace::{Event, EventKind};
 
-use super::Class;
+use super::{Class, Mode};
 use super::engine::{Engine, Home};
 use super::geometry::Place;
 use super::links::{Chunk, level, same_context};
@@ -73,7 +73,9 @@ impl Engine {
             } else {
                 // The kernel drained a zone again that the tick had left.
                 let home = Home { set: self.set_index(first.zone, event.cpu), list: 0 };
-                self.carry_out(chunk, home, &observed);
+                if self.mode != Mode::Free {
+                    self.carry_out(chunk, home, &observed);
+                }
                 tick.differs = true;
                 self.mismatch(chunk, index, Class::Unexplained, home.set, || {
                     "a tick returns to a zone".into()
@@ -113,6 +115,7 @@ impl Engine {
         let pages: i32 = observed.iter().map(|(_, order)| order.frames() as i32).sum();
         if !is_sum(due, count, observed) {
             let class = match self.is_remote(zone, cpu) {
+                _ if self.mode == Mode::Free => self.class_when_free(set),
                 true if !was_expire_known => Class::HiddenAtStart,
                 // An idle CPU folds its counters without an event, and then nothing has changed for the tick.
                 true if due.excess == 0 => Class::UnseenTraffic,
@@ -122,13 +125,19 @@ impl Engine {
             self.mismatch(chunk, index, class, set, || {
                 format!("a tick drains {pages} of {count} pages; the policy: {due:?}")
             });
-            if self.is_remote(zone, cpu) {
+            if self.is_remote(zone, cpu) && self.mode != Mode::Free {
                 // A drain shows that the page set expired just now, none that it did before.
                 self.sets[set].pcp.expire = 0;
             }
         }
+        if self.mode == Mode::Free {
+            self.drop_tokens(Home { set, list: 0 }, due.excess + due.remote);
+            self.sets[set].touched |= due.excess + due.remote > 0;
+        }
         if !observed.is_empty() {
-            self.carry_out(chunk, Home { set, list: 0 }, observed);
+            if self.mode != Mode::Free {
+                self.carry_out(chunk, Home { set, list: 0 }, observed);
+            }
             self.geometry.zones[zone].pressure.change(cpu, i64::from(pages));
             self.sets[set].touched = true;
         }
