@@ -184,7 +184,9 @@ fn contradictory_configurations_are_refused() {
     assert_eq!(bad(&[(Normal, 0, 0..8, from_ref(&(0..9)))], &[0]), ConfigError::BadRegion(0));
     assert_eq!(bad(&[(Normal, 0, 0..8, &[4..6, 5..8])], &[0]), ConfigError::BadRegion(0));
     assert_eq!(bad(&[(Normal, 256, 0..8, &[])], &[0]), ConfigError::BadNode(256));
-    assert_eq!(configure(&[(Normal, 0, 0..8, from_ref(&(0..8)))], &[255]), Ok(()));
+    // Each of 256 nodes orders all others: too much for miri.
+    let most = if cfg!(miri) { 7 } else { 255 };
+    assert_eq!(configure(&[(Normal, 0, 0..8, from_ref(&(0..8)))], &[most]), Ok(()));
 }
 
 #[test]
