@@ -4,10 +4,10 @@ use pageset_core::policy::Fallback;
 use pageset_core::{FrameIndex, Order};
 use pageset_trace::{Event, EventKind};
 
-use super::{Class, Mode};
 use super::engine::{Engine, Home};
 use super::geometry::Place;
 use super::links::{Chunk, same_context};
+use super::{Class, Mode};
 
 /// Events of the same CPU that are searched for the allocation that a refill was made for.
 const SEARCHED: usize = 512;

@@ -3,11 +3,11 @@
 use pageset_core::{MigrateType, Order};
 use pageset_trace::{Event, EventKind};
 
-use super::{Class, Mode};
 use super::engine::{Engine, Home};
 use super::geometry::Place;
 use super::links::{Chunk, same_context};
 use super::pressure::highest_zone;
+use super::{Class, Mode};
 
 /// Events of the same CPU that are searched for a bulk allocation's return.
 const SEARCHED: usize = 4096;
@@ -54,7 +54,8 @@ impl Engine {
             self.sets[home.set].pcp.count -= left as i32;
             (left, nameless) = (0, left);
         }
-        self.cpus[usize::from(entry.cpu)].bulk = Some(Bulk { home, left, nameless, wanted: Vec::new(), entry });
+        self.cpus[usize::from(entry.cpu)].bulk =
+            Some(Bulk { home, left, nameless, wanted: Vec::new(), entry });
     }
 
     /// How many pages a bulk allocation gets past the ordinary way, and from which zone.

@@ -54,7 +54,13 @@ impl Engine {
     }
 
     /// Whether the drained blocks are as many as due.
-    pub(super) fn agrees(&self, home: Home, due: Option<DueDrain>, count: i32, observed: &[(Place, Order)]) -> bool {
+    pub(super) fn agrees(
+        &self,
+        home: Home,
+        due: Option<DueDrain>,
+        count: i32,
+        observed: &[(Place, Order)],
+    ) -> bool {
         let Some(due) = due else { return observed.is_empty() };
         let slice = match self.policy.free_drain {
             FreeDrain::Whole => i32::MAX,

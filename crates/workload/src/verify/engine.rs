@@ -28,6 +28,7 @@ pub(super) struct Engine {
     pub(super) cpus: Vec<CpuState>,
     pub(super) samples: Vec<Sample>,
     pub(super) has_bulk_events: bool,
+    has_begun: bool,
     pub(super) out: Verification,
     pub(super) explainer: Explainer,
     /// Buffers, kept for their memory.
@@ -101,6 +102,7 @@ impl Engine {
             cpus,
             samples: info.samples.clone(),
             has_bulk_events: false,
+            has_begun: false,
             out: Verification::default(),
             explainer,
             run: Vec::new(),
@@ -117,6 +119,14 @@ impl Engine {
 
     /// Compares a part of the trace, which has been linked.
     pub(super) fn compare(&mut self, chunk: &mut Chunk) {
+        if self.has_begun {
+            // Links end with the part of the trace that they lie in.
+            self.notes
+                .iter_mut()
+                .filter(|note| **note >> 32 != 0)
+                .for_each(|note| *note &= u64::from(u32::MAX));
+        }
+        self.has_begun = true;
         self.has_bulk_events |= chunk.events.iter().any(|event| event.kind == EventKind::BulkAllocEntry);
         for index in 0..chunk.events.len() {
             if !chunk.done[index] {
@@ -127,8 +137,6 @@ impl Engine {
                 cpu.last_by_level[usize::from(level(event))] = Some(index);
             }
         }
-        // Links end with the chunk.
-        self.notes.iter_mut().filter(|note| **note >> 32 != 0).for_each(|note| *note &= u64::from(u32::MAX));
         self.cpus.iter_mut().for_each(|cpu| {
             cpu.deferred.clear();
             cpu.popped_early.clear();

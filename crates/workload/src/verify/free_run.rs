@@ -158,7 +158,12 @@ impl Engine {
         let mut removed = std::mem::take(&mut self.predicted);
         removed.clear();
         let set = &mut self.sets[home.set];
-        set.remove(&zone.frames, self.policy.drain_order, (pages.min(set.pcp.count), home.list), &mut removed);
+        set.remove(
+            &zone.frames,
+            self.policy.drain_order,
+            (pages.min(set.pcp.count), home.list),
+            &mut removed,
+        );
         zone.tokens.returned.extend(removed.iter().map(|(token, _)| *token));
         set.recount(&zone.frames);
         self.predicted = removed;

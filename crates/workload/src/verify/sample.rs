@@ -136,7 +136,8 @@ impl Engine {
                 self.geometry.zones[zone].pressure.set_visible(printed.free);
             }
             // Without resets an error lasts: it is reported where it changes.
-            let error = if count_exact && high_exact { (0, 0) } else { (model_count - count, model_high - high) };
+            let error =
+                if count_exact && high_exact { (0, 0) } else { (model_count - count, model_high - high) };
             let is_new = std::mem::replace(&mut self.sets[index_of_set].sample_error, error) != error;
             if known && !(count_exact && high_exact) && (is_new || self.mode == Mode::Step) {
                 let class = self.class_of_sample(index_of_set);

@@ -4,10 +4,10 @@ use pageset_core::Order;
 use pageset_core::policy::DecayDrain;
 use pageset_trace::{Event, EventKind};
 
-use super::{Class, Mode};
 use super::engine::{Engine, Home};
 use super::geometry::Place;
 use super::links::{Chunk, level, same_context};
+use super::{Class, Mode};
 
 /// Ticks that an idle page set of a remote node survives. Source: spec §2.11.
 const REMOTE_EXPIRE_TICKS: u8 = 3;
