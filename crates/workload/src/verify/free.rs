@@ -110,13 +110,22 @@ impl Engine {
         let last = &self.cpus[usize::from(event.cpu)].last_by_level;
         let Some(interrupted) = last[..usize::from(depth)].iter().flatten().max() else { return false };
         let interrupted = &chunk.events[*interrupted];
-        let resumed =
-            chunk.after(index).take(SEARCHED).map(|at| &chunk.events[at]).find(|next| level(next) < depth);
-        matches!(interrupted.kind, EventKind::MmPageFreeBatched | EventKind::MmPagePcpuDrain)
-            && resumed.is_some_and(|resumed| {
-                resumed.pid == interrupted.pid
-                    && matches!(resumed.kind, EventKind::MmPageFreeBatched | EventKind::MmPagePcpuDrain)
-            })
+        match interrupted.kind {
+            // In the middle of a batch, if that goes on afterwards.
+            EventKind::MmPageFreeBatched => {
+                let mut later = chunk.after(index).take(SEARCHED).map(|at| &chunk.events[at]);
+                later.find(|next| level(next) < depth).is_some_and(|resumed| {
+                    resumed.pid == interrupted.pid
+                        && matches!(resumed.kind, EventKind::MmPageFreeBatched | EventKind::MmPagePcpuDrain)
+                })
+            }
+            // Interrupts that waited for the end of a drain or refill come before its thread gives the lock back.
+            EventKind::MmPagePcpuDrain | EventKind::MmPageAllocZoneLocked => {
+                let zone = |event: &Event| self.geometry.locate(event.pfn).map(|place| place.zone);
+                zone(interrupted) == zone(event)
+            }
+            _ => false,
+        }
     }
 
     fn fate(&self, chunk: &Chunk, index: usize, (order, cpu): (Order, u16)) -> Fate {
