@@ -88,14 +88,15 @@ mod tests {
 
     use super::*;
 
-    struct Nodes(Vec<Option<(u16, ZoneKind)>>);
+    /// Zones, and a node without CPUs.
+    struct Nodes(Vec<Option<(u16, ZoneKind)>>, Option<u16>);
 
     impl Topology for Nodes {
         fn zones(&self) -> impl Iterator<Item = Option<(NodeId, ZoneKind)>> {
             self.0.iter().map(|zone| zone.map(|(node, kind)| (NodeId(node), kind)))
         }
-        fn has_cpus(&self, _: NodeId) -> bool {
-            true
+        fn has_cpus(&self, node: NodeId) -> bool {
+            self.1 != Some(node.0)
         }
     }
 
@@ -113,7 +114,7 @@ mod tests {
         expected: &[&[u16]],
     ) {
         let mut lists = std::vec![ZoneId(u16::MAX); nodes * zones.len()];
-        fill_zonelists(&mut lists, Distances { matrix, nodes }, &Nodes(zones.to_vec()));
+        fill_zonelists(&mut lists, Distances { matrix, nodes }, &Nodes(zones.to_vec(), None));
         let rows: Vec<Vec<u16>> =
             lists.chunks(zones.len()).map(|row| row.iter().map(|id| id.0).collect()).collect();
         assert_eq!(rows, expected);
@@ -137,6 +138,22 @@ mod tests {
         let zones: Vec<_> = (0..3).map(|node| (node, ZoneKind::Normal)).collect();
         let matrix = [10, 30, 20, 30, 10, 20, 20, 20, 10];
         check(3, &zones, Some(&matrix), &[&[0, 2, 1], &[1, 2, 0], &[2, 0, 1]]);
+    }
+
+    #[test]
+    fn neighbours_of_two_nodes_do_not_all_spill_to_the_same_one() {
+        let zones: Vec<_> = (0..4).map(|node| (node, ZoneKind::Normal)).collect();
+        let matrix = [10, 20, 20, 30, 20, 10, 30, 20, 20, 30, 10, 20, 30, 20, 20, 10];
+        // Node 3 finds node 1 as near as node 2, but more wanted.
+        check(4, &zones, Some(&matrix), &[&[0, 1, 2, 3], &[1, 3, 0, 2], &[2, 3, 0, 1], &[3, 2, 1, 0]]);
+    }
+
+    #[test]
+    fn nodes_without_cpus_are_preferred_at_equal_distance() {
+        let zones = (0..3).map(|node| Some((node, ZoneKind::Normal))).collect();
+        let mut lists = [ZoneId(0); 9];
+        fill_zonelists(&mut lists, Distances { matrix: None, nodes: 3 }, &Nodes(zones, Some(2)));
+        assert_eq!(lists[..3], [ZoneId(0), ZoneId(2), ZoneId(1)]);
     }
 
     #[test]

@@ -82,3 +82,21 @@ pub(super) fn mul_frac(value: u64, numerator: u64, denominator: u64) -> u64 {
         .saturating_mul(numerator)
         .saturating_add((value % denominator) * numerator / denominator)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::zone::Watermarks;
+    use crate::zone::tests::populated;
+
+    #[test]
+    fn zones_below_four_pageblocks_are_not_boosted() {
+        for (frames, boost) in [(2047, 0), (2048, 512)] {
+            let (body, _) = populated(frames, BuddyRules::LINUX_6_12);
+            body.boost_factor.store(15_000, Relaxed);
+            body.marks.set(Watermarks { min: 1, low: 2, high: 3, promo: 4 });
+            body.boost_watermark(AllocFlags::empty());
+            assert_eq!(body.marks.boost(), boost, "{frames} frames");
+        }
+    }
+}

@@ -95,6 +95,18 @@ mod tests {
     }
 
     #[test]
+    fn the_reserve_ends_at_its_limit() {
+        // One percent is exactly one pageblock.
+        for (rules, reserved) in [(BuddyRules::LINUX_6_12, 512), (BuddyRules::LINUX_6_1, 1024)] {
+            let mut bench = Bench::new(51_200, rules);
+            for frame in [0, 1024, 2048, 3072] {
+                bench.zone().reserve_highatomic(frame, Order::ZERO);
+            }
+            assert_eq!(bench.body.gauges.reserved_highatomic(), reserved, "{rules:?}");
+        }
+    }
+
+    #[test]
     fn reserved_blocks_come_back() {
         let mut bench = Bench::new(512 * 120, BuddyRules::LINUX_6_12);
         let frame = bench.zone().take_smallest(Order::ZERO, MigrateType::Movable).unwrap();

@@ -63,15 +63,6 @@ impl Machine {
         self.events().iter().filter_map(drain).collect()
     }
 
-    /// The refills among the events since the last call: blocks asked for, blocks obtained.
-    pub(crate) fn refills(&self) -> Vec<(u32, u32)> {
-        let refill = |event: &Event| match *event {
-            Event::PcpRefill { asked, got, .. } => Some((asked, got)),
-            _ => None,
-        };
-        self.events().iter().filter_map(refill).collect()
-    }
-
     pub(crate) fn info(&self, cpu: CpuId) -> PagesetInfo {
         self.allocator.pageset_info(ZONE, cpu).expect("a CPU of the machine")
     }
