@@ -31,6 +31,7 @@ impl Engine {
             if let Some(alloc) = alloc {
                 let event = chunk.events[alloc];
                 self.geometry.zones[place.zone].pressure.walk(event.gfp, frames);
+                self.walk_past(Some(place.zone), event.gfp);
             }
             let change = -(run.len() as i64 * frames);
             self.geometry.zones[place.zone].pressure.change(usize::from(first.cpu), change);
@@ -129,6 +130,7 @@ impl Engine {
         }
         if run.is_none() {
             self.geometry.zones[place.zone].pressure.walk(event.gfp, i64::from(order.frames()));
+            self.walk_past(Some(place.zone), event.gfp);
         }
         let Some(migratetype) = event.block_type().filter(|_| self.policy.lists.holds(order)) else {
             self.displace(place);

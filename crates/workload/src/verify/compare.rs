@@ -1,8 +1,8 @@
 //! The heart: what a free should have drained, and what the kernel drained.
 
-use pageset_core::Order;
 use pageset_core::pcp::{DueDrain, Pressure};
 use pageset_core::policy::{FreeDrain, FreeHistory};
+use pageset_core::{DrainReason, Order};
 use pageset_trace::EventKind;
 
 use super::Class;
@@ -186,13 +186,21 @@ impl Engine {
         self.sets[home.set].set_scalars(after);
         let class = self.count_class(home.set);
         let pages: i32 = observed.iter().map(|(_, order)| order.frames() as i32).sum();
-        // What the kernel did says what it saw.
+        // What the kernel did says what it saw: another `count`, or where every page is counted another `high`, which
+        // pressure that was not there (or was) has moved.
+        let is_high_wrong = self.has_bulk_events && class == Class::ZonePressure && !is_edge;
+        let limits = self.sets[home.set].limits;
         let corrected = match due {
-            None => after.high.max(before.count),
-            Some(due) if observed.is_empty() => (due.limit - 1).min(before.count),
-            Some(_) => before.count,
+            None if is_high_wrong => Scalars { high: before.count, ..before },
+            None => Scalars { count: after.high.max(before.count), ..before },
+            Some(due) if observed.is_empty() && is_high_wrong && due.reason == DrainReason::High => {
+                Scalars { high: limits.high_max.max(before.high), ..before }
+            }
+            Some(due) if observed.is_empty() => {
+                Scalars { count: (due.limit - 1).min(before.count), ..before }
+            }
+            Some(_) => before,
         };
-        let corrected = Scalars { count: corrected, ..before };
         let retried = self.retry((home, order), corrected, flags);
         if let (Some((_, last)), FreeHistory::Count { .. }) = (observed.last(), self.policy.free_history)
             && !self.agrees(home, retried, corrected.count, observed)

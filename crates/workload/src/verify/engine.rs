@@ -1,14 +1,15 @@
 //! The comparison's state, and which part of it each event concerns.
 
 use pageset_core::pcp::ListIndex;
-use pageset_core::{Order, Policy};
+use pageset_core::{Order, Policy, ZoneKind};
 use pageset_trace::{Event, EventKind, Machine, Sample, TraceInfo, Work};
 
 use super::bulk::Bulk;
 use super::explain::Explainer;
-use super::geometry::{Geometry, Place, has_large_slice, to_i32};
+use super::geometry::{Geometry, Place, Zone, has_large_slice, to_i32};
 use super::links::{Chunk, level};
 use super::page_set::PageSet;
+use super::pressure::highest_zone;
 use super::report::Verification;
 use super::tick::Tick;
 use super::{Class, Mode};
@@ -167,10 +168,29 @@ impl Engine {
             EventKind::Marker => self.marker(chunk, index),
             EventKind::BulkAllocEntry => self.bulk_starts(chunk, index),
             EventKind::BulkAllocReturn => self.bulk_ends(chunk, index),
+            // It failed in every zone that it may use.
+            EventKind::DirectReclaimBegin => self.walk_past(None, event.gfp),
             EventKind::KswapdWake => self.reclaim(event.pfn, true),
             EventKind::KswapdSleep => self.reclaim(event.pfn, false),
             EventKind::KswapdSwitchedOut if event.pfn == 1 => self.kswapd_naps(&event),
             _ => {}
+        }
+    }
+
+    /// An allocation walks to a zone, past the higher ones of its node that it may use too, or past all (`None`).
+    pub(super) fn walk_past(&mut self, taken: Option<usize>, gfp: u32) {
+        let highest = highest_zone(gfp);
+        // Movable memory has index 3 on x86-64, which has no high memory (spec §1.13).
+        let index = |zone: &Zone| match zone.description.kind {
+            ZoneKind::Movable => 3,
+            kind => kind.index(),
+        };
+        let start = taken.map_or(0, |taken| taken + 1);
+        let node = taken.map(|taken| self.geometry.zones[taken].description.node);
+        for zone in &mut self.geometry.zones[start..] {
+            if index(zone) <= highest && node.is_none_or(|node| node == zone.description.node) {
+                zone.pressure.passed();
+            }
         }
     }
 

@@ -111,11 +111,17 @@ impl ZonePressure {
 
     /// An allocation of `pages` with these flags walks past: below the high watermark it sets the flag (spec §2.9).
     pub(super) fn walk(&mut self, gfp: u32, pages: i64) {
+        self.cleared_at = None;
         let usable = self.visible - self.unusable - (pages - 1);
         if !self.below_high && usable <= self.high + self.reserve(highest_zone(gfp)) {
             self.below_high = true;
-            self.cleared_at = None;
         }
+    }
+
+    /// An allocation found too little here and went on, to another zone or to reclaim.
+    pub(super) fn passed(&mut self) {
+        self.below_high = true;
+        self.cleared_at = None;
     }
 
     /// A drain ends: above the high watermark it clears the flag (spec §2.8).
