@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
-use clap::{Parser, Subcommand, ValueHint};
+use clap::error::ErrorKind;
+use clap::{CommandFactory as _, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use pageset_core::POLICIES;
 use pageset_report::Format;
@@ -34,11 +35,7 @@ Exit status: 0 done, 1 failed, 2 the command line is wrong.";
 /// the zone, how often they give pages back, and so how often the zone lock is taken.
 #[derive(Debug, Parser)]
 #[command(name = "pageset", version, after_help = EXAMPLES, max_term_width = 80)]
-#[command(
-    arg_required_else_help = true,
-    subcommand_help_heading = "Commands",
-    disable_help_subcommand = true
-)]
+#[command(arg_required_else_help = true, subcommand_help_heading = "Commands")]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -83,7 +80,8 @@ How to read this:
 Examples:
   pageset replay -p linux-6.1,linux-6.12
   pageset replay data/traces/k612_2c_tcp.pgtrace --format json -o tcp.json
-  pageset replay --ladder --cpus 112            the series, as on its own machine
+  pageset replay --ladder --cpus 112     the series, as on its own machine
+  pageset replay --ladder=batch          the batch sizes of the 2018 study
   pageset replay --sweep batch=31,63,127 high=186,378,762
   pageset machine -o big.toml; $EDITOR big.toml; pageset replay -m big.toml
   zcat trace.txt.gz | pageset replay - --machine big.toml";
@@ -103,11 +101,12 @@ pub(crate) struct ReplayArgs {
     pub(crate) policies: Vec<String>,
     /// Policies of a published table: the 2023 series patch by patch, the 2016 high-order series, or the batch sizes of
     /// the 2018 study [default: series]
-    #[arg(short, long, value_name = "NAME", num_args = 0..=1, default_missing_value = "series")]
+    #[arg(short, long, value_name = "NAME", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "series")]
     #[arg(conflicts_with_all = ["policies", "sweep"], value_parser = ladder_names())]
     pub(crate) ladder: Option<String>,
     /// Try values for a policy's constants, in every combination: batch, high, scale-max. The policy is the one
-    /// that -p names, else linux-4.19
+    /// that -p names, else linux-4.19. A TRACE stands before it
     #[arg(short, long, value_name = "KEY=VALUE,…", num_args = 1..)]
     pub(crate) sweep: Vec<String>,
     /// Share the memory between N CPUs instead of the recorded ones; the others stay idle
@@ -350,6 +349,11 @@ impl OutputArgs {
     pub(crate) fn format(&self) -> Format {
         self.format.parse().expect("the parser allows only names of formats")
     }
+}
+
+/// Ends the program as for any other mistake in the command line.
+pub(crate) fn refuse(problem: impl std::fmt::Display) -> ! {
+    Args::command().error(ErrorKind::ValueValidation, problem).exit()
 }
 
 fn ladder_names() -> PossibleValuesParser {

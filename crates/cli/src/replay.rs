@@ -4,14 +4,14 @@ mod result;
 
 use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use pageset_core::policy::LINUX_4_19;
 use pageset_core::{POLICIES, Policy};
 use pageset_report::Provenance;
 use pageset_trace::{Machine, TraceReader as _};
 use pageset_workload::{Ladder, Replay, ReplayError, ReplayOptions, Sweep, replay};
 
-use crate::args::{OutputArgs, ReplayArgs, SourceArgs};
+use crate::args::{self, OutputArgs, ReplayArgs, SourceArgs};
 use crate::machines::{self, MachineOrigin, MachineSummary};
 use crate::origin;
 use crate::output;
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<()> {
 fn choose(args: &ReplayArgs) -> Result<(String, Vec<Policy>)> {
     if let Some(ladder) = &args.ladder {
         let ladder: Ladder = ladder.parse().map_err(anyhow::Error::msg)?;
-        return Ok((format!(" --ladder {}", ladder.name()), ladder.policies()));
+        return Ok((format!(" --ladder={}", ladder.name()), ladder.policies()));
     }
     let named = match args.policies.as_slice() {
         [] => String::new(),
@@ -50,9 +50,10 @@ fn choose(args: &ReplayArgs) -> Result<(String, Vec<Policy>)> {
     let base = match args.policies.as_slice() {
         [] => &LINUX_4_19,
         [name] => Policy::named(name).expect("the parser allows only names of policies"),
-        _ => bail!("a sweep varies one policy: give --policy one name"),
+        _ => args::refuse("a sweep varies one policy: give --policy one name"),
     };
-    let sweep = Sweep::parse(args.sweep.iter().map(String::as_str)).map_err(anyhow::Error::msg)?;
+    let sweep =
+        Sweep::parse(args.sweep.iter().map(String::as_str)).unwrap_or_else(|problem| args::refuse(problem));
     Ok((format!("{named} --sweep {}", args.sweep.join(" ")), sweep.policies(base)))
 }
 

@@ -19,4 +19,5 @@ fn commands_print_what_the_book_shows() {
     cases.insert_var("[COMMIT]", commit).expect("the name is in brackets");
     cases.case("crates/cli/tests/cmd/*.md");
     cases.case("README.md");
+    cases.case("docs/book/src/guide/*.md");
 }

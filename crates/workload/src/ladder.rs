@@ -99,7 +99,7 @@ impl Sweep {
         let mut sweep = Self::default();
         for setting in settings {
             let (key, values) = setting.split_once('=').ok_or_else(|| {
-                format!("`{setting}` is no setting: write KEY=VALUE[,VALUE]…, e.g. batch=31,63")
+                format!("`{setting}` is no setting: write KEY=VALUE[,VALUE]…, e.g. batch=31,63 (a TRACE stands before --sweep)")
             })?;
             match key {
                 "batch" => sweep.batch = numbers(setting, values, 1..=1 << 16)?,
@@ -199,7 +199,10 @@ mod tests {
     #[test]
     fn bad_settings_say_what_is_allowed() {
         let error = |settings: &[&str]| Sweep::parse(settings.iter().copied()).unwrap_err();
-        assert_eq!(error(&["batch"]), "`batch` is no setting: write KEY=VALUE[,VALUE]…, e.g. batch=31,63");
+        assert_eq!(
+            error(&["batch"]),
+            "`batch` is no setting: write KEY=VALUE[,VALUE]…, e.g. batch=31,63 (a TRACE stands before --sweep)"
+        );
         assert_eq!(error(&["speed=1"]), "unknown setting `speed`; choose from: batch, high, scale-max");
         assert_eq!(error(&["batch=0"]), "`0` in `batch=0` is not a number from 1 to 65536");
         assert_eq!(error(&["high=1,x"]), "`x` in `high=1,x` is not a number from 0 to 268435456");

@@ -100,6 +100,16 @@ fn the_series_on_a_build_whose_memory_112_cpus_share() {
     assert!(peak("patch7") > peak("patch5"), "at the price of more memory in page sets");
 }
 
+/// What the replay does to pages in use before the recording is not charged to the policy.
+#[test]
+fn only_locks_that_a_kernel_takes_are_counted() {
+    let replay = replayed("traces/k618_2c_hackbench_sock.pgtrace", &[*Policy::named("linux-6.18").unwrap()]);
+    let outcome = &replay.outcomes[0];
+    let explained = outcome.refills + outcome.drains + outcome.direct_pages;
+    assert!(outcome.unmatched_frees > 5000);
+    assert!(outcome.zone_lock_acquisitions <= explained, "{} of {explained}", outcome.zone_lock_acquisitions);
+}
+
 /// Socket hackbench under patch 10 drains at runs of high-order frees that patch 9 let pass; the threshold of 6.16,
 /// which 6.18 has, lets them pass again.
 #[test]

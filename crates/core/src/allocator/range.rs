@@ -165,7 +165,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         let start = zone.body.span.pfn(head).0;
         let end = start + u64::from(order.frames());
         // The zone's lock keeps other walks over the metadata (counting a pageblock's use) from seeing half a cut.
-        zone.with_lock(&self.platform, cpu, |_| {
+        zone.with_lock(&self.platform, cpu, |locked| {
+            locked.buddy.stats.splits += 1;
             for part in [start..inside.start, inside.start..inside.end, inside.end..end] {
                 for (pfn, order) in blocks_of(part) {
                     if let Some(frame) = zone.body.span.index(pfn) {

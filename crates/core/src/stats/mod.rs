@@ -72,6 +72,8 @@ counters! {
     free_high_drains,
     /// Times an operation took the zone's lock.
     zone_lock_acquisitions,
+    /// Allocated blocks that were cut because a part of them was freed: one zone lock each, which no kernel takes.
+    splits,
     /// Operations that found the page set's lock taken and went to the free lists.
     trylock_failures,
     /// Requests that could wait and found no memory (kernel: `allocstall_<zone>`).
