@@ -2,7 +2,9 @@
 
 use pageset_core::pcp::{DueDrain, Pressure};
 use pageset_core::policy::{FreeDrain, FreeHistory};
-use pageset_core::{DrainReason, Order};
+use std::collections::HashSet;
+
+use pageset_core::{DrainReason, FrameIndex, Order};
 use pageset_trace::EventKind;
 
 use super::Class;
@@ -227,7 +229,7 @@ impl Engine {
             let frames = &self.geometry.zones[zone].frames;
             self.sets[home.set].remove(frames, self.policy.drain_order, (known, home.list), &mut predicted);
         }
-        let mut lists = Vec::new();
+        let mut wrong = Vec::new();
         for (at, &(frame, order)) in predicted.iter().enumerate() {
             let place = self.place(zone, frame);
             let list = self.home(place).map_or(home.list, |home| home.list);
@@ -238,13 +240,23 @@ impl Engine {
             if right {
                 self.forget(place.global);
             } else {
-                lists.push((place, list, order));
+                wrong.push((at, place, list, order));
             }
         }
-        // Those that were not drained go back to the cold ends they came from, the last first.
-        for &(place, list, order) in lists.iter().rev() {
-            let next = self.next_of(place);
-            self.append(place, Home { list, ..home }, order, next);
+        if !wrong.is_empty() {
+            let drained: HashSet<usize> = observed.iter().map(|(place, _)| place.global).collect();
+            let is_drained = |(frame, _): &(FrameIndex, Order)| drained.contains(&self.geometry.global(zone, *frame));
+            let last = predicted.iter().rposition(is_drained).unwrap_or(0);
+            // Those that were not drained go back to the cold ends they came from, the last first; but a block that the
+            // kernel passed over was not there.
+            for &(at, place, list, order) in wrong.iter().rev() {
+                if at > last || drained.contains(&place.global) {
+                    let next = self.next_of(place);
+                    self.append(place, Home { list, ..home }, order, next);
+                } else {
+                    self.forget(place.global);
+                }
+            }
         }
         for &(place, _) in observed {
             self.displace(place);
