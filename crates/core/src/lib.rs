@@ -42,8 +42,8 @@ mod vectors;
 mod zone;
 
 pub use allocator::{
-    BelowHighMark, CacheSlice, Config, Cpu, FreeTraits, PageAllocator, PagesetInfo, Reclaim, TableCounts,
-    Tables, TickOutcome, ZoneConfig, ZoneInfo,
+    BelowHighMark, BlockInfo, BlockUse, CacheSlice, Config, Cpu, FreeTraits, PageAllocator, PagesetInfo,
+    Reclaim, TableCounts, Tables, TickOutcome, ZoneConfig, ZoneInfo,
 };
 pub use bad_page::{BadPageReports, Report};
 pub use check::{FrameCensus, Violation};

@@ -4,6 +4,7 @@ use core::ops::Range;
 use core::sync::atomic::Ordering::Relaxed;
 
 use super::PageAllocator;
+use crate::frame::State;
 use crate::platform::Platform;
 use crate::stats::Counters;
 use crate::zone::{Watermarks, Zone};
@@ -53,7 +54,47 @@ pub struct PagesetInfo {
     pub high_max: i32,
 }
 
+/// The block that a frame belongs to, at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockInfo {
+    /// Its first frame.
+    pub first: Pfn,
+    /// Its order.
+    pub order: Order,
+    /// Who has it.
+    pub held_by: BlockUse,
+}
+
+/// Who has a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlockUse {
+    /// The zone: it is on a free list.
+    FreeList,
+    /// A per-CPU page set.
+    Pageset,
+    /// Whoever allocated it.
+    Owner,
+    /// Nobody: it is out of service.
+    Leaked,
+}
+
 impl<'a, P: Platform> PageAllocator<'a, P> {
+    /// The block that a frame belongs to. Takes no lock: by the time the answer is read, other CPUs may have changed
+    /// it, so it is a hint (where to try [`alloc_at`](Self::alloc_at), say) unless the caller owns the block. `None` in
+    /// holes and outside of all zones. O(orders).
+    pub fn block_of(&self, pfn: Pfn) -> Option<BlockInfo> {
+        let (zone, frame) = self.locate(pfn)?;
+        let (first, state) = zone.body.frames.covering_block(frame)?;
+        let (order, held_by) = match state {
+            State::Free { order, .. } => (order, BlockUse::FreeList),
+            State::Cached { order, .. } => (order, BlockUse::Pageset),
+            State::Allocated { order, .. } => (order, BlockUse::Owner),
+            State::Leaked { order } => (order, BlockUse::Leaked),
+            State::Interior | State::Hole => return None,
+        };
+        Some(BlockInfo { first: zone.body.span.pfn(first), order, held_by })
+    }
+
     /// All zones at this moment, in table order.
     pub fn zones(&self) -> impl Iterator<Item = ZoneInfo> {
         self.zones.iter().map(|zone| {

@@ -24,7 +24,7 @@ use core::fmt;
 pub use config::{Config, ZoneConfig};
 pub use cpu::{CacheSlice, Cpu};
 pub use free::FreeTraits;
-pub use info::{PagesetInfo, ZoneInfo};
+pub use info::{BlockInfo, BlockUse, PagesetInfo, ZoneInfo};
 pub use settings::{BelowHighMark, Reclaim};
 pub use tables::{TableCounts, Tables};
 pub use tick::TickOutcome;

@@ -75,7 +75,7 @@ impl Engine {
     /// last of their events.
     fn collect(&mut self, chunk: &mut Chunk, index: usize, run: &mut Vec<(Place, u32)>) -> usize {
         let first = chunk.events[index];
-        let takes_stolen = self.policy.buddy.fallback == Fallback::ClaimOrTakeOne;
+        let takes_stolen = self.takes_stolen();
         let mut at = index;
         loop {
             let event = chunk.events[at];
@@ -109,6 +109,11 @@ impl Engine {
             }
             at = next;
         }
+    }
+
+    /// Whether a stolen block is itself what was fetched, without another event.
+    pub(super) fn takes_stolen(&self) -> bool {
+        self.policy.buddy.fallback == Fallback::ClaimOrTakeOne
     }
 
     /// An allocation without a refill.

@@ -59,7 +59,7 @@ impl Engine {
     }
 
     /// How many pages a bulk allocation gets past the ordinary way, and from which zone.
-    fn outcome_of_bulk(&self, chunk: &Chunk, index: usize) -> Option<(u32, usize)> {
+    pub(super) fn outcome_of_bulk(&self, chunk: &Chunk, index: usize) -> Option<(u32, usize)> {
         let entry = &chunk.events[index];
         let (mut ordinary, mut zone) = (0, None);
         let mut end = None;

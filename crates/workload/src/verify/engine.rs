@@ -120,15 +120,18 @@ impl Engine {
 
     /// Compares a part of the trace, which has been linked.
     pub(super) fn compare(&mut self, chunk: &mut Chunk) {
-        if self.has_begun {
+        let has_begun = std::mem::replace(&mut self.has_begun, true);
+        if has_begun {
             // Links end with the part of the trace that they lie in.
             self.notes
                 .iter_mut()
                 .filter(|note| **note >> 32 != 0)
                 .for_each(|note| *note &= u64::from(u32::MAX));
         }
-        self.has_begun = true;
         self.has_bulk_events |= chunk.events.iter().any(|event| event.kind == EventKind::BulkAllocEntry);
+        if !has_begun && self.has_bulk_events && self.mode != Mode::Free {
+            self.calibrate(chunk);
+        }
         for index in 0..chunk.events.len() {
             if !chunk.done[index] {
                 self.event(chunk, index);

@@ -12,7 +12,7 @@ use super::links::{Chunk, level, same_context};
 const SEARCHED: usize = 64;
 
 /// What happens to a freed frame next.
-enum Fate {
+pub(super) enum Fate {
     /// It reaches its page set with a later event.
     Batched,
     /// It leaves the free lists without having been drained: its page set's lock was busy.
@@ -128,7 +128,7 @@ impl Engine {
         }
     }
 
-    fn fate(&self, chunk: &Chunk, index: usize, (order, cpu): (Order, u16)) -> Fate {
+    pub(super) fn fate(&self, chunk: &Chunk, index: usize, (order, cpu): (Order, u16)) -> Fate {
         let Some(next) = chunk.events.get(chunk.links[index].of_frame as usize) else { return Fate::Unknown };
         match next.kind {
             EventKind::MmPageFreeBatched => Fate::Batched,

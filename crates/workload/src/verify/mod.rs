@@ -6,12 +6,14 @@
 //! a [`Class`].
 //!
 //! Files: `links` (what comes next on a CPU and to a frame), `geometry` (zones and limits), `page_set` (the core's page
-//! set and what is not known of it), `pressure` (the zone's flags), `engine` (the state), `alloc`, `bulk`, `free`,
+//! set and what is not known of it), `pressure` (the zone's flags), `calibrate` (what the
+//! page sets held at the start), `engine` (the state), `alloc`, `bulk`, `free`,
 //! `compare` (the drain of a free), `free_run` (mode `free`), `tick`, `sample` (one file per kind of event), `classes`, `explain`, `report`,
 //! `kernel_policy`, `options`.
 
 mod alloc;
 mod bulk;
+mod calibrate;
 mod classes;
 mod compare;
 mod engine;

@@ -1,6 +1,7 @@
 //! Samples: what a CPU's own `/proc/zoneinfo` said about its page sets.
 
 use pageset_core::pcp::Limits;
+use pageset_trace::Event;
 
 use super::engine::Engine;
 use super::geometry::to_i32;
@@ -70,19 +71,8 @@ impl Engine {
         }
         match event.pfn >> MARK_SHIFT {
             MARK_BEFORE => {
-                let state = &mut self.cpus[cpu];
-                while let Some(&next) = state.samples.last() {
-                    if self.samples[next].t1_ns >= event.ts_ns {
-                        break;
-                    }
-                    state.samples.pop();
-                }
-                state.sampling = state
-                    .samples
-                    .last()
-                    .copied()
-                    .filter(|next| self.samples[*next].t0_ns <= event.ts_ns.saturating_add(NEAR_NS));
-                if let Some(sample) = state.sampling {
+                self.cpus[cpu].sampling = self.sample_at(&event);
+                if let Some(sample) = self.cpus[cpu].sampling {
                     self.compare_sample(chunk, index, sample, Moment::Before);
                 }
             }
@@ -93,6 +83,21 @@ impl Engine {
             }
             _ => {}
         }
+    }
+
+    /// The sample that the mark in front of it announces.
+    pub(super) fn sample_at(&mut self, event: &Event) -> Option<usize> {
+        let state = self.cpus.get_mut(usize::from(event.cpu))?;
+        if event.pfn >> MARK_SHIFT != MARK_BEFORE {
+            return None;
+        }
+        while let Some(&next) = state.samples.last()
+            && self.samples[next].t1_ns < event.ts_ns
+        {
+            state.samples.pop();
+        }
+        let next = *state.samples.last()?;
+        (self.samples[next].t0_ns <= event.ts_ns.saturating_add(NEAR_NS)).then_some(next)
     }
 
     fn compare_sample(&mut self, chunk: &Chunk, index: usize, sample: usize, moment: Moment) {

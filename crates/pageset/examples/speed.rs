@@ -1,0 +1,165 @@
+//! Measures the pool: `cargo run --release -p pageset --example speed`. Medians of 9 runs, in nanoseconds for each pair of
+//! an allocation and a free (or for each of the two where they are apart).
+
+use std::hint::black_box;
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
+
+use pageset::{Backing, Order, PAGE_BYTES, Pool, ReturnPolicy, Worker};
+
+const RUNS: usize = 9;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let pool = Pool::builder().size(4608 << 20).returns(no_thread()).build()?;
+    println!("restartable sequences: {}", pool.uses_rseq());
+    for order in [0, 1, 2, 3, 5, 9, 10] {
+        let order = Order::new(order).ok_or("an order")?;
+        println!("order-{order} pair, 1 thread:  {:6.2} ns", median(|| pairs(&pool, order, 1_000_000)));
+    }
+    println!("order-0 pair, 2 threads: {:6.2} ns", median(|| pairs_on_threads(&pool, 2)));
+    let random = (0..RUNS).map(|_| random_million(&pool)).collect::<Vec<_>>();
+    println!("1 M pages, alloc:        {:6.2} ns", middle(random.iter().map(|run| run.0)));
+    println!("1 M pages, random free:  {:6.2} ns", middle(random.iter().map(|run| run.1)));
+    println!("mix of 100 000 live:     {:6.2} ns", median(|| mix(&pool, 100_000, 2_000_000)));
+    touch_cycles()?;
+    burst()?;
+    let stats = pool.stats();
+    let gib = (pool.page_count() * PAGE_BYTES) as f64 / f64::from(1 << 30);
+    println!("metadata: {:.2} MiB per GiB", stats.metadata_bytes as f64 / gib / f64::from(1 << 20));
+    println!("refills {}, flushes {}", stats.array_refills, stats.array_flushes);
+    Ok(())
+}
+
+fn no_thread() -> ReturnPolicy {
+    ReturnPolicy { worker: Worker::None, ..ReturnPolicy::default() }
+}
+
+fn median(mut run: impl FnMut() -> f64) -> f64 {
+    middle((0..RUNS).map(|_| run()))
+}
+
+fn middle(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<_> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn per(time: Duration, operations: usize) -> f64 {
+    time.as_secs_f64() * 1e9 / operations as f64
+}
+
+fn pairs(pool: &Pool, order: Order, count: usize) -> f64 {
+    let begun = Instant::now();
+    for _ in 0..count {
+        black_box(pool.alloc(order).map(|pages| pages.as_ptr())).expect("memory");
+    }
+    per(begun.elapsed(), count)
+}
+
+fn pairs_on_threads(pool: &Pool, threads: usize) -> f64 {
+    let start = Barrier::new(threads);
+    let times: Vec<f64> = std::thread::scope(|scope| {
+        let run = || {
+            start.wait();
+            pairs(pool, Order::ZERO, 4_000_000)
+        };
+        let handles: Vec<_> = (0..threads).map(|_| scope.spawn(run)).collect();
+        handles.into_iter().map(|handle| handle.join().expect("no panic")).collect()
+    });
+    middle(times.into_iter())
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        ((u128::from(self.0) * limit as u128) >> 64) as usize
+    }
+}
+
+fn random_million(pool: &Pool) -> (f64, f64) {
+    const COUNT: usize = 1_000_000;
+    let mut pages = Vec::with_capacity(COUNT);
+    let begun = Instant::now();
+    for _ in 0..COUNT {
+        pages.push(pool.alloc(Order::ZERO).expect("memory"));
+    }
+    let alloc = per(begun.elapsed(), COUNT);
+    let mut random = Random(42);
+    for index in (1..COUNT).rev() {
+        pages.swap(index, random.below(index + 1));
+    }
+    let begun = Instant::now();
+    for page in pages.drain(..) {
+        drop(page);
+    }
+    (alloc, per(begun.elapsed(), COUNT))
+}
+
+fn mix(pool: &Pool, live: usize, operations: usize) -> f64 {
+    let mut random = Random(7);
+    let mut pages: Vec<_> = (0..live).map(|_| Some(pool.alloc(Order::ZERO).expect("memory"))).collect();
+    let begun = Instant::now();
+    for _ in 0..operations {
+        let slot = &mut pages[random.below(live)];
+        *slot = match slot.take() {
+            Some(_) => None,
+            None => Some(pool.alloc(Order::ZERO).expect("memory")),
+        };
+    }
+    per(begun.elapsed(), operations)
+}
+
+/// 128 MiB allocated, each page touched, freed; against a fresh mapping each time.
+fn touch_cycles() -> Result<(), Box<dyn std::error::Error>> {
+    const BYTES: usize = 128 << 20;
+    let pool = Pool::builder().size(BYTES).returns(no_thread()).build()?;
+    let touch = |bytes: &mut [u8]| bytes.iter_mut().step_by(PAGE_BYTES).for_each(|byte| *byte = 1);
+    let cycle = |zeroed: bool| {
+        let begun = Instant::now();
+        let mut blocks = Vec::new();
+        for _ in 0..BYTES >> 21 {
+            let mut block =
+                if zeroed { pool.alloc_zeroed(Order::THP) } else { pool.alloc(Order::THP) }.expect("memory");
+            touch(&mut block);
+            blocks.push(block);
+        }
+        drop(blocks);
+        begun.elapsed().as_secs_f64() * 1e6
+    };
+    cycle(false);
+    let plain = median(|| cycle(false));
+    let zeroed = median(|| cycle(true));
+    let fresh = median(|| {
+        let begun = Instant::now();
+        let mapping = Pool::builder().size(BYTES).backing(Backing::Plain).returns(no_thread());
+        let mapping = mapping.build().expect("memory");
+        for _ in 0..BYTES >> 21 {
+            let mut block = mapping.alloc(Order::THP).expect("memory");
+            touch(&mut block);
+            std::mem::forget(block);
+        }
+        drop(mapping);
+        begun.elapsed().as_secs_f64() * 1e6
+    });
+    println!("128 MiB touched, us: pool {plain:.0}, zeroed {zeroed:.0}, mapped anew {fresh:.0}");
+    println!("  faster: {:.1} times, zeroed {:.1} times", fresh / plain, fresh / zeroed);
+    Ok(())
+}
+
+/// What is resident after a burst of 1 GiB, while every thread sleeps.
+fn burst() -> Result<(), Box<dyn std::error::Error>> {
+    let pool = Pool::builder().size(1 << 30).build()?;
+    let mut blocks: Vec<_> = std::iter::from_fn(|| pool.alloc(Order::ZERO).ok()).collect();
+    blocks.iter_mut().for_each(|block| block[0] = 1);
+    let full = pool.backing().map_or(0, |report| report.resident_bytes);
+    drop(blocks);
+    std::thread::sleep(Duration::from_secs(1));
+    let idle = pool.backing().map_or(0, |report| report.resident_bytes);
+    println!("burst: {} MiB resident, {} MiB after 1 s idle", full >> 20, idle >> 20);
+    println!("  {:?} spent, {} MiB returned", pool.stats().return_time, pool.stats().returned_bytes >> 20);
+    Ok(())
+}

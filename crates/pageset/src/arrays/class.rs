@@ -1,0 +1,134 @@
+//! Order classes, and what an array's entries say.
+
+use pageset_core::Order;
+
+/// The orders that have an array: those that the core's page sets hold too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    Order0,
+    Order1,
+    Order2,
+    Order3,
+    Order9,
+}
+
+impl Class {
+    /// Number of classes.
+    pub(crate) const COUNT: usize = 5;
+    /// All classes.
+    pub(crate) const ALL: [Self; Self::COUNT] =
+        [Self::Order0, Self::Order1, Self::Order2, Self::Order3, Self::Order9];
+
+    /// The class of an order, if it has one.
+    #[inline(always)]
+    pub(crate) const fn of(order: Order) -> Option<Self> {
+        match order.get() {
+            0 => Some(Self::Order0),
+            1 => Some(Self::Order1),
+            2 => Some(Self::Order2),
+            3 => Some(Self::Order3),
+            9 => Some(Self::Order9),
+            _ => None,
+        }
+    }
+
+    /// The class of blocks of this many frames, if there is one.
+    #[inline(always)]
+    pub(crate) const fn of_frames(frames: u32) -> Option<Self> {
+        match frames {
+            1 => Some(Self::Order0),
+            2 => Some(Self::Order1),
+            4 => Some(Self::Order2),
+            8 => Some(Self::Order3),
+            512 => Some(Self::Order9),
+            _ => None,
+        }
+    }
+
+    /// The order of its blocks.
+    pub(crate) const fn order(self) -> Order {
+        let order = match self {
+            Self::Order0 => 0,
+            Self::Order1 => 1,
+            Self::Order2 => 2,
+            Self::Order3 => 3,
+            Self::Order9 => 9,
+        };
+        Order::new(order).unwrap()
+    }
+
+    /// Frames of one of its blocks.
+    #[inline(always)]
+    pub(crate) const fn frames(self) -> u32 {
+        self.order().frames()
+    }
+}
+
+/// A block in an array: its first frame, and whether all of it is known to be zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry(pub(super) u32);
+
+impl Entry {
+    /// What no entry is: an empty array gives it.
+    pub(crate) const NONE: u32 = u32::MAX;
+
+    #[inline(always)]
+    pub(crate) const fn dirty(frame: u32) -> Self {
+        Self(frame << 1)
+    }
+
+    pub(crate) const fn with_zero(frame: u32, is_zero: ZeroState) -> Self {
+        Self(frame << 1 | is_zero as u32)
+    }
+
+    #[inline(always)]
+    pub(crate) const fn from_raw(raw: u32) -> Option<Self> {
+        if raw == Self::NONE { None } else { Some(Self(raw)) }
+    }
+
+    #[inline(always)]
+    pub(crate) const fn raw(self) -> u32 {
+        self.0
+    }
+
+    #[inline(always)]
+    pub(crate) const fn frame(self) -> u32 {
+        self.0 >> 1
+    }
+
+    #[inline(always)]
+    pub(crate) const fn zero(self) -> ZeroState {
+        if self.0 & 1 == 1 { ZeroState::Zero } else { ZeroState::Unknown }
+    }
+}
+
+/// What is known about the contents of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ZeroState {
+    /// Anything.
+    Unknown = 0,
+    /// All bytes are zero.
+    Zero = 1,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_keeps_frame_and_knowledge() {
+        let entry = Entry::with_zero(0x3fff_fffe, ZeroState::Zero);
+        assert_eq!((entry.frame(), entry.zero()), (0x3fff_fffe, ZeroState::Zero));
+        assert_eq!(Entry::dirty(7).zero(), ZeroState::Unknown);
+        assert_eq!(Entry::from_raw(Entry::NONE), None);
+    }
+
+    #[test]
+    fn classes_and_orders_agree() {
+        for class in Class::ALL {
+            assert_eq!(Class::of(class.order()), Some(class));
+            assert_eq!(Class::of_frames(class.frames()), Some(class));
+        }
+        assert_eq!(Class::of_frames(3), None);
+    }
+}

@@ -1,0 +1,150 @@
+//! Errors as values: why a pool could not be built, why an allocation gave nothing.
+
+use std::{fmt, io};
+
+pub use pageset_core::FreeError;
+use pageset_core::{ConfigError, Order};
+
+/// Why an allocation gave nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AllocError {
+    /// No free block of this order, though every cache was emptied to find one. Smaller blocks may be free.
+    OutOfMemory {
+        /// The order that was wanted.
+        order: Order,
+    },
+    /// The pool's hard capacity is handed out.
+    OverCapacity,
+    /// This process is a child of the one that made the pool: its pages may be read (they are copies, or shared if the
+    /// pool is a memfd), but not allocated.
+    Forked,
+    /// The frames of an `alloc_at` are not all free.
+    NotFree,
+    /// The frame is not in the pool, or not a multiple of the block's size.
+    BadFrame,
+    /// A count of zero, or of more frames than the largest block has (1024).
+    BadCount,
+}
+
+impl fmt::Display for AllocError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OutOfMemory { order } => {
+                write!(f, "the pool has no free block of order {order} ({} KiB)", 4 << order.get())
+            }
+            Self::OverCapacity => f.write_str("the pool's hard capacity is handed out"),
+            Self::Forked => {
+                f.write_str("the pool belongs to the parent process: a child cannot allocate from it")
+            }
+            Self::NotFree => f.write_str("the frames are not all free"),
+            Self::BadFrame => f.write_str("the frame is not in the pool, or not aligned to the block's size"),
+            Self::BadCount => f.write_str("a count must be 1 to 1024 frames"),
+        }
+    }
+}
+
+impl std::error::Error for AllocError {}
+
+/// Why a pool could not be built.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// The size is zero, no multiple of the page size of the backing, or more than 4 TiB.
+    BadSize {
+        /// What was asked for, in bytes.
+        bytes: usize,
+        /// What it must be a multiple of, in bytes.
+        multiple_of: usize,
+    },
+    /// No policy has this name. `pageset_core::POLICIES` lists those that are.
+    UnknownPolicy(String),
+    /// The address space cannot be had: the process's limit (`ulimit -v`) or the system's is reached.
+    AddressSpace {
+        /// What was asked for, in bytes.
+        bytes: usize,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The system has not enough huge pages of this size free. See `/proc/sys/vm/nr_hugepages`.
+    HugetlbShortage {
+        /// Pages wanted.
+        wanted: usize,
+        /// Pages that were free, if the system knows this size at all.
+        free: Option<usize>,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The memory cannot be locked: the limit (`ulimit -l`, in bytes) is too low.
+    LockLimit {
+        /// What was to be locked, in bytes.
+        bytes: usize,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The memory cannot be bound to these nodes (bit `n` for node `n`).
+    BadNodes {
+        /// The nodes.
+        nodes: u64,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The caller's region is not aligned to 4 MiB.
+    UnalignedRegion,
+    /// Another call to the system failed.
+    System {
+        /// What was attempted.
+        what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The core refused the configuration.
+    Config(ConfigError),
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BadSize { bytes, multiple_of } => {
+                write!(
+                    f,
+                    "a pool of {bytes} bytes: the size must be a multiple of {multiple_of}, 4 TiB at most"
+                )
+            }
+            Self::UnknownPolicy(name) => write!(f, "no policy is called {name:?}"),
+            Self::AddressSpace { bytes, .. } => {
+                write!(f, "cannot reserve {bytes} bytes of address space (see ulimit -v)")
+            }
+            Self::HugetlbShortage { wanted, free: Some(free), .. } => {
+                write!(f, "{wanted} huge pages wanted, {free} free (see /proc/sys/vm/nr_hugepages)")
+            }
+            Self::HugetlbShortage { wanted, free: None, .. } => {
+                write!(f, "{wanted} huge pages wanted of a size that this system does not have")
+            }
+            Self::LockLimit { bytes, .. } => write!(f, "cannot lock {bytes} bytes in memory (see ulimit -l)"),
+            Self::BadNodes { nodes, .. } => write!(f, "cannot bind memory to the nodes {nodes:#b}"),
+            Self::UnalignedRegion => f.write_str("a region must be aligned to 4 MiB"),
+            Self::System { what, .. } => write!(f, "cannot {what}"),
+            Self::Config(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for BuildError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::AddressSpace { source, .. }
+            | Self::HugetlbShortage { source, .. }
+            | Self::LockLimit { source, .. }
+            | Self::BadNodes { source, .. }
+            | Self::System { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+impl From<ConfigError> for BuildError {
+    fn from(error: ConfigError) -> Self {
+        Self::Config(error)
+    }
+}

@@ -1,0 +1,173 @@
+//! What is known about frames that the core does not need to know: which are zero, and which pageblocks are resident.
+//!
+//! Changed only where blocks pass between the core and the rest, so the fast path never looks here.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+
+use pageset_core::{PAGEBLOCK_FRAMES, PAGEBLOCK_ORDER};
+
+use crate::arrays::ZeroState;
+
+/// Contents of a pool's memory when it is built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Contents {
+    /// Fresh from the system: zero.
+    Zero,
+    /// Anything.
+    Unknown,
+}
+
+/// Where a pageblock stands on its way back to the system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum BlockState {
+    /// No frame of it was ever handed out.
+    Fresh = 0,
+    /// Frames of it were handed out.
+    Resident = 1,
+    /// As `Resident`, and it was seen to be all free.
+    Idle = 2,
+    /// Its memory was given back.
+    Returned = 3,
+    /// Out of service: the pool was made smaller.
+    Retired = 4,
+}
+
+impl BlockState {
+    fn from_byte(byte: u8) -> Self {
+        match byte {
+            0 => Self::Fresh,
+            1 => Self::Resident,
+            2 => Self::Idle,
+            3 => Self::Returned,
+            _ => Self::Retired,
+        }
+    }
+}
+
+/// The ledger: one bit per frame, one byte per pageblock.
+pub(crate) struct Ledger {
+    /// Bit set: the frame may be anything but zero.
+    dirty: Box<[AtomicU64]>,
+    blocks: Box<[AtomicU8]>,
+    refaulted_blocks: AtomicU64,
+}
+
+impl Ledger {
+    pub(crate) fn new(frames: usize, contents: Contents) -> Self {
+        let (word, block) = match contents {
+            Contents::Zero => (0, BlockState::Fresh),
+            Contents::Unknown => (u64::MAX, BlockState::Resident),
+        };
+        let blocks = frames.div_ceil(PAGEBLOCK_FRAMES as usize);
+        Self {
+            dirty: (0..frames.div_ceil(64)).map(|_| AtomicU64::new(word)).collect(),
+            blocks: (0..blocks).map(|_| AtomicU8::new(block as u8)).collect(),
+            refaulted_blocks: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        size_of_val(&*self.dirty) + size_of_val(&*self.blocks)
+    }
+
+    /// Notes that frames leave the core. Says whether all of them are zero; from now on they count as dirty.
+    pub(crate) fn take(&self, frames: Range<u32>) -> ZeroState {
+        for block in blocks_of(&frames) {
+            let cell = &self.blocks[block];
+            let state = cell.load(Relaxed);
+            if state != BlockState::Resident as u8 {
+                if state == BlockState::Returned as u8 {
+                    self.refaulted_blocks.fetch_add(1, Relaxed);
+                }
+                cell.store(BlockState::Resident as u8, Relaxed);
+            }
+        }
+        let mut zero = ZeroState::Zero;
+        for (word, mask) in words_of(frames) {
+            let cell = &self.dirty[word];
+            let found = cell.load(Relaxed);
+            if found & mask != 0 {
+                zero = ZeroState::Unknown;
+            }
+            if found & mask != mask {
+                cell.fetch_or(mask, Relaxed);
+            }
+        }
+        zero
+    }
+
+    /// Notes what is known of frames that go back to the core.
+    pub(crate) fn put(&self, frames: Range<u32>, zero: ZeroState) {
+        if zero == ZeroState::Zero {
+            for (word, mask) in words_of(frames) {
+                self.dirty[word].fetch_and(!mask, Relaxed);
+            }
+        }
+    }
+
+    /// Whether all frames are known to be zero.
+    pub(crate) fn is_zero(&self, frames: Range<u32>) -> bool {
+        words_of(frames).all(|(word, mask)| self.dirty[word].load(Relaxed) & mask == 0)
+    }
+
+    pub(crate) fn block(&self, block: usize) -> BlockState {
+        BlockState::from_byte(self.blocks[block].load(Relaxed))
+    }
+
+    pub(crate) fn set_block(&self, block: usize, state: BlockState) {
+        self.blocks[block].store(state as u8, Relaxed);
+    }
+
+    /// Changes a pageblock's state, unless somebody else did.
+    pub(crate) fn exchange_block(&self, block: usize, from: BlockState, to: BlockState) -> bool {
+        self.blocks[block].compare_exchange(from as u8, to as u8, Relaxed, Relaxed).is_ok()
+    }
+
+    pub(crate) fn refaulted_blocks(&self) -> u64 {
+        self.refaulted_blocks.load(Relaxed)
+    }
+}
+
+fn blocks_of(frames: &Range<u32>) -> Range<usize> {
+    (frames.start >> PAGEBLOCK_ORDER) as usize..frames.end.div_ceil(PAGEBLOCK_FRAMES) as usize
+}
+
+/// The words that hold a range's bits, each with the mask of those bits.
+fn words_of(frames: Range<u32>) -> impl Iterator<Item = (usize, u64)> {
+    let words = frames.start / 64..frames.end.div_ceil(64);
+    words.map(move |word| {
+        let first = frames.start.saturating_sub(word * 64);
+        let last = (frames.end - word * 64).min(64);
+        (word as usize, (u64::MAX >> (64 - (last - first))) << first)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knowledge_of_zeros_survives_only_unchanged() {
+        let ledger = Ledger::new(2048, Contents::Zero);
+        assert_eq!(ledger.take(60..70), ZeroState::Zero);
+        assert_eq!(ledger.take(69..72), ZeroState::Unknown);
+        ledger.put(60..72, ZeroState::Unknown);
+        assert!(!ledger.is_zero(60..61) && ledger.is_zero(72..2048));
+        ledger.put(60..72, ZeroState::Zero);
+        assert!(ledger.is_zero(0..2048));
+        assert_eq!(Ledger::new(512, Contents::Unknown).take(0..1), ZeroState::Unknown);
+    }
+
+    #[test]
+    fn a_returned_block_that_is_used_again_is_counted() {
+        let ledger = Ledger::new(1024, Contents::Zero);
+        ledger.set_block(1, BlockState::Returned);
+        ledger.take(511..513);
+        assert_eq!(ledger.refaulted_blocks(), 1);
+        assert_eq!((ledger.block(0), ledger.block(1)), (BlockState::Resident, BlockState::Resident));
+        ledger.take(512..1024);
+        assert_eq!(ledger.refaulted_blocks(), 1);
+    }
+}

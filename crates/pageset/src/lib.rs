@@ -1,0 +1,56 @@
+//! A pool of 4 KiB to 4 MiB pages in user space: per-CPU cached, huge-page backed, returned to the system when idle.
+//!
+//! ```
+//! use pageset::{Order, Pool};
+//!
+//! let pool = Pool::builder().size(64 << 20).build()?;
+//! let mut page = pool.alloc(Order::ZERO)?; // 4 KiB, contents unspecified
+//! page[0] = 42;
+//! let huge = pool.alloc_zeroed(Order::THP)?; // 2 MiB, cleared only if it has to be
+//! assert!(huge.iter().all(|byte| *byte == 0));
+//! drop(huge); // free, on whatever thread
+//! println!("{:?}", pool.stats());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! An allocation meets the modules in this order: `pool` (which path), `arrays` and `rseq` (the blocks of this CPU,
+//! changed by a restartable sequence, or under a try-lock), then, for many blocks at once, `pool::exchange` and
+//! `pageset-core` (page sets, buddy lists). Beside them: `ledger` (which frames are zero, which pageblocks resident),
+//! `pool::giveback` and `background` (idle memory goes back), `sys` (the operating system).
+//!
+//! # What is promised
+//! - Nothing is mapped beyond what was asked for, except metadata: 10 bytes per 4 KiB, resident where it is used.
+//! - [`Pool::backing`] says what memory one really got.
+//! - A free by another thread or CPU costs what a local one costs: blocks belong to no thread, so the end of a thread
+//!   leaves nothing behind either.
+//! - CPUs may come and go, ids may have holes (cpusets), and threads without a registered area work through the core.
+//! - In a child of `fork`, pages may be read as [`Fork`] says, freeing does nothing, and allocation is
+//!   [`AllocError::Forked`].
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod arrays;
+mod background;
+mod builder;
+mod error;
+mod ledger;
+mod pages;
+mod platform;
+mod pool;
+mod rseq;
+mod sys;
+
+pub use builder::{
+    Backing, Builder, FastPath, Fork, HugePageSize, Numa, Prezero, Residency, ReturnPolicy, Worker,
+};
+pub use error::{AllocError, BuildError, FreeError};
+pub use pages::{PageCollections, Pages, RawPages};
+pub use pageset_core::{Order, POLICIES};
+pub use pool::{BackingReport, Pool, PopulateProgress, Populated, Stats, Trimmed};
+
+/// Bytes of a base page: what order 0 is.
+pub const PAGE_BYTES: usize = sys::PAGE_BYTES;
+
+/// The crate's README, its example run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,0 +1,70 @@
+//! Collections whose memory is blocks of a pool.
+
+use std::alloc::Layout;
+use std::ptr::NonNull;
+
+use allocator_api2::alloc::{AllocError, Allocator};
+use pageset_core::Order;
+
+use super::{Pages, RawPages};
+use crate::pool::Pool;
+use crate::sys::{PAGE_BYTES, PAGE_SHIFT};
+
+/// A pool as an allocator of collections: each allocation is a block of its own, 4 KiB at least and 4 MiB at most.
+///
+/// ```
+/// use allocator_api2::vec::Vec;
+/// use pageset::{PageCollections, Pool};
+///
+/// let pool = Pool::builder().size(64 << 20).build()?;
+/// let mut numbers = Vec::with_capacity_in(100_000, PageCollections::new(&pool));
+/// numbers.extend(0..100_000_u32);
+/// assert_eq!(numbers.as_ptr().addr() % 4096, 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct PageCollections<'p> {
+    pool: &'p Pool,
+}
+
+impl<'p> PageCollections<'p> {
+    /// An allocator on `pool`.
+    #[must_use]
+    pub fn new(pool: &'p Pool) -> Self {
+        Self { pool }
+    }
+
+    /// The order of a layout's block; a block is aligned to its size, so a large alignment makes it larger.
+    fn order(layout: Layout) -> Option<Order> {
+        let bytes = layout.size().max(layout.align()).max(1);
+        Order::holding(bytes.div_ceil(PAGE_BYTES) as u64)
+    }
+
+    fn leave(pages: Pages<'p>) -> NonNull<[u8]> {
+        let start = pages.as_ptr();
+        let raw = pages.into_raw();
+        NonNull::slice_from_raw_parts(start, raw.page_count() * PAGE_BYTES)
+    }
+}
+
+// SAFETY: blocks stay where they are until they are deallocated, also when the allocator is moved or copied; copies are
+// the same pool and may free each other's blocks.
+unsafe impl Allocator for PageCollections<'_> {
+    fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
+        let order = Self::order(layout).ok_or(AllocError)?;
+        self.pool.alloc(order).map(Self::leave).map_err(|_| AllocError)
+    }
+
+    fn allocate_zeroed(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
+        let order = Self::order(layout).ok_or(AllocError)?;
+        self.pool.alloc_zeroed(order).map(Self::leave).map_err(|_| AllocError)
+    }
+
+    unsafe fn deallocate(&self, start: NonNull<u8>, layout: Layout) {
+        let Some(order) = Self::order(layout) else { return };
+        let bytes = start.addr().get() - self.pool.start().addr();
+        let raw = RawPages { frame: (bytes >> PAGE_SHIFT) as u32, count: order.frames() };
+        // SAFETY: the caller promises that the block was allocated here with a layout that fits, and is free now.
+        drop(unsafe { Pages::from_raw(self.pool, raw) });
+    }
+}

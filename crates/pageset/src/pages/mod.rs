@@ -1,0 +1,178 @@
+//! Pages that somebody owns.
+
+mod collections;
+
+pub use collections::PageCollections;
+
+use std::fmt;
+use std::ops::{Deref, DerefMut, Range};
+use std::ptr::NonNull;
+
+use pageset_core::{Order, Pfn};
+
+use crate::arrays::Class;
+use crate::pool::{Inner, Pool};
+use crate::sys::{PAGE_BYTES, PAGE_SHIFT};
+
+/// Set in `count` for pages that are not one block of the core.
+const RUN: u32 = 1 << 31;
+
+/// A block or a run of pages, free again when dropped, on whatever thread. Derefs to its bytes.
+///
+/// # Invariants
+/// The frames are allocated, and nobody else has them. Without `RUN` they are one block, `count` a power of two.
+#[must_use = "pages that are dropped are free again"]
+pub struct Pages<'p> {
+    pool: &'p Inner,
+    frame: u32,
+    count: u32,
+}
+
+/// Pages that nobody owns as a value: what [`Pages::into_raw`] leaves, and what a C interface hands out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(C)]
+pub struct RawPages {
+    frame: u32,
+    count: u32,
+}
+
+impl RawPages {
+    /// Pages from the pool's start to the first of these.
+    #[must_use]
+    pub const fn frame(self) -> usize {
+        self.frame as usize
+    }
+
+    /// How many pages these are.
+    #[must_use]
+    pub const fn page_count(self) -> usize {
+        (self.count & !RUN) as usize
+    }
+}
+
+impl<'p> Pages<'p> {
+    #[inline(always)]
+    pub(crate) fn of_block(pool: &'p Inner, frame: u32, order: Order) -> Self {
+        // INVARIANT: the caller has just allocated this block.
+        Self { pool, frame, count: order.frames() }
+    }
+
+    /// How many pages these are.
+    #[must_use]
+    #[inline]
+    pub fn page_count(&self) -> usize {
+        (self.count & !RUN) as usize
+    }
+
+    /// Number of the first frame, counted from the pool's start.
+    #[must_use]
+    #[inline]
+    pub fn pfn(&self) -> Pfn {
+        Pfn(u64::from(self.frame))
+    }
+
+    /// Bytes from the pool's start: the offset in a shared pool's file.
+    #[must_use]
+    #[inline]
+    pub fn offset(&self) -> usize {
+        (self.frame as usize) << PAGE_SHIFT
+    }
+
+    /// Address of the first byte.
+    #[must_use]
+    #[inline]
+    pub fn as_ptr(&self) -> NonNull<u8> {
+        // SAFETY: the pool does not begin at address zero, nor does a page in it.
+        unsafe { NonNull::new_unchecked(self.pool.address(self.frame)) }
+    }
+
+    /// Keeps only some of the pages and frees the others at once; `keep` counts pages from 0. O(log pages).
+    ///
+    /// # Panics
+    /// If `keep` is empty or reaches beyond these pages.
+    pub fn shrink_to(&mut self, keep: Range<usize>) {
+        let count = self.page_count();
+        assert!(keep.start < keep.end && keep.end <= count, "keep {keep:?} of {count} pages");
+        let (start, end) = (keep.start as u32, keep.end as u32);
+        let (first, count) = (self.frame, count as u32);
+        // INVARIANT: changed before the others are free, so that a panic on the way would only leak them.
+        self.frame += start;
+        self.count = end - start;
+        if !self.count.is_power_of_two() || !self.frame.is_multiple_of(self.count) {
+            self.count |= RUN;
+        }
+        self.pool.free_part(first, start);
+        self.pool.free_part(first + end, count - end);
+    }
+
+    /// Gives the pages up as a value without freeing them.
+    #[must_use = "the pages are lost unless they are taken back by `from_raw`"]
+    pub fn into_raw(self) -> RawPages {
+        let raw = RawPages { frame: self.frame, count: self.count };
+        std::mem::forget(self);
+        raw
+    }
+
+    /// Takes back what [`into_raw`](Self::into_raw) gave up.
+    ///
+    /// A pool finds later whatever it can of a broken promise: pages taken back and freed twice are refused by the core
+    /// when their array is emptied, and counted as [`Stats::bad_frees`](crate::Stats::bad_frees). Until then two owners
+    /// may have got them. [`from_raw_checked`](Self::from_raw_checked) looks first.
+    ///
+    /// # Safety
+    /// `raw` comes from `into_raw` of pages of this pool, and is taken back only once.
+    #[inline]
+    pub unsafe fn from_raw(pool: &'p Pool, raw: RawPages) -> Self {
+        // INVARIANT: the caller promises that these pages are allocated and have no owner.
+        Self { pool: pool.inner(), frame: raw.frame, count: raw.count }
+    }
+
+    /// As [`from_raw`](Self::from_raw), but `None` if the pages can be seen to be free already: in the core, or in the
+    /// array of a CPU. For debugging, and for callers in other languages. O(CPUs).
+    ///
+    /// # Safety
+    /// As for `from_raw`: pages that were freed and allocated again look right.
+    pub unsafe fn from_raw_checked(pool: &'p Pool, raw: RawPages) -> Option<Self> {
+        let inner = pool.inner();
+        let end = raw.frame.checked_add(raw.count & !RUN)?;
+        if end > inner.frames || !inner.looks_allocated(raw.frame, raw.count & !RUN) {
+            return None;
+        }
+        // SAFETY: the caller promises it.
+        Some(unsafe { Self::from_raw(pool, raw) })
+    }
+}
+
+impl Drop for Pages<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.pool.free_block(self.frame, Class::of_frames(self.count), self.count & !RUN);
+    }
+}
+
+impl Deref for Pages<'_> {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        // SAFETY: the frames are mapped as long as the pool, which outlives 'p; their bytes are initialised (by the
+        // system or by an earlier owner), and the invariant makes this value their only owner.
+        unsafe { std::slice::from_raw_parts(self.pool.address(self.frame), self.page_count() * PAGE_BYTES) }
+    }
+}
+
+impl DerefMut for Pages<'_> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as for `deref`, and `self` is borrowed exclusively.
+        unsafe {
+            std::slice::from_raw_parts_mut(self.pool.address(self.frame), self.page_count() * PAGE_BYTES)
+        }
+    }
+}
+
+impl fmt::Debug for Pages<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pages").field("frame", &self.frame).field("count", &self.page_count()).finish()
+    }
+}

@@ -1,0 +1,268 @@
+//! Idle memory goes back to the system: whole pageblocks first, in batches, at a limited rate, off the fast path.
+
+use std::ops::Range;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use pageset_core::{BlockUse, CpuId, FreeTraits, Order, PAGEBLOCK_FRAMES, Pfn};
+
+use super::exchange::request;
+use super::{Inner, Pool, bytes_of};
+use crate::Prezero;
+use crate::arrays::ZeroState;
+use crate::ledger::BlockState;
+use crate::sys::BLOCK_BYTES;
+use crate::sys::advice::{Discarded, Giveback, discard};
+use crate::sys::zero;
+
+/// Most pageblocks that go back in one call of the system: 32 MiB, which takes about a millisecond.
+const BATCH_BLOCKS: usize = 16;
+/// Looks at idle memory between two ticks of the core's page sets, whose decay is made for one a second.
+const LOOKS_PER_TICK: u32 = 10;
+/// Smallest part of a pageblock that a trim gives back: 64 KiB, below which the calls cost more than the memory (guess).
+const PART_ORDER_MIN: u8 = 4;
+
+/// What one call gave back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[must_use]
+pub struct Trimmed {
+    /// Bytes that went back to the system.
+    pub returned_bytes: u64,
+    /// Whether there is more: memory that waits to be idle for long enough, or for the rate limit.
+    pub more: bool,
+}
+
+/// What the last look at idle memory saw.
+#[derive(Debug, Default)]
+pub(crate) struct Look {
+    activity: u64,
+    looks: u32,
+}
+
+/// Which pageblocks may go back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Which {
+    /// Those that were all free at the last look too; others are marked for the next.
+    IdleSinceLastLook,
+    /// All that are all free.
+    AllFree,
+}
+
+impl Pool {
+    /// One look at idle memory, as the pool's thread takes it every [`interval`](crate::ReturnPolicy::interval):
+    /// caches that nobody used since the last look are emptied, page sets decay as their policy says, and pageblocks
+    /// that were all free at the last look too go back to the system, as many as the rate allows. O(pool / 2 MiB).
+    pub fn tick(&self) -> Trimmed {
+        self.inner().look()
+    }
+
+    /// Gives all free memory back to the system now: empties all caches, then whole pageblocks, then free parts of
+    /// 64 KiB and more. O(pool / 2 MiB) and the time the system takes, about 20 µs per pageblock.
+    pub fn trim(&self) -> Trimmed {
+        let inner = self.inner();
+        inner.empty_caches();
+        let whole = inner.return_blocks(Which::AllFree, usize::MAX);
+        let parts = inner.return_parts();
+        Trimmed { returned_bytes: whole.returned_bytes + parts, more: false }
+    }
+}
+
+impl Inner {
+    pub(crate) fn look(&self) -> Trimmed {
+        if self.hot.is_in_child() {
+            return Trimmed::default();
+        }
+        let mut look = self.looks.lock();
+        let activity = self.activity();
+        let is_idle = activity == look.activity;
+        look.activity = activity;
+        look.looks += 1;
+        if is_idle {
+            self.empty_caches();
+        } else if look.looks.is_multiple_of(LOOKS_PER_TICK) {
+            self.drain_arrays();
+            let cpus = self.core.cpus() as u32;
+            (0..cpus).for_each(|cpu| {
+                let _ = self.core.tick(CpuId(cpu));
+            });
+        }
+        // Emptying caches is no use of memory.
+        look.activity = self.activity();
+        if let Prezero::Blocks(blocks) = self.returns.prezero {
+            self.prezero(blocks as usize);
+        }
+        let per_look =
+            u128::from(self.returns.bytes_per_second) * self.returns.interval.as_micros() / 1_000_000;
+        let blocks = usize::try_from(per_look).unwrap_or(usize::MAX) / BLOCK_BYTES;
+        let mut outcome = self.return_blocks(Which::IdleSinceLastLook, blocks.max(1));
+        outcome.more |= !is_idle;
+        outcome
+    }
+
+    /// A number that changes whenever blocks are allocated or freed (but for as many frees as allocations since).
+    fn activity(&self) -> u64 {
+        let live = self.counts.out.load(Relaxed).wrapping_sub(self.cached_in_arrays());
+        self.popped().wrapping_add(self.counts.slow_alloc.load(Relaxed)).wrapping_mul(3).wrapping_add(live)
+    }
+
+    /// Moves everything that is cached to the free lists.
+    pub(super) fn empty_caches(&self) {
+        self.drain_arrays();
+        self.core.drain_all(self.cpu());
+    }
+
+    fn return_blocks(&self, which: Which, limit: usize) -> Trimmed {
+        let mut outcome = Trimmed::default();
+        if self.giveback == Giveback::Never {
+            return outcome;
+        }
+        let begun = Instant::now();
+        let mut left = limit;
+        let mut end = self.frames / PAGEBLOCK_FRAMES;
+        while end > 0 {
+            if left == 0 {
+                outcome.more = true;
+                break;
+            }
+            let _batch = self.returning.lock();
+            let run = self.claim_run_below(&mut end, which, left.min(BATCH_BLOCKS), &mut outcome);
+            if run.is_empty() {
+                continue;
+            }
+            left -= run.len();
+            let frames = run.start * PAGEBLOCK_FRAMES..run.end * PAGEBLOCK_FRAMES;
+            let discarded = discard(&self.memory, bytes_of(&frames), self.giveback);
+            for block in run.clone() {
+                if discarded == Discarded::Yes {
+                    self.ledger.set_block(block as usize, BlockState::Returned);
+                    let first = block * PAGEBLOCK_FRAMES;
+                    self.ledger.put(first..first + PAGEBLOCK_FRAMES, ZeroState::Zero);
+                }
+                self.release(block * PAGEBLOCK_FRAMES, Order::PAGEBLOCK);
+            }
+            if discarded == Discarded::Yes {
+                outcome.returned_bytes += run.len() as u64 * BLOCK_BYTES as u64;
+            } else {
+                break;
+            }
+        }
+        self.note_returned(outcome.returned_bytes, begun.elapsed());
+        outcome
+    }
+
+    /// Takes a run of neighbouring pageblocks that may go back out of the core, searching downwards from `end`, which
+    /// is moved to where the search goes on.
+    fn claim_run_below(
+        &self,
+        end: &mut u32,
+        which: Which,
+        limit: usize,
+        outcome: &mut Trimmed,
+    ) -> Range<u32> {
+        let mut run = *end..*end;
+        while *end > 0 && run.len() < limit {
+            let block = *end - 1;
+            let may_go = match self.ledger.block(block as usize) {
+                BlockState::Fresh | BlockState::Returned | BlockState::Retired => false,
+                BlockState::Idle => self.is_free(block),
+                BlockState::Resident if !self.is_free(block) => false,
+                BlockState::Resident if which == Which::AllFree => true,
+                BlockState::Resident => {
+                    self.ledger.exchange_block(block as usize, BlockState::Resident, BlockState::Idle);
+                    outcome.more = true;
+                    false
+                }
+            };
+            let is_taken = may_go && self.take_block(block);
+            // Whatever became of it, the search goes on below: a block that was marked waits for the next look.
+            *end = block;
+            if is_taken {
+                run.start = block;
+            } else if run.is_empty() {
+                run = block..block;
+            } else {
+                return run;
+            }
+        }
+        run
+    }
+
+    /// Whether the core has a whole pageblock on its free lists, as far as one can see without a lock.
+    fn is_free(&self, block: u32) -> bool {
+        self.core
+            .block_of(Pfn(u64::from(block * PAGEBLOCK_FRAMES)))
+            .is_some_and(|found| found.held_by == BlockUse::FreeList && found.order >= Order::PAGEBLOCK)
+    }
+
+    /// Takes a free pageblock out of the core, outside of the counts: nobody gets it.
+    pub(super) fn take_block(&self, block: u32) -> bool {
+        let pfn = Pfn(u64::from(block * PAGEBLOCK_FRAMES));
+        self.core.alloc_at(self.cpu(), pfn, &request(Order::PAGEBLOCK)).is_ok()
+    }
+
+    /// Puts what [`take_block`](Self::take_block) took on the core's free lists, past the page sets.
+    pub(super) fn release(&self, frame: u32, order: Order) {
+        let outcome = self.core.free_with(self.cpu(), Pfn(u64::from(frame)), order, FreeTraits::PCP_BUSY);
+        debug_assert_eq!(outcome, Ok(()), "a block that was taken is ours to free");
+    }
+
+    /// Gives free parts of pageblocks back. Returns the bytes.
+    fn return_parts(&self) -> u64 {
+        if self.giveback == Giveback::Never || self.backing_page_bytes() > crate::PAGE_BYTES {
+            return 0;
+        }
+        let begun = Instant::now();
+        let mut bytes = 0;
+        let mut frame = 0;
+        while frame < self.frames {
+            let Some(block) = self.core.block_of(Pfn(u64::from(frame))) else { break };
+            let frames = frame..(block.first.0 as u32).saturating_add(block.order.frames()).max(frame + 1);
+            let is_candidate = block.held_by == BlockUse::FreeList
+                && (PART_ORDER_MIN..Order::PAGEBLOCK.get()).contains(&block.order.get())
+                && block.first == Pfn(u64::from(frame))
+                && !self.ledger.is_zero(frames.clone());
+            if is_candidate {
+                let _batch = self.returning.lock();
+                if self.core.alloc_at(self.cpu(), block.first, &request(block.order)).is_ok() {
+                    if discard(&self.memory, bytes_of(&frames), self.giveback) == Discarded::Yes {
+                        self.ledger.put(frames.clone(), ZeroState::Zero);
+                        bytes += bytes_of(&frames).len() as u64;
+                    }
+                    self.release(frame, block.order);
+                }
+            }
+            frame = frames.end;
+        }
+        self.note_returned(bytes, begun.elapsed());
+        bytes
+    }
+
+    /// Clears free pageblocks that are not known to be zero.
+    fn prezero(&self, limit: usize) {
+        let mut left = limit;
+        for block in 0..self.frames / PAGEBLOCK_FRAMES {
+            if left == 0 {
+                return;
+            }
+            let frames = block * PAGEBLOCK_FRAMES..(block + 1) * PAGEBLOCK_FRAMES;
+            let is_dirty = !self.ledger.is_zero(frames.clone());
+            if is_dirty && self.is_free(block) {
+                let _batch = self.returning.lock();
+                if self.take_block(block) {
+                    zero::clear(&self.memory, bytes_of(&frames));
+                    self.ledger.put(frames.clone(), ZeroState::Zero);
+                    self.release(frames.start, Order::PAGEBLOCK);
+                    self.counts.prezeroed.fetch_add(u64::from(PAGEBLOCK_FRAMES), Relaxed);
+                    left -= 1;
+                }
+            }
+        }
+    }
+
+    fn note_returned(&self, bytes: u64, time: Duration) {
+        if bytes > 0 {
+            self.counts.returned.fetch_add(bytes, Relaxed);
+            self.counts.return_nanos.fetch_add(time.as_nanos() as u64, Relaxed);
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! The pool: which way an allocation or a free takes.
+//!
+//! Files in the order of an allocation: here the fast path; `exchange` (many blocks between arrays and core), `shapes`
+//! (bulk, exact counts, given places), `giveback` (idle memory goes back), `populate`, `resize`, `stats`, `truth`
+//! (what one really got).
+
+mod exchange;
+mod giveback;
+mod populate;
+mod resize;
+mod shapes;
+mod stats;
+mod truth;
+
+use std::fmt;
+use std::ops::Range;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+use pageset_core::{CpuId, Order, PageAllocator};
+
+pub(crate) use exchange::Counts;
+pub use giveback::Trimmed;
+pub use populate::{PopulateProgress, Populated};
+pub use stats::Stats;
+pub use truth::BackingReport;
+
+use crate::arrays::{Caps, Class, Entry, ZeroState};
+use crate::background::{Background, Bell};
+use crate::error::AllocError;
+use crate::ledger::Ledger;
+use crate::platform::UserPlatform;
+use crate::rseq::{self, Area, HotPage};
+use crate::sys::advice::Giveback;
+use crate::sys::tables::TableMemory;
+use crate::sys::{Mapping, PAGE_SHIFT, cpu};
+use crate::{Backing, Builder, Pages, ReturnPolicy};
+
+/// A pool of pages.
+///
+/// All methods may be called from any thread. Pages borrow from the pool; for pages that live as long as the program,
+/// see [`Pool::leak`].
+pub struct Pool {
+    // Stopped before the last reference to `inner` here goes.
+    background: Option<Background>,
+    inner: Arc<Inner>,
+}
+
+/// What a pool's thread and its pages see of it.
+pub(crate) struct Inner {
+    pub(crate) hot: HotPage,
+    /// Set if arrays are changed by restartable sequences; otherwise they are locked.
+    pub(crate) area: Option<Area>,
+    pub(crate) memory: Mapping,
+    pub(crate) core: PageAllocator<'static, UserPlatform>,
+    // Behind `core`, which lives in it: fields are dropped in this order.
+    pub(crate) tables: TableMemory,
+    pub(crate) ledger: Ledger,
+    pub(crate) caps: Caps,
+    pub(crate) counts: Counts,
+    pub(crate) frames: u32,
+    pub(crate) backing: Backing,
+    pub(crate) giveback: Giveback,
+    pub(crate) returns: ReturnPolicy,
+    /// One drain of the arrays at a time.
+    pub(crate) drain: parking_lot::Mutex<()>,
+    /// Pageblocks that are out of service.
+    pub(crate) retired: parking_lot::Mutex<Vec<u32>>,
+    /// Held while free blocks are out of the core for a moment, to be given back or cleared.
+    pub(crate) returning: parking_lot::Mutex<()>,
+    /// How slow paths wake the pool's thread.
+    pub(crate) bell: Bell,
+    /// What the last look at idle memory saw.
+    pub(crate) looks: parking_lot::Mutex<giveback::Look>,
+}
+
+impl Inner {
+    /// Allocates a block: the first frame, and what is known of its contents.
+    #[inline(always)]
+    pub(crate) fn alloc_block(&self, order: Order) -> Result<(u32, ZeroState), AllocError> {
+        if let Some(class) = Class::of(order)
+            && let Some(entry) = self.pop(class)
+        {
+            return Ok((entry.frame(), entry.zero()));
+        }
+        self.alloc_slow(order)
+    }
+
+    /// Frees a block, or (if it has no class) a run of frames.
+    #[inline(always)]
+    pub(crate) fn free_block(&self, frame: u32, class: Option<Class>, frames: u32) {
+        if let Some(class) = class
+            && self.push(class, Entry::dirty(frame))
+        {
+            return;
+        }
+        self.free_slow(frame, class, frames);
+    }
+
+    /// Takes a block from this CPU's array.
+    #[inline(always)]
+    pub(crate) fn pop(&self, class: Class) -> Option<Entry> {
+        match self.area {
+            Some(area) => rseq::pop(&self.hot, area, class),
+            None => self.pop_locked(class),
+        }
+    }
+
+    /// Puts a block into this CPU's array.
+    #[inline(always)]
+    pub(crate) fn push(&self, class: Class, entry: Entry) -> bool {
+        match self.area {
+            Some(area) => rseq::push(&self.hot, area, class, entry),
+            None => self.push_locked(class, entry),
+        }
+    }
+
+    fn pop_locked(&self, class: Class) -> Option<Entry> {
+        if self.hot.is_in_child() {
+            return None;
+        }
+        self.hot.current().get(cpu::current())?.try_pop(class)
+    }
+
+    fn push_locked(&self, class: Class, entry: Entry) -> bool {
+        !self.hot.is_in_child()
+            && self.hot.current().get(cpu::current()).is_some_and(|cpu| cpu.try_push(class, entry))
+    }
+
+    /// Whether nobody has a page, and no array.
+    pub(crate) fn is_all_free(&self) -> bool {
+        self.counts.is_all_free()
+    }
+
+    /// The CPU that the core is told: this one, or one of those it knows.
+    pub(crate) fn cpu(&self) -> CpuId {
+        CpuId((cpu::current() % self.core.cpus()) as u32)
+    }
+
+    #[inline(always)]
+    pub(crate) fn address(&self, frame: u32) -> *mut u8 {
+        self.memory.start().as_ptr().wrapping_add((frame as usize) << PAGE_SHIFT)
+    }
+}
+
+/// The bytes of a range of frames, from the pool's start.
+pub(crate) fn bytes_of(frames: &Range<u32>) -> Range<usize> {
+    (frames.start as usize) << PAGE_SHIFT..(frames.end as usize) << PAGE_SHIFT
+}
+
+impl Pool {
+    /// How a pool is built: `Pool::builder().size(1 << 30).build()?`.
+    #[must_use]
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+
+    pub(crate) fn new(inner: Arc<Inner>, background: Option<Background>) -> Self {
+        Self { background, inner }
+    }
+
+    pub(crate) fn inner(&self) -> &Inner {
+        &self.inner
+    }
+
+    /// Allocates a block of `2^order` pages, aligned to its size. Its contents are unspecified.
+    ///
+    /// O(1) from this CPU's array; otherwise O(blocks moved) under one or two locks.
+    ///
+    /// # Errors
+    /// [`AllocError::OutOfMemory`], [`AllocError::OverCapacity`], [`AllocError::Forked`].
+    #[inline]
+    pub fn alloc(&self, order: Order) -> Result<Pages<'_>, AllocError> {
+        let (frame, _) = self.inner.alloc_block(order)?;
+        Ok(Pages::of_block(&self.inner, frame, order))
+    }
+
+    /// As [`alloc`](Self::alloc), all bytes zero. Only what is not known to be zero is cleared: memory fresh from the
+    /// system, given back to it, or cleared in idle time is known.
+    ///
+    /// # Errors
+    /// As `alloc`.
+    #[inline]
+    pub fn alloc_zeroed(&self, order: Order) -> Result<Pages<'_>, AllocError> {
+        let (frame, zero) = self.inner.alloc_block(order)?;
+        let mut pages = Pages::of_block(&self.inner, frame, order);
+        if zero == ZeroState::Unknown {
+            self.inner.counts.note_cleared(order.frames());
+            pages.fill(0);
+        }
+        Ok(pages)
+    }
+
+    /// Gives the pool up as a value: its pages may live as long as the program.
+    #[must_use]
+    pub fn leak(self) -> &'static Self {
+        Box::leak(Box::new(self))
+    }
+
+    /// Pages of 4 KiB in the pool.
+    #[must_use]
+    pub fn page_count(&self) -> usize {
+        self.inner.frames as usize
+    }
+
+    /// Where the pool begins. A block's distance from here is [`Pages::offset`].
+    #[must_use]
+    pub fn start(&self) -> *const u8 {
+        self.inner.memory.start().as_ptr()
+    }
+
+    /// The file of a pool that is backed by [`Backing::Memfd`]: another process maps it, and finds pages by their
+    /// [offset](Pages::offset).
+    #[must_use]
+    pub fn memfd(&self) -> Option<BorrowedFd<'_>> {
+        self.inner.memory.memfd()
+    }
+
+    /// Whether the fast path uses restartable sequences.
+    #[must_use]
+    pub fn uses_rseq(&self) -> bool {
+        self.inner.area.is_some()
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        if let Some(background) = self.background.take() {
+            // A child has no such thread to wait for.
+            if self.inner.hot.is_in_child() { background.forget() } else { background.stop() }
+        }
+    }
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pool")
+            .field("start", &self.start())
+            .field("pages", &self.page_count())
+            .field("backing", &self.inner.backing)
+            .field("uses_rseq", &self.uses_rseq())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,130 @@
+//! Making memory resident before it is needed, by several threads.
+
+use std::io;
+use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
+use std::sync::Mutex;
+use std::sync::atomic::{
+    AtomicBool, AtomicUsize,
+    Ordering::{Relaxed, SeqCst},
+};
+use std::thread;
+
+use super::{Inner, Pool};
+use crate::ledger::BlockState;
+use crate::sys::{BLOCK_BYTES, advice};
+
+/// Bytes that a thread populates in one call: about 10 ms, so that a cancel is quick.
+const CHUNK_BYTES: usize = 16 * BLOCK_BYTES;
+
+/// How far [`Pool::populate`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PopulateProgress {
+    /// Bytes that are resident by now.
+    pub done_bytes: usize,
+    /// Bytes that were asked for.
+    pub total_bytes: usize,
+}
+
+/// How [`Pool::populate`] ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Populated {
+    /// All of it is resident.
+    All,
+    /// The callback ended it; this many bytes are resident.
+    Cancelled(usize),
+}
+
+impl Pool {
+    /// Makes the first `bytes` of the pool resident, with `threads` threads. Whole huge pages come first: the pool
+    /// begins at one, and only its end can be a part of one. Contents do not change, so this may run while the pool is
+    /// in use.
+    ///
+    /// `progress` is called after each 32 MiB, by whichever thread populated them, one at a time; it ends the work by
+    /// [`ControlFlow::Break`].
+    ///
+    /// # Errors
+    /// What the system said: out of memory, or a kernel before 5.14. What was populated stays.
+    pub fn populate(
+        &self,
+        bytes: usize,
+        threads: NonZeroUsize,
+        progress: impl FnMut(PopulateProgress) -> ControlFlow<()> + Send,
+    ) -> io::Result<Populated> {
+        let inner = self.inner();
+        let total = bytes.min(inner.memory.bytes()).next_multiple_of(crate::PAGE_BYTES);
+        let work = Work {
+            inner,
+            total,
+            next: AtomicUsize::new(0),
+            ended: AtomicBool::new(false),
+            state: Mutex::new(State { done: 0, error: None, progress }),
+        };
+        thread::scope(|scope| {
+            for _ in 1..threads.get().min(total.div_ceil(CHUNK_BYTES)) {
+                scope.spawn(|| work.run());
+            }
+            work.run();
+        });
+        let state = work.state.into_inner().expect("a panic of the callback has left the scope");
+        match state.error {
+            Some(error) => Err(error),
+            None if state.done == total => Ok(Populated::All),
+            None => Ok(Populated::Cancelled(state.done)),
+        }
+    }
+}
+
+/// What the threads share.
+struct Work<'a, F> {
+    inner: &'a Inner,
+    total: usize,
+    next: AtomicUsize,
+    ended: AtomicBool,
+    state: Mutex<State<F>>,
+}
+
+struct State<F> {
+    done: usize,
+    error: Option<io::Error>,
+    progress: F,
+}
+
+impl<F: FnMut(PopulateProgress) -> ControlFlow<()>> Work<'_, F> {
+    fn run(&self) {
+        while !self.ended.load(SeqCst) {
+            let start = self.next.fetch_add(CHUNK_BYTES, Relaxed);
+            if start >= self.total {
+                return;
+            }
+            let end = (start + CHUNK_BYTES).min(self.total);
+            let outcome = advice::populate(&self.inner.memory, start..end);
+            let Ok(mut state) = self.state.lock() else { return };
+            match outcome {
+                Ok(()) => {
+                    self.inner.note_populated(start / BLOCK_BYTES..end.div_ceil(BLOCK_BYTES));
+                    state.done += end - start;
+                    let progress = PopulateProgress { done_bytes: state.done, total_bytes: self.total };
+                    if (state.progress)(progress).is_break() {
+                        self.ended.store(true, SeqCst);
+                    }
+                }
+                Err(error) => {
+                    self.ended.store(true, SeqCst);
+                    state.error.get_or_insert(error);
+                }
+            }
+        }
+    }
+}
+
+impl Inner {
+    /// Notes that pageblocks are resident, so that they are given back when they are idle.
+    fn note_populated(&self, blocks: std::ops::Range<usize>) {
+        for block in blocks {
+            for before in [BlockState::Fresh, BlockState::Returned] {
+                self.ledger.exchange_block(block, before, BlockState::Resident);
+            }
+        }
+    }
+}

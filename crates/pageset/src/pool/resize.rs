@@ -1,0 +1,60 @@
+//! Making a pool smaller: pageblocks go out of service.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use pageset_core::{Order, PAGEBLOCK_FRAMES};
+
+use super::{Inner, Pool, bytes_of};
+use crate::arrays::ZeroState;
+use crate::ledger::BlockState;
+use crate::sys::BLOCK_BYTES;
+use crate::sys::advice::{Discarded, discard};
+
+impl Pool {
+    /// Takes free pageblocks (2 MiB) out of service, highest first, until at most `bytes` are in service, or puts some
+    /// back if more may be; never beyond the size the pool was built with. Their memory goes back to the system, their
+    /// address space stays reserved. Returns the bytes in service then: more than asked for if not enough is free, in
+    /// which case the capacity still falls to `bytes`, so that the pool shrinks as pages are freed and this is called
+    /// again.
+    pub fn resize(&self, bytes: usize) -> usize {
+        let inner = self.inner();
+        if inner.hot.is_in_child() {
+            return inner.memory.bytes();
+        }
+        inner.empty_caches();
+        let mut retired = inner.retired.lock();
+        let in_service = |retired: &Vec<u32>| inner.memory.bytes() - retired.len() * BLOCK_BYTES;
+        while in_service(&retired) + BLOCK_BYTES <= bytes
+            && let Some(block) = retired.pop()
+        {
+            inner.ledger.set_block(block as usize, BlockState::Returned);
+            inner.release(block * PAGEBLOCK_FRAMES, Order::PAGEBLOCK);
+        }
+        for block in (0..inner.frames / PAGEBLOCK_FRAMES).rev() {
+            if in_service(&retired) <= bytes {
+                break;
+            }
+            if inner.ledger.block(block as usize) != BlockState::Retired && inner.retire(block) {
+                retired.push(block);
+            }
+        }
+        let capacity = (bytes.min(inner.memory.bytes()) / crate::PAGE_BYTES) as u64;
+        inner.counts.capacity.store(capacity, Relaxed);
+        in_service(&retired)
+    }
+}
+
+impl Inner {
+    fn retire(&self, block: u32) -> bool {
+        let _batch = self.returning.lock();
+        if !self.take_block(block) {
+            return false;
+        }
+        let frames = block * PAGEBLOCK_FRAMES..(block + 1) * PAGEBLOCK_FRAMES;
+        if discard(&self.memory, bytes_of(&frames), self.giveback) == Discarded::Yes {
+            self.ledger.put(frames, ZeroState::Zero);
+        }
+        self.ledger.set_block(block as usize, BlockState::Retired);
+        true
+    }
+}

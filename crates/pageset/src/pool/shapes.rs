@@ -1,0 +1,121 @@
+//! Other shapes than one block: many pages, exact counts, given places.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use pageset_core::{AllocError as CoreError, Order, Pfn};
+
+use super::exchange::request;
+use super::{Inner, Pool};
+use crate::Pages;
+use crate::arrays::Class;
+use crate::error::AllocError;
+
+/// Pages fetched from the core at once.
+const CHUNK: usize = 64;
+
+impl Pool {
+    /// Allocates `count` single pages and appends them to `pages`. Returns how many there were to have: fewer than
+    /// `count` only if memory or capacity is short. O(count).
+    ///
+    /// # Errors
+    /// As [`alloc`](Self::alloc), if there was not one page.
+    pub fn alloc_bulk<'p>(&'p self, count: usize, pages: &mut Vec<Pages<'p>>) -> Result<usize, AllocError> {
+        let inner = self.inner();
+        pages.reserve(count);
+        let mut got = 0;
+        while got < count
+            && let Some(entry) = inner.pop(Class::Order0)
+        {
+            pages.push(Pages::of_block(inner, entry.frame(), Order::ZERO));
+            got += 1;
+        }
+        while got < count && !inner.hot.is_in_child() {
+            let mut slots = [None; CHUNK];
+            let slots = &mut slots[..CHUNK.min(count - got)];
+            let taken = inner.take_blocks(Order::ZERO, slots);
+            inner.counts.slow_alloc.fetch_add(taken as u64, Relaxed);
+            for pfn in slots.iter().flatten() {
+                let frame = pfn.0 as u32;
+                inner.ledger.take(frame..frame + 1);
+                pages.push(Pages::of_block(inner, frame, Order::ZERO));
+            }
+            got += taken;
+            if taken < slots.len() {
+                break;
+            }
+        }
+        // The rest, if there is one, is in caches or beyond the capacity.
+        while got < count {
+            match self.alloc(Order::ZERO) {
+                Ok(page) => pages.push(page),
+                Err(error) if got == 0 => return Err(error),
+                Err(_) => break,
+            }
+            got += 1;
+        }
+        Ok(got)
+    }
+
+    /// Allocates exactly `count` contiguous pages, 1 to 1024: the smallest block that holds them, without the rest.
+    ///
+    /// # Errors
+    /// [`AllocError::BadCount`]; otherwise as [`alloc`](Self::alloc).
+    pub fn alloc_exact(&self, count: usize) -> Result<Pages<'_>, AllocError> {
+        let order = Order::holding(count as u64).ok_or(AllocError::BadCount)?;
+        let mut pages = self.alloc(order)?;
+        pages.shrink_to(0..count);
+        Ok(pages)
+    }
+
+    /// Allocates the block of `order` that begins `frame` pages after the pool's start, if all of it is free. Caches
+    /// are emptied to find out.
+    ///
+    /// # Errors
+    /// [`AllocError::BadFrame`], [`AllocError::NotFree`], [`AllocError::OverCapacity`], [`AllocError::Forked`].
+    pub fn alloc_at(&self, frame: usize, order: Order) -> Result<Pages<'_>, AllocError> {
+        let inner = self.inner();
+        if inner.hot.is_in_child() {
+            return Err(AllocError::Forked);
+        }
+        let (pfn, frames) = (Pfn(frame as u64), u64::from(order.frames()));
+        if !pfn.is_aligned(order) || pfn.0.saturating_add(frames) > u64::from(inner.frames) {
+            return Err(AllocError::BadFrame);
+        }
+        let frame = pfn.0 as u32;
+        let outcome = inner.alloc_at(frame, order).or_else(|_| {
+            inner.drain_arrays();
+            inner.alloc_at(frame, order)
+        });
+        outcome?;
+        inner.counts.slow_alloc.fetch_add(frames, Relaxed);
+        inner.ledger.take(frame..frame + order.frames());
+        Ok(Pages::of_block(inner, frame, order))
+    }
+}
+
+impl Inner {
+    /// Takes a block at a given place from the core, and claims capacity for it.
+    pub(super) fn alloc_at(&self, frame: u32, order: Order) -> Result<(), AllocError> {
+        if !self.counts.claim(u64::from(order.frames())) {
+            return Err(AllocError::OverCapacity);
+        }
+        self.core.alloc_at(self.cpu(), Pfn(u64::from(frame)), &request(order)).map_err(|error| {
+            self.counts.unclaim(u64::from(order.frames()));
+            match error {
+                CoreError::Foreign(_) | CoreError::Misaligned(..) => AllocError::BadFrame,
+                _ => AllocError::NotFree,
+            }
+        })
+    }
+
+    /// Frees part of what is allocated: frames at the edge of somebody's pages.
+    pub(crate) fn free_part(&self, frame: u32, frames: u32) {
+        if frames > 0 && !self.hot.is_in_child() {
+            let start = u64::from(frame);
+            match self.core.free_range(self.cpu(), start..start + u64::from(frames)) {
+                Ok(()) => self.counts.unclaim(u64::from(frames)),
+                Err(_) => self.counts.note_bad_free(),
+            }
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Counters and gauges, under the kernel's names where it has one.
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use pageset_core::{BlockUse, Counters, CpuId, Order, Pfn, ZoneId};
+
+use super::{Inner, Pool};
+use crate::arrays::{Class, Entry};
+use crate::rseq;
+
+/// A pool at one moment. Page counts are of 4 KiB pages. Taken while others allocate, gauges may be a few pages apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Pages allocated since the pool was built (kernel: `pgalloc_normal`).
+    pub pgalloc: u64,
+    /// Pages freed (kernel: `pgfree`).
+    pub pgfree: u64,
+    /// Pages on the core's free lists (kernel: `nr_free_pages`).
+    pub nr_free_pages: u64,
+    /// Pages in the core's per-CPU page sets (kernel: `count` in `/proc/zoneinfo`).
+    pub nr_pageset: u64,
+    /// Pages in the arrays of the fast path.
+    pub nr_array: u64,
+    /// Pages that users hold.
+    pub nr_used: u64,
+    /// Pages out of service after a [`Pool::resize`].
+    pub nr_retired: u64,
+    /// Pages that may be out of the free lists and page sets at most.
+    pub capacity_pages: u64,
+    /// Largest order of which there is a free block, if any is free.
+    pub largest_free_order: Option<Order>,
+    /// Times an array was filled from the core.
+    pub array_refills: u64,
+    /// Times half an array was given back to the core.
+    pub array_flushes: u64,
+    /// Times all arrays were emptied.
+    pub array_drains: u64,
+    /// Sequences begun again, in all pools of the process.
+    pub rseq_restarts: u64,
+    /// Frees that the core refused: see [`Pages::from_raw`](crate::Pages::from_raw).
+    pub bad_frees: u64,
+    /// Bytes cleared by `alloc_zeroed`.
+    pub cleared_bytes: u64,
+    /// Bytes cleared in idle time.
+    pub prezeroed_bytes: u64,
+    /// Bytes given back to the system.
+    pub returned_bytes: u64,
+    /// Bytes of returned pageblocks that were used again.
+    pub refaulted_bytes: u64,
+    /// Time spent in giving back.
+    pub return_time: Duration,
+    /// Bytes of metadata mapped; resident is what is used of it.
+    pub metadata_bytes: u64,
+    /// The core's own counters.
+    pub core: Counters,
+}
+
+impl Pool {
+    /// What happened, and where the pages are. Takes the locks of all page sets in turn; O(CPUs).
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let inner = self.inner();
+        let counts = &inner.counts;
+        let page = crate::PAGE_BYTES as u64;
+        let nr_array = inner.cached_in_arrays();
+        let nr_used = counts.out.load(Relaxed).saturating_sub(nr_array);
+        let flushed = counts.flushed.load(Relaxed);
+        let pgalloc = (inner.popped() + counts.slow_alloc.load(Relaxed)).saturating_sub(flushed);
+        let zone = inner.core.zones().next();
+        let nr_free = zone.as_ref().map_or([0; pageset_core::NR_ORDERS], |zone| zone.nr_free);
+        let largest = nr_free.iter().rposition(|blocks| *blocks > 0);
+        let arrays = inner.hot.all().count() * size_of::<crate::arrays::CpuArrays>();
+        Stats {
+            pgalloc,
+            pgfree: pgalloc.saturating_sub(nr_used),
+            nr_free_pages: zone.map_or(0, |zone| zone.free),
+            nr_pageset: inner.nr_pageset(),
+            nr_array,
+            nr_used,
+            nr_retired: inner.retired.lock().len() as u64 * u64::from(pageset_core::PAGEBLOCK_FRAMES),
+            capacity_pages: counts.capacity.load(Relaxed),
+            largest_free_order: largest.and_then(|order| Order::new(order as u8)),
+            array_refills: counts.refills.load(Relaxed),
+            array_flushes: counts.flushes.load(Relaxed),
+            array_drains: counts.array_drains.load(Relaxed),
+            rseq_restarts: rseq::restarts(),
+            bad_frees: counts.bad_frees.load(Relaxed),
+            cleared_bytes: counts.cleared.load(Relaxed) * page,
+            prezeroed_bytes: counts.prezeroed.load(Relaxed) * page,
+            returned_bytes: counts.returned.load(Relaxed),
+            refaulted_bytes: inner.ledger.refaulted_blocks() * crate::sys::BLOCK_BYTES as u64,
+            return_time: Duration::from_nanos(counts.return_nanos.load(Relaxed)),
+            metadata_bytes: (inner.tables.mapped_bytes() + inner.ledger.bytes() + arrays) as u64,
+            core: inner.core.counters(),
+        }
+    }
+
+    /// Checks everything that can be checked by looking: the core's own proof that no frame is lost or doubled, that
+    /// every block in an array is allocated in the core and in one array only, and that the sums agree. O(pages);
+    /// exact only while nobody else uses the pool.
+    ///
+    /// # Errors
+    /// What is wrong, in words.
+    pub fn validate(&self) -> Result<(), String> {
+        let inner = self.inner();
+        let census = inner.core.validate().map_err(|violation| violation.to_string())?;
+        let mut seen = std::collections::HashSet::new();
+        for (class, entry) in inner.entries_in_arrays() {
+            let frame = entry.frame();
+            let block = inner.core.block_of(Pfn(u64::from(frame)));
+            let is_right = block.is_some_and(|block| {
+                block.held_by == BlockUse::Owner
+                    && block.order == class.order()
+                    && block.first == Pfn(u64::from(frame))
+            });
+            if !is_right {
+                return Err(format!("frame {frame} in an array of {class:?} is not allocated so: {block:?}"));
+            }
+            if !seen.insert(frame) {
+                return Err(format!("frame {frame} is in two arrays"));
+            }
+        }
+        let retired = inner.retired.lock().len() as u64 * u64::from(pageset_core::PAGEBLOCK_FRAMES);
+        let out = inner.counts.out.load(Relaxed) + retired;
+        if census.allocated != out {
+            return Err(format!(
+                "{} frames are allocated in the core, {out} are accounted for",
+                census.allocated
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Inner {
+    fn nr_pageset(&self) -> u64 {
+        let of_cpu = |cpu| self.core.pageset_info(ZoneId(0), CpuId(cpu)).map_or(0, |info| info.count.max(0));
+        (0..self.core.cpus() as u32).map(|cpu| u64::from(of_cpu(cpu).unsigned_abs())).sum()
+    }
+
+    fn entries_in_arrays(&self) -> Vec<(Class, Entry)> {
+        let mut entries = Vec::new();
+        for cpu in self.hot.all() {
+            for class in Class::ALL {
+                cpu.stack(class).for_each(|entry| entries.push((class, entry)));
+            }
+        }
+        entries
+    }
+
+    /// Whether frames are allocated in the core and in no array, as far as one can see.
+    pub(crate) fn looks_allocated(&self, frame: u32, frames: u32) -> bool {
+        let is_out = |pfn| self.core.block_of(pfn).is_some_and(|block| block.held_by == BlockUse::Owner);
+        (frame..frame + frames).all(|frame| is_out(Pfn(u64::from(frame))))
+            && !self.entries_in_arrays().iter().any(|(class, entry)| {
+                entry.frame() < frame + frames && frame < entry.frame() + class.frames()
+            })
+    }
+}

@@ -1,0 +1,66 @@
+//! What memory one really got.
+
+use super::{Inner, Pool};
+use crate::sys::smaps;
+use crate::{Backing, HugePageSize, PAGE_BYTES};
+
+/// The pool's memory as the kernel accounts for it, in bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BackingReport {
+    /// What was asked for.
+    pub asked: Backing,
+    /// Mapped: the pool's size, no more.
+    pub mapped_bytes: u64,
+    /// Resident now.
+    pub resident_bytes: u64,
+    /// Resident in huge pages: transparent ones, or those of hugetlb.
+    pub huge_bytes: u64,
+    /// Resident in pages of 4 KiB.
+    pub small_bytes: u64,
+    /// Locked in memory.
+    pub locked_bytes: u64,
+    /// Page size of the mapping itself; transparent huge pages do not change it.
+    pub page_bytes: u64,
+    /// Resident by NUMA node. Empty if the kernel does not tell.
+    pub nodes: Vec<(u16, u64)>,
+}
+
+impl Pool {
+    /// What memory one really got, page size by page size and node by node. `None` if `/proc` is not there.
+    ///
+    /// Reads `/proc/self/smaps`: O(mappings of the process), milliseconds for some thousands of them. For a caller's
+    /// region it tells about the mappings that the region lies in.
+    #[must_use]
+    pub fn backing(&self) -> Option<BackingReport> {
+        let inner = self.inner();
+        let start = self.start().addr();
+        let range = start..start + inner.memory.bytes();
+        let resident = smaps::resident(range.clone())?;
+        let huge = match inner.backing {
+            Backing::Hugetlb(_) => resident.all,
+            _ => resident.huge,
+        };
+        Some(BackingReport {
+            asked: inner.backing,
+            mapped_bytes: inner.memory.bytes() as u64,
+            resident_bytes: resident.all,
+            huge_bytes: huge,
+            small_bytes: resident.all.saturating_sub(huge),
+            locked_bytes: resident.locked,
+            page_bytes: resident.kernel_page,
+            nodes: smaps::nodes(range).unwrap_or_default(),
+        })
+    }
+}
+
+impl Inner {
+    /// Bytes of the pages that the mapping consists of.
+    pub(super) fn backing_page_bytes(&self) -> usize {
+        match self.backing {
+            Backing::Hugetlb(HugePageSize::Mib2) => HugePageSize::Mib2.bytes(),
+            Backing::Hugetlb(HugePageSize::Gib1) => HugePageSize::Gib1.bytes(),
+            Backing::Thp | Backing::Memfd | Backing::Plain => PAGE_BYTES,
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! What a sequence needs to find its array, on a page that children of a `fork` see as zero.
+
+use std::io;
+use std::ops::Deref;
+use std::ptr;
+use std::sync::atomic::{
+    AtomicPtr, AtomicU32,
+    Ordering::{Relaxed, SeqCst},
+};
+
+use crate::Backing;
+use crate::arrays::{ArraySet, CpuArrays};
+use crate::sys::{Mapping, PAGE_BYTES, advice};
+
+/// What a sequence needs to find its array. All zero (in a child) sends everybody to the slow path.
+///
+/// # Invariants
+/// `arrays` points to at least `cpus` arrays, which live as long as this.
+#[repr(C)]
+pub(crate) struct Hot {
+    /// The set in use.
+    arrays: AtomicPtr<CpuArrays>,
+    /// CPUs that have arrays.
+    cpus: AtomicU32,
+}
+
+/// The page with [`Hot`] on it, and the two sets of arrays of which one is in use.
+pub(crate) struct HotPage {
+    page: Mapping,
+    sets: [ArraySet; 2],
+}
+
+impl HotPage {
+    pub(crate) fn new(sets: [ArraySet; 2]) -> io::Result<Self> {
+        let page = Mapping::new(PAGE_BYTES, Backing::Plain)?;
+        advice::wipe_in_children(&page)?;
+        let hot = Self { page, sets };
+        // INVARIANT: the first set has this many arrays, and lives as long as this value.
+        hot.arrays.store(ptr::from_ref(hot.sets[0].cpus()).cast::<CpuArrays>().cast_mut(), SeqCst);
+        hot.cpus.store(u32::try_from(hot.sets[0].cpus().len()).unwrap_or(0), SeqCst);
+        Ok(hot)
+    }
+
+    /// Whether this is a child of the process that made it.
+    #[inline]
+    pub(crate) fn is_in_child(&self) -> bool {
+        self.cpus.load(Relaxed) == 0
+    }
+
+    /// Arrays of the set in use, by CPU.
+    pub(crate) fn current(&self) -> &[CpuArrays] {
+        self.sets[self.current_index()].cpus()
+    }
+
+    /// Arrays of both sets.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &CpuArrays> {
+        self.sets.iter().flat_map(ArraySet::cpus)
+    }
+
+    /// Puts the other set into use. Returns the one that was.
+    pub(crate) fn swap(&self) -> &[CpuArrays] {
+        let old = self.current_index();
+        // INVARIANT: both sets have the same length.
+        let new = ptr::from_ref(self.sets[1 - old].cpus()).cast::<CpuArrays>().cast_mut();
+        self.arrays.store(new, SeqCst);
+        self.sets[old].cpus()
+    }
+
+    fn current_index(&self) -> usize {
+        let first = ptr::from_ref(self.sets[0].cpus()).cast::<CpuArrays>();
+        usize::from(!ptr::eq(first, self.arrays.load(SeqCst)))
+    }
+}
+
+impl Deref for HotPage {
+    type Target = Hot;
+
+    #[inline(always)]
+    fn deref(&self) -> &Hot {
+        // SAFETY: the page is mapped as long as this value, aligned, and zero or initialised, which both are valid.
+        unsafe { self.page.start().cast::<Hot>().as_ref() }
+    }
+}

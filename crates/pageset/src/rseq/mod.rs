@@ -1,0 +1,19 @@
+//! Restartable sequences: code that the kernel restarts if it is preempted, moved to another CPU or interrupted by a
+//! signal before its last store. So an array of this CPU can be changed without a lock or an atomic operation.
+//!
+//! glibc (2.35 and later) registers each thread with the kernel; here its area is only found and used. Source: the
+//! rseq(2) description in the kernel's documentation, and glibc's manual, "Restartable Sequences".
+
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(miri))))]
+mod absent;
+#[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
+mod x86_64;
+
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(miri))))]
+pub(crate) use absent::{Area, area, pop, push, restarts};
+#[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
+pub(crate) use x86_64::{Area, area, pop, push, restarts};
+
+mod hot;
+
+pub(crate) use hot::{Hot, HotPage};

@@ -1,0 +1,179 @@
+//! The two sequences for x86-64: pop and push.
+//!
+//! Each begins by storing the address of its descriptor in the thread's area; from then on the kernel moves the thread
+//! to the abort handler if anything comes between. The handler lies behind the signature 0x53053053 that glibc
+//! registered, counts, and begins again. The last instruction of a sequence is its only visible store.
+
+use std::arch::asm;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use super::Hot;
+use crate::arrays::{Class, CpuArrays, Entry};
+
+/// Sequences begun again, in all pools of the process.
+static RESTARTS: AtomicU64 = AtomicU64::new(0);
+
+/// Sequences begun again, in all pools of the process.
+pub(crate) fn restarts() -> u64 {
+    RESTARTS.load(Relaxed)
+}
+
+const CPU_SHIFT: u32 = size_of::<CpuArrays>().trailing_zeros();
+const _: () = assert!(size_of::<CpuArrays>() == 1 << CPU_SHIFT);
+
+/// Least size of an area that has the fields used here. Source: the size of `struct rseq` in Linux 4.18.
+const AREA_BYTES_MIN: u32 = 20;
+
+/// Distance of each thread's registered area from its thread pointer: what [`area`] found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Area(isize);
+
+/// Where glibc keeps each thread's area, relative to the thread pointer. `None` if it registered none: an old glibc,
+/// another C library, or the tunable `glibc.pthread.rseq=0`.
+pub(crate) fn area() -> Option<Area> {
+    let size = symbol::<u32>(c"__rseq_size")?;
+    let offset = symbol::<isize>(c"__rseq_offset")?;
+    (size >= AREA_BYTES_MIN).then_some(Area(offset))
+}
+
+/// The value of a variable of the C library, if it has one of this name.
+fn symbol<T: Copy>(name: &std::ffi::CStr) -> Option<T> {
+    // SAFETY: the name is a C string; looking a symbol up has no other effect.
+    let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+    if address.is_null() {
+        return None;
+    }
+    // SAFETY: glibc documents these variables with these types, as constant after start-up.
+    Some(unsafe { address.cast::<T>().read() })
+}
+
+#[inline(always)]
+pub(crate) fn pop(hot: &Hot, area: Area, class: Class) -> Option<Entry> {
+    let raw = match class {
+        Class::Order0 => pop_at::<{ CpuArrays::offset(Class::Order0) }>(hot, area),
+        Class::Order1 => pop_at::<{ CpuArrays::offset(Class::Order1) }>(hot, area),
+        Class::Order2 => pop_at::<{ CpuArrays::offset(Class::Order2) }>(hot, area),
+        Class::Order3 => pop_at::<{ CpuArrays::offset(Class::Order3) }>(hot, area),
+        Class::Order9 => pop_at::<{ CpuArrays::offset(Class::Order9) }>(hot, area),
+    };
+    Entry::from_raw(raw)
+}
+
+#[inline(always)]
+pub(crate) fn push(hot: &Hot, area: Area, class: Class, entry: Entry) -> bool {
+    match class {
+        Class::Order0 => push_at::<{ CpuArrays::offset(Class::Order0) }>(hot, area, entry.raw()),
+        Class::Order1 => push_at::<{ CpuArrays::offset(Class::Order1) }>(hot, area, entry.raw()),
+        Class::Order2 => push_at::<{ CpuArrays::offset(Class::Order2) }>(hot, area, entry.raw()),
+        Class::Order3 => push_at::<{ CpuArrays::offset(Class::Order3) }>(hot, area, entry.raw()),
+        Class::Order9 => push_at::<{ CpuArrays::offset(Class::Order9) }>(hot, area, entry.raw()),
+    }
+}
+
+/// The descriptor and the abort handler of a sequence from label 4 to label 5 that begins at label 2.
+macro_rules! descriptor {
+    () => {
+        "
+        .pushsection __rseq_cs, \"aw\"
+        .balign 32
+        3:
+        .long 0, 0
+        .quad 4b, 5b - 4b, 6f
+        .popsection
+        .pushsection __rseq_failure, \"ax\"
+        .byte 0x0f, 0xb9, 0x3d
+        .long 0x53053053
+        6:
+        lock inc qword ptr [rip + {restarts}]
+        jmp 2b
+        .popsection
+        "
+    };
+}
+
+/// Takes the last entry of this CPU's stack at `OFFSET`; [`Entry::NONE`] if there is none, or the CPU has no arrays.
+#[inline(always)]
+fn pop_at<const OFFSET: usize>(hot: &Hot, area: Area) -> u32 {
+    let entry: u32;
+    // SAFETY: an `Area` is where this thread's registered area lies, `Hot`'s invariant makes `arrays` valid for every
+    // CPU below `cpus`; the entries below the count lie inside the stack. Everything before the last store only reads.
+    unsafe {
+        asm!(
+            "2:",
+            "lea {at}, [rip + 3f]",
+            "mov qword ptr fs:[{area} + 8], {at}",
+            "4:",
+            "mov {at:e}, dword ptr fs:[{area} + 4]",
+            "mov {entry:e}, -1",
+            "cmp {at:e}, dword ptr [{hot} + 8]",
+            "jae 5f",
+            "shl {at}, {shift}",
+            "add {at}, qword ptr [{hot}]",
+            "mov {head}, qword ptr [{at} + {offset}]",
+            "movzx {count:e}, {head:x}",
+            "test {count:e}, {count:e}",
+            "je 5f",
+            "mov {entry:e}, dword ptr [{at} + {count} * 4 + {entries} - 4]",
+            "add {head}, 0xffff",
+            "mov qword ptr [{at} + {offset}], {head}",
+            "5:",
+            descriptor!(),
+            hot = in(reg) std::ptr::from_ref(hot),
+            area = in(reg) area.0,
+            count = out(reg) _,
+            at = out(reg) _,
+            head = out(reg) _,
+            entry = out(reg) entry,
+            offset = const OFFSET,
+            entries = const OFFSET + 16,
+            shift = const CPU_SHIFT,
+            restarts = sym RESTARTS,
+            options(nostack),
+        );
+    }
+    entry
+}
+
+/// Puts an entry on this CPU's stack at `OFFSET`; `false` if there is no room, or the CPU has no arrays.
+#[inline(always)]
+fn push_at<const OFFSET: usize>(hot: &Hot, area: Area, entry: u32) -> bool {
+    let done: u32;
+    // SAFETY: as for `pop_at`; the entry is written behind the count and below the capacity, where nobody reads.
+    unsafe {
+        asm!(
+            "2:",
+            "lea {at}, [rip + 3f]",
+            "mov qword ptr fs:[{area} + 8], {at}",
+            "4:",
+            "mov {at:e}, dword ptr fs:[{area} + 4]",
+            "xor {done:e}, {done:e}",
+            "cmp {at:e}, dword ptr [{hot} + 8]",
+            "jae 5f",
+            "shl {at}, {shift}",
+            "add {at}, qword ptr [{hot}]",
+            "mov {head}, qword ptr [{at} + {offset}]",
+            "movzx {count:e}, {head:x}",
+            "cmp {count:e}, dword ptr [{at} + {offset} + 8]",
+            "jae 5f",
+            "mov dword ptr [{at} + {count} * 4 + {entries}], {entry:e}",
+            "mov {done:e}, 1",
+            "add {head}, 1",
+            "mov qword ptr [{at} + {offset}], {head}",
+            "5:",
+            descriptor!(),
+            hot = in(reg) std::ptr::from_ref(hot),
+            entry = in(reg) entry,
+            area = in(reg) area.0,
+            count = out(reg) _,
+            at = out(reg) _,
+            head = out(reg) _,
+            done = out(reg) done,
+            offset = const OFFSET,
+            entries = const OFFSET + 16,
+            shift = const CPU_SHIFT,
+            restarts = sym RESTARTS,
+            options(nostack),
+        );
+    }
+    done == 1
+}

@@ -1,0 +1,59 @@
+//! The pool's memory under miri: from the heap, zeroed.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::ptr::NonNull;
+
+use super::POOL_ALIGN;
+use crate::Backing;
+
+/// Memory of the heap, or a region that the caller keeps.
+pub(crate) struct Mapping {
+    start: NonNull<u8>,
+    bytes: usize,
+    is_ours: bool,
+}
+
+// SAFETY: a mapping is an address and a length; what threads do with the memory is decided by who owns its pages.
+unsafe impl Send for Mapping {}
+// SAFETY: as for Send; no method changes the mapping through a shared reference.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    pub(crate) fn new(bytes: usize, _: Backing) -> io::Result<Self> {
+        // SAFETY: the layout's size is not zero, the builder refuses that.
+        let start = unsafe { alloc_zeroed(layout(bytes)) };
+        let start = NonNull::new(start).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Self { start, bytes, is_ours: true })
+    }
+
+    pub(crate) fn lent(start: NonNull<u8>, bytes: usize) -> Self {
+        Self { start, bytes, is_ours: false }
+    }
+
+    pub(crate) fn start(&self) -> NonNull<u8> {
+        self.start
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(crate) fn memfd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        if self.is_ours {
+            // SAFETY: allocated by `new` with this layout, and no page of it has an owner any more.
+            unsafe { dealloc(self.start.as_ptr(), layout(self.bytes)) };
+        }
+    }
+}
+
+fn layout(bytes: usize) -> Layout {
+    Layout::from_size_align(bytes, POOL_ALIGN).expect("the builder limits the size")
+}

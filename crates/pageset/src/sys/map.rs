@@ -1,0 +1,117 @@
+//! The pool's mapping: address space is reserved once, and what was asked for is mapped inside it.
+
+use std::ffi::c_void;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::ptr::{self, NonNull};
+
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
+
+use super::POOL_ALIGN;
+use crate::{Backing, HugePageSize};
+
+/// A mapping that is undone when it is dropped, or a region that the caller keeps.
+pub(crate) struct Mapping {
+    start: NonNull<u8>,
+    bytes: usize,
+    memfd: Option<OwnedFd>,
+    is_ours: bool,
+}
+
+// SAFETY: a mapping is an address and a length; what threads do with the memory is decided by who owns its pages.
+unsafe impl Send for Mapping {}
+// SAFETY: as for Send; no method changes the mapping through a shared reference.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Maps `bytes` of `backing`, aligned to the largest block, and nothing else.
+    pub(crate) fn new(bytes: usize, backing: Backing) -> io::Result<Self> {
+        let memfd = match backing {
+            Backing::Memfd => {
+                let memfd = memfd_create(c"pageset", MemfdFlags::CLOEXEC)?;
+                ftruncate(&memfd, bytes as u64)?;
+                Some(memfd)
+            }
+            Backing::Thp | Backing::Plain | Backing::Hugetlb(_) => None,
+        };
+        let start = reserve_aligned(bytes)?;
+        let mapping = Self { start, bytes, memfd, is_ours: true };
+        let prot = ProtFlags::READ | ProtFlags::WRITE;
+        let address = start.as_ptr().cast::<c_void>();
+        match (&mapping.memfd, backing) {
+            (Some(memfd), _) => {
+                let flags = MapFlags::SHARED | MapFlags::FIXED;
+                // SAFETY: the range was reserved above and nobody else knows of it.
+                unsafe { mmap(address, bytes, prot, flags, memfd, 0) }?;
+            }
+            (None, Backing::Hugetlb(size)) => {
+                let size = match size {
+                    HugePageSize::Mib2 => MapFlags::HUGE_2MB,
+                    HugePageSize::Gib1 => MapFlags::HUGE_1GB,
+                };
+                let flags = MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::HUGETLB | size;
+                // SAFETY: the range was reserved above and nobody else knows of it.
+                unsafe { mmap_anonymous(address, bytes, prot, flags) }?;
+            }
+            (None, _) => {
+                let flags = MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE;
+                // SAFETY: the range was reserved above and nobody else knows of it.
+                unsafe { mmap_anonymous(address, bytes, prot, flags) }?;
+                let advice = match backing {
+                    Backing::Thp => Advice::LinuxHugepage,
+                    _ => Advice::LinuxNoHugepage,
+                };
+                // A kernel without transparent huge pages refuses; `Pool::backing` tells what was obtained.
+                // SAFETY: the range is mapped, and this advice changes no contents.
+                let _ = unsafe { madvise(address, bytes, advice) };
+            }
+        }
+        Ok(mapping)
+    }
+
+    /// A region that the caller lent and takes back.
+    pub(crate) fn lent(start: NonNull<u8>, bytes: usize) -> Self {
+        Self { start, bytes, memfd: None, is_ours: false }
+    }
+
+    pub(crate) fn start(&self) -> NonNull<u8> {
+        self.start
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(crate) fn memfd(&self) -> Option<BorrowedFd<'_>> {
+        self.memfd.as_ref().map(AsFd::as_fd)
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        if self.is_ours {
+            // SAFETY: the mapping is ours, and its pages have no owner any more: they borrow from the pool.
+            let _ = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
+        }
+    }
+}
+
+/// Reserves `bytes` of address space at a multiple of [`POOL_ALIGN`]; what alignment needs beyond that is given back.
+fn reserve_aligned(bytes: usize) -> io::Result<NonNull<u8>> {
+    let align = if bytes >= 1 << 30 { 1 << 30 } else { POOL_ALIGN };
+    let length = bytes.checked_add(align).ok_or(io::ErrorKind::OutOfMemory)?;
+    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+    // SAFETY: a new mapping at an address of the kernel's choice touches no memory that is in use.
+    let reserved = unsafe { mmap_anonymous(ptr::null_mut(), length, ProtFlags::empty(), flags) }?;
+    let head = reserved.addr().next_multiple_of(align) - reserved.addr();
+    let start = reserved.wrapping_byte_add(head);
+    if head > 0 {
+        // SAFETY: the part before the aligned address belongs to the reservation and is not used.
+        unsafe { munmap(reserved, head) }?;
+    }
+    let end = start.wrapping_byte_add(bytes);
+    // SAFETY: the part behind the aligned range belongs to the reservation and is not used.
+    unsafe { munmap(end, align - head) }?;
+    NonNull::new(start.cast()).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
+}

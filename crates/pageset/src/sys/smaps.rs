@@ -1,0 +1,112 @@
+//! What the kernel says about a range of memory, from `/proc/self/smaps` and `/proc/self/numa_maps`.
+
+use std::ops::Range;
+
+/// Memory of a range, in bytes, by the size of the pages it consists of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Resident {
+    /// Resident at all.
+    pub(crate) all: u64,
+    /// In transparent huge pages, private or shared.
+    pub(crate) huge: u64,
+    /// Page size of the mapping, as the kernel gives it.
+    pub(crate) kernel_page: u64,
+    /// Locked in memory.
+    pub(crate) locked: u64,
+}
+
+/// Reads what is resident of the mappings that lie inside `range`. `None` where there is no `/proc`.
+pub(crate) fn resident(range: Range<usize>) -> Option<Resident> {
+    Some(sum_smaps(&std::fs::read_to_string("/proc/self/smaps").ok()?, &range))
+}
+
+/// Reads how many bytes of `range` lie on each node. `None` if the kernel does not say.
+pub(crate) fn nodes(range: Range<usize>) -> Option<Vec<(u16, u64)>> {
+    Some(sum_nodes(&std::fs::read_to_string("/proc/self/numa_maps").ok()?, &range))
+}
+
+fn sum_smaps(text: &str, range: &Range<usize>) -> Resident {
+    let mut sum = Resident::default();
+    let mut is_inside = false;
+    for line in text.lines() {
+        if let Some(mapping) = addresses(line) {
+            is_inside = mapping.start < range.end && mapping.end > range.start;
+            continue;
+        }
+        let Some((key, rest)) = line.split_once(':').filter(|_| is_inside) else { continue };
+        let bytes = rest.split_whitespace().next().and_then(|n| n.parse::<u64>().ok()).unwrap_or(0) * 1024;
+        match key {
+            "Rss" | "Private_Hugetlb" | "Shared_Hugetlb" => sum.all += bytes,
+            "AnonHugePages" | "ShmemPmdMapped" => sum.huge += bytes,
+            "KernelPageSize" => sum.kernel_page = sum.kernel_page.max(bytes),
+            "Locked" => sum.locked += bytes,
+            _ => {}
+        }
+    }
+    sum
+}
+
+/// The range of a line that begins a mapping.
+fn addresses(line: &str) -> Option<Range<usize>> {
+    let (start, end) = line.split_whitespace().next()?.split_once('-')?;
+    Some(usize::from_str_radix(start, 16).ok()?..usize::from_str_radix(end, 16).ok()?)
+}
+
+fn sum_nodes(text: &str, range: &Range<usize>) -> Vec<(u16, u64)> {
+    let mut nodes: Vec<(u16, u64)> = Vec::new();
+    for line in text.lines() {
+        let mut words = line.split_whitespace();
+        let start = words.next().and_then(|word| usize::from_str_radix(word, 16).ok());
+        if !start.is_some_and(|start| range.contains(&start)) {
+            continue;
+        }
+        let value =
+            |key| line.split_whitespace().find_map(|word| word.strip_prefix(key)?.parse::<u64>().ok());
+        let page = value("kernelpagesize_kB=").unwrap_or(4) * 1024;
+        for word in words {
+            let Some((node, pages)) = word.strip_prefix('N').and_then(|word| word.split_once('=')) else {
+                continue;
+            };
+            let (Ok(node), Ok(pages)) = (node.parse(), pages.parse::<u64>()) else { continue };
+            match nodes.iter_mut().find(|(known, _)| *known == node) {
+                Some((_, bytes)) => *bytes += pages * page,
+                None => nodes.push((node, pages * page)),
+            }
+        }
+    }
+    nodes.sort_unstable();
+    nodes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMAPS: &str = "\
+7f0000000000-7f0000400000 rw-p 00000000 00:00 0
+Size:               4096 kB
+KernelPageSize:        4 kB
+Rss:                2052 kB
+AnonHugePages:      2048 kB
+Locked:                0 kB
+7f0000400000-7f0000800000 rw-p 00000000 00:00 0
+KernelPageSize:        4 kB
+Rss:                   8 kB
+";
+
+    #[test]
+    fn only_mappings_of_the_range_count() {
+        let sum = sum_smaps(SMAPS, &(0x7f00_0000_0000..0x7f00_0040_0000));
+        assert_eq!(sum, Resident { all: 2052 << 10, huge: 2 << 20, kernel_page: 4096, locked: 0 });
+        assert_eq!(sum_smaps(SMAPS, &(0..0x1000)), Resident::default());
+    }
+
+    #[test]
+    fn bytes_are_summed_by_node() {
+        let text = "7f0000000000 default anon=3 N0=2 N1=1 kernelpagesize_kB=4\n\
+                    7f0000200000 bind:1 huge anon=1 N1=1 kernelpagesize_kB=2048\n\
+                    7f1000000000 default anon=9 N0=9 kernelpagesize_kB=4\n";
+        let nodes = sum_nodes(text, &(0x7f00_0000_0000..0x7f00_0040_0000));
+        assert_eq!(nodes, [(0, 8192), (1, 4096 + (2 << 20))]);
+    }
+}
