@@ -107,7 +107,7 @@ pub(crate) struct ReplayArgs {
     pub(crate) ladder: Option<String>,
     /// Try values for a policy's constants, in every combination: batch, high, scale-max. The policy is the one
     /// that -p names, else linux-4.19. A TRACE stands before it
-    #[arg(short, long, value_name = "KEY=VALUE,…", num_args = 1..)]
+    #[arg(short, long, value_name = "KEY=VALUES", num_args = 1..)]
     pub(crate) sweep: Vec<String>,
     /// Share the memory between N CPUs instead of the recorded ones; the others stay idle
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
@@ -219,7 +219,7 @@ Formats read, found out by content:
 
 Examples:
   pageset convert trace.txt my.pgtrace
-  perf script -F comm,pid,cpu,time,event,trace | pageset convert - my.pgtrace";
+  perf script --ns -F comm,pid,cpu,time,event,trace | pageset convert - my.pgtrace";
 
 /// Write a trace of any known format as .pgtrace
 ///

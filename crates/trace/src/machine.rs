@@ -245,8 +245,11 @@ impl Machine {
                 return Err(format!("node {} is described twice", node.id));
             }
             if let Some(cpu) = node.cpus.iter().find(|cpu| **cpu >= self.cpus) {
-                return Err(format!("node {} has CPU {cpu}, but there are {} CPUs", node.id, self.cpus));
+                return Err(format!("node {} has CPU {cpu}, but cpus is {}", node.id, self.cpus));
             }
+        }
+        if let Some(cpu) = (0..self.cpus).find(|cpu| self.node_of_cpu(*cpu).is_none()) {
+            return Err(format!("CPU {cpu} is on no node: add it to the cpus of one, or set cpus to {cpu}"));
         }
         for (index, zone) in self.zones.iter().enumerate() {
             zone.check(self.cpus)
@@ -286,7 +289,7 @@ impl ZoneDescription {
             return Err("start_pfn + spanned overflows".into());
         }
         if let Some(pageset) = self.pagesets.iter().find(|pageset| pageset.cpu >= cpus) {
-            return Err(format!("a page set of CPU {}, but there are {cpus} CPUs", pageset.cpu));
+            return Err(format!("a page set of CPU {}, but cpus is {cpus}", pageset.cpu));
         }
         Ok(())
     }

@@ -99,7 +99,7 @@ impl Sweep {
         let mut sweep = Self::default();
         for setting in settings {
             let (key, values) = setting.split_once('=').ok_or_else(|| {
-                format!("`{setting}` is no setting: write KEY=VALUE[,VALUE]…, e.g. batch=31,63 (a TRACE stands before --sweep)")
+                format!("`{setting}` is no setting: write KEY=VALUE[,VALUE], e.g. batch=31,63 (a TRACE stands before --sweep)")
             })?;
             match key {
                 "batch" => sweep.batch = numbers(setting, values, 1..=1 << 16)?,
@@ -201,7 +201,7 @@ mod tests {
         let error = |settings: &[&str]| Sweep::parse(settings.iter().copied()).unwrap_err();
         assert_eq!(
             error(&["batch"]),
-            "`batch` is no setting: write KEY=VALUE[,VALUE]…, e.g. batch=31,63 (a TRACE stands before --sweep)"
+            "`batch` is no setting: write KEY=VALUE[,VALUE], e.g. batch=31,63 (a TRACE stands before --sweep)"
         );
         assert_eq!(error(&["speed=1"]), "unknown setting `speed`; choose from: batch, high, scale-max");
         assert_eq!(error(&["batch=0"]), "`0` in `batch=0` is not a number from 1 to 65536");

@@ -178,11 +178,15 @@ impl TraceReader for NativeReader {
             if let Err(error) = self.next_block(events) {
                 events.clear();
                 self.is_at_end = true;
-                if self.recovery == Recovery::UpToDamage {
-                    self.lost.damaged_blocks += 1;
-                    break;
+                if self.recovery == Recovery::Refuse {
+                    return Err(error);
                 }
-                return Err(error);
+                if self.events_read == 0 {
+                    let problem = "is damaged in its first block, so nothing of it can be read";
+                    return Err(TraceError::file(&self.info.path, problem, "copy or record it again"));
+                }
+                self.lost.damaged_blocks += 1;
+                break;
             }
             if self.skip_before_ns > 0 {
                 let skipped = events.iter().take_while(|event| event.ts_ns < self.skip_before_ns).count();

@@ -149,7 +149,7 @@ fn unrecognised(path: &Path, head: &[u8]) -> TraceError {
     let (problem, remedy) = if head.is_empty() {
         ("is empty", "record the trace again")
     } else if head.starts_with(b"PERFILE2") {
-        ("is binary perf data", "run `perf script -F comm,pid,cpu,time,event,trace` on it first")
+        ("is binary perf data", "run `perf script --ns -F comm,pid,cpu,time,event,trace` on it first")
     } else if head.starts_with(b"\x17\x08\x44tracing") {
         ("is binary trace-cmd data", "run `trace-cmd report` on it first")
     } else if head.starts_with(b"\x28\xb5\x2f\xfd") || head.starts_with(b"\x1f\x8b") {
