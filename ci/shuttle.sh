@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Concurrent use of the core under shuttle, which decides at every lock which thread runs next and reports the schedule
-# of a failure. Runs the test targets whose names begin with "shuttle"; about 5 minutes on two cores with 10000 schedules.
+# of a failure. Runs the test targets whose names begin with "shuttle"; about 3 minutes on two cores with 400000 schedules.
 #
 #   ci/shuttle.sh [SCHEDULES]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-export SHUTTLE_ITERATIONS="${1:-10000}"
+export SHUTTLE_ITERATIONS="${1:-400000}"
 found=0
 for test in crates/*/tests/shuttle*; do
     [[ -e $test ]] || continue

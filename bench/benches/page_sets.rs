@@ -3,10 +3,12 @@
 
 use std::hint::black_box;
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use pageset_bench::{CPU, Host, machine};
+use pageset_bench::{CPU, Host, Spin, machine};
+use pageset_core::lock_api::RawMutex;
 use pageset_core::{CpuId, Order, PageAllocator, Pfn, Policy, Request, policy};
 
 /// Enough pages that a page set's limit is passed many times over.
@@ -18,6 +20,26 @@ fn order(order: u8) -> Order {
 
 fn policies() -> impl Iterator<Item = &'static Policy> {
     [&policy::LINUX_6_1, &policy::LINUX_6_12].into_iter()
+}
+
+/// What a pair cannot be cheaper than: its three atomic exchanges, two to take the page set's lock and one to take the
+/// block from its user, so that of two frees at once one is refused.
+fn floor(c: &mut Criterion) {
+    let (lock, state) = (<Spin as RawMutex>::INIT, AtomicU8::new(0));
+    let take = || {
+        let guard = black_box(&lock).lock();
+        // SAFETY: locked one line above.
+        unsafe { black_box(&lock).unlock(guard) };
+    };
+    c.bench_function("floor of a pair", |b| {
+        b.iter(|| {
+            take();
+            let found = black_box(&state).load(Ordering::Relaxed);
+            let exchanged = state.compare_exchange(found, !found, Ordering::Relaxed, Ordering::Relaxed);
+            take();
+            exchanged.is_ok()
+        });
+    });
 }
 
 /// An allocation that finds its page set filled, and the free that fills it again.
@@ -44,8 +66,8 @@ fn fill(allocator: &PageAllocator<'_, Host>, pages: &mut Vec<Pfn>) {
     pages.extend((0..MANY).map(|_| allocator.alloc(CPU, &request).expect("memory enough")));
 }
 
-fn empty(allocator: &PageAllocator<'_, Host>, pages: &mut Vec<Pfn>) {
-    for pfn in pages.drain(..) {
+fn empty(allocator: &PageAllocator<'_, Host>, pages: impl IntoIterator<Item = Pfn>) {
+    for pfn in pages {
         black_box(allocator.free(CPU, pfn, Order::ZERO).is_ok());
     }
 }
@@ -63,6 +85,7 @@ fn timed(rounds: u64, mut prepare: impl FnMut(), mut work: impl FnMut()) -> Dura
 }
 
 /// Many allocations in a row, so that all pages come through refills; many frees in a row, so that most leave by drains.
+/// The allocation or free itself is in the figure; `bulk` and `on demand` are refills and drains with hardly anything else.
 fn batches(c: &mut Criterion) {
     let mut group = c.benchmark_group("per page");
     group.throughput(Throughput::Elements(MANY as u64)).sample_size(30);
@@ -72,7 +95,7 @@ fn batches(c: &mut Criterion) {
         group.bench_function(BenchmarkId::new("refill", policy.name), |b| {
             b.iter_custom(|rounds| {
                 let prepare = || {
-                    empty(&allocator, &mut pages.borrow_mut());
+                    empty(&allocator, pages.borrow_mut().drain(..));
                     allocator.drain_all(CPU);
                 };
                 timed(rounds, prepare, || fill(&allocator, &mut pages.borrow_mut()))
@@ -81,11 +104,55 @@ fn batches(c: &mut Criterion) {
         group.bench_function(BenchmarkId::new("drain", policy.name), |b| {
             b.iter_custom(|rounds| {
                 let prepare = || {
-                    empty(&allocator, &mut pages.borrow_mut());
+                    empty(&allocator, pages.borrow_mut().drain(..));
                     allocator.drain_all(CPU);
                     fill(&allocator, &mut pages.borrow_mut());
                 };
-                timed(rounds, prepare, || empty(&allocator, &mut pages.borrow_mut()))
+                timed(rounds, prepare, || empty(&allocator, pages.borrow_mut().drain(..)))
+            });
+        });
+        group.bench_function(BenchmarkId::new("bulk", policy.name), |b| {
+            let mut slots = vec![None; MANY];
+            let request = Request::new(Order::ZERO).movable();
+            b.iter_custom(|rounds| {
+                let slots = std::cell::RefCell::new(&mut slots);
+                let prepare = || {
+                    empty(&allocator, slots.borrow_mut().iter_mut().filter_map(Option::take));
+                    empty(&allocator, pages.borrow_mut().drain(..));
+                    allocator.drain_all(CPU);
+                };
+                timed(rounds, prepare, || {
+                    let got = allocator.alloc_bulk(CPU, &request, &mut slots.borrow_mut());
+                    assert_eq!(got, Ok(MANY));
+                })
+            });
+            empty(&allocator, slots.into_iter().flatten());
+        });
+    }
+    group.finish();
+}
+
+/// A page set that holds what a high limit lets it hold, emptied on demand.
+fn on_demand(c: &mut Criterion) {
+    let mut group = c.benchmark_group("per page");
+    group.sample_size(30);
+    for policy in policies() {
+        let allocator = machine(*policy);
+        allocator.set_percpu_pagelist_high_fraction(8).expect("eight is allowed");
+        let request = Request::new(Order::ZERO).movable();
+        let prepare = || {
+            let pages: Vec<_> =
+                (0..MANY).map(|_| allocator.alloc(CPU, &request).expect("memory enough")).collect();
+            empty(&allocator, pages);
+        };
+        prepare();
+        let held = allocator.cached_pages();
+        group.throughput(Throughput::Elements(held));
+        group.bench_function(BenchmarkId::new("on demand", policy.name), |b| {
+            b.iter_custom(|rounds| {
+                timed(rounds, prepare, || {
+                    black_box(allocator.drain_all(CPU));
+                })
             });
         });
     }
@@ -122,5 +189,5 @@ fn two_threads(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(page_sets, pair, batches, two_threads);
+criterion_group!(page_sets, floor, pair, batches, on_demand, two_threads);
 criterion_main!(page_sets);

@@ -255,6 +255,32 @@ fn drains_look_again_while_pageblocks_are_isolated() {
     }
 }
 
+/// Pages that a refill took from another type's pageblock and nobody used: 6.1 drains them to the list they came from,
+/// 6.12 to their pageblock's.
+#[test]
+fn unused_pages_go_back_to_where_the_policy_says() {
+    for (policy, to) in [(LINUX_6_1, Unmovable), (LINUX_6_12, Movable)] {
+        // Batch 3.
+        let machine = Machine::new(policy, 12_288);
+        machine.allocator.set_min_free_kbytes(0);
+        (0..12_288).for_each(|_| {
+            machine.allocator.alloc(CPU, &direct(Movable)).expect("all of it");
+        });
+        (512..608).step_by(16).for_each(|start| give(&machine.allocator, start..start + 8));
+        let cached = direct(Unmovable).with(RequestTraits::NO_WATERMARKS);
+        let pfn = machine.allocator.alloc(CPU, &cached).expect("48 are free");
+        assert_eq!(machine.allocator.pageblock_type(pfn), Some(Movable), "{}: mostly movable", policy.name);
+        assert_eq!(machine.info(CPU).count, 2);
+        machine.events();
+        machine.allocator.drain_cpu(CPU, CPU);
+        for event in machine.events() {
+            if let Event::MmPagePcpuDrain { migratetype, .. } = event {
+                assert_eq!(migratetype, to, "{}", policy.name);
+            }
+        }
+    }
+}
+
 #[test]
 fn bulk_wants_the_low_watermark_and_all_slots_on_top() {
     for (low, slots_filled) in [(LARGE - 101, 100), (LARGE - 100, 1)] {
