@@ -1,0 +1,40 @@
+//! What `block_of` says about a frame on its way through an allocator.
+
+use pageset_core::{
+    BlockUse, Config, CpuId, NodeId, Order, PageAllocator, Pfn, Platform, Request, Tables, ZoneConfig,
+    ZoneKind,
+};
+
+struct Host;
+
+impl Platform for Host {
+    type RawLock = parking_lot::RawMutex;
+    type Events = ();
+
+    fn events(&self) -> &() {
+        &()
+    }
+}
+
+#[test]
+fn a_frame_tells_its_block_and_who_has_it() {
+    let frames = [0..2048];
+    let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..4096, regions: &frames }];
+    let config = Config::new(&zones, &[NodeId(0)]);
+    let allocator = PageAllocator::new(Host, &config, Tables::on_heap(&config).unwrap()).unwrap();
+    let held_by = |pfn: u64| {
+        allocator.block_of(Pfn(pfn)).map(|block| (block.first.0, block.order.get(), block.held_by))
+    };
+
+    assert_eq!(held_by(1500), Some((1024, 10, BlockUse::FreeList)));
+    assert_eq!(held_by(3000), None, "a hole");
+    assert_eq!(held_by(9999), None, "no zone");
+
+    let order = Order::new(2).unwrap();
+    let pfn = allocator.alloc(CpuId(0), &Request::new(order).movable()).unwrap();
+    assert_eq!(held_by(pfn.0 + 3), Some((pfn.0, 2, BlockUse::Owner)));
+    allocator.free(CpuId(0), pfn, order).unwrap();
+    assert_eq!(held_by(pfn.0 + 3), Some((pfn.0, 2, BlockUse::Pageset)));
+    allocator.drain_all(CpuId(0));
+    assert_eq!(held_by(pfn.0).map(|block| block.2), Some(BlockUse::FreeList));
+}
