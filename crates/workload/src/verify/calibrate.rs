@@ -45,7 +45,8 @@ impl Engine {
                 continue;
             }
             let order = chunk.links[index].order;
-            let Some(order) = pageset_core::Order::new(order).filter(|order| self.policy.lists.holds(*order)) else {
+            let Some(order) = pageset_core::Order::new(order).filter(|order| self.policy.lists.holds(*order))
+            else {
                 continue;
             };
             let Some(place) = event.frame().and_then(|pfn| self.geometry.locate(pfn.0)) else { continue };

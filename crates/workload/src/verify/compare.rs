@@ -245,7 +245,8 @@ impl Engine {
         }
         if !wrong.is_empty() {
             let drained: HashSet<usize> = observed.iter().map(|(place, _)| place.global).collect();
-            let is_drained = |(frame, _): &(FrameIndex, Order)| drained.contains(&self.geometry.global(zone, *frame));
+            let is_drained =
+                |(frame, _): &(FrameIndex, Order)| drained.contains(&self.geometry.global(zone, *frame));
             let last = predicted.iter().rposition(is_drained).unwrap_or(0);
             // Those that were not drained go back to the cold ends they came from, the last first; but a block that the
             // kernel passed over was not there.

@@ -53,6 +53,8 @@ pub(super) struct CpuState {
     pub(super) sampling: Option<usize>,
     /// The last event at each depth of interrupts.
     pub(super) last_by_level: [Option<usize>; 4],
+    /// The last block that was drained on demand, and whose it was.
+    pub(super) drained_owner: Option<(usize, usize)>,
     /// The last free of this CPU that needed no drain.
     pub(super) last_free: Option<usize>,
 }
@@ -145,6 +147,7 @@ impl Engine {
             cpu.deferred.clear();
             cpu.popped_early.clear();
             cpu.last_free = None;
+            cpu.drained_owner = None;
             cpu.last_by_level = [None; 4];
         });
     }

@@ -94,10 +94,38 @@ impl Engine {
         if self.mode == Mode::Free {
             let home = Home { set: self.set_index(place.zone, event.cpu), list: 0 };
             self.drop_tokens(home, order.frames() as i32);
-        } else if self.evict(place).is_none() {
-            let set = self.set_index(place.zone, event.cpu);
-            self.sets[set].pcp.count -= order.frames() as i32;
+        } else {
+            let owner = match self.evict(place) {
+                Some(home) => home.set,
+                None => {
+                    let owner = self.drained_owner(chunk, index, place.zone);
+                    self.sets[owner].pcp.count -= order.frames() as i32;
+                    owner
+                }
+            };
+            self.cpus[cpu].drained_owner = Some((index, owner));
         }
+    }
+
+    /// Whose page set a demand drains, if it is not known who held the block: the one that the blocks around it come
+    /// from, since one page set is drained after the other.
+    fn drained_owner(&self, chunk: &Chunk, index: usize, zone: usize) -> usize {
+        let event = &chunk.events[index];
+        let own = self.set_index(zone, event.cpu);
+        let is_here = |set: usize| set / self.cpus.len() == zone;
+        if let Some((last, owner)) = self.cpus[usize::from(event.cpu)].drained_owner
+            && chunk.links[last].on_cpu == index as u32
+            && is_here(owner)
+        {
+            return owner;
+        }
+        let later = chunk.after(index).map(|at| &chunk.events[at]);
+        later
+            .take_while(|next| next.kind == EventKind::MmPagePcpuDrain)
+            .filter_map(|next| self.home(self.geometry.locate(next.pfn)?))
+            .map(|home| home.set)
+            .find(|set| is_here(*set))
+            .unwrap_or(own)
     }
 
     /// Whether an interrupt frees in the middle of a batch of the thread that it interrupted, which holds the lock.
