@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 const TRACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/traces/k61_2c_tcp.pgtrace");
+const THREE_BLOCKS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/traces/k612_2c_pf1x1.pgtrace");
 const TEXT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/formats/ftrace-old.txt");
 
 fn pageset(directory: &Path, arguments: &[&str]) -> Output {
@@ -73,14 +74,20 @@ fn a_conversion_replaces_nothing_unless_told() {
 #[test]
 fn a_failed_conversion_leaves_no_file() {
     let directory = tempfile::tempdir().expect("a directory can be made");
-    fs::write(directory.path().join("damaged"), &fs::read(TRACE).expect("the trace is there")[..40_000])
-        .expect("a file can be written");
+    let cut = |bytes: usize| {
+        let whole = fs::read(THREE_BLOCKS).expect("the trace is there");
+        fs::write(directory.path().join("damaged"), &whole[..bytes]).expect("a file can be written");
+    };
+    cut(120_000);
     let failed = pageset(directory.path(), &["convert", "damaged", "t.pgtrace"]);
     assert_eq!(failed.status.code(), Some(1));
     assert!(text(&failed.stderr).starts_with("error: damaged: byte "), "{}", text(&failed.stderr));
     assert!(!directory.path().join("t.pgtrace").exists());
     let rescued = pageset(directory.path(), &["convert", "damaged", "t.pgtrace", "--recover"]);
     assert!(rescued.status.success(), "{}", text(&rescued.stderr));
+    cut(10_000);
+    let lost = pageset(directory.path(), &["replay", "damaged", "--recover"]);
+    assert_eq!(lost.status.code(), Some(1), "nothing before the damage: no table of zeros");
 }
 
 #[test]

@@ -17,3 +17,13 @@ pub const LINUX_6_18: Policy = Policy {
     }),
     ..LINUX_6_12
 };
+
+/// A later change on its own: frees drain in slices, between which others get the page set's lock.
+pub const SLICED_DRAINS: Policy = Policy {
+    name: "linux-6.18-sliced",
+    kernel: "6.18 + drains of frees in slices",
+    summary: "as 6.18; a drain of a free takes the lock anew for each batch",
+    source: "mailing-list post, 2025; in no kernel that was recorded",
+    free_drain: FreeDrain::Slices,
+    ..LINUX_6_18
+};

@@ -23,7 +23,7 @@ pub use linux_4::{
 pub use linux_5_14::LINUX_5_14;
 pub use linux_6_1::LINUX_6_1;
 pub use linux_6_12::LINUX_6_12;
-pub use linux_6_18::LINUX_6_18;
+pub use linux_6_18::{LINUX_6_18, SLICED_DRAINS};
 pub use series::{
     LINUX_6_6, LINUX_6_7, PATCH_1, PATCH_2, PATCH_3, PATCH_4, PATCH_5, PATCH_6, PATCH_7, PATCH_8, PATCH_9,
     PATCH_10,
@@ -56,6 +56,7 @@ pub static POLICIES: &[Policy] = &[
     LINUX_6_7,
     LINUX_6_12,
     LINUX_6_18,
+    SLICED_DRAINS,
 ];
 
 /// One kernel version's decisions.
