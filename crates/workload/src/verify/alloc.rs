@@ -89,7 +89,7 @@ impl Engine {
                     self.see_block_type(place, event.gfp as u8 as i8);
                 }
                 let known = run.last().is_some_and(|(last, _)| *last == place);
-                if is_stolen && takes_stolen && !known || !is_stolen {
+                if !is_stolen || takes_stolen && !known {
                     run.push((place, chunk.links[at].of_frame));
                 } else if known && let Some(last) = run.last_mut() {
                     last.1 = chunk.links[at].of_frame;

@@ -32,9 +32,9 @@ impl Engine {
         let count = before.count;
         self.out.drains.observed += u64::from(!observed.is_empty());
         self.out.drains.predicted += u64::from(due.is_some());
-        if self.agrees(home, due, count, observed) {
-            self.out.drains.exact += u64::from(!observed.is_empty());
-        } else if self.explain_by_order(chunk, index, (home, order), before, observed) {
+        let agrees = self.agrees(home, due, count, observed)
+            || self.explain_by_order(chunk, index, (home, order), before, observed);
+        if agrees {
             self.out.drains.exact += u64::from(!observed.is_empty());
         } else {
             let class = self.class_of_free((home, order), (before, other), flags, (due, observed));
@@ -47,7 +47,7 @@ impl Engine {
             });
         }
         if !observed.is_empty() {
-            self.carry_out(chunk, home, observed);
+            self.carry_out(home, observed);
             let pages: i64 = observed.iter().map(|(_, order)| i64::from(order.frames())).sum();
             let pressure = &mut self.geometry.zones[zone].pressure;
             pressure.change(home.set % self.cpus.len(), pages);
@@ -217,8 +217,7 @@ impl Engine {
     }
 
     /// Compares which blocks were drained, where that can be known, and removes them.
-    pub(super) fn carry_out(&mut self, chunk: &Chunk, home: Home, observed: &[(Place, Order)]) {
-        let _ = chunk;
+    pub(super) fn carry_out(&mut self, home: Home, observed: &[(Place, Order)]) {
         let zone = home.set / self.cpus.len();
         let pages: i32 = observed.iter().map(|(_, order)| order.frames() as i32).sum();
         let known = self.sets[home.set].known_pages(home.list).min(pages);

@@ -74,7 +74,7 @@ impl Engine {
                 // The kernel drained a zone again that the tick had left.
                 let home = Home { set: self.set_index(first.zone, event.cpu), list: 0 };
                 if self.mode != Mode::Free {
-                    self.carry_out(chunk, home, &observed);
+                    self.carry_out(home, &observed);
                 }
                 tick.differs = true;
                 self.mismatch(chunk, index, Class::Unexplained, home.set, || {
@@ -136,7 +136,7 @@ impl Engine {
         }
         if !observed.is_empty() {
             if self.mode != Mode::Free {
-                self.carry_out(chunk, Home { set, list: 0 }, observed);
+                self.carry_out(Home { set, list: 0 }, observed);
             }
             self.geometry.zones[zone].pressure.change(cpu, i64::from(pages));
             self.sets[set].touched = true;
