@@ -13,6 +13,9 @@ use super::geometry::Place;
 use super::links::{Chunk, level};
 use super::page_set::Scalars;
 
+/// Events of the same CPU that are searched for what an interrupt interrupted.
+const SEARCHED: usize = 4096;
+
 impl Engine {
     /// Compares what a free drains with what the page set, which holds the block already, would drain; then carries
     /// out what the kernel did.
@@ -110,7 +113,7 @@ impl Engine {
         let after = self.sets[home.set].scalars();
         let flags = self.geometry.zones[home.set / self.cpus.len()].pressure.flags();
         if depth > 0
-            && let Some(at) = chunk.after(index).find(|at| level(&chunk.events[*at]) < depth)
+            && let Some(at) = chunk.after(index).take(SEARCHED).find(|at| level(&chunk.events[*at]) < depth)
             && chunk.events[at].kind == EventKind::MmPageAlloc
             && let Some(place) = self.geometry.locate(chunk.events[at].pfn)
             && let Some(from) = self.home(place).filter(|from| from.set == home.set)

@@ -119,7 +119,7 @@ impl Engine {
         {
             return owner;
         }
-        let later = chunk.after(index).map(|at| &chunk.events[at]);
+        let later = chunk.after(index).take(SEARCHED).map(|at| &chunk.events[at]);
         later
             .take_while(|next| next.kind == EventKind::MmPagePcpuDrain)
             .filter_map(|next| self.home(self.geometry.locate(next.pfn)?))
