@@ -4,16 +4,16 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use super::PageAllocator;
 use super::walk::Walk;
-use crate::MigrateType;
 use crate::buddy::FallbackMode;
 use crate::event::{Event, FoundAt, emit};
 use crate::frame::{FrameIndex, State};
-use crate::pcp::{Pageset, PagesetState, Pressure};
+use crate::pcp::{ListIndex, Pageset, PagesetState, Pressure};
 use crate::platform::Platform;
 use crate::policy::BoostConsumer;
 use crate::request::AllocFlags;
 use crate::stats::Counters;
 use crate::zone::{Zone, ZoneFlag};
+use crate::{CpuId, MigrateType, Order};
 
 impl<P: Platform> PageAllocator<'_, P> {
     /// Takes a block from one zone: from this CPU's page set, or else from the free lists (spec §2.7).
@@ -77,11 +77,7 @@ impl<P: Platform> PageAllocator<'_, P> {
             let frame = match state.pcp.pop(frames, list, order) {
                 Some(frame) => frame,
                 None => {
-                    let size = state.pcp.refill_size(&self.policy, pageset.limits(), pressure(zone), order);
-                    pageset.touch();
-                    zone.with_lock(&self.platform, walk.cpu, |zone| {
-                        state.pcp.refill(zone, (list, order, wanted), size, flags, &mut state.counters);
-                    });
+                    self.refill(zone, pageset, state, walk.cpu, (list, order, wanted), flags);
                     state.pcp.pop(frames, list, order)?
                 }
             };
@@ -91,6 +87,24 @@ impl<P: Platform> PageAllocator<'_, P> {
             }
             self.leak_cached(zone, state, walk, frame);
         }
+    }
+
+    /// Fetches blocks for an empty list.
+    #[cold]
+    fn refill(
+        &self,
+        zone: &Zone<'_, P>,
+        pageset: &Pageset<P>,
+        state: &mut PagesetState,
+        cpu: CpuId,
+        list: (ListIndex, Order, MigrateType),
+        flags: AllocFlags,
+    ) {
+        let size = state.pcp.refill_size(&self.policy, pageset.limits(), pressure(zone), list.1);
+        pageset.touch();
+        zone.with_lock(&self.platform, cpu, |zone| {
+            state.pcp.refill(zone, list, size, flags, &mut state.counters);
+        });
     }
 
     /// Puts a block that a page set held out of service; its count went down with it (spec §7).

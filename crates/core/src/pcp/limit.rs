@@ -65,6 +65,19 @@ impl Pcp {
         free_high: bool,
     ) -> i32 {
         let Limits { batch, high_min, high_max } = limits;
+        // Nearly every free: `high` is settled, nothing presses, and `count` is below it. Nothing below would change that.
+        let is_settled = match policy.tuning {
+            Some(_) => high_min <= self.high && self.high <= high_max,
+            None => self.high == high_min,
+        };
+        if is_settled
+            && self.high > 0
+            && self.count < self.high
+            && !free_high
+            && pressure == Pressure::default()
+        {
+            return self.high;
+        }
         let high = self.settle_high(policy, limits);
         let Some(tuning) = policy.tuning else {
             let reclaims = pressure.reclaim_active && policy.reclaim == ReclaimLimit::FourBatches;

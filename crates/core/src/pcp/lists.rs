@@ -43,8 +43,12 @@ impl ListScheme {
     #[inline]
     #[must_use]
     pub const fn holds(self, order: Order) -> bool {
+        // Most blocks are single pages, which every scheme holds.
+        if order.index() == 0 {
+            return true;
+        }
         match self {
-            Self::OrderZero => order.index() == 0,
+            Self::OrderZero => false,
             Self::HighOrderV5 | Self::LowOrders => order.index() <= COSTLY_ORDER,
             Self::OneHugeList | Self::TwoHugeLists => Self::holds_in_kernel(order),
         }
@@ -60,8 +64,10 @@ impl ListScheme {
     #[inline]
     pub fn list(self, order: Order, migratetype: MigrateType) -> ListIndex {
         let migratetype = if migratetype.is_mergeable() { migratetype } else { MigrateType::Movable };
+        if order.index() == 0 {
+            return migratetype.index();
+        }
         match (self, order.index()) {
-            (_, 0) => migratetype.index(),
             (Self::HighOrderV5, order) => TYPES + order - 1,
             (_, order) if order <= COSTLY_ORDER => TYPES * order + migratetype.index(),
             (Self::TwoHugeLists, _) if migratetype == MigrateType::Movable => FIRST_HUGE + 1,
