@@ -7,20 +7,19 @@ use std::time::{Duration, Instant};
 
 use pageset::{Backing, Order, PAGE_BYTES, Pool, ReturnPolicy, Worker};
 
-const RUNS: usize = 9;
+const RUNS: usize = 15;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let pool = Pool::builder().size(4608 << 20).returns(no_thread()).build()?;
     println!("restartable sequences: {}", pool.uses_rseq());
     for order in [0, 1, 2, 3, 5, 9, 10] {
         let order = Order::new(order).ok_or("an order")?;
-        println!("order-{order} pair, 1 thread:  {:6.2} ns", median(|| pairs(&pool, order, 1_000_000)));
+        row(&format!("order-{order} pair, 1 thread"), || pairs(&pool, order, 1_000_000));
     }
-    println!("order-0 pair, 2 threads: {:6.2} ns", median(|| pairs_on_threads(&pool, 2)));
-    let random = (0..RUNS).map(|_| random_million(&pool)).collect::<Vec<_>>();
-    println!("1 M pages, alloc:        {:6.2} ns", middle(random.iter().map(|run| run.0)));
-    println!("1 M pages, random free:  {:6.2} ns", middle(random.iter().map(|run| run.1)));
-    println!("mix of 100 000 live:     {:6.2} ns", median(|| mix(&pool, 100_000, 2_000_000)));
+    row("order-0 pair, 2 threads", || pairs_on_threads(&pool, 2));
+    row("1 M pages, alloc", || random_million(&pool).0);
+    row("1 M pages, random free", || random_million(&pool).1);
+    row("mix of 100 000 live", || mix(&pool, 100_000, 2_000_000));
     touch_cycles()?;
     burst()?;
     let stats = pool.stats();
@@ -36,6 +35,13 @@ fn no_thread() -> ReturnPolicy {
 
 fn median(mut run: impl FnMut() -> f64) -> f64 {
     middle((0..RUNS).map(|_| run()))
+}
+
+/// Several runs in a row; shows the median, and the best for machines that do something else meanwhile.
+fn row(name: &str, run: impl FnMut() -> f64) {
+    let mut values: Vec<_> = std::iter::repeat_with(run).take(RUNS).collect();
+    values.sort_by(f64::total_cmp);
+    println!("{name:26} {:7.2} ns (best {:.2})", values[RUNS / 2], values[0]);
 }
 
 fn middle(values: impl Iterator<Item = f64>) -> f64 {

@@ -107,7 +107,12 @@ impl Inner {
         let attempt = || {
             let frames = u64::from(order.frames());
             if !self.counts.claim(frames) {
-                return Err(AllocError::OverCapacity);
+                let has_limit = self.counts.capacity.load(Relaxed) < u64::from(self.frames);
+                return Err(if has_limit {
+                    AllocError::OverCapacity
+                } else {
+                    AllocError::OutOfMemory { order }
+                });
             }
             self.core.alloc(self.cpu(), &request(order)).map_err(|_| {
                 self.counts.unclaim(frames);

@@ -1,0 +1,394 @@
+//! What a pool promises, one promise a test.
+
+use std::collections::HashSet;
+use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
+use std::ptr::NonNull;
+use std::time::Duration;
+
+use pageset::{
+    AllocError, Backing, BuildError, Builder, FastPath, HugePageSize, Order, PAGE_BYTES, PageCollections,
+    Pages, Pool, Populated, Prezero, ReturnPolicy, Worker,
+};
+
+const MIB: usize = 1 << 20;
+
+fn quiet() -> ReturnPolicy {
+    ReturnPolicy { worker: Worker::None, ..ReturnPolicy::default() }
+}
+
+fn builder(mib: usize) -> Builder {
+    Pool::builder().size(mib * MIB).returns(quiet())
+}
+
+fn order(order: u8) -> Order {
+    Order::new(order).unwrap()
+}
+
+/// Both kinds of fast path.
+fn both(test: impl Fn(Builder)) {
+    test(builder(64));
+    test(builder(64).fast_path(FastPath::Locks));
+}
+
+#[test]
+fn every_order_is_aligned_writable_and_accounted_for() {
+    both(|builder| {
+        let pool = builder.build().unwrap();
+        let mut held = Vec::new();
+        for o in (0..=10).chain((0..=10).rev()) {
+            let mut pages = pool.alloc(order(o)).unwrap();
+            assert_eq!(pages.len(), PAGE_BYTES << o);
+            assert_eq!(pages.as_ptr().addr().get() % pages.len(), 0);
+            pages.fill(o);
+            held.push((o, pages));
+        }
+        assert!(held.iter().all(|(o, pages)| pages.iter().all(|byte| byte == o)));
+        let stats = pool.stats();
+        assert_eq!(stats.nr_used, 2 * 2047);
+        assert_eq!(stats.pgalloc, 2 * 2047);
+        assert_eq!(stats.nr_used + stats.nr_array + stats.nr_pageset + stats.nr_free_pages, 16_384);
+        drop(held);
+        let stats = pool.stats();
+        assert_eq!((stats.nr_used, stats.pgfree, stats.bad_frees), (0, 2 * 2047, 0));
+        pool.validate().unwrap();
+    });
+}
+
+#[test]
+fn every_page_can_be_had_and_the_next_is_an_error() {
+    both(|builder| {
+        let pool = builder.build().unwrap();
+        let pages: Vec<_> = std::iter::from_fn(|| pool.alloc(Order::ZERO).ok()).collect();
+        assert_eq!(pages.len(), 16_384);
+        let distinct: HashSet<_> = pages.iter().map(Pages::pfn).collect();
+        assert_eq!(distinct.len(), pages.len());
+        assert_eq!(pool.alloc(Order::ZERO).unwrap_err(), AllocError::OutOfMemory { order: Order::ZERO });
+        drop(pages);
+        // Cached single pages are no obstacle to the largest blocks.
+        let blocks: Vec<_> = std::iter::from_fn(|| pool.alloc(Order::MAX).ok()).collect();
+        assert_eq!(blocks.len(), 16);
+    });
+}
+
+#[test]
+fn zeroed_pages_are_zero_and_fresh_ones_are_not_cleared() {
+    both(|builder| {
+        let pool = builder.build().unwrap();
+        for o in [0, 3, 9, 10] {
+            drop(pool.alloc_zeroed(order(o)).unwrap());
+        }
+        assert_eq!(pool.stats().cleared_bytes, 0);
+        for o in [0, 1, 5, 9] {
+            let mut dirty: Vec<_> = (0..20).map_while(|_| pool.alloc(order(o)).ok()).collect();
+            dirty.iter_mut().for_each(|pages| pages.fill(0xff));
+            drop(dirty);
+            let clean: Vec<_> = (0..20).map_while(|_| pool.alloc_zeroed(order(o)).ok()).collect();
+            assert!(clean.iter().all(|pages| pages.iter().all(|byte| *byte == 0)), "order {o}");
+        }
+        assert!(pool.stats().cleared_bytes > 0);
+    });
+}
+
+#[test]
+fn returned_memory_is_known_to_be_zero() {
+    let pool = builder(64).build().unwrap();
+    let mut blocks: Vec<_> = std::iter::from_fn(|| pool.alloc(Order::THP).ok()).collect();
+    blocks.iter_mut().for_each(|block| block.fill(7));
+    drop(blocks);
+    assert_eq!(pool.trim().returned_bytes, 64 * MIB as u64);
+    let block = pool.alloc_zeroed(Order::THP).unwrap();
+    assert!(block.iter().all(|byte| *byte == 0));
+    let stats = pool.stats();
+    assert_eq!(stats.cleared_bytes, 0);
+    assert_eq!(stats.returned_bytes, 64 * MIB as u64);
+    assert!(stats.refaulted_bytes >= 2 * MIB as u64);
+    assert!(stats.return_time > Duration::ZERO);
+}
+
+#[test]
+fn a_capacity_is_hard() {
+    let pool = builder(64).capacity(8 * MIB).build().unwrap();
+    let mut blocks: Vec<_> = std::iter::from_fn(|| pool.alloc(order(8)).ok()).collect();
+    assert_eq!(blocks.len(), 8);
+    assert_eq!(pool.alloc(Order::ZERO).unwrap_err(), AllocError::OverCapacity);
+    blocks.pop();
+    // What lies in arrays counts, but is emptied for whoever needs it.
+    let singles: Vec<_> = std::iter::from_fn(|| pool.alloc(Order::ZERO).ok()).collect();
+    assert_eq!(singles.len(), 256);
+    drop(singles);
+    assert!(pool.alloc(order(8)).is_ok());
+}
+
+#[test]
+fn bulk_exact_and_given_places() {
+    both(|builder| {
+        let pool = builder.build().unwrap();
+        let mut pages = Vec::new();
+        assert_eq!(pool.alloc_bulk(1000, &mut pages), Ok(1000));
+        assert_eq!(pages.iter().map(Pages::pfn).collect::<HashSet<_>>().len(), 1000);
+        pages.clear();
+
+        let exact = pool.alloc_exact(37).unwrap();
+        assert_eq!((exact.page_count(), pool.stats().nr_used), (37, 37));
+        drop(exact);
+        assert_eq!(pool.alloc_exact(0).unwrap_err(), AllocError::BadCount);
+        assert_eq!(pool.alloc_exact(1025).unwrap_err(), AllocError::BadCount);
+
+        let at = pool.alloc_at(4096, order(4)).unwrap();
+        assert_eq!(at.offset(), 4096 * PAGE_BYTES);
+        assert_eq!(pool.alloc_at(4096, Order::ZERO).unwrap_err(), AllocError::NotFree);
+        assert_eq!(pool.alloc_at(4097, order(4)).unwrap_err(), AllocError::BadFrame);
+        assert_eq!(pool.alloc_at(16_384, Order::ZERO).unwrap_err(), AllocError::BadFrame);
+        drop(at);
+        assert!(pool.alloc_at(4096, Order::MAX).is_ok(), "cached parts are no obstacle");
+        assert_eq!(pool.stats().nr_used, 0);
+        pool.validate().unwrap();
+    });
+}
+
+#[test]
+fn pages_can_be_freed_in_parts() {
+    let pool = builder(64).build().unwrap();
+    for (o, keeps) in [
+        (3, vec![0..6, 2..6, 0..2]),
+        (3, vec![1..8, 0..1]),
+        (4, vec![5..16, 3..11, 0..8]),
+        (9, vec![100..400, 28..156, 0..1]),
+        (2, vec![2..4, 0..2]),
+    ] {
+        let mut pages = pool.alloc(order(o)).unwrap();
+        pages.fill(9);
+        for keep in keeps {
+            let start = pages.offset() + keep.start * PAGE_BYTES;
+            pages.shrink_to(keep.clone());
+            assert_eq!((pages.offset(), pages.page_count()), (start, keep.len()));
+            assert_eq!(pool.stats().nr_used, keep.len() as u64);
+            assert!(pages.iter().all(|byte| *byte == 9));
+        }
+        drop(pages);
+        assert_eq!(pool.stats().bad_frees, 0);
+        pool.validate().unwrap();
+    }
+}
+
+#[test]
+fn raw_pages_come_back_and_a_second_time_is_refused() {
+    both(|builder| {
+        let pool = builder.build().unwrap();
+        let raw = pool.alloc(order(2)).unwrap().into_raw();
+        assert_eq!((raw.page_count(), pool.stats().nr_used), (4, 4));
+        // SAFETY: `raw` was just given up.
+        drop(unsafe { Pages::from_raw(&pool, raw) });
+        // SAFETY: not kept, but the check refuses before anybody else could have got the pages.
+        assert!(unsafe { Pages::from_raw_checked(&pool, raw) }.is_none(), "in an array");
+        let _ = pool.trim();
+        // SAFETY: as above.
+        assert!(unsafe { Pages::from_raw_checked(&pool, raw) }.is_none(), "in the core");
+        // A double free that nobody checks is refused when the array is emptied.
+        for _ in 0..2 {
+            // SAFETY: broken the second time on purpose; nobody allocates until the pool has noticed.
+            drop(unsafe { Pages::from_raw(&pool, raw) });
+        }
+        let _ = pool.trim();
+        assert!(pool.stats().bad_frees >= 1);
+    });
+}
+
+#[test]
+fn collections_live_on_pages() {
+    let pool = builder(64).build().unwrap();
+    let mut numbers = allocator_api2::vec::Vec::new_in(PageCollections::new(&pool));
+    numbers.extend(0..200_000_u64);
+    assert!(numbers.iter().copied().eq(0..200_000));
+    assert_eq!(numbers.as_ptr().addr() % PAGE_BYTES, 0);
+    assert_eq!(pool.stats().nr_used, 512);
+    drop(numbers);
+    assert_eq!(pool.stats().nr_used, 0);
+    let mut large = allocator_api2::vec::Vec::<u8, _>::new_in(PageCollections::new(&pool));
+    assert!(large.try_reserve(5 * MIB).is_err(), "no block is larger than 4 MiB");
+}
+
+#[test]
+fn another_thread_frees_and_the_end_of_a_thread_leaves_nothing() {
+    both(|builder| {
+        let pool = builder.build().unwrap();
+        for _ in 0..20 {
+            let pages: Vec<_> = (0..500).map(|_| pool.alloc(Order::ZERO).unwrap()).collect();
+            std::thread::scope(|scope| {
+                scope.spawn(move || drop(pages));
+            });
+        }
+        assert_eq!(pool.stats().nr_used, 0);
+        let _ = pool.trim();
+        assert_eq!(pool.stats().nr_free_pages, 16_384);
+        pool.validate().unwrap();
+    });
+}
+
+#[test]
+fn idle_memory_goes_back_without_any_thread_of_the_users() {
+    let pool = Pool::builder().size(128 * MIB).build().unwrap();
+    let mut blocks: Vec<_> = (0..16_000).map(|_| pool.alloc(Order::ZERO).unwrap()).collect();
+    blocks.iter_mut().for_each(|block| block[0] = 1);
+    drop(blocks);
+    std::thread::sleep(Duration::from_millis(1500));
+    let resident = pool.backing().unwrap().resident_bytes;
+    assert!(resident <= 2 * MIB as u64, "{resident} bytes are resident");
+    // Again, after the pool's thread went to sleep; pages that are held stay.
+    let held = pool.alloc_zeroed(Order::THP).unwrap();
+    let mut blocks: Vec<_> = (0..8_000).map(|_| pool.alloc(Order::ZERO).unwrap()).collect();
+    blocks.iter_mut().for_each(|block| block[0] = 1);
+    drop(blocks);
+    std::thread::sleep(Duration::from_millis(1500));
+    assert!(held.iter().all(|byte| *byte == 0));
+    let resident = pool.backing().unwrap().resident_bytes;
+    assert!(resident <= 4 * MIB as u64, "{resident} bytes are resident");
+    assert!(pool.stats().refaulted_bytes > 0);
+}
+
+#[test]
+fn without_a_thread_ticks_return_what_two_looks_saw_idle() {
+    let returns = ReturnPolicy { bytes_per_second: 80 * MIB as u64, ..quiet() };
+    let pool = Pool::builder().size(64 * MIB).returns(returns).build().unwrap();
+    let blocks: Vec<_> = (0..8).map(|_| pool.alloc(Order::MAX).unwrap()).collect();
+    let mut ticks = 0;
+    drop(blocks);
+    let mut returned = Vec::new();
+    loop {
+        let trimmed = pool.tick();
+        returned.push(trimmed.returned_bytes);
+        ticks += 1;
+        if !trimmed.more {
+            break;
+        }
+        assert!(ticks < 50, "{returned:?}");
+    }
+    assert_eq!(returned[0], 0, "seen idle once");
+    assert_eq!(returned.iter().sum::<u64>(), 32 * MIB as u64);
+    assert!(returned.iter().all(|bytes| *bytes <= 8 * MIB as u64), "the rate: {returned:?}");
+}
+
+#[test]
+fn free_pages_are_cleared_in_idle_time() {
+    let returns = ReturnPolicy { prezero: Prezero::Blocks(100), ..quiet() };
+    // SAFETY: the memory is leaked, aligned, and initialised.
+    let pool =
+        unsafe { Pool::builder().region(aligned(16 * MIB), 16 * MIB) }.returns(returns).build().unwrap();
+    let _ = pool.tick();
+    assert_eq!(pool.stats().prezeroed_bytes, 16 * MIB as u64);
+    let block = pool.alloc_zeroed(Order::MAX).unwrap();
+    assert!(block.iter().all(|byte| *byte == 0));
+    assert_eq!(pool.stats().cleared_bytes, 0);
+}
+
+fn aligned(bytes: usize) -> NonNull<u8> {
+    let memory = vec![0xa5_u8; bytes + 4 * MIB].leak();
+    let start = memory.as_ptr().addr().next_multiple_of(4 * MIB) - memory.as_ptr().addr();
+    NonNull::from(&mut memory[start])
+}
+
+#[test]
+fn a_callers_region_is_used_and_kept() {
+    let start = aligned(8 * MIB);
+    // SAFETY: the memory is leaked, aligned, and initialised.
+    let pool = unsafe { Pool::builder().region(start, 8 * MIB) }.returns(quiet()).build().unwrap();
+    let page = pool.alloc(order(3)).unwrap();
+    assert!((start.addr().get()..start.addr().get() + 8 * MIB).contains(&page.as_ptr().addr().get()));
+    assert_eq!(page[0], 0xa5);
+    drop(page);
+    assert!(pool.alloc_zeroed(order(3)).unwrap().iter().all(|byte| *byte == 0));
+    assert_eq!(pool.trim().returned_bytes, 0);
+    // SAFETY: one page into 8 MiB.
+    let odd_start = unsafe { start.add(PAGE_BYTES) };
+    // SAFETY: the memory is leaked and initialised; the pool before it is idle.
+    let odd = unsafe { Pool::builder().region(odd_start, 4 * MIB) }.build();
+    assert!(matches!(odd, Err(BuildError::UnalignedRegion)));
+}
+
+#[test]
+fn a_pool_can_be_made_smaller_and_as_large_as_before() {
+    let pool = builder(64).build().unwrap();
+    let held = pool.alloc(Order::THP).unwrap();
+    assert_eq!(pool.resize(16 * MIB), 16 * MIB);
+    let stats = pool.stats();
+    assert_eq!((stats.nr_retired, stats.capacity_pages), (12_288, 4096));
+    let blocks: Vec<_> = std::iter::from_fn(|| pool.alloc(Order::THP).ok()).collect();
+    assert_eq!(blocks.len(), 7);
+    // Nothing is free: the capacity falls, the memory follows later.
+    assert_eq!(pool.resize(8 * MIB), 16 * MIB);
+    drop(blocks);
+    assert_eq!(pool.resize(8 * MIB), 8 * MIB);
+    pool.validate().unwrap();
+    assert_eq!(pool.resize(128 * MIB), 64 * MIB);
+    drop(held);
+    assert_eq!(std::iter::from_fn(|| pool.alloc(Order::THP).ok().map(Pages::into_raw)).count(), 32);
+}
+
+#[test]
+fn populating_reports_progress_and_can_be_cancelled() {
+    let pool = builder(128).backing(Backing::Plain).build().unwrap();
+    let threads = NonZeroUsize::new(2).unwrap();
+    let cancelled = pool.populate(128 * MIB, threads, |_| ControlFlow::Break(())).unwrap();
+    assert!(matches!(cancelled, Populated::Cancelled(bytes) if (32 * MIB..=64 * MIB).contains(&bytes)));
+    let mut last = 0;
+    let outcome = pool.populate(128 * MIB, threads, |progress| {
+        assert!(progress.done_bytes > last && progress.done_bytes <= progress.total_bytes);
+        last = progress.done_bytes;
+        ControlFlow::Continue(())
+    });
+    assert_eq!((outcome.unwrap(), last), (Populated::All, 128 * MIB));
+    let report = pool.backing().unwrap();
+    assert_eq!((report.resident_bytes, report.huge_bytes), (128 * MIB as u64, 0));
+    assert_eq!((report.mapped_bytes, report.page_bytes), (128 * MIB as u64, 4096));
+    assert_eq!(pool.trim().returned_bytes, 128 * MIB as u64);
+    assert_eq!(pool.backing().unwrap().resident_bytes, 0);
+}
+
+#[test]
+fn a_shared_pool_gives_its_file_and_its_memory_back() {
+    let pool = builder(16).backing(Backing::Memfd).build().unwrap();
+    let mut page = pool.alloc(Order::THP).unwrap();
+    page.fill(3);
+    assert!(pool.memfd().is_some());
+    drop(page);
+    assert!(pool.trim().returned_bytes >= 2 * MIB as u64);
+    assert!(pool.alloc_zeroed(Order::THP).unwrap().iter().all(|byte| *byte == 0));
+    assert_eq!(pool.stats().cleared_bytes, 0);
+}
+
+#[test]
+fn parts_of_a_pageblock_go_back_when_trimmed() {
+    let pool = builder(4).backing(Backing::Plain).build().unwrap();
+    let mut blocks: Vec<_> = (0..4).map(|_| pool.alloc(order(8)).unwrap()).collect();
+    blocks.iter_mut().for_each(|block| block.fill(1));
+    let kept: Vec<_> = blocks.into_iter().step_by(2).collect();
+    assert_eq!(pool.trim().returned_bytes, 2 * MIB as u64);
+    assert_eq!(pool.trim().returned_bytes, 0, "not again");
+    assert!(kept.iter().all(|block| block.iter().all(|byte| *byte == 1)));
+    assert_eq!(pool.backing().unwrap().resident_bytes, 2 * MIB as u64);
+}
+
+#[test]
+fn what_cannot_be_built_is_said_clearly() {
+    let text = |builder: Builder| builder.build().map(drop).unwrap_err().to_string();
+    assert_eq!(
+        text(Pool::builder().size(4097)),
+        "a pool of 4097 bytes: the size must be a multiple of 4096, 4 TiB at most"
+    );
+    assert_eq!(text(builder(4).policy("linux-0.01")), r#"no policy is called "linux-0.01""#);
+    let hugetlb = builder(2 * 1024 * 1024).backing(Backing::Hugetlb(HugePageSize::Mib2));
+    assert!(text(hugetlb).starts_with("1048576 huge pages wanted, "));
+    let nodes = text(builder(4).numa(pageset::Numa::Bind(63)));
+    assert!(nodes.starts_with("cannot bind memory to the nodes 0b1"), "{nodes}");
+}
+
+#[test]
+fn policies_are_found_by_name() {
+    for policy in pageset::POLICIES {
+        let pool = builder(16).policy(policy.name).build().unwrap();
+        let pages: Vec<_> = (0..300).map(|_| pool.alloc(Order::ZERO).unwrap()).collect();
+        drop(pages);
+        pool.validate().unwrap();
+    }
+}
