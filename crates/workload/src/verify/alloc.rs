@@ -204,7 +204,7 @@ impl Engine {
                 };
                 self.mismatch(chunk, index, class, home.set, || {
                     format!(
-                        "refill of {got} blocks of order {order} to list {}; the policy: {}; before: {before:?}",
+                        "refill of {got} blocks of order {order} to list {}; the policy: {}; before: {before}",
                         home.list,
                         if surplus.is_some() { "a hit".to_owned() } else { format!("{wanted} blocks") }
                     )

@@ -44,8 +44,9 @@ impl Engine {
             self.mismatch(chunk, index, class, home.set, || {
                 let pages: u32 = observed.iter().map(|(_, order)| order.frames()).sum();
                 format!(
-                    "a free of order {order} to list {} drains {pages} pages; the policy: {due:?}; before: {before:?}",
-                    home.list
+                    "a free of order {order} to list {} drains {pages} pages; the policy: {}; before: {before}",
+                    home.list,
+                    describe(due)
                 )
             });
         }
@@ -267,4 +268,15 @@ impl Engine {
         self.sets[home.set].pcp.count = count - pages;
         self.predicted = predicted;
     }
+}
+
+/// A drain, for people.
+pub(super) fn describe(due: Option<DueDrain>) -> String {
+    due.map_or_else(
+        || "none".to_owned(),
+        |due| match due.reason {
+            DrainReason::FreeHigh => format!("{}, since high orders are freed in a row", due.pages),
+            _ => format!("{}, since {} are the limit", due.pages, due.limit),
+        },
+    )
 }

@@ -1,6 +1,6 @@
 //! The comparison's state, and which part of it each event concerns.
 
-use pageset_core::pcp::ListIndex;
+use pageset_core::pcp::{Limits, ListIndex};
 use pageset_core::{Order, Policy, ZoneKind};
 use pageset_trace::{Event, EventKind, Machine, Sample, TraceInfo, Work};
 
@@ -310,14 +310,13 @@ impl Engine {
     ) {
         self.out.mismatches.add(class);
         if self.explainer.wants(class) {
-            let state = self
-                .sets
-                .get(set)
-                .map_or_else(String::new, |set| format!("{:?}, limits {:?}", set.scalars(), set.limits));
-            let zone = set / self.cpus.len().max(1);
-            let flags = self.geometry.zones.get(zone).map(|zone| zone.pressure.describe());
-            let what =
-                format!("{}; page set afterwards: {state}, zone: {}", what(), flags.unwrap_or_default());
+            let state = self.sets.get(set).map_or_else(String::new, |set| {
+                let Limits { batch, high_min, high_max } = set.limits;
+                format!("{}; batch {batch}, high from {high_min} to {high_max}", set.scalars())
+            });
+            let zone = self.geometry.zones.get(set / self.cpus.len().max(1));
+            let zone = zone.map(|zone| zone.pressure.describe()).unwrap_or_default();
+            let what = format!("{}; page set afterwards: {state}; zone: {zone}", what());
             self.explainer.explain(chunk, index, class, what);
         }
     }

@@ -7,6 +7,7 @@ use pageset_core::policy::FreeDrain;
 use pageset_core::{FrameIndex, Order};
 
 use super::Class;
+use super::compare::describe;
 use super::engine::{Engine, Home};
 use super::geometry::Place;
 use super::links::Chunk;
@@ -87,7 +88,10 @@ impl Engine {
         } else {
             let class = self.class_when_free(home.set);
             self.mismatch(chunk, index, class, home.set, || {
-                format!("refill of list {}: {observed:?}; the policy: {wanted:?}", home.list)
+                let blocks = |refill: Option<u32>| {
+                    refill.map_or_else(|| "a hit".to_owned(), |blocks| format!("a refill of {blocks} blocks"))
+                };
+                format!("{} on list {}; the policy: {}", blocks(observed), home.list, blocks(wanted))
             });
         }
     }
@@ -130,7 +134,7 @@ impl Engine {
             let pages: u32 = observed.iter().map(|(_, order)| order.frames()).sum();
             let class = self.class_when_free(home.set);
             self.mismatch(chunk, index, class, home.set, || {
-                format!("a free of order {order} drains {pages} pages; the policy: {due:?}")
+                format!("a free of order {order} drains {pages} pages; the policy: {}", describe(due))
             });
         }
         if let Some(due) = due {

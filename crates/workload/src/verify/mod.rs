@@ -68,6 +68,9 @@ pub fn verify(
     let mut engine = Engine::new((policy, options.mode, explainer), machine, &info)
         .map_err(|problem| unusable(problem, "pass a machine description that fits with --machine FILE"))?;
     let mut chunk = Chunk::default();
+    // Memory that is not used is not touched, so a false number does no harm.
+    let announced = usize::try_from(info.events.unwrap_or(0)).unwrap_or(usize::MAX);
+    chunk.events.reserve(announced.min(CHUNK_EVENTS_MAX));
     let mut block = Vec::new();
     let mut events = 0;
     loop {

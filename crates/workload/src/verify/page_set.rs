@@ -1,5 +1,7 @@
 //! One CPU's page set of one zone, as far as the recording tells: the core's own, and what is not known of it.
 
+use std::fmt;
+
 use pageset_core::pcp::{Limits, ListIndex, Pcp, Pressure};
 use pageset_core::policy::{DrainOrder, FreeHistory, RefillRule};
 use pageset_core::{FrameIndex, FrameTables, Order, Policy};
@@ -16,6 +18,19 @@ pub(super) struct Scalars {
     pub(super) free_factor: u8,
     pub(super) alloc_factor: u8,
     pub(super) previous_was_high_order: bool,
+}
+
+impl fmt::Display for Scalars {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { count, high, free_count, free_factor, alloc_factor, previous_was_high_order } = self;
+        write!(f, "count {count}, high {high}, alloc factor {alloc_factor}, ")?;
+        write!(f, "free count {free_count}, free factor {free_factor}, ")?;
+        f.write_str(if *previous_was_high_order {
+            "last free of high order"
+        } else {
+            "last free of low order"
+        })
+    }
 }
 
 /// A page set.

@@ -73,13 +73,12 @@ impl ZonePressure {
 
     /// For people.
     pub(super) fn describe(&self) -> String {
-        format!(
-            "{} free, {} visible, high watermark {}, {:?}",
-            self.free,
-            self.visible,
-            self.high,
-            self.flags()
-        )
+        let mut text =
+            format!("{} pages free, {} visibly, high watermark {}", self.free, self.visible, self.high);
+        for (flag, name) in [(self.below_high, ", below high"), (self.reclaim_active, ", being reclaimed")] {
+            text.push_str(if flag { name } else { "" });
+        }
+        text
     }
 
     /// Free pages changed on a CPU, one at a time or at once.

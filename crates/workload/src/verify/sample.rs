@@ -16,8 +16,9 @@ const MARK_CPU: u64 = 0xfff;
 /// A sample is at most this far from its mark.
 const NEAR_NS: u64 = 2_000_000;
 
-/// At most this part of a zone is given back after boot (a 24th of 320 MiB was).
-const BOOT_SHARE: i32 = 8;
+/// At most this part of a zone is given back after boot (a 24th of 320 MiB was); less than the eighth by which a tick
+/// lowers `high`.
+const BOOT_SHARE: i32 = 12;
 
 impl Engine {
     /// Limits that samples print, for zones where the machine's description has none. Where none are printed, the
@@ -30,7 +31,12 @@ impl Engine {
             let printed =
                 self.samples.iter().flat_map(|sample| &sample.zones).filter(|z| (z.node, z.kind) == at);
             let described = description.pagesets.iter().map(|set| set.high);
-            let Some(top) = printed.map(|zone| zone.high).chain(described).max() else { continue };
+            let highs: Vec<u32> = printed.map(|zone| zone.high).chain(described).collect();
+            let Some(&top) = highs.iter().max() else { continue };
+            // A ceiling is met more than once.
+            if highs.iter().filter(|high| **high == top).count() < 2 {
+                continue;
+            }
             let top = to_i32(u64::from(top));
             let cpus = self.cpus.len();
             for set in &mut self.sets[zone * cpus..(zone + 1) * cpus] {

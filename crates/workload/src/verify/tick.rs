@@ -123,7 +123,10 @@ impl Engine {
             };
             tick.differs = true;
             self.mismatch(chunk, index, class, set, || {
-                format!("a tick drains {pages} of {count} pages; the policy: {due:?}")
+                format!(
+                    "a tick drains {pages} of {count} pages; the policy: {} above high, {} that expired",
+                    due.excess, due.remote
+                )
             });
             if self.is_remote(zone, cpu) && self.mode != Mode::Free {
                 // A drain shows that the page set expired just now, none that it did before.
