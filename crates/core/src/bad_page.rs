@@ -269,6 +269,24 @@ mod tests {
         }
     }
 
+    /// Linux 6.1 moves a pageblock's free blocks to the wanted type and looks again; a bad block that stayed behind would
+    /// be found for ever, with the zone's lock held.
+    #[test]
+    fn a_bad_block_of_another_type_does_not_keep_a_fallback_searching() {
+        let order = Order::new(3).unwrap();
+        for policy in POLICIES {
+            let allocator = allocator(policy);
+            let desperate = |order| Request::new(order).with(RequestTraits::NO_WATERMARKS);
+            while allocator.alloc(CPU, &desperate(Order::MAX).movable()).is_ok() {}
+            // All that is left is one small block, and that is bad.
+            allocator.free_range(CPU, 8..16).unwrap();
+            allocator.drain_all(CPU);
+            corrupt(&allocator, Pfn(8));
+            assert!(allocator.alloc(CPU, &desperate(order)).is_err(), "{}", policy.name);
+            check(&allocator, 8);
+        }
+    }
+
     #[test]
     fn reports_are_limited_to_60_a_minute() {
         let mut reports = BadPageReports::new();

@@ -36,7 +36,10 @@ impl<E: EventSink> LockedZone<'_, E> {
         can_steal: bool,
     ) {
         let current = self.body.frames.pageblock_type(frame);
-        if current == MigrateType::HighAtomic {
+        // A bad block does not move with its pageblock, and left behind it would be chosen again for ever: it moves
+        // alone, and whoever takes it finds out.
+        let is_bad = self.free_buddy(frame, size).is_none();
+        if is_bad || current == MigrateType::HighAtomic {
             return self.retype(frame, size, list, wanted);
         }
         if size >= Order::PAGEBLOCK {
