@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool as Flag, Ordering};
 use pageset_core::lock_api::{GuardSend, RawMutex};
 use pageset_core::policy::{LINUX_6_1, LINUX_6_12};
 use pageset_core::{
-    Config, CpuId, NodeId, Order, PageAllocator, Pfn, Platform, Policy, Reclaim, Request, RequestTraits,
-    Tables, ZoneConfig, ZoneId, ZoneKind,
+    BlockUse, Config, CpuId, NodeId, Order, PageAllocator, Pfn, Platform, Policy, Reclaim, Request,
+    RequestTraits, Tables, ZoneConfig, ZoneId, ZoneKind,
 };
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::sync::atomic::AtomicBool;
@@ -294,6 +294,29 @@ fn one_of_two_frees_of_a_block_wins() {
                 assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 1, "{outcomes:?}");
             }
             world.finish();
+        },
+        schedules(),
+    );
+}
+
+/// A frame that was marked bad while its block was being cut or freed never comes back.
+#[test]
+fn a_frame_marked_bad_during_a_free_stays_out_of_service() {
+    shuttle::check_random(
+        || {
+            let world = Arc::new(World::new(LINUX_6_12, 2));
+            let order = Order::new(5).expect("an order");
+            let desperate = Request::new(order).with(RequestTraits::NO_WATERMARKS);
+            let pfn = world.allocator.alloc(CpuId(0), &desperate).expect("free");
+            let other = Arc::clone(&world);
+            let marker = thread::spawn(move || other.allocator.mark_bad(CpuId(1), pfn));
+            let _ = world.allocator.free_range(CpuId(0), pfn.0..pfn.0 + 5);
+            marker.join().expect("no panic").expect("was in service");
+            let _ = world.allocator.free_range(CpuId(0), pfn.0 + 5..pfn.0 + 32);
+            world.allocator.drain_all(CpuId(0));
+            world.allocator.validate().expect("no frame is lost or doubled");
+            let block = world.allocator.block_of(pfn).expect("a frame of the machine");
+            assert_eq!(block.held_by, BlockUse::Leaked);
         },
         schedules(),
     );

@@ -5,7 +5,7 @@ use core::ops::Range;
 use super::PageAllocator;
 use super::free::{FreeTraits, claim};
 use crate::error::{AllocError, FreeError};
-use crate::event::{Event, emit};
+use crate::event::{Event, FoundAt, emit};
 use crate::frame::{FrameIndex, State};
 use crate::platform::Platform;
 use crate::request::{AllocFlags, Request};
@@ -166,6 +166,11 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         let end = start + u64::from(order.frames());
         // The zone's lock keeps other walks over the metadata (counting a pageblock's use) from seeing half a cut.
         zone.with_lock(&self.platform, cpu, |locked| {
+            if !matches!(frames.state(head), State::Cached { .. }) {
+                // Marked bad since it was claimed.
+                locked.leak(head, order, FoundAt::Free);
+                return Err(FreeError::Leaked(zone.body.span.pfn(head)));
+            }
             locked.buddy.stats.splits += 1;
             for part in [start..inside.start, inside.start..inside.end, inside.end..end] {
                 for (pfn, order) in blocks_of(part) {
@@ -174,8 +179,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
                     }
                 }
             }
-        });
-        Ok(())
+            Ok(())
+        })
     }
 }
 
