@@ -66,7 +66,7 @@ pub(super) fn set_recorded_watermarks(allocator: &Allocator, machine: &Machine) 
     for (zone, id) in populated(machine) {
         let unboosted = |mark: u64| mark.saturating_sub(zone.boost);
         let (min, low, high) = (unboosted(zone.min), unboosted(zone.low), unboosted(zone.high));
-        let watermarks = Watermarks { min, low, high, promo: high + (high.saturating_sub(low)) };
+        let watermarks = Watermarks { min, low, high, promo: high.saturating_add(high.saturating_sub(low)) };
         allocator.set_watermarks(id, watermarks);
     }
 }
@@ -108,6 +108,15 @@ mod tests {
                 assert_eq!(zone.watermarks.low, recorded.low);
             }
         }
+    }
+
+    #[test]
+    fn watermarks_at_the_end_of_the_numbers_do_not_overflow() {
+        let mut machine = small_machine();
+        (machine.zones[0].min, machine.zones[0].low, machine.zones[0].high) = (0, 0, u64::MAX);
+        let allocator = allocator(&machine, &POLICIES[0]).unwrap();
+        set_recorded_watermarks(&allocator, &machine);
+        assert_eq!(allocator.zones().next().unwrap().watermarks.promo, u64::MAX);
     }
 
     #[test]

@@ -5,11 +5,13 @@
 //! recordings without such events, once per interval.
 
 use std::num::NonZeroU32;
+use std::ops::Range;
 
 use pageset_core::{CpuId, MigrateType, NodeChoice, NodeId, Order, Request, RequestTraits, ZoneKind};
 use pageset_trace::{Event, EventKind, Machine, Work};
 
 use super::Unreplayed;
+use super::build::populated;
 use super::frame_map::FrameMap;
 
 /// One thing to do.
@@ -42,10 +44,11 @@ pub(super) struct Stepper<'m> {
     pub(super) unreplayed: Unreplayed,
 }
 
-/// One of the machine's zones.
+/// One of the machine's zones that have memory.
 #[derive(Debug)]
 struct ZoneSteps {
     node: NodeId,
+    span: Range<u64>,
     /// Per frame, one more than the place in the block of the event that commits its free.
     commits: FrameMap,
 }
@@ -72,11 +75,11 @@ impl<'m> Stepper<'m> {
     pub(super) fn new(machine: &'m Machine) -> Self {
         Self {
             machine,
-            zones: machine
-                .zones
-                .iter()
-                .map(|zone| ZoneSteps {
+            zones: populated(machine)
+                .into_iter()
+                .map(|(zone, _)| ZoneSteps {
                     node: NodeId(zone.node),
+                    span: zone.start_pfn..zone.start_pfn + zone.spanned,
                     commits: FrameMap::new(zone.start_pfn, zone.spanned),
                 })
                 .collect(),
@@ -85,6 +88,10 @@ impl<'m> Stepper<'m> {
             frees: Vec::new(),
             unreplayed: Unreplayed::default(),
         }
+    }
+
+    fn zone_of(&self, pfn: u64) -> Option<usize> {
+        self.zones.iter().position(|zone| zone.span.contains(&pfn))
     }
 
     /// Replaces `steps` by the steps of the next block of events.
@@ -110,12 +117,12 @@ impl<'m> Stepper<'m> {
                 EventKind::MmPageFreeBatched => {
                     self.frees[index] = FreeRole::Nothing;
                     let place = NonZeroU32::new(index as u32 + 1);
-                    if let (Some(zone), Some(place)) = (self.machine.zone_of(event.pfn), place) {
+                    if let (Some(zone), Some(place)) = (self.zone_of(event.pfn), place) {
                         self.zones[zone].commits.set(event.pfn, place);
                     }
                 }
                 EventKind::MmPageFree => {
-                    let zone = self.machine.zone_of(event.pfn);
+                    let zone = self.zone_of(event.pfn);
                     let commit = zone.and_then(|zone| self.zones[zone].commits.take(event.pfn));
                     if let Some(commit) = commit {
                         self.frees[index] = FreeRole::Nothing;
@@ -129,7 +136,7 @@ impl<'m> Stepper<'m> {
         for (event, role) in events.iter().zip(&self.frees) {
             if event.kind == EventKind::MmPageFreeBatched
                 && *role == FreeRole::Nothing
-                && let Some(zone) = self.machine.zone_of(event.pfn)
+                && let Some(zone) = self.zone_of(event.pfn)
             {
                 self.zones[zone].commits.take(event.pfn);
             }
@@ -207,7 +214,7 @@ impl<'m> Stepper<'m> {
             self.unreplayed.failed_in_recording += 1;
             return None;
         };
-        let Some(zone) = self.machine.zone_of(pfn.0) else {
+        let Some(zone) = self.zone_of(pfn.0) else {
             self.unreplayed.foreign_frames += 1;
             return None;
         };
@@ -220,7 +227,7 @@ impl<'m> Stepper<'m> {
     }
 
     fn free(&mut self, event: &Event, order: u8, batched: bool) -> Option<Step> {
-        if self.machine.zone_of(event.pfn).is_none() {
+        if self.zone_of(event.pfn).is_none() {
             self.unreplayed.foreign_frames += 1;
             return None;
         }
@@ -265,6 +272,8 @@ fn request(event: &Event, order: Order, node: NodeId) -> Request {
 
 #[cfg(test)]
 mod tests {
+    use pageset_trace::ZoneDescription;
+
     use super::*;
     use crate::replay::tests::small_machine;
 
@@ -324,6 +333,20 @@ mod tests {
         strange.cpu = u16::MAX;
         assert_eq!(steps(&[strange]).1.impossible, 1);
     }
+
+    /// A machine file may claim any span for a zone that has no memory.
+    #[test]
+    fn a_zone_without_memory_has_no_frames() {
+        let mut machine = small_machine();
+        let empty = ZoneDescription { start_pfn: 1 << 40, spanned: 1 << 62, ..EMPTY };
+        machine.zones.push(empty);
+        machine.check().unwrap();
+        let mut stepper = Stepper::new(&machine);
+        stepper.steps(&[event(EventKind::MmPageFree, 0, 1 << 50, 0)], &mut Vec::new());
+        assert_eq!(stepper.unreplayed.foreign_frames, 1);
+    }
+
+    const EMPTY: ZoneDescription = ZoneDescription::empty(0, ZoneKind::Movable);
 
     #[test]
     fn flags_say_which_zone_and_how_urgent() {
