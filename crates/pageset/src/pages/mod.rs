@@ -144,7 +144,7 @@ impl<'p> Pages<'p> {
 }
 
 impl Drop for Pages<'_> {
-    #[inline]
+    #[inline(always)]
     fn drop(&mut self) {
         self.pool.free_block(self.frame, Class::of_frames(self.count), self.count & !RUN);
     }

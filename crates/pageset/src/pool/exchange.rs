@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use pageset_core::{Order, Pfn, Request};
 
 use super::Inner;
-use crate::arrays::{Class, Entry, ZeroState};
+use crate::arrays::{Class, Entry};
 use crate::error::AllocError;
 use crate::sys::membarrier;
 
@@ -87,23 +87,23 @@ impl Inner {
     /// Allocates from the core, and fills this CPU's array on the way.
     #[cold]
     #[inline(never)]
-    pub(super) fn alloc_slow(&self, order: Order) -> Result<(u32, ZeroState), AllocError> {
+    pub(super) fn alloc_slow(&self, order: Order) -> Result<Entry, AllocError> {
         if self.hot.is_in_child() {
             return Err(AllocError::Forked);
         }
         self.bell.ring();
         let class = Class::of(order).filter(|class| self.caps.of(*class) > 1);
         let taken = class.and_then(|class| self.refill(class));
-        let (frame, zero) = match taken {
-            Some(entry) => (entry.frame(), entry.zero()),
+        let block = match taken {
+            Some(entry) => entry,
             None => self.alloc_one(order)?,
         };
         self.counts.slow_alloc.fetch_add(u64::from(order.frames()), Relaxed);
-        Ok((frame, zero))
+        Ok(block)
     }
 
     /// Allocates one block from the core; empties the arrays if there is none.
-    pub(super) fn alloc_one(&self, order: Order) -> Result<(u32, ZeroState), AllocError> {
+    pub(super) fn alloc_one(&self, order: Order) -> Result<Entry, AllocError> {
         let attempt = || {
             let frames = u64::from(order.frames());
             if !self.counts.claim(frames) {
@@ -126,7 +126,7 @@ impl Inner {
             attempt().map_err(|_| error)
         })?;
         let frame = pfn.0 as u32;
-        Ok((frame, self.ledger.take(frame..frame + order.frames())))
+        Ok(Entry::with_zero(frame, self.ledger.take(frame..frame + order.frames())))
     }
 
     /// Fetches half an array's blocks. Returns one; the others go into the array. `None` if memory or capacity is short.

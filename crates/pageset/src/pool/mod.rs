@@ -75,13 +75,13 @@ pub(crate) struct Inner {
 }
 
 impl Inner {
-    /// Allocates a block: the first frame, and what is known of its contents.
+    /// Allocates a block.
     #[inline(always)]
-    pub(crate) fn alloc_block(&self, order: Order) -> Result<(u32, ZeroState), AllocError> {
+    pub(crate) fn alloc_block(&self, order: Order) -> Result<Entry, AllocError> {
         if let Some(class) = Class::of(order)
             && let Some(entry) = self.pop(class)
         {
-            return Ok((entry.frame(), entry.zero()));
+            return Ok(entry);
         }
         self.alloc_slow(order)
     }
@@ -115,6 +115,7 @@ impl Inner {
         }
     }
 
+    #[inline(never)]
     fn pop_locked(&self, class: Class) -> Option<Entry> {
         if self.hot.is_in_child() {
             return None;
@@ -122,6 +123,7 @@ impl Inner {
         self.hot.current().get(cpu::current())?.try_pop(class)
     }
 
+    #[inline(never)]
     fn push_locked(&self, class: Class, entry: Entry) -> bool {
         !self.hot.is_in_child()
             && self.hot.current().get(cpu::current()).is_some_and(|cpu| cpu.try_push(class, entry))
@@ -171,8 +173,8 @@ impl Pool {
     /// [`AllocError::OutOfMemory`], [`AllocError::OverCapacity`], [`AllocError::Forked`].
     #[inline]
     pub fn alloc(&self, order: Order) -> Result<Pages<'_>, AllocError> {
-        let (frame, _) = self.inner.alloc_block(order)?;
-        Ok(Pages::of_block(&self.inner, frame, order))
+        let block = self.inner.alloc_block(order)?;
+        Ok(Pages::of_block(&self.inner, block.frame(), order))
     }
 
     /// As [`alloc`](Self::alloc), all bytes zero. Only what is not known to be zero is cleared: memory fresh from the
@@ -182,9 +184,9 @@ impl Pool {
     /// As `alloc`.
     #[inline]
     pub fn alloc_zeroed(&self, order: Order) -> Result<Pages<'_>, AllocError> {
-        let (frame, zero) = self.inner.alloc_block(order)?;
-        let mut pages = Pages::of_block(&self.inner, frame, order);
-        if zero == ZeroState::Unknown {
+        let block = self.inner.alloc_block(order)?;
+        let mut pages = Pages::of_block(&self.inner, block.frame(), order);
+        if block.zero() == ZeroState::Unknown {
             self.inner.counts.note_cleared(order.frames());
             pages.fill(0);
         }

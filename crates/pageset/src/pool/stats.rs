@@ -105,6 +105,8 @@ impl Pool {
     /// What is wrong, in words.
     pub fn validate(&self) -> Result<(), String> {
         let inner = self.inner();
+        // The pool's own thread stays away meanwhile.
+        let _no_look = inner.looks.lock();
         let census = inner.core.validate().map_err(|violation| violation.to_string())?;
         let mut seen = std::collections::HashSet::new();
         for (class, entry) in inner.entries_in_arrays() {

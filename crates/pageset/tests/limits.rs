@@ -1,0 +1,111 @@
+//! Limits of the process: each in a child, since a limit stays.
+#![cfg(not(miri))]
+
+use std::process::Command;
+
+use pageset::{Backing, BuildError, FastPath, Order, Pool, Residency};
+
+/// Runs one test of this file again, alone, in a shell with a limit or an environment of its own.
+fn again(test: &str, shell: &str) {
+    let this = std::env::current_exe().unwrap();
+    let command = format!("{shell} PAGESET_TEST_CHILD=1 exec \"$0\" --exact {test} --nocapture");
+    let output = Command::new("sh").args(["-c", &command]).arg(this).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn is_child() -> bool {
+    std::env::var_os("PAGESET_TEST_CHILD").is_some()
+}
+
+#[test]
+fn exhausted_address_space_is_said() {
+    if !is_child() {
+        return again("exhausted_address_space_is_said", "ulimit -v 2000000;");
+    }
+    let error = Pool::builder().size(4 << 30).build().unwrap_err();
+    assert!(matches!(error, BuildError::AddressSpace { .. }), "{error:?}");
+    assert_eq!(error.to_string(), "cannot reserve 4294967296 bytes of address space (see ulimit -v)");
+    // Nothing stayed behind: a smaller pool fits, again and again.
+    for _ in 0..50 {
+        assert!(Pool::builder().size(256 << 20).build().is_ok());
+    }
+}
+
+#[test]
+fn a_lock_limit_is_said() {
+    if !is_child() {
+        return again("a_lock_limit_is_said", "ulimit -l 64;");
+    }
+    match Pool::builder().size(64 << 20).residency(Residency::Locked).build() {
+        Err(error) => {
+            assert!(matches!(error, BuildError::LockLimit { .. }), "{error:?}");
+            assert_eq!(error.to_string(), "cannot lock 67108864 bytes in memory (see ulimit -l)");
+        }
+        // Those who may ignore limits (root) get what they asked for.
+        Ok(pool) => assert_eq!(pool.backing().unwrap().locked_bytes, 64 << 20),
+    }
+}
+
+#[test]
+fn the_environment_can_refuse_sequences() {
+    if !is_child() {
+        return again("the_environment_can_refuse_sequences", "PAGESET_RSEQ=0");
+    }
+    let pool = Pool::builder().size(16 << 20).build().unwrap();
+    assert!(!pool.uses_rseq());
+    drop(pool.alloc(Order::ZERO).unwrap());
+}
+
+/// glibc's tunable leaves threads without a registered area, as old versions of it do.
+#[test]
+fn threads_without_an_area_work() {
+    if !is_child() {
+        return again("threads_without_an_area_work", "GLIBC_TUNABLES=glibc.pthread.rseq=0");
+    }
+    let pool = Pool::builder().size(16 << 20).build().unwrap();
+    assert!(!pool.uses_rseq());
+    let pages: Vec<_> = (0..1000).map(|_| pool.alloc(Order::ZERO).unwrap()).collect();
+    drop(pages);
+    pool.validate().unwrap();
+}
+
+/// As in a cgroup's cpuset: the ids of the CPUs that may be used are not the first ones.
+#[test]
+fn a_process_of_one_cpu_works() {
+    if !is_child() {
+        let cpus = std::thread::available_parallelism().unwrap().get();
+        return again("a_process_of_one_cpu_works", &format!("taskset -pc {} $$ >/dev/null;", cpus - 1));
+    }
+    for path in [FastPath::Auto, FastPath::Locks] {
+        let pool = Pool::builder().size(16 << 20).fast_path(path).build().unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| drop((0..500).map(|_| pool.alloc(Order::ZERO).unwrap()).collect::<Vec<_>>()));
+            }
+        });
+        pool.validate().unwrap();
+    }
+}
+
+#[test]
+fn nothing_is_mapped_beyond_what_was_asked_for() {
+    if !is_child() {
+        return again("nothing_is_mapped_beyond_what_was_asked_for", "");
+    }
+    let mapped = || {
+        let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+        statm.split(' ').next().unwrap().parse::<u64>().unwrap() * 4096
+    };
+    let before = mapped();
+    for backing in [Backing::Thp, Backing::Plain, Backing::Memfd] {
+        let pool = Pool::builder().size(1 << 30).backing(backing);
+        let returns = pageset::ReturnPolicy { worker: pageset::Worker::None, ..Default::default() };
+        let pool = pool.returns(returns).build().unwrap();
+        let beyond = mapped() - before - (1 << 30);
+        let metadata = pool.stats().metadata_bytes;
+        assert!(metadata <= (5 << 20) / 2, "{metadata} bytes of metadata");
+        assert!(beyond <= metadata + (1 << 20), "{beyond} bytes beyond the pool, metadata {metadata}");
+        drop(pool);
+    }
+    assert!(mapped() < before + (4 << 20), "a dropped pool leaves nothing");
+}
