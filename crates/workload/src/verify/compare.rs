@@ -9,6 +9,7 @@ use pageset_trace::EventKind;
 
 use super::Class;
 use super::engine::{Engine, Home};
+use super::free::Fate;
 use super::geometry::Place;
 use super::links::{Chunk, level};
 use super::page_set::Scalars;
@@ -40,7 +41,24 @@ impl Engine {
         if agrees {
             self.out.drains.exact += u64::from(!observed.is_empty());
         } else {
-            let class = self.class_of_free((home, order), (before, other), flags, (due, observed));
+            let class = match self.class_of_free((home, order), (before, other), flags, (due, observed)) {
+                // In an interrupt, no drain where one is due may mean that the block, which is not seen again, never
+                // got there.
+                Class::Unexplained
+                    if observed.is_empty()
+                        && level(&chunk.events[index]) > 0
+                        && matches!(
+                            self.fate(chunk, index, (order, chunk.events[index].cpu)),
+                            Fate::Unknown
+                        ) =>
+                {
+                    Class::FailedTrylock
+                }
+                Class::Unexplained if observed.iter().any(|(_, order)| *order == Order::THP) => {
+                    Class::HugeOvershoot
+                }
+                class => class,
+            };
             self.mismatch(chunk, index, class, home.set, || {
                 let pages: u32 = observed.iter().map(|(_, order)| order.frames()).sum();
                 format!(

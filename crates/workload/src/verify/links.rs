@@ -100,3 +100,78 @@ pub(super) const fn level(event: &Event) -> u8 {
 pub(super) const fn same_context(a: &Event, b: &Event) -> bool {
     level(a) == level(b) && a.pid == b.pid
 }
+
+#[cfg(test)]
+mod tests {
+    use pageset_core::ZoneKind;
+    use pageset_core::policy::LINUX_6_12;
+    use pageset_trace::{Machine, Node, Sysctls, ZoneDescription};
+
+    use super::*;
+
+    fn linked(events: Vec<Event>) -> Chunk {
+        let machine = Machine {
+            kernel: "6.12".into(),
+            architecture: "x86_64".into(),
+            page_size: 4096,
+            cpus: 2,
+            sysctls: Sysctls::default(),
+            nodes: vec![Node { id: 0, cpus: vec![0, 1], distances: vec![10] }],
+            caches: Vec::new(),
+            zones: vec![ZoneDescription {
+                start_pfn: 4096,
+                spanned: 4096,
+                present: 4096,
+                managed: 4096,
+                ..ZoneDescription::empty(0, ZoneKind::Dma32)
+            }],
+        };
+        let geometry = Geometry::new(&machine, &LINUX_6_12).expect("a small machine");
+        let mut chunk = Chunk { events, ..Chunk::default() };
+        chunk.link(&geometry);
+        chunk
+    }
+
+    fn event(kind: EventKind, cpu: u16, pfn: u64, order: u8) -> Event {
+        Event { pfn, order, ..Event::new(kind, 0, cpu) }
+    }
+
+    #[test]
+    fn the_next_event_of_a_cpu_and_of_a_frame_are_found() {
+        let chunk = linked(vec![
+            event(EventKind::MmPageFree, 0, 5001, 0),
+            event(EventKind::MmPageFree, 1, 5008, 3),
+            event(EventKind::MmPageFreeBatched, 1, 5008, 0),
+            // A block of four frames leaves the free lists: 5001 is one of them.
+            event(EventKind::MmPageAllocZoneLocked, 0, 5000, 2),
+            event(EventKind::MmPageAlloc, 0, 5000, 2),
+        ]);
+        let links: Vec<_> = chunk.links.iter().map(|link| (link.on_cpu, link.of_frame)).collect();
+        assert_eq!(links, [(3, 3), (2, 2), (NEVER, NEVER), (4, 4), (NEVER, NEVER)]);
+        assert_eq!(chunk.links[2].order, 3, "a commit has the order of its free");
+        assert_eq!(chunk.after(0).collect::<Vec<_>>(), [3, 4]);
+    }
+
+    #[test]
+    fn what_the_machine_does_not_have_is_linked_to_nothing() {
+        let chunk = linked(vec![
+            event(EventKind::MmPageFree, 9, 5000, 0),
+            event(EventKind::MmPageFree, 0, u64::MAX, 200),
+            event(EventKind::MmPageAllocZoneLocked, 0, 8191, 255),
+        ]);
+        assert_eq!(chunk.links[0].on_cpu, NEVER);
+        assert_eq!(chunk.links[1].of_frame, NEVER);
+        assert_eq!(chunk.after(0).count(), 0);
+    }
+
+    #[test]
+    fn interrupts_are_told_from_the_threads_they_interrupt() {
+        let thread = Event { pid: 7, ..event(EventKind::MmPageFree, 0, 5000, 0) };
+        let softirq = Event { irq_flags: irq_flag::SOFTIRQ, ..thread };
+        let hardirq = Event { irq_flags: irq_flag::HARDIRQ | irq_flag::SOFTIRQ, ..thread };
+        assert_eq!([level(&thread), level(&softirq), level(&hardirq)], [0, 1, 2]);
+        let irqs_off = Event { irq_flags: irq_flag::IRQS_OFF, ..thread };
+        assert!(same_context(&thread, &irqs_off) && !same_context(&thread, &softirq));
+        assert!(!same_context(&thread, &Event { pid: 8, ..thread }));
+    }
+}

@@ -203,3 +203,30 @@ fn is_sum(due: Due, count: i32, observed: &[(Place, Order)]) -> bool {
     }
     take(due.remote) && blocks.next().is_none()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn blocks(orders: &[u8]) -> Vec<(Place, Order)> {
+        let place = Place { zone: 0, frame: 0, global: 0 };
+        orders.iter().map(|order| (place, Order::new(*order).expect("an order"))).collect()
+    }
+
+    #[test]
+    fn the_last_block_of_each_slice_may_overshoot() {
+        let due = |excess, slice, remote| Due { excess, slice, remote };
+        assert!(is_sum(due(0, 63, 0), 100, &[]));
+        assert!(!is_sum(due(1, 63, 0), 100, &[]));
+        assert!(is_sum(due(9, 63, 0), 100, &blocks(&[3, 3])), "16 pages for 9");
+        assert!(!is_sum(due(8, 63, 0), 100, &blocks(&[3, 3])), "8 would have done");
+        // Two slices of 7 and 2 pages take a block of 8 each; in one go they would too.
+        assert!(is_sum(due(9, 7, 0), 100, &blocks(&[3, 3])));
+        assert!(
+            is_sum(due(14, 7, 0), 100, &blocks(&[3, 3]))
+                && !is_sum(due(17, i32::MAX, 0), 100, &blocks(&[3, 3]))
+        );
+        assert!(is_sum(due(1, 63, 3), 100, &blocks(&[0, 1, 1])), "one that is too much, then 3 that expired");
+        assert!(is_sum(due(50, 63, 0), 2, &blocks(&[0, 0])), "there were only two");
+    }
+}
