@@ -55,7 +55,7 @@ pub struct Unreplayed {
     pub failed_in_recording: u64,
     /// Events about frames outside the machine's zones.
     pub foreign_frames: u64,
-    /// Events with an order or CPU that the machine does not have.
+    /// Events with an order, CPU or node that cannot be.
     pub impossible: u64,
     /// Allocations of frames that the recording shows as in use: a free was lost.
     pub allocated_twice: u64,

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use pageset_core::{
-    Counters, CpuId, FreeTraits, MigrateType, Order, Pfn, Policy, Reclaim, Request, RequestTraits, ZoneId,
+    Counters, CpuId, FreeTraits, MigrateType, Order, Pfn, Policy, Request, RequestTraits, ZoneId,
 };
 use pageset_trace::{Machine, Snapshot};
 
@@ -77,7 +77,6 @@ impl Run {
                     (0..self.zones.len()).for_each(|zone| self.note_held(cpu, zone));
                 }
                 Step::Reclaim { node, active } => {
-                    let active = if active { Reclaim::Active } else { Reclaim::Idle };
                     let zones: Vec<ZoneId> =
                         self.allocator.zones().filter(|zone| zone.node == node).map(|zone| zone.id).collect();
                     zones.into_iter().for_each(|zone| self.allocator.set_reclaim_active(zone, active));

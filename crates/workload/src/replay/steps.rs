@@ -7,7 +7,9 @@
 use std::num::NonZeroU32;
 use std::ops::Range;
 
-use pageset_core::{CpuId, MigrateType, NodeChoice, NodeId, Order, Request, RequestTraits, ZoneKind};
+use pageset_core::{
+    CpuId, MigrateType, NodeChoice, NodeId, Order, Reclaim, Request, RequestTraits, ZoneKind,
+};
 use pageset_trace::{Event, EventKind, Machine, Work};
 
 use super::Unreplayed;
@@ -26,7 +28,7 @@ pub(super) enum Step {
     /// One CPU's periodic work.
     Tick { cpu: CpuId },
     /// The reclaimer of a node starts or stops.
-    Reclaim { node: NodeId, active: bool },
+    Reclaim { node: NodeId, active: Reclaim },
 }
 
 /// Largest bulk allocation that is believed: what one page of pointers holds, many times over.
@@ -203,8 +205,8 @@ impl<'m> Stepper<'m> {
             EventKind::WorkqueueExecuteStart if event.work() == Some(Work::VmstatUpdate) => {
                 Some(Step::Tick { cpu })
             }
-            EventKind::KswapdWake => Some(Step::Reclaim { node: NodeId(event.pfn as u16), active: true }),
-            EventKind::KswapdSleep => Some(Step::Reclaim { node: NodeId(event.pfn as u16), active: false }),
+            EventKind::KswapdWake => self.reclaim(event, Reclaim::Active),
+            EventKind::KswapdSleep => self.reclaim(event, Reclaim::Idle),
             _ => None,
         }
     }
@@ -236,6 +238,15 @@ impl<'m> Stepper<'m> {
             return None;
         };
         Some(Step::Free { cpu: event.cpu_id(), pfn: event.pfn, order, batched })
+    }
+
+    fn reclaim(&mut self, event: &Event, active: Reclaim) -> Option<Step> {
+        // The event's node is where others have their frame.
+        let Ok(node) = u16::try_from(event.pfn) else {
+            self.unreplayed.impossible += 1;
+            return None;
+        };
+        Some(Step::Reclaim { node: NodeId(node), active })
     }
 }
 
@@ -332,6 +343,9 @@ mod tests {
         );
         strange.cpu = u16::MAX;
         assert_eq!(steps(&[strange]).1.impossible, 1);
+        // Not node 0, whose number has the same lower half.
+        let (done, unreplayed) = steps(&[event(EventKind::KswapdWake, 0, 1 << 16, 0)]);
+        assert_eq!((done.len(), unreplayed.impossible), (0, 1));
     }
 
     /// A machine file may claim any span for a zone that has no memory.
