@@ -20,6 +20,8 @@ pub(super) struct Run {
     allocator: Allocator,
     zones: Vec<ZoneRun>,
     held: Held,
+    /// Frames of a block that is being freed, if they are not one run.
+    strays: Vec<Pfn>,
     /// Counters when the recording begins.
     start: Counters,
     unmatched_frees: u64,
@@ -59,6 +61,7 @@ impl Run {
             allocator,
             zones,
             held,
+            strays: Vec::new(),
             start,
             unmatched_frees: 0,
             failed_allocs: 0,
@@ -126,6 +129,9 @@ impl Run {
                 Pfn(ours)
             }
         };
+        if !self.strays.is_empty() {
+            return self.free_strays(cpu);
+        }
         if self.allocator.free_with(cpu, ours, order, traits).is_err() {
             // Part of a block: the recording allocated it as one and frees it in pieces, or the other way round.
             let frames = ours.0..ours.0 + u64::from(order.frames());
@@ -139,15 +145,32 @@ impl Run {
         self.note_held_at(cpu, ours);
     }
 
-    /// The frame of ours that stands for a block, which is forgotten.
+    /// The frame of ours that stands for a block's first, and those that stand for its others, which are forgotten. If
+    /// they are not one run, all of them are in `strays` too: an allocation between was lost, and what lies behind the
+    /// first may be in use for another block.
     #[inline]
     fn take_ours(&mut self, zone: usize, pfn: u64, order: Order) -> Option<Pfn> {
         let map = &mut self.zones[zone].ours;
-        let first = map.take(pfn)?;
-        for frame in 1..u64::from(order.frames()) {
-            map.take(pfn + frame);
+        let first = unname(map.take(pfn)?);
+        let frames = u64::from(order.frames());
+        self.strays.clear();
+        self.strays.push(first);
+        self.strays.extend((1..frames).filter_map(|frame| map.take(pfn + frame)).map(unname));
+        let is_run = self.strays.len() as u64 == frames
+            && self.strays.iter().zip(first.0..).all(|(ours, expected)| ours.0 == expected);
+        if is_run {
+            self.strays.clear();
         }
-        Some(unname(first))
+        Some(first)
+    }
+
+    #[cold]
+    fn free_strays(&mut self, cpu: CpuId) {
+        for ours in std::mem::take(&mut self.strays) {
+            // Frames that are not in use stay as they are.
+            let _ = self.allocator.free_range(cpu, ours.0..ours.0 + 1);
+            self.note_held_at(cpu, ours);
+        }
     }
 
     fn bulk(&mut self, cpu: CpuId, pages: u32) {
@@ -242,5 +265,28 @@ impl Held {
         let before = std::mem::replace(&mut self.pages[zone * self.cpus + cpu], pages);
         self.sum += pages - before;
         self.peak = self.peak.max(self.sum);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pageset_core::policy::LINUX_6_12;
+
+    use super::*;
+    use crate::replay::tests::small_machine;
+
+    /// Pages allocated one by one, freed as one block: the recording lost what happened in between.
+    #[test]
+    fn a_block_of_strays_frees_its_own_frames_only() {
+        let mut run = Run::new(&small_machine(), None, &LINUX_6_12).unwrap();
+        let cpu = CpuId(0);
+        let alloc = |pfn| Step::Alloc { cpu, pfn, request: Request::new(Order::ZERO) };
+        // 8000 and 8001 belong to the block; what lies behind the first of ours belongs to 9000.
+        run.apply(&[alloc(8000), alloc(9000), alloc(8001)]);
+        let in_use = run.allocator.validate().unwrap().allocated;
+        run.apply(&[Step::Free { cpu, pfn: 8000, order: Order::new(1).unwrap(), batched: false }]);
+        assert_eq!(run.allocator.validate().unwrap().allocated, in_use - 2);
+        let of_9000 = unname(run.zones[1].ours.take(9000).unwrap());
+        run.allocator.free(cpu, of_9000, Order::ZERO).expect("still in use");
     }
 }
