@@ -120,8 +120,8 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Compares a part of the trace, which has been linked.
-    pub(super) fn compare(&mut self, chunk: &mut Chunk) {
+    /// Compares a part of the trace, which has been linked, up to `end`; what lies behind is looked at only.
+    pub(super) fn compare(&mut self, chunk: &mut Chunk, end: usize) {
         let has_begun = std::mem::replace(&mut self.has_begun, true);
         if has_begun {
             // Links end with the part of the trace that they lie in.
@@ -134,7 +134,7 @@ impl Engine {
         if !has_begun && self.has_bulk_events && self.mode != Mode::Free {
             self.calibrate(chunk);
         }
-        for index in 0..chunk.events.len() {
+        for index in 0..end {
             if !chunk.done[index] {
                 self.event(chunk, index);
             }
@@ -143,9 +143,12 @@ impl Engine {
                 cpu.last_by_level[usize::from(level(event))] = Some(index);
             }
         }
+        for cpu in 0..self.cpus.len() {
+            for (commit, drain) in std::mem::take(&mut self.cpus[cpu].deferred) {
+                self.commit(chunk, commit, Some(drain));
+            }
+        }
         self.cpus.iter_mut().for_each(|cpu| {
-            cpu.deferred.clear();
-            cpu.popped_early.clear();
             cpu.last_free = None;
             cpu.drained_owner = None;
             cpu.last_by_level = [None; 4];

@@ -176,7 +176,7 @@ impl Engine {
     }
 
     /// A block reaches its page set; `drain` is the first event of the drain that follows.
-    fn commit(&mut self, chunk: &mut Chunk, index: usize, drain: Option<usize>) {
+    pub(super) fn commit(&mut self, chunk: &mut Chunk, index: usize, drain: Option<usize>) {
         let event = chunk.events[index];
         let mut observed = std::mem::take(&mut self.observed);
         observed.clear();

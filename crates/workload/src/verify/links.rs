@@ -34,7 +34,6 @@ impl Chunk {
         let mut next_on_cpu = vec![NEVER; cpus];
         // Index + 1 of the next event about each frame; 0 for none. Zeroed memory costs only what is touched.
         let mut next_of_frame = vec![0_u32; geometry.frames];
-        self.done.clear();
         self.done.resize(self.events.len(), false);
         self.links.clear();
         self.links.resize(self.events.len(), Link { on_cpu: NEVER, of_frame: NEVER, order: 0 });
@@ -68,6 +67,12 @@ impl Chunk {
                 ..link
             };
         }
+    }
+
+    /// Drops the events up to `end`. Which of the others are done stays known.
+    pub(super) fn forget(&mut self, end: usize) {
+        self.events.drain(..end.min(self.events.len()));
+        self.done.drain(..end.min(self.done.len()));
     }
 
     /// The events on this CPU behind `index`.

@@ -42,8 +42,10 @@ use engine::Engine;
 use explain::Explainer;
 use links::Chunk;
 
-/// Events that are looked at together: looking ahead ends where such a part of the trace ends. 256 MiB of them.
+/// Events that are looked at together, 256 MiB of them.
 const CHUNK_EVENTS_MAX: usize = 8 << 20;
+/// Events that are kept for the next part of the trace, since those before them have to see what comes.
+const LOOK_AHEAD: usize = 64 << 10;
 
 /// Compares a recording with a policy. `progress` is told the events compared so far.
 ///
@@ -73,18 +75,21 @@ pub fn verify(
     chunk.events.reserve(announced.min(CHUNK_EVENTS_MAX));
     let mut block = Vec::new();
     let mut events = 0;
-    loop {
-        chunk.events.clear();
-        while chunk.events.len() <= CHUNK_EVENTS_MAX - BLOCK_EVENTS_MAX && reader.read_block(&mut block)? > 0
-        {
-            chunk.events.extend_from_slice(&block);
-        }
-        if chunk.events.is_empty() {
-            break;
+    let mut is_read = false;
+    while !is_read {
+        while !is_read && chunk.events.len() <= CHUNK_EVENTS_MAX - BLOCK_EVENTS_MAX {
+            match reader.read_block(&mut block)? {
+                0 => is_read = true,
+                _ => chunk.events.extend_from_slice(&block),
+            }
         }
         chunk.link(&engine.geometry);
-        engine.compare(&mut chunk);
-        events += chunk.events.len() as u64;
+        // The last events are only looked at, so that those before them see what comes.
+        let seen = if is_read { 0 } else { LOOK_AHEAD };
+        let end = chunk.events.len().saturating_sub(seen);
+        engine.compare(&mut chunk, end);
+        chunk.forget(end);
+        events += end as u64;
         progress(events);
     }
     Ok(Verification {
