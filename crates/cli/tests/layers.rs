@@ -21,6 +21,7 @@ const ALLOWED: &[(&str, Allowed)] = &[
     ("pageset-cli", Allowed::Any),
     ("pageset-capi", Allowed::Only(&["pageset"])),
     ("pageset-bench", Allowed::Any),
+    ("pageset-peers", Allowed::Any),
 ];
 
 /// Most crates that `pageset-core` may bring into a kernel, counting indirect ones.

@@ -1,0 +1,61 @@
+//! Builds mimalloc v2 next to v3, and notes compilers and commit for the results.
+//!
+//! The crate `libmimalloc-sys` has the sources of both versions and builds one of them. The other one has the same names
+//! of functions, so here it becomes one object file in which every name but two is local.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The whole of mimalloc as one file, and two functions that are visible.
+const WRAPPER: &str = r#"
+#include "static.c"
+void *peers_mimalloc2_alloc(size_t size, size_t alignment) { return mi_malloc_aligned(size, alignment); }
+void peers_mimalloc2_free(void *start) { mi_free(start); }
+"#;
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed=../../.git/HEAD");
+    println!("cargo::rerun-if-env-changed=PAGESET_COMMIT");
+    println!("cargo::rustc-env=PEERS_CC={}", first_line("cc", &["--version"]));
+    println!("cargo::rustc-env=PEERS_RUSTC={}", first_line(&variable("RUSTC"), &["--version"]));
+    let commit = std::env::var("PAGESET_COMMIT")
+        .unwrap_or_else(|_| first_line("git", &["rev-parse", "--short", "HEAD"]));
+    println!("cargo::rustc-env=PEERS_COMMIT={commit}");
+    build_mimalloc2();
+}
+
+fn build_mimalloc2() {
+    let include = PathBuf::from(variable("DEP_MIMALLOC_INCLUDE_DIR"));
+    let versions =
+        include.parent().and_then(Path::parent).expect("the include directory is in that of a version");
+    let source = versions.join("v2");
+    let out = PathBuf::from(variable("OUT_DIR"));
+    let wrapper = out.join("mimalloc2.c");
+    std::fs::write(&wrapper, WRAPPER).expect("the output directory may be written to");
+    let mut build = cc::Build::new();
+    build.include(source.join("include")).include(source.join("src")).file(&wrapper);
+    // What libmimalloc-sys does for a release.
+    build.opt_level(3).debug(false).flag_if_supported("-ftls-model=initial-exec");
+    build.define("MI_DEBUG", "0").define("MI_BUILD_RELEASE", None).define("NDEBUG", None).warnings(false);
+    let objects = build.compile_intermediates();
+    for object in &objects {
+        let names =
+            ["--keep-global-symbol=peers_mimalloc2_alloc", "--keep-global-symbol=peers_mimalloc2_free"];
+        let status = Command::new("objcopy").args(names).arg(object).status();
+        assert!(status.is_ok_and(|status| status.success()), "objcopy of binutils is needed");
+    }
+    let mut library = cc::Build::new();
+    library.objects(&objects).compile("peers_mimalloc2");
+}
+
+fn variable(name: &str) -> String {
+    std::env::var(name).unwrap_or_else(|_| panic!("cargo sets {name}"))
+}
+
+/// The first line a program prints; `unknown` if it cannot be run.
+fn first_line(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output().ok().filter(|output| output.status.success());
+    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    text.lines().next().unwrap_or("unknown").to_owned()
+}

@@ -1,0 +1,55 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::Parser;
+
+use crate::child::Order;
+use crate::effort::Effort;
+
+/// Runs the same page-allocation work on pageset and on its peers.
+#[derive(Debug, Parser)]
+#[command(name = "pageset-peers", version)]
+pub(crate) struct Args {
+    /// Short windows, fewer rounds, no rows of 1 M pages: at most a minute.
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Only rows whose name begins with this; may be given several times.
+    #[arg(long, value_name = "ROW")]
+    pub(crate) only: Vec<String>,
+    /// Only this allocator; may be given several times.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) allocator: Vec<String>,
+    /// Writes the results to this file as JSON.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// How often every measurement is repeated.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: Option<u32>,
+    /// What the program calls itself with: job and target.
+    #[arg(long, num_args = 2, value_names = ["JOB", "TARGET"], hide = true)]
+    child: Option<Vec<String>>,
+}
+
+impl Args {
+    /// How long each measurement takes.
+    pub(crate) fn effort(&self) -> Effort {
+        if self.quick { Effort::QUICK } else { Effort::FULL }
+    }
+
+    /// How often each measurement is repeated.
+    pub(crate) fn rounds(&self) -> u32 {
+        self.rounds.unwrap_or(if self.quick { 2 } else { 5 })
+    }
+
+    /// Whether this row was asked for.
+    pub(crate) fn wants(&self, row: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|name| row.starts_with(name.as_str()))
+    }
+
+    /// The one measurement that a child has to make; `None` in the parent.
+    pub(crate) fn child_order(&self) -> anyhow::Result<Option<Order>> {
+        let Some([job, target]) = self.child.as_deref() else { return Ok(None) };
+        Order::new(job, target, self.effort()).map(Some)
+    }
+}

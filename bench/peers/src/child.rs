@@ -1,0 +1,88 @@
+//! The side of a measurement that does the work: a process with one target and one job.
+
+use anyhow::{Context as _, bail};
+use serde::{Deserialize, Serialize};
+
+use crate::effort::Effort;
+use crate::memory;
+use crate::row::{self, JOBS, Job};
+use crate::target::{self, Target, Visit};
+
+/// A child that takes longer is ended by the kernel.
+const SECONDS_MAX: u32 = 30;
+
+/// One measurement.
+#[derive(Debug)]
+pub(crate) struct Order {
+    job: &'static Job,
+    target: String,
+    effort: Effort,
+}
+
+/// What a child prints: one line of JSON.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Report {
+    /// One value for each row of the job, if it could be done; null where it was not measured.
+    pub(crate) values: Vec<Option<f64>>,
+    /// Why it could not be done.
+    pub(crate) absent: Option<String>,
+    /// Version of the target if only the running process knows it.
+    pub(crate) version: Option<String>,
+}
+
+impl Order {
+    /// A measurement by the names of job and target.
+    pub(crate) fn new(job: &str, target: &str, effort: Effort) -> anyhow::Result<Self> {
+        let job = JOBS.iter().find(|known| known.name == job).with_context(|| format!("no job `{job}`"))?;
+        Ok(Self { job, target: target.to_owned(), effort })
+    }
+}
+
+impl Visit for &Order {
+    type Output = Report;
+
+    fn visit<T: Target>(self) -> Report {
+        let before = memory::anonymous();
+        match T::open(self.job.pages(&self.effort)) {
+            Err(reason) => Report { absent: Some(reason), ..Report::default() },
+            Ok(target) => {
+                let values = row::run(&target, self.job, before, &self.effort);
+                let values = values.into_iter().map(|value| value.is_finite().then_some(value)).collect();
+                Report { values, absent: None, version: T::version() }
+            }
+        }
+    }
+}
+
+/// Does the work and prints the report.
+pub(crate) fn run(order: &Order) -> anyhow::Result<()> {
+    // SAFETY: the call only sets a timer, and no handler is installed.
+    unsafe { libc::alarm(SECONDS_MAX) };
+    let Some(report) = target::visit(&order.target, order) else { bail!("no allocator `{}`", order.target) };
+    println!("{}", serde_json::to_string(&report).context("a report is plain values")?);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_job_runs_on_glibc() {
+        for job in JOBS.iter().filter(|job| !job.is_long) {
+            let order = Order::new(job.name, "glibc", Effort::TINY).expect("the job exists");
+            let report = target::visit("glibc", &order).expect("glibc is a target");
+            assert_eq!(report.absent, None, "{}", job.name);
+            assert_eq!(report.values.len(), job.rows.len(), "{}", job.name);
+            assert!(report.values.iter().flatten().all(|value| *value >= 0.0), "{}: {report:?}", job.name);
+        }
+    }
+
+    #[test]
+    fn a_report_survives_the_pipe() {
+        let report = Report { values: vec![Some(1.5), None], absent: None, version: Some("2".to_owned()) };
+        let text = serde_json::to_string(&report).expect("plain values");
+        let back: Report = serde_json::from_str(&text).expect("what was written");
+        assert_eq!((back.values, back.version), (report.values, report.version));
+    }
+}

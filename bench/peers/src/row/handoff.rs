@@ -1,0 +1,74 @@
+//! A producer allocates blocks, a consumer on another CPU frees them.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::batches;
+use crate::effort::Effort;
+use crate::row::EXHAUSTED;
+use crate::target::{Slot, Target};
+use crate::team;
+
+/// Blocks that are on their way at most, and whose time is taken together.
+const SLOTS: usize = 1024;
+
+/// Nanoseconds per block: the median over chunks of what the producer needs for one, while the ring lets it run ahead of
+/// the consumer by a chunk at most. So it is the time of the slower of the two, and chunks in which one of them had no CPU
+/// do not count.
+pub(super) fn run<T: Target>(target: &T, order: u32, effort: &Effort) -> f64 {
+    let ring: Vec<_> = (0..SLOTS).map(|_| Slot::new()).collect();
+    let is_over = AtomicBool::new(false);
+    let costs = team::run(2, |member| {
+        target.attach(member.cpu);
+        member.meet();
+        let cost = if member.cpu == 0 {
+            let cost = produce(target, order, effort.window, &ring);
+            is_over.store(true, Ordering::Release);
+            cost
+        } else {
+            consume(target, order, &is_over, &ring);
+            0.0
+        };
+        member.meet();
+        target.detach(member.cpu);
+        cost
+    });
+    costs[0]
+}
+
+fn produce<T: Target>(target: &T, order: u32, window: Duration, ring: &[Slot<T::Block>]) -> f64 {
+    let mut costs = Vec::with_capacity(1 << 14);
+    let begin = Instant::now();
+    // The first fifth is the warm-up.
+    while costs.is_empty() || begin.elapsed() < window + window / 5 {
+        let start = Instant::now();
+        for slot in ring {
+            let block = target.alloc(0, order).expect(EXHAUSTED);
+            while slot.is_full() {
+                std::hint::spin_loop();
+            }
+            slot.leave(block);
+        }
+        if begin.elapsed() > window / 5 {
+            costs.push(start.elapsed().as_nanos() as f64 / SLOTS as f64);
+        }
+    }
+    batches::median(&costs)
+}
+
+/// Frees what comes until it is over and the ring is empty.
+fn consume<T: Target>(target: &T, order: u32, is_over: &AtomicBool, ring: &[Slot<T::Block>]) {
+    for slot in ring.iter().cycle() {
+        let block = loop {
+            if let Some(block) = slot.take() {
+                break block;
+            }
+            // Whatever was left before it was over is visible after this.
+            if is_over.load(Ordering::Acquire) && !slot.is_full() {
+                return;
+            }
+            std::hint::spin_loop();
+        };
+        target.free(1, block, order);
+    }
+}

@@ -1,0 +1,175 @@
+//! All jobs and their rows.
+
+use anyhow::bail;
+
+use super::bulk::FreeOrder::{self, Fifo, Lifo, Random};
+use super::mix::Orders;
+use super::{bulk, handoff, huge, latency, mix, overhead, pair, resident, touch};
+use crate::effort::Effort;
+use crate::target::{PAGE, Target};
+
+/// What a job does.
+#[derive(Clone, Copy, Debug)]
+enum Work {
+    Pair { order: u32 },
+    Bulk { count: usize, order: u32, free_order: FreeOrder },
+    Mix(Orders),
+    Latency,
+    Handoff { order: u32 },
+    Touch { order: u32 },
+    Resident,
+    Huge,
+    Overhead,
+}
+
+/// One row of the results.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RowInfo {
+    /// Name on the command line and in results.
+    pub(crate) name: &'static str,
+    /// What its values count. In every row less is better.
+    pub(crate) unit: &'static str,
+}
+
+/// What one child does.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Job {
+    /// Name that the parent calls it by.
+    pub(crate) name: &'static str,
+    /// Threads that work.
+    pub(crate) threads: usize,
+    /// Whether it is left out when there is only a minute.
+    pub(crate) is_long: bool,
+    /// Whether it mostly sleeps, so that several may run at once.
+    pub(crate) sleeps: bool,
+    /// Whether system calls are too slow for it: none, in a short run, or always.
+    slow_for_kernel: SlowFor,
+    /// Its values, in this order.
+    pub(crate) rows: &'static [RowInfo],
+    work: Work,
+}
+
+/// In which runs a job leaves the kernel out, which needs a system call for each of very many blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SlowFor {
+    None,
+    QuickRuns,
+    AllRuns,
+}
+
+impl Job {
+    /// Pages that the target has to have: a 64th more than the burst, or 4 GiB.
+    pub(crate) fn pages(&self, effort: &Effort) -> usize {
+        match self.work {
+            Work::Resident | Work::Huge | Work::Overhead => effort.burst / PAGE / 64 * 65,
+            _ => 1 << 20,
+        }
+    }
+
+    /// Why the kernel does not take part, if it does not.
+    pub(crate) fn without_kernel(&self, effort: &Effort) -> Option<&'static str> {
+        let is_slow = match self.slow_for_kernel {
+            SlowFor::None => false,
+            SlowFor::QuickRuns => effort.is_quick,
+            SlowFor::AllRuns => true,
+        };
+        is_slow.then_some(
+            "a system call for each block takes too long here; see pair-0, bulk-10k and touch-128m",
+        )
+    }
+}
+
+const fn job(name: &'static str, threads: usize, rows: &'static [RowInfo], work: Work) -> Job {
+    let is_long = matches!(work, Work::Bulk { count: 1_000_000, .. });
+    let slow_for_kernel = match work {
+        Work::Handoff { .. } | Work::Huge | Work::Bulk { count: 1_000_000, .. } => SlowFor::AllRuns,
+        Work::Mix(_) if threads > 1 => SlowFor::AllRuns,
+        Work::Mix(_) | Work::Latency | Work::Bulk { .. } => SlowFor::QuickRuns,
+        _ => SlowFor::None,
+    };
+    Job { name, threads, is_long, sleeps: matches!(work, Work::Resident), slow_for_kernel, rows, work }
+}
+
+/// A list of rows out of names and units.
+macro_rules! rows {
+    ($($name:literal: $unit:literal),+) => { &[$(RowInfo { name: $name, unit: $unit }),+] };
+}
+
+const fn pairs(name: &'static str, threads: usize, rows: &'static [RowInfo], order: u32) -> Job {
+    job(name, threads, rows, Work::Pair { order })
+}
+
+const fn pages(name: &'static str, rows: &'static [RowInfo], count: usize, free_order: FreeOrder) -> Job {
+    job(name, 1, rows, Work::Bulk { count, order: 0, free_order })
+}
+
+/// All of them, in the order in which they are run and listed.
+pub(crate) const JOBS: &[Job] = &[
+    pairs("pair-0", 1, rows!["pair-0": "ns/pair"], 0),
+    pairs("pair-0/2", 2, rows!["pair-0": "ns/pair"], 0),
+    pairs("pair-3", 1, rows!["pair-3": "ns/pair"], 3),
+    pairs("pair-3/2", 2, rows!["pair-3": "ns/pair"], 3),
+    pairs("pair-9", 1, rows!["pair-9": "ns/pair"], 9),
+    pairs("pair-9/2", 2, rows!["pair-9": "ns/pair"], 9),
+    pages("bulk-10k-lifo", rows!["bulk-10k-lifo": "ns/page"], 10_000, Lifo),
+    pages("bulk-10k-fifo", rows!["bulk-10k-fifo": "ns/page"], 10_000, Fifo),
+    pages("bulk-10k-random", rows!["bulk-10k-random": "ns/page"], 10_000, Random),
+    pages("bulk-1m-lifo", rows!["bulk-1m-lifo": "ns/page"], 1_000_000, Lifo),
+    pages("bulk-1m-fifo", rows!["bulk-1m-fifo": "ns/page"], 1_000_000, Fifo),
+    pages("bulk-1m-random", rows!["bulk-1m-random": "ns/page"], 1_000_000, Random),
+    job(
+        "bulk-order-9",
+        1,
+        rows!["bulk-order-9": "ns/block"],
+        Work::Bulk { count: 512, order: 9, free_order: Lifo },
+    ),
+    job("mix", 1, rows!["mix": "ns/pair"], Work::Mix(Orders::Zero)),
+    job("mix/2", 2, rows!["mix": "ns/pair"], Work::Mix(Orders::Zero)),
+    job("mix-orders", 1, rows!["mix-orders": "ns/pair"], Work::Mix(Orders::UpToThree)),
+    job("handoff-0", 2, rows!["handoff-0": "ns/page"], Work::Handoff { order: 0 }),
+    job("handoff-3", 2, rows!["handoff-3": "ns/block"], Work::Handoff { order: 3 }),
+    job(
+        "latency",
+        1,
+        rows!["latency-p50": "ns", "latency-p99": "ns", "latency-p99.9": "ns", "latency-max": "ns"],
+        Work::Latency,
+    ),
+    job("touch-128m", 1, rows!["touch-128m": "ns/page"], Work::Touch { order: 0 }),
+    job("touch-128m-order-9", 1, rows!["touch-128m-order-9": "ns/page"], Work::Touch { order: 9 }),
+    job(
+        "resident",
+        1,
+        rows!["resident-0s": "MiB/GiB", "resident-1s": "MiB/GiB", "resident-10s": "MiB/GiB", "resident-next": "ns/page"],
+        Work::Resident,
+    ),
+    job("huge-occupied", 1, rows!["huge-occupied": "2MiB/GiB"], Work::Huge),
+    job("metadata", 1, rows!["metadata": "KiB/GiB"], Work::Overhead),
+];
+
+/// Does a job with an opened target. `before` is what was resident before it was opened.
+pub(crate) fn run<T: Target>(target: &T, job: &Job, before: u64, effort: &Effort) -> Vec<f64> {
+    match job.work {
+        Work::Pair { order } => vec![pair::run(target, order, job.threads, effort)],
+        Work::Bulk { count, order, free_order } => vec![bulk::run(target, count, order, free_order, effort)],
+        Work::Mix(orders) => vec![mix::run(target, orders, job.threads, effort)],
+        Work::Latency => latency::run(target, effort),
+        Work::Handoff { order } => vec![handoff::run(target, order, effort)],
+        Work::Touch { order } => vec![touch::run(target, order, effort)],
+        Work::Resident => resident::run(target, before, effort),
+        Work::Huge => vec![huge::run(target, effort)],
+        Work::Overhead => vec![overhead::run(target, before, effort)],
+    }
+}
+
+/// The jobs that have a row whose name begins with one of these; all if there are none.
+pub(crate) fn selected(names: &[String]) -> anyhow::Result<Vec<&'static Job>> {
+    let has = |job: &Job, name: &str| job.rows.iter().any(|row| row.name.starts_with(name));
+    for name in names {
+        if !JOBS.iter().any(|job| has(job, name)) {
+            let mut known: Vec<_> = JOBS.iter().flat_map(|job| job.rows).map(|row| row.name).collect();
+            known.dedup();
+            bail!("no row `{name}`; there are: {}", known.join(", "));
+        }
+    }
+    Ok(JOBS.iter().filter(|job| names.is_empty() || names.iter().any(|name| has(job, name))).collect())
+}

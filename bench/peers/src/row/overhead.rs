@@ -1,0 +1,25 @@
+//! Memory that is there besides the pages themselves.
+
+use crate::effort::Effort;
+use crate::memory;
+use crate::row::EXHAUSTED;
+use crate::target::{Held as _, PAGE, Target};
+use crate::team;
+
+/// KiB per GiB of single pages, all of them allocated and touched. `before` is what was resident before the target was
+/// opened.
+pub(super) fn run<T: Target>(target: &T, before: u64, effort: &Effort) -> f64 {
+    let pages = effort.burst / PAGE;
+    let after = team::run(1, |member| {
+        target.attach(member.cpu);
+        // A list of the blocks would be counted, so they are lost.
+        for _ in 0..pages {
+            let mut block = target.alloc(member.cpu, 0).expect(EXHAUSTED);
+            block.touch(0);
+            std::mem::forget(block);
+        }
+        memory::anonymous()
+    })[0];
+    let besides = after.saturating_sub(before + effort.burst as u64);
+    besides as f64 / 1024.0 * ((1 << 30) as f64 / effort.burst as f64)
+}

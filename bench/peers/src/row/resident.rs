@@ -1,0 +1,57 @@
+//! What a burst leaves behind in memory while nothing happens, and what the next allocations cost then.
+
+use std::time::{Duration, Instant};
+
+use crate::effort::Effort;
+use crate::memory;
+use crate::row::EXHAUSTED;
+use crate::row::touch::burst;
+use crate::target::{Held as _, Target};
+use crate::team;
+
+/// Pages that are allocated and touched after the last wait.
+const NEXT: usize = 4096;
+
+/// MiB per GiB of burst that are still resident after each wait, then nanoseconds per page for the next 16 MiB.
+pub(super) fn run<T: Target>(target: &T, before: u64, effort: &Effort) -> Vec<f64> {
+    team::run(1, |member| {
+        target.attach(member.cpu);
+        let (blocks, order) = burst(target, member.cpu, effort.burst);
+        // The list itself is not part of what is left.
+        for block in blocks {
+            target.free(member.cpu, block, order);
+        }
+        let freed = Instant::now();
+        let mut values = Vec::new();
+        for wait in effort.waits {
+            let Some(wait) = wait else {
+                values.push(f64::NAN);
+                continue;
+            };
+            let elapsed = freed.elapsed();
+            std::thread::sleep(wait.saturating_sub(elapsed));
+            let left = memory::anonymous().saturating_sub(before);
+            values.push(left as f64 / (1 << 20) as f64 * ((1 << 30) as f64 / effort.burst as f64));
+        }
+        values.push(next(target, member.cpu).as_nanos() as f64 / NEXT as f64);
+        target.detach(member.cpu);
+        values
+    })
+    .swap_remove(0)
+}
+
+/// Time for allocating and touching single pages.
+fn next<T: Target>(target: &T, cpu: usize) -> Duration {
+    let mut blocks = Vec::with_capacity(NEXT);
+    let start = Instant::now();
+    for _ in 0..NEXT {
+        let mut block = target.alloc(cpu, 0).expect(EXHAUSTED);
+        block.touch(0);
+        blocks.push(block);
+    }
+    let time = start.elapsed();
+    for block in blocks {
+        target.free(cpu, block, 0);
+    }
+    time
+}

@@ -1,0 +1,77 @@
+//! The allocators.
+//!
+//! A target hands out blocks of 4 KiB times a power of two. `list` names them all; each has a file of its own:
+//!
+//! - mallocs, asked for page alignment: `glibc`, `mimalloc2`, `mimalloc3`, `jemalloc`, `snmalloc`, `rpmalloc`,
+//!   `tcmalloc`, `gperftools`, `rusty_alloc`;
+//! - allocators of page numbers, over an [`arena`]: `buddy_system`, `bitmap`, `free_list`, `frame_alloc`;
+//! - the kernel: `kernel`, `recycled`;
+//! - ours: `pageset`, and `pageset_core` alone.
+//!
+//! Rows hold what `block` says and hand it to another thread in a `slot`.
+
+mod arena;
+mod bitmap;
+mod block;
+mod buddy_system;
+mod frame_alloc;
+mod free_list;
+mod glibc;
+mod gperftools;
+mod jemalloc;
+mod kernel;
+mod list;
+mod mimalloc2;
+mod mimalloc3;
+mod pageset;
+mod pageset_core;
+mod recycled;
+mod rpmalloc;
+mod rusty_alloc;
+mod slot;
+mod snmalloc;
+mod tcmalloc;
+
+pub(crate) use block::{Held, PAGE};
+#[cfg(test)]
+pub(crate) use list::TARGETS;
+pub(crate) use list::{Side, TargetInfo, Visit, selected, visit};
+pub(crate) use slot::Slot;
+
+/// An allocator of pages.
+///
+/// A thread calls [`attach`](Self::attach) before the first and [`detach`](Self::detach) after the last operation, and
+/// says as which CPU it runs.
+pub(crate) trait Target: Sync + Sized {
+    /// What a user of this allocator holds: a pointer, or what the allocator has instead.
+    type Block: Held;
+
+    /// Whether a user of this allocator takes 128 MiB as one block and not page by page.
+    const WHOLE_SPANS: bool = false;
+
+    /// Gets ready for `pages` pages in this process; called once. The error says why the target is not there.
+    fn open(pages: usize) -> Result<Self, String>;
+
+    /// The version of the library that is loaded, where only the running process knows it.
+    fn version() -> Option<String> {
+        None
+    }
+
+    /// The calling thread begins.
+    fn attach(&self, _cpu: usize) {}
+
+    /// The calling thread ends.
+    fn detach(&self, _cpu: usize) {}
+
+    /// A block of `4096 << order` bytes, whatever is in it.
+    fn alloc(&self, cpu: usize, order: u32) -> Option<Self::Block>;
+
+    /// Takes back a block of this order.
+    fn free(&self, cpu: usize, block: Self::Block, order: u32);
+}
+
+/// Bytes of a block.
+#[inline]
+pub(crate) const fn bytes(order: u32) -> usize {
+    PAGE << order
+}

@@ -1,0 +1,41 @@
+//! The pool of the crate `pageset`, as a user gets it who says nothing but its size.
+
+use pageset::{Order, Pages, Pool};
+
+use super::{Held, PAGE, Target, bytes};
+
+/// A pool that lives as long as the process.
+#[derive(Debug)]
+pub(super) struct Pageset {
+    pool: &'static Pool,
+}
+
+impl Target for Pageset {
+    type Block = Pages<'static>;
+
+    fn open(pages: usize) -> Result<Self, String> {
+        let pool = Pool::builder().size(pages * bytes(0)).build().map_err(|error| error.to_string())?;
+        Ok(Self { pool: pool.leak() })
+    }
+
+    #[inline]
+    fn alloc(&self, _: usize, order: u32) -> Option<Pages<'static>> {
+        self.pool.alloc(Order::new(order as u8)?).ok()
+    }
+
+    #[inline]
+    fn free(&self, _: usize, block: Pages<'static>, _: u32) {
+        drop(block);
+    }
+}
+
+impl Held for Pages<'static> {
+    fn page(&self) -> usize {
+        self.as_ptr().addr().get() / PAGE
+    }
+
+    #[inline]
+    fn touch(&mut self, _: u32) {
+        self.iter_mut().step_by(PAGE).for_each(|byte| *byte = 1);
+    }
+}
