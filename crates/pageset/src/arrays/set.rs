@@ -66,6 +66,7 @@ impl CpuArrays {
     }
 
     /// Where a class's stack begins, in bytes from the start of the CPU's arrays.
+    #[cfg_attr(any(miri, not(target_arch = "x86_64")), expect(dead_code, reason = "only sequences need it"))]
     pub(crate) const fn offset(class: Class) -> usize {
         match class {
             Class::Order0 => std::mem::offset_of!(Self, order0),
