@@ -9,6 +9,7 @@ use pageset_core::{Cpu, FrameCounts, PageAllocator, Pageset, Storage, TableCount
 
 use crate::arrays::{ArraySet, Caps};
 use crate::background::Background;
+use crate::depot::Depot;
 use crate::error::BuildError;
 use crate::ledger::{Contents, Ledger};
 use crate::platform::UserPlatform;
@@ -307,6 +308,7 @@ impl Builder {
             memory,
             core,
             tables,
+            depot: parking_lot::Mutex::new(Depot::new(frames as usize)),
             ledger: Ledger::new(frames as usize, contents),
             caps,
             counts: Counts::new(capacity),

@@ -74,16 +74,7 @@ impl Ledger {
 
     /// Notes that frames leave the core. Says whether all of them are zero; from now on they count as dirty.
     pub(crate) fn take(&self, frames: Range<u32>) -> ZeroState {
-        for block in blocks_of(&frames) {
-            let cell = &self.blocks[block];
-            let state = cell.load(Relaxed);
-            if state != BlockState::Resident as u8 {
-                if state == BlockState::Returned as u8 {
-                    self.refaulted_blocks.fetch_add(1, Relaxed);
-                }
-                cell.store(BlockState::Resident as u8, Relaxed);
-            }
-        }
+        blocks_of(&frames).for_each(|block| self.touch(block));
         let mut zero = ZeroState::Zero;
         for (word, mask) in words_of(frames) {
             let cell = &self.dirty[word];
@@ -96,6 +87,30 @@ impl Ledger {
             }
         }
         zero
+    }
+
+    /// As [`take`](Self::take) for some of the 64 frames from `first` on, a multiple of 64. Returns the bits of those
+    /// that are zero.
+    pub(crate) fn take_bits(&self, first: u32, bits: u64) -> u64 {
+        self.touch((first >> PAGEBLOCK_ORDER) as usize);
+        let cell = &self.dirty[first as usize / 64];
+        let found = cell.load(Relaxed);
+        if found & bits != bits {
+            cell.fetch_or(bits, Relaxed);
+        }
+        bits & !found
+    }
+
+    /// Notes that frames of a pageblock are handed out.
+    fn touch(&self, block: usize) {
+        let cell = &self.blocks[block];
+        let state = cell.load(Relaxed);
+        if state != BlockState::Resident as u8 {
+            if state == BlockState::Returned as u8 {
+                self.refaulted_blocks.fetch_add(1, Relaxed);
+            }
+            cell.store(BlockState::Resident as u8, Relaxed);
+        }
     }
 
     /// Notes what is known of frames that go back to the core.

@@ -14,8 +14,8 @@
 //! ```
 //!
 //! An allocation meets the modules in this order: `pool` (which path), `arrays` and `rseq` (the blocks of this CPU,
-//! changed by a restartable sequence, or under a try-lock), then, for many blocks at once, `pool::exchange` and
-//! `pageset-core` (page sets, buddy lists). Beside them: `ledger` (which frames are zero, which pageblocks resident),
+//! changed by a restartable sequence, or under a try-lock), then, for many blocks at once, `pool::exchange` with `depot`
+//! (pageblocks split into single pages) and `pageset-core` (page sets, buddy lists). Beside them: `ledger` (which frames are zero, which pageblocks resident),
 //! `pool::giveback` and `background` (idle memory goes back), `sys` (the operating system).
 //!
 //! # What is promised
@@ -31,6 +31,7 @@
 mod arrays;
 mod background;
 mod builder;
+mod depot;
 mod error;
 mod ledger;
 mod pages;

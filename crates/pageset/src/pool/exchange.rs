@@ -10,7 +10,7 @@ use crate::error::AllocError;
 use crate::sys::membarrier;
 
 /// Most blocks that pass at once: half of the largest array, rounded up.
-const BATCH_MAX: usize = 64;
+pub(super) const BATCH_MAX: usize = 64;
 
 /// What happened off the fast path, and the capacity. The fast path itself counts in its arrays' heads.
 pub(crate) struct Counts {
@@ -121,6 +121,7 @@ impl Inner {
         };
         let pfn = attempt().or_else(|error| {
             self.drain_arrays();
+            self.dissolve_depot();
             // What is out of the core for a moment comes back.
             let _all_there = self.returning.lock();
             attempt().map_err(|_| error)
@@ -132,11 +133,18 @@ impl Inner {
     /// Fetches half an array's blocks. Returns one; the others go into the array. `None` if memory or capacity is short.
     fn refill(&self, class: Class) -> Option<Entry> {
         let wanted = (self.caps.of(class) as usize).div_ceil(2).min(BATCH_MAX);
+        self.counts.refills.fetch_add(1, Relaxed);
+        if class == Class::Order0 {
+            return self.keep(class, self.take_singles(wanted).as_slice().iter().copied());
+        }
         let mut pages = [None; BATCH_MAX];
         let pages = &mut pages[..wanted];
         let got = self.take_blocks(class.order(), pages);
-        self.counts.refills.fetch_add(1, Relaxed);
-        let mut entries = pages.iter().take(got).flatten().map(|pfn| self.entry(*pfn, class));
+        self.keep(class, pages.iter().take(got).flatten().map(|pfn| self.entry(*pfn, class)))
+    }
+
+    /// Returns one of some blocks, and puts the others into this CPU's array.
+    fn keep(&self, class: Class, mut entries: impl Iterator<Item = Entry>) -> Option<Entry> {
         let first = entries.next();
         for entry in entries {
             if !self.push(class, entry) {
@@ -148,23 +156,18 @@ impl Inner {
     }
 
     /// Takes blocks of one order from the core into the first slots. Returns how many; capacity is claimed for them.
-    pub(super) fn take_blocks(&self, order: Order, pages: &mut [Option<Pfn>]) -> usize {
+    fn take_blocks(&self, order: Order, pages: &mut [Option<Pfn>]) -> usize {
         let frames = u64::from(order.frames());
         if !self.counts.claim(frames * pages.len() as u64) {
             return 0;
         }
         let (cpu, request) = (self.cpu(), request(order));
-        let got = if order == Order::ZERO {
-            self.core.alloc_bulk(cpu, &request, pages).unwrap_or(0)
-        } else {
-            let mut got = 0;
-            for slot in pages.iter_mut() {
-                let Ok(pfn) = self.core.alloc(cpu, &request) else { break };
-                *slot = Some(pfn);
-                got += 1;
-            }
-            got
-        };
+        let mut got = 0;
+        for slot in pages.iter_mut() {
+            let Ok(pfn) = self.core.alloc(cpu, &request) else { break };
+            *slot = Some(pfn);
+            got += 1;
+        }
         self.counts.unclaim(frames * (pages.len() - got) as u64);
         got
     }
@@ -183,6 +186,7 @@ impl Inner {
         }
         self.bell.ring();
         match class {
+            Some(Class::Order0) => self.flush_singles(Entry::dirty(frame)),
             Some(class) => {
                 self.give_back(Entry::dirty(frame), class);
                 self.flush(class);
@@ -220,6 +224,9 @@ impl Inner {
 
     /// Gives a block of an array back to the core.
     pub(super) fn give_back(&self, entry: Entry, class: Class) {
+        if class == Class::Order0 {
+            return self.give_singles(&[entry]);
+        }
         let frame = entry.frame();
         // Before somebody else can have it.
         self.ledger.put(frame..frame + class.frames(), entry.zero());

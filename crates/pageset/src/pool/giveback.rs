@@ -61,6 +61,8 @@ impl Pool {
     pub fn trim(&self) -> Trimmed {
         let inner = self.inner();
         inner.empty_caches();
+        inner.dissolve_depot();
+        inner.core.drain_all(inner.cpu());
         let whole = inner.return_blocks(Which::AllFree, usize::MAX);
         let parts = inner.return_parts();
         Trimmed { returned_bytes: whole.returned_bytes + parts, more: false }

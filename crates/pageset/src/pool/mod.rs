@@ -1,6 +1,7 @@
 //! The pool: which way an allocation or a free takes.
 //!
-//! Files in the order of an allocation: here the fast path; `exchange` (many blocks between arrays and core), `shapes`
+//! Files in the order of an allocation: here the fast path; `exchange` (many blocks between arrays and
+//! core), `singles` (the same for single pages), `shapes`
 //! (bulk, exact counts, given places), `giveback` (idle memory goes back), `populate`, `resize`, `stats`, `truth`
 //! (what one really got).
 
@@ -9,6 +10,7 @@ mod giveback;
 mod populate;
 mod resize;
 mod shapes;
+mod singles;
 mod stats;
 mod truth;
 
@@ -27,6 +29,7 @@ pub use truth::BackingReport;
 
 use crate::arrays::{Caps, Class, Entry, ZeroState};
 use crate::background::{Background, Bell};
+use crate::depot::Depot;
 use crate::error::AllocError;
 use crate::ledger::Ledger;
 use crate::platform::UserPlatform;
@@ -55,6 +58,8 @@ pub(crate) struct Inner {
     pub(crate) core: PageAllocator<'static, UserPlatform>,
     // Behind `core`, which lives in it: fields are dropped in this order.
     pub(crate) tables: TableMemory,
+    /// Pageblocks split into single pages. Its lock comes before the core's.
+    pub(crate) depot: parking_lot::Mutex<Depot>,
     pub(crate) ledger: Ledger,
     pub(crate) caps: Caps,
     pub(crate) counts: Counts,

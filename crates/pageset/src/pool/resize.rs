@@ -22,6 +22,8 @@ impl Pool {
             return inner.memory.bytes();
         }
         inner.empty_caches();
+        inner.dissolve_depot();
+        inner.core.drain_all(inner.cpu());
         let mut retired = inner.retired.lock();
         let in_service = |retired: &Vec<u32>| inner.memory.bytes() - retired.len() * BLOCK_BYTES;
         while in_service(&retired) + BLOCK_BYTES <= bytes

@@ -10,9 +10,6 @@ use crate::Pages;
 use crate::arrays::Class;
 use crate::error::AllocError;
 
-/// Pages fetched from the core at once.
-const CHUNK: usize = 64;
-
 impl Pool {
     /// Allocates `count` single pages and appends them to `pages`. Returns how many there were to have: fewer than
     /// `count` only if memory or capacity is short. O(count).
@@ -30,17 +27,12 @@ impl Pool {
             got += 1;
         }
         while got < count && !inner.hot.is_in_child() {
-            let mut slots = [None; CHUNK];
-            let slots = &mut slots[..CHUNK.min(count - got)];
-            let taken = inner.take_blocks(Order::ZERO, slots);
-            inner.counts.slow_alloc.fetch_add(taken as u64, Relaxed);
-            for pfn in slots.iter().flatten() {
-                let frame = pfn.0 as u32;
-                inner.ledger.take(frame..frame + 1);
-                pages.push(Pages::of_block(inner, frame, Order::ZERO));
-            }
-            got += taken;
-            if taken < slots.len() {
+            let singles = inner.take_singles(count - got);
+            let singles = singles.as_slice();
+            inner.counts.slow_alloc.fetch_add(singles.len() as u64, Relaxed);
+            pages.extend(singles.iter().map(|entry| Pages::of_block(inner, entry.frame(), Order::ZERO)));
+            got += singles.len();
+            if singles.is_empty() {
                 break;
             }
         }
@@ -84,6 +76,7 @@ impl Pool {
         let frame = pfn.0 as u32;
         let outcome = inner.alloc_at(frame, order).or_else(|_| {
             inner.drain_arrays();
+            inner.dissolve_depot();
             inner.alloc_at(frame, order)
         });
         outcome?;

@@ -23,6 +23,8 @@ pub struct Stats {
     pub nr_pageset: u64,
     /// Pages in the arrays of the fast path.
     pub nr_array: u64,
+    /// Free pages of pageblocks that are split for single pages.
+    pub nr_depot: u64,
     /// Pages that users hold.
     pub nr_used: u64,
     /// Pages out of service after a [`Pool::resize`].
@@ -65,6 +67,10 @@ impl Pool {
         let counts = &inner.counts;
         let page = crate::PAGE_BYTES as u64;
         let nr_array = inner.cached_in_arrays();
+        let (nr_depot, depot_bytes) = {
+            let depot = inner.depot.lock();
+            (depot.free(), depot.bytes())
+        };
         let nr_used = counts.out.load(Relaxed).saturating_sub(nr_array);
         let flushed = counts.flushed.load(Relaxed);
         let pgalloc = (inner.popped() + counts.slow_alloc.load(Relaxed)).saturating_sub(flushed);
@@ -78,6 +84,7 @@ impl Pool {
             nr_free_pages: zone.map_or(0, |zone| zone.free),
             nr_pageset: inner.nr_pageset(),
             nr_array,
+            nr_depot,
             nr_used,
             nr_retired: inner.retired.lock().len() as u64 * u64::from(pageset_core::PAGEBLOCK_FRAMES),
             capacity_pages: counts.capacity.load(Relaxed),
@@ -92,7 +99,8 @@ impl Pool {
             returned_bytes: counts.returned.load(Relaxed),
             refaulted_bytes: inner.ledger.refaulted_blocks() * crate::sys::BLOCK_BYTES as u64,
             return_time: Duration::from_nanos(counts.return_nanos.load(Relaxed)),
-            metadata_bytes: (inner.tables.mapped_bytes() + inner.ledger.bytes() + arrays) as u64,
+            metadata_bytes: (inner.tables.mapped_bytes() + inner.ledger.bytes() + depot_bytes + arrays)
+                as u64,
             core: inner.core.counters(),
         }
     }
@@ -114,10 +122,11 @@ impl Pool {
             let block = inner.core.block_of(Pfn(u64::from(frame)));
             let is_right = block.is_some_and(|block| {
                 block.held_by == BlockUse::Owner
-                    && block.order == class.order()
-                    && block.first == Pfn(u64::from(frame))
+                    // Single pages may be parts of a pageblock.
+                    && (class == Class::Order0
+                        || block.order == class.order() && block.first == Pfn(u64::from(frame)))
             });
-            if !is_right {
+            if !is_right || inner.depot.lock().has(frame) {
                 return Err(format!("frame {frame} in an array of {class:?} is not allocated so: {block:?}"));
             }
             if !seen.insert(frame) {
@@ -125,7 +134,7 @@ impl Pool {
             }
         }
         let retired = inner.retired.lock().len() as u64 * u64::from(pageset_core::PAGEBLOCK_FRAMES);
-        let out = inner.counts.out.load(Relaxed) + retired;
+        let out = inner.counts.out.load(Relaxed) + retired + inner.depot.lock().free();
         if census.allocated != out {
             return Err(format!(
                 "{} frames are allocated in the core, {out} are accounted for",
@@ -155,7 +164,8 @@ impl Inner {
     /// Whether frames are allocated in the core and in no array, as far as one can see.
     pub(crate) fn looks_allocated(&self, frame: u32, frames: u32) -> bool {
         let is_out = |pfn| self.core.block_of(pfn).is_some_and(|block| block.held_by == BlockUse::Owner);
-        (frame..frame + frames).all(|frame| is_out(Pfn(u64::from(frame))))
+        let depot = self.depot.lock();
+        (frame..frame + frames).all(|frame| is_out(Pfn(u64::from(frame))) && !depot.has(frame))
             && !self.entries_in_arrays().iter().any(|(class, entry)| {
                 entry.frame() < frame + frames && frame < entry.frame() + class.frames()
             })
