@@ -18,7 +18,7 @@ pub(crate) struct Document {
     pub(crate) commit: &'static str,
     /// Whether windows and bursts were short.
     pub(crate) quick: bool,
-    /// How often everything was measured; jobs that sleep or are long half as often.
+    /// How often everything was measured; jobs with much preparation half as often.
     pub(crate) rounds: u32,
     /// What was measured.
     pub(crate) allocators: Vec<Allocator>,

@@ -2,7 +2,7 @@
 
 use pageset_report::{Cell, Column, Format, Provenance, Table};
 
-use crate::document::{Document, Row, Value};
+use crate::document::{Absent, Document, Row, Value};
 
 /// All tables.
 pub(crate) fn text(document: &Document) -> String {
@@ -25,10 +25,10 @@ fn summary(document: &Document) -> Table {
         Column::count("threads", "threads"),
         Column::label("unit", "unit"),
         Column::measure("pageset", "pageset"),
-        Column::label("spread", "min - max"),
         Column::measure("best_median", "best peer"),
         Column::label("best_peer", "which"),
         Column::ratio("pageset_vs_best", "peer / pageset"),
+        Column::label("spread", "pageset min - max"),
     ];
     let mut table = Table::new("pageset and the best peer of each row", columns);
     for row in &document.rows {
@@ -38,10 +38,10 @@ fn summary(document: &Document) -> Table {
             (row.threads as u64).into(),
             row.unit.into(),
             ours.map_or(Cell::Absent, |value| number(value.median)),
-            ours.map_or(Cell::Absent, |value| spread(value).into()),
             best.map_or(Cell::Absent, |value| number(value.median)),
             row.best_peer.into(),
             row.pageset_vs_best.map_or(Cell::Absent, |ratio| Cell::real(ratio, 2)),
+            ours.map_or(Cell::Absent, |value| spread(value).into()),
         ]));
     }
     table.note(
@@ -72,8 +72,14 @@ fn detail(row: &Row) -> Table {
         let numbers = [number(value.median), number(value.min), number(value.max), relative];
         table.push(pageset_report::Row::new([Cell::from(value.allocator)].into_iter().chain(numbers)));
     }
-    for absent in &row.absent {
-        table.note(format!("{}: {}.", absent.allocator, absent.reason));
+    let mut told: Vec<&str> = Vec::new();
+    for Absent { reason, .. } in &row.absent {
+        if !told.contains(&reason.as_str()) {
+            let same = row.absent.iter().filter(|absent| absent.reason == *reason);
+            let names: Vec<_> = same.map(|absent| absent.allocator).collect();
+            table.note(format!("{}: {reason}.", names.join(", ")));
+            told.push(reason);
+        }
     }
     table
 }

@@ -12,6 +12,12 @@ use crate::team;
 /// Blocks that are on their way at most, and whose time is taken together.
 const SLOTS: usize = 1024;
 
+/// Chunks without which there is no median: more than may be spoilt by one time slice of somebody else's.
+const CHUNKS_MIN: usize = 100;
+
+/// Chunks are waited for this long.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 /// Nanoseconds per block: the median over chunks of what the producer needs for one, while the ring lets it run ahead of
 /// the consumer by a chunk at most. So it is the time of the slower of the two, and chunks in which one of them had no CPU
 /// do not count.
@@ -40,7 +46,10 @@ fn produce<T: Target>(target: &T, order: u32, window: Duration, ring: &[Slot<T::
     let mut costs = Vec::with_capacity(1 << 14);
     let begin = Instant::now();
     // The first fifth is the warm-up.
-    while costs.is_empty() || begin.elapsed() < window + window / 5 {
+    while costs.is_empty()
+        || begin.elapsed() < window + window / 5
+        || (costs.len() < CHUNKS_MIN && begin.elapsed() < PATIENCE)
+    {
         let start = Instant::now();
         for slot in ring {
             let block = target.alloc(0, order).expect(EXHAUSTED);

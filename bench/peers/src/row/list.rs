@@ -40,6 +40,8 @@ pub(crate) struct Job {
     pub(crate) threads: usize,
     /// Whether it is left out when there is only a minute.
     pub(crate) is_long: bool,
+    /// Whether it takes so much preparation that it is repeated half as often.
+    pub(crate) is_heavy: bool,
     /// Whether it mostly sleeps, so that several may run at once.
     pub(crate) sleeps: bool,
     /// Whether system calls are too slow for it: none, in a short run, or always.
@@ -87,7 +89,18 @@ const fn job(name: &'static str, threads: usize, rows: &'static [RowInfo], work:
         Work::Mix(_) | Work::Latency | Work::Bulk { .. } => SlowFor::QuickRuns,
         _ => SlowFor::None,
     };
-    Job { name, threads, is_long, sleeps: matches!(work, Work::Resident), slow_for_kernel, rows, work }
+    let is_light =
+        matches!(work, Work::Pair { .. } | Work::Handoff { .. } | Work::Bulk { count: 10_000, .. });
+    Job {
+        name,
+        threads,
+        is_long,
+        is_heavy: !is_light,
+        sleeps: matches!(work, Work::Resident),
+        slow_for_kernel,
+        rows,
+        work,
+    }
 }
 
 /// A list of rows out of names and units.
