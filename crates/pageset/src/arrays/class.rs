@@ -35,14 +35,16 @@ impl Class {
     /// The class of blocks of this many frames, if there is one.
     #[inline(always)]
     pub(crate) const fn of_frames(frames: u32) -> Option<Self> {
-        match frames {
-            1 => Some(Self::Order0),
-            2 => Some(Self::Order1),
-            4 => Some(Self::Order2),
-            8 => Some(Self::Order3),
-            512 => Some(Self::Order9),
-            _ => None,
-        }
+        const BY_ORDER: [Option<Class>; 32] = {
+            let mut classes = [None; 32];
+            let mut class = 0;
+            while class < Class::COUNT {
+                classes[Class::ALL[class].order().index()] = Some(Class::ALL[class]);
+                class += 1;
+            }
+            classes
+        };
+        if frames.is_power_of_two() { BY_ORDER[frames.trailing_zeros() as usize & 31] } else { None }
     }
 
     /// The order of its blocks.

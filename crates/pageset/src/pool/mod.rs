@@ -94,12 +94,25 @@ impl Inner {
     /// Frees a block, or (if it has no class) a run of frames.
     #[inline(always)]
     pub(crate) fn free_block(&self, frame: u32, class: Option<Class>, frames: u32) {
-        if let Some(class) = class
-            && self.push(class, Entry::dirty(frame))
+        if let Some(area) = self.area
+            && let Some(class) = class
+            && rseq::push(&self.hot, area, class, Entry::dirty(frame))
         {
             return;
         }
-        self.free_slow(frame, class, frames);
+        self.free_otherwise(frame, frames);
+    }
+
+    /// Frees under a lock, or past the arrays. One call, so that the fast path around it is small enough to be inlined
+    /// where pages are dropped.
+    #[inline(never)]
+    fn free_otherwise(&self, frame: u32, frames: u32) {
+        let class = Class::of_frames(frames).filter(|class| frame.is_multiple_of(class.frames()));
+        let is_free =
+            class.is_some_and(|class| self.area.is_none() && self.push_locked(class, Entry::dirty(frame)));
+        if !is_free {
+            self.free_slow(frame, class, frames);
+        }
     }
 
     /// Takes a block from this CPU's array.
