@@ -15,7 +15,8 @@ void peers_mimalloc2_free(void *start) { mi_free(start); }
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rerun-if-changed=../../.git/HEAD");
+    // Grows with every commit.
+    println!("cargo::rerun-if-changed=../../.git/logs/HEAD");
     println!("cargo::rerun-if-env-changed=PAGESET_COMMIT");
     println!("cargo::rustc-env=PEERS_CC={}", first_line("cc", &["--version"]));
     println!("cargo::rustc-env=PEERS_RUSTC={}", first_line(&variable("RUSTC"), &["--version"]));

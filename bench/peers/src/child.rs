@@ -9,7 +9,7 @@ use crate::row::{self, JOBS, Job};
 use crate::target::{self, Target, Visit};
 
 /// A child that takes longer is ended by the kernel.
-const SECONDS_MAX: u32 = 30;
+const SECONDS_MAX: u32 = 20;
 
 /// One measurement.
 #[derive(Debug)]
