@@ -4,20 +4,18 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pageset_core::{Config, NodeId, Policy, Watermarks, ZoneConfig, ZoneId, ZoneKind};
-use pageset_core::{Cpu, FrameCounts, PageAllocator, Pageset, Storage, TableCounts, Tables, Zone, policy};
+use pageset_core::{Config, FrameCounts, NodeId, Policy, Watermarks, ZoneConfig, ZoneId, ZoneKind, policy};
 
 use crate::arrays::{ArraySet, Caps};
 use crate::background::Background;
 use crate::depot::Depot;
 use crate::error::BuildError;
 use crate::ledger::{Contents, Ledger};
-use crate::platform::UserPlatform;
 use crate::pool::{Counts, Inner, Pool};
 use crate::rseq::{self, HotPage};
 use crate::sys::advice::Giveback;
 use crate::sys::node::Binding;
-use crate::sys::tables::TableMemory;
+use crate::sys::tables::Core;
 use crate::sys::{BLOCK_BYTES, Mapping, PAGE_BYTES, PAGE_SHIFT, POOL_ALIGN, advice, cpu, membarrier, node};
 
 /// Most bytes of a pool: frame numbers of arrays have 30 bits.
@@ -158,6 +156,8 @@ pub struct Builder {
     policy: String,
     fast_path: FastPath,
     returns: ReturnPolicy,
+    /// CPUs that get arrays; all that can exist if nothing is said.
+    array_cpus: Option<usize>,
 }
 
 impl Builder {
@@ -173,6 +173,7 @@ impl Builder {
             policy: policy::LINUX_6_12.name.to_owned(),
             fast_path: FastPath::Auto,
             returns: ReturnPolicy::default(),
+            array_cpus: None,
         }
     }
 
@@ -204,6 +205,7 @@ impl Builder {
     /// # Safety
     /// `start` is valid for reads and writes of `bytes` bytes, all initialised, until the pool is dropped, and nobody else uses it meanwhile.
     #[must_use]
+    #[expect(unsafe_code, reason = "the caller answers for the region")]
     pub unsafe fn region(mut self, start: NonNull<u8>, bytes: usize) -> Self {
         self.source = Source::Caller(start);
         self.bytes = bytes;
@@ -282,14 +284,16 @@ impl Builder {
         let mut config = Config::new(&zones, &cpus).with_policy(*policy);
         config.watermark_boost_factor = 0;
         let counts = FrameCounts::for_span(0..frames).ok_or(self.bad_size(PAGE_BYTES))?;
-        let tables = TableMemory::new(counts).map_err(system("map the pool's metadata"))?;
-        let core = build_core(&config, &tables)?;
+        let core = Core::new(&config, counts)?;
+        // A pool keeps no reserve: its users may have every page of it.
+        core.set_watermarks(ZoneId(0), Watermarks { min: 0, low: 0, high: 0, promo: 0 });
         let area = match self.fast_path {
             FastPath::Auto if rseq_wanted() => rseq::area().filter(|_| membarrier::register()),
             FastPath::Auto | FastPath::Locks => None,
         };
         let caps = Caps::for_pool(frames, cpu::usable());
-        let set = || ArraySet::new(cpus.len(), caps);
+        let array_cpus = self.array_cpus.unwrap_or(cpus.len());
+        let set = || ArraySet::new(array_cpus, caps);
         // Without sequences the second set is not used.
         let spare = if area.is_some() { set() } else { ArraySet::new(0, Caps::NONE) };
         let hot = HotPage::new([set(), spare]).map_err(system("map the page of the fast path"))?;
@@ -307,7 +311,6 @@ impl Builder {
             area,
             memory,
             core,
-            tables,
             depot: parking_lot::Mutex::new(Depot::new(frames as usize)),
             ledger: Ledger::new(frames as usize, contents),
             caps,
@@ -387,23 +390,34 @@ fn rseq_wanted() -> bool {
     std::env::var_os("PAGESET_RSEQ").is_none_or(|value| value != "0")
 }
 
-fn build_core(
-    config: &Config<'_>,
-    memory: &TableMemory,
-) -> Result<PageAllocator<'static, UserPlatform>, BuildError> {
-    let needed = TableCounts::for_config(config);
-    // SAFETY: called once for this memory; `Inner` drops the allocator before the memory.
-    let frames = unsafe { memory.tables() };
-    let tables = Tables {
-        zones: Storage::Owned(Box::new([Zone::new(frames)])),
-        pagesets: Storage::owned(needed.pagesets, Pageset::new),
-        cpus: Storage::owned(needed.cpus, Cpu::new),
-        zonelists: Storage::owned(needed.zonelists, ZoneId::default),
-    };
-    let core = PageAllocator::new(UserPlatform, config, tables)?;
-    // A pool keeps no reserve: its users may have every page of it.
-    core.set_watermarks(ZoneId(0), Watermarks { min: 0, low: 0, high: 0, promo: 0 });
-    Ok(core)
-}
-
 const _: () = assert!(BLOCK_BYTES == (1 << pageset_core::PAGEBLOCK_ORDER) * PAGE_BYTES);
+
+#[cfg(all(test, not(miri)))]
+mod tests {
+    use pageset_core::Order;
+    use rustix::thread::{CpuSet, sched_setaffinity};
+
+    use super::*;
+
+    /// As if CPUs had appeared that nobody thought possible: their ids are beyond the arrays.
+    #[test]
+    fn cpus_beyond_the_arrays_use_the_core() {
+        let mut last = CpuSet::new();
+        last.set(cpu::possible() - 1);
+        if cpu::possible() < 2 || sched_setaffinity(None, &last).is_err() {
+            return;
+        }
+        for path in [FastPath::Auto, FastPath::Locks] {
+            let mut builder = Builder::new().size(16 << 20).fast_path(path);
+            builder.array_cpus = Some(1);
+            let pool = builder.build().unwrap();
+            for order in [0, 0, 3, 9, 5] {
+                let pages: Vec<_> = (0..3).map(|_| pool.alloc(Order::new(order).unwrap()).unwrap()).collect();
+                drop(pages);
+                assert_eq!(pool.stats().nr_array, 0, "order {order}");
+            }
+            assert_eq!(pool.stats().array_refills, 0);
+            pool.validate().unwrap();
+        }
+    }
+}

@@ -27,6 +27,7 @@
 //! - In a child of `fork`, pages may be read as [`Fork`] says, freeing does nothing, and allocation is
 //!   [`AllocError::Forked`].
 #![cfg_attr(docsrs, feature(doc_cfg))]
+#![deny(unsafe_code)]
 
 mod arrays;
 mod background;
@@ -34,10 +35,13 @@ mod builder;
 mod depot;
 mod error;
 mod ledger;
+#[expect(unsafe_code, reason = "pages are memory that somebody owns")]
 mod pages;
 mod platform;
 mod pool;
+#[expect(unsafe_code, reason = "sequences are assembly")]
 mod rseq;
+#[expect(unsafe_code, reason = "the system's calls")]
 mod sys;
 
 pub use builder::{

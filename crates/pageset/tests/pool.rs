@@ -393,3 +393,61 @@ fn policies_are_found_by_name() {
         pool.validate().unwrap();
     }
 }
+
+/// A CPU may go away while its array is full: the next look at idle memory finds what it left.
+#[test]
+fn arrays_of_other_cpus_are_emptied_when_idle() {
+    both(|builder| {
+        let pool = builder.build().unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| drop((0..40).map(|_| pool.alloc(order(3)).unwrap()).collect::<Vec<_>>()));
+            }
+        });
+        assert!(pool.stats().nr_array > 0);
+        let _ = pool.tick();
+        let _ = pool.tick();
+        assert_eq!(pool.stats().nr_array, 0);
+    });
+}
+
+#[test]
+fn pages_come_from_the_node_that_was_asked_for() {
+    for numa in [pageset::Numa::Bind(0), pageset::Numa::Interleave(1)] {
+        let pool = builder(16).numa(numa).build().unwrap();
+        pool.alloc(Order::MAX).unwrap().fill(1);
+        let nodes = pool.backing().unwrap().nodes;
+        assert!(
+            nodes.is_empty() || nodes.len() == 1 && nodes[0].0 == 0 && nodes[0].1 >= 4 << 20,
+            "{nodes:?}"
+        );
+    }
+}
+
+/// Two pools side by side are told apart.
+#[test]
+fn each_pool_reports_its_own_memory() {
+    let pools: Vec<_> = (0..4).map(|_| builder(4).backing(Backing::Plain).build().unwrap()).collect();
+    for pool in &pools[..2] {
+        pool.alloc(Order::MAX).unwrap().fill(1);
+    }
+    let resident: Vec<_> = pools.iter().map(|pool| pool.backing().unwrap().resident_bytes).collect();
+    let full = 4 * MIB as u64;
+    assert_eq!(resident, [full, full, 0, 0]);
+}
+
+/// Where the administrator reserved huge pages, a pool consists of them; elsewhere it is an error.
+#[test]
+fn hugetlb_is_what_it_says() {
+    match builder(8).backing(Backing::Hugetlb(HugePageSize::Mib2)).build() {
+        Ok(pool) => {
+            pool.alloc(Order::MAX).unwrap().fill(1);
+            let report = pool.backing().unwrap();
+            assert_eq!((report.huge_bytes, report.page_bytes), (4 * MIB as u64, 2 * MIB as u64));
+            assert_eq!(pool.trim().returned_bytes, 4 * MIB as u64);
+            assert_eq!(pool.backing().unwrap().resident_bytes, 0);
+        }
+        Err(BuildError::HugetlbShortage { wanted: 4, free, .. }) => assert!(free.is_none_or(|free| free < 4)),
+        Err(error) => panic!("{error}"),
+    }
+}

@@ -92,7 +92,7 @@ impl Inner {
             return Err(AllocError::Forked);
         }
         self.bell.ring();
-        let class = Class::of(order).filter(|class| self.caps.of(*class) > 1);
+        let class = Class::of(order).filter(|class| self.caps.of(*class) > 1 && self.has_array());
         let taken = class.and_then(|class| self.refill(class));
         let block = match taken {
             Some(entry) => entry,

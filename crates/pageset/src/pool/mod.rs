@@ -19,7 +19,7 @@ use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use pageset_core::{CpuId, Order, PageAllocator};
+use pageset_core::{CpuId, Order};
 
 pub(crate) use exchange::Counts;
 pub use giveback::Trimmed;
@@ -32,10 +32,9 @@ use crate::background::{Background, Bell};
 use crate::depot::Depot;
 use crate::error::AllocError;
 use crate::ledger::Ledger;
-use crate::platform::UserPlatform;
 use crate::rseq::{self, Area, HotPage};
 use crate::sys::advice::Giveback;
-use crate::sys::tables::TableMemory;
+use crate::sys::tables::Core;
 use crate::sys::{Mapping, PAGE_SHIFT, cpu};
 use crate::{Backing, Builder, Pages, ReturnPolicy};
 
@@ -55,9 +54,7 @@ pub(crate) struct Inner {
     /// Set if arrays are changed by restartable sequences; otherwise they are locked.
     pub(crate) area: Option<Area>,
     pub(crate) memory: Mapping,
-    pub(crate) core: PageAllocator<'static, UserPlatform>,
-    // Behind `core`, which lives in it: fields are dropped in this order.
-    pub(crate) tables: TableMemory,
+    pub(crate) core: Core,
     /// Pageblocks split into single pages. Its lock comes before the core's.
     pub(crate) depot: parking_lot::Mutex<Depot>,
     pub(crate) ledger: Ledger,
@@ -150,6 +147,15 @@ impl Inner {
     /// Whether nobody has a page, and no array.
     pub(crate) fn is_all_free(&self) -> bool {
         self.counts.is_all_free()
+    }
+
+    /// Whether the CPU that runs this thread has an array, as far as one can say.
+    pub(crate) fn has_array(&self) -> bool {
+        let cpu = match self.area {
+            Some(area) => rseq::cpu(area),
+            None => cpu::current(),
+        };
+        cpu < self.hot.current().len()
     }
 
     /// The CPU that the core is told: this one, or one of those it knows.

@@ -99,8 +99,7 @@ impl Pool {
             returned_bytes: counts.returned.load(Relaxed),
             refaulted_bytes: inner.ledger.refaulted_blocks() * crate::sys::BLOCK_BYTES as u64,
             return_time: Duration::from_nanos(counts.return_nanos.load(Relaxed)),
-            metadata_bytes: (inner.tables.mapped_bytes() + inner.ledger.bytes() + depot_bytes + arrays)
-                as u64,
+            metadata_bytes: (inner.core.mapped_bytes() + inner.ledger.bytes() + depot_bytes + arrays) as u64,
             core: inner.core.counters(),
         }
     }

@@ -47,6 +47,21 @@ fn symbol<T: Copy>(name: &std::ffi::CStr) -> Option<T> {
     Some(unsafe { address.cast::<T>().read() })
 }
 
+/// The CPU that runs this thread, as its area says; beyond all CPUs if the thread is not registered.
+pub(crate) fn cpu(area: Area) -> usize {
+    let cpu: u32;
+    // SAFETY: an `Area` is where this thread's registered area lies; the instruction only reads.
+    unsafe {
+        asm!(
+            "mov {cpu:e}, dword ptr fs:[{area} + 4]",
+            cpu = out(reg) cpu,
+            area = in(reg) area.0,
+            options(nostack, readonly, preserves_flags),
+        );
+    }
+    cpu as usize
+}
+
 /// A sequence from label 4 to label 5 that begins at label 2, with its descriptor and its abort handler.
 ///
 /// All of it is one line of assembly: the compiler takes lines for instructions when it decides what to inline, and a

@@ -1,21 +1,66 @@
 //! Memory for the frames' metadata: zero, mapped, and resident only where it is used.
 
 use std::io;
+use std::ops::Deref;
 use std::ptr::NonNull;
 
-use pageset_core::{FrameCounts, FrameLinks, FrameState, FrameTables, PageblockType, Storage};
+use pageset_core::{
+    Config, Cpu, FrameCounts, FrameLinks, FrameState, FrameTables, PageAllocator, PageblockType, Pageset,
+    Storage, TableCounts, Tables, Zone, ZoneId,
+};
 
 use super::{Mapping, PAGE_BYTES};
-use crate::Backing;
+use crate::platform::UserPlatform;
+use crate::{Backing, BuildError};
+
+/// The core's allocator with the memory that it lives in.
+pub(crate) struct Core {
+    allocator: PageAllocator<'static, UserPlatform>,
+    // Behind the allocator: fields are dropped in this order.
+    memory: TableMemory,
+}
+
+impl Core {
+    /// Builds the allocator of one zone with these frames.
+    pub(crate) fn new(config: &Config<'_>, counts: FrameCounts) -> Result<Self, BuildError> {
+        let memory = TableMemory::new(counts)
+            .map_err(|source| BuildError::System { what: "map the pool's metadata", source })?;
+        let needed = TableCounts::for_config(config);
+        // SAFETY: called once for this memory; the allocator is dropped before it, also if it cannot be built.
+        let frames = unsafe { memory.tables() };
+        let tables = Tables {
+            zones: Storage::Owned(Box::new([Zone::new(frames)])),
+            pagesets: Storage::owned(needed.pagesets, Pageset::new),
+            cpus: Storage::owned(needed.cpus, Cpu::new),
+            zonelists: Storage::owned(needed.zonelists, ZoneId::default),
+        };
+        let allocator = PageAllocator::new(UserPlatform, config, tables)?;
+        Ok(Self { allocator, memory })
+    }
+
+    /// Bytes mapped for metadata.
+    pub(crate) fn mapped_bytes(&self) -> usize {
+        self.memory.mapping.bytes()
+    }
+}
+
+impl Deref for Core {
+    type Target = PageAllocator<'static, UserPlatform>;
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        &self.allocator
+    }
+}
 
 /// A mapping that holds the metadata of one zone.
-pub(crate) struct TableMemory {
+struct TableMemory {
     mapping: Mapping,
     counts: FrameCounts,
 }
 
 impl TableMemory {
-    pub(crate) fn new(counts: FrameCounts) -> io::Result<Self> {
+    fn new(counts: FrameCounts) -> io::Result<Self> {
         let bytes = Self::bytes(counts).next_multiple_of(PAGE_BYTES);
         Ok(Self { mapping: Mapping::new(bytes, Backing::Plain)?, counts })
     }
@@ -25,16 +70,11 @@ impl TableMemory {
         counts.frames * (size_of::<FrameLinks>() + size_of::<FrameState>()) + counts.pageblocks
     }
 
-    /// Bytes mapped.
-    pub(crate) fn mapped_bytes(&self) -> usize {
-        self.mapping.bytes()
-    }
-
     /// The tables in this memory. They pretend to live forever.
     ///
     /// # Safety
     /// Call this once, and drop what is made of the tables before the memory.
-    pub(crate) unsafe fn tables(&self) -> FrameTables<'static> {
+    unsafe fn tables(&self) -> FrameTables<'static> {
         let FrameCounts { frames, pageblocks } = self.counts;
         let links = self.mapping.start();
         let states = links.as_ptr().wrapping_add(frames * size_of::<FrameLinks>());
