@@ -119,6 +119,8 @@ pub enum ConfigError {
     BadNode(u16),
     /// No CPU was given.
     NoCpus,
+    /// The matrix of distances does not have a row and a column for each node: the entries it needs.
+    BadDistances(usize),
     /// `percpu_pagelist_high_fraction` must be 0 or at least 8; the old value stays. Source: spec §2.5.
     BadFraction(u32),
     /// The CPU does not exist.
@@ -141,6 +143,9 @@ impl fmt::Display for ConfigError {
             }
             Self::BadNode(node) => write!(f, "node {node} does not exist"),
             Self::NoCpus => f.write_str("an allocator needs at least one CPU"),
+            Self::BadDistances(entries) => {
+                write!(f, "the distances of nodes must be a square matrix of {entries} entries")
+            }
             Self::BadFraction(fraction) => {
                 write!(f, "percpu_pagelist_high_fraction must be 0 or at least 8, not {fraction}")
             }

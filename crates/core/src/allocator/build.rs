@@ -6,7 +6,7 @@ use super::settings::Settings;
 use super::{Config, PageAllocator, TableCounts, Tables, ZoneConfig};
 use crate::error::ConfigError;
 use crate::numa::{Distances, MAX_NODES, Topology, fill_zonelists};
-use crate::platform::Platform;
+use crate::platform::{Lock, Platform};
 use crate::zone::{Identity, Span, Zone, default_min_free_kbytes, populate};
 use crate::{NodeId, ZoneId, ZoneKind};
 
@@ -54,6 +54,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
             zonelists: tables.zonelists,
             nodes,
             page_bytes: config.page_bytes,
+            limits_update: Lock::<P, _>::new(()),
             settings: Settings {
                 min_free_kbytes: AtomicU64::new(min_free),
                 watermark_scale_factor: AtomicU32::new(config.watermark_scale_factor),
@@ -85,6 +86,10 @@ fn check(config: &Config<'_>) -> Result<(), ConfigError> {
     }
     if config.nodes() > MAX_NODES {
         return Err(ConfigError::BadNode(MAX_NODES as u16));
+    }
+    let entries = config.nodes() * config.nodes();
+    if config.distances.is_some_and(|matrix| matrix.len() != entries) {
+        return Err(ConfigError::BadDistances(entries));
     }
     for (index, zone) in config.zones.iter().enumerate() {
         for (other, earlier) in config.zones[..index].iter().enumerate() {

@@ -38,7 +38,7 @@ impl<P: Platform> PageAllocator<'_, P> {
         let mut drained = 0;
         loop {
             let mut seen = 0;
-            drained += u64::from(self.drain_pages(
+            let pages = u64::from(self.drain_pages(
                 cpu,
                 zone,
                 owner,
@@ -48,7 +48,9 @@ impl<P: Platform> PageAllocator<'_, P> {
                 },
                 DrainReason::Demand,
             ));
-            if seen <= chunk {
+            drained += pages;
+            // A page set that says it holds more than it does must not be drained for ever.
+            if seen <= chunk || pages == 0 {
                 return drained;
             }
         }

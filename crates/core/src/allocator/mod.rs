@@ -31,7 +31,7 @@ pub use tick::TickOutcome;
 
 use crate::frame::FrameIndex;
 use crate::pcp::Pageset;
-use crate::platform::Platform;
+use crate::platform::{Lock, Platform};
 use crate::policy::Policy;
 use crate::zone::Zone;
 use crate::{CpuId, NodeId, Pfn, ZoneId};
@@ -56,6 +56,8 @@ pub struct PageAllocator<'a, P: Platform> {
     nodes: usize,
     page_bytes: u32,
     settings: settings::Settings,
+    /// Held while limits are computed and handed out, so that two changes at once leave those of one.
+    limits_update: Lock<P, ()>,
 }
 
 impl<'a, P: Platform> PageAllocator<'a, P> {

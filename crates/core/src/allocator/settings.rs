@@ -110,6 +110,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
 
     /// Recomputes one zone's limits and hands them to all CPUs.
     pub(super) fn update_limits(&self, zone: &Zone<'_, P>) {
+        let _held = self.limits_update.lock();
         let online = |node: Option<_>| {
             self.cpus
                 .iter()

@@ -36,9 +36,11 @@ pub(super) fn allocator(machine: &Machine, policy: &Policy) -> Result<Allocator,
         })
         .collect();
     let cpus: Vec<_> = (0..machine.cpus).map(|cpu| NodeId(machine.node_of_cpu(cpu).unwrap_or(0))).collect();
+    let distances = distances(machine);
     let sysctls = &machine.sysctls;
     let mut config = Config::new(&configs, &cpus).with_policy(*policy);
     config.page_bytes = machine.page_size;
+    config.distances = distances.as_deref();
     config.min_free_kbytes = sysctls.min_free_kbytes;
     config.watermark_scale_factor = sysctls.watermark_scale_factor.unwrap_or(config.watermark_scale_factor);
     config.watermark_boost_factor = sysctls.watermark_boost_factor.unwrap_or(config.watermark_boost_factor);
@@ -71,6 +73,22 @@ pub(super) fn set_recorded_watermarks(allocator: &Allocator, machine: &Machine) 
     }
 }
 
+/// Distances between all nodes, if the machine says any; what it leaves out is 10 to itself and 20 to others.
+fn distances(machine: &Machine) -> Option<Vec<u8>> {
+    // An allocator has at most 256 nodes, and says so when there are more.
+    const NODES_MAX: usize = 256;
+    let nodes =
+        machine.nodes.iter().map(|node| usize::from(node.id) + 1).max().filter(|n| *n <= NODES_MAX)?;
+    machine.nodes.iter().any(|node| !node.distances.is_empty()).then_some(())?;
+    let mut matrix: Vec<u8> =
+        (0..nodes * nodes).map(|at| if at / nodes == at % nodes { 10 } else { 20 }).collect();
+    for node in &machine.nodes {
+        let row = &mut matrix[usize::from(node.id) * nodes..][..nodes];
+        row.iter_mut().zip(&node.distances).for_each(|(entry, distance)| *entry = *distance);
+    }
+    Some(matrix)
+}
+
 /// One CPU's share of the data caches.
 fn cache_slice(machine: &Machine, cpu: u32) -> CacheSlice {
     let share_kib =
@@ -90,6 +108,7 @@ fn cache_slice(machine: &Machine, cpu: u32) -> CacheSlice {
 #[cfg(test)]
 mod tests {
     use pageset_core::POLICIES;
+    use pageset_trace::Node;
 
     use super::*;
     use crate::replay::tests::small_machine;
@@ -117,6 +136,16 @@ mod tests {
         let allocator = allocator(&machine, &POLICIES[0]).unwrap();
         set_recorded_watermarks(&allocator, &machine);
         assert_eq!(allocator.zones().next().unwrap().watermarks.promo, u64::MAX);
+    }
+
+    #[test]
+    fn distances_make_a_square() {
+        let mut machine = small_machine();
+        machine.nodes[0].distances = vec![10, 31];
+        machine.nodes.push(Node { id: 1, cpus: Vec::new(), distances: Vec::new() });
+        assert_eq!(distances(&machine), Some(vec![10, 31, 20, 10]));
+        machine.nodes[0].distances.clear();
+        assert_eq!(distances(&machine), None);
     }
 
     #[test]
