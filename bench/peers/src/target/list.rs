@@ -81,7 +81,7 @@ pub(crate) const TARGETS: &[TargetInfo] = &[
         "0.7.6",
         "snmalloc-sys 0.7.6 with build_cc: c++ -O3, C++20; sn_rust_alloc, sn_rust_dealloc",
     ),
-    peer("rpmalloc", "1.4.4", "rpmalloc-sys 0.2.3: cc -O2; rpaligned_alloc, rpfree"),
+    peer("rpmalloc", "1.4.3 (b097fd0)", "rpmalloc-sys 0.2.3: cc -O2; rpaligned_alloc, rpfree"),
     peer(
         "tcmalloc",
         "Google's, of libtcmalloc-sys 0.1.14",
