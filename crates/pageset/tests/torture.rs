@@ -248,3 +248,65 @@ fn sequences_are_restarted() {
     assert!(pool.stats().rseq_restarts >= before + 10, "no sequence was restarted in 20 seconds");
     pool.validate().unwrap();
 }
+
+/// A signal handler that allocates in the middle of everything: the sequence under way begins again.
+#[test]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+fn signal_handlers_may_allocate_from_arrays() {
+    use std::sync::OnceLock;
+    static POOL: OnceLock<Pool> = OnceLock::new();
+    static HANDLED: AtomicU64 = AtomicU64::new(0);
+
+    extern "C" fn handler(_: libc::c_int) {
+        // Only what the array has: the slow path takes locks, which is nothing for a handler. The array is never empty
+        // here, since the thread keeps pages in it.
+        if let Some(pool) = POOL.get() {
+            drop(pool.alloc(Order::new(1).unwrap()));
+            HANDLED.fetch_add(1, Relaxed);
+        }
+    }
+
+    let returns = ReturnPolicy { worker: Worker::None, ..ReturnPolicy::default() };
+    let pool = POOL.get_or_init(|| Pool::builder().size(64 * MIB).returns(returns).build().unwrap());
+    if !pool.uses_rseq() {
+        return;
+    }
+    std::thread::spawn(|| {
+        use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
+        let mut here = CpuSet::new();
+        here.set(sched_getcpu());
+        sched_setaffinity(None, &here).unwrap();
+        let pool = POOL.get().unwrap();
+        drop(pool.alloc(Order::new(1).unwrap()).unwrap());
+        // SAFETY: the handler above is a function of this program that touches atomics and this thread's array only.
+        unsafe { libc::signal(libc::SIGUSR1, handler as extern "C" fn(libc::c_int) as libc::sighandler_t) };
+        // SAFETY: asks for this thread's own handle.
+        let this = unsafe { libc::pthread_self() };
+        let ends = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !ends.load(Relaxed) {
+                    // SAFETY: the thread lives until this scope ends.
+                    unsafe { libc::pthread_kill(this, libc::SIGUSR1) };
+                    std::thread::sleep(Duration::from_micros(50));
+                }
+            });
+            let mut pages: Vec<Owned<'_>> = Vec::new();
+            for count in 0..4_000_000_u64 {
+                if count % 3 == 2 {
+                    pages.pop().unwrap().check();
+                } else if pages.len() < 8 {
+                    pages.push(Owned::take(pool.alloc(Order::new(1).unwrap()).unwrap(), count));
+                } else {
+                    pages.clear();
+                    pages.push(Owned::take(pool.alloc(Order::new(1).unwrap()).unwrap(), count));
+                }
+            }
+            ends.store(true, SeqCst);
+        });
+    })
+    .join()
+    .unwrap();
+    assert!(HANDLED.load(Relaxed) > 0);
+    pool.validate().unwrap();
+}

@@ -135,7 +135,12 @@ impl Inner {
         let wanted = (self.caps.of(class) as usize).div_ceil(2).min(BATCH_MAX);
         self.counts.refills.fetch_add(1, Relaxed);
         if class == Class::Order0 {
-            return self.keep(class, self.take_singles(wanted).as_slice().iter().copied());
+            let mut singles = self.take_singles(wanted);
+            if singles.as_slice().is_empty() {
+                // Near the capacity.
+                singles = self.take_singles(1);
+            }
+            return self.keep(class, singles.as_slice().iter().copied());
         }
         let mut pages = [None; BATCH_MAX];
         let pages = &mut pages[..wanted];
