@@ -17,6 +17,27 @@ impl CpuArrays {
         self.try_with(|arrays| arrays.stack(class).push(entry)).unwrap_or(false)
     }
 
+    /// Puts blocks under one hold of the lock, as long as there is room. The one that had none is returned.
+    pub(crate) fn try_push_all(
+        &self,
+        class: Class,
+        entries: &mut impl Iterator<Item = Entry>,
+    ) -> Option<Entry> {
+        self.try_with(|arrays| {
+            let stack = arrays.stack(class);
+            entries.find(|entry| !stack.push(*entry))
+        })
+        .flatten()
+    }
+
+    /// Takes up to `limit` blocks under one hold of the lock.
+    pub(crate) fn try_pop_many(&self, class: Class, limit: usize, take: impl FnMut(Entry)) {
+        self.try_with(|arrays| {
+            let stack = arrays.stack(class);
+            std::iter::from_fn(|| stack.pop()).take(limit).for_each(take);
+        });
+    }
+
     /// Waits for these arrays, and takes everything out.
     pub(crate) fn empty_locked(&self, mut take: impl FnMut(Class, Entry)) {
         while !self.try_lock() {

@@ -151,9 +151,15 @@ impl Inner {
     /// Returns one of some blocks, and puts the others into this CPU's array.
     fn keep(&self, class: Class, mut entries: impl Iterator<Item = Entry>) -> Option<Entry> {
         let first = entries.next();
+        if let Some(cpu) = self.locked_arrays()
+            && let Some(entry) = cpu.try_push_all(class, &mut entries)
+        {
+            self.give_back(entry, class);
+        }
         for entry in entries {
-            if !self.push(class, entry) {
-                // This thread was moved to a CPU whose array is full.
+            // With locks, what is left belongs to nobody's array: somebody else was at it, or filled it.
+            if self.area.is_none() || !self.push(class, entry) {
+                // With sequences, this thread was moved to a CPU whose array is full.
                 self.give_back(entry, class);
             }
         }

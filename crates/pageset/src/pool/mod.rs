@@ -27,7 +27,7 @@ pub use populate::{PopulateProgress, Populated};
 pub use stats::Stats;
 pub use truth::BackingReport;
 
-use crate::arrays::{Caps, Class, Entry, ZeroState};
+use crate::arrays::{Caps, Class, CpuArrays, Entry, ZeroState};
 use crate::background::{Background, Bell};
 use crate::depot::Depot;
 use crate::error::AllocError;
@@ -132,21 +132,25 @@ impl Inner {
 
     #[inline(never)]
     fn pop_locked(&self, class: Class) -> Option<Entry> {
-        if self.hot.is_in_child() {
-            return None;
-        }
-        self.hot.current().get(cpu::current())?.try_pop(class)
+        self.locked_arrays()?.try_pop(class)
     }
 
     #[inline(never)]
     fn push_locked(&self, class: Class, entry: Entry) -> bool {
-        !self.hot.is_in_child()
-            && self.hot.current().get(cpu::current()).is_some_and(|cpu| cpu.try_push(class, entry))
+        self.locked_arrays().is_some_and(|cpu| cpu.try_push(class, entry))
     }
 
     /// Whether nobody has a page, and no array.
     pub(crate) fn is_all_free(&self) -> bool {
         self.counts.is_all_free()
+    }
+
+    /// This CPU's arrays, if they are locked for each use.
+    pub(crate) fn locked_arrays(&self) -> Option<&CpuArrays> {
+        if self.area.is_some() || self.hot.is_in_child() {
+            return None;
+        }
+        self.hot.current().get(cpu::current())
     }
 
     /// Whether the CPU that runs this thread has an array, as far as one can say.

@@ -81,7 +81,11 @@ impl Inner {
     pub(super) fn flush_singles(&self, first: Entry) {
         let wanted = (self.caps.of(Class::Order0) as usize / 2).min(BATCH_MAX - 1);
         let mut singles = Singles::new();
-        while singles.len < wanted
+        if let Some(cpu) = self.locked_arrays() {
+            cpu.try_pop_many(Class::Order0, wanted, |entry| singles.push(entry));
+        }
+        while self.area.is_some()
+            && singles.len < wanted
             && let Some(entry) = self.pop(Class::Order0)
         {
             singles.push(entry);
