@@ -53,9 +53,7 @@ fn produce<T: Target>(target: &T, order: u32, window: Duration, ring: &[Slot<T::
         let start = Instant::now();
         for slot in ring {
             let block = target.alloc(0, order).expect(EXHAUSTED);
-            while slot.is_full() {
-                std::hint::spin_loop();
-            }
+            wait_until(|| !slot.is_full());
             slot.leave(block);
         }
         if begin.elapsed() > window / 5 {
@@ -68,16 +66,22 @@ fn produce<T: Target>(target: &T, order: u32, window: Duration, ring: &[Slot<T::
 /// Frees what comes until it is over and the ring is empty.
 fn consume<T: Target>(target: &T, order: u32, is_over: &AtomicBool, ring: &[Slot<T::Block>]) {
     for slot in ring.iter().cycle() {
-        let block = loop {
-            if let Some(block) = slot.take() {
-                break block;
-            }
-            // Whatever was left before it was over is visible after this.
-            if is_over.load(Ordering::Acquire) && !slot.is_full() {
-                return;
-            }
-            std::hint::spin_loop();
-        };
+        wait_until(|| slot.is_full() || is_over.load(Ordering::Acquire));
+        // If it is over, whatever was left before is visible by now.
+        let Some(block) = slot.take() else { return };
         target.free(1, block, order);
+    }
+}
+
+/// Spins; after a while it lets others run, so that a thread whose partner has no CPU keeps its time for later.
+fn wait_until(condition: impl Fn() -> bool) {
+    let mut turns = 0u32;
+    while !condition() {
+        turns += 1;
+        if turns.is_multiple_of(4096) {
+            std::thread::yield_now();
+        } else {
+            std::hint::spin_loop();
+        }
     }
 }
