@@ -11,7 +11,7 @@ use super::{Class, Mode};
 
 /// Events of the same CPU that are searched for a bulk allocation's return.
 const SEARCHED: usize = 4096;
-/// Bits of the allocation flags that name the type. Source: `include/linux/gfp_types.h`, Linux 6.12.
+/// Bits of the allocation flags that name the type. Source: `/sys/kernel/tracing/events/kmem/mm_page_alloc/format`.
 const GFP_MOVABLE: u32 = 0x8;
 const GFP_RECLAIMABLE: u32 = 0x10;
 

@@ -3,7 +3,7 @@
 use pageset_core::pcp::Pressure;
 use pageset_trace::ZoneDescription;
 
-/// Bits of an allocation's flags that name zones. Source: `include/linux/gfp_types.h`, Linux 6.12.
+/// Bits of an allocation's flags that name zones. Source: `/sys/kernel/tracing/events/kmem/mm_page_alloc/format`.
 const GFP_DMA: u32 = 0x1;
 const GFP_HIGHMEM: u32 = 0x2;
 const GFP_DMA32: u32 = 0x4;
