@@ -35,14 +35,10 @@ impl<E: EventSink> LockedZone<'_, E> {
                     break;
                 }
                 if differ && self.body.rules.fallback == Fallback::ClaimOrTakeOne {
-                    self.remove(buddy, order, list);
                     self.body.frames.set_block_type(buddy, order, migratetype);
-                } else {
-                    self.remove(buddy, order, list);
                 }
-            } else {
-                self.remove(buddy, order, list);
             }
+            self.remove(buddy, order, list);
             self.body.frames.set_state(frame | buddy, State::Interior);
             frame &= buddy;
             order = order.up();
