@@ -6,6 +6,8 @@
 //! [`verify`](fn@verify) compares each decision of the recorded kernel with a policy's.
 #![deny(unsafe_code)]
 
+mod caches;
+mod gfp;
 mod ladder;
 mod replay;
 mod survey;

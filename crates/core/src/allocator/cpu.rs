@@ -113,7 +113,9 @@ impl<P: Platform> PageAllocator<'_, P> {
 }
 
 impl CacheSlice {
-    fn is_large(self, rule: SliceRule, batch: i32, page_bytes: u32) -> bool {
+    /// Whether the share counts as large for a rule and batch (spec §2.14).
+    #[must_use]
+    pub fn is_large(self, rule: SliceRule, batch: i32, page_bytes: u32) -> bool {
         let kib = match rule.caches {
             SliceCaches::All => self.all_kib,
             SliceCaches::LastLevel => self.last_level_kib,

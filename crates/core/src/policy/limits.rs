@@ -39,14 +39,17 @@ pub enum HighRule {
 
 /// What the limits follow from.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct LimitInputs {
-    pub(crate) managed: u64,
-    pub(crate) low_watermark: u64,
+pub struct LimitInputs {
+    /// Frames the zone manages.
+    pub managed: u64,
+    /// Its low watermark in frames, boost included.
+    pub low_watermark: u64,
     /// CPUs of the zone's node, or all CPUs if it has none; one more while a CPU comes online.
-    pub(crate) sharers: u32,
+    pub sharers: u32,
     /// `percpu_pagelist_high_fraction`, 0 for none.
-    pub(crate) fraction: u32,
-    pub(crate) page_bytes: u32,
+    pub fraction: u32,
+    /// Bytes per frame.
+    pub page_bytes: u32,
 }
 
 /// Far above any real limit, and low enough that sums with it stay in range.
@@ -56,7 +59,9 @@ const MOST_PAGES: i32 = i32::MAX / 4;
 pub(crate) const MIN_HIGH_FRACTION: u32 = 8;
 
 impl HighRule {
-    pub(crate) fn limits(self, batch: BatchRule, zone: &LimitInputs) -> Limits {
+    /// The limits of a zone's page sets (spec §2.2, §2.3, vectors `highsize.csv`).
+    #[must_use]
+    pub fn limits(self, batch: BatchRule, zone: &LimitInputs) -> Limits {
         let raw = batch.raw(zone.managed, zone.page_bytes);
         let batch = raw.max(1);
         let equal = |high| Limits { batch, high_min: high, high_max: high };

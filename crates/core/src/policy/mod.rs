@@ -14,8 +14,8 @@ mod linux_6_18;
 mod series;
 
 pub use buddy::{BoostConsumer, BuddyRules, DivertedFrees, DrainType, Fallback, HighAtomicRule};
-pub use limits::{BatchRule, HighRule, high_share, zone_batch};
-pub(crate) use limits::{LimitInputs, MIN_HIGH_FRACTION};
+pub(crate) use limits::MIN_HIGH_FRACTION;
+pub use limits::{BatchRule, HighRule, LimitInputs, high_share, zone_batch};
 pub use linux_4::{
     HIGH_ORDER_V5, HIGH_ORDER_V5_EXCESS, HIGH_ORDER_V5_LAST_LIST, HIGH_ORDER_V5_SCALED_REFILL, LINUX_4_9,
     LINUX_4_18, LINUX_4_19, fixed,

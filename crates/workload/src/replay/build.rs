@@ -1,12 +1,11 @@
 //! The recording's machine as an allocator.
 
-use pageset_core::{
-    CacheSlice, Config, CpuId, NodeId, PageAllocator, Policy, Tables, Watermarks, ZoneConfig, ZoneId,
-};
-use pageset_trace::{CacheKind, Machine, ZoneDescription};
+use pageset_core::{Config, CpuId, NodeId, PageAllocator, Policy, Tables, Watermarks, ZoneConfig, ZoneId};
+use pageset_trace::{Machine, ZoneDescription};
 
 use super::ReplayError;
 use super::lock::OneThread;
+use crate::caches::cache_slice;
 
 /// An allocator of a replay.
 pub(super) type Allocator = PageAllocator<'static, OneThread>;
@@ -87,22 +86,6 @@ fn distances(machine: &Machine) -> Option<Vec<u8>> {
         row.iter_mut().zip(&node.distances).for_each(|(entry, distance)| *entry = *distance);
     }
     Some(matrix)
-}
-
-/// One CPU's share of the data caches.
-fn cache_slice(machine: &Machine, cpu: u32) -> CacheSlice {
-    let share_kib =
-        |bytes: u64, sharers: usize| u32::try_from(bytes / 1024 / sharers.max(1) as u64).unwrap_or(u32::MAX);
-    let data = || {
-        let of_cpu = machine.caches.iter().filter(move |cache| cache.cpu == cpu);
-        of_cpu.filter(|cache| !matches!(cache.kind, CacheKind::Instruction))
-    };
-    let last_level = data().max_by_key(|cache| cache.level);
-    CacheSlice {
-        all_kib: data()
-            .fold(0, |sum: u32, cache| sum.saturating_add(share_kib(cache.bytes, cache.shared_by.len()))),
-        last_level_kib: last_level.map_or(0, |cache| share_kib(cache.bytes, cache.shared_by.len())),
-    }
 }
 
 #[cfg(test)]

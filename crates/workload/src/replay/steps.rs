@@ -15,6 +15,7 @@ use pageset_trace::{Event, EventKind, Machine, Work};
 use super::Unreplayed;
 use super::build::populated;
 use super::frame_map::FrameMap;
+use crate::gfp;
 
 /// One thing to do.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -253,30 +254,20 @@ impl<'m> Stepper<'m> {
 /// The request behind an allocation event. The node is the one that the recording's kernel chose: a memory policy may
 /// have asked for it, and the event does not say.
 fn request(event: &Event, order: Order, node: NodeId) -> Request {
-    // Bits of the allocation flags that have not moved from Linux 4.20 to 6.18.
-    const DMA: u32 = 0x1;
-    const HIGHMEM: u32 = 0x2;
-    const DMA32: u32 = 0x4;
-    const MOVABLE: u32 = 0x8;
-    const HIGH: u32 = 0x20;
-    const DIRECT_RECLAIM: u32 = 0x400;
-    const KSWAPD_RECLAIM: u32 = 0x800;
-    const MEMALLOC: u32 = 0x2_0000;
-    const NOMEMALLOC: u32 = 0x8_0000;
     let has = |bits| event.gfp & bits == bits;
     let highest_zone = match () {
-        () if has(DMA) => ZoneKind::Dma,
-        () if has(DMA32) => ZoneKind::Dma32,
-        () if has(HIGHMEM | MOVABLE) => ZoneKind::Movable,
-        () if has(HIGHMEM) => ZoneKind::HighMem,
+        () if has(gfp::DMA) => ZoneKind::Dma,
+        () if has(gfp::DMA32) => ZoneKind::Dma32,
+        () if has(gfp::HIGHMEM | gfp::MOVABLE) => ZoneKind::Movable,
+        () if has(gfp::HIGHMEM) => ZoneKind::HighMem,
         () => ZoneKind::Normal,
     };
     let mut traits = RequestTraits::empty();
-    traits.set(RequestTraits::WAKE_KSWAPD, has(KSWAPD_RECLAIM));
-    traits.set(RequestTraits::MAY_WAIT, has(DIRECT_RECLAIM));
-    traits.set(RequestTraits::HIGH_PRIORITY, has(HIGH));
-    traits.set(RequestTraits::NO_WATERMARKS, has(MEMALLOC));
-    traits.set(RequestTraits::NO_RESERVES, has(NOMEMALLOC));
+    traits.set(RequestTraits::WAKE_KSWAPD, has(gfp::KSWAPD_RECLAIM));
+    traits.set(RequestTraits::MAY_WAIT, has(gfp::DIRECT_RECLAIM));
+    traits.set(RequestTraits::HIGH_PRIORITY, has(gfp::HIGH));
+    traits.set(RequestTraits::NO_WATERMARKS, has(gfp::MEMALLOC));
+    traits.set(RequestTraits::NO_RESERVES, has(gfp::NOMEMALLOC));
     let migratetype = event.block_type().filter(|of| of.is_mergeable()).unwrap_or(MigrateType::Movable);
     Request { order, migratetype, highest_zone, nodes: NodeChoice::Prefer(node), below: None, traits }
 }

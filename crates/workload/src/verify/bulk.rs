@@ -8,12 +8,10 @@ use super::geometry::Place;
 use super::links::{Chunk, same_context};
 use super::pressure::highest_zone;
 use super::{Class, Mode};
+use crate::gfp;
 
 /// Events of the same CPU that are searched for a bulk allocation's return.
 const SEARCHED: usize = 4096;
-/// Bits of the allocation flags that name the type. Source: `/sys/kernel/tracing/events/kmem/mm_page_alloc/format`.
-const GFP_MOVABLE: u32 = 0x8;
-const GFP_RECLAIMABLE: u32 = 0x10;
 
 /// A bulk allocation under way.
 #[derive(Debug)]
@@ -33,9 +31,9 @@ impl Engine {
     pub(super) fn bulk_starts(&mut self, chunk: &Chunk, index: usize) {
         let entry = chunk.events[index];
         let Some((pages, zone)) = self.outcome_of_bulk(chunk, index) else { return };
-        let migratetype = match entry.gfp & (GFP_MOVABLE | GFP_RECLAIMABLE) {
+        let migratetype = match entry.gfp & (gfp::MOVABLE | gfp::RECLAIMABLE) {
             0 => MigrateType::Unmovable,
-            GFP_RECLAIMABLE => MigrateType::Reclaimable,
+            gfp::RECLAIMABLE => MigrateType::Reclaimable,
             _ => MigrateType::Movable,
         };
         let home = Home {

@@ -1,12 +1,13 @@
 //! The recorded machine's zones: which frame is whose, and the limits of each zone's page sets.
 
 use pageset_core::pcp::Limits;
-use pageset_core::policy::{BatchRule, HighRule, SliceCaches, high_share, zone_batch};
+use pageset_core::policy::LimitInputs;
 use pageset_core::{FrameCounts, FrameIndex, FrameTables, Policy};
-use pageset_trace::{CacheKind, Machine, ZoneDescription};
+use pageset_trace::{Machine, ZoneDescription};
 
 use super::free_run::Tokens;
 use super::pressure::ZonePressure;
+use crate::caches::cache_slice;
 
 /// Frames that all zones together may span: 1 TiB of 4 KiB frames, whose tables take 6 GiB.
 const FRAMES_MAX: usize = 1 << 28;
@@ -14,8 +15,6 @@ const FRAMES_MAX: usize = 1 << 28;
 const PAGE_SETS_MAX: usize = 1 << 18;
 /// Blocks are aligned to their size, so a zone's frames are numbered from a multiple of the largest.
 const BASE_ALIGN: u64 = 1 << pageset_core::MAX_ORDER;
-/// With automatic tuning `high_max` is the share of an eighth of the zone. Source: spec §2.3.
-const HIGH_MAX_FRACTION: u64 = 8;
 
 /// One zone.
 #[derive(Debug)]
@@ -111,44 +110,22 @@ fn limits(policy: &Policy, machine: &Machine, zone: &ZoneDescription, sharers: u
     }) {
         return printed;
     }
-    let raw = match policy.batch {
-        BatchRule::ZoneShare { cap_bytes } => zone_batch(zone.managed, machine.page_size, cap_bytes),
-        BatchRule::Fixed(pages) => pages.max(1),
-    };
-    let batch = raw.max(1);
-    let share = |total| high_share(total, sharers, batch);
-    let fraction = u64::from(machine.sysctls.percpu_pagelist_high_fraction.unwrap_or(0));
-    let high_min = match fraction {
-        0 => share(zone.low.saturating_sub(zone.boost)),
-        fraction => share(zone.managed / fraction),
-    };
-    let (high_min, high_max) = match policy.high {
-        HighRule::Batches(times) => (raw.saturating_mul(times), raw.saturating_mul(times)),
-        HighRule::Fixed(pages) => (pages, pages),
-        HighRule::ShareToEighth if fraction == 0 => (high_min, share(zone.managed / HIGH_MAX_FRACTION)),
-        HighRule::Share | HighRule::ShareToEighth => (high_min, high_min),
-    };
-    Limits { batch, high_min, high_max }
+    policy.high.limits(
+        policy.batch,
+        &LimitInputs {
+            managed: zone.managed,
+            low_watermark: zone.low.saturating_sub(zone.boost),
+            sharers,
+            fraction: machine.sysctls.percpu_pagelist_high_fraction.unwrap_or(0),
+            page_bytes: machine.page_size,
+        },
+    )
 }
 
 /// Whether a CPU's share of the data caches counts as large for this policy and batch (spec §2.14).
 pub(super) fn has_large_slice(policy: &Policy, machine: &Machine, cpu: u32, batch: i32) -> bool {
     let Some(rule) = policy.free_high.and_then(|rule| rule.keep_batch) else { return false };
-    let share = |bytes: u64, sharers: usize| bytes / 1024 / sharers.max(1) as u64;
-    let data = || {
-        let own = machine.caches.iter().filter(move |cache| cache.cpu == cpu);
-        own.filter(|cache| cache.kind != CacheKind::Instruction)
-    };
-    let kib = match rule.caches {
-        SliceCaches::All => {
-            data().fold(0, |sum: u64, cache| sum.saturating_add(share(cache.bytes, cache.shared_by.len())))
-        }
-        SliceCaches::LastLevel => data()
-            .max_by_key(|cache| cache.level)
-            .map_or(0, |cache| share(cache.bytes, cache.shared_by.len())),
-    };
-    let pages = kib.saturating_mul(1024) / u64::from(machine.page_size.max(1));
-    pages > u64::from(rule.batches) * u64::from(batch.unsigned_abs())
+    cache_slice(machine, cpu).is_large(rule, batch, machine.page_size)
 }
 
 pub(super) fn to_i32(value: u64) -> i32 {

@@ -3,11 +3,7 @@
 use pageset_core::pcp::Pressure;
 use pageset_trace::ZoneDescription;
 
-/// Bits of an allocation's flags that name zones. Source: `/sys/kernel/tracing/events/kmem/mm_page_alloc/format`.
-const GFP_DMA: u32 = 0x1;
-const GFP_HIGHMEM: u32 = 0x2;
-const GFP_DMA32: u32 = 0x4;
-const GFP_MOVABLE: u32 = 0x8;
+use crate::gfp;
 
 /// A zone's free pages as far as the events tell, and its flags.
 #[derive(Clone, Debug)]
@@ -139,11 +135,11 @@ impl ZonePressure {
 
 /// The highest zone that a request may use, by the kernel's index on x86-64 (spec §1.13).
 pub(super) const fn highest_zone(gfp: u32) -> usize {
-    if gfp & GFP_DMA != 0 {
+    if gfp & gfp::DMA != 0 {
         0
-    } else if gfp & GFP_DMA32 != 0 {
+    } else if gfp & gfp::DMA32 != 0 {
         1
-    } else if gfp & (GFP_MOVABLE | GFP_HIGHMEM) == GFP_MOVABLE | GFP_HIGHMEM {
+    } else if gfp & (gfp::MOVABLE | gfp::HIGHMEM) == gfp::MOVABLE | gfp::HIGHMEM {
         3
     } else {
         2
