@@ -1,24 +1,31 @@
-//! Drives `pageset-core` with the page events of real kernels.
+//! Drives `pageset-core` with the page events of real kernels, and with models of well-known benchmarks.
 //!
 //! [`replay`] runs a recording's allocations and frees through the core under any number of policies, on the
 //! recording's own machine, and gives one [`Outcome`] per policy.
 //! [`survey()`] counts what the recording itself contains.
 //! [`verify`](fn@verify) compares each decision of the recorded kernel with a policy's.
+//! [`load`] has the benchmarks, written once over [`Target`], the world they run in.
 #![deny(unsafe_code)]
 
 mod caches;
 mod gfp;
 mod ladder;
+pub mod load;
+mod lru;
 mod replay;
+mod slab;
 mod survey;
+mod target;
 mod verify;
 
 pub use ladder::{Ladder, Sweep};
 pub use replay::{Outcome, Replay, ReplayError, ReplayOptions, Unreplayed, guess_machine, replay};
+pub use slab::Object;
 pub use survey::{
     Bursts, CpuTotals, Cpus, Kernel, KernelCounter, Lifetimes, Log2Counts, MATRIX_CPUS_MAX, Orders,
     PagesetState, Runs, Survey, SurveyOptions, TYPE_COLUMNS, ZoneState, ZoneSurvey, survey,
 };
+pub use target::{Access, Block, ChannelId, Fill, Hold, LockId, Message, Received, Target, locked};
 pub use verify::{
     Class, Decays, Drains, ExplainRequest, Explanation, Mismatches, Mode, PassedOver, Refills, Samples,
     Verification, VerifyError, VerifyOptions, policy_of_kernel, verify,

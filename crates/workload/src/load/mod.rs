@@ -1,0 +1,52 @@
+//! Workloads: the benchmarks of the published tables, each as its definition says, over any [`Target`].
+//!
+//! A [`Workload`] is a value. [`Workload::plan`] makes it concrete for a number of CPUs: a [`Plan`] with one worker per
+//! CPU, and the channels and locks between them. Whoever runs a plan gives each worker a [`Target`] and calls its body.
+
+mod anon;
+mod page_fault;
+mod plan;
+mod setup;
+
+pub use plan::{Body, ChannelSpec, LockKind, Plan, Worker};
+pub use setup::{Generation, Parameter, PlanError, Settings, Setup, Topology};
+
+/// A benchmark.
+#[derive(Clone, Copy, Debug)]
+pub struct Workload {
+    /// Its name on the command line, e.g. `page_fault1`.
+    pub name: &'static str,
+    /// What it does, in one line.
+    pub summary: &'static str,
+    /// Where its definition stands.
+    pub source: &'static str,
+    /// What one unit of the score is, e.g. "faults".
+    pub unit: &'static str,
+    /// What can be set, with defaults.
+    pub parameters: &'static [Parameter],
+    /// Makes it concrete.
+    build: fn(&Setup<'_>) -> Result<Plan, PlanError>,
+}
+
+impl Workload {
+    /// All workloads.
+    pub const ALL: &'static [Self] = &[page_fault::PAGE_FAULT1, page_fault::PAGE_FAULT1_THREADS];
+
+    /// The workload called `name`.
+    #[must_use]
+    pub fn named(name: &str) -> Option<&'static Self> {
+        Self::ALL.iter().find(|workload| workload.name == name)
+    }
+
+    /// The workers of a run, with what is between them.
+    ///
+    /// # Errors
+    /// If a setting is unknown, or there are too few CPUs.
+    pub fn plan(&self, setup: &Setup<'_>) -> Result<Plan, PlanError> {
+        setup.settings.check(self)?;
+        if setup.cpus == 0 || setup.cpus as usize > setup.topology.nodes_of_cpus.len() {
+            return Err(PlanError::Cpus { wanted: setup.cpus, present: setup.topology.nodes_of_cpus.len() });
+        }
+        (self.build)(setup)
+    }
+}

@@ -1,0 +1,70 @@
+//! A workload made concrete: its workers, and the channels and locks between them.
+
+use std::fmt;
+
+use pageset_core::{CpuId, NodeId};
+
+use crate::target::{LockId, Target};
+
+/// What a workload's run consists of.
+#[derive(Debug, Default)]
+pub struct Plan {
+    /// At most one worker for each CPU.
+    pub workers: Vec<Worker>,
+    /// The channels, by [`ChannelId`](crate::ChannelId).
+    pub channels: Vec<ChannelSpec>,
+    /// The locks, by [`LockId`].
+    pub locks: Vec<LockKind>,
+}
+
+/// One worker: a CPU, and what is done there.
+pub struct Worker {
+    /// Where it runs.
+    pub cpu: CpuId,
+    /// What it does. It returns when the target says that the time is over, and has then freed everything.
+    pub body: Body,
+}
+
+/// What a worker does.
+pub type Body = Box<dyn FnOnce(&mut dyn Target) + Send>;
+
+impl fmt::Debug for Worker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Worker").field("cpu", &self.cpu).finish_non_exhaustive()
+    }
+}
+
+/// A first-in-first-out queue of messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChannelSpec {
+    /// Messages it holds at most.
+    pub capacity: u32,
+    /// Workers that send to it; each closes it once.
+    pub senders: u32,
+}
+
+/// What a lock of the workload protects; reports tell the kinds apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LockKind {
+    /// The list of pages in order of use of one node.
+    Lru(NodeId),
+    /// The address space of the processes.
+    Mmap,
+    /// The pages of one file.
+    Mapping,
+    /// The list of partly used slabs of one node and cache.
+    SlabList,
+}
+
+impl Plan {
+    /// Adds a worker.
+    pub(crate) fn work(&mut self, cpu: CpuId, body: impl FnOnce(&mut dyn Target) + Send + 'static) {
+        self.workers.push(Worker { cpu, body: Box::new(body) });
+    }
+
+    /// Adds a lock.
+    pub(crate) fn lock(&mut self, kind: LockKind) -> LockId {
+        self.locks.push(kind);
+        LockId(self.locks.len() as u32 - 1)
+    }
+}

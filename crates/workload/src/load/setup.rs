@@ -1,0 +1,152 @@
+//! What a workload is made concrete for: CPUs, kernel generation, settings.
+
+use std::collections::BTreeMap;
+
+use pageset_core::{CpuId, NodeId};
+use thiserror::Error;
+
+use super::Workload;
+
+/// What a plan is made for.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup<'a> {
+    /// The machine's shape.
+    pub topology: &'a Topology,
+    /// CPUs that the workload uses: the first ones.
+    pub cpus: u32,
+    /// How the kernel around the allocator does things.
+    pub generation: Generation,
+    /// Parameters that differ from their defaults.
+    pub settings: &'a Settings,
+}
+
+impl Setup<'_> {
+    /// The value of one of the workload's parameters.
+    pub(crate) fn get(&self, parameter: &Parameter) -> u64 {
+        self.settings.0.get(parameter.key).copied().unwrap_or(parameter.default)
+    }
+
+    /// The CPUs that the workload uses.
+    pub(crate) fn each_cpu(&self) -> impl Iterator<Item = CpuId> + use<> {
+        (0..self.cpus).map(CpuId)
+    }
+
+    /// The node of a CPU.
+    pub(crate) fn node_of(&self, cpu: CpuId) -> NodeId {
+        self.topology.nodes_of_cpus[cpu.index()]
+    }
+}
+
+/// The machine's shape, as far as a workload asks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Topology {
+    /// The node of each CPU.
+    pub nodes_of_cpus: Vec<NodeId>,
+}
+
+impl Topology {
+    /// CPUs in equal shares on `nodes` nodes, the first CPUs on the first node.
+    #[must_use]
+    pub fn even(cpus: u32, nodes: u16) -> Self {
+        let share = cpus.div_ceil(u32::from(nodes.max(1))).max(1);
+        Self { nodes_of_cpus: (0..cpus).map(|cpu| NodeId((cpu / share) as u16)).collect() }
+    }
+}
+
+/// Which kernel surrounds the allocator: slabs, sockets and lists of pages are not the allocator's, and changed too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Generation {
+    /// 4.9, of 2016.
+    V4_9,
+    /// 4.18, of 2018.
+    V4_18,
+    /// 6.6, of 2023.
+    V6_6,
+}
+
+/// Something about a workload that can be set: time spent outside the allocator, sizes, counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parameter {
+    /// Its name on the command line, units last.
+    pub key: &'static str,
+    /// Its value if nothing is said.
+    pub default: u64,
+    /// The smallest value that makes sense.
+    pub min: u64,
+    /// What it is.
+    pub meaning: &'static str,
+    /// Where the default is from; or "guess".
+    pub source: &'static str,
+}
+
+/// Parameters that differ from their defaults, by key.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings(BTreeMap<String, u64>);
+
+impl Settings {
+    /// Largest value of any parameter: sums and products of a few of them do not overflow.
+    pub const VALUE_MAX: u64 = 1 << 40;
+
+    /// Sets a parameter, or sets it again.
+    pub fn set(&mut self, key: &str, value: u64) {
+        self.0.insert(key.to_owned(), value);
+    }
+
+    /// Whether `workload` has all these parameters and can take their values.
+    ///
+    /// # Errors
+    /// Names the first that it has not.
+    pub fn check(&self, workload: &Workload) -> Result<(), PlanError> {
+        for (key, value) in &self.0 {
+            let parameter = workload.parameters.iter().find(|parameter| parameter.key == key);
+            let Some(parameter) = parameter else {
+                let known = workload.parameters.iter().map(|parameter| parameter.key).collect::<Vec<_>>();
+                return Err(PlanError::Unknown { key: key.clone(), known: known.join(", ") });
+            };
+            if !(parameter.min..=Self::VALUE_MAX).contains(value) {
+                let (key, min) = (key.clone(), parameter.min);
+                return Err(PlanError::Value { key, value: *value, min, max: Self::VALUE_MAX });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Why a workload cannot run as asked.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum PlanError {
+    /// A setting that the workload does not have.
+    #[error("the workload has no parameter `{key}`; choose from: {known}")]
+    Unknown {
+        /// What was set.
+        key: String,
+        /// What could be set.
+        known: String,
+    },
+    /// A value out of range.
+    #[error("{key}={value} is out of range: use {min} to {max}")]
+    Value {
+        /// What was set.
+        key: String,
+        /// To what.
+        value: u64,
+        /// Smallest value.
+        min: u64,
+        /// Largest value.
+        max: u64,
+    },
+    /// More CPUs than the machine has, or none.
+    #[error("cannot use {wanted} CPUs: the machine has {present}")]
+    Cpus {
+        /// CPUs asked for.
+        wanted: u32,
+        /// CPUs of the machine.
+        present: usize,
+    },
+    /// Fewer CPUs than the workload needs.
+    #[error("this workload needs at least {needed} CPUs")]
+    TooFewCpus {
+        /// CPUs it needs.
+        needed: u32,
+    },
+}

@@ -1,0 +1,68 @@
+//! The list of pages in order of use: one lock for each node, taken for several pages at once.
+//!
+//! It is not the allocator's, but every anonymous or file page passes it, so its lock is the next to be contended when
+//! the zone lock is not (spec fault.md §4.1, the 2018 study of batch sizes).
+
+use crate::load::{LockKind, Parameter, Plan, Setup};
+use crate::target::{Hold, LockId, Target, locked};
+
+/// Pages that a CPU collects before it takes the lock to add them. Source: spec fault.md §4.1, Linux 4.15 to 6.9.
+const ADD_BATCH: u32 = 15;
+/// Pages that are removed under one hold of the lock. Source: `SWAP_CLUSTER_MAX`, spec pcp.md §0.2.
+const REMOVE_BATCH: u32 = 32;
+
+/// How long the lock is held for a page.
+pub(crate) const HOLD_NS: Parameter = Parameter {
+    key: "lru_page_ns",
+    default: 40,
+    min: 0,
+    meaning: "time under the LRU lock to add or remove one page, in ns",
+    source: "guess: two or three cold lines of metadata",
+};
+
+/// One CPU's access to its node's list.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lru {
+    lock: LockId,
+    page_ns: u64,
+    pending: u32,
+}
+
+impl Lru {
+    /// One for each CPU that `setup` uses, over one lock for each node among them.
+    pub(crate) fn for_cpus(plan: &mut Plan, setup: &Setup<'_>) -> Vec<Self> {
+        let page_ns = setup.get(&HOLD_NS);
+        let mut nodes = Vec::new();
+        let mut lock_of = |node| match nodes.iter().find(|(known, _)| *known == node) {
+            Some((_, lock)) => *lock,
+            None => {
+                let lock = plan.lock(LockKind::Lru(node));
+                nodes.push((node, lock));
+                lock
+            }
+        };
+        let locks = setup.each_cpu().map(|cpu| lock_of(setup.node_of(cpu)));
+        locks.map(|lock| Self { lock, page_ns, pending: 0 }).collect()
+    }
+
+    /// Adds a page: at once to this CPU's batch, and the whole batch to the list when it is full.
+    pub(crate) fn add(&mut self, target: &mut dyn Target) {
+        self.pending += 1;
+        if self.pending == ADD_BATCH {
+            self.pending = 0;
+            self.hold(target, ADD_BATCH);
+        }
+    }
+
+    /// Removes pages that are about to be freed.
+    pub(crate) fn remove(&self, target: &mut dyn Target, pages: u32) {
+        for done in (0..pages).step_by(REMOVE_BATCH as usize) {
+            self.hold(target, REMOVE_BATCH.min(pages - done));
+        }
+    }
+
+    fn hold(&self, target: &mut dyn Target, pages: u32) {
+        let ns = self.page_ns * u64::from(pages);
+        locked(target, self.lock, Hold::Exclusive, |target| target.compute(ns));
+    }
+}
