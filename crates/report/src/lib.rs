@@ -12,6 +12,8 @@
 //! - `spread`: what several runs of one measurement say together.
 //! - `histogram`, `matrix`: two results that are not rows, and the tables they turn into.
 //! - `provenance`: command, version, machine, policies and seed of a result.
+//! - `origin`: whether a number was published, measured, simulated or fitted.
+//! - `plot`: results as pictures.
 //! - `format`, `export`: one exporter per format.
 //!
 //! The crate depends on no other crate of the workspace.
@@ -22,6 +24,8 @@ mod format;
 mod histogram;
 mod matrix;
 mod number;
+mod origin;
+pub mod plot;
 mod provenance;
 mod relative;
 mod spread;
@@ -32,6 +36,7 @@ pub use export::{Exporter, json_document};
 pub use format::{Format, UnknownFormat};
 pub use histogram::Histogram;
 pub use matrix::Matrix;
+pub use origin::Origin;
 pub use provenance::Provenance;
 pub use relative::{change_from_first, relative_to_first};
 pub use spread::Spread;

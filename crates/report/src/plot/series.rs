@@ -1,0 +1,70 @@
+//! Points that belong together.
+
+use crate::Origin;
+
+/// One value.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    /// Position on the x axis, in its unit; on an axis of categories the index of one.
+    pub x: f64,
+    /// Position on the y axis, in its unit.
+    pub y: f64,
+    /// Smallest and largest of the runs behind the value, in the unit of the y axis.
+    pub range: Option<(f64, f64)>,
+}
+
+impl From<(f64, f64)> for Point {
+    fn from((x, y): (f64, f64)) -> Self {
+        Self { x, y, range: None }
+    }
+}
+
+/// How a series is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// Points joined by a line.
+    Line,
+    /// Points alone.
+    Points,
+    /// Bars from 0, side by side with those of the other series; meant for an axis of categories.
+    Bars,
+}
+
+/// Points that belong together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    pub(super) name: String,
+    pub(super) origin: Origin,
+    pub(super) mark: Mark,
+    pub(super) points: Vec<Point>,
+}
+
+impl Series {
+    /// A series of these points. A value that is missing is left out by the caller: a line then joins its neighbours.
+    #[must_use]
+    pub fn new<P: Into<Point>>(
+        name: impl Into<String>,
+        origin: Origin,
+        mark: Mark,
+        points: impl IntoIterator<Item = P>,
+    ) -> Self {
+        Self { name: name.into(), origin, mark, points: points.into_iter().map(Into::into).collect() }
+    }
+
+    /// What the legend says.
+    pub(super) fn legend(&self) -> String {
+        format!("{} ({})", self.name, self.origin)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_legend_says_where_the_values_come_from() {
+        let series = Series::new("zone lock", Origin::Simulated, Mark::Line, [(0.0, 1.0)]);
+        assert_eq!(series.legend(), "zone lock (simulated)");
+        assert_eq!(series.points, [Point { x: 0.0, y: 1.0, range: None }]);
+    }
+}
