@@ -68,6 +68,7 @@ impl Class {
 
 /// A block in an array: its first frame, and whether all of it is known to be zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
 pub(crate) struct Entry(pub(super) u32);
 
 impl Entry {
@@ -100,7 +101,7 @@ impl Entry {
 
     #[inline(always)]
     pub(crate) const fn zero(self) -> ZeroState {
-        if self.0 & 1 == 1 { ZeroState::Zero } else { ZeroState::Unknown }
+        ZeroState::of_bit(self.0 as u64)
     }
 }
 
@@ -111,6 +112,14 @@ pub(crate) enum ZeroState {
     Unknown = 0,
     /// All bytes are zero.
     Zero = 1,
+}
+
+impl ZeroState {
+    /// The state that the lowest bit of a word says.
+    #[inline(always)]
+    pub(crate) const fn of_bit(word: u64) -> Self {
+        if word & 1 == 1 { Self::Zero } else { Self::Unknown }
+    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use super::{Class, CpuArrays, Entry};
+use super::{Batch, Class, CpuArrays, Entry};
 
 impl CpuArrays {
     /// Takes a block. `None` if there is none, or somebody else is at these arrays.
@@ -17,25 +17,18 @@ impl CpuArrays {
         self.try_with(|arrays| arrays.stack(class).push(entry)).unwrap_or(false)
     }
 
-    /// Puts blocks under one hold of the lock, as long as there is room. The one that had none is returned.
-    pub(crate) fn try_push_all(
-        &self,
-        class: Class,
-        entries: &mut impl Iterator<Item = Entry>,
-    ) -> Option<Entry> {
-        self.try_with(|arrays| {
+    /// Puts a batch under one hold of the lock, as far as there is room; the rest stays in it.
+    pub(crate) fn try_push_many(&self, class: Class, batch: &mut Batch) {
+        let pushed = self.try_with(|arrays| {
             let stack = arrays.stack(class);
-            entries.find(|entry| !stack.push(*entry))
-        })
-        .flatten()
+            batch.as_slice().iter().take_while(|entry| stack.push(**entry)).count()
+        });
+        batch.forget_front(pushed.unwrap_or(0));
     }
 
-    /// Takes up to `limit` blocks under one hold of the lock.
-    pub(crate) fn try_pop_many(&self, class: Class, limit: usize, take: impl FnMut(Entry)) {
-        self.try_with(|arrays| {
-            let stack = arrays.stack(class);
-            std::iter::from_fn(|| stack.pop()).take(limit).for_each(take);
-        });
+    /// Takes up to `limit` blocks under one hold of the lock; not counted as pops.
+    pub(crate) fn try_pop_many(&self, class: Class, limit: usize, batch: &mut Batch) {
+        self.try_with(|arrays| arrays.stack(class).take_last(limit, |entry| batch.push_front(entry)));
     }
 
     /// Waits for these arrays, and takes everything out.

@@ -4,9 +4,11 @@
 //! restartable sequence (`rseq/`), or under that CPU's try-lock (`locked`). Both change it by the same single store of
 //! its head word, so that whoever looks sees a whole stack.
 
+mod batch;
 mod class;
 mod locked;
 mod set;
 
+pub(crate) use batch::{BATCH_MAX, Batch};
 pub(crate) use class::{Class, Entry, ZeroState};
 pub(crate) use set::{ArraySet, Caps, CpuArrays};

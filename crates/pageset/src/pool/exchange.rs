@@ -1,82 +1,16 @@
-//! Blocks pass between the arrays and the core, half an array at a time.
+//! Blocks pass between the arrays and the depot, half an array at a time; what the depot does not have comes from the
+//! core.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
-use pageset_core::{Order, Pfn, Request};
+use pageset_core::{BlockUse, FreeError, Order, Pfn, Request};
 
 use super::Inner;
-use crate::arrays::{Class, Entry};
+use crate::arrays::{BATCH_MAX, Batch, Class, Entry, ZeroState};
+use crate::depot::{Depot, Given, Taken};
 use crate::error::AllocError;
+use crate::rseq;
 use crate::sys::membarrier;
-
-/// Most blocks that pass at once: half of the largest array, rounded up.
-pub(super) const BATCH_MAX: usize = 64;
-
-/// What happened off the fast path, and the capacity. The fast path itself counts in its arrays' heads.
-pub(crate) struct Counts {
-    /// Frames that may be out of the core.
-    pub(super) capacity: AtomicU64,
-    /// Frames that are: handed out, or in arrays.
-    pub(super) out: AtomicU64,
-    /// Frames handed out by slow paths.
-    pub(super) slow_alloc: AtomicU64,
-    /// Frames of blocks that left an array for the core by a pop, which is no allocation.
-    pub(super) flushed: AtomicU64,
-    pub(super) refills: AtomicU64,
-    pub(super) flushes: AtomicU64,
-    pub(super) array_drains: AtomicU64,
-    pub(super) bad_frees: AtomicU64,
-    pub(super) cleared: AtomicU64,
-    pub(super) returned: AtomicU64,
-    pub(super) return_nanos: AtomicU64,
-    pub(super) prezeroed: AtomicU64,
-}
-
-impl Counts {
-    pub(crate) fn new(capacity: u64) -> Self {
-        let zero = || AtomicU64::new(0);
-        Self {
-            capacity: AtomicU64::new(capacity),
-            out: zero(),
-            slow_alloc: zero(),
-            flushed: zero(),
-            refills: zero(),
-            flushes: zero(),
-            array_drains: zero(),
-            bad_frees: zero(),
-            cleared: zero(),
-            returned: zero(),
-            return_nanos: zero(),
-            prezeroed: zero(),
-        }
-    }
-
-    pub(super) fn note_cleared(&self, frames: u32) {
-        self.cleared.fetch_add(u64::from(frames), Relaxed);
-    }
-
-    pub(super) fn note_bad_free(&self) {
-        self.bad_frees.fetch_add(1, Relaxed);
-    }
-
-    /// Claims part of the capacity; `false` if there is not so much left.
-    pub(super) fn claim(&self, frames: u64) -> bool {
-        let before = self.out.fetch_add(frames, Relaxed);
-        let is_within = before + frames <= self.capacity.load(Relaxed);
-        if !is_within {
-            self.out.fetch_sub(frames, Relaxed);
-        }
-        is_within
-    }
-
-    pub(super) fn is_all_free(&self) -> bool {
-        self.out.load(Relaxed) == 0
-    }
-
-    pub(super) fn unclaim(&self, frames: u64) {
-        self.out.fetch_sub(frames, Relaxed);
-    }
-}
 
 /// A request for a block of the pool. All memory is of one type, so that nothing is stolen from anybody.
 pub(super) fn request(order: Order) -> Request {
@@ -84,7 +18,7 @@ pub(super) fn request(order: Order) -> Request {
 }
 
 impl Inner {
-    /// Allocates from the core, and fills this CPU's array on the way.
+    /// Allocates from the depot and fills this CPU's array on the way, or from the core.
     #[cold]
     #[inline(never)]
     pub(super) fn alloc_slow(&self, order: Order) -> Result<Entry, AllocError> {
@@ -93,8 +27,7 @@ impl Inner {
         }
         self.bell.ring();
         let class = Class::of(order).filter(|class| self.caps.of(*class) > 1 && self.has_array());
-        let taken = class.and_then(|class| self.refill(class));
-        let block = match taken {
+        let block = match class.and_then(|class| self.refill(class)) {
             Some(entry) => entry,
             None => self.alloc_one(order)?,
         };
@@ -102,7 +35,7 @@ impl Inner {
         Ok(block)
     }
 
-    /// Allocates one block from the core; empties the arrays if there is none.
+    /// Allocates one block from the core. If it has none, all that is free elsewhere goes there.
     pub(super) fn alloc_one(&self, order: Order) -> Result<Entry, AllocError> {
         let attempt = || {
             let frames = u64::from(order.frames());
@@ -119,73 +52,95 @@ impl Inner {
                 AllocError::OutOfMemory { order }
             })
         };
-        let pfn = attempt().or_else(|error| {
-            self.drain_arrays();
-            self.dissolve_depot();
-            // What is out of the core for a moment comes back.
-            let _all_there = self.returning.lock();
-            attempt().map_err(|_| error)
-        })?;
+        let pfn = attempt()
+            .or_else(|_| {
+                self.release_whole();
+                attempt()
+            })
+            .or_else(|error| {
+                self.drain_arrays();
+                self.dissolve_depot();
+                // What is out of the core for a moment comes back.
+                let _all_there = self.returning.lock();
+                attempt().map_err(|_| error)
+            })?;
         let frame = pfn.0 as u32;
         Ok(Entry::with_zero(frame, self.ledger.take(frame..frame + order.frames())))
     }
 
     /// Fetches half an array's blocks. Returns one; the others go into the array. `None` if memory or capacity is short.
     fn refill(&self, class: Class) -> Option<Entry> {
-        let wanted = (self.caps.of(class) as usize).div_ceil(2).min(BATCH_MAX);
-        self.counts.refills.fetch_add(1, Relaxed);
-        if class == Class::Order0 {
-            let mut singles = self.take_singles(wanted);
-            if singles.as_slice().is_empty() {
-                // Near the capacity.
-                singles = self.take_singles(1);
-            }
-            return self.keep(class, singles.as_slice().iter().copied());
+        let mut batch = self.take(class, self.caps.of(class).div_ceil(2) as usize);
+        if batch.len() == 0 {
+            // Near the capacity.
+            batch = self.take(class, 1);
         }
-        let mut pages = [None; BATCH_MAX];
-        let pages = &mut pages[..wanted];
-        let got = self.take_blocks(class.order(), pages);
-        self.keep(class, pages.iter().take(got).flatten().map(|pfn| self.entry(*pfn, class)))
+        let first = batch.pop_back()?;
+        match self.area {
+            Some(area) => rseq::push_many(&self.hot, area, class, &mut batch),
+            None => self.locked_arrays().into_iter().for_each(|cpu| cpu.try_push_many(class, &mut batch)),
+        }
+        if batch.len() > 0 {
+            // This thread was moved to a CPU whose array is fuller, or somebody else is at this one.
+            self.give(class, batch.as_slice());
+        }
+        Some(first)
     }
 
-    /// Returns one of some blocks, and puts the others into this CPU's array.
-    fn keep(&self, class: Class, mut entries: impl Iterator<Item = Entry>) -> Option<Entry> {
-        let first = entries.next();
-        if let Some(cpu) = self.locked_arrays()
-            && let Some(entry) = cpu.try_push_all(class, &mut entries)
+    /// Takes up to `wanted` blocks, the lowest to be used first. Capacity is claimed for those it returns.
+    pub(super) fn take(&self, class: Class, wanted: usize) -> Batch {
+        let mut batch = Batch::new();
+        let wanted = wanted.min(BATCH_MAX);
+        let frames = u64::from(class.frames());
+        if !self.counts.claim(wanted as u64 * frames) {
+            return batch;
+        }
+        let mut depot = self.depot.lock();
+        depot.exchanges.refills += 1;
+        while batch.len() < wanted {
+            if let Some(taken) = depot.take(class, (wanted - batch.len()) as u32) {
+                self.note_taken(class, taken, &mut batch);
+                continue;
+            }
+            match self.core.alloc(self.cpu(), &request(Order::PAGEBLOCK)) {
+                Ok(pfn) => depot.add(pfn.0 as u32),
+                Err(_) => break,
+            }
+        }
+        drop(depot);
+        if batch.len() < wanted {
+            self.take_scattered(class, wanted, &mut batch);
+            self.counts.unclaim((wanted - batch.len()) as u64 * frames);
+        }
+        batch
+    }
+
+    /// Adds what the depot gave to a batch.
+    fn note_taken(&self, class: Class, taken: Taken, batch: &mut Batch) {
+        let Taken { first, bits } = taken;
+        let zero = if class == Class::Order0 { self.ledger.take_bits(first, bits) } else { 0 };
+        let mut rest = bits;
+        while rest != 0 {
+            let bit = rest.trailing_zeros();
+            let frame = first + bit * class.frames();
+            let zero = match class {
+                Class::Order0 => ZeroState::of_bit(zero >> bit),
+                _ => self.ledger.take(frame..frame + class.frames()),
+            };
+            batch.push_front(Entry::with_zero(frame, zero));
+            rest &= rest - 1;
+        }
+    }
+
+    /// Takes blocks from the core, where no whole pageblock is free any more.
+    #[cold]
+    fn take_scattered(&self, class: Class, wanted: usize, batch: &mut Batch) {
+        while batch.len() < wanted
+            && let Ok(pfn) = self.core.alloc(self.cpu(), &request(class.order()))
         {
-            self.give_back(entry, class);
+            let frame = pfn.0 as u32;
+            batch.push_front(Entry::with_zero(frame, self.ledger.take(frame..frame + class.frames())));
         }
-        for entry in entries {
-            // With locks, what is left belongs to nobody's array: somebody else was at it, or filled it.
-            if self.area.is_none() || !self.push(class, entry) {
-                // With sequences, this thread was moved to a CPU whose array is full.
-                self.give_back(entry, class);
-            }
-        }
-        first
-    }
-
-    /// Takes blocks of one order from the core into the first slots. Returns how many; capacity is claimed for them.
-    fn take_blocks(&self, order: Order, pages: &mut [Option<Pfn>]) -> usize {
-        let frames = u64::from(order.frames());
-        if !self.counts.claim(frames * pages.len() as u64) {
-            return 0;
-        }
-        let (cpu, request) = (self.cpu(), request(order));
-        let mut got = 0;
-        for slot in pages.iter_mut() {
-            let Ok(pfn) = self.core.alloc(cpu, &request) else { break };
-            *slot = Some(pfn);
-            got += 1;
-        }
-        self.counts.unclaim(frames * (pages.len() - got) as u64);
-        got
-    }
-
-    fn entry(&self, pfn: Pfn, class: Class) -> Entry {
-        let frame = pfn.0 as u32;
-        Entry::with_zero(frame, self.ledger.take(frame..frame + class.frames()))
     }
 
     /// Frees a block that its array had no room for, with half of the array; or a run of frames.
@@ -197,82 +152,146 @@ impl Inner {
         }
         self.bell.ring();
         match class {
-            Some(Class::Order0) => self.flush_singles(Entry::dirty(frame)),
-            Some(class) => {
-                self.give_back(Entry::dirty(frame), class);
-                self.flush(class);
-            }
-            None => self.free_run(frame, frames),
+            Some(class) if class != Class::Order9 || self.caps.of(class) > 1 => self.flush(class, frame),
+            _ => self.free_run(frame, frames),
         }
     }
 
     /// Frees frames that are no block of a class.
-    pub(super) fn free_run(&self, frame: u32, frames: u32) {
+    fn free_run(&self, frame: u32, frames: u32) {
         let (start, cpu) = (u64::from(frame), self.cpu());
         let order = u8::try_from(frames.trailing_zeros()).ok().and_then(Order::new);
-        let outcome = match order.filter(|order| order.frames() == frames && Pfn(start).is_aligned(*order)) {
-            Some(order) => self.core.free(cpu, Pfn(start), order),
-            None => self.core.free_range(cpu, start..start + u64::from(frames)),
-        };
-        match outcome {
+        match order.filter(|order| order.frames() == frames && Pfn(start).is_aligned(*order)) {
+            Some(order) => match self.core.free(cpu, Pfn(start), order) {
+                Ok(()) => self.counts.unclaim(u64::from(frames)),
+                Err(_) => self.counts.note_bad_free(),
+            },
+            None => self.free_part(frame, frames),
+        }
+    }
+
+    /// Moves half of this CPU's array to the depot to make room for a block.
+    fn flush(&self, class: Class, frame: u32) {
+        let wanted = self.caps.of(class) as usize / 2;
+        let mut batch = Batch::new();
+        match self.area {
+            Some(area) => rseq::pop_many(&self.hot, area, class, wanted, &mut batch),
+            None => {
+                let cpu = self.locked_arrays();
+                cpu.into_iter().for_each(|cpu| cpu.try_pop_many(class, wanted, &mut batch));
+            }
+        }
+        if batch.len() == 0 || !self.push(class, Entry::dirty(frame)) {
+            self.give(class, &[Entry::dirty(frame)]);
+        }
+        self.give(class, batch.as_slice());
+    }
+
+    /// Frees blocks, whether they came from the depot or from the core.
+    pub(super) fn give(&self, class: Class, entries: &[Entry]) {
+        for entry in entries.iter().filter(|entry| entry.zero() == ZeroState::Zero) {
+            // Before somebody else can have it.
+            self.ledger.put(entry.frame()..entry.frame() + class.frames(), ZeroState::Zero);
+        }
+        let mut depot = self.depot.lock();
+        depot.exchanges.flushes += 1;
+        let mut freed = 0;
+        for entry in entries {
+            if self.give_one(&mut depot, class, entry.frame()) {
+                freed += u64::from(class.frames());
+            } else {
+                self.counts.note_bad_free();
+            }
+        }
+        self.counts.unclaim(freed);
+    }
+
+    /// Frees one block; `false` if it is free already.
+    #[inline]
+    fn give_one(&self, depot: &mut Depot, class: Class, frame: u32) -> bool {
+        let pfn = u64::from(frame);
+        // The core knows the owner of a pageblock; those of its parts only the depot.
+        if class == Class::Order9 && !self.has_owner(frame) {
+            return false;
+        }
+        match depot.give(frame, class) {
+            Given::Kept => true,
+            Given::Refused => false,
+            Given::Foreign => self.core.free(self.cpu(), Pfn(pfn), class.order()).is_ok(),
+            Given::Part => match self.core.free(self.cpu(), Pfn(pfn), class.order()) {
+                // The depot's lock keeps others from cutting the same block meanwhile.
+                Err(FreeError::WrongOrder { .. } | FreeError::NotABlock(_)) => {
+                    self.core.free_range(self.cpu(), pfn..pfn + u64::from(class.frames())).is_ok()
+                }
+                outcome => outcome.is_ok(),
+            },
+        }
+    }
+
+    /// Whether the core knows an owner of the whole pageblock that begins with `frame`.
+    fn has_owner(&self, frame: u32) -> bool {
+        self.core.block_of(Pfn(u64::from(frame))).is_some_and(|block| {
+            block.held_by == BlockUse::Owner
+                && block.order == Order::PAGEBLOCK
+                && block.first == Pfn(u64::from(frame))
+        })
+    }
+
+    /// Frees part of what is allocated: frames at the edge of somebody's pages, or what is left of them.
+    pub(crate) fn free_part(&self, frame: u32, frames: u32) {
+        if frames == 0 || self.hot.is_in_child() {
+            return;
+        }
+        // The core has to know the pageblock's other parts, and nobody may cut the same block meanwhile.
+        let mut depot = self.depot.lock();
+        depot.dissolve(frame, |frames| self.free_in_core(frames));
+        let start = u64::from(frame);
+        match self.core.free_range(self.cpu(), start..start + u64::from(frames)) {
             Ok(()) => self.counts.unclaim(u64::from(frames)),
             Err(_) => self.counts.note_bad_free(),
         }
     }
 
-    /// Moves half of this CPU's array to the core.
-    fn flush(&self, class: Class) {
-        let wanted = self.caps.of(class) / 2;
-        let mut moved = 0;
-        while moved < wanted {
-            let Some(entry) = self.pop(class) else { break };
-            self.give_back(entry, class);
-            moved += 1;
-        }
-        self.counts.flushed.fetch_add(u64::from(moved) * u64::from(class.frames()), Relaxed);
-        self.counts.flushes.fetch_add(1, Relaxed);
+    /// Moves what is free in the depot to the core's lists, so that larger blocks can be made of it.
+    pub(super) fn dissolve_depot(&self) {
+        let mut depot = self.depot.lock();
+        depot.release_whole(|first| self.release(first, Order::PAGEBLOCK));
+        depot.dissolve_all(|frames| self.free_in_core(frames));
     }
 
-    /// Gives a block of an array back to the core.
-    pub(super) fn give_back(&self, entry: Entry, class: Class) {
-        if class == Class::Order0 {
-            return self.give_singles(&[entry]);
-        }
-        let frame = entry.frame();
-        // Before somebody else can have it.
-        self.ledger.put(frame..frame + class.frames(), entry.zero());
-        match self.core.free(self.cpu(), Pfn(u64::from(frame)), class.order()) {
-            Ok(()) => self.counts.unclaim(u64::from(class.frames())),
-            // Freed twice through `from_raw`; the core knows it better.
-            Err(_) => self.counts.note_bad_free(),
-        }
+    /// Moves whole pageblocks of the depot to the core's lists.
+    pub(super) fn release_whole(&self) {
+        self.depot.lock().release_whole(|first| self.release(first, Order::PAGEBLOCK));
     }
 
-    /// Empties the arrays of all CPUs. Returns the frames that went back to the core.
+    /// Frees frames that the depot had, where the core took them for allocated.
+    fn free_in_core(&self, frames: std::ops::Range<u32>) {
+        let outcome = self.core.free_range(self.cpu(), u64::from(frames.start)..u64::from(frames.end));
+        debug_assert_eq!(outcome, Ok(()), "the depot's frames are allocated in the core");
+    }
+
+    /// Empties the arrays of all CPUs into the depot.
     ///
     /// With sequences, the other set of arrays is put into use, and every sequence under way begins again there; then
     /// nobody is at the old set any more.
-    pub(crate) fn drain_arrays(&self) -> u64 {
+    pub(crate) fn drain_arrays(&self) {
         if self.hot.is_in_child() {
-            return 0;
+            return;
         }
         let _one_at_a_time = self.drain.lock();
         if self.cached_in_arrays() == 0 {
-            return 0;
+            return;
         }
         self.counts.array_drains.fetch_add(1, Relaxed);
-        let mut drained = 0;
-        let mut take = |class: Class, entry| {
-            self.give_back(entry, class);
-            drained += u64::from(class.frames());
-        };
+        let mut entries: [Vec<Entry>; Class::COUNT] = Default::default();
+        let mut take = |class: Class, entry| entries[class as usize].push(entry);
         if self.area.is_some() {
             let old = self.hot.swap();
             if !membarrier::restart_all() {
                 // Announced when the pool was built, so this does not happen; if it does, the old set is not touched
                 // until it is in use again.
                 self.hot.swap();
-                return 0;
+                return;
             }
             for cpu in old {
                 for class in Class::ALL {
@@ -282,7 +301,9 @@ impl Inner {
         } else {
             self.hot.current().iter().for_each(|cpu| cpu.empty_locked(&mut take));
         }
-        drained
+        for (class, entries) in Class::ALL.into_iter().zip(&entries) {
+            self.give(class, entries);
+        }
     }
 
     /// Frames in the arrays of all CPUs at this moment.

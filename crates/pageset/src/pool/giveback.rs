@@ -88,6 +88,7 @@ impl Inner {
                 let _ = self.core.tick(CpuId(cpu));
             });
         }
+        self.depot.lock().release_unused(|first| self.release(first, Order::PAGEBLOCK));
         // Emptying caches is no use of memory.
         look.activity = self.activity();
         if let Prezero::Blocks(blocks) = self.returns.prezero {
@@ -107,9 +108,10 @@ impl Inner {
         self.popped().wrapping_add(self.counts.slow_alloc.load(Relaxed)).wrapping_mul(3).wrapping_add(live)
     }
 
-    /// Moves everything that is cached to the free lists.
+    /// Moves everything that is cached to the free lists, but for pageblocks of which a part is in use.
     pub(super) fn empty_caches(&self) {
         self.drain_arrays();
+        self.release_whole();
         self.core.drain_all(self.cpu());
     }
 

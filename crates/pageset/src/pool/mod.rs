@@ -1,16 +1,15 @@
 //! The pool: which way an allocation or a free takes.
 //!
-//! Files in the order of an allocation: here the fast path; `exchange` (many blocks between arrays and
-//! core), `singles` (the same for single pages), `shapes`
-//! (bulk, exact counts, given places), `giveback` (idle memory goes back), `populate`, `resize`, `stats`, `truth`
+//! Files in the order of an allocation: here the fast path; `exchange` (many blocks between arrays,
+//! depot and core), `shapes` (bulk, exact counts, given places), `giveback` (idle memory goes back), `populate`, `resize`, `stats`, `truth`
 //! (what one really got).
 
+mod counts;
 mod exchange;
 mod giveback;
 mod populate;
 mod resize;
 mod shapes;
-mod singles;
 mod stats;
 mod truth;
 
@@ -21,7 +20,7 @@ use std::sync::Arc;
 
 use pageset_core::{CpuId, Order};
 
-pub(crate) use exchange::Counts;
+pub(crate) use counts::Counts;
 pub use giveback::Trimmed;
 pub use populate::{PopulateProgress, Populated};
 pub use stats::Stats;
@@ -55,7 +54,7 @@ pub(crate) struct Inner {
     pub(crate) area: Option<Area>,
     pub(crate) memory: Mapping,
     pub(crate) core: Core,
-    /// Pageblocks split into single pages. Its lock comes before the core's.
+    /// Pageblocks between the arrays and the core. Its lock comes before the core's.
     pub(crate) depot: parking_lot::Mutex<Depot>,
     pub(crate) ledger: Ledger,
     pub(crate) caps: Caps,

@@ -27,12 +27,12 @@ impl Pool {
             got += 1;
         }
         while got < count && !inner.hot.is_in_child() {
-            let singles = inner.take_singles(count - got);
-            let singles = singles.as_slice();
-            inner.counts.slow_alloc.fetch_add(singles.len() as u64, Relaxed);
-            pages.extend(singles.iter().map(|entry| Pages::of_block(inner, entry.frame(), Order::ZERO)));
-            got += singles.len();
-            if singles.is_empty() {
+            let batch = inner.take(Class::Order0, count - got);
+            let singles = batch.as_slice().iter().rev();
+            inner.counts.slow_alloc.fetch_add(batch.len() as u64, Relaxed);
+            pages.extend(singles.map(|entry| Pages::of_block(inner, entry.frame(), Order::ZERO)));
+            got += batch.len();
+            if batch.len() == 0 {
                 break;
             }
         }
@@ -54,7 +54,17 @@ impl Pool {
     /// [`AllocError::BadCount`]; otherwise as [`alloc`](Self::alloc).
     pub fn alloc_exact(&self, count: usize) -> Result<Pages<'_>, AllocError> {
         let order = Order::holding(count as u64).ok_or(AllocError::BadCount)?;
-        let mut pages = self.alloc(order)?;
+        if order.frames() as usize == count {
+            return self.alloc(order);
+        }
+        let inner = self.inner();
+        if inner.hot.is_in_child() {
+            return Err(AllocError::Forked);
+        }
+        // From the core, since a part of a pageblock that the depot has split cannot be cut without dissolving it.
+        let block = inner.alloc_one(order)?;
+        inner.counts.slow_alloc.fetch_add(u64::from(order.frames()), Relaxed);
+        let mut pages = Pages::of_block(inner, block.frame(), order);
         pages.shrink_to(0..count);
         Ok(pages)
     }
@@ -99,16 +109,5 @@ impl Inner {
                 _ => AllocError::NotFree,
             }
         })
-    }
-
-    /// Frees part of what is allocated: frames at the edge of somebody's pages.
-    pub(crate) fn free_part(&self, frame: u32, frames: u32) {
-        if frames > 0 && !self.hot.is_in_child() {
-            let start = u64::from(frame);
-            match self.core.free_range(self.cpu(), start..start + u64::from(frames)) {
-                Ok(()) => self.counts.unclaim(u64::from(frames)),
-                Err(_) => self.counts.note_bad_free(),
-            }
-        }
     }
 }

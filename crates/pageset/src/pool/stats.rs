@@ -23,7 +23,7 @@ pub struct Stats {
     pub nr_pageset: u64,
     /// Pages in the arrays of the fast path.
     pub nr_array: u64,
-    /// Free pages of pageblocks that are split for single pages.
+    /// Free pages of the pageblocks between the arrays and the core.
     pub nr_depot: u64,
     /// Pages that users hold.
     pub nr_used: u64,
@@ -33,9 +33,9 @@ pub struct Stats {
     pub capacity_pages: u64,
     /// Largest order of which there is a free block, if any is free.
     pub largest_free_order: Option<Order>,
-    /// Times an array was filled from the core.
+    /// Times an array was filled.
     pub array_refills: u64,
-    /// Times half an array was given back to the core.
+    /// Times half an array was given back.
     pub array_flushes: u64,
     /// Times all arrays were emptied.
     pub array_drains: u64,
@@ -67,13 +67,12 @@ impl Pool {
         let counts = &inner.counts;
         let page = crate::PAGE_BYTES as u64;
         let nr_array = inner.cached_in_arrays();
-        let (nr_depot, depot_bytes) = {
+        let (nr_depot, depot_bytes, exchanges) = {
             let depot = inner.depot.lock();
-            (depot.free(), depot.bytes())
+            (depot.free(), depot.bytes(), depot.exchanges)
         };
         let nr_used = counts.out.load(Relaxed).saturating_sub(nr_array);
-        let flushed = counts.flushed.load(Relaxed);
-        let pgalloc = (inner.popped() + counts.slow_alloc.load(Relaxed)).saturating_sub(flushed);
+        let pgalloc = inner.popped() + counts.slow_alloc.load(Relaxed);
         let zone = inner.core.zones().next();
         let nr_free = zone.as_ref().map_or([0; pageset_core::NR_ORDERS], |zone| zone.nr_free);
         let largest = nr_free.iter().rposition(|blocks| *blocks > 0);
@@ -89,8 +88,8 @@ impl Pool {
             nr_retired: inner.retired.lock().len() as u64 * u64::from(pageset_core::PAGEBLOCK_FRAMES),
             capacity_pages: counts.capacity.load(Relaxed),
             largest_free_order: largest.and_then(|order| Order::new(order as u8)),
-            array_refills: counts.refills.load(Relaxed),
-            array_flushes: counts.flushes.load(Relaxed),
+            array_refills: exchanges.refills,
+            array_flushes: exchanges.flushes,
             array_drains: counts.array_drains.load(Relaxed),
             rseq_restarts: rseq::restarts(),
             bad_frees: counts.bad_frees.load(Relaxed),
@@ -121,9 +120,9 @@ impl Pool {
             let block = inner.core.block_of(Pfn(u64::from(frame)));
             let is_right = block.is_some_and(|block| {
                 block.held_by == BlockUse::Owner
-                    // Single pages may be parts of a pageblock.
-                    && (class == Class::Order0
-                        || block.order == class.order() && block.first == Pfn(u64::from(frame)))
+                    // Blocks may be parts of a larger one.
+                    && block.order >= class.order()
+                    && (class != Class::Order9 || block.first == Pfn(u64::from(frame)))
             });
             if !is_right || inner.depot.lock().has(frame) {
                 return Err(format!("frame {frame} in an array of {class:?} is not allocated so: {block:?}"));

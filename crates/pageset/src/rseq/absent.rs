@@ -1,7 +1,7 @@
 //! No restartable sequences here: every operation says so, and the arrays are used under their locks.
 
 use super::Hot;
-use crate::arrays::{Class, Entry};
+use crate::arrays::{Batch, Class, Entry};
 
 /// There is no such thing.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +24,10 @@ pub(crate) fn pop(_: &Hot, _: Area, _: Class) -> Option<Entry> {
 pub(crate) fn push(_: &Hot, _: Area, _: Class, _: Entry) -> bool {
     false
 }
+
+pub(crate) fn pop_many(_: &Hot, _: Area, _: Class, _: usize, _: &mut Batch) {}
+
+pub(crate) fn push_many(_: &Hot, _: Area, _: Class, _: &mut Batch) {}
 
 pub(crate) fn restarts() -> u64 {
     0

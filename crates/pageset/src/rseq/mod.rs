@@ -10,9 +10,9 @@ mod absent;
 mod x86_64;
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(miri))))]
-pub(crate) use absent::{Area, area, cpu, pop, push, restarts};
+pub(crate) use absent::{Area, area, cpu, pop, pop_many, push, push_many, restarts};
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
-pub(crate) use x86_64::{Area, area, cpu, pop, push, restarts};
+pub(crate) use x86_64::{Area, area, cpu, pop, pop_many, push, push_many, restarts};
 
 mod hot;
 

@@ -1,4 +1,4 @@
-//! The two sequences for x86-64: pop and push.
+//! The sequences for x86-64: pop and push, of one entry and of many.
 //!
 //! Each begins by storing the address of its descriptor in the thread's area; from then on the kernel moves the thread
 //! to the abort handler if anything comes between. The handler lies behind the signature 0x53053053 that glibc
@@ -8,7 +8,7 @@ use std::arch::asm;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::Hot;
-use crate::arrays::{Class, CpuArrays, Entry};
+use crate::arrays::{BATCH_MAX, Batch, Class, CpuArrays, Entry};
 
 /// Sequences begun again, in all pools of the process.
 static RESTARTS: AtomicU64 = AtomicU64::new(0);
@@ -171,4 +171,121 @@ pub(crate) fn push(hot: &Hot, area: Area, class: Class, entry: Entry) -> bool {
         );
     }
     done == 1
+}
+
+/// Takes up to `limit` entries of this CPU's stack of a class, those that were put last, into an empty batch. Not counted
+/// as pops.
+#[inline(never)]
+pub(crate) fn pop_many(hot: &Hot, area: Area, class: Class, limit: usize, batch: &mut Batch) {
+    let taken: usize;
+    // SAFETY: as for `pop_at`; up to three entries more than those below the count are read, which still lie in the stack,
+    // and written to the batch, which has the room. What is written there before a restart is written again.
+    unsafe {
+        asm!(
+            sequence!(
+                "2:"
+                "lea {at}, [rip + 3f]"
+                "mov qword ptr fs:[{area} + 8], {at}"
+                "4:"
+                "mov {at:e}, dword ptr fs:[{area} + 4]"
+                "xor {taken:e}, {taken:e}"
+                "cmp {at:e}, dword ptr [{hot} + 8]"
+                "jae 5f"
+                "shl {at}, {shift}"
+                "add {at}, qword ptr [{hot}]"
+                "add {at}, {offset}"
+                "mov {head}, qword ptr [{at}]"
+                "movzx {from:e}, {head:x}"
+                "cmp {from}, {limit}"
+                "mov {taken}, {limit}"
+                "cmovb {taken}, {from}"
+                "sub {from}, {taken}"
+                "lea {from}, [{at} + {from} * 4 + 16]"
+                "sub {head}, {taken}"
+                "xor {index:e}, {index:e}"
+                "7:"
+                "movups {copy}, xmmword ptr [{from} + {index} * 4]"
+                "movups xmmword ptr [{to} + {index} * 4], {copy}"
+                "add {index}, 4"
+                "cmp {index}, {taken}"
+                "jb 7b"
+                "mov qword ptr [{at}], {head}"
+                "5:"
+            ),
+            hot = in(reg) std::ptr::from_ref(hot),
+            area = in(reg) area.0,
+            limit = in(reg) limit.min(BATCH_MAX),
+            to = in(reg) batch.room(),
+            at = out(reg) _,
+            head = out(reg) _,
+            from = out(reg) _,
+            index = out(reg) _,
+            taken = out(reg) taken,
+            copy = out(xmm_reg) _,
+            offset = in(reg) CpuArrays::offset(class),
+            shift = const CPU_SHIFT,
+            restarts = sym RESTARTS,
+            options(nostack),
+        );
+    }
+    batch.note_filled(taken);
+}
+
+/// Puts a batch on this CPU's stack of a class, as far as there is room; the rest stays in it.
+#[inline(never)]
+pub(crate) fn push_many(hot: &Hot, area: Area, class: Class, batch: &mut Batch) {
+    let pushed: usize;
+    // SAFETY: as for `push`; up to three entries more than the batch has are read, which still lie in it, and written
+    // behind the capacity, where the stack has room for them.
+    unsafe {
+        asm!(
+            sequence!(
+                "2:"
+                "lea {at}, [rip + 3f]"
+                "mov qword ptr fs:[{area} + 8], {at}"
+                "4:"
+                "mov {at:e}, dword ptr fs:[{area} + 4]"
+                "xor {pushed:e}, {pushed:e}"
+                "cmp {at:e}, dword ptr [{hot} + 8]"
+                "jae 5f"
+                "shl {at}, {shift}"
+                "add {at}, qword ptr [{hot}]"
+                "add {at}, {offset}"
+                "mov {head}, qword ptr [{at}]"
+                "movzx {to:e}, {head:x}"
+                "mov {pushed:e}, dword ptr [{at} + 8]"
+                "sub {pushed}, {to}"
+                "lea {to}, [{at} + {to} * 4 + 16]"
+                "cmp {pushed}, {len}"
+                "cmova {pushed}, {len}"
+                "add {head}, {pushed}"
+                "xor {index:e}, {index:e}"
+                "7:"
+                "cmp {index}, {pushed}"
+                "jae 8f"
+                "movups {copy}, xmmword ptr [{from} + {index} * 4]"
+                "movups xmmword ptr [{to} + {index} * 4], {copy}"
+                "add {index}, 4"
+                "jmp 7b"
+                "8:"
+                "mov qword ptr [{at}], {head}"
+                "5:"
+            ),
+            hot = in(reg) std::ptr::from_ref(hot),
+            area = in(reg) area.0,
+            len = in(reg) batch.len(),
+            from = in(reg) batch.front(),
+            at = out(reg) _,
+            head = out(reg) _,
+            to = out(reg) _,
+            index = out(reg) _,
+            pushed = out(reg) pushed,
+            copy = out(xmm_reg) _,
+            offset = in(reg) CpuArrays::offset(class),
+            shift = const CPU_SHIFT,
+            restarts = sym RESTARTS,
+            options(nostack),
+        );
+    }
+    batch.forget_front(pushed);
 }

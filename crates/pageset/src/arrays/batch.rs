@@ -1,0 +1,87 @@
+//! Blocks of one class on their way between an array and the depot.
+
+use super::Entry;
+
+/// Most blocks that pass at once: half of the largest array.
+pub(crate) const BATCH_MAX: usize = 124;
+
+/// Entries that sequences copy at once: what one 16-byte move holds.
+pub(crate) const COPIED_TOGETHER: usize = 4;
+
+/// Up to [`BATCH_MAX`] blocks. An array gives its last entry first, so what is to be used first is put in front of the
+/// others last, and stands at the end.
+pub(crate) struct Batch {
+    /// With room for what a copy writes or reads too much.
+    entries: [Entry; BATCH_MAX + COPIED_TOGETHER],
+    start: usize,
+    end: usize,
+}
+
+impl Batch {
+    pub(crate) fn new() -> Self {
+        Self { entries: [Entry::dirty(0); BATCH_MAX + COPIED_TOGETHER], start: BATCH_MAX, end: BATCH_MAX }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.end - self.start
+    }
+
+    pub(crate) fn as_slice(&self) -> &[Entry] {
+        &self.entries[self.start..self.end]
+    }
+
+    /// Puts a block in front: it is used after all that are there.
+    #[inline]
+    pub(crate) fn push_front(&mut self, entry: Entry) {
+        self.start -= 1;
+        self.entries[self.start] = entry;
+    }
+
+    /// Takes the block that is used first.
+    pub(crate) fn pop_back(&mut self) -> Option<Entry> {
+        if self.start == self.end {
+            return None;
+        }
+        self.end -= 1;
+        Some(self.entries[self.end])
+    }
+
+    /// The foremost block: [`len`](Self::len) may be read from here, and as much more as a copy reads too much.
+    pub(crate) fn front(&self) -> *const Entry {
+        self.entries.as_ptr().wrapping_add(self.start)
+    }
+
+    /// Takes the `count` foremost blocks away: an array has them now.
+    pub(crate) fn forget_front(&mut self, count: usize) {
+        self.start = (self.start + count).min(self.end);
+    }
+
+    /// Room for [`BATCH_MAX`] blocks and what a copy writes too much, in a batch that is empty.
+    pub(crate) fn room(&mut self) -> *mut Entry {
+        self.entries.as_mut_ptr()
+    }
+
+    /// Says how many blocks were written to the [`room`](Self::room).
+    pub(crate) fn note_filled(&mut self, count: usize) {
+        self.start = 0;
+        self.end = count.min(BATCH_MAX);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_put_first_is_used_first() {
+        let mut batch = Batch::new();
+        (0..BATCH_MAX as u32).for_each(|frame| batch.push_front(Entry::dirty(frame)));
+        assert_eq!(batch.pop_back(), Some(Entry::dirty(0)));
+        batch.forget_front(BATCH_MAX - 3);
+        assert_eq!(batch.as_slice(), [Entry::dirty(2), Entry::dirty(1)]);
+        batch.forget_front(3);
+        assert_eq!(batch.pop_back(), None);
+        batch.note_filled(1);
+        assert_eq!((batch.len(), batch.pop_back()), (1, Some(Entry::dirty(123))));
+    }
+}
