@@ -10,6 +10,7 @@ use pageset_core::POLICIES;
 use pageset_report::Format;
 use pageset_workload::{Class, Ladder, Mode};
 
+use crate::reproduce;
 use crate::verify::AUTO;
 
 const EXAMPLES: &str = "\
@@ -46,6 +47,8 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     Replay(ReplayArgs),
     Verify(VerifyArgs),
+    #[command(hide = true)]
+    Reproduce(ReproduceArgs),
     Stat(StatArgs),
     Convert(ConvertArgs),
     Machine(MachineArgs),
@@ -173,6 +176,43 @@ pub(crate) struct VerifyArgs {
     pub(crate) machine: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) opening: OpeningArgs,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+const READING_REPRODUCE: &str = "\
+How to read this:
+  Each table is printed with the published value first and ours beside it.
+  Below it stands how well they agree: the order of the rows (Spearman), the
+  direction in which each row differs from the base row, the median error.
+  The last section lists what did not reproduce.
+
+  measured   on this machine
+  simulated  our allocator on a modelled machine, in virtual time
+  fitted     used to choose a parameter: agreement there means nothing. Only
+             base rows are used so; all other rows are predictions
+
+Examples:
+  pageset reproduce pcp-auto-tuning --quick
+  pageset reproduce batch-size --svg plots -o batch-size.txt
+  pageset reproduce high-order-pcp --format json | jq .tables[].spearman";
+
+/// Run a published study again, its tables with our values beside the printed ones
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = READING_REPRODUCE)]
+pub(crate) struct ReproduceArgs {
+    /// Study to run
+    #[arg(value_name = "STUDY", value_parser = study_names())]
+    pub(crate) study: String,
+    /// Fewer and shorter runs: to see whether it works, not to cite
+    #[arg(short, long)]
+    pub(crate) quick: bool,
+    /// Runs at once; changes the time, not the result [default: one for each CPU]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) jobs: Option<u16>,
+    /// Draw figures into DIR, which is made if it is missing
+    #[arg(long, value_name = "DIR", help_heading = "Output", value_hint = ValueHint::DirPath)]
+    pub(crate) svg: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }
@@ -354,6 +394,11 @@ impl OutputArgs {
 /// Ends the program as for any other mistake in the command line.
 pub(crate) fn refuse(problem: impl std::fmt::Display) -> ! {
     Args::command().error(ErrorKind::ValueValidation, problem).exit()
+}
+
+fn study_names() -> PossibleValuesParser {
+    let value = |(name, summary)| clap::builder::PossibleValue::new(name).help(summary);
+    PossibleValuesParser::new(reproduce::names().map(value))
 }
 
 fn ladder_names() -> PossibleValuesParser {

@@ -8,6 +8,7 @@
 mod args;
 mod completions;
 mod convert;
+mod jobs;
 mod machine;
 mod machines;
 mod man;
@@ -17,6 +18,7 @@ mod paragraph;
 mod policies;
 mod progress;
 mod replay;
+mod reproduce;
 mod source;
 mod stat;
 mod verify;
@@ -46,6 +48,7 @@ fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Replay(args) => replay::run(&args),
         Command::Verify(args) => verify::run(&args),
+        Command::Reproduce(args) => reproduce::run(&args),
         Command::Stat(args) => stat::run(&args),
         Command::Convert(args) => convert::run(&args),
         Command::Machine(args) => machine::run(&args),

@@ -13,12 +13,14 @@
 //! - `histogram`, `matrix`: two results that are not rows, and the tables they turn into.
 //! - `provenance`: command, version, machine, policies and seed of a result.
 //! - `origin`: whether a number was published, measured, simulated or fitted.
+//! - `comparison`: published values beside ours, and how well they agree.
 //! - `plot`: results as pictures.
 //! - `format`, `export`: one exporter per format.
 //!
 //! The crate depends on no other crate of the workspace.
 
 mod cell;
+pub mod comparison;
 mod export;
 mod format;
 mod histogram;

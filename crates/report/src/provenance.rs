@@ -25,7 +25,8 @@ pub struct Provenance {
 
 impl Provenance {
     /// Name and value of each fact that is known, in printing order.
-    pub(crate) fn facts(&self) -> Vec<(&'static str, String)> {
+    #[must_use]
+    pub fn facts(&self) -> Vec<(&'static str, String)> {
         let mut facts = vec![("command", self.command.clone()), ("version", self.version.clone())];
         facts.extend(self.commit.clone().map(|commit| ("commit", commit)));
         facts.push(("machine", self.machine.clone()));

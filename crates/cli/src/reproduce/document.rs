@@ -1,0 +1,104 @@
+//! A reproduced study as JSON, and as one flat table.
+
+use pageset_report::comparison::{Agreement, Comparison};
+use pageset_report::{Cell, Column, Provenance, Row, Table};
+use serde::Serialize;
+
+use super::study::Findings;
+
+/// A quantity whose order agrees worse than this is named among what did not reproduce.
+const SPEARMAN_MIN: f64 = 0.9;
+
+/// The whole result.
+#[derive(Debug, Serialize)]
+pub(crate) struct Document<'a> {
+    pub(crate) study: &'static str,
+    pub(crate) tables: &'a [Comparison],
+    /// Over all tables: pairs whose direction was compared, and those that agree.
+    pub(crate) directions: u64,
+    pub(crate) directions_agreed: u64,
+    pub(crate) direction_agreement: Option<f64>,
+    pub(crate) notes: &'a [String],
+    /// What differs, found from the tables.
+    pub(crate) differences: Vec<String>,
+    /// Why, as far as we can tell.
+    pub(crate) explanations: &'a [String],
+    pub(crate) provenance: Provenance,
+}
+
+impl<'a> Document<'a> {
+    pub(crate) fn new(study: &'static str, findings: &'a Findings, provenance: Provenance) -> Self {
+        let agreements: Vec<Agreement> = findings.tables.iter().map(Comparison::agreement).collect();
+        let directions = agreements.iter().map(|agreement| agreement.directions).sum();
+        let agreed = agreements.iter().map(|agreement| agreement.directions_agreed).sum();
+        let total = Agreement { directions, directions_agreed: agreed, ..Agreement::default() };
+        Self {
+            study,
+            tables: &findings.tables,
+            directions,
+            directions_agreed: agreed,
+            direction_agreement: total.direction_agreement(),
+            notes: &findings.notes,
+            differences: findings.tables.iter().flat_map(differences).collect(),
+            explanations: &findings.explanations,
+            provenance,
+        }
+    }
+
+    /// All pairs of all tables, one for each row.
+    pub(crate) fn flat_table(&self) -> Table {
+        let columns = vec![
+            Column::label("table", "table"),
+            Column::label("row", "row"),
+            Column::label("column", "column"),
+            Column::measure("published", "published"),
+            Column::measure("ours", "ours"),
+            Column::label("origin", "origin"),
+        ];
+        let mut table = Table::new(self.study, columns);
+        for comparison in self.tables {
+            for (index, quantity) in comparison.quantities().iter().enumerate() {
+                for (row, pair) in comparison.row_names().zip(comparison.pairs(index)) {
+                    let cell = |value: Option<f64>| {
+                        value.map_or(Cell::Absent, |value| Cell::real(value, quantity.decimals))
+                    };
+                    table.push(Row::new([
+                        comparison.id().into(),
+                        row.into(),
+                        quantity.key.as_str().into(),
+                        cell(pair.published),
+                        cell(pair.ours),
+                        pair.origin.name().into(),
+                    ]));
+                }
+            }
+        }
+        table.with_provenance(self.provenance.clone())
+    }
+}
+
+/// One sentence for each quantity of a table that does not agree.
+fn differences(comparison: &Comparison) -> Vec<String> {
+    let mut found = Vec::new();
+    for (index, quantity) in comparison.quantities().iter().enumerate() {
+        let agreement = comparison.agreement_of(index);
+        let mut what = Vec::new();
+        if agreement.directions_agreed < agreement.directions {
+            let rows = comparison.row_names().enumerate().filter_map(|(row, name)| {
+                let change = comparison.change(row, index)?;
+                (!change.agrees()).then_some(name)
+            });
+            what.push(format!("other direction in {}", rows.collect::<Vec<_>>().join(", ")));
+        }
+        if let Some(spearman) = agreement.spearman.filter(|spearman| *spearman < SPEARMAN_MIN) {
+            what.push(format!("other order (Spearman {spearman:.2})"));
+        }
+        if agreement.missing > 0 {
+            what.push(format!("{} values that we do not have", agreement.missing));
+        }
+        if !what.is_empty() {
+            found.push(format!("{}, {}: {}.", comparison.id(), quantity.heading, what.join("; ")));
+        }
+    }
+    found
+}

@@ -1,0 +1,126 @@
+//! The published tables, which are built in.
+
+use anyhow::{Context as _, Result, anyhow};
+
+/// A published table: text under column names.
+#[derive(Debug)]
+pub(crate) struct Published {
+    file: &'static str,
+    columns: Vec<String>,
+    rows: Vec<csv::StringRecord>,
+}
+
+impl Published {
+    /// Reads a file of `data/tables`. `file` is its name in error messages, `text` its contents.
+    pub(crate) fn parse(file: &'static str, text: &str) -> Result<Self> {
+        let mut reader = csv::Reader::from_reader(text.as_bytes());
+        let columns = reader.headers().with_context(|| format!("data/tables/{file}"))?;
+        let columns = columns.iter().map(str::to_owned).collect();
+        let rows = reader.records().collect::<Result<Vec<_>, _>>();
+        let rows = rows.with_context(|| format!("data/tables/{file}"))?;
+        Ok(Self { file, columns, rows })
+    }
+
+    /// The rows, from top to bottom.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = PublishedRow<'_>> {
+        self.rows.iter().map(|values| PublishedRow { table: self, values })
+    }
+
+    /// The rows that have this text in a column.
+    pub(crate) fn rows_with<'a>(
+        &'a self,
+        column: &'a str,
+        text: &'a str,
+    ) -> impl Iterator<Item = PublishedRow<'a>> {
+        self.rows().filter(move |row| row.text(column).is_ok_and(|found| found == text))
+    }
+}
+
+/// One row of a published table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PublishedRow<'a> {
+    table: &'a Published,
+    values: &'a csv::StringRecord,
+}
+
+impl<'a> PublishedRow<'a> {
+    /// What is printed in a column.
+    pub(crate) fn text(&self, column: &str) -> Result<&'a str> {
+        let index = self.table.columns.iter().position(|name| name == column);
+        let value = index.and_then(|index| self.values.get(index));
+        value.ok_or_else(|| anyhow!("data/tables/{}: no column `{column}`", self.table.file))
+    }
+
+    /// The number printed in a column; `None` where nothing is printed.
+    pub(crate) fn number(&self, column: &str) -> Result<Option<f64>> {
+        let text = self.text(column)?;
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let number = text.parse().map_err(|_| {
+            let line = self.values.position().map_or(0, csv::Position::line);
+            anyhow!("data/tables/{}:{line}: `{text}` in column `{column}` is not a number", self.table.file)
+        });
+        number.map(Some)
+    }
+}
+
+/// Reads a table of `data/tables` by its path there.
+macro_rules! published {
+    ($file:literal) => {
+        $crate::reproduce::published::Published::parse(
+            $file,
+            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/tables/", $file)),
+        )
+    };
+}
+pub(crate) use published;
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn rows_are_found_and_gaps_are_absent() {
+        let table = published!("batch-size/phase2.csv").unwrap();
+        let row = table.rows_with("machine", "lkp-skl-4sp1").next().unwrap();
+        assert_eq!(row.number("batch31").unwrap(), Some(2_410_037.0));
+        assert_eq!(row.number("batch127_stddev_pct").unwrap(), None);
+        assert_eq!(
+            row.text("batch15").unwrap_err().to_string(),
+            "data/tables/batch-size/phase2.csv: no column `batch15`"
+        );
+        assert_eq!(
+            row.number("machine").unwrap_err().to_string(),
+            "data/tables/batch-size/phase2.csv:2: `lkp-skl-4sp1` in column `machine` is not a number"
+        );
+    }
+
+    #[test]
+    fn the_manifest_knows_every_table() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/tables");
+        let manifest = published!("MANIFEST.csv").unwrap();
+        let mut listed = Vec::new();
+        for row in manifest.rows() {
+            let file = row.text("file").unwrap();
+            let table =
+                Published::parse("a table", &std::fs::read_to_string(root.join(file)).unwrap()).unwrap();
+            assert_eq!(Some(table.rows().count() as f64), row.number("rows").unwrap(), "{file}");
+            assert_eq!(table.columns.join(" "), row.text("columns").unwrap(), "{file}");
+            listed.push(file);
+        }
+        for directory in std::fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().path()) {
+            let Ok(files) = std::fs::read_dir(&directory) else { continue };
+            for path in files.map(|entry| entry.unwrap().path()) {
+                let name = path.strip_prefix(&root).unwrap().to_str().unwrap();
+                assert!(listed.contains(&name), "{name} is not in MANIFEST.csv");
+            }
+        }
+        for row in published!("ERRATA.csv").unwrap().rows() {
+            let file = row.text("file").unwrap();
+            assert!(file == "(several)" || listed.contains(&file), "{file}");
+        }
+    }
+}

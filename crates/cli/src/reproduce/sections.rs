@@ -1,0 +1,72 @@
+//! A reproduced study as text.
+
+use std::io::{self, Write};
+
+use anyhow::Result;
+use pageset_report::Format;
+
+use super::document::Document;
+use super::study::Findings;
+use crate::paragraph;
+
+/// Tables, what to know about them, how well they agree, and what did not reproduce.
+pub(crate) fn write(
+    document: &Document<'_>,
+    findings: &Findings,
+    format: Format,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let exporter = format.exporter();
+    for comparison in &findings.tables {
+        exporter.export(&comparison.to_table(), out)?;
+        writeln!(out)?;
+    }
+    heading(out, format, "How to read this")?;
+    for note in NOTES.iter().copied().chain(document.notes.iter().map(String::as_str)) {
+        paragraph::write(out, 0, note)?;
+    }
+    writeln!(out)?;
+    heading(out, format, "Agreement")?;
+    if let Some(agreement) = document.direction_agreement {
+        let (agreed, all) = (document.directions_agreed, document.directions);
+        let percent = agreement * 100.0;
+        paragraph::write(out, 0, &format!("Direction of change: {agreed} of {all} ({percent:.1} %)."))?;
+    }
+    writeln!(out)?;
+    heading(out, format, "What did not reproduce, and why")?;
+    if document.differences.is_empty() {
+        paragraph::write(out, 0, "Every direction and every order agrees.")?;
+    }
+    for text in document.differences.iter().chain(document.explanations) {
+        paragraph::write(out, 0, text)?;
+    }
+    writeln!(out)?;
+    Ok(provenance(document, format, out)?)
+}
+
+const NOTES: [&str; 3] = [
+    "The first value of a pair is the published one, the second is ours.",
+    "Direction: a value goes up, down or stays the same, counted from the base row; changes of at most 2 % (of scores, \
+     times and counts) or 1 point (of shares), or of what the text itself calls its variation, are none.",
+    "Spearman: 1 if both have the same order, with ours rounded to the digits that the text prints. The base row is \
+     included unless a table has several.",
+];
+
+fn heading(out: &mut dyn Write, format: Format, text: &str) -> io::Result<()> {
+    if format == Format::Markdown {
+        return writeln!(out, "## {text}\n");
+    }
+    writeln!(out, "{text}\n{}", "-".repeat(text.len()))
+}
+
+/// Command, version, commit, machine: as below every table.
+fn provenance(document: &Document<'_>, format: Format, out: &mut dyn Write) -> io::Result<()> {
+    for (name, value) in document.provenance.facts() {
+        if format == Format::Markdown {
+            writeln!(out, "- {name}: `{value}`")?;
+        } else {
+            paragraph::write(out, 0, &format!("{name}: {value}"))?;
+        }
+    }
+    Ok(())
+}

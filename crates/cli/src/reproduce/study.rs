@@ -1,0 +1,75 @@
+//! What a study is, and which there are.
+
+use anyhow::Result;
+use pageset_report::comparison::Comparison;
+use pageset_report::plot::Figure;
+
+/// A published study that can be run again.
+///
+/// To add one: a file beside this one, a line in [`STUDIES`], a page in the book.
+pub(crate) trait Study: Sync {
+    /// As typed: lower case, words joined by `-`.
+    fn name(&self) -> &'static str;
+
+    /// What is compared, on one line of help.
+    fn summary(&self) -> &'static str;
+
+    /// Runs it. The same options give the same findings, except for what is measured; `jobs` changes only the time.
+    fn run(&self, options: &Options) -> Result<Findings>;
+}
+
+/// All studies, in the order in which help lists them.
+const STUDIES: &[&dyn Study] = &[];
+
+/// How a study is run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Options {
+    /// Fewer rows or shorter runs: enough to see whether it works.
+    pub(crate) is_quick: bool,
+    /// Runs that go on at once.
+    pub(crate) jobs: usize,
+}
+
+/// What came out.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    /// Published tables with our values.
+    pub(crate) tables: Vec<Comparison>,
+    /// Pictures, with the names of their files without ending.
+    pub(crate) figures: Vec<(String, Figure)>,
+    /// What the reader must know to read the tables: how our values were obtained, what stands for what.
+    pub(crate) notes: Vec<String>,
+    /// Why rows differ, as far as we can tell. Which rows differ is found from the tables.
+    pub(crate) explanations: Vec<String>,
+    /// The machine or machines on one line.
+    pub(crate) machine: String,
+    /// Policies compared.
+    pub(crate) policies: Vec<String>,
+    /// Seed of everything random, if anything was.
+    pub(crate) seed: Option<u64>,
+}
+
+/// The study with this name.
+pub(crate) fn named(name: &str) -> Option<&'static dyn Study> {
+    STUDIES.iter().copied().find(|study| study.name() == name)
+}
+
+/// Name and summary of every study.
+pub(crate) fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
+    STUDIES.iter().map(|study| (study.name(), study.summary()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_distinct_and_can_be_typed() {
+        for (index, (name, summary)) in names().enumerate() {
+            assert!(name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'), "{name}");
+            assert!(!summary.ends_with('.') && summary.len() < 100, "{summary}");
+            assert!(names().take(index).all(|(other, _)| other != name), "{name}");
+            assert!(named(name).is_some());
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! How well a comparison's values agree.
+
+use serde::Serialize;
+
+use super::statistics::{Direction, median, relative_error, spearman};
+use super::{Band, Comparison, Pair};
+use crate::Origin;
+
+/// Which way a value went from the base row, published and ours.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Change {
+    /// As published.
+    pub published: Direction,
+    /// As we have it.
+    pub ours: Direction,
+    /// How far a value may move and still count as the same.
+    pub band: Band,
+}
+
+impl Change {
+    /// Whether both went the same way.
+    #[must_use]
+    pub fn agrees(&self) -> bool {
+        self.published == self.ours
+    }
+}
+
+/// How well one quantity agrees, or all quantities of a table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Agreement {
+    /// Rank correlation. Of a table: the mean of those of its quantities. `None` where there is no order.
+    pub spearman: Option<f64>,
+    /// Pairs whose direction of change from their base row could be compared.
+    pub directions: u64,
+    /// Of these, pairs that went the same way.
+    pub directions_agreed: u64,
+    /// Median of the relative errors of all pairs that were not used for fitting.
+    pub median_rel_error: Option<f64>,
+    /// Published values that we have none for.
+    pub missing: u64,
+}
+
+impl Agreement {
+    /// Part of the directions that agree, from 0 to 1; `None` if none was compared.
+    #[must_use]
+    pub fn direction_agreement(&self) -> Option<f64> {
+        (self.directions > 0).then(|| self.directions_agreed as f64 / self.directions as f64)
+    }
+}
+
+impl Comparison {
+    /// How well the whole table agrees.
+    #[must_use]
+    pub fn agreement(&self) -> Agreement {
+        let all: Vec<_> = (0..self.quantities.len()).map(|column| self.agreement_of(column)).collect();
+        let ranked: Vec<_> = all.iter().filter_map(|agreement| agreement.spearman).collect();
+        let errors: Vec<_> = (0..self.quantities.len()).flat_map(|column| self.errors(column)).collect();
+        let sum = |count: fn(&Agreement) -> u64| all.iter().map(count).sum();
+        Agreement {
+            spearman: (!ranked.is_empty()).then(|| ranked.iter().sum::<f64>() / ranked.len() as f64),
+            directions: sum(|agreement| agreement.directions),
+            directions_agreed: sum(|agreement| agreement.directions_agreed),
+            median_rel_error: median(&errors),
+            missing: sum(|agreement| agreement.missing),
+        }
+    }
+
+    /// How well the quantity with this number agrees.
+    #[must_use]
+    pub fn agreement_of(&self, column: usize) -> Agreement {
+        let changes: Vec<_> = (0..self.rows.len()).filter_map(|row| self.change(row, column)).collect();
+        let missing = self.pairs(column).filter(|pair| pair.published.is_some() && pair.ours.is_none());
+        Agreement {
+            spearman: spearman(&self.ranked(column)),
+            directions: changes.len() as u64,
+            directions_agreed: changes.iter().filter(|change| change.agrees()).count() as u64,
+            median_rel_error: median(&self.errors(column)),
+            missing: missing.count() as u64,
+        }
+    }
+
+    /// Which way the value of a row went; `None` for base rows, and where a value is missing.
+    #[must_use]
+    pub fn change(&self, row: usize, column: usize) -> Option<Change> {
+        let row = self.rows.get(row)?;
+        let base = self.rows.get(row.base?)?;
+        let (base, pair) = (base.pairs.get(column)?, row.pairs.get(column)?);
+        let band = pair.band.unwrap_or(self.quantities[column].band);
+        Some(Change {
+            published: Direction::of(base.published?, pair.published?, band),
+            ours: Direction::of(base.ours?, pair.ours?, band),
+            band,
+        })
+    }
+
+    /// What ranks are computed from: the values; or, if there is more than one base row, their quotients by it, since
+    /// values of different machines have an order of their own.
+    fn ranked(&self, column: usize) -> Vec<(f64, f64)> {
+        let decimals = i32::from(self.quantities[column].decimals);
+        let rounded = |value: f64| (value * 10_f64.powi(decimals)).round() / 10_f64.powi(decimals);
+        let values = |pair: &Pair| Some((pair.published?, rounded(pair.ours?)));
+        let bases = self.rows.iter().filter(|row| row.base.is_none()).count();
+        if bases == 1 {
+            return self.pairs(column).filter_map(values).collect();
+        }
+        let quotients = self.rows.iter().filter_map(|row| {
+            let base = values(&self.rows[row.base?].pairs[column])?;
+            let value = values(&row.pairs[column])?;
+            let quotient = (value.0 / base.0, value.1 / base.1);
+            (quotient.0.is_finite() && quotient.1.is_finite()).then_some(quotient)
+        });
+        quotients.collect()
+    }
+
+    /// Relative errors of all pairs that were not fitted.
+    fn errors(&self, column: usize) -> Vec<f64> {
+        let predicted = self.pairs(column).filter(|pair| pair.origin != Origin::Fitted);
+        predicted.filter_map(|pair| relative_error(pair.published?, pair.ours?)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::example;
+    use super::super::{Pair, Quantity};
+    use super::*;
+
+    #[test]
+    fn a_table_is_the_sum_of_its_quantities() {
+        let comparison = example();
+        // Scores 1000, 1170, 1180 beside 10, 11, 10: up and up, but ours of the last is the same within 2 %.
+        let score = comparison.agreement_of(0);
+        assert_eq!((score.directions, score.directions_agreed), (2, 1));
+        let share = comparison.agreement_of(1);
+        assert_eq!((share.spearman, share.directions_agreed), (Some(1.0), 2));
+        // 4/64, 6/24, 2/3: the middle one.
+        assert_eq!(share.median_rel_error, Some(0.25));
+        let all = comparison.agreement();
+        assert_eq!((all.directions, all.directions_agreed), (4, 3));
+        assert_eq!(all.direction_agreement(), Some(0.75));
+    }
+
+    #[test]
+    fn ours_is_rounded_as_the_published_values_are() {
+        let comparison = example();
+        // 10.1 is printed as 10, like the base: ranks 1, 2, 3 beside 1.5, 3, 1.5, hence 0.
+        assert_eq!(comparison.agreement_of(0).spearman, Some(0.0));
+    }
+
+    #[test]
+    fn rows_of_different_machines_are_ranked_by_their_change() {
+        let mut comparison =
+            Comparison::new("t", "t", "m", vec![Quantity::relative("score", "score", "", 0)]);
+        let pair = |published, ours| vec![Pair::new(Some(published), Some(ours), Origin::Simulated)];
+        for (machine, scale, gain) in [("small", 1.0, 0.0), ("large", 100.0, 0.2), ("medium", 10.0, 0.1)] {
+            let base = comparison.push_base(machine, pair(1000.0 * scale, 500.0));
+            comparison.push(machine, base, pair(1000.0 * scale * (1.0 + gain), 500.0 * (1.0 + gain / 2.0)));
+        }
+        let agreement = comparison.agreement();
+        assert_eq!(agreement.spearman, Some(1.0));
+        assert_eq!((agreement.directions, agreement.directions_agreed), (3, 3));
+    }
+
+    #[test]
+    fn a_band_of_the_pair_goes_first() {
+        let mut comparison =
+            Comparison::new("t", "t", "m", vec![Quantity::relative("score", "score", "", 0)]);
+        let base = comparison.push_base("a", vec![Pair::new(Some(100.0), Some(1.0), Origin::Simulated)]);
+        let noisy = Pair::new(Some(106.0), Some(1.0), Origin::Simulated).with_band(Band::Percent(7.0));
+        comparison.push("b", base, vec![noisy]);
+        assert_eq!(comparison.agreement().directions_agreed, 1);
+    }
+
+    #[test]
+    fn what_is_missing_is_counted_and_not_compared() {
+        let mut comparison = example();
+        let absent = Pair::new(Some(1.0), None, Origin::Simulated);
+        comparison.push("255", 0, vec![absent, absent]);
+        let agreement = comparison.agreement();
+        assert_eq!((agreement.directions, agreement.missing), (4, 2));
+    }
+
+    #[test]
+    fn fitted_values_have_no_error() {
+        let mut comparison = example();
+        comparison.scale_to_base("score");
+        let errors = comparison.errors(0);
+        assert_eq!(errors.len(), 2);
+        assert!((errors[0] - 70.0 / 1170.0).abs() < 1e-12, "{errors:?}");
+    }
+}

@@ -1,0 +1,105 @@
+//! A comparison as a table for people.
+
+use super::{Agreement, Comparison};
+use crate::{Cell, Column, Origin, Row, Table};
+
+impl Comparison {
+    /// Published values and ours side by side, with the agreement of each quantity as notes.
+    #[must_use]
+    pub fn to_table(&self) -> Table {
+        let mut columns = vec![Column::label("row", "")];
+        for quantity in &self.quantities {
+            let published = format!("{}_published", quantity.key);
+            let ours = format!("{}_ours", quantity.key);
+            columns.push(Column::ratio(&published, &quantity.heading).with_unit("published"));
+            columns.push(Column::ratio(&ours, &quantity.heading).with_unit("ours"));
+        }
+        columns.push(Column::label("differs", "other direction"));
+        let mut table = Table::new(self.title.clone(), columns);
+        for index in 0..self.rows.len() {
+            table.push(self.row(index));
+        }
+        let units = self.quantities.iter().filter(|quantity| !quantity.unit.is_empty());
+        let units: Vec<_> =
+            units.map(|quantity| format!("{} in {}", quantity.heading, quantity.unit)).collect();
+        if !units.is_empty() {
+            table.note(format!("{}.", units.join(", ")));
+        }
+        table.note(format!("Ours: {}, {}.", self.origins().join(" and "), self.machine));
+        self.fitted_on.iter().for_each(|what| table.note(format!("Fitted: {what}.")));
+        for (column, quantity) in self.quantities.iter().enumerate() {
+            table.note(format!("{}: {}", quantity.heading, words(&self.agreement_of(column))));
+        }
+        table
+    }
+
+    /// Words for where our values come from, without fitted ones, which have their own sentences.
+    fn origins(&self) -> Vec<&'static str> {
+        let pairs = self.rows.iter().flat_map(|row| &row.pairs);
+        let known = pairs.filter(|pair| pair.ours.is_some() && pair.origin != Origin::Fitted);
+        let mut origins: Vec<_> = known.map(|pair| pair.origin.name()).collect();
+        origins.sort_unstable();
+        origins.dedup();
+        if origins.is_empty() { vec!["nothing"] } else { origins }
+    }
+
+    fn row(&self, index: usize) -> Row {
+        let row = &self.rows[index];
+        let mut cells = vec![Cell::from(row.name.as_str())];
+        let mut differing = Vec::new();
+        for (column, (quantity, pair)) in self.quantities.iter().zip(&row.pairs).enumerate() {
+            let cell =
+                |value: Option<f64>| value.map_or(Cell::Absent, |value| Cell::real(value, quantity.decimals));
+            cells.extend([cell(pair.published), cell(pair.ours)]);
+            if self.change(index, column).is_some_and(|change| !change.agrees()) {
+                differing.push(quantity.heading.as_str());
+            }
+        }
+        cells.push(differing.join(", ").into());
+        Row::new(cells)
+    }
+}
+
+/// The agreement in words: `Spearman 0.96, direction 5 of 6, median error 12 %.`
+fn words(agreement: &Agreement) -> String {
+    let mut parts = Vec::new();
+    match agreement.spearman {
+        Some(spearman) => parts.push(format!("Spearman {spearman:.2}")),
+        None => parts.push("no order to rank".to_owned()),
+    }
+    if agreement.directions > 0 {
+        parts.push(format!("direction {} of {}", agreement.directions_agreed, agreement.directions));
+    }
+    if let Some(error) = agreement.median_rel_error {
+        parts.push(format!("median error {:.0} %", error * 100.0));
+    }
+    if agreement.missing > 0 {
+        parts.push(format!("{} without ours", agreement.missing));
+    }
+    format!("{}.", parts.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::example;
+    use crate::Format;
+
+    #[test]
+    fn the_text_has_both_values_and_the_agreement() {
+        let mut comparison = example();
+        comparison.fitted_on("score, scaled so that the base row agrees");
+        let text = Format::Table.exporter().to_string(&comparison.to_table());
+        assert_eq!(text.lines().next(), Some("Title"));
+        let row = text.lines().find(|line| line.starts_with("127")).unwrap();
+        assert_eq!(row.split_whitespace().collect::<Vec<_>>(), ["127", "1180", "10", "3", "5", "score"]);
+        for line in [
+            "zone lock in %.",
+            "Ours: simulated, a machine.",
+            "Fitted: score, scaled so that the base row agrees.",
+            "score: Spearman 0.00, direction 1 of 2, median error 99 %.",
+            "zone lock: Spearman 1.00, direction 2 of 2, median error 25 %.",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
+        }
+    }
+}

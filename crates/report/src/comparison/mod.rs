@@ -1,0 +1,329 @@
+//! A published table with our values beside it, and how well they agree.
+//!
+//! - [`Comparison`]: rows, and in each row a published and an own value for each quantity.
+//! - `statistics`: rank correlation, direction of change, relative error.
+//! - `agreement`: these for one quantity and for a table.
+//! - `export`: the comparison as a [`Table`](crate::Table) for people.
+
+mod agreement;
+mod export;
+mod statistics;
+
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+
+pub use agreement::{Agreement, Change};
+pub use statistics::{Band, Direction, relative_error, spearman};
+
+use crate::Origin;
+
+/// One column of a published table.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Quantity {
+    /// Name in JSON and CSV: lower case, words joined by `_`, the unit last.
+    pub key: String,
+    /// Name in tables.
+    pub heading: String,
+    /// Unit; empty if the heading says it.
+    pub unit: String,
+    /// Decimal places of the published values. Ours are rounded to them before ranks are compared: of two values that
+    /// are printed alike, nobody knows which was larger.
+    pub decimals: u8,
+    /// How far a value may be from the base row's and still count as unchanged.
+    pub band: Band,
+}
+
+impl Quantity {
+    /// A quantity that changes by percent: a score, a time, a count. The band is 2 %.
+    #[must_use]
+    pub fn relative(key: &str, heading: &str, unit: &str, decimals: u8) -> Self {
+        Self::new(key, heading, unit, decimals, Band::Percent(2.0))
+    }
+
+    /// A share in percent, which changes by percentage points. The band is 1 point.
+    #[must_use]
+    pub fn share(key: &str, heading: &str, decimals: u8) -> Self {
+        Self::new(key, heading, "%", decimals, Band::Points(1.0))
+    }
+
+    fn new(key: &str, heading: &str, unit: &str, decimals: u8, band: Band) -> Self {
+        let (key, heading, unit) = (key.to_owned(), heading.to_owned(), unit.to_owned());
+        Self { key, heading, unit, decimals, band }
+    }
+}
+
+/// One published value and ours.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pair {
+    /// As printed; `None` if the source has no value here.
+    pub published: Option<f64>,
+    /// `None` if we have no such value.
+    pub ours: Option<f64>,
+    /// Where ours comes from.
+    pub origin: Origin,
+    /// Instead of the quantity's, where the source prints how much its values vary.
+    pub band: Option<Band>,
+}
+
+impl Pair {
+    /// A pair with the quantity's own band.
+    #[must_use]
+    pub fn new(published: Option<f64>, ours: Option<f64>, origin: Origin) -> Self {
+        let finite = |value: Option<f64>| value.filter(|value| value.is_finite());
+        Self { published: finite(published), ours: finite(ours), origin, band: None }
+    }
+
+    /// The same pair with a band of its own.
+    #[must_use]
+    pub fn with_band(self, band: Band) -> Self {
+        Self { band: Some(band), ..self }
+    }
+}
+
+/// One row: a policy, a batch size, a machine.
+#[derive(Clone, Debug, PartialEq)]
+struct Row {
+    name: String,
+    /// The row that changes are counted from; `None` for a base row.
+    base: Option<usize>,
+    pairs: Vec<Pair>,
+}
+
+/// A published table with our values beside it.
+///
+/// # Invariants
+///
+/// Every row has as many pairs as there are quantities, and its base is a base row above it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
+    id: String,
+    title: String,
+    machine: String,
+    fitted_on: Vec<String>,
+    quantities: Vec<Quantity>,
+    rows: Vec<Row>,
+}
+
+impl Comparison {
+    /// A comparison without rows. `id` names it in JSON; `machine` says on what our values were obtained.
+    #[must_use]
+    pub fn new(
+        id: impl Into<String>,
+        title: impl Into<String>,
+        machine: impl Into<String>,
+        quantities: Vec<Quantity>,
+    ) -> Self {
+        let (id, title, machine) = (id.into(), title.into(), machine.into());
+        Self { id, title, machine, fitted_on: Vec::new(), quantities, rows: Vec::new() }
+    }
+
+    /// Says that a parameter was chosen so that a published value comes out: "think time 1200 ns, on the base row's zone
+    /// lock".
+    pub fn fitted_on(&mut self, what: impl Into<String>) {
+        self.fitted_on.push(what.into());
+    }
+
+    /// Adds a row that others are compared with, and returns its number.
+    ///
+    /// # Panics
+    ///
+    /// If there is not one pair for each quantity.
+    #[track_caller]
+    pub fn push_base(&mut self, name: impl Into<String>, pairs: Vec<Pair>) -> usize {
+        self.add(name.into(), None, pairs)
+    }
+
+    /// Adds a row whose changes are counted from the base row with this number.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such base row, or not one pair for each quantity.
+    #[track_caller]
+    pub fn push(&mut self, name: impl Into<String>, base: usize, pairs: Vec<Pair>) {
+        assert!(self.rows.get(base).is_some_and(|row| row.base.is_none()), "row {base} is a base row");
+        self.add(name.into(), Some(base), pairs);
+    }
+
+    #[track_caller]
+    fn add(&mut self, name: String, base: Option<usize>, pairs: Vec<Pair>) -> usize {
+        assert_eq!(pairs.len(), self.quantities.len(), "a row has one pair for each quantity");
+        // INVARIANT: both conditions are checked above and by `push`.
+        self.rows.push(Row { name, base, pairs });
+        self.rows.len() - 1
+    }
+
+    /// Multiplies our values of a quantity, separately below each base row, so that the base rows agree. For scores in
+    /// units that a simulation does not know. Our value of a base row is then marked as fitted.
+    pub fn scale_to_base(&mut self, key: &str) {
+        let Some(column) = self.quantities.iter().position(|quantity| quantity.key == key) else { return };
+        for index in 0..self.rows.len() {
+            if self.rows[index].base.is_some() {
+                continue;
+            }
+            let pair = &mut self.rows[index].pairs[column];
+            let Some(factor) = pair.published.zip(pair.ours).map(|(published, ours)| published / ours) else {
+                continue;
+            };
+            if !factor.is_finite() {
+                continue;
+            }
+            pair.origin = Origin::Fitted;
+            let family = self.rows.iter_mut().enumerate();
+            for (_, row) in family.filter(|(at, row)| *at == index || row.base == Some(index)) {
+                row.pairs[column].ours = row.pairs[column].ours.map(|ours| ours * factor);
+            }
+        }
+    }
+
+    /// Name in JSON.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// What the table shows.
+    #[must_use]
+    pub fn title(&self) -> &str {
+        &self.title
+    }
+
+    /// The columns.
+    #[must_use]
+    pub fn quantities(&self) -> &[Quantity] {
+        &self.quantities
+    }
+
+    /// Names of the rows.
+    pub fn row_names(&self) -> impl Iterator<Item = &str> {
+        self.rows.iter().map(|row| row.name.as_str())
+    }
+
+    /// The pairs of one quantity, one for each row.
+    pub fn pairs(&self, quantity: usize) -> impl Iterator<Item = &Pair> {
+        self.rows.iter().filter_map(move |row| row.pairs.get(quantity))
+    }
+}
+
+/// `{"id", "title", "machine", "fitted_on", "rows": [{"row", "column", "published", "ours", "origin"}], "columns": […],
+/// "spearman", "direction_agreement", "median_rel_error"}`; one entry of `rows` for each pair, one of `columns` for each
+/// quantity.
+impl Serialize for Comparison {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let agreement = self.agreement();
+        let mut map = serializer.serialize_struct("Comparison", 9)?;
+        map.serialize_field("id", &self.id)?;
+        map.serialize_field("title", &self.title)?;
+        map.serialize_field("machine", &self.machine)?;
+        map.serialize_field("fitted_on", &self.fitted_on)?;
+        map.serialize_field("rows", &self.flat())?;
+        map.serialize_field("columns", &self.columns())?;
+        map.serialize_field("spearman", &agreement.spearman)?;
+        map.serialize_field("direction_agreement", &agreement.direction_agreement())?;
+        map.serialize_field("median_rel_error", &agreement.median_rel_error)?;
+        map.end()
+    }
+}
+
+/// One pair in JSON.
+#[derive(Serialize)]
+struct FlatPair<'a> {
+    row: &'a str,
+    column: &'a str,
+    published: Option<f64>,
+    ours: Option<f64>,
+    origin: Origin,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    change: Option<Change>,
+}
+
+/// One quantity in JSON.
+#[derive(Serialize)]
+struct FlatColumn<'a> {
+    #[serde(flatten)]
+    quantity: &'a Quantity,
+    #[serde(flatten)]
+    agreement: Agreement,
+    direction_agreement: Option<f64>,
+}
+
+impl Comparison {
+    fn flat(&self) -> Vec<FlatPair<'_>> {
+        let mut flat = Vec::new();
+        for (index, row) in self.rows.iter().enumerate() {
+            for (column, (quantity, pair)) in self.quantities.iter().zip(&row.pairs).enumerate() {
+                let &Pair { published, ours, origin, .. } = pair;
+                let change = self.change(index, column);
+                flat.push(FlatPair {
+                    row: &row.name,
+                    column: &quantity.key,
+                    published,
+                    ours,
+                    origin,
+                    change,
+                });
+            }
+        }
+        flat
+    }
+
+    fn columns(&self) -> Vec<FlatColumn<'_>> {
+        let columns = self.quantities.iter().enumerate().map(|(index, quantity)| {
+            let agreement = self.agreement_of(index);
+            FlatColumn { quantity, agreement, direction_agreement: agreement.direction_agreement() }
+        });
+        columns.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    pub(super) fn example() -> Comparison {
+        let quantities = vec![
+            Quantity::relative("score", "score", "", 0),
+            Quantity::share("zone_lock_percent", "zone lock", 0),
+        ];
+        let mut comparison = Comparison::new("t", "Title", "a machine", quantities);
+        let pair = |published, ours| Pair::new(Some(published), Some(ours), Origin::Simulated);
+        let base = comparison.push_base("31", vec![pair(1000.0, 10.0), pair(64.0, 60.0)]);
+        comparison.push("63", base, vec![pair(1170.0, 11.0), pair(24.0, 30.0)]);
+        comparison.push("127", base, vec![pair(1180.0, 10.1), pair(3.0, 5.0)]);
+        comparison
+    }
+
+    #[test]
+    fn scores_are_scaled_by_the_base_row_and_it_is_marked() {
+        let mut comparison = example();
+        comparison.scale_to_base("score");
+        let scores: Vec<_> = comparison.pairs(0).map(|pair| (pair.ours, pair.origin)).collect();
+        assert_eq!(
+            scores,
+            [
+                (Some(1000.0), Origin::Fitted),
+                (Some(1100.0), Origin::Simulated),
+                (Some(1010.0), Origin::Simulated),
+            ]
+        );
+    }
+
+    #[test]
+    fn json_has_the_agreed_keys() {
+        let json = serde_json::to_value(example()).unwrap();
+        for key in ["id", "machine", "fitted_on", "spearman", "direction_agreement", "median_rel_error"] {
+            assert!(json.get(key).is_some(), "{key}");
+        }
+        assert_eq!(json["rows"][3]["row"], "63");
+        assert_eq!(json["rows"][3]["column"], "zone_lock_percent");
+        assert_eq!((&json["rows"][3]["published"], &json["rows"][3]["ours"]), (&24.0.into(), &30.0.into()));
+        assert_eq!(json["rows"][3]["change"]["ours"], "down");
+        assert_eq!(json["columns"][1]["spearman"], 1.0);
+    }
+
+    #[test]
+    #[should_panic(expected = "row 1 is a base row")]
+    fn only_base_rows_are_bases() {
+        let mut comparison = example();
+        comparison.push("255", 1, vec![Pair::new(None, None, Origin::Simulated); 2]);
+    }
+}
