@@ -32,21 +32,6 @@ impl Class {
         }
     }
 
-    /// The class of blocks of this many frames, if there is one.
-    #[inline(always)]
-    pub(crate) const fn of_frames(frames: u32) -> Option<Self> {
-        const BY_ORDER: [Option<Class>; 32] = {
-            let mut classes = [None; 32];
-            let mut class = 0;
-            while class < Class::COUNT {
-                classes[Class::ALL[class].order().index()] = Some(Class::ALL[class]);
-                class += 1;
-            }
-            classes
-        };
-        if frames.is_power_of_two() { BY_ORDER[frames.trailing_zeros() as usize & 31] } else { None }
-    }
-
     /// The order of its blocks.
     pub(crate) const fn order(self) -> Order {
         let order = match self {
@@ -138,8 +123,7 @@ mod tests {
     fn classes_and_orders_agree() {
         for class in Class::ALL {
             assert_eq!(Class::of(class.order()), Some(class));
-            assert_eq!(Class::of_frames(class.frames()), Some(class));
         }
-        assert_eq!(Class::of_frames(3), None);
+        assert_eq!(Class::of(Order::MAX), None);
     }
 }

@@ -11,4 +11,4 @@ mod set;
 
 pub(crate) use batch::{BATCH_MAX, Batch};
 pub(crate) use class::{Class, Entry, ZeroState};
-pub(crate) use set::{ArraySet, Caps, CpuArrays};
+pub(crate) use set::{ArraySet, Caps, CpuArrays, StackAt};

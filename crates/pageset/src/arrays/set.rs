@@ -1,6 +1,9 @@
 //! The arrays of all CPUs, in memory.
 
+use std::num::NonZeroU16;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use pageset_core::Order;
 
 use super::batch::COPIED_TOGETHER;
 use super::{BATCH_MAX, Class, Entry};
@@ -66,18 +69,6 @@ impl CpuArrays {
         }
     }
 
-    /// Where a class's stack begins, in bytes from the start of the CPU's arrays.
-    #[cfg_attr(any(miri, not(target_arch = "x86_64")), expect(dead_code, reason = "only sequences need it"))]
-    pub(crate) const fn offset(class: Class) -> usize {
-        match class {
-            Class::Order0 => std::mem::offset_of!(Self, order0),
-            Class::Order1 => std::mem::offset_of!(Self, order1),
-            Class::Order2 => std::mem::offset_of!(Self, order2),
-            Class::Order3 => std::mem::offset_of!(Self, order3),
-            Class::Order9 => std::mem::offset_of!(Self, order9),
-        }
-    }
-
     #[inline]
     pub(crate) fn stack(&self, class: Class) -> View<'_> {
         match class {
@@ -86,6 +77,66 @@ impl CpuArrays {
             Class::Order2 => self.order2.view(),
             Class::Order3 => self.order3.view(),
             Class::Order9 => self.order9.view(),
+        }
+    }
+}
+
+/// Where a stack begins, in bytes from the start of its CPU's arrays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StackAt(NonZeroU16);
+
+impl StackAt {
+    /// By order; 16, so that no order needs a check.
+    const BY_ORDER: [Option<Self>; 16] = {
+        let mut stacks = [None; 16];
+        let mut class = 0;
+        while class < Class::COUNT {
+            stacks[Class::ALL[class].order().index()] = Some(Self::of_class(Class::ALL[class]));
+            class += 1;
+        }
+        stacks
+    };
+
+    /// The stack for blocks of an order, if there is one.
+    #[inline(always)]
+    pub(crate) const fn of(order: Order) -> Option<Self> {
+        Self::BY_ORDER[order.index() % 16]
+    }
+
+    pub(crate) const fn of_class(class: Class) -> Self {
+        let bytes = match class {
+            Class::Order0 => std::mem::offset_of!(CpuArrays, order0),
+            Class::Order1 => std::mem::offset_of!(CpuArrays, order1),
+            Class::Order2 => std::mem::offset_of!(CpuArrays, order2),
+            Class::Order3 => std::mem::offset_of!(CpuArrays, order3),
+            Class::Order9 => std::mem::offset_of!(CpuArrays, order9),
+        };
+        // The lock comes before all of them.
+        Self(NonZeroU16::new(bytes as u16).unwrap())
+    }
+
+    /// The bytes.
+    #[inline(always)]
+    #[cfg_attr(any(miri, not(target_arch = "x86_64")), expect(dead_code, reason = "only sequences need it"))]
+    pub(crate) const fn bytes(self) -> usize {
+        self.0.get() as usize
+    }
+
+    /// The bytes; 0 for none.
+    #[inline(always)]
+    pub(crate) const fn to_bits(stack: Option<Self>) -> u16 {
+        match stack {
+            Some(stack) => stack.0.get(),
+            None => 0,
+        }
+    }
+
+    /// What [`to_bits`](Self::to_bits) gave.
+    #[inline(always)]
+    pub(crate) const fn from_bits(bits: u16) -> Option<Self> {
+        match NonZeroU16::new(bits) {
+            Some(bytes) => Some(Self(bytes)),
+            None => None,
         }
     }
 }

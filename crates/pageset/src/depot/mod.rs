@@ -68,25 +68,41 @@ enum Place {
     Split(Class),
 }
 
-/// Free blocks of a class, as bits: bit `n` is the block `n` times the class's size behind `first`.
+/// Blocks of a class that lie in one word: bit `n` is the block `n` times the class's size behind `first`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Taken {
-    /// The frame that bit 0 stands for.
+pub(crate) struct Parts {
+    /// The frame that bit 0 stands for, a multiple of 64 blocks (or the first of a pageblock).
     pub(crate) first: u32,
     pub(crate) bits: u64,
 }
 
-/// What became of a block that was given.
+impl Parts {
+    /// One block.
+    pub(crate) fn one(frame: u32, class: Class) -> Self {
+        let part = if class == Class::Order9 { 0 } else { frame / class.frames() % 64 };
+        Self { first: frame - part * class.frames(), bits: 1 << part }
+    }
+
+    /// The frames that the blocks begin with, lowest first.
+    pub(crate) fn frames(self, class: Class) -> impl Iterator<Item = u32> {
+        let mut rest = self.bits;
+        std::iter::from_fn(move || {
+            let bit = rest.trailing_zeros();
+            rest &= rest.checked_sub(1)?;
+            Some(self.first + bit * class.frames())
+        })
+    }
+}
+
+/// What became of blocks that were given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Given {
-    /// It is free.
-    Kept,
-    /// It is no block of a pageblock that is split here: free it in the core.
+    /// They are free; those of these bits were before, or are none.
+    Kept { refused: u64 },
+    /// They are no blocks of a pageblock that is split here: free them in the core.
     Foreign,
-    /// As `Foreign`, and the core may know it as a part of a larger block.
+    /// As `Foreign`, and the core may know them as parts of larger blocks.
     Part,
-    /// It is free already, or no block of this order.
-    Refused,
 }
 
 impl Depot {
@@ -121,10 +137,10 @@ impl Depot {
     }
 
     /// Takes up to `limit` blocks (64 at most) of a class, lowest first. `None` if there is none: add a pageblock.
-    pub(crate) fn take(&mut self, class: Class, limit: u32) -> Option<Taken> {
+    pub(crate) fn take(&mut self, class: Class, limit: u32) -> Option<Parts> {
         if class == Class::Order9 {
             let first = self.take_whole()? * PAGEBLOCK_FRAMES;
-            return Some(Taken { first, bits: 1 });
+            return Some(Parts { first, bits: 1 });
         }
         let block = match self.partial[class as usize].lowest() {
             Some(block) => block,
@@ -140,39 +156,42 @@ impl Depot {
             self.partial[class as usize].remove(block);
         }
         self.free -= u64::from(bits.count_ones() * class.frames());
-        Some(Taken { first: block * PAGEBLOCK_FRAMES + word as u32 * 64 * class.frames(), bits })
+        Some(Parts { first: block * PAGEBLOCK_FRAMES + word as u32 * 64 * class.frames(), bits })
     }
 
-    /// Frees a block. A pageblock is not looked at beyond that its owner may have it: ask the core before.
-    pub(crate) fn give(&mut self, frame: u32, class: Class) -> Given {
-        let block = frame >> PAGEBLOCK_ORDER;
+    /// Frees blocks. For a pageblock, ask the core before whether it has an owner: that is not known here.
+    pub(crate) fn give(&mut self, class: Class, parts: Parts) -> Given {
+        let Parts { first, bits } = parts;
+        let block = first >> PAGEBLOCK_ORDER;
         let Some(pageblock) = self.blocks.get_mut(block as usize) else { return Given::Foreign };
         match pageblock.place {
             Place::Split(split) if split == class => {}
             Place::Elsewhere if class == Class::Order9 => {
-                self.add(frame);
-                return Given::Kept;
+                self.add(first);
+                return Given::Kept { refused: 0 };
             }
             Place::Elsewhere => return Given::Foreign,
             Place::Dissolved => return Given::Part,
-            Place::Whole | Place::Split(_) => return Given::Refused,
+            Place::Whole | Place::Split(_) => return Given::Kept { refused: bits },
         }
-        let part = frame % PAGEBLOCK_FRAMES / class.frames();
-        let (word, bit) = (&mut self.bits[block as usize * WORDS + part as usize / 64], 1 << (part % 64));
-        if *word & bit != 0 {
-            return Given::Refused;
-        }
-        *word |= bit;
-        pageblock.free += 1;
-        self.free += u64::from(class.frames());
-        if pageblock.free == 1 {
-            self.partial[class as usize].insert(block);
-        } else if u32::from(pageblock.free) == PAGEBLOCK_FRAMES / class.frames() {
-            self.partial[class as usize].remove(block);
+        let word = first % PAGEBLOCK_FRAMES / class.frames() / 64;
+        let word = &mut self.bits[block as usize * WORDS + word as usize];
+        let refused = *word & bits;
+        let count = (bits & !refused).count_ones();
+        *word |= bits;
+        let before = pageblock.free;
+        pageblock.free += count as u16;
+        self.free += u64::from(count * class.frames());
+        if u32::from(pageblock.free) == PAGEBLOCK_FRAMES / class.frames() {
+            if before > 0 {
+                self.partial[class as usize].remove(block);
+            }
             self.clear(block, class);
             self.keep_whole(block);
+        } else if before == 0 {
+            self.partial[class as usize].insert(block);
         }
-        Given::Kept
+        Given::Kept { refused }
     }
 
     /// Whether a frame is free here.
@@ -297,6 +316,16 @@ fn lowest(bits: u64, limit: u32) -> u64 {
 mod tests {
     use super::*;
 
+    const KEPT: Given = Given::Kept { refused: 0 };
+
+    fn give(depot: &mut Depot, frame: u32, class: Class) -> Given {
+        depot.give(class, Parts::one(frame, class))
+    }
+
+    fn is_refused(depot: &mut Depot, frame: u32, class: Class) -> bool {
+        give(depot, frame, class) == Given::Kept { refused: Parts::one(frame, class).bits }
+    }
+
     fn depot(pageblocks: &[u32]) -> Depot {
         let mut depot = Depot::new(8192);
         pageblocks.iter().for_each(|block| depot.add(block * 512));
@@ -306,32 +335,45 @@ mod tests {
     #[test]
     fn single_pages_come_and_go_and_the_last_one_makes_the_pageblock_whole() {
         let mut depot = depot(&[1]);
-        assert_eq!(depot.take(Class::Order0, 3), Some(Taken { first: 512, bits: 0b111 }));
-        assert_eq!(depot.take(Class::Order0, 64), Some(Taken { first: 512, bits: u64::MAX << 3 }));
+        assert_eq!(depot.take(Class::Order0, 3), Some(Parts { first: 512, bits: 0b111 }));
+        assert_eq!(depot.take(Class::Order0, 64), Some(Parts { first: 512, bits: u64::MAX << 3 }));
         assert_eq!(depot.free(), 448);
-        assert_eq!(depot.give(513, Class::Order0), Given::Kept);
-        assert_eq!(depot.give(513, Class::Order0), Given::Refused);
-        assert_eq!(depot.give(5, Class::Order0), Given::Foreign);
+        assert_eq!(give(&mut depot, 513, Class::Order0), KEPT);
+        assert!(is_refused(&mut depot, 513, Class::Order0));
+        assert_eq!(give(&mut depot, 5, Class::Order0), Given::Foreign);
         assert!(depot.has(513) && !depot.has(512));
         assert_eq!(depot.take(Class::Order9, 1), None, "it is split");
         for frame in (512..576).filter(|frame| *frame != 513) {
-            assert_eq!(depot.give(frame, Class::Order0), Given::Kept);
+            assert_eq!(give(&mut depot, frame, Class::Order0), KEPT);
         }
-        assert_eq!(depot.give(513, Class::Order0), Given::Refused);
-        assert_eq!(depot.take(Class::Order9, 1), Some(Taken { first: 512, bits: 1 }));
+        assert!(is_refused(&mut depot, 513, Class::Order0));
+        assert_eq!(depot.take(Class::Order9, 1), Some(Parts { first: 512, bits: 1 }));
         assert_eq!((depot.free(), depot.take(Class::Order0, 1)), (0, None));
+    }
+
+    #[test]
+    fn many_pages_are_given_at_once() {
+        let mut depot = depot(&[0]);
+        while depot.take(Class::Order0, 64).is_some() {}
+        for word in 0..8 {
+            assert_eq!(depot.give(Class::Order0, Parts { first: word * 64, bits: !1 }), KEPT);
+        }
+        let again = Parts { first: 64, bits: 0b11 };
+        assert_eq!(depot.give(Class::Order0, again), Given::Kept { refused: 0b10 });
+        assert_eq!(again.frames(Class::Order0).collect::<Vec<_>>(), [64, 65]);
+        assert_eq!(depot.free(), 505);
     }
 
     #[test]
     fn each_order_has_pageblocks_of_its_own() {
         let mut depot = depot(&[2, 3]);
-        assert_eq!(depot.take(Class::Order3, 64), Some(Taken { first: 1536, bits: u64::MAX }));
-        assert_eq!(depot.take(Class::Order0, 2), Some(Taken { first: 1024, bits: 0b11 }));
+        assert_eq!(depot.take(Class::Order3, 64), Some(Parts { first: 1536, bits: u64::MAX }));
+        assert_eq!(depot.take(Class::Order0, 2), Some(Parts { first: 1024, bits: 0b11 }));
         assert_eq!(depot.take(Class::Order3, 1), None);
-        assert_eq!(depot.give(1544, Class::Order3), Given::Kept);
-        assert_eq!(depot.give(1560, Class::Order2), Given::Refused, "no block of this order");
+        assert_eq!(give(&mut depot, 1544, Class::Order3), KEPT);
+        assert!(is_refused(&mut depot, 1560, Class::Order2), "no block of this order");
         assert!(depot.has(1551) && !depot.has(1552));
-        assert_eq!(depot.take(Class::Order3, 9), Some(Taken { first: 1536, bits: 0b10 }));
+        assert_eq!(depot.take(Class::Order3, 9), Some(Parts { first: 1536, bits: 0b10 }));
         assert_eq!(depot.free(), 510);
     }
 
@@ -343,7 +385,7 @@ mod tests {
             all.push(taken.first);
         }
         for first in all {
-            assert_eq!(depot.give(first + 8, Class::Order3), Given::Kept);
+            assert_eq!(give(&mut depot, first + 8, Class::Order3), KEPT);
         }
         let firsts: Vec<_> =
             std::iter::from_fn(|| depot.take(Class::Order3, 64)).map(|taken| taken.first).collect();
@@ -353,12 +395,12 @@ mod tests {
     #[test]
     fn dissolved_pageblocks_leave_their_free_frames() {
         let mut depot = depot(&[0, 2]);
-        assert_eq!(depot.take(Class::Order1, 64), Some(Taken { first: 1024, bits: u64::MAX }));
-        assert_eq!(depot.give(1030, Class::Order1), Given::Kept);
+        assert_eq!(depot.take(Class::Order1, 64), Some(Parts { first: 1024, bits: u64::MAX }));
+        assert_eq!(give(&mut depot, 1030, Class::Order1), KEPT);
         let mut ranges = Vec::new();
         depot.dissolve_all(|range| ranges.push(range));
         assert_eq!(ranges, [1030..1032, 1152..1536]);
-        assert_eq!((depot.free(), depot.give(1034, Class::Order1)), (512, Given::Part));
+        assert_eq!((depot.free(), give(&mut depot, 1034, Class::Order1)), (512, Given::Part));
         let mut whole = Vec::new();
         depot.release_whole(|first| whole.push(first));
         assert_eq!((depot.free(), whole), (0, vec![0]));
@@ -375,7 +417,7 @@ mod tests {
         assert_eq!(released(&mut depot), [], "nobody had the time to need them");
         for _ in 0..2 {
             let taken = depot.take(Class::Order9, 1).unwrap();
-            assert_eq!(depot.give(taken.first, Class::Order9), Given::Kept);
+            assert_eq!(give(&mut depot, taken.first, Class::Order9), KEPT);
         }
         assert_eq!(released(&mut depot), [0, 1, 2]);
         assert_eq!(released(&mut depot), [3]);
@@ -398,13 +440,12 @@ mod tests {
                 let limit = 1 + below(64) as u32;
                 let Some(taken) = depot.take(class, limit) else { continue };
                 assert!((1..=limit).contains(&taken.bits.count_ones()));
-                let blocks = (0..64).filter(|bit| taken.bits >> bit & 1 == 1);
-                held.extend(blocks.map(|bit| (taken.first + bit * class.frames(), class)));
+                held.extend(taken.frames(class).map(|frame| (frame, class)));
             } else {
                 for _ in 0..below(100).min(held.len()) {
                     let (frame, class) = held.swap_remove(below(held.len()));
-                    assert_eq!(depot.give(frame, class), Given::Kept);
-                    assert_eq!(depot.give(frame, class), Given::Refused);
+                    assert_eq!(give(&mut depot, frame, class), KEPT);
+                    assert!(is_refused(&mut depot, frame, class));
                 }
             }
             let out: u32 = held.iter().map(|(_, class)| class.frames()).sum();

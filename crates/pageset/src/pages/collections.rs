@@ -6,6 +6,7 @@ use std::ptr::NonNull;
 use allocator_api2::alloc::{AllocError, Allocator};
 use pageset_core::Order;
 
+use super::span::Span;
 use super::{Pages, RawPages};
 use crate::pool::Pool;
 use crate::sys::{PAGE_BYTES, PAGE_SHIFT};
@@ -63,7 +64,7 @@ unsafe impl Allocator for PageCollections<'_> {
     unsafe fn deallocate(&self, start: NonNull<u8>, layout: Layout) {
         let Some(order) = Self::order(layout) else { return };
         let bytes = start.addr().get() - self.pool.start().addr();
-        let raw = RawPages { frame: (bytes >> PAGE_SHIFT) as u32, count: order.frames() };
+        let raw = RawPages(Span::block((bytes >> PAGE_SHIFT) as u32, order));
         // SAFETY: the caller promises that the block was allocated here with a layout that fits, and is free now.
         drop(unsafe { Pages::from_raw(self.pool, raw) });
     }

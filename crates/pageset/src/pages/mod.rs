@@ -1,8 +1,10 @@
 //! Pages that somebody owns.
 
 mod collections;
+mod span;
 
 pub use collections::PageCollections;
+pub(crate) use span::Span;
 
 use std::fmt;
 use std::ops::{Deref, DerefMut, Range};
@@ -10,43 +12,41 @@ use std::ptr::NonNull;
 
 use pageset_core::{Order, Pfn};
 
-use crate::arrays::Class;
 use crate::pool::{Inner, Pool};
 use crate::sys::{PAGE_BYTES, PAGE_SHIFT};
-
-/// Set in `count` for pages that are not one block of the core.
-const RUN: u32 = 1 << 31;
 
 /// A block or a run of pages, free again when dropped, on whatever thread. Derefs to its bytes.
 ///
 /// # Invariants
-/// The frames are allocated, and nobody else has them. Without `RUN` they are one block, `count` a power of two.
+/// The frames are allocated, and nobody else has them.
 #[must_use = "pages that are dropped are free again"]
 pub struct Pages<'p> {
     pool: &'p Inner,
-    frame: u32,
-    count: u32,
+    span: Span,
 }
 
 /// Pages that nobody owns as a value: what [`Pages::into_raw`] leaves, and what a C interface hands out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(C)]
-pub struct RawPages {
-    frame: u32,
-    count: u32,
-}
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct RawPages(Span);
 
 impl RawPages {
     /// Pages from the pool's start to the first of these.
     #[must_use]
     pub const fn frame(self) -> usize {
-        self.frame as usize
+        self.0.frame() as usize
     }
 
     /// How many pages these are.
     #[must_use]
     pub const fn page_count(self) -> usize {
-        (self.count & !RUN) as usize
+        self.0.count() as usize
+    }
+}
+
+impl fmt::Debug for RawPages {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RawPages").field("frame", &self.frame()).field("count", &self.page_count()).finish()
     }
 }
 
@@ -54,28 +54,28 @@ impl<'p> Pages<'p> {
     #[inline(always)]
     pub(crate) fn of_block(pool: &'p Inner, frame: u32, order: Order) -> Self {
         // INVARIANT: the caller has just allocated this block.
-        Self { pool, frame, count: order.frames() }
+        Self { pool, span: Span::block(frame, order) }
     }
 
     /// How many pages these are.
     #[must_use]
     #[inline]
     pub fn page_count(&self) -> usize {
-        (self.count & !RUN) as usize
+        self.span.count() as usize
     }
 
     /// Number of the first frame, counted from the pool's start.
     #[must_use]
     #[inline]
     pub fn pfn(&self) -> Pfn {
-        Pfn(u64::from(self.frame))
+        Pfn(u64::from(self.span.frame()))
     }
 
     /// Bytes from the pool's start: the offset in a shared pool's file.
     #[must_use]
     #[inline]
     pub fn offset(&self) -> usize {
-        (self.frame as usize) << PAGE_SHIFT
+        (self.span.frame() as usize) << PAGE_SHIFT
     }
 
     /// Address of the first byte.
@@ -83,7 +83,7 @@ impl<'p> Pages<'p> {
     #[inline]
     pub fn as_ptr(&self) -> NonNull<u8> {
         // SAFETY: the pool does not begin at address zero, nor does a page in it.
-        unsafe { NonNull::new_unchecked(self.pool.address(self.frame)) }
+        unsafe { NonNull::new_unchecked(self.pool.address(self.span.frame())) }
     }
 
     /// Keeps only some of the pages and frees the others at once; `keep` counts pages from 0. O(log pages).
@@ -94,13 +94,9 @@ impl<'p> Pages<'p> {
         let count = self.page_count();
         assert!(keep.start < keep.end && keep.end <= count, "keep {keep:?} of {count} pages");
         let (start, end) = (keep.start as u32, keep.end as u32);
-        let (first, count) = (self.frame, count as u32);
+        let (first, count) = (self.span.frame(), count as u32);
         // INVARIANT: changed before the others are free, so that a panic on the way would only leak them.
-        self.frame += start;
-        self.count = end - start;
-        if !self.count.is_power_of_two() || !self.frame.is_multiple_of(self.count) {
-            self.count |= RUN;
-        }
+        self.span = Span::of(first + start, end - start);
         self.pool.free_part(first, start);
         self.pool.free_part(first + end, count - end);
     }
@@ -108,7 +104,7 @@ impl<'p> Pages<'p> {
     /// Gives the pages up as a value without freeing them.
     #[must_use = "the pages are lost unless they are taken back by `from_raw`"]
     pub fn into_raw(self) -> RawPages {
-        let raw = RawPages { frame: self.frame, count: self.count };
+        let raw = RawPages(self.span);
         std::mem::forget(self);
         raw
     }
@@ -124,7 +120,7 @@ impl<'p> Pages<'p> {
     #[inline]
     pub unsafe fn from_raw(pool: &'p Pool, raw: RawPages) -> Self {
         // INVARIANT: the caller promises that these pages are allocated and have no owner.
-        Self { pool: pool.inner(), frame: raw.frame, count: raw.count }
+        Self { pool: pool.inner(), span: raw.0 }
     }
 
     /// As [`from_raw`](Self::from_raw), but `None` if the pages can be seen to be free already: in the core, or in the
@@ -134,8 +130,10 @@ impl<'p> Pages<'p> {
     /// As for `from_raw`: pages that were freed and allocated again look right.
     pub unsafe fn from_raw_checked(pool: &'p Pool, raw: RawPages) -> Option<Self> {
         let inner = pool.inner();
-        let end = raw.frame.checked_add(raw.count & !RUN)?;
-        if end > inner.frames || !inner.looks_allocated(raw.frame, raw.count & !RUN) {
+        let (frame, count) = (raw.0.frame(), raw.0.count());
+        let end = frame.checked_add(count)?;
+        if count == 0 || end > inner.frames || !raw.0.is_consistent() || !inner.looks_allocated(frame, count)
+        {
             return None;
         }
         // SAFETY: the caller promises it.
@@ -146,7 +144,7 @@ impl<'p> Pages<'p> {
 impl Drop for Pages<'_> {
     #[inline(always)]
     fn drop(&mut self) {
-        self.pool.free_block(self.frame, Class::of_frames(self.count), self.count & !RUN);
+        self.pool.free_span(self.span);
     }
 }
 
@@ -157,7 +155,9 @@ impl Deref for Pages<'_> {
     fn deref(&self) -> &[u8] {
         // SAFETY: the frames are mapped as long as the pool, which outlives 'p; their bytes are initialised (by the
         // system or by an earlier owner), and the invariant makes this value their only owner.
-        unsafe { std::slice::from_raw_parts(self.pool.address(self.frame), self.page_count() * PAGE_BYTES) }
+        unsafe {
+            std::slice::from_raw_parts(self.pool.address(self.span.frame()), self.page_count() * PAGE_BYTES)
+        }
     }
 }
 
@@ -166,13 +166,16 @@ impl DerefMut for Pages<'_> {
     fn deref_mut(&mut self) -> &mut [u8] {
         // SAFETY: as for `deref`, and `self` is borrowed exclusively.
         unsafe {
-            std::slice::from_raw_parts_mut(self.pool.address(self.frame), self.page_count() * PAGE_BYTES)
+            std::slice::from_raw_parts_mut(
+                self.pool.address(self.span.frame()),
+                self.page_count() * PAGE_BYTES,
+            )
         }
     }
 }
 
 impl fmt::Debug for Pages<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pages").field("frame", &self.frame).field("count", &self.page_count()).finish()
+        f.debug_struct("Pages").field("frame", &self.span.frame()).field("count", &self.page_count()).finish()
     }
 }

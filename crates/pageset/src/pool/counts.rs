@@ -38,8 +38,8 @@ impl Counts {
         self.cleared.fetch_add(u64::from(frames), Relaxed);
     }
 
-    pub(super) fn note_bad_free(&self) {
-        self.bad_frees.fetch_add(1, Relaxed);
+    pub(super) fn note_bad_frees(&self, blocks: u64) {
+        self.bad_frees.fetch_add(blocks, Relaxed);
     }
 
     /// Claims part of the capacity; `false` if there is not so much left.

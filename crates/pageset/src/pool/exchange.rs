@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use pageset_core::{BlockUse, FreeError, Order, Pfn, Request};
 
 use super::Inner;
-use crate::arrays::{BATCH_MAX, Batch, Class, Entry, ZeroState};
-use crate::depot::{Depot, Given, Taken};
+use crate::arrays::{BATCH_MAX, Batch, Class, Entry, StackAt, ZeroState};
+use crate::depot::{Depot, Given, Parts};
 use crate::error::AllocError;
 use crate::rseq;
 use crate::sys::membarrier;
@@ -77,7 +77,7 @@ impl Inner {
         }
         let first = batch.pop_back()?;
         match self.area {
-            Some(area) => rseq::push_many(&self.hot, area, class, &mut batch),
+            Some(area) => rseq::push_many(&self.hot, area, StackAt::of_class(class), &mut batch),
             None => self.locked_arrays().into_iter().for_each(|cpu| cpu.try_push_many(class, &mut batch)),
         }
         if batch.len() > 0 {
@@ -116,19 +116,16 @@ impl Inner {
     }
 
     /// Adds what the depot gave to a batch.
-    fn note_taken(&self, class: Class, taken: Taken, batch: &mut Batch) {
-        let Taken { first, bits } = taken;
-        let zero = if class == Class::Order0 { self.ledger.take_bits(first, bits) } else { 0 };
-        let mut rest = bits;
-        while rest != 0 {
-            let bit = rest.trailing_zeros();
-            let frame = first + bit * class.frames();
-            let zero = match class {
-                Class::Order0 => ZeroState::of_bit(zero >> bit),
-                _ => self.ledger.take(frame..frame + class.frames()),
-            };
-            batch.push_front(Entry::with_zero(frame, zero));
-            rest &= rest - 1;
+    fn note_taken(&self, class: Class, taken: Parts, batch: &mut Batch) {
+        if class == Class::Order0 {
+            let zero = self.ledger.take_bits(taken.first, taken.bits);
+            for frame in taken.frames(class) {
+                batch.push_front(Entry::with_zero(frame, ZeroState::of_bit(zero >> (frame % 64))));
+            }
+        } else {
+            for frame in taken.frames(class) {
+                batch.push_front(Entry::with_zero(frame, self.ledger.take(frame..frame + class.frames())));
+            }
         }
     }
 
@@ -164,7 +161,7 @@ impl Inner {
         match order.filter(|order| order.frames() == frames && Pfn(start).is_aligned(*order)) {
             Some(order) => match self.core.free(cpu, Pfn(start), order) {
                 Ok(()) => self.counts.unclaim(u64::from(frames)),
-                Err(_) => self.counts.note_bad_free(),
+                Err(_) => self.counts.note_bad_frees(1),
             },
             None => self.free_part(frame, frames),
         }
@@ -175,7 +172,7 @@ impl Inner {
         let wanted = self.caps.of(class) as usize / 2;
         let mut batch = Batch::new();
         match self.area {
-            Some(area) => rseq::pop_many(&self.hot, area, class, wanted, &mut batch),
+            Some(area) => rseq::pop_many(&self.hot, area, StackAt::of_class(class), wanted, &mut batch),
             None => {
                 let cpu = self.locked_arrays();
                 cpu.into_iter().for_each(|cpu| cpu.try_pop_many(class, wanted, &mut batch));
@@ -195,37 +192,65 @@ impl Inner {
         }
         let mut depot = self.depot.lock();
         depot.exchanges.flushes += 1;
-        let mut freed = 0;
-        for entry in entries {
-            if self.give_one(&mut depot, class, entry.frame()) {
-                freed += u64::from(class.frames());
-            } else {
-                self.counts.note_bad_free();
+        let mut rest = entries;
+        let mut refused = 0;
+        while let Some((first, others)) = rest.split_first() {
+            // Pages that were allocated together are often freed together: one look for all that lie in one word.
+            let mut parts = Parts::one(first.frame(), class);
+            let mut together = 0;
+            for entry in others {
+                let next = Parts::one(entry.frame(), class);
+                if next.first != parts.first || next.bits & parts.bits != 0 {
+                    break;
+                }
+                parts.bits |= next.bits;
+                together += 1;
             }
+            rest = &others[together..];
+            refused += self.give_parts(&mut depot, class, parts);
         }
-        self.counts.unclaim(freed);
+        drop(depot);
+        if refused > 0 {
+            self.counts.note_bad_frees(refused);
+        }
+        self.counts.unclaim((entries.len() as u64 - refused) * u64::from(class.frames()));
     }
 
-    /// Frees one block; `false` if it is free already.
+    /// Frees blocks that lie in one word. Returns how many are free already.
     #[inline]
-    fn give_one(&self, depot: &mut Depot, class: Class, frame: u32) -> bool {
-        let pfn = u64::from(frame);
+    fn give_parts(&self, depot: &mut Depot, class: Class, parts: Parts) -> u64 {
         // The core knows the owner of a pageblock; those of its parts only the depot.
-        if class == Class::Order9 && !self.has_owner(frame) {
-            return false;
+        if class == Class::Order9 && !self.has_owner(parts.first) {
+            return 1;
         }
-        match depot.give(frame, class) {
-            Given::Kept => true,
-            Given::Refused => false,
-            Given::Foreign => self.core.free(self.cpu(), Pfn(pfn), class.order()).is_ok(),
-            Given::Part => match self.core.free(self.cpu(), Pfn(pfn), class.order()) {
-                // The depot's lock keeps others from cutting the same block meanwhile.
-                Err(FreeError::WrongOrder { .. } | FreeError::NotABlock(_)) => {
-                    self.core.free_range(self.cpu(), pfn..pfn + u64::from(class.frames())).is_ok()
-                }
-                outcome => outcome.is_ok(),
-            },
+        match depot.give(class, parts) {
+            Given::Kept { refused } => u64::from(refused.count_ones()),
+            Given::Foreign => {
+                let refused = parts.frames(class).filter(|frame| self.free_block(class, *frame).is_err());
+                refused.count() as u64
+            }
+            Given::Part => {
+                let refused = parts.frames(class).filter(|frame| !self.free_cut(class, *frame));
+                refused.count() as u64
+            }
         }
+    }
+
+    fn free_block(&self, class: Class, frame: u32) -> Result<(), FreeError> {
+        self.core.free(self.cpu(), Pfn(u64::from(frame)), class.order())
+    }
+
+    /// Frees a block that the core may know as a part of a larger one; `false` if it is free already. Only under the depot's
+    /// lock, which keeps others from cutting the same block meanwhile.
+    fn free_cut(&self, class: Class, frame: u32) -> bool {
+        let outcome = self.free_block(class, frame).or_else(|error| match error {
+            FreeError::WrongOrder { .. } | FreeError::NotABlock(_) => {
+                let first = u64::from(frame);
+                self.core.free_range(self.cpu(), first..first + u64::from(class.frames()))
+            }
+            other => Err(other),
+        });
+        outcome.is_ok()
     }
 
     /// Whether the core knows an owner of the whole pageblock that begins with `frame`.
@@ -248,7 +273,7 @@ impl Inner {
         let start = u64::from(frame);
         match self.core.free_range(self.cpu(), start..start + u64::from(frames)) {
             Ok(()) => self.counts.unclaim(u64::from(frames)),
-            Err(_) => self.counts.note_bad_free(),
+            Err(_) => self.counts.note_bad_frees(1),
         }
     }
 

@@ -26,11 +26,12 @@ pub use populate::{PopulateProgress, Populated};
 pub use stats::Stats;
 pub use truth::BackingReport;
 
-use crate::arrays::{Caps, Class, CpuArrays, Entry, ZeroState};
+use crate::arrays::{Caps, Class, CpuArrays, Entry, StackAt, ZeroState};
 use crate::background::{Background, Bell};
 use crate::depot::Depot;
 use crate::error::AllocError;
 use crate::ledger::Ledger;
+use crate::pages::Span;
 use crate::rseq::{self, Area, HotPage};
 use crate::sys::advice::Giveback;
 use crate::sys::tables::Core;
@@ -79,35 +80,35 @@ impl Inner {
     /// Allocates a block.
     #[inline(always)]
     pub(crate) fn alloc_block(&self, order: Order) -> Result<Entry, AllocError> {
-        if let Some(class) = Class::of(order)
-            && let Some(entry) = self.pop(class)
-        {
-            return Ok(entry);
-        }
-        self.alloc_slow(order)
+        let entry = match (self.area, StackAt::of(order)) {
+            (Some(area), Some(stack)) => rseq::pop(&self.hot, area, stack),
+            (None, Some(_)) => self.pop_locked(order),
+            (_, None) => None,
+        };
+        entry.map_or_else(|| self.alloc_slow(order), Ok)
     }
 
-    /// Frees a block, or (if it has no class) a run of frames.
+    /// Frees a block or a run of frames.
     #[inline(always)]
-    pub(crate) fn free_block(&self, frame: u32, class: Option<Class>, frames: u32) {
+    pub(crate) fn free_span(&self, span: Span) {
         if let Some(area) = self.area
-            && let Some(class) = class
-            && rseq::push(&self.hot, area, class, Entry::dirty(frame))
+            && let Some(stack) = span.stack()
+            && rseq::push(&self.hot, area, stack, Entry::dirty(span.frame()))
         {
             return;
         }
-        self.free_otherwise(frame, frames);
+        self.free_otherwise(span);
     }
 
     /// Frees under a lock, or past the arrays. One call, so that the fast path around it is small enough to be inlined
     /// where pages are dropped.
     #[inline(never)]
-    fn free_otherwise(&self, frame: u32, frames: u32) {
-        let class = Class::of_frames(frames).filter(|class| frame.is_multiple_of(class.frames()));
-        let is_free =
-            class.is_some_and(|class| self.area.is_none() && self.push_locked(class, Entry::dirty(frame)));
+    fn free_otherwise(&self, span: Span) {
+        let class = span.class();
+        let is_free = class
+            .is_some_and(|class| self.area.is_none() && self.push_locked(class, Entry::dirty(span.frame())));
         if !is_free {
-            self.free_slow(frame, class, frames);
+            self.free_slow(span.frame(), class, span.count());
         }
     }
 
@@ -115,23 +116,22 @@ impl Inner {
     #[inline(always)]
     pub(crate) fn pop(&self, class: Class) -> Option<Entry> {
         match self.area {
-            Some(area) => rseq::pop(&self.hot, area, class),
-            None => self.pop_locked(class),
+            Some(area) => rseq::pop(&self.hot, area, StackAt::of_class(class)),
+            None => self.pop_locked(class.order()),
         }
     }
 
     /// Puts a block into this CPU's array.
-    #[inline(always)]
     pub(crate) fn push(&self, class: Class, entry: Entry) -> bool {
         match self.area {
-            Some(area) => rseq::push(&self.hot, area, class, entry),
+            Some(area) => rseq::push(&self.hot, area, StackAt::of_class(class), entry),
             None => self.push_locked(class, entry),
         }
     }
 
     #[inline(never)]
-    fn pop_locked(&self, class: Class) -> Option<Entry> {
-        self.locked_arrays()?.try_pop(class)
+    fn pop_locked(&self, order: Order) -> Option<Entry> {
+        self.locked_arrays()?.try_pop(Class::of(order)?)
     }
 
     #[inline(never)]

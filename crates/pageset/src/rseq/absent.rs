@@ -1,7 +1,7 @@
 //! No restartable sequences here: every operation says so, and the arrays are used under their locks.
 
 use super::Hot;
-use crate::arrays::{Batch, Class, Entry};
+use crate::arrays::{Batch, Entry, StackAt};
 
 /// There is no such thing.
 #[derive(Clone, Copy, Debug)]
@@ -16,18 +16,18 @@ pub(crate) fn cpu(area: Area) -> usize {
 }
 
 #[inline(always)]
-pub(crate) fn pop(_: &Hot, _: Area, _: Class) -> Option<Entry> {
+pub(crate) fn pop(_: &Hot, _: Area, _: StackAt) -> Option<Entry> {
     None
 }
 
 #[inline(always)]
-pub(crate) fn push(_: &Hot, _: Area, _: Class, _: Entry) -> bool {
+pub(crate) fn push(_: &Hot, _: Area, _: StackAt, _: Entry) -> bool {
     false
 }
 
-pub(crate) fn pop_many(_: &Hot, _: Area, _: Class, _: usize, _: &mut Batch) {}
+pub(crate) fn pop_many(_: &Hot, _: Area, _: StackAt, _: usize, _: &mut Batch) {}
 
-pub(crate) fn push_many(_: &Hot, _: Area, _: Class, _: &mut Batch) {}
+pub(crate) fn push_many(_: &Hot, _: Area, _: StackAt, _: &mut Batch) {}
 
 pub(crate) fn restarts() -> u64 {
     0

@@ -8,7 +8,7 @@ use std::arch::asm;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::Hot;
-use crate::arrays::{BATCH_MAX, Batch, Class, CpuArrays, Entry};
+use crate::arrays::{BATCH_MAX, Batch, CpuArrays, Entry, StackAt};
 
 /// Sequences begun again, in all pools of the process.
 static RESTARTS: AtomicU64 = AtomicU64::new(0);
@@ -77,15 +77,9 @@ macro_rules! sequence {
     };
 }
 
-/// Takes the last entry of this CPU's stack of a class; `None` if there is none, or the CPU has no arrays.
+/// Takes the last entry of this CPU's stack; `None` if there is none, or the CPU has no arrays.
 #[inline(always)]
-pub(crate) fn pop(hot: &Hot, area: Area, class: Class) -> Option<Entry> {
-    Entry::from_raw(pop_at(hot, area, CpuArrays::offset(class)))
-}
-
-/// As [`pop`] from the stack that begins at `offset`; [`Entry::NONE`] if there is nothing to take.
-#[inline(always)]
-fn pop_at(hot: &Hot, area: Area, offset: usize) -> u32 {
+pub(crate) fn pop(hot: &Hot, area: Area, stack: StackAt) -> Option<Entry> {
     let entry: u32;
     // SAFETY: an `Area` is where this thread's registered area lies, `Hot`'s invariant makes `arrays` valid for every
     // CPU below `cpus`; the entries below the count lie inside the stack. Everything before the last store only reads.
@@ -118,21 +112,20 @@ fn pop_at(hot: &Hot, area: Area, offset: usize) -> u32 {
             at = out(reg) _,
             head = out(reg) _,
             entry = out(reg) entry,
-            offset = in(reg) offset,
+            offset = in(reg) stack.bytes(),
             shift = const CPU_SHIFT,
             restarts = sym RESTARTS,
             options(nostack),
         );
     }
-    entry
+    Entry::from_raw(entry)
 }
 
-/// Puts an entry on this CPU's stack of a class; `false` if there is no room, or the CPU has no arrays.
+/// Puts an entry on this CPU's stack; `false` if there is no room, or the CPU has no arrays.
 #[inline(always)]
-pub(crate) fn push(hot: &Hot, area: Area, class: Class, entry: Entry) -> bool {
-    let offset = CpuArrays::offset(class);
+pub(crate) fn push(hot: &Hot, area: Area, stack: StackAt, entry: Entry) -> bool {
     let done: u32;
-    // SAFETY: as for `pop_at`; the entry is written behind the count and below the capacity, where nobody reads.
+    // SAFETY: as for `pop`; the entry is written behind the count and below the capacity, where nobody reads.
     unsafe {
         asm!(
             sequence!(
@@ -164,7 +157,7 @@ pub(crate) fn push(hot: &Hot, area: Area, class: Class, entry: Entry) -> bool {
             at = out(reg) _,
             head = out(reg) _,
             done = out(reg) done,
-            offset = in(reg) offset,
+            offset = in(reg) stack.bytes(),
             shift = const CPU_SHIFT,
             restarts = sym RESTARTS,
             options(nostack),
@@ -173,12 +166,12 @@ pub(crate) fn push(hot: &Hot, area: Area, class: Class, entry: Entry) -> bool {
     done == 1
 }
 
-/// Takes up to `limit` entries of this CPU's stack of a class, those that were put last, into an empty batch. Not counted
+/// Takes up to `limit` entries of this CPU's stack, those that were put last, into an empty batch. Not counted
 /// as pops.
 #[inline(never)]
-pub(crate) fn pop_many(hot: &Hot, area: Area, class: Class, limit: usize, batch: &mut Batch) {
+pub(crate) fn pop_many(hot: &Hot, area: Area, stack: StackAt, limit: usize, batch: &mut Batch) {
     let taken: usize;
-    // SAFETY: as for `pop_at`; up to three entries more than those below the count are read, which still lie in the stack,
+    // SAFETY: as for `pop`; up to three entries more than those below the count are read, which still lie in the stack,
     // and written to the batch, which has the room. What is written there before a restart is written again.
     unsafe {
         asm!(
@@ -222,7 +215,7 @@ pub(crate) fn pop_many(hot: &Hot, area: Area, class: Class, limit: usize, batch:
             index = out(reg) _,
             taken = out(reg) taken,
             copy = out(xmm_reg) _,
-            offset = in(reg) CpuArrays::offset(class),
+            offset = in(reg) stack.bytes(),
             shift = const CPU_SHIFT,
             restarts = sym RESTARTS,
             options(nostack),
@@ -231,9 +224,9 @@ pub(crate) fn pop_many(hot: &Hot, area: Area, class: Class, limit: usize, batch:
     batch.note_filled(taken);
 }
 
-/// Puts a batch on this CPU's stack of a class, as far as there is room; the rest stays in it.
+/// Puts a batch on this CPU's stack, as far as there is room; the rest stays in it.
 #[inline(never)]
-pub(crate) fn push_many(hot: &Hot, area: Area, class: Class, batch: &mut Batch) {
+pub(crate) fn push_many(hot: &Hot, area: Area, stack: StackAt, batch: &mut Batch) {
     let pushed: usize;
     // SAFETY: as for `push`; up to three entries more than the batch has are read, which still lie in it, and written
     // behind the capacity, where the stack has room for them.
@@ -281,7 +274,7 @@ pub(crate) fn push_many(hot: &Hot, area: Area, class: Class, batch: &mut Batch) 
             index = out(reg) _,
             pushed = out(reg) pushed,
             copy = out(xmm_reg) _,
-            offset = in(reg) CpuArrays::offset(class),
+            offset = in(reg) stack.bytes(),
             shift = const CPU_SHIFT,
             restarts = sym RESTARTS,
             options(nostack),
