@@ -48,6 +48,7 @@ run "tests" cargo test --workspace --exclude pageset-peers
 for target in "${targets[@]}"; do
     run "core on $target" cargo build --package pageset-core --target "$target"
     run "core with a heap on $target" cargo build --package pageset-core --target "$target" --all-features
+    run "page operations on $target" cargo build --package pageset-pageops --target "$target"
 done
 export RUSTDOCFLAGS="${RUSTDOCFLAGS:-} -D warnings"
 run "documentation" cargo doc --workspace --exclude pageset-peers --no-deps

@@ -1,0 +1,220 @@
+//! The instructions: one file for each set of them, and the only unsafe code of the crate.
+//!
+//! A file here exports one [`Primitives`]: four loops that know only addresses and lengths. [`Isa`] says which sets there
+//! are and which this CPU has; [`Kernel`] is a set that it has.
+
+#[cfg(all(target_arch = "aarch64", not(miri)))]
+mod aarch64;
+mod page;
+mod portable;
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+mod x86_64;
+
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+pub use page::Page;
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+pub(crate) use x86_64::cpuid::cache_bytes;
+
+use crate::BASE_PAGE_BYTES;
+use crate::order::Store;
+
+/// The loops of one set of instructions.
+///
+/// All have the same contract. Addresses and lengths are multiples of [`BASE_PAGE_BYTES`]; all bytes are valid to write
+/// or read; source and destination do not overlap; and the CPU has the instructions. A length may be 0.
+struct Primitives {
+    clear: unsafe fn(dst: *mut u8, bytes: usize),
+    clear_stream: unsafe fn(dst: *mut u8, bytes: usize),
+    copy: unsafe fn(dst: *mut u8, src: *const u8, bytes: usize),
+    copy_stream: unsafe fn(dst: *mut u8, src: *const u8, bytes: usize),
+    /// Makes streamed stores visible before all later stores.
+    fence: fn(),
+}
+
+/// A set of instructions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Isa {
+    /// What the compiler makes of `write_bytes` and `copy_nonoverlapping`: `memset` and `memcpy` of the environment.
+    /// Nothing is streamed.
+    Portable,
+    /// x86-64: `rep stos` and `rep movs`, and `movnti` to stream. Uses general registers only, so a kernel need not
+    /// save the state of its vector unit.
+    Rep,
+    /// x86-64: as [`Isa::Rep`], but streams zeros with AMD's `clzero`.
+    Clzero,
+    /// x86-64: 32-byte vectors.
+    Avx2,
+    /// x86-64: 64-byte vectors, a whole cache line at once.
+    Avx512,
+    /// aarch64: `dc zva` to clear, pairs of general registers to copy (`stnp` to stream).
+    Zva,
+}
+
+impl Isa {
+    /// All sets, of all architectures.
+    pub const ALL: [Self; 6] = [Self::Portable, Self::Rep, Self::Clzero, Self::Avx2, Self::Avx512, Self::Zva];
+
+    /// Name in results and on command lines.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Portable => "portable",
+            Self::Rep => "rep",
+            Self::Clzero => "clzero",
+            Self::Avx2 => "avx2",
+            Self::Avx512 => "avx512",
+            Self::Zva => "zva",
+        }
+    }
+
+    /// The set of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|isa| isa.name() == name)
+    }
+
+    /// Does it need registers that a kernel of an operating system does not save on entry?
+    #[must_use]
+    pub const fn uses_vector_registers(self) -> bool {
+        matches!(self, Self::Avx2 | Self::Avx512)
+    }
+
+    fn primitives(self) -> Option<&'static Primitives> {
+        match self {
+            Self::Portable => Some(&portable::PRIMITIVES),
+            #[cfg(all(target_arch = "x86_64", not(miri)))]
+            _ => x86_64::primitives(self),
+            #[cfg(all(target_arch = "aarch64", not(miri)))]
+            Self::Zva => Some(&aarch64::PRIMITIVES),
+            #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+            _ => None,
+        }
+    }
+}
+
+/// A set of instructions that this CPU has.
+///
+/// # Invariants
+///
+/// The CPU, and the operating system that saves its registers, support the set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Kernel {
+    isa: Isa,
+}
+
+impl Kernel {
+    /// The kernel that every CPU has.
+    // INVARIANT: it is made of the language's own operations.
+    pub const PORTABLE: Self = Self { isa: Isa::Portable };
+
+    /// The kernel of this set, if this CPU has it.
+    ///
+    /// Asks the CPU each time, which takes microseconds in a virtual machine: do it once.
+    #[must_use]
+    pub fn new(isa: Isa) -> Option<Self> {
+        let is_present = match isa {
+            Isa::Portable => true,
+            #[cfg(all(target_arch = "x86_64", not(miri)))]
+            _ => x86_64::has(isa),
+            #[cfg(all(target_arch = "aarch64", not(miri)))]
+            Isa::Zva => aarch64::is_usable(),
+            #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+            _ => false,
+        };
+        // INVARIANT: the CPU was asked.
+        (is_present && isa.primitives().is_some()).then_some(Self { isa })
+    }
+
+    /// The kernels that this CPU has.
+    pub fn available() -> impl Iterator<Item = Self> {
+        Isa::ALL.into_iter().filter_map(Self::new)
+    }
+
+    /// Its set of instructions.
+    #[must_use]
+    pub const fn isa(self) -> Isa {
+        self.isa
+    }
+
+    /// Writes zeros. Streamed stores need a [`fence`](Self::fence) before another CPU may see the page.
+    ///
+    /// # Panics
+    ///
+    /// If address or length is not a multiple of [`BASE_PAGE_BYTES`].
+    #[inline]
+    pub fn clear(self, page: Page<'_>, store: Store) {
+        assert_base_pages(page.start().addr().get(), page.bytes());
+        let primitives = self.primitives();
+        let clear = match store {
+            Store::Cached => primitives.clear,
+            Store::Stream => primitives.clear_stream,
+        };
+        // SAFETY: the CPU has the set, and the page may be written, by their invariants; it is base pages as checked.
+        unsafe { clear(page.start().as_ptr(), page.bytes()) }
+    }
+
+    /// Copies. Streamed stores need a [`fence`](Self::fence) before another CPU may see the page.
+    ///
+    /// # Panics
+    ///
+    /// If an address or the length is not a multiple of [`BASE_PAGE_BYTES`], or the lengths differ.
+    #[inline]
+    pub fn copy(self, page: Page<'_>, source: &[u8], store: Store) {
+        assert_base_pages(page.start().addr().get(), page.bytes());
+        assert_base_pages(source.as_ptr().addr(), page.bytes());
+        assert_eq!(page.bytes(), source.len(), "source and destination have the same length");
+        let primitives = self.primitives();
+        let copy = match store {
+            Store::Cached => primitives.copy,
+            Store::Stream => primitives.copy_stream,
+        };
+        // SAFETY: the CPU has the set, and the page may be written, by their invariants; nothing else refers to it, so
+        // the source is apart; both are base pages as checked.
+        unsafe { copy(page.start().as_ptr(), source.as_ptr(), page.bytes()) }
+    }
+
+    /// Orders streamed stores before all later stores of this CPU.
+    pub fn fence(self) {
+        (self.primitives().fence)();
+    }
+
+    fn primitives(self) -> &'static Primitives {
+        self.isa.primitives().expect("a kernel is made only of sets that are compiled in")
+    }
+}
+
+fn assert_base_pages(address: usize, bytes: usize) {
+    assert!(
+        (address | bytes).is_multiple_of(BASE_PAGE_BYTES),
+        "{bytes} bytes at {address:#x} are not base pages"
+    );
+}
+
+/// A kernel and a number beside it, kept for all threads; empty at first.
+///
+/// # Invariants
+///
+/// The low byte is 0, or one more than the number of a set that a [`Kernel`] has had: [`Cell::set`] is the only writer.
+pub(crate) struct Cell(AtomicU32);
+
+impl Cell {
+    pub(crate) const fn new() -> Self {
+        // INVARIANT: empty.
+        Self(AtomicU32::new(0))
+    }
+
+    /// Keeps a kernel and the low 24 bits of `number`.
+    pub(crate) fn set(&self, kernel: Kernel, number: u32) {
+        // INVARIANT: the kernel exists, so its set is confirmed.
+        self.0.store(number << 8 | (kernel.isa as u32 + 1), Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> Option<(Kernel, u32)> {
+        let bits = self.0.load(Relaxed);
+        let isa = *Isa::ALL.get(((bits & 0xFF) as usize).checked_sub(1)?)?;
+        // INVARIANT: the set was confirmed, as the cell's invariant says.
+        Some((Kernel { isa }, bits >> 8))
+    }
+}

@@ -1,0 +1,99 @@
+//! A page that is to be written.
+
+use core::marker::PhantomData;
+use core::mem::MaybeUninit;
+use core::ops::Range;
+use core::ptr::NonNull;
+
+/// Memory that is written and not read: made from `&mut [u8]`, from `&mut [MaybeUninit<u8>]`, or from an address.
+///
+/// # Invariants
+///
+/// The bytes are valid to write, and nothing else refers to them, for `'p`.
+#[derive(Debug)]
+pub struct Page<'p> {
+    start: NonNull<u8>,
+    bytes: usize,
+    memory: PhantomData<&'p mut [MaybeUninit<u8>]>,
+}
+
+impl<'p> Page<'p> {
+    /// The page at an address: for kernels, whose pages are not slices.
+    ///
+    /// # Safety
+    ///
+    /// For `'p`, `bytes` bytes at `start` are valid to write, and nothing else reads or writes them or has a reference
+    /// to them.
+    #[must_use]
+    pub const unsafe fn from_raw(start: NonNull<u8>, bytes: usize) -> Self {
+        // INVARIANT: the caller's promise.
+        Self { start, bytes, memory: PhantomData }
+    }
+
+    /// Address of the first byte.
+    #[must_use]
+    pub const fn start(&self) -> NonNull<u8> {
+        self.start
+    }
+
+    /// Length.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// A part of it.
+    ///
+    /// # Panics
+    ///
+    /// If the part is not inside.
+    #[must_use]
+    pub fn part(&mut self, part: Range<usize>) -> Page<'_> {
+        assert!(
+            part.start <= part.end && part.end <= self.bytes,
+            "{part:?} is not a part of a page of {} bytes",
+            self.bytes
+        );
+        // SAFETY: the part begins inside the memory, or at its end.
+        let start = unsafe { self.start.add(part.start) };
+        // INVARIANT: it is a part, and `self` is borrowed meanwhile.
+        Page { start, bytes: part.end - part.start, memory: PhantomData }
+    }
+}
+
+impl<'p> From<&'p mut [MaybeUninit<u8>]> for Page<'p> {
+    fn from(memory: &'p mut [MaybeUninit<u8>]) -> Self {
+        let bytes = memory.len();
+        // INVARIANT: the slice is borrowed for `'p`.
+        Self { start: NonNull::from(memory).cast(), bytes, memory: PhantomData }
+    }
+}
+
+impl<'p> From<&'p mut [u8]> for Page<'p> {
+    fn from(memory: &'p mut [u8]) -> Self {
+        let bytes = memory.len();
+        // INVARIANT: the slice is borrowed for `'p`; bytes that are only written stay initialised.
+        Self { start: NonNull::from(memory).cast(), bytes, memory: PhantomData }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_inside() {
+        let mut memory = [0_u8; 10];
+        let start = memory.as_ptr().addr();
+        let mut page = Page::from(&mut memory[..]);
+        let part = page.part(3..10);
+        assert_eq!((part.start().addr().get(), part.bytes()), (start + 3, 7));
+        assert_eq!(page.part(10..10).bytes(), 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "9..11 is not a part of a page of 10 bytes")]
+    fn parts_outside_are_refused() {
+        let _ = Page::from(&mut [0_u8; 10][..]).part(9..11);
+    }
+}

@@ -1,0 +1,119 @@
+//! 32-byte vectors. Written as loops of instructions, so that the kernel is the same whatever the compiler does.
+
+use core::arch::asm;
+
+use super::super::Primitives;
+use super::{HALVES, store_fence};
+
+pub(super) static PRIMITIVES: Primitives =
+    Primitives { clear, clear_stream, copy, copy_stream, fence: store_fence };
+
+unsafe fn clear(dst: *mut u8, bytes: usize) {
+    if bytes == 0 {
+        return;
+    }
+    // SAFETY: the contract of `Primitives` says that the bytes are valid to write, aligned, and a multiple of a turn.
+    unsafe {
+        asm!(
+            "vpxor xmm0, xmm0, xmm0",
+            "2:",
+            "vmovdqa [{dst}], ymm0",
+            "vmovdqa [{dst} + 32], ymm0",
+            "vmovdqa [{dst} + 64], ymm0",
+            "vmovdqa [{dst} + 96], ymm0",
+            "add {dst}, 128",
+            "sub {bytes}, 128",
+            "jnz 2b",
+            "vzeroupper",
+            dst = inout(reg) dst => _, bytes = inout(reg) bytes => _,
+            out("xmm0") _, options(nostack)
+        );
+    }
+}
+
+unsafe fn clear_stream(dst: *mut u8, bytes: usize) {
+    if bytes == 0 {
+        return;
+    }
+    // SAFETY: as in `clear`.
+    unsafe {
+        asm!(
+            "vpxor xmm0, xmm0, xmm0",
+            "2:",
+            "vmovntdq [{dst}], ymm0",
+            "vmovntdq [{dst} + 32], ymm0",
+            "vmovntdq [{dst} + 64], ymm0",
+            "vmovntdq [{dst} + 96], ymm0",
+            "add {dst}, 128",
+            "sub {bytes}, 128",
+            "jnz 2b",
+            "vzeroupper",
+            dst = inout(reg) dst => _, bytes = inout(reg) bytes => _,
+            out("xmm0") _, options(nostack)
+        );
+    }
+}
+
+unsafe fn copy(dst: *mut u8, src: *const u8, bytes: usize) {
+    if bytes == 0 {
+        return;
+    }
+    // SAFETY: the contract of `Primitives` says that both are valid, aligned, apart, and a multiple of a turn.
+    unsafe {
+        asm!(
+            "2:",
+            "vmovdqa ymm0, [{src}]",
+            "vmovdqa ymm1, [{src} + 32]",
+            "vmovdqa ymm2, [{src} + 64]",
+            "vmovdqa ymm3, [{src} + 96]",
+            "vmovdqa [{dst}], ymm0",
+            "vmovdqa [{dst} + 32], ymm1",
+            "vmovdqa [{dst} + 64], ymm2",
+            "vmovdqa [{dst} + 96], ymm3",
+            "add {src}, 128",
+            "add {dst}, 128",
+            "sub {bytes}, 128",
+            "jnz 2b",
+            "vzeroupper",
+            dst = inout(reg) dst => _, src = inout(reg) src => _, bytes = inout(reg) bytes => _,
+            out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, options(nostack)
+        );
+    }
+}
+
+unsafe fn copy_stream(dst: *mut u8, src: *const u8, bytes: usize) {
+    if bytes == 0 {
+        return;
+    }
+    let half = bytes / HALVES;
+    // SAFETY: as in `copy`; the second half begins at `half`, and both are a multiple of a turn.
+    unsafe {
+        asm!(
+            "2:",
+            "vmovdqa ymm0, [{src}]",
+            "vmovdqa ymm1, [{src} + 32]",
+            "vmovdqa ymm2, [{src} + 64]",
+            "vmovdqa ymm3, [{src} + 96]",
+            "vmovntdq [{dst}], ymm0",
+            "vmovntdq [{dst} + 32], ymm1",
+            "vmovntdq [{dst} + 64], ymm2",
+            "vmovntdq [{dst} + 96], ymm3",
+            "vmovdqa ymm0, [{src} + {half}]",
+            "vmovdqa ymm1, [{src} + {half} + 32]",
+            "vmovdqa ymm2, [{src} + {half} + 64]",
+            "vmovdqa ymm3, [{src} + {half} + 96]",
+            "vmovntdq [{dst} + {half}], ymm0",
+            "vmovntdq [{dst} + {half} + 32], ymm1",
+            "vmovntdq [{dst} + {half} + 64], ymm2",
+            "vmovntdq [{dst} + {half} + 96], ymm3",
+            "add {src}, 128",
+            "add {dst}, 128",
+            "sub {left}, 128",
+            "jnz 2b",
+            "vzeroupper",
+            dst = inout(reg) dst => _, src = inout(reg) src => _,
+            half = in(reg) half, left = inout(reg) half => _,
+            out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, options(nostack)
+        );
+    }
+}

@@ -1,0 +1,111 @@
+//! 64-byte vectors. Written as loops of instructions, so that the kernel is the same whatever the compiler does.
+
+use core::arch::asm;
+
+use super::super::Primitives;
+use super::{HALVES, store_fence};
+
+pub(super) static PRIMITIVES: Primitives =
+    Primitives { clear, clear_stream, copy, copy_stream, fence: store_fence };
+
+unsafe fn clear(dst: *mut u8, bytes: usize) {
+    if bytes == 0 {
+        return;
+    }
+    // SAFETY: the contract of `Primitives` says that the bytes are valid to write, aligned, and a multiple of a turn.
+    unsafe {
+        asm!(
+            "vpxor xmm0, xmm0, xmm0",
+            "2:",
+            "vmovdqa64 [{dst}], zmm0",
+            "vmovdqa64 [{dst} + 64], zmm0",
+            "vmovdqa64 [{dst} + 128], zmm0",
+            "vmovdqa64 [{dst} + 192], zmm0",
+            "add {dst}, 256",
+            "sub {bytes}, 256",
+            "jnz 2b",
+            "vzeroupper",
+            dst = inout(reg) dst => _, bytes = inout(reg) bytes => _,
+            out("xmm0") _, options(nostack)
+        );
+    }
+}
+
+unsafe fn clear_stream(dst: *mut u8, bytes: usize) {
+    if bytes == 0 {
+        return;
+    }
+    // SAFETY: as in `clear`.
+    unsafe {
+        asm!(
+            "vpxor xmm0, xmm0, xmm0",
+            "2:",
+            "vmovntdq [{dst}], zmm0",
+            "vmovntdq [{dst} + 64], zmm0",
+            "vmovntdq [{dst} + 128], zmm0",
+            "vmovntdq [{dst} + 192], zmm0",
+            "add {dst}, 256",
+            "sub {bytes}, 256",
+            "jnz 2b",
+            "vzeroupper",
+            dst = inout(reg) dst => _, bytes = inout(reg) bytes => _,
+            out("xmm0") _, options(nostack)
+        );
+    }
+}
+
+unsafe fn copy(dst: *mut u8, src: *const u8, bytes: usize) {
+    if bytes == 0 {
+        return;
+    }
+    // SAFETY: the contract of `Primitives` says that both are valid, aligned, apart, and a multiple of a turn.
+    unsafe {
+        asm!(
+            "2:",
+            "vmovdqa64 zmm0, [{src}]",
+            "vmovdqa64 zmm1, [{src} + 64]",
+            "vmovdqa64 zmm2, [{src} + 128]",
+            "vmovdqa64 zmm3, [{src} + 192]",
+            "vmovdqa64 [{dst}], zmm0",
+            "vmovdqa64 [{dst} + 64], zmm1",
+            "vmovdqa64 [{dst} + 128], zmm2",
+            "vmovdqa64 [{dst} + 192], zmm3",
+            "add {src}, 256",
+            "add {dst}, 256",
+            "sub {bytes}, 256",
+            "jnz 2b",
+            "vzeroupper",
+            dst = inout(reg) dst => _, src = inout(reg) src => _, bytes = inout(reg) bytes => _,
+            out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, options(nostack)
+        );
+    }
+}
+
+unsafe fn copy_stream(dst: *mut u8, src: *const u8, bytes: usize) {
+    if bytes == 0 {
+        return;
+    }
+    let half = bytes / HALVES;
+    // SAFETY: as in `copy`; the second half begins at `half`, and both are a multiple of a turn.
+    unsafe {
+        asm!(
+            "2:",
+            "vmovdqa64 zmm0, [{src}]",
+            "vmovdqa64 zmm1, [{src} + 64]",
+            "vmovntdq [{dst}], zmm0",
+            "vmovntdq [{dst} + 64], zmm1",
+            "vmovdqa64 zmm0, [{src} + {half}]",
+            "vmovdqa64 zmm1, [{src} + {half} + 64]",
+            "vmovntdq [{dst} + {half}], zmm0",
+            "vmovntdq [{dst} + {half} + 64], zmm1",
+            "add {src}, 128",
+            "add {dst}, 128",
+            "sub {left}, 128",
+            "jnz 2b",
+            "vzeroupper",
+            dst = inout(reg) dst => _, src = inout(reg) src => _,
+            half = in(reg) half, left = inout(reg) half => _,
+            out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, options(nostack)
+        );
+    }
+}

@@ -1,0 +1,238 @@
+//! Gigantic pages in parts, between which the caller can do something else, or stop and go on later.
+
+use core::iter::FusedIterator;
+use core::ops::{ControlFlow, Range};
+
+use crate::{BASE_PAGE_BYTES, BadPage, Method, Order, Page};
+
+/// One part of a page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Which bytes of the page.
+    pub bytes: Range<usize>,
+    /// Where in the part the hint is, if it is in this one.
+    pub hint: Option<usize>,
+}
+
+/// The parts of a page in the order in which they are done: ascending; with [`Order::StreamTargetLast`] and a hint, the
+/// part with the hint last. A pure iterator, which can be kept to go on later.
+#[derive(Clone, Debug)]
+pub struct Parts {
+    page_bytes: usize,
+    part_bytes: usize,
+    /// The part that is done last, by its number.
+    last: Option<(usize, usize)>,
+    done: usize,
+}
+
+impl Parts {
+    /// Bytes of a part unless something else is asked for: 2 MiB, some 25 us of clearing, is how long an interruption
+    /// waits. A fence after each costs less than 1 %.
+    pub const PART_BYTES: usize = 2 << 20;
+
+    fn new(order: Order, page_bytes: usize, hint: Option<usize>) -> Self {
+        let part_bytes = Self::PART_BYTES;
+        let hint = hint.filter(|_| order == Order::StreamTargetLast);
+        let last = hint.map(|hint| (hint / part_bytes, hint % part_bytes));
+        Self { page_bytes, part_bytes, last, done: 0 }
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub const fn total(&self) -> usize {
+        self.page_bytes.div_ceil(self.part_bytes)
+    }
+
+    /// How many are done.
+    #[must_use]
+    pub const fn done(&self) -> usize {
+        self.done
+    }
+}
+
+impl Iterator for Parts {
+    type Item = Part;
+
+    fn next(&mut self) -> Option<Part> {
+        let (total, nth) = (self.total(), self.done);
+        if nth == total {
+            return None;
+        }
+        self.done += 1;
+        let (number, hint) = match self.last {
+            Some((last, hint)) if nth + 1 == total => (last, Some(hint)),
+            Some((last, _)) if nth >= last => (nth + 1, None),
+            _ => (nth, None),
+        };
+        let start = number * self.part_bytes;
+        Some(Part { bytes: start..(start + self.part_bytes).min(self.page_bytes), hint })
+    }
+}
+
+impl FusedIterator for Parts {}
+
+/// A page that is being cleared in parts. Dropping it leaves the rest as it was; keeping it allows to go on.
+///
+/// ```
+/// # use pageset_pageops::{BASE_PAGE_BYTES, Method};
+/// # use core::ops::ControlFlow;
+/// # let mut memory = vec![1_u8; (9 << 20) + BASE_PAGE_BYTES];
+/// # let start = memory.as_ptr().align_offset(BASE_PAGE_BYTES);
+/// # let page = &mut memory[start..start + (9 << 20)];
+/// # let mut is_interrupted = { let mut once = true; move || core::mem::take(&mut once) };
+/// let mut clearing = Method::chosen().clearing(&mut *page, None)?;
+/// while clearing.run(|_| if is_interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }).is_break() {
+///     // Something else has to be done first.
+/// }
+/// # assert!(page.iter().all(|byte| *byte == 0));
+/// # Ok::<(), pageset_pageops::BadPage>(())
+/// ```
+#[derive(Debug)]
+pub struct Clearing<'p> {
+    method: Method,
+    page: Page<'p>,
+    parts: Parts,
+}
+
+/// A page that is being copied in parts; see [`Clearing`].
+#[derive(Debug)]
+pub struct Copying<'p, 's> {
+    method: Method,
+    page: Page<'p>,
+    source: &'s [u8],
+    parts: Parts,
+}
+
+impl Method {
+    /// Prepares to clear a page in parts of [`Parts::PART_BYTES`]. Nothing is written yet.
+    ///
+    /// Of the orders, [`Order::StreamTargetLast`] does the part with the hint last; the others ignore the hint.
+    ///
+    /// # Errors
+    ///
+    /// As [`Method::clear`].
+    pub fn clearing<'p>(
+        self,
+        page: impl Into<Page<'p>>,
+        hint: Option<usize>,
+    ) -> Result<Clearing<'p>, BadPage> {
+        let page = page.into();
+        BadPage::check(page.start().addr().get(), page.bytes(), hint)?;
+        let parts = Parts::new(self.order(), page.bytes(), hint);
+        Ok(Clearing { method: self.for_parts(), page, parts })
+    }
+
+    /// Prepares to copy a page in parts of [`Parts::PART_BYTES`]. Nothing is written yet.
+    ///
+    /// # Errors
+    ///
+    /// As [`Method::copy`].
+    pub fn copying<'p, 's>(
+        self,
+        page: impl Into<Page<'p>>,
+        source: &'s [u8],
+        hint: Option<usize>,
+    ) -> Result<Copying<'p, 's>, BadPage> {
+        let page = page.into();
+        BadPage::check(page.start().addr().get(), page.bytes(), hint)?;
+        BadPage::check_source(source, page.bytes())?;
+        let parts = Parts::new(self.order(), page.bytes(), hint);
+        Ok(Copying { method: self.for_parts(), page, source, parts })
+    }
+
+    /// Orders through the cache have no target within a part: the parts ascend, and so does each.
+    fn for_parts(self) -> Self {
+        match self.order() {
+            Order::StreamTargetLast => self,
+            _ => Self::new(Order::Sequential, self.kernel(), self.radius_pages() * 2 * BASE_PAGE_BYTES),
+        }
+    }
+}
+
+impl Clearing<'_> {
+    /// Does the next part; `None` when all are done.
+    pub fn part(&mut self) -> Option<Part> {
+        let part = self.parts.next()?;
+        self.method.clear_ordered(&mut self.page.part(part.bytes.clone()), part.hint);
+        Some(part)
+    }
+
+    /// Does parts until all are done, or until `between`, which is called after each with how far it is, breaks.
+    pub fn run(&mut self, mut between: impl FnMut(&Parts) -> ControlFlow<()>) -> ControlFlow<()> {
+        while self.part().is_some() {
+            between(&self.parts)?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// How far it is.
+    #[must_use]
+    pub const fn parts(&self) -> &Parts {
+        &self.parts
+    }
+}
+
+impl Copying<'_, '_> {
+    /// Does the next part; `None` when all are done.
+    pub fn part(&mut self) -> Option<Part> {
+        let part = self.parts.next()?;
+        let source = &self.source[part.bytes.clone()];
+        self.method.copy_ordered(&mut self.page.part(part.bytes.clone()), source, part.hint);
+        Some(part)
+    }
+
+    /// Does parts until all are done, or until `between`, which is called after each with how far it is, breaks.
+    pub fn run(&mut self, mut between: impl FnMut(&Parts) -> ControlFlow<()>) -> ControlFlow<()> {
+        while self.part().is_some() {
+            between(&self.parts)?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// How far it is.
+    #[must_use]
+    pub const fn parts(&self) -> &Parts {
+        &self.parts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use std::vec::Vec;
+
+    use super::*;
+
+    const PART: usize = Parts::PART_BYTES;
+
+    fn starts(order: Order, bytes: usize, hint: Option<usize>) -> Vec<usize> {
+        Parts::new(order, bytes, hint).map(|part| part.bytes.start / PART).collect()
+    }
+
+    #[test]
+    fn the_part_with_the_hint_is_last() {
+        assert_eq!(starts(Order::StreamTargetLast, 4 * PART, Some(2 * PART + 5)), [0, 1, 3, 2]);
+        assert_eq!(starts(Order::StreamTargetLast, 4 * PART, Some(0)), [1, 2, 3, 0]);
+        assert_eq!(starts(Order::StreamTargetLast, 4 * PART, Some(4 * PART - 1)), [0, 1, 2, 3]);
+        assert_eq!(starts(Order::StreamTargetLast, 4 * PART, None), [0, 1, 2, 3]);
+        let last = Parts::new(Order::StreamTargetLast, 4 * PART, Some(2 * PART + 5)).last().unwrap();
+        assert_eq!(last, Part { bytes: 2 * PART..3 * PART, hint: Some(5) });
+    }
+
+    #[test]
+    fn other_orders_ascend() {
+        for order in [Order::Sequential, Order::Converge2018, Order::RangesTargetLast] {
+            assert_eq!(starts(order, 4 * PART, Some(PART)), [0, 1, 2, 3]);
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_page_may_be_less_than_a_part() {
+        let parts: Vec<_> = Parts::new(Order::StreamTargetLast, PART + 4096, Some(0)).collect();
+        assert_eq!(
+            parts,
+            [Part { bytes: PART..PART + 4096, hint: None }, Part { bytes: 0..PART, hint: Some(0) },]
+        );
+    }
+}

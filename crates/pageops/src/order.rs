@@ -1,0 +1,284 @@
+//! In which order the base pages of a page are visited, and how each is stored: pure iterators.
+//!
+//! An order knows nothing of memory. It is given the number of base pages, which of them is about to be touched, and how
+//! many beside it belong to its neighbourhood; it says what to do in which sequence. Each order visits every base page
+//! exactly once.
+
+use core::iter::FusedIterator;
+use core::ops::Range;
+
+/// Base pages beyond which [`Order::Converge2018`] is ascending: 4 MiB, the largest block of a buddy allocator on
+/// x86-64 (docs/spec/pcp.md, appendix A: not used for "gigantic" pages).
+pub const GIGANTIC_PAGES: usize = 1024;
+
+/// Base pages on each side of the target in [`Order::RangesTargetLast`]: the radius of the merged 2026 series
+/// (commit 93552c9a3350, as posted).
+pub const RANGES_RADIUS_PAGES: usize = 2;
+
+/// How a step is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Store {
+    /// Through the cache, which has the bytes afterwards.
+    Cached,
+    /// Past the cache, where the kernel has such stores: nothing useful is evicted, and memory is not read first.
+    Stream,
+}
+
+/// One step: these base pages, ascending, with these stores.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Step {
+    /// Indices of base pages.
+    pub pages: Range<usize>,
+    /// How they are stored.
+    pub store: Store,
+}
+
+/// In which order a page is visited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Order {
+    /// Ascending in one range, through the cache. The hint is ignored.
+    Sequential,
+    /// The order of the 2018 series: base pages one by one, from the far end towards the target, then left and right of
+    /// it in turn; the target is last (docs/spec/pcp.md, appendix A). Without a hint the target is the first base page,
+    /// so the order is descending. Pages above [`GIGANTIC_PAGES`] are visited in ascending order.
+    Converge2018,
+    /// The order of the series merged in 2026: three ranges through the cache: right of the target's neighbourhood,
+    /// left of it, the neighbourhood. Without a hint the target is the first base page.
+    RangesTargetLast,
+    /// Ours: what is far from the target is streamed past the cache in one ascending pass, then the neighbourhood is
+    /// stored through the cache, the target last. Without a hint everything is streamed.
+    StreamTargetLast,
+}
+
+impl Order {
+    /// All orders, oldest first.
+    pub const ALL: [Self; 4] =
+        [Self::Sequential, Self::Converge2018, Self::RangesTargetLast, Self::StreamTargetLast];
+
+    /// Name in results and on command lines.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sequential => "sequential",
+            Self::Converge2018 => "converge-2018",
+            Self::RangesTargetLast => "ranges-target-last",
+            Self::StreamTargetLast => "stream-target-last",
+        }
+    }
+
+    /// The order of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|order| order.name() == name)
+    }
+
+    /// The steps for a page of `pages` base pages of which `target` is about to be touched.
+    ///
+    /// `radius` is the number of base pages on each side of the target that [`Order::StreamTargetLast`] keeps in the
+    /// cache; the other orders have none, or their own. A target outside the page counts as none. The iterator takes
+    /// constant memory, and constant time for each step.
+    #[must_use]
+    pub fn steps(self, pages: usize, target: Option<usize>, radius: usize) -> Steps {
+        let target = target.filter(|target| *target < pages);
+        let plan = match self {
+            Self::Sequential => Plan::Few(Few::new([cached(0..pages)])),
+            Self::Converge2018 if pages > GIGANTIC_PAGES => Plan::Few(Few::new([cached(0..pages)])),
+            Self::Converge2018 => Plan::Converge(Converge { pages, target: target.unwrap_or(0), visited: 0 }),
+            Self::RangesTargetLast => {
+                let near = neighbourhood(pages, target.unwrap_or(0), RANGES_RADIUS_PAGES);
+                Plan::Few(Few::new([cached(near.end..pages), cached(0..near.start), cached(near)]))
+            }
+            Self::StreamTargetLast => Plan::Few(match target {
+                None => Few::new([stream(0..pages)]),
+                Some(target) => {
+                    let near = neighbourhood(pages, target, radius);
+                    Few::new([
+                        stream(0..near.start),
+                        stream(near.end..pages),
+                        cached(target + 1..near.end),
+                        cached(near.start..target),
+                        cached(target..target + 1),
+                    ])
+                }
+            }),
+        };
+        Steps { plan }
+    }
+}
+
+/// The target and `radius` base pages on each side, as far as the page goes.
+fn neighbourhood(pages: usize, target: usize, radius: usize) -> Range<usize> {
+    target.saturating_sub(radius)..target.saturating_add(radius).saturating_add(1).min(pages)
+}
+
+fn cached(pages: Range<usize>) -> Step {
+    Step { pages, store: Store::Cached }
+}
+
+fn stream(pages: Range<usize>) -> Step {
+    Step { pages, store: Store::Stream }
+}
+
+/// The steps of an order; see [`Order::steps`].
+#[derive(Clone, Debug)]
+pub struct Steps {
+    plan: Plan,
+}
+
+#[derive(Clone, Debug)]
+enum Plan {
+    Few(Few),
+    Converge(Converge),
+}
+
+impl Iterator for Steps {
+    type Item = Step;
+
+    fn next(&mut self) -> Option<Step> {
+        match &mut self.plan {
+            Plan::Few(few) => few.next(),
+            Plan::Converge(converge) => converge.next(),
+        }
+    }
+}
+
+impl FusedIterator for Steps {}
+
+/// At most five ranges; empty ones are passed over.
+#[derive(Clone, Debug)]
+struct Few {
+    steps: [Step; 5],
+    at: usize,
+}
+
+impl Few {
+    fn new<const N: usize>(steps: [Step; N]) -> Self {
+        let mut all = [const { Step { pages: 0..0, store: Store::Cached } }; 5];
+        for (place, step) in all.iter_mut().zip(steps) {
+            *place = step;
+        }
+        Self { steps: all, at: 0 }
+    }
+
+    fn next(&mut self) -> Option<Step> {
+        loop {
+            let step = self.steps.get(self.at)?;
+            self.at += 1;
+            if !step.pages.is_empty() {
+                return Some(step.clone());
+            }
+        }
+    }
+}
+
+/// One base page after the other, converging on the target.
+#[derive(Clone, Debug)]
+struct Converge {
+    pages: usize,
+    target: usize,
+    visited: usize,
+}
+
+impl Converge {
+    fn next(&mut self) -> Option<Step> {
+        if self.visited == self.pages {
+            return None;
+        }
+        let page = converge_2018(self.pages, self.target, self.visited);
+        self.visited += 1;
+        Some(cached(page..page + 1))
+    }
+}
+
+/// Which base page is visited as the `nth`, in closed form of the rule in docs/spec/pcp.md, appendix A.
+fn converge_2018(pages: usize, target: usize, nth: usize) -> usize {
+    let (far, near_start, pairs) = if 2 * target <= pages {
+        (pages - 2 * target, 0, target)
+    } else {
+        let pairs = pages - target;
+        (pages - 2 * pairs, pages - 2 * pairs, pairs)
+    };
+    if nth < far {
+        return if near_start == 0 { pages - 1 - nth } else { nth };
+    }
+    let (pair, is_right) = ((nth - far) / 2, (nth - far) % 2 == 1);
+    if is_right { near_start + 2 * pairs - 1 - pair } else { near_start + pair }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use std::vec::Vec;
+
+    use super::*;
+
+    fn visits(order: Order, pages: usize, target: Option<usize>, radius: usize) -> Vec<usize> {
+        order.steps(pages, target, radius).flat_map(|step| step.pages).collect()
+    }
+
+    #[test]
+    fn eight_base_pages_are_visited_as_the_series_says() {
+        let expected =
+            ["76543210", "76543201", "76540312", "76051423", "07162534", "01273645", "01234756", "01234567"];
+        for (target, expected) in expected.into_iter().enumerate() {
+            let digits = visits(Order::Converge2018, 8, Some(target), 0);
+            let digits: Vec<_> = digits.into_iter().map(|page| b'0' + u8::try_from(page).unwrap()).collect();
+            assert_eq!(digits, expected.as_bytes(), "target {target}");
+        }
+    }
+
+    #[test]
+    fn without_a_hint_2018_descends() {
+        let mut visited = visits(Order::Converge2018, 512, None, 0);
+        visited.reverse();
+        assert!(visited.into_iter().eq(0..512));
+    }
+
+    #[test]
+    fn gigantic_pages_are_visited_in_ascending_order_by_2018() {
+        let steps: Vec<_> = Order::Converge2018.steps(GIGANTIC_PAGES + 1, Some(7), 0).collect();
+        assert_eq!(steps, [cached(0..GIGANTIC_PAGES + 1)]);
+        assert_eq!(Order::Converge2018.steps(GIGANTIC_PAGES, Some(7), 0).count(), GIGANTIC_PAGES);
+    }
+
+    #[test]
+    fn the_ranges_of_2026_end_with_five_base_pages() {
+        let steps: Vec<_> = Order::RangesTargetLast.steps(512, Some(100), 40).collect();
+        assert_eq!(steps, [cached(103..512), cached(0..98), cached(98..103)]);
+        let steps: Vec<_> = Order::RangesTargetLast.steps(512, Some(511), 40).collect();
+        assert_eq!(steps, [cached(0..509), cached(509..512)]);
+    }
+
+    #[test]
+    fn ours_streams_what_is_far_and_ends_with_the_target() {
+        let steps: Vec<_> = Order::StreamTargetLast.steps(512, Some(100), 8).collect();
+        assert_eq!(
+            steps,
+            [stream(0..92), stream(109..512), cached(101..109), cached(92..100), cached(100..101)]
+        );
+        let steps: Vec<_> = Order::StreamTargetLast.steps(512, None, 8).collect();
+        assert_eq!(steps, [stream(0..512)]);
+        let steps: Vec<_> = Order::StreamTargetLast.steps(1, Some(0), 8).collect();
+        assert_eq!(steps, [cached(0..1)]);
+    }
+
+    #[test]
+    fn a_radius_without_bound_is_the_whole_page() {
+        let steps: Vec<_> = Order::StreamTargetLast.steps(4, Some(2), usize::MAX).collect();
+        assert_eq!(steps, [cached(3..4), cached(0..2), cached(2..3)]);
+    }
+
+    #[test]
+    fn a_target_outside_counts_as_none() {
+        assert_eq!(visits(Order::Converge2018, 8, Some(8), 0), visits(Order::Converge2018, 8, None, 0));
+    }
+
+    #[test]
+    fn names_are_found_again() {
+        for order in Order::ALL {
+            assert_eq!(Order::named(order.name()), Some(order));
+        }
+        assert_eq!(Order::named("random"), None);
+    }
+}
