@@ -3,9 +3,16 @@
 //! A [`Workload`] is a value. [`Workload::plan`] makes it concrete for a number of CPUs: a [`Plan`] with one worker per
 //! CPU, and the channels and locks between them. Whoever runs a plan gives each worker a [`Target`] and calls its body.
 
-mod anon;
+mod anon_rand;
+mod ebizzy;
+mod file;
+mod lru_file;
+mod malloc;
+mod mapping;
+mod net;
 mod page_fault;
 mod plan;
+mod service;
 mod setup;
 
 pub use plan::{Body, ChannelSpec, LockKind, Plan, Worker};
@@ -30,7 +37,32 @@ pub struct Workload {
 
 impl Workload {
     /// All workloads.
-    pub const ALL: &'static [Self] = &[page_fault::PAGE_FAULT1, page_fault::PAGE_FAULT1_THREADS];
+    pub const ALL: &'static [Self] = &[
+        page_fault::PAGE_FAULT1,
+        page_fault::PAGE_FAULT1_THREADS,
+        page_fault::PAGE_FAULT2,
+        page_fault::PAGE_FAULT2_THREADS,
+        page_fault::PAGE_FAULT3,
+        page_fault::PAGE_FAULT3_THREADS,
+        malloc::MALLOC1,
+        malloc::MALLOC1_THREADS,
+        malloc::MALLOC2,
+        file::READ1,
+        file::WRITE1,
+        anon_rand::ANON_R_RAND,
+        anon_rand::ANON_R_RAND_MT,
+        lru_file::LRU_FILE_READ,
+        lru_file::LRU_FILE_READ_RAND,
+        net::UDP_STREAM,
+        net::TCP_STREAM,
+        net::SCTP_STREAM,
+        net::UNIX_STREAM,
+        net::SOCKPERF_UDP,
+        net::SOCKPERF_TCP,
+        ebizzy::EBIZZY,
+        service::PIGZ,
+        service::OLTP,
+    ];
 
     /// The workload called `name`.
     #[must_use]
@@ -47,6 +79,14 @@ impl Workload {
         if setup.cpus == 0 || setup.cpus as usize > setup.topology.nodes_of_cpus.len() {
             return Err(PlanError::Cpus { wanted: setup.cpus, present: setup.topology.nodes_of_cpus.len() });
         }
-        (self.build)(setup)
+        let settings = setup.settings.completed(self);
+        (self.build)(&Setup { settings: &settings, ..*setup })
     }
+}
+
+/// Whether workers share their address space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tasks {
+    Processes,
+    Threads,
 }

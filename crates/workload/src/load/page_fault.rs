@@ -1,8 +1,9 @@
-//! will-it-scale `page_fault1`: write one byte to each page of 128 MiB of anonymous memory, unmap it, begin again
-//! (spec fault.md §4.1).
+//! will-it-scale `page_fault1`, `2` and `3`: write one byte to each page of a mapping of 128 MiB, unmap it, begin
+//! again (spec fault.md §4.1).
 
-use super::anon::{AnonMemory, FAULT_NS, UNMAP_NS};
-use super::{LockKind, Parameter, Plan, PlanError, Setup, Workload};
+use super::file::File;
+use super::mapping::{Backing, FAULT_NS, Mapping, UNMAP_NS};
+use super::{LockKind, Parameter, Plan, PlanError, Setup, Tasks, Workload};
 use crate::lru::{self, Lru};
 
 const PAGES: Parameter = Parameter {
@@ -14,39 +15,67 @@ const PAGES: Parameter = Parameter {
 };
 const PARAMETERS: &[Parameter] = &[PAGES, FAULT_NS, UNMAP_NS, lru::HOLD_NS];
 
-/// Each CPU has a process of its own.
+/// Anonymous memory; each CPU has a process of its own.
 pub(super) const PAGE_FAULT1: Workload = Workload {
     name: "page_fault1",
     summary: "will-it-scale page_fault1, processes: fault in 128 MiB page by page, unmap",
     source: "spec fault.md §4.1",
     unit: "faults",
     parameters: PARAMETERS,
-    build: |setup| build(setup, Tasks::Processes),
+    build: |setup| build(setup, Backing::Anonymous, Tasks::Processes),
 };
 
-/// The CPUs share one address space.
+/// As the first, in one address space.
 pub(super) const PAGE_FAULT1_THREADS: Workload = Workload {
     name: "page_fault1-threads",
     summary: "will-it-scale page_fault1, threads: as page_fault1, in one address space",
-    build: |setup| build(setup, Tasks::Threads),
+    build: |setup| build(setup, Backing::Anonymous, Tasks::Threads),
     ..PAGE_FAULT1
 };
 
-/// Whether workers share their address space.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Tasks {
-    Processes,
-    Threads,
-}
+/// Copies of a file's pages.
+pub(super) const PAGE_FAULT2: Workload = Workload {
+    name: "page_fault2",
+    summary: "will-it-scale page_fault2, processes: as page_fault1, each page a copy of a file's",
+    build: |setup| build(setup, Backing::PrivateFile, Tasks::Processes),
+    ..PAGE_FAULT1
+};
 
-fn build(setup: &Setup<'_>, tasks: Tasks) -> Result<Plan, PlanError> {
+/// As page_fault2, in one address space.
+pub(super) const PAGE_FAULT2_THREADS: Workload = Workload {
+    name: "page_fault2-threads",
+    summary: "will-it-scale page_fault2, threads: as page_fault2, in one address space",
+    build: |setup| build(setup, Backing::PrivateFile, Tasks::Threads),
+    ..PAGE_FAULT1
+};
+
+/// A file's own pages: only page tables are allocated.
+pub(super) const PAGE_FAULT3: Workload = Workload {
+    name: "page_fault3",
+    summary: "will-it-scale page_fault3, processes: as page_fault1, the pages are a file's own",
+    build: |setup| build(setup, Backing::SharedFile, Tasks::Processes),
+    ..PAGE_FAULT1
+};
+
+/// As page_fault3, in one address space.
+pub(super) const PAGE_FAULT3_THREADS: Workload = Workload {
+    name: "page_fault3-threads",
+    summary: "will-it-scale page_fault3, threads: as page_fault3, in one address space",
+    build: |setup| build(setup, Backing::SharedFile, Tasks::Threads),
+    ..PAGE_FAULT1
+};
+
+fn build(setup: &Setup<'_>, backing: Backing, tasks: Tasks) -> Result<Plan, PlanError> {
     let mut plan = Plan::default();
     let lrus = Lru::for_cpus(&mut plan, setup);
     let mmap = (tasks == Tasks::Threads).then(|| plan.lock(LockKind::Mmap));
     let pages = setup.get(&PAGES);
     for (cpu, lru) in setup.each_cpu().zip(lrus) {
-        let mut memory = AnonMemory::new(setup, lru, mmap);
+        let mut mapping = Mapping::new(setup, backing, lru, mmap);
         plan.work(cpu, move |target| {
+            // The first pass over the file fills it; it is over before anybody measures.
+            let file_pages = if backing == Backing::Anonymous { 0 } else { pages };
+            let file = File::filled(target, file_pages);
             // Processes that run for long are not in step.
             let mut left = target.random() % pages + 1;
             while target.running() {
@@ -54,11 +83,12 @@ fn build(setup: &Setup<'_>, tasks: Tasks) -> Result<Plan, PlanError> {
                     if !target.running() {
                         break;
                     }
-                    memory.fault(target);
+                    mapping.fault(target);
                     target.score(1);
                 }
-                memory.unmap(target);
+                mapping.unmap(target);
             }
+            file.remove(target);
         });
     }
     Ok(plan)

@@ -4,14 +4,14 @@ use std::fmt;
 
 use pageset_core::{CpuId, NodeId};
 
-use crate::target::{LockId, Target};
+use crate::target::{ChannelId, LockId, Target};
 
 /// What a workload's run consists of.
 #[derive(Debug, Default)]
 pub struct Plan {
     /// At most one worker for each CPU.
     pub workers: Vec<Worker>,
-    /// The channels, by [`ChannelId`](crate::ChannelId).
+    /// The channels, by [`ChannelId`].
     pub channels: Vec<ChannelSpec>,
     /// The locks, by [`LockId`].
     pub locks: Vec<LockKind>,
@@ -52,7 +52,7 @@ pub enum LockKind {
     Mmap,
     /// The pages of one file.
     Mapping,
-    /// The list of partly used slabs of one node and cache.
+    /// The lists of partly used slabs of one cache.
     SlabList,
 }
 
@@ -60,6 +60,12 @@ impl Plan {
     /// Adds a worker.
     pub(crate) fn work(&mut self, cpu: CpuId, body: impl FnOnce(&mut dyn Target) + Send + 'static) {
         self.workers.push(Worker { cpu, body: Box::new(body) });
+    }
+
+    /// Adds a channel.
+    pub(crate) fn channel(&mut self, capacity: u32, senders: u32) -> ChannelId {
+        self.channels.push(ChannelSpec { capacity, senders });
+        ChannelId(self.channels.len() as u32 - 1)
     }
 
     /// Adds a lock.

@@ -21,9 +21,17 @@ pub struct Setup<'a> {
 }
 
 impl Setup<'_> {
-    /// The value of one of the workload's parameters.
+    /// The value of one of the workload's parameters: as set, else the workload's default.
     pub(crate) fn get(&self, parameter: &Parameter) -> u64 {
         self.settings.0.get(parameter.key).copied().unwrap_or(parameter.default)
+    }
+
+    /// Neighbouring CPUs two by two: where a sender and a receiver run, since a scheduler wakes one near the other.
+    pub(crate) fn each_pair(&self) -> Result<impl Iterator<Item = (CpuId, CpuId)> + use<>, PlanError> {
+        if self.cpus < 2 {
+            return Err(PlanError::TooFewCpus { needed: 2 });
+        }
+        Ok((0..self.cpus / 2).map(|pair| (CpuId(2 * pair), CpuId(2 * pair + 1))))
     }
 
     /// The CPUs that the workload uses.
@@ -109,6 +117,15 @@ impl Settings {
             }
         }
         Ok(())
+    }
+
+    /// These settings, and the defaults of what is not set.
+    pub(super) fn completed(&self, workload: &Workload) -> Self {
+        let defaults =
+            workload.parameters.iter().map(|parameter| (parameter.key.to_owned(), parameter.default));
+        let mut all: BTreeMap<_, _> = defaults.collect();
+        all.extend(self.0.clone());
+        Self(all)
     }
 }
 

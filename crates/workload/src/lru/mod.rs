@@ -9,7 +9,7 @@ use crate::target::{Hold, LockId, Target, locked};
 /// Pages that a CPU collects before it takes the lock to add them. Source: spec fault.md §4.1, Linux 4.15 to 6.9.
 const ADD_BATCH: u32 = 15;
 /// Pages that are removed under one hold of the lock. Source: `SWAP_CLUSTER_MAX`, spec pcp.md §0.2.
-const REMOVE_BATCH: u32 = 32;
+pub(crate) const REMOVE_BATCH: u32 = 32;
 
 /// How long the lock is held for a page.
 pub(crate) const HOLD_NS: Parameter = Parameter {
@@ -51,6 +51,14 @@ impl Lru {
         if self.pending == ADD_BATCH {
             self.pending = 0;
             self.hold(target, ADD_BATCH);
+        }
+    }
+
+    /// Adds what waits in this CPU's batch.
+    pub(crate) fn flush(&mut self, target: &mut dyn Target) {
+        let pending = std::mem::take(&mut self.pending);
+        if pending > 0 {
+            self.hold(target, pending);
         }
     }
 

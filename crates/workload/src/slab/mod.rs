@@ -1,10 +1,183 @@
 //! Objects smaller than pages: a small slab layer with the orders and lists of SLUB (spec fault.md §4.0).
+//!
+//! An object costs a page event only when a slab is missing or becomes empty. Objects that one CPU takes and another
+//! gives back make the slabs travel: that is how messages of a few hundred bytes become allocations of order 2 or 3.
+
+mod cache;
+mod order;
+
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::AcqRel;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use pageset_core::{AllocError, MigrateType, NodeId};
+
+use crate::load::{LockKind, Parameter, Plan, Setup};
+use crate::target::{Block, Fill, Hold, LockId, Message, Target, locked};
+use cache::{Cache, Taken};
+pub(crate) use order::{PAGE_BYTES, order_of};
+
+/// Largest size that has a cache; larger ones are blocks of pages. Source: spec fault.md §4.0.
+const KMALLOC_BYTES_MAX: u32 = 8192;
+
+/// How long the lock of a node's list is held.
+pub(crate) const LIST_NS: Parameter = Parameter {
+    key: "slab_list_ns",
+    default: 100,
+    min: 0,
+    meaning: "time under the lock of a slab cache's list, in ns",
+    source: "guess",
+};
 
 /// An object of a slab cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Object {
-    /// The cache, by its index among the workload's.
-    pub(crate) cache: u16,
-    /// The slab it lies in, by its index in the cache.
-    pub(crate) slab: u32,
+    cache: u16,
+    slab: u32,
+}
+
+/// A cache of a [`Slabs`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CacheId(u16);
+
+/// All caches of a workload.
+#[derive(Debug)]
+pub(crate) struct Slabs {
+    caches: Vec<Mutex<Cache>>,
+    kmalloc: Vec<(u32, CacheId)>,
+    /// One lock for all nodes of a cache: the workloads' objects are of one node nearly always.
+    locks: Vec<LockId>,
+    nodes_of_cpus: Vec<NodeId>,
+    list_ns: u64,
+    /// Workers that still use it.
+    users: AtomicUsize,
+}
+
+impl Slabs {
+    /// A set without caches.
+    pub(crate) fn new(setup: &Setup<'_>) -> Self {
+        Self {
+            caches: Vec::new(),
+            kmalloc: Vec::new(),
+            locks: Vec::new(),
+            nodes_of_cpus: setup.topology.nodes_of_cpus.clone(),
+            list_ns: setup.get(&LIST_NS),
+            users: AtomicUsize::new(0),
+        }
+    }
+
+    /// Adds a cache for objects of `size` bytes.
+    pub(crate) fn cache(&mut self, plan: &mut Plan, size: u32, migratetype: MigrateType) -> CacheId {
+        let nodes = self.nodes_of_cpus.iter().map(|node| node.index() + 1).max().unwrap_or(1);
+        let cache = Cache::new(size, migratetype, (self.nodes_of_cpus.len() as u32, nodes));
+        self.caches.push(Mutex::new(cache));
+        self.locks.push(plan.lock(LockKind::SlabList));
+        CacheId(self.caches.len() as u16 - 1)
+    }
+
+    /// Adds the cache that a request for `bytes` bytes without a cache of its own is served from, if there is one.
+    pub(crate) fn kmalloc_cache(&mut self, plan: &mut Plan, bytes: u32) {
+        let size = kmalloc_size(bytes);
+        if bytes <= KMALLOC_BYTES_MAX && !self.kmalloc.iter().any(|(known, _)| *known == size) {
+            let id = self.cache(plan, size, MigrateType::Unmovable);
+            self.kmalloc.push((size, id));
+        }
+    }
+
+    /// Allocates `bytes` bytes, as an object if there is a cache for that size, else as a block, and adds it to
+    /// `message`.
+    pub(crate) fn kmalloc(
+        &self,
+        target: &mut dyn Target,
+        bytes: u32,
+        message: &mut Message,
+    ) -> Result<(), AllocError> {
+        let size = kmalloc_size(bytes);
+        match self.kmalloc.iter().find(|(known, _)| *known == size && bytes <= KMALLOC_BYTES_MAX) {
+            Some((_, id)) => message.objects.push(self.take(target, *id)?),
+            None => {
+                let order = order_of(u64::from(bytes));
+                let pfn = target.alloc(order, MigrateType::Unmovable, Fill::Undefined)?;
+                message.blocks.push((pfn, order));
+            }
+        }
+        Ok(())
+    }
+
+    /// Allocates an object.
+    pub(crate) fn take(&self, target: &mut dyn Target, id: CacheId) -> Result<Object, AllocError> {
+        let cpu = target.cpu().index();
+        let node = self.nodes_of_cpus[cpu];
+        let taken = self.state(id).take(cpu, node);
+        let slab = match taken {
+            Taken::FromCpu(slab) => slab,
+            Taken::FromNode(slab) => {
+                self.hold_list(target, id);
+                slab
+            }
+            Taken::NeedsSlab => {
+                let (order, migratetype) = {
+                    let cache = self.state(id);
+                    (cache.order, cache.migratetype)
+                };
+                let pfn = target.alloc(order, migratetype, Fill::Undefined)?;
+                self.state(id).add(cpu, node, (pfn, order))
+            }
+        };
+        Ok(Object { cache: id.0, slab })
+    }
+
+    /// Frees an object.
+    pub(crate) fn give(&self, target: &mut dyn Target, object: Object) {
+        let id = CacheId(object.cache);
+        let given = self.state(id).give(target.cpu().index(), object.slab);
+        if given.takes_list_lock {
+            self.hold_list(target, id);
+        }
+        given.emptied.into_iter().for_each(|block| target.free(block));
+    }
+
+    /// Frees everything in a message.
+    pub(crate) fn release(&self, target: &mut dyn Target, message: Message) {
+        message.objects.into_iter().for_each(|object| self.give(target, object));
+        message.blocks.into_iter().for_each(|block| target.free(block));
+    }
+
+    /// Says that `workers` workers will use these caches, each of which leaves once.
+    pub(crate) fn used_by(self, workers: usize) -> Self {
+        Self { users: AtomicUsize::new(workers), ..self }
+    }
+
+    /// Says that a worker needs the caches no longer. The last one gives all empty slabs back to the allocator.
+    pub(crate) fn leave(&self, target: &mut dyn Target) {
+        if self.users.fetch_sub(1, AcqRel) == 1 {
+            self.shrink(target);
+        }
+    }
+
+    fn shrink(&self, target: &mut dyn Target) {
+        let mut empty: Vec<Block> = Vec::new();
+        (0..self.caches.len()).for_each(|id| empty.append(&mut self.state(CacheId(id as u16)).shrink()));
+        empty.into_iter().for_each(|block| target.free(block));
+    }
+
+    fn hold_list(&self, target: &mut dyn Target, id: CacheId) {
+        locked(target, self.locks[usize::from(id.0)], Hold::Exclusive, |target| {
+            target.compute(self.list_ns);
+        });
+    }
+
+    fn state(&self, id: CacheId) -> MutexGuard<'_, Cache> {
+        // The bookkeeping does not panic between two states.
+        self.caches[usize::from(id.0)].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The size of the cache for `bytes` bytes: a power of two from 8, or 96, or 192.
+fn kmalloc_size(bytes: u32) -> u32 {
+    match bytes {
+        65..=96 => 96,
+        129..=192 => 192,
+        _ => bytes.max(8).checked_next_power_of_two().unwrap_or(u32::MAX),
+    }
 }

@@ -1,0 +1,77 @@
+//! A file whose pages are cached, and the two tests that read and write one (spec fault.md §4.1).
+
+use pageset_core::{MigrateType, Order};
+
+use super::{Parameter, Plan, PlanError, Setup, Workload};
+use crate::target::{Block, Fill, Target};
+
+/// The cached pages of a file.
+#[derive(Debug)]
+pub(super) struct File(Vec<Block>);
+
+impl File {
+    /// A file of `pages` pages, all of them cached.
+    pub(super) fn filled(target: &mut dyn Target, pages: u64) -> Self {
+        let mut page = || target.alloc(Order::ZERO, MigrateType::Movable, Fill::Undefined).ok();
+        Self((0..pages).filter_map(|_| page()).map(|pfn| (pfn, Order::ZERO)).collect())
+    }
+
+    /// Gives all pages back.
+    pub(super) fn remove(mut self, target: &mut dyn Target) {
+        if !self.0.is_empty() {
+            target.free_list(&mut self.0);
+        }
+    }
+}
+
+const PAGES: Parameter = Parameter {
+    key: "file_pages",
+    default: 256,
+    min: 1,
+    meaning: "pages of the file",
+    source: "spec fault.md §4.1: 1 MiB",
+};
+const CALL_NS: Parameter = Parameter {
+    key: "call_ns",
+    default: 500,
+    min: 1,
+    meaning: "one read or write of 4 KiB, in ns",
+    source: "guess",
+};
+
+/// Reads.
+pub(super) const READ1: Workload = Workload {
+    name: "read1",
+    summary: "will-it-scale read1: read a cached file of 1 MiB; a control, allocates nothing",
+    source: "spec fault.md §4.1",
+    unit: "calls",
+    parameters: &[PAGES, CALL_NS],
+    build,
+};
+
+/// Overwrites.
+pub(super) const WRITE1: Workload = Workload {
+    name: "write1",
+    summary: "will-it-scale write1: overwrite a cached file of 1 MiB; a control, allocates nothing",
+    parameters: &[PAGES, Parameter { default: 900, ..CALL_NS }],
+    ..READ1
+};
+
+/// Calls between two looks at the clock.
+const CALLS: u64 = 64;
+
+fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
+    let mut plan = Plan::default();
+    let (pages, call_ns) = (setup.get(&PAGES), setup.get(&CALL_NS));
+    for cpu in setup.each_cpu() {
+        plan.work(cpu, move |target| {
+            let file = File::filled(target, pages);
+            while target.running() {
+                target.compute(CALLS * call_ns);
+                target.score(CALLS);
+            }
+            file.remove(target);
+        });
+    }
+    Ok(plan)
+}

@@ -1,0 +1,142 @@
+//! A mapping of one task: faults bring its pages one by one, an unmap gives all of them back.
+
+use pageset_core::{MigrateType, Order};
+
+use super::{Parameter, Setup};
+use crate::lru::Lru;
+use crate::slab::PAGE_BYTES;
+use crate::target::{Access, Block, Fill, Hold, LockId, Target};
+
+/// Pages that one page-table page maps. Source: x86-64, 512 entries of 8 bytes.
+pub(super) const TABLE_PAGES: u64 = 512;
+/// Pages that an unmap collects before it frees them as one list. Source: `mmu_gather` collects one page of pointers;
+/// general knowledge, not in the spec.
+const GATHER_PAGES: usize = 506;
+
+pub(super) const FAULT_NS: Parameter = Parameter {
+    key: "fault_ns",
+    default: 600,
+    min: 0,
+    meaning: "work of one page fault outside the allocator, without clearing the page, in ns",
+    source: "guess: entry, VMA lookup, charge, page-table update, return",
+};
+pub(super) const UNMAP_NS: Parameter = Parameter {
+    key: "unmap_page_ns",
+    default: 100,
+    min: 0,
+    meaning: "work of an unmap for each page outside the allocator, in ns",
+    source: "guess: page-table entry, reverse map, gather",
+};
+
+/// What a fault has to provide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Backing {
+    /// A page of zeros.
+    Anonymous,
+    /// A copy of a page of a file.
+    PrivateFile,
+    /// The page of the file itself, which is there already.
+    SharedFile,
+}
+
+/// Address space, processor time and lists of a mapping.
+#[derive(Clone, Debug)]
+pub(super) struct Mapping {
+    backing: Backing,
+    pages: Vec<Block>,
+    tables: Vec<Block>,
+    mapped: u64,
+    lru: Lru,
+    mmap: Option<LockId>,
+    fault_ns: u64,
+    unmap_ns: u64,
+}
+
+impl Mapping {
+    /// An empty mapping. `mmap` is the lock of an address space that other workers share.
+    pub(super) fn new(setup: &Setup<'_>, backing: Backing, lru: Lru, mmap: Option<LockId>) -> Self {
+        Self {
+            backing,
+            pages: Vec::new(),
+            tables: Vec::new(),
+            mapped: 0,
+            lru,
+            mmap,
+            fault_ns: setup.get(&FAULT_NS),
+            unmap_ns: setup.get(&UNMAP_NS),
+        }
+    }
+
+    /// Writes to the next page: a page-table page first, where one begins.
+    pub(super) fn fault(&mut self, target: &mut dyn Target) {
+        self.take(target, Hold::Shared);
+        target.compute(self.fault_ns);
+        if self.mapped.is_multiple_of(TABLE_PAGES) {
+            self.add_table(target);
+        }
+        self.mapped += 1;
+        self.add_page(target);
+        self.give(target, Hold::Shared);
+    }
+
+    /// Allocates a page-table page.
+    pub(super) fn add_table(&mut self, target: &mut dyn Target) {
+        let table = target.alloc(Order::ZERO, MigrateType::Unmovable, Fill::Zeroed);
+        self.tables.extend(table.map(|pfn| (pfn, Order::ZERO)));
+    }
+
+    fn add_page(&mut self, target: &mut dyn Target) {
+        let fill = match self.backing {
+            Backing::Anonymous => Fill::Zeroed,
+            Backing::PrivateFile => Fill::Undefined,
+            Backing::SharedFile => return,
+        };
+        let Ok(pfn) = target.alloc(Order::ZERO, MigrateType::Movable, fill) else { return };
+        if self.backing == Backing::PrivateFile {
+            target.touch(pfn, u64::from(PAGE_BYTES), Access::Copy);
+        }
+        self.pages.push((pfn, Order::ZERO));
+        self.lru.add(target);
+    }
+
+    /// Unmaps everything: data pages in lists, in the order of their addresses, then page tables.
+    pub(super) fn unmap(&mut self, target: &mut dyn Target) {
+        self.take(target, Hold::Exclusive);
+        self.lru.flush(target);
+        if self.backing == Backing::SharedFile {
+            target.compute(self.unmap_ns * self.mapped);
+        }
+        let mut gathered = Vec::with_capacity(GATHER_PAGES.min(self.pages.len()));
+        for pages in self.pages.chunks(GATHER_PAGES) {
+            target.compute(self.unmap_ns * pages.len() as u64);
+            self.lru.remove(target, pages.len() as u32);
+            gathered.extend_from_slice(pages);
+            target.free_list(&mut gathered);
+        }
+        self.pages.clear();
+        for table in self.tables.drain(..) {
+            target.free(table);
+        }
+        self.mapped = 0;
+        self.give(target, Hold::Exclusive);
+    }
+
+    /// Works on the address space, which nobody else may use meanwhile.
+    pub(super) fn exclusively(&self, target: &mut dyn Target, work: impl FnOnce(&mut dyn Target)) {
+        self.take(target, Hold::Exclusive);
+        work(target);
+        self.give(target, Hold::Exclusive);
+    }
+
+    fn take(&self, target: &mut dyn Target, hold: Hold) {
+        if let Some(lock) = self.mmap {
+            target.lock(lock, hold);
+        }
+    }
+
+    fn give(&self, target: &mut dyn Target, hold: Hold) {
+        if let Some(lock) = self.mmap {
+            target.unlock(lock, hold);
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Sockets: what a message is made of, and a sender and a receiver with a socket between them (spec fault.md §4.3).
+
+mod sctp;
+mod sockperf;
+mod tcp;
+mod udp;
+mod unix;
+
+use std::sync::Arc;
+
+use pageset_core::{AllocError, CpuId, MigrateType};
+
+use super::{Generation, Parameter, Plan, PlanError, Setup};
+use crate::slab::{CacheId, PAGE_BYTES, Slabs};
+use crate::target::{Access, ChannelId, Message, Target};
+
+pub(super) use sctp::SCTP_STREAM;
+pub(super) use sockperf::{SOCKPERF_TCP, SOCKPERF_UDP};
+pub(super) use tcp::TCP_STREAM;
+pub(super) use udp::UDP_STREAM;
+pub(super) use unix::UNIX_STREAM;
+
+/// Size of the structure that describes a message. Source: spec fault.md §4.3.
+const SKB_BYTES: u32 = 256;
+/// What a message's memory has besides the payload: room for headers before, shared information behind. Source: 4 KiB
+/// of payload need kmalloc-8k and 8 KiB need order 2 (spec fault.md §4.3); the number itself is a guess.
+const OVERHEAD_BYTES: u32 = 384;
+/// Size of small heads since Linux 6.3. Source: spec fault.md §4.3.
+const SMALL_HEAD_BYTES: u32 = 704;
+/// Memory that one socket may have under way. Source: spec fault.md §4.3, "~208 KiB".
+const SOCKET_BYTES: u32 = 212_992;
+
+const SEND_NS: Parameter = Parameter {
+    key: "send_ns",
+    default: 1500,
+    min: 0,
+    meaning: "work to send one message outside the allocator, without copying, in ns",
+    source: "guess",
+};
+const RECEIVE_NS: Parameter = Parameter {
+    key: "receive_ns",
+    default: 1200,
+    min: 0,
+    meaning: "work to receive one message outside the allocator, without copying, in ns",
+    source: "guess",
+};
+const COPY_NS: Parameter = Parameter {
+    key: "copy_kib_ns",
+    default: 60,
+    min: 0,
+    meaning: "time to copy 1 KiB of payload into or out of a slab object, in ns",
+    source: "guess: 16 GB/s",
+};
+
+/// The caches that messages are made from.
+#[derive(Debug)]
+struct Skbs {
+    slabs: Slabs,
+    skb: CacheId,
+    small_head: Option<CacheId>,
+}
+
+impl Skbs {
+    /// With the caches for heads of `bytes` bytes, each.
+    fn new(plan: &mut Plan, setup: &Setup<'_>, bytes: &[u32]) -> Self {
+        let mut slabs = Slabs::new(setup);
+        let skb = slabs.cache(plan, SKB_BYTES, MigrateType::Unmovable);
+        let small_head = (setup.generation >= Generation::V6_6)
+            .then(|| slabs.cache(plan, SMALL_HEAD_BYTES, MigrateType::Unmovable));
+        bytes.iter().for_each(|bytes| slabs.kmalloc_cache(plan, bytes + OVERHEAD_BYTES));
+        Self { slabs, skb, small_head }
+    }
+
+    /// Describes a message, with `bytes` bytes of it beside its headers.
+    fn head(&self, target: &mut dyn Target, bytes: u32, message: &mut Message) -> Result<(), AllocError> {
+        message.objects.push(self.slabs.take(target, self.skb)?);
+        let bytes = bytes + OVERHEAD_BYTES;
+        match self.small_head {
+            Some(small_head) if bytes <= SMALL_HEAD_BYTES => {
+                message.objects.push(self.slabs.take(target, small_head)?);
+                Ok(())
+            }
+            _ => self.slabs.kmalloc(target, bytes, message),
+        }
+    }
+}
+
+/// Makes one message after another; each sender has its own.
+trait Source: Send {
+    /// Allocates what the next message needs. What is in `message` after an error is freed by the caller.
+    fn fill(&mut self, skbs: &Skbs, target: &mut dyn Target, message: &mut Message)
+    -> Result<(), AllocError>;
+
+    /// Frees what is kept between messages.
+    fn finish(&mut self, _target: &mut dyn Target) {}
+}
+
+/// Where the receiver's frees happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FreedBy {
+    /// Where it runs.
+    Receiver,
+    /// Where the memory was allocated, if not too much waits for that already.
+    Sender,
+}
+
+/// Messages whose memory waits to be freed by the CPU that allocated it. Source: spec fault.md §4.3, "list <= 64".
+const DEFERRED_MAX: u32 = 64;
+
+/// A one-way flow of messages.
+#[derive(Clone, Copy, Debug)]
+struct Flow {
+    /// Memory of one message, which decides how many are under way.
+    message_bytes: u32,
+    freed_by: FreedBy,
+}
+
+/// Adds a sender and a receiver for each pair of CPUs.
+fn stream<S: Source + 'static>(
+    setup: &Setup<'_>,
+    mut plan: Plan,
+    skbs: Skbs,
+    flow: Flow,
+    source: impl Fn() -> S,
+) -> Result<Plan, PlanError> {
+    let pairs: Vec<_> = setup.each_pair()?.collect();
+    let costs = Costs {
+        send_ns: setup.get(&SEND_NS),
+        receive_ns: setup.get(&RECEIVE_NS),
+        copy_kib_ns: setup.get(&COPY_NS),
+    };
+    let skbs = Arc::new(Skbs { slabs: skbs.slabs.used_by(2 * pairs.len()), ..skbs });
+    let capacity = (SOCKET_BYTES / flow.message_bytes.max(1)).max(1);
+    for (sender, receiver) in pairs {
+        let socket = plan.channel(capacity, 1);
+        let back = (flow.freed_by == FreedBy::Sender).then(|| plan.channel(DEFERRED_MAX, 1));
+        let end = End { skbs: Arc::clone(&skbs), costs, socket, back };
+        end.clone().send_from(&mut plan, sender, source());
+        end.receive_at(&mut plan, receiver);
+    }
+    Ok(plan)
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Costs {
+    send_ns: u64,
+    receive_ns: u64,
+    copy_kib_ns: u64,
+}
+
+/// One end of a socket.
+#[derive(Clone, Debug)]
+struct End {
+    skbs: Arc<Skbs>,
+    costs: Costs,
+    socket: ChannelId,
+    back: Option<ChannelId>,
+}
+
+impl End {
+    fn send_from(self, plan: &mut Plan, cpu: CpuId, mut source: impl Source + 'static) {
+        plan.work(cpu, move |target| {
+            while target.running() {
+                self.free_returned(target);
+                let mut message = Message::default();
+                target.compute(self.costs.send_ns);
+                if source.fill(&self.skbs, target, &mut message).is_err() {
+                    self.skbs.slabs.release(target, message);
+                    continue;
+                }
+                self.copy(target, &message);
+                target.send(self.socket, message);
+            }
+            target.close(self.socket);
+            while let Some(message) = self.back.and_then(|back| target.receive(back)) {
+                self.skbs.slabs.release(target, message);
+            }
+            source.finish(target);
+            self.skbs.slabs.leave(target);
+        });
+    }
+
+    fn receive_at(self, plan: &mut Plan, cpu: CpuId) {
+        plan.work(cpu, move |target| {
+            while let Some(message) = target.receive(self.socket) {
+                target.compute(self.costs.receive_ns);
+                self.copy(target, &message);
+                target.score(1);
+                let kept = match self.back {
+                    Some(back) => target.try_send(back, message),
+                    None => Err(message),
+                };
+                if let Err(message) = kept {
+                    self.skbs.slabs.release(target, message);
+                }
+            }
+            self.back.into_iter().for_each(|back| target.close(back));
+            self.skbs.slabs.leave(target);
+        });
+    }
+
+    /// Frees what the receiver sent back.
+    fn free_returned(&self, target: &mut dyn Target) {
+        use crate::target::Received;
+        while let Some(Received::Message(message)) = self.back.map(|back| target.try_receive(back)) {
+            self.skbs.slabs.release(target, message);
+        }
+    }
+
+    /// Copies the payload: blocks first, what is left in objects.
+    fn copy(&self, target: &mut dyn Target, message: &Message) {
+        let mut left = message.bytes;
+        for (pfn, order) in &message.blocks {
+            let bytes = left.min(u64::from(order.frames()) * u64::from(PAGE_BYTES));
+            target.touch(*pfn, bytes, Access::Copy);
+            left -= bytes;
+        }
+        target.compute(left * self.costs.copy_kib_ns / 1024);
+    }
+}

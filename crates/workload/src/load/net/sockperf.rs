@@ -1,0 +1,63 @@
+//! sockperf, throughput of small messages: slab objects only, freed on another CPU than they were allocated on
+//! (spec fault.md §4.3).
+
+use pageset_core::AllocError;
+
+use super::{COPY_NS, Flow, FreedBy, OVERHEAD_BYTES, RECEIVE_NS, SEND_NS, SKB_BYTES, Skbs, Source, stream};
+use crate::load::{Parameter, Plan, PlanError, Setup, Workload};
+use crate::slab::LIST_NS;
+use crate::target::{Message, Target};
+
+const BYTES: Parameter =
+    Parameter { default: 100, source: "the tables of the 2016 series: 14 to 850", ..super::udp::BYTES };
+/// Largest message that makes sense here.
+const BYTES_MAX: u64 = 16_000;
+
+/// Datagrams.
+pub(in crate::load) const SOCKPERF_UDP: Workload = Workload {
+    name: "sockperf-udp",
+    summary: "sockperf, throughput of small datagrams: objects of slabs from CPU to CPU",
+    source: "spec fault.md §4.3",
+    unit: "messages",
+    parameters: &[BYTES, SEND_NS, RECEIVE_NS, COPY_NS, LIST_NS],
+    build: |setup| build(setup, 1),
+};
+
+/// A stream: several messages share a segment.
+pub(in crate::load) const SOCKPERF_TCP: Workload = Workload {
+    name: "sockperf-tcp",
+    summary: "sockperf, throughput of small messages over TCP: as sockperf-udp, several in a segment",
+    build: |setup| build(setup, MESSAGES_PER_SEGMENT),
+    ..SOCKPERF_UDP
+};
+
+/// Messages that a stream sends together. Guess: what is written while the last segment is under way.
+const MESSAGES_PER_SEGMENT: u32 = 8;
+
+fn build(setup: &Setup<'_>, per_skb: u32) -> Result<Plan, PlanError> {
+    let bytes = setup.get(&BYTES).min(BYTES_MAX) as u32;
+    let mut plan = Plan::default();
+    let skbs = Skbs::new(&mut plan, setup, &[bytes, bytes * per_skb]);
+    let memory = (bytes * per_skb + OVERHEAD_BYTES).next_power_of_two() + SKB_BYTES;
+    let flow = Flow { message_bytes: memory / per_skb, freed_by: FreedBy::Receiver };
+    stream(setup, plan, skbs, flow, move || Small { bytes, per_skb, sent: 0 })
+}
+
+struct Small {
+    bytes: u32,
+    per_skb: u32,
+    sent: u32,
+}
+
+impl Source for Small {
+    fn fill(
+        &mut self,
+        skbs: &Skbs,
+        target: &mut dyn Target,
+        message: &mut Message,
+    ) -> Result<(), AllocError> {
+        message.bytes = u64::from(self.bytes);
+        self.sent = (self.sent + 1) % self.per_skb;
+        if self.sent == 0 { skbs.head(target, self.bytes * self.per_skb, message) } else { Ok(()) }
+    }
+}

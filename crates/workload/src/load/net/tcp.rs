@@ -1,0 +1,55 @@
+//! netperf `TCP_STREAM` over the loopback: the sender cuts its payload from blocks of order 3 (spec fault.md §4.3).
+
+use pageset_core::AllocError;
+
+use super::udp::Fragments;
+use super::{COPY_NS, Flow, FreedBy, RECEIVE_NS, SEND_NS, Skbs, Source, stream};
+use crate::load::{Generation, Parameter, Plan, PlanError, Setup, Workload};
+use crate::slab::LIST_NS;
+use crate::target::{Message, Target};
+
+/// Payload of one segment of the loopback: its MTU. Source: spec fault.md §4.3, "64 KiB lo MTU".
+const SEGMENT_BYTES: u32 = 65_536;
+
+/// Pairs of a sender and a receiver.
+pub(in crate::load) const TCP_STREAM: Workload = Workload {
+    name: "tcp-stream",
+    summary: "netperf TCP_STREAM on the loopback: segments of 64 KiB, two blocks of order 3 each",
+    source: "spec fault.md §4.3",
+    unit: "segments",
+    parameters: &[
+        Parameter { default: 4000, ..SEND_NS },
+        Parameter { default: 4000, ..RECEIVE_NS },
+        COPY_NS,
+        LIST_NS,
+    ],
+    build,
+};
+
+fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
+    let mut plan = Plan::default();
+    let skbs = Skbs::new(&mut plan, setup, &[0]);
+    // Since Linux 5.19 what was received goes back to the CPU that allocated it.
+    let freed_by = if setup.generation >= Generation::V6_6 { FreedBy::Sender } else { FreedBy::Receiver };
+    let flow = Flow { message_bytes: SEGMENT_BYTES, freed_by };
+    stream(setup, plan, skbs, flow, || Segments(Fragments::default()))
+}
+
+struct Segments(Fragments);
+
+impl Source for Segments {
+    fn fill(
+        &mut self,
+        skbs: &Skbs,
+        target: &mut dyn Target,
+        message: &mut Message,
+    ) -> Result<(), AllocError> {
+        message.bytes = u64::from(SEGMENT_BYTES);
+        skbs.head(target, 0, message)?;
+        self.0.cut(target, SEGMENT_BYTES, message)
+    }
+
+    fn finish(&mut self, target: &mut dyn Target) {
+        self.0.finish(target);
+    }
+}

@@ -1,0 +1,60 @@
+//! lmbench `bw_unix`: 64 KiB writes to a stream socket between two processes, the canonical producer and consumer of
+//! blocks of all page-set orders (spec fault.md §4.3).
+
+use pageset_core::{AllocError, MigrateType, Order};
+
+use super::{COPY_NS, Flow, FreedBy, RECEIVE_NS, SEND_NS, Skbs, Source, stream};
+use crate::load::{Parameter, Plan, PlanError, Setup, Workload};
+use crate::slab::LIST_NS;
+use crate::target::{Fill, Message, Target};
+
+/// Payload in the head of each of the two pieces of a write. Source: spec fault.md §4.3, "~3.7 KiB head".
+const HEAD_BYTES: u32 = 3_700;
+/// The pieces of a 64 KiB write: payload, and the orders of their blocks. Source: spec fault.md §4.3.
+const PIECES: [(u64, &[u8]); 2] = [(36_468, &[3]), (29_068, &[2, 1, 0])];
+
+/// Pairs of a writer and a reader.
+pub(in crate::load) const UNIX_STREAM: Workload = Workload {
+    name: "af-unix",
+    summary: "lmbench bw_unix: 64 KiB writes, blocks of orders 3, 2, 1 and 0 from CPU to CPU",
+    source: "spec fault.md §4.3",
+    unit: "pieces of 32 KiB",
+    parameters: &[
+        Parameter { default: 1000, ..SEND_NS },
+        Parameter { default: 1000, ..RECEIVE_NS },
+        COPY_NS,
+        LIST_NS,
+    ],
+    build,
+};
+
+fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
+    let mut plan = Plan::default();
+    let skbs = Skbs::new(&mut plan, setup, &[HEAD_BYTES - super::OVERHEAD_BYTES]);
+    // A piece takes its payload's memory and its head's.
+    let flow = Flow { message_bytes: 32_768 + 4096, freed_by: FreedBy::Receiver };
+    stream(setup, plan, skbs, flow, || Writes { piece: 0 })
+}
+
+struct Writes {
+    piece: usize,
+}
+
+impl Source for Writes {
+    fn fill(
+        &mut self,
+        skbs: &Skbs,
+        target: &mut dyn Target,
+        message: &mut Message,
+    ) -> Result<(), AllocError> {
+        let (bytes, orders) = PIECES[self.piece];
+        self.piece = (self.piece + 1) % PIECES.len();
+        message.bytes = bytes;
+        skbs.head(target, HEAD_BYTES - super::OVERHEAD_BYTES, message)?;
+        for order in orders.iter().filter_map(|order| Order::new(*order)) {
+            let pfn = target.alloc(order, MigrateType::Unmovable, Fill::Undefined)?;
+            message.blocks.push((pfn, order));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,280 @@
+//! One slab cache: which slab an object comes from, and which slabs become empty.
+//!
+//! Everything here is bookkeeping under one lock of the host. What has to happen in the world (a block to allocate, to
+//! free, a list lock to take) is returned to the caller, who does it without that lock.
+
+use pageset_core::{MigrateType, NodeId, Order};
+
+use super::order::{PAGE_BYTES, slab_order};
+use crate::target::Block;
+
+/// Partly used slabs that a node keeps even if they are empty. Source: SLUB's documented `min_partial`, 5 for small
+/// objects; general knowledge, not in the spec.
+const NODE_SLABS_MIN: usize = 5;
+
+/// A cache of objects of one size.
+#[derive(Debug)]
+pub(super) struct Cache {
+    pub(super) order: Order,
+    pub(super) migratetype: MigrateType,
+    objects: u32,
+    cpu_partial_max: usize,
+    slabs: Vec<Slab>,
+    unused: Vec<u32>,
+    cpus: Vec<CpuSlabs>,
+    /// Partly used slabs of each node.
+    nodes: Vec<Vec<u32>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Slab {
+    block: Block,
+    node: NodeId,
+    in_use: u32,
+    place: Place,
+}
+
+/// Where a slab is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// A CPU takes objects from it, or will.
+    Cpu,
+    /// All its objects are in use; it is on no list.
+    Full,
+    /// On its node's list.
+    Node,
+}
+
+/// What one CPU has for itself.
+#[derive(Clone, Debug, Default)]
+struct CpuSlabs {
+    current: Option<u32>,
+    partial: Vec<u32>,
+}
+
+/// Where an object comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// From a slab that the CPU has.
+    FromCpu(u32),
+    /// From a slab of the node's list, whose lock is taken for that.
+    FromNode(u32),
+    /// From nowhere: a new slab is needed.
+    NeedsSlab,
+}
+
+/// What a free entails.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Given {
+    /// The lock of the node's list is taken.
+    pub(super) takes_list_lock: bool,
+    /// Slabs that became empty and go back to the allocator.
+    pub(super) emptied: Vec<Block>,
+}
+
+impl Cache {
+    pub(super) fn new(size: u32, migratetype: MigrateType, (cpus, nodes): (u32, usize)) -> Self {
+        let order = slab_order(size, cpus);
+        let objects = ((PAGE_BYTES << order.get()) / size.max(1)).max(1);
+        Self {
+            order,
+            migratetype,
+            objects,
+            cpu_partial_max: (partial_objects(size) / objects).max(1) as usize,
+            slabs: Vec::new(),
+            unused: Vec::new(),
+            cpus: vec![CpuSlabs::default(); cpus as usize],
+            nodes: vec![Vec::new(); nodes],
+        }
+    }
+
+    /// Takes an object for a CPU. The slab's number, or what is missing.
+    pub(super) fn take(&mut self, cpu: usize, node: NodeId) -> Taken {
+        let own = &mut self.cpus[cpu];
+        if let Some(current) = own.current {
+            if self.slabs[current as usize].in_use < self.objects {
+                self.slabs[current as usize].in_use += 1;
+                return Taken::FromCpu(current);
+            }
+            self.slabs[current as usize].place = Place::Full;
+            own.current = None;
+        }
+        if let Some(next) = own.partial.pop() {
+            return Taken::FromCpu(self.begin(cpu, next));
+        }
+        let Some(next) = self.nodes[node.index()].pop() else { return Taken::NeedsSlab };
+        // Half as many as the CPU may have come along under the same lock.
+        for _ in 0..self.cpu_partial_max / 2 {
+            let Some(more) = self.nodes[node.index()].pop() else { break };
+            self.slabs[more as usize].place = Place::Cpu;
+            self.cpus[cpu].partial.push(more);
+        }
+        Taken::FromNode(self.begin(cpu, next))
+    }
+
+    /// Makes a new block this CPU's slab, and takes its first object.
+    pub(super) fn add(&mut self, cpu: usize, node: NodeId, block: Block) -> u32 {
+        let slab = Slab { block, node, in_use: 0, place: Place::Cpu };
+        let id = match self.unused.pop() {
+            Some(id) => {
+                self.slabs[id as usize] = slab;
+                id
+            }
+            None => {
+                self.slabs.push(slab);
+                self.slabs.len() as u32 - 1
+            }
+        };
+        self.begin(cpu, id)
+    }
+
+    fn begin(&mut self, cpu: usize, id: u32) -> u32 {
+        let slab = &mut self.slabs[id as usize];
+        slab.place = Place::Cpu;
+        slab.in_use += 1;
+        self.cpus[cpu].current = Some(id);
+        id
+    }
+
+    /// Gives an object back on a CPU, which may be another than it was taken on.
+    pub(super) fn give(&mut self, cpu: usize, id: u32) -> Given {
+        let slab = &mut self.slabs[id as usize];
+        slab.in_use -= 1;
+        match slab.place {
+            Place::Cpu => Given::default(),
+            Place::Full => {
+                slab.place = Place::Cpu;
+                let partial = &mut self.cpus[cpu].partial;
+                let flushed =
+                    if partial.len() >= self.cpu_partial_max { std::mem::take(partial) } else { Vec::new() };
+                self.cpus[cpu].partial.push(id);
+                let takes_list_lock = !flushed.is_empty();
+                let emptied = flushed.into_iter().filter_map(|id| self.list_or_retire(id)).collect();
+                Given { takes_list_lock, emptied }
+            }
+            Place::Node if slab.in_use == 0 => {
+                let list = &mut self.nodes[slab.node.index()];
+                if list.len() <= NODE_SLABS_MIN {
+                    return Given::default();
+                }
+                list.retain(|other| *other != id);
+                Given { takes_list_lock: true, emptied: vec![self.retire(id)] }
+            }
+            Place::Node => Given::default(),
+        }
+    }
+
+    /// Puts a slab on its node's list; if it is empty and the list long enough, gives its block back.
+    fn list_or_retire(&mut self, id: u32) -> Option<Block> {
+        let slab = &mut self.slabs[id as usize];
+        let list = &mut self.nodes[slab.node.index()];
+        if slab.in_use == 0 && list.len() >= NODE_SLABS_MIN {
+            return Some(self.retire(id));
+        }
+        slab.place = Place::Node;
+        list.push(id);
+        None
+    }
+
+    fn retire(&mut self, id: u32) -> Block {
+        self.unused.push(id);
+        self.slabs[id as usize].block
+    }
+
+    /// Takes all empty slabs from all lists.
+    pub(super) fn shrink(&mut self) -> Vec<Block> {
+        let mut ids: Vec<u32> = self.nodes.iter_mut().flat_map(std::mem::take).collect();
+        for cpu in &mut self.cpus {
+            ids.extend(cpu.current.take());
+            ids.append(&mut cpu.partial);
+        }
+        let (empty, used): (Vec<_>, Vec<_>) =
+            ids.into_iter().partition(|id| self.slabs[*id as usize].in_use == 0);
+        for id in used {
+            let node = self.slabs[id as usize].node;
+            self.slabs[id as usize].place = Place::Node;
+            self.nodes[node.index()].push(id);
+        }
+        empty.into_iter().map(|id| self.retire(id)).collect()
+    }
+}
+
+/// Free objects that a CPU keeps in partly used slabs. Source: SLUB's documented `cpu_partial` defaults; general
+/// knowledge, not in the spec.
+fn partial_objects(size: u32) -> u32 {
+    match size {
+        4096.. => 2,
+        1024.. => 6,
+        256.. => 13,
+        _ => 30,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pageset_core::Pfn;
+
+    use super::*;
+
+    const NODE: NodeId = NodeId(0);
+
+    fn cache(size: u32) -> Cache {
+        Cache::new(size, MigrateType::Unmovable, (4, 1))
+    }
+
+    /// Takes `count` objects on CPU 0, with new slabs as needed; returns the slab of each.
+    fn take(cache: &mut Cache, count: u32) -> Vec<u32> {
+        let mut next = cache.slabs.len() as u64;
+        let mut one = || match cache.take(0, NODE) {
+            Taken::FromCpu(id) | Taken::FromNode(id) => id,
+            Taken::NeedsSlab => {
+                next += 1;
+                cache.add(0, NODE, (Pfn(next * 8), cache.order))
+            }
+        };
+        (0..count).map(|_| one()).collect()
+    }
+
+    #[test]
+    fn a_slab_is_needed_for_every_slabful() {
+        let mut cache = cache(1024);
+        assert_eq!((cache.order.get(), cache.objects), (2, 16));
+        take(&mut cache, 33);
+        assert_eq!(cache.slabs.len(), 3);
+    }
+
+    #[test]
+    fn objects_of_one_cpu_come_back_to_it() {
+        let mut cache = cache(1024);
+        for _ in 0..100 {
+            let ids = take(&mut cache, 16);
+            ids.iter().for_each(|id| assert_eq!(cache.give(0, *id), Given::default()));
+        }
+        assert_eq!(cache.slabs.len(), 1);
+    }
+
+    #[test]
+    fn a_consumer_elsewhere_empties_slabs_that_a_producer_fills() {
+        let mut cache = cache(1024);
+        let mut emptied = 0;
+        for _ in 0..100 {
+            for id in take(&mut cache, 16) {
+                emptied += cache.give(1, id).emptied.len();
+            }
+        }
+        // The rest waits on the consumer's list and the node's.
+        assert!(emptied > 80, "{emptied} of 100 slabs went back");
+        assert!(cache.slabs.len() < 20, "{} slabs in use at most", cache.slabs.len());
+        assert!(!cache.shrink().is_empty() && cache.shrink().is_empty());
+        assert_eq!(cache.unused.len(), cache.slabs.len(), "all are given back");
+    }
+
+    #[test]
+    fn a_used_slab_survives_a_shrink() {
+        let mut cache = cache(1024);
+        let ids = take(&mut cache, 17);
+        assert!(cache.shrink().is_empty());
+        ids.into_iter().for_each(|id| assert_eq!(cache.give(2, id).emptied, []));
+        assert_eq!(cache.shrink().len(), 2);
+    }
+}
