@@ -6,6 +6,8 @@
 mod anon_rand;
 mod ebizzy;
 mod file;
+mod hackbench;
+mod kbuild;
 mod lru_file;
 mod malloc;
 mod mapping;
@@ -53,6 +55,9 @@ impl Workload {
         anon_rand::ANON_R_RAND_MT,
         lru_file::LRU_FILE_READ,
         lru_file::LRU_FILE_READ_RAND,
+        kbuild::KBUILD,
+        hackbench::HACKBENCH_PIPES,
+        hackbench::HACKBENCH_SOCKETS,
         net::UDP_STREAM,
         net::TCP_STREAM,
         net::SCTP_STREAM,

@@ -54,7 +54,7 @@ const COPY_NS: Parameter = Parameter {
 
 /// The caches that messages are made from.
 #[derive(Debug)]
-struct Skbs {
+pub(super) struct Skbs {
     slabs: Slabs,
     skb: CacheId,
     small_head: Option<CacheId>,
@@ -62,7 +62,7 @@ struct Skbs {
 
 impl Skbs {
     /// With the caches for heads of `bytes` bytes, each.
-    fn new(plan: &mut Plan, setup: &Setup<'_>, bytes: &[u32]) -> Self {
+    pub(super) fn new(plan: &mut Plan, setup: &Setup<'_>, bytes: &[u32]) -> Self {
         let mut slabs = Slabs::new(setup);
         let skb = slabs.cache(plan, SKB_BYTES, MigrateType::Unmovable);
         let small_head = (setup.generation >= Generation::V6_6)
@@ -71,8 +71,27 @@ impl Skbs {
         Self { slabs, skb, small_head }
     }
 
+    /// Says how many workers use it; each leaves once.
+    pub(super) fn used_by(self, workers: usize) -> Self {
+        Self { slabs: self.slabs.used_by(workers), ..self }
+    }
+
+    pub(super) fn leave(&self, target: &mut dyn Target) {
+        self.slabs.leave(target);
+    }
+
+    /// Frees all that a message consists of.
+    pub(super) fn release(&self, target: &mut dyn Target, message: Message) {
+        self.slabs.release(target, message);
+    }
+
     /// Describes a message, with `bytes` bytes of it beside its headers.
-    fn head(&self, target: &mut dyn Target, bytes: u32, message: &mut Message) -> Result<(), AllocError> {
+    pub(super) fn head(
+        &self,
+        target: &mut dyn Target,
+        bytes: u32,
+        message: &mut Message,
+    ) -> Result<(), AllocError> {
         message.objects.push(self.slabs.take(target, self.skb)?);
         let bytes = bytes + OVERHEAD_BYTES;
         match self.small_head {
@@ -129,7 +148,7 @@ fn stream<S: Source + 'static>(
         receive_ns: setup.get(&RECEIVE_NS),
         copy_kib_ns: setup.get(&COPY_NS),
     };
-    let skbs = Arc::new(Skbs { slabs: skbs.slabs.used_by(2 * pairs.len()), ..skbs });
+    let skbs = Arc::new(skbs.used_by(2 * pairs.len()));
     let capacity = (SOCKET_BYTES / flow.message_bytes.max(1)).max(1);
     for (sender, receiver) in pairs {
         let socket = plan.channel(capacity, 1);
@@ -165,7 +184,7 @@ impl End {
                 let mut message = Message::default();
                 target.compute(self.costs.send_ns);
                 if source.fill(&self.skbs, target, &mut message).is_err() {
-                    self.skbs.slabs.release(target, message);
+                    self.skbs.release(target, message);
                     continue;
                 }
                 self.copy(target, &message);
@@ -173,10 +192,10 @@ impl End {
             }
             target.close(self.socket);
             while let Some(message) = self.back.and_then(|back| target.receive(back)) {
-                self.skbs.slabs.release(target, message);
+                self.skbs.release(target, message);
             }
             source.finish(target);
-            self.skbs.slabs.leave(target);
+            self.skbs.leave(target);
         });
     }
 
@@ -191,11 +210,11 @@ impl End {
                     None => Err(message),
                 };
                 if let Err(message) = kept {
-                    self.skbs.slabs.release(target, message);
+                    self.skbs.release(target, message);
                 }
             }
             self.back.into_iter().for_each(|back| target.close(back));
-            self.skbs.slabs.leave(target);
+            self.skbs.leave(target);
         });
     }
 
@@ -203,7 +222,7 @@ impl End {
     fn free_returned(&self, target: &mut dyn Target) {
         use crate::target::Received;
         while let Some(Received::Message(message)) = self.back.map(|back| target.try_receive(back)) {
-            self.skbs.slabs.release(target, message);
+            self.skbs.release(target, message);
         }
     }
 

@@ -1,0 +1,142 @@
+//! hackbench: groups of 20 senders and 20 receivers, each sender to each receiver, 100 bytes at a time, through pipes
+//! or sockets (spec fault.md §4.3).
+//!
+//! Tasks are many and wander, so a CPU is sender and receiver in turn, and the other end of a message is any CPU.
+
+use std::sync::Arc;
+
+use pageset_core::{MigrateType, Order};
+
+use super::net::Skbs;
+use super::{Parameter, Plan, PlanError, Setup, Workload};
+use crate::slab::LIST_NS;
+use crate::target::{ChannelId, Fill, Message, Received, Target};
+
+/// Senders, and receivers, of a group. Source: spec fault.md §4.3.
+const GROUP: u64 = 20;
+/// Bytes of a message. Source: spec fault.md §4.3.
+const MESSAGE_BYTES: u32 = 100;
+/// Messages that one page of a pipe holds. Source: spec fault.md §4.3.
+const MESSAGES_PER_PAGE: u64 = 40;
+/// Pages that a pipe holds. Source: Linux's default, pipe(7).
+const PIPE_PAGES: u64 = 16;
+
+const GROUPS: Parameter = Parameter {
+    key: "groups",
+    default: 8,
+    min: 1,
+    meaning: "groups of 20 senders and 20 receivers",
+    source: "the tables of the 2016 series: 1 to 16",
+};
+const MESSAGE_NS: Parameter = Parameter {
+    key: "message_ns",
+    default: 800,
+    min: 1,
+    meaning: "work to write or to read one message of 100 bytes outside the allocator, in ns",
+    source: "guess: a system call and a share of a context switch",
+};
+
+/// Pipes: a page for about 40 messages.
+pub(super) const HACKBENCH_PIPES: Workload = Workload {
+    name: "hackbench-pipes",
+    summary: "hackbench -p: messages of 100 bytes through pipes, single pages from CPU to CPU",
+    source: "spec fault.md §4.3",
+    unit: "messages",
+    parameters: &[GROUPS, MESSAGE_NS],
+    build: |setup| build(setup, Medium::Pipes),
+};
+
+/// Sockets: two objects for each message.
+pub(super) const HACKBENCH_SOCKETS: Workload = Workload {
+    name: "hackbench-sockets",
+    summary: "hackbench: messages of 100 bytes through sockets, slab objects from CPU to CPU",
+    parameters: &[GROUPS, Parameter { default: 2000, ..MESSAGE_NS }, LIST_NS],
+    build: |setup| build(setup, Medium::Sockets),
+    ..HACKBENCH_PIPES
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Medium {
+    Pipes,
+    Sockets,
+}
+
+fn build(setup: &Setup<'_>, medium: Medium) -> Result<Plan, PlanError> {
+    let mut plan = Plan::default();
+    let skbs = (medium == Medium::Sockets).then(|| {
+        let skbs = Skbs::new(&mut plan, setup, &[MESSAGE_BYTES]);
+        Arc::new(skbs.used_by(setup.cpus as usize))
+    });
+    // What all tasks together may have under way, in equal shares.
+    let links = setup.get(&GROUPS).saturating_mul(GROUP * GROUP);
+    let capacity = (links * PIPE_PAGES / MESSAGES_PER_PAGE / u64::from(setup.cpus)).clamp(1, INBOX_MAX);
+    let inboxes: Vec<_> = setup.each_cpu().map(|_| plan.channel(capacity as u32, setup.cpus)).collect();
+    for cpu in setup.each_cpu() {
+        let inbox = inboxes[cpu.index()];
+        let task =
+            Tasks { skbs: skbs.clone(), inbox, inboxes: inboxes.clone(), message_ns: setup.get(&MESSAGE_NS) };
+        plan.work(cpu, move |target| task.run(target));
+    }
+    Ok(plan)
+}
+
+/// Most messages that wait for one CPU, so that memory stays bounded. Guess.
+const INBOX_MAX: u64 = 4096;
+
+/// The tasks of one CPU.
+struct Tasks {
+    skbs: Option<Arc<Skbs>>,
+    inbox: ChannelId,
+    inboxes: Vec<ChannelId>,
+    message_ns: u64,
+}
+
+impl Tasks {
+    fn run(self, target: &mut dyn Target) {
+        while target.running() {
+            // A sender's turn: one round over its receivers, wherever they are now.
+            for _ in 0..GROUP {
+                self.send(target);
+            }
+            // A receiver's turn: what has come meanwhile.
+            for _ in 0..2 * GROUP {
+                let Received::Message(message) = target.try_receive(self.inbox) else { break };
+                self.consume(target, message);
+            }
+        }
+        self.inboxes.iter().for_each(|inbox| target.close(*inbox));
+        while let Some(message) = target.receive(self.inbox) {
+            self.consume(target, message);
+        }
+        self.skbs.into_iter().for_each(|skbs| skbs.leave(target));
+    }
+
+    fn send(&self, target: &mut dyn Target) {
+        let to = self.inboxes[(target.random() % self.inboxes.len() as u64) as usize];
+        let mut message = Message::default();
+        let allocated = match &self.skbs {
+            Some(skbs) => {
+                message.bytes = 1;
+                skbs.head(target, MESSAGE_BYTES, &mut message)
+            }
+            None => {
+                message.bytes = MESSAGES_PER_PAGE;
+                let page = target.alloc(Order::ZERO, MigrateType::Unmovable, Fill::Undefined);
+                page.map(|pfn| message.blocks.push((pfn, Order::ZERO)))
+            }
+        };
+        target.compute(self.message_ns * message.bytes);
+        let refused = if allocated.is_ok() { target.try_send(to, message).err() } else { Some(message) };
+        // The receiver is behind: its CPU is busy, and this one reads in its place.
+        refused.into_iter().for_each(|message| self.consume(target, message));
+    }
+
+    fn consume(&self, target: &mut dyn Target, message: Message) {
+        target.compute(self.message_ns * message.bytes);
+        target.score(message.bytes);
+        match &self.skbs {
+            Some(skbs) => skbs.release(target, message),
+            None => message.blocks.into_iter().for_each(|block| target.free(block)),
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! kbuild: `make -j N`, seen from the page allocator: short processes one after another, each of which is born, faults
+//! in its memory, reads and writes files, and gives everything back at once when it ends (spec fault.md §4.3).
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use pageset_core::{MigrateType, Order};
+
+use super::mapping::{Backing, FAULT_NS, Mapping, UNMAP_NS};
+use super::{Parameter, Plan, PlanError, Setup, Workload};
+use crate::lru::{self, Lru};
+use crate::slab::{CacheId, LIST_NS, Object, Slabs};
+use crate::target::{Block, ChannelId, Fill, Message, Received, Target};
+
+const COMPILER_PAGES: Parameter = Parameter {
+    key: "compiler_pages",
+    default: 12_000,
+    min: 2,
+    meaning: "anonymous pages of a compiler on average; one has from half to one and a half of it",
+    source: "spec fault.md §4.3: 1000 to 50000 per cc1",
+};
+const SMALL_PAGES: Parameter = Parameter {
+    key: "small_pages",
+    default: 400,
+    min: 2,
+    meaning: "anonymous pages of each other process (make, sh, gcc, as) on average",
+    source: "guess",
+};
+const PAGE_NS: Parameter = Parameter {
+    key: "page_ns",
+    default: 4000,
+    min: 0,
+    meaning: "what a process computes for each page that it faults in, in ns",
+    source: "guess: a compiler faults often while it builds its trees",
+};
+
+/// Processes of one compilation, besides the compiler. Source: spec fault.md §4.3, make, sh, gcc, as; guess.
+const SMALL_PROCESSES: u32 = 4;
+/// Faults between two system calls that allocate for a while. Guess.
+const FAULTS_PER_CALL: u64 = 64;
+/// Pages of a kernel stack, allocated one by one. Source: spec fault.md §4.3, "4 x order-0 vmalloc stack pages".
+const STACK_PAGES: usize = 4;
+/// Stacks that a CPU keeps. Source: spec fault.md §4.3, "2 cached stacks per CPU".
+const STACKS_KEPT: usize = 2;
+/// Page tables of a process besides the leaves of its heap: upper levels, stack, libraries. Guess.
+const OTHER_TABLES: u32 = 9;
+/// The top level of the page tables. Source: spec fault.md §4, "PGD order 0 or 1"; 1 with isolated page tables.
+const PGD_ORDER: u8 = 1;
+/// Pages of files that a process leaves in the page cache: its output. Guess.
+const OUTPUT_PAGES: u64 = 12;
+/// Pages that one CPU's output may fill before the oldest is removed. Guess: keeps memory bounded.
+const OUTPUT_PAGES_MAX: usize = 8192;
+/// Mappings of a process. Guess: an executable, its libraries, heap, stack.
+const MAPPINGS: usize = 30;
+/// Files that a process opens and does not find in the kernel's memory: new directory entries and inodes. Guess.
+const NEW_FILES: usize = 6;
+
+/// N compilations at a time, one on each CPU.
+pub(super) const KBUILD: Workload = Workload {
+    name: "kbuild",
+    summary: "make -j N of a kernel: short processes that fault in memory and free it all when they end",
+    source: "spec fault.md §4.3",
+    unit: "processes",
+    parameters: &[COMPILER_PAGES, SMALL_PAGES, PAGE_NS, FAULT_NS, UNMAP_NS, lru::HOLD_NS, LIST_NS],
+    build,
+};
+
+/// Caches of what the kernel keeps about a process: size and how many it needs. Sizes: guess, about those of Linux 6.x.
+const KINDS: [(u32, usize); 7] = [
+    (9_792, 1),          // task
+    (1_408, 1),          // address space
+    (2_112, 1),          // signal handlers
+    (1_152, 1),          // signals
+    (704, 1),            // open files
+    (192, MAPPINGS),     // mappings
+    (256, 2 * MAPPINGS), // open files, credentials, reverse mappings
+];
+/// Reclaimable objects: directory entry and inode. Sizes: guess, as above.
+const FILE_KINDS: [u32; 2] = [192, 640];
+/// Buffers for the time of one system call: names, arguments, pipe rings. Guess.
+const BUFFER_KINDS: [u32; 3] = [4096, 1024, 8192];
+
+fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
+    let mut plan = Plan::default();
+    let lrus = Lru::for_cpus(&mut plan, setup);
+    let mut slabs = Slabs::new(setup);
+    let mut cache = |size, migratetype| slabs.cache(&mut plan, size, migratetype);
+    let kinds = KINDS.map(|(size, count)| (cache(size, MigrateType::Unmovable), count));
+    let files = FILE_KINDS.map(|size| cache(size, MigrateType::Reclaimable));
+    let buffers = BUFFER_KINDS.map(|size| cache(size, MigrateType::Unmovable));
+    let slabs = Arc::new(slabs.used_by(setup.cpus as usize));
+    let graves: Vec<_> = setup.each_cpu().map(|_| plan.channel(GRAVE_MAX, setup.cpus)).collect();
+    for (cpu, lru) in setup.each_cpu().zip(lrus) {
+        let slot = Slot {
+            slabs: Arc::clone(&slabs),
+            kinds,
+            files,
+            buffers,
+            memory: Mapping::new(setup, Backing::Anonymous, lru, None),
+            graves: graves.clone(),
+            own_grave: graves[cpu.index()],
+            stacks: Vec::new(),
+            output: VecDeque::new(),
+            kept_files: VecDeque::new(),
+            page_ns: setup.get(&PAGE_NS),
+            pages: (setup.get(&COMPILER_PAGES), setup.get(&SMALL_PAGES)),
+        };
+        plan.work(cpu, move |target| slot.run(target));
+    }
+    Ok(plan)
+}
+
+/// Dead processes that wait to be reaped on one CPU. Guess.
+const GRAVE_MAX: u32 = 16;
+/// New files that one CPU's processes keep in the kernel's memory before the oldest is forgotten. Guess.
+const KEPT_FILES_MAX: usize = 4096;
+
+/// One of make's N slots: a CPU and the processes that run on it, one after another.
+struct Slot {
+    slabs: Arc<Slabs>,
+    kinds: [(CacheId, usize); KINDS.len()],
+    files: [CacheId; FILE_KINDS.len()],
+    buffers: [CacheId; BUFFER_KINDS.len()],
+    memory: Mapping,
+    /// Where the parents of dead processes are: they free what is left of them.
+    graves: Vec<ChannelId>,
+    own_grave: ChannelId,
+    stacks: Vec<Vec<Block>>,
+    output: VecDeque<Block>,
+    kept_files: VecDeque<Object>,
+    page_ns: u64,
+    pages: (u64, u64),
+}
+
+impl Slot {
+    fn run(mut self, target: &mut dyn Target) {
+        // Builds that run for long are not in step.
+        let mut turn = (target.random() % u64::from(SMALL_PROCESSES + 1)) as u32;
+        while target.running() {
+            let average = if turn == 0 { self.pages.0 } else { self.pages.1 };
+            let pages = average / 2 + target.random() % average;
+            self.live_and_die(target, pages);
+            turn = (turn + 1) % (SMALL_PROCESSES + 1);
+            target.score(1);
+            self.reap(target);
+        }
+        self.end(target);
+    }
+
+    fn live_and_die(&mut self, target: &mut dyn Target, pages: u64) {
+        let mut kept = Message::default();
+        // Fork and exec: stack, structures, page tables.
+        let stack = self.stack(target);
+        for (kind, count) in self.kinds {
+            kept.objects.extend((0..count).filter_map(|_| self.slabs.take(target, kind).ok()));
+        }
+        let order = Order::new(PGD_ORDER).unwrap_or(Order::ZERO);
+        let pgd = target.alloc(order, MigrateType::Unmovable, Fill::Zeroed).ok().map(|pfn| (pfn, order));
+        (0..OTHER_TABLES).for_each(|_| self.memory.add_table(target));
+        self.open_files(target);
+        for fault in 0..pages {
+            if !target.running() {
+                break;
+            }
+            target.compute(self.page_ns);
+            self.memory.fault(target);
+            if fault % FAULTS_PER_CALL == 0 {
+                self.call(target);
+            }
+        }
+        self.write_output(target);
+        // Exit: memory in bulk, then page tables, then what describes the process.
+        self.memory.unmap(target);
+        pgd.into_iter().for_each(|block| target.free(block));
+        // The first object is the task; it outlives the others.
+        let others = kept.objects.split_off(kept.objects.len().min(1));
+        others.into_iter().for_each(|object| self.slabs.give(target, object));
+        self.bury(target, stack, kept);
+    }
+
+    /// A stack for the new process: a kept one, or single pages.
+    fn stack(&mut self, target: &mut dyn Target) -> Vec<Block> {
+        self.stacks.pop().unwrap_or_else(|| {
+            let page = |target: &mut dyn Target| {
+                target.alloc(Order::ZERO, MigrateType::Unmovable, Fill::Zeroed).ok()
+            };
+            (0..STACK_PAGES).filter_map(|_| page(target)).map(|pfn| (pfn, Order::ZERO)).collect()
+        })
+    }
+
+    /// A system call: buffers that live as long as it lasts.
+    fn call(&self, target: &mut dyn Target) {
+        let buffers = self.buffers.map(|buffer| self.slabs.take(target, buffer));
+        buffers.into_iter().flatten().for_each(|object| self.slabs.give(target, object));
+    }
+
+    fn open_files(&mut self, target: &mut dyn Target) {
+        for _ in 0..NEW_FILES {
+            for kind in self.files {
+                self.kept_files.extend(self.slabs.take(target, kind));
+            }
+        }
+        while self.kept_files.len() > KEPT_FILES_MAX {
+            self.kept_files.pop_front().into_iter().for_each(|object| self.slabs.give(target, object));
+        }
+    }
+
+    fn write_output(&mut self, target: &mut dyn Target) {
+        for _ in 0..OUTPUT_PAGES {
+            let page = target.alloc(Order::ZERO, MigrateType::Movable, Fill::Undefined);
+            self.output.extend(page.map(|pfn| (pfn, Order::ZERO)));
+        }
+        while self.output.len() > OUTPUT_PAGES_MAX {
+            self.output.pop_front().into_iter().for_each(|block| target.free(block));
+        }
+    }
+
+    /// Leaves task and stack to the parent, which waits on some other CPU.
+    fn bury(&mut self, target: &mut dyn Target, stack: Vec<Block>, mut rest: Message) {
+        if self.stacks.len() < STACKS_KEPT {
+            self.stacks.push(stack);
+        } else {
+            rest.blocks = stack;
+        }
+        let parent = self.graves[(target.random() % self.graves.len() as u64) as usize];
+        if let Err(rest) = target.try_send(parent, rest) {
+            self.slabs.release(target, rest);
+        }
+    }
+
+    fn reap(&self, target: &mut dyn Target) {
+        while let Received::Message(dead) = target.try_receive(self.own_grave) {
+            self.slabs.release(target, dead);
+        }
+    }
+
+    fn end(mut self, target: &mut dyn Target) {
+        self.graves.iter().for_each(|grave| target.close(*grave));
+        while let Some(dead) = target.receive(self.own_grave) {
+            self.slabs.release(target, dead);
+        }
+        self.kept_files.drain(..).for_each(|object| self.slabs.give(target, object));
+        self.stacks.drain(..).flatten().chain(self.output.drain(..)).for_each(|block| target.free(block));
+        self.slabs.leave(target);
+    }
+}
