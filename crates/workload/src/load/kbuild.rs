@@ -34,6 +34,14 @@ const PAGE_NS: Parameter = Parameter {
     source: "guess: a compiler faults often while it builds its trees",
 };
 
+const CACHED: Parameter = Parameter {
+    key: "cached_pages",
+    default: 8192,
+    min: 1,
+    meaning: "pages of output, and new files, that each CPU's processes leave behind before the oldest goes",
+    source: "guess: keeps memory bounded",
+};
+
 /// Processes of one compilation, besides the compiler. Source: spec fault.md §4.3, make, sh, gcc, as; guess.
 const SMALL_PROCESSES: u32 = 4;
 /// Faults between two system calls that allocate for a while. Guess.
@@ -48,8 +56,6 @@ const OTHER_TABLES: u32 = 9;
 const PGD_ORDER: u8 = 1;
 /// Pages of files that a process leaves in the page cache: its output. Guess.
 const OUTPUT_PAGES: u64 = 12;
-/// Pages that one CPU's output may fill before the oldest is removed. Guess: keeps memory bounded.
-const OUTPUT_PAGES_MAX: usize = 8192;
 /// Mappings of a process. Guess: an executable, its libraries, heap, stack.
 const MAPPINGS: usize = 30;
 /// Files that a process opens and does not find in the kernel's memory: new directory entries and inodes. Guess.
@@ -61,7 +67,7 @@ pub(super) const KBUILD: Workload = Workload {
     summary: "make -j N of a kernel: short processes that fault in memory and free it all when they end",
     source: "spec fault.md §4.3",
     unit: "processes",
-    parameters: &[COMPILER_PAGES, SMALL_PAGES, PAGE_NS, FAULT_NS, UNMAP_NS, lru::HOLD_NS, LIST_NS],
+    parameters: &[COMPILER_PAGES, SMALL_PAGES, PAGE_NS, CACHED, FAULT_NS, UNMAP_NS, lru::HOLD_NS, LIST_NS],
     build,
 };
 
@@ -102,6 +108,7 @@ fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
             stacks: Vec::new(),
             output: VecDeque::new(),
             kept_files: VecDeque::new(),
+            cached_max: setup.get(&CACHED) as usize,
             page_ns: setup.get(&PAGE_NS),
             pages: (setup.get(&COMPILER_PAGES), setup.get(&SMALL_PAGES)),
         };
@@ -112,8 +119,6 @@ fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
 
 /// Dead processes that wait to be reaped on one CPU. Guess.
 const GRAVE_MAX: u32 = 16;
-/// New files that one CPU's processes keep in the kernel's memory before the oldest is forgotten. Guess.
-const KEPT_FILES_MAX: usize = 4096;
 
 /// One of make's N slots: a CPU and the processes that run on it, one after another.
 struct Slot {
@@ -128,6 +133,7 @@ struct Slot {
     stacks: Vec<Vec<Block>>,
     output: VecDeque<Block>,
     kept_files: VecDeque<Object>,
+    cached_max: usize,
     page_ns: u64,
     pages: (u64, u64),
 }
@@ -200,7 +206,7 @@ impl Slot {
                 self.kept_files.extend(self.slabs.take(target, kind));
             }
         }
-        while self.kept_files.len() > KEPT_FILES_MAX {
+        while self.kept_files.len() > self.cached_max {
             self.kept_files.pop_front().into_iter().for_each(|object| self.slabs.give(target, object));
         }
     }
@@ -210,7 +216,7 @@ impl Slot {
             let page = target.alloc(Order::ZERO, MigrateType::Movable, Fill::Undefined);
             self.output.extend(page.map(|pfn| (pfn, Order::ZERO)));
         }
-        while self.output.len() > OUTPUT_PAGES_MAX {
+        while self.output.len() > self.cached_max {
             self.output.pop_front().into_iter().for_each(|block| target.free(block));
         }
     }

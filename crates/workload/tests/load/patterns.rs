@@ -1,0 +1,180 @@
+//! The page events of each workload, against its definition.
+
+use pageset_core::{CpuId, MigrateType};
+use pageset_workload::Hold;
+
+use super::world::{Act, run};
+
+const MS: u64 = 1_000_000;
+
+#[test]
+fn page_fault1_allocates_single_zeroed_pages_and_one_table_for_512() {
+    let log = run("page_fault1", 2, 4 * MS, &[("mapping_pages", 1024)]);
+    let allocs = log.allocs(0);
+    assert!(allocs.iter().all(|(_, order, _)| order.get() == 0));
+    let tables = allocs.iter().filter(|(_, _, kind)| *kind == MigrateType::Unmovable).count();
+    let pages = allocs.len() - tables;
+    assert!(tables.abs_diff(pages / 512) <= 8, "{tables} tables for {pages} pages");
+    let zeroed = |act: &Act| matches!(act, Act::Alloc { fill: pageset_workload::Fill::Zeroed, .. });
+    assert_eq!(log.acts.iter().filter(|(_, _, act)| zeroed(act)).count(), allocs.len());
+    assert_eq!(log.frees().1, 0, "pages are freed where they were allocated");
+}
+
+#[test]
+fn an_unmap_frees_pages_in_lists_oldest_first() {
+    let log = run("page_fault1", 1, 3 * MS, &[("mapping_pages", 600)]);
+    let freed = log.acts.iter().filter_map(|(time, _, act)| match act {
+        Act::Free { allocated_ns, listed: true, .. } => Some((*time, *allocated_ns)),
+        _ => None,
+    });
+    let freed: Vec<_> = freed.collect();
+    assert!(freed.windows(2).all(|pair| pair[0].0 != pair[1].0 || pair[0].1 < pair[1].1));
+    let lists: std::collections::BTreeSet<_> = freed.iter().map(|(time, _)| *time).collect();
+    assert!(freed.len() / lists.len() > 200, "{} pages in {} lists", freed.len(), lists.len());
+}
+
+#[test]
+fn the_lru_lock_is_taken_for_15_pages_added_and_32_removed() {
+    let log = run("page_fault1", 1, 4 * MS, &[("mapping_pages", 480)]);
+    let pages = log.score as f64;
+    let locks = log.acts.iter().filter(|(_, _, act)| matches!(act, Act::Lock(..))).count() as f64;
+    let expected = pages / 15.0 + pages / 32.0;
+    assert!((locks / expected - 1.0).abs() < 0.1, "{locks} instead of {expected}");
+}
+
+#[test]
+fn threads_share_the_address_space_and_processes_do_not() {
+    let shared = |workload| {
+        let log = run(workload, 2, MS, &[("mapping_pages", 100)]);
+        log.acts.iter().filter(|(_, _, act)| matches!(act, Act::Lock(_, Hold::Shared))).count()
+    };
+    assert_eq!(shared("page_fault1"), 0);
+    assert!(shared("page_fault1-threads") > 500);
+}
+
+#[test]
+fn page_fault3_allocates_only_tables_after_its_file() {
+    let log = run("page_fault3", 1, 20 * MS, &[("mapping_pages", 2048)]);
+    let allocs = log.allocs(0);
+    let file = allocs.iter().filter(|(_, _, kind)| *kind == MigrateType::Movable).count();
+    assert_eq!(file, 2048);
+    assert!(log.score > 10_000 && (allocs.len() - file) as u64 <= log.score / 512 + 20);
+}
+
+#[test]
+fn malloc1_allocates_three_pages_an_iteration() {
+    let log = run("malloc1", 2, 4 * MS, &[]);
+    let pages = log.orders(0)[0] as f64;
+    assert!((pages / log.score as f64 - 3.0).abs() < 0.1, "{pages} pages, {} iterations", log.score);
+}
+
+#[test]
+fn controls_allocate_nothing_once_they_run() {
+    for control in ["malloc2", "read1", "write1"] {
+        let log = run(control, 4, 5 * MS, &[]);
+        assert_eq!(log.allocs(MS / 10), [], "{control}");
+        assert!(log.score > 1000, "{control}");
+    }
+}
+
+#[test]
+fn a_random_reader_allocates_each_table_once() {
+    let log = run("anon-r-rand", 2, 3 * MS, &[("tables", 64)]);
+    assert_eq!(log.orders(0)[0], 2 * 64);
+    assert_eq!(run("anon-r-rand-mt", 2, 3 * MS, &[("tables", 64)]).orders(0)[0], 64);
+    assert!(log.score > 5000);
+}
+
+#[test]
+fn streamed_files_are_freed_by_other_cpus_than_read_them() {
+    let log = run("lru-file-mmap-read", 8, 2 * MS, &[("cache_pages", 64)]);
+    let (same, other) = log.frees();
+    assert!(other > 2 * same, "{same} on the same CPU, {other} on another");
+    assert!(log.allocs(0).iter().all(|(_, order, kind)| order.get() == 0 && *kind == MigrateType::Movable));
+}
+
+/// A receiver that is slower than its sender: messages queue, and slabs fill before the first object comes back.
+const SLOW: (&str, u64) = ("receive_ns", 9_000);
+
+/// A stream's messages are allocated on even CPUs and freed on odd ones.
+#[track_caller]
+fn expect_a_stream(workload: &str, set: &[(&str, u64)], expected: &[u8]) {
+    let log = run(workload, 4, 8 * MS, &[set, &[SLOW]].concat());
+    let (same, other) = log.frees();
+    assert!(other > 9 * same, "{workload}: {same} on the same CPU, {other} on another");
+    assert!(log.allocs(0).iter().all(|(cpu, ..)| cpu.0 % 2 == 0));
+    let orders = log.orders(0);
+    let seen: Vec<_> = (0..11).filter(|order| orders[usize::from(*order)] > 0).collect();
+    assert_eq!(seen, expected, "{workload}: {orders:?} for {} messages", log.score);
+}
+
+#[test]
+fn streams_use_the_orders_of_their_definitions() {
+    // With 4 CPUs, 256-byte objects have slabs of order 0, 8 KiB ones of order 3.
+    expect_a_stream("udp-stream", &[("message_bytes", 4096)], &[0, 3]);
+    expect_a_stream("udp-stream", &[("message_bytes", 8192)], &[0, 2]);
+    expect_a_stream("af-unix", &[], &[0, 1, 2, 3]);
+    expect_a_stream("sctp-stream", &[("bundled_percent", 100)], &[0, 2, 4]);
+}
+
+#[test]
+fn a_receiver_that_keeps_up_lets_the_sender_use_its_slab_again() {
+    let log = run("udp-stream", 2, 4 * MS, &[("receive_ns", 100)]);
+    assert!(log.allocs(0).len() < 8 && log.score > 1000);
+}
+
+#[test]
+fn a_write_to_a_unix_socket_is_blocks_of_orders_3_and_2_1_0() {
+    let log = run("af-unix", 2, 8 * MS, &[SLOW]);
+    let orders = log.orders(0);
+    let writes = log.score as usize / 2;
+    for (order, count) in orders.iter().enumerate().take(3).skip(1) {
+        assert!(count.abs_diff(writes) <= 12, "order {order}: {count} for {writes} writes");
+    }
+    // The heads' slabs come on top, but are used again and again: 11 heads are under way at most, 8 fit a slab.
+    assert!(orders[3].abs_diff(writes) <= 16, "order 3: {} for {writes} writes", orders[3]);
+}
+
+#[test]
+fn tcp_blocks_return_to_the_cpu_that_allocated_them() {
+    let log = run("tcp-stream", 2, 8 * MS, &[]);
+    let (same, other) = log.frees();
+    assert!(same > other, "{same} on the same CPU, {other} on another");
+    let blocks = log.orders(0)[3] as u64;
+    assert!(blocks.abs_diff(2 * log.score) <= 20, "{blocks} blocks for {} segments", log.score);
+}
+
+#[test]
+fn hackbench_pipes_need_a_page_for_forty_messages() {
+    let log = run("hackbench-pipes", 4, 8 * MS, &[]);
+    assert_eq!(log.score, 40 * log.allocs(0).len() as u64);
+    let (same, other) = log.frees();
+    assert!(other > same, "{same} on the same CPU, {other} on another");
+}
+
+#[test]
+fn hackbench_sockets_turn_over_slabs_of_remote_frees() {
+    let log = run("hackbench-sockets", 4, 20 * MS, &[("message_ns", 200)]);
+    // Page events are far fewer than objects.
+    assert!(!log.allocs(0).is_empty() && (log.allocs(0).len() as u64) < log.score / 4);
+}
+
+#[test]
+fn a_build_frees_in_bulk_where_it_allocated_and_mixes_orders_at_exit() {
+    let log = run("kbuild", 4, 40 * MS, &[("compiler_pages", 1000), ("small_pages", 50), ("page_ns", 500)]);
+    let orders = log.orders(0);
+    assert!(orders[0] > 20 * (orders[1] + orders[2] + orders[3]), "{orders:?}");
+    assert!(orders[1] > 0 && orders[3] > 0, "{orders:?}");
+    let (same, other) = log.frees();
+    assert!(same > 10 * other && other > 0, "{same} on the same CPU, {other} on another");
+    let of = |kind| log.allocs(0).iter().filter(|(_, _, found)| *found == kind).count();
+    assert!(of(MigrateType::Movable) > of(MigrateType::Unmovable) && of(MigrateType::Reclaimable) > 0);
+}
+
+#[test]
+fn every_cpu_of_a_build_works() {
+    let log = run("kbuild", 4, 4 * MS, &[("compiler_pages", 100), ("small_pages", 50)]);
+    for cpu in (0..4).map(CpuId) {
+        assert!(log.allocs(0).iter().any(|(found, ..)| *found == cpu));
+    }
+}
