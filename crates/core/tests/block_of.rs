@@ -33,7 +33,11 @@ fn a_frame_tells_its_block_and_who_has_it() {
     let order = Order::new(2).unwrap();
     let pfn = allocator.alloc(CpuId(0), &Request::new(order).movable()).unwrap();
     assert_eq!(held_by(pfn.0 + 3), Some((pfn.0, 2, BlockUse::Owner)));
+    assert!(allocator.is_allocated(pfn, order));
+    assert!(!allocator.is_allocated(pfn, Order::ZERO) && !allocator.is_allocated(Pfn(pfn.0 + 2), order));
+    assert!(!allocator.is_allocated(Pfn(3000), order) && !allocator.is_allocated(Pfn(9999), order));
     allocator.free(CpuId(0), pfn, order).unwrap();
+    assert!(!allocator.is_allocated(pfn, order));
     assert_eq!(held_by(pfn.0 + 3), Some((pfn.0, 2, BlockUse::Pageset)));
     allocator.drain_all(CpuId(0));
     assert_eq!(held_by(pfn.0).map(|block| block.2), Some(BlockUse::FreeList));

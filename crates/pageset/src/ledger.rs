@@ -75,6 +75,9 @@ impl Ledger {
     /// Notes that frames leave the core. Says whether all of them are zero; from now on they count as dirty.
     pub(crate) fn take(&self, frames: Range<u32>) -> ZeroState {
         blocks_of(&frames).for_each(|block| self.touch(block));
+        if frames.start.is_multiple_of(64) && frames.end.is_multiple_of(64) {
+            return self.take_words(&self.dirty[frames.start as usize / 64..frames.end as usize / 64]);
+        }
         let mut zero = ZeroState::Zero;
         for (word, mask) in words_of(frames) {
             let cell = &self.dirty[word];
@@ -87,6 +90,20 @@ impl Ledger {
             }
         }
         zero
+    }
+
+    /// As [`take`](Self::take) for all frames of some words. A block of 2 MiB is 8 words, which mostly are dirty already.
+    fn take_words(&self, words: &[AtomicU64]) -> ZeroState {
+        let (mut any, mut all) = (0, u64::MAX);
+        for cell in words {
+            let found = cell.load(Relaxed);
+            any |= found;
+            all &= found;
+        }
+        if all != u64::MAX {
+            words.iter().for_each(|cell| cell.store(u64::MAX, Relaxed));
+        }
+        if any == 0 { ZeroState::Zero } else { ZeroState::Unknown }
     }
 
     /// As [`take`](Self::take) for some of the 64 frames from `first` on, a multiple of 64. Returns the bits of those

@@ -95,6 +95,13 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         Some(BlockInfo { first: zone.body.span.pfn(first), order, held_by })
     }
 
+    /// Whether somebody owns a block of exactly this order that starts at `pfn`. As [`block_of`](Self::block_of), a hint;
+    /// O(zones), one byte read.
+    #[inline]
+    pub fn is_allocated(&self, pfn: Pfn, order: Order) -> bool {
+        self.locate(pfn).is_some_and(|(zone, frame)| zone.body.frames.is_allocated(frame, order))
+    }
+
     /// All zones at this moment, in table order.
     pub fn zones(&self) -> impl Iterator<Item = ZoneInfo> {
         self.zones.iter().map(|zone| {

@@ -104,6 +104,12 @@ impl FrameTables<'_> {
         self.states[frame as usize].0.store(state.pack(), Relaxed);
     }
 
+    /// Whether an allocated block of `order` starts here.
+    #[inline]
+    pub(crate) fn is_allocated(&self, frame: FrameIndex, order: Order) -> bool {
+        State::is_allocated(self.states[frame as usize].0.load(Relaxed), order)
+    }
+
     /// Takes an allocated block of `order` from its user by giving it another state; only one of two CPUs that try at
     /// once succeeds. Fails with the state it found.
     #[inline]

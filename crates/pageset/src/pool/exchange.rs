@@ -3,7 +3,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use pageset_core::{BlockUse, FreeError, Order, Pfn, Request};
+use pageset_core::{FreeError, Order, Pfn, Request};
 
 use super::Inner;
 use crate::arrays::{BATCH_MAX, Batch, Class, Entry, StackAt, ZeroState};
@@ -192,10 +192,32 @@ impl Inner {
         }
         let mut depot = self.depot.lock();
         depot.exchanges.flushes += 1;
+        let refused = match class {
+            Class::Order9 => self.give_pageblocks(&mut depot, entries),
+            _ => self.give_together(&mut depot, class, entries),
+        };
+        drop(depot);
+        if refused > 0 {
+            self.counts.note_bad_frees(refused);
+        }
+        self.counts.unclaim((entries.len() as u64 - refused) * u64::from(class.frames()));
+    }
+
+    /// Frees pageblocks. Returns how many are free already: the core knows their owners, the depot those of their parts.
+    fn give_pageblocks(&self, depot: &mut Depot, entries: &[Entry]) -> u64 {
+        let mut is_refused = |entry: &&Entry| {
+            !self.core.is_allocated(Pfn(u64::from(entry.frame())), Order::PAGEBLOCK)
+                || self.give_parts(depot, Class::Order9, Parts { first: entry.frame(), bits: 1 }) > 0
+        };
+        entries.iter().filter(|entry| is_refused(entry)).count() as u64
+    }
+
+    /// Frees blocks of an order below that of pageblocks. Pages that were allocated together are often freed together: one
+    /// look for all in a row that lie in one word. Returns how many are free already.
+    fn give_together(&self, depot: &mut Depot, class: Class, entries: &[Entry]) -> u64 {
         let mut rest = entries;
         let mut refused = 0;
         while let Some((first, others)) = rest.split_first() {
-            // Pages that were allocated together are often freed together: one look for all that lie in one word.
             let mut parts = Parts::one(first.frame(), class);
             let mut together = 0;
             for entry in others {
@@ -207,22 +229,14 @@ impl Inner {
                 together += 1;
             }
             rest = &others[together..];
-            refused += self.give_parts(&mut depot, class, parts);
+            refused += self.give_parts(depot, class, parts);
         }
-        drop(depot);
-        if refused > 0 {
-            self.counts.note_bad_frees(refused);
-        }
-        self.counts.unclaim((entries.len() as u64 - refused) * u64::from(class.frames()));
+        refused
     }
 
     /// Frees blocks that lie in one word. Returns how many are free already.
     #[inline]
     fn give_parts(&self, depot: &mut Depot, class: Class, parts: Parts) -> u64 {
-        // The core knows the owner of a pageblock; those of its parts only the depot.
-        if class == Class::Order9 && !self.has_owner(parts.first) {
-            return 1;
-        }
         match depot.give(class, parts) {
             Given::Kept { refused } => u64::from(refused.count_ones()),
             Given::Foreign => {
@@ -251,15 +265,6 @@ impl Inner {
             other => Err(other),
         });
         outcome.is_ok()
-    }
-
-    /// Whether the core knows an owner of the whole pageblock that begins with `frame`.
-    fn has_owner(&self, frame: u32) -> bool {
-        self.core.block_of(Pfn(u64::from(frame))).is_some_and(|block| {
-            block.held_by == BlockUse::Owner
-                && block.order == Order::PAGEBLOCK
-                && block.first == Pfn(u64::from(frame))
-        })
     }
 
     /// Frees part of what is allocated: frames at the edge of somebody's pages, or what is left of them.
