@@ -1,0 +1,57 @@
+//! How many allocator calls a second of this computer's time simulates: `cargo run --release -p pageset-sim --example
+//! speed`.
+#![expect(clippy::print_stdout, reason = "it is a program that prints a table")]
+
+use std::time::Instant;
+
+use pageset_core::{Order, Request};
+use pageset_sim::{Machine, Simulation, SimulationError, Span, VirtualCpu};
+
+/// Blocks that a CPU holds at most: a sawtooth of this depth passes the page set's limit.
+const DEPTH: usize = 2000;
+
+/// Allocates and frees single pages in a sawtooth, and works a little in between.
+fn sawtooth(cpu: &VirtualCpu) {
+    let request = Request::new(Order::ZERO).movable();
+    let mut held = Vec::with_capacity(DEPTH);
+    while cpu.running() {
+        while held.len() < DEPTH && cpu.running() {
+            held.extend(cpu.alloc(&request));
+            cpu.advance(Span::from_ns(500));
+        }
+        for pfn in held.drain(..) {
+            cpu.free(pfn, Order::ZERO).expect("the block is this CPU's");
+        }
+    }
+}
+
+fn main() -> Result<(), SimulationError> {
+    println!(
+        "{:>12} {:>6} {:>12} {:>10} {:>10} {:>8}",
+        "machine", "CPUs", "calls", "wall s", "M calls/s", "zone %"
+    );
+    for (machine, cpus, ms) in [
+        ("altix-512", 1, 2000),
+        ("altix-512", 64, 60),
+        ("altix-512", 512, 10),
+        ("epyc-768", 64, 60),
+        ("epyc-768", 512, 10),
+    ] {
+        let machine = Machine::named(machine).expect("it is bundled");
+        let mut simulation = Simulation::builder(&machine).cpus(cpus).duration(Span::from_ms(ms)).build()?;
+        for cpu in 0..cpus {
+            simulation.spawn(pageset_core::CpuId(cpu), sawtooth)?;
+        }
+        let began = Instant::now();
+        let outcome = simulation.run()?;
+        let wall = began.elapsed().as_secs_f64();
+        let calls = outcome.counts.allocs + outcome.counts.frees;
+        println!(
+            "{:>12} {cpus:>6} {calls:>12} {wall:>10.3} {:>10.2} {:>8.1}",
+            machine.name,
+            calls as f64 / wall / 1e6,
+            outcome.zone_lock_pct(),
+        );
+    }
+    Ok(())
+}

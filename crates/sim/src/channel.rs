@@ -1,0 +1,146 @@
+//! First-in-first-out queues between virtual CPUs.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use crate::cpu::VirtualCpu;
+use crate::time::Time;
+
+/// A bounded queue that virtual CPUs send to and receive from. Cloning gives another end of the same queue.
+///
+/// A message is there when its sender's clock says so, and costs the receiver two lines from the sender: the queue's
+/// entry and the message's head (a guess). A CPU that waits is idle, and takes the machine's wake-up time to go on.
+#[derive(Debug)]
+pub struct Channel<T>(Rc<Inner<T>>);
+
+#[derive(Debug)]
+struct Inner<T> {
+    messages: RefCell<VecDeque<Sent<T>>>,
+    capacity: usize,
+    senders: Cell<u32>,
+    /// CPUs that wait for room.
+    waiting_to_send: RefCell<VecDeque<u32>>,
+    /// CPUs that wait for a message.
+    waiting_to_receive: RefCell<VecDeque<u32>>,
+}
+
+#[derive(Debug)]
+struct Sent<T> {
+    message: T,
+    from: u32,
+}
+
+/// What an attempt to receive found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TryReceived<T> {
+    /// The first message.
+    Message(T),
+    /// Nothing now.
+    Empty,
+    /// Nothing now or later.
+    Closed,
+}
+
+impl<T> Clone for Channel<T> {
+    fn clone(&self) -> Self {
+        Self(Rc::clone(&self.0))
+    }
+}
+
+impl<T> Channel<T> {
+    /// An empty channel for at most `capacity` messages (at least one), which `senders` CPUs send to.
+    #[must_use]
+    pub fn new(capacity: usize, senders: u32) -> Self {
+        Self(Rc::new(Inner {
+            messages: RefCell::default(),
+            capacity: capacity.max(1),
+            senders: Cell::new(senders),
+            waiting_to_send: RefCell::default(),
+            waiting_to_receive: RefCell::default(),
+        }))
+    }
+
+    /// Sends a message; waits while the channel is full.
+    pub fn send(&self, cpu: &VirtualCpu, message: T) {
+        let mut message = message;
+        while let Err(returned) = self.try_send(cpu, message) {
+            message = returned;
+            self.0.waiting_to_send.borrow_mut().push_back(cpu.engine().cpu_index());
+            cpu.wait_to_be_woken();
+        }
+    }
+
+    /// Sends a message if there is room.
+    ///
+    /// # Errors
+    /// The message, if the channel is full.
+    pub fn try_send(&self, cpu: &VirtualCpu, message: T) -> Result<(), T> {
+        let engine = cpu.engine();
+        engine.sync();
+        if self.0.messages.borrow().len() >= self.0.capacity {
+            return Err(message);
+        }
+        engine.charge(engine.prices.atomic);
+        let from = engine.cpu_index();
+        engine.note(engine.cpu().clock.get() ^ u64::from(from) << 32);
+        self.0.messages.borrow_mut().push_back(Sent { message, from });
+        self.wake_first(cpu, &self.0.waiting_to_receive);
+        Ok(())
+    }
+
+    /// Takes the first message; waits while there is none. `None` if there is none and all senders have closed.
+    pub fn receive(&self, cpu: &VirtualCpu) -> Option<T> {
+        loop {
+            match self.try_receive(cpu) {
+                TryReceived::Message(message) => return Some(message),
+                TryReceived::Closed => return None,
+                TryReceived::Empty => {
+                    self.0.waiting_to_receive.borrow_mut().push_back(cpu.engine().cpu_index());
+                    cpu.wait_to_be_woken();
+                }
+            }
+        }
+    }
+
+    /// Takes the first message if there is one.
+    pub fn try_receive(&self, cpu: &VirtualCpu) -> TryReceived<T> {
+        let engine = cpu.engine();
+        engine.sync();
+        let first = self.0.messages.borrow_mut().pop_front();
+        let Some(Sent { message, from }) = first else {
+            return if self.0.senders.get() == 0 { TryReceived::Closed } else { TryReceived::Empty };
+        };
+        engine.charge(engine.prices.atomic + 2 * engine.line(from, engine.cpu_index()));
+        self.wake_first(cpu, &self.0.waiting_to_send);
+        TryReceived::Message(message)
+    }
+
+    /// Says that one sender sends nothing more. Receivers that wait for the last one go on.
+    pub fn close(&self, cpu: &VirtualCpu) {
+        cpu.engine().sync();
+        self.0.senders.set(self.0.senders.get().saturating_sub(1));
+        if self.0.senders.get() == 0 {
+            while self.wake_first(cpu, &self.0.waiting_to_receive) {}
+        }
+    }
+
+    /// Messages in it.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.messages.borrow().len()
+    }
+
+    /// Whether there is no message in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn wake_first(&self, cpu: &VirtualCpu, waiting: &RefCell<VecDeque<u32>>) -> bool {
+        let Some(first) = waiting.borrow_mut().pop_front() else { return false };
+        let engine = cpu.engine();
+        engine.wake(first, Time(engine.cpu().clock.get() + engine.prices.wakeup));
+        true
+    }
+}

@@ -1,0 +1,243 @@
+//! What code on a virtual CPU can do.
+
+use std::rc::Rc;
+
+use pageset_core::{AllocError, CpuId, FreeError, NodeId, Order, PageAllocator, Pfn, Request};
+
+use crate::charge::VirtualPlatform;
+use crate::engine::Engine;
+use crate::footprint::{LINE_BYTES, Touched};
+use crate::random::{self, Stream};
+use crate::time::{Span, Time};
+
+/// The allocator under test: the core's, in virtual time.
+pub type VirtualAllocator = PageAllocator<'static, VirtualPlatform>;
+
+/// A simulation's allocator and scheduler, and what its CPUs know of the run.
+#[derive(Debug)]
+pub(crate) struct World {
+    pub(crate) engine: Engine,
+    pub(crate) allocator: VirtualAllocator,
+    pub(crate) seed: u64,
+    pub(crate) page_bytes: u64,
+    /// When bodies should end.
+    pub(crate) deadline: Time,
+    pub(crate) tick: Span,
+}
+
+/// What memory is touched for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Touch {
+    /// It is cleared.
+    Clear,
+    /// It is read or written.
+    Access,
+    /// It is filled with a copy of memory that is in cache, or copied to such.
+    Copy,
+}
+
+/// The CPU that a body runs on. All operations are at the CPU's own time, and take time.
+#[derive(Debug)]
+pub struct VirtualCpu {
+    pub(crate) world: Rc<World>,
+    pub(crate) id: CpuId,
+}
+
+impl VirtualCpu {
+    /// Which CPU it is.
+    #[must_use]
+    pub fn id(&self) -> CpuId {
+        self.id
+    }
+
+    /// The node it belongs to.
+    #[must_use]
+    pub fn node(&self) -> NodeId {
+        NodeId(self.engine().cpus[self.id.index()].node)
+    }
+
+    /// Its clock.
+    #[must_use]
+    pub fn now(&self) -> Time {
+        Time(self.engine().cpus[self.id.index()].clock.get())
+    }
+
+    /// Whether the simulated time is not over yet. A body should give everything back and end when it is.
+    #[must_use]
+    pub fn running(&self) -> bool {
+        self.now() < self.world.deadline
+    }
+
+    /// The allocator, to look at.
+    #[must_use]
+    pub fn allocator(&self) -> &VirtualAllocator {
+        &self.world.allocator
+    }
+
+    /// The stream of random numbers for one purpose of this CPU's.
+    #[must_use]
+    pub fn rng(&self, purpose: &str) -> Stream {
+        random::stream(self.world.seed, purpose, self.id)
+    }
+
+    /// Counts units of work that are done: the run's score.
+    pub fn score(&self, units: u64) {
+        self.engine().tally.borrow_mut().counts.score += units;
+    }
+
+    /// Works for a while.
+    pub fn advance(&self, span: Span) {
+        self.engine().charge(span.0);
+        self.interrupt();
+    }
+
+    /// Leaves the CPU idle until `time`.
+    pub fn sleep_until(&self, time: Time) {
+        let engine = self.engine();
+        while engine.cpu().clock.get() < time.0 {
+            let until = time.min(Time(engine.cpu().next_tick.get()));
+            engine.idle(until, true);
+            self.interrupt();
+        }
+    }
+
+    /// Leaves the CPU idle for a while.
+    pub fn sleep(&self, span: Span) {
+        self.sleep_until(self.now() + span);
+    }
+
+    /// Allocates a block.
+    ///
+    /// # Errors
+    /// As the allocator's.
+    pub fn alloc(&self, request: &Request) -> Result<Pfn, AllocError> {
+        self.interrupt();
+        let engine = self.engine();
+        let scratch = &engine.cpu().scratch;
+        scratch.clear();
+        let began = engine.cpu().clock.get();
+        engine.charge(engine.prices.alloc);
+        let result = self.world.allocator.alloc(self.id, request);
+        let mut tally = engine.tally.borrow_mut();
+        tally.counts.allocs += 1;
+        if result.is_ok() {
+            let pages = u64::from(request.order.frames());
+            tally.counts.allocated_pages += pages;
+            if scratch.refilled.get() > 0 || scratch.zone_visits.get() == 0 {
+                tally.cache_pages(-(pages as i64));
+            } else {
+                tally.counts.direct_pages += pages;
+            }
+        }
+        tally.alloc.record(engine.cpu().clock.get() - began);
+        tally.behind_drains.record(scratch.waited_for_drains.get());
+        result
+    }
+
+    /// Frees a block.
+    ///
+    /// # Errors
+    /// As the allocator's.
+    pub fn free(&self, pfn: Pfn, order: Order) -> Result<(), FreeError> {
+        self.interrupt();
+        let engine = self.engine();
+        let scratch = &engine.cpu().scratch;
+        scratch.clear();
+        let began = engine.cpu().clock.get();
+        let result = self.world.allocator.free(self.id, pfn, order);
+        let mut tally = engine.tally.borrow_mut();
+        tally.counts.frees += 1;
+        if result.is_ok() && (scratch.drains.get() > 0 || scratch.zone_visits.get() == 0) {
+            tally.cache_pages(i64::from(order.frames()));
+        }
+        tally.free.record(engine.cpu().clock.get() - began);
+        result
+    }
+
+    /// Frees a list of blocks, as a kernel does at the end of an address space.
+    ///
+    /// # Errors
+    /// As the allocator's.
+    pub fn free_list(&self, blocks: &[(Pfn, Order)]) -> Result<(), (usize, FreeError)> {
+        self.interrupt();
+        let engine = self.engine();
+        engine.cpu().scratch.clear();
+        engine.tally.borrow_mut().counts.frees += blocks.len() as u64;
+        self.world.allocator.free_batch(self.id, blocks)
+    }
+
+    /// Fills the empty slots of `pages` with single pages.
+    ///
+    /// # Errors
+    /// As the allocator's.
+    pub fn alloc_bulk(&self, request: &Request, pages: &mut [Option<Pfn>]) -> Result<usize, AllocError> {
+        self.interrupt();
+        let engine = self.engine();
+        engine.cpu().scratch.clear();
+        let before = pages.iter().flatten().count();
+        engine.charge(engine.prices.alloc);
+        let result = self.world.allocator.alloc_bulk(self.id, request, pages);
+        let got = result.as_ref().map_or(0, |filled| filled - before);
+        let mut tally = engine.tally.borrow_mut();
+        tally.counts.allocs += got as u64;
+        tally.counts.allocated_pages += got as u64;
+        tally.cache_pages(-(got as i64));
+        result
+    }
+
+    /// Touches the first `bytes` of a block: takes time by where the block's data is, and brings it here.
+    pub fn touch(&self, pfn: Pfn, bytes: u64, touch: Touch) {
+        let engine = self.engine();
+        let levels = match touch {
+            Touch::Clear => &engine.prices.clear,
+            Touch::Access | Touch::Copy => &engine.prices.read,
+        };
+        let lines = bytes.div_ceil(LINE_BYTES);
+        let mut cost = engine.footprint.borrow_mut().touch(engine, pfn, Touched::Data(lines, levels));
+        if touch == Touch::Copy {
+            cost += lines * engine.prices.read[0];
+        }
+        engine.charge(cost);
+    }
+
+    /// Clears a whole block.
+    pub fn clear(&self, pfn: Pfn, order: Order) {
+        self.touch(pfn, self.world.page_bytes << order.get(), Touch::Clear);
+    }
+
+    #[inline]
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.world.engine
+    }
+
+    /// Leaves the CPU idle until another wakes it.
+    pub(crate) fn wait_to_be_woken(&self) {
+        let engine = self.engine();
+        loop {
+            let woken = engine.idle(Time(engine.cpu().next_tick.get()), false);
+            self.interrupt();
+            if woken {
+                return;
+            }
+        }
+    }
+
+    /// Does the CPU's periodic work, if it is due.
+    #[inline]
+    pub(crate) fn interrupt(&self) {
+        let cpu = self.engine().cpu();
+        if cpu.clock.get() >= cpu.next_tick.get() {
+            self.tick();
+        }
+    }
+
+    #[cold]
+    fn tick(&self) {
+        let cpu = self.engine().cpu();
+        // A CPU that was busy for several periods does it once.
+        let period = self.world.tick.0.max(1);
+        let late = cpu.clock.get() - cpu.next_tick.get();
+        cpu.next_tick.set(cpu.next_tick.get() + (late / period + 1) * period);
+        self.world.allocator.tick(self.id);
+    }
+}

@@ -1,0 +1,91 @@
+//! What happens next: CPUs by the time at which they go on.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// (time, sequence number, CPU), packed so that one comparison orders them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Entry(u128);
+
+/// Bits of an entry that hold the CPU; machine files name at most 8192.
+const CPU_BITS: u32 = 16;
+/// Bits that hold the sequence number: 2^48 entries are years of simulating.
+const SEQUENCE_BITS: u32 = 48;
+
+impl Entry {
+    pub(crate) fn time(self) -> u64 {
+        (self.0 >> (CPU_BITS + SEQUENCE_BITS)) as u64
+    }
+
+    pub(crate) fn cpu(self) -> u32 {
+        (self.0 & ((1 << CPU_BITS) - 1)) as u32
+    }
+
+    pub(crate) fn sequence(self) -> u64 {
+        (self.0 >> CPU_BITS) as u64 & ((1 << SEQUENCE_BITS) - 1)
+    }
+}
+
+/// The entries to come, earliest first; of equal times, the one that was entered first.
+#[derive(Debug, Default)]
+pub(crate) struct Agenda {
+    entries: BinaryHeap<Reverse<Entry>>,
+    sequence: u64,
+}
+
+impl Agenda {
+    fn entry(&mut self, time: u64, cpu: u32) -> Entry {
+        self.sequence += 1;
+        let sequence = u128::from(self.sequence) << CPU_BITS;
+        Entry(u128::from(time) << (CPU_BITS + SEQUENCE_BITS) | sequence | u128::from(cpu))
+    }
+
+    /// Enters that `cpu` goes on at `time`. Returns the entry's sequence number.
+    pub(crate) fn push(&mut self, time: u64, cpu: u32) -> u64 {
+        let entry = self.entry(time, cpu);
+        self.entries.push(Reverse(entry));
+        self.sequence
+    }
+
+    /// The earliest entry, replaced by `cpu` at `time`; as `push` and `pop`, in one step.
+    pub(crate) fn exchange(&mut self, time: u64, cpu: u32) -> (u64, Entry) {
+        let entry = self.entry(time, cpu);
+        match self.entries.peek_mut() {
+            Some(mut first) if first.0 < entry => {
+                let earliest = std::mem::replace(&mut first.0, entry);
+                (self.sequence, earliest)
+            }
+            _ => (self.sequence, entry),
+        }
+    }
+
+    /// Takes the earliest entry.
+    pub(crate) fn pop(&mut self) -> Option<Entry> {
+        self.entries.pop().map(|Reverse(entry)| entry)
+    }
+
+    /// Time of the earliest entry; the end of time if there is none.
+    pub(crate) fn earliest(&self) -> u64 {
+        self.entries.peek().map_or(u64::MAX, |Reverse(entry)| entry.time())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_come_in_order_of_time_then_of_entering() {
+        let mut agenda = Agenda::default();
+        for (time, cpu) in [(5, 1), (3, 2), (5, 0), (3, 7)] {
+            agenda.push(time, cpu);
+        }
+        assert_eq!(agenda.earliest(), 3);
+        assert_eq!(agenda.exchange(4, 9).1.cpu(), 2);
+        assert_eq!(agenda.exchange(1, 8).1.cpu(), 8, "earlier than all others: comes back at once");
+        let order: Vec<_> =
+            std::iter::from_fn(|| agenda.pop()).map(|entry| (entry.time(), entry.cpu())).collect();
+        assert_eq!(order, [(3, 7), (4, 9), (5, 1), (5, 0)]);
+        assert_eq!(agenda.earliest(), u64::MAX);
+    }
+}

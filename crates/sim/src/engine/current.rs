@@ -1,0 +1,44 @@
+//! The simulation that this OS thread is running.
+//!
+//! A raw lock is made by a constant and called without context, and an event sink must be `Sync`; so both find their
+//! simulation here.
+#![expect(
+    unsafe_code,
+    reason = "a thread-local cannot hold a borrow; this file proves that the borrow is alive"
+)]
+
+use std::cell::Cell;
+use std::ptr::NonNull;
+
+use super::Engine;
+
+thread_local! {
+    static CURRENT: Cell<Option<NonNull<Engine>>> = const { Cell::new(None) };
+}
+
+/// Restores what was current before.
+struct Restore(Option<NonNull<Engine>>);
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        CURRENT.set(self.0);
+    }
+}
+
+/// Runs `body` with `engine` as this thread's simulation.
+pub(crate) fn enter<R>(engine: &Engine, body: impl FnOnce() -> R) -> R {
+    let _restore = Restore(CURRENT.replace(Some(NonNull::from(engine))));
+    body()
+}
+
+/// Runs `body` with this thread's simulation, if there is one.
+///
+/// `body` may suspend the virtual CPU it runs on; others may come here meanwhile.
+#[inline]
+pub(crate) fn with<R>(body: impl FnOnce(Option<&Engine>) -> R) -> R {
+    let engine = CURRENT.get();
+    // SAFETY: `enter` put the pointer there and holds the borrow it was made from until it has taken it away again.
+    // A virtual CPU that is suspended in `body` is resumed or unwound inside that `enter`: its coroutine belongs to
+    // `run`, which drops all coroutines before it leaves `enter`.
+    body(engine.map(|engine| unsafe { engine.as_ref() }))
+}

@@ -1,0 +1,213 @@
+//! The scheduler: virtual CPUs, their clocks, and who goes on next.
+//!
+//! Each CPU has a clock of its own and runs ahead of the others until it is about to do something that others can see:
+//! take a lock, touch a shared line, use a channel. There it waits ([`Engine::sync`]) until no other CPU has an earlier
+//! clock. So visible acts happen in the order of (time, sequence number), and a run depends on nothing but its input.
+
+mod agenda;
+pub(crate) mod current;
+mod processor;
+mod stack;
+
+use std::cell::{Cell, RefCell};
+
+use agenda::{Agenda, Entry};
+pub(crate) use processor::Processor;
+pub(crate) use stack::Strand;
+
+use crate::charge::Prices;
+use crate::digest::Digest;
+use crate::footprint::Footprint;
+use crate::lock::{LockModel, LockTable};
+use crate::tally::Tally;
+use crate::time::Time;
+
+/// One simulation, seen from below: everything but the allocator and what runs on the CPUs.
+#[derive(Debug)]
+pub(crate) struct Engine {
+    pub(crate) cpus: Box<[Processor]>,
+    /// The CPU whose code is running.
+    running: Cell<u32>,
+    agenda: RefCell<Agenda>,
+    /// The entry after that of the CPU that stepped aside last, taken already.
+    upcoming: Cell<Option<Entry>>,
+    /// Time of the earliest entry of the agenda.
+    horizon: Cell<u64>,
+    /// CPUs that will go on without being woken by another.
+    live: Cell<u32>,
+    pub(crate) locks: LockTable,
+    pub(crate) model: LockModel,
+    pub(crate) prices: Prices,
+    pub(crate) footprint: RefCell<Footprint>,
+    pub(crate) tally: RefCell<Tally>,
+    digest: Cell<Digest>,
+}
+
+impl Engine {
+    pub(crate) fn new(
+        cpus: Box<[Processor]>,
+        locks: LockTable,
+        model: LockModel,
+        prices: Prices,
+        footprint: Footprint,
+    ) -> Self {
+        Self {
+            cpus,
+            running: Cell::new(0),
+            agenda: RefCell::default(),
+            upcoming: Cell::new(None),
+            horizon: Cell::new(u64::MAX),
+            live: Cell::new(0),
+            locks,
+            model,
+            prices,
+            footprint: RefCell::new(footprint),
+            tally: RefCell::default(),
+            digest: Cell::new(Digest::EMPTY),
+        }
+    }
+
+    /// The CPU whose code is running.
+    #[inline]
+    pub(crate) fn cpu(&self) -> &Processor {
+        &self.cpus[self.running.get() as usize]
+    }
+
+    /// Index of the CPU whose code is running.
+    #[inline]
+    pub(crate) fn cpu_index(&self) -> u32 {
+        self.running.get()
+    }
+
+    /// Lets time pass on the running CPU, which is busy.
+    #[inline]
+    pub(crate) fn charge(&self, ps: u64) {
+        let clock = &self.cpu().clock;
+        clock.set(clock.get().saturating_add(ps));
+    }
+
+    #[inline]
+    pub(crate) fn note(&self, word: u64) {
+        self.digest.set(self.digest.get().add(word));
+    }
+
+    pub(crate) fn digest(&self) -> u64 {
+        self.digest.get().value()
+    }
+
+    /// Waits until the running CPU's clock is the earliest: what it does next, no other CPU can precede.
+    #[inline]
+    pub(crate) fn sync(&self) {
+        while self.cpu().clock.get() > self.horizon.get() {
+            self.step_aside();
+        }
+    }
+
+    #[cold]
+    fn step_aside(&self) {
+        let cpu = self.cpu();
+        let (sequence, first) = self.agenda.borrow_mut().exchange(cpu.clock.get(), self.cpu_index());
+        cpu.entry.set(sequence);
+        self.upcoming.set(Some(first));
+        cpu.way_back.suspend();
+    }
+
+    /// Enters that `cpu` goes on at `time`.
+    pub(crate) fn enter(&self, cpu: u32, time: Time) {
+        let mut agenda = self.agenda.borrow_mut();
+        self.cpus[cpu as usize].entry.set(agenda.push(time.0, cpu));
+        self.horizon.set(agenda.earliest());
+    }
+
+    /// A CPU's first entry.
+    pub(crate) fn start(&self, cpu: u32) {
+        self.live.set(self.live.get() + 1);
+        self.enter(cpu, Time::ZERO);
+    }
+
+    /// The CPU to resume next; `None` if no CPU can go on.
+    pub(crate) fn next(&self) -> Option<u32> {
+        let mut agenda = self.agenda.borrow_mut();
+        loop {
+            let entry = self.upcoming.take().or_else(|| agenda.pop())?;
+            let cpu = &self.cpus[entry.cpu() as usize];
+            // An entry that was overtaken by another of the same CPU: it was woken before its time.
+            if cpu.entry.get() != entry.sequence() {
+                continue;
+            }
+            cpu.entry.set(0);
+            debug_assert!(cpu.clock.get() <= entry.time(), "time runs forward");
+            self.horizon.set(agenda.earliest());
+            self.running.set(entry.cpu());
+            return Some(entry.cpu());
+        }
+    }
+
+    /// A CPU's code has ended.
+    pub(crate) fn ended(&self, cpu: u32) {
+        self.live.set(self.live.get() - 1);
+        self.note(self.cpus[cpu as usize].clock.get());
+    }
+
+    /// Whether any CPU will go on by itself.
+    pub(crate) fn is_stalled(&self) -> bool {
+        self.live.get() == 0
+    }
+
+    /// Suspends the running CPU, which spins, until [`hand_over`](Self::hand_over) sets its clock.
+    pub(crate) fn spin(&self) {
+        self.live.set(self.live.get() - 1);
+        let cpu = self.cpu();
+        cpu.is_spinning.set(true);
+        cpu.way_back.suspend();
+        cpu.is_spinning.set(false);
+    }
+
+    /// Lets a CPU that spins go on at `time`.
+    pub(crate) fn hand_over(&self, cpu: u32, time: u64) {
+        self.live.set(self.live.get() + 1);
+        self.cpus[cpu as usize].clock.set(time);
+        self.enter(cpu, Time(time));
+    }
+
+    /// Leaves the running CPU idle until `until`, or until it is woken. Returns whether it was woken. `is_promised`:
+    /// whether the CPU will do something by itself then.
+    pub(crate) fn idle(&self, until: Time, is_promised: bool) -> bool {
+        let cpu = self.cpu();
+        let began = cpu.clock.get();
+        cpu.is_woken.set(false);
+        cpu.is_idle.set(true);
+        if until.0 < u64::MAX {
+            self.enter(self.cpu_index(), until.max(Time(began)));
+        }
+        if !is_promised {
+            self.live.set(self.live.get() - 1);
+        }
+        cpu.is_counted.set(is_promised);
+        cpu.way_back.suspend();
+        cpu.is_idle.set(false);
+        if !cpu.is_counted.replace(true) {
+            self.live.set(self.live.get() + 1);
+        }
+        let woken = cpu.is_woken.get();
+        if !woken {
+            cpu.clock.set(began.max(until.0));
+        }
+        cpu.idle_ps.set(cpu.idle_ps.get() + (cpu.clock.get() - began));
+        woken
+    }
+
+    /// Wakes an idle CPU; it goes on at `time` at the earliest. Others are left alone.
+    pub(crate) fn wake(&self, cpu: u32, time: Time) {
+        let target = &self.cpus[cpu as usize];
+        if !target.is_idle.get() || target.is_woken.replace(true) {
+            return;
+        }
+        if !target.is_counted.replace(true) {
+            self.live.set(self.live.get() + 1);
+        }
+        let clock = target.clock.get().max(time.0);
+        target.clock.set(clock);
+        self.enter(cpu, Time(clock));
+    }
+}

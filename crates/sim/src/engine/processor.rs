@@ -1,0 +1,69 @@
+//! One virtual CPU's state.
+
+use std::cell::Cell;
+
+use super::stack::WayBack;
+use crate::lock::Held;
+
+/// One virtual CPU, seen by the scheduler. Times are picoseconds.
+#[derive(Debug, Default)]
+pub(crate) struct Processor {
+    pub(crate) clock: Cell<u64>,
+    pub(crate) idle_ps: Cell<u64>,
+    /// Sequence number of its valid entry in the agenda; 0 for none.
+    pub(super) entry: Cell<u64>,
+    pub(crate) way_back: WayBack,
+    /// Whether it is suspended until a lock is passed on to it.
+    pub(crate) is_spinning: Cell<bool>,
+    pub(super) is_idle: Cell<bool>,
+    pub(super) is_woken: Cell<bool>,
+    /// Whether it counts among those that will go on by themselves.
+    pub(super) is_counted: Cell<bool>,
+    pub(crate) next_tick: Cell<u64>,
+    /// Cache lines it has touched: its own measure of how long ago something was.
+    pub(crate) traffic: Cell<u64>,
+    pub(crate) node: u16,
+    pub(crate) core: u32,
+    pub(crate) cache: u32,
+    pub(crate) scratch: Scratch,
+    pub(crate) held: Held,
+}
+
+impl Processor {
+    pub(crate) fn new(node: u16, core: u32, cache: u32, first_tick: u64) -> Self {
+        Self { node, core, cache, next_tick: Cell::new(first_tick), ..Self::default() }
+    }
+}
+
+/// What the operation that is under way has done so far.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    /// Zone locks it took.
+    pub(crate) zone_visits: Cell<u32>,
+    /// Blocks its refills brought.
+    pub(crate) refilled: Cell<u32>,
+    /// Drains it did.
+    pub(crate) drains: Cell<u32>,
+    /// Blocks moved under the zone lock that is held.
+    pub(crate) blocks_in_hold: Cell<u32>,
+    /// What moving the held zone lock's line here cost.
+    pub(crate) lock_line: Cell<u64>,
+    /// Time that locks were waited for.
+    pub(crate) waited: Cell<u64>,
+    /// The part of it that others' drains caused.
+    pub(crate) waited_for_drains: Cell<u64>,
+    /// Whether the held zone lock was used for a drain.
+    pub(crate) is_drain: Cell<bool>,
+}
+
+impl Scratch {
+    /// Forgets the operation before.
+    #[inline]
+    pub(crate) fn clear(&self) {
+        self.zone_visits.set(0);
+        self.refilled.set(0);
+        self.drains.set(0);
+        self.waited.set(0);
+        self.waited_for_drains.set(0);
+    }
+}

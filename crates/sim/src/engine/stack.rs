@@ -1,0 +1,66 @@
+//! The coroutine of one virtual CPU: its stack, and the way back to the scheduler.
+#![expect(
+    unsafe_code,
+    reason = "keeps a pointer to the coroutine's yielder, which only its own body could borrow"
+)]
+
+use std::cell::Cell;
+use std::io;
+
+use corosensei::stack::DefaultStack;
+use corosensei::{Coroutine, CoroutineResult, Yielder};
+
+/// Bytes of stack of a virtual CPU. Only what is touched takes memory. A guess with room: the deepest path (a debug
+/// build's refill with fallback, under a workload) needs about 20 KiB.
+const STACK_BYTES: usize = 256 << 10;
+
+/// One virtual CPU's coroutine.
+pub(crate) struct Strand(Coroutine<(), (), ()>);
+
+/// How a strand's code gets back to the scheduler.
+#[derive(Debug, Default)]
+pub(crate) struct WayBack(Cell<Option<*const Yielder<(), ()>>>);
+
+impl Strand {
+    /// A strand that will run `body`. `way_back` of the engine must be the argument of the same CPU.
+    pub(crate) fn new(body: impl FnOnce(&Yielder<(), ()>) + 'static) -> io::Result<Self> {
+        Ok(Self(Coroutine::with_stack(DefaultStack::new(STACK_BYTES)?, move |yielder, ()| body(yielder))))
+    }
+
+    /// Runs it until it suspends or ends. Returns whether it has ended.
+    pub(crate) fn resume(&mut self) -> bool {
+        matches!(self.0.resume(()), CoroutineResult::Return(()))
+    }
+
+    /// Whether its code has ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.0.done()
+    }
+}
+
+impl WayBack {
+    /// Runs `body` on the strand that `yielder` belongs to, with the way back known.
+    pub(crate) fn during<R>(&self, yielder: &Yielder<(), ()>, body: impl FnOnce() -> R) -> R {
+        struct Forget<'a>(&'a WayBack);
+        impl Drop for Forget<'_> {
+            fn drop(&mut self) {
+                self.0.0.set(None);
+            }
+        }
+        self.0.set(Some(yielder));
+        let _forget = Forget(self);
+        body()
+    }
+
+    /// Goes back to the scheduler until it resumes this strand.
+    ///
+    /// # Panics
+    /// If the strand is not inside [`during`](Self::during).
+    #[inline]
+    pub(crate) fn suspend(&self) {
+        let yielder = self.0.get().expect("only a virtual CPU's own code suspends it");
+        // SAFETY: `during` put the pointer there from a borrow that lasts until it has taken it away again, and code
+        // that runs meanwhile on this strand is inside it.
+        unsafe { &*yielder }.suspend(());
+    }
+}

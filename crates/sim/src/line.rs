@@ -1,0 +1,56 @@
+//! A cache line that several CPUs write.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use crate::cpu::VirtualCpu;
+use crate::engine::Engine;
+
+/// Nobody has written it yet.
+const NOBODY: u32 = u32::MAX;
+
+/// A cache line that CPUs change by atomic operations: each moves the line to its CPU, which takes time by distance,
+/// and they happen one after another. It holds no data; it says only what an atomic on such a line costs.
+#[derive(Debug)]
+pub struct SharedLine {
+    last: AtomicU32,
+    free_at: AtomicU64,
+}
+
+impl SharedLine {
+    /// A line that no CPU has.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { last: AtomicU32::new(NOBODY), free_at: AtomicU64::new(0) }
+    }
+
+    /// An atomic read-modify-write by the running CPU: waits for those before it.
+    pub fn rmw(&self, cpu: &VirtualCpu) {
+        self.rmw_by(cpu.engine());
+    }
+
+    /// The same, by whichever virtual CPU runs on this OS thread now. Outside a simulation it costs nothing.
+    pub fn rmw_here(&self) {
+        crate::engine::current::with(|engine| {
+            if let Some(engine) = engine {
+                self.rmw_by(engine);
+            }
+        });
+    }
+
+    pub(crate) fn rmw_by(&self, engine: &Engine) {
+        engine.sync();
+        let (me, clock) = (engine.cpu_index(), &engine.cpu().clock);
+        let last = self.last.swap(me, Relaxed);
+        let line = if last == NOBODY { 0 } else { engine.line(last, me) };
+        let done = clock.get().max(self.free_at.load(Relaxed)) + engine.prices.atomic + line;
+        self.free_at.store(done, Relaxed);
+        clock.set(done);
+        engine.note(done);
+    }
+}
+
+impl Default for SharedLine {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,126 @@
+//! A lock that is held by one, or shared by many: an address space's, a file's.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+
+use super::LockClass;
+use crate::cpu::VirtualCpu;
+use crate::engine::Engine;
+use crate::line::SharedLine;
+
+/// A lock for virtual CPUs that guards nothing by itself and can be shared. First come, first served; a CPU that wants
+/// it alone keeps later ones from sharing it.
+///
+/// Taking and giving it back each change its line ([`SharedLine`]), also for those who share it.
+#[derive(Debug)]
+pub struct Gate {
+    class: LockClass,
+    line: SharedLine,
+    sharers: Cell<u32>,
+    is_exclusive: Cell<bool>,
+    queue: RefCell<VecDeque<Waiting>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    cpu: u32,
+    since: u64,
+    wants_alone: bool,
+}
+
+impl Gate {
+    /// An open gate.
+    #[must_use]
+    pub const fn new(class: LockClass) -> Self {
+        Self {
+            class,
+            line: SharedLine::new(),
+            sharers: Cell::new(0),
+            is_exclusive: Cell::new(false),
+            queue: RefCell::new(VecDeque::new()),
+        }
+    }
+
+    /// Takes it together with others who share it.
+    pub fn lock_shared(&self, cpu: &VirtualCpu) {
+        self.enter(cpu.engine(), false);
+    }
+
+    /// Takes it alone.
+    pub fn lock_exclusive(&self, cpu: &VirtualCpu) {
+        self.enter(cpu.engine(), true);
+    }
+
+    /// Gives up a share.
+    ///
+    /// # Panics
+    /// If nobody shares it.
+    pub fn unlock_shared(&self, cpu: &VirtualCpu) {
+        let engine = cpu.engine();
+        self.line.rmw_by(engine);
+        assert!(self.sharers.get() > 0, "a gate that nobody shares is unlocked");
+        self.sharers.set(self.sharers.get() - 1);
+        self.admit(engine);
+    }
+
+    /// Gives it up.
+    ///
+    /// # Panics
+    /// If nobody has it alone.
+    pub fn unlock_exclusive(&self, cpu: &VirtualCpu) {
+        let engine = cpu.engine();
+        self.line.rmw_by(engine);
+        assert!(self.is_exclusive.replace(false), "a gate that nobody has alone is unlocked");
+        self.admit(engine);
+    }
+
+    fn fits(&self, wants_alone: bool) -> bool {
+        !self.is_exclusive.get() && (!wants_alone || self.sharers.get() == 0)
+    }
+
+    fn let_in(&self, wants_alone: bool) {
+        if wants_alone {
+            self.is_exclusive.set(true);
+        } else {
+            self.sharers.set(self.sharers.get() + 1);
+        }
+    }
+
+    fn enter(&self, engine: &Engine, wants_alone: bool) {
+        self.line.rmw_by(engine);
+        // The line's own queue took time: what others did meanwhile comes first.
+        engine.sync();
+        engine.tally.borrow_mut().locks[self.class as usize].acquisitions += 1;
+        if self.queue.borrow().is_empty() && self.fits(wants_alone) {
+            return self.let_in(wants_alone);
+        }
+        let (cpu, since) = (engine.cpu_index(), engine.cpu().clock.get());
+        self.queue.borrow_mut().push_back(Waiting { cpu, since, wants_alone });
+        engine.spin();
+    }
+
+    /// Lets in whoever waits in front, as far as they fit.
+    fn admit(&self, engine: &Engine) {
+        engine.sync();
+        let now = engine.cpu().clock.get();
+        let me = engine.cpu_index();
+        loop {
+            let Some(first) = self.queue.borrow().front().copied() else { return };
+            if !self.fits(first.wants_alone) {
+                return;
+            }
+            self.queue.borrow_mut().pop_front();
+            self.let_in(first.wants_alone);
+            let enters = now.max(first.since)
+                + engine.model.hand_over(engine.line(me, first.cpu), engine.prices.lock_pass, 1);
+            let wait = enters - first.since;
+            {
+                let used = &mut engine.tally.borrow_mut().locks[self.class as usize];
+                used.contended += 1;
+                used.wait_ps += wait;
+                used.longest_wait_ps = used.longest_wait_ps.max(wait);
+            }
+            engine.hand_over(first.cpu, enters);
+        }
+    }
+}

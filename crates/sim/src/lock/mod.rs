@@ -1,0 +1,102 @@
+//! Locks whose waiting happens in virtual time.
+//!
+//! `raw` is the lock itself, `queue` who waits how long, `model` what handing a lock on costs, `order` the checker of
+//! lock order, `gate` a lock that can be shared.
+
+mod gate;
+mod model;
+mod order;
+mod queue;
+mod raw;
+
+pub use gate::Gate;
+pub use model::LockModel;
+pub(crate) use order::Held;
+pub(crate) use queue::LockTable;
+pub use raw::{Hold, VirtualLock};
+
+/// A mutex that virtual CPUs wait for in virtual time.
+pub type VirtualMutex<T> = pageset_core::lock_api::Mutex<VirtualLock, T>;
+
+/// A mutex of a class around `value`.
+#[must_use]
+pub const fn mutex<T>(class: LockClass, value: T) -> VirtualMutex<T> {
+    VirtualMutex::from_raw(VirtualLock::of(class), value)
+}
+
+/// What a lock protects; results tell the classes apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum LockClass {
+    /// A zone's free lists.
+    Zone,
+    /// A page set.
+    PageSet,
+    /// A list of pages in order of use.
+    Lru,
+    /// An address space.
+    Mmap,
+    /// A page table, or a part of one.
+    PageTable,
+    /// Lists of slabs.
+    Slab,
+    /// Anything else.
+    Other,
+}
+
+impl LockClass {
+    /// Every class, in order.
+    pub const ALL: [Self; 7] =
+        [Self::Zone, Self::PageSet, Self::Lru, Self::Mmap, Self::PageTable, Self::Slab, Self::Other];
+    /// Number of classes.
+    pub const COUNT: usize = Self::ALL.len();
+
+    /// Its name in results.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Zone => "zone",
+            Self::PageSet => "page_set",
+            Self::Lru => "lru",
+            Self::Mmap => "mmap",
+            Self::PageTable => "page_table",
+            Self::Slab => "slab",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// What the locks of one class cost all CPUs together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LockUse {
+    /// Times such a lock was taken.
+    pub acquisitions: u64,
+    /// Times it had to be waited for.
+    pub contended: u64,
+    /// Time waited, in picoseconds.
+    pub(crate) wait_ps: u64,
+    /// Time held, in picoseconds.
+    pub(crate) hold_ps: u64,
+    /// Longest wait, in picoseconds.
+    pub(crate) longest_wait_ps: u64,
+}
+
+impl LockUse {
+    /// Time that CPUs waited, in nanoseconds.
+    #[must_use]
+    pub const fn wait_ns(&self) -> u64 {
+        self.wait_ps / 1000
+    }
+
+    /// Time for which such locks were held, in nanoseconds.
+    #[must_use]
+    pub const fn hold_ns(&self) -> u64 {
+        self.hold_ps / 1000
+    }
+
+    /// The longest that a CPU waited for one acquisition, in nanoseconds.
+    #[must_use]
+    pub const fn longest_wait_ns(&self) -> u64 {
+        self.longest_wait_ps / 1000
+    }
+}

@@ -1,0 +1,79 @@
+//! What handing a contended lock on costs.
+
+/// How waiting CPUs wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum LockModel {
+    /// In a queue, each spinning on a line of its own, as Linux's spin locks since 4.2: a hand-over moves the lock's
+    /// line and the next waiter's, and slows down a little with every doubling of the queue, since each CPU that joins
+    /// takes the lock's line once.
+    #[default]
+    Queued,
+    /// In a queue, all spinning on one line: a hand-over invalidates every waiter's copy, so it grows with their number.
+    Ticket,
+    /// All try to set the lock's word whenever it looks free: as `Ticket`, and the failing attempts delay the one that
+    /// succeeds. Who comes first is served first here; a real one is unfair.
+    TestAndSet,
+    /// No cost at all beyond waiting for the holder: for tests and upper bounds.
+    Free,
+}
+
+impl LockModel {
+    /// Every model.
+    pub const ALL: [Self; 4] = [Self::Queued, Self::Ticket, Self::TestAndSet, Self::Free];
+
+    /// Its name on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Ticket => "ticket",
+            Self::TestAndSet => "test-and-set",
+            Self::Free => "free",
+        }
+    }
+
+    /// The model called `name`.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|model| model.name() == name)
+    }
+
+    /// Time to take a lock that nobody holds, if an atomic takes `atomic` and the lock's line `line` to move.
+    #[inline]
+    pub(crate) fn uncontended(self, atomic: u64, line: u64) -> u64 {
+        if self == Self::Free { 0 } else { atomic + line }
+    }
+
+    /// Time from the end of one hold to the beginning of the next, if the lock's line takes `line` to move, passing it
+    /// on is `pass` of work, and `waiters` CPUs wait.
+    ///
+    /// The growth terms are guesses at the right order of magnitude: an eighth of a line for each doubling of a queue,
+    /// half a line for each further CPU that reads, a line for each that writes.
+    #[inline]
+    pub(crate) fn hand_over(self, line: u64, pass: u64, waiters: u64) -> u64 {
+        let others = waiters.saturating_sub(1);
+        match self {
+            Self::Queued => 2 * line + pass + line * u64::from(waiters.max(1).ilog2()) / 8,
+            Self::Ticket => line + pass + line * others / 2,
+            Self::TestAndSet => line + pass + line * others,
+            Self::Free => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queue_grows_slowest_and_test_and_set_fastest() {
+        let cost = |model: LockModel, waiters| model.hand_over(100, 20, waiters);
+        for model in LockModel::ALL {
+            assert!(cost(model, 64) >= cost(model, 1), "{model:?}");
+            assert_eq!(LockModel::named(model.name()), Some(model));
+        }
+        assert!(cost(LockModel::Queued, 64) < cost(LockModel::Ticket, 64));
+        assert!(cost(LockModel::Ticket, 64) < cost(LockModel::TestAndSet, 64));
+        assert_eq!(cost(LockModel::Free, 64), 0);
+    }
+}

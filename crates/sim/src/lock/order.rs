@@ -1,0 +1,86 @@
+//! The order of locks: page set before zone, and no two of a kind at once.
+
+use std::cell::Cell;
+
+use super::LockClass;
+
+/// Which of the allocator's locks a CPU holds. Checked in debug builds.
+#[derive(Debug, Default)]
+pub(crate) struct Held {
+    page_sets: Cell<u32>,
+    zones: Cell<u32>,
+}
+
+impl Held {
+    /// About to wait for, or try, a lock.
+    pub(super) fn check(&self, class: LockClass) {
+        match class {
+            LockClass::Zone => {
+                assert_eq!(
+                    self.zones.get(),
+                    0,
+                    "lock order: a CPU takes a zone's lock and holds another zone's"
+                );
+            }
+            LockClass::PageSet => {
+                assert_eq!(
+                    self.zones.get(),
+                    0,
+                    "lock order: a CPU takes a page set's lock and holds a zone's"
+                );
+                assert_eq!(self.page_sets.get(), 0, "lock order: a CPU takes two page sets' locks");
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn took(&self, class: LockClass) {
+        self.count(class, 1);
+    }
+
+    pub(super) fn gave(&self, class: LockClass) {
+        self.count(class, u32::MAX);
+    }
+
+    fn count(&self, class: LockClass, by: u32) {
+        let counter = match class {
+            LockClass::Zone => &self.zones,
+            LockClass::PageSet => &self.page_sets,
+            _ => return,
+        };
+        counter.set(counter.get().wrapping_add(by));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn page_set_then_zone_is_the_order() {
+        let held = Held::default();
+        for class in [LockClass::PageSet, LockClass::Zone] {
+            held.check(class);
+            held.took(class);
+        }
+        held.gave(LockClass::Zone);
+        held.gave(LockClass::PageSet);
+        held.check(LockClass::PageSet);
+    }
+
+    #[test]
+    #[should_panic(expected = "page set's lock and holds a zone's")]
+    fn zone_then_page_set_is_not() {
+        let held = Held::default();
+        held.took(LockClass::Zone);
+        held.check(LockClass::PageSet);
+    }
+
+    #[test]
+    #[should_panic(expected = "holds another zone's")]
+    fn two_zones_are_not() {
+        let held = Held::default();
+        held.took(LockClass::Zone);
+        held.check(LockClass::Zone);
+    }
+}

@@ -1,0 +1,288 @@
+//! Who waits for a lock, and for how long.
+//!
+//! Requests arrive in the order of virtual time ([`Engine::sync`]), and holders run ahead: by the time the second CPU
+//! asks, the first may have given the lock back at a moment that is still to come. So a queue is usually one number,
+//! the time at which the lock becomes free, and nobody is suspended. Only if a holder was suspended with the lock held
+//! (it waits for another lock, or computes at length) do others wait for its release.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::raw::{Hold, VirtualLock};
+use super::{LockClass, LockUse};
+use crate::engine::Engine;
+
+/// Nobody.
+const NONE: u32 = u32::MAX;
+
+/// The queues of all locks that a simulation has met.
+#[derive(Debug)]
+pub(crate) struct LockTable {
+    queues: RefCell<Vec<Queue>>,
+    /// Tells this table's slots from another simulation's.
+    epoch: u64,
+    zones: Range<usize>,
+    page_sets: Range<usize>,
+}
+
+/// Bits of a lock's place that hold the slot, plus one.
+const SLOT_BITS: u32 = 24;
+
+impl LockTable {
+    /// A table that knows the core's locks by where they are: among the zones, or among the page sets.
+    pub(crate) fn new(zones: Range<usize>, page_sets: Range<usize>) -> Self {
+        static EPOCHS: AtomicU64 = AtomicU64::new(1);
+        let epoch = EPOCHS.fetch_add(1, Ordering::Relaxed);
+        Self { queues: RefCell::default(), epoch, zones, page_sets }
+    }
+
+    #[inline]
+    fn class(&self, lock: &VirtualLock) -> LockClass {
+        lock.class().unwrap_or_else(|| self.find_class(lock))
+    }
+
+    #[cold]
+    fn find_class(&self, lock: &VirtualLock) -> LockClass {
+        let address = std::ptr::from_ref(lock).addr();
+        let class = if self.zones.contains(&address) {
+            LockClass::Zone
+        } else if self.page_sets.contains(&address) {
+            LockClass::PageSet
+        } else {
+            LockClass::Other
+        };
+        lock.set_class(class);
+        class
+    }
+
+    #[inline]
+    fn slot(&self, lock: &VirtualLock) -> u32 {
+        let place = lock.place.load(Ordering::Relaxed);
+        if place >> SLOT_BITS == self.epoch {
+            return (place & ((1 << SLOT_BITS) - 1)) as u32;
+        }
+        self.register(lock)
+    }
+
+    #[cold]
+    fn register(&self, lock: &VirtualLock) -> u32 {
+        let mut queues = self.queues.borrow_mut();
+        let slot = queues.len();
+        assert!(slot < 1 << SLOT_BITS, "a simulation has at most {} locks", 1 << SLOT_BITS);
+        queues.push(Queue::new());
+        lock.place.store(self.epoch << SLOT_BITS | slot as u64, Ordering::Relaxed);
+        slot as u32
+    }
+}
+
+/// One lock's past and future.
+#[derive(Debug)]
+struct Queue {
+    /// Who had it last.
+    last: u32,
+    /// Holds that end in the future of whoever asks next, in order.
+    holds: VecDeque<PastHold>,
+    /// Time of all drains under it so far.
+    drained_ps: u64,
+    /// CPUs that are suspended until its holder, who is suspended too, gives it back.
+    parked: VecDeque<Parked>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct PastHold {
+    begin: u64,
+    end: u64,
+    /// Time of all drains before it.
+    drained_before: u64,
+    is_drain: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Parked {
+    cpu: u32,
+    since: u64,
+    drained_then: u64,
+}
+
+impl Queue {
+    const fn new() -> Self {
+        Self { last: NONE, holds: VecDeque::new(), drained_ps: 0, parked: VecDeque::new() }
+    }
+
+    /// Forgets what is over by `now`.
+    #[inline]
+    fn forget(&mut self, now: u64) {
+        while self.holds.front().is_some_and(|hold| hold.end <= now) {
+            self.holds.pop_front();
+        }
+    }
+
+    /// Time of drains until `now`, whose past is forgotten.
+    #[inline]
+    fn drained_until(&self, now: u64) -> u64 {
+        match self.holds.front() {
+            None => self.drained_ps,
+            Some(hold) if hold.is_drain => hold.drained_before + now.saturating_sub(hold.begin),
+            Some(hold) => hold.drained_before,
+        }
+    }
+}
+
+impl Engine {
+    /// Takes a lock on the running CPU, or waits for it.
+    pub(crate) fn acquire(&self, lock: &VirtualLock) -> Hold {
+        let class = self.locks.class(lock);
+        let held = &self.cpu().held;
+        if cfg!(debug_assertions) {
+            held.check(class);
+        }
+        let hold = match class {
+            LockClass::PageSet if lock.take() => Hold::PLAIN,
+            LockClass::PageSet => {
+                self.park(lock);
+                Hold::PLAIN
+            }
+            _ => self.acquire_queued(lock, class),
+        };
+        if cfg!(debug_assertions) {
+            held.took(class);
+        }
+        hold
+    }
+
+    /// Takes a lock on the running CPU if it is free at this moment of virtual time.
+    #[inline]
+    pub(crate) fn try_acquire(&self, lock: &VirtualLock) -> Option<Hold> {
+        let class = self.locks.class(lock);
+        if cfg!(debug_assertions) {
+            self.cpu().held.check(class);
+        }
+        let hold = match class {
+            LockClass::PageSet => lock.take().then_some(Hold::PLAIN),
+            _ => self.try_acquire_queued(lock, class),
+        };
+        if cfg!(debug_assertions) && hold.is_some() {
+            self.cpu().held.took(class);
+        }
+        hold
+    }
+
+    fn try_acquire_queued(&self, lock: &VirtualLock, class: LockClass) -> Option<Hold> {
+        self.sync();
+        let slot = self.locks.slot(lock);
+        let is_free = {
+            let queue = &mut self.locks.queues.borrow_mut()[slot as usize];
+            queue.forget(self.cpu().clock.get());
+            queue.holds.is_empty()
+        };
+        (is_free && !lock_is_taken(lock)).then(|| self.acquire_queued(lock, class))
+    }
+
+    fn acquire_queued(&self, lock: &VirtualLock, class: LockClass) -> Hold {
+        self.sync();
+        let slot = self.locks.slot(lock);
+        if !lock.take() {
+            self.park(lock);
+            return Hold::new(slot, self.cpu().clock.get());
+        }
+        let (me, cpu) = (self.cpu_index(), self.cpu());
+        let now = cpu.clock.get();
+        let queue = &mut self.locks.queues.borrow_mut()[slot as usize];
+        queue.forget(now);
+        let line = if queue.last == NONE { 0 } else { self.line(queue.last, me) };
+        let waiters = queue.holds.len() as u64;
+        let free_at = queue.holds.back().map_or(now, |hold| hold.end);
+        let since = if waiters == 0 {
+            now + self.model.uncontended(self.prices.atomic, line)
+        } else {
+            free_at + self.model.hand_over(line, self.prices.lock_pass, waiters)
+        };
+        let behind_drains = queue.drained_ps - queue.drained_until(now);
+        queue.last = me;
+        self.begin_hold(me, class, since, line, (waiters > 0).then_some((since - now, behind_drains)));
+        Hold::new(slot, since)
+    }
+
+    /// Suspends the running CPU until the lock's holder, who is suspended too, passes the lock on to it.
+    #[cold]
+    fn park(&self, lock: &VirtualLock) {
+        let slot = self.locks.slot(lock);
+        let (cpu, since) = (self.cpu_index(), self.cpu().clock.get());
+        {
+            let queue = &mut self.locks.queues.borrow_mut()[slot as usize];
+            queue.forget(since);
+            let drained_then = queue.drained_until(since);
+            queue.parked.push_back(Parked { cpu, since, drained_then });
+        }
+        lock.set_wanted(true);
+        self.spin();
+    }
+
+    /// Counts that a CPU has a lock from now on.
+    fn begin_hold(&self, cpu: u32, class: LockClass, since: u64, line: u64, waited: Option<(u64, u64)>) {
+        let processor = &self.cpus[cpu as usize];
+        processor.clock.set(since);
+        let scratch = &processor.scratch;
+        scratch.lock_line.set(line);
+        let mut tally = self.tally.borrow_mut();
+        let LockUse { acquisitions, contended, wait_ps, longest_wait_ps, .. } =
+            &mut tally.locks[class as usize];
+        *acquisitions += 1;
+        if let Some((wait, behind_drains)) = waited {
+            *contended += 1;
+            *wait_ps += wait;
+            *longest_wait_ps = wait.max(*longest_wait_ps);
+            scratch.waited.set(scratch.waited.get() + wait);
+            scratch.waited_for_drains.set(scratch.waited_for_drains.get() + behind_drains);
+        }
+        self.note(since ^ u64::from(cpu) << 48 ^ (class as u64) << 60);
+    }
+
+    /// Gives a lock back. Returns whether it was passed on to a CPU that waited for it: then it stays taken.
+    #[inline]
+    pub(crate) fn release(&self, lock: &VirtualLock, hold: &Hold, is_plain: bool) -> bool {
+        if cfg!(debug_assertions) {
+            self.cpu().held.gave(self.locks.class(lock));
+        }
+        !is_plain && self.release_queued(lock, hold)
+    }
+
+    fn release_queued(&self, lock: &VirtualLock, hold: &Hold) -> bool {
+        let class = self.locks.class(lock);
+        let cpu = self.cpu();
+        if class == LockClass::Zone && cpu.scratch.blocks_in_hold.get() == 0 {
+            // Something that reports no blocks, such as a free that no page set takes.
+            self.charge(self.prices.give_block);
+        }
+        let end = cpu.clock.get();
+        let slot = self.locks.slot(lock);
+        let queue = &mut self.locks.queues.borrow_mut()[slot as usize];
+        if hold.slot != NONE {
+            self.tally.borrow_mut().locks[class as usize].hold_ps += end - hold.since;
+            let is_drain = class == LockClass::Zone && cpu.scratch.is_drain.get();
+            let drained_before = queue.drained_ps;
+            queue.drained_ps += if is_drain { end - hold.since } else { 0 };
+            queue.holds.push_back(PastHold { begin: hold.since, end, drained_before, is_drain });
+        }
+        let Some(next) = queue.parked.pop_front() else { return false };
+        let waiters = queue.parked.len() as u64 + 1;
+        let last = std::mem::replace(&mut queue.last, next.cpu);
+        let line = if last == NONE { 0 } else { self.line(last, next.cpu) };
+        let hand_over = match class {
+            LockClass::PageSet => line,
+            _ => self.model.hand_over(line, self.prices.lock_pass, waiters),
+        };
+        let since = next.since.max(end) + hand_over;
+        let behind_drains = queue.drained_ps.saturating_sub(next.drained_then);
+        lock.set_wanted(!queue.parked.is_empty());
+        self.begin_hold(next.cpu, class, since, line, Some((since - next.since, behind_drains)));
+        self.hand_over(next.cpu, since);
+        true
+    }
+}
+
+fn lock_is_taken(lock: &VirtualLock) -> bool {
+    pageset_core::lock_api::RawMutex::is_locked(lock)
+}

@@ -1,0 +1,144 @@
+//! The lock itself: a flag, and a way to its queue.
+#![expect(unsafe_code, reason = "lock_api's RawMutex is an unsafe trait")]
+
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+
+use pageset_core::lock_api::RawMutex;
+
+use super::LockClass;
+use crate::engine::current;
+
+/// Nobody has it.
+const FREE: u8 = 0;
+/// Somebody has it.
+const TAKEN: u8 = 1;
+/// Somebody has it, and suspended CPUs wait for it.
+pub(super) const WANTED: u8 = 2;
+
+/// A lock of which nothing is known yet: the core's, made by a constant.
+const UNKNOWN: u8 = u8::MAX;
+
+/// A raw lock: taken at once or waited for in the virtual time of the simulation that runs on this OS thread.
+///
+/// Outside a simulation it is a plain lock that nobody waits for: taking it while it is taken is a panic, since whoever
+/// holds it is suspended for good.
+#[derive(Debug)]
+pub struct VirtualLock {
+    flag: AtomicU8,
+    class: AtomicU8,
+    /// Where its queue is, see [`LockTable`](super::LockTable).
+    pub(super) place: AtomicU64,
+}
+
+/// One acquisition of a lock.
+#[derive(Debug)]
+pub struct Hold {
+    /// The queue's slot; `u32::MAX` for none.
+    pub(super) slot: u32,
+    /// When it began.
+    pub(super) since: u64,
+    /// It belongs to the CPU that took it.
+    _not_send: PhantomData<*const ()>,
+}
+
+impl Hold {
+    /// Of a lock without a queue.
+    pub(super) const PLAIN: Self = Self::new(u32::MAX, 0);
+
+    pub(super) const fn new(slot: u32, since: u64) -> Self {
+        Self { slot, since, _not_send: PhantomData }
+    }
+}
+
+impl VirtualLock {
+    /// A free lock of a class.
+    #[must_use]
+    pub const fn of(class: LockClass) -> Self {
+        Self { flag: AtomicU8::new(FREE), class: AtomicU8::new(class as u8), place: AtomicU64::new(0) }
+    }
+
+    /// What it protects; `None` if that is not known yet.
+    #[inline]
+    pub(super) fn class(&self) -> Option<LockClass> {
+        LockClass::ALL.get(usize::from(self.class.load(Ordering::Relaxed))).copied()
+    }
+
+    pub(super) fn set_class(&self, class: LockClass) {
+        self.class.store(class as u8, Ordering::Relaxed);
+    }
+
+    /// Takes it if it is free.
+    #[inline]
+    pub(super) fn take(&self) -> bool {
+        self.flag.compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    /// Notes that suspended CPUs wait for it, which is taken.
+    pub(super) fn set_wanted(&self, wanted: bool) {
+        self.flag.store(if wanted { WANTED } else { TAKEN }, Ordering::Relaxed);
+    }
+}
+
+// SAFETY: a lock is given out only by `take`, which succeeds for one caller between two stores of `FREE`, or by
+// `Engine::release`, which passes it from a holder that gives it up to one CPU that waits, and leaves the flag set.
+// `Hold` is not `Send`.
+unsafe impl RawMutex for VirtualLock {
+    const INIT: Self =
+        Self { flag: AtomicU8::new(FREE), class: AtomicU8::new(UNKNOWN), place: AtomicU64::new(0) };
+    type Guard = Hold;
+
+    #[inline]
+    fn lock(&self) -> Hold {
+        current::with(|engine| match engine {
+            Some(engine) => engine.acquire(self),
+            None if self.take() => Hold::PLAIN,
+            None => panic!("a virtual lock is taken outside a simulation while a suspended CPU holds it"),
+        })
+    }
+
+    #[inline]
+    fn try_lock(&self) -> Option<Hold> {
+        current::with(|engine| match engine {
+            Some(engine) => engine.try_acquire(self),
+            None => self.take().then_some(Hold::PLAIN),
+        })
+    }
+
+    #[inline]
+    unsafe fn unlock(&self, hold: Hold) {
+        let is_plain = hold.slot == u32::MAX && self.flag.load(Ordering::Relaxed) == TAKEN;
+        let passed_on =
+            current::with(|engine| engine.is_some_and(|engine| engine.release(self, &hold, is_plain)));
+        if !passed_on {
+            self.flag.store(FREE, Ordering::Release);
+        }
+    }
+
+    fn is_locked(&self) -> bool {
+        self.flag.load(Ordering::Relaxed) != FREE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::mutex;
+    use super::*;
+
+    #[test]
+    fn outside_a_simulation_it_excludes() {
+        let lock = mutex(LockClass::Other, 1);
+        let held = lock.lock();
+        assert!(lock.is_locked() && lock.try_lock().is_none());
+        drop(held);
+        assert_eq!(*lock.try_lock().unwrap(), 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "suspended CPU holds it")]
+    fn outside_a_simulation_nobody_waits() {
+        let lock = mutex(LockClass::Other, 1);
+        let _held = lock.lock();
+        let _again = lock.lock();
+    }
+}

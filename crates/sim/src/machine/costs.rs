@@ -1,0 +1,180 @@
+//! What steps cost, each with its source.
+
+use serde::{Deserialize, Serialize};
+
+use crate::time::Span;
+
+/// One cost: nanoseconds, and where the number is from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cost {
+    /// Nanoseconds, with a fraction.
+    pub ns: f64,
+    /// "measured by pageset calibrate", a text, "fitted on …", or "guess: why".
+    pub source: String,
+}
+
+/// A cost that depends on which cache has the data.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ByLevel {
+    /// Nanoseconds if the CPU's own caches (L1, L2) have it.
+    pub near_ns: f64,
+    /// Nanoseconds if the last-level cache has it.
+    pub shared_ns: f64,
+    /// Nanoseconds if only memory of the CPU's own node has it.
+    pub memory_ns: f64,
+    /// Where the numbers are from.
+    pub source: String,
+}
+
+/// All costs of a machine. A cost that a comment calls "work" contains no cache misses; those come on top.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Costs {
+    /// Work of one allocation, whoever serves it: entry, zone walk, page set lock, counters.
+    pub alloc: Cost,
+    /// Work of one free.
+    pub free: Cost,
+    /// Work under the zone lock for each block that a refill (or an allocation without page set) takes.
+    pub take_block: Cost,
+    /// Work under the zone lock for each block that a drain (or a free without page set) gives back, merges included.
+    pub give_block: Cost,
+    /// Work of taking and releasing a zone's lock that nobody else wants.
+    pub zone_visit: Cost,
+    /// Cache lines that follow a zone's lock from CPU to CPU: free-list heads, counters.
+    pub zone_lines: u32,
+    /// A frame's metadata, one line, per touch.
+    pub metadata: ByLevel,
+    /// Clearing 4 KiB.
+    pub clear_4k: ByLevel,
+    /// Reading 4 KiB.
+    pub read_4k: ByLevel,
+    /// An atomic read-modify-write on a line that this CPU owns.
+    pub atomic: Cost,
+    /// A line that another hardware thread of the core wrote.
+    pub line_from_sibling: Cost,
+    /// A line that another core under the same last-level cache wrote.
+    pub line_from_cache: Cost,
+    /// A line that another core of the node wrote, under another last-level cache.
+    pub line_from_node: Cost,
+    /// A line that a core of another node wrote, or that node's memory, by distance; between the entries in proportion.
+    pub line_from_distance: Vec<AtDistance>,
+    /// Work of passing a contended lock on, besides moving its line.
+    pub lock_pass: Cost,
+    /// Bytes per nanosecond (GB/s) that one node's memory delivers.
+    pub node_gb_per_s: Rate,
+    /// From waking a sleeping CPU until it runs.
+    pub wakeup: Cost,
+    /// Entry, walk and return of one page fault, without allocating and clearing: workloads may use it.
+    pub fault: Cost,
+}
+
+/// What a line costs from a node so far away.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AtDistance {
+    /// The node's distance, as in the firmware's table (10 is local).
+    pub distance: u8,
+    /// From the other node's cache.
+    pub cache_ns: f64,
+    /// From the other node's memory.
+    pub memory_ns: f64,
+    /// Where the numbers are from.
+    pub source: String,
+}
+
+/// A rate, and where it is from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rate {
+    /// Bytes per nanosecond.
+    pub gb_per_s: f64,
+    /// Where the number is from.
+    pub source: String,
+}
+
+impl Cost {
+    /// As a span.
+    #[must_use]
+    pub fn span(&self) -> Span {
+        Span::from_ns_f64(self.ns)
+    }
+}
+
+/// Largest cost that a file may name: a second.
+const NS_MAX: f64 = 1e9;
+
+fn check_ns(key: &str, ns: f64, source: &str) -> Result<(), String> {
+    if !(0.0..=NS_MAX).contains(&ns) {
+        return Err(format!("costs.{key}: {ns} ns is out of range; use 0 to {NS_MAX:e}"));
+    }
+    if source.trim().is_empty() {
+        return Err(format!(
+            "costs.{key}: source is empty; say where the number is from (\"measured by …\", a text, or \"guess: why\")"
+        ));
+    }
+    Ok(())
+}
+
+impl Costs {
+    pub(super) fn check(&self) -> Result<(), String> {
+        for (key, cost) in self.single() {
+            check_ns(key, cost.ns, &cost.source)?;
+        }
+        for (key, levels) in
+            [("metadata", &self.metadata), ("clear_4k", &self.clear_4k), ("read_4k", &self.read_4k)]
+        {
+            for ns in [levels.near_ns, levels.shared_ns, levels.memory_ns] {
+                check_ns(key, ns, &levels.source)?;
+            }
+        }
+        for entry in &self.line_from_distance {
+            check_ns("line_from_distance", entry.cache_ns, &entry.source)?;
+            check_ns("line_from_distance", entry.memory_ns, &entry.source)?;
+        }
+        let ascending = |pair: &[AtDistance]| pair[0].distance < pair[1].distance;
+        if !self.line_from_distance.windows(2).all(ascending) {
+            return Err("costs.line_from_distance: entries must ascend in distance; sort them".to_owned());
+        }
+        let rate = self.node_gb_per_s.gb_per_s;
+        if !(0.01..=1e6).contains(&rate) {
+            return Err(format!("costs.node_gb_per_s: {rate} is out of range; use 0.01 to 1e6"));
+        }
+        if self.zone_lines > 64 {
+            return Err(format!("costs.zone_lines: {} is out of range; use 0 to 64", self.zone_lines));
+        }
+        Ok(())
+    }
+
+    /// The costs that are one number, by key.
+    pub fn single(&self) -> [(&'static str, &Cost); 12] {
+        [
+            ("alloc", &self.alloc),
+            ("free", &self.free),
+            ("take_block", &self.take_block),
+            ("give_block", &self.give_block),
+            ("zone_visit", &self.zone_visit),
+            ("atomic", &self.atomic),
+            ("line_from_sibling", &self.line_from_sibling),
+            ("line_from_cache", &self.line_from_cache),
+            ("line_from_node", &self.line_from_node),
+            ("lock_pass", &self.lock_pass),
+            ("wakeup", &self.wakeup),
+            ("fault", &self.fault),
+        ]
+    }
+
+    /// What a line from another node's cache, and from its memory, costs at a distance.
+    pub(crate) fn at_distance(&self, distance: u8) -> (Span, Span) {
+        let entries = &self.line_from_distance;
+        let local = (10.0, self.line_from_node.ns, self.metadata.memory_ns);
+        let point = |entry: &AtDistance| (f64::from(entry.distance), entry.cache_ns, entry.memory_ns);
+        let wanted = f64::from(distance);
+        let below = entries.iter().map(point).rfind(|entry| entry.0 <= wanted).unwrap_or(local);
+        let above = entries.iter().map(point).find(|entry| entry.0 >= wanted).unwrap_or(below);
+        let share = if above.0 > below.0 { (wanted - below.0) / (above.0 - below.0) } else { 0.0 };
+        let between = |low: f64, high: f64| Span::from_ns_f64(low + (high - low) * share);
+        (between(below.1, above.1), between(below.2, above.2))
+    }
+}

@@ -1,0 +1,180 @@
+//! The format of machine files.
+
+use serde::Deserialize;
+
+use super::{Caches, Costs, Machine, Topology, ZoneLayout};
+
+/// A machine file as it stands.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    name: String,
+    title: String,
+    /// Where the figures without a source of their own are from.
+    source: String,
+    #[serde(default = "kib_4")]
+    page_bytes: u32,
+    #[serde(default)]
+    notes: Vec<String>,
+    topology: TopologyTable,
+    caches: Caches,
+    memory: Memory,
+    costs: Costs,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TopologyTable {
+    sockets: u32,
+    nodes_per_socket: u32,
+    cores_per_node: u32,
+    threads_per_core: u32,
+    /// All cores of a node, if not said.
+    cores_per_cache: Option<u32>,
+    /// One row per node, or empty: 10 and 20.
+    #[serde(default)]
+    distances: Vec<Vec<u8>>,
+    /// Instead of a matrix: nodes in a hierarchy, e.g. bricks under routers.
+    #[serde(default)]
+    levels: Vec<Level>,
+}
+
+/// Groups of neighbouring nodes and their distance.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Level {
+    /// Nodes of one group; a power of the next level's.
+    nodes: u32,
+    /// Distance between nodes of one group that no smaller group holds.
+    distance: u8,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Memory {
+    mib_per_node: u64,
+    /// Whether the lowest 4 GiB are zones of their own.
+    #[serde(default = "yes")]
+    dma_zones: bool,
+}
+
+const fn kib_4() -> u32 {
+    4096
+}
+
+const fn yes() -> bool {
+    true
+}
+
+/// Most CPUs of a machine. Source: Linux's largest `NR_CPUS` for x86-64, 8192.
+const CPUS_MAX: u32 = 8192;
+/// Most nodes. Source: the core's limit.
+const NODES_MAX: u32 = 256;
+/// Most memory in MiB: 64 TiB, what 46 address bits reach.
+const MIB_MAX: u64 = 64 << 20;
+/// Largest cache in KiB: 4 GiB.
+const CACHE_KIB_MAX: u32 = 4 << 20;
+
+pub(super) fn parse(text: &str) -> Result<Machine, String> {
+    let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
+    if file.source.trim().is_empty() {
+        return Err("source is empty; say where the machine's figures are from".to_owned());
+    }
+    if !file.page_bytes.is_power_of_two() || !(4096..=65_536).contains(&file.page_bytes) {
+        return Err(format!("page_bytes: {} is no page size; use 4096, 16384 or 65536", file.page_bytes));
+    }
+    let topology = topology(&file.topology, file.caches)?;
+    if file.memory.mib_per_node == 0 || file.memory.mib_per_node > MIB_MAX / u64::from(topology.nodes) {
+        return Err(format!(
+            "memory.mib_per_node: {} for {} nodes; use at least 1, and at most {MIB_MAX} for all nodes together",
+            file.memory.mib_per_node, topology.nodes
+        ));
+    }
+    file.costs.check()?;
+    if topology.nodes > 1 && file.costs.line_from_distance.is_empty() {
+        return Err("costs.line_from_distance is empty, but there are several nodes; say what a line from \
+                    another node costs, e.g. [[costs.line_from_distance]] distance = 20, cache_ns = …"
+            .to_owned());
+    }
+    let bytes_per_node = file.memory.mib_per_node << 20;
+    let memory = ZoneLayout::even(topology.nodes, bytes_per_node, file.page_bytes, file.memory.dma_zones);
+    Ok(Machine {
+        name: file.name,
+        title: file.title,
+        source: file.source,
+        page_bytes: file.page_bytes,
+        topology,
+        memory,
+        costs: file.costs,
+        notes: file.notes,
+    })
+}
+
+fn topology(table: &TopologyTable, caches: Caches) -> Result<Topology, String> {
+    for (key, value, max) in [
+        ("sockets", table.sockets, NODES_MAX),
+        ("nodes_per_socket", table.nodes_per_socket, NODES_MAX),
+        ("cores_per_node", table.cores_per_node, CPUS_MAX),
+        ("threads_per_core", table.threads_per_core, 16),
+        ("cores_per_cache", table.cores_per_cache.unwrap_or(1), CPUS_MAX),
+    ] {
+        if !(1..=max).contains(&value) {
+            return Err(format!("topology.{key}: {value} is out of range; use 1 to {max}"));
+        }
+    }
+    let nodes = table.sockets * table.nodes_per_socket;
+    if nodes > NODES_MAX {
+        return Err(format!("topology: {nodes} nodes; use at most {NODES_MAX}"));
+    }
+    let cpus = u64::from(nodes) * u64::from(table.cores_per_node) * u64::from(table.threads_per_core);
+    if cpus > u64::from(CPUS_MAX) {
+        return Err(format!("topology: {cpus} CPUs; use at most {CPUS_MAX}"));
+    }
+    let cores_per_cache = table.cores_per_cache.unwrap_or(table.cores_per_node);
+    if !table.cores_per_node.is_multiple_of(cores_per_cache) {
+        return Err(format!(
+            "topology.cores_per_cache: {cores_per_cache} does not divide cores_per_node ({})",
+            table.cores_per_node
+        ));
+    }
+    for (key, kib) in [("l1d_kib", caches.l1d_kib), ("l2_kib", caches.l2_kib), ("l3_kib", caches.l3_kib)] {
+        if kib > CACHE_KIB_MAX {
+            return Err(format!("caches.{key}: {kib} is out of range; use 0 to {CACHE_KIB_MAX}"));
+        }
+    }
+    Ok(Topology {
+        sockets: table.sockets,
+        nodes,
+        cores_per_node: table.cores_per_node,
+        threads_per_core: table.threads_per_core,
+        cores_per_cache,
+        caches,
+        distances: distances(table, nodes)?,
+    })
+}
+
+fn distances(table: &TopologyTable, nodes: u32) -> Result<Vec<u8>, String> {
+    if !table.distances.is_empty() {
+        let is_square = table.distances.iter().all(|row| row.len() == nodes as usize);
+        if table.distances.len() != nodes as usize || !is_square {
+            return Err(format!("topology.distances: need {nodes} rows of {nodes} numbers"));
+        }
+        return Ok(table.distances.concat());
+    }
+    let mut covered = 1;
+    for level in &table.levels {
+        if level.nodes <= covered || !level.nodes.is_multiple_of(covered) || level.distance <= 10 {
+            return Err(format!(
+                "topology.levels: a group of {} nodes at distance {}; each group must be a multiple of the one \
+                 before, and its distance above 10",
+                level.nodes, level.distance
+            ));
+        }
+        covered = level.nodes;
+    }
+    let between = |one: u32, other: u32| {
+        let group = table.levels.iter().find(|level| one / level.nodes == other / level.nodes);
+        if one == other { 10 } else { group.map_or(20, |level| level.distance) }
+    };
+    Ok((0..nodes).flat_map(|one| (0..nodes).map(move |other| between(one, other))).collect())
+}

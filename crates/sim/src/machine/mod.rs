@@ -1,0 +1,80 @@
+//! Machines: what a simulated computer has, and what each step costs there, as TOML.
+//!
+//! `file` is the format, `topology` where CPUs are, `costs` what steps cost, `zones` how memory is cut, `bundled` the
+//! machines that come with the crate, `error` what is said about bad files.
+
+mod bundled;
+mod costs;
+mod error;
+mod file;
+mod topology;
+mod zones;
+
+use std::path::Path;
+
+pub use bundled::{BundledMachine, MACHINES};
+pub use costs::{ByLevel, Cost, Costs};
+pub use error::MachineError;
+pub use topology::{Caches, Near, Topology};
+pub use zones::ZoneLayout;
+
+/// A computer, checked and ready to be simulated.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// Its name on the command line.
+    pub name: String,
+    /// What it is, in one line.
+    pub title: String,
+    /// Where its figures are from, unless they have a source of their own.
+    pub source: String,
+    /// Bytes per page.
+    pub page_bytes: u32,
+    /// Where its CPUs, caches and nodes are.
+    pub topology: Topology,
+    /// How its memory is cut into zones.
+    pub memory: ZoneLayout,
+    /// What steps cost.
+    pub costs: Costs,
+    /// What a reader of the file should know.
+    pub notes: Vec<String>,
+}
+
+impl Machine {
+    /// Reads a machine from TOML. `origin` names the text in errors, usually a file.
+    ///
+    /// # Errors
+    /// Says which file and key is wrong, and what would be right.
+    pub fn parse(text: &str, origin: &str) -> Result<Self, MachineError> {
+        file::parse(text).map_err(|problem| MachineError::new(origin, problem))
+    }
+
+    /// Reads a machine from a file.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse), and if the file cannot be read.
+    pub fn read(path: &Path) -> Result<Self, MachineError> {
+        let origin = path.display().to_string();
+        match std::fs::read_to_string(path) {
+            Ok(text) => Self::parse(&text, &origin),
+            Err(problem) => Err(MachineError::new(&origin, format!("cannot be read: {problem}"))),
+        }
+    }
+
+    /// The bundled machine called `name`.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        MACHINES.iter().find(|machine| machine.name == name).map(BundledMachine::parse)
+    }
+
+    /// Number of CPUs.
+    #[must_use]
+    pub fn cpus(&self) -> u32 {
+        self.topology.cpus()
+    }
+
+    /// Bytes of memory, of all nodes.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        self.memory.pages().saturating_mul(u64::from(self.page_bytes))
+    }
+}

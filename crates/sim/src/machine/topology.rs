@@ -1,0 +1,157 @@
+//! Where CPUs are: cores, caches, nodes, and how far apart.
+
+use pageset_core::{CacheSlice, CpuId, NodeId};
+use serde::{Deserialize, Serialize};
+
+/// Sockets, cores, hardware threads, nodes and the distances between nodes.
+///
+/// CPUs are numbered node by node; inside a node, the first hardware threads of all cores come before the second. So
+/// the first CPUs of a node are different cores. (Firmware numbers differ; only "the first n CPUs" depends on it.)
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Topology {
+    /// Packages.
+    pub sockets: u32,
+    /// Nodes of all sockets.
+    pub nodes: u32,
+    /// Cores of one node.
+    pub cores_per_node: u32,
+    /// Hardware threads of one core.
+    pub threads_per_core: u32,
+    /// Cores that share one last-level cache.
+    pub cores_per_cache: u32,
+    /// Cache sizes.
+    pub caches: Caches,
+    /// Distances between nodes, row by row (10 is local).
+    pub distances: Vec<u8>,
+}
+
+/// Data caches, in KiB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Caches {
+    /// Of one core, first level.
+    pub l1d_kib: u32,
+    /// Of one core, second level.
+    pub l2_kib: u32,
+    /// Of one group of cores, last level.
+    pub l3_kib: u32,
+}
+
+/// How near two CPUs are, nearest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Near {
+    /// The same CPU.
+    Same,
+    /// Hardware threads of one core.
+    Sibling,
+    /// Cores under one last-level cache.
+    Cache,
+    /// Cores of one node.
+    Node,
+    /// CPUs of different nodes.
+    Remote,
+}
+
+impl Topology {
+    /// Number of CPUs.
+    #[must_use]
+    pub fn cpus(&self) -> u32 {
+        self.nodes * self.cpus_per_node()
+    }
+
+    /// CPUs of one node.
+    #[must_use]
+    pub fn cpus_per_node(&self) -> u32 {
+        self.cores_per_node * self.threads_per_core
+    }
+
+    /// The node of a CPU.
+    #[must_use]
+    pub fn node_of(&self, cpu: CpuId) -> NodeId {
+        NodeId((cpu.0 / self.cpus_per_node()) as u16)
+    }
+
+    /// The core of a CPU, numbered through the machine.
+    #[must_use]
+    pub fn core_of(&self, cpu: CpuId) -> u32 {
+        let node = cpu.0 / self.cpus_per_node();
+        node * self.cores_per_node + (cpu.0 % self.cpus_per_node()) % self.cores_per_node
+    }
+
+    /// The last-level cache of a CPU, numbered through the machine.
+    #[must_use]
+    pub fn cache_of(&self, cpu: CpuId) -> u32 {
+        self.core_of(cpu) / self.cores_per_cache
+    }
+
+    /// How near two CPUs are.
+    #[must_use]
+    pub fn near(&self, one: CpuId, other: CpuId) -> Near {
+        if one == other {
+            Near::Same
+        } else if self.core_of(one) == self.core_of(other) {
+            Near::Sibling
+        } else if self.cache_of(one) == self.cache_of(other) {
+            Near::Cache
+        } else if self.node_of(one) == self.node_of(other) {
+            Near::Node
+        } else {
+            Near::Remote
+        }
+    }
+
+    /// The distance between two nodes; 10 is local.
+    #[must_use]
+    pub fn distance(&self, one: NodeId, other: NodeId) -> u8 {
+        self.distances[one.index() * self.nodes as usize + other.index()]
+    }
+
+    /// Each CPU's share of the data caches: a cache's size divided by the hardware threads that share it.
+    #[must_use]
+    pub fn cache_slice(&self) -> CacheSlice {
+        let threads = self.threads_per_core;
+        let last_level_kib = self.caches.l3_kib / (threads * self.cores_per_cache);
+        let all_kib = self.caches.l1d_kib / threads + self.caches.l2_kib / threads + last_level_kib;
+        CacheSlice { all_kib, last_level_kib }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two nodes of four cores with two threads each; two cores share a cache.
+    fn small() -> Topology {
+        Topology {
+            sockets: 2,
+            nodes: 2,
+            cores_per_node: 4,
+            threads_per_core: 2,
+            cores_per_cache: 2,
+            caches: Caches { l1d_kib: 32, l2_kib: 1024, l3_kib: 8192 },
+            distances: vec![10, 21, 21, 10],
+        }
+    }
+
+    #[test]
+    fn cpus_are_numbered_node_by_node_and_first_threads_first() {
+        let machine = small();
+        assert_eq!(machine.cpus(), 16);
+        let near = |one, other| machine.near(CpuId(one), CpuId(other));
+        assert_eq!(near(0, 0), Near::Same);
+        assert_eq!(near(0, 4), Near::Sibling);
+        assert_eq!(near(0, 1), Near::Cache);
+        assert_eq!(near(0, 5), Near::Cache);
+        assert_eq!(near(0, 2), Near::Node);
+        assert_eq!(near(7, 8), Near::Remote);
+        assert_eq!(near(11, 15), Near::Sibling);
+        assert_eq!(machine.distance(NodeId(0), NodeId(1)), 21);
+    }
+
+    #[test]
+    fn a_slice_is_a_threads_share_of_each_cache() {
+        let slice = small().cache_slice();
+        assert_eq!(slice.last_level_kib, 8192 / 4);
+        assert_eq!(slice.all_kib, 16 + 512 + 2048);
+    }
+}

@@ -1,0 +1,80 @@
+//! How a machine's memory is cut into zones.
+
+use std::ops::Range;
+
+use pageset_core::{NodeId, ZoneKind};
+
+/// Bytes below which memory is [`ZoneKind::Dma`]. Source: spec pcp.md §0.2, x86-64.
+const DMA_END: u64 = 16 << 20;
+/// Bytes below which memory is [`ZoneKind::Dma32`]. Source: spec pcp.md §0.2, x86-64.
+const DMA32_END: u64 = 4 << 30;
+
+/// The zones of a machine: kind, node, frames.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ZoneLayout {
+    /// Zones in ascending order of (node, kind).
+    pub zones: Vec<(ZoneKind, NodeId, Range<u64>)>,
+}
+
+impl ZoneLayout {
+    /// The same memory for each node, one after another. With `has_dma`, the lowest 16 MiB and the rest of the lowest
+    /// 4 GiB are zones of their own, as on x86-64.
+    ///
+    /// A real computer's firmware keeps some memory, and has holes below 4 GiB; here every frame is usable.
+    pub(super) fn even(nodes: u32, bytes_per_node: u64, page_bytes: u32, has_dma: bool) -> Self {
+        let limits: &[(ZoneKind, u64)] = if has_dma {
+            &[(ZoneKind::Dma, DMA_END), (ZoneKind::Dma32, DMA32_END), (ZoneKind::Normal, u64::MAX)]
+        } else {
+            &[(ZoneKind::Normal, u64::MAX)]
+        };
+        let page = u64::from(page_bytes);
+        let mut zones = Vec::new();
+        for node in 0..nodes {
+            let (mut start, end) = (u64::from(node) * bytes_per_node, u64::from(node + 1) * bytes_per_node);
+            for &(kind, limit) in limits {
+                let zone_end = end.min(limit);
+                if start < zone_end {
+                    // Frame 0 is never used: a kernel keeps it, and so no block has frame number 0.
+                    zones.push((kind, NodeId(node as u16), (start / page).max(1)..zone_end / page));
+                    start = zone_end;
+                }
+            }
+        }
+        Self { zones }
+    }
+
+    /// Pages of all zones.
+    #[must_use]
+    pub fn pages(&self) -> u64 {
+        self.zones.iter().map(|(_, _, frames)| frames.end - frames.start).sum()
+    }
+
+    /// One more than the highest frame number.
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        self.zones.iter().map(|(_, _, frames)| frames.end).max().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_node_has_the_low_zones() {
+        let layout = ZoneLayout::even(2, 8 << 30, 4096, true);
+        let kinds: Vec<_> =
+            layout.zones.iter().map(|(kind, node, frames)| (*kind, node.0, frames.clone())).collect();
+        let normal = ZoneKind::Normal;
+        assert_eq!(
+            kinds,
+            [
+                (ZoneKind::Dma, 0, 1..4096),
+                (ZoneKind::Dma32, 0, 4096..1 << 20),
+                (normal, 0, 1 << 20..2 << 20),
+                (normal, 1, 2 << 20..4 << 20),
+            ]
+        );
+        assert_eq!(layout.end(), 4 << 20);
+    }
+}

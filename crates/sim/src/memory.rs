@@ -1,0 +1,20 @@
+//! Tables of a machine's size that take memory only where they are written.
+#![expect(unsafe_code, reason = "asks for zeroed memory of types that zero is a value of")]
+
+use pageset_core::{FrameCounts, FrameLinks, FrameState, FrameTables, PageblockType, Storage};
+
+/// Metadata for one zone. The system gives zeroed pages when they are first written, so the table of 1 TiB costs
+/// what its free blocks' heads cost.
+pub(crate) fn frame_tables(counts: FrameCounts) -> FrameTables<'static> {
+    let links = Box::<[FrameLinks]>::new_zeroed_slice(counts.frames);
+    let states = Box::<[FrameState]>::new_zeroed_slice(counts.frames);
+    let pageblocks = Box::<[PageblockType]>::new_zeroed_slice(counts.pageblocks);
+    FrameTables {
+        // SAFETY: "All-zero bytes are a valid value" of FrameLinks, as its documentation promises.
+        links: Storage::Owned(unsafe { links.assume_init() }),
+        // SAFETY: the same promise of FrameState.
+        states: Storage::Owned(unsafe { states.assume_init() }),
+        // SAFETY: the same promise of PageblockType.
+        pageblocks: Storage::Owned(unsafe { pageblocks.assume_init() }),
+    }
+}

@@ -1,0 +1,179 @@
+//! What a simulation found.
+
+use pageset_core::{DrainReason, FrameCensus};
+
+use crate::latency::Latency;
+use crate::lock::{LockClass, LockUse};
+use crate::time::Span;
+
+/// What happened while a simulation was measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Units of work, as the bodies counted them.
+    pub score: u64,
+    /// Blocks asked for.
+    pub allocs: u64,
+    /// Requests that failed.
+    pub failures: u64,
+    /// Pages obtained.
+    pub allocated_pages: u64,
+    /// Pages of blocks that no page set served.
+    pub direct_pages: u64,
+    /// Blocks freed.
+    pub frees: u64,
+    /// Refills of page sets.
+    pub refills: u64,
+    /// Pages that refills took from zones: the 2023 series' *alloc_zone*.
+    pub refilled_pages: u64,
+    /// Drains of page sets, by reason; see [`Counts::drains_because`].
+    pub drains: [u64; 5],
+    /// Pages that drains returned.
+    pub drained_pages: u64,
+    /// Blocks taken from another migratetype's memory.
+    pub fallbacks: u64,
+    /// Times the reclaimer would have been woken.
+    pub kswapd_wakes: u64,
+    /// Times a request would have reclaimed itself.
+    pub direct_reclaims: u64,
+    /// Blocks found to be bad.
+    pub bad_pages: u64,
+}
+
+/// Index of a reason in [`Counts::drains`].
+pub(crate) const fn drain_index(reason: DrainReason) -> usize {
+    match reason {
+        DrainReason::High => 0,
+        DrainReason::FreeHigh => 1,
+        DrainReason::Decay => 2,
+        DrainReason::Remote => 3,
+        DrainReason::Demand => 4,
+    }
+}
+
+impl Counts {
+    /// Drains for one reason.
+    #[must_use]
+    pub const fn drains_because(&self, reason: DrainReason) -> u64 {
+        self.drains[drain_index(reason)]
+    }
+
+    /// Drains because of consecutive high-order frees: the 2023 series' *free_high*.
+    #[must_use]
+    pub const fn free_high(&self) -> u64 {
+        self.drains_because(DrainReason::FreeHigh)
+    }
+}
+
+/// Cache lines touched, by where they were found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheCounts {
+    /// In the core's own caches.
+    pub near: u64,
+    /// In the shared last-level cache.
+    pub shared: u64,
+    /// In another CPU's caches.
+    pub other_cpu: u64,
+    /// In memory.
+    pub memory: u64,
+}
+
+impl CacheCounts {
+    /// Lines that no cache had, as a share of all touched; 0 if none was touched.
+    #[must_use]
+    pub fn miss_rate(&self) -> f64 {
+        let all = self.near + self.shared + self.other_cpu + self.memory;
+        if all == 0 { 0.0 } else { self.memory as f64 / all as f64 }
+    }
+}
+
+/// A simulation's result. Every time in it is virtual.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The machine.
+    pub machine: String,
+    /// The allocator's policy.
+    pub policy: &'static str,
+    /// CPUs that existed.
+    pub cpus: u32,
+    /// CPUs that a body ran on.
+    pub workers: u32,
+    /// The seed.
+    pub seed: u64,
+    /// Fingerprint of everything that happened in order: equal for equal input.
+    pub digest: u64,
+    /// Length of the measured time: from the end of the warm-up until the last body ended.
+    pub measured: Span,
+    /// For each worker, time it was busy while measured, waiting for spin locks included.
+    pub busy: Vec<Span>,
+    /// For each worker, time it was idle while measured.
+    pub idle: Vec<Span>,
+    /// What happened.
+    pub counts: Counts,
+    /// Locks, by class; see [`Outcome::lock`].
+    pub locks: [LockUse; LockClass::COUNT],
+    /// Cache lines touched.
+    pub caches: CacheCounts,
+    /// How long each allocation took.
+    pub alloc: Latency,
+    /// For each allocation, the part of its time that it waited behind another CPU's drain.
+    pub behind_drains: Latency,
+    /// How long each single free took.
+    pub free: Latency,
+    /// Most pages in page sets at once, while measured.
+    pub cached_peak: u64,
+    /// Pages in page sets when the last body ended.
+    pub cached_at_end: u64,
+    /// Pages in page sets after the idle time that followed.
+    pub cached_after_idle: u64,
+    /// Where all frames were in the end, as `validate` counted them.
+    pub census: FrameCensus,
+    /// Workers that never ended: they waited for something that nobody was left to do. What they held is lost.
+    pub stuck: Vec<pageset_core::CpuId>,
+}
+
+impl Outcome {
+    /// What the locks of a class cost.
+    #[must_use]
+    pub const fn lock(&self, class: LockClass) -> &LockUse {
+        &self.locks[class as usize]
+    }
+
+    /// Units of work per virtual second.
+    #[must_use]
+    pub fn score_per_second(&self) -> f64 {
+        let seconds = self.measured.as_secs_f64();
+        if seconds == 0.0 { 0.0 } else { self.counts.score as f64 / seconds }
+    }
+
+    /// Busy time of all workers together.
+    #[must_use]
+    pub fn busy_total(&self) -> Span {
+        self.busy.iter().copied().sum()
+    }
+
+    /// Share of the workers' busy time that they waited for a class of locks, in percent.
+    #[must_use]
+    pub fn lock_wait_pct(&self, class: LockClass) -> f64 {
+        self.share_pct(self.lock(class).wait_ps)
+    }
+
+    /// Share of the workers' busy time that they waited for zone locks or held them, in percent: the 2023 series'
+    /// *zone lock%*.
+    #[must_use]
+    pub fn zone_lock_pct(&self) -> f64 {
+        let zone = self.lock(LockClass::Zone);
+        self.share_pct(zone.wait_ps + zone.hold_ps)
+    }
+
+    /// Share of the workers' busy time that they waited for lists of pages in order of use or held them, in percent.
+    #[must_use]
+    pub fn lru_lock_pct(&self) -> f64 {
+        let lru = self.lock(LockClass::Lru);
+        self.share_pct(lru.wait_ps + lru.hold_ps)
+    }
+
+    fn share_pct(&self, ps: u64) -> f64 {
+        let busy = self.busy_total().0;
+        if busy == 0 { 0.0 } else { 100.0 * ps as f64 / busy as f64 }
+    }
+}

@@ -1,0 +1,40 @@
+//! One stream of random numbers per purpose, so that a change in one place does not shift the numbers of another.
+
+use pageset_core::CpuId;
+use rand::SeedableRng;
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+/// A stream of random numbers.
+pub type Stream = Xoshiro256PlusPlus;
+
+/// The stream that (seed, purpose, CPU) name.
+#[must_use]
+pub fn stream(seed: u64, purpose: &str, cpu: CpuId) -> Stream {
+    let named = purpose.bytes().fold(mix(seed), |hash, byte| mix(hash ^ u64::from(byte)));
+    Stream::seed_from_u64(mix(named ^ u64::from(cpu.0)))
+}
+
+/// The finaliser of `SplitMix64` (Steele, Lea, Flood, 2014): every bit of the result depends on every bit given.
+pub(crate) const fn mix(value: u64) -> u64 {
+    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::Rng;
+
+    use super::*;
+
+    #[test]
+    fn streams_differ_in_seed_purpose_and_cpu_and_repeat() {
+        let first = |seed, purpose, cpu| stream(seed, purpose, CpuId(cpu)).next_u64();
+        let all = [first(1, "think", 0), first(2, "think", 0), first(1, "size", 0), first(1, "think", 1)];
+        for (index, one) in all.iter().enumerate() {
+            assert!(!all[..index].contains(one), "{all:?}");
+        }
+        assert_eq!(all[0], first(1, "think", 0));
+    }
+}

@@ -1,0 +1,430 @@
+//! Building and running a simulation.
+
+use std::fmt;
+use std::rc::Rc;
+
+use pageset_core::{
+    Config, ConfigError, CpuId, NodeId, PageAllocator, Policy, Storage, TableCounts, Tables, Violation, Zone,
+    ZoneConfig,
+};
+use thiserror::Error;
+
+use crate::charge::{Prices, VirtualPlatform};
+use crate::cpu::{VirtualAllocator, VirtualCpu, World};
+use crate::engine::{Engine, Processor, Strand, current};
+use crate::footprint::Footprint;
+use crate::lock::{LockModel, LockTable};
+use crate::machine::Machine;
+use crate::memory;
+use crate::outcome::Outcome;
+use crate::tally::Tally;
+use crate::time::{Span, Time};
+
+/// Why a simulation cannot be built or run.
+#[derive(Debug, Error)]
+pub enum SimulationError {
+    /// More CPUs than the machine has, or none.
+    #[error("cannot use {wanted} CPUs of {machine}: it has {present}")]
+    Cpus {
+        /// CPUs asked for.
+        wanted: u32,
+        /// The machine.
+        machine: String,
+        /// CPUs it has.
+        present: u32,
+    },
+    /// A body for a CPU that is not there, or has one already.
+    #[error("no body can be put on CPU {0}: it does not exist, or has one already")]
+    Body(u32),
+    /// The allocator refused the machine.
+    #[error("the allocator refuses the machine: {0}")]
+    Allocator(#[from] ConfigError),
+    /// No memory for a CPU's stack.
+    #[error(
+        "no memory for the stacks of {0} virtual CPUs: use fewer CPUs, or raise the limit on memory maps"
+    )]
+    Stack(u32, #[source] std::io::Error),
+    /// CPUs wait for locks that nobody will give back: a bug of the bodies, or of the allocator.
+    #[error("CPUs wait for each other's locks for ever: {0:?}")]
+    Deadlock(Vec<CpuId>),
+    /// The allocator lost or doubled frames: a bug.
+    #[error("the allocator's state is wrong after the run, which is a bug: {0}")]
+    Violation(#[from] Violation),
+}
+
+/// How a simulation is to be run.
+#[derive(Clone, Debug)]
+pub struct Builder<'m> {
+    machine: &'m Machine,
+    cpus: u32,
+    policy: Policy,
+    seed: u64,
+    warm_up: Span,
+    duration: Span,
+    idle_after: Span,
+    tick: Span,
+    model: LockModel,
+    high_fraction: u32,
+}
+
+/// A computer with an allocator, and what its CPUs will do.
+pub struct Simulation {
+    world: Rc<World>,
+    bodies: Vec<Option<Body>>,
+    labels: Labels,
+}
+
+type Body = Box<dyn FnOnce(&VirtualCpu)>;
+
+#[derive(Debug)]
+struct Labels {
+    machine: String,
+    warm_up: Time,
+    idle_after: Span,
+}
+
+impl Simulation {
+    /// Settings for a simulation of `machine`; the defaults are all its CPUs, the newest policy, seed 0, 10 ms without
+    /// warm-up, a tick every second, and no idle time afterwards.
+    #[must_use]
+    pub fn builder(machine: &Machine) -> Builder<'_> {
+        Builder {
+            machine,
+            cpus: machine.cpus(),
+            policy: pageset_core::policy::LINUX_6_12,
+            seed: 0,
+            warm_up: Span::ZERO,
+            duration: Span::from_ms(10),
+            idle_after: Span::ZERO,
+            tick: Span::from_ms(1000),
+            model: LockModel::Queued,
+            high_fraction: 0,
+        }
+    }
+
+    /// Says what a CPU does. The body is ordinary code; it should end when [`VirtualCpu::running`] says no.
+    ///
+    /// # Errors
+    /// If there is no such CPU, or it has a body already.
+    pub fn spawn(
+        &mut self,
+        cpu: CpuId,
+        body: impl FnOnce(&VirtualCpu) + 'static,
+    ) -> Result<(), SimulationError> {
+        match self.bodies.get_mut(cpu.index()) {
+            Some(slot @ None) => *slot = Some(Box::new(body)),
+            _ => return Err(SimulationError::Body(cpu.0)),
+        }
+        Ok(())
+    }
+
+    /// The allocator, e.g. to fill memory before the run, on behalf of any CPU; nothing costs time yet.
+    #[must_use]
+    pub fn allocator(&self) -> &VirtualAllocator {
+        &self.world.allocator
+    }
+
+    /// Runs all bodies to their end.
+    ///
+    /// # Errors
+    /// If there is no memory for stacks; if the allocator's state is wrong afterwards, which is a bug.
+    ///
+    /// # Panics
+    /// If a body does.
+    pub fn run(self) -> Result<Outcome, SimulationError> {
+        let world = Rc::clone(&self.world);
+        current::enter(&world.engine, || self.run_inside())?.finish(&world)
+    }
+
+    fn run_inside(self) -> Result<Finished, SimulationError> {
+        let Self { world, bodies, labels } = self;
+        let engine = &world.engine;
+        let cpus = bodies.len() as u32;
+        let mut strands = Vec::with_capacity(bodies.len());
+        let mut workers = Vec::new();
+        for (index, body) in (0..).zip(bodies) {
+            let strand = body.map(|body| strand(Rc::clone(&world), CpuId(index), body));
+            if strand.is_some() {
+                workers.push(CpuId(index));
+                engine.start(index);
+            }
+            strands.push(strand.transpose().map_err(|error| SimulationError::Stack(cpus, error))?);
+        }
+        let mut left = workers.len();
+        let mut measure = Measure::new(&labels, engine, &workers);
+        while left > 0 && !engine.is_stalled() {
+            let Some(cpu) = engine.next() else { break };
+            measure.at(engine, &workers);
+            let strand = strands[cpu as usize].as_mut().expect("only CPUs with bodies are on the agenda");
+            if strand.resume() {
+                left -= 1;
+                engine.ended(cpu);
+            }
+        }
+        let ended = |cpu: &CpuId| strands[cpu.index()].as_ref().is_none_or(Strand::has_ended);
+        let stuck: Vec<_> = workers.iter().copied().filter(|cpu| !ended(cpu)).collect();
+        if stuck.iter().any(|cpu| engine.cpus[cpu.index()].is_spinning.get()) {
+            return Err(SimulationError::Deadlock(stuck));
+        }
+        Ok(Finished { labels, workers, stuck, measure })
+    }
+}
+
+fn strand(world: Rc<World>, id: CpuId, body: Body) -> std::io::Result<Strand> {
+    Strand::new(move |yielder| {
+        let cpu = VirtualCpu { world: Rc::clone(&world), id };
+        world.engine.cpus[id.index()].way_back.during(yielder, || body(&cpu));
+    })
+}
+
+/// The measured time: when it began, and what each CPU's clock and idle time were then.
+struct Measure {
+    begins: Time,
+    began: Option<Vec<(u64, u64)>>,
+}
+
+impl Measure {
+    fn new(labels: &Labels, engine: &Engine, workers: &[CpuId]) -> Self {
+        let mut measure = Self { begins: labels.warm_up, began: None };
+        measure.at(engine, workers);
+        measure
+    }
+
+    /// Begins to measure if it is time.
+    fn at(&mut self, engine: &Engine, workers: &[CpuId]) {
+        if self.began.is_none() && engine.cpu().clock.get() >= self.begins.0 {
+            self.began = Some(clocks(engine, workers));
+            engine.tally.borrow_mut().restart();
+        }
+    }
+}
+
+fn clocks(engine: &Engine, workers: &[CpuId]) -> Vec<(u64, u64)> {
+    let of = |cpu: &CpuId| {
+        let cpu = &engine.cpus[cpu.index()];
+        (cpu.clock.get(), cpu.idle_ps.get())
+    };
+    workers.iter().map(of).collect()
+}
+
+/// A run that is over.
+struct Finished {
+    labels: Labels,
+    workers: Vec<CpuId>,
+    stuck: Vec<CpuId>,
+    measure: Measure,
+}
+
+impl Finished {
+    /// Lets the machine be idle, checks the allocator, and sums up.
+    fn finish(self, world: &World) -> Result<Outcome, SimulationError> {
+        let engine = &world.engine;
+        let Tally { counts, locks, caches, alloc, behind_drains, free, cached_peak, .. } =
+            engine.tally.borrow().clone();
+        let digest = engine.digest();
+        let began = self.measure.began.clone().unwrap_or_else(|| clocks(engine, &self.workers));
+        let ends = clocks(engine, &self.workers);
+        let spans = began.iter().zip(&ends).map(|(began, end)| {
+            let idle = end.1 - began.1;
+            (Span((end.0 - began.0).saturating_sub(idle)), Span(idle))
+        });
+        let (busy, idle) = spans.unzip();
+        let end = ends.iter().map(|end| end.0).max().unwrap_or(0);
+        let begin = began.iter().map(|began| began.0).max().unwrap_or(0);
+        let cached_at_end = world.allocator.cached_pages();
+        self.rest(world);
+        Ok(Outcome {
+            machine: self.labels.machine,
+            policy: world.allocator.policy().name,
+            cpus: engine.cpus.len() as u32,
+            workers: self.workers.len() as u32,
+            seed: world.seed,
+            digest,
+            measured: Span(end - begin),
+            busy,
+            idle,
+            counts,
+            locks,
+            caches,
+            alloc,
+            behind_drains,
+            free,
+            cached_peak: cached_peak.max(0) as u64,
+            cached_at_end,
+            cached_after_idle: world.allocator.cached_pages(),
+            census: world.allocator.validate()?,
+            stuck: self.stuck,
+        })
+    }
+}
+
+impl Finished {
+    /// The periodic work of an idle machine, for as long as asked. Nobody else runs, so it needs no virtual CPUs.
+    fn rest(&self, world: &World) {
+        for _ in 0..self.labels.idle_after.0 / world.tick.0.max(1) {
+            for cpu in 0..world.engine.cpus.len() as u32 {
+                world.allocator.tick(CpuId(cpu));
+            }
+        }
+    }
+}
+
+impl Builder<'_> {
+    /// How many CPUs exist: the first ones of the machine. Memory of nodes without CPUs is there all the same.
+    #[must_use]
+    pub fn cpus(mut self, cpus: u32) -> Self {
+        self.cpus = cpus;
+        self
+    }
+
+    /// The allocator's policy.
+    #[must_use]
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// The seed of all random numbers.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Time that passes before measuring begins.
+    #[must_use]
+    pub fn warm_up(mut self, warm_up: Span) -> Self {
+        self.warm_up = warm_up;
+        self
+    }
+
+    /// Time after the warm-up, until bodies should end.
+    #[must_use]
+    pub fn duration(mut self, duration: Span) -> Self {
+        self.duration = duration;
+        self
+    }
+
+    /// Time the machine is idle after the last body ended, with its periodic work going on.
+    #[must_use]
+    pub fn idle_after(mut self, idle: Span) -> Self {
+        self.idle_after = idle;
+        self
+    }
+
+    /// Time between two ticks of a CPU: a second in Linux. A simulation of a fraction of a second must scale it to see
+    /// any effect of it.
+    #[must_use]
+    pub fn tick(mut self, tick: Span) -> Self {
+        self.tick = tick;
+        self
+    }
+
+    /// How CPUs wait for spin locks.
+    #[must_use]
+    pub fn lock_model(mut self, model: LockModel) -> Self {
+        self.model = model;
+        self
+    }
+
+    /// Linux's `percpu_pagelist_high_fraction`; 0 lets the policy decide.
+    #[must_use]
+    pub fn high_fraction(mut self, fraction: u32) -> Self {
+        self.high_fraction = fraction;
+        self
+    }
+
+    /// Builds the machine, all its memory free.
+    ///
+    /// # Errors
+    /// If there are not that many CPUs, or the allocator refuses the settings.
+    pub fn build(self) -> Result<Simulation, SimulationError> {
+        let Self { machine, cpus, .. } = self;
+        if cpus == 0 || cpus > machine.cpus() {
+            return Err(SimulationError::Cpus {
+                wanted: cpus,
+                machine: machine.name.clone(),
+                present: machine.cpus(),
+            });
+        }
+        let (allocator, locks) = self.allocator()?;
+        let topology = &machine.topology;
+        let processors = (0..cpus).map(CpuId).map(|cpu| {
+            let first_tick = self.tick.0 / u64::from(cpus) * u64::from(cpu.0 + 1);
+            Processor::new(topology.node_of(cpu).0, topology.core_of(cpu), topology.cache_of(cpu), first_tick)
+        });
+        let engine =
+            Engine::new(processors.collect(), locks, self.model, Prices::of(machine), Footprint::of(machine));
+        let world = World {
+            engine,
+            allocator,
+            seed: self.seed,
+            page_bytes: machine.page_bytes.into(),
+            deadline: Time::ZERO + self.warm_up + self.duration,
+            tick: self.tick,
+        };
+        let labels = Labels {
+            machine: machine.name.clone(),
+            warm_up: Time::ZERO + self.warm_up,
+            idle_after: self.idle_after,
+        };
+        Ok(Simulation { world: Rc::new(world), bodies: (0..cpus).map(|_| None).collect(), labels })
+    }
+
+    fn allocator(&self) -> Result<(VirtualAllocator, LockTable), ConfigError> {
+        let Self { machine, cpus, .. } = *self;
+        let regions: Vec<_> = machine.memory.zones.iter().map(|(_, _, frames)| [frames.clone()]).collect();
+        let zones: Vec<_> = machine
+            .memory
+            .zones
+            .iter()
+            .zip(&regions)
+            .map(|((kind, node, span), regions)| ZoneConfig {
+                kind: *kind,
+                node: *node,
+                span: span.clone(),
+                regions,
+            })
+            .collect();
+        let nodes: Vec<NodeId> = (0..cpus).map(|cpu| machine.topology.node_of(CpuId(cpu))).collect();
+        let config = Config {
+            distances: Some(&machine.topology.distances),
+            page_bytes: machine.page_bytes,
+            percpu_pagelist_high_fraction: self.high_fraction,
+            ..Config::new(&zones, &nodes).with_policy(self.policy)
+        };
+        let tables = tables(&config)?;
+        let locks = LockTable::new(addresses(&tables.zones), addresses(&tables.pagesets));
+        let allocator = PageAllocator::new(VirtualPlatform::default(), &config, tables)?;
+        let slice = machine.topology.cache_slice();
+        (0..cpus).try_for_each(|cpu| allocator.set_cache_slice(CpuId(cpu), slice))?;
+        Ok((allocator, locks))
+    }
+}
+
+/// Tables on the heap, those of frames only where they are written.
+fn tables(config: &Config<'_>) -> Result<Tables<'static, VirtualPlatform>, ConfigError> {
+    let needed = TableCounts::for_config(config);
+    let zones = config.zones.iter().enumerate().map(|(index, zone)| {
+        let counts = pageset_core::FrameCounts::for_span(zone.span.clone());
+        Ok(Zone::new(memory::frame_tables(counts.ok_or(ConfigError::BadZoneSpan(index))?)))
+    });
+    Ok(Tables {
+        zones: Storage::Owned(zones.collect::<Result<_, ConfigError>>()?),
+        pagesets: Storage::owned(needed.pagesets, Default::default),
+        cpus: Storage::owned(needed.cpus, Default::default),
+        zonelists: Storage::owned(needed.zonelists, Default::default),
+    })
+}
+
+/// Where a table is. Moving its owner does not move it: it is on the heap.
+fn addresses<T>(table: &[T]) -> std::ops::Range<usize> {
+    let range = table.as_ptr_range();
+    range.start.addr()..range.end.addr()
+}
+
+impl fmt::Debug for Simulation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Simulation").field("labels", &self.labels).finish_non_exhaustive()
+    }
+}

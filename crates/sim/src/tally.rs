@@ -1,0 +1,34 @@
+//! What is counted while a simulation is measured.
+
+use crate::latency::Latency;
+use crate::lock::LockUse;
+use crate::outcome::{CacheCounts, Counts};
+
+/// Everything that is counted.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) counts: Counts,
+    pub(crate) locks: [LockUse; crate::lock::LockClass::COUNT],
+    pub(crate) caches: CacheCounts,
+    pub(crate) alloc: Latency,
+    /// The part of each allocation's time that was spent waiting for another CPU's drain.
+    pub(crate) behind_drains: Latency,
+    pub(crate) free: Latency,
+    /// Pages in page sets now, and at most so far.
+    pub(crate) cached: i64,
+    pub(crate) cached_peak: i64,
+}
+
+impl Tally {
+    /// Changes the number of pages in page sets.
+    #[inline]
+    pub(crate) fn cache_pages(&mut self, pages: i64) {
+        self.cached += pages;
+        self.cached_peak = self.cached_peak.max(self.cached);
+    }
+
+    /// Begins to count anew; what is in page sets stays there.
+    pub(crate) fn restart(&mut self) {
+        *self = Self { cached: self.cached, cached_peak: self.cached, ..Self::default() };
+    }
+}
