@@ -8,6 +8,7 @@ use clap::{CommandFactory as _, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use pageset_core::POLICIES;
 use pageset_report::Format;
+use pageset_workload::load::Workload;
 use pageset_workload::{Class, Ladder, Mode};
 
 use crate::reproduce;
@@ -49,6 +50,7 @@ pub(crate) enum Command {
     Verify(VerifyArgs),
     #[command(hide = true)]
     Reproduce(ReproduceArgs),
+    Simulate(SimulateArgs),
     Stat(StatArgs),
     Convert(ConvertArgs),
     Machine(MachineArgs),
@@ -215,6 +217,81 @@ pub(crate) struct ReproduceArgs {
     pub(crate) svg: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+}
+
+const READING_SIMULATE: &str = "\
+How to read this:
+  score             units of work per second, all CPUs together
+  zone lock         share of the CPUs' busy time that they waited for a zone's
+                    lock or held it (\"zone lock%\" of the 2023 series)
+  LRU lock          the same of the lists of pages in order of use: relieve the
+                    zone lock, and this one is next
+  free_high         page sets emptied because of high-order frees
+  alloc_zone        pages that page sets fetched from zones
+  PCP pages, peak   most pages in all page sets at once
+  PCP pages, idle   what they keep after 30 idle seconds
+  alloc p50, p99    time that half, 99 % of the allocations do not exceed
+  behind drains     part of the average allocation's time that it waited while
+                    another CPU gave pages back: what bulk frees cost others
+  digest            equal digests, equal runs: same seed, machine and commit
+
+  Every figure is simulated. Compare rows, not machines; the machine file says
+  which costs are measured and which are guessed.
+
+Examples:
+  pageset simulate --list
+  pageset simulate -w page_fault1 -p linux-6.6,linux-6.12
+  pageset simulate -m sapphire-rapids -w kbuild --cpus 112 -p linux-6.6,patch7
+  pageset simulate -w af-unix --set copy_kib_ns=30 --check";
+
+/// Run a workload on a simulated machine, one row for each policy
+///
+/// Runs the allocator on virtual CPUs in virtual time: locks are waited for, cache lines travel, work takes as long as
+/// the machine's file says. So it shows what a policy would do on a machine that is not here.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = READING_SIMULATE)]
+pub(crate) struct SimulateArgs {
+    /// Bundled machine, or a machine file
+    #[arg(short, long, value_name = "MACHINE", default_value = "epyc-2", value_hint = ValueHint::FilePath)]
+    pub(crate) machine: String,
+    /// Workload to run
+    #[arg(short, long, value_name = "NAME", default_value = "page_fault1", hide_possible_values = true)]
+    #[arg(value_parser = workload_names())]
+    pub(crate) workload: String,
+    /// CPUs that the workload uses, the first ones [default: all]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) cpus: Option<u32>,
+    /// Policy to run under; the first is the base, and brings the kernel around the allocator
+    #[arg(short, long = "policy", value_name = "NAME", value_delimiter = ',', hide_possible_values = true)]
+    #[arg(default_value = "linux-6.6,linux-6.12", value_parser = policy_names())]
+    pub(crate) policies: Vec<String>,
+    /// Seed of all random numbers
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Set a parameter of the workload; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
+    pub(crate) set: Vec<(String, u64)>,
+    /// Virtual time before measuring begins [default: the workload's]
+    #[arg(long, value_name = "MS")]
+    pub(crate) warmup_ms: Option<u64>,
+    /// Virtual time that is measured [default: the workload's]
+    #[arg(long, value_name = "MS")]
+    pub(crate) duration_ms: Option<u64>,
+    /// Run everything twice and fail if the results differ
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// List machines, workloads and their parameters instead
+    #[arg(short, long)]
+    pub(crate) list: bool,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// A parameter of a workload, as typed.
+fn setting(text: &str) -> Result<(String, u64), String> {
+    let (key, value) = text.split_once('=').ok_or("write KEY=VALUE, e.g. fault_ns=800")?;
+    let value = value.parse().map_err(|_| format!("`{value}` is not a whole number"))?;
+    Ok((key.to_owned(), value))
 }
 
 const READING_STAT: &str = "\
@@ -403,6 +480,14 @@ fn study_names() -> PossibleValuesParser {
 
 fn ladder_names() -> PossibleValuesParser {
     PossibleValuesParser::new(Ladder::ALL.map(Ladder::name))
+}
+
+fn workload_names() -> PossibleValuesParser {
+    PossibleValuesParser::new(
+        Workload::ALL
+            .iter()
+            .map(|workload| clap::builder::PossibleValue::new(workload.name).help(workload.summary)),
+    )
 }
 
 fn policy_names_and_auto() -> PossibleValuesParser {

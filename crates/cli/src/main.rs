@@ -19,6 +19,7 @@ mod policies;
 mod progress;
 mod replay;
 mod reproduce;
+mod simulate;
 mod source;
 mod stat;
 mod verify;
@@ -49,6 +50,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Replay(args) => replay::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Reproduce(args) => reproduce::run(&args),
+        Command::Simulate(args) => simulate::execute(&args),
         Command::Stat(args) => stat::run(&args),
         Command::Convert(args) => convert::run(&args),
         Command::Machine(args) => machine::run(&args),

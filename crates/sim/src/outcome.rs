@@ -101,7 +101,7 @@ pub struct Outcome {
     pub seed: u64,
     /// Fingerprint of everything that happened in order: equal for equal input.
     pub digest: u64,
-    /// Length of the measured time: from the end of the warm-up until the last body ended.
+    /// Length of the measured time: from the end of the warm-up until bodies should end.
     pub measured: Span,
     /// For each worker, time it was busy while measured, waiting for spin locks included.
     pub busy: Vec<Span>,

@@ -80,6 +80,7 @@ type Body = Box<dyn FnOnce(&VirtualCpu)>;
 struct Labels {
     machine: String,
     warm_up: Time,
+    deadline: Time,
     idle_after: Span,
 }
 
@@ -177,24 +178,30 @@ fn strand(world: Rc<World>, id: CpuId, body: Body) -> std::io::Result<Strand> {
     })
 }
 
-/// The measured time: when it began, and what each CPU's clock and idle time were then.
+/// The measured time: when it began and ended, and what each CPU's clock and idle time were then.
 struct Measure {
     begins: Time,
+    ends: Time,
     began: Option<Vec<(u64, u64)>>,
+    /// With what had been counted by then: what bodies do to clean up is not measured.
+    ended: Option<(Vec<(u64, u64)>, Tally)>,
 }
 
 impl Measure {
     fn new(labels: &Labels, engine: &Engine, workers: &[CpuId]) -> Self {
-        let mut measure = Self { begins: labels.warm_up, began: None };
+        let mut measure = Self { begins: labels.warm_up, ends: labels.deadline, began: None, ended: None };
         measure.at(engine, workers);
         measure
     }
 
-    /// Begins to measure if it is time.
+    /// Begins, or ends, to measure if it is time.
     fn at(&mut self, engine: &Engine, workers: &[CpuId]) {
-        if self.began.is_none() && engine.cpu().clock.get() >= self.begins.0 {
+        let now = engine.cpu().clock.get();
+        if self.began.is_none() && now >= self.begins.0 {
             self.began = Some(clocks(engine, workers));
             engine.tally.borrow_mut().restart();
+        } else if self.ended.is_none() && now >= self.ends.0 {
+            self.ended = Some((clocks(engine, workers), engine.tally.borrow().clone()));
         }
     }
 }
@@ -219,11 +226,11 @@ impl Finished {
     /// Lets the machine be idle, checks the allocator, and sums up.
     fn finish(self, world: &World) -> Result<Outcome, SimulationError> {
         let engine = &world.engine;
-        let Tally { counts, locks, caches, alloc, behind_drains, free, cached_peak, .. } =
-            engine.tally.borrow().clone();
+        let at_last = || (clocks(engine, &self.workers), engine.tally.borrow().clone());
+        let (ends, tally) = self.measure.ended.clone().unwrap_or_else(at_last);
+        let Tally { counts, locks, caches, alloc, behind_drains, free, cached_peak, .. } = tally;
         let digest = engine.digest();
         let began = self.measure.began.clone().unwrap_or_else(|| clocks(engine, &self.workers));
-        let ends = clocks(engine, &self.workers);
         let spans = began.iter().zip(&ends).map(|(began, end)| {
             let idle = end.1 - began.1;
             (Span((end.0 - began.0).saturating_sub(idle)), Span(idle))
@@ -366,6 +373,7 @@ impl Builder<'_> {
         let labels = Labels {
             machine: machine.name.clone(),
             warm_up: Time::ZERO + self.warm_up,
+            deadline: Time::ZERO + self.warm_up + self.duration,
             idle_after: self.idle_after,
         };
         Ok(Simulation { world: Rc::new(world), bodies: (0..cpus).map(|_| None).collect(), labels })

@@ -29,6 +29,7 @@ pub(super) const ANON_R_RAND: Workload = Workload {
     summary: "vm-scalability anon-r-rand: random reads of untouched memory, only page tables",
     source: "spec fault.md §4.2",
     unit: "reads",
+    duration_ms: (50, 200),
     parameters: &[TABLES, READ_NS, FAULT_NS, UNMAP_NS, lru::HOLD_NS],
     build: |setup| build(setup, Tasks::Processes),
 };

@@ -27,6 +27,7 @@ pub(super) const EBIZZY: Workload = Workload {
     summary: "ebizzy: threads copy and search records of 512 KiB, mostly in memory that malloc keeps",
     source: "spec fault.md §4.3",
     unit: "records",
+    duration_ms: (50, 200),
     parameters: &[RECORD_NS, MAPPED, FAULT_NS, UNMAP_NS, lru::HOLD_NS],
     build,
 };

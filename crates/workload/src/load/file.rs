@@ -45,6 +45,7 @@ pub(super) const READ1: Workload = Workload {
     summary: "will-it-scale read1: read a cached file of 1 MiB; a control, allocates nothing",
     source: "spec fault.md §4.1",
     unit: "calls",
+    duration_ms: (50, 200),
     parameters: &[PAGES, CALL_NS],
     build,
 };

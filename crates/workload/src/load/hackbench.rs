@@ -42,6 +42,7 @@ pub(super) const HACKBENCH_PIPES: Workload = Workload {
     summary: "hackbench -p: messages of 100 bytes through pipes, single pages from CPU to CPU",
     source: "spec fault.md §4.3",
     unit: "messages",
+    duration_ms: (50, 200),
     parameters: &[GROUPS, MESSAGE_NS],
     build: |setup| build(setup, Medium::Pipes),
 };

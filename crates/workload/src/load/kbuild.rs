@@ -67,6 +67,7 @@ pub(super) const KBUILD: Workload = Workload {
     summary: "make -j N of a kernel: short processes that fault in memory and free it all when they end",
     source: "spec fault.md §4.3",
     unit: "processes",
+    duration_ms: (400, 1000),
     parameters: &[COMPILER_PAGES, SMALL_PAGES, PAGE_NS, CACHED, FAULT_NS, UNMAP_NS, lru::HOLD_NS, LIST_NS],
     build,
 };

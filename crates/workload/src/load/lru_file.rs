@@ -43,6 +43,7 @@ pub(super) const LRU_FILE_READ: Workload = Workload {
     summary: "vm-scalability lru-file-mmap-read: stream files through a full page cache",
     source: "spec fault.md §4.2",
     unit: "pages",
+    duration_ms: (50, 200),
     parameters: &[CACHE, READ_NS, RECLAIM_NS, lru::HOLD_NS],
     build: |setup| build(setup, READAHEAD),
 };

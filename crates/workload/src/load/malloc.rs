@@ -27,6 +27,7 @@ pub(super) const MALLOC1: Workload = Workload {
     summary: "will-it-scale malloc1, processes: malloc and free 128 MiB, of which one page is used",
     source: "spec fault.md §4.1",
     unit: "iterations",
+    duration_ms: (50, 200),
     parameters: &[MMAP_NS, FAULT_NS, UNMAP_NS, lru::HOLD_NS, LIST_NS],
     build: |setup| build_large(setup, Tasks::Processes),
 };
@@ -83,6 +84,7 @@ pub(super) const MALLOC2: Workload = Workload {
     summary: "will-it-scale malloc2: malloc and free 1 KiB; a control, allocates no page",
     source: "spec fault.md §4.1",
     unit: "iterations",
+    duration_ms: (50, 200),
     parameters: &[CALL_NS],
     build: build_small,
 };

@@ -31,6 +31,9 @@ pub struct Workload {
     pub source: &'static str,
     /// What one unit of the score is, e.g. "faults".
     pub unit: &'static str,
+    /// How long it should run: before measuring begins, and measured, in milliseconds of its own time. Guess: a few of
+    /// its cycles.
+    pub duration_ms: (u64, u64),
     /// What can be set, with defaults.
     pub parameters: &'static [Parameter],
     /// Makes it concrete.

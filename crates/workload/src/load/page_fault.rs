@@ -21,6 +21,7 @@ pub(super) const PAGE_FAULT1: Workload = Workload {
     summary: "will-it-scale page_fault1, processes: fault in 128 MiB page by page, unmap",
     source: "spec fault.md §4.1",
     unit: "faults",
+    duration_ms: (50, 200),
     parameters: PARAMETERS,
     build: |setup| build(setup, Backing::Anonymous, Tasks::Processes),
 };

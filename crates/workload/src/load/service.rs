@@ -30,6 +30,7 @@ pub(super) const PIGZ: Workload = Workload {
     summary: "pigz: compress blocks of 128 KiB with buffers that are used again; nearly a control",
     source: "spec fault.md §4.3",
     unit: "blocks",
+    duration_ms: (50, 200),
     parameters: &[WORK_NS, PAGES],
     build,
 };

@@ -28,6 +28,7 @@ pub(in crate::load) const SCTP_STREAM: Workload = Workload {
     summary: "netperf SCTP_STREAM_MANY on the loopback: 10 KiB messages, blocks of order 2 and above",
     source: "spec fault.md §4.3",
     unit: "messages",
+    duration_ms: (50, 200),
     parameters: &[
         BYTES,
         BUNDLED,

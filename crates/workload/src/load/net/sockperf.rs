@@ -19,6 +19,7 @@ pub(in crate::load) const SOCKPERF_UDP: Workload = Workload {
     summary: "sockperf, throughput of small datagrams: objects of slabs from CPU to CPU",
     source: "spec fault.md §4.3",
     unit: "messages",
+    duration_ms: (50, 200),
     parameters: &[BYTES, SEND_NS, RECEIVE_NS, COPY_NS, LIST_NS],
     build: |setup| build(setup, 1),
 };

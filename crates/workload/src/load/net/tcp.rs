@@ -17,6 +17,7 @@ pub(in crate::load) const TCP_STREAM: Workload = Workload {
     summary: "netperf TCP_STREAM on the loopback: segments of 64 KiB, two blocks of order 3 each",
     source: "spec fault.md §4.3",
     unit: "segments",
+    duration_ms: (50, 200),
     parameters: &[
         Parameter { default: 4000, ..SEND_NS },
         Parameter { default: 4000, ..RECEIVE_NS },

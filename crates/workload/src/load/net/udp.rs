@@ -27,6 +27,7 @@ pub(in crate::load) const UDP_STREAM: Workload = Workload {
     summary: "netperf UDP_STREAM on the loopback: datagrams from one CPU to its neighbour",
     source: "spec fault.md §4.3",
     unit: "messages",
+    duration_ms: (50, 200),
     parameters: &[BYTES, SEND_NS, RECEIVE_NS, COPY_NS, LIST_NS],
     build,
 };

@@ -19,6 +19,7 @@ pub(in crate::load) const UNIX_STREAM: Workload = Workload {
     summary: "lmbench bw_unix: 64 KiB writes, blocks of orders 3, 2, 1 and 0 from CPU to CPU",
     source: "spec fault.md §4.3",
     unit: "pieces of 32 KiB",
+    duration_ms: (50, 200),
     parameters: &[
         Parameter { default: 1000, ..SEND_NS },
         Parameter { default: 1000, ..RECEIVE_NS },

@@ -1,0 +1,71 @@
+//! `pageset simulate`: a workload on a simulated machine, one row for each policy.
+//!
+//! `spec` says what is run, `target` lets workloads run on virtual CPUs, `engine` runs, `result` is what came out,
+//! `list` names machines and workloads, `table` prints.
+
+mod engine;
+mod list;
+mod result;
+mod spec;
+mod table;
+mod target;
+
+use anyhow::{Result, bail};
+
+use crate::args::SimulateArgs;
+use crate::output;
+use crate::progress::Progress;
+pub(crate) use engine::run;
+pub(crate) use result::RunResult;
+pub(crate) use spec::RunSpec;
+
+/// The subcommand.
+pub(crate) fn execute(args: &SimulateArgs) -> Result<()> {
+    if args.list {
+        return list::print(&args.output);
+    }
+    let specs = specs(args);
+    let results = run_all(&specs)?;
+    if args.check {
+        let again = run_all(&specs)?;
+        for (spec, (first, second)) in specs.iter().zip(results.iter().zip(&again)) {
+            if first != second {
+                let (policy, one, other) = (&spec.policy, &first.digest, &second.digest);
+                bail!("{policy}: two runs with one seed differ ({one}, {other}); this is a bug");
+            }
+        }
+    }
+    let table = table::table(args, &specs, &results);
+    output::write(args.output.output.as_deref(), |out| {
+        Ok(args.output.format().exporter().export(&table, out)?)
+    })
+}
+
+/// One run for each policy.
+fn specs(args: &SimulateArgs) -> Vec<RunSpec> {
+    let spec = |policy: &String| RunSpec {
+        machine: args.machine.clone(),
+        workload: args.workload.clone(),
+        policy: policy.clone(),
+        cpus: args.cpus,
+        batch: None,
+        high: None,
+        // One kernel surrounds all policies that are compared: the base's.
+        kernel_of: args.policies.first().cloned(),
+        seed: args.seed,
+        warmup_ms: args.warmup_ms,
+        duration_ms: args.duration_ms,
+        settings: args.set.iter().cloned().collect(),
+    };
+    args.policies.iter().map(spec).collect()
+}
+
+fn run_all(specs: &[RunSpec]) -> Result<Vec<RunResult>> {
+    let mut progress = Progress::new("simulating", Some(specs.len() as u64));
+    let mut numbered = |(index, spec)| {
+        let result = run(spec)?;
+        progress.update(index as u64 + 1);
+        Ok(result)
+    };
+    specs.iter().enumerate().map(&mut numbered).collect()
+}

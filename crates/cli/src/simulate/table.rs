@@ -1,0 +1,85 @@
+//! One row for each policy.
+
+use pageset_report::{Cell, Column, Provenance, Row, Table};
+
+use super::result::RunResult;
+use super::spec::RunSpec;
+use crate::args::SimulateArgs;
+use crate::origin;
+
+pub(super) fn table(args: &SimulateArgs, specs: &[RunSpec], results: &[RunResult]) -> Table {
+    let workers = results.first().map_or(0, |result| result.workers);
+    let title = format!("{} on {}, {workers} CPUs (simulated)", args.workload, args.machine);
+    let unit = results.first().map_or("units", |result| result.unit.as_str());
+    let columns = vec![
+        Column::label("policy", "policy"),
+        Column::measure("score_per_s", "score").with_unit("1/s"),
+        Column::ratio("zone_lock_percent", "zone lock").with_unit("%"),
+        Column::ratio("lru_lock_percent", "LRU lock").with_unit("%"),
+        Column::count("free_high", "free_high"),
+        Column::count("alloc_zone", "alloc_zone").with_unit("pages"),
+        Column::count("pcp_pages_peak", "PCP pages, peak"),
+        Column::count("pcp_pages_idle", "PCP pages, idle"),
+        Column::measure("alloc_p50_ns", "alloc p50").with_unit("ns"),
+        Column::measure("alloc_p99_ns", "p99").with_unit("ns"),
+        Column::measure("alloc_p999_ns", "p99.9").with_unit("ns"),
+        Column::measure("alloc_behind_drains_ns", "behind drains").with_unit("ns"),
+        Column::label("digest", "digest"),
+    ];
+    let mut table = Table::new(title, columns);
+    for (spec, result) in specs.iter().zip(results) {
+        table.push(Row::new([
+            Cell::from(spec.policy.as_str()),
+            Cell::real(result.score_per_s, 0),
+            Cell::real(result.zone_lock_percent, 1),
+            Cell::real(result.lru_lock_percent, 1),
+            result.free_high.into(),
+            result.alloc_zone.into(),
+            result.pcp_pages_peak.into(),
+            result.pcp_pages_idle.into(),
+            Cell::real(result.alloc_p50_ns, 0),
+            Cell::real(result.alloc_p99_ns, 0),
+            Cell::real(result.alloc_p999_ns, 0),
+            Cell::real(result.alloc_behind_drains_ns, 0),
+            result.digest.as_str().into(),
+        ]));
+    }
+    table.note(format!(
+        "Simulated: our allocator on a modelled machine, in virtual time. Score: {unit} per second."
+    ));
+    if let Some(failures) =
+        results.iter().map(|result| result.failures).max().filter(|failures| *failures > 0)
+    {
+        table.note(format!(
+            "Memory is short: up to {failures} allocations failed. Use a larger machine or fewer CPUs."
+        ));
+    }
+    if args.check {
+        table.note("Run twice; the results are equal.");
+    }
+    table.with_provenance(provenance(args))
+}
+
+fn provenance(args: &SimulateArgs) -> Provenance {
+    let mut command = format!(
+        "pageset simulate --machine {} --workload {}",
+        origin::quoted(&args.machine),
+        origin::quoted(&args.workload)
+    );
+    let mut add = |option: &str, value: Option<String>| {
+        command.extend(value.map(|value| format!(" --{option} {value}")));
+    };
+    add("cpus", args.cpus.map(|cpus| cpus.to_string()));
+    add("policy", Some(args.policies.join(",")));
+    add("warmup-ms", args.warmup_ms.map(|ms| ms.to_string()));
+    add("duration-ms", args.duration_ms.map(|ms| ms.to_string()));
+    for (key, value) in &args.set {
+        add("set", Some(format!("{key}={value}")));
+    }
+    add("seed", Some(args.seed.to_string()));
+    let mut provenance = origin::of_command(command);
+    provenance.machine.clone_from(&args.machine);
+    provenance.policies.clone_from(&args.policies);
+    provenance.seed = Some(args.seed);
+    provenance
+}
