@@ -36,18 +36,20 @@ fn main() -> Result<(), SimulationError> {
         ("altix-512", 512, 10),
         ("epyc-768", 64, 60),
         ("epyc-768", 512, 10),
+        ("epyc-768", 512, 100),
     ] {
         let machine = Machine::named(machine).expect("it is bundled");
+        let began = Instant::now();
         let mut simulation = Simulation::builder(&machine).cpus(cpus).duration(Span::from_ms(ms)).build()?;
         for cpu in 0..cpus {
             simulation.spawn(pageset_core::CpuId(cpu), sawtooth)?;
         }
-        let began = Instant::now();
+        let built = began.elapsed().as_secs_f64();
         let outcome = simulation.run()?;
-        let wall = began.elapsed().as_secs_f64();
+        let wall = began.elapsed().as_secs_f64() - built;
         let calls = outcome.counts.allocs + outcome.counts.frees;
         println!(
-            "{:>12} {cpus:>6} {calls:>12} {wall:>10.3} {:>10.2} {:>8.1}",
+            "{:>12} {cpus:>6} {built:>8.3} {calls:>12} {wall:>8.3} {:>10.2} {:>8.1}",
             machine.name,
             calls as f64 / wall / 1e6,
             outcome.zone_lock_pct(),

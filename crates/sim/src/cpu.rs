@@ -222,9 +222,10 @@ impl VirtualCpu {
         }
     }
 
-    /// Does the CPU's periodic work, if it is due.
+    /// Between two operations: lets others catch up, and does the CPU's periodic work if it is due.
     #[inline]
     pub(crate) fn interrupt(&self) {
+        self.engine().keep_close();
         let cpu = self.engine().cpu();
         if cpu.clock.get() >= cpu.next_tick.get() {
             self.tick();

@@ -40,8 +40,8 @@
 //! `docs/limits.md`.
 //!
 //! Modules: `simulation` builds and runs; `engine` decides which CPU goes on; `cpu` is what bodies see; `lock`, `line` and
-//! `channel` are what CPUs share; `charge` and `footprint` say what the allocator's steps cost; `tally`, `latency` and
-//! `outcome` are what is found; `machine` is TOML.
+//! `channel` are what CPUs share; `charge` and `footprint` say what the allocator's steps cost; `measure`, `tally`, `latency`
+//! and `outcome` are what is found; `machine` is TOML.
 #![deny(unsafe_code)]
 
 mod channel;
@@ -54,6 +54,7 @@ mod latency;
 mod line;
 mod lock;
 pub mod machine;
+mod measure;
 mod memory;
 mod outcome;
 mod random;

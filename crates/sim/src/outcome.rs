@@ -99,9 +99,9 @@ pub struct Outcome {
     pub workers: u32,
     /// The seed.
     pub seed: u64,
-    /// Fingerprint of everything that happened in order: equal for equal input.
+    /// Fingerprint of everything that happened in order, until the end of the measured time: equal for equal input.
     pub digest: u64,
-    /// Length of the measured time: from the end of the warm-up until bodies should end.
+    /// Length of the measured time: from the end of the warm-up until the deadline, or until the last body ended.
     pub measured: Span,
     /// For each worker, time it was busy while measured, waiting for spin locks included.
     pub busy: Vec<Span>,
@@ -121,9 +121,9 @@ pub struct Outcome {
     pub free: Latency,
     /// Most pages in page sets at once, while measured.
     pub cached_peak: u64,
-    /// Pages in page sets when the last body ended.
+    /// Pages in page sets at the end of the measured time.
     pub cached_at_end: u64,
-    /// Pages in page sets after the idle time that followed.
+    /// Pages in page sets after all bodies had ended and the machine had been idle for as long as asked.
     pub cached_after_idle: u64,
     /// Where all frames were in the end, as `validate` counted them.
     pub census: FrameCensus,

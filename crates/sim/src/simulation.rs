@@ -11,13 +11,13 @@ use thiserror::Error;
 
 use crate::charge::{Prices, VirtualPlatform};
 use crate::cpu::{VirtualAllocator, VirtualCpu, World};
-use crate::engine::{Engine, Processor, Strand, current};
+use crate::engine::{Engine, Next, Processor, Strand, current};
 use crate::footprint::Footprint;
 use crate::lock::{LockModel, LockTable};
 use crate::machine::Machine;
+use crate::measure::{Measure, Measured};
 use crate::memory;
 use crate::outcome::Outcome;
-use crate::tally::Tally;
 use crate::time::{Span, Time};
 
 /// Why a simulation cannot be built or run.
@@ -80,7 +80,6 @@ type Body = Box<dyn FnOnce(&VirtualCpu)>;
 struct Labels {
     machine: String,
     warm_up: Time,
-    deadline: Time,
     idle_after: Span,
 }
 
@@ -141,21 +140,25 @@ impl Simulation {
         let Self { world, bodies, labels } = self;
         let engine = &world.engine;
         let cpus = bodies.len() as u32;
-        let mut strands = Vec::with_capacity(bodies.len());
-        let mut workers = Vec::new();
-        for (index, body) in (0..).zip(bodies) {
-            let strand = body.map(|body| strand(Rc::clone(&world), CpuId(index), body));
-            if strand.is_some() {
-                workers.push(CpuId(index));
-                engine.start(index);
-            }
-            strands.push(strand.transpose().map_err(|error| SimulationError::Stack(cpus, error))?);
-        }
+        let has_body = |(cpu, body): (u32, &Option<Body>)| body.as_ref().map(|_| CpuId(cpu));
+        let workers: Vec<_> = (0..).zip(&bodies).filter_map(has_body).collect();
+        let mut measure = Measure::new(engine, workers.clone(), labels.warm_up, world.deadline);
+        let strands = (0..)
+            .zip(bodies)
+            .map(|(index, body)| body.map(|body| strand(Rc::clone(&world), CpuId(index), body)).transpose());
+        let strands: Result<Vec<_>, _> = strands.collect();
+        let mut strands = strands.map_err(|error| SimulationError::Stack(cpus, error))?;
+        workers.iter().for_each(|cpu| engine.start(cpu.0));
         let mut left = workers.len();
-        let mut measure = Measure::new(&labels, engine, &workers);
         while left > 0 && !engine.is_stalled() {
-            let Some(cpu) = engine.next() else { break };
-            measure.at(engine, &workers);
+            let cpu = match engine.next() {
+                None => break,
+                Some(Next::Mark) => {
+                    measure.mark(engine);
+                    continue;
+                }
+                Some(Next::Cpu(cpu)) => cpu,
+            };
             let strand = strands[cpu as usize].as_mut().expect("only CPUs with bodies are on the agenda");
             if strand.resume() {
                 left -= 1;
@@ -167,7 +170,8 @@ impl Simulation {
         if stuck.iter().any(|cpu| engine.cpus[cpu.index()].is_spinning.get()) {
             return Err(SimulationError::Deadlock(stuck));
         }
-        Ok(Finished { labels, workers, stuck, measure })
+        let measured = measure.finish(engine);
+        Ok(Finished { machine: labels.machine, idle_after: labels.idle_after, stuck, measured })
     }
 }
 
@@ -178,97 +182,46 @@ fn strand(world: Rc<World>, id: CpuId, body: Body) -> std::io::Result<Strand> {
     })
 }
 
-/// The measured time: when it began and ended, and what each CPU's clock and idle time were then.
-struct Measure {
-    begins: Time,
-    ends: Time,
-    began: Option<Vec<(u64, u64)>>,
-    /// With what had been counted by then: what bodies do to clean up is not measured.
-    ended: Option<(Vec<(u64, u64)>, Tally)>,
-}
-
-impl Measure {
-    fn new(labels: &Labels, engine: &Engine, workers: &[CpuId]) -> Self {
-        let mut measure = Self { begins: labels.warm_up, ends: labels.deadline, began: None, ended: None };
-        measure.at(engine, workers);
-        measure
-    }
-
-    /// Begins, or ends, to measure if it is time.
-    fn at(&mut self, engine: &Engine, workers: &[CpuId]) {
-        let now = engine.cpu().clock.get();
-        if self.began.is_none() && now >= self.begins.0 {
-            self.began = Some(clocks(engine, workers));
-            engine.tally.borrow_mut().restart();
-        } else if self.ended.is_none() && now >= self.ends.0 {
-            self.ended = Some((clocks(engine, workers), engine.tally.borrow().clone()));
-        }
-    }
-}
-
-fn clocks(engine: &Engine, workers: &[CpuId]) -> Vec<(u64, u64)> {
-    let of = |cpu: &CpuId| {
-        let cpu = &engine.cpus[cpu.index()];
-        (cpu.clock.get(), cpu.idle_ps.get())
-    };
-    workers.iter().map(of).collect()
-}
-
 /// A run that is over.
 struct Finished {
-    labels: Labels,
-    workers: Vec<CpuId>,
+    machine: String,
+    idle_after: Span,
     stuck: Vec<CpuId>,
-    measure: Measure,
+    measured: Measured,
 }
 
 impl Finished {
     /// Lets the machine be idle, checks the allocator, and sums up.
     fn finish(self, world: &World) -> Result<Outcome, SimulationError> {
-        let engine = &world.engine;
-        let at_last = || (clocks(engine, &self.workers), engine.tally.borrow().clone());
-        let (ends, tally) = self.measure.ended.clone().unwrap_or_else(at_last);
-        let Tally { counts, locks, caches, alloc, behind_drains, free, cached_peak, .. } = tally;
-        let digest = engine.digest();
-        let began = self.measure.began.clone().unwrap_or_else(|| clocks(engine, &self.workers));
-        let spans = began.iter().zip(&ends).map(|(began, end)| {
-            let idle = end.1 - began.1;
-            (Span((end.0 - began.0).saturating_sub(idle)), Span(idle))
-        });
-        let (busy, idle) = spans.unzip();
-        let end = ends.iter().map(|end| end.0).max().unwrap_or(0);
-        let begin = began.iter().map(|began| began.0).max().unwrap_or(0);
-        let cached_at_end = world.allocator.cached_pages();
         self.rest(world);
+        let Measured { workers, span, busy, idle, tally, digest } = self.measured;
         Ok(Outcome {
-            machine: self.labels.machine,
+            machine: self.machine,
             policy: world.allocator.policy().name,
-            cpus: engine.cpus.len() as u32,
-            workers: self.workers.len() as u32,
+            cpus: world.engine.cpus.len() as u32,
+            workers: workers.len() as u32,
             seed: world.seed,
             digest,
-            measured: Span(end - begin),
+            measured: span,
             busy,
             idle,
-            counts,
-            locks,
-            caches,
-            alloc,
-            behind_drains,
-            free,
-            cached_peak: cached_peak.max(0) as u64,
-            cached_at_end,
+            counts: tally.counts,
+            locks: tally.locks,
+            caches: tally.caches,
+            alloc: tally.alloc,
+            behind_drains: tally.behind_drains,
+            free: tally.free,
+            cached_peak: tally.cached_peak.max(0) as u64,
+            cached_at_end: tally.cached.max(0) as u64,
             cached_after_idle: world.allocator.cached_pages(),
             census: world.allocator.validate()?,
             stuck: self.stuck,
         })
     }
-}
 
-impl Finished {
     /// The periodic work of an idle machine, for as long as asked. Nobody else runs, so it needs no virtual CPUs.
     fn rest(&self, world: &World) {
-        for _ in 0..self.labels.idle_after.0 / world.tick.0.max(1) {
+        for _ in 0..self.idle_after.0 / world.tick.0.max(1) {
             for cpu in 0..world.engine.cpus.len() as u32 {
                 world.allocator.tick(CpuId(cpu));
             }
@@ -373,7 +326,6 @@ impl Builder<'_> {
         let labels = Labels {
             machine: machine.name.clone(),
             warm_up: Time::ZERO + self.warm_up,
-            deadline: Time::ZERO + self.warm_up + self.duration,
             idle_after: self.idle_after,
         };
         Ok(Simulation { world: Rc::new(world), bodies: (0..cpus).map(|_| None).collect(), labels })

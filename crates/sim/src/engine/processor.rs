@@ -33,6 +33,11 @@ impl Processor {
     pub(crate) fn new(node: u16, core: u32, cache: u32, first_tick: u64) -> Self {
         Self { node, core, cache, next_tick: Cell::new(first_tick), ..Self::default() }
     }
+
+    /// Whether it works or spins, in contrast to being idle.
+    pub(crate) fn is_busy(&self) -> bool {
+        !self.is_idle.get()
+    }
 }
 
 /// What the operation that is under way has done so far.

@@ -1,0 +1,212 @@
+//! Locks, lines and channels against the formulas of queueing theory.
+//!
+//! Each test uses the lock model without hand-over costs, so that a lock is a plain server; simulated and computed figures
+//! must agree within the stated tolerance, which is what the run's length leaves to chance.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use pageset_core::CpuId;
+use pageset_sim::{
+    Channel, LockClass, LockModel, MACHINES, Machine, Outcome, SharedLine, Simulation, Span, VirtualCpu,
+    mutex,
+};
+use rand::{Rng, RngExt};
+
+/// A machine whose lines, wake-ups and atomics cost nothing.
+fn ideal(name: &str) -> Machine {
+    let bundled = MACHINES.iter().find(|machine| machine.name == name).expect("it is bundled");
+    // Little memory: it is not used, and takes time to build.
+    let text = bundled.text().replace("mib_per_node = ", "mib_per_node = 64 #");
+    let mut machine = Machine::parse(&text, name).expect("it is still valid");
+    for cost in [
+        &mut machine.costs.atomic,
+        &mut machine.costs.line_from_sibling,
+        &mut machine.costs.line_from_cache,
+        &mut machine.costs.line_from_node,
+        &mut machine.costs.wakeup,
+    ] {
+        cost.ns = 0.0;
+    }
+    machine
+}
+
+/// A time drawn from the exponential distribution.
+fn exponential(rng: &mut impl Rng, mean_ns: f64) -> Span {
+    let uniform: f64 = rng.random();
+    Span::from_ns_f64(-mean_ns * (1.0 - uniform).ln())
+}
+
+/// CPUs that think and then hold one lock, over and over.
+fn think_and_lock(
+    cpus: u32,
+    (think_ns, hold_ns): (f64, f64),
+    holds: impl Fn(&mut dyn Rng, f64) -> Span + Copy + 'static,
+    span: Span,
+) -> Outcome {
+    let machine = ideal("skylake-ex");
+    let mut simulation = Simulation::builder(&machine)
+        .cpus(cpus)
+        .lock_model(LockModel::Free)
+        .seed(7)
+        .warm_up(Span::from_ms(1))
+        .duration(span)
+        .build()
+        .unwrap();
+    let lock = Rc::new(mutex(LockClass::Other, ()));
+    for cpu in 0..cpus {
+        let lock = Rc::clone(&lock);
+        let body = move |cpu: &VirtualCpu| {
+            let mut rng = cpu.rng("queueing");
+            while cpu.running() {
+                cpu.advance(exponential(&mut rng, think_ns));
+                let held = lock.lock();
+                cpu.advance(holds(&mut rng, hold_ns));
+                drop(held);
+                cpu.score(1);
+            }
+        };
+        simulation.spawn(CpuId(cpu), body).unwrap();
+    }
+    simulation.run().unwrap()
+}
+
+fn agrees(what: &str, simulated: f64, computed: f64, tolerance: f64) {
+    let error = (simulated - computed).abs() / computed;
+    assert!(
+        error <= tolerance,
+        "{what}: simulated {simulated}, computed {computed}: off by {:.1} %",
+        error * 100.0
+    );
+}
+
+/// Machine repairman, M/M/1//N: P(k waiting or held) is proportional to N!/(N-k)! (S/Z)^k.
+#[test]
+fn a_closed_queue_agrees_with_the_machine_repairman_formula() {
+    for (cpus, think_ns, hold_ns) in
+        [(2, 1000.0, 500.0), (8, 4000.0, 500.0), (32, 10_000.0, 300.0), (64, 8000.0, 200.0)]
+    {
+        let outcome = think_and_lock(
+            cpus,
+            (think_ns, hold_ns),
+            |rng, mean| exponential(&mut &mut *rng, mean),
+            Span::from_ms(40),
+        );
+        let mut weight = 1.0;
+        let mut sum = 1.0;
+        for waiting in 0..cpus {
+            weight *= f64::from(cpus - waiting) * hold_ns / think_ns;
+            sum += weight;
+        }
+        let utilisation = 1.0 - 1.0 / sum;
+        let throughput = utilisation / hold_ns;
+        // Little's law for the whole cycle: N = X (Z + W + S).
+        let wait_ns = f64::from(cpus) / throughput - think_ns - hold_ns;
+        let lock = outcome.lock(LockClass::Other);
+        let measured_ns = outcome.measured.as_ns_f64();
+        agrees("utilisation", lock.hold_ns() as f64 / measured_ns, utilisation, 0.02);
+        agrees("throughput", lock.acquisitions as f64 / measured_ns, throughput, 0.02);
+        agrees("mean wait", lock.wait_ns() as f64 / lock.acquisitions as f64, wait_ns, 0.06);
+    }
+}
+
+/// M/D/1: many CPUs that seldom come are a Poisson stream; W = ρ S / (2 (1 - ρ)). With 192 CPUs, each is missing from
+/// the stream while it waits, which lowers the load a little: the measured load is put into the formula.
+#[test]
+fn a_lock_with_equal_holds_agrees_with_m_d_1() {
+    for load in [0.3, 0.6] {
+        let hold_ns = 100.0;
+        let think_ns = 192.0 * hold_ns / load;
+        let outcome =
+            think_and_lock(192, (think_ns, hold_ns), |_, mean| Span::from_ns_f64(mean), Span::from_ms(20));
+        let lock = outcome.lock(LockClass::Other);
+        let measured = lock.hold_ns() as f64 / outcome.measured.as_ns_f64();
+        let wait_ns = measured * hold_ns / (2.0 * (1.0 - measured));
+        agrees("mean wait", lock.wait_ns() as f64 / lock.acquisitions as f64, wait_ns, 0.05);
+    }
+}
+
+/// A saturated lock serves one hold after another: throughput is 1/S whatever the number of CPUs.
+#[test]
+fn a_longer_hold_lowers_throughput_in_proportion() {
+    let throughput = |hold_ns| {
+        let outcome =
+            think_and_lock(64, (100.0, hold_ns), |_, mean| Span::from_ns_f64(mean), Span::from_ms(2));
+        outcome.score_per_second()
+    };
+    agrees("200 ns", throughput(200.0), 1e9 / 200.0, 0.01);
+    agrees("400 ns", throughput(400.0), 1e9 / 400.0, 0.01);
+}
+
+#[test]
+fn an_infinitely_fast_lock_gives_linear_scaling() {
+    let throughput = |cpus| {
+        let outcome = think_and_lock(cpus, (1000.0, 0.0), |_, _| Span::ZERO, Span::from_ms(5));
+        assert_eq!(outcome.lock(LockClass::Other).wait_ns(), 0);
+        outcome.score_per_second()
+    };
+    let one = throughput(1);
+    for cpus in [2, 16, 192] {
+        agrees("scaling", throughput(cpus) / one, cpus.into(), 0.03);
+    }
+}
+
+/// One CPU sends at exponential intervals, another serves for exponential times: M/M/1, W = ρ / (μ - λ).
+#[test]
+fn a_channel_agrees_with_m_m_1() {
+    let (gap_ns, service_ns) = (1000.0, 600.0);
+    let machine = ideal("epyc-2");
+    let mut simulation = Simulation::builder(&machine).seed(3).duration(Span::from_ms(200)).build().unwrap();
+    let channel = Channel::new(1 << 20, 1);
+    let (sender, receiver) = (channel.clone(), channel);
+    let waited = Rc::new(Cell::new((0.0, 0_u32)));
+    let total = Rc::clone(&waited);
+    simulation
+        .spawn(CpuId(0), move |cpu| {
+            let mut rng = cpu.rng("gaps");
+            while cpu.running() {
+                cpu.sleep(exponential(&mut rng, gap_ns));
+                sender.send(cpu, cpu.now());
+            }
+            sender.close(cpu);
+        })
+        .unwrap();
+    simulation
+        .spawn(CpuId(1), move |cpu| {
+            let mut rng = cpu.rng("services");
+            while let Some(sent) = receiver.receive(cpu) {
+                let (sum, count) = total.get();
+                total.set((sum + cpu.now().since(sent).as_ns_f64(), count + 1));
+                cpu.advance(exponential(&mut rng, service_ns));
+            }
+        })
+        .unwrap();
+    let outcome = simulation.run().unwrap();
+    let (sum, count) = waited.get();
+    let load = service_ns / gap_ns;
+    let wait_ns = load / (1.0 / service_ns - 1.0 / gap_ns);
+    agrees("mean wait", sum / f64::from(count), wait_ns, 0.08);
+    let busy = outcome.busy[1].as_ns_f64() / outcome.measured.as_ns_f64();
+    agrees("utilisation", busy, load, 0.03);
+}
+
+/// A shared line serves one atomic after another, each at the price of moving it.
+#[test]
+fn atomics_on_one_line_queue_up() {
+    let mut machine = ideal("epyc-2");
+    machine.costs.atomic.ns = 5.0;
+    machine.costs.line_from_cache.ns = 45.0;
+    let mut simulation = Simulation::builder(&machine).duration(Span::from_ms(1)).build().unwrap();
+    let line = Rc::new(SharedLine::new());
+    for cpu in 0..2 {
+        let line = Rc::clone(&line);
+        let body = move |cpu: &VirtualCpu| {
+            while cpu.running() {
+                line.rmw(cpu);
+                cpu.score(1);
+            }
+        };
+        simulation.spawn(CpuId(cpu), body).unwrap();
+    }
+    agrees("atomics a second", simulation.run().unwrap().score_per_second(), 1e9 / 50.0, 0.001);
+}
