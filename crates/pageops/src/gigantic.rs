@@ -143,7 +143,7 @@ impl Method {
     /// Orders through the cache have no target within a part: the parts ascend, and so does each.
     fn for_parts(self) -> Self {
         match self.order() {
-            Order::StreamTargetLast => self,
+            Order::PageByPage | Order::StreamTargetLast => self,
             _ => Self::new(Order::Sequential, self.kernel(), self.radius_pages() * 2 * BASE_PAGE_BYTES),
         }
     }
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn other_orders_ascend() {
-        for order in [Order::Sequential, Order::Converge2018, Order::RangesTargetLast] {
+        for order in Order::ALL.into_iter().filter(|order| *order != Order::StreamTargetLast) {
             assert_eq!(starts(order, 4 * PART, Some(PART)), [0, 1, 2, 3]);
         }
     }

@@ -7,8 +7,8 @@ use crate::{BASE_PAGE_BYTES, BadPage, Caches, CopyError, Isa, Kernel, Order, Pag
 /// costs little: 64 KiB of 1 MiB. What it buys and costs is measured by `pageset calibrate pageops`.
 const L2_SHARE: usize = 16;
 
-/// Most base pages of a radius: as many as fit beside the order in the memory of the choice.
-const RADIUS_PAGES_MAX: usize = (1 << 22) - 1;
+/// Most base pages of a radius: as many as fit beside the order where the choice is kept.
+const RADIUS_PAGES_MAX: usize = (1 << 21) - 1;
 
 static CHOSEN: Cell = Cell::new();
 
@@ -72,11 +72,11 @@ impl Method {
 
     /// Makes it the method of [`clear`](crate::clear) and [`copy`](crate::copy), for all threads.
     pub fn choose(self) {
-        CHOSEN.set(self.kernel, (self.radius_pages as u32) << 2 | self.order as u32);
+        CHOSEN.set(self.kernel, (self.radius_pages as u32) << 3 | self.order as u32);
     }
 
     fn unpacked(kernel: Kernel, number: u32) -> Self {
-        Self { order: Order::ALL[(number & 3) as usize], kernel, radius_pages: (number >> 2) as usize }
+        Self { order: Order::ALL[(number & 7) as usize], kernel, radius_pages: (number >> 3) as usize }
     }
 
     /// The order.

@@ -49,7 +49,15 @@ impl Place {
 fn places() -> impl Strategy<Value = Place> {
     // Powers of two, as folios are, and anything else.
     let pages = prop_oneof![(0..=PAGES_MAX.ilog2()).prop_map(|order| 1 << order), 1..=PAGES_MAX];
-    (pages, 0..3_usize, 0..3_usize, any::<bool>(), any::<prop::sample::Index>(), 0..4_usize, 0..300_000_usize)
+    (
+        pages,
+        0..3_usize,
+        0..3_usize,
+        any::<bool>(),
+        any::<prop::sample::Index>(),
+        0..Order::ALL.len(),
+        0..300_000_usize,
+    )
         .prop_map(|(pages, before, after, is_hinted, hint, order, neighbourhood_bytes)| {
             let hint = is_hinted.then(|| hint.index(pages * BASE_PAGE_BYTES));
             Place { before, pages, after, hint, order: Order::ALL[order], neighbourhood_bytes }
