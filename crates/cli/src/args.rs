@@ -11,6 +11,8 @@ use pageset_report::Format;
 use pageset_workload::load::Workload;
 use pageset_workload::{Class, Ladder, Mode};
 
+use crate::bench::BenchArgs;
+use crate::calibrate::CalibrateArgs;
 use crate::reproduce;
 use crate::verify::AUTO;
 
@@ -51,6 +53,8 @@ pub(crate) enum Command {
     #[command(hide = true)]
     Reproduce(ReproduceArgs),
     Simulate(SimulateArgs),
+    Bench(BenchArgs),
+    Calibrate(CalibrateArgs),
     Stat(StatArgs),
     Convert(ConvertArgs),
     Machine(MachineArgs),

@@ -2,10 +2,12 @@
 //! of it.
 //!
 //! One file for each subcommand. `args` says what can be typed; `source` opens traces, `machines` finds the machine,
-//! `output` and `paragraph` write results, `origin` says where they come from, `progress` shows that a long run is alive.
+//! `output` and `paragraph` write results, `origin` and `this_machine` say where they come from, `progress` shows that a long run is alive.
 #![forbid(unsafe_code)]
 
 mod args;
+mod bench;
+mod calibrate;
 mod completions;
 mod convert;
 mod jobs;
@@ -22,6 +24,7 @@ mod reproduce;
 mod simulate;
 mod source;
 mod stat;
+mod this_machine;
 mod verify;
 
 use std::io::{self, Write};
@@ -51,6 +54,8 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Verify(args) => verify::run(&args),
         Command::Reproduce(args) => reproduce::run(&args),
         Command::Simulate(args) => simulate::execute(&args),
+        Command::Bench(args) => bench::run(&args),
+        Command::Calibrate(args) => calibrate::run(&args),
         Command::Stat(args) => stat::run(&args),
         Command::Convert(args) => convert::run(&args),
         Command::Machine(args) => machine::run(&args),

@@ -1,0 +1,66 @@
+//! What can be typed after `pageset bench`.
+
+use std::path::PathBuf;
+
+use clap::{Subcommand, ValueHint};
+
+use crate::args::OutputArgs;
+
+/// Measure operations on this machine
+///
+/// Benchmarks need a machine that does nothing else: what is measured is memory, which all CPUs share.
+#[derive(Debug, clap::Args)]
+#[command(arg_required_else_help = true, subcommand_help_heading = "Benchmarks")]
+pub(crate) struct BenchArgs {
+    #[command(subcommand)]
+    pub(crate) benchmark: Benchmark,
+}
+
+/// The benchmarks.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Benchmark {
+    Pageops(BenchPageopsArgs),
+}
+
+const READING_PAGEOPS: &str = "\
+How to read this:
+  A huge page is cleared or copied because a program touches one place of it,
+  the target. What counts is both times together: until the page is ready, and
+  until the program has read what is around the target.
+
+  order     in which base pages are visited; Linux's are page-by-page (until
+            2017), converge-2018, sequential and ranges-target-last (2026)
+  kernel    which instructions; libc is memset and memcpy of this system
+  target    where in the page the program reads: start, middle, end, random
+  load      alone; thrash: another CPU sweeps through 64 MiB meanwhile;
+            every-cpu: all CPUs do the same at once, each with its own pages
+  op        until the page is ready, median
+  touch     reading 4, 16 or 64 KiB around the target afterwards, median
+
+  Pages are cold: as many others are used in between that the caches have
+  forgotten them. The table shows medians over the targets; JSON and CSV have
+  a row for each.
+
+Examples:
+  pageset bench pageops --quick
+  pageset bench pageops --svg pageops.svg --format json -o pageops.json";
+
+/// Clear and copy huge pages in every order, with every kernel
+///
+/// Measures the operation, and what the program that caused it pays afterwards: orders x kernels x place of the touch x
+/// size of the touch x what the other CPUs do. Also single base pages and a page of 1 GiB.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = READING_PAGEOPS)]
+pub(crate) struct BenchPageopsArgs {
+    /// A tenth of the rounds, and no page of 1 GiB: less than a minute
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Seed of the order of measurements and of random targets
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Draw the totals into FILE, as SVG
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) svg: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}

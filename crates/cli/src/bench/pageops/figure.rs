@@ -1,0 +1,28 @@
+//! The totals as bars: a panel for each operation, a colour for each load.
+
+use pageset_report::Origin;
+use pageset_report::plot::{Axis, Figure, Mark, Panel, Series};
+
+use super::contender::Operation;
+use super::load::Load;
+use super::row::Row;
+use super::tables::{contenders, huge, total_us};
+
+/// Bars of what a page and its touch cost together.
+pub(crate) fn figure(rows: &[Row]) -> Figure {
+    let mut figure = Figure::new("Clearing and copying 2 MiB, then reading 16 KiB around the target");
+    for operation in Operation::ALL {
+        let loads: Vec<_> = Load::all().into_iter().map(|load| (load, huge(rows, operation, load))).collect();
+        let Some((_, first)) = loads.first() else { continue };
+        let names = contenders(first);
+        let labels = names.iter().map(|(order, kernel)| format!("{order} {kernel}"));
+        let x = Axis::categories("order and kernel", labels);
+        let mut panel = Panel::new(operation.name(), x, Axis::from_zero("operation and touch", "us"));
+        for (load, rows) in &loads {
+            let points = names.iter().enumerate().map(|(index, name)| (index as f64, total_us(rows, *name)));
+            panel.push(Series::new(load.name(), Origin::Measured, Mark::Bars, points));
+        }
+        figure.push(panel);
+    }
+    figure
+}

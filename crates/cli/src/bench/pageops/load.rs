@@ -1,0 +1,107 @@
+//! What the other CPUs do meanwhile.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+/// Memory that a neighbour sweeps through: more than the third-level cache that it shares with us.
+const THRASH_BYTES: usize = 64 << 20;
+/// Bytes of a cache line.
+const LINE_BYTES: usize = 64;
+
+/// What the other CPUs do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Load {
+    /// Nothing that we have started.
+    Alone,
+    /// One of them sweeps through memory.
+    Thrash,
+    /// The same as we, with pages of their own.
+    EveryCpu,
+}
+
+impl Load {
+    /// All loads that this machine has CPUs for.
+    pub(crate) fn all() -> Vec<Self> {
+        if cpus().len() > 1 { vec![Self::Alone, Self::Thrash, Self::EveryCpu] } else { vec![Self::Alone] }
+    }
+
+    /// Name in results.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Alone => "alone",
+            Self::Thrash => "thrash",
+            Self::EveryCpu => "every-cpu",
+        }
+    }
+
+    /// The CPUs that measure. The last one does if it is one, since interrupts prefer the first.
+    pub(crate) fn measuring_cpus(self) -> Vec<usize> {
+        let cpus = cpus();
+        match self {
+            Self::Alone | Self::Thrash => cpus.last().copied().into_iter().collect(),
+            Self::EveryCpu => cpus,
+        }
+    }
+
+    /// Runs `measure` under this load.
+    pub(crate) fn around<R>(self, measure: impl FnOnce() -> R) -> R {
+        let neighbour = (self == Self::Thrash).then(|| cpus()[0]);
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            if let Some(cpu) = neighbour {
+                let is_over = &is_over;
+                scope.spawn(move || thrash(cpu, is_over));
+            }
+            // The neighbour ends even if the measurement panics.
+            let _end = EndOnDrop(&is_over);
+            measure()
+        })
+    }
+}
+
+struct EndOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for EndOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
+fn thrash(cpu: usize, is_over: &AtomicBool) {
+    pin(cpu);
+    let mut memory = vec![1_u8; THRASH_BYTES];
+    while !is_over.load(Relaxed) {
+        for line in memory.chunks_exact_mut(LINE_BYTES) {
+            line[0] = line[0].wrapping_add(1);
+        }
+        std::hint::black_box(&mut memory);
+    }
+}
+
+/// The CPUs that this process may use.
+pub(crate) fn cpus() -> Vec<usize> {
+    // A machine whose affinity cannot be read is measured where the thread happens to be.
+    sched_getaffinity(None)
+        .map_or(vec![0], |set| (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect())
+}
+
+/// Keeps this thread on a CPU. Without success it may move, which costs accuracy only.
+pub(crate) fn pin(cpu: usize) {
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    let _ = sched_setaffinity(None, &set);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_neighbour_ends_with_the_measurement() {
+        for load in Load::all() {
+            assert_eq!(load.around(|| load.measuring_cpus().len()), load.measuring_cpus().len());
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The result for people: one table for each operation and load, medians over the targets.
+
+use pageset_pageops::Order;
+use pageset_report::{Cell, Column, Row as Line, Table};
+
+use super::clock::median;
+use super::contender::Operation;
+use super::grid::TOUCHES;
+use super::load::Load;
+use super::memory::HUGE_PAGE_BYTES;
+use super::row::Row;
+
+/// Size of the touch that is part of the total.
+const TOTAL_TOUCH_BYTES: usize = TOUCHES[1];
+
+/// What contenders are compared with: one range of `rep stos` or `rep movs`, else libc.
+const BASES: [(&str, &str); 2] = [(Order::Sequential.name(), "rep"), (Order::Sequential.name(), "libc")];
+
+/// The contenders of some rows, each once, in the order of the rows.
+pub(crate) fn contenders(rows: &[Row]) -> Vec<(&'static str, &'static str)> {
+    let mut names = Vec::new();
+    for row in rows {
+        if !names.contains(&(row.order, row.kernel)) {
+            names.push((row.order, row.kernel));
+        }
+    }
+    names
+}
+
+/// Rows of huge pages under one load.
+pub(crate) fn huge(rows: &[Row], operation: Operation, load: Load) -> Vec<Row> {
+    let is_it =
+        |row: &&Row| (row.op, row.load, row.page_bytes) == (operation.name(), load.name(), HUGE_PAGE_BYTES);
+    rows.iter().filter(is_it).cloned().collect()
+}
+
+/// Median over the targets of one contender's values, for one size of touch.
+pub(crate) fn over_targets(
+    rows: &[Row],
+    (order, kernel): (&str, &str),
+    touch_bytes: usize,
+    value: impl Fn(&Row) -> f64,
+) -> f64 {
+    let is_it = |row: &&Row| (row.order, row.kernel, row.touch_bytes) == (order, kernel, touch_bytes);
+    median(&mut rows.iter().filter(is_it).map(value).collect::<Vec<_>>())
+}
+
+/// The total of a contender, with the touch that is part of it.
+pub(crate) fn total_us(rows: &[Row], contender: (&str, &str)) -> f64 {
+    over_targets(rows, contender, TOTAL_TOUCH_BYTES, |row| row.total_us)
+}
+
+/// A table for one operation and load.
+pub(crate) fn of_huge(rows: &[Row], operation: Operation, load: Load) -> Option<Table> {
+    let rows = huge(rows, operation, load);
+    let contenders = contenders(&rows);
+    let base = BASES.into_iter().find(|base| contenders.contains(base))?;
+    let columns = vec![
+        Column::label("order", "order"),
+        Column::label("kernel", "kernel"),
+        Column::measure("op_us", "op").with_unit("us"),
+        Column::measure("touch_4k_ns", "touch 4K").with_unit("ns"),
+        Column::measure("touch_16k_ns", "touch 16K").with_unit("ns"),
+        Column::measure("touch_64k_ns", "touch 64K").with_unit("ns"),
+        Column::measure("total_us", "op + 16K").with_unit("us"),
+        Column::ratio("speed", &format!("speed, {} = 1", base.1)),
+    ];
+    let title = format!("{} 2 MiB, {}", operation.name(), load.name());
+    let mut table = Table::new(title, columns);
+    let base_us = total_us(&rows, base);
+    for name in contenders {
+        let touch = |bytes| Cell::real(over_targets(&rows, name, bytes, |row| row.touch_ns), 0);
+        let total = total_us(&rows, name);
+        table.push(Line::new([
+            name.0.into(),
+            name.1.into(),
+            Cell::real(over_targets(&rows, name, TOTAL_TOUCH_BYTES, |row| row.op_us), 1),
+            touch(TOUCHES[0]),
+            touch(TOUCHES[1]),
+            touch(TOUCHES[2]),
+            Cell::real(total, 1),
+            Cell::real(base_us / total, 2),
+        ]));
+    }
+    Some(table)
+}
+
+/// The pages of other sizes.
+pub(crate) fn of_sizes(rows: &[Row]) -> Table {
+    let columns = vec![
+        Column::label("op", "op"),
+        Column::label("page", "page"),
+        Column::label("memory", "memory"),
+        Column::label("order", "order"),
+        Column::label("kernel", "kernel"),
+        Column::measure("op_us", "op").with_unit("us"),
+        Column::measure("low_us", "low 10 %").with_unit("us"),
+        Column::measure("high_us", "high 10 %").with_unit("us"),
+        Column::ratio("gb_per_s", "GB/s"),
+    ];
+    let mut table = Table::new("Other sizes, nothing touched", columns);
+    for row in rows.iter().filter(|row| row.page_bytes != HUGE_PAGE_BYTES) {
+        let digits = if row.op_us < 100.0 { 4 } else { 0 };
+        table.push(Line::new([
+            row.op.into(),
+            if row.page_bytes < HUGE_PAGE_BYTES { "4 KiB" } else { "1 GiB" }.into(),
+            row.memory.into(),
+            row.order.into(),
+            row.kernel.into(),
+            Cell::real(row.op_us, digits),
+            Cell::real(row.total_us_low, digits),
+            Cell::real(row.total_us_high, digits),
+            Cell::real(row.gigabytes_per_s(), 1),
+        ]));
+    }
+    table
+}
+
+/// Every row, for CSV.
+pub(crate) fn of_all(rows: &[Row]) -> Table {
+    let columns = vec![
+        Column::label("op", "op"),
+        Column::count("page_bytes", "page").with_unit("bytes"),
+        Column::label("order", "order"),
+        Column::label("kernel", "kernel"),
+        Column::label("target", "target"),
+        Column::count("touch_bytes", "touch").with_unit("bytes"),
+        Column::label("load", "load"),
+        Column::label("memory", "memory"),
+        Column::count("samples", "samples"),
+        Column::measure("op_us", "op").with_unit("us"),
+        Column::measure("touch_ns", "touch").with_unit("ns"),
+        Column::measure("total_us", "total").with_unit("us"),
+        Column::measure("total_us_low", "low 10 %").with_unit("us"),
+        Column::measure("total_us_high", "high 10 %").with_unit("us"),
+    ];
+    let mut table = Table::new("Page operations", columns);
+    for row in rows {
+        table.push(Line::new([
+            row.op.into(),
+            (row.page_bytes as u64).into(),
+            row.order.into(),
+            row.kernel.into(),
+            row.target.into(),
+            (row.touch_bytes as u64).into(),
+            row.load.into(),
+            row.memory.into(),
+            (row.samples as u64).into(),
+            Cell::real(row.op_us, 4),
+            Cell::real(row.touch_ns, 1),
+            Cell::real(row.total_us, 4),
+            Cell::real(row.total_us_low, 4),
+            Cell::real(row.total_us_high, 4),
+        ]));
+    }
+    table
+}
