@@ -8,16 +8,15 @@ use pageset_report::Spread;
 /// A batch takes at least this long, so that reading the clock costs nothing next to it.
 const BATCH: Duration = Duration::from_micros(100);
 
-/// Nanoseconds per call of `operation`: the median over batches during `window`, after a fifth of it as warm-up.
-pub(crate) fn cost(window: Duration, mut operation: impl FnMut()) -> f64 {
-    let size = calibrated(window / 5, &mut operation);
+/// Nanoseconds per operation: the median over batches during `window`, after a fifth of it as warm-up. `operations` does
+/// as many as it is told, in a loop of its own, so that nothing but the operation is in that loop.
+pub(crate) fn cost(window: Duration, mut operations: impl FnMut(u64)) -> f64 {
+    let size = calibrated(window / 5, &mut operations);
     let mut costs = Vec::with_capacity(4096);
     let end = Instant::now() + window;
     loop {
         let start = Instant::now();
-        for _ in 0..size {
-            operation();
-        }
+        operations(size);
         costs.push(start.elapsed().as_nanos() as f64 / size as f64);
         if Instant::now() >= end {
             return median(&costs);
@@ -25,15 +24,13 @@ pub(crate) fn cost(window: Duration, mut operation: impl FnMut()) -> f64 {
     }
 }
 
-/// Calls `operation` for `warm_up` and returns how many calls fill a batch.
-fn calibrated(warm_up: Duration, operation: &mut impl FnMut()) -> u64 {
+/// Works for `warm_up` and returns how many operations fill a batch.
+fn calibrated(warm_up: Duration, operations: &mut impl FnMut(u64)) -> u64 {
     let mut size = 1u64;
     let begin = Instant::now();
     loop {
         let start = Instant::now();
-        for _ in 0..size {
-            operation();
-        }
+        operations(size);
         if start.elapsed() < BATCH {
             size *= 2;
         } else if begin.elapsed() >= warm_up {
@@ -67,7 +64,9 @@ mod tests {
 
     #[test]
     fn a_slow_operation_costs_what_it_takes() {
-        let cost = cost(Duration::from_millis(20), || std::thread::sleep(Duration::from_micros(300)));
+        let cost = cost(Duration::from_millis(20), |count| {
+            std::thread::sleep(Duration::from_micros(300) * count as u32);
+        });
         assert!((300_000.0..3_000_000.0).contains(&cost), "{cost}");
     }
 

@@ -75,6 +75,13 @@ pub(crate) struct Value {
     side: Side,
 }
 
+impl Value {
+    /// Whether it is that of no allocator.
+    pub(crate) fn is_floor(&self) -> bool {
+        self.side == Side::Floor
+    }
+}
+
 /// Why an allocator has no value.
 #[derive(Debug, Serialize)]
 pub(crate) struct Absent {

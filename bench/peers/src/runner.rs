@@ -115,7 +115,11 @@ fn told(text: &str) -> &str {
 
 impl Measured {
     fn new(target: &'static TargetInfo, job: &Job, effort: &Effort) -> Self {
-        let absent = if target.side == Side::Kernel { job.without_kernel(effort) } else { None };
+        let absent = match target.side {
+            Side::Kernel => job.without_kernel(effort),
+            Side::Floor => job.without_floor(),
+            Side::Pageset | Side::Part | Side::Peer => None,
+        };
         let absent = absent.map(str::to_owned);
         Self { target, values: vec![Vec::new(); job.rows.len()], absent, version: None }
     }

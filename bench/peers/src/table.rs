@@ -66,7 +66,7 @@ fn detail(row: &Row) -> Table {
         Column::ratio("relative", "of the best"),
     ];
     let mut table = Table::new(format!("{}, {threads}, {}", row.row, row.unit), columns);
-    let best = row.results.first().map(|value| value.median);
+    let best = row.results.iter().find(|value| !value.is_floor()).map(|value| value.median);
     for value in &row.results {
         let relative = best.map_or(Cell::Absent, |best| Cell::real(value.median / best, 2));
         let numbers = [number(value.median), number(value.min), number(value.max), relative];

@@ -22,10 +22,9 @@ pub(crate) enum FreeOrder {
 
 /// Nanoseconds per block, allocating and freeing together. The first pass, in which memory comes from the kernel, does
 /// not count; neither does the shuffling.
-pub(super) fn run<T: Target>(
+pub(super) fn run<T: Target, const ORDER: u32>(
     target: &T,
     count: usize,
-    order: u32,
     free_order: FreeOrder,
     effort: &Effort,
 ) -> f64 {
@@ -36,7 +35,7 @@ pub(super) fn run<T: Target>(
         let cost = batches::passes(effort.budget, effort.passes, || {
             let start = Instant::now();
             for _ in 0..count {
-                blocks.push(Some(target.alloc(member.cpu, order).expect(EXHAUSTED)));
+                blocks.push(Some(target.alloc(member.cpu, ORDER).expect(EXHAUSTED)));
             }
             let mut time = start.elapsed();
             match free_order {
@@ -46,7 +45,7 @@ pub(super) fn run<T: Target>(
             }
             let start = Instant::now();
             for block in blocks.drain(..).flatten() {
-                target.free(member.cpu, block, order);
+                target.free(member.cpu, block, ORDER);
             }
             time += start.elapsed();
             time.as_nanos() as f64 / count as f64

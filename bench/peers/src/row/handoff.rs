@@ -21,18 +21,18 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Nanoseconds per block: the median over chunks of what the producer needs for one, while the ring lets it run ahead of
 /// the consumer by a chunk at most. So it is the time of the slower of the two, and chunks in which one of them had no CPU
 /// do not count.
-pub(super) fn run<T: Target>(target: &T, order: u32, effort: &Effort) -> f64 {
+pub(super) fn run<T: Target, const ORDER: u32>(target: &T, effort: &Effort) -> f64 {
     let ring: Vec<_> = (0..SLOTS).map(|_| Slot::new()).collect();
     let is_over = AtomicBool::new(false);
     let costs = team::run(2, |member| {
         target.attach(member.cpu);
         member.meet();
         let cost = if member.cpu == 0 {
-            let cost = produce(target, order, effort.window, &ring);
+            let cost = produce::<T, ORDER>(target, effort.window, &ring);
             is_over.store(true, Ordering::Release);
             cost
         } else {
-            consume(target, order, &is_over, &ring);
+            consume::<T, ORDER>(target, &is_over, &ring);
             0.0
         };
         member.meet();
@@ -42,7 +42,7 @@ pub(super) fn run<T: Target>(target: &T, order: u32, effort: &Effort) -> f64 {
     costs[0]
 }
 
-fn produce<T: Target>(target: &T, order: u32, window: Duration, ring: &[Slot<T::Block>]) -> f64 {
+fn produce<T: Target, const ORDER: u32>(target: &T, window: Duration, ring: &[Slot<T::Block>]) -> f64 {
     let mut costs = Vec::with_capacity(1 << 14);
     let begin = Instant::now();
     // The first fifth is the warm-up.
@@ -52,7 +52,7 @@ fn produce<T: Target>(target: &T, order: u32, window: Duration, ring: &[Slot<T::
     {
         let start = Instant::now();
         for slot in ring {
-            let block = target.alloc(0, order).expect(EXHAUSTED);
+            let block = target.alloc(0, ORDER).expect(EXHAUSTED);
             wait_until(|| !slot.is_full());
             slot.leave(block);
         }
@@ -64,12 +64,12 @@ fn produce<T: Target>(target: &T, order: u32, window: Duration, ring: &[Slot<T::
 }
 
 /// Frees what comes until it is over and the ring is empty.
-fn consume<T: Target>(target: &T, order: u32, is_over: &AtomicBool, ring: &[Slot<T::Block>]) {
+fn consume<T: Target, const ORDER: u32>(target: &T, is_over: &AtomicBool, ring: &[Slot<T::Block>]) {
     for slot in ring.iter().cycle() {
         wait_until(|| slot.is_full() || is_over.load(Ordering::Acquire));
         // If it is over, whatever was left before is visible by now.
         let Some(block) = slot.take() else { return };
-        target.free(1, block, order);
+        target.free(1, block, ORDER);
     }
 }
 

@@ -11,15 +11,25 @@ use crate::target::{PAGE, Target};
 /// What a job does.
 #[derive(Clone, Copy, Debug)]
 enum Work {
-    Pair { order: u32 },
-    Bulk { count: usize, order: u32, free_order: FreeOrder },
+    Pair(Constant),
+    Bulk { count: usize, free_order: FreeOrder },
+    BulkHuge,
     Mix(Orders),
     Latency,
-    Handoff { order: u32 },
+    Handoff,
+    HandoffOrder3,
     Touch { order: u32 },
     Resident,
     Huge,
     Overhead,
+}
+
+/// Orders that are constants in the loop that is measured, as they are in programs.
+#[derive(Clone, Copy, Debug)]
+enum Constant {
+    Order0,
+    Order3,
+    Order9,
 }
 
 /// One row of the results.
@@ -68,6 +78,21 @@ impl Job {
         }
     }
 
+    /// Why the floor says nothing here, if it does not.
+    pub(crate) fn without_floor(&self) -> Option<&'static str> {
+        let has_floor = matches!(
+            self.work,
+            Work::Pair(_)
+                | Work::Bulk { .. }
+                | Work::BulkHuge
+                | Work::Mix(_)
+                | Work::Handoff
+                | Work::HandoffOrder3
+                | Work::Latency
+        );
+        (!has_floor).then_some("the row is about memory, and it has none")
+    }
+
     /// Why the kernel does not take part, if it does not.
     pub(crate) fn without_kernel(&self, effort: &Effort) -> Option<&'static str> {
         let is_slow = match self.slow_for_kernel {
@@ -84,13 +109,17 @@ impl Job {
 const fn job(name: &'static str, threads: usize, rows: &'static [RowInfo], work: Work) -> Job {
     let is_long = matches!(work, Work::Bulk { count: 1_000_000, .. });
     let slow_for_kernel = match work {
-        Work::Handoff { .. } | Work::Huge | Work::Bulk { count: 1_000_000, .. } => SlowFor::AllRuns,
+        Work::Handoff | Work::HandoffOrder3 | Work::Huge | Work::Bulk { count: 1_000_000, .. } => {
+            SlowFor::AllRuns
+        }
         Work::Mix(_) if threads > 1 => SlowFor::AllRuns,
-        Work::Mix(_) | Work::Latency | Work::Bulk { .. } => SlowFor::QuickRuns,
+        Work::Mix(_) | Work::Latency | Work::Bulk { .. } | Work::BulkHuge => SlowFor::QuickRuns,
         _ => SlowFor::None,
     };
-    let is_light =
-        matches!(work, Work::Pair { .. } | Work::Handoff { .. } | Work::Bulk { count: 10_000, .. });
+    let is_light = matches!(
+        work,
+        Work::Pair(_) | Work::Handoff | Work::HandoffOrder3 | Work::Bulk { count: 10_000, .. }
+    );
     Job {
         name,
         threads,
@@ -108,39 +137,34 @@ macro_rules! rows {
     ($($name:literal: $unit:literal),+) => { &[$(RowInfo { name: $name, unit: $unit }),+] };
 }
 
-const fn pairs(name: &'static str, threads: usize, rows: &'static [RowInfo], order: u32) -> Job {
-    job(name, threads, rows, Work::Pair { order })
+const fn pairs(name: &'static str, threads: usize, rows: &'static [RowInfo], order: Constant) -> Job {
+    job(name, threads, rows, Work::Pair(order))
 }
 
 const fn pages(name: &'static str, rows: &'static [RowInfo], count: usize, free_order: FreeOrder) -> Job {
-    job(name, 1, rows, Work::Bulk { count, order: 0, free_order })
+    job(name, 1, rows, Work::Bulk { count, free_order })
 }
 
 /// All of them, in the order in which they are run and listed.
 pub(crate) const JOBS: &[Job] = &[
-    pairs("pair-0", 1, rows!["pair-0": "ns/pair"], 0),
-    pairs("pair-0/2", 2, rows!["pair-0": "ns/pair"], 0),
-    pairs("pair-3", 1, rows!["pair-3": "ns/pair"], 3),
-    pairs("pair-3/2", 2, rows!["pair-3": "ns/pair"], 3),
-    pairs("pair-9", 1, rows!["pair-9": "ns/pair"], 9),
-    pairs("pair-9/2", 2, rows!["pair-9": "ns/pair"], 9),
+    pairs("pair-0", 1, rows!["pair-0": "ns/pair"], Constant::Order0),
+    pairs("pair-0/2", 2, rows!["pair-0": "ns/pair"], Constant::Order0),
+    pairs("pair-3", 1, rows!["pair-3": "ns/pair"], Constant::Order3),
+    pairs("pair-3/2", 2, rows!["pair-3": "ns/pair"], Constant::Order3),
+    pairs("pair-9", 1, rows!["pair-9": "ns/pair"], Constant::Order9),
+    pairs("pair-9/2", 2, rows!["pair-9": "ns/pair"], Constant::Order9),
     pages("bulk-10k-lifo", rows!["bulk-10k-lifo": "ns/page"], 10_000, Lifo),
     pages("bulk-10k-fifo", rows!["bulk-10k-fifo": "ns/page"], 10_000, Fifo),
     pages("bulk-10k-random", rows!["bulk-10k-random": "ns/page"], 10_000, Random),
     pages("bulk-1m-lifo", rows!["bulk-1m-lifo": "ns/page"], 1_000_000, Lifo),
     pages("bulk-1m-fifo", rows!["bulk-1m-fifo": "ns/page"], 1_000_000, Fifo),
     pages("bulk-1m-random", rows!["bulk-1m-random": "ns/page"], 1_000_000, Random),
-    job(
-        "bulk-order-9",
-        1,
-        rows!["bulk-order-9": "ns/block"],
-        Work::Bulk { count: 512, order: 9, free_order: Lifo },
-    ),
+    job("bulk-order-9", 1, rows!["bulk-order-9": "ns/block"], Work::BulkHuge),
     job("mix", 1, rows!["mix": "ns/pair"], Work::Mix(Orders::Zero)),
     job("mix/2", 2, rows!["mix": "ns/pair"], Work::Mix(Orders::Zero)),
     job("mix-orders", 1, rows!["mix-orders": "ns/pair"], Work::Mix(Orders::UpToThree)),
-    job("handoff-0", 2, rows!["handoff-0": "ns/page"], Work::Handoff { order: 0 }),
-    job("handoff-3", 2, rows!["handoff-3": "ns/block"], Work::Handoff { order: 3 }),
+    job("handoff-0", 2, rows!["handoff-0": "ns/page"], Work::Handoff),
+    job("handoff-3", 2, rows!["handoff-3": "ns/block"], Work::HandoffOrder3),
     job(
         "latency",
         1,
@@ -162,11 +186,15 @@ pub(crate) const JOBS: &[Job] = &[
 /// Does a job with an opened target. `before` is what was resident before it was opened.
 pub(crate) fn run<T: Target>(target: &T, job: &Job, before: u64, effort: &Effort) -> Vec<f64> {
     match job.work {
-        Work::Pair { order } => vec![pair::run(target, order, job.threads, effort)],
-        Work::Bulk { count, order, free_order } => vec![bulk::run(target, count, order, free_order, effort)],
+        Work::Pair(Constant::Order0) => vec![pair::run::<T, 0>(target, job.threads, effort)],
+        Work::Pair(Constant::Order3) => vec![pair::run::<T, 3>(target, job.threads, effort)],
+        Work::Pair(Constant::Order9) => vec![pair::run::<T, 9>(target, job.threads, effort)],
+        Work::Bulk { count, free_order } => vec![bulk::run::<T, 0>(target, count, free_order, effort)],
+        Work::BulkHuge => vec![bulk::run::<T, 9>(target, 512, Lifo, effort)],
         Work::Mix(orders) => vec![mix::run(target, orders, job.threads, effort)],
         Work::Latency => latency::run(target, effort),
-        Work::Handoff { order } => vec![handoff::run(target, order, effort)],
+        Work::Handoff => vec![handoff::run::<T, 0>(target, effort)],
+        Work::HandoffOrder3 => vec![handoff::run::<T, 3>(target, effort)],
         Work::Touch { order } => vec![touch::run(target, order, effort)],
         Work::Resident => resident::run(target, before, effort),
         Work::Huge => vec![huge::run(target, effort)],

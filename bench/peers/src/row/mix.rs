@@ -95,7 +95,11 @@ pub(super) fn run<T: Target>(target: &T, orders: Orders, threads: usize, effort:
         target.attach(member.cpu);
         let mut population = Population::new(target, member.cpu, orders, LIVE);
         member.meet();
-        let cost = batches::cost(effort.window, || population.replace());
+        let cost = batches::cost(effort.window, |count| {
+            for _ in 0..count {
+                population.replace();
+            }
+        });
         member.meet();
         population.clear();
         target.detach(member.cpu);

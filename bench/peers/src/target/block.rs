@@ -7,8 +7,13 @@ pub(crate) const PAGE: usize = 4096;
 
 /// What rows do with a block besides freeing it.
 pub(crate) trait Held: Send {
+    /// Where it begins.
+    fn address(&self) -> usize;
+
     /// The number of the page it begins with.
-    fn page(&self) -> usize;
+    fn page(&self) -> usize {
+        self.address() / PAGE
+    }
 
     /// Writes to each of its pages; `order` is that of the allocation.
     fn touch(&mut self, order: u32);
@@ -39,8 +44,9 @@ impl Block {
 }
 
 impl Held for Block {
-    fn page(&self) -> usize {
-        self.0.addr().get() / PAGE
+    #[inline]
+    fn address(&self) -> usize {
+        self.0.addr().get()
     }
 
     #[inline]

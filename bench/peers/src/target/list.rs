@@ -5,8 +5,8 @@ use anyhow::bail;
 use super::kernel::{Huge, Mapping, Populated, Small};
 use super::recycled::{DontNeed, Free, Recycled};
 use super::{
-    Target, bitmap, buddy_system, frame_alloc, free_list, glibc, gperftools, jemalloc, mimalloc2, mimalloc3,
-    pageset, pageset_core, rpmalloc, rusty_alloc, snmalloc, tcmalloc,
+    Target, bitmap, buddy_system, floor, frame_alloc, free_list, glibc, gperftools, jemalloc, mimalloc2,
+    mimalloc3, pageset, pageset_core, rpmalloc, rusty_alloc, snmalloc, tcmalloc,
 };
 
 /// On whose side of a comparison a target stands.
@@ -16,6 +16,8 @@ pub(crate) enum Side {
     Pageset,
     /// A part of pageset, shown but not compared.
     Part,
+    /// No allocator: what the row costs by itself. Shown but not compared, and not subtracted.
+    Floor,
     /// Somebody else's.
     Peer,
     /// The kernel: a peer that needs a system call for each block.
@@ -68,6 +70,12 @@ pub(crate) const TARGETS: &[TargetInfo] = &[
         build: "Rust, release profile of this workspace; policy linux-6.18, a spin lock per CPU, no pool over it",
         side: Side::Part,
     },
+    TargetInfo {
+        name: "floor",
+        version: env!("CARGO_PKG_VERSION"),
+        build: "no allocator: gives the same number again and again; nothing is subtracted from the others",
+        side: Side::Floor,
+    },
     peer("glibc", "of the system", "shared library; aligned_alloc(4096, size), free"),
     peer("mimalloc2", "2.3.2", "cc -O3 -DMI_DEBUG=0 -DNDEBUG, initial-exec TLS; mi_malloc_aligned, mi_free"),
     peer(
@@ -113,6 +121,7 @@ pub(crate) fn visit<V: Visit>(name: &str, visit: V) -> Option<V::Output> {
     Some(match name {
         "pageset" => visit.visit::<pageset::Pageset>(),
         "pageset-core" => visit.visit::<pageset_core::Core>(),
+        "floor" => visit.visit::<floor::Floor>(),
         "glibc" => visit.visit::<glibc::Glibc>(),
         "mimalloc2" => visit.visit::<mimalloc2::Mimalloc2>(),
         "mimalloc3" => visit.visit::<mimalloc3::Mimalloc3>(),

@@ -6,7 +6,8 @@
 //!   `tcmalloc`, `gperftools`, `rusty_alloc`;
 //! - allocators of page numbers, over an [`arena`]: `buddy_system`, `bitmap`, `free_list`, `frame_alloc`;
 //! - the kernel: `kernel`, `recycled`;
-//! - ours: `pageset`, and `pageset_core` alone.
+//! - ours: `pageset`, and `pageset_core` alone;
+//! - none: `floor`, what rows cost by themselves.
 //!
 //! Rows hold what `block` says and hand it to another thread in a `slot`.
 
@@ -14,6 +15,7 @@ mod arena;
 mod bitmap;
 mod block;
 mod buddy_system;
+mod floor;
 mod frame_alloc;
 mod free_list;
 mod glibc;

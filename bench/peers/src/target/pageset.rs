@@ -30,8 +30,9 @@ impl Target for Pageset {
 }
 
 impl Held for Pages<'static> {
-    fn page(&self) -> usize {
-        self.as_ptr().addr().get() / PAGE
+    #[inline]
+    fn address(&self) -> usize {
+        self.as_ptr().addr().get()
     }
 
     #[inline]

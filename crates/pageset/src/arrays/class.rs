@@ -34,20 +34,25 @@ impl Class {
 
     /// The order of its blocks.
     pub(crate) const fn order(self) -> Order {
-        let order = match self {
+        Order::new(self.shift() as u8).unwrap()
+    }
+
+    /// Its order as a number of bits: the compiler does not see that frames are a power of two, and would divide.
+    #[inline(always)]
+    pub(crate) const fn shift(self) -> u32 {
+        match self {
             Self::Order0 => 0,
             Self::Order1 => 1,
             Self::Order2 => 2,
             Self::Order3 => 3,
             Self::Order9 => 9,
-        };
-        Order::new(order).unwrap()
+        }
     }
 
     /// Frames of one of its blocks.
     #[inline(always)]
     pub(crate) const fn frames(self) -> u32 {
-        self.order().frames()
+        1 << self.shift()
     }
 }
 

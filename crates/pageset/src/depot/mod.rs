@@ -74,13 +74,28 @@ pub(crate) struct Parts {
     /// The frame that bit 0 stands for, a multiple of 64 blocks (or the first of a pageblock).
     pub(crate) first: u32,
     pub(crate) bits: u64,
+    /// How many bits are set: known to whoever sets them, and slow to count on processors of 2003.
+    pub(crate) count: u32,
 }
 
 impl Parts {
     /// One block.
+    #[inline(always)]
     pub(crate) fn one(frame: u32, class: Class) -> Self {
-        let part = if class == Class::Order9 { 0 } else { frame / class.frames() % 64 };
-        Self { first: frame - part * class.frames(), bits: 1 << part }
+        let part = if class == Class::Order9 { 0 } else { (frame >> class.shift()) % 64 };
+        Self { first: frame - (part << class.shift()), bits: 1 << part, count: 1 }
+    }
+
+    /// Adds a block, if it lies in the same word and is not one of these; `false` if not.
+    #[inline(always)]
+    pub(crate) fn add(&mut self, frame: u32, class: Class) -> bool {
+        let next = Self::one(frame, class);
+        let belongs = next.first == self.first && next.bits & self.bits == 0;
+        if belongs {
+            self.bits |= next.bits;
+            self.count += 1;
+        }
+        belongs
     }
 
     /// The frames that the blocks begin with, lowest first.
@@ -89,7 +104,7 @@ impl Parts {
         std::iter::from_fn(move || {
             let bit = rest.trailing_zeros();
             rest &= rest.checked_sub(1)?;
-            Some(self.first + bit * class.frames())
+            Some(self.first + (bit << class.shift()))
         })
     }
 }
@@ -97,8 +112,8 @@ impl Parts {
 /// What became of blocks that were given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Given {
-    /// They are free; those of these bits were before, or are none.
-    Kept { refused: u64 },
+    /// They are free; so many were before, or are none.
+    Kept { refused: u32 },
     /// They are no blocks of a pageblock that is split here: free them in the core.
     Foreign,
     /// As `Foreign`, and the core may know them as parts of larger blocks.
@@ -140,7 +155,7 @@ impl Depot {
     pub(crate) fn take(&mut self, class: Class, limit: u32) -> Option<Parts> {
         if class == Class::Order9 {
             let first = self.take_whole()? * PAGEBLOCK_FRAMES;
-            return Some(Parts { first, bits: 1 });
+            return Some(Parts { first, bits: 1, count: 1 });
         }
         let block = match self.partial[class as usize].lowest() {
             Some(block) => block,
@@ -148,20 +163,22 @@ impl Depot {
         };
         let words = &mut self.bits[block as usize * WORDS..][..words_of(class)];
         let word = words.iter().position(|word| *word != 0)?;
-        let bits = lowest(words[word], limit);
+        let (bits, count) = lowest(words[word], limit);
         words[word] &= !bits;
         let pageblock = &mut self.blocks[block as usize];
-        pageblock.free -= bits.count_ones() as u16;
+        pageblock.free -= count as u16;
         if pageblock.free == 0 {
             self.partial[class as usize].remove(block);
         }
-        self.free -= u64::from(bits.count_ones() * class.frames());
-        Some(Parts { first: block * PAGEBLOCK_FRAMES + word as u32 * 64 * class.frames(), bits })
+        self.free -= u64::from(count << class.shift());
+        let first = block * PAGEBLOCK_FRAMES + ((word as u32 * 64) << class.shift());
+        Some(Parts { first, bits, count })
     }
 
     /// Frees blocks. For a pageblock, ask the core before whether it has an owner: that is not known here.
+    #[inline(always)]
     pub(crate) fn give(&mut self, class: Class, parts: Parts) -> Given {
-        let Parts { first, bits } = parts;
+        let Parts { first, bits, mut count } = parts;
         let block = first >> PAGEBLOCK_ORDER;
         let Some(pageblock) = self.blocks.get_mut(block as usize) else { return Given::Foreign };
         match pageblock.place {
@@ -172,17 +189,17 @@ impl Depot {
             }
             Place::Elsewhere => return Given::Foreign,
             Place::Dissolved => return Given::Part,
-            Place::Whole | Place::Split(_) => return Given::Kept { refused: bits },
+            Place::Whole | Place::Split(_) => return Given::Kept { refused: count },
         }
-        let word = first % PAGEBLOCK_FRAMES / class.frames() / 64;
+        let word = ((first % PAGEBLOCK_FRAMES) >> class.shift()) / 64;
         let word = &mut self.bits[block as usize * WORDS + word as usize];
-        let refused = *word & bits;
-        let count = (bits & !refused).count_ones();
+        let refused = if *word & bits == 0 { 0 } else { (*word & bits).count_ones() };
+        count -= refused;
         *word |= bits;
         let before = pageblock.free;
         pageblock.free += count as u16;
-        self.free += u64::from(count * class.frames());
-        if u32::from(pageblock.free) == PAGEBLOCK_FRAMES / class.frames() {
+        self.free += u64::from(count << class.shift());
+        if u32::from(pageblock.free) == PAGEBLOCK_FRAMES >> class.shift() {
             if before > 0 {
                 self.partial[class as usize].remove(block);
             }
@@ -200,7 +217,7 @@ impl Depot {
         match self.blocks.get(block).map(|pageblock| pageblock.place) {
             Some(Place::Whole) => true,
             Some(Place::Split(class)) => {
-                let part = frame % PAGEBLOCK_FRAMES / class.frames();
+                let part = (frame % PAGEBLOCK_FRAMES) >> class.shift();
                 self.bits[block * WORDS + part as usize / 64] & 1 << (part % 64) != 0
             }
             Some(Place::Elsewhere | Place::Dissolved) | None => false,
@@ -263,7 +280,7 @@ impl Depot {
     /// Makes a whole pageblock one of blocks of `class`.
     fn split(&mut self, class: Class) -> Option<u32> {
         let block = self.take_whole()?;
-        let parts = PAGEBLOCK_FRAMES / class.frames();
+        let parts = PAGEBLOCK_FRAMES >> class.shift();
         self.free += u64::from(PAGEBLOCK_FRAMES);
         self.bits[block as usize * WORDS..][..words_of(class)].fill(u64::MAX);
         self.blocks[block as usize] = Pageblock { place: Place::Split(class), free: parts as u16 };
@@ -293,23 +310,22 @@ impl Depot {
 
 /// Words that hold the bits of a pageblock that is split into this class.
 fn words_of(class: Class) -> usize {
-    (PAGEBLOCK_FRAMES / class.frames()).div_ceil(64) as usize
+    (PAGEBLOCK_FRAMES >> class.shift()).div_ceil(64) as usize
 }
 
-/// The lowest `limit` bits that are set.
-fn lowest(bits: u64, limit: u32) -> u64 {
-    if bits.count_ones() <= limit {
-        return bits;
-    }
+/// The lowest `limit` bits that are set, or all, and how many these are.
+fn lowest(bits: u64, limit: u32) -> (u64, u32) {
     let start = bits.trailing_zeros();
-    if (bits >> start).trailing_ones() >= limit {
-        return (u64::MAX >> (64 - limit)) << start;
+    let run = (bits >> start).trailing_ones();
+    if run >= limit {
+        return ((u64::MAX >> (64 - limit)) << start, limit);
     }
-    let mut rest = bits;
-    for _ in 0..limit {
+    let (mut rest, mut count) = (bits, 0);
+    while rest != 0 && count < limit {
         rest &= rest - 1;
+        count += 1;
     }
-    bits & !rest
+    (bits & !rest, count)
 }
 
 #[cfg(test)]
@@ -323,7 +339,7 @@ mod tests {
     }
 
     fn is_refused(depot: &mut Depot, frame: u32, class: Class) -> bool {
-        give(depot, frame, class) == Given::Kept { refused: Parts::one(frame, class).bits }
+        give(depot, frame, class) == Given::Kept { refused: 1 }
     }
 
     fn depot(pageblocks: &[u32]) -> Depot {
@@ -335,8 +351,8 @@ mod tests {
     #[test]
     fn single_pages_come_and_go_and_the_last_one_makes_the_pageblock_whole() {
         let mut depot = depot(&[1]);
-        assert_eq!(depot.take(Class::Order0, 3), Some(Parts { first: 512, bits: 0b111 }));
-        assert_eq!(depot.take(Class::Order0, 64), Some(Parts { first: 512, bits: u64::MAX << 3 }));
+        assert_eq!(depot.take(Class::Order0, 3), Some(Parts { first: 512, bits: 0b111, count: 3 }));
+        assert_eq!(depot.take(Class::Order0, 64), Some(Parts { first: 512, bits: u64::MAX << 3, count: 61 }));
         assert_eq!(depot.free(), 448);
         assert_eq!(give(&mut depot, 513, Class::Order0), KEPT);
         assert!(is_refused(&mut depot, 513, Class::Order0));
@@ -347,7 +363,7 @@ mod tests {
             assert_eq!(give(&mut depot, frame, Class::Order0), KEPT);
         }
         assert!(is_refused(&mut depot, 513, Class::Order0));
-        assert_eq!(depot.take(Class::Order9, 1), Some(Parts { first: 512, bits: 1 }));
+        assert_eq!(depot.take(Class::Order9, 1), Some(Parts { first: 512, bits: 1, count: 1 }));
         assert_eq!((depot.free(), depot.take(Class::Order0, 1)), (0, None));
     }
 
@@ -356,10 +372,10 @@ mod tests {
         let mut depot = depot(&[0]);
         while depot.take(Class::Order0, 64).is_some() {}
         for word in 0..8 {
-            assert_eq!(depot.give(Class::Order0, Parts { first: word * 64, bits: !1 }), KEPT);
+            assert_eq!(depot.give(Class::Order0, Parts { first: word * 64, bits: !1, count: 63 }), KEPT);
         }
-        let again = Parts { first: 64, bits: 0b11 };
-        assert_eq!(depot.give(Class::Order0, again), Given::Kept { refused: 0b10 });
+        let again = Parts { first: 64, bits: 0b11, count: 2 };
+        assert_eq!(depot.give(Class::Order0, again), Given::Kept { refused: 1 });
         assert_eq!(again.frames(Class::Order0).collect::<Vec<_>>(), [64, 65]);
         assert_eq!(depot.free(), 505);
     }
@@ -367,13 +383,13 @@ mod tests {
     #[test]
     fn each_order_has_pageblocks_of_its_own() {
         let mut depot = depot(&[2, 3]);
-        assert_eq!(depot.take(Class::Order3, 64), Some(Parts { first: 1536, bits: u64::MAX }));
-        assert_eq!(depot.take(Class::Order0, 2), Some(Parts { first: 1024, bits: 0b11 }));
+        assert_eq!(depot.take(Class::Order3, 64), Some(Parts { first: 1536, bits: u64::MAX, count: 64 }));
+        assert_eq!(depot.take(Class::Order0, 2), Some(Parts { first: 1024, bits: 0b11, count: 2 }));
         assert_eq!(depot.take(Class::Order3, 1), None);
         assert_eq!(give(&mut depot, 1544, Class::Order3), KEPT);
         assert!(is_refused(&mut depot, 1560, Class::Order2), "no block of this order");
         assert!(depot.has(1551) && !depot.has(1552));
-        assert_eq!(depot.take(Class::Order3, 9), Some(Parts { first: 1536, bits: 0b10 }));
+        assert_eq!(depot.take(Class::Order3, 9), Some(Parts { first: 1536, bits: 0b10, count: 1 }));
         assert_eq!(depot.free(), 510);
     }
 
@@ -395,7 +411,7 @@ mod tests {
     #[test]
     fn dissolved_pageblocks_leave_their_free_frames() {
         let mut depot = depot(&[0, 2]);
-        assert_eq!(depot.take(Class::Order1, 64), Some(Parts { first: 1024, bits: u64::MAX }));
+        assert_eq!(depot.take(Class::Order1, 64), Some(Parts { first: 1024, bits: u64::MAX, count: 64 }));
         assert_eq!(give(&mut depot, 1030, Class::Order1), KEPT);
         let mut ranges = Vec::new();
         depot.dissolve_all(|range| ranges.push(range));
@@ -439,7 +455,7 @@ mod tests {
                 let class = Class::ALL[below(Class::COUNT)];
                 let limit = 1 + below(64) as u32;
                 let Some(taken) = depot.take(class, limit) else { continue };
-                assert!((1..=limit).contains(&taken.bits.count_ones()));
+                assert!((1..=limit).contains(&taken.count) && taken.count == taken.bits.count_ones());
                 held.extend(taken.frames(class).map(|frame| (frame, class)));
             } else {
                 for _ in 0..below(100).min(held.len()) {

@@ -194,6 +194,8 @@ impl Inner {
         depot.exchanges.flushes += 1;
         let refused = match class {
             Class::Order9 => self.give_pageblocks(&mut depot, entries),
+            // Apart, so that the compiler knows the class of most blocks.
+            Class::Order0 => self.give_together(&mut depot, Class::Order0, entries),
             _ => self.give_together(&mut depot, class, entries),
         };
         drop(depot);
@@ -207,27 +209,20 @@ impl Inner {
     fn give_pageblocks(&self, depot: &mut Depot, entries: &[Entry]) -> u64 {
         let mut is_refused = |entry: &&Entry| {
             !self.core.is_allocated(Pfn(u64::from(entry.frame())), Order::PAGEBLOCK)
-                || self.give_parts(depot, Class::Order9, Parts { first: entry.frame(), bits: 1 }) > 0
+                || self.give_parts(depot, Class::Order9, Parts::one(entry.frame(), Class::Order9)) > 0
         };
         entries.iter().filter(|entry| is_refused(entry)).count() as u64
     }
 
     /// Frees blocks of an order below that of pageblocks. Pages that were allocated together are often freed together: one
     /// look for all in a row that lie in one word. Returns how many are free already.
+    #[inline(always)]
     fn give_together(&self, depot: &mut Depot, class: Class, entries: &[Entry]) -> u64 {
         let mut rest = entries;
         let mut refused = 0;
         while let Some((first, others)) = rest.split_first() {
             let mut parts = Parts::one(first.frame(), class);
-            let mut together = 0;
-            for entry in others {
-                let next = Parts::one(entry.frame(), class);
-                if next.first != parts.first || next.bits & parts.bits != 0 {
-                    break;
-                }
-                parts.bits |= next.bits;
-                together += 1;
-            }
+            let together = others.iter().take_while(|entry| parts.add(entry.frame(), class)).count();
             rest = &others[together..];
             refused += self.give_parts(depot, class, parts);
         }
@@ -235,19 +230,22 @@ impl Inner {
     }
 
     /// Frees blocks that lie in one word. Returns how many are free already.
-    #[inline]
+    #[inline(always)]
     fn give_parts(&self, depot: &mut Depot, class: Class, parts: Parts) -> u64 {
         match depot.give(class, parts) {
-            Given::Kept { refused } => u64::from(refused.count_ones()),
-            Given::Foreign => {
-                let refused = parts.frames(class).filter(|frame| self.free_block(class, *frame).is_err());
-                refused.count() as u64
-            }
-            Given::Part => {
-                let refused = parts.frames(class).filter(|frame| !self.free_cut(class, *frame));
-                refused.count() as u64
-            }
+            Given::Kept { refused } => u64::from(refused),
+            given => self.give_to_core(class, parts, given),
         }
+    }
+
+    /// Frees blocks that the depot does not have. Returns how many are free already.
+    #[cold]
+    fn give_to_core(&self, class: Class, parts: Parts, given: Given) -> u64 {
+        let is_refused = |frame: &u32| match given {
+            Given::Part => !self.free_cut(class, *frame),
+            _ => self.free_block(class, *frame).is_err(),
+        };
+        parts.frames(class).filter(is_refused).count() as u64
     }
 
     fn free_block(&self, class: Class, frame: u32) -> Result<(), FreeError> {

@@ -77,15 +77,14 @@ pub(crate) struct Inner {
 }
 
 impl Inner {
-    /// Allocates a block.
+    /// Takes a block of this order from this CPU's array.
     #[inline(always)]
-    pub(crate) fn alloc_block(&self, order: Order) -> Result<Entry, AllocError> {
-        let entry = match (self.area, StackAt::of(order)) {
+    fn pop_order(&self, order: Order) -> Option<Entry> {
+        match (self.area, StackAt::of(order)) {
             (Some(area), Some(stack)) => rseq::pop(&self.hot, area, stack),
             (None, Some(_)) => self.pop_locked(order),
             (_, None) => None,
-        };
-        entry.map_or_else(|| self.alloc_slow(order), Ok)
+        }
     }
 
     /// Frees a block or a run of frames.
@@ -200,7 +199,16 @@ impl Pool {
     /// [`AllocError::OutOfMemory`], [`AllocError::OverCapacity`], [`AllocError::Forked`].
     #[inline]
     pub fn alloc(&self, order: Order) -> Result<Pages<'_>, AllocError> {
-        let block = self.inner.alloc_block(order)?;
+        match self.inner.pop_order(order) {
+            Some(block) => Ok(Pages::of_block(&self.inner, block.frame(), order)),
+            // Pages are made on both sides, so that they need not meet in one register on the fast one.
+            None => self.alloc_slow(order),
+        }
+    }
+
+    #[cold]
+    fn alloc_slow(&self, order: Order) -> Result<Pages<'_>, AllocError> {
+        let block = self.inner.alloc_slow(order)?;
         Ok(Pages::of_block(&self.inner, block.frame(), order))
     }
 
@@ -211,7 +219,7 @@ impl Pool {
     /// As `alloc`.
     #[inline]
     pub fn alloc_zeroed(&self, order: Order) -> Result<Pages<'_>, AllocError> {
-        let block = self.inner.alloc_block(order)?;
+        let block = self.inner.pop_order(order).map_or_else(|| self.inner.alloc_slow(order), Ok)?;
         let mut pages = Pages::of_block(&self.inner, block.frame(), order);
         if block.zero() == ZeroState::Unknown {
             self.inner.counts.note_cleared(order.frames());
