@@ -14,11 +14,15 @@ use crate::target::{Block, ChannelId, Fill, Message, Received, Target};
 
 const COMPILER_PAGES: Parameter = Parameter {
     key: "compiler_pages",
-    default: 12_000,
-    min: 2,
-    meaning: "anonymous pages of a compiler on average; one has from half to one and a half of it",
+    default: 1000,
+    min: 1,
+    meaning: "anonymous pages of the smallest compiler; the largest has 50 times as many, all sizes are as likely",
     source: "spec fault.md §4.3: 1000 to 50000 per cc1",
 };
+/// The largest compiler by the smallest. Source: spec fault.md §4.3, 50000 by 1000.
+const LARGEST_BY_SMALLEST: u64 = 50;
+/// Doublings from the smallest compiler to the largest.
+const DOUBLINGS: u64 = LARGEST_BY_SMALLEST.ilog2() as u64 + 1;
 const SMALL_PAGES: Parameter = Parameter {
     key: "small_pages",
     default: 400,
@@ -68,7 +72,16 @@ pub(super) const KBUILD: Workload = Workload {
     source: "spec fault.md §4.3",
     unit: "processes",
     duration_ms: (400, 1000),
-    parameters: &[COMPILER_PAGES, SMALL_PAGES, PAGE_NS, CACHED, FAULT_NS, UNMAP_NS, lru::HOLD_NS, LIST_NS],
+    parameters: &[
+        COMPILER_PAGES,
+        SMALL_PAGES,
+        PAGE_NS,
+        CACHED,
+        FAULT_NS,
+        UNMAP_NS,
+        Parameter { default: 15, ..lru::HOLD_NS },
+        LIST_NS,
+    ],
     build,
 };
 
@@ -144,14 +157,26 @@ impl Slot {
         // Builds that run for long are not in step.
         let mut turn = (target.random() % u64::from(SMALL_PROCESSES + 1)) as u32;
         while target.running() {
-            let average = if turn == 0 { self.pages.0 } else { self.pages.1 };
-            let pages = average / 2 + target.random() % average;
+            let pages = if turn == 0 { self.compiler_pages(target) } else { self.small_pages(target) };
             self.live_and_die(target, pages);
             turn = (turn + 1) % (SMALL_PROCESSES + 1);
             target.score(1);
             self.reap(target);
         }
         self.end(target);
+    }
+
+    /// Every doubling is as likely as any other, and within it every size.
+    fn compiler_pages(&self, target: &mut dyn Target) -> u64 {
+        let smallest = self.pages.0;
+        let doubled = smallest << (target.random() % DOUBLINGS);
+        (doubled + target.random() % doubled).min(smallest * LARGEST_BY_SMALLEST)
+    }
+
+    /// From half of the average to one and a half of it.
+    fn small_pages(&self, target: &mut dyn Target) -> u64 {
+        let average = self.pages.1;
+        average / 2 + target.random() % average
     }
 
     fn live_and_die(&mut self, target: &mut dyn Target, pages: u64) {

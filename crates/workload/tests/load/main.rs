@@ -14,7 +14,7 @@ fn short(workload: &str) -> Vec<(&'static str, u64)> {
         name if name.starts_with("lru-file") => vec![("cache_pages", 100)],
         name if name.starts_with("anon-r-rand") => vec![("tables", 50)],
         "kbuild" => {
-            vec![("compiler_pages", 300), ("small_pages", 20), ("page_ns", 500), ("cached_pages", 64)]
+            vec![("compiler_pages", 10), ("small_pages", 20), ("page_ns", 500), ("cached_pages", 64)]
         }
         "pigz" | "oltp" => vec![("work_ns", 5_000)],
         "ebizzy" => vec![("mapped_percent", 50)],

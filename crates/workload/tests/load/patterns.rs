@@ -161,7 +161,7 @@ fn hackbench_sockets_turn_over_slabs_of_remote_frees() {
 
 #[test]
 fn a_build_frees_in_bulk_where_it_allocated_and_mixes_orders_at_exit() {
-    let log = run("kbuild", 4, 40 * MS, &[("compiler_pages", 1000), ("small_pages", 50), ("page_ns", 500)]);
+    let log = run("kbuild", 4, 40 * MS, &[("compiler_pages", 100), ("small_pages", 50), ("page_ns", 500)]);
     let orders = log.orders(0);
     assert!(orders[0] > 20 * (orders[1] + orders[2] + orders[3]), "{orders:?}");
     assert!(orders[1] > 0 && orders[3] > 0, "{orders:?}");
@@ -173,7 +173,7 @@ fn a_build_frees_in_bulk_where_it_allocated_and_mixes_orders_at_exit() {
 
 #[test]
 fn every_cpu_of_a_build_works() {
-    let log = run("kbuild", 4, 4 * MS, &[("compiler_pages", 100), ("small_pages", 50)]);
+    let log = run("kbuild", 4, 4 * MS, &[("compiler_pages", 10), ("small_pages", 50)]);
     for cpu in (0..4).map(CpuId) {
         assert!(log.allocs(0).iter().any(|(found, ..)| *found == cpu));
     }
