@@ -4,7 +4,7 @@
 //! recording's own machine, and gives one [`Outcome`] per policy.
 //! [`survey()`] counts what the recording itself contains.
 //! [`verify`](fn@verify) compares each decision of the recorded kernel with a policy's.
-//! [`load`] has the benchmarks, written once over [`Target`], the world they run in.
+//! [`load`] has the benchmarks, written once over [`Target`], the world they run in; [`run_on_threads`] is one.
 #![deny(unsafe_code)]
 
 mod caches;
@@ -16,6 +16,7 @@ mod replay;
 mod slab;
 mod survey;
 mod target;
+mod threads;
 mod verify;
 
 pub use ladder::{Ladder, Sweep};
@@ -26,6 +27,7 @@ pub use survey::{
     PagesetState, Runs, Survey, SurveyOptions, TYPE_COLUMNS, ZoneState, ZoneSurvey, survey,
 };
 pub use target::{Access, Block, ChannelId, Fill, Hold, LockId, Message, Received, Target, locked};
+pub use threads::{ThreadError, ThreadOptions, ThreadOutcome, run_on_threads};
 pub use verify::{
     Class, Decays, Drains, ExplainRequest, Explanation, Mismatches, Mode, PassedOver, Refills, Samples,
     Verification, VerifyError, VerifyOptions, policy_of_kernel, verify,
