@@ -5,6 +5,7 @@
 //! registered, counts, and begins again. The last instruction of a sequence is its only visible store.
 
 use std::arch::asm;
+use std::num::NonZeroIsize;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::Hot;
@@ -26,14 +27,15 @@ const AREA_BYTES_MIN: u32 = 20;
 
 /// Distance of each thread's registered area from its thread pointer: what [`area`] found.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Area(isize);
+pub(crate) struct Area(NonZeroIsize);
 
 /// Where glibc keeps each thread's area, relative to the thread pointer. `None` if it registered none: an old glibc,
 /// another C library, or the tunable `glibc.pthread.rseq=0`.
 pub(crate) fn area() -> Option<Area> {
     let size = symbol::<u32>(c"__rseq_size")?;
     let offset = symbol::<isize>(c"__rseq_offset")?;
-    (size >= AREA_BYTES_MIN).then_some(Area(offset))
+    // At distance 0 there is the thread's own descriptor.
+    NonZeroIsize::new(offset).filter(|_| size >= AREA_BYTES_MIN).map(Area)
 }
 
 /// The value of a variable of the C library, if it has one of this name.
@@ -55,7 +57,7 @@ pub(crate) fn cpu(area: Area) -> usize {
         asm!(
             "mov {cpu:e}, dword ptr fs:[{area} + 4]",
             cpu = out(reg) cpu,
-            area = in(reg) area.0,
+            area = in(reg) area.0.get(),
             options(nostack, readonly, preserves_flags),
         );
     }
@@ -107,7 +109,7 @@ pub(crate) fn pop(hot: &Hot, area: Area, stack: StackAt) -> Option<Entry> {
                 "5:"
             ),
             hot = in(reg) std::ptr::from_ref(hot),
-            area = in(reg) area.0,
+            area = in(reg) area.0.get(),
             count = out(reg) _,
             at = out(reg) _,
             head = out(reg) _,
@@ -124,7 +126,6 @@ pub(crate) fn pop(hot: &Hot, area: Area, stack: StackAt) -> Option<Entry> {
 /// Puts an entry on this CPU's stack; `false` if there is no room, or the CPU has no arrays.
 #[inline(always)]
 pub(crate) fn push(hot: &Hot, area: Area, stack: StackAt, entry: Entry) -> bool {
-    let done: u32;
     // SAFETY: as for `pop`; the entry is written behind the count and below the capacity, where nobody reads.
     unsafe {
         asm!(
@@ -134,36 +135,34 @@ pub(crate) fn push(hot: &Hot, area: Area, stack: StackAt, entry: Entry) -> bool 
                 "mov qword ptr fs:[{area} + 8], {at}"
                 "4:"
                 "mov {at:e}, dword ptr fs:[{area} + 4]"
-                "xor {done:e}, {done:e}"
                 "cmp {at:e}, dword ptr [{hot} + 8]"
-                "jae 5f"
+                "jae {full}"
                 "shl {at}, {shift}"
                 "add {at}, qword ptr [{hot}]"
                 "add {at}, {offset}"
                 "mov {head}, qword ptr [{at}]"
                 "movzx {count:e}, {head:x}"
                 "cmp {count:e}, dword ptr [{at} + 8]"
-                "jae 5f"
+                "jae {full}"
                 "mov dword ptr [{at} + {count} * 4 + 16], {entry:e}"
-                "mov {done:e}, 1"
                 "add {head}, 1"
                 "mov qword ptr [{at}], {head}"
                 "5:"
             ),
             hot = in(reg) std::ptr::from_ref(hot),
             entry = in(reg) entry.raw(),
-            area = in(reg) area.0,
+            area = in(reg) area.0.get(),
             count = out(reg) _,
             at = out(reg) _,
             head = out(reg) _,
-            done = out(reg) done,
+            full = label { return false },
             offset = in(reg) stack.bytes(),
             shift = const CPU_SHIFT,
             restarts = sym RESTARTS,
             options(nostack),
         );
     }
-    done == 1
+    true
 }
 
 /// Takes up to `limit` entries of this CPU's stack, those that were put last, into an empty batch. Not counted
@@ -206,7 +205,7 @@ pub(crate) fn pop_many(hot: &Hot, area: Area, stack: StackAt, limit: usize, batc
                 "5:"
             ),
             hot = in(reg) std::ptr::from_ref(hot),
-            area = in(reg) area.0,
+            area = in(reg) area.0.get(),
             limit = in(reg) limit.min(BATCH_MAX),
             to = in(reg) batch.room(),
             at = out(reg) _,
@@ -265,7 +264,7 @@ pub(crate) fn push_many(hot: &Hot, area: Area, stack: StackAt, batch: &mut Batch
                 "5:"
             ),
             hot = in(reg) std::ptr::from_ref(hot),
-            area = in(reg) area.0,
+            area = in(reg) area.0.get(),
             len = in(reg) batch.len(),
             from = in(reg) batch.front(),
             at = out(reg) _,
