@@ -27,8 +27,8 @@ fn sawtooth(cpu: &VirtualCpu) {
 
 fn main() -> Result<(), SimulationError> {
     println!(
-        "{:>12} {:>6} {:>12} {:>10} {:>10} {:>8}",
-        "machine", "CPUs", "calls", "wall s", "M calls/s", "zone %"
+        "{:>12} {:>6} {:>8} {:>12} {:>8} {:>10} {:>8}",
+        "machine", "CPUs", "build s", "calls", "run s", "M calls/s", "zone %"
     );
     for (machine, cpus, ms) in [
         ("altix-512", 1, 2000),

@@ -33,7 +33,7 @@
 //! ```
 //!
 //! In a body: [`VirtualCpu`] allocates, frees, touches memory, computes, sleeps. [`Channel`] sends between CPUs,
-//! [`VirtualMutex`] (made by [`mutex`]) and [`Gate`] are locks of the workload's own, [`SharedLine`] is a cache line that
+//! [`VirtualMutex`] (made by [`mutex`]) [`Spin`] and [`Gate`] are locks of the workload's own, [`SharedLine`] is a cache line that
 //! several CPUs write. [`VirtualLock`] is a `lock_api` raw lock, for code that is generic over one.
 //!
 //! One simulation uses one OS thread; run several on several threads. What is not modelled is listed in
@@ -67,7 +67,7 @@ pub use charge::{Charges, VirtualPlatform};
 pub use cpu::{Touch, VirtualAllocator, VirtualCpu};
 pub use latency::Latency;
 pub use line::SharedLine;
-pub use lock::{Gate, Hold, LockClass, LockModel, LockUse, VirtualLock, VirtualMutex, mutex};
+pub use lock::{Gate, Hold, LockClass, LockModel, LockUse, Spin, VirtualLock, VirtualMutex, mutex};
 pub use machine::{MACHINES, Machine, MachineError};
 pub use outcome::{CacheCounts, Counts, Outcome};
 pub use random::{Stream, stream};

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use pageset_core::{AllocError, CpuId, MigrateType, Order, Pfn, Request};
-use pageset_sim::{Channel, Gate, LockClass, Span, Stream, Touch, TryReceived, VirtualCpu};
+use pageset_sim::{Channel, Gate, LockClass, Span, Spin, Stream, Touch, TryReceived, VirtualCpu};
 use pageset_workload::load::{LockKind, Plan};
 use pageset_workload::{Access, Block, ChannelId, Fill, Hold, LockId, Message, Received, Target};
 use rand::Rng as _;
@@ -12,23 +12,30 @@ use rand::Rng as _;
 #[derive(Debug)]
 pub(super) struct Shared {
     channels: Vec<Channel<Message>>,
-    locks: Vec<Gate>,
+    locks: Vec<Lock>,
+}
+
+/// A lock of a workload's: one that CPUs spin for, or one that can be shared.
+#[derive(Debug)]
+enum Lock {
+    Spin(Spin),
+    Gate(Gate),
 }
 
 impl Shared {
     pub(super) fn of(plan: &Plan) -> Rc<Self> {
         let channels = plan.channels.iter().map(|spec| Channel::new(spec.capacity as usize, spec.senders));
-        let locks = plan.locks.iter().map(|kind| Gate::new(class(*kind)));
+        let locks = plan.locks.iter().map(|kind| lock(*kind));
         Rc::new(Self { channels: channels.collect(), locks: locks.collect() })
     }
 }
 
-fn class(kind: LockKind) -> LockClass {
+fn lock(kind: LockKind) -> Lock {
     match kind {
-        LockKind::Lru(_) => LockClass::Lru,
-        LockKind::Mmap => LockClass::Mmap,
-        LockKind::Mapping => LockClass::Other,
-        LockKind::SlabList => LockClass::Slab,
+        LockKind::Lru(_) => Lock::Spin(Spin::new(LockClass::Lru)),
+        LockKind::SlabList => Lock::Spin(Spin::new(LockClass::Slab)),
+        LockKind::Mmap => Lock::Gate(Gate::new(LockClass::Mmap)),
+        LockKind::Mapping => Lock::Gate(Gate::new(LockClass::Other)),
     }
 }
 
@@ -38,16 +45,11 @@ pub(super) struct VirtualTarget<'c> {
     shared: Rc<Shared>,
     random: Stream,
     lost_frees: u64,
-    /// When it let all other CPUs come up with it last.
-    in_step_ns: u64,
 }
-
-/// How far a CPU that shares nothing may run ahead of the others: measuring begins and ends that exactly.
-const AHEAD_NS_MAX: u64 = 100_000;
 
 impl<'c> VirtualTarget<'c> {
     pub(super) fn new(cpu: &'c VirtualCpu, shared: Rc<Shared>) -> Self {
-        Self { random: cpu.rng("workload"), cpu, shared, lost_frees: 0, in_step_ns: 0 }
+        Self { random: cpu.rng("workload"), cpu, shared, lost_frees: 0 }
     }
 
     /// Frees that the allocator refused (of a list, at least one): a bug of the workload or the allocator.
@@ -70,10 +72,6 @@ impl Target for VirtualTarget<'_> {
     }
 
     fn running(&mut self) -> bool {
-        if self.now_ns() > self.in_step_ns + AHEAD_NS_MAX {
-            self.cpu.sleep(Span::from_ns(1));
-            self.in_step_ns = self.now_ns();
-        }
         self.cpu.running()
     }
 
@@ -150,18 +148,18 @@ impl Target for VirtualTarget<'_> {
     }
 
     fn lock(&mut self, lock: LockId, hold: Hold) {
-        let gate = &self.shared.locks[lock.0 as usize];
-        match hold {
-            Hold::Shared => gate.lock_shared(self.cpu),
-            Hold::Exclusive => gate.lock_exclusive(self.cpu),
+        match (&self.shared.locks[lock.0 as usize], hold) {
+            (Lock::Spin(spin), _) => spin.lock(),
+            (Lock::Gate(gate), Hold::Shared) => gate.lock_shared(self.cpu),
+            (Lock::Gate(gate), Hold::Exclusive) => gate.lock_exclusive(self.cpu),
         }
     }
 
     fn unlock(&mut self, lock: LockId, hold: Hold) {
-        let gate = &self.shared.locks[lock.0 as usize];
-        match hold {
-            Hold::Shared => gate.unlock_shared(self.cpu),
-            Hold::Exclusive => gate.unlock_exclusive(self.cpu),
+        match (&self.shared.locks[lock.0 as usize], hold) {
+            (Lock::Spin(spin), _) => spin.unlock(),
+            (Lock::Gate(gate), Hold::Shared) => gate.unlock_shared(self.cpu),
+            (Lock::Gate(gate), Hold::Exclusive) => gate.unlock_exclusive(self.cpu),
         }
     }
 }

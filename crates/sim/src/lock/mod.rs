@@ -13,7 +13,7 @@ pub use gate::Gate;
 pub use model::LockModel;
 pub(crate) use order::Held;
 pub(crate) use queue::LockTable;
-pub use raw::{Hold, VirtualLock};
+pub use raw::{Hold, Spin, VirtualLock};
 
 /// A mutex that virtual CPUs wait for in virtual time.
 pub type VirtualMutex<T> = pageset_core::lock_api::Mutex<VirtualLock, T>;

@@ -1,6 +1,7 @@
 //! The lock itself: a flag, and a way to its queue.
 #![expect(unsafe_code, reason = "lock_api's RawMutex is an unsafe trait")]
 
+use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
@@ -117,6 +118,36 @@ unsafe impl RawMutex for VirtualLock {
 
     fn is_locked(&self) -> bool {
         self.flag.load(Ordering::Relaxed) != FREE
+    }
+}
+
+/// A spin lock that guards nothing by itself: for workloads that say where a kernel would take one.
+#[derive(Debug)]
+pub struct Spin {
+    lock: VirtualLock,
+    hold: Cell<Option<Hold>>,
+}
+
+impl Spin {
+    /// A free lock of a class.
+    #[must_use]
+    pub const fn new(class: LockClass) -> Self {
+        Self { lock: VirtualLock::of(class), hold: Cell::new(None) }
+    }
+
+    /// Takes it, or waits for it.
+    pub fn lock(&self) {
+        self.hold.set(Some(self.lock.lock()));
+    }
+
+    /// Gives it back.
+    ///
+    /// # Panics
+    /// If it is not taken.
+    pub fn unlock(&self) {
+        let hold = self.hold.take().expect("a spin lock that nobody holds is unlocked");
+        // SAFETY: `lock` put this hold there when it got the lock, and it is gone now: it is given back once.
+        unsafe { self.lock.unlock(hold) };
     }
 }
 
