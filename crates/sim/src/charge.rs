@@ -2,7 +2,7 @@
 
 use pageset_core::{CpuId, Event, EventSink, Pfn, Platform};
 
-use crate::engine::{Engine, current};
+use crate::engine::{Engine, SLOWDOWN_BITS, current};
 use crate::footprint::Touched;
 use crate::lock::VirtualLock;
 use crate::machine::{Machine, Near};
@@ -47,6 +47,7 @@ pub(crate) struct Prices {
     pub(crate) zone_lines: u64,
     /// Of one metadata line, by level: near, shared, memory.
     pub(crate) metadata: [u64; 3],
+    pub(crate) block_lines: u64,
     /// Of clearing one line, by level.
     pub(crate) clear: [u64; 3],
     /// Of reading or writing one line, by level.
@@ -60,6 +61,8 @@ pub(crate) struct Prices {
     pub(crate) nodes: usize,
     pub(crate) lock_pass: u64,
     pub(crate) wakeup: u64,
+    /// See [`Processor::slowdown`](crate::engine::Processor::slowdown).
+    pub(crate) slowdown: u64,
 }
 
 /// Lines of 64 bytes in the 4 KiB that machine files give costs for.
@@ -86,6 +89,7 @@ impl Prices {
             zone_visit: costs.zone_visit.span().0,
             zone_lines: costs.zone_lines.into(),
             metadata: levels(&costs.metadata, 1.0),
+            block_lines: costs.block_lines.into(),
             clear: levels(&costs.clear_4k, LINES_OF_4K),
             read: levels(&costs.read_4k, LINES_OF_4K),
             atomic: costs.atomic.span().0,
@@ -96,6 +100,7 @@ impl Prices {
             nodes,
             lock_pass: costs.lock_pass.span().0,
             wakeup: costs.wakeup.span().0,
+            slowdown: ((costs.sibling_slowdown.factor - 1.0) * f64::from(1 << SLOWDOWN_BITS)).round() as u64,
         }
     }
 }
@@ -135,9 +140,19 @@ impl Engine {
 
     /// The running CPU touches a frame's metadata.
     #[inline]
-    pub(crate) fn touch_metadata(&self, pfn: Pfn) {
+    fn touch_metadata(&self, pfn: Pfn) {
         let cost = self.footprint.borrow_mut().touch(self, pfn, Touched::Metadata);
         self.charge(cost);
+    }
+
+    /// The running CPU takes a block from the free lists or gives one back; its neighbours' metadata is taken to be as
+    /// near as its own.
+    fn move_block(&self, pfn: Pfn, work: u64) {
+        let blocks = &self.cpu().scratch.blocks_in_hold;
+        blocks.set(blocks.get() + 1);
+        self.work(work);
+        let line = self.footprint.borrow_mut().touch(self, pfn, Touched::Metadata);
+        self.charge(line * self.prices.block_lines);
     }
 
     fn charge_event(&self, event: Event) {
@@ -150,27 +165,24 @@ impl Engine {
             }
             Event::MmPageAlloc { pfn: None, .. } => self.tally.borrow_mut().counts.failures += 1,
             Event::MmPageFree { pfn, .. } => {
-                self.charge(self.prices.free);
+                self.work(self.prices.free);
                 self.touch_metadata(pfn);
             }
             Event::MmPageFreeBatched { order, .. } => {
                 self.tally.borrow_mut().cache_pages(i64::from(order.frames()));
             }
             Event::MmPageAllocZoneLocked { pfn, .. } => {
-                count(&scratch.blocks_in_hold, 1);
-                self.charge(self.prices.take_block);
-                self.touch_metadata(pfn);
+                self.move_block(pfn, self.prices.take_block);
             }
             Event::MmPagePcpuDrain { pfn, .. } => {
-                count(&scratch.blocks_in_hold, 1);
-                self.charge(self.prices.give_block);
-                self.touch_metadata(pfn);
+                self.move_block(pfn, self.prices.give_block);
             }
             Event::ZoneLock { .. } => {
                 count(&scratch.zone_visits, 1);
                 scratch.blocks_in_hold.set(0);
                 scratch.is_drain.set(false);
-                self.charge(self.prices.zone_visit + self.prices.zone_lines * scratch.lock_line.get());
+                self.work(self.prices.zone_visit);
+                self.charge(self.prices.zone_lines * scratch.lock_line.get());
             }
             Event::PcpRefill { order, got, .. } => {
                 count(&scratch.refilled, got);

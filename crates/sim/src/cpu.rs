@@ -85,9 +85,9 @@ impl VirtualCpu {
         self.engine().tally.borrow_mut().counts.score += units;
     }
 
-    /// Works for a while.
+    /// Works for a while: for `span`, or longer if another hardware thread of the core works too.
     pub fn advance(&self, span: Span) {
-        self.engine().charge(span.0);
+        self.engine().work(span.0);
         self.interrupt();
     }
 
@@ -116,7 +116,7 @@ impl VirtualCpu {
         let scratch = &engine.cpu().scratch;
         scratch.clear();
         let began = engine.cpu().clock.get();
-        engine.charge(engine.prices.alloc);
+        engine.work(engine.prices.alloc);
         let result = self.world.allocator.alloc(self.id, request);
         let mut tally = engine.tally.borrow_mut();
         tally.counts.allocs += 1;
@@ -175,7 +175,7 @@ impl VirtualCpu {
         let engine = self.engine();
         engine.cpu().scratch.clear();
         let before = pages.iter().flatten().count();
-        engine.charge(engine.prices.alloc);
+        engine.work(engine.prices.alloc);
         let result = self.world.allocator.alloc_bulk(self.id, request, pages);
         let got = result.as_ref().map_or(0, |filled| filled - before);
         let mut tally = engine.tally.borrow_mut();

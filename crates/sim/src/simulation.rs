@@ -142,6 +142,7 @@ impl Simulation {
         let cpus = bodies.len() as u32;
         let has_body = |(cpu, body): (u32, &Option<Body>)| body.as_ref().map(|_| CpuId(cpu));
         let workers: Vec<_> = (0..).zip(&bodies).filter_map(has_body).collect();
+        slow_down_siblings(engine, &workers);
         let mut measure = Measure::new(engine, workers.clone(), labels.warm_up, world.deadline);
         let strands = (0..)
             .zip(bodies)
@@ -172,6 +173,17 @@ impl Simulation {
         }
         let measured = measure.finish(engine);
         Ok(Finished { machine: labels.machine, idle_after: labels.idle_after, stuck, measured })
+    }
+}
+
+/// Workers on one core slow each other down.
+fn slow_down_siblings(engine: &Engine, workers: &[CpuId]) {
+    for worker in workers {
+        let cpu = &engine.cpus[worker.index()];
+        let is_sibling = |other: &&CpuId| *other != worker && engine.cpus[other.index()].core == cpu.core;
+        if workers.iter().any(|other| is_sibling(&other)) {
+            cpu.slowdown.set(engine.prices.slowdown);
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use pageset_sim::{
 };
 use rand::{Rng, RngExt};
 
-/// A machine whose lines, wake-ups and atomics cost nothing.
+/// A machine whose lines, wake-ups and atomics cost nothing, and whose hardware threads are cores.
 fn ideal(name: &str) -> Machine {
     let bundled = MACHINES.iter().find(|machine| machine.name == name).expect("it is bundled");
     // Little memory: it is not used, and takes time to build.
@@ -28,6 +28,7 @@ fn ideal(name: &str) -> Machine {
     ] {
         cost.ns = 0.0;
     }
+    machine.costs.sibling_slowdown.factor = 1.0;
     machine
 }
 
@@ -188,6 +189,27 @@ fn a_channel_agrees_with_m_m_1() {
     agrees("mean wait", sum / f64::from(count), wait_ns, 0.08);
     let busy = outcome.busy[1].as_ns_f64() / outcome.measured.as_ns_f64();
     agrees("utilisation", busy, load, 0.03);
+}
+
+/// Two threads of a core do less than two cores, by the machine's factor.
+#[test]
+fn threads_of_one_core_slow_each_other_down() {
+    let score = |cpus: [u32; 2]| {
+        let mut machine = ideal("skylake-desktop");
+        machine.costs.sibling_slowdown.factor = 1.5;
+        let mut simulation = Simulation::builder(&machine).duration(Span::from_ms(1)).build().unwrap();
+        for cpu in cpus {
+            let body = |cpu: &VirtualCpu| {
+                while cpu.running() {
+                    cpu.advance(Span::from_ns(100));
+                    cpu.score(1);
+                }
+            };
+            simulation.spawn(CpuId(cpu), body).unwrap();
+        }
+        simulation.run().unwrap().score_per_second()
+    };
+    agrees("two cores over one", score([0, 1]) / score([0, 4]), 1.5, 0.01);
 }
 
 /// A shared line serves one atomic after another, each at the price of moving it.

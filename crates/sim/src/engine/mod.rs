@@ -27,6 +27,9 @@ use crate::time::Time;
 /// costs a fortieth of a switch for each.
 const RUN_AHEAD_PS: u64 = 20_000_000;
 
+/// Bits behind the point of [`Processor::slowdown`].
+pub(crate) const SLOWDOWN_BITS: u32 = 8;
+
 /// In place of a CPU in the agenda: something else.
 const MARK: u32 = u16::MAX as u32;
 
@@ -101,6 +104,12 @@ impl Engine {
     pub(crate) fn charge(&self, ps: u64) {
         let clock = &self.cpu().clock;
         clock.set(clock.get().saturating_add(ps));
+    }
+
+    /// As [`charge`](Self::charge), for work of the core itself: it takes longer if its other thread works too.
+    #[inline]
+    pub(crate) fn work(&self, ps: u64) {
+        self.charge(ps.saturating_add(ps.saturating_mul(self.cpu().slowdown.get()) >> SLOWDOWN_BITS));
     }
 
     #[inline]

@@ -25,6 +25,8 @@ pub(crate) struct Processor {
     pub(crate) node: u16,
     pub(crate) core: u32,
     pub(crate) cache: u32,
+    /// What is added to each piece of work because another thread of the core works, in 256ths.
+    pub(crate) slowdown: Cell<u64>,
     pub(crate) scratch: Scratch,
     pub(crate) held: Held,
 }

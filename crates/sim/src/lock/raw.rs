@@ -1,7 +1,7 @@
 //! The lock itself: a flag, and a way to its queue.
 #![expect(unsafe_code, reason = "lock_api's RawMutex is an unsafe trait")]
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
@@ -125,19 +125,20 @@ unsafe impl RawMutex for VirtualLock {
 #[derive(Debug)]
 pub struct Spin {
     lock: VirtualLock,
-    hold: Cell<Option<Hold>>,
+    hold: RefCell<Option<Hold>>,
 }
 
 impl Spin {
     /// A free lock of a class.
     #[must_use]
     pub const fn new(class: LockClass) -> Self {
-        Self { lock: VirtualLock::of(class), hold: Cell::new(None) }
+        Self { lock: VirtualLock::of(class), hold: RefCell::new(None) }
     }
 
     /// Takes it, or waits for it.
     pub fn lock(&self) {
-        self.hold.set(Some(self.lock.lock()));
+        let hold = self.lock.lock();
+        self.hold.replace(Some(hold));
     }
 
     /// Gives it back.

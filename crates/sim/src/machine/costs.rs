@@ -46,6 +46,11 @@ pub struct Costs {
     pub zone_lines: u32,
     /// A frame's metadata, one line, per touch.
     pub metadata: ByLevel,
+    /// Metadata lines that taking or giving back a block touches under the zone lock: its own, and those of the
+    /// neighbours it is split from or merged with.
+    pub block_lines: u32,
+    /// How much slower a CPU works while another hardware thread of its core works too.
+    pub sibling_slowdown: Factor,
     /// Clearing 4 KiB.
     pub clear_4k: ByLevel,
     /// Reading 4 KiB.
@@ -81,6 +86,16 @@ pub struct AtDistance {
     /// From the other node's memory.
     pub memory_ns: f64,
     /// Where the numbers are from.
+    pub source: String,
+}
+
+/// A factor, and where it is from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Factor {
+    /// 1 for no difference.
+    pub factor: f64,
+    /// Where the number is from.
     pub source: String,
 }
 
@@ -141,8 +156,14 @@ impl Costs {
         if !(0.01..=1e6).contains(&rate) {
             return Err(format!("costs.node_gb_per_s: {rate} is out of range; use 0.01 to 1e6"));
         }
-        if self.zone_lines > 64 {
-            return Err(format!("costs.zone_lines: {} is out of range; use 0 to 64", self.zone_lines));
+        let slowdown = self.sibling_slowdown.factor;
+        if !(1.0..=100.0).contains(&slowdown) {
+            return Err(format!("costs.sibling_slowdown: {slowdown} is out of range; use 1 to 100"));
+        }
+        for (key, lines) in [("zone_lines", self.zone_lines), ("block_lines", self.block_lines)] {
+            if lines > 64 {
+                return Err(format!("costs.{key}: {lines} is out of range; use 0 to 64"));
+            }
         }
         Ok(())
     }
