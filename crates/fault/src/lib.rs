@@ -1,2 +1,85 @@
 //! Address spaces and anonymous page faults over `pageset-core`, with selectable locking and accounting.
+//!
+//! A fault engine as a kernel has it, without the kernel: areas, a page table of real atomic words, frames of the
+//! core's allocator. How it is kept consistent is chosen by name ([`Strategy`]): the page table by one lock, a lock per
+//! table or compare-exchange ([`TableSync`]); areas by mmap_sem, a lock per area, speculation or an epoch ([`Stabilise`]);
+//! page counts by atomics, deltas or a counter per CPU ([`Account`]). So the comparisons of 2005 and of what followed
+//! can be run side by side: on threads, in virtual time, under a model checker.
+//!
+//! The host supplies a [`World`]: locks, [`FrameAllocator`], [`Memory`]. A [`Machine`] around it holds frames and tables,
+//! an [`AddressSpace`] areas and counters, and a [`Task`] does the work:
+//!
+//! ```
+//! use pageset_core::CpuId;
+//! use pageset_fault::{Access, AddressSpace, Bump, Geometry, Host, Machine, MachineConfig, NoMemory, Options, Prot, Task};
+//!
+//! let host = Host::<parking_lot::RawMutex, _, _>::new(Bump::new(0..4096), NoMemory);
+//! let machine = Machine::new(host, &MachineConfig::new(Geometry::PAGES_4K, 2, 4096));
+//! let space = AddressSpace::new(&machine, Options::new("P2,V7,R3".parse()?))?;
+//! let mut task = Task::new(&space, CpuId(0))?;
+//! task.map(0..4 << 20, Prot::ReadWrite)?;
+//! for va in (0..4 << 20).step_by(4096) {
+//!     task.fault(va, Access::Write)?;
+//! }
+//! assert_eq!((task.stats().faults, task.stats().installed), (1024, 1024));
+//! drop(task); // folds what it counted
+//! let census = machine.check(&[&space])?; // every page, table, reference and counter
+//! assert_eq!((census.pages, space.counts().rss), (1024, 1024));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Modules in the order in which a fault meets them: `task` (who), `fault` (what happens), `stabilise` (the area stays),
+//! `area` (rights), `table` and `pte` (the words), `frames` and `prezero` (the page), `sync` (the word changes),
+//! `account` (it is counted), `lru` (it is listed). Beside them `space` (what changes areas), `grace` (when something
+//! may be freed), `frame_table` (who uses a frame), `check` (the invariants).
+//!
+//! "Spec §n" in comments is `docs/spec/fault.md`; E1 to E9 are the orderings of its §1.3.
 #![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+#[cfg(any(test, doctest))]
+extern crate std;
+
+mod account;
+mod area;
+mod atomic;
+mod axis;
+mod check;
+mod error;
+mod fault;
+mod frame_table;
+mod frames;
+mod geometry;
+mod grace;
+mod host;
+mod lru;
+mod machine;
+mod prezero;
+mod pte;
+mod rwsem;
+mod space;
+mod stabilise;
+mod stats;
+mod strategy;
+mod sync;
+mod table;
+mod task;
+mod world;
+
+pub use account::{Account, Counts};
+pub use area::{Access, Prot};
+pub use check::{Census, Violation};
+pub use error::{FaultError, SpaceError};
+pub use frames::{Bump, FrameAllocator, FrameUse};
+pub use geometry::Geometry;
+pub use host::{Host, Locks};
+pub use machine::{Machine, MachineConfig};
+pub use pte::Pte;
+pub use space::{AddressSpace, Huge, Options};
+pub use stabilise::Stabilise;
+pub use stats::{LockStats, Stats};
+pub use strategy::{Strategy, StrategyError};
+pub use sync::TableSync;
+pub use task::{Backing, Task};
+pub use world::{Line, Memory, NoMemory, World};

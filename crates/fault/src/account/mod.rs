@@ -1,0 +1,110 @@
+//! How an address space counts its pages (spec §1.6).
+
+mod shared;
+
+use crate::axis::axis;
+use crate::space::AddressSpace;
+use crate::task::Local;
+use crate::world::World;
+
+pub(crate) use shared::{Shared, fold_deltas};
+
+axis! { ($)
+    /// How resident pages are counted.
+    Account / AnyAccount;
+    R0 = r0, "plain numbers under the lock over the page table (with P0 and P0n only)";
+    R1 = r1, "two atomics on one line: all pages, anonymous pages (2.6.13)";
+    R1b = r1b, "one atomic: anonymous pages";
+    R1p = r1p, "two atomics on a line each";
+    R2 = r2, "each task's deltas, folded when it is scheduled (Christoph Lameter, 2005)";
+    R3 = r3, "each task's deltas, folded on every 66th fault (2.6.34 to 6.1)";
+    R4 = r4, "a counter per CPU, folded by batches under a lock (6.2)";
+}
+
+/// Pages and tables, or how many more or less.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Resident pages. All of them are anonymous here; the kernel of 2005 counted both numbers.
+    pub rss: i64,
+    /// Anonymous resident pages.
+    pub anon_rss: i64,
+    /// Page tables.
+    pub tables: i64,
+}
+
+impl Counts {
+    /// So many pages more.
+    pub(crate) fn pages(pages: i64) -> Self {
+        Self { rss: pages, anon_rss: pages, tables: 0 }
+    }
+
+    /// So many tables more.
+    pub(crate) fn tables(tables: i64) -> Self {
+        Self { tables, ..Self::default() }
+    }
+
+    fn is_zero(self) -> bool {
+        self == Self::default()
+    }
+}
+
+impl core::ops::AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.rss += other.rss;
+        self.anon_rss += other.anon_rss;
+        self.tables += other.tables;
+    }
+}
+
+/// One way to count.
+pub(crate) trait Accountant {
+    fn new(tasks: u32) -> Self;
+
+    /// Adds to the counts. The caller holds what the page-table strategy gives for the words that changed.
+    fn add<W: World>(&self, space: &AddressSpace<W>, local: &mut Local, counts: Counts);
+
+    /// A fault of the task begins.
+    fn on_fault<W: World>(&self, _: &AddressSpace<W>, _: &mut Local) {}
+
+    /// The task is scheduled away.
+    fn on_schedule<W: World>(&self, _: &AddressSpace<W>, _: &mut Local) {}
+
+    /// The task leaves the address space: nothing of it may stay with the task.
+    fn on_exit<W: World>(&self, _: &AddressSpace<W>, _: &mut Local) {}
+
+    /// What a quick look at the counters shows; misses what tasks or CPUs keep to themselves.
+    fn quick(&self) -> Counts;
+
+    /// The sum of everything but tasks' own deltas. Exact while nobody changes it and after all tasks left.
+    fn exact(&self) -> Counts {
+        self.quick()
+    }
+}
+
+impl AnyAccount {
+    #[inline]
+    pub(crate) fn add<W: World>(&self, space: &AddressSpace<W>, local: &mut Local, counts: Counts) {
+        each!(self, account => account.add(space, local, counts));
+    }
+
+    #[inline]
+    pub(crate) fn on_fault<W: World>(&self, space: &AddressSpace<W>, local: &mut Local) {
+        each!(self, account => account.on_fault(space, local));
+    }
+
+    pub(crate) fn on_schedule<W: World>(&self, space: &AddressSpace<W>, local: &mut Local) {
+        each!(self, account => account.on_schedule(space, local));
+    }
+
+    pub(crate) fn on_exit<W: World>(&self, space: &AddressSpace<W>, local: &mut Local) {
+        each!(self, account => account.on_exit(space, local));
+    }
+
+    pub(crate) fn quick(&self) -> Counts {
+        each!(self, account => account.quick())
+    }
+
+    pub(crate) fn exact(&self) -> Counts {
+        each!(self, account => account.exact())
+    }
+}

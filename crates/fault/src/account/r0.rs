@@ -1,0 +1,23 @@
+//! R0: plain numbers; the lock over the page table covers them (spec §1.6).
+
+use super::{Accountant, Counts, Shared};
+use crate::space::AddressSpace;
+use crate::task::Local;
+use crate::world::World;
+
+pub(crate) struct R0(Shared);
+
+impl Accountant for R0 {
+    fn new(_: u32) -> Self {
+        Self(Shared::default())
+    }
+
+    #[inline]
+    fn add<W: World>(&self, _: &AddressSpace<W>, _: &mut Local, counts: Counts) {
+        self.0.add_locked(counts);
+    }
+
+    fn quick(&self) -> Counts {
+        self.0.load()
+    }
+}

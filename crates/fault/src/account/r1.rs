@@ -1,0 +1,25 @@
+//! R1: two atomic counters on one line, as Linux 2.6.13 had them without the lock (spec §1.6): an anonymous page
+//! counts in both.
+
+use super::{Accountant, Counts, Shared};
+use crate::atomic::Padded;
+use crate::space::AddressSpace;
+use crate::task::Local;
+use crate::world::World;
+
+pub(crate) struct R1(Padded<Shared>);
+
+impl Accountant for R1 {
+    fn new(_: u32) -> Self {
+        Self(Padded::default())
+    }
+
+    #[inline]
+    fn add<W: World>(&self, space: &AddressSpace<W>, local: &mut Local, counts: Counts) {
+        self.0.0.add(space, local, counts);
+    }
+
+    fn quick(&self) -> Counts {
+        self.0.0.load()
+    }
+}

@@ -1,0 +1,25 @@
+//! R1b: one atomic counter, of anonymous pages; all pages is the same number here (spec §1.6).
+
+use super::{Accountant, Counts, Shared};
+use crate::atomic::Padded;
+use crate::space::AddressSpace;
+use crate::task::Local;
+use crate::world::World;
+
+pub(crate) struct R1b(Padded<Shared>);
+
+impl Accountant for R1b {
+    fn new(_: u32) -> Self {
+        Self(Padded::default())
+    }
+
+    #[inline]
+    fn add<W: World>(&self, space: &AddressSpace<W>, local: &mut Local, counts: Counts) {
+        self.0.0.add(space, local, Counts { rss: 0, ..counts });
+    }
+
+    fn quick(&self) -> Counts {
+        let counts = self.0.0.load();
+        Counts { rss: counts.anon_rss, ..counts }
+    }
+}

@@ -1,0 +1,43 @@
+//! R1p: two atomic counters on a line each, for machines whose lines travel on several planes (spec §1.6).
+
+use super::{Accountant, Counts};
+use crate::atomic::{AtomicI64, Ordering::Relaxed, Padded};
+use crate::space::AddressSpace;
+use crate::task::Local;
+use crate::world::{Line, World};
+
+#[derive(Default)]
+pub(crate) struct R1p {
+    rss: Padded<AtomicI64>,
+    anon_rss: Padded<AtomicI64>,
+    tables: Padded<AtomicI64>,
+}
+
+impl Accountant for R1p {
+    fn new(_: u32) -> Self {
+        Self::default()
+    }
+
+    #[inline]
+    fn add<W: World>(&self, space: &AddressSpace<W>, local: &mut Local, counts: Counts) {
+        if counts.rss != 0 {
+            space.world().shares(local.cpu, space.rss_line());
+            self.rss.0.fetch_add(counts.rss, Relaxed);
+        }
+        if counts.anon_rss != 0 {
+            space.world().shares(local.cpu, Line::AnonRss { space: space.id() });
+            self.anon_rss.0.fetch_add(counts.anon_rss, Relaxed);
+        }
+        if counts.tables != 0 {
+            self.tables.0.fetch_add(counts.tables, Relaxed);
+        }
+    }
+
+    fn quick(&self) -> Counts {
+        Counts {
+            rss: self.rss.0.load(Relaxed),
+            anon_rss: self.anon_rss.0.load(Relaxed),
+            tables: self.tables.0.load(Relaxed),
+        }
+    }
+}

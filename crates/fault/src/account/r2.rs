@@ -1,0 +1,43 @@
+//! R2: the deltas of the 2005 comparison (spec §1.6). Plain numbers of the task, folded when it is scheduled away and
+//! the lock over the page table happens to be free; with certainty when it leaves.
+
+use super::{Accountant, Counts, Shared, fold_deltas};
+use crate::atomic::Padded;
+use crate::space::AddressSpace;
+use crate::sync::lock;
+use crate::task::Local;
+use crate::world::World;
+
+pub(crate) struct R2(Padded<Shared>);
+
+impl Accountant for R2 {
+    fn new(_: u32) -> Self {
+        Self(Padded::default())
+    }
+
+    /// A task of another address space has deltas of its own: its changes here go to the counters at once. They are
+    /// atomic for that case only.
+    #[inline]
+    fn add<W: World>(&self, space: &AddressSpace<W>, local: &mut Local, counts: Counts) {
+        if local.home == space.id() {
+            local.deltas += counts;
+        } else {
+            self.0.0.add(space, local, counts);
+        }
+    }
+
+    fn on_schedule<W: World>(&self, space: &AddressSpace<W>, local: &mut Local) {
+        if let Some(_held) = space.page_table_lock.0.try_lock() {
+            fold_deltas(local, |local, deltas| self.0.0.add(space, local, deltas));
+        }
+    }
+
+    fn on_exit<W: World>(&self, space: &AddressSpace<W>, local: &mut Local) {
+        let _held = lock(space.world(), local.cpu, &mut local.stats.locks, &space.page_table_lock.0);
+        fold_deltas(local, |local, deltas| self.0.0.add(space, local, deltas));
+    }
+
+    fn quick(&self) -> Counts {
+        self.0.0.load()
+    }
+}

@@ -1,0 +1,49 @@
+//! R3: SPLIT_RSS_COUNTING (spec §1.6). Deltas of the task, folded on every 66th fault: the kernel tests "more than 64"
+//! before it counts.
+
+use super::{Accountant, Counts, Shared, fold_deltas};
+use crate::atomic::Padded;
+use crate::space::AddressSpace;
+use crate::task::Local;
+use crate::world::World;
+
+/// Faults between two folds. Source: spec §1.6, Linux 2.6.34 to 6.1.
+const EVENTS: u32 = 64;
+
+pub(crate) struct R3(Padded<Shared>);
+
+impl Accountant for R3 {
+    fn new(_: u32) -> Self {
+        Self(Padded::default())
+    }
+
+    #[inline]
+    fn add<W: World>(&self, space: &AddressSpace<W>, local: &mut Local, counts: Counts) {
+        if local.home == space.id() {
+            local.deltas += counts;
+        } else {
+            self.0.0.add(space, local, counts);
+        }
+    }
+
+    #[inline]
+    fn on_fault<W: World>(&self, space: &AddressSpace<W>, local: &mut Local) {
+        if local.home != space.id() {
+            return;
+        }
+        let events = local.events;
+        local.events += 1;
+        if events > EVENTS {
+            local.events = 0;
+            self.on_exit(space, local);
+        }
+    }
+
+    fn on_exit<W: World>(&self, space: &AddressSpace<W>, local: &mut Local) {
+        fold_deltas(local, |local, deltas| self.0.0.add(space, local, deltas));
+    }
+
+    fn quick(&self) -> Counts {
+        self.0.0.load()
+    }
+}

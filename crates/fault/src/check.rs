@@ -1,0 +1,171 @@
+//! The invariants that hold whenever nobody runs (spec §1.2): every run of every test ends with them.
+
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use core::fmt;
+
+use pageset_core::{Order, Pfn};
+
+use crate::account::Counts;
+use crate::area::{Access, AreaMap};
+use crate::frames::FrameAllocator;
+use crate::machine::Machine;
+use crate::pte::{Meaning, Pte};
+use crate::space::AddressSpace;
+use crate::table::TableId;
+use crate::world::World;
+
+/// What was found, if everything is as it must be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Census {
+    /// Pages mapped, in all address spaces; a shared page counts in each.
+    pub pages: u64,
+    /// Tables, the roots included.
+    pub tables: u64,
+    /// Different frames behind the pages.
+    pub frames: u64,
+    /// Words of reclaimed pages.
+    pub reclaimed: u64,
+}
+
+/// What is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Violation {
+    /// A page is mapped where there is no area, or with more rights than the area has.
+    Stray(u64, Pte),
+    /// A word says "busy" though nobody is at work.
+    Busy(u64, Pte),
+    /// A page that others map too can be written.
+    SharedWritable(u64, Pte),
+    /// A block, the number of words that map it, and the number it believes.
+    References(Pfn, u32, u32),
+    /// An address space counts other than its table says: its counts, and the truth.
+    Counts(Counts, Counts),
+    /// Frames that the allocator gave away, and those found in use.
+    Frames(u64, u64),
+    /// Blocks on the list of pages in use, and those in use.
+    Listed(u64, u64),
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stray(va, word) => {
+                write!(f, "{word:?} at {va:#x} has no area, or more rights than its area")
+            }
+            Self::Busy(va, word) => write!(f, "{word:?} at {va:#x} is busy though nobody is at work"),
+            Self::SharedWritable(va, word) => {
+                write!(f, "{word:?} at {va:#x} can be written though it is shared")
+            }
+            Self::References(pfn, found, counted) => {
+                write!(f, "block {pfn} is mapped by {found} words and believes {counted}")
+            }
+            Self::Counts(counted, found) => write!(f, "counted {counted:?}, found {found:?}"),
+            Self::Frames(given, found) => write!(f, "{given} frames were allocated, {found} are in use"),
+            Self::Listed(listed, found) => write!(f, "{listed} blocks are listed, {found} are in use"),
+        }
+    }
+}
+
+impl core::error::Error for Violation {}
+
+/// Words that map each block.
+type Blocks = BTreeMap<u64, (Order, u32)>;
+
+impl<W: World> Machine<W> {
+    /// Proves the invariants: every page in an area that allows it, every block referenced as often as it is mapped, every
+    /// address space counting what it has, every allocated frame in use. `spaces` are all of the machine's; no task may
+    /// be left (their counts are folded when they end). Looks at every word of every table.
+    ///
+    /// # Errors
+    /// The first violation.
+    pub fn check(&self, spaces: &[&Arc<AddressSpace<W>>]) -> Result<Census, Violation> {
+        let (mut census, mut blocks) = (Census::default(), Blocks::new());
+        for space in spaces {
+            let before = census;
+            let map = space.current_map();
+            let mut look = Look { machine: self, map: &map, blocks: &mut blocks, census: &mut census };
+            look.table(space.root(), self.geometry.root_level(), 0)?;
+            let pages = (census.pages - before.pages) as i64;
+            let found = Counts { tables: (census.tables - before.tables) as i64 - 1, ..Counts::pages(pages) };
+            if space.counts() != found {
+                return Err(Violation::Counts(space.counts(), found));
+            }
+        }
+        for (pfn, (order, refs)) in &blocks {
+            census.frames += u64::from(order.frames());
+            if self.frames.refs(Pfn(*pfn)) != *refs {
+                return Err(Violation::References(Pfn(*pfn), *refs, self.frames.refs(Pfn(*pfn))));
+            }
+        }
+        self.check_totals(&census, blocks.len() as u64)?;
+        Ok(census)
+    }
+
+    fn check_totals(&self, census: &Census, blocks: u64) -> Result<(), Violation> {
+        let in_use = census.frames + census.tables + self.prezeroed_frames();
+        if let Some(given) = self.world.frames().frames_allocated().filter(|given| *given != in_use) {
+            return Err(Violation::Frames(given, in_use));
+        }
+        if self.listed_blocks() != blocks {
+            return Err(Violation::Listed(self.listed_blocks(), blocks));
+        }
+        Ok(())
+    }
+}
+
+/// A look through one address space's tables.
+struct Look<'a, W: World> {
+    machine: &'a Machine<W>,
+    map: &'a AreaMap,
+    blocks: &'a mut Blocks,
+    census: &'a mut Census,
+}
+
+impl<W: World> Look<'_, W> {
+    fn table(&mut self, table: TableId, level: u8, start: u64) -> Result<(), Violation> {
+        self.census.tables += 1;
+        let step = self.machine.geometry.word_span(level);
+        for index in 0..self.machine.geometry.entries() {
+            let (word, va) = (self.machine.tables.load(table, index), start + u64::from(index) * step);
+            match word.meaning(level) {
+                Meaning::Empty => {}
+                Meaning::Table(below) => self.table(below, level - 1, va)?,
+                Meaning::Page => self.page(word, level, va)?,
+                Meaning::Reclaimed(_) => {
+                    self.census.reclaimed += 1;
+                    self.area(word, va, level)?;
+                }
+                Meaning::Busy => return Err(Violation::Busy(va, word)),
+            }
+        }
+        Ok(())
+    }
+
+    fn page(&mut self, word: Pte, level: u8, va: u64) -> Result<(), Violation> {
+        self.area(word, va, level)?;
+        if word.is_zero_page() {
+            return if word.is_writable() { Err(Violation::SharedWritable(va, word)) } else { Ok(()) };
+        }
+        self.census.pages += self.machine.geometry.pages_per_word(level) as u64;
+        let (head, order) = self.machine.frames.block(word.pfn());
+        self.blocks.entry(head.0).or_insert((order, 0)).1 += 1;
+        let is_whole = level > 0 || order == Order::ZERO;
+        if word.is_writable() && is_whole && self.machine.frames.refs(head) > 1 {
+            return Err(Violation::SharedWritable(va, word));
+        }
+        Ok(())
+    }
+
+    /// The page must lie in an area whose rights are not fewer than the word's.
+    fn area(&self, word: Pte, va: u64, level: u8) -> Result<(), Violation> {
+        let end = va + self.machine.geometry.word_span(level);
+        let fits = self.map.find(va).is_some_and(|index| {
+            let area = &self.map.areas()[index];
+            let allowed = |access| area.prot.allows(access) || !word.permits(access);
+            area.range.end >= end && allowed(Access::Read) && allowed(Access::Write)
+        });
+        if fits { Ok(()) } else { Err(Violation::Stray(va, word)) }
+    }
+}

@@ -1,0 +1,66 @@
+//! What can go wrong, as values.
+
+use core::fmt;
+
+/// Why an access did not succeed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FaultError {
+    /// The address belongs to no area: a segmentation fault.
+    NoArea(u64),
+    /// The area does not allow this: a segmentation fault too.
+    NotAllowed(u64),
+    /// There is no frame, or no table, for this address. Nothing was changed.
+    OutOfMemory(u64),
+}
+
+impl fmt::Display for FaultError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoArea(va) => write!(f, "address {va:#x} belongs to no area; map it first"),
+            Self::NotAllowed(va) => write!(f, "the area of address {va:#x} does not allow this access"),
+            Self::OutOfMemory(va) => write!(f, "no frame or page table is left for address {va:#x}"),
+        }
+    }
+}
+
+impl core::error::Error for FaultError {}
+
+/// Why an address space was not changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SpaceError {
+    /// The range is empty, does not begin and end at pages, or leaves the address space.
+    BadRange,
+    /// An area is there already.
+    Occupied,
+    /// A part of the range belongs to no area.
+    NoArea,
+    /// There is no frame, or no table. Nothing was changed, except that copies on write may be due again.
+    OutOfMemory,
+    /// All tasks that the machine was built for are in use.
+    TooManyTasks,
+    /// The machine has no such CPU.
+    BadCpu,
+    /// The page is not one that this can be done to (not mapped, shared, of a larger block, on its way).
+    NotEligible,
+    /// The host keeps no contents of reclaimed pages.
+    NoSwap,
+}
+
+impl fmt::Display for SpaceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::BadRange => "a range must begin and end at pages of the address space, and not be empty",
+            Self::Occupied => "a part of the range is mapped already; unmap it first",
+            Self::NoArea => "a part of the range is not mapped",
+            Self::OutOfMemory => "no frame or page table is left",
+            Self::TooManyTasks => "all tasks that the machine was built for are in use; build it for more",
+            Self::BadCpu => "the machine was built for fewer CPUs",
+            Self::NotEligible => "the page is not mapped, shared, part of a larger block, or on its way",
+            Self::NoSwap => "the host keeps no contents of reclaimed pages",
+        })
+    }
+}
+
+impl core::error::Error for SpaceError {}

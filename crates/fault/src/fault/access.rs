@@ -1,0 +1,69 @@
+//! What a CPU does when it loads or stores: translate, and fault if it must.
+
+use crate::area::Access;
+use crate::atomic::Ordering;
+use crate::error::FaultError;
+use crate::grace::Grace;
+use crate::pte::Meaning;
+use crate::space::AddressSpace;
+use crate::table::{Found, walk};
+use crate::task::{Backing, Local};
+use crate::world::World;
+
+/// A section that ends with its scope, also if `touch` panics.
+struct Section<'a> {
+    grace: &'a Grace,
+    slot: u32,
+}
+
+impl Drop for Section<'_> {
+    fn drop(&mut self) {
+        self.grace.leave(self.slot);
+    }
+}
+
+impl<W: World> AddressSpace<W> {
+    /// Calls `touch` with the page, while nobody can take it away (E5).
+    pub(crate) fn access<T>(
+        &self,
+        local: &mut Local,
+        va: u64,
+        access: Access,
+        mut touch: impl FnMut(Backing) -> T,
+    ) -> Result<T, FaultError> {
+        loop {
+            if let Some(touched) = self.touch(local, va, access, &mut touch) {
+                return Ok(touched);
+            }
+            self.fault(local, va, access)?;
+        }
+    }
+
+    fn touch<T>(
+        &self,
+        local: &Local,
+        va: u64,
+        access: Access,
+        touch: &mut impl FnMut(Backing) -> T,
+    ) -> Option<T> {
+        let machine = self.machine();
+        if va >= machine.geometry.end() {
+            return None;
+        }
+        machine.grace.enter(local.slot);
+        let _section = Section { grace: &machine.grace, slot: local.slot };
+        let Found::Word(slot, word) = walk(&machine.tables, machine.geometry, self.root(), va, 0) else {
+            return None;
+        };
+        if word.meaning(slot.level) != Meaning::Page || !word.permits(access) {
+            return None;
+        }
+        if word.is_untouched() {
+            // As hardware does it: the bit is set only if the word is still the same.
+            let cell = machine.tables.word(slot.table, slot.index);
+            let seen = word.accessed().bits();
+            let _ = cell.compare_exchange(word.bits(), seen, Ordering::Relaxed, Ordering::Relaxed);
+        }
+        Some(touch(self.backing(&slot, word, va)))
+    }
+}

@@ -1,0 +1,85 @@
+//! An empty word: a page of zeros, or the shared one for reading.
+
+use pageset_core::{Order, Pfn};
+
+use super::{Attempt, Install, Step};
+use crate::account::Counts;
+use crate::error::FaultError;
+use crate::pte::Pte;
+use crate::space::AddressSpace;
+use crate::sync::Intent;
+use crate::table::Slot;
+use crate::task::{Backing, Local};
+use crate::world::World;
+
+impl<W: World> AddressSpace<W> {
+    /// A store to an empty word.
+    #[inline]
+    pub(super) fn populate(
+        &self,
+        local: &mut Local,
+        attempt: Attempt<'_>,
+        slot: &Slot,
+    ) -> Result<Step, FaultError> {
+        if self.options().gang_order > 0
+            && let Some(step) = self.populate_gang(local, attempt, slot)
+        {
+            return Ok(step);
+        }
+        if self.options().prefault_order > 0 {
+            let pages = self.foresee(local, attempt, slot);
+            if pages > 1 {
+                return self.populate_run(local, attempt, slot, pages);
+            }
+        }
+        let pfn = self.take_clear(local, Order::ZERO, 0).ok_or(FaultError::OutOfMemory(attempt.va))?;
+        Ok(self.install_page(local, attempt, slot, (Pte::EMPTY, pfn)))
+    }
+
+    /// Maps a small page, which nobody knows yet, where `old` is.
+    #[inline]
+    pub(super) fn install_page(
+        &self,
+        local: &mut Local,
+        attempt: Attempt<'_>,
+        slot: &Slot,
+        (old, pfn): (Pte, Pfn),
+    ) -> Step {
+        self.begin(pfn, Order::ZERO, 1);
+        let new = Pte::anon(pfn).writable();
+        match self.install(local, attempt, slot, (old, new), Intent::Fill, Counts::pages(1)) {
+            Install::Done => {
+                local.stats.installed += 1;
+                self.list(local, pfn);
+                Step::Done(Backing::Frame(pfn))
+            }
+            Install::Lost => {
+                local.stats.lost_pte += 1;
+                self.give_back(local, pfn, Order::ZERO);
+                self.after_loss(attempt, slot)
+            }
+            Install::Again => {
+                self.give_back(local, pfn, Order::ZERO);
+                Step::Again
+            }
+        }
+    }
+
+    /// A load from an empty word.
+    pub(super) fn populate_for_reading(
+        &self,
+        local: &mut Local,
+        attempt: Attempt<'_>,
+        slot: &Slot,
+    ) -> Result<Step, FaultError> {
+        let words = (Pte::EMPTY, Pte::zero_page());
+        Ok(match self.install(local, attempt, slot, words, Intent::Fill, Counts::default()) {
+            Install::Done => {
+                local.stats.zero_pages += 1;
+                Step::Done(Backing::ZeroPage)
+            }
+            Install::Lost => self.after_loss(attempt, slot),
+            Install::Again => Step::Again,
+        })
+    }
+}

@@ -1,0 +1,109 @@
+//! A store to a page that may not be written: nobody's but ours, so it may from now on; or a copy takes its place.
+
+use pageset_core::Order;
+
+use super::{Attempt, Install, Step};
+use crate::account::Counts;
+use crate::error::FaultError;
+use crate::pte::Pte;
+use crate::space::AddressSpace;
+use crate::sync::Intent;
+use crate::table::Slot;
+use crate::task::{Backing, Local};
+use crate::world::{Memory, World};
+
+impl<W: World> AddressSpace<W> {
+    pub(super) fn copy_on_write(
+        &self,
+        local: &mut Local,
+        attempt: Attempt<'_>,
+        slot: &Slot,
+        old: Pte,
+    ) -> Result<Step, FaultError> {
+        if old.is_zero_page() {
+            let pfn = self.take_clear(local, Order::ZERO, 0).ok_or(FaultError::OutOfMemory(attempt.va))?;
+            return Ok(self.install_page(local, attempt, slot, (old, pfn)));
+        }
+        if let Some(step) = self.reuse(local, attempt, slot, old) {
+            return Ok(step);
+        }
+        if slot.level > 0 {
+            // As Linux since 5.8: the huge page becomes small ones, and one of them is copied.
+            self.split(local, slot, old).map_err(|_| FaultError::OutOfMemory(attempt.va))?;
+            return Ok(Step::Again);
+        }
+        self.copy(local, attempt, slot, old)
+    }
+
+    /// Makes the page writable if its block has no other user. A part of a larger block is copied rather than reused:
+    /// who uses the other parts is not known.
+    fn reuse(&self, local: &mut Local, attempt: Attempt<'_>, slot: &Slot, old: Pte) -> Option<Step> {
+        let frames = &self.machine().frames;
+        let (head, order) = frames.block(old.pfn());
+        if old.is_huge() != (order > Order::ZERO) {
+            return None;
+        }
+        let Ok(_held) = self.sync.hold(self, local, slot, Intent::Replace) else { return Some(Step::Again) };
+        if !self.is_unchanged(local, attempt.ticket) {
+            return Some(Step::Again);
+        }
+        let word = self.machine().tables.word(slot.table, slot.index);
+        // With hold of the word: while it is as it was, one of the references is ours.
+        if word.load(crate::atomic::Ordering::Acquire) != old.bits() {
+            return Some(Step::Again);
+        }
+        if frames.refs(head) != 1 {
+            return None;
+        }
+        let new = old.visible().writable().accessed();
+        if !self.sync.replace(word, old, new) {
+            return Some(Step::Again);
+        }
+        local.stats.cow_reused += 1;
+        Some(Step::Done(self.backing(slot, new, attempt.va)))
+    }
+
+    /// Copies the page and maps the copy.
+    fn copy(
+        &self,
+        local: &mut Local,
+        attempt: Attempt<'_>,
+        slot: &Slot,
+        old: Pte,
+    ) -> Result<Step, FaultError> {
+        let machine = self.machine();
+        let pfn = self.take_block(local, Order::ZERO).ok_or(FaultError::OutOfMemory(attempt.va))?;
+        // A reference for the time of the copy: the page cannot be freed, nor can anybody begin to write to it. It is
+        // the right page if the word is unchanged afterwards.
+        if !machine.frames.try_get(old.pfn()) {
+            self.give_back(local, pfn, Order::ZERO);
+            return Ok(Step::Again);
+        }
+        let is_same = machine.tables.load(slot.table, slot.index) == old;
+        let mut outcome = Install::Again;
+        if is_same {
+            self.world().memory().copy(local.cpu, old.pfn(), pfn);
+            self.begin(pfn, Order::ZERO, 1);
+            let words = (old, Pte::anon(pfn).writable());
+            outcome = self.install(local, attempt, slot, words, Intent::Replace, Counts::default());
+        }
+        let refs = if outcome == Install::Done { 2 } else { 1 };
+        local.unmapped.extend(machine.frames.put(old.pfn(), refs));
+        Ok(match outcome {
+            Install::Done => {
+                local.stats.cow_copied += 1;
+                self.list(local, pfn);
+                Step::Done(Backing::Frame(pfn))
+            }
+            Install::Lost => {
+                local.stats.lost_pte += 1;
+                self.give_back(local, pfn, Order::ZERO);
+                self.after_loss(attempt, slot)
+            }
+            Install::Again => {
+                self.give_back(local, pfn, Order::ZERO);
+                Step::Again
+            }
+        })
+    }
+}

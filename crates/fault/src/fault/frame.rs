@@ -1,0 +1,56 @@
+//! Pages for faults: taken, cleared, given back.
+
+use pageset_core::{Order, Pfn};
+
+use crate::frames::{FrameAllocator, FrameUse};
+use crate::lru::Lru;
+use crate::space::AddressSpace;
+use crate::task::Local;
+use crate::world::{Memory, World};
+
+impl<W: World> AddressSpace<W> {
+    /// A block whose contents do not matter.
+    #[inline]
+    pub(super) fn take_block(&self, local: &mut Local, order: Order) -> Option<Pfn> {
+        let start_ns = self.clock(local);
+        let pfn = self.world().frames().alloc(local.cpu, order, FrameUse::Anon);
+        local.stats.alloc_ns += self.clock(local) - start_ns;
+        pfn
+    }
+
+    /// A block of zeros, of which page `target` will be touched first.
+    #[inline]
+    pub(super) fn take_clear(&self, local: &mut Local, order: Order, target: u32) -> Option<Pfn> {
+        if order == Order::ZERO
+            && let Some(pfn) = self.machine().take_prezeroed(local)
+        {
+            return Some(pfn);
+        }
+        let pfn = self.take_block(local, order)?;
+        let start_ns = self.clock(local);
+        self.world().memory().clear(local.cpu, pfn, order, target);
+        local.stats.zero_ns += self.clock(local) - start_ns;
+        Some(pfn)
+    }
+
+    /// A block is about to be mapped by `refs` words.
+    #[inline]
+    pub(super) fn begin(&self, pfn: Pfn, order: Order, refs: u32) {
+        self.machine().frames.begin(pfn, order, refs);
+        Lru::<W::RawLock>::mark(self.machine().frames.frame(pfn));
+    }
+
+    /// A block that is mapped now goes to the list of pages in use.
+    #[inline]
+    pub(super) fn list(&self, local: &mut Local, pfn: Pfn) {
+        self.machine().lru.add(&self.machine().frames, &mut local.lru, pfn);
+    }
+
+    /// A block that nobody has seen goes back.
+    pub(super) fn give_back(&self, local: &mut Local, pfn: Pfn, order: Order) {
+        Lru::<W::RawLock>::unmark(self.machine().frames.frame(pfn));
+        if self.world().frames().free(local.cpu, pfn, order).is_err() {
+            local.stats.refused_frees += 1;
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! A huge page: one word of level 1, one block of the order that fills a leaf table's span.
+
+use super::{Attempt, Install, Step};
+use crate::account::Counts;
+use crate::area::Access;
+use crate::pte::Pte;
+use crate::space::{AddressSpace, Huge};
+use crate::sync::Intent;
+use crate::table::Slot;
+use crate::task::Local;
+use crate::world::World;
+
+impl<W: World> AddressSpace<W> {
+    /// Whether the fault may be answered by a huge page, if its span is empty.
+    pub(super) fn wants_huge(&self, local: &Local, attempt: Attempt<'_>) -> bool {
+        let geometry = self.machine().geometry;
+        let (span, area) = (geometry.span_around(attempt.va, 0), local.areas.area(attempt.ticket.index));
+        self.options().huge == Huge::Always
+            && attempt.access == Access::Write
+            && geometry.huge_order().is_some()
+            && area.range.start <= span.start
+            && span.end <= area.range.end
+    }
+
+    /// Maps a huge page into an empty word of level 1. `None`: small pages, please.
+    #[cold]
+    pub(super) fn populate_huge(&self, local: &mut Local, attempt: Attempt<'_>, slot: &Slot) -> Option<Step> {
+        let geometry = self.machine().geometry;
+        let order = geometry.huge_order()?;
+        let Some(block) = self.take_clear(local, order, geometry.index(attempt.va, 0)) else {
+            local.stats.huge_fallback += 1;
+            return None;
+        };
+        self.begin(block, order, 1);
+        let huge = Pte::anon(block).huge().writable();
+        let pages = geometry.pages_per_word(1);
+        let words = (Pte::EMPTY, huge);
+        match self.install(local, attempt, slot, words, Intent::Fill, Counts::pages(pages)) {
+            Install::Done => {
+                local.stats.installed += pages as u64;
+                local.stats.huge += 1;
+                self.list(local, block);
+                Some(Step::Done(self.backing(slot, huge, attempt.va)))
+            }
+            Install::Lost => {
+                local.stats.huge_fallback += 1;
+                self.give_back(local, block, order);
+                None
+            }
+            Install::Again => {
+                self.give_back(local, block, order);
+                Some(Step::Again)
+            }
+        }
+    }
+}

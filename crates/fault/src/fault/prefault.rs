@@ -1,0 +1,93 @@
+//! Anticipatory prefaulting, by the rule of December 2004 (spec §1.9): a task whose faults come one after another gets
+//! runs that double in length.
+
+use pageset_core::{Order, Pfn};
+
+use super::{Attempt, Step};
+use crate::account::Counts;
+use crate::error::FaultError;
+use crate::pte::Pte;
+use crate::space::AddressSpace;
+use crate::sync::Intent;
+use crate::table::Slot;
+use crate::task::Local;
+use crate::world::World;
+
+/// Largest order of a run, whatever is asked for. Source: spec §1.9, the largest one measured in 2004.
+const ORDER_MAX: u8 = 5;
+
+/// Where a task's next fault is expected.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Prefault {
+    next: u64,
+    order: u8,
+}
+
+impl Prefault {
+    /// Nothing is expected: no page begins there.
+    pub(crate) const NONE: Self = Self { next: u64::MAX, order: 0 };
+}
+
+impl<W: World> AddressSpace<W> {
+    /// How many pages this fault maps, itself included; notes where the next one is expected.
+    pub(super) fn foresee(&self, local: &mut Local, attempt: Attempt<'_>, slot: &Slot) -> u32 {
+        let geometry = self.machine().geometry;
+        let page = geometry.page_start(attempt.va);
+        let state = &mut local.prefault;
+        let largest = self.options().prefault_order.min(ORDER_MAX);
+        state.order = if state.next == page { (state.order + 1).min(largest) } else { 0 };
+        let area_end = local.areas.map.areas()[attempt.ticket.index].range.end;
+        let in_area = (area_end - page) >> geometry.page_shift();
+        let in_table = geometry.entries() - slot.index;
+        let pages = (1 << state.order).min(in_table).min(u32::try_from(in_area).unwrap_or(u32::MAX));
+        state.next = page + (u64::from(pages) << geometry.page_shift());
+        pages
+    }
+
+    /// Maps a run of pages. Only the first is the fault's; if memory runs short the run does too.
+    pub(super) fn populate_run(
+        &self,
+        local: &mut Local,
+        attempt: Attempt<'_>,
+        slot: &Slot,
+        pages: u32,
+    ) -> Result<Step, FaultError> {
+        let mut taken = [Pfn(0); 1 << ORDER_MAX];
+        let mut count = 0;
+        while count < pages as usize
+            && let Some(pfn) = self.take_clear(local, Order::ZERO, 0)
+        {
+            self.begin(pfn, Order::ZERO, 1);
+            taken[count] = pfn;
+            count += 1;
+        }
+        if count == 0 {
+            return Err(FaultError::OutOfMemory(attempt.va));
+        }
+        let mut mapped = [false; 1 << ORDER_MAX];
+        if let Ok(_held) = self.sync.hold(self, local, slot, Intent::Fill)
+            && self.is_unchanged(local, attempt.ticket)
+        {
+            for (index, pfn) in taken[..count].iter().enumerate() {
+                let word = self.machine().tables.word(slot.table, slot.index + index as u32);
+                let page = Pte::anon(*pfn).writable();
+                let page = if index == 0 { page } else { page.prefaulted() };
+                mapped[index] = self.sync.replace(word, Pte::EMPTY, page);
+            }
+            let installed = mapped.iter().filter(|mapped| **mapped).count();
+            self.account.add(self, local, Counts::pages(installed as i64));
+        }
+        for (index, pfn) in taken[..count].iter().enumerate() {
+            if mapped[index] {
+                local.stats.installed += 1;
+                local.stats.prefault_extra += u64::from(index > 0);
+                self.list(local, *pfn);
+            } else {
+                local.stats.prefault_lost += u64::from(index > 0);
+                local.stats.lost_pte += u64::from(index == 0);
+                self.give_back(local, *pfn, Order::ZERO);
+            }
+        }
+        Ok(self.after_loss(attempt, slot))
+    }
+}

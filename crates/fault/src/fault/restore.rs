@@ -1,0 +1,54 @@
+//! A reclaimed page comes back.
+
+use pageset_core::Order;
+
+use super::{Attempt, Step};
+use crate::account::Counts;
+use crate::area::Access;
+use crate::atomic::Ordering;
+use crate::error::FaultError;
+use crate::pte::Pte;
+use crate::space::AddressSpace;
+use crate::sync::Intent;
+use crate::table::Slot;
+use crate::task::{Backing, Local};
+use crate::world::{Memory, World};
+
+impl<W: World> AddressSpace<W> {
+    /// Brings the contents of `place` back. They are read with hold of the word: otherwise the place might have been
+    /// given back and used again for this very word meanwhile, and the word alone would not show it.
+    pub(super) fn restore(
+        &self,
+        local: &mut Local,
+        attempt: Attempt<'_>,
+        slot: &Slot,
+        (old, place): (Pte, u64),
+    ) -> Result<Step, FaultError> {
+        let pfn = self.take_block(local, Order::ZERO).ok_or(FaultError::OutOfMemory(attempt.va))?;
+        self.begin(pfn, Order::ZERO, 1);
+        let mut restored = false;
+        if let Ok(_held) = self.sync.hold(self, local, slot, Intent::Replace) {
+            let word = self.machine().tables.word(slot.table, slot.index);
+            if self.is_unchanged(local, attempt.ticket) && word.load(Ordering::Acquire) == old.bits() {
+                self.world().memory().restore(local.cpu, place, pfn);
+                let page = Pte::anon(pfn);
+                let page = match attempt.access {
+                    Access::Write => page.writable(),
+                    Access::Read => self.with_rights(local, attempt.ticket, page),
+                };
+                restored = self.sync.replace(word, old, page);
+                if restored {
+                    self.account.add(self, local, Counts::pages(1));
+                }
+            }
+        }
+        if !restored {
+            self.give_back(local, pfn, Order::ZERO);
+            return Ok(self.after_loss(attempt, slot));
+        }
+        self.world().memory().drop_slot(place);
+        local.stats.restored += 1;
+        self.list(local, pfn);
+        Ok(Step::Done(Backing::Frame(pfn)))
+    }
+}

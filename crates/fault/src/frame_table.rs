@@ -1,0 +1,115 @@
+//! What the engine knows of each frame (Linux's struct page, as far as anonymous memory needs it): 16 bytes.
+
+use alloc::boxed::Box;
+use core::ops::Range;
+
+use pageset_core::{Order, Pfn};
+
+use crate::atomic::{AtomicU8, AtomicU32, Ordering};
+
+/// One frame. What belongs to a block of several frames is kept with its first.
+pub(crate) struct Frame {
+    /// Words of page tables that map the block or a part of it, and users in passing.
+    refs: AtomicU32,
+    /// Order of the block that the frame belongs to.
+    order: AtomicU8,
+    /// Where the block is on its way to the list of pages in use, see [`lru`](crate::lru).
+    pub(crate) listed: AtomicU8,
+    /// Neighbours on that list + 1.
+    pub(crate) newer: AtomicU32,
+    pub(crate) older: AtomicU32,
+}
+
+/// All frames of a machine.
+pub(crate) struct FrameTable {
+    frames: Box<[Frame]>,
+    start: u64,
+}
+
+impl FrameTable {
+    pub(crate) fn new(span: Range<u64>) -> Self {
+        let frame = |_| Frame {
+            refs: AtomicU32::new(0),
+            order: AtomicU8::new(0),
+            listed: AtomicU8::new(0),
+            newer: AtomicU32::new(0),
+            older: AtomicU32::new(0),
+        };
+        Self { start: span.start, frames: span.map(frame).collect() }
+    }
+
+    /// Index of a frame in the table.
+    #[inline]
+    pub(crate) fn index(&self, pfn: Pfn) -> u32 {
+        (pfn.0 - self.start) as u32
+    }
+
+    pub(crate) fn pfn(&self, index: u32) -> Pfn {
+        Pfn(self.start + u64::from(index))
+    }
+
+    #[inline]
+    pub(crate) fn frame(&self, pfn: Pfn) -> &Frame {
+        &self.frames[self.index(pfn) as usize]
+    }
+
+    /// The block that a frame in use belongs to. A block begins at a multiple of its size.
+    #[inline]
+    pub(crate) fn block(&self, pfn: Pfn) -> (Pfn, Order) {
+        let order = Order::new(self.frame(pfn).order.load(Ordering::Relaxed)).unwrap_or_default();
+        (Pfn(pfn.0 & !u64::from(order.frames() - 1)), order)
+    }
+
+    /// Begins the life of a block, with `refs` words about to map it. Nobody else knows it yet.
+    #[inline]
+    pub(crate) fn begin(&self, pfn: Pfn, order: Order, refs: u32) {
+        let first = self.index(pfn) as usize;
+        for frame in &self.frames[first..first + order.frames() as usize] {
+            frame.order.store(order.get(), Ordering::Relaxed);
+        }
+        self.frames[first].refs.store(refs, Ordering::Relaxed);
+    }
+
+    /// More words map the block of `pfn`. The caller's own word keeps it alive.
+    pub(crate) fn get(&self, pfn: Pfn, refs: u32) {
+        self.frame(self.block(pfn).0).refs.fetch_add(refs, Ordering::Relaxed);
+    }
+
+    /// A user in passing, unless the block is free. Whoever calls this has read a word, and reads it again afterwards.
+    pub(crate) fn try_get(&self, pfn: Pfn) -> bool {
+        let more = |refs: u32| (refs > 0).then_some(refs + 1);
+        let refs = &self.frame(self.block(pfn).0).refs;
+        refs.fetch_update(Ordering::Acquire, Ordering::Relaxed, more).is_ok()
+    }
+
+    /// So many words less. Returns the block if these were the last: the caller must free it.
+    #[inline]
+    #[must_use]
+    pub(crate) fn put(&self, pfn: Pfn, refs: u32) -> Option<(Pfn, Order)> {
+        let block = self.block(pfn);
+        let before = self.frame(block.0).refs.fetch_sub(refs, Ordering::AcqRel);
+        (before == refs).then_some(block)
+    }
+
+    /// Words that map a block.
+    pub(crate) fn refs(&self, head: Pfn) -> u32 {
+        self.frame(head).refs.load(Ordering::Acquire)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_lives_until_its_last_word() {
+        let table = FrameTable::new(16..64);
+        let order = Order::new(2).expect("an order");
+        table.begin(Pfn(20), order, 4);
+        assert_eq!(table.block(Pfn(23)), (Pfn(20), order));
+        assert!(table.try_get(Pfn(22)));
+        assert_eq!(table.put(Pfn(21), 4), None);
+        assert_eq!(table.put(Pfn(20), 1), Some((Pfn(20), order)));
+        assert!(!table.try_get(Pfn(22)));
+    }
+}

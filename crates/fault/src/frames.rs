@@ -1,0 +1,147 @@
+//! Where frames come from: the core's allocator, or a bump pointer as the cheapest thing possible.
+
+use core::ops::Range;
+
+use pageset_core::{CpuId, FreeError, FreeTraits, Order, PageAllocator, Pfn, Platform, Request};
+
+use crate::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// What a frame is wanted for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FrameUse {
+    /// Contents of an address space: can be moved.
+    Anon,
+    /// A page table: stays where it is.
+    Table,
+}
+
+/// Hands out blocks of `2^order` frames.
+pub trait FrameAllocator {
+    /// All frames it may ever hand out.
+    fn span(&self) -> Range<u64>;
+
+    /// A block, aligned to its size, or `None` if there is none.
+    fn alloc(&self, cpu: CpuId, order: Order, wanted_for: FrameUse) -> Option<Pfn>;
+
+    /// Takes a block back.
+    ///
+    /// # Errors
+    /// If it is not one that was handed out; nothing changes then.
+    fn free(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError>;
+
+    /// Takes many blocks back.
+    ///
+    /// # Errors
+    /// The number of blocks that were refused, if any; the others are free.
+    fn free_batch(&self, cpu: CpuId, blocks: &[(Pfn, Order)]) -> Result<(), usize> {
+        let refused = blocks.iter().filter(|(pfn, order)| self.free(cpu, *pfn, *order).is_err()).count();
+        if refused == 0 { Ok(()) } else { Err(refused) }
+    }
+
+    /// Frames handed out and not yet back, if it counts them; any cost. Only exact while nobody allocates.
+    fn frames_allocated(&self) -> Option<u64> {
+        None
+    }
+}
+
+impl<P: Platform> FrameAllocator for PageAllocator<'_, P> {
+    fn span(&self) -> Range<u64> {
+        let spans = || self.zones().map(|zone| zone.span);
+        let start = spans().map(|span| span.start).min().unwrap_or(0);
+        start..spans().map(|span| span.end).max().unwrap_or(0)
+    }
+
+    #[inline]
+    fn alloc(&self, cpu: CpuId, order: Order, wanted_for: FrameUse) -> Option<Pfn> {
+        let request = match wanted_for {
+            FrameUse::Anon => Request::new(order).movable(),
+            FrameUse::Table => Request::new(order),
+        };
+        PageAllocator::alloc(self, cpu, &request).ok()
+    }
+
+    #[inline]
+    fn free(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError> {
+        PageAllocator::free(self, cpu, pfn, order)
+    }
+
+    fn free_batch(&self, cpu: CpuId, blocks: &[(Pfn, Order)]) -> Result<(), usize> {
+        let is_refused = |(pfn, order): &&(Pfn, Order)| {
+            PageAllocator::free_with(self, cpu, *pfn, *order, FreeTraits::BATCHED).is_err()
+        };
+        let refused = blocks.iter().filter(is_refused).count();
+        if refused == 0 { Ok(()) } else { Err(refused) }
+    }
+
+    fn frames_allocated(&self) -> Option<u64> {
+        self.validate().ok().map(|census| census.allocated)
+    }
+}
+
+/// Frames in ascending order, never reused: what an allocator costs at least. Frees are counted and forgotten.
+#[derive(Debug)]
+pub struct Bump {
+    next: AtomicU64,
+    freed: AtomicU64,
+    span: Range<u64>,
+}
+
+impl Bump {
+    /// An allocator of these frames.
+    #[must_use]
+    pub fn new(span: Range<u64>) -> Self {
+        Self { next: AtomicU64::new(span.start), freed: AtomicU64::new(0), span }
+    }
+}
+
+impl FrameAllocator for Bump {
+    fn span(&self) -> Range<u64> {
+        self.span.clone()
+    }
+
+    #[inline]
+    fn alloc(&self, _: CpuId, order: Order, _: FrameUse) -> Option<Pfn> {
+        let frames = u64::from(order.frames());
+        let place = |next: u64| {
+            let start = next.checked_next_multiple_of(frames)?;
+            start.checked_add(frames).filter(|end| *end <= self.span.end).map(|end| (start, end))
+        };
+        let before = self.next.fetch_update(Relaxed, Relaxed, |next| Some(place(next)?.1)).ok()?;
+        // What alignment skipped is never handed out.
+        let (start, _) = place(before)?;
+        self.freed.fetch_add(start - before, Relaxed);
+        Some(Pfn(start))
+    }
+
+    #[inline]
+    fn free(&self, _: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError> {
+        if pfn.0 < self.span.start || pfn.0 >= self.next.load(Relaxed) {
+            return Err(FreeError::Foreign(pfn));
+        }
+        self.freed.fetch_add(u64::from(order.frames()), Relaxed);
+        Ok(())
+    }
+
+    fn frames_allocated(&self) -> Option<u64> {
+        (self.next.load(Relaxed) - self.span.start).checked_sub(self.freed.load(Relaxed))
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bump_allocator_aligns_counts_and_ends() {
+        let frames = Bump::new(5..32);
+        let order = Order::new(3).expect("an order");
+        let alloc = |order| frames.alloc(CpuId(0), order, FrameUse::Anon);
+        assert_eq!(alloc(Order::ZERO), Some(Pfn(5)));
+        assert_eq!(alloc(order), Some(Pfn(8)));
+        assert_eq!(frames.frames_allocated(), Some(9));
+        assert_eq!(frames.free(CpuId(0), Pfn(8), order), Ok(()));
+        assert_eq!(frames.free(CpuId(0), Pfn(30), order), Err(FreeError::Foreign(Pfn(30))));
+        assert_eq!(frames.frames_allocated(), Some(1));
+        assert_eq!((alloc(order), alloc(order), alloc(order)), (Some(Pfn(16)), Some(Pfn(24)), None));
+    }
+}

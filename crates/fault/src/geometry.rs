@@ -1,0 +1,143 @@
+//! The shape of a page table: page size, entries per table, levels.
+
+use pageset_core::Order;
+
+/// Shape of an address space's page table. Level 0 is the leaf table.
+///
+/// # Invariants
+/// Page shift 6 to 30, index bits 1 to 16, 2 to 6 levels; all bits of an address together at most 62.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    page_shift: u8,
+    index_bits: u8,
+    levels: u8,
+}
+
+impl Geometry {
+    /// 4 KiB pages, 512 entries, 4 levels: x86-64. A leaf table covers 2 MiB, addresses have 48 bits.
+    pub const PAGES_4K: Self = Self { page_shift: 12, index_bits: 9, levels: 4 };
+    /// 16 KiB pages, 2048 entries, 3 levels: the ia64 of the 2005 comparison (spec §1.1). A leaf table covers 32 MiB,
+    /// addresses have 47 bits.
+    pub const PAGES_16K: Self = Self { page_shift: 14, index_bits: 11, levels: 3 };
+
+    /// A shape of one's own, for models; `None` if it breaks the invariants.
+    #[must_use]
+    pub const fn new(page_shift: u8, index_bits: u8, levels: u8) -> Option<Self> {
+        let sane = 6 <= page_shift
+            && page_shift <= 30
+            && 1 <= index_bits
+            && index_bits <= 16
+            && 2 <= levels
+            && levels <= 6;
+        // INVARIANT: checked here.
+        if sane && page_shift + index_bits * levels <= 62 {
+            Some(Self { page_shift, index_bits, levels })
+        } else {
+            None
+        }
+    }
+
+    /// Bytes of a page.
+    #[must_use]
+    pub const fn page_bytes(self) -> u64 {
+        1 << self.page_shift
+    }
+
+    /// Base-2 logarithm of the page size.
+    #[must_use]
+    pub const fn page_shift(self) -> u8 {
+        self.page_shift
+    }
+
+    /// Entries of a table.
+    #[must_use]
+    pub const fn entries(self) -> u32 {
+        1 << self.index_bits
+    }
+
+    /// First address beyond the address space.
+    #[must_use]
+    pub const fn end(self) -> u64 {
+        1 << (self.page_shift + self.index_bits * self.levels)
+    }
+
+    /// Bytes that a table of `level` covers: 2 MiB for level 0 of [`PAGES_4K`](Self::PAGES_4K).
+    #[must_use]
+    pub const fn table_span(self, level: u8) -> u64 {
+        1 << (self.page_shift + self.index_bits * (level + 1))
+    }
+
+    /// Bytes that one word of a table of `level` covers.
+    pub(crate) const fn word_span(self, level: u8) -> u64 {
+        self.table_span(level) >> self.index_bits
+    }
+
+    /// Pages that one word of a table of `level` maps.
+    pub(crate) const fn pages_per_word(self, level: u8) -> i64 {
+        1 << (self.index_bits * level)
+    }
+
+    /// The order of a page that one word of level 1 maps, unless it is above the largest order of the core.
+    #[must_use]
+    pub const fn huge_order(self) -> Option<Order> {
+        Order::new(self.index_bits)
+    }
+
+    /// Level of the root table.
+    pub(crate) const fn root_level(self) -> u8 {
+        self.levels - 1
+    }
+
+    /// Index of `va` in its table of `level`.
+    #[inline]
+    pub(crate) const fn index(self, va: u64, level: u8) -> u32 {
+        (va >> (self.page_shift + self.index_bits * level)) as u32 & (self.entries() - 1)
+    }
+
+    /// First address of the page that holds `va`.
+    #[inline]
+    pub(crate) const fn page_start(self, va: u64) -> u64 {
+        va & !(self.page_bytes() - 1)
+    }
+
+    /// The addresses of the table of `level` around `va`.
+    pub(crate) const fn span_around(self, va: u64, level: u8) -> core::ops::Range<u64> {
+        let start = va & !(self.table_span(level) - 1);
+        start..start + self.table_span(level)
+    }
+
+    pub(crate) const fn index_bits(self) -> u8 {
+        self.index_bits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_of_both_page_sizes() {
+        let (small, large) = (Geometry::PAGES_4K, Geometry::PAGES_16K);
+        assert_eq!((small.entries(), small.table_span(0), small.end()), (512, 2 << 20, 1 << 48));
+        assert_eq!((large.entries(), large.table_span(0), large.end()), (2048, 32 << 20, 1 << 47));
+        assert_eq!(small.huge_order(), Some(Order::THP));
+        assert_eq!(large.huge_order(), None);
+    }
+
+    #[test]
+    fn an_address_is_its_indices() {
+        let va = (5 << 39) | (4 << 30) | (3 << 21) | (2 << 12) | 17;
+        let indices: [u32; 4] = core::array::from_fn(|level| Geometry::PAGES_4K.index(va, level as u8));
+        assert_eq!(indices, [2, 3, 4, 5]);
+        assert_eq!(Geometry::PAGES_4K.page_start(va), va - 17);
+        assert_eq!(Geometry::PAGES_4K.span_around(va, 0), va - 17 - (2 << 12)..va - 17 + (510 << 12));
+    }
+
+    #[test]
+    fn nonsense_has_no_geometry() {
+        for (page_shift, index_bits, levels) in [(5, 9, 4), (12, 0, 4), (12, 9, 1), (12, 9, 6), (12, 17, 2)] {
+            assert_eq!(Geometry::new(page_shift, index_bits, levels), None);
+        }
+        assert!(Geometry::new(12, 1, 2).is_some());
+    }
+}

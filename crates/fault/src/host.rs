@@ -1,0 +1,78 @@
+//! A world made of parts: a kind of lock, an allocator, a memory. Enough for threads that measure nothing.
+
+use core::marker::PhantomData;
+
+use pageset_core::Platform;
+use pageset_core::lock_api::RawMutex;
+
+use crate::frames::FrameAllocator;
+use crate::world::{Memory, World};
+
+/// A platform of locks of kind `R`, and no events: for the core's allocator.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Locks<R>(PhantomData<fn() -> R>);
+
+impl<R> Locks<R> {
+    /// The platform.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<R: RawMutex> Platform for Locks<R> {
+    type RawLock = R;
+    type Events = ();
+
+    fn events(&self) -> &() {
+        &()
+    }
+}
+
+/// A world of locks of kind `R`, frames of `F`, contents in `M`.
+///
+/// ```
+/// use pageset_fault::{Bump, Geometry, Host, Machine, MachineConfig, NoMemory};
+///
+/// let host = Host::<parking_lot::RawMutex, _, _>::new(Bump::new(0..4096), NoMemory);
+/// let machine = Machine::new(host, &MachineConfig::new(Geometry::PAGES_4K, 2, 4096));
+/// assert_eq!(machine.cpus(), 2);
+/// ```
+#[derive(Debug)]
+pub struct Host<R, F, M> {
+    frames: F,
+    memory: M,
+    locks: Locks<R>,
+}
+
+impl<R, F, M> Host<R, F, M> {
+    /// A world of these parts.
+    #[must_use]
+    pub const fn new(frames: F, memory: M) -> Self {
+        Self { frames, memory, locks: Locks::new() }
+    }
+}
+
+impl<R: RawMutex, F: Sync, M: Sync> Platform for Host<R, F, M> {
+    type RawLock = R;
+    type Events = ();
+
+    fn events(&self) -> &() {
+        self.locks.events()
+    }
+}
+
+impl<R: RawMutex, F: FrameAllocator + Sync, M: Memory + Sync> World for Host<R, F, M> {
+    type Frames = F;
+    type Memory = M;
+
+    #[inline]
+    fn frames(&self) -> &F {
+        &self.frames
+    }
+
+    #[inline]
+    fn memory(&self) -> &M {
+        &self.memory
+    }
+}

@@ -1,0 +1,173 @@
+//! A machine: the world, its frames, the arena of tables, and what all address spaces share.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use lock_api::Mutex;
+use pageset_core::{CpuId, Order, Pfn};
+
+use crate::atomic::{AtomicU32, Ordering::Relaxed, Padded};
+use crate::frame_table::FrameTable;
+use crate::frames::{FrameAllocator, FrameUse};
+use crate::geometry::Geometry;
+use crate::grace::Grace;
+use crate::lru::Lru;
+use crate::table::{TableId, Tables};
+use crate::task::Local;
+use crate::world::World;
+
+/// How large a machine is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MachineConfig {
+    /// Shape of all page tables.
+    pub geometry: Geometry,
+    /// CPUs, numbered from 0.
+    pub cpus: u32,
+    /// Tasks at one time. Usually one per CPU, and a few more.
+    pub tasks: u32,
+    /// Page tables at one time, of all address spaces. The words are kept on the heap: 4 KiB each with 4 KiB pages.
+    pub tables: u32,
+    /// Frames per CPU that [`Task::prezero`](crate::Task::prezero) may keep cleared; 0 for no pool.
+    pub prezeroed: u32,
+}
+
+impl MachineConfig {
+    /// A machine whose CPUs run one task each, with tables for `pages` pages in one address space (and a few to spare).
+    #[must_use]
+    pub fn new(geometry: Geometry, cpus: u32, pages: u64) -> Self {
+        let leaves = pages.div_ceil(u64::from(geometry.entries()));
+        let upper = leaves.div_ceil(u64::from(geometry.entries())) + u64::from(geometry.root_level());
+        // Each CPU may hold one table per level that it lost the race for, and ranges may begin in the middle.
+        let spare =
+            u64::from(cpus) * u64::from(geometry.root_level()) + 2 * u64::from(geometry.root_level()) + 2;
+        let tables = u32::try_from(leaves + upper + spare).unwrap_or(u32::MAX);
+        Self { geometry, cpus, tasks: cpus, tables, prezeroed: 0 }
+    }
+}
+
+/// Cleared frames of one CPU.
+type ZeroPool<W> = Padded<Mutex<<W as pageset_core::Platform>::RawLock, Vec<Pfn>>>;
+
+/// A machine. All address spaces on it share frames and tables, and may share pages.
+pub struct Machine<W: World> {
+    pub(crate) world: W,
+    pub(crate) geometry: Geometry,
+    pub(crate) tables: Tables<W::RawLock>,
+    pub(crate) frames: FrameTable,
+    pub(crate) grace: Grace,
+    pub(crate) lru: Lru<W::RawLock>,
+    /// Cleared frames of each CPU.
+    pub(crate) prezeroed: Box<[ZeroPool<W>]>,
+    pub(crate) prezeroed_max: usize,
+    pub(crate) tasks: u32,
+    free_tasks: Mutex<W::RawLock, Vec<u32>>,
+    spaces: AtomicU32,
+    areas: AtomicU32,
+}
+
+impl<W: World> Machine<W> {
+    /// A machine around `world`. Takes 16 bytes per frame and a page per table from the heap.
+    #[must_use]
+    pub fn new(world: W, config: &MachineConfig) -> Arc<Self> {
+        let frames = FrameTable::new(world.frames().span());
+        Arc::new(Self {
+            geometry: config.geometry,
+            tables: Tables::new(config.geometry, config.tables),
+            frames,
+            grace: Grace::new(config.tasks),
+            lru: Lru::new(),
+            prezeroed: (0..config.cpus).map(|_| Padded(Mutex::new(Vec::new()))).collect(),
+            prezeroed_max: config.prezeroed as usize,
+            tasks: config.tasks,
+            free_tasks: Mutex::new((0..config.tasks).rev().collect()),
+            spaces: AtomicU32::new(0),
+            areas: AtomicU32::new(0),
+            world,
+        })
+    }
+
+    /// The world it was built with.
+    pub fn world(&self) -> &W {
+        &self.world
+    }
+
+    /// The shape of its page tables.
+    pub fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    /// CPUs it was built for.
+    pub fn cpus(&self) -> u32 {
+        self.prezeroed.len() as u32
+    }
+
+    /// Blocks on the list of pages in use; those in tasks' batches are missing.
+    pub fn listed_blocks(&self) -> u64 {
+        self.lru.len()
+    }
+
+    pub(crate) fn next_space(&self) -> u32 {
+        self.spaces.fetch_add(1, Relaxed)
+    }
+
+    pub(crate) fn next_area(&self) -> u32 {
+        self.areas.fetch_add(1, Relaxed)
+    }
+
+    pub(crate) fn take_task(&self) -> Option<u32> {
+        self.free_tasks.lock().pop()
+    }
+
+    pub(crate) fn put_task(&self, slot: u32) {
+        self.free_tasks.lock().push(slot);
+    }
+
+    /// A frame and a table in it.
+    pub(crate) fn take_table(&self, cpu: CpuId) -> Option<TableId> {
+        let frame = self.world.frames().alloc(cpu, Order::ZERO, FrameUse::Table)?;
+        match self.tables.take(frame) {
+            Some(table) => Some(table),
+            None => {
+                let _ = self.world.frames().free(cpu, frame, Order::ZERO);
+                None
+            }
+        }
+    }
+
+    /// Waits for every task that may still hold a translation, a table's number or an area.
+    pub(crate) fn wait_for_sections(&self, local: &Local) {
+        self.grace.wait(|| self.world.relax(local.cpu));
+    }
+
+    /// Frees blocks that no word maps any more; no task may hold a translation to them.
+    pub(crate) fn free_blocks(&self, local: &mut Local, blocks: &mut Vec<(Pfn, Order)>) {
+        if blocks.is_empty() {
+            return;
+        }
+        self.lru.remove(&self.frames, blocks);
+        if let Err(refused) = self.world.frames().free_batch(local.cpu, blocks) {
+            local.stats.refused_frees += refused as u64;
+        }
+        blocks.clear();
+    }
+
+    /// Frees tables that were taken out of the tree; no task may be walking them.
+    pub(crate) fn free_tables(&self, local: &mut Local, tables: &mut Vec<TableId>) {
+        for table in tables.drain(..) {
+            let frame = self.tables.put(table);
+            if self.world.frames().free(local.cpu, frame, Order::ZERO).is_err() {
+                local.stats.refused_frees += 1;
+            }
+        }
+    }
+}
+
+impl<W: World> core::fmt::Debug for Machine<W> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Machine")
+            .field("geometry", &self.geometry)
+            .field("tasks", &self.tasks)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,237 @@
+//! One word of a page table.
+//!
+//! The rule everything rests on: **the all-zero word, and only it, is a licence to populate** (spec §1.1).
+
+use pageset_core::Pfn;
+
+use crate::area::Access;
+use crate::table::TableId;
+
+/// One 8-byte word of a page table, with x86-64's bits where it has them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Pte(u64);
+
+/// What a word means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Meaning {
+    /// Nothing is here; whoever wants may populate it.
+    Empty,
+    /// A page (or, on level 1, a huge page).
+    Page,
+    /// The next table.
+    Table(TableId),
+    /// The page was reclaimed; its contents are in this slot of the host.
+    Reclaimed(u64),
+    /// The table is being taken apart or put together: start again from the root.
+    Busy,
+}
+
+impl Pte {
+    /// The licence to populate.
+    pub const EMPTY: Self = Self(0);
+
+    const PRESENT: u64 = 1;
+    const WRITE: u64 = 1 << 1;
+    const USER: u64 = 1 << 2;
+    const ACCESSED: u64 = 1 << 5;
+    const DIRTY: u64 = 1 << 6;
+    const HUGE: u64 = 1 << 7;
+    /// Bits 52 to 62 belong to software.
+    const ANON: u64 = 1 << 52;
+    const POISONED: u64 = 1 << 53;
+    const META: u64 = 1 << 54;
+    const MIGRATING: u64 = 1 << 55;
+    /// The shared zero page: not counted, not referenced.
+    const ZERO_PAGE: u64 = 1 << 56;
+    /// Mapped by prefaulting, not by a fault of its own.
+    const PREFAULTED: u64 = 1 << 57;
+    const NUMBER_SHIFT: u32 = 12;
+    const NUMBER: u64 = ((1 << 40) - 1) << Self::NUMBER_SHIFT;
+
+    /// A word of a closed table: must not be populated.
+    pub(crate) const POISON: Self = Self(Self::POISONED);
+    /// A word whose table is being replaced by a huge page.
+    pub(crate) const MIGR: Self = Self(Self::MIGRATING);
+
+    #[inline]
+    pub(crate) const fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
+    /// The word as the page table holds it.
+    #[inline]
+    #[must_use]
+    pub const fn bits(self) -> u64 {
+        self.0
+    }
+
+    const fn number(self) -> u64 {
+        (self.0 & Self::NUMBER) >> Self::NUMBER_SHIFT
+    }
+
+    /// An anonymous page that a read touched.
+    #[inline]
+    pub(crate) const fn anon(pfn: Pfn) -> Self {
+        Self(
+            Self::PRESENT
+                | Self::USER
+                | Self::ANON
+                | Self::ACCESSED
+                | (pfn.0 << Self::NUMBER_SHIFT) & Self::NUMBER,
+        )
+    }
+
+    /// The shared zero page.
+    pub(crate) const fn zero_page() -> Self {
+        Self(Self::PRESENT | Self::USER | Self::ACCESSED | Self::ZERO_PAGE)
+    }
+
+    pub(crate) const fn table(id: TableId) -> Self {
+        Self(Self::PRESENT | Self::WRITE | Self::USER | (id.0 as u64) << Self::NUMBER_SHIFT)
+    }
+
+    pub(crate) const fn reclaimed(slot: u64) -> Self {
+        Self(Self::META | (slot << Self::NUMBER_SHIFT) & Self::NUMBER)
+    }
+
+    #[inline]
+    pub(crate) const fn writable(self) -> Self {
+        Self(self.0 | Self::WRITE | Self::DIRTY)
+    }
+
+    pub(crate) const fn read_only(self) -> Self {
+        Self(self.0 & !Self::WRITE)
+    }
+
+    /// Mapped, but nobody may touch it.
+    pub(crate) const fn hidden(self) -> Self {
+        Self(self.0 & !(Self::WRITE | Self::USER))
+    }
+
+    /// As a page that may be loaded from again.
+    pub(crate) const fn visible(self) -> Self {
+        Self(self.0 | Self::USER)
+    }
+
+    pub(crate) const fn huge(self) -> Self {
+        Self(self.0 | Self::HUGE)
+    }
+
+    /// As one of the small words that map a huge word's page `index`.
+    pub(crate) const fn small(self, index: u32) -> Self {
+        Self((self.0 & !Self::HUGE) + ((index as u64) << Self::NUMBER_SHIFT))
+    }
+
+    pub(crate) const fn prefaulted(self) -> Self {
+        Self((self.0 | Self::PREFAULTED) & !Self::ACCESSED)
+    }
+
+    pub(crate) const fn accessed(self) -> Self {
+        Self(self.0 | Self::ACCESSED)
+    }
+
+    /// Whether a page is mapped here.
+    #[inline]
+    #[must_use]
+    pub const fn is_present(self) -> bool {
+        self.0 & Self::PRESENT != 0
+    }
+
+    /// Whether stores are allowed.
+    #[inline]
+    #[must_use]
+    pub const fn is_writable(self) -> bool {
+        self.0 & Self::WRITE != 0
+    }
+
+    /// Whether the page-table walker lets this access through.
+    #[inline]
+    #[must_use]
+    pub const fn permits(self, access: Access) -> bool {
+        let needed = match access {
+            Access::Read => Self::PRESENT | Self::USER,
+            Access::Write => Self::PRESENT | Self::USER | Self::WRITE,
+        };
+        self.0 & needed == needed
+    }
+
+    /// Whether this word maps a whole huge page.
+    #[must_use]
+    pub const fn is_huge(self) -> bool {
+        self.0 & Self::HUGE != 0
+    }
+
+    /// Whether this is the shared zero page, which is nobody's.
+    #[must_use]
+    pub const fn is_zero_page(self) -> bool {
+        self.0 & Self::ZERO_PAGE != 0
+    }
+
+    /// Whether prefaulting mapped it and nobody touched it since.
+    #[must_use]
+    pub const fn is_untouched(self) -> bool {
+        self.0 & (Self::PREFAULTED | Self::ACCESSED) == Self::PREFAULTED
+    }
+
+    /// The frame, of a present word.
+    #[inline]
+    #[must_use]
+    pub const fn pfn(self) -> Pfn {
+        Pfn(self.number())
+    }
+
+    /// What a word means, on a table of `level`.
+    #[inline]
+    pub(crate) const fn meaning(self, level: u8) -> Meaning {
+        if self.0 == 0 {
+            Meaning::Empty
+        } else if self.is_present() {
+            if level > 0 && !self.is_huge() {
+                Meaning::Table(TableId(self.number() as u32))
+            } else {
+                Meaning::Page
+            }
+        } else if self.0 & Self::META != 0 {
+            Meaning::Reclaimed(self.number())
+        } else {
+            Meaning::Busy
+        }
+    }
+}
+
+impl core::fmt::Debug for Pte {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "Pte({:#x})", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_zero_is_a_licence_to_populate() {
+        let words = [
+            Pte::POISON,
+            Pte::MIGR,
+            Pte::zero_page(),
+            Pte::reclaimed(0),
+            Pte::anon(Pfn(0)),
+            Pte::table(TableId(0)),
+        ];
+        assert!(words.iter().all(|word| word.meaning(0) != Meaning::Empty));
+        assert_eq!(Pte::EMPTY.meaning(0), Meaning::Empty);
+    }
+
+    #[test]
+    fn words_say_what_was_put_in() {
+        let page = Pte::anon(Pfn(0x12_3456)).writable();
+        assert_eq!((page.pfn(), page.is_writable(), page.meaning(0)), (Pfn(0x12_3456), true, Meaning::Page));
+        assert_eq!(page.huge().meaning(1), Meaning::Page);
+        assert_eq!(page.huge().small(3), Pte::anon(Pfn(0x12_3459)).writable());
+        assert_eq!(Pte::table(TableId(7)).meaning(1), Meaning::Table(TableId(7)));
+        assert_eq!(Pte::reclaimed(9).meaning(0), Meaning::Reclaimed(9));
+        assert_eq!(Pte::MIGR.meaning(1), Meaning::Busy);
+        assert!(page.prefaulted().is_untouched() && !page.prefaulted().accessed().is_untouched());
+    }
+}

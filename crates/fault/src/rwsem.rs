@@ -1,0 +1,86 @@
+//! A reader-writer lock in one word, as mmap_sem was: readers pay one atomic operation in and one out, a waiting
+//! writer keeps later readers out.
+
+use crate::atomic::{AtomicU64, Ordering};
+use crate::stats::LockStats;
+use crate::world::{Line, World};
+use pageset_core::CpuId;
+
+const WRITER: u64 = 1 << 63;
+
+/// The lock. Its users say which line it is on.
+#[derive(Debug, Default)]
+pub(crate) struct RwSem {
+    /// Number of readers, and whether a writer wants in or is in.
+    word: AtomicU64,
+}
+
+impl RwSem {
+    pub(crate) fn new() -> Self {
+        Self { word: AtomicU64::new(0) }
+    }
+
+    /// Enters as a reader, unless a writer is there.
+    #[inline]
+    pub(crate) fn try_read<W: World>(&self, world: &W, cpu: CpuId, line: Line) -> bool {
+        world.shares(cpu, line);
+        if self.word.fetch_add(1, Ordering::Acquire) & WRITER == 0 {
+            return true;
+        }
+        self.end_read(world, cpu, line);
+        false
+    }
+
+    /// Enters as a reader.
+    #[inline]
+    pub(crate) fn read<W: World>(&self, world: &W, cpu: CpuId, line: Line, stats: &mut LockStats) {
+        stats.acquired += 1;
+        if !self.try_read(world, cpu, line) {
+            self.read_slow(world, cpu, line, stats);
+        }
+    }
+
+    #[cold]
+    fn read_slow<W: World>(&self, world: &W, cpu: CpuId, line: Line, stats: &mut LockStats) {
+        let start_ns = world.now_ns(cpu);
+        stats.contended += 1;
+        loop {
+            while self.word.load(Ordering::Relaxed) & WRITER != 0 {
+                world.relax(cpu);
+            }
+            if self.try_read(world, cpu, line) {
+                break;
+            }
+        }
+        stats.wait_ns += world.now_ns(cpu).saturating_sub(start_ns);
+    }
+
+    /// Leaves as a reader.
+    #[inline]
+    pub(crate) fn end_read<W: World>(&self, world: &W, cpu: CpuId, line: Line) {
+        world.shares(cpu, line);
+        self.word.fetch_sub(1, Ordering::Release);
+    }
+
+    /// Enters as the writer: keeps new readers out, then waits for those inside.
+    pub(crate) fn write<W: World>(&self, world: &W, cpu: CpuId, line: Line) {
+        loop {
+            world.shares(cpu, line);
+            if self.word.fetch_or(WRITER, Ordering::Acquire) & WRITER == 0 {
+                break;
+            }
+            while self.word.load(Ordering::Relaxed) & WRITER != 0 {
+                world.relax(cpu);
+            }
+        }
+        while self.word.load(Ordering::Acquire) != WRITER {
+            world.relax(cpu);
+        }
+    }
+
+    /// Leaves as the writer.
+    pub(crate) fn end_write<W: World>(&self, world: &W, cpu: CpuId, line: Line) {
+        world.shares(cpu, line);
+        self.word.fetch_and(!WRITER, Ordering::Release);
+    }
+}

@@ -1,0 +1,65 @@
+//! map, unmap, protect.
+
+use core::ops::Range;
+
+use super::AddressSpace;
+use crate::area::Prot;
+use crate::error::SpaceError;
+use crate::task::Local;
+use crate::world::World;
+
+impl<W: World> AddressSpace<W> {
+    pub(crate) fn map(&self, local: &mut Local, range: Range<u64>, prot: Prot) -> Result<(), SpaceError> {
+        self.check_range(&range)?;
+        let mut write = self.write(local);
+        if write.map.touches(&range) {
+            return Err(SpaceError::Occupied);
+        }
+        let change = write.change(&range, Some(prot));
+        // Areas that are joined with the new one: faults in them must come to an end, later ones find the joined area.
+        write.close(local, &change.replaced);
+        write.publish(change.map);
+        Ok(())
+    }
+
+    pub(crate) fn unmap(&self, local: &mut Local, range: Range<u64>) -> Result<(), SpaceError> {
+        self.check_range(&range)?;
+        let mut write = self.write(local);
+        let change = write.change(&range, None);
+        if change.replaced.is_empty() {
+            return Ok(());
+        }
+        write.close(local, &change.replaced);
+        // Huge pages that stay in part; the only step that can fail comes before anything is changed.
+        self.split_at(local, range.start)?;
+        self.split_at(local, range.end)?;
+        // From here on faults in the range find no area. What they mapped before, the zap finds.
+        write.publish(change.map);
+        self.zap(local, &range, &write.map);
+        Ok(())
+    }
+
+    pub(crate) fn protect(&self, local: &mut Local, range: Range<u64>, prot: Prot) -> Result<(), SpaceError> {
+        self.check_range(&range)?;
+        let mut write = self.write(local);
+        if !write.map.covers(&range) {
+            return Err(SpaceError::NoArea);
+        }
+        let change = write.change(&range, Some(prot));
+        write.close(local, &change.replaced);
+        self.split_at(local, range.start)?;
+        self.split_at(local, range.end)?;
+        let (map, replaced) = (change.map, change.replaced);
+        // The new areas stay closed until the words say what they say.
+        write.close(
+            local,
+            map.areas().iter().filter(|area| area.range.start < range.end && range.start < area.range.end),
+        );
+        write.publish(map);
+        drop(replaced);
+        if prot != Prot::ReadWrite {
+            self.restrict(local, &range, prot);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,123 @@
+//! Small pages become one huge page (khugepaged's work; spec §1.7, races 5 and 6).
+//!
+//! The leaf table is closed before anything is copied: the word that names it says "busy", every word of it is swapped
+//! for poison, and it is marked stray. So a late fault that stands in front of it finds the parent word changed (P1),
+//! its exchange failed (P2) or the table marked (P3), and starts again.
+
+use alloc::vec::Vec;
+
+use pageset_core::{Order, Pfn};
+
+use super::AddressSpace;
+use crate::account::Counts;
+use crate::area::Prot;
+use crate::atomic::Ordering;
+use crate::error::SpaceError;
+use crate::frames::{FrameAllocator, FrameUse};
+use crate::lru::Lru;
+use crate::pte::{Meaning, Pte};
+use crate::sync::Intent;
+use crate::table::{Slot, TableId};
+use crate::task::Local;
+use crate::world::{Memory, World};
+
+impl<W: World> AddressSpace<W> {
+    pub(crate) fn collapse(&self, local: &mut Local, va: u64) -> Result<(), SpaceError> {
+        let geometry = self.machine.geometry;
+        let order = geometry.huge_order().filter(|_| va < geometry.end()).ok_or(SpaceError::NotEligible)?;
+        let span = geometry.span_around(va, 0);
+        let write = self.write(local);
+        let area = write.map.find(va).map(|index| &write.map.areas()[index]);
+        let area = area
+            .filter(|area| {
+                area.range.start <= span.start && span.end <= area.range.end && area.prot != Prot::None
+            })
+            .ok_or(SpaceError::NotEligible)?;
+        write.close(local, [area]);
+        let parent = self.slot_above(va, 0).ok_or(SpaceError::NotEligible)?;
+        let named = self.machine.tables.load(parent.table, parent.index);
+        let Meaning::Table(table) = named.meaning(parent.level) else { return Err(SpaceError::NotEligible) };
+        let is_whole = |index| {
+            matches!(self.machine.tables.load(table, index).meaning(0), Meaning::Empty | Meaning::Page)
+        };
+        if !(0..geometry.entries()).all(is_whole) {
+            return Err(SpaceError::NotEligible);
+        }
+        let block =
+            self.world().frames().alloc(local.cpu, order, FrameUse::Anon).ok_or(SpaceError::OutOfMemory)?;
+        let Some(words) = self.close_table(local, &parent, named, table) else {
+            let _ = self.world().frames().free(local.cpu, block, order);
+            return Err(SpaceError::NotEligible);
+        };
+        self.world().shoot_down(local.cpu);
+        self.machine.wait_for_sections(local);
+        self.fill(local, block, &words);
+        self.open_as_huge(local, &parent, (block, order), area.prot, &words);
+        let mut blocks = Vec::new();
+        for word in &words {
+            self.drop_page(local, *word, &mut blocks);
+        }
+        self.machine.free_blocks(local, &mut blocks);
+        self.machine.free_tables(local, &mut alloc::vec![table]);
+        Ok(())
+    }
+
+    /// Takes a leaf table out of service. Returns its words as they were.
+    fn close_table(&self, local: &mut Local, parent: &Slot, named: Pte, table: TableId) -> Option<Vec<Pte>> {
+        let tables = &self.machine.tables;
+        let _held = self.sync.hold(self, local, parent, Intent::Replace).ok()?;
+        let _held_below = self.sync.hold_below(self, local, &parent.below(table, 0));
+        if !self.sync.replace(tables.word(parent.table, parent.index), named, Pte::MIGR) {
+            return None;
+        }
+        tables.set_stray(table, true);
+        let mut words = Vec::with_capacity(tables.words_of(table).len());
+        for (index, word) in tables.words_of(table).iter().enumerate() {
+            if index % 8 == 0 {
+                self.world()
+                    .shares(local.cpu, crate::world::Line::Words { table: table.0, line: index as u32 / 8 });
+            }
+            words.push(Pte::from_bits(word.swap(Pte::POISON.bits(), Ordering::AcqRel)));
+        }
+        Some(words)
+    }
+
+    /// Copies what is there, and clears the rest.
+    fn fill(&self, local: &mut Local, block: Pfn, words: &[Pte]) {
+        let memory = self.world().memory();
+        for (index, word) in (0..).zip(words) {
+            let to = Pfn(block.0 + index);
+            if word.is_present() && !word.is_zero_page() {
+                memory.copy(local.cpu, word.pfn(), to);
+            } else {
+                memory.clear(local.cpu, to, Order::ZERO, 0);
+            }
+        }
+    }
+
+    fn open_as_huge(
+        &self,
+        local: &mut Local,
+        parent: &Slot,
+        (block, order): (Pfn, Order),
+        prot: Prot,
+        words: &[Pte],
+    ) {
+        let machine = &self.machine;
+        machine.frames.begin(block, order, 1);
+        Lru::<W::RawLock>::mark(machine.frames.frame(block));
+        let huge = Pte::anon(block).huge();
+        let huge = if prot == Prot::ReadWrite { huge.writable() } else { huge };
+        let before = words.iter().filter(|word| word.is_present() && !word.is_zero_page()).count();
+        // Nobody else changes a busy word, and its table stays: tables are freed by writers only.
+        if let Ok(_held) = self.sync.hold(self, local, parent, Intent::Replace) {
+            self.sync.replace(machine.tables.word(parent.table, parent.index), Pte::MIGR, huge);
+            let more = i64::from(machine.geometry.entries()) - before as i64;
+            self.account.add(self, local, Counts { tables: -1, ..Counts::pages(more) });
+        }
+        machine.lru.add(&machine.frames, &mut local.lru, block);
+        local.stats.tables_freed += 1;
+        local.stats.installed += (words.len() - before) as u64;
+        local.stats.huge += 1;
+    }
+}

@@ -1,0 +1,87 @@
+//! A copy of an address space: every page shared, written by nobody until it is copied.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use super::AddressSpace;
+use super::zap::Run;
+use crate::account::Counts;
+use crate::area::AreaMap;
+use crate::atomic::Ordering;
+use crate::error::SpaceError;
+use crate::pte::{Meaning, Pte};
+use crate::sync::Intent;
+use crate::table::{Found, Slot};
+use crate::task::Local;
+use crate::world::{Memory, World};
+
+impl<W: World> AddressSpace<W> {
+    pub(crate) fn fork(&self, local: &mut Local) -> Result<Arc<Self>, SpaceError> {
+        let child = Self::on(&self.machine, self.options, local.cpu)?;
+        let mut copied = Ok(());
+        let write = self.write(local);
+        write.close(local, write.map.areas());
+        *child.areas.lock() = Arc::new(self.copy_areas(&write.map));
+        for area in write.map.areas() {
+            self.each_run(local, &area.range, &mut |local, run| {
+                if copied.is_ok() {
+                    copied = self.copy_run(local, &child, run);
+                }
+            });
+        }
+        // Nobody may go on writing to what is shared now.
+        self.free_unmapped(local, &mut Vec::new());
+        drop(write);
+        copied.map(|()| Arc::new(child))
+    }
+
+    fn copy_areas(&self, map: &AreaMap) -> AreaMap {
+        map.areas().iter().fold(AreaMap::default(), |copy, area| {
+            copy.with(area.range.clone(), Some(area.prot), || self.machine.next_area()).map
+        })
+    }
+
+    /// Copies words of one table. Nobody else knows the child yet.
+    fn copy_run(&self, local: &mut Local, child: &Self, run: Run) -> Result<(), SpaceError> {
+        let step = self.machine.geometry.word_span(run.slot.level);
+        let mut pages = 0;
+        for (index, va) in run.indices.zip((run.va..).step_by(step as usize)) {
+            if self.machine.tables.load(run.slot.table, index) == Pte::EMPTY {
+                continue;
+            }
+            // The child's table comes first: it may be the last one that was missing.
+            let to = match child.walk_or_build(local, va, run.slot.level) {
+                Ok(Found::Word(to, _)) => to,
+                _ => return Err(SpaceError::OutOfMemory),
+            };
+            let shared = self.share_word(local, &run.slot.at(index));
+            child.machine.tables.word(to.table, to.index).store(shared.bits(), Ordering::Release);
+            pages += i64::from(shared.is_present() && !shared.is_zero_page());
+        }
+        let pages = pages * self.machine.geometry.pages_per_word(run.slot.level);
+        child.account.add(child, local, Counts::pages(pages));
+        Ok(())
+    }
+
+    /// Takes the right to write away from a word, and references what it maps once more.
+    fn share_word(&self, local: &mut Local, slot: &Slot) -> Pte {
+        let word = self.machine.tables.word(slot.table, slot.index);
+        loop {
+            // The writer excludes whoever frees tables.
+            let Ok(_held) = self.sync.hold(self, local, slot, Intent::Replace) else { return Pte::EMPTY };
+            let old = self.machine.tables.load(slot.table, slot.index);
+            match old.meaning(0) {
+                Meaning::Reclaimed(slot) => {
+                    self.world().memory().share_slot(slot);
+                    return old;
+                }
+                _ if !old.is_present() || old.is_zero_page() => return old,
+                _ => {}
+            }
+            if self.sync.replace(word, old, old.read_only()) {
+                self.machine.frames.get(old.pfn(), 1);
+                return old.read_only();
+            }
+        }
+    }
+}

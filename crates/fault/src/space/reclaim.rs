@@ -1,0 +1,64 @@
+//! Taking one page away for a while: its contents go to the host, its word says where (spec §1.7, race 9).
+
+use alloc::vec::Vec;
+
+use pageset_core::Order;
+
+use super::AddressSpace;
+use crate::account::Counts;
+use crate::error::SpaceError;
+use crate::pte::{Meaning, Pte};
+use crate::sync::Intent;
+use crate::table::{Found, Slot, walk};
+use crate::task::Local;
+use crate::world::{Memory, World};
+
+impl<W: World> AddressSpace<W> {
+    pub(crate) fn reclaim(&self, local: &mut Local, va: u64) -> Result<(), SpaceError> {
+        if va >= self.machine.geometry.end() {
+            return Err(SpaceError::NotEligible);
+        }
+        // Other writers stay out; faults go on, unless the strategy excludes them by that.
+        let _write = self.write(local);
+        let (slot, old) = match walk(&self.machine.tables, self.machine.geometry, self.root, va, 0) {
+            Found::Word(slot, word) if slot.level == 0 && self.is_eligible(word) => (slot, word),
+            _ => return Err(SpaceError::NotEligible),
+        };
+        // Faults wait at this word until its contents are saved.
+        if !self.change_word(local, &slot, old, Pte::MIGR, Counts::default()) {
+            return Err(SpaceError::NotEligible);
+        }
+        self.world().shoot_down(local.cpu);
+        self.machine.wait_for_sections(local);
+        match self.world().memory().save(local.cpu, old.pfn()) {
+            None => {
+                self.change_word(local, &slot, Pte::MIGR, old, Counts::default());
+                Err(SpaceError::NoSwap)
+            }
+            Some(place) => {
+                self.change_word(local, &slot, Pte::MIGR, Pte::reclaimed(place), Counts::pages(-1));
+                let mut blocks = Vec::new();
+                self.drop_page(local, old, &mut blocks);
+                self.machine.free_blocks(local, &mut blocks);
+                Ok(())
+            }
+        }
+    }
+
+    /// Small pages that nobody else has.
+    fn is_eligible(&self, word: Pte) -> bool {
+        word.meaning(0) == Meaning::Page && !word.is_zero_page() && {
+            let (head, order) = self.machine.frames.block(word.pfn());
+            order == Order::ZERO && self.machine.frames.refs(head) == 1
+        }
+    }
+
+    fn change_word(&self, local: &mut Local, slot: &Slot, old: Pte, new: Pte, counts: Counts) -> bool {
+        let Ok(_held) = self.sync.hold(self, local, slot, Intent::Replace) else { return false };
+        let done = self.sync.replace(self.machine.tables.word(slot.table, slot.index), old, new);
+        if done && counts != Counts::default() {
+            self.account.add(self, local, counts);
+        }
+        done
+    }
+}

@@ -1,0 +1,67 @@
+//! What all changes of areas have in common: one writer at a time, areas closed while they change, a new map published.
+
+use alloc::sync::Arc;
+use core::ops::Range;
+
+use super::AddressSpace;
+use crate::area::{Area, AreaMap, Change, Prot};
+use crate::atomic::Ordering;
+use crate::error::SpaceError;
+use crate::task::Local;
+use crate::world::World;
+
+/// The right to change an address space's areas, until it is dropped.
+pub(super) struct Write<'a, W: World> {
+    pub(super) space: &'a AddressSpace<W>,
+    pub(super) map: Arc<AreaMap>,
+    cpu: pageset_core::CpuId,
+}
+
+impl<W: World> AddressSpace<W> {
+    /// Begins a write.
+    pub(super) fn write(&self, local: &mut Local) -> Write<'_, W> {
+        self.mmap_lock.0.write(self.world(), local.cpu, self.mmap_line());
+        let map = Arc::clone(&self.areas.lock());
+        Write { space: self, map, cpu: local.cpu }
+    }
+
+    /// A range that begins and ends at pages and is not empty.
+    pub(super) fn check_range(&self, range: &Range<u64>) -> Result<(), SpaceError> {
+        let geometry = self.machine.geometry;
+        let is_page = |va: u64| va.is_multiple_of(geometry.page_bytes());
+        let sane = range.start < range.end
+            && range.end <= geometry.end()
+            && is_page(range.start)
+            && is_page(range.end);
+        if sane { Ok(()) } else { Err(SpaceError::BadRange) }
+    }
+}
+
+impl<W: World> Write<'_, W> {
+    /// The map in which `range` has these rights.
+    pub(super) fn change(&self, range: &Range<u64>, prot: Option<Prot>) -> Change {
+        self.map.with(range.clone(), prot, || self.space.machine.next_area())
+    }
+
+    /// Closes areas that are about to change: no fault is in them or gets in until the write ends.
+    pub(super) fn close<'a>(&self, local: &mut Local, areas: impl IntoIterator<Item = &'a Arc<Area>>) {
+        self.space.stabilise.close(self.space, local, areas.into_iter().map(|area| &**area));
+    }
+
+    /// Puts a new map in the place of the old one. Its areas are open at once, except those closed in this write.
+    pub(super) fn publish(&mut self, map: AreaMap) {
+        let map = Arc::new(map);
+        let mut current = self.space.areas.lock();
+        *current = Arc::clone(&map);
+        self.space.map_number.fetch_add(1, Ordering::Release);
+        self.map = map;
+    }
+}
+
+impl<W: World> Drop for Write<'_, W> {
+    /// Opens all areas that were closed.
+    fn drop(&mut self) {
+        self.space.write_number.fetch_add(1, Ordering::Release);
+        self.space.mmap_lock.0.end_write(self.space.world(), self.cpu, self.space.mmap_line());
+    }
+}

@@ -1,0 +1,210 @@
+//! Taking rights, pages and tables away from a range.
+//!
+//! The order is that of spec §1.3: words are swapped out (E4), then nobody may hold a translation or a table's number
+//! any more (E5, E6: one grace period for both), then frames and tables are freed.
+
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use pageset_core::{Order, Pfn};
+
+use super::AddressSpace;
+use crate::account::Counts;
+use crate::area::{AreaMap, Prot};
+use crate::atomic::Ordering;
+use crate::pte::{Meaning, Pte};
+use crate::sync::Intent;
+use crate::table::{Slot, TableId};
+use crate::task::Local;
+use crate::world::{Memory, World};
+
+/// Blocks that are collected before a grace period is waited for. Guess: 16 MiB of small pages; 64 KiB of heap.
+const BLOCKS_MAX: usize = 4096;
+
+/// Words of one table that lie in a range.
+#[derive(Clone, Debug)]
+pub(super) struct Run {
+    pub(super) slot: Slot,
+    pub(super) indices: Range<u32>,
+    /// Address of the first of them.
+    pub(super) va: u64,
+}
+
+impl<W: World> AddressSpace<W> {
+    /// Unmaps every page in `range`, and frees tables in whose span `map` has no area.
+    pub(super) fn zap(&self, local: &mut Local, range: &Range<u64>, map: &AreaMap) {
+        let mut blocks = Vec::new();
+        self.each_run(local, range, &mut |local, run| {
+            self.zap_words(local, run, &mut blocks);
+            if blocks.len() >= BLOCKS_MAX {
+                self.free_unmapped(local, &mut blocks);
+            }
+        });
+        let mut tables = Vec::new();
+        self.unlink_unused(local, range, map, &mut tables);
+        if tables.is_empty() && blocks.is_empty() {
+            return;
+        }
+        self.free_unmapped(local, &mut blocks);
+        self.machine.free_tables(local, &mut tables);
+    }
+
+    /// Frees blocks after everybody forgot translations to them.
+    pub(crate) fn free_unmapped(&self, local: &mut Local, blocks: &mut Vec<(Pfn, Order)>) {
+        self.world().shoot_down(local.cpu);
+        self.machine.wait_for_sections(local);
+        self.machine.free_blocks(local, blocks);
+    }
+
+    /// Calls `visit` with each run of words in `range`: those of a leaf table, or one of level 1 that maps a huge page.
+    ///
+    /// Each table above is locked once, if the strategy has a lock for it, before its words are read: whoever put
+    /// something there before the areas were closed is done then, and visible.
+    pub(super) fn each_run(
+        &self,
+        local: &mut Local,
+        range: &Range<u64>,
+        visit: &mut impl FnMut(&mut Local, Run),
+    ) {
+        let level = self.machine.geometry.root_level();
+        let root = Slot { table: self.root, index: 0, level, parent: None };
+        self.descend(local, root, range, 0, visit);
+    }
+
+    /// `start` is the first address of the table in `slot`.
+    fn descend(
+        &self,
+        local: &mut Local,
+        slot: Slot,
+        range: &Range<u64>,
+        start: u64,
+        visit: &mut impl FnMut(&mut Local, Run),
+    ) {
+        let geometry = self.machine.geometry;
+        let step = geometry.word_span(slot.level);
+        let first = range.start.saturating_sub(start) / step;
+        let end = (range.end - start).div_ceil(step).min(u64::from(geometry.entries()));
+        let run = |indices: Range<u64>| Run {
+            slot,
+            va: start + indices.start * step,
+            indices: indices.start as u32..indices.end as u32,
+        };
+        if slot.level == 0 {
+            return visit(local, run(first..end));
+        }
+        drop(self.sync.hold(self, local, &slot, Intent::Fill));
+        for index in first..end {
+            let word = self.machine.tables.load(slot.table, index as u32);
+            match word.meaning(slot.level) {
+                Meaning::Table(table) => {
+                    let below = slot.at(index as u32).below(table, 0);
+                    self.descend(local, below, range, start + index * step, visit);
+                }
+                Meaning::Page => visit(local, run(index..index + 1)),
+                Meaning::Empty | Meaning::Reclaimed(_) | Meaning::Busy => {}
+            }
+        }
+    }
+
+    /// Swaps words out and drops what they map. Collects blocks that nobody maps any more.
+    fn zap_words(&self, local: &mut Local, run: Run, blocks: &mut Vec<(Pfn, Order)>) {
+        // The writer excludes whoever frees tables, so the table cannot go away.
+        let Ok(_held) = self.sync.hold(self, local, &run.slot, Intent::Fill) else { return };
+        let mut words = 0;
+        for index in run.indices {
+            let word = self.machine.tables.word(run.slot.table, index);
+            if word.load(Ordering::Relaxed) == 0 {
+                continue;
+            }
+            let old = Pte::from_bits(word.swap(0, Ordering::AcqRel));
+            words += self.drop_page(local, old, blocks);
+        }
+        if words != 0 {
+            let pages = words * self.machine.geometry.pages_per_word(run.slot.level);
+            self.account.add(self, local, Counts::pages(-pages));
+        }
+    }
+
+    /// Drops what a word mapped. Returns 1 if that was a page, huge or small, and 0 otherwise.
+    pub(super) fn drop_page(&self, local: &mut Local, old: Pte, blocks: &mut Vec<(Pfn, Order)>) -> i64 {
+        if let Meaning::Reclaimed(slot) = old.meaning(0) {
+            self.world().memory().drop_slot(slot);
+        }
+        if !old.is_present() || old.is_zero_page() {
+            return 0;
+        }
+        local.stats.prefault_wasted += u64::from(old.is_untouched());
+        blocks.extend(self.machine.frames.put(old.pfn(), 1));
+        1
+    }
+
+    /// Takes rights away from every page in `range`. No translation with the old rights is left afterwards.
+    pub(super) fn restrict(&self, local: &mut Local, range: &Range<u64>, prot: Prot) {
+        let mut blocks = Vec::new();
+        self.each_run(local, range, &mut |local, run| {
+            let Ok(_held) = self.sync.hold(self, local, &run.slot, Intent::Fill) else { return };
+            for index in run.indices {
+                let word = self.machine.tables.word(run.slot.table, index);
+                loop {
+                    let old = Pte::from_bits(word.load(Ordering::Acquire));
+                    // Never through zero: that would be a licence to populate.
+                    let new = if prot == Prot::None { old.hidden() } else { old.read_only() };
+                    if !old.is_present() || new == old || self.sync.replace(word, old, new) {
+                        break;
+                    }
+                }
+            }
+        });
+        self.free_unmapped(local, &mut blocks);
+    }
+
+    /// Takes tables out of the tree that lie in `range` and in whose span `map` has no area (Linux's free_pgtables with
+    /// its floor and ceiling).
+    fn unlink_unused(&self, local: &mut Local, range: &Range<u64>, map: &AreaMap, out: &mut Vec<TableId>) {
+        let geometry = self.machine.geometry;
+        for level in 0..geometry.root_level() {
+            let span = geometry.table_span(level);
+            let mut start = geometry.span_around(range.start, level).start;
+            while start < range.end {
+                if !map.touches(&(start..start + span)) {
+                    self.unlink(local, start, level, out);
+                }
+                start += span;
+            }
+        }
+    }
+
+    /// Takes the table of `level` around `va` out of the tree, if there is one and it is empty.
+    fn unlink(&self, local: &mut Local, va: u64, level: u8, out: &mut Vec<TableId>) {
+        let tables = &self.machine.tables;
+        let Some(parent) = self.slot_above(va, level) else { return };
+        let Ok(_held) = self.sync.hold(self, local, &parent, Intent::Fill) else { return };
+        let old = tables.load(parent.table, parent.index);
+        let Meaning::Table(table) = old.meaning(parent.level) else { return };
+        let _held_below = self.sync.hold_below(self, local, &parent.below(table, 0));
+        if !tables.words_of(table).iter().all(|word| word.load(Ordering::Acquire) == 0) {
+            return;
+        }
+        tables.set_stray(table, true);
+        if self.sync.replace(tables.word(parent.table, parent.index), old, Pte::EMPTY) {
+            self.account.add(self, local, Counts::tables(-1));
+            local.stats.tables_freed += 1;
+            out.push(table);
+        }
+    }
+
+    /// The word that names the table of `level` around `va`, if the tables above it exist.
+    pub(super) fn slot_above(&self, va: u64, level: u8) -> Option<Slot> {
+        let geometry = self.machine.geometry;
+        let root_level = geometry.root_level();
+        let mut slot =
+            Slot { table: self.root, index: geometry.index(va, root_level), level: root_level, parent: None };
+        while slot.level > level + 1 {
+            match self.machine.tables.load(slot.table, slot.index).meaning(slot.level) {
+                Meaning::Table(table) => slot = slot.below(table, geometry.index(va, slot.level - 1)),
+                _ => return None,
+            }
+        }
+        Some(slot)
+    }
+}

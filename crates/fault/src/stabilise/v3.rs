@@ -1,0 +1,45 @@
+//! V3: speculation (spec §1.5.4). A fault writes nothing shared; with the table's lock held, before it installs, it
+//! looks whether its area is as it was. A writer marks the area before it takes the tables' locks to zap, so one of the
+//! two sees the other. An area that is marked is looked at under the address space's lock.
+
+use super::v1::V1;
+use super::{Entered, Holds, Stabiliser, find, mark};
+use crate::area::Area;
+use crate::space::AddressSpace;
+use crate::task::Local;
+use crate::world::World;
+
+pub(crate) struct V3;
+
+impl Stabiliser for V3 {
+    fn new(_: u32) -> Self {
+        Self
+    }
+
+    #[inline]
+    fn enter<W: World>(&self, space: &AddressSpace<W>, local: &mut Local, va: u64) -> Entered {
+        space.machine().grace.enter(local.slot);
+        if let Some(ticket) = find(space, local, va, Holds::Section)
+            && !local.areas.area(ticket.index).is_marked(ticket.write)
+        {
+            local.stats.vma_fast += 1;
+            return Entered::Area(ticket);
+        }
+        space.machine().grace.leave(local.slot);
+        local.stats.vma_fallback += 1;
+        V1.enter(space, local, va)
+    }
+
+    fn close<'a, W: World>(
+        &self,
+        space: &AddressSpace<W>,
+        _: &mut Local,
+        areas: impl Iterator<Item = &'a Area>,
+    ) {
+        mark(space, areas);
+    }
+
+    fn looks_again(&self) -> bool {
+        true
+    }
+}

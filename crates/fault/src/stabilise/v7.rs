@@ -1,0 +1,42 @@
+//! V7: faults in sections of a grace period (spec §1.5.8). A fault writes its own line only. A writer marks the areas
+//! it changes, then waits for every section that began before; later faults see the marks and wait for the writer.
+
+use super::{Entered, Holds, Stabiliser, find, mark};
+use crate::area::Area;
+use crate::space::AddressSpace;
+use crate::task::Local;
+use crate::world::World;
+
+pub(crate) struct V7;
+
+impl Stabiliser for V7 {
+    fn new(_: u32) -> Self {
+        Self
+    }
+
+    #[inline]
+    fn enter<W: World>(&self, space: &AddressSpace<W>, local: &mut Local, va: u64) -> Entered {
+        space.machine().grace.enter(local.slot);
+        let found = find(space, local, va, Holds::Section);
+        match found {
+            Some(ticket) if !local.areas.area(ticket.index).is_marked(ticket.write) => {
+                local.stats.vma_fast += 1;
+                Entered::Area(ticket)
+            }
+            _ => {
+                space.machine().grace.leave(local.slot);
+                if found.is_none() { Entered::NoArea } else { Entered::Busy }
+            }
+        }
+    }
+
+    fn close<'a, W: World>(
+        &self,
+        space: &AddressSpace<W>,
+        local: &mut Local,
+        areas: impl Iterator<Item = &'a Area>,
+    ) {
+        mark(space, areas);
+        space.machine().wait_for_sections(local);
+    }
+}

@@ -1,0 +1,120 @@
+//! What a task counted (spec §1.2). Plain numbers: each task has its own, nobody shares a line for statistics.
+
+use core::ops::AddAssign;
+
+macro_rules! stats {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// What a task did since it began. All monotone.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct Stats {
+            /// Locks of the engine: page tables, areas, the address space. Not those of the frame allocator.
+            pub locks: LockStats,
+            $($(#[$doc])* pub $name: u64,)*
+        }
+
+        impl Stats {
+            /// All counters with their names, in the order of the struct; locks last.
+            pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [
+                    $((stringify!($name), self.$name),)*
+                    ("lock_acq", self.locks.acquired),
+                    ("lock_contended", self.locks.contended),
+                    ("lock_wait_ns", self.locks.wait_ns),
+                ]
+                .into_iter()
+            }
+        }
+
+        impl AddAssign<&Self> for Stats {
+            fn add_assign(&mut self, other: &Self) {
+                self.locks.acquired += other.locks.acquired;
+                self.locks.contended += other.locks.contended;
+                self.locks.wait_ns += other.locks.wait_ns;
+                $(self.$name += other.$name;)*
+            }
+        }
+    };
+}
+
+/// How often locks were taken and waited for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LockStats {
+    /// Times a lock was taken.
+    pub acquired: u64,
+    /// Times it was not free at once.
+    pub contended: u64,
+    /// Time waited, in nanoseconds of the host's clock; 0 without a clock.
+    pub wait_ns: u64,
+}
+
+stats! {
+    /// Faults handled, whatever came of them.
+    faults,
+    /// Pages that this task mapped where there was none: small ones, or parts of larger blocks.
+    installed,
+    /// Pages it prepared for a word that somebody else had filled meanwhile; freed again.
+    lost_pte,
+    /// Tables it prepared for a word that somebody else had filled meanwhile; freed again.
+    lost_table,
+    /// Faults on words that allowed the access already.
+    spurious,
+    /// Times a fault started again: a table was being replaced, an area changed.
+    retries,
+    /// Read faults that got the shared zero page.
+    zero_pages,
+    /// Pages copied on write.
+    cow_copied,
+    /// Pages made writable because nobody else had them.
+    cow_reused,
+    /// Huge pages mapped by one word.
+    huge,
+    /// Huge faults that got small pages: no block, or others were faster.
+    huge_fallback,
+    /// Gang faults that got a block of their order.
+    gangs,
+    /// Pages brought back after a reclaim.
+    restored,
+    /// Tables put into the tree.
+    tables_alloc,
+    /// Tables taken out of the tree.
+    tables_freed,
+    /// Faults whose area was found without the address space's lock.
+    vma_fast,
+    /// Faults that had to take the address space's lock after all.
+    vma_fallback,
+    /// Times counters were folded into those of the address space.
+    rss_flush,
+    /// Pages that prefaulting mapped beside the one that was wanted.
+    prefault_extra,
+    /// Pages that prefaulting prepared in vain.
+    prefault_lost,
+    /// Pages that prefaulting mapped and that were unmapped without ever being touched.
+    prefault_wasted,
+    /// Frames that were clear already, from the pool.
+    prezeroed,
+    /// Blocks that the frame allocator refused to take back: a defect, found by `check` too.
+    refused_frees,
+    /// Time in the frame allocator, in nanoseconds; 0 unless the world is timed.
+    alloc_ns,
+    /// Time spent clearing, in nanoseconds; 0 unless the world is timed.
+    zero_ns,
+    /// Time spent putting words into tables, in nanoseconds; 0 unless the world is timed.
+    install_ns,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_counter_is_summed_and_named() {
+        let mut sum = Stats { faults: 3, ..Stats::default() };
+        sum += &Stats {
+            faults: 4,
+            locks: LockStats { acquired: 1, contended: 2, wait_ns: 3 },
+            ..Stats::default()
+        };
+        assert_eq!(sum.named().next(), Some(("faults", 7)));
+        assert_eq!(sum.named().last(), Some(("lock_wait_ns", 3)));
+    }
+}

@@ -1,0 +1,174 @@
+//! A strategy: one value of each axis, and its name.
+
+use core::fmt;
+use core::str::FromStr;
+
+use crate::account::Account;
+use crate::stabilise::Stabilise;
+use crate::sync::TableSync;
+
+/// How an address space is kept consistent: page table, areas, counters.
+///
+/// ```
+/// use pageset_fault::{Account, Stabilise, Strategy, TableSync};
+///
+/// let strategy: Strategy = "P2,V7,R3".parse()?;
+/// assert_eq!(strategy, Strategy::new(TableSync::P2, Stabilise::V7, Account::R3)?);
+/// assert_eq!(strategy.to_string(), "P2,V7,R3");
+/// assert!("P2,V3,R1".parse::<Strategy>().is_err());
+/// # Ok::<(), pageset_fault::StrategyError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Strategy {
+    sync: TableSync,
+    stabilise: Stabilise,
+    account: Account,
+}
+
+impl Strategy {
+    /// A combination, if it can work.
+    ///
+    /// # Errors
+    /// [`StrategyError::NeedsLock`] for V3 with P2, [`StrategyError::NeedsWholeLock`] for R0 without P0 or P0n.
+    pub const fn new(sync: TableSync, stabilise: Stabilise, account: Account) -> Result<Self, StrategyError> {
+        if matches!((sync, stabilise), (TableSync::P2, Stabilise::V3)) {
+            return Err(StrategyError::NeedsLock);
+        }
+        if matches!(account, Account::R0) && !matches!(sync, TableSync::P0 | TableSync::P0n) {
+            return Err(StrategyError::NeedsWholeLock);
+        }
+        Ok(Self { sync, stabilise, account })
+    }
+
+    /// All combinations that can work.
+    pub fn all() -> impl Iterator<Item = Self> {
+        TableSync::ALL.iter().flat_map(|sync| {
+            Stabilise::ALL.iter().flat_map(move |stabilise| {
+                Account::ALL.iter().filter_map(move |account| Self::new(*sync, *stabilise, *account).ok())
+            })
+        })
+    }
+
+    /// How page-table words are changed.
+    #[must_use]
+    pub const fn sync(self) -> TableSync {
+        self.sync
+    }
+
+    /// How a fault keeps its area from changing.
+    #[must_use]
+    pub const fn stabilise(self) -> Stabilise {
+        self.stabilise
+    }
+
+    /// How resident pages are counted.
+    #[must_use]
+    pub const fn account(self) -> Account {
+        self.account
+    }
+
+    /// Whether areas may change while faults run. If not (V0 without P3), that is the caller's to prevent; what is
+    /// mapped into an area that goes away at that moment is only found by `check`.
+    #[must_use]
+    pub const fn areas_may_change(self) -> bool {
+        !matches!(self.stabilise, Stabilise::V0) || matches!(self.sync, TableSync::P3)
+    }
+}
+
+impl fmt::Display for Strategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{},{},{}", self.sync, self.stabilise, self.account)
+    }
+}
+
+impl FromStr for Strategy {
+    type Err = StrategyError;
+
+    /// Reads `P1,V1,R1`: one name of each axis, in this order, in any case.
+    fn from_str(text: &str) -> Result<Self, StrategyError> {
+        let mut names = text.split(',').map(str::trim);
+        let mut next = || names.next().unwrap_or_default();
+        let sync = TableSync::from_name(next()).ok_or(StrategyError::UnknownSync)?;
+        let stabilise = Stabilise::from_name(next()).ok_or(StrategyError::UnknownStabilise)?;
+        let account = Account::from_name(next()).ok_or(StrategyError::UnknownAccount)?;
+        if names.next().is_some() {
+            return Err(StrategyError::TooManyNames);
+        }
+        Self::new(sync, stabilise, account)
+    }
+}
+
+/// Why there is no such strategy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StrategyError {
+    /// The first name is none of the page table's.
+    UnknownSync,
+    /// The second name is none of the areas'.
+    UnknownStabilise,
+    /// The third name is none of the counters'.
+    UnknownAccount,
+    /// There are more than three names.
+    TooManyNames,
+    /// V3 looks again under the table's lock, and P2 takes none.
+    NeedsLock,
+    /// R0's numbers are covered by the lock over the whole page table, which only P0 and P0n take.
+    NeedsWholeLock,
+}
+
+/// Writes `what`, and the names there are.
+fn list<T: fmt::Display>(f: &mut fmt::Formatter<'_>, what: &str, names: &[T]) -> fmt::Result {
+    f.write_str(what)?;
+    names
+        .iter()
+        .enumerate()
+        .try_for_each(|(index, name)| write!(f, "{}{name}", if index == 0 { " " } else { ", " }))
+}
+
+impl fmt::Display for StrategyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownSync => list(f, "the first name of a strategy is one of", TableSync::ALL),
+            Self::UnknownStabilise => list(f, "the second name of a strategy is one of", Stabilise::ALL),
+            Self::UnknownAccount => list(f, "the third name of a strategy is one of", Account::ALL),
+            Self::TooManyNames => f.write_str("a strategy has three names, as in P1,V1,R1"),
+            Self::NeedsLock => f.write_str(
+                "V3 looks again under the lock of a table, and P2 takes none: use V2 or V7 with P2",
+            ),
+            Self::NeedsWholeLock => {
+                f.write_str("R0's numbers need the lock over the whole page table: use it with P0 or P0n")
+            }
+        }
+    }
+}
+
+impl core::error::Error for StrategyError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::string::ToString;
+    use std::vec::Vec;
+
+    #[test]
+    fn every_combination_is_found_by_its_name() {
+        let all: Vec<_> = Strategy::all().collect();
+        // 5 x 5 x 6, without P2,V3; and R0 with two of the first axis.
+        assert_eq!(all.len(), 24 * 6 + 2 * 5);
+        for strategy in all {
+            assert_eq!(strategy.to_string().parse(), Ok(strategy));
+            assert_eq!(strategy.to_string().to_lowercase().parse(), Ok(strategy));
+        }
+    }
+
+    #[test]
+    fn errors_list_the_names_there_are() {
+        let error = |text: &str| text.parse::<Strategy>().expect_err("no strategy").to_string();
+        assert_eq!(error("P9,V1,R1"), "the first name of a strategy is one of P0, P0n, P1, P2, P3");
+        assert_eq!(error("P1,,R1"), "the second name of a strategy is one of V0, V1, V2, V3, V7");
+        assert_eq!(error("P1,V1"), "the third name of a strategy is one of R0, R1, R1b, R1p, R2, R3, R4");
+        assert_eq!(error("P1,V1,R1,x"), "a strategy has three names, as in P1,V1,R1");
+        assert!(error("P2,V3,R1").contains("use V2 or V7"));
+        assert!(error("P1,V1,R0").contains("P0 or P0n"));
+    }
+}

@@ -1,0 +1,45 @@
+//! What a strategy holds while words change, and how locks are taken and counted.
+
+use lock_api::{Mutex, MutexGuard};
+use pageset_core::CpuId;
+
+use crate::stats::LockStats;
+use crate::world::World;
+
+/// The right to change words, until it is dropped.
+pub(crate) enum Held<'a, W: World> {
+    /// No lock: the words themselves decide.
+    Nothing,
+    /// A lock.
+    Lock { _guard: MutexGuard<'a, W::RawLock, ()> },
+}
+
+/// Takes a lock and counts it; a wait is timed.
+#[inline]
+pub(crate) fn lock<'a, W: World>(
+    world: &W,
+    cpu: CpuId,
+    stats: &mut LockStats,
+    mutex: &'a Mutex<W::RawLock, ()>,
+) -> Held<'a, W> {
+    stats.acquired += 1;
+    let _guard = match mutex.try_lock() {
+        Some(guard) => guard,
+        None => wait(world, cpu, stats, mutex),
+    };
+    Held::Lock { _guard }
+}
+
+#[cold]
+fn wait<'a, W: World>(
+    world: &W,
+    cpu: CpuId,
+    stats: &mut LockStats,
+    mutex: &'a Mutex<W::RawLock, ()>,
+) -> MutexGuard<'a, W::RawLock, ()> {
+    stats.contended += 1;
+    let start_ns = world.now_ns(cpu);
+    let guard = mutex.lock();
+    stats.wait_ns += world.now_ns(cpu).saturating_sub(start_ns);
+    guard
+}

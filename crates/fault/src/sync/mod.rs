@@ -1,0 +1,127 @@
+//! How changes to page-table words are kept apart (spec §1.4).
+
+mod held;
+
+use crate::atomic::AtomicU64;
+use crate::axis::axis;
+use crate::pte::Pte;
+use crate::space::AddressSpace;
+use crate::table::Slot;
+use crate::task::Local;
+use crate::world::World;
+
+pub(crate) use held::{Held, lock};
+
+axis! { ($)
+    /// How page-table words are changed.
+    TableSync / AnySync;
+    P0 = p0, "one lock over the page table, taken twice per fault (Linux 2.6.13)";
+    P0n = p0n, "one lock over the page table, taken once per fault (narrowed)";
+    P1 = p1, "one lock per leaf table (Hugh Dickins, 2005; Linux today)";
+    P2 = p2, "compare-exchange of the word, no lock (Christoph Lameter, 2004)";
+    P3 = p3, "one lock per table of any level, unlinked tables marked (CortenMM's advanced protocol)";
+}
+
+/// Somebody took the table out of the tree meanwhile: start again from the root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stale;
+
+/// Why a word is to be changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Intent {
+    /// An empty word gets a page or a table; or a word loses its page, or gets other rights.
+    Fill,
+    /// Another page replaces a present one: a compare-exchange of the word alone cannot show that the old page's
+    /// contents did not change (spec §1.4.3).
+    Replace,
+}
+
+/// One way to keep changes apart.
+pub(crate) trait PteSync {
+    fn new(tasks: u32) -> Self;
+
+    /// What is held while a fault walks to its word and reads it first. Most strategies read without a lock.
+    fn before_walk<'a, W: World>(&self, _: &'a AddressSpace<W>, _: &mut Local) -> Held<'a, W> {
+        Held::Nothing
+    }
+
+    /// Gets the right to change a word: takes the lock that covers it, if there is one, and makes sure that its table
+    /// is still in the tree.
+    fn hold<'a, W: World>(
+        &self,
+        space: &'a AddressSpace<W>,
+        local: &mut Local,
+        slot: &Slot,
+        intent: Intent,
+    ) -> Result<Held<'a, W>, Stale>;
+
+    /// Gets the right to change a table's words while the word that names the table is held already.
+    fn hold_below<'a, W: World>(
+        &self,
+        space: &'a AddressSpace<W>,
+        local: &mut Local,
+        slot: &Slot,
+    ) -> Held<'a, W>;
+
+    /// Puts `new` where `old` is, with what `hold` gave. False if something else is there.
+    fn replace(&self, word: &AtomicU64, old: Pte, new: Pte) -> bool;
+
+    /// Whether a fault, once it has hold of the word, looks again whether its area is as it was. That replaces any
+    /// lock on areas.
+    fn looks_again(&self) -> bool {
+        false
+    }
+}
+
+impl AnySync {
+    #[inline]
+    pub(crate) fn before_walk<'a, W: World>(
+        &self,
+        space: &'a AddressSpace<W>,
+        local: &mut Local,
+    ) -> Held<'a, W> {
+        each!(self, sync => sync.before_walk(space, local))
+    }
+
+    #[inline]
+    pub(crate) fn hold<'a, W: World>(
+        &self,
+        space: &'a AddressSpace<W>,
+        local: &mut Local,
+        slot: &Slot,
+        intent: Intent,
+    ) -> Result<Held<'a, W>, Stale> {
+        each!(self, sync => sync.hold(space, local, slot, intent))
+    }
+
+    pub(crate) fn hold_below<'a, W: World>(
+        &self,
+        space: &'a AddressSpace<W>,
+        local: &mut Local,
+        slot: &Slot,
+    ) -> Held<'a, W> {
+        each!(self, sync => sync.hold_below(space, local, slot))
+    }
+
+    #[inline]
+    pub(crate) fn replace(&self, word: &AtomicU64, old: Pte, new: Pte) -> bool {
+        each!(self, sync => sync.replace(word, old, new))
+    }
+
+    #[inline]
+    pub(crate) fn looks_again(&self) -> bool {
+        each!(self, sync => sync.looks_again())
+    }
+}
+
+/// Changes a word under a lock that every writer takes: looks, then stores. The store is a Release (E1, E3), because
+/// walkers read without the lock.
+#[inline]
+fn store_if(word: &AtomicU64, old: Pte, new: Pte) -> bool {
+    use crate::atomic::Ordering::{Acquire, Release};
+    let unchanged = word.load(Acquire) == old.bits();
+    if unchanged {
+        word.store(new.bits(), Release);
+    }
+    unchanged
+}

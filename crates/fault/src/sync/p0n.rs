@@ -1,0 +1,39 @@
+//! P0n: the lock over the whole page table, narrowed as in the first half of Hugh Dickins' patches (spec §1.4.1): the
+//! walk and the first read go without it.
+
+use super::p0::hold_whole_table;
+use super::{Held, Intent, PteSync, Stale, store_if};
+use crate::atomic::AtomicU64;
+use crate::pte::Pte;
+use crate::space::AddressSpace;
+use crate::table::Slot;
+use crate::task::Local;
+use crate::world::World;
+
+pub(crate) struct P0n;
+
+impl PteSync for P0n {
+    fn new(_: u32) -> Self {
+        Self
+    }
+
+    #[inline]
+    fn hold<'a, W: World>(
+        &self,
+        space: &'a AddressSpace<W>,
+        local: &mut Local,
+        slot: &Slot,
+        _: Intent,
+    ) -> Result<Held<'a, W>, Stale> {
+        hold_whole_table(space, local, slot)
+    }
+
+    fn hold_below<'a, W: World>(&self, _: &'a AddressSpace<W>, _: &mut Local, _: &Slot) -> Held<'a, W> {
+        Held::Nothing
+    }
+
+    #[inline]
+    fn replace(&self, word: &AtomicU64, old: Pte, new: Pte) -> bool {
+        store_if(word, old, new)
+    }
+}

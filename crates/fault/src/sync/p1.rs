@@ -1,0 +1,53 @@
+//! P1: one lock per leaf table (spec §1.4.2). The lock over the whole page table is left for the levels above.
+
+use super::p0::hold_whole_table;
+use super::{Held, Intent, PteSync, Stale, lock, store_if};
+use crate::atomic::AtomicU64;
+use crate::pte::Pte;
+use crate::space::AddressSpace;
+use crate::table::Slot;
+use crate::task::Local;
+use crate::world::World;
+
+pub(crate) struct P1;
+
+impl PteSync for P1 {
+    fn new(_: u32) -> Self {
+        Self
+    }
+
+    #[inline]
+    fn hold<'a, W: World>(
+        &self,
+        space: &'a AddressSpace<W>,
+        local: &mut Local,
+        slot: &Slot,
+        _: Intent,
+    ) -> Result<Held<'a, W>, Stale> {
+        let Some((parent, index)) = slot.parent.filter(|_| slot.level == 0) else {
+            return hold_whole_table(space, local, slot);
+        };
+        let held = self.hold_below(space, local, slot);
+        // After the lock is taken, the word that led here must still lead here.
+        if space.machine().tables.load(parent, index) == Pte::table(slot.table) { Ok(held) } else { Err(Stale) }
+    }
+
+    #[inline]
+    fn hold_below<'a, W: World>(
+        &self,
+        space: &'a AddressSpace<W>,
+        local: &mut Local,
+        slot: &Slot,
+    ) -> Held<'a, W> {
+        if slot.level > 0 {
+            // The lock over the page table covers it, and is held.
+            return Held::Nothing;
+        }
+        lock(space.world(), local.cpu, &mut local.stats.locks, space.machine().tables.lock_of(slot.table))
+    }
+
+    #[inline]
+    fn replace(&self, word: &AtomicU64, old: Pte, new: Pte) -> bool {
+        store_if(word, old, new)
+    }
+}

@@ -1,0 +1,45 @@
+//! P2: compare-exchange of the word (spec §1.4.3). No lock to populate a word or to put a table into the tree; a table
+//! that goes away is closed first, every word poisoned. Replacing a page takes the lock over the page table.
+
+use super::p0::whole_table;
+use super::{Held, Intent, PteSync, Stale};
+use crate::atomic::{AtomicU64, Ordering};
+use crate::pte::Pte;
+use crate::space::AddressSpace;
+use crate::table::Slot;
+use crate::task::Local;
+use crate::world::{Line, World};
+
+pub(crate) struct P2;
+
+impl PteSync for P2 {
+    fn new(_: u32) -> Self {
+        Self
+    }
+
+    #[inline]
+    fn hold<'a, W: World>(
+        &self,
+        space: &'a AddressSpace<W>,
+        local: &mut Local,
+        slot: &Slot,
+        intent: Intent,
+    ) -> Result<Held<'a, W>, Stale> {
+        let held = match intent {
+            Intent::Fill => Held::Nothing,
+            Intent::Replace => whole_table(space, local),
+        };
+        space.world().shares(local.cpu, Line::Words { table: slot.table.0, line: slot.index / 8 });
+        Ok(held)
+    }
+
+    fn hold_below<'a, W: World>(&self, _: &'a AddressSpace<W>, _: &mut Local, _: &Slot) -> Held<'a, W> {
+        Held::Nothing
+    }
+
+    /// Success releases the page's contents (E1, E2). Who fails goes on to use the other's page: Acquire.
+    #[inline]
+    fn replace(&self, word: &AtomicU64, old: Pte, new: Pte) -> bool {
+        word.compare_exchange(old.bits(), new.bits(), Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+}

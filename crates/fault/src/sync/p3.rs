@@ -1,0 +1,52 @@
+//! P3: transactions on tables, after CortenMM's advanced protocol (spec §1.4.5): descend without locks, lock the table
+//! that covers the change, start again if it was taken out of the tree.
+//!
+//! CortenMM keeps a range's rights in the page table and has no areas. Here they stay in the map of areas, and a fault
+//! looks at it again under the table's lock: the same lines are written, none that all CPUs share.
+
+use super::{Held, Intent, PteSync, Stale, lock, store_if};
+use crate::atomic::AtomicU64;
+use crate::pte::Pte;
+use crate::space::AddressSpace;
+use crate::table::Slot;
+use crate::task::Local;
+use crate::world::World;
+
+pub(crate) struct P3;
+
+impl PteSync for P3 {
+    fn new(_: u32) -> Self {
+        Self
+    }
+
+    #[inline]
+    fn hold<'a, W: World>(
+        &self,
+        space: &'a AddressSpace<W>,
+        local: &mut Local,
+        slot: &Slot,
+        _: Intent,
+    ) -> Result<Held<'a, W>, Stale> {
+        let held = self.hold_below(space, local, slot);
+        if space.machine().tables.is_stray(slot.table) { Err(Stale) } else { Ok(held) }
+    }
+
+    #[inline]
+    fn hold_below<'a, W: World>(
+        &self,
+        space: &'a AddressSpace<W>,
+        local: &mut Local,
+        slot: &Slot,
+    ) -> Held<'a, W> {
+        lock(space.world(), local.cpu, &mut local.stats.locks, space.machine().tables.lock_of(slot.table))
+    }
+
+    #[inline]
+    fn replace(&self, word: &AtomicU64, old: Pte, new: Pte) -> bool {
+        store_if(word, old, new)
+    }
+
+    fn looks_again(&self) -> bool {
+        true
+    }
+}

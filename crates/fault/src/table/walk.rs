@@ -1,0 +1,70 @@
+//! From the root to the word that decides about an address.
+
+use super::{TableId, Tables};
+use crate::geometry::Geometry;
+use crate::pte::{Meaning, Pte};
+
+/// A word's place, and the place of the word that led to its table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Slot {
+    pub(crate) table: TableId,
+    pub(crate) index: u32,
+    /// Level of the table; 0 is a leaf table.
+    pub(crate) level: u8,
+    /// The word that named the table; `None` for the root.
+    pub(crate) parent: Option<(TableId, u32)>,
+}
+
+/// Where a walk ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// At a word of the wanted level, or at a huge page: the word as it was read.
+    Word(Slot, Pte),
+    /// At an empty word above the wanted level.
+    NoTable(Slot),
+    /// At a word that somebody is about to replace: start again.
+    Busy,
+}
+
+/// Walks from `root` to the word for `va` in a table of `level`, or to a huge page above it, without locks. Each step reads its word once, with Acquire (E2).
+#[inline]
+pub(crate) fn walk<R: lock_api::RawMutex>(
+    tables: &Tables<R>,
+    geometry: Geometry,
+    root: TableId,
+    va: u64,
+    level: u8,
+) -> Found {
+    let mut slot = Slot {
+        table: root,
+        index: geometry.index(va, geometry.root_level()),
+        level: geometry.root_level(),
+        parent: None,
+    };
+    loop {
+        let word = tables.load(slot.table, slot.index);
+        if slot.level == level {
+            return Found::Word(slot, word);
+        }
+        match word.meaning(slot.level) {
+            Meaning::Empty => return Found::NoTable(slot),
+            Meaning::Page => return Found::Word(slot, word),
+            Meaning::Table(table) => slot = slot.below(table, geometry.index(va, slot.level - 1)),
+            Meaning::Reclaimed(_) | Meaning::Busy => return Found::Busy,
+        }
+    }
+}
+
+impl Slot {
+    /// The word `index` of the table that this word names.
+    #[inline]
+    pub(crate) fn below(self, table: TableId, index: u32) -> Self {
+        Self { table, index, level: self.level - 1, parent: Some((self.table, self.index)) }
+    }
+
+    /// Another word of the same table.
+    #[inline]
+    pub(crate) fn at(self, index: u32) -> Self {
+        Self { index, ..self }
+    }
+}

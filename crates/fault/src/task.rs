@@ -1,0 +1,258 @@
+//! A task: whoever runs in an address space on some CPU, with everything that is its own.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use pageset_core::{CpuId, Order, Pfn};
+
+use crate::account::Counts;
+use crate::area::{Access, Area, AreaMap, Prot};
+use crate::error::{FaultError, SpaceError};
+use crate::fault::Prefault;
+use crate::lru::LruBatch;
+use crate::space::AddressSpace;
+use crate::stats::Stats;
+use crate::world::World;
+
+/// What an access finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backing {
+    /// This frame.
+    Frame(Pfn),
+    /// The shared page of zeros; loads only.
+    ZeroPage,
+}
+
+/// A task's own part of everything: the engine's operations get it as an argument and look up nothing by thread.
+pub(crate) struct Local {
+    pub(crate) cpu: CpuId,
+    /// Its number among the machine's tasks.
+    pub(crate) slot: u32,
+    /// Number of its own address space.
+    pub(crate) home: u32,
+    pub(crate) stats: Stats,
+    pub(crate) deltas: Counts,
+    /// Faults since the deltas were folded (R3).
+    pub(crate) events: u32,
+    pub(crate) areas: KnownAreas,
+    pub(crate) lru: LruBatch,
+    pub(crate) prefault: Prefault,
+    /// Blocks to be freed when the fault is over and nobody can hold a translation to them.
+    pub(crate) unmapped: Vec<(Pfn, Order)>,
+}
+
+impl Local {
+    pub(crate) fn new(cpu: CpuId, slot: u32, home: u32) -> Self {
+        Self {
+            cpu,
+            slot,
+            home,
+            stats: Stats::default(),
+            deltas: Counts::default(),
+            events: 0,
+            areas: KnownAreas::default(),
+            lru: LruBatch::default(),
+            prefault: Prefault::NONE,
+            unmapped: Vec::new(),
+        }
+    }
+}
+
+/// A task's copy of the map of areas. It is read without writing to any shared line, not even a reference count.
+#[derive(Default)]
+pub(crate) struct KnownAreas {
+    /// Address space and number of the map; `None` before the first look.
+    pub(crate) version: Option<(u32, u64)>,
+    pub(crate) map: Arc<AreaMap>,
+    /// Where the last search ended: faults come in runs.
+    last: usize,
+}
+
+impl KnownAreas {
+    /// Index of the area that holds `va`.
+    #[inline]
+    pub(crate) fn find(&mut self, va: u64) -> Option<usize> {
+        let is_last = self.map.areas().get(self.last).is_some_and(|area| area.range.contains(&va));
+        if !is_last {
+            self.last = self.map.find(va)?;
+        }
+        Some(self.last)
+    }
+
+    /// The area of a ticket.
+    #[inline]
+    pub(crate) fn area(&self, index: usize) -> &Area {
+        &self.map.areas()[index]
+    }
+}
+
+/// A task in an address space. Its end folds what it counted into the address space; the end of an address space's
+/// last task, when nothing else refers to it, is the end of the address space.
+///
+/// ```
+/// # use pageset_core::CpuId;
+/// # use pageset_fault::{Access, AddressSpace, Bump, Geometry, Host, Machine, MachineConfig, NoMemory, Options, Prot, Task};
+/// # let host = Host::<parking_lot::RawMutex, _, _>::new(Bump::new(0..4096), NoMemory);
+/// # let machine = Machine::new(host, &MachineConfig::new(Geometry::PAGES_4K, 2, 4096));
+/// let space = AddressSpace::new(&machine, Options::new("P1,V1,R1".parse()?))?;
+/// let mut task = Task::new(&space, CpuId(0))?;
+/// task.map(0x10_0000..0x20_0000, Prot::ReadWrite)?;
+/// task.fault(0x12_3456, Access::Write)?;
+/// assert_eq!(task.stats().installed, 1);
+/// task.unmap(0x10_0000..0x20_0000)?;
+/// assert!(task.fault(0x12_3456, Access::Write).is_err());
+/// drop(task);
+/// machine.check(&[&space])?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Task<W: World> {
+    space: Arc<AddressSpace<W>>,
+    local: Local,
+}
+
+impl<W: World> Task<W> {
+    /// A task on `cpu`.
+    ///
+    /// # Errors
+    /// [`SpaceError::BadCpu`], and [`SpaceError::TooManyTasks`] if the machine was built for fewer.
+    pub fn new(space: &Arc<AddressSpace<W>>, cpu: CpuId) -> Result<Self, SpaceError> {
+        if cpu.0 >= space.machine().cpus() {
+            return Err(SpaceError::BadCpu);
+        }
+        let slot = space.machine().take_task().ok_or(SpaceError::TooManyTasks)?;
+        Ok(Self { space: Arc::clone(space), local: Local::new(cpu, slot, space.id()) })
+    }
+
+    /// Its address space.
+    pub fn space(&self) -> &Arc<AddressSpace<W>> {
+        &self.space
+    }
+
+    /// What it did so far.
+    pub fn stats(&self) -> &Stats {
+        &self.local.stats
+    }
+
+    /// The CPU it runs on.
+    pub fn cpu(&self) -> CpuId {
+        self.local.cpu
+    }
+
+    /// Handles a page fault: afterwards the page at `va` is mapped so that the access succeeds, unless somebody takes
+    /// it away again at once. What it returns may be used for as long as nobody unmaps, reclaims or copies the page; if
+    /// somebody may, use [`access`](Self::access).
+    ///
+    /// # Errors
+    /// [`FaultError`]; nothing is mapped then.
+    #[inline]
+    pub fn fault(&mut self, va: u64, access: Access) -> Result<Backing, FaultError> {
+        self.space.fault(&mut self.local, va, access)
+    }
+
+    /// As [`fault`](Self::fault), in another address space of the same machine (a debugger's access).
+    ///
+    /// # Errors
+    /// As `fault`.
+    pub fn fault_in(
+        &mut self,
+        space: &AddressSpace<W>,
+        va: u64,
+        access: Access,
+    ) -> Result<Backing, FaultError> {
+        space.fault(&mut self.local, va, access)
+    }
+
+    /// A load or store, as a CPU does it: translates, faults if it must, and calls `touch` while the translation is
+    /// certain to be good. `touch` must not use the engine.
+    ///
+    /// # Errors
+    /// As [`fault`](Self::fault).
+    pub fn access<T>(
+        &mut self,
+        va: u64,
+        access: Access,
+        touch: impl FnMut(Backing) -> T,
+    ) -> Result<T, FaultError> {
+        self.space.access(&mut self.local, va, access, touch)
+    }
+
+    /// Maps a range that is free, with nothing in it.
+    ///
+    /// # Errors
+    /// [`SpaceError::BadRange`], [`SpaceError::Occupied`].
+    pub fn map(&mut self, range: Range<u64>, prot: Prot) -> Result<(), SpaceError> {
+        self.space.map(&mut self.local, range, prot)
+    }
+
+    /// Unmaps everything in a range: areas are cut, pages and tables freed.
+    ///
+    /// # Errors
+    /// [`SpaceError::BadRange`]; [`SpaceError::OutOfMemory`] if a huge page has to be split and there is no table.
+    pub fn unmap(&mut self, range: Range<u64>) -> Result<(), SpaceError> {
+        self.space.unmap(&mut self.local, range)
+    }
+
+    /// Changes the rights of a mapped range.
+    ///
+    /// # Errors
+    /// [`SpaceError::BadRange`], [`SpaceError::NoArea`], [`SpaceError::OutOfMemory`] as for [`unmap`](Self::unmap).
+    pub fn protect(&mut self, range: Range<u64>, prot: Prot) -> Result<(), SpaceError> {
+        self.space.protect(&mut self.local, range, prot)
+    }
+
+    /// A copy of the address space, as `fork` makes it: pages are shared until one side writes.
+    ///
+    /// # Errors
+    /// [`SpaceError::OutOfMemory`]; the copy is gone then.
+    pub fn fork(&mut self) -> Result<Arc<AddressSpace<W>>, SpaceError> {
+        self.space.fork(&mut self.local)
+    }
+
+    /// Puts one huge page in the place of the small pages around `va`, with their contents.
+    ///
+    /// # Errors
+    /// [`SpaceError::NotEligible`] if there is no leaf table, a page of it was reclaimed, or the area does not cover it;
+    /// [`SpaceError::OutOfMemory`].
+    pub fn collapse(&mut self, va: u64) -> Result<(), SpaceError> {
+        self.space.collapse(&mut self.local, va)
+    }
+
+    /// Takes a small page away and keeps its contents in the host's memory; the next access brings it back.
+    ///
+    /// # Errors
+    /// [`SpaceError::NotEligible`], [`SpaceError::NoSwap`].
+    pub fn reclaim(&mut self, va: u64) -> Result<(), SpaceError> {
+        self.space.reclaim(&mut self.local, va)
+    }
+
+    /// The task is scheduled away: R2 folds its deltas, if the lock is free.
+    pub fn schedule(&mut self) {
+        self.space.account.on_schedule(&self.space, &mut self.local);
+    }
+
+    /// Clears up to `frames` frames for later faults on this CPU. Returns how many; fewer if the pool is full or memory
+    /// is short. For a CPU that has nothing else to do.
+    pub fn prezero(&mut self, frames: usize) -> usize {
+        self.space.machine().prezero(&mut self.local, frames)
+    }
+}
+
+impl<W: World> Drop for Task<W> {
+    fn drop(&mut self) {
+        let machine = Arc::clone(self.space.machine());
+        self.space.account.on_exit(&self.space, &mut self.local);
+        self.space.note_exit(self.local.cpu);
+        machine.lru.flush(&machine.frames, &mut self.local.lru);
+        machine.put_task(self.local.slot);
+    }
+}
+
+impl<W: World> core::fmt::Debug for Task<W> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Task")
+            .field("cpu", &self.local.cpu)
+            .field("space", &self.space.id())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,129 @@
+//! The world an engine runs in: locks (the core's [`Platform`]), frames, page contents, and hooks for simulators.
+
+use pageset_core::{CpuId, Pfn, Platform};
+
+use crate::frames::FrameAllocator;
+
+/// What a host supplies. Only frames and memory are required; every hook has a default that compiles to nothing.
+///
+/// Locks are the platform's, as everywhere; they may suspend the caller in virtual time, or be a model checker's.
+pub trait World: Platform + Sized {
+    /// Where frames come from.
+    type Frames: FrameAllocator;
+    /// What is in them.
+    type Memory: Memory;
+    /// Whether [`now_ns`](Self::now_ns) is worth asking on every fault; without, only waits are timed.
+    const TIMED: bool = false;
+
+    /// Where frames come from.
+    fn frames(&self) -> &Self::Frames;
+    /// What is in them.
+    fn memory(&self) -> &Self::Memory;
+
+    /// `cpu` is about to change `line` with an atomic operation (locks report for themselves). A simulator charges the
+    /// time the line takes to travel; a model checker may run somebody else first.
+    #[inline]
+    fn shares(&self, cpu: CpuId, line: Line) {
+        let _ = (cpu, line);
+    }
+
+    /// `cpu` waits for somebody else without a lock: spins once, or lets others run. The engine never holds a lock of
+    /// the platform's that the others need while it calls this.
+    #[inline]
+    fn relax(&self, cpu: CpuId) {
+        let _ = cpu;
+        core::hint::spin_loop();
+    }
+
+    /// `cpu` makes all CPUs forget translations: the interrupts of a real machine, paid for here.
+    #[inline]
+    fn shoot_down(&self, cpu: CpuId) {
+        let _ = cpu;
+    }
+
+    /// Time on `cpu`'s clock, in nanoseconds.
+    #[inline]
+    fn now_ns(&self, cpu: CpuId) -> u64 {
+        let _ = cpu;
+        0
+    }
+}
+
+/// A cache line that several CPUs write, outside locks. `space` is an address space's number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Line {
+    /// The word of the reader-writer lock over all areas.
+    MmapLock {
+        /// Whose.
+        space: u32,
+    },
+    /// The word of one area's own lock.
+    AreaLock {
+        /// Number of the area.
+        area: u32,
+    },
+    /// Resident pages. With R1 and R1b the only line of counters; a host may map it to the lock's line.
+    Rss {
+        /// Whose.
+        space: u32,
+    },
+    /// Anonymous resident pages, where they have a line of their own (R1p).
+    AnonRss {
+        /// Whose.
+        space: u32,
+    },
+    /// Eight words of a page table.
+    Words {
+        /// Number of the table.
+        table: u32,
+        /// Index of the word, divided by eight.
+        line: u32,
+    },
+    /// The number of references to a frame.
+    Frame(Pfn),
+}
+
+/// Page contents. `target` is the page of the block that will be touched first, for orders above 0.
+///
+/// A host that counts only returns at once; then nothing is cleared.
+pub trait Memory {
+    /// Makes `2^order` frames zero.
+    fn clear(&self, cpu: CpuId, pfn: Pfn, order: pageset_core::Order, target: u32);
+
+    /// Copies one frame.
+    fn copy(&self, cpu: CpuId, from: Pfn, to: Pfn);
+
+    /// Keeps a frame's contents elsewhere and names the place (below 2^40). `None` (the default): there is no place,
+    /// so nothing can be reclaimed. The slot has one user.
+    fn save(&self, cpu: CpuId, pfn: Pfn) -> Option<u64> {
+        let _ = (cpu, pfn);
+        None
+    }
+
+    /// Brings the contents of a slot back into a frame. The slot keeps its users.
+    fn restore(&self, cpu: CpuId, slot: u64, pfn: Pfn) {
+        let _ = (cpu, slot, pfn);
+    }
+
+    /// One more user of a slot: an address space was copied.
+    fn share_slot(&self, slot: u64) {
+        let _ = slot;
+    }
+
+    /// One user of a slot less; without users it can be used again.
+    fn drop_slot(&self, slot: u64) {
+        let _ = slot;
+    }
+}
+
+/// Page contents that do not exist: for counting and for virtual time.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoMemory;
+
+impl Memory for NoMemory {
+    #[inline]
+    fn clear(&self, _: CpuId, _: Pfn, _: pageset_core::Order, _: u32) {}
+
+    #[inline]
+    fn copy(&self, _: CpuId, _: Pfn, _: Pfn) {}
+}

@@ -1,0 +1,253 @@
+//! The world of the tests: memory that can be read back, an allocator that can be told to fail, and machines small
+//! enough for every schedule to matter.
+
+#![expect(dead_code, reason = "each test target uses a part")]
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Mutex as StdMutex;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+
+use pageset_core::lock_api::RawMutex;
+use pageset_core::{
+    Config, CpuId, FreeError, NodeId, Order, PageAllocator, Pfn, Platform, Tables, ZoneConfig, ZoneKind,
+};
+use pageset_fault::{
+    Backing, FrameAllocator, FrameUse, Geometry, Line, Locks, Machine, MachineConfig, Memory, Strategy, World,
+};
+
+/// What a schedule is made of: what happens at each shared step.
+pub(crate) trait Scheduler: Send + Sync + 'static {
+    type RawLock: RawMutex + Send + Sync + 'static;
+    /// Somebody else may run here.
+    fn step();
+    /// Somebody else must run here.
+    fn relax();
+}
+
+/// The operating system's threads.
+pub(crate) struct Threads;
+
+impl Scheduler for Threads {
+    type RawLock = parking_lot::RawMutex;
+    fn step() {}
+    fn relax() {
+        std::thread::yield_now();
+    }
+}
+
+/// One number per frame stands for its contents. A frame that is not allocated holds garbage.
+pub(crate) struct Words<S> {
+    contents: Vec<AtomicU64>,
+    slots: StdMutex<HashMap<u64, (u64, u32)>>,
+    next_slot: AtomicU64,
+    scheduler: std::marker::PhantomData<S>,
+}
+
+/// What a frame holds before it is cleared.
+const GARBAGE: u64 = 0xDEAD;
+
+impl<S: Scheduler> Words<S> {
+    fn new(frames: u64) -> Self {
+        Self {
+            contents: (0..frames).map(|_| AtomicU64::new(GARBAGE)).collect(),
+            slots: StdMutex::default(),
+            next_slot: AtomicU64::new(1),
+            scheduler: std::marker::PhantomData,
+        }
+    }
+
+    /// Loads a page's contents.
+    pub(crate) fn load(&self, page: Backing) -> u64 {
+        S::step();
+        match page {
+            Backing::Frame(pfn) => self.contents[pfn.0 as usize].load(Relaxed),
+            Backing::ZeroPage => 0,
+        }
+    }
+
+    /// Stores to a page.
+    pub(crate) fn store(&self, page: Backing, value: u64) {
+        S::step();
+        match page {
+            Backing::Frame(pfn) => self.contents[pfn.0 as usize].store(value, Relaxed),
+            Backing::ZeroPage => panic!("the zero page is not for writing"),
+        }
+    }
+
+    /// Contents kept for reclaimed pages.
+    pub(crate) fn slots_in_use(&self) -> usize {
+        self.slots.lock().expect("no panic").len()
+    }
+}
+
+impl<S: Scheduler> Memory for Words<S> {
+    fn clear(&self, _: CpuId, pfn: Pfn, order: Order, target: u32) {
+        assert!(target < order.frames());
+        S::step();
+        for frame in pfn.0..pfn.0 + u64::from(order.frames()) {
+            self.contents[frame as usize].store(0, Relaxed);
+        }
+    }
+
+    fn copy(&self, _: CpuId, from: Pfn, to: Pfn) {
+        let value = self.contents[from.0 as usize].load(Relaxed);
+        S::step();
+        self.contents[to.0 as usize].store(value, Relaxed);
+    }
+
+    fn save(&self, _: CpuId, pfn: Pfn) -> Option<u64> {
+        S::step();
+        let mut slots = self.slots.lock().expect("no panic");
+        // The lowest number, so that places are used again soon.
+        let slot = (1..).find(|slot| !slots.contains_key(slot))?;
+        slots.insert(slot, (self.contents[pfn.0 as usize].load(Relaxed), 1));
+        Some(slot)
+    }
+
+    fn restore(&self, _: CpuId, slot: u64, pfn: Pfn) {
+        S::step();
+        let kept = self.slots.lock().expect("no panic").get(&slot).map_or(GARBAGE, |(value, _)| *value);
+        self.contents[pfn.0 as usize].store(kept, Relaxed);
+    }
+
+    fn share_slot(&self, slot: u64) {
+        self.slots.lock().expect("no panic").get_mut(&slot).expect("in use").1 += 1;
+    }
+
+    fn drop_slot(&self, slot: u64) {
+        let mut slots = self.slots.lock().expect("no panic");
+        let users = &mut slots.get_mut(&slot).expect("in use").1;
+        *users -= 1;
+        if *users == 0 {
+            slots.remove(&slot);
+        }
+    }
+}
+
+/// The core's allocator, which fails when it is told to.
+pub(crate) struct Frames<S: Scheduler> {
+    allocator: PageAllocator<'static, Locks<S::RawLock>>,
+    /// Allocations until one fails; negative: none does.
+    until_failure: AtomicI64,
+    failures: AtomicU64,
+}
+
+impl<S: Scheduler> Frames<S> {
+    fn new(frames: u64, cpus: u32) -> Self {
+        let regions = [0..frames];
+        let zone = ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..frames, regions: &regions };
+        let (zones, nodes) = ([zone], vec![NodeId(0); cpus as usize]);
+        let config = Config { min_free_kbytes: Some(0), ..Config::new(&zones, &nodes) };
+        let tables = Tables::on_heap(&config).expect("a span of a sensible size");
+        let allocator = PageAllocator::new(Locks::new(), &config, tables).expect("a sensible configuration");
+        Self { allocator, until_failure: AtomicI64::new(-1), failures: AtomicU64::new(0) }
+    }
+
+    /// Lets the allocation after `count` others fail, and all that follow it.
+    pub(crate) fn fail_after(&self, count: i64) {
+        self.until_failure.store(count, Relaxed);
+        self.failures.store(0, Relaxed);
+    }
+
+    /// Allocations that failed.
+    pub(crate) fn failures(&self) -> u64 {
+        self.failures.load(Relaxed)
+    }
+}
+
+impl<S: Scheduler> FrameAllocator for Frames<S> {
+    fn span(&self) -> Range<u64> {
+        FrameAllocator::span(&self.allocator)
+    }
+
+    fn alloc(&self, cpu: CpuId, order: Order, wanted_for: FrameUse) -> Option<Pfn> {
+        let left = self.until_failure.load(Relaxed);
+        if left == 0 {
+            self.failures.fetch_add(1, Relaxed);
+            return None;
+        }
+        self.until_failure.store((left - 1).max(-1), Relaxed);
+        FrameAllocator::alloc(&self.allocator, cpu, order, wanted_for)
+    }
+
+    fn free(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError> {
+        FrameAllocator::free(&self.allocator, cpu, pfn, order)
+    }
+
+    fn frames_allocated(&self) -> Option<u64> {
+        self.allocator.frames_allocated()
+    }
+}
+
+/// The world of the tests.
+pub(crate) struct TestWorld<S: Scheduler> {
+    pub(crate) frames: Frames<S>,
+    pub(crate) memory: Words<S>,
+}
+
+impl<S: Scheduler> Platform for TestWorld<S> {
+    type RawLock = S::RawLock;
+    type Events = ();
+
+    fn events(&self) -> &() {
+        &()
+    }
+}
+
+impl<S: Scheduler> World for TestWorld<S> {
+    type Frames = Frames<S>;
+    type Memory = Words<S>;
+
+    fn frames(&self) -> &Frames<S> {
+        &self.frames
+    }
+
+    fn memory(&self) -> &Words<S> {
+        &self.memory
+    }
+
+    fn shares(&self, _: CpuId, _: Line) {
+        S::step();
+    }
+
+    fn relax(&self, _: CpuId) {
+        S::relax();
+    }
+}
+
+pub(crate) type TestMachine<S> = Machine<TestWorld<S>>;
+
+/// Pages of 4 KiB, 8 to a leaf table, 3 levels: small enough for huge pages of order 3.
+pub(crate) const SMALL: Option<Geometry> = Geometry::new(12, 3, 3);
+/// Bytes of a page.
+pub(crate) const PAGE: u64 = 4096;
+
+/// A machine of 512 frames.
+pub(crate) fn machine<S: Scheduler>(cpus: u32) -> std::sync::Arc<TestMachine<S>> {
+    machine_with(cpus, |_| {})
+}
+
+/// A machine of 512 frames, with changes to its configuration.
+pub(crate) fn machine_with<S: Scheduler>(
+    cpus: u32,
+    change: impl FnOnce(&mut MachineConfig),
+) -> std::sync::Arc<TestMachine<S>> {
+    let geometry = SMALL.expect("a geometry");
+    let mut config = MachineConfig { geometry, cpus, tasks: 2 * cpus, tables: 64, prezeroed: 0 };
+    change(&mut config);
+    let world = TestWorld { frames: Frames::new(512, cpus), memory: Words::new(512) };
+    Machine::new(world, &config)
+}
+
+/// One strategy of each page-table and area scheme; and every accounting scheme with one of them.
+pub(crate) fn strategies() -> Vec<Strategy> {
+    use pageset_fault::{Account, Stabilise, TableSync};
+    let of_words = Strategy::all().filter(|strategy| strategy.account() == Account::R3);
+    let of_counts = Strategy::all().filter(|strategy| {
+        let whole = strategy.account() == Account::R0;
+        strategy.stabilise() == Stabilise::V1
+            && strategy.sync() == if whole { TableSync::P0 } else { TableSync::P1 }
+    });
+    of_words.chain(of_counts.filter(|strategy| strategy.account() != Account::R3)).collect()
+}
