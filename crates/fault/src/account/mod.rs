@@ -1,13 +1,13 @@
 //! How an address space counts its pages (spec §1.6).
 
-mod shared;
+mod tally;
 
 use crate::axis::axis;
 use crate::space::AddressSpace;
 use crate::task::Local;
 use crate::world::World;
 
-pub(crate) use shared::{Shared, fold_deltas};
+pub(crate) use tally::{Tally, fold_deltas};
 
 axis! { ($)
     /// How resident pages are counted.

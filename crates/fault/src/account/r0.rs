@@ -1,15 +1,15 @@
 //! R0: plain numbers; the lock over the page table covers them (spec §1.6).
 
-use super::{Accountant, Counts, Shared};
+use super::{Accountant, Counts, Tally};
 use crate::space::AddressSpace;
 use crate::task::Local;
 use crate::world::World;
 
-pub(crate) struct R0(Shared);
+pub(crate) struct R0(Tally);
 
 impl Accountant for R0 {
     fn new(_: u32) -> Self {
-        Self(Shared::default())
+        Self(Tally::default())
     }
 
     #[inline]

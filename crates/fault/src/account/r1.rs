@@ -1,13 +1,13 @@
 //! R1: two atomic counters on one line, as Linux 2.6.13 had them without the lock (spec §1.6): an anonymous page
 //! counts in both.
 
-use super::{Accountant, Counts, Shared};
+use super::{Accountant, Counts, Tally};
 use crate::atomic::Padded;
 use crate::space::AddressSpace;
 use crate::task::Local;
 use crate::world::World;
 
-pub(crate) struct R1(Padded<Shared>);
+pub(crate) struct R1(Padded<Tally>);
 
 impl Accountant for R1 {
     fn new(_: u32) -> Self {

@@ -1,12 +1,12 @@
 //! R1b: one atomic counter, of anonymous pages; all pages is the same number here (spec §1.6).
 
-use super::{Accountant, Counts, Shared};
+use super::{Accountant, Counts, Tally};
 use crate::atomic::Padded;
 use crate::space::AddressSpace;
 use crate::task::Local;
 use crate::world::World;
 
-pub(crate) struct R1b(Padded<Shared>);
+pub(crate) struct R1b(Padded<Tally>);
 
 impl Accountant for R1b {
     fn new(_: u32) -> Self {

@@ -1,14 +1,14 @@
 //! R2: the deltas of the 2005 comparison (spec §1.6). Plain numbers of the task, folded when it is scheduled away and
 //! the lock over the page table happens to be free; with certainty when it leaves.
 
-use super::{Accountant, Counts, Shared, fold_deltas};
+use super::{Accountant, Counts, Tally, fold_deltas};
 use crate::atomic::Padded;
 use crate::space::AddressSpace;
 use crate::sync::lock;
 use crate::task::Local;
 use crate::world::World;
 
-pub(crate) struct R2(Padded<Shared>);
+pub(crate) struct R2(Padded<Tally>);
 
 impl Accountant for R2 {
     fn new(_: u32) -> Self {

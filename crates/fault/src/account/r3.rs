@@ -1,7 +1,7 @@
 //! R3: SPLIT_RSS_COUNTING (spec §1.6). Deltas of the task, folded on every 66th fault: the kernel tests "more than 64"
 //! before it counts.
 
-use super::{Accountant, Counts, Shared, fold_deltas};
+use super::{Accountant, Counts, Tally, fold_deltas};
 use crate::atomic::Padded;
 use crate::space::AddressSpace;
 use crate::task::Local;
@@ -10,7 +10,7 @@ use crate::world::World;
 /// Faults between two folds. Source: spec §1.6, Linux 2.6.34 to 6.1.
 const EVENTS: u32 = 64;
 
-pub(crate) struct R3(Padded<Shared>);
+pub(crate) struct R3(Padded<Tally>);
 
 impl Accountant for R3 {
     fn new(_: u32) -> Self {

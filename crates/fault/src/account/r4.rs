@@ -4,15 +4,15 @@
 
 use alloc::boxed::Box;
 
-use super::{Accountant, Counts, Shared};
+use super::{Accountant, Counts, Tally};
 use crate::atomic::Padded;
 use crate::space::AddressSpace;
 use crate::task::Local;
 use crate::world::World;
 
 pub(crate) struct R4 {
-    shared: Padded<Shared>,
-    slots: Box<[Padded<Shared>]>,
+    shared: Padded<Tally>,
+    slots: Box<[Padded<Tally>]>,
     batch: i64,
 }
 

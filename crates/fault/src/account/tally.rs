@@ -8,13 +8,13 @@ use crate::world::World;
 
 /// Counters on one line. All changes are Relaxed: no data depends on them (E7).
 #[derive(Debug, Default)]
-pub(crate) struct Shared {
+pub(crate) struct Tally {
     pub(crate) rss: AtomicI64,
     pub(crate) anon_rss: AtomicI64,
     pub(crate) tables: AtomicI64,
 }
 
-impl Shared {
+impl Tally {
     /// Adds each number that is not zero.
     #[inline]
     pub(crate) fn add<W: World>(&self, space: &AddressSpace<W>, local: &Local, counts: Counts) {
