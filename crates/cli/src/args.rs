@@ -50,7 +50,6 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     Replay(ReplayArgs),
     Verify(VerifyArgs),
-    #[command(hide = true)]
     Reproduce(ReproduceArgs),
     Simulate(SimulateArgs),
     Bench(BenchArgs),

@@ -50,6 +50,14 @@ impl Contender {
         Self::Method(Method::new(order, kernel, neighbourhood_bytes))
     }
 
+    /// The library's method, if it is one.
+    pub(crate) fn method(self) -> Option<Method> {
+        match self {
+            Self::Libc => None,
+            Self::Method(method) => Some(method),
+        }
+    }
+
     /// Name of the order in results.
     pub(crate) fn order(self) -> &'static str {
         match self {

@@ -1,0 +1,60 @@
+//! Instructions and cycles of a thread, where the machine counts them: virtual machines often do not.
+
+use std::io;
+
+use perf_event_open::config::{Cpu, Opts, Proc};
+use perf_event_open::count::Counter;
+use perf_event_open::event::hw::Hardware;
+
+/// Counters that run.
+pub(super) struct Counters {
+    instructions: Counter,
+    cycles: Counter,
+}
+
+impl Counters {
+    /// Starts counting what this thread does in user space.
+    ///
+    /// # Errors
+    ///
+    /// Why the machine does not count, in the system's words.
+    pub(super) fn of_this_thread() -> Result<Self, String> {
+        let counters = || -> io::Result<Self> {
+            let counter = |event| {
+                let mut options = Opts::default();
+                // Whoever may not see the kernel may still count the program.
+                options.exclude.kernel = true;
+                options.exclude.hv = true;
+                Counter::new(event, (Proc::CURRENT, Cpu::ALL), options)
+            };
+            let counters =
+                Self { instructions: counter(Hardware::Instr)?, cycles: counter(Hardware::CpuCycle)? };
+            counters.instructions.enable()?;
+            counters.cycles.enable()?;
+            Ok(counters)
+        };
+        counters().map_err(|error| error.to_string())
+    }
+
+    /// Instructions and cycles until now.
+    pub(super) fn read(&self) -> Result<(u64, u64), String> {
+        let read = || Ok((self.instructions.stat()?.count, self.cycles.stat()?.count));
+        read().map_err(|error: io::Error| error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_count_or_say_why_not() {
+        match Counters::of_this_thread() {
+            Ok(counters) => {
+                let (instructions, cycles) = counters.read().unwrap();
+                assert!(instructions > 0 && cycles > 0);
+            }
+            Err(reason) => assert!(!reason.is_empty()),
+        }
+    }
+}
