@@ -50,6 +50,7 @@ for target in "${targets[@]}"; do
     run "core with a heap on $target" cargo build --package pageset-core --target "$target" --all-features
     run "page operations on $target" cargo build --package pageset-pageops --target "$target"
 done
+run "instructions" ci/instructions.sh
 export RUSTDOCFLAGS="${RUSTDOCFLAGS:-} -D warnings"
 run "documentation" cargo doc --workspace --exclude pageset-peers --no-deps
 leg="end"
