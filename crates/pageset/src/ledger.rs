@@ -92,6 +92,13 @@ impl Ledger {
         zero
     }
 
+    /// As [`take`](Self::take) for a whole pageblock.
+    #[inline]
+    pub(crate) fn take_pageblock(&self, first: u32) -> ZeroState {
+        self.touch((first >> PAGEBLOCK_ORDER) as usize);
+        self.take_words(&self.dirty[first as usize / 64..][..PAGEBLOCK_FRAMES as usize / 64])
+    }
+
     /// As [`take`](Self::take) for all frames of some words. A block of 2 MiB is 8 words, which mostly are dirty already.
     fn take_words(&self, words: &[AtomicU64]) -> ZeroState {
         let (mut any, mut all) = (0, u64::MAX);

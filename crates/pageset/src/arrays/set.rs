@@ -215,8 +215,8 @@ pub(crate) struct Caps(pub(crate) [u32; Class::COUNT]);
 
 impl Caps {
     /// Most entries of each class: what fits into 2 KiB a CPU with order 0 as the most used. (Measured: with half as many
-    /// of order 3, a hand-off from thread to thread costs a third more. 16 of order 9 are 32 MiB a CPU: a guess.)
-    const MOST: [u32; Class::COUNT] = [248, 56, 56, 56, 16];
+    /// of order 3, a hand-off from thread to thread costs a third more. 24 of order 9 are 48 MiB a CPU, of a pool that has 16 times as much for each: a guess.)
+    const MOST: [u32; Class::COUNT] = [248, 56, 56, 56, 24];
 
     /// Capacities for a pool of `frames` frames used by `cpus` CPUs: each class of all CPUs together holds a
     /// sixteenth of the pool at most.
@@ -291,7 +291,7 @@ mod tests {
     #[test]
     fn small_pools_have_small_arrays() {
         assert_eq!(Caps::for_pool(16, 8), Caps::NONE);
-        assert_eq!(Caps::for_pool(1 << 20, 2), Caps([248, 56, 56, 56, 16]));
+        assert_eq!(Caps::for_pool(1 << 20, 2), Caps([248, 56, 56, 56, 24]));
         assert_eq!(Caps::for_pool(4096, 2).0, [128, 56, 32, 16, 0]);
     }
 }

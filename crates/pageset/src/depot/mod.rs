@@ -82,7 +82,7 @@ impl Parts {
     /// One block.
     #[inline(always)]
     pub(crate) fn one(frame: u32, class: Class) -> Self {
-        let part = if class == Class::Order9 { 0 } else { (frame >> class.shift()) % 64 };
+        let part = (frame >> class.shift()) % 64;
         Self { first: frame - (part << class.shift()), bits: 1 << part, count: 1 }
     }
 
@@ -151,12 +151,19 @@ impl Depot {
         self.keep_whole(first >> PAGEBLOCK_ORDER);
     }
 
-    /// Takes up to `limit` blocks (64 at most) of a class, lowest first. `None` if there is none: add a pageblock.
+    /// Takes a pageblock: its first frame.
+    #[inline]
+    pub(crate) fn take_whole(&mut self) -> Option<u32> {
+        let block = self.whole.pop()?;
+        self.whole_min = self.whole_min.min(self.whole.len());
+        self.free -= u64::from(PAGEBLOCK_FRAMES);
+        self.blocks[block as usize].place = Place::Elsewhere;
+        Some(block * PAGEBLOCK_FRAMES)
+    }
+
+    /// Takes up to `limit` blocks (64 at most) of a class below that of pageblocks, lowest first. `None` if there is none:
+    /// add a pageblock.
     pub(crate) fn take(&mut self, class: Class, limit: u32) -> Option<Parts> {
-        if class == Class::Order9 {
-            let first = self.take_whole()? * PAGEBLOCK_FRAMES;
-            return Some(Parts { first, bits: 1, count: 1 });
-        }
         let block = match self.partial[class as usize].lowest() {
             Some(block) => block,
             None => self.split(class)?,
@@ -175,7 +182,20 @@ impl Depot {
         Some(Parts { first, bits, count })
     }
 
-    /// Frees blocks. For a pageblock, ask the core before whether it has an owner: that is not known here.
+    /// Frees a pageblock; `false` if it is free already. Ask the core before whether it has an owner: that is not known
+    /// here.
+    #[inline]
+    pub(crate) fn give_whole(&mut self, first: u32) -> bool {
+        let block = first >> PAGEBLOCK_ORDER;
+        let known = self.blocks.get(block as usize);
+        let is_free = known.is_some_and(|known| matches!(known.place, Place::Elsewhere | Place::Dissolved));
+        if is_free {
+            self.add(first);
+        }
+        is_free
+    }
+
+    /// Frees blocks of a class below that of pageblocks.
     #[inline(always)]
     pub(crate) fn give(&mut self, class: Class, parts: Parts) -> Given {
         let Parts { first, bits, mut count } = parts;
@@ -183,10 +203,6 @@ impl Depot {
         let Some(pageblock) = self.blocks.get_mut(block as usize) else { return Given::Foreign };
         match pageblock.place {
             Place::Split(split) if split == class => {}
-            Place::Elsewhere if class == Class::Order9 => {
-                self.add(first);
-                return Given::Kept { refused: 0 };
-            }
             Place::Elsewhere => return Given::Foreign,
             Place::Dissolved => return Given::Part,
             Place::Whole | Place::Split(_) => return Given::Kept { refused: count },
@@ -279,20 +295,12 @@ impl Depot {
 
     /// Makes a whole pageblock one of blocks of `class`.
     fn split(&mut self, class: Class) -> Option<u32> {
-        let block = self.take_whole()?;
+        let block = self.take_whole()? >> PAGEBLOCK_ORDER;
         let parts = PAGEBLOCK_FRAMES >> class.shift();
         self.free += u64::from(PAGEBLOCK_FRAMES);
         self.bits[block as usize * WORDS..][..words_of(class)].fill(u64::MAX);
         self.blocks[block as usize] = Pageblock { place: Place::Split(class), free: parts as u16 };
         self.partial[class as usize].insert(block);
-        Some(block)
-    }
-
-    fn take_whole(&mut self) -> Option<u32> {
-        let block = self.whole.pop()?;
-        self.whole_min = self.whole_min.min(self.whole.len());
-        self.free -= u64::from(PAGEBLOCK_FRAMES);
-        self.blocks[block as usize].place = Place::Elsewhere;
         Some(block)
     }
 
@@ -358,12 +366,12 @@ mod tests {
         assert!(is_refused(&mut depot, 513, Class::Order0));
         assert_eq!(give(&mut depot, 5, Class::Order0), Given::Foreign);
         assert!(depot.has(513) && !depot.has(512));
-        assert_eq!(depot.take(Class::Order9, 1), None, "it is split");
+        assert_eq!(depot.take_whole(), None, "it is split");
         for frame in (512..576).filter(|frame| *frame != 513) {
             assert_eq!(give(&mut depot, frame, Class::Order0), KEPT);
         }
         assert!(is_refused(&mut depot, 513, Class::Order0));
-        assert_eq!(depot.take(Class::Order9, 1), Some(Parts { first: 512, bits: 1, count: 1 }));
+        assert_eq!(depot.take_whole(), Some(512));
         assert_eq!((depot.free(), depot.take(Class::Order0, 1)), (0, None));
     }
 
@@ -432,8 +440,8 @@ mod tests {
         };
         assert_eq!(released(&mut depot), [], "nobody had the time to need them");
         for _ in 0..2 {
-            let taken = depot.take(Class::Order9, 1).unwrap();
-            assert_eq!(give(&mut depot, taken.first, Class::Order9), KEPT);
+            let taken = depot.take_whole().unwrap();
+            assert!(depot.give_whole(taken) && !depot.give_whole(taken));
         }
         assert_eq!(released(&mut depot), [0, 1, 2]);
         assert_eq!(released(&mut depot), [3]);
@@ -454,12 +462,20 @@ mod tests {
             if below(2) == 0 {
                 let class = Class::ALL[below(Class::COUNT)];
                 let limit = 1 + below(64) as u32;
+                if class == Class::Order9 {
+                    held.extend(depot.take_whole().map(|frame| (frame, class)));
+                    continue;
+                }
                 let Some(taken) = depot.take(class, limit) else { continue };
                 assert!((1..=limit).contains(&taken.count) && taken.count == taken.bits.count_ones());
                 held.extend(taken.frames(class).map(|frame| (frame, class)));
             } else {
                 for _ in 0..below(100).min(held.len()) {
                     let (frame, class) = held.swap_remove(below(held.len()));
+                    if class == Class::Order9 {
+                        assert!(depot.give_whole(frame) && !depot.give_whole(frame));
+                        continue;
+                    }
                     assert_eq!(give(&mut depot, frame, class), KEPT);
                     assert!(is_refused(&mut depot, frame, class));
                 }

@@ -98,7 +98,15 @@ impl Inner {
         let mut depot = self.depot.lock();
         depot.exchanges.refills += 1;
         while batch.len() < wanted {
-            if let Some(taken) = depot.take(class, (wanted - batch.len()) as u32) {
+            if class == Class::Order9
+                && let Some(frame) = depot.take_whole()
+            {
+                batch.push_front(Entry::with_zero(frame, self.ledger.take_pageblock(frame)));
+                continue;
+            }
+            if class != Class::Order9
+                && let Some(taken) = depot.take(class, (wanted - batch.len()) as u32)
+            {
                 self.note_taken(class, taken, &mut batch);
                 continue;
             }
@@ -207,11 +215,11 @@ impl Inner {
 
     /// Frees pageblocks. Returns how many are free already: the core knows their owners, the depot those of their parts.
     fn give_pageblocks(&self, depot: &mut Depot, entries: &[Entry]) -> u64 {
-        let mut is_refused = |entry: &&Entry| {
-            !self.core.is_allocated(Pfn(u64::from(entry.frame())), Order::PAGEBLOCK)
-                || self.give_parts(depot, Class::Order9, Parts::one(entry.frame(), Class::Order9)) > 0
+        let mut free = |entry: &Entry| {
+            let is_owned = self.core.is_allocated(Pfn(u64::from(entry.frame())), Order::PAGEBLOCK);
+            is_owned && depot.give_whole(entry.frame())
         };
-        entries.iter().filter(|entry| is_refused(entry)).count() as u64
+        entries.iter().filter(|entry| !free(entry)).count() as u64
     }
 
     /// Frees blocks of an order below that of pageblocks. Pages that were allocated together are often freed together: one
