@@ -14,6 +14,7 @@ use pageset_workload::{Class, Ladder, Mode};
 use crate::bench::BenchArgs;
 use crate::calibrate::CalibrateArgs;
 use crate::reproduce;
+use crate::sweep::SweepArgs;
 use crate::verify::AUTO;
 
 const EXAMPLES: &str = "\
@@ -54,6 +55,7 @@ pub(crate) enum Command {
     Simulate(SimulateArgs),
     Bench(BenchArgs),
     Calibrate(CalibrateArgs),
+    Sweep(SweepArgs),
     Stat(StatArgs),
     Convert(ConvertArgs),
     Machine(MachineArgs),

@@ -24,6 +24,7 @@ mod reproduce;
 mod simulate;
 mod source;
 mod stat;
+mod sweep;
 mod this_machine;
 mod verify;
 
@@ -56,6 +57,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Simulate(args) => simulate::execute(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Calibrate(args) => calibrate::run(&args),
+        Command::Sweep(args) => sweep::run(&args),
         Command::Stat(args) => stat::run(&args),
         Command::Convert(args) => convert::run(&args),
         Command::Machine(args) => machine::run(&args),
