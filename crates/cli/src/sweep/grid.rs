@@ -5,9 +5,6 @@ use serde_json::{Map, Value};
 use super::plan::{Grid, Plan};
 use crate::simulate::RunSpec;
 
-/// Seed of runs that say nothing.
-const SEED: u64 = 1;
-
 /// All runs of a plan, grid by grid; the first key of a grid varies slowest, the seed fastest. A run that occurs twice
 /// is there once.
 pub(crate) fn runs(plan: &Plan) -> Vec<RunSpec> {
@@ -26,18 +23,8 @@ fn expand(grid: &Grid) -> Vec<RunSpec> {
     for machine in grid.machine.values() {
         for workload in grid.workload.values() {
             for policy in grid.policy.values() {
-                runs.push(RunSpec {
-                    machine: machine.clone(),
-                    workload: workload.clone(),
-                    policy: policy.clone(),
-                    cpus: None,
-                    batch: None,
-                    high: None,
-                    seed: SEED,
-                    warmup_ms: None,
-                    duration_ms: None,
-                    settings: std::collections::BTreeMap::new(),
-                });
+                let kernel_of = grid.kernel_of.clone();
+                runs.push(RunSpec { kernel_of, ..RunSpec::new(machine, workload, policy) });
             }
         }
     }
@@ -51,7 +38,7 @@ fn expand(grid: &Grid) -> Vec<RunSpec> {
     }
     vary(&mut runs, &grid.warmup_ms.or_default(), |run, ms| run.warmup_ms = ms.copied());
     vary(&mut runs, &grid.duration_ms.or_default(), |run, ms| run.duration_ms = ms.copied());
-    vary(&mut runs, &grid.seed.or_default(), |run, seed| run.seed = seed.copied().unwrap_or(SEED));
+    vary(&mut runs, &grid.seed.or_default(), |run, seed| run.seed = seed.copied().unwrap_or(run.seed));
     runs
 }
 

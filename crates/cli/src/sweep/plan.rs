@@ -43,6 +43,9 @@ pub(crate) struct Grid {
     /// Instead of the policy's rule for the limit of a page set, in pages.
     #[serde(default)]
     pub(crate) high: Several<u32>,
+    /// The policy whose kernel surrounds the allocator; each one's own if nothing is said.
+    #[serde(default)]
+    pub(crate) kernel_of: Option<String>,
     /// Seeds; 1 if nothing is said.
     #[serde(default)]
     pub(crate) seed: Several<u64>,
