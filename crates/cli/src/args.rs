@@ -13,8 +13,8 @@ use pageset_workload::{Class, Ladder, Mode};
 
 use crate::bench::BenchArgs;
 use crate::calibrate::CalibrateArgs;
+use crate::pft::PftArgs;
 use crate::reproduce;
-use crate::sweep::SweepArgs;
 use crate::verify::AUTO;
 
 const EXAMPLES: &str = "\
@@ -53,9 +53,9 @@ pub(crate) enum Command {
     Verify(VerifyArgs),
     Reproduce(ReproduceArgs),
     Simulate(SimulateArgs),
+    Pft(PftArgs),
     Bench(BenchArgs),
     Calibrate(CalibrateArgs),
-    Sweep(SweepArgs),
     Stat(StatArgs),
     Convert(ConvertArgs),
     Machine(MachineArgs),

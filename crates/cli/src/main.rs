@@ -17,6 +17,7 @@ mod man;
 mod origin;
 mod output;
 mod paragraph;
+mod pft;
 mod policies;
 mod progress;
 mod replay;
@@ -24,7 +25,6 @@ mod reproduce;
 mod simulate;
 mod source;
 mod stat;
-mod sweep;
 mod this_machine;
 mod verify;
 
@@ -55,9 +55,9 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Verify(args) => verify::run(&args),
         Command::Reproduce(args) => reproduce::run(&args),
         Command::Simulate(args) => simulate::execute(&args),
+        Command::Pft(args) => pft::execute(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Calibrate(args) => calibrate::run(&args),
-        Command::Sweep(args) => sweep::run(&args),
         Command::Stat(args) => stat::run(&args),
         Command::Convert(args) => convert::run(&args),
         Command::Machine(args) => machine::run(&args),

@@ -17,7 +17,7 @@ use crate::output;
 use crate::progress::Progress;
 pub(crate) use engine::run;
 pub(crate) use result::RunResult;
-pub(crate) use spec::{RunSpec, machine_text};
+pub(crate) use spec::RunSpec;
 
 /// The subcommand.
 pub(crate) fn execute(args: &SimulateArgs) -> Result<()> {

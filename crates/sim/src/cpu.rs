@@ -37,7 +37,10 @@ pub enum Touch {
 }
 
 /// The CPU that a body runs on. All operations are at the CPU's own time, and take time.
-#[derive(Debug)]
+///
+/// A copy stands for the same CPU; it may be used only by that CPU's own body, on behalf of code that cannot be given
+/// one (a global allocator, an interface without context).
+#[derive(Clone, Debug)]
 pub struct VirtualCpu {
     pub(crate) world: Rc<World>,
     pub(crate) id: CpuId,

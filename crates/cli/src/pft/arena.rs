@@ -1,0 +1,81 @@
+//! Real memory behind the frames, so that clearing and touching a page take the time they take.
+
+use anyhow::{Context as _, Result};
+use memmap2::{Advice, MmapMut};
+use pageset_core::{CpuId, Order, Pfn};
+use pageset_fault::{Memory, NoMemory};
+use parking_lot::Mutex;
+
+/// Contents of frames that a thread can write to.
+pub(super) trait Contents: Memory + Send + Sync {
+    /// Writes to the first byte of `lines` lines, as a program does once its fault is handled.
+    fn write(&self, pfn: Pfn, lines: u32, line_bytes: u64);
+}
+
+impl Contents for NoMemory {
+    fn write(&self, _: Pfn, _: u32, _: u64) {}
+}
+
+/// Memory for `frames` frames, all of it present already: what faults cost the operating system is not measured.
+pub(super) fn map(frames: u64, page_bytes: u64) -> Result<MmapMut> {
+    let bytes = usize::try_from(frames * page_bytes)?;
+    let mut map =
+        MmapMut::map_anon(bytes).with_context(|| format!("cannot map {bytes} bytes; use a smaller -g"))?;
+    // As a pool would ask; without huge pages it is a little slower.
+    #[cfg(target_os = "linux")]
+    let _ = map.advise(Advice::HugePage);
+    map.fill(1);
+    Ok(map)
+}
+
+/// Frames of a mapping. Each has a lock of its own, so two tasks that hold one frame, which would be a bug of the engine,
+/// wait for each other instead of racing. Nobody else ever waits for these locks.
+pub(super) struct Arena<'m>(Vec<Mutex<&'m mut [u8]>>);
+
+impl<'m> Arena<'m> {
+    pub(super) fn new(map: &'m mut MmapMut, page_bytes: u64) -> Self {
+        Self(map.chunks_exact_mut(page_bytes as usize).map(Mutex::new).collect())
+    }
+
+    fn with(&self, pfn: Pfn, write: impl FnOnce(&mut [u8])) {
+        write(&mut self.0[pfn.0 as usize].lock());
+    }
+}
+
+impl Memory for Arena<'_> {
+    #[inline]
+    fn clear(&self, _: CpuId, pfn: Pfn, order: Order, _: u32) {
+        for frame in pfn.0..pfn.0 + u64::from(order.frames()) {
+            self.with(Pfn(frame), |bytes| bytes.fill(0));
+        }
+    }
+
+    fn copy(&self, _: CpuId, from: Pfn, to: Pfn) {
+        self.with(from, |from| self.with(to, |to| to.copy_from_slice(from)));
+    }
+}
+
+impl Contents for Arena<'_> {
+    #[inline]
+    fn write(&self, pfn: Pfn, lines: u32, line_bytes: u64) {
+        self.with(pfn, |bytes| {
+            bytes.iter_mut().step_by(line_bytes as usize).take(lines as usize).for_each(|byte| *byte = 1);
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_cleared_and_written_alone() {
+        let mut map = map(3, 4096).unwrap();
+        let arena = Arena::new(&mut map, 4096);
+        arena.clear(CpuId(0), Pfn(1), Order::ZERO, 0);
+        arena.write(Pfn(1), 2, 64);
+        drop(arena);
+        assert_eq!((map[4095], map[4096], map[4097], map[4096 + 64], map[8192]), (1, 1, 0, 1, 1));
+        assert_eq!(map[4096..8192].iter().map(|byte| u32::from(*byte)).sum::<u32>(), 2);
+    }
+}

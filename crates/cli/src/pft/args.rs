@@ -1,0 +1,150 @@
+//! What can be typed after `pageset pft`.
+
+use clap::ValueHint;
+use clap::builder::PossibleValuesParser;
+use pageset_fault::Strategy;
+
+use super::shape::Regions;
+use super::virtual_world::RssLine;
+use crate::args::OutputArgs;
+
+const READING: &str = "\
+How to read this:
+  The first table has the columns of the program of 2005, with its meaning:
+  Gb, Rep, Thr, CLine as asked for, User, System and Wall in seconds over
+  everything (thread creation, mapping, faults, exit, teardown), and pages
+  divided by these.
+
+  The second has what that hides, as medians over the repetitions:
+  start     until every thread is ready and has its region
+  touch     from then until the last thread has touched its last page, and the
+            middle half of it over the repetitions (IQR)
+  exit      until all threads are gone
+  teardown  giving everything back, which the last thread does alone
+  busy      CPUs busy on average, over everything
+  imbalance the slowest thread's touching, as a multiple of the average
+  computed, counted
+            pages as computed from the size, and as counted; they must agree
+
+  The third is about one page: time of one thread for one page while touching,
+  how many times slower the kernel is in the same run, and what happened on
+  the way: pages prepared in vain, locks waited for.
+
+  A strategy is one name of each axis, page table, areas, counters:
+  P0 P0n P1 P2 P3, V0 V1 V2 V3 V7, R0 R1 R1b R1p R2 R3 R4. P1,V1,R1 is the
+  page locking of 2005, P2,V1,R1 the atomic operations, P2,V1,R2 these with
+  deltas, P1,V2,R4 Linux 6.12, P2,V7,R3 has no line that all threads write.
+
+  After every run all pages, tables, references and counters are checked.
+
+Examples:
+  pageset pft --peer kernel --peer clear
+  pageset pft -g 1 -f 2 --strategy all --zero skip
+  pageset pft --machine altix-512 -g 512 -f 512 --page-shift 14
+  pageset pft -f 2 --regions interleaved --strategy P1,V1,R1 P2,V1,R1";
+
+/// Touch memory with many threads, through the fault engine or the kernel
+///
+/// The page fault test with which page-fault scalability has been measured since 2004, on this machine with real threads
+/// and memory, or on a simulated one in virtual time.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_long_help = READING)]
+// As for the original, -f is the number of threads.
+#[command(mut_arg("format", |format| format.short(None::<char>)))]
+pub(crate) struct PftArgs {
+    /// Memory to touch, of all threads together [default: 0.25, with --machine 64]
+    #[arg(short, value_name = "GIB", value_parser = gib)]
+    pub(crate) gib: Option<f64>,
+    /// Threads [default: one for each CPU]
+    #[arg(short = 'f', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub(crate) threads: Option<u32>,
+    /// Repetitions [default: 10, with --machine 1]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) repetitions: Option<u32>,
+    /// Cache lines to write in each page
+    #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(crate) lines: u32,
+    /// Strategies to compare, or `all`
+    #[arg(short, long = "strategy", value_name = "P,V,R", num_args = 1.., value_parser = wanted)]
+    #[arg(default_values = ["P1,V1,R1", "P2,V1,R1", "P1,V2,R4", "P2,V7,R3"])]
+    pub(crate) strategies: Vec<Wanted>,
+    /// How threads share what is touched: regions of their own, slices, every N-th page, all the same pages
+    #[arg(long, value_name = "MODE", default_value = Regions::Percore.name())]
+    #[arg(value_parser = PossibleValuesParser::new(Regions::ALL.map(Regions::name)))]
+    pub(crate) regions: String,
+    /// Pages of 4 KiB (12) or 16 KiB (14) [default: 12, with --machine the machine's]
+    #[arg(long, value_name = "BITS", value_parser = PossibleValuesParser::new(["12", "14"]))]
+    pub(crate) page_shift: Option<String>,
+    /// Clear pages, or skip that to see the engine alone
+    #[arg(long, value_name = "HOW", default_value = "real", value_parser = PossibleValuesParser::new(["real", "skip"]))]
+    pub(crate) zero: String,
+    /// Also run the operating system's own faults, or only clear and touch memory without any faults
+    #[arg(long = "peer", value_name = "PEER", value_delimiter = ',')]
+    #[arg(value_parser = PossibleValuesParser::new(["kernel", "clear"]))]
+    pub(crate) peers: Vec<String>,
+    /// Simulate instead: a bundled machine, or a machine file
+    #[arg(short, long, value_name = "MACHINE", conflicts_with_all = ["peers", "zero"], value_hint = ValueHint::FilePath)]
+    pub(crate) machine: Option<String>,
+    /// Where a simulated machine has the counters of R1, R1b, R2 and R3: on the line of mmap_sem, or on their own
+    #[arg(long, value_name = "LINE", default_value = RssLine::WithMmapLock.name(), requires = "machine")]
+    #[arg(value_parser = PossibleValuesParser::new(RssLine::ALL.map(RssLine::name)))]
+    pub(crate) rss_line: String,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// One `--strategy`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    All,
+    One(Strategy),
+}
+
+impl PftArgs {
+    /// Every strategy asked for, each once.
+    pub(super) fn chosen(&self) -> Vec<Strategy> {
+        let mut chosen: Vec<Strategy> = Vec::new();
+        for wanted in &self.strategies {
+            let more = match *wanted {
+                Wanted::All => Strategy::all().collect(),
+                Wanted::One(strategy) => vec![strategy],
+            };
+            for strategy in more {
+                if !chosen.contains(&strategy) {
+                    chosen.push(strategy);
+                }
+            }
+        }
+        chosen
+    }
+}
+
+fn wanted(text: &str) -> Result<Wanted, String> {
+    if text == "all" {
+        return Ok(Wanted::All);
+    }
+    text.parse().map(Wanted::One).map_err(|error: pageset_fault::StrategyError| error.to_string())
+}
+
+/// Most memory that can be asked for, in GiB: a simulated machine may be large.
+const GIB_MAX: f64 = 65536.0;
+
+fn gib(text: &str) -> Result<f64, String> {
+    let gib: f64 = text.parse().map_err(|_| format!("`{text}` is not a number"))?;
+    if gib > 0.0 && gib <= GIB_MAX { Ok(gib) } else { Err(format!("use more than 0, at most {GIB_MAX} GiB")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_and_strategies_are_checked() {
+        assert_eq!(gib("0.5"), Ok(0.5));
+        for text in ["0", "-1", "NaN", "x", "1e9"] {
+            assert!(gib(text).is_err(), "{text}");
+        }
+        assert_eq!(wanted("all"), Ok(Wanted::All));
+        assert!(wanted("P2,V3,R1").unwrap_err().contains("use V2 or V7"));
+    }
+}

@@ -1,0 +1,254 @@
+//! The page fault test's result as tables.
+
+use pageset_report::{Cell, Column, Provenance, Row, Table};
+use serde::Serialize;
+
+use super::args::PftArgs;
+use super::result::{Run, Series};
+use super::{Contestant, Test, Zero};
+use crate::{origin, this_machine};
+
+/// The whole result.
+#[derive(Debug, Serialize)]
+pub(super) struct Document {
+    original: Table,
+    phases: Table,
+    pages: Table,
+    /// Every repetition.
+    pub(super) runs: Table,
+}
+
+impl Document {
+    pub(super) fn new(args: &PftArgs, test: &Test, series: &[Series]) -> Self {
+        let provenance = provenance(args, test);
+        Self {
+            original: original(test, series),
+            phases: phases(series),
+            pages: pages(test, series).with_provenance(provenance.clone()),
+            runs: runs(series).with_provenance(provenance),
+        }
+    }
+
+    pub(super) fn for_people(&self) -> [&Table; 3] {
+        [&self.original, &self.phases, &self.pages]
+    }
+}
+
+fn kind(test: &Test) -> &'static str {
+    if test.machine.is_some() { "simulated" } else { "measured" }
+}
+
+/// Gibibytes as short as they can be written.
+fn gib(test: &Test) -> Cell {
+    let bytes = test.shape.pages() * test.shape.geometry.page_bytes();
+    let gib = bytes as f64 / f64::from(1 << 30);
+    Cell::real(gib, if gib >= 10.0 { 0 } else { 3 })
+}
+
+/// What the program of 2005 prints.
+fn original(test: &Test, series: &[Series]) -> Table {
+    let columns = vec![
+        Column::label("strategy", "strategy"),
+        Column::measure("gib", "Gb"),
+        Column::count("repetitions", "Rep"),
+        Column::count("threads", "Thr"),
+        Column::count("lines", "CLine"),
+        Column::measure("user_s", "User").with_unit("s"),
+        Column::measure("system_s", "System").with_unit("s"),
+        Column::measure("wall_s", "Wall").with_unit("s"),
+        Column::ratio("faults_per_cpu_s", "flt/cpu/s"),
+        Column::ratio("faults_per_wall_s", "fault/wsec"),
+    ];
+    let title = format!("Page fault test, {} ({})", test.shape.regions.name(), kind(test));
+    let mut table = Table::new(title, columns);
+    for series in series {
+        let total = series.total();
+        table.push(Row::new([
+            series.name.as_str().into(),
+            gib(test),
+            (series.runs.len() as u64).into(),
+            u64::from(test.shape.threads).into(),
+            u64::from(test.shape.lines).into(),
+            Cell::real(total.user_s, 2),
+            Cell::real(total.system_s, 2),
+            Cell::real(total.wall_s(), 2),
+            Cell::real(total.faults_per_cpu_s(), 0),
+            Cell::real(total.faults_per_wall_s(), 0),
+        ]));
+    }
+    table
+}
+
+/// What that hides.
+fn phases(series: &[Series]) -> Table {
+    let columns = vec![
+        Column::label("strategy", "strategy"),
+        Column::measure("start_ms", "start").with_unit("ms"),
+        Column::measure("touch_ms", "touch").with_unit("ms"),
+        Column::measure("touch_iqr_ms", "IQR").with_unit("ms"),
+        Column::measure("exit_ms", "exit").with_unit("ms"),
+        Column::measure("teardown_ms", "teardown").with_unit("ms"),
+        Column::ratio("busy_cpus", "busy CPUs"),
+        Column::ratio("imbalance", "imbal ance"),
+        Column::count("pages_computed", "pages computed"),
+        Column::count("pages_counted", "counted"),
+    ];
+    let mut table = Table::new("Phases apart, medians", columns);
+    for series in series {
+        let ms = |figure: fn(&Run) -> f64| Cell::real(series.quartiles(figure).median * 1e3, 2);
+        let touch = series.quartiles(|run| run.touch_s * 1e3);
+        let first = series.runs.first().copied().unwrap_or_default();
+        table.push(Row::new([
+            series.name.as_str().into(),
+            ms(|run| run.start_s),
+            Cell::real(touch.median, 2),
+            Cell::real(touch.range(), 2),
+            ms(|run| run.exit_s),
+            ms(|run| run.teardown_s),
+            Cell::real(series.quartiles(Run::busy_cpus).median, 2),
+            Cell::real(series.quartiles(|run| run.imbalance).median, 2),
+            first.pages_computed.into(),
+            first.pages_counted.into(),
+        ]));
+    }
+    table
+}
+
+/// What one page costs.
+fn pages(test: &Test, series: &[Series]) -> Table {
+    let columns = vec![
+        Column::label("strategy", "strategy"),
+        Column::measure("touch_ns_per_page", "one page").with_unit("ns"),
+        Column::measure("touch_ns_per_page_iqr", "IQR").with_unit("ns"),
+        Column::ratio("times_kernel", "kernel takes").with_unit("times"),
+        Column::ratio("times_clear", "of clear"),
+        Column::measure("touch_pages_per_s", "touched").with_unit("pages/s"),
+        Column::measure("teardown_pages_per_s", "torn down").with_unit("pages/s"),
+        Column::count("lost", "lost"),
+        Column::count("contended", "locks contended"),
+    ];
+    let threads = test.shape.threads;
+    let of = |contestant: Contestant| {
+        let series = series.iter().find(|series| series.name == contestant.name())?;
+        Some(series.quartiles(|run| run.touch_ns_per_page(threads)).median)
+    };
+    let (kernel_ns, clear_ns) = (of(Contestant::Kernel), of(Contestant::Clear));
+    let mut table = Table::new("One page", columns);
+    for series in series {
+        let touch = series.quartiles(|run| run.touch_ns_per_page(threads));
+        let ratio = |value: Option<f64>| value.map_or(Cell::Absent, |value| Cell::real(value, 2));
+        let last = series.runs.last().and_then(|run| run.stats);
+        table.push(Row::new([
+            series.name.as_str().into(),
+            Cell::real(touch.median, 1),
+            Cell::real(touch.range(), 1),
+            ratio(kernel_ns.map(|kernel| kernel / touch.median)),
+            ratio(clear_ns.map(|clear| touch.median / clear)),
+            Cell::real(series.quartiles(Run::touch_pages_per_s).median, 0),
+            Cell::real(series.quartiles(Run::teardown_pages_per_s).median, 0),
+            last.map(|stats| stats.lost_pte).into(),
+            last.map(|stats| stats.locks.contended).into(),
+        ]));
+    }
+    notes(test, &mut table);
+    table
+}
+
+fn notes(test: &Test, table: &mut Table) {
+    if test.machine.is_some() {
+        table.note(
+            "Simulated: each thread touches a few thousand pages on a machine that is as much smaller; touching and \
+             teardown are multiplied by what was left out, the start is not.",
+        );
+    } else {
+        table.note(
+            "Faults of the engine are calls, not traps: a page table of its own, over memory that was mapped before. \
+             Those of the kernel are traps.",
+        );
+    }
+    if test.zero == Zero::Skip {
+        table.note("Pages are not cleared.");
+    }
+    if test.contestants.iter().any(|contestant| matches!(contestant, Contestant::Engine(_))) {
+        table.note(
+            "Checked after every run: pages, tables, references and counters agree, and teardown leaves nothing.",
+        );
+    }
+}
+
+/// Every repetition, in seconds.
+fn runs(series: &[Series]) -> Table {
+    let columns = vec![
+        Column::label("strategy", "strategy"),
+        Column::count("repetition", "repetition"),
+        Column::measure("start_s", "start").with_unit("s"),
+        Column::measure("touch_s", "touch").with_unit("s"),
+        Column::measure("exit_s", "exit").with_unit("s"),
+        Column::measure("teardown_s", "teardown").with_unit("s"),
+        Column::measure("user_s", "user").with_unit("s"),
+        Column::measure("system_s", "system").with_unit("s"),
+        Column::measure("touch_cpu_s", "touch CPU").with_unit("s"),
+        Column::ratio("imbalance", "imbalance"),
+        Column::count("pages_computed", "pages computed"),
+        Column::count("pages_counted", "pages counted"),
+        Column::count("tables", "tables"),
+    ];
+    let mut table = Table::new("Every repetition", columns);
+    for series in series {
+        for (repetition, run) in (1u64..).zip(&series.runs) {
+            let seconds = |value: f64| Cell::real(value, 6);
+            table.push(Row::new([
+                series.name.as_str().into(),
+                repetition.into(),
+                seconds(run.start_s),
+                seconds(run.touch_s),
+                seconds(run.exit_s),
+                seconds(run.teardown_s),
+                seconds(run.user_s),
+                seconds(run.system_s),
+                seconds(run.touch_cpu_s),
+                Cell::real(run.imbalance, 3),
+                run.pages_computed.into(),
+                run.pages_counted.into(),
+                run.census.map(|census| census.tables).into(),
+            ]));
+        }
+    }
+    table
+}
+
+fn provenance(args: &PftArgs, test: &Test) -> Provenance {
+    let shape = &test.shape;
+    let gib = (shape.pages() * shape.geometry.page_bytes()) as f64 / f64::from(1 << 30);
+    let gib = args.gib.unwrap_or(gib);
+    let mut command = format!(
+        "pageset pft -g {gib} -f {} -r {} -c {} --regions {} --page-shift {}",
+        shape.threads,
+        test.repetitions,
+        shape.lines,
+        shape.regions.name(),
+        shape.geometry.page_shift()
+    );
+    match &args.machine {
+        Some(machine) => {
+            command += &format!(" --machine {} --rss-line {}", origin::quoted(machine), test.rss_line.name());
+        }
+        None => command += &format!(" --zero {}", args.zero),
+    }
+    if !args.peers.is_empty() {
+        command += &format!(" --peer {}", args.peers.join(","));
+    }
+    let chosen = args.chosen();
+    if chosen.len() == pageset_fault::Strategy::all().count() {
+        command += " --strategy all";
+    } else {
+        command.push_str(" --strategy");
+        chosen.iter().for_each(|strategy| command += &format!(" {strategy}"));
+    }
+    let mut provenance = origin::of_command(command);
+    provenance.machine = match &test.machine {
+        Some(machine) => format!("{}: {}", machine.name, machine.title),
+        None => this_machine::line(),
+    };
+    provenance
+}
