@@ -7,6 +7,10 @@ use crate::{BASE_PAGE_BYTES, BadPage, Caches, CopyError, Isa, Kernel, Order, Pag
 /// costs little: 64 KiB of 1 MiB. What it buys and costs is measured by `pageset calibrate pageops`.
 const L2_SHARE: usize = 16;
 
+/// Longest range that a kernel copies in one go. A streamed copy goes on in two places of its range at once; with them
+/// 512 MiB apart, 1 GiB took 48 ms, with 1 MiB 36 ms (EPYC of family 26).
+const COPY_RANGE_BYTES: usize = 2 << 20;
+
 /// Most base pages of a radius: as many as fit beside the order where the choice is kept.
 const RADIUS_PAGES_MAX: usize = (1 << 21) - 1;
 
@@ -21,8 +25,7 @@ pub struct Method {
 }
 
 impl Method {
-    /// A method of these parts. `neighbourhood_bytes` is about what stays in the cache around a hint, half of it on each
-    /// side; only [`Order::StreamTargetLast`] uses it.
+    /// A method of these parts. `neighbourhood_bytes` is about what stays in the cache around a hint; only [`Order::StreamTargetLast`] uses it.
     #[must_use]
     pub const fn new(order: Order, kernel: Kernel, neighbourhood_bytes: usize) -> Self {
         let radius_pages = neighbourhood_bytes / 2 / BASE_PAGE_BYTES;
@@ -91,7 +94,7 @@ impl Method {
         self.kernel
     }
 
-    /// Base pages on each side of a hint that stay in the cache.
+    /// Half the base pages that stay in the cache around a hint, the hint's own not counted.
     #[must_use]
     pub const fn radius_pages(self) -> usize {
         self.radius_pages
@@ -99,8 +102,8 @@ impl Method {
 
     /// Writes zeros to a page, and leaves what is around `hint`, an offset in bytes, in the cache.
     ///
-    /// The page is any multiple of [`BASE_PAGE_BYTES`] at a multiple of it. Without a hint, all of it is equally far
-    /// away. O(bytes).
+    /// The page is any multiple of [`BASE_PAGE_BYTES`] at a multiple of it. What is left in the cache without a hint is
+    /// told by the [`Order`]. O(bytes).
     ///
     /// # Errors
     ///
@@ -184,7 +187,10 @@ impl Method {
 
     pub(crate) fn copy_ordered(self, page: &mut Page<'_>, source: &[u8], hint: Option<usize>) {
         self.each_step(page.bytes(), hint, |start, end, store| {
-            self.kernel.copy(page.part(start..end), &source[start..end], store);
+            for from in (start..end).step_by(COPY_RANGE_BYTES) {
+                let range = from..end.min(from + COPY_RANGE_BYTES);
+                self.kernel.copy(page.part(range.clone()), &source[range], store);
+            }
         });
     }
 

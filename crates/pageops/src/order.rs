@@ -49,7 +49,8 @@ pub enum Order {
     /// left of it, the neighbourhood. Without a hint the target is the first base page.
     RangesTargetLast,
     /// Ours: what is far from the target is streamed past the cache in one ascending pass, then the neighbourhood is
-    /// stored through the cache, the target last. Without a hint everything is streamed.
+    /// stored through the cache, the target last. Without a hint everything is streamed. A page that is no larger than
+    /// the neighbourhood is stored through the cache.
     StreamTargetLast,
 }
 
@@ -83,8 +84,8 @@ impl Order {
 
     /// The steps for a page of `pages` base pages of which `target` is about to be touched.
     ///
-    /// `radius` is the number of base pages on each side of the target that [`Order::StreamTargetLast`] keeps in the
-    /// cache; the other orders have none, or their own. A target outside the page counts as none. The iterator takes
+    /// `radius` is half the neighbourhood that [`Order::StreamTargetLast`] keeps in the cache: so many base pages on each
+    /// side of the target, and more on one side if the other has fewer. The other orders have none, or their own. A target outside the page counts as none. The iterator takes
     /// constant memory, and constant time for each step.
     #[must_use]
     pub fn steps(self, pages: usize, target: Option<usize>, radius: usize) -> Steps {
@@ -98,22 +99,27 @@ impl Order {
                 let near = neighbourhood(pages, target.unwrap_or(0), RANGES_RADIUS_PAGES);
                 Plan::Few(Few::new([cached(near.end..pages), cached(0..near.start), cached(near)]))
             }
-            Self::StreamTargetLast => Plan::Few(match target {
-                None => Few::new([stream(0..pages)]),
-                Some(target) => {
-                    let near = neighbourhood(pages, target, radius);
-                    Few::new([
-                        stream(0..near.start),
-                        stream(near.end..pages),
-                        cached(target + 1..near.end),
-                        cached(near.start..target),
-                        cached(target..target + 1),
-                    ])
-                }
-            }),
+            Self::StreamTargetLast => Plan::Few(stream_target_last(pages, target, radius)),
         };
         Steps { plan }
     }
+}
+
+fn stream_target_last(pages: usize, target: Option<usize>, radius: usize) -> Few {
+    let kept = radius.saturating_mul(2).saturating_add(1);
+    let Some(target) = target else {
+        return Few::new([if pages <= kept { cached(0..pages) } else { stream(0..pages) }]);
+    };
+    // At the edge of a page the neighbourhood has its size too.
+    let start = target.saturating_sub(radius).min(pages.saturating_sub(kept));
+    let end = start.saturating_add(kept).min(pages);
+    Few::new([
+        stream(0..start),
+        stream(end..pages),
+        cached(target + 1..end),
+        cached(start..target),
+        cached(target..target + 1),
+    ])
 }
 
 /// The target and `radius` base pages on each side, as far as the page goes.
@@ -273,8 +279,24 @@ mod tests {
         );
         let steps: Vec<_> = Order::StreamTargetLast.steps(512, None, 8).collect();
         assert_eq!(steps, [stream(0..512)]);
-        let steps: Vec<_> = Order::StreamTargetLast.steps(1, Some(0), 8).collect();
-        assert_eq!(steps, [cached(0..1)]);
+    }
+
+    #[test]
+    fn our_neighbourhood_has_its_size_at_the_edges_too() {
+        let steps: Vec<_> = Order::StreamTargetLast.steps(512, Some(0), 8).collect();
+        assert_eq!(steps, [stream(17..512), cached(1..17), cached(0..1)]);
+        let steps: Vec<_> = Order::StreamTargetLast.steps(512, Some(510), 8).collect();
+        assert_eq!(steps, [stream(0..495), cached(511..512), cached(495..510), cached(510..511)]);
+    }
+
+    #[test]
+    fn what_is_no_larger_than_the_neighbourhood_is_not_streamed() {
+        let steps: Vec<_> = Order::StreamTargetLast.steps(17, None, 8).collect();
+        assert_eq!(steps, [cached(0..17)]);
+        let steps: Vec<_> = Order::StreamTargetLast.steps(17, Some(0), 8).collect();
+        assert_eq!(steps, [cached(1..17), cached(0..1)]);
+        let steps: Vec<_> = Order::StreamTargetLast.steps(18, None, 8).collect();
+        assert_eq!(steps, [stream(0..18)]);
     }
 
     #[test]

@@ -106,10 +106,12 @@ proptest! {
         let target = target.index(pages);
         let steps: Vec<_> = Order::StreamTargetLast.steps(pages, Some(target), radius).collect();
         prop_assert!(steps.is_sorted_by_key(|step| step.store == Store::Cached));
-        for step in steps {
-            for page in step.pages {
-                prop_assert_eq!(step.store == Store::Cached, page.abs_diff(target) <= radius);
-            }
+        let near = || steps.iter().filter(|step| step.store == Store::Cached).flat_map(|step| step.pages.clone());
+        prop_assert_eq!(near().count(), pages.min(2 * radius + 1));
+        let reach = near().max().unwrap_or(0) - near().min().unwrap_or(0);
+        prop_assert_eq!(reach + 1, near().count(), "the neighbourhood is in one piece");
+        for page in 0..pages {
+            prop_assert!(page.abs_diff(target) > radius || near().any(|near| near == page), "{} is near", page);
         }
     }
 

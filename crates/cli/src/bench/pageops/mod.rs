@@ -33,9 +33,9 @@ use load::Load;
 use row::Row;
 
 /// Rounds of a full run: its medians are of as many samples.
-const ROUNDS: usize = 200;
+const ROUNDS: usize = 100;
 /// Rounds of a quick run.
-const ROUNDS_QUICK: usize = 20;
+const ROUNDS_QUICK: usize = 10;
 /// Rounds of single base pages, each of 512 operations.
 const ROUNDS_SMALL: usize = 600;
 /// Rounds of gigantic pages.
