@@ -1,9 +1,15 @@
-//! The atomics of this crate; under `--cfg loom` those of the model checker.
+//! The atomics of this crate. Under `--cfg loom` or `--cfg shuttle` they are those of the model checker, so that it
+//! decides at each of them who runs next (`ci/loom.sh`, `ci/shuttle.sh`).
 
-#[cfg(not(loom))]
-pub(crate) use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
 #[cfg(loom)]
-pub(crate) use loom::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
+use loom::sync::atomic as chosen;
+#[cfg(shuttle)]
+use shuttle::sync::atomic as chosen;
+
+#[cfg(not(any(loom, shuttle)))]
+use core::sync::atomic as chosen;
+
+pub(crate) use chosen::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
 
 /// A value alone on its cache lines, so that its neighbours' writers do not slow its readers down.
 /// 128 bytes: x86-64 fetches lines in pairs.

@@ -131,7 +131,7 @@ impl<R: lock_api::RawMutex> Tables<R> {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
 

@@ -75,6 +75,15 @@ impl<S: Scheduler> Words<S> {
         }
     }
 
+    /// Adds to a page's contents.
+    pub(crate) fn add(&self, page: Backing, more: u64) {
+        S::step();
+        match page {
+            Backing::Frame(pfn) => self.contents[pfn.0 as usize].fetch_add(more, Relaxed),
+            Backing::ZeroPage => panic!("the zero page is not for writing"),
+        };
+    }
+
     /// Contents kept for reclaimed pages.
     pub(crate) fn slots_in_use(&self) -> usize {
         self.slots.lock().expect("no panic").len()

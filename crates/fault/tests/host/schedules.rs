@@ -1,0 +1,58 @@
+//! Threads whose every shared step is a choice of shuttle's.
+
+use pageset_core::lock_api::{GuardSend, RawMutex};
+use shuttle::sync::atomic::{AtomicBool, Ordering};
+use shuttle::thread;
+
+use crate::host::Scheduler;
+
+/// A lock whose every step is a point where another thread may run.
+pub(crate) struct ShuttleLock(AtomicBool);
+
+// SAFETY: only one caller's exchange finds false between two unlocks; shuttle runs one thread at a time.
+unsafe impl RawMutex for ShuttleLock {
+    const INIT: Self = Self(AtomicBool::new(false));
+    type Guard = GuardSend;
+
+    fn lock(&self) -> GuardSend {
+        loop {
+            if let Some(guard) = self.try_lock() {
+                return guard;
+            }
+            thread::yield_now();
+        }
+    }
+
+    fn try_lock(&self) -> Option<GuardSend> {
+        (!self.0.swap(true, Ordering::Acquire)).then_some(GuardSend::new())
+    }
+
+    unsafe fn unlock(&self, _: GuardSend) {
+        self.0.store(false, Ordering::Release);
+    }
+
+    fn is_locked(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Shuttle's threads.
+pub(crate) struct Shuttle;
+
+impl Scheduler for Shuttle {
+    type RawLock = ShuttleLock;
+
+    fn step() {
+        AtomicBool::new(false).load(Ordering::Relaxed);
+    }
+
+    fn relax() {
+        thread::yield_now();
+    }
+}
+
+/// Schedules for each of `cases`: `SHUTTLE_ITERATIONS` over all of them, or `default` each.
+pub(crate) fn schedules(cases: usize, default: usize) -> usize {
+    let given = std::env::var("SHUTTLE_ITERATIONS").ok().and_then(|number| number.parse::<usize>().ok());
+    given.map_or(default, |all| (all / cases).max(1))
+}

@@ -1,0 +1,412 @@
+//! The race catalogue (spec §1.7): every row under every strategy. Shuttle decides at every lock and hook who runs next;
+//! with `--cfg shuttle` (`ci/shuttle.sh`) at every atomic operation of the engine too.
+//!
+//! `SHUTTLE_ITERATIONS` sets the number of schedules of the whole catalogue. The schedule of a failure is printed, and
+//! `shuttle::replay` takes it.
+
+mod host;
+#[path = "host/schedules.rs"]
+mod schedules;
+
+use std::sync::Arc as StdArc;
+
+use host::{PAGE, TestMachine, TestWorld, machine, strategies};
+use pageset_core::CpuId;
+use pageset_fault::{Access, AddressSpace, FaultError, Huge, Options, Prot, SpaceError, Task};
+use schedules::{Shuttle, schedules};
+use shuttle::rand::{Rng, thread_rng};
+use shuttle::thread;
+
+type Machine = StdArc<TestMachine<Shuttle>>;
+type Space = StdArc<AddressSpace<TestWorld<Shuttle>>>;
+type ShuttleTask = Task<TestWorld<Shuttle>>;
+
+/// One address space with 16 pages mapped, two leaf tables.
+struct Scene {
+    machine: Machine,
+    space: Space,
+}
+
+impl Scene {
+    fn new(options: Options) -> Self {
+        let machine = machine::<Shuttle>(3);
+        let space = AddressSpace::new(&machine, options).expect("memory");
+        let scene = Self { machine, space };
+        scene.task(0).map(0..16 * PAGE, Prot::ReadWrite).expect("free");
+        scene
+    }
+
+    fn task(&self, cpu: u32) -> ShuttleTask {
+        Task::new(&self.space, CpuId(cpu)).expect("a task is free")
+    }
+
+    /// Runs both at once, each with a task of its own.
+    fn race(
+        &self,
+        left: impl FnOnce(&mut ShuttleTask) + Send + 'static,
+        right: impl FnOnce(&mut ShuttleTask) + Send + 'static,
+    ) {
+        let (space, machine) = (StdArc::clone(&self.space), StdArc::clone(&self.machine));
+        let other = thread::spawn(move || {
+            let mut task = Task::new(&space, CpuId(1)).expect("a task is free");
+            right(&mut task);
+            drop(machine);
+        });
+        left(&mut self.task(0));
+        other.join().expect("no panic");
+    }
+
+    /// Proves the invariants, with and without the address space.
+    fn finish(self) -> pageset_fault::Census {
+        let census = self.machine.check(&[&self.space]).expect("the invariants");
+        drop(self.space);
+        self.machine.check(&[]).expect("the invariants");
+        assert_eq!(self.machine.world().memory.slots_in_use(), 0);
+        census
+    }
+
+    fn load(&self, page: u64) -> Result<u64, FaultError> {
+        load(&mut self.task(2), page)
+    }
+}
+
+fn add(task: &mut ShuttleTask, page: u64, more: u64) -> Result<(), FaultError> {
+    let machine = StdArc::clone(task.space().machine());
+    task.access(page * PAGE, Access::Write, |found| machine.world().memory.add(found, more))
+}
+
+fn load(task: &mut ShuttleTask, page: u64) -> Result<u64, FaultError> {
+    let machine = StdArc::clone(task.space().machine());
+    task.access(page * PAGE, Access::Read, |found| machine.world().memory.load(found))
+}
+
+/// Row 1: two faults on the same word. No store is lost, no page leaks.
+fn same_word(options: Options) {
+    let scene = Scene::new(options);
+    scene.race(|task| add(task, 3, 1).expect("mapped"), |task| add(task, 3, 10).expect("mapped"));
+    assert_eq!(scene.load(3), Ok(11));
+    assert_eq!(scene.finish().pages, 1);
+}
+
+/// Row 1 again: the loser wanted to read, or copies.
+fn same_word_of_a_copy(options: Options) {
+    let scene = Scene::new(options);
+    add(&mut scene.task(0), 3, 5).expect("mapped");
+    let child = scene.task(0).fork().expect("memory");
+    scene.race(
+        |task| add(task, 3, 1).expect("mapped"),
+        |task| {
+            load(task, 4).expect("mapped");
+            add(task, 3, 10).expect("mapped");
+            add(task, 4, 10).expect("mapped");
+        },
+    );
+    assert_eq!((scene.load(3), scene.load(4)), (Ok(16), Ok(10)));
+    assert_eq!(load(&mut Task::new(&child, CpuId(2)).expect("a task is free"), 3), Ok(5));
+    drop(child);
+    assert_eq!(scene.finish().pages, 2);
+}
+
+/// Row 2: two faults that miss the same table.
+fn same_table(options: Options) {
+    let scene = Scene::new(options);
+    scene.race(|task| add(task, 8, 1).expect("mapped"), |task| add(task, 9, 2).expect("mapped"));
+    assert_eq!((scene.load(8), scene.load(9)), (Ok(1), Ok(2)));
+    assert_eq!(scene.finish().tables, 3);
+}
+
+/// Row 3: a fault in what is being unmapped.
+fn unmap_of_the_area(options: Options) {
+    let scene = Scene::new(options);
+    scene.race(
+        |task| {
+            for page in [1, 9, 1] {
+                assert!(matches!(add(task, page, 1), Ok(()) | Err(FaultError::NoArea(_))));
+            }
+        },
+        |task| task.unmap(0..16 * PAGE).expect("a range of pages"),
+    );
+    assert_eq!(scene.load(1), Err(FaultError::NoArea(PAGE)));
+    assert_eq!(scene.finish().pages, 0);
+}
+
+/// Row 4: a fault in an area whose neighbour, in the same leaf table, is being unmapped.
+fn unmap_of_the_neighbour(options: Options) {
+    let scene = Scene::new(options);
+    let mut task = scene.task(0);
+    task.protect(4 * PAGE..16 * PAGE, Prot::Read).expect("mapped");
+    task.protect(4 * PAGE..16 * PAGE, Prot::ReadWrite).expect("mapped");
+    (0..4).for_each(|page| add(&mut task, page, 1).expect("mapped"));
+    drop(task);
+    scene.race(
+        |task| (0..3).for_each(|_| add(task, 5, 1).expect("the neighbour stays")),
+        |task| task.unmap(0..4 * PAGE).expect("a range of pages"),
+    );
+    assert_eq!(scene.load(5), Ok(3));
+    assert_eq!(scene.finish().pages, 1);
+}
+
+/// Row 5: a fault whose table is taken away, and given to somebody else, meanwhile.
+fn table_goes_away(options: Options) {
+    let scene = Scene::new(options);
+    add(&mut scene.task(0), 12, 7).expect("mapped");
+    scene.race(
+        |task| {
+            add(task, 9, 1).expect("mapped");
+            add(task, 2, 1).expect("mapped");
+        },
+        |task| task.collapse(8 * PAGE).expect("a whole area"),
+    );
+    assert_eq!([2, 8, 9, 12].map(|page| scene.load(page).expect("mapped")), [1, 0, 1, 7]);
+    scene.finish();
+}
+
+/// Row 6: stores while small pages become a huge one.
+fn collapse(options: Options) {
+    let scene = Scene::new(options);
+    (0..3).for_each(|page| add(&mut scene.task(0), page, 100).expect("mapped"));
+    scene.race(
+        |task| {
+            for page in [1, 5, 1, 2] {
+                add(task, page, 1).expect("mapped");
+            }
+        },
+        |task| {
+            add(task, 1, 10).expect("mapped");
+            task.collapse(0).expect("a whole area");
+            add(task, 5, 10).expect("mapped");
+        },
+    );
+    assert_eq!([0, 1, 2, 5].map(|page| scene.load(page).expect("mapped")), [100, 112, 101, 11]);
+    scene.finish();
+}
+
+/// Row 7: a huge fault and a small one in the same span.
+fn huge_and_small(options: Options) {
+    let scene = Scene::new(Options { huge: Huge::Always, ..options });
+    scene.race(
+        |task| add(task, 1, 1).expect("mapped"),
+        |task| {
+            load(task, 2).expect("mapped");
+            add(task, 2, 2).expect("mapped");
+        },
+    );
+    assert_eq!((scene.load(1), scene.load(2)), (Ok(1), Ok(2)));
+    let pages = scene.finish().pages;
+    assert!(pages == 8 || pages == 2, "{pages}");
+}
+
+/// Row 7 again: gangs and prefaulted runs that meet single faults.
+fn gang_and_small(options: Options) {
+    let gang = thread_rng().gen_range(0..2) == 0;
+    let scene = Scene::new(Options {
+        gang_order: if gang { 2 } else { 0 },
+        prefault_order: if gang { 0 } else { 2 },
+        ..options
+    });
+    scene.race(
+        |task| (0..3).for_each(|page| add(task, page, 1).expect("mapped")),
+        |task| (1..4).rev().for_each(|page| add(task, page, 10).expect("mapped")),
+    );
+    assert_eq!([0, 1, 2, 3].map(|page| scene.load(page).expect("mapped")), [1, 11, 11, 10]);
+    scene.finish();
+}
+
+/// Row 8: a store to what becomes read-only. Nothing changes once the right is gone.
+fn protect(options: Options) {
+    let scene = Scene::new(options);
+    add(&mut scene.task(0), 2, 1).expect("mapped");
+    scene.race(
+        |task| {
+            for page in [2, 3, 2] {
+                assert!(matches!(add(task, page, 1), Ok(()) | Err(FaultError::NotAllowed(_))));
+            }
+        },
+        |task| {
+            task.protect(0..8 * PAGE, Prot::Read).expect("mapped");
+            let before = [2, 3].map(|page| load(task, page));
+            thread::yield_now();
+            assert_eq!([2, 3].map(|page| load(task, page)), before);
+        },
+    );
+    assert!(add(&mut scene.task(0), 2, 1).is_err());
+    scene.finish();
+}
+
+/// Row 9: reclaim of a page that is being written.
+fn reclaim(options: Options) {
+    let scene = Scene::new(options);
+    scene.race(
+        |task| (0..4).for_each(|_| add(task, 2, 1).expect("mapped")),
+        |task| {
+            for _ in 0..3 {
+                assert!(matches!(task.reclaim(2 * PAGE), Ok(()) | Err(SpaceError::NotEligible)));
+            }
+        },
+    );
+    assert_eq!(scene.load(2), Ok(4));
+    assert_eq!(scene.finish().pages, 1);
+}
+
+/// Row 9 again: two faults bring a page back that goes away again.
+fn reclaim_and_two_faults(options: Options) {
+    let scene = Scene::new(options);
+    add(&mut scene.task(0), 2, 1).expect("mapped");
+    scene.task(0).reclaim(2 * PAGE).expect("a page of its own");
+    let space = StdArc::clone(&scene.space);
+    let third = thread::spawn(move || {
+        let mut task = Task::new(&space, CpuId(2)).expect("a task is free");
+        let _ = task.reclaim(2 * PAGE);
+        add(&mut task, 2, 1000).expect("mapped");
+    });
+    scene.race(|task| add(task, 2, 10).expect("mapped"), |task| add(task, 2, 100).expect("mapped"));
+    third.join().expect("no panic");
+    assert_eq!(scene.load(2), Ok(1111));
+    scene.finish();
+}
+
+/// Row 10: the last task exits while a debugger looks in.
+fn late_foreign_access(options: Options) {
+    let scene = Scene::new(options);
+    let machine = StdArc::clone(&scene.machine);
+    let debugger_space = AddressSpace::new(&machine, options).expect("memory");
+    let debugger = StdArc::clone(&debugger_space);
+    let debuggee = StdArc::downgrade(&scene.space);
+    let other = thread::spawn(move || {
+        let mut task = Task::new(&debugger, CpuId(1)).expect("a task is free");
+        if let Some(space) = debuggee.upgrade() {
+            task.fault_in(&space, 4 * PAGE, Access::Write).expect("mapped");
+        }
+    });
+    add(&mut scene.task(0), 3, 1).expect("mapped");
+    drop(scene);
+    other.join().expect("no panic");
+    machine.check(&[&debugger_space]).expect("the invariants");
+}
+
+/// Row 11: tasks that fold what they counted, and exit.
+fn counters_at_exit(options: Options) {
+    let scene = Scene::new(options);
+    scene.race(
+        |task| {
+            (0..4).for_each(|page| add(task, page, 1).expect("mapped"));
+            task.schedule();
+            add(task, 4, 1).expect("mapped");
+        },
+        |task| {
+            (8..12).for_each(|page| add(task, page, 1).expect("mapped"));
+            task.schedule();
+        },
+    );
+    assert_eq!((scene.space.counts().rss, scene.space.counts().anon_rss), (9, 9));
+    assert_eq!(scene.finish().pages, 9);
+}
+
+/// Row 12: a store through a translation that is on its way out must not hit the frame's next user.
+fn stale_translation(options: Options) {
+    let scene = Scene::new(options);
+    add(&mut scene.task(0), 1, 1).expect("mapped");
+    scene.race(
+        |task| {
+            for _ in 0..2 {
+                assert!(matches!(add(task, 1, 1000), Ok(()) | Err(FaultError::NoArea(_))));
+            }
+        },
+        |task| {
+            task.unmap(0..8 * PAGE).expect("a range of pages");
+            for page in [9, 10, 11] {
+                add(task, page, 5).expect("mapped");
+            }
+            thread::yield_now();
+            assert_eq!([9, 10, 11].map(|page| load(task, page)), [Ok(5); 3]);
+        },
+    );
+    scene.finish();
+}
+
+/// Row 13: memory runs out in the middle, for both.
+fn out_of_memory(options: Options) {
+    let scene = Scene::new(options);
+    scene.machine.world().frames.fail_after(thread_rng().gen_range(0..6));
+    let store = |task: &mut ShuttleTask| {
+        for page in [0, 1, 8] {
+            assert!(matches!(add(task, page, 1), Ok(()) | Err(FaultError::OutOfMemory(_))));
+        }
+    };
+    scene.race(store, store);
+    scene.machine.world().frames.fail_after(-1);
+    scene.finish();
+}
+
+/// Row 14: a fork while another task stores to page 0, then to page 1, again and again.
+fn fork(options: Options) {
+    let scene = Scene::new(options);
+    let copies = StdArc::new(std::sync::Mutex::new(Vec::new()));
+    let made = StdArc::clone(&copies);
+    scene.race(
+        |task| {
+            for _ in 0..3 {
+                add(task, 0, 1).expect("mapped");
+                add(task, 1, 1).expect("mapped");
+            }
+        },
+        move |task| made.lock().expect("no panic").push(task.fork().expect("memory")),
+    );
+    let child = copies.lock().expect("no panic").pop().expect("forked");
+    let mut task = Task::new(&child, CpuId(1)).expect("a task is free");
+    let (first, second) = (load(&mut task, 0).expect("mapped"), load(&mut task, 1).expect("mapped"));
+    assert!(first == second || first == second + 1, "{first} {second}");
+    assert_eq!((scene.load(0), scene.load(1)), (Ok(3), Ok(3)));
+    drop(task);
+    scene.machine.check(&[&scene.space, &child]).expect("the invariants");
+    drop(child);
+    scene.finish();
+}
+
+/// Whether a row changes areas while faults run, which V0 leaves to the caller (except with P3).
+#[derive(PartialEq)]
+enum Areas {
+    Stay,
+    Change,
+}
+
+type Row = (&'static str, Areas, fn(Options));
+
+const CATALOGUE: [Row; 17] = [
+    ("1 same word", Areas::Stay, same_word),
+    ("1 same word of a copy", Areas::Stay, same_word_of_a_copy),
+    ("2 same missing table", Areas::Stay, same_table),
+    ("3 unmap of the area", Areas::Change, unmap_of_the_area),
+    ("4 unmap of the neighbour", Areas::Change, unmap_of_the_neighbour),
+    ("5 table goes away", Areas::Stay, table_goes_away),
+    ("6 collapse", Areas::Stay, collapse),
+    ("7 huge and small", Areas::Stay, huge_and_small),
+    ("7 gang and small", Areas::Stay, gang_and_small),
+    ("8 protect", Areas::Change, protect),
+    ("9 reclaim", Areas::Stay, reclaim),
+    ("9 reclaim and two faults", Areas::Stay, reclaim_and_two_faults),
+    ("10 late foreign access", Areas::Stay, late_foreign_access),
+    ("11 counters at exit", Areas::Stay, counters_at_exit),
+    ("12 stale translation", Areas::Change, stale_translation),
+    ("13 out of memory", Areas::Stay, out_of_memory),
+    ("14 fork", Areas::Change, fork),
+];
+
+#[test]
+fn every_row_of_the_catalogue_under_every_strategy() {
+    let strategies = strategies();
+    let schedules = schedules(CATALOGUE.len() * strategies.len(), 20);
+    let mut cases = 0;
+    for (row, areas, scene) in CATALOGUE {
+        for strategy in &strategies {
+            if areas == Areas::Change && !strategy.areas_may_change() {
+                continue;
+            }
+            println!("row {row}, {strategy}");
+            let options = Options::new(*strategy);
+            shuttle::check_random(move || scene(options), schedules);
+            cases += 1;
+        }
+    }
+    println!("{cases} cases, {schedules} schedules each");
+}
