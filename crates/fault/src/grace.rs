@@ -24,7 +24,8 @@ impl Grace {
     pub(crate) fn enter(&self, task: u32) {
         let section = &self.sections[task as usize].0;
         section.store(section.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
-        // Everything read from here on is read after the counter is visible; pairs with the fence in `wait`.
+        // Everything read from here on is read after the counter is visible; pairs with the fence in `wait`. This is
+        // the whole price of a section: 6 ns of a fault's 56 (examples/speed, EPYC).
         fence(Ordering::SeqCst);
     }
 

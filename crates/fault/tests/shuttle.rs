@@ -13,7 +13,7 @@ use std::sync::Arc as StdArc;
 use host::{PAGE, TestMachine, TestWorld, machine, strategies};
 use pageset_core::CpuId;
 use pageset_fault::{Access, AddressSpace, FaultError, Huge, Options, Prot, SpaceError, Task};
-use schedules::{Shuttle, schedules};
+use schedules::{Shuttle, check, schedules};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::thread;
 
@@ -404,7 +404,7 @@ fn every_row_of_the_catalogue_under_every_strategy() {
             }
             println!("row {row}, {strategy}");
             let options = Options::new(*strategy);
-            shuttle::check_random(move || scene(options), schedules);
+            check(schedules, move || scene(options));
             cases += 1;
         }
     }

@@ -51,6 +51,13 @@ impl Scheduler for Shuttle {
     }
 }
 
+/// Runs `test` under that many schedules: half of them chosen step by step, half by priorities that change three times,
+/// which lets one thread do much while another stands still (Burckhardt et al., 2010).
+pub(crate) fn check(schedules: usize, test: impl Fn() + Send + Sync + Clone + 'static) {
+    shuttle::check_random(test.clone(), schedules.div_ceil(2));
+    shuttle::check_pct(test, schedules.div_ceil(2), 3);
+}
+
 /// Schedules for each of `cases`: `SHUTTLE_ITERATIONS` over all of them, or `default` each.
 pub(crate) fn schedules(cases: usize, default: usize) -> usize {
     let given = std::env::var("SHUTTLE_ITERATIONS").ok().and_then(|number| number.parse::<usize>().ok());

@@ -1,0 +1,72 @@
+//! Real memory behind frame numbers.
+
+use std::ptr::NonNull;
+
+use pageset_core::{CpuId, Order, Pfn};
+use pageset_fault::Memory;
+use pageset_pageops::{BASE_PAGE_BYTES, Method, Page};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+
+/// Frames 0 to n - 1, in memory of this process.
+pub(crate) struct Arena {
+    start: NonNull<u8>,
+    bytes: usize,
+    method: Method,
+}
+
+// SAFETY: the arena is only memory; who owns a frame of it is the allocator's matter, and it gives a frame to one owner.
+unsafe impl Send for Arena {}
+// SAFETY: as above.
+unsafe impl Sync for Arena {}
+
+impl Arena {
+    /// `frames` frames, all resident, in huge pages where the system has them: as a kernel's own view of memory is.
+    pub(crate) fn new(frames: u64) -> Self {
+        let bytes = frames as usize * BASE_PAGE_BYTES;
+        let (prot, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
+        // SAFETY: a new mapping at an address of the system's choice touches nobody's memory.
+        let start =
+            unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, prot, flags) }.expect("address space");
+        // SAFETY: the range is the mapping from above; the advice changes no contents.
+        let _ = unsafe { madvise(start, bytes, Advice::LinuxHugepage) };
+        let start = NonNull::new(start.cast::<u8>()).expect("a mapping is not at zero");
+        // SAFETY: the range is the mapping from above, and nobody else knows it.
+        unsafe { start.write_bytes(1, bytes) };
+        Self { start, bytes, method: Method::chosen() }
+    }
+
+    fn page(&self, pfn: Pfn, frames: u32) -> NonNull<[u8]> {
+        let (offset, len) = (pfn.0 as usize * BASE_PAGE_BYTES, frames as usize * BASE_PAGE_BYTES);
+        assert!(offset + len <= self.bytes);
+        // SAFETY: the assertion keeps the offset inside the mapping.
+        let start = unsafe { self.start.add(offset) };
+        NonNull::slice_from_raw_parts(start, len)
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        // SAFETY: the range is the mapping of `new`, and nothing that borrowed it is left.
+        let _ = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
+    }
+}
+
+impl Memory for Arena {
+    #[inline]
+    fn clear(&self, _: CpuId, pfn: Pfn, order: Order, target: u32) {
+        let mut page = self.page(pfn, order.frames());
+        // SAFETY: the frames were just allocated, so this is the only reference to them.
+        let page = unsafe { page.as_mut() };
+        let cleared = self.method.clear(Page::from(page), Some(target as usize * BASE_PAGE_BYTES));
+        cleared.expect("a block is a page");
+    }
+
+    fn copy(&self, _: CpuId, from: Pfn, to: Pfn) {
+        let (from, mut to) = (self.page(from, 1), self.page(to, 1));
+        // SAFETY: nobody writes to a page that is being copied.
+        let from = unsafe { from.as_ref() };
+        // SAFETY: the frame was just allocated, so this is the only reference to it.
+        let to = unsafe { to.as_mut() };
+        self.method.copy(Page::from(to), from, None).expect("a frame is a page");
+    }
+}

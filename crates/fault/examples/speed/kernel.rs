@@ -1,0 +1,28 @@
+//! The operating system's own fault: a fresh mapping, one byte written to each page.
+
+use std::time::Instant;
+
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+
+use crate::measure::{PAGE, PAGES};
+
+/// ns per fault.
+pub(crate) fn fault_ns() -> f64 {
+    let bytes = (PAGES * PAGE) as usize;
+    let (prot, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
+    // SAFETY: a new mapping at an address of the system's choice touches nobody's memory.
+    let start = unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, prot, flags) }.expect("address space");
+    // SAFETY: the range is the mapping from above; the advice changes no contents.
+    unsafe { madvise(start, bytes, Advice::LinuxNoHugepage) }.expect("advice on one's own mapping");
+    let begin = Instant::now();
+    for offset in (0..bytes).step_by(PAGE as usize) {
+        // SAFETY: the offset is inside the mapping.
+        let byte = unsafe { start.cast::<u8>().add(offset) };
+        // SAFETY: the mapping can be written, and nobody else knows it.
+        unsafe { byte.write_volatile(1) };
+    }
+    let ns = begin.elapsed().as_nanos() as f64 / PAGES as f64;
+    // SAFETY: the range is the mapping from above, and nothing refers to it any more.
+    unsafe { munmap(start, bytes) }.expect("one's own mapping");
+    ns
+}

@@ -1,0 +1,76 @@
+//! How fast a fault is: against clearing the page alone, against the kernel's own fault, and on two threads.
+//!
+//! ```sh
+//! cargo run --release -p pageset-fault --example speed            # 15 rounds
+//! cargo run --release -p pageset-fault --example speed -- 31      # 31 rounds
+//! ```
+//!
+//! Every figure is the median of the rounds, with the lower and upper quartile behind it. The rounds take turns: one of
+//! each measurement, then the next of each, so that a disturbance hits all of them.
+
+mod arena;
+mod kernel;
+mod measure;
+
+use measure::{Engine, Series, pair_of};
+
+/// Strategies of the first table: what 2005 compared, and the one without any shared line.
+const ONE_THREAD: [&str; 6] = ["P0,V1,R0", "P1,V1,R1", "P2,V1,R1", "P1,V2,R4", "P2,V7,R3", "P3,V0,R3"];
+/// Strategies of the second table.
+const TWO_THREADS: [&str; 8] =
+    ["P0,V1,R0", "P0n,V1,R0", "P1,V1,R1", "P2,V1,R1", "P0,V7,R3", "P1,V7,R3", "P2,V7,R3", "P3,V0,R3"];
+
+fn main() {
+    let rounds = std::env::args().nth(1).and_then(|rounds| rounds.parse().ok()).unwrap_or(15);
+    println!("{rounds} rounds; median [lower quartile, upper quartile]");
+    one_thread(rounds);
+    two_threads(rounds);
+}
+
+/// ns per fault on one thread; clearing alone and the kernel's fault beside it.
+fn one_thread(rounds: usize) {
+    let bare: Vec<_> = ONE_THREAD.map(|name| Engine::bare(name, 1)).into();
+    let clearing: Vec<_> = ONE_THREAD.map(|name| Engine::clearing(name, 1)).into();
+    let mut clear_alone = Series::default();
+    let mut kernel = Series::default();
+    let mut without = vec![Series::default(); bare.len()];
+    let mut with = vec![Series::default(); bare.len()];
+    for _ in 0..rounds {
+        kernel.add(kernel::fault_ns());
+        for index in 0..bare.len() {
+            without[index].add(bare[index].fault_ns(1));
+            with[index].add(clearing[index].fault_ns(1));
+        }
+        clear_alone.add(clearing[0].clear_alone_ns());
+    }
+    println!("\none thread, ns per 4 KiB write fault into an existing leaf table, mostly");
+    println!("  clearing the page alone         {clear_alone}");
+    println!("  the kernel's own fault          {kernel}");
+    println!("  strategy   without clearing     with clearing        / clear alone   kernel / ours");
+    for (index, name) in ONE_THREAD.iter().enumerate() {
+        println!(
+            "  {name:9}  {}   {}   {:>8.2}   {:>12.1}",
+            without[index],
+            with[index],
+            with[index].median() / clear_alone.median(),
+            kernel.median() / with[index].median()
+        );
+    }
+}
+
+/// Faults per second of two threads against one, each thread in its own half.
+fn two_threads(rounds: usize) {
+    println!("\ntwo threads, disjoint slices: faults per second of two / of one");
+    println!("  strategy   without clearing     with clearing");
+    let engines = TWO_THREADS.map(|name| (Engine::bare(name, 2), Engine::clearing(name, 2)));
+    let mut ratios = vec![(Series::default(), Series::default()); engines.len()];
+    for _ in 0..rounds {
+        for ((bare, clearing), (without, with)) in engines.iter().zip(&mut ratios) {
+            without.add(pair_of(bare));
+            with.add(pair_of(clearing));
+        }
+    }
+    for (name, (without, with)) in TWO_THREADS.iter().zip(&ratios) {
+        println!("  {name:9}  {without}   {with}");
+    }
+}
