@@ -2,8 +2,8 @@
 //! and its pagevecs). Nothing here reclaims: the list is what a reclaimer would look at, and its lock what faults pay.
 //!
 //! A block's mark says how far it is: 0 not listed, 1 in some task's batch, 2 on the list. Who frees a block takes the
-//! mark back, so a batch may hold blocks that are free, or in use again by somebody else; both are harmless: an entry
-//! counts only while the block is marked 1.
+//! mark back, so a batch may hold blocks that are free, or in use again by somebody else: an entry counts only while the
+//! block is marked 1. So a block may get on the list by an entry of an earlier life, even before it is mapped.
 
 use lock_api::Mutex;
 use pageset_core::{Order, Pfn};
@@ -52,11 +52,6 @@ impl<R: lock_api::RawMutex> Lru<R> {
     #[inline]
     pub(crate) fn mark(frame: &Frame) {
         frame.listed.store(PENDING, Relaxed);
-    }
-
-    /// Takes the mark of a block back that nobody else has seen.
-    pub(crate) fn unmark(frame: &Frame) {
-        frame.listed.store(UNLISTED, Relaxed);
     }
 
     /// Adds a marked block.
@@ -176,5 +171,19 @@ mod tests {
         lru.flush(&frames, &mut first);
         lru.flush(&frames, &mut second);
         assert_eq!(newest_first(&lru, &frames), [1]);
+    }
+
+    /// Found by row 9 of the race catalogue.
+    #[test]
+    fn a_block_that_nobody_mapped_in_the_end_may_be_listed_already() {
+        let (frames, lru) = (FrameTable::new(0..4), TestLru::new());
+        let mut of_earlier_life = LruBatch::default();
+        TestLru::mark(frames.frame(Pfn(1)));
+        lru.add(&frames, &mut of_earlier_life, Pfn(1));
+        lru.remove(&frames, &[(Pfn(1), Order::ZERO)]);
+        TestLru::mark(frames.frame(Pfn(1)));
+        lru.flush(&frames, &mut of_earlier_life);
+        lru.remove(&frames, &[(Pfn(1), Order::ZERO)]);
+        assert_eq!((lru.len(), newest_first(&lru, &frames)), (0, Vec::new()));
     }
 }

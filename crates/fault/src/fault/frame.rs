@@ -48,7 +48,8 @@ impl<W: World> AddressSpace<W> {
 
     /// A block that nobody has seen goes back.
     pub(super) fn give_back(&self, local: &mut Local, pfn: Pfn, order: Order) {
-        Lru::<W::RawLock>::unmark(self.machine().frames.frame(pfn));
+        // It may be on the list already: some task's batch remembers the frame from an earlier life.
+        self.machine().lru.remove(&self.machine().frames, &[(pfn, order)]);
         if self.world().frames().free(local.cpu, pfn, order).is_err() {
             local.stats.refused_frees += 1;
         }
