@@ -14,10 +14,12 @@ mod mapping;
 mod net;
 mod page_fault;
 mod plan;
+mod recorded;
 mod service;
 mod setup;
 
 pub use plan::{Body, ChannelSpec, LockKind, Plan, Worker};
+pub use recorded::Recorded;
 pub use setup::{Generation, Parameter, PlanError, Settings, Setup, Topology};
 
 /// A benchmark.

@@ -100,6 +100,12 @@ impl Settings {
         self.0.insert(key.to_owned(), value);
     }
 
+    /// Whether nothing is set.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Whether `workload` has all these parameters and can take their values.
     ///
     /// # Errors
@@ -160,6 +166,9 @@ pub enum PlanError {
         /// CPUs of the machine.
         present: usize,
     },
+    /// A recording without allocations.
+    #[error("the recording shows no allocation or free, so there is nothing to play")]
+    EmptyRecording,
     /// Fewer CPUs than the workload needs.
     #[error("this workload needs at least {needed} CPUs")]
     TooFewCpus {

@@ -1,6 +1,8 @@
 //! A bounded queue of messages between threads.
 
 use std::collections::VecDeque;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 
 use parking_lot::{Condvar, Mutex};
 
@@ -11,11 +13,16 @@ use crate::target::{Message, Received};
 /// costs what its workload says and not what the system's wake-ups do.
 const SPINS: u32 = 2000;
 
+/// Bit of [`Channel::seen`] that says that there are senders.
+const OPEN: usize = 1 << 32;
+
 /// A queue that threads send to and receive from.
 #[derive(Debug)]
 pub(super) struct Channel {
     capacity: usize,
     state: Mutex<State>,
+    /// Messages and, above them, whether there are senders: to look at without taking the lock.
+    seen: AtomicUsize,
     has_room: Condvar,
     has_message: Condvar,
 }
@@ -32,6 +39,7 @@ impl Channel {
         Self {
             capacity: (spec.capacity as usize).max(1),
             state: Mutex::new(State { queue, senders: spec.senders }),
+            seen: AtomicUsize::new(if spec.senders > 0 { OPEN } else { 0 }),
             has_room: Condvar::new(),
             has_message: Condvar::new(),
         }
@@ -40,15 +48,19 @@ impl Channel {
     pub(super) fn send(&self, message: Message) {
         let mut message = message;
         for _ in 0..SPINS {
+            if self.seen.load(Relaxed) & !OPEN >= self.capacity {
+                std::hint::spin_loop();
+                continue;
+            }
             match self.try_send(message) {
                 Ok(()) => return,
                 Err(returned) => message = returned,
             }
-            std::hint::spin_loop();
         }
         let mut state = self.state.lock();
         self.has_room.wait_while(&mut state, |state| state.queue.len() >= self.capacity);
         state.queue.push_back(message);
+        self.show(&state);
         self.has_message.notify_one();
     }
 
@@ -58,21 +70,27 @@ impl Channel {
             return Err(message);
         }
         state.queue.push_back(message);
+        self.show(&state);
         self.has_message.notify_one();
         Ok(())
     }
 
     pub(super) fn receive(&self) -> Option<Message> {
         for _ in 0..SPINS {
+            if self.seen.load(Relaxed) == OPEN {
+                std::hint::spin_loop();
+                continue;
+            }
             match self.try_receive() {
                 Received::Message(message) => return Some(message),
                 Received::Closed => return None,
-                Received::Empty => std::hint::spin_loop(),
+                Received::Empty => {}
             }
         }
         let mut state = self.state.lock();
         self.has_message.wait_while(&mut state, |state| state.queue.is_empty() && state.senders > 0);
         let message = state.queue.pop_front();
+        self.show(&state);
         self.has_room.notify_one();
         message
     }
@@ -81,6 +99,7 @@ impl Channel {
         let mut state = self.state.lock();
         match state.queue.pop_front() {
             Some(message) => {
+                self.show(&state);
                 self.has_room.notify_one();
                 Received::Message(message)
             }
@@ -89,9 +108,14 @@ impl Channel {
         }
     }
 
+    fn show(&self, state: &State) {
+        self.seen.store(state.queue.len() | if state.senders > 0 { OPEN } else { 0 }, Relaxed);
+    }
+
     pub(super) fn close(&self) {
         let mut state = self.state.lock();
         state.senders = state.senders.saturating_sub(1);
+        self.show(&state);
         if state.senders == 0 {
             self.has_message.notify_all();
         }

@@ -59,3 +59,12 @@ fn every_parameter_says_what_it_is_and_where_it_is_from() {
         assert_eq!(Workload::named(workload.name).map(|found| found.summary), Some(workload.summary));
     }
 }
+
+#[test]
+fn every_workload_is_in_the_book() {
+    let page = include_str!("../../../../docs/book/src/reference/workloads.md");
+    for workload in Workload::ALL {
+        let name = workload.name.trim_end_matches("-threads").trim_end_matches("-mt");
+        assert!(page.contains(&format!("`{name}`")), "{name} is missing");
+    }
+}
