@@ -8,7 +8,6 @@ use clap::{CommandFactory as _, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use pageset_core::POLICIES;
 use pageset_report::Format;
-use pageset_workload::load::Workload;
 use pageset_workload::{Class, Ladder, Mode};
 
 use crate::bench::BenchArgs;
@@ -247,7 +246,8 @@ Examples:
   pageset simulate --list
   pageset simulate -w page_fault1 -p linux-6.6,linux-6.12
   pageset simulate -m sapphire-rapids -w kbuild --cpus 112 -p linux-6.6,patch7
-  pageset simulate -w af-unix --set copy_kib_ns=30 --check";
+  pageset simulate -w af-unix --set copy_kib_ns=30 --check
+  pageset simulate -m epyc-768 -w trace:my.pgtrace";
 
 /// Run a workload on a simulated machine, one row for each policy
 ///
@@ -259,9 +259,8 @@ pub(crate) struct SimulateArgs {
     /// Bundled machine, or a machine file
     #[arg(short, long, value_name = "MACHINE", default_value = "epyc-2", value_hint = ValueHint::FilePath)]
     pub(crate) machine: String,
-    /// Workload to run
-    #[arg(short, long, value_name = "NAME", default_value = "page_fault1", hide_possible_values = true)]
-    #[arg(value_parser = workload_names())]
+    /// Workload to run; trace:FILE plays a recording on all CPUs
+    #[arg(short, long, value_name = "NAME", default_value = "page_fault1")]
     pub(crate) workload: String,
     /// CPUs that the workload uses, the first ones [default: all]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -282,6 +281,9 @@ pub(crate) struct SimulateArgs {
     /// Virtual time that is measured [default: the workload's]
     #[arg(long, value_name = "MS")]
     pub(crate) duration_ms: Option<u64>,
+    /// Policies run at once; changes the time, not the result [default: one for each CPU]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) jobs: Option<u16>,
     /// Run everything twice and fail if the results differ
     #[arg(long)]
     pub(crate) check: bool,
@@ -485,14 +487,6 @@ fn study_names() -> PossibleValuesParser {
 
 fn ladder_names() -> PossibleValuesParser {
     PossibleValuesParser::new(Ladder::ALL.map(Ladder::name))
-}
-
-fn workload_names() -> PossibleValuesParser {
-    PossibleValuesParser::new(
-        Workload::ALL
-            .iter()
-            .map(|workload| clap::builder::PossibleValue::new(workload.name).help(workload.summary)),
-    )
 }
 
 fn policy_names_and_auto() -> PossibleValuesParser {

@@ -13,8 +13,8 @@ mod target;
 use anyhow::{Result, bail};
 
 use crate::args::SimulateArgs;
-use crate::output;
 use crate::progress::Progress;
+use crate::{jobs, output};
 pub(crate) use engine::run;
 pub(crate) use result::RunResult;
 pub(crate) use spec::RunSpec;
@@ -25,9 +25,9 @@ pub(crate) fn execute(args: &SimulateArgs) -> Result<()> {
         return list::print(&args.output);
     }
     let specs = specs(args);
-    let results = run_all(&specs)?;
+    let results = run_all(&specs, jobs::count(args.jobs))?;
     if args.check {
-        let again = run_all(&specs)?;
+        let again = run_all(&specs, jobs::count(args.jobs))?;
         for (spec, (first, second)) in specs.iter().zip(results.iter().zip(&again)) {
             if first != second {
                 let (policy, one, other) = (&spec.policy, &first.digest, &second.digest);
@@ -60,12 +60,16 @@ fn specs(args: &SimulateArgs) -> Vec<RunSpec> {
     args.policies.iter().map(spec).collect()
 }
 
-fn run_all(specs: &[RunSpec]) -> Result<Vec<RunResult>> {
-    let mut progress = Progress::new("simulating", Some(specs.len() as u64));
-    let mut numbered = |(index, spec)| {
-        let result = run(spec)?;
-        progress.update(index as u64 + 1);
-        Ok(result)
-    };
-    specs.iter().enumerate().map(&mut numbered).collect()
+/// Runs all, several at once; the results are in the order of the runs.
+fn run_all(specs: &[RunSpec], jobs: usize) -> Result<Vec<RunResult>> {
+    let mut progress = Progress::new("simulating", Some(specs.len() as u64)).counting("runs");
+    let mut results: Vec<Option<RunResult>> = specs.iter().map(|_| None).collect();
+    let mut done = 0;
+    jobs::each(specs, jobs, run, |index, result: Result<RunResult>| {
+        results[index] = Some(result?);
+        done += 1;
+        progress.update(done);
+        Ok::<_, anyhow::Error>(())
+    })?;
+    Ok(results.into_iter().flatten().collect())
 }

@@ -118,3 +118,42 @@ fn tables_are_ascii_within_80_columns() {
         }
     }
 }
+
+#[test]
+fn simulate_has_a_row_for_each_policy_and_repeats() {
+    let run = || {
+        let policies = "linux-4.9,linux-4.9-highorder-v5";
+        let short = ["--warmup-ms", "5", "--duration-ms", "10"];
+        let arguments = ["simulate", "--workload", "af-unix", "--policy", policies, "--format", "json"];
+        json(&[&arguments[..], &short].concat())
+    };
+    let document = run();
+    assert_eq!(document, run());
+    assert_eq!(document["provenance"]["seed"], 1);
+    let rows = document["rows"].as_array().expect("rows are a list");
+    assert_eq!(rows.len(), 2);
+    for row in rows {
+        for key in ["free_high", "alloc_zone", "pcp_pages_peak", "pcp_pages_idle"] {
+            assert!(row[key].is_u64(), "{key} is {}", row[key]);
+        }
+        for key in ["score_per_s", "zone_lock_percent", "lru_lock_percent", "alloc_p999_ns"] {
+            assert!(row[key].is_f64(), "{key} is {}", row[key]);
+        }
+        assert_eq!(row["digest"].as_str().map(str::len), Some(16));
+    }
+    // Blocks of the orders that only the second policy's page sets hold.
+    let pages = |row: usize| rows[row]["alloc_zone"].as_u64().expect("a count");
+    assert!(pages(1) > 2 * pages(0));
+}
+
+#[test]
+fn simulate_lists_machines_workloads_and_parameters() {
+    let document = json(&["simulate", "--list", "--format", "json"]);
+    let has = |table: &str, key: &str, name: &str| {
+        let rows = document[table]["rows"].as_array().expect("rows are a list");
+        rows.iter().any(|row| row[key] == name)
+    };
+    assert!(has("machines", "machine", "skylake-ex"));
+    assert!(has("workloads", "workload", "kbuild"));
+    assert!(has("parameters", "parameter", "fault_ns"));
+}

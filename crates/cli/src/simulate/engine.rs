@@ -18,13 +18,12 @@ const IDLE_SECONDS: u64 = 30;
 /// Runs a simulation; equal specs give equal results.
 pub(crate) fn run(spec: &RunSpec) -> Result<RunResult> {
     let resolved = spec.resolve()?;
-    let Resolved { machine, workload, policy, generation, cpus, settings, warmup_ms, duration_ms } =
-        &resolved;
+    let Resolved { machine, load, policy, generation, cpus, settings, warmup_ms, duration_ms } = &resolved;
     let nodes_of_cpus =
         (0..machine.cpus()).map(|cpu| machine.topology.node_of(pageset_core::CpuId(cpu))).collect();
     let topology = Topology { nodes_of_cpus };
     let setup = Setup { topology: &topology, cpus: *cpus, generation: *generation, settings };
-    let plan = workload.plan(&setup).with_context(|| format!("workload {}", workload.name))?;
+    let plan = load.plan(&setup).with_context(|| format!("workload {}", spec.workload))?;
     let mut simulation = Simulation::builder(machine)
         .policy(*policy)
         .seed(spec.seed)
@@ -44,11 +43,11 @@ pub(crate) fn run(spec: &RunSpec) -> Result<RunResult> {
     }
     let outcome = simulation.run()?;
     if let Some(cpu) = outcome.stuck.first() {
-        bail!("workload {}: the worker on CPU {} waits for ever; this is a bug", workload.name, cpu.0);
+        bail!("workload {}: the worker on CPU {} waits for ever; this is a bug", spec.workload, cpu.0);
     }
     if lost_frees.get() > 0 || outcome.census.allocated > 0 {
         let (refused, left) = (lost_frees.get(), outcome.census.allocated);
-        bail!("workload {}: {refused} frees refused, {left} pages left; this is a bug", workload.name);
+        bail!("workload {}: {refused} frees refused, {left} pages left; this is a bug", spec.workload);
     }
     Ok(RunResult::new(&outcome, &resolved))
 }

@@ -65,7 +65,7 @@ impl RunResult {
         let (counts, alloc) = (&outcome.counts, &outcome.alloc);
         Self {
             score_per_s: outcome.score_per_second(),
-            unit: resolved.workload.unit.to_owned(),
+            unit: resolved.load.unit().to_owned(),
             zone_lock_percent: wait(LockClass::Zone) + held(LockClass::Zone),
             zone_wait_percent: wait(LockClass::Zone),
             lru_lock_percent: wait(LockClass::Lru) + held(LockClass::Lru),

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use pageset_core::Policy;
 use pageset_core::policy::{BatchRule, HighRule};
 use pageset_sim::{MACHINES, Machine};
-use pageset_workload::load::{Generation, Settings, Workload};
+use pageset_workload::load::{Generation, Plan, PlanError, Recorded, Settings, Setup, Workload};
 use serde::{Deserialize, Serialize};
 
 /// One simulation: everything that decides its result, besides the program and the machine's file.
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct RunSpec {
     /// Name of a bundled machine, or a machine file.
     pub(crate) machine: String,
-    /// Name of a workload.
+    /// Name of a workload, or `trace:` and the path of a recording.
     pub(crate) workload: String,
     /// Name of a policy.
     pub(crate) policy: String,
@@ -39,11 +39,61 @@ pub(crate) struct RunSpec {
     pub(crate) settings: BTreeMap<String, u64>,
 }
 
+/// What is run.
+#[derive(Debug)]
+pub(super) enum Load {
+    /// A named workload.
+    Named(&'static Workload),
+    /// A recording, stretched over the CPUs.
+    Recorded(Recorded),
+}
+
+/// What a recording's path is preceded by.
+const TRACE: &str = "trace:";
+/// Time of a recording that is played before measuring begins, and measured, in milliseconds. Guess: page sets fill
+/// within the first.
+const RECORDED_MS: (u64, u64) = (100, 500);
+
+impl Load {
+    fn find(name: &str, settings: &Settings) -> Result<Self> {
+        if let Some(path) = name.strip_prefix(TRACE) {
+            settings.is_empty().then_some(()).context("a recording has no parameters to set")?;
+            let mut reader = pageset_trace::open(Path::new(path))?;
+            return Ok(Self::Recorded(Recorded::read(&mut *reader).with_context(|| path.to_owned())?));
+        }
+        let workload = Workload::named(name)
+            .ok_or_else(|| anyhow!("unknown workload `{name}`; `pageset simulate --list` names all"))?;
+        settings.check(workload).with_context(|| format!("workload {name}"))?;
+        Ok(Self::Named(workload))
+    }
+
+    pub(super) fn plan(&self, setup: &Setup<'_>) -> Result<Plan, PlanError> {
+        match self {
+            Self::Named(workload) => workload.plan(setup),
+            Self::Recorded(recorded) => recorded.plan(setup),
+        }
+    }
+
+    pub(super) fn unit(&self) -> &'static str {
+        match self {
+            Self::Named(workload) => workload.unit,
+            Self::Recorded(_) => "events",
+        }
+    }
+
+    fn duration_ms(&self) -> (u64, u64) {
+        match self {
+            Self::Named(workload) => workload.duration_ms,
+            Self::Recorded(_) => RECORDED_MS,
+        }
+    }
+}
+
 /// A spec whose names are found.
 #[derive(Debug)]
 pub(super) struct Resolved {
     pub(super) machine: Machine,
-    pub(super) workload: &'static Workload,
+    pub(super) load: Load,
     pub(super) policy: Policy,
     pub(super) generation: Generation,
     pub(super) cpus: u32,
@@ -59,9 +109,6 @@ impl RunSpec {
     /// Finds what the names mean.
     pub(super) fn resolve(&self) -> Result<Resolved> {
         let machine = Machine::parse(&machine_text(&self.machine)?, &self.machine)?;
-        let workload = Workload::named(&self.workload).ok_or_else(|| {
-            anyhow!("unknown workload `{}`; `pageset simulate --list` names all", self.workload)
-        })?;
         let mut policy = *Policy::named(&self.policy)
             .ok_or_else(|| anyhow!("unknown policy `{}`; `pageset policies` names all", self.policy))?;
         if let Some(batch) = self.batch {
@@ -76,11 +123,11 @@ impl RunSpec {
         }
         let mut settings = Settings::default();
         self.settings.iter().for_each(|(key, value)| settings.set(key, *value));
-        settings.check(workload).with_context(|| format!("workload {}", workload.name))?;
-        let (warmup_ms, duration_ms) = workload.duration_ms;
+        let load = Load::find(&self.workload, &settings)?;
+        let (warmup_ms, duration_ms) = load.duration_ms();
         Ok(Resolved {
             machine,
-            workload,
+            load,
             policy,
             generation: generation_of(self.kernel_of.as_ref().unwrap_or(&self.policy)),
             cpus,
