@@ -14,6 +14,7 @@ use crate::bench::BenchArgs;
 use crate::calibrate::CalibrateArgs;
 use crate::pft::PftArgs;
 use crate::reproduce;
+use crate::sweep::SweepArgs;
 use crate::verify::AUTO;
 
 const EXAMPLES: &str = "\
@@ -55,6 +56,7 @@ pub(crate) enum Command {
     Pft(PftArgs),
     Bench(BenchArgs),
     Calibrate(CalibrateArgs),
+    Sweep(SweepArgs),
     Stat(StatArgs),
     Convert(ConvertArgs),
     Machine(MachineArgs),

@@ -25,6 +25,7 @@ mod reproduce;
 mod simulate;
 mod source;
 mod stat;
+mod sweep;
 mod this_machine;
 mod verify;
 
@@ -58,6 +59,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Pft(args) => pft::execute(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Calibrate(args) => calibrate::run(&args),
+        Command::Sweep(args) => sweep::run(&args),
         Command::Stat(args) => stat::run(&args),
         Command::Convert(args) => convert::run(&args),
         Command::Machine(args) => machine::run(&args),

@@ -8,9 +8,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 /// Nothing is shown before.
 const DELAY: Duration = Duration::from_secs(1);
 
-/// Counts events up to a total, if that is known.
+/// Counts events, or something else, up to a total, if that is known.
 pub(crate) struct Progress {
     what: &'static str,
+    unit: &'static str,
     total: Option<u64>,
     started: Instant,
     is_terminal: bool,
@@ -20,16 +21,22 @@ pub(crate) struct Progress {
 impl Progress {
     pub(crate) fn new(what: &'static str, total: Option<u64>) -> Self {
         let is_terminal = io::stderr().is_terminal();
-        Self { what, total, started: Instant::now(), is_terminal, bar: None }
+        Self { what, unit: "events", total, started: Instant::now(), is_terminal, bar: None }
     }
 
-    /// So many events are done.
-    pub(crate) fn update(&mut self, events: u64) {
+    /// The same, counting something else than events.
+    pub(crate) fn counting(mut self, unit: &'static str) -> Self {
+        self.unit = unit;
+        self
+    }
+
+    /// So many are done.
+    pub(crate) fn update(&mut self, done: u64) {
         if !self.is_terminal || self.started.elapsed() < DELAY {
             return;
         }
-        let (what, total) = (self.what, self.total);
-        self.bar.get_or_insert_with(|| bar(what, total)).set_position(events);
+        let (what, unit, total) = (self.what, self.unit, self.total);
+        self.bar.get_or_insert_with(|| bar(what, unit, total)).set_position(done);
     }
 }
 
@@ -41,15 +48,17 @@ impl Drop for Progress {
     }
 }
 
-fn bar(what: &'static str, total: Option<u64>) -> ProgressBar {
+fn bar(what: &'static str, unit: &str, total: Option<u64>) -> ProgressBar {
     let (bar, template) = match total {
         Some(total) => (
             ProgressBar::new(total),
-            "{msg} [{bar:30}] {percent:>3} %  {human_pos} events  {per_sec}  {eta} left",
+            format!("{{msg}} [{{bar:30}}] {{percent:>3}} %  {{human_pos}} {unit}  {{per_sec}}  {{eta}} left"),
         ),
-        None => (ProgressBar::new_spinner(), "{msg} {spinner} {human_pos} events  {per_sec}"),
+        None => {
+            (ProgressBar::new_spinner(), format!("{{msg}} {{spinner}} {{human_pos}} {unit}  {{per_sec}}"))
+        }
     };
-    let style = ProgressStyle::with_template(template).expect("the template is right");
+    let style = ProgressStyle::with_template(&template).expect("the template is right");
     bar.set_style(style.progress_chars("=> "));
     bar.set_message(what);
     bar
@@ -61,7 +70,7 @@ mod tests {
 
     #[test]
     fn both_templates_are_right() {
-        bar("reading", Some(7)).set_position(7);
-        bar("reading", None).set_position(7);
+        bar("reading", "events", Some(7)).set_position(7);
+        bar("reading", "runs", None).set_position(7);
     }
 }

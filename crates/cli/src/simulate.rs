@@ -17,7 +17,7 @@ use crate::progress::Progress;
 use crate::{jobs, output};
 pub(crate) use engine::run;
 pub(crate) use result::RunResult;
-pub(crate) use spec::RunSpec;
+pub(crate) use spec::{RunSpec, machine_text};
 
 /// The subcommand.
 pub(crate) fn execute(args: &SimulateArgs) -> Result<()> {

@@ -106,6 +106,26 @@ pub(super) struct Resolved {
 const MS_MAX: u64 = 600_000;
 
 impl RunSpec {
+    /// A run that has everything else as the workload and the policy have it.
+    pub(crate) fn new(machine: &str, workload: &str, policy: &str) -> Self {
+        let [machine, workload, policy] = [machine, workload, policy].map(str::to_owned);
+        let (cpus, batch, high, kernel_of) = (None, None, None, None);
+        let (seed, warmup_ms, duration_ms, settings) = (1, None, None, BTreeMap::new());
+        Self {
+            machine,
+            workload,
+            policy,
+            cpus,
+            batch,
+            high,
+            kernel_of,
+            seed,
+            warmup_ms,
+            duration_ms,
+            settings,
+        }
+    }
+
     /// Finds what the names mean.
     pub(super) fn resolve(&self) -> Result<Resolved> {
         let machine = Machine::parse(&machine_text(&self.machine)?, &self.machine)?;

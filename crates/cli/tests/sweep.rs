@@ -1,0 +1,87 @@
+//! A sweep gives the same rows however it is cut up, ended and gone on with.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+const PLAN: &str = r#"
+title = "Two policies with two batches"
+[[grid]]
+machine = "epyc-2"
+workload = ["page_fault1", "malloc1"]
+policy = "linux-4.19"
+batch = [31, 63]
+warmup_ms = 1
+duration_ms = 2
+[[question]]
+title = "Where do CPUs wait?"
+file = "waiting"
+x = "batch"
+y = ["zone_lock_percent", "score_per_s"]
+panel = "workload"
+"#;
+
+fn pageset(directory: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pageset"));
+    command.args(arguments).current_dir(directory).output().expect("pageset can be started")
+}
+
+#[track_caller]
+fn rows(directory: &Path, arguments: &[&str]) -> serde_json::Value {
+    let output = pageset(directory, &[arguments, &["--format", "json"]].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON is printed");
+    document["rows"].clone()
+}
+
+fn sorted_lines(path: &Path) -> Vec<String> {
+    let text = fs::read_to_string(path).expect("the rows are there");
+    let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
+    lines.sort();
+    lines
+}
+
+#[test]
+fn rows_do_not_depend_on_jobs_shards_or_interruptions() {
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let here = directory.path();
+    fs::write(here.join("plan.toml"), PLAN).expect("the plan can be written");
+    let whole = rows(here, &["sweep", "plan.toml", "--jobs", "1"]);
+    assert_eq!(whole.as_array().map(Vec::len), Some(4));
+    let finished = sorted_lines(&here.join("plan.rows.jsonl"));
+
+    let parallel = rows(here, &["sweep", "plan.toml", "--jobs", "4", "--rows", "parallel.jsonl"]);
+    assert_eq!(parallel, whole);
+    assert_eq!(sorted_lines(&here.join("parallel.jsonl")), finished, "digests and all");
+
+    for part in ["1/2", "2/2"] {
+        rows(here, &["sweep", "plan.toml", "--shard", part]);
+    }
+    let merged =
+        rows(here, &["sweep", "plan.toml", "--merge", "plan.1-of-2.rows.jsonl", "plan.2-of-2.rows.jsonl"]);
+    assert_eq!(merged, whole);
+
+    // Ended in the middle of the third row.
+    let text = fs::read_to_string(here.join("plan.rows.jsonl")).expect("the rows are there");
+    let third = text.lines().take(2).map(|line| line.len() + 1).sum::<usize>() + 10;
+    fs::write(here.join("plan.rows.jsonl"), &text[..third]).expect("the rows can be cut");
+    assert_eq!(rows(here, &["sweep", "plan.toml", "--svg", "plots"]), whole);
+    assert_eq!(sorted_lines(&here.join("plan.rows.jsonl")), finished);
+    assert!(here.join("plots/waiting.svg").is_file());
+}
+
+#[test]
+fn mistakes_name_file_and_key() {
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    for (from, to, message) in [
+        ("batch =", "batsh =", "plan.toml: this is no plan of a sweep: TOML parse error at line 7"),
+        ("\"linux-4.19\"", "\"linux-1.0\"", "unknown policy `linux-1.0`"),
+        ("\"epyc-2\"", "\"pdp-11\"", "`pdp-11` is no machine"),
+    ] {
+        fs::write(directory.path().join("plan.toml"), PLAN.replace(from, to))
+            .expect("the plan can be written");
+        let output = pageset(directory.path(), &["sweep", "plan.toml"]);
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && error.contains(message), "{error}");
+    }
+}
