@@ -67,9 +67,13 @@ mod tests {
 
     #[test]
     fn a_failure_ends_the_work() {
-        let items: Vec<u64> = (0..100_000).collect();
+        // All of them would take seconds: long enough for this thread to get a turn on a busy machine.
+        let items: Vec<u64> = (0..10_000).collect();
         let begun = AtomicUsize::new(0);
-        let work = |_: &u64| begun.fetch_add(1, Ordering::Relaxed);
+        let work = |_: &u64| {
+            thread::sleep(std::time::Duration::from_millis(1));
+            begun.fetch_add(1, Ordering::Relaxed)
+        };
         assert_eq!(
             each(&items, 2, work, |index, _| if index < 3 { Ok(()) } else { Err("full") }),
             Err("full")
