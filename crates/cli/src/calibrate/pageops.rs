@@ -21,8 +21,8 @@ use crate::{origin, output, this_machine};
 /// Huge pages used in turn, and as many sources: 128 MiB together, four times a third-level cache of 32 MiB. Making more
 /// of them resident would take longer than measuring.
 const PAGES: usize = 32;
-/// Time for each step.
-const STEP: Duration = Duration::from_millis(250);
+/// Time for the orders and kernels, then for the neighbourhoods.
+const STEPS: [Duration; 2] = [Duration::from_millis(400), Duration::from_millis(200)];
 /// Neighbourhoods whose cost is so near to the least count as equal; the largest is taken, which helps programs that touch
 /// more than is measured. A guess, about what two runs differ by.
 const EQUAL: f64 = 1.01;
@@ -63,7 +63,7 @@ pub(crate) fn run(args: &CalibratePageopsArgs) -> Result<()> {
     Load::Alone.measuring_cpus().into_iter().for_each(pin);
     let mut workspace = Workspace::new(PAGES)?;
     let is_huge = workspace.is_huge();
-    let (rows, chosen) = calibrate(&mut workspace, STEP);
+    let (rows, chosen) = calibrate(&mut workspace, STEPS);
     let provenance = Provenance { machine, ..origin::of_command("pageset calibrate pageops".to_owned()) };
     let calibration =
         Calibration { rows, chosen, is_huge, seconds: started.elapsed().as_secs_f64(), provenance };
@@ -104,10 +104,10 @@ struct Row {
 }
 
 /// Both steps.
-fn calibrate(workspace: &mut Workspace, step: Duration) -> (Vec<Row>, Choice) {
+fn calibrate(workspace: &mut Workspace, steps: [Duration; 2]) -> (Vec<Row>, Choice) {
     let methods: Vec<_> =
         Contender::all(Operation::Clear).into_iter().filter_map(Contender::method).collect();
-    let mut rows = measure(workspace, &methods, step);
+    let mut rows = measure(workspace, &methods, steps[0]);
     let best = cheapest(&rows);
     let chosen = methods[best];
     if chosen.order() != Order::StreamTargetLast {
@@ -115,7 +115,7 @@ fn calibrate(workspace: &mut Workspace, step: Duration) -> (Vec<Row>, Choice) {
         return (rows, chosen);
     }
     let others = NEIGHBOURHOODS.map(|bytes| Method::new(chosen.order(), chosen.kernel(), bytes));
-    let neighbourhoods = measure(workspace, &others, step);
+    let neighbourhoods = measure(workspace, &others, steps[1]);
     let least_us = neighbourhoods[cheapest(&neighbourhoods)].cost_us;
     let largest = neighbourhoods.iter().rposition(|row| row.cost_us <= least_us * EQUAL);
     let chosen = neighbourhoods[largest.unwrap_or(0)].method;
@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn the_cheapest_of_all_is_chosen() {
         let mut workspace = Workspace::new(2).unwrap();
-        let (rows, chosen) = calibrate(&mut workspace, Duration::ZERO);
+        let (rows, chosen) = calibrate(&mut workspace, [Duration::ZERO; 2]);
         assert!(Order::ALL.iter().all(|order| rows.iter().any(|row| row.method.order == order.name())));
         assert!(rows.iter().any(|row| row.method == chosen));
         assert!(rows.iter().all(|row| row.samples == 3 && row.cost_us > 0.0));

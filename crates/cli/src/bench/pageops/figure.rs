@@ -15,9 +15,9 @@ pub(crate) fn figure(rows: &[Row]) -> Figure {
         let loads: Vec<_> = Load::all().into_iter().map(|load| (load, huge(rows, operation, load))).collect();
         let Some((_, first)) = loads.first() else { continue };
         let names = contenders(first);
-        let labels = names.iter().map(|(order, kernel)| format!("{order} {kernel}"));
-        let x = Axis::categories("order and kernel", labels);
-        let mut panel = Panel::new(operation.name(), x, Axis::from_zero("operation and touch", "us"));
+        let labels = names.iter().map(|(order, kernel)| format!("{kernel} {order}"));
+        let x = Axis::categories("kernel and order", labels);
+        let mut panel = Panel::new(operation.name(), x, Axis::from_zero("both together", "us"));
         for (load, rows) in &loads {
             let points = names.iter().enumerate().map(|(index, name)| (index as f64, total_us(rows, *name)));
             panel.push(Series::new(load.name(), Origin::Measured, Mark::Bars, points));

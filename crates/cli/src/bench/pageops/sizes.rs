@@ -106,34 +106,60 @@ pub(crate) fn gigantic(operation: Operation, rounds: usize) -> Result<Option<Vec
     }
     let mut page = HugeMemory::new(GIGANTIC)?;
     let source = HugeMemory::new(if operation == Operation::Copy { GIGANTIC } else { 1 })?;
-    let mut rows = Vec::new();
-    let names = |order, kernel: Kernel| [order, kernel.isa().name(), "cold"];
-    for kernel in Kernel::available() {
-        let times = repeated(rounds, || stream(operation, kernel, page.all_mut(), source.all()));
-        rows.push(row(operation, 1 << 30, names("stream", kernel), times));
-    }
     let method = Method::chosen();
-    let times = repeated(rounds, || in_parts(operation, method, page.all_mut(), source.all()));
-    rows.push(row(operation, 1 << 30, names("parts", method.kernel()), times));
-    let times = repeated(rounds, || Contender::Libc.run(operation, page.all_mut(), source.all(), 0));
-    rows.push(row(operation, 1 << 30, ["sequential", "libc", "cold"], times));
-    Ok(Some(rows))
+    let mut contenders: Vec<_> = Kernel::available().map(Gigantic::Stream).collect();
+    contenders.extend([Gigantic::Parts(method), Gigantic::Libc]);
+    let mut times_us = vec![Vec::new(); contenders.len()];
+    for _ in 0..rounds {
+        for (contender, times_us) in contenders.iter().zip(&mut times_us) {
+            let start = Instant::now();
+            contender.run(operation, page.all_mut(), source.all());
+            times_us.push(start.elapsed().as_nanos() as f64 / 1e3);
+        }
+    }
+    let rows = contenders.iter().zip(times_us);
+    Ok(Some(rows.map(|(contender, times_us)| row(operation, 1 << 30, contender.names(), times_us)).collect()))
 }
 
-fn repeated(rounds: usize, mut run: impl FnMut()) -> Vec<f64> {
-    let timed = |_| {
-        let start = Instant::now();
-        run();
-        start.elapsed().as_nanos() as f64 / 1e3
-    };
-    (0..rounds).map(timed).collect()
+/// One way to do a gigantic page.
+#[derive(Clone, Copy)]
+enum Gigantic {
+    /// One straight stream: what the machine can do.
+    Stream(Kernel),
+    /// The library's parts.
+    Parts(Method),
+    Libc,
 }
 
-/// One straight stream: what the machine can do.
+impl Gigantic {
+    fn names(self) -> [&'static str; 3] {
+        match self {
+            Self::Stream(kernel) => ["stream", kernel.isa().name(), "cold"],
+            Self::Parts(method) => ["parts", method.kernel().isa().name(), "cold"],
+            Self::Libc => ["sequential", "libc", "cold"],
+        }
+    }
+
+    fn run(self, operation: Operation, page: &mut [u8], source: &[u8]) {
+        match self {
+            Self::Stream(kernel) => stream(operation, kernel, page, source),
+            Self::Parts(method) => in_parts(operation, method, page, source),
+            Self::Libc => Contender::Libc.run(operation, page, source, 0),
+        }
+    }
+}
+
+/// Longest range of a stream that copies: longer ones are slower, since kernels copy in two places of a range at once.
+const STREAM_BYTES: usize = 2 << 20;
+
 fn stream(operation: Operation, kernel: Kernel, page: &mut [u8], source: &[u8]) {
     match operation {
         Operation::Clear => kernel.clear(page.into(), Store::Stream),
-        Operation::Copy => kernel.copy(page.into(), source, Store::Stream),
+        Operation::Copy => {
+            for (page, source) in page.chunks_mut(STREAM_BYTES).zip(source.chunks(STREAM_BYTES)) {
+                kernel.copy(page.into(), source, Store::Stream);
+            }
+        }
     }
     kernel.fence();
 }

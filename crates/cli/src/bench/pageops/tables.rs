@@ -90,7 +90,6 @@ pub(crate) fn of_sizes(rows: &[Row]) -> Table {
     let columns = vec![
         Column::label("op", "op"),
         Column::label("page", "page"),
-        Column::label("memory", "memory"),
         Column::label("order", "order"),
         Column::label("kernel", "kernel"),
         Column::measure("op_us", "op").with_unit("us"),
@@ -103,8 +102,8 @@ pub(crate) fn of_sizes(rows: &[Row]) -> Table {
         let digits = if row.op_us < 100.0 { 4 } else { 0 };
         table.push(Line::new([
             row.op.into(),
-            if row.page_bytes < HUGE_PAGE_BYTES { "4 KiB" } else { "1 GiB" }.into(),
-            row.memory.into(),
+            format!("{} {}", if row.page_bytes < HUGE_PAGE_BYTES { "4 KiB" } else { "1 GiB" }, row.memory)
+                .into(),
             row.order.into(),
             row.kernel.into(),
             Cell::real(row.op_us, digits),
