@@ -5,6 +5,7 @@
 
 mod document;
 mod huge_copy;
+mod page_fault;
 mod published;
 mod sections;
 mod study;

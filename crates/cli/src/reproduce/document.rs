@@ -14,6 +14,8 @@ const SPEARMAN_MIN: f64 = 0.9;
 pub(crate) struct Document<'a> {
     pub(crate) study: &'static str,
     pub(crate) tables: &'a [Comparison],
+    /// Tables of our own.
+    pub(crate) more: &'a [Table],
     /// Over all tables: pairs whose direction was compared, and those that agree.
     pub(crate) directions: u64,
     pub(crate) directions_agreed: u64,
@@ -35,6 +37,7 @@ impl<'a> Document<'a> {
         Self {
             study,
             tables: &findings.tables,
+            more: &findings.more,
             directions,
             directions_agreed: agreed,
             direction_agreement: total.direction_agreement(),

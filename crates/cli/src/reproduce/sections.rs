@@ -21,6 +21,10 @@ pub(crate) fn write(
         exporter.export(&comparison.to_table(), out)?;
         writeln!(out)?;
     }
+    for table in &findings.more {
+        exporter.export(table, out)?;
+        writeln!(out)?;
+    }
     heading(out, format, "How to read this")?;
     for note in NOTES.iter().copied().chain(document.notes.iter().map(String::as_str)) {
         paragraph::write(out, 0, note)?;

@@ -1,10 +1,12 @@
 //! What a study is, and which there are.
 
 use anyhow::Result;
+use pageset_report::Table;
 use pageset_report::comparison::Comparison;
 use pageset_report::plot::Figure;
 
 use super::huge_copy::HugeCopy;
+use super::page_fault::PageFault;
 
 /// A published study that can be run again.
 ///
@@ -21,7 +23,7 @@ pub(crate) trait Study: Sync {
 }
 
 /// All studies, in the order in which help lists them.
-const STUDIES: &[&dyn Study] = &[&HugeCopy];
+const STUDIES: &[&dyn Study] = &[&HugeCopy, &PageFault];
 
 /// How a study is run.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +31,6 @@ pub(crate) struct Options {
     /// Fewer rows or shorter runs: enough to see whether it works.
     pub(crate) is_quick: bool,
     /// Runs that go on at once.
-    #[expect(dead_code, reason = "until a study has runs that may go on at once")]
     pub(crate) jobs: usize,
 }
 
@@ -38,6 +39,8 @@ pub(crate) struct Options {
 pub(crate) struct Findings {
     /// Published tables with our values.
     pub(crate) tables: Vec<Comparison>,
+    /// Tables of our own that belong to the study.
+    pub(crate) more: Vec<Table>,
     /// Pictures, with the names of their files without ending.
     pub(crate) figures: Vec<(String, Figure)>,
     /// What the reader must know to read the tables: how our values were obtained, what stands for what.

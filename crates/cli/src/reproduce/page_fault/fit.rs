@@ -1,0 +1,16 @@
+//! The one fitted number: the private time of a fault, on the row of one thread.
+
+use anyhow::{Context as _, Result};
+use pageset_sim::Machine;
+
+use super::printed::{PAGES_PER_GIB, PrintedRow};
+use super::runs::Key;
+
+/// The time that makes our wall time of one thread the printed one; 0 if all else takes longer already. One thread waits
+/// for nobody, so its time is a sum.
+pub(super) fn fault_ns(machine: &Machine, rows: &[PrintedRow]) -> Result<f64> {
+    let row = rows.iter().find(|row| row.threads == 1).context("the text has a row of one thread")?;
+    let key = Key::new(row.strategy, 1, u64::from(row.gib * PAGES_PER_GIB));
+    let without = key.run(machine, 0.0)?;
+    Ok((1e9 / row.faults_per_wall_s - 1e9 / without.faults_per_wall_s()).max(0.0))
+}
