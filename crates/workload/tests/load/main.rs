@@ -1,6 +1,7 @@
-//! Workloads do what their definitions say: orders, types and CPUs of allocations and frees, lifetimes, locks.
+//! Workloads do what their definitions say, and recordings what was recorded: orders, types and CPUs of allocations and frees, lifetimes, locks.
 
 mod patterns;
+mod recorded;
 mod world;
 
 use pageset_workload::load::Workload;

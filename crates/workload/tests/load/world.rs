@@ -82,7 +82,8 @@ pub(crate) fn run(workload: &str, cpus: u32, duration_ns: u64, set: &[(&str, u64
     run_plan(workload.plan(&setup).expect("a valid plan"), duration_ns)
 }
 
-fn run_plan(plan: Plan, duration_ns: u64) -> Log {
+/// A run of a plan.
+pub(crate) fn run_plan(plan: Plan, duration_ns: u64) -> Log {
     let world = Arc::new(World {
         state: Mutex::new(State::new(&plan, duration_ns)),
         turns: plan.workers.iter().map(|_| Condvar::new()).collect(),
