@@ -9,7 +9,7 @@ use shuttle::sync::atomic as chosen;
 #[cfg(not(any(loom, shuttle)))]
 use core::sync::atomic as chosen;
 
-pub(crate) use chosen::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
+pub(crate) use chosen::{AtomicBool, AtomicI64, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
 
 /// A value alone on its cache lines, so that its neighbours' writers do not slow its readers down.
 /// 128 bytes: x86-64 fetches lines in pairs.

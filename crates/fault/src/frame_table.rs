@@ -5,7 +5,7 @@ use core::ops::Range;
 
 use pageset_core::{Order, Pfn};
 
-use crate::atomic::{AtomicU8, AtomicU32, Ordering};
+use crate::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering};
 
 /// One frame. What belongs to a block of several frames is kept with its first.
 pub(crate) struct Frame {
@@ -14,7 +14,7 @@ pub(crate) struct Frame {
     /// Order of the block that the frame belongs to.
     order: AtomicU8,
     /// Where the block is on its way to the list of pages in use, see [`lru`](crate::lru).
-    pub(crate) listed: AtomicU8,
+    pub(crate) listed: AtomicU16,
     /// Neighbours on that list + 1.
     pub(crate) newer: AtomicU32,
     pub(crate) older: AtomicU32,
@@ -31,7 +31,7 @@ impl FrameTable {
         let frame = |_| Frame {
             refs: AtomicU32::new(0),
             order: AtomicU8::new(0),
-            listed: AtomicU8::new(0),
+            listed: AtomicU16::new(0),
             newer: AtomicU32::new(0),
             older: AtomicU32::new(0),
         };

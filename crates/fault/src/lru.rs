@@ -1,12 +1,14 @@
-//! The list of blocks in use, newest first, behind one lock per machine; tasks add to it by batches (Linux's LRU list
-//! and its pagevecs). Nothing here reclaims: the list is what a reclaimer would look at, and its lock what faults pay.
+//! Lists of blocks in use, newest first, each behind a lock; tasks add to them by batches (Linux's LRU lists, one per
+//! node, and its pagevecs). Nothing here reclaims: a list is what a reclaimer would look at, and its lock what faults pay.
 //!
-//! A block's mark says how far it is: 0 not listed, 1 in some task's batch, 2 on the list. Who frees a block takes the
+//! A block's mark says how far it is: 0 not listed, 1 in some task's batch, 2 and more on a list. Who frees a block takes the
 //! mark back, so a batch may hold blocks that are free, or in use again by somebody else: an entry counts only while the
 //! block is marked 1. So a block may get on the list by an entry of an earlier life, even before it is mapped.
 
+use alloc::boxed::Box;
+
 use lock_api::Mutex;
-use pageset_core::{Order, Pfn};
+use pageset_core::{CpuId, Order, Pfn};
 
 use crate::atomic::{Ordering::Relaxed, Padded};
 use crate::frame_table::{Frame, FrameTable};
@@ -14,9 +16,12 @@ use crate::frame_table::{Frame, FrameTable};
 /// Blocks that a task collects before it takes the lock. Guess: the size of Linux's pagevec, 15.
 const BATCH: usize = 15;
 
-const UNLISTED: u8 = 0;
-const PENDING: u8 = 1;
-const LISTED: u8 = 2;
+const UNLISTED: u16 = 0;
+const PENDING: u16 = 1;
+/// On list 0; the mark of list n is n more.
+const LISTED: u16 = 2;
+/// Most lists that marks can tell apart.
+pub(crate) const LISTS_MAX: u16 = u16::MAX - LISTED;
 
 /// A task's blocks on their way to the list.
 #[derive(Default)]
@@ -25,7 +30,7 @@ pub(crate) struct LruBatch {
     len: usize,
 }
 
-/// The list: indices of the frame table + 1, 0 for none.
+/// A list: indices of the frame table + 1, 0 for none.
 #[derive(Default)]
 struct List {
     newest: u32,
@@ -33,19 +38,20 @@ struct List {
     blocks: u64,
 }
 
-/// The list and its lock.
+/// The lists, each with its lock.
 pub(crate) struct Lru<R> {
-    list: Padded<Mutex<R, List>>,
+    lists: Box<[Padded<Mutex<R, List>>]>,
 }
 
 impl<R: lock_api::RawMutex> Lru<R> {
-    pub(crate) fn new() -> Self {
-        Self { list: Padded(Mutex::new(List::default())) }
+    /// `lists` lists, which CPUs share evenly; at least one.
+    pub(crate) fn new(lists: u16) -> Self {
+        Self { lists: (0..lists.clamp(1, LISTS_MAX)).map(|_| Padded(Mutex::new(List::default()))).collect() }
     }
 
-    /// Blocks on the list; those in batches are missing.
+    /// Blocks on the lists; those in batches are missing.
     pub(crate) fn len(&self) -> u64 {
-        self.list.0.lock().blocks
+        self.lists.iter().map(|list| list.0.lock().blocks).sum()
     }
 
     /// Marks a block that is about to be mapped.
@@ -54,47 +60,62 @@ impl<R: lock_api::RawMutex> Lru<R> {
         frame.listed.store(PENDING, Relaxed);
     }
 
-    /// Adds a marked block.
+    /// Adds a marked block, on behalf of a CPU.
     #[inline]
-    pub(crate) fn add(&self, frames: &FrameTable, batch: &mut LruBatch, pfn: Pfn) {
+    pub(crate) fn add(&self, frames: &FrameTable, cpu: CpuId, batch: &mut LruBatch, pfn: Pfn) {
         batch.blocks[batch.len] = pfn;
         batch.len += 1;
         if batch.len == BATCH {
-            self.flush(frames, batch);
+            self.flush(frames, cpu, batch);
         }
     }
 
-    /// Moves a batch to the list.
+    /// Moves a batch to the CPU's list.
     #[cold]
-    pub(crate) fn flush(&self, frames: &FrameTable, batch: &mut LruBatch) {
+    pub(crate) fn flush(&self, frames: &FrameTable, cpu: CpuId, batch: &mut LruBatch) {
         if batch.len == 0 {
             return;
         }
-        let mut list = self.list.0.lock();
+        let index = cpu.index() % self.lists.len();
+        let mut list = self.lists[index].0.lock();
         for pfn in &batch.blocks[..batch.len] {
             let frame = frames.frame(*pfn);
-            if frame.listed.compare_exchange(PENDING, LISTED, Relaxed, Relaxed).is_ok() {
+            if frame.listed.compare_exchange(PENDING, LISTED + index as u16, Relaxed, Relaxed).is_ok() {
                 list.push(frames, *pfn);
             }
         }
         batch.len = 0;
     }
 
-    /// Forgets blocks that are about to be freed. One hold of the lock, if any of them is on the list.
+    /// Forgets blocks that are about to be freed. Takes a list's lock once for a run of blocks that are on it.
     pub(crate) fn remove(&self, frames: &FrameTable, blocks: &[(Pfn, Order)]) {
-        let is_listed = |(pfn, _): &(Pfn, Order)| {
-            let mark = &frames.frame(*pfn).listed;
-            mark.load(Relaxed) == LISTED
-                || mark.compare_exchange(PENDING, UNLISTED, Relaxed, Relaxed) == Err(LISTED)
-        };
-        let Some(first) = blocks.iter().position(is_listed) else { return };
-        let mut list = self.list.0.lock();
-        for block in &blocks[first..] {
-            if is_listed(block) {
-                list.unlink(frames, block.0);
-                frames.frame(block.0).listed.store(UNLISTED, Relaxed);
-            }
+        let mut held = None;
+        for (pfn, _) in blocks {
+            let frame = frames.frame(*pfn);
+            let Some(index) = list_of(frame) else { continue };
+            let list = match held.take() {
+                Some((of, list)) if of == index => list,
+                other => {
+                    drop(other);
+                    self.lists[usize::from(index)].0.lock()
+                }
+            };
+            let (_, list) = held.insert((index, list));
+            list.unlink(frames, *pfn);
+            frame.listed.store(UNLISTED, Relaxed);
         }
+    }
+}
+
+/// The list that a block is on; one that only waits in a batch is taken out by its mark.
+fn list_of(frame: &Frame) -> Option<u16> {
+    match frame.listed.load(Relaxed) {
+        UNLISTED => None,
+        PENDING => {
+            let found = frame.listed.compare_exchange(PENDING, UNLISTED, Relaxed, Relaxed).err();
+            found.and_then(|mark| mark.checked_sub(LISTED))
+        }
+        mark => mark.checked_sub(LISTED),
     }
 }
 
@@ -135,7 +156,7 @@ mod tests {
     type TestLru = Lru<parking_lot::RawMutex>;
 
     fn newest_first(lru: &TestLru, frames: &FrameTable) -> Vec<u64> {
-        let mut at = lru.list.0.lock().newest;
+        let mut at = lru.lists[0].0.lock().newest;
         let mut pfns = Vec::new();
         while let Some(index) = at.checked_sub(1) {
             pfns.push(frames.pfn(index).0);
@@ -146,43 +167,57 @@ mod tests {
 
     #[test]
     fn blocks_leave_from_everywhere() {
-        let (frames, lru, mut batch) = (FrameTable::new(0..40), TestLru::new(), LruBatch::default());
+        let (frames, lru, mut batch) = (FrameTable::new(0..40), TestLru::new(1), LruBatch::default());
         for pfn in (0..17).map(Pfn) {
             TestLru::mark(frames.frame(pfn));
-            lru.add(&frames, &mut batch, pfn);
+            lru.add(&frames, CpuId(0), &mut batch, pfn);
         }
         assert_eq!(lru.len(), 15);
         let gone = [0, 7, 14, 16].map(|pfn| (Pfn(pfn), Order::ZERO));
         lru.remove(&frames, &gone);
-        lru.flush(&frames, &mut batch);
+        lru.flush(&frames, CpuId(0), &mut batch);
         assert_eq!(newest_first(&lru, &frames), [15, 13, 12, 11, 10, 9, 8, 6, 5, 4, 3, 2, 1]);
         assert_eq!(lru.len(), 13);
     }
 
     #[test]
+    fn blocks_of_several_lists_are_freed_together() {
+        let (frames, lru) = (FrameTable::new(0..6), TestLru::new(2));
+        for pfn in 0..6 {
+            let mut batch = LruBatch::default();
+            TestLru::mark(frames.frame(Pfn(pfn)));
+            lru.add(&frames, CpuId(pfn as u32), &mut batch, Pfn(pfn));
+            lru.flush(&frames, CpuId(pfn as u32), &mut batch);
+        }
+        assert_eq!(newest_first(&lru, &frames), [4, 2, 0]);
+        lru.remove(&frames, &[0, 2, 1, 3].map(|pfn| (Pfn(pfn), Order::ZERO)));
+        assert_eq!((newest_first(&lru, &frames), lru.len()), (std::vec![4], 2));
+    }
+
+    #[test]
     fn a_block_that_came_back_before_the_flush_is_listed_once() {
-        let (frames, lru) = (FrameTable::new(0..4), TestLru::new());
+        let (frames, lru) = (FrameTable::new(0..4), TestLru::new(1));
         let (mut first, mut second) = (LruBatch::default(), LruBatch::default());
         TestLru::mark(frames.frame(Pfn(1)));
-        lru.add(&frames, &mut first, Pfn(1));
+        lru.add(&frames, CpuId(0), &mut first, Pfn(1));
         lru.remove(&frames, &[(Pfn(1), Order::ZERO)]);
         TestLru::mark(frames.frame(Pfn(1)));
-        lru.add(&frames, &mut second, Pfn(1));
-        lru.flush(&frames, &mut first);
-        lru.flush(&frames, &mut second);
+        lru.add(&frames, CpuId(0), &mut second, Pfn(1));
+        lru.flush(&frames, CpuId(0), &mut first);
+        lru.flush(&frames, CpuId(0), &mut second);
         assert_eq!(newest_first(&lru, &frames), [1]);
     }
 
     /// Found by row 9 of the race catalogue.
     #[test]
     fn a_block_that_nobody_mapped_in_the_end_may_be_listed_already() {
-        let (frames, lru) = (FrameTable::new(0..4), TestLru::new());
+        let (frames, lru) = (FrameTable::new(0..4), TestLru::new(1));
         let mut of_earlier_life = LruBatch::default();
         TestLru::mark(frames.frame(Pfn(1)));
-        lru.add(&frames, &mut of_earlier_life, Pfn(1));
+        lru.add(&frames, CpuId(0), &mut of_earlier_life, Pfn(1));
         lru.remove(&frames, &[(Pfn(1), Order::ZERO)]);
         TestLru::mark(frames.frame(Pfn(1)));
-        lru.flush(&frames, &mut of_earlier_life);
+        lru.flush(&frames, CpuId(0), &mut of_earlier_life);
         lru.remove(&frames, &[(Pfn(1), Order::ZERO)]);
         assert_eq!((lru.len(), newest_first(&lru, &frames)), (0, Vec::new()));
     }

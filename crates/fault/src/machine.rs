@@ -12,7 +12,7 @@ use crate::frame_table::FrameTable;
 use crate::frames::{FrameAllocator, FrameUse};
 use crate::geometry::Geometry;
 use crate::grace::Grace;
-use crate::lru::Lru;
+use crate::lru::{LISTS_MAX, Lru};
 use crate::table::{TableId, Tables};
 use crate::task::Local;
 use crate::world::World;
@@ -30,10 +30,13 @@ pub struct MachineConfig {
     pub tables: u32,
     /// Frames per CPU that [`Task::prezero`](crate::Task::prezero) may keep cleared; 0 for no pool.
     pub prezeroed: u32,
+    /// Lists of pages in use, each with a lock. Linux has one per node; with fewer than CPUs, some share one, and its
+    /// lock is what scales worst once nothing else is shared.
+    pub lru_lists: u16,
 }
 
 impl MachineConfig {
-    /// A machine whose CPUs run one task each, with tables for `pages` pages in one address space (and a few to spare).
+    /// A machine whose CPUs run one task each, with a list of pages in use per CPU, with tables for `pages` pages in one address space (and a few to spare).
     #[must_use]
     pub fn new(geometry: Geometry, cpus: u32, pages: u64) -> Self {
         let leaves = pages.div_ceil(u64::from(geometry.entries()));
@@ -42,7 +45,8 @@ impl MachineConfig {
         let spare =
             u64::from(cpus) * u64::from(geometry.root_level()) + 2 * u64::from(geometry.root_level()) + 2;
         let tables = u32::try_from(leaves + upper + spare).unwrap_or(u32::MAX);
-        Self { geometry, cpus, tasks: cpus, tables, prezeroed: 0 }
+        let lru_lists = u16::try_from(cpus).unwrap_or(LISTS_MAX);
+        Self { geometry, cpus, tasks: cpus, tables, prezeroed: 0, lru_lists }
     }
 }
 
@@ -76,7 +80,7 @@ impl<W: World> Machine<W> {
             tables: Tables::new(config.geometry, config.tables),
             frames,
             grace: Grace::new(config.tasks),
-            lru: Lru::new(),
+            lru: Lru::new(config.lru_lists),
             prezeroed: (0..config.cpus).map(|_| Padded(Mutex::new(Vec::new()))).collect(),
             prezeroed_max: config.prezeroed as usize,
             tasks: config.tasks,

@@ -243,7 +243,7 @@ impl<W: World> Drop for Task<W> {
         let machine = Arc::clone(self.space.machine());
         self.space.account.on_exit(&self.space, &mut self.local);
         self.space.note_exit(self.local.cpu);
-        machine.lru.flush(&machine.frames, &mut self.local.lru);
+        machine.lru.flush(&machine.frames, self.local.cpu, &mut self.local.lru);
         machine.put_task(self.local.slot);
     }
 }

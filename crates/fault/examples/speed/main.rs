@@ -10,6 +10,7 @@
 
 mod arena;
 mod kernel;
+mod lock;
 mod measure;
 
 use measure::{Engine, Series, pair_of};

@@ -23,7 +23,7 @@ pub(crate) const PAGES: u64 = 16_384;
 /// Frames of a machine, per thread: the pages, their tables, and as many again.
 const FRAMES: u64 = 2 * PAGES;
 
-type Lock = parking_lot::RawMutex;
+type Lock = crate::lock::Spin;
 type Allocator = PageAllocator<'static, Locks<Lock>>;
 type Parts<M> = Host<Lock, Allocator, M>;
 

@@ -43,7 +43,7 @@ impl<W: World> AddressSpace<W> {
     /// A block that is mapped now goes to the list of pages in use.
     #[inline]
     pub(super) fn list(&self, local: &mut Local, pfn: Pfn) {
-        self.machine().lru.add(&self.machine().frames, &mut local.lru, pfn);
+        self.machine().lru.add(&self.machine().frames, local.cpu, &mut local.lru, pfn);
     }
 
     /// A block that nobody has seen goes back.

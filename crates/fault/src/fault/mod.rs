@@ -65,8 +65,12 @@ impl<W: World> AddressSpace<W> {
                 Entered::NoArea => return Err(FaultError::NoArea(va)),
                 Entered::Busy => Ok(Step::Again),
                 Entered::Area(ticket) => {
-                    let step = if local.areas.area(ticket.index).prot.allows(access) {
+                    let area = local.areas.area(ticket.index);
+                    let step = if area.prot.allows(access) {
                         self.attempt(local, Attempt { ticket: &ticket, va, access })
+                    } else if area.is_marked(ticket.write) {
+                        // The right is being taken away, and others may still use it: not an answer yet.
+                        Ok(Step::Again)
                     } else {
                         Err(FaultError::NotAllowed(va))
                     };

@@ -115,7 +115,7 @@ impl<W: World> AddressSpace<W> {
             let more = i64::from(machine.geometry.entries()) - before as i64;
             self.account.add(self, local, Counts { tables: -1, ..Counts::pages(more) });
         }
-        machine.lru.add(&machine.frames, &mut local.lru, block);
+        machine.lru.add(&machine.frames, local.cpu, &mut local.lru, block);
         local.stats.tables_freed += 1;
         local.stats.installed += (words.len() - before) as u64;
         local.stats.huge += 1;

@@ -113,6 +113,14 @@ fn find<W: World>(space: &AddressSpace<W>, local: &mut Local, va: u64, holds: Ho
     Some(Ticket { write, map, index, holds })
 }
 
+/// Looks again under the address space's lock: an area that is not in the map may be on its way out, and others may
+/// still use its pages. "No area" is an answer only when they are gone.
+#[cold]
+fn confirm<W: World>(space: &AddressSpace<W>, local: &mut Local, va: u64) -> Entered {
+    local.stats.vma_fallback += 1;
+    v1::V1.enter(space, local, va)
+}
+
 /// Closes areas by their marks alone; who looks afterwards sees them.
 fn mark<'a, W: World>(space: &AddressSpace<W>, areas: impl Iterator<Item = &'a Area>) {
     let write = space.write_number();

@@ -1,7 +1,7 @@
 //! V0: nothing (spec §1.5.1). The section only keeps tables from being recycled under the fault. With P3 that is
 //! enough for everything, since P3 looks again under the table's lock.
 
-use super::{Entered, Holds, Stabiliser, find, mark};
+use super::{Entered, Holds, Stabiliser, confirm, find, mark};
 use crate::area::Area;
 use crate::space::AddressSpace;
 use crate::task::Local;
@@ -21,7 +21,7 @@ impl Stabiliser for V0 {
             Some(ticket) => Entered::Area(ticket),
             None => {
                 space.machine().grace.leave(local.slot);
-                Entered::NoArea
+                confirm(space, local, va)
             }
         }
     }

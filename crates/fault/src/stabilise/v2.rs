@@ -1,8 +1,7 @@
 //! V2: a lock per area, found without the address space's lock (spec §1.5.3). An area that a writer has marked, or an
 //! address without an area, is looked at again under the address space's lock.
 
-use super::v1::V1;
-use super::{Entered, Holds, Stabiliser, find};
+use super::{Entered, Holds, Stabiliser, confirm, find};
 use crate::area::Area;
 use crate::space::AddressSpace;
 use crate::task::Local;
@@ -33,8 +32,7 @@ impl Stabiliser for V2 {
                 area.lock.end_read(space.world(), local.cpu, line(area));
             }
         }
-        local.stats.vma_fallback += 1;
-        V1.enter(space, local, va)
+        confirm(space, local, va)
     }
 
     fn close<'a, W: World>(

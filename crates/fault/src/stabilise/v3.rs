@@ -2,8 +2,7 @@
 //! looks whether its area is as it was. A writer marks the area before it takes the tables' locks to zap, so one of the
 //! two sees the other. An area that is marked is looked at under the address space's lock.
 
-use super::v1::V1;
-use super::{Entered, Holds, Stabiliser, find, mark};
+use super::{Entered, Holds, Stabiliser, confirm, find, mark};
 use crate::area::Area;
 use crate::space::AddressSpace;
 use crate::task::Local;
@@ -26,8 +25,7 @@ impl Stabiliser for V3 {
             return Entered::Area(ticket);
         }
         space.machine().grace.leave(local.slot);
-        local.stats.vma_fallback += 1;
-        V1.enter(space, local, va)
+        confirm(space, local, va)
     }
 
     fn close<'a, W: World>(

@@ -1,7 +1,7 @@
 //! V7: faults in sections of a grace period (spec §1.5.8). A fault writes its own line only. A writer marks the areas
 //! it changes, then waits for every section that began before; later faults see the marks and wait for the writer.
 
-use super::{Entered, Holds, Stabiliser, find, mark};
+use super::{Entered, Holds, Stabiliser, confirm, find, mark};
 use crate::area::Area;
 use crate::space::AddressSpace;
 use crate::task::Local;
@@ -25,7 +25,7 @@ impl Stabiliser for V7 {
             }
             _ => {
                 space.machine().grace.leave(local.slot);
-                if found.is_none() { Entered::NoArea } else { Entered::Busy }
+                if found.is_none() { confirm(space, local, va) } else { Entered::Busy }
             }
         }
     }

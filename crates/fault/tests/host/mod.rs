@@ -243,7 +243,8 @@ pub(crate) fn machine_with<S: Scheduler>(
     change: impl FnOnce(&mut MachineConfig),
 ) -> std::sync::Arc<TestMachine<S>> {
     let geometry = SMALL.expect("a geometry");
-    let mut config = MachineConfig { geometry, cpus, tasks: 2 * cpus, tables: 64, prezeroed: 0 };
+    let mut config =
+        MachineConfig { geometry, cpus, tasks: 2 * cpus, tables: 64, prezeroed: 0, lru_lists: 2 };
     change(&mut config);
     let world = TestWorld { frames: Frames::new(512, cpus), memory: Words::new(512) };
     Machine::new(world, &config)

@@ -1,0 +1,41 @@
+//! A spin lock: what a kernel would use. A lock that puts threads to sleep would measure the system's futex.
+
+use std::hint::spin_loop;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pageset_core::lock_api::{GuardSend, RawMutex};
+
+/// Test and test-and-set.
+pub(crate) struct Spin(AtomicBool);
+
+// SAFETY: only one caller's swap finds false between two unlocks.
+unsafe impl RawMutex for Spin {
+    const INIT: Self = Self(AtomicBool::new(false));
+    type Guard = GuardSend;
+
+    #[inline]
+    fn lock(&self) -> GuardSend {
+        loop {
+            if let Some(guard) = self.try_lock() {
+                return guard;
+            }
+            while self.is_locked() {
+                spin_loop();
+            }
+        }
+    }
+
+    #[inline]
+    fn try_lock(&self) -> Option<GuardSend> {
+        (!self.0.swap(true, Ordering::Acquire)).then_some(GuardSend::new())
+    }
+
+    #[inline]
+    unsafe fn unlock(&self, _: GuardSend) {
+        self.0.store(false, Ordering::Release);
+    }
+
+    fn is_locked(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
