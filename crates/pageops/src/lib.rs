@@ -71,3 +71,12 @@ pub fn clear<'p>(page: impl Into<Page<'p>>, hint: Option<usize>) -> Result<(), B
 pub fn copy<'p>(page: impl Into<Page<'p>>, source: &[u8], hint: Option<usize>) -> Result<(), BadPage> {
     Method::chosen().copy(page, source, hint)
 }
+
+/// The examples of the book and of the README are tests.
+#[cfg(doctest)]
+mod pages {
+    #[doc = include_str!("../../../docs/book/src/guide/page-operations.md")]
+    struct Book;
+    #[doc = include_str!("../README.md")]
+    struct Readme;
+}
