@@ -15,7 +15,7 @@ use anyhow::{Result, bail};
 use crate::args::SimulateArgs;
 use crate::progress::Progress;
 use crate::{jobs, output};
-pub(crate) use engine::run;
+pub(crate) use engine::{run, run_plan};
 pub(crate) use result::RunResult;
 pub(crate) use spec::{RunSpec, machine_text};
 

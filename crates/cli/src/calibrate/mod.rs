@@ -1,10 +1,12 @@
 //! `pageset calibrate`: measures this machine, to choose what suits it.
 
+mod machine;
 mod pageops;
 
 use anyhow::Result;
 use clap::Subcommand;
 
+use machine::CalibrateMachineArgs;
 use pageops::CalibratePageopsArgs;
 
 /// Measure this machine, and choose what suits it
@@ -19,10 +21,12 @@ pub(crate) struct CalibrateArgs {
 #[derive(Debug, Subcommand)]
 enum Calibration {
     Pageops(CalibratePageopsArgs),
+    Machine(CalibrateMachineArgs),
 }
 
 pub(crate) fn run(args: &CalibrateArgs) -> Result<()> {
     match &args.calibration {
         Calibration::Pageops(args) => pageops::run(args),
+        Calibration::Machine(args) => machine::run(args),
     }
 }

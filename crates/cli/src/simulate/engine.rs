@@ -4,8 +4,8 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use anyhow::{Context as _, Result, bail};
-use pageset_sim::{Simulation, Span};
-use pageset_workload::load::{Setup, Topology};
+use pageset_sim::{Outcome, Simulation, Span};
+use pageset_workload::load::{Plan, Setup, Topology};
 
 use super::result::RunResult;
 use super::spec::{Resolved, RunSpec};
@@ -24,13 +24,19 @@ pub(crate) fn run(spec: &RunSpec) -> Result<RunResult> {
     let topology = Topology { nodes_of_cpus };
     let setup = Setup { topology: &topology, cpus: *cpus, generation: *generation, settings };
     let plan = load.plan(&setup).with_context(|| format!("workload {}", spec.workload))?;
-    let mut simulation = Simulation::builder(machine)
+    let simulation = Simulation::builder(machine)
         .policy(*policy)
         .seed(spec.seed)
         .warm_up(Span::from_ms(*warmup_ms))
         .duration(Span::from_ms(*duration_ms))
         .idle_after(Span::from_ms(1000 * IDLE_SECONDS))
         .build()?;
+    let outcome = run_plan(simulation, plan).with_context(|| format!("workload {}", spec.workload))?;
+    Ok(RunResult::new(&outcome, &resolved))
+}
+
+/// Runs a plan's workers on a simulation's CPUs.
+pub(crate) fn run_plan(mut simulation: Simulation, plan: Plan) -> Result<Outcome> {
     let shared = Shared::of(&plan);
     let lost_frees = Rc::new(Cell::new(0));
     for worker in plan.workers {
@@ -43,11 +49,11 @@ pub(crate) fn run(spec: &RunSpec) -> Result<RunResult> {
     }
     let outcome = simulation.run()?;
     if let Some(cpu) = outcome.stuck.first() {
-        bail!("workload {}: the worker on CPU {} waits for ever; this is a bug", spec.workload, cpu.0);
+        bail!("the worker on CPU {} waits for ever; this is a bug", cpu.0);
     }
     if lost_frees.get() > 0 || outcome.census.allocated > 0 {
         let (refused, left) = (lost_frees.get(), outcome.census.allocated);
-        bail!("workload {}: {refused} frees refused, {left} pages left; this is a bug", spec.workload);
+        bail!("{refused} frees refused, {left} pages left; this is a bug");
     }
-    Ok(RunResult::new(&outcome, &resolved))
+    Ok(outcome)
 }

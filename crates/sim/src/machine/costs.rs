@@ -67,8 +67,6 @@ pub struct Costs {
     pub line_from_distance: Vec<AtDistance>,
     /// Work of passing a contended lock on, besides moving its line.
     pub lock_pass: Cost,
-    /// Bytes per nanosecond (GB/s) that one node's memory delivers.
-    pub node_gb_per_s: Rate,
     /// From waking a sleeping CPU until it runs.
     pub wakeup: Cost,
     /// Entry, walk and return of one page fault, without allocating and clearing: workloads may use it.
@@ -95,16 +93,6 @@ pub struct AtDistance {
 pub struct Factor {
     /// 1 for no difference.
     pub factor: f64,
-    /// Where the number is from.
-    pub source: String,
-}
-
-/// A rate, and where it is from.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Rate {
-    /// Bytes per nanosecond.
-    pub gb_per_s: f64,
     /// Where the number is from.
     pub source: String,
 }
@@ -151,10 +139,6 @@ impl Costs {
         let ascending = |pair: &[AtDistance]| pair[0].distance < pair[1].distance;
         if !self.line_from_distance.windows(2).all(ascending) {
             return Err("costs.line_from_distance: entries must ascend in distance; sort them".to_owned());
-        }
-        let rate = self.node_gb_per_s.gb_per_s;
-        if !(0.01..=1e6).contains(&rate) {
-            return Err(format!("costs.node_gb_per_s: {rate} is out of range; use 0.01 to 1e6"));
         }
         let slowdown = self.sibling_slowdown.factor;
         if !(1.0..=100.0).contains(&slowdown) {

@@ -43,6 +43,12 @@ impl ZoneLayout {
         Self { zones }
     }
 
+    /// One zone of `pages` pages on one node.
+    #[must_use]
+    pub fn single(pages: u64) -> Self {
+        Self { zones: vec![(ZoneKind::Normal, NodeId(0), 1..pages.saturating_add(1))] }
+    }
+
     /// Pages of all zones.
     #[must_use]
     pub fn pages(&self) -> u64 {

@@ -1,0 +1,145 @@
+//! The machine file that results.
+
+use anyhow::Result;
+
+use super::allocator::AllocatorCosts;
+use super::lines;
+use super::shape::Shape;
+
+/// Lines that follow a zone's lock: in this allocator, its free lists' heads and counters. A guess.
+const ZONE_LINES: u32 = 2;
+
+/// Measures this machine and writes its file.
+pub(super) fn measured(shape: &Shape) -> Result<String> {
+    let costs = AllocatorCosts::measure(shape)?;
+    let atomic = lines::atomic();
+    let turn = lines::turn();
+    let line = turn.map_or(60.0, |turn| (turn - atomic).max(0.0));
+    let line_source = match turn {
+        Some(_) => "measured by pageset calibrate: two CPUs write a line in turn",
+        None => "guess: there is one CPU",
+    };
+    let wakeup = match turn {
+        Some(_) => (lines::message()? - 2.0 * atomic - 2.0 * line).max(0.0),
+        None => 3000.0,
+    };
+    // A contended hand-over moves the lock's line twice, and the zone's lines once.
+    let lock_pass = (costs.contended_visit() - costs.visit - line * f64::from(2 + ZONE_LINES)).max(0.0);
+    let fault = (lines::fault() - costs.clear[2]).max(0.0);
+    let measured = |how: &str| format!("measured by pageset calibrate: {how}");
+    let cost =
+        |key: &str, ns: f64, source: &str| format!("{key} = {{ ns = {ns:.2}, source = \"{source}\" }}\n");
+    let levels = |key: &str, [near, shared, memory]: [f64; 3], source: &str| {
+        let [near, shared, memory] = [near, shared.max(near), memory.max(shared).max(near)];
+        format!(
+            "{key} = {{ near_ns = {near:.2}, shared_ns = {shared:.2}, memory_ns = {memory:.2}, source = \"{source}\" }}\n"
+        )
+    };
+    let [metadata_shared, metadata_memory] = costs.metadata;
+    let mut text = header(shape);
+    for part in [
+        cost("alloc", costs.hit, &measured("half of an allocation and free that a page set serves")),
+        cost("free", costs.hit, &measured("half of an allocation and free that a page set serves")),
+        cost("take_block", costs.block, &measured("a sawtooth of 16384 pages, half of both ways")),
+        cost("give_block", costs.block, &measured("a sawtooth of 16384 pages, half of both ways")),
+        cost("zone_visit", costs.visit, &measured("the same sawtooth with batch 15 against batch 127")),
+        format!("# A guess: heads of free lists, counters.\nzone_lines = {ZONE_LINES}\n"),
+        levels(
+            "metadata",
+            [0.0, metadata_shared, metadata_memory],
+            &measured("per page, above near caches, which the other costs contain"),
+        ),
+        "# Nine bytes of metadata per frame: neighbours are on the same line.\nblock_lines = 1\n".to_owned(),
+        sibling_slowdown(shape),
+        levels("clear_4k", costs.clear, &measured("sweeps over sets of pages of three sizes")),
+        levels("read_4k", costs.read, &measured("sweeps over sets of pages of three sizes")),
+        cost("atomic", atomic, &measured("fetch_add on an own line")),
+        cost("line_from_sibling", line, line_source),
+        cost("line_from_cache", line, line_source),
+        cost("line_from_node", line, line_source),
+        cost("lock_pass", lock_pass, &measured("two CPUs that want one zone's lock, less lines and work")),
+        cost("wakeup", wakeup, &measured("a message to a thread that looks for it, less lines and atomics")),
+        cost("fault", fault, &measured("first write to a page of new memory, less its clearing")),
+        distances(shape, line, metadata_memory),
+    ] {
+        text.push_str(&part);
+    }
+    Ok(text)
+}
+
+fn header(shape: &Shape) -> String {
+    let Shape { nodes, threads_per_core, cpus_per_cache, .. } = shape;
+    let title = shape.title.replace(['"', '\\'], "'");
+    format!(
+        "# Written by `pageset calibrate machine`. Costs are of this project's allocator in user space.\n\
+         name = \"this-machine\"\n\
+         title = \"{title}\"\n\
+         source = \"/sys and /proc of this machine\"\n\
+         \n\
+         [topology]\n\
+         sockets = {nodes}\n\
+         nodes_per_socket = 1\n\
+         cores_per_node = {}\n\
+         threads_per_core = {threads_per_core}\n\
+         cores_per_cache = {}\n\
+         \n\
+         [caches]\n\
+         l1d_kib = {}\n\
+         l2_kib = {}\n\
+         l3_kib = {}\n\
+         \n\
+         [memory]\n\
+         mib_per_node = {}\n\
+         \n\
+         [costs]\n",
+        cores_per_node(shape),
+        cores_per_cache(cores_per_node(shape), cpus_per_cache / threads_per_core),
+        shape.l1d_kib,
+        shape.l2_kib,
+        shape.l3_kib,
+        (shape.mib / u64::from(*nodes)).max(1),
+    )
+}
+
+fn cores_per_node(shape: &Shape) -> u32 {
+    (shape.cpus / shape.nodes / shape.threads_per_core).max(1)
+}
+
+/// Whole groups of cores only: what the system tells of a guest need not fit together.
+fn cores_per_cache(cores_per_node: u32, told: u32) -> u32 {
+    let told = told.clamp(1, cores_per_node);
+    if cores_per_node.is_multiple_of(told) { told } else { cores_per_node }
+}
+
+fn sibling_slowdown(shape: &Shape) -> String {
+    let (factor, source) = match shape.threads_per_core {
+        1 => ("1.0", "one thread per core"),
+        _ => ("1.6", "guess: two threads of a core do 1.25 times the work of one"),
+    };
+    format!("sibling_slowdown = {{ factor = {factor}, source = \"{source}\" }}\n")
+}
+
+fn distances(shape: &Shape, line: f64, memory: f64) -> String {
+    if shape.nodes == 1 {
+        return "line_from_distance = []\n".to_owned();
+    }
+    format!(
+        "\n[[costs.line_from_distance]]\ndistance = 20\ncache_ns = {:.2}\nmemory_ns = {:.2}\n\
+         source = \"guess: twice what is near\"\n",
+        2.0 * line,
+        2.0 * memory
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_of_cores_fit_into_nodes() {
+        assert_eq!(cores_per_cache(8, 4), 4);
+        assert_eq!(cores_per_cache(6, 4), 6);
+        assert_eq!(cores_per_cache(2, 0), 1);
+        assert_eq!(cores_per_cache(2, 99), 2);
+    }
+}
