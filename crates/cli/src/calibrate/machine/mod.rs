@@ -30,7 +30,8 @@ How to read this:
 
   With --check, workloads run on threads of this machine and on virtual CPUs
   of its file, and each row compares the two. A ratio of 1.00 is a perfect
-  prediction; rows outside 0.75 to 1.25 are marked.
+  prediction; rows outside 0.75 to 1.25 are marked. Other programs that run
+  meanwhile spoil both the measured costs and the comparison.
 
 Examples:
   pageset calibrate machine -o here.toml
