@@ -13,7 +13,15 @@ const PAGES: Parameter = Parameter {
     meaning: "pages of one mapping",
     source: "spec fault.md §4.1: 128 MiB",
 };
+const FILE_PAGES: Parameter = Parameter {
+    key: "file_pages",
+    default: 1024,
+    min: 0,
+    meaning: "pages of the mapped file that are allocated before the first fault and kept",
+    source: "guess: fewer than are mapped, since nothing happens to them once they are cached",
+};
 const PARAMETERS: &[Parameter] = &[PAGES, FAULT_NS, UNMAP_NS, lru::HOLD_NS];
+const FILE_PARAMETERS: &[Parameter] = &[PAGES, FILE_PAGES, FAULT_NS, UNMAP_NS, lru::HOLD_NS];
 
 /// Anonymous memory; each CPU has a process of its own.
 pub(super) const PAGE_FAULT1: Workload = Workload {
@@ -38,6 +46,7 @@ pub(super) const PAGE_FAULT1_THREADS: Workload = Workload {
 pub(super) const PAGE_FAULT2: Workload = Workload {
     name: "page_fault2",
     summary: "will-it-scale page_fault2, processes: as page_fault1, each page a copy of a file's",
+    parameters: FILE_PARAMETERS,
     build: |setup| build(setup, Backing::PrivateFile, Tasks::Processes),
     ..PAGE_FAULT1
 };
@@ -46,6 +55,7 @@ pub(super) const PAGE_FAULT2: Workload = Workload {
 pub(super) const PAGE_FAULT2_THREADS: Workload = Workload {
     name: "page_fault2-threads",
     summary: "will-it-scale page_fault2, threads: as page_fault2, in one address space",
+    parameters: FILE_PARAMETERS,
     build: |setup| build(setup, Backing::PrivateFile, Tasks::Threads),
     ..PAGE_FAULT1
 };
@@ -54,6 +64,7 @@ pub(super) const PAGE_FAULT2_THREADS: Workload = Workload {
 pub(super) const PAGE_FAULT3: Workload = Workload {
     name: "page_fault3",
     summary: "will-it-scale page_fault3, processes: as page_fault1, the pages are a file's own",
+    parameters: FILE_PARAMETERS,
     build: |setup| build(setup, Backing::SharedFile, Tasks::Processes),
     ..PAGE_FAULT1
 };
@@ -62,6 +73,7 @@ pub(super) const PAGE_FAULT3: Workload = Workload {
 pub(super) const PAGE_FAULT3_THREADS: Workload = Workload {
     name: "page_fault3-threads",
     summary: "will-it-scale page_fault3, threads: as page_fault3, in one address space",
+    parameters: FILE_PARAMETERS,
     build: |setup| build(setup, Backing::SharedFile, Tasks::Threads),
     ..PAGE_FAULT1
 };
@@ -71,11 +83,11 @@ fn build(setup: &Setup<'_>, backing: Backing, tasks: Tasks) -> Result<Plan, Plan
     let lrus = Lru::for_cpus(&mut plan, setup);
     let mmap = (tasks == Tasks::Threads).then(|| plan.lock(LockKind::Mmap));
     let pages = setup.get(&PAGES);
+    let file_pages = if backing == Backing::Anonymous { 0 } else { setup.get(&FILE_PAGES) };
     for (cpu, lru) in setup.each_cpu().zip(lrus) {
         let mut mapping = Mapping::new(setup, backing, lru, mmap);
         plan.work(cpu, move |target| {
             // The first pass over the file fills it; it is over before anybody measures.
-            let file_pages = if backing == Backing::Anonymous { 0 } else { pages };
             let file = File::filled(target, file_pages);
             // Processes that run for long are not in step.
             let mut left = target.random() % pages + 1;
