@@ -15,7 +15,8 @@
 //!
 //! An allocation meets the modules in this order: `pool` (which path), `arrays` and `rseq` (the blocks of this CPU,
 //! changed by a restartable sequence, or under a try-lock), then, for many blocks at once, `pool::exchange` with `depot`
-//! (pageblocks split into single pages) and `pageset-core` (page sets, buddy lists). Beside them: `ledger` (which frames are zero, which pageblocks resident),
+//! (pageblocks, split into blocks of one order by bits) and `pageset-core` (page sets, buddy lists). Beside them: `ledger`
+//! (which frames are zero, which pageblocks resident),
 //! `pool::giveback` and `background` (idle memory goes back), `sys` (the operating system).
 //!
 //! # What is promised
@@ -59,3 +60,8 @@ pub const PAGE_BYTES: usize = sys::PAGE_BYTES;
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// The book's page about the pool, its examples run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/book/src/guide/pool.md")]
+struct Book;

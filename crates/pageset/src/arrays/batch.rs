@@ -3,7 +3,7 @@
 use super::Entry;
 
 /// Most blocks that pass at once: half of the largest array.
-pub(crate) const BATCH_MAX: usize = 124;
+pub(crate) const BATCH_MAX: usize = 108;
 
 /// Entries that sequences copy at once: what one 16-byte move holds.
 pub(crate) const COPIED_TOGETHER: usize = 4;
@@ -82,6 +82,6 @@ mod tests {
         batch.forget_front(3);
         assert_eq!(batch.pop_back(), None);
         batch.note_filled(1);
-        assert_eq!((batch.len(), batch.pop_back()), (1, Some(Entry::dirty(123))));
+        assert_eq!((batch.len(), batch.pop_back()), (1, Some(Entry::dirty(107))));
     }
 }

@@ -1,6 +1,7 @@
 //! The arrays under a try-lock per CPU: where sequences cannot be restarted.
 
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use super::sync::Ordering::{Acquire, Relaxed, Release};
+use super::sync::yield_now;
 
 use super::{Batch, Class, CpuArrays, Entry};
 
@@ -34,7 +35,7 @@ impl CpuArrays {
     /// Waits for these arrays, and takes everything out.
     pub(crate) fn empty_locked(&self, mut take: impl FnMut(Class, Entry)) {
         while !self.try_lock() {
-            std::thread::yield_now();
+            yield_now();
         }
         for class in Class::ALL {
             self.stack(class).empty(|entry| take(class, entry));
@@ -55,5 +56,62 @@ impl CpuArrays {
     #[inline]
     fn try_lock(&self) -> bool {
         self.lock.load(Relaxed) == 0 && self.lock.swap(1, Acquire) == 0
+    }
+}
+
+#[cfg(all(test, shuttle))]
+mod tests {
+    use shuttle::sync::Arc;
+    use shuttle::thread;
+
+    use super::super::{ArraySet, Caps};
+    use super::*;
+
+    /// Pushes and pops what it has; returns what it has in the end.
+    fn work(arrays: &CpuArrays, mut held: Vec<Entry>) -> Vec<Entry> {
+        for _ in 0..3 {
+            if let Some(entry) = held.pop()
+                && !arrays.try_push(Class::Order0, entry)
+            {
+                held.push(entry);
+            }
+            held.extend(arrays.try_pop(Class::Order0));
+        }
+        held
+    }
+
+    /// Passes what it has in batches, then empties the array as a drain does.
+    fn exchange(arrays: &CpuArrays, held: Vec<Entry>) -> Vec<Entry> {
+        let mut batch = Batch::new();
+        held.into_iter().for_each(|entry| batch.push_front(entry));
+        arrays.try_push_many(Class::Order0, &mut batch);
+        let mut held = batch.as_slice().to_vec();
+        let mut popped = Batch::new();
+        arrays.try_pop_many(Class::Order0, 2, &mut popped);
+        held.extend(popped.as_slice());
+        arrays.empty_locked(|_, entry| held.push(entry));
+        held
+    }
+
+    /// Whatever the order of their steps, each block has one owner or lies in the array once.
+    #[test]
+    fn no_block_is_lost_or_doubled() {
+        let schedules = std::env::var("SHUTTLE_ITERATIONS").ok().and_then(|text| text.parse().ok());
+        let test = || {
+            let set = Arc::new(ArraySet::new(1, Caps([3, 0, 0, 0, 0])));
+            let entries = |range: std::ops::Range<u32>| range.map(Entry::dirty).collect::<Vec<_>>();
+            let threads: Vec<_> = (0..3)
+                .map(|index| {
+                    let (set, held) = (Arc::clone(&set), entries(index * 2..index * 2 + 2));
+                    let work = if index == 2 { exchange } else { work };
+                    thread::spawn(move || work(&set.cpus()[0], held))
+                })
+                .collect();
+            let mut all: Vec<_> = threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect();
+            set.cpus()[0].empty_locked(|_, entry| all.push(entry));
+            all.sort_by_key(|entry| entry.frame());
+            assert_eq!(all, entries(0..6));
+        };
+        shuttle::check_random(test, schedules.unwrap_or(2000));
     }
 }

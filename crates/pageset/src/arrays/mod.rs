@@ -8,6 +8,7 @@ mod batch;
 mod class;
 mod locked;
 mod set;
+mod sync;
 
 pub(crate) use batch::{BATCH_MAX, Batch};
 pub(crate) use class::{Class, Entry, ZeroState};

@@ -1,11 +1,11 @@
 //! The arrays of all CPUs, in memory.
 
 use std::num::NonZeroU16;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use pageset_core::Order;
 
 use super::batch::COPIED_TOGETHER;
+use super::sync::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use super::{BATCH_MAX, Class, Entry};
 
 /// A stack of blocks. The head word holds the count in its low 16 bits and the pops ever made in the others, so that
@@ -47,13 +47,14 @@ pub(crate) struct CpuArrays {
     /// The try-lock, where sequences cannot be restarted.
     pub(super) lock: AtomicU32,
     _unused: [u32; 15],
-    order0: Stack<252>,
+    order0: Stack<220>,
     order1: Stack<60>,
     order2: Stack<60>,
-    order3: Stack<60>,
+    order3: Stack<92>,
     order9: Stack<28>,
 }
 
+#[cfg(not(shuttle))]
 const _: () = assert!(size_of::<CpuArrays>() == 2048);
 
 impl CpuArrays {
@@ -117,7 +118,10 @@ impl StackAt {
 
     /// The bytes.
     #[inline(always)]
-    #[cfg_attr(any(miri, not(target_arch = "x86_64")), expect(dead_code, reason = "only sequences need it"))]
+    #[cfg_attr(
+        any(miri, shuttle, not(target_arch = "x86_64")),
+        expect(dead_code, reason = "only sequences need it")
+    )]
     pub(crate) const fn bytes(self) -> usize {
         self.0.get() as usize
     }
@@ -214,9 +218,10 @@ impl View<'_> {
 pub(crate) struct Caps(pub(crate) [u32; Class::COUNT]);
 
 impl Caps {
-    /// Most entries of each class: what fits into 2 KiB a CPU with order 0 as the most used. (Measured: with half as many
-    /// of order 3, a hand-off from thread to thread costs a third more. 24 of order 9 are 48 MiB a CPU, of a pool that has 16 times as much for each: a guess.)
-    const MOST: [u32; Class::COUNT] = [248, 56, 56, 56, 24];
+    /// Most entries of each class: what fits into 2 KiB a CPU with order 0 as the most used. Guesses, but that half an
+    /// array is passed at once: 44 blocks of order 3 where it was 14, 12 of order 9 where it was 4. 24 of order 9 are 48 MiB
+    /// a CPU, of a pool that has 16 times as much for each.
+    const MOST: [u32; Class::COUNT] = [216, 56, 56, 88, 24];
 
     /// Capacities for a pool of `frames` frames used by `cpus` CPUs: each class of all CPUs together holds a
     /// sixteenth of the pool at most.
@@ -229,7 +234,7 @@ impl Caps {
     }
 
     const _FITS: () = {
-        let entries = [252, 60, 60, 60, 28];
+        let entries = [220, 60, 60, 92, 28];
         let mut class = 0;
         while class < Class::COUNT {
             assert!(Self::MOST[class] as usize + COPIED_TOGETHER <= entries[class]);
@@ -291,7 +296,7 @@ mod tests {
     #[test]
     fn small_pools_have_small_arrays() {
         assert_eq!(Caps::for_pool(16, 8), Caps::NONE);
-        assert_eq!(Caps::for_pool(1 << 20, 2), Caps([248, 56, 56, 56, 24]));
+        assert_eq!(Caps::for_pool(1 << 20, 2), Caps([216, 56, 56, 88, 24]));
         assert_eq!(Caps::for_pool(4096, 2).0, [128, 56, 32, 16, 0]);
     }
 }

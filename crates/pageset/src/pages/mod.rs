@@ -86,6 +86,12 @@ impl<'p> Pages<'p> {
         unsafe { NonNull::new_unchecked(self.pool.address(self.span.frame())) }
     }
 
+    /// Clears all of them; the beginning is cleared last, since it is what programs mostly touch first.
+    pub(crate) fn clear(&mut self) {
+        let outcome = pageset_pageops::clear(&mut **self, Some(0));
+        outcome.expect("pages are base pages, and begin with their first byte");
+    }
+
     /// Keeps only some of the pages and frees the others at once; `keep` counts pages from 0. O(log pages).
     ///
     /// # Panics

@@ -213,7 +213,7 @@ impl Pool {
     }
 
     /// As [`alloc`](Self::alloc), all bytes zero. Only what is not known to be zero is cleared: memory fresh from the
-    /// system, given back to it, or cleared in idle time is known.
+    /// system, given back to it, or cleared in idle time is known. What is cleared leaves its beginning in the cache.
     ///
     /// # Errors
     /// As `alloc`.
@@ -223,7 +223,7 @@ impl Pool {
         let mut pages = Pages::of_block(&self.inner, block.frame(), order);
         if block.zero() == ZeroState::Unknown {
             self.inner.counts.note_cleared(order.frames());
-            pages.fill(0);
+            pages.clear();
         }
         Ok(pages)
     }

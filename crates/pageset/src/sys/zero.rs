@@ -4,10 +4,14 @@ use std::ops::Range;
 
 use super::Mapping;
 
-/// Clears the bytes of a range, relative to the mapping. The caller owns all pages of it.
+/// Clears the pages of a range, relative to the mapping, past the cache: nobody is waiting for them. The caller owns all of
+/// them.
 pub(crate) fn clear(mapping: &Mapping, bytes: Range<usize>) {
     assert!(bytes.start <= bytes.end && bytes.end <= mapping.bytes());
     let start = mapping.start().as_ptr().wrapping_add(bytes.start);
-    // SAFETY: the range lies inside the mapping, and the caller owns its pages, so that no reference to them exists.
-    unsafe { start.write_bytes(0, bytes.len()) };
+    // SAFETY: the range lies inside the mapping, whose bytes are initialised, and the caller owns its pages, so that no
+    // other reference to them exists.
+    let pages = unsafe { std::slice::from_raw_parts_mut(start, bytes.len()) };
+    let outcome = pageset_pageops::clear(pages, None);
+    outcome.expect("ranges begin and end with base pages");
 }
