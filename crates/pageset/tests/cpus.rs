@@ -4,11 +4,15 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use std::{fs, io, thread};
 
 use pageset::{FastPath, Order, Pool};
+
+/// Held by tests that change which CPUs there are: an offline CPU can be in no cpuset.
+static CPUS: Mutex<()> = Mutex::new(());
 
 /// Threads that allocate and free, for a while.
 fn churn(duration: Duration) {
@@ -86,6 +90,7 @@ fn a_cpuset_may_change_while_threads_allocate() {
     if std::env::var_os("PAGESET_TEST_CHILD").is_some() {
         return churn(Duration::from_millis(400));
     }
+    let _cpus = CPUS.lock().unwrap();
     let last = thread::available_parallelism().map_or(1, |cpus| cpus.get()) - 1;
     let (all, one) = (format!("0-{last}"), last.to_string());
     let set = match Cpuset::new().and_then(|set| set.allow(&one).map(|()| set)) {
@@ -106,6 +111,7 @@ fn a_cpuset_may_change_while_threads_allocate() {
 /// Takes the last CPU away several times, from all programs on this machine: only if `PAGESET_TEST_HOTPLUG=1`.
 #[test]
 fn a_cpu_may_go_away_and_come_back() {
+    let _cpus = CPUS.lock().unwrap();
     let last = thread::available_parallelism().map_or(1, |cpus| cpus.get()) - 1;
     let online = format!("/sys/devices/system/cpu/cpu{last}/online");
     if std::env::var_os("PAGESET_TEST_HOTPLUG").is_none_or(|wish| wish != "1") {
