@@ -21,8 +21,9 @@ use crate::{origin, output, this_machine};
 /// Huge pages used in turn, and as many sources: 128 MiB together, four times a third-level cache of 32 MiB. Making more
 /// of them resident would take longer than measuring.
 const PAGES: usize = 32;
-/// Time for the orders and kernels, then for the neighbourhoods.
-const STEPS: [Duration; 2] = [Duration::from_millis(400), Duration::from_millis(200)];
+/// When the orders and kernels are done, and when the neighbourhoods are, after the start: on a busy machine, where pages
+/// become resident slowly, there are fewer samples.
+const DEADLINES: [Duration; 2] = [Duration::from_millis(600), Duration::from_millis(850)];
 /// Neighbourhoods whose cost is so near to the least count as equal; the largest is taken, which helps programs that touch
 /// more than is measured. A guess, about what two runs differ by.
 const EQUAL: f64 = 1.01;
@@ -63,7 +64,7 @@ pub(crate) fn run(args: &CalibratePageopsArgs) -> Result<()> {
     Load::Alone.measuring_cpus().into_iter().for_each(pin);
     let mut workspace = Workspace::new(PAGES)?;
     let is_huge = workspace.is_huge();
-    let (rows, chosen) = calibrate(&mut workspace, STEPS);
+    let (rows, chosen) = calibrate(&mut workspace, DEADLINES.map(|after| started + after));
     let provenance = Provenance { machine, ..origin::of_command("pageset calibrate pageops".to_owned()) };
     let calibration =
         Calibration { rows, chosen, is_huge, seconds: started.elapsed().as_secs_f64(), provenance };
@@ -104,10 +105,10 @@ struct Row {
 }
 
 /// Both steps.
-fn calibrate(workspace: &mut Workspace, steps: [Duration; 2]) -> (Vec<Row>, Choice) {
+fn calibrate(workspace: &mut Workspace, deadlines: [Instant; 2]) -> (Vec<Row>, Choice) {
     let methods: Vec<_> =
         Contender::all(Operation::Clear).into_iter().filter_map(Contender::method).collect();
-    let mut rows = measure(workspace, &methods, steps[0]);
+    let mut rows = measure(workspace, &methods, deadlines[0]);
     let best = cheapest(&rows);
     let chosen = methods[best];
     if chosen.order() != Order::StreamTargetLast {
@@ -115,7 +116,7 @@ fn calibrate(workspace: &mut Workspace, steps: [Duration; 2]) -> (Vec<Row>, Choi
         return (rows, chosen);
     }
     let others = NEIGHBOURHOODS.map(|bytes| Method::new(chosen.order(), chosen.kernel(), bytes));
-    let neighbourhoods = measure(workspace, &others, steps[1]);
+    let neighbourhoods = measure(workspace, &others, deadlines[1]);
     let least_us = neighbourhoods[cheapest(&neighbourhoods)].cost_us;
     let largest = neighbourhoods.iter().rposition(|row| row.cost_us <= least_us * EQUAL);
     let chosen = neighbourhoods[largest.unwrap_or(0)].method;
@@ -128,13 +129,12 @@ fn cheapest(rows: &[Row]) -> usize {
     (0..rows.len()).min_by(|one, other| cost(one).total_cmp(&cost(other))).unwrap_or(0)
 }
 
-/// Measures the methods in turn for about `step`, each at least once.
-fn measure(workspace: &mut Workspace, methods: &[Method], step: Duration) -> Vec<Row> {
+/// Measures the methods in turn until `deadline`, each at least once.
+fn measure(workspace: &mut Workspace, methods: &[Method], deadline: Instant) -> Vec<Row> {
     // One for each operation of each method.
     let mut times_us = vec![Vec::new(); methods.len() * Operation::ALL.len()];
-    let started = Instant::now();
     let mut round = 0;
-    while round == 0 || started.elapsed() < step {
+    while round == 0 || Instant::now() < deadline {
         let touch_bytes = TOUCHES[round % TOUCHES.len()];
         for (number, times_us) in times_us.iter_mut().enumerate() {
             let (contender, operation) = (Contender::Method(methods[number / 2]), Operation::ALL[number % 2]);
@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn the_cheapest_of_all_is_chosen() {
         let mut workspace = Workspace::new(2).unwrap();
-        let (rows, chosen) = calibrate(&mut workspace, [Duration::ZERO; 2]);
+        let (rows, chosen) = calibrate(&mut workspace, [Instant::now(); 2]);
         assert!(Order::ALL.iter().all(|order| rows.iter().any(|row| row.method.order == order.name())));
         assert!(rows.iter().any(|row| row.method == chosen));
         assert!(rows.iter().all(|row| row.samples == 3 && row.cost_us > 0.0));
