@@ -1,0 +1,208 @@
+//! The orderings E1 to E6 of spec §1.3 under loom, which tries every order of memory operations that the language allows,
+//! on a table of two levels with two entries each.
+//!
+//! Needs `RUSTFLAGS="--cfg loom"` and is empty otherwise; `ci/loom.sh` runs it.
+#![cfg(loom)]
+
+use std::cell::Cell as StdCell;
+use std::sync::OnceLock;
+
+use loom::cell::UnsafeCell;
+use loom::sync::{Arc, Mutex, MutexGuard};
+use loom::thread;
+use pageset_core::lock_api::{GuardSend, RawMutex};
+use pageset_core::{CpuId, Order, Pfn, Platform};
+use pageset_fault::{
+    Access, AddressSpace, Backing, Bump, Geometry, Machine, MachineConfig, Memory, Options, Prot, Task, World,
+};
+
+/// A lock that loom sees and that sleeps: loom cannot follow loops that wait for others. Its mutex is made inside the
+/// model, at the first use.
+struct LoomLock {
+    mutex: OnceLock<Mutex<()>>,
+    guard: StdCell<Option<MutexGuard<'static, ()>>>,
+}
+
+// SAFETY: the guard is touched by the holder of the mutex only.
+unsafe impl Sync for LoomLock {}
+// SAFETY: as above.
+unsafe impl Send for LoomLock {}
+
+impl LoomLock {
+    fn mutex(&self) -> &Mutex<()> {
+        self.mutex.get_or_init(|| Mutex::new(()))
+    }
+
+    fn keep(&self, guard: MutexGuard<'_, ()>) -> GuardSend {
+        // SAFETY: the guard is dropped in `unlock`, while the lock, and with it the mutex, is still borrowed.
+        let guard = unsafe { std::mem::transmute::<MutexGuard<'_, ()>, MutexGuard<'static, ()>>(guard) };
+        self.guard.set(Some(guard));
+        GuardSend::new()
+    }
+}
+
+// SAFETY: loom's mutex has one holder.
+unsafe impl RawMutex for LoomLock {
+    const INIT: Self = Self { mutex: OnceLock::new(), guard: StdCell::new(None) };
+    type Guard = GuardSend;
+
+    fn lock(&self) -> GuardSend {
+        self.keep(self.mutex().lock().expect("no panic"))
+    }
+
+    fn try_lock(&self) -> Option<GuardSend> {
+        self.mutex().try_lock().ok().map(|guard| self.keep(guard))
+    }
+
+    unsafe fn unlock(&self, _: GuardSend) {
+        drop(self.guard.take());
+    }
+
+    fn is_locked(&self) -> bool {
+        self.mutex().try_lock().is_err()
+    }
+}
+
+/// Frames' contents, in cells that loom watches: an access that no ordering protects is an error.
+struct Cells(Vec<UnsafeCell<u64>>);
+
+impl Memory for Cells {
+    fn clear(&self, _: CpuId, pfn: Pfn, _: Order, _: u32) {
+        // SAFETY: loom stops the model if anybody else accesses the cell without an ordering between.
+        self.0[pfn.0 as usize].with_mut(|cell| unsafe { *cell = 0 });
+    }
+
+    fn copy(&self, _: CpuId, _: Pfn, _: Pfn) {}
+}
+
+struct LoomWorld {
+    frames: Bump,
+    memory: Cells,
+}
+
+// SAFETY: cells are watched by loom.
+unsafe impl Sync for LoomWorld {}
+// SAFETY: as above.
+unsafe impl Send for LoomWorld {}
+
+impl Platform for LoomWorld {
+    type RawLock = LoomLock;
+    type Events = ();
+
+    fn events(&self) -> &() {
+        &()
+    }
+}
+
+impl World for LoomWorld {
+    type Frames = Bump;
+    type Memory = Cells;
+
+    fn frames(&self) -> &Bump {
+        &self.frames
+    }
+
+    fn memory(&self) -> &Cells {
+        &self.memory
+    }
+
+    fn relax(&self, _: CpuId) {
+        thread::yield_now();
+    }
+}
+
+const PAGE: u64 = 64;
+const FRAMES: u64 = 8;
+
+fn task(strategy: &str) -> Task<LoomWorld> {
+    let world = LoomWorld {
+        frames: Bump::new(0..FRAMES),
+        memory: Cells((0..FRAMES).map(|_| UnsafeCell::new(7)).collect()),
+    };
+    let geometry = Geometry::new(6, 1, 2).expect("a tiny geometry");
+    let config = MachineConfig { geometry, cpus: 2, tasks: 2, tables: 4, prezeroed: 0, lru_lists: 2 };
+    let machine = Machine::new(world, &config);
+    let space =
+        AddressSpace::new(&machine, Options::new(strategy.parse().expect("a strategy"))).expect("memory");
+    let mut task = Task::new(&space, CpuId(0)).expect("a task is free");
+    // Makes the flags of all locks here: loom must see that this comes before the threads.
+    task.map(0..4 * PAGE, Prot::ReadWrite).expect("free");
+    for page in [0, 2] {
+        task.fault(page * PAGE, Access::Write).expect("memory");
+    }
+    task.unmap(0..4 * PAGE).expect("a range of pages");
+    task.map(0..4 * PAGE, Prot::ReadWrite).expect("free");
+    task
+}
+
+/// Runs a model with at most two preemptions, which is where nearly all mistakes show.
+fn check(test: impl Fn() + Send + Sync + 'static) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(2);
+    model.max_branches = 100_000;
+    model.check(test);
+}
+
+/// Faults, then reads the frame: with E1 and E2 the clearing by whoever installed it comes before.
+fn fault_and_read(task: &mut Task<LoomWorld>, va: u64) {
+    if let Ok(Backing::Frame(pfn)) = task.fault(va, Access::Write) {
+        let machine = std::sync::Arc::clone(task.space().machine());
+        // SAFETY: loom stops the model if a write is not ordered with this load.
+        let value = machine.world().memory().0[pfn.0 as usize].with(|cell| unsafe { *cell });
+        assert_eq!(value, 0, "read before it was cleared");
+    }
+}
+
+fn two_faults(strategy: &'static str) {
+    check(move || {
+        let mut first = task(strategy);
+        let space = std::sync::Arc::clone(first.space());
+        let other = Arc::new(space);
+        let second = thread::spawn(move || {
+            let mut second = Task::new(&other, CpuId(1)).expect("a task is free");
+            fault_and_read(&mut second, 0);
+        });
+        fault_and_read(&mut first, 0);
+        second.join().expect("no panic");
+    });
+}
+
+/// E1 to E4: contents before the word, a table's words before the word that names it.
+#[test]
+fn who_finds_a_page_finds_it_cleared_with_locks() {
+    two_faults("P1,V0,R1");
+}
+
+#[test]
+fn who_finds_a_page_finds_it_cleared_with_exchanges() {
+    two_faults("P2,V0,R1");
+}
+
+#[test]
+fn who_finds_a_page_finds_it_cleared_with_transactions() {
+    two_faults("P3,V0,R1");
+}
+
+/// E5 and E6: what was unmapped is not touched any more once unmap returns.
+#[test]
+fn an_unmapped_frame_is_not_touched_any_more() {
+    check(|| {
+        let mut first = task("P2,V7,R1");
+        let Ok(Backing::Frame(pfn)) = first.fault(0, Access::Write) else { unreachable!("memory") };
+        let space = std::sync::Arc::clone(first.space());
+        let second = thread::spawn(move || {
+            let mut second = Task::new(&space, CpuId(1)).expect("a task is free");
+            let machine = std::sync::Arc::clone(space.machine());
+            let _ = second.access(0, Access::Write, |page| {
+                let Backing::Frame(pfn) = page else { unreachable!("a store") };
+                // SAFETY: loom stops the model if the other thread's write is not ordered with this one.
+                machine.world().memory().0[pfn.0 as usize].with_mut(|cell| unsafe { *cell = 1 });
+            });
+        });
+        first.unmap(0..4 * PAGE).expect("a range of pages");
+        let machine = std::sync::Arc::clone(first.space().machine());
+        // SAFETY: the frame is free: nobody may touch it but its next owner, who is this thread.
+        machine.world().memory().0[pfn.0 as usize].with_mut(|cell| unsafe { *cell = 2 });
+        second.join().expect("no panic");
+    });
+}
