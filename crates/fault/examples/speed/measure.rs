@@ -100,7 +100,10 @@ impl<M: Memory + Send + Sync + 'static> Setting<M> {
                 thread::spawn(move || {
                     let mut task = Task::new(&space, CpuId(cpu)).expect("a task is free");
                     let start = u64::from(cpu) * PAGES * PAGE;
-                    pin(cpu);
+                    // One thread alone may flee from a disturbance, as clearing alone and the kernel's faults may.
+                    if threads > 1 {
+                        pin(cpu);
+                    }
                     ready.fetch_add(1, Ordering::AcqRel);
                     while ready.load(Ordering::Acquire) < threads {
                         std::hint::spin_loop();
