@@ -26,9 +26,9 @@ How to read this:
   computed, counted
             pages as computed from the size, and as counted; they must agree
 
-  The third is about one page: time of one thread for one page while touching,
-  how many times slower the kernel is in the same run, and what happened on
-  the way: pages prepared in vain, locks waited for.
+  The third is about one page while touching: time and CPU time of one thread
+  for it, how many times as much CPU time the kernel takes in the same run, and
+  what happened on the way: pages prepared in vain, locks waited for.
 
   A strategy is one name of each axis, page table, areas, counters:
   P0 P0n P1 P2 P3, V0 V1 V2 V3 V7, R0 R1 R1b R1p R2 R3 R4. P1,V1,R1 is the

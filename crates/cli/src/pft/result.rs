@@ -49,6 +49,11 @@ impl Run {
         self.touch_s * 1e9 * f64::from(threads) / self.pages_computed as f64
     }
 
+    /// CPU time of touching one page: waiting for a CPU that others use is not in it, and waiting asleep neither.
+    pub(crate) fn touch_cpu_ns_per_page(&self) -> f64 {
+        self.touch_cpu_s * 1e9 / self.pages_computed as f64
+    }
+
     /// Pages touched per second of the touching alone.
     pub(crate) fn touch_pages_per_s(&self) -> f64 {
         self.pages_computed as f64 / self.touch_s

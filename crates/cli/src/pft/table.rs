@@ -120,6 +120,7 @@ fn pages(test: &Test, series: &[Series]) -> Table {
         Column::label("strategy", "strategy"),
         Column::measure("touch_ns_per_page", "one page").with_unit("ns"),
         Column::measure("touch_ns_per_page_iqr", "IQR").with_unit("ns"),
+        Column::measure("touch_cpu_ns_per_page", "CPU").with_unit("ns"),
         Column::ratio("times_kernel", "kernel takes").with_unit("times"),
         Column::ratio("times_clear", "of clear"),
         Column::measure("touch_pages_per_s", "touched").with_unit("pages/s"),
@@ -130,20 +131,22 @@ fn pages(test: &Test, series: &[Series]) -> Table {
     let threads = test.shape.threads;
     let of = |contestant: Contestant| {
         let series = series.iter().find(|series| series.name == contestant.name())?;
-        Some(series.quartiles(|run| run.touch_ns_per_page(threads)).median)
+        Some(series.quartiles(Run::touch_cpu_ns_per_page).median)
     };
     let (kernel_ns, clear_ns) = (of(Contestant::Kernel), of(Contestant::Clear));
     let mut table = Table::new("One page", columns);
     for series in series {
         let touch = series.quartiles(|run| run.touch_ns_per_page(threads));
+        let cpu_ns = series.quartiles(Run::touch_cpu_ns_per_page).median;
         let ratio = |value: Option<f64>| value.map_or(Cell::Absent, |value| Cell::real(value, 2));
         let last = series.runs.last().and_then(|run| run.stats);
         table.push(Row::new([
             series.name.as_str().into(),
             Cell::real(touch.median, 1),
             Cell::real(touch.range(), 1),
-            ratio(kernel_ns.map(|kernel| kernel / touch.median)),
-            ratio(clear_ns.map(|clear| touch.median / clear)),
+            Cell::real(cpu_ns, 1),
+            ratio(kernel_ns.map(|kernel| kernel / cpu_ns)),
+            ratio(clear_ns.map(|clear| cpu_ns / clear)),
             Cell::real(series.quartiles(Run::touch_pages_per_s).median, 0),
             Cell::real(series.quartiles(Run::teardown_pages_per_s).median, 0),
             last.map(|stats| stats.lost_pte).into(),

@@ -47,7 +47,7 @@ const SLICE: Span = Span::from_ms(100);
 const BATCH: i32 = 7;
 const HIGH: i32 = 6 * BATCH;
 /// Most memory of a node, in pages of one thread: more would never be used.
-const NODE_SHARES_MAX: u64 = 16;
+const NODE_SHARES_MAX: u64 = 4;
 
 /// Runs it. `machine` is any simulated machine with the shape's page size.
 pub(crate) fn run(machine: &Machine, spec: &VirtualSpec) -> Result<Run> {

@@ -39,7 +39,7 @@ fn printed(rows: &[PrintedRow], runs: &Runs) -> Result<Figure> {
 }
 
 /// Strategies that are drawn: the text's, today's, and the one without any line that all write.
-const DRAWN: [&str; 5] = ["P0,V1,R0", "P1,V1,R1", "P2,V1,R2", "P1,V2,R4", "P2,V7,R3"];
+const DRAWN: [&str; 5] = ["P0,V1,R1", "P1,V1,R1", "P2,V1,R2", "P1,V2,R4", "P2,V7,R3"];
 
 fn strategies(matrix: &Matrix) -> Figure {
     let mut figure = Figure::new("Pages touched per second, own slices");
