@@ -1,6 +1,7 @@
 //! Real memory behind frame numbers.
 
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 use pageset_core::{CpuId, Order, Pfn};
 use pageset_fault::Memory;
@@ -8,20 +9,20 @@ use pageset_pageops::{BASE_PAGE_BYTES, Method, Page};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
 /// Frames 0 to n - 1, in memory of this process.
-pub(crate) struct Arena {
+struct Mapping {
     start: NonNull<u8>,
     bytes: usize,
     method: Method,
 }
 
 // SAFETY: the arena is only memory; who owns a frame of it is the allocator's matter, and it gives a frame to one owner.
-unsafe impl Send for Arena {}
+unsafe impl Send for Mapping {}
 // SAFETY: as above.
-unsafe impl Sync for Arena {}
+unsafe impl Sync for Mapping {}
 
-impl Arena {
+impl Mapping {
     /// `frames` frames, all resident, in huge pages where the system has them: as a kernel's own view of memory is.
-    pub(crate) fn new(frames: u64) -> Self {
+    fn new(frames: u64) -> Self {
         let bytes = frames as usize * BASE_PAGE_BYTES;
         let (prot, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
         // SAFETY: a new mapping at an address of the system's choice touches nobody's memory.
@@ -44,29 +45,40 @@ impl Arena {
     }
 }
 
-impl Drop for Arena {
+impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: the range is the mapping of `new`, and nothing that borrowed it is left.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }
 
+/// Memory that engines use in turn: an arena for each would be cold whenever its turn comes.
+#[derive(Clone)]
+pub(crate) struct Arena(Arc<Mapping>);
+
+impl Arena {
+    /// Memory for `frames` frames.
+    pub(crate) fn new(frames: u64) -> Self {
+        Self(Arc::new(Mapping::new(frames)))
+    }
+}
+
 impl Memory for Arena {
     #[inline]
     fn clear(&self, _: CpuId, pfn: Pfn, order: Order, target: u32) {
-        let mut page = self.page(pfn, order.frames());
+        let mut page = self.0.page(pfn, order.frames());
         // SAFETY: the frames were just allocated, so this is the only reference to them.
         let page = unsafe { page.as_mut() };
-        let cleared = self.method.clear(Page::from(page), Some(target as usize * BASE_PAGE_BYTES));
+        let cleared = self.0.method.clear(Page::from(page), Some(target as usize * BASE_PAGE_BYTES));
         cleared.expect("a block is a page");
     }
 
     fn copy(&self, _: CpuId, from: Pfn, to: Pfn) {
-        let (from, mut to) = (self.page(from, 1), self.page(to, 1));
+        let (from, mut to) = (self.0.page(from, 1), self.0.page(to, 1));
         // SAFETY: nobody writes to a page that is being copied.
         let from = unsafe { from.as_ref() };
         // SAFETY: the frame was just allocated, so this is the only reference to it.
         let to = unsafe { to.as_mut() };
-        self.method.copy(Page::from(to), from, None).expect("a frame is a page");
+        self.0.method.copy(Page::from(to), from, None).expect("a frame is a page");
     }
 }

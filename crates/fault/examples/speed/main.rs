@@ -13,7 +13,7 @@ mod kernel;
 mod lock;
 mod measure;
 
-use measure::{Engine, Series, pair_of};
+use measure::{Engine, Series, arena, pair_of};
 
 /// Strategies of the first table: what 2005 compared, and the one without any shared line.
 const ONE_THREAD: [&str; 6] = ["P0,V1,R0", "P1,V1,R1", "P2,V1,R1", "P1,V2,R4", "P2,V7,R3", "P3,V0,R3"];
@@ -31,7 +31,8 @@ fn main() {
 /// ns per fault on one thread; clearing alone and the kernel's fault beside it.
 fn one_thread(rounds: usize) {
     let bare: Vec<_> = ONE_THREAD.map(|name| Engine::bare(name, 1)).into();
-    let clearing: Vec<_> = ONE_THREAD.map(|name| Engine::clearing(name, 1)).into();
+    let memory = arena(1);
+    let clearing: Vec<_> = ONE_THREAD.map(|name| Engine::clearing(name, 1, &memory)).into();
     let mut clear_alone = Series::default();
     let mut kernel = Series::default();
     let mut without = vec![Series::default(); bare.len()];
@@ -63,7 +64,8 @@ fn one_thread(rounds: usize) {
 fn two_threads(rounds: usize) {
     println!("\ntwo threads, disjoint slices: faults per second of two / of one");
     println!("  strategy   without clearing     with clearing");
-    let engines = TWO_THREADS.map(|name| (Engine::bare(name, 2), Engine::clearing(name, 2)));
+    let memory = arena(2);
+    let engines = TWO_THREADS.map(|name| (Engine::bare(name, 2), Engine::clearing(name, 2, &memory)));
     let mut ratios = vec![(Series::default(), Series::default()); engines.len()];
     for _ in 0..rounds {
         for ((bare, clearing), (without, with)) in engines.iter().zip(&mut ratios) {

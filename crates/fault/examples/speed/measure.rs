@@ -46,8 +46,9 @@ impl Engine {
         Self::Bare(Setting::new(strategy, threads, NoMemory))
     }
 
-    pub(crate) fn clearing(strategy: &str, threads: u32) -> Self {
-        Self::Clearing(Setting::new(strategy, threads, Arena::new(FRAMES * u64::from(threads))))
+    /// `arena` has the frames of [`arena`], for as many threads.
+    pub(crate) fn clearing(strategy: &str, threads: u32, arena: &Arena) -> Self {
+        Self::Clearing(Setting::new(strategy, threads, arena.clone()))
     }
 
     /// ns per fault of so many threads at once, from the start of the first to the end of the last.
@@ -65,6 +66,11 @@ impl Engine {
             Self::Clearing(setting) => setting.clear_alone_ns(),
         }
     }
+}
+
+/// Memory for engines of so many threads.
+pub(crate) fn arena(threads: u32) -> Arena {
+    Arena::new(FRAMES * u64::from(threads))
 }
 
 /// Faults per second of two threads against one.
