@@ -218,6 +218,9 @@ pub(crate) struct ReproduceArgs {
     /// Runs at once; changes the time, not the result [default: one for each CPU]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
+    /// Choose fitted parameters again, on base rows only, and write them to FILE; takes minutes
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) fit: Option<PathBuf>,
     /// Draw figures into DIR, which is made if it is missing
     #[arg(long, value_name = "DIR", help_heading = "Output", value_hint = ValueHint::DirPath)]
     pub(crate) svg: Option<PathBuf>,

@@ -1,13 +1,17 @@
 //! `pageset reproduce`: a published study run again, its tables with our values beside the printed ones.
 //!
 //! `study` says what a study is, and lists them; there is one file for each. `published` reads the printed tables.
-//! `document` is the result as JSON, `sections` as text.
+//! `simulated` runs studies whose values come from simulations. `document` is the result as JSON, `sections` as text.
 
+mod batch_size;
 mod document;
+mod high_order_pcp;
 mod huge_copy;
 mod page_fault;
+mod pcp_auto_tuning;
 mod published;
 mod sections;
+mod simulated;
 mod study;
 
 use std::path::Path;
@@ -24,7 +28,7 @@ use study::{Findings, Options, Study};
 
 pub(crate) fn run(args: &ReproduceArgs) -> Result<()> {
     let study = study::named(&args.study).expect("the parser allows only names of studies");
-    let options = Options { is_quick: args.quick, jobs: jobs::count(args.jobs) };
+    let options = Options { is_quick: args.quick, jobs: jobs::count(args.jobs), fit: args.fit.clone() };
     if let Some(directory) = &args.svg {
         std::fs::create_dir_all(directory)
             .with_context(|| format!("{}: cannot make this directory", directory.display()))?;

@@ -2,19 +2,22 @@
 //!
 //! A study is data: [`Experiment`]s with one [`Case`] for each row. `runs` simulates each different run once, `compare`
 //! puts results beside what is published, `fitted` has the few parameters that were chosen so that a base row comes out,
-//! and `fit` chooses them again.
+//! and `fit` chooses them again. `panels` draws.
 
 mod compare;
 mod fit;
 mod fitted;
+mod panels;
 mod runs;
 
 use anyhow::Result;
 use pageset_report::comparison::{Band, Comparison, Quantity};
+use pageset_workload::load::Workload;
 
 use super::study::Options;
 use crate::simulate::RunSpec;
 pub(crate) use fitted::Fitted;
+pub(crate) use panels::Panels;
 
 /// One published table, to be simulated.
 #[derive(Clone, Debug)]
@@ -87,15 +90,89 @@ pub(crate) struct Simulated {
     pub(crate) failures: Vec<String>,
 }
 
+impl Simulated {
+    /// The reasons that a study gives, and the runs that failed.
+    pub(crate) fn explanations(&self, reasons: &[&str]) -> Vec<String> {
+        reasons.iter().map(|&reason| reason.to_owned()).chain(self.failures.iter().cloned()).collect()
+    }
+}
+
 /// Runs all experiments. With `options.fit` their parameters are chosen first, and written there.
 pub(crate) fn run(experiments: &[Experiment], options: &Options) -> Result<Simulated> {
-    let mut fitted = Fitted::bundled()?;
+    let mut fitted = Fitted::current(options.fit.as_deref())?;
     if let Some(path) = &options.fit {
-        fit::all(experiments, &mut fitted, options.jobs)?;
-        fitted.write(path)?;
+        fit::all(experiments, &mut fitted, path, options.jobs)?;
     }
-    let experiments: Vec<_> = experiments.iter().map(|experiment| fitted.applied(experiment)).collect();
+    let mut experiments: Vec<_> = experiments.iter().map(|experiment| fitted.applied(experiment)).collect();
+    if options.is_quick {
+        experiments.iter_mut().flat_map(|experiment| &mut experiment.cases).for_each(shorten);
+    }
     let results = runs::all(&experiments, options.jobs)?;
     let tables = experiments.iter().map(|experiment| compare::compare(experiment, &fitted, &results));
     Ok(Simulated { tables: tables.collect(), failures: results.failures() })
+}
+
+/// A quick run measures for a quarter of the time. Guess: enough for a few thousand drains.
+fn shorten(case: &mut Case) {
+    let usual = Workload::named(&case.run.workload).map(|workload| workload.duration_ms);
+    let quarter = |ms: u64| (ms / 4).max(1);
+    case.run.warmup_ms = usual.map(|(warmup, _)| quarter(warmup));
+    case.run.duration_ms = usual.map(|(_, duration)| quarter(duration));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pageset_report::Origin;
+
+    /// Two policies and one fitted parameter, on the smallest machine.
+    fn experiment() -> Experiment {
+        let case = |name: &str, base, batch| Case {
+            name: name.to_owned(),
+            base,
+            run: RunSpec {
+                batch: Some(batch),
+                warmup_ms: Some(1),
+                duration_ms: Some(2),
+                ..RunSpec::new("epyc-2", "page_fault1", "linux-4.18")
+            },
+            published: vec![Some(1000.0), Some(100.0)],
+            band: None,
+        };
+        Experiment {
+            id: "test".to_owned(),
+            title: "A test".to_owned(),
+            columns: vec![
+                (Quantity::relative("score", "score", "", 0), Metric::Score),
+                (Quantity::relative("time", "time", "", 0), Metric::TimeOfBase),
+            ],
+            cases: vec![case("31", None, 31), case("63", Some(0), 63), case("again", Some(0), 31)],
+            fits: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn base_rows_are_scaled_and_marked_whatever_the_jobs() {
+        let run = |jobs| {
+            let options = Options { is_quick: false, jobs, fit: None };
+            run(&[experiment()], &options).unwrap()
+        };
+        let simulated = run(1);
+        assert_eq!(simulated.failures, Vec::<String>::new());
+        let table = &simulated.tables[0];
+        let scores: Vec<_> = table.pairs(0).copied().collect();
+        assert_eq!((scores[0].ours, scores[0].origin), (Some(1000.0), Origin::Fitted));
+        assert_eq!((scores[2].ours, scores[2].origin), (Some(1000.0), Origin::Simulated), "the same run");
+        assert!(table.pairs(1).all(|pair| pair.ours.is_some_and(|time| (50.0..150.0).contains(&time))));
+        assert_eq!(simulated.tables, run(3).tables);
+    }
+
+    #[test]
+    fn a_run_that_fails_is_told_and_missing() {
+        let mut experiment = experiment();
+        experiment.cases[1].run.workload = "doom".to_owned();
+        let simulated = run(&[experiment], &Options { is_quick: true, jobs: 2, fit: None }).unwrap();
+        assert_eq!(simulated.tables[0].agreement().missing, 2);
+        assert!(simulated.failures[0].contains("unknown workload `doom`"), "{:?}", simulated.failures);
+    }
 }

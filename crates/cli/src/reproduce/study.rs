@@ -1,12 +1,17 @@
 //! What a study is, and which there are.
 
+use std::path::PathBuf;
+
 use anyhow::Result;
 use pageset_report::Table;
 use pageset_report::comparison::Comparison;
 use pageset_report::plot::Figure;
 
+use super::batch_size::BatchSize;
+use super::high_order_pcp::HighOrderPcp;
 use super::huge_copy::HugeCopy;
 use super::page_fault::PageFault;
+use super::pcp_auto_tuning::PcpAutoTuning;
 
 /// A published study that can be run again.
 ///
@@ -23,15 +28,17 @@ pub(crate) trait Study: Sync {
 }
 
 /// All studies, in the order in which help lists them.
-const STUDIES: &[&dyn Study] = &[&HugeCopy, &PageFault];
+const STUDIES: &[&dyn Study] = &[&PcpAutoTuning, &HighOrderPcp, &BatchSize, &HugeCopy, &PageFault];
 
 /// How a study is run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Options {
     /// Fewer rows or shorter runs: enough to see whether it works.
     pub(crate) is_quick: bool,
     /// Runs that go on at once.
     pub(crate) jobs: usize,
+    /// Where parameters are written that are chosen again before the study runs.
+    pub(crate) fit: Option<PathBuf>,
 }
 
 /// What came out.

@@ -53,6 +53,12 @@ impl Axis {
         Self::new(label, "", Scale::Categories(names))
     }
 
+    /// How values are placed along the axis.
+    #[must_use]
+    pub fn scale(&self) -> &Scale {
+        &self.scale
+    }
+
     /// Label and unit as they stand beside the axis.
     pub(super) fn heading(&self) -> String {
         if self.unit.is_empty() { self.label.clone() } else { format!("{} ({})", self.label, self.unit) }

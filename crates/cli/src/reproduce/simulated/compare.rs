@@ -11,8 +11,7 @@ const SCORE: &str = "score_per_s";
 
 pub(super) fn compare(experiment: &Experiment, fitted: &Fitted, results: &Results) -> Comparison {
     let quantities = experiment.columns.iter().map(|(quantity, _)| quantity.clone()).collect();
-    let mut comparison =
-        Comparison::new(&experiment.id, &experiment.title, machines(experiment), quantities);
+    let mut comparison = Comparison::new(&experiment.id, &experiment.title, machines(experiment), quantities);
     for sentence in fitted.sentences(experiment) {
         comparison.fitted_on(sentence);
     }
@@ -20,7 +19,8 @@ pub(super) fn compare(experiment: &Experiment, fitted: &Fitted, results: &Result
     for (index, case) in experiment.cases.iter().enumerate() {
         let base = case.base.map_or(case, |base| &experiment.cases[base]);
         let pairs = experiment.columns.iter().enumerate().map(|(column, (quantity, metric))| {
-            let pair = Pair::new(case.published[column], value(*metric, case, base, results), Origin::Simulated);
+            let pair =
+                Pair::new(case.published[column], value(*metric, case, base, results), Origin::Simulated);
             let is_fitted = experiment.fits.iter().any(|fit| fit.case == index && fit.column == column);
             let is_given = case.base.is_none() && metric.is_relative();
             let origin = if is_fitted || is_given { Origin::Fitted } else { Origin::Simulated };

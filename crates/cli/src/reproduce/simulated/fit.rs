@@ -1,29 +1,37 @@
 //! Chooses parameters so that base rows come out as published.
 
+use std::path::Path;
+
 use anyhow::{Context as _, Result, anyhow};
 
 use super::fitted::{FittedValue, set};
-use super::runs::{self, Results};
+use super::runs::Results;
 use super::{Experiment, Fit, Fitted, Metric, compare};
 use crate::jobs;
 use crate::progress::Progress;
 
 /// Values tried for one parameter. Each halves the range, on a logarithmic scale.
-const STEPS: usize = 10;
+const STEPS: usize = 7;
 /// Rounds over the parameters of a table that has more than one: each moves the other's target.
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 2;
 
-/// Fits all experiments, several at once.
-pub(super) fn all(experiments: &[Experiment], fitted: &mut Fitted, jobs: usize) -> Result<()> {
+/// Fits all experiments, several at once, and writes each one that is done.
+pub(super) fn all(experiments: &[Experiment], fitted: &mut Fitted, file: &Path, jobs: usize) -> Result<()> {
     let with_fits: Vec<_> = experiments.iter().filter(|experiment| !experiment.fits.is_empty()).collect();
     let mut progress = Progress::new("fitting", Some(with_fits.len() as u64)).counting("tables");
     let mut done = 0;
-    jobs::each(&with_fits, jobs, |experiment| fit(experiment), |_, values| {
-        values?.into_iter().for_each(|value| fitted.insert(value));
-        done += 1;
-        progress.update(done);
-        Ok(())
-    })
+    jobs::each(
+        &with_fits,
+        jobs,
+        |experiment| fit(experiment),
+        |_, values| {
+            values?.into_iter().for_each(|value| fitted.insert(value));
+            fitted.write(file)?;
+            done += 1;
+            progress.update(done);
+            Ok(())
+        },
+    )
 }
 
 /// The parameters of one experiment, one after another; if there are several on one row, in rounds.

@@ -47,6 +47,17 @@ impl Fitted {
         toml::from_str(BUNDLED).context("studies/fitted.toml")
     }
 
+    /// Those of a file that is being written, if it exists; else those that are built in.
+    pub(crate) fn current(file: Option<&Path>) -> Result<Self> {
+        match file.filter(|path| path.exists()) {
+            None => Self::bundled(),
+            Some(path) => {
+                let name = || format!("{}: these are no fitted parameters", path.display());
+                toml::from_str(&std::fs::read_to_string(path).with_context(name)?).with_context(name)
+            }
+        }
+    }
+
     /// Writes the file.
     pub(super) fn write(&self, path: &Path) -> Result<()> {
         let text = format!("{HEADER}\n{}", toml::to_string(self)?);
@@ -98,7 +109,9 @@ impl Fitted {
                 return format!("{} has its default: nothing was fitted", fit.parameter);
             };
             let FittedValue { parameter, value, column, published, reached, .. } = fitted;
-            format!("{parameter} = {value}, on {column} of row {row}: published {published}, reached {reached:.1}")
+            format!(
+                "{parameter} = {value}, on {column} of row {row}: published {published}, reached {reached:.1}"
+            )
         };
         experiment.fits.iter().map(sentence).collect()
     }

@@ -1,0 +1,76 @@
+//! Phase one: where page_fault1 waits, with twenty batches on nine machines.
+
+use anyhow::Result;
+use pageset_report::comparison::Quantity;
+
+use super::{MACHINES, POLICY};
+use crate::reproduce::published::published;
+use crate::reproduce::simulated::{Case, Experiment, Fit, Metric};
+use crate::simulate::RunSpec;
+
+/// Batches of a quick run.
+const QUICK: [&str; 5] = ["31", "63", "127", "255", "511"];
+/// Column of the zone lock's share, which is fitted on.
+const ZONE: usize = 1;
+/// Column of the LRU lock's share.
+const LRU: usize = 2;
+
+/// The name of a machine's table.
+pub(super) fn id(machine: &str) -> String {
+    format!("phase1-{machine}")
+}
+
+/// One table for each machine.
+pub(super) fn experiments(is_quick: bool) -> Result<Vec<Experiment>> {
+    let table = published!("batch-size/phase1.csv")?;
+    let mut experiments = Vec::new();
+    for (name, _, machine) in MACHINES {
+        let mut cases = Vec::new();
+        for row in table.rows_with("machine", name) {
+            let batch = row.text("batch")?;
+            if is_quick && !QUICK.contains(&batch) {
+                continue;
+            }
+            let published = ["score", "zone_contention_pct", "lru_contention_pct", "total_contention_pct"];
+            let published = published.map(|column| row.number(column));
+            let run = RunSpec::new(machine, "page_fault1", POLICY);
+            cases.push(Case {
+                name: batch.to_owned(),
+                base: (!cases.is_empty()).then_some(0),
+                run: RunSpec { batch: Some(batch.parse()?), ..run },
+                published: published.into_iter().collect::<Result<_>>()?,
+                band: None,
+            });
+        }
+        experiments.push(Experiment {
+            id: id(machine),
+            title: format!("will-it-scale page_fault1 on {name}, by batch"),
+            columns: columns(),
+            fits: fits(&cases),
+            cases,
+        });
+    }
+    Ok(experiments)
+}
+
+fn columns() -> Vec<(Quantity, Metric)> {
+    let share = Quantity::share;
+    let (zone, lru) = ("zone_wait_percent", "lru_wait_percent");
+    vec![
+        (Quantity::relative("score", "score", "", 0), Metric::Score),
+        (share("zone_contention_percent", "zone", 0), Metric::Result(zone)),
+        (share("lru_contention_percent", "LRU", 0), Metric::Result(lru)),
+        (share("total_contention_percent", "total", 0), Metric::Sum(zone, lru)),
+    ]
+}
+
+/// Work per fault and time under the LRU lock are chosen on the row of batch 31, where it shows contention.
+fn fits(cases: &[Case]) -> Vec<Fit> {
+    let shows = |column: usize| {
+        let base = cases.first().and_then(|case| case.published.get(column).copied().flatten());
+        base.is_some_and(|share| share > 0.0)
+    };
+    let work = Fit { case: 0, parameter: "fault_ns", range: (100, 20_000), column: ZONE };
+    let hold = Fit { case: 0, parameter: "lru_page_ns", range: (5, 1000), column: LRU };
+    [(ZONE, work), (LRU, hold)].into_iter().filter(|(column, _)| shows(*column)).map(|(_, fit)| fit).collect()
+}
