@@ -1,7 +1,8 @@
-//! Workloads: the benchmarks of the published tables, each as its definition says, over any [`Target`].
+//! Workloads: the benchmarks of the published tables, each as its definition says, over any [`Target`](crate::Target).
 //!
 //! A [`Workload`] is a value. [`Workload::plan`] makes it concrete for a number of CPUs: a [`Plan`] with one worker per
-//! CPU, and the channels and locks between them. Whoever runs a plan gives each worker a [`Target`] and calls its body.
+//! CPU, and the channels and locks between them. Whoever runs a plan gives each worker a
+//! [`Target`](crate::Target) and calls its body.
 
 mod anon_rand;
 mod ebizzy;
