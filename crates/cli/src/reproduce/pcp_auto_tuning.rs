@@ -57,13 +57,17 @@ impl Study for PcpAutoTuning {
     }
 }
 
-const NOTES: [&str; 2] = [
+const NOTES: [&str; 3] = [
+    "Zone lock is the share of busy CPU time spent waiting for zone locks, since profiles count a contended lock's cycles \
+     as waiting.",
     "kbuild builds a fixed amount, so its counts are compared for each finished process; netperf runs for a fixed time, \
      so its counts are compared as they are; lmbench moves a fixed amount, so its counts are compared for each byte.",
     "The base row of all relative columns is 100 by definition and counts as fitted.",
 ];
 
-const EXPLANATIONS: [&str; 2] = [
+const EXPLANATIONS: [&str; 3] = [
+    "The cache miss rate is that of the lines that the allocator and the workload's copies touch; a processor's counter \
+     sees everything. Network counts follow from fixed sizes of messages, so patches do not move alloc_zone.",
     "The published machines run a whole kernel; ours runs the allocator, the locks around it and a model of each \
      workload. Work outside the allocator takes the same time in every row.",
     "The texts give no rate of work per CPU; one parameter for each table was chosen so that the base row's zone lock \
