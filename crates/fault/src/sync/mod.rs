@@ -55,16 +55,23 @@ pub(crate) trait PteSync {
         intent: Intent,
     ) -> Result<Held<'a, W>, Stale>;
 
-    /// Gets the right to change a table's words while the word that names the table is held already.
-    fn hold_below<'a, W: World>(
-        &self,
-        space: &'a AddressSpace<W>,
-        local: &mut Local,
-        slot: &Slot,
-    ) -> Held<'a, W>;
+    /// Gets the right to change a table's words while the word that names the table is held already: nothing more,
+    /// unless the table has a lock of its own.
+    fn hold_below<'a, W: World>(&self, _: &'a AddressSpace<W>, _: &mut Local, _: &Slot) -> Held<'a, W> {
+        Held::Nothing
+    }
 
-    /// Puts `new` where `old` is, with what `hold` gave. False if something else is there.
-    fn replace(&self, word: &AtomicU64, old: Pte, new: Pte) -> bool;
+    /// Puts `new` where `old` is, with what `hold` gave. False if something else is there. Under a lock that every
+    /// writer takes: looks, then stores. The store is a Release (E1, E3), because walkers read without the lock.
+    #[inline]
+    fn replace(&self, word: &AtomicU64, old: Pte, new: Pte) -> bool {
+        use crate::atomic::Ordering::{Acquire, Release};
+        let unchanged = word.load(Acquire) == old.bits();
+        if unchanged {
+            word.store(new.bits(), Release);
+        }
+        unchanged
+    }
 
     /// Whether a fault, once it has hold of the word, looks again whether its area is as it was. That replaces any
     /// lock on areas.
@@ -114,14 +121,8 @@ impl AnySync {
     }
 }
 
-/// Changes a word under a lock that every writer takes: looks, then stores. The store is a Release (E1, E3), because
-/// walkers read without the lock.
+/// Takes one table's own lock.
 #[inline]
-fn store_if(word: &AtomicU64, old: Pte, new: Pte) -> bool {
-    use crate::atomic::Ordering::{Acquire, Release};
-    let unchanged = word.load(Acquire) == old.bits();
-    if unchanged {
-        word.store(new.bits(), Release);
-    }
-    unchanged
+fn lock_table<'a, W: World>(space: &'a AddressSpace<W>, local: &mut Local, slot: &Slot) -> Held<'a, W> {
+    lock(space.world(), local.cpu, &mut local.stats.locks, space.machine().tables.lock_of(slot.table))
 }

@@ -1,9 +1,7 @@
 //! P0: one lock over the whole page table, as Linux 2.6.13 had it (spec §1.4.1). A fault takes it twice: to walk and
 //! read, and, with the page ready, to look again and install.
 
-use super::{Held, Intent, PteSync, Stale, lock, store_if};
-use crate::atomic::AtomicU64;
-use crate::pte::Pte;
+use super::{Held, Intent, PteSync, Stale, lock};
 use crate::space::AddressSpace;
 use crate::table::Slot;
 use crate::task::Local;
@@ -30,15 +28,6 @@ impl PteSync for P0 {
         _: Intent,
     ) -> Result<Held<'a, W>, Stale> {
         hold_whole_table(space, local, slot)
-    }
-
-    fn hold_below<'a, W: World>(&self, _: &'a AddressSpace<W>, _: &mut Local, _: &Slot) -> Held<'a, W> {
-        Held::Nothing
-    }
-
-    #[inline]
-    fn replace(&self, word: &AtomicU64, old: Pte, new: Pte) -> bool {
-        store_if(word, old, new)
     }
 }
 

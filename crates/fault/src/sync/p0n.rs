@@ -2,9 +2,7 @@
 //! walk and the first read go without it.
 
 use super::p0::hold_whole_table;
-use super::{Held, Intent, PteSync, Stale, store_if};
-use crate::atomic::AtomicU64;
-use crate::pte::Pte;
+use super::{Held, Intent, PteSync, Stale};
 use crate::space::AddressSpace;
 use crate::table::Slot;
 use crate::task::Local;
@@ -26,14 +24,5 @@ impl PteSync for P0n {
         _: Intent,
     ) -> Result<Held<'a, W>, Stale> {
         hold_whole_table(space, local, slot)
-    }
-
-    fn hold_below<'a, W: World>(&self, _: &'a AddressSpace<W>, _: &mut Local, _: &Slot) -> Held<'a, W> {
-        Held::Nothing
-    }
-
-    #[inline]
-    fn replace(&self, word: &AtomicU64, old: Pte, new: Pte) -> bool {
-        store_if(word, old, new)
     }
 }

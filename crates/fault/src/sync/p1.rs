@@ -1,8 +1,7 @@
 //! P1: one lock per leaf table (spec §1.4.2). The lock over the whole page table is left for the levels above.
 
 use super::p0::hold_whole_table;
-use super::{Held, Intent, PteSync, Stale, lock, store_if};
-use crate::atomic::AtomicU64;
+use super::{Held, Intent, PteSync, Stale, lock_table};
 use crate::pte::Pte;
 use crate::space::AddressSpace;
 use crate::table::Slot;
@@ -43,11 +42,6 @@ impl PteSync for P1 {
             // The lock over the page table covers it, and is held.
             return Held::Nothing;
         }
-        lock(space.world(), local.cpu, &mut local.stats.locks, space.machine().tables.lock_of(slot.table))
-    }
-
-    #[inline]
-    fn replace(&self, word: &AtomicU64, old: Pte, new: Pte) -> bool {
-        store_if(word, old, new)
+        lock_table(space, local, slot)
     }
 }

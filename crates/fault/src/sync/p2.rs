@@ -33,10 +33,6 @@ impl PteSync for P2 {
         Ok(held)
     }
 
-    fn hold_below<'a, W: World>(&self, _: &'a AddressSpace<W>, _: &mut Local, _: &Slot) -> Held<'a, W> {
-        Held::Nothing
-    }
-
     /// Success releases the page's contents (E1, E2). Who fails goes on to use the other's page: Acquire.
     #[inline]
     fn replace(&self, word: &AtomicU64, old: Pte, new: Pte) -> bool {

@@ -4,9 +4,7 @@
 //! CortenMM keeps a range's rights in the page table and has no areas. Here they stay in the map of areas, and a fault
 //! looks at it again under the table's lock: the same lines are written, none that all CPUs share.
 
-use super::{Held, Intent, PteSync, Stale, lock, store_if};
-use crate::atomic::AtomicU64;
-use crate::pte::Pte;
+use super::{Held, Intent, PteSync, Stale, lock_table};
 use crate::space::AddressSpace;
 use crate::table::Slot;
 use crate::task::Local;
@@ -38,12 +36,7 @@ impl PteSync for P3 {
         local: &mut Local,
         slot: &Slot,
     ) -> Held<'a, W> {
-        lock(space.world(), local.cpu, &mut local.stats.locks, space.machine().tables.lock_of(slot.table))
-    }
-
-    #[inline]
-    fn replace(&self, word: &AtomicU64, old: Pte, new: Pte) -> bool {
-        store_if(word, old, new)
+        lock_table(space, local, slot)
     }
 
     fn looks_again(&self) -> bool {
