@@ -70,6 +70,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
             }
             // As for blocks that Linux takes for isolation (spec §1.8).
             let mark = locked.body.marks.unboosted(Watermark::Min).saturating_add(u64::from(order.frames()));
+            locked.settle();
             if !locked.body.is_watermark_ok(Order::ZERO, mark, ZoneKind::Dma, AllocFlags::CMA) {
                 return Err(AllocError::OutOfMemory { order });
             }

@@ -107,7 +107,7 @@ impl<E: EventSink> LockedZone<'_, E> {
     fn prefers_cma(&self, flags: AllocFlags) -> bool {
         flags.contains(AllocFlags::CMA) && {
             let free_cma = self.body.gauges.free_cma();
-            free_cma > 0 && free_cma > self.body.gauges.free_pages() / 2
+            free_cma > 0 && free_cma > self.free_pages() / 2
         }
     }
 

@@ -49,8 +49,7 @@ fn replay(rules: BuddyRules, table: &str) -> Bench {
         let cells: Vec<&str> = line.split(',').collect();
         let number = |column: usize| cells[column].parse::<u32>().unwrap();
         let order = Order::new(number(2) as u8).unwrap();
-        let mut zone =
-            LockedZone { buddy: &mut bench.buddy, body: &bench.body, events: &events, cpu: CpuId(0) };
+        let mut zone = LockedZone::new(&mut bench.buddy, &bench.body, &events, CpuId(0));
         events.0.lock().unwrap().clear();
         if cells[1] == "alloc" {
             let wanted = MigrateType::from_index(number(3) as usize).unwrap();
@@ -66,11 +65,10 @@ fn replay(rules: BuddyRules, table: &str) -> Bench {
             assert!(
                 matches!(bench.body.frames.state(frame), State::Allocated { order: o, .. } if o == order)
             );
-            let mut zone =
-                LockedZone { buddy: &mut bench.buddy, body: &bench.body, events: &events, cpu: CpuId(0) };
             let migratetype = zone.body.frames.pageblock_type(frame);
             zone.free_block(frame, order, migratetype, Placement::Likely);
         }
+        drop(zone);
         assert_eq!(bench.body.gauges.free_pages().to_string(), cells[6], "{line}");
         assert_eq!(bench.body.marks.boost().to_string(), cells[7], "{line}");
     }

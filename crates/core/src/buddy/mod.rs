@@ -26,7 +26,11 @@ use crate::zone::ZoneBody;
 use crate::{CpuId, MigrateType, NR_ORDERS, Order, Pfn};
 
 /// What a zone's lock protects.
+///
+/// Aligned, so that the lock's own word is on another line than what its holder writes: a waiter that looks at the word
+/// would else take the line away from the holder at every look.
 #[derive(Debug)]
+#[repr(align(128))]
 pub(crate) struct Buddy {
     lists: [[List; MigrateType::COUNT]; NR_ORDERS],
     /// Free blocks of each order, over all types.
@@ -65,6 +69,46 @@ pub(crate) struct LockedZone<'z, E> {
     pub(crate) body: &'z ZoneBody<'z>,
     pub(crate) events: &'z E,
     pub(crate) cpu: CpuId,
+    /// Free pages that the zone's gauge does not show yet. Every allocation of every CPU reads that gauge, so a hold of
+    /// the lock writes it once, at its end, however many blocks it moves.
+    unsettled_pages: i64,
+}
+
+impl<E> Drop for LockedZone<'_, E> {
+    fn drop(&mut self) {
+        self.settle();
+    }
+}
+
+impl<'z, E> LockedZone<'z, E> {
+    /// A zone whose lock `cpu` holds for as long as this lives.
+    #[inline]
+    pub(crate) fn new(buddy: &'z mut Buddy, body: &'z ZoneBody<'z>, events: &'z E, cpu: CpuId) -> Self {
+        Self { buddy, body, events, cpu, unsettled_pages: 0 }
+    }
+
+    /// Brings the zone's gauge of free pages up to date: for whoever looks at it with the lock held.
+    #[inline]
+    pub(crate) fn settle(&mut self) {
+        let pages = core::mem::take(&mut self.unsettled_pages);
+        if pages != 0 {
+            self.body.gauges.add_free(pages);
+        }
+    }
+
+    /// Free pages at this moment.
+    pub(crate) fn free_pages(&self) -> i64 {
+        self.body.gauges.free_pages() + self.unsettled_pages
+    }
+
+    /// Counts frames that entered (or, negative, left) a free list of `migratetype`.
+    #[inline]
+    fn account(&mut self, migratetype: MigrateType, frames: i64) {
+        self.body.gauges.account_type(migratetype, frames);
+        if migratetype != MigrateType::Isolate {
+            self.unsettled_pages += frames;
+        }
+    }
 }
 
 impl<E: EventSink> LockedZone<'_, E> {
@@ -91,7 +135,7 @@ impl<E: EventSink> LockedZone<'_, E> {
         }
         self.buddy.nr_free[order.index()] += 1;
         self.body.frames.set_state(frame, State::Free { order, migratetype });
-        self.body.gauges.account(migratetype, i64::from(order.frames()));
+        self.account(migratetype, i64::from(order.frames()));
     }
 
     /// Takes a block off its list. Its state is left for the caller to overwrite.
@@ -103,7 +147,7 @@ impl<E: EventSink> LockedZone<'_, E> {
             self.body.gauges.mark_empty(order, migratetype);
         }
         self.buddy.nr_free[order.index()] -= 1;
-        self.body.gauges.account(migratetype, -i64::from(order.frames()));
+        self.account(migratetype, -i64::from(order.frames()));
     }
 
     /// Moves a free block to another type's list, keeping its order.
@@ -165,7 +209,7 @@ pub(crate) mod tests {
         }
 
         pub(crate) fn zone(&mut self) -> LockedZone<'_, ()> {
-            LockedZone { buddy: &mut self.buddy, body: &self.body, events: &(), cpu: CpuId(0) }
+            LockedZone::new(&mut self.buddy, &self.body, &(), CpuId(0))
         }
 
         pub(crate) fn list(&self, order: u8, migratetype: MigrateType) -> Vec<u32> {

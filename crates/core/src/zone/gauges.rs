@@ -7,8 +7,9 @@ use core::sync::atomic::{AtomicI64, AtomicU8, AtomicU16, AtomicU64, Ordering::Re
 
 use crate::{MigrateType, Order};
 
-/// A zone's gauges.
+/// A zone's gauges. On lines of their own: their neighbours in the zone are read at each allocation, and written hardly ever.
 #[derive(Debug)]
+#[repr(align(128))]
 pub(crate) struct Gauges {
     /// Free frames on all lists but the isolated ones: `NR_FREE_PAGES`.
     free: AtomicI64,
@@ -18,10 +19,15 @@ pub(crate) struct Gauges {
     /// Frames of pageblocks reserved for atomic requests.
     pub(super) reserved_highatomic: AtomicU64,
     isolated_pageblocks: AtomicU64,
-    /// Per type, one bit per order: whether that list has a block.
-    nonempty: [AtomicU16; MigrateType::COUNT],
     flags: AtomicU8,
+    nonempty: Nonempty,
 }
+
+/// Per type, one bit per order: whether that list has a block. Written at nearly every split and merge, and read without
+/// the lock only for orders above 0: on a line of its own.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Nonempty([AtomicU16; MigrateType::COUNT]);
 
 /// Conditions of a zone that per-CPU page sets and the zone walk react to (spec §2.9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,22 +49,27 @@ impl Gauges {
             free_isolated: AtomicI64::new(0),
             reserved_highatomic: AtomicU64::new(0),
             isolated_pageblocks: AtomicU64::new(0),
-            nonempty: [const { AtomicU16::new(0) }; MigrateType::COUNT],
             flags: AtomicU8::new(0),
+            nonempty: Nonempty([const { AtomicU16::new(0) }; MigrateType::COUNT]),
         }
     }
 
-    /// Adds frames that entered (or, negative, left) a free list of `migratetype`. Zone lock held.
+    /// Adds frames that entered (or, negative, left) any free list but the isolated ones. Zone lock held.
     #[inline]
-    pub(crate) fn account(&self, migratetype: MigrateType, frames: i64) {
-        let add = |gauge: &AtomicI64| gauge.store(gauge.load(Relaxed) + frames, Relaxed);
+    pub(crate) fn add_free(&self, frames: i64) {
+        add(&self.free, frames);
+    }
+
+    /// Adds frames that entered (or, negative, left) a free list of `migratetype`, if that type is counted apart. Zone
+    /// lock held.
+    #[inline]
+    pub(crate) fn account_type(&self, migratetype: MigrateType, frames: i64) {
         match migratetype {
-            MigrateType::Isolate => return add(&self.free_isolated),
-            MigrateType::Cma => add(&self.free_cma),
-            MigrateType::HighAtomic => add(&self.free_highatomic),
+            MigrateType::Isolate => add(&self.free_isolated, frames),
+            MigrateType::Cma => add(&self.free_cma, frames),
+            MigrateType::HighAtomic => add(&self.free_highatomic, frames),
             MigrateType::Unmovable | MigrateType::Movable | MigrateType::Reclaimable => {}
         }
-        add(&self.free);
     }
 
     #[inline]
@@ -94,20 +105,20 @@ impl Gauges {
 
     #[inline]
     pub(crate) fn mark_nonempty(&self, order: Order, migratetype: MigrateType) {
-        let bits = &self.nonempty[migratetype.index()];
+        let bits = &self.nonempty.0[migratetype.index()];
         bits.store(bits.load(Relaxed) | 1 << order.get(), Relaxed);
     }
 
     #[inline]
     pub(crate) fn mark_empty(&self, order: Order, migratetype: MigrateType) {
-        let bits = &self.nonempty[migratetype.index()];
+        let bits = &self.nonempty.0[migratetype.index()];
         bits.store(bits.load(Relaxed) & !(1 << order.get()), Relaxed);
     }
 
     /// The smallest order from `order` up of which `migratetype` has a block.
     #[inline]
     pub(crate) fn smallest(&self, order: Order, migratetype: MigrateType) -> Option<Order> {
-        let bits = self.nonempty[migratetype.index()].load(Relaxed) >> order.get();
+        let bits = self.nonempty.0[migratetype.index()].load(Relaxed) >> order.get();
         (bits != 0).then(|| Order::from_index(order.index() + bits.trailing_zeros() as usize))
     }
 
@@ -126,19 +137,25 @@ impl Gauges {
     }
 }
 
+/// With the zone lock held nobody else writes, so no atomic addition is needed.
+#[inline]
+fn add(gauge: &AtomicI64, frames: i64) {
+    gauge.store(gauge.load(Relaxed) + frames, Relaxed);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn isolated_frames_do_not_count_as_free() {
+    fn types_that_are_counted_apart_are() {
         let gauges = Gauges::new();
-        gauges.account(MigrateType::Isolate, 8);
-        gauges.account(MigrateType::Cma, 4);
-        gauges.account(MigrateType::HighAtomic, 2);
-        gauges.account(MigrateType::Movable, 1);
-        assert_eq!(gauges.free_pages(), 7);
+        gauges.account_type(MigrateType::Isolate, 8);
+        gauges.account_type(MigrateType::Cma, 4);
+        gauges.account_type(MigrateType::HighAtomic, 2);
+        gauges.account_type(MigrateType::Movable, 1);
         assert_eq!((gauges.free_isolated(), gauges.free_cma(), gauges.free_highatomic()), (8, 4, 2));
+        assert_eq!(gauges.free_pages(), 0);
     }
 
     #[test]

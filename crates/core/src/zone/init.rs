@@ -46,7 +46,7 @@ pub(crate) fn populate(
         }
         mark_holes(body, filled..start);
         body.managed += u64::from(last - start) + 1;
-        feed(&mut LockedZone { buddy, body, events: &(), cpu: CpuId(0) }, start..last + 1);
+        feed(&mut LockedZone::new(buddy, body, &(), CpuId(0)), start..last + 1);
         filled = last + 1;
     }
     mark_holes(body, filled..counts.frames as FrameIndex);

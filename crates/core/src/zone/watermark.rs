@@ -245,6 +245,8 @@ mod tests {
     use std::vec::Vec;
 
     use super::*;
+    use crate::CpuId;
+    use crate::buddy::LockedZone;
     use crate::policy::BuddyRules;
     use crate::zone::tests::populated;
 
@@ -280,7 +282,7 @@ mod tests {
 
     fn free_left(frames: u64, free: u64) -> ZoneBody<'static> {
         let (body, _) = populated(frames, BuddyRules::LINUX_6_12);
-        body.gauges.account(MigrateType::Movable, free as i64 - frames as i64);
+        body.gauges.add_free(free as i64 - frames as i64);
         body
     }
 
@@ -327,9 +329,7 @@ mod tests {
     #[test]
     fn a_high_order_needs_a_block_not_only_frames() {
         let (body, mut buddy) = populated(1024, BuddyRules::LINUX_6_12);
-        let mut zone =
-            crate::buddy::LockedZone { buddy: &mut buddy, body: &body, events: &(), cpu: crate::CpuId(0) };
-        assert!(zone.take_at(0, Order::ZERO));
+        assert!(LockedZone::new(&mut buddy, &body, &(), CpuId(0)).take_at(0, Order::ZERO));
         let ok = |order| {
             body.is_watermark_ok(Order::new(order).unwrap(), 0, ZoneKind::Normal, AllocFlags::empty())
         };
