@@ -15,6 +15,17 @@ pub enum FrameUse {
     Table,
 }
 
+impl FrameUse {
+    /// What the core's allocator is asked for.
+    #[must_use]
+    pub const fn request(self, order: Order) -> Request {
+        match self {
+            Self::Anon => Request::new(order).movable(),
+            Self::Table => Request::new(order),
+        }
+    }
+}
+
 /// Hands out blocks of `2^order` frames.
 pub trait FrameAllocator {
     /// All frames it may ever hand out.
@@ -22,6 +33,19 @@ pub trait FrameAllocator {
 
     /// A block, aligned to its size, or `None` if there is none.
     fn alloc(&self, cpu: CpuId, order: Order, wanted_for: FrameUse) -> Option<Pfn>;
+
+    /// Single frames into the empty slots of `frames`, first to last; fewer if memory is short. Returns how many.
+    fn alloc_many(&self, cpu: CpuId, wanted_for: FrameUse, frames: &mut [Option<Pfn>]) -> usize {
+        let mut got = 0;
+        for slot in frames.iter_mut().filter(|slot| slot.is_none()) {
+            *slot = self.alloc(cpu, Order::ZERO, wanted_for);
+            if slot.is_none() {
+                break;
+            }
+            got += 1;
+        }
+        got
+    }
 
     /// Takes a block back.
     ///
@@ -53,11 +77,12 @@ impl<P: Platform> FrameAllocator for PageAllocator<'_, P> {
 
     #[inline]
     fn alloc(&self, cpu: CpuId, order: Order, wanted_for: FrameUse) -> Option<Pfn> {
-        let request = match wanted_for {
-            FrameUse::Anon => Request::new(order).movable(),
-            FrameUse::Table => Request::new(order),
-        };
-        PageAllocator::alloc(self, cpu, &request).ok()
+        PageAllocator::alloc(self, cpu, &wanted_for.request(order)).ok()
+    }
+
+    fn alloc_many(&self, cpu: CpuId, wanted_for: FrameUse, frames: &mut [Option<Pfn>]) -> usize {
+        let before = frames.iter().flatten().count();
+        self.alloc_bulk(cpu, &wanted_for.request(Order::ZERO), frames).map_or(0, |filled| filled - before)
     }
 
     #[inline]

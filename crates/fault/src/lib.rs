@@ -55,6 +55,7 @@ mod grace;
 mod host;
 mod lru;
 mod machine;
+mod magazine;
 mod prezero;
 mod pte;
 mod rwsem;

@@ -30,6 +30,9 @@ pub struct MachineConfig {
     pub tables: u32,
     /// Frames per CPU that [`Task::prezero`](crate::Task::prezero) may keep cleared; 0 for no pool.
     pub prezeroed: u32,
+    /// Frames that a task fetches with one call of the allocator and keeps for its next faults, at most 32; 0 for a call
+    /// per fault, as Linux has it. Other tasks cannot get at what is left of them, not even when memory is short.
+    pub magazine: u32,
     /// Lists of pages in use, each with a lock. Linux has one per node; with fewer than CPUs, some share one, and its
     /// lock is what scales worst once nothing else is shared.
     pub lru_lists: u16,
@@ -46,7 +49,7 @@ impl MachineConfig {
             u64::from(cpus) * u64::from(geometry.root_level()) + 2 * u64::from(geometry.root_level()) + 2;
         let tables = u32::try_from(leaves + upper + spare).unwrap_or(u32::MAX);
         let lru_lists = u16::try_from(cpus).unwrap_or(LISTS_MAX);
-        Self { geometry, cpus, tasks: cpus, tables, prezeroed: 0, lru_lists }
+        Self { geometry, cpus, tasks: cpus, tables, prezeroed: 0, magazine: 0, lru_lists }
     }
 }
 
@@ -64,6 +67,7 @@ pub struct Machine<W: World> {
     /// Cleared frames of each CPU.
     pub(crate) prezeroed: Box<[ZeroPool<W>]>,
     pub(crate) prezeroed_max: usize,
+    pub(crate) magazine: u32,
     pub(crate) tasks: u32,
     free_tasks: Mutex<W::RawLock, Vec<u32>>,
     spaces: AtomicU32,
@@ -83,6 +87,7 @@ impl<W: World> Machine<W> {
             lru: Lru::new(config.lru_lists),
             prezeroed: (0..config.cpus).map(|_| Padded(Mutex::new(Vec::new()))).collect(),
             prezeroed_max: config.prezeroed as usize,
+            magazine: config.magazine,
             tasks: config.tasks,
             free_tasks: Mutex::new((0..config.tasks).rev().collect()),
             spaces: AtomicU32::new(0),
@@ -136,6 +141,14 @@ impl<W: World> Machine<W> {
                 let _ = self.world.frames().free(cpu, frame, Order::ZERO);
                 None
             }
+        }
+    }
+
+    /// As [`take_table`](Self::take_table), for a task: what its magazine holds is not kept from it.
+    pub(crate) fn take_table_for(&self, local: &mut Local) -> Option<TableId> {
+        match self.take_table(local.cpu) {
+            None if self.empty_magazine(local) => self.take_table(local.cpu),
+            taken => taken,
         }
     }
 

@@ -11,6 +11,7 @@ use crate::area::{Access, Area, AreaMap, Prot};
 use crate::error::{FaultError, SpaceError};
 use crate::fault::Prefault;
 use crate::lru::LruBatch;
+use crate::magazine::Magazine;
 use crate::space::AddressSpace;
 use crate::stats::Stats;
 use crate::world::World;
@@ -37,6 +38,7 @@ pub(crate) struct Local {
     pub(crate) events: u32,
     pub(crate) areas: KnownAreas,
     pub(crate) lru: LruBatch,
+    pub(crate) magazine: Magazine,
     pub(crate) prefault: Prefault,
     /// Blocks to be freed when the fault is over and nobody can hold a translation to them.
     pub(crate) unmapped: Vec<(Pfn, Order)>,
@@ -53,6 +55,7 @@ impl Local {
             events: 0,
             areas: KnownAreas::default(),
             lru: LruBatch::default(),
+            magazine: Magazine::default(),
             prefault: Prefault::NONE,
             unmapped: Vec::new(),
         }
@@ -120,8 +123,10 @@ impl<W: World> Task<W> {
         if cpu.0 >= space.machine().cpus() {
             return Err(SpaceError::BadCpu);
         }
-        let slot = space.machine().take_task().ok_or(SpaceError::TooManyTasks)?;
-        Ok(Self { space: Arc::clone(space), local: Local::new(cpu, slot, space.id()) })
+        let machine = space.machine();
+        let slot = machine.take_task().ok_or(SpaceError::TooManyTasks)?;
+        let local = Local { magazine: Magazine::new(machine.magazine), ..Local::new(cpu, slot, space.id()) };
+        Ok(Self { space: Arc::clone(space), local })
     }
 
     /// Its address space.
@@ -244,6 +249,7 @@ impl<W: World> Drop for Task<W> {
         self.space.account.on_exit(&self.space, &mut self.local);
         self.space.note_exit(self.local.cpu);
         machine.lru.flush(&machine.frames, self.local.cpu, &mut self.local.lru);
+        machine.empty_magazine(&mut self.local);
         machine.put_task(self.local.slot);
     }
 }

@@ -120,7 +120,8 @@ fn task(strategy: &str) -> Task<LoomWorld> {
         memory: Cells((0..FRAMES).map(|_| UnsafeCell::new(7)).collect()),
     };
     let geometry = Geometry::new(6, 1, 2).expect("a tiny geometry");
-    let config = MachineConfig { geometry, cpus: 2, tasks: 2, tables: 4, prezeroed: 0, lru_lists: 2 };
+    let config =
+        MachineConfig { geometry, cpus: 2, tasks: 2, tables: 4, prezeroed: 0, magazine: 0, lru_lists: 2 };
     let machine = Machine::new(world, &config);
     let space =
         AddressSpace::new(&machine, Options::new(strategy.parse().expect("a strategy"))).expect("memory");

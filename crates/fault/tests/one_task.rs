@@ -234,6 +234,25 @@ fn cleared_frames_from_the_pool_go_first() {
 }
 
 #[test]
+fn a_magazine_goes_back_with_its_task_and_before_memory_is_short() {
+    let machine = machine_with(1, |config| config.magazine = 5);
+    let (space, mut task) = space(&machine, p1());
+    task.map(0..64 * PAGE, Prot::ReadWrite).expect("free");
+    (0..7).for_each(|page| store(&mut task, page * PAGE, page).expect("mapped"));
+    // Root, one above the leaf, leaf, two magazines.
+    assert_eq!(machine.world().frames.allocated(), 3 + 10);
+    // A table cannot be had: what the magazine holds goes back first.
+    machine.world().frames.fail_after(0);
+    assert_eq!(store(&mut task, 63 * PAGE, 1), Err(FaultError::OutOfMemory(63 * PAGE)));
+    assert_eq!(machine.world().frames.allocated(), 3 + 7);
+    machine.world().frames.fail_after(-1);
+    store(&mut task, 7 * PAGE, 7).expect("mapped");
+    assert_eq!(load(&mut task, 6 * PAGE), Ok(6));
+    drop(task);
+    assert_eq!(machine.check(&[&space]).expect("the invariants").frames, 8);
+}
+
+#[test]
 fn misuse_is_an_error() {
     let machine = machine(1);
     let (space, mut task) = space(&machine, p1());
@@ -295,10 +314,11 @@ fn running_out_of_memory_anywhere_loses_nothing() {
             Options { prefault_order: 2, ..options },
         ]
     };
-    for options in strategies().into_iter().flat_map(|strategy| variants(Options::new(strategy))) {
+    let options = strategies().into_iter().flat_map(|strategy| variants(Options::new(strategy)));
+    for (options, magazine) in options.map(|options| (options, 0)).chain([(p1(), 5)]) {
         let mut survived = 0;
         for count in 0.. {
-            let machine = machine(1);
+            let machine = machine_with(1, |config| config.magazine = magazine);
             let (space, mut task) = space(&machine, options);
             machine.world().frames.fail_after(count);
             let outcome = work(&mut task);

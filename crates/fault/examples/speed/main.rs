@@ -1,12 +1,13 @@
 //! How fast a fault is: against clearing the page alone, against the kernel's own fault, and on two threads.
 //!
 //! ```sh
-//! cargo run --release -p pageset-fault --example speed            # 15 rounds
-//! cargo run --release -p pageset-fault --example speed -- 31      # 31 rounds
+//! cargo run --release -p pageset-fault --example speed            # 15 rounds, magazines of 16 frames
+//! cargo run --release -p pageset-fault --example speed -- 31 0    # 31 rounds, a call of the allocator per fault
 //! ```
 //!
 //! Every figure is the median of the rounds, with the lower and upper quartile behind it. The rounds take turns: one of
-//! each measurement, then the next of each, so that a disturbance hits all of them.
+//! each measurement, then the next of each, so that a disturbance hits all of them. In a round each thread touches its
+//! slice twice and gives it back in between; the second time is measured.
 
 mod arena;
 mod kernel;
@@ -22,17 +23,19 @@ const TWO_THREADS: [&str; 8] =
     ["P0,V1,R0", "P0n,V1,R0", "P1,V1,R1", "P2,V1,R1", "P0,V7,R3", "P1,V7,R3", "P2,V7,R3", "P3,V0,R3"];
 
 fn main() {
-    let rounds = std::env::args().nth(1).and_then(|rounds| rounds.parse().ok()).unwrap_or(15);
-    println!("{rounds} rounds; median [lower quartile, upper quartile]");
-    one_thread(rounds);
-    two_threads(rounds);
+    let number =
+        |index, default| std::env::args().nth(index).and_then(|text| text.parse().ok()).unwrap_or(default);
+    let (rounds, magazine) = (number(1, 15), number(2, 16));
+    println!("{rounds} rounds; median [lower quartile, upper quartile]; magazines of {magazine} frames");
+    one_thread(rounds, magazine);
+    two_threads(rounds, magazine);
 }
 
 /// ns per fault on one thread; clearing alone and the kernel's fault beside it.
-fn one_thread(rounds: usize) {
-    let bare: Vec<_> = ONE_THREAD.map(|name| Engine::bare(name, 1)).into();
+fn one_thread(rounds: u32, magazine: u32) {
+    let bare: Vec<_> = ONE_THREAD.map(|name| Engine::bare(name, 1, magazine)).into();
     let memory = arena(1);
-    let clearing: Vec<_> = ONE_THREAD.map(|name| Engine::clearing(name, 1, &memory)).into();
+    let clearing: Vec<_> = ONE_THREAD.map(|name| Engine::clearing(name, 1, magazine, &memory)).into();
     let mut clear_alone = Series::default();
     let mut kernel = Series::default();
     let mut without = vec![Series::default(); bare.len()];
@@ -40,10 +43,11 @@ fn one_thread(rounds: usize) {
     for _ in 0..rounds {
         kernel.add(kernel::fault_ns());
         for index in 0..bare.len() {
-            without[index].add(bare[index].fault_ns(1));
-            with[index].add(clearing[index].fault_ns(1));
+            without[index].add(bare[index].round(1).fault_ns);
+            let round = clearing[index].round(1);
+            with[index].add(round.fault_ns);
+            clear_alone.add(round.clear_ns);
         }
-        clear_alone.add(clearing[0].clear_alone_ns());
     }
     println!("\none thread, ns per 4 KiB write fault into an existing leaf table, mostly");
     println!("  clearing the page alone         {clear_alone}");
@@ -61,11 +65,12 @@ fn one_thread(rounds: usize) {
 }
 
 /// Faults per second of two threads against one, each thread in its own half.
-fn two_threads(rounds: usize) {
+fn two_threads(rounds: u32, magazine: u32) {
     println!("\ntwo threads, disjoint slices: faults per second of two / of one");
     println!("  strategy   without clearing     with clearing");
     let memory = arena(2);
-    let engines = TWO_THREADS.map(|name| (Engine::bare(name, 2), Engine::clearing(name, 2, &memory)));
+    let engines = TWO_THREADS
+        .map(|name| (Engine::bare(name, 2, magazine), Engine::clearing(name, 2, magazine, &memory)));
     let mut ratios = vec![(Series::default(), Series::default()); engines.len()];
     for _ in 0..rounds {
         for ((bare, clearing), (without, with)) in engines.iter().zip(&mut ratios) {

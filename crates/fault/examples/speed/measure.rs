@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use pageset_core::{Config, CpuId, NodeId, Order, PageAllocator, Tables, ZoneConfig, ZoneKind};
 use pageset_fault::{
@@ -20,8 +20,9 @@ use crate::arena::Arena;
 pub(crate) const PAGE: u64 = 4096;
 /// Pages that a thread touches in a round: 64 MiB, larger than this machine's caches of one core.
 pub(crate) const PAGES: u64 = 16_384;
-/// Frames of a machine, per thread: the pages, their tables, and as many again.
-const FRAMES: u64 = 2 * PAGES;
+/// Frames of a machine, per thread: the pages, their tables, and what page sets keep. Few more: memory that is touched in
+/// some rounds only would be colder than the pages that are cleared alone.
+const FRAMES: u64 = PAGES + PAGES / 4;
 
 type Lock = crate::lock::Spin;
 type Allocator = PageAllocator<'static, Locks<Lock>>;
@@ -42,30 +43,30 @@ pub(crate) struct Setting<M: Memory + Sync> {
 }
 
 impl Engine {
-    pub(crate) fn bare(strategy: &str, threads: u32) -> Self {
-        Self::Bare(Setting::new(strategy, threads, NoMemory))
+    pub(crate) fn bare(strategy: &str, threads: u32, magazine: u32) -> Self {
+        Self::Bare(Setting::new(strategy, threads, magazine, NoMemory))
     }
 
     /// `arena` has the frames of [`arena`], for as many threads.
-    pub(crate) fn clearing(strategy: &str, threads: u32, arena: &Arena) -> Self {
-        Self::Clearing(Setting::new(strategy, threads, arena.clone()))
+    pub(crate) fn clearing(strategy: &str, threads: u32, magazine: u32, arena: &Arena) -> Self {
+        Self::Clearing(Setting::new(strategy, threads, magazine, arena.clone()))
     }
 
-    /// ns per fault of so many threads at once, from the start of the first to the end of the last.
-    pub(crate) fn fault_ns(&self, threads: u32) -> f64 {
+    /// A round of so many threads at once.
+    pub(crate) fn round(&self, threads: u32) -> Round {
         match self {
-            Self::Bare(setting) => setting.fault_ns(threads),
-            Self::Clearing(setting) => setting.fault_ns(threads),
+            Self::Bare(setting) => setting.round(threads),
+            Self::Clearing(setting) => setting.round(threads),
         }
     }
+}
 
-    /// ns to clear a page, in the order in which faults clear them.
-    pub(crate) fn clear_alone_ns(&self) -> f64 {
-        match self {
-            Self::Bare(_) => 0.0,
-            Self::Clearing(setting) => setting.clear_alone_ns(),
-        }
-    }
+/// What a round took.
+pub(crate) struct Round {
+    /// ns per fault, from the start of the first thread to the end of the last.
+    pub(crate) fault_ns: f64,
+    /// ns to clear a page alone: the same pages, in the same order, by the first thread.
+    pub(crate) clear_ns: f64,
 }
 
 /// Memory for engines of so many threads.
@@ -75,73 +76,102 @@ pub(crate) fn arena(threads: u32) -> Arena {
 
 /// Faults per second of two threads against one.
 pub(crate) fn pair_of(engine: &Engine) -> f64 {
-    2.0 * engine.fault_ns(1) / engine.fault_ns(2)
+    2.0 * engine.round(1).fault_ns / engine.round(2).fault_ns
+}
+
+/// One thread's times.
+struct Spans {
+    begin: Instant,
+    end: Instant,
+    clear: Duration,
 }
 
 impl<M: Memory + Send + Sync + 'static> Setting<M> {
-    fn new(strategy: &str, threads: u32, memory: M) -> Self {
+    fn new(strategy: &str, threads: u32, magazine: u32, memory: M) -> Self {
         let frames = FRAMES * u64::from(threads);
         let regions = [0..frames];
         let zones =
             [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..frames, regions: &regions }];
         let cpus = vec![NodeId(0); threads as usize];
-        let config = Config::new(&zones, &cpus);
+        // Nothing is reserved for emergencies: there are none.
+        let config = Config { min_free_kbytes: Some(0), ..Config::new(&zones, &cpus) };
         let tables = Tables::on_heap(&config).expect("a span of a sensible size");
         let allocator = PageAllocator::new(Locks::new(), &config, tables).expect("a sensible configuration");
-        let config = MachineConfig::new(Geometry::PAGES_4K, threads, frames);
+        let config = MachineConfig { magazine, ..MachineConfig::new(Geometry::PAGES_4K, threads, frames) };
         let options = Options::new(strategy.parse().expect("a strategy"));
         Self { machine: Machine::new(Host::new(allocator, memory), &config), options }
     }
 
-    fn fault_ns(&self, threads: u32) -> f64 {
+    fn round(&self, threads: u32) -> Round {
         let space = AddressSpace::new(&self.machine, self.options).expect("memory");
-        Task::new(&space, CpuId(0))
-            .expect("a task is free")
-            .map(0..PAGES * PAGE * u64::from(threads), Prot::ReadWrite)
-            .expect("free");
-        let ready = Arc::new(AtomicU32::new(0));
-        let workers: Vec<_> = (0..threads)
-            .map(|cpu| {
-                let (space, ready) = (Arc::clone(&space), Arc::clone(&ready));
-                thread::spawn(move || {
-                    let mut task = Task::new(&space, CpuId(cpu)).expect("a task is free");
-                    let start = u64::from(cpu) * PAGES * PAGE;
-                    // One thread alone may flee from a disturbance, as clearing alone and the kernel's faults may.
-                    if threads > 1 {
-                        pin(cpu);
-                    }
-                    ready.fetch_add(1, Ordering::AcqRel);
-                    while ready.load(Ordering::Acquire) < threads {
-                        std::hint::spin_loop();
-                    }
-                    let begin = Instant::now();
-                    for va in (start..start + PAGES * PAGE).step_by(PAGE as usize) {
-                        std::hint::black_box(task.fault(va, Access::Write)).expect("mapped");
-                    }
-                    (begin, Instant::now())
-                })
-            })
-            .collect();
-        let spans: Vec<_> = workers.into_iter().map(|worker| worker.join().expect("no panic")).collect();
-        let begin = spans.iter().map(|span| span.0).min().expect("a thread");
-        let end = spans.iter().map(|span| span.1).max().expect("a thread");
+        let ready = AtomicU32::new(0);
+        let spans: Vec<_> = thread::scope(|scope| {
+            let worker = |cpu| self.worker(&space, cpu, threads, &ready);
+            let workers: Vec<_> = (0..threads).map(|cpu| scope.spawn(move || worker(cpu))).collect();
+            workers.into_iter().map(|worker| worker.join().expect("no panic")).collect()
+        });
+        let begin = spans.iter().map(|span| span.begin).min().expect("a thread");
+        let end = spans.iter().map(|span| span.end).max().expect("a thread");
         self.machine.check(&[&space]).expect("the invariants");
         // Two threads do twice as much in this time.
-        (end - begin).as_nanos() as f64 / PAGES as f64
+        let per_page = |span: Duration| span.as_nanos() as f64 / PAGES as f64;
+        Round { fault_ns: per_page(end - begin), clear_ns: per_page(spans[0].clear) }
     }
 
-    fn clear_alone_ns(&self) -> f64 {
-        let space = AddressSpace::new(&self.machine, self.options).expect("memory");
-        let mut task = Task::new(&space, CpuId(0)).expect("a task is free");
-        task.map(0..PAGES * PAGE, Prot::ReadWrite).expect("free");
-        let pages = (0..PAGES).map(|page| task.fault(page * PAGE, Access::Write).expect("mapped"));
-        let frames: Vec<_> =
-            pages.filter_map(|page| if let Backing::Frame(pfn) = page { Some(pfn) } else { None }).collect();
+    /// Touches a slice twice: once to have its own CPU's caches hold what the engine knows of it, as they do in a program
+    /// that runs for long, and once for the clock.
+    fn worker(
+        &self,
+        space: &Arc<AddressSpace<Parts<M>>>,
+        cpu: u32,
+        threads: u32,
+        ready: &AtomicU32,
+    ) -> Spans {
+        // One thread alone may flee from a disturbance, as the kernel's faults may.
+        if threads > 1 {
+            pin(cpu);
+        }
+        let mut task = Task::new(space, CpuId(cpu)).expect("a task is free");
+        // Slices share no leaf table: they begin a table's span apart.
+        let start = 2 * u64::from(cpu) * PAGES * PAGE;
+        let slice = start..start + PAGES * PAGE;
+        let pages = || slice.clone().step_by(PAGE as usize);
+        task.map(slice.clone(), Prot::ReadWrite).expect("free");
+        for va in pages() {
+            task.fault(va, Access::Write).expect("mapped");
+        }
+        task.unmap(slice.clone()).expect("a range of pages");
+        task.map(slice.clone(), Prot::ReadWrite).expect("free");
+        meet(ready, threads);
+        let begin = Instant::now();
+        for va in pages() {
+            std::hint::black_box(task.fault(va, Access::Write)).expect("mapped");
+        }
+        let end = Instant::now();
+        meet(ready, 2 * threads);
+        let clear = if threads == 1 { self.clear_alone(&mut task, pages()) } else { Duration::ZERO };
+        task.unmap(slice.clone()).expect("a range of pages");
+        Spans { begin, end, clear }
+    }
+
+    /// Clears the pages that are mapped there: each was last touched as long ago as when its fault cleared it.
+    fn clear_alone(&self, task: &mut Task<Parts<M>>, pages: impl Iterator<Item = u64>) -> Duration {
+        let page = |va| task.fault(va, Access::Write).expect("mapped");
+        let frame = |page| if let Backing::Frame(pfn) = page { Some(pfn) } else { None };
+        let frames: Vec<_> = pages.map(page).filter_map(frame).collect();
         let begin = Instant::now();
         for pfn in &frames {
             self.machine.world().memory().clear(CpuId(0), *pfn, Order::ZERO, 0);
         }
-        begin.elapsed().as_nanos() as f64 / frames.len() as f64
+        begin.elapsed()
+    }
+}
+
+/// Waits until so many arrived, those of earlier meetings included.
+fn meet(ready: &AtomicU32, arrivals: u32) {
+    ready.fetch_add(1, Ordering::AcqRel);
+    while ready.load(Ordering::Acquire) < arrivals {
+        std::hint::spin_loop();
     }
 }
 

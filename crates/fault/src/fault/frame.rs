@@ -13,7 +13,11 @@ impl<W: World> AddressSpace<W> {
     #[inline]
     pub(super) fn take_block(&self, local: &mut Local, order: Order) -> Option<Pfn> {
         let start_ns = self.clock(local);
-        let pfn = self.world().frames().alloc(local.cpu, order, FrameUse::Anon);
+        let pfn = if order == Order::ZERO {
+            self.machine().take_frame(local)
+        } else {
+            self.world().frames().alloc(local.cpu, order, FrameUse::Anon)
+        };
         local.stats.alloc_ns += self.clock(local) - start_ns;
         pfn
     }

@@ -55,7 +55,7 @@ impl<W: World> AddressSpace<W> {
     #[cold]
     fn build(&self, local: &mut Local, slot: &Slot) -> Result<(), SpaceError> {
         let machine = self.machine();
-        let table = machine.take_table(local.cpu).ok_or(SpaceError::OutOfMemory)?;
+        let table = machine.take_table_for(local).ok_or(SpaceError::OutOfMemory)?;
         let built = match self.sync.hold(self, local, slot, Intent::Fill) {
             Err(_) => false,
             Ok(_held) => {

@@ -26,7 +26,7 @@ impl<W: World> AddressSpace<W> {
     /// Puts a table of small words in the place of the huge one. False if it was not there any more.
     pub(crate) fn split(&self, local: &mut Local, slot: &Slot, huge: Pte) -> Result<bool, SpaceError> {
         let (machine, pages) = (&self.machine, self.machine.geometry.entries());
-        let table = machine.take_table(local.cpu).ok_or(SpaceError::OutOfMemory)?;
+        let table = machine.take_table_for(local).ok_or(SpaceError::OutOfMemory)?;
         for (index, word) in (0..).zip(machine.tables.words_of(table)) {
             word.store(huge.small(index).bits(), Ordering::Relaxed);
         }

@@ -159,6 +159,11 @@ impl<S: Scheduler> Frames<S> {
         self.failures.store(0, Relaxed);
     }
 
+    /// Frames that are in use.
+    pub(crate) fn allocated(&self) -> u64 {
+        self.allocator.frames_allocated().expect("an allocator that counts")
+    }
+
     /// Allocations that failed.
     pub(crate) fn failures(&self) -> u64 {
         self.failures.load(Relaxed)
@@ -243,8 +248,15 @@ pub(crate) fn machine_with<S: Scheduler>(
     change: impl FnOnce(&mut MachineConfig),
 ) -> std::sync::Arc<TestMachine<S>> {
     let geometry = SMALL.expect("a geometry");
-    let mut config =
-        MachineConfig { geometry, cpus, tasks: 2 * cpus, tables: 64, prezeroed: 0, lru_lists: 2 };
+    let mut config = MachineConfig {
+        geometry,
+        cpus,
+        tasks: 2 * cpus,
+        tables: 64,
+        prezeroed: 0,
+        magazine: 0,
+        lru_lists: 2,
+    };
     change(&mut config);
     let world = TestWorld { frames: Frames::new(512, cpus), memory: Words::new(512) };
     Machine::new(world, &config)
