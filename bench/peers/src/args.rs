@@ -23,7 +23,10 @@ pub(crate) struct Args {
     /// Writes the results to this file as JSON.
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
-    /// How often every measurement is repeated.
+    /// Prints the tables of the README instead of the full ones.
+    #[arg(long)]
+    pub(crate) markdown: bool,
+    /// How often a measurement is repeated; those with much preparation half or a third as often.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
     /// What the program calls itself with: job and target.

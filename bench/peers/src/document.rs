@@ -18,7 +18,7 @@ pub(crate) struct Document {
     pub(crate) commit: &'static str,
     /// Whether windows and bursts were short.
     pub(crate) quick: bool,
-    /// How often everything was measured; jobs with much preparation half as often.
+    /// How often what is quick was measured; jobs with much preparation half or a third as often.
     pub(crate) rounds: u32,
     /// What was measured.
     pub(crate) allocators: Vec<Allocator>,
@@ -163,10 +163,31 @@ impl Row {
         self.results.iter().find(|value| value.side == Side::Pageset)
     }
 
+    /// The values of the peers, best first.
+    pub(crate) fn peers(&self) -> impl Iterator<Item = &Value> {
+        self.results.iter().filter(|value| value.side.is_peer())
+    }
+
     /// The values of the best peer.
     pub(crate) fn best(&self) -> Option<&Value> {
-        self.results.iter().find(|value| value.side.is_peer())
+        self.peers().next()
     }
+}
+
+#[cfg(test)]
+impl Document {
+    /// A document of one job, as if it had been measured here.
+    pub(crate) fn of_rows(rows: Vec<Row>) -> Self {
+        let machine = Machine::here();
+        Self { machine, commit: "0000000", quick: true, rounds: 1, allocators: Vec::new(), rows }
+    }
+}
+
+/// A row `pair-0` out of allocators and their values.
+#[cfg(test)]
+pub(crate) fn example(values: &[(&str, &[f64])]) -> Row {
+    let measured: Vec<_> = values.iter().map(|(name, values)| tests::measured(name, values)).collect();
+    tests::row(&measured)
 }
 
 #[cfg(test)]
@@ -174,13 +195,13 @@ mod tests {
     use super::*;
     use crate::target::TARGETS;
 
-    fn measured(name: &str, values: &[f64]) -> Measured {
+    pub(super) fn measured(name: &str, values: &[f64]) -> Measured {
         let target = TARGETS.iter().find(|target| target.name == name).expect("a target");
         let absent = values.is_empty().then(|| "cannot".to_owned());
         Measured { target, values: vec![values.to_vec()], absent, version: None }
     }
 
-    fn row(measured: &[Measured]) -> Row {
+    pub(super) fn row(measured: &[Measured]) -> Row {
         Row::new(&RowInfo { name: "pair-0", unit: "ns/pair" }, 1, 0, measured)
     }
 

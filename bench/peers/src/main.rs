@@ -7,7 +7,7 @@
 //! - `target`: one file per allocator, behind the trait `Target`.
 //! - `row`: one file per kind of work, and the list of jobs and rows.
 //! - `child`, `runner`: the two sides of a measurement.
-//! - `document`, `table`, `machine`: what is written.
+//! - `document`, `table`, `markdown`, `goals`, `machine`: what is written.
 //! - `args`, `effort`, `memory`, `shuffle`, `team`, `batches`: command line, how long to measure, and what rows are made of.
 
 mod args;
@@ -15,7 +15,9 @@ mod batches;
 mod child;
 mod document;
 mod effort;
+mod goals;
 mod machine;
+mod markdown;
 mod memory;
 mod row;
 mod runner;
@@ -37,7 +39,8 @@ fn main() -> anyhow::Result<()> {
     let machine = machine::Machine::here();
     let outcome = runner::run(&jobs, &targets, args.effort(), args.rounds())?;
     let document = document::Document::new(&args, machine, &outcome);
-    print!("{}", table::text(&document));
+    let text = if args.markdown { markdown::text(&document) } else { table::text(&document) };
+    print!("{text}");
     if let Some(path) = &args.json {
         let text = serde_json::to_string_pretty(&document).context("the results are plain values")?;
         std::fs::write(path, text + "\n").with_context(|| format!("cannot write {}", path.display()))?;

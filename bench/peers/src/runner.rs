@@ -49,8 +49,7 @@ pub(crate) fn run(
         let start = Instant::now();
         eprint!("{} ", job.name);
         let mut measured: Vec<_> = targets.iter().map(|target| Measured::new(target, job, &effort)).collect();
-        let rounds = if job.is_heavy { rounds.div_ceil(2) } else { rounds };
-        for round in 0..rounds as usize {
+        for round in 0..job.rounds(rounds) as usize {
             eprint!(".");
             let first = round % measured.len().max(1);
             measured.rotate_left(first);

@@ -2,11 +2,17 @@
 
 use anyhow::bail;
 
-use super::bulk::FreeOrder::{self, Fifo, Lifo, Random};
+use super::bulk::{
+    Bulk,
+    FreeOrder::{self, Fifo, Lifo, Random},
+};
 use super::mix::Orders;
-use super::{bulk, handoff, huge, latency, mix, overhead, pair, resident, touch};
+use super::{bulk, burst, handoff, huge, latency, mix, overhead, pair, resident, touch};
 use crate::effort::Effort;
 use crate::target::{PAGE, Target};
+
+/// Pages in the large rows.
+const MILLION: usize = 1_000_000;
 
 /// What a job does.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +25,7 @@ enum Work {
     Handoff,
     HandoffOrder3,
     Touch { order: u32 },
+    Burst,
     Resident,
     Huge,
     Overhead,
@@ -51,7 +58,7 @@ pub(crate) struct Job {
     /// Whether it is left out when there is only a minute.
     pub(crate) is_long: bool,
     /// Whether it takes so much preparation that it is repeated half as often.
-    pub(crate) is_heavy: bool,
+    is_heavy: bool,
     /// Whether it mostly sleeps, so that several may run at once.
     pub(crate) sleeps: bool,
     /// Whether system calls are too slow for it: none, in a short run, or always.
@@ -70,10 +77,20 @@ enum SlowFor {
 }
 
 impl Job {
-    /// Pages that the target has to have: a 64th more than the burst, or 4 GiB.
+    /// How often it is repeated, if what takes a moment is repeated so often.
+    pub(crate) fn rounds(&self, rounds: u32) -> u32 {
+        rounds.div_ceil(match self {
+            _ if self.is_long || self.sleeps => 3,
+            _ if self.is_heavy => 2,
+            _ => 1,
+        })
+    }
+
+    /// Pages that the target has to have: a 64th more than the burst, or 4 GiB for each thread that takes many.
     pub(crate) fn pages(&self, effort: &Effort) -> usize {
         match self.work {
-            Work::Resident | Work::Huge | Work::Overhead => effort.burst / PAGE / 64 * 65,
+            Work::Bulk { count: MILLION, .. } => self.threads << 20,
+            Work::Burst | Work::Resident | Work::Huge | Work::Overhead => effort.burst / PAGE / 64 * 65,
             _ => 1 << 20,
         }
     }
@@ -107,9 +124,9 @@ impl Job {
 }
 
 const fn job(name: &'static str, threads: usize, rows: &'static [RowInfo], work: Work) -> Job {
-    let is_long = matches!(work, Work::Bulk { count: 1_000_000, .. });
+    let is_long = matches!(work, Work::Bulk { count: MILLION, .. });
     let slow_for_kernel = match work {
-        Work::Handoff | Work::HandoffOrder3 | Work::Huge | Work::Bulk { count: 1_000_000, .. } => {
+        Work::Handoff | Work::HandoffOrder3 | Work::Huge | Work::Bulk { count: MILLION, .. } => {
             SlowFor::AllRuns
         }
         Work::Mix(_) if threads > 1 => SlowFor::AllRuns,
@@ -118,7 +135,11 @@ const fn job(name: &'static str, threads: usize, rows: &'static [RowInfo], work:
     };
     let is_light = matches!(
         work,
-        Work::Pair(_) | Work::Handoff | Work::HandoffOrder3 | Work::Bulk { count: 10_000, .. }
+        Work::Pair(_)
+            | Work::Handoff
+            | Work::HandoffOrder3
+            | Work::Bulk { count: 10_000, .. }
+            | Work::BulkHuge
     );
     Job {
         name,
@@ -141,8 +162,14 @@ const fn pairs(name: &'static str, threads: usize, rows: &'static [RowInfo], ord
     job(name, threads, rows, Work::Pair(order))
 }
 
-const fn pages(name: &'static str, rows: &'static [RowInfo], count: usize, free_order: FreeOrder) -> Job {
-    job(name, 1, rows, Work::Bulk { count, free_order })
+const fn pages(
+    name: &'static str,
+    threads: usize,
+    rows: &'static [RowInfo],
+    count: usize,
+    free_order: FreeOrder,
+) -> Job {
+    job(name, threads, rows, Work::Bulk { count, free_order })
 }
 
 /// All of them, in the order in which they are run and listed.
@@ -153,12 +180,28 @@ pub(crate) const JOBS: &[Job] = &[
     pairs("pair-3/2", 2, rows!["pair-3": "ns/pair"], Constant::Order3),
     pairs("pair-9", 1, rows!["pair-9": "ns/pair"], Constant::Order9),
     pairs("pair-9/2", 2, rows!["pair-9": "ns/pair"], Constant::Order9),
-    pages("bulk-10k-lifo", rows!["bulk-10k-lifo": "ns/page"], 10_000, Lifo),
-    pages("bulk-10k-fifo", rows!["bulk-10k-fifo": "ns/page"], 10_000, Fifo),
-    pages("bulk-10k-random", rows!["bulk-10k-random": "ns/page"], 10_000, Random),
-    pages("bulk-1m-lifo", rows!["bulk-1m-lifo": "ns/page"], 1_000_000, Lifo),
-    pages("bulk-1m-fifo", rows!["bulk-1m-fifo": "ns/page"], 1_000_000, Fifo),
-    pages("bulk-1m-random", rows!["bulk-1m-random": "ns/page"], 1_000_000, Random),
+    pages("bulk-10k-lifo", 1, rows!["bulk-10k-lifo": "ns/page"], 10_000, Lifo),
+    pages("bulk-10k-lifo/2", 2, rows!["bulk-10k-lifo": "ns/page"], 10_000, Lifo),
+    pages("bulk-10k-fifo", 1, rows!["bulk-10k-fifo": "ns/page"], 10_000, Fifo),
+    pages("bulk-10k-fifo/2", 2, rows!["bulk-10k-fifo": "ns/page"], 10_000, Fifo),
+    pages("bulk-10k-random", 1, rows!["bulk-10k-random": "ns/page"], 10_000, Random),
+    pages("bulk-10k-random/2", 2, rows!["bulk-10k-random": "ns/page"], 10_000, Random),
+    pages("bulk-1m-lifo", 1, rows!["bulk-1m-lifo": "ns/page"], MILLION, Lifo),
+    pages("bulk-1m-fifo", 1, rows!["bulk-1m-fifo": "ns/page"], MILLION, Fifo),
+    pages(
+        "bulk-1m-random",
+        1,
+        rows!["bulk-1m-random": "ns/page", "bulk-1m-random-alloc": "ns/page", "bulk-1m-random-free": "ns/page"],
+        MILLION,
+        Random,
+    ),
+    pages(
+        "bulk-1m-random/2",
+        2,
+        rows!["bulk-1m-random": "ns/page", "bulk-1m-random-alloc": "ns/page", "bulk-1m-random-free": "ns/page"],
+        MILLION,
+        Random,
+    ),
     job("bulk-order-9", 1, rows!["bulk-order-9": "ns/block"], Work::BulkHuge),
     job("mix", 1, rows!["mix": "ns/pair"], Work::Mix(Orders::Zero)),
     job("mix/2", 2, rows!["mix": "ns/pair"], Work::Mix(Orders::Zero)),
@@ -173,6 +216,7 @@ pub(crate) const JOBS: &[Job] = &[
     ),
     job("touch-128m", 1, rows!["touch-128m": "ns/page"], Work::Touch { order: 0 }),
     job("touch-128m-order-9", 1, rows!["touch-128m-order-9": "ns/page"], Work::Touch { order: 9 }),
+    job("burst", 1, rows!["burst": "ns/page", "burst-again": "ns/page"], Work::Burst),
     job(
         "resident",
         1,
@@ -189,13 +233,20 @@ pub(crate) fn run<T: Target>(target: &T, job: &Job, before: u64, effort: &Effort
         Work::Pair(Constant::Order0) => vec![pair::run::<T, 0>(target, job.threads, effort)],
         Work::Pair(Constant::Order3) => vec![pair::run::<T, 3>(target, job.threads, effort)],
         Work::Pair(Constant::Order9) => vec![pair::run::<T, 9>(target, job.threads, effort)],
-        Work::Bulk { count, free_order } => vec![bulk::run::<T, 0>(target, count, free_order, effort)],
-        Work::BulkHuge => vec![bulk::run::<T, 9>(target, 512, Lifo, effort)],
+        Work::Bulk { count, free_order } => {
+            let bulk = Bulk { count, free_order, threads: job.threads };
+            bulk::run::<T, 0>(target, bulk, effort)[..job.rows.len()].to_vec()
+        }
+        Work::BulkHuge => {
+            let bulk = Bulk { count: 512, free_order: Lifo, threads: 1 };
+            bulk::run::<T, 9>(target, bulk, effort)[..job.rows.len()].to_vec()
+        }
         Work::Mix(orders) => vec![mix::run(target, orders, job.threads, effort)],
         Work::Latency => latency::run(target, effort),
         Work::Handoff => vec![handoff::run::<T, 0>(target, effort)],
         Work::HandoffOrder3 => vec![handoff::run::<T, 3>(target, effort)],
         Work::Touch { order } => vec![touch::run(target, order, effort)],
+        Work::Burst => burst::run(target, effort),
         Work::Resident => resident::run(target, before, effort),
         Work::Huge => vec![huge::run(target, effort)],
         Work::Overhead => vec![overhead::run(target, before, effort)],

@@ -8,11 +8,13 @@
 //! - `latency`: the same, every operation timed;
 //! - `handoff`: one thread allocates, another one frees;
 //! - `touch`: allocate, write, free;
+//! - `burst`: the same with a gibibyte, once and again;
 //! - `resident`: what memory a burst leaves behind, and what comes after it costs;
 //! - `huge`: how many huge blocks scattered pages occupy;
 //! - `overhead`: memory besides the pages themselves.
 
 mod bulk;
+mod burst;
 mod handoff;
 mod huge;
 mod latency;
