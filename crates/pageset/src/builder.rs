@@ -99,6 +99,10 @@ pub struct ReturnPolicy {
     pub interval: Duration,
     /// Most bytes that go back in one second.
     pub bytes_per_second: u64,
+    /// Bytes of free pageblocks (2 MiB), the lowest and so the first to be used, that looks leave with the pool, so that
+    /// whoever comes next need not wait for the system. `None` for a fiftieth of the pool, 32 MiB at most.
+    /// [`Pool::trim`] and shortage take them all.
+    pub keep_bytes: Option<u64>,
     /// Whether a thread of the pool's does it; if not, call [`Pool::tick`].
     pub worker: Worker,
     /// Whether idle time is used to clear free pages for `alloc_zeroed`.
@@ -123,13 +127,28 @@ pub enum Prezero {
     Blocks(u32),
 }
 
+impl ReturnPolicy {
+    /// Share of a pool that is kept if nothing is said.
+    const KEPT_SHARE: u64 = 50;
+    /// Most bytes that are kept if nothing is said.
+    const KEPT_BYTES_MAX: u64 = 32 << 20;
+
+    /// Whole pageblocks that are kept of a pool of `bytes`.
+    pub(crate) fn kept_blocks(&self, bytes: usize) -> usize {
+        let kept = self.keep_bytes.unwrap_or((bytes as u64 / Self::KEPT_SHARE).min(Self::KEPT_BYTES_MAX));
+        usize::try_from(kept).unwrap_or(usize::MAX) / BLOCK_BYTES
+    }
+}
+
 impl Default for ReturnPolicy {
-    /// Looks every 100 ms, at most 4 GiB a second, a thread, no prezeroing. (Guesses: 100 ms so that a burst is gone
-    /// within the second that users expect; 4 GiB is 2000 calls of 20 µs, so a twenty-fifth of one CPU.)
+    /// Looks every 100 ms, at most 4 GiB a second, a fiftieth is kept, a thread, no prezeroing. (Guesses: 100 ms so that
+    /// a burst is gone within the second that users expect; 4 GiB is 2000 calls of 20 µs, so a twenty-fifth of one CPU;
+    /// a fiftieth, since of a burst a twentieth may stay resident, and something stays besides.)
     fn default() -> Self {
         Self {
             interval: Duration::from_millis(100),
             bytes_per_second: 4 << 30,
+            keep_bytes: None,
             worker: Worker::Thread,
             prezero: Prezero::Off,
         }
@@ -311,7 +330,7 @@ impl Builder {
             area,
             memory,
             core,
-            depot: parking_lot::Mutex::new(Depot::new(frames as usize)),
+            depot: parking_lot::Mutex::new(Depot::new(frames as usize, cpus.len(), caps)),
             ledger: Ledger::new(frames as usize, contents),
             caps,
             counts: Counts::new(capacity),

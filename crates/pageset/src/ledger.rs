@@ -46,11 +46,13 @@ impl BlockState {
     }
 }
 
-/// The ledger: one bit per frame, one byte per pageblock.
+/// The ledger: one bit per frame, two bytes per pageblock.
 pub(crate) struct Ledger {
     /// Bit set: the frame may be anything but zero.
     dirty: Box<[AtomicU64]>,
     blocks: Box<[AtomicU8]>,
+    /// Not 0 if no frame of the pageblock is known to be zero: one byte where `dirty` has eight words.
+    all_dirty: Box<[AtomicU8]>,
     refaulted_blocks: AtomicU64,
 }
 
@@ -64,12 +66,13 @@ impl Ledger {
         Self {
             dirty: (0..frames.div_ceil(64)).map(|_| AtomicU64::new(word)).collect(),
             blocks: (0..blocks).map(|_| AtomicU8::new(block as u8)).collect(),
+            all_dirty: (0..blocks).map(|_| AtomicU8::new(0)).collect(),
             refaulted_blocks: AtomicU64::new(0),
         }
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        size_of_val(&*self.dirty) + size_of_val(&*self.blocks)
+        size_of_val(&*self.dirty) + size_of_val(&*self.blocks) + size_of_val(&*self.all_dirty)
     }
 
     /// Notes that frames leave the core. Says whether all of them are zero; from now on they count as dirty.
@@ -95,8 +98,14 @@ impl Ledger {
     /// As [`take`](Self::take) for a whole pageblock.
     #[inline]
     pub(crate) fn take_pageblock(&self, first: u32) -> ZeroState {
-        self.touch((first >> PAGEBLOCK_ORDER) as usize);
-        self.take_words(&self.dirty[first as usize / 64..][..PAGEBLOCK_FRAMES as usize / 64])
+        let block = (first >> PAGEBLOCK_ORDER) as usize;
+        self.touch(block);
+        if self.all_dirty[block].load(Relaxed) != 0 {
+            return ZeroState::Unknown;
+        }
+        let zero = self.take_words(&self.dirty[first as usize / 64..][..PAGEBLOCK_FRAMES as usize / 64]);
+        self.all_dirty[block].store(1, Relaxed);
+        zero
     }
 
     /// As [`take`](Self::take) for all frames of some words. A block of 2 MiB is 8 words, which mostly are dirty already.
@@ -140,6 +149,7 @@ impl Ledger {
     /// Notes what is known of frames that go back to the core.
     pub(crate) fn put(&self, frames: Range<u32>, zero: ZeroState) {
         if zero == ZeroState::Zero {
+            blocks_of(&frames).for_each(|block| self.all_dirty[block].store(0, Relaxed));
             for (word, mask) in words_of(frames) {
                 self.dirty[word].fetch_and(!mask, Relaxed);
             }
@@ -197,6 +207,17 @@ mod tests {
         ledger.put(60..72, ZeroState::Zero);
         assert!(ledger.is_zero(0..2048));
         assert_eq!(Ledger::new(512, Contents::Unknown).take(0..1), ZeroState::Unknown);
+    }
+
+    #[test]
+    fn a_pageblock_of_which_a_frame_became_zero_is_looked_at_again() {
+        let ledger = Ledger::new(1024, Contents::Zero);
+        assert_eq!(ledger.take_pageblock(512), ZeroState::Zero);
+        assert_eq!(ledger.take_pageblock(512), ZeroState::Unknown);
+        ledger.put(512..1023, ZeroState::Zero);
+        assert_eq!(ledger.take_pageblock(512), ZeroState::Unknown);
+        ledger.put(512..1024, ZeroState::Zero);
+        assert_eq!(ledger.take_pageblock(512), ZeroState::Zero);
     }
 
     #[test]

@@ -271,6 +271,45 @@ fn without_a_thread_ticks_return_what_two_looks_saw_idle() {
 }
 
 #[test]
+fn something_is_kept_resident_for_whoever_comes_next() {
+    both(|builder| {
+        let returns = ReturnPolicy { keep_bytes: Some(9 * MIB as u64), ..quiet() };
+        let pool = builder.returns(returns).build().unwrap();
+        let fill = |pages: &mut Vec<Pages<'_>>| pages.iter_mut().for_each(|page| page[0] = 1);
+        let mut pages = Vec::new();
+        pool.alloc_bulk(10_000, &mut pages).unwrap();
+        fill(&mut pages);
+        drop(pages);
+        while pool.tick().more {}
+        assert_eq!(pool.stats().nr_depot_whole, 2048, "8 MiB, since 9 are no whole pageblocks");
+        assert!(pool.backing().unwrap().resident_bytes <= 8 * MIB as u64);
+        // They are used first, and nothing has to come from the system.
+        let refaulted = pool.stats().refaulted_bytes;
+        let mut pages = Vec::new();
+        pool.alloc_bulk(2000, &mut pages).unwrap();
+        fill(&mut pages);
+        assert_eq!(pool.stats().refaulted_bytes, refaulted);
+        drop(pages);
+        while pool.tick().more {}
+        let _ = pool.trim();
+        assert_eq!((pool.stats().nr_depot, pool.backing().unwrap().resident_bytes), (0, 0));
+        pool.validate().unwrap();
+    });
+}
+
+#[test]
+fn kept_memory_is_there_for_large_blocks() {
+    let returns = ReturnPolicy { keep_bytes: Some(u64::MAX), ..quiet() };
+    let pool = Pool::builder().size(16 * MIB).returns(returns).build().unwrap();
+    pool.alloc_bulk(4096, &mut Vec::new()).unwrap();
+    while pool.tick().more {}
+    assert_eq!((pool.stats().returned_bytes, pool.stats().nr_depot_whole), (0, 4096));
+    let all: Vec<_> = (0..4).map(|_| pool.alloc(Order::MAX).unwrap()).collect();
+    drop(all);
+    pool.validate().unwrap();
+}
+
+#[test]
 fn free_pages_are_cleared_in_idle_time() {
     let returns = ReturnPolicy { prezero: Prezero::Blocks(100), ..quiet() };
     // SAFETY: the memory is leaked, aligned, and initialised.

@@ -3,7 +3,7 @@
 use super::Entry;
 
 /// Most blocks that pass at once: half of the largest array.
-pub(crate) const BATCH_MAX: usize = 108;
+pub(crate) const BATCH_MAX: usize = 216;
 
 /// Entries that sequences copy at once: what one 16-byte move holds.
 pub(crate) const COPIED_TOGETHER: usize = 4;
@@ -46,6 +46,21 @@ impl Batch {
         Some(self.entries[self.end])
     }
 
+    /// Puts blocks in an order in which they stood in a batch into this one, which is empty.
+    #[inline]
+    pub(crate) fn fill(&mut self, entries: &[Entry]) {
+        self.start = self.end - entries.len();
+        self.entries[self.start..self.end].copy_from_slice(entries);
+    }
+
+    /// Changes what is known of each block.
+    #[inline]
+    pub(crate) fn change(&mut self, change: impl Fn(Entry) -> Entry) {
+        for entry in &mut self.entries[self.start..self.end] {
+            *entry = change(*entry);
+        }
+    }
+
     /// The foremost block: [`len`](Self::len) may be read from here, and as much more as a copy reads too much.
     pub(crate) fn front(&self) -> *const Entry {
         self.entries.as_ptr().wrapping_add(self.start)
@@ -81,7 +96,11 @@ mod tests {
         assert_eq!(batch.as_slice(), [Entry::dirty(2), Entry::dirty(1)]);
         batch.forget_front(3);
         assert_eq!(batch.pop_back(), None);
+        let mut copy = Batch::new();
+        copy.fill(&[Entry::dirty(5), Entry::dirty(4)]);
+        copy.push_front(Entry::dirty(6));
+        assert_eq!((copy.pop_back(), copy.len()), (Some(Entry::dirty(4)), 2));
         batch.note_filled(1);
-        assert_eq!((batch.len(), batch.pop_back()), (1, Some(Entry::dirty(107))));
+        assert_eq!((batch.len(), batch.pop_back()), (1, Some(Entry::dirty(BATCH_MAX as u32 - 1))));
     }
 }

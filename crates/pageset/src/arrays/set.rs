@@ -42,20 +42,20 @@ pub(crate) const COUNT_MASK: u64 = 0xffff;
 pub(crate) const POP_STEP: u64 = COUNT_MASK;
 
 /// One CPU's arrays: 2 KiB, on cache lines of their own.
-#[repr(C, align(2048))]
+#[repr(C, align(4096))]
 pub(crate) struct CpuArrays {
     /// The try-lock, where sequences cannot be restarted.
     pub(super) lock: AtomicU32,
     _unused: [u32; 15],
-    order0: Stack<220>,
-    order1: Stack<60>,
-    order2: Stack<60>,
-    order3: Stack<92>,
+    order0: Stack<436>,
+    order1: Stack<116>,
+    order2: Stack<116>,
+    order3: Stack<180>,
     order9: Stack<28>,
 }
 
 #[cfg(not(shuttle))]
-const _: () = assert!(size_of::<CpuArrays>() == 2048);
+const _: () = assert!(size_of::<CpuArrays>() == 4096);
 
 impl CpuArrays {
     pub(crate) const fn new() -> Self {
@@ -218,10 +218,10 @@ impl View<'_> {
 pub(crate) struct Caps(pub(crate) [u32; Class::COUNT]);
 
 impl Caps {
-    /// Most entries of each class: what fits into 2 KiB a CPU with order 0 as the most used. Guesses, but that half an
-    /// array is passed at once: 44 blocks of order 3 where it was 14, 12 of order 9 where it was 4. 24 of order 9 are 48 MiB
-    /// a CPU, of a pool that has 16 times as much for each.
-    const MOST: [u32; Class::COUNT] = [216, 56, 56, 88, 24];
+    /// Most entries of each class: what fits into 4 KiB a CPU with order 0 as the most used. Guesses, but that half an
+    /// array is passed at once, so that two CPUs meet at the depot's lock half as often as with half of this. 24 of order
+    /// 9 are 48 MiB a CPU, of a pool that has 16 times as much for each.
+    const MOST: [u32; Class::COUNT] = [432, 112, 112, 176, 24];
 
     /// Capacities for a pool of `frames` frames used by `cpus` CPUs: each class of all CPUs together holds a
     /// sixteenth of the pool at most.
@@ -234,7 +234,7 @@ impl Caps {
     }
 
     const _FITS: () = {
-        let entries = [220, 60, 60, 92, 28];
+        let entries = [436, 116, 116, 180, 28];
         let mut class = 0;
         while class < Class::COUNT {
             assert!(Self::MOST[class] as usize + COPIED_TOGETHER <= entries[class]);
@@ -296,7 +296,7 @@ mod tests {
     #[test]
     fn small_pools_have_small_arrays() {
         assert_eq!(Caps::for_pool(16, 8), Caps::NONE);
-        assert_eq!(Caps::for_pool(1 << 20, 2), Caps([216, 56, 56, 88, 24]));
-        assert_eq!(Caps::for_pool(4096, 2).0, [128, 56, 32, 16, 0]);
+        assert_eq!(Caps::for_pool(1 << 20, 2), Caps([432, 112, 112, 176, 24]));
+        assert_eq!(Caps::for_pool(4096, 2).0, [128, 64, 32, 16, 0]);
     }
 }

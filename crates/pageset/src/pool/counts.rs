@@ -56,6 +56,11 @@ impl Counts {
         self.out.load(Relaxed) == 0
     }
 
+    /// Claims frames of which somebody has hold already.
+    pub(super) fn reclaim(&self, frames: u64) {
+        self.out.fetch_add(frames, Relaxed);
+    }
+
     pub(super) fn unclaim(&self, frames: u64) {
         self.out.fetch_sub(frames, Relaxed);
     }

@@ -51,7 +51,8 @@ enum Which {
 impl Pool {
     /// One look at idle memory, as the pool's thread takes it every [`interval`](crate::ReturnPolicy::interval):
     /// caches that nobody used since the last look are emptied, page sets decay as their policy says, and pageblocks
-    /// that were all free at the last look too go back to the system, as many as the rate allows. O(pool / 2 MiB).
+    /// that were all free at the last look too go back to the system, as many as the rate allows, but for
+    /// [`keep_bytes`](crate::ReturnPolicy::keep_bytes). O(pool / 2 MiB).
     pub fn tick(&self) -> Trimmed {
         self.inner().look()
     }
@@ -60,7 +61,7 @@ impl Pool {
     /// 64 KiB and more. O(pool / 2 MiB) and the time the system takes, about 20 µs per pageblock.
     pub fn trim(&self) -> Trimmed {
         let inner = self.inner();
-        inner.empty_caches();
+        inner.empty_caches(0);
         inner.dissolve_depot();
         inner.core.drain_all(inner.cpu());
         let whole = inner.return_blocks(Which::AllFree, usize::MAX);
@@ -79,8 +80,9 @@ impl Inner {
         let is_idle = activity == look.activity;
         look.activity = activity;
         look.looks += 1;
+        let kept = self.returns.kept_blocks(self.memory.bytes());
         if is_idle {
-            self.empty_caches();
+            self.empty_caches(kept);
         } else if look.looks.is_multiple_of(LOOKS_PER_TICK) {
             self.drain_arrays();
             let cpus = self.core.cpus() as u32;
@@ -88,7 +90,7 @@ impl Inner {
                 let _ = self.core.tick(CpuId(cpu));
             });
         }
-        self.depot.lock().release_unused(|first| self.release(first, Order::PAGEBLOCK));
+        self.depot.lock().release_unused(kept, |first| self.release(first, Order::PAGEBLOCK));
         // Emptying caches is no use of memory.
         look.activity = self.activity();
         if let Prezero::Blocks(blocks) = self.returns.prezero {
@@ -108,10 +110,11 @@ impl Inner {
         self.popped().wrapping_add(self.counts.slow_alloc.load(Relaxed)).wrapping_mul(3).wrapping_add(live)
     }
 
-    /// Moves everything that is cached to the free lists, but for pageblocks of which a part is in use.
-    pub(super) fn empty_caches(&self) {
+    /// Moves everything that is cached to the free lists, but for pageblocks of which a part is in use, and as many as are
+    /// kept.
+    pub(super) fn empty_caches(&self, kept: usize) {
         self.drain_arrays();
-        self.release_whole();
+        self.release_whole(kept);
         self.core.drain_all(self.cpu());
     }
 

@@ -21,7 +21,7 @@ impl Pool {
         if inner.hot.is_in_child() {
             return inner.memory.bytes();
         }
-        inner.empty_caches();
+        inner.empty_caches(0);
         inner.dissolve_depot();
         inner.core.drain_all(inner.cpu());
         let mut retired = inner.retired.lock();

@@ -25,6 +25,8 @@ pub struct Stats {
     pub nr_array: u64,
     /// Free pages of the pageblocks between the arrays and the core.
     pub nr_depot: u64,
+    /// Of these, pages of whole pageblocks: in an idle pool what [`keep_bytes`](crate::ReturnPolicy::keep_bytes) keeps.
+    pub nr_depot_whole: u64,
     /// Pages that users hold.
     pub nr_used: u64,
     /// Pages out of service after a [`Pool::resize`].
@@ -67,9 +69,9 @@ impl Pool {
         let counts = &inner.counts;
         let page = crate::PAGE_BYTES as u64;
         let nr_array = inner.cached_in_arrays();
-        let (nr_depot, depot_bytes, exchanges) = {
+        let (nr_depot, nr_depot_whole, depot_bytes, exchanges) = {
             let depot = inner.depot.lock();
-            (depot.free(), depot.bytes(), depot.exchanges)
+            (depot.free(), depot.whole_frames(), depot.bytes(), depot.exchanges)
         };
         let nr_used = counts.out.load(Relaxed).saturating_sub(nr_array);
         let pgalloc = inner.popped() + counts.slow_alloc.load(Relaxed);
@@ -84,6 +86,7 @@ impl Pool {
             nr_pageset: inner.nr_pageset(),
             nr_array,
             nr_depot,
+            nr_depot_whole,
             nr_used,
             nr_retired: inner.retired.lock().len() as u64 * u64::from(pageset_core::PAGEBLOCK_FRAMES),
             capacity_pages: counts.capacity.load(Relaxed),

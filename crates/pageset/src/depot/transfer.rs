@@ -1,0 +1,79 @@
+//! Blocks that were given last, as they came: what one thread frees and another one allocates passes here, without a look
+//! at any bit.
+
+use crate::arrays::{Caps, Class, Entry};
+
+/// Classes that pass here: all but pageblocks, which have no bits.
+const CLASSES: usize = Class::COUNT - 1;
+
+/// Up to two halves of an array for each class, the next to be used last. Entries keep what is known of their contents.
+pub(super) struct Transfer([Vec<Entry>; CLASSES]);
+
+impl Transfer {
+    pub(super) fn new(caps: Caps) -> Self {
+        let most = |class: usize| Vec::with_capacity(caps.of(Class::ALL[class]) as usize / 2 * 2);
+        Self(std::array::from_fn(most))
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.0.iter().map(|entries| entries.capacity() * size_of::<Entry>()).sum()
+    }
+
+    /// Puts all of these, or none if there is no room.
+    #[inline]
+    pub(super) fn put(&mut self, class: Class, entries: &[Entry]) -> bool {
+        let Some(kept) = self.0.get_mut(class as usize) else { return false };
+        let has_room = entries.len() <= kept.capacity() - kept.len();
+        if has_room {
+            kept.extend_from_slice(entries);
+        }
+        has_room
+    }
+
+    /// Takes up to `limit`, those that were put last.
+    #[inline]
+    pub(super) fn take(&mut self, class: Class, limit: usize, take: impl FnOnce(&[Entry])) -> usize {
+        let Some(kept) = self.0.get_mut(class as usize) else { return 0 };
+        let left = kept.len().saturating_sub(limit);
+        let taken = kept.len() - left;
+        take(&kept[left..]);
+        kept.truncate(left);
+        taken
+    }
+
+    /// Takes all of a class.
+    pub(super) fn empty(&mut self, class: Class) -> Vec<Entry> {
+        let mut all = Vec::new();
+        self.take(class, usize::MAX, |entries| all = entries.to_vec());
+        all
+    }
+
+    /// Whether a frame is part of a block here. O(blocks).
+    pub(super) fn has(&self, frame: u32) -> bool {
+        let has = |class: usize| {
+            let frames = Class::ALL[class].frames();
+            self.0[class].iter().any(|entry| (entry.frame()..entry.frame() + frames).contains(&frame))
+        };
+        (0..CLASSES).any(has)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_put_last_is_taken_first() {
+        let mut transfer = Transfer::new(Caps([5, 2, 2, 2, 2]));
+        let [a, b, c] = [1, 2, 3].map(Entry::dirty);
+        assert!(transfer.put(Class::Order0, &[a, b]) && transfer.put(Class::Order0, &[c]));
+        assert!(!transfer.put(Class::Order0, &[a, b]), "room for one");
+        assert!(transfer.has(3) && !transfer.has(4));
+        let mut taken = Vec::new();
+        assert_eq!(transfer.take(Class::Order0, 2, |entries| taken.extend_from_slice(entries)), 2);
+        assert_eq!(taken, [b, c]);
+        assert_eq!((transfer.empty(Class::Order0), transfer.empty(Class::Order0)), (vec![a], vec![]));
+        assert!(transfer.put(Class::Order3, &[Entry::dirty(8)]) && transfer.has(15) && !transfer.has(16));
+        assert!(!transfer.put(Class::Order9, &[a]) && transfer.empty(Class::Order9).is_empty());
+    }
+}
