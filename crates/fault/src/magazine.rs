@@ -34,6 +34,12 @@ impl Magazine {
         self.next += 1;
         Some(pfn)
     }
+
+    /// The frame that will be used next, if it is there already.
+    #[inline]
+    pub(crate) fn peek(&self) -> Option<Pfn> {
+        *self.frames[..self.slots].get(self.next)?
+    }
 }
 
 impl<W: World> Machine<W> {

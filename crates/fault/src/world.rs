@@ -90,6 +90,13 @@ pub trait Memory {
     /// Makes `2^order` frames zero.
     fn clear(&self, cpu: CpuId, pfn: Pfn, order: pageset_core::Order, target: u32);
 
+    /// This frame is the next of a magazine, so this CPU is likely to clear it next: its first lines may be fetched
+    /// meanwhile. A hint.
+    #[inline]
+    fn expect(&self, cpu: CpuId, pfn: Pfn) {
+        let _ = (cpu, pfn);
+    }
+
     /// Copies one frame.
     fn copy(&self, cpu: CpuId, from: Pfn, to: Pfn);
 

@@ -41,7 +41,7 @@ mod method;
 mod order;
 mod source;
 
-pub use arch::{Isa, Kernel, Page};
+pub use arch::{Isa, Kernel, Page, prefetch};
 pub use caches::Caches;
 pub use error::BadPage;
 pub use gigantic::{Clearing, Copying, Part, Parts};

@@ -73,6 +73,11 @@ impl Memory for Arena {
         cleared.expect("a block is a page");
     }
 
+    #[inline]
+    fn expect(&self, _: CpuId, pfn: Pfn) {
+        pageset_pageops::prefetch(self.0.page(pfn, 1).cast().as_ptr());
+    }
+
     fn copy(&self, _: CpuId, from: Pfn, to: Pfn) {
         let (from, mut to) = (self.0.page(from, 1), self.0.page(to, 1));
         // SAFETY: nobody writes to a page that is being copied.

@@ -33,6 +33,11 @@ impl<W: World> AddressSpace<W> {
         let pfn = self.take_block(local, order)?;
         let start_ns = self.clock(local);
         self.world().memory().clear(local.cpu, pfn, order, target);
+        // The fault's next atomic operation waits until the whole page is written, so the next page's clearing cannot begin
+        // meanwhile; but the lines it needs first can come.
+        if let Some(next) = local.magazine.peek() {
+            self.world().memory().expect(local.cpu, next);
+        }
         local.stats.zero_ns += self.clock(local) - start_ns;
         Some(pfn)
     }

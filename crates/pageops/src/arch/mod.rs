@@ -7,12 +7,14 @@
 mod aarch64;
 mod page;
 mod portable;
+mod prefetch;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod x86_64;
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 pub use page::Page;
+pub use prefetch::prefetch;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 pub(crate) use x86_64::cpuid::cache_bytes;
 
