@@ -46,6 +46,8 @@ pub enum SpaceError {
     NotEligible,
     /// The host keeps no contents of reclaimed pages.
     NoSwap,
+    /// No block of the allocator is as large as what a leaf table covers.
+    NoHugePages,
 }
 
 impl fmt::Display for SpaceError {
@@ -59,6 +61,9 @@ impl fmt::Display for SpaceError {
             Self::BadCpu => "the machine was built for fewer CPUs",
             Self::NotEligible => "the page is not mapped, shared, part of a larger block, or on its way",
             Self::NoSwap => "the host keeps no contents of reclaimed pages",
+            Self::NoHugePages => {
+                "a leaf table of this geometry covers more than the largest block; use small pages or gangs"
+            }
         })
     }
 }

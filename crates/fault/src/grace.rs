@@ -2,7 +2,7 @@
 //!
 //! Each task has a counter on a line of its own. Odd means: inside a section, it may hold table numbers, areas or
 //! translations it read before. Whoever takes something away waits until every counter that was odd has moved on.
-//! crossbeam-epoch has no such wait, only deferred frees, and its pin costs the same fence.
+//! Why this is not crossbeam-epoch: docs/decisions/0007.
 
 use alloc::boxed::Box;
 
@@ -25,7 +25,7 @@ impl Grace {
         let section = &self.sections[task as usize].0;
         section.store(section.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         // Everything read from here on is read after the counter is visible; pairs with the fence in `wait`. This is
-        // the whole price of a section: 6 ns of a fault's 56 (examples/speed, EPYC).
+        // the whole price of a section: 6 to 9 ns (docs/decisions/0007).
         fence(Ordering::SeqCst);
     }
 

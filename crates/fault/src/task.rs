@@ -218,7 +218,7 @@ impl<W: World> Task<W> {
     ///
     /// # Errors
     /// [`SpaceError::NotEligible`] if there is no leaf table, a page of it was reclaimed, or the area does not cover it;
-    /// [`SpaceError::OutOfMemory`].
+    /// [`SpaceError::OutOfMemory`]; [`SpaceError::NoHugePages`] if the geometry has none.
     pub fn collapse(&mut self, va: u64) -> Result<(), SpaceError> {
         self.space.collapse(&mut self.local, va)
     }

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use host::{PAGE, TestMachine, Threads, machine, machine_with, strategies};
 use pageset_core::CpuId;
-use pageset_fault::{Access, AddressSpace, FaultError, Huge, Options, Prot, SpaceError, Strategy, Task};
+use pageset_fault::{
+    Access, AddressSpace, FaultError, Geometry, Huge, Options, Prot, SpaceError, Strategy, Task,
+};
 
 type Space = Arc<AddressSpace<host::TestWorld<Threads>>>;
 type TestTask = Task<host::TestWorld<Threads>>;
@@ -154,6 +156,15 @@ fn huge_pages_are_mapped_split_copied_and_collapsed() {
         drop(parent);
         machine.check(&[&child]).expect("the invariants");
     });
+}
+
+#[test]
+fn a_geometry_without_huge_pages_says_so() {
+    let machine = machine_with::<Threads>(1, |config| config.geometry = Geometry::PAGES_16K);
+    let wanted = Options { huge: Huge::Always, ..p1() };
+    assert!(matches!(AddressSpace::new(&machine, wanted), Err(SpaceError::NoHugePages)));
+    let (_space, mut task) = space(&machine, p1());
+    assert_eq!(task.collapse(0), Err(SpaceError::NoHugePages));
 }
 
 #[test]

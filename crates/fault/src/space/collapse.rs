@@ -24,7 +24,10 @@ use crate::world::{Memory, World};
 impl<W: World> AddressSpace<W> {
     pub(crate) fn collapse(&self, local: &mut Local, va: u64) -> Result<(), SpaceError> {
         let geometry = self.machine.geometry;
-        let order = geometry.huge_order().filter(|_| va < geometry.end()).ok_or(SpaceError::NotEligible)?;
+        let order = geometry.huge_order().ok_or(SpaceError::NoHugePages)?;
+        if va >= geometry.end() {
+            return Err(SpaceError::NotEligible);
+        }
         let span = geometry.span_around(va, 0);
         let write = self.write(local);
         let area = write.map.find(va).map(|index| &write.map.areas()[index]);

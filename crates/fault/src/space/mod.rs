@@ -50,7 +50,8 @@ pub struct Options {
 pub enum Huge {
     /// Small pages only.
     Never,
-    /// Where a whole span is empty and covered.
+    /// Where a whole span is empty and covered. Not with [`Geometry::PAGES_16K`](crate::Geometry::PAGES_16K), where the
+    /// 32 MiB of a leaf table are more than the allocator's largest block of 2^10 pages.
     Always,
 }
 
@@ -92,12 +93,16 @@ impl<W: World> AddressSpace<W> {
     /// An empty address space.
     ///
     /// # Errors
-    /// [`SpaceError::OutOfMemory`] if there is no frame or no table for the root.
+    /// [`SpaceError::OutOfMemory`] if there is no frame or no table for the root; [`SpaceError::NoHugePages`] if huge pages
+    /// are wanted and the geometry has none.
     pub fn new(machine: &Arc<Machine<W>>, options: Options) -> Result<Arc<Self>, SpaceError> {
         Self::on(machine, options, CpuId(0)).map(Arc::new)
     }
 
     fn on(machine: &Arc<Machine<W>>, options: Options, cpu: CpuId) -> Result<Self, SpaceError> {
+        if options.huge == Huge::Always && machine.geometry.huge_order().is_none() {
+            return Err(SpaceError::NoHugePages);
+        }
         let root = machine.take_table(cpu).ok_or(SpaceError::OutOfMemory)?;
         let strategy = options.strategy;
         let sync = AnySync::new(strategy.sync(), machine.tasks);

@@ -2,7 +2,8 @@
 //! that covers the change, start again if it was taken out of the tree.
 //!
 //! CortenMM keeps a range's rights in the page table and has no areas. Here they stay in the map of areas, and a fault
-//! looks at it again under the table's lock: the same lines are written, none that all CPUs share.
+//! looks at it again under the table's lock: the same lines are written, none that all CPUs share
+//! (docs/decisions/0008).
 
 use super::{Held, Intent, PteSync, Stale, lock_table};
 use crate::space::AddressSpace;
