@@ -26,7 +26,7 @@ pub(crate) use args::PftArgs;
 use engine::Zero;
 pub(crate) use result::{Run, Series};
 pub(crate) use shape::{Regions, Shape};
-pub(crate) use virtual_run::{VirtualSpec, run as run_virtual};
+pub(crate) use virtual_run::{AreaCache, VirtualSpec, run as run_virtual};
 pub(crate) use virtual_world::RssLine;
 
 /// The subcommand.
@@ -83,6 +83,9 @@ struct Test {
 const SIMULATED_THREAD_PAGES: (u64, u64) = (1024, 16384);
 const SIMULATED_PAGES: u64 = 1 << 18;
 
+/// Frames that a real thread fetches at once. Measured: more than 16 gain nothing (`pageset-fault`'s example `speed`).
+const MAGAZINE: u32 = 16;
+
 impl Test {
     fn new(args: &PftArgs) -> Result<Self> {
         let machine = args.machine.as_deref().map(machine).transpose()?;
@@ -107,7 +110,8 @@ impl Test {
             bail!("there is less than a page for each of {threads} threads; use a larger -g");
         }
         let regions = Regions::named(&args.regions).unwrap_or(Regions::Percore);
-        let shape = Shape { threads, thread_pages, regions, geometry, lines: args.lines };
+        let magazine = args.magazine.unwrap_or(if machine.is_some() { 0 } else { MAGAZINE });
+        let shape = Shape { threads, thread_pages, regions, geometry, lines: args.lines, magazine };
         if machine.is_none() {
             check_memory(&shape)?;
         }
@@ -157,6 +161,7 @@ impl Test {
                     shape: self.shape,
                     strategy,
                     rss_line: self.rss_line,
+                    area_cache: AreaCache::Task,
                     fault_ns: machine.costs.fault.ns,
                     thread_pages_max: (SIMULATED_PAGES / u64::from(self.shape.threads)).clamp(least, most),
                 };

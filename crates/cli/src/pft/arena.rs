@@ -28,6 +28,11 @@ pub(super) fn map(frames: u64, page_bytes: u64) -> Result<MmapMut> {
     Ok(map)
 }
 
+/// Clears a page of a mapping, by the best method for this CPU.
+pub(super) fn clear(page: &mut [u8]) {
+    pageset_pageops::clear(page, Some(0)).expect("a page of a mapping is one");
+}
+
 /// Frames of a mapping. Each has a lock of its own, so two tasks that hold one frame, which would be a bug of the engine,
 /// wait for each other instead of racing. Nobody else ever waits for these locks.
 pub(super) struct Arena<'m>(Vec<Mutex<&'m mut [u8]>>);
@@ -46,8 +51,13 @@ impl Memory for Arena<'_> {
     #[inline]
     fn clear(&self, _: CpuId, pfn: Pfn, order: Order, _: u32) {
         for frame in pfn.0..pfn.0 + u64::from(order.frames()) {
-            self.with(Pfn(frame), |bytes| bytes.fill(0));
+            self.with(Pfn(frame), clear);
         }
+    }
+
+    #[inline]
+    fn expect(&self, _: CpuId, pfn: Pfn) {
+        self.with(pfn, |bytes| pageset_pageops::prefetch(bytes.as_ptr()));
     }
 
     fn copy(&self, _: CpuId, from: Pfn, to: Pfn) {

@@ -75,6 +75,9 @@ pub(crate) struct PftArgs {
     /// Pages of 4 KiB (12) or 16 KiB (14) [default: 12, with --machine the machine's]
     #[arg(long, value_name = "BITS", value_parser = PossibleValuesParser::new(["12", "14"]))]
     pub(crate) page_shift: Option<String>,
+    /// Frames that a thread fetches with one call of the allocator, 0 for a call per fault [default: 16, with --machine 0]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=32))]
+    pub(crate) magazine: Option<u32>,
     /// Clear pages, or skip that to see the engine alone
     #[arg(long, value_name = "HOW", default_value = "real", value_parser = PossibleValuesParser::new(["real", "skip"]))]
     pub(crate) zero: String,

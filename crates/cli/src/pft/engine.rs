@@ -98,9 +98,7 @@ impl Toucher for Clear<'_> {
     fn touch(&mut self) -> Result<()> {
         let line_bytes = self.shape.line_bytes() as usize;
         for page in self.slice.chunks_exact_mut(self.shape.geometry.page_bytes() as usize) {
-            // Opaque, so that the clearing of a byte that is written next is not left out.
-            std::hint::black_box(&mut *page).fill(0);
-            let page = std::hint::black_box(page);
+            arena::clear(page);
             page.iter_mut().step_by(line_bytes).take(self.shape.lines as usize).for_each(|byte| *byte = 1);
         }
         Ok(())
@@ -136,6 +134,7 @@ fn run_over<M: Contents>(shape: &Shape, strategy: Strategy, memory: M) -> Result
     let world = ThreadWorld { frames: allocator(shape)?, memory, locks: Locks::new() };
     let config = MachineConfig {
         tables: shape.tables(),
+        magazine: shape.magazine,
         ..MachineConfig::new(shape.geometry, shape.threads, shape.pages())
     };
     let machine = Machine::new(world, &config);
@@ -210,8 +209,14 @@ mod tests {
     fn every_strategy_installs_what_was_computed() {
         for strategy in Strategy::all() {
             for regions in Regions::ALL {
-                let shape =
-                    Shape { threads: 2, thread_pages: 600, regions, geometry: Geometry::PAGES_4K, lines: 2 };
+                let shape = Shape {
+                    threads: 2,
+                    thread_pages: 600,
+                    regions,
+                    geometry: Geometry::PAGES_4K,
+                    lines: 2,
+                    magazine: 5,
+                };
                 let run = run(&shape, strategy, Zero::Skip).unwrap();
                 assert_eq!(run.pages_counted, run.pages_computed, "{strategy} {regions:?}");
             }
@@ -221,7 +226,7 @@ mod tests {
     #[test]
     fn large_pages_are_cleared_too() {
         let (regions, geometry) = (Regions::Sliced, Geometry::PAGES_16K);
-        let shape = Shape { threads: 3, thread_pages: 100, regions, geometry, lines: 1 };
+        let shape = Shape { threads: 3, thread_pages: 100, regions, geometry, lines: 1, magazine: 0 };
         let run = run(&shape, "P2,V7,R3".parse().unwrap(), Zero::Real).unwrap();
         assert_eq!((run.pages_counted, run.census.unwrap().pages), (300, 300));
         assert_eq!(run_clear(&shape).unwrap().pages_counted, 300);

@@ -103,8 +103,14 @@ mod tests {
             return;
         }
         for regions in Regions::ALL {
-            let shape =
-                Shape { threads: 2, thread_pages: 300, regions, geometry: Geometry::PAGES_4K, lines: 2 };
+            let shape = Shape {
+                threads: 2,
+                thread_pages: 300,
+                regions,
+                geometry: Geometry::PAGES_4K,
+                lines: 2,
+                magazine: 0,
+            };
             let run = run(&shape).unwrap();
             assert!(run.pages_counted >= run.pages_computed, "{regions:?}: {run:?}");
             assert!(run.pages_counted <= run.pages_computed + 16, "{regions:?}: {run:?}");
@@ -114,7 +120,7 @@ mod tests {
     #[test]
     fn another_page_size_is_refused() {
         let (regions, geometry) = (Regions::Percore, Geometry::PAGES_16K);
-        let shape = Shape { threads: 1, thread_pages: 1, regions, geometry, lines: 1 };
+        let shape = Shape { threads: 1, thread_pages: 1, regions, geometry, lines: 1, magazine: 0 };
         if rustix::param::page_size() == 4096 {
             assert!(super::run(&shape).unwrap_err().to_string().contains("--page-shift 12"));
         }

@@ -49,6 +49,8 @@ pub(crate) struct Shape {
     pub(crate) geometry: Geometry,
     /// Cache lines written in each page.
     pub(crate) lines: u32,
+    /// Frames that a thread fetches at once.
+    pub(crate) magazine: u32,
 }
 
 /// Where regions begin. Any address will do.
@@ -116,7 +118,7 @@ mod tests {
     use super::*;
 
     fn shape(regions: Regions) -> Shape {
-        Shape { threads: 3, thread_pages: 700, regions, geometry: Geometry::PAGES_4K, lines: 1 }
+        Shape { threads: 3, thread_pages: 700, regions, geometry: Geometry::PAGES_4K, lines: 1, magazine: 0 }
     }
 
     #[test]

@@ -223,12 +223,13 @@ fn provenance(args: &PftArgs, test: &Test) -> Provenance {
     let gib = (shape.pages() * shape.geometry.page_bytes()) as f64 / f64::from(1 << 30);
     let gib = args.gib.unwrap_or(gib);
     let mut command = format!(
-        "pageset pft -g {gib} -f {} -r {} -c {} --regions {} --page-shift {}",
+        "pageset pft -g {gib} -f {} -r {} -c {} --regions {} --page-shift {} --magazine {}",
         shape.threads,
         test.repetitions,
         shape.lines,
         shape.regions.name(),
-        shape.geometry.page_shift()
+        shape.geometry.page_shift(),
+        shape.magazine
     );
     match &args.machine {
         Some(machine) => {

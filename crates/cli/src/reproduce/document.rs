@@ -1,7 +1,7 @@
 //! A reproduced study as JSON, and as one flat table.
 
 use pageset_report::comparison::{Agreement, Comparison};
-use pageset_report::{Cell, Column, Provenance, Row, Table};
+use pageset_report::{Cell, Column, Kind, Provenance, Row, Table};
 use serde::Serialize;
 
 use super::study::Findings;
@@ -48,7 +48,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// All pairs of all tables, one for each row.
+    /// All pairs of all tables, one for each row; then all numbers of our own tables, which have nothing published.
     pub(crate) fn flat_table(&self) -> Table {
         let columns = vec![
             Column::label("table", "table"),
@@ -76,7 +76,39 @@ impl<'a> Document<'a> {
                 }
             }
         }
+        for own in self.more {
+            own.rows().iter().for_each(|row| push_own(&mut table, own, row));
+        }
         table.with_provenance(self.provenance.clone())
+    }
+}
+
+/// Adds the numbers of one row of a table of our own. The row's name is its labels and, where these do not tell rows
+/// apart, its first number.
+fn push_own(table: &mut Table, own: &Table, row: &Row) {
+    let labels = |row: &Row| {
+        let cells = own.columns().iter().zip(&row.cells);
+        let text =
+            cells.filter_map(|(_, cell)| if let Cell::Text(text) = cell { Some(text.clone()) } else { None });
+        text.collect::<Vec<_>>().join(" ")
+    };
+    let numbers = || own.columns().iter().zip(&row.cells).filter(|(column, _)| column.kind != Kind::Label);
+    let mut name = labels(row);
+    if own.rows().iter().filter(|other| labels(other) == name).count() > 1
+        && let Some((_, Cell::Count(first))) = numbers().next()
+    {
+        name += &format!(" {first}");
+    }
+    for (column, cell) in numbers().filter(|(_, cell)| **cell != Cell::Absent) {
+        let (title, key) = (own.title(), column.key.as_str());
+        table.push(Row::new([
+            title.into(),
+            name.as_str().into(),
+            key.into(),
+            Cell::Absent,
+            cell.clone(),
+            "computed".into(),
+        ]));
     }
 }
 

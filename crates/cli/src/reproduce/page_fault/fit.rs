@@ -10,7 +10,8 @@ use super::runs::Key;
 /// for nobody, so its time is a sum.
 pub(super) fn fault_ns(machine: &Machine, rows: &[PrintedRow]) -> Result<f64> {
     let row = rows.iter().find(|row| row.threads == 1).context("the text has a row of one thread")?;
-    let key = Key::new(row.strategy, 1, u64::from(row.gib * PAGES_PER_GIB));
+    let pages = u64::from(row.gib * PAGES_PER_GIB);
+    let key = Key { shared_cache: true, ..Key::new(row.strategy, 1, pages) };
     let without = key.run(machine, 0.0)?;
     Ok((1e9 / row.faults_per_wall_s - 1e9 / without.faults_per_wall_s()).max(0.0))
 }

@@ -75,7 +75,8 @@ fn notes(fault_ns: f64) -> Vec<String> {
              fitted on any other row."
         ),
         "Page locking is P1,V1,R1, atomic operations P2,V1,R1, deltas P2,V1,R2. The counters are on mmap_sem's line \
-         (R1 of the specification)."
+         (R1 of the specification), and so is what the address space remembers of the area used last, which until Linux \
+         3.15 each fault of another thread overwrote; that it is on this line is a guess."
             .to_owned(),
         "Each thread touches a few thousand pages on a machine that is as much smaller, so that as much memory is \
          remote; touching and teardown are multiplied by what was left out."
@@ -88,7 +89,11 @@ fn notes(fault_ns: f64) -> Vec<String> {
 }
 
 /// What the tables cannot say themselves.
-const EXPLANATIONS: [&str; 5] = [
+const EXPLANATIONS: [&str; 6] = [
+    "Bandwidth is not charged. Two CPUs of a node that did nothing but clear as fast as the machine file says would read \
+     and write 8.2 GB/s, and the bus that they share has 6.4 GB/s (general knowledge of the Itanium 2); they clear for half \
+     of their time at most, so a little is missing in rows of 2 to 16 threads, and nothing where all wait for one line. Nor \
+     are the atomics of teardown charged: one thread is left then, which has the line to itself.",
     "From 128 to 512 threads the text has both linear scaling and a constant number of busy CPUs. A line that all threads \
      write cannot scale; threads that do not wait for it would be busy. Nothing in the model gives both, unless no more \
      than 128 threads ran: see the table of that name.",
@@ -97,7 +102,7 @@ const EXPLANATIONS: [&str; 5] = [
     "Busy CPUs: threads that wait for a line are busy; the last thread, which gives everything back, is alone. So the \
      share of busy CPUs is that of touching in the whole. That is the residue of about 1 us a page in the specification: \
      the allocator's own cost of a free and a frame's metadata coming from another node give two thirds of it here.",
-    "Starting threads is nearly free here. The User column says otherwise: if threads are created one after the other and \
+    "Starting threads is nearly free here: 40 us each, a guess. The User column says otherwise: if threads are created one after the other and \
      spin until all are there, what it has beyond the rows of few threads is 4 to 7 ms for each thread, most of a second \
      for 128, 5 % of the wall time of 64 GB with 128 threads and more where it is shorter. It is not in the model, since it \
      would be fitted on the rows it explains.",

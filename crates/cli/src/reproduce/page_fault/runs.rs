@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result};
 use pageset_fault::{Geometry, Strategy};
 use pageset_sim::Machine;
 
-use crate::pft::{Regions, RssLine, Run, Shape, VirtualSpec, run_virtual};
+use crate::pft::{AreaCache, Regions, RssLine, Run, Shape, VirtualSpec, run_virtual};
 use crate::progress::Progress;
 use crate::reproduce::study::Options;
 
@@ -23,6 +23,8 @@ pub(super) struct Key {
     pub(super) sharing: Sharing,
     /// Whether the counters have a line of their own.
     pub(super) own_line: bool,
+    /// Whether the address space remembers the area that was used last, as in 2005.
+    pub(super) shared_cache: bool,
     /// Pages that are simulated, of all threads.
     pub(super) pages_max: u64,
 }
@@ -45,8 +47,8 @@ const THREAD_PAGES: (u64, u64) = (256, 8192);
 
 impl Key {
     pub(super) fn new(strategy: Strategy, threads: u32, thread_pages: u64) -> Self {
-        let (sharing, own_line) = (Sharing::Apart, false);
-        Self { strategy, threads, thread_pages, sharing, own_line, pages_max: PAGES_MAX }
+        let (sharing, own_line, shared_cache) = (Sharing::Apart, false, false);
+        Self { strategy, threads, thread_pages, sharing, own_line, shared_cache, pages_max: PAGES_MAX }
     }
 
     pub(super) fn run(&self, machine: &Machine, fault_ns: f64) -> Result<Run> {
@@ -63,9 +65,11 @@ impl Key {
                 regions,
                 geometry: Geometry::PAGES_16K,
                 lines: 1,
+                magazine: 0,
             },
             strategy: self.strategy,
             rss_line: if self.own_line { RssLine::Own } else { RssLine::WithMmapLock },
+            area_cache: if self.shared_cache { AreaCache::Space } else { AreaCache::Task },
             fault_ns,
             thread_pages_max: (self.pages_max / u64::from(self.threads)).clamp(least, most),
         };

@@ -24,15 +24,24 @@ pub(super) fn key(row: &PrintedRow, reading: Reading) -> Key {
         Reading::Printed => row.threads,
         Reading::Listing => row.threads.min(THREADS_OF_LISTING),
     };
-    Key::new(row.strategy, threads, u64::from(row.gib) * u64::from(PAGES_PER_GIB) / u64::from(row.threads))
+    let pages = u64::from(row.gib) * u64::from(PAGES_PER_GIB) / u64::from(row.threads);
+    Key { shared_cache: true, ..Key::new(row.strategy, threads, pages) }
+}
+
+/// The same in some other respect, for rows of so few threads that all of them ran.
+fn variants(row: &PrintedRow) -> [Key; 2] {
+    let key = key(row, Reading::Printed);
+    [Key { own_line: true, ..key }, Key { shared_cache: false, ..key }]
 }
 
 /// Everything that the tables need.
 pub(super) fn keys(rows: &[PrintedRow]) -> Vec<Key> {
-    let own_line = rows.iter().filter(|row| row.threads <= THREADS_OF_LISTING);
-    let own_line = own_line.map(|row| Key { own_line: true, ..key(row, Reading::Printed) });
+    let few = rows.iter().filter(|row| row.threads <= THREADS_OF_LISTING);
     let readings = [Reading::Printed, Reading::Listing];
-    rows.iter().flat_map(|row| readings.map(|reading| key(row, reading))).chain(own_line).collect()
+    rows.iter()
+        .flat_map(|row| readings.map(|reading| key(row, reading)))
+        .chain(few.flat_map(variants))
+        .collect()
 }
 
 /// What the original would have printed for a run: the number of pages is the one that was asked for, whoever touched
@@ -127,25 +136,27 @@ const BAND: f64 = 0.02;
 
 impl Score {
     pub(super) fn new(rows: &[PrintedRow], runs: &Runs) -> Result<Self> {
+        let least = |row: &&PrintedRow| row.threads <= THREADS_OF_LISTING;
+        let (all, few): (Vec<_>, Vec<_>) = (rows.iter().collect(), rows.iter().filter(least).collect());
+        let score = |name: String, rows: &[&PrintedRow], key: &dyn Fn(&PrintedRow) -> Key| {
+            let ours = |row: &&PrintedRow| Ok(AsPrinted::new(row, runs.get(&key(row))?).faults_per_wall_s);
+            ReadingScore::new(name, rows, &rows.iter().map(ours).collect::<Result<Vec<_>>>()?)
+        };
+        let up_to = format!("up to {THREADS_OF_LISTING} threads");
         let readings = [
-            ("As printed".to_owned(), Reading::Printed, false),
-            (format!("With at most {THREADS_OF_LISTING} threads"), Reading::Listing, false),
-            (
-                "The same with the counters on a line of their own, up to 128 threads".to_owned(),
-                Reading::Printed,
-                true,
-            ),
+            score("As printed".to_owned(), &all, &|row| key(row, Reading::Printed)),
+            score(format!("With at most {THREADS_OF_LISTING} threads"), &all, &|row| {
+                key(row, Reading::Listing)
+            }),
+            score(format!("As printed, {up_to}"), &few, &|row| key(row, Reading::Printed)),
+            score(format!("The same with the counters on a line of their own, {up_to}"), &few, &|row| {
+                variants(row)[0]
+            }),
+            score(format!("The same if each thread remembered its area itself, {up_to}"), &few, &|row| {
+                variants(row)[1]
+            }),
         ];
-        let readings = readings.into_iter().map(|(name, reading, own_line)| {
-            let within = |row: &&PrintedRow| !own_line || row.threads <= THREADS_OF_LISTING;
-            let rows: Vec<_> = rows.iter().filter(within).collect();
-            let ours = |row: &PrintedRow| {
-                let run = runs.get(&Key { own_line, ..key(row, reading) })?;
-                Ok(AsPrinted::new(row, run).faults_per_wall_s)
-            };
-            ReadingScore::new(name, &rows, &rows.iter().map(|row| ours(row)).collect::<Result<Vec<_>>>()?)
-        });
-        Ok(Self { readings: readings.collect::<Result<_>>()? })
+        Ok(Self { readings: readings.into_iter().collect::<Result<_>>()? })
     }
 
     pub(super) fn sentences(&self) -> Vec<String> {
