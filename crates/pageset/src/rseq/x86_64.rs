@@ -64,15 +64,28 @@ pub(crate) fn cpu(area: Area) -> usize {
     cpu as usize
 }
 
-/// A sequence from label 4 to label 5 that begins at label 2, with its descriptor and its abort handler.
+/// A sequence from label 4 to label 5 that begins at label 2, with its descriptor and its abort handler. It finds this CPU's
+/// stack, or, after the line `first`, goes to `without_arrays`; then the lines given here change a copy of the head word, and storing
+/// that is the end.
 ///
 /// All of it is one line of assembly: the compiler takes lines for instructions when it decides what to inline, and a
 /// sequence that is called instead costs half as much again (measured: 3.0 ns a pair instead of 1.7).
 macro_rules! sequence {
-    ($($line:literal)*) => {
+    (first $first:literal, without_arrays $otherwise:literal, $($line:literal)*) => {
         concat!(
+            "2: lea {at}, [rip + 3f];",
+            "mov qword ptr fs:[{area} + 8], {at};",
+            "4: mov {at:e}, dword ptr fs:[{area} + 4];",
+            $first, ";",
+            "cmp {at:e}, dword ptr [{hot} + 8];",
+            "jae ", $otherwise, ";",
+            "shl {at}, {shift};",
+            "add {at}, qword ptr [{hot}];",
+            "add {at}, {offset};",
+            "mov {head}, qword ptr [{at}];",
             $($line, ";",)*
-            ".pushsection __rseq_cs, \"aw\"; .balign 32; 3: .long 0, 0; .quad 4b, 5b - 4b, 6f; .popsection;",
+            "mov qword ptr [{at}], {head};",
+            "5: .pushsection __rseq_cs, \"aw\"; .balign 32; 3: .long 0, 0; .quad 4b, 5b - 4b, 6f; .popsection;",
             ".pushsection __rseq_failure, \"ax\"; .byte 0x0f, 0xb9, 0x3d; .long 0x53053053;",
             "6: lock inc qword ptr [rip + {restarts}]; jmp 2b; .popsection",
         )
@@ -88,25 +101,12 @@ pub(crate) fn pop(hot: &Hot, area: Area, stack: StackAt) -> Option<Entry> {
     unsafe {
         asm!(
             sequence!(
-                "2:"
-                "lea {at}, [rip + 3f]"
-                "mov qword ptr fs:[{area} + 8], {at}"
-                "4:"
-                "mov {at:e}, dword ptr fs:[{area} + 4]"
-                "mov {entry:e}, -1"
-                "cmp {at:e}, dword ptr [{hot} + 8]"
-                "jae 5f"
-                "shl {at}, {shift}"
-                "add {at}, qword ptr [{hot}]"
-                "add {at}, {offset}"
-                "mov {head}, qword ptr [{at}]"
+                first "mov {entry:e}, -1", without_arrays "5f",
                 "movzx {count:e}, {head:x}"
                 "test {count:e}, {count:e}"
                 "je 5f"
                 "mov {entry:e}, dword ptr [{at} + {count} * 4 + 12]"
                 "add {head}, 0xffff"
-                "mov qword ptr [{at}], {head}"
-                "5:"
             ),
             hot = in(reg) std::ptr::from_ref(hot),
             area = in(reg) area.0.get(),
@@ -130,24 +130,12 @@ pub(crate) fn push(hot: &Hot, area: Area, stack: StackAt, entry: Entry) -> bool 
     unsafe {
         asm!(
             sequence!(
-                "2:"
-                "lea {at}, [rip + 3f]"
-                "mov qword ptr fs:[{area} + 8], {at}"
-                "4:"
-                "mov {at:e}, dword ptr fs:[{area} + 4]"
-                "cmp {at:e}, dword ptr [{hot} + 8]"
-                "jae {full}"
-                "shl {at}, {shift}"
-                "add {at}, qword ptr [{hot}]"
-                "add {at}, {offset}"
-                "mov {head}, qword ptr [{at}]"
+                first "", without_arrays "{full}",
                 "movzx {count:e}, {head:x}"
                 "cmp {count:e}, dword ptr [{at} + 8]"
                 "jae {full}"
                 "mov dword ptr [{at} + {count} * 4 + 16], {entry:e}"
                 "add {head}, 1"
-                "mov qword ptr [{at}], {head}"
-                "5:"
             ),
             hot = in(reg) std::ptr::from_ref(hot),
             entry = in(reg) entry.raw(),
@@ -175,18 +163,7 @@ pub(crate) fn pop_many(hot: &Hot, area: Area, stack: StackAt, limit: usize, batc
     unsafe {
         asm!(
             sequence!(
-                "2:"
-                "lea {at}, [rip + 3f]"
-                "mov qword ptr fs:[{area} + 8], {at}"
-                "4:"
-                "mov {at:e}, dword ptr fs:[{area} + 4]"
-                "xor {taken:e}, {taken:e}"
-                "cmp {at:e}, dword ptr [{hot} + 8]"
-                "jae 5f"
-                "shl {at}, {shift}"
-                "add {at}, qword ptr [{hot}]"
-                "add {at}, {offset}"
-                "mov {head}, qword ptr [{at}]"
+                first "xor {taken:e}, {taken:e}", without_arrays "5f",
                 "movzx {from:e}, {head:x}"
                 "cmp {from}, {limit}"
                 "mov {taken}, {limit}"
@@ -201,8 +178,6 @@ pub(crate) fn pop_many(hot: &Hot, area: Area, stack: StackAt, limit: usize, batc
                 "add {index}, 4"
                 "cmp {index}, {taken}"
                 "jb 7b"
-                "mov qword ptr [{at}], {head}"
-                "5:"
             ),
             hot = in(reg) std::ptr::from_ref(hot),
             area = in(reg) area.0.get(),
@@ -232,18 +207,7 @@ pub(crate) fn push_many(hot: &Hot, area: Area, stack: StackAt, batch: &mut Batch
     unsafe {
         asm!(
             sequence!(
-                "2:"
-                "lea {at}, [rip + 3f]"
-                "mov qword ptr fs:[{area} + 8], {at}"
-                "4:"
-                "mov {at:e}, dword ptr fs:[{area} + 4]"
-                "xor {pushed:e}, {pushed:e}"
-                "cmp {at:e}, dword ptr [{hot} + 8]"
-                "jae 5f"
-                "shl {at}, {shift}"
-                "add {at}, qword ptr [{hot}]"
-                "add {at}, {offset}"
-                "mov {head}, qword ptr [{at}]"
+                first "xor {pushed:e}, {pushed:e}", without_arrays "5f",
                 "movzx {to:e}, {head:x}"
                 "mov {pushed:e}, dword ptr [{at} + 8]"
                 "sub {pushed}, {to}"
@@ -260,8 +224,6 @@ pub(crate) fn push_many(hot: &Hot, area: Area, stack: StackAt, batch: &mut Batch
                 "add {index}, 4"
                 "jmp 7b"
                 "8:"
-                "mov qword ptr [{at}], {head}"
-                "5:"
             ),
             hot = in(reg) std::ptr::from_ref(hot),
             area = in(reg) area.0.get(),
