@@ -134,12 +134,12 @@ mod tests {
 
     const CPU: CpuId = CpuId(0);
 
-    /// Frames of the machine: as few as make a batch more than one page.
-    const FRAMES: u64 = 16_384;
+    /// Frames of the machine: as few as make a batch more than one page. Miri looks at every atomic of a table whenever
+    /// the table is borrowed, so that its time grows with the square of this.
+    const FRAMES: u64 = 12_288;
 
-    /// A few for miri, which needs 25 minutes for one of these tests with all of them.
-    fn policies() -> impl Iterator<Item = &'static Policy> {
-        POLICIES.iter().step_by(if cfg!(miri) { 9 } else { 1 })
+    fn policies() -> &'static [Policy] {
+        if cfg!(miri) { &POLICIES[POLICIES.len() - 1..] } else { POLICIES }
     }
 
     fn allocator(policy: &Policy) -> PageAllocator<'static, Host> {
