@@ -3,8 +3,8 @@
 # no unsafe code; this checks that its dependencies and the tests' locks are used rightly and that nothing overflows on
 # the way. The pool's runs with memory from the heap and arrays under locks, since miri has neither mmap nor rseq.
 #
-#   ci/miri.sh            every test but the golden vectors, fewer and smaller cases; half an hour on two idle cores, by far
-#                         most of it the core: hours at low priority beside other work
+#   ci/miri.sh            every test but the golden vectors, fewer and smaller cases; half an hour on two cores
+#                         that do nothing else, by far most of it for the core
 #   ci/miri.sh --smoke    the smallest unit tests, and an allocator in statics used by four threads; about 1 minute
 #   ci/miri.sh --pool     the pool's unit tests and a small torture; 2 minutes
 #   ci/miri.sh NAME...    the tests whose names contain a NAME
