@@ -97,7 +97,7 @@ const EXPLANATIONS: [&str; 6] = [
     "From 128 to 512 threads the text has both linear scaling and a constant number of busy CPUs. A line that all threads \
      write cannot scale; threads that do not wait for it would be busy. Nothing in the model gives both, unless no more \
      than 128 threads ran: see the table of that name.",
-    "Peak at 16: there 16 private times take as long as the atomics that all threads do on one line, in two bricks. From \
+    "Peak at 16: there 16 private times take as long as what all threads write to one line, in two bricks. From \
      then on the line decides: each further router on its way makes it slower.",
     "Busy CPUs: threads that wait for a line are busy; the last thread, which gives everything back, is alone. So the \
      share of busy CPUs is that of touching in the whole. That is the residue of about 1 us a page in the specification: \
@@ -106,7 +106,7 @@ const EXPLANATIONS: [&str; 6] = [
      spin until all are there, what it has beyond the rows of few threads is 4 to 7 ms for each thread, most of a second \
      for 128, 5 % of the wall time of 64 GB with 128 threads and more where it is shorter. It is not in the model, since it \
      would be fitted on the rows it explains.",
-    "Deltas: the model has nothing that makes them slower; they take two atomics of four away. With 512 threads the \
+    "Deltas: the model has nothing that makes them slower; they take two of five writes of the line away. With 512 threads the \
      printed loss is not fault time: CPU per fault falls while wall time rises, and User time is 9 times as long. We \
      cannot explain it.",
 ];
