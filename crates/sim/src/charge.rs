@@ -47,6 +47,8 @@ pub(crate) struct Prices {
     pub(crate) zone_lines: u64,
     /// Of one metadata line, by level: near, shared, memory.
     pub(crate) metadata: [u64; 3],
+    /// Of one metadata line among many, if that is known apart.
+    pub(crate) metadata_in_bulk: Option<[u64; 3]>,
     pub(crate) block_lines: u64,
     /// Of clearing one line, by level.
     pub(crate) clear: [u64; 3],
@@ -89,6 +91,7 @@ impl Prices {
             zone_visit: costs.zone_visit.span().0,
             zone_lines: costs.zone_lines.into(),
             metadata: levels(&costs.metadata, 1.0),
+            metadata_in_bulk: costs.metadata_in_bulk.as_ref().map(|costs| levels(costs, 1.0)),
             block_lines: costs.block_lines.into(),
             clear: levels(&costs.clear_4k, LINES_OF_4K),
             read: levels(&costs.read_4k, LINES_OF_4K),
@@ -151,7 +154,7 @@ impl Engine {
         let blocks = &self.cpu().scratch.blocks_in_hold;
         blocks.set(blocks.get() + 1);
         self.work(work);
-        let line = self.footprint.borrow_mut().touch(self, pfn, Touched::Metadata);
+        let line = self.footprint.borrow_mut().touch(self, pfn, Touched::MetadataInBulk);
         self.charge(line * self.prices.block_lines);
     }
 

@@ -40,7 +40,7 @@
 //! `docs/limits.md`.
 //!
 //! Modules: `simulation` builds and runs; `engine` decides which CPU goes on; `cpu` is what bodies see; `lock`, `line` and
-//! `channel` are what CPUs share; `charge` and `footprint` say what the allocator's steps cost; `measure`, `tally`, `latency`
+//! `channel` are what CPUs share; `charge`, `footprint` and `variation` say what the allocator's steps cost; `measure`, `tally`, `latency`
 //! and `outcome` are what is found; `machine` is TOML.
 #![deny(unsafe_code)]
 
@@ -61,6 +61,7 @@ mod random;
 mod simulation;
 mod tally;
 mod time;
+mod variation;
 
 pub use channel::{Channel, TryReceived};
 pub use charge::{Charges, VirtualPlatform};

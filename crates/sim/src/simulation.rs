@@ -19,6 +19,7 @@ use crate::measure::{Measure, Measured};
 use crate::memory;
 use crate::outcome::Outcome;
 use crate::time::{Span, Time};
+use crate::variation::Variation;
 
 /// Why a simulation cannot be built or run.
 #[derive(Debug, Error)]
@@ -325,8 +326,9 @@ impl Builder<'_> {
             let first_tick = self.tick.0 / u64::from(cpus) * u64::from(cpu.0 + 1);
             Processor::new(topology.node_of(cpu).0, topology.core_of(cpu), topology.cache_of(cpu), first_tick)
         });
-        let engine =
-            Engine::new(processors.collect(), locks, self.model, Prices::of(machine), Footprint::of(machine));
+        let variation = Variation::new(machine.costs.lines_vary, self.seed);
+        let (prices, footprint) = (Prices::of(machine), Footprint::of(machine, cpus));
+        let engine = Engine::new(processors.collect(), locks, self.model, prices, footprint, variation);
         let world = World {
             engine,
             allocator,

@@ -23,7 +23,7 @@ fn errors_name_file_key_and_remedy() {
     refused("mib_per_node = 8192", "mib_per_node = 0", "memory.mib_per_node: 0");
     refused("mib_per_node = 8192", "mib_per_node = 99999999999", "memory.mib_per_node");
     refused("l3_kib = 12288", "l3_kib = 4294967295", "caches.l3_kib");
-    refused("zone_lines = 3", "zone_lines = 65", "costs.zone_lines: 65 is out of range; use 0 to 64");
+    refused("zone_lines = 13", "zone_lines = 65", "costs.zone_lines: 65 is out of range; use 0 to 64");
     refused("free = { ns = 55.0", "free = { ns = -1.0", "costs.free: -1 ns is out of range");
     refused("free = { ns = 55.0", "free = { ns = nan", "costs.free: NaN ns is out of range");
     refused("factor = 1.6", "factor = 0.5", "costs.sibling_slowdown");
@@ -36,7 +36,7 @@ fn errors_name_file_key_and_remedy() {
 #[test]
 fn a_cost_needs_a_source() {
     let text = text()
-        .replace("take_block = { ns = 18.0, source = \"", "take_block = { ns = 18.0, source = \"\" } #");
+        .replace("take_block = { ns = 34.3, source = \"", "take_block = { ns = 34.3, source = \"\" } #");
     let error = Machine::parse(&text, "some.toml").unwrap_err().to_string();
     assert!(error.contains("costs.take_block: source is empty; say where the number is from"), "{error}");
 }

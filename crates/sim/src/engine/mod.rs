@@ -21,6 +21,7 @@ use crate::footprint::Footprint;
 use crate::lock::{LockModel, LockTable};
 use crate::tally::Tally;
 use crate::time::Time;
+use crate::variation::Variation;
 
 /// How far a CPU runs ahead of the others while it does nothing that they can see, in picoseconds: 20 µs. It bounds how
 /// far counters that are read without a lock may be ahead. A guess: forty allocations, so that a switch for its sake
@@ -59,6 +60,7 @@ pub(crate) struct Engine {
     pub(crate) model: LockModel,
     pub(crate) prices: Prices,
     pub(crate) footprint: RefCell<Footprint>,
+    pub(crate) variation: Variation,
     pub(crate) tally: RefCell<Tally>,
     digest: Cell<Digest>,
 }
@@ -70,6 +72,7 @@ impl Engine {
         model: LockModel,
         prices: Prices,
         footprint: Footprint,
+        variation: Variation,
     ) -> Self {
         Self {
             cpus,
@@ -82,6 +85,7 @@ impl Engine {
             model,
             prices,
             footprint: RefCell::new(footprint),
+            variation,
             tally: RefCell::default(),
             digest: Cell::new(Digest::EMPTY),
         }

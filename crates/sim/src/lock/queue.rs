@@ -191,7 +191,7 @@ impl Engine {
         let now = cpu.clock.get();
         let queue = &mut self.locks.queues.borrow_mut()[slot as usize];
         queue.forget(now);
-        let line = if queue.last == NONE { 0 } else { self.line(queue.last, me) };
+        let line = if queue.last == NONE { 0 } else { self.variation.of(self.line(queue.last, me)) };
         let waiters = queue.holds.len() as u64;
         let free_at = queue.holds.back().map_or(now, |hold| hold.end);
         let since = if waiters == 0 {
@@ -269,7 +269,7 @@ impl Engine {
         let Some(next) = queue.parked.pop_front() else { return false };
         let waiters = queue.parked.len() as u64 + 1;
         let last = std::mem::replace(&mut queue.last, next.cpu);
-        let line = if last == NONE { 0 } else { self.line(last, next.cpu) };
+        let line = if last == NONE { 0 } else { self.variation.of(self.line(last, next.cpu)) };
         let hand_over = match class {
             LockClass::PageSet => line,
             _ => self.model.hand_over(line, self.prices.lock_pass, waiters),

@@ -46,6 +46,11 @@ pub struct Costs {
     pub zone_lines: u32,
     /// A frame's metadata, one line, per touch.
     pub metadata: ByLevel,
+    /// The same in a refill or a drain, where the lines of many frames are fetched at once: what each costs then. From
+    /// another core's cache it is `shared_ns`, times as much as that core is farther away than one under the same
+    /// last-level cache. Without it each line costs what one costs alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata_in_bulk: Option<ByLevel>,
     /// Metadata lines that taking or giving back a block touches under the zone lock: its own, and those of the
     /// neighbours it is split from or merged with.
     pub block_lines: u32,
@@ -65,6 +70,10 @@ pub struct Costs {
     pub line_from_node: Cost,
     /// A line that a core of another node wrote, or that node's memory, by distance; between the entries in proportion.
     pub line_from_distance: Vec<AtDistance>,
+    /// Whether each move of a line from CPU to CPU takes a time of its own, exponentially distributed with the cost as its
+    /// mean; else all take the mean.
+    #[serde(default)]
+    pub lines_vary: bool,
     /// Work of passing a contended lock on, besides moving its line.
     pub lock_pass: Cost,
     /// From waking a sleeping CPU until it runs.
@@ -125,9 +134,9 @@ impl Costs {
         for (key, cost) in self.single() {
             check_ns(key, cost.ns, &cost.source)?;
         }
-        for (key, levels) in
-            [("metadata", &self.metadata), ("clear_4k", &self.clear_4k), ("read_4k", &self.read_4k)]
-        {
+        let in_bulk = self.metadata_in_bulk.iter().map(|levels| ("metadata_in_bulk", levels));
+        let always = [("metadata", &self.metadata), ("clear_4k", &self.clear_4k), ("read_4k", &self.read_4k)];
+        for (key, levels) in always.into_iter().chain(in_bulk) {
             for ns in [levels.near_ns, levels.shared_ns, levels.memory_ns] {
                 check_ns(key, ns, &levels.source)?;
             }

@@ -1,0 +1,66 @@
+//! How much the time varies in which a line moves between CPUs.
+//!
+//! On a real machine it depends on what else travels, on which slice of the cache has the line, on who asked first. With
+//! equal times locks keep step: one that is busy for nine tenths of the time makes nobody wait. So on machines that
+//! say so (`lines_vary`) each move takes a time of its own, from an exponential distribution whose mean is the cost.
+
+use std::cell::Cell;
+
+use crate::random::mix;
+
+/// Bits behind the point of a factor.
+const FACTOR_BITS: u32 = 12;
+/// Factors to choose from, each as likely as the others.
+const FACTORS: usize = 256;
+
+/// A source of factors with mean 1.
+#[derive(Debug)]
+pub(crate) struct Variation {
+    state: Cell<u64>,
+    /// Empty: nothing varies.
+    factors: Box<[u32]>,
+}
+
+impl Variation {
+    /// Factors of an exponential distribution, or 1 for ever.
+    pub(crate) fn new(varies: bool, seed: u64) -> Self {
+        let part = |index: usize| -(1.0 - (index as f64 + 0.5) / FACTORS as f64).ln();
+        // The middles of 256 parts have a mean slightly below 1.
+        let mean = (0..FACTORS).map(part).sum::<f64>() / FACTORS as f64;
+        let factor = |index| (part(index) / mean * f64::from(1_u32 << FACTOR_BITS)).round() as u32;
+        let factors = if varies { (0..FACTORS).map(factor).collect() } else { Box::default() };
+        Self { state: Cell::new(mix(seed)), factors }
+    }
+
+    /// One move that takes `mean` on average.
+    #[inline]
+    pub(crate) fn of(&self, mean: u64) -> u64 {
+        if mean == 0 || self.factors.is_empty() {
+            return mean;
+        }
+        let drawn = mix(self.state.get());
+        self.state.set(drawn);
+        mean.saturating_mul(self.factors[(drawn >> 56) as usize].into()) >> FACTOR_BITS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mean_stays_and_the_spread_is_as_large() {
+        let variation = Variation::new(true, 1);
+        let moves: Vec<_> = (0..100_000).map(|_| variation.of(1_000_000) as f64 / 1e6).collect();
+        let mean = moves.iter().sum::<f64>() / 1e5;
+        let variance = moves.iter().map(|one| (one - mean).powi(2)).sum::<f64>() / 1e5;
+        assert!((mean - 1.0).abs() < 0.02, "mean {mean}");
+        assert!((variance - 1.0).abs() < 0.1, "variance {variance}");
+    }
+
+    #[test]
+    fn a_machine_whose_lines_do_not_vary_has_one_time_for_all() {
+        assert!((0..100).all(|_| Variation::new(false, 1).of(70) == 70));
+        assert_eq!(Variation::new(true, 1).of(0), 0);
+    }
+}
