@@ -6,6 +6,8 @@
 use pageset_core::{MigrateType, NodeId, Order};
 
 use super::order::{PAGE_BYTES, slab_order};
+use super::partial::PartialRule;
+use crate::load::Generation;
 use crate::target::Block;
 
 /// Partly used slabs that a node keeps even if they are empty. Source: SLUB's documented `min_partial`, 5 for small
@@ -18,7 +20,7 @@ pub(super) struct Cache {
     pub(super) order: Order,
     pub(super) migratetype: MigrateType,
     objects: u32,
-    cpu_partial_max: usize,
+    rule: PartialRule,
     slabs: Vec<Slab>,
     unused: Vec<u32>,
     cpus: Vec<CpuSlabs>,
@@ -49,7 +51,14 @@ enum Place {
 #[derive(Clone, Debug, Default)]
 struct CpuSlabs {
     current: Option<u32>,
-    partial: Vec<u32>,
+    /// Partly used slabs, and what each counts.
+    partial: Vec<(u32, u32)>,
+}
+
+impl CpuSlabs {
+    fn counted(&self) -> u32 {
+        self.partial.iter().map(|(_, weight)| weight).sum()
+    }
 }
 
 /// Where an object comes from.
@@ -73,14 +82,19 @@ pub(super) struct Given {
 }
 
 impl Cache {
-    pub(super) fn new(size: u32, migratetype: MigrateType, (cpus, nodes): (u32, usize)) -> Self {
+    pub(super) fn new(
+        generation: Generation,
+        size: u32,
+        migratetype: MigrateType,
+        (cpus, nodes): (u32, usize),
+    ) -> Self {
         let order = slab_order(size, cpus);
         let objects = ((PAGE_BYTES << order.get()) / size.max(1)).max(1);
         Self {
             order,
             migratetype,
             objects,
-            cpu_partial_max: (partial_objects(size) / objects).max(1) as usize,
+            rule: PartialRule::new(generation, size, objects),
             slabs: Vec::new(),
             unused: Vec::new(),
             cpus: vec![CpuSlabs::default(); cpus as usize],
@@ -99,17 +113,24 @@ impl Cache {
             self.slabs[current as usize].place = Place::Full;
             own.current = None;
         }
-        if let Some(next) = own.partial.pop() {
+        if let Some((next, _)) = own.partial.pop() {
             return Taken::FromCpu(self.begin(cpu, next));
         }
         let Some(next) = self.nodes[node.index()].pop() else { return Taken::NeedsSlab };
         // Half as many as the CPU may have come along under the same lock.
-        for _ in 0..self.cpu_partial_max / 2 {
+        let mut counted = self.weight(next);
+        while !self.rule.is_enough(counted) {
             let Some(more) = self.nodes[node.index()].pop() else { break };
+            let weight = self.weight(more);
+            counted += weight;
             self.slabs[more as usize].place = Place::Cpu;
-            self.cpus[cpu].partial.push(more);
+            self.cpus[cpu].partial.push((more, weight));
         }
         Taken::FromNode(self.begin(cpu, next))
+    }
+
+    fn weight(&self, id: u32) -> u32 {
+        self.rule.weight(self.objects - self.slabs[id as usize].in_use)
     }
 
     /// Makes a new block this CPU's slab, and takes its first object.
@@ -144,12 +165,16 @@ impl Cache {
             Place::Cpu => Given::default(),
             Place::Full => {
                 slab.place = Place::Cpu;
-                let partial = &mut self.cpus[cpu].partial;
-                let flushed =
-                    if partial.len() >= self.cpu_partial_max { std::mem::take(partial) } else { Vec::new() };
-                self.cpus[cpu].partial.push(id);
+                let weight = self.weight(id);
+                let own = &mut self.cpus[cpu];
+                let flushed = if self.rule.is_full(own.counted()) {
+                    std::mem::take(&mut own.partial)
+                } else {
+                    Vec::new()
+                };
+                own.partial.push((id, weight));
                 let takes_list_lock = !flushed.is_empty();
-                let emptied = flushed.into_iter().filter_map(|id| self.list_or_retire(id)).collect();
+                let emptied = flushed.into_iter().filter_map(|(id, _)| self.list_or_retire(id)).collect();
                 Given { takes_list_lock, emptied }
             }
             Place::Node if slab.in_use == 0 => {
@@ -186,7 +211,7 @@ impl Cache {
         let mut ids: Vec<u32> = self.nodes.iter_mut().flat_map(std::mem::take).collect();
         for cpu in &mut self.cpus {
             ids.extend(cpu.current.take());
-            ids.append(&mut cpu.partial);
+            ids.extend(cpu.partial.drain(..).map(|(id, _)| id));
         }
         let (empty, used): (Vec<_>, Vec<_>) =
             ids.into_iter().partition(|id| self.slabs[*id as usize].in_use == 0);
@@ -199,17 +224,6 @@ impl Cache {
     }
 }
 
-/// Free objects that a CPU keeps in partly used slabs. Source: SLUB's documented `cpu_partial` defaults; general
-/// knowledge, not in the spec.
-fn partial_objects(size: u32) -> u32 {
-    match size {
-        4096.. => 2,
-        1024.. => 6,
-        256.. => 13,
-        _ => 30,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use pageset_core::Pfn;
@@ -219,7 +233,7 @@ mod tests {
     const NODE: NodeId = NodeId(0);
 
     fn cache(size: u32) -> Cache {
-        Cache::new(size, MigrateType::Unmovable, (4, 1))
+        Cache::new(Generation::V6_6, size, MigrateType::Unmovable, (4, 1))
     }
 
     /// Takes `count` objects on CPU 0, with new slabs as needed; returns the slab of each.

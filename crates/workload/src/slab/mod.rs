@@ -5,6 +5,7 @@
 
 mod cache;
 mod order;
+mod partial;
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::AcqRel;
@@ -12,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pageset_core::{AllocError, MigrateType, NodeId};
 
-use crate::load::{LockKind, Parameter, Plan, Setup};
+use crate::load::{Generation, LockKind, Parameter, Plan, Setup};
 use crate::target::{Block, Fill, Hold, LockId, Message, Target, locked};
 use cache::{Cache, Taken};
 pub(crate) use order::{PAGE_BYTES, order_of};
@@ -49,6 +50,7 @@ pub(crate) struct Slabs {
     locks: Vec<LockId>,
     nodes_of_cpus: Vec<NodeId>,
     list_ns: u64,
+    generation: Generation,
     /// Workers that still use it.
     users: AtomicUsize,
 }
@@ -62,6 +64,7 @@ impl Slabs {
             locks: Vec::new(),
             nodes_of_cpus: setup.topology.nodes_of_cpus.clone(),
             list_ns: setup.get(&LIST_NS),
+            generation: setup.generation,
             users: AtomicUsize::new(0),
         }
     }
@@ -69,7 +72,7 @@ impl Slabs {
     /// Adds a cache for objects of `size` bytes.
     pub(crate) fn cache(&mut self, plan: &mut Plan, size: u32, migratetype: MigrateType) -> CacheId {
         let nodes = self.nodes_of_cpus.iter().map(|node| node.index() + 1).max().unwrap_or(1);
-        let cache = Cache::new(size, migratetype, (self.nodes_of_cpus.len() as u32, nodes));
+        let cache = Cache::new(self.generation, size, migratetype, (self.nodes_of_cpus.len() as u32, nodes));
         self.caches.push(Mutex::new(cache));
         self.locks.push(plan.lock(LockKind::SlabList));
         CacheId(self.caches.len() as u16 - 1)

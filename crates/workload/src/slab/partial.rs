@@ -1,0 +1,83 @@
+//! How many partly used slabs a CPU keeps for itself before it gives all of them to their nodes.
+//!
+//! Source: the changelog of Linux 5.16's "mm, slub: change percpu partial accounting from objects to pages"; numbers are
+//! general knowledge of SLUB's defaults, not in the spec.
+
+use crate::load::Generation;
+
+/// What is counted, and up to where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PartialRule {
+    /// Before Linux 5.16: free objects, of each slab as many as it had when it joined. A slab that was full joins with
+    /// one, so a CPU that frees what others allocated collects as many slabs as objects are allowed, and by the time
+    /// it gives them away most of them are empty.
+    Objects(u32),
+    /// Since: slabs, twice as many as would hold the objects that are wanted.
+    Slabs(u32),
+}
+
+impl PartialRule {
+    /// The rule of a kernel for a cache of objects of `size` bytes, `objects` in a slab.
+    pub(super) fn new(generation: Generation, size: u32, objects: u32) -> Self {
+        if generation < Generation::V6_6 {
+            return Self::Objects(match size {
+                4096.. => 2,
+                1024.. => 6,
+                256.. => 13,
+                _ => 30,
+            });
+        }
+        let wanted: u32 = match size {
+            4096.. => 6,
+            1024.. => 24,
+            256.. => 52,
+            _ => 120,
+        };
+        Self::Slabs((2 * wanted).div_ceil(objects))
+    }
+
+    /// What a slab with `free` free objects counts when it joins.
+    pub(super) fn weight(self, free: u32) -> u32 {
+        match self {
+            Self::Objects(_) => free,
+            Self::Slabs(_) => 1,
+        }
+    }
+
+    /// Whether slabs that count so much leave no room for another one.
+    pub(super) fn is_full(self, counted: u32) -> bool {
+        match self {
+            Self::Objects(limit) => counted > limit,
+            Self::Slabs(limit) => counted >= limit,
+        }
+    }
+
+    /// Whether slabs that count so much are enough to take from a node under one hold of its lock.
+    pub(super) fn is_enough(self, counted: u32) -> bool {
+        let (Self::Objects(limit) | Self::Slabs(limit)) = self;
+        counted > limit / 2
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_old_kernel_collects_a_slab_for_each_object_allowed() {
+        let rule = PartialRule::new(Generation::V4_9, 512, 16);
+        assert_eq!(rule, PartialRule::Objects(13));
+        let joined = (0..).take_while(|slabs| !rule.is_full(slabs * rule.weight(1))).count();
+        assert_eq!(joined, 14);
+        assert!(rule.is_enough(rule.weight(16)), "one slab with 16 free objects is enough to take");
+    }
+
+    #[test]
+    fn a_new_kernel_counts_slabs() {
+        let rule = PartialRule::new(Generation::V6_6, 512, 16);
+        assert_eq!(rule, PartialRule::Slabs(7));
+        assert!(!rule.is_full(6) && rule.is_full(7));
+        assert!(!rule.is_enough(3) && rule.is_enough(4));
+        assert_eq!(PartialRule::new(Generation::V6_6, 8192, 4), PartialRule::Slabs(3));
+    }
+}
