@@ -13,7 +13,11 @@ use crate::progress::Progress;
 /// Values tried for one parameter. Each halves the range, on a logarithmic scale.
 const STEPS: usize = 7;
 /// Rounds over the parameters of a table that has more than one: each moves the other's target.
-const ROUNDS: usize = 2;
+const ROUNDS: usize = 3;
+/// After the first round, a parameter is sought between this part and this multiple of what was found.
+const NARROW: u64 = 2;
+/// Values tried for one parameter after the first round.
+const NARROW_STEPS: usize = 3;
 
 /// Fits all experiments, several at once, and writes each one that is done.
 pub(super) fn all(experiments: &[Experiment], fitted: &mut Fitted, file: &Path, jobs: usize) -> Result<()> {
@@ -38,12 +42,18 @@ pub(super) fn all(experiments: &[Experiment], fitted: &mut Fitted, file: &Path, 
 fn fit(experiment: &Experiment) -> Result<Vec<FittedValue>> {
     let mut experiment = experiment.clone();
     let mut found = Fitted::default();
-    let mut values = Vec::new();
+    let mut values: Vec<FittedValue> = Vec::new();
     let rounds = if experiment.fits.len() > 1 { ROUNDS } else { 1 };
-    for _ in 0..rounds {
-        values.clear();
-        for fit in experiment.fits.clone() {
-            let value = search(&experiment, fit)?;
+    for round in 0..rounds {
+        let before = std::mem::take(&mut values);
+        for (index, mut fit) in experiment.fits.clone().into_iter().enumerate() {
+            let mut steps = STEPS;
+            if let Some(FittedValue { value, .. }) = before.get(index).filter(|_| round > 0) {
+                let (low, high) = fit.range;
+                fit.range = ((value / NARROW).max(low), (value * NARROW).min(high));
+                steps = NARROW_STEPS;
+            }
+            let value = search(&experiment, fit, steps)?;
             found.insert(value.clone());
             experiment = found.applied(&experiment);
             values.push(value);
@@ -54,7 +64,7 @@ fn fit(experiment: &Experiment) -> Result<Vec<FittedValue>> {
 
 /// Halves the range until the value that comes nearest is found. A result that rises with its parameter and one that
 /// falls are both found, since the ends are tried first.
-fn search(experiment: &Experiment, fit: Fit) -> Result<FittedValue> {
+fn search(experiment: &Experiment, fit: Fit, steps: usize) -> Result<FittedValue> {
     let case = &experiment.cases[fit.case];
     let (quantity, metric) = &experiment.columns[fit.column];
     let wanted = case.published[fit.column]
@@ -67,7 +77,7 @@ fn search(experiment: &Experiment, fit: Fit) -> Result<FittedValue> {
     };
     let (mut low, mut high) = fit.range;
     let rises = reach(low)? < reach(high)?;
-    for _ in 0..STEPS {
+    for _ in 0..steps {
         let middle = ((low.max(1) as f64) * (high.max(1) as f64)).sqrt().round() as u64;
         if middle <= low || middle >= high {
             break;
