@@ -137,3 +137,29 @@ fn differences(comparison: &Comparison) -> Vec<String> {
     }
     found
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_our_own_tables_are_in_the_flat_one() {
+        let columns = vec![
+            Column::label("kernel", "kernel"),
+            Column::count("threads", "Thr"),
+            Column::measure("ns", "ns"),
+        ];
+        let mut own = Table::new("own", columns);
+        for (kernel, threads) in [("old", 1_u64), ("old", 2), ("new", 1)] {
+            own.push(Row::new([kernel.into(), threads.into(), Cell::real(0.5, 1)]));
+        }
+        let findings = Findings { more: vec![own], ..Findings::default() };
+        let flat = Document::new("study", &findings, Provenance::default()).flat_table();
+        let rows: Vec<_> =
+            flat.rows().iter().map(|row| (row.cells[1].clone(), row.cells[4].clone())).collect();
+        let row = |name: &str, ours: Cell| (Cell::from(name), ours);
+        assert_eq!(rows[..2], [row("old 1", 1_u64.into()), row("old 1", Cell::real(0.5, 1))]);
+        assert_eq!(rows[2..4], [row("old 2", 2_u64.into()), row("old 2", Cell::real(0.5, 1))]);
+        assert_eq!(rows[4..], [row("new", 1_u64.into()), row("new", Cell::real(0.5, 1))]);
+    }
+}
