@@ -253,6 +253,13 @@ mod tests {
     }
 
     #[test]
+    fn the_example_in_the_sources_is_a_plan() {
+        let text = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../studies/batch-sizes.toml"));
+        let plan = Plan::parse(text).unwrap();
+        assert_eq!((plan.grids[0].runs(), plan.questions.len()), (36, 2));
+    }
+
+    #[test]
     fn mistakes_are_told_with_their_place() {
         refused("title = \"t\"", "titel = \"t\"", "unknown field `titel`");
         refused("machine = \"epyc-2\"", "", "missing field `machine`");
