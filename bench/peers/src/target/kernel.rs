@@ -4,7 +4,7 @@ use super::block::Block;
 use super::{Target, bytes};
 
 /// How a block is mapped.
-pub(super) trait Way: Sync {
+pub(crate) trait Way: Sync {
     /// Flags besides those of every anonymous mapping.
     const FLAGS: libc::c_int = 0;
     /// Whether blocks of 2 MiB and more are aligned and the kernel is asked for huge pages.
@@ -21,7 +21,7 @@ pub(super) struct Populated;
 
 /// Pages of 2 MiB, when they are touched.
 #[derive(Debug)]
-pub(super) struct Huge;
+pub(crate) struct Huge;
 
 impl Way for Small {}
 
@@ -35,7 +35,7 @@ impl Way for Huge {
 
 /// `mmap` and `munmap` for each block.
 #[derive(Debug)]
-pub(super) struct Mapping<W>(std::marker::PhantomData<W>);
+pub(crate) struct Mapping<W>(std::marker::PhantomData<W>);
 
 /// Bytes of a huge page.
 const HUGE: usize = 1 << 21;

@@ -35,6 +35,7 @@ mod snmalloc;
 mod tcmalloc;
 
 pub(crate) use block::{Held, PAGE};
+pub(crate) use kernel::{Huge, Mapping};
 #[cfg(test)]
 pub(crate) use list::TARGETS;
 pub(crate) use list::{Side, TargetInfo, Visit, selected, visit};
