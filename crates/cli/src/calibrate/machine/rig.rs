@@ -12,7 +12,7 @@ use pageset_workload::{Target, ThreadOptions, run_on_threads};
 use crate::bench::pageops::clock::median;
 
 /// Pages of the allocator that is measured: 1 GiB, of which only what is touched exists.
-const PAGES: u64 = 1 << 18;
+pub(super) const PAGES: u64 = 1 << 18;
 
 /// A policy with limits that do not move, so that it is known which page goes where.
 pub(super) fn fixed(batch: i32) -> Policy {

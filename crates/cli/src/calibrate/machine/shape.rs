@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use super::rig;
 use crate::bench::pageops::load;
 use crate::this_machine;
 
@@ -21,6 +22,9 @@ pub(super) struct Shape {
     pub(super) l3_kib: u32,
     pub(super) mib: u64,
 }
+
+/// Three quarters of the pages of the allocator that is measured.
+const PAGES_MAX: usize = rig::PAGES as usize / 4 * 3;
 
 impl Shape {
     pub(super) fn of_this_machine() -> Self {
@@ -57,14 +61,15 @@ impl Shape {
         }
     }
 
-    /// Pages that no cache has by the time all of them have been touched.
+    /// Pages that no cache has by the time all of them have been touched. At most as many as there are to measure with:
+    /// a guest is told of its host's whole last level, of which it has a part.
     pub(super) fn pages_beyond_caches(&self) -> usize {
-        3 * self.l3_kib as usize / 4
+        (3 * self.l3_kib as usize / 4).min(PAGES_MAX)
     }
 
     /// Pages that the core's own caches do not hold, but the last level does.
     pub(super) fn pages_in_last_level(&self) -> usize {
-        (3 * (self.l1d_kib + self.l2_kib).min(self.l3_kib / 4)) as usize / 4
+        (3 * (self.l1d_kib + self.l2_kib).min(self.l3_kib / 4) as usize / 4).min(PAGES_MAX)
     }
 }
 
@@ -93,6 +98,14 @@ mod tests {
         assert_eq!(list("0"), 1);
         assert_eq!(list(""), 0);
         assert_eq!(list("7-3,x"), 0);
+    }
+
+    /// 480 MiB of last-level cache asked for more pages than there were, and ended in a panic.
+    #[test]
+    fn a_cache_larger_than_the_memory_to_measure_with_is_no_panic() {
+        let large = Shape { l2_kib: u32::MAX / 8, l3_kib: u32::MAX, ..Shape::of_this_machine() };
+        assert_eq!(large.pages_beyond_caches(), PAGES_MAX);
+        assert_eq!(large.pages_in_last_level(), PAGES_MAX);
     }
 
     #[test]
