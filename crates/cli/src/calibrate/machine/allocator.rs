@@ -31,6 +31,8 @@ pub(super) struct AllocatorCosts {
     pub(super) clear: [f64; 3],
     /// Reading it.
     pub(super) read: [f64; 3],
+    /// Last-level cache that one CPU finds here, in KiB: a guest is told of its host's, of which it has a part.
+    pub(super) last_level_kib: u32,
     /// Blocks that two CPUs together move through the zone's lock both ways, per nanosecond, with the smaller batch.
     pub(super) contended: f64,
 }
@@ -58,13 +60,20 @@ impl AllocatorCosts {
         let clear =
             |pages| sweep(pages, move |target, slot| *slot = renew(target, *slot)).map(|ns| ns - 2.0 * hit);
         let read = |pages| sweep(pages, |target, slot| target.touch(slot.0, 4096, Access::Read));
+        let levels = [read(sizes[0])?, read(sizes[1])?, read(sizes[2])?];
+        let nearer_to_cache = |ns: f64| ns < f64::midpoint(levels[1], levels[2]);
+        let mut pages_in_cache = sizes[1];
+        while 2 * pages_in_cache < sizes[2] && nearer_to_cache(read(2 * pages_in_cache)?) {
+            pages_in_cache *= 2;
+        }
         Ok(Self {
             hit,
             block,
             visit,
             metadata: [colder(sizes[1])?, colder(sizes[2])?],
             clear: [clear(sizes[0])?, clear(sizes[1])?, clear(sizes[2])?],
-            read: [read(sizes[0])?, read(sizes[1])?, read(sizes[2])?],
+            read: levels,
+            last_level_kib: (4 * pages_in_cache as u32).min(shape.l3_kib),
             contended: if shape.cpus > 1 { contended()? } else { 0.0 },
         })
     }

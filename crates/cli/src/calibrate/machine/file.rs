@@ -36,7 +36,7 @@ pub(super) fn measured(shape: &Shape) -> Result<String> {
         )
     };
     let [metadata_shared, metadata_memory] = costs.metadata;
-    let mut text = header(shape);
+    let mut text = header(shape, costs.last_level_kib);
     for part in [
         cost("alloc", costs.hit, &measured("half of an allocation and free that a page set serves")),
         cost("free", costs.hit, &measured("half of an allocation and free that a page set serves")),
@@ -67,7 +67,7 @@ pub(super) fn measured(shape: &Shape) -> Result<String> {
     Ok(text)
 }
 
-fn header(shape: &Shape) -> String {
+fn header(shape: &Shape, last_level_kib: u32) -> String {
     let Shape { nodes, threads_per_core, cpus_per_cache, .. } = shape;
     let title = shape.title.replace(['"', '\\'], "'");
     format!(
@@ -86,6 +86,7 @@ fn header(shape: &Shape) -> String {
          [caches]\n\
          l1d_kib = {}\n\
          l2_kib = {}\n\
+         # As far as reads of so much are fast; the system tells of {} KiB.\n\
          l3_kib = {}\n\
          \n\
          [memory]\n\
@@ -97,6 +98,7 @@ fn header(shape: &Shape) -> String {
         shape.l1d_kib,
         shape.l2_kib,
         shape.l3_kib,
+        last_level_kib,
         (shape.mib / u64::from(*nodes)).max(1),
     )
 }
