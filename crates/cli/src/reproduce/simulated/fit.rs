@@ -44,11 +44,11 @@ fn fit(experiment: &Experiment) -> Result<Vec<FittedValue>> {
     let mut found = Fitted::default();
     let mut values: Vec<FittedValue> = Vec::new();
     let rounds = if experiment.fits.len() > 1 { ROUNDS } else { 1 };
-    for round in 0..rounds {
+    for _ in 0..rounds {
         let before = std::mem::take(&mut values);
         for (index, mut fit) in experiment.fits.clone().into_iter().enumerate() {
             let mut steps = STEPS;
-            if let Some(FittedValue { value, .. }) = before.get(index).filter(|_| round > 0) {
+            if let Some(FittedValue { value, .. }) = before.get(index) {
                 let (low, high) = fit.range;
                 fit.range = ((value / NARROW).max(low), (value * NARROW).min(high));
                 steps = NARROW_STEPS;
