@@ -216,4 +216,17 @@ pub(crate) mod tests {
             self.buddy.list(Order::new(order).unwrap(), migratetype).iter(&self.body.frames).collect()
         }
     }
+
+    #[test]
+    fn isolated_frames_do_not_count_as_free() {
+        let mut bench = Bench::new(1024, BuddyRules::LINUX_6_12);
+        let mut zone = bench.zone();
+        zone.account(MigrateType::Isolate, 8);
+        zone.account(MigrateType::Cma, 4);
+        zone.account(MigrateType::HighAtomic, 2);
+        zone.account(MigrateType::Movable, 1);
+        assert_eq!((zone.free_pages(), zone.body.gauges.free_pages()), (1031, 1024));
+        drop(zone);
+        assert_eq!(bench.body.gauges.free_pages(), 1031, "the end of a hold writes the gauge");
+    }
 }
