@@ -17,6 +17,7 @@ mod slab;
 mod survey;
 mod target;
 mod threads;
+mod varied;
 mod verify;
 
 pub use ladder::{Ladder, Sweep};

@@ -7,6 +7,7 @@ use super::mapping::{Backing, FAULT_NS, Mapping, UNMAP_NS};
 use super::{LockKind, Parameter, Plan, PlanError, Setup, Tasks, Workload};
 use crate::lru::{self, Lru};
 use crate::target::{Hold, locked};
+use crate::varied::varied;
 
 const TABLES: Parameter = Parameter {
     key: "tables",
@@ -19,7 +20,7 @@ const READ_NS: Parameter = Parameter {
     key: "read_ns",
     default: 150,
     min: 1,
-    meaning: "one read outside of a fault, in ns",
+    meaning: "one read outside of a fault on average, in ns",
     source: "guess: a TLB miss and a cache miss",
 };
 
@@ -57,7 +58,9 @@ fn build(setup: &Setup<'_>, tasks: Tasks) -> Result<Plan, PlanError> {
         let present = if tasks == Tasks::Threads { Arc::clone(&shared) } else { fresh() };
         plan.work(cpu, move |target| {
             while target.running() {
-                target.compute(read_ns);
+                // It hits or misses the TLB and the caches.
+                let ns = varied(target, read_ns);
+                target.compute(ns);
                 let place = (target.random() % tables) as usize;
                 let is_first = {
                     let mut present = present.lock().unwrap_or_else(PoisonError::into_inner);

@@ -8,6 +8,7 @@ use super::mapping::{Backing, FAULT_NS, Mapping, UNMAP_NS};
 use super::{LockKind, Parameter, Plan, PlanError, Setup, Tasks, Workload};
 use crate::lru::{self, Lru};
 use crate::slab::{LIST_NS, Slabs};
+use crate::varied::varied;
 
 const MMAP_NS: Parameter = Parameter {
     key: "mmap_ns",
@@ -51,7 +52,11 @@ fn build_large(setup: &Setup<'_>, tasks: Tasks) -> Result<Plan, PlanError> {
     for (cpu, lru) in setup.each_cpu().zip(lrus) {
         let mut mapping = Mapping::new(setup, Backing::Anonymous, lru, mmap);
         let slabs = Arc::clone(&slabs);
+        let out_of_step_ns = mmap_ns * u64::from(setup.cpus);
         plan.work(cpu, move |target| {
+            // Tasks that run for long queue in any order, not in that of their CPUs.
+            let ns = varied(target, out_of_step_ns);
+            target.compute(ns);
             while target.running() {
                 mapping.exclusively(target, |target| target.compute(mmap_ns));
                 let described = slabs.take(target, vma);
@@ -59,7 +64,8 @@ fn build_large(setup: &Setup<'_>, tasks: Tasks) -> Result<Plan, PlanError> {
                     mapping.add_table(target);
                 }
                 mapping.fault(target);
-                target.compute(mmap_ns);
+                let ns = varied(target, mmap_ns);
+                target.compute(ns);
                 mapping.unmap(target);
                 described.into_iter().for_each(|object| slabs.give(target, object));
                 target.score(1);

@@ -5,6 +5,7 @@
 
 use crate::load::{LockKind, Parameter, Plan, Setup};
 use crate::target::{Hold, LockId, Target, locked};
+use crate::varied::varied;
 
 /// Pages that a CPU collects before it takes the lock to add them. Source: spec fault.md §4.1, Linux 4.15 to 6.9.
 const ADD_BATCH: u32 = 15;
@@ -71,27 +72,7 @@ impl Lru {
 
     /// Holds vary: pages and their neighbours on the list are in this CPU's caches, in another's or in none.
     fn hold(&self, target: &mut dyn Target, pages: u32) {
-        let ns = exponential(target.random(), self.page_ns * u64::from(pages));
+        let ns = varied(target, self.page_ns * u64::from(pages));
         locked(target, self.lock, Hold::Exclusive, |target| target.compute(ns));
-    }
-}
-
-/// A time of an exponential distribution with this mean.
-fn exponential(random: u64, mean_ns: u64) -> u64 {
-    let part = ((random >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
-    (-part.ln() * mean_ns as f64).round() as u64
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn holds_vary_about_their_mean() {
-        let holds = (0..10_000).map(|index| exponential(u64::MAX / 10_000 * index, 600));
-        let mean = holds.sum::<u64>() / 10_000;
-        assert!((590..=610).contains(&mean), "mean {mean}");
-        assert_eq!(exponential(u64::MAX, 600), 0);
-        assert!(exponential(0, 600) < 60 * 600);
     }
 }
