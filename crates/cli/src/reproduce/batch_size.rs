@@ -1,6 +1,7 @@
 //! The 2018 study of batch sizes. Phase one: page_fault1 on nine machines with twenty batches. Phase two: 21 benchmarks
 //! on those machines with three batches.
 
+mod copying;
 mod phase_one;
 mod phase_two;
 
@@ -39,10 +40,13 @@ impl Study for BatchSize {
     }
 
     fn run(&self, options: &Options) -> Result<Findings> {
-        // Phase two uses what phase one has fitted, so fitting is for phase one.
         let ones = phase_one::experiments(options.is_quick)?;
         let one = simulated::run(&ones, options)?;
-        let fitted = Fitted::current(options.fit.as_deref())?;
+        // Phase two uses what phase one has fitted.
+        let mut fitted = Fitted::current(options.fit.as_deref())?;
+        if let Some(file) = &options.fit {
+            copying::fit(&mut fitted, file, options.jobs)?;
+        }
         let options = Options { fit: None, ..options.clone() };
         let two = simulated::run(&phase_two::experiments(&fitted, options.is_quick)?, &options)?;
         let panels = Panels {

@@ -16,7 +16,7 @@ use pageset_workload::load::Workload;
 
 use super::study::Options;
 use crate::simulate::RunSpec;
-pub(crate) use fitted::Fitted;
+pub(crate) use fitted::{Fitted, FittedValue, set};
 pub(crate) use panels::Panels;
 
 /// One published table, to be simulated.

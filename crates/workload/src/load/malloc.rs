@@ -37,6 +37,8 @@ pub(super) const MALLOC1: Workload = Workload {
 pub(super) const MALLOC1_THREADS: Workload = Workload {
     name: "malloc1-threads",
     summary: "will-it-scale malloc1, threads: as malloc1, in one address space",
+    // Threads take turns, and in which order they do counts: time for a thousand turns of 192.
+    duration_ms: (50, 1000),
     build: |setup| build_large(setup, Tasks::Threads),
     ..MALLOC1
 };

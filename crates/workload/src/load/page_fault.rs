@@ -2,7 +2,7 @@
 //! again (spec fault.md §4.1).
 
 use super::file::File;
-use super::mapping::{Backing, FAULT_NS, Mapping, UNMAP_NS};
+use super::mapping::{Backing, COPY_NS, FAULT_NS, Mapping, UNMAP_NS};
 use super::{LockKind, Parameter, Plan, PlanError, Setup, Tasks, Workload};
 use crate::lru::{self, Lru};
 
@@ -21,6 +21,7 @@ const FILE_PAGES: Parameter = Parameter {
     source: "guess: fewer than are mapped, since nothing happens to them once they are cached",
 };
 const PARAMETERS: &[Parameter] = &[PAGES, FAULT_NS, UNMAP_NS, lru::HOLD_NS];
+const COPY_PARAMETERS: &[Parameter] = &[PAGES, FILE_PAGES, FAULT_NS, COPY_NS, UNMAP_NS, lru::HOLD_NS];
 const FILE_PARAMETERS: &[Parameter] = &[PAGES, FILE_PAGES, FAULT_NS, UNMAP_NS, lru::HOLD_NS];
 
 /// Anonymous memory; each CPU has a process of its own.
@@ -46,7 +47,7 @@ pub(super) const PAGE_FAULT1_THREADS: Workload = Workload {
 pub(super) const PAGE_FAULT2: Workload = Workload {
     name: "page_fault2",
     summary: "will-it-scale page_fault2, processes: as page_fault1, each page a copy of a file's",
-    parameters: FILE_PARAMETERS,
+    parameters: COPY_PARAMETERS,
     build: |setup| build(setup, Backing::PrivateFile, Tasks::Processes),
     ..PAGE_FAULT1
 };
@@ -55,7 +56,7 @@ pub(super) const PAGE_FAULT2: Workload = Workload {
 pub(super) const PAGE_FAULT2_THREADS: Workload = Workload {
     name: "page_fault2-threads",
     summary: "will-it-scale page_fault2, threads: as page_fault2, in one address space",
-    parameters: FILE_PARAMETERS,
+    parameters: COPY_PARAMETERS,
     build: |setup| build(setup, Backing::PrivateFile, Tasks::Threads),
     ..PAGE_FAULT1
 };

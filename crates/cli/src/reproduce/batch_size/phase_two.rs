@@ -3,7 +3,7 @@
 use anyhow::Result;
 use pageset_report::comparison::{Band, Quantity};
 
-use super::{MACHINES, POLICY, phase_one};
+use super::{MACHINES, POLICY, copying, phase_one};
 use crate::reproduce::published::{PublishedRow, published};
 use crate::reproduce::simulated::{Case, Experiment, Fitted, Metric};
 use crate::simulate::RunSpec;
@@ -37,6 +37,8 @@ const BENCHMARKS: [(&str, &str, Metric); 21] = [
 const QUICK: [&str; 4] = ["page_fault2", "malloc2", "read1", "pigz"];
 /// Workloads with the parameter `fault_ns`, which phase one has fitted for each machine.
 const FAULTING: [&str; 4] = ["page_fault2", "page_fault2-threads", "page_fault3", "page_fault3-threads"];
+/// Those of them that copy: work for that is chosen on the rows of batch 31 of the first.
+const COPYING: [&str; 2] = ["page_fault2", "page_fault2-threads"];
 /// Pages of their mappings: 32 MiB instead of 128, so that the first pass, which fills the file, ends before measuring.
 const MAPPING_PAGES: u64 = 8192;
 /// Batches, the first is the base.
@@ -54,12 +56,13 @@ pub(super) fn experiments(fitted: &Fitted, is_quick: bool) -> Result<Vec<Experim
         for row in table.rows_with("benchmark", benchmark) {
             add(&mut cases, row, workload, fitted)?;
         }
+        let id = format!("phase2-{benchmark}");
         experiments.push(Experiment {
-            id: format!("phase2-{benchmark}"),
+            fits: if id == copying::TABLE { copying::fits(&cases) } else { Vec::new() },
+            id,
             title: format!("{benchmark}, by machine and batch"),
             columns: vec![(Quantity::relative("value", "value", "", 0), metric)],
             cases,
-            fits: Vec::new(),
         });
     }
     Ok(experiments)
@@ -85,6 +88,11 @@ fn add(cases: &mut Vec<Case>, row: PublishedRow<'_>, workload: &str, fitted: &Fi
             if let Some(value) = value.filter(|_| FAULTING.contains(&workload)) {
                 run.settings.insert(parameter.to_owned(), value);
             }
+        }
+        if COPYING.contains(&workload) {
+            let row = format!("{name} {}", BATCHES[0]);
+            let value = fitted.get(copying::TABLE, &row, copying::PARAMETER);
+            run.settings.extend(value.map(|value| (copying::PARAMETER.to_owned(), value)));
         }
         let percent = deviation(batch)?.unwrap_or(0.0).hypot(base_deviation).max(2.0);
         cases.push(Case {

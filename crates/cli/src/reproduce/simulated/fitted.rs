@@ -28,17 +28,17 @@ pub(crate) struct Fitted {
 /// One fitted parameter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct FittedValue {
+pub(crate) struct FittedValue {
     /// The table and its base row.
-    pub(super) table: String,
-    pub(super) row: String,
+    pub(crate) table: String,
+    pub(crate) row: String,
     /// The workload's parameter and its value.
-    pub(super) parameter: String,
-    pub(super) value: u64,
+    pub(crate) parameter: String,
+    pub(crate) value: u64,
     /// The column that was to be met, what is published there, and what is reached.
-    pub(super) column: String,
-    pub(super) published: f64,
-    pub(super) reached: f64,
+    pub(crate) column: String,
+    pub(crate) published: f64,
+    pub(crate) reached: f64,
 }
 
 impl Fitted {
@@ -59,7 +59,7 @@ impl Fitted {
     }
 
     /// Writes the file.
-    pub(super) fn write(&self, path: &Path) -> Result<()> {
+    pub(crate) fn write(&self, path: &Path) -> Result<()> {
         let text = format!("{HEADER}\n{}", toml::to_string(self)?);
         output::write(Some(path), |out| Ok(out.write_all(text.as_bytes())?))
     }
@@ -77,7 +77,7 @@ impl Fitted {
     }
 
     /// Adds a value, in place of an older one.
-    pub(super) fn insert(&mut self, value: FittedValue) {
+    pub(crate) fn insert(&mut self, value: FittedValue) {
         let is_same = |other: &FittedValue| {
             (&other.table, &other.row, &other.parameter) == (&value.table, &value.row, &value.parameter)
         };
@@ -88,7 +88,7 @@ impl Fitted {
     }
 
     /// The experiment with its fitted parameters set.
-    pub(super) fn applied(&self, experiment: &Experiment) -> Experiment {
+    pub(crate) fn applied(&self, experiment: &Experiment) -> Experiment {
         let mut applied = experiment.clone();
         for fit in &experiment.fits {
             let row = &experiment.cases[fit.case].name;
@@ -118,7 +118,7 @@ impl Fitted {
 }
 
 /// Sets a parameter of the workload.
-pub(super) fn set(run: &mut RunSpec, parameter: &str, value: u64) {
+pub(crate) fn set(run: &mut RunSpec, parameter: &str, value: u64) {
     run.settings.insert(parameter.to_owned(), value);
 }
 

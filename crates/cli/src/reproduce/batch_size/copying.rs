@@ -1,0 +1,85 @@
+//! How much more page_fault2 does for each fault than page_fault1, chosen on the rows of batch 31.
+//!
+//! Both print their scores in faults, and on the same machines: that of page_fault2 by that of page_fault1 needs no
+//! translation. Our machines are faster than the published ones under contention, so absolute scores would not do.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+
+use super::{phase_one, phase_two};
+use crate::jobs;
+use crate::reproduce::simulated::{Case, Fit, Fitted, FittedValue, set};
+use crate::simulate::{self, RunSpec};
+
+/// The table whose base rows are met.
+pub(super) const TABLE: &str = "phase2-will-it-scale.page_fault2.processes";
+/// What is chosen.
+pub(super) const PARAMETER: &str = "copy_fault_ns";
+/// Smallest and largest value that is tried.
+const RANGE: (u64, u64) = (100, 20_000);
+/// Values tried between them. Each halves the range, on a logarithmic scale.
+const STEPS: usize = 8;
+
+/// What a reader of the table has to know about its base rows.
+pub(super) fn fits(cases: &[Case]) -> Vec<Fit> {
+    let bases = (0..cases.len()).filter(|&case| cases[case].base.is_none());
+    bases.map(|case| Fit { case, parameter: PARAMETER, range: RANGE, column: 0 }).collect()
+}
+
+/// Chooses the values for all machines, and writes each one that is found.
+pub(super) fn fit(fitted: &mut Fitted, file: &Path, jobs: usize) -> Result<()> {
+    let ones = phase_one::experiments(true)?;
+    let twos = phase_two::experiments(fitted, true)?;
+    let two = twos.iter().find(|experiment| experiment.id == TABLE).context("page_fault2 is missing")?;
+    let mut pairs = Vec::new();
+    for case in two.cases.iter().filter(|case| case.base.is_none()) {
+        let id = phase_one::id(&case.run.machine);
+        let one = ones.iter().find(|one| one.id == id).with_context(|| format!("no table {id}"))?;
+        let first = fitted.applied(one).cases.into_iter().next();
+        pairs.push((case.clone(), first.with_context(|| format!("{id} is empty"))?));
+    }
+    jobs::each(
+        &pairs,
+        jobs,
+        |(two, one)| search(two, one),
+        |_, value| {
+            fitted.insert(value?);
+            fitted.write(file)
+        },
+    )
+}
+
+/// The value that comes nearest. More work is a lower score.
+fn search(two: &Case, one: &Case) -> Result<FittedValue> {
+    let printed = |case: &Case| case.published.first().copied().flatten();
+    let (upper, lower) = printed(two).zip(printed(one)).context("a row of batch 31 is not printed")?;
+    let wanted = 100.0 * upper / lower;
+    let of_one = simulate::run(&one.run)?.score_per_s;
+    let (mut low, mut high) = RANGE;
+    let mut best = (low, 100.0 * score(&two.run, low)? / of_one);
+    for _ in 0..STEPS {
+        let middle = ((low as f64) * (high as f64)).sqrt().round() as u64;
+        let reached = 100.0 * score(&two.run, middle)? / of_one;
+        if (reached - wanted).abs() < (best.1 - wanted).abs() {
+            best = (middle, reached);
+        }
+        *(if reached > wanted { &mut low } else { &mut high }) = middle;
+    }
+    let in_tenths = |percent: f64| (10.0 * percent).round() / 10.0;
+    Ok(FittedValue {
+        table: TABLE.to_owned(),
+        row: two.name.clone(),
+        parameter: PARAMETER.to_owned(),
+        value: best.0,
+        column: "value in percent of page_fault1's".to_owned(),
+        published: in_tenths(wanted),
+        reached: in_tenths(best.1),
+    })
+}
+
+fn score(run: &RunSpec, value: u64) -> Result<f64> {
+    let mut run = run.clone();
+    set(&mut run, PARAMETER, value);
+    Ok(simulate::run(&run)?.score_per_s)
+}
