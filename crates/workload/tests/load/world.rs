@@ -270,7 +270,7 @@ impl Target for Recorder {
         self.random ^= self.random >> 12;
         self.random ^= self.random << 25;
         self.random ^= self.random >> 27;
-        self.random.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 11
+        self.random.wrapping_mul(0x2545_F491_4F6C_DD1D)
     }
 
     fn score(&mut self, units: u64) {
