@@ -109,6 +109,20 @@ impl Mapping {
         self.lru.add(target);
     }
 
+    /// Writes to a page that is shared with others: a block of the same order, filled with what `source` has. `None` if
+    /// there is no memory.
+    pub(super) fn copy_on_write(&mut self, target: &mut dyn Target, source: Block) -> Option<Block> {
+        let (from, order) = source;
+        target.compute(self.fault_ns);
+        let pfn = target.alloc(order, MigrateType::Movable, Fill::Undefined).ok()?;
+        let bytes = u64::from(order.frames()) * u64::from(PAGE_BYTES);
+        target.touch(from, bytes, Access::Read);
+        target.touch(pfn, bytes, Access::Copy);
+        self.pages.push((pfn, order));
+        self.lru.add(target);
+        Some((pfn, order))
+    }
+
     /// Unmaps everything: data pages in lists, in the order of their addresses, then page tables.
     pub(super) fn unmap(&mut self, target: &mut dyn Target) {
         self.take(target, Hold::Exclusive);

@@ -4,6 +4,7 @@
 //! CPU, and the channels and locks between them. Whoever runs a plan gives each worker a
 //! [`Target`](crate::Target) and calls its body.
 
+mod anon_cow;
 mod anon_rand;
 mod ebizzy;
 mod file;
@@ -57,6 +58,7 @@ impl Workload {
         malloc::MALLOC2,
         file::READ1,
         file::WRITE1,
+        anon_cow::ANON_COW_SEQ,
         anon_rand::ANON_R_RAND,
         anon_rand::ANON_R_RAND_MT,
         lru_file::LRU_FILE_READ,

@@ -13,6 +13,7 @@ fn short(workload: &str) -> Vec<(&'static str, u64)> {
     match workload {
         name if name.starts_with("page_fault") => vec![("mapping_pages", 700)],
         name if name.starts_with("lru-file") => vec![("cache_pages", 100)],
+        "anon-cow-seq" => vec![("region_pages", 100)],
         name if name.starts_with("anon-r-rand") => vec![("tables", 50)],
         "kbuild" => {
             vec![("compiler_pages", 10), ("small_pages", 20), ("page_ns", 500), ("cached_pages", 64)]

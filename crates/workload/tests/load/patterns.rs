@@ -86,6 +86,23 @@ fn a_random_reader_allocates_each_table_once() {
 }
 
 #[test]
+fn children_copy_every_page_of_their_parent() {
+    for (order, pages) in [(0, 1), (9, 512)] {
+        let log = run("anon-cow-seq", 2, 8 * MS, &[("region_pages", 2048), ("page_order", order)]);
+        let copies = log.orders(0)[order as usize] - 2048 / pages;
+        // Page tables are single pages; the last children's do not copy everything.
+        let tables = if order == 0 { 4 * copies / 2048 + 8 } else { 0 };
+        assert!(
+            (copies - tables..=copies).contains(&(log.score as usize / pages)),
+            "{copies}, {}",
+            log.score
+        );
+        let (same, other) = log.frees();
+        assert_eq!(other, 0, "{same} freed where they were allocated");
+    }
+}
+
+#[test]
 fn streamed_files_are_freed_by_other_cpus_than_read_them() {
     let log = run("lru-file-mmap-read", 8, 2 * MS, &[("cache_pages", 64)]);
     let (same, other) = log.frees();

@@ -1,0 +1,124 @@
+//! vm-scalability `anon-cow-seq`: a parent fills its memory and forks; each child writes all of it in order and so copies
+//! every page (spec fault.md §3.5, §4.2).
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pageset_core::{MigrateType, Order};
+
+use super::mapping::{Backing, FAULT_NS, Mapping, TABLE_PAGES, UNMAP_NS};
+use super::{Parameter, Plan, PlanError, Setup, Workload};
+use crate::lru::{self, Lru};
+use crate::slab::PAGE_BYTES;
+use crate::target::{Access, Block, ChannelId, Fill, Target};
+
+const PAGES: Parameter = Parameter {
+    key: "region_pages",
+    default: 2048,
+    min: 1,
+    meaning: "pages of the parent's memory, all of which each child copies",
+    source: "guess: 8 MiB; by definition (spec fault.md §3.5) half of memory, divided by the children and one",
+};
+const ORDER: Parameter = Parameter {
+    key: "page_order",
+    default: 0,
+    min: 0,
+    meaning: "order of the parent's pages, which is that of the copies: 0, or 9 for the huge pages of 2018",
+    source: "spec fault.md §3.2: since 5.8 a huge page is split, and single pages are copied",
+};
+
+/// Parent on the first CPU; a child on every CPU, and the next one when it ends.
+pub(super) const ANON_COW_SEQ: Workload = Workload {
+    name: "anon-cow-seq",
+    summary: "vm-scalability anon-cow-seq: children write all of their parent's memory, page by page",
+    source: "spec fault.md §3.5",
+    unit: "pages",
+    duration_ms: (50, 200),
+    parameters: &[PAGES, ORDER, FAULT_NS, UNMAP_NS, lru::HOLD_NS],
+    build,
+};
+
+/// What the children inherit.
+type Inherited = Arc<Mutex<Vec<Block>>>;
+
+fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
+    let mut plan = Plan::default();
+    let lrus = Lru::for_cpus(&mut plan, setup);
+    let largest = u64::from(Order::MAX.get());
+    let order = setup.get(&ORDER);
+    let order = u8::try_from(order).ok().and_then(Order::new);
+    let order = order.ok_or(PlanError::Value {
+        key: ORDER.key.to_owned(),
+        value: setup.get(&ORDER),
+        min: ORDER.min,
+        max: largest,
+    })?;
+    let inherited = Inherited::default();
+    // The parent sends nothing: a child may begin, and the parent end, when a channel is closed.
+    let forks: Vec<_> = (1..setup.cpus).map(|_| plan.channel(1, 1)).collect();
+    let exits = (setup.cpus > 1).then(|| plan.channel(1, setup.cpus - 1));
+    let blocks = setup.get(&PAGES).div_ceil(u64::from(order.frames()));
+    for (cpu, lru) in setup.each_cpu().zip(lrus) {
+        let memory = Mapping::new(setup, Backing::Anonymous, lru, None);
+        let child = Child { memory, inherited: Arc::clone(&inherited), order };
+        if cpu.0 == 0 {
+            let forks = forks.clone();
+            plan.work(cpu, move |target| parent(child, &forks, exits, blocks, target));
+        } else {
+            let fork = forks[cpu.index() - 1];
+            plan.work(cpu, move |target| {
+                target.receive(fork);
+                child.run(target);
+                exits.into_iter().for_each(|exits| target.close(exits));
+            });
+        }
+    }
+    Ok(plan)
+}
+
+/// Fills its memory, forks, works as one of the children, and leaves last.
+fn parent(child: Child, forks: &[ChannelId], exits: Option<ChannelId>, blocks: u64, target: &mut dyn Target) {
+    let (inherited, order) = (Arc::clone(&child.inherited), child.order);
+    let block = |target: &mut dyn Target| target.alloc(order, MigrateType::Movable, Fill::Zeroed).ok();
+    let filled: Vec<_> = (0..blocks).filter_map(|_| block(target)).map(|pfn| (pfn, order)).collect();
+    *inherited.lock().unwrap_or_else(PoisonError::into_inner) = filled;
+    forks.iter().for_each(|fork| target.close(*fork));
+    child.run(target);
+    exits.into_iter().for_each(|exits| drop(target.receive(exits)));
+    let mut filled = std::mem::take(&mut *inherited.lock().unwrap_or_else(PoisonError::into_inner));
+    if !filled.is_empty() {
+        target.free_list(&mut filled);
+    }
+}
+
+/// The children of one CPU, one after another.
+struct Child {
+    memory: Mapping,
+    inherited: Inherited,
+    order: Order,
+}
+
+impl Child {
+    fn run(mut self, target: &mut dyn Target) {
+        let inherited = self.inherited.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let pages = u64::from(self.order.frames());
+        // Children that run for long are not in step.
+        let mut begin = (target.random() % (inherited.len() as u64).max(1)) as usize;
+        while target.running() && !inherited.is_empty() {
+            // Fork copies the page tables.
+            let tables = (inherited.len() as u64 * pages).div_ceil(TABLE_PAGES);
+            (0..tables).for_each(|_| self.memory.add_table(target));
+            for source in &inherited[std::mem::take(&mut begin)..] {
+                if !target.running() {
+                    break;
+                }
+                if let Some((pfn, order)) = self.memory.copy_on_write(target, *source) {
+                    // The fault copied it; now each word is written.
+                    let pages = u64::from(order.frames());
+                    target.touch(pfn, pages * u64::from(PAGE_BYTES), Access::Write);
+                    target.score(pages);
+                }
+            }
+            self.memory.unmap(target);
+        }
+    }
+}
