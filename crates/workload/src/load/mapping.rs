@@ -145,6 +145,15 @@ impl Mapping {
         self.give(target, Hold::Exclusive);
     }
 
+    /// Unmaps everything for somebody else to free: the task has moved to another CPU.
+    pub(super) fn unmap_for_another(&mut self, target: &mut dyn Target) -> Vec<Block> {
+        self.lru.flush(target);
+        target.compute(self.unmap_ns * self.mapped);
+        self.lru.remove(target, self.pages.len() as u32);
+        self.mapped = 0;
+        self.pages.drain(..).chain(self.tables.drain(..)).collect()
+    }
+
     /// Works on the address space, which nobody else may use meanwhile.
     pub(super) fn exclusively(&self, target: &mut dyn Target, work: impl FnOnce(&mut dyn Target)) {
         self.take(target, Hold::Exclusive);

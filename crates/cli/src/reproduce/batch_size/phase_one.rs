@@ -2,14 +2,19 @@
 
 use anyhow::Result;
 use pageset_report::comparison::Quantity;
+use pageset_sim::Machine;
+use pageset_workload::load::Workload;
 
 use super::{MACHINES, POLICY};
 use crate::reproduce::published::published;
 use crate::reproduce::simulated::{Case, Experiment, Fit, Metric};
 use crate::simulate::RunSpec;
 
+const WORKLOAD: &str = "page_fault1";
 /// Batches of a quick run.
 const QUICK: [&str; 5] = ["31", "63", "127", "255", "511"];
+/// Time of all CPUs together that is measured at least: a second of eight.
+const CPU_MS: u64 = 8000;
 /// Column of the LRU lock's share, which is fitted on.
 const LRU: usize = 2;
 /// Column of both locks' share, which is fitted on.
@@ -25,6 +30,7 @@ pub(super) fn experiments(is_quick: bool) -> Result<Vec<Experiment>> {
     let table = published!("batch-size/phase1.csv")?;
     let mut experiments = Vec::new();
     for (name, _, machine) in MACHINES {
+        let duration_ms = Machine::named(machine).map(|machine| duration_ms(machine.cpus()));
         let mut cases = Vec::new();
         for row in table.rows_with("machine", name) {
             let batch = row.text("batch")?;
@@ -33,11 +39,11 @@ pub(super) fn experiments(is_quick: bool) -> Result<Vec<Experiment>> {
             }
             let published = ["score", "zone_contention_pct", "lru_contention_pct", "total_contention_pct"];
             let published = published.map(|column| row.number(column));
-            let run = RunSpec::new(machine, "page_fault1", POLICY);
+            let run = RunSpec::new(machine, WORKLOAD, POLICY);
             cases.push(Case {
                 name: batch.to_owned(),
                 base: (!cases.is_empty()).then_some(0),
-                run: RunSpec { batch: Some(batch.parse()?), ..run },
+                run: RunSpec { batch: Some(batch.parse()?), duration_ms, ..run },
                 published: published.into_iter().collect::<Result<_>>()?,
                 band: None,
             });
@@ -51,6 +57,13 @@ pub(super) fn experiments(is_quick: bool) -> Result<Vec<Experiment>> {
         });
     }
     Ok(experiments)
+}
+
+/// How long is measured. Each CPU maps and unmaps in turn, and who meets whom is chance: of few CPUs as much is seen as
+/// of many in the workload's own time.
+fn duration_ms(cpus: u32) -> u64 {
+    let own = Workload::named(WORKLOAD).map_or(0, |workload| workload.duration_ms.1);
+    (CPU_MS / u64::from(cpus)).max(own)
 }
 
 fn columns() -> Vec<(Quantity, Metric)> {
@@ -71,7 +84,7 @@ fn fits(cases: &[Case]) -> Vec<Fit> {
         let base = cases.first().and_then(|case| case.published.get(column).copied().flatten());
         base.is_some_and(|share| share > 0.0)
     };
-    let work = Fit { case: 0, parameter: "fault_ns", range: (100, 20_000), column: TOTAL };
-    let hold = Fit { case: 0, parameter: "lru_page_ns", range: (5, 1000), column: LRU };
+    let work = Fit { parameter: "fault_ns", range: (100, 20_000), column: TOTAL };
+    let hold = Fit { parameter: "lru_page_ns", range: (5, 1000), column: LRU };
     [work, hold].into_iter().filter(|fit| shows(fit.column)).collect()
 }
