@@ -125,7 +125,8 @@ fn differences(comparison: &Comparison) -> Vec<String> {
             });
             what.push(format!("other direction in {}", rows.collect::<Vec<_>>().join(", ")));
         }
-        if let Some(spearman) = agreement.spearman.filter(|spearman| *spearman < SPEARMAN_MIN) {
+        let wanted = agreement.spearman_ceiling.map_or(SPEARMAN_MIN, |ceiling| ceiling.min(SPEARMAN_MIN));
+        if let Some(spearman) = agreement.spearman.filter(|spearman| *spearman < wanted - 1e-9) {
             what.push(format!("other order (Spearman {spearman:.2})"));
         }
         if agreement.missing > 0 {

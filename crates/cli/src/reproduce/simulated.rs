@@ -84,6 +84,8 @@ pub(crate) struct Fit {
     pub(crate) range: (u64, u64),
     /// The column whose value is met.
     pub(crate) column: usize,
+    /// Whether that value rises with the parameter; else it falls.
+    pub(crate) rises: bool,
 }
 
 /// What came out of all experiments of a study.

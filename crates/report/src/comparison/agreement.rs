@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::statistics::{Direction, median, relative_error, spearman};
+use super::statistics::{Direction, ceiling, median, relative_error, spearman};
 use super::{Band, Comparison, Pair};
 use crate::Origin;
 
@@ -30,6 +30,8 @@ impl Change {
 pub struct Agreement {
     /// Rank correlation. Of a table: the mean of those of its quantities. `None` where there is no order.
     pub spearman: Option<f64>,
+    /// What a quantity whose values all differ reaches at best, where published values are equal. `None` of a table.
+    pub spearman_ceiling: Option<f64>,
     /// Pairs whose direction of change from their base row could be compared.
     pub directions: u64,
     /// Of these, pairs that went the same way.
@@ -58,6 +60,7 @@ impl Comparison {
         let sum = |count: fn(&Agreement) -> u64| all.iter().map(count).sum();
         Agreement {
             spearman: (!ranked.is_empty()).then(|| ranked.iter().sum::<f64>() / ranked.len() as f64),
+            spearman_ceiling: None,
             directions: sum(|agreement| agreement.directions),
             directions_agreed: sum(|agreement| agreement.directions_agreed),
             median_rel_error: median(&errors),
@@ -70,8 +73,10 @@ impl Comparison {
     pub fn agreement_of(&self, column: usize) -> Agreement {
         let changes: Vec<_> = (0..self.rows.len()).filter_map(|row| self.change(row, column)).collect();
         let missing = self.pairs(column).filter(|pair| pair.published.is_some() && pair.ours.is_none());
+        let ranked = self.ranked(column);
         Agreement {
-            spearman: spearman(&self.ranked(column)),
+            spearman: spearman(&ranked),
+            spearman_ceiling: ceiling(&ranked),
             directions: changes.len() as u64,
             directions_agreed: changes.iter().filter(|change| change.agrees()).count() as u64,
             median_rel_error: median(&self.errors(column)),
@@ -96,9 +101,7 @@ impl Comparison {
     /// What ranks are computed from: the values; or, if there is more than one base row, their quotients by it, since
     /// values of different machines have an order of their own.
     fn ranked(&self, column: usize) -> Vec<(f64, f64)> {
-        let decimals = i32::from(self.quantities[column].decimals);
-        let rounded = |value: f64| (value * 10_f64.powi(decimals)).round() / 10_f64.powi(decimals);
-        let values = |pair: &Pair| Some((pair.published?, rounded(pair.ours?)));
+        let values = |pair: &Pair| Some((pair.published?, pair.ours?));
         let bases = self.rows.iter().filter(|row| row.base.is_none()).count();
         if bases == 1 {
             return self.pairs(column).filter_map(values).collect();
@@ -141,10 +144,17 @@ mod tests {
     }
 
     #[test]
-    fn ours_is_rounded_as_the_published_values_are() {
-        let comparison = example();
-        // 10.1 is printed as 10, like the base: ranks 1, 2, 3 beside 1.5, 3, 1.5, hence 0.
-        assert_eq!(comparison.agreement_of(0).spearman, Some(0.0));
+    fn published_ties_set_a_ceiling() {
+        let mut comparison = Comparison::new("t", "t", "m", vec![Quantity::share("share", "share", 0)]);
+        let pair = |published, ours| vec![Pair::new(Some(published), Some(ours), Origin::Simulated)];
+        let base = comparison.push_base("31", pair(2.0, 2.1));
+        for (name, published, ours) in [("63", 2.0, 1.7), ("127", 0.0, 0.6), ("255", 0.0, 0.5)] {
+            comparison.push(name, base, pair(published, ours));
+        }
+        let agreement = comparison.agreement_of(0);
+        // Ranks 3.5, 3.5, 1.5, 1.5 beside 4, 3, 2, 1: products 4, squares 4 and 5.
+        assert!((agreement.spearman.unwrap() - 4.0 / 20.0_f64.sqrt()).abs() < 1e-12);
+        assert_eq!(agreement.spearman_ceiling, agreement.spearman, "ours falls wherever it can");
     }
 
     #[test]

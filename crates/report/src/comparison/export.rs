@@ -60,11 +60,18 @@ impl Comparison {
     }
 }
 
+/// Ceilings of the rank correlation from here on are printed as 1.
+const WORTH_TELLING: f64 = 0.995;
+
 /// The agreement in words: `Spearman 0.96, direction 5 of 6, median error 12 %.`
 fn words(agreement: &Agreement) -> String {
     let mut parts = Vec::new();
     match agreement.spearman {
-        Some(spearman) => parts.push(format!("Spearman {spearman:.2}")),
+        Some(spearman) => {
+            let ceiling = agreement.spearman_ceiling.filter(|ceiling| *ceiling < WORTH_TELLING);
+            let at_most = ceiling.map_or(String::new(), |ceiling| format!(" of at most {ceiling:.2}"));
+            parts.push(format!("Spearman {spearman:.2}{at_most}"));
+        }
         None => parts.push("no order to rank".to_owned()),
     }
     if agreement.directions > 0 {
@@ -96,7 +103,7 @@ mod tests {
             "zone lock in %.",
             "Ours: simulated, a machine.",
             "Fitted: score, scaled so that the base row agrees.",
-            "score: Spearman 0.00, direction 1 of 2, median error 99 %.",
+            "score: Spearman 0.50, direction 1 of 2, median error 99 %.",
             "zone lock: Spearman 1.00, direction 2 of 2, median error 25 %.",
         ] {
             assert!(text.lines().any(|found| found == line), "{line} in\n{text}");

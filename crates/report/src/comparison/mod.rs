@@ -26,8 +26,7 @@ pub struct Quantity {
     pub heading: String,
     /// Unit; empty if the heading says it.
     pub unit: String,
-    /// Decimal places of the published values. Ours are rounded to them before ranks are compared: of two values that
-    /// are printed alike, nobody knows which was larger.
+    /// Decimal places of the published values; ours are printed with as many.
     pub decimals: u8,
     /// How far a value may be from the base row's and still count as unchanged.
     pub band: Band,

@@ -14,6 +14,15 @@ pub fn spearman(pairs: &[(f64, f64)]) -> Option<f64> {
     pearson(&ranks(&left), &ranks(&right))
 }
 
+/// The rank correlation of the left values with ones that all differ and never contradict them: the most that is to be
+/// had where left values are equal. `None` where [`spearman`] is.
+pub(super) fn ceiling(pairs: &[(f64, f64)]) -> Option<f64> {
+    let mut left: Vec<_> = pairs.iter().map(|(left, _)| *left).collect();
+    left.sort_by(f64::total_cmp);
+    let ordered: Vec<_> = left.into_iter().zip((0_u32..).map(f64::from)).collect();
+    spearman(&ordered)
+}
+
 /// The rank of each value, from 1; equal values have the mean of their ranks.
 fn ranks(values: &[f64]) -> Vec<f64> {
     let mut order: Vec<_> = (0..values.len()).collect();
@@ -141,6 +150,15 @@ mod tests {
         correlates(&[1.0], &[1.0], None);
         correlates(&[1.0, f64::NAN], &[1.0, 2.0], None);
         correlates(&[], &[], None);
+    }
+
+    #[test]
+    fn nothing_distinct_exceeds_the_ceiling() {
+        assert_eq!(ceiling(&[(1.0, 9.0), (3.0, 5.0), (2.0, 1.0)]), Some(1.0));
+        assert_eq!(ceiling(&[(2.0, 1.0), (2.0, 2.0)]), None);
+        // Ranks 1, 3, 3, 3 beside 1, 2, 3, 4: products 3, squares 3 and 5.
+        let tied = ceiling(&[(0.0, 7.0), (2.0, 6.0), (2.0, 8.0), (2.0, 9.0)]).unwrap();
+        assert!((tied - 3.0 / 15.0_f64.sqrt()).abs() < 1e-12, "{tied}");
     }
 
     #[test]
