@@ -100,7 +100,7 @@ fn kbuild() -> Result<Experiment> {
         title: "kbuild on one socket of a 2-socket server, make -j 112".to_owned(),
         columns,
         cases: cases(&table, &printed, &run)?,
-        fits: vec![Fit { parameter: "page_ns", range: (500, 64_000), column: 1, rises: false }],
+        fits: vec![Fit { case: 0, parameter: "page_ns", range: (500, 64_000), column: 1, rises: false }],
     })
 }
 
@@ -130,7 +130,7 @@ fn sctp() -> Result<Experiment> {
         title: "netperf SCTP_STREAM_MANY on a 2-socket server, 128 CPUs, 64 pairs".to_owned(),
         columns: network_columns(Metric::OfBase),
         cases: cases(&table, &NETWORK_PRINTED, &run)?,
-        fits: vec![Fit { parameter: "send_ns", range: (500, 200_000), column: 1, rises: false }],
+        fits: vec![Fit { case: 0, parameter: "send_ns", range: (500, 200_000), column: 1, rises: false }],
     })
 }
 
@@ -142,7 +142,7 @@ fn unix() -> Result<Experiment> {
         title: "lmbench3 UNIX on a 2-socket server, 128 CPUs, 16 pairs".to_owned(),
         columns: network_columns(Metric::PerWorkOfBase),
         cases: cases(&table, &NETWORK_PRINTED, &run)?,
-        fits: vec![Fit { parameter: "copy_kib_ns", range: (10, 20_000), column: 1, rises: false }],
+        fits: vec![Fit { case: 0, parameter: "copy_kib_ns", range: (10, 20_000), column: 1, rises: false }],
     })
 }
 

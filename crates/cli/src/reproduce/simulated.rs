@@ -30,15 +30,8 @@ pub(crate) struct Experiment {
     pub(crate) columns: Vec<(Quantity, Metric)>,
     /// The rows, from top to bottom; the first is a base row.
     pub(crate) cases: Vec<Case>,
-    /// Parameters that are chosen on the base row. A table with such parameters has one base row.
+    /// Parameters that are chosen on base rows.
     pub(crate) fits: Vec<Fit>,
-}
-
-impl Experiment {
-    /// The first row.
-    fn base(&self) -> &Case {
-        &self.cases[0]
-    }
 }
 
 /// One row of a table.
@@ -75,10 +68,12 @@ pub(crate) enum Metric {
     Time,
 }
 
-/// A parameter of a workload that is chosen so that a result of the base row is as published.
+/// A parameter of a workload that is chosen so that a result of a base row is as published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fit {
-    /// The parameter. The value is used in all rows of the table.
+    /// The base row. The value is used in all rows that are compared with it.
+    pub(crate) case: usize,
+    /// The parameter.
     pub(crate) parameter: &'static str,
     /// Smallest and largest value that is tried.
     pub(crate) range: (u64, u64),

@@ -24,7 +24,7 @@ const STEPS: usize = 8;
 /// What a reader of the table has to know about its base rows.
 pub(super) fn fits(cases: &[Case]) -> Vec<Fit> {
     let bases = (0..cases.len()).filter(|&case| cases[case].base.is_none());
-    bases.map(|case| Fit { case, parameter: PARAMETER, range: RANGE, column: 0 }).collect()
+    bases.map(|case| Fit { case, parameter: PARAMETER, range: RANGE, column: 0, rises: false }).collect()
 }
 
 /// Chooses the values for all machines, and writes each one that is found.

@@ -84,7 +84,7 @@ fn fits(cases: &[Case]) -> Vec<Fit> {
         let base = cases.first().and_then(|case| case.published.get(column).copied().flatten());
         base.is_some_and(|share| share > 0.0)
     };
-    let work = Fit { parameter: "fault_ns", range: (100, 20_000), column: TOTAL, rises: false };
-    let hold = Fit { parameter: "lru_page_ns", range: (5, 1000), column: LRU, rises: true };
+    let work = Fit { case: 0, parameter: "fault_ns", range: (100, 20_000), column: TOTAL, rises: false };
+    let hold = Fit { case: 0, parameter: "lru_page_ns", range: (5, 1000), column: LRU, rises: true };
     [work, hold].into_iter().filter(|fit| shows(fit.column)).collect()
 }

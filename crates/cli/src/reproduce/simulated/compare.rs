@@ -21,7 +21,7 @@ pub(super) fn compare(experiment: &Experiment, fitted: &Fitted, results: &Result
         let pairs = experiment.columns.iter().enumerate().map(|(column, (quantity, metric))| {
             let pair =
                 Pair::new(case.published[column], value(*metric, case, base, results), Origin::Simulated);
-            let is_fitted = index == 0 && experiment.fits.iter().any(|fit| fit.column == column);
+            let is_fitted = experiment.fits.iter().any(|fit| fit.case == index && fit.column == column);
             let is_given = case.base.is_none() && metric.is_relative();
             let origin = if is_fitted || is_given { Origin::Fitted } else { Origin::Simulated };
             let band = case.band.filter(|_| matches!(quantity.band, Band::Percent(_)));

@@ -6,46 +6,109 @@ use anyhow::{Context as _, Result, anyhow};
 
 use super::fitted::{FittedValue, set};
 use super::runs::Results;
-use super::{Experiment, Fit, Fitted, compare};
+use super::{Case, Experiment, Fit, Fitted, compare};
 use crate::jobs;
 use crate::progress::Progress;
 
 /// Values tried for one parameter. Each halves the range, on a logarithmic scale: of a range of 1 to 200, 2 % are left.
 const STEPS: usize = 8;
+/// A part of the published value that is near enough.
+const NEAR: f64 = 0.005;
 
-/// Fits all experiments, several at once, and writes each one that is done.
+/// Fits all base rows, several at once, and writes the parameters of each one that is done.
 pub(super) fn all(experiments: &[Experiment], fitted: &mut Fitted, file: &Path, jobs: usize) -> Result<()> {
-    let with_fits: Vec<_> = experiments.iter().filter(|experiment| !experiment.fits.is_empty()).collect();
-    let mut progress = Progress::new("fitting", Some(with_fits.len() as u64)).counting("tables");
+    let rows: Vec<_> = experiments.iter().flat_map(BaseRow::of).collect();
+    let mut progress = Progress::new("fitting", Some(rows.len() as u64)).counting("base rows");
     let mut done = 0;
-    jobs::each(
-        &with_fits,
-        jobs,
-        |experiment| fit(experiment),
-        |_, values| {
-            values?.into_iter().for_each(|value| fitted.insert(value));
-            fitted.write(file)?;
-            done += 1;
-            progress.update(done);
-            Ok(())
-        },
-    )
+    jobs::each(&rows, jobs, BaseRow::fit, |_, values| {
+        values?.into_iter().for_each(|value| fitted.insert(value));
+        fitted.write(file)?;
+        done += 1;
+        progress.update(done);
+        Ok(())
+    })
 }
 
-/// The parameters of one experiment.
-fn fit(experiment: &Experiment) -> Result<Vec<FittedValue>> {
-    let Settled { values, reached } = settle(experiment, &[])?;
-    let base = experiment.base();
-    let fitted = experiment.fits.iter().zip(values).zip(reached).map(|((fit, value), reached)| FittedValue {
-        table: experiment.id.clone(),
-        row: base.name.clone(),
-        parameter: fit.parameter.to_owned(),
-        value,
-        column: experiment.columns[fit.column].0.heading.clone(),
-        published: base.published[fit.column].unwrap_or_default(),
-        reached,
-    });
-    Ok(fitted.collect())
+/// A base row and the parameters that are chosen on it.
+struct BaseRow<'a> {
+    experiment: &'a Experiment,
+    case: &'a Case,
+    fits: Vec<Fit>,
+}
+
+impl<'a> BaseRow<'a> {
+    /// The base rows of an experiment that parameters are chosen on.
+    fn of(experiment: &'a Experiment) -> Vec<Self> {
+        let rows = experiment.cases.iter().enumerate().map(|(index, case)| {
+            let fits = experiment.fits.iter().copied().filter(|fit| fit.case == index).collect();
+            Self { experiment, case, fits }
+        });
+        rows.filter(|row| !row.fits.is_empty()).collect()
+    }
+
+    fn fit(&self) -> Result<Vec<FittedValue>> {
+        let Settled { values, reached } = self.settle(&[])?;
+        let fitted = self.fits.iter().zip(values).zip(reached).map(|((fit, value), reached)| FittedValue {
+            table: self.experiment.id.clone(),
+            row: self.case.name.clone(),
+            parameter: fit.parameter.to_owned(),
+            value,
+            column: self.experiment.columns[fit.column].0.heading.clone(),
+            published: self.case.published[fit.column].unwrap_or_default(),
+            reached,
+        });
+        Ok(fitted.collect())
+    }
+
+    /// Chooses the parameters after the `given` ones: halves the range of the next until the value that comes nearest is
+    /// found, and for each value that it tries chooses all later ones anew, since each moves the others' results.
+    fn settle(&self, given: &[u64]) -> Result<Settled> {
+        let Some(fit) = self.fits.get(given.len()) else {
+            return Ok(Settled { values: given.to_vec(), reached: self.results(given)? });
+        };
+        let wanted = self.case.published[fit.column].ok_or_else(|| {
+            anyhow!("{}: nothing is published in row {}", self.experiment.id, self.case.name)
+        })?;
+        let distance = |settled: &Settled| (settled.reached[given.len()] - wanted).abs();
+        let (mut low, mut high) = fit.range;
+        let mut nearest: Option<Settled> = None;
+        for _ in 0..STEPS {
+            // The geometric middle: parameters are times, of which a quotient counts.
+            let middle = ((low.max(1) as f64) * (high.max(1) as f64)).sqrt().round() as u64;
+            let settled = self.settle(&[given, &[middle]].concat())?;
+            let is_too_small = (settled.reached[given.len()] < wanted) == fit.rises;
+            if nearest.as_ref().is_none_or(|nearest| distance(&settled) < distance(nearest)) {
+                nearest = Some(settled);
+            }
+            let is_near = nearest.as_ref().is_some_and(|nearest| distance(nearest) <= NEAR * wanted.abs());
+            if is_near || middle <= low || middle >= high {
+                break;
+            }
+            if is_too_small {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        nearest.context("at least one value was tried")
+    }
+
+    /// What the row gives for each fit with these values.
+    fn results(&self, values: &[u64]) -> Result<Vec<f64>> {
+        let mut case = self.case.clone();
+        for (fit, value) in self.fits.iter().zip(values) {
+            set(&mut case.run, fit.parameter, *value);
+        }
+        let results = Results::of(&case.run);
+        let result = |fit: &Fit| {
+            let (_, metric) = self.experiment.columns[fit.column];
+            compare::value(metric, &case, &case, &results).ok_or_else(|| {
+                let failures = results.failures().join(" ");
+                anyhow!("{}: no value with {values:?}. {failures}", self.experiment.id)
+            })
+        };
+        self.fits.iter().map(result).collect()
+    }
 }
 
 /// A value for each parameter, and what they give.
@@ -55,50 +118,60 @@ struct Settled {
     reached: Vec<f64>,
 }
 
-/// Chooses the parameters after the `given` ones: halves the range of the next until the value that comes nearest is
-/// found, and for each value that it tries chooses all later ones anew, since each moves the others' results.
-fn settle(experiment: &Experiment, given: &[u64]) -> Result<Settled> {
-    let Some(fit) = experiment.fits.get(given.len()) else {
-        return Ok(Settled { values: given.to_vec(), reached: results(experiment, given)? });
-    };
-    let wanted = experiment.base().published[fit.column]
-        .ok_or_else(|| anyhow!("{}: nothing is published in its base row", experiment.id))?;
-    let distance = |settled: &Settled| (settled.reached[given.len()] - wanted).abs();
-    let (mut low, mut high) = fit.range;
-    let mut nearest: Option<Settled> = None;
-    for _ in 0..STEPS {
-        // The geometric middle: parameters are times, of which a quotient counts.
-        let middle = ((low.max(1) as f64) * (high.max(1) as f64)).sqrt().round() as u64;
-        let settled = settle(experiment, &[given, &[middle]].concat())?;
-        let is_too_small = (settled.reached[given.len()] < wanted) == fit.rises;
-        if nearest.as_ref().is_none_or(|nearest| distance(&settled) < distance(nearest)) {
-            nearest = Some(settled);
-        }
-        if middle <= low || middle >= high {
-            break;
-        }
-        if is_too_small {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    nearest.context("at least one value was tried")
-}
+#[cfg(test)]
+mod tests {
+    use pageset_report::comparison::Quantity;
 
-/// What the base row gives for each fit with these values.
-fn results(experiment: &Experiment, values: &[u64]) -> Result<Vec<f64>> {
-    let mut case = experiment.base().clone();
-    for (fit, value) in experiment.fits.iter().zip(values) {
-        set(&mut case.run, fit.parameter, *value);
+    use super::super::Metric;
+    use super::*;
+    use crate::simulate::RunSpec;
+
+    /// What comes out with known parameters is taken for published, and has to be found again.
+    #[test]
+    fn parameters_that_move_each_other_are_found_together() {
+        let score = (Quantity::relative("score", "score", "", 0), Metric::Score);
+        let lru = (Quantity::share("lru", "LRU", 0), Metric::Result("lru_lock_percent"));
+        let run = RunSpec {
+            warmup_ms: Some(1),
+            duration_ms: Some(5),
+            ..RunSpec::new("epyc-2", "page_fault1", "linux-4.18")
+        };
+        let case = Case { name: "31".to_owned(), base: None, run, published: vec![None; 2], band: None };
+        let work = Fit { case: 0, parameter: "fault_ns", range: (100, 10_000), column: 0, rises: false };
+        let hold = Fit { case: 0, parameter: "lru_page_ns", range: (5, 500), column: 1, rises: true };
+        let mut experiment = Experiment {
+            id: "t".to_owned(),
+            title: "t".to_owned(),
+            columns: vec![score, lru],
+            cases: vec![case],
+            fits: vec![work, hold],
+        };
+        let known = BaseRow::of(&experiment)[0].results(&[900, 70]).unwrap();
+        experiment.cases[0].published = known.iter().copied().map(Some).collect();
+        let found = BaseRow::of(&experiment)[0].fit().unwrap();
+        for (value, known) in found.iter().zip(known) {
+            assert!((value.reached / known - 1.0).abs() < 0.03, "{value:?}");
+        }
+        assert!((800..1000).contains(&found[0].value) && (60..80).contains(&found[1].value), "{found:?}");
     }
-    let results = Results::of(&case.run);
-    let result = |fit: &Fit| {
-        let (_, metric) = experiment.columns[fit.column];
-        compare::value(metric, &case, &case, &results).ok_or_else(|| {
-            let failures = results.failures().join(" ");
-            anyhow!("{}: no value with {values:?}. {failures}", experiment.id)
-        })
-    };
-    experiment.fits.iter().map(result).collect()
+
+    #[test]
+    fn a_row_without_the_published_value_is_an_error() {
+        let case = Case {
+            name: "31".to_owned(),
+            base: None,
+            run: RunSpec::new("epyc-2", "page_fault1", "linux-4.18"),
+            published: vec![None],
+            band: None,
+        };
+        let experiment = Experiment {
+            id: "t".to_owned(),
+            title: "t".to_owned(),
+            columns: vec![(Quantity::share("lru", "LRU", 0), Metric::Result("lru_lock_percent"))],
+            cases: vec![case],
+            fits: vec![Fit { case: 0, parameter: "fault_ns", range: (1, 2), column: 0, rises: false }],
+        };
+        let error = BaseRow::of(&experiment)[0].fit().unwrap_err();
+        assert_eq!(error.to_string(), "t: nothing is published in row 31");
+    }
 }

@@ -90,10 +90,13 @@ impl Fitted {
     /// The experiment with its fitted parameters set.
     pub(crate) fn applied(&self, experiment: &Experiment) -> Experiment {
         let mut applied = experiment.clone();
-        let row = &experiment.base().name;
         for fit in &experiment.fits {
+            let row = &experiment.cases[fit.case].name;
             let Some(value) = self.get(&experiment.id, row, fit.parameter) else { continue };
-            applied.cases.iter_mut().for_each(|case| set(&mut case.run, fit.parameter, value));
+            let cases = applied.cases.iter_mut().enumerate();
+            for (_, case) in cases.filter(|(at, case)| *at == fit.case || case.base == Some(fit.case)) {
+                set(&mut case.run, fit.parameter, value);
+            }
         }
         applied
     }
@@ -101,7 +104,7 @@ impl Fitted {
     /// What the reader of a table has to know.
     pub(super) fn sentences(&self, experiment: &Experiment) -> Vec<String> {
         let sentence = |fit: &super::Fit| {
-            let row = &experiment.base().name;
+            let row = &experiment.cases[fit.case].name;
             let Some(fitted) = self.find(&experiment.id, row, fit.parameter) else {
                 return format!("{} has its default: nothing was fitted", fit.parameter);
             };
