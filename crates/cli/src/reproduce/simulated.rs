@@ -2,13 +2,14 @@
 //!
 //! A study is data: [`Experiment`]s with one [`Case`] for each row. `runs` simulates each different run once, `compare`
 //! puts results beside what is published, `fitted` has the few parameters that were chosen so that a base row comes out,
-//! and `fit` chooses them again. `panels` draws.
+//! and `fit` chooses them again with `search`. `panels` draws.
 
 mod compare;
 mod fit;
 mod fitted;
 mod panels;
 mod runs;
+mod search;
 
 use anyhow::Result;
 use pageset_report::comparison::{Band, Comparison, Quantity};
@@ -18,6 +19,7 @@ use super::study::Options;
 use crate::simulate::RunSpec;
 pub(crate) use fitted::{Fitted, FittedValue, set};
 pub(crate) use panels::Panels;
+pub(crate) use search::nearest;
 
 /// One published table, to be simulated.
 #[derive(Clone, Debug)]

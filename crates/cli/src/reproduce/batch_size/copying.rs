@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result};
 
 use super::{phase_one, phase_two};
 use crate::jobs;
-use crate::reproduce::simulated::{Case, Fit, Fitted, FittedValue, set};
+use crate::reproduce::simulated::{Case, Fit, Fitted, FittedValue, nearest, set};
 use crate::simulate::{self, RunSpec};
 
 /// The table whose base rows are met.
@@ -18,8 +18,6 @@ pub(super) const TABLE: &str = "phase2-will-it-scale.page_fault2.processes";
 pub(super) const PARAMETER: &str = "copy_fault_ns";
 /// Smallest and largest value that is tried.
 const RANGE: (u64, u64) = (100, 20_000);
-/// Values tried between them. Each halves the range, on a logarithmic scale.
-const STEPS: usize = 8;
 
 /// What a reader of the table has to know about its base rows.
 pub(super) fn fits(cases: &[Case]) -> Vec<Fit> {
@@ -56,25 +54,19 @@ fn search(two: &Case, one: &Case) -> Result<FittedValue> {
     let (upper, lower) = printed(two).zip(printed(one)).context("a row of batch 31 is not printed")?;
     let wanted = 100.0 * upper / lower;
     let of_one = simulate::run(&one.run)?.score_per_s;
-    let (mut low, mut high) = RANGE;
-    let mut best = (low, 100.0 * score(&two.run, low)? / of_one);
-    for _ in 0..STEPS {
-        let middle = ((low as f64) * (high as f64)).sqrt().round() as u64;
-        let reached = 100.0 * score(&two.run, middle)? / of_one;
-        if (reached - wanted).abs() < (best.1 - wanted).abs() {
-            best = (middle, reached);
-        }
-        *(if reached > wanted { &mut low } else { &mut high }) = middle;
-    }
+    let (value, reached) = nearest(RANGE, wanted, false, |value| {
+        let reached = 100.0 * score(&two.run, value)? / of_one;
+        Ok((reached, (value, reached)))
+    })?;
     let in_tenths = |percent: f64| (10.0 * percent).round() / 10.0;
     Ok(FittedValue {
         table: TABLE.to_owned(),
         row: two.name.clone(),
         parameter: PARAMETER.to_owned(),
-        value: best.0,
+        value,
         column: "value in percent of page_fault1's".to_owned(),
         published: in_tenths(wanted),
-        reached: in_tenths(best.1),
+        reached: in_tenths(reached),
     })
 }
 

@@ -2,18 +2,14 @@
 
 use std::path::Path;
 
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Result, anyhow};
 
 use super::fitted::{FittedValue, set};
 use super::runs::Results;
+use super::search::nearest;
 use super::{Case, Experiment, Fit, Fitted, compare};
 use crate::jobs;
 use crate::progress::Progress;
-
-/// Values tried for one parameter. Each halves the range, on a logarithmic scale: of a range of 1 to 200, 2 % are left.
-const STEPS: usize = 8;
-/// A part of the published value that is near enough.
-const NEAR: f64 = 0.005;
 
 /// Fits all base rows, several at once, and writes the parameters of each one that is done.
 pub(super) fn all(experiments: &[Experiment], fitted: &mut Fitted, file: &Path, jobs: usize) -> Result<()> {
@@ -60,8 +56,8 @@ impl<'a> BaseRow<'a> {
         Ok(fitted.collect())
     }
 
-    /// Chooses the parameters after the `given` ones: halves the range of the next until the value that comes nearest is
-    /// found, and for each value that it tries chooses all later ones anew, since each moves the others' results.
+    /// Chooses the parameters after the `given` ones: for each value that is tried for the next one all later ones are
+    /// chosen anew, since each moves the others' results.
     fn settle(&self, given: &[u64]) -> Result<Settled> {
         let Some(fit) = self.fits.get(given.len()) else {
             return Ok(Settled { values: given.to_vec(), reached: self.results(given)? });
@@ -69,28 +65,10 @@ impl<'a> BaseRow<'a> {
         let wanted = self.case.published[fit.column].ok_or_else(|| {
             anyhow!("{}: nothing is published in row {}", self.experiment.id, self.case.name)
         })?;
-        let distance = |settled: &Settled| (settled.reached[given.len()] - wanted).abs();
-        let (mut low, mut high) = fit.range;
-        let mut nearest: Option<Settled> = None;
-        for _ in 0..STEPS {
-            // The geometric middle: parameters are times, of which a quotient counts.
-            let middle = ((low.max(1) as f64) * (high.max(1) as f64)).sqrt().round() as u64;
-            let settled = self.settle(&[given, &[middle]].concat())?;
-            let is_too_small = (settled.reached[given.len()] < wanted) == fit.rises;
-            if nearest.as_ref().is_none_or(|nearest| distance(&settled) < distance(nearest)) {
-                nearest = Some(settled);
-            }
-            let is_near = nearest.as_ref().is_some_and(|nearest| distance(nearest) <= NEAR * wanted.abs());
-            if is_near || middle <= low || middle >= high {
-                break;
-            }
-            if is_too_small {
-                low = middle;
-            } else {
-                high = middle;
-            }
-        }
-        nearest.context("at least one value was tried")
+        nearest(fit.range, wanted, fit.rises, |value| {
+            let settled = self.settle(&[given, &[value]].concat())?;
+            Ok((settled.reached[given.len()], settled))
+        })
     }
 
     /// What the row gives for each fit with these values.
