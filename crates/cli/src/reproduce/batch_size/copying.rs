@@ -75,3 +75,23 @@ fn score(run: &RunSpec, value: u64) -> Result<f64> {
     set(&mut run, PARAMETER, value);
     Ok(simulate::run(&run)?.score_per_s)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_machine_has_a_value_and_all_its_rows_use_it() {
+        let fitted = Fitted::bundled().unwrap();
+        let twos = phase_two::experiments(&fitted, false).unwrap();
+        let copying = twos.iter().filter(|two| two.id.contains("page_fault2"));
+        for case in copying.flat_map(|two| &two.cases) {
+            let machine = case.name.split(' ').next().unwrap();
+            let value = fitted.get(TABLE, &format!("{machine} 31"), PARAMETER);
+            assert!(value.is_some(), "{machine}");
+            assert_eq!(case.run.settings.get(PARAMETER).copied(), value, "{}", case.name);
+        }
+        let fits = twos.iter().find(|two| two.id == TABLE).map(|two| two.fits.len());
+        assert_eq!(fits, Some(9));
+    }
+}
