@@ -50,10 +50,12 @@ pub(crate) struct Prices {
     /// Of one metadata line among many, if that is known apart.
     pub(crate) metadata_in_bulk: Option<[u64; 3]>,
     pub(crate) block_lines: u64,
-    /// Of clearing one line, by level.
-    pub(crate) clear: [u64; 3],
-    /// Of reading or writing one line, by level.
-    pub(crate) read: [u64; 3],
+    /// Of clearing one line, by level, and from another core.
+    pub(crate) clear: [u64; 4],
+    /// Of reading or writing one line, by level, and from another core.
+    pub(crate) read: [u64; 4],
+    /// Of copying one line, besides reading it.
+    pub(crate) copy: u64,
     pub(crate) atomic: u64,
     pub(crate) sibling: u64,
     pub(crate) cache: u64,
@@ -73,9 +75,13 @@ const LINES_OF_4K: f64 = 64.0;
 impl Prices {
     pub(crate) fn of(machine: &Machine) -> Self {
         let costs = &machine.costs;
-        let levels = |levels: &crate::machine::ByLevel, parts: f64| {
-            [levels.near_ns, levels.shared_ns, levels.memory_ns]
-                .map(|ns| (ns * 1000.0 / parts).round() as u64)
+        let levels = |levels: &crate::machine::ByLevel| {
+            [levels.near_ns, levels.shared_ns, levels.memory_ns].map(|ns| (ns * 1000.0).round() as u64)
+        };
+        let data = |of_4k: &crate::machine::ByLevel| {
+            let core_ns = of_4k.core_ns.unwrap_or(of_4k.memory_ns);
+            [of_4k.near_ns, of_4k.shared_ns, of_4k.memory_ns, core_ns]
+                .map(|ns| (ns * 1000.0 / LINES_OF_4K).round() as u64)
         };
         let nodes = machine.topology.nodes as usize;
         let distances = &machine.topology.distances;
@@ -90,11 +96,15 @@ impl Prices {
             give_block: costs.give_block.span().0,
             zone_visit: costs.zone_visit.span().0,
             zone_lines: costs.zone_lines.into(),
-            metadata: levels(&costs.metadata, 1.0),
-            metadata_in_bulk: costs.metadata_in_bulk.as_ref().map(|costs| levels(costs, 1.0)),
+            metadata: levels(&costs.metadata),
+            metadata_in_bulk: costs.metadata_in_bulk.as_ref().map(levels),
             block_lines: costs.block_lines.into(),
-            clear: levels(&costs.clear_4k, LINES_OF_4K),
-            read: levels(&costs.read_4k, LINES_OF_4K),
+            clear: data(&costs.clear_4k),
+            read: data(&costs.read_4k),
+            copy: {
+                let copy_ns = costs.copy_4k.as_ref().map_or(costs.read_4k.near_ns, |copy| copy.ns);
+                (copy_ns * 1000.0 / LINES_OF_4K).round() as u64
+            },
             atomic: costs.atomic.span().0,
             sibling: costs.line_from_sibling.span().0,
             cache: costs.line_from_cache.span().0,

@@ -198,7 +198,7 @@ impl VirtualCpu {
         let lines = bytes.div_ceil(LINE_BYTES);
         let mut cost = engine.footprint.borrow_mut().touch(engine, pfn, Touched::Data(lines, levels));
         if touch == Touch::Copy {
-            cost += lines * engine.prices.read[0];
+            cost += lines * engine.prices.copy;
         }
         engine.charge(cost);
     }

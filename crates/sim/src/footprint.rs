@@ -1,21 +1,40 @@
-//! Which cache has a frame: by who touched it last, and how much that CPU touched since.
+//! Which cache has a frame: that of the CPU that touched it last, if that CPU has not touched too much else since.
 //!
-//! Each CPU counts the lines it touches. A frame's data and its metadata each remember their last toucher and that CPU's
-//! count. If the CPU has touched less than a cache's size since, they are taken to be in that cache. This is the reuse
-//! distance of an ideal fully associative cache; what is not allocator pages (the workload's own data) counts only if
-//! the workload says so.
+//! A frame's data and its metadata each remember who touched them last, and when; that CPU's [`Recency`] knows which of its
+//! caches still holds what it used then. This is an ideal fully associative cache that evicts what was used least recently;
+//! what is not allocator pages (the workload's own data) counts only if the workload says so.
 
 use pageset_core::{CpuId, Pfn};
 
 use crate::engine::Engine;
 use crate::machine::{Machine, Near};
 use crate::outcome::CacheCounts;
+use crate::recency::{Held, Recency};
 
 /// Bytes of a cache line.
 pub(crate) const LINE_BYTES: u64 = 64;
-/// Bits of a mark that hold the count of lines.
-const COUNT_BITS: u32 = 48;
-const COUNT: u64 = (1 << COUNT_BITS) - 1;
+/// Who touched something last, when, and how many lines of it: one word, 0 if nobody did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Mark(u64);
+
+/// Bits of a mark's lines: a block has at most 65536.
+const LINES_BITS: u32 = 17;
+/// Bits of its CPU, plus one: there are at most 8192.
+const CPU_BITS: u32 = 14;
+
+impl Mark {
+    fn new(cpu: u32, step: u64, lines: u64) -> Self {
+        let lines = lines.min((1 << LINES_BITS) - 1);
+        Self((step << CPU_BITS | u64::from(cpu + 1)) << LINES_BITS | lines)
+    }
+
+    /// CPU, step, lines.
+    fn parts(self) -> Option<(u32, u64, u64)> {
+        let above = self.0 >> LINES_BITS;
+        let cpu = (above & ((1 << CPU_BITS) - 1)).checked_sub(1)?;
+        Some((cpu as u32, above >> CPU_BITS, self.0 & ((1 << LINES_BITS) - 1)))
+    }
+}
 
 /// What is touched.
 #[derive(Clone, Copy, Debug)]
@@ -25,18 +44,16 @@ pub(crate) enum Touched<'p> {
     /// Metadata: one line, fetched together with those of other frames.
     MetadataInBulk,
     /// So many lines of the frame's data (or of the block's that begins there), fetched ahead; costs per line from
-    /// near caches, the shared cache, memory.
-    Data(u64, &'p [u64; 3]),
+    /// near caches, the shared cache, memory, another core.
+    Data(u64, &'p [u64; 4]),
 }
 
 /// Where frames were touched last.
 pub(crate) struct Footprint {
-    /// Of data and of metadata: (CPU + 1) above, that CPU's count of lines below; 0: never touched.
+    /// Of data and of metadata.
     marks: Vec<[u64; 2]>,
-    /// Lines in the caches that belong to a core, divided among its threads.
-    near_lines: u64,
-    /// The same and a share of the last-level cache: that of a CPU where most CPUs of the run share one.
-    shared_lines: u64,
+    /// What each CPU's caches hold.
+    recent: Box<[Recency]>,
     frames_per_node: u64,
 }
 
@@ -51,11 +68,13 @@ impl Footprint {
         let sharers_max = sharers.into_iter().max().unwrap_or(1).max(1);
         let shared_kib = topology.caches.l3_kib / sharers_max;
         let lines = |kib: u32| u64::from(kib) * 1024 / LINE_BYTES;
+        // Of the caches that belong to a core, a thread's part; of the last level, that of a CPU where most CPUs of the
+        // run share one.
+        let near_kib = slice.all_kib - slice.last_level_kib;
         Self {
             // Zeroed memory of the system: it takes pages only where it is written.
             marks: vec![[0; 2]; machine.memory.end() as usize],
-            near_lines: lines(slice.all_kib - slice.last_level_kib),
-            shared_lines: lines(slice.all_kib - slice.last_level_kib + shared_kib),
+            recent: (0..cpus).map(|_| Recency::new(lines(near_kib), lines(near_kib + shared_kib))).collect(),
             frames_per_node: (machine.memory.end() / u64::from(machine.topology.nodes)).max(1),
         }
     }
@@ -64,34 +83,41 @@ impl Footprint {
     #[inline]
     pub(crate) fn touch(&mut self, engine: &Engine, pfn: Pfn, touched: Touched<'_>) -> u64 {
         let prices = &engine.prices;
-        let (which, lines, levels) = match (touched, &prices.metadata_in_bulk) {
-            (Touched::Data(lines, levels), _) => (0, lines, levels),
-            (Touched::MetadataInBulk, Some(levels)) => (1, 1, levels),
-            (Touched::Metadata | Touched::MetadataInBulk, _) => (1, 1, &prices.metadata),
+        let (which, lines) = match touched {
+            Touched::Data(lines, _) => (0, lines),
+            Touched::Metadata | Touched::MetadataInBulk => (1, 1),
         };
         let (me, cpu) = (engine.cpu_index(), engine.cpu());
-        let count = cpu.traffic.get() + lines;
-        cpu.traffic.set(count);
         let Some(marks) = self.marks.get_mut(pfn.0 as usize) else { return 0 };
-        let mark = u64::from(me + 1) << COUNT_BITS | count & COUNT;
-        let before = std::mem::replace(&mut marks[which], mark);
+        let last = Mark(marks[which]).parts().map(|(last, step, lines)| {
+            let recent = &mut self.recent[last as usize];
+            let held = recent.holder(step);
+            recent.remove(step, lines);
+            (engine.near(last, me), held, last)
+        });
+        marks[which] = Mark::new(me, self.recent[me as usize].push(lines), lines).0;
+        let levels = match (touched, &prices.metadata_in_bulk) {
+            (Touched::Data(_, [near, shared, memory, _]), _) => &[*near, *shared, *memory],
+            (Touched::MetadataInBulk, Some(levels)) => levels,
+            (Touched::Metadata | Touched::MetadataInBulk, _) => &prices.metadata,
+        };
+        // From another core: what a line costs from one under the same last level, and farther away in proportion.
+        let from = |last| engine.line(last, me);
+        let other = |last| match touched {
+            Touched::Data(_, [.., core]) => core * from(last) / prices.cache.max(1),
+            Touched::MetadataInBulk if prices.metadata_in_bulk.is_some() => {
+                levels[1] * from(last) / prices.cache.max(1)
+            }
+            Touched::Metadata | Touched::MetadataInBulk => from(last),
+        };
         let mut tally = engine.tally.borrow_mut();
-        let CacheCounts { near, shared, other_cpu, memory } = &mut tally.caches;
-        let last = (before >> COUNT_BITS).checked_sub(1).map(|last| last as u32);
-        let since = last
-            .map_or(u64::MAX, |last| engine.cpus[last as usize].traffic.get().saturating_sub(before & COUNT));
+        let CacheCounts { near, shared, other_core, other_cache, memory } = &mut tally.caches;
         let (counter, line) = match last {
-            Some(last) if since <= self.shared_lines => match (engine.near(last, me), touched) {
-                (Near::Same | Near::Sibling, _) if since <= self.near_lines => (near, levels[0]),
-                (Near::Same | Near::Sibling, _) => (shared, levels[1]),
-                (Near::Cache, _) if since > self.near_lines => (shared, levels[1]),
-                (_, Touched::Data(..)) => (other_cpu, levels[2]),
-                (_, Touched::MetadataInBulk) if prices.metadata_in_bulk.is_some() => {
-                    (other_cpu, levels[1] * engine.line(last, me) / prices.cache.max(1))
-                }
-                (_, Touched::Metadata | Touched::MetadataInBulk) => (other_cpu, engine.line(last, me)),
-            },
-            _ => {
+            Some((Near::Same | Near::Sibling, Held::Near, _)) => (near, levels[0]),
+            Some((Near::Same | Near::Sibling | Near::Cache, Held::Shared, _)) => (shared, levels[1]),
+            Some((Near::Cache, Held::Near, last)) => (other_core, other(last)),
+            Some((Near::Node | Near::Remote, Held::Near | Held::Shared, last)) => (other_cache, other(last)),
+            Some((_, Held::Nowhere, _)) | None => {
                 let node = (pfn.0 / self.frames_per_node).min(prices.nodes as u64 - 1) as usize;
                 let (_, from_there) = prices.remote[usize::from(cpu.node) * prices.nodes + node];
                 (memory, levels[2] * from_there / prices.metadata[2].max(1))
@@ -105,5 +131,18 @@ impl Footprint {
 impl std::fmt::Debug for Footprint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Footprint").field("frames", &self.marks.len()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_has_room_for_the_largest_machine_and_block() {
+        let largest = (8191, 1 << 32, 65_536);
+        assert_eq!(Mark::new(largest.0, largest.1, largest.2).parts(), Some(largest));
+        assert_eq!(Mark::new(0, 1, 1).parts(), Some((0, 1, 1)));
+        assert_eq!(Mark::default().parts(), None);
     }
 }

@@ -69,20 +69,25 @@ impl Counts {
 pub struct CacheCounts {
     /// In the core's own caches.
     pub near: u64,
-    /// In the shared last-level cache.
+    /// In the last-level cache.
     pub shared: u64,
-    /// In another CPU's caches.
-    pub other_cpu: u64,
+    /// In the own caches of another core under the same last-level cache.
+    pub other_core: u64,
+    /// In caches under another last-level cache: of another node, or of another group of cores.
+    pub other_cache: u64,
     /// In memory.
     pub memory: u64,
 }
 
 impl CacheCounts {
-    /// Lines that no cache had, as a share of all touched; 0 if none was touched.
+    /// Misses of the last-level cache as a share of the references to it, as processors count them: a reference is a line
+    /// that the core's own caches do not have, a miss one that comes from beyond the last-level cache and the cores
+    /// under it. 0 if there was no reference.
     #[must_use]
     pub fn miss_rate(&self) -> f64 {
-        let all = self.near + self.shared + self.other_cpu + self.memory;
-        if all == 0 { 0.0 } else { self.memory as f64 / all as f64 }
+        let misses = self.other_cache + self.memory;
+        let references = self.shared + self.other_core + misses;
+        if references == 0 { 0.0 } else { misses as f64 / references as f64 }
     }
 }
 
@@ -175,5 +180,17 @@ impl Outcome {
     fn share_pct(&self, ps: u64) -> f64 {
         let busy = self.busy_total().0;
         if busy == 0 { 0.0 } else { 100.0 * ps as f64 / busy as f64 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_in_the_cores_own_caches_is_no_reference_and_one_of_a_neighbour_no_miss() {
+        let counts = CacheCounts { near: 1000, shared: 5, other_core: 3, other_cache: 1, memory: 1 };
+        assert_eq!(counts.miss_rate(), 0.2);
+        assert_eq!(CacheCounts { near: 7, ..CacheCounts::default() }.miss_rate(), 0.0);
     }
 }

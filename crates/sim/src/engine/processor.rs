@@ -20,8 +20,6 @@ pub(crate) struct Processor {
     /// Whether it counts among those that will go on by themselves.
     pub(super) is_counted: Cell<bool>,
     pub(crate) next_tick: Cell<u64>,
-    /// Cache lines it has touched: its own measure of how long ago something was.
-    pub(crate) traffic: Cell<u64>,
     pub(crate) node: u16,
     pub(crate) core: u32,
     pub(crate) cache: u32,

@@ -22,6 +22,10 @@ pub struct ByLevel {
     pub near_ns: f64,
     /// Nanoseconds if the last-level cache has it.
     pub shared_ns: f64,
+    /// Nanoseconds if the own caches of another core under the same last-level cache have it. From cores farther away it is
+    /// as many times more as a single line is. For data only, where it is `memory_ns` if nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub core_ns: Option<f64>,
     /// Nanoseconds if only memory of the CPU's own node has it.
     pub memory_ns: f64,
     /// Where the numbers are from.
@@ -60,6 +64,10 @@ pub struct Costs {
     pub clear_4k: ByLevel,
     /// Reading 4 KiB.
     pub read_4k: ByLevel,
+    /// Copying 4 KiB: what it takes more than reading does, in memory that near caches have; as much as reading from
+    /// there if nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copy_4k: Option<Cost>,
     /// An atomic read-modify-write on a line that this CPU owns.
     pub atomic: Cost,
     /// A line that another hardware thread of the core wrote.
@@ -134,11 +142,20 @@ impl Costs {
         for (key, cost) in self.single() {
             check_ns(key, cost.ns, &cost.source)?;
         }
+        if let Some(copy) = &self.copy_4k {
+            check_ns("copy_4k", copy.ns, &copy.source)?;
+        }
         let in_bulk = self.metadata_in_bulk.iter().map(|levels| ("metadata_in_bulk", levels));
         let always = [("metadata", &self.metadata), ("clear_4k", &self.clear_4k), ("read_4k", &self.read_4k)];
         for (key, levels) in always.into_iter().chain(in_bulk) {
-            for ns in [levels.near_ns, levels.shared_ns, levels.memory_ns] {
+            let core_ns = levels.core_ns.into_iter();
+            for ns in [levels.near_ns, levels.shared_ns, levels.memory_ns].into_iter().chain(core_ns) {
                 check_ns(key, ns, &levels.source)?;
+            }
+            if key.starts_with("metadata") && levels.core_ns.is_some() {
+                return Err(format!(
+                    "costs.{key}: core_ns is for data; from another core metadata costs what line_from_cache says"
+                ));
             }
         }
         for entry in &self.line_from_distance {

@@ -3,6 +3,7 @@
 use anyhow::Result;
 
 use super::allocator::AllocatorCosts;
+use super::cores::{self, CopyCosts};
 use super::lines;
 use super::shape::Shape;
 
@@ -12,6 +13,7 @@ const ZONE_LINES: u32 = 2;
 /// Measures this machine and writes its file.
 pub(super) fn measured(shape: &Shape) -> Result<String> {
     let costs = AllocatorCosts::measure(shape)?;
+    let copy = cores::copy(shape)?;
     let atomic = lines::atomic();
     let turn = lines::turn();
     let line = turn.map_or(60.0, |turn| (turn - atomic).max(0.0));
@@ -52,7 +54,7 @@ pub(super) fn measured(shape: &Shape) -> Result<String> {
         "# Nine bytes of metadata per frame: neighbours are on the same line.\nblock_lines = 1\n".to_owned(),
         sibling_slowdown(shape),
         levels("clear_4k", costs.clear, &measured("sweeps over sets of pages of three sizes")),
-        levels("read_4k", costs.read, &measured("sweeps over sets of pages of three sizes")),
+        read_and_copy(costs.read, copy, &measured),
         cost("atomic", atomic, &measured("fetch_add on an own line")),
         cost("line_from_sibling", line, line_source),
         cost("line_from_cache", line, line_source),
@@ -65,6 +67,30 @@ pub(super) fn measured(shape: &Shape) -> Result<String> {
         text.push_str(&part);
     }
     Ok(text)
+}
+
+/// Reading by level, and copying: what that takes more than reading does.
+fn read_and_copy(
+    [near, shared, memory]: [f64; 3],
+    copy: Option<CopyCosts>,
+    measured: &dyn Fn(&str) -> String,
+) -> String {
+    let sweeps = measured("sweeps over sets of pages of three sizes");
+    let levels = format!(
+        "near_ns = {near:.2}, shared_ns = {:.2}, memory_ns = {:.2}",
+        shared.max(near),
+        memory.max(shared).max(near)
+    );
+    let Some(copy) = copy else {
+        return format!("read_4k = {{ {levels}, source = \"{sweeps}\" }}\n");
+    };
+    let work = (copy.near - near).max(0.0);
+    let from_core = (copy.from_core - work).max(near);
+    let in_turn = measured("two CPUs copy the same pages in turn");
+    format!(
+        "read_4k = {{ {levels}, core_ns = {from_core:.2}, source = \"{sweeps}; {in_turn}, less the work of copying\" }}\n\
+         copy_4k = {{ ns = {work:.2}, source = \"{in_turn}, each a second time, less reading\" }}\n"
+    )
 }
 
 fn header(shape: &Shape, last_level_kib: u32) -> String {

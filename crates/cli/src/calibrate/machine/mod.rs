@@ -5,6 +5,7 @@
 
 mod allocator;
 mod check;
+mod cores;
 mod file;
 mod lines;
 mod rig;

@@ -46,7 +46,8 @@ pub(super) fn score_per_ns(policy: Policy, channels: Vec<ChannelSpec>, bodies: V
     Ok(run_on_threads(plan, &options(policy))?.score_per_second() / 1e9)
 }
 
-fn options(policy: Policy) -> ThreadOptions {
+/// How all of it is run.
+pub(super) fn options(policy: Policy) -> ThreadOptions {
     ThreadOptions {
         policy,
         pages: PAGES,

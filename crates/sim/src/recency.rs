@@ -1,0 +1,199 @@
+//! What a CPU's caches still hold: its lines in the order of their last use.
+
+use std::collections::VecDeque;
+
+/// Steps into which the smaller cache is divided; how exact the order is. Guess: a thirty-second of a cache is less than
+/// what a real one's replacement decides otherwise.
+const STEPS_OF_NEAR: u64 = 32;
+/// Most steps that are remembered; lines of older ones count as evicted. Guess: hot lines are used this often, while a
+/// cold one lies between them.
+const STEPS_MAX: usize = 1 << 14;
+
+/// When lines were used last: the number of a step. Steps are numbered from 1.
+pub(crate) type Step = u64;
+
+/// The lines that one CPU used last, most recent ones first, divided into steps: two caches of given sizes hold so many
+/// of the first. Using a line again moves it to the front, and makes no other line older than it is.
+#[derive(Debug)]
+pub(crate) struct Recency {
+    /// Lines whose last use was in each step, the oldest step first.
+    steps: VecDeque<u64>,
+    /// The number of the oldest.
+    first: Step,
+    /// Lines after which a new step begins.
+    step_lines: u64,
+    near: Edge,
+    all: Edge,
+}
+
+/// How far back a cache reaches.
+#[derive(Debug)]
+struct Edge {
+    capacity: u64,
+    /// The oldest step that it holds.
+    step: Step,
+    /// Lines in that step and later ones.
+    lines: u64,
+}
+
+/// Which of a CPU's caches has a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Held {
+    /// One of its own.
+    Near,
+    /// Its part of the last level.
+    Shared,
+    /// None.
+    Nowhere,
+}
+
+impl Edge {
+    const fn new(capacity: u64) -> Self {
+        Self { capacity, step: 1, lines: 0 }
+    }
+
+    fn shrink(&mut self, steps: &VecDeque<u64>, first: Step) {
+        while self.lines > self.capacity {
+            self.lines -= steps[(self.step - first) as usize];
+            self.step += 1;
+        }
+    }
+}
+
+impl Recency {
+    /// For caches of so many lines, the second of which contains the first.
+    pub(crate) fn new(near_lines: u64, all_lines: u64) -> Self {
+        Self {
+            steps: VecDeque::from([0]),
+            first: 1,
+            step_lines: (near_lines / STEPS_OF_NEAR).max(1),
+            near: Edge::new(near_lines),
+            all: Edge::new(all_lines.max(near_lines)),
+        }
+    }
+
+    /// Who has lines that were used last in `step`.
+    #[inline]
+    pub(crate) fn holder(&self, step: Step) -> Held {
+        if step >= self.near.step {
+            Held::Near
+        } else if step >= self.all.step {
+            Held::Shared
+        } else {
+            Held::Nowhere
+        }
+    }
+
+    /// Forgets lines: this CPU uses them again, or another took them.
+    #[inline]
+    pub(crate) fn remove(&mut self, step: Step, lines: u64) {
+        if step >= self.first {
+            self.steps[(step - self.first) as usize] -= lines;
+        }
+        for edge in [&mut self.near, &mut self.all] {
+            edge.lines -= if step >= edge.step { lines } else { 0 };
+        }
+    }
+
+    /// Uses lines. Returns when that was.
+    #[inline]
+    pub(crate) fn push(&mut self, lines: u64) -> Step {
+        let last = self.steps.len() - 1;
+        let now = self.first + last as u64;
+        self.steps[last] += lines;
+        for edge in [&mut self.near, &mut self.all] {
+            edge.lines += lines;
+            edge.shrink(&self.steps, self.first);
+        }
+        if self.steps[last] >= self.step_lines {
+            self.begin_step();
+        }
+        now
+    }
+
+    /// Begins a new step, and forgets those that no cache holds.
+    fn begin_step(&mut self) {
+        self.steps.push_back(0);
+        while self.first < self.all.step {
+            self.steps.pop_front();
+            self.first += 1;
+        }
+        if self.steps.len() > STEPS_MAX {
+            let forgotten = self.steps.pop_front().unwrap_or(0);
+            for edge in [&mut self.near, &mut self.all] {
+                if edge.step == self.first {
+                    edge.lines -= forgotten;
+                    edge.step += 1;
+                }
+            }
+            self.first += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Uses `lines` lines, one after another.
+    fn use_each(recency: &mut Recency, lines: u64) -> Vec<Step> {
+        (0..lines).map(|_| recency.push(1)).collect()
+    }
+
+    #[test]
+    fn the_oldest_lines_leave_first_the_near_cache_and_then_the_other() {
+        let mut recency = Recency::new(64, 128);
+        let steps = use_each(&mut recency, 200);
+        let held = |age: usize| recency.holder(steps[200 - age]);
+        assert_eq!((held(1), held(60), held(70)), (Held::Near, Held::Near, Held::Shared));
+        assert_eq!((held(120), held(135)), (Held::Shared, Held::Nowhere));
+    }
+
+    #[test]
+    fn lines_that_are_used_again_and_again_make_no_others_old() {
+        let mut recency = Recency::new(64, 128);
+        let cold = recency.push(1);
+        let mut hot = use_each(&mut recency, 40);
+        for _ in 0..100 {
+            for step in &mut hot {
+                recency.remove(*step, 1);
+                *step = recency.push(1);
+            }
+        }
+        assert_eq!(recency.holder(cold), Held::Near, "41 lines were used");
+        use_each(&mut recency, 30);
+        assert_eq!(recency.holder(cold), Held::Shared, "71 lines were used");
+    }
+
+    #[test]
+    fn what_is_larger_than_a_cache_is_not_in_it() {
+        let mut recency = Recency::new(64, 128);
+        let large = recency.push(100);
+        assert_eq!(recency.holder(large), Held::Shared);
+        let huge = recency.push(1000);
+        assert_eq!((recency.holder(large), recency.holder(huge)), (Held::Nowhere, Held::Nowhere));
+        recency.remove(huge, 1000);
+        let small = recency.push(1);
+        assert_eq!(recency.holder(small), Held::Near);
+    }
+
+    #[test]
+    fn the_memory_of_hot_lines_is_bounded() {
+        let mut recency = Recency::new(32, 64);
+        let cold = recency.push(1);
+        let mut hot = recency.push(1);
+        for _ in 0..2 * STEPS_MAX {
+            recency.remove(hot, 1);
+            hot = recency.push(1);
+        }
+        assert!(recency.steps.len() <= STEPS_MAX);
+        assert_eq!((recency.holder(cold), recency.holder(hot)), (Held::Nowhere, Held::Near));
+    }
+
+    #[test]
+    fn without_caches_nothing_is_held() {
+        let mut recency = Recency::new(0, 0);
+        let step = recency.push(1);
+        assert_eq!(recency.holder(step), Held::Nowhere);
+    }
+}
