@@ -113,13 +113,16 @@ fn streamed_files_are_freed_by_other_cpus_than_read_them() {
 /// A receiver that is slower than its sender: messages queue, and slabs fill before the first object comes back.
 const SLOW: (&str, u64) = ("receive_ns", 9_000);
 
+/// Tasks that stay where they are.
+const PINNED: (&str, u64) = ("moves_per_s", 0);
+
 /// A stream's messages are allocated on even CPUs and freed on odd ones.
 #[track_caller]
 fn expect_a_stream(workload: &str, set: &[(&str, u64)], expected: &[u8]) {
     let log = run(workload, 4, 8 * MS, &[set, &[SLOW]].concat());
     let (same, other) = log.frees();
     assert!(other > 9 * same, "{workload}: {same} on the same CPU, {other} on another");
-    assert!(log.allocs(0).iter().all(|(cpu, ..)| cpu.0 % 2 == 0));
+    assert!(log.allocs(0).iter().all(|(cpu, ..)| cpu.0 % 2 == 0), "{workload}");
     let orders = log.orders(0);
     let seen: Vec<_> = (0..11).filter(|order| orders[usize::from(*order)] > 0).collect();
     assert_eq!(seen, expected, "{workload}: {orders:?} for {} messages", log.score);
@@ -130,8 +133,38 @@ fn streams_use_the_orders_of_their_definitions() {
     // With 4 CPUs, 256-byte objects have slabs of order 0, 8 KiB ones of order 3.
     expect_a_stream("udp-stream", &[("message_bytes", 4096)], &[0, 3]);
     expect_a_stream("udp-stream", &[("message_bytes", 8192)], &[0, 2]);
-    expect_a_stream("af-unix", &[], &[0, 1, 2, 3]);
-    expect_a_stream("sctp-stream", &[("bundled_percent", 100)], &[0, 2, 4]);
+    expect_a_stream("af-unix", &[PINNED], &[0, 1, 2, 3]);
+    let one_way =
+        [PINNED, ("bundled_percent", 100), ("built_by_receiver_percent", 0), ("freed_by_sender_percent", 0)];
+    expect_a_stream("sctp-stream", &one_way, &[0, 2, 4]);
+}
+
+#[test]
+fn a_packet_may_be_made_where_it_is_received_and_its_messages_freed_where_they_were_made() {
+    let there = [("built_by_receiver_percent", 100), ("freed_by_sender_percent", 100)];
+    let log = run("sctp-stream", 2, 16 * MS, &[&there[..], &[PINNED]].concat());
+    let cpus_of = |order: u8| {
+        let cpus =
+            log.allocs(0).iter().filter(|(_, is, _)| is.get() == order).map(|(cpu, ..)| cpu.0).collect();
+        let cpus: std::collections::BTreeSet<_> = cpus;
+        cpus.into_iter().collect::<Vec<_>>()
+    };
+    assert_eq!((cpus_of(2), cpus_of(4)), (vec![0, 1], vec![1]), "single messages have packets of order 2");
+    let (same, other) = log.frees();
+    assert!(same > 9 * other, "{same} on the same CPU, {other} on another");
+}
+
+#[test]
+fn ends_that_move_allocate_on_both_cpus() {
+    const OFTEN: (&str, u64) = ("moves_per_s", 1000);
+    let cases: [(_, &[_]); 2] =
+        [("af-unix", &[OFTEN]), ("sctp-stream", &[OFTEN, ("built_by_receiver_percent", 0)])];
+    for (workload, set) in cases {
+        let log = run(workload, 2, 16 * MS, set);
+        let on_first = log.allocs(0).iter().filter(|(cpu, ..)| cpu.0 == 0).count();
+        let all = log.allocs(0).len();
+        assert!((all / 5..all * 4 / 5).contains(&on_first), "{workload}: {on_first} of {all}");
+    }
 }
 
 #[test]
@@ -142,7 +175,7 @@ fn a_receiver_that_keeps_up_lets_the_sender_use_its_slab_again() {
 
 #[test]
 fn a_write_to_a_unix_socket_is_blocks_of_orders_3_and_2_1_0() {
-    let log = run("af-unix", 2, 8 * MS, &[SLOW]);
+    let log = run("af-unix", 2, 8 * MS, &[SLOW, PINNED]);
     let orders = log.orders(0);
     let writes = log.score as usize / 2;
     for (order, count) in orders.iter().enumerate().take(3).skip(1) {

@@ -40,7 +40,7 @@ fn build(setup: &Setup<'_>, per_skb: u32) -> Result<Plan, PlanError> {
     let mut plan = Plan::default();
     let skbs = Skbs::new(&mut plan, setup, &[bytes, bytes * per_skb]);
     let memory = (bytes * per_skb + OVERHEAD_BYTES).next_power_of_two() + SKB_BYTES;
-    let flow = Flow { message_bytes: memory / per_skb, freed_by: FreedBy::Receiver };
+    let flow = Flow { message_bytes: memory / per_skb, freed_by: FreedBy::Receiver, moves_per_s: 0 };
     stream(setup, plan, skbs, flow, move || Small { bytes, per_skb, sent: 0 })
 }
 

@@ -32,7 +32,7 @@ fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     let skbs = Skbs::new(&mut plan, setup, &[0]);
     // Since Linux 5.19 what was received goes back to the CPU that allocated it.
     let freed_by = if setup.generation >= Generation::V6_6 { FreedBy::Sender } else { FreedBy::Receiver };
-    let flow = Flow { message_bytes: SEGMENT_BYTES, freed_by };
+    let flow = Flow { message_bytes: SEGMENT_BYTES, freed_by, moves_per_s: 0 };
     stream(setup, plan, skbs, flow, || Segments(Fragments::default()))
 }
 

@@ -38,7 +38,7 @@ fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     let is_linear = bytes <= LINEAR_BYTES_MAX || setup.generation < Generation::V6_6;
     let skbs = Skbs::new(&mut plan, setup, &[if is_linear { bytes } else { 0 }]);
     let memory = (bytes + OVERHEAD_BYTES).next_power_of_two() + SKB_BYTES;
-    let flow = Flow { message_bytes: memory, freed_by: FreedBy::Receiver };
+    let flow = Flow { message_bytes: memory, freed_by: FreedBy::Receiver, moves_per_s: 0 };
     stream(setup, plan, skbs, flow, move || Datagrams { bytes, is_linear, fragments: Fragments::default() })
 }
 

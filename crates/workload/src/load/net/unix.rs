@@ -3,7 +3,7 @@
 
 use pageset_core::{AllocError, MigrateType, Order};
 
-use super::{COPY_NS, Flow, FreedBy, RECEIVE_NS, SEND_NS, Skbs, Source, stream};
+use super::{COPY_NS, Flow, FreedBy, MOVES, RECEIVE_NS, SEND_NS, Skbs, Source, stream};
 use crate::load::{Parameter, Plan, PlanError, Setup, Workload};
 use crate::slab::LIST_NS;
 use crate::target::{Fill, Message, Target};
@@ -19,11 +19,12 @@ pub(in crate::load) const UNIX_STREAM: Workload = Workload {
     summary: "lmbench bw_unix: 64 KiB writes, blocks of orders 3, 2, 1 and 0 from CPU to CPU",
     source: "spec fault.md §4.3",
     unit: "pieces of 32 KiB",
-    duration_ms: (50, 200),
+    duration_ms: (500, 1000),
     parameters: &[
         Parameter { default: 1000, ..SEND_NS },
         Parameter { default: 1000, ..RECEIVE_NS },
         COPY_NS,
+        MOVES,
         LIST_NS,
     ],
     build,
@@ -33,7 +34,8 @@ fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     let mut plan = Plan::default();
     let skbs = Skbs::new(&mut plan, setup, &[HEAD_BYTES - super::OVERHEAD_BYTES]);
     // A piece takes its payload's memory and its head's.
-    let flow = Flow { message_bytes: 32_768 + 4096, freed_by: FreedBy::Receiver };
+    let flow =
+        Flow { message_bytes: 32_768 + 4096, freed_by: FreedBy::Receiver, moves_per_s: setup.get(&MOVES) };
     stream(setup, plan, skbs, flow, || Writes { piece: 0 })
 }
 
