@@ -1,10 +1,11 @@
 //! netperf `SCTP_STREAM_MANY` over the loopback, 10 KiB messages: each is copied once more into a packet, and packets
 //! with several messages need blocks that no page set holds (spec fault.md §4.3).
 //!
-//! How packets are filled, and on which CPU memory is taken and given back, is from a recording: one stream of 512
-//! messages of 8 KiB on Linux 6.12 with 2 CPUs. A receiver opens its window by a whole packet of the loopback at a time,
-//! so most packets carry as many messages as fit; the acknowledgement that opens it runs on the receiver's CPU, so
-//! there the next packet is made and what was acknowledged is freed, unless the sender's CPU comes first.
+//! How packets are filled, and on which CPU memory is taken and given back, is from the recording
+//! data/traces/k612_2c_sctp.pgtrace: one stream of 512 messages of 8 KiB on Linux 6.12 with 2 CPUs. A receiver opens its
+//! window by a whole packet of the loopback at a time, so most packets carry as many messages as fit; the acknowledgement
+//! that opens it runs on the receiver's CPU, so there the next packet is made and what was acknowledged is freed, unless
+//! the sender's CPU comes first.
 
 use std::sync::Arc;
 
@@ -29,21 +30,21 @@ const BUNDLED: Parameter = Parameter {
     default: 75,
     min: 0,
     meaning: "packets that carry as many messages as fit, in percent; at most 100",
-    source: "a recording (sctp.rs): 76 of 102 packets were of order 4",
+    source: "recording k612_2c_sctp: 76 of 102 packets were of order 4",
 };
 const BUILT_THERE: Parameter = Parameter {
     key: "built_by_receiver_percent",
     default: 63,
     min: 0,
     meaning: "packets that are made on the CPU of their receiver, in percent; at most 100",
-    source: "a recording (sctp.rs): 48 of 76 packets of order 4 were freed where they were allocated",
+    source: "recording k612_2c_sctp: 48 of 76 packets of order 4 were freed where they were allocated",
 };
 const FREED_HERE: Parameter = Parameter {
     key: "freed_by_sender_percent",
     default: 43,
     min: 0,
     meaning: "packets whose messages' own memory is freed on the CPU of the sender, in percent; at most 100",
-    source: "a recording (sctp.rs): 232 of 537 blocks of order 2 were freed where they were allocated",
+    source: "recording k612_2c_sctp: 232 of 537 blocks of order 2 were freed where they were allocated",
 };
 
 /// Where its times are from.
