@@ -120,6 +120,17 @@ fn series() -> impl Strategy<Value = Series> {
         .prop_map(|(name, origin, mark, points)| Series::new(name, origin, mark, points))
 }
 
+/// Found by the property below: a bar is one wide, and an axis up to 1e-12 has no room for it.
+#[test]
+fn a_bar_that_is_wider_than_its_axis_is_drawn() {
+    let mut panel = Panel::new("", Axis::new("", "", Scale::FromZero), Axis::new("", "", Scale::Linear));
+    let point = Point { x: 6.742815976419253e-13, y: 0.0, range: None };
+    panel.push(Series::new("", Origin::Published, Mark::Bars, vec![point]));
+    let mut figure = Figure::new("");
+    figure.push(panel);
+    assert!(roxmltree::Document::parse(&figure.to_svg().unwrap()).is_ok());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 

@@ -134,13 +134,15 @@ impl Range {
         Self { low, high, is_log: true, ticks, labels }
     }
 
-    /// Where a value stands: 0 is the low end, 1 the high end.
+    /// Where a value stands: 0 is the low end, 1 the high end. What is far outside, as the edge of a bar may be, is at most an
+    /// axis' length away.
     pub(super) fn fraction(&self, value: f64) -> f64 {
-        if self.is_log {
+        let fraction = if self.is_log {
             (value.ln() - self.low.ln()) / (self.high.ln() - self.low.ln())
         } else {
             (value - self.low) / (self.high - self.low)
-        }
+        };
+        fraction.clamp(-1.0, 2.0)
     }
 
     /// What stands beside a tick.
