@@ -50,10 +50,10 @@ pub(crate) struct Prices {
     /// Of one metadata line among many, if that is known apart.
     pub(crate) metadata_in_bulk: Option<[u64; 3]>,
     pub(crate) block_lines: u64,
-    /// Of clearing one line, by level, and from another core.
-    pub(crate) clear: [u64; 4],
-    /// Of reading or writing one line, by level, and from another core.
-    pub(crate) read: [u64; 4],
+    /// Of clearing one line.
+    pub(crate) clear: DataPrices,
+    /// Of reading or writing one line.
+    pub(crate) read: DataPrices,
     /// Of copying one line, besides reading it.
     pub(crate) copy: u64,
     pub(crate) atomic: u64,
@@ -69,6 +69,15 @@ pub(crate) struct Prices {
     pub(crate) slowdown: u64,
 }
 
+/// What one line of data costs, in picoseconds.
+#[derive(Debug)]
+pub(crate) struct DataPrices {
+    /// By level: near, shared, memory.
+    pub(crate) levels: [u64; 3],
+    /// From the own caches of another core under the same last level; as from memory if nothing is known.
+    pub(crate) core: Option<u64>,
+}
+
 /// Lines of 64 bytes in the 4 KiB that machine files give costs for.
 const LINES_OF_4K: f64 = 64.0;
 
@@ -79,9 +88,11 @@ impl Prices {
             [levels.near_ns, levels.shared_ns, levels.memory_ns].map(|ns| (ns * 1000.0).round() as u64)
         };
         let data = |of_4k: &crate::machine::ByLevel| {
-            let core_ns = of_4k.core_ns.unwrap_or(of_4k.memory_ns);
-            [of_4k.near_ns, of_4k.shared_ns, of_4k.memory_ns, core_ns]
-                .map(|ns| (ns * 1000.0 / LINES_OF_4K).round() as u64)
+            let of_line = |ns: f64| (ns * 1000.0 / LINES_OF_4K).round() as u64;
+            DataPrices {
+                levels: [of_4k.near_ns, of_4k.shared_ns, of_4k.memory_ns].map(of_line),
+                core: of_4k.core_ns.map(of_line),
+            }
         };
         let nodes = machine.topology.nodes as usize;
         let distances = &machine.topology.distances;

@@ -6,6 +6,7 @@
 
 use pageset_core::{CpuId, Pfn};
 
+use crate::charge::DataPrices;
 use crate::engine::Engine;
 use crate::machine::{Machine, Near};
 use crate::outcome::CacheCounts;
@@ -17,14 +18,16 @@ pub(crate) const LINE_BYTES: u64 = 64;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Mark(u64);
 
-/// Bits of a mark's lines: a block has at most 65536.
+/// Bits of a mark's lines. Of blocks of more than 8 MiB so much counts.
 const LINES_BITS: u32 = 17;
+/// Most lines that a mark has room for.
+const LINES_MAX: u64 = (1 << LINES_BITS) - 1;
 /// Bits of its CPU, plus one: there are at most 8192.
 const CPU_BITS: u32 = 14;
 
 impl Mark {
     fn new(cpu: u32, step: u64, lines: u64) -> Self {
-        let lines = lines.min((1 << LINES_BITS) - 1);
+        debug_assert!(lines <= LINES_MAX, "the caches must count what the mark counts");
         Self((step << CPU_BITS | u64::from(cpu + 1)) << LINES_BITS | lines)
     }
 
@@ -32,7 +35,7 @@ impl Mark {
     fn parts(self) -> Option<(u32, u64, u64)> {
         let above = self.0 >> LINES_BITS;
         let cpu = (above & ((1 << CPU_BITS) - 1)).checked_sub(1)?;
-        Some((cpu as u32, above >> CPU_BITS, self.0 & ((1 << LINES_BITS) - 1)))
+        Some((cpu as u32, above >> CPU_BITS, self.0 & LINES_MAX))
     }
 }
 
@@ -43,14 +46,13 @@ pub(crate) enum Touched<'p> {
     Metadata,
     /// Metadata: one line, fetched together with those of other frames.
     MetadataInBulk,
-    /// So many lines of the frame's data (or of the block's that begins there), fetched ahead; costs per line from
-    /// near caches, the shared cache, memory, another core.
-    Data(u64, &'p [u64; 4]),
+    /// So many lines of the frame's data (or of the block's that begins there), fetched ahead.
+    Data(u64, &'p DataPrices),
 }
 
 /// Where frames were touched last.
 pub(crate) struct Footprint {
-    /// Of data and of metadata.
+    /// Of data and of metadata, as integers: a vector of those comes zeroed from the system.
     marks: Vec<[u64; 2]>,
     /// What each CPU's caches hold.
     recent: Box<[Recency]>,
@@ -95,18 +97,22 @@ impl Footprint {
             recent.remove(step, lines);
             (engine.near(last, me), held, last)
         });
-        marks[which] = Mark::new(me, self.recent[me as usize].push(lines), lines).0;
+        let held_lines = lines.min(LINES_MAX);
+        marks[which] = Mark::new(me, self.recent[me as usize].push(held_lines), held_lines).0;
         let levels = match (touched, &prices.metadata_in_bulk) {
-            (Touched::Data(_, [near, shared, memory, _]), _) => &[*near, *shared, *memory],
+            (Touched::Data(_, data), _) => &data.levels,
             (Touched::MetadataInBulk, Some(levels)) => levels,
             (Touched::Metadata | Touched::MetadataInBulk, _) => &prices.metadata,
         };
         // From another core: what a line costs from one under the same last level, and farther away in proportion.
         let from = |last| engine.line(last, me);
         let other = |last| match touched {
-            Touched::Data(_, [.., core]) => core * from(last) / prices.cache.max(1),
+            Touched::Data(_, DataPrices { core: Some(core), .. }) => {
+                in_proportion(*core, from(last), prices.cache)
+            }
+            Touched::Data(_, DataPrices { core: None, .. }) => levels[2],
             Touched::MetadataInBulk if prices.metadata_in_bulk.is_some() => {
-                levels[1] * from(last) / prices.cache.max(1)
+                in_proportion(levels[1], from(last), prices.cache)
             }
             Touched::Metadata | Touched::MetadataInBulk => from(last),
         };
@@ -120,12 +126,21 @@ impl Footprint {
             Some((_, Held::Nowhere, _)) | None => {
                 let node = (pfn.0 / self.frames_per_node).min(prices.nodes as u64 - 1) as usize;
                 let (_, from_there) = prices.remote[usize::from(cpu.node) * prices.nodes + node];
-                (memory, levels[2] * from_there / prices.metadata[2].max(1))
+                (memory, in_proportion(levels[2], from_there, prices.metadata[2]))
             }
         };
         *counter += lines;
         lines * line
     }
+}
+
+/// Longest time for one line, in picoseconds: a second. No machine file can make a sum of such times overflow.
+const LINE_PS_MAX: u64 = 1_000_000_000_000;
+
+/// `price` times as much as `from` is more than `near`, both for the same line; `price` if the near one costs nothing.
+fn in_proportion(price: u64, from: u64, near: u64) -> u64 {
+    let farther = (u128::from(price) * u128::from(from)).checked_div(u128::from(near));
+    farther.map_or(price, |farther| farther.min(LINE_PS_MAX.into()) as u64)
 }
 
 impl std::fmt::Debug for Footprint {
@@ -140,9 +155,17 @@ mod tests {
 
     #[test]
     fn a_mark_has_room_for_the_largest_machine_and_block() {
-        let largest = (8191, 1 << 32, 65_536);
+        let largest = (8191, 1 << 32, LINES_MAX);
         assert_eq!(Mark::new(largest.0, largest.1, largest.2).parts(), Some(largest));
         assert_eq!(Mark::new(0, 1, 1).parts(), Some((0, 1, 1)));
         assert_eq!(Mark::default().parts(), None);
+    }
+
+    #[test]
+    fn farther_lines_cost_in_proportion_and_never_overflow() {
+        assert_eq!(in_proportion(400, 140, 70), 800);
+        assert_eq!(in_proportion(400, 140, 0), 400, "a machine file may say that near lines cost nothing");
+        let largest = 1_000_000_000_000;
+        assert_eq!(in_proportion(largest, largest, 1), LINE_PS_MAX);
     }
 }

@@ -5,9 +5,12 @@ use std::collections::VecDeque;
 /// Steps into which the smaller cache is divided; how exact the order is. Guess: a thirty-second of a cache is less than
 /// what a real one's replacement decides otherwise.
 const STEPS_OF_NEAR: u64 = 32;
-/// Most steps that are remembered; lines of older ones count as evicted. Guess: hot lines are used this often, while a
-/// cold one lies between them.
+/// Most steps that are remembered: a line that is not used during so many steps of other uses counts as evicted, even if
+/// few different lines were used. It bounds the memory of one CPU at 128 KiB.
 const STEPS_MAX: usize = 1 << 14;
+/// Steps into which both caches are divided at most. A quarter of those that are remembered: lines that are used again
+/// leave holes in older steps.
+const STEPS_OF_ALL: u64 = STEPS_MAX as u64 / 4;
 
 /// When lines were used last: the number of a step. Steps are numbered from 1.
 pub(crate) type Step = u64;
@@ -66,7 +69,7 @@ impl Recency {
         Self {
             steps: VecDeque::from([0]),
             first: 1,
-            step_lines: (near_lines / STEPS_OF_NEAR).max(1),
+            step_lines: (near_lines / STEPS_OF_NEAR).max(all_lines / STEPS_OF_ALL).max(1),
             near: Edge::new(near_lines),
             all: Edge::new(all_lines.max(near_lines)),
         }
@@ -102,8 +105,11 @@ impl Recency {
         let now = self.first + last as u64;
         self.steps[last] += lines;
         for edge in [&mut self.near, &mut self.all] {
-            edge.lines += lines;
-            edge.shrink(&self.steps, self.first);
+            // A cache that is smaller than what this step has used already holds none of it.
+            if now >= edge.step {
+                edge.lines += lines;
+                edge.shrink(&self.steps, self.first);
+            }
         }
         if self.steps[last] >= self.step_lines {
             self.begin_step();
@@ -133,6 +139,8 @@ impl Recency {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     /// Uses `lines` lines, one after another.
@@ -188,6 +196,43 @@ mod tests {
         }
         assert!(recency.steps.len() <= STEPS_MAX);
         assert_eq!((recency.holder(cold), recency.holder(hot)), (Held::Nowhere, Held::Near));
+    }
+
+    #[test]
+    fn a_large_last_level_is_remembered_as_a_whole() {
+        let mut recency = Recency::new(0, 1 << 20);
+        let steps = use_each(&mut recency, 1 << 20);
+        let oldest_held = steps.iter().position(|step| recency.holder(*step) == Held::Shared).unwrap();
+        assert!(oldest_held < 1000, "{oldest_held} of {} are forgotten", steps.len());
+    }
+
+    proptest! {
+        /// Against the list of all lines, the last used in front: what is well within a cache is held by it, what is well
+        /// beyond is not.
+        #[test]
+        fn it_agrees_with_a_list_of_lines(uses in prop::collection::vec(0_usize..120, 0..600)) {
+            let (near, all) = (32, 64);
+            let mut recency = Recency::new(near, all);
+            let mut steps: Vec<Option<Step>> = vec![None; 120];
+            let mut order: Vec<usize> = Vec::new();
+            for line in uses {
+                if let Some(step) = steps[line] {
+                    let place = order.iter().position(|other| *other == line).unwrap() as u64;
+                    let held = recency.holder(step);
+                    // A step is one line here, and the line itself is not between it and its next use.
+                    let expected = match place {
+                        place if place < near => Held::Near,
+                        place if place < all => Held::Shared,
+                        _ => Held::Nowhere,
+                    };
+                    prop_assert_eq!(held, expected, "line {} of {:?}", line, order);
+                    recency.remove(step, 1);
+                    order.retain(|other| *other != line);
+                }
+                steps[line] = Some(recency.push(1));
+                order.insert(0, line);
+            }
+        }
     }
 
     #[test]

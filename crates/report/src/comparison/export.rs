@@ -68,7 +68,8 @@ fn words(agreement: &Agreement) -> String {
     let mut parts = Vec::new();
     match agreement.spearman {
         Some(spearman) => {
-            let ceiling = agreement.spearman_ceiling.filter(|ceiling| *ceiling < WORTH_TELLING);
+            let ceiling =
+                agreement.spearman_ceiling.filter(|ceiling| *ceiling < WORTH_TELLING && spearman <= *ceiling);
             let at_most = ceiling.map_or(String::new(), |ceiling| format!(" of at most {ceiling:.2}"));
             parts.push(format!("Spearman {spearman:.2}{at_most}"));
         }

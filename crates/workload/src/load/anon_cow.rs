@@ -22,7 +22,7 @@ const ORDER: Parameter = Parameter {
     key: "page_order",
     default: 0,
     min: 0,
-    meaning: "order of the parent's pages, which is that of the copies: 0, or 9 for the huge pages of 2018",
+    meaning: "order of the parent's pages, which is that of the copies: 0 to 10; 9 for the huge pages of 2018",
     source: "spec fault.md §3.2: since 5.8 a huge page is split, and single pages are copied",
 };
 
@@ -43,15 +43,8 @@ type Inherited = Arc<Mutex<Vec<Block>>>;
 fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     let mut plan = Plan::default();
     let lrus = Lru::for_cpus(&mut plan, setup);
-    let largest = u64::from(Order::MAX.get());
-    let order = setup.get(&ORDER);
-    let order = u8::try_from(order).ok().and_then(Order::new);
-    let order = order.ok_or(PlanError::Value {
-        key: ORDER.key.to_owned(),
-        value: setup.get(&ORDER),
-        min: ORDER.min,
-        max: largest,
-    })?;
+    let order = setup.at_most(&ORDER, Order::MAX.get().into())?;
+    let order = Order::new(order as u8).unwrap_or(Order::MAX);
     let inherited = Inherited::default();
     // The parent sends nothing: a child may begin, and the parent end, when a channel is closed.
     let forks: Vec<_> = (1..setup.cpus).map(|_| plan.channel(1, 1)).collect();
@@ -78,8 +71,12 @@ fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
 /// Fills its memory, forks, works as one of the children, and leaves last.
 fn parent(child: Child, forks: &[ChannelId], exits: Option<ChannelId>, blocks: u64, target: &mut dyn Target) {
     let (inherited, order) = (Arc::clone(&child.inherited), child.order);
-    let block = |target: &mut dyn Target| target.alloc(order, MigrateType::Movable, Fill::Zeroed).ok();
-    let filled: Vec<_> = (0..blocks).filter_map(|_| block(target)).map(|pfn| (pfn, order)).collect();
+    let mut filled = Vec::new();
+    while (filled.len() as u64) < blocks && target.running() {
+        // More than memory holds is not inherited.
+        let Ok(pfn) = target.alloc(order, MigrateType::Movable, Fill::Zeroed) else { break };
+        filled.push((pfn, order));
+    }
     *inherited.lock().unwrap_or_else(PoisonError::into_inner) = filled;
     forks.iter().for_each(|fork| target.close(*fork));
     child.run(target);

@@ -52,11 +52,11 @@ const CACHED: Parameter = Parameter {
 const SMALL_PROCESSES: u32 = 4;
 /// Faults between two system calls that allocate for a while. Guess.
 const FAULTS_PER_CALL: u64 = 64;
-/// Faults on a CPU until what a dead process leaves is freed, all at once: readers that hold no lock may still look at it
-/// (RCU). Guess: a grace period of about 10 ms.
-const GRACE_FAULTS: u64 = 4096;
+/// Time until what a dead process leaves is freed, all at once: readers that hold no lock may still look at it (RCU). Guess.
+const GRACE_NS: u64 = 10_000_000;
 /// Processes that end on another CPU than the one they began on, in percent. Source: `pageset stat` on
-/// data/traces/k618_2c_make_lua_j4.pgtrace: 4.7 % of the blocks that a build frees were allocated by another CPU.
+/// data/traces/k618_2c_make_lua_j4.pgtrace: 4.7 % of the blocks that a build frees were allocated by another CPU. That is of
+/// blocks, not processes, and on two CPUs some that moved have come back: an estimate.
 const MOVED_PERCENT: u64 = 5;
 /// Pages of a kernel stack, allocated one by one. Source: spec fault.md §4.3, "4 x order-0 vmalloc stack pages".
 const STACK_PAGES: usize = 4;
@@ -130,7 +130,6 @@ fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
             stacks: Vec::new(),
             output: VecDeque::new(),
             kept_files: VecDeque::new(),
-            faults: 0,
             deferred: VecDeque::new(),
             cached_max: setup.get(&CACHED) as usize,
             page_ns: setup.get(&PAGE_NS),
@@ -157,9 +156,7 @@ struct Slot {
     stacks: Vec<Vec<Block>>,
     output: VecDeque<Block>,
     kept_files: VecDeque<Object>,
-    /// Faults on this CPU so far.
-    faults: u64,
-    /// What dead processes left, and after how many faults it is freed.
+    /// When what dead processes left is freed, in ns, and what it is.
     deferred: VecDeque<(u64, Vec<Object>)>,
     cached_max: usize,
     page_ns: u64,
@@ -210,28 +207,32 @@ impl Slot {
             }
             target.compute(self.page_ns);
             self.memory.fault(target);
-            self.faults += 1;
             if fault % FAULTS_PER_CALL == 0 {
                 self.call(target);
-                self.free_deferred(target, self.faults);
+                let now_ns = target.now_ns();
+                self.free_deferred(target, now_ns);
             }
         }
         self.write_output(target);
         // Exit: memory in bulk, then page tables; what describes the process a grace period later.
         let is_moved = target.random() % 100 < MOVED_PERCENT;
-        let mut left = if is_moved { self.memory.unmap_for_another(target) } else { Vec::new() };
-        self.memory.unmap(target);
+        let mut left = Vec::new();
+        if is_moved {
+            left = self.memory.unmap_for_another(target);
+        } else {
+            self.memory.unmap(target);
+        }
         pgd.into_iter().for_each(|block| target.free(block));
         // The first object is the task; it outlives the others.
         let others = kept.objects.split_off(kept.objects.len().min(1));
-        self.deferred.push_back((self.faults + GRACE_FAULTS, others));
+        self.deferred.push_back((target.now_ns() + GRACE_NS, others));
         left.extend(self.stack_kept(stack));
         self.bury(target, Message { blocks: left, ..kept });
     }
 
-    /// Frees what was left before grace periods that end with this fault.
-    fn free_deferred(&mut self, target: &mut dyn Target, now: u64) {
-        while self.deferred.front().is_some_and(|(end, _)| *end <= now) {
+    /// Frees what was left before grace periods that have ended.
+    fn free_deferred(&mut self, target: &mut dyn Target, now_ns: u64) {
+        while self.deferred.front().is_some_and(|(end_ns, _)| *end_ns <= now_ns) {
             let objects = self.deferred.pop_front().into_iter().flat_map(|(_, objects)| objects);
             objects.for_each(|object| self.slabs.give(target, object));
         }

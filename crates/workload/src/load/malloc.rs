@@ -54,7 +54,7 @@ fn build_large(setup: &Setup<'_>, tasks: Tasks) -> Result<Plan, PlanError> {
     for (cpu, lru) in setup.each_cpu().zip(lrus) {
         let mut mapping = Mapping::new(setup, Backing::Anonymous, lru, mmap);
         let slabs = Arc::clone(&slabs);
-        let out_of_step_ns = mmap_ns * u64::from(setup.cpus);
+        let out_of_step_ns = mmap_ns.saturating_mul(setup.cpus.into());
         plan.work(cpu, move |target| {
             // Tasks that run for long queue in any order, not in that of their CPUs.
             let ns = varied(target, out_of_step_ns);

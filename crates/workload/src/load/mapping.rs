@@ -148,7 +148,7 @@ impl Mapping {
     /// Unmaps everything for somebody else to free: the task has moved to another CPU.
     pub(super) fn unmap_for_another(&mut self, target: &mut dyn Target) -> Vec<Block> {
         self.lru.flush(target);
-        target.compute(self.unmap_ns * self.mapped);
+        target.compute(self.unmap_ns * self.pages.len() as u64);
         self.lru.remove(target, self.pages.len() as u32);
         self.mapped = 0;
         self.pages.drain(..).chain(self.tables.drain(..)).collect()

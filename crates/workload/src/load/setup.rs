@@ -26,6 +26,15 @@ impl Setup<'_> {
         self.settings.0.get(parameter.key).copied().unwrap_or(parameter.default)
     }
 
+    /// As [`get`](Self::get), if the value is at most `max`.
+    pub(crate) fn at_most(&self, parameter: &Parameter, max: u64) -> Result<u64, PlanError> {
+        let value = self.get(parameter);
+        if value > max {
+            return Err(PlanError::Value { key: parameter.key.to_owned(), value, min: parameter.min, max });
+        }
+        Ok(value)
+    }
+
     /// Neighbouring CPUs two by two: where a sender and a receiver run, since a scheduler wakes one near the other.
     pub(crate) fn each_pair(&self) -> Result<impl Iterator<Item = (CpuId, CpuId)> + use<>, PlanError> {
         if self.cpus < 2 {

@@ -97,8 +97,9 @@ fn children_copy_every_page_of_their_parent() {
             "{copies}, {}",
             log.score
         );
+        assert!(copies > 8, "{copies} copies of order {order}");
         let (same, other) = log.frees();
-        assert_eq!(other, 0, "{same} freed where they were allocated");
+        assert!(same > copies / 2 && other == 0, "{same} freed where they were allocated, {other} elsewhere");
     }
 }
 

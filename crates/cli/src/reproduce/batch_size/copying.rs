@@ -19,7 +19,7 @@ pub(super) const PARAMETER: &str = "copy_fault_ns";
 /// Smallest and largest value that is tried.
 const RANGE: (u64, u64) = (100, 20_000);
 
-/// What a reader of the table has to know about its base rows.
+/// The parameter of each base row, whose value is sought by [`fit`].
 pub(super) fn fits(cases: &[Case]) -> Vec<Fit> {
     let bases = (0..cases.len()).filter(|&case| cases[case].base.is_none());
     bases.map(|case| Fit { case, parameter: PARAMETER, range: RANGE, column: 0, rises: false }).collect()

@@ -47,9 +47,9 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_reached_gives_the_nearer_end_and_errors_are_passed_on() {
-        let found = nearest((10, 12), 1e6, true, |value| Ok((value as f64, value))).unwrap();
-        assert!((10..=12).contains(&found), "{found}");
+    fn what_cannot_be_reached_comes_near_the_end_and_errors_are_passed_on() {
+        let found = nearest((1, 1000), 1e9, true, |value| Ok((value as f64, value))).unwrap();
+        assert!(found > 950, "{found}");
         assert!(nearest((1, 9), 1.0, true, |_| Result::<(f64, ())>::Err(anyhow::anyhow!("no"))).is_err());
     }
 }

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use pageset_core::AllocError;
 
 use super::{
-    COPY_NS, End, Ends, FreedBy, MOVES, OVERHEAD_BYTES, RECEIVE_NS, Role, SEND_NS, SOCKET_BYTES, Skbs, Way,
-    costs, take_turns,
+    COPY_NS, End, Ends, FreedBy, MOVES, MOVES_MAX, OVERHEAD_BYTES, RECEIVE_NS, Role, SEND_NS, SOCKET_BYTES,
+    Skbs, Way, costs, take_turns,
 };
 use crate::load::{Parameter, Plan, PlanError, Setup, Workload};
 use crate::slab::LIST_NS;
@@ -73,7 +73,7 @@ pub(in crate::load) const SCTP_STREAM: Workload = Workload {
 };
 
 fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
-    let bytes = setup.get(&BYTES).min(BYTES_MAX) as u32;
+    let bytes = setup.at_most(&BYTES, BYTES_MAX)? as u32;
     let mut plan = Plan::default();
     let pairs: Vec<_> = setup.each_pair()?.collect();
     let skbs = Arc::new(Skbs::new(&mut plan, setup, &[bytes]).used_by(2 * pairs.len()));
@@ -81,7 +81,7 @@ fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     // What is under way is counted by the messages' own memory. A packet and its messages are sent one after another.
     let bundle_bytes = per_bundle * (bytes + OVERHEAD_BYTES).next_power_of_two();
     let capacity = 2 * (SOCKET_BYTES / bundle_bytes).max(1);
-    let moves_per_s = setup.get(&MOVES);
+    let moves_per_s = setup.at_most(&MOVES, MOVES_MAX)?;
     for (sender, receiver) in pairs {
         let ways = [(); 2].map(|()| Way::new(&mut plan, capacity, FreedBy::Sender));
         for (cpu, role) in [(sender, Role::Sender), (receiver, Role::Receiver)] {
@@ -89,9 +89,9 @@ fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
                 end: End::new(&skbs, costs(setup), ways, role),
                 bytes,
                 per_bundle,
-                bundled_percent: setup.get(&BUNDLED),
-                built_there_percent: setup.get(&BUILT_THERE),
-                freed_here_percent: setup.get(&FREED_HERE),
+                bundled_percent: setup.at_most(&BUNDLED, 100)?,
+                built_there_percent: setup.at_most(&BUILT_THERE, 100)?,
+                freed_here_percent: setup.at_most(&FREED_HERE, 100)?,
             };
             plan.work(cpu, move |target| take_turns(target, stream, role, moves_per_s));
         }
@@ -134,7 +134,9 @@ impl Ends for Stream {
 
     fn receive(&mut self, target: &mut dyn Target, mut packet: Message) {
         // The packet's messages follow it.
-        let Some(chunks) = target.receive(self.end.back.socket) else { return };
+        let Some(chunks) = target.receive(self.end.back.socket) else {
+            return self.end.skbs.release(target, packet);
+        };
         if packet.bytes == 0 {
             self.end.read(target, &chunks, self.bytes);
             // Without memory for a packet it is sent again later, which is taken to cost nothing.

@@ -3,7 +3,7 @@
 
 use pageset_core::{AllocError, MigrateType, Order};
 
-use super::{COPY_NS, Flow, FreedBy, MOVES, RECEIVE_NS, SEND_NS, Skbs, Source, stream};
+use super::{COPY_NS, Flow, FreedBy, MOVES, MOVES_MAX, RECEIVE_NS, SEND_NS, Skbs, Source, stream};
 use crate::load::{Parameter, Plan, PlanError, Setup, Workload};
 use crate::slab::LIST_NS;
 use crate::target::{Fill, Message, Target};
@@ -34,8 +34,11 @@ fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     let mut plan = Plan::default();
     let skbs = Skbs::new(&mut plan, setup, &[HEAD_BYTES - super::OVERHEAD_BYTES]);
     // A piece takes its payload's memory and its head's.
-    let flow =
-        Flow { message_bytes: 32_768 + 4096, freed_by: FreedBy::Receiver, moves_per_s: setup.get(&MOVES) };
+    let flow = Flow {
+        message_bytes: 32_768 + 4096,
+        freed_by: FreedBy::Receiver,
+        moves_per_s: setup.at_most(&MOVES, MOVES_MAX)?,
+    };
     stream(setup, plan, skbs, flow, || Writes { piece: 0 })
 }
 
