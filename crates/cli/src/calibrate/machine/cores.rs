@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex};
 
 use anyhow::Result;
 use pageset_core::{MigrateType, Order};
-use pageset_workload::load::{Body, ChannelSpec, Plan, Worker};
-use pageset_workload::{Access, ChannelId, Fill, Message, Target, run_on_threads};
+use pageset_workload::load::{Body, ChannelSpec};
+use pageset_workload::{Access, ChannelId, Fill, Message, Target};
 
-use super::rig::{fixed, options};
+use super::rig::{fixed, run};
 use super::shape::Shape;
 use crate::bench::pageops::clock::median;
 
@@ -68,9 +68,7 @@ fn copy_of(pages: usize) -> Result<CopyCosts> {
         target.close(BACK);
     });
     let channel = ChannelSpec { capacity: 1, senders: 1 };
-    let workers = (0..).zip([ask, answer]).map(|(cpu, body)| Worker { cpu: pageset_core::CpuId(cpu), body });
-    let plan = Plan { workers: workers.collect(), channels: vec![channel; 2], ..Plan::default() };
-    run_on_threads(plan, &options(fixed(63)))?;
+    run(fixed(63), vec![channel; 2], [ask, answer])?;
     let mut times = times.lock().expect("nobody panics with it");
     let [from_core, near] = &mut *times;
     Ok(CopyCosts { near: median(near), from_core: median(from_core) })

@@ -31,11 +31,8 @@ pub(super) fn measured(shape: &Shape) -> Result<String> {
     let measured = |how: &str| format!("measured by pageset calibrate: {how}");
     let cost =
         |key: &str, ns: f64, source: &str| format!("{key} = {{ ns = {ns:.2}, source = \"{source}\" }}\n");
-    let levels = |key: &str, [near, shared, memory]: [f64; 3], source: &str| {
-        let [near, shared, memory] = [near, shared.max(near), memory.max(shared).max(near)];
-        format!(
-            "{key} = {{ near_ns = {near:.2}, shared_ns = {shared:.2}, memory_ns = {memory:.2}, source = \"{source}\" }}\n"
-        )
+    let levels = |key: &str, ns: [f64; 3], source: &str| {
+        format!("{key} = {{ {}, source = \"{source}\" }}\n", by_level(ns))
     };
     let [metadata_shared, metadata_memory] = costs.metadata;
     let mut text = header(shape, costs.last_level_kib);
@@ -69,18 +66,16 @@ pub(super) fn measured(shape: &Shape) -> Result<String> {
     Ok(text)
 }
 
+/// Costs by level, none of which is below that of a nearer one.
+fn by_level([near, shared, memory]: [f64; 3]) -> String {
+    let [shared, memory] = [shared.max(near), memory.max(shared).max(near)];
+    format!("near_ns = {near:.2}, shared_ns = {shared:.2}, memory_ns = {memory:.2}")
+}
+
 /// Reading by level, and copying: what that takes more than reading does.
-fn read_and_copy(
-    [near, shared, memory]: [f64; 3],
-    copy: Option<CopyCosts>,
-    measured: &dyn Fn(&str) -> String,
-) -> String {
+fn read_and_copy(read: [f64; 3], copy: Option<CopyCosts>, measured: &dyn Fn(&str) -> String) -> String {
     let sweeps = measured("sweeps over sets of pages of three sizes");
-    let levels = format!(
-        "near_ns = {near:.2}, shared_ns = {:.2}, memory_ns = {:.2}",
-        shared.max(near),
-        memory.max(shared).max(near)
-    );
+    let ([near, ..], levels) = (read, by_level(read));
     let Some(copy) = copy else {
         return format!("read_4k = {{ {levels}, source = \"{sweeps}\" }}\n");
     };

@@ -7,7 +7,7 @@ use anyhow::Result;
 use pageset_core::policy::{self, BatchRule, HighRule};
 use pageset_core::{CpuId, Policy};
 use pageset_workload::load::{Body, ChannelSpec, Plan, Worker};
-use pageset_workload::{Target, ThreadOptions, run_on_threads};
+use pageset_workload::{Target, ThreadOptions, ThreadOutcome, run_on_threads};
 
 use crate::bench::pageops::clock::median;
 
@@ -26,28 +26,33 @@ pub(super) fn measure(
 ) -> Result<f64> {
     let times = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&times);
-    let worker = Worker {
-        cpu: CpuId(0),
-        body: Box::new(move |target| {
-            let mut found = Vec::new();
-            body(target, &mut |ns| found.push(ns));
-            sink.lock().expect("nobody panics with it").extend(found);
-        }),
-    };
-    run_on_threads(Plan { workers: vec![worker], ..Plan::default() }, &options(policy))?;
+    let recording: Body = Box::new(move |target| {
+        let mut found = Vec::new();
+        body(target, &mut |ns| found.push(ns));
+        sink.lock().expect("nobody panics with it").extend(found);
+    });
+    run(policy, Vec::new(), [recording])?;
     let mut times = times.lock().expect("nobody panics with it");
     Ok(median(&mut times))
 }
 
 /// Runs bodies on the first CPUs for a while. Returns what they scored together, per nanosecond.
 pub(super) fn score_per_ns(policy: Policy, channels: Vec<ChannelSpec>, bodies: Vec<Body>) -> Result<f64> {
-    let workers = (0..).zip(bodies).map(|(cpu, body)| Worker { cpu: CpuId(cpu), body }).collect();
-    let plan = Plan { workers, channels, ..Plan::default() };
-    Ok(run_on_threads(plan, &options(policy))?.score_per_second() / 1e9)
+    Ok(run(policy, channels, bodies)?.score_per_second() / 1e9)
 }
 
-/// How all of it is run.
-pub(super) fn options(policy: Policy) -> ThreadOptions {
+/// Runs bodies, each on a CPU of its own from the first on.
+pub(super) fn run(
+    policy: Policy,
+    channels: Vec<ChannelSpec>,
+    bodies: impl IntoIterator<Item = Body>,
+) -> Result<ThreadOutcome> {
+    let workers = (0..).zip(bodies).map(|(cpu, body)| Worker { cpu: CpuId(cpu), body }).collect();
+    let plan = Plan { workers, channels, ..Plan::default() };
+    Ok(run_on_threads(plan, &options(policy))?)
+}
+
+fn options(policy: Policy) -> ThreadOptions {
     ThreadOptions {
         policy,
         pages: PAGES,
