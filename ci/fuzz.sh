@@ -1,17 +1,20 @@
 #!/usr/bin/env bash
-# Every fuzz target for a while, with cargo-fuzz on a nightly toolchain. Installs both if they are missing.
-# Takes SECONDS_EACH for each target, plus about 3 minutes of building from nothing.
+# Every fuzz target, with cargo-fuzz on a nightly toolchain; installs both if they are missing. A target of operations
+# runs for 30 minutes or 10^8 executions, a parser for 5 minutes or 10^7, each on one core, as many at a time as there
+# are cores. Takes 90 minutes on two cores, and 5 to build. Ends with the table for fuzz/README.md.
 #
-#   ci/fuzz.sh [SECONDS_EACH] [TARGET...]     60 seconds and all targets if nothing is said
+#   ci/fuzz.sh                          all targets, for so long
+#   ci/fuzz.sh SECONDS [TARGET...]      these targets (all, if none is named), for so many seconds each
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-seconds_each="${1:-60}"
-shift || true
-if [[ ! -f fuzz/Cargo.toml ]]; then
-    echo "ci/fuzz.sh: there are no fuzz targets yet"
-    exit 0
+operations_seconds=1800 operations_executions=100000000
+parser_seconds=300 parser_executions=10000000
+if (($# > 0)); then
+    operations_seconds=$1 parser_seconds=$1
+    shift
 fi
+
 if ! rustup run nightly rustc --version >/dev/null 2>&1; then
     rustup toolchain install nightly --profile minimal
 fi
@@ -19,13 +22,70 @@ if ! cargo fuzz --version >/dev/null 2>&1; then
     cargo install cargo-fuzz --locked --version 0.13.2
 fi
 
+# The longest first, so that no core waits for another at the end.
 targets=("$@")
 if ((${#targets[@]} == 0)); then
-    mapfile -t targets < <(cargo +nightly fuzz list)
+    mapfile -t targets < <(cargo +nightly fuzz list | sort | sed -n '/_operations$/p')
+    mapfile -t -O "${#targets[@]}" targets < <(cargo +nightly fuzz list | sort | sed '/_operations$/d')
 fi
-for target in "${targets[@]}"; do
-    echo "== $target, $seconds_each s"
+
+logs=target/fuzz-logs
+mkdir -p "$logs"
+echo "commit $(git describe --always --dirty 2>/dev/null || echo unknown), $(nproc) cores"
+cargo +nightly fuzz build
+
+# Files that the parser accepts, to start from: kept under the name of the target.
+seeds() {
+    case $1 in
+        simulated_machine) echo machines ;;
+        sweep_plan) echo studies ;;
+        ftrace | perf_script | trace_cmd | pcpt | native | any_trace) echo data/formats ;;
+    esac
+}
+
+fuzz() {
+    local target=$1 seconds=$parser_seconds executions=$parser_executions
+    if [[ $target == *_operations ]]; then
+        seconds=$operations_seconds executions=$operations_executions
+    fi
+    local corpus=fuzz/corpus/$target
+    mkdir -p "$corpus"
+    local dirs=("$corpus")
+    [[ -n $(seeds "$target") ]] && dirs+=("$(seeds "$target")")
+    echo "== $target: $seconds s or $executions executions"
     # A page allocator has no use for huge inputs; a hang is a failure.
-    cargo +nightly fuzz run "$target" -- -max_total_time="$seconds_each" -timeout=20 -max_len=65536
+    if ! cargo +nightly fuzz run "$target" "${dirs[@]}" -- -max_total_time="$seconds" -runs="$executions" -timeout=20 \
+        -max_len=65536 -print_final_stats=1 >"$logs/$target.log" 2>&1; then
+        echo "== $target: FAILED; the end of $logs/$target.log:"
+        tail -n 30 "$logs/$target.log"
+        return 1
+    fi
+    echo "== $target: $(sed -n 's/^Done //p' "$logs/$target.log")"
+}
+
+# One worker a core; each takes the next target, and none stops the others.
+failed=0
+for target in "${targets[@]}"; do
+    while (($(jobs -rp | wc -l) >= $(nproc))); do
+        wait -n || failed=1
+    done
+    fuzz "$target" &
 done
+while (($(jobs -rp | wc -l) > 0)); do
+    wait -n || failed=1
+done
+
+echo
+echo "| target | executions | seconds | executions/s | finds |"
+echo "|---|---:|---:|---:|---:|"
+for target in "${targets[@]}"; do
+    done_line=$(sed -n 's/^Done \([0-9]*\) runs in \([0-9]*\) second.*/\1 \2/p' "$logs/$target.log" | tail -n 1)
+    if [[ -z $done_line ]]; then
+        echo "| \`$target\` | | | | 1 |"
+        continue
+    fi
+    read -r executions seconds <<<"$done_line"
+    echo "| \`$target\` | $executions | $seconds | $((executions / (seconds > 0 ? seconds : 1))) | 0 |"
+done
+((failed == 0)) || exit 1
 echo "ci/fuzz.sh: ${#targets[@]} targets passed in $SECONDS s"
