@@ -95,7 +95,7 @@ pub(crate) fn with_hint(error: TraceError) -> anyhow::Error {
             Some("check the path, or leave it out to use the bundled trace")
         }
         TraceError::Line { .. } => Some("or skip such lines with --lenient"),
-        TraceError::Offset { .. } => Some("the option for that is --recover"),
+        TraceError::Damaged { .. } => Some("the option for that is --recover"),
         _ => None,
     };
     match hint {
@@ -118,6 +118,10 @@ impl TraceReader for Source {
             self.times_ns = Some((first.min(event.ts_ns), last.max(event.ts_ns)));
         }
         Ok(count)
+    }
+
+    fn has_ticks(&mut self) -> Result<bool, TraceError> {
+        self.reader.has_ticks()
     }
 
     fn lost(&self) -> LostEvents {

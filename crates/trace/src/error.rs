@@ -45,6 +45,16 @@ pub enum TraceError {
         /// What to do.
         remedy: String,
     },
+    /// A native file is damaged, in a way that reading with recovery gets around.
+    #[error("{}: byte {offset}: {problem}; copy or convert the trace again, or read what is left with recovery", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Offset in bytes from the file's start.
+        offset: u64,
+        /// What is wrong.
+        problem: String,
+    },
     /// The file as a whole is wrong.
     #[error("{}: {problem}; {remedy}", path.display())]
     File {
@@ -65,6 +75,7 @@ impl TraceError {
             Self::Io { path, .. }
             | Self::Line { path, .. }
             | Self::Offset { path, .. }
+            | Self::Damaged { path, .. }
             | Self::File { path, .. } => path,
         }
     }
@@ -89,6 +100,10 @@ impl TraceError {
         remedy: impl Into<String>,
     ) -> Self {
         Self::Offset { path: path.to_owned(), offset, problem: problem.into(), remedy: remedy.into() }
+    }
+
+    pub(crate) fn damaged(path: &Path, offset: u64, problem: impl Into<String>) -> Self {
+        Self::Damaged { path: path.to_owned(), offset, problem: problem.into() }
     }
 
     pub(crate) fn file(path: &Path, problem: impl Into<String>, remedy: impl Into<String>) -> Self {

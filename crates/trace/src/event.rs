@@ -167,6 +167,13 @@ impl Event {
         }
     }
 
+    /// Whether a CPU's periodic work starts: its `vmstat_update`.
+    #[must_use]
+    pub const fn is_tick(&self) -> bool {
+        matches!(self.kind, EventKind::WorkqueueExecuteStart)
+            && matches!(self.work(), Some(Work::VmstatUpdate))
+    }
+
     /// Which work item ran, for the workqueue kinds.
     #[must_use]
     pub const fn work(&self) -> Option<Work> {

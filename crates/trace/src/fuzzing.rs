@@ -16,7 +16,8 @@ use crate::{
 /// A name that no file has, so that no side file is found.
 const NAME: &str = "\u{0}fuzz";
 
-/// Opens and reads `bytes` in whatever format they seem to be; returns the number of events.
+/// Opens and reads `bytes` in whatever format they seem to be; returns the number of events. With recovery, asks for
+/// ticks beforehand.
 ///
 /// # Errors
 /// What is wrong, which must name the file.
@@ -29,11 +30,17 @@ pub fn trace(bytes: &[u8], strictness: Strictness, recovery: Recovery) -> Result
         text
     };
     let mut reader = options.open_bytes(Path::new(NAME), bytes.to_vec()).map_err(check)?;
+    let has_ticks = match recovery {
+        Recovery::Refuse => None,
+        Recovery::UpToDamage => Some(reader.has_ticks().map_err(check)?),
+    };
     let mut events = Vec::new();
-    let mut count = 0;
+    let (mut count, mut ticks) = (0, 0);
     while reader.read_block(&mut events).map_err(check)? > 0 {
         count += events.len();
+        ticks += events.iter().filter(|event| event.is_tick()).count();
     }
+    assert!(has_ticks.is_none_or(|has_ticks| has_ticks == (ticks > 0)), "the look ahead sees what comes");
     assert_eq!(reader.read_block(&mut events).map_err(check)?, 0, "the end stays the end");
     Ok(count)
 }

@@ -209,7 +209,7 @@ impl Machine {
             TraceError::file(
                 path,
                 problem.trim_end(),
-                "correct the machine description (`Machine::to_toml` writes a complete one)",
+                "correct the machine description; `pageset machine` prints a complete one to compare with",
             )
         })?;
         machine

@@ -8,10 +8,12 @@ mod format;
 mod index;
 mod reader;
 mod shapes;
+mod spool;
 mod writer;
 
 pub(crate) use block::decode_payload;
 pub(crate) use format::looks_native;
 pub use index::BlockEntry;
 pub use reader::NativeReader;
+pub(crate) use spool::Spool;
 pub use writer::{NativeWriter, WriteOptions};

@@ -28,6 +28,14 @@ pub trait TraceReader: Send {
     /// The trace is damaged or cannot be read. Reading on after an error gives the end or the error again.
     fn read_block(&mut self, events: &mut Vec<Event>) -> Result<usize, TraceError>;
 
+    /// Whether one of the events still to be read is a tick ([`Event::is_tick`]). Looks as far ahead as it must, in
+    /// bounded memory; the next block is the same as without the question. [`TraceReader::lost`] counts what was looked
+    /// at. Text is read once only, so what lies before the first tick waits in a temporary file.
+    ///
+    /// # Errors
+    /// As for reading all of it.
+    fn has_ticks(&mut self) -> Result<bool, TraceError>;
+
     /// What is missing or could not be used, so far.
     fn lost(&self) -> LostEvents;
 

@@ -102,8 +102,12 @@ fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
     if end == 0 { None } else { Some(text.split_at(end)) }
 }
 
-/// `d..1.`: interrupts, rescheduling, context, preemption depth, migration disabled.
-/// Source: `trace_print_lat_fmt` in `kernel/trace/trace_output.c`, Linux 6.12.
+/// `d..1.`: interrupts, rescheduling, context, preemption depth, and in newer kernels migration disabled.
+///
+/// Sources: the letters and `X` for "cannot be told" stand in the kernel's documentation, `Documentation/trace/ftrace.rst`,
+/// section "Latency trace format"; the columns in the heading that ftrace prints above its text. `b` and `D`, for
+/// bottom halves off, are in neither: on Linux 6.18 each was compared with `common_flags` of the same event, read from
+/// `trace_pipe_raw` (0x80 and 0x81 in 882 events), as were the other letters that occurred.
 fn state(word: &[u8]) -> Option<(u8, u8)> {
     let [irqs, resched, context, depth, rest @ ..] = word else { return None };
     if rest.len() > 4 {

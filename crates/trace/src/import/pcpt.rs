@@ -50,6 +50,7 @@ pub(crate) struct PcptReader {
     values: Vec<u64>,
 }
 
+#[derive(Clone)]
 struct Column {
     field: Field,
     is_delta: bool,
@@ -227,12 +228,39 @@ impl TraceReader for PcptReader {
         Ok(count)
     }
 
+    fn has_ticks(&mut self) -> Result<bool, TraceError> {
+        let (next, columns) = (self.next, self.columns.clone());
+        let found = self.find_tick();
+        (self.next, self.columns) = (next, columns);
+        found
+    }
+
     fn lost(&self) -> LostEvents {
         self.lost
     }
 }
 
 impl PcptReader {
+    /// Whether a tick is still to come. Reads the two columns that say so, and moves on in them.
+    fn find_tick(&mut self) -> Result<bool, TraceError> {
+        let mut events = Vec::new();
+        while self.next < self.events {
+            let count = (self.events - self.next).min(BLOCK_EVENTS_MAX as u64) as usize;
+            events.clear();
+            events.resize(count, Event::new(EventKind::MmPageAlloc, 0, 0));
+            for index in 0..self.columns.len() {
+                if matches!(self.columns[index].field, Field::Kind | Field::Order) {
+                    self.read_column(index, &mut events)?;
+                }
+            }
+            if events.iter().any(Event::is_tick) {
+                return Ok(true);
+            }
+            self.next += count as u64;
+        }
+        Ok(false)
+    }
+
     /// Reads the next `events.len()` values of the column with number `index` into the events.
     fn read_column(&mut self, index: usize, events: &mut [Event]) -> Result<(), TraceError> {
         let column = &mut self.columns[index];
@@ -375,6 +403,21 @@ mod tests {
         assert!(events[1].is_failed_allocation());
         assert_eq!(reader.read_block(&mut events).unwrap(), 0);
         assert!(events.is_empty());
+    }
+
+    #[test]
+    fn a_look_ahead_for_ticks_leaves_the_reader_where_it_is() {
+        let header = HEADER.replace("[\"mt\",\"raw\",1,\"i\"]", "[\"order\",\"raw\",1,\"u\"]");
+        for (kind, order, has_ticks) in [(9, 1, true), (9, 2, false), (10, 1, false), (1, 1, false)] {
+            let mut body = BODY.to_vec();
+            (body[29], body[31]) = (kind, order);
+            let mut reader = open(&header, &body).unwrap();
+            assert_eq!(reader.has_ticks().unwrap(), has_ticks, "kind {kind}, order {order}");
+            let mut events = Vec::new();
+            assert_eq!(reader.read_block(&mut events).unwrap(), 2);
+            assert_eq!((events[1].ts_ns, events[1].order), (1005, order));
+            assert!(!reader.has_ticks().unwrap(), "nothing is left");
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::{
     event::{Event, EventKind},
     info::{LostEvents, TraceInfo},
     input::{ByteStream, unreadable},
+    native::{NativeReader, Spool},
     reader::{BLOCK_EVENTS_MAX, Strictness, TraceReader},
 };
 
@@ -44,6 +45,8 @@ pub(super) struct TextReader<F> {
     last_ts_ns: u64,
     /// An error met while the headings were read, for the first block.
     pending: Option<TraceError>,
+    /// Events that were looked at ahead of time.
+    ahead: Option<NativeReader>,
     is_at_end: bool,
 }
 
@@ -64,6 +67,7 @@ impl<F: TextFormat> TextReader<F> {
             strictness,
             last_ts_ns: 0,
             pending: None,
+            ahead: None,
             is_at_end: false,
         };
         reader.read_headings();
@@ -77,7 +81,9 @@ impl<F: TextFormat> TextReader<F> {
                     if header::parse(line, F::STYLE).is_none()
                         && self.format.other_line(line, &mut self.info, &mut self.lost)
                             == OtherLine::Taken => {}
-                Ok(Some(_)) => return self.lines.unread(),
+                // Counted here, since such a line cannot be given once more.
+                Ok(Some(Line::TooLong)) => self.lost.oversized_lines += 1,
+                Ok(Some(Line::Whole(_) | Line::Unfinished(_))) => return self.lines.unread(),
                 Ok(None) => return,
                 Err(error) => {
                     self.pending = Some(unreadable(&self.info.path, error));
@@ -163,6 +169,12 @@ impl<F: TextFormat> TraceReader for TextReader<F> {
     }
 
     fn read_block(&mut self, events: &mut Vec<Event>) -> Result<usize, TraceError> {
+        if let Some(ahead) = &mut self.ahead {
+            if ahead.read_block(events)? > 0 {
+                return Ok(events.len());
+            }
+            self.ahead = None;
+        }
         events.clear();
         while !self.is_at_end && events.len() < BLOCK_EVENTS_MAX {
             match self.next_event() {
@@ -176,6 +188,22 @@ impl<F: TextFormat> TraceReader for TextReader<F> {
             }
         }
         Ok(events.len())
+    }
+
+    fn has_ticks(&mut self) -> Result<bool, TraceError> {
+        if let Some(ahead) = &mut self.ahead
+            && ahead.has_ticks()?
+        {
+            return Ok(true);
+        }
+        let mut spool = Spool::new()?;
+        let (mut events, mut found) = (Vec::new(), false);
+        while !found && self.read_block(&mut events)? > 0 {
+            spool.write(&events)?;
+            found = events.iter().any(Event::is_tick);
+        }
+        self.ahead = Some(spool.into_reader()?);
+        Ok(found)
     }
 
     fn lost(&self) -> LostEvents {

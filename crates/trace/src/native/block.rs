@@ -17,6 +17,11 @@ use super::{
 };
 use crate::event::{Event, EventKind};
 
+/// Bit `k` is set if one of `events` is of the kind with code `k`.
+pub(super) fn kinds(events: &[Event]) -> u32 {
+    events.iter().fold(0, |kinds, event| kinds | 1 << event.kind.code())
+}
+
 /// Encodes blocks; keeps its buffers.
 pub(super) struct Encoder {
     compressor: Compressor<'static>,
@@ -79,7 +84,7 @@ impl Encoder {
             crc: crc32fast::hash(payload),
             first_ts_ns,
             last_ts_ns: events.iter().map(|event| event.ts_ns).max().unwrap_or(first_ts_ns),
-            kinds: events.iter().fold(0, |kinds, event| kinds | 1 << event.kind.code()),
+            kinds: kinds(events),
         })
     }
 }

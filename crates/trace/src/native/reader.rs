@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    block::Decoder,
+    block::{Decoder, kinds},
     format::{
         BLOCK_HEADER_BYTES, BLOCKS_MAX, BlockHeader, CPUS_MAX, DESCRIPTION_BYTES_MAX, FILE_HEADER_BYTES,
         FOOTER_BYTES, FileHeader, Footer, INDEX_ENTRY_BYTES, VERSION_MAJOR,
@@ -22,7 +22,6 @@ use crate::{
     reader::{Recovery, TraceReader},
 };
 
-const REMEDY_DAMAGED: &str = "copy or convert the trace again, or read what is left with recovery";
 const REMEDY_HEADER: &str = "copy or convert the trace again";
 
 /// Reads a native file.
@@ -125,40 +124,82 @@ impl NativeReader {
         self.index.as_ref().map(|index| index.cpus.as_slice())
     }
 
-    /// Reads the block at `self.offset`.
-    fn next_block(&mut self, events: &mut Vec<Event>) -> Result<(), TraceError> {
-        let path = &self.info.path;
-        let at = self.offset;
-        let damaged = |problem: &str| TraceError::offset(path, at, problem, REMEDY_DAMAGED);
+    /// The header of the block at `at`, and where the block ends.
+    fn block_header(&mut self, at: u64) -> Result<(BlockHeader, u64), TraceError> {
+        let damaged = |problem: &str| TraceError::damaged(&self.info.path, at, problem);
         let mut bytes = [0; BLOCK_HEADER_BYTES];
         self.file
             .seek(SeekFrom::Start(at))
             .and_then(|_| self.file.read_exact(&mut bytes))
-            .map_err(|error| read_error(path, at, error))?;
+            .map_err(|error| read_error(&self.info.path, at, error))?;
         let header = BlockHeader::from_bytes(&bytes).map_err(damaged)?;
         let end = at + BLOCK_HEADER_BYTES as u64 + u64::from(header.payload_bytes);
         if end > self.end {
             return Err(damaged("the block goes past the end of the blocks"));
         }
+        Ok((header, end))
+    }
+
+    /// Reads what follows the header of the block at `at`, which was read last.
+    fn block_events(
+        &mut self,
+        at: u64,
+        header: &BlockHeader,
+        events: &mut Vec<Event>,
+    ) -> Result<(), TraceError> {
+        let path = &self.info.path;
         self.payload.resize(header.payload_bytes as usize, 0);
         self.file.read_exact(&mut self.payload).map_err(|error| read_error(path, at, error))?;
-        self.decoder.decode(&header, &self.payload, events).map_err(damaged)?;
+        self.decoder
+            .decode(header, &self.payload, events)
+            .map_err(|problem| TraceError::damaged(path, at, problem))?;
+        if kinds(events) != header.kinds {
+            let problem = "the block has events of other kinds than its header says";
+            return Err(TraceError::damaged(path, at, problem));
+        }
+        Ok(())
+    }
+
+    /// Reads the block at `self.offset`.
+    fn next_block(&mut self, events: &mut Vec<Event>) -> Result<(), TraceError> {
+        let (header, end) = self.block_header(self.offset)?;
+        self.block_events(self.offset, &header, events)?;
         self.offset = end;
         self.events_read += events.len() as u64;
         Ok(())
     }
 
-    /// At the end: whether all events the index promises were there.
-    fn check_count(&self) -> Result<(), TraceError> {
-        match &self.index {
-            Some(index) if !self.has_sought && index.events() != self.events_read => Err(TraceError::offset(
-                &self.info.path,
-                self.offset,
-                format!("the blocks hold {} events, but the index says {}", self.events_read, index.events()),
-                REMEDY_DAMAGED,
-            )),
-            _ => Ok(()),
+    /// Whether a tick is in the blocks from `self.offset` on.
+    fn find_tick(&mut self) -> Result<bool, TraceError> {
+        let work = 1 << EventKind::WorkqueueExecuteStart.code();
+        let (mut at, mut events) = (self.offset, Vec::new());
+        while at < self.end {
+            let (header, end) = self.block_header(at)?;
+            // With recovery, what lies behind a damaged block is not delivered, so none may be passed over.
+            if header.kinds & work != 0 || self.recovery == Recovery::UpToDamage {
+                self.block_events(at, &header, &mut events)?;
+                if events.iter().any(|event| event.is_tick() && event.ts_ns >= self.skip_before_ns) {
+                    return Ok(true);
+                }
+            }
+            at = end;
         }
+        Ok(false)
+    }
+
+    /// At the end: whether all events the index promises were there.
+    fn check_count(&mut self) -> Result<(), TraceError> {
+        let Some(index) = &self.index else { return Ok(()) };
+        if self.has_sought || index.events() == self.events_read {
+            return Ok(());
+        }
+        if self.recovery == Recovery::UpToDamage {
+            self.lost.damaged_blocks += 1;
+            return Ok(());
+        }
+        let problem =
+            format!("the blocks hold {} events, but the index says {}", self.events_read, index.events());
+        Err(TraceError::damaged(&self.info.path, self.offset, problem))
     }
 }
 
@@ -201,6 +242,16 @@ impl TraceReader for NativeReader {
         Ok(0)
     }
 
+    fn has_ticks(&mut self) -> Result<bool, TraceError> {
+        if self.is_at_end {
+            return Ok(false);
+        }
+        match self.find_tick() {
+            Err(_) if self.recovery == Recovery::UpToDamage => Ok(false),
+            found => found,
+        }
+    }
+
     fn lost(&self) -> LostEvents {
         self.lost
     }
@@ -223,9 +274,19 @@ impl TraceReader for NativeReader {
     }
 }
 
+const ENDS_WITHIN: &str = "the file ends within what starts here";
+
+fn header_read_error(path: &Path, error: io::Error) -> TraceError {
+    if error.kind() == io::ErrorKind::UnexpectedEof {
+        TraceError::offset(path, 0, ENDS_WITHIN, REMEDY_HEADER)
+    } else {
+        TraceError::io(path, "read", error)
+    }
+}
+
 fn read_error(path: &Path, offset: u64, error: io::Error) -> TraceError {
     if error.kind() == io::ErrorKind::UnexpectedEof {
-        TraceError::offset(path, offset, "the file ends within what starts here", REMEDY_DAMAGED)
+        TraceError::damaged(path, offset, ENDS_WITHIN)
     } else {
         TraceError::io(path, "read", error)
     }
@@ -234,7 +295,7 @@ fn read_error(path: &Path, offset: u64, error: io::Error) -> TraceError {
 /// The description, and the offset of the first block.
 fn read_description(path: &Path, file: &mut Box<dyn Seekable>) -> Result<(TraceInfo, u64), TraceError> {
     let mut bytes = [0; FILE_HEADER_BYTES];
-    file.read_exact(&mut bytes).map_err(|error| read_error(path, 0, error))?;
+    file.read_exact(&mut bytes).map_err(|error| header_read_error(path, error))?;
     let header = FileHeader::from_bytes(&bytes).map_err(|problem| {
         let major = u16::from_le_bytes([bytes[8], bytes[9]]);
         let remedy = if major > VERSION_MAJOR { "update this program" } else { REMEDY_HEADER };
@@ -276,7 +337,7 @@ fn read_index(
     blocks_offset: u64,
     size: u64,
 ) -> Result<(Index, u64), TraceError> {
-    let damaged = |offset: u64, problem: &str| TraceError::offset(path, offset, problem, REMEDY_DAMAGED);
+    let damaged = |offset: u64, problem: &str| TraceError::damaged(path, offset, problem);
     let truncated = || damaged(size, "the file is truncated: it does not end with a footer");
     let footer_offset = size
         .checked_sub(FOOTER_BYTES as u64)

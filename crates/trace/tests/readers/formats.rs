@@ -2,7 +2,8 @@
 
 use crate::bundled::{all, bytes, path};
 use pageset_trace::{
-    Event, EventKind, Extfrag, LostEvents, OpenOptions, SourceFormat, Strictness, TraceReader, open,
+    BLOCK_EVENTS_MAX, Event, EventKind, Extfrag, LostEvents, OpenOptions, SourceFormat, Strictness,
+    TraceReader, open,
 };
 
 const TEXTS: [(&str, SourceFormat); 6] = [
@@ -129,6 +130,44 @@ fn strange_bytes_between_lines_are_counted() {
     let mut reader = OpenOptions::new().open_bytes("strange.txt".as_ref(), text).unwrap();
     assert_eq!(read_to_end(reader.as_mut()), Ok(3999));
     assert_eq!((reader.lost().unrecognised_lines, reader.lost().oversized_lines), (1, 1));
+}
+
+/// Such a line is passed over before the first event is asked for, and cannot be given again there.
+#[test]
+fn an_over_long_line_among_the_headings_is_counted_once() {
+    for length in [100 << 10, 1 << 20] {
+        let mut text = b"# tracer: nop\n".to_vec();
+        text.extend(vec![b'#'; length]);
+        text.extend(b"\n# entries-in-buffer/entries-written: 1/1   #P:3\n a-1 [000] ..... 5.1: mm_page_free: pfn=1 order=0\nx");
+        let mut reader = OpenOptions::new().open_bytes("long.txt".as_ref(), text).unwrap();
+        assert_eq!(reader.lost().oversized_lines, 1, "{length} bytes");
+        assert_eq!(reader.info().cpus, Some(3), "headings after it count too");
+        let error = read_to_end(reader.as_mut()).unwrap_err();
+        assert!(error.starts_with("long.txt:5: "), "{error}");
+        assert_eq!(reader.lost().oversized_lines, 1, "{length} bytes");
+    }
+}
+
+#[test]
+fn text_is_looked_ahead_for_ticks_and_then_read_as_before() {
+    let page = |number: u64| format!(" a-1 [000] ..... {}.5: mm_page_free: pfn={number} order=0\n", number);
+    let lines: String = (0..2 * BLOCK_EVENTS_MAX as u64).map(page).collect();
+    let work = |function: &str| {
+        format!(
+            " kworker/0:1-9 [000] ..... 900000.5: workqueue_execute_start: work struct 00000000c0ffee00: function {function}\n"
+        )
+    };
+    for (last, has_ticks) in [("vmstat_update", true), ("lru_add_drain_per_cpu", false), ("other", false)] {
+        let text = lines.clone() + &work(last) + &page(1_000_000);
+        let open = || OpenOptions::new().open_bytes("t.txt".as_ref(), text.clone().into_bytes()).unwrap();
+        let plain = all(open().as_mut());
+        assert_eq!(plain.len(), 2 * BLOCK_EVENTS_MAX + 2);
+        let mut reader = open();
+        assert_eq!(reader.has_ticks().unwrap(), has_ticks, "{last}");
+        assert_eq!(reader.has_ticks().unwrap(), has_ticks, "{last}, asked again");
+        assert!(all(reader.as_mut()) == plain, "{last}");
+        assert!(!reader.has_ticks().unwrap(), "nothing is left");
+    }
 }
 
 fn read_to_end(reader: &mut dyn TraceReader) -> Result<usize, String> {

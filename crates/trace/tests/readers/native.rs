@@ -3,15 +3,17 @@
 use crate::bundled::{all, path};
 use pageset_trace::{
     BLOCK_EVENTS_MAX, Event, EventKind, LostEvents, NativeReader, NativeWriter, OpenOptions, Recovery,
-    TraceInfo, WriteOptions, convert, open,
+    TraceError, TraceInfo, WriteOptions, convert, open,
 };
 
-const BUNDLED: [(&str, usize); 8] = [
+const BUNDLED: [(&str, usize); 10] = [
     ("k618_2c_make_lua_j4", 1_114_888),
     ("k618_2c_hackbench_sock", 210_962),
     ("k612_2c_pf1x1", 131_156),
     ("k612_2c_tcp", 54_775),
     ("k612_2c_unix_stream", 46_398),
+    ("k612_2c_sctp", 22_044),
+    ("k612_8c_unix_stream", 90_390),
     ("k612_4c_2node_numa_tcp", 38_989),
     ("k61_2c_unix_stream", 35_836),
     ("k61_2c_tcp", 19_509),
@@ -161,6 +163,80 @@ fn every_changed_byte_is_noticed() {
         });
         assert!(read.is_err(), "byte {at} of {}, {} events", bytes.len(), events.len());
     }
+}
+
+/// The bytes with a tick as the last event.
+fn tick_at_the_end() -> (Vec<Event>, Vec<u8>) {
+    let (mut events, _) = three_blocks();
+    *events.last_mut().unwrap() =
+        Event { order: 1, ..Event::new(EventKind::WorkqueueExecuteStart, 1 << 40, 0) };
+    let mut writer =
+        NativeWriter::new(Vec::new(), &TraceInfo::default(), WriteOptions::new().level(1)).unwrap();
+    writer.write(&events).unwrap();
+    (events, writer.finish(LostEvents::default()).unwrap().0)
+}
+
+#[test]
+fn a_tick_is_found_in_any_block_and_nothing_is_skipped() {
+    let (events, bytes) = tick_at_the_end();
+    for recovery in [Recovery::Refuse, Recovery::UpToDamage] {
+        let options = OpenOptions::new().recovery(recovery);
+        let mut reader = options.open_bytes("t.pgtrace".as_ref(), bytes.clone()).unwrap();
+        assert!(reader.has_ticks().unwrap());
+        assert!(all(reader.as_mut()) == events);
+        assert!(!reader.has_ticks().unwrap(), "nothing is left");
+        let mut reader = options.open_bytes("t.pgtrace".as_ref(), three_blocks().1).unwrap();
+        assert!(!reader.has_ticks().unwrap());
+    }
+    // Without its index, and with its last block cut off.
+    let options = OpenOptions::new().recovery(Recovery::UpToDamage);
+    let footer = bytes.len() - 24;
+    let mut reader = options.open_bytes("t.pgtrace".as_ref(), bytes[..footer].to_vec()).unwrap();
+    assert!(reader.has_ticks().unwrap());
+    let last = index_offset(&bytes) - 1;
+    let mut reader = options.open_bytes("t.pgtrace".as_ref(), bytes[..last].to_vec()).unwrap();
+    assert!(!reader.has_ticks().unwrap(), "the last block is not delivered");
+    assert_eq!(all(reader.as_mut()).len(), 2 * BLOCK_EVENTS_MAX);
+}
+
+fn index_offset(bytes: &[u8]) -> usize {
+    u64::from_le_bytes(bytes[bytes.len() - 24..][..8].try_into().unwrap()) as usize
+}
+
+/// A look ahead believes the kinds in a block's header.
+#[test]
+fn kinds_that_are_not_in_the_block_are_damage() {
+    let (_, mut bytes) = three_blocks();
+    let stored = u32::from_le_bytes(bytes[12..16].try_into().unwrap()) as usize;
+    let header = &mut bytes[32 + stored..][..40];
+    assert_eq!(header[..4], *b"PGBK");
+    header[33] ^= 2;
+    let crc = crc32fast::hash(&header[..36]);
+    header[36..].copy_from_slice(&crc.to_le_bytes());
+    let mut reader = OpenOptions::new().open_bytes("k.pgtrace".as_ref(), bytes).unwrap();
+    let error = reader.read_block(&mut Vec::new()).unwrap_err().to_string();
+    assert!(error.contains("other kinds"), "{error}");
+}
+
+#[test]
+fn recovery_gets_around_an_index_that_promises_too_much() {
+    let (events, mut bytes) = three_blocks();
+    let (start, end) = (index_offset(&bytes), bytes.len() - 24 - 4);
+    bytes[start + 16 + 8] += 1;
+    let crc = crc32fast::hash(&bytes[start..end]);
+    bytes[end..end + 4].copy_from_slice(&crc.to_le_bytes());
+    let read = |recovery| {
+        let options = OpenOptions::new().recovery(recovery);
+        let mut reader = options.open_bytes("p.pgtrace".as_ref(), bytes.clone())?;
+        let (mut count, mut block) = (0, Vec::new());
+        while reader.read_block(&mut block)? > 0 {
+            count += block.len();
+        }
+        Ok((count, reader.lost().damaged_blocks))
+    };
+    let error: TraceError = read(Recovery::Refuse).unwrap_err();
+    assert!(matches!(error, TraceError::Damaged { .. }), "{error}");
+    assert_eq!(read(Recovery::UpToDamage).unwrap(), (events.len(), 1));
 }
 
 #[test]

@@ -21,6 +21,10 @@ impl TraceReader for Events {
         Ok(events.len())
     }
 
+    fn has_ticks(&mut self) -> Result<bool, TraceError> {
+        Ok(self.left.iter().any(Event::is_tick))
+    }
+
     fn lost(&self) -> LostEvents {
         LostEvents::default()
     }
