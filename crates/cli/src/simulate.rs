@@ -1,10 +1,11 @@
 //! `pageset simulate`: a workload on a simulated machine, one row for each policy.
 //!
 //! `spec` says what is run, `target` lets workloads run on virtual CPUs, `engine` runs, `result` is what came out,
-//! `list` names machines and workloads, `table` prints.
+//! `played` says what was left out of a recording, `list` names machines and workloads, `table` prints.
 
 mod engine;
 mod list;
+mod played;
 mod result;
 mod spec;
 mod table;

@@ -151,6 +151,41 @@ mod tests {
         assert!(source.seconds().unwrap() > 1.0);
     }
 
+    fn opened(name: &str, bytes: &[u8], opening: &OpeningArgs) -> Result<u64, String> {
+        let file = tempfile::Builder::new().suffix(name).tempfile().unwrap();
+        std::fs::write(file.path(), bytes).unwrap();
+        let read = || {
+            let mut source = Source::open_path(file.path(), opening, None)?;
+            let (mut events, mut count) = (Vec::new(), 0);
+            while source.read_block(&mut events).map_err(with_hint)? > 0 {
+                count += events.len() as u64;
+            }
+            Ok::<_, anyhow::Error>(count)
+        };
+        read().map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn recovery_is_offered_where_it_helps_and_only_there() {
+        let recover = OpeningArgs { recover: true, ..OpeningArgs::default() };
+        let strict = OpeningArgs::default();
+        let pcpt = br#"{"magic":"PCPT1","n":2,"t0":9,"cols":[["ts","delta",4,"u"],["pfn","raw",8,"u"],["cpu","raw",2,"u"],["kind","raw",1,"u"]]}
+"#;
+        let mut wrong_description = BUNDLED.to_vec();
+        wrong_description[40] ^= 1;
+        for (name, bytes) in
+            [(".pcpt", pcpt.as_slice()), (".pgtrace", &wrong_description), (".pgtrace", &BUNDLED[..20])]
+        {
+            let error = opened(name, bytes, &strict).unwrap_err();
+            assert!(error.contains(": byte ") && !error.contains("--recover"), "{error}");
+            assert!(opened(name, bytes, &recover).is_err(), "it cannot help");
+        }
+        let cut = &BUNDLED[..BUNDLED.len() / 2];
+        let error = opened(".pgtrace", cut, &strict).unwrap_err();
+        assert!(error.ends_with("the option for that is --recover"), "{error}");
+        assert!(opened(".pgtrace", cut, &recover).unwrap() > 100_000);
+    }
+
     #[test]
     fn a_missing_file_gets_a_remedy() {
         let error =

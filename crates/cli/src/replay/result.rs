@@ -187,6 +187,12 @@ impl Finished {
             "Frees of pages whose allocation the recording does not show: {} of {}.",
             first.unmatched_frees, first.frees
         ));
+        notes.extend(self.replay.tick_interval_s.map(|seconds| {
+            format!(
+                "The recording has no ticks of its own (starts of `vmstat_update`), so every CPU ticks once in \
+                 {seconds} s."
+            )
+        }));
         notes.extend(origin::lost_notes(&self.replay.lost));
         let Unreplayed { failed_in_recording, foreign_frames, impossible, allocated_twice } =
             self.replay.unreplayed;
@@ -246,6 +252,7 @@ impl Finished {
             trace: TraceOfReplay {
                 trace: TraceDocument::new(info, replay.events, seconds, replay.lost, Some(&machine)),
                 unreplayed: replay.unreplayed,
+                tick_interval_s: replay.tick_interval_s,
                 kernel_itself: self.kernel(),
             },
             rows: replay.outcomes.iter().map(RowDocument::new).collect(),
@@ -289,6 +296,8 @@ struct TraceOfReplay {
     #[serde(flatten)]
     trace: TraceDocument,
     unreplayed: Unreplayed,
+    /// None if the recording has ticks of its own.
+    tick_interval_s: Option<u32>,
     kernel_itself: Option<KernelDocument>,
 }
 

@@ -1,6 +1,7 @@
 //! What one simulation found.
 
 use pageset_sim::{LockClass, Outcome};
+use pageset_workload::load::Played;
 use serde::{Deserialize, Serialize};
 
 use super::spec::Resolved;
@@ -52,6 +53,9 @@ pub(crate) struct RunResult {
     pub(crate) alloc_behind_drains_ns: f64,
     /// CPUs that the workload used.
     pub(crate) workers: u32,
+    /// What was played of a recording, if one was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) played: Option<Played>,
     /// Fingerprint of all that happened in order.
     pub(crate) digest: String,
 }
@@ -86,6 +90,7 @@ impl RunResult {
             alloc_mean_ns: alloc.mean_ns(),
             alloc_behind_drains_ns: outcome.behind_drains.mean_ns(),
             workers: outcome.workers,
+            played: resolved.load.played(),
             digest: format!("{:016x}", outcome.digest),
         }
     }

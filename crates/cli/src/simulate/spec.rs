@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use pageset_core::Policy;
 use pageset_core::policy::{BatchRule, HighRule};
 use pageset_sim::{MACHINES, Machine};
-use pageset_workload::load::{Generation, Plan, PlanError, Recorded, Settings, Setup, Workload};
+use pageset_workload::load::{Generation, Plan, PlanError, Played, Recorded, Settings, Setup, Workload};
 use serde::{Deserialize, Serialize};
 
 /// One simulation: everything that decides its result, besides the program and the machine's file.
@@ -78,6 +78,14 @@ impl Load {
         match self {
             Self::Named(workload) => workload.unit,
             Self::Recorded(_) => "events",
+        }
+    }
+
+    /// What is played of a recording.
+    pub(super) fn played(&self) -> Option<Played> {
+        match self {
+            Self::Named(_) => None,
+            Self::Recorded(recorded) => Some(recorded.played),
         }
     }
 

@@ -1,7 +1,8 @@
 //! One row for each policy.
 
-use pageset_report::{Cell, Column, Provenance, Row, Table};
+use pageset_report::{Cell, Column, Format, Provenance, Row, Table};
 
+use super::played;
 use super::result::RunResult;
 use super::spec::RunSpec;
 use crate::args::SimulateArgs;
@@ -11,7 +12,11 @@ pub(super) fn table(args: &SimulateArgs, specs: &[RunSpec], results: &[RunResult
     let workers = results.first().map_or(0, |result| result.workers);
     let title = format!("{} on {}, {workers} CPUs (simulated)", args.workload, args.machine);
     let unit = results.first().map_or("units", |result| result.unit.as_str());
-    let columns = vec![
+    let played = results.first().and_then(|result| result.played);
+    // People read them in a note.
+    let is_for_programs = matches!(args.output.format(), Format::Json | Format::Csv);
+    let counts = played.filter(|_| is_for_programs).map_or_else(Vec::new, |played| played::counts(&played));
+    let mut columns = vec![
         Column::label("policy", "policy"),
         Column::measure("score_per_s", "score").with_unit("1/s"),
         Column::ratio("zone_lock_percent", "zone lock").with_unit("%"),
@@ -26,9 +31,10 @@ pub(super) fn table(args: &SimulateArgs, specs: &[RunSpec], results: &[RunResult
         Column::measure("alloc_behind_drains_ns", "behind drains").with_unit("ns"),
         Column::label("digest", "digest"),
     ];
+    columns.extend(counts.iter().map(|(key, _)| Column::count(key, key)));
     let mut table = Table::new(title, columns);
     for (spec, result) in specs.iter().zip(results) {
-        table.push(Row::new([
+        let figures = [
             Cell::from(spec.policy.as_str()),
             Cell::real(result.score_per_s, 0),
             Cell::real(result.zone_lock_percent, 1),
@@ -42,7 +48,8 @@ pub(super) fn table(args: &SimulateArgs, specs: &[RunSpec], results: &[RunResult
             Cell::real(result.alloc_p999_ns, 0),
             Cell::real(result.alloc_behind_drains_ns, 0),
             result.digest.as_str().into(),
-        ]));
+        ];
+        table.push(Row::new(figures.into_iter().chain(counts.iter().map(|(_, count)| (*count).into()))));
     }
     table.note(format!(
         "Simulated: our allocator on a modelled machine, in virtual time. Score: {unit} per second."
@@ -53,6 +60,9 @@ pub(super) fn table(args: &SimulateArgs, specs: &[RunSpec], results: &[RunResult
         table.note(format!(
             "Memory is short: up to {failures} allocations failed. Use a larger machine or fewer CPUs."
         ));
+    }
+    if let Some(played) = played {
+        table.note(played::note(&played));
     }
     if args.check {
         table.note("Run twice; the results are equal.");

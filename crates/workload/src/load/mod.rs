@@ -21,7 +21,7 @@ mod service;
 mod setup;
 
 pub use plan::{Body, ChannelSpec, LockKind, Plan, Worker};
-pub use recorded::Recorded;
+pub use recorded::{Played, Recorded};
 pub use setup::{Generation, Parameter, PlanError, Settings, Setup, Topology};
 
 /// A benchmark.

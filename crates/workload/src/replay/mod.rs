@@ -1,8 +1,8 @@
 //! Replay: a recording's allocations and frees, driven through the core.
 //!
 //! Files: `steps` (from events to what is to be done), `build` (the recording's machine as an allocator), `resident`
-//! (memory that was in use before), `run` (one policy's run), `frame_map` (whose frame is which), `outcome` (the row),
-//! `guess` (a machine for recordings that describe none), `lock` (the lock of a world with one thread).
+//! (memory that was in use before), `run` (one policy's run), `frame_map` (whose frame is which), `ticks` (when a CPU
+//! does its periodic work), `outcome` (the row), `guess` (a machine for recordings that describe none), `lock` (the lock of a world with one thread).
 
 mod build;
 mod frame_map;
@@ -12,11 +12,13 @@ mod outcome;
 mod resident;
 mod run;
 mod steps;
+mod ticks;
 
 pub use guess::guess_machine;
 pub use outcome::Outcome;
 use run::Run;
 use steps::Stepper;
+use ticks::Ticks;
 
 use pageset_core::Policy;
 use pageset_trace::{LostEvents, Machine, TraceError, TraceReader};
@@ -44,6 +46,8 @@ pub struct Replay {
     pub lost: LostEvents,
     /// Events that could not be replayed, by reason; the same under every policy.
     pub unreplayed: Unreplayed,
+    /// Seconds between the ticks of all CPUs, where the recording has none of its own.
+    pub tick_interval_s: Option<u32>,
     /// One row per policy, in the order asked for.
     pub outcomes: Vec<Outcome>,
 }
@@ -83,8 +87,8 @@ pub enum ReplayError {
     Machine(String),
 }
 
-/// Replays a recording under each policy. The recording is read once, in blocks. `progress` is told the events read so
-/// far, after each block.
+/// Replays a recording under each policy. The recording is read in blocks, after a look whether it has ticks of its own.
+/// `progress` is told the events read so far, after each block.
 ///
 /// Page sets start empty, and memory that was in use before the recording began is in use here too; see
 /// [`Outcome::unmatched_frees`].
@@ -113,7 +117,7 @@ pub fn replay(
         .iter()
         .map(|policy| Run::new(&machine, before.as_ref(), policy))
         .collect::<Result<Vec<_>, _>>()?;
-    let mut stepper = Stepper::new(&machine);
+    let mut stepper = Stepper::new(&machine, Ticks::find(reader, &machine)?);
     let (mut events, mut steps, mut read) = (Vec::new(), Vec::new(), 0);
     while reader.read_block(&mut events)? > 0 {
         stepper.steps(&events, &mut steps);
@@ -126,7 +130,8 @@ pub fn replay(
         runs.iter_mut().map(|run| Outcome { lost_events: lost.missing(), ..run.finish() }).collect();
     let allocated_twice = runs.first().map_or(0, |run| run.allocated_twice);
     let unreplayed = Unreplayed { allocated_twice, ..stepper.unreplayed };
-    Ok(Replay { machine, events: read, lost, unreplayed, outcomes })
+    let tick_interval_s = stepper.ticks.interval_s();
+    Ok(Replay { machine, events: read, lost, unreplayed, tick_interval_s, outcomes })
 }
 
 /// The machine with idle CPUs added, node by node in turn.

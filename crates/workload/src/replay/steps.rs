@@ -1,8 +1,7 @@
 //! From events to steps: what a replay has to do, the same under every policy.
 //!
-//! Two things are found out here. A page freed as part of a list is only prepared at its `mm_page_free`; it reaches the
-//! page set at a later `mm_page_free_batched`. And the periodic work of a CPU is the start of a `vmstat_update`, or, in
-//! recordings without such events, once per interval.
+//! One thing is found out here: a page freed as part of a list is only prepared at its `mm_page_free`; it reaches the
+//! page set at a later `mm_page_free_batched`.
 
 use std::num::NonZeroU32;
 use std::ops::Range;
@@ -10,11 +9,12 @@ use std::ops::Range;
 use pageset_core::{
     CpuId, MigrateType, NodeChoice, NodeId, Order, Reclaim, Request, RequestTraits, ZoneKind,
 };
-use pageset_trace::{Event, EventKind, Machine, Work};
+use pageset_trace::{Event, EventKind, Machine};
 
 use super::Unreplayed;
 use super::build::populated;
 use super::frame_map::FrameMap;
+use super::ticks::Ticks;
 use crate::gfp;
 
 /// One thing to do.
@@ -40,8 +40,7 @@ const BULK_PAGES_MAX: u64 = 1 << 16;
 pub(super) struct Stepper<'m> {
     machine: &'m Machine,
     zones: Vec<ZoneSteps>,
-    tick: TickSource,
-    interval_ns: u64,
+    pub(super) ticks: Ticks,
     /// What each event of the block does about a free.
     frees: Vec<FreeRole>,
     pub(super) unreplayed: Unreplayed,
@@ -56,15 +55,6 @@ struct ZoneSteps {
     commits: FrameMap,
 }
 
-/// Where ticks come from.
-#[derive(Debug)]
-enum TickSource {
-    Unknown,
-    Recorded,
-    /// When the next one is due.
-    Interval(u64),
-}
-
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum FreeRole {
     Ordinary,
@@ -75,7 +65,7 @@ enum FreeRole {
 }
 
 impl<'m> Stepper<'m> {
-    pub(super) fn new(machine: &'m Machine) -> Self {
+    pub(super) fn new(machine: &'m Machine, ticks: Ticks) -> Self {
         Self {
             machine,
             zones: populated(machine)
@@ -86,8 +76,7 @@ impl<'m> Stepper<'m> {
                     commits: FrameMap::new(zone.start_pfn, zone.spanned),
                 })
                 .collect(),
-            tick: TickSource::Unknown,
-            interval_ns: u64::from(machine.sysctls.stat_interval_s.unwrap_or(1).max(1)) * 1_000_000_000,
+            ticks,
             frees: Vec::new(),
             unreplayed: Unreplayed::default(),
         }
@@ -101,9 +90,8 @@ impl<'m> Stepper<'m> {
     pub(super) fn steps(&mut self, events: &[Event], steps: &mut Vec<Step>) {
         steps.clear();
         self.find_commits(events);
-        self.find_tick_source(events);
         for (index, event) in events.iter().enumerate() {
-            self.pass_time(event.ts_ns, steps);
+            self.ticks.bring(event, self.machine.cpus, steps);
             if let Some(step) = self.step(event, self.frees[index]) {
                 steps.push(step);
             }
@@ -146,34 +134,6 @@ impl<'m> Stepper<'m> {
         }
     }
 
-    fn find_tick_source(&mut self, events: &[Event]) {
-        if !matches!(self.tick, TickSource::Unknown) {
-            return;
-        }
-        let Some(first) = events.first() else { return };
-        let recorded = events.iter().any(|event| event.work().is_some());
-        self.tick = match recorded {
-            true => TickSource::Recorded,
-            false => TickSource::Interval(first.ts_ns.saturating_add(self.interval_ns)),
-        };
-    }
-
-    /// Lets the intervals pass that end before `now_ns`; after a long silence, all CPUs are long idle.
-    fn pass_time(&mut self, now_ns: u64, steps: &mut Vec<Step>) {
-        const MOST_TICKS: u32 = 100;
-        let TickSource::Interval(due_ns) = &mut self.tick else { return };
-        let mut ticks = 0;
-        while *due_ns <= now_ns {
-            if ticks == MOST_TICKS {
-                *due_ns = now_ns.saturating_add(self.interval_ns);
-                return;
-            }
-            steps.extend((0..self.machine.cpus).map(|cpu| Step::Tick { cpu: CpuId(cpu) }));
-            *due_ns = due_ns.saturating_add(self.interval_ns);
-            ticks += 1;
-        }
-    }
-
     fn step(&mut self, event: &Event, free: FreeRole) -> Option<Step> {
         let cpu = event.cpu_id();
         let is_step = matches!(
@@ -202,9 +162,6 @@ impl<'m> Stepper<'m> {
             },
             EventKind::BulkAllocReturn => {
                 Some(Step::Bulk { cpu, pages: event.bulk_frames()?.min(BULK_PAGES_MAX) as u32 })
-            }
-            EventKind::WorkqueueExecuteStart if event.work() == Some(Work::VmstatUpdate) => {
-                Some(Step::Tick { cpu })
             }
             EventKind::KswapdWake => self.reclaim(event, Reclaim::Active),
             EventKind::KswapdSleep => self.reclaim(event, Reclaim::Idle),
@@ -285,7 +242,7 @@ mod tests {
 
     fn steps(events: &[Event]) -> (Vec<Step>, Unreplayed) {
         let machine = small_machine();
-        let (mut stepper, mut steps) = (Stepper::new(&machine), Vec::new());
+        let (mut stepper, mut steps) = (Stepper::new(&machine, Ticks::by_the_clock(&machine)), Vec::new());
         stepper.steps(events, &mut steps);
         (steps, stepper.unreplayed)
     }
@@ -305,21 +262,6 @@ mod tests {
             batched,
         };
         assert_eq!(steps(&events).0, [free(200, 0, false), free(100, 2, true)]);
-    }
-
-    #[test]
-    fn silent_recordings_tick_by_the_clock() {
-        let second = 1_000_000_000;
-        let events =
-            [event(EventKind::MmPageFree, 0, 100, 0), event(EventKind::MmPageFree, 2 * second + 1, 101, 0)];
-        let ticks = steps(&events).0.iter().filter(|step| matches!(step, Step::Tick { .. })).count();
-        assert_eq!(ticks, 2 * small_machine().cpus as usize);
-        let with_work = [Event { order: 1, ..Event::new(EventKind::WorkqueueExecuteStart, 0, 0) }, events[1]];
-        let ticks = steps(&with_work).0.iter().filter(|step| matches!(step, Step::Tick { .. })).count();
-        assert_eq!(ticks, 1, "only the recorded one");
-        let mut far = events;
-        far[1].ts_ns = u64::MAX;
-        assert!(steps(&far).0.len() < 1000, "a jump in time is bounded");
     }
 
     #[test]
@@ -346,7 +288,7 @@ mod tests {
         let empty = ZoneDescription { start_pfn: 1 << 40, spanned: 1 << 62, ..EMPTY };
         machine.zones.push(empty);
         machine.check().unwrap();
-        let mut stepper = Stepper::new(&machine);
+        let mut stepper = Stepper::new(&machine, Ticks::by_the_clock(&machine));
         stepper.steps(&[event(EventKind::MmPageFree, 0, 1 << 50, 0)], &mut Vec::new());
         assert_eq!(stepper.unreplayed.foreign_frames, 1);
     }

@@ -1,0 +1,81 @@
+//! What a simulation played of a recording, and what it left out.
+
+use pageset_workload::load::Played;
+
+/// Each count, by the key that it has in JSON and CSV.
+pub(super) fn counts(played: &Played) -> Vec<(&'static str, u64)> {
+    let Played {
+        events,
+        bulk_pages,
+        unmatched_frees,
+        failed_in_recording,
+        impossible,
+        made_up_frees,
+        lost_events,
+    } = *played;
+    vec![
+        ("played_events", events),
+        ("played_bulk_pages", bulk_pages),
+        ("unmatched_frees", unmatched_frees),
+        ("failed_in_recording", failed_in_recording),
+        ("impossible", impossible),
+        ("made_up_frees", made_up_frees),
+        ("lost_events", lost_events),
+    ]
+}
+
+/// The same in words, without what did not occur.
+pub(super) fn note(played: &Played) -> String {
+    let Played {
+        events,
+        bulk_pages,
+        unmatched_frees,
+        failed_in_recording,
+        impossible,
+        made_up_frees,
+        lost_events,
+    } = *played;
+    let mut note = format!("Of the recording: {events} allocations and frees are played");
+    if bulk_pages > 0 {
+        note += &format!(", with {bulk_pages} pages of bulk allocations, one by one");
+    }
+    for (count, what) in [
+        (unmatched_frees, "frees of pages whose allocation it does not show are left out"),
+        (failed_in_recording, "allocations that failed in it are left out"),
+        (impossible, "allocations of a size that cannot be are left out"),
+        (made_up_frees, "frees that it lacks are made up when the page is allocated again"),
+        (lost_events, "events are missing from it"),
+    ] {
+        if count > 0 {
+            note += &format!("; {count} {what}");
+        }
+    }
+    note + "."
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_names_only_what_occurred() {
+        let played = Played { events: 9, unmatched_frees: 2, ..Played::default() };
+        assert_eq!(
+            note(&played),
+            "Of the recording: 9 allocations and frees are played; 2 frees of pages whose allocation it does not show are left out."
+        );
+        let all = Played {
+            events: 1,
+            bulk_pages: 2,
+            unmatched_frees: 3,
+            failed_in_recording: 4,
+            impossible: 5,
+            made_up_frees: 6,
+            lost_events: 7,
+        };
+        assert_eq!(counts(&all).iter().map(|(_, count)| *count).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6, 7]);
+        for count in 2..=7 {
+            assert!(note(&all).contains(&format!(" {count} ")), "{count}");
+        }
+    }
+}
