@@ -163,7 +163,7 @@ mod tests {
 
     #[track_caller]
     fn check(allocator: &PageAllocator<'_, Host>, leaked: u64) {
-        allocator.drain_all(CPU);
+        allocator.drain_all(CPU).unwrap();
         let census = allocator.validate().unwrap_or_else(|violation| panic!("{violation}"));
         assert_eq!((census.leaked, census.cached), (leaked, 0), "{}", allocator.policy().name);
     }
@@ -256,7 +256,7 @@ mod tests {
             let allocator = allocator(policy);
             let request = Request::new(Order::ZERO).of_type(MigrateType::Movable);
             let page = allocator.alloc(CPU, &request).unwrap();
-            allocator.drain_all(CPU);
+            allocator.drain_all(CPU).unwrap();
             // Every head of a free block is bad: whatever is taken first is.
             let heads: Vec<u64> = allocator
                 .zones()
@@ -272,7 +272,7 @@ mod tests {
             let next = allocator.alloc(CPU, &request);
             assert!(next.is_ok(), "{}: {next:?}", policy.name);
             allocator.free(CPU, page, Order::ZERO).unwrap();
-            allocator.drain_all(CPU);
+            allocator.drain_all(CPU).unwrap();
             assert!(allocator.counters().bad_pages > 0);
         }
     }
@@ -288,7 +288,7 @@ mod tests {
             while allocator.alloc(CPU, &desperate(Order::MAX).movable()).is_ok() {}
             // All that is left is one small block, and that is bad.
             allocator.free_range(CPU, 8..16).unwrap();
-            allocator.drain_all(CPU);
+            allocator.drain_all(CPU).unwrap();
             corrupt(&allocator, Pfn(8));
             assert!(allocator.alloc(CPU, &desperate(order)).is_err(), "{}", policy.name);
             check(&allocator, 8);

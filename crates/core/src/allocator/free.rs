@@ -61,7 +61,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
 
     #[cold]
     fn note_bad_free(&self, cpu: CpuId, zone: &Zone<'_, P>, pfn: Pfn, order: Order) {
-        self.pageset(zone, cpu).with(|state| state.counters.bad_pages += 1);
+        zone.body.bad_frees.fetch_add(1, Relaxed);
         emit(self.platform.events(), cpu, || Event::BadPage { pfn, order, found: FoundAt::Free });
     }
 
@@ -128,7 +128,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
             let pfn = zone.body.span.pfn(frame);
             emit(self.platform.events(), cpu, || Event::MmPageFreeBatched { pfn, order });
         }
-        let list = self.policy.lists.list(order, migratetype);
+        let list = self.policy.lists.list_of_held(order, migratetype);
         state.pcp.push(&zone.body.frames, list, frame, order);
         state.counters.pgfree += u64::from(order.frames());
         state.counters.pcp_free += 1;

@@ -1,6 +1,8 @@
 //! What to try when the first pass found nothing (spec §1.13, "slow path order"). Reclaim and compaction are the
 //! host's: their places are events.
 
+use core::sync::atomic::Ordering::Relaxed;
+
 use super::PageAllocator;
 use super::walk::Walk;
 use crate::Pfn;
@@ -39,7 +41,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
                 again()
                     .or_else(|| {
                         self.unreserve(walk, Unreserve::KeepOne);
-                        self.drain_all(walk.cpu);
+                        self.drain_every_pageset(walk.cpu);
                         again()
                     })
                     .or_else(|| if self.unreserve(walk, Unreserve::All) { again() } else { None })
@@ -48,7 +50,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     }
 
     fn note_stall(&self, walk: &Walk<'_, 'a, P>) {
-        self.pageset(walk.preferred, walk.cpu).with(|state| state.counters.allocstall += 1);
+        walk.preferred.body.stalls.fetch_add(1, Relaxed);
         emit(self.platform.events(), walk.cpu, || Event::DirectReclaim {
             node: walk.node,
             order: walk.request.order,

@@ -71,7 +71,7 @@ impl<P: Platform> PageAllocator<'_, P> {
         flags: AllocFlags,
     ) -> Option<FrameIndex> {
         let (order, wanted) = (walk.request.order, self.wanted_type(zone, walk.request.migratetype));
-        let list = self.policy.lists.list(order, wanted);
+        let list = self.policy.lists.list_of_held(order, wanted);
         let frames = &zone.body.frames;
         loop {
             let frame = match state.pcp.pop(frames, list, order) {

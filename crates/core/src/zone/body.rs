@@ -34,6 +34,10 @@ pub(crate) struct ZoneBody<'a> {
     pub(crate) numa_foreign: AtomicU64,
     /// Allocations and frees that found the page set's lock taken.
     pub(crate) trylock_failures: AtomicU64,
+    /// Frees of blocks that were out of service.
+    pub(crate) bad_frees: AtomicU64,
+    /// Requests that could wait and found no memory.
+    pub(crate) stalls: AtomicU64,
 }
 
 impl<'a> ZoneBody<'a> {
@@ -54,6 +58,8 @@ impl<'a> ZoneBody<'a> {
             mobility_grouping: AtomicBool::new(true),
             numa_foreign: AtomicU64::new(0),
             trylock_failures: AtomicU64::new(0),
+            bad_frees: AtomicU64::new(0),
+            stalls: AtomicU64::new(0),
         }
     }
 

@@ -334,7 +334,7 @@ impl Run<'_> {
 
     fn mark_bad(&mut self, cpu: u32, pfn: u64) {
         // What a page set holds of a block is not known here; without, one frame goes.
-        self.allocator.drain_all(CpuId(0));
+        self.allocator.drain_all(CpuId(0)).expect("every machine has it");
         let outcome = self.allocator.mark_bad(CpuId(cpu), Pfn(pfn));
         if !self.knows(cpu) {
             assert_eq!(outcome, Err(FreeError::BadCpu(CpuId(cpu))));
@@ -355,8 +355,58 @@ impl Run<'_> {
         }
     }
 
-    fn pageblock(&self, pfn: u64) -> Option<(ZoneId, u64)> {
-        Some((self.allocator.zone_of(Pfn(pfn))?, pfn >> 9))
+    /// What an operation must answer that names a CPU.
+    fn cpu_answer(&self, cpu: u32) -> Result<(), ConfigError> {
+        if self.knows(cpu) { Ok(()) } else { Err(ConfigError::BadCpu(cpu)) }
+    }
+
+    /// What an operation must answer that names a zone.
+    fn zone_answer(&self, zone: u16) -> Result<(), ConfigError> {
+        if usize::from(zone) < self.machine.zones.len() { Ok(()) } else { Err(ConfigError::BadZone(ZoneId(zone))) }
+    }
+
+    /// The pageblock around a frame, for an operation of a CPU.
+    fn pageblock(&self, cpu: u32, pfn: u64) -> Result<(ZoneId, u64), ConfigError> {
+        self.cpu_answer(cpu)?;
+        let zone = self.allocator.zone_of(Pfn(pfn)).ok_or(ConfigError::Foreign(Pfn(pfn)))?;
+        Ok((zone, pfn >> 9))
+    }
+
+    fn isolate(&mut self, cpu: u32, pfn: u64) {
+        let expected = self.pageblock(cpu, pfn).map(|pageblock| self.isolated.insert(pageblock));
+        assert_eq!(self.allocator.isolate_pageblock(CpuId(cpu), Pfn(pfn)), expected, "{pfn:#x}");
+    }
+
+    fn unisolate(&mut self, cpu: u32, pfn: u64, to: MigrateType) {
+        let expected = self
+            .pageblock(cpu, pfn)
+            .map(|pageblock| to != MigrateType::Isolate && self.isolated.remove(&pageblock));
+        assert_eq!(self.allocator.unisolate_pageblock(CpuId(cpu), Pfn(pfn), to), expected, "{pfn:#x}");
+    }
+
+    fn drain_cpu(&self, cpu: u32, owner: u32) {
+        let expected = self.cpu_answer(cpu).and(self.cpu_answer(owner));
+        assert_eq!(self.allocator.drain_cpu(CpuId(cpu), CpuId(owner)).map(drop), expected);
+        for zone in self.allocator.zones().filter(|_| expected.is_ok()) {
+            let info = self.allocator.pageset_info(zone.id, CpuId(owner));
+            assert_eq!(info.map(|info| info.count), Some(0));
+        }
+    }
+
+    fn drain_zone(&self, cpu: u32, zone: u16) {
+        let expected = self.cpu_answer(cpu).and(self.zone_answer(zone));
+        assert_eq!(self.allocator.drain_zone(CpuId(cpu), ZoneId(zone)).map(drop), expected);
+        for cpu in (0..self.machine.cpus.len() as u32).filter(|_| expected.is_ok()) {
+            let info = self.allocator.pageset_info(ZoneId(zone), CpuId(cpu));
+            assert_eq!(info.map(|info| info.count), Some(0));
+        }
+    }
+
+    fn drain_all(&self, cpu: u32) {
+        let held = self.allocator.cached_pages();
+        let expected = self.cpu_answer(cpu).map(|()| held);
+        assert_eq!(self.allocator.drain_all(CpuId(cpu)), expected);
+        assert_eq!(self.allocator.cached_pages(), if expected.is_ok() { 0 } else { held });
     }
 
     fn step(&mut self, operation: &Operation) {
@@ -396,41 +446,22 @@ impl Run<'_> {
                 self.alloc_at(cpu, if offset % 9 == 0 { pfn } else { aligned }, &wish);
             }
             Tick(cpu, times) => (0..times).for_each(|_| {
-                self.allocator.tick(CpuId(cpu));
+                assert_eq!(allocator.tick(CpuId(cpu)).map(drop), self.cpu_answer(cpu));
             }),
-            DrainCpu(cpu, owner) => {
-                allocator.drain_cpu(CpuId(cpu), CpuId(owner));
-                for zone in allocator.zones().filter(|_| self.knows(owner)) {
-                    let info = allocator.pageset_info(zone.id, CpuId(owner));
-                    assert_eq!(info.map(|info| info.count), Some(0));
-                }
-            }
-            DrainZone(cpu, zone) => drop(allocator.drain_zone(CpuId(cpu), ZoneId(zone))),
-            DrainAll(cpu) => {
-                let held = allocator.cached_pages();
-                assert_eq!(allocator.drain_all(CpuId(cpu)), held);
-                assert_eq!(allocator.cached_pages(), 0);
-            }
-            Offline(cpu) => assert_eq!(allocator.cpu_offline(CpuId(cpu)).is_ok(), self.knows(cpu)),
-            Online(cpu) => {
-                let expected = if self.knows(cpu) { Ok(()) } else { Err(ConfigError::BadCpu(cpu)) };
-                assert_eq!(allocator.cpu_online(CpuId(cpu)), expected);
-            }
-            Isolate { zone, offset } => {
-                let pfn = self.machine.frame(zone, offset);
-                let fresh = self.pageblock(pfn).is_some_and(|pageblock| self.isolated.insert(pageblock));
-                assert_eq!(self.allocator.isolate_pageblock(CpuId(0), Pfn(pfn)), fresh, "{pfn:#x}");
-            }
-            Unisolate { zone, offset, to } => {
+            DrainCpu(cpu, owner) => self.drain_cpu(cpu, owner),
+            DrainZone(cpu, zone) => self.drain_zone(cpu, zone),
+            DrainAll(cpu) => self.drain_all(cpu),
+            Offline(cpu) => assert_eq!(allocator.cpu_offline(CpuId(cpu)), self.cpu_answer(cpu)),
+            Online(cpu) => assert_eq!(allocator.cpu_online(CpuId(cpu)), self.cpu_answer(cpu)),
+            Isolate { cpu, zone, offset } => self.isolate(cpu, self.machine.frame(zone, offset)),
+            Unisolate { cpu, zone, offset, to } => {
                 let mut pfn = self.machine.frame(zone, offset);
                 if offset % 4 > 0
                     && let Some(&(_, pageblock)) = self.isolated.iter().next()
                 {
                     pfn = pageblock << 9;
                 }
-                let pageblock = self.pageblock(pfn).filter(|_| to != MigrateType::Isolate);
-                let known = pageblock.is_some_and(|pageblock| self.isolated.remove(&pageblock));
-                assert_eq!(self.allocator.unisolate_pageblock(CpuId(0), Pfn(pfn), to), known, "{pfn:#x}");
+                self.unisolate(cpu, pfn, to);
             }
             Fraction(fraction) => {
                 let expected =
@@ -440,14 +471,17 @@ impl Run<'_> {
             MinFree(kbytes) => allocator.set_min_free_kbytes(kbytes),
             ScaleFactor(factor) => allocator.set_watermark_scale_factor(factor),
             BoostFactor(factor) => allocator.set_watermark_boost_factor(factor),
-            EndBoost(zone, frames) => allocator.end_boost(ZoneId(zone), frames),
+            EndBoost(cpu, zone, frames) => {
+                let expected = self.cpu_answer(cpu).and(self.zone_answer(zone));
+                assert_eq!(allocator.end_boost(CpuId(cpu), ZoneId(zone), frames), expected);
+            }
             SetReclaim(zone, active) => {
                 let state = if active { Reclaim::Active } else { Reclaim::Idle };
-                allocator.set_reclaim_active(ZoneId(zone), state);
+                assert_eq!(allocator.set_reclaim_active(ZoneId(zone), state), self.zone_answer(zone));
             }
             SetBelowHigh(zone, below) => {
                 let mark = if below { BelowHighMark::Below } else { BelowHighMark::Cleared };
-                allocator.set_below_high(ZoneId(zone), mark);
+                assert_eq!(allocator.set_below_high(ZoneId(zone), mark), self.zone_answer(zone));
             }
             MarkBad { cpu, zone, offset } => {
                 let pfn = self.machine.frame(zone, offset);
@@ -455,7 +489,7 @@ impl Run<'_> {
             }
             SetCacheSlice(cpu, kib) => {
                 let slice = CacheSlice { all_kib: kib, last_level_kib: kib };
-                assert_eq!(allocator.set_cache_slice(CpuId(cpu), slice).is_ok(), self.knows(cpu));
+                assert_eq!(allocator.set_cache_slice(CpuId(cpu), slice), self.cpu_answer(cpu));
             }
         }
     }
@@ -465,7 +499,7 @@ impl Run<'_> {
         while let Some((pfn, order)) = self.nth(0) {
             self.free(0, pfn, order, FreeTraits::empty());
         }
-        self.allocator.drain_all(CpuId(0));
+        self.allocator.drain_all(CpuId(0)).expect("every machine has it");
         let census = self.allocator.validate().expect("no operation broke anything");
         assert_eq!((census.allocated, census.cached, census.leaked), (0, 0, frames(&self.leaked)));
     }
