@@ -101,6 +101,11 @@ impl FrameTables<'_> {
 
     #[inline]
     pub(crate) fn set_state(&self, frame: FrameIndex, state: State) {
+        debug_assert!(
+            self.state(frame).may_become(state),
+            "frame {frame} of the zone: {:?} must not become {state:?}",
+            self.state(frame)
+        );
         self.states[frame as usize].0.store(state.pack(), Relaxed);
     }
 
@@ -146,6 +151,12 @@ impl FrameTables<'_> {
         for start in (0..order.frames()).step_by(PAGEBLOCK_FRAMES as usize) {
             self.set_pageblock_type(frame + start, migratetype);
         }
+    }
+
+    /// Whether no block starts inside the one of `order` at `frame`, as far as a few frames tell: those where a search
+    /// for the block around a frame would look.
+    pub(crate) fn is_whole(&self, frame: FrameIndex, order: Order) -> bool {
+        (0..order.get()).all(|half| self.state(frame + (1 << half)) == State::Interior)
     }
 
     /// The block that covers `frame`: its first frame and state. `None` in holes.

@@ -34,8 +34,8 @@ impl<E: EventSink> LockedZone<'_, E> {
                 if rule == HighAtomicRule::FreeFrames && !inside {
                     return;
                 }
-                self.move_free_blocks(start, MigrateType::HighAtomic);
                 self.set_block_type(start, Order::PAGEBLOCK, MigrateType::HighAtomic);
+                self.move_free_blocks(start, MigrateType::HighAtomic);
                 pageblock
             }
         };
@@ -100,6 +100,8 @@ mod tests {
         for (rules, reserved) in [(BuddyRules::LINUX_6_12, 512), (BuddyRules::LINUX_6_1, 1024)] {
             let mut bench = Bench::new(51_200, rules);
             for frame in [0, 1024, 2048, 3072] {
+                assert!(bench.zone().take_at(frame, Order::ZERO));
+                bench.zone().mark_allocated(frame, Order::ZERO, MigrateType::Unmovable);
                 bench.zone().reserve_highatomic(frame, Order::ZERO);
             }
             assert_eq!(bench.body.gauges.reserved_highatomic(), reserved, "{rules:?}");
