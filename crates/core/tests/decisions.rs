@@ -285,7 +285,10 @@ fn unused_pages_go_back_to_where_the_policy_says() {
 fn bulk_wants_the_low_watermark_and_all_slots_on_top() {
     for (low, slots_filled) in [(LARGE - 101, 100), (LARGE - 100, 1)] {
         let machine = Machine::new(LINUX_6_12, LARGE);
-        machine.allocator.set_watermarks(ZONE, Watermarks { min: 0, low, high: low + low, promo: low + low }).expect("it exists");
+        machine
+            .allocator
+            .set_watermarks(ZONE, Watermarks { min: 0, low, high: low + low, promo: low + low })
+            .expect("it exists");
         let mut slots = [None; 100];
         let got = machine.allocator.alloc_bulk(CPU, &Request::new(Order::ZERO).movable(), &mut slots);
         assert_eq!(got, Ok(slots_filled), "low {low}");

@@ -8,8 +8,9 @@ use std::sync::Barrier;
 
 use host::{Allocator, build, order};
 use pageset_core::{
-    AllocError, BelowHighMark, Config, ConfigError, CpuId, FreeError, MigrateType, NodeChoice, NodeId, Order, PageAllocator,
-    Pfn, Policy, Reclaim, Request, RequestTraits, Storage, Tables, Violation, ZoneConfig, ZoneId, ZoneKind,
+    AllocError, BelowHighMark, Config, ConfigError, CpuId, FreeError, MigrateType, NodeChoice, NodeId, Order,
+    PageAllocator, Pfn, Policy, Reclaim, Request, RequestTraits, Storage, Tables, Violation, ZoneConfig,
+    ZoneId, ZoneKind,
 };
 
 const CPU: CpuId = CpuId(0);

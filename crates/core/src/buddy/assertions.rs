@@ -35,7 +35,11 @@ impl<E> LockedZone<'_, E> {
         let gauges = &self.body.gauges;
         let in_blocks: i64 =
             Order::ZERO.and_above().map(|order| i64::from(self.buddy.nr_free(order)) << order.get()).sum();
-        assert_eq!(in_blocks, self.free_pages() + gauges.free_isolated(), "free pages are in free blocks (2)");
+        assert_eq!(
+            in_blocks,
+            self.free_pages() + gauges.free_isolated(),
+            "free pages are in free blocks (2)"
+        );
         let apart = [gauges.free_cma(), gauges.free_highatomic(), gauges.free_isolated()];
         assert!(apart.into_iter().all(|pages| pages >= 0), "no gauge is below zero: {apart:?}");
         for order in Order::ZERO.and_above() {

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use pageset_core::{
-    AllocError, BelowHighMark, CacheSlice, ConfigError, Counters, CpuId, FreeError, FreeTraits, MigrateType,
-    NodeChoice, NodeId, Order, Pfn, Policy, Reclaim, Request, RequestTraits, ZoneId,
+    AllocError, BelowHighMark, BlockInfo, BlockUse, CacheSlice, ConfigError, Counters, CpuId, FreeError,
+    FreeTraits, MigrateType, NodeChoice, NodeId, Order, Pfn, Policy, Reclaim, Request, RequestTraits,
+    Watermarks, ZoneId,
 };
 
 use crate::host::{Allocator, order};
@@ -13,8 +14,9 @@ use crate::machine::Machine;
 use crate::operation::{How, Operation, Wish};
 use crate::steady;
 
-/// Plays operations on a new allocator for `machine`, and compares everything with the model.
-pub(crate) fn play(machine: &Machine, policy: Policy, operations: &[Operation]) {
+/// Plays operations on a new allocator for `machine`, and compares each answer with the model's; after each `stride`
+/// operations, and at the end, also all that can be seen of the allocator.
+pub(crate) fn play(machine: &Machine, policy: Policy, operations: &[Operation], stride: usize) {
     let mut run = Run {
         machine,
         allocator: machine.build(policy),
@@ -24,12 +26,11 @@ pub(crate) fn play(machine: &Machine, policy: Policy, operations: &[Operation]) 
         lost_by_users: 0,
         counters: Counters::default(),
     };
-    for operation in operations {
-        run.step(operation);
-        steady::check_all(&run.allocator, &mut run.counters, run.lost_by_users);
-        let census = run.allocator.validate().expect("checked");
-        assert_eq!(census.allocated, frames(&run.blocks), "after {operation:?}");
-        assert_eq!(census.leaked, frames(&run.leaked), "after {operation:?}");
+    for operations in operations.chunks(stride) {
+        operations.iter().for_each(|operation| run.step(operation));
+        let census = steady::check_all(&run.allocator, &mut run.counters, run.lost_by_users);
+        assert_eq!(census.allocated, frames(&run.blocks), "after {operations:?}");
+        assert_eq!(census.leaked, frames(&run.leaked), "after {operations:?}");
     }
     run.finish();
 }
@@ -332,10 +333,16 @@ impl Run<'_> {
         }
     }
 
-    fn mark_bad(&mut self, cpu: u32, pfn: u64) {
-        // What a page set holds of a block is not known here; without, one frame goes.
-        self.allocator.drain_all(CpuId(0)).expect("every machine has it");
+    fn mark_bad(&mut self, cpu: u32, pfn: u64, drained: bool) {
+        let drain = || self.allocator.drain_all(CpuId(0)).expect("every machine has it");
+        if drained {
+            drain();
+        }
+        // What goes with the frame, if nobody uses it: the block that a page set holds, or nothing else.
+        let cached = self.allocator.block_of(Pfn(pfn)).filter(|block| block.held_by == BlockUse::Pageset);
         let outcome = self.allocator.mark_bad(CpuId(cpu), Pfn(pfn));
+        // A page set finds out when it gives the block away.
+        drain();
         if !self.knows(cpu) {
             assert_eq!(outcome, Err(FreeError::BadCpu(CpuId(cpu))));
         } else if !self.machine.is_memory(pfn) {
@@ -344,15 +351,47 @@ impl Run<'_> {
             assert_eq!(outcome, Err(FreeError::Leaked(Pfn(pfn))));
         } else {
             assert_eq!(outcome, Ok(()));
-            match self.around(pfn) {
-                Some((start, order)) => {
-                    self.blocks.remove(&start);
-                    self.leaked.insert(start, order);
-                    self.lost_by_users += u64::from(order.frames());
-                }
-                None => drop(self.leaked.insert(pfn, Order::ZERO)),
+            if let Some((start, order)) = self.around(pfn) {
+                self.blocks.remove(&start);
+                self.leaked.insert(start, order);
+                self.lost_by_users += u64::from(order.frames());
+            } else if let Some(block) = cached {
+                self.leaked.insert(block.first.0, block.order);
+            } else {
+                self.leaked.insert(pfn, Order::ZERO);
             }
         }
+    }
+
+    /// What can be asked about a frame, a zone and a CPU, whether they exist or not.
+    fn look(&self, cpu: u32, zone: usize, pfn: u64) {
+        let (allocator, frame) = (&self.allocator, Pfn(pfn));
+        let zone_of = self.machine.zones.iter().position(|zone| zone.span.contains(&pfn));
+        assert_eq!(allocator.zone_of(frame), zone_of.map(|zone| ZoneId(zone as u16)));
+        assert_eq!(allocator.pageblock_type(frame).is_some(), zone_of.is_some());
+        if let Some(zone) = zone_of {
+            let is_isolated = self.isolated.contains(&(ZoneId(zone as u16), pfn >> 9));
+            assert_eq!(allocator.pageblock_type(frame) == Some(MigrateType::Isolate), is_isolated);
+        }
+        let held = |(start, order), held_by| Some(BlockInfo { first: Pfn(start), order, held_by });
+        let block = allocator.block_of(frame);
+        if let Some(owned) = self.around(pfn) {
+            assert_eq!(block, held(owned, BlockUse::Owner));
+            assert!(allocator.is_allocated(Pfn(owned.0), owned.1));
+        } else if let Some(leaked) = around(&self.leaked, pfn) {
+            assert_eq!(block, held(leaked, BlockUse::Leaked));
+        } else {
+            assert_eq!(block.is_some(), self.machine.is_memory(pfn));
+            assert!(
+                block.is_none_or(|block| matches!(block.held_by, BlockUse::FreeList | BlockUse::Pageset))
+            );
+            assert!(Order::ZERO.and_above().all(|order| !allocator.is_allocated(frame, order)));
+        }
+        let id = ZoneId((zone % 5) as u16);
+        let has_zone = self.zone_answer(id.0).is_ok();
+        assert_eq!(allocator.zone_counters(id).is_some(), has_zone);
+        assert_eq!(allocator.pageset_info(id, CpuId(cpu)).is_some(), has_zone && self.knows(cpu));
+        assert_eq!(allocator.pageset_counters(id, CpuId(cpu)).is_some(), has_zone && self.knows(cpu));
     }
 
     /// What an operation must answer that names a CPU.
@@ -362,7 +401,11 @@ impl Run<'_> {
 
     /// What an operation must answer that names a zone.
     fn zone_answer(&self, zone: u16) -> Result<(), ConfigError> {
-        if usize::from(zone) < self.machine.zones.len() { Ok(()) } else { Err(ConfigError::BadZone(ZoneId(zone))) }
+        if usize::from(zone) < self.machine.zones.len() {
+            Ok(())
+        } else {
+            Err(ConfigError::BadZone(ZoneId(zone)))
+        }
     }
 
     /// The pageblock around a frame, for an operation of a CPU.
@@ -411,13 +454,11 @@ impl Run<'_> {
 
     fn step(&mut self, operation: &Operation) {
         use Operation::*;
-        let allocator = &self.allocator;
         match *operation {
             Alloc(cpu, wish) => self.alloc(cpu, &wish),
             AllocMany(cpu, wish, count) => (0..count).for_each(|_| self.alloc(cpu, &wish)),
-            Free { cpu, block, how, busy } => {
+            Free { cpu, block, how, traits } => {
                 let Some((pfn, held)) = self.nth(block) else { return };
-                let traits = if busy { FreeTraits::PCP_BUSY } else { FreeTraits::empty() };
                 match how {
                     How::Right => self.free(cpu, pfn, held, traits),
                     How::Order(given) => self.free(cpu, pfn, order(given), traits),
@@ -445,6 +486,19 @@ impl Run<'_> {
                 let aligned = pfn & !((1 << wish.order) - 1);
                 self.alloc_at(cpu, if offset % 9 == 0 { pfn } else { aligned }, &wish);
             }
+            MarkBad { cpu, zone, offset, drained } => {
+                self.mark_bad(cpu, self.machine.frame(zone, offset), drained);
+            }
+            Look { cpu, zone, offset } => self.look(cpu, zone, self.machine.frame(zone, offset)),
+            _ => self.administer(operation),
+        }
+    }
+
+    /// What a kernel does beside allocating and freeing.
+    fn administer(&mut self, operation: &Operation) {
+        use Operation::*;
+        let allocator = &self.allocator;
+        match *operation {
             Tick(cpu, times) => (0..times).for_each(|_| {
                 assert_eq!(allocator.tick(CpuId(cpu)).map(drop), self.cpu_answer(cpu));
             }),
@@ -483,14 +537,17 @@ impl Run<'_> {
                 let mark = if below { BelowHighMark::Below } else { BelowHighMark::Cleared };
                 assert_eq!(allocator.set_below_high(ZoneId(zone), mark), self.zone_answer(zone));
             }
-            MarkBad { cpu, zone, offset } => {
-                let pfn = self.machine.frame(zone, offset);
-                self.mark_bad(cpu, pfn);
-            }
             SetCacheSlice(cpu, kib) => {
                 let slice = CacheSlice { all_kib: kib, last_level_kib: kib };
                 assert_eq!(allocator.set_cache_slice(CpuId(cpu), slice), self.cpu_answer(cpu));
             }
+            SetWatermarks { zone, min, step } => {
+                let step = step.min((u64::MAX - min) / 3);
+                let [low, high, promo] = [1, 2, 3].map(|steps| min + steps * step);
+                let watermarks = Watermarks { min, low, high, promo };
+                assert_eq!(allocator.set_watermarks(ZoneId(zone), watermarks), self.zone_answer(zone));
+            }
+            _ => unreachable!("{operation:?} is for `step`"),
         }
     }
 

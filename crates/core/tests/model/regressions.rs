@@ -17,6 +17,9 @@ fn machine(span: std::ops::Range<u64>, regions: &[std::ops::Range<u64>]) -> Mach
         min_free_kbytes: Some(0),
         scale_factor: 10,
         boost_factor: 15_000,
+        lowmem_ratio: 256,
+        high_fraction: 0,
+        distances: None,
     }
 }
 
