@@ -48,8 +48,8 @@ fn machine(bytes: &mut Unstructured<'_>) -> Result<Machine> {
     for &(node, kind) in layout {
         at += *bytes.choose(&[0, 0, 1, 700, 1024])?;
         let size = match bytes.int_in_range(0..=31_u8)? {
-            0 => 51_300,
-            1..=8 => bytes.int_in_range(1_u64..=200)?,
+            0..=8 => bytes.int_in_range(1_u64..=200)?,
+            31 => 51_300,
             _ => bytes.int_in_range(200_u64..=3300)?,
         };
         let span = at..at + size;

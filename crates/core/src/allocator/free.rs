@@ -1,7 +1,5 @@
 //! Freeing blocks, one at a time or in batches.
 
-use core::sync::atomic::Ordering::Relaxed;
-
 use bitflags::bitflags;
 
 use super::PageAllocator;
@@ -61,7 +59,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
 
     #[cold]
     fn note_bad_free(&self, cpu: CpuId, zone: &Zone<'_, P>, pfn: Pfn, order: Order) {
-        zone.body.bad_frees.fetch_add(1, Relaxed);
+        zone.body.bad_frees.add_one();
         emit(self.platform.events(), cpu, || Event::BadPage { pfn, order, found: FoundAt::Free });
     }
 
@@ -105,7 +103,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         };
         match committed {
             None => {
-                zone.body.trylock_failures.fetch_add(1, Relaxed);
+                zone.body.trylock_failures.add_one();
                 self.free_direct(cpu, zone, (frame, order), diverted);
             }
             Some(None) => {}

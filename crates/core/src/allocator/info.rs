@@ -1,7 +1,6 @@
 //! What one may look at: zones as `/proc/zoneinfo` shows them, page sets, counters.
 
 use core::ops::Range;
-use core::sync::atomic::Ordering::Relaxed;
 
 use super::PageAllocator;
 use crate::error::ConfigError;
@@ -119,7 +118,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
                 reserved_highatomic: body.gauges.reserved_highatomic(),
                 watermarks: body.marks.all(),
                 boost: body.marks.boost(),
-                protection: core::array::from_fn(|kind| body.lowmem_reserve[kind].load(Relaxed)),
+                protection: core::array::from_fn(|kind| body.lowmem_reserve[kind].get()),
                 nr_free: zone
                     .inspect(|buddy| core::array::from_fn(|order| buddy.nr_free(Order::from_index(order)))),
             }
@@ -167,10 +166,10 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
 
     fn sum_zone(&self, zone: &Zone<'_, P>) -> Counters {
         let mut sum = zone.inspect(|buddy| buddy.stats);
-        sum.numa_foreign += zone.body.numa_foreign.load(Relaxed);
-        sum.trylock_failures += zone.body.trylock_failures.load(Relaxed);
-        sum.bad_pages += zone.body.bad_frees.load(Relaxed);
-        sum.allocstall += zone.body.stalls.load(Relaxed);
+        sum.numa_foreign += zone.body.numa_foreign.get();
+        sum.trylock_failures += zone.body.trylock_failures.get();
+        sum.bad_pages += zone.body.bad_frees.get();
+        sum.allocstall += zone.body.stalls.get();
         for cpu in 0..self.cpus.len() {
             self.pageset(zone, CpuId(cpu as u32)).with(|state| sum += &state.counters);
         }

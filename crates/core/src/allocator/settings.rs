@@ -1,8 +1,9 @@
 //! What an administrator may change while the allocator runs, and what follows from it.
 
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use super::PageAllocator;
+use crate::count::Count;
 use crate::error::ConfigError;
 use crate::platform::Platform;
 use crate::policy::{LimitInputs, MIN_HIGH_FRACTION};
@@ -12,7 +13,7 @@ use crate::{CpuId, MigrateType, PAGEBLOCK_FRAMES, ZoneId, ZoneKind};
 /// Current values of the sysctls.
 #[derive(Debug)]
 pub(super) struct Settings {
-    pub(super) min_free_kbytes: AtomicU64,
+    pub(super) min_free_kbytes: Count,
     pub(super) watermark_scale_factor: AtomicU32,
     pub(super) high_fraction: AtomicU32,
 }
@@ -35,7 +36,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
 
     /// Sets `min_free_kbytes`; watermarks and limits follow, boosts end.
     pub fn set_min_free_kbytes(&self, kbytes: u64) {
-        self.settings.min_free_kbytes.store(kbytes, Relaxed);
+        self.settings.min_free_kbytes.set(kbytes);
         self.update_watermarks();
     }
 
@@ -109,7 +110,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         let low_zones = self.zones.iter().filter(|zone| counts_as_low(zone.body.kind));
         let kbytes_per_page = u64::from(self.page_bytes / 1024).max(1);
         let settings = WatermarkSettings {
-            pages_min: self.settings.min_free_kbytes.load(Relaxed) / kbytes_per_page,
+            pages_min: self.settings.min_free_kbytes.get() / kbytes_per_page,
             scale_factor: self.settings.watermark_scale_factor.load(Relaxed),
             lowmem: low_zones.map(|zone| zone.body.managed).sum(),
         };

@@ -1,8 +1,6 @@
 //! What to try when the first pass found nothing (spec §1.13, "slow path order"). Reclaim and compaction are the
 //! host's: their places are events.
 
-use core::sync::atomic::Ordering::Relaxed;
-
 use super::PageAllocator;
 use super::walk::Walk;
 use crate::Pfn;
@@ -50,7 +48,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     }
 
     fn note_stall(&self, walk: &Walk<'_, 'a, P>) {
-        walk.preferred.body.stalls.fetch_add(1, Relaxed);
+        walk.preferred.body.stalls.add_one();
         emit(self.platform.events(), walk.cpu, || Event::DirectReclaim {
             node: walk.node,
             order: walk.request.order,

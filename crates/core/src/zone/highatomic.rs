@@ -1,7 +1,5 @@
 //! The reserve of pageblocks for high-order requests that cannot wait (spec §1.12).
 
-use core::sync::atomic::Ordering::Relaxed;
-
 use crate::buddy::LockedZone;
 use crate::event::EventSink;
 use crate::frame::{FrameIndex, State};
@@ -39,7 +37,7 @@ impl<E: EventSink> LockedZone<'_, E> {
                 pageblock
             }
         };
-        self.body.gauges.reserved_highatomic.store(reserved + added, Relaxed);
+        self.body.gauges.reserved_highatomic.set(reserved + added);
     }
 
     /// Gives the first reserved pageblock with a free block to `to`. `false` if nothing moved.
@@ -53,7 +51,7 @@ impl<E: EventSink> LockedZone<'_, E> {
             };
             if self.body.frames.pageblock_type(frame) == MigrateType::HighAtomic {
                 let reserved = self.body.gauges.reserved_highatomic();
-                self.body.gauges.reserved_highatomic.store(reserved.saturating_sub(u64::from(size)), Relaxed);
+                self.body.gauges.reserved_highatomic.set(reserved.saturating_sub(u64::from(size)));
             }
             if order > Order::PAGEBLOCK && self.body.rules.highatomic == HighAtomicRule::FreeFrames {
                 self.retype(frame, order, MigrateType::HighAtomic, to);
