@@ -40,17 +40,18 @@ fn run(bytes: &mut Unstructured<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A machine whose zones are small, so that programs are many; one in 32 has room for a reserve of atomic blocks.
+/// A machine whose zones are small, so that programs are many; a rare one has room for a reserve of atomic blocks.
 fn machine(bytes: &mut Unstructured<'_>) -> Result<Machine> {
     let layout = *bytes.choose(LAYOUTS)?;
     let mut at = u64::from(bytes.int_in_range(0..=2_u8)?) * 0x10_0001;
     let mut zones = Vec::new();
     for &(node, kind) in layout {
         at += *bytes.choose(&[0, 0, 1, 700, 1024])?;
-        let size = match bytes.int_in_range(0..=31_u8)? {
-            0..=8 => bytes.int_in_range(1_u64..=200)?,
-            31 => 51_300,
-            _ => bytes.int_in_range(200_u64..=3300)?,
+        let size = match u8::arbitrary(bytes)? {
+            0..=80 => bytes.int_in_range(1_u64..=200)?,
+            81..=220 => bytes.int_in_range(200_u64..=1400)?,
+            221..=254 => bytes.int_in_range(1400_u64..=3300)?,
+            255 => 51_300,
         };
         let span = at..at + size;
         at = span.end;

@@ -7,6 +7,7 @@
 mod list;
 mod state;
 
+use core::ops::Range;
 use core::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
 
 pub(crate) use list::List;
@@ -151,6 +152,12 @@ impl FrameTables<'_> {
         for start in (0..order.frames()).step_by(PAGEBLOCK_FRAMES as usize) {
             self.set_pageblock_type(frame + start, migratetype);
         }
+    }
+
+    /// Whether no block starts at any of these frames, and none is a hole.
+    pub(crate) fn are_interior(&self, frames: Range<FrameIndex>) -> bool {
+        let states = &self.states[frames.start as usize..frames.end as usize];
+        states.iter().fold(0, |all, state| all | state.0.load(Relaxed)) == State::Interior.pack()
     }
 
     /// Whether no block starts inside the one of `order` at `frame`, as far as a few frames tell: those where a search

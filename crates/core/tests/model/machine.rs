@@ -65,6 +65,12 @@ impl Machine {
         self.zone_of(pfn).is_some_and(|zone| zone.regions.iter().any(|region| region.contains(&pfn)))
     }
 
+    /// Whether all frames of a range are, in one region.
+    pub(crate) fn are_memory(&self, range: &Range<u64>) -> bool {
+        let around = |region: &Range<u64>| region.start <= range.start && range.end <= region.end;
+        self.zone_of(range.start).is_some_and(|zone| zone.regions.iter().any(around))
+    }
+
     pub(crate) fn nodes(&self) -> u16 {
         let nodes = self.zones.iter().map(|zone| zone.node).chain(self.cpus.iter().copied());
         nodes.max().unwrap_or(0) + 1

@@ -138,9 +138,7 @@ impl Run<'_> {
     #[track_caller]
     fn obtain(&mut self, range: Range<u64>) {
         assert!(!self.overlaps(range.clone()), "{range:?} was handed out twice");
-        for pfn in range.clone() {
-            assert!(self.machine.is_memory(pfn), "{pfn:#x} is no memory");
-        }
+        assert!(self.machine.are_memory(&range), "{range:?} is not all memory");
         self.blocks.extend(cut(range));
     }
 
