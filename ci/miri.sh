@@ -11,7 +11,8 @@
 # The golden vectors stay out: they are thousands of recorded steps, hours under miri, over code that other tests run.
 # So do shuttle's tests: shuttle switches stacks itself, which miri cannot follow.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+self=$(realpath "$0")
+cd "$(dirname "$self")/.."
 
 if ! cargo +nightly miri --version >/dev/null 2>&1; then
     rustup toolchain install nightly --profile minimal --component miri --component rust-src
@@ -30,7 +31,7 @@ tests=(errors statics no_heap examples invariants model reviewers interrupts blo
 
 # The command of one part, by its name.
 part() {
-    local miri=(cargo +nightly miri test --quiet)
+    local miri=(cargo +nightly miri test)
     case $1 in
         unit) "${miri[@]}" "${core[@]}" --lib -- --skip golden --skip vectors --skip bad_page ;;
         bad_page) "${miri[@]}" "${core[@]}" --lib -- bad_page ;;
@@ -59,7 +60,10 @@ timed_part() {
 }
 
 case ${1:-} in
-    --part) timed_part "$2" && exit ;;
+    --part)
+        timed_part "$2"
+        exit
+        ;;
     --smoke)
         cargo +nightly miri test "${core[@]}" --lib -- ids:: frame:: storage:: zone::span zone::gauges
         part statics
@@ -77,7 +81,7 @@ case ${1:-} in
         echo "== building: $SECONDS s"
         # The long ones first.
         printf '%s\n' invariants unit model examples bad_page 32_bit pool_torture pool_unit reviewers errors no_heap \
-            statics interrupts block_of pageops | CARGO_TARGET_DIR="${CARGO_TARGET_DIR%/miri}" xargs -P "$(nproc)" -n 1 "$0" --part
+            statics interrupts block_of pageops | CARGO_TARGET_DIR="${CARGO_TARGET_DIR%/miri}" xargs -P "$(nproc)" -n 1 "$self" --part
         ;;
     *) cargo +nightly miri test "${core[@]}" --lib "${tests[@]/#/--test=}" -- "$@" ;;
 esac

@@ -36,7 +36,7 @@ fn run(bytes: &mut Unstructured<'_>) -> Result<()> {
     }
     // A look at everything takes time with the frames.
     let frames: u64 = machine.zones.iter().map(|zone| zone.span.end - zone.span.start).sum();
-    reference::play(&machine, policy, &operations, 1 + frames as usize / 256);
+    reference::play(&machine, policy, &operations, 1 + frames as usize / 64);
     Ok(())
 }
 
