@@ -87,7 +87,13 @@ pub(crate) struct Marks {
 
 impl Marks {
     pub(super) const fn new() -> Self {
-        Self { min: Count::new(), low: Count::new(), high: Count::new(), promo: Count::new(), boost: Count::new() }
+        Self {
+            min: Count::new(),
+            low: Count::new(),
+            high: Count::new(),
+            promo: Count::new(),
+            boost: Count::new(),
+        }
     }
 
     /// Sets all of them; the boost starts anew.
