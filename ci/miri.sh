@@ -3,14 +3,16 @@
 # no unsafe code; this checks that its dependencies and the tests' locks are used rightly and that nothing overflows on
 # the way. The pool's runs with memory from the heap and arrays under locks, since miri has neither mmap nor rseq.
 #
-#   ci/miri.sh            every test but the golden vectors and those of bad pages (about 6 minutes each: name them),
-#                         fewer and smaller cases; half an hour on two cores
-#                         that do nothing else, by far most of it for the core
+#   ci/miri.sh            every part, with fewer and smaller cases, as many parts at once as there are cores
 #   ci/miri.sh --smoke    the smallest unit tests, and an allocator in statics used by four threads; about 1 minute
 #   ci/miri.sh --pool     the pool's unit tests and a small torture; 2 minutes
-#   ci/miri.sh NAME...    the tests whose names contain a NAME
+#   ci/miri.sh NAME...    the core's tests whose names contain a NAME
+#
+# The golden vectors stay out: they are thousands of recorded steps, hours under miri, over code that other tests run.
+# So do shuttle's tests: shuttle switches stacks itself, which miri cannot follow.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+self=$(realpath "$0")
+cd "$(dirname "$self")/.."
 
 if ! cargo +nightly miri --version >/dev/null 2>&1; then
     rustup toolchain install nightly --profile minimal --component miri --component rust-src
@@ -24,27 +26,63 @@ export PROPTEST_CASES="${PROPTEST_CASES:-1}"
 # Miri's build of the standard library and of the crates stays apart from the ordinary one.
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/miri"
 
-miri() {
-    cargo +nightly miri test --package pageset-core --all-features "$@"
+core=(--package pageset-core --all-features)
+tests=(errors statics no_heap examples invariants model reviewers interrupts block_of)
+
+# The command of one part, by its name.
+part() {
+    local miri=(cargo +nightly miri test)
+    case $1 in
+        unit) "${miri[@]}" "${core[@]}" --lib -- --skip golden --skip vectors --skip bad_page ;;
+        bad_page) "${miri[@]}" "${core[@]}" --lib -- bad_page ;;
+        # A machine of 32 bits, where counts are narrower.
+        32_bit) "${miri[@]}" "${core[@]}" --lib --target i686-unknown-linux-gnu -- count:: ids:: zone::span zone::gauges bad_page ;;
+        pool_unit) "${miri[@]}" --package pageset --lib ;;
+        pool_torture) "${miri[@]}" --package pageset --test torture ;;
+        # The portable kernel; others are not known to miri, and say that they are skipped.
+        pageops) "${miri[@]}" --package pageset-pageops --lib --test bytes --test poison ;;
+        *) "${miri[@]}" "${core[@]}" --test "$1" ;;
+    esac
 }
 
-pool() {
-    cargo +nightly miri test --package pageset --lib --test torture
+# Runs one part, keeps what it says in a file, and prints its time; or all it said, if it failed.
+timed_part() {
+    local log="$CARGO_TARGET_DIR/logs/$1.log"
+    local start=$SECONDS
+    mkdir -p "$CARGO_TARGET_DIR/logs"
+    if part "$1" >"$log" 2>&1; then
+        echo "== $1: $((SECONDS - start)) s"
+    else
+        cat "$log"
+        echo "== $1: FAILED after $((SECONDS - start)) s"
+        return 1
+    fi
 }
 
-# Shuttle switches stacks itself, which miri cannot follow: its tests stay out.
-tests=(--test errors --test statics --test no_heap --test examples --test invariants --test model --test reviewers)
-if [[ ${1:-} == --smoke ]]; then
-    miri --lib -- ids:: frame:: storage:: zone::span zone::gauges
-    miri --test statics
-elif [[ ${1:-} == --pool ]]; then
-    pool
-elif (($# == 0)); then
-    miri --lib "${tests[@]}" -- --skip golden --skip vectors --skip bad_page
-    pool
-    # The portable kernel; others are not known to miri, and say that they are skipped. Half a minute.
-    cargo +nightly miri test --package pageset-pageops --lib --test bytes --test poison
-else
-    miri --lib "${tests[@]}" -- "$@"
-fi
+case ${1:-} in
+    --part)
+        timed_part "$2"
+        exit
+        ;;
+    --smoke)
+        cargo +nightly miri test "${core[@]}" --lib -- ids:: frame:: storage:: zone::span zone::gauges
+        part statics
+        ;;
+    --pool)
+        timed_part pool_unit
+        timed_part pool_torture
+        ;;
+    "")
+        # Built first, by one at a time, so that the times of the parts are those of their tests.
+        cargo +nightly miri test --quiet "${core[@]}" --lib "${tests[@]/#/--test=}" --no-run
+        cargo +nightly miri test --quiet --package pageset --lib --test torture --no-run
+        cargo +nightly miri test --quiet --package pageset-pageops --lib --test bytes --test poison --no-run
+        cargo +nightly miri test --quiet "${core[@]}" --lib --target i686-unknown-linux-gnu --no-run
+        echo "== building: $SECONDS s"
+        # The long ones first.
+        printf '%s\n' invariants unit model examples bad_page 32_bit pool_torture pool_unit reviewers errors no_heap \
+            statics interrupts block_of pageops | CARGO_TARGET_DIR="${CARGO_TARGET_DIR%/miri}" xargs -P "$(nproc)" -n 1 "$self" --part
+        ;;
+    *) cargo +nightly miri test "${core[@]}" --lib "${tests[@]/#/--test=}" -- "$@" ;;
+esac
 echo "ci/miri.sh: passed in $SECONDS s"

@@ -96,7 +96,7 @@ fn batches(c: &mut Criterion) {
             b.iter_custom(|rounds| {
                 let prepare = || {
                     empty(&allocator, pages.borrow_mut().drain(..));
-                    allocator.drain_all(CPU);
+                    allocator.drain_all(CPU).expect("a CPU");
                 };
                 timed(rounds, prepare, || fill(&allocator, &mut pages.borrow_mut()))
             });
@@ -105,7 +105,7 @@ fn batches(c: &mut Criterion) {
             b.iter_custom(|rounds| {
                 let prepare = || {
                     empty(&allocator, pages.borrow_mut().drain(..));
-                    allocator.drain_all(CPU);
+                    allocator.drain_all(CPU).expect("a CPU");
                     fill(&allocator, &mut pages.borrow_mut());
                 };
                 timed(rounds, prepare, || empty(&allocator, pages.borrow_mut().drain(..)))
@@ -119,7 +119,7 @@ fn batches(c: &mut Criterion) {
                 let prepare = || {
                     empty(&allocator, slots.borrow_mut().iter_mut().filter_map(Option::take));
                     empty(&allocator, pages.borrow_mut().drain(..));
-                    allocator.drain_all(CPU);
+                    allocator.drain_all(CPU).expect("a CPU");
                 };
                 timed(rounds, prepare, || {
                     let got = allocator.alloc_bulk(CPU, &request, &mut slots.borrow_mut());
@@ -151,7 +151,7 @@ fn on_demand(c: &mut Criterion) {
         group.bench_function(BenchmarkId::new("on demand", policy.name), |b| {
             b.iter_custom(|rounds| {
                 timed(rounds, prepare, || {
-                    black_box(allocator.drain_all(CPU));
+                    black_box(allocator.drain_all(CPU)).expect("a CPU");
                 })
             });
         });

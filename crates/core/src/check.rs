@@ -141,7 +141,7 @@ fn count_frames(body: &ZoneBody<'_>) -> Result<FrameCensus, Violation> {
         if !body.span.contains(frame) || !body.span.contains(frame + order.frames() - 1) {
             return broken("a block lies inside its zone (4)");
         }
-        if (frame + 1..frame + order.frames()).any(|inner| body.frames.state(inner) != State::Interior) {
+        if !body.frames.are_interior(frame + 1..frame + order.frames()) {
             return broken("blocks do not overlap (4)");
         }
         let pages = u64::from(order.frames());

@@ -2,7 +2,8 @@
 
 use core::fmt;
 
-use crate::{CpuId, MigrateType, Order, Pfn};
+use crate::numa::MAX_NODES;
+use crate::{CpuId, MigrateType, Order, Pfn, ZoneId};
 
 /// Why an allocation gave nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,7 +102,7 @@ impl fmt::Display for FreeError {
 
 impl core::error::Error for FreeError {}
 
-/// Why an allocator could not be built, or a setting not changed.
+/// Why an allocator could not be built, or would not do what its administrator asked. Nothing is changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -115,7 +116,7 @@ pub enum ConfigError {
     ZonesOverlap(usize, usize),
     /// A usable region lies outside its zone, or regions overlap or are out of order.
     BadRegion(usize),
-    /// A CPU or a zone names a node that does not exist.
+    /// A CPU or a zone names a node above 255.
     BadNode(u16),
     /// No CPU was given.
     NoCpus,
@@ -125,6 +126,10 @@ pub enum ConfigError {
     BadFraction(u32),
     /// The CPU does not exist.
     BadCpu(u32),
+    /// The zone does not exist.
+    BadZone(ZoneId),
+    /// The frame lies in no zone.
+    Foreign(Pfn),
 }
 
 impl fmt::Display for ConfigError {
@@ -141,7 +146,7 @@ impl fmt::Display for ConfigError {
             Self::BadRegion(zone) => {
                 write!(f, "a region of zone {zone} lies outside it, overlaps another or is out of order")
             }
-            Self::BadNode(node) => write!(f, "node {node} does not exist"),
+            Self::BadNode(node) => write!(f, "node {node} is too high: nodes are 0 to {}", MAX_NODES - 1),
             Self::NoCpus => f.write_str("an allocator needs at least one CPU"),
             Self::BadDistances(entries) => {
                 write!(f, "the distances of nodes must be a square matrix of {entries} entries")
@@ -150,6 +155,8 @@ impl fmt::Display for ConfigError {
                 write!(f, "percpu_pagelist_high_fraction must be 0 or at least 8, not {fraction}")
             }
             Self::BadCpu(cpu) => write!(f, "CPU {cpu} does not exist"),
+            Self::BadZone(zone) => write!(f, "zone {} does not exist", zone.0),
+            Self::Foreign(pfn) => write!(f, "frame {pfn} lies in no zone of this allocator"),
         }
     }
 }

@@ -11,6 +11,11 @@
 //! page set), `zone` (the lock, watermarks), `buddy` (free lists), `frame` (metadata); beside them `policy` (what a
 //! kernel version decides), `numa` (zonelists), `stats` (counters), `check` (`validate`).
 //!
+//! Built without `std` for `x86_64-unknown-none`, `riscv64gc-unknown-none-elf`, `riscv32imac-unknown-none-elf` and
+//! `thumbv7em-none-eabi` (`ci/test.sh`). It needs atomics of a word with compare-and-exchange, so cores without those
+//! (ARMv6-M, RISC-V without the A extension) are out; on 32-bit machines, counts of events that are kept beside the
+//! locks begin anew after 2^32, as the kernel's do.
+//!
 //! "Spec §n" in comments is the behavioural specification this crate was written from; it states facts about Linux
 //! kernels and the public mailing-list texts they come from.
 #![no_std]
@@ -26,6 +31,7 @@ mod allocator;
 mod bad_page;
 mod buddy;
 mod check;
+mod count;
 mod error;
 mod event;
 mod frame;

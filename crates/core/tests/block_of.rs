@@ -39,6 +39,6 @@ fn a_frame_tells_its_block_and_who_has_it() {
     allocator.free(CpuId(0), pfn, order).unwrap();
     assert!(!allocator.is_allocated(pfn, order));
     assert_eq!(held_by(pfn.0 + 3), Some((pfn.0, 2, BlockUse::Pageset)));
-    allocator.drain_all(CpuId(0));
+    allocator.drain_all(CpuId(0)).expect("it exists");
     assert_eq!(held_by(pfn.0).map(|block| block.2), Some(BlockUse::FreeList));
 }

@@ -77,7 +77,7 @@ fn a_large_slice_keeps_less_than_a_batch_only() {
             .expect("a CPU");
         // History that a drain does not forget.
         machine.stock(0, 300).into_iter().for_each(|block| machine.free(CPU, block));
-        machine.allocator.drain_cpu(CPU, CPU);
+        machine.allocator.drain_cpu(CPU, CPU).expect("it exists");
         let pairs = machine.stock(1, 2);
         machine.stock(0, singles).into_iter().for_each(|block| machine.free(CPU, block));
         pairs.into_iter().for_each(|block| machine.free(CPU, block));
@@ -109,7 +109,7 @@ fn drains_on_demand_begin_at_list_0_and_go_in_chunks() {
     machine.free(CPU, movable);
     machine.free(CPU, (unmovable, Order::ZERO));
     machine.events();
-    machine.allocator.drain_cpu(CPU, CPU);
+    machine.allocator.drain_cpu(CPU, CPU).expect("it exists");
     let drained: Vec<_> = machine
         .events()
         .iter()
@@ -121,10 +121,10 @@ fn drains_on_demand_begin_at_list_0_and_go_in_chunks() {
     assert_eq!(drained, [unmovable, movable.0]);
     // Room for more than a chunk of batch << 5.
     let most = Watermarks { min: 5000, low: 9000, high: 10_000, promo: 11_000 };
-    machine.allocator.set_watermarks(ZONE, most);
+    machine.allocator.set_watermarks(ZONE, most).expect("it exists");
     machine.stock(0, 2020).into_iter().for_each(|block| machine.free(CPU, block));
     machine.events();
-    machine.allocator.drain_cpu(CPU, CPU);
+    machine.allocator.drain_cpu(CPU, CPU).expect("it exists");
     let demand = |pages| Drained { reason: DrainReason::Demand, pages };
     assert_eq!(machine.drains(), [demand(2016), demand(4)]);
 }
@@ -140,7 +140,7 @@ fn idle_pages_of_a_remote_node_go_a_batch_every_third_tick() {
     machine.events();
     let ticks: Vec<_> = (0..9)
         .map(|_| {
-            machine.allocator.tick(remote);
+            machine.allocator.tick(remote).expect("it exists");
             machine.drains().iter().map(|drain| drain.pages).sum::<u32>()
         })
         .collect();
@@ -150,7 +150,7 @@ fn idle_pages_of_a_remote_node_go_a_batch_every_third_tick() {
     machine.free(CPU, block);
     machine.events();
     (0..9).for_each(|_| {
-        machine.allocator.tick(CPU);
+        machine.allocator.tick(CPU).expect("it exists");
     });
     assert_eq!(machine.drains(), []);
 }
@@ -163,7 +163,7 @@ fn a_tick_drains_in_slices_of_a_batch_since_6_12() {
         blocks.into_iter().for_each(|block| machine.free(CPU, block));
         machine.events();
         let drains = loop {
-            machine.allocator.tick(CPU);
+            machine.allocator.tick(CPU).expect("it exists");
             let drains = machine.drains();
             if drains.iter().map(|drain| drain.pages).sum::<u32>() > 126 {
                 break drains;
@@ -222,11 +222,11 @@ fn fragmenting_is_better_than_failing() {
 fn contiguous_areas_do_not_count_for_unmovable_requests() {
     let machine = Machine::new(LINUX_6_12, 4096);
     for frame in (512..4096).step_by(512) {
-        assert!(machine.allocator.isolate_pageblock(CPU, Pfn(frame)));
-        assert!(machine.allocator.unisolate_pageblock(CPU, Pfn(frame), MigrateType::Cma));
+        assert_eq!(machine.allocator.isolate_pageblock(CPU, Pfn(frame)), Ok(true));
+        assert_eq!(machine.allocator.unisolate_pageblock(CPU, Pfn(frame), MigrateType::Cma), Ok(true));
     }
     let marks = Watermarks { min: 100, low: 600, high: 1100, promo: 1600 };
-    machine.allocator.set_watermarks(ZONE, marks);
+    machine.allocator.set_watermarks(ZONE, marks).expect("it exists");
     machine.events();
     let one = Request::new(Order::ZERO);
     assert!(machine.allocator.alloc(CPU, &one.movable()).is_ok());
@@ -241,10 +241,10 @@ fn drains_look_again_while_pageblocks_are_isolated() {
     for policy in POLICIES {
         let machine = Machine::new(*policy, 36_864);
         let block = machine.alloc(CPU, 0);
-        machine.allocator.drain_all(CPU);
+        machine.allocator.drain_all(CPU).expect("it exists");
         machine.free(CPU, block);
-        assert!(machine.allocator.isolate_pageblock(CPU, block.0));
-        machine.allocator.drain_all(CPU);
+        assert_eq!(machine.allocator.isolate_pageblock(CPU, block.0), Ok(true));
+        machine.allocator.drain_all(CPU).expect("it exists");
         machine.allocator.validate().expect("on the isolated list");
         assert_eq!(
             machine.allocator.zones().next().map(|zone| zone.free_isolated),
@@ -272,7 +272,7 @@ fn unused_pages_go_back_to_where_the_policy_says() {
         assert_eq!(machine.allocator.pageblock_type(pfn), Some(Movable), "{}: mostly movable", policy.name);
         assert_eq!(machine.info(CPU).count, 2);
         machine.events();
-        machine.allocator.drain_cpu(CPU, CPU);
+        machine.allocator.drain_cpu(CPU, CPU).expect("it exists");
         for event in machine.events() {
             if let Event::MmPagePcpuDrain { migratetype, .. } = event {
                 assert_eq!(migratetype, to, "{}", policy.name);
@@ -285,7 +285,10 @@ fn unused_pages_go_back_to_where_the_policy_says() {
 fn bulk_wants_the_low_watermark_and_all_slots_on_top() {
     for (low, slots_filled) in [(LARGE - 101, 100), (LARGE - 100, 1)] {
         let machine = Machine::new(LINUX_6_12, LARGE);
-        machine.allocator.set_watermarks(ZONE, Watermarks { min: 0, low, high: low + low, promo: low + low });
+        machine
+            .allocator
+            .set_watermarks(ZONE, Watermarks { min: 0, low, high: low + low, promo: low + low })
+            .expect("it exists");
         let mut slots = [None; 100];
         let got = machine.allocator.alloc_bulk(CPU, &Request::new(Order::ZERO).movable(), &mut slots);
         assert_eq!(got, Ok(slots_filled), "low {low}");
@@ -327,7 +330,7 @@ fn all_page_sets_are_drained_before_a_waiting_request_fails() {
 fn the_reclaimer_is_woken_below_low_by_those_who_may() {
     let machine = Machine::new(LINUX_6_12, 4096);
     let marks = Watermarks { min: 100, low: 4096, high: 8092, promo: 12_088 };
-    machine.allocator.set_watermarks(ZONE, marks);
+    machine.allocator.set_watermarks(ZONE, marks).expect("it exists");
     machine.events();
     let one = Request::new(Order::ZERO).movable();
     assert!(machine.allocator.alloc(CPU, &one).is_ok());
@@ -379,7 +382,7 @@ fn a_drain_clears_the_mark_of_a_zone_that_is_above_high() {
     let machine = Machine::new(LINUX_6_12, LARGE);
     let high_min = machine.info(CPU).high_min;
     let stock = machine.stock(0, high_min as usize + 200);
-    machine.allocator.set_below_high(ZONE, pageset_core::BelowHighMark::Below);
+    machine.allocator.set_below_high(ZONE, pageset_core::BelowHighMark::Below).expect("it exists");
     machine.alloc(CPU, 3);
     assert_eq!(machine.info(CPU).high, high_min, "refills do not raise it");
     stock.into_iter().for_each(|block| machine.free(CPU, block));

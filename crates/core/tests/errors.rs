@@ -8,8 +8,9 @@ use std::sync::Barrier;
 
 use host::{Allocator, build, order};
 use pageset_core::{
-    AllocError, Config, ConfigError, CpuId, FreeError, MigrateType, NodeChoice, NodeId, Order, PageAllocator,
-    Pfn, Policy, Request, RequestTraits, Storage, Tables, Violation, ZoneConfig, ZoneId, ZoneKind,
+    AllocError, BelowHighMark, Config, ConfigError, CpuId, FreeError, MigrateType, NodeChoice, NodeId, Order,
+    PageAllocator, Pfn, Policy, Reclaim, Request, RequestTraits, Storage, Tables, Violation, ZoneConfig,
+    ZoneId, ZoneKind,
 };
 
 const CPU: CpuId = CpuId(0);
@@ -45,7 +46,7 @@ fn frees_of_the_wrong_thing_are_told_apart() {
         assert_eq!(allocator.free(CPU, pfn, size), Ok(()));
         assert_eq!(allocator.free(CPU, pfn, size), Err(FreeError::DoubleFree(pfn)));
         // Cached or merged into a larger block: it stays a double free.
-        allocator.drain_all(CPU);
+        allocator.drain_all(CPU).expect("a CPU");
         assert_eq!(allocator.free(CpuId(1), pfn, size), Err(FreeError::DoubleFree(pfn)));
     }
     for foreign in [0, 1023, 2000, 2047, 3072, u64::MAX] {
@@ -146,10 +147,36 @@ fn cpus_that_do_not_exist_are_refused_everywhere() {
     assert_eq!(allocator.pageset_info(ZoneId(u16::MAX), CPU), None);
     assert_eq!(allocator.pageset_counters(ZoneId(0), NOBODY), None);
     assert_eq!(allocator.zone_counters(ZoneId(1)), None);
-    assert_eq!(allocator.drain_cpu(CPU, NOBODY), 0);
-    assert_eq!(allocator.drain_zone(NOBODY, ZoneId(9)), 0);
-    assert_eq!(allocator.drain_all(NOBODY), 0);
-    assert_eq!(allocator.tick(NOBODY), pageset_core::TickOutcome::Idle);
+    let nobody = ConfigError::BadCpu(u32::MAX);
+    assert_eq!(allocator.drain_cpu(CPU, NOBODY), Err(nobody));
+    assert_eq!(allocator.drain_cpu(NOBODY, CPU), Err(nobody));
+    assert_eq!(allocator.drain_zone(NOBODY, ZoneId(0)), Err(nobody));
+    assert_eq!(allocator.drain_all(NOBODY), Err(nobody));
+    assert_eq!(allocator.tick(NOBODY), Err(nobody));
+    assert_eq!(allocator.end_boost(NOBODY, ZoneId(0), 1), Err(nobody));
+    assert_eq!(allocator.isolate_pageblock(NOBODY, Pfn(1100)), Err(nobody));
+    assert_eq!(allocator.isolate_pageblock(CPU, Pfn(1100)), Ok(true));
+    assert_eq!(allocator.unisolate_pageblock(NOBODY, Pfn(1100), MigrateType::Movable), Err(nobody));
+    assert_eq!(allocator.unisolate_pageblock(CPU, Pfn(1100), MigrateType::Movable), Ok(true));
+    assert_eq!(allocator.validate(), before);
+}
+
+#[test]
+fn zones_that_do_not_exist_are_refused_everywhere() {
+    let allocator = machine();
+    let before = allocator.validate();
+    let nothing = ZoneId(1);
+    let refused = ConfigError::BadZone(nothing);
+    assert_eq!(allocator.set_watermarks(nothing, Default::default()), Err(refused));
+    assert_eq!(allocator.set_reclaim_active(nothing, Reclaim::Active), Err(refused));
+    assert_eq!(allocator.set_below_high(nothing, BelowHighMark::Below), Err(refused));
+    assert_eq!(allocator.end_boost(CPU, nothing, 1), Err(refused));
+    assert_eq!(allocator.drain_zone(CPU, nothing), Err(refused));
+    for foreign in [0, 1023, 3072, u64::MAX] {
+        let refused = ConfigError::Foreign(Pfn(foreign));
+        assert_eq!(allocator.isolate_pageblock(CPU, Pfn(foreign)), Err(refused));
+        assert_eq!(allocator.unisolate_pageblock(CPU, Pfn(foreign), MigrateType::Movable), Err(refused));
+    }
     assert_eq!(allocator.validate(), before);
 }
 
@@ -183,7 +210,10 @@ fn contradictory_configurations_are_refused() {
     assert_eq!(bad(&[(Normal, 0, 0..8, &[]), (Dma, 0, 8..16, &[])], &[0]), ConfigError::ZonesOverlap(0, 1));
     assert_eq!(bad(&[(Normal, 0, 0..8, from_ref(&(0..9)))], &[0]), ConfigError::BadRegion(0));
     assert_eq!(bad(&[(Normal, 0, 0..8, &[4..6, 5..8])], &[0]), ConfigError::BadRegion(0));
-    assert_eq!(bad(&[(Normal, 256, 0..8, &[])], &[0]), ConfigError::BadNode(256));
+    for node in [256, 300, u16::MAX] {
+        assert_eq!(bad(&[(Normal, node, 0..8, &[])], &[0]), ConfigError::BadNode(node));
+        assert_eq!(bad(&[(Normal, 0, 0..8, &[])], &[node]), ConfigError::BadNode(node));
+    }
     // Each of 256 nodes orders all others: too much for miri.
     let most = if cfg!(miri) { 7 } else { 255 };
     assert_eq!(configure(&[(Normal, 0, 0..8, from_ref(&(0..8)))], &[most]), Ok(()));
@@ -273,11 +303,11 @@ fn hostile_numbers_do_not_overflow() {
         let desperate = desperate.with(RequestTraits::all() - RequestTraits::NO_RESERVES).movable();
         let pfn = allocator.alloc(CPU, &desperate).expect("the watermark is ignored");
         let most = pageset_core::Watermarks { min: u64::MAX, low: u64::MAX, high: u64::MAX, promo: u64::MAX };
-        allocator.set_watermarks(ZoneId(0), most);
+        assert_eq!(allocator.set_watermarks(ZoneId(0), most), Ok(()));
         assert!(allocator.alloc_at(CPU, Pfn(2048), &Request::new(order(4))).is_err());
         allocator.free(CPU, pfn, Order::ZERO).expect("allocated");
-        allocator.tick(CPU);
-        allocator.end_boost(ZoneId(0), u64::MAX);
+        assert!(allocator.tick(CPU).is_ok());
+        assert_eq!(allocator.end_boost(CPU, ZoneId(0), u64::MAX), Ok(()));
         allocator.validate().expect("nothing broke");
     }
 }
@@ -320,10 +350,10 @@ fn hostile_policies_do_not_overflow() {
             if let Ok(pfn) = allocator.alloc(CPU, &Request::new(order(size)).movable()) {
                 allocator.free(CPU, pfn, order(size)).expect("allocated");
             }
-            allocator.tick(CPU);
+            assert!(allocator.tick(CPU).is_ok());
             allocator.validate().expect("nothing broke");
         }
-        allocator.drain_all(CPU);
+        allocator.drain_all(CPU).expect("a CPU");
         assert_eq!(allocator.validate().expect("nothing broke").free, frames);
     }
 }
@@ -372,10 +402,12 @@ fn configuration_errors_say_what_is_wrong() {
         &ConfigError::BadRegion(2),
         "a region of zone 2 lies outside it, overlaps another or is out of order",
     );
-    says(&ConfigError::BadNode(300), "node 300 does not exist");
+    says(&ConfigError::BadNode(300), "node 300 is too high: nodes are 0 to 255");
     says(&ConfigError::NoCpus, "an allocator needs at least one CPU");
     says(&ConfigError::BadFraction(5), "percpu_pagelist_high_fraction must be 0 or at least 8, not 5");
     says(&ConfigError::BadCpu(7), "CPU 7 does not exist");
+    says(&ConfigError::BadZone(ZoneId(3)), "zone 3 does not exist");
+    says(&ConfigError::Foreign(Pfn(0x1234)), "frame 0x1234 lies in no zone of this allocator");
     says(
         &Violation { zone: ZoneId(1), pfn: Some(Pfn(16)), rule: "blocks do not overlap (4)" },
         "zone 1: frame 0x10: blocks do not overlap (4)",

@@ -16,7 +16,7 @@ use pageset_core::{
 fn e1_machine(policy: Policy) -> Machine {
     let machine = Machine::new(policy, 1_441_792);
     let marks = Watermarks { min: 10_980, low: 13_725, high: 16_470, promo: 19_215 };
-    machine.allocator.set_watermarks(ZONE, marks);
+    machine.allocator.set_watermarks(ZONE, marks).expect("it exists");
     machine
 }
 
@@ -132,7 +132,7 @@ fn e05_idle_page_sets_decay() {
     assert_eq!((machine.info(CPU).high, machine.info(CPU).count), (12_847, 5985));
     let highs: Vec<_> = (0..5)
         .map(|_| {
-            machine.allocator.tick(CPU);
+            machine.allocator.tick(CPU).expect("it exists");
             machine.info(CPU).high
         })
         .collect();
@@ -156,11 +156,11 @@ fn e06_e07_pressure_lowers_high() {
         });
         machine.events();
         if reclaim {
-            machine.allocator.set_reclaim_active(ZONE, Reclaim::Active);
+            machine.allocator.set_reclaim_active(ZONE, Reclaim::Active).expect("it exists");
         } else {
-            machine.allocator.set_below_high(ZONE, BelowHighMark::Below);
+            machine.allocator.set_below_high(ZONE, BelowHighMark::Below).expect("it exists");
             let most = Watermarks { min: 10_980, low: 13_725, high: 1_441_000, promo: 1_441_001 };
-            machine.allocator.set_watermarks(ZONE, most);
+            machine.allocator.set_watermarks(ZONE, most).expect("it exists");
         }
         for (times, block) in (1..).zip(&held[15_000..15_003]) {
             machine.free(CPU, *block);
@@ -331,9 +331,9 @@ fn e06_as_posted_high_falls_by_the_pages_freed() {
         machine.alloc(CPU, 0);
     });
     let before = machine.info(CPU).high;
-    machine.allocator.set_below_high(ZONE, BelowHighMark::Below);
+    machine.allocator.set_below_high(ZONE, BelowHighMark::Below).expect("it exists");
     let most = Watermarks { min: 10_980, low: 13_725, high: 1_441_000, promo: 1_441_001 };
-    machine.allocator.set_watermarks(ZONE, most);
+    machine.allocator.set_watermarks(ZONE, most).expect("it exists");
     let highs: Vec<_> = held[15_000..15_004]
         .iter()
         .map(|block| {

@@ -62,7 +62,7 @@ fn everything(allocator: &Allocator, held: &mut [Option<(Pfn, Order)>]) {
             assert!(allocator.free(CPU, pfn, size).is_err());
         }
         if index % 50 == 0 {
-            allocator.tick(OTHER);
+            allocator.tick(OTHER).expect("it exists");
         }
     }
     let mut slots = [None; 40];
@@ -75,27 +75,27 @@ fn everything(allocator: &Allocator, held: &mut [Option<(Pfn, Order)>]) {
     assert!(allocator.free_range(CPU, start..start + 77).is_err());
     allocator.free_range(CPU, start..start + 10).expect("allocated above");
     allocator.free_range(CPU, start + 20..start + 77).expect("allocated above");
-    allocator.drain_all(CPU);
+    allocator.drain_all(CPU).expect("it exists");
     allocator.alloc_at(CPU, Pfn(4096), &Request::new(order(5))).expect("all memory is free");
     allocator.free(CPU, Pfn(4096), order(5)).expect("allocated above");
     // Settings, CPUs, isolation, looking.
-    allocator.isolate_pageblock(CPU, Pfn(5000));
-    allocator.unisolate_pageblock(CPU, Pfn(5000), MigrateType::Movable);
+    allocator.isolate_pageblock(CPU, Pfn(5000)).expect("it exists");
+    allocator.unisolate_pageblock(CPU, Pfn(5000), MigrateType::Movable).expect("it exists");
     allocator.cpu_offline(OTHER).expect("a CPU");
     allocator.cpu_online(OTHER).expect("a CPU");
     allocator.set_cache_slice(CPU, CacheSlice { all_kib: 4096, last_level_kib: 4096 }).expect("a CPU");
-    allocator.set_reclaim_active(ZoneId(0), Reclaim::Active);
-    allocator.set_reclaim_active(ZoneId(0), Reclaim::Idle);
-    allocator.set_below_high(ZoneId(0), BelowHighMark::Below);
-    allocator.set_below_high(ZoneId(0), BelowHighMark::Cleared);
+    allocator.set_reclaim_active(ZoneId(0), Reclaim::Active).expect("it exists");
+    allocator.set_reclaim_active(ZoneId(0), Reclaim::Idle).expect("it exists");
+    allocator.set_below_high(ZoneId(0), BelowHighMark::Below).expect("it exists");
+    allocator.set_below_high(ZoneId(0), BelowHighMark::Cleared).expect("it exists");
     allocator.set_percpu_pagelist_high_fraction(8).expect("eight is allowed");
     allocator.set_percpu_pagelist_high_fraction(0).expect("none is allowed");
     allocator.set_min_free_kbytes(256);
     allocator.set_watermark_scale_factor(20);
     allocator.set_watermark_boost_factor(15_000);
-    allocator.end_boost(ZoneId(0), 512);
-    allocator.drain_cpu(CPU, OTHER);
-    allocator.drain_zone(CPU, ZoneId(0));
+    allocator.end_boost(CPU, ZoneId(0), 512).expect("it exists");
+    allocator.drain_cpu(CPU, OTHER).expect("it exists");
+    allocator.drain_zone(CPU, ZoneId(0)).expect("it exists");
     allocator.validate().expect("nothing broke");
     let free: u64 = allocator.zones().map(|zone| zone.free).sum();
     assert!(free > 0 && allocator.counters().pgalloc > 0 && allocator.cached_pages() == 0);

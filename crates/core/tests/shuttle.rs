@@ -190,7 +190,7 @@ impl World {
                 5 => drop(allocator.isolate_pageblock(cpu, pfn)),
                 6 => drop(allocator.unisolate_pageblock(cpu, pfn, pageset_core::MigrateType::Movable)),
                 7 => allocator.set_min_free_kbytes(rng.gen_range(0..64)),
-                _ => allocator.set_reclaim_active(ZoneId(1), Reclaim::Active),
+                _ => drop(allocator.set_reclaim_active(ZoneId(1), Reclaim::Active)),
             }
         }
     }
@@ -200,7 +200,7 @@ impl World {
         let mut mailbox = self.mailbox.lock().expect("no panic");
         mailbox.drain(..).for_each(|block| self.free(CpuId(0), block));
         self.allocator.validate().expect("no frame is lost or doubled");
-        self.allocator.drain_all(CpuId(0));
+        self.allocator.drain_all(CpuId(0)).expect("it exists");
         let census = self.allocator.validate().expect("no frame is lost or doubled");
         assert_eq!((census.cached, census.allocated, census.leaked), (0, 0, 0));
         let counters = self.allocator.counters();
@@ -313,7 +313,7 @@ fn a_frame_marked_bad_during_a_free_stays_out_of_service() {
             let _ = world.allocator.free_range(CpuId(0), pfn.0..pfn.0 + 5);
             marker.join().expect("no panic").expect("was in service");
             let _ = world.allocator.free_range(CpuId(0), pfn.0 + 5..pfn.0 + 32);
-            world.allocator.drain_all(CpuId(0));
+            world.allocator.drain_all(CpuId(0)).expect("it exists");
             world.allocator.validate().expect("no frame is lost or doubled");
             let block = world.allocator.block_of(pfn).expect("a frame of the machine");
             assert_eq!(block.held_by, BlockUse::Leaked);

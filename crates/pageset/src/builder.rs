@@ -305,7 +305,7 @@ impl Builder {
         let counts = FrameCounts::for_span(0..frames).ok_or(self.bad_size(PAGE_BYTES))?;
         let core = Core::new(&config, counts)?;
         // A pool keeps no reserve: its users may have every page of it.
-        core.set_watermarks(ZoneId(0), Watermarks { min: 0, low: 0, high: 0, promo: 0 });
+        core.set_watermarks(ZoneId(0), Watermarks::default())?;
         let area = match self.fast_path {
             FastPath::Auto if rseq_wanted() => rseq::area().filter(|_| membarrier::register()),
             FastPath::Auto | FastPath::Locks => None,

@@ -242,6 +242,6 @@ impl VirtualCpu {
         let period = self.world.tick.0.max(1);
         let late = cpu.clock.get() - cpu.next_tick.get();
         cpu.next_tick.set(cpu.next_tick.get() + (late / period + 1) * period);
-        self.world.allocator.tick(self.id);
+        self.world.allocator.tick(self.id).expect("a CPU of this machine");
     }
 }

@@ -236,7 +236,7 @@ impl Finished {
     fn rest(&self, world: &World) {
         for _ in 0..self.idle_after.0 / world.tick.0.max(1) {
             for cpu in 0..world.engine.cpus.len() as u32 {
-                world.allocator.tick(CpuId(cpu));
+                world.allocator.tick(CpuId(cpu)).expect("a CPU of this machine");
             }
         }
     }

@@ -1,9 +1,10 @@
 //! Building an allocator in the caller's tables.
 
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use super::settings::Settings;
 use super::{Config, PageAllocator, TableCounts, Tables, ZoneConfig};
+use crate::count::Count;
 use crate::error::ConfigError;
 use crate::numa::{Distances, MAX_NODES, Topology, fill_zonelists};
 use crate::platform::{Lock, Platform};
@@ -45,6 +46,12 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
             let frames: u64 = low.map(|zone| zone.body.managed).sum();
             default_min_free_kbytes(frames.saturating_mul(u64::from(config.page_bytes)) / 1024)
         });
+        let settings = Settings {
+            min_free_kbytes: Count::new(),
+            watermark_scale_factor: AtomicU32::new(config.watermark_scale_factor),
+            high_fraction: AtomicU32::new(0),
+        };
+        settings.min_free_kbytes.set(min_free);
         let allocator = Self {
             platform,
             policy: config.policy,
@@ -55,11 +62,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
             nodes,
             page_bytes: config.page_bytes,
             limits_update: Lock::<P, _>::new(()),
-            settings: Settings {
-                min_free_kbytes: AtomicU64::new(min_free),
-                watermark_scale_factor: AtomicU32::new(config.watermark_scale_factor),
-                high_fraction: AtomicU32::new(0),
-            },
+            settings,
         };
         allocator.update_watermarks();
         allocator.set_percpu_pagelist_high_fraction(config.percpu_pagelist_high_fraction)?;
@@ -85,7 +88,7 @@ fn check(config: &Config<'_>) -> Result<(), ConfigError> {
         return Err(ConfigError::NoCpus);
     }
     if config.nodes() > MAX_NODES {
-        return Err(ConfigError::BadNode(MAX_NODES as u16));
+        return Err(ConfigError::BadNode((config.nodes() - 1) as u16));
     }
     let entries = config.nodes() * config.nodes();
     if config.distances.is_some_and(|matrix| matrix.len() != entries) {
@@ -126,7 +129,7 @@ fn reserve_lowmem<P: Platform>(zones: &[Zone<'_, P>], nodes: usize, ratios: [u32
                     ratio => above / u64::from(ratio),
                 };
                 let reserve = if zone.body.managed == 0 { 0 } else { reserve };
-                zone.body.lowmem_reserve[higher.index()].store(reserve, Relaxed);
+                zone.body.lowmem_reserve[higher.index()].set(reserve);
             }
         }
     }

@@ -1,7 +1,5 @@
 //! Many single pages at once, under one hold of the page set's lock (spec §2.13).
 
-use core::sync::atomic::Ordering::Relaxed;
-
 use super::PageAllocator;
 use crate::error::AllocError;
 use crate::platform::Platform;
@@ -65,7 +63,7 @@ impl<P: Platform> PageAllocator<'_, P> {
             got
         });
         filled.unwrap_or_else(|| {
-            zone.body.trylock_failures.fetch_add(1, Relaxed);
+            zone.body.trylock_failures.add_one();
             0
         })
     }

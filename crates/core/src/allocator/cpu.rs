@@ -79,8 +79,7 @@ impl<P: Platform> PageAllocator<'_, P> {
     /// [`ConfigError::BadCpu`] for an unknown CPU.
     pub fn cpu_offline(&self, cpu: CpuId) -> Result<(), ConfigError> {
         self.set_online(cpu, false)?;
-        self.drain_cpu(cpu, cpu);
-        Ok(())
+        self.drain_cpu(cpu, cpu).map(drop)
     }
 
     fn set_online(&self, cpu: CpuId, online: bool) -> Result<(), ConfigError> {

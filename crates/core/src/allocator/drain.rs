@@ -1,6 +1,7 @@
 //! Draining page sets on demand: one CPU's, one zone's, all (spec §2.12).
 
 use super::PageAllocator;
+use crate::error::ConfigError;
 use crate::event::DrainReason;
 use crate::pcp::scaled;
 use crate::platform::Platform;
@@ -10,27 +11,43 @@ use crate::{CpuId, ZoneId};
 
 impl<P: Platform> PageAllocator<'_, P> {
     /// Empties all of one CPU's page sets, on behalf of `cpu`. Returns the pages returned to the free lists.
-    pub fn drain_cpu(&self, cpu: CpuId, owner: CpuId) -> u64 {
-        self.zones.iter().map(|zone| self.drain_pageset(cpu, zone, owner)).sum()
+    ///
+    /// # Errors
+    /// [`ConfigError::BadCpu`] if either CPU is unknown.
+    pub fn drain_cpu(&self, cpu: CpuId, owner: CpuId) -> Result<u64, ConfigError> {
+        self.check_cpu(cpu)?;
+        self.check_cpu(owner)?;
+        Ok(self.zones.iter().map(|zone| self.drain_pageset(cpu, zone, owner)).sum())
     }
 
     /// Empties all CPUs' page sets of one zone. Returns the pages returned to the free lists.
-    pub fn drain_zone(&self, cpu: CpuId, zone: ZoneId) -> u64 {
-        let owners = (0..self.cpus.len() as u32).map(CpuId);
-        self.zones
-            .get(zone.index())
-            .map_or(0, |zone| owners.map(|owner| self.drain_pageset(cpu, zone, owner)).sum())
+    ///
+    /// # Errors
+    /// [`ConfigError::BadCpu`] for an unknown CPU, [`ConfigError::BadZone`] for an unknown zone.
+    pub fn drain_zone(&self, cpu: CpuId, zone: ZoneId) -> Result<u64, ConfigError> {
+        self.check_cpu(cpu)?;
+        Ok(self.drain_pagesets_of(cpu, self.zone(zone)?))
     }
 
     /// Empties all page sets. Returns the pages returned to the free lists.
-    pub fn drain_all(&self, cpu: CpuId) -> u64 {
-        (0..self.zones.len()).map(|zone| self.drain_zone(cpu, ZoneId(zone as u16))).sum()
+    ///
+    /// # Errors
+    /// [`ConfigError::BadCpu`] for an unknown CPU.
+    pub fn drain_all(&self, cpu: CpuId) -> Result<u64, ConfigError> {
+        self.check_cpu(cpu)?;
+        Ok(self.drain_every_pageset(cpu))
+    }
+
+    pub(super) fn drain_every_pageset(&self, cpu: CpuId) -> u64 {
+        self.zones.iter().map(|zone| self.drain_pagesets_of(cpu, zone)).sum()
+    }
+
+    pub(super) fn drain_pagesets_of(&self, cpu: CpuId, zone: &Zone<'_, P>) -> u64 {
+        let owners = (0..self.cpus.len() as u32).map(CpuId);
+        owners.map(|owner| self.drain_pageset(cpu, zone, owner)).sum()
     }
 
     fn drain_pageset(&self, cpu: CpuId, zone: &Zone<'_, P>, owner: CpuId) -> u64 {
-        if !self.is_known(owner) {
-            return 0;
-        }
         let chunk = match self.policy.demand_drain {
             DemandDrain::Whole => i32::MAX,
             DemandDrain::Chunks => scaled(self.pageset(zone, owner).limits().batch, self.policy.scale_max),

@@ -1,7 +1,5 @@
 //! Freeing blocks, one at a time or in batches.
 
-use core::sync::atomic::Ordering::Relaxed;
-
 use bitflags::bitflags;
 
 use super::PageAllocator;
@@ -61,7 +59,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
 
     #[cold]
     fn note_bad_free(&self, cpu: CpuId, zone: &Zone<'_, P>, pfn: Pfn, order: Order) {
-        self.pageset(zone, cpu).with(|state| state.counters.bad_pages += 1);
+        zone.body.bad_frees.add_one();
         emit(self.platform.events(), cpu, || Event::BadPage { pfn, order, found: FoundAt::Free });
     }
 
@@ -105,7 +103,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         };
         match committed {
             None => {
-                zone.body.trylock_failures.fetch_add(1, Relaxed);
+                zone.body.trylock_failures.add_one();
                 self.free_direct(cpu, zone, (frame, order), diverted);
             }
             Some(None) => {}
@@ -128,7 +126,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
             let pfn = zone.body.span.pfn(frame);
             emit(self.platform.events(), cpu, || Event::MmPageFreeBatched { pfn, order });
         }
-        let list = self.policy.lists.list(order, migratetype);
+        let list = self.policy.lists.list_of_held(order, migratetype);
         state.pcp.push(&zone.body.frames, list, frame, order);
         state.counters.pgfree += u64::from(order.frames());
         state.counters.pcp_free += 1;

@@ -1,9 +1,9 @@
 //! What one may look at: zones as `/proc/zoneinfo` shows them, page sets, counters.
 
 use core::ops::Range;
-use core::sync::atomic::Ordering::Relaxed;
 
 use super::PageAllocator;
+use crate::error::ConfigError;
 use crate::frame::State;
 use crate::platform::Platform;
 use crate::stats::Counters;
@@ -118,7 +118,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
                 reserved_highatomic: body.gauges.reserved_highatomic(),
                 watermarks: body.marks.all(),
                 boost: body.marks.boost(),
-                protection: core::array::from_fn(|kind| body.lowmem_reserve[kind].load(Relaxed)),
+                protection: core::array::from_fn(|kind| body.lowmem_reserve[kind].get()),
                 nr_free: zone
                     .inspect(|buddy| core::array::from_fn(|order| buddy.nr_free(Order::from_index(order)))),
             }
@@ -166,8 +166,10 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
 
     fn sum_zone(&self, zone: &Zone<'_, P>) -> Counters {
         let mut sum = zone.inspect(|buddy| buddy.stats);
-        sum.numa_foreign += zone.body.numa_foreign.load(Relaxed);
-        sum.trylock_failures += zone.body.trylock_failures.load(Relaxed);
+        sum.numa_foreign += zone.body.numa_foreign.get();
+        sum.trylock_failures += zone.body.trylock_failures.get();
+        sum.bad_pages += zone.body.bad_frees.get();
+        sum.allocstall += zone.body.stalls.get();
         for cpu in 0..self.cpus.len() {
             self.pageset(zone, CpuId(cpu as u32)).with(|state| sum += &state.counters);
         }
@@ -185,18 +187,29 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     }
 
     /// Takes a pageblock out of service: its free frames leave the counts, and frames freed in it stay out too. Frames
-    /// in page sets are not affected until they are drained. `false` if it lies in no zone or is isolated already.
-    pub fn isolate_pageblock(&self, cpu: CpuId, pfn: Pfn) -> bool {
-        self.locate(pfn).is_some_and(|(zone, frame)| {
-            zone.with_lock(&self.platform, cpu, |zone| zone.isolate_pageblock(frame))
-        })
+    /// in page sets are not affected until they are drained. `false` if it is isolated already.
+    ///
+    /// # Errors
+    /// [`ConfigError::BadCpu`] for an unknown CPU, [`ConfigError::Foreign`] if the frame lies in no zone.
+    pub fn isolate_pageblock(&self, cpu: CpuId, pfn: Pfn) -> Result<bool, ConfigError> {
+        self.check_cpu(cpu)?;
+        let (zone, frame) = self.locate(pfn).ok_or(ConfigError::Foreign(pfn))?;
+        Ok(zone.with_lock(&self.platform, cpu, |zone| zone.isolate_pageblock(frame)))
     }
 
-    /// Returns a pageblock to service as `migratetype`. `false` if it was not isolated.
-    pub fn unisolate_pageblock(&self, cpu: CpuId, pfn: Pfn, migratetype: MigrateType) -> bool {
-        self.locate(pfn).is_some_and(|(zone, frame)| {
-            zone.with_lock(&self.platform, cpu, |zone| zone.unisolate_pageblock(frame, migratetype))
-        })
+    /// Returns a pageblock to service as `migratetype`. `false` if it was not isolated, or is to stay so.
+    ///
+    /// # Errors
+    /// As [`isolate_pageblock`](Self::isolate_pageblock).
+    pub fn unisolate_pageblock(
+        &self,
+        cpu: CpuId,
+        pfn: Pfn,
+        migratetype: MigrateType,
+    ) -> Result<bool, ConfigError> {
+        self.check_cpu(cpu)?;
+        let (zone, frame) = self.locate(pfn).ok_or(ConfigError::Foreign(pfn))?;
+        Ok(zone.with_lock(&self.platform, cpu, |zone| zone.unisolate_pageblock(frame, migratetype)))
     }
 
     /// Each zone, with a way to look into each CPU's page set of it.

@@ -29,6 +29,7 @@ pub use settings::{BelowHighMark, Reclaim};
 pub use tables::{TableCounts, Tables};
 pub use tick::TickOutcome;
 
+use crate::error::ConfigError;
 use crate::frame::FrameIndex;
 use crate::pcp::Pageset;
 use crate::platform::{Lock, Platform};
@@ -98,6 +99,14 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     #[inline]
     fn is_known(&self, cpu: CpuId) -> bool {
         cpu.index() < self.cpus.len()
+    }
+
+    fn check_cpu(&self, cpu: CpuId) -> Result<(), ConfigError> {
+        if self.is_known(cpu) { Ok(()) } else { Err(ConfigError::BadCpu(cpu.0)) }
+    }
+
+    fn zone(&self, zone: ZoneId) -> Result<&Zone<'a, P>, ConfigError> {
+        self.zones.get(zone.index()).ok_or(ConfigError::BadZone(zone))
     }
 }
 

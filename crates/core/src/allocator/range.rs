@@ -35,7 +35,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         }
         let (zone, frame) = self.locate(pfn).ok_or(AllocError::Foreign(pfn))?;
         if self.take_at(cpu, zone, frame, request)? == Taken::MaybeAfterDrain {
-            self.drain_zone(cpu, zone.body.id);
+            self.drain_pagesets_of(cpu, zone);
             if self.take_at(cpu, zone, frame, request)? == Taken::MaybeAfterDrain {
                 return Err(AllocError::NotFree(pfn));
             }

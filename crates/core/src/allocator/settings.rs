@@ -1,18 +1,19 @@
 //! What an administrator may change while the allocator runs, and what follows from it.
 
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use super::PageAllocator;
+use crate::count::Count;
 use crate::error::ConfigError;
 use crate::platform::Platform;
 use crate::policy::{LimitInputs, MIN_HIGH_FRACTION};
 use crate::zone::{Watermark, WatermarkInputs, WatermarkSettings, Watermarks, Zone, ZoneFlag};
-use crate::{MigrateType, PAGEBLOCK_FRAMES, ZoneId, ZoneKind};
+use crate::{CpuId, MigrateType, PAGEBLOCK_FRAMES, ZoneId, ZoneKind};
 
 /// Current values of the sysctls.
 #[derive(Debug)]
 pub(super) struct Settings {
-    pub(super) min_free_kbytes: AtomicU64,
+    pub(super) min_free_kbytes: Count,
     pub(super) watermark_scale_factor: AtomicU32,
     pub(super) high_fraction: AtomicU32,
 }
@@ -35,7 +36,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
 
     /// Sets `min_free_kbytes`; watermarks and limits follow, boosts end.
     pub fn set_min_free_kbytes(&self, kbytes: u64) {
-        self.settings.min_free_kbytes.store(kbytes, Relaxed);
+        self.settings.min_free_kbytes.set(kbytes);
         self.update_watermarks();
     }
 
@@ -52,42 +53,55 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
 
     /// Sets one zone's watermarks outright (a recording's, say); its limits follow, its boost ends. The next change of
     /// a sysctl overrides it.
-    pub fn set_watermarks(&self, zone: ZoneId, watermarks: Watermarks) {
-        if let Some(zone) = self.zones.get(zone.index()) {
-            zone.body.marks.set(watermarks);
-            self.update_limits(zone);
-        }
+    ///
+    /// # Errors
+    /// [`ConfigError::BadZone`] for an unknown zone.
+    pub fn set_watermarks(&self, zone: ZoneId, watermarks: Watermarks) -> Result<(), ConfigError> {
+        let zone = self.zone(zone)?;
+        zone.body.marks.set(watermarks);
+        self.update_limits(zone);
+        Ok(())
     }
 
     /// Tells that the reclaimer started or stopped working in a zone: page sets keep less meanwhile (spec §2.9).
-    pub fn set_reclaim_active(&self, zone: ZoneId, active: Reclaim) {
-        if let Some(zone) = self.zones.get(zone.index()) {
-            match active {
-                Reclaim::Active => zone.body.gauges.set(ZoneFlag::ReclaimActive),
-                Reclaim::Idle => drop(zone.body.gauges.clear(ZoneFlag::ReclaimActive)),
-            }
+    ///
+    /// # Errors
+    /// [`ConfigError::BadZone`] for an unknown zone.
+    pub fn set_reclaim_active(&self, zone: ZoneId, active: Reclaim) -> Result<(), ConfigError> {
+        let gauges = &self.zone(zone)?.body.gauges;
+        match active {
+            Reclaim::Active => gauges.set(ZoneFlag::ReclaimActive),
+            Reclaim::Idle => drop(gauges.clear(ZoneFlag::ReclaimActive)),
         }
+        Ok(())
     }
 
     /// Tells that a zone was seen below its high watermark. The allocator finds this out by itself; a replay knows it
     /// from the recording.
-    pub fn set_below_high(&self, zone: ZoneId, below: BelowHighMark) {
-        if let Some(zone) = self.zones.get(zone.index()) {
-            match below {
-                BelowHighMark::Below => zone.body.gauges.set(ZoneFlag::BelowHigh),
-                BelowHighMark::Cleared => drop(zone.body.gauges.clear(ZoneFlag::BelowHigh)),
-            }
+    ///
+    /// # Errors
+    /// [`ConfigError::BadZone`] for an unknown zone.
+    pub fn set_below_high(&self, zone: ZoneId, below: BelowHighMark) -> Result<(), ConfigError> {
+        let gauges = &self.zone(zone)?.body.gauges;
+        match below {
+            BelowHighMark::Below => gauges.set(ZoneFlag::BelowHigh),
+            BelowHighMark::Cleared => drop(gauges.clear(ZoneFlag::BelowHigh)),
         }
+        Ok(())
     }
 
-    /// Lowers a zone's watermark boost by what the reclaimer saw when it started (spec §1.6); not below zero.
-    pub fn end_boost(&self, zone: ZoneId, frames: u64) {
-        if let Some(zone) = self.zones.get(zone.index()) {
-            zone.with_lock(&self.platform, crate::CpuId(0), |zone| {
-                let marks = &zone.body.marks;
-                marks.set_boost(marks.boost().saturating_sub(frames));
-            });
-        }
+    /// Lowers a zone's watermark boost by what the reclaimer saw when it started (spec §1.6); not below zero. Runs on
+    /// `cpu`.
+    ///
+    /// # Errors
+    /// [`ConfigError::BadCpu`] for an unknown CPU, [`ConfigError::BadZone`] for an unknown zone.
+    pub fn end_boost(&self, cpu: CpuId, zone: ZoneId, frames: u64) -> Result<(), ConfigError> {
+        self.check_cpu(cpu)?;
+        self.zone(zone)?.with_lock(&self.platform, cpu, |zone| {
+            let marks = &zone.body.marks;
+            marks.set_boost(marks.boost().saturating_sub(frames));
+        });
+        Ok(())
     }
 
     /// Recomputes every zone's watermarks, then its limits (spec §1.9, §2.4).
@@ -96,7 +110,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         let low_zones = self.zones.iter().filter(|zone| counts_as_low(zone.body.kind));
         let kbytes_per_page = u64::from(self.page_bytes / 1024).max(1);
         let settings = WatermarkSettings {
-            pages_min: self.settings.min_free_kbytes.load(Relaxed) / kbytes_per_page,
+            pages_min: self.settings.min_free_kbytes.get() / kbytes_per_page,
             scale_factor: self.settings.watermark_scale_factor.load(Relaxed),
             lowmem: low_zones.map(|zone| zone.body.managed).sum(),
         };

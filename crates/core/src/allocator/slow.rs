@@ -39,7 +39,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
                 again()
                     .or_else(|| {
                         self.unreserve(walk, Unreserve::KeepOne);
-                        self.drain_all(walk.cpu);
+                        self.drain_every_pageset(walk.cpu);
                         again()
                     })
                     .or_else(|| if self.unreserve(walk, Unreserve::All) { again() } else { None })
@@ -48,7 +48,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     }
 
     fn note_stall(&self, walk: &Walk<'_, 'a, P>) {
-        self.pageset(walk.preferred, walk.cpu).with(|state| state.counters.allocstall += 1);
+        walk.preferred.body.stalls.add_one();
         emit(self.platform.events(), walk.cpu, || Event::DirectReclaim {
             node: walk.node,
             order: walk.request.order,

@@ -55,7 +55,7 @@ impl<P: Platform> PageAllocator<'_, P> {
             }),
         };
         if taken.is_none() {
-            zone.body.trylock_failures.fetch_add(1, Relaxed);
+            zone.body.trylock_failures.add_one();
         }
         taken.flatten()
     }
@@ -71,7 +71,7 @@ impl<P: Platform> PageAllocator<'_, P> {
         flags: AllocFlags,
     ) -> Option<FrameIndex> {
         let (order, wanted) = (walk.request.order, self.wanted_type(zone, walk.request.migratetype));
-        let list = self.policy.lists.list(order, wanted);
+        let list = self.policy.lists.list_of_held(order, wanted);
         let frames = &zone.body.frames;
         loop {
             let frame = match state.pcp.pop(frames, list, order) {
@@ -168,7 +168,7 @@ impl<P: Platform> PageAllocator<'_, P> {
             counters.numa_hit += 1;
         } else {
             counters.numa_miss += 1;
-            walk.preferred.body.numa_foreign.fetch_add(1, Relaxed);
+            walk.preferred.body.numa_foreign.add_one();
         }
         if zone.body.node == self.node_of(walk.cpu) {
             counters.numa_local += 1;

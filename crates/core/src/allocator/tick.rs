@@ -2,6 +2,7 @@
 
 use super::PageAllocator;
 use crate::CpuId;
+use crate::error::ConfigError;
 use crate::event::{DrainReason, Event, emit};
 use crate::pcp::Pageset;
 use crate::platform::Platform;
@@ -23,11 +24,10 @@ pub enum TickOutcome {
 impl<P: Platform> PageAllocator<'_, P> {
     /// Does one CPU's periodic work. Call it once a second (Linux's `stat_interval`), on or for that CPU.
     ///
-    /// Unknown CPUs have nothing to do.
-    pub fn tick(&self, cpu: CpuId) -> TickOutcome {
-        if !self.is_known(cpu) {
-            return TickOutcome::Idle;
-        }
+    /// # Errors
+    /// [`ConfigError::BadCpu`] for an unknown CPU.
+    pub fn tick(&self, cpu: CpuId) -> Result<TickOutcome, ConfigError> {
+        self.check_cpu(cpu)?;
         let mut changed = false;
         for zone in self.zones.iter() {
             let pageset = self.pageset(zone, cpu);
@@ -36,7 +36,7 @@ impl<P: Platform> PageAllocator<'_, P> {
             changed |= self.decay(cpu, zone, pageset);
             changed |= self.expire_remote(cpu, zone, pageset, touched);
         }
-        if changed { TickOutcome::Again } else { TickOutcome::Idle }
+        Ok(if changed { TickOutcome::Again } else { TickOutcome::Idle })
     }
 
     fn decay(&self, cpu: CpuId, zone: &Zone<'_, P>, pageset: &Pageset<P>) -> bool {

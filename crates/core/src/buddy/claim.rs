@@ -55,8 +55,8 @@ impl<E: EventSink> LockedZone<'_, E> {
         if !self.is_worth_claiming(suits) {
             return None;
         }
-        self.move_free_blocks(start, wanted);
         self.set_block_type(start, Order::PAGEBLOCK, wanted);
+        self.move_free_blocks(start, wanted);
         self.take_smallest(order, wanted)
     }
 

@@ -154,3 +154,25 @@ impl<E: EventSink> LockedZone<'_, E> {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use core::sync::atomic::Ordering::Relaxed;
+
+    use super::*;
+    use crate::buddy::tests::Bench;
+    use crate::policy::BuddyRules;
+
+    /// The type is decided before the lock is taken; a setting may switch grouping off in between.
+    #[test]
+    fn types_agree_with_lists_if_grouping_ends_while_a_request_waits_for_the_lock() {
+        for rules in [BuddyRules::LINUX_6_1, BuddyRules::LINUX_6_12] {
+            let mut bench = Bench::new(2048, rules);
+            bench.body.mobility_grouping.store(false, Relaxed);
+            let order = Order::new(3).unwrap();
+            let wanted = MigrateType::Reclaimable;
+            let frame = bench.zone().take(order, wanted, AllocFlags::empty(), &mut FallbackMode::default());
+            assert_eq!(frame.map(|frame| bench.body.frames.pageblock_type(frame)), Some(wanted), "{rules:?}");
+        }
+    }
+}

@@ -6,9 +6,8 @@ use std::sync::Mutex;
 use std::vec::Vec;
 
 use super::tests::Bench;
-use super::{FallbackMode, LockedZone, Placement};
+use super::{FallbackMode, LockedZone};
 use crate::event::{Event, EventSink};
-use crate::frame::State;
 use crate::policy::BuddyRules;
 use crate::request::AllocFlags;
 use crate::zone::Watermarks;
@@ -49,9 +48,9 @@ fn replay(rules: BuddyRules, table: &str) -> Bench {
         let cells: Vec<&str> = line.split(',').collect();
         let number = |column: usize| cells[column].parse::<u32>().unwrap();
         let order = Order::new(number(2) as u8).unwrap();
-        let mut zone = LockedZone::new(&mut bench.buddy, &bench.body, &events, CpuId(0));
         events.0.lock().unwrap().clear();
         if cells[1] == "alloc" {
+            let mut zone = LockedZone::new(&mut bench.buddy, &bench.body, &events, CpuId(0));
             let wanted = MigrateType::from_index(number(3) as usize).unwrap();
             let got = zone.take(order, wanted, AllocFlags::empty(), &mut FallbackMode::default());
             if let Some(frame) = got {
@@ -61,14 +60,8 @@ fn replay(rules: BuddyRules, table: &str) -> Bench {
             assert_eq!(got.map(i64::from), expected, "{line}");
             assert_eq!(*events.0.lock().unwrap(), cells[5], "{line}");
         } else {
-            let frame = number(4);
-            assert!(
-                matches!(bench.body.frames.state(frame), State::Allocated { order: o, .. } if o == order)
-            );
-            let migratetype = zone.body.frames.pageblock_type(frame);
-            zone.free_block(frame, order, migratetype, Placement::Likely);
+            bench.free(number(4), order);
         }
-        drop(zone);
         assert_eq!(bench.body.gauges.free_pages().to_string(), cells[6], "{line}");
         assert_eq!(bench.body.marks.boost().to_string(), cells[7], "{line}");
     }

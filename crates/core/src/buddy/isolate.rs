@@ -34,6 +34,7 @@ impl<E: EventSink> LockedZone<'_, E> {
         self.set_block_type(start, Order::PAGEBLOCK, to);
         self.move_free_blocks(start, to);
         let isolated = self.body.gauges.isolated_pageblocks();
+        debug_assert!(isolated > 0, "an isolated pageblock was counted");
         self.body.gauges.set_isolated_pageblocks(isolated.saturating_sub(1));
         true
     }

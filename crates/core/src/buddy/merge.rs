@@ -79,10 +79,6 @@ mod tests {
     use crate::buddy::tests::Bench;
     use crate::policy::BuddyRules;
 
-    fn free(bench: &mut Bench, frame: u32) {
-        bench.zone().free_block(frame, Order::ZERO, MigrateType::Movable, Placement::Likely);
-    }
-
     /// Worked example E13, second half.
     #[test]
     fn example_e13_frees_merge_back_to_the_head() {
@@ -92,11 +88,11 @@ mod tests {
             bench.body.frames.set_state(frame, State::Allocated { order: Order::ZERO, movable: true });
         }
         for frame in [0, 2, 1] {
-            free(&mut bench, frame);
+            bench.free(frame, Order::ZERO);
         }
         assert_eq!(bench.list(1, MigrateType::Movable), [0]);
         assert_eq!(bench.list(0, MigrateType::Movable), [2]);
-        free(&mut bench, 3);
+        bench.free(3, Order::ZERO);
         assert_eq!(bench.list(10, MigrateType::Movable), [0, 1024, 2048, 3072]);
     }
 
@@ -109,9 +105,9 @@ mod tests {
                 let frame = bench.zone().take_smallest(Order::ZERO, MigrateType::Movable).unwrap();
                 bench.body.frames.set_state(frame, State::Allocated { order: Order::ZERO, movable: true });
             }
-            first.iter().for_each(|&frame| free(&mut bench, frame));
-            free(&mut bench, 100);
-            free(&mut bench, 2);
+            first.iter().for_each(|&frame| bench.free(frame, Order::ZERO));
+            bench.free(100, Order::ZERO);
+            bench.free(2, Order::ZERO);
             let list = bench.list(0, MigrateType::Movable);
             assert_eq!(list.iter().copied().filter(|f| *f != 0).collect::<std::vec::Vec<_>>(), expected);
         }

@@ -2,8 +2,9 @@
 //!
 //! Files in the order a block meets them: `split` (allocation), `merge` (free), `fallback` (which other type to use),
 //! `steal` and `claim` (how, in Linux 6.1 and 6.12), `pageblock` (moving and counting a pageblock's blocks),
-//! `isolate`, `range` (a block at a given place).
+//! `isolate`, `range` (a block at a given place); `assertions` says what debug builds check on the way.
 
+mod assertions;
 mod claim;
 mod fallback;
 mod isolate;
@@ -125,6 +126,8 @@ impl<E: EventSink> LockedZone<'_, E> {
     /// Puts a block on a list and marks it free. The block's other frames must be interior already.
     #[inline]
     pub(crate) fn insert(&mut self, frame: FrameIndex, order: Order, migratetype: MigrateType, end: End) {
+        debug_assert!(self.fits(frame, order), "no block of order {order} can be at frame {frame}");
+        debug_assert!(self.belongs(frame, order, migratetype), "frame {frame} in no {migratetype} pageblock");
         let list = &mut self.buddy.lists[order.index()][migratetype.index()];
         if list.is_empty() {
             self.body.gauges.mark_nonempty(order, migratetype);
@@ -182,9 +185,10 @@ impl<E: EventSink> LockedZone<'_, E> {
         if migratetype.is_mergeable() && !self.is_grouped() { MigrateType::Unmovable } else { migratetype }
     }
 
-    /// Sets the type of the pageblocks a block covers.
+    /// Sets the type of the pageblocks a block covers. Callers that have not done so ask [`grouped`](Self::grouped) first,
+    /// once: grouping may be switched meanwhile, and the type must be that of the lists.
     pub(crate) fn set_block_type(&self, frame: FrameIndex, order: Order, migratetype: MigrateType) {
-        self.body.frames.set_block_type(frame, order, self.grouped(migratetype));
+        self.body.frames.set_block_type(frame, order, migratetype);
     }
 }
 
@@ -210,6 +214,14 @@ pub(crate) mod tests {
 
         pub(crate) fn zone(&mut self) -> LockedZone<'_, ()> {
             LockedZone::new(&mut self.buddy, &self.body, &(), CpuId(0))
+        }
+
+        /// Takes a block from its user and frees it to the list of its pageblock's type.
+        pub(crate) fn free(&mut self, frame: u32, order: Order) {
+            let migratetype = self.body.frames.pageblock_type(frame);
+            let claimed = State::Cached { order, migratetype };
+            self.body.frames.exchange_allocated(frame, order, claimed).unwrap();
+            self.zone().free_block(frame, order, migratetype, Placement::Likely);
         }
 
         pub(crate) fn list(&self, order: u8, migratetype: MigrateType) -> Vec<u32> {

@@ -30,6 +30,7 @@ impl List {
 
     #[inline]
     pub(crate) fn push_head(&mut self, frames: &FrameTables<'_>, frame: FrameIndex) {
+        debug_assert!(frame != self.head && frame != self.tail, "frame {frame} is on this list already");
         if self.head == NIL {
             self.tail = frame;
         } else {
@@ -41,6 +42,7 @@ impl List {
 
     #[inline]
     pub(crate) fn push_tail(&mut self, frames: &FrameTables<'_>, frame: FrameIndex) {
+        debug_assert!(frame != self.head && frame != self.tail, "frame {frame} is on this list already");
         if self.tail == NIL {
             self.head = frame;
         } else {
@@ -57,6 +59,7 @@ impl List {
             *self = Self::EMPTY;
         } else {
             self.head = frames.links[frame as usize].next.load(Relaxed);
+            debug_assert!(are_neighbours(frames, frame, self.head));
         }
         Some(frame)
     }
@@ -68,6 +71,7 @@ impl List {
             *self = Self::EMPTY;
         } else {
             self.tail = frames.links[frame as usize].prev.load(Relaxed);
+            debug_assert!(are_neighbours(frames, self.tail, frame));
         }
         Some(frame)
     }
@@ -76,6 +80,14 @@ impl List {
     #[inline]
     pub(crate) fn remove(&mut self, frames: &FrameTables<'_>, frame: FrameIndex) {
         let links = &frames.links[frame as usize];
+        debug_assert!(
+            frame == self.head || are_neighbours(frames, links.prev.load(Relaxed), frame),
+            "frame {frame} is not on this list"
+        );
+        debug_assert!(
+            frame == self.tail || are_neighbours(frames, frame, links.next.load(Relaxed)),
+            "frame {frame} is not on this list"
+        );
         match (frame == self.head, frame == self.tail) {
             (true, true) => *self = Self::EMPTY,
             (true, false) => self.head = links.next.load(Relaxed),
@@ -97,6 +109,14 @@ impl List {
             (frame < frames.len()).then_some(frame)
         })
     }
+}
+
+/// Whether two frames are linked to each other: what goes wrong first when a frame is on two lists.
+fn are_neighbours(frames: &FrameTables<'_>, first: FrameIndex, second: FrameIndex) -> bool {
+    let of = |frame: FrameIndex| frames.links.get(frame as usize);
+    of(first).zip(of(second)).is_some_and(|(first_links, second_links)| {
+        first_links.next.load(Relaxed) == second && second_links.prev.load(Relaxed) == first
+    })
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 mod list;
 mod state;
 
+use core::ops::Range;
 use core::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
 
 pub(crate) use list::List;
@@ -101,6 +102,11 @@ impl FrameTables<'_> {
 
     #[inline]
     pub(crate) fn set_state(&self, frame: FrameIndex, state: State) {
+        debug_assert!(
+            self.state(frame).may_become(state),
+            "frame {frame} of the zone: {:?} must not become {state:?}",
+            self.state(frame)
+        );
         self.states[frame as usize].0.store(state.pack(), Relaxed);
     }
 
@@ -146,6 +152,18 @@ impl FrameTables<'_> {
         for start in (0..order.frames()).step_by(PAGEBLOCK_FRAMES as usize) {
             self.set_pageblock_type(frame + start, migratetype);
         }
+    }
+
+    /// Whether no block starts at any of these frames, and none is a hole.
+    pub(crate) fn are_interior(&self, frames: Range<FrameIndex>) -> bool {
+        let states = &self.states[frames.start as usize..frames.end as usize];
+        states.iter().fold(0, |all, state| all | state.0.load(Relaxed)) == State::Interior.pack()
+    }
+
+    /// Whether no block starts inside the one of `order` at `frame`, as far as a few frames tell: those where a search
+    /// for the block around a frame would look.
+    pub(crate) fn is_whole(&self, frame: FrameIndex, order: Order) -> bool {
+        (0..order.get()).all(|half| self.state(frame + (1 << half)) == State::Interior)
     }
 
     /// The block that covers `frame`: its first frame and state. `None` in holes.

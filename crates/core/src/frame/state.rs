@@ -80,6 +80,23 @@ impl State {
             | Self::Cached { order, .. } => Some(order),
         }
     }
+
+    /// Whether a frame in this state may be given another one by a store, that is by whoever holds the lock that the
+    /// state belongs to. What somebody allocated is taken from him by an exchange only.
+    pub(crate) fn may_become(self, to: Self) -> bool {
+        match (self, to) {
+            // A larger block is split, or the zone is being filled.
+            (Self::Interior, to) => !matches!(to, Self::Cached { .. }),
+            // A free block is taken, cut, merged, or moved to another list.
+            (Self::Free { .. }, to) => to != Self::Hole,
+            // A page set gives a block to a user or back, or finds that it is bad.
+            (Self::Cached { .. }, to) => !matches!(to, Self::Cached { .. } | Self::Hole),
+            // A block is put together again from parts that nobody was to see meanwhile, or moves lists though it is bad;
+            // and one that is marked bad while it is being handed out gets through.
+            (Self::Leaked { .. }, to) => !matches!(to, Self::Cached { .. } | Self::Hole),
+            (Self::Allocated { .. } | Self::Hole, _) => false,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -110,6 +127,22 @@ mod tests {
         }
         assert!(distinct.insert(State::Interior.pack()));
         assert!(distinct.insert(State::Hole.pack()));
+    }
+
+    #[test]
+    fn memory_in_use_and_holes_are_not_overwritten() {
+        let (order, migratetype) = (Order::ZERO, MigrateType::Movable);
+        let free = State::Free { order, migratetype };
+        let cached = State::Cached { order, migratetype };
+        let allocated = State::Allocated { order, movable: true };
+        let leaked = State::Leaked { order };
+        let all = [State::Interior, State::Hole, free, cached, allocated, leaked];
+        for to in all {
+            assert!(!allocated.may_become(to) && !State::Hole.may_become(to), "{to:?}");
+            assert_eq!(to.may_become(cached), to == free, "{to:?}: only free blocks are fetched");
+            assert_eq!(to.may_become(State::Hole), to == State::Interior, "{to:?}");
+        }
+        assert!(cached.may_become(allocated) && cached.may_become(free) && leaked.may_become(free));
     }
 
     #[test]

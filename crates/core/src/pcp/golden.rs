@@ -115,7 +115,7 @@ impl Endless {
 
     fn list(&self, order: u8) -> (usize, Order) {
         let order = Order::new(order).unwrap();
-        (self.policy.lists.list(order, MigrateType::Movable), order)
+        (self.policy.lists.list_of_held(order, MigrateType::Movable), order)
     }
 
     fn alloc(&mut self, order: u8) {

@@ -60,9 +60,18 @@ impl ListScheme {
         order.index() <= COSTLY_ORDER || order.index() == Order::THP.index()
     }
 
-    /// The list for blocks of this order and type; types without lists of their own share the movable ones.
+    /// The list for blocks of this order and type; types without lists of their own share the movable ones. `None` for
+    /// orders that page sets do not hold.
     #[inline]
-    pub fn list(self, order: Order, migratetype: MigrateType) -> ListIndex {
+    #[must_use]
+    pub fn list(self, order: Order, migratetype: MigrateType) -> Option<ListIndex> {
+        self.holds(order).then(|| self.list_of_held(order, migratetype))
+    }
+
+    /// As [`list`](Self::list), of an order that page sets hold.
+    #[inline]
+    pub(crate) fn list_of_held(self, order: Order, migratetype: MigrateType) -> ListIndex {
+        debug_assert!(self.holds(order), "{self:?} has no list of order {order}");
         let migratetype = if migratetype.is_mergeable() { migratetype } else { MigrateType::Movable };
         if order.index() == 0 {
             return migratetype.index();
@@ -75,9 +84,10 @@ impl ListScheme {
         }
     }
 
-    /// The order of all blocks on a list.
+    /// The order of all blocks on a list, which must be one of the [`lists`](Self::lists).
     #[inline]
     pub fn order(self, list: ListIndex) -> Order {
+        debug_assert!(list < self.lists(), "{self:?} has no list {list}");
         match self {
             Self::HighOrderV5 => Order::from_index(if list < TYPES { 0 } else { list - TYPES + 1 }),
             _ if list >= FIRST_HUGE => Order::THP,
@@ -110,12 +120,24 @@ mod tests {
             let mut used = std::collections::BTreeSet::new();
             for order in Order::ZERO.and_above().filter(|order| scheme.holds(*order)) {
                 for migratetype in MigrateType::ALL {
-                    let list = scheme.list(order, migratetype);
+                    let list = scheme.list(order, migratetype).unwrap();
                     assert_eq!(scheme.order(list), order, "{scheme:?}");
                     used.insert(list);
                 }
             }
             assert!(used.into_iter().eq(0..scheme.lists()), "{scheme:?} has no idle list");
+        }
+    }
+
+    #[test]
+    fn orders_that_are_not_held_have_no_list() {
+        for scheme in SCHEMES {
+            for order in Order::ZERO.and_above() {
+                for migratetype in MigrateType::ALL {
+                    let list = scheme.list(order, migratetype);
+                    assert_eq!(list.is_some(), scheme.holds(order), "{scheme:?}, order {order}");
+                }
+            }
         }
     }
 }

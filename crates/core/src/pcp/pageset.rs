@@ -72,13 +72,20 @@ impl<P: Platform> Pageset<P> {
     /// Runs `work` with the lock held, or not at all if somebody else holds it.
     #[inline]
     pub(crate) fn try_with<T>(&self, work: impl FnOnce(&mut PagesetState) -> T) -> Option<T> {
-        self.state.try_lock().map(|mut state| work(&mut state))
+        self.state.try_lock().map(|mut state| {
+            let outcome = work(&mut state);
+            state.pcp.assert_consistent();
+            outcome
+        })
     }
 
     /// Runs `work` with the lock held.
     #[inline]
     pub(crate) fn with<T>(&self, work: impl FnOnce(&mut PagesetState) -> T) -> T {
-        work(&mut self.state.lock())
+        let mut state = self.state.lock();
+        let outcome = work(&mut state);
+        state.pcp.assert_consistent();
+        outcome
     }
 }
 

@@ -67,6 +67,20 @@ impl Pcp {
         self.scheme
     }
 
+    /// Stops a debug build if `count` contradicts the lists, as far as their heads show it. O(lists).
+    #[inline]
+    pub(super) fn assert_consistent(&self) {
+        if cfg!(debug_assertions) {
+            let is_empty = self.lists.iter().all(List::is_empty);
+            assert!(
+                self.count >= 0 && is_empty == (self.count == 0),
+                "a page set's count equals its lists (7): {} pages, and lists are {}",
+                self.count,
+                if is_empty { "empty" } else { "not empty" }
+            );
+        }
+    }
+
     pub(crate) fn list(&self, list: ListIndex) -> &List {
         &self.lists[list]
     }
@@ -74,6 +88,7 @@ impl Pcp {
     /// Takes the block that was freed last, or else fetched first.
     #[inline]
     pub fn pop(&mut self, frames: &FrameTables<'_>, list: ListIndex, order: Order) -> Option<FrameIndex> {
+        debug_assert_eq!(self.scheme.order(list), order, "a block has its list's order (8)");
         let frame = self.lists[list].pop_head(frames)?;
         self.count -= order.frames() as i32;
         self.count_min = self.count_min.min(self.count);
@@ -96,6 +111,7 @@ impl Pcp {
     /// Adds a freed block: it is the next to be allocated.
     #[inline]
     pub fn push(&mut self, frames: &FrameTables<'_>, list: ListIndex, frame: FrameIndex, order: Order) {
+        debug_assert_eq!(self.scheme.order(list), order, "a block has its list's order (8)");
         self.lists[list].push_head(frames, frame);
         self.count += order.frames() as i32;
     }

@@ -1,9 +1,10 @@
 //! A zone without its lock: what it is, its metadata, its watermarks.
 
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 use super::watermark::Marks;
 use super::{Gauges, Span, Watermark, ZoneFlag};
+use crate::count::Count;
 use crate::frame::FrameTables;
 use crate::policy::BuddyRules;
 use crate::request::AllocFlags;
@@ -22,7 +23,7 @@ pub(crate) struct ZoneBody<'a> {
     pub(crate) gauges: Gauges,
     pub(crate) marks: Marks,
     /// Frames to keep back from requests that could use a higher zone, by the highest zone they may use.
-    pub(crate) lowmem_reserve: [AtomicU64; ZoneKind::COUNT],
+    pub(crate) lowmem_reserve: [Count; ZoneKind::COUNT],
     pub(crate) rules: BuddyRules,
     /// Whether a request that prefers this zone would rather use a lower one than mix pageblocks.
     pub(crate) spills_lower: bool,
@@ -31,9 +32,13 @@ pub(crate) struct ZoneBody<'a> {
     /// Whether pageblocks are kept to one migratetype; off in machines too small for it.
     pub(crate) mobility_grouping: AtomicBool,
     /// NUMA misses that preferred this zone but were served elsewhere.
-    pub(crate) numa_foreign: AtomicU64,
+    pub(crate) numa_foreign: Count,
     /// Allocations and frees that found the page set's lock taken.
-    pub(crate) trylock_failures: AtomicU64,
+    pub(crate) trylock_failures: Count,
+    /// Frees of blocks that were out of service.
+    pub(crate) bad_frees: Count,
+    /// Requests that could wait and found no memory.
+    pub(crate) stalls: Count,
 }
 
 impl<'a> ZoneBody<'a> {
@@ -47,13 +52,15 @@ impl<'a> ZoneBody<'a> {
             frames,
             gauges: Gauges::new(),
             marks: Marks::new(),
-            lowmem_reserve: [const { AtomicU64::new(0) }; ZoneKind::COUNT],
+            lowmem_reserve: [const { Count::new() }; ZoneKind::COUNT],
             rules: BuddyRules::LINUX_6_12,
             spills_lower: false,
             boost_factor: AtomicU32::new(0),
             mobility_grouping: AtomicBool::new(true),
-            numa_foreign: AtomicU64::new(0),
-            trylock_failures: AtomicU64::new(0),
+            numa_foreign: Count::new(),
+            trylock_failures: Count::new(),
+            bad_frees: Count::new(),
+            stalls: Count::new(),
         }
     }
 

@@ -3,8 +3,9 @@
 //! Written only with the zone's lock held (flags excepted), read by anybody: a reader may see a value that is a moment
 //! old, as in Linux.
 
-use core::sync::atomic::{AtomicI64, AtomicU8, AtomicU16, AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicIsize, AtomicU8, AtomicU16, Ordering::Relaxed};
 
+use crate::count::Count;
 use crate::{MigrateType, Order};
 
 /// A zone's gauges. On lines of their own: their neighbours in the zone are read at each allocation, and written hardly ever.
@@ -12,13 +13,13 @@ use crate::{MigrateType, Order};
 #[repr(align(128))]
 pub(crate) struct Gauges {
     /// Free frames on all lists but the isolated ones: `NR_FREE_PAGES`.
-    free: AtomicI64,
-    free_cma: AtomicI64,
-    free_highatomic: AtomicI64,
-    free_isolated: AtomicI64,
+    free: AtomicIsize,
+    free_cma: AtomicIsize,
+    free_highatomic: AtomicIsize,
+    free_isolated: AtomicIsize,
     /// Frames of pageblocks reserved for atomic requests.
-    pub(super) reserved_highatomic: AtomicU64,
-    isolated_pageblocks: AtomicU64,
+    pub(super) reserved_highatomic: Count,
+    isolated_pageblocks: Count,
     flags: AtomicU8,
     nonempty: Nonempty,
 }
@@ -43,12 +44,12 @@ pub(crate) enum ZoneFlag {
 impl Gauges {
     pub(super) const fn new() -> Self {
         Self {
-            free: AtomicI64::new(0),
-            free_cma: AtomicI64::new(0),
-            free_highatomic: AtomicI64::new(0),
-            free_isolated: AtomicI64::new(0),
-            reserved_highatomic: AtomicU64::new(0),
-            isolated_pageblocks: AtomicU64::new(0),
+            free: AtomicIsize::new(0),
+            free_cma: AtomicIsize::new(0),
+            free_highatomic: AtomicIsize::new(0),
+            free_isolated: AtomicIsize::new(0),
+            reserved_highatomic: Count::new(),
+            isolated_pageblocks: Count::new(),
             flags: AtomicU8::new(0),
             nonempty: Nonempty([const { AtomicU16::new(0) }; MigrateType::COUNT]),
         }
@@ -74,33 +75,33 @@ impl Gauges {
 
     #[inline]
     pub(crate) fn free_pages(&self) -> i64 {
-        self.free.load(Relaxed)
+        self.free.load(Relaxed) as i64
     }
 
     #[inline]
     pub(crate) fn free_cma(&self) -> i64 {
-        self.free_cma.load(Relaxed)
+        self.free_cma.load(Relaxed) as i64
     }
 
     pub(crate) fn free_highatomic(&self) -> i64 {
-        self.free_highatomic.load(Relaxed)
+        self.free_highatomic.load(Relaxed) as i64
     }
 
     pub(crate) fn free_isolated(&self) -> i64 {
-        self.free_isolated.load(Relaxed)
+        self.free_isolated.load(Relaxed) as i64
     }
 
     pub(crate) fn reserved_highatomic(&self) -> u64 {
-        self.reserved_highatomic.load(Relaxed)
+        self.reserved_highatomic.get()
     }
 
     pub(crate) fn isolated_pageblocks(&self) -> u64 {
-        self.isolated_pageblocks.load(Relaxed)
+        self.isolated_pageblocks.get()
     }
 
     /// Notes pageblocks isolated or returned. Zone lock held.
     pub(crate) fn set_isolated_pageblocks(&self, pageblocks: u64) {
-        self.isolated_pageblocks.store(pageblocks, Relaxed);
+        self.isolated_pageblocks.set(pageblocks);
     }
 
     #[inline]
@@ -139,8 +140,8 @@ impl Gauges {
 
 /// With the zone lock held nobody else writes, so no atomic addition is needed.
 #[inline]
-fn add(gauge: &AtomicI64, frames: i64) {
-    gauge.store(gauge.load(Relaxed) + frames, Relaxed);
+fn add(gauge: &AtomicIsize, frames: i64) {
+    gauge.store(gauge.load(Relaxed) + frames as isize, Relaxed);
 }
 
 #[cfg(test)]

@@ -1,7 +1,5 @@
 //! The reserve of pageblocks for high-order requests that cannot wait (spec §1.12).
 
-use core::sync::atomic::Ordering::Relaxed;
-
 use crate::buddy::LockedZone;
 use crate::event::EventSink;
 use crate::frame::{FrameIndex, State};
@@ -34,12 +32,12 @@ impl<E: EventSink> LockedZone<'_, E> {
                 if rule == HighAtomicRule::FreeFrames && !inside {
                     return;
                 }
-                self.move_free_blocks(start, MigrateType::HighAtomic);
                 self.set_block_type(start, Order::PAGEBLOCK, MigrateType::HighAtomic);
+                self.move_free_blocks(start, MigrateType::HighAtomic);
                 pageblock
             }
         };
-        self.body.gauges.reserved_highatomic.store(reserved + added, Relaxed);
+        self.body.gauges.reserved_highatomic.set(reserved + added);
     }
 
     /// Gives the first reserved pageblock with a free block to `to`. `false` if nothing moved.
@@ -53,7 +51,7 @@ impl<E: EventSink> LockedZone<'_, E> {
             };
             if self.body.frames.pageblock_type(frame) == MigrateType::HighAtomic {
                 let reserved = self.body.gauges.reserved_highatomic();
-                self.body.gauges.reserved_highatomic.store(reserved.saturating_sub(u64::from(size)), Relaxed);
+                self.body.gauges.reserved_highatomic.set(reserved.saturating_sub(u64::from(size)));
             }
             if order > Order::PAGEBLOCK && self.body.rules.highatomic == HighAtomicRule::FreeFrames {
                 self.retype(frame, order, MigrateType::HighAtomic, to);
@@ -100,6 +98,8 @@ mod tests {
         for (rules, reserved) in [(BuddyRules::LINUX_6_12, 512), (BuddyRules::LINUX_6_1, 1024)] {
             let mut bench = Bench::new(51_200, rules);
             for frame in [0, 1024, 2048, 3072] {
+                assert!(bench.zone().take_at(frame, Order::ZERO));
+                bench.zone().mark_allocated(frame, Order::ZERO, MigrateType::Unmovable);
                 bench.zone().reserve_highatomic(frame, Order::ZERO);
             }
             assert_eq!(bench.body.gauges.reserved_highatomic(), reserved, "{rules:?}");

@@ -46,7 +46,9 @@ pub(crate) fn populate(
         }
         mark_holes(body, filled..start);
         body.managed += u64::from(last - start) + 1;
-        feed(&mut LockedZone::new(buddy, body, &(), CpuId(0)), start..last + 1);
+        let mut locked = LockedZone::new(buddy, body, &(), CpuId(0));
+        feed(&mut locked, start..last + 1);
+        locked.assert_consistent();
         filled = last + 1;
     }
     mark_holes(body, filled..counts.frames as FrameIndex);

@@ -51,7 +51,10 @@ impl<'a, P: Platform> Zone<'a, P> {
         let mut buddy = self.buddy.lock();
         buddy.stats.zone_lock_acquisitions += 1;
         crate::event::emit(events, cpu, || Event::ZoneLock { zone: self.body.id });
-        work(&mut LockedZone::new(&mut buddy, &self.body, events, cpu))
+        let mut locked = LockedZone::new(&mut buddy, &self.body, events, cpu);
+        let outcome = work(&mut locked);
+        locked.assert_consistent();
+        outcome
     }
 
     /// Looks at the free lists without counting as an acquisition: for statistics and `validate`.

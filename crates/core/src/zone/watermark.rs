@@ -1,9 +1,8 @@
 //! Watermarks: how much of a zone must stay free, for whom.
 
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
 use super::body::mul_frac;
 use super::{Gauges, ZoneBody};
+use crate::count::Count;
 use crate::policy::HighAtomicRule;
 use crate::request::AllocFlags;
 use crate::{MigrateType, Order, ZoneKind};
@@ -79,61 +78,61 @@ fn kclamp(value: u64, low: u64, high: u64) -> u64 {
 /// A zone's watermarks and their boost, readable without the zone's lock.
 #[derive(Debug)]
 pub(crate) struct Marks {
-    min: AtomicU64,
-    low: AtomicU64,
-    high: AtomicU64,
-    promo: AtomicU64,
-    boost: AtomicU64,
+    min: Count,
+    low: Count,
+    high: Count,
+    promo: Count,
+    boost: Count,
 }
 
 impl Marks {
     pub(super) const fn new() -> Self {
         Self {
-            min: AtomicU64::new(0),
-            low: AtomicU64::new(0),
-            high: AtomicU64::new(0),
-            promo: AtomicU64::new(0),
-            boost: AtomicU64::new(0),
+            min: Count::new(),
+            low: Count::new(),
+            high: Count::new(),
+            promo: Count::new(),
+            boost: Count::new(),
         }
     }
 
     /// Sets all of them; the boost starts anew.
     pub(crate) fn set(&self, marks: Watermarks) {
-        self.min.store(marks.min, Relaxed);
-        self.low.store(marks.low, Relaxed);
-        self.high.store(marks.high, Relaxed);
-        self.promo.store(marks.promo, Relaxed);
-        self.boost.store(0, Relaxed);
+        self.min.set(marks.min);
+        self.low.set(marks.low);
+        self.high.set(marks.high);
+        self.promo.set(marks.promo);
+        self.boost.set(0);
     }
 
     pub(crate) fn all(&self) -> Watermarks {
         Watermarks {
-            min: self.min.load(Relaxed),
-            low: self.low.load(Relaxed),
-            high: self.high.load(Relaxed),
-            promo: self.promo.load(Relaxed),
+            min: self.min.get(),
+            low: self.low.get(),
+            high: self.high.get(),
+            promo: self.promo.get(),
         }
     }
 
     pub(crate) fn boost(&self) -> u64 {
-        self.boost.load(Relaxed)
+        self.boost.get()
     }
 
     pub(crate) fn set_boost(&self, boost: u64) {
-        self.boost.store(boost, Relaxed);
+        self.boost.set(boost);
     }
 
     pub(crate) fn unboosted(&self, mark: Watermark) -> u64 {
         match mark {
-            Watermark::Min => self.min.load(Relaxed),
-            Watermark::Low => self.low.load(Relaxed),
-            Watermark::High => self.high.load(Relaxed),
+            Watermark::Min => self.min.get(),
+            Watermark::Low => self.low.get(),
+            Watermark::High => self.high.get(),
         }
     }
 
     #[inline]
     pub(crate) fn boosted(&self, mark: Watermark) -> u64 {
-        self.unboosted(mark).saturating_add(self.boost.load(Relaxed))
+        self.unboosted(mark).saturating_add(self.boost.get())
     }
 }
 
@@ -225,7 +224,7 @@ impl ZoneBody<'_> {
 
     #[inline]
     fn reserve_for(&self, highest: ZoneKind) -> i64 {
-        i64::try_from(self.lowmem_reserve[highest.index()].load(Relaxed)).unwrap_or(i64::MAX)
+        i64::try_from(self.lowmem_reserve[highest.index()].get()).unwrap_or(i64::MAX)
     }
 
     fn has_block(&self, order: Order, flags: AllocFlags) -> bool {
@@ -311,7 +310,7 @@ mod tests {
         let ok =
             || zone.is_watermark_ok_fast(Order::ZERO, Watermark::High, ZoneKind::Normal, AllocFlags::empty());
         assert!(ok());
-        zone.lowmem_reserve[ZoneKind::Normal.index()].store(1, Relaxed);
+        zone.lowmem_reserve[ZoneKind::Normal.index()].set(1);
         assert!(!ok());
     }
 

@@ -1,6 +1,9 @@
 //! Random operations on random machines against a naive model, for every policy. After each operation: every frame is
 //! somewhere, nobody's frame is handed out twice, every refusal is the right one, the counters are true.
 //!
+//! `host`, `machine`, `operation`, `reference` and `steady` are the fuzz target `allocator_operations` too, which decodes
+//! machines and operations from bytes; `strategies` makes them for proptest.
+//!
 //! `PROPTEST_CASES` sets the number of machines per policy. A failure becomes a test of its own in `regressions`.
 
 #[path = "../host/mod.rs"]
@@ -11,6 +14,7 @@ mod reference;
 mod regressions;
 #[path = "../steady/mod.rs"]
 mod steady;
+mod strategies;
 
 use pageset_core::Policy;
 use proptest::prelude::*;
@@ -29,9 +33,9 @@ fn steps() -> usize {
 }
 
 fn run(policy: Policy) {
-    let strategy = (machine::machines(), prop::collection::vec(operation::operations(), 1..steps()));
+    let strategy = (strategies::machines(), prop::collection::vec(strategies::operations(), 1..steps()));
     let outcome = proptest::test_runner::TestRunner::new(cases()).run(&strategy, |(machine, operations)| {
-        reference::play(&machine, policy, &operations);
+        reference::play(&machine, policy, &operations, 1);
         Ok(())
     });
     if let Err(failure) = outcome {

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use pageset_core::{
-    AllocError, BelowHighMark, CacheSlice, ConfigError, Counters, CpuId, FreeError, FreeTraits, MigrateType,
-    NodeChoice, NodeId, Order, Pfn, Policy, Reclaim, Request, RequestTraits, ZoneId,
+    AllocError, BelowHighMark, BlockInfo, BlockUse, CacheSlice, ConfigError, Counters, CpuId, FreeError,
+    FreeTraits, MigrateType, NodeChoice, NodeId, Order, Pfn, Policy, Reclaim, Request, RequestTraits,
+    Watermarks, ZoneId,
 };
 
 use crate::host::{Allocator, order};
@@ -13,8 +14,9 @@ use crate::machine::Machine;
 use crate::operation::{How, Operation, Wish};
 use crate::steady;
 
-/// Plays operations on a new allocator for `machine`, and compares everything with the model.
-pub(crate) fn play(machine: &Machine, policy: Policy, operations: &[Operation]) {
+/// Plays operations on a new allocator for `machine`, and compares each answer with the model's; after each `stride`
+/// operations, and at the end, also all that can be seen of the allocator.
+pub(crate) fn play(machine: &Machine, policy: Policy, operations: &[Operation], stride: usize) {
     let mut run = Run {
         machine,
         allocator: machine.build(policy),
@@ -24,12 +26,11 @@ pub(crate) fn play(machine: &Machine, policy: Policy, operations: &[Operation]) 
         lost_by_users: 0,
         counters: Counters::default(),
     };
-    for operation in operations {
-        run.step(operation);
-        steady::check_all(&run.allocator, &mut run.counters, run.lost_by_users);
-        let census = run.allocator.validate().expect("checked");
-        assert_eq!(census.allocated, frames(&run.blocks), "after {operation:?}");
-        assert_eq!(census.leaked, frames(&run.leaked), "after {operation:?}");
+    for operations in operations.chunks(stride) {
+        operations.iter().for_each(|operation| run.step(operation));
+        let census = steady::check_all(&run.allocator, &mut run.counters, run.lost_by_users);
+        assert_eq!(census.allocated, frames(&run.blocks), "after {operations:?}");
+        assert_eq!(census.leaked, frames(&run.leaked), "after {operations:?}");
     }
     run.finish();
 }
@@ -137,9 +138,7 @@ impl Run<'_> {
     #[track_caller]
     fn obtain(&mut self, range: Range<u64>) {
         assert!(!self.overlaps(range.clone()), "{range:?} was handed out twice");
-        for pfn in range.clone() {
-            assert!(self.machine.is_memory(pfn), "{pfn:#x} is no memory");
-        }
+        assert!(self.machine.are_memory(&range), "{range:?} is not all memory");
         self.blocks.extend(cut(range));
     }
 
@@ -332,10 +331,16 @@ impl Run<'_> {
         }
     }
 
-    fn mark_bad(&mut self, cpu: u32, pfn: u64) {
-        // What a page set holds of a block is not known here; without, one frame goes.
-        self.allocator.drain_all(CpuId(0));
+    fn mark_bad(&mut self, cpu: u32, pfn: u64, drained: bool) {
+        let drain = || self.allocator.drain_all(CpuId(0)).expect("every machine has it");
+        if drained {
+            drain();
+        }
+        // What goes with the frame, if nobody uses it: the block that a page set holds, or nothing else.
+        let cached = self.allocator.block_of(Pfn(pfn)).filter(|block| block.held_by == BlockUse::Pageset);
         let outcome = self.allocator.mark_bad(CpuId(cpu), Pfn(pfn));
+        // A page set finds out when it gives the block away.
+        drain();
         if !self.knows(cpu) {
             assert_eq!(outcome, Err(FreeError::BadCpu(CpuId(cpu))));
         } else if !self.machine.is_memory(pfn) {
@@ -344,30 +349,114 @@ impl Run<'_> {
             assert_eq!(outcome, Err(FreeError::Leaked(Pfn(pfn))));
         } else {
             assert_eq!(outcome, Ok(()));
-            match self.around(pfn) {
-                Some((start, order)) => {
-                    self.blocks.remove(&start);
-                    self.leaked.insert(start, order);
-                    self.lost_by_users += u64::from(order.frames());
-                }
-                None => drop(self.leaked.insert(pfn, Order::ZERO)),
+            if let Some((start, order)) = self.around(pfn) {
+                self.blocks.remove(&start);
+                self.leaked.insert(start, order);
+                self.lost_by_users += u64::from(order.frames());
+            } else if let Some(block) = cached {
+                self.leaked.insert(block.first.0, block.order);
+            } else {
+                self.leaked.insert(pfn, Order::ZERO);
             }
         }
     }
 
-    fn pageblock(&self, pfn: u64) -> Option<(ZoneId, u64)> {
-        Some((self.allocator.zone_of(Pfn(pfn))?, pfn >> 9))
+    /// What can be asked about a frame, a zone and a CPU, whether they exist or not.
+    fn look(&self, cpu: u32, zone: usize, pfn: u64) {
+        let (allocator, frame) = (&self.allocator, Pfn(pfn));
+        let zone_of = self.machine.zones.iter().position(|zone| zone.span.contains(&pfn));
+        assert_eq!(allocator.zone_of(frame), zone_of.map(|zone| ZoneId(zone as u16)));
+        assert_eq!(allocator.pageblock_type(frame).is_some(), zone_of.is_some());
+        if let Some(zone) = zone_of {
+            let is_isolated = self.isolated.contains(&(ZoneId(zone as u16), pfn >> 9));
+            assert_eq!(allocator.pageblock_type(frame) == Some(MigrateType::Isolate), is_isolated);
+        }
+        let held = |(start, order), held_by| Some(BlockInfo { first: Pfn(start), order, held_by });
+        let block = allocator.block_of(frame);
+        if let Some(owned) = self.around(pfn) {
+            assert_eq!(block, held(owned, BlockUse::Owner));
+            assert!(allocator.is_allocated(Pfn(owned.0), owned.1));
+        } else if let Some(leaked) = around(&self.leaked, pfn) {
+            assert_eq!(block, held(leaked, BlockUse::Leaked));
+        } else {
+            assert_eq!(block.is_some(), self.machine.is_memory(pfn));
+            assert!(
+                block.is_none_or(|block| matches!(block.held_by, BlockUse::FreeList | BlockUse::Pageset))
+            );
+            assert!(Order::ZERO.and_above().all(|order| !allocator.is_allocated(frame, order)));
+        }
+        let id = ZoneId((zone % 5) as u16);
+        let has_zone = self.zone_answer(id.0).is_ok();
+        assert_eq!(allocator.zone_counters(id).is_some(), has_zone);
+        assert_eq!(allocator.pageset_info(id, CpuId(cpu)).is_some(), has_zone && self.knows(cpu));
+        assert_eq!(allocator.pageset_counters(id, CpuId(cpu)).is_some(), has_zone && self.knows(cpu));
+    }
+
+    /// What an operation must answer that names a CPU.
+    fn cpu_answer(&self, cpu: u32) -> Result<(), ConfigError> {
+        if self.knows(cpu) { Ok(()) } else { Err(ConfigError::BadCpu(cpu)) }
+    }
+
+    /// What an operation must answer that names a zone.
+    fn zone_answer(&self, zone: u16) -> Result<(), ConfigError> {
+        if usize::from(zone) < self.machine.zones.len() {
+            Ok(())
+        } else {
+            Err(ConfigError::BadZone(ZoneId(zone)))
+        }
+    }
+
+    /// The pageblock around a frame, for an operation of a CPU.
+    fn pageblock(&self, cpu: u32, pfn: u64) -> Result<(ZoneId, u64), ConfigError> {
+        self.cpu_answer(cpu)?;
+        let zone = self.allocator.zone_of(Pfn(pfn)).ok_or(ConfigError::Foreign(Pfn(pfn)))?;
+        Ok((zone, pfn >> 9))
+    }
+
+    fn isolate(&mut self, cpu: u32, pfn: u64) {
+        let expected = self.pageblock(cpu, pfn).map(|pageblock| self.isolated.insert(pageblock));
+        assert_eq!(self.allocator.isolate_pageblock(CpuId(cpu), Pfn(pfn)), expected, "{pfn:#x}");
+    }
+
+    fn unisolate(&mut self, cpu: u32, pfn: u64, to: MigrateType) {
+        let expected = self
+            .pageblock(cpu, pfn)
+            .map(|pageblock| to != MigrateType::Isolate && self.isolated.remove(&pageblock));
+        assert_eq!(self.allocator.unisolate_pageblock(CpuId(cpu), Pfn(pfn), to), expected, "{pfn:#x}");
+    }
+
+    fn drain_cpu(&self, cpu: u32, owner: u32) {
+        let expected = self.cpu_answer(cpu).and(self.cpu_answer(owner));
+        assert_eq!(self.allocator.drain_cpu(CpuId(cpu), CpuId(owner)).map(drop), expected);
+        for zone in self.allocator.zones().filter(|_| expected.is_ok()) {
+            let info = self.allocator.pageset_info(zone.id, CpuId(owner));
+            assert_eq!(info.map(|info| info.count), Some(0));
+        }
+    }
+
+    fn drain_zone(&self, cpu: u32, zone: u16) {
+        let expected = self.cpu_answer(cpu).and(self.zone_answer(zone));
+        assert_eq!(self.allocator.drain_zone(CpuId(cpu), ZoneId(zone)).map(drop), expected);
+        for cpu in (0..self.machine.cpus.len() as u32).filter(|_| expected.is_ok()) {
+            let info = self.allocator.pageset_info(ZoneId(zone), CpuId(cpu));
+            assert_eq!(info.map(|info| info.count), Some(0));
+        }
+    }
+
+    fn drain_all(&self, cpu: u32) {
+        let held = self.allocator.cached_pages();
+        let expected = self.cpu_answer(cpu).map(|()| held);
+        assert_eq!(self.allocator.drain_all(CpuId(cpu)), expected);
+        assert_eq!(self.allocator.cached_pages(), if expected.is_ok() { 0 } else { held });
     }
 
     fn step(&mut self, operation: &Operation) {
         use Operation::*;
-        let allocator = &self.allocator;
         match *operation {
             Alloc(cpu, wish) => self.alloc(cpu, &wish),
             AllocMany(cpu, wish, count) => (0..count).for_each(|_| self.alloc(cpu, &wish)),
-            Free { cpu, block, how, busy } => {
+            Free { cpu, block, how, traits } => {
                 let Some((pfn, held)) = self.nth(block) else { return };
-                let traits = if busy { FreeTraits::PCP_BUSY } else { FreeTraits::empty() };
                 match how {
                     How::Right => self.free(cpu, pfn, held, traits),
                     How::Order(given) => self.free(cpu, pfn, order(given), traits),
@@ -395,42 +484,36 @@ impl Run<'_> {
                 let aligned = pfn & !((1 << wish.order) - 1);
                 self.alloc_at(cpu, if offset % 9 == 0 { pfn } else { aligned }, &wish);
             }
+            MarkBad { cpu, zone, offset, drained } => {
+                self.mark_bad(cpu, self.machine.frame(zone, offset), drained);
+            }
+            Look { cpu, zone, offset } => self.look(cpu, zone, self.machine.frame(zone, offset)),
+            _ => self.administer(operation),
+        }
+    }
+
+    /// What a kernel does beside allocating and freeing.
+    fn administer(&mut self, operation: &Operation) {
+        use Operation::*;
+        let allocator = &self.allocator;
+        match *operation {
             Tick(cpu, times) => (0..times).for_each(|_| {
-                self.allocator.tick(CpuId(cpu));
+                assert_eq!(allocator.tick(CpuId(cpu)).map(drop), self.cpu_answer(cpu));
             }),
-            DrainCpu(cpu, owner) => {
-                allocator.drain_cpu(CpuId(cpu), CpuId(owner));
-                for zone in allocator.zones().filter(|_| self.knows(owner)) {
-                    let info = allocator.pageset_info(zone.id, CpuId(owner));
-                    assert_eq!(info.map(|info| info.count), Some(0));
-                }
-            }
-            DrainZone(cpu, zone) => drop(allocator.drain_zone(CpuId(cpu), ZoneId(zone))),
-            DrainAll(cpu) => {
-                let held = allocator.cached_pages();
-                assert_eq!(allocator.drain_all(CpuId(cpu)), held);
-                assert_eq!(allocator.cached_pages(), 0);
-            }
-            Offline(cpu) => assert_eq!(allocator.cpu_offline(CpuId(cpu)).is_ok(), self.knows(cpu)),
-            Online(cpu) => {
-                let expected = if self.knows(cpu) { Ok(()) } else { Err(ConfigError::BadCpu(cpu)) };
-                assert_eq!(allocator.cpu_online(CpuId(cpu)), expected);
-            }
-            Isolate { zone, offset } => {
-                let pfn = self.machine.frame(zone, offset);
-                let fresh = self.pageblock(pfn).is_some_and(|pageblock| self.isolated.insert(pageblock));
-                assert_eq!(self.allocator.isolate_pageblock(CpuId(0), Pfn(pfn)), fresh, "{pfn:#x}");
-            }
-            Unisolate { zone, offset, to } => {
+            DrainCpu(cpu, owner) => self.drain_cpu(cpu, owner),
+            DrainZone(cpu, zone) => self.drain_zone(cpu, zone),
+            DrainAll(cpu) => self.drain_all(cpu),
+            Offline(cpu) => assert_eq!(allocator.cpu_offline(CpuId(cpu)), self.cpu_answer(cpu)),
+            Online(cpu) => assert_eq!(allocator.cpu_online(CpuId(cpu)), self.cpu_answer(cpu)),
+            Isolate { cpu, zone, offset } => self.isolate(cpu, self.machine.frame(zone, offset)),
+            Unisolate { cpu, zone, offset, to } => {
                 let mut pfn = self.machine.frame(zone, offset);
                 if offset % 4 > 0
                     && let Some(&(_, pageblock)) = self.isolated.iter().next()
                 {
                     pfn = pageblock << 9;
                 }
-                let pageblock = self.pageblock(pfn).filter(|_| to != MigrateType::Isolate);
-                let known = pageblock.is_some_and(|pageblock| self.isolated.remove(&pageblock));
-                assert_eq!(self.allocator.unisolate_pageblock(CpuId(0), Pfn(pfn), to), known, "{pfn:#x}");
+                self.unisolate(cpu, pfn, to);
             }
             Fraction(fraction) => {
                 let expected =
@@ -440,23 +523,29 @@ impl Run<'_> {
             MinFree(kbytes) => allocator.set_min_free_kbytes(kbytes),
             ScaleFactor(factor) => allocator.set_watermark_scale_factor(factor),
             BoostFactor(factor) => allocator.set_watermark_boost_factor(factor),
-            EndBoost(zone, frames) => allocator.end_boost(ZoneId(zone), frames),
+            EndBoost(cpu, zone, frames) => {
+                let expected = self.cpu_answer(cpu).and(self.zone_answer(zone));
+                assert_eq!(allocator.end_boost(CpuId(cpu), ZoneId(zone), frames), expected);
+            }
             SetReclaim(zone, active) => {
                 let state = if active { Reclaim::Active } else { Reclaim::Idle };
-                allocator.set_reclaim_active(ZoneId(zone), state);
+                assert_eq!(allocator.set_reclaim_active(ZoneId(zone), state), self.zone_answer(zone));
             }
             SetBelowHigh(zone, below) => {
                 let mark = if below { BelowHighMark::Below } else { BelowHighMark::Cleared };
-                allocator.set_below_high(ZoneId(zone), mark);
-            }
-            MarkBad { cpu, zone, offset } => {
-                let pfn = self.machine.frame(zone, offset);
-                self.mark_bad(cpu, pfn);
+                assert_eq!(allocator.set_below_high(ZoneId(zone), mark), self.zone_answer(zone));
             }
             SetCacheSlice(cpu, kib) => {
                 let slice = CacheSlice { all_kib: kib, last_level_kib: kib };
-                assert_eq!(allocator.set_cache_slice(CpuId(cpu), slice).is_ok(), self.knows(cpu));
+                assert_eq!(allocator.set_cache_slice(CpuId(cpu), slice), self.cpu_answer(cpu));
             }
+            SetWatermarks { zone, min, step } => {
+                let step = step.min((u64::MAX - min) / 3);
+                let [low, high, promo] = [1, 2, 3].map(|steps| min + steps * step);
+                let watermarks = Watermarks { min, low, high, promo };
+                assert_eq!(allocator.set_watermarks(ZoneId(zone), watermarks), self.zone_answer(zone));
+            }
+            _ => unreachable!("{operation:?} is for `step`"),
         }
     }
 
@@ -465,7 +554,7 @@ impl Run<'_> {
         while let Some((pfn, order)) = self.nth(0) {
             self.free(0, pfn, order, FreeTraits::empty());
         }
-        self.allocator.drain_all(CpuId(0));
+        self.allocator.drain_all(CpuId(0)).expect("every machine has it");
         let census = self.allocator.validate().expect("no operation broke anything");
         assert_eq!((census.allocated, census.cached, census.leaked), (0, 0, frames(&self.leaked)));
     }

@@ -17,6 +17,9 @@ fn machine(span: std::ops::Range<u64>, regions: &[std::ops::Range<u64>]) -> Mach
         min_free_kbytes: Some(0),
         scale_factor: 10,
         boost_factor: 15_000,
+        lowmem_ratio: 256,
+        high_fraction: 0,
+        distances: None,
     }
 }
 
@@ -40,19 +43,17 @@ fn isolated_pageblocks_that_merged_come_back_one_by_one() {
         let allocator = machine(0..4096, &[0..4096]).build(*policy);
         let block = allocator.alloc(CPU, &Request::new(Order::MAX)).expect("memory enough");
         for half in [block.0, block.0 + 512] {
-            assert!(allocator.isolate_pageblock(CPU, Pfn(half)));
+            assert_eq!(allocator.isolate_pageblock(CPU, Pfn(half)), Ok(true));
         }
         // Freed as a whole, both halves are isolated and may merge.
         allocator.free(CPU, block, Order::MAX).expect("allocated");
         sound(&allocator);
-        assert!(allocator.unisolate_pageblock(CPU, Pfn(block.0 + 512), MigrateType::Movable));
+        assert_eq!(allocator.unisolate_pageblock(CPU, Pfn(block.0 + 512), MigrateType::Movable), Ok(true));
         sound(&allocator);
         let zone = allocator.zones().next().expect("one zone");
         assert_eq!((zone.free, zone.free_isolated), (4096 - 512, 512), "{}", policy.name);
-        assert!(
-            !allocator.unisolate_pageblock(CPU, block, MigrateType::Isolate),
-            "that would change nothing"
-        );
+        let isolated = allocator.unisolate_pageblock(CPU, block, MigrateType::Isolate);
+        assert_eq!(isolated, Ok(false), "that would change nothing");
     }
 }
 
@@ -61,7 +62,7 @@ fn half_an_isolated_block_is_freed_apart_from_the_other_half() {
     for policy in POLICIES {
         let allocator = machine(0..4096, &[0..4096]).build(*policy);
         let block = allocator.alloc(CPU, &Request::new(Order::MAX)).expect("memory enough");
-        assert!(allocator.isolate_pageblock(CPU, Pfn(block.0 + 512)));
+        assert_eq!(allocator.isolate_pageblock(CPU, Pfn(block.0 + 512)), Ok(true));
         allocator.free(CPU, block, Order::MAX).expect("allocated");
         sound(&allocator);
         assert_eq!(allocator.zones().next().map(|zone| zone.free_isolated), Some(512), "{}", policy.name);
@@ -96,8 +97,8 @@ fn types_agree_with_lists_where_mobility_is_not_grouped() {
     for policy in POLICIES {
         // Too small for a pageblock of each type.
         let allocator = machine(0..2048, &[0..2048]).build(*policy);
-        assert!(allocator.isolate_pageblock(CPU, Pfn(600)));
-        assert!(allocator.unisolate_pageblock(CPU, Pfn(600), MigrateType::Reclaimable));
+        assert_eq!(allocator.isolate_pageblock(CPU, Pfn(600)), Ok(true));
+        assert_eq!(allocator.unisolate_pageblock(CPU, Pfn(600), MigrateType::Reclaimable), Ok(true));
         assert_eq!(allocator.pageblock_type(Pfn(600)), Some(MigrateType::Unmovable));
         sound(&allocator);
     }
@@ -107,10 +108,10 @@ fn types_agree_with_lists_where_mobility_is_not_grouped() {
 fn a_frame_of_an_isolated_pageblock_can_be_marked_bad() {
     for policy in POLICIES {
         let allocator = machine(0..4096, &[0..4096]).build(*policy);
-        assert!(allocator.isolate_pageblock(CPU, Pfn(600)));
+        assert_eq!(allocator.isolate_pageblock(CPU, Pfn(600)), Ok(true));
         assert_eq!(allocator.mark_bad(CPU, Pfn(700)), Ok(()));
         sound(&allocator);
-        assert!(allocator.unisolate_pageblock(CPU, Pfn(600), MigrateType::Movable));
+        assert_eq!(allocator.unisolate_pageblock(CPU, Pfn(600), MigrateType::Movable), Ok(true));
         sound(&allocator);
         let zone = allocator.zones().next().expect("one zone");
         assert_eq!((zone.free, zone.free_isolated), (4095, 0), "{}", policy.name);

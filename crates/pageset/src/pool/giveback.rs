@@ -63,7 +63,7 @@ impl Pool {
         let inner = self.inner();
         inner.empty_caches(0);
         inner.dissolve_depot();
-        inner.core.drain_all(inner.cpu());
+        let _ = inner.core.drain_all(inner.cpu());
         let whole = inner.return_blocks(Which::AllFree, usize::MAX);
         let parts = inner.return_parts();
         Trimmed { returned_bytes: whole.returned_bytes + parts, more: false }
@@ -115,7 +115,7 @@ impl Inner {
     pub(super) fn empty_caches(&self, kept: usize) {
         self.drain_arrays();
         self.release_whole(kept);
-        self.core.drain_all(self.cpu());
+        let _ = self.core.drain_all(self.cpu());
     }
 
     fn return_blocks(&self, which: Which, limit: usize) -> Trimmed {

@@ -23,7 +23,7 @@ impl Pool {
         }
         inner.empty_caches(0);
         inner.dissolve_depot();
-        inner.core.drain_all(inner.cpu());
+        let _ = inner.core.drain_all(inner.cpu());
         let mut retired = inner.retired.lock();
         let in_service = |retired: &Vec<u32>| inner.memory.bytes() - retired.len() * BLOCK_BYTES;
         while in_service(&retired) + BLOCK_BYTES <= bytes

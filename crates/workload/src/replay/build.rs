@@ -68,7 +68,7 @@ pub(super) fn set_recorded_watermarks(allocator: &Allocator, machine: &Machine) 
         let unboosted = |mark: u64| mark.saturating_sub(zone.boost);
         let (min, low, high) = (unboosted(zone.min), unboosted(zone.low), unboosted(zone.high));
         let watermarks = Watermarks { min, low, high, promo: high.saturating_add(high.saturating_sub(low)) };
-        allocator.set_watermarks(id, watermarks);
+        allocator.set_watermarks(id, watermarks).expect("a zone of this machine");
     }
 }
 

@@ -28,7 +28,7 @@ impl Resident {
         before: Option<&Snapshot>,
     ) -> Self {
         // Placing blocks is no allocation that a watermark should stop.
-        allocator.set_watermarks(id, Watermarks::default());
+        allocator.set_watermarks(id, Watermarks::default()).expect("a zone of this machine");
         let mut resident = Self::default();
         let mut end = managed_frames(zone).end;
         for (pfn, order, migratetype) in lay_out(zone, free_blocks(zone, before)) {
@@ -158,8 +158,10 @@ fn set_pageblock_types(allocator: &Allocator, pfn: u64, order: Order, migratetyp
     let pageblock = u64::from(Order::PAGEBLOCK.frames());
     for start in (pfn..pfn + u64::from(order.frames())).step_by(pageblock as usize) {
         let start = Pfn(start & !(pageblock - 1));
-        if allocator.pageblock_type(start) != Some(migratetype) && allocator.isolate_pageblock(CPU, start) {
-            allocator.unisolate_pageblock(CPU, start, migratetype);
+        if allocator.pageblock_type(start) != Some(migratetype)
+            && allocator.isolate_pageblock(CPU, start) == Ok(true)
+        {
+            allocator.unisolate_pageblock(CPU, start, migratetype).expect("isolated just now");
         }
     }
 }

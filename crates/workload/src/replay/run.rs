@@ -76,13 +76,15 @@ impl Run {
                 Step::Free { cpu, pfn, order, batched } => self.free(cpu, pfn, order, batched),
                 Step::Bulk { cpu, pages } => self.bulk(cpu, pages),
                 Step::Tick { cpu } => {
-                    self.allocator.tick(cpu);
+                    self.allocator.tick(cpu).expect("a CPU of this machine");
                     (0..self.zones.len()).for_each(|zone| self.note_held(cpu, zone));
                 }
                 Step::Reclaim { node, active } => {
                     let zones: Vec<ZoneId> =
                         self.allocator.zones().filter(|zone| zone.node == node).map(|zone| zone.id).collect();
-                    zones.into_iter().for_each(|zone| self.allocator.set_reclaim_active(zone, active));
+                    for zone in zones {
+                        self.allocator.set_reclaim_active(zone, active).expect("a zone of this machine");
+                    }
                 }
             }
         }
@@ -212,7 +214,7 @@ impl Run {
         const TICKS: u32 = 60;
         for _ in 0..TICKS {
             for cpu in 0..self.allocator.cpus() as u32 {
-                self.allocator.tick(CpuId(cpu));
+                self.allocator.tick(CpuId(cpu)).expect("one of its CPUs");
             }
         }
     }

@@ -53,10 +53,10 @@ impl Engine {
     fn orphan(&mut self, chunk: &Chunk, (index, set): (usize, usize), run: &[(Place, u32)]) {
         self.out.passed_over.orphan_refills += 1;
         let event = chunk.events[index];
-        match event.block_order().zip(event.block_type()).filter(|(order, _)| self.policy.lists.holds(*order))
-        {
-            Some((order, migratetype)) if run.len() > 1 => {
-                let home = Home { set, list: self.policy.lists.list(order, migratetype) };
+        let list_of = |(order, migratetype)| Some((order, self.policy.lists.list(order, migratetype)?));
+        match event.block_order().zip(event.block_type()).and_then(list_of) {
+            Some((order, list)) if run.len() > 1 => {
+                let home = Home { set, list };
                 if self.mode == Mode::Free {
                     return self.free_alloc(chunk, index, (home, order), Some(run.len() as u32));
                 }
@@ -137,14 +137,11 @@ impl Engine {
             self.geometry.zones[place.zone].pressure.walk(event.gfp, i64::from(order.frames()));
             self.walk_past(Some(place.zone), event.gfp);
         }
-        let Some(migratetype) = event.block_type().filter(|_| self.policy.lists.holds(order)) else {
+        let Some(list) = event.block_type().and_then(|t| self.policy.lists.list(order, t)) else {
             self.displace(place);
             return;
         };
-        let home = Home {
-            set: self.set_index(place.zone, event.cpu),
-            list: self.policy.lists.list(order, migratetype),
-        };
+        let home = Home { set: self.set_index(place.zone, event.cpu), list };
         match run {
             Some([_]) if !self.is_refill_of_one(home, order) => {
                 self.out.passed_over.diverted_allocs += 1;
@@ -257,7 +254,7 @@ impl Engine {
                 }
                 Some((at, event)) => {
                     // It was on another list of this page set.
-                    let other = event.block_type().map(|t| self.policy.lists.list(order, t));
+                    let other = event.block_type().and_then(|t| self.policy.lists.list(order, t));
                     match other.filter(|list| *list != home.list) {
                         Some(list) => self.append(place, Home { list, ..home }, order, at as u32),
                         None => self.sets[home.set].pcp.count += order.frames() as i32,

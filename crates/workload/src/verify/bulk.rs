@@ -36,10 +36,8 @@ impl Engine {
             gfp::RECLAIMABLE => MigrateType::Reclaimable,
             _ => MigrateType::Movable,
         };
-        let home = Home {
-            set: self.set_index(zone, entry.cpu),
-            list: self.policy.lists.list(Order::ZERO, migratetype),
-        };
+        let list = self.policy.lists.list(Order::ZERO, migratetype).expect("every scheme holds single pages");
+        let home = Home { set: self.set_index(zone, entry.cpu), list };
         self.sets[home.set].touched = true;
         if self.mode == Mode::Free {
             let wanted = (0..pages).filter_map(|_| self.free_take(home, Order::ZERO)).collect();

@@ -195,7 +195,8 @@ impl Engine {
                     seen.unwrap_or(MigrateType::Movable)
                 }
             };
-            let home = Home { set, list: self.policy.lists.list(order, migratetype) };
+            let list = self.policy.lists.list(order, migratetype).expect("held, as asked above");
+            let home = Home { set, list };
             if self.mode == Mode::Free {
                 self.free_free(chunk, index, (home, order), &observed);
             } else {

@@ -1,0 +1,105 @@
+//! What debug builds check at each change of the free lists, so that a mistake stops where it is made: the invariants of
+//! [`validate`](crate::PageAllocator::validate), as far as one block or one look at the heads of the lists shows them.
+
+use super::LockedZone;
+use crate::frame::FrameIndex;
+use crate::policy::Fallback;
+use crate::{MigrateType, Order, PAGEBLOCK_FRAMES};
+
+impl<E> LockedZone<'_, E> {
+    /// Whether a block may be there: aligned, inside the zone, and with no other block inside it (4).
+    pub(super) fn fits(&self, frame: FrameIndex, order: Order) -> bool {
+        let last = frame + (order.frames() - 1);
+        let is_inside = self.body.span.contains(frame) && self.body.span.contains(last);
+        frame & (order.frames() - 1) == 0 && is_inside && self.body.frames.is_whole(frame, order)
+    }
+
+    /// Whether a free block may be on this type's lists, going by its pageblocks (6).
+    pub(super) fn belongs(&self, frame: FrameIndex, order: Order, migratetype: MigrateType) -> bool {
+        let is_strict = self.body.rules.fallback == Fallback::ClaimOrTakeOne;
+        let is_isolated = |migratetype| migratetype == MigrateType::Isolate;
+        (0..order.frames()).step_by(PAGEBLOCK_FRAMES as usize).all(|start| {
+            let of_pageblock = self.body.frames.pageblock_type(frame + start);
+            let agrees = of_pageblock == migratetype || !is_strict;
+            agrees && is_isolated(of_pageblock) == is_isolated(migratetype)
+        })
+    }
+
+    /// Stops a debug build if the zone's counts contradict each other: free pages and blocks (2, 3), and the lists that
+    /// gauges show as empty. O(lists).
+    #[inline]
+    pub(crate) fn assert_consistent(&self) {
+        if !cfg!(debug_assertions) {
+            return;
+        }
+        let gauges = &self.body.gauges;
+        let in_blocks: i64 =
+            Order::ZERO.and_above().map(|order| i64::from(self.buddy.nr_free(order)) << order.get()).sum();
+        assert_eq!(
+            in_blocks,
+            self.free_pages() + gauges.free_isolated(),
+            "free pages are in free blocks (2)"
+        );
+        let apart = [gauges.free_cma(), gauges.free_highatomic(), gauges.free_isolated()];
+        assert!(apart.into_iter().all(|pages| pages >= 0), "no gauge is below zero: {apart:?}");
+        for order in Order::ZERO.and_above() {
+            let mut is_empty = true;
+            for migratetype in MigrateType::ALL {
+                let list = self.buddy.list(order, migratetype);
+                let shown = gauges.smallest(order, migratetype) == Some(order);
+                assert_ne!(shown, list.is_empty(), "the gauge of {migratetype} lists of order {order}");
+                is_empty &= list.is_empty();
+            }
+            assert_eq!(is_empty, self.buddy.nr_free(order) == 0, "free blocks of order {order} (3)");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::buddy::End;
+    use crate::buddy::tests::Bench;
+    use crate::policy::BuddyRules;
+
+    #[test]
+    fn a_block_fits_where_it_is_aligned_whole_and_in_the_zone() {
+        let mut bench = Bench::new(3000, BuddyRules::LINUX_6_12);
+        let order = Order::new(3).unwrap();
+        assert!(bench.zone().take_at(8, Order::ZERO));
+        let zone = bench.zone();
+        assert!(zone.fits(16, order));
+        assert!(!zone.fits(12, order), "not aligned");
+        assert!(!zone.fits(8, order), "blocks of its own inside");
+        assert!(!zone.fits(3000, order), "behind the end");
+        assert!(zone.fits(2992, order) && !zone.fits(2992, order.up()), "across the end");
+    }
+
+    #[test]
+    fn lists_and_pageblocks_have_one_type_in_6_12() {
+        for (rules, strict) in [(BuddyRules::LINUX_6_12, true), (BuddyRules::LINUX_6_1, false)] {
+            let mut bench = Bench::new(1024, rules);
+            let zone = bench.zone();
+            assert!(zone.belongs(0, Order::MAX, MigrateType::Movable));
+            assert_eq!(zone.belongs(0, Order::ZERO, MigrateType::Unmovable), !strict);
+            assert!(!zone.belongs(0, Order::ZERO, MigrateType::Isolate));
+        }
+    }
+
+    #[test]
+    #[cfg_attr(not(debug_assertions), ignore = "only debug builds check")]
+    #[should_panic = "is on this list already"]
+    fn a_block_that_is_freed_twice_stops_a_debug_build() {
+        let mut bench = Bench::new(1024, BuddyRules::LINUX_6_12);
+        bench.zone().insert(0, Order::MAX, MigrateType::Movable, End::Head);
+    }
+
+    #[test]
+    #[cfg_attr(not(debug_assertions), ignore = "only debug builds check")]
+    #[should_panic = "free pages are in free blocks (2)"]
+    fn pages_that_are_counted_wrongly_stop_a_debug_build() {
+        let mut bench = Bench::new(1024, BuddyRules::LINUX_6_12);
+        bench.body.gauges.add_free(1);
+        bench.zone().assert_consistent();
+    }
+}
