@@ -89,10 +89,8 @@ fn check(isa: Isa) {
             let source = Memory::patterned(pages * BASE_PAGE_BYTES, 2);
             let mut page = Memory::patterned(pages * BASE_PAGE_BYTES, 1);
             kernel.copy((&mut page[..]).into(), &source, store);
-            kernel.fence();
             assert!(*page == *source, "{isa:?} copies {pages} base pages, {store:?}");
             kernel.clear((&mut page[..]).into(), store);
-            kernel.fence();
             assert!(page.iter().all(|byte| *byte == 0), "{isa:?} clears {pages} base pages, {store:?}");
         }
         let mut untouched = Memory::patterned(BASE_PAGE_BYTES, 1);
