@@ -43,7 +43,9 @@ impl Method {
         Self::of_kernel(kernel.unwrap_or(Kernel::PORTABLE))
     }
 
-    /// As [`Method::detect`], but without vector registers, which kernels of operating systems do not save.
+    /// As [`Method::detect`], but with loops over general registers only, since kernels of operating systems do not save
+    /// the others. On other architectures than x86-64 and aarch64 it is [`Kernel::PORTABLE`]:
+    /// [`Isa::uses_vector_registers`] tells what that means there.
     #[must_use]
     pub fn without_vectors() -> Self {
         let preferred = [Isa::Clzero, Isa::Zva, Isa::Rep];

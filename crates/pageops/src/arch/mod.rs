@@ -8,6 +8,8 @@ mod aarch64;
 mod page;
 mod portable;
 mod prefetch;
+#[cfg(all(test, any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
+mod vector_state;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod x86_64;
 
@@ -51,7 +53,8 @@ pub enum Isa {
     Avx2,
     /// x86-64: 64-byte vectors, a whole cache line at once.
     Avx512,
-    /// aarch64: `dc zva` to clear, pairs of general registers to copy (`stnp` to stream).
+    /// aarch64: `dc zva` to clear, pairs of general registers to copy (`stnp` to stream), and to clear where the system
+    /// forbids `dc zva`. General registers only.
     Zva,
 }
 
@@ -78,10 +81,16 @@ impl Isa {
         Self::ALL.into_iter().find(|isa| isa.name() == name)
     }
 
-    /// Does it need registers that a kernel of an operating system does not save on entry?
+    /// May it use registers that a kernel of an operating system does not save on entry? [`Isa::Portable`] may where the
+    /// environment's `memset` and `memcpy` may: everywhere but on bare metal without such registers.
     #[must_use]
     pub const fn uses_vector_registers(self) -> bool {
-        matches!(self, Self::Avx2 | Self::Avx512)
+        let has_vectors = cfg!(any(target_feature = "sse2", target_feature = "neon", target_feature = "v"));
+        match self {
+            Self::Avx2 | Self::Avx512 => true,
+            Self::Portable => has_vectors || !cfg!(target_os = "none"),
+            Self::Rep | Self::Clzero | Self::Zva => false,
+        }
     }
 
     fn primitives(self) -> Option<&'static Primitives> {
@@ -122,7 +131,7 @@ impl Kernel {
             #[cfg(all(target_arch = "x86_64", not(miri)))]
             _ => x86_64::has(isa),
             #[cfg(all(target_arch = "aarch64", not(miri)))]
-            Isa::Zva => aarch64::is_usable(),
+            Isa::Zva => true,
             #[cfg(not(all(target_arch = "x86_64", not(miri))))]
             _ => false,
         };
