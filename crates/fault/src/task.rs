@@ -158,13 +158,17 @@ impl<W: World> Task<W> {
     /// As [`fault`](Self::fault), in another address space of the same machine (a debugger's access).
     ///
     /// # Errors
-    /// As `fault`.
+    /// As `fault`; [`FaultError::OtherMachine`].
     pub fn fault_in(
         &mut self,
         space: &AddressSpace<W>,
         va: u64,
         access: Access,
     ) -> Result<Backing, FaultError> {
+        // The task's CPU, slot and frames mean nothing there.
+        if !Arc::ptr_eq(space.machine(), self.space.machine()) {
+            return Err(FaultError::OtherMachine(va));
+        }
         space.fault(&mut self.local, va, access)
     }
 

@@ -384,3 +384,14 @@ fn deltas_are_folded_as_each_strategy_says() {
     assert_eq!(quick("R3", 66), (65, 65), "the 66th folds those before it");
     assert_eq!(quick("R4", 33), (32, 32), "a batch of 32");
 }
+
+#[test]
+fn a_fault_in_another_machines_space_is_refused() {
+    let (here, there) = (machine(1), machine(1));
+    let ((space, mut task), (foreign, mut owner)) = (space(&here, p1()), space(&there, p1()));
+    owner.map(0..8 * PAGE, Prot::ReadWrite).expect("free");
+    assert_eq!(task.fault_in(&foreign, PAGE, Access::Write), Err(FaultError::OtherMachine(PAGE)));
+    drop((task, owner));
+    here.check(&[&space]).expect("the invariants");
+    assert_eq!(there.check(&[&foreign]).expect("the invariants").pages, 0);
+}
