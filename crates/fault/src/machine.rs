@@ -154,6 +154,7 @@ impl<W: World> Machine<W> {
 
     /// Waits for every task that may still hold a translation, a table's number or an area.
     pub(crate) fn wait_for_sections(&self, local: &Local) {
+        debug_assert!(!self.grace.is_inside(local.slot), "task {} waits for itself", local.slot);
         self.grace.wait(|| self.world.relax(local.cpu));
     }
 
@@ -163,10 +164,16 @@ impl<W: World> Machine<W> {
             return;
         }
         self.lru.remove(&self.frames, blocks);
+        debug_assert!(blocks.iter().all(|(pfn, _)| self.is_unused(*pfn)), "{blocks:?}: one is still in use");
         if let Err(refused) = self.world.frames().free_batch(local.cpu, blocks) {
             local.stats.refused_frees += refused as u64;
         }
         blocks.clear();
+    }
+
+    /// Whether no word maps a block, and no list has it.
+    fn is_unused(&self, pfn: Pfn) -> bool {
+        self.frames.refs(pfn) == 0 && Lru::<W::RawLock>::is_unmarked(self.frames.frame(pfn))
     }
 
     /// Frees tables that were taken out of the tree; no task may be walking them.

@@ -254,6 +254,12 @@ impl<W: World> Drop for Task<W> {
         self.space.note_exit(self.local.cpu);
         machine.lru.flush(&machine.frames, self.local.cpu, &mut self.local.lru);
         machine.empty_magazine(&mut self.local);
+        debug_assert_eq!(self.local.deltas, Counts::default(), "a task leaves, and takes counts with it");
+        debug_assert!(
+            self.local.unmapped.is_empty(),
+            "a task leaves, and takes {:?} with it",
+            self.local.unmapped
+        );
         machine.put_task(self.local.slot);
     }
 }

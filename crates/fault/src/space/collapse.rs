@@ -61,6 +61,10 @@ impl<W: World> AddressSpace<W> {
             self.drop_page(local, *word, &mut blocks);
         }
         self.machine.free_blocks(local, &mut blocks);
+        debug_assert!(
+            self.machine.tables.holds_only(table, Pte::POISON),
+            "{table:?}: something was mapped in a table that was closed"
+        );
         self.machine.free_tables(local, &mut alloc::vec![table]);
         Ok(())
     }
