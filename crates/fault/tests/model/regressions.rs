@@ -1,0 +1,1 @@
+//! What the fuzz target found, by name.
