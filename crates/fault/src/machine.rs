@@ -152,6 +152,15 @@ impl<W: World> Machine<W> {
         }
     }
 
+    /// A block for a huge page that somebody asked for: what the task's magazine holds may be a part of it.
+    pub(crate) fn take_large(&self, local: &mut Local, order: Order) -> Option<Pfn> {
+        let take = |local: &Local| self.world.frames().alloc(local.cpu, order, FrameUse::Anon);
+        match take(local) {
+            None if self.empty_magazine(local) => take(local),
+            taken => taken,
+        }
+    }
+
     /// Waits for every task that may still hold a translation, a table's number or an area.
     pub(crate) fn wait_for_sections(&self, local: &Local) {
         debug_assert!(!self.grace.is_inside(local.slot), "task {} waits for itself", local.slot);

@@ -5,9 +5,10 @@ mod host;
 use std::sync::Arc;
 
 use host::{PAGE, TestMachine, Threads, machine, machine_with, strategies};
-use pageset_core::CpuId;
+use pageset_core::{CpuId, Order};
 use pageset_fault::{
-    Access, AddressSpace, FaultError, Geometry, Huge, Options, Prot, SpaceError, Strategy, Task,
+    Access, AddressSpace, FaultError, FrameAllocator, FrameUse, Geometry, Huge, Options, Prot, SpaceError,
+    Strategy, Task,
 };
 
 type Space = Arc<AddressSpace<host::TestWorld<Threads>>>;
@@ -261,6 +262,23 @@ fn a_magazine_goes_back_with_its_task_and_before_memory_is_short() {
     assert_eq!(load(&mut task, 6 * PAGE), Ok(6));
     drop(task);
     assert_eq!(machine.check(&[&space]).expect("the invariants").frames, 8);
+}
+
+#[test]
+fn a_fork_and_a_collapse_get_what_the_magazine_holds() {
+    let machine = machine_with(1, |config| config.magazine = 32);
+    let (parent, mut task) = space(&machine, p1());
+    task.map(0..64 * PAGE, Prot::ReadWrite).expect("free");
+    store(&mut task, 0, 1).expect("mapped");
+    let frames = &machine.world().frames;
+    let others: Vec<_> = std::iter::from_fn(|| frames.alloc(CpuId(0), Order::ZERO, FrameUse::Anon)).collect();
+    task.collapse(0).expect("the magazine has a block of 8 frames");
+    let child = task.fork().expect("the magazine's frames are free again");
+    for pfn in others {
+        frames.free(CpuId(0), pfn, Order::ZERO).expect("allocated");
+    }
+    drop(task);
+    machine.check(&[&parent, &child]).expect("the invariants");
 }
 
 #[test]
