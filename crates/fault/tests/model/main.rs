@@ -2,13 +2,12 @@
 //! model's; at each `Check` and at the end the invariants hold, and nothing is left when everything has ended.
 //!
 //! `PROPTEST_CASES` sets the number of programs. The fuzz target `fault_operations` plays programs from bytes of its own;
-//! what it finds becomes a test in `regressions`.
+//! what it finds becomes a test here, by name.
 
 #[path = "../host/mod.rs"]
 mod host;
 mod operation;
 mod reference;
-mod regressions;
 
 use proptest::prelude::*;
 

@@ -108,7 +108,7 @@ impl Bytes<'_> {
     }
 
     fn is_even(&mut self) -> bool {
-        self.next() % 2 == 0
+        self.next().is_multiple_of(2)
     }
 
     fn prot(&mut self) -> Prot {

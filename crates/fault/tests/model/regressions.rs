@@ -1,1 +1,0 @@
-//! What the fuzz target found, by name.
