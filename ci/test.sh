@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The project's tests, as the README's test command and CI run them: formatting, lints, tests, the bare-metal build of
-# the core, documentation. About 6 minutes from nothing on two cores, 1 minute when everything is built.
+# The project's tests, as the README's test command and CI run them: formatting, lints, tests, the bare-metal builds of
+# what runs there, documentation. About 6 minutes from nothing on two cores, 1 minute when everything is built.
 # Installs what it needs with rustup; the longer proofs are the other scripts of this directory.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -51,6 +51,7 @@ for target in "${targets[@]}"; do
     run "core on $target" cargo build --package pageset-core --target "$target"
     run "core with a heap on $target" cargo build --package pageset-core --target "$target" --all-features
     run "page operations on $target" cargo build --package pageset-pageops --target "$target"
+    run "fault engine on $target" cargo build --package pageset-fault --target "$target"
 done
 for target in "${targets_32[@]}"; do
     run "core with a heap on $target" cargo build --package pageset-core --target "$target" --all-features

@@ -1,4 +1,11 @@
-//! To be written.
+//! Programs of everything that tasks can do with address spaces, against the model of the fault engine's tests.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|_program: &[u8]| {});
+#[path = "../../crates/fault/tests/host/mod.rs"]
+mod host;
+#[path = "../../crates/fault/tests/model/operation.rs"]
+mod operation;
+#[path = "../../crates/fault/tests/model/reference.rs"]
+mod reference;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| reference::play(&operation::Program::from_bytes(bytes)));

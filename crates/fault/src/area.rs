@@ -91,6 +91,16 @@ impl AreaMap {
         &self.areas
     }
 
+    /// Whether it is what a map is: no area is empty, and neighbours ascend and differ where they touch.
+    fn is_proper(&self) -> bool {
+        let fits = |left: &Area, right: &Area| {
+            left.range.end < right.range.start
+                || left.range.end == right.range.start && left.prot != right.prot
+        };
+        self.areas.iter().all(|area| !area.range.is_empty())
+            && self.areas.windows(2).all(|pair| fits(&pair[0], &pair[1]))
+    }
+
     /// Index of the area that holds `va`.
     #[inline]
     pub(crate) fn find(&self, va: u64) -> Option<usize> {
@@ -156,6 +166,7 @@ impl AreaMap {
                 *area = Arc::clone(old);
             }
         }
+        debug_assert!(map.is_proper(), "{map:?}");
         let is_gone = |old: &&Arc<Area>| !map.areas.iter().skip(before).any(|area| Arc::ptr_eq(area, old));
         let replaced = self.areas[before..after].iter().filter(is_gone).cloned().collect();
         Change { map, replaced }

@@ -12,6 +12,8 @@ pub enum FaultError {
     NotAllowed(u64),
     /// There is no frame, or no table, for this address. Nothing was changed.
     OutOfMemory(u64),
+    /// The address space belongs to another machine than the task. Nothing was changed.
+    OtherMachine(u64),
 }
 
 impl fmt::Display for FaultError {
@@ -20,6 +22,12 @@ impl fmt::Display for FaultError {
             Self::NoArea(va) => write!(f, "address {va:#x} belongs to no area; map it first"),
             Self::NotAllowed(va) => write!(f, "the area of address {va:#x} does not allow this access"),
             Self::OutOfMemory(va) => write!(f, "no frame or page table is left for address {va:#x}"),
+            Self::OtherMachine(va) => {
+                write!(
+                    f,
+                    "the address space of address {va:#x} is on another machine; use a task of that machine"
+                )
+            }
         }
     }
 }

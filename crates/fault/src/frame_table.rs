@@ -60,11 +60,21 @@ impl FrameTable {
         (Pfn(pfn.0 & !u64::from(order.frames() - 1)), order)
     }
 
-    /// Begins the life of a block, with `refs` words about to map it. Nobody else knows it yet.
+    /// Begins the life of a block, with `refs` words about to map it. Nobody else knows it yet; but who has read an older
+    /// word may be a user in passing from now on. So the block ends by [`put`](Self::put), even if no word ever mapped it.
     #[inline]
     pub(crate) fn begin(&self, pfn: Pfn, order: Order, refs: u32) {
         let first = self.index(pfn) as usize;
+        debug_assert!(
+            pfn.0.is_multiple_of(u64::from(order.frames())),
+            "{pfn} is no block of order {order:?}"
+        );
         for frame in &self.frames[first..first + order.frames() as usize] {
+            debug_assert_eq!(
+                frame.refs.load(Ordering::Relaxed),
+                0,
+                "block {pfn}: somebody has a frame of it"
+            );
             frame.order.store(order.get(), Ordering::Relaxed);
         }
         self.frames[first].refs.store(refs, Ordering::Relaxed);
@@ -72,14 +82,18 @@ impl FrameTable {
 
     /// More words map the block of `pfn`. The caller's own word keeps it alive.
     pub(crate) fn get(&self, pfn: Pfn, refs: u32) {
-        self.frame(self.block(pfn).0).refs.fetch_add(refs, Ordering::Relaxed);
+        let before = self.frame(self.block(pfn).0).refs.fetch_add(refs, Ordering::Relaxed);
+        debug_assert!(before > 0, "frame {pfn} is free, and mapped once more");
     }
 
-    /// A user in passing, unless the block is free. Whoever calls this has read a word, and reads it again afterwards.
-    pub(crate) fn try_get(&self, pfn: Pfn) -> bool {
+    /// A user in passing, unless the block is free: returns the block's head, for [`put`](Self::put). Whoever calls this
+    /// has read a word that named `pfn`, and afterwards reads it again, and [`block`](Self::block) too: meanwhile the
+    /// frame may have been freed and taken for a block with another head.
+    pub(crate) fn try_get(&self, pfn: Pfn) -> Option<Pfn> {
         let more = |refs: u32| (refs > 0).then_some(refs + 1);
-        let refs = &self.frame(self.block(pfn).0).refs;
-        refs.fetch_update(Ordering::Acquire, Ordering::Relaxed, more).is_ok()
+        let head = self.block(pfn).0;
+        let refs = &self.frame(head).refs;
+        refs.fetch_update(Ordering::Acquire, Ordering::Relaxed, more).is_ok().then_some(head)
     }
 
     /// So many words less. Returns the block if these were the last: the caller must free it.
@@ -88,6 +102,7 @@ impl FrameTable {
     pub(crate) fn put(&self, pfn: Pfn, refs: u32) -> Option<(Pfn, Order)> {
         let block = self.block(pfn);
         let before = self.frame(block.0).refs.fetch_sub(refs, Ordering::AcqRel);
+        debug_assert!(before >= refs, "block {}: {refs} words less, of {before}", block.0);
         (before == refs).then_some(block)
     }
 
@@ -107,9 +122,9 @@ mod tests {
         let order = Order::new(2).expect("an order");
         table.begin(Pfn(20), order, 4);
         assert_eq!(table.block(Pfn(23)), (Pfn(20), order));
-        assert!(table.try_get(Pfn(22)));
+        assert_eq!(table.try_get(Pfn(22)), Some(Pfn(20)));
         assert_eq!(table.put(Pfn(21), 4), None);
         assert_eq!(table.put(Pfn(20), 1), Some((Pfn(20), order)));
-        assert!(!table.try_get(Pfn(22)));
+        assert_eq!(table.try_get(Pfn(22)), None);
     }
 }

@@ -23,6 +23,7 @@ impl Grace {
     #[inline]
     pub(crate) fn enter(&self, task: u32) {
         let section = &self.sections[task as usize].0;
+        debug_assert!(!self.is_inside(task), "task {task} begins to look twice");
         section.store(section.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         // Everything read from here on is read after the counter is visible; pairs with the fence in `wait`. This is
         // the whole price of a section: 6 to 9 ns (docs/decisions/0007).
@@ -33,7 +34,13 @@ impl Grace {
     #[inline]
     pub(crate) fn leave(&self, task: u32) {
         let section = &self.sections[task as usize].0;
+        debug_assert!(self.is_inside(task), "task {task} forgets what it did not look at");
         section.store(section.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
+    }
+
+    /// Whether a task is looking; for the task itself.
+    pub(crate) fn is_inside(&self, task: u32) -> bool {
+        self.sections[task as usize].0.load(Ordering::Relaxed) % 2 == 1
     }
 
     /// Waits until no task can hold what was unlinked before this call. The caller must not be in a section itself.

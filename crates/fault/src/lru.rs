@@ -57,7 +57,13 @@ impl<R: lock_api::RawMutex> Lru<R> {
     /// Marks a block that is about to be mapped.
     #[inline]
     pub(crate) fn mark(frame: &Frame) {
+        debug_assert_eq!(frame.listed.load(Relaxed), UNLISTED, "whoever freed the block took its mark back");
         frame.listed.store(PENDING, Relaxed);
+    }
+
+    /// Whether a block has no mark, as free ones have.
+    pub(crate) fn is_unmarked(frame: &Frame) -> bool {
+        frame.listed.load(Relaxed) == UNLISTED
     }
 
     /// Adds a marked block, on behalf of a CPU.
@@ -136,6 +142,13 @@ impl List {
     fn unlink(&mut self, frames: &FrameTable, pfn: Pfn) {
         let frame = frames.frame(pfn);
         let (newer, older) = (frame.newer.load(Relaxed), frame.older.load(Relaxed));
+        debug_assert!(self.blocks > 0, "block {pfn} is on a list that is empty");
+        debug_assert_eq!(newer == 0, self.newest == frames.index(pfn) + 1, "block {pfn} and the list's end");
+        debug_assert_eq!(
+            older == 0,
+            self.oldest == frames.index(pfn) + 1,
+            "block {pfn} and the list's beginning"
+        );
         match newer.checked_sub(1) {
             Some(newer) => frames.frame(frames.pfn(newer)).older.store(older, Relaxed),
             None => self.newest = older,

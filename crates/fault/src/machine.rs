@@ -152,8 +152,18 @@ impl<W: World> Machine<W> {
         }
     }
 
+    /// A block for a huge page that somebody asked for: what the task's magazine holds may be a part of it.
+    pub(crate) fn take_large(&self, local: &mut Local, order: Order) -> Option<Pfn> {
+        let take = |local: &Local| self.world.frames().alloc(local.cpu, order, FrameUse::Anon);
+        match take(local) {
+            None if self.empty_magazine(local) => take(local),
+            taken => taken,
+        }
+    }
+
     /// Waits for every task that may still hold a translation, a table's number or an area.
     pub(crate) fn wait_for_sections(&self, local: &Local) {
+        debug_assert!(!self.grace.is_inside(local.slot), "task {} waits for itself", local.slot);
         self.grace.wait(|| self.world.relax(local.cpu));
     }
 
@@ -163,10 +173,16 @@ impl<W: World> Machine<W> {
             return;
         }
         self.lru.remove(&self.frames, blocks);
+        debug_assert!(blocks.iter().all(|(pfn, _)| self.is_unused(*pfn)), "{blocks:?}: one is still in use");
         if let Err(refused) = self.world.frames().free_batch(local.cpu, blocks) {
             local.stats.refused_frees += refused as u64;
         }
         blocks.clear();
+    }
+
+    /// Whether no word maps a block, and no list has it.
+    fn is_unused(&self, pfn: Pfn) -> bool {
+        self.frames.refs(pfn) == 0 && Lru::<W::RawLock>::is_unmarked(self.frames.frame(pfn))
     }
 
     /// Frees tables that were taken out of the tree; no task may be walking them.

@@ -180,6 +180,27 @@ impl Pte {
         Pfn(self.number())
     }
 
+    /// Whether this word may become `new` in one step: the rule above, and that a page is never replaced by another one
+    /// while it can be written. The engine's tests and debug builds look at every step.
+    pub(crate) fn may_become(self, new: Self) -> bool {
+        let is_page = |word: Self| word.0 & (Self::ANON | Self::ZERO_PAGE) != 0;
+        let is_table = |word: Self| word.is_present() && !is_page(word);
+        if is_page(new) && (!new.is_present() || new.is_zero_page() && new.is_writable()) {
+            return false;
+        }
+        match self {
+            Self::EMPTY => is_page(new) || is_table(new),
+            Self::MIGR => is_page(new) || new.0 & Self::META != 0,
+            _ if is_table(self) => new == Self::EMPTY || new == Self::MIGR,
+            _ if self.0 & Self::META != 0 => is_page(new) && !new.is_zero_page(),
+            _ if is_page(self) && is_page(new) => {
+                let is_same = self.is_huge() == new.is_huge() && self.pfn() == new.pfn();
+                is_same || !self.is_writable() && !self.is_huge() && !new.is_huge() && new.is_writable()
+            }
+            _ => is_page(self) && (new == Self::MIGR || self.is_huge() && is_table(new)),
+        }
+    }
+
     /// What a word means, on a table of `level`.
     #[inline]
     pub(crate) const fn meaning(self, level: u8) -> Meaning {
@@ -221,6 +242,48 @@ mod tests {
         ];
         assert!(words.iter().all(|word| word.meaning(0) != Meaning::Empty));
         assert_eq!(Pte::EMPTY.meaning(0), Meaning::Empty);
+    }
+
+    #[test]
+    fn steps_that_would_lose_a_page_are_known() {
+        let (page, zero) = (Pte::anon(Pfn(5)), Pte::zero_page());
+        let (table, other) = (Pte::table(TableId(3)), Pte::anon(Pfn(6)).writable());
+        let good = [
+            (Pte::EMPTY, page),
+            (Pte::EMPTY, zero),
+            (Pte::EMPTY, table),
+            (zero, other),
+            (page, page.writable()),
+            (page, other),
+            (page, Pte::MIGR),
+            (Pte::MIGR, Pte::reclaimed(2)),
+            (Pte::reclaimed(2), page),
+            (page.huge(), table),
+            (table, Pte::MIGR),
+            (Pte::MIGR, page.huge()),
+            (table, Pte::EMPTY),
+        ];
+        let bad = [
+            (Pte::EMPTY, Pte::reclaimed(2)),
+            (Pte::EMPTY, Pte::MIGR),
+            (Pte::POISON, page),
+            (Pte::MIGR, Pte::EMPTY),
+            (page, Pte::EMPTY),
+            (page.writable(), other),
+            (page, table),
+            (page, Pte::anon(Pfn(6))),
+            (page.huge(), other),
+            (table, page),
+            (zero, zero.writable()),
+            (Pte::reclaimed(2), zero),
+            (Pte::reclaimed(2), Pte::EMPTY),
+        ];
+        for (old, new) in good {
+            assert!(old.may_become(new), "{old:?} to {new:?}");
+        }
+        for (old, new) in bad {
+            assert!(!old.may_become(new), "{old:?} to {new:?}");
+        }
     }
 
     #[test]

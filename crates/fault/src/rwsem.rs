@@ -59,7 +59,8 @@ impl RwSem {
     #[inline]
     pub(crate) fn end_read<W: World>(&self, world: &W, cpu: CpuId, line: Line) {
         world.shares(cpu, line);
-        self.word.fetch_sub(1, Ordering::Release);
+        let before = self.word.fetch_sub(1, Ordering::Release);
+        debug_assert_ne!(before & !WRITER, 0, "a reader leaves, and none is inside");
     }
 
     /// Enters as the writer: keeps new readers out, then waits for those inside.
@@ -81,6 +82,7 @@ impl RwSem {
     /// Leaves as the writer.
     pub(crate) fn end_write<W: World>(&self, world: &W, cpu: CpuId, line: Line) {
         world.shares(cpu, line);
-        self.word.fetch_and(!WRITER, Ordering::Release);
+        let before = self.word.fetch_and(!WRITER, Ordering::Release);
+        debug_assert_ne!(before & WRITER, 0, "the writer leaves, and none is inside");
     }
 }

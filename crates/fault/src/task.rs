@@ -158,13 +158,17 @@ impl<W: World> Task<W> {
     /// As [`fault`](Self::fault), in another address space of the same machine (a debugger's access).
     ///
     /// # Errors
-    /// As `fault`.
+    /// As `fault`; [`FaultError::OtherMachine`].
     pub fn fault_in(
         &mut self,
         space: &AddressSpace<W>,
         va: u64,
         access: Access,
     ) -> Result<Backing, FaultError> {
+        // The task's CPU, slot and frames mean nothing there.
+        if !Arc::ptr_eq(space.machine(), self.space.machine()) {
+            return Err(FaultError::OtherMachine(va));
+        }
         space.fault(&mut self.local, va, access)
     }
 
@@ -250,6 +254,12 @@ impl<W: World> Drop for Task<W> {
         self.space.note_exit(self.local.cpu);
         machine.lru.flush(&machine.frames, self.local.cpu, &mut self.local.lru);
         machine.empty_magazine(&mut self.local);
+        debug_assert_eq!(self.local.deltas, Counts::default(), "a task leaves, and takes counts with it");
+        debug_assert!(
+            self.local.unmapped.is_empty(),
+            "a task leaves, and takes {:?} with it",
+            self.local.unmapped
+        );
         machine.put_task(self.local.slot);
     }
 }

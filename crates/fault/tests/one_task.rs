@@ -5,9 +5,10 @@ mod host;
 use std::sync::Arc;
 
 use host::{PAGE, TestMachine, Threads, machine, machine_with, strategies};
-use pageset_core::CpuId;
+use pageset_core::{CpuId, Order};
 use pageset_fault::{
-    Access, AddressSpace, FaultError, Geometry, Huge, Options, Prot, SpaceError, Strategy, Task,
+    Access, AddressSpace, FaultError, FrameAllocator, FrameUse, Geometry, Huge, Options, Prot, SpaceError,
+    Strategy, Task,
 };
 
 type Space = Arc<AddressSpace<host::TestWorld<Threads>>>;
@@ -264,6 +265,23 @@ fn a_magazine_goes_back_with_its_task_and_before_memory_is_short() {
 }
 
 #[test]
+fn a_fork_and_a_collapse_get_what_the_magazine_holds() {
+    let machine = machine_with(1, |config| config.magazine = 32);
+    let (parent, mut task) = space(&machine, p1());
+    task.map(0..64 * PAGE, Prot::ReadWrite).expect("free");
+    store(&mut task, 0, 1).expect("mapped");
+    let frames = &machine.world().frames;
+    let others: Vec<_> = std::iter::from_fn(|| frames.alloc(CpuId(0), Order::ZERO, FrameUse::Anon)).collect();
+    task.collapse(0).expect("the magazine has a block of 8 frames");
+    let child = task.fork().expect("the magazine's frames are free again");
+    for pfn in others {
+        frames.free(CpuId(0), pfn, Order::ZERO).expect("allocated");
+    }
+    drop(task);
+    machine.check(&[&parent, &child]).expect("the invariants");
+}
+
+#[test]
 fn misuse_is_an_error() {
     let machine = machine(1);
     let (space, mut task) = space(&machine, p1());
@@ -383,4 +401,15 @@ fn deltas_are_folded_as_each_strategy_says() {
     assert_eq!(quick("R3", 65), (0, 0), "65 faults stay with the task");
     assert_eq!(quick("R3", 66), (65, 65), "the 66th folds those before it");
     assert_eq!(quick("R4", 33), (32, 32), "a batch of 32");
+}
+
+#[test]
+fn a_fault_in_another_machines_space_is_refused() {
+    let (here, there) = (machine(1), machine(1));
+    let ((space, mut task), (foreign, mut owner)) = (space(&here, p1()), space(&there, p1()));
+    owner.map(0..8 * PAGE, Prot::ReadWrite).expect("free");
+    assert_eq!(task.fault_in(&foreign, PAGE, Access::Write), Err(FaultError::OtherMachine(PAGE)));
+    drop((task, owner));
+    here.check(&[&space]).expect("the invariants");
+    assert_eq!(there.check(&[&foreign]).expect("the invariants").pages, 0);
 }

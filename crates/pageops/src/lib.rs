@@ -25,12 +25,12 @@
 //!
 //! # In an operating system
 //!
-//! There is no heap, no lock and no thread-local state. Vector registers are not used by [`Method::without_vectors`],
-//! nor by any method in a build for a target without them, such as `x86_64-unknown-none`. Pages come in as
-//! [`Page::from_raw`].
+//! There is no heap, no lock and no thread-local state. The loops of [`Method::without_vectors`] use general registers
+//! only; what the compiler does around them is decided by the target, and one without vector registers, such as
+//! `x86_64-unknown-none`, has none anywhere. Pages come in as [`Page::from_raw`].
 //!
 //! When a function returns, everything it wrote is ordered before every later store of the same CPU, also what was
-//! streamed past the cache: a page may be published with an ordinary release store.
+//! streamed past the cache, and also if a [`Source`] panics: a page may be published with an ordinary release store.
 #![no_std]
 
 mod arch;
@@ -47,7 +47,7 @@ pub use error::BadPage;
 pub use gigantic::{Clearing, Copying, Part, Parts};
 pub use method::Method;
 pub use order::{GIGANTIC_PAGES, Order, RANGES_RADIUS_PAGES, Step, Steps, Store};
-pub use source::{CopyError, Poisoned, Source};
+pub use source::{CopyError, Poisoned, Source, Target};
 
 /// Bytes of a base page: what orders count in, and the smallest page.
 pub const BASE_PAGE_BYTES: usize = 4096;

@@ -1,7 +1,7 @@
 //! How pages are cleared and copied: an order, a kernel, and how much of a page is kept in the cache.
 
-use crate::arch::Cell;
-use crate::{BASE_PAGE_BYTES, BadPage, Caches, CopyError, Isa, Kernel, Order, Page, Source, Store};
+use crate::arch::{Cell, Fence};
+use crate::{BASE_PAGE_BYTES, BadPage, Caches, CopyError, Isa, Kernel, Order, Page, Source, Store, Target};
 
 /// The neighbourhood is this part of the second-level cache, so that it is there whatever else the program uses, and
 /// costs little: 64 KiB of 1 MiB. What it buys and costs is measured by `pageset calibrate pageops`.
@@ -43,7 +43,9 @@ impl Method {
         Self::of_kernel(kernel.unwrap_or(Kernel::PORTABLE))
     }
 
-    /// As [`Method::detect`], but without vector registers, which kernels of operating systems do not save.
+    /// As [`Method::detect`], but with loops over general registers only, since kernels of operating systems do not save
+    /// the others. On other architectures than x86-64 and aarch64 it is [`Kernel::PORTABLE`]:
+    /// [`Isa::uses_vector_registers`] tells what that means there.
     #[must_use]
     pub fn without_vectors() -> Self {
         let preferred = [Isa::Clzero, Isa::Zva, Isa::Rep];
@@ -166,7 +168,7 @@ impl Method {
                     return;
                 }
                 let base_page = page.part(offset..offset + BASE_PAGE_BYTES);
-                match source.read(offset, base_page, self.kernel, store) {
+                match source.read(offset, Target::new(base_page, self.kernel, store)) {
                     Ok(()) => copied_bytes += BASE_PAGE_BYTES,
                     Err(poisoned) => {
                         let done = poisoned.copied_bytes.min(BASE_PAGE_BYTES);
@@ -181,7 +183,7 @@ impl Method {
 
     pub(crate) fn clear_ordered(self, page: &mut Page<'_>, hint: Option<usize>) {
         self.each_step(page.bytes(), hint, |start, end, store| {
-            self.kernel.clear(page.part(start..end), store)
+            self.kernel.clear_unfenced(page.part(start..end), store)
         });
     }
 
@@ -189,7 +191,7 @@ impl Method {
         self.each_step(page.bytes(), hint, |start, end, store| {
             for from in (start..end).step_by(COPY_RANGE_BYTES) {
                 let range = from..end.min(from + COPY_RANGE_BYTES);
-                self.kernel.copy(page.part(range.clone()), &source[range], store);
+                self.kernel.copy_unfenced(page.part(range.clone()), &source[range], store);
             }
         });
     }
@@ -197,16 +199,13 @@ impl Method {
     /// Calls `step` with the bytes of each step, and orders what was streamed before what comes after it.
     fn each_step(self, bytes: usize, hint: Option<usize>, mut step: impl FnMut(usize, usize, Store)) {
         let target = hint.map(|offset| offset / BASE_PAGE_BYTES);
-        let mut is_streaming = false;
+        let mut fence = None;
         for next in self.order.steps(bytes / BASE_PAGE_BYTES, target, self.radius_pages) {
-            if is_streaming && next.store == Store::Cached {
-                self.kernel.fence();
+            // One fence for a run of streamed steps: when a cached one follows, or at the end.
+            if fence.is_none() || next.store == Store::Cached {
+                fence = Fence::of(self.kernel, next.store);
             }
-            is_streaming = next.store == Store::Stream;
             step(next.pages.start * BASE_PAGE_BYTES, next.pages.end * BASE_PAGE_BYTES, next.store);
-        }
-        if is_streaming {
-            self.kernel.fence();
         }
     }
 }

@@ -10,13 +10,50 @@ use crate::{BadPage, Kernel, Page, Store};
 
 /// Where a copy comes from.
 pub trait Source {
-    /// Fills `page`, a base page, from `offset` bytes into the source. `kernel` and `store` are how the method would do
-    /// it; a source without instructions of its own passes its bytes to [`Kernel::copy`].
+    /// Fills `target` from `offset` bytes into the source. A source without instructions of its own passes its bytes to
+    /// [`Target::copy`].
     ///
     /// # Errors
     ///
-    /// If memory of the source is poisoned, with the bytes at the start of `page` that are good.
-    fn read(&mut self, offset: usize, page: Page<'_>, kernel: Kernel, store: Store) -> Result<(), Poisoned>;
+    /// If memory of the source is poisoned, with the bytes at the start of `target` that are good.
+    fn read(&mut self, offset: usize, target: Target<'_>) -> Result<(), Poisoned>;
+}
+
+/// A base page that a [`Source`] fills, and how the method would do it.
+#[derive(Debug)]
+pub struct Target<'p> {
+    page: Page<'p>,
+    kernel: Kernel,
+    store: Store,
+}
+
+impl<'p> Target<'p> {
+    /// The caller fences before anybody else gets at the page.
+    pub(crate) fn new(page: Page<'p>, kernel: Kernel, store: Store) -> Self {
+        Self { page, kernel, store }
+    }
+
+    /// How the method would store it.
+    #[must_use]
+    pub const fn store(&self) -> Store {
+        self.store
+    }
+
+    /// The page, to be filled by instructions of one's own. Those that stream need their own fence.
+    #[must_use]
+    pub fn into_page(self) -> Page<'p> {
+        self.page
+    }
+
+    /// Fills it with these bytes, by the method's kernel.
+    ///
+    /// # Panics
+    ///
+    /// If they are not a base page.
+    pub fn copy(self, bytes: &[u8]) {
+        // The page is this value's own, and the fence for the whole copy comes before its borrow ends.
+        self.kernel.copy_unfenced(self.page, bytes, self.store);
+    }
 }
 
 /// A base page of a source that could not be read to its end.

@@ -89,10 +89,8 @@ fn check(isa: Isa) {
             let source = Memory::patterned(pages * BASE_PAGE_BYTES, 2);
             let mut page = Memory::patterned(pages * BASE_PAGE_BYTES, 1);
             kernel.copy((&mut page[..]).into(), &source, store);
-            kernel.fence();
             assert!(*page == *source, "{isa:?} copies {pages} base pages, {store:?}");
             kernel.clear((&mut page[..]).into(), store);
-            kernel.fence();
             assert!(page.iter().all(|byte| *byte == 0), "{isa:?} clears {pages} base pages, {store:?}");
         }
         let mut untouched = Memory::patterned(BASE_PAGE_BYTES, 1);
@@ -213,5 +211,7 @@ fn every_machine_has_a_kernel_and_its_name() {
     for isa in Isa::ALL {
         assert_eq!(Isa::named(isa.name()), Some(isa));
     }
-    assert!(!Method::without_vectors().kernel().isa().uses_vector_registers());
+    // Miri knows no instructions, so it has only what the environment has.
+    let has_own = cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) && !cfg!(miri);
+    assert_eq!(Method::without_vectors().kernel().isa().uses_vector_registers(), !has_own);
 }

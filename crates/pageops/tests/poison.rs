@@ -1,9 +1,7 @@
 //! A source that breaks half way.
 
 use memory::Memory;
-use pageset_pageops::{
-    BASE_PAGE_BYTES, BadPage, CopyError, Kernel, Method, Order, Page, Poisoned, Source, Store,
-};
+use pageset_pageops::{BASE_PAGE_BYTES, BadPage, CopyError, Kernel, Method, Order, Poisoned, Source, Target};
 
 mod memory;
 
@@ -17,26 +15,20 @@ struct Broken<'s> {
 }
 
 impl Source for Broken<'_> {
-    fn read(
-        &mut self,
-        offset: usize,
-        mut page: Page<'_>,
-        kernel: Kernel,
-        store: Store,
-    ) -> Result<(), Poisoned> {
+    fn read(&mut self, offset: usize, target: Target<'_>) -> Result<(), Poisoned> {
         self.reads += 1;
-        let bytes = offset..offset + page.bytes();
+        let bytes = offset..offset + BASE_PAGE_BYTES;
         match self.poison {
             Some(poison) if bytes.contains(&poison) => {
                 // As a machine-check-safe copy: what is before the poison arrives.
                 let good = (poison - offset) & !(64 - 1);
-                let start = page.part(0..good).start();
+                let start = target.into_page().part(0..good).start();
                 // SAFETY: the part is inside the page, and the source has as many bytes.
                 unsafe { start.as_ptr().copy_from_nonoverlapping(self.bytes[offset..].as_ptr(), good) };
                 Err(Poisoned { copied_bytes: good })
             }
             _ => {
-                kernel.copy(page, &self.bytes[bytes], store);
+                target.copy(&self.bytes[bytes]);
                 Ok(())
             }
         }

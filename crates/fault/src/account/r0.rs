@@ -15,6 +15,8 @@ impl Accountant for R0 {
     #[inline]
     fn add<W: World>(&self, _: &AddressSpace<W>, _: &mut Local, counts: Counts) {
         self.0.add_locked(counts);
+        let now = self.0.load();
+        debug_assert!([now.rss, now.anon_rss, now.tables].into_iter().all(|count| count >= 0), "{now:?}");
     }
 
     fn quick(&self) -> Counts {

@@ -55,11 +55,11 @@ impl<W: World> AddressSpace<W> {
             }
             Install::Lost => {
                 local.stats.lost_pte += 1;
-                self.give_back(local, pfn, Order::ZERO);
+                self.give_back(local, pfn, 1);
                 self.after_loss(attempt, slot)
             }
             Install::Again => {
-                self.give_back(local, pfn, Order::ZERO);
+                self.give_back(local, pfn, 1);
                 Step::Again
             }
         }

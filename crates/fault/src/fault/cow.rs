@@ -49,7 +49,10 @@ impl<W: World> AddressSpace<W> {
         }
         let word = self.machine().tables.word(slot.table, slot.index);
         // With hold of the word: while it is as it was, one of the references is ours.
-        if word.load(crate::atomic::Ordering::Acquire) != old.bits() {
+        // Its frame may have had another life, in another block, since the look above.
+        if word.load(crate::atomic::Ordering::Acquire) != old.bits()
+            || frames.block(old.pfn()) != (head, order)
+        {
             return Some(Step::Again);
         }
         if frames.refs(head) != 1 {
@@ -75,11 +78,12 @@ impl<W: World> AddressSpace<W> {
         let pfn = self.take_block(local, Order::ZERO).ok_or(FaultError::OutOfMemory(attempt.va))?;
         // A reference for the time of the copy: the page cannot be freed, nor can anybody begin to write to it. It is
         // the right page if the word is unchanged afterwards.
-        if !machine.frames.try_get(old.pfn()) {
-            self.give_back(local, pfn, Order::ZERO);
+        let Some(head) = machine.frames.try_get(old.pfn()) else {
+            self.free_unused(local, pfn, Order::ZERO);
             return Ok(Step::Again);
-        }
-        let is_same = machine.tables.load(slot.table, slot.index) == old;
+        };
+        let is_same =
+            machine.tables.load(slot.table, slot.index) == old && machine.frames.block(old.pfn()).0 == head;
         let mut outcome = Install::Again;
         if is_same {
             self.world().memory().copy(local.cpu, old.pfn(), pfn);
@@ -88,7 +92,7 @@ impl<W: World> AddressSpace<W> {
             outcome = self.install(local, attempt, slot, words, Intent::Replace, Counts::default());
         }
         let refs = if outcome == Install::Done { 2 } else { 1 };
-        local.unmapped.extend(machine.frames.put(old.pfn(), refs));
+        local.unmapped.extend(machine.frames.put(head, refs));
         Ok(match outcome {
             Install::Done => {
                 local.stats.cow_copied += 1;
@@ -97,11 +101,15 @@ impl<W: World> AddressSpace<W> {
             }
             Install::Lost => {
                 local.stats.lost_pte += 1;
-                self.give_back(local, pfn, Order::ZERO);
+                self.give_back(local, pfn, 1);
                 self.after_loss(attempt, slot)
             }
+            Install::Again if is_same => {
+                self.give_back(local, pfn, 1);
+                Step::Again
+            }
             Install::Again => {
-                self.give_back(local, pfn, Order::ZERO);
+                self.free_unused(local, pfn, Order::ZERO);
                 Step::Again
             }
         })

@@ -55,10 +55,17 @@ impl<W: World> AddressSpace<W> {
         self.machine().lru.add(&self.machine().frames, local.cpu, &mut local.lru, pfn);
     }
 
-    /// A block that nobody has seen goes back.
-    pub(super) fn give_back(&self, local: &mut Local, pfn: Pfn, order: Order) {
-        // It may be on the list already: some task's batch remembers the frame from an earlier life.
-        self.machine().lru.remove(&self.machine().frames, &[(pfn, order)]);
+    /// A block that was to be mapped by `refs` words, and is not, goes back; or later, by whoever uses it in passing.
+    pub(super) fn give_back(&self, local: &mut Local, pfn: Pfn, refs: u32) {
+        if let Some(block) = self.machine().frames.put(pfn, refs) {
+            // It may be on the list already: some task's batch remembers the frame from an earlier life.
+            self.machine().lru.remove(&self.machine().frames, &[block]);
+            self.free_unused(local, block.0, block.1);
+        }
+    }
+
+    /// A block that nobody was told of goes back.
+    pub(super) fn free_unused(&self, local: &mut Local, pfn: Pfn, order: Order) {
         if self.world().frames().free(local.cpu, pfn, order).is_err() {
             local.stats.refused_frees += 1;
         }

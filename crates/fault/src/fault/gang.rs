@@ -67,7 +67,7 @@ impl<W: World> AddressSpace<W> {
         }
         local.stats.lost_pte += u64::from(order.frames() - installed);
         if installed == 0 {
-            self.give_back(local, block, order);
+            self.give_back(local, block, order.frames());
             return Step::Again;
         }
         let unused = order.frames() - installed;

@@ -44,11 +44,11 @@ impl<W: World> AddressSpace<W> {
             }
             Install::Lost => {
                 local.stats.huge_fallback += 1;
-                self.give_back(local, block, order);
+                self.give_back(local, block, 1);
                 None
             }
             Install::Again => {
-                self.give_back(local, block, order);
+                self.give_back(local, block, 1);
                 Some(Step::Again)
             }
         }

@@ -85,7 +85,7 @@ impl<W: World> AddressSpace<W> {
             } else {
                 local.stats.prefault_lost += u64::from(index > 0);
                 local.stats.lost_pte += u64::from(index == 0);
-                self.give_back(local, *pfn, Order::ZERO);
+                self.give_back(local, *pfn, 1);
             }
         }
         Ok(self.after_loss(attempt, slot))

@@ -43,7 +43,7 @@ impl<W: World> AddressSpace<W> {
             }
         }
         if !restored {
-            self.give_back(local, pfn, Order::ZERO);
+            self.give_back(local, pfn, 1);
             return Ok(self.after_loss(attempt, slot));
         }
         self.world().memory().drop_slot(place);

@@ -13,7 +13,7 @@ use crate::account::Counts;
 use crate::area::Prot;
 use crate::atomic::Ordering;
 use crate::error::SpaceError;
-use crate::frames::{FrameAllocator, FrameUse};
+use crate::frames::FrameAllocator;
 use crate::lru::Lru;
 use crate::pte::{Meaning, Pte};
 use crate::sync::Intent;
@@ -46,8 +46,7 @@ impl<W: World> AddressSpace<W> {
         if !(0..geometry.entries()).all(is_whole) {
             return Err(SpaceError::NotEligible);
         }
-        let block =
-            self.world().frames().alloc(local.cpu, order, FrameUse::Anon).ok_or(SpaceError::OutOfMemory)?;
+        let block = self.machine.take_large(local, order).ok_or(SpaceError::OutOfMemory)?;
         let Some(words) = self.close_table(local, &parent, named, table) else {
             let _ = self.world().frames().free(local.cpu, block, order);
             return Err(SpaceError::NotEligible);
@@ -61,6 +60,10 @@ impl<W: World> AddressSpace<W> {
             self.drop_page(local, *word, &mut blocks);
         }
         self.machine.free_blocks(local, &mut blocks);
+        debug_assert!(
+            self.machine.tables.holds_only(table, Pte::POISON),
+            "{table:?}: something was mapped in a table that was closed"
+        );
         self.machine.free_tables(local, &mut alloc::vec![table]);
         Ok(())
     }

@@ -17,7 +17,8 @@ use crate::world::{Memory, World};
 
 impl<W: World> AddressSpace<W> {
     pub(crate) fn fork(&self, local: &mut Local) -> Result<Arc<Self>, SpaceError> {
-        let child = Self::on(&self.machine, self.options, local.cpu)?;
+        let root = self.machine.take_table_for(local).ok_or(SpaceError::OutOfMemory)?;
+        let child = Self::on(&self.machine, self.options, local.cpu, root);
         let mut copied = Ok(());
         let write = self.write(local);
         write.close(local, write.map.areas());

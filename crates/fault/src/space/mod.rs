@@ -96,18 +96,20 @@ impl<W: World> AddressSpace<W> {
     /// [`SpaceError::OutOfMemory`] if there is no frame or no table for the root; [`SpaceError::NoHugePages`] if huge pages
     /// are wanted and the geometry has none.
     pub fn new(machine: &Arc<Machine<W>>, options: Options) -> Result<Arc<Self>, SpaceError> {
-        Self::on(machine, options, CpuId(0)).map(Arc::new)
-    }
-
-    fn on(machine: &Arc<Machine<W>>, options: Options, cpu: CpuId) -> Result<Self, SpaceError> {
         if options.huge == Huge::Always && machine.geometry.huge_order().is_none() {
             return Err(SpaceError::NoHugePages);
         }
+        let cpu = CpuId(0);
         let root = machine.take_table(cpu).ok_or(SpaceError::OutOfMemory)?;
+        Ok(Arc::new(Self::on(machine, options, cpu, root)))
+    }
+
+    /// An empty address space of options that the machine can do.
+    fn on(machine: &Arc<Machine<W>>, options: Options, cpu: CpuId, root: TableId) -> Self {
         let strategy = options.strategy;
         let sync = AnySync::new(strategy.sync(), machine.tasks);
         let stabilise = AnyStabilise::new(strategy.stabilise(), machine.tasks);
-        Ok(Self {
+        Self {
             id: machine.next_space(),
             options,
             root,
@@ -124,7 +126,7 @@ impl<W: World> AddressSpace<W> {
             page_table_lock: Padded(Mutex::new(())),
             fold_lock: Padded(Mutex::new(())),
             machine: Arc::clone(machine),
-        })
+        }
     }
 
     /// Its number, unlike any other of the machine's.

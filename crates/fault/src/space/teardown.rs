@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use pageset_core::CpuId;
 
 use super::AddressSpace;
+use crate::account::Counts;
 use crate::atomic::Ordering;
 use crate::pte::{Meaning, Pte};
 use crate::table::TableId;
@@ -15,32 +16,31 @@ impl<W: World> AddressSpace<W> {
     /// Frees every page and table. Nobody refers to the address space any more.
     fn tear_down(&self) {
         let mut local = Local::new(CpuId(self.last_cpu.load(Ordering::Relaxed)), 0, self.id);
-        let (mut blocks, mut tables) = (Vec::new(), Vec::new());
-        self.take_apart(&mut local, self.root, self.machine.geometry.root_level(), &mut blocks, &mut tables);
-        self.machine.free_blocks(&mut local, &mut blocks);
+        let mut tables = Vec::new();
+        let pages = self.take_apart(&mut local, self.root, self.machine.geometry.root_level(), &mut tables);
+        // The root is not counted.
+        let found = Counts { tables: tables.len() as i64 - 1, ..Counts::pages(pages) };
+        debug_assert_eq!(self.counts(), found, "address space {} counts other than it had", self.id);
         self.machine.free_tables(&mut local, &mut tables);
     }
 
-    fn take_apart(
-        &self,
-        local: &mut Local,
-        table: TableId,
-        level: u8,
-        blocks: &mut Vec<(pageset_core::Pfn, pageset_core::Order)>,
-        tables: &mut Vec<TableId>,
-    ) {
+    /// Empties a table and those below it. Returns how many pages they mapped.
+    fn take_apart(&self, local: &mut Local, table: TableId, level: u8, tables: &mut Vec<TableId>) -> i64 {
+        let (mut pages, mut blocks) = (0, Vec::new());
         for word in self.machine.tables.words_of(table) {
             let old = Pte::from_bits(word.swap(0, Ordering::AcqRel));
             match old.meaning(level) {
-                Meaning::Table(below) => self.take_apart(local, below, level - 1, blocks, tables),
+                Meaning::Table(below) => pages += self.take_apart(local, below, level - 1, tables),
                 Meaning::Page | Meaning::Reclaimed(_) => {
-                    self.drop_page(local, old, blocks);
+                    let words = self.drop_page(local, old, &mut blocks);
+                    pages += words * self.machine.geometry.pages_per_word(level);
                 }
                 Meaning::Empty | Meaning::Busy => {}
             }
         }
         tables.push(table);
-        self.machine.free_blocks(local, blocks);
+        self.machine.free_blocks(local, &mut blocks);
+        pages
     }
 }
 

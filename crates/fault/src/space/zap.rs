@@ -46,6 +46,10 @@ impl<W: World> AddressSpace<W> {
             return;
         }
         self.free_unmapped(local, &mut blocks);
+        debug_assert!(
+            tables.iter().all(|table| self.machine.tables.holds_only(*table, Pte::EMPTY)),
+            "{tables:?}: something was mapped in a table that was taken out of the tree"
+        );
         self.machine.free_tables(local, &mut tables);
     }
 

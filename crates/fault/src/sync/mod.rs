@@ -112,6 +112,7 @@ impl AnySync {
 
     #[inline]
     pub(crate) fn replace(&self, word: &AtomicU64, old: Pte, new: Pte) -> bool {
+        debug_assert!(old.may_become(new), "{old:?} may not become {new:?}");
         each!(self, sync => sync.replace(word, old, new))
     }
 

@@ -13,13 +13,16 @@ use crate::pte::Pte;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct TableId(pub(crate) u32);
 
+/// The frame of a table that has none, because it is free.
+const NO_FRAME: u64 = u64::MAX;
+
 /// What belongs to a table besides its words.
 struct Table<R> {
     /// The lock of split page-table locks (P1) and of table transactions (P3).
     lock: Mutex<R, ()>,
     /// Taken out of the tree; changed under the lock of the table, where the strategy has one.
     stray: AtomicBool,
-    /// The frame that the table occupies.
+    /// The frame that the table occupies, or [`NO_FRAME`].
     frame: AtomicU64,
     /// Next free table + 1.
     next_free: AtomicU32,
@@ -41,7 +44,7 @@ impl<R: lock_api::RawMutex> Tables<R> {
         let table = |id: u32| Table {
             lock: Mutex::new(()),
             stray: AtomicBool::new(false),
-            frame: AtomicU64::new(0),
+            frame: AtomicU64::new(NO_FRAME),
             next_free: AtomicU32::new(if id + 1 < count { id + 2 } else { 0 }),
         };
         Self {
@@ -61,6 +64,11 @@ impl<R: lock_api::RawMutex> Tables<R> {
             match self.exchange_head(head, next) {
                 Ok(()) => {
                     let table = self.table(TableId(id));
+                    debug_assert_eq!(table.frame.load(Ordering::Relaxed), NO_FRAME, "table {id} is in use");
+                    debug_assert!(
+                        self.holds_only(TableId(id), Pte::EMPTY),
+                        "table {id} is free and not empty"
+                    );
                     table.frame.store(frame.0, Ordering::Relaxed);
                     table.stray.store(false, Ordering::Relaxed);
                     return Some(TableId(id));
@@ -74,6 +82,8 @@ impl<R: lock_api::RawMutex> Tables<R> {
     pub(crate) fn put(&self, id: TableId) -> Pfn {
         self.words_of(id).iter().for_each(|word| word.store(0, Ordering::Relaxed));
         let frame = Pfn(self.table(id).frame.load(Ordering::Relaxed));
+        debug_assert_ne!(frame.0, NO_FRAME, "{id:?} is free already");
+        self.table(id).frame.store(NO_FRAME, Ordering::Relaxed);
         let mut head = self.free.load(Ordering::Relaxed);
         loop {
             self.table(id).next_free.store(head as u32, Ordering::Relaxed);
@@ -99,6 +109,11 @@ impl<R: lock_api::RawMutex> Tables<R> {
     pub(crate) fn words_of(&self, id: TableId) -> &[AtomicU64] {
         let start = (id.0 as usize) << self.index_bits;
         &self.words[start..start + (1 << self.index_bits)]
+    }
+
+    /// Whether every word of a table is this one.
+    pub(crate) fn holds_only(&self, id: TableId, word: Pte) -> bool {
+        self.words_of(id).iter().all(|held| held.load(Ordering::Acquire) == word.bits())
     }
 
     /// One word of a table.

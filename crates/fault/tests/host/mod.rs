@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Mutex as StdMutex;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 
 use pageset_core::lock_api::RawMutex;
 use pageset_core::{
@@ -40,7 +40,7 @@ impl Scheduler for Threads {
 pub(crate) struct Words<S> {
     contents: Vec<AtomicU64>,
     slots: StdMutex<HashMap<u64, (u64, u32)>>,
-    next_slot: AtomicU64,
+    keeps_contents: AtomicBool,
     scheduler: std::marker::PhantomData<S>,
 }
 
@@ -52,7 +52,7 @@ impl<S: Scheduler> Words<S> {
         Self {
             contents: (0..frames).map(|_| AtomicU64::new(GARBAGE)).collect(),
             slots: StdMutex::default(),
-            next_slot: AtomicU64::new(1),
+            keeps_contents: AtomicBool::new(true),
             scheduler: std::marker::PhantomData,
         }
     }
@@ -84,6 +84,15 @@ impl<S: Scheduler> Words<S> {
         };
     }
 
+    /// Whether contents of reclaimed pages are kept from now on, as they are at first.
+    pub(crate) fn keep_contents(&self, keeps: bool) {
+        self.keeps_contents.store(keeps, Relaxed);
+    }
+
+    pub(crate) fn keeps_contents(&self) -> bool {
+        self.keeps_contents.load(Relaxed)
+    }
+
     /// Contents kept for reclaimed pages.
     pub(crate) fn slots_in_use(&self) -> usize {
         self.slots.lock().expect("no panic").len()
@@ -107,6 +116,9 @@ impl<S: Scheduler> Memory for Words<S> {
 
     fn save(&self, _: CpuId, pfn: Pfn) -> Option<u64> {
         S::step();
+        if !self.keeps_contents() {
+            return None;
+        }
         let mut slots = self.slots.lock().expect("no panic");
         // The lowest number, so that places are used again soon.
         let slot = (1..).find(|slot| !slots.contains_key(slot))?;
@@ -156,7 +168,6 @@ impl<S: Scheduler> Frames<S> {
     /// Lets the allocation after `count` others fail, and all that follow it.
     pub(crate) fn fail_after(&self, count: i64) {
         self.until_failure.store(count, Relaxed);
-        self.failures.store(0, Relaxed);
     }
 
     /// Frames that are in use.
@@ -182,7 +193,9 @@ impl<S: Scheduler> FrameAllocator for Frames<S> {
             return None;
         }
         self.until_failure.store((left - 1).max(-1), Relaxed);
-        FrameAllocator::alloc(&self.allocator, cpu, order, wanted_for)
+        let block = FrameAllocator::alloc(&self.allocator, cpu, order, wanted_for);
+        self.failures.fetch_add(u64::from(block.is_none()), Relaxed);
+        block
     }
 
     fn free(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError> {

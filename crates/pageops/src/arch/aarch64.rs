@@ -1,4 +1,5 @@
-//! aarch64: `dc zva` clears a block of lines without reading it; pairs of general registers copy.
+//! aarch64: `dc zva` clears a block of lines without reading it; pairs of general registers copy. The environment's `memcpy`
+//! will not do: it may use vector registers, which kernels of operating systems do not save.
 
 use core::arch::asm;
 
@@ -7,14 +8,12 @@ use crate::BASE_PAGE_BYTES;
 
 pub(super) static PRIMITIVES: Primitives = Primitives { clear, clear_stream, copy, copy_stream, fence };
 
-/// Does `dc zva` work here, on blocks that base pages consist of? Bit 4 of DCZID_EL0 forbids it; the low bits are the
+/// Bytes that `dc zva` clears, if it works here, on blocks that base pages consist of. Bit 4 of DCZID_EL0 forbids it; the low bits are the
 /// logarithm of the block's words (Arm ARM, D19.2.35).
-pub(super) fn is_usable() -> bool {
-    dczid() & 0x10 == 0 && block_bytes() <= BASE_PAGE_BYTES
-}
-
-fn block_bytes() -> usize {
-    4 << (dczid() & 0xF)
+fn zva_bytes() -> Option<usize> {
+    let dczid = dczid();
+    let bytes = 4 << (dczid & 0xF);
+    (dczid & 0x10 == 0 && bytes <= BASE_PAGE_BYTES).then_some(bytes)
 }
 
 fn dczid() -> u64 {
@@ -28,8 +27,16 @@ unsafe fn clear(dst: *mut u8, bytes: usize) {
     if bytes == 0 {
         return;
     }
-    // SAFETY: the contract of `Primitives` says that the bytes are valid to write and base pages, which are whole blocks
-    // as `is_usable` has checked.
+    match zva_bytes() {
+        // SAFETY: the contract is the same, and `dc zva` clears blocks of that size.
+        Some(block) => unsafe { clear_blocks(dst, bytes, block) },
+        // SAFETY: the contract is the same.
+        None => unsafe { clear_pairs(dst, bytes) },
+    }
+}
+
+unsafe fn clear_blocks(dst: *mut u8, bytes: usize, block: usize) {
+    // SAFETY: the contract of `Primitives` says that the bytes are valid to write and base pages, which are whole blocks.
     unsafe {
         asm!(
             "2:",
@@ -37,7 +44,23 @@ unsafe fn clear(dst: *mut u8, bytes: usize) {
             "add {dst}, {dst}, {block}",
             "subs {bytes}, {bytes}, {block}",
             "b.ne 2b",
-            dst = inout(reg) dst => _, bytes = inout(reg) bytes => _, block = in(reg) block_bytes(),
+            dst = inout(reg) dst => _, bytes = inout(reg) bytes => _, block = in(reg) block,
+            options(nostack)
+        );
+    }
+}
+
+unsafe fn clear_pairs(dst: *mut u8, bytes: usize) {
+    // SAFETY: the contract of `Primitives` says that the bytes are valid to write and a multiple of a turn; there are some.
+    unsafe {
+        asm!(
+            "2:",
+            "stp xzr, xzr, [{dst}]", "stp xzr, xzr, [{dst}, #16]",
+            "stp xzr, xzr, [{dst}, #32]", "stp xzr, xzr, [{dst}, #48]",
+            "add {dst}, {dst}, #64",
+            "subs {bytes}, {bytes}, #64",
+            "b.ne 2b",
+            dst = inout(reg) dst => _, bytes = inout(reg) bytes => _,
             options(nostack)
         );
     }
@@ -64,8 +87,27 @@ unsafe fn clear_stream(dst: *mut u8, bytes: usize) {
 }
 
 unsafe fn copy(dst: *mut u8, src: *const u8, bytes: usize) {
-    // SAFETY: the contract of `Primitives` says that both are valid and do not overlap.
-    unsafe { dst.copy_from_nonoverlapping(src, bytes) }
+    if bytes == 0 {
+        return;
+    }
+    // SAFETY: the contract of `Primitives` says that both are valid, apart, and a multiple of a turn.
+    unsafe {
+        asm!(
+            "2:",
+            "ldp {a}, {b}, [{src}]", "ldp {c}, {d}, [{src}, #16]",
+            "ldp {e}, {f}, [{src}, #32]", "ldp {g}, {h}, [{src}, #48]",
+            "stp {a}, {b}, [{dst}]", "stp {c}, {d}, [{dst}, #16]",
+            "stp {e}, {f}, [{dst}, #32]", "stp {g}, {h}, [{dst}, #48]",
+            "add {src}, {src}, #64",
+            "add {dst}, {dst}, #64",
+            "subs {bytes}, {bytes}, #64",
+            "b.ne 2b",
+            dst = inout(reg) dst => _, src = inout(reg) src => _, bytes = inout(reg) bytes => _,
+            a = out(reg) _, b = out(reg) _, c = out(reg) _, d = out(reg) _,
+            e = out(reg) _, f = out(reg) _, g = out(reg) _, h = out(reg) _,
+            options(nostack)
+        );
+    }
 }
 
 unsafe fn copy_stream(dst: *mut u8, src: *const u8, bytes: usize) {
@@ -94,4 +136,18 @@ unsafe fn copy_stream(dst: *mut u8, src: *const u8, bytes: usize) {
 fn fence() {
     // SAFETY: a barrier changes neither registers nor memory.
     unsafe { asm!("dmb ishst", options(nostack, preserves_flags)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_clear_where_dc_zva_is_forbidden() {
+        let mut page = [1_u8; BASE_PAGE_BYTES];
+        // SAFETY: the page is this function's own.
+        unsafe { clear_pairs(page.as_mut_ptr(), page.len() - 64) };
+        assert!(page[..BASE_PAGE_BYTES - 64].iter().all(|byte| *byte == 0));
+        assert!(page[BASE_PAGE_BYTES - 64..].iter().all(|byte| *byte == 1));
+    }
 }

@@ -8,6 +8,8 @@ mod aarch64;
 mod page;
 mod portable;
 mod prefetch;
+#[cfg(all(test, any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
+mod vector_state;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod x86_64;
 
@@ -30,7 +32,8 @@ struct Primitives {
     clear_stream: unsafe fn(dst: *mut u8, bytes: usize),
     copy: unsafe fn(dst: *mut u8, src: *const u8, bytes: usize),
     copy_stream: unsafe fn(dst: *mut u8, src: *const u8, bytes: usize),
-    /// Makes streamed stores visible before all later stores.
+    /// Makes streamed stores visible before all later stores: due after each `_stream`, before anything else touches
+    /// the bytes.
     fence: fn(),
 }
 
@@ -50,7 +53,8 @@ pub enum Isa {
     Avx2,
     /// x86-64: 64-byte vectors, a whole cache line at once.
     Avx512,
-    /// aarch64: `dc zva` to clear, pairs of general registers to copy (`stnp` to stream).
+    /// aarch64: `dc zva` to clear, pairs of general registers to copy (`stnp` to stream), and to clear where the system
+    /// forbids `dc zva`. General registers only.
     Zva,
 }
 
@@ -77,10 +81,16 @@ impl Isa {
         Self::ALL.into_iter().find(|isa| isa.name() == name)
     }
 
-    /// Does it need registers that a kernel of an operating system does not save on entry?
+    /// May it use registers that a kernel of an operating system does not save on entry? [`Isa::Portable`] may where the
+    /// environment's `memset` and `memcpy` may: everywhere but on bare metal without such registers.
     #[must_use]
     pub const fn uses_vector_registers(self) -> bool {
-        matches!(self, Self::Avx2 | Self::Avx512)
+        let has_vectors = cfg!(any(target_feature = "sse2", target_feature = "neon", target_feature = "v"));
+        match self {
+            Self::Avx2 | Self::Avx512 => true,
+            Self::Portable => has_vectors || !cfg!(target_os = "none"),
+            Self::Rep | Self::Clzero | Self::Zva => false,
+        }
     }
 
     fn primitives(self) -> Option<&'static Primitives> {
@@ -121,7 +131,7 @@ impl Kernel {
             #[cfg(all(target_arch = "x86_64", not(miri)))]
             _ => x86_64::has(isa),
             #[cfg(all(target_arch = "aarch64", not(miri)))]
-            Isa::Zva => aarch64::is_usable(),
+            Isa::Zva => true,
             #[cfg(not(all(target_arch = "x86_64", not(miri))))]
             _ => false,
         };
@@ -140,13 +150,31 @@ impl Kernel {
         self.isa
     }
 
-    /// Writes zeros. Streamed stores need a [`fence`](Self::fence) before another CPU may see the page.
+    /// Writes zeros. When it returns, they are ordered before every later store of this CPU.
     ///
     /// # Panics
     ///
     /// If address or length is not a multiple of [`BASE_PAGE_BYTES`].
     #[inline]
     pub fn clear(self, page: Page<'_>, store: Store) {
+        let _fence = Fence::of(self, store);
+        self.clear_unfenced(page, store);
+    }
+
+    /// Copies. When it returns, the copy is ordered before every later store of this CPU.
+    ///
+    /// # Panics
+    ///
+    /// If an address or the length is not a multiple of [`BASE_PAGE_BYTES`], or the lengths differ.
+    #[inline]
+    pub fn copy(self, page: Page<'_>, source: &[u8], store: Store) {
+        let _fence = Fence::of(self, store);
+        self.copy_unfenced(page, source, store);
+    }
+
+    /// As [`clear`](Self::clear), but what is streamed needs a [`Fence`] before anything else touches the page.
+    #[inline]
+    pub(crate) fn clear_unfenced(self, page: Page<'_>, store: Store) {
         assert_base_pages(page.start().addr().get(), page.bytes());
         let primitives = self.primitives();
         let clear = match store {
@@ -157,13 +185,9 @@ impl Kernel {
         unsafe { clear(page.start().as_ptr(), page.bytes()) }
     }
 
-    /// Copies. Streamed stores need a [`fence`](Self::fence) before another CPU may see the page.
-    ///
-    /// # Panics
-    ///
-    /// If an address or the length is not a multiple of [`BASE_PAGE_BYTES`], or the lengths differ.
+    /// As [`copy`](Self::copy), but what is streamed needs a [`Fence`] before anything else touches the page.
     #[inline]
-    pub fn copy(self, page: Page<'_>, source: &[u8], store: Store) {
+    pub(crate) fn copy_unfenced(self, page: Page<'_>, source: &[u8], store: Store) {
         assert_base_pages(page.start().addr().get(), page.bytes());
         assert_base_pages(source.as_ptr().addr(), page.bytes());
         assert_eq!(page.bytes(), source.len(), "source and destination have the same length");
@@ -177,13 +201,27 @@ impl Kernel {
         unsafe { copy(page.start().as_ptr(), source.as_ptr(), page.bytes()) }
     }
 
-    /// Orders streamed stores before all later stores of this CPU.
-    pub fn fence(self) {
-        (self.primitives().fence)();
-    }
-
     fn primitives(self) -> &'static Primitives {
         self.isa.primitives().expect("a kernel is made only of sets that are compiled in")
+    }
+}
+
+/// Orders streamed stores before all later stores of this CPU when it is dropped: also if a caller's code, which ran
+/// between them, panics.
+pub(crate) struct Fence(Kernel);
+
+impl Fence {
+    /// The fence that stores of this kind need.
+    #[inline]
+    pub(crate) fn of(kernel: Kernel, store: Store) -> Option<Self> {
+        (store == Store::Stream).then_some(Self(kernel))
+    }
+}
+
+impl Drop for Fence {
+    #[inline]
+    fn drop(&mut self) {
+        (self.0.primitives().fence)();
     }
 }
 

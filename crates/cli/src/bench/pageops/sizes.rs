@@ -161,7 +161,6 @@ fn stream(operation: Operation, kernel: Kernel, page: &mut [u8], source: &[u8]) 
             }
         }
     }
-    kernel.fence();
 }
 
 fn in_parts(operation: Operation, method: Method, page: &mut [u8], source: &[u8]) {

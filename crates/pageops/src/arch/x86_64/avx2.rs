@@ -1,7 +1,5 @@
 //! 32-byte vectors. Written as loops of instructions, so that the kernel is the same whatever the compiler does.
 
-use core::arch::asm;
-
 use super::super::Primitives;
 use super::{HALVES, store_fence};
 
@@ -14,7 +12,7 @@ unsafe fn clear(dst: *mut u8, bytes: usize) {
     }
     // SAFETY: the contract of `Primitives` says that the bytes are valid to write, aligned, and a multiple of a turn.
     unsafe {
-        asm!(
+        vector_loop!(
             "vpxor xmm0, xmm0, xmm0",
             "2:",
             "vmovdqa [{dst}], ymm0",
@@ -23,10 +21,8 @@ unsafe fn clear(dst: *mut u8, bytes: usize) {
             "vmovdqa [{dst} + 96], ymm0",
             "add {dst}, 128",
             "sub {bytes}, 128",
-            "jnz 2b",
-            "vzeroupper",
-            dst = inout(reg) dst => _, bytes = inout(reg) bytes => _,
-            out("xmm0") _, options(nostack)
+            "jnz 2b"
+            => dst = inout(reg) dst => _, bytes = inout(reg) bytes => _,
         );
     }
 }
@@ -37,7 +33,7 @@ unsafe fn clear_stream(dst: *mut u8, bytes: usize) {
     }
     // SAFETY: as in `clear`.
     unsafe {
-        asm!(
+        vector_loop!(
             "vpxor xmm0, xmm0, xmm0",
             "2:",
             "vmovntdq [{dst}], ymm0",
@@ -46,10 +42,8 @@ unsafe fn clear_stream(dst: *mut u8, bytes: usize) {
             "vmovntdq [{dst} + 96], ymm0",
             "add {dst}, 128",
             "sub {bytes}, 128",
-            "jnz 2b",
-            "vzeroupper",
-            dst = inout(reg) dst => _, bytes = inout(reg) bytes => _,
-            out("xmm0") _, options(nostack)
+            "jnz 2b"
+            => dst = inout(reg) dst => _, bytes = inout(reg) bytes => _,
         );
     }
 }
@@ -60,7 +54,7 @@ unsafe fn copy(dst: *mut u8, src: *const u8, bytes: usize) {
     }
     // SAFETY: the contract of `Primitives` says that both are valid, aligned, apart, and a multiple of a turn.
     unsafe {
-        asm!(
+        vector_loop!(
             "2:",
             "vmovdqa ymm0, [{src}]",
             "vmovdqa ymm1, [{src} + 32]",
@@ -73,10 +67,8 @@ unsafe fn copy(dst: *mut u8, src: *const u8, bytes: usize) {
             "add {src}, 128",
             "add {dst}, 128",
             "sub {bytes}, 128",
-            "jnz 2b",
-            "vzeroupper",
-            dst = inout(reg) dst => _, src = inout(reg) src => _, bytes = inout(reg) bytes => _,
-            out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, options(nostack)
+            "jnz 2b"
+            => dst = inout(reg) dst => _, src = inout(reg) src => _, bytes = inout(reg) bytes => _,
         );
     }
 }
@@ -88,7 +80,7 @@ unsafe fn copy_stream(dst: *mut u8, src: *const u8, bytes: usize) {
     let half = bytes / HALVES;
     // SAFETY: as in `copy`; the second half begins at `half`, and both are a multiple of a turn.
     unsafe {
-        asm!(
+        vector_loop!(
             "2:",
             "vmovdqa ymm0, [{src}]",
             "vmovdqa ymm1, [{src} + 32]",
@@ -109,15 +101,9 @@ unsafe fn copy_stream(dst: *mut u8, src: *const u8, bytes: usize) {
             "add {src}, 128",
             "add {dst}, 128",
             "sub {left}, 128",
-            "jnz 2b",
-            "vzeroupper",
-            dst = inout(reg) dst => _, src = inout(reg) src => _,
+            "jnz 2b"
+            => dst = inout(reg) dst => _, src = inout(reg) src => _,
             half = in(reg) half, left = inout(reg) half => _,
-            out("xmm4") _,
-            out("xmm5") _,
-            out("xmm6") _,
-            out("xmm7") _,
-            out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, options(nostack)
         );
     }
 }

@@ -1,0 +1,99 @@
+//! What a kernel without vectors must leave alone: the tests fill every vector register, run its loops, and look.
+
+use core::arch::asm;
+
+use super::{Isa, Primitives};
+use crate::{BASE_PAGE_BYTES, Kernel};
+
+/// Two base pages apart, the work of one loop after the other.
+#[repr(C, align(4096))]
+struct Pages {
+    page: [u8; BASE_PAGE_BYTES],
+    source: [u8; BASE_PAGE_BYTES],
+}
+
+/// What the registers are filled with, and what they hold afterwards.
+type Registers = [u128; if cfg!(target_arch = "x86_64") { 16 } else { 32 }];
+
+/// One loop of a kernel, on the pages.
+#[repr(C)]
+struct Job {
+    primitives: &'static Primitives,
+    which: usize,
+    pages: *mut Pages,
+}
+
+/// Does the job, in general registers, as far as it is this function's doing.
+unsafe extern "C" fn run(job: &Job) {
+    let page = job.pages.cast::<u8>();
+    let source = page.wrapping_add(BASE_PAGE_BYTES);
+    let Primitives { clear, clear_stream, copy, copy_stream, .. } = job.primitives;
+    match job.which {
+        // SAFETY: the page is a base page that nothing else refers to, and the CPU has the kernel.
+        0 => unsafe { clear(page, BASE_PAGE_BYTES) },
+        // SAFETY: as above.
+        1 => unsafe { clear_stream(page, BASE_PAGE_BYTES) },
+        // SAFETY: as above, and the source is another page.
+        2 => unsafe { copy(page, source, BASE_PAGE_BYTES) },
+        // SAFETY: as above.
+        _ => unsafe { copy_stream(page, source, BASE_PAGE_BYTES) },
+    }
+}
+
+/// Fills the registers, runs the job, and stores the registers.
+#[cfg(target_arch = "x86_64")]
+fn run_with(registers: &mut Registers, job: &Job) {
+    // SAFETY: the registers' memory is as large as they are, and `run` gets its job.
+    unsafe {
+        asm!(
+            ".irp i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15",
+            "movdqu xmm\\i, [r12 + 16 * \\i]",
+            ".endr",
+            "call {run}",
+            ".irp i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15",
+            "movdqu [r12 + 16 * \\i], xmm\\i",
+            ".endr",
+            run = sym run, in("rdi") job, in("r12") registers, clobber_abi("sysv64")
+        );
+    }
+}
+
+/// Fills the registers, runs the job, and stores the registers.
+#[cfg(target_arch = "aarch64")]
+fn run_with(registers: &mut Registers, job: &Job) {
+    // SAFETY: the registers' memory is as large as they are, and `run` gets its job. What `clobber_abi` leaves out, the
+    // lower halves of registers 8 to 15, is named.
+    unsafe {
+        asm!(
+            ".irp i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, \
+                16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31",
+            "ldr q\\i, [x20, #(16 * \\i)]",
+            ".endr",
+            "bl {run}",
+            ".irp i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, \
+                16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31",
+            "str q\\i, [x20, #(16 * \\i)]",
+            ".endr",
+            run = sym run, in("x0") job, in("x20") registers,
+            out("v8") _, out("v9") _, out("v10") _, out("v11") _,
+            out("v12") _, out("v13") _, out("v14") _, out("v15") _,
+            clobber_abi("C")
+        );
+    }
+}
+
+#[test]
+fn without_vectors_no_loop_changes_a_vector_register() {
+    let kernels = Isa::ALL.into_iter().filter(|isa| !isa.uses_vector_registers()).filter_map(Kernel::new);
+    let mut pages = Pages { page: [1; BASE_PAGE_BYTES], source: [2; BASE_PAGE_BYTES] };
+    let before: Registers =
+        core::array::from_fn(|index| (index as u128 + 1) * 0x0101_0101_0101_0101_0101_0101_0101_0101);
+    for kernel in kernels {
+        for which in 0..4 {
+            let mut registers = before;
+            run_with(&mut registers, &Job { primitives: kernel.primitives(), which, pages: &raw mut pages });
+            assert_eq!(registers, before, "{kernel:?}, loop {which}");
+        }
+    }
+    assert_eq!(pages.page, pages.source);
+}

@@ -1,0 +1,155 @@
+//! Nothing that streamed is left without a fence when a function returns. No result shows that on a CPU that happens to be
+//! quick, so a child process runs the function one instruction at a time, and its parent reads the instructions.
+#![cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
+
+use std::io::Write as _;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use memory::Memory;
+use pageset_pageops::{BASE_PAGE_BYTES, Kernel, Method, Order, Poisoned, Source, Store, Target};
+
+mod memory;
+
+/// Exit status of a child that may not be traced.
+const UNTRACEABLE: i32 = 77;
+
+/// What a child streamed.
+#[derive(Debug, Default)]
+struct Streams {
+    stores: usize,
+    /// Of those, the ones after which no fence came.
+    unfenced: usize,
+}
+
+impl Streams {
+    /// An instruction that is about to run.
+    fn note(&mut self, code: [u8; 8]) {
+        // `movnti` may have a REX prefix.
+        let plain = if code[0] & 0xF0 == 0x40 { &code[1..] } else { &code[..] };
+        let is_store = match code {
+            // `vmovntdq`, by its three ways of encoding, and `clzero`.
+            [0xC5, _, 0xE7, ..] | [0xC4, _, _, 0xE7, ..] | [0x62, _, _, _, 0xE7, ..] => true,
+            [0x0F, 0x01, 0xFC, ..] => true,
+            _ => plain.starts_with(&[0x0F, 0xC3]),
+        };
+        if is_store {
+            self.stores += 1;
+            self.unfenced += 1;
+        } else if code.starts_with(&[0x0F, 0xAE, 0xF8]) {
+            self.unfenced = 0;
+        }
+    }
+}
+
+/// Runs `function` in a child, one instruction after the other. `None` if this system does not allow that.
+fn trace(function: impl FnOnce()) -> Option<Streams> {
+    // SAFETY: the child runs code that takes no lock, and leaves by `_exit`.
+    let child = unsafe { libc::fork() };
+    assert_ne!(child, -1, "{}", std::io::Error::last_os_error());
+    if child == 0 {
+        // SAFETY: it asks for being traced, which changes no memory.
+        if unsafe { libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) } != 0 {
+            // SAFETY: it ends this process.
+            unsafe { libc::_exit(UNTRACEABLE) };
+        }
+        // SAFETY: the signal stops this process until its parent goes on.
+        unsafe { libc::raise(libc::SIGSTOP) };
+        function();
+        // SAFETY: as above.
+        unsafe { libc::_exit(0) };
+    }
+    let mut streams = Streams::default();
+    loop {
+        let mut status = 0;
+        // SAFETY: the child is ours, and `status` outlives the call.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        if libc::WIFEXITED(status) {
+            let code = libc::WEXITSTATUS(status);
+            assert!(code == 0 || code == UNTRACEABLE, "the child ended with {code}");
+            return (code == 0).then_some(streams);
+        }
+        assert!(libc::WIFSTOPPED(status), "the child ended with status {status:#x}");
+        streams.note(next_instruction(child));
+        // SAFETY: the child is stopped, and goes on by one instruction.
+        assert_eq!(unsafe { libc::ptrace(libc::PTRACE_SINGLESTEP, child, 0, 0) }, 0);
+    }
+}
+
+/// The first bytes of the instruction that a stopped child runs next.
+fn next_instruction(child: libc::pid_t) -> [u8; 8] {
+    let offset = std::mem::offset_of!(libc::user, regs) + std::mem::offset_of!(libc::user_regs_struct, rip);
+    // SAFETY: the child is stopped, and the offset is that of a register.
+    let at = unsafe { libc::ptrace(libc::PTRACE_PEEKUSER, child, offset, 0) };
+    // SAFETY: it reads the child's memory, or fails.
+    unsafe { libc::ptrace(libc::PTRACE_PEEKTEXT, child, at, 0) }.to_ne_bytes()
+}
+
+/// Each kernel's streams through `function` have a fence behind them.
+fn check(function: impl Fn(Kernel)) {
+    for kernel in Kernel::available() {
+        let Some(streams) = trace(|| function(kernel)) else {
+            let _ =
+                writeln!(std::io::stderr(), "SKIPPED: this system does not let a process trace its child");
+            return;
+        };
+        assert_eq!(streams.stores > 0, kernel != Kernel::PORTABLE, "{kernel:?}: {streams:?}");
+        assert_eq!(streams.unfenced, 0, "{kernel:?}: {streams:?}");
+    }
+}
+
+/// A page of three base pages, of which all but the last streams.
+fn method(kernel: Kernel) -> (Method, Option<usize>) {
+    (Method::new(Order::StreamTargetLast, kernel, 0), Some(2 * BASE_PAGE_BYTES))
+}
+
+#[test]
+fn a_kernel_fences_what_it_streams() {
+    let source = Memory::patterned(BASE_PAGE_BYTES, 2);
+    check(|kernel| {
+        let mut page = Memory::new(BASE_PAGE_BYTES);
+        kernel.clear((&mut page[..]).into(), Store::Stream);
+    });
+    check(|kernel| {
+        let mut page = Memory::new(BASE_PAGE_BYTES);
+        kernel.copy((&mut page[..]).into(), &source, Store::Stream);
+    });
+}
+
+#[test]
+fn a_method_fences_what_it_streams() {
+    let source = Memory::patterned(3 * BASE_PAGE_BYTES, 2);
+    for hint in [None, Some(2 * BASE_PAGE_BYTES)] {
+        check(|kernel| {
+            let mut page = Memory::new(3 * BASE_PAGE_BYTES);
+            method(kernel).0.clear(&mut page[..], hint).expect("a page");
+        });
+        check(|kernel| {
+            let mut page = Memory::new(3 * BASE_PAGE_BYTES);
+            method(kernel).0.copy(&mut page[..], &source, hint).expect("two pages");
+        });
+    }
+}
+
+/// A source that gives up after the first base page in the worst way.
+struct Panics<'s>(&'s [u8]);
+
+impl Source for Panics<'_> {
+    fn read(&mut self, offset: usize, target: Target<'_>) -> Result<(), Poisoned> {
+        if offset > 0 {
+            resume_unwind(Box::new(()));
+        }
+        target.copy(&self.0[..BASE_PAGE_BYTES]);
+        Ok(())
+    }
+}
+
+#[test]
+fn a_copy_whose_source_panics_is_fenced() {
+    let source = Memory::patterned(BASE_PAGE_BYTES, 2);
+    check(|kernel| {
+        let mut page = Memory::new(3 * BASE_PAGE_BYTES);
+        let (method, hint) = method(kernel);
+        let copy = || method.copy_from(&mut page[..], &mut Panics(&source), hint);
+        assert!(catch_unwind(AssertUnwindSafe(copy)).is_err());
+    });
+}
