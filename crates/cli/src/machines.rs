@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Result, anyhow, bail};
-use pageset_trace::{Machine, TraceReader as _};
+use pageset_trace::{Machine, TraceError, TraceReader as _};
 use pageset_workload::guess_machine;
 use serde::Serialize;
 
@@ -113,7 +113,12 @@ pub(crate) fn find(
 
 /// A machine file.
 fn load(path: &Path) -> Result<Machine> {
-    Machine::load(path).map_err(|error| anyhow!("{error}; `pageset machine` prints one to start from"))
+    Machine::load(path).map_err(|error| with_hint(&error))
+}
+
+/// Adds a remedy to the error of a machine file.
+pub(crate) fn with_hint(error: &TraceError) -> anyhow::Error {
+    anyhow!("{error}; `pageset machine` prints one to start from")
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use pageset_trace::{
 use pageset_workload::{Kernel, KernelCounter};
 
 use crate::args::{OpeningArgs, SourceArgs};
+use crate::machines;
 use crate::origin::quoted;
 
 /// Recorded on Linux 6.18.44 with 2 CPUs: `make -j4` of Lua, 1.1 million events. It is built in, so that the command
@@ -53,7 +54,9 @@ impl Source {
         if let Some(machine) = machine {
             options = options.machine(machine);
         }
-        let reader = options.open(&path).map_err(with_hint)?;
+        let reader = options.open(&path).map_err(|error| {
+            if machine == Some(error.path()) { machines::with_hint(&error) } else { with_hint(error) }
+        })?;
         Ok(Self::new(reader, argument))
     }
 
@@ -102,6 +105,16 @@ pub(crate) fn with_hint(error: TraceError) -> anyhow::Error {
         Some(hint) => anyhow::anyhow!("{error}; {hint}"),
         None => error.into(),
     }
+}
+
+/// As [`with_hint`], for subcommands that cannot be told how to open a trace.
+pub(crate) fn with_conversion(error: TraceError) -> anyhow::Error {
+    let option = match &error {
+        TraceError::Damaged { .. } => "--recover",
+        TraceError::Line { .. } => "--lenient",
+        _ => return error.into(),
+    };
+    anyhow::anyhow!("{error}: `pageset convert {option}` makes a file that can be used here")
 }
 
 impl TraceReader for Source {
@@ -183,7 +196,23 @@ mod tests {
         let cut = &BUNDLED[..BUNDLED.len() / 2];
         let error = opened(".pgtrace", cut, &strict).unwrap_err();
         assert!(error.ends_with("the option for that is --recover"), "{error}");
+        let cut_file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(cut_file.path(), cut).unwrap();
+        let error = pageset_trace::open(cut_file.path()).map_err(with_conversion).err().unwrap();
+        assert!(error.to_string().contains("`pageset convert --recover`"), "{error}");
         assert!(opened(".pgtrace", cut, &recover).unwrap() > 100_000);
+    }
+
+    #[test]
+    fn a_wrong_machine_file_is_told_where_to_get_a_right_one() {
+        let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/traces/k61_2c_tcp.pgtrace");
+        let file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
+        std::fs::write(file.path(), "cpus = 2").unwrap();
+        let error = Source::open_path(&trace, &OpeningArgs::default(), Some(file.path())).err().unwrap();
+        let error = error.to_string();
+        assert!(error.starts_with(file.path().to_str().unwrap()), "{error}");
+        assert!(error.ends_with("`pageset machine` prints one to start from"), "{error}");
+        assert!(!error.contains("Machine::"), "no Rust in messages: {error}");
     }
 
     #[test]

@@ -205,13 +205,7 @@ impl Machine {
         } else {
             toml::from_str(&text).map_err(|error| error.to_string())
         }
-        .map_err(|problem| {
-            TraceError::file(
-                path,
-                problem.trim_end(),
-                "correct the machine description; `pageset machine` prints a complete one to compare with",
-            )
-        })?;
+        .map_err(|problem| TraceError::file(path, problem.trim_end(), "correct the machine description"))?;
         machine
             .check()
             .map_err(|problem| TraceError::file(path, problem, "correct the machine description"))?;

@@ -72,6 +72,20 @@ fn every_event_is_accounted_for_under_every_policy() {
     }
 }
 
+/// The build's kernel ticks for the first time after many events, and a clock beside it would tick too.
+#[test]
+fn bundled_recordings_tick_when_their_kernels_did() {
+    for name in SMALL.into_iter().chain(["traces/k618_2c_make_lua_j4.pgtrace"]) {
+        let replay = replayed(name, &[*Policy::named("linux-6.12").unwrap()]);
+        assert_eq!(replay.tick_interval_s, None, "{name}");
+    }
+    for (name, interval_s) in [("formats/ftrace-old.txt", None), ("formats/ftrace.txt.xz", Some(1))] {
+        let machine = guess_machine(open(name).as_mut()).unwrap();
+        let options = ReplayOptions { policies: POLICIES[..1].to_vec(), machine: Some(machine), cpus: None };
+        assert_eq!(replayed_with(name, options).tick_interval_s, interval_s, "{name}");
+    }
+}
+
 #[test]
 fn two_replays_give_the_same() {
     let run = || replayed(SMALL[0], POLICIES).outcomes;

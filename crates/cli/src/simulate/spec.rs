@@ -10,6 +10,8 @@ use pageset_sim::{MACHINES, Machine};
 use pageset_workload::load::{Generation, Plan, PlanError, Played, Recorded, Settings, Setup, Workload};
 use serde::{Deserialize, Serialize};
 
+use crate::source;
+
 /// One simulation: everything that decides its result, besides the program and the machine's file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -58,8 +60,9 @@ impl Load {
     fn find(name: &str, settings: &Settings) -> Result<Self> {
         if let Some(path) = name.strip_prefix(TRACE) {
             settings.is_empty().then_some(()).context("a recording has no parameters to set")?;
-            let mut reader = pageset_trace::open(Path::new(path))?;
-            return Ok(Self::Recorded(Recorded::read(&mut *reader).with_context(|| path.to_owned())?));
+            let recorded =
+                pageset_trace::open(Path::new(path)).and_then(|mut reader| Recorded::read(&mut *reader));
+            return Ok(Self::Recorded(recorded.map_err(source::with_conversion)?));
         }
         let workload = Workload::named(name)
             .ok_or_else(|| anyhow!("unknown workload `{name}`; `pageset simulate --list` names all"))?;
