@@ -183,7 +183,10 @@ fn contradictory_configurations_are_refused() {
     assert_eq!(bad(&[(Normal, 0, 0..8, &[]), (Dma, 0, 8..16, &[])], &[0]), ConfigError::ZonesOverlap(0, 1));
     assert_eq!(bad(&[(Normal, 0, 0..8, from_ref(&(0..9)))], &[0]), ConfigError::BadRegion(0));
     assert_eq!(bad(&[(Normal, 0, 0..8, &[4..6, 5..8])], &[0]), ConfigError::BadRegion(0));
-    assert_eq!(bad(&[(Normal, 256, 0..8, &[])], &[0]), ConfigError::BadNode(256));
+    for node in [256, 300, u16::MAX] {
+        assert_eq!(bad(&[(Normal, node, 0..8, &[])], &[0]), ConfigError::BadNode(node));
+        assert_eq!(bad(&[(Normal, 0, 0..8, &[])], &[0, node]), ConfigError::BadNode(node));
+    }
     // Each of 256 nodes orders all others: too much for miri.
     let most = if cfg!(miri) { 7 } else { 255 };
     assert_eq!(configure(&[(Normal, 0, 0..8, from_ref(&(0..8)))], &[most]), Ok(()));
@@ -277,7 +280,7 @@ fn hostile_numbers_do_not_overflow() {
         assert!(allocator.alloc_at(CPU, Pfn(2048), &Request::new(order(4))).is_err());
         allocator.free(CPU, pfn, Order::ZERO).expect("allocated");
         allocator.tick(CPU);
-        allocator.end_boost(ZoneId(0), u64::MAX);
+        allocator.end_boost(CPU, ZoneId(0), u64::MAX);
         allocator.validate().expect("nothing broke");
     }
 }

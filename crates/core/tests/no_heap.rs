@@ -93,7 +93,7 @@ fn everything(allocator: &Allocator, held: &mut [Option<(Pfn, Order)>]) {
     allocator.set_min_free_kbytes(256);
     allocator.set_watermark_scale_factor(20);
     allocator.set_watermark_boost_factor(15_000);
-    allocator.end_boost(ZoneId(0), 512);
+    allocator.end_boost(CPU, ZoneId(0), 512);
     allocator.drain_cpu(CPU, OTHER);
     allocator.drain_zone(CPU, ZoneId(0));
     allocator.validate().expect("nothing broke");

@@ -85,7 +85,7 @@ fn check(config: &Config<'_>) -> Result<(), ConfigError> {
         return Err(ConfigError::NoCpus);
     }
     if config.nodes() > MAX_NODES {
-        return Err(ConfigError::BadNode(MAX_NODES as u16));
+        return Err(ConfigError::BadNode((config.nodes() - 1) as u16));
     }
     let entries = config.nodes() * config.nodes();
     if config.distances.is_some_and(|matrix| matrix.len() != entries) {

@@ -7,7 +7,7 @@ use crate::error::ConfigError;
 use crate::platform::Platform;
 use crate::policy::{LimitInputs, MIN_HIGH_FRACTION};
 use crate::zone::{Watermark, WatermarkInputs, WatermarkSettings, Watermarks, Zone, ZoneFlag};
-use crate::{MigrateType, PAGEBLOCK_FRAMES, ZoneId, ZoneKind};
+use crate::{CpuId, MigrateType, PAGEBLOCK_FRAMES, ZoneId, ZoneKind};
 
 /// Current values of the sysctls.
 #[derive(Debug)]
@@ -80,10 +80,10 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         }
     }
 
-    /// Lowers a zone's watermark boost by what the reclaimer saw when it started (spec §1.6); not below zero.
-    pub fn end_boost(&self, zone: ZoneId, frames: u64) {
+    /// Lowers a zone's watermark boost by what the reclaimer, on this CPU, saw when it started (spec §1.6); not below zero.
+    pub fn end_boost(&self, cpu: CpuId, zone: ZoneId, frames: u64) {
         if let Some(zone) = self.zones.get(zone.index()) {
-            zone.with_lock(&self.platform, crate::CpuId(0), |zone| {
+            zone.with_lock(&self.platform, cpu, |zone| {
                 let marks = &zone.body.marks;
                 marks.set_boost(marks.boost().saturating_sub(frames));
             });

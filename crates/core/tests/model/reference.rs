@@ -440,7 +440,7 @@ impl Run<'_> {
             MinFree(kbytes) => allocator.set_min_free_kbytes(kbytes),
             ScaleFactor(factor) => allocator.set_watermark_scale_factor(factor),
             BoostFactor(factor) => allocator.set_watermark_boost_factor(factor),
-            EndBoost(zone, frames) => allocator.end_boost(ZoneId(zone), frames),
+            EndBoost(zone, frames) => allocator.end_boost(CpuId(0), ZoneId(zone), frames),
             SetReclaim(zone, active) => {
                 let state = if active { Reclaim::Active } else { Reclaim::Idle };
                 allocator.set_reclaim_active(ZoneId(zone), state);
