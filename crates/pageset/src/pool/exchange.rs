@@ -48,10 +48,9 @@ impl Inner {
     #[cold]
     #[inline(never)]
     pub(super) fn alloc_slow(&self, order: Order) -> Result<Entry, AllocError> {
-        if self.hot.is_in_child() {
+        if self.is_in_child() {
             return Err(AllocError::Forked);
         }
-        self.bell.ring();
         let class = Class::of(order).filter(|class| self.caps.of(*class) > 1 && self.has_array());
         let block = match class.and_then(|class| self.refill(class)) {
             Some(entry) => entry,
@@ -193,10 +192,9 @@ impl Inner {
     #[cold]
     #[inline(never)]
     pub(super) fn free_slow(&self, frame: u32, class: Option<Class>, frames: u32) {
-        if self.hot.is_in_child() {
+        if self.is_in_child() {
             return;
         }
-        self.bell.ring();
         match class {
             Some(class) if class != Class::Order9 || self.caps.of(class) > 1 => self.flush(class, frame),
             _ => self.free_run(frame, frames),
@@ -348,7 +346,7 @@ impl Inner {
 
     /// Frees part of what is allocated: frames at the edge of somebody's pages, or what is left of them.
     pub(crate) fn free_part(&self, frame: u32, frames: u32) {
-        if frames == 0 || self.hot.is_in_child() {
+        if frames == 0 || self.is_in_child() {
             return;
         }
         // The core has to know the pageblock's other parts, and nobody may cut the same block meanwhile.
@@ -384,9 +382,6 @@ impl Inner {
     /// With sequences, the other set of arrays is put into use, and every sequence under way begins again there; then
     /// nobody is at the old set any more.
     pub(crate) fn drain_arrays(&self) {
-        if self.hot.is_in_child() {
-            return;
-        }
         let _one_at_a_time = self.drain.lock();
         self.settle_passed();
         if self.cached_in_arrays() == 0 {

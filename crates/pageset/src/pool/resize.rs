@@ -17,10 +17,7 @@ impl Pool {
     /// which case the capacity still falls to `bytes`, so that the pool shrinks as pages are freed and this is called
     /// again.
     pub fn resize(&self, bytes: usize) -> usize {
-        let inner = self.inner();
-        if inner.hot.is_in_child() {
-            return inner.memory.bytes();
-        }
+        let Ok(inner) = self.in_parent() else { return self.inner().memory.bytes() };
         inner.empty_caches(0);
         inner.dissolve_depot();
         inner.core.drain_all(inner.cpu());

@@ -10,7 +10,7 @@ use crate::arrays::{Class, Entry};
 use crate::rseq;
 
 /// A pool at one moment. Page counts are of 4 KiB pages. Taken while others allocate, gauges may be a few pages apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
     /// Pages allocated since the pool was built (kernel: `pgalloc_normal`).
@@ -62,10 +62,11 @@ pub struct Stats {
 }
 
 impl Pool {
-    /// What happened, and where the pages are. Takes the locks of all page sets in turn; O(CPUs).
+    /// What happened, and where the pages are. All zero in a child of [`fork`](crate::Fork). Takes the locks of all page
+    /// sets in turn; O(CPUs).
     #[must_use]
     pub fn stats(&self) -> Stats {
-        let inner = self.inner();
+        let Ok(inner) = self.in_parent() else { return Stats::default() };
         let counts = &inner.counts;
         let page = crate::PAGE_BYTES as u64;
         let nr_array = inner.cached_in_arrays();
@@ -73,7 +74,7 @@ impl Pool {
             let depot = inner.depot.lock();
             (depot.free(), depot.whole_frames(), depot.bytes(), depot.exchanges)
         };
-        let nr_used = counts.out.load(Relaxed).saturating_sub(nr_array);
+        let nr_used = counts.out().saturating_sub(nr_array);
         let pgalloc = inner.popped() + counts.slow_alloc.load(Relaxed);
         let zone = inner.core.zones().next();
         let nr_free = zone.as_ref().map_or([0; pageset_core::NR_ORDERS], |zone| zone.nr_free);
@@ -111,9 +112,9 @@ impl Pool {
     /// exact only while nobody else uses the pool.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// What is wrong, in words; in a child of [`fork`](crate::Fork), that nothing can be checked there.
     pub fn validate(&self) -> Result<(), String> {
-        let inner = self.inner();
+        let inner = self.in_parent().map_err(|error| error.to_string())?;
         // The pool's own thread stays away meanwhile.
         let _no_look = inner.looks.lock();
         let census = inner.core.validate().map_err(|violation| violation.to_string())?;
@@ -135,7 +136,7 @@ impl Pool {
             }
         }
         let retired = inner.retired.lock().len() as u64 * u64::from(pageset_core::PAGEBLOCK_FRAMES);
-        let out = inner.counts.out.load(Relaxed) + retired + inner.depot.lock().free();
+        let out = inner.counts.out() + retired + inner.depot.lock().free();
         if census.allocated != out {
             return Err(format!(
                 "{} frames are allocated in the core, {out} are accounted for",
