@@ -121,6 +121,21 @@ fn a_capacity_is_hard() {
     assert!(pool.alloc(order(8)).is_ok());
 }
 
+/// Pages in arrays count for the capacity until they are needed: what is said is what is short without them.
+#[test]
+fn an_allocation_says_what_is_really_short() {
+    both(|builder| {
+        let pool = builder.capacity(1200 * PAGE_BYTES).build().unwrap();
+        // A page in every block of 4 MiB, and so many in arrays that another 1024 would be too much.
+        let held: Vec<_> = (0..16).map(|block| pool.alloc_at(block * 1024, Order::ZERO).unwrap()).collect();
+        drop((0..300).map(|_| pool.alloc(Order::ZERO).unwrap()).collect::<Vec<_>>());
+        assert!(pool.stats().nr_array > 1200 - 1024 - 16);
+        assert_eq!(pool.alloc(Order::MAX).unwrap_err(), AllocError::OutOfMemory { order: Order::MAX });
+        drop(held);
+        assert!(pool.alloc(Order::MAX).is_ok());
+    });
+}
+
 #[test]
 fn bulk_exact_and_given_places() {
     both(|builder| {
@@ -352,9 +367,14 @@ fn a_callers_region_is_used_and_kept() {
 fn a_pool_can_be_made_smaller_and_as_large_as_before() {
     let pool = builder(64).build().unwrap();
     let held = pool.alloc(Order::THP).unwrap();
+    let out_of_service = pool.alloc_at(16_383, Order::ZERO).unwrap().into_raw();
+    // SAFETY: just given up, and taken back once.
+    drop(unsafe { Pages::from_raw(&pool, out_of_service) });
     assert_eq!(pool.resize(16 * MIB), 16 * MIB);
     let stats = pool.stats();
     assert_eq!((stats.nr_retired, stats.capacity_pages), (12_288, 4096));
+    // SAFETY: nobody has this page, so the pool must refuse.
+    assert!(unsafe { Pages::from_raw_checked(&pool, out_of_service) }.is_none());
     let blocks: Vec<_> = std::iter::from_fn(|| pool.alloc(Order::THP).ok()).collect();
     assert_eq!(blocks.len(), 7);
     // Nothing is free: the capacity falls, the memory follows later.
@@ -409,11 +429,13 @@ fn populated_memory_stays_until_it_is_trimmed() {
     });
 }
 
+type Way = fn(&Pool);
+
 /// The pool's thread sleeps while everything is free; each way to take pages wakes it, since they may go back into arrays
 /// without a sound.
 #[test]
 fn idle_memory_goes_back_whatever_way_it_was_taken() {
-    let ways: [(&str, fn(&Pool)); 5] = [
+    let ways: [(&str, Way); 5] = [
         ("alloc", |pool| pool.alloc(Order::ZERO).unwrap().fill(1)),
         ("alloc_bulk", |pool| {
             let mut pages = Vec::new();
@@ -461,6 +483,22 @@ fn a_shared_pool_gives_its_file_and_its_memory_back() {
     pool.alloc_at(3584, Order::THP).unwrap().fill(3);
     assert_eq!(pool.resize(8 * MIB), 8 * MIB);
     assert_eq!(pool.backing().unwrap().resident_bytes, 0, "seals are no obstacle to holes");
+}
+
+#[test]
+fn the_last_free_block_goes_back_and_can_be_had_at_its_place() {
+    both(|builder| {
+        let pool = builder.size(4 * MIB).backing(Backing::Plain).build().unwrap();
+        pool.alloc(Order::MAX).unwrap().fill(1);
+        assert_eq!(pool.trim().returned_bytes, 4 * MIB as u64);
+        let rest: Vec<_> = (0..2).map(|block| pool.alloc_at(block * 512, Order::THP).unwrap()).collect();
+        drop(rest);
+        let page = pool.alloc(Order::ZERO).unwrap();
+        drop(page);
+        assert_eq!(pool.resize(0), 0);
+        assert_eq!(pool.resize(4 * MIB), 4 * MIB);
+        pool.validate().unwrap();
+    });
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use pageset_core::{FreeError, Order, Pfn, Request};
+use pageset_core::{FreeError, Order, Pfn, Request, RequestTraits};
 
 use super::Inner;
 use crate::arrays::{BATCH_MAX, Batch, Class, Entry, StackAt, ZeroState};
@@ -41,6 +41,11 @@ impl Taken {
 /// A request for a block of the pool. All memory is of one type, so that nothing is stolen from anybody.
 pub(super) fn request(order: Order) -> Request {
     Request::new(order).movable()
+}
+
+/// As [`request`], for a block at a given place: though it be the last one that is free.
+pub(super) fn request_at(order: Order) -> Request {
+    request(order).with(RequestTraits::NO_WATERMARKS)
 }
 
 impl Inner {
@@ -82,12 +87,12 @@ impl Inner {
                 self.release_whole(0);
                 attempt()
             })
-            .or_else(|error| {
+            .or_else(|_| {
                 self.drain_arrays();
                 self.dissolve_depot();
                 // What is out of the core for a moment comes back.
                 let _all_there = self.returning.lock();
-                attempt().map_err(|_| error)
+                attempt()
             })?;
         let frame = pfn.0 as u32;
         Ok(Entry::with_zero(frame, self.ledger.take(frame..frame + order.frames())))

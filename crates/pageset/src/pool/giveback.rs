@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use pageset_core::{BlockUse, CpuId, FreeTraits, Order, PAGEBLOCK_FRAMES, Pfn};
 
-use super::exchange::request;
+use super::exchange::request_at;
 use super::{Inner, Pool, bytes_of};
 use crate::Prezero;
 use crate::arrays::ZeroState;
@@ -207,7 +207,7 @@ impl Inner {
     /// Takes a free pageblock out of the core, outside of the counts: nobody gets it.
     pub(super) fn take_block(&self, block: u32) -> bool {
         let pfn = Pfn(u64::from(block * PAGEBLOCK_FRAMES));
-        self.core.alloc_at(self.cpu(), pfn, &request(Order::PAGEBLOCK)).is_ok()
+        self.core.alloc_at(self.cpu(), pfn, &request_at(Order::PAGEBLOCK)).is_ok()
     }
 
     /// Puts what [`take_block`](Self::take_block) took on the core's free lists, past the page sets.
@@ -233,7 +233,7 @@ impl Inner {
                 && !self.ledger.is_zero(frames.clone());
             if is_candidate {
                 let _batch = self.returning.lock();
-                if self.core.alloc_at(self.cpu(), block.first, &request(block.order)).is_ok() {
+                if self.core.alloc_at(self.cpu(), block.first, &request_at(block.order)).is_ok() {
                     if discard(&self.memory, bytes_of(&frames), self.giveback) == Discarded::Yes {
                         self.ledger.put(frames.clone(), ZeroState::Zero);
                         bytes += bytes_of(&frames).len() as u64;

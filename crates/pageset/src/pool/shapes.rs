@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use pageset_core::{AllocError as CoreError, Order, Pfn};
 
-use super::exchange::request;
+use super::exchange::request_at;
 use super::{Inner, Pool};
 use crate::Pages;
 use crate::arrays::Class;
@@ -82,6 +82,8 @@ impl Pool {
         let outcome = inner.alloc_at(frame, order).or_else(|_| {
             inner.drain_arrays();
             inner.dissolve_depot();
+            // What is out of the core for a moment comes back.
+            let _all_there = inner.returning.lock();
             inner.alloc_at(frame, order)
         });
         outcome?;
@@ -97,7 +99,7 @@ impl Inner {
         if !self.counts.claim(u64::from(order.frames())) {
             return Err(AllocError::OverCapacity);
         }
-        self.core.alloc_at(self.cpu(), Pfn(u64::from(frame)), &request(order)).map_err(|error| {
+        self.core.alloc_at(self.cpu(), Pfn(u64::from(frame)), &request_at(order)).map_err(|error| {
             self.counts.unclaim(u64::from(order.frames()));
             match error {
                 CoreError::Foreign(_) | CoreError::Misaligned(..) => AllocError::BadFrame,

@@ -3,10 +3,11 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use pageset_core::{BlockUse, Counters, CpuId, Order, Pfn, ZoneId};
+use pageset_core::{BlockUse, Counters, CpuId, Order, PAGEBLOCK_FRAMES, Pfn, ZoneId};
 
 use super::{Inner, Pool};
 use crate::arrays::{Class, Entry};
+use crate::ledger::BlockState;
 use crate::rseq;
 
 /// A pool at one moment. Page counts are of 4 KiB pages. Taken while others allocate, gauges may be a few pages apart.
@@ -89,7 +90,7 @@ impl Pool {
             nr_depot,
             nr_depot_whole,
             nr_used,
-            nr_retired: inner.retired.lock().len() as u64 * u64::from(pageset_core::PAGEBLOCK_FRAMES),
+            nr_retired: inner.retired.lock().len() as u64 * u64::from(PAGEBLOCK_FRAMES),
             capacity_pages: counts.capacity.load(Relaxed),
             largest_free_order: largest.and_then(|order| Order::new(order as u8)),
             array_refills: exchanges.refills,
@@ -135,7 +136,7 @@ impl Pool {
                 return Err(format!("frame {frame} is in two arrays"));
             }
         }
-        let retired = inner.retired.lock().len() as u64 * u64::from(pageset_core::PAGEBLOCK_FRAMES);
+        let retired = inner.retired.lock().len() as u64 * u64::from(PAGEBLOCK_FRAMES);
         let out = inner.counts.out() + retired + inner.depot.lock().free();
         if census.allocated != out {
             return Err(format!(
@@ -163,11 +164,15 @@ impl Inner {
         entries
     }
 
-    /// Whether frames are allocated in the core and in no array, as far as one can see.
+    /// Whether frames are allocated in the core, in service and in no array, as far as one can see.
     pub(crate) fn looks_allocated(&self, frame: u32, frames: u32) -> bool {
-        let is_out = |pfn| self.core.block_of(pfn).is_some_and(|block| block.held_by == BlockUse::Owner);
+        let is_out = |frame: u32| {
+            let block = self.core.block_of(Pfn(u64::from(frame)));
+            block.is_some_and(|block| block.held_by == BlockUse::Owner)
+                && self.ledger.block((frame / PAGEBLOCK_FRAMES) as usize) != BlockState::Retired
+        };
         let depot = self.depot.lock();
-        (frame..frame + frames).all(|frame| is_out(Pfn(u64::from(frame))) && !depot.has(frame))
+        (frame..frame + frames).all(|frame| is_out(frame) && !depot.has(frame))
             && !self.entries_in_arrays().iter().any(|(class, entry)| {
                 entry.frame() < frame + frames && frame < entry.frame() + class.frames()
             })
