@@ -111,6 +111,11 @@ impl Request {
         self
     }
 
+    /// Whether watermarks do not count for this request.
+    pub(crate) const fn ignores_watermarks(&self) -> bool {
+        self.traits.contains(RequestTraits::NO_WATERMARKS) && !self.traits.contains(RequestTraits::NO_RESERVES)
+    }
+
     /// As `self`, with these traits instead.
     #[must_use]
     pub const fn with(mut self, traits: RequestTraits) -> Self {

@@ -15,8 +15,9 @@ use pageset_core::policy::{
     PATCH_6, PATCH_7, RefillRule,
 };
 use pageset_core::{
-    BelowHighMark, CacheSlice, ConfigError, Counters, DrainReason, Event, FreeTraits, MigrateType, Order,
-    POLICIES, Pfn, Policy, Reclaim, Request, RequestTraits, TickOutcome,
+    BelowHighMark, CacheSlice, Config, ConfigError, Counters, CpuId, DrainReason, Event, EventSink,
+    FreeTraits, MigrateType, NodeId, Order, POLICIES, Pfn, Policy, Reclaim, Request, RequestTraits,
+    TickOutcome, ZoneConfig, ZoneKind,
 };
 
 /// Large enough for batch 63.
@@ -641,4 +642,27 @@ fn i39_watermarks_and_protection_are_ordered() {
             }
         }
     }
+}
+
+/// Who took a zone's lock, as the events say.
+#[derive(Debug, Default)]
+struct Takers(std::sync::Mutex<Vec<CpuId>>);
+
+impl EventSink for Takers {
+    fn emit(&self, cpu: CpuId, event: Event) {
+        if matches!(event, Event::ZoneLock { .. }) {
+            self.0.lock().expect("no panic in a sink").push(cpu);
+        }
+    }
+}
+
+#[test]
+fn the_cpu_that_ends_a_boost_takes_the_lock() {
+    let span = 0..1024;
+    let regions = [span.clone()];
+    let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span, regions: &regions }];
+    let allocator: host::Allocator<Takers> = host::build(&Config::new(&zones, &[NodeId(0); 2]));
+    allocator.platform().0.0.lock().expect("no panic in a sink").clear();
+    allocator.end_boost(OTHER, ZONE, 512);
+    assert_eq!(*allocator.platform().0.0.lock().expect("no panic in a sink"), [OTHER]);
 }

@@ -18,7 +18,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     pages[..5].copy_from_slice(b"hello");
 
     // A daemon would pass the descriptor over a socket; here the child opens it through /proc.
-    let fd = pool.memfd().ok_or("a memfd")?.as_raw_fd();
+    // SAFETY: the child writes only while this process waits for it, with no reference to the pages.
+    let fd = unsafe { pool.memfd() }.ok_or("a memfd")?.as_raw_fd();
     let path = format!("/proc/{}/fd/{fd}", std::process::id());
     let this = std::env::current_exe()?;
     let status = Command::new(this).arg(path).arg(pages.offset().to_string()).status()?;

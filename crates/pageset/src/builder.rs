@@ -1,7 +1,9 @@
 //! What a pool is built from.
 
+use std::io;
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 use pageset_core::{Config, FrameCounts, NodeId, Policy, Watermarks, ZoneConfig, ZoneId, ZoneKind, policy};
@@ -14,7 +16,7 @@ use crate::ledger::{Contents, Ledger};
 use crate::pool::{Counts, Inner, Pool};
 use crate::rseq::{self, HotPage};
 use crate::sys::advice::Giveback;
-use crate::sys::node::Binding;
+use crate::sys::node::{Binding, NodeSet};
 use crate::sys::tables::Core;
 use crate::sys::{BLOCK_BYTES, Mapping, PAGE_BYTES, PAGE_SHIFT, POOL_ALIGN, advice, cpu, membarrier, node};
 
@@ -65,12 +67,27 @@ pub enum Numa {
     Interleave(u64),
 }
 
-/// What a child of `fork` sees of the pool's memory. It cannot allocate in either case.
+/// What a child of `fork` sees of the pool's memory.
+///
+/// # What a child may do
+/// A child has one thread only, and a copy of the rest: a lock that another thread held stays locked, and what the copied
+/// metadata calls free may be in use in the parent a moment later. So in a child, and in its children, a pool is for reading
+/// pages and for nothing else. No operation waits for a lock there, changes memory, or reaches the parent:
+///
+/// - Pages can be read, as the variants say. Those of a memfd are the parent's own memory: whoever forks
+///   answers for what the child writes there, as for all that [`Pool::memfd`] says.
+/// - Every allocation, and [`Pool::populate`], is the error [`AllocError::Forked`](crate::AllocError::Forked).
+/// - The end of [`Pages`](crate::Pages), and a part of them given up, does nothing.
+///   [`from_raw_checked`](crate::Pages::from_raw_checked) gives none, since it cannot look.
+/// - [`Pool::trim`] and [`Pool::tick`] give nothing back, [`Pool::resize`] leaves the pool at the size it was built with,
+///   [`Pool::stats`] are all zero, and [`Pool::validate`] says that it cannot check.
+/// - [`Pool::backing`] tells of the child's own memory.
+/// - The end of the [`Pool`] does nothing: what is mapped stays so until the child ends or runs another program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fork {
-    /// A copy as of the fork (or the same memory, if the pool is a memfd).
+    /// A copy as of the fork; the parent's memory itself, if the pool is a memfd.
     Copy,
-    /// Nothing: a touch is a segmentation fault, but the fork is faster.
+    /// Nothing: the addresses are not mapped, or are somebody else's in the child; but the fork is faster.
     Hide,
 }
 
@@ -101,7 +118,7 @@ pub struct ReturnPolicy {
     pub bytes_per_second: u64,
     /// Bytes of free pageblocks (2 MiB), the lowest and so the first to be used, that looks leave with the pool, so that
     /// whoever comes next need not wait for the system. `None` for a fiftieth of the pool, 32 MiB at most.
-    /// [`Pool::trim`] and shortage take them all.
+    /// [`Pool::trim`] and shortage take them all. What [`Pool::populate`] made resident stays besides.
     pub keep_bytes: Option<u64>,
     /// Whether a thread of the pool's does it; if not, call [`Pool::tick`].
     pub worker: Worker,
@@ -341,7 +358,7 @@ impl Builder {
             drain: parking_lot::Mutex::default(),
             retired: parking_lot::Mutex::default(),
             returning: parking_lot::Mutex::default(),
-            bell: crate::background::Bell::default(),
+            populated_blocks: AtomicU32::new(0),
             looks: parking_lot::Mutex::default(),
         })
     }
@@ -368,15 +385,7 @@ impl Builder {
                 Mapping::new(self.bytes, self.backing).map_err(|source| self.map_error(source))?
             }
         };
-        let (nodes, how) = match self.numa {
-            Numa::FirstTouch => (0, Binding::Bind),
-            Numa::Bind(node) => (1_u64.checked_shl(u32::from(node)).unwrap_or(0), Binding::Bind),
-            Numa::Interleave(nodes) => (nodes, Binding::Interleave),
-        };
-        if self.numa != Numa::FirstTouch {
-            node::bind(&memory, 0..self.bytes, nodes, how)
-                .map_err(|source| BuildError::BadNodes { nodes, source })?;
-        }
+        self.place(&memory).map_err(|source| BuildError::BadNodes { numa: self.numa, source })?;
         if self.residency == Residency::Locked {
             advice::lock(&memory).map_err(|source| BuildError::LockLimit { bytes: self.bytes, source })?;
         }
@@ -387,7 +396,19 @@ impl Builder {
         Ok(memory)
     }
 
-    fn map_error(&self, source: std::io::Error) -> BuildError {
+    /// Decides from which nodes the memory will come.
+    fn place(&self, memory: &Mapping) -> io::Result<()> {
+        let (nodes, how) = match self.numa {
+            Numa::FirstTouch => return Ok(()),
+            Numa::Bind(node) => {
+                (NodeSet::of(node).ok_or(io::Error::from_raw_os_error(libc::EINVAL))?, Binding::Bind)
+            }
+            Numa::Interleave(nodes) => (NodeSet::of_bits(nodes), Binding::Interleave),
+        };
+        node::bind(memory, 0..self.bytes, &nodes, how)
+    }
+
+    fn map_error(&self, source: io::Error) -> BuildError {
         match self.backing {
             Backing::Hugetlb(size) => {
                 let kib = size.bytes() / 1024;

@@ -5,6 +5,11 @@ use std::{fmt, io};
 pub use pageset_core::FreeError;
 use pageset_core::{ConfigError, Order};
 
+use crate::Numa;
+
+/// Where it stands which nodes there are.
+const NODES_ONLINE: &str = "see /sys/devices/system/node/online";
+
 /// Why an allocation gave nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -82,10 +87,10 @@ pub enum BuildError {
         /// What the system said.
         source: io::Error,
     },
-    /// The memory cannot be bound to these nodes (bit `n` for node `n`).
+    /// The memory cannot come from the nodes that were asked for.
     BadNodes {
-        /// The nodes.
-        nodes: u64,
+        /// What was asked for.
+        numa: Numa,
         /// What the system said.
         source: io::Error,
     },
@@ -122,7 +127,13 @@ impl fmt::Display for BuildError {
                 write!(f, "{wanted} huge pages wanted of a size that this system does not have")
             }
             Self::LockLimit { bytes, .. } => write!(f, "cannot lock {bytes} bytes in memory (see ulimit -l)"),
-            Self::BadNodes { nodes, .. } => write!(f, "cannot bind memory to the nodes {nodes:#b}"),
+            Self::BadNodes { numa, .. } => match numa {
+                Numa::Interleave(nodes) => {
+                    write!(f, "cannot take memory from the nodes {nodes:#b} in turn ({NODES_ONLINE})")
+                }
+                Numa::Bind(node) => write!(f, "cannot bind memory to node {node} ({NODES_ONLINE})"),
+                Numa::FirstTouch => f.write_str("cannot place memory"),
+            },
             Self::UnalignedRegion => f.write_str("a region must be aligned to 4 MiB"),
             Self::System { what, .. } => write!(f, "cannot {what}"),
             Self::Config(error) => error.fmt(f),

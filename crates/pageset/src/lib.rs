@@ -25,8 +25,7 @@
 //! - A free by another thread or CPU costs what a local one costs: blocks belong to no thread, so the end of a thread
 //!   leaves nothing behind either.
 //! - CPUs may come and go, ids may have holes (cpusets), and threads without a registered area work through the core.
-//! - In a child of `fork`, pages may be read as [`Fork`] says, freeing does nothing, and allocation is
-//!   [`AllocError::Forked`].
+//! - In a child of `fork`, pages may be read, and nothing else happens: see [`Fork`].
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![deny(unsafe_code)]
 

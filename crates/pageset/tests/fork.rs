@@ -1,25 +1,41 @@
 //! What a child of `fork` sees: its pages, and an error instead of new ones.
 #![cfg(not(miri))]
 
+use std::io::{Read, Write};
+use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
 use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
-use pageset::{AllocError, Backing, Builder, FastPath, Fork, Order, PAGE_BYTES, Pool};
+use pageset::{AllocError, Backing, Builder, FastPath, Fork, Order, PAGE_BYTES, Pool, ReturnPolicy, Worker};
 
 const MIB: usize = 1 << 20;
 
 /// Runs `work` in a child and returns its exit status; a panic is 101.
 fn in_child(work: impl FnOnce()) -> i32 {
+    wait_for(fork(work))
+}
+
+/// Runs `work` in a child: its process id.
+fn fork(work: impl FnOnce()) -> libc::pid_t {
     // SAFETY: the child calls what may be called there (it is a copy with this thread only; glibc's heap survives a
     // fork) and leaves by `_exit`.
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0, "fork failed");
     if pid == 0 {
+        // SAFETY: the signal ends a child that waits for ever.
+        unsafe { libc::alarm(60) };
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
         // SAFETY: leaves the process without running anything of the parent's.
         unsafe { libc::_exit(if outcome.is_ok() { 0 } else { 101 }) };
     }
+    pid
+}
+
+/// The exit status of a child, or minus the signal that ended it.
+fn wait_for(pid: libc::pid_t) -> i32 {
     let mut status = 0;
-    // SAFETY: waits for the child just made.
+    // SAFETY: waits for a child; `status` outlives the call.
     assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
     if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { -libc::WTERMSIG(status) }
 }
@@ -78,12 +94,12 @@ fn a_hidden_pool_is_not_there_in_a_child() {
 fn forks_in_the_middle_of_the_work_disturb_nobody() {
     for builder in pools() {
         let pool = builder.build().unwrap();
-        let ends = std::sync::atomic::AtomicBool::new(false);
+        let ends = AtomicBool::new(false);
         std::thread::scope(|scope| {
             for seed in 0..3_u8 {
                 let (pool, ends) = (&pool, &ends);
                 scope.spawn(move || {
-                    while !ends.load(std::sync::atomic::Ordering::Relaxed) {
+                    while !ends.load(SeqCst) {
                         let mut pages: Vec<_> = (0..200).map(|_| pool.alloc(Order::ZERO).unwrap()).collect();
                         pages.iter_mut().for_each(|page| page.fill(seed));
                         assert!(pages.iter().all(|page| page[0] == seed && page[PAGE_BYTES - 1] == seed));
@@ -96,7 +112,7 @@ fn forks_in_the_middle_of_the_work_disturb_nobody() {
                     in_child(|| assert_eq!(pool.alloc(Order::ZERO).unwrap_err(), AllocError::Forked));
                 assert_eq!(status, 0);
             }
-            ends.store(true, std::sync::atomic::Ordering::Relaxed);
+            ends.store(true, SeqCst);
         });
         assert_eq!(pool.stats().bad_frees, 0);
         pool.validate().unwrap();
@@ -108,7 +124,8 @@ fn two_processes_see_the_same_memory() {
     let pool = Pool::builder().size(16 * MIB).backing(Backing::Memfd).build().unwrap();
     let mut pages = pool.alloc(Order::new(3).unwrap()).unwrap();
     pages.fill(1);
-    let (fd, offset) = (pool.memfd().unwrap().as_raw_fd(), pages.offset());
+    // SAFETY: the child writes while this process waits for it, with no reference to the pages.
+    let (fd, offset) = (unsafe { pool.memfd() }.unwrap().as_raw_fd(), pages.offset());
     let status = in_child(|| {
         use std::os::unix::fs::FileExt;
         // The second process knows a file and an offset, nothing else.
@@ -121,4 +138,108 @@ fn two_processes_see_the_same_memory() {
     });
     assert_eq!(status, 0);
     assert_eq!(pages[..8], [2; 8]);
+}
+
+/// By the time a child trims, the parent has allocated what the child's copy of the metadata calls free.
+#[test]
+fn a_child_that_trims_a_shared_pool_leaves_what_the_parent_allocated_since() {
+    for returns in [ReturnPolicy::default(), ReturnPolicy { worker: Worker::None, ..ReturnPolicy::default() }]
+    {
+        let pool = Pool::builder().size(64 * MIB).backing(Backing::Memfd).returns(returns).build().unwrap();
+        // Pages that were used, so that giving them back is worth it.
+        pool.alloc_bulk(16_000, &mut Vec::new()).unwrap();
+        let (mut listen, mut say) = std::io::pipe().unwrap();
+        let child = fork(|| {
+            listen.read_exact(&mut [0]).unwrap();
+            let _ = (pool.trim(), pool.tick(), pool.resize(4 * MIB), pool.trim());
+        });
+        let mut live = Vec::new();
+        pool.alloc_bulk(8000, &mut live).unwrap();
+        live.iter_mut().for_each(|page| page.fill(9));
+        say.write_all(&[0]).unwrap();
+        let status = wait_for(child);
+        let destroyed = live.iter().filter(|page| page.iter().any(|byte| *byte != 9)).count();
+        assert_eq!((destroyed, status), (0, 0), "live pages destroyed, exit status");
+    }
+}
+
+/// Threads of the parent allocate, write and free all the time, so that locks are held and metadata is half changed at
+/// each fork; the children do all that a child may do, in memory that is the parent's too.
+#[test]
+fn children_of_a_busy_parent_change_nothing_and_wait_for_nothing() {
+    for path in [FastPath::Auto, FastPath::Locks] {
+        let builder = Pool::builder().size(64 * MIB).backing(Backing::Memfd).fast_path(path);
+        let pool = builder.build().unwrap();
+        let mut live: Vec<_> = (0..4000).map(|_| pool.alloc(Order::ZERO).unwrap()).collect();
+        let (ends, begun) = (AtomicBool::new(false), AtomicUsize::new(0));
+        let mut statuses = Vec::new();
+        std::thread::scope(|scope| {
+            for seed in 1..4_u8 {
+                let (pool, ends, begun) = (&pool, &ends, &begun);
+                scope.spawn(move || {
+                    while !ends.load(SeqCst) {
+                        let mut pages: Vec<_> = (0..900_u16)
+                            .map(|count| pool.alloc(Order::new((count % 4) as u8).unwrap()))
+                            .map(Result::unwrap)
+                            .collect();
+                        pages.iter_mut().for_each(|page| page.fill(seed));
+                        begun.fetch_add(1, SeqCst);
+                        std::thread::yield_now();
+                        assert!(
+                            pages.iter().all(|pages| pages.iter().all(|byte| *byte == seed)),
+                            "destroyed"
+                        );
+                    }
+                });
+            }
+            live.iter_mut().for_each(|page| page.fill(9));
+            for fork in 0..20 {
+                while begun.load(SeqCst) < fork * 3 {
+                    std::thread::yield_now();
+                }
+                let status = in_child(|| {
+                    let _ = (pool.trim(), pool.tick(), pool.resize(4 * MIB), pool.trim());
+                    let _ = (pool.stats(), pool.validate(), pool.backing());
+                    assert!(
+                        pool.populate(64 * MIB, NonZeroUsize::MIN, |_| ControlFlow::Continue(())).is_err()
+                    );
+                    assert!(pool.alloc(Order::ZERO).is_err());
+                    // SAFETY: the child's copy of the values, which nobody else drops in this process.
+                    drop(unsafe { std::ptr::read(&raw const live) });
+                });
+                statuses.push(status);
+                if status != 0 {
+                    break;
+                }
+            }
+            ends.store(true, SeqCst);
+        });
+        let destroyed = live.iter().filter(|page| page.iter().any(|byte| *byte != 9)).count();
+        assert_eq!(destroyed, 0, "live pages destroyed by a child");
+        assert!(statuses.iter().all(|status| *status == 0), "{statuses:?}");
+        drop(live);
+        assert_eq!((pool.stats().nr_used, pool.stats().bad_frees), (0, 0));
+        pool.validate().unwrap();
+    }
+}
+
+/// Where a pool is hidden, its addresses are free in the child, and may be anything's by the time the pool is dropped there.
+#[test]
+fn the_end_of_a_hidden_pool_in_a_child_unmaps_nothing() {
+    let returns = ReturnPolicy { worker: Worker::None, ..ReturnPolicy::default() };
+    let builder = Pool::builder().size(16 * MIB).fork(Fork::Hide).returns(returns);
+    let mut pool = Some(builder.build().unwrap());
+    let start = pool.as_ref().unwrap().start().cast_mut();
+    let status = in_child(|| {
+        let (prot, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        let flags = flags | libc::MAP_FIXED_NOREPLACE;
+        // SAFETY: maps only where nothing is mapped.
+        let mapped = unsafe { libc::mmap(start.cast(), 4096, prot, flags, -1, 0) };
+        assert_eq!(mapped, start.cast());
+        drop(pool.take());
+        // SAFETY: just mapped, if nobody unmapped it.
+        unsafe { start.write_volatile(1) };
+    });
+    assert_eq!(status, 0);
+    drop(pool);
 }

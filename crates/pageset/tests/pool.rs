@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::ptr::NonNull;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pageset::{
     AllocError, Backing, BuildError, Builder, FastPath, HugePageSize, Order, PAGE_BYTES, PageCollections,
@@ -121,6 +121,21 @@ fn a_capacity_is_hard() {
     assert!(pool.alloc(order(8)).is_ok());
 }
 
+/// Pages in arrays count for the capacity until they are needed: what is said is what is short without them.
+#[test]
+fn an_allocation_says_what_is_really_short() {
+    both(|builder| {
+        let pool = builder.capacity(1200 * PAGE_BYTES).build().unwrap();
+        // A page in every block of 4 MiB, and so many in arrays that another 1024 would be too much.
+        let held: Vec<_> = (0..16).map(|block| pool.alloc_at(block * 1024, Order::ZERO).unwrap()).collect();
+        drop((0..300).map(|_| pool.alloc(Order::ZERO).unwrap()).collect::<Vec<_>>());
+        assert!(pool.stats().nr_array > 1200 - 1024 - 16);
+        assert_eq!(pool.alloc(Order::MAX).unwrap_err(), AllocError::OutOfMemory { order: Order::MAX });
+        drop(held);
+        assert!(pool.alloc(Order::MAX).is_ok());
+    });
+}
+
 #[test]
 fn bulk_exact_and_given_places() {
     both(|builder| {
@@ -128,6 +143,8 @@ fn bulk_exact_and_given_places() {
         let mut pages = Vec::new();
         assert_eq!(pool.alloc_bulk(1000, &mut pages), Ok(1000));
         assert_eq!(pages.iter().map(Pages::pfn).collect::<HashSet<_>>().len(), 1000);
+        pages.clear();
+        assert_eq!(pool.alloc_bulk(usize::MAX, &mut pages), Ok(16_384), "all there are");
         pages.clear();
 
         let exact = pool.alloc_exact(37).unwrap();
@@ -350,9 +367,14 @@ fn a_callers_region_is_used_and_kept() {
 fn a_pool_can_be_made_smaller_and_as_large_as_before() {
     let pool = builder(64).build().unwrap();
     let held = pool.alloc(Order::THP).unwrap();
+    let out_of_service = pool.alloc_at(16_383, Order::ZERO).unwrap().into_raw();
+    // SAFETY: just given up, and taken back once.
+    drop(unsafe { Pages::from_raw(&pool, out_of_service) });
     assert_eq!(pool.resize(16 * MIB), 16 * MIB);
     let stats = pool.stats();
     assert_eq!((stats.nr_retired, stats.capacity_pages), (12_288, 4096));
+    // SAFETY: nobody has this page, so the pool must refuse.
+    assert!(unsafe { Pages::from_raw_checked(&pool, out_of_service) }.is_none());
     let blocks: Vec<_> = std::iter::from_fn(|| pool.alloc(Order::THP).ok()).collect();
     assert_eq!(blocks.len(), 7);
     // Nothing is free: the capacity falls, the memory follows later.
@@ -386,15 +408,97 @@ fn populating_reports_progress_and_can_be_cancelled() {
 }
 
 #[test]
+fn populated_memory_stays_until_it_is_trimmed() {
+    both(|builder| {
+        let pool = builder.build().unwrap();
+        let populated = pool.populate(32 * MIB, NonZeroUsize::MIN, |_| ControlFlow::Continue(())).unwrap();
+        assert_eq!(populated, Populated::All);
+        // Also what was used meanwhile; but not what lies behind it.
+        pool.alloc_bulk(16_384, &mut Vec::new()).unwrap();
+        let mut behind = pool.alloc_at(16_384 - 512, Order::THP).unwrap();
+        behind.fill(1);
+        drop(behind);
+        while pool.tick().more {}
+        assert_eq!(pool.backing().unwrap().resident_bytes, 32 * MIB as u64);
+        assert!(pool.trim().returned_bytes >= 32 * MIB as u64);
+        assert_eq!(pool.backing().unwrap().resident_bytes, 0);
+        // From now on it is as any other.
+        pool.alloc(Order::MAX).unwrap().fill(1);
+        while pool.tick().more {}
+        assert_eq!(pool.backing().unwrap().resident_bytes, 0);
+    });
+}
+
+type Way = fn(&Pool);
+
+/// The pool's thread sleeps while everything is free; each way to take pages wakes it, since they may go back into arrays
+/// without a sound.
+#[test]
+fn idle_memory_goes_back_whatever_way_it_was_taken() {
+    let ways: [(&str, Way); 5] = [
+        ("alloc", |pool| pool.alloc(Order::ZERO).unwrap().fill(1)),
+        ("alloc_bulk", |pool| {
+            let mut pages = Vec::new();
+            pool.alloc_bulk(3, &mut pages).unwrap();
+            pages.iter_mut().for_each(|page| page.fill(1));
+        }),
+        ("alloc_at", |pool| pool.alloc_at(7, Order::ZERO).unwrap().fill(1)),
+        ("alloc_exact", |pool| pool.alloc_exact(3).unwrap().fill(1)),
+        ("alloc_zeroed", |pool| pool.alloc_zeroed(Order::MAX).unwrap().fill(1)),
+    ];
+    let returns = ReturnPolicy {
+        interval: Duration::from_millis(5),
+        keep_bytes: Some(0),
+        worker: Worker::Thread,
+        ..ReturnPolicy::default()
+    };
+    for (name, way) in ways {
+        let pool = Pool::builder().size(64 * MIB).returns(returns).build().unwrap();
+        // Long enough for the thread to see that there is nothing to do, as far as one can say from here.
+        std::thread::sleep(Duration::from_millis(100));
+        way(&pool);
+        let until = Instant::now() + Duration::from_secs(30);
+        while pool.backing().unwrap().resident_bytes > 0 && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert_eq!(pool.backing().unwrap().resident_bytes, 0, "{name}: nobody woke the thread");
+    }
+}
+
+#[test]
 fn a_shared_pool_gives_its_file_and_its_memory_back() {
     let pool = builder(16).backing(Backing::Memfd).build().unwrap();
     let mut page = pool.alloc(Order::THP).unwrap();
     page.fill(3);
-    assert!(pool.memfd().is_some());
+    // SAFETY: nothing is done with the file but what its seals refuse.
+    let file = unsafe { pool.memfd() }.unwrap();
+    assert!(rustix::fs::ftruncate(file, 0).is_err(), "shorter: a touch of the pages would be fatal");
+    assert!(rustix::fs::ftruncate(file, 32 * MIB as u64).is_err());
+    assert!(rustix::fs::fcntl_add_seals(file, rustix::fs::SealFlags::empty()).is_err());
     drop(page);
     assert!(pool.trim().returned_bytes >= 2 * MIB as u64);
     assert!(pool.alloc_zeroed(Order::THP).unwrap().iter().all(|byte| *byte == 0));
     assert_eq!(pool.stats().cleared_bytes, 0);
+    let _ = pool.trim();
+    pool.alloc_at(3584, Order::THP).unwrap().fill(3);
+    assert_eq!(pool.resize(8 * MIB), 8 * MIB);
+    assert_eq!(pool.backing().unwrap().resident_bytes, 0, "seals are no obstacle to holes");
+}
+
+#[test]
+fn the_last_free_block_goes_back_and_can_be_had_at_its_place() {
+    both(|builder| {
+        let pool = builder.size(4 * MIB).backing(Backing::Plain).build().unwrap();
+        pool.alloc(Order::MAX).unwrap().fill(1);
+        assert_eq!(pool.trim().returned_bytes, 4 * MIB as u64);
+        let rest: Vec<_> = (0..2).map(|block| pool.alloc_at(block * 512, Order::THP).unwrap()).collect();
+        drop(rest);
+        let page = pool.alloc(Order::ZERO).unwrap();
+        drop(page);
+        assert_eq!(pool.resize(0), 0);
+        assert_eq!(pool.resize(4 * MIB), 4 * MIB);
+        pool.validate().unwrap();
+    });
 }
 
 #[test]
@@ -419,8 +523,13 @@ fn what_cannot_be_built_is_said_clearly() {
     assert_eq!(text(builder(4).policy("linux-0.01")), r#"no policy is called "linux-0.01""#);
     let hugetlb = builder(2 * 1024 * 1024).backing(Backing::Hugetlb(HugePageSize::Mib2));
     assert!(text(hugetlb).starts_with("1048576 huge pages wanted, "));
-    let nodes = text(builder(4).numa(pageset::Numa::Bind(63)));
-    assert!(nodes.starts_with("cannot bind memory to the nodes 0b1"), "{nodes}");
+    for node in [63, 64, 127, 1023, 1024, u16::MAX] {
+        let said = text(builder(4).numa(pageset::Numa::Bind(node)));
+        assert_eq!(said, format!("cannot bind memory to node {node} (see /sys/devices/system/node/online)"));
+    }
+    let said = text(builder(4).numa(pageset::Numa::Interleave(1 << 63)));
+    assert!(said.starts_with("cannot take memory from the nodes 0b1000"), "{said}");
+    assert!(said.ends_with(" in turn (see /sys/devices/system/node/online)"), "{said}");
 }
 
 #[test]

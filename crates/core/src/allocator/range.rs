@@ -26,7 +26,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     ///
     /// # Errors
     /// [`AllocError::BadCpu`], [`AllocError::BadType`], [`AllocError::Foreign`], [`AllocError::Misaligned`], [`AllocError::NotFree`], or
-    /// [`AllocError::OutOfMemory`] if the zone would fall below its minimum watermark.
+    /// [`AllocError::OutOfMemory`] if the zone would not stay above its minimum watermark, unless the request ignores it.
     pub fn alloc_at(&self, cpu: CpuId, pfn: Pfn, request: &Request) -> Result<(), AllocError> {
         let order = request.order;
         self.check_request(cpu, request)?;
@@ -71,7 +71,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
             // As for blocks that Linux takes for isolation (spec §1.8).
             let mark = locked.body.marks.unboosted(Watermark::Min).saturating_add(u64::from(order.frames()));
             locked.settle();
-            if !locked.body.is_watermark_ok(Order::ZERO, mark, ZoneKind::Dma, AllocFlags::CMA) {
+            let is_bound = !request.ignores_watermarks();
+            if is_bound && !locked.body.is_watermark_ok(Order::ZERO, mark, ZoneKind::Dma, AllocFlags::CMA) {
                 return Err(AllocError::OutOfMemory { order });
             }
             if !locked.take_at(frame, order) {

@@ -130,12 +130,13 @@ impl<'p> Pages<'p> {
     }
 
     /// As [`from_raw`](Self::from_raw), but `None` if the pages can be seen to be free already: in the core, or in the
-    /// array of a CPU. For debugging, and for callers in other languages. O(CPUs).
+    /// array of a CPU; and in a child of [`fork`](crate::Fork), which cannot see it. For debugging, and for callers in other
+    /// languages. O(CPUs).
     ///
     /// # Safety
     /// As for `from_raw`: pages that were freed and allocated again look right.
     pub unsafe fn from_raw_checked(pool: &'p Pool, raw: RawPages) -> Option<Self> {
-        let inner = pool.inner();
+        let inner = pool.in_parent().ok()?;
         let (frame, count) = (raw.0.frame(), raw.0.count());
         let end = frame.checked_add(count)?;
         if count == 0 || end > inner.frames || !raw.0.is_consistent() || !inner.looks_allocated(frame, count)

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use pageset_core::{FreeError, Order, Pfn, Request};
+use pageset_core::{FreeError, Order, Pfn, Request, RequestTraits};
 
 use super::Inner;
 use crate::arrays::{BATCH_MAX, Batch, Class, Entry, StackAt, ZeroState};
@@ -43,15 +43,19 @@ pub(super) fn request(order: Order) -> Request {
     Request::new(order).movable()
 }
 
+/// As [`request`], for a block at a given place: though it be the last one that is free.
+pub(super) fn request_at(order: Order) -> Request {
+    request(order).with(RequestTraits::NO_WATERMARKS)
+}
+
 impl Inner {
     /// Allocates from the depot and fills this CPU's array on the way, or from the core.
     #[cold]
     #[inline(never)]
     pub(super) fn alloc_slow(&self, order: Order) -> Result<Entry, AllocError> {
-        if self.hot.is_in_child() {
+        if self.is_in_child() {
             return Err(AllocError::Forked);
         }
-        self.bell.ring();
         let class = Class::of(order).filter(|class| self.caps.of(*class) > 1 && self.has_array());
         let block = match class.and_then(|class| self.refill(class)) {
             Some(entry) => entry,
@@ -83,12 +87,12 @@ impl Inner {
                 self.release_whole(0);
                 attempt()
             })
-            .or_else(|error| {
+            .or_else(|_| {
                 self.drain_arrays();
                 self.dissolve_depot();
                 // What is out of the core for a moment comes back.
                 let _all_there = self.returning.lock();
-                attempt().map_err(|_| error)
+                attempt()
             })?;
         let frame = pfn.0 as u32;
         Ok(Entry::with_zero(frame, self.ledger.take(frame..frame + order.frames())))
@@ -193,10 +197,9 @@ impl Inner {
     #[cold]
     #[inline(never)]
     pub(super) fn free_slow(&self, frame: u32, class: Option<Class>, frames: u32) {
-        if self.hot.is_in_child() {
+        if self.is_in_child() {
             return;
         }
-        self.bell.ring();
         match class {
             Some(class) if class != Class::Order9 || self.caps.of(class) > 1 => self.flush(class, frame),
             _ => self.free_run(frame, frames),
@@ -348,7 +351,7 @@ impl Inner {
 
     /// Frees part of what is allocated: frames at the edge of somebody's pages, or what is left of them.
     pub(crate) fn free_part(&self, frame: u32, frames: u32) {
-        if frames == 0 || self.hot.is_in_child() {
+        if frames == 0 || self.is_in_child() {
             return;
         }
         // The core has to know the pageblock's other parts, and nobody may cut the same block meanwhile.
@@ -384,9 +387,6 @@ impl Inner {
     /// With sequences, the other set of arrays is put into use, and every sequence under way begins again there; then
     /// nobody is at the old set any more.
     pub(crate) fn drain_arrays(&self) {
-        if self.hot.is_in_child() {
-            return;
-        }
         let _one_at_a_time = self.drain.lock();
         self.settle_passed();
         if self.cached_in_arrays() == 0 {

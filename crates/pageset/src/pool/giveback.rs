@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use pageset_core::{BlockUse, CpuId, FreeTraits, Order, PAGEBLOCK_FRAMES, Pfn};
 
-use super::exchange::request;
+use super::exchange::request_at;
 use super::{Inner, Pool, bytes_of};
 use crate::Prezero;
 use crate::arrays::ZeroState;
@@ -52,15 +52,16 @@ impl Pool {
     /// One look at idle memory, as the pool's thread takes it every [`interval`](crate::ReturnPolicy::interval):
     /// caches that nobody used since the last look are emptied, page sets decay as their policy says, and pageblocks
     /// that were all free at the last look too go back to the system, as many as the rate allows, but for
-    /// [`keep_bytes`](crate::ReturnPolicy::keep_bytes). O(pool / 2 MiB).
+    /// [`keep_bytes`](crate::ReturnPolicy::keep_bytes) and what was [populated](Self::populate). O(pool / 2 MiB).
     pub fn tick(&self) -> Trimmed {
-        self.inner().look()
+        self.in_parent().map(Inner::look).unwrap_or_default()
     }
 
     /// Gives all free memory back to the system now: empties all caches, then whole pageblocks, then free parts of
-    /// 64 KiB and more. O(pool / 2 MiB) and the time the system takes, about 20 µs per pageblock.
+    /// 64 KiB and more, what was populated included. O(pool / 2 MiB) and the time the system takes, about 20 µs per pageblock.
     pub fn trim(&self) -> Trimmed {
-        let inner = self.inner();
+        let Ok(inner) = self.in_parent() else { return Trimmed::default() };
+        inner.populated_blocks.store(0, Relaxed);
         inner.empty_caches(0);
         inner.dissolve_depot();
         let _ = inner.core.drain_all(inner.cpu());
@@ -72,9 +73,6 @@ impl Pool {
 
 impl Inner {
     pub(crate) fn look(&self) -> Trimmed {
-        if self.hot.is_in_child() {
-            return Trimmed::default();
-        }
         let mut look = self.looks.lock();
         let activity = self.activity();
         let is_idle = activity == look.activity;
@@ -106,7 +104,7 @@ impl Inner {
 
     /// A number that changes whenever blocks are allocated or freed (but for as many frees as allocations since).
     fn activity(&self) -> u64 {
-        let live = self.counts.out.load(Relaxed).wrapping_sub(self.cached_in_arrays());
+        let live = self.counts.out().wrapping_sub(self.cached_in_arrays());
         self.popped().wrapping_add(self.counts.slow_alloc.load(Relaxed)).wrapping_mul(3).wrapping_add(live)
     }
 
@@ -125,14 +123,19 @@ impl Inner {
         }
         let begun = Instant::now();
         let mut left = limit;
-        let mut end = self.frames / PAGEBLOCK_FRAMES;
-        while end > 0 {
+        let blocks = self.frames / PAGEBLOCK_FRAMES;
+        // What was populated is to be there, whoever uses it and when.
+        let mut searched = match which {
+            Which::IdleSinceLastLook => self.populated_blocks.load(Relaxed).min(blocks)..blocks,
+            Which::AllFree => 0..blocks,
+        };
+        while searched.start < searched.end {
             if left == 0 {
                 outcome.more = true;
                 break;
             }
             let _batch = self.returning.lock();
-            let run = self.claim_run_below(&mut end, which, left.min(BATCH_BLOCKS), &mut outcome);
+            let run = self.claim_last_run(&mut searched, which, left.min(BATCH_BLOCKS), &mut outcome);
             if run.is_empty() {
                 continue;
             }
@@ -157,18 +160,18 @@ impl Inner {
         outcome
     }
 
-    /// Takes a run of neighbouring pageblocks that may go back out of the core, searching downwards from `end`, which
-    /// is moved to where the search goes on.
-    fn claim_run_below(
+    /// Takes the last run of neighbouring pageblocks that may go back out of the core. What was `searched` is left out of
+    /// the range, in which the search goes on.
+    fn claim_last_run(
         &self,
-        end: &mut u32,
+        searched: &mut Range<u32>,
         which: Which,
         limit: usize,
         outcome: &mut Trimmed,
     ) -> Range<u32> {
-        let mut run = *end..*end;
-        while *end > 0 && run.len() < limit {
-            let block = *end - 1;
+        let mut run = searched.end..searched.end;
+        while searched.start < searched.end && run.len() < limit {
+            let block = searched.end - 1;
             let may_go = match self.ledger.block(block as usize) {
                 BlockState::Fresh | BlockState::Returned | BlockState::Retired => false,
                 BlockState::Idle => self.is_free(block),
@@ -182,7 +185,7 @@ impl Inner {
             };
             let is_taken = may_go && self.take_block(block);
             // Whatever became of it, the search goes on below: a block that was marked waits for the next look.
-            *end = block;
+            searched.end = block;
             if is_taken {
                 run.start = block;
             } else if run.is_empty() {
@@ -204,7 +207,7 @@ impl Inner {
     /// Takes a free pageblock out of the core, outside of the counts: nobody gets it.
     pub(super) fn take_block(&self, block: u32) -> bool {
         let pfn = Pfn(u64::from(block * PAGEBLOCK_FRAMES));
-        self.core.alloc_at(self.cpu(), pfn, &request(Order::PAGEBLOCK)).is_ok()
+        self.core.alloc_at(self.cpu(), pfn, &request_at(Order::PAGEBLOCK)).is_ok()
     }
 
     /// Puts what [`take_block`](Self::take_block) took on the core's free lists, past the page sets.
@@ -230,7 +233,7 @@ impl Inner {
                 && !self.ledger.is_zero(frames.clone());
             if is_candidate {
                 let _batch = self.returning.lock();
-                if self.core.alloc_at(self.cpu(), block.first, &request(block.order)).is_ok() {
+                if self.core.alloc_at(self.cpu(), block.first, &request_at(block.order)).is_ok() {
                     if discard(&self.memory, bytes_of(&frames), self.giveback) == Discarded::Yes {
                         self.ledger.put(frames.clone(), ZeroState::Zero);
                         bytes += bytes_of(&frames).len() as u64;

@@ -2,10 +2,11 @@
 //!
 //! Files in the order of an allocation: here the fast path; `exchange` (many blocks between arrays,
 //! depot and core), `shapes` (bulk, exact counts, given places), `giveback` (idle memory goes back), `populate`, `resize`, `stats`, `truth`
-//! (what one really got).
+//! (what one really got), and for all of them `fork` (who may use a pool at all).
 
 mod counts;
 mod exchange;
+mod fork;
 mod giveback;
 mod populate;
 mod resize;
@@ -17,6 +18,7 @@ use std::fmt;
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 
 use pageset_core::{CpuId, Order};
 
@@ -27,7 +29,7 @@ pub use stats::Stats;
 pub use truth::BackingReport;
 
 use crate::arrays::{Caps, Class, CpuArrays, Entry, StackAt, ZeroState};
-use crate::background::{Background, Bell};
+use crate::background::Background;
 use crate::depot::Depot;
 use crate::error::AllocError;
 use crate::ledger::Ledger;
@@ -70,8 +72,8 @@ pub(crate) struct Inner {
     pub(crate) retired: parking_lot::Mutex<Vec<u32>>,
     /// Held while free blocks are out of the core for a moment, to be given back or cleared.
     pub(crate) returning: parking_lot::Mutex<()>,
-    /// How slow paths wake the pool's thread.
-    pub(crate) bell: Bell,
+    /// Pageblocks below this one were populated, and stay until the next trim.
+    pub(crate) populated_blocks: AtomicU32,
     /// What the last look at idle memory saw.
     pub(crate) looks: parking_lot::Mutex<giveback::Look>,
 }
@@ -140,12 +142,12 @@ impl Inner {
 
     /// Whether nobody has a page, and no array.
     pub(crate) fn is_all_free(&self) -> bool {
-        self.counts.is_all_free()
+        self.counts.out() == 0
     }
 
     /// This CPU's arrays, if they are locked for each use.
     pub(crate) fn locked_arrays(&self) -> Option<&CpuArrays> {
-        if self.area.is_some() || self.hot.is_in_child() {
+        if self.area.is_some() || self.is_in_child() {
             return None;
         }
         self.hot.current().get(cpu::current())
@@ -247,9 +249,18 @@ impl Pool {
     }
 
     /// The file of a pool that is backed by [`Backing::Memfd`]: another process maps it, and finds pages by their
-    /// [offset](Pages::offset).
+    /// [offset](Pages::offset). Its size is sealed; its contents cannot be, since the pool writes them.
+    ///
+    /// # Safety
+    /// Whoever gets at the file by this descriptor, in whatever process, leaves alone what somebody else uses:
+    /// - While there is a reference to the bytes of [`Pages`] in this process, nothing changes them through the file or a
+    ///   mapping of it: no write, no hole. If the reference is exclusive, nothing reads them through a mapping either.
+    /// - Bytes of pages that nobody has are not changed at all: some are known to be zero.
+    ///
+    /// Memory that several processes use at the same time is used through [`Pages::as_ptr`], without references.
     #[must_use]
-    pub fn memfd(&self) -> Option<BorrowedFd<'_>> {
+    #[expect(unsafe_code, reason = "who has the file can change memory behind references")]
+    pub unsafe fn memfd(&self) -> Option<BorrowedFd<'_>> {
         self.inner.memory.memfd()
     }
 
@@ -262,9 +273,13 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        if let Some(background) = self.background.take() {
-            // A child has no such thread to wait for.
-            if self.inner.hot.is_in_child() { background.forget() } else { background.stop() }
+        let background = self.background.take();
+        if self.inner.is_in_child() {
+            // There is no such thread to wait for. Nor is anything unmapped: where a pool is hidden, its addresses may be
+            // somebody else's in the child.
+            std::mem::forget((background, Arc::clone(&self.inner)));
+        } else if let Some(background) = background {
+            background.stop();
         }
     }
 }

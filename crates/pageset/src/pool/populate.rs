@@ -38,20 +38,22 @@ pub enum Populated {
 impl Pool {
     /// Makes the first `bytes` of the pool resident, with `threads` threads. Whole huge pages come first: the pool
     /// begins at one, and only its end can be a part of one. Contents do not change, so this may run while the pool is
-    /// in use.
+    /// in use. What is populated stays resident, used or free, until [`trim`](Self::trim): no look at idle memory gives it
+    /// back.
     ///
     /// `progress` is called after each 32 MiB, by whichever thread populated them, one at a time; it ends the work by
     /// [`ControlFlow::Break`].
     ///
     /// # Errors
-    /// What the system said: out of memory, or a kernel before 5.14. What was populated stays.
+    /// What the system said: out of memory, or a kernel before 5.14. What was populated stays. In a child of
+    /// [`fork`](crate::Fork), [`AllocError::Forked`](crate::AllocError::Forked).
     pub fn populate(
         &self,
         bytes: usize,
         threads: NonZeroUsize,
         progress: impl FnMut(PopulateProgress) -> ControlFlow<()> + Send,
     ) -> io::Result<Populated> {
-        let inner = self.inner();
+        let inner = self.in_parent().map_err(io::Error::other)?;
         let total = bytes.min(inner.memory.bytes()).next_multiple_of(crate::PAGE_BYTES);
         let work = Work {
             inner,
@@ -98,11 +100,14 @@ impl<F: FnMut(PopulateProgress) -> ControlFlow<()>> Work<'_, F> {
                 return;
             }
             let end = (start + CHUNK_BYTES).min(self.total);
+            let blocks = start / BLOCK_BYTES..end.div_ceil(BLOCK_BYTES);
+            // First, so that no look gives back what is being populated.
+            self.inner.populated_blocks.fetch_max(blocks.end as u32, Relaxed);
             let outcome = advice::populate(&self.inner.memory, start..end);
             let Ok(mut state) = self.state.lock() else { return };
             match outcome {
                 Ok(()) => {
-                    self.inner.note_populated(start / BLOCK_BYTES..end.div_ceil(BLOCK_BYTES));
+                    self.inner.note_populated(blocks);
                     state.done += end - start;
                     let progress = PopulateProgress { done_bytes: state.done, total_bytes: self.total };
                     if (state.progress)(progress).is_break() {
@@ -119,7 +124,7 @@ impl<F: FnMut(PopulateProgress) -> ControlFlow<()>> Work<'_, F> {
 }
 
 impl Inner {
-    /// Notes that pageblocks are resident, so that they are given back when they are idle.
+    /// Notes that pageblocks are resident, so that a trim gives them back.
     fn note_populated(&self, blocks: std::ops::Range<usize>) {
         for block in blocks {
             for before in [BlockState::Fresh, BlockState::Returned] {

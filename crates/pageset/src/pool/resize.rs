@@ -15,12 +15,9 @@ impl Pool {
     /// back if more may be; never beyond the size the pool was built with. Their memory goes back to the system, their
     /// address space stays reserved. Returns the bytes in service then: more than asked for if not enough is free, in
     /// which case the capacity still falls to `bytes`, so that the pool shrinks as pages are freed and this is called
-    /// again.
+    /// again. Until then a page that was freed into a CPU's array may be allocated from there again.
     pub fn resize(&self, bytes: usize) -> usize {
-        let inner = self.inner();
-        if inner.hot.is_in_child() {
-            return inner.memory.bytes();
-        }
+        let Ok(inner) = self.in_parent() else { return self.inner().memory.bytes() };
         inner.empty_caches(0);
         inner.dissolve_depot();
         let _ = inner.core.drain_all(inner.cpu());

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use pageset_core::{AllocError as CoreError, Order, Pfn};
 
-use super::exchange::request;
+use super::exchange::request_at;
 use super::{Inner, Pool};
 use crate::Pages;
 use crate::arrays::Class;
@@ -17,8 +17,9 @@ impl Pool {
     /// # Errors
     /// As [`alloc`](Self::alloc), if there was not one page.
     pub fn alloc_bulk<'p>(&'p self, count: usize, pages: &mut Vec<Pages<'p>>) -> Result<usize, AllocError> {
-        let inner = self.inner();
-        pages.reserve(count);
+        let inner = self.in_parent()?;
+        // However many are asked for, there are no more than the pool has.
+        pages.reserve(count.min(self.page_count()));
         let mut got = 0;
         while got < count
             && let Some(entry) = inner.pop(Class::Order0)
@@ -26,7 +27,7 @@ impl Pool {
             pages.push(Pages::of_block(inner, entry.frame(), Order::ZERO));
             got += 1;
         }
-        while got < count && !inner.hot.is_in_child() {
+        while got < count {
             let batch = inner.take(Class::Order0, count - got);
             let singles = batch.as_slice().iter().rev();
             inner.counts.slow_alloc.fetch_add(batch.len() as u64, Relaxed);
@@ -57,10 +58,7 @@ impl Pool {
         if order.frames() as usize == count {
             return self.alloc(order);
         }
-        let inner = self.inner();
-        if inner.hot.is_in_child() {
-            return Err(AllocError::Forked);
-        }
+        let inner = self.in_parent()?;
         // From the core, since a part of a pageblock that the depot has split cannot be cut without dissolving it.
         let block = inner.alloc_one(order)?;
         inner.counts.slow_alloc.fetch_add(u64::from(order.frames()), Relaxed);
@@ -75,10 +73,7 @@ impl Pool {
     /// # Errors
     /// [`AllocError::BadFrame`], [`AllocError::NotFree`], [`AllocError::OverCapacity`], [`AllocError::Forked`].
     pub fn alloc_at(&self, frame: usize, order: Order) -> Result<Pages<'_>, AllocError> {
-        let inner = self.inner();
-        if inner.hot.is_in_child() {
-            return Err(AllocError::Forked);
-        }
+        let inner = self.in_parent()?;
         let (pfn, frames) = (Pfn(frame as u64), u64::from(order.frames()));
         if !pfn.is_aligned(order) || pfn.0.saturating_add(frames) > u64::from(inner.frames) {
             return Err(AllocError::BadFrame);
@@ -87,6 +82,8 @@ impl Pool {
         let outcome = inner.alloc_at(frame, order).or_else(|_| {
             inner.drain_arrays();
             inner.dissolve_depot();
+            // What is out of the core for a moment comes back.
+            let _all_there = inner.returning.lock();
             inner.alloc_at(frame, order)
         });
         outcome?;
@@ -102,7 +99,7 @@ impl Inner {
         if !self.counts.claim(u64::from(order.frames())) {
             return Err(AllocError::OverCapacity);
         }
-        self.core.alloc_at(self.cpu(), Pfn(u64::from(frame)), &request(order)).map_err(|error| {
+        self.core.alloc_at(self.cpu(), Pfn(u64::from(frame)), &request_at(order)).map_err(|error| {
             self.counts.unclaim(u64::from(order.frames()));
             match error {
                 CoreError::Foreign(_) | CoreError::Misaligned(..) => AllocError::BadFrame,

@@ -3,14 +3,15 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use pageset_core::{BlockUse, Counters, CpuId, Order, Pfn, ZoneId};
+use pageset_core::{BlockUse, Counters, CpuId, Order, PAGEBLOCK_FRAMES, Pfn, ZoneId};
 
 use super::{Inner, Pool};
 use crate::arrays::{Class, Entry};
+use crate::ledger::BlockState;
 use crate::rseq;
 
 /// A pool at one moment. Page counts are of 4 KiB pages. Taken while others allocate, gauges may be a few pages apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
     /// Pages allocated since the pool was built (kernel: `pgalloc_normal`).
@@ -62,10 +63,11 @@ pub struct Stats {
 }
 
 impl Pool {
-    /// What happened, and where the pages are. Takes the locks of all page sets in turn; O(CPUs).
+    /// What happened, and where the pages are. All zero in a child of [`fork`](crate::Fork). Takes the locks of all page
+    /// sets in turn; O(CPUs).
     #[must_use]
     pub fn stats(&self) -> Stats {
-        let inner = self.inner();
+        let Ok(inner) = self.in_parent() else { return Stats::default() };
         let counts = &inner.counts;
         let page = crate::PAGE_BYTES as u64;
         let nr_array = inner.cached_in_arrays();
@@ -73,7 +75,7 @@ impl Pool {
             let depot = inner.depot.lock();
             (depot.free(), depot.whole_frames(), depot.bytes(), depot.exchanges)
         };
-        let nr_used = counts.out.load(Relaxed).saturating_sub(nr_array);
+        let nr_used = counts.out().saturating_sub(nr_array);
         let pgalloc = inner.popped() + counts.slow_alloc.load(Relaxed);
         let zone = inner.core.zones().next();
         let nr_free = zone.as_ref().map_or([0; pageset_core::NR_ORDERS], |zone| zone.nr_free);
@@ -88,7 +90,7 @@ impl Pool {
             nr_depot,
             nr_depot_whole,
             nr_used,
-            nr_retired: inner.retired.lock().len() as u64 * u64::from(pageset_core::PAGEBLOCK_FRAMES),
+            nr_retired: inner.retired.lock().len() as u64 * u64::from(PAGEBLOCK_FRAMES),
             capacity_pages: counts.capacity.load(Relaxed),
             largest_free_order: largest.and_then(|order| Order::new(order as u8)),
             array_refills: exchanges.refills,
@@ -111,9 +113,9 @@ impl Pool {
     /// exact only while nobody else uses the pool.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// What is wrong, in words; in a child of [`fork`](crate::Fork), that nothing can be checked there.
     pub fn validate(&self) -> Result<(), String> {
-        let inner = self.inner();
+        let inner = self.in_parent().map_err(|error| error.to_string())?;
         // The pool's own thread stays away meanwhile.
         let _no_look = inner.looks.lock();
         let census = inner.core.validate().map_err(|violation| violation.to_string())?;
@@ -134,8 +136,8 @@ impl Pool {
                 return Err(format!("frame {frame} is in two arrays"));
             }
         }
-        let retired = inner.retired.lock().len() as u64 * u64::from(pageset_core::PAGEBLOCK_FRAMES);
-        let out = inner.counts.out.load(Relaxed) + retired + inner.depot.lock().free();
+        let retired = inner.retired.lock().len() as u64 * u64::from(PAGEBLOCK_FRAMES);
+        let out = inner.counts.out() + retired + inner.depot.lock().free();
         if census.allocated != out {
             return Err(format!(
                 "{} frames are allocated in the core, {out} are accounted for",
@@ -162,11 +164,15 @@ impl Inner {
         entries
     }
 
-    /// Whether frames are allocated in the core and in no array, as far as one can see.
+    /// Whether frames are allocated in the core, in service and in no array, as far as one can see.
     pub(crate) fn looks_allocated(&self, frame: u32, frames: u32) -> bool {
-        let is_out = |pfn| self.core.block_of(pfn).is_some_and(|block| block.held_by == BlockUse::Owner);
+        let is_out = |frame: u32| {
+            let block = self.core.block_of(Pfn(u64::from(frame)));
+            block.is_some_and(|block| block.held_by == BlockUse::Owner)
+                && self.ledger.block((frame / PAGEBLOCK_FRAMES) as usize) != BlockState::Retired
+        };
         let depot = self.depot.lock();
-        (frame..frame + frames).all(|frame| is_out(Pfn(u64::from(frame))) && !depot.has(frame))
+        (frame..frame + frames).all(|frame| is_out(frame) && !depot.has(frame))
             && !self.entries_in_arrays().iter().any(|(class, entry)| {
                 entry.frame() < frame + frames && frame < entry.frame() + class.frames()
             })

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::{self, NonNull};
 
-use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
 use super::POOL_ALIGN;
@@ -29,8 +29,10 @@ impl Mapping {
     pub(crate) fn new(bytes: usize, backing: Backing) -> io::Result<Self> {
         let memfd = match backing {
             Backing::Memfd => {
-                let memfd = memfd_create(c"pageset", MemfdFlags::CLOEXEC)?;
+                let memfd = memfd_create(c"pageset", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
                 ftruncate(&memfd, bytes as u64)?;
+                // Nobody makes it shorter behind the pages. Writes cannot be sealed where they are mapped, nor holes.
+                fcntl_add_seals(&memfd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
                 Some(memfd)
             }
             Backing::Thp | Backing::Plain | Backing::Hugetlb(_) => None,

@@ -14,28 +14,67 @@ pub(crate) enum Binding {
     Interleave,
 }
 
-/// Decides from which nodes (bit `n` for node `n`) the memory of a range will come.
+/// Bits of the words of a set of nodes.
+const WORD_BITS: usize = u64::BITS as usize;
+
+/// Some of the nodes that a kernel can have: 1024 at most. Source: `CONFIG_NODES_SHIFT` in the kernel's configuration is
+/// 10 at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NodeSet([u64; 1024 / WORD_BITS]);
+
+impl NodeSet {
+    /// Nodes below 64: bit `n` for node `n`.
+    pub(crate) fn of_bits(bits: u64) -> Self {
+        let mut words = [0; 1024 / WORD_BITS];
+        words[0] = bits;
+        Self(words)
+    }
+
+    /// One node; `None` if no kernel can have it.
+    pub(crate) fn of(node: u16) -> Option<Self> {
+        let mut set = Self::of_bits(0);
+        let node = usize::from(node);
+        *set.0.get_mut(node / WORD_BITS)? = 1 << (node % WORD_BITS);
+        Some(set)
+    }
+}
+
+/// Decides from which nodes the memory of a range will come.
 ///
 /// # Errors
 /// As mbind(2): `EINVAL` for a node that does not exist, `ENOSYS` for a kernel without NUMA.
 #[cfg(not(miri))]
-pub(crate) fn bind(mapping: &Mapping, bytes: Range<usize>, nodes: u64, how: Binding) -> io::Result<()> {
+pub(crate) fn bind(mapping: &Mapping, bytes: Range<usize>, nodes: &NodeSet, how: Binding) -> io::Result<()> {
     assert!(bytes.start <= bytes.end && bytes.end <= mapping.bytes());
     let mode = match how {
         Binding::Bind => libc::MPOL_BIND,
         Binding::Interleave => libc::MPOL_INTERLEAVE,
     };
     let start = mapping.start().as_ptr().wrapping_add(bytes.start);
-    let mask = [nodes, 0];
+    let mask = nodes.0.as_ptr();
     // The kernel wants one more than the bits of the mask.
-    let bits = u64::from(u64::BITS) + 1;
-    // SAFETY: the range is the mapping's, and the mask is longer than what the kernel reads.
-    let outcome = unsafe { libc::syscall(libc::SYS_mbind, start, bytes.len(), mode, mask.as_ptr(), bits, 0) };
+    let bits = nodes.0.len() * WORD_BITS + 1;
+    // SAFETY: the range is the mapping's, and the kernel reads one bit less of the mask than it is told.
+    let outcome = unsafe { libc::syscall(libc::SYS_mbind, start, bytes.len(), mode, mask, bits, 0) };
     if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Miri knows one node.
 #[cfg(miri)]
-pub(crate) fn bind(_: &Mapping, _: Range<usize>, _: u64, _: Binding) -> io::Result<()> {
+pub(crate) fn bind(_: &Mapping, _: Range<usize>, _: &NodeSet, _: Binding) -> io::Result<()> {
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_is_one_bit_of_1024() {
+        assert_eq!(NodeSet::of(63), Some(NodeSet::of_bits(1 << 63)));
+        let bits = |node| NodeSet::of(node).map(|set| set.0.map(u64::count_ones).iter().sum::<u32>());
+        assert_eq!([64, 1023].map(bits), [Some(1); 2]);
+        assert_eq!((NodeSet::of(64).unwrap().0[1], NodeSet::of(1023).unwrap().0[15]), (1, 1 << 63));
+        assert_eq!((NodeSet::of(1024), NodeSet::of(u16::MAX)), (None, None));
+    }
 }

@@ -1,0 +1,117 @@
+//! Who may use a pool: the process that built it. What a child of `fork` may do is written at [`Fork`](crate::Fork).
+//!
+//! Every public operation that takes a lock, or changes memory or metadata, gets the pool's parts from
+//! [`Pool::in_parent`]; what the end of [`Pages`](crate::Pages) does asks [`Inner::is_in_child`]. Others only read what
+//! never changes.
+
+use super::{Inner, Pool};
+use crate::error::AllocError;
+
+impl Pool {
+    /// The parts of the pool, unless this is a child of the process that built it.
+    pub(crate) fn in_parent(&self) -> Result<&Inner, AllocError> {
+        if self.inner.is_in_child() { Err(AllocError::Forked) } else { Ok(&self.inner) }
+    }
+}
+
+impl Inner {
+    /// Whether this is a child of the process that built the pool.
+    #[inline]
+    pub(crate) fn is_in_child(&self) -> bool {
+        self.hot.is_in_child()
+    }
+}
+
+#[cfg(all(test, not(miri), not(shuttle)))]
+#[expect(unsafe_code, reason = "a fork, and pages with two owners on purpose")]
+mod tests {
+    use std::num::NonZeroUsize;
+    use std::ops::ControlFlow;
+
+    use pageset_core::Order;
+
+    use super::*;
+    use crate::{Backing, FastPath, Pages, ReturnPolicy, Stats, Trimmed, Worker};
+
+    /// Runs `work` in a child, which is killed if it hangs. Its exit status; 101 for a panic.
+    fn in_child(work: impl FnOnce()) -> i32 {
+        // SAFETY: the child is a copy with this thread only, for which glibc's heap is usable, and leaves by `_exit`.
+        let pid = unsafe { libc::fork() };
+        assert!(pid >= 0, "fork failed");
+        if pid == 0 {
+            // SAFETY: has no memory arguments; the signal ends a child that waits for ever.
+            unsafe { libc::alarm(20) };
+            let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+            // SAFETY: leaves the process without running anything of the parent's.
+            unsafe { libc::_exit(if outcome.is_ok() { 0 } else { 101 }) };
+        }
+        let mut status = 0;
+        // SAFETY: waits for the child just made; `status` outlives the call.
+        assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
+        if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { -libc::WTERMSIG(status) }
+    }
+
+    type Operation = (&'static str, fn(&Pool, Pages<'_>));
+
+    /// Every public operation of a pool and of pages, with what it says in a child.
+    const OPERATIONS: [Operation; 16] = [
+        ("alloc", |pool, _| assert_eq!(pool.alloc(Order::ZERO).unwrap_err(), AllocError::Forked)),
+        ("alloc_zeroed", |pool, _| {
+            assert_eq!(pool.alloc_zeroed(Order::MAX).unwrap_err(), AllocError::Forked)
+        }),
+        ("alloc_bulk", |pool, _| {
+            assert_eq!(pool.alloc_bulk(usize::MAX, &mut Vec::new()), Err(AllocError::Forked));
+        }),
+        ("alloc_exact", |pool, _| assert_eq!(pool.alloc_exact(3).unwrap_err(), AllocError::Forked)),
+        ("alloc_at", |pool, _| assert_eq!(pool.alloc_at(0, Order::ZERO).unwrap_err(), AllocError::Forked)),
+        ("drop", |_, pages| drop(pages)),
+        ("shrink_to", |_, mut pages| pages.shrink_to(1..3)),
+        ("from_raw", |pool, pages| {
+            let raw = pages.into_raw();
+            // SAFETY: nobody else has the child's copy of the pages; the second value of them does not come to be.
+            let checked = unsafe { Pages::from_raw_checked(pool, raw) };
+            assert!(checked.is_none(), "nothing can be looked up in a child");
+            // SAFETY: as above.
+            drop(unsafe { Pages::from_raw(pool, raw) });
+        }),
+        ("trim", |pool, _| assert_eq!(pool.trim(), Trimmed::default())),
+        ("tick", |pool, _| assert_eq!(pool.tick(), Trimmed::default())),
+        ("resize", |pool, _| assert_eq!(pool.resize(0), 16 << 20)),
+        ("populate", |pool, _| {
+            let outcome = pool.populate(16 << 20, NonZeroUsize::MIN, |_| ControlFlow::Continue(()));
+            assert_eq!(outcome.unwrap_err().to_string(), AllocError::Forked.to_string());
+        }),
+        ("stats", |pool, _| assert_eq!(pool.stats(), Stats::default())),
+        ("validate", |pool, _| assert_eq!(pool.validate(), Err(AllocError::Forked.to_string()))),
+        ("backing", |pool, _| assert_eq!(pool.backing().unwrap().mapped_bytes, 16 << 20)),
+        ("others", |pool, _| {
+            assert!(format!("{pool:?}").contains("4096"));
+            assert_eq!((pool.page_count(), pool.start().addr() % 4096), (4096, 0));
+            let _ = pool.uses_rseq();
+        }),
+    ];
+
+    /// The child has no thread that would unlock them.
+    #[test]
+    fn a_child_waits_for_no_lock() {
+        for (backing, path) in [(Backing::Memfd, FastPath::Auto), (Backing::Plain, FastPath::Locks)] {
+            let returns = ReturnPolicy { worker: Worker::None, ..ReturnPolicy::default() };
+            let builder = Pool::builder().size(16 << 20).backing(backing).fast_path(path);
+            let pool = builder.returns(returns).build().unwrap();
+            for (name, operation) in OPERATIONS {
+                let pages = pool.alloc(Order::new(2).unwrap()).unwrap();
+                let Inner { depot, drain, retired, returning, looks, .. } = pool.inner();
+                let held = (depot.lock(), drain.lock(), retired.lock(), returning.lock(), looks.lock());
+                let raw = pages.into_raw();
+                // SAFETY: the child's copy of the pages, which only the child uses.
+                let status = in_child(|| operation(&pool, unsafe { Pages::from_raw(&pool, raw) }));
+                assert_eq!(status, 0, "{name}");
+                drop(held);
+                // SAFETY: given up above, and taken back once in this process.
+                drop(unsafe { Pages::from_raw(&pool, raw) });
+            }
+            assert_eq!((pool.stats().nr_used, pool.stats().bad_frees), (0, 0));
+            pool.validate().unwrap();
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! What a pool is, said as simply as possible: frames that somebody has, and pageblocks that are out of service.
+
+use pageset::{AllocError, Order, PAGE_BYTES};
+
+/// Frames of a pageblock, the unit in which a pool is resized.
+const BLOCK_FRAMES: usize = 512;
+/// Bytes of a pageblock.
+const BLOCK_BYTES: usize = BLOCK_FRAMES * PAGE_BYTES;
+
+/// A pool, frame by frame.
+pub(super) struct Model {
+    /// Whether somebody has the frame.
+    is_used: Vec<bool>,
+    used: usize,
+    capacity: usize,
+    /// What may be used at most: more than the capacity if it fell below what was used, until arrays are emptied.
+    limit: usize,
+    /// Pageblocks out of service, the first to come back last.
+    retired: Vec<usize>,
+}
+
+impl Model {
+    pub(super) fn new(bytes: usize, capacity: Option<usize>) -> Self {
+        let frames = bytes / PAGE_BYTES;
+        let capacity = capacity.map_or(frames, |bytes| bytes / PAGE_BYTES).min(frames);
+        Self { is_used: vec![false; frames], used: 0, capacity, limit: capacity, retired: Vec::new() }
+    }
+
+    pub(super) fn frames(&self) -> usize {
+        self.is_used.len()
+    }
+
+    pub(super) fn used(&self) -> usize {
+        self.used
+    }
+
+    pub(super) fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    pub(super) fn retired_frames(&self) -> usize {
+        self.retired.len() * BLOCK_FRAMES
+    }
+
+    /// Frames that single pages can be had of.
+    pub(super) fn available(&self) -> usize {
+        let free = self.frames() - self.used - self.retired_frames();
+        free.min(self.capacity.saturating_sub(self.used))
+    }
+
+    fn is_free(&self, frame: usize) -> bool {
+        self.is_used.get(frame).is_some_and(|used| !used) && !self.retired.contains(&(frame / BLOCK_FRAMES))
+    }
+
+    /// Whether all of these frames are free.
+    pub(super) fn are_free(&self, first: usize, count: usize) -> bool {
+        (first..first + count).all(|frame| self.is_free(frame))
+    }
+
+    /// Whether all of these frames are somebody's.
+    pub(super) fn are_used(&self, first: usize, count: usize) -> bool {
+        (first..first + count).all(|frame| self.is_used.get(frame).is_some_and(|used| *used))
+    }
+
+    /// What an allocation of a block must say, which only fails if it has to.
+    pub(super) fn alloc(&self, order: Order) -> Result<(), AllocError> {
+        let frames = order.frames() as usize;
+        if self.used + frames > self.capacity && self.capacity < self.frames() {
+            return Err(AllocError::OverCapacity);
+        }
+        let is_there = (0..self.frames()).step_by(frames).any(|first| self.are_free(first, frames));
+        if is_there { Ok(()) } else { Err(AllocError::OutOfMemory { order }) }
+    }
+
+    /// What an allocation at a given place must say.
+    pub(super) fn alloc_at(&self, first: usize, order: Order) -> Result<(), AllocError> {
+        let frames = order.frames() as usize;
+        if !first.is_multiple_of(frames) || first + frames > self.frames() {
+            Err(AllocError::BadFrame)
+        } else if self.used + frames > self.capacity {
+            Err(AllocError::OverCapacity)
+        } else if !self.are_free(first, frames) {
+            Err(AllocError::NotFree)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Whether single pages may lie in arrays that are beyond the capacity.
+    pub(super) fn may_exceed(&self) -> bool {
+        self.limit > self.capacity
+    }
+
+    /// The arrays are empty.
+    pub(super) fn note_drained(&mut self) {
+        self.limit = self.capacity.max(self.used);
+    }
+
+    /// Somebody got frames.
+    #[track_caller]
+    pub(super) fn take(&mut self, first: usize, count: usize) {
+        assert!(count > 0 && self.are_free(first, count), "{count} frames from {first} on are not free");
+        self.is_used[first..first + count].fill(true);
+        self.used += count;
+        assert!(self.used <= self.limit, "beyond the capacity");
+    }
+
+    /// Somebody freed frames.
+    #[track_caller]
+    pub(super) fn put(&mut self, first: usize, count: usize) {
+        assert!(self.are_used(first, count), "{count} frames from {first} on have no owner");
+        self.is_used[first..first + count].fill(false);
+        self.used -= count;
+    }
+
+    /// Resizes. Returns the bytes in service.
+    pub(super) fn resize(&mut self, bytes: usize) -> usize {
+        let all = self.frames() * PAGE_BYTES;
+        let in_service = |retired: &Vec<usize>| all - retired.len() * BLOCK_BYTES;
+        while !self.retired.is_empty() && in_service(&self.retired) + BLOCK_BYTES <= bytes {
+            self.retired.pop();
+        }
+        for block in (0..self.frames() / BLOCK_FRAMES).rev() {
+            if in_service(&self.retired) > bytes && self.are_free(block * BLOCK_FRAMES, BLOCK_FRAMES) {
+                self.retired.push(block);
+            }
+        }
+        self.capacity = bytes.min(all) / PAGE_BYTES;
+        self.note_drained();
+        in_service(&self.retired)
+    }
+}

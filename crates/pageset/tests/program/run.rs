@@ -1,0 +1,400 @@
+//! Runs a program beside the model: whatever a pool does, the model says it too.
+
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
+use std::os::unix::fs::FileExt;
+use std::ptr::NonNull;
+
+use allocator_api2::vec::Vec as PagesVec;
+use pageset::{
+    AllocError, Backing, BuildError, Numa, Order, PAGE_BYTES, PageCollections, Pages, Pool, Populated,
+    RawPages, Residency, Stats, Worker,
+};
+
+use super::decode::{Memory, Program, Setup, Step};
+use super::model::Model;
+use super::others;
+use super::owned::{Owned, Pattern, check_zero};
+
+/// Steps between two validations.
+const STEPS_PER_VALIDATION: usize = 16;
+/// Freed pages that are remembered.
+const FREED_MAX: usize = 64;
+
+impl Program {
+    /// Runs it. Panics where the pool and the model disagree.
+    pub(crate) fn run(&self) {
+        // Dropped after the pool.
+        let lent = (self.setup.memory == Memory::Lent).then(|| Lent::new(self.setup.bytes));
+        match self.setup.build(lent.as_ref()) {
+            Ok(pool) => Run::new(&self.setup, &pool).run(&self.steps),
+            Err(error) => self.setup.check_refusal(&error),
+        }
+    }
+}
+
+/// Memory of the caller's, full of something.
+struct Lent {
+    start: NonNull<u8>,
+    layout: Layout,
+}
+
+impl Lent {
+    fn new(bytes: usize) -> Self {
+        let layout = Layout::from_size_align(bytes.max(1), 4 << 20).unwrap();
+        // SAFETY: the layout is not empty.
+        let start = unsafe { alloc(layout) };
+        let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
+        // SAFETY: just allocated with this size.
+        unsafe { start.write_bytes(0xa5, layout.size()) };
+        Self { start, layout }
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        // SAFETY: allocated by `new` with this layout; the pool on it is gone.
+        unsafe { dealloc(self.start.as_ptr(), self.layout) };
+    }
+}
+
+impl Setup {
+    fn build(&self, lent: Option<&Lent>) -> Result<Pool, BuildError> {
+        let mut builder = Pool::builder().size(self.bytes);
+        match (self.memory, lent) {
+            (Memory::Of(backing), _) => builder = builder.backing(backing),
+            // SAFETY: as long as this, initialised, and used by nobody else until the pool is dropped.
+            (Memory::Lent, Some(lent)) => builder = unsafe { builder.region(lent.start, self.bytes) },
+            (Memory::Lent, None) => unreachable!("the caller has allocated it"),
+        }
+        if let Some(bytes) = self.capacity {
+            builder = builder.capacity(bytes);
+        }
+        let builder = builder.numa(self.numa).fork(self.fork).residency(self.residency).policy(self.policy);
+        builder.fast_path(self.fast_path).returns(self.returns).build()
+    }
+
+    /// A pool is refused for a reason only.
+    fn check_refusal(&self, error: &BuildError) {
+        let is_right = match error {
+            BuildError::BadSize { multiple_of, .. } => {
+                self.bytes == 0 || !self.bytes.is_multiple_of(*multiple_of)
+            }
+            BuildError::BadNodes { numa, .. } => *numa == self.numa && *numa != Numa::FirstTouch,
+            BuildError::LockLimit { .. } => self.residency == Residency::Locked,
+            BuildError::HugetlbShortage { .. } => matches!(self.memory, Memory::Of(Backing::Hugetlb(_))),
+            _ => false,
+        };
+        assert!(is_right && !error.to_string().is_empty(), "{error:?}");
+    }
+}
+
+/// A program that runs.
+pub(super) struct Run<'p> {
+    pub(super) setup: &'p Setup,
+    pub(super) pool: &'p Pool,
+    pub(super) held: Vec<Owned<'p>>,
+    /// Pages that nobody owns as a value.
+    raw: Vec<(RawPages, Pattern)>,
+    freed: Vec<RawPages>,
+    model: Model,
+    patterns: u64,
+}
+
+impl<'p> Run<'p> {
+    fn new(setup: &'p Setup, pool: &'p Pool) -> Self {
+        let model = Model::new(setup.bytes, setup.capacity);
+        Self { setup, pool, held: Vec::new(), raw: Vec::new(), freed: Vec::new(), model, patterns: 0 }
+    }
+
+    fn run(mut self, steps: &[Step]) {
+        assert_eq!(self.pool.page_count(), self.model.frames());
+        for (count, step) in steps.iter().enumerate() {
+            self.step(*step);
+            if count % STEPS_PER_VALIDATION == STEPS_PER_VALIDATION - 1 {
+                self.pool.validate().unwrap();
+            }
+        }
+        self.held.iter().for_each(Owned::check);
+        self.check_stats();
+        self.pool.validate().unwrap();
+        while !self.raw.is_empty() {
+            self.take_back(0);
+        }
+        self.free_some(1);
+        let _ = self.pool.resize(self.setup.bytes);
+        let _ = self.model.resize(self.setup.bytes);
+        self.trim();
+        self.check_stats();
+        self.pool.validate().unwrap();
+    }
+
+    fn step(&mut self, step: Step) {
+        match step {
+            Step::Alloc { order } => drop(self.alloc(order, self.pool.alloc(order))),
+            Step::AllocZeroed { order } => {
+                if let Some(index) = self.alloc_zeroed(order) {
+                    self.held[index].check();
+                }
+            }
+            Step::Bulk { count } => self.alloc_bulk(count),
+            Step::Exact { count } => self.alloc_exact(count),
+            Step::At { frame, order } => {
+                let expected = self.model.alloc_at(frame, order);
+                let outcome = self.pool.alloc_at(frame, order);
+                self.hold(expected, outcome);
+            }
+            Step::Free { which } => {
+                if let Some(owned) = remove(&mut self.held, which) {
+                    self.free(owned);
+                }
+            }
+            Step::FreeSome { nth } => self.free_some(nth),
+            Step::Shrink { which, start, count } => self.shrink(which, start, count),
+            Step::IntoRaw { which } => {
+                if let Some(Owned { pages, pattern }) = remove(&mut self.held, which) {
+                    self.raw.push((pages.into_raw(), pattern));
+                }
+            }
+            Step::FromRaw { which } => self.take_back(which),
+            Step::FromRawChecked { which } => self.take_back_checked(which),
+            Step::CheckFreed { which } => self.check_freed(which),
+            Step::Collect { numbers } => self.collect(numbers),
+            Step::Trim => self.trim(),
+            Step::Tick { times } => {
+                for _ in 0..times {
+                    let _ = self.pool.tick();
+                }
+            }
+            Step::Resize { bytes } => {
+                assert_eq!(self.pool.resize(bytes), self.model.resize(bytes), "bytes in service");
+            }
+            Step::Populate { bytes } => {
+                let go_on = |_| ControlFlow::Continue(());
+                let outcome = self.pool.populate(bytes, NonZeroUsize::new(2).unwrap(), go_on);
+                assert_eq!(outcome.unwrap(), Populated::All);
+            }
+            Step::Stats => {
+                self.check_stats();
+            }
+            Step::Validate => self.pool.validate().unwrap(),
+            Step::Backing => {
+                let report = self.pool.backing().unwrap();
+                assert_eq!(report.mapped_bytes, self.setup.bytes as u64);
+            }
+            Step::ReadFile { which } => self.read_file(which),
+            Step::Fork => others::fork(self),
+            Step::Threads { seed, steps } => others::threads(self.pool, seed, steps),
+        }
+        if matches!(
+            step,
+            Step::Fork | Step::Threads { .. } | Step::Trim | Step::Tick { .. } | Step::Resize { .. }
+        ) {
+            self.held.iter().for_each(Owned::check);
+        }
+    }
+
+    /// Compares what an allocation of a block says with what it must say.
+    fn alloc(&mut self, order: Order, outcome: Result<Pages<'p>, AllocError>) -> Option<usize> {
+        let expected = match &outcome {
+            // Whether the pages are free is seen when they are held.
+            Ok(_) => Ok(()),
+            Err(_) => {
+                self.model.note_drained();
+                self.model.alloc(order)
+            }
+        };
+        self.hold(expected, outcome)
+    }
+
+    fn alloc_zeroed(&mut self, order: Order) -> Option<usize> {
+        let outcome = self.pool.alloc_zeroed(order);
+        if let Ok(pages) = &outcome {
+            check_zero(pages, self.patterns);
+        }
+        self.alloc(order, outcome)
+    }
+
+    /// Takes pages, if there are to be any. Returns where they are among those that are held.
+    fn hold(
+        &mut self,
+        expected: Result<(), AllocError>,
+        outcome: Result<Pages<'p>, AllocError>,
+    ) -> Option<usize> {
+        assert_eq!(
+            outcome.as_ref().map(|_| ()).map_err(|error| *error),
+            expected,
+            "the model has {} frames free",
+            self.model.available()
+        );
+        let pages = outcome.ok()?;
+        let (first, count) = (pages.pfn().0 as usize, pages.page_count());
+        self.model.take(first, count);
+        assert_eq!(pages.as_ptr().addr().get(), self.pool.start().addr() + pages.offset());
+        assert_eq!((pages.offset(), pages.len()), (first * PAGE_BYTES, count * PAGE_BYTES));
+        assert!(!count.is_power_of_two() || first.is_multiple_of(count), "{pages:?} are not aligned");
+        self.patterns += 1;
+        self.held.push(Owned::take(pages, self.patterns));
+        Some(self.held.len() - 1)
+    }
+
+    fn alloc_bulk(&mut self, count: usize) {
+        let mut pages = Vec::new();
+        let outcome = self.pool.alloc_bulk(count, &mut pages);
+        let expected = count.min(self.model.available());
+        if expected == 0 && count > 0 && outcome.is_err() {
+            self.model.note_drained();
+            assert_eq!(outcome, self.model.alloc(Order::ZERO).map(|()| 0));
+        } else if self.model.may_exceed() {
+            assert!(outcome.is_ok_and(|got| got == pages.len() && (expected..=count).contains(&got)));
+        } else {
+            assert_eq!((outcome, pages.len()), (Ok(expected), expected));
+        }
+        for page in pages {
+            assert_eq!(page.page_count(), 1);
+            self.hold(Ok(()), Ok(page));
+        }
+    }
+
+    fn alloc_exact(&mut self, count: usize) {
+        let outcome = self.pool.alloc_exact(count);
+        match Order::holding(count as u64) {
+            None => assert_eq!(outcome.unwrap_err(), AllocError::BadCount),
+            Some(order) => {
+                assert!(outcome.as_ref().is_ok_and(|pages| pages.page_count() == count) || outcome.is_err());
+                self.alloc(order, outcome);
+            }
+        }
+    }
+
+    fn free(&mut self, owned: Owned<'p>) {
+        owned.check();
+        self.model.put(owned.first(), owned.count());
+        let raw = owned.pages.into_raw();
+        self.freed.push(raw);
+        if self.freed.len() > FREED_MAX {
+            self.freed.swap_remove(0);
+        }
+        // SAFETY: just given up, and taken back once.
+        drop(unsafe { Pages::from_raw(self.pool, raw) });
+    }
+
+    fn free_some(&mut self, nth: usize) {
+        let (freed, held): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.held).into_iter().enumerate().partition(|(index, _)| index % nth == 0);
+        self.held = held.into_iter().map(|(_, owned)| owned).collect();
+        freed.into_iter().for_each(|(_, owned)| self.free(owned));
+    }
+
+    fn shrink(&mut self, which: usize, start: usize, count: usize) {
+        let Some(mut owned) = remove(&mut self.held, which) else { return };
+        let (first, all) = (owned.first(), owned.count());
+        let start = start % all;
+        let end = start + 1 + count % (all - start);
+        owned.pages.shrink_to(start..end);
+        assert_eq!((owned.first(), owned.count()), (first + start, end - start));
+        if start > 0 {
+            self.model.put(first, start);
+        }
+        if end < all {
+            self.model.put(first + end, all - end);
+        }
+        owned.check();
+        self.held.push(owned);
+    }
+
+    fn take_back(&mut self, which: usize) {
+        let Some((raw, pattern)) = remove(&mut self.raw, which) else { return };
+        // SAFETY: from `into_raw`, and taken back once.
+        let pages = unsafe { Pages::from_raw(self.pool, raw) };
+        self.note_taken_back(raw, pages, pattern);
+    }
+
+    fn take_back_checked(&mut self, which: usize) {
+        let Some((raw, pattern)) = remove(&mut self.raw, which) else { return };
+        // SAFETY: from `into_raw`, and taken back once.
+        let pages = unsafe { Pages::from_raw_checked(self.pool, raw) };
+        self.note_taken_back(raw, pages.expect("the pages are allocated"), pattern);
+    }
+
+    fn note_taken_back(&mut self, raw: RawPages, pages: Pages<'p>, pattern: Pattern) {
+        let owned = Owned { pages, pattern };
+        assert_eq!((owned.first(), owned.count()), (raw.frame(), raw.page_count()));
+        owned.check();
+        self.held.push(owned);
+    }
+
+    /// Pages that are free are not taken back by whoever asks first.
+    fn check_freed(&mut self, which: usize) {
+        let Some(raw) = remove(&mut self.freed, which) else { return };
+        // The pool's thread has free blocks in its hands now and then, which look as if they were somebody's.
+        let may_be_seen = self.setup.returns.worker == Worker::None;
+        if may_be_seen && !self.model.are_used(raw.frame(), raw.page_count()) {
+            // SAFETY: not all of them have an owner, so the pool must refuse.
+            let pages = unsafe { Pages::from_raw_checked(self.pool, raw) };
+            assert!(pages.is_none(), "{raw:?} were freed");
+        }
+    }
+
+    /// A collection on pages, for a moment.
+    fn collect(&mut self, numbers: usize) {
+        let mut list = PagesVec::new_in(PageCollections::new(self.pool));
+        let outcome = list.try_reserve_exact(numbers);
+        if numbers == 0 {
+            return;
+        }
+        let order = Order::holding((numbers * 8).div_ceil(PAGE_BYTES) as u64).unwrap();
+        if outcome.is_err() {
+            self.model.note_drained();
+            assert!(self.model.alloc(order).is_err());
+            return;
+        }
+        assert!(self.model.may_exceed() || self.model.alloc(order).is_ok());
+        list.extend(0..numbers);
+        assert!(list.iter().copied().eq(0..numbers));
+    }
+
+    fn trim(&mut self) {
+        let trimmed = self.pool.trim();
+        assert!(trimmed.returned_bytes.is_multiple_of(PAGE_BYTES as u64) && !trimmed.more);
+        self.model.note_drained();
+        if self.setup.returns.worker == Worker::None {
+            let stats = self.check_stats();
+            assert_eq!((stats.nr_array, stats.nr_depot, stats.nr_pageset), (0, 0, 0));
+        }
+    }
+
+    /// Statistics that agree with the model.
+    fn check_stats(&mut self) -> Stats {
+        let stats = self.pool.stats();
+        assert_eq!(stats.bad_frees, 0);
+        assert_eq!(stats.nr_retired, self.model.retired_frames() as u64);
+        assert_eq!(stats.capacity_pages, self.model.capacity() as u64);
+        if self.setup.returns.worker == Worker::None {
+            assert_eq!(stats.nr_used, self.model.used() as u64);
+            assert_eq!(stats.pgalloc - stats.pgfree, stats.nr_used);
+            let free = stats.nr_array + stats.nr_depot + stats.nr_pageset + stats.nr_free_pages;
+            assert_eq!(stats.nr_used + stats.nr_retired + free, self.model.frames() as u64, "{stats:?}");
+        }
+        stats
+    }
+
+    /// Another process would read so.
+    fn read_file(&self, which: usize) {
+        // SAFETY: nothing is written through it.
+        let file = unsafe { self.pool.memfd() };
+        assert_eq!(file.is_some(), self.setup.memory == Memory::Of(Backing::Memfd));
+        let (Some(file), false) = (file, self.held.is_empty()) else { return };
+        let owned = &self.held[which % self.held.len()];
+        let file = std::fs::File::from(file.try_clone_to_owned().unwrap());
+        let mut bytes = vec![0; owned.pages.len()];
+        file.read_exact_at(&mut bytes, owned.pages.offset() as u64).unwrap();
+        owned.pattern.check(owned.first(), &bytes);
+    }
+}
+
+/// Takes one of a list out, if there is one.
+fn remove<T>(list: &mut Vec<T>, which: usize) -> Option<T> {
+    (!list.is_empty()).then(|| list.swap_remove(which % list.len()))
+}
