@@ -54,12 +54,18 @@ const TRACE: &str = "trace:";
 /// within the first.
 const RECORDED_MS: (u64, u64) = (100, 500);
 
+/// The recording that a workload of this name plays, if it is one.
+pub(crate) fn recording(workload: &str) -> Option<&Path> {
+    workload.strip_prefix(TRACE).map(Path::new)
+}
+
 impl Load {
     fn find(name: &str, settings: &Settings) -> Result<Self> {
-        if let Some(path) = name.strip_prefix(TRACE) {
+        if let Some(path) = recording(name) {
             settings.is_empty().then_some(()).context("a recording has no parameters to set")?;
-            let mut reader = pageset_trace::open(Path::new(path))?;
-            return Ok(Self::Recorded(Recorded::read(&mut *reader).with_context(|| path.to_owned())?));
+            let mut reader = pageset_trace::open(path)?;
+            let recorded = Recorded::read(&mut *reader).with_context(|| path.display().to_string())?;
+            return Ok(Self::Recorded(recorded));
         }
         let workload = Workload::named(name)
             .ok_or_else(|| anyhow!("unknown workload `{name}`; `pageset simulate --list` names all"))?;
