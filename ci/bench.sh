@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The benchmarks of the core and of the replay, with criterion; results are kept in target/criterion and compared with
+# The benchmarks of the core's page sets, with criterion; results are kept in target/criterion and compared with
 # those of the last run. About 5 minutes on a machine that does nothing else; on a busy one the numbers mean nothing.
 #
 #   ci/bench.sh                 all benchmarks

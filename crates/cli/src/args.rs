@@ -12,6 +12,7 @@ use pageset_workload::{Class, Ladder, Mode};
 
 use crate::bench::BenchArgs;
 use crate::calibrate::CalibrateArgs;
+use crate::output::Existing;
 use crate::pft::PftArgs;
 use crate::reproduce;
 use crate::sweep::SweepArgs;
@@ -388,9 +389,8 @@ How to use this:
 pub(crate) struct MachineArgs {
     #[command(flatten)]
     pub(crate) source: SourceArgs,
-    /// Write to FILE instead of the standard output
-    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
 }
 
 const READING_POLICIES: &str = "\
@@ -469,9 +469,26 @@ pub(crate) struct OutputArgs {
     #[arg(short, long, default_value = "table", help_heading = "Output", value_name = "FORMAT")]
     #[arg(value_parser = PossibleValuesParser::new(Format::ALL.map(Format::name)))]
     format: String,
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
+}
+
+/// Where a result goes.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct TargetArgs {
     /// Write to FILE instead of the standard output; it appears whole or not at all
     #[arg(short, long, value_name = "FILE", help_heading = "Output", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
+    /// Replace files that exist
+    #[arg(long, help_heading = "Output")]
+    force: bool,
+}
+
+impl TargetArgs {
+    /// What becomes of files that exist.
+    pub(crate) fn existing(&self) -> Existing {
+        if self.force { Existing::Replace } else { Existing::Refuse }
+    }
 }
 
 impl OutputArgs {

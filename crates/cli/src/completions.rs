@@ -7,7 +7,7 @@ use crate::args::{Args, CompletionsArgs};
 use crate::output;
 
 pub(crate) fn run(args: &CompletionsArgs) -> Result<()> {
-    output::write(None, |mut out| {
+    output::print(|mut out| {
         clap_complete::generate(args.shell, &mut Args::command(), "pageset", &mut out);
         Ok(())
     })

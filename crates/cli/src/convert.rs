@@ -3,26 +3,22 @@
 use std::fs;
 use std::io::{self, Write as _};
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use pageset_trace::{TraceReader as _, WriteOptions, convert};
 
 use crate::args::ConvertArgs;
 use crate::origin;
-use crate::output::AtomicFile;
+use crate::output::{self, AtomicFile, Existing};
 use crate::progress::Progress;
 use crate::source::{self, Source};
 
 pub(crate) fn run(args: &ConvertArgs) -> Result<()> {
     let (input, output) = (&args.input, &args.output);
-    if fs::symlink_metadata(output).is_ok() && !args.force {
-        bail!("{}: exists already; choose another name, or replace it with --force", output.display());
-    }
-    if output.is_dir() {
-        bail!("{}: is a directory; name the file to write", output.display());
-    }
+    let existing = if args.force { Existing::Replace } else { Existing::Refuse };
+    output::check_file(output, existing)?;
     let mut source = Source::open_path(input, &args.opening, args.machine.as_deref())?;
-    let mut file = AtomicFile::create(output)?;
-    let mut progress = Progress::new("converting", source.info().events);
+    let mut file = AtomicFile::create(output, existing)?;
+    let mut progress = Progress::new("converting", "events", source.info().events);
     let summary = convert(&mut source, &mut file, WriteOptions::default(), |events| progress.update(events))
         .map_err(source::with_hint)?;
     drop(progress);

@@ -13,7 +13,7 @@ pub(crate) fn run(args: &MachineArgs) -> Result<()> {
     let (machine, origin) = machines::find(&source, &args.source, None)?;
     let text =
         machine.to_toml().map_err(|problem| anyhow!("the machine cannot be written as TOML: {problem}"))?;
-    output::write(args.output.as_deref(), |out| {
+    output::write(&args.target, |out| {
         writeln!(
             out,
             "# {}: {}",

@@ -11,7 +11,7 @@ use crate::output;
 
 pub(crate) fn run(args: &ManArgs) -> Result<()> {
     match &args.output {
-        None => output::write(None, |mut out| Ok(Man::new(Args::command()).render(&mut out)?)),
+        None => output::print(|mut out| Ok(Man::new(Args::command()).render(&mut out)?)),
         Some(directory) => fs::create_dir_all(directory)
             .and_then(|()| clap_mangen::generate_to(Args::command(), directory))
             .with_context(|| format!("{}: cannot write the pages", directory.display())),

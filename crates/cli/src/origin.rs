@@ -1,37 +1,9 @@
-//! Where a result comes from: the lines below a table, and the `trace` object of JSON documents.
+//! Where a result comes from: the lines about losses below a table, and the `trace` object of JSON documents.
 
-use pageset_report::Provenance;
 use pageset_trace::{LostEvents, TraceInfo};
 use serde::Serialize;
 
 use crate::machines::{MachineOrigin, MachineSummary};
-use crate::source::Source;
-
-/// Command, version and commit; machine and policies are added by who knows them.
-pub(crate) fn provenance(subcommand: &str, source: &Source) -> Provenance {
-    let command = [subcommand, &source.argument].join(" ");
-    of_command(format!("pageset {}", command.trim_end()))
-}
-
-/// The same for a command line that is known in full.
-pub(crate) fn of_command(command: String) -> Provenance {
-    Provenance {
-        command,
-        version: concat!("pageset ", env!("CARGO_PKG_VERSION")).to_owned(),
-        commit: option_env!("PAGESET_COMMIT").map(str::to_owned),
-        ..Provenance::default()
-    }
-}
-
-/// A word as it has to be typed in a shell.
-pub(crate) fn quoted(word: &str) -> String {
-    let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_./,=:+@%".contains(character);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
-}
 
 /// What a trace is, in JSON.
 #[derive(Debug, Serialize)]
@@ -120,15 +92,6 @@ fn reasons<const N: usize>(counts: [(u64, &str); N]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn words_are_quoted_where_a_shell_needs_it() {
-        for (word, typed) in
-            [("a/b-1.pgtrace", "a/b-1.pgtrace"), ("a b", "'a b'"), ("it's", r"'it'\''s'"), ("", "''")]
-        {
-            assert_eq!(quoted(word), typed);
-        }
-    }
 
     #[test]
     fn losses_are_told_by_reason() {

@@ -4,27 +4,85 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
+use clap::ArgMatches;
 use tempfile::NamedTempFile;
 
-/// Writes a result to `target`, or to the standard output if there is none. The result is made in memory first, so that
-/// nothing is written of one that fails, and errors of writing are the system's own.
-pub(crate) fn write(target: Option<&Path>, make: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+use crate::args::TargetArgs;
+
+/// What becomes of a file that has the name of a new one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Existing {
+    /// It stays, and the new one is an error: it may be somebody's only copy of something else.
+    Refuse,
+    /// The new one takes its place.
+    Replace,
+}
+
+/// Writes a result to the target's file, or to the standard output if it names none. The result is made in memory first,
+/// so that nothing is written of one that fails, and errors of writing are the system's own.
+pub(crate) fn write(target: &TargetArgs, make: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+    match &target.output {
+        None => print(make),
+        Some(path) => write_file(path, target.existing(), make),
+    }
+}
+
+/// Writes a result to the standard output.
+pub(crate) fn print(make: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     let mut result = Vec::new();
     make(&mut result)?;
-    let Some(target) = target else {
-        let mut out = io::stdout().lock();
-        out.write_all(&result)?;
-        return Ok(out.flush()?);
-    };
-    let mut file = AtomicFile::create(target)?;
-    file.write_all(&result).with_context(|| cannot_write(target))?;
+    let mut out = io::stdout().lock();
+    out.write_all(&result)?;
+    Ok(out.flush()?)
+}
+
+/// Writes a result to a file.
+pub(crate) fn write_file(
+    path: &Path,
+    existing: Existing,
+    make: impl FnOnce(&mut dyn Write) -> Result<()>,
+) -> Result<()> {
+    let mut result = Vec::new();
+    make(&mut result)?;
+    let mut file = AtomicFile::create(path, existing)?;
+    file.write_all(&result).with_context(|| cannot_write(path))?;
     file.finish()
+}
+
+/// Refuses a file that must not be written, before hours of work go into what would be written there. Of any subcommand:
+/// those with `--output` and `--force`.
+pub(crate) fn check(matches: &ArgMatches) -> Result<()> {
+    if let Some((_, below)) = matches.subcommand() {
+        return check(below);
+    }
+    let path = matches.try_get_one::<PathBuf>("output").ok().flatten();
+    let force = matches.try_get_one::<bool>("force").ok().flatten();
+    match (path, force) {
+        (Some(path), Some(false)) => check_file(path, Existing::Refuse),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a file that must not be written.
+pub(crate) fn check_file(path: &Path, existing: Existing) -> Result<()> {
+    let kind = fs::symlink_metadata(path)
+        .and_then(|link| if link.is_symlink() { fs::metadata(path) } else { Ok(link) });
+    match kind {
+        Ok(kind) if kind.is_dir() => bail!("{}: is a directory; name the file to write", path.display()),
+        Ok(kind) if kind.is_file() && existing == Existing::Refuse => Err(exists(path)),
+        _ => Ok(()),
+    }
+}
+
+fn exists(path: &Path) -> anyhow::Error {
+    anyhow!("{}: exists already; choose another name, or replace it with --force", path.display())
 }
 
 /// A file that takes its name when it is finished. Dropped before, it leaves nothing behind.
 pub(crate) struct AtomicFile {
     target: PathBuf,
+    existing: Existing,
     out: BufWriter<Sink>,
 }
 
@@ -52,7 +110,8 @@ impl Write for Sink {
 }
 
 impl AtomicFile {
-    pub(crate) fn create(target: &Path) -> Result<Self> {
+    pub(crate) fn create(target: &Path, existing: Existing) -> Result<Self> {
+        check_file(target, existing)?;
         let is_device = fs::metadata(target).is_ok_and(|kind| !kind.is_file() && !kind.is_dir());
         let (target, sink) = if is_device {
             let file = fs::OpenOptions::new().write(true).open(target);
@@ -77,16 +136,26 @@ impl AtomicFile {
                 .with_context(|| cannot_write(&target))?;
             (target, Sink::Beside(file))
         };
-        Ok(Self { target, out: BufWriter::with_capacity(1 << 16, sink) })
+        Ok(Self { target, existing, out: BufWriter::with_capacity(1 << 16, sink) })
     }
 
     /// Gives the file its name.
     pub(crate) fn finish(self) -> Result<()> {
-        let Self { target, out } = self;
+        let Self { target, existing, out } = self;
         let sink = out.into_inner().map_err(io::IntoInnerError::into_error);
         match sink.with_context(|| cannot_write(&target))? {
             Sink::Beside(file) => {
-                file.persist(&target).map_err(|error| error.error).with_context(|| cannot_write(&target))?;
+                let named = match existing {
+                    Existing::Refuse => file.persist_noclobber(&target),
+                    Existing::Replace => file.persist(&target),
+                };
+                match named.map_err(|error| error.error) {
+                    // Somebody has made it meanwhile.
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                        return Err(exists(&target));
+                    }
+                    named => named.map(drop).with_context(|| cannot_write(&target))?,
+                }
             }
             Sink::Device(_) => {}
         }
@@ -130,11 +199,11 @@ mod tests {
     }
 
     #[test]
-    fn a_result_replaces_the_file_at_the_end() {
+    fn a_result_replaces_the_file_at_the_end_if_it_may() {
         let directory = tempfile::tempdir().unwrap();
         let target = directory.path().join("result");
         fs::write(&target, "old").unwrap();
-        let mut file = AtomicFile::create(&target).unwrap();
+        let mut file = AtomicFile::create(&target, Existing::Replace).unwrap();
         file.write_all(b"new").unwrap();
         file.flush().unwrap();
         assert_eq!(fs::read(&target).unwrap(), b"old");
@@ -144,22 +213,40 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_exists_stays_unless_told_even_if_it_comes_late() {
+        let directory = tempfile::tempdir().unwrap();
+        let target = directory.path().join("result");
+        let file = AtomicFile::create(&target, Existing::Refuse).unwrap();
+        fs::write(&target, "precious").unwrap();
+        let late = file.finish().unwrap_err().to_string();
+        let early = AtomicFile::create(&target, Existing::Refuse).err().unwrap().to_string();
+        for error in [late, early] {
+            assert!(
+                error.ends_with("exists already; choose another name, or replace it with --force"),
+                "{error}"
+            );
+        }
+        assert_eq!(fs::read(&target).unwrap(), b"precious");
+        assert_eq!(names(directory.path()), ["result"]);
+    }
+
+    #[test]
     fn a_failure_leaves_nothing_behind() {
         let directory = tempfile::tempdir().unwrap();
         let target = directory.path().join("result");
-        write(Some(&target), |_| anyhow::bail!("no")).unwrap_err();
+        write_file(&target, Existing::Refuse, |_| anyhow::bail!("no")).unwrap_err();
         assert!(names(directory.path()).is_empty());
     }
 
     #[test]
     fn devices_are_written_to_and_not_replaced() {
-        write(Some(Path::new("/dev/null")), |out| Ok(out.write_all(b"x")?)).unwrap();
+        write_file(Path::new("/dev/null"), Existing::Refuse, |out| Ok(out.write_all(b"x")?)).unwrap();
         assert!(!fs::metadata("/dev/null").unwrap().is_file());
     }
 
     #[test]
     fn a_directory_that_is_missing_is_named() {
-        let error = write(Some(Path::new("/missing/result")), |_| Ok(())).unwrap_err();
+        let error = write_file(Path::new("/missing/result"), Existing::Refuse, |_| Ok(())).unwrap_err();
         assert_eq!(
             error.to_string(),
             "/missing/result: cannot write; there is no directory /missing, make it first"

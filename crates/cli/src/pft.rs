@@ -20,6 +20,7 @@ use pageset_fault::{Geometry, Strategy};
 use pageset_report::{Format, json_document};
 use pageset_sim::Machine;
 
+use crate::invocation::Invocation;
 use crate::output;
 use crate::progress::Progress;
 pub(crate) use args::PftArgs;
@@ -30,12 +31,12 @@ pub(crate) use virtual_run::{AreaCache, VirtualSpec, run as run_virtual};
 pub(crate) use virtual_world::RssLine;
 
 /// The subcommand.
-pub(crate) fn execute(args: &PftArgs) -> Result<()> {
+pub(crate) fn execute(args: &PftArgs, invocation: &Invocation) -> Result<()> {
     let test = Test::new(args)?;
     let series = test.run()?;
-    let document = table::Document::new(args, &test, &series);
+    let document = table::Document::new(invocation.provenance(), &test, &series);
     let format = args.output.format();
-    output::write(args.output.output.as_deref(), |out| match format {
+    output::write(&args.output.target, |out| match format {
         Format::Json => Ok(json_document(&document, out)?),
         Format::Csv => Ok(format.exporter().export(&document.runs, out)?),
         Format::Table | Format::Markdown => {
@@ -131,7 +132,7 @@ impl Test {
     /// Every contestant, turn by turn, so that what disturbs one disturbs all.
     fn run(&self) -> Result<Vec<Series>> {
         let all = u64::from(self.repetitions) * self.contestants.len() as u64;
-        let mut progress = Progress::new("touching", Some(all));
+        let mut progress = Progress::new("touching", "runs", Some(all));
         let mut series: Vec<_> = self
             .contestants
             .iter()

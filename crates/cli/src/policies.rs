@@ -17,7 +17,7 @@ use wording::{Rule, rules};
 pub(crate) fn run(args: &PoliciesArgs) -> Result<()> {
     let named =
         args.name.as_ref().map(|name| Policy::named(name).expect("the parser allows only known names"));
-    output::write(args.output.output.as_deref(), |out| write(named, args.output.format(), out))
+    output::write(&args.output.target, |out| write(named, args.output.format(), out))
 }
 
 fn write(named: Option<&Policy>, format: Format, out: &mut dyn Write) -> Result<()> {

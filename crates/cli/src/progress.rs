@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 /// Nothing is shown before.
 const DELAY: Duration = Duration::from_secs(1);
 
-/// Counts events, or something else, up to a total, if that is known.
+/// Counts up to a total, if that is known.
 pub(crate) struct Progress {
     what: &'static str,
     unit: &'static str,
@@ -19,15 +19,10 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    pub(crate) fn new(what: &'static str, total: Option<u64>) -> Self {
+    /// `what` goes on, counted in `unit`.
+    pub(crate) fn new(what: &'static str, unit: &'static str, total: Option<u64>) -> Self {
         let is_terminal = io::stderr().is_terminal();
-        Self { what, unit: "events", total, started: Instant::now(), is_terminal, bar: None }
-    }
-
-    /// The same, counting something else than events.
-    pub(crate) fn counting(mut self, unit: &'static str) -> Self {
-        self.unit = unit;
-        self
+        Self { what, unit, total, started: Instant::now(), is_terminal, bar: None }
     }
 
     /// So many are done.

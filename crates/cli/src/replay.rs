@@ -12,8 +12,8 @@ use pageset_trace::{Machine, TraceReader as _};
 use pageset_workload::{Ladder, Replay, ReplayError, ReplayOptions, Sweep, replay};
 
 use crate::args::{self, OutputArgs, ReplayArgs, SourceArgs};
+use crate::invocation::Invocation;
 use crate::machines::{self, MachineOrigin, MachineSummary};
-use crate::origin;
 use crate::output;
 use crate::progress::Progress;
 use crate::source::{self, Source};
@@ -23,29 +23,22 @@ use result::{Finished, Layout};
 /// has 2^28 frames, so its policies are replayed one after another.
 const FRAMES_MAX: u64 = 1 << 26;
 
-pub(crate) fn run(args: &ReplayArgs) -> Result<()> {
-    let (mut options, policies) = choose(args)?;
-    if let Some(cpus) = args.cpus {
-        options += &format!(" --cpus {cpus}");
-    }
+pub(crate) fn run(args: &ReplayArgs, invocation: &Invocation) -> Result<()> {
+    let policies = choose(args)?;
     let layout = if args.ladder.is_some() { Layout::Ladder } else { Layout::Full };
     let comparison =
-        Comparison { options, policies, cpus: args.cpus, machine: args.machine.as_deref(), layout };
+        Comparison { invocation, policies, cpus: args.cpus, machine: args.machine.as_deref(), layout };
     comparison.run(&args.source, &args.output)
 }
 
-/// The policies that are asked for, and the options that ask for them.
-fn choose(args: &ReplayArgs) -> Result<(String, Vec<Policy>)> {
+/// The policies that are asked for.
+fn choose(args: &ReplayArgs) -> Result<Vec<Policy>> {
     if let Some(ladder) = &args.ladder {
         let ladder: Ladder = ladder.parse().map_err(anyhow::Error::msg)?;
-        return Ok((format!(" --ladder={}", ladder.name()), ladder.policies()));
+        return Ok(ladder.policies());
     }
-    let named = match args.policies.as_slice() {
-        [] => String::new(),
-        names => format!(" --policy {}", names.join(",")),
-    };
     if args.sweep.is_empty() {
-        return Ok((named, policies(&args.policies)));
+        return Ok(policies(&args.policies));
     }
     let base = match args.policies.as_slice() {
         [] => &LINUX_4_19,
@@ -54,7 +47,7 @@ fn choose(args: &ReplayArgs) -> Result<(String, Vec<Policy>)> {
     };
     let sweep =
         Sweep::parse(args.sweep.iter().map(String::as_str)).unwrap_or_else(|problem| args::refuse(problem));
-    Ok((format!("{named} --sweep {}", args.sweep.join(" ")), sweep.policies(base)))
+    Ok(sweep.policies(base))
 }
 
 /// The policies with these names, all if there are none.
@@ -67,8 +60,8 @@ fn policies(names: &[String]) -> Vec<Policy> {
 
 /// A replay under several policies, as a subcommand asks for it.
 pub(crate) struct Comparison<'a> {
-    /// Its options that say which policies, as typed, with a space before each.
-    pub(crate) options: String,
+    /// The command line that asks for it.
+    pub(crate) invocation: &'a Invocation,
     /// The policies; the first is the base.
     pub(crate) policies: Vec<Policy>,
     /// CPUs to share the memory between.
@@ -85,11 +78,11 @@ impl Comparison<'_> {
         let source = Source::open(source_args)?;
         let (machine, origin) = machines::find(&source, source_args, self.machine)?;
         let (mut source, replay) = self.replay(source, source_args, &machine, origin)?;
-        let provenance = self.provenance(&source, &replay, origin);
+        let provenance = self.provenance(&replay, origin);
         let kernel = source.take_kernel();
         let finished =
             Finished { source, replay, kernel, origin, provenance, layout: self.layout, cpus: self.cpus };
-        output::write(output.output.as_deref(), |out| finished.write(output.format(), out))
+        output::write(&output.target, |out| finished.write(output.format(), out))
     }
 
     /// Replays under as many policies at once as fit into memory; a trace that can be read only once under all.
@@ -105,7 +98,8 @@ impl Comparison<'_> {
         let at_once = if is_rereadable { FRAMES_MAX / frames.max(1) } else { u64::MAX };
         let at_once = usize::try_from(at_once).unwrap_or(usize::MAX).max(1);
         let rounds = self.policies.chunks(at_once).len() as u64;
-        let mut progress = Progress::new("replaying", source.info().events.map(|events| events * rounds));
+        let mut progress =
+            Progress::new("replaying", "events", source.info().events.map(|events| events * rounds));
         let mut finished: Option<Replay> = None;
         for policies in self.policies.chunks(at_once) {
             let read_before = finished.as_ref().map_or(0, |replay| {
@@ -131,12 +125,8 @@ impl Comparison<'_> {
         Ok((source, finished.expect("there is a policy")))
     }
 
-    fn provenance(&self, source: &Source, replay: &Replay, origin: MachineOrigin) -> Provenance {
-        let mut provenance = origin::provenance("replay", source);
-        provenance.command += &self.options;
-        if let Some(path) = self.machine {
-            provenance.command += &format!(" --machine {}", origin::quoted(&path.display().to_string()));
-        }
+    fn provenance(&self, replay: &Replay, origin: MachineOrigin) -> Provenance {
+        let mut provenance = self.invocation.provenance();
         provenance.machine = MachineSummary::new(&replay.machine, origin).line();
         provenance.policies = replay.outcomes.iter().map(|outcome| outcome.policy.to_owned()).collect();
         provenance

@@ -14,14 +14,15 @@ mod target;
 use anyhow::{Result, bail};
 
 use crate::args::SimulateArgs;
+use crate::invocation::Invocation;
 use crate::progress::Progress;
 use crate::{jobs, output};
 pub(crate) use engine::{run, run_plan};
 pub(crate) use result::RunResult;
-pub(crate) use spec::{RunSpec, machine_text};
+pub(crate) use spec::{RunSpec, machine_text, recording};
 
 /// The subcommand.
-pub(crate) fn execute(args: &SimulateArgs) -> Result<()> {
+pub(crate) fn execute(args: &SimulateArgs, invocation: &Invocation) -> Result<()> {
     if args.list {
         return list::print(&args.output);
     }
@@ -36,10 +37,8 @@ pub(crate) fn execute(args: &SimulateArgs) -> Result<()> {
             }
         }
     }
-    let table = table::table(args, &specs, &results);
-    output::write(args.output.output.as_deref(), |out| {
-        Ok(args.output.format().exporter().export(&table, out)?)
-    })
+    let table = table::table(args, invocation.provenance(), &specs, &results);
+    output::write(&args.output.target, |out| Ok(args.output.format().exporter().export(&table, out)?))
 }
 
 /// One run for each policy.
@@ -63,7 +62,7 @@ fn specs(args: &SimulateArgs) -> Vec<RunSpec> {
 
 /// Runs all, several at once; the results are in the order of the runs.
 fn run_all(specs: &[RunSpec], jobs: usize) -> Result<Vec<RunResult>> {
-    let mut progress = Progress::new("simulating", Some(specs.len() as u64)).counting("runs");
+    let mut progress = Progress::new("simulating", "runs", Some(specs.len() as u64));
     let mut results: Vec<Option<RunResult>> = specs.iter().map(|_| None).collect();
     let mut done = 0;
     jobs::each(specs, jobs, run, |index, result: Result<RunResult>| {

@@ -14,6 +14,7 @@ use pageset_trace::TraceReader as _;
 use pageset_workload::{Log2Counts, Survey, SurveyOptions, survey};
 
 use crate::args::StatArgs;
+use crate::invocation::Invocation;
 use crate::machines::{MachineOrigin, MachineSummary};
 use crate::origin;
 use crate::output;
@@ -23,22 +24,20 @@ use crate::source::{self, Source};
 use document::StatDocument;
 use sections::{Section, sections};
 
-pub(crate) fn run(args: &StatArgs) -> Result<()> {
+pub(crate) fn run(args: &StatArgs, invocation: &Invocation) -> Result<()> {
     let mut source = Source::open(&args.source)?;
-    let mut progress = Progress::new("reading", source.info().events);
+    let mut progress = Progress::new("reading", "events", source.info().events);
     let survey = survey(&mut source, &SurveyOptions::default(), |events| progress.update(events))
         .map_err(source::with_hint)?;
     drop(progress);
-    let provenance = provenance(&source);
-    output::write(args.output.output.as_deref(), |out| {
-        write(&source, &survey, &provenance, args.output.format(), out)
-    })
+    let provenance = provenance(&source, invocation);
+    output::write(&args.output.target, |out| write(&source, &survey, &provenance, args.output.format(), out))
 }
 
-fn provenance(source: &Source) -> Provenance {
+fn provenance(source: &Source, invocation: &Invocation) -> Provenance {
     let machine = source.info().machine.as_ref();
     let line = machine.map(|machine| MachineSummary::new(machine, MachineOrigin::Recorded).line());
-    Provenance { machine: line.unwrap_or_default(), ..origin::provenance("stat", source) }
+    Provenance { machine: line.unwrap_or_default(), ..invocation.provenance() }
 }
 
 fn write(

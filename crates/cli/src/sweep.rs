@@ -1,11 +1,13 @@
 //! `pageset sweep`: many simulations from one plan.
 //!
-//! `args` is what can be typed. `plan` is the file that says what to run, `grid` makes runs of it, `shard` takes a part of them. `rows` keeps what is
-//! finished, `table` and `figure` show it.
+//! `args` is what can be typed. `plan` is the file that says what to run, `grid` makes runs of it, `shard` takes a part of
+//! them. `rows` keeps what is finished, by the `key` of each run, a hash (`fnv`); `table` and `figure` show it.
 
 mod args;
 mod figure;
+mod fnv;
 mod grid;
+mod key;
 mod plan;
 mod rows;
 mod shard;
@@ -17,19 +19,30 @@ use anyhow::{Context as _, Result, bail};
 use pageset_report::Provenance;
 use serde_json::Value;
 
+use crate::invocation::Invocation;
 use crate::progress::Progress;
 use crate::simulate::{self, RunSpec};
-use crate::{jobs, origin, output};
+use crate::{jobs, output};
 pub(crate) use args::SweepArgs;
-use plan::Plan;
-use rows::{FinishedRun, Rows, RowsFile};
+pub(crate) use grid::runs;
+use key::Keys;
+pub(crate) use plan::Plan;
+use plan::Question;
+pub(crate) use rows::{Ending, Extent, Rows};
+use rows::{FinishedRun, RowsFile};
 pub(crate) use shard::Shard;
 use table::Shown;
 
-pub(crate) fn run(args: &SweepArgs) -> Result<()> {
+pub(crate) fn run(args: &SweepArgs, invocation: &Invocation) -> Result<()> {
     let plan = Plan::read(&args.plan)?;
+    for (directory, question) in
+        args.svg.iter().flat_map(|directory| plan.questions.iter().map(move |question| (directory, question)))
+    {
+        output::check_file(&drawing(directory, question), args.output.target.existing())?;
+    }
     let specs = grid::runs(&plan);
-    let keyed: Vec<_> = specs.into_iter().map(keyed).collect::<Result<_>>()?;
+    let mut keys = Keys::default();
+    let keyed: Vec<_> = specs.into_iter().map(|spec| Ok((keys.of(&spec)?, spec))).collect::<Result<_>>()?;
     let mut rows = Rows::default();
     for path in &args.merge {
         rows.read(path)?;
@@ -43,13 +56,7 @@ pub(crate) fn run(args: &SweepArgs) -> Result<()> {
     if !args.merge.is_empty() && missing > 0 {
         bail!("{missing} of {} runs are in none of the files: run their parts too", keyed.len());
     }
-    show(args, &plan, &finished, missing)
-}
-
-/// A run and the key it is found again by.
-fn keyed(spec: RunSpec) -> Result<(String, RunSpec)> {
-    let machine = simulate::machine_text(&spec.machine)?;
-    Ok((rows::key(&spec, &machine), spec))
+    show(args, invocation.provenance(), &plan, &finished, missing)
 }
 
 /// Runs what is not in the file of rows yet, and adds it there.
@@ -57,7 +64,7 @@ fn finish(mine: &[&(String, RunSpec)], rows: &mut Rows, args: &SweepArgs) -> Res
     let path = args.rows.clone().unwrap_or_else(|| rows_path(&args.plan, args.shard));
     let mut file = RowsFile::open(&path, rows)?;
     let todo: Vec<_> = mine.iter().copied().filter(|(key, _)| rows.get(key).is_none()).collect();
-    let mut progress = Progress::new("simulating", Some(todo.len() as u64)).counting("runs");
+    let mut progress = Progress::new("simulating", "runs", Some(todo.len() as u64));
     let mut done = 0;
     jobs::each(
         &todo,
@@ -96,8 +103,13 @@ fn collect(keyed: &[(String, RunSpec)], rows: &Rows) -> (Vec<Shown>, usize) {
     (found, missing)
 }
 
-fn show(args: &SweepArgs, plan: &Plan, finished: &[Shown], missing: usize) -> Result<()> {
-    let mut provenance = provenance(args);
+fn show(
+    args: &SweepArgs,
+    mut provenance: Provenance,
+    plan: &Plan,
+    finished: &[Shown],
+    missing: usize,
+) -> Result<()> {
     provenance.policies = distinct(finished, "policy");
     provenance.machine = distinct(finished, "machine").join(", ");
     let mut table = table::table(&plan.title, finished);
@@ -111,21 +123,21 @@ fn show(args: &SweepArgs, plan: &Plan, finished: &[Shown], missing: usize) -> Re
         for question in &plan.questions {
             let figure = figure::figure(question, finished);
             let figure = figure.with_context(|| args.plan.display().to_string())?;
-            let path = directory.join(format!("{}.svg", question.file));
+            let path = drawing(directory, question);
             let svg = figure.with_provenance(&provenance).to_svg()?;
-            output::write(Some(&path), |out| Ok(out.write_all(svg.as_bytes())?))?;
+            output::write_file(&path, args.output.target.existing(), |out| {
+                Ok(out.write_all(svg.as_bytes())?)
+            })?;
         }
     }
     let table = table.with_provenance(provenance);
     let exporter = args.output.format().exporter();
-    output::write(args.output.output.as_deref(), |out| Ok(exporter.export(&table, out)?))
+    output::write(&args.output.target, |out| Ok(exporter.export(&table, out)?))
 }
 
-/// The command line that gives the same rows.
-fn provenance(args: &SweepArgs) -> Provenance {
-    let shard = args.shard.map_or_else(String::new, |shard| format!(" --shard {shard}"));
-    let plan = origin::quoted(&args.plan.display().to_string());
-    origin::of_command(format!("pageset sweep {plan}{shard}"))
+/// Where a question's figure goes.
+fn drawing(directory: &Path, question: &Question) -> PathBuf {
+    directory.join(format!("{}.svg", question.file))
 }
 
 /// The values of a key, in order of appearance.

@@ -8,9 +8,10 @@ use pageset_core::Policy;
 use pageset_report::{Cell, Column, Format, Provenance, Row, Table, json_document};
 use pageset_trace::{Machine, TraceReader as _};
 use pageset_workload::{Class, ExplainRequest, Mode, Verification, VerifyError, VerifyOptions, verify};
+use serde::Serialize;
 
-use crate::args::{SourceArgs, VerifyArgs};
-use crate::origin;
+use crate::args::{self, SourceArgs, VerifyArgs};
+use crate::invocation::Invocation;
 use crate::output;
 use crate::progress::Progress;
 use crate::source::{self, Source};
@@ -18,7 +19,11 @@ use crate::source::{self, Source};
 /// The name that stands for the recorded kernel's own policy.
 pub(crate) const AUTO: &str = "auto";
 
-pub(crate) fn run(args: &VerifyArgs) -> Result<()> {
+pub(crate) fn run(args: &VerifyArgs, invocation: &Invocation) -> Result<()> {
+    let format = args.output.format();
+    if args.explain.is_some() && format == Format::Csv {
+        args::refuse("events have no place in CSV: use --explain with another format");
+    }
     let options = VerifyOptions {
         policy: Policy::named(&args.policy).copied(),
         machine: args.machine.as_deref().map(Machine::load).transpose()?,
@@ -33,10 +38,8 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<()> {
     for trace in traces {
         verified.push(verify_one(SourceArgs { trace, opening: args.opening.clone() }, &options)?);
     }
-    let provenance = provenance(args, &verified);
-    output::write(args.output.output.as_deref(), |out| {
-        write(&verified, provenance, args.output.format(), out)
-    })
+    let provenance = provenance(invocation, &verified);
+    output::write(&args.output.target, |out| write(&verified, provenance, format, out))
 }
 
 fn class(args: &VerifyArgs) -> Option<Class> {
@@ -45,7 +48,7 @@ fn class(args: &VerifyArgs) -> Option<Class> {
 
 fn verify_one(source: SourceArgs, options: &VerifyOptions) -> Result<Verification> {
     let mut source = Source::open(&source)?;
-    let mut progress = Progress::new("verifying", source.info().events);
+    let mut progress = Progress::new("verifying", "events", source.info().events);
     let verified =
         verify(&mut source, options, |events| progress.update(events)).map_err(|error| match error {
             VerifyError::Trace(error) => source::with_hint(error),
@@ -63,6 +66,14 @@ fn verify_one(source: SourceArgs, options: &VerifyOptions) -> Result<Verificatio
     }
 }
 
+/// What was found in one trace, and where that comes from.
+#[derive(Serialize)]
+struct Document<'a> {
+    #[serde(flatten)]
+    verification: &'a Verification,
+    provenance: &'a Provenance,
+}
+
 fn write(
     verified: &[Verification],
     provenance: Provenance,
@@ -70,10 +81,11 @@ fn write(
     out: &mut dyn Write,
 ) -> Result<()> {
     if format == Format::Json {
+        let document = |verification| Document { verification, provenance: &provenance };
         // One trace gives an object, several an array of them.
         match verified {
-            [one] => json_document(one, out)?,
-            several => json_document(several, out)?,
+            [one] => json_document(&document(one), out)?,
+            several => json_document(&several.iter().map(document).collect::<Vec<_>>(), out)?,
         }
         return Ok(());
     }
@@ -164,20 +176,7 @@ fn notes(verified: &[Verification]) -> Vec<String> {
     notes
 }
 
-fn provenance(args: &VerifyArgs, verified: &[Verification]) -> Provenance {
-    let mut command = format!("pageset verify --mode {}", args.mode);
-    if let Some(number) = args.explain {
-        command += &format!(" --explain {number}");
-    }
-    if let Some(class) = &args.class {
-        command += &format!(" --class {class}");
-    }
-    if args.policy != AUTO {
-        command += &format!(" --policy {}", args.policy);
-    }
-    for trace in &args.traces {
-        command += &format!(" {}", origin::quoted(&trace.display().to_string()));
-    }
+fn provenance(invocation: &Invocation, verified: &[Verification]) -> Provenance {
     let mut kernels: Vec<_> = verified.iter().map(|one| one.kernel.clone()).collect();
     kernels.dedup();
     let mut policies: Vec<_> = verified.iter().map(|one| one.policy.clone()).collect();
@@ -185,6 +184,6 @@ fn provenance(args: &VerifyArgs, verified: &[Verification]) -> Provenance {
     Provenance {
         machine: format!("recorded on Linux {}", kernels.join(", ")),
         policies,
-        ..origin::of_command(command)
+        ..invocation.provenance()
     }
 }

@@ -72,6 +72,56 @@ fn a_conversion_replaces_nothing_unless_told() {
 }
 
 #[test]
+fn no_result_takes_the_place_of_a_file_unless_told() {
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let precious = directory.path().join("precious");
+    let plan = "title = \"t\"\n[[grid]]\nmachine = \"epyc-2\"\nworkload = \"malloc1\"\npolicy = \"linux-6.12\"\n\
+                warmup_ms = 1\nduration_ms = 2\n[[question]]\ntitle = \"Q\"\nfile = \"q\"\nx = \"policy\"\ny = \"score_per_s\"\n";
+    fs::write(directory.path().join("plan.toml"), plan).expect("a file can be written");
+    fs::write(directory.path().join("q.svg"), "precious").expect("a file can be written");
+    fs::write(&precious, "precious").expect("a file can be written");
+    for arguments in [
+        ["stat", TRACE, "-o", "precious"].as_slice(),
+        &["machine", TRACE, "-o", "precious"],
+        &["simulate", "--list", "-o", "precious"],
+        &["calibrate", "machine", "-o", "precious"],
+        &["bench", "pageops", "--quick", "--svg", "precious"],
+        &["sweep", "plan.toml", "--rows", "precious"],
+        &["sweep", "plan.toml", "--merge", "precious"],
+        &["sweep", "plan.toml", "--svg", "."],
+        &["reproduce", "pcp-auto-tuning", "--fit", "precious"],
+    ] {
+        let refused = pageset(directory.path(), arguments);
+        assert_eq!(refused.status.code(), Some(1), "{arguments:?}");
+        assert!(
+            text(&refused.stderr).contains("precious") || text(&refused.stderr).contains("q.svg"),
+            "{arguments:?}"
+        );
+    }
+    assert_eq!(fs::read(&precious).expect("the file is there"), b"precious");
+    assert_eq!(fs::read(directory.path().join("q.svg")).expect("the file is there"), b"precious");
+    assert!(pageset(directory.path(), &["stat", TRACE, "-o", "precious", "--force"]).status.success());
+    assert!(fs::read(&precious).expect("the file is there").len() > 100);
+    assert!(pageset(directory.path(), &["sweep", "plan.toml", "--svg", ".", "--force"]).status.success());
+    assert!(fs::read(directory.path().join("q.svg")).expect("the file is there").starts_with(b"<svg"));
+}
+
+#[test]
+fn parameters_are_chosen_again_only_where_there_are_some() {
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    for study in ["high-order-pcp", "huge-copy", "page-fault"] {
+        let refused = pageset(directory.path(), &["reproduce", study, "--fit", "fitted.toml"]);
+        assert_eq!(refused.status.code(), Some(2));
+        let error = text(&refused.stderr);
+        assert!(
+            error.contains(&format!("{study} has no parameters that could be chosen again: leave --fit out")),
+            "{error}"
+        );
+    }
+    assert_eq!(fs::read_dir(directory.path()).expect("a directory can be listed").count(), 0);
+}
+
+#[test]
 fn a_failed_conversion_leaves_no_file() {
     let directory = tempfile::tempdir().expect("a directory can be made");
     let cut = |bytes: usize| {

@@ -113,7 +113,8 @@ impl Request {
 
     /// Whether watermarks do not count for this request.
     pub(crate) const fn ignores_watermarks(&self) -> bool {
-        self.traits.contains(RequestTraits::NO_WATERMARKS) && !self.traits.contains(RequestTraits::NO_RESERVES)
+        self.traits.contains(RequestTraits::NO_WATERMARKS)
+            && !self.traits.contains(RequestTraits::NO_RESERVES)
     }
 
     /// As `self`, with these traits instead.

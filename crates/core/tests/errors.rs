@@ -306,7 +306,9 @@ fn hostile_numbers_do_not_overflow() {
         assert_eq!(allocator.set_watermarks(ZoneId(0), most), Ok(()));
         assert!(allocator.alloc_at(CPU, Pfn(2048), &Request::new(order(4))).is_err());
         // Every bit is set, NO_RESERVES too; then only the one that counts.
-        assert!(allocator.alloc_at(CPU, Pfn(2048), &Request::new(order(4)).with(RequestTraits::all())).is_err());
+        assert!(
+            allocator.alloc_at(CPU, Pfn(2048), &Request::new(order(4)).with(RequestTraits::all())).is_err()
+        );
         let desperate_at = Request::new(order(4)).with(RequestTraits::NO_WATERMARKS);
         allocator.alloc_at(CPU, Pfn(2048), &desperate_at).expect("the watermark is ignored");
         allocator.free(CPU, Pfn(2048), order(4)).expect("allocated");

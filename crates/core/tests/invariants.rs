@@ -663,6 +663,6 @@ fn the_cpu_that_ends_a_boost_takes_the_lock() {
     let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span, regions: &regions }];
     let allocator: host::Allocator<Takers> = host::build(&Config::new(&zones, &[NodeId(0); 2]));
     allocator.platform().0.0.lock().expect("no panic in a sink").clear();
-    allocator.end_boost(OTHER, ZONE, 512);
+    allocator.end_boost(OTHER, ZONE, 512).expect("both exist");
     assert_eq!(*allocator.platform().0.0.lock().expect("no panic in a sink"), [OTHER]);
 }

@@ -85,7 +85,7 @@ struct Labels {
 }
 
 impl Simulation {
-    /// Settings for a simulation of `machine`; the defaults are all its CPUs, the newest policy, seed 0, 10 ms without
+    /// Settings for a simulation of `machine`; the defaults are all its CPUs, the policy of Linux 6.12, seed 0, 10 ms without
     /// warm-up, a tick every second, and no idle time afterwards.
     #[must_use]
     pub fn builder(machine: &Machine) -> Builder<'_> {

@@ -44,4 +44,5 @@ pub use procfs::{
 };
 pub use reader::{BLOCK_EVENTS_MAX, OpenOptions, Recovery, Strictness, TraceReader, open, open_with};
 pub use sample::{Sample, ZoneSample};
+pub use sidecar::find as side_file;
 pub use snapshot::Snapshot;

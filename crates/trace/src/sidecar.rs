@@ -72,7 +72,7 @@ struct RawSnapshot {
 }
 
 /// The side file that belongs to the trace at `path`, if there is one beside it.
-pub(crate) fn find(path: &Path) -> Option<PathBuf> {
+pub fn find(path: &Path) -> Option<PathBuf> {
     let mut stem = path.to_owned();
     if stem.extension().is_some_and(|extension| extension == "xz") {
         stem.set_extension("");

@@ -7,10 +7,11 @@ use anyhow::Result;
 
 pub(crate) use args::{BenchArgs, BenchPageopsArgs};
 
+use crate::invocation::Invocation;
 use args::Benchmark;
 
-pub(crate) fn run(args: &BenchArgs) -> Result<()> {
+pub(crate) fn run(args: &BenchArgs, invocation: &Invocation) -> Result<()> {
     match &args.benchmark {
-        Benchmark::Pageops(args) => pageops::run(args),
+        Benchmark::Pageops(args) => pageops::run(args, invocation),
     }
 }

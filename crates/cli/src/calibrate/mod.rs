@@ -6,6 +6,7 @@ mod pageops;
 use anyhow::Result;
 use clap::Subcommand;
 
+use crate::invocation::Invocation;
 use machine::CalibrateMachineArgs;
 use pageops::CalibratePageopsArgs;
 
@@ -24,9 +25,9 @@ enum Calibration {
     Machine(CalibrateMachineArgs),
 }
 
-pub(crate) fn run(args: &CalibrateArgs) -> Result<()> {
+pub(crate) fn run(args: &CalibrateArgs, invocation: &Invocation) -> Result<()> {
     match &args.calibration {
-        Calibration::Pageops(args) => pageops::run(args),
-        Calibration::Machine(args) => machine::run(args),
+        Calibration::Pageops(args) => pageops::run(args, invocation),
+        Calibration::Machine(args) => machine::run(args, invocation),
     }
 }

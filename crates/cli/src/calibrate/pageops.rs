@@ -16,7 +16,8 @@ use crate::bench::pageops::clock::median;
 use crate::bench::pageops::contender::{Contender, Operation};
 use crate::bench::pageops::grid::{TOUCHES, Target, Workspace};
 use crate::bench::pageops::load::{Load, pin};
-use crate::{origin, output, this_machine};
+use crate::invocation::Invocation;
+use crate::{output, this_machine};
 
 /// Huge pages used in turn, and as many sources: 128 MiB together, four times a third-level cache of 32 MiB. Making more
 /// of them resident would take longer than measuring.
@@ -57,7 +58,7 @@ pub(crate) struct CalibratePageopsArgs {
     output: OutputArgs,
 }
 
-pub(crate) fn run(args: &CalibratePageopsArgs) -> Result<()> {
+pub(crate) fn run(args: &CalibratePageopsArgs, invocation: &Invocation) -> Result<()> {
     let started = Instant::now();
     // Before the thread is kept on one CPU, which hides the others.
     let machine = this_machine::line();
@@ -65,10 +66,10 @@ pub(crate) fn run(args: &CalibratePageopsArgs) -> Result<()> {
     let mut workspace = Workspace::new(PAGES)?;
     let is_huge = workspace.is_huge();
     let (rows, chosen) = calibrate(&mut workspace, DEADLINES.map(|after| started + after));
-    let provenance = Provenance { machine, ..origin::of_command("pageset calibrate pageops".to_owned()) };
+    let provenance = Provenance { machine, ..invocation.provenance() };
     let calibration =
         Calibration { rows, chosen, is_huge, seconds: started.elapsed().as_secs_f64(), provenance };
-    output::write(args.output.output.as_deref(), |out| match args.output.format() {
+    output::write(&args.output.target, |out| match args.output.format() {
         Format::Json => Ok(json_document(&calibration, out)?),
         format => Ok(format.exporter().export(&calibration.table(), out)?),
     })

@@ -3,10 +3,9 @@
 use pageset_report::{Cell, Column, Provenance, Row, Table};
 use serde::Serialize;
 
-use super::args::PftArgs;
 use super::result::{Run, Series};
 use super::{Contestant, Test, Zero};
-use crate::{origin, this_machine};
+use crate::this_machine;
 
 /// The whole result.
 #[derive(Debug, Serialize)]
@@ -19,8 +18,8 @@ pub(super) struct Document {
 }
 
 impl Document {
-    pub(super) fn new(args: &PftArgs, test: &Test, series: &[Series]) -> Self {
-        let provenance = provenance(args, test);
+    pub(super) fn new(of_command: Provenance, test: &Test, series: &[Series]) -> Self {
+        let provenance = Provenance { machine: machine(test), ..of_command };
         Self {
             original: original(test, series),
             phases: phases(series),
@@ -218,39 +217,10 @@ fn runs(series: &[Series]) -> Table {
     table
 }
 
-fn provenance(args: &PftArgs, test: &Test) -> Provenance {
-    let shape = &test.shape;
-    let gib = (shape.pages() * shape.geometry.page_bytes()) as f64 / f64::from(1 << 30);
-    let gib = args.gib.unwrap_or(gib);
-    let mut command = format!(
-        "pageset pft -g {gib} -f {} -r {} -c {} --regions {} --page-shift {} --magazine {}",
-        shape.threads,
-        test.repetitions,
-        shape.lines,
-        shape.regions.name(),
-        shape.geometry.page_shift(),
-        shape.magazine
-    );
-    match &args.machine {
-        Some(machine) => {
-            command += &format!(" --machine {} --rss-line {}", origin::quoted(machine), test.rss_line.name());
-        }
-        None => command += &format!(" --zero {}", args.zero),
-    }
-    if !args.peers.is_empty() {
-        command += &format!(" --peer {}", args.peers.join(","));
-    }
-    let chosen = args.chosen();
-    if chosen.len() == pageset_fault::Strategy::all().count() {
-        command += " --strategy all";
-    } else {
-        command.push_str(" --strategy");
-        chosen.iter().for_each(|strategy| command += &format!(" {strategy}"));
-    }
-    let mut provenance = origin::of_command(command);
-    provenance.machine = match &test.machine {
+/// What it ran on.
+fn machine(test: &Test) -> String {
+    match &test.machine {
         Some(machine) => format!("{}: {}", machine.name, machine.title),
         None => this_machine::line(),
-    };
-    provenance
+    }
 }

@@ -39,16 +39,19 @@ impl Study for BatchSize {
         "the 2018 study of batch sizes: 9 machines, 20 batches, 21 benchmarks"
     }
 
+    fn has_parameters(&self) -> bool {
+        true
+    }
+
     fn run(&self, options: &Options) -> Result<Findings> {
         let ones = phase_one::experiments(options.is_quick)?;
-        let one = simulated::run(&ones, options)?;
         // Phase two uses what phase one has fitted.
-        let mut fitted = Fitted::current(options.fit.as_deref())?;
+        let mut fitted = Fitted::of(&ones, options)?;
         if let Some(file) = &options.fit {
             copying::fit(&mut fitted, file, options.jobs)?;
         }
-        let options = Options { fit: None, ..options.clone() };
-        let two = simulated::run(&phase_two::experiments(&fitted, options.is_quick)?, &options)?;
+        let one = simulated::run(&ones, &fitted, options)?;
+        let two = simulated::run(&phase_two::experiments(options.is_quick)?, &fitted, options)?;
         let panels = Panels {
             title: "page_fault1: from the zone lock to the LRU lock as the batch grows",
             axis: Axis::log("batch", "pages"),

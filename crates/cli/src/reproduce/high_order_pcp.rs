@@ -5,7 +5,7 @@ use pageset_report::comparison::{Band, Quantity};
 use pageset_report::plot::{Axis, Mark};
 
 use super::published::{Published, published};
-use super::simulated::{self, Case, Experiment, Metric, Panels};
+use super::simulated::{self, Case, Experiment, Fitted, Metric, Panels};
 use super::study::{Findings, Options, Study};
 use crate::simulate::RunSpec;
 
@@ -28,7 +28,7 @@ impl Study for HighOrderPcp {
 
     fn run(&self, options: &Options) -> Result<Findings> {
         let experiments = experiments()?;
-        let simulated = simulated::run(&experiments, options)?;
+        let simulated = simulated::run(&experiments, &Fitted::default(), options)?;
         let gain = Panels {
             title: "High-order page sets: throughput or time, published and simulated",
             axis: Axis::linear("row", ""),
@@ -121,6 +121,7 @@ fn experiments() -> Result<Vec<Experiment>> {
         columns: vec![column],
         cases,
         fits: Vec::new(),
+        borrowed: Vec::new(),
     };
     Ok(tables.into_iter().zip(cases).map(experiment).collect())
 }

@@ -5,7 +5,7 @@ use pageset_report::comparison::Quantity;
 use pageset_report::plot::{Axis, Mark};
 
 use super::published::{Published, published};
-use super::simulated::{self, Case, Experiment, Fit, Metric, Panels};
+use super::simulated::{self, Case, Experiment, Fit, Fitted, Metric, Panels};
 use super::study::{Findings, Options, Study};
 use crate::simulate::RunSpec;
 
@@ -35,9 +35,14 @@ impl Study for PcpAutoTuning {
         "the 2023 series that tunes page sets by itself, patch by patch: 3 tables"
     }
 
+    fn has_parameters(&self) -> bool {
+        true
+    }
+
     fn run(&self, options: &Options) -> Result<Findings> {
         let experiments = [kbuild()?, sctp()?, unix()?];
-        let simulated = simulated::run(&experiments, options)?;
+        let fitted = Fitted::of(&experiments, options)?;
+        let simulated = simulated::run(&experiments, &fitted, options)?;
         let panels = Panels {
             title: "PCP auto-tuning, patch by patch: published and simulated",
             axis: Axis::categories("kernel", STATES.map(|(name, _)| name)),
@@ -105,6 +110,7 @@ fn kbuild() -> Result<Experiment> {
         columns,
         cases: cases(&table, &printed, &run)?,
         fits: vec![Fit { case: 0, parameter: "page_ns", range: (500, 64_000), column: 1, rises: false }],
+        borrowed: Vec::new(),
     })
 }
 
@@ -135,6 +141,7 @@ fn sctp() -> Result<Experiment> {
         columns: network_columns(Metric::OfBase),
         cases: cases(&table, &NETWORK_PRINTED, &run)?,
         fits: vec![Fit { case: 0, parameter: "send_ns", range: (500, 200_000), column: 1, rises: false }],
+        borrowed: Vec::new(),
     })
 }
 
@@ -147,6 +154,7 @@ fn unix() -> Result<Experiment> {
         columns: network_columns(Metric::PerWorkOfBase),
         cases: cases(&table, &NETWORK_PRINTED, &run)?,
         fits: vec![Fit { case: 0, parameter: "copy_kib_ns", range: (10, 20_000), column: 1, rises: false }],
+        borrowed: Vec::new(),
     })
 }
 

@@ -17,7 +17,7 @@ use pageset_workload::load::Workload;
 
 use super::study::Options;
 use crate::simulate::RunSpec;
-pub(crate) use fitted::{Fitted, FittedValue, set};
+pub(crate) use fitted::{Borrowed, Fitted, FittedValue, set};
 pub(crate) use panels::Panels;
 pub(crate) use search::nearest;
 
@@ -34,6 +34,8 @@ pub(crate) struct Experiment {
     pub(crate) cases: Vec<Case>,
     /// Parameters that are chosen on base rows.
     pub(crate) fits: Vec<Fit>,
+    /// Parameters whose values were chosen on other tables.
+    pub(crate) borrowed: Vec<Borrowed>,
 }
 
 /// One row of a table.
@@ -101,18 +103,14 @@ impl Simulated {
     }
 }
 
-/// Runs all experiments. With `options.fit` their parameters are chosen first, and written there.
-pub(crate) fn run(experiments: &[Experiment], options: &Options) -> Result<Simulated> {
-    let mut fitted = Fitted::current(options.fit.as_deref())?;
-    if let Some(path) = &options.fit {
-        fit::all(experiments, &mut fitted, path, options.jobs)?;
-    }
+/// Runs all experiments with the parameters that were chosen.
+pub(crate) fn run(experiments: &[Experiment], fitted: &Fitted, options: &Options) -> Result<Simulated> {
     let mut experiments: Vec<_> = experiments.iter().map(|experiment| fitted.applied(experiment)).collect();
     if options.is_quick {
         experiments.iter_mut().flat_map(|experiment| &mut experiment.cases).for_each(shorten);
     }
     let results = runs::all(&experiments, options.jobs)?;
-    let tables = experiments.iter().map(|experiment| compare::compare(experiment, &fitted, &results));
+    let tables = experiments.iter().map(|experiment| compare::compare(experiment, fitted, &results));
     Ok(Simulated { tables: tables.collect(), failures: results.failures() })
 }
 
@@ -151,6 +149,7 @@ mod tests {
             ],
             cases: vec![case("31", None, 31), case("63", Some(0), 63), case("again", Some(0), 31)],
             fits: Vec::new(),
+            borrowed: Vec::new(),
         }
     }
 
@@ -158,7 +157,7 @@ mod tests {
     fn base_rows_are_scaled_and_marked_whatever_the_jobs() {
         let run = |jobs| {
             let options = Options { is_quick: false, jobs, fit: None };
-            run(&[experiment()], &options).unwrap()
+            run(&[experiment()], &Fitted::default(), &options).unwrap()
         };
         let simulated = run(1);
         assert_eq!(simulated.failures, Vec::<String>::new());
@@ -170,11 +169,51 @@ mod tests {
         assert_eq!(simulated.tables, run(3).tables);
     }
 
+    /// What phase two of batch sizes simulated after `--fit` had the values that are built in.
+    #[test]
+    fn values_that_were_just_chosen_are_used_and_told() {
+        let [mut chosen_here, mut borrowing] = [experiment(), experiment()];
+        chosen_here.id = "phase2-will-it-scale.page_fault2.processes".to_owned();
+        for case in chosen_here.cases.iter_mut().chain(&mut borrowing.cases) {
+            case.name = case.name.replace("31", "lkp-skl-4sp1 31");
+            case.run.workload = "page_fault2".to_owned();
+        }
+        let parameter = "copy_fault_ns";
+        chosen_here.fits = vec![Fit { case: 0, parameter, range: (1, 2), column: 0, rises: false }];
+        let (table, row) = (chosen_here.id.clone(), chosen_here.cases[0].name.clone());
+        borrowing.borrowed = vec![Borrowed { case: 1, parameter, table: table.clone(), row: row.clone() }];
+        let built_in = Fitted::bundled().unwrap();
+        assert!(built_in.get(&table, &row, parameter).is_some_and(|value| value != 12_345));
+        let (column, published, reached) = (String::new(), 1.0, 1.0);
+        let mut fitted = built_in;
+        fitted.insert(FittedValue {
+            table,
+            row,
+            parameter: parameter.to_owned(),
+            value: 12_345,
+            column,
+            published,
+            reached,
+        });
+
+        let value = |experiment: &Experiment, case: usize| {
+            fitted.applied(experiment).cases[case].run.settings.get(parameter).copied()
+        };
+        assert_eq!([0, 1, 2].map(|case| value(&chosen_here, case)), [Some(12_345); 3]);
+        assert_eq!([0, 1, 2].map(|case| value(&borrowing, case)), [None, Some(12_345), None]);
+        let options = Options { is_quick: false, jobs: 1, fit: None };
+        let simulated = run(&[chosen_here], &fitted, &options).unwrap();
+        assert_eq!(simulated.failures, Vec::<String>::new());
+        let notes = simulated.tables[0].to_table().notes().join("\n");
+        assert!(notes.contains("copy_fault_ns = 12345"), "{notes}");
+    }
+
     #[test]
     fn a_run_that_fails_is_told_and_missing() {
         let mut experiment = experiment();
         experiment.cases[1].run.workload = "doom".to_owned();
-        let simulated = run(&[experiment], &Options { is_quick: true, jobs: 2, fit: None }).unwrap();
+        let options = Options { is_quick: true, jobs: 2, fit: None };
+        let simulated = run(&[experiment], &Fitted::default(), &options).unwrap();
         assert_eq!(simulated.tables[0].agreement().missing, 2);
         assert!(simulated.failures[0].contains("unknown workload `doom`"), "{:?}", simulated.failures);
     }

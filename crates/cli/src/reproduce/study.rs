@@ -23,6 +23,16 @@ pub(crate) trait Study: Sync {
     /// What is compared, on one line of help.
     fn summary(&self) -> &'static str;
 
+    /// Names of the figures that it draws, those of their files without ending.
+    fn figures(&self) -> Vec<&'static str> {
+        vec![self.name()]
+    }
+
+    /// Whether some parameters were chosen on base rows and are kept in a file: `--fit` chooses them again.
+    fn has_parameters(&self) -> bool {
+        false
+    }
+
     /// Runs it. The same options give the same findings, except for what is measured; `jobs` changes only the time.
     fn run(&self, options: &Options) -> Result<Findings>;
 }
@@ -82,7 +92,10 @@ mod tests {
             assert!(name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'), "{name}");
             assert!(!summary.ends_with('.') && summary.len() < 100, "{summary}");
             assert!(names().take(index).all(|(other, _)| other != name), "{name}");
-            assert!(named(name).is_some());
+            assert!(
+                named(name)
+                    .is_some_and(|study| study.figures().iter().all(|figure| figure.starts_with(name)))
+            );
         }
     }
 }

@@ -21,7 +21,7 @@ struct Document {
 pub(super) fn print(args: &OutputArgs) -> Result<()> {
     let document = Document { machines: machines(), workloads: workloads(), parameters: parameters() };
     let exporter = args.format().exporter();
-    output::write(args.output.as_deref(), |out| {
+    output::write(&args.target, |out| {
         if args.format() == Format::Json {
             return Ok(json_document(&document, out)?);
         }

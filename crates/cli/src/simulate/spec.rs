@@ -56,12 +56,16 @@ const TRACE: &str = "trace:";
 /// within the first.
 const RECORDED_MS: (u64, u64) = (100, 500);
 
+/// The recording that a workload of this name plays, if it is one.
+pub(crate) fn recording(workload: &str) -> Option<&Path> {
+    workload.strip_prefix(TRACE).map(Path::new)
+}
+
 impl Load {
     fn find(name: &str, settings: &Settings) -> Result<Self> {
-        if let Some(path) = name.strip_prefix(TRACE) {
+        if let Some(path) = recording(name) {
             settings.is_empty().then_some(()).context("a recording has no parameters to set")?;
-            let recorded =
-                pageset_trace::open(Path::new(path)).and_then(|mut reader| Recorded::read(&mut *reader));
+            let recorded = pageset_trace::open(path).and_then(|mut reader| Recorded::read(&mut *reader));
             return Ok(Self::Recorded(recorded.map_err(source::with_conversion)?));
         }
         let workload = Workload::named(name)

@@ -6,9 +6,13 @@ use super::played;
 use super::result::RunResult;
 use super::spec::RunSpec;
 use crate::args::SimulateArgs;
-use crate::origin;
 
-pub(super) fn table(args: &SimulateArgs, specs: &[RunSpec], results: &[RunResult]) -> Table {
+pub(super) fn table(
+    args: &SimulateArgs,
+    of_command: Provenance,
+    specs: &[RunSpec],
+    results: &[RunResult],
+) -> Table {
     let workers = results.first().map_or(0, |result| result.workers);
     let title = format!("{} on {}, {workers} CPUs (simulated)", args.workload, args.machine);
     let unit = results.first().map_or("units", |result| result.unit.as_str());
@@ -67,29 +71,14 @@ pub(super) fn table(args: &SimulateArgs, specs: &[RunSpec], results: &[RunResult
     if args.check {
         table.note("Run twice; the results are equal.");
     }
-    table.with_provenance(provenance(args))
+    table.with_provenance(provenance(args, of_command))
 }
 
-fn provenance(args: &SimulateArgs) -> Provenance {
-    let mut command = format!(
-        "pageset simulate --machine {} --workload {}",
-        origin::quoted(&args.machine),
-        origin::quoted(&args.workload)
-    );
-    let mut add = |option: &str, value: Option<String>| {
-        command.extend(value.map(|value| format!(" --{option} {value}")));
-    };
-    add("cpus", args.cpus.map(|cpus| cpus.to_string()));
-    add("policy", Some(args.policies.join(",")));
-    add("warmup-ms", args.warmup_ms.map(|ms| ms.to_string()));
-    add("duration-ms", args.duration_ms.map(|ms| ms.to_string()));
-    for (key, value) in &args.set {
-        add("set", Some(format!("{key}={value}")));
+fn provenance(args: &SimulateArgs, of_command: Provenance) -> Provenance {
+    Provenance {
+        machine: args.machine.clone(),
+        policies: args.policies.clone(),
+        seed: Some(args.seed),
+        ..of_command
     }
-    add("seed", Some(args.seed.to_string()));
-    let mut provenance = origin::of_command(command);
-    provenance.machine.clone_from(&args.machine);
-    provenance.policies.clone_from(&args.policies);
-    provenance.seed = Some(args.seed);
-    provenance
 }

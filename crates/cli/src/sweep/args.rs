@@ -28,7 +28,8 @@ The plan:
 How it goes on:
   Each finished run is added at once to PLAN.rows.jsonl, beside the plan. A
   sweep that was ended goes on where it was; one that is complete only prints.
-  A row counts as finished if plan, machine and program are the same.
+  A row counts as finished if run, machine, recording and the simulator's
+  sources are the same. Rows are added only to files of rows.
 
 Several computers:
   pageset sweep plan.toml --shard 1/4      on the first, and so on

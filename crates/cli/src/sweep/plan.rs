@@ -9,6 +9,11 @@ use serde::Deserialize;
 
 /// Most runs of one plan: a million lines are what one file of rows can sensibly hold.
 const RUNS_MAX: usize = 1_000_000;
+/// Most memory for all runs: a million with short names and a few parameters.
+const BYTES_MAX: usize = 512 << 20;
+/// Memory of one run besides names and parameters, and of a parameter besides its name. Guess.
+const RUN_BYTES: usize = 256;
+const PARAMETER_BYTES: usize = 64;
 
 /// A plan file.
 #[derive(Clone, Debug, Deserialize)]
@@ -137,7 +142,12 @@ impl Plan {
         Self::parse(&text).with_context(|| format!("{name}: this is no plan of a sweep"))
     }
 
-    fn parse(text: &str) -> Result<Self> {
+    /// Combinations of all grids; runs that occur twice count twice.
+    pub(crate) fn runs(&self) -> usize {
+        self.grids.iter().fold(0, |sum, grid| sum.saturating_add(grid.runs()))
+    }
+
+    pub(crate) fn parse(text: &str) -> Result<Self> {
         let plan: Self = toml::from_str(text)?;
         if plan.grids.is_empty() {
             bail!("there is no [[grid]]: it needs at least one with machine, workload and policy");
@@ -145,11 +155,21 @@ impl Plan {
         for (index, grid) in plan.grids.iter().enumerate() {
             grid.check().map_err(|problem| anyhow::anyhow!("grid {}: {problem}", index + 1))?;
         }
-        let runs = plan.grids.iter().fold(0_usize, |sum, grid| sum.saturating_add(grid.runs()));
+        let runs = plan.runs();
         if runs > RUNS_MAX {
             bail!("the grids have {runs} runs; use at most {RUNS_MAX}");
         }
-        for question in &plan.questions {
+        let bytes = plan.grids.iter().fold(0_usize, |sum, grid| sum.saturating_add(grid.bytes()));
+        if bytes > BYTES_MAX {
+            let mib = bytes >> 20;
+            bail!(
+                "the grids' {runs} runs take {mib} MiB with their names and parameters; use fewer, or shorter names"
+            );
+        }
+        for (index, question) in plan.questions.iter().enumerate() {
+            if let Some(other) = plan.questions[..index].iter().find(|other| other.file == question.file) {
+                bail!("question `{}`: file: question `{}` has the same", question.title, other.title);
+            }
             question
                 .check()
                 .map_err(|problem| anyhow::anyhow!("question `{}`: {problem}", question.title))?;
@@ -198,6 +218,17 @@ impl Grid {
         ];
         let all = own.into_iter().chain(self.set.values().map(|values| values.values().len()));
         all.fold(1, |product, count| product.saturating_mul(count.max(1)))
+    }
+}
+
+impl Grid {
+    /// Memory of its runs, at most.
+    fn bytes(&self) -> usize {
+        let longest = |names: &Several<String>| names.values().iter().map(String::len).max().unwrap_or(0);
+        let names = longest(&self.machine) + longest(&self.workload) + longest(&self.policy);
+        let kernel = self.kernel_of.as_ref().map_or(0, String::len);
+        let parameters: usize = self.set.keys().map(|key| key.len() + PARAMETER_BYTES).sum();
+        self.runs().saturating_mul(RUN_BYTES + names + kernel + parameters)
     }
 }
 
@@ -268,7 +299,16 @@ mod tests {
         refused("cpus = [1, 2]", "cpus = [\"all\"]", "line 7");
         refused("file = \"q\"", "file = \"../q\"", "question `Q`: file: use letters");
         refused("y = \"score_per_s\"", "y = []", "question `Q`: y: the list is empty");
+        let again = "y = \"score_per_s\"\n[[question]]\ntitle = \"R\"\nfile = \"q\"\nx = \"cpus\"\ny = \"score_per_s\"";
+        refused("y = \"score_per_s\"", again, "question `R`: file: question `Q` has the same");
         let many = format!("cpus = {:?}", (1..100_000).collect::<Vec<u32>>());
         refused("cpus = [1, 2]", &many, "runs; use at most 1000000");
+        let thousand = format!("{:?}", (0..1000).collect::<Vec<u32>>());
+        let keys = ["cpus", "batch", "high", "seed", "duration_ms", "warmup_ms"];
+        let huge = keys.map(|key| format!("{key} = {thousand}")).join("\n");
+        refused("cpus = [1, 2]", &huge, "the grids have 12000000000000000000 runs");
+        let long = format!("\"{}\"", "x".repeat(1 << 20));
+        let many = format!("batch = {thousand}\nmachine = {long}");
+        refused("machine = \"epyc-2\"", &many, "24000 runs take 24");
     }
 }

@@ -51,7 +51,7 @@ impl ZoneConfig<'_> {
 }
 
 impl<'c> Config<'c> {
-    /// A configuration with the kernel's defaults (spec §0.2) and the newest policy.
+    /// A configuration with the kernel's defaults (spec §0.2) and the policy of Linux 6.12.
     #[must_use]
     pub const fn new(zones: &'c [ZoneConfig<'c>], cpus: &'c [NodeId]) -> Self {
         Self {

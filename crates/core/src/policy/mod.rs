@@ -2,7 +2,9 @@
 //!
 //! A [`Policy`] says which rule each mechanism of [`pcp`](crate::pcp) and of the buddy lists follows, and with which
 //! constants. A kernel version is one constant in one file of this folder and one line in [`POLICIES`]; nothing else
-//! changes. Policies are read on slow paths only (refill, limit, drain, tick).
+//! changes. Most rules are read on slow paths (refill, limit, drain, tick). Every allocation and free reads three:
+//! which orders page sets hold ([`lists`](Policy::lists)), how the high watermark is looked at
+//! ([`tuning`](Policy::tuning)), and how the history of frees goes on ([`free_history`](Policy::free_history)).
 
 mod buddy;
 mod limits;

@@ -1,6 +1,5 @@
 //! Huge pages: every contender, target and size of touch, under a load.
 
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::Instant;
@@ -13,6 +12,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::clock::{Clock, median, touch};
 use super::contender::{Contender, Operation};
+use super::gate::{Gate, Member};
 use super::load::{Load, pin};
 use super::memory::{HUGE_PAGE_BYTES, HugeMemory};
 use super::row::Row;
@@ -156,7 +156,7 @@ pub(crate) fn measure(
 ) -> Result<(Vec<Row>, bool)> {
     let contenders = Contender::all(operation);
     let cpus = load.measuring_cpus();
-    let barrier = Barrier::new(cpus.len());
+    let gate = Gate::new(cpus.len());
     let mut workspaces = cpus.iter().map(|_| Workspace::new(PAGES)).collect::<Result<Vec<_>>>()?;
     let is_huge = workspaces.iter().all(Workspace::is_huge);
     let samples = load.around(|| {
@@ -164,11 +164,11 @@ pub(crate) fn measure(
             let workers: Vec<_> = std::iter::zip(&cpus, &mut workspaces)
                 .enumerate()
                 .map(|(number, (&cpu, workspace))| {
-                    let (contenders, barrier) = (&contenders, &barrier);
+                    let (contenders, gate) = (&contenders, &gate);
                     let done = (number == 0).then_some(done);
                     scope.spawn(move || {
                         pin(cpu);
-                        work(operation, contenders, workspace, rounds, barrier, done)
+                        work(operation, contenders, workspace, rounds, gate.enter(), done)
                     })
                 })
                 .collect();
@@ -185,7 +185,7 @@ fn work(
     contenders: &[Contender],
     workspace: &mut Workspace,
     rounds: Rounds,
-    barrier: &Barrier,
+    member: Member<'_>,
     done: Option<&AtomicU64>,
 ) -> Vec<Samples> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(rounds.seed);
@@ -196,7 +196,7 @@ fn work(
         order.shuffle(&mut random);
         for &index in &order {
             let contender = contenders[index];
-            barrier.wait();
+            member.wait();
             workspace.warm_up(contender, operation);
             // Each cell is first as often as the others.
             let first = random.random_range(0..cells);

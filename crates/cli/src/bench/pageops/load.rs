@@ -61,7 +61,8 @@ impl Load {
     }
 }
 
-struct EndOnDrop<'a>(&'a AtomicBool);
+/// Says that work is over when it ends, in whatever way.
+pub(super) struct EndOnDrop<'a>(pub(super) &'a AtomicBool);
 
 impl Drop for EndOnDrop<'_> {
     fn drop(&mut self) {

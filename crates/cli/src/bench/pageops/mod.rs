@@ -1,11 +1,12 @@
 //! `pageset bench pageops`: what clearing and copying pages costs, and what it costs those who touch them afterwards.
 //!
 //! `contender` says what is compared, `load` what the other CPUs do, `memory` and `clock` what is measured with; `grid`
-//! measures huge pages, `sizes` the others. `row` is the result; `tables`, `goals` and `figure` show it.
+//! measures huge pages, on CPUs that wait for each other at a `gate`, `sizes` the others. `row` is the result; `tables`, `goals` and `figure` show it.
 
 pub(crate) mod clock;
 pub(crate) mod contender;
 mod figure;
+mod gate;
 mod goals;
 pub(crate) mod grid;
 pub(crate) mod load;
@@ -15,7 +16,7 @@ mod sizes;
 mod tables;
 
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
@@ -25,11 +26,13 @@ use pageset_report::{Format, Provenance, Table, json_document};
 use serde::Serialize;
 
 use super::BenchPageopsArgs;
+use crate::invocation::Invocation;
+use crate::output::{self, Existing};
 use crate::progress::Progress;
-use crate::{origin, output, this_machine};
+use crate::this_machine;
 use contender::Operation;
 use grid::Rounds;
-use load::Load;
+use load::{EndOnDrop, Load};
 use row::Row;
 
 /// Rounds of a full run: its medians are of as many samples.
@@ -41,14 +44,17 @@ const ROUNDS_SMALL: usize = 600;
 /// Rounds of gigantic pages.
 const ROUNDS_GIGANTIC: usize = 5;
 
-pub(crate) fn run(args: &BenchPageopsArgs) -> Result<()> {
+pub(crate) fn run(args: &BenchPageopsArgs, invocation: &Invocation) -> Result<()> {
+    if let Some(path) = &args.svg {
+        output::check_file(path, args.output.target.existing())?;
+    }
     let mut notes = notes();
     let rows = measure(args, &mut notes)?;
-    let provenance = provenance(args);
+    let provenance = provenance(args, invocation);
     if let Some(path) = &args.svg {
-        draw(&rows, &provenance, path)?;
+        draw(&rows, &provenance, path, args.output.target.existing())?;
     }
-    output::write(args.output.output.as_deref(), |out| match args.output.format() {
+    output::write(&args.output.target, |out| match args.output.format() {
         Format::Json => {
             let document = Document { rows: &rows, notes: &notes, provenance: &provenance };
             Ok(json_document(&document, out)?)
@@ -74,10 +80,8 @@ struct Document<'a> {
     provenance: &'a Provenance,
 }
 
-fn provenance(args: &BenchPageopsArgs) -> Provenance {
-    let quick = if args.quick { " --quick" } else { "" };
-    let command = format!("pageset bench pageops{quick} --seed {}", args.seed);
-    Provenance { machine: this_machine::line(), seed: Some(args.seed), ..origin::of_command(command) }
+fn provenance(args: &BenchPageopsArgs, invocation: &Invocation) -> Provenance {
+    Provenance { machine: this_machine::line(), seed: Some(args.seed), ..invocation.provenance() }
 }
 
 /// What there is, and what is missing.
@@ -138,18 +142,18 @@ fn measure(args: &BenchPageopsArgs, notes: &mut Vec<String>) -> Result<Vec<Row>>
 
 /// Runs `work` while another thread shows how much of it is done. It looks ten times a second, so it does not disturb.
 fn with_progress<R>(done: &AtomicU64, total: u64, work: impl FnOnce() -> R) -> R {
-    let is_over = AtomicU64::new(0);
+    let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
-            let mut progress = Progress::new("measuring", Some(total));
-            while is_over.load(Relaxed) == 0 {
+            let mut progress = Progress::new("measuring", "operations", Some(total));
+            while !is_over.load(Relaxed) {
                 progress.update(done.load(Relaxed));
                 thread::park_timeout(Duration::from_millis(100));
             }
         });
-        let result = work();
-        is_over.store(1, Relaxed);
-        result
+        // The scope waits for that thread, so it must end even if the work panics.
+        let _end = EndOnDrop(&is_over);
+        work()
     })
 }
 
@@ -166,8 +170,23 @@ fn sections(rows: &[Row], notes: &[String], provenance: Provenance) -> Vec<Table
     tables
 }
 
-fn draw(rows: &[Row], provenance: &Provenance, path: &Path) -> Result<()> {
+fn draw(rows: &[Row], provenance: &Provenance, path: &Path, existing: Existing) -> Result<()> {
     let svg = figure::figure(rows).with_provenance(provenance).to_svg();
     let svg = svg.with_context(|| format!("{}: cannot be drawn", path.display()))?;
-    output::write(Some(path), |out| Ok(out.write_all(svg.as_bytes())?))
+    output::write_file(path, existing, |out| Ok(out.write_all(svg.as_bytes())?))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+
+    /// The thread that shows progress was never told, and waited for.
+    #[test]
+    fn work_that_panics_ends() {
+        let done = AtomicU64::new(0);
+        let work = || with_progress(&done, 1, || panic!("the work fails"));
+        assert!(catch_unwind(AssertUnwindSafe(work)).is_err());
+    }
 }

@@ -11,7 +11,6 @@ use pageset_workload::{ThreadOptions, run_on_threads};
 use super::lines;
 use super::rig::fixed;
 use crate::simulate::run_plan;
-use crate::{origin, this_machine};
 
 /// Pages of memory in both worlds: 1 GiB in one zone.
 const PAGES: u64 = 1 << 18;
@@ -109,10 +108,7 @@ pub(super) fn compare(mut machine: Machine, is_here: bool) -> Result<Table> {
     if is_here {
         table.note("A guest's CPUs wander: what moving a line costs is measured again before each row.");
     }
-    Ok(table.with_provenance(pageset_report::Provenance {
-        machine: this_machine::line(),
-        ..origin::of_command("pageset calibrate machine --check".to_owned())
-    }))
+    Ok(table)
 }
 
 /// The host of a guest moves its CPUs, near each other or far apart, while we measure.

@@ -15,11 +15,12 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 use clap::ValueHint;
-use pageset_report::Format;
+use pageset_report::{Format, Provenance};
 use pageset_sim::Machine;
 
 use crate::args::OutputArgs;
-use crate::output;
+use crate::invocation::Invocation;
+use crate::{output, this_machine};
 use shape::Shape;
 
 const READING: &str = "\
@@ -55,7 +56,7 @@ pub(crate) struct CalibrateMachineArgs {
     output: OutputArgs,
 }
 
-pub(super) fn run(args: &CalibrateMachineArgs) -> Result<()> {
+pub(super) fn run(args: &CalibrateMachineArgs, invocation: &Invocation) -> Result<()> {
     let text = match &args.machine {
         Some(path) => std::fs::read_to_string(path)
             .with_context(|| format!("{}: cannot read this machine file", path.display()))?,
@@ -64,12 +65,12 @@ pub(super) fn run(args: &CalibrateMachineArgs) -> Result<()> {
     let origin =
         args.machine.as_ref().map_or("of this machine".to_owned(), |path| path.display().to_string());
     let machine = Machine::parse(&text, &origin)?;
-    let output = args.output.output.as_deref();
     if !args.check {
-        return output::write(output, |out| Ok(out.write_all(text.as_bytes())?));
+        return output::write(&args.output.target, |out| Ok(out.write_all(text.as_bytes())?));
     }
-    let table = check::compare(machine, args.machine.is_none())?;
-    output::write(output, |out| match args.output.format() {
+    let table = check::compare(machine, args.machine.is_none())?
+        .with_provenance(Provenance { machine: this_machine::line(), ..invocation.provenance() });
+    output::write(&args.output.target, |out| match args.output.format() {
         Format::Json => Ok(pageset_report::json_document(&table, out)?),
         format => Ok(format.exporter().export(&table, out)?),
     })

@@ -48,11 +48,12 @@ impl Shape {
             memory.lines().find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB"));
         // Caches that the system does not tell: common sizes.
         let (l3_kib, sharers) = l3.unwrap_or((32 << 10, cpus));
+        let (nodes, threads_per_core) = fitting(cpus, nodes, siblings);
         Self {
             title: this_machine::line(),
             cpus,
-            nodes: if cpus.is_multiple_of(nodes) { nodes } else { 1 },
-            threads_per_core: if cpus.is_multiple_of(siblings) { siblings } else { 1 },
+            nodes,
+            threads_per_core,
             cpus_per_cache: sharers.clamp(1, cpus),
             l1d_kib: l1d.unwrap_or(32),
             l2_kib: l2.unwrap_or(1024),
@@ -71,6 +72,14 @@ impl Shape {
     pub(super) fn pages_in_last_level(&self) -> usize {
         (3 * (self.l1d_kib + self.l2_kib).min(self.l3_kib / 4) as usize / 4).min(PAGES_MAX)
     }
+}
+
+/// Nodes and threads of a core, as far as they divide the CPUs together: a machine file has the same number of whole cores
+/// on each node.
+fn fitting(cpus: u32, nodes: u32, siblings: u32) -> (u32, u32) {
+    let threads_per_core = if cpus.is_multiple_of(siblings) { siblings } else { 1 };
+    let nodes = if (cpus / threads_per_core).is_multiple_of(nodes) { nodes } else { 1 };
+    (nodes, threads_per_core)
 }
 
 /// A file's text; nothing if it cannot be read.
@@ -98,6 +107,19 @@ mod tests {
         assert_eq!(list("0"), 1);
         assert_eq!(list(""), 0);
         assert_eq!(list("7-3,x"), 0);
+    }
+
+    /// 6 CPUs, 2 nodes and 2 threads a core made a machine of 4 CPUs.
+    #[test]
+    fn no_cpu_is_lost_whatever_the_system_tells() {
+        assert_eq!(fitting(6, 2, 2), (1, 2));
+        assert_eq!(fitting(8, 2, 2), (2, 2));
+        assert_eq!(fitting(6, 2, 1), (2, 1));
+        for (cpus, nodes, siblings) in (1..=16).flat_map(|cpus| (1..=5).map(move |n| (cpus, n, 1 + n % 4))) {
+            let (nodes, threads_per_core) = fitting(cpus, nodes, siblings);
+            let cores_per_node = cpus / nodes / threads_per_core;
+            assert_eq!(nodes * cores_per_node * threads_per_core, cpus);
+        }
     }
 
     /// 480 MiB of last-level cache asked for more pages than there were, and ended in a panic.

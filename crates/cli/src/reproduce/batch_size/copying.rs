@@ -28,8 +28,9 @@ pub(super) fn fits(cases: &[Case]) -> Vec<Fit> {
 /// Chooses the values for all machines, and writes each one that is found.
 pub(super) fn fit(fitted: &mut Fitted, file: &Path, jobs: usize) -> Result<()> {
     let ones = phase_one::experiments(true)?;
-    let twos = phase_two::experiments(fitted, true)?;
+    let twos = phase_two::experiments(true)?;
     let two = twos.iter().find(|experiment| experiment.id == TABLE).context("page_fault2 is missing")?;
+    let two = fitted.applied(two);
     let mut pairs = Vec::new();
     for case in two.cases.iter().filter(|case| case.base.is_none()) {
         let id = phase_one::id(&case.run.machine);
@@ -83,14 +84,21 @@ mod tests {
     #[test]
     fn every_machine_has_a_value_and_all_its_rows_use_it() {
         let fitted = Fitted::bundled().unwrap();
-        let twos = phase_two::experiments(&fitted, false).unwrap();
+        let twos = phase_two::experiments(false).unwrap();
         let copying = twos.iter().filter(|two| two.id.contains("page_fault2"));
-        for case in copying.flat_map(|two| &two.cases) {
+        for case in copying.flat_map(|two| fitted.applied(two).cases) {
             let machine = case.name.split(' ').next().unwrap();
             let value = fitted.get(TABLE, &format!("{machine} 31"), PARAMETER);
             assert!(value.is_some(), "{machine}");
             assert_eq!(case.run.settings.get(PARAMETER).copied(), value, "{}", case.name);
         }
+        // Each value is set in one place: where it was chosen, or where it is borrowed.
+        let sets = twos.iter().map(|two| {
+            let fits = two.fits.iter().map(|fit| fit.parameter);
+            let borrowed = two.borrowed.iter().map(|borrowed| borrowed.parameter);
+            (fits.filter(|of| *of == PARAMETER).count(), borrowed.filter(|of| *of == PARAMETER).count())
+        });
+        assert!(sets.into_iter().all(|(fits, borrowed)| fits == 0 || borrowed == 0));
         let fits = twos.iter().find(|two| two.id == TABLE).map(|two| two.fits.len());
         assert_eq!(fits, Some(9));
     }

@@ -53,6 +53,7 @@ pub(super) fn experiments(is_quick: bool) -> Result<Vec<Experiment>> {
             title: format!("will-it-scale page_fault1 on {name}, by batch"),
             columns: columns(),
             fits: fits(&cases),
+            borrowed: Vec::new(),
             cases,
         });
     }

@@ -5,7 +5,7 @@ use pageset_report::comparison::{Band, Quantity};
 
 use super::{MACHINES, POLICY, copying, phase_one};
 use crate::reproduce::published::{PublishedRow, published};
-use crate::reproduce::simulated::{Case, Experiment, Fitted, Metric};
+use crate::reproduce::simulated::{Borrowed, Case, Experiment, Metric};
 use crate::simulate::RunSpec;
 
 /// Published name of a benchmark, workload that stands for it, and whether its value is a time.
@@ -37,15 +37,15 @@ const BENCHMARKS: [(&str, &str, Metric); 21] = [
 const QUICK: [&str; 4] = ["page_fault2", "malloc2", "read1", "pigz"];
 /// Workloads with the parameter `fault_ns`, which phase one has fitted for each machine.
 const FAULTING: [&str; 4] = ["page_fault2", "page_fault2-threads", "page_fault3", "page_fault3-threads"];
-/// Those of them that copy: work for that is chosen on the rows of batch 31 of the first.
-const COPYING: [&str; 2] = ["page_fault2", "page_fault2-threads"];
+/// The one of them that copies as `page_fault2` does, on whose rows of batch 31 work for that is chosen.
+const COPYING_ALIKE: &str = "page_fault2-threads";
 /// Pages of their mappings: 32 MiB instead of 128, so that the first pass, which fills the file, ends before measuring.
 const MAPPING_PAGES: u64 = 8192;
 /// Batches, the first is the base.
 const BATCHES: [u32; 3] = [31, 63, 127];
 
 /// One table for each benchmark.
-pub(super) fn experiments(fitted: &Fitted, is_quick: bool) -> Result<Vec<Experiment>> {
+pub(super) fn experiments(is_quick: bool) -> Result<Vec<Experiment>> {
     let table = published!("batch-size/phase2.csv")?;
     let mut experiments = Vec::new();
     for (benchmark, workload, metric) in BENCHMARKS {
@@ -54,11 +54,12 @@ pub(super) fn experiments(fitted: &Fitted, is_quick: bool) -> Result<Vec<Experim
         }
         let mut cases = Vec::new();
         for row in table.rows_with("benchmark", benchmark) {
-            add(&mut cases, row, workload, fitted)?;
+            add(&mut cases, row, workload)?;
         }
         let id = format!("phase2-{benchmark}");
         experiments.push(Experiment {
             fits: if id == copying::TABLE { copying::fits(&cases) } else { Vec::new() },
+            borrowed: borrowed(&cases, workload),
             id,
             title: format!("{benchmark}, by machine and batch"),
             columns: vec![(Quantity::relative("value", "value", "", 0), metric)],
@@ -69,7 +70,7 @@ pub(super) fn experiments(fitted: &Fitted, is_quick: bool) -> Result<Vec<Experim
 }
 
 /// The three cases of one machine.
-fn add(cases: &mut Vec<Case>, row: PublishedRow<'_>, workload: &str, fitted: &Fitted) -> Result<()> {
+fn add(cases: &mut Vec<Case>, row: PublishedRow<'_>, workload: &str) -> Result<()> {
     let printed = row.text("machine")?;
     // One table has a misprint; see ERRATA.csv.
     let name = if printed == "lk-bdw-ep2" { "lkp-bdw-ep2" } else { printed };
@@ -83,17 +84,6 @@ fn add(cases: &mut Vec<Case>, row: PublishedRow<'_>, workload: &str, fitted: &Fi
         if FAULTING.contains(&workload) {
             run.settings.insert("mapping_pages".to_owned(), MAPPING_PAGES);
         }
-        for parameter in ["fault_ns", "lru_page_ns"] {
-            let value = fitted.get(&phase_one::id(machine), "31", parameter);
-            if let Some(value) = value.filter(|_| FAULTING.contains(&workload)) {
-                run.settings.insert(parameter.to_owned(), value);
-            }
-        }
-        if COPYING.contains(&workload) {
-            let row = format!("{name} {}", BATCHES[0]);
-            let value = fitted.get(copying::TABLE, &row, copying::PARAMETER);
-            run.settings.extend(value.map(|value| (copying::PARAMETER.to_owned(), value)));
-        }
         let percent = deviation(batch)?.unwrap_or(0.0).hypot(base_deviation).max(2.0);
         cases.push(Case {
             name: format!("{name} {batch}"),
@@ -104,6 +94,26 @@ fn add(cases: &mut Vec<Case>, row: PublishedRow<'_>, workload: &str, fitted: &Fi
         });
     }
     Ok(())
+}
+
+/// What the rows take from other tables: from phase one's of their machine, and work for copying.
+fn borrowed(cases: &[Case], workload: &str) -> Vec<Borrowed> {
+    let mut borrowed = Vec::new();
+    for (case, Case { name, base, run, .. }) in cases.iter().enumerate() {
+        let base_row = base.map_or(name, |base| &cases[base].name);
+        let mut take = |parameter, table: &str, row: &str| {
+            borrowed.push(Borrowed { case, parameter, table: table.to_owned(), row: row.to_owned() });
+        };
+        if FAULTING.contains(&workload) {
+            for parameter in ["fault_ns", "lru_page_ns"] {
+                take(parameter, &phase_one::id(&run.machine), "31");
+            }
+        }
+        if workload == COPYING_ALIKE {
+            take(copying::PARAMETER, copying::TABLE, base_row);
+        }
+    }
+    borrowed
 }
 
 /// The value with its missing digit; see ERRATA.csv.
@@ -117,7 +127,7 @@ mod tests {
 
     #[test]
     fn every_published_row_is_simulated() {
-        let experiments = experiments(&Fitted::default(), false).unwrap();
+        let experiments = experiments(false).unwrap();
         let rows: usize = experiments.iter().map(|experiment| experiment.cases.len()).sum();
         assert_eq!(rows, 181 * BATCHES.len());
         assert!(experiments.iter().all(|experiment| experiment.cases[0].base.is_none()));

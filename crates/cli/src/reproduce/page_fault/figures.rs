@@ -9,11 +9,11 @@ use super::printed::PrintedRow;
 use super::runs::Runs;
 use super::tables::{AsPrinted, Reading, key};
 
+/// Names of their files.
+pub(super) const NAMES: [&str; 2] = ["page-fault-printed", "page-fault-matrix"];
+
 pub(super) fn all(rows: &[PrintedRow], runs: &Runs, matrix: &Matrix) -> Result<Vec<(String, Figure)>> {
-    Ok(vec![
-        ("page-fault-printed".to_owned(), printed(rows, runs)?),
-        ("page-fault-matrix".to_owned(), strategies(matrix)),
-    ])
+    Ok(vec![(NAMES[0].to_owned(), printed(rows, runs)?), (NAMES[1].to_owned(), strategies(matrix))])
 }
 
 /// A panel for each table with at least four rows.

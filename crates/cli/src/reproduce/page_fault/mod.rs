@@ -37,6 +37,10 @@ impl Study for PageFault {
         "page locking, atomic operations and deltas on 512 CPUs, 2005"
     }
 
+    fn figures(&self) -> Vec<&'static str> {
+        figures::NAMES.to_vec()
+    }
+
     fn run(&self, options: &Options) -> Result<Findings> {
         let machine = Machine::named(MACHINE).context("the machine is bundled")?;
         let rows = printed::rows()?;

@@ -92,7 +92,7 @@ impl Runs {
         keys.dedup();
         keys.sort_by_key(|key| std::cmp::Reverse(key.threads));
         let (next, found) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
-        let progress = Mutex::new(Progress::new("simulating", Some(keys.len() as u64)));
+        let progress = Mutex::new(Progress::new("simulating", "runs", Some(keys.len() as u64)));
         let work = || -> Result<()> {
             while let Some(key) = keys.get(next.fetch_add(1, Relaxed)) {
                 let run = key.run(machine, fault_ns).with_context(|| format!("{key:?}"))?;

@@ -14,7 +14,7 @@ use crate::progress::Progress;
 /// Fits all base rows, several at once, and writes the parameters of each one that is done.
 pub(super) fn all(experiments: &[Experiment], fitted: &mut Fitted, file: &Path, jobs: usize) -> Result<()> {
     let rows: Vec<_> = experiments.iter().flat_map(BaseRow::of).collect();
-    let mut progress = Progress::new("fitting", Some(rows.len() as u64)).counting("base rows");
+    let mut progress = Progress::new("fitting", "base rows", Some(rows.len() as u64));
     let mut done = 0;
     jobs::each(&rows, jobs, BaseRow::fit, |_, values| {
         values?.into_iter().for_each(|value| fitted.insert(value));
@@ -123,6 +123,7 @@ mod tests {
             columns: vec![score, lru],
             cases: vec![case],
             fits: vec![work, hold],
+            borrowed: Vec::new(),
         };
         let known = BaseRow::of(&experiment)[0].results(&[900, 70]).unwrap();
         experiment.cases[0].published = known.iter().copied().map(Some).collect();
@@ -148,6 +149,7 @@ mod tests {
             columns: vec![(Quantity::share("lru", "LRU", 0), Metric::Result("lru_lock_percent"))],
             cases: vec![case],
             fits: vec![Fit { case: 0, parameter: "fault_ns", range: (1, 2), column: 0, rises: false }],
+            borrowed: Vec::new(),
         };
         let error = BaseRow::of(&experiment)[0].fit().unwrap_err();
         assert_eq!(error.to_string(), "t: nothing is published in row 31");

@@ -2,20 +2,16 @@
 
 use std::path::Path;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use serde::{Deserialize, Serialize};
 
-use super::Experiment;
-use crate::output;
+use super::{Experiment, fit};
+use crate::output::{self, Existing};
+use crate::reproduce::study::Options;
 use crate::simulate::RunSpec;
 
 /// The file in the sources.
 const BUNDLED: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../studies/fitted.toml"));
-
-const HEADER: &str = "\
-# Parameters chosen on the base rows of published tables, by bisection. Everything else is a prediction.
-# Written by `pageset reproduce STUDY --fit studies/fitted.toml`, for one study at a time.
-";
 
 /// All fitted parameters, of all studies.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -23,6 +19,18 @@ const HEADER: &str = "\
 pub(crate) struct Fitted {
     #[serde(default, rename = "fit")]
     values: Vec<FittedValue>,
+}
+
+/// A parameter of one row whose value was chosen on a row of another table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Borrowed {
+    /// The row that takes it.
+    pub(crate) case: usize,
+    /// The parameter.
+    pub(crate) parameter: &'static str,
+    /// The table and its base row.
+    pub(crate) table: String,
+    pub(crate) row: String,
 }
 
 /// One fitted parameter.
@@ -42,26 +50,49 @@ pub(crate) struct FittedValue {
 }
 
 impl Fitted {
+    /// What its file begins with.
+    pub(crate) const HEADING: &str = "\
+# Parameters chosen on the base rows of published tables, by bisection. Everything else is a prediction.
+# Written by `pageset reproduce STUDY --fit studies/fitted.toml`, for one study at a time.
+";
+
     /// Those that are built in.
     pub(crate) fn bundled() -> Result<Self> {
         toml::from_str(BUNDLED).context("studies/fitted.toml")
     }
 
-    /// Those of a file that is being written, if it exists; else those that are built in.
-    pub(crate) fn current(file: Option<&Path>) -> Result<Self> {
-        match file.filter(|path| path.exists()) {
-            None => Self::bundled(),
-            Some(path) => {
-                let name = || format!("{}: these are no fitted parameters", path.display());
-                toml::from_str(&std::fs::read_to_string(path).with_context(name)?).with_context(name)
-            }
+    /// Those of the file that `--fit` names, chosen again on these experiments; without it those that are built in.
+    pub(crate) fn of(experiments: &[Experiment], options: &Options) -> Result<Self> {
+        let Some(path) = &options.fit else { return Self::bundled() };
+        let mut fitted = if path.exists() { Self::read(path)? } else { Self::bundled()? };
+        fit::all(experiments, &mut fitted, path, options.jobs)?;
+        Ok(fitted)
+    }
+
+    /// Those of a file that will be written over, so it must be one that [`Self::write`] has written.
+    fn read(path: &Path) -> Result<Self> {
+        let name = || format!("{}: these are no fitted parameters", path.display());
+        let text = std::fs::read_to_string(path).with_context(name)?;
+        Self::parse(&text).with_context(name)
+    }
+
+    /// What [`Self::text`] has written.
+    pub(crate) fn parse(text: &str) -> Result<Self> {
+        if !text.starts_with(Self::HEADING) {
+            bail!("--fit has not written it; choose a name that is free, or that of an older file of --fit");
         }
+        Ok(toml::from_str(text)?)
     }
 
     /// Writes the file.
     pub(crate) fn write(&self, path: &Path) -> Result<()> {
-        let text = format!("{HEADER}\n{}", toml::to_string(self)?);
-        output::write(Some(path), |out| Ok(out.write_all(text.as_bytes())?))
+        let text = self.text()?;
+        output::write_file(path, Existing::Replace, |out| Ok(out.write_all(text.as_bytes())?))
+    }
+
+    /// The file's text.
+    pub(crate) fn text(&self) -> Result<String> {
+        Ok(format!("{}\n{}", Self::HEADING, toml::to_string(self)?))
     }
 
     /// The value of a parameter, if it was fitted on a row of a table.
@@ -87,7 +118,7 @@ impl Fitted {
         }
     }
 
-    /// The experiment with its fitted parameters set.
+    /// The experiment with its parameters set: those chosen on it, and those it borrows. Nothing else sets them.
     pub(crate) fn applied(&self, experiment: &Experiment) -> Experiment {
         let mut applied = experiment.clone();
         for fit in &experiment.fits {
@@ -96,6 +127,11 @@ impl Fitted {
             let cases = applied.cases.iter_mut().enumerate();
             for (_, case) in cases.filter(|(at, case)| *at == fit.case || case.base == Some(fit.case)) {
                 set(&mut case.run, fit.parameter, value);
+            }
+        }
+        for Borrowed { case, parameter, table, row } in &experiment.borrowed {
+            if let Some(value) = self.get(table, row, parameter) {
+                set(&mut applied.cases[*case].run, parameter, value);
             }
         }
         applied
@@ -141,6 +177,20 @@ mod tests {
     #[test]
     fn the_bundled_file_is_valid() {
         Fitted::bundled().unwrap();
+    }
+
+    #[test]
+    fn a_file_of_others_is_not_written_over() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("notes.txt");
+        for text in ["", "# precious\n", "[[fit]]\n"] {
+            std::fs::write(&path, text).unwrap();
+            let options = Options { is_quick: true, jobs: 1, fit: Some(path.clone()) };
+            let error = format!("{:#}", Fitted::of(&[], &options).unwrap_err());
+            assert!(error.contains("these are no fitted parameters: --fit has not written it"), "{error}");
+        }
+        Fitted::bundled().unwrap().write(&path).unwrap();
+        assert_eq!(Fitted::read(&path).unwrap(), Fitted::bundled().unwrap());
     }
 
     #[test]

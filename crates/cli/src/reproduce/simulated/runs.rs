@@ -46,7 +46,7 @@ pub(super) fn all(experiments: &[Experiment], jobs: usize) -> Result<Results> {
             runs.push(case.run.clone());
         }
     }
-    let mut progress = Progress::new("simulating", Some(runs.len() as u64)).counting("runs");
+    let mut progress = Progress::new("simulating", "runs", Some(runs.len() as u64));
     let mut done = 0;
     jobs::each(&runs, jobs, result_of, |index, result| {
         results.0.insert(line(&runs[index]), result);

@@ -1,0 +1,110 @@
+//! Parsers of option files, for fuzz targets. A target gives any bytes; what holds for all of them is asserted here, and
+//! the ordinary tests call the same.
+
+use std::collections::HashSet;
+
+use crate::reproduce::Fitted;
+use crate::simulate::RunSpec;
+use crate::sweep::{Ending, Extent, Plan, Rows, runs};
+
+/// Most runs that one input may unfold to: more take longer than they find.
+const RUNS_MAX: usize = 10_000;
+
+/// A plan of a sweep. Of one that is accepted the runs are as many as it says at most, each is there once, and each is
+/// read as it is written.
+pub fn sweep_plan(text: &str) {
+    let Ok(plan) = Plan::parse(text) else { return };
+    if plan.runs() > RUNS_MAX {
+        return;
+    }
+    let runs = runs(&plan);
+    assert!((1..=plan.runs()).contains(&runs.len()), "{} of {}", runs.len(), plan.runs());
+    let mut seen = HashSet::new();
+    for run in runs {
+        let written = serde_json::to_string(&run).expect("a run has only text and numbers");
+        assert_eq!(serde_json::from_str::<RunSpec>(&written).expect("a run is read"), run);
+        assert!(seen.insert(written), "a run is there twice");
+    }
+}
+
+/// A file of rows. Of one that is accepted, what would be kept has all whole lines, is accepted as it is, and has the same
+/// rows; each of them is read as it is written.
+pub fn sweep_rows(bytes: &[u8]) {
+    let mut rows = Rows::default();
+    let Ok(Extent { rows: kept, ending }) = rows.read_from(&mut &bytes[..]) else { return };
+    let kept = usize::try_from(kept).expect("it is a part of the input");
+    let whole_lines = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    match ending {
+        Ending::Line => assert_eq!(kept, bytes.len()),
+        Ending::Row => assert_eq!(kept, bytes.len()),
+        Ending::Half => assert_eq!(kept, whole_lines),
+    }
+    let mut file = bytes[..kept].to_vec();
+    if ending == Ending::Row {
+        file.push(b'\n');
+    }
+    assert_eq!(read(&file), rows);
+    let written: Vec<_> = rows.all().flat_map(|run| run.line().expect("a row is written")).collect();
+    assert_eq!(read(&written), rows);
+}
+
+/// Rows that end with a whole line.
+fn read(bytes: &[u8]) -> Rows {
+    let mut rows = Rows::default();
+    let extent = rows.read_from(&mut &bytes[..]).expect("these are rows");
+    assert_eq!(extent, Extent { rows: bytes.len() as u64, ending: Ending::Line });
+    rows
+}
+
+/// What a file of fitted parameters begins with.
+pub const FITTED_HEADING: &str = Fitted::HEADING;
+
+/// A file of fitted parameters. One that is accepted is written so that it is accepted, and written the same again.
+pub fn fitted(text: &str) {
+    let Ok(fitted) = Fitted::parse(text) else { return };
+    let written = fitted.text().expect("parameters are written");
+    let again = Fitted::parse(&written).expect("what was written is read");
+    assert_eq!(again.text().expect("parameters are written"), written);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Cuts a text at each place, and changes each of its bytes.
+    fn damaged(text: &str, mut parse: impl FnMut(&[u8])) {
+        for at in 0..=text.len() {
+            parse(&text.as_bytes()[..at]);
+            let mut bytes = text.as_bytes().to_vec();
+            for byte in [0, b'\n', b'"', b'9', 0xff] {
+                bytes.iter_mut().skip(at).take(1).for_each(|place| *place = byte);
+                parse(&bytes);
+            }
+        }
+    }
+
+    fn text(bytes: &[u8]) -> String {
+        String::from_utf8_lossy(bytes).into_owned()
+    }
+
+    #[test]
+    fn no_damaged_plan_is_a_panic() {
+        let plan = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../studies/batch-sizes.toml"));
+        damaged(plan, |bytes| sweep_plan(&text(bytes)));
+    }
+
+    #[test]
+    fn no_damaged_file_of_rows_is_a_panic() {
+        let spec = serde_json::to_string(&RunSpec::new("epyc-2", "page_fault1", "linux-6.12")).unwrap();
+        let row =
+            |digit| format!("{{\"key\":\"{digit:032x}\",\"spec\":{spec},\"result\":{{\"score\":0.1}}}}\n");
+        damaged(&(row(1) + &row(2)), sweep_rows);
+    }
+
+    #[test]
+    fn no_damaged_parameters_are_a_panic() {
+        let bundled = Fitted::bundled().unwrap().text().unwrap();
+        damaged(&bundled[..600], |bytes| fitted(&text(bytes)));
+        fitted(&bundled);
+    }
+}

@@ -1,0 +1,234 @@
+//! The command line again, as it has to be typed to get the same result.
+
+use std::ffi::OsStr;
+
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, Command};
+use pageset_report::Provenance;
+
+/// Options that say where a result goes, how it is written and how many CPUs work on it, and never what it is. All
+/// others belong to the command line that gives it again.
+const OUTSIDE: [&str; 5] = ["format", "output", "force", "svg", "jobs"];
+
+/// A command line without what does not change the result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Invocation(String);
+
+impl Invocation {
+    /// Of what clap has parsed, so that no option can be forgotten. `definition` must be the one that has parsed it.
+    pub(crate) fn of(definition: &Command, matches: &ArgMatches) -> Self {
+        let mut line = definition.get_name().to_owned();
+        let (mut definition, mut matches) = (definition, matches);
+        while let Some((name, below)) = matches.subcommand()
+            && let Some(command) = definition.find_subcommand(name)
+        {
+            line += &format!(" {name}");
+            (definition, matches) = (command, below);
+        }
+        let typed = |arg: &&Arg| {
+            let id = arg.get_id().as_str();
+            !OUTSIDE.contains(&id) && matches.value_source(id) == Some(ValueSource::CommandLine)
+        };
+        let options = definition.get_arguments().filter(|arg| !arg.is_positional()).filter(typed);
+        let options: Vec<_> = options.flat_map(|arg| option(arg, matches)).collect();
+        let places = definition.get_positionals().filter(typed).flat_map(|arg| values(arg, matches));
+        let places: Vec<_> = places.flatten().collect();
+        // An option that takes many values would take what stands behind it too. What looks like an option stands behind
+        // all of them, and behind the word that says so.
+        let parts = if places.iter().any(|place| place.len() > 1 && place.starts_with('-')) {
+            [options, vec!["--".to_owned()], quoted_all(&places)].concat()
+        } else {
+            [quoted_all(&places), options].concat()
+        };
+        parts.iter().for_each(|part| line += &format!(" {part}"));
+        Self(line)
+    }
+
+    /// Command, version and commit; machine, policies and seed are added by who knows them.
+    pub(crate) fn provenance(&self) -> Provenance {
+        Provenance {
+            command: self.0.clone(),
+            version: concat!("pageset ", env!("CARGO_PKG_VERSION")).to_owned(),
+            commit: option_env!("PAGESET_COMMIT").map(str::to_owned),
+            ..Provenance::default()
+        }
+    }
+}
+
+/// What was typed for an argument: a list for each time it occurs.
+fn values(arg: &Arg, matches: &ArgMatches) -> Vec<Vec<String>> {
+    let occurrences = matches.get_raw_occurrences(arg.get_id().as_str());
+    let text = |value: &OsStr| value.to_string_lossy().into_owned();
+    occurrences.map_or_else(Vec::new, |all| all.map(|values| values.map(text).collect()).collect())
+}
+
+/// An option with its values, once for each time it occurs.
+fn option(arg: &Arg, matches: &ArgMatches) -> Vec<String> {
+    let name = match (arg.get_long(), arg.get_short()) {
+        (Some(long), _) => format!("--{long}"),
+        (None, Some(short)) => format!("-{short}"),
+        (None, None) => return Vec::new(),
+    };
+    if !arg.get_action().takes_values() {
+        return vec![name];
+    }
+    let with_equals = |value: &String| {
+        let sign = if arg.get_long().is_some() { "=" } else { "" };
+        format!("{name}{sign}{}", quoted(value))
+    };
+    let occurrence = |values: Vec<String>| {
+        if arg.is_require_equals_set() || values.iter().any(|value| value.starts_with('-')) {
+            return values.iter().map(with_equals).collect();
+        }
+        vec![[vec![name.clone()], quoted_all(&values)].concat().join(" ")]
+    };
+    let all = values(arg, matches);
+    match arg.get_value_delimiter() {
+        // Lists that are typed one after the other are one list.
+        Some(delimiter) => occurrence(vec![all.concat().join(&delimiter.to_string())]),
+        None => all.into_iter().flat_map(occurrence).collect(),
+    }
+}
+
+fn quoted_all(words: &[String]) -> Vec<String> {
+    words.iter().map(|word| quoted(word)).collect()
+}
+
+/// A word as it has to be typed in a shell.
+pub(crate) fn quoted(word: &str) -> String {
+    let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_./,=:+@%".contains(character);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory as _, FromArgMatches as _};
+
+    use super::*;
+    use crate::args::Args;
+
+    /// Words as a shell makes them of a line that [`quoted`] has written.
+    fn words(line: &str) -> Vec<String> {
+        let mut words = vec![String::new()];
+        let mut is_quoted = false;
+        let mut characters = line.chars();
+        while let Some(character) = characters.next() {
+            let word = words.last_mut().unwrap();
+            match character {
+                '\'' => is_quoted = !is_quoted,
+                '\\' if !is_quoted => word.extend(characters.next()),
+                ' ' if !is_quoted => words.push(String::new()),
+                other => word.push(other),
+            }
+        }
+        words
+    }
+
+    #[track_caller]
+    fn parsed(words: &[String]) -> (String, ArgMatches, Command) {
+        let mut definition = Args::command();
+        let matches = definition.try_get_matches_from_mut(words).unwrap_or_else(|error| panic!("{error}"));
+        let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| panic!("{error}"));
+        (format!("{args:?}"), matches, definition)
+    }
+
+    #[track_caller]
+    fn printed(line: &str) -> String {
+        let (_, matches, definition) = parsed(&words(line));
+        Invocation::of(&definition, &matches).0
+    }
+
+    /// Between them, these have every option of every command that prints where its result is from.
+    const LINES: [&str; 20] = [
+        "pageset replay --sidecar 'a b.json' --lenient --recover -p linux-6.1,linux-6.6 -p linux-6.12 -c 4 -m m.toml t",
+        "pageset replay t --ladder",
+        "pageset replay --ladder=batch",
+        "pageset replay t --sweep batch=31,63 high=186,378 -s scale-max=1",
+        "pageset verify -p linux-6.1 --mode free -e 2 --class event-order -m m.toml --sidecar s --lenient --recover a 'b c'",
+        "pageset verify",
+        r"pageset stat --lenient --sidecar s --recover it\'s",
+        "pageset stat --lenient --sidecar=-s -- -t",
+        "pageset stat -",
+        "pageset simulate -m m -w w -c 2 -p linux-6.1 --seed 3 --set a=1 --set b=2 --warmup-ms 1 --duration-ms 2 --check",
+        "pageset simulate --list",
+        "pageset sweep p.toml --shard 1/2 --rows r.jsonl",
+        "pageset sweep p.toml --merge a.jsonl 'b c.jsonl' --merge d.jsonl",
+        "pageset sweep p.toml --merge=-a.jsonl",
+        "pageset reproduce batch-size -q --fit f.toml",
+        "pageset pft -g 0.5 -f 2 -r 3 -l 4 -s P1,V1,R1 P2,V1,R1 --regions one_region_sliced --page-shift 14 --magazine 0 \
+         --zero skip --peer kernel,clear",
+        "pageset pft --machine epyc-2 --rss-line own --strategy all",
+        "pageset bench pageops --quick --seed 7",
+        "pageset calibrate pageops",
+        "pageset calibrate machine --check -m m.toml",
+    ];
+
+    #[test]
+    fn a_printed_command_is_parsed_to_the_same_arguments() {
+        for line in LINES {
+            let (first, matches, definition) = parsed(&words(line));
+            let again = Invocation::of(&definition, &matches);
+            let (second, ..) = parsed(&words(&again.0));
+            assert_eq!(first, second, "{line}\n{}", again.0);
+        }
+    }
+
+    #[test]
+    fn every_option_is_in_a_line_that_is_tried_or_outside() {
+        fn each<'a>(command: &'a Command, path: &str, out: &mut Vec<(String, &'a Arg)>) {
+            out.extend(command.get_arguments().map(|arg| (path.to_owned(), arg)));
+            for below in command.get_subcommands() {
+                each(below, &format!("{path} {}", below.get_name()), out);
+            }
+        }
+        // These print no provenance.
+        const OTHERS: [&str; 6] = ["convert", "machine", "policies", "completions", "man", "help"];
+        let mut definition = Args::command();
+        definition.build();
+        let mut all = Vec::new();
+        each(&definition, "pageset", &mut all);
+        for (path, arg) in all {
+            let verb = path.split(' ').nth(1).unwrap_or_default();
+            let id = arg.get_id().as_str();
+            let is_help = ["help", "version"].contains(&id);
+            if is_help || OUTSIDE.contains(&id) || OTHERS.contains(&verb) {
+                continue;
+            }
+            let name = match (arg.get_long(), arg.get_short()) {
+                (Some(long), _) => format!(" --{long}"),
+                (None, Some(short)) => format!(" -{short}"),
+                (None, None) => continue,
+            };
+            let tried = LINES.iter().filter(|line| line.starts_with(&path)).map(|line| printed(line));
+            assert!(tried.into_iter().any(|line| line.contains(&name)), "{path}{name} is printed nowhere");
+        }
+    }
+
+    #[test]
+    fn what_does_not_change_the_result_is_left_out() {
+        assert_eq!(
+            printed("pageset sweep p.toml -j 2 --svg d --force -o r.txt -f json --shard 1/2"),
+            "pageset sweep p.toml --shard 1/2"
+        );
+        assert_eq!(printed("pageset pft --format csv -f 2"), "pageset pft --threads 2");
+        assert_eq!(printed("pageset replay t --ladder"), "pageset replay t --ladder=series");
+        assert_eq!(
+            printed("pageset replay t -p linux-6.1 -p linux-6.6"),
+            "pageset replay t --policy linux-6.1,linux-6.6"
+        );
+    }
+
+    #[test]
+    fn words_are_quoted_where_a_shell_needs_it() {
+        for (word, typed) in
+            [("a/b-1.pgtrace", "a/b-1.pgtrace"), ("a b", "'a b'"), ("it's", r"'it'\''s'"), ("", "''")]
+        {
+            assert_eq!(quoted(word), typed);
+            assert_eq!(words(typed), [word]);
+        }
+    }
+}

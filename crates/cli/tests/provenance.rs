@@ -1,0 +1,119 @@
+//! Every result says which command gives it again. Each such command is typed again here, as it is printed, and gives the
+//! same result.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+const TRACES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/traces");
+const TEXT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/formats/ftrace-old.txt");
+
+/// Runs a line in a shell that finds our `pageset` first.
+#[track_caller]
+fn typed(directory: &Path, line: &str) -> Value {
+    let program = Path::new(env!("CARGO_BIN_EXE_pageset")).parent().expect("it is in a directory");
+    let path = std::env::var("PATH").unwrap_or_default();
+    let output = Command::new("sh")
+        .args(["-c", line])
+        .env("PATH", format!("{}:{path}", program.display()))
+        .current_dir(directory)
+        .output()
+        .expect("a shell can be started");
+    assert!(output.status.success(), "{line}\n{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{line}: {error}"))
+}
+
+/// The first provenance of a document, wherever it stands.
+fn provenance(document: &Value) -> Option<&Value> {
+    match document {
+        Value::Object(fields) => {
+            let here = fields.get("provenance").filter(|found| found.is_object());
+            here.or_else(|| fields.values().find_map(provenance))
+        }
+        Value::Array(values) => values.iter().find_map(provenance),
+        _ => None,
+    }
+}
+
+#[track_caller]
+fn command(document: &Value) -> String {
+    let provenance = provenance(document).expect("a result says where it comes from");
+    provenance["command"].as_str().expect("it names a command").to_owned()
+}
+
+fn directory() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let here = directory.path();
+    fs::copy(Path::new(TRACES).join("k61_2c_tcp.pgtrace"), here.join("my trace's.pgtrace"))
+        .expect("a trace is there");
+    fs::copy(TEXT, here.join("old.txt")).expect("a trace is there");
+    let damaged = fs::read(Path::new(TRACES).join("k612_2c_pf1x1.pgtrace")).expect("a trace is there");
+    fs::write(here.join("damaged.pgtrace"), &damaged[..120_000]).expect("a file can be written");
+    let plan = "title = \"t\"\n[[grid]]\nmachine = \"epyc-2\"\nworkload = \"malloc1\"\npolicy = \"linux-6.12\"\n\
+                batch = [31, 63]\nwarmup_ms = 1\nduration_ms = 2\n";
+    fs::write(here.join("a plan.toml"), plan).expect("the plan can be written");
+    directory
+}
+
+#[test]
+fn a_printed_command_gives_the_same_result_again() {
+    let directory = directory();
+    let here = directory.path();
+    let exe = Path::new(env!("CARGO_BIN_EXE_pageset"));
+    let machine =
+        Command::new(exe).args(["machine", "old.txt", "-o", "machine.toml"]).current_dir(here).status();
+    assert!(machine.is_ok_and(|status| status.success()));
+    let trace = r#""my trace's.pgtrace""#;
+    for line in [
+        format!("pageset replay {trace} -p linux-6.1,linux-6.6 -p linux-6.12 --cpus 4"),
+        format!("pageset replay {trace} --sweep batch=31,63 high=186"),
+        "pageset replay old.txt --ladder=batch --lenient --machine machine.toml".to_owned(),
+        "pageset replay damaged.pgtrace --recover -p linux-6.12".to_owned(),
+        format!("pageset verify {trace} -p linux-6.1 --mode free -e 1"),
+        "pageset verify damaged.pgtrace --recover --lenient".to_owned(),
+        format!("pageset verify -m machine.toml {trace}"),
+        format!("pageset stat {trace}"),
+        "pageset stat damaged.pgtrace --recover".to_owned(),
+        "pageset simulate -w malloc1 -p linux-6.12 --set fault_ns=500 --warmup-ms 1 --duration-ms 2 --seed 7 --check -j 1"
+            .to_owned(),
+        "pageset sweep 'a plan.toml' --shard 1/2 --jobs 1 --rows one.jsonl".to_owned(),
+        "pageset sweep 'a plan.toml' --shard 2/2 --rows 'the other.jsonl'".to_owned(),
+        "pageset sweep 'a plan.toml' --merge one.jsonl 'the other.jsonl' --svg plots".to_owned(),
+        "pageset pft --machine epyc-2 -g 0.01 -f 2 -l 2 -s P1,V1,R1 P2,V1,R1 --rss-line own".to_owned(),
+    ] {
+        let first = typed(here, &format!("{line} --format json"));
+        let again = typed(here, &format!("{} --format json", command(&first)));
+        assert_eq!(first, again, "{line}");
+    }
+}
+
+/// What is measured differs, but not the command.
+#[test]
+fn a_printed_command_of_a_measurement_can_be_typed_again() {
+    let directory = directory();
+    for line in [
+        "pageset pft -g 0.01 -f 1 -r 1 -l 3 --regions one_region_sliced --zero skip --peer clear --magazine 0 -s P2,V7,R3",
+        "pageset calibrate pageops",
+    ] {
+        let first = command(&typed(directory.path(), &format!("{line} --format json")));
+        assert_eq!(command(&typed(directory.path(), &format!("{first} --format json"))), first);
+    }
+}
+
+#[test]
+fn csv_has_a_header_and_rows_only() {
+    let directory = directory();
+    let verify = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pageset"));
+        let arguments = [&["verify", "my trace's.pgtrace", "--format", "csv"], more].concat();
+        command.args(arguments).current_dir(directory.path()).output().expect("pageset can be started")
+    };
+    let output = verify(&[]);
+    assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 2);
+    let refused = verify(&["--explain", "1"]);
+    assert_eq!((refused.status.code(), refused.stdout.as_slice()), (Some(2), &b""[..]));
+    let error = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(error.contains("events have no place in CSV: use --explain with another format"), "{error}");
+}
