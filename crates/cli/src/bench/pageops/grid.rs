@@ -164,11 +164,11 @@ pub(crate) fn measure(
             let workers: Vec<_> = std::iter::zip(&cpus, &mut workspaces)
                 .enumerate()
                 .map(|(number, (&cpu, workspace))| {
-                    let (contenders, gate) = (&contenders, &gate);
+                    let (contenders, member) = (&contenders, gate.enter());
                     let done = (number == 0).then_some(done);
                     scope.spawn(move || {
                         pin(cpu);
-                        work(operation, contenders, workspace, rounds, gate.enter(), done)
+                        work(operation, contenders, workspace, rounds, member, done)
                     })
                 })
                 .collect();
