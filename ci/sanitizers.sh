@@ -36,7 +36,8 @@ if ((${#sanitizers[@]} == 0)); then
     sanitizers=(address thread)
 fi
 for sanitizer in "${sanitizers[@]}"; do
-    run "$sanitizer" pageset-pageops --lib --tests
+    # What the sanitizer inserts uses the registers that this test watches.
+    run "$sanitizer" pageset-pageops --lib --tests -- --skip no_loop_changes_a_vector_register
     run "$sanitizer" pageset --lib --tests
 done
 leg="end"
