@@ -329,9 +329,10 @@ fn kept_memory_is_there_for_large_blocks() {
 #[test]
 fn free_pages_are_cleared_in_idle_time() {
     let returns = ReturnPolicy { prezero: Prezero::Blocks(100), ..quiet() };
-    // SAFETY: the memory is leaked, aligned, and initialised.
-    let pool =
-        unsafe { Pool::builder().region(aligned(16 * MIB), 16 * MIB) }.returns(returns).build().unwrap();
+    let mut memory = lent(16 * MIB);
+    // SAFETY: the memory outlives the pool, is aligned and initialised, and is not used otherwise.
+    let builder = unsafe { Pool::builder().region(aligned(&mut memory), 16 * MIB) };
+    let pool = builder.returns(returns).build().unwrap();
     let _ = pool.tick();
     assert_eq!(pool.stats().prezeroed_bytes, 16 * MIB as u64);
     let block = pool.alloc_zeroed(Order::MAX).unwrap();
@@ -339,16 +340,22 @@ fn free_pages_are_cleared_in_idle_time() {
     assert_eq!(pool.stats().cleared_bytes, 0);
 }
 
-fn aligned(bytes: usize) -> NonNull<u8> {
-    let memory = vec![0xa5_u8; bytes + 4 * MIB].leak();
-    let start = memory.as_ptr().addr().next_multiple_of(4 * MIB) - memory.as_ptr().addr();
-    NonNull::from(&mut memory[start])
+/// Memory that a pool's start can be found in, full of something.
+fn lent(bytes: usize) -> Vec<u8> {
+    vec![0xa5; bytes + 4 * MIB]
+}
+
+/// Where a pool may begin in it.
+fn aligned(memory: &mut Vec<u8>) -> NonNull<u8> {
+    let start = memory.as_mut_ptr();
+    NonNull::new(start.map_addr(|start| start.next_multiple_of(4 * MIB))).unwrap()
 }
 
 #[test]
 fn a_callers_region_is_used_and_kept() {
-    let start = aligned(8 * MIB);
-    // SAFETY: the memory is leaked, aligned, and initialised.
+    let mut memory = lent(8 * MIB);
+    let start = aligned(&mut memory);
+    // SAFETY: the memory outlives the pool, is aligned and initialised, and is not used otherwise.
     let pool = unsafe { Pool::builder().region(start, 8 * MIB) }.returns(quiet()).build().unwrap();
     let page = pool.alloc(order(3)).unwrap();
     assert!((start.addr().get()..start.addr().get() + 8 * MIB).contains(&page.as_ptr().addr().get()));
@@ -358,7 +365,7 @@ fn a_callers_region_is_used_and_kept() {
     assert_eq!(pool.trim().returned_bytes, 0);
     // SAFETY: one page into 8 MiB.
     let odd_start = unsafe { start.add(PAGE_BYTES) };
-    // SAFETY: the memory is leaked and initialised; the pool before it is idle.
+    // SAFETY: the memory is initialised and outlives the pool; the one before it is idle.
     let odd = unsafe { Pool::builder().region(odd_start, 4 * MIB) }.build();
     assert!(matches!(odd, Err(BuildError::UnalignedRegion)));
 }
