@@ -238,7 +238,7 @@ impl Step {
             239..244 => Self::Validate,
             244 if numbers.rarely(8) => Self::Backing,
             245..250 => Self::ReadFile { which: numbers.word() },
-            250 if numbers.rarely(8) => Self::Fork,
+            250 if numbers.rarely(2) => Self::Fork,
             251 if numbers.rarely(8) => {
                 Self::Threads { seed: numbers.word() as u64, steps: numbers.byte() * 4 }
             }
