@@ -7,6 +7,6 @@ use pageset_cli::fuzzing;
 fuzz_target!(|bytes: &[u8]| {
     fuzzing::sweep_rows(bytes);
     // Behind a row of ours, so that every input reaches the end of a file.
-    let row = br#"{"key":"0123456789abcdef0123456789abcdef","spec":{"machine":"m","workload":"w","policy":"p","cpus":null,"batch":null,"high":null,"seed":1,"warmup_ms":null,"duration_ms":null,"settings":{}},"result":{"score":0.1}}"#;
+    let row: &[u8] = br#"{"key":"0123456789abcdef0123456789abcdef","spec":{"machine":"m","workload":"w","policy":"p","cpus":null,"batch":null,"high":null,"seed":1,"warmup_ms":null,"duration_ms":null,"settings":{}},"result":{"score":0.1}}"#;
     fuzzing::sweep_rows(&[row, b"\n", bytes].concat());
 });
