@@ -38,7 +38,7 @@ cargo +nightly fuzz build
 seeds() {
     case $1 in
         simulated_machine) echo machines ;;
-        sweep_plan) echo studies ;;
+        sweep_plan | fitted_parameters) echo studies ;;
         ftrace | perf_script | trace_cmd | pcpt | native | any_trace) echo data/formats ;;
     esac
 }
