@@ -46,7 +46,8 @@ for sanitizer in "${sanitizers[@]}"; do
     if [[ $sanitizer == thread ]]; then
         export PAGESET_RSEQ=0
     fi
-    run "$sanitizer" pageset --lib --tests --no-fail-fast
+    # A sanitizer's own memory does not fit into the address space that this test leaves.
+    run "$sanitizer" pageset --lib --tests --no-fail-fast -- --skip exhausted_address_space_is_said
 done
 leg="end"
 echo "ci/sanitizers.sh: passed in $SECONDS s"
