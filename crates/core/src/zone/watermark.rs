@@ -7,7 +7,8 @@ use crate::policy::HighAtomicRule;
 use crate::request::AllocFlags;
 use crate::{MigrateType, Order, ZoneKind};
 
-/// A zone's watermarks in frames, without boost. Each is one step above the one before.
+/// A zone's watermarks in frames, without boost. Each is one step above the one before; absurd settings end at the largest
+/// number, which no zone reaches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Watermarks {
     /// Only reserves below this.

@@ -93,6 +93,18 @@ fn an_atomic_request_served_by_a_page_set_reserves_its_pageblock_too() {
 }
 
 #[test]
+fn watermarks_that_no_number_holds_end_at_the_largest() {
+    let allocator = machine(0..4096, &[0..4096]).build(LINUX_6_12);
+    for kbytes in [u64::MAX, u64::MAX / 5 * 4, 1 << 62] {
+        allocator.set_min_free_kbytes(kbytes);
+        allocator.set_watermark_scale_factor(u32::MAX);
+        let zone = allocator.zones().next().expect("there is one");
+        crate::steady::watermarks_are_equally_spaced_39(&zone);
+        assert!(allocator.alloc(CPU, &Request::new(Order::ZERO)).is_err(), "{:?}", zone.watermarks);
+    }
+}
+
+#[test]
 fn types_agree_with_lists_where_mobility_is_not_grouped() {
     for policy in POLICIES {
         // Too small for a pageblock of each type.
