@@ -24,7 +24,12 @@ fi
 
 # The longest first, so that no core waits for another at the end.
 targets=("$@")
-if ((${#targets[@]} == 0)); then
+if ((${#targets[@]} > 0)); then
+    for target in "${targets[@]}"; do
+        cargo +nightly fuzz build "$target"
+    done
+else
+    cargo +nightly fuzz build
     mapfile -t targets < <(cargo +nightly fuzz list | sort | sed -n '/_operations$/p')
     mapfile -t -O "${#targets[@]}" targets < <(cargo +nightly fuzz list | sort | sed '/_operations$/d')
 fi
@@ -32,7 +37,6 @@ fi
 logs=target/fuzz-logs
 mkdir -p "$logs"
 echo "commit $(git describe --always --dirty 2>/dev/null || echo unknown), $(nproc) cores"
-cargo +nightly fuzz build
 
 # Files that the parser accepts, to start from: kept under the name of the target.
 seeds() {
