@@ -4,20 +4,9 @@
 # Shuttle's tests stay out: it decides itself who runs next, so a schedule is the same on every architecture.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+source ci/legs.sh
 
 target=aarch64-unknown-linux-gnu
-leg="setup"
-trap 'status=$?; if ((status)); then echo "ci/aarch64.sh: FAILED in: $leg" >&2; fi' EXIT
-
-# Runs one leg and prints its time.
-run() {
-    leg=$1
-    shift
-    local start=$SECONDS
-    echo "== $leg: $*"
-    "$@"
-    echo "== $leg: $((SECONDS - start)) s"
-}
 
 setup() {
     local packages=()
@@ -45,5 +34,4 @@ done
 run "setup" setup
 run "page operations" cargo test --package pageset-pageops --target "$target"
 run "core" cargo test --package pageset-core --all-features --target "$target" --lib "${core_tests[@]}"
-leg="end"
 echo "ci/aarch64.sh: all legs passed in $SECONDS s"

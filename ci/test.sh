@@ -4,22 +4,11 @@
 # Installs what it needs with rustup; the longer proofs are the other scripts of this directory.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+source ci/legs.sh
 
 targets=(x86_64-unknown-none riscv64gc-unknown-none-elf)
 # The core alone: it needs no atomics of 64 bits.
 targets_32=(riscv32imac-unknown-none-elf thumbv7em-none-eabi)
-leg="setup"
-trap 'status=$?; if ((status)); then echo "ci/test.sh: FAILED in: $leg" >&2; fi' EXIT
-
-# Runs one leg and prints its time.
-run() {
-    leg=$1
-    shift
-    local start=$SECONDS
-    echo "== $leg: $*"
-    "$@"
-    echo "== $leg: $((SECONDS - start)) s"
-}
 
 # The toolchain, components and targets are those of rust-toolchain.toml.
 setup() {
@@ -59,5 +48,4 @@ done
 run "instructions" ci/instructions.sh
 export RUSTDOCFLAGS="${RUSTDOCFLAGS:-} -D warnings"
 run "documentation" cargo doc --workspace --exclude pageset-peers --no-deps
-leg="end"
 echo "ci/test.sh: all legs passed in $SECONDS s"
