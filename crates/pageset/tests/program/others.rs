@@ -1,5 +1,6 @@
 //! What needs other threads, or another process.
 
+use std::io;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::sync::Mutex;
@@ -21,10 +22,21 @@ pub(super) fn fork(run: &Run<'_>) {
         // SAFETY: leaves the process without running anything of the parent's.
         unsafe { libc::_exit(if outcome.is_ok() { 0 } else { 101 }) };
     }
+    assert_eq!(status_of(pid), 0, "the child's exit status");
+}
+
+/// Waits for a child. A fuzzer's timer may interrupt that.
+fn status_of(pid: libc::pid_t) -> libc::c_int {
     let mut status = 0;
-    // SAFETY: waits for the child just made; `status` outlives the call.
-    assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
-    assert_eq!(status, 0, "the child's exit status");
+    loop {
+        // SAFETY: `status` outlives the call.
+        let ended = unsafe { libc::waitpid(pid, &raw mut status, 0) };
+        if ended == pid {
+            return status;
+        }
+        let error = io::Error::last_os_error();
+        assert_eq!(error.kind(), io::ErrorKind::Interrupted, "{error}");
+    }
 }
 
 fn be_child(run: &Run<'_>) {
