@@ -54,8 +54,8 @@ impl<E: EventSink> LockedZone<'_, E> {
                 self.body.gauges.reserved_highatomic.set(reserved.saturating_sub(u64::from(size)));
             }
             if order > Order::PAGEBLOCK && self.body.rules.highatomic == HighAtomicRule::FreeFrames {
-                self.retype(frame, order, MigrateType::HighAtomic, to);
                 self.set_block_type(frame, order, to);
+                self.retype(frame, order, MigrateType::HighAtomic, to);
                 return true;
             }
             let start = Self::pageblock_start(frame);
@@ -118,5 +118,19 @@ mod tests {
         assert_eq!(bench.body.gauges.free_highatomic(), 0);
         assert_eq!(bench.body.gauges.reserved_highatomic(), 0);
         assert!(!bench.zone().unreserve_highatomic(MigrateType::Movable));
+    }
+    #[test]
+    fn a_reserved_block_of_two_pageblocks_comes_back_whole() {
+        let mut bench = Bench::new(512 * 120, BuddyRules::LINUX_6_12);
+        let frame = bench.zone().take_smallest(Order::MAX, MigrateType::Movable).unwrap();
+        bench.zone().mark_allocated(frame, Order::MAX, MigrateType::Unmovable);
+        bench.zone().reserve_highatomic(frame, Order::MAX);
+        bench.free(frame, Order::MAX);
+        assert_eq!(bench.list(10, MigrateType::HighAtomic), [frame]);
+        assert!(bench.zone().unreserve_highatomic(MigrateType::Movable));
+        assert_eq!(bench.body.gauges.reserved_highatomic(), 0);
+        for pageblock in [frame, frame + 512] {
+            assert_eq!(bench.body.frames.pageblock_type(pageblock), MigrateType::Movable);
+        }
     }
 }
