@@ -376,7 +376,7 @@ impl Builder {
         if self.bytes == 0 || !self.bytes.is_multiple_of(multiple_of) || self.bytes > BYTES_MAX {
             return Err(self.bad_size(multiple_of));
         }
-        let memory = match self.source {
+        let mut memory = match self.source {
             Source::Caller(start) if start.addr().get().is_multiple_of(POOL_ALIGN) => {
                 Mapping::lent(start, self.bytes)
             }
@@ -390,7 +390,7 @@ impl Builder {
             advice::lock(&memory).map_err(|source| BuildError::LockLimit { bytes: self.bytes, source })?;
         }
         if self.fork == Fork::Hide {
-            advice::hide_from_children(&memory)
+            advice::hide_from_children(&mut memory)
                 .map_err(|source| BuildError::System { what: "hide the pool from children", source })?;
         }
         Ok(memory)

@@ -243,3 +243,19 @@ fn the_end_of_a_hidden_pool_in_a_child_unmaps_nothing() {
     assert_eq!(status, 0);
     drop(pool);
 }
+
+#[test]
+fn a_region_that_was_hidden_is_seen_again_when_its_pool_ends() {
+    let mut memory = vec![5_u8; 8 * MIB];
+    let start = memory.as_mut_ptr();
+    let region = std::ptr::NonNull::new(start.wrapping_add(start.align_offset(4 * MIB))).unwrap();
+    // SAFETY: the region lies inside `memory`, which outlives the pool and is not used meanwhile.
+    let builder = unsafe { Pool::builder().region(region, 4 * MIB) };
+    drop(builder.fork(Fork::Hide).build().unwrap());
+    let status = in_child(|| {
+        // SAFETY: the region is `memory`'s again.
+        let _ = unsafe { region.read_volatile() };
+    });
+    assert_eq!(status, 0, "a touch of what is hidden is a signal");
+    drop(memory);
+}

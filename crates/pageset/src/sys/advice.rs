@@ -76,8 +76,9 @@ pub(crate) fn populate(_: &Mapping, _: Range<usize>) -> io::Result<()> {
 
 /// Hides the mapping from children of this process.
 #[cfg(not(miri))]
-pub(crate) fn hide_from_children(mapping: &Mapping) -> io::Result<()> {
+pub(crate) fn hide_from_children(mapping: &mut Mapping) -> io::Result<()> {
     use rustix::mm::{Advice, madvise};
+    mapping.is_hidden = true;
     // SAFETY: the range is the mapping, and this advice changes nothing in this process.
     unsafe { madvise(mapping.start().as_ptr().cast(), mapping.bytes(), Advice::LinuxDontFork) }
         .map_err(io::Error::from)
@@ -85,7 +86,22 @@ pub(crate) fn hide_from_children(mapping: &Mapping) -> io::Result<()> {
 
 /// Under miri there are no children.
 #[cfg(miri)]
-pub(crate) fn hide_from_children(_: &Mapping) -> io::Result<()> {
+pub(crate) fn hide_from_children(_: &mut Mapping) -> io::Result<()> {
+    Ok(())
+}
+
+/// Undoes [`hide_from_children`].
+#[cfg(not(miri))]
+pub(crate) fn show_to_children(mapping: &Mapping) -> io::Result<()> {
+    use rustix::mm::{Advice, madvise};
+    // SAFETY: the range is the mapping, and this advice changes nothing in this process.
+    unsafe { madvise(mapping.start().as_ptr().cast(), mapping.bytes(), Advice::LinuxDoFork) }
+        .map_err(io::Error::from)
+}
+
+/// Under miri there are no children.
+#[cfg(miri)]
+pub(crate) fn show_to_children(_: &Mapping) -> io::Result<()> {
     Ok(())
 }
 

@@ -17,6 +17,8 @@ pub(crate) struct Mapping {
     bytes: usize,
     memfd: Option<OwnedFd>,
     is_ours: bool,
+    /// Whether children do not see it, by the pool's wish.
+    pub(crate) is_hidden: bool,
 }
 
 // SAFETY: a mapping is an address and a length; what threads do with the memory is decided by who owns its pages.
@@ -38,7 +40,7 @@ impl Mapping {
             Backing::Thp | Backing::Plain | Backing::Hugetlb(_) => None,
         };
         let start = reserve_aligned(bytes)?;
-        let mapping = Self { start, bytes, memfd, is_ours: true };
+        let mapping = Self { start, bytes, memfd, is_ours: true, is_hidden: false };
         let prot = ProtFlags::READ | ProtFlags::WRITE;
         let address = start.as_ptr().cast::<c_void>();
         match (&mapping.memfd, backing) {
@@ -75,7 +77,7 @@ impl Mapping {
 
     /// A region that the caller lent and takes back.
     pub(crate) fn lent(start: NonNull<u8>, bytes: usize) -> Self {
-        Self { start, bytes, memfd: None, is_ours: false }
+        Self { start, bytes, memfd: None, is_ours: false, is_hidden: false }
     }
 
     pub(crate) fn start(&self) -> NonNull<u8> {
@@ -96,6 +98,9 @@ impl Drop for Mapping {
         if self.is_ours {
             // SAFETY: the mapping is ours, and its pages have no owner any more: they borrow from the pool.
             let _ = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
+        } else if self.is_hidden {
+            // Whoever uses the region next may fork, and knows nothing of the pool.
+            let _ = super::advice::show_to_children(self);
         }
     }
 }
