@@ -82,13 +82,18 @@ impl Random {
 pub(super) fn threads(pool: &Pool, seed: u64, steps: usize) {
     let handed_over = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
-        for thread in 1..4 {
+        let workers = [1, 2, 3].map(|thread| {
             let handed_over = &handed_over;
-            scope.spawn(move || work(pool, thread, seed, steps, handed_over));
-        }
+            scope.spawn(move || work(pool, thread, seed, steps, handed_over))
+        });
         for _ in 0..4 {
             let _ = (pool.tick(), pool.stats());
             let _ = pool.trim();
+        }
+        // The scope's end would only wait for the closures. A thread that still destroys its thread-locals holds memory
+        // where LeakSanitizer, which a fuzzer runs between programs, does not look.
+        for worker in workers {
+            worker.join().unwrap();
         }
     });
     handed_over.into_inner().unwrap().iter().for_each(Owned::check);
