@@ -236,7 +236,8 @@ impl Builder {
     }
 
     /// Takes the caller's memory instead of the system's. Nothing of it is unmapped or returned to the system; its
-    /// contents count as dirty.
+    /// contents count as dirty. When the pool ends, it unlocks, unbinds and shows to children what [`Self::residency`],
+    /// [`Self::numa`] and [`Self::fork`] had locked, bound and hidden.
     ///
     /// # Safety
     /// `start` is valid for reads and writes of `bytes` bytes, all initialised, until the pool is dropped, and nobody else uses it meanwhile.
@@ -385,9 +386,10 @@ impl Builder {
                 Mapping::new(self.bytes, self.backing).map_err(|source| self.map_error(source))?
             }
         };
-        self.place(&memory).map_err(|source| BuildError::BadNodes { numa: self.numa, source })?;
+        self.place(&mut memory).map_err(|source| BuildError::BadNodes { numa: self.numa, source })?;
         if self.residency == Residency::Locked {
-            advice::lock(&memory).map_err(|source| BuildError::LockLimit { bytes: self.bytes, source })?;
+            advice::lock(&mut memory)
+                .map_err(|source| BuildError::LockLimit { bytes: self.bytes, source })?;
         }
         if self.fork == Fork::Hide {
             advice::hide_from_children(&mut memory)
@@ -397,7 +399,7 @@ impl Builder {
     }
 
     /// Decides from which nodes the memory will come.
-    fn place(&self, memory: &Mapping) -> io::Result<()> {
+    fn place(&self, memory: &mut Mapping) -> io::Result<()> {
         let (nodes, how) = match self.numa {
             Numa::FirstTouch => return Ok(()),
             Numa::Bind(node) => {
@@ -405,7 +407,7 @@ impl Builder {
             }
             Numa::Interleave(nodes) => (NodeSet::of_bits(nodes), Binding::Interleave),
         };
-        node::bind(memory, 0..self.bytes, &nodes, how)
+        node::bind(memory, &nodes, how)
     }
 
     fn map_error(&self, source: io::Error) -> BuildError {

@@ -7,8 +7,8 @@ use std::ptr::NonNull;
 use std::time::{Duration, Instant};
 
 use pageset::{
-    AllocError, Backing, BuildError, Builder, FastPath, HugePageSize, Order, PAGE_BYTES, PageCollections,
-    Pages, Pool, Populated, Prezero, ReturnPolicy, Worker,
+    AllocError, Backing, BuildError, Builder, FastPath, HugePageSize, Numa, Order, PAGE_BYTES,
+    PageCollections, Pages, Pool, Populated, Prezero, Residency, ReturnPolicy, Worker,
 };
 
 const MIB: usize = 1 << 20;
@@ -371,6 +371,34 @@ fn a_callers_region_is_used_and_kept() {
 }
 
 #[test]
+fn a_lent_region_is_neither_locked_nor_bound_when_its_pool_has_ended() {
+    let mut memory = lent(4 * MIB);
+    let start = aligned(&mut memory);
+    let kernel_says = || {
+        let flags = of_mapping("/proc/self/smaps", start, |line| line.starts_with("VmFlags:"));
+        let policy = of_mapping("/proc/self/numa_maps", start, |_| true);
+        (flags.contains(" lo"), policy.contains(" bind:"))
+    };
+    // SAFETY: the memory outlives the pool, is aligned and initialised, and is not used otherwise.
+    let builder = unsafe { Pool::builder().region(start, 4 * MIB) }.returns(quiet());
+    let pool = builder.residency(Residency::Locked).numa(Numa::Bind(0)).build().unwrap();
+    assert_eq!(kernel_says(), (true, true));
+    drop(pool);
+    assert_eq!(kernel_says(), (false, false));
+}
+
+/// The first line of a table of `/proc` that `is_it`, from the mapping that holds an address on.
+fn of_mapping(table: &str, address: NonNull<u8>, is_it: impl Fn(&str) -> bool) -> String {
+    let text = std::fs::read_to_string(table).unwrap();
+    let starts_above = |line: &str| {
+        let start = line.split([' ', '-']).next().and_then(|start| usize::from_str_radix(start, 16).ok());
+        start.is_some_and(|start| start > address.addr().get())
+    };
+    let below: Vec<_> = text.lines().take_while(|line| !starts_above(line)).collect();
+    (*below.iter().rev().find(|line| is_it(line)).unwrap()).to_owned()
+}
+
+#[test]
 fn a_pool_can_be_made_smaller_and_as_large_as_before() {
     let pool = builder(64).build().unwrap();
     let held = pool.alloc(Order::THP).unwrap();
@@ -531,10 +559,10 @@ fn what_cannot_be_built_is_said_clearly() {
     let hugetlb = builder(2 * 1024 * 1024).backing(Backing::Hugetlb(HugePageSize::Mib2));
     assert!(text(hugetlb).starts_with("1048576 huge pages wanted, "));
     for node in [63, 64, 127, 1023, 1024, u16::MAX] {
-        let said = text(builder(4).numa(pageset::Numa::Bind(node)));
+        let said = text(builder(4).numa(Numa::Bind(node)));
         assert_eq!(said, format!("cannot bind memory to node {node} (see /sys/devices/system/node/online)"));
     }
-    let said = text(builder(4).numa(pageset::Numa::Interleave(1 << 63)));
+    let said = text(builder(4).numa(Numa::Interleave(1 << 63)));
     assert!(said.starts_with("cannot take memory from the nodes 0b1000"), "{said}");
     assert!(said.ends_with(" in turn (see /sys/devices/system/node/online)"), "{said}");
 }
@@ -568,7 +596,7 @@ fn arrays_of_other_cpus_are_emptied_when_idle() {
 
 #[test]
 fn pages_come_from_the_node_that_was_asked_for() {
-    for numa in [pageset::Numa::Bind(0), pageset::Numa::Interleave(1)] {
+    for numa in [Numa::Bind(0), Numa::Interleave(1)] {
         let pool = builder(16).numa(numa).build().unwrap();
         pool.alloc(Order::MAX).unwrap().fill(1);
         let nodes = pool.backing().unwrap().nodes;

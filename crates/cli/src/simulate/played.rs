@@ -2,8 +2,9 @@
 
 use pageset_workload::load::Played;
 
-/// Each count, by the key that it has in JSON and CSV.
-pub(super) fn counts(played: &Played) -> Vec<(&'static str, u64)> {
+/// Each count, with its key in JSON and CSV and what a reader is told of it.
+fn table(played: &Played) -> [(&'static str, u64, &'static str); 7] {
+    // Taken apart, so that no count is forgotten.
     let Played {
         events,
         bulk_pages,
@@ -13,44 +14,27 @@ pub(super) fn counts(played: &Played) -> Vec<(&'static str, u64)> {
         made_up_frees,
         lost_events,
     } = *played;
-    vec![
-        ("played_events", events),
-        ("played_bulk_pages", bulk_pages),
-        ("unmatched_frees", unmatched_frees),
-        ("failed_in_recording", failed_in_recording),
-        ("impossible", impossible),
-        ("made_up_frees", made_up_frees),
-        ("lost_events", lost_events),
+    [
+        ("played_events", events, "allocations and frees are played"),
+        ("played_bulk_pages", bulk_pages, "pages of bulk allocations among them are played one by one"),
+        ("unmatched_frees", unmatched_frees, "frees of pages whose allocation it does not show are left out"),
+        ("failed_in_recording", failed_in_recording, "allocations that failed in it are left out"),
+        ("impossible", impossible, "allocations of a size that cannot be are left out"),
+        ("made_up_frees", made_up_frees, "frees that it lacks are made up when the page is allocated again"),
+        ("lost_events", lost_events, "events are missing from it"),
     ]
+}
+
+/// Each count, by the key that it has in JSON and CSV.
+pub(super) fn counts(played: &Played) -> Vec<(&'static str, u64)> {
+    table(played).map(|(key, count, _)| (key, count)).to_vec()
 }
 
 /// The same in words, without what did not occur.
 pub(super) fn note(played: &Played) -> String {
-    let Played {
-        events,
-        bulk_pages,
-        unmatched_frees,
-        failed_in_recording,
-        impossible,
-        made_up_frees,
-        lost_events,
-    } = *played;
-    let mut note = format!("Of the recording: {events} allocations and frees are played");
-    if bulk_pages > 0 {
-        note += &format!(", with {bulk_pages} pages of bulk allocations, one by one");
-    }
-    for (count, what) in [
-        (unmatched_frees, "frees of pages whose allocation it does not show are left out"),
-        (failed_in_recording, "allocations that failed in it are left out"),
-        (impossible, "allocations of a size that cannot be are left out"),
-        (made_up_frees, "frees that it lacks are made up when the page is allocated again"),
-        (lost_events, "events are missing from it"),
-    ] {
-        if count > 0 {
-            note += &format!("; {count} {what}");
-        }
-    }
-    note + "."
+    let occurred = table(played).into_iter().enumerate().filter(|(at, (_, count, _))| *at == 0 || *count > 0);
+    let parts: Vec<_> = occurred.map(|(_, (_, count, what))| format!("{count} {what}")).collect();
+    format!("Of the recording: {}.", parts.join("; "))
 }
 
 #[cfg(test)]

@@ -1,9 +1,13 @@
-//! Giving memory back and fetching it: advice about ranges that the pool owns for the moment.
+//! Giving memory back and fetching it, advice about ranges that the pool owns for the moment; and what holds for a whole
+//! mapping. Under miri there is no kernel: all memory stays, and there are no children.
 
+use std::ffi::c_void;
 use std::io;
 use std::ops::Range;
 
-use super::Mapping;
+use rustix::mm::{Advice, madvise, mlock, munlock};
+
+use super::{Change, Mapping};
 
 /// How free memory goes back to the system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,107 +32,77 @@ pub(crate) enum Discarded {
 /// Gives the bytes of a range, relative to the mapping, back to the system. They read as zero afterwards.
 ///
 /// The caller owns all pages of the range.
-#[cfg(not(miri))]
 pub(crate) fn discard(mapping: &Mapping, bytes: Range<usize>, how: Giveback) -> Discarded {
-    use rustix::mm::{Advice, madvise};
-    assert!(bytes.start <= bytes.end && bytes.end <= mapping.bytes());
     let advice = match how {
         Giveback::DontNeed => Advice::LinuxDontNeed,
         Giveback::PunchHole => Advice::LinuxRemove,
         Giveback::Never => return Discarded::No,
     };
-    let start = mapping.start().as_ptr().wrapping_add(bytes.start);
-    // SAFETY: the range lies inside the mapping, and the caller owns its pages, so that no reference to them exists.
-    match unsafe { madvise(start.cast(), bytes.len(), advice) } {
+    if cfg!(miri) {
+        super::zero::clear(mapping, bytes);
+        return Discarded::Yes;
+    }
+    match advise(mapping, bytes, advice) {
         Ok(()) => Discarded::Yes,
         Err(_) => Discarded::No,
     }
-}
-
-/// Under miri: the range is cleared.
-#[cfg(miri)]
-pub(crate) fn discard(mapping: &Mapping, bytes: Range<usize>, how: Giveback) -> Discarded {
-    if how == Giveback::Never {
-        return Discarded::No;
-    }
-    super::zero::clear(mapping, bytes);
-    Discarded::Yes
 }
 
 /// Makes the bytes of a range resident and writable, without changing them.
 ///
 /// # Errors
 /// As `madvise(MADV_POPULATE_WRITE)`: out of memory, or a kernel before 5.14.
-#[cfg(not(miri))]
 pub(crate) fn populate(mapping: &Mapping, bytes: Range<usize>) -> io::Result<()> {
-    use rustix::mm::{Advice, madvise};
-    assert!(bytes.start <= bytes.end && bytes.end <= mapping.bytes());
-    let start = mapping.start().as_ptr().wrapping_add(bytes.start);
-    // SAFETY: the range lies inside the mapping; populating changes no contents.
-    unsafe { madvise(start.cast(), bytes.len(), Advice::LinuxPopulateWrite) }.map_err(io::Error::from)
-}
-
-/// Under miri all memory is there.
-#[cfg(miri)]
-pub(crate) fn populate(_: &Mapping, _: Range<usize>) -> io::Result<()> {
-    Ok(())
+    advise(mapping, bytes, Advice::LinuxPopulateWrite)
 }
 
 /// Hides the mapping from children of this process.
-#[cfg(not(miri))]
 pub(crate) fn hide_from_children(mapping: &mut Mapping) -> io::Result<()> {
-    use rustix::mm::{Advice, madvise};
-    mapping.is_hidden = true;
-    // SAFETY: the range is the mapping, and this advice changes nothing in this process.
-    unsafe { madvise(mapping.start().as_ptr().cast(), mapping.bytes(), Advice::LinuxDontFork) }
-        .map_err(io::Error::from)
-}
-
-/// Under miri there are no children.
-#[cfg(miri)]
-pub(crate) fn hide_from_children(_: &mut Mapping) -> io::Result<()> {
-    Ok(())
+    mapping.note(Change::Hidden);
+    advise(mapping, 0..mapping.bytes(), Advice::LinuxDontFork)
 }
 
 /// Undoes [`hide_from_children`].
 #[cfg(not(miri))]
-pub(crate) fn show_to_children(mapping: &Mapping) -> io::Result<()> {
-    use rustix::mm::{Advice, madvise};
-    // SAFETY: the range is the mapping, and this advice changes nothing in this process.
-    unsafe { madvise(mapping.start().as_ptr().cast(), mapping.bytes(), Advice::LinuxDoFork) }
-        .map_err(io::Error::from)
-}
-
-/// Under miri there are no children.
-#[cfg(miri)]
-pub(crate) fn show_to_children(_: &Mapping) -> io::Result<()> {
-    Ok(())
-}
-
-/// Locks the mapping in memory.
-#[cfg(not(miri))]
-pub(crate) fn lock(mapping: &Mapping) -> io::Result<()> {
-    // SAFETY: the range is the mapping; locking changes no contents.
-    unsafe { rustix::mm::mlock(mapping.start().as_ptr().cast(), mapping.bytes()) }.map_err(io::Error::from)
-}
-
-/// Under miri all memory stays.
-#[cfg(miri)]
-pub(crate) fn lock(_: &Mapping) -> io::Result<()> {
-    Ok(())
+pub(super) fn show_to_children(mapping: &Mapping) -> io::Result<()> {
+    advise(mapping, 0..mapping.bytes(), Advice::LinuxDoFork)
 }
 
 /// Has the mapping read as zero in children of this process.
-#[cfg(not(miri))]
 pub(crate) fn wipe_in_children(mapping: &Mapping) -> io::Result<()> {
-    use rustix::mm::{Advice, madvise};
-    // SAFETY: the range is the mapping, and this advice changes nothing in this process.
-    unsafe { madvise(mapping.start().as_ptr().cast(), mapping.bytes(), Advice::LinuxWipeOnFork) }
-        .map_err(io::Error::from)
+    advise(mapping, 0..mapping.bytes(), Advice::LinuxWipeOnFork)
 }
 
-/// Under miri there are no children.
-#[cfg(miri)]
-pub(crate) fn wipe_in_children(_: &Mapping) -> io::Result<()> {
-    Ok(())
+fn advise(mapping: &Mapping, bytes: Range<usize>, advice: Advice) -> io::Result<()> {
+    assert!(bytes.start <= bytes.end && bytes.end <= mapping.bytes());
+    if cfg!(miri) {
+        return Ok(());
+    }
+    let start = mapping.start().as_ptr().wrapping_add(bytes.start);
+    // SAFETY: the range lies inside the mapping. Only `discard` gives an advice that changes contents here, and its
+    // caller owns the pages, so that no reference to them exists.
+    unsafe { madvise(start.cast(), bytes.len(), advice) }.map_err(io::Error::from)
+}
+
+/// Locks the mapping in memory.
+pub(crate) fn lock(mapping: &mut Mapping) -> io::Result<()> {
+    mapping.note(Change::Locked);
+    let (start, bytes) = whole(mapping);
+    if cfg!(miri) {
+        return Ok(());
+    }
+    // SAFETY: the range is the mapping; locking changes no contents.
+    unsafe { mlock(start, bytes) }.map_err(io::Error::from)
+}
+
+/// Undoes [`lock`].
+#[cfg(not(miri))]
+pub(super) fn unlock(mapping: &Mapping) -> io::Result<()> {
+    let (start, bytes) = whole(mapping);
+    // SAFETY: the range is the mapping; unlocking changes no contents.
+    unsafe { munlock(start, bytes) }.map_err(io::Error::from)
+}
+
+fn whole(mapping: &Mapping) -> (*mut c_void, usize) {
+    (mapping.start().as_ptr().cast(), mapping.bytes())
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 
-use super::POOL_ALIGN;
+use super::{Change, POOL_ALIGN};
 use crate::Backing;
 
 /// Memory of the heap, or a region that the caller keeps.
@@ -39,6 +39,9 @@ impl Mapping {
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
+
+    /// There is no kernel that a change would be undone in.
+    pub(super) fn note(&mut self, _: Change) {}
 
     pub(crate) fn memfd(&self) -> Option<BorrowedFd<'_>> {
         None

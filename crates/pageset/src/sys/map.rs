@@ -8,7 +8,7 @@ use std::ptr::{self, NonNull};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
-use super::POOL_ALIGN;
+use super::{Change, POOL_ALIGN, advice, node};
 use crate::{Backing, HugePageSize};
 
 /// A mapping that is undone when it is dropped, or a region that the caller keeps.
@@ -17,8 +17,7 @@ pub(crate) struct Mapping {
     bytes: usize,
     memfd: Option<OwnedFd>,
     is_ours: bool,
-    /// Whether children do not see it, by the pool's wish.
-    pub(crate) is_hidden: bool,
+    changes: Vec<Change>,
 }
 
 // SAFETY: a mapping is an address and a length; what threads do with the memory is decided by who owns its pages.
@@ -40,7 +39,7 @@ impl Mapping {
             Backing::Thp | Backing::Plain | Backing::Hugetlb(_) => None,
         };
         let start = reserve_aligned(bytes)?;
-        let mapping = Self { start, bytes, memfd, is_ours: true, is_hidden: false };
+        let mapping = Self { start, bytes, memfd, is_ours: true, changes: Vec::new() };
         let prot = ProtFlags::READ | ProtFlags::WRITE;
         let address = start.as_ptr().cast::<c_void>();
         match (&mapping.memfd, backing) {
@@ -77,7 +76,7 @@ impl Mapping {
 
     /// A region that the caller lent and takes back.
     pub(crate) fn lent(start: NonNull<u8>, bytes: usize) -> Self {
-        Self { start, bytes, memfd: None, is_ours: false, is_hidden: false }
+        Self { start, bytes, memfd: None, is_ours: false, changes: Vec::new() }
     }
 
     pub(crate) fn start(&self) -> NonNull<u8> {
@@ -86,6 +85,11 @@ impl Mapping {
 
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// Notes a change before it is made.
+    pub(super) fn note(&mut self, change: Change) {
+        self.changes.push(change);
     }
 
     pub(crate) fn memfd(&self) -> Option<BorrowedFd<'_>> {
@@ -98,9 +102,15 @@ impl Drop for Mapping {
         if self.is_ours {
             // SAFETY: the mapping is ours, and its pages have no owner any more: they borrow from the pool.
             let _ = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
-        } else if self.is_hidden {
-            // Whoever uses the region next may fork, and knows nothing of the pool.
-            let _ = super::advice::show_to_children(self);
+            return;
+        }
+        // Whoever uses the region next knows nothing of the pool, and may fork, or count on its limit of locked memory.
+        for change in &self.changes {
+            let _ = match change {
+                Change::Hidden => advice::show_to_children(self),
+                Change::Locked => advice::unlock(self),
+                Change::Bound => node::unbind(self),
+            };
         }
     }
 }

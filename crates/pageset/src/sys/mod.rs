@@ -28,3 +28,14 @@ pub(crate) const PAGE_SHIFT: u32 = 12;
 pub(crate) const BLOCK_BYTES: usize = 2 << 20;
 /// What the start of a pool is aligned to: the largest block.
 pub(crate) const POOL_ALIGN: usize = 4 << 20;
+
+/// What the pool changed about its memory, and undoes when it gives a region back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// Children do not see it.
+    Hidden,
+    /// It cannot leave memory.
+    Locked,
+    /// Its pages come from certain nodes.
+    Bound,
+}

@@ -1,9 +1,10 @@
 //! NUMA nodes of memory.
 
 use std::io;
-use std::ops::Range;
+#[cfg(not(miri))]
+use std::ptr;
 
-use super::Mapping;
+use super::{Change, Mapping};
 
 /// Whether pages may come from other nodes than the ones named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,30 +40,34 @@ impl NodeSet {
     }
 }
 
-/// Decides from which nodes the memory of a range will come.
+/// Decides from which nodes the mapping's memory will come. Miri knows one node.
 ///
 /// # Errors
 /// As mbind(2): `EINVAL` for a node that does not exist, `ENOSYS` for a kernel without NUMA.
-#[cfg(not(miri))]
-pub(crate) fn bind(mapping: &Mapping, bytes: Range<usize>, nodes: &NodeSet, how: Binding) -> io::Result<()> {
-    assert!(bytes.start <= bytes.end && bytes.end <= mapping.bytes());
+pub(crate) fn bind(mapping: &mut Mapping, nodes: &NodeSet, how: Binding) -> io::Result<()> {
+    mapping.note(Change::Bound);
+    if cfg!(miri) {
+        return Ok(());
+    }
     let mode = match how {
         Binding::Bind => libc::MPOL_BIND,
         Binding::Interleave => libc::MPOL_INTERLEAVE,
     };
-    let start = mapping.start().as_ptr().wrapping_add(bytes.start);
-    let mask = nodes.0.as_ptr();
     // The kernel wants one more than the bits of the mask.
-    let bits = nodes.0.len() * WORD_BITS + 1;
-    // SAFETY: the range is the mapping's, and the kernel reads one bit less of the mask than it is told.
-    let outcome = unsafe { libc::syscall(libc::SYS_mbind, start, bytes.len(), mode, mask, bits, 0) };
-    if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    mbind(mapping, mode, nodes.0.as_ptr(), nodes.0.len() * WORD_BITS + 1)
 }
 
-/// Miri knows one node.
-#[cfg(miri)]
-pub(crate) fn bind(_: &Mapping, _: Range<usize>, _: &NodeSet, _: Binding) -> io::Result<()> {
-    Ok(())
+/// Undoes [`bind`].
+#[cfg(not(miri))]
+pub(super) fn unbind(mapping: &Mapping) -> io::Result<()> {
+    mbind(mapping, libc::MPOL_DEFAULT, ptr::null(), 0)
+}
+
+fn mbind(mapping: &Mapping, mode: libc::c_int, mask: *const u64, bits: usize) -> io::Result<()> {
+    let start = mapping.start().as_ptr();
+    // SAFETY: the range is the mapping, and the kernel reads one bit less of the mask than it is told.
+    let outcome = unsafe { libc::syscall(libc::SYS_mbind, start, mapping.bytes(), mode, mask, bits, 0) };
+    if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 #[cfg(test)]

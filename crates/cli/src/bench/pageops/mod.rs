@@ -1,7 +1,8 @@
 //! `pageset bench pageops`: what clearing and copying pages costs, and what it costs those who touch them afterwards.
 //!
 //! `contender` says what is compared, `load` what the other CPUs do, `memory` and `clock` what is measured with; `grid`
-//! measures huge pages, on CPUs that wait for each other at a `gate`, `sizes` the others. `row` is the result; `tables`, `goals` and `figure` show it.
+//! measures huge pages, on CPUs that wait for each other at a `gate`, `sizes` the others. `row` is the result; `tables`,
+//! `goals` and `figure` show it.
 
 pub(crate) mod clock;
 pub(crate) mod contender;
