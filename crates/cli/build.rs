@@ -1,29 +1,22 @@
-//! Notes the commit for the provenance of results, if there is one, and a hash of the sources that compute them. Packagers
-//! without git set `PAGESET_COMMIT`.
+//! Notes the commit for the provenance of results, if there is one. Packagers without git set `PAGESET_COMMIT`.
 
 use std::path::Path;
 use std::process::Command;
 
-#[path = "src/sweep/fnv.rs"]
-mod fnv;
-#[path = "build/sources.rs"]
-mod sources;
+/// What makes a build differ from its commit, as git and cargo name it from here.
+const SOURCES: [&str; 6] =
+    ["..", "../../machines", "../../data", "../../studies", "../../Cargo.toml", "../../Cargo.lock"];
 
 fn main() {
     println!("cargo::rerun-if-env-changed=PAGESET_COMMIT");
-    // From here: cargo runs this in the package's directory.
-    let package = Path::new("");
-    // What makes a build differ from its commit, and what changes with a commit.
-    let mut watched: Vec<_> = sources::all(package).iter().map(|path| path.display().to_string()).collect();
-    watched.push("build.rs".to_owned());
+    let mut watched = SOURCES.map(str::to_owned).to_vec();
+    // What changes with a commit.
     watched
         .extend(["HEAD", "logs/HEAD"].into_iter().filter_map(|name| git(&["rev-parse", "--git-path", name])));
+    // Naming to cargo what does not exist would run this at every build.
     for path in watched.iter().filter(|path| Path::new(path).exists()) {
         println!("cargo::rerun-if-changed={path}");
     }
-    let fingerprint =
-        sources::fingerprint(package, &sources::computing(package)).expect("the sources can be read");
-    println!("cargo::rustc-env=PAGESET_SOURCES={fingerprint}");
     let commit = std::env::var("PAGESET_COMMIT").ok().or_else(commit_of_checkout);
     if let Some(commit) = commit.filter(|commit| !commit.is_empty()) {
         println!("cargo::rustc-env=PAGESET_COMMIT={commit}");
@@ -33,9 +26,7 @@ fn main() {
 /// Abbreviated hash, with `-dirty` if sources differ from it. `None` without git, or outside this project's checkout.
 fn commit_of_checkout() -> Option<String> {
     let commit = git(&["rev-parse", "--short=12", "HEAD"])?;
-    let differs =
-        ["diff", "--quiet", "HEAD", "--", "../../crates", "../../machines", "../../data", "../../studies"];
-    let differs = Command::new("git").args(differs).args(["../../Cargo.toml", "../../Cargo.lock"]).output();
+    let differs = Command::new("git").args(["diff", "--quiet", "HEAD", "--"]).args(SOURCES).output();
     Some(if differs.is_ok_and(|output| output.status.code() == Some(1)) { commit + "-dirty" } else { commit })
 }
 

@@ -2,6 +2,6 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pageset_cli::fuzzing;
+use pageset_lab::fuzzing;
 
 fuzz_target!(|text: &str| fuzzing::sweep_plan(text));

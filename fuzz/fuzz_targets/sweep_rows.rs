@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pageset_cli::fuzzing;
+use pageset_lab::fuzzing;
 
 fuzz_target!(|bytes: &[u8]| {
     fuzzing::sweep_rows(bytes);

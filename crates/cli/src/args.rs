@@ -2,21 +2,21 @@
 
 use std::path::PathBuf;
 
-use clap::builder::PossibleValuesParser;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
-use pageset_core::POLICIES;
+use pageset_core::{POLICIES, Policy};
+use pageset_lab::reproduce::{STUDIES, Study};
 use pageset_report::Format;
 use pageset_workload::{Class, Ladder, Mode};
 
 use crate::bench::BenchArgs;
 use crate::calibrate::CalibrateArgs;
+use crate::choice::one_of;
 use crate::output::Existing;
 use crate::pft::PftArgs;
-use crate::reproduce;
 use crate::sweep::SweepArgs;
-use crate::verify::AUTO;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -109,14 +109,14 @@ pub(crate) struct ReplayArgs {
     pub(crate) source: SourceArgs,
     /// Policy to replay under; the first is the base. May be repeated, or be a list with commas [default: all]
     #[arg(short, long = "policy", value_name = "NAME", value_delimiter = ',', hide_possible_values = true)]
-    #[arg(value_parser = policy_names())]
-    pub(crate) policies: Vec<String>,
+    #[arg(value_parser = policy())]
+    pub(crate) policies: Vec<&'static Policy>,
     /// Policies of a published table: the 2023 series patch by patch, the 2016 high-order series, or the batch sizes of
     /// the 2018 study [default: series]
     #[arg(short, long, value_name = "NAME", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "series")]
-    #[arg(conflicts_with_all = ["policies", "sweep"], value_parser = ladder_names())]
-    pub(crate) ladder: Option<String>,
+    #[arg(conflicts_with_all = ["policies", "sweep"], value_parser = one_of(Ladder::ALL.map(|ladder| (ladder.name(), ladder))))]
+    pub(crate) ladder: Option<Ladder>,
     /// Try values for a policy's constants, in every combination: batch, high, scale-max. The policy is the one
     /// that -p names, else linux-4.19. A TRACE stands before it
     #[arg(short, long, value_name = "KEY=VALUES", num_args = 1..)]
@@ -130,6 +130,9 @@ pub(crate) struct ReplayArgs {
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }
+
+/// The name that stands for the recorded kernel's own policy.
+const AUTO: &str = "auto";
 
 const READING_VERIFY: &str = "\
 How to read this:
@@ -167,19 +170,19 @@ pub(crate) struct VerifyArgs {
     pub(crate) traces: Vec<PathBuf>,
     /// Policy that should decide as the kernel did; `auto` is the recorded kernel's own
     #[arg(short, long, value_name = "NAME", default_value = AUTO, hide_possible_values = true)]
-    #[arg(value_parser = policy_names_and_auto())]
-    pub(crate) policy: String,
+    #[arg(value_parser = policy_or_auto())]
+    pub(crate) policy: AutoOr,
     /// How far the kernel's own events steer the comparison
     #[arg(long, value_name = "MODE", default_value = Mode::Step.name())]
-    #[arg(value_parser = PossibleValuesParser::new(Mode::ALL.map(Mode::name)))]
-    pub(crate) mode: String,
+    #[arg(value_parser = one_of(Mode::ALL.map(|mode| (mode.name(), mode))))]
+    pub(crate) mode: Mode,
     /// Show the events around the N-th decision that differs
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) explain: Option<u64>,
     /// Count only differences of this class for --explain
     #[arg(long, value_name = "CLASS", requires = "explain")]
-    #[arg(value_parser = PossibleValuesParser::new(Class::ALL.map(Class::name)))]
-    pub(crate) class: Option<String>,
+    #[arg(value_parser = one_of(Class::ALL.map(|class| (class.name(), class))))]
+    pub(crate) class: Option<Class>,
     /// Machine to use, instead of the recorded one: a file as `pageset machine` prints it
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) machine: Option<PathBuf>,
@@ -211,8 +214,8 @@ Examples:
 #[command(after_long_help = READING_REPRODUCE)]
 pub(crate) struct ReproduceArgs {
     /// Study to run
-    #[arg(value_name = "STUDY", value_parser = study_names())]
-    pub(crate) study: String,
+    #[arg(value_name = "STUDY", value_parser = study())]
+    pub(crate) study: &'static dyn Study,
     /// Fewer and shorter runs: to see whether it works, not to cite
     #[arg(short, long)]
     pub(crate) quick: bool,
@@ -408,8 +411,8 @@ Examples:
 #[command(after_long_help = READING_POLICIES)]
 pub(crate) struct PoliciesArgs {
     /// Policy to show in full [default: list all]
-    #[arg(hide_possible_values = true, value_parser = policy_names())]
-    pub(crate) name: Option<String>,
+    #[arg(hide_possible_values = true, value_parser = policy())]
+    pub(crate) name: Option<&'static Policy>,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }
@@ -467,8 +470,8 @@ pub(crate) struct OpeningArgs {
 pub(crate) struct OutputArgs {
     /// How to write the result: `table` is for people, 80 columns of plain ASCII; the others have every digit
     #[arg(short, long, default_value = "table", help_heading = "Output", value_name = "FORMAT")]
-    #[arg(value_parser = PossibleValuesParser::new(Format::ALL.map(Format::name)))]
-    format: String,
+    #[arg(value_parser = one_of(Format::ALL.map(|format| (format.name(), format))))]
+    format: Format,
     #[command(flatten)]
     pub(crate) target: TargetArgs,
 }
@@ -493,7 +496,7 @@ impl TargetArgs {
 
 impl OutputArgs {
     pub(crate) fn format(&self) -> Format {
-        self.format.parse().expect("the parser allows only names of formats")
+        self.format
     }
 }
 
@@ -502,23 +505,37 @@ pub(crate) fn refuse(problem: impl std::fmt::Display) -> ! {
     Args::command().error(ErrorKind::ValueValidation, problem).exit()
 }
 
-fn study_names() -> PossibleValuesParser {
-    let value = |(name, summary)| clap::builder::PossibleValue::new(name).help(summary);
-    PossibleValuesParser::new(reproduce::names().map(value))
+/// The number of jobs asked for, or one for each CPU of this machine.
+pub(crate) fn jobs(asked: Option<u16>) -> usize {
+    asked.map_or_else(pageset_lab::jobs_of_this_machine, usize::from)
 }
 
-fn ladder_names() -> PossibleValuesParser {
-    PossibleValuesParser::new(Ladder::ALL.map(Ladder::name))
+fn study() -> impl TypedValueParser<Value = &'static dyn Study> {
+    one_of(STUDIES.iter().map(|study| (PossibleValue::new(study.name()).help(study.summary()), *study)))
 }
 
-fn policy_names_and_auto() -> PossibleValuesParser {
-    PossibleValuesParser::new(std::iter::once(AUTO).chain(POLICIES.iter().map(|policy| policy.name)))
+/// The policy that was named, or the recorded kernel's own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum AutoOr {
+    Auto,
+    Named(&'static Policy),
+}
+
+fn policy_or_auto() -> impl TypedValueParser<Value = AutoOr> {
+    let named = POLICIES.iter().map(|policy| (policy.name, AutoOr::Named(policy)));
+    one_of(std::iter::once((AUTO, AutoOr::Auto)).chain(named))
+}
+
+fn policy() -> impl TypedValueParser<Value = &'static Policy> {
+    one_of(POLICIES.iter().map(|policy| (described(policy), policy)))
+}
+
+fn described(policy: &'static Policy) -> PossibleValue {
+    PossibleValue::new(policy.name).help(policy.summary)
 }
 
 fn policy_names() -> PossibleValuesParser {
-    PossibleValuesParser::new(
-        POLICIES.iter().map(|policy| clap::builder::PossibleValue::new(policy.name).help(policy.summary)),
-    )
+    PossibleValuesParser::new(POLICIES.iter().map(described))
 }
 
 #[cfg(test)]
@@ -536,7 +553,8 @@ mod tests {
     fn policies_may_be_repeated_and_be_lists() {
         let args = Args::parse_from(["pageset", "replay", "-p", "linux-6.1,linux-6.6", "-p", "linux-6.12"]);
         let Command::Replay(replay) = args.command else { panic!("replay was asked for") };
-        assert_eq!(replay.policies, ["linux-6.1", "linux-6.6", "linux-6.12"]);
+        let names: Vec<_> = replay.policies.iter().map(|policy| policy.name).collect();
+        assert_eq!(names, ["linux-6.1", "linux-6.6", "linux-6.12"]);
         assert_eq!(replay.output.format(), Format::Table);
     }
 }

@@ -19,7 +19,7 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<()> {
     let mut source = Source::open_path(input, &args.opening, args.machine.as_deref())?;
     let mut file = AtomicFile::create(output, existing)?;
     let mut progress = Progress::new("converting", "events", source.info().events);
-    let summary = convert(&mut source, &mut file, WriteOptions::default(), |events| progress.update(events))
+    let summary = convert(&mut source, &mut file, WriteOptions::default(), |events| progress.show(events))
         .map_err(source::with_hint)?;
     drop(progress);
     file.finish()?;

@@ -1,8 +1,83 @@
-//! The `pageset` command. All of it is in the library.
+//! The `pageset` command: what a recording of a kernel's page events contains, and what other kernels would have made
+//! of it.
+//!
+//! One file for each subcommand. `args` says what can be typed; `source` opens traces, `machines` finds the machine,
+//! `output` and `paragraph` write results, `invocation` and `origin` say where they come from, `progress`
+//! shows that a long run is alive. What is computed is computed in `pageset-lab`.
 #![forbid(unsafe_code)]
 
+mod args;
+mod bench;
+mod calibrate;
+mod choice;
+mod completions;
+mod convert;
+mod invocation;
+mod machine;
+mod machines;
+mod man;
+mod origin;
+mod output;
+mod paragraph;
+mod pft;
+mod policies;
+mod progress;
+mod replay;
+mod reproduce;
+mod simulate;
+mod source;
+mod stat;
+mod sweep;
+mod verify;
+
+use std::io::{self, Write};
 use std::process::ExitCode;
 
+use clap::{CommandFactory as _, FromArgMatches as _};
+
+use args::{Args, Command};
+use invocation::Invocation;
+
 fn main() -> ExitCode {
-    pageset_cli::main()
+    // clap prints usage errors itself and exits with status 2.
+    let mut definition = Args::command();
+    let mut matches = definition.get_matches_mut();
+    let invocation = Invocation::of(&definition, &matches);
+    let check = output::check(&matches);
+    let args =
+        Args::from_arg_matches_mut(&mut matches).unwrap_or_else(|error| error.format(&mut definition).exit());
+    match check.and_then(|()| run(args.command, &invocation)) {
+        Ok(()) => ExitCode::SUCCESS,
+        // Whoever read our output has seen enough.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Nobody is left to be told if this fails too.
+            let _ = writeln!(io::stderr(), "error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command, invocation: &Invocation) -> anyhow::Result<()> {
+    match command {
+        Command::Replay(args) => replay::run(&args, invocation),
+        Command::Verify(args) => verify::run(&args, invocation),
+        Command::Reproduce(args) => reproduce::run(&args, invocation),
+        Command::Simulate(args) => simulate::execute(&args, invocation),
+        Command::Pft(args) => pft::execute(&args, invocation),
+        Command::Bench(args) => bench::run(&args, invocation),
+        Command::Calibrate(args) => calibrate::run(&args, invocation),
+        Command::Sweep(args) => sweep::run(&args, invocation),
+        Command::Stat(args) => stat::run(&args, invocation),
+        Command::Convert(args) => convert::run(&args),
+        Command::Machine(args) => machine::run(&args),
+        Command::Policies(args) => policies::run(&args),
+        Command::Completions(args) => completions::run(&args),
+        Command::Man(args) => man::run(&args),
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let errors = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
+    errors.into_iter().any(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }

@@ -15,9 +15,7 @@ use crate::paragraph;
 use wording::{Rule, rules};
 
 pub(crate) fn run(args: &PoliciesArgs) -> Result<()> {
-    let named =
-        args.name.as_ref().map(|name| Policy::named(name).expect("the parser allows only known names"));
-    output::write(&args.output.target, |out| write(named, args.output.format(), out))
+    output::write(&args.output.target, |out| write(args.name, args.output.format(), out))
 }
 
 fn write(named: Option<&Policy>, format: Format, out: &mut dyn Write) -> Result<()> {

@@ -4,38 +4,67 @@ use std::io::{self, IsTerminal as _};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
+use pageset_lab::Cancelled;
 
 /// Nothing is shown before.
 const DELAY: Duration = Duration::from_secs(1);
 
-/// Counts up to a total, if that is known.
+/// Shows stages of work, one after another, on a terminal.
 pub(crate) struct Progress {
+    is_terminal: bool,
+    stage: Option<Stage>,
+}
+
+/// What goes on.
+struct Stage {
     what: &'static str,
     unit: &'static str,
     total: Option<u64>,
     started: Instant,
-    is_terminal: bool,
     bar: Option<ProgressBar>,
 }
 
 impl Progress {
+    /// Of work that says itself what goes on.
+    pub(crate) fn on_terminal() -> Self {
+        Self { is_terminal: io::stderr().is_terminal(), stage: None }
+    }
+
     /// `what` goes on, counted in `unit`.
     pub(crate) fn new(what: &'static str, unit: &'static str, total: Option<u64>) -> Self {
-        let is_terminal = io::stderr().is_terminal();
-        Self { what, unit, total, started: Instant::now(), is_terminal, bar: None }
+        let mut progress = Self::on_terminal();
+        progress.start(what, unit, total);
+        progress
+    }
+
+    fn start(&mut self, what: &'static str, unit: &'static str, total: Option<u64>) {
+        self.stage = Some(Stage { what, unit, total, started: Instant::now(), bar: None });
     }
 
     /// So many are done.
-    pub(crate) fn update(&mut self, done: u64) {
-        if !self.is_terminal || self.started.elapsed() < DELAY {
+    pub(crate) fn show(&mut self, done: u64) {
+        let Some(stage) = self.stage.as_mut().filter(|_| self.is_terminal) else { return };
+        if stage.started.elapsed() < DELAY {
             return;
         }
-        let (what, unit, total) = (self.what, self.unit, self.total);
-        self.bar.get_or_insert_with(|| bar(what, unit, total)).set_position(done);
+        let Stage { what, unit, total, .. } = *stage;
+        stage.bar.get_or_insert_with(|| bar(what, unit, total)).set_position(done);
     }
 }
 
-impl Drop for Progress {
+/// An interrupt ends the process, so nothing has to be cancelled.
+impl pageset_lab::Progress for Progress {
+    fn begin(&mut self, what: &'static str, unit: &'static str, total: Option<u64>) {
+        self.start(what, unit, total);
+    }
+
+    fn update(&mut self, done: u64) -> Result<(), Cancelled> {
+        self.show(done);
+        Ok(())
+    }
+}
+
+impl Drop for Stage {
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

@@ -9,7 +9,7 @@ use pageset_core::policy::LINUX_4_19;
 use pageset_core::{POLICIES, Policy};
 use pageset_report::Provenance;
 use pageset_trace::{Machine, TraceReader as _};
-use pageset_workload::{Ladder, Replay, ReplayError, ReplayOptions, Sweep, replay};
+use pageset_workload::{Replay, ReplayError, ReplayOptions, Sweep, replay};
 
 use crate::args::{self, OutputArgs, ReplayArgs, SourceArgs};
 use crate::invocation::Invocation;
@@ -24,7 +24,7 @@ use result::{Finished, Layout};
 const FRAMES_MAX: u64 = 1 << 26;
 
 pub(crate) fn run(args: &ReplayArgs, invocation: &Invocation) -> Result<()> {
-    let policies = choose(args)?;
+    let policies = choose(args);
     let layout = if args.ladder.is_some() { Layout::Ladder } else { Layout::Full };
     let comparison =
         Comparison { invocation, policies, cpus: args.cpus, machine: args.machine.as_deref(), layout };
@@ -32,30 +32,20 @@ pub(crate) fn run(args: &ReplayArgs, invocation: &Invocation) -> Result<()> {
 }
 
 /// The policies that are asked for.
-fn choose(args: &ReplayArgs) -> Result<Vec<Policy>> {
-    if let Some(ladder) = &args.ladder {
-        let ladder: Ladder = ladder.parse().map_err(anyhow::Error::msg)?;
-        return Ok(ladder.policies());
-    }
-    if args.sweep.is_empty() {
-        return Ok(policies(&args.policies));
+fn choose(args: &ReplayArgs) -> Vec<Policy> {
+    if let Some(ladder) = args.ladder {
+        return ladder.policies();
     }
     let base = match args.policies.as_slice() {
+        [] if args.sweep.is_empty() => return POLICIES.to_vec(),
+        named if args.sweep.is_empty() => return named.iter().map(|policy| **policy).collect(),
         [] => &LINUX_4_19,
-        [name] => Policy::named(name).expect("the parser allows only names of policies"),
+        [policy] => *policy,
         _ => args::refuse("a sweep varies one policy: give --policy one name"),
     };
     let sweep =
         Sweep::parse(args.sweep.iter().map(String::as_str)).unwrap_or_else(|problem| args::refuse(problem));
-    Ok(sweep.policies(base))
-}
-
-/// The policies with these names, all if there are none.
-fn policies(names: &[String]) -> Vec<Policy> {
-    if names.is_empty() {
-        return POLICIES.to_vec();
-    }
-    names.iter().map(|name| *Policy::named(name).expect("the parser allows only names of policies")).collect()
+    sweep.policies(base)
 }
 
 /// A replay under several policies, as a subcommand asks for it.
@@ -112,11 +102,12 @@ impl Comparison<'_> {
             // A recorded machine is left to the replay, which then uses the recorded state of its memory too.
             let machine = Some(machine.clone()).filter(|_| origin != MachineOrigin::Recorded);
             let options = ReplayOptions { policies: policies.to_vec(), machine, cpus: self.cpus };
-            let round = replay(&mut source, &options, |events| progress.update(read_before + events))
-                .map_err(|error| match error {
+            let round = replay(&mut source, &options, |events| progress.show(read_before + events)).map_err(
+                |error| match error {
                     ReplayError::Trace(error) => source::with_hint(error),
                     error => error.into(),
-                })?;
+                },
+            )?;
             match &mut finished {
                 Some(replay) => replay.outcomes.extend(round.outcomes),
                 None => finished = Some(round),
@@ -135,12 +126,23 @@ impl Comparison<'_> {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser as _;
+
     use super::*;
+    use crate::args::{Args, Command};
 
     #[test]
     fn without_names_all_policies_are_replayed() {
-        assert_eq!(policies(&[]).len(), POLICIES.len());
-        let one = policies(&["linux-6.12".to_owned()]);
-        assert_eq!(one.iter().map(|policy| policy.name).collect::<Vec<_>>(), ["linux-6.12"]);
+        let chosen = |arguments: &[&str]| {
+            let Command::Replay(args) =
+                Args::parse_from([&["pageset", "replay"], arguments].concat()).command
+            else {
+                panic!("replay was asked for")
+            };
+            choose(&args).iter().map(|policy| policy.name).collect::<Vec<_>>()
+        };
+        assert_eq!(chosen(&[]).len(), POLICIES.len());
+        assert_eq!(chosen(&["-p", "linux-6.12"]), ["linux-6.12"]);
+        assert_eq!(chosen(&["--sweep", "batch=31,63"]).len(), 2);
     }
 }

@@ -1,41 +1,26 @@
-//! `pageset reproduce`: a published study run again, its tables with our values beside the printed ones.
-//!
-//! `study` says what a study is, and lists them; there is one file for each. `published` reads the printed tables.
-//! `simulated` runs studies whose values come from simulations. `document` is the result as JSON, `sections` as text.
+//! `pageset reproduce`: a published study run again. `sections` is the result as text.
 
-mod batch_size;
-mod document;
-mod high_order_pcp;
-mod huge_copy;
-mod page_fault;
-mod pcp_auto_tuning;
-mod published;
 mod sections;
-mod simulated;
-mod study;
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
+use pageset_lab::reproduce::{Findings, Options, Reproduction};
 use pageset_report::{Format, Provenance};
 
 use crate::args::{self, ReproduceArgs};
 use crate::invocation::Invocation;
-use crate::jobs;
 use crate::output::{self, Existing};
-use document::Document;
-pub(crate) use simulated::Fitted;
-pub(crate) use study::names;
-use study::{Findings, Options};
+use crate::progress::Progress;
 
 pub(crate) fn run(args: &ReproduceArgs, invocation: &Invocation) -> Result<()> {
-    let study = study::named(&args.study).expect("the parser allows only names of studies");
+    let study = args.study;
     if args.fit.is_some() && !study.has_parameters() {
         let name = study.name();
         args::refuse(format!("{name} has no parameters that could be chosen again: leave --fit out"));
     }
     let existing = args.output.target.existing();
-    let options = Options { is_quick: args.quick, jobs: jobs::count(args.jobs), fit: args.fit.clone() };
+    let options = Options { is_quick: args.quick, jobs: args::jobs(args.jobs), fit: args.fit.clone() };
     if let Some(directory) = &args.svg {
         std::fs::create_dir_all(directory)
             .with_context(|| format!("{}: cannot make this directory", directory.display()))?;
@@ -43,19 +28,19 @@ pub(crate) fn run(args: &ReproduceArgs, invocation: &Invocation) -> Result<()> {
             output::check_file(&drawing(directory, name), existing)?;
         }
     }
-    let mut findings = study.run(&options)?;
+    let mut findings = study.run(&options, &mut Progress::on_terminal())?;
     let provenance = provenance(invocation, &mut findings);
     if let Some(directory) = &args.svg {
         draw(&findings, &provenance, directory, existing)?;
     }
-    let document = Document::new(study.name(), &findings, provenance);
+    let reproduction = Reproduction::new(study.name(), &findings, provenance);
     output::write(&args.output.target, |out| match args.output.format() {
         Format::Json => {
-            serde_json::to_writer_pretty(&mut *out, &document)?;
+            serde_json::to_writer_pretty(&mut *out, &reproduction)?;
             Ok(writeln!(out)?)
         }
-        format @ (Format::Table | Format::Markdown) => sections::write(&document, &findings, format, out),
-        Format::Csv => Ok(Format::Csv.exporter().export(&document.flat_table(), out)?),
+        format @ (Format::Table | Format::Markdown) => sections::write(&reproduction, &findings, format, out),
+        Format::Csv => Ok(Format::Csv.exporter().export(&reproduction.flat_table(), out)?),
     })
 }
 

@@ -1,25 +1,18 @@
 //! `pageset simulate`: a workload on a simulated machine, one row for each policy.
 //!
-//! `spec` says what is run, `target` lets workloads run on virtual CPUs, `engine` runs, `result` is what came out,
 //! `played` says what was left out of a recording, `list` names machines and workloads, `table` prints.
 
-mod engine;
 mod list;
 mod played;
-mod result;
-mod spec;
 mod table;
-mod target;
 
 use anyhow::{Result, bail};
+use pageset_lab::simulate::{RunResult, RunSpec, simulate_all};
 
-use crate::args::SimulateArgs;
+use crate::args::{SimulateArgs, jobs};
 use crate::invocation::Invocation;
 use crate::progress::Progress;
-use crate::{jobs, output};
-pub(crate) use engine::{run, run_plan};
-pub(crate) use result::RunResult;
-pub(crate) use spec::{RunSpec, machine_text, recording};
+use crate::{output, source};
 
 /// The subcommand.
 pub(crate) fn execute(args: &SimulateArgs, invocation: &Invocation) -> Result<()> {
@@ -27,9 +20,9 @@ pub(crate) fn execute(args: &SimulateArgs, invocation: &Invocation) -> Result<()
         return list::print(&args.output);
     }
     let specs = specs(args);
-    let results = run_all(&specs, jobs::count(args.jobs))?;
+    let results = run_all(&specs, args.jobs)?;
     if args.check {
-        let again = run_all(&specs, jobs::count(args.jobs))?;
+        let again = run_all(&specs, args.jobs)?;
         for (spec, (first, second)) in specs.iter().zip(results.iter().zip(&again)) {
             if first != second {
                 let (policy, one, other) = (&spec.policy, &first.digest, &second.digest);
@@ -61,15 +54,6 @@ fn specs(args: &SimulateArgs) -> Vec<RunSpec> {
 }
 
 /// Runs all, several at once; the results are in the order of the runs.
-fn run_all(specs: &[RunSpec], jobs: usize) -> Result<Vec<RunResult>> {
-    let mut progress = Progress::new("simulating", "runs", Some(specs.len() as u64));
-    let mut results: Vec<Option<RunResult>> = specs.iter().map(|_| None).collect();
-    let mut done = 0;
-    jobs::each(specs, jobs, run, |index, result: Result<RunResult>| {
-        results[index] = Some(result?);
-        done += 1;
-        progress.update(done);
-        Ok::<_, anyhow::Error>(())
-    })?;
-    Ok(results.into_iter().flatten().collect())
+fn run_all(specs: &[RunSpec], asked: Option<u16>) -> Result<Vec<RunResult>> {
+    simulate_all(specs, jobs(asked), &mut Progress::on_terminal()).map_err(source::with_conversion)
 }

@@ -108,13 +108,13 @@ pub(crate) fn with_hint(error: TraceError) -> anyhow::Error {
 }
 
 /// As [`with_hint`], for subcommands that cannot be told how to open a trace.
-pub(crate) fn with_conversion(error: TraceError) -> anyhow::Error {
-    let option = match &error {
-        TraceError::Damaged { .. } => "--recover",
-        TraceError::Line { .. } => "--lenient",
-        _ => return error.into(),
+pub(crate) fn with_conversion(error: anyhow::Error) -> anyhow::Error {
+    let option = match error.downcast_ref() {
+        Some(TraceError::Damaged { .. }) => "--recover",
+        Some(TraceError::Line { .. }) => "--lenient",
+        _ => return error,
     };
-    anyhow::anyhow!("{error}: `pageset convert {option}` makes a file that can be used here")
+    anyhow::anyhow!("{error:#}: `pageset convert {option}` makes a file that can be used here")
 }
 
 impl TraceReader for Source {
@@ -198,7 +198,8 @@ mod tests {
         assert!(error.ends_with("the option for that is --recover"), "{error}");
         let cut_file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(cut_file.path(), cut).unwrap();
-        let error = pageset_trace::open(cut_file.path()).map_err(with_conversion).err().unwrap();
+        let error = pageset_trace::open(cut_file.path()).err().unwrap();
+        let error = with_conversion(anyhow::Error::from(error).context("workload trace:cut"));
         assert!(error.to_string().contains("`pageset convert --recover`"), "{error}");
         assert!(opened(".pgtrace", cut, &recover).unwrap() > 100_000);
     }

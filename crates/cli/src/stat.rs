@@ -27,7 +27,7 @@ use sections::{Section, sections};
 pub(crate) fn run(args: &StatArgs, invocation: &Invocation) -> Result<()> {
     let mut source = Source::open(&args.source)?;
     let mut progress = Progress::new("reading", "events", source.info().events);
-    let survey = survey(&mut source, &SurveyOptions::default(), |events| progress.update(events))
+    let survey = survey(&mut source, &SurveyOptions::default(), |events| progress.show(events))
         .map_err(source::with_hint)?;
     drop(progress);
     let provenance = provenance(&source, invocation);

@@ -1,36 +1,22 @@
 //! `pageset sweep`: many simulations from one plan.
 //!
-//! `args` is what can be typed. `plan` is the file that says what to run, `grid` makes runs of it, `shard` takes a part of
-//! them. `rows` keeps what is finished, by the `key` of each run, a hash (`fnv`); `table` and `figure` show it.
+//! `args` is what can be typed; `table` and `figure` show what is finished.
 
 mod args;
 mod figure;
-mod fnv;
-mod grid;
-mod key;
-mod plan;
-mod rows;
-mod shard;
 mod table;
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
+use pageset_lab::sweep::{Plan, Question, Sweep, keys, rows_path};
 use pageset_report::Provenance;
-use serde_json::Value;
 
+use crate::args::jobs;
 use crate::invocation::Invocation;
 use crate::progress::Progress;
-use crate::simulate::{self, RunSpec};
-use crate::{jobs, output};
+use crate::{output, source};
 pub(crate) use args::SweepArgs;
-pub(crate) use grid::runs;
-use key::Keys;
-pub(crate) use plan::Plan;
-use plan::Question;
-pub(crate) use rows::{Ending, Extent, Rows};
-use rows::{FinishedRun, RowsFile};
-pub(crate) use shard::Shard;
 use table::Shown;
 
 pub(crate) fn run(args: &SweepArgs, invocation: &Invocation) -> Result<()> {
@@ -40,67 +26,23 @@ pub(crate) fn run(args: &SweepArgs, invocation: &Invocation) -> Result<()> {
     {
         output::check_file(&drawing(directory, question), args.output.target.existing())?;
     }
-    let specs = grid::runs(&plan);
-    let mut keys = Keys::default();
-    let keyed: Vec<_> = specs.into_iter().map(|spec| Ok((keys.of(&spec)?, spec))).collect::<Result<_>>()?;
-    let mut rows = Rows::default();
-    for path in &args.merge {
-        rows.read(path)?;
-    }
+    let mut sweep = Sweep::new(&plan)?;
+    args.merge.iter().try_for_each(|path| sweep.merge(path))?;
     if args.merge.is_empty() {
-        let mine = keyed.iter().enumerate().filter(|(run, _)| args.shard.is_none_or(|shard| shard.has(*run)));
-        let mine: Vec<_> = mine.map(|(_, keyed)| keyed).collect();
-        finish(&mine, &mut rows, args)?;
+        let rows = args.rows.clone().unwrap_or_else(|| rows_path(&args.plan, args.shard));
+        sweep
+            .finish(&rows, args.shard, jobs(args.jobs), &mut Progress::on_terminal())
+            .map_err(source::with_conversion)?;
     }
-    let (finished, missing) = collect(&keyed, &rows);
+    let finished = sweep
+        .finished()
+        .map(|run| Shown { keys: keys(&run.spec), results: table::flattened(&run.result) })
+        .collect::<Vec<_>>();
+    let missing = sweep.run_count() - finished.len();
     if !args.merge.is_empty() && missing > 0 {
-        bail!("{missing} of {} runs are in none of the files: run their parts too", keyed.len());
+        bail!("{missing} of {} runs are in none of the files: run their parts too", sweep.run_count());
     }
     show(args, invocation.provenance(), &plan, &finished, missing)
-}
-
-/// Runs what is not in the file of rows yet, and adds it there.
-fn finish(mine: &[&(String, RunSpec)], rows: &mut Rows, args: &SweepArgs) -> Result<()> {
-    let path = args.rows.clone().unwrap_or_else(|| rows_path(&args.plan, args.shard));
-    let mut file = RowsFile::open(&path, rows)?;
-    let todo: Vec<_> = mine.iter().copied().filter(|(key, _)| rows.get(key).is_none()).collect();
-    let mut progress = Progress::new("simulating", "runs", Some(todo.len() as u64));
-    let mut done = 0;
-    jobs::each(
-        &todo,
-        jobs::count(args.jobs),
-        |(_, spec)| simulate::run(spec),
-        |index, result| {
-            let (key, spec) = todo[index];
-            let result = result.with_context(|| format!("the run {}", grid::canonical(spec)))?;
-            let Value::Object(result) = serde_json::to_value(&result)? else {
-                bail!("a result is an object")
-            };
-            let run = FinishedRun { key: key.clone(), spec: spec.clone(), result };
-            file.append(&run)?;
-            rows.insert(run);
-            done += 1;
-            progress.update(done);
-            Ok(())
-        },
-    )
-}
-
-/// `plan.toml` has its rows in `plan.rows.jsonl`, its second part of four in `plan.2-of-4.rows.jsonl`.
-fn rows_path(plan: &Path, shard: Option<Shard>) -> PathBuf {
-    let part = shard.map_or_else(String::new, |shard| format!("{}.", shard.to_string().replace('/', "-of-")));
-    plan.with_extension(format!("{part}rows.jsonl"))
-}
-
-/// Keys and results of the finished runs, in the order of the plan, and how many are missing.
-fn collect(keyed: &[(String, RunSpec)], rows: &Rows) -> (Vec<Shown>, usize) {
-    let found = keyed.iter().filter_map(|(key, spec)| {
-        let run = rows.get(key)?;
-        Some(Shown { keys: grid::keys(spec), results: table::flattened(&run.result) })
-    });
-    let found: Vec<_> = found.collect();
-    let missing = keyed.len() - found.len();
-    (found, missing)
 }
 
 fn show(

@@ -4,20 +4,16 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{Result, anyhow};
-use pageset_core::Policy;
 use pageset_report::{Cell, Column, Format, Provenance, Row, Table, json_document};
 use pageset_trace::{Machine, TraceReader as _};
-use pageset_workload::{Class, ExplainRequest, Mode, Verification, VerifyError, VerifyOptions, verify};
+use pageset_workload::{Class, ExplainRequest, Verification, VerifyError, VerifyOptions, verify};
 use serde::Serialize;
 
-use crate::args::{self, SourceArgs, VerifyArgs};
+use crate::args::{self, AutoOr, SourceArgs, VerifyArgs};
 use crate::invocation::Invocation;
 use crate::output;
 use crate::progress::Progress;
 use crate::source::{self, Source};
-
-/// The name that stands for the recorded kernel's own policy.
-pub(crate) const AUTO: &str = "auto";
 
 pub(crate) fn run(args: &VerifyArgs, invocation: &Invocation) -> Result<()> {
     let format = args.output.format();
@@ -25,10 +21,13 @@ pub(crate) fn run(args: &VerifyArgs, invocation: &Invocation) -> Result<()> {
         args::refuse("events have no place in CSV: use --explain with another format");
     }
     let options = VerifyOptions {
-        policy: Policy::named(&args.policy).copied(),
+        policy: match args.policy {
+            AutoOr::Auto => None,
+            AutoOr::Named(policy) => Some(*policy),
+        },
         machine: args.machine.as_deref().map(Machine::load).transpose()?,
-        mode: Mode::named(&args.mode).expect("the parser allows only names of modes"),
-        explain: args.explain.map(|number| ExplainRequest { number, class: class(args) }),
+        mode: args.mode,
+        explain: args.explain.map(|number| ExplainRequest { number, class: args.class }),
     };
     let traces: Vec<Option<PathBuf>> = match args.traces.as_slice() {
         [] => vec![None],
@@ -42,15 +41,11 @@ pub(crate) fn run(args: &VerifyArgs, invocation: &Invocation) -> Result<()> {
     output::write(&args.output.target, |out| write(&verified, provenance, format, out))
 }
 
-fn class(args: &VerifyArgs) -> Option<Class> {
-    args.class.as_deref().and_then(Class::named)
-}
-
 fn verify_one(source: SourceArgs, options: &VerifyOptions) -> Result<Verification> {
     let mut source = Source::open(&source)?;
     let mut progress = Progress::new("verifying", "events", source.info().events);
     let verified =
-        verify(&mut source, options, |events| progress.update(events)).map_err(|error| match error {
+        verify(&mut source, options, |events| progress.show(events)).map_err(|error| match error {
             VerifyError::Trace(error) => source::with_hint(error),
             error => anyhow!(error),
         })?;

@@ -18,6 +18,18 @@ const ALLOWED: &[(&str, Allowed)] = &[
     ("pageset-trace", Allowed::Only(&["pageset-core"])),
     ("pageset-workload", Allowed::Only(&["pageset-core", "pageset-fault", "pageset-trace"])),
     ("pageset-report", Allowed::Only(&[])),
+    (
+        "pageset-lab",
+        Allowed::Only(&[
+            "pageset-core",
+            "pageset-fault",
+            "pageset-pageops",
+            "pageset-sim",
+            "pageset-trace",
+            "pageset-workload",
+            "pageset-report",
+        ]),
+    ),
     ("pageset-cli", Allowed::Any),
     ("pageset-capi", Allowed::Only(&["pageset"])),
     ("pageset-bench", Allowed::Any),

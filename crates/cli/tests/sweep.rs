@@ -4,6 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use serde_json::Value;
+
 const PLAN: &str = r#"
 title = "Two policies with two batches"
 [[grid]]
@@ -27,7 +29,7 @@ fn pageset(directory: &Path, arguments: &[&str]) -> Output {
 }
 
 #[track_caller]
-fn rows(directory: &Path, arguments: &[&str]) -> serde_json::Value {
+fn rows(directory: &Path, arguments: &[&str]) -> Value {
     let output = pageset(directory, &[arguments, &["--format", "json"]].concat());
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON is printed");
@@ -84,4 +86,34 @@ fn mistakes_name_file_and_key() {
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(!output.status.success() && error.contains(message), "{error}");
     }
+}
+
+/// Rows of another simulator, and of another recording, are computed again.
+#[test]
+fn a_row_of_another_recording_is_not_used_again() {
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/traces");
+    let copy = |name: &str| {
+        fs::copy(traces.join(name), directory.path().join("t.pgtrace")).expect("a trace is there")
+    };
+    let plan = "title = \"t\"\n[[grid]]\nmachine = \"epyc-2\"\nworkload = \"trace:t.pgtrace\"\npolicy = \"linux-6.12\"\n\
+                warmup_ms = 1\nduration_ms = 5\n";
+    fs::write(directory.path().join("plan.toml"), plan).expect("the plan can be written");
+    let rows = || -> Value {
+        let output = Command::new(env!("CARGO_BIN_EXE_pageset"))
+            .args(["sweep", "plan.toml", "--format", "json"])
+            .current_dir(directory.path())
+            .output()
+            .expect("pageset can be started");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let document: Value = serde_json::from_slice(&output.stdout).expect("JSON is printed");
+        document["rows"].clone()
+    };
+    copy("k61_2c_tcp.pgtrace");
+    let first = rows();
+    assert_eq!(rows(), first);
+    copy("k612_2c_tcp.pgtrace");
+    assert_ne!(rows(), first);
+    let lines = fs::read_to_string(directory.path().join("plan.rows.jsonl")).expect("the rows are there");
+    assert_eq!(lines.lines().count(), 2);
 }

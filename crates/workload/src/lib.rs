@@ -8,6 +8,7 @@
 #![deny(unsafe_code)]
 
 mod caches;
+mod cpus;
 mod gfp;
 mod ladder;
 pub mod load;
@@ -20,6 +21,7 @@ mod threads;
 mod varied;
 mod verify;
 
+pub use cpus::{pin, usable_cpus};
 pub use ladder::{Ladder, Sweep};
 pub use replay::{Outcome, Replay, ReplayError, ReplayOptions, Unreplayed, guess_machine, replay};
 pub use slab::Object;

@@ -1,12 +1,11 @@
 //! What can be typed after `pageset pft`.
 
 use clap::ValueHint;
-use clap::builder::PossibleValuesParser;
 use pageset_fault::Strategy;
+use pageset_lab::pft::{Contestant, PftSpec, Regions, RssLine, Zero};
 
-use super::shape::Regions;
-use super::virtual_world::RssLine;
 use crate::args::OutputArgs;
+use crate::choice::one_of;
 
 const READING: &str = "\
 How to read this:
@@ -70,28 +69,29 @@ pub(crate) struct PftArgs {
     pub(crate) strategies: Vec<Wanted>,
     /// How threads share what is touched: regions of their own, slices, every N-th page, all the same pages
     #[arg(long, value_name = "MODE", default_value = Regions::Percore.name())]
-    #[arg(value_parser = PossibleValuesParser::new(Regions::ALL.map(Regions::name)))]
-    pub(crate) regions: String,
+    #[arg(value_parser = one_of(Regions::ALL.map(|regions| (regions.name(), regions))))]
+    pub(crate) regions: Regions,
     /// Pages of 4 KiB (12) or 16 KiB (14) [default: 12, with --machine the machine's]
-    #[arg(long, value_name = "BITS", value_parser = PossibleValuesParser::new(["12", "14"]))]
-    pub(crate) page_shift: Option<String>,
+    #[arg(long, value_name = "BITS", value_parser = one_of([("12", 12_u32), ("14", 14)]))]
+    pub(crate) page_shift: Option<u32>,
     /// Frames that a thread fetches with one call of the allocator, 0 for a call per fault [default: 16, with --machine 0]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=32))]
     pub(crate) magazine: Option<u32>,
     /// Clear pages, or skip that to see the engine alone
-    #[arg(long, value_name = "HOW", default_value = "real", value_parser = PossibleValuesParser::new(["real", "skip"]))]
-    pub(crate) zero: String,
+    #[arg(long, value_name = "HOW", default_value = "real")]
+    #[arg(value_parser = one_of([("real", Zero::Real), ("skip", Zero::Skip)]))]
+    pub(crate) zero: Zero,
     /// Also run the operating system's own faults, or only clear and touch memory without any faults
     #[arg(long = "peer", value_name = "PEER", value_delimiter = ',')]
-    #[arg(value_parser = PossibleValuesParser::new(["kernel", "clear"]))]
-    pub(crate) peers: Vec<String>,
+    #[arg(value_parser = one_of(PEERS))]
+    pub(crate) peers: Vec<Contestant>,
     /// Simulate instead: a bundled machine, or a machine file
     #[arg(short, long, value_name = "MACHINE", conflicts_with_all = ["peers", "zero"], value_hint = ValueHint::FilePath)]
     pub(crate) machine: Option<String>,
     /// Where a simulated machine has the counters of R1, R1b, R2 and R3: on the line of mmap_sem, or on their own
     #[arg(long, value_name = "LINE", default_value = RssLine::WithMmapLock.name(), requires = "machine")]
-    #[arg(value_parser = PossibleValuesParser::new(RssLine::ALL.map(RssLine::name)))]
-    pub(crate) rss_line: String,
+    #[arg(value_parser = one_of(RssLine::ALL.map(|line| (line.name(), line))))]
+    pub(crate) rss_line: RssLine,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }
@@ -103,9 +103,29 @@ pub(crate) enum Wanted {
     One(Strategy),
 }
 
+/// Who can be compared with the strategies, in the order of the result.
+const PEERS: [(&str, Contestant); 2] = [("kernel", Contestant::Kernel), ("clear", Contestant::Clear)];
+
 impl PftArgs {
+    pub(super) fn spec(&self) -> PftSpec {
+        let peers = PEERS.into_iter().map(|(_, peer)| peer).filter(|peer| self.peers.contains(peer));
+        PftSpec {
+            gib: self.gib,
+            threads: self.threads,
+            repetitions: self.repetitions,
+            lines: self.lines,
+            regions: self.regions,
+            page_shift: self.page_shift,
+            magazine: self.magazine,
+            zero: self.zero,
+            contestants: peers.chain(self.chosen().into_iter().map(Contestant::Engine)).collect(),
+            machine: self.machine.clone(),
+            rss_line: self.rss_line,
+        }
+    }
+
     /// Every strategy asked for, each once.
-    pub(super) fn chosen(&self) -> Vec<Strategy> {
+    fn chosen(&self) -> Vec<Strategy> {
         let mut chosen: Vec<Strategy> = Vec::new();
         for wanted in &self.strategies {
             let more = match *wanted {

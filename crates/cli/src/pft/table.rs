@@ -1,11 +1,9 @@
 //! The page fault test's result as tables.
 
+use pageset_lab::host;
+use pageset_lab::pft::{Contestant, Run, Series, Test, Zero};
 use pageset_report::{Cell, Column, Provenance, Row, Table};
 use serde::Serialize;
-
-use super::result::{Run, Series};
-use super::{Contestant, Test, Zero};
-use crate::this_machine;
 
 /// The whole result.
 #[derive(Debug, Serialize)]
@@ -221,6 +219,6 @@ fn runs(series: &[Series]) -> Table {
 fn machine(test: &Test) -> String {
     match &test.machine {
         Some(machine) => format!("{}: {}", machine.name, machine.title),
-        None => this_machine::line(),
+        None => host::line(),
     }
 }

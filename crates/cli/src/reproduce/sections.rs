@@ -3,15 +3,14 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
+use pageset_lab::reproduce::{Findings, Reproduction};
 use pageset_report::Format;
 
-use super::document::Document;
-use super::study::Findings;
 use crate::paragraph;
 
 /// Tables, what to know about them, how well they agree, and what did not reproduce.
 pub(crate) fn write(
-    document: &Document<'_>,
+    reproduction: &Reproduction<'_>,
     findings: &Findings,
     format: Format,
     out: &mut dyn Write,
@@ -26,26 +25,26 @@ pub(crate) fn write(
         writeln!(out)?;
     }
     heading(out, format, "How to read this")?;
-    for note in NOTES.iter().copied().chain(document.notes.iter().map(String::as_str)) {
+    for note in NOTES.iter().copied().chain(reproduction.notes.iter().map(String::as_str)) {
         paragraph::write(out, 0, note)?;
     }
     writeln!(out)?;
     heading(out, format, "Agreement")?;
-    if let Some(agreement) = document.direction_agreement {
-        let (agreed, all) = (document.directions_agreed, document.directions);
+    if let Some(agreement) = reproduction.direction_agreement {
+        let (agreed, all) = (reproduction.directions_agreed, reproduction.directions);
         let percent = agreement * 100.0;
         paragraph::write(out, 0, &format!("Direction of change: {agreed} of {all} ({percent:.1} %)."))?;
     }
     writeln!(out)?;
     heading(out, format, "What did not reproduce, and why")?;
-    if document.differences.is_empty() {
+    if reproduction.differences.is_empty() {
         paragraph::write(out, 0, "Every direction and every order agrees.")?;
     }
-    for text in document.differences.iter().chain(document.explanations) {
+    for text in reproduction.differences.iter().chain(reproduction.explanations) {
         paragraph::write(out, 0, text)?;
     }
     writeln!(out)?;
-    Ok(provenance(document, format, out)?)
+    Ok(provenance(reproduction, format, out)?)
 }
 
 const NOTES: [&str; 3] = [
@@ -64,8 +63,8 @@ fn heading(out: &mut dyn Write, format: Format, text: &str) -> io::Result<()> {
 }
 
 /// Command, version, commit, machine: as below every table.
-fn provenance(document: &Document<'_>, format: Format, out: &mut dyn Write) -> io::Result<()> {
-    for (name, value) in document.provenance.facts() {
+fn provenance(reproduction: &Reproduction<'_>, format: Format, out: &mut dyn Write) -> io::Result<()> {
+    for (name, value) in reproduction.provenance.facts() {
         if format == Format::Markdown {
             writeln!(out, "- {name}: `{value}`")?;
         } else {

@@ -1,10 +1,9 @@
 //! One row for each policy.
 
+use pageset_lab::simulate::{RunResult, RunSpec};
 use pageset_report::{Cell, Column, Format, Provenance, Row, Table};
 
 use super::played;
-use super::result::RunResult;
-use super::spec::RunSpec;
 use crate::args::SimulateArgs;
 
 pub(super) fn table(

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::ValueHint;
+use pageset_lab::sweep::Shard;
 
-use super::Shard;
 use crate::args::OutputArgs;
 
 const READING_SWEEP: &str = "\

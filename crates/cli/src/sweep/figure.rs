@@ -1,11 +1,11 @@
 //! The answer to a question of the plan, as a figure.
 
 use anyhow::{Result, anyhow, bail};
+use pageset_lab::sweep::{LogAxis, Question};
 use pageset_report::Origin;
 use pageset_report::plot::{Axis, Figure, Mark, Panel, Point, Scale, Series};
 use serde_json::Value;
 
-use super::plan::{LogAxis, Question};
 use super::table::{Flat, Shown, text};
 
 /// Draws a question. Runs that differ only in keys that the question does not name, such as the seed, become one point:
@@ -121,6 +121,7 @@ fn points<'a>(
 
 #[cfg(test)]
 mod tests {
+    use pageset_lab::sweep::Plan;
     use serde_json::json;
 
     use super::*;
@@ -141,7 +142,10 @@ mod tests {
     }
 
     fn question(text: &str) -> Question {
-        toml::from_str(&format!("title = \"Q\"\nfile = \"q\"\n{text}")).unwrap()
+        let grid = "[[grid]]\nmachine = \"m\"\nworkload = \"w\"\npolicy = \"p\"";
+        let question = format!("[[question]]\ntitle = \"Q\"\nfile = \"q\"\n{text}");
+        let mut plan = Plan::parse(&format!("title = \"t\"\n{grid}\n{question}")).unwrap();
+        plan.questions.remove(0)
     }
 
     #[test]

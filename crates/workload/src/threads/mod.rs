@@ -15,9 +15,9 @@ use pageset_core::{
     Config, ConfigError, Counters, NodeId, PageAllocator, Platform, Policy, Tables, Violation, ZoneConfig,
     ZoneKind,
 };
-use rustix::thread::{CpuSet, sched_setaffinity};
 use thiserror::Error;
 
+use crate::cpus::{pin, usable_cpus};
 use crate::load::Plan;
 use channel::Channel;
 use gate::Gate;
@@ -190,19 +190,4 @@ fn allocator(plan: &Plan, options: &ThreadOptions) -> Result<Allocator, ThreadEr
     let refused = |error| ThreadError::Allocator { pages: options.pages, error };
     let tables = Tables::on_heap(&config).map_err(refused)?;
     PageAllocator::new(Threads, &config, tables).map_err(refused)
-}
-
-/// The CPUs that this program may use.
-fn usable_cpus() -> Vec<usize> {
-    match rustix::thread::sched_getaffinity(None) {
-        Ok(set) => (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect(),
-        Err(_) => (0..std::thread::available_parallelism().map_or(1, usize::from)).collect(),
-    }
-}
-
-/// Keeps this thread on a CPU; says whether that worked.
-fn pin(cpu: usize) -> bool {
-    let mut set = CpuSet::new();
-    set.set(cpu);
-    sched_setaffinity(None, &set).is_ok()
 }

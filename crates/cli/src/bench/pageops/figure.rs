@@ -1,15 +1,13 @@
 //! The totals as bars: a panel for each operation, a colour for each load.
 
+use pageset_lab::pageops::{Load, Measurement, Operation};
 use pageset_report::Origin;
 use pageset_report::plot::{Axis, Figure, Mark, Panel, Series};
 
-use super::contender::Operation;
-use super::load::Load;
-use super::row::Row;
 use super::tables::{contenders, huge, total_us};
 
 /// Bars of what a page and its touch cost together.
-pub(crate) fn figure(rows: &[Row]) -> Figure {
+pub(crate) fn figure(rows: &[Measurement]) -> Figure {
     let mut figure = Figure::new("Clearing and copying 2 MiB, then reading 16 KiB around the target");
     for operation in Operation::ALL {
         let loads: Vec<_> = Load::all().into_iter().map(|load| (load, huge(rows, operation, load))).collect();

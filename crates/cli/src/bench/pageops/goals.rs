@@ -1,11 +1,8 @@
 //! What the library aims at, as ratios of one run.
 
+use pageset_lab::pageops::{Measurement, Operation, Target};
 use pageset_pageops::{Method, Order};
-use pageset_report::{Cell, Column, Row as Line, Table};
-
-use super::contender::Operation;
-use super::grid::Target;
-use super::row::Row;
+use pageset_report::{Cell, Column, Row, Table};
 
 /// Size of the touch that the aims are about.
 const TOUCH_BYTES: usize = 16 << 10;
@@ -35,7 +32,7 @@ impl Goal {
 }
 
 /// The aims beside what this run has measured.
-pub(crate) fn table(rows: &[Row]) -> Table {
+pub(crate) fn table(rows: &[Measurement]) -> Table {
     let columns = vec![
         Column::label("aim", "aim"),
         Column::ratio("wanted", "wanted"),
@@ -48,7 +45,7 @@ pub(crate) fn table(rows: &[Row]) -> Table {
         columns,
     );
     for goal in goals(rows) {
-        table.push(Line::new([
+        table.push(Row::new([
             goal.what.as_str().into(),
             Cell::real(goal.wanted, 2),
             Cell::real(goal.measured.0, 2),
@@ -59,7 +56,7 @@ pub(crate) fn table(rows: &[Row]) -> Table {
     table
 }
 
-fn goals(rows: &[Row]) -> Vec<Goal> {
+fn goals(rows: &[Measurement]) -> Vec<Goal> {
     let huge = Huge { rows };
     let mut goals = Vec::new();
     let mut add = |what: String, wanted, measured: Option<(f64, f64)>, bound| {
@@ -97,7 +94,7 @@ fn goals(rows: &[Row]) -> Vec<Goal> {
 
 /// Rows of huge pages.
 struct Huge<'r> {
-    rows: &'r [Row],
+    rows: &'r [Measurement],
 }
 
 impl Huge<'_> {
@@ -107,7 +104,7 @@ impl Huge<'_> {
         operation: Operation,
         load: &str,
         others: &[(&str, &str)],
-        value: impl Fn(&Row) -> f64,
+        value: impl Fn(&Measurement) -> f64,
     ) -> Option<(f64, f64)> {
         let ours = (Order::StreamTargetLast.name(), Method::chosen().kernel().isa().name());
         let mut extremes: Option<(f64, f64)> = None;
@@ -127,14 +124,14 @@ impl Huge<'_> {
     }
 }
 
-fn small(rows: &[Row], operation: Operation, memory: &str, kernel: &str) -> Option<f64> {
-    let is_it = |row: &&Row| {
+fn small(rows: &[Measurement], operation: Operation, memory: &str, kernel: &str) -> Option<f64> {
+    let is_it = |row: &&Measurement| {
         (row.op, row.page_bytes, row.memory, row.kernel) == (operation.name(), 4096, memory, kernel)
     };
     Some(rows.iter().find(is_it)?.op_us)
 }
 
-fn gigantic(rows: &[Row], operation: Operation) -> Option<f64> {
+fn gigantic(rows: &[Measurement], operation: Operation) -> Option<f64> {
     let gigantic = || rows.iter().filter(|row| row.op == operation.name() && row.page_bytes == 1 << 30);
     let ours = gigantic().find(|row| row.order == "parts")?;
     let best = gigantic().filter(|row| row.order == "stream").map(|row| row.op_us).reduce(f64::min)?;
@@ -145,8 +142,8 @@ fn gigantic(rows: &[Row], operation: Operation) -> Option<f64> {
 mod tests {
     use super::*;
 
-    fn row(order: &'static str, kernel: &'static str, target: Target, total_us: f64) -> Row {
-        Row {
+    fn row(order: &'static str, kernel: &'static str, target: Target, total_us: f64) -> Measurement {
+        Measurement {
             op: "clear",
             page_bytes: 2 << 20,
             order,

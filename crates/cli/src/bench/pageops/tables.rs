@@ -1,14 +1,8 @@
 //! The result for people: one table for each operation and load, medians over the targets.
 
+use pageset_lab::pageops::{HUGE_PAGE_BYTES, Load, Measurement, Operation, TOUCHES, median};
 use pageset_pageops::Order;
-use pageset_report::{Cell, Column, Row as Line, Table};
-
-use super::clock::median;
-use super::contender::Operation;
-use super::grid::TOUCHES;
-use super::load::Load;
-use super::memory::HUGE_PAGE_BYTES;
-use super::row::Row;
+use pageset_report::{Cell, Column, Row, Table};
 
 /// Size of the touch that is part of the total.
 const TOTAL_TOUCH_BYTES: usize = TOUCHES[1];
@@ -17,7 +11,7 @@ const TOTAL_TOUCH_BYTES: usize = TOUCHES[1];
 const BASES: [(&str, &str); 2] = [(Order::Sequential.name(), "rep"), (Order::Sequential.name(), "libc")];
 
 /// The contenders of some rows, each once, in the order of the rows.
-pub(crate) fn contenders(rows: &[Row]) -> Vec<(&'static str, &'static str)> {
+pub(crate) fn contenders(rows: &[Measurement]) -> Vec<(&'static str, &'static str)> {
     let mut names = Vec::new();
     for row in rows {
         if !names.contains(&(row.order, row.kernel)) {
@@ -28,30 +22,31 @@ pub(crate) fn contenders(rows: &[Row]) -> Vec<(&'static str, &'static str)> {
 }
 
 /// Rows of huge pages under one load.
-pub(crate) fn huge(rows: &[Row], operation: Operation, load: Load) -> Vec<Row> {
-    let is_it =
-        |row: &&Row| (row.op, row.load, row.page_bytes) == (operation.name(), load.name(), HUGE_PAGE_BYTES);
+pub(crate) fn huge(rows: &[Measurement], operation: Operation, load: Load) -> Vec<Measurement> {
+    let is_it = |row: &&Measurement| {
+        (row.op, row.load, row.page_bytes) == (operation.name(), load.name(), HUGE_PAGE_BYTES)
+    };
     rows.iter().filter(is_it).cloned().collect()
 }
 
 /// Median over the targets of one contender's values, for one size of touch.
 pub(crate) fn over_targets(
-    rows: &[Row],
+    rows: &[Measurement],
     (order, kernel): (&str, &str),
     touch_bytes: usize,
-    value: impl Fn(&Row) -> f64,
+    value: impl Fn(&Measurement) -> f64,
 ) -> f64 {
-    let is_it = |row: &&Row| (row.order, row.kernel, row.touch_bytes) == (order, kernel, touch_bytes);
+    let is_it = |row: &&Measurement| (row.order, row.kernel, row.touch_bytes) == (order, kernel, touch_bytes);
     median(&mut rows.iter().filter(is_it).map(value).collect::<Vec<_>>())
 }
 
 /// The total of a contender, with the touch that is part of it.
-pub(crate) fn total_us(rows: &[Row], contender: (&str, &str)) -> f64 {
+pub(crate) fn total_us(rows: &[Measurement], contender: (&str, &str)) -> f64 {
     over_targets(rows, contender, TOTAL_TOUCH_BYTES, |row| row.total_us)
 }
 
 /// A table for one operation and load.
-pub(crate) fn of_huge(rows: &[Row], operation: Operation, load: Load) -> Option<Table> {
+pub(crate) fn of_huge(rows: &[Measurement], operation: Operation, load: Load) -> Option<Table> {
     let rows = huge(rows, operation, load);
     let contenders = contenders(&rows);
     let base = BASES.into_iter().find(|base| contenders.contains(base))?;
@@ -71,7 +66,7 @@ pub(crate) fn of_huge(rows: &[Row], operation: Operation, load: Load) -> Option<
     for name in contenders {
         let touch = |bytes| Cell::real(over_targets(&rows, name, bytes, |row| row.touch_ns), 0);
         let total = total_us(&rows, name);
-        table.push(Line::new([
+        table.push(Row::new([
             name.0.into(),
             name.1.into(),
             Cell::real(over_targets(&rows, name, TOTAL_TOUCH_BYTES, |row| row.op_us), 1),
@@ -86,7 +81,7 @@ pub(crate) fn of_huge(rows: &[Row], operation: Operation, load: Load) -> Option<
 }
 
 /// The pages of other sizes.
-pub(crate) fn of_sizes(rows: &[Row]) -> Table {
+pub(crate) fn of_sizes(rows: &[Measurement]) -> Table {
     let columns = vec![
         Column::label("op", "op"),
         Column::label("page", "page"),
@@ -100,7 +95,7 @@ pub(crate) fn of_sizes(rows: &[Row]) -> Table {
     let mut table = Table::new("Other sizes, nothing touched", columns);
     for row in rows.iter().filter(|row| row.page_bytes != HUGE_PAGE_BYTES) {
         let digits = if row.op_us < 100.0 { 4 } else { 0 };
-        table.push(Line::new([
+        table.push(Row::new([
             row.op.into(),
             format!("{} {}", if row.page_bytes < HUGE_PAGE_BYTES { "4 KiB" } else { "1 GiB" }, row.memory)
                 .into(),
@@ -116,7 +111,7 @@ pub(crate) fn of_sizes(rows: &[Row]) -> Table {
 }
 
 /// Every row, for CSV.
-pub(crate) fn of_all(rows: &[Row]) -> Table {
+pub(crate) fn of_all(rows: &[Measurement]) -> Table {
     let columns = vec![
         Column::label("op", "op"),
         Column::count("page_bytes", "page").with_unit("bytes"),
@@ -135,7 +130,7 @@ pub(crate) fn of_all(rows: &[Row]) -> Table {
     ];
     let mut table = Table::new("Page operations", columns);
     for row in rows {
-        table.push(Line::new([
+        table.push(Row::new([
             row.op.into(),
             (row.page_bytes as u64).into(),
             row.order.into(),

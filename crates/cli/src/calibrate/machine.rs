@@ -1,0 +1,70 @@
+//! `pageset calibrate machine`: what steps cost on this machine, as a machine file for `pageset simulate`.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result};
+use clap::ValueHint;
+use pageset_lab::calibrate::machine::{self, Measured};
+use pageset_lab::host;
+use pageset_report::{Format, Provenance};
+use pageset_sim::Machine;
+
+use crate::args::OutputArgs;
+use crate::invocation::Invocation;
+use crate::output;
+
+const READING: &str = "\
+How to read this:
+  Without --check, the result is a machine file: pass it to `pageset simulate
+  --machine FILE`. What is measured says so in its source; the rest are
+  guesses, and say that. Times are of this project's allocator in user space,
+  not of a kernel.
+
+  With --check, workloads run on threads of this machine and on virtual CPUs
+  of its file, and each row compares the two. A ratio of 1.00 is a perfect
+  prediction; rows outside 0.75 to 1.25 are marked. Other programs that run
+  meanwhile spoil both the measured costs and the comparison.
+
+Examples:
+  pageset calibrate machine -o here.toml
+  pageset simulate --machine here.toml --workload page_fault1
+  pageset calibrate machine --check";
+
+/// Measure this machine, and write a file that simulates it
+///
+/// Takes some ten seconds, on a machine that does nothing else meanwhile.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = READING)]
+pub(crate) struct CalibrateMachineArgs {
+    /// Run workloads here and on a simulation of this machine, and compare
+    #[arg(long)]
+    check: bool,
+    /// Check this machine file instead of measuring first
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "check")]
+    machine: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+pub(super) fn run(args: &CalibrateMachineArgs, invocation: &Invocation) -> Result<()> {
+    let (text, measured) = match &args.machine {
+        Some(path) => {
+            let text = std::fs::read_to_string(path);
+            let name = || format!("{}: cannot read this machine file", path.display());
+            (text.with_context(name)?, Measured::Before)
+        }
+        None => (machine::measure()?, Measured::Now),
+    };
+    let origin =
+        args.machine.as_ref().map_or("of this machine".to_owned(), |path| path.display().to_string());
+    let parsed = Machine::parse(&text, &origin)?;
+    if !args.check {
+        return output::write(&args.output.target, |out| Ok(out.write_all(text.as_bytes())?));
+    }
+    let table = machine::compare(parsed, measured)?
+        .with_provenance(Provenance { machine: host::line(), ..invocation.provenance() });
+    output::write(&args.output.target, |out| match args.output.format() {
+        Format::Json => Ok(pageset_report::json_document(&table, out)?),
+        format => Ok(format.exporter().export(&table, out)?),
+    })
+}

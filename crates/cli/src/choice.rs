@@ -1,0 +1,16 @@
+//! Arguments that are one of several values, each with a name.
+
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+
+/// Takes the names, and gives the value that has the name.
+pub(crate) fn one_of<T: Clone + Send + Sync + 'static>(
+    named: impl IntoIterator<Item = (impl Into<PossibleValue>, T)>,
+) -> impl TypedValueParser<Value = T> {
+    let named: Vec<(PossibleValue, T)> =
+        named.into_iter().map(|(name, value)| (name.into(), value)).collect();
+    let names = PossibleValuesParser::new(named.iter().map(|(name, _)| name.clone()));
+    names.try_map(move |typed| {
+        let found = named.iter().find(|(name, _)| name.matches(&typed, false));
+        found.map(|(_, value)| value.clone()).ok_or_else(|| format!("`{typed}` is none of them"))
+    })
+}

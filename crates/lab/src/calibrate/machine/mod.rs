@@ -1,0 +1,27 @@
+//! What steps cost on this machine, as a machine file for simulations, and how well such a file predicts this machine.
+//!
+//! `shape` asks the system what there is, `rig` runs pieces of work on threads, `allocator`, `cores` and `lines` measure
+//! costs, `file` writes them down, `check` compares a simulation of this machine with this machine.
+
+mod allocator;
+mod check;
+mod cores;
+mod file;
+mod lines;
+mod rig;
+mod shape;
+
+use anyhow::Result;
+
+pub use check::{Measured, compare};
+use shape::Shape;
+
+/// Measures this machine, which should do nothing else meanwhile, and writes a file that simulates it. Takes some ten
+/// seconds.
+///
+/// # Errors
+///
+/// The system gives no threads or memory.
+pub fn measure() -> Result<String> {
+    file::measured(&Shape::of_this_machine())
+}

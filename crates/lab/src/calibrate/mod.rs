@@ -1,0 +1,4 @@
+//! What this machine costs.
+
+pub mod machine;
+pub mod pageops;

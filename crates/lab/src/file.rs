@@ -1,0 +1,225 @@
+//! Files that appear whole or not at all, and never in the place of somebody else's.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use tempfile::NamedTempFile;
+
+/// What becomes of a file that has the name of a new one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Existing {
+    /// It stays, and the new one is an error: it may be somebody's only copy of something else.
+    Refuse,
+    /// The new one takes its place.
+    Replace,
+}
+
+/// Writes a result to a file.
+pub fn write_file(
+    path: &Path,
+    existing: Existing,
+    make: impl FnOnce(&mut dyn Write) -> Result<()>,
+) -> Result<()> {
+    let mut result = Vec::new();
+    make(&mut result)?;
+    let mut file = AtomicFile::create(path, existing)?;
+    file.write_all(&result).with_context(|| cannot_write(path))?;
+    file.finish()
+}
+
+/// Refuses a file that must not be written.
+pub fn check_file(path: &Path, existing: Existing) -> Result<()> {
+    let kind = fs::symlink_metadata(path)
+        .and_then(|link| if link.is_symlink() { fs::metadata(path) } else { Ok(link) });
+    match kind {
+        Ok(kind) if kind.is_dir() => bail!("{}: is a directory; name the file to write", path.display()),
+        Ok(kind) if kind.is_file() && existing == Existing::Refuse => Err(exists(path)),
+        _ => Ok(()),
+    }
+}
+
+fn exists(path: &Path) -> anyhow::Error {
+    anyhow!("{}: exists already; choose another name, or replace it with --force", path.display())
+}
+
+/// A file that takes its name when it is finished. Dropped before, it leaves nothing behind.
+pub struct AtomicFile {
+    target: PathBuf,
+    existing: Existing,
+    out: BufWriter<Sink>,
+}
+
+enum Sink {
+    /// Written beside the target, then renamed.
+    Beside(NamedTempFile),
+    /// The target is a device or a pipe, which must not be replaced.
+    Device(File),
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Beside(file) => file.write(bytes),
+            Self::Device(file) => file.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Beside(file) => file.flush(),
+            Self::Device(file) => file.flush(),
+        }
+    }
+}
+
+impl AtomicFile {
+    /// Begins a file that will have this name.
+    ///
+    /// # Errors
+    ///
+    /// The name is taken and stays, there is no such directory, or the system refuses.
+    pub fn create(target: &Path, existing: Existing) -> Result<Self> {
+        check_file(target, existing)?;
+        let is_device = fs::metadata(target).is_ok_and(|kind| !kind.is_file() && !kind.is_dir());
+        let (target, sink) = if is_device {
+            let file = fs::OpenOptions::new().write(true).open(target);
+            (target.to_owned(), Sink::Device(file.with_context(|| cannot_write(target))?))
+        } else {
+            // A link's target is replaced, not the link.
+            let target = fs::canonicalize(target).unwrap_or_else(|_| target.to_owned());
+            let directory = match target.parent() {
+                Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+                _ => PathBuf::from("."),
+            };
+            if !directory.is_dir() {
+                bail!(
+                    "{}; there is no directory {}, make it first",
+                    cannot_write(&target),
+                    directory.display()
+                );
+            }
+            // The error of the library names its temporary file, which nobody has asked for.
+            let file = new_file_in(&directory)
+                .map_err(|error| io::Error::from(error.kind()))
+                .with_context(|| cannot_write(&target))?;
+            (target, Sink::Beside(file))
+        };
+        Ok(Self { target, existing, out: BufWriter::with_capacity(1 << 16, sink) })
+    }
+
+    /// Gives the file its name.
+    pub fn finish(self) -> Result<()> {
+        let Self { target, existing, out } = self;
+        let sink = out.into_inner().map_err(io::IntoInnerError::into_error);
+        match sink.with_context(|| cannot_write(&target))? {
+            Sink::Beside(file) => {
+                let named = match existing {
+                    Existing::Refuse => file.persist_noclobber(&target),
+                    Existing::Replace => file.persist(&target),
+                };
+                match named.map_err(|error| error.error) {
+                    // Somebody has made it meanwhile.
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                        return Err(exists(&target));
+                    }
+                    named => named.map(drop).with_context(|| cannot_write(&target))?,
+                }
+            }
+            Sink::Device(_) => {}
+        }
+        Ok(())
+    }
+}
+
+impl Write for AtomicFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.out.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+fn cannot_write(path: &Path) -> String {
+    format!("{}: cannot write", path.display())
+}
+
+/// Readable by whom the user's mask allows, unlike other temporary files.
+fn new_file_in(directory: &Path) -> io::Result<NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".pageset-");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        builder.permissions(fs::Permissions::from_mode(0o666));
+    }
+    builder.tempfile_in(directory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(directory: &Path) -> Vec<String> {
+        let entries = fs::read_dir(directory).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_result_replaces_the_file_at_the_end_if_it_may() {
+        let directory = tempfile::tempdir().unwrap();
+        let target = directory.path().join("result");
+        fs::write(&target, "old").unwrap();
+        let mut file = AtomicFile::create(&target, Existing::Replace).unwrap();
+        file.write_all(b"new").unwrap();
+        file.flush().unwrap();
+        assert_eq!(fs::read(&target).unwrap(), b"old");
+        file.finish().unwrap();
+        assert_eq!(fs::read(&target).unwrap(), b"new");
+        assert_eq!(names(directory.path()), ["result"]);
+    }
+
+    #[test]
+    fn a_file_that_exists_stays_unless_told_even_if_it_comes_late() {
+        let directory = tempfile::tempdir().unwrap();
+        let target = directory.path().join("result");
+        let file = AtomicFile::create(&target, Existing::Refuse).unwrap();
+        fs::write(&target, "precious").unwrap();
+        let late = file.finish().unwrap_err().to_string();
+        let early = AtomicFile::create(&target, Existing::Refuse).err().unwrap().to_string();
+        for error in [late, early] {
+            assert!(
+                error.ends_with("exists already; choose another name, or replace it with --force"),
+                "{error}"
+            );
+        }
+        assert_eq!(fs::read(&target).unwrap(), b"precious");
+        assert_eq!(names(directory.path()), ["result"]);
+    }
+
+    #[test]
+    fn a_failure_leaves_nothing_behind() {
+        let directory = tempfile::tempdir().unwrap();
+        let target = directory.path().join("result");
+        write_file(&target, Existing::Refuse, |_| anyhow::bail!("no")).unwrap_err();
+        assert!(names(directory.path()).is_empty());
+    }
+
+    #[test]
+    fn devices_are_written_to_and_not_replaced() {
+        write_file(Path::new("/dev/null"), Existing::Refuse, |out| Ok(out.write_all(b"x")?)).unwrap();
+        assert!(!fs::metadata("/dev/null").unwrap().is_file());
+    }
+
+    #[test]
+    fn a_directory_that_is_missing_is_named() {
+        let error = write_file(Path::new("/missing/result"), Existing::Refuse, |_| Ok(())).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "/missing/result: cannot write; there is no directory /missing, make it first"
+        );
+    }
+}

@@ -1,0 +1,50 @@
+//! This machine: CPUs, memory, CPU time, and all of it on one line.
+
+mod cpu_time;
+mod memory;
+
+use std::fs;
+
+pub use cpu_time::{process_cpu, thread_cpu};
+pub use memory::Meminfo;
+pub use pageset_workload::{pin, usable_cpus};
+
+/// CPUs, model, memory and kernel, as far as the system tells.
+#[must_use]
+pub fn line() -> String {
+    let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    describe(crate::jobs_of_this_machine(), &cpuinfo, Meminfo::read(), release.trim())
+}
+
+fn describe(cpus: usize, cpuinfo: &str, meminfo: Meminfo, release: &str) -> String {
+    let field = |name: &str| {
+        let line = cpuinfo.lines().find_map(|line| line.strip_prefix(name)?.trim_start().strip_prefix(':'));
+        line.map(str::trim)
+    };
+    let mut facts = vec![format!("{cpus} CPUs")];
+    let family = field("cpu family").map(|family| format!(" (family {family})")).unwrap_or_default();
+    facts.extend(field("model name").map(|name| format!("{name}{family}")));
+    facts.extend(meminfo.total_bytes.map(|bytes| format!("{} GiB", (bytes >> 20).div_ceil(1 << 10))));
+    if field("flags").is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor")) {
+        facts.push("virtual".to_owned());
+    }
+    if !release.is_empty() {
+        facts.push(format!("Linux {release}"));
+    }
+    facts.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_known_is_on_the_line() {
+        let cpuinfo = "cpu family\t: 26\nmodel name\t: AMD EPYC\nflags\t\t: fpu hypervisor avx2\n";
+        let line = describe(2, cpuinfo, Meminfo::parse("MemTotal:       24683732 kB\n"), "6.18.44");
+        assert_eq!(line, "2 CPUs, AMD EPYC (family 26), 24 GiB, virtual, Linux 6.18.44");
+        assert_eq!(describe(4, "", Meminfo::default(), ""), "4 CPUs");
+        assert!(!super::line().is_empty());
+    }
+}

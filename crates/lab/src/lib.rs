@@ -1,0 +1,41 @@
+//! The laboratory: what the command `pageset` computes, as plain functions over plain values.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`simulate`] | a workload on a simulated machine, under one policy |
+//! | [`sweep`] | many simulations from one plan, and the file that keeps their rows |
+//! | [`reproduce`] | the published studies, with our values beside the printed ones |
+//! | [`pft`] | the page fault test: on threads, on the kernel, on a simulated machine |
+//! | [`pageops`] | what clearing and copying pages costs on this machine |
+//! | [`calibrate`] | what this machine costs, as a file that simulates it |
+//! | [`host`] | this machine: CPUs, memory, CPU time |
+//!
+//! A function is given a spec and returns a result; both can be written as JSON. Long work says how far it is to a
+//! [`Progress`], which may end it. Nothing here prints, and nothing ends the process.
+//!
+//! ```
+//! use pageset_lab::simulate::{RunSpec, simulate};
+//!
+//! let spec = RunSpec { duration_ms: Some(5), ..RunSpec::new("epyc-2", "page_fault1", "linux-6.12") };
+//! let result = simulate(&spec)?;
+//! assert!(result.score_per_s > 0.0);
+//! # Ok::<_, pageset_lab::Error>(())
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod calibrate;
+pub mod file;
+#[doc(hidden)]
+pub mod fuzzing;
+pub mod host;
+mod jobs;
+pub mod pageops;
+pub mod pft;
+mod progress;
+pub mod reproduce;
+pub mod simulate;
+pub mod sweep;
+
+pub use anyhow::Error;
+pub use jobs::jobs_of_this_machine;
+pub use progress::{Cancelled, Progress};

@@ -1,0 +1,61 @@
+//! Times of single operations, down to tens of nanoseconds.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+/// A clock that knows what reading it costs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    cost_ns: f64,
+}
+
+impl Clock {
+    /// Measures the clock: the median of many readings in a row.
+    pub(crate) fn new() -> Self {
+        let mut costs: Vec<_> = (0..1001).map(|_| Instant::now().elapsed().as_nanos()).collect();
+        costs.sort_unstable();
+        Self { cost_ns: costs[costs.len() / 2] as f64 }
+    }
+
+    /// Nanoseconds between two readings, without what one reading costs.
+    pub(crate) fn between_ns(self, start: Instant, end: Instant) -> f64 {
+        (end.duration_since(start).as_nanos() as f64 - self.cost_ns).max(0.0)
+    }
+}
+
+/// Reads all of it, as a program would that uses what it has asked for.
+#[inline(never)]
+pub(crate) fn touch(bytes: &[u8]) -> u64 {
+    let words = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_ne_bytes(*word));
+    black_box(words.fold(0, u64::wrapping_add))
+}
+
+/// Middle value; 0 if there is none. Sorts.
+pub fn median(values: &mut [f64]) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    match values.len() {
+        0 => 0.0,
+        count if count % 2 == 1 => values[count / 2],
+        count => f64::midpoint(values[count / 2 - 1], values[count / 2]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_touch_reads_everything() {
+        let mut bytes = vec![0; 64];
+        bytes[63] = 1;
+        bytes[0] = 3;
+        assert_eq!(touch(&bytes), u64::from_ne_bytes([3, 0, 0, 0, 0, 0, 0, 1]));
+    }
+
+    #[test]
+    fn medians_are_in_the_middle() {
+        assert_eq!(median(&mut [3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(&mut [4.0, 1.0]), 2.5);
+        assert_eq!(median(&mut []), 0.0);
+    }
+}

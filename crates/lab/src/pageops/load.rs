@@ -1,0 +1,98 @@
+//! What the other CPUs do meanwhile.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+
+use crate::host::{pin, usable_cpus};
+
+/// Memory that a neighbour sweeps through: more than the third-level cache that it shares with us.
+const THRASH_BYTES: usize = 64 << 20;
+/// Bytes of a cache line.
+const LINE_BYTES: usize = 64;
+
+/// What the other CPUs do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Load {
+    /// Nothing that we have started.
+    Alone,
+    /// One of them sweeps through memory.
+    Thrash,
+    /// The same as we, with pages of their own.
+    EveryCpu,
+}
+
+impl Load {
+    /// All loads that this machine has CPUs for.
+    pub fn all() -> Vec<Self> {
+        if usable_cpus().len() > 1 {
+            vec![Self::Alone, Self::Thrash, Self::EveryCpu]
+        } else {
+            vec![Self::Alone]
+        }
+    }
+
+    /// Name in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Alone => "alone",
+            Self::Thrash => "thrash",
+            Self::EveryCpu => "every-cpu",
+        }
+    }
+
+    /// The CPUs that measure. The last one does if it is one, since interrupts prefer the first.
+    pub fn measuring_cpus(self) -> Vec<usize> {
+        let cpus = usable_cpus();
+        match self {
+            Self::Alone | Self::Thrash => cpus.last().copied().into_iter().collect(),
+            Self::EveryCpu => cpus,
+        }
+    }
+
+    /// Runs `measure` under this load.
+    pub fn around<R>(self, measure: impl FnOnce() -> R) -> R {
+        let neighbour = (self == Self::Thrash).then(|| usable_cpus()[0]);
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            if let Some(cpu) = neighbour {
+                let is_over = &is_over;
+                scope.spawn(move || thrash(cpu, is_over));
+            }
+            // The neighbour ends even if the measurement panics.
+            let _end = EndOnDrop(&is_over);
+            measure()
+        })
+    }
+}
+
+/// Says that work is over when it ends, in whatever way.
+pub(super) struct EndOnDrop<'a>(pub(super) &'a AtomicBool);
+
+impl Drop for EndOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
+fn thrash(cpu: usize, is_over: &AtomicBool) {
+    pin(cpu);
+    let mut memory = vec![1_u8; THRASH_BYTES];
+    while !is_over.load(Relaxed) {
+        for line in memory.chunks_exact_mut(LINE_BYTES) {
+            line[0] = line[0].wrapping_add(1);
+        }
+        std::hint::black_box(&mut memory);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_neighbour_ends_with_the_measurement() {
+        for load in Load::all() {
+            assert_eq!(load.around(|| load.measuring_cpus().len()), load.measuring_cpus().len());
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! The fault engine on real threads: pages of a mapped arena, frames of the core's allocator, one task for each thread.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, bail};
+use pageset_core::{Config, CpuId, NodeId, PageAllocator, Platform, Tables, ZoneConfig, ZoneKind};
+use pageset_fault::{
+    Access, AddressSpace, Backing, Locks, Machine, MachineConfig, NoMemory, Options, Prot, Stats, Strategy,
+    Task, World,
+};
+use parking_lot::Mutex;
+
+use super::arena::{self, Arena, Contents};
+use super::result::Run;
+use super::shape::Shape;
+use super::threads::{self, Toucher, account};
+
+type Frames = PageAllocator<'static, Locks<parking_lot::RawMutex>>;
+
+/// Threads of this process, with memory or without.
+struct ThreadWorld<M> {
+    frames: Frames,
+    memory: M,
+    locks: Locks<parking_lot::RawMutex>,
+}
+
+impl<M: Sync> Platform for ThreadWorld<M> {
+    type RawLock = parking_lot::RawMutex;
+    type Events = ();
+
+    fn events(&self) -> &() {
+        self.locks.events()
+    }
+}
+
+impl<M: Contents> World for ThreadWorld<M> {
+    type Frames = Frames;
+    type Memory = M;
+
+    fn frames(&self) -> &Frames {
+        &self.frames
+    }
+
+    fn memory(&self) -> &M {
+        &self.memory
+    }
+
+    /// Whoever is waited for may need this CPU.
+    fn relax(&self, _: CpuId) {
+        std::thread::yield_now();
+    }
+}
+
+/// Whether pages are cleared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Zero {
+    /// As a kernel must.
+    Real,
+    /// Not at all: what is left is the engine.
+    Skip,
+}
+
+/// One repetition with one strategy.
+pub(super) fn run(shape: &Shape, strategy: Strategy, zero: Zero) -> Result<Run> {
+    match zero {
+        Zero::Skip => run_over(shape, strategy, NoMemory),
+        Zero::Real => {
+            let page_bytes = shape.geometry.page_bytes();
+            let mut map = arena::map(frames_for(shape), page_bytes)?;
+            run_over(shape, strategy, Arena::new(&mut map, page_bytes))
+        }
+    }
+}
+
+/// One repetition without any engine: each thread clears its pages and touches them. Nothing can be faster.
+pub(super) fn run_clear(shape: &Shape) -> Result<Run> {
+    let page_bytes = shape.geometry.page_bytes();
+    let mut map = arena::map(shape.thread_pages * u64::from(shape.threads), page_bytes)?;
+    let slice_bytes = (shape.thread_pages * page_bytes) as usize;
+    let slices: Vec<_> = map.chunks_exact_mut(slice_bytes).map(|slice| Mutex::new(Some(slice))).collect();
+    let phases = threads::run(shape.threads, |thread| {
+        let slice = slices[thread as usize].lock().take().context("each thread takes its slice once")?;
+        Ok(Clear { slice, shape })
+    })?;
+    let pages = shape.thread_pages * u64::from(shape.threads);
+    Ok(Run { pages_computed: pages, pages_counted: phases.left.iter().sum(), ..phases.run })
+}
+
+struct Clear<'a> {
+    slice: &'a mut [u8],
+    shape: &'a Shape,
+}
+
+impl Toucher for Clear<'_> {
+    type Left = u64;
+
+    fn touch(&mut self) -> Result<()> {
+        let line_bytes = self.shape.line_bytes() as usize;
+        for page in self.slice.chunks_exact_mut(self.shape.geometry.page_bytes() as usize) {
+            arena::clear(page);
+            page.iter_mut().step_by(line_bytes).take(self.shape.lines as usize).for_each(|byte| *byte = 1);
+        }
+        Ok(())
+    }
+
+    fn leave(self) -> u64 {
+        self.slice.len() as u64 / self.shape.geometry.page_bytes()
+    }
+}
+
+/// Enough for pages, tables, and what page sets keep.
+fn frames_for(shape: &Shape) -> u64 {
+    let needed = shape.pages() + u64::from(shape.tables());
+    needed + needed / 8 + 2048 * u64::from(shape.threads)
+}
+
+fn allocator(shape: &Shape) -> Result<Frames> {
+    let span = 0..frames_for(shape);
+    let regions = [span.clone()];
+    let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span, regions: &regions }];
+    let nodes = vec![NodeId(0); shape.threads as usize];
+    // Nothing is reserved for emergencies: there are none.
+    let config = Config {
+        min_free_kbytes: Some(0),
+        page_bytes: shape.geometry.page_bytes() as u32,
+        ..Config::new(&zones, &nodes)
+    };
+    let tables = Tables::on_heap(&config)?;
+    Ok(PageAllocator::new(Locks::new(), &config, tables)?)
+}
+
+fn run_over<M: Contents>(shape: &Shape, strategy: Strategy, memory: M) -> Result<Run> {
+    let world = ThreadWorld { frames: allocator(shape)?, memory, locks: Locks::new() };
+    let config = MachineConfig {
+        tables: shape.tables(),
+        magazine: shape.magazine,
+        ..MachineConfig::new(shape.geometry, shape.threads, shape.pages())
+    };
+    let machine = Machine::new(world, &config);
+    let space = AddressSpace::new(&machine, Options::new(strategy))?;
+    if !shape.regions.is_percore() {
+        Task::new(&space, CpuId(0))?.map(shape.region(0), Prot::ReadWrite)?;
+    }
+    let phases = threads::run(shape.threads, |thread| {
+        let mut task = Task::new(&space, CpuId(thread))?;
+        if shape.regions.is_percore() {
+            task.map(shape.region(thread), Prot::ReadWrite)?;
+        }
+        Ok(Touch { task, shape, thread })
+    })?;
+    let mut run = phases.run;
+    let mut stats = Stats::default();
+    phases.left.iter().for_each(|left| stats += left);
+    let census = machine.check(&[&space]).with_context(|| format!("{strategy}: after the run"))?;
+    // The last reference: everything is freed here, by this thread.
+    let (before, began) = (account()?, Instant::now());
+    drop(space);
+    run.teardown_s = began.elapsed().as_secs_f64();
+    run.user_s += (account()?.cpu - before.cpu).as_secs_f64();
+    let rest = machine.check(&[]).with_context(|| format!("{strategy}: after the teardown"))?;
+    if rest.pages + rest.tables > 0 || census.pages != stats.installed {
+        bail!("{strategy}: {stats:?}, {census:?} and then {rest:?} contradict each other; this is a bug");
+    }
+    run.pages_computed = shape.pages();
+    run.pages_counted = stats.installed;
+    run.stats = Some(stats);
+    run.census = Some(census);
+    Ok(run)
+}
+
+struct Touch<'a, M: Contents> {
+    task: Task<ThreadWorld<M>>,
+    shape: &'a Shape,
+    thread: u32,
+}
+
+impl<M: Contents> Toucher for Touch<'_, M> {
+    type Left = Stats;
+
+    fn touch(&mut self) -> Result<()> {
+        let machine = Arc::clone(self.task.space().machine());
+        let contents = machine.world().memory();
+        let (lines, line_bytes) = (self.shape.lines, self.shape.line_bytes());
+        let start = self.shape.region(self.thread).start;
+        let page_shift = self.shape.geometry.page_shift();
+        for step in 0..self.shape.thread_pages {
+            let address = start + (self.shape.page(self.thread, step) << page_shift);
+            if let Backing::Frame(pfn) = self.task.fault(address, Access::Write)? {
+                contents.write(pfn, lines, line_bytes);
+            }
+        }
+        Ok(())
+    }
+
+    fn leave(self) -> Stats {
+        *self.task.stats()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pageset_fault::Geometry;
+
+    use super::super::shape::Regions;
+    use super::*;
+
+    #[test]
+    fn every_strategy_installs_what_was_computed() {
+        for strategy in Strategy::all() {
+            for regions in Regions::ALL {
+                let shape = Shape {
+                    threads: 2,
+                    thread_pages: 600,
+                    regions,
+                    geometry: Geometry::PAGES_4K,
+                    lines: 2,
+                    magazine: 5,
+                };
+                let run = run(&shape, strategy, Zero::Skip).unwrap();
+                assert_eq!(run.pages_counted, run.pages_computed, "{strategy} {regions:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn large_pages_are_cleared_too() {
+        let (regions, geometry) = (Regions::Sliced, Geometry::PAGES_16K);
+        let shape = Shape { threads: 3, thread_pages: 100, regions, geometry, lines: 1, magazine: 0 };
+        let run = run(&shape, "P2,V7,R3".parse().unwrap(), Zero::Real).unwrap();
+        assert_eq!((run.pages_counted, run.census.unwrap().pages), (300, 300));
+        assert_eq!(run_clear(&shape).unwrap().pages_counted, 300);
+    }
+}

@@ -1,0 +1,208 @@
+//! What is asked for, who touches, and running it.
+
+use anyhow::{Result, bail};
+use pageset_fault::{Geometry, Strategy};
+use pageset_sim::Machine;
+
+use super::engine::{self, Zero};
+use super::kernel;
+use super::result::{Run, Series};
+use super::shape::{Regions, Shape};
+use super::virtual_run::{AreaCache, VirtualSpec, run as run_virtual};
+use super::virtual_world::RssLine;
+use crate::Progress;
+use crate::host::{Meminfo, usable_cpus};
+use crate::jobs::Stage;
+
+/// Who touches the pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Contestant {
+    /// The operating system's own faults.
+    Kernel,
+    /// Nobody handles faults: pages are cleared and touched.
+    Clear,
+    /// The fault engine.
+    Engine(Strategy),
+}
+
+impl Contestant {
+    /// "kernel", "clear", or the strategy.
+    #[must_use]
+    pub fn name(self) -> String {
+        match self {
+            Self::Kernel => "kernel".to_owned(),
+            Self::Clear => "clear".to_owned(),
+            Self::Engine(strategy) => strategy.to_string(),
+        }
+    }
+}
+
+/// What is asked for; `None` means the usual.
+#[derive(Clone, Debug)]
+pub struct PftSpec {
+    /// Memory to touch, of all threads together, in GiB; 0.25, on a simulated machine 64.
+    pub gib: Option<f64>,
+    /// Threads; one for each CPU.
+    pub threads: Option<u32>,
+    /// Repetitions; 10, of a simulation 1.
+    pub repetitions: Option<u32>,
+    /// Cache lines to write in each page.
+    pub lines: u32,
+    /// How threads share what is touched.
+    pub regions: Regions,
+    /// Pages of 4 KiB (12) or 16 KiB (14); 12, or the simulated machine's.
+    pub page_shift: Option<u32>,
+    /// Frames that a thread fetches with one call of the allocator; 16, on a simulated machine 0.
+    pub magazine: Option<u32>,
+    /// Whether pages are cleared.
+    pub zero: Zero,
+    /// Who touches, in this order.
+    pub contestants: Vec<Contestant>,
+    /// A bundled machine or a machine file to simulate; this machine if nothing is said.
+    pub machine: Option<String>,
+    /// Where a simulated machine has its counters.
+    pub rss_line: RssLine,
+}
+
+/// A test that can be run.
+#[derive(Debug)]
+pub struct Test {
+    /// What is touched.
+    pub shape: Shape,
+    /// Repetitions.
+    pub repetitions: u32,
+    /// Whether pages are cleared.
+    pub zero: Zero,
+    /// Who touches.
+    pub contestants: Vec<Contestant>,
+    /// The simulated machine, if it is one.
+    pub machine: Option<Machine>,
+    /// Where its counters are.
+    pub rss_line: RssLine,
+}
+
+/// Most pages of one thread in a simulation, and of all threads. Guess: enough for a steady state of some thousand
+/// faults, few enough for seconds.
+const SIMULATED_THREAD_PAGES: (u64, u64) = (1024, 16384);
+const SIMULATED_PAGES: u64 = 1 << 18;
+
+/// Frames that a real thread fetches at once. Measured: more than 16 gain nothing (`pageset-fault`'s example `speed`).
+const MAGAZINE: u32 = 16;
+
+impl Test {
+    /// The test that is asked for.
+    ///
+    /// # Errors
+    ///
+    /// The machine is unknown or has too few CPUs, or this machine has too little memory.
+    pub fn new(spec: &PftSpec) -> Result<Self> {
+        let machine = spec.machine.as_deref().map(machine).transpose()?;
+        let shift = match (spec.page_shift, &machine) {
+            (Some(shift), _) => shift,
+            (None, Some(machine)) => machine.page_bytes.ilog2(),
+            (None, None) => 12,
+        };
+        let geometry = if shift == 14 { Geometry::PAGES_16K } else { Geometry::PAGES_4K };
+        let cpus = match &machine {
+            Some(machine) => machine.cpus(),
+            None => usable_cpus().len() as u32,
+        };
+        let threads = spec.threads.unwrap_or(cpus).max(1);
+        if let Some(machine) = machine.as_ref().filter(|machine| machine.cpus() < threads) {
+            bail!("{} has {} CPUs; use -f {} or less", machine.name, machine.cpus(), machine.cpus());
+        }
+        let default_gib = if machine.is_some() { 64.0 } else { 0.25 };
+        let bytes = spec.gib.unwrap_or(default_gib) * (1u64 << 30) as f64;
+        let thread_pages = (bytes / geometry.page_bytes() as f64) as u64 / u64::from(threads);
+        if thread_pages == 0 {
+            bail!("there is less than a page for each of {threads} threads; use a larger -g");
+        }
+        let magazine = spec.magazine.unwrap_or(if machine.is_some() { 0 } else { MAGAZINE });
+        let (regions, lines) = (spec.regions, spec.lines);
+        let shape = Shape { threads, thread_pages, regions, geometry, lines, magazine };
+        if machine.is_none() {
+            check_memory(&shape)?;
+        }
+        Ok(Self {
+            shape,
+            repetitions: spec.repetitions.unwrap_or(if machine.is_some() { 1 } else { 10 }),
+            zero: spec.zero,
+            contestants: spec.contestants.clone(),
+            machine,
+            rss_line: spec.rss_line,
+        })
+    }
+
+    /// Every contestant, turn by turn, so that what disturbs one disturbs all.
+    ///
+    /// # Errors
+    ///
+    /// The system gives no threads or memory; [`Cancelled`](crate::Cancelled).
+    pub fn run(&self, progress: &mut dyn Progress) -> Result<Vec<Series>> {
+        let all = self.repetitions as usize * self.contestants.len();
+        let mut stage = Stage::begin(progress, "touching", "runs", all);
+        let mut series: Vec<_> = self
+            .contestants
+            .iter()
+            .map(|contestant| Series { name: contestant.name(), runs: Vec::new() })
+            .collect();
+        for repetition in 0..self.repetitions {
+            for (contestant, series) in self.contestants.iter().zip(&mut series) {
+                let run = match (&self.machine, series.runs.first()) {
+                    // A simulation gives the same again.
+                    (Some(_), Some(first)) if repetition > 0 => *first,
+                    _ => self.run_once(*contestant)?,
+                };
+                series.runs.push(run);
+                stage.step()?;
+            }
+        }
+        Ok(series)
+    }
+
+    fn run_once(&self, contestant: Contestant) -> Result<Run> {
+        match (contestant, &self.machine) {
+            (Contestant::Engine(strategy), Some(machine)) => {
+                let (least, most) = SIMULATED_THREAD_PAGES;
+                let spec = VirtualSpec {
+                    shape: self.shape,
+                    strategy,
+                    rss_line: self.rss_line,
+                    area_cache: AreaCache::Task,
+                    fault_ns: machine.costs.fault.ns,
+                    thread_pages_max: (SIMULATED_PAGES / u64::from(self.shape.threads)).clamp(least, most),
+                };
+                run_virtual(machine, &spec)
+            }
+            (Contestant::Engine(strategy), None) => engine::run(&self.shape, strategy, self.zero),
+            (Contestant::Kernel, _) => kernel::run(&self.shape),
+            (Contestant::Clear, _) => engine::run_clear(&self.shape),
+        }
+    }
+}
+
+/// A bundled machine, or one in a file.
+fn machine(name: &str) -> Result<Machine> {
+    match Machine::named(name) {
+        Some(machine) => Ok(machine),
+        None if std::path::Path::new(name).exists() => Ok(Machine::read(name.as_ref())?),
+        None => bail!(
+            "{name}: neither a bundled machine nor a file; `pageset simulate --list` names the machines"
+        ),
+    }
+}
+
+/// Refuses what would make the system run out of memory.
+fn check_memory(shape: &Shape) -> Result<()> {
+    let needed_kib = ((shape.pages() * shape.geometry.page_bytes()) >> 10) / 4 * 5;
+    match Meminfo::read().available_bytes.map(|bytes| bytes >> 10) {
+        Some(available) if needed_kib > available => {
+            bail!(
+                "{} MiB are needed and {} are available; use a smaller -g",
+                needed_kib >> 10,
+                available >> 10
+            )
+        }
+        _ => Ok(()),
+    }
+}

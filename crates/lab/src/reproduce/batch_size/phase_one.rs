@@ -1,0 +1,92 @@
+//! Phase one: where page_fault1 waits, with twenty batches on nine machines.
+
+use anyhow::Result;
+use pageset_report::comparison::Quantity;
+use pageset_sim::Machine;
+use pageset_workload::load::Workload;
+
+use super::{MACHINES, POLICY};
+use crate::reproduce::published::published;
+use crate::reproduce::simulated::{Case, Experiment, Figure, Fit, Metric};
+use crate::simulate::RunSpec;
+
+const WORKLOAD: &str = "page_fault1";
+/// Batches of a quick run.
+const QUICK: [&str; 5] = ["31", "63", "127", "255", "511"];
+/// Time of all CPUs together that is measured at least: a second of eight.
+const CPU_MS: u64 = 8000;
+/// Column of the LRU lock's share, which is fitted on.
+const LRU: usize = 2;
+/// Column of both locks' share, which is fitted on.
+const TOTAL: usize = 3;
+
+/// The name of a machine's table.
+pub(super) fn id(machine: &str) -> String {
+    format!("phase1-{machine}")
+}
+
+/// One table for each machine.
+pub(super) fn experiments(is_quick: bool) -> Result<Vec<Experiment>> {
+    let table = published!("batch-size/phase1.csv")?;
+    let mut experiments = Vec::new();
+    for (name, _, machine) in MACHINES {
+        let duration_ms = Machine::named(machine).map(|machine| duration_ms(machine.cpus()));
+        let mut cases = Vec::new();
+        for row in table.rows_with("machine", name) {
+            let batch = row.text("batch")?;
+            if is_quick && !QUICK.contains(&batch) {
+                continue;
+            }
+            let published = ["score", "zone_contention_pct", "lru_contention_pct", "total_contention_pct"];
+            let published = published.map(|column| row.number(column));
+            let run = RunSpec::new(machine, WORKLOAD, POLICY);
+            cases.push(Case {
+                name: batch.to_owned(),
+                base: (!cases.is_empty()).then_some(0),
+                run: RunSpec { batch: Some(batch.parse()?), duration_ms, ..run },
+                published: published.into_iter().collect::<Result<_>>()?,
+                band: None,
+            });
+        }
+        experiments.push(Experiment {
+            id: id(machine),
+            title: format!("will-it-scale page_fault1 on {name}, by batch"),
+            columns: columns(),
+            fits: fits(&cases),
+            borrowed: Vec::new(),
+            cases,
+        });
+    }
+    Ok(experiments)
+}
+
+/// How long is measured. Each CPU maps and unmaps in turn, and who meets whom is chance: of few CPUs as much is seen as
+/// of many in the workload's own time.
+fn duration_ms(cpus: u32) -> u64 {
+    let own = Workload::named(WORKLOAD).map_or(0, |workload| workload.duration_ms.1);
+    (CPU_MS / u64::from(cpus)).max(own)
+}
+
+fn columns() -> Vec<(Quantity, Metric)> {
+    let share = Quantity::share;
+    let zone: Figure = |result| result.zone_wait_percent;
+    let lru: Figure = |result| result.lru_wait_percent;
+    vec![
+        (Quantity::relative("score", "score", "", 0), Metric::Score),
+        (share("zone_contention_percent", "zone", 0), Metric::Result(zone)),
+        (share("lru_contention_percent", "LRU", 0), Metric::Result(lru)),
+        (share("total_contention_percent", "total", 0), Metric::Sum(zone, lru)),
+    ]
+}
+
+/// Work per fault and time under the LRU lock are chosen on the row of batch 31, where it shows contention. The first
+/// decides how much the CPUs wait at all, the second at which of the two locks.
+fn fits(cases: &[Case]) -> Vec<Fit> {
+    let shows = |column: usize| {
+        let base = cases.first().and_then(|case| case.published.get(column).copied().flatten());
+        base.is_some_and(|share| share > 0.0)
+    };
+    let work = Fit { case: 0, parameter: "fault_ns", range: (100, 20_000), column: TOTAL, rises: false };
+    let hold = Fit { case: 0, parameter: "lru_page_ns", range: (5, 1000), column: LRU, rises: true };
+    [work, hold].into_iter().filter(|fit| shows(fit.column)).collect()
+}

@@ -1,0 +1,80 @@
+//! Results beside what is published.
+
+use pageset_report::Origin;
+use pageset_report::comparison::{Band, Comparison, Pair};
+
+use super::runs::Results;
+use super::{Case, Experiment, Fitted, Metric};
+use crate::simulate::RunResult;
+
+pub(super) fn compare(experiment: &Experiment, fitted: &Fitted, results: &Results) -> Comparison {
+    let quantities = experiment.columns.iter().map(|(quantity, _)| quantity.clone()).collect();
+    let mut comparison = Comparison::new(&experiment.id, &experiment.title, machines(experiment), quantities);
+    for sentence in fitted.sentences(experiment) {
+        comparison.fitted_on(sentence);
+    }
+    let mut numbers = Vec::with_capacity(experiment.cases.len());
+    for (index, case) in experiment.cases.iter().enumerate() {
+        let base = case.base.map_or(case, |base| &experiment.cases[base]);
+        let pairs = experiment.columns.iter().enumerate().map(|(column, (quantity, metric))| {
+            let pair =
+                Pair::new(case.published[column], value(*metric, case, base, results), Origin::Simulated);
+            let is_fitted = experiment.fits.iter().any(|fit| fit.case == index && fit.column == column);
+            let is_given = case.base.is_none() && metric.is_relative();
+            let origin = if is_fitted || is_given { Origin::Fitted } else { Origin::Simulated };
+            let band = case.band.filter(|_| matches!(quantity.band, Band::Percent(_)));
+            Pair { origin, band, ..pair }
+        });
+        let pairs = pairs.collect();
+        numbers.push(match case.base {
+            None => comparison.push_base(&case.name, pairs),
+            Some(base) => {
+                comparison.push(&case.name, numbers[base], pairs);
+                index
+            }
+        });
+    }
+    for (quantity, metric) in &experiment.columns {
+        if matches!(metric, Metric::Score | Metric::Time) {
+            comparison.scale_to_base(&quantity.key);
+        }
+    }
+    comparison
+}
+
+impl Metric {
+    /// Whether base rows have 100 by definition.
+    fn is_relative(self) -> bool {
+        matches!(self, Self::OfBase(_) | Self::PerWorkOfBase(_) | Self::TimeOfBase)
+    }
+}
+
+/// The value of a case for one column.
+pub(super) fn value(metric: Metric, case: &Case, base: &Case, results: &Results) -> Option<f64> {
+    let (ours, base) = (results.get(&case.run)?, results.get(&base.run)?);
+    Some(match metric {
+        Metric::Result(figure) => figure(ours),
+        Metric::Sum(one, other) => one(ours) + other(ours),
+        Metric::OfBase(figure) => 100.0 * figure(ours) / figure(base),
+        Metric::PerWorkOfBase(figure) => {
+            let per_work = |result: &RunResult| figure(result) / result.score_per_s;
+            100.0 * per_work(ours) / per_work(base)
+        }
+        Metric::TimeOfBase => 100.0 * base.score_per_s / ours.score_per_s,
+        Metric::Score => ours.score_per_s,
+        Metric::Time => 1.0 / ours.score_per_s,
+    })
+}
+
+/// The simulated machines and their CPUs.
+fn machines(experiment: &Experiment) -> String {
+    let mut names: Vec<String> = Vec::new();
+    for case in &experiment.cases {
+        let cpus = case.run.cpus.map_or_else(String::new, |cpus| format!(", {cpus} CPUs"));
+        let name = format!("{}{cpus}", case.run.machine);
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names.join("; ")
+}

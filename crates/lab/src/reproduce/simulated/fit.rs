@@ -1,0 +1,163 @@
+//! Chooses parameters so that base rows come out as published.
+
+use std::path::Path;
+
+use anyhow::{Result, anyhow};
+
+use super::fitted::{FittedValue, set};
+use super::runs::Results;
+use super::search::nearest;
+use super::{Case, Experiment, Fit, Fitted, compare};
+use crate::Progress;
+use crate::jobs::{self, Stage};
+
+/// Fits all base rows, several at once, and writes the parameters of each one that is done.
+pub(super) fn all(
+    experiments: &[Experiment],
+    fitted: &mut Fitted,
+    file: &Path,
+    jobs: usize,
+    progress: &mut dyn Progress,
+) -> Result<()> {
+    let rows: Vec<_> = experiments.iter().flat_map(BaseRow::of).collect();
+    let mut stage = Stage::begin(progress, "fitting", "base rows", rows.len());
+    jobs::each(&rows, jobs, BaseRow::fit, |_, values| {
+        values?.into_iter().for_each(|value| fitted.insert(value));
+        fitted.write(file)?;
+        Ok(stage.step()?)
+    })
+}
+
+/// A base row and the parameters that are chosen on it.
+struct BaseRow<'a> {
+    experiment: &'a Experiment,
+    case: &'a Case,
+    fits: Vec<Fit>,
+}
+
+impl<'a> BaseRow<'a> {
+    /// The base rows of an experiment that parameters are chosen on.
+    fn of(experiment: &'a Experiment) -> Vec<Self> {
+        let rows = experiment.cases.iter().enumerate().map(|(index, case)| {
+            let fits = experiment.fits.iter().copied().filter(|fit| fit.case == index).collect();
+            Self { experiment, case, fits }
+        });
+        rows.filter(|row| !row.fits.is_empty()).collect()
+    }
+
+    fn fit(&self) -> Result<Vec<FittedValue>> {
+        let Settled { values, reached } = self.settle(&[])?;
+        let fitted = self.fits.iter().zip(values).zip(reached).map(|((fit, value), reached)| FittedValue {
+            table: self.experiment.id.clone(),
+            row: self.case.name.clone(),
+            parameter: fit.parameter.to_owned(),
+            value,
+            column: self.experiment.columns[fit.column].0.heading.clone(),
+            published: self.case.published[fit.column].unwrap_or_default(),
+            reached,
+        });
+        Ok(fitted.collect())
+    }
+
+    /// Chooses the parameters after the `given` ones: for each value that is tried for the next one all later ones are
+    /// chosen anew, since each moves the others' results.
+    fn settle(&self, given: &[u64]) -> Result<Settled> {
+        let Some(fit) = self.fits.get(given.len()) else {
+            return Ok(Settled { values: given.to_vec(), reached: self.results(given)? });
+        };
+        let wanted = self.case.published[fit.column].ok_or_else(|| {
+            anyhow!("{}: nothing is published in row {}", self.experiment.id, self.case.name)
+        })?;
+        nearest(fit.range, wanted, fit.rises, |value| {
+            let settled = self.settle(&[given, &[value]].concat())?;
+            Ok((settled.reached[given.len()], settled))
+        })
+    }
+
+    /// What the row gives for each fit with these values.
+    fn results(&self, values: &[u64]) -> Result<Vec<f64>> {
+        let mut case = self.case.clone();
+        for (fit, value) in self.fits.iter().zip(values) {
+            set(&mut case.run, fit.parameter, *value);
+        }
+        let results = Results::of(&case.run);
+        let result = |fit: &Fit| {
+            let (_, metric) = self.experiment.columns[fit.column];
+            compare::value(metric, &case, &case, &results).ok_or_else(|| {
+                let failures = results.failures().join(" ");
+                anyhow!("{}: no value with {values:?}. {failures}", self.experiment.id)
+            })
+        };
+        self.fits.iter().map(result).collect()
+    }
+}
+
+/// A value for each parameter, and what they give.
+#[derive(Clone, Debug)]
+struct Settled {
+    values: Vec<u64>,
+    reached: Vec<f64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use pageset_report::comparison::Quantity;
+
+    use super::super::Metric;
+    use super::*;
+    use crate::simulate::RunSpec;
+
+    /// What comes out with known parameters is taken for published, and has to be found again.
+    #[test]
+    fn parameters_that_move_each_other_are_found_together() {
+        let score = (Quantity::relative("score", "score", "", 0), Metric::Score);
+        let lru = (Quantity::share("lru", "LRU", 0), Metric::Result(|result| result.lru_lock_percent));
+        let run = RunSpec {
+            warmup_ms: Some(1),
+            duration_ms: Some(5),
+            ..RunSpec::new("epyc-2", "page_fault1", "linux-4.18")
+        };
+        let case = Case { name: "31".to_owned(), base: None, run, published: vec![None; 2], band: None };
+        let work = Fit { case: 0, parameter: "fault_ns", range: (100, 10_000), column: 0, rises: false };
+        let hold = Fit { case: 0, parameter: "lru_page_ns", range: (5, 500), column: 1, rises: true };
+        let mut experiment = Experiment {
+            id: "t".to_owned(),
+            title: "t".to_owned(),
+            columns: vec![score, lru],
+            cases: vec![case],
+            fits: vec![work, hold],
+            borrowed: Vec::new(),
+        };
+        let known = BaseRow::of(&experiment)[0].results(&[900, 70]).unwrap();
+        experiment.cases[0].published = known.iter().copied().map(Some).collect();
+        let found = BaseRow::of(&experiment)[0].fit().unwrap();
+        for (value, known) in found.iter().zip(known) {
+            assert!((value.reached / known - 1.0).abs() < 0.03, "{value:?}");
+        }
+        assert!((800..1000).contains(&found[0].value) && (60..80).contains(&found[1].value), "{found:?}");
+    }
+
+    #[test]
+    fn a_row_without_the_published_value_is_an_error() {
+        let case = Case {
+            name: "31".to_owned(),
+            base: None,
+            run: RunSpec::new("epyc-2", "page_fault1", "linux-4.18"),
+            published: vec![None],
+            band: None,
+        };
+        let experiment = Experiment {
+            id: "t".to_owned(),
+            title: "t".to_owned(),
+            columns: vec![(
+                Quantity::share("lru", "LRU", 0),
+                Metric::Result(|result| result.lru_lock_percent),
+            )],
+            cases: vec![case],
+            fits: vec![Fit { case: 0, parameter: "fault_ns", range: (1, 2), column: 0, rises: false }],
+            borrowed: Vec::new(),
+        };
+        let error = BaseRow::of(&experiment)[0].fit().unwrap_err();
+        assert_eq!(error.to_string(), "t: nothing is published in row 31");
+    }
+}

@@ -1,0 +1,230 @@
+//! Studies whose values come from simulations: what a table's row is run as, and which result is which column.
+//!
+//! A study is data: [`Experiment`]s with one [`Case`] for each row. `runs` simulates each different run once, `compare`
+//! puts results beside what is published, `fitted` has the few parameters that were chosen so that a base row comes out,
+//! and `fit` chooses them again with `search`. `panels` draws.
+
+mod compare;
+mod fit;
+mod fitted;
+mod panels;
+mod runs;
+mod search;
+
+use anyhow::Result;
+use pageset_report::comparison::{Band, Comparison, Quantity};
+use pageset_workload::load::Workload;
+
+use super::study::Options;
+use crate::Progress;
+use crate::simulate::{RunResult, RunSpec};
+pub use fitted::Fitted;
+pub(crate) use fitted::{Borrowed, FittedValue, set};
+pub(crate) use panels::Panels;
+pub(crate) use search::nearest;
+
+/// One published table, to be simulated.
+#[derive(Clone, Debug)]
+pub(crate) struct Experiment {
+    /// Name in JSON, and in the file of fitted parameters.
+    pub(crate) id: String,
+    /// What the table shows.
+    pub(crate) title: String,
+    /// The columns, and which result is compared with each.
+    pub(crate) columns: Vec<(Quantity, Metric)>,
+    /// The rows, from top to bottom; the first is a base row.
+    pub(crate) cases: Vec<Case>,
+    /// Parameters that are chosen on base rows.
+    pub(crate) fits: Vec<Fit>,
+    /// Parameters whose values were chosen on other tables.
+    pub(crate) borrowed: Vec<Borrowed>,
+}
+
+/// One row of a table.
+#[derive(Clone, Debug)]
+pub(crate) struct Case {
+    /// Name of the row.
+    pub(crate) name: String,
+    /// The row whose changes count; `None` for a base row.
+    pub(crate) base: Option<usize>,
+    /// What is simulated.
+    pub(crate) run: RunSpec,
+    /// The published values, one for each column.
+    pub(crate) published: Vec<Option<f64>>,
+    /// The variation that the text states for this row and its base.
+    pub(crate) band: Option<Band>,
+}
+
+/// A figure of a simulation's result.
+pub(crate) type Figure = fn(&RunResult) -> f64;
+
+/// Which result of a simulation is compared with a column.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Metric {
+    /// The result itself.
+    Result(Figure),
+    /// Two results added.
+    Sum(Figure, Figure),
+    /// In percent of the base row's.
+    OfBase(Figure),
+    /// The result for each unit of work, in percent of the base row's.
+    PerWorkOfBase(Figure),
+    /// Time for the same work, in percent of the base row's.
+    TimeOfBase,
+    /// Work done in the same time, scaled so that the base row is as published: our unit is another.
+    Score,
+    /// Time for the same work, scaled in the same way.
+    Time,
+}
+
+/// A parameter of a workload that is chosen so that a result of a base row is as published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fit {
+    /// The base row. The value is used in all rows that are compared with it.
+    pub(crate) case: usize,
+    /// The parameter.
+    pub(crate) parameter: &'static str,
+    /// Smallest and largest value that is tried.
+    pub(crate) range: (u64, u64),
+    /// The column whose value is met.
+    pub(crate) column: usize,
+    /// Whether that value rises with the parameter; else it falls.
+    pub(crate) rises: bool,
+}
+
+/// What came out of all experiments of a study.
+#[derive(Debug, Default)]
+pub(crate) struct Simulated {
+    /// One for each experiment.
+    pub(crate) tables: Vec<Comparison>,
+    /// Runs that failed: which, and why.
+    pub(crate) failures: Vec<String>,
+}
+
+impl Simulated {
+    /// The reasons that a study gives, and the runs that failed.
+    pub(crate) fn explanations(&self, reasons: &[&str]) -> Vec<String> {
+        reasons.iter().map(|&reason| reason.to_owned()).chain(self.failures.iter().cloned()).collect()
+    }
+}
+
+/// Runs all experiments with the parameters that were chosen.
+pub(crate) fn run(
+    experiments: &[Experiment],
+    fitted: &Fitted,
+    options: &Options,
+    progress: &mut dyn Progress,
+) -> Result<Simulated> {
+    let mut experiments: Vec<_> = experiments.iter().map(|experiment| fitted.applied(experiment)).collect();
+    if options.is_quick {
+        experiments.iter_mut().flat_map(|experiment| &mut experiment.cases).for_each(shorten);
+    }
+    let results = runs::all(&experiments, options.jobs, progress)?;
+    let tables = experiments.iter().map(|experiment| compare::compare(experiment, fitted, &results));
+    Ok(Simulated { tables: tables.collect(), failures: results.failures() })
+}
+
+/// A quick run measures for a quarter of the time. Guess: enough for a few thousand drains. The warm-up stays: it fills
+/// files and page sets.
+fn shorten(case: &mut Case) {
+    let usual = Workload::named(&case.run.workload).map(|workload| workload.duration_ms);
+    case.run.duration_ms = usual.map(|(_, duration)| (duration / 4).max(1));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pageset_report::Origin;
+
+    /// Two policies and one fitted parameter, on the smallest machine.
+    fn experiment() -> Experiment {
+        let case = |name: &str, base, batch| Case {
+            name: name.to_owned(),
+            base,
+            run: RunSpec {
+                batch: Some(batch),
+                warmup_ms: Some(1),
+                duration_ms: Some(2),
+                ..RunSpec::new("epyc-2", "page_fault1", "linux-4.18")
+            },
+            published: vec![Some(1000.0), Some(100.0)],
+            band: None,
+        };
+        Experiment {
+            id: "test".to_owned(),
+            title: "A test".to_owned(),
+            columns: vec![
+                (Quantity::relative("score", "score", "", 0), Metric::Score),
+                (Quantity::relative("time", "time", "", 0), Metric::TimeOfBase),
+            ],
+            cases: vec![case("31", None, 31), case("63", Some(0), 63), case("again", Some(0), 31)],
+            fits: Vec::new(),
+            borrowed: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn base_rows_are_scaled_and_marked_whatever_the_jobs() {
+        let run = |jobs| {
+            let options = Options { is_quick: false, jobs, fit: None };
+            run(&[experiment()], &Fitted::default(), &options, &mut ()).unwrap()
+        };
+        let simulated = run(1);
+        assert_eq!(simulated.failures, Vec::<String>::new());
+        let table = &simulated.tables[0];
+        let scores: Vec<_> = table.pairs(0).map(|pair| (pair.ours.map(f64::round), pair.origin)).collect();
+        assert_eq!(scores[0], (Some(1000.0), Origin::Fitted));
+        assert_eq!(scores[2], (Some(1000.0), Origin::Simulated), "the same run");
+        assert!(table.pairs(1).all(|pair| pair.ours.is_some_and(|time| (50.0..150.0).contains(&time))));
+        assert_eq!(simulated.tables, run(3).tables);
+    }
+
+    /// What phase two of batch sizes simulated after `--fit` had the values that are built in.
+    #[test]
+    fn values_that_were_just_chosen_are_used_and_told() {
+        let [mut chosen_here, mut borrowing] = [experiment(), experiment()];
+        chosen_here.id = "phase2-will-it-scale.page_fault2.processes".to_owned();
+        for case in chosen_here.cases.iter_mut().chain(&mut borrowing.cases) {
+            case.name = case.name.replace("31", "lkp-skl-4sp1 31");
+            case.run.workload = "page_fault2".to_owned();
+        }
+        let parameter = "copy_fault_ns";
+        chosen_here.fits = vec![Fit { case: 0, parameter, range: (1, 2), column: 0, rises: false }];
+        let (table, row) = (chosen_here.id.clone(), chosen_here.cases[0].name.clone());
+        borrowing.borrowed = vec![Borrowed { case: 1, parameter, table: table.clone(), row: row.clone() }];
+        let built_in = Fitted::bundled().unwrap();
+        assert!(built_in.get(&table, &row, parameter).is_some_and(|value| value != 12_345));
+        let (column, published, reached) = (String::new(), 1.0, 1.0);
+        let mut fitted = built_in;
+        fitted.insert(FittedValue {
+            table,
+            row,
+            parameter: parameter.to_owned(),
+            value: 12_345,
+            column,
+            published,
+            reached,
+        });
+
+        let value = |experiment: &Experiment, case: usize| {
+            fitted.applied(experiment).cases[case].run.settings.get(parameter).copied()
+        };
+        assert_eq!([0, 1, 2].map(|case| value(&chosen_here, case)), [Some(12_345); 3]);
+        assert_eq!([0, 1, 2].map(|case| value(&borrowing, case)), [None, Some(12_345), None]);
+        let options = Options { is_quick: false, jobs: 1, fit: None };
+        let simulated = run(&[chosen_here], &fitted, &options, &mut ()).unwrap();
+        assert_eq!(simulated.failures, Vec::<String>::new());
+        let notes = simulated.tables[0].to_table().notes().join("\n");
+        assert!(notes.contains("copy_fault_ns = 12345"), "{notes}");
+    }
+
+    #[test]
+    fn a_run_that_fails_is_told_and_missing() {
+        let mut experiment = experiment();
+        experiment.cases[1].run.workload = "doom".to_owned();
+        let options = Options { is_quick: true, jobs: 2, fit: None };
+        let simulated = run(&[experiment], &Fitted::default(), &options, &mut ()).unwrap();
+        assert_eq!(simulated.tables[0].agreement().missing, 2);
+        assert!(simulated.failures[0].contains("unknown workload `doom`"), "{:?}", simulated.failures);
+    }
+}

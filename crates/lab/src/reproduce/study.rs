@@ -1,0 +1,109 @@
+//! What a study is, and which there are.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use pageset_report::Table;
+use pageset_report::comparison::Comparison;
+use pageset_report::plot::Figure;
+
+use super::batch_size::BatchSize;
+use super::high_order_pcp::HighOrderPcp;
+use super::huge_copy::HugeCopy;
+use super::page_fault::PageFault;
+use super::pcp_auto_tuning::PcpAutoTuning;
+use crate::Progress;
+
+/// A published study that can be run again.
+///
+/// To add one: a file beside this one, a line in [`STUDIES`], a page in the book.
+pub trait Study: fmt::Debug + Sync {
+    /// As typed: lower case, words joined by `-`.
+    fn name(&self) -> &'static str;
+
+    /// What is compared, on one line of help.
+    fn summary(&self) -> &'static str;
+
+    /// Names of the figures that it draws, those of their files without ending.
+    fn figures(&self) -> Vec<&'static str> {
+        vec![self.name()]
+    }
+
+    /// Whether some parameters were chosen on base rows and are kept in a file: `--fit` chooses them again.
+    fn has_parameters(&self) -> bool {
+        false
+    }
+
+    /// Runs it. The same options give the same findings, except for what is measured; `jobs` changes only the time.
+    ///
+    /// # Errors
+    ///
+    /// The file of [`Options::fit`] cannot be written, or the system gives no threads or memory;
+    /// [`Cancelled`](crate::Cancelled). A simulation that fails is told in the findings instead.
+    fn run(&self, options: &Options, progress: &mut dyn Progress) -> Result<Findings>;
+}
+
+/// All studies, in the order in which help lists them.
+pub const STUDIES: &[&dyn Study] = &[&PcpAutoTuning, &HighOrderPcp, &BatchSize, &HugeCopy, &PageFault];
+
+/// How a study is run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Fewer rows or shorter runs: enough to see whether it works.
+    pub is_quick: bool,
+    /// Runs that go on at once.
+    pub jobs: usize,
+    /// Where parameters are written that are chosen again before the study runs.
+    pub fit: Option<PathBuf>,
+}
+
+/// What came out.
+#[derive(Debug, Default)]
+pub struct Findings {
+    /// Published tables with our values.
+    pub tables: Vec<Comparison>,
+    /// Tables of our own that belong to the study.
+    pub more: Vec<Table>,
+    /// Pictures, with the names of their files without ending.
+    pub figures: Vec<(String, Figure)>,
+    /// What the reader must know to read the tables: how our values were obtained, what stands for what.
+    pub notes: Vec<String>,
+    /// Why rows differ, as far as we can tell. Which rows differ is found from the tables.
+    pub explanations: Vec<String>,
+    /// The machine or machines on one line.
+    pub machine: String,
+    /// Policies compared.
+    pub policies: Vec<String>,
+    /// Seed of everything random, if anything was.
+    pub seed: Option<u64>,
+}
+
+/// The study with this name.
+#[must_use]
+pub fn named(name: &str) -> Option<&'static dyn Study> {
+    STUDIES.iter().copied().find(|study| study.name() == name)
+}
+
+/// Name and summary of every study.
+pub fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
+    STUDIES.iter().map(|study| (study.name(), study.summary()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_distinct_and_can_be_typed() {
+        for (index, (name, summary)) in names().enumerate() {
+            assert!(name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'), "{name}");
+            assert!(!summary.ends_with('.') && summary.len() < 100, "{summary}");
+            assert!(names().take(index).all(|(other, _)| other != name), "{name}");
+            assert!(
+                named(name)
+                    .is_some_and(|study| study.figures().iter().all(|figure| figure.starts_with(name)))
+            );
+        }
+    }
+}

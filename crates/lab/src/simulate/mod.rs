@@ -1,0 +1,32 @@
+//! A workload on a simulated machine, under one policy.
+//!
+//! `spec` says what is run, `target` lets workloads run on virtual CPUs, `engine` runs, `result` is what came out.
+
+mod engine;
+mod result;
+mod spec;
+mod target;
+
+use anyhow::Result;
+
+use crate::Progress;
+use crate::jobs::{self, Stage};
+pub(crate) use engine::run_plan;
+pub use engine::simulate;
+pub use result::RunResult;
+pub use spec::{RunSpec, machine_text, recording};
+
+/// Simulates all, up to `jobs` at once; the results are in the order of the specs, and do not depend on `jobs`.
+///
+/// # Errors
+///
+/// As [`simulate`]; [`Cancelled`](crate::Cancelled).
+pub fn simulate_all(specs: &[RunSpec], jobs: usize, progress: &mut dyn Progress) -> Result<Vec<RunResult>> {
+    let mut results: Vec<Option<RunResult>> = specs.iter().map(|_| None).collect();
+    let mut stage = Stage::begin(progress, "simulating", "runs", specs.len());
+    jobs::each(specs, jobs, simulate, |index, result| {
+        results[index] = Some(result?);
+        Ok(stage.step()?)
+    })?;
+    Ok(results.into_iter().flatten().collect())
+}

@@ -1,0 +1,97 @@
+//! What one simulation found.
+
+use pageset_sim::{LockClass, Outcome};
+use pageset_workload::load::Played;
+use serde::{Deserialize, Serialize};
+
+use super::spec::Resolved;
+
+/// A simulation's figures. All times are virtual; counts are of the measured time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunResult {
+    /// Units of work per second, of all CPUs together.
+    pub score_per_s: f64,
+    /// What a unit is.
+    pub unit: String,
+    /// Share of the CPUs' busy time that they waited for a zone's lock or held it.
+    pub zone_lock_percent: f64,
+    /// Share of the CPUs' busy time that they waited for a zone's lock.
+    pub zone_wait_percent: f64,
+    /// Share of the CPUs' busy time that they waited for an LRU lock or held it.
+    pub lru_lock_percent: f64,
+    /// Share of the CPUs' busy time that they waited for an LRU lock.
+    pub lru_wait_percent: f64,
+    /// Share of the CPUs' busy time that they waited for an address space.
+    pub mmap_wait_percent: f64,
+    /// Drains because of consecutive high-order frees.
+    pub free_high: u64,
+    /// Pages that refills took from zones.
+    pub alloc_zone: u64,
+    /// Pages obtained, of all orders.
+    pub allocated_pages: u64,
+    /// Requests that failed.
+    pub failures: u64,
+    /// Times a zone's lock was taken.
+    pub zone_lock_acquisitions: u64,
+    /// Most pages in page sets at once.
+    pub pcp_pages_peak: u64,
+    /// Pages in page sets after 30 idle seconds.
+    pub pcp_pages_idle: u64,
+    /// Share of the cache lines touched that came from memory.
+    pub cache_miss_percent: f64,
+    /// Time of an allocation that half of them do not exceed.
+    pub alloc_p50_ns: f64,
+    /// Of 99 %.
+    pub alloc_p99_ns: f64,
+    /// Of 99.9 %.
+    pub alloc_p999_ns: f64,
+    /// The longest.
+    pub alloc_max_ns: f64,
+    /// Average time of an allocation.
+    pub alloc_mean_ns: f64,
+    /// The part of the average that was waiting while another CPU drained its page set.
+    pub alloc_behind_drains_ns: f64,
+    /// CPUs that the workload used.
+    pub workers: u32,
+    /// What was played of a recording, if one was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub played: Option<Played>,
+    /// Fingerprint of all that happened in order.
+    pub digest: String,
+}
+
+impl RunResult {
+    pub(super) fn new(outcome: &Outcome, resolved: &Resolved) -> Self {
+        let busy = outcome.busy_total().as_ns_f64();
+        let percent = |ns: u64| if busy > 0.0 { 100.0 * ns as f64 / busy } else { 0.0 };
+        let wait = |class| percent(outcome.lock(class).wait_ns());
+        let held = |class| percent(outcome.lock(class).hold_ns());
+        let (counts, alloc) = (&outcome.counts, &outcome.alloc);
+        Self {
+            score_per_s: outcome.score_per_second(),
+            unit: resolved.load.unit().to_owned(),
+            zone_lock_percent: wait(LockClass::Zone) + held(LockClass::Zone),
+            zone_wait_percent: wait(LockClass::Zone),
+            lru_lock_percent: wait(LockClass::Lru) + held(LockClass::Lru),
+            lru_wait_percent: wait(LockClass::Lru),
+            mmap_wait_percent: wait(LockClass::Mmap),
+            free_high: counts.free_high(),
+            alloc_zone: counts.refilled_pages,
+            allocated_pages: counts.allocated_pages,
+            failures: counts.failures,
+            zone_lock_acquisitions: outcome.lock(LockClass::Zone).acquisitions,
+            pcp_pages_peak: outcome.cached_peak,
+            pcp_pages_idle: outcome.cached_after_idle,
+            cache_miss_percent: 100.0 * outcome.caches.miss_rate(),
+            alloc_p50_ns: alloc.percentile_ns(0.5),
+            alloc_p99_ns: alloc.percentile_ns(0.99),
+            alloc_p999_ns: alloc.percentile_ns(0.999),
+            alloc_max_ns: alloc.max_ns(),
+            alloc_mean_ns: alloc.mean_ns(),
+            alloc_behind_drains_ns: outcome.behind_drains.mean_ns(),
+            workers: outcome.workers,
+            played: resolved.load.played(),
+            digest: format!("{:016x}", outcome.digest),
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! What one simulation is asked to be.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use pageset_core::Policy;
+use pageset_core::policy::{BatchRule, HighRule};
+use pageset_sim::{MACHINES, Machine};
+use pageset_workload::load::{Generation, Plan, PlanError, Played, Recorded, Settings, Setup, Workload};
+use serde::{Deserialize, Serialize};
+
+/// One simulation: everything that decides its result, besides the program and the machine's file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunSpec {
+    /// Name of a bundled machine, or a machine file.
+    pub machine: String,
+    /// Name of a workload, or `trace:` and the path of a recording.
+    pub workload: String,
+    /// Name of a policy.
+    pub policy: String,
+    /// CPUs that the workload uses; all if nothing is said.
+    pub cpus: Option<u32>,
+    /// A fixed `batch` instead of the policy's, in pages.
+    pub batch: Option<u32>,
+    /// A fixed `high` instead of the policy's, in pages.
+    pub high: Option<u32>,
+    /// The policy whose kernel surrounds the allocator (slabs, sockets); the same as `policy` if nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel_of: Option<String>,
+    /// Seed of all random numbers.
+    pub seed: u64,
+    /// Virtual time before measuring begins; the workload's own if nothing is said.
+    pub warmup_ms: Option<u64>,
+    /// Virtual time that is measured; the workload's own if nothing is said.
+    pub duration_ms: Option<u64>,
+    /// Parameters of the workload that differ from their defaults.
+    pub settings: BTreeMap<String, u64>,
+}
+
+/// What is run.
+#[derive(Debug)]
+pub(super) enum Load {
+    /// A named workload.
+    Named(&'static Workload),
+    /// A recording, stretched over the CPUs.
+    Recorded(Recorded),
+}
+
+/// What a recording's path is preceded by.
+const TRACE: &str = "trace:";
+/// Time of a recording that is played before measuring begins, and measured, in milliseconds. Guess: page sets fill
+/// within the first.
+const RECORDED_MS: (u64, u64) = (100, 500);
+
+/// The recording that a workload of this name plays, if it is one.
+#[must_use]
+pub fn recording(workload: &str) -> Option<&Path> {
+    workload.strip_prefix(TRACE).map(Path::new)
+}
+
+impl Load {
+    fn find(name: &str, settings: &Settings) -> Result<Self> {
+        if let Some(path) = recording(name) {
+            settings.is_empty().then_some(()).context("a recording has no parameters to set")?;
+            let recorded = pageset_trace::open(path).and_then(|mut reader| Recorded::read(&mut *reader));
+            return Ok(Self::Recorded(recorded?));
+        }
+        let workload = Workload::named(name)
+            .ok_or_else(|| anyhow!("unknown workload `{name}`; `pageset simulate --list` names all"))?;
+        settings.check(workload).with_context(|| format!("workload {name}"))?;
+        Ok(Self::Named(workload))
+    }
+
+    pub(super) fn plan(&self, setup: &Setup<'_>) -> Result<Plan, PlanError> {
+        match self {
+            Self::Named(workload) => workload.plan(setup),
+            Self::Recorded(recorded) => recorded.plan(setup),
+        }
+    }
+
+    pub(super) fn unit(&self) -> &'static str {
+        match self {
+            Self::Named(workload) => workload.unit,
+            Self::Recorded(_) => "events",
+        }
+    }
+
+    /// What is played of a recording.
+    pub(super) fn played(&self) -> Option<Played> {
+        match self {
+            Self::Named(_) => None,
+            Self::Recorded(recorded) => Some(recorded.played),
+        }
+    }
+
+    fn duration_ms(&self) -> (u64, u64) {
+        match self {
+            Self::Named(workload) => workload.duration_ms,
+            Self::Recorded(_) => RECORDED_MS,
+        }
+    }
+}
+
+/// A spec whose names are found.
+#[derive(Debug)]
+pub(super) struct Resolved {
+    pub(super) machine: Machine,
+    pub(super) load: Load,
+    pub(super) policy: Policy,
+    pub(super) generation: Generation,
+    pub(super) cpus: u32,
+    pub(super) settings: Settings,
+    pub(super) warmup_ms: u64,
+    pub(super) duration_ms: u64,
+}
+
+/// Longest virtual time of a run: 10 minutes.
+const MS_MAX: u64 = 600_000;
+
+impl RunSpec {
+    /// A run that has everything else as the workload and the policy have it.
+    #[must_use]
+    pub fn new(machine: &str, workload: &str, policy: &str) -> Self {
+        let [machine, workload, policy] = [machine, workload, policy].map(str::to_owned);
+        let (cpus, batch, high, kernel_of) = (None, None, None, None);
+        let (seed, warmup_ms, duration_ms, settings) = (1, None, None, BTreeMap::new());
+        Self {
+            machine,
+            workload,
+            policy,
+            cpus,
+            batch,
+            high,
+            kernel_of,
+            seed,
+            warmup_ms,
+            duration_ms,
+            settings,
+        }
+    }
+
+    /// Finds what the names mean.
+    pub(super) fn resolve(&self) -> Result<Resolved> {
+        let machine = Machine::parse(&machine_text(&self.machine)?, &self.machine)?;
+        let mut policy = *Policy::named(&self.policy)
+            .ok_or_else(|| anyhow!("unknown policy `{}`; `pageset policies` names all", self.policy))?;
+        if let Some(batch) = self.batch {
+            policy.batch = BatchRule::Fixed(pages("batch", batch)?);
+        }
+        if let Some(high) = self.high {
+            policy.high = HighRule::Fixed(pages("high", high)?);
+        }
+        let cpus = self.cpus.unwrap_or_else(|| machine.cpus());
+        if cpus == 0 || cpus > machine.cpus() {
+            bail!("{} has {} CPUs: the workload cannot use {cpus}", machine.name, machine.cpus());
+        }
+        let mut settings = Settings::default();
+        self.settings.iter().for_each(|(key, value)| settings.set(key, *value));
+        let load = Load::find(&self.workload, &settings)?;
+        let (warmup_ms, duration_ms) = load.duration_ms();
+        Ok(Resolved {
+            machine,
+            load,
+            policy,
+            generation: generation_of(self.kernel_of.as_ref().unwrap_or(&self.policy)),
+            cpus,
+            settings,
+            warmup_ms: milliseconds("the warm-up", self.warmup_ms.unwrap_or(warmup_ms), 0)?,
+            duration_ms: milliseconds("the measured time", self.duration_ms.unwrap_or(duration_ms), 1)?,
+        })
+    }
+}
+
+/// Largest number of pages that a spec may name; the same as `replay --sweep`'s for `high`.
+const PAGES_MAX: u32 = 1 << 28;
+
+fn pages(key: &str, pages: u32) -> Result<i32> {
+    match i32::try_from(pages) {
+        Ok(valid) if (1..=PAGES_MAX).contains(&pages) => Ok(valid),
+        _ => bail!("{key}={pages} is out of range: use 1 to {PAGES_MAX}"),
+    }
+}
+
+fn milliseconds(what: &str, ms: u64, min: u64) -> Result<u64> {
+    if !(min..=MS_MAX).contains(&ms) {
+        bail!("{what} is {ms} ms: use {min} to {MS_MAX}");
+    }
+    Ok(ms)
+}
+
+/// The machine's file: of a bundled machine, or the one with this path.
+///
+/// # Errors
+///
+/// It is neither, or the file cannot be read.
+pub fn machine_text(machine: &str) -> Result<String> {
+    if let Some(bundled) = MACHINES.iter().find(|bundled| bundled.name == machine) {
+        return Ok(bundled.text().to_owned());
+    }
+    let path = Path::new(machine);
+    if !path.exists() {
+        bail!("`{machine}` is no machine that `pageset simulate --list` names, and no file");
+    }
+    std::fs::read_to_string(path).with_context(|| format!("{machine}: cannot read this machine"))
+}
+
+/// The kernel that a policy is from: slabs and sockets changed between the kernels of the published texts.
+fn generation_of(policy: &str) -> Generation {
+    let version = policy.strip_prefix("linux-").unwrap_or_default();
+    let mut numbers = version.split(['.', '-']).map_while(|number| number.parse::<u32>().ok());
+    match (numbers.next(), numbers.next()) {
+        (Some(major), Some(minor)) if (major, minor) <= (4, 9) => Generation::V4_9,
+        (Some(major), Some(minor)) if (major, minor) < (5, 19) => Generation::V4_18,
+        // The 2023 series is of 6.6.
+        _ => Generation::V6_6,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec() -> RunSpec {
+        RunSpec {
+            machine: "epyc-2".to_owned(),
+            workload: "page_fault1".to_owned(),
+            policy: "linux-6.12".to_owned(),
+            cpus: None,
+            batch: None,
+            high: None,
+            kernel_of: None,
+            seed: 1,
+            warmup_ms: None,
+            duration_ms: None,
+            settings: BTreeMap::new(),
+        }
+    }
+
+    #[track_caller]
+    fn expect_error(spec: &RunSpec, expected: &str) {
+        let error = format!("{:#}", spec.resolve().unwrap_err());
+        assert!(error.contains(expected), "{error}");
+    }
+
+    #[test]
+    fn names_are_found_and_unknown_ones_told() {
+        let resolved = spec().resolve().unwrap();
+        assert_eq!((resolved.cpus, resolved.policy.name), (2, "linux-6.12"));
+        expect_error(&RunSpec { machine: "pdp-11".to_owned(), ..spec() }, "`pdp-11` is no machine");
+        expect_error(&RunSpec { workload: "doom".to_owned(), ..spec() }, "unknown workload `doom`");
+        expect_error(&RunSpec { policy: "linux-1.0".to_owned(), ..spec() }, "unknown policy `linux-1.0`");
+    }
+
+    #[test]
+    fn impossible_numbers_are_refused() {
+        expect_error(&RunSpec { cpus: Some(3), ..spec() }, "epyc-2 has 2 CPUs");
+        expect_error(&RunSpec { cpus: Some(0), ..spec() }, "epyc-2 has 2 CPUs");
+        expect_error(&RunSpec { batch: Some(0), ..spec() }, "batch=0 is out of range");
+        expect_error(&RunSpec { high: Some(u32::MAX), ..spec() }, "high=4294967295 is out of range");
+        expect_error(&RunSpec { duration_ms: Some(0), ..spec() }, "use 1 to 600000");
+        let settings = BTreeMap::from([("speed".to_owned(), 1)]);
+        expect_error(&RunSpec { settings, ..spec() }, "no parameter `speed`; choose from: mapping_pages");
+    }
+
+    #[test]
+    fn a_fixed_batch_replaces_the_policys() {
+        let resolved = RunSpec { batch: Some(63), high: Some(378), ..spec() }.resolve().unwrap();
+        assert_eq!(resolved.policy.batch, BatchRule::Fixed(63));
+        assert_eq!(resolved.policy.high, HighRule::Fixed(378));
+    }
+
+    #[test]
+    fn one_kernel_can_surround_several_policies() {
+        let generation = |kernel_of: Option<&str>| {
+            let spec = RunSpec { kernel_of: kernel_of.map(str::to_owned), ..spec() };
+            spec.resolve().unwrap().generation
+        };
+        assert_eq!(generation(None), Generation::V6_6);
+        assert_eq!(generation(Some("linux-4.9")), Generation::V4_9);
+    }
+
+    #[test]
+    fn policies_bring_their_kernel() {
+        for (policy, generation) in [
+            ("linux-4.9", Generation::V4_9),
+            ("linux-4.9-highorder-v5", Generation::V4_9),
+            ("linux-4.18", Generation::V4_18),
+            ("linux-5.14", Generation::V4_18),
+            ("linux-6.1", Generation::V6_6),
+            ("patch5", Generation::V6_6),
+        ] {
+            assert_eq!(generation_of(policy), generation, "{policy}");
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Many simulations from one plan.
+//!
+//! `plan` is the file that says what to run, `grid` makes runs of it, `shard` takes a part of them. `rows` keeps what is
+//! finished, by the `key` of each run, a hash (`fnv`).
+
+mod fnv;
+mod grid;
+mod key;
+mod plan;
+mod rows;
+mod shard;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::Value;
+
+use crate::Progress;
+use crate::jobs::{self, Stage};
+use crate::simulate::{RunSpec, simulate};
+pub use grid::{keys, runs};
+use key::Keys;
+pub use plan::{Grid, LogAxis, Plan, Question, Several};
+use rows::RowsFile;
+pub use rows::{Ending, Extent, FinishedRun, Rows};
+pub use shard::Shard;
+
+/// The runs of a plan, and those of them that are finished.
+#[derive(Debug)]
+pub struct Sweep {
+    /// In the order of the plan, each with its key.
+    runs: Vec<(String, RunSpec)>,
+    rows: Rows,
+}
+
+impl Sweep {
+    /// The runs of a plan, none of them finished.
+    ///
+    /// # Errors
+    ///
+    /// A machine or a recording that the plan names cannot be read.
+    pub fn new(plan: &Plan) -> Result<Self> {
+        let mut keys = Keys::default();
+        let keyed = runs(plan).into_iter().map(|spec| Ok((keys.of(&spec)?, spec)));
+        Ok(Self { runs: keyed.collect::<Result<_>>()?, rows: Rows::default() })
+    }
+
+    /// Runs of the plan.
+    #[must_use]
+    pub fn run_count(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// Takes finished runs from a file of rows.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read, or has something else in it.
+    pub fn merge(&mut self, rows: &Path) -> Result<()> {
+        self.rows.read(rows).map(drop)
+    }
+
+    /// Simulates what is not in the file of rows yet, all or a part, up to `jobs` runs at once, and adds each to the file
+    /// when it is finished: whoever ends this loses only what is going on.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be written, or is none of rows; a run is impossible; [`Cancelled`](crate::Cancelled).
+    pub fn finish(
+        &mut self,
+        rows: &Path,
+        part: Option<Shard>,
+        jobs: usize,
+        progress: &mut dyn Progress,
+    ) -> Result<()> {
+        let mut file = RowsFile::open(rows, &mut self.rows)?;
+        let mine = self.runs.iter().enumerate().filter(|(run, _)| part.is_none_or(|shard| shard.has(*run)));
+        let todo: Vec<_> =
+            mine.map(|(_, keyed)| keyed).filter(|(key, _)| self.rows.get(key).is_none()).collect();
+        let mut stage = Stage::begin(progress, "simulating", "runs", todo.len());
+        jobs::each(
+            &todo,
+            jobs,
+            |(_, spec)| simulate(spec),
+            |index, result| {
+                let (key, spec) = todo[index];
+                let result = result.with_context(|| format!("the run {}", grid::canonical(spec)))?;
+                let Value::Object(result) = serde_json::to_value(&result)? else {
+                    bail!("a result is an object")
+                };
+                let run = FinishedRun { key: key.clone(), spec: spec.clone(), result };
+                file.append(&run)?;
+                self.rows.insert(run);
+                Ok(stage.step()?)
+            },
+        )
+    }
+
+    /// The finished runs, in the order of the plan.
+    pub fn finished(&self) -> impl Iterator<Item = &FinishedRun> {
+        self.runs.iter().filter_map(|(key, _)| self.rows.get(key))
+    }
+}
+
+/// Where a plan's rows are kept if nothing else is said: `plan.toml` has them in `plan.rows.jsonl`, its second part of four
+/// in `plan.2-of-4.rows.jsonl`.
+#[must_use]
+pub fn rows_path(plan: &Path, part: Option<Shard>) -> PathBuf {
+    let part = part.map_or_else(String::new, |shard| format!("{}.", shard.to_string().replace('/', "-of-")));
+    plan.with_extension(format!("{part}rows.jsonl"))
+}

@@ -1,0 +1,320 @@
+//! The plan of a sweep: which runs, and which questions their results answer.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail};
+use serde::Deserialize;
+
+/// Most runs of one plan: a million lines are what one file of rows can sensibly hold.
+const RUNS_MAX: usize = 1_000_000;
+/// Most memory for all runs: a million with short names and a few parameters.
+const BYTES_MAX: usize = 512 << 20;
+/// Memory of one run besides names and parameters, and of a parameter besides its name. Guess.
+const RUN_BYTES: usize = 256;
+const PARAMETER_BYTES: usize = 64;
+
+/// A plan file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// What the sweep is about.
+    pub title: String,
+    /// Sets of runs.
+    #[serde(rename = "grid")]
+    pub grids: Vec<Grid>,
+    /// What is to be seen; each becomes a figure.
+    #[serde(default, rename = "question")]
+    pub questions: Vec<Question>,
+}
+
+/// Runs with every combination of some values.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Grid {
+    /// Names or files of machines.
+    pub machine: Several<String>,
+    /// Names of workloads.
+    pub workload: Several<String>,
+    /// Names of policies.
+    pub policy: Several<String>,
+    /// CPUs that work; all of the machine's if nothing is said.
+    #[serde(default)]
+    pub cpus: Several<u32>,
+    /// Instead of the policy's rule for the batch, in pages.
+    #[serde(default)]
+    pub batch: Several<u32>,
+    /// Instead of the policy's rule for the limit of a page set, in pages.
+    #[serde(default)]
+    pub high: Several<u32>,
+    /// The policy whose kernel surrounds the allocator; each one's own if nothing is said.
+    #[serde(default)]
+    pub kernel_of: Option<String>,
+    /// Seeds; 1 if nothing is said.
+    #[serde(default)]
+    pub seed: Several<u64>,
+    /// Virtual time measured, in milliseconds.
+    #[serde(default)]
+    pub duration_ms: Several<u64>,
+    /// Virtual time before measuring begins, in milliseconds.
+    #[serde(default)]
+    pub warmup_ms: Several<u64>,
+    /// Parameters of the workload.
+    #[serde(default)]
+    pub set: BTreeMap<String, Several<u64>>,
+}
+
+/// One value or a list of them; none if the key is not in the file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum Several<T> {
+    /// The key has one value.
+    One(T),
+    /// The key has a list.
+    Many(Vec<T>),
+}
+
+impl<T> Default for Several<T> {
+    fn default() -> Self {
+        Self::Many(Vec::new())
+    }
+}
+
+impl<T> Several<T> {
+    /// The values, however they are written.
+    pub fn values(&self) -> &[T] {
+        match self {
+            Self::One(value) => std::slice::from_ref(value),
+            Self::Many(values) => values,
+        }
+    }
+
+    /// The values as options; one `None` if there are none.
+    pub fn or_default(&self) -> Vec<Option<&T>> {
+        match self.values() {
+            [] => vec![None],
+            values => values.iter().map(Some).collect(),
+        }
+    }
+}
+
+/// What a figure shows.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Question {
+    /// The question, as the figure's title.
+    pub title: String,
+    /// Name of the figure's file, without ending.
+    pub file: String,
+    /// Key along the x axis.
+    pub x: String,
+    /// Results up the y axis.
+    pub y: Several<String>,
+    /// Key that has one panel for each value.
+    #[serde(default)]
+    pub panel: Option<String>,
+    /// Key that has one series for each value.
+    #[serde(default)]
+    pub series: Option<String>,
+    /// Axes with a logarithmic scale: x, y.
+    #[serde(default)]
+    pub log: Vec<LogAxis>,
+    /// Runs that are left out unless a key has this value.
+    #[serde(default)]
+    pub only: BTreeMap<String, toml::Value>,
+}
+
+/// An axis that may be logarithmic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogAxis {
+    /// The horizontal one.
+    X,
+    /// The vertical one.
+    Y,
+}
+
+impl Plan {
+    /// Reads a plan file. What the file means is checked where it is used.
+    pub fn read(path: &Path) -> Result<Self> {
+        let name = path.display();
+        let text = std::fs::read_to_string(path).with_context(|| format!("{name}: cannot read this plan"))?;
+        Self::parse(&text).with_context(|| format!("{name}: this is no plan of a sweep"))
+    }
+
+    /// Combinations of all grids; runs that occur twice count twice.
+    pub fn runs(&self) -> usize {
+        self.grids.iter().fold(0, |sum, grid| sum.saturating_add(grid.runs()))
+    }
+
+    /// The plan in a text.
+    ///
+    /// # Errors
+    ///
+    /// It is no plan, has no runs, or more than memory can hold.
+    pub fn parse(text: &str) -> Result<Self> {
+        let plan: Self = toml::from_str(text)?;
+        if plan.grids.is_empty() {
+            bail!("there is no [[grid]]: it needs at least one with machine, workload and policy");
+        }
+        for (index, grid) in plan.grids.iter().enumerate() {
+            grid.check().map_err(|problem| anyhow::anyhow!("grid {}: {problem}", index + 1))?;
+        }
+        let runs = plan.runs();
+        if runs > RUNS_MAX {
+            bail!("the grids have {runs} runs; use at most {RUNS_MAX}");
+        }
+        let bytes = plan.grids.iter().fold(0_usize, |sum, grid| sum.saturating_add(grid.bytes()));
+        if bytes > BYTES_MAX {
+            let mib = bytes >> 20;
+            bail!(
+                "the grids' {runs} runs take {mib} MiB with their names and parameters; use fewer, or shorter names"
+            );
+        }
+        for (index, question) in plan.questions.iter().enumerate() {
+            if let Some(other) = plan.questions[..index].iter().find(|other| other.file == question.file) {
+                bail!("question `{}`: file: question `{}` has the same", question.title, other.title);
+            }
+            question
+                .check()
+                .map_err(|problem| anyhow::anyhow!("question `{}`: {problem}", question.title))?;
+        }
+        Ok(plan)
+    }
+}
+
+/// A key and what is wrong with it.
+#[derive(Debug)]
+struct Problem(&'static str, &'static str);
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.0, self.1)
+    }
+}
+
+impl Grid {
+    fn check(&self) -> Result<(), Problem> {
+        for (key, values) in
+            [("machine", &self.machine), ("workload", &self.workload), ("policy", &self.policy)]
+        {
+            if values.values().is_empty() {
+                return Err(Problem(key, "the list is empty; name at least one"));
+            }
+        }
+        if self.set.values().any(|values| values.values().is_empty()) {
+            return Err(Problem("set", "a parameter has an empty list; give it a value or leave it out"));
+        }
+        Ok(())
+    }
+
+    /// Number of combinations.
+    fn runs(&self) -> usize {
+        let own = [
+            self.machine.values().len(),
+            self.workload.values().len(),
+            self.policy.values().len(),
+            self.cpus.values().len(),
+            self.batch.values().len(),
+            self.high.values().len(),
+            self.seed.values().len(),
+            self.duration_ms.values().len(),
+            self.warmup_ms.values().len(),
+        ];
+        let all = own.into_iter().chain(self.set.values().map(|values| values.values().len()));
+        all.fold(1, |product, count| product.saturating_mul(count.max(1)))
+    }
+}
+
+impl Grid {
+    /// Memory of its runs, at most.
+    fn bytes(&self) -> usize {
+        let longest = |names: &Several<String>| names.values().iter().map(String::len).max().unwrap_or(0);
+        let names = longest(&self.machine) + longest(&self.workload) + longest(&self.policy);
+        let kernel = self.kernel_of.as_ref().map_or(0, String::len);
+        let parameters: usize = self.set.keys().map(|key| key.len() + PARAMETER_BYTES).sum();
+        self.runs().saturating_mul(RUN_BYTES + names + kernel + parameters)
+    }
+}
+
+impl Question {
+    fn check(&self) -> Result<(), Problem> {
+        let is_name = |text: &str| {
+            !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
+        };
+        if !is_name(&self.file) {
+            return Err(Problem("file", "use letters, digits, - and _; the figure goes to DIR/FILE.svg"));
+        }
+        if self.y.values().is_empty() {
+            return Err(Problem("y", "the list is empty; name at least one result"));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAN: &str = r#"
+        title = "t"
+        [[grid]]
+        machine = "epyc-2"
+        workload = ["page_fault1", "malloc1"]
+        policy = ["linux-6.6", "linux-6.7"]
+        cpus = [1, 2]
+        set = { think_ns = [0, 100, 1000] }
+        [[question]]
+        title = "Q"
+        file = "q"
+        x = "cpus"
+        y = "score_per_s"
+        log = ["x"]
+    "#;
+
+    #[track_caller]
+    fn refused(from: &str, to: &str, message: &str) {
+        assert!(PLAN.contains(from), "{from}");
+        let error = format!("{:#}", Plan::parse(&PLAN.replace(from, to)).unwrap_err());
+        assert!(error.contains(message), "{error}");
+    }
+
+    #[test]
+    fn one_value_is_a_list_of_one() {
+        let plan = Plan::parse(PLAN).unwrap();
+        assert_eq!(plan.grids[0].machine.values(), ["epyc-2"]);
+        assert_eq!(plan.grids[0].runs(), 2 * 2 * 2 * 3);
+        assert_eq!(plan.grids[0].seed.or_default(), [None]);
+        assert_eq!(plan.questions[0].log, [LogAxis::X]);
+    }
+
+    #[test]
+    fn the_example_in_the_sources_is_a_plan() {
+        let text = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../studies/batch-sizes.toml"));
+        let plan = Plan::parse(text).unwrap();
+        assert_eq!((plan.grids[0].runs(), plan.questions.len()), (36, 2));
+    }
+
+    #[test]
+    fn mistakes_are_told_with_their_place() {
+        refused("title = \"t\"", "titel = \"t\"", "unknown field `titel`");
+        refused("machine = \"epyc-2\"", "", "missing field `machine`");
+        refused("[\"linux-6.6\", \"linux-6.7\"]", "[]", "grid 1: policy: the list is empty");
+        refused("[0, 100, 1000]", "[]", "grid 1: set: a parameter has an empty list");
+        refused("cpus = [1, 2]", "cpus = [\"all\"]", "line 7");
+        refused("file = \"q\"", "file = \"../q\"", "question `Q`: file: use letters");
+        refused("y = \"score_per_s\"", "y = []", "question `Q`: y: the list is empty");
+        let again = "y = \"score_per_s\"\n[[question]]\ntitle = \"R\"\nfile = \"q\"\nx = \"cpus\"\ny = \"score_per_s\"";
+        refused("y = \"score_per_s\"", again, "question `R`: file: question `Q` has the same");
+        let many = format!("cpus = {:?}", (1..100_000).collect::<Vec<u32>>());
+        refused("cpus = [1, 2]", &many, "runs; use at most 1000000");
+        let thousand = format!("{:?}", (0..1000).collect::<Vec<u32>>());
+        let keys = ["cpus", "batch", "high", "seed", "duration_ms", "warmup_ms"];
+        let huge = keys.map(|key| format!("{key} = {thousand}")).join("\n");
+        refused("cpus = [1, 2]", &huge, "the grids have 12000000000000000000 runs");
+        let long = format!("\"{}\"", "x".repeat(1 << 20));
+        let many = format!("batch = {thousand}\nmachine = {long}");
+        refused("machine = \"epyc-2\"", &many, "24000 runs take 24");
+    }
+}
