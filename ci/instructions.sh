@@ -18,5 +18,5 @@ if ! command -v objdump >/dev/null; then
 fi
 # Flags of one's own would change the counts.
 unset RUSTFLAGS CARGO_ENCODED_RUSTFLAGS
-cargo run --quiet --release --package pageset-bench --bin instructions -- "$@"
+cargo run --quiet --profile dist --package pageset-bench --bin instructions -- "$@"
 echo "ci/instructions.sh: done in $SECONDS s"

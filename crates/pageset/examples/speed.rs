@@ -1,4 +1,4 @@
-//! Measures the pool: `cargo run --release -p pageset --example speed`. Medians of 15 runs, in nanoseconds for each pair
+//! Measures the pool: `cargo run --profile dist -p pageset --example speed`. Medians of 15 runs, in nanoseconds for each pair
 //! of an allocation and a free (or for each of the two where they are apart).
 
 use std::hint::black_box;

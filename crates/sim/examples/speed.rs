@@ -1,4 +1,4 @@
-//! How many allocator calls a second of this computer's time simulates: `cargo run --release -p pageset-sim --example
+//! How many allocator calls a second of this computer's time simulates: `cargo run --profile dist -p pageset-sim --example
 //! speed`.
 #![expect(clippy::print_stdout, reason = "it is a program that prints a table")]
 

@@ -30,6 +30,7 @@ mod reader;
 mod sample;
 mod sidecar;
 mod snapshot;
+mod xz;
 mod zone_name;
 
 pub use convert::{ConvertSummary, convert};

@@ -1,4 +1,4 @@
-//! Replays a recording under every policy and prints rows and speed: `cargo run --release --example replay_speed FILE`.
+//! Replays a recording under every policy and prints rows and speed: `cargo run --profile dist --example replay_speed FILE`.
 
 use std::time::Instant;
 

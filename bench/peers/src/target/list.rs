@@ -53,21 +53,21 @@ const fn kernel(name: &'static str, build: &'static str) -> TargetInfo {
 }
 
 const KERNEL: &str = "the running kernel";
-const RUST: &str = "Rust, release profile of this workspace (opt-level 3, thin LTO, debug 0)";
-const LOCKED: &str = "Rust, release profile of this workspace; under one test-and-set spin lock";
+const RUST: &str = "Rust, dist profile of this workspace (opt-level 3, thin LTO, debug 0)";
+const LOCKED: &str = "Rust, dist profile of this workspace; under one test-and-set spin lock";
 
 /// All of them, in the order in which they are run and listed.
 pub(crate) const TARGETS: &[TargetInfo] = &[
     TargetInfo {
         name: "pageset",
         version: env!("CARGO_PKG_VERSION"),
-        build: "Rust, release profile of this workspace (opt-level 3, thin LTO, debug 0); builder defaults",
+        build: "Rust, dist profile of this workspace (opt-level 3, thin LTO, debug 0); builder defaults",
         side: Side::Pageset,
     },
     TargetInfo {
         name: "pageset-core",
         version: env!("CARGO_PKG_VERSION"),
-        build: "Rust, release profile of this workspace; policy linux-6.18, a spin lock per CPU, no pool over it",
+        build: "Rust, dist profile of this workspace; policy linux-6.18, a spin lock per CPU, no pool over it",
         side: Side::Part,
     },
     TargetInfo {

@@ -1,8 +1,8 @@
 //! How fast a fault is: against clearing the page alone, against the kernel's own fault, and on two threads.
 //!
 //! ```sh
-//! cargo run --release -p pageset-fault --example speed            # 15 rounds, magazines of 16 frames
-//! cargo run --release -p pageset-fault --example speed -- 31 0    # 31 rounds, a call of the allocator per fault
+//! cargo run --profile dist -p pageset-fault --example speed            # 15 rounds, magazines of 16 frames
+//! cargo run --profile dist -p pageset-fault --example speed -- 31 0    # 31 rounds, a call of the allocator per fault
 //! ```
 //!
 //! Every figure is the median of the rounds, with the lower and upper quartile behind it. The rounds take turns: one of

@@ -1,4 +1,4 @@
-//! Instructions and cycles of a thread, where the machine counts them: virtual machines often do not.
+//! Counters of the kernel's performance events.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use perf_event_open::count::Counter;
 use perf_event_open::event::hw::Hardware;
 
 /// Counters that run.
-pub(super) struct Counters {
+pub(in super::super) struct Counters {
     instructions: Counter,
     cycles: Counter,
 }
@@ -18,7 +18,7 @@ impl Counters {
     /// # Errors
     ///
     /// Why the machine does not count, in the system's words.
-    pub(super) fn of_this_thread() -> Result<Self, String> {
+    pub(in super::super) fn of_this_thread() -> Result<Self, String> {
         let counters = || -> io::Result<Self> {
             let counter = |event| {
                 let mut options = Opts::default();
@@ -37,24 +37,8 @@ impl Counters {
     }
 
     /// Instructions and cycles until now.
-    pub(super) fn read(&self) -> Result<(u64, u64), String> {
+    pub(in super::super) fn read(&self) -> Result<(u64, u64), String> {
         let read = || Ok((self.instructions.stat()?.count, self.cycles.stat()?.count));
         read().map_err(|error: io::Error| error.to_string())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn counters_count_or_say_why_not() {
-        match Counters::of_this_thread() {
-            Ok(counters) => {
-                let (instructions, cycles) = counters.read().unwrap();
-                assert!(instructions > 0 && cycles > 0);
-            }
-            Err(reason) => assert!(!reason.is_empty()),
-        }
     }
 }
