@@ -13,7 +13,7 @@ use crate::background::Background;
 use crate::depot::Depot;
 use crate::error::BuildError;
 use crate::ledger::{Contents, Ledger};
-use crate::pool::{Counts, Inner, Pool};
+use crate::pool::{Capacity, Counts, Inner, Pool};
 use crate::rseq::{self, HotPage};
 use crate::sys::advice::Giveback;
 use crate::sys::node::{Binding, NodeSet};
@@ -351,7 +351,8 @@ impl Builder {
             depot: parking_lot::Mutex::new(Depot::new(frames as usize, cpus.len(), caps)),
             ledger: Ledger::new(frames as usize, contents),
             caps,
-            counts: Counts::new(capacity),
+            capacity: Capacity::new(capacity),
+            counts: Counts::default(),
             frames: frames as u32,
             backing: self.backing,
             giveback,

@@ -61,7 +61,7 @@ impl Inner {
             Some(entry) => entry,
             None => self.alloc_one(order)?,
         };
-        self.counts.slow_alloc.fetch_add(u64::from(order.frames()), Relaxed);
+        self.counts.note_slow_alloc(order.frames());
         Ok(block)
     }
 
@@ -69,8 +69,8 @@ impl Inner {
     pub(super) fn alloc_one(&self, order: Order) -> Result<Entry, AllocError> {
         let attempt = || {
             let frames = u64::from(order.frames());
-            if !self.counts.claim(frames) {
-                let has_limit = self.counts.capacity.load(Relaxed) < u64::from(self.frames);
+            if !self.capacity.try_charge(frames) {
+                let has_limit = self.capacity.limit() < u64::from(self.frames);
                 return Err(if has_limit {
                     AllocError::OverCapacity
                 } else {
@@ -78,7 +78,7 @@ impl Inner {
                 });
             }
             self.core.alloc(self.cpu(), &request(order)).map_err(|_| {
-                self.counts.unclaim(frames);
+                self.capacity.uncharge(frames);
                 AllocError::OutOfMemory { order }
             })
         };
@@ -122,7 +122,7 @@ impl Inner {
         let mut batch = Batch::new();
         let wanted = wanted.min(BATCH_MAX);
         let frames = u64::from(class.frames());
-        if !self.counts.claim(wanted as u64 * frames) {
+        if !self.capacity.try_charge(wanted as u64 * frames) {
             return batch;
         }
         let cpu = self.cpu();
@@ -159,7 +159,7 @@ impl Inner {
         self.note_taken(class, &mut taken, &mut batch);
         if batch.len() < wanted {
             self.take_scattered(class, wanted, &mut batch);
-            self.counts.unclaim((wanted - batch.len()) as u64 * frames);
+            self.capacity.uncharge((wanted - batch.len()) as u64 * frames);
         }
         batch
     }
@@ -212,7 +212,7 @@ impl Inner {
         let order = u8::try_from(frames.trailing_zeros()).ok().and_then(Order::new);
         match order.filter(|order| order.frames() == frames && Pfn(start).is_aligned(*order)) {
             Some(order) => match self.core.free(cpu, Pfn(start), order) {
-                Ok(()) => self.counts.unclaim(u64::from(frames)),
+                Ok(()) => self.capacity.uncharge(u64::from(frames)),
                 Err(_) => self.counts.note_bad_frees(1),
             },
             None => self.free_part(frame, frames),
@@ -246,7 +246,7 @@ impl Inner {
         if refused > 0 {
             self.counts.note_bad_frees(refused);
         }
-        self.counts.unclaim((entries.len() as u64 - refused) * u64::from(class.frames()));
+        self.capacity.uncharge((entries.len() as u64 - refused) * u64::from(class.frames()));
     }
 
     /// Frees blocks one by one. Returns how many are free already.
@@ -272,7 +272,7 @@ impl Inner {
             if refused > 0 {
                 // Freed twice: somebody's frames, which were taken for free until now.
                 self.counts.note_bad_frees(refused);
-                self.counts.reclaim(refused * u64::from(class.frames()));
+                self.capacity.charge(refused * u64::from(class.frames()));
             }
         }
     }
@@ -359,7 +359,7 @@ impl Inner {
         depot.dissolve(frame, |frames| self.free_in_core(frames));
         let start = u64::from(frame);
         match self.core.free_range(self.cpu(), start..start + u64::from(frames)) {
-            Ok(()) => self.counts.unclaim(u64::from(frames)),
+            Ok(()) => self.capacity.uncharge(u64::from(frames)),
             Err(_) => self.counts.note_bad_frees(1),
         }
     }
@@ -416,7 +416,7 @@ impl Inner {
             if refused > 0 {
                 self.counts.note_bad_frees(refused);
             }
-            self.counts.unclaim((entries.len() as u64 - refused) * u64::from(class.frames()));
+            self.capacity.uncharge((entries.len() as u64 - refused) * u64::from(class.frames()));
         }
     }
 

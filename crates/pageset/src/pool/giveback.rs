@@ -104,7 +104,7 @@ impl Inner {
 
     /// A number that changes whenever blocks are allocated or freed (but for as many frees as allocations since).
     fn activity(&self) -> u64 {
-        let live = self.counts.out().wrapping_sub(self.cached_in_arrays());
+        let live = self.capacity.out().wrapping_sub(self.cached_in_arrays());
         self.popped().wrapping_add(self.counts.slow_alloc.load(Relaxed)).wrapping_mul(3).wrapping_add(live)
     }
 

@@ -4,6 +4,7 @@
 //! depot and core), `shapes` (bulk, exact counts, given places), `giveback` (idle memory goes back), `populate`, `resize`, `stats`, `truth`
 //! (what one really got), and for all of them `fork` (who may use a pool at all).
 
+mod capacity;
 mod counts;
 mod exchange;
 mod fork;
@@ -22,6 +23,7 @@ use std::sync::atomic::AtomicU32;
 
 use pageset_core::{CpuId, Order};
 
+pub(crate) use capacity::Capacity;
 pub(crate) use counts::Counts;
 pub use giveback::Trimmed;
 pub use populate::{PopulateProgress, Populated};
@@ -61,6 +63,7 @@ pub(crate) struct Inner {
     pub(crate) depot: parking_lot::Mutex<Depot>,
     pub(crate) ledger: Ledger,
     pub(crate) caps: Caps,
+    pub(crate) capacity: Capacity,
     pub(crate) counts: Counts,
     pub(crate) frames: u32,
     pub(crate) backing: Backing,
@@ -142,7 +145,7 @@ impl Inner {
 
     /// Whether nobody has a page, and no array.
     pub(crate) fn is_all_free(&self) -> bool {
-        self.counts.out() == 0
+        self.capacity.out() == 0
     }
 
     /// This CPU's arrays, if they are locked for each use.

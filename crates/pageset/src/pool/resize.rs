@@ -1,7 +1,5 @@
 //! Making a pool smaller: pageblocks go out of service.
 
-use std::sync::atomic::Ordering::Relaxed;
-
 use pageset_core::{Order, PAGEBLOCK_FRAMES};
 
 use super::{Inner, Pool, bytes_of};
@@ -38,7 +36,7 @@ impl Pool {
             }
         }
         let capacity = (bytes.min(inner.memory.bytes()) / crate::PAGE_BYTES) as u64;
-        inner.counts.capacity.store(capacity, Relaxed);
+        inner.capacity.set_limit(capacity);
         in_service(&retired)
     }
 }

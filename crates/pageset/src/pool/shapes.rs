@@ -1,7 +1,5 @@
 //! Other shapes than one block: many pages, exact counts, given places.
 
-use std::sync::atomic::Ordering::Relaxed;
-
 use pageset_core::{AllocError as CoreError, Order, Pfn};
 
 use super::exchange::request_at;
@@ -30,7 +28,7 @@ impl Pool {
         while got < count {
             let batch = inner.take(Class::Order0, count - got);
             let singles = batch.as_slice().iter().rev();
-            inner.counts.slow_alloc.fetch_add(batch.len() as u64, Relaxed);
+            inner.counts.note_slow_alloc(batch.len() as u32);
             pages.extend(singles.map(|entry| Pages::of_block(inner, entry.frame(), Order::ZERO)));
             got += batch.len();
             if batch.len() == 0 {
@@ -61,7 +59,7 @@ impl Pool {
         let inner = self.in_parent()?;
         // From the core, since a part of a pageblock that the depot has split cannot be cut without dissolving it.
         let block = inner.alloc_one(order)?;
-        inner.counts.slow_alloc.fetch_add(u64::from(order.frames()), Relaxed);
+        inner.counts.note_slow_alloc(order.frames());
         let mut pages = Pages::of_block(inner, block.frame(), order);
         pages.shrink_to(0..count);
         Ok(pages)
@@ -87,20 +85,20 @@ impl Pool {
             inner.alloc_at(frame, order)
         });
         outcome?;
-        inner.counts.slow_alloc.fetch_add(frames, Relaxed);
+        inner.counts.note_slow_alloc(order.frames());
         inner.ledger.take(frame..frame + order.frames());
         Ok(Pages::of_block(inner, frame, order))
     }
 }
 
 impl Inner {
-    /// Takes a block at a given place from the core, and claims capacity for it.
+    /// Takes a block at a given place from the core, and charges the capacity for it.
     pub(super) fn alloc_at(&self, frame: u32, order: Order) -> Result<(), AllocError> {
-        if !self.counts.claim(u64::from(order.frames())) {
+        if !self.capacity.try_charge(u64::from(order.frames())) {
             return Err(AllocError::OverCapacity);
         }
         self.core.alloc_at(self.cpu(), Pfn(u64::from(frame)), &request_at(order)).map_err(|error| {
-            self.counts.unclaim(u64::from(order.frames()));
+            self.capacity.uncharge(u64::from(order.frames()));
             match error {
                 CoreError::Foreign(_) | CoreError::Misaligned(..) => AllocError::BadFrame,
                 _ => AllocError::NotFree,

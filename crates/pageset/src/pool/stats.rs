@@ -75,7 +75,7 @@ impl Pool {
             let depot = inner.depot.lock();
             (depot.free(), depot.whole_frames(), depot.bytes(), depot.exchanges)
         };
-        let nr_used = counts.out().saturating_sub(nr_array);
+        let nr_used = inner.capacity.out().saturating_sub(nr_array);
         let pgalloc = inner.popped() + counts.slow_alloc.load(Relaxed);
         let zone = inner.core.zones().next();
         let nr_free = zone.as_ref().map_or([0; pageset_core::NR_ORDERS], |zone| zone.nr_free);
@@ -91,7 +91,7 @@ impl Pool {
             nr_depot_whole,
             nr_used,
             nr_retired: inner.retired.lock().len() as u64 * u64::from(PAGEBLOCK_FRAMES),
-            capacity_pages: counts.capacity.load(Relaxed),
+            capacity_pages: inner.capacity.limit(),
             largest_free_order: largest.and_then(|order| Order::new(order as u8)),
             array_refills: exchanges.refills,
             array_flushes: exchanges.flushes,
@@ -137,7 +137,7 @@ impl Pool {
             }
         }
         let retired = inner.retired.lock().len() as u64 * u64::from(PAGEBLOCK_FRAMES);
-        let out = inner.counts.out() + retired + inner.depot.lock().free();
+        let out = inner.capacity.out() + retired + inner.depot.lock().free();
         if census.allocated != out {
             return Err(format!(
                 "{} frames are allocated in the core, {out} are accounted for",
