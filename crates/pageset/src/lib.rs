@@ -32,6 +32,7 @@
 mod arrays;
 mod background;
 mod builder;
+mod core;
 mod depot;
 mod error;
 mod ledger;

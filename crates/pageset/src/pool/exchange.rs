@@ -3,14 +3,14 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use pageset_core::{FreeError, Order, Pfn, Request, RequestTraits};
+use pageset_core::{FreeError, Order, Pfn};
 
 use super::Inner;
 use crate::arrays::{BATCH_MAX, Batch, Class, Entry, StackAt, ZeroState};
 use crate::depot::{Depot, Given, Parts};
 use crate::error::AllocError;
 use crate::rseq;
-use crate::sys::membarrier;
+use crate::sys::{cpu, membarrier};
 
 /// Turns for which a thread waits for the depot before it sleeps: some microseconds.
 const SPINS: u32 = 100;
@@ -36,16 +36,6 @@ impl Taken {
         self.count += 1;
         self.blocks += parts.count as usize;
     }
-}
-
-/// A request for a block of the pool. All memory is of one type, so that nothing is stolen from anybody.
-pub(super) fn request(order: Order) -> Request {
-    Request::new(order).movable()
-}
-
-/// As [`request`], for a block at a given place: though it be the last one that is free.
-pub(super) fn request_at(order: Order) -> Request {
-    request(order).with(RequestTraits::NO_WATERMARKS)
 }
 
 impl Inner {
@@ -77,12 +67,12 @@ impl Inner {
                     AllocError::OutOfMemory { order }
                 });
             }
-            self.core.alloc(self.cpu(), &request(order)).map_err(|_| {
+            self.core.alloc(order).ok_or_else(|| {
                 self.capacity.uncharge(frames);
                 AllocError::OutOfMemory { order }
             })
         };
-        let pfn = attempt()
+        let frame = attempt()
             .or_else(|_| {
                 self.release_whole(0);
                 attempt()
@@ -94,7 +84,6 @@ impl Inner {
                 let _all_there = self.returning.lock();
                 attempt()
             })?;
-        let frame = pfn.0 as u32;
         Ok(Entry::with_zero(frame, self.ledger.take(frame..frame + order.frames())))
     }
 
@@ -125,7 +114,7 @@ impl Inner {
         if !self.capacity.try_charge(wanted as u64 * frames) {
             return batch;
         }
-        let cpu = self.cpu();
+        let cpu = cpu::current();
         let mut taken = Taken::NONE;
         let mut depot = self.lock_depot();
         depot.exchanges.refills += 1;
@@ -137,7 +126,7 @@ impl Inner {
                     continue;
                 }
             } else if let limit = wanted - batch.len() - taken.blocks
-                && let Some(parts) = depot.take(cpu.0 as usize, class, limit as u32)
+                && let Some(parts) = depot.take(cpu, class, limit as u32)
             {
                 if taken.count == TOGETHER {
                     self.note_taken(class, &mut taken, &mut batch);
@@ -145,10 +134,10 @@ impl Inner {
                 taken.push(parts);
                 continue;
             }
-            match self.core.alloc(cpu, &request(Order::PAGEBLOCK)) {
-                Ok(pfn) => depot.add(pfn.0 as u32),
-                Err(_) if depot.share(class) => {}
-                Err(_) => break,
+            match self.core.alloc(Order::PAGEBLOCK) {
+                Some(first) => depot.add(first),
+                None if depot.share(class) => {}
+                None => break,
             }
         }
         drop(depot);
@@ -186,9 +175,8 @@ impl Inner {
     #[cold]
     fn take_scattered(&self, class: Class, wanted: usize, batch: &mut Batch) {
         while batch.len() < wanted
-            && let Ok(pfn) = self.core.alloc(self.cpu(), &request(class.order()))
+            && let Some(frame) = self.core.alloc(class.order())
         {
-            let frame = pfn.0 as u32;
             batch.push_front(Entry::with_zero(frame, self.ledger.take(frame..frame + class.frames())));
         }
     }
@@ -208,10 +196,9 @@ impl Inner {
 
     /// Frees frames that are no block of a class.
     fn free_run(&self, frame: u32, frames: u32) {
-        let (start, cpu) = (u64::from(frame), self.cpu());
         let order = u8::try_from(frames.trailing_zeros()).ok().and_then(Order::new);
-        match order.filter(|order| order.frames() == frames && Pfn(start).is_aligned(*order)) {
-            Some(order) => match self.core.free(cpu, Pfn(start), order) {
+        match order.filter(|order| order.frames() == frames && Pfn(u64::from(frame)).is_aligned(*order)) {
+            Some(order) => match self.core.free(frame, order) {
                 Ok(()) => self.capacity.uncharge(u64::from(frames)),
                 Err(_) => self.counts.note_bad_frees(1),
             },
@@ -292,8 +279,7 @@ impl Inner {
     /// Frees pageblocks. Returns how many are free already: the core knows the owners of those that it handed out itself.
     fn give_pageblocks(&self, depot: &mut Depot, entries: &[Entry]) -> u64 {
         let mut free = |entry: &Entry| {
-            let pfn = Pfn(u64::from(entry.frame()));
-            depot.give_whole(entry.frame(), || self.core.is_allocated(pfn, Order::PAGEBLOCK))
+            depot.give_whole(entry.frame(), || self.core.is_allocated(entry.frame(), Order::PAGEBLOCK))
         };
         entries.iter().filter(|entry| !free(entry)).count() as u64
     }
@@ -333,7 +319,7 @@ impl Inner {
     }
 
     fn free_block(&self, class: Class, frame: u32) -> Result<(), FreeError> {
-        self.core.free(self.cpu(), Pfn(u64::from(frame)), class.order())
+        self.core.free(frame, class.order())
     }
 
     /// Frees a block that the core may know as a part of a larger one; `false` if it is free already. Only under the depot's
@@ -341,8 +327,7 @@ impl Inner {
     fn free_cut(&self, class: Class, frame: u32) -> bool {
         let outcome = self.free_block(class, frame).or_else(|error| match error {
             FreeError::WrongOrder { .. } | FreeError::NotABlock(_) => {
-                let first = u64::from(frame);
-                self.core.free_range(self.cpu(), first..first + u64::from(class.frames()))
+                self.core.free_range(frame..frame + class.frames())
             }
             other => Err(other),
         });
@@ -357,8 +342,7 @@ impl Inner {
         // The core has to know the pageblock's other parts, and nobody may cut the same block meanwhile.
         let mut depot = self.depot.lock();
         depot.dissolve(frame, |frames| self.free_in_core(frames));
-        let start = u64::from(frame);
-        match self.core.free_range(self.cpu(), start..start + u64::from(frames)) {
+        match self.core.free_range(frame..frame + frames) {
             Ok(()) => self.capacity.uncharge(u64::from(frames)),
             Err(_) => self.counts.note_bad_frees(1),
         }
@@ -367,18 +351,18 @@ impl Inner {
     /// Moves what is free in the depot to the core's lists, so that larger blocks can be made of it.
     pub(super) fn dissolve_depot(&self) {
         let mut depot = self.depot.lock();
-        depot.release_whole(0, |first| self.release(first, Order::PAGEBLOCK));
+        depot.release_whole(0, |first| self.core.release(first, Order::PAGEBLOCK));
         depot.dissolve_all(|frames| self.free_in_core(frames));
     }
 
     /// Moves whole pageblocks of the depot, but for so many, to the core's lists.
     pub(super) fn release_whole(&self, kept: usize) {
-        self.depot.lock().release_whole(kept, |first| self.release(first, Order::PAGEBLOCK));
+        self.depot.lock().release_whole(kept, |first| self.core.release(first, Order::PAGEBLOCK));
     }
 
     /// Frees frames that the depot had, where the core took them for allocated.
     fn free_in_core(&self, frames: std::ops::Range<u32>) {
-        let outcome = self.core.free_range(self.cpu(), u64::from(frames.start)..u64::from(frames.end));
+        let outcome = self.core.free_range(frames);
         debug_assert_eq!(outcome, Ok(()), "the depot's frames are allocated in the core");
     }
 

@@ -21,7 +21,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
-use pageset_core::{CpuId, Order};
+use pageset_core::Order;
 
 pub(crate) use capacity::Capacity;
 pub(crate) use counts::Counts;
@@ -32,13 +32,13 @@ pub use truth::BackingReport;
 
 use crate::arrays::{Caps, Class, CpuArrays, Entry, StackAt, ZeroState};
 use crate::background::Background;
+use crate::core::Core;
 use crate::depot::Depot;
 use crate::error::AllocError;
 use crate::ledger::Ledger;
 use crate::pages::Span;
 use crate::rseq::{self, Area, HotPage};
 use crate::sys::advice::Giveback;
-use crate::sys::tables::Core;
 use crate::sys::{Mapping, PAGE_SHIFT, cpu};
 use crate::{Backing, Builder, Pages, ReturnPolicy};
 
@@ -163,11 +163,6 @@ impl Inner {
             None => cpu::current(),
         };
         cpu < self.hot.current().len()
-    }
-
-    /// The CPU that the core is told: this one, or one of those it knows.
-    pub(crate) fn cpu(&self) -> CpuId {
-        CpuId((cpu::current() % self.core.cpus()) as u32)
     }
 
     #[inline(always)]

@@ -18,14 +18,14 @@ impl Pool {
         let Ok(inner) = self.in_parent() else { return self.inner().memory.bytes() };
         inner.empty_caches(0);
         inner.dissolve_depot();
-        let _ = inner.core.drain_all(inner.cpu());
+        inner.core.drain();
         let mut retired = inner.retired.lock();
         let in_service = |retired: &Vec<u32>| inner.memory.bytes() - retired.len() * BLOCK_BYTES;
         while in_service(&retired) + BLOCK_BYTES <= bytes
             && let Some(block) = retired.pop()
         {
             inner.ledger.set_block(block as usize, BlockState::Returned);
-            inner.release(block * PAGEBLOCK_FRAMES, Order::PAGEBLOCK);
+            inner.core.release(block * PAGEBLOCK_FRAMES, Order::PAGEBLOCK);
         }
         for block in (0..inner.frames / PAGEBLOCK_FRAMES).rev() {
             if in_service(&retired) <= bytes {
@@ -44,7 +44,7 @@ impl Pool {
 impl Inner {
     fn retire(&self, block: u32) -> bool {
         let _batch = self.returning.lock();
-        if !self.take_block(block) {
+        if !self.isolate(block) {
             return false;
         }
         let frames = block * PAGEBLOCK_FRAMES..(block + 1) * PAGEBLOCK_FRAMES;

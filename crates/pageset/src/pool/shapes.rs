@@ -1,11 +1,11 @@
 //! Other shapes than one block: many pages, exact counts, given places.
 
-use pageset_core::{AllocError as CoreError, Order, Pfn};
+use pageset_core::{Order, Pfn};
 
-use super::exchange::request_at;
 use super::{Inner, Pool};
 use crate::Pages;
 use crate::arrays::Class;
+use crate::core::CoreError;
 use crate::error::AllocError;
 
 impl Pool {
@@ -97,7 +97,7 @@ impl Inner {
         if !self.capacity.try_charge(u64::from(order.frames())) {
             return Err(AllocError::OverCapacity);
         }
-        self.core.alloc_at(self.cpu(), Pfn(u64::from(frame)), &request_at(order)).map_err(|error| {
+        self.core.alloc_at(frame, order).map_err(|error| {
             self.capacity.uncharge(u64::from(order.frames()));
             match error {
                 CoreError::Foreign(_) | CoreError::Misaligned(..) => AllocError::BadFrame,

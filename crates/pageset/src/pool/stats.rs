@@ -77,7 +77,7 @@ impl Pool {
         };
         let nr_used = inner.capacity.out().saturating_sub(nr_array);
         let pgalloc = inner.popped() + counts.slow_alloc.load(Relaxed);
-        let zone = inner.core.zones().next();
+        let zone = inner.core.allocator().zones().next();
         let nr_free = zone.as_ref().map_or([0; pageset_core::NR_ORDERS], |zone| zone.nr_free);
         let largest = nr_free.iter().rposition(|blocks| *blocks > 0);
         let arrays = inner.hot.all().count() * size_of::<crate::arrays::CpuArrays>();
@@ -104,7 +104,7 @@ impl Pool {
             refaulted_bytes: inner.ledger.refaulted_blocks() * crate::sys::BLOCK_BYTES as u64,
             return_time: Duration::from_nanos(counts.return_nanos.load(Relaxed)),
             metadata_bytes: (inner.core.mapped_bytes() + inner.ledger.bytes() + depot_bytes + arrays) as u64,
-            core: inner.core.counters(),
+            core: inner.core.allocator().counters(),
         }
     }
 
@@ -118,11 +118,11 @@ impl Pool {
         let inner = self.in_parent().map_err(|error| error.to_string())?;
         // The pool's own thread stays away meanwhile.
         let _no_look = inner.looks.lock();
-        let census = inner.core.validate().map_err(|violation| violation.to_string())?;
+        let census = inner.core.allocator().validate().map_err(|violation| violation.to_string())?;
         let mut seen = std::collections::HashSet::new();
         for (class, entry) in inner.entries_in_arrays() {
             let frame = entry.frame();
-            let block = inner.core.block_of(Pfn(u64::from(frame)));
+            let block = inner.core.block_of(frame);
             let is_right = block.is_some_and(|block| {
                 block.held_by == BlockUse::Owner
                     // Blocks may be parts of a larger one.
@@ -150,8 +150,9 @@ impl Pool {
 
 impl Inner {
     fn nr_pageset(&self) -> u64 {
-        let of_cpu = |cpu| self.core.pageset_info(ZoneId(0), CpuId(cpu)).map_or(0, |info| info.count.max(0));
-        (0..self.core.cpus() as u32).map(|cpu| u64::from(of_cpu(cpu).unsigned_abs())).sum()
+        let core = self.core.allocator();
+        let of_cpu = |cpu| core.pageset_info(ZoneId(0), CpuId(cpu)).map_or(0, |info| info.count.max(0));
+        (0..core.cpus() as u32).map(|cpu| u64::from(of_cpu(cpu).unsigned_abs())).sum()
     }
 
     fn entries_in_arrays(&self) -> Vec<(Class, Entry)> {
@@ -167,7 +168,7 @@ impl Inner {
     /// Whether frames are allocated in the core, in service and in no array, as far as one can see.
     pub(crate) fn looks_allocated(&self, frame: u32, frames: u32) -> bool {
         let is_out = |frame: u32| {
-            let block = self.core.block_of(Pfn(u64::from(frame)));
+            let block = self.core.block_of(frame);
             block.is_some_and(|block| block.held_by == BlockUse::Owner)
                 && self.ledger.block((frame / PAGEBLOCK_FRAMES) as usize) != BlockState::Retired
         };
