@@ -11,9 +11,10 @@ use pageset_core::{Config, FrameCounts, NodeId, Policy, Watermarks, ZoneConfig, 
 use crate::arrays::{ArraySet, Caps};
 use crate::background::Background;
 use crate::core::Core;
-use crate::depot::Depot;
+use crate::depot::{Depot, DepotLock};
 use crate::error::BuildError;
 use crate::ledger::{Contents, Ledger};
+use crate::percpu::PerCpu;
 use crate::pool::{Capacity, Counts, Inner, Pool};
 use crate::rseq::{self, HotPage};
 use crate::sys::advice::Giveback;
@@ -344,13 +345,11 @@ impl Builder {
         };
         let capacity = self.capacity.map_or(frames, |bytes| (bytes >> PAGE_SHIFT) as u64).min(frames);
         Ok(Inner {
-            hot,
-            area,
+            percpu: PerCpu::new(hot, area, caps),
             memory,
             core,
-            depot: parking_lot::Mutex::new(Depot::new(frames as usize, cpus.len(), caps)),
+            depot: DepotLock::new(Depot::new(frames as usize, cpus.len(), caps)),
             ledger: Ledger::new(frames as usize, contents),
-            caps,
             capacity: Capacity::new(capacity),
             counts: Counts::default(),
             frames: frames as u32,

@@ -38,6 +38,7 @@ mod error;
 mod ledger;
 #[expect(unsafe_code, reason = "pages are memory that somebody owns")]
 mod pages;
+mod percpu;
 mod platform;
 mod pool;
 #[expect(unsafe_code, reason = "sequences are assembly")]

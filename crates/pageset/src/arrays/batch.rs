@@ -53,14 +53,6 @@ impl Batch {
         self.entries[self.start..self.end].copy_from_slice(entries);
     }
 
-    /// Changes what is known of each block.
-    #[inline]
-    pub(crate) fn change(&mut self, change: impl Fn(Entry) -> Entry) {
-        for entry in &mut self.entries[self.start..self.end] {
-            *entry = change(*entry);
-        }
-    }
-
     /// The foremost block: [`len`](Self::len) may be read from here, and as much more as a copy reads too much.
     pub(crate) fn front(&self) -> *const Entry {
         self.entries.as_ptr().wrapping_add(self.start)

@@ -100,16 +100,12 @@ impl Inner {
 
     /// A number that changes whenever blocks are allocated or freed (but for as many frees as allocations since).
     fn activity(&self) -> u64 {
-        let live = self.capacity.out().wrapping_sub(self.cached_in_arrays());
-        self.popped().wrapping_add(self.counts.slow_alloc.load(Relaxed)).wrapping_mul(3).wrapping_add(live)
-    }
-
-    /// Moves everything that is cached to the free lists, but for pageblocks of which a part is in use, and as many as are
-    /// kept.
-    pub(super) fn empty_caches(&self, kept: usize) {
-        self.drain_arrays();
-        self.release_whole(kept);
-        self.core.drain();
+        let live = self.capacity.out().wrapping_sub(self.percpu.frames());
+        self.percpu
+            .popped()
+            .wrapping_add(self.counts.slow_alloc.load(Relaxed))
+            .wrapping_mul(3)
+            .wrapping_add(live)
     }
 
     fn return_blocks(&self, which: Which, limit: usize) -> Trimmed {

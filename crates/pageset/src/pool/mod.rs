@@ -1,15 +1,37 @@
-//! The pool: which way an allocation or a free takes.
+//! The pool. Files in the order of an allocation, which goes down one layer at a time:
 //!
-//! Files in the order of an allocation: here the fast path; `exchange` (many blocks between arrays,
-//! depot and core), `shapes` (bulk, exact counts, given places), `giveback` (idle memory goes back), `populate`, `resize`, `stats`, `truth`
-//! (what one really got), and for all of them `fork` (who may use a pool at all).
+//! `alloc` (this CPU's array, or past it), `refill` (half an array from the depot); the way back up to a free is `free`,
+//! `flush` (half an array to the depot), `drain` (all that is cached). Then other shapes of requests (`shapes`), idle memory
+//! (`giveback`), `populate`, `resize`; `capacity`, `counts`, `stats`, `truth` (what one really got); and for all of them
+//! `fork` (who may use a pool at all).
+//!
+//! What moves pages, in these words only:
+//!
+//! | word | from | to |
+//! |---|---|---|
+//! | pop, push | this CPU's array | the user; and back |
+//! | refill | the depot | half of this CPU's array |
+//! | fetch | the depot, or else the core | whoever asks, for a refill or in bulk |
+//! | flush | half of this CPU's array | the depot |
+//! | drain | the arrays of all CPUs | the depot |
+//! | take, put | the depot | whoever asks; and back, each block to its place |
+//! | pass on | an array | the depot, as it is, for the next fetch |
+//! | release | the depot's whole pageblocks | the core's free lists |
+//! | dissolve | the depot's split pageblocks | the core, which from then on knows who has their parts |
+//! | isolate | the core's free lists | nobody, until a release |
+//! | free | the user | the array, the depot or the core; in the core, its page sets |
+//! | discard | | the system has the memory of isolated pages back |
 
+mod alloc;
 mod capacity;
 mod counts;
-mod exchange;
+mod drain;
+mod flush;
 mod fork;
+mod free;
 mod giveback;
 mod populate;
+mod refill;
 mod resize;
 mod shapes;
 mod stats;
@@ -21,8 +43,6 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
-use pageset_core::Order;
-
 pub(crate) use capacity::Capacity;
 pub(crate) use counts::Counts;
 pub use giveback::Trimmed;
@@ -30,17 +50,14 @@ pub use populate::{PopulateProgress, Populated};
 pub use stats::Stats;
 pub use truth::BackingReport;
 
-use crate::arrays::{Caps, Class, CpuArrays, Entry, StackAt, ZeroState};
 use crate::background::Background;
 use crate::core::Core;
-use crate::depot::Depot;
-use crate::error::AllocError;
+use crate::depot::DepotLock;
 use crate::ledger::Ledger;
-use crate::pages::Span;
-use crate::rseq::{self, Area, HotPage};
+use crate::percpu::PerCpu;
 use crate::sys::advice::Giveback;
-use crate::sys::{Mapping, PAGE_SHIFT, cpu};
-use crate::{Backing, Builder, Pages, ReturnPolicy};
+use crate::sys::{Mapping, PAGE_SHIFT};
+use crate::{Backing, Builder, ReturnPolicy};
 
 /// A pool of pages.
 ///
@@ -54,15 +71,13 @@ pub struct Pool {
 
 /// What a pool's thread and its pages see of it.
 pub(crate) struct Inner {
-    pub(crate) hot: HotPage,
-    /// Set if arrays are changed by restartable sequences; otherwise they are locked.
-    pub(crate) area: Option<Area>,
+    /// This CPU's array and all others.
+    pub(crate) percpu: PerCpu,
     pub(crate) memory: Mapping,
     pub(crate) core: Core,
-    /// Pageblocks between the arrays and the core. Its lock comes before the core's.
-    pub(crate) depot: parking_lot::Mutex<Depot>,
+    /// Pageblocks between the arrays and the core.
+    pub(crate) depot: DepotLock,
     pub(crate) ledger: Ledger,
-    pub(crate) caps: Caps,
     pub(crate) capacity: Capacity,
     pub(crate) counts: Counts,
     pub(crate) frames: u32,
@@ -73,7 +88,7 @@ pub(crate) struct Inner {
     pub(crate) drain: parking_lot::Mutex<()>,
     /// Pageblocks that are out of service.
     pub(crate) retired: parking_lot::Mutex<Vec<u32>>,
-    /// Held while free blocks are out of the core for a moment, to be given back or cleared.
+    /// Held while free blocks are isolated for a moment, to be discarded or cleared.
     pub(crate) returning: parking_lot::Mutex<()>,
     /// Pageblocks below this one were populated, and stay until the next trim.
     pub(crate) populated_blocks: AtomicU32,
@@ -82,87 +97,9 @@ pub(crate) struct Inner {
 }
 
 impl Inner {
-    /// Takes a block of this order from this CPU's array.
-    #[inline(always)]
-    fn pop_order(&self, order: Order) -> Option<Entry> {
-        match (self.area, StackAt::of(order)) {
-            (Some(area), Some(stack)) => rseq::pop(&self.hot, area, stack),
-            (None, Some(_)) => self.pop_locked(order),
-            (_, None) => None,
-        }
-    }
-
-    /// Frees a block or a run of frames.
-    #[inline(always)]
-    pub(crate) fn free_span(&self, span: Span) {
-        if let Some(area) = self.area
-            && let Some(stack) = span.stack()
-            && rseq::push(&self.hot, area, stack, Entry::dirty(span.frame()))
-        {
-            return;
-        }
-        self.free_otherwise(span);
-    }
-
-    /// Frees under a lock, or past the arrays. One call, so that the fast path around it is small enough to be inlined
-    /// where pages are dropped.
-    #[inline(never)]
-    fn free_otherwise(&self, span: Span) {
-        let class = span.class();
-        let is_free = class
-            .is_some_and(|class| self.area.is_none() && self.push_locked(class, Entry::dirty(span.frame())));
-        if !is_free {
-            self.free_slow(span.frame(), class, span.count());
-        }
-    }
-
-    /// Takes a block from this CPU's array.
-    #[inline(always)]
-    pub(crate) fn pop(&self, class: Class) -> Option<Entry> {
-        match self.area {
-            Some(area) => rseq::pop(&self.hot, area, StackAt::of_class(class)),
-            None => self.pop_locked(class.order()),
-        }
-    }
-
-    /// Puts a block into this CPU's array.
-    pub(crate) fn push(&self, class: Class, entry: Entry) -> bool {
-        match self.area {
-            Some(area) => rseq::push(&self.hot, area, StackAt::of_class(class), entry),
-            None => self.push_locked(class, entry),
-        }
-    }
-
-    #[inline(never)]
-    fn pop_locked(&self, order: Order) -> Option<Entry> {
-        self.locked_arrays()?.try_pop(Class::of(order)?)
-    }
-
-    #[inline(never)]
-    fn push_locked(&self, class: Class, entry: Entry) -> bool {
-        self.locked_arrays().is_some_and(|cpu| cpu.try_push(class, entry))
-    }
-
     /// Whether nobody has a page, and no array.
     pub(crate) fn is_all_free(&self) -> bool {
         self.capacity.out() == 0
-    }
-
-    /// This CPU's arrays, if they are locked for each use.
-    pub(crate) fn locked_arrays(&self) -> Option<&CpuArrays> {
-        if self.area.is_some() || self.is_in_child() {
-            return None;
-        }
-        self.hot.current().get(cpu::current())
-    }
-
-    /// Whether the CPU that runs this thread has an array, as far as one can say.
-    pub(crate) fn has_array(&self) -> bool {
-        let cpu = match self.area {
-            Some(area) => rseq::cpu(area),
-            None => cpu::current(),
-        };
-        cpu < self.hot.current().len()
     }
 
     #[inline(always)]
@@ -189,43 +126,6 @@ impl Pool {
 
     pub(crate) fn inner(&self) -> &Inner {
         &self.inner
-    }
-
-    /// Allocates a block of `2^order` pages, aligned to its size. Its contents are unspecified.
-    ///
-    /// O(1) from this CPU's array; otherwise O(blocks moved) under one or two locks.
-    ///
-    /// # Errors
-    /// [`AllocError::OutOfMemory`], [`AllocError::OverCapacity`], [`AllocError::Forked`].
-    #[inline]
-    pub fn alloc(&self, order: Order) -> Result<Pages<'_>, AllocError> {
-        match self.inner.pop_order(order) {
-            Some(block) => Ok(Pages::of_block(&self.inner, block.frame(), order)),
-            // Pages are made on both sides, so that they need not meet in one register on the fast one.
-            None => self.alloc_slow(order),
-        }
-    }
-
-    #[cold]
-    fn alloc_slow(&self, order: Order) -> Result<Pages<'_>, AllocError> {
-        let block = self.inner.alloc_slow(order)?;
-        Ok(Pages::of_block(&self.inner, block.frame(), order))
-    }
-
-    /// As [`alloc`](Self::alloc), all bytes zero. Only what is not known to be zero is cleared: memory fresh from the
-    /// system, given back to it, or cleared in idle time is known. What is cleared leaves its beginning in the cache.
-    ///
-    /// # Errors
-    /// As `alloc`.
-    #[inline]
-    pub fn alloc_zeroed(&self, order: Order) -> Result<Pages<'_>, AllocError> {
-        let block = self.inner.pop_order(order).map_or_else(|| self.inner.alloc_slow(order), Ok)?;
-        let mut pages = Pages::of_block(&self.inner, block.frame(), order);
-        if block.zero() == ZeroState::Unknown {
-            self.inner.counts.note_cleared(order.frames());
-            pages.clear();
-        }
-        Ok(pages)
     }
 
     /// Gives the pool up as a value: its pages may live as long as the program.
@@ -265,7 +165,7 @@ impl Pool {
     /// Whether the fast path uses restartable sequences.
     #[must_use]
     pub fn uses_rseq(&self) -> bool {
-        self.inner.area.is_some()
+        self.inner.percpu.uses_sequences()
     }
 }
 

@@ -20,13 +20,13 @@ impl Pool {
         pages.reserve(count.min(self.page_count()));
         let mut got = 0;
         while got < count
-            && let Some(entry) = inner.pop(Class::Order0)
+            && let Some(entry) = inner.percpu.pop(Order::ZERO)
         {
             pages.push(Pages::of_block(inner, entry.frame(), Order::ZERO));
             got += 1;
         }
         while got < count {
-            let batch = inner.take(Class::Order0, count - got);
+            let batch = inner.fetch(Class::Order0, count - got);
             let singles = batch.as_slice().iter().rev();
             inner.counts.note_slow_alloc(batch.len() as u32);
             pages.extend(singles.map(|entry| Pages::of_block(inner, entry.frame(), Order::ZERO)));
@@ -58,7 +58,7 @@ impl Pool {
         }
         let inner = self.in_parent()?;
         // From the core, since a part of a pageblock that the depot has split cannot be cut without dissolving it.
-        let block = inner.alloc_one(order)?;
+        let block = inner.alloc_direct(order)?;
         inner.counts.note_slow_alloc(order.frames());
         let mut pages = Pages::of_block(inner, block.frame(), order);
         pages.shrink_to(0..count);
@@ -80,7 +80,7 @@ impl Pool {
         let outcome = inner.alloc_at(frame, order).or_else(|_| {
             inner.drain_arrays();
             inner.dissolve_depot();
-            // What is out of the core for a moment comes back.
+            // What is isolated for a moment comes back.
             let _all_there = inner.returning.lock();
             inner.alloc_at(frame, order)
         });

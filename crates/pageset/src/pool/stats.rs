@@ -6,7 +6,7 @@ use std::time::Duration;
 use pageset_core::{BlockUse, Counters, CpuId, Order, PAGEBLOCK_FRAMES, Pfn, ZoneId};
 
 use super::{Inner, Pool};
-use crate::arrays::{Class, Entry};
+use crate::arrays::Class;
 use crate::ledger::BlockState;
 use crate::rseq;
 
@@ -70,17 +70,17 @@ impl Pool {
         let Ok(inner) = self.in_parent() else { return Stats::default() };
         let counts = &inner.counts;
         let page = crate::PAGE_BYTES as u64;
-        let nr_array = inner.cached_in_arrays();
+        let nr_array = inner.percpu.frames();
         let (nr_depot, nr_depot_whole, depot_bytes, exchanges) = {
             let depot = inner.depot.lock();
             (depot.free(), depot.whole_frames(), depot.bytes(), depot.exchanges)
         };
         let nr_used = inner.capacity.out().saturating_sub(nr_array);
-        let pgalloc = inner.popped() + counts.slow_alloc.load(Relaxed);
+        let pgalloc = inner.percpu.popped() + counts.slow_alloc.load(Relaxed);
         let zone = inner.core.allocator().zones().next();
         let nr_free = zone.as_ref().map_or([0; pageset_core::NR_ORDERS], |zone| zone.nr_free);
         let largest = nr_free.iter().rposition(|blocks| *blocks > 0);
-        let arrays = inner.hot.all().count() * size_of::<crate::arrays::CpuArrays>();
+        let arrays = inner.percpu.bytes();
         Stats {
             pgalloc,
             pgfree: pgalloc.saturating_sub(nr_used),
@@ -120,7 +120,7 @@ impl Pool {
         let _no_look = inner.looks.lock();
         let census = inner.core.allocator().validate().map_err(|violation| violation.to_string())?;
         let mut seen = std::collections::HashSet::new();
-        for (class, entry) in inner.entries_in_arrays() {
+        for (class, entry) in inner.percpu.entries() {
             let frame = entry.frame();
             let block = inner.core.block_of(frame);
             let is_right = block.is_some_and(|block| {
@@ -155,16 +155,6 @@ impl Inner {
         (0..core.cpus() as u32).map(|cpu| u64::from(of_cpu(cpu).unsigned_abs())).sum()
     }
 
-    fn entries_in_arrays(&self) -> Vec<(Class, Entry)> {
-        let mut entries = Vec::new();
-        for cpu in self.hot.all() {
-            for class in Class::ALL {
-                cpu.stack(class).for_each(|entry| entries.push((class, entry)));
-            }
-        }
-        entries
-    }
-
     /// Whether frames are allocated in the core, in service and in no array, as far as one can see.
     pub(crate) fn looks_allocated(&self, frame: u32, frames: u32) -> bool {
         let is_out = |frame: u32| {
@@ -174,7 +164,7 @@ impl Inner {
         };
         let depot = self.depot.lock();
         (frame..frame + frames).all(|frame| is_out(frame) && !depot.has(frame))
-            && !self.entries_in_arrays().iter().any(|(class, entry)| {
+            && !self.percpu.entries().iter().any(|(class, entry)| {
                 entry.frame() < frame + frames && frame < entry.frame() + class.frames()
             })
     }
