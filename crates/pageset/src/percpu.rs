@@ -64,6 +64,14 @@ impl PerCpu {
         self.locked_arrays().is_some_and(|cpu| cpu.try_push(class, entry))
     }
 
+    /// The CPU that runs this thread, or one beyond all CPUs if that is not known.
+    pub(crate) fn cpu(&self) -> usize {
+        match self.area {
+            Some(area) => rseq::cpu(area),
+            None => cpu::current(),
+        }
+    }
+
     /// Whether arrays of this class hold more than one block: fewer are not worth a refill.
     pub(crate) fn holds_many(&self, class: Class) -> bool {
         self.caps.of(class) > 1
@@ -72,11 +80,7 @@ impl PerCpu {
     /// How many blocks a refill of this CPU's array fetches: half of what it holds. `None` if there is no such array, as far
     /// as one can say.
     pub(crate) fn refill_size(&self, class: Class) -> Option<usize> {
-        let cpu = match self.area {
-            Some(area) => rseq::cpu(area),
-            None => cpu::current(),
-        };
-        let has_array = self.holds_many(class) && cpu < self.hot.current().len();
+        let has_array = self.holds_many(class) && self.cpu() < self.hot.current().len();
         has_array.then(|| self.caps.of(class).div_ceil(2) as usize)
     }
 

@@ -16,6 +16,7 @@ mod parts;
 mod put;
 mod release;
 mod take;
+mod taken;
 #[cfg(test)]
 mod tests;
 mod transfer;
@@ -23,7 +24,7 @@ mod transfer;
 use pageset_core::{PAGEBLOCK_FRAMES, PAGEBLOCK_ORDER};
 
 pub(crate) use lock::DepotLock;
-pub(crate) use parts::Taken;
+pub(crate) use taken::Taken;
 
 use crate::arrays::{Caps, Class};
 use block_set::BlockSet;

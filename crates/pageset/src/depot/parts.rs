@@ -15,7 +15,7 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    const NONE: Self = Self { first: 0, bits: 0, count: 0 };
+    pub(super) const NONE: Self = Self { first: 0, bits: 0, count: 0 };
 
     /// A whole pageblock.
     pub(super) fn pageblock(first: u32) -> Self {
@@ -50,41 +50,5 @@ impl Parts {
             rest &= rest.checked_sub(1)?;
             Some(self.first + (bit << class.shift()))
         })
-    }
-}
-
-/// Words of bits that are taken from the depot at once, so that their frames are looked up without its lock: all of a batch
-/// mostly, since one word is 64 pages.
-const TOGETHER: usize = 12;
-
-/// What was taken from the depot, before it is known what is in it.
-pub(crate) struct Taken {
-    parts: [Parts; TOGETHER],
-    count: usize,
-    blocks: usize,
-}
-
-impl Taken {
-    pub(crate) const NONE: Self = Self { parts: [Parts::NONE; TOGETHER], count: 0, blocks: 0 };
-
-    #[inline]
-    pub(super) fn push(&mut self, parts: Parts) {
-        self.parts[self.count] = parts;
-        self.count += 1;
-        self.blocks += parts.count as usize;
-    }
-
-    /// Whether there is room for no other word.
-    pub(crate) fn is_full(&self) -> bool {
-        self.count == TOGETHER
-    }
-
-    /// Blocks in all parts.
-    pub(crate) fn blocks(&self) -> usize {
-        self.blocks
-    }
-
-    pub(crate) fn as_slice(&self) -> &[Parts] {
-        &self.parts[..self.count]
     }
 }

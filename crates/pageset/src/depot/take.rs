@@ -5,29 +5,27 @@ use pageset_core::{Order, PAGEBLOCK_FRAMES, PAGEBLOCK_ORDER};
 
 use super::Depot;
 use super::pageblock::Place;
-use super::parts::{Parts, Taken};
-use crate::arrays::{Class, Entry};
+use super::parts::Parts;
+use super::taken::Taken;
+use crate::arrays::Class;
 use crate::core::Core;
+use crate::ledger::Ledger;
 
 impl Depot {
-    /// Takes up to `limit` blocks that were passed on, the last first.
+    /// Takes blocks for a CPU until none is missing: those that were passed on, the last first, then others, the lowest
+    /// first. Some stay missing if the core has no pageblock any more.
     #[inline]
-    pub(crate) fn take_passed(&mut self, class: Class, limit: usize, take: impl FnOnce(&[Entry])) {
-        let taken = self.transfer.take(class, limit, take);
-        self.free -= (taken as u64) << class.shift();
-    }
-
-    /// Takes blocks for a CPU until there are `wanted`, or there is room for no other word, or also the core has no
-    /// pageblock any more.
-    #[inline]
-    pub(crate) fn take(&mut self, cpu: usize, class: Class, wanted: usize, core: &Core, taken: &mut Taken) {
-        while taken.blocks() < wanted && !taken.is_full() {
+    pub(crate) fn take(&mut self, cpu: usize, taken: &mut Taken, core: &Core, ledger: &Ledger) {
+        let class = taken.class;
+        let passed = self.transfer.take(class, taken.missing(), |entries| taken.fill(entries));
+        self.free -= (passed as u64) << class.shift();
+        while taken.missing() > 0 {
             let found = match class {
                 Class::Order9 => self.take_whole().map(Parts::pageblock),
-                _ => self.take_word(cpu, class, (wanted - taken.blocks()) as u32),
+                _ => self.take_word(cpu, class, taken.missing() as u32),
             };
             match found {
-                Some(parts) => taken.push(parts),
+                Some(parts) => taken.push_word(parts, ledger),
                 None => match core.alloc(Order::PAGEBLOCK) {
                     Some(first) => self.add(first),
                     None if self.share(class) => {}
