@@ -51,6 +51,12 @@ impl Core {
         debug_assert_eq!(outcome, Ok(()), "a block that was taken out is ours to put back");
     }
 
+    /// As [`release`](Self::release), for frames, whatever blocks they are parts of: whoever has the others keeps them.
+    pub(crate) fn release_range(&self, frames: Range<u32>) {
+        let outcome = self.free_range(frames);
+        debug_assert_eq!(outcome, Ok(()), "the core takes frames that nobody has for allocated");
+    }
+
     /// Whether somebody has this block, of this order.
     pub(crate) fn is_allocated(&self, frame: u32, order: Order) -> bool {
         self.allocator().is_allocated(pfn(frame), order)

@@ -42,7 +42,7 @@ impl Depot {
     pub(crate) fn put(&mut self, class: Class, entries: &[Entry], core: &Core, ledger: &Ledger) -> u64 {
         for entry in entries.iter().filter(|entry| entry.zero() == ZeroState::Zero) {
             // Before somebody else can have it.
-            ledger.put(entry.frame()..entry.frame() + class.frames(), ZeroState::Zero);
+            ledger.note_zero(entry.frame()..entry.frame() + class.frames());
         }
         match class {
             Class::Order9 => {

@@ -53,7 +53,7 @@ impl Taken {
 
     /// Adds one block, to be used last.
     pub(crate) fn push(&mut self, frame: u32, ledger: &Ledger) {
-        let zero = ledger.take(frame..frame + self.class.frames());
+        let zero = ledger.hand_out(frame..frame + self.class.frames());
         self.batch.push_front(Entry::with_zero(frame, zero));
     }
 
@@ -64,14 +64,14 @@ impl Taken {
             let parts = self.words[word];
             match self.class {
                 Class::Order0 => {
-                    let zero = ledger.take_bits(parts.first, parts.bits);
+                    let zero = ledger.hand_out_bits(parts.first, parts.bits);
                     for frame in parts.frames(Class::Order0) {
                         let zero = ZeroState::of_bit(zero >> (frame % 64));
                         self.batch.push_front(Entry::with_zero(frame, zero));
                     }
                 }
                 Class::Order9 => {
-                    let zero = ledger.take_pageblock(parts.first);
+                    let zero = ledger.hand_out_pageblock(parts.first);
                     self.batch.push_front(Entry::with_zero(parts.first, zero));
                 }
                 class => parts.frames(class).for_each(|frame| self.push(frame, ledger)),

@@ -19,13 +19,13 @@ impl Pool {
         match self.inner.percpu.pop(order) {
             Some(block) => Ok(Pages::of_block(&self.inner, block.frame(), order)),
             // Pages are made on both sides, so that they need not meet in one register on the fast one.
-            None => self.alloc_past_array(order),
+            None => self.pages_past_array(order),
         }
     }
 
     #[cold]
-    fn alloc_past_array(&self, order: Order) -> Result<Pages<'_>, AllocError> {
-        let block = self.inner.alloc_slow(order)?;
+    fn pages_past_array(&self, order: Order) -> Result<Pages<'_>, AllocError> {
+        let block = self.inner.alloc_past_array(order)?;
         Ok(Pages::of_block(&self.inner, block.frame(), order))
     }
 
@@ -36,7 +36,7 @@ impl Pool {
     /// As `alloc`.
     #[inline]
     pub fn alloc_zeroed(&self, order: Order) -> Result<Pages<'_>, AllocError> {
-        let block = self.inner.percpu.pop(order).map_or_else(|| self.inner.alloc_slow(order), Ok)?;
+        let block = self.inner.percpu.pop(order).map_or_else(|| self.inner.alloc_past_array(order), Ok)?;
         let mut pages = Pages::of_block(&self.inner, block.frame(), order);
         if block.zero() == ZeroState::Unknown {
             self.inner.counts.note_cleared(order.frames());
@@ -50,7 +50,7 @@ impl Inner {
     /// Allocates past this CPU's array, which is empty, and refills it if there is one.
     #[cold]
     #[inline(never)]
-    fn alloc_slow(&self, order: Order) -> Result<Entry, AllocError> {
+    fn alloc_past_array(&self, order: Order) -> Result<Entry, AllocError> {
         if self.is_in_child() {
             return Err(AllocError::Forked);
         }
@@ -77,7 +77,7 @@ impl Inner {
                 let _all_there = self.returning.lock();
                 self.alloc_from_core(order)
             })?;
-        Ok(Entry::with_zero(frame, self.ledger.take(frame..frame + order.frames())))
+        Ok(Entry::with_zero(frame, self.ledger.hand_out(frame..frame + order.frames())))
     }
 
     fn alloc_from_core(&self, order: Order) -> Result<u32, AllocError> {

@@ -1,7 +1,6 @@
 //! A drain: all that is cached goes downwards, from the arrays to the depot and from there to the core, so that large
 //! blocks can be made of it.
 
-use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 
 use pageset_core::Order;
@@ -56,12 +55,6 @@ impl Inner {
     pub(super) fn dissolve_depot(&self) {
         let mut depot = self.depot.lock();
         depot.release_whole(0, |first| self.core.release(first, Order::PAGEBLOCK));
-        depot.dissolve_all(|free| self.free_in_core(free));
-    }
-
-    /// Frees frames that the depot had, where the core took them for allocated.
-    pub(super) fn free_in_core(&self, frames: Range<u32>) {
-        let outcome = self.core.free_range(frames);
-        debug_assert_eq!(outcome, Ok(()), "the depot's frames are allocated in the core");
+        depot.dissolve_all(|free| self.core.release_range(free));
     }
 }

@@ -8,13 +8,13 @@ impl Inner {
     pub(super) fn flush(&self, class: Class, block: Entry) {
         let batch = self.percpu.pop_half(class);
         if batch.len() == 0 || !self.percpu.push(class, block) {
-            self.put(class, &[block]);
+            self.put_in_depot(class, &[block]);
         }
-        self.put(class, batch.as_slice());
+        self.put_in_depot(class, batch.as_slice());
     }
 
     /// Puts blocks into the depot: they are passed on as they are if there is room.
-    pub(super) fn put(&self, class: Class, entries: &[Entry]) {
+    pub(super) fn put_in_depot(&self, class: Class, entries: &[Entry]) {
         let mut depot = self.depot.lock();
         depot.exchanges.flushes += 1;
         let is_passed = depot.pass_on(class, entries);

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use pageset_core::{FreeError, Order};
+use pageset_core::FreeError;
 
 use super::Inner;
 use crate::arrays::{Class, Entry};
@@ -22,10 +22,7 @@ impl Inner {
     #[inline(never)]
     fn free_out_of_line(&self, span: Span) {
         let class = span.class();
-        let is_free = class.is_some_and(|class| {
-            !self.percpu.uses_sequences() && self.percpu.push_locked(class, Entry::dirty(span.frame()))
-        });
-        if !is_free {
+        if !class.is_some_and(|class| self.percpu.push_locked(class, Entry::dirty(span.frame()))) {
             self.free_slow(span, class);
         }
     }
@@ -42,15 +39,10 @@ impl Inner {
                 self.flush(class, Entry::dirty(span.frame()));
             }
             _ => match span.order() {
-                Some(order) => self.free_direct(span.frame(), order),
+                Some(order) => self.note_freed(span.count(), self.core.free(span.frame(), order)),
                 None => self.free_frames(span.frame()..span.frame() + span.count()),
             },
         }
-    }
-
-    /// Frees one block directly to the core.
-    fn free_direct(&self, frame: u32, order: Order) {
-        self.note_freed(order.frames(), self.core.free(frame, order));
     }
 
     /// Frees frames that are no block: those at the edge of somebody's pages, or what is left of them.
@@ -60,7 +52,7 @@ impl Inner {
         }
         // The core has to know the pageblock's other parts, and nobody may cut the same block meanwhile.
         let mut depot = self.depot.lock();
-        depot.dissolve(frames.start, |free| self.free_in_core(free));
+        depot.dissolve(frames.start, |free| self.core.release_range(free));
         self.note_freed(frames.end - frames.start, self.core.free_range(frames));
     }
 

@@ -8,7 +8,6 @@ use pageset_core::{BlockUse, Order, PAGEBLOCK_FRAMES, Pfn};
 
 use super::{Inner, Pool, bytes_of};
 use crate::Prezero;
-use crate::arrays::ZeroState;
 use crate::ledger::BlockState;
 use crate::sys::BLOCK_BYTES;
 use crate::sys::advice::{Discarded, Giveback, discard};
@@ -138,7 +137,7 @@ impl Inner {
                 if discarded == Discarded::Yes {
                     self.ledger.set_block(block as usize, BlockState::Returned);
                     let first = block * PAGEBLOCK_FRAMES;
-                    self.ledger.put(first..first + PAGEBLOCK_FRAMES, ZeroState::Zero);
+                    self.ledger.note_zero(first..first + PAGEBLOCK_FRAMES);
                 }
                 self.core.release(block * PAGEBLOCK_FRAMES, Order::PAGEBLOCK);
             }
@@ -220,7 +219,7 @@ impl Inner {
                 let _batch = self.returning.lock();
                 if self.core.alloc_at(frame, block.order).is_ok() {
                     if discard(&self.memory, bytes_of(&frames), self.giveback) == Discarded::Yes {
-                        self.ledger.put(frames.clone(), ZeroState::Zero);
+                        self.ledger.note_zero(frames.clone());
                         bytes += bytes_of(&frames).len() as u64;
                     }
                     self.core.release(frame, block.order);
@@ -245,7 +244,7 @@ impl Inner {
                 let _batch = self.returning.lock();
                 if self.isolate(block) {
                     zero::clear(&self.memory, bytes_of(&frames));
-                    self.ledger.put(frames.clone(), ZeroState::Zero);
+                    self.ledger.note_zero(frames.clone());
                     self.core.release(frames.start, Order::PAGEBLOCK);
                     self.counts.prezeroed.fetch_add(u64::from(PAGEBLOCK_FRAMES), Relaxed);
                     left -= 1;

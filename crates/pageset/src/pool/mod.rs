@@ -1,26 +1,30 @@
-//! The pool. Files in the order of an allocation, which goes down one layer at a time:
+//! The pool: which way an allocation and a free take.
 //!
-//! `alloc` (this CPU's array, or past it), `refill` (half an array from the depot); the way back up to a free is `free`,
-//! `flush` (half an array to the depot), `drain` (all that is cached). Then other shapes of requests (`shapes`), idle memory
-//! (`giveback`), `populate`, `resize`; `capacity`, `counts`, `stats`, `truth` (what one really got); and for all of them
-//! `fork` (who may use a pool at all).
+//! Files in the order of an allocation, which goes down one layer at a time: `alloc` (this CPU's array, or past it), `refill`
+//! (half an array's blocks from the depot). A free goes down by `free`, `flush` (half an array's blocks to the depot); `drain`
+//! moves all that is cached. Then other shapes of requests (`shapes`), idle memory (`giveback`), `populate`, `resize`;
+//! `capacity`, `counts`, `stats`, `truth` (what one really got); and for all of them `fork` (who may use a pool at all).
 //!
-//! What moves pages, in these words only:
+//! # What moves pages, in these words only
 //!
 //! | word | from | to |
 //! |---|---|---|
-//! | pop, push | this CPU's array | the user; and back |
-//! | refill | the depot | half of this CPU's array |
-//! | fetch | the depot, or else the core | whoever asks, for a refill or in bulk |
-//! | flush | half of this CPU's array | the depot |
-//! | drain | the arrays of all CPUs | the depot |
-//! | take, put | the depot | whoever asks; and back, each block to its place |
-//! | pass on | an array | the depot, as it is, for the next fetch |
-//! | release | the depot's whole pageblocks | the core's free lists |
-//! | dissolve | the depot's split pageblocks | the core, which from then on knows who has their parts |
+//! | alloc | the array, the depot or the core | a user |
+//! | pop | this CPU's array | a user |
+//! | refill | the depot | this CPU's array, half of it |
+//! | fetch | the depot, or else the core | a refill, or a bulk allocation |
+//! | take | the depot | a fetch |
+//! | free | a user | the array, the depot or the core |
+//! | push | a user | this CPU's array |
+//! | flush | this CPU's array, half of it | the depot |
+//! | put | an array | the depot, each block to its place; the core, if the depot does not know it |
+//! | pass on | an array | the depot, all as they are, for the next fetch |
+//! | drain | the arrays of all CPUs | the depot; in the core, its page sets to its free lists |
+//! | release | the depot, whole pageblocks | the core |
+//! | dissolve | the depot, split pageblocks | the core, which then knows who has their other parts |
 //! | isolate | the core's free lists | nobody, until a release |
-//! | free | the user | the array, the depot or the core; in the core, its page sets |
-//! | discard | | the system has the memory of isolated pages back |
+//!
+//! Frames that a user or an array has are charged to the capacity; what is in the depot or the core is not.
 
 mod alloc;
 mod capacity;
@@ -71,7 +75,7 @@ pub struct Pool {
 
 /// What a pool's thread and its pages see of it.
 pub(crate) struct Inner {
-    /// This CPU's array and all others.
+    /// The arrays, which most blocks come from and go to.
     pub(crate) percpu: PerCpu,
     pub(crate) memory: Mapping,
     pub(crate) core: Core,
@@ -140,22 +144,22 @@ impl Pool {
         self.inner.frames as usize
     }
 
-    /// Where the pool begins. A block's distance from here is [`Pages::offset`].
+    /// Where the pool begins. A block's distance from here is [`Pages::offset`](crate::Pages::offset).
     #[must_use]
     pub fn start(&self) -> *const u8 {
         self.inner.memory.start().as_ptr()
     }
 
     /// The file of a pool that is backed by [`Backing::Memfd`]: another process maps it, and finds pages by their
-    /// [offset](Pages::offset). Its size is sealed; its contents cannot be, since the pool writes them.
+    /// [offset](crate::Pages::offset). Its size is sealed; its contents cannot be, since the pool writes them.
     ///
     /// # Safety
     /// Whoever gets at the file by this descriptor, in whatever process, leaves alone what somebody else uses:
-    /// - While there is a reference to the bytes of [`Pages`] in this process, nothing changes them through the file or a
+    /// - While there is a reference to the bytes of [`Pages`](crate::Pages) in this process, nothing changes them through the file or a
     ///   mapping of it: no write, no hole. If the reference is exclusive, nothing reads them through a mapping either.
     /// - Bytes of pages that nobody has are not changed at all: some are known to be zero.
     ///
-    /// Memory that several processes use at the same time is used through [`Pages::as_ptr`], without references.
+    /// Memory that several processes use at the same time is used through [`Pages::as_ptr`](crate::Pages::as_ptr), without references.
     #[must_use]
     #[expect(unsafe_code, reason = "who has the file can change memory behind references")]
     pub unsafe fn memfd(&self) -> Option<BorrowedFd<'_>> {

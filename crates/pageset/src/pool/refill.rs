@@ -17,7 +17,7 @@ impl Inner {
         self.percpu.push_many(class, &mut batch);
         if batch.len() > 0 {
             // This thread was moved to a CPU whose array is fuller, or somebody else is at this one.
-            self.put(class, batch.as_slice());
+            self.put_in_depot(class, batch.as_slice());
         }
         Some(first)
     }

@@ -3,7 +3,6 @@
 use pageset_core::{Order, PAGEBLOCK_FRAMES};
 
 use super::{Inner, Pool, bytes_of};
-use crate::arrays::ZeroState;
 use crate::ledger::BlockState;
 use crate::sys::BLOCK_BYTES;
 use crate::sys::advice::{Discarded, discard};
@@ -49,7 +48,7 @@ impl Inner {
         }
         let frames = block * PAGEBLOCK_FRAMES..(block + 1) * PAGEBLOCK_FRAMES;
         if discard(&self.memory, bytes_of(&frames), self.giveback) == Discarded::Yes {
-            self.ledger.put(frames, ZeroState::Zero);
+            self.ledger.note_zero(frames);
         }
         self.ledger.set_block(block as usize, BlockState::Retired);
         true

@@ -86,7 +86,7 @@ impl Pool {
         });
         outcome?;
         inner.counts.note_slow_alloc(order.frames());
-        inner.ledger.take(frame..frame + order.frames());
+        inner.ledger.hand_out(frame..frame + order.frames());
         Ok(Pages::of_block(inner, frame, order))
     }
 }
