@@ -87,3 +87,40 @@ impl Taken {
         self.batch
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::Contents;
+
+    #[test]
+    fn more_words_than_fit_are_looked_up_on_the_way() {
+        let ledger = Ledger::new(2048, Contents::Zero);
+        ledger.hand_out(64..128);
+        let mut taken = Taken::new(Class::Order0, TOGETHER + 3);
+        taken.fill(&[Entry::dirty(7)]);
+        for word in 0..=TOGETHER as u32 {
+            taken.push_word(Parts::one(word * 64 + 1, Class::Order0), &ledger);
+        }
+        assert_eq!(taken.missing(), 1);
+        taken.look_up(&ledger);
+        taken.push(2000, &ledger);
+        assert_eq!(taken.missing(), 0);
+        let mut batch = taken.into_batch();
+        let used: Vec<_> = std::iter::from_fn(|| batch.pop_back()).map(|entry| entry.frame()).collect();
+        let words = (0..=TOGETHER as u32).map(|word| word * 64 + 1);
+        assert!([7].into_iter().chain(words).chain([2000]).eq(used), "as they were taken");
+        assert!(!ledger.is_zero(1..2) && ledger.is_zero(2..64), "only those that were handed out");
+    }
+
+    #[test]
+    fn a_whole_pageblock_is_one_block() {
+        let ledger = Ledger::new(2048, Contents::Zero);
+        let mut taken = Taken::new(Class::Order9, 1);
+        taken.push_word(Parts::pageblock(1024), &ledger);
+        taken.look_up(&ledger);
+        let entry = taken.into_batch().pop_back();
+        assert_eq!(entry, Some(Entry::with_zero(1024, ZeroState::Zero)));
+        assert_eq!(ledger.hand_out_pageblock(1024), ZeroState::Unknown);
+    }
+}
