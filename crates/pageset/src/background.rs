@@ -86,7 +86,7 @@ impl Background {
 
     /// Ends the thread and waits for it.
     pub(crate) fn stop(self) {
-        self.inner.counts.bell.ends.store(true, SeqCst);
+        self.inner.capacity.bell.ends.store(true, SeqCst);
         self.thread.thread().unpark();
         // A panic of the thread has been printed; there is nothing to add.
         let _ = self.thread.join();
@@ -94,7 +94,7 @@ impl Background {
 }
 
 fn run(inner: &Inner) {
-    let bell = &inner.counts.bell;
+    let bell = &inner.capacity.bell;
     let interval = inner.returns.interval;
     bell.thread.get_or_init(thread::current);
     while !bell.ends.load(SeqCst) {

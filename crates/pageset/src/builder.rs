@@ -10,14 +10,15 @@ use pageset_core::{Config, FrameCounts, NodeId, Policy, Watermarks, ZoneConfig, 
 
 use crate::arrays::{ArraySet, Caps};
 use crate::background::Background;
-use crate::depot::Depot;
+use crate::core::Core;
+use crate::depot::{Depot, DepotLock};
 use crate::error::BuildError;
 use crate::ledger::{Contents, Ledger};
-use crate::pool::{Counts, Inner, Pool};
+use crate::percpu::PerCpu;
+use crate::pool::{Capacity, Counts, Inner, Pool};
 use crate::rseq::{self, HotPage};
 use crate::sys::advice::Giveback;
 use crate::sys::node::{Binding, NodeSet};
-use crate::sys::tables::Core;
 use crate::sys::{BLOCK_BYTES, Mapping, PAGE_BYTES, PAGE_SHIFT, POOL_ALIGN, advice, cpu, membarrier, node};
 
 /// Most bytes of a pool: frame numbers of arrays have 30 bits.
@@ -323,7 +324,7 @@ impl Builder {
         let counts = FrameCounts::for_span(0..frames).ok_or(self.bad_size(PAGE_BYTES))?;
         let core = Core::new(&config, counts)?;
         // A pool keeps no reserve: its users may have every page of it.
-        core.set_watermarks(ZoneId(0), Watermarks::default())?;
+        core.allocator().set_watermarks(ZoneId(0), Watermarks::default())?;
         let area = match self.fast_path {
             FastPath::Auto if rseq_wanted() => rseq::area().filter(|_| membarrier::register()),
             FastPath::Auto | FastPath::Locks => None,
@@ -344,14 +345,13 @@ impl Builder {
         };
         let capacity = self.capacity.map_or(frames, |bytes| (bytes >> PAGE_SHIFT) as u64).min(frames);
         Ok(Inner {
-            hot,
-            area,
+            percpu: PerCpu::new(hot, area, caps),
             memory,
             core,
-            depot: parking_lot::Mutex::new(Depot::new(frames as usize, cpus.len(), caps)),
+            depot: DepotLock::new(Depot::new(frames as usize, cpus.len(), caps)),
             ledger: Ledger::new(frames as usize, contents),
-            caps,
-            counts: Counts::new(capacity),
+            capacity: Capacity::new(capacity),
+            counts: Counts::default(),
             frames: frames as u32,
             backing: self.backing,
             giveback,

@@ -75,11 +75,11 @@ impl Ledger {
         size_of_val(&*self.dirty) + size_of_val(&*self.blocks) + size_of_val(&*self.all_dirty)
     }
 
-    /// Notes that frames leave the core. Says whether all of them are zero; from now on they count as dirty.
-    pub(crate) fn take(&self, frames: Range<u32>) -> ZeroState {
+    /// Notes that frames are handed out. Says whether all of them are zero; from now on they count as dirty.
+    pub(crate) fn hand_out(&self, frames: Range<u32>) -> ZeroState {
         blocks_of(&frames).for_each(|block| self.touch(block));
         if frames.start.is_multiple_of(64) && frames.end.is_multiple_of(64) {
-            return self.take_words(&self.dirty[frames.start as usize / 64..frames.end as usize / 64]);
+            return self.hand_out_words(&self.dirty[frames.start as usize / 64..frames.end as usize / 64]);
         }
         let mut zero = ZeroState::Zero;
         for (word, mask) in words_of(frames) {
@@ -95,21 +95,21 @@ impl Ledger {
         zero
     }
 
-    /// As [`take`](Self::take) for a whole pageblock.
+    /// As [`hand_out`](Self::hand_out) for a whole pageblock.
     #[inline]
-    pub(crate) fn take_pageblock(&self, first: u32) -> ZeroState {
+    pub(crate) fn hand_out_pageblock(&self, first: u32) -> ZeroState {
         let block = (first >> PAGEBLOCK_ORDER) as usize;
         self.touch(block);
         if self.all_dirty[block].load(Relaxed) != 0 {
             return ZeroState::Unknown;
         }
-        let zero = self.take_words(&self.dirty[first as usize / 64..][..PAGEBLOCK_FRAMES as usize / 64]);
+        let zero = self.hand_out_words(&self.dirty[first as usize / 64..][..PAGEBLOCK_FRAMES as usize / 64]);
         self.all_dirty[block].store(1, Relaxed);
         zero
     }
 
-    /// As [`take`](Self::take) for all frames of some words. A block of 2 MiB is 8 words, which mostly are dirty already.
-    fn take_words(&self, words: &[AtomicU64]) -> ZeroState {
+    /// As [`hand_out`](Self::hand_out) for all frames of some words. A block of 2 MiB is 8 words, which mostly are dirty already.
+    fn hand_out_words(&self, words: &[AtomicU64]) -> ZeroState {
         let (mut any, mut all) = (0, u64::MAX);
         for cell in words {
             let found = cell.load(Relaxed);
@@ -122,9 +122,9 @@ impl Ledger {
         if any == 0 { ZeroState::Zero } else { ZeroState::Unknown }
     }
 
-    /// As [`take`](Self::take) for some of the 64 frames from `first` on, a multiple of 64. Returns the bits of those
+    /// As [`hand_out`](Self::hand_out) for some of the 64 frames from `first` on, a multiple of 64. Returns the bits of those
     /// that are zero.
-    pub(crate) fn take_bits(&self, first: u32, bits: u64) -> u64 {
+    pub(crate) fn hand_out_bits(&self, first: u32, bits: u64) -> u64 {
         self.touch((first >> PAGEBLOCK_ORDER) as usize);
         let cell = &self.dirty[first as usize / 64];
         let found = cell.load(Relaxed);
@@ -146,13 +146,11 @@ impl Ledger {
         }
     }
 
-    /// Notes what is known of frames that go back to the core.
-    pub(crate) fn put(&self, frames: Range<u32>, zero: ZeroState) {
-        if zero == ZeroState::Zero {
-            blocks_of(&frames).for_each(|block| self.all_dirty[block].store(0, Relaxed));
-            for (word, mask) in words_of(frames) {
-                self.dirty[word].fetch_and(!mask, Relaxed);
-            }
+    /// Notes that frames are zero, which nobody has.
+    pub(crate) fn note_zero(&self, frames: Range<u32>) {
+        blocks_of(&frames).for_each(|block| self.all_dirty[block].store(0, Relaxed));
+        for (word, mask) in words_of(frames) {
+            self.dirty[word].fetch_and(!mask, Relaxed);
         }
     }
 
@@ -200,34 +198,33 @@ mod tests {
     #[test]
     fn knowledge_of_zeros_survives_only_unchanged() {
         let ledger = Ledger::new(2048, Contents::Zero);
-        assert_eq!(ledger.take(60..70), ZeroState::Zero);
-        assert_eq!(ledger.take(69..72), ZeroState::Unknown);
-        ledger.put(60..72, ZeroState::Unknown);
+        assert_eq!(ledger.hand_out(60..70), ZeroState::Zero);
+        assert_eq!(ledger.hand_out(69..72), ZeroState::Unknown);
         assert!(!ledger.is_zero(60..61) && ledger.is_zero(72..2048));
-        ledger.put(60..72, ZeroState::Zero);
+        ledger.note_zero(60..72);
         assert!(ledger.is_zero(0..2048));
-        assert_eq!(Ledger::new(512, Contents::Unknown).take(0..1), ZeroState::Unknown);
+        assert_eq!(Ledger::new(512, Contents::Unknown).hand_out(0..1), ZeroState::Unknown);
     }
 
     #[test]
     fn a_pageblock_of_which_a_frame_became_zero_is_looked_at_again() {
         let ledger = Ledger::new(1024, Contents::Zero);
-        assert_eq!(ledger.take_pageblock(512), ZeroState::Zero);
-        assert_eq!(ledger.take_pageblock(512), ZeroState::Unknown);
-        ledger.put(512..1023, ZeroState::Zero);
-        assert_eq!(ledger.take_pageblock(512), ZeroState::Unknown);
-        ledger.put(512..1024, ZeroState::Zero);
-        assert_eq!(ledger.take_pageblock(512), ZeroState::Zero);
+        assert_eq!(ledger.hand_out_pageblock(512), ZeroState::Zero);
+        assert_eq!(ledger.hand_out_pageblock(512), ZeroState::Unknown);
+        ledger.note_zero(512..1023);
+        assert_eq!(ledger.hand_out_pageblock(512), ZeroState::Unknown);
+        ledger.note_zero(512..1024);
+        assert_eq!(ledger.hand_out_pageblock(512), ZeroState::Zero);
     }
 
     #[test]
     fn a_returned_block_that_is_used_again_is_counted() {
         let ledger = Ledger::new(1024, Contents::Zero);
         ledger.set_block(1, BlockState::Returned);
-        ledger.take(511..513);
+        ledger.hand_out(511..513);
         assert_eq!(ledger.refaulted_blocks(), 1);
         assert_eq!((ledger.block(0), ledger.block(1)), (BlockState::Resident, BlockState::Resident));
-        ledger.take(512..1024);
+        ledger.hand_out(512..1024);
         assert_eq!(ledger.refaulted_blocks(), 1);
     }
 }

@@ -13,11 +13,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! An allocation meets the modules in this order: `pool` (which path), `arrays` and `rseq` (the blocks of this CPU,
-//! changed by a restartable sequence, or under a try-lock), then, for many blocks at once, `pool::exchange` with `depot`
-//! (pageblocks, split into blocks of one order by bits) and `pageset-core` (page sets, buddy lists). Beside them: `ledger`
-//! (which frames are zero, which pageblocks resident),
-//! `pool::giveback` and `background` (idle memory goes back), `sys` (the operating system).
+//! An allocation goes down through the modules in this order: `pool` (which path), `percpu` with `arrays` and `rseq` (the
+//! blocks of this CPU, changed by a restartable sequence, or under a try-lock), then, for many blocks at once, `depot`
+//! (pageblocks, split into blocks of one order by bits), and `core`, the one edge to `pageset-core` (page sets, buddy lists).
+//! Beside them: `ledger` (which frames are zero, which pageblocks resident), `pool::giveback` and `background` (idle memory
+//! goes back), `sys` (the operating system).
 //!
 //! # What is promised
 //! - Nothing is mapped beyond what was asked for, except metadata: 10 bytes per 4 KiB, resident where it is used.
@@ -32,11 +32,13 @@
 mod arrays;
 mod background;
 mod builder;
+mod core;
 mod depot;
 mod error;
 mod ledger;
 #[expect(unsafe_code, reason = "pages are memory that somebody owns")]
 mod pages;
+mod percpu;
 mod platform;
 mod pool;
 #[expect(unsafe_code, reason = "sequences are assembly")]

@@ -53,15 +53,11 @@ impl Batch {
         self.entries[self.start..self.end].copy_from_slice(entries);
     }
 
-    /// Changes what is known of each block.
-    #[inline]
-    pub(crate) fn change(&mut self, change: impl Fn(Entry) -> Entry) {
-        for entry in &mut self.entries[self.start..self.end] {
-            *entry = change(*entry);
-        }
-    }
-
     /// The foremost block: [`len`](Self::len) may be read from here, and as much more as a copy reads too much.
+    #[cfg_attr(
+        any(miri, shuttle, not(target_arch = "x86_64")),
+        allow(dead_code, reason = "only sequences need it")
+    )]
     pub(crate) fn front(&self) -> *const Entry {
         self.entries.as_ptr().wrapping_add(self.start)
     }
@@ -72,11 +68,19 @@ impl Batch {
     }
 
     /// Room for [`BATCH_MAX`] blocks and what a copy writes too much, in a batch that is empty.
+    #[cfg_attr(
+        any(miri, shuttle, not(target_arch = "x86_64")),
+        allow(dead_code, reason = "only sequences need it")
+    )]
     pub(crate) fn room(&mut self) -> *mut Entry {
         self.entries.as_mut_ptr()
     }
 
     /// Says how many blocks were written to the [`room`](Self::room).
+    #[cfg_attr(
+        any(miri, shuttle, not(target_arch = "x86_64")),
+        allow(dead_code, reason = "only sequences need it")
+    )]
     pub(crate) fn note_filled(&mut self, count: usize) {
         self.start = 0;
         self.end = count.min(BATCH_MAX);

@@ -1,6 +1,10 @@
-//! Order classes, and what an array's entries say.
+//! Order classes, and where the stack of each is.
+
+use std::num::NonZeroU16;
 
 use pageset_core::Order;
+
+use super::CpuArrays;
 
 /// The orders that have an array: those that the core's page sets hold too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,73 +60,72 @@ impl Class {
     }
 }
 
-/// A block in an array: its first frame, and whether all of it is known to be zero.
+/// Where a stack begins, in bytes from the start of its CPU's arrays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(transparent)]
-pub(crate) struct Entry(pub(super) u32);
+pub(crate) struct StackAt(NonZeroU16);
 
-impl Entry {
-    /// What no entry is: an empty array gives it.
-    pub(crate) const NONE: u32 = u32::MAX;
+impl StackAt {
+    /// By order; 16, so that no order needs a check.
+    const BY_ORDER: [Option<Self>; 16] = {
+        let mut stacks = [None; 16];
+        let mut class = 0;
+        while class < Class::COUNT {
+            stacks[Class::ALL[class].order().index()] = Some(Self::of_class(Class::ALL[class]));
+            class += 1;
+        }
+        stacks
+    };
 
+    /// The stack for blocks of an order, if there is one.
     #[inline(always)]
-    pub(crate) const fn dirty(frame: u32) -> Self {
-        Self(frame << 1)
+    pub(crate) const fn of(order: Order) -> Option<Self> {
+        Self::BY_ORDER[order.index() % 16]
     }
 
-    pub(crate) const fn with_zero(frame: u32, is_zero: ZeroState) -> Self {
-        Self(frame << 1 | is_zero as u32)
+    pub(crate) const fn of_class(class: Class) -> Self {
+        let bytes = match class {
+            Class::Order0 => std::mem::offset_of!(CpuArrays, order0),
+            Class::Order1 => std::mem::offset_of!(CpuArrays, order1),
+            Class::Order2 => std::mem::offset_of!(CpuArrays, order2),
+            Class::Order3 => std::mem::offset_of!(CpuArrays, order3),
+            Class::Order9 => std::mem::offset_of!(CpuArrays, order9),
+        };
+        // The lock comes before all of them.
+        Self(NonZeroU16::new(bytes as u16).unwrap())
     }
 
+    /// The bytes.
     #[inline(always)]
-    pub(crate) const fn from_raw(raw: u32) -> Option<Self> {
-        if raw == Self::NONE { None } else { Some(Self(raw)) }
+    #[cfg_attr(
+        any(miri, shuttle, not(target_arch = "x86_64")),
+        expect(dead_code, reason = "only sequences need it")
+    )]
+    pub(crate) const fn bytes(self) -> usize {
+        self.0.get() as usize
     }
 
+    /// The bytes; 0 for none.
     #[inline(always)]
-    pub(crate) const fn raw(self) -> u32 {
-        self.0
+    pub(crate) const fn to_bits(stack: Option<Self>) -> u16 {
+        match stack {
+            Some(stack) => stack.0.get(),
+            None => 0,
+        }
     }
 
+    /// What [`to_bits`](Self::to_bits) gave.
     #[inline(always)]
-    pub(crate) const fn frame(self) -> u32 {
-        self.0 >> 1
-    }
-
-    #[inline(always)]
-    pub(crate) const fn zero(self) -> ZeroState {
-        ZeroState::of_bit(self.0 as u64)
-    }
-}
-
-/// What is known about the contents of a block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ZeroState {
-    /// Anything.
-    Unknown = 0,
-    /// All bytes are zero.
-    Zero = 1,
-}
-
-impl ZeroState {
-    /// The state that the lowest bit of a word says.
-    #[inline(always)]
-    pub(crate) const fn of_bit(word: u64) -> Self {
-        if word & 1 == 1 { Self::Zero } else { Self::Unknown }
+    pub(crate) const fn from_bits(bits: u16) -> Option<Self> {
+        match NonZeroU16::new(bits) {
+            Some(bytes) => Some(Self(bytes)),
+            None => None,
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_entry_keeps_frame_and_knowledge() {
-        let entry = Entry::with_zero(0x3fff_fffe, ZeroState::Zero);
-        assert_eq!((entry.frame(), entry.zero()), (0x3fff_fffe, ZeroState::Zero));
-        assert_eq!(Entry::dirty(7).zero(), ZeroState::Unknown);
-        assert_eq!(Entry::from_raw(Entry::NONE), None);
-    }
 
     #[test]
     fn classes_and_orders_agree() {

@@ -61,6 +61,7 @@ impl CpuArrays {
 
 #[cfg(all(test, shuttle))]
 mod tests {
+    use shuttle::scheduler::RandomScheduler;
     use shuttle::sync::Arc;
     use shuttle::thread;
 
@@ -112,6 +113,9 @@ mod tests {
             all.sort_by_key(|entry| entry.frame());
             assert_eq!(all, entries(0..6));
         };
-        shuttle::check_random(test, schedules.unwrap_or(2000));
+        // Shuttle's atomics are large, and so are arrays of them on their way to the heap.
+        let mut config = shuttle::Config::new();
+        config.stack_size = 1 << 20;
+        shuttle::Runner::new(RandomScheduler::new(schedules.unwrap_or(2000)), config).run(test);
     }
 }

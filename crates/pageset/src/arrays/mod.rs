@@ -5,11 +5,15 @@
 //! its head word, so that whoever looks sees a whole stack.
 
 mod batch;
+mod caps;
 mod class;
+mod entry;
 mod locked;
 mod set;
 mod sync;
 
 pub(crate) use batch::{BATCH_MAX, Batch};
-pub(crate) use class::{Class, Entry, ZeroState};
-pub(crate) use set::{ArraySet, Caps, CpuArrays, StackAt};
+pub(crate) use caps::Caps;
+pub(crate) use class::{Class, StackAt};
+pub(crate) use entry::{Entry, ZeroState};
+pub(crate) use set::{ArraySet, CpuArrays};

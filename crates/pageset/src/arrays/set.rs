@@ -1,18 +1,13 @@
 //! The arrays of all CPUs, in memory.
 
-use std::num::NonZeroU16;
-
-use pageset_core::Order;
-
-use super::batch::COPIED_TOGETHER;
 use super::sync::{AtomicU32, AtomicU64, Ordering::Relaxed};
-use super::{BATCH_MAX, Class, Entry};
+use super::{Caps, Class, Entry};
 
 /// A stack of blocks. The head word holds the count in its low 16 bits and the pops ever made in the others, so that
 /// one store changes both.
 ///
 /// # Invariants
-/// The count is at most `cap`, and `cap` so much less than `ENTRIES` that a copy may write [`COPIED_TOGETHER`] at once.
+/// The count is at most `cap`, and `cap` so much less than `ENTRIES` that a copy may write [`COPIED_TOGETHER`](super::batch::COPIED_TOGETHER) at once.
 #[repr(C)]
 pub(crate) struct Stack<const ENTRIES: usize> {
     head: AtomicU64,
@@ -47,11 +42,11 @@ pub(crate) struct CpuArrays {
     /// The try-lock, where sequences cannot be restarted.
     pub(super) lock: AtomicU32,
     _unused: [u32; 15],
-    order0: Stack<436>,
-    order1: Stack<116>,
-    order2: Stack<116>,
-    order3: Stack<180>,
-    order9: Stack<28>,
+    pub(super) order0: Stack<436>,
+    pub(super) order1: Stack<116>,
+    pub(super) order2: Stack<116>,
+    pub(super) order3: Stack<180>,
+    pub(super) order9: Stack<28>,
 }
 
 #[cfg(not(shuttle))]
@@ -78,69 +73,6 @@ impl CpuArrays {
             Class::Order2 => self.order2.view(),
             Class::Order3 => self.order3.view(),
             Class::Order9 => self.order9.view(),
-        }
-    }
-}
-
-/// Where a stack begins, in bytes from the start of its CPU's arrays.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct StackAt(NonZeroU16);
-
-impl StackAt {
-    /// By order; 16, so that no order needs a check.
-    const BY_ORDER: [Option<Self>; 16] = {
-        let mut stacks = [None; 16];
-        let mut class = 0;
-        while class < Class::COUNT {
-            stacks[Class::ALL[class].order().index()] = Some(Self::of_class(Class::ALL[class]));
-            class += 1;
-        }
-        stacks
-    };
-
-    /// The stack for blocks of an order, if there is one.
-    #[inline(always)]
-    pub(crate) const fn of(order: Order) -> Option<Self> {
-        Self::BY_ORDER[order.index() % 16]
-    }
-
-    pub(crate) const fn of_class(class: Class) -> Self {
-        let bytes = match class {
-            Class::Order0 => std::mem::offset_of!(CpuArrays, order0),
-            Class::Order1 => std::mem::offset_of!(CpuArrays, order1),
-            Class::Order2 => std::mem::offset_of!(CpuArrays, order2),
-            Class::Order3 => std::mem::offset_of!(CpuArrays, order3),
-            Class::Order9 => std::mem::offset_of!(CpuArrays, order9),
-        };
-        // The lock comes before all of them.
-        Self(NonZeroU16::new(bytes as u16).unwrap())
-    }
-
-    /// The bytes.
-    #[inline(always)]
-    #[cfg_attr(
-        any(miri, shuttle, not(target_arch = "x86_64")),
-        expect(dead_code, reason = "only sequences need it")
-    )]
-    pub(crate) const fn bytes(self) -> usize {
-        self.0.get() as usize
-    }
-
-    /// The bytes; 0 for none.
-    #[inline(always)]
-    pub(crate) const fn to_bits(stack: Option<Self>) -> u16 {
-        match stack {
-            Some(stack) => stack.0.get(),
-            None => 0,
-        }
-    }
-
-    /// What [`to_bits`](Self::to_bits) gave.
-    #[inline(always)]
-    pub(crate) const fn from_bits(bits: u16) -> Option<Self> {
-        match NonZeroU16::new(bits) {
-            Some(bytes) => Some(Self(bytes)),
-            None => None,
         }
     }
 }
@@ -213,44 +145,6 @@ impl View<'_> {
     }
 }
 
-/// How many blocks of each class one CPU may keep.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Caps(pub(crate) [u32; Class::COUNT]);
-
-impl Caps {
-    /// Most entries of each class: what fits into 4 KiB a CPU with order 0 as the most used. Guesses, but that half an
-    /// array is passed at once, so that two CPUs meet at the depot's lock half as often as with half of this. 24 of order
-    /// 9 are 48 MiB a CPU, of a pool that has 16 times as much for each.
-    const MOST: [u32; Class::COUNT] = [432, 112, 112, 176, 24];
-
-    /// Capacities for a pool of `frames` frames used by `cpus` CPUs: each class of all CPUs together holds a
-    /// sixteenth of the pool at most.
-    pub(crate) fn for_pool(frames: u64, cpus: usize) -> Self {
-        let share = frames / 16 / cpus.max(1) as u64;
-        Self(std::array::from_fn(|class| {
-            let fair = share / u64::from(Class::ALL[class].frames());
-            u32::try_from(fair).map_or(Self::MOST[class], |fair| fair.min(Self::MOST[class]))
-        }))
-    }
-
-    const _FITS: () = {
-        let entries = [436, 116, 116, 180, 28];
-        let mut class = 0;
-        while class < Class::COUNT {
-            assert!(Self::MOST[class] as usize + COPIED_TOGETHER <= entries[class]);
-            assert!(Self::MOST[class] as usize / 2 <= BATCH_MAX);
-            class += 1;
-        }
-    };
-
-    /// No arrays at all.
-    pub(crate) const NONE: Self = Self([0; Class::COUNT]);
-
-    pub(crate) fn of(&self, class: Class) -> u32 {
-        self.0[class as usize]
-    }
-}
-
 /// One CPU's arrays for each CPU that can exist.
 pub(crate) struct ArraySet(Box<[CpuArrays]>);
 
@@ -291,12 +185,5 @@ mod tests {
         stack.take_last(1, |entry| assert_eq!(entry, Entry::dirty(9)));
         assert_eq!((stack.count(), stack.pops()), (1, 1));
         assert!(!set.cpus()[0].stack(Class::Order3).push(Entry::dirty(8)), "no room at all");
-    }
-
-    #[test]
-    fn small_pools_have_small_arrays() {
-        assert_eq!(Caps::for_pool(16, 8), Caps::NONE);
-        assert_eq!(Caps::for_pool(1 << 20, 2), Caps([432, 112, 112, 176, 24]));
-        assert_eq!(Caps::for_pool(4096, 2).0, [128, 64, 32, 16, 0]);
     }
 }

@@ -103,8 +103,8 @@ impl<'p> Pages<'p> {
         let (first, count) = (self.span.frame(), count as u32);
         // INVARIANT: changed before the others are free, so that a panic on the way would only leak them.
         self.span = Span::of(first + start, end - start);
-        self.pool.free_part(first, start);
-        self.pool.free_part(first + end, count - end);
+        self.pool.free_frames(first..first + start);
+        self.pool.free_frames(first + end..first + count);
     }
 
     /// Gives the pages up as a value without freeing them.

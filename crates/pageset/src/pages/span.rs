@@ -22,13 +22,11 @@ impl Span {
 
     /// Any frames: a block if they are one.
     pub(crate) const fn of(frame: u32, count: u32) -> Self {
-        if count.is_power_of_two()
-            && frame.is_multiple_of(count)
-            && let Some(order) = Order::new(count.trailing_zeros() as u8)
-        {
-            return Self::block(frame, order);
+        let run = Self::new(frame, count, None);
+        match run.order() {
+            Some(order) => Self::block(frame, order),
+            None => run,
         }
-        Self::new(frame, count, None)
     }
 
     #[inline(always)]
@@ -56,6 +54,16 @@ impl Span {
     pub(crate) fn class(self) -> Option<Class> {
         self.stack()?;
         Class::of(Order::new(self.count().trailing_zeros() as u8)?)
+    }
+
+    /// The order of the block; none for frames that are no block.
+    pub(crate) const fn order(self) -> Option<Order> {
+        let count = self.count();
+        if count.is_power_of_two() && self.frame().is_multiple_of(count) {
+            Order::new(count.trailing_zeros() as u8)
+        } else {
+            None
+        }
     }
 
     /// Whether its parts agree: what anybody made who is not of this crate may say anything.

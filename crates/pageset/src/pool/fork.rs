@@ -18,7 +18,7 @@ impl Inner {
     /// Whether this is a child of the process that built the pool.
     #[inline]
     pub(crate) fn is_in_child(&self) -> bool {
-        self.hot.is_in_child()
+        self.percpu.is_in_child()
     }
 }
 

@@ -4,12 +4,10 @@ use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use pageset_core::{BlockUse, CpuId, FreeTraits, Order, PAGEBLOCK_FRAMES, Pfn};
+use pageset_core::{BlockUse, Order, PAGEBLOCK_FRAMES, Pfn};
 
-use super::exchange::request_at;
 use super::{Inner, Pool, bytes_of};
 use crate::Prezero;
-use crate::arrays::ZeroState;
 use crate::ledger::BlockState;
 use crate::sys::BLOCK_BYTES;
 use crate::sys::advice::{Discarded, Giveback, discard};
@@ -64,7 +62,7 @@ impl Pool {
         inner.populated_blocks.store(0, Relaxed);
         inner.empty_caches(0);
         inner.dissolve_depot();
-        let _ = inner.core.drain_all(inner.cpu());
+        inner.core.drain();
         let whole = inner.return_blocks(Which::AllFree, usize::MAX);
         let parts = inner.return_parts();
         Trimmed { returned_bytes: whole.returned_bytes + parts, more: false }
@@ -83,12 +81,9 @@ impl Inner {
             self.empty_caches(kept);
         } else if look.looks.is_multiple_of(LOOKS_PER_TICK) {
             self.drain_arrays();
-            let cpus = self.core.cpus() as u32;
-            (0..cpus).for_each(|cpu| {
-                let _ = self.core.tick(CpuId(cpu));
-            });
+            self.core.tick();
         }
-        self.depot.lock().release_unused(kept, |first| self.release(first, Order::PAGEBLOCK));
+        self.depot.lock().release_unused(kept, |first| self.core.release(first, Order::PAGEBLOCK));
         // Emptying caches is no use of memory.
         look.activity = self.activity();
         if let Prezero::Blocks(blocks) = self.returns.prezero {
@@ -104,16 +99,12 @@ impl Inner {
 
     /// A number that changes whenever blocks are allocated or freed (but for as many frees as allocations since).
     fn activity(&self) -> u64 {
-        let live = self.counts.out().wrapping_sub(self.cached_in_arrays());
-        self.popped().wrapping_add(self.counts.slow_alloc.load(Relaxed)).wrapping_mul(3).wrapping_add(live)
-    }
-
-    /// Moves everything that is cached to the free lists, but for pageblocks of which a part is in use, and as many as are
-    /// kept.
-    pub(super) fn empty_caches(&self, kept: usize) {
-        self.drain_arrays();
-        self.release_whole(kept);
-        let _ = self.core.drain_all(self.cpu());
+        let live = self.capacity.out().wrapping_sub(self.percpu.frames());
+        self.percpu
+            .popped()
+            .wrapping_add(self.counts.slow_alloc.load(Relaxed))
+            .wrapping_mul(3)
+            .wrapping_add(live)
     }
 
     fn return_blocks(&self, which: Which, limit: usize) -> Trimmed {
@@ -135,7 +126,7 @@ impl Inner {
                 break;
             }
             let _batch = self.returning.lock();
-            let run = self.claim_last_run(&mut searched, which, left.min(BATCH_BLOCKS), &mut outcome);
+            let run = self.isolate_last_run(&mut searched, which, left.min(BATCH_BLOCKS), &mut outcome);
             if run.is_empty() {
                 continue;
             }
@@ -146,9 +137,9 @@ impl Inner {
                 if discarded == Discarded::Yes {
                     self.ledger.set_block(block as usize, BlockState::Returned);
                     let first = block * PAGEBLOCK_FRAMES;
-                    self.ledger.put(first..first + PAGEBLOCK_FRAMES, ZeroState::Zero);
+                    self.ledger.note_zero(first..first + PAGEBLOCK_FRAMES);
                 }
-                self.release(block * PAGEBLOCK_FRAMES, Order::PAGEBLOCK);
+                self.core.release(block * PAGEBLOCK_FRAMES, Order::PAGEBLOCK);
             }
             if discarded == Discarded::Yes {
                 outcome.returned_bytes += run.len() as u64 * BLOCK_BYTES as u64;
@@ -162,7 +153,7 @@ impl Inner {
 
     /// Takes the last run of neighbouring pageblocks that may go back out of the core. What was `searched` is left out of
     /// the range, in which the search goes on.
-    fn claim_last_run(
+    fn isolate_last_run(
         &self,
         searched: &mut Range<u32>,
         which: Which,
@@ -183,10 +174,10 @@ impl Inner {
                     false
                 }
             };
-            let is_taken = may_go && self.take_block(block);
+            let is_isolated = may_go && self.isolate(block);
             // Whatever became of it, the search goes on below: a block that was marked waits for the next look.
             searched.end = block;
-            if is_taken {
+            if is_isolated {
                 run.start = block;
             } else if run.is_empty() {
                 run = block..block;
@@ -200,20 +191,13 @@ impl Inner {
     /// Whether the core has a whole pageblock on its free lists, as far as one can see without a lock.
     fn is_free(&self, block: u32) -> bool {
         self.core
-            .block_of(Pfn(u64::from(block * PAGEBLOCK_FRAMES)))
+            .block_of(block * PAGEBLOCK_FRAMES)
             .is_some_and(|found| found.held_by == BlockUse::FreeList && found.order >= Order::PAGEBLOCK)
     }
 
-    /// Takes a free pageblock out of the core, outside of the counts: nobody gets it.
-    pub(super) fn take_block(&self, block: u32) -> bool {
-        let pfn = Pfn(u64::from(block * PAGEBLOCK_FRAMES));
-        self.core.alloc_at(self.cpu(), pfn, &request_at(Order::PAGEBLOCK)).is_ok()
-    }
-
-    /// Puts what [`take_block`](Self::take_block) took on the core's free lists, past the page sets.
-    pub(super) fn release(&self, frame: u32, order: Order) {
-        let outcome = self.core.free_with(self.cpu(), Pfn(u64::from(frame)), order, FreeTraits::PCP_BUSY);
-        debug_assert_eq!(outcome, Ok(()), "a block that was taken is ours to free");
+    /// Takes a free pageblock out of the core, without a charge: nobody gets it, and a release puts it back.
+    pub(super) fn isolate(&self, block: u32) -> bool {
+        self.core.alloc_at(block * PAGEBLOCK_FRAMES, Order::PAGEBLOCK).is_ok()
     }
 
     /// Gives free parts of pageblocks back. Returns the bytes.
@@ -225,7 +209,7 @@ impl Inner {
         let mut bytes = 0;
         let mut frame = 0;
         while frame < self.frames {
-            let Some(block) = self.core.block_of(Pfn(u64::from(frame))) else { break };
+            let Some(block) = self.core.block_of(frame) else { break };
             let frames = frame..(block.first.0 as u32).saturating_add(block.order.frames()).max(frame + 1);
             let is_candidate = block.held_by == BlockUse::FreeList
                 && (PART_ORDER_MIN..Order::PAGEBLOCK.get()).contains(&block.order.get())
@@ -233,12 +217,12 @@ impl Inner {
                 && !self.ledger.is_zero(frames.clone());
             if is_candidate {
                 let _batch = self.returning.lock();
-                if self.core.alloc_at(self.cpu(), block.first, &request_at(block.order)).is_ok() {
+                if self.core.alloc_at(frame, block.order).is_ok() {
                     if discard(&self.memory, bytes_of(&frames), self.giveback) == Discarded::Yes {
-                        self.ledger.put(frames.clone(), ZeroState::Zero);
+                        self.ledger.note_zero(frames.clone());
                         bytes += bytes_of(&frames).len() as u64;
                     }
-                    self.release(frame, block.order);
+                    self.core.release(frame, block.order);
                 }
             }
             frame = frames.end;
@@ -258,10 +242,10 @@ impl Inner {
             let is_dirty = !self.ledger.is_zero(frames.clone());
             if is_dirty && self.is_free(block) {
                 let _batch = self.returning.lock();
-                if self.take_block(block) {
+                if self.isolate(block) {
                     zero::clear(&self.memory, bytes_of(&frames));
-                    self.ledger.put(frames.clone(), ZeroState::Zero);
-                    self.release(frames.start, Order::PAGEBLOCK);
+                    self.ledger.note_zero(frames.clone());
+                    self.core.release(frames.start, Order::PAGEBLOCK);
                     self.counts.prezeroed.fetch_add(u64::from(PAGEBLOCK_FRAMES), Relaxed);
                     left -= 1;
                 }

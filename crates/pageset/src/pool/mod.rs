@@ -1,14 +1,41 @@
-//! The pool: which way an allocation or a free takes.
+//! The pool: which way an allocation and a free take.
 //!
-//! Files in the order of an allocation: here the fast path; `exchange` (many blocks between arrays,
-//! depot and core), `shapes` (bulk, exact counts, given places), `giveback` (idle memory goes back), `populate`, `resize`, `stats`, `truth`
-//! (what one really got), and for all of them `fork` (who may use a pool at all).
+//! Files in the order of an allocation, which goes down one layer at a time: `alloc` (this CPU's array, or past it), `refill`
+//! (half an array's blocks from the depot). A free goes down by `free`, `flush` (half an array's blocks to the depot); `drain`
+//! moves all that is cached. Then other shapes of requests (`shapes`), idle memory (`giveback`), `populate`, `resize`;
+//! `capacity`, `counts`, `stats`, `truth` (what one really got); and for all of them `fork` (who may use a pool at all).
+//!
+//! # What moves pages, in these words only
+//!
+//! | word | from | to |
+//! |---|---|---|
+//! | alloc | the array, the depot or the core | a user |
+//! | pop | this CPU's array | a user |
+//! | refill | the depot | this CPU's array, half of it |
+//! | fetch | the depot, or else the core | a refill, or a bulk allocation |
+//! | take | the depot | a fetch |
+//! | free | a user | the array, the depot or the core |
+//! | push | a user | this CPU's array |
+//! | flush | this CPU's array, half of it | the depot |
+//! | put | an array | the depot, each block to its place; the core, if the depot does not know it |
+//! | pass on | an array | the depot, all as they are, for the next fetch |
+//! | drain | the arrays of all CPUs | the depot; in the core, its page sets to its free lists |
+//! | release | the depot, whole pageblocks | the core |
+//! | dissolve | the depot, split pageblocks | the core, which then knows who has their other parts |
+//! | isolate | the core's free lists | nobody, until a release |
+//!
+//! Frames that a user or an array has are charged to the capacity; what is in the depot or the core is not.
 
+mod alloc;
+mod capacity;
 mod counts;
-mod exchange;
+mod drain;
+mod flush;
 mod fork;
+mod free;
 mod giveback;
 mod populate;
+mod refill;
 mod resize;
 mod shapes;
 mod stats;
@@ -20,25 +47,21 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
-use pageset_core::{CpuId, Order};
-
+pub(crate) use capacity::Capacity;
 pub(crate) use counts::Counts;
 pub use giveback::Trimmed;
 pub use populate::{PopulateProgress, Populated};
 pub use stats::Stats;
 pub use truth::BackingReport;
 
-use crate::arrays::{Caps, Class, CpuArrays, Entry, StackAt, ZeroState};
 use crate::background::Background;
-use crate::depot::Depot;
-use crate::error::AllocError;
+use crate::core::Core;
+use crate::depot::DepotLock;
 use crate::ledger::Ledger;
-use crate::pages::Span;
-use crate::rseq::{self, Area, HotPage};
+use crate::percpu::PerCpu;
 use crate::sys::advice::Giveback;
-use crate::sys::tables::Core;
-use crate::sys::{Mapping, PAGE_SHIFT, cpu};
-use crate::{Backing, Builder, Pages, ReturnPolicy};
+use crate::sys::{Mapping, PAGE_SHIFT};
+use crate::{Backing, Builder, ReturnPolicy};
 
 /// A pool of pages.
 ///
@@ -52,15 +75,14 @@ pub struct Pool {
 
 /// What a pool's thread and its pages see of it.
 pub(crate) struct Inner {
-    pub(crate) hot: HotPage,
-    /// Set if arrays are changed by restartable sequences; otherwise they are locked.
-    pub(crate) area: Option<Area>,
+    /// The arrays, which most blocks come from and go to.
+    pub(crate) percpu: PerCpu,
     pub(crate) memory: Mapping,
     pub(crate) core: Core,
-    /// Pageblocks between the arrays and the core. Its lock comes before the core's.
-    pub(crate) depot: parking_lot::Mutex<Depot>,
+    /// Pageblocks between the arrays and the core.
+    pub(crate) depot: DepotLock,
     pub(crate) ledger: Ledger,
-    pub(crate) caps: Caps,
+    pub(crate) capacity: Capacity,
     pub(crate) counts: Counts,
     pub(crate) frames: u32,
     pub(crate) backing: Backing,
@@ -70,7 +92,7 @@ pub(crate) struct Inner {
     pub(crate) drain: parking_lot::Mutex<()>,
     /// Pageblocks that are out of service.
     pub(crate) retired: parking_lot::Mutex<Vec<u32>>,
-    /// Held while free blocks are out of the core for a moment, to be given back or cleared.
+    /// Held while free blocks are isolated for a moment, to be discarded or cleared.
     pub(crate) returning: parking_lot::Mutex<()>,
     /// Pageblocks below this one were populated, and stay until the next trim.
     pub(crate) populated_blocks: AtomicU32,
@@ -79,92 +101,9 @@ pub(crate) struct Inner {
 }
 
 impl Inner {
-    /// Takes a block of this order from this CPU's array.
-    #[inline(always)]
-    fn pop_order(&self, order: Order) -> Option<Entry> {
-        match (self.area, StackAt::of(order)) {
-            (Some(area), Some(stack)) => rseq::pop(&self.hot, area, stack),
-            (None, Some(_)) => self.pop_locked(order),
-            (_, None) => None,
-        }
-    }
-
-    /// Frees a block or a run of frames.
-    #[inline(always)]
-    pub(crate) fn free_span(&self, span: Span) {
-        if let Some(area) = self.area
-            && let Some(stack) = span.stack()
-            && rseq::push(&self.hot, area, stack, Entry::dirty(span.frame()))
-        {
-            return;
-        }
-        self.free_otherwise(span);
-    }
-
-    /// Frees under a lock, or past the arrays. One call, so that the fast path around it is small enough to be inlined
-    /// where pages are dropped.
-    #[inline(never)]
-    fn free_otherwise(&self, span: Span) {
-        let class = span.class();
-        let is_free = class
-            .is_some_and(|class| self.area.is_none() && self.push_locked(class, Entry::dirty(span.frame())));
-        if !is_free {
-            self.free_slow(span.frame(), class, span.count());
-        }
-    }
-
-    /// Takes a block from this CPU's array.
-    #[inline(always)]
-    pub(crate) fn pop(&self, class: Class) -> Option<Entry> {
-        match self.area {
-            Some(area) => rseq::pop(&self.hot, area, StackAt::of_class(class)),
-            None => self.pop_locked(class.order()),
-        }
-    }
-
-    /// Puts a block into this CPU's array.
-    pub(crate) fn push(&self, class: Class, entry: Entry) -> bool {
-        match self.area {
-            Some(area) => rseq::push(&self.hot, area, StackAt::of_class(class), entry),
-            None => self.push_locked(class, entry),
-        }
-    }
-
-    #[inline(never)]
-    fn pop_locked(&self, order: Order) -> Option<Entry> {
-        self.locked_arrays()?.try_pop(Class::of(order)?)
-    }
-
-    #[inline(never)]
-    fn push_locked(&self, class: Class, entry: Entry) -> bool {
-        self.locked_arrays().is_some_and(|cpu| cpu.try_push(class, entry))
-    }
-
     /// Whether nobody has a page, and no array.
     pub(crate) fn is_all_free(&self) -> bool {
-        self.counts.out() == 0
-    }
-
-    /// This CPU's arrays, if they are locked for each use.
-    pub(crate) fn locked_arrays(&self) -> Option<&CpuArrays> {
-        if self.area.is_some() || self.is_in_child() {
-            return None;
-        }
-        self.hot.current().get(cpu::current())
-    }
-
-    /// Whether the CPU that runs this thread has an array, as far as one can say.
-    pub(crate) fn has_array(&self) -> bool {
-        let cpu = match self.area {
-            Some(area) => rseq::cpu(area),
-            None => cpu::current(),
-        };
-        cpu < self.hot.current().len()
-    }
-
-    /// The CPU that the core is told: this one, or one of those it knows.
-    pub(crate) fn cpu(&self) -> CpuId {
-        CpuId((cpu::current() % self.core.cpus()) as u32)
+        self.capacity.out() == 0
     }
 
     #[inline(always)]
@@ -193,43 +132,6 @@ impl Pool {
         &self.inner
     }
 
-    /// Allocates a block of `2^order` pages, aligned to its size. Its contents are unspecified.
-    ///
-    /// O(1) from this CPU's array; otherwise O(blocks moved) under one or two locks.
-    ///
-    /// # Errors
-    /// [`AllocError::OutOfMemory`], [`AllocError::OverCapacity`], [`AllocError::Forked`].
-    #[inline]
-    pub fn alloc(&self, order: Order) -> Result<Pages<'_>, AllocError> {
-        match self.inner.pop_order(order) {
-            Some(block) => Ok(Pages::of_block(&self.inner, block.frame(), order)),
-            // Pages are made on both sides, so that they need not meet in one register on the fast one.
-            None => self.alloc_slow(order),
-        }
-    }
-
-    #[cold]
-    fn alloc_slow(&self, order: Order) -> Result<Pages<'_>, AllocError> {
-        let block = self.inner.alloc_slow(order)?;
-        Ok(Pages::of_block(&self.inner, block.frame(), order))
-    }
-
-    /// As [`alloc`](Self::alloc), all bytes zero. Only what is not known to be zero is cleared: memory fresh from the
-    /// system, given back to it, or cleared in idle time is known. What is cleared leaves its beginning in the cache.
-    ///
-    /// # Errors
-    /// As `alloc`.
-    #[inline]
-    pub fn alloc_zeroed(&self, order: Order) -> Result<Pages<'_>, AllocError> {
-        let block = self.inner.pop_order(order).map_or_else(|| self.inner.alloc_slow(order), Ok)?;
-        let mut pages = Pages::of_block(&self.inner, block.frame(), order);
-        if block.zero() == ZeroState::Unknown {
-            self.inner.counts.note_cleared(order.frames());
-            pages.clear();
-        }
-        Ok(pages)
-    }
-
     /// Gives the pool up as a value: its pages may live as long as the program.
     #[must_use]
     pub fn leak(self) -> &'static Self {
@@ -242,22 +144,22 @@ impl Pool {
         self.inner.frames as usize
     }
 
-    /// Where the pool begins. A block's distance from here is [`Pages::offset`].
+    /// Where the pool begins. A block's distance from here is [`Pages::offset`](crate::Pages::offset).
     #[must_use]
     pub fn start(&self) -> *const u8 {
         self.inner.memory.start().as_ptr()
     }
 
     /// The file of a pool that is backed by [`Backing::Memfd`]: another process maps it, and finds pages by their
-    /// [offset](Pages::offset). Its size is sealed; its contents cannot be, since the pool writes them.
+    /// [offset](crate::Pages::offset). Its size is sealed; its contents cannot be, since the pool writes them.
     ///
     /// # Safety
     /// Whoever gets at the file by this descriptor, in whatever process, leaves alone what somebody else uses:
-    /// - While there is a reference to the bytes of [`Pages`] in this process, nothing changes them through the file or a
+    /// - While there is a reference to the bytes of [`Pages`](crate::Pages) in this process, nothing changes them through the file or a
     ///   mapping of it: no write, no hole. If the reference is exclusive, nothing reads them through a mapping either.
     /// - Bytes of pages that nobody has are not changed at all: some are known to be zero.
     ///
-    /// Memory that several processes use at the same time is used through [`Pages::as_ptr`], without references.
+    /// Memory that several processes use at the same time is used through [`Pages::as_ptr`](crate::Pages::as_ptr), without references.
     #[must_use]
     #[expect(unsafe_code, reason = "who has the file can change memory behind references")]
     pub unsafe fn memfd(&self) -> Option<BorrowedFd<'_>> {
@@ -267,7 +169,7 @@ impl Pool {
     /// Whether the fast path uses restartable sequences.
     #[must_use]
     pub fn uses_rseq(&self) -> bool {
-        self.inner.area.is_some()
+        self.inner.percpu.uses_sequences()
     }
 }
 

@@ -1,11 +1,8 @@
 //! Making a pool smaller: pageblocks go out of service.
 
-use std::sync::atomic::Ordering::Relaxed;
-
 use pageset_core::{Order, PAGEBLOCK_FRAMES};
 
 use super::{Inner, Pool, bytes_of};
-use crate::arrays::ZeroState;
 use crate::ledger::BlockState;
 use crate::sys::BLOCK_BYTES;
 use crate::sys::advice::{Discarded, discard};
@@ -20,14 +17,14 @@ impl Pool {
         let Ok(inner) = self.in_parent() else { return self.inner().memory.bytes() };
         inner.empty_caches(0);
         inner.dissolve_depot();
-        let _ = inner.core.drain_all(inner.cpu());
+        inner.core.drain();
         let mut retired = inner.retired.lock();
         let in_service = |retired: &Vec<u32>| inner.memory.bytes() - retired.len() * BLOCK_BYTES;
         while in_service(&retired) + BLOCK_BYTES <= bytes
             && let Some(block) = retired.pop()
         {
             inner.ledger.set_block(block as usize, BlockState::Returned);
-            inner.release(block * PAGEBLOCK_FRAMES, Order::PAGEBLOCK);
+            inner.core.release(block * PAGEBLOCK_FRAMES, Order::PAGEBLOCK);
         }
         for block in (0..inner.frames / PAGEBLOCK_FRAMES).rev() {
             if in_service(&retired) <= bytes {
@@ -38,7 +35,7 @@ impl Pool {
             }
         }
         let capacity = (bytes.min(inner.memory.bytes()) / crate::PAGE_BYTES) as u64;
-        inner.counts.capacity.store(capacity, Relaxed);
+        inner.capacity.set_limit(capacity);
         in_service(&retired)
     }
 }
@@ -46,12 +43,12 @@ impl Pool {
 impl Inner {
     fn retire(&self, block: u32) -> bool {
         let _batch = self.returning.lock();
-        if !self.take_block(block) {
+        if !self.isolate(block) {
             return false;
         }
         let frames = block * PAGEBLOCK_FRAMES..(block + 1) * PAGEBLOCK_FRAMES;
         if discard(&self.memory, bytes_of(&frames), self.giveback) == Discarded::Yes {
-            self.ledger.put(frames, ZeroState::Zero);
+            self.ledger.note_zero(frames);
         }
         self.ledger.set_block(block as usize, BlockState::Retired);
         true

@@ -1,13 +1,11 @@
 //! Other shapes than one block: many pages, exact counts, given places.
 
-use std::sync::atomic::Ordering::Relaxed;
+use pageset_core::{Order, Pfn};
 
-use pageset_core::{AllocError as CoreError, Order, Pfn};
-
-use super::exchange::request_at;
 use super::{Inner, Pool};
 use crate::Pages;
 use crate::arrays::Class;
+use crate::core::CoreError;
 use crate::error::AllocError;
 
 impl Pool {
@@ -22,15 +20,15 @@ impl Pool {
         pages.reserve(count.min(self.page_count()));
         let mut got = 0;
         while got < count
-            && let Some(entry) = inner.pop(Class::Order0)
+            && let Some(entry) = inner.percpu.pop(Order::ZERO)
         {
             pages.push(Pages::of_block(inner, entry.frame(), Order::ZERO));
             got += 1;
         }
         while got < count {
-            let batch = inner.take(Class::Order0, count - got);
+            let batch = inner.fetch(Class::Order0, count - got);
             let singles = batch.as_slice().iter().rev();
-            inner.counts.slow_alloc.fetch_add(batch.len() as u64, Relaxed);
+            inner.counts.note_slow_alloc(batch.len() as u32);
             pages.extend(singles.map(|entry| Pages::of_block(inner, entry.frame(), Order::ZERO)));
             got += batch.len();
             if batch.len() == 0 {
@@ -60,8 +58,8 @@ impl Pool {
         }
         let inner = self.in_parent()?;
         // From the core, since a part of a pageblock that the depot has split cannot be cut without dissolving it.
-        let block = inner.alloc_one(order)?;
-        inner.counts.slow_alloc.fetch_add(u64::from(order.frames()), Relaxed);
+        let block = inner.alloc_direct(order)?;
+        inner.counts.note_slow_alloc(order.frames());
         let mut pages = Pages::of_block(inner, block.frame(), order);
         pages.shrink_to(0..count);
         Ok(pages)
@@ -82,25 +80,25 @@ impl Pool {
         let outcome = inner.alloc_at(frame, order).or_else(|_| {
             inner.drain_arrays();
             inner.dissolve_depot();
-            // What is out of the core for a moment comes back.
+            // What is isolated for a moment comes back.
             let _all_there = inner.returning.lock();
             inner.alloc_at(frame, order)
         });
         outcome?;
-        inner.counts.slow_alloc.fetch_add(frames, Relaxed);
-        inner.ledger.take(frame..frame + order.frames());
+        inner.counts.note_slow_alloc(order.frames());
+        inner.ledger.hand_out(frame..frame + order.frames());
         Ok(Pages::of_block(inner, frame, order))
     }
 }
 
 impl Inner {
-    /// Takes a block at a given place from the core, and claims capacity for it.
+    /// Takes a block at a given place from the core, and charges the capacity for it.
     pub(super) fn alloc_at(&self, frame: u32, order: Order) -> Result<(), AllocError> {
-        if !self.counts.claim(u64::from(order.frames())) {
+        if !self.capacity.try_charge(u64::from(order.frames())) {
             return Err(AllocError::OverCapacity);
         }
-        self.core.alloc_at(self.cpu(), Pfn(u64::from(frame)), &request_at(order)).map_err(|error| {
-            self.counts.unclaim(u64::from(order.frames()));
+        self.core.alloc_at(frame, order).map_err(|error| {
+            self.capacity.uncharge(u64::from(order.frames()));
             match error {
                 CoreError::Foreign(_) | CoreError::Misaligned(..) => AllocError::BadFrame,
                 _ => AllocError::NotFree,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use pageset_core::{BlockUse, Counters, CpuId, Order, PAGEBLOCK_FRAMES, Pfn, ZoneId};
 
 use super::{Inner, Pool};
-use crate::arrays::{Class, Entry};
+use crate::arrays::Class;
 use crate::ledger::BlockState;
 use crate::rseq;
 
@@ -70,17 +70,17 @@ impl Pool {
         let Ok(inner) = self.in_parent() else { return Stats::default() };
         let counts = &inner.counts;
         let page = crate::PAGE_BYTES as u64;
-        let nr_array = inner.cached_in_arrays();
+        let nr_array = inner.percpu.frames();
         let (nr_depot, nr_depot_whole, depot_bytes, exchanges) = {
             let depot = inner.depot.lock();
             (depot.free(), depot.whole_frames(), depot.bytes(), depot.exchanges)
         };
-        let nr_used = counts.out().saturating_sub(nr_array);
-        let pgalloc = inner.popped() + counts.slow_alloc.load(Relaxed);
-        let zone = inner.core.zones().next();
+        let nr_used = inner.capacity.out().saturating_sub(nr_array);
+        let pgalloc = inner.percpu.popped() + counts.slow_alloc.load(Relaxed);
+        let zone = inner.core.allocator().zones().next();
         let nr_free = zone.as_ref().map_or([0; pageset_core::NR_ORDERS], |zone| zone.nr_free);
         let largest = nr_free.iter().rposition(|blocks| *blocks > 0);
-        let arrays = inner.hot.all().count() * size_of::<crate::arrays::CpuArrays>();
+        let arrays = inner.percpu.bytes();
         Stats {
             pgalloc,
             pgfree: pgalloc.saturating_sub(nr_used),
@@ -91,7 +91,7 @@ impl Pool {
             nr_depot_whole,
             nr_used,
             nr_retired: inner.retired.lock().len() as u64 * u64::from(PAGEBLOCK_FRAMES),
-            capacity_pages: counts.capacity.load(Relaxed),
+            capacity_pages: inner.capacity.limit(),
             largest_free_order: largest.and_then(|order| Order::new(order as u8)),
             array_refills: exchanges.refills,
             array_flushes: exchanges.flushes,
@@ -104,7 +104,7 @@ impl Pool {
             refaulted_bytes: inner.ledger.refaulted_blocks() * crate::sys::BLOCK_BYTES as u64,
             return_time: Duration::from_nanos(counts.return_nanos.load(Relaxed)),
             metadata_bytes: (inner.core.mapped_bytes() + inner.ledger.bytes() + depot_bytes + arrays) as u64,
-            core: inner.core.counters(),
+            core: inner.core.allocator().counters(),
         }
     }
 
@@ -118,11 +118,11 @@ impl Pool {
         let inner = self.in_parent().map_err(|error| error.to_string())?;
         // The pool's own thread stays away meanwhile.
         let _no_look = inner.looks.lock();
-        let census = inner.core.validate().map_err(|violation| violation.to_string())?;
+        let census = inner.core.allocator().validate().map_err(|violation| violation.to_string())?;
         let mut seen = std::collections::HashSet::new();
-        for (class, entry) in inner.entries_in_arrays() {
+        for (class, entry) in inner.percpu.entries() {
             let frame = entry.frame();
-            let block = inner.core.block_of(Pfn(u64::from(frame)));
+            let block = inner.core.block_of(frame);
             let is_right = block.is_some_and(|block| {
                 block.held_by == BlockUse::Owner
                     // Blocks may be parts of a larger one.
@@ -137,7 +137,7 @@ impl Pool {
             }
         }
         let retired = inner.retired.lock().len() as u64 * u64::from(PAGEBLOCK_FRAMES);
-        let out = inner.counts.out() + retired + inner.depot.lock().free();
+        let out = inner.capacity.out() + retired + inner.depot.lock().free();
         if census.allocated != out {
             return Err(format!(
                 "{} frames are allocated in the core, {out} are accounted for",
@@ -150,30 +150,21 @@ impl Pool {
 
 impl Inner {
     fn nr_pageset(&self) -> u64 {
-        let of_cpu = |cpu| self.core.pageset_info(ZoneId(0), CpuId(cpu)).map_or(0, |info| info.count.max(0));
-        (0..self.core.cpus() as u32).map(|cpu| u64::from(of_cpu(cpu).unsigned_abs())).sum()
-    }
-
-    fn entries_in_arrays(&self) -> Vec<(Class, Entry)> {
-        let mut entries = Vec::new();
-        for cpu in self.hot.all() {
-            for class in Class::ALL {
-                cpu.stack(class).for_each(|entry| entries.push((class, entry)));
-            }
-        }
-        entries
+        let core = self.core.allocator();
+        let of_cpu = |cpu| core.pageset_info(ZoneId(0), CpuId(cpu)).map_or(0, |info| info.count.max(0));
+        (0..core.cpus() as u32).map(|cpu| u64::from(of_cpu(cpu).unsigned_abs())).sum()
     }
 
     /// Whether frames are allocated in the core, in service and in no array, as far as one can see.
     pub(crate) fn looks_allocated(&self, frame: u32, frames: u32) -> bool {
         let is_out = |frame: u32| {
-            let block = self.core.block_of(Pfn(u64::from(frame)));
+            let block = self.core.block_of(frame);
             block.is_some_and(|block| block.held_by == BlockUse::Owner)
                 && self.ledger.block((frame / PAGEBLOCK_FRAMES) as usize) != BlockState::Retired
         };
         let depot = self.depot.lock();
         (frame..frame + frames).all(|frame| is_out(frame) && !depot.has(frame))
-            && !self.entries_in_arrays().iter().any(|(class, entry)| {
+            && !self.percpu.entries().iter().any(|(class, entry)| {
                 entry.frame() < frame + frames && frame < entry.frame() + class.frames()
             })
     }

@@ -1,7 +1,6 @@
 //! What a sequence needs to find its array, on a page that children of a `fork` see as zero.
 
 use std::io;
-use std::ops::Deref;
 use std::ptr;
 use std::sync::atomic::{
     AtomicPtr, AtomicU32,
@@ -34,17 +33,24 @@ impl HotPage {
     pub(crate) fn new(sets: [ArraySet; 2]) -> io::Result<Self> {
         let page = Mapping::new(PAGE_BYTES, Backing::Plain)?;
         advice::wipe_in_children(&page)?;
-        let hot = Self { page, sets };
+        let this = Self { page, sets };
         // INVARIANT: the first set has this many arrays, and lives as long as this value.
-        hot.arrays.store(ptr::from_ref(hot.sets[0].cpus()).cast::<CpuArrays>().cast_mut(), SeqCst);
-        hot.cpus.store(u32::try_from(hot.sets[0].cpus().len()).unwrap_or(0), SeqCst);
-        Ok(hot)
+        this.hot().arrays.store(ptr::from_ref(this.sets[0].cpus()).cast::<CpuArrays>().cast_mut(), SeqCst);
+        this.hot().cpus.store(u32::try_from(this.sets[0].cpus().len()).unwrap_or(0), SeqCst);
+        Ok(this)
+    }
+
+    /// What is on the page.
+    #[inline(always)]
+    pub(crate) fn hot(&self) -> &Hot {
+        // SAFETY: the page is mapped as long as this value, aligned, and zero or initialised, which both are valid.
+        unsafe { self.page.start().cast::<Hot>().as_ref() }
     }
 
     /// Whether this is a child of the process that made it.
     #[inline]
     pub(crate) fn is_in_child(&self) -> bool {
-        self.cpus.load(Relaxed) == 0
+        self.hot().cpus.load(Relaxed) == 0
     }
 
     /// Arrays of the set in use, by CPU.
@@ -62,22 +68,12 @@ impl HotPage {
         let old = self.current_index();
         // INVARIANT: both sets have the same length.
         let new = ptr::from_ref(self.sets[1 - old].cpus()).cast::<CpuArrays>().cast_mut();
-        self.arrays.store(new, SeqCst);
+        self.hot().arrays.store(new, SeqCst);
         self.sets[old].cpus()
     }
 
     fn current_index(&self) -> usize {
         let first = ptr::from_ref(self.sets[0].cpus()).cast::<CpuArrays>();
-        usize::from(!ptr::eq(first, self.arrays.load(SeqCst)))
-    }
-}
-
-impl Deref for HotPage {
-    type Target = Hot;
-
-    #[inline(always)]
-    fn deref(&self) -> &Hot {
-        // SAFETY: the page is mapped as long as this value, aligned, and zero or initialised, which both are valid.
-        unsafe { self.page.start().cast::<Hot>().as_ref() }
+        usize::from(!ptr::eq(first, self.hot().arrays.load(SeqCst)))
     }
 }

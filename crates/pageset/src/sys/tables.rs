@@ -1,7 +1,6 @@
 //! Memory for the frames' metadata: zero, mapped, and resident only where it is used.
 
 use std::io;
-use std::ops::Deref;
 use std::ptr::NonNull;
 
 use pageset_core::{
@@ -13,7 +12,7 @@ use super::{Mapping, PAGE_BYTES};
 use crate::platform::UserPlatform;
 use crate::{Backing, BuildError};
 
-/// The core's allocator with the memory that it lives in.
+/// The core's allocator with the memory that it lives in. What the pool asks of it is in `core.rs`.
 pub(crate) struct Core {
     allocator: PageAllocator<'static, UserPlatform>,
     // Behind the allocator: fields are dropped in this order.
@@ -38,18 +37,14 @@ impl Core {
         Ok(Self { allocator, memory })
     }
 
+    #[inline]
+    pub(crate) fn allocator(&self) -> &PageAllocator<'static, UserPlatform> {
+        &self.allocator
+    }
+
     /// Bytes mapped for metadata.
     pub(crate) fn mapped_bytes(&self) -> usize {
         self.memory.mapping.bytes()
-    }
-}
-
-impl Deref for Core {
-    type Target = PageAllocator<'static, UserPlatform>;
-
-    #[inline]
-    fn deref(&self) -> &Self::Target {
-        &self.allocator
     }
 }
 

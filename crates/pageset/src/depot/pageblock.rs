@@ -1,0 +1,122 @@
+//! One pageblock: where it is, and a bit for each of its parts.
+
+use pageset_core::PAGEBLOCK_FRAMES;
+
+use super::parts::Parts;
+use crate::arrays::Class;
+
+/// Words for a pageblock's bits, when it is split into single pages.
+const WORDS: usize = PAGEBLOCK_FRAMES as usize / 64;
+
+/// One pageblock. In lines of cache of its own, since different CPUs use neighbours at the same time.
+///
+/// # Invariants
+/// A bit is set only if it is split, and `free` counts the bits.
+#[derive(Clone, Copy)]
+#[repr(C, align(128))]
+pub(super) struct Pageblock {
+    /// Bit set: this part of the pageblock is free, and here. The first words are used, as many as its class needs.
+    bits: [u64; WORDS],
+    pub(super) place: Place,
+    /// Whether it is split and only one CPU takes from it.
+    pub(super) is_reserved: bool,
+    /// Parts that are free.
+    free: u16,
+}
+
+/// Where a pageblock is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// In the core, or from there with somebody.
+    Elsewhere,
+    /// As `Elsewhere`, and its owners have parts of it that the core knows nothing of.
+    Dissolved,
+    /// From here, all of it with one owner.
+    Owned,
+    /// Here, all of it free.
+    Whole,
+    /// Here, in blocks of this class.
+    Split(Class),
+}
+
+impl Pageblock {
+    pub(super) const ELSEWHERE: Self =
+        Self { bits: [0; WORDS], place: Place::Elsewhere, is_reserved: false, free: 0 };
+
+    /// Parts that are free.
+    pub(super) fn free(&self) -> u32 {
+        u32::from(self.free)
+    }
+
+    /// Splits it into blocks of a class, all of them free.
+    pub(super) fn split(&mut self, class: Class) {
+        self.bits[..words_of(class)].fill(u64::MAX);
+        self.place = Place::Split(class);
+        self.free = (PAGEBLOCK_FRAMES >> class.shift()) as u16;
+    }
+
+    /// Forgets that it was split into this class.
+    pub(super) fn unsplit(&mut self, class: Class, place: Place) {
+        self.bits[..words_of(class)].fill(0);
+        self.free = 0;
+        self.is_reserved = false;
+        self.place = place;
+    }
+
+    /// Takes up to `limit` blocks (64 at most) of the class that it is split into, the lowest; `block` is its number. `None`
+    /// if there is none.
+    #[inline]
+    pub(super) fn take(&mut self, block: u32, class: Class, limit: u32) -> Option<Parts> {
+        let words = &mut self.bits[..words_of(class)];
+        let word = words.iter().position(|word| *word != 0)?;
+        let (bits, count) = lowest(words[word], limit);
+        words[word] &= !bits;
+        self.free -= count as u16;
+        let first = block * PAGEBLOCK_FRAMES + ((word as u32 * 64) << class.shift());
+        Some(Parts { first, bits, count })
+    }
+
+    /// Puts blocks of the class that it is split into. Returns how many were free already.
+    #[inline(always)]
+    pub(super) fn put(&mut self, class: Class, parts: Parts) -> u32 {
+        let Parts { first, bits, count } = parts;
+        let word = ((first % PAGEBLOCK_FRAMES) >> class.shift()) / 64;
+        let word = &mut self.bits[word as usize];
+        let refused = if *word & bits == 0 { 0 } else { (*word & bits).count_ones() };
+        *word |= bits;
+        self.free += (count - refused) as u16;
+        refused
+    }
+
+    /// Whether a frame is free here.
+    pub(super) fn has(&self, frame: u32) -> bool {
+        match self.place {
+            Place::Whole => true,
+            Place::Split(class) => {
+                let part = (frame % PAGEBLOCK_FRAMES) >> class.shift();
+                self.bits[part as usize / 64] & 1 << (part % 64) != 0
+            }
+            Place::Elsewhere | Place::Dissolved | Place::Owned => false,
+        }
+    }
+}
+
+/// Words that hold the bits of a pageblock that is split into this class.
+fn words_of(class: Class) -> usize {
+    (PAGEBLOCK_FRAMES >> class.shift()).div_ceil(64) as usize
+}
+
+/// The lowest `limit` bits that are set, or all, and how many these are.
+fn lowest(bits: u64, limit: u32) -> (u64, u32) {
+    let start = bits.trailing_zeros();
+    let run = (bits >> start).trailing_ones();
+    if run >= limit {
+        return ((u64::MAX >> (64 - limit)) << start, limit);
+    }
+    let (mut rest, mut count) = (bits, 0);
+    while rest != 0 && count < limit {
+        rest &= rest - 1;
+        count += 1;
+    }
+    (bits & !rest, count)
+}

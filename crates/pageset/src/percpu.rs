@@ -1,0 +1,185 @@
+//! The arrays as a pool uses them: changed by restartable sequences if there are any, otherwise under a try-lock per CPU.
+
+use pageset_core::Order;
+
+use crate::arrays::{Batch, Caps, Class, CpuArrays, Entry, StackAt};
+use crate::pages::Span;
+use crate::rseq::{self, Area, HotPage};
+use crate::sys::{cpu, membarrier};
+
+/// The arrays of all CPUs.
+pub(crate) struct PerCpu {
+    hot: HotPage,
+    /// Set if arrays are changed by restartable sequences; otherwise they are locked.
+    area: Option<Area>,
+    caps: Caps,
+}
+
+/// Blocks that were in arrays, by class.
+pub(crate) type Drained = [Vec<Entry>; Class::COUNT];
+
+impl PerCpu {
+    pub(crate) fn new(hot: HotPage, area: Option<Area>, caps: Caps) -> Self {
+        Self { hot, area, caps }
+    }
+
+    /// Takes a block of this order from this CPU's array.
+    #[inline(always)]
+    pub(crate) fn pop(&self, order: Order) -> Option<Entry> {
+        match (self.area, StackAt::of(order)) {
+            (Some(area), Some(stack)) => rseq::pop(self.hot.hot(), area, stack),
+            (None, Some(_)) => self.pop_locked(order),
+            (_, None) => None,
+        }
+    }
+
+    #[inline(never)]
+    fn pop_locked(&self, order: Order) -> Option<Entry> {
+        self.locked_arrays()?.try_pop(Class::of(order)?)
+    }
+
+    /// Puts a block into this CPU's array by a sequence. `false` if there is no room, or there are no sequences.
+    #[inline(always)]
+    pub(crate) fn push_in_sequence(&self, span: Span) -> bool {
+        if let Some(area) = self.area
+            && let Some(stack) = span.stack()
+        {
+            rseq::push(self.hot.hot(), area, stack, Entry::dirty(span.frame()))
+        } else {
+            false
+        }
+    }
+
+    /// Puts a block into this CPU's array. `false` if there is no room.
+    pub(crate) fn push(&self, class: Class, entry: Entry) -> bool {
+        match self.area {
+            Some(area) => rseq::push(self.hot.hot(), area, StackAt::of_class(class), entry),
+            None => self.push_locked(class, entry),
+        }
+    }
+
+    /// Puts a block into this CPU's array under its lock. `false` if there is no room, or there are no locks.
+    #[inline(never)]
+    pub(crate) fn push_locked(&self, class: Class, entry: Entry) -> bool {
+        self.locked_arrays().is_some_and(|cpu| cpu.try_push(class, entry))
+    }
+
+    /// The CPU that runs this thread, or one beyond all CPUs if that is not known.
+    pub(crate) fn cpu(&self) -> usize {
+        match self.area {
+            Some(area) => rseq::cpu(area),
+            None => cpu::current(),
+        }
+    }
+
+    /// Whether arrays of this class hold more than one block: fewer are not worth a refill.
+    pub(crate) fn holds_many(&self, class: Class) -> bool {
+        self.caps.of(class) > 1
+    }
+
+    /// How many blocks a refill of this CPU's array fetches: half of what it holds. `None` if there is no such array, as far
+    /// as one can say.
+    pub(crate) fn refill_size(&self, class: Class) -> Option<usize> {
+        let has_array = self.holds_many(class) && self.cpu() < self.hot.current().len();
+        has_array.then(|| self.caps.of(class).div_ceil(2) as usize)
+    }
+
+    /// Puts a batch into this CPU's array, as far as there is room; the rest stays in it.
+    pub(crate) fn push_many(&self, class: Class, batch: &mut Batch) {
+        match self.area {
+            Some(area) => rseq::push_many(self.hot.hot(), area, StackAt::of_class(class), batch),
+            None => self.locked_arrays().into_iter().for_each(|cpu| cpu.try_push_many(class, batch)),
+        }
+    }
+
+    /// Takes half of this CPU's array, those that were put last.
+    pub(crate) fn pop_half(&self, class: Class) -> Batch {
+        let half = self.caps.of(class) as usize / 2;
+        let mut batch = Batch::new();
+        match self.area {
+            Some(area) => rseq::pop_many(self.hot.hot(), area, StackAt::of_class(class), half, &mut batch),
+            None => {
+                let cpu = self.locked_arrays();
+                cpu.into_iter().for_each(|cpu| cpu.try_pop_many(class, half, &mut batch));
+            }
+        }
+        batch
+    }
+
+    /// Takes everything out of the arrays of all CPUs. `None` if that cannot be done now.
+    ///
+    /// With sequences, the other set of arrays is put into use, and every sequence under way begins again there; then
+    /// nobody is at the old set any more. One call at a time.
+    pub(crate) fn drain(&self) -> Option<Drained> {
+        let mut drained = Drained::default();
+        let mut take = |class: Class, entry| drained[class as usize].push(entry);
+        if self.area.is_some() {
+            let old = self.hot.swap();
+            if !membarrier::restart_all() {
+                // Announced when the pool was built, so this does not happen; if it does, the old set is not touched
+                // until it is in use again.
+                self.hot.swap();
+                return None;
+            }
+            for cpu in old {
+                for class in Class::ALL {
+                    cpu.stack(class).empty(|entry| take(class, entry));
+                }
+            }
+        } else {
+            self.hot.current().iter().for_each(|cpu| cpu.empty_locked(&mut take));
+        }
+        Some(drained)
+    }
+
+    /// This CPU's arrays, if they are locked for each use.
+    fn locked_arrays(&self) -> Option<&CpuArrays> {
+        if self.area.is_some() || self.is_in_child() {
+            return None;
+        }
+        self.hot.current().get(cpu::current())
+    }
+
+    /// Whether this is a child of the process that made them.
+    #[inline]
+    pub(crate) fn is_in_child(&self) -> bool {
+        self.hot.is_in_child()
+    }
+
+    pub(crate) fn uses_sequences(&self) -> bool {
+        self.area.is_some()
+    }
+
+    /// Frames in the arrays at this moment.
+    pub(crate) fn frames(&self) -> u64 {
+        self.sum(|cpu, class| u64::from(cpu.stack(class).count()))
+    }
+
+    /// Frames popped since the arrays were made.
+    pub(crate) fn popped(&self) -> u64 {
+        self.sum(|cpu, class| cpu.stack(class).pops())
+    }
+
+    fn sum(&self, blocks: impl Fn(&CpuArrays, Class) -> u64) -> u64 {
+        let of_class = |class: Class| {
+            let blocks: u64 = self.hot.all().map(|cpu| blocks(cpu, class)).sum();
+            blocks * u64::from(class.frames())
+        };
+        Class::ALL.into_iter().map(of_class).sum()
+    }
+
+    /// Every block in an array, as far as one can see while others use them.
+    pub(crate) fn entries(&self) -> Vec<(Class, Entry)> {
+        let mut entries = Vec::new();
+        for cpu in self.hot.all() {
+            for class in Class::ALL {
+                cpu.stack(class).for_each(|entry| entries.push((class, entry)));
+            }
+        }
+        entries
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.hot.all().count() * size_of::<CpuArrays>()
+    }
+}

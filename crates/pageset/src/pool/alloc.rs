@@ -1,0 +1,94 @@
+//! An allocation: from this CPU's array, by a refill of it, or directly from the core.
+
+use pageset_core::Order;
+
+use super::{Inner, Pool};
+use crate::Pages;
+use crate::arrays::{Class, Entry, ZeroState};
+use crate::error::AllocError;
+
+impl Pool {
+    /// Allocates a block of `2^order` pages, aligned to its size. Its contents are unspecified.
+    ///
+    /// O(1) from this CPU's array; otherwise O(blocks moved) under one or two locks.
+    ///
+    /// # Errors
+    /// [`AllocError::OutOfMemory`], [`AllocError::OverCapacity`], [`AllocError::Forked`].
+    #[inline]
+    pub fn alloc(&self, order: Order) -> Result<Pages<'_>, AllocError> {
+        match self.inner.percpu.pop(order) {
+            Some(block) => Ok(Pages::of_block(&self.inner, block.frame(), order)),
+            // Pages are made on both sides, so that they need not meet in one register on the fast one.
+            None => self.pages_past_array(order),
+        }
+    }
+
+    #[cold]
+    fn pages_past_array(&self, order: Order) -> Result<Pages<'_>, AllocError> {
+        let block = self.inner.alloc_past_array(order)?;
+        Ok(Pages::of_block(&self.inner, block.frame(), order))
+    }
+
+    /// As [`alloc`](Self::alloc), all bytes zero. Only what is not known to be zero is cleared: memory fresh from the
+    /// system, given back to it, or cleared in idle time is known. What is cleared leaves its beginning in the cache.
+    ///
+    /// # Errors
+    /// As `alloc`.
+    #[inline]
+    pub fn alloc_zeroed(&self, order: Order) -> Result<Pages<'_>, AllocError> {
+        let block = self.inner.percpu.pop(order).map_or_else(|| self.inner.alloc_past_array(order), Ok)?;
+        let mut pages = Pages::of_block(&self.inner, block.frame(), order);
+        if block.zero() == ZeroState::Unknown {
+            self.inner.counts.note_cleared(order.frames());
+            pages.clear();
+        }
+        Ok(pages)
+    }
+}
+
+impl Inner {
+    /// Allocates past this CPU's array, which is empty, and refills it if there is one.
+    #[cold]
+    #[inline(never)]
+    fn alloc_past_array(&self, order: Order) -> Result<Entry, AllocError> {
+        if self.is_in_child() {
+            return Err(AllocError::Forked);
+        }
+        let block = match Class::of(order).and_then(|class| self.refill(class)) {
+            Some(block) => block,
+            None => self.alloc_direct(order)?,
+        };
+        self.counts.note_slow_alloc(order.frames());
+        Ok(block)
+    }
+
+    /// Allocates one block directly from the core. If it has none, all that is free elsewhere goes there.
+    pub(super) fn alloc_direct(&self, order: Order) -> Result<Entry, AllocError> {
+        let frame = self
+            .alloc_from_core(order)
+            .or_else(|_| {
+                self.release_whole(0);
+                self.alloc_from_core(order)
+            })
+            .or_else(|_| {
+                self.drain_arrays();
+                self.dissolve_depot();
+                // What is isolated for a moment comes back.
+                let _all_there = self.returning.lock();
+                self.alloc_from_core(order)
+            })?;
+        Ok(Entry::with_zero(frame, self.ledger.hand_out(frame..frame + order.frames())))
+    }
+
+    fn alloc_from_core(&self, order: Order) -> Result<u32, AllocError> {
+        let frames = u64::from(order.frames());
+        if !self.capacity.try_charge(frames) {
+            let has_limit = self.capacity.limit() < u64::from(self.frames);
+            return Err(if has_limit { AllocError::OverCapacity } else { AllocError::OutOfMemory { order } });
+        }
+        self.core.alloc(order).ok_or_else(|| {
+            self.capacity.uncharge(frames);
+            AllocError::OutOfMemory { order }
+        })
+    }
+}

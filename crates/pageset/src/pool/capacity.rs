@@ -1,0 +1,98 @@
+//! How many frames may be out of the core, and how many are.
+
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::{Relaxed, SeqCst},
+};
+
+use crate::background::Bell;
+
+/// The pool's hard capacity. A frame is charged while it is out: handed out, or in an array.
+pub(crate) struct Capacity {
+    /// Most frames that may be out.
+    limit: AtomicU64,
+    /// Frames that are. Whoever changes it rings the bell afterwards.
+    out: AtomicU64,
+    /// How the pool's thread hears that frames come and go.
+    pub(crate) bell: Bell,
+}
+
+impl Capacity {
+    pub(crate) fn new(limit: u64) -> Self {
+        Self { limit: AtomicU64::new(limit), out: AtomicU64::new(0), bell: Bell::default() }
+    }
+
+    pub(super) fn limit(&self) -> u64 {
+        self.limit.load(Relaxed)
+    }
+
+    pub(super) fn set_limit(&self, frames: u64) {
+        self.limit.store(frames, Relaxed);
+    }
+
+    /// Frames that are out.
+    pub(super) fn out(&self) -> u64 {
+        self.out.load(SeqCst)
+    }
+
+    /// Charges frames that are about to go out; `false` if there is no room for all of them. A charge that fails changes
+    /// nothing, not even for a moment, in which another one would find less than there is.
+    pub(super) fn try_charge(&self, frames: u64) -> bool {
+        let limit = self.limit();
+        let within = |out: u64| out.checked_add(frames).filter(|out| *out <= limit);
+        let is_charged = self.out.fetch_update(SeqCst, Relaxed, within).is_ok();
+        if is_charged {
+            self.bell.ring();
+        }
+        is_charged
+    }
+
+    /// Charges frames of which somebody has hold already, whether there is room or not.
+    pub(super) fn charge(&self, frames: u64) {
+        self.out.fetch_add(frames, SeqCst);
+        self.bell.ring();
+    }
+
+    /// Frames came back.
+    pub(super) fn uncharge(&self, frames: u64) {
+        self.out.fetch_sub(frames, SeqCst);
+        self.bell.ring();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+
+    #[test]
+    fn a_charge_beyond_the_capacity_takes_nothing_from_others() {
+        let capacity = Capacity::new(8);
+        let (begun, ends) = (AtomicBool::new(false), AtomicBool::new(false));
+        let refused = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !ends.load(Relaxed) {
+                    assert!(!capacity.try_charge(9));
+                    begun.store(true, Relaxed);
+                }
+            });
+            while !begun.load(Relaxed) {
+                std::thread::yield_now();
+            }
+            let charges = 0..if cfg!(miri) { 100 } else { 1_000_000 };
+            let is_refused = |_: &u32| {
+                let is_charged = capacity.try_charge(8);
+                if is_charged {
+                    capacity.uncharge(8);
+                }
+                !is_charged
+            };
+            let refused = charges.filter(is_refused).count();
+            ends.store(true, Relaxed);
+            refused
+        });
+        assert_eq!((refused, capacity.out()), (0, 0), "there was room, but for the other's charge");
+        assert!(!capacity.try_charge(u64::MAX) && capacity.try_charge(1) && !capacity.try_charge(u64::MAX));
+    }
+}
