@@ -60,7 +60,7 @@ pub(crate) enum Command {
     Sweep(SweepArgs),
     Stat(StatArgs),
     Convert(ConvertArgs),
-    Machine(MachineArgs),
+    Layout(LayoutArgs),
     Policies(PoliciesArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
@@ -95,8 +95,8 @@ Examples:
   pageset replay --ladder --cpus 112     the series, as on its own machine
   pageset replay --ladder=batch          the batch sizes of the 2018 study
   pageset replay --sweep batch=31,63,127 high=186,378,762
-  pageset machine -o big.toml; $EDITOR big.toml; pageset replay -m big.toml
-  zcat trace.txt.gz | pageset replay - --machine big.toml";
+  pageset layout -o big.toml; $EDITOR big.toml; pageset replay --layout big.toml
+  zcat trace.txt.gz | pageset replay - --layout big.toml";
 
 /// Run a trace under other kernels' policies, one row each
 ///
@@ -124,9 +124,9 @@ pub(crate) struct ReplayArgs {
     /// Share the memory between N CPUs instead of the recorded ones; the others stay idle
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) cpus: Option<u32>,
-    /// Machine to replay on, instead of the recorded one: a file as `pageset machine` prints it
-    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) machine: Option<PathBuf>,
+    /// Machine to replay on, instead of the recorded one: a file as `pageset layout` prints it
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) layout: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }
@@ -183,9 +183,9 @@ pub(crate) struct VerifyArgs {
     #[arg(long, value_name = "CLASS", requires = "explain")]
     #[arg(value_parser = one_of(Class::ALL.map(|class| (class.name(), class))))]
     pub(crate) class: Option<Class>,
-    /// Machine to use, instead of the recorded one: a file as `pageset machine` prints it
-    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) machine: Option<PathBuf>,
+    /// Machine to use, instead of the recorded one: a file as `pageset layout` prints it
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) layout: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) opening: OpeningArgs,
     #[command(flatten)]
@@ -370,26 +370,28 @@ pub(crate) struct ConvertArgs {
     /// Replace OUT if it exists
     #[arg(short, long)]
     pub(crate) force: bool,
-    /// Take the machine from FILE, for traces that do not describe theirs
-    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) machine: Option<PathBuf>,
+    /// Take the machine's layout from FILE, for traces that do not describe theirs
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) layout: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) opening: OpeningArgs,
 }
 
-const READING_MACHINE: &str = "\
+const READING_LAYOUT: &str = "\
 How to use this:
-  pageset machine -o big.toml    the bundled trace's machine
-  $EDITOR big.toml               more memory, other watermarks, sysctls
-  pageset replay -m big.toml     the same load on that machine
+  pageset layout -o big.toml            the bundled trace's layout
+  $EDITOR big.toml                      more memory, other watermarks, sysctls
+  pageset replay --layout big.toml      the same load on that machine
 
   Text traces do not describe a machine. Then one is made up from what the
-  events show, with Linux's defaults, and a comment says so.";
+  events show, with Linux's defaults, and a comment says so. What a machine of
+  `pageset simulate` costs in time is in a file of another kind, which `pageset
+  calibrate machine` writes.";
 
-/// Print a trace's machine, to edit and to replay on
+/// Print the layout of a trace's machine, to edit and to replay on
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = READING_MACHINE)]
-pub(crate) struct MachineArgs {
+#[command(after_long_help = READING_LAYOUT)]
+pub(crate) struct LayoutArgs {
     #[command(flatten)]
     pub(crate) source: SourceArgs,
     #[command(flatten)]

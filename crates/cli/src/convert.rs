@@ -16,7 +16,7 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<()> {
     let (input, output) = (&args.input, &args.output);
     let existing = if args.force { Existing::Replace } else { Existing::Refuse };
     output::check_file(output, existing)?;
-    let mut source = Source::open_path(input, &args.opening, args.machine.as_deref())?;
+    let mut source = Source::open_path(input, &args.opening, args.layout.as_deref())?;
     let mut file = AtomicFile::create(output, existing)?;
     let mut progress = Progress::new("converting", "events", source.info().events);
     let summary = convert(&mut source, &mut file, WriteOptions::default(), |events| progress.show(events))
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<()> {
         writeln!(out, "{note}")?;
     }
     if source.info().machine.is_none() {
-        writeln!(out, "The trace does not describe its machine; --machine FILE adds a description.")?;
+        writeln!(out, "The trace does not describe its machine; --layout FILE adds a description.")?;
     }
     Ok(())
 }

@@ -144,11 +144,11 @@ mod tests {
 
     /// Between them, these have every option of every command that prints where its result is from.
     const LINES: [&str; 20] = [
-        "pageset replay --sidecar 'a b.json' --lenient --recover -p linux-6.1,linux-6.6 -p linux-6.12 -c 4 -m m.toml t",
+        "pageset replay --sidecar 'a b.json' --lenient --recover -p linux-6.1,linux-6.6 -p linux-6.12 -c 4 --layout m.toml t",
         "pageset replay t --ladder",
         "pageset replay --ladder=batch",
         "pageset replay t --sweep batch=31,63 high=186,378 -s scale-max=1",
-        "pageset verify -p linux-6.1 --mode free -e 2 --class event-order -m m.toml --sidecar s --lenient --recover a 'b c'",
+        "pageset verify -p linux-6.1 --mode free -e 2 --class event-order --layout m.toml --sidecar s --lenient --recover a 'b c'",
         "pageset verify",
         r"pageset stat --lenient --sidecar s --recover it\'s",
         "pageset stat --lenient --sidecar=-s -- -t",
@@ -186,7 +186,7 @@ mod tests {
             }
         }
         // These print no provenance.
-        const OTHERS: [&str; 6] = ["convert", "machine", "policies", "completions", "man", "help"];
+        const OTHERS: [&str; 6] = ["convert", "layout", "policies", "completions", "man", "help"];
         let mut definition = Args::command();
         definition.build();
         let mut all = Vec::new();

@@ -1,7 +1,7 @@
 //! The `pageset` command: what a recording of a kernel's page events contains, and what other kernels would have made
 //! of it.
 //!
-//! One file for each subcommand. `args` says what can be typed; `source` opens traces, `machines` finds the machine,
+//! One file for each subcommand. `args` says what can be typed; `source` opens traces, `layouts` finds the layout of a trace's machine,
 //! `output` and `paragraph` write results, `invocation` and `origin` say where they come from, `progress`
 //! shows that a long run is alive. What is computed is computed in `pageset-lab`.
 #![forbid(unsafe_code)]
@@ -13,8 +13,8 @@ mod choice;
 mod completions;
 mod convert;
 mod invocation;
-mod machine;
-mod machines;
+mod layout;
+mod layouts;
 mod man;
 mod origin;
 mod output;
@@ -70,7 +70,7 @@ fn run(command: Command, invocation: &Invocation) -> anyhow::Result<()> {
         Command::Sweep(args) => sweep::run(&args, invocation),
         Command::Stat(args) => stat::run(&args, invocation),
         Command::Convert(args) => convert::run(&args),
-        Command::Machine(args) => machine::run(&args),
+        Command::Layout(args) => layout::run(&args),
         Command::Policies(args) => policies::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),

@@ -3,7 +3,7 @@
 use pageset_trace::{LostEvents, TraceInfo};
 use serde::Serialize;
 
-use crate::machines::{MachineOrigin, MachineSummary};
+use crate::layouts::{LayoutOrigin, LayoutSummary};
 
 /// What a trace is, in JSON.
 #[derive(Debug, Serialize)]
@@ -26,7 +26,7 @@ pub(crate) struct TraceDocument {
     zones: Vec<String>,
     /// What is missing or could not be used, by reason.
     lost: LostEvents,
-    machine: Option<MachineSummary>,
+    machine: Option<LayoutSummary>,
 }
 
 impl TraceDocument {
@@ -35,9 +35,9 @@ impl TraceDocument {
         events: u64,
         seconds: Option<f64>,
         lost: LostEvents,
-        machine: Option<&(pageset_trace::Machine, MachineOrigin)>,
+        machine: Option<&(pageset_trace::Layout, LayoutOrigin)>,
     ) -> Self {
-        let machine = machine.map(|(machine, origin)| MachineSummary::new(machine, *origin));
+        let machine = machine.map(|(machine, origin)| LayoutSummary::new(machine, *origin));
         Self {
             path: info.path.display().to_string(),
             name: info.name.clone(),
@@ -47,7 +47,7 @@ impl TraceDocument {
             events,
             seconds,
             cpus: machine.as_ref().map(|machine| machine.cpus).or(info.cpus),
-            zones: machine.as_ref().map(MachineSummary::zone_names).unwrap_or_default(),
+            zones: machine.as_ref().map(LayoutSummary::zone_names).unwrap_or_default(),
             lost,
             machine,
         }

@@ -8,16 +8,16 @@ use anyhow::Result;
 use pageset_core::policy::LINUX_4_19;
 use pageset_core::{POLICIES, Policy};
 use pageset_report::Provenance;
-use pageset_trace::{Machine, TraceReader as _};
+use pageset_trace::{Layout, TraceReader as _};
 use pageset_workload::{Replay, ReplayError, ReplayOptions, Sweep, replay};
 
 use crate::args::{self, OutputArgs, ReplayArgs, SourceArgs};
 use crate::invocation::Invocation;
-use crate::machines::{self, MachineOrigin, MachineSummary};
+use crate::layouts::{self, LayoutOrigin, LayoutSummary};
 use crate::output;
 use crate::progress::Progress;
 use crate::source::{self, Source};
-use result::{Finished, Layout};
+use result::{Columns, Finished};
 
 /// Frames of all policies' machines that are in memory at once: about 1 GiB, at 16 bytes a frame. A machine of 1 TiB
 /// has 2^28 frames, so its policies are replayed one after another.
@@ -25,9 +25,9 @@ const FRAMES_MAX: u64 = 1 << 26;
 
 pub(crate) fn run(args: &ReplayArgs, invocation: &Invocation) -> Result<()> {
     let policies = choose(args);
-    let layout = if args.ladder.is_some() { Layout::Ladder } else { Layout::Full };
+    let columns = if args.ladder.is_some() { Columns::Ladder } else { Columns::Full };
     let comparison =
-        Comparison { invocation, policies, cpus: args.cpus, machine: args.machine.as_deref(), layout };
+        Comparison { invocation, policies, cpus: args.cpus, layout: args.layout.as_deref(), columns };
     comparison.run(&args.source, &args.output)
 }
 
@@ -57,21 +57,21 @@ pub(crate) struct Comparison<'a> {
     /// CPUs to share the memory between.
     pub(crate) cpus: Option<u32>,
     /// What is printed for people.
-    pub(crate) layout: Layout,
-    /// A machine file.
-    pub(crate) machine: Option<&'a Path>,
+    pub(crate) columns: Columns,
+    /// A layout file.
+    pub(crate) layout: Option<&'a Path>,
 }
 
 impl Comparison<'_> {
     /// Replays and prints.
     pub(crate) fn run(&self, source_args: &SourceArgs, output: &OutputArgs) -> Result<()> {
         let source = Source::open(source_args)?;
-        let (machine, origin) = machines::find(&source, source_args, self.machine)?;
+        let (machine, origin) = layouts::find(&source, source_args, self.layout)?;
         let (mut source, replay) = self.replay(source, source_args, &machine, origin)?;
         let provenance = self.provenance(&replay, origin);
         let kernel = source.take_kernel();
         let finished =
-            Finished { source, replay, kernel, origin, provenance, layout: self.layout, cpus: self.cpus };
+            Finished { source, replay, kernel, origin, provenance, columns: self.columns, cpus: self.cpus };
         output::write(&output.target, |out| finished.write(output.format(), out))
     }
 
@@ -80,8 +80,8 @@ impl Comparison<'_> {
         &self,
         mut source: Source,
         source_args: &SourceArgs,
-        machine: &Machine,
-        origin: MachineOrigin,
+        machine: &Layout,
+        origin: LayoutOrigin,
     ) -> Result<(Source, Replay)> {
         let frames: u64 = machine.zones.iter().fold(0, |sum, zone| sum.saturating_add(zone.spanned));
         let is_rereadable = source_args.trace.as_deref().is_none_or(Path::is_file);
@@ -100,7 +100,7 @@ impl Comparison<'_> {
                 source = Source::open(source_args)?;
             }
             // A recorded machine is left to the replay, which then uses the recorded state of its memory too.
-            let machine = Some(machine.clone()).filter(|_| origin != MachineOrigin::Recorded);
+            let machine = Some(machine.clone()).filter(|_| origin != LayoutOrigin::Recorded);
             let options = ReplayOptions { policies: policies.to_vec(), machine, cpus: self.cpus };
             let round = replay(&mut source, &options, |events| progress.show(read_before + events)).map_err(
                 |error| match error {
@@ -116,9 +116,9 @@ impl Comparison<'_> {
         Ok((source, finished.expect("there is a policy")))
     }
 
-    fn provenance(&self, replay: &Replay, origin: MachineOrigin) -> Provenance {
+    fn provenance(&self, replay: &Replay, origin: LayoutOrigin) -> Provenance {
         let mut provenance = self.invocation.provenance();
-        provenance.machine = MachineSummary::new(&replay.machine, origin).line();
+        provenance.machine = LayoutSummary::new(&replay.machine, origin).line();
         provenance.policies = replay.outcomes.iter().map(|outcome| outcome.policy.to_owned()).collect();
         provenance
     }

@@ -11,7 +11,7 @@ use pageset_workload::{Kernel, KernelCounter};
 
 use crate::args::{OpeningArgs, SourceArgs};
 use crate::invocation::quoted;
-use crate::machines;
+use crate::layouts;
 
 /// Recorded on Linux 6.18.44 with 2 CPUs: `make -j4` of Lua, 1.1 million events. It is built in, so that the command
 /// works alone.
@@ -41,8 +41,8 @@ impl Source {
         }
     }
 
-    /// Opens the trace at a path; `-` is the standard input. A machine file replaces the trace's own description.
-    pub(crate) fn open_path(path: &Path, args: &OpeningArgs, machine: Option<&Path>) -> Result<Self> {
+    /// Opens the trace at a path; `-` is the standard input. A layout file replaces the trace's own description.
+    pub(crate) fn open_path(path: &Path, args: &OpeningArgs, layout: Option<&Path>) -> Result<Self> {
         let argument = typed(path, args);
         let path = if is_stdin(path) { PathBuf::from("/dev/stdin") } else { path.to_owned() };
         let mut options = OpenOptions::new()
@@ -51,11 +51,11 @@ impl Source {
         if let Some(sidecar) = &args.sidecar {
             options = options.sidecar(sidecar);
         }
-        if let Some(machine) = machine {
-            options = options.machine(machine);
+        if let Some(layout) = layout {
+            options = options.layout(layout);
         }
         let reader = options.open(&path).map_err(|error| {
-            if machine == Some(error.path()) { machines::with_hint(&error) } else { with_hint(error) }
+            if layout == Some(error.path()) { layouts::with_hint(&error) } else { with_hint(error) }
         })?;
         Ok(Self::new(reader, argument))
     }
@@ -205,15 +205,15 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_machine_file_is_told_where_to_get_a_right_one() {
+    fn a_wrong_layout_file_is_told_where_to_get_a_right_one() {
         let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/traces/k61_2c_tcp.pgtrace");
         let file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
         std::fs::write(file.path(), "cpus = 2").unwrap();
         let error = Source::open_path(&trace, &OpeningArgs::default(), Some(file.path())).err().unwrap();
         let error = error.to_string();
         assert!(error.starts_with(file.path().to_str().unwrap()), "{error}");
-        assert!(error.ends_with("`pageset machine` prints one to start from"), "{error}");
-        assert!(!error.contains("Machine::"), "no Rust in messages: {error}");
+        assert!(error.ends_with("`pageset layout` prints one to start from"), "{error}");
+        assert!(!error.contains("Layout::"), "no Rust in messages: {error}");
     }
 
     #[test]

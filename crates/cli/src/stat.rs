@@ -15,7 +15,7 @@ use pageset_workload::{Log2Counts, Survey, SurveyOptions, survey};
 
 use crate::args::StatArgs;
 use crate::invocation::Invocation;
-use crate::machines::{MachineOrigin, MachineSummary};
+use crate::layouts::{LayoutOrigin, LayoutSummary};
 use crate::origin;
 use crate::output;
 use crate::paragraph;
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &StatArgs, invocation: &Invocation) -> Result<()> {
 
 fn provenance(source: &Source, invocation: &Invocation) -> Provenance {
     let machine = source.info().machine.as_ref();
-    let line = machine.map(|machine| MachineSummary::new(machine, MachineOrigin::Recorded).line());
+    let line = machine.map(|machine| LayoutSummary::new(machine, LayoutOrigin::Recorded).line());
     Provenance { machine: line.unwrap_or_default(), ..invocation.provenance() }
 }
 

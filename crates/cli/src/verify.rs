@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Result, anyhow};
 use pageset_report::{Cell, Column, Format, Provenance, Row, Table, json_document};
-use pageset_trace::{Machine, TraceReader as _};
+use pageset_trace::{Layout, TraceReader as _};
 use pageset_workload::{Class, ExplainRequest, Verification, VerifyError, VerifyOptions, verify};
 use serde::Serialize;
 
@@ -25,7 +25,7 @@ pub(crate) fn run(args: &VerifyArgs, invocation: &Invocation) -> Result<()> {
             AutoOr::Auto => None,
             AutoOr::Named(policy) => Some(*policy),
         },
-        machine: args.machine.as_deref().map(Machine::load).transpose()?,
+        machine: args.layout.as_deref().map(Layout::load).transpose()?,
         mode: args.mode,
         explain: args.explain.map(|number| ExplainRequest { number, class: args.class }),
     };

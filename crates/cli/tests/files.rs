@@ -82,7 +82,7 @@ fn no_result_takes_the_place_of_a_file_unless_told() {
     fs::write(&precious, "precious").expect("a file can be written");
     for arguments in [
         ["stat", TRACE, "-o", "precious"].as_slice(),
-        &["machine", TRACE, "-o", "precious"],
+        &["layout", TRACE, "-o", "precious"],
         &["simulate", "--list", "-o", "precious"],
         &["calibrate", "machine", "-o", "precious"],
         &["bench", "pageops", "--quick", "--svg", "precious"],
@@ -143,7 +143,7 @@ fn a_failed_conversion_leaves_no_file() {
 #[test]
 fn a_trace_comes_through_a_pipe() {
     let directory = tempfile::tempdir().expect("a directory can be made");
-    let machine = pageset(directory.path(), &["machine", TEXT, "-o", "machine.toml"]);
+    let machine = pageset(directory.path(), &["layout", TEXT, "-o", "machine.toml"]);
     assert!(machine.status.success(), "{}", text(&machine.stderr));
     let piped = |arguments: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pageset"));
@@ -157,8 +157,8 @@ fn a_trace_comes_through_a_pipe() {
     };
     let without = piped(&["replay", "-"]);
     assert_eq!(without.status.code(), Some(1));
-    assert!(text(&without.stderr).contains("--machine FILE"), "{}", text(&without.stderr));
-    let with = piped(&["replay", "-", "--machine", "machine.toml", "-p", "linux-6.12", "-f", "csv"]);
+    assert!(text(&without.stderr).contains("--layout FILE"), "{}", text(&without.stderr));
+    let with = piped(&["replay", "-", "--layout", "machine.toml", "-p", "linux-6.12", "-f", "csv"]);
     assert!(with.status.success(), "{}", text(&with.stderr));
     assert!(text(&with.stdout).contains("\nlinux-6.12,"), "{}", text(&with.stdout));
 }

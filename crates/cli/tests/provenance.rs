@@ -63,17 +63,17 @@ fn a_printed_command_gives_the_same_result_again() {
     let here = directory.path();
     let exe = Path::new(env!("CARGO_BIN_EXE_pageset"));
     let machine =
-        Command::new(exe).args(["machine", "old.txt", "-o", "machine.toml"]).current_dir(here).status();
+        Command::new(exe).args(["layout", "old.txt", "-o", "machine.toml"]).current_dir(here).status();
     assert!(machine.is_ok_and(|status| status.success()));
     let trace = r#""my trace's.pgtrace""#;
     for line in [
         format!("pageset replay {trace} -p linux-6.1,linux-6.6 -p linux-6.12 --cpus 4"),
         format!("pageset replay {trace} --sweep batch=31,63 high=186"),
-        "pageset replay old.txt --ladder=batch --lenient --machine machine.toml".to_owned(),
+        "pageset replay old.txt --ladder=batch --lenient --layout machine.toml".to_owned(),
         "pageset replay damaged.pgtrace --recover -p linux-6.12".to_owned(),
         format!("pageset verify {trace} -p linux-6.1 --mode free -e 1"),
         "pageset verify damaged.pgtrace --recover --lenient".to_owned(),
-        format!("pageset verify -m machine.toml {trace}"),
+        format!("pageset verify --layout machine.toml {trace}"),
         format!("pageset stat {trace}"),
         "pageset stat damaged.pgtrace --recover".to_owned(),
         "pageset simulate -w malloc1 -p linux-6.12 --set fault_ns=500 --warmup-ms 1 --duration-ms 2 --seed 7 --check -j 1"

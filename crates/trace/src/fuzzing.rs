@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use crate::{
-    Buddyinfo, Event, Machine, Pagetypeinfo, Vmstat, Zoneinfo,
+    Buddyinfo, Event, Layout, Pagetypeinfo, Vmstat, Zoneinfo,
     info::TraceInfo,
     native,
     reader::{OpenOptions, Recovery, Strictness},
@@ -66,11 +66,11 @@ pub fn side_file(text: &str) -> Result<(), String> {
 ///
 /// # Errors
 /// What is wrong.
-pub fn machine(text: &str) -> Result<(), String> {
-    let machine: Machine = toml::from_str(text).map_err(|error| error.to_string())?;
+pub fn layout(text: &str) -> Result<(), String> {
+    let machine: Layout = toml::from_str(text).map_err(|error| error.to_string())?;
     machine.check()?;
     let written = machine.to_toml()?;
-    let again: Machine = toml::from_str(&written).map_err(|error| error.to_string())?;
+    let again: Layout = toml::from_str(&written).map_err(|error| error.to_string())?;
     assert_eq!(again, machine);
     Ok(())
 }

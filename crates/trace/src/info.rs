@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{machine::Machine, sample::Sample, snapshot::Snapshot};
+use crate::{layout::Layout, sample::Sample, snapshot::Snapshot};
 
 /// The formats that can be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -104,7 +104,7 @@ pub struct TraceInfo {
     /// CPUs, if the source says so outside its machine description.
     pub cpus: Option<u32>,
     /// The machine.
-    pub machine: Option<Machine>,
+    pub machine: Option<Layout>,
     /// State before the first event.
     pub before: Option<Snapshot>,
     /// State after the last event.

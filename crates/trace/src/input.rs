@@ -200,7 +200,8 @@ mod tests {
             let input = Input::from_bytes(path, bytes.to_vec()).unwrap();
             assert_eq!(input.head, bytes[..bytes.len().min(HEAD_BYTES)]);
             assert_eq!(all(input.into_stream()), bytes);
-            let mut file = Input::from_bytes(path, bytes.to_vec()).unwrap().into_seekable(path, 1 << 20).unwrap();
+            let mut file =
+                Input::from_bytes(path, bytes.to_vec()).unwrap().into_seekable(path, 1 << 20).unwrap();
             let mut back = Vec::new();
             file.read_to_end(&mut back).unwrap();
             assert_eq!(back, bytes);

@@ -23,7 +23,7 @@ mod gfp;
 mod import;
 mod info;
 mod input;
-mod machine;
+mod layout;
 mod native;
 mod procfs;
 mod reader;
@@ -38,7 +38,7 @@ pub use error::TraceError;
 pub use event::{Event, EventKind, Extfrag, MIGRATETYPE_NONE, PFN_NONE, Work, irq_flag};
 pub use gfp::{gfp_bits, gfp_names};
 pub use info::{LostEvents, SourceFormat, TraceInfo};
-pub use machine::{Cache, CacheKind, Machine, MachineSource, Node, PcpSample, Sysctls, ZoneDescription};
+pub use layout::{Cache, CacheKind, Layout, LayoutSource, Node, PcpSample, Sysctls, ZoneDescription};
 pub use native::{BlockEntry, NativeReader, NativeWriter, WriteOptions};
 pub use procfs::{
     Buddyinfo, FreeBlocks, Pageblocks, Pagetypeinfo, ProcError, TypedFreeBlocks, Vmstat, Zoneinfo,

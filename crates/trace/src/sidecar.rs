@@ -11,7 +11,7 @@ use crate::{
     error::TraceError,
     info::TraceInfo,
     input,
-    machine::MachineSource,
+    layout::LayoutSource,
     procfs::Zoneinfo,
     sample::{Sample, ZoneSample},
     snapshot::Snapshot,
@@ -110,7 +110,7 @@ pub(crate) fn parse_into(path: &Path, text: &str, info: &mut TraceInfo) -> Resul
     let before = snapshot("before", sidecar.before)?;
     let after = snapshot("after", sidecar.after)?;
     if let Some(before) = &before {
-        let source = MachineSource {
+        let source = LayoutSource {
             kernel: &sidecar.kernel,
             architecture: sidecar.machine.as_deref().unwrap_or("x86_64"),
             page_size: sidecar.page_size.unwrap_or(4096),

@@ -23,7 +23,7 @@ mod verify;
 
 pub use cpus::{pin, usable_cpus};
 pub use ladder::{Ladder, Sweep};
-pub use replay::{Outcome, Replay, ReplayError, ReplayOptions, Unreplayed, guess_machine, replay};
+pub use replay::{Outcome, Replay, ReplayError, ReplayOptions, Unreplayed, guess_layout, replay};
 pub use slab::Object;
 pub use survey::{
     Bursts, CpuTotals, Cpus, Kernel, KernelCounter, Lifetimes, Log2Counts, MATRIX_CPUS_MAX, Orders,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use pageset_core::{POLICIES, Policy};
 use pageset_trace::{EventKind, TraceReader};
-use pageset_workload::{Outcome, Replay, ReplayOptions, guess_machine, replay};
+use pageset_workload::{Outcome, Replay, ReplayOptions, guess_layout, replay};
 
 fn bundled(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../data").join(name)
@@ -80,7 +80,7 @@ fn bundled_recordings_tick_when_their_kernels_did() {
         assert_eq!(replay.tick_interval_s, None, "{name}");
     }
     for (name, interval_s) in [("formats/ftrace-old.txt", None), ("formats/ftrace.txt.xz", Some(1))] {
-        let machine = guess_machine(open(name).as_mut()).unwrap();
+        let machine = guess_layout(open(name).as_mut()).unwrap();
         let options = ReplayOptions { policies: POLICIES[..1].to_vec(), machine: Some(machine), cpus: None };
         assert_eq!(replayed_with(name, options).tick_interval_s, interval_s, "{name}");
     }
@@ -141,7 +141,7 @@ fn a_recording_without_a_machine_asks_for_one_or_gets_a_guess() {
     let options = ReplayOptions { policies: POLICIES.to_vec(), machine: None, cpus: None };
     let error = replay(open(name).as_mut(), &options, |_| {}).unwrap_err().to_string();
     assert!(error.contains("ftrace-old.txt") && error.contains("--machine"), "{error}");
-    let machine = guess_machine(open(name).as_mut()).unwrap();
+    let machine = guess_layout(open(name).as_mut()).unwrap();
     let replay = replayed_with(name, ReplayOptions { machine: Some(machine), ..options });
     assert!(replay.outcomes.iter().all(|outcome| outcome.allocs > 0 && outcome.failed_allocs == 0));
 }

@@ -2,7 +2,7 @@
 
 use pageset_core::ZoneKind;
 use pageset_trace::{
-    Event, EventKind, LostEvents, Machine, Node, PcpSample, Sample, Sysctls, TraceError, TraceInfo,
+    Event, EventKind, Layout, LostEvents, Node, PcpSample, Sample, Sysctls, TraceError, TraceInfo,
     TraceReader, ZoneDescription, ZoneSample,
 };
 use pageset_workload::{ExplainRequest, Mode, Verification, VerifyOptions, verify};
@@ -34,7 +34,7 @@ impl TraceReader for Events {
 }
 
 /// Two nodes, of which the second has no CPU, and 8000 frames each.
-fn machine(kernel: &str) -> Machine {
+fn machine(kernel: &str) -> Layout {
     let zone = |node, start_pfn| ZoneDescription {
         start_pfn,
         spanned: 8192,
@@ -47,7 +47,7 @@ fn machine(kernel: &str) -> Machine {
         pagesets: vec![PcpSample { cpu: 0, count: 900, high: 70, batch: 1, ..PcpSample::default() }],
         ..ZoneDescription::empty(node, ZoneKind::Dma32)
     };
-    Machine {
+    Layout {
         kernel: kernel.into(),
         architecture: "x86_64".into(),
         page_size: 4096,

@@ -6,8 +6,8 @@ use anyhow::{Context as _, Result};
 use clap::ValueHint;
 use pageset_lab::calibrate::machine::{self, Measured};
 use pageset_lab::host;
+use pageset_lab::simulate::parse_machine;
 use pageset_report::{Format, Provenance};
-use pageset_sim::Machine;
 
 use crate::args::OutputArgs;
 use crate::invocation::Invocation;
@@ -57,7 +57,7 @@ pub(super) fn run(args: &CalibrateMachineArgs, invocation: &Invocation) -> Resul
     };
     let origin =
         args.machine.as_ref().map_or("of this machine".to_owned(), |path| path.display().to_string());
-    let parsed = Machine::parse(&text, &origin)?;
+    let parsed = parse_machine(&text, &origin)?;
     if !args.check {
         return output::write(&args.output.target, |out| Ok(out.write_all(text.as_bytes())?));
     }

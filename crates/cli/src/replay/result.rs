@@ -8,7 +8,7 @@ use pageset_trace::TraceReader as _;
 use pageset_workload::{Kernel, Outcome, Replay, Unreplayed};
 use serde::Serialize;
 
-use crate::machines::MachineOrigin;
+use crate::layouts::LayoutOrigin;
 use crate::origin::{self, TraceDocument};
 use crate::source::{self, Source};
 
@@ -18,16 +18,16 @@ pub(super) struct Finished {
     pub(super) replay: Replay,
     /// What the recorded kernel itself did.
     pub(super) kernel: Kernel,
-    pub(super) origin: MachineOrigin,
+    pub(super) origin: LayoutOrigin,
     pub(super) provenance: Provenance,
-    pub(super) layout: Layout,
+    pub(super) columns: Columns,
     /// CPUs that share the memory, if others than recorded.
     pub(super) cpus: Option<u32>,
 }
 
 /// What is printed for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Layout {
+pub(crate) enum Columns {
     /// All counts, and the same relative to the first row.
     Full,
     /// The columns that patches are posted with, relative to the first row.
@@ -64,7 +64,7 @@ impl Finished {
         match format {
             Format::Json => json_document(&self.document(), out)?,
             Format::Csv => exporter.export(&self.counts().with_provenance(self.provenance.clone()), out)?,
-            Format::Table | Format::Markdown if self.layout == Layout::Ladder => {
+            Format::Table | Format::Markdown if self.columns == Columns::Ladder => {
                 let mut table = self.ladder();
                 table.note(self.base());
                 self.notes().into_iter().for_each(|note| table.note(note));
@@ -211,10 +211,10 @@ impl Finished {
             notes
                 .push(format!("{policy}: {failed} allocations failed here that succeeded in the recording."));
         }
-        if self.origin == MachineOrigin::Guessed {
+        if self.origin == LayoutOrigin::Guessed {
             notes.push(
                 "The trace does not describe its machine: CPUs and frames are those that occur in it, zones and \
-                 watermarks are Linux's defaults. `pageset machine` prints them, `--machine` replaces them."
+                 watermarks are Linux's defaults. `pageset layout` prints them, `--layout` replaces them."
                     .to_owned(),
             );
         }

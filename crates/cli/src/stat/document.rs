@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::sections::{type_key, type_names};
 use super::{histogram, kernel_hit_percent, percent};
-use crate::machines::MachineOrigin;
+use crate::layouts::LayoutOrigin;
 use crate::origin::TraceDocument;
 
 #[derive(Serialize)]
@@ -178,7 +178,7 @@ struct Pageset {
 impl<'a> StatDocument<'a> {
     pub(super) fn new(info: &TraceInfo, survey: &Survey, provenance: &'a Provenance) -> Self {
         let seconds = survey.first_ns.zip(survey.last_ns).map(|(first, last)| (last - first) as f64 / 1e9);
-        let machine = info.machine.clone().map(|machine| (machine, MachineOrigin::Recorded));
+        let machine = info.machine.clone().map(|machine| (machine, LayoutOrigin::Recorded));
         let events = survey.kinds.iter().filter(|(_, count)| *count > 0);
         Self {
             trace: TraceDocument::new(info, survey.events, seconds, survey.lost, machine.as_ref()),

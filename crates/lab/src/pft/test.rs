@@ -13,6 +13,7 @@ use super::virtual_world::RssLine;
 use crate::Progress;
 use crate::host::{Meminfo, usable_cpus};
 use crate::jobs::Stage;
+use crate::simulate::{machine_text, parse_machine};
 
 /// Who touches the pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,13 +184,7 @@ impl Test {
 
 /// A bundled machine, or one in a file.
 fn machine(name: &str) -> Result<Machine> {
-    match Machine::named(name) {
-        Some(machine) => Ok(machine),
-        None if std::path::Path::new(name).exists() => Ok(Machine::read(name.as_ref())?),
-        None => bail!(
-            "{name}: neither a bundled machine nor a file; `pageset simulate --list` names the machines"
-        ),
-    }
+    parse_machine(&machine_text(name)?, name)
 }
 
 /// Refuses what would make the system run out of memory.

@@ -14,7 +14,7 @@ use crate::jobs::{self, Stage};
 pub(crate) use engine::run_plan;
 pub use engine::simulate;
 pub use result::RunResult;
-pub use spec::{RunSpec, machine_text, recording};
+pub use spec::{RunSpec, machine_text, parse_machine, recording};
 
 /// Simulates all, up to `jobs` at once; the results are in the order of the specs, and do not depend on `jobs`.
 ///

@@ -7,6 +7,7 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use pageset_core::Policy;
 use pageset_core::policy::{BatchRule, HighRule};
 use pageset_sim::{MACHINES, Machine};
+use pageset_trace::Layout;
 use pageset_workload::load::{Generation, Plan, PlanError, Played, Recorded, Settings, Setup, Workload};
 use serde::{Deserialize, Serialize};
 
@@ -143,7 +144,7 @@ impl RunSpec {
 
     /// Finds what the names mean.
     pub(super) fn resolve(&self) -> Result<Resolved> {
-        let machine = Machine::parse(&machine_text(&self.machine)?, &self.machine)?;
+        let machine = parse_machine(&machine_text(&self.machine)?, &self.machine)?;
         let mut policy = *Policy::named(&self.policy)
             .ok_or_else(|| anyhow!("unknown policy `{}`; `pageset policies` names all", self.policy))?;
         if let Some(batch) = self.batch {
@@ -206,6 +207,21 @@ pub fn machine_text(machine: &str) -> Result<String> {
     std::fs::read_to_string(path).with_context(|| format!("{machine}: cannot read this machine"))
 }
 
+/// The machine that a file describes; `name` is for messages.
+///
+/// # Errors
+///
+/// The text is no machine file. That of a recorded machine's layout is told apart.
+pub fn parse_machine(text: &str, name: &str) -> Result<Machine> {
+    Machine::parse(text, name).or_else(|error| match toml::from_str::<Layout>(text) {
+        Ok(_) => bail!(
+            "{name}: this is the layout of a recorded machine, for `pageset replay --layout`; a machine to simulate has \
+             costs, and `pageset calibrate machine` writes one"
+        ),
+        Err(_) => Err(error.into()),
+    })
+}
+
 /// The kernel that a policy is from: slabs and sockets changed between the kernels of the published texts.
 fn generation_of(policy: &str) -> Generation {
     let version = policy.strip_prefix("linux-").unwrap_or_default();
@@ -251,6 +267,15 @@ mod tests {
         expect_error(&RunSpec { machine: "pdp-11".to_owned(), ..spec() }, "`pdp-11` is no machine");
         expect_error(&RunSpec { workload: "doom".to_owned(), ..spec() }, "unknown workload `doom`");
         expect_error(&RunSpec { policy: "linux-1.0".to_owned(), ..spec() }, "unknown policy `linux-1.0`");
+    }
+
+    #[test]
+    fn a_layout_is_told_apart_from_a_machine() {
+        let layout = "kernel = \"6.12\"\ncpus = 1\nnodes = []\nzones = []\n";
+        let error = parse_machine(layout, "big.toml").unwrap_err().to_string();
+        assert!(error.starts_with("big.toml: this is the layout of a recorded machine"), "{error}");
+        let error = parse_machine("cpus = 1", "big.toml").unwrap_err().to_string();
+        assert!(!error.contains("layout"), "{error}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use std::io;
 use std::ops::Range;
 
-use rustix::mm::{Advice, madvise, mlock, munlock};
+use rustix::mm::{Advice, madvise, mlock};
 
 use super::{Change, Mapping};
 
@@ -100,7 +100,7 @@ pub(crate) fn lock(mapping: &mut Mapping) -> io::Result<()> {
 pub(super) fn unlock(mapping: &Mapping) -> io::Result<()> {
     let (start, bytes) = whole(mapping);
     // SAFETY: the range is the mapping; unlocking changes no contents.
-    unsafe { munlock(start, bytes) }.map_err(io::Error::from)
+    unsafe { rustix::mm::munlock(start, bytes) }.map_err(io::Error::from)
 }
 
 fn whole(mapping: &Mapping) -> (*mut c_void, usize) {

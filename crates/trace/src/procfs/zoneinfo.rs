@@ -4,7 +4,7 @@ use pageset_core::ZoneKind;
 use serde::{Deserialize, Serialize};
 
 use super::{CPUS_MAX, ProcError, ZONES_MAX, ZoneLine, excerpt};
-use crate::machine::{PcpSample, ZoneDescription};
+use crate::layout::{PcpSample, ZoneDescription};
 
 const FILE: &str = "zoneinfo";
 

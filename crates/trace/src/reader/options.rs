@@ -8,7 +8,7 @@ use crate::{
     import::{PcptReader, open_text},
     info::{SourceFormat, TraceInfo},
     input::Input,
-    machine::Machine,
+    layout::Layout,
     native::NativeReader,
     sidecar,
 };
@@ -37,7 +37,7 @@ pub enum Recovery {
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
     sidecar: Option<PathBuf>,
-    machine: Option<PathBuf>,
+    layout: Option<PathBuf>,
     strictness: Strictness,
     recovery: Recovery,
     spool_bytes_max: u64,
@@ -47,7 +47,7 @@ impl Default for OpenOptions {
     fn default() -> Self {
         Self {
             sidecar: None,
-            machine: None,
+            layout: None,
             strictness: Strictness::Strict,
             recovery: Recovery::Refuse,
             // 28 bytes an event: about 600 million events.
@@ -70,10 +70,10 @@ impl OpenOptions {
         self
     }
 
-    /// Takes the machine from the TOML or JSON file at `path` instead of the trace.
+    /// Takes the layout of the machine from the TOML or JSON file at `path` instead of the trace.
     #[must_use]
-    pub fn machine(mut self, path: impl Into<PathBuf>) -> Self {
-        self.machine = Some(path.into());
+    pub fn layout(mut self, path: impl Into<PathBuf>) -> Self {
+        self.layout = Some(path.into());
         self
     }
 
@@ -138,8 +138,8 @@ impl OpenOptions {
     }
 
     fn complete(&self, info: &mut TraceInfo) -> Result<(), TraceError> {
-        if let Some(path) = &self.machine {
-            info.machine = Some(Machine::load(path)?);
+        if let Some(path) = &self.layout {
+            info.machine = Some(Layout::load(path)?);
         }
         Ok(())
     }

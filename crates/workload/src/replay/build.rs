@@ -1,7 +1,7 @@
 //! The recording's machine as an allocator.
 
 use pageset_core::{Config, CpuId, NodeId, PageAllocator, Policy, Tables, Watermarks, ZoneConfig, ZoneId};
-use pageset_trace::{Machine, ZoneDescription};
+use pageset_trace::{Layout, ZoneDescription};
 
 use super::ReplayError;
 use super::lock::OneThread;
@@ -11,15 +11,15 @@ use crate::caches::cache_slice;
 pub(super) type Allocator = PageAllocator<'static, OneThread>;
 
 /// A zone of the machine and its number in the allocator; zones without memory have none.
-pub(super) fn populated(machine: &Machine) -> Vec<(&ZoneDescription, ZoneId)> {
+pub(super) fn populated(machine: &Layout) -> Vec<(&ZoneDescription, ZoneId)> {
     let mut zones: Vec<_> = machine.zones.iter().filter(|zone| zone.managed > 0).collect();
     zones.sort_by_key(|zone| (zone.node, zone.kind));
     zones.into_iter().enumerate().map(|(id, zone)| (zone, ZoneId(id as u16))).collect()
 }
 
 /// Builds the machine's allocator: its zones, CPUs, caches and settings; all managed frames free.
-pub(super) fn allocator(machine: &Machine, policy: &Policy) -> Result<Allocator, ReplayError> {
-    let impossible = |error: &dyn std::fmt::Display| ReplayError::Machine(error.to_string());
+pub(super) fn allocator(machine: &Layout, policy: &Policy) -> Result<Allocator, ReplayError> {
+    let impossible = |error: &dyn std::fmt::Display| ReplayError::Layout(error.to_string());
     machine.check().map_err(|problem| impossible(&problem))?;
     let zones = populated(machine);
     // Which of the spanned frames are managed is not recorded; the upper ones are taken.
@@ -63,7 +63,7 @@ pub(super) fn managed_frames(zone: &ZoneDescription) -> std::ops::Range<u64> {
 }
 
 /// Puts the recorded watermarks in force (they may have been set by hand).
-pub(super) fn set_recorded_watermarks(allocator: &Allocator, machine: &Machine) {
+pub(super) fn set_recorded_watermarks(allocator: &Allocator, machine: &Layout) {
     for (zone, id) in populated(machine) {
         let unboosted = |mark: u64| mark.saturating_sub(zone.boost);
         let (min, low, high) = (unboosted(zone.min), unboosted(zone.low), unboosted(zone.high));
@@ -73,7 +73,7 @@ pub(super) fn set_recorded_watermarks(allocator: &Allocator, machine: &Machine) 
 }
 
 /// Distances between all nodes, if the machine says any; what it leaves out is 10 to itself and 20 to others.
-fn distances(machine: &Machine) -> Option<Vec<u8>> {
+fn distances(machine: &Layout) -> Option<Vec<u8>> {
     // An allocator has at most 256 nodes, and says so when there are more.
     const NODES_MAX: usize = 256;
     let nodes =
@@ -94,11 +94,11 @@ mod tests {
     use pageset_trace::Node;
 
     use super::*;
-    use crate::replay::tests::small_machine;
+    use crate::replay::tests::small_layout;
 
     #[test]
     fn the_machine_has_its_zones_and_limits() {
-        let machine = small_machine();
+        let machine = small_layout();
         for policy in POLICIES {
             let allocator = allocator(&machine, policy).unwrap();
             set_recorded_watermarks(&allocator, &machine);
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn watermarks_at_the_end_of_the_numbers_do_not_overflow() {
-        let mut machine = small_machine();
+        let mut machine = small_layout();
         (machine.zones[0].min, machine.zones[0].low, machine.zones[0].high) = (0, 0, u64::MAX);
         let allocator = allocator(&machine, &POLICIES[0]).unwrap();
         set_recorded_watermarks(&allocator, &machine);
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn distances_make_a_square() {
-        let mut machine = small_machine();
+        let mut machine = small_layout();
         machine.nodes[0].distances = vec![10, 31];
         machine.nodes.push(Node { id: 1, cpus: Vec::new(), distances: Vec::new() });
         assert_eq!(distances(&machine), Some(vec![10, 31, 20, 10]));
@@ -133,8 +133,8 @@ mod tests {
 
     #[test]
     fn an_impossible_machine_is_an_error() {
-        let mut machine = small_machine();
+        let mut machine = small_layout();
         machine.zones[1].start_pfn = machine.zones[0].start_pfn;
-        assert!(matches!(allocator(&machine, &POLICIES[0]), Err(ReplayError::Machine(_))));
+        assert!(matches!(allocator(&machine, &POLICIES[0]), Err(ReplayError::Layout(_))));
     }
 }

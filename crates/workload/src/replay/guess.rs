@@ -1,14 +1,14 @@
 //! A machine for a recording that does not describe its own: what the events show, and Linux's defaults.
 
 use pageset_core::ZoneKind;
-use pageset_trace::{Event, EventKind, Machine, Node, Sysctls, TraceError, TraceReader, ZoneDescription};
+use pageset_trace::{Event, EventKind, Layout, Node, Sysctls, TraceError, TraceReader, ZoneDescription};
 
 /// Reads a recording to its end and makes up a machine that could have made it: as many CPUs and frames as occur, one
 /// node, x86-64's zones, half of the memory free.
 ///
 /// # Errors
 /// If the recording is damaged.
-pub fn guess_machine(reader: &mut dyn TraceReader) -> Result<Machine, TraceError> {
+pub fn guess_layout(reader: &mut dyn TraceReader) -> Result<Layout, TraceError> {
     let (mut cpus, mut last_pfn) = (1, 0);
     let mut events = Vec::new();
     while reader.read_block(&mut events)? > 0 {
@@ -32,7 +32,7 @@ fn last_frame(event: &Event) -> u64 {
     event.frame().filter(|pfn| is_block && pfn.0 < 1 << 34).map_or(0, |pfn| pfn.0)
 }
 
-fn machine(cpus: u32, last_pfn: u64, kernel: String) -> Machine {
+fn machine(cpus: u32, last_pfn: u64, kernel: String) -> Layout {
     const DMA_END: u64 = 1 << 12;
     const DMA32_END: u64 = 1 << 20;
     // Whole 128 MiB, which is what memory is plugged in.
@@ -64,7 +64,7 @@ fn machine(cpus: u32, last_pfn: u64, kernel: String) -> Machine {
         let step = (zone.min / 4).max(zone.managed / 1000);
         (zone.low, zone.high) = (zone.min + step, zone.min + 2 * step);
     }
-    Machine {
+    Layout {
         kernel,
         architecture: "x86_64".into(),
         page_size: 4096,

@@ -14,14 +14,14 @@ mod run;
 mod steps;
 mod ticks;
 
-pub use guess::guess_machine;
+pub use guess::guess_layout;
 pub use outcome::Outcome;
 use run::Run;
 use steps::Stepper;
 use ticks::Ticks;
 
 use pageset_core::Policy;
-use pageset_trace::{LostEvents, Machine, TraceError, TraceReader};
+use pageset_trace::{Layout, LostEvents, TraceError, TraceReader};
 
 /// What to replay under.
 #[derive(Clone, Debug)]
@@ -29,7 +29,7 @@ pub struct ReplayOptions {
     /// The policies, in the order of the rows; the first is what the others are compared with.
     pub policies: Vec<Policy>,
     /// The machine to replay on, instead of the recording's own.
-    pub machine: Option<Machine>,
+    pub machine: Option<Layout>,
     /// Share that machine's memory between so many CPUs: the recorded ones, and others that stay idle. Each CPU's share
     /// of the watermark, and so the limit of its page sets, gets smaller.
     pub cpus: Option<u32>,
@@ -39,7 +39,7 @@ pub struct ReplayOptions {
 #[derive(Clone, Debug)]
 pub struct Replay {
     /// The machine that was replayed on.
-    pub machine: Machine,
+    pub machine: Layout,
     /// Events read.
     pub events: u64,
     /// What the recording lacks.
@@ -84,7 +84,7 @@ pub enum ReplayError {
     },
     /// The machine cannot be built.
     #[error("the machine description does not describe a machine that can be built: {0}")]
-    Machine(String),
+    Layout(String),
 }
 
 /// Replays a recording under each policy. The recording is read in blocks, after a look whether it has ticks of its own.
@@ -104,7 +104,7 @@ pub fn replay(
     let machine = options.machine.clone().or_else(|| info.machine.clone()).ok_or_else(|| {
         let path = info.path.display();
         ReplayError::NoMachine(format!(
-            "{path}: the recording does not describe its machine: pass --machine FILE"
+            "{path}: the recording does not describe its machine: pass --layout FILE"
         ))
     })?;
     let machine = match options.cpus {
@@ -135,7 +135,7 @@ pub fn replay(
 }
 
 /// The machine with idle CPUs added, node by node in turn.
-fn with_cpus(mut machine: Machine, cpus: u32) -> Result<Machine, ReplayError> {
+fn with_cpus(mut machine: Layout, cpus: u32) -> Result<Layout, ReplayError> {
     if cpus < machine.cpus {
         return Err(ReplayError::TooFewCpus { asked: cpus, there: machine.cpus });
     }
@@ -175,8 +175,8 @@ mod tests {
     }
 
     /// Two CPUs, 16 MiB and 124 MiB.
-    pub(super) fn small_machine() -> Machine {
-        Machine {
+    pub(super) fn small_layout() -> Layout {
+        Layout {
             kernel: "6.12".into(),
             architecture: "x86_64".into(),
             page_size: 4096,
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn idle_cpus_shrink_the_share_of_the_others() {
-        let machine = with_cpus(small_machine(), 5).unwrap();
+        let machine = with_cpus(small_layout(), 5).unwrap();
         machine.check().unwrap();
         assert_eq!((machine.cpus, machine.nodes[0].cpus.len()), (5, 5));
         assert!(with_cpus(machine, 4).unwrap_err().to_string().contains("at least"));

@@ -172,11 +172,11 @@ mod tests {
 
     use super::super::build::{allocator, populated};
     use super::*;
-    use crate::replay::tests::{small_machine, small_snapshot};
+    use crate::replay::tests::{small_layout, small_snapshot};
 
     #[test]
     fn the_free_lists_are_those_of_the_snapshot() {
-        let (machine, snapshot) = (small_machine(), small_snapshot());
+        let (machine, snapshot) = (small_layout(), small_snapshot());
         for policy in POLICIES {
             let allocator = allocator(&machine, policy).unwrap();
             for zone in populated(&machine) {

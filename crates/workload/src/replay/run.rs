@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use pageset_core::{
     Counters, CpuId, FreeTraits, MigrateType, Order, Pfn, Policy, Request, RequestTraits, ZoneId,
 };
-use pageset_trace::{Machine, Snapshot};
+use pageset_trace::{Layout, Snapshot};
 
 use super::build::{Allocator, allocator, populated, set_recorded_watermarks};
 use super::frame_map::FrameMap;
@@ -40,7 +40,7 @@ struct ZoneRun {
 
 impl Run {
     pub(super) fn new(
-        machine: &Machine,
+        machine: &Layout,
         before: Option<&Snapshot>,
         policy: &Policy,
     ) -> Result<Self, ReplayError> {
@@ -275,12 +275,12 @@ mod tests {
     use pageset_core::policy::LINUX_6_12;
 
     use super::*;
-    use crate::replay::tests::small_machine;
+    use crate::replay::tests::small_layout;
 
     /// Pages allocated one by one, freed as one block: the recording lost what happened in between.
     #[test]
     fn a_block_of_strays_frees_its_own_frames_only() {
-        let mut run = Run::new(&small_machine(), None, &LINUX_6_12).unwrap();
+        let mut run = Run::new(&small_layout(), None, &LINUX_6_12).unwrap();
         let cpu = CpuId(0);
         let alloc = |pfn| Step::Alloc { cpu, pfn, request: Request::new(Order::ZERO) };
         // 8000 and 8001 belong to the block; what lies behind the first of ours belongs to 9000.

@@ -9,7 +9,7 @@ use std::ops::Range;
 use pageset_core::{
     CpuId, MigrateType, NodeChoice, NodeId, Order, Reclaim, Request, RequestTraits, ZoneKind,
 };
-use pageset_trace::{Event, EventKind, Machine};
+use pageset_trace::{Event, EventKind, Layout};
 
 use super::Unreplayed;
 use super::build::populated;
@@ -38,7 +38,7 @@ const BULK_PAGES_MAX: u64 = 1 << 16;
 /// Turns events into steps, block by block.
 #[derive(Debug)]
 pub(super) struct Stepper<'m> {
-    machine: &'m Machine,
+    machine: &'m Layout,
     zones: Vec<ZoneSteps>,
     pub(super) ticks: Ticks,
     /// What each event of the block does about a free.
@@ -65,7 +65,7 @@ enum FreeRole {
 }
 
 impl<'m> Stepper<'m> {
-    pub(super) fn new(machine: &'m Machine, ticks: Ticks) -> Self {
+    pub(super) fn new(machine: &'m Layout, ticks: Ticks) -> Self {
         Self {
             machine,
             zones: populated(machine)
@@ -234,14 +234,14 @@ mod tests {
     use pageset_trace::ZoneDescription;
 
     use super::*;
-    use crate::replay::tests::small_machine;
+    use crate::replay::tests::small_layout;
 
     fn event(kind: EventKind, ts_ns: u64, pfn: u64, order: u8) -> Event {
         Event { pfn, order, gfp: 0xcc0, migratetype: 0, ..Event::new(kind, ts_ns, 0) }
     }
 
     fn steps(events: &[Event]) -> (Vec<Step>, Unreplayed) {
-        let machine = small_machine();
+        let machine = small_layout();
         let (mut stepper, mut steps) = (Stepper::new(&machine, Ticks::by_the_clock(&machine)), Vec::new());
         stepper.steps(events, &mut steps);
         (steps, stepper.unreplayed)
@@ -284,7 +284,7 @@ mod tests {
     /// A machine file may claim any span for a zone that has no memory.
     #[test]
     fn a_zone_without_memory_has_no_frames() {
-        let mut machine = small_machine();
+        let mut machine = small_layout();
         let empty = ZoneDescription { start_pfn: 1 << 40, spanned: 1 << 62, ..EMPTY };
         machine.zones.push(empty);
         machine.check().unwrap();

@@ -1,7 +1,7 @@
 //! Where a replay's ticks come from: from the recording, or, where it has none, from the clock. Never from both.
 
 use pageset_core::CpuId;
-use pageset_trace::{Event, Machine, TraceError, TraceReader};
+use pageset_trace::{Event, Layout, TraceError, TraceReader};
 
 use super::steps::Step;
 
@@ -23,11 +23,11 @@ pub(super) enum Ticks {
 
 impl Ticks {
     /// Those of the recording, if one of its events is a tick; else by the clock.
-    pub(super) fn find(reader: &mut dyn TraceReader, machine: &Machine) -> Result<Self, TraceError> {
+    pub(super) fn find(reader: &mut dyn TraceReader, machine: &Layout) -> Result<Self, TraceError> {
         Ok(if reader.has_ticks()? { Self::Recorded } else { Self::by_the_clock(machine) })
     }
 
-    pub(super) fn by_the_clock(machine: &Machine) -> Self {
+    pub(super) fn by_the_clock(machine: &Layout) -> Self {
         Self::Interval { interval_s: machine.sysctls.stat_interval_s.unwrap_or(1).max(1), due_ns: None }
     }
 
@@ -70,7 +70,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::replay::tests::small_machine;
+    use crate::replay::tests::small_layout;
 
     const SECOND: u64 = 1_000_000_000;
 
@@ -85,7 +85,7 @@ mod tests {
         writer.write(&events).unwrap();
         let bytes = writer.finish(LostEvents::default()).unwrap().0;
         let mut reader = OpenOptions::new().open_bytes("t.pgtrace".as_ref(), bytes).unwrap();
-        let machine = small_machine();
+        let machine = small_layout();
         let mut ticks = Ticks::find(reader.as_mut(), &machine).unwrap();
         let (mut block, mut steps) = (Vec::new(), Vec::new());
         while reader.read_block(&mut block).unwrap() > 0 {
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_jump_in_time_is_bounded() {
-        let machine = small_machine();
+        let machine = small_layout();
         let (mut ticks, mut steps) = (Ticks::by_the_clock(&machine), Vec::new());
         for ts_ns in [0, u64::MAX] {
             ticks.bring(&Event::new(EventKind::MmPageFree, ts_ns, 0), machine.cpus, &mut steps);

@@ -2,7 +2,7 @@
 
 use pageset_core::pcp::{Limits, ListIndex};
 use pageset_core::{Order, Policy, ZoneKind};
-use pageset_trace::{Event, EventKind, Machine, Sample, TraceInfo, Work};
+use pageset_trace::{Event, EventKind, Layout, Sample, TraceInfo, Work};
 
 use super::bulk::Bulk;
 use super::explain::Explainer;
@@ -69,7 +69,7 @@ pub(super) struct Home {
 impl Engine {
     pub(super) fn new(
         (policy, mode, explainer): (Policy, Mode, Explainer),
-        machine: &Machine,
+        machine: &Layout,
         info: &TraceInfo,
     ) -> Result<Self, String> {
         let geometry = Geometry::new(machine, &policy)?;

@@ -3,7 +3,7 @@
 use pageset_core::pcp::Limits;
 use pageset_core::policy::LimitInputs;
 use pageset_core::{FrameCounts, FrameIndex, FrameTables, Policy};
-use pageset_trace::{Machine, ZoneDescription};
+use pageset_trace::{Layout, ZoneDescription};
 
 use super::free_run::Tokens;
 use super::pressure::ZonePressure;
@@ -49,7 +49,7 @@ pub(super) struct Geometry {
 }
 
 impl Geometry {
-    pub(super) fn new(machine: &Machine, policy: &Policy) -> Result<Self, String> {
+    pub(super) fn new(machine: &Layout, policy: &Policy) -> Result<Self, String> {
         machine.check()?;
         let mut described: Vec<_> = machine.zones.iter().filter(|zone| zone.managed > 0).collect();
         described.sort_by_key(|zone| (zone.node, zone.kind));
@@ -100,7 +100,7 @@ impl Geometry {
 }
 
 /// The limits of a zone's page sets: what the kernel printed, or else what its formula gives (spec §2.2, §2.3).
-fn limits(policy: &Policy, machine: &Machine, zone: &ZoneDescription, sharers: u32) -> Limits {
+fn limits(policy: &Policy, machine: &Layout, zone: &ZoneDescription, sharers: u32) -> Limits {
     if let Some(printed) = zone.pagesets.iter().find_map(|set| {
         Some(Limits {
             batch: to_i32(u64::from(set.batch)),
@@ -123,7 +123,7 @@ fn limits(policy: &Policy, machine: &Machine, zone: &ZoneDescription, sharers: u
 }
 
 /// Whether a CPU's share of the data caches counts as large for this policy and batch (spec §2.14).
-pub(super) fn has_large_slice(policy: &Policy, machine: &Machine, cpu: u32, batch: i32) -> bool {
+pub(super) fn has_large_slice(policy: &Policy, machine: &Layout, cpu: u32, batch: i32) -> bool {
     let Some(rule) = policy.free_high.and_then(|rule| rule.keep_batch) else { return false };
     cache_slice(machine, cpu).is_large(rule, batch, machine.page_size)
 }
@@ -140,8 +140,8 @@ mod tests {
 
     use super::*;
 
-    fn machine() -> Machine {
-        Machine {
+    fn machine() -> Layout {
+        Layout {
             kernel: "6.12".into(),
             architecture: "x86_64".into(),
             page_size: 4096,

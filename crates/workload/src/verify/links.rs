@@ -110,12 +110,12 @@ pub(super) const fn same_context(a: &Event, b: &Event) -> bool {
 mod tests {
     use pageset_core::ZoneKind;
     use pageset_core::policy::LINUX_6_12;
-    use pageset_trace::{Machine, Node, Sysctls, ZoneDescription};
+    use pageset_trace::{Layout, Node, Sysctls, ZoneDescription};
 
     use super::*;
 
     fn linked(events: Vec<Event>) -> Chunk {
-        let machine = Machine {
+        let machine = Layout {
             kernel: "6.12".into(),
             architecture: "x86_64".into(),
             page_size: 4096,

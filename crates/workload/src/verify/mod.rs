@@ -60,7 +60,7 @@ pub fn verify(
     let path = info.path.display().to_string();
     let unusable = |problem: String, remedy| VerifyError::Unusable { path: path.clone(), problem, remedy };
     let Some(machine) = options.machine.as_ref().or(info.machine.as_ref()) else {
-        return Err(unusable("the recording does not describe its machine".into(), "pass --machine FILE"));
+        return Err(unusable("the recording does not describe its machine".into(), "pass --layout FILE"));
     };
     let kernel = info.kernel.clone().unwrap_or_else(|| machine.kernel.clone());
     let Some(policy) = options.policy.or_else(|| policy_of_kernel(&kernel).copied()) else {
@@ -68,7 +68,7 @@ pub fn verify(
     };
     let explainer = Explainer::new(options.explain);
     let mut engine = Engine::new((policy, options.mode, explainer), machine, &info)
-        .map_err(|problem| unusable(problem, "pass a machine description that fits with --machine FILE"))?;
+        .map_err(|problem| unusable(problem, "pass a machine description that fits with --layout FILE"))?;
     let mut chunk = Chunk::default();
     // Memory that is not used is not touched, so a false number does no harm.
     let announced = usize::try_from(info.events.unwrap_or(0)).unwrap_or(usize::MAX);

@@ -1,7 +1,7 @@
 //! What to verify, how, and why it could not be done.
 
 use pageset_core::Policy;
-use pageset_trace::{Machine, TraceError};
+use pageset_trace::{Layout, TraceError};
 
 use super::Class;
 
@@ -53,7 +53,7 @@ pub struct VerifyOptions {
     /// The policy that should have decided as the kernel did. `None`: the recorded kernel's.
     pub policy: Option<Policy>,
     /// The machine, instead of the recording's own.
-    pub machine: Option<Machine>,
+    pub machine: Option<Layout>,
     /// How far the kernel's own events steer the comparison.
     pub mode: Mode,
     /// A mismatch to show.

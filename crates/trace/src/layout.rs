@@ -1,4 +1,4 @@
-//! The machine a trace was recorded on, or one that the user describes instead (`--machine FILE`).
+//! The machine a trace was recorded on, or one that the user describes instead (`--layout FILE`).
 
 mod build;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{error::TraceError, input, procfs::CPUS_MAX};
 
-pub use build::MachineSource;
+pub use build::LayoutSource;
 
 /// Bytes of a machine file at most; a machine of 8192 CPUs needs about 10 MB.
 const FILE_BYTES_MAX: u64 = 64 << 20;
@@ -17,7 +17,7 @@ const FILE_BYTES_MAX: u64 = 64 << 20;
 /// A machine: CPUs, caches, nodes, zones, and the sysctls that shape per-CPU page sets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Machine {
+pub struct Layout {
     /// Kernel release, as `uname -r`; selects the policy a replay uses unless told otherwise.
     pub kernel: String,
     /// As `uname -m`.
@@ -193,11 +193,11 @@ pub struct PcpSample {
     pub high_max: Option<u32>,
 }
 
-impl Machine {
+impl Layout {
     /// Reads a description in TOML, or in JSON if the file's name ends in `.json`.
     ///
     /// # Errors
-    /// The file cannot be read, is too large, has an unknown or a missing field, or [`Machine::check`] fails.
+    /// The file cannot be read, is too large, has an unknown or a missing field, or [`Layout::check`] fails.
     pub fn load(path: &Path) -> Result<Self, TraceError> {
         let text = input::read_text(path, FILE_BYTES_MAX)?;
         let machine: Self = if path.extension().is_some_and(|extension| extension == "json") {
@@ -212,7 +212,7 @@ impl Machine {
         Ok(machine)
     }
 
-    /// The description as TOML that [`Machine::load`] reads back.
+    /// The description as TOML that [`Layout::load`] reads back.
     ///
     /// # Errors
     /// A number that TOML cannot hold (above 2^63 - 1).
@@ -258,7 +258,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Number of the zone in [`Machine::zones`] that spans frame `pfn`.
+    /// Number of the zone in [`Layout::zones`] that spans frame `pfn`.
     #[must_use]
     pub fn zone_of(&self, pfn: u64) -> Option<usize> {
         self.zones.iter().position(|zone| zone.spans(pfn))
@@ -293,8 +293,8 @@ impl ZoneDescription {
 pub(crate) mod tests {
     use super::*;
 
-    pub(crate) fn small() -> Machine {
-        Machine {
+    pub(crate) fn small() -> Layout {
+        Layout {
             kernel: "6.12.0".into(),
             architecture: x86_64(),
             page_size: 4096,
@@ -318,15 +318,15 @@ pub(crate) mod tests {
         let machine = small();
         machine.check().unwrap();
         let toml = machine.to_toml().unwrap();
-        assert_eq!(toml::from_str::<Machine>(&toml).unwrap(), machine, "{toml}");
+        assert_eq!(toml::from_str::<Layout>(&toml).unwrap(), machine, "{toml}");
         let json = serde_json::to_string(&machine).unwrap();
-        assert_eq!(serde_json::from_str::<Machine>(&json).unwrap(), machine);
+        assert_eq!(serde_json::from_str::<Layout>(&json).unwrap(), machine);
     }
 
     #[test]
     fn unknown_fields_are_refused_by_name() {
         let toml = small().to_toml().unwrap().replace("cpus = 2", "cpus = 2\ncpuss = 3");
-        let error = toml::from_str::<Machine>(&toml).unwrap_err().to_string();
+        let error = toml::from_str::<Layout>(&toml).unwrap_err().to_string();
         assert!(error.contains("cpuss"), "{error}");
     }
 

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::{Cache, CacheKind, Machine, Node, Sysctls};
+use super::{Cache, CacheKind, Layout, Node, Sysctls};
 use crate::procfs::{CPUS_MAX, Zoneinfo};
 
 /// The parts of a machine as a recorder writes them down.
 #[derive(Clone, Copy, Debug)]
-pub struct MachineSource<'a> {
+pub struct LayoutSource<'a> {
     /// As `uname -r`.
     pub kernel: &'a str,
     /// As `uname -m`.
@@ -26,12 +26,12 @@ pub struct MachineSource<'a> {
     pub zoneinfo: &'a Zoneinfo,
 }
 
-impl MachineSource<'_> {
+impl LayoutSource<'_> {
     /// The machine, checked.
     ///
     /// # Errors
     /// A sentence saying which part makes no sense.
-    pub fn build(&self) -> Result<Machine, String> {
+    pub fn build(&self) -> Result<Layout, String> {
         let mut nodes = Vec::new();
         for (id, list) in self.node_cpulists.iter().enumerate().take(1 << 10) {
             nodes.push(Node { id: id as u16, cpus: cpulist(list)?, distances: Vec::new() });
@@ -55,7 +55,7 @@ impl MachineSource<'_> {
                 shared_by: cpulist(shared)?,
             });
         }
-        let machine = Machine {
+        let machine = Layout {
             kernel: self.kernel.to_owned(),
             architecture: self.architecture.to_owned(),
             page_size: self.page_size,

@@ -1,19 +1,19 @@
-//! The machine of a trace: its own, one from a file, or one made up from the events.
+//! The layout of a trace's machine: its own, one from a file, or one made up from the events.
 
 use std::path::Path;
 
 use anyhow::{Result, anyhow, bail};
-use pageset_trace::{Machine, TraceError, TraceReader as _};
-use pageset_workload::guess_machine;
+use pageset_trace::{Layout, TraceError, TraceReader as _};
+use pageset_workload::guess_layout;
 use serde::Serialize;
 
 use crate::args::SourceArgs;
 use crate::source::{self, Source};
 
-/// Where a machine's description comes from.
+/// Where a layout comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum MachineOrigin {
+pub(crate) enum LayoutOrigin {
     /// From the recording.
     Recorded,
     /// From a file the user named.
@@ -22,10 +22,10 @@ pub(crate) enum MachineOrigin {
     Guessed,
 }
 
-/// A machine in short.
+/// A layout in short.
 #[derive(Debug, Serialize)]
-pub(crate) struct MachineSummary {
-    origin: MachineOrigin,
+pub(crate) struct LayoutSummary {
+    origin: LayoutOrigin,
     kernel: String,
     architecture: String,
     pub(crate) cpus: u32,
@@ -42,8 +42,8 @@ struct ZoneSummary {
     managed_pages: u64,
 }
 
-impl MachineSummary {
-    pub(crate) fn new(machine: &Machine, origin: MachineOrigin) -> Self {
+impl LayoutSummary {
+    pub(crate) fn new(machine: &Layout, origin: LayoutOrigin) -> Self {
         let zone = |zone: &pageset_trace::ZoneDescription| ZoneSummary {
             node: zone.node,
             name: zone.kind.name(),
@@ -78,9 +78,9 @@ impl MachineSummary {
             parts.push(format!("recorded on Linux {}", self.kernel));
         }
         match self.origin {
-            MachineOrigin::Recorded => {}
-            MachineOrigin::Given => parts.push("from --machine".to_owned()),
-            MachineOrigin::Guessed => parts.push("made up from the events".to_owned()),
+            LayoutOrigin::Recorded => {}
+            LayoutOrigin::Given => parts.push("from --layout".to_owned()),
+            LayoutOrigin::Guessed => parts.push("made up from the events".to_owned()),
         }
         parts.join(", ")
     }
@@ -92,33 +92,42 @@ pub(crate) fn find(
     source: &Source,
     args: &SourceArgs,
     given: Option<&Path>,
-) -> Result<(Machine, MachineOrigin)> {
+) -> Result<(Layout, LayoutOrigin)> {
     if let Some(path) = given {
-        return Ok((load(path)?, MachineOrigin::Given));
+        return Ok((load(path)?, LayoutOrigin::Given));
     }
     if let Some(machine) = &source.info().machine {
-        return Ok((machine.clone(), MachineOrigin::Recorded));
+        return Ok((machine.clone(), LayoutOrigin::Recorded));
     }
     let path = args.trace.as_deref();
     if path.is_some_and(|path| !path.is_file()) {
         bail!(
             "{}: the trace does not describe its machine, and a pipe cannot be read twice to make one up; pass \
-             --machine FILE, or save the trace to a file first",
+             --layout FILE, or save the trace to a file first",
             source.argument
         );
     }
-    let machine = guess_machine(&mut Source::open(args)?).map_err(source::with_hint)?;
-    Ok((machine, MachineOrigin::Guessed))
+    let machine = guess_layout(&mut Source::open(args)?).map_err(source::with_hint)?;
+    Ok((machine, LayoutOrigin::Guessed))
 }
 
-/// A machine file.
-fn load(path: &Path) -> Result<Machine> {
-    Machine::load(path).map_err(|error| with_hint(&error))
+/// A layout file.
+fn load(path: &Path) -> Result<Layout> {
+    Layout::load(path).map_err(|error| with_hint(&error))
 }
 
-/// Adds a remedy to the error of a machine file.
+/// Adds a remedy to the error of a layout file.
 pub(crate) fn with_hint(error: &TraceError) -> anyhow::Error {
-    anyhow!("{error}; `pageset machine` prints one to start from")
+    let is_simulated = std::fs::read_to_string(error.path())
+        .is_ok_and(|text| pageset_sim::Machine::parse(&text, "").is_ok());
+    if is_simulated {
+        let name = error.path().display();
+        return anyhow!(
+            "{name}: this is a machine to simulate, for `pageset simulate --machine`; a layout has zones, and `pageset \
+             layout` prints one"
+        );
+    }
+    anyhow!("{error}; `pageset layout` prints one to start from")
 }
 
 #[cfg(test)]
@@ -126,12 +135,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_machine_to_simulate_is_told_apart() {
+        let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../machines/epyc-2.toml"));
+        let error = load(path).unwrap_err().to_string();
+        assert!(error.contains("epyc-2.toml: this is a machine to simulate"), "{error}");
+    }
+
+    #[test]
     fn a_machine_fits_on_a_line() {
         let args = SourceArgs { trace: None, opening: crate::args::OpeningArgs::default() };
         let source = Source::open(&args).unwrap();
         let (machine, origin) = find(&source, &args, None).unwrap();
         assert_eq!(
-            MachineSummary::new(&machine, origin).line(),
+            LayoutSummary::new(&machine, origin).line(),
             "2 CPUs, 1 node, 16.8 GiB in 3 zones, recorded on Linux 6.18.44"
         );
     }

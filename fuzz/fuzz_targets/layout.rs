@@ -4,4 +4,4 @@
 use libfuzzer_sys::fuzz_target;
 use pageset_trace::fuzzing;
 
-fuzz_target!(|text: &str| drop(fuzzing::machine(text)));
+fuzz_target!(|text: &str| drop(fuzzing::layout(text)));
