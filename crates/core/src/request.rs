@@ -131,6 +131,14 @@ impl Request {
     }
 }
 
+/// What a request wants of one zone's lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub(crate) order: Order,
+    /// The type that the block gets; not the requested one if the zone does not group pageblocks by mobility.
+    pub(crate) migratetype: MigrateType,
+}
+
 bitflags! {
     /// The zone walk's own flags, named as in Linux (spec §1.11).
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -222,8 +222,8 @@ fn fragmenting_is_better_than_failing() {
 fn contiguous_areas_do_not_count_for_unmovable_requests() {
     let machine = Machine::new(LINUX_6_12, 4096);
     for frame in (512..4096).step_by(512) {
-        assert_eq!(machine.allocator.isolate_pageblock(CPU, Pfn(frame)), Ok(true));
-        assert_eq!(machine.allocator.unisolate_pageblock(CPU, Pfn(frame), MigrateType::Cma), Ok(true));
+        assert_eq!(machine.allocator.isolate_pageblock(CPU, Pfn(frame)), Ok(()));
+        assert_eq!(machine.allocator.unisolate_pageblock(CPU, Pfn(frame), MigrateType::Cma), Ok(()));
     }
     let marks = Watermarks { min: 100, low: 600, high: 1100, promo: 1600 };
     machine.allocator.set_watermarks(ZONE, marks).expect("it exists");
@@ -243,7 +243,7 @@ fn drains_look_again_while_pageblocks_are_isolated() {
         let block = machine.alloc(CPU, 0);
         machine.allocator.drain_all(CPU).expect("it exists");
         machine.free(CPU, block);
-        assert_eq!(machine.allocator.isolate_pageblock(CPU, block.0), Ok(true));
+        assert_eq!(machine.allocator.isolate_pageblock(CPU, block.0), Ok(()));
         machine.allocator.drain_all(CPU).expect("it exists");
         machine.allocator.validate().expect("on the isolated list");
         assert_eq!(

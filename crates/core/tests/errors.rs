@@ -155,9 +155,9 @@ fn cpus_that_do_not_exist_are_refused_everywhere() {
     assert_eq!(allocator.tick(NOBODY), Err(nobody));
     assert_eq!(allocator.end_boost(NOBODY, ZoneId(0), 1), Err(nobody));
     assert_eq!(allocator.isolate_pageblock(NOBODY, Pfn(1100)), Err(nobody));
-    assert_eq!(allocator.isolate_pageblock(CPU, Pfn(1100)), Ok(true));
+    assert_eq!(allocator.isolate_pageblock(CPU, Pfn(1100)), Ok(()));
     assert_eq!(allocator.unisolate_pageblock(NOBODY, Pfn(1100), MigrateType::Movable), Err(nobody));
-    assert_eq!(allocator.unisolate_pageblock(CPU, Pfn(1100), MigrateType::Movable), Ok(true));
+    assert_eq!(allocator.unisolate_pageblock(CPU, Pfn(1100), MigrateType::Movable), Ok(()));
     assert_eq!(allocator.validate(), before);
 }
 

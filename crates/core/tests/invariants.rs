@@ -99,7 +99,7 @@ fn i09_pages_of_isolated_pageblocks_enter_no_page_set() {
         let machine = Machine::new(policy, 7168);
         let block = machine.alloc(CPU, 0);
         machine.allocator.drain_all(CPU).expect("it exists");
-        assert_eq!(machine.allocator.isolate_pageblock(CPU, block.0), Ok(true));
+        assert_eq!(machine.allocator.isolate_pageblock(CPU, block.0), Ok(()));
         machine.free(CPU, block);
         assert_eq!(machine.info(CPU).count, 0, "{}", policy.name);
         let zone = machine.allocator.zones().next().expect("one zone");

@@ -3,12 +3,21 @@
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 use super::watermark::Marks;
-use super::{Gauges, Span, Watermark, ZoneFlag};
+use super::{Gauges, Watermark, ZoneFlag};
 use crate::count::Count;
-use crate::frame::FrameTables;
+use crate::frame::{FrameTables, Span};
 use crate::policy::BuddyRules;
 use crate::request::AllocFlags;
 use crate::{NodeId, PAGEBLOCK_FRAMES, ZoneId, ZoneKind};
+
+/// Who a zone is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Identity {
+    pub(crate) id: ZoneId,
+    pub(crate) kind: ZoneKind,
+    pub(crate) node: NodeId,
+    pub(crate) rules: BuddyRules,
+}
 
 /// Everything of a zone but its free lists.
 #[derive(Debug)]
@@ -42,7 +51,7 @@ pub(crate) struct ZoneBody<'a> {
 }
 
 impl<'a> ZoneBody<'a> {
-    pub(super) const fn new(frames: FrameTables<'a>) -> Self {
+    pub(crate) const fn new(frames: FrameTables<'a>) -> Self {
         Self {
             id: ZoneId(0),
             kind: ZoneKind::Normal,
@@ -93,8 +102,8 @@ pub(super) fn mul_frac(value: u64, numerator: u64, denominator: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::buddy::tests::populated;
     use crate::zone::Watermarks;
-    use crate::zone::tests::populated;
 
     #[test]
     fn zones_below_four_pageblocks_are_not_boosted() {

@@ -1,10 +1,10 @@
 //! Watermarks: how much of a zone must stay free, for whom.
 
 use super::body::mul_frac;
-use super::{Gauges, ZoneBody};
+use super::{Gauges, ZoneBody, ZoneFlag};
 use crate::count::Count;
-use crate::policy::HighAtomicRule;
-use crate::request::AllocFlags;
+use crate::policy::{BelowHigh, HighAtomicRule};
+use crate::request::{AllocFlags, Request};
 use crate::{MigrateType, Order, ZoneKind};
 
 /// A zone's watermarks in frames, without boost. Each is one step above the one before; absurd settings end at the largest
@@ -56,7 +56,7 @@ impl WatermarkSettings {
         let share = u128::from(self.pages_min) * u128::from(zone.managed) / u128::from(self.lowmem.max(1));
         let share = u64::try_from(share).unwrap_or(u64::MAX);
         let min = match zone.kind {
-            ZoneKind::HighMem | ZoneKind::Movable => kclamp(zone.managed / 1024, 32, 128),
+            ZoneKind::HighMem | ZoneKind::Movable => (zone.managed / 1024).clamp(32, 128),
             _ => share,
         };
         let step = (share / 4).max(mul_frac(zone.managed, u64::from(self.scale_factor), 10_000));
@@ -69,11 +69,7 @@ impl WatermarkSettings {
 /// Linux's default `min_free_kbytes` for `free_kbytes` of memory: 4 · √(free), 128 to 262 144 (spec §1.9).
 #[must_use]
 pub fn default_min_free_kbytes(free_kbytes: u64) -> u64 {
-    kclamp(free_kbytes.saturating_mul(16).isqrt(), 128, 262_144)
-}
-
-fn kclamp(value: u64, low: u64, high: u64) -> u64 {
-    value.min(high).max(low)
+    free_kbytes.saturating_mul(16).isqrt().clamp(128, 262_144)
 }
 
 /// A zone's watermarks and their boost, readable without the zone's lock.
@@ -138,6 +134,44 @@ impl Marks {
 }
 
 impl ZoneBody<'_> {
+    /// Whether the zone walk may take a block here (spec §1.13). Finds out on the way, as `below_high` says, that the zone
+    /// is below its high watermark (spec §2.9).
+    #[inline]
+    pub(crate) fn may_serve(
+        &self,
+        request: &Request,
+        watermark: Watermark,
+        flags: AllocFlags,
+        below_high: BelowHigh,
+    ) -> bool {
+        let ok = |mark| self.is_watermark_ok_fast(request.order, mark, request.highest_zone, flags);
+        let below = self.gauges.has(ZoneFlag::BelowHigh);
+        let looks = match below_high {
+            BelowHigh::Ignored => false,
+            BelowHigh::CheckOnce => !below,
+            BelowHigh::CheckAlways => true,
+        };
+        if looks {
+            if ok(Watermark::High) {
+                return true;
+            }
+            if !below {
+                self.gauges.set(ZoneFlag::BelowHigh);
+            }
+        }
+        ok(watermark) || flags.contains(AllocFlags::NO_WATERMARKS)
+    }
+
+    /// Ends the mark of a zone below its high watermark if it is above now: after a drain.
+    pub(crate) fn clear_below_high(&self) {
+        if self.gauges.has(ZoneFlag::BelowHigh) {
+            let high = self.marks.boosted(Watermark::High);
+            if self.is_watermark_ok(Order::ZERO, high, ZoneKind::Movable, AllocFlags::empty()) {
+                self.gauges.clear(ZoneFlag::BelowHigh);
+            }
+        }
+    }
+
     /// Whether a request of `order` leaves `mark` frames free, and finds a block (spec §1.11, the full check).
     /// `highest` is the highest zone the request may use.
     pub(crate) fn is_watermark_ok(
@@ -246,9 +280,9 @@ mod tests {
 
     use super::*;
     use crate::CpuId;
-    use crate::buddy::LockedZone;
+    use crate::buddy::tests::populated;
     use crate::policy::BuddyRules;
-    use crate::zone::tests::populated;
+    use crate::zone::LockedZone;
 
     #[test]
     fn watermarks_equal_the_vectors() {

@@ -414,14 +414,19 @@ impl Run<'_> {
     }
 
     fn isolate(&mut self, cpu: u32, pfn: u64) {
-        let expected = self.pageblock(cpu, pfn).map(|pageblock| self.isolated.insert(pageblock));
+        let expected = self.pageblock(cpu, pfn).and_then(|pageblock| {
+            let is_new = self.isolated.insert(pageblock);
+            if is_new { Ok(()) } else { Err(ConfigError::AlreadyIsolated(Pfn(pfn))) }
+        });
         assert_eq!(self.allocator.isolate_pageblock(CpuId(cpu), Pfn(pfn)), expected, "{pfn:#x}");
     }
 
     fn unisolate(&mut self, cpu: u32, pfn: u64, to: MigrateType) {
-        let expected = self
-            .pageblock(cpu, pfn)
-            .map(|pageblock| to != MigrateType::Isolate && self.isolated.remove(&pageblock));
+        let expected = self.pageblock(cpu, pfn).and_then(|pageblock| match to {
+            MigrateType::Isolate => Err(ConfigError::BadType(to)),
+            _ if self.isolated.remove(&pageblock) => Ok(()),
+            _ => Err(ConfigError::NotIsolated(Pfn(pfn))),
+        });
         assert_eq!(self.allocator.unisolate_pageblock(CpuId(cpu), Pfn(pfn), to), expected, "{pfn:#x}");
     }
 
