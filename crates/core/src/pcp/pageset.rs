@@ -192,32 +192,50 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         wanted: Wanted,
         flags: AllocFlags,
     ) -> Option<FrameIndex> {
-        let frames = &self.zone.body.frames;
-        loop {
-            let frame = match state.pcp.pop(frames, list, wanted.order) {
-                Some(frame) => frame,
-                None => {
-                    self.refill(state, list, wanted, flags);
-                    state.pcp.pop(frames, list, wanted.order)?
-                }
-            };
-            if matches!(frames.state(frame), State::Cached { .. }) {
-                frames.mark_allocated(frame, wanted.order, wanted.migratetype);
-                return Some(frame);
-            }
-            self.leak(state, frame, wanted.order);
+        match self.pop(state, list, wanted) {
+            Some(frame) => Some(frame),
+            None => self.refill_and_pop(state, list, wanted, flags),
         }
     }
 
-    /// Fetches blocks for an empty list.
+    /// Takes the first block of a list. `None` if there is none, or if it is bad, and now out of service.
+    #[inline]
+    fn pop(self, state: &mut PagesetState, list: ListIndex, wanted: Wanted) -> Option<FrameIndex> {
+        let frames = &self.zone.body.frames;
+        let frame = state.pcp.pop(frames, list, wanted.order)?;
+        if !matches!(frames.state(frame), State::Cached { .. }) {
+            self.leak(state, frame, wanted.order);
+            return None;
+        }
+        frames.mark_allocated(frame, wanted.order, wanted.migratetype);
+        Some(frame)
+    }
+
+    /// Fetches blocks if the list is empty, and takes the first that is not bad.
     #[cold]
-    fn refill(self, state: &mut PagesetState, list: ListIndex, wanted: Wanted, flags: AllocFlags) {
-        let (limits, pressure) = (self.pageset.limits(), self.zone.body.gauges.pressure());
-        let blocks = state.pcp.refill_size(self.policy, limits, pressure, wanted.order);
-        self.pageset.touch();
-        self.zone.with_lock(self.platform, self.cpu, |locked| {
-            state.pcp.refill(locked, list, wanted, blocks, flags, &mut state.counters);
-        });
+    fn refill_and_pop(
+        self,
+        state: &mut PagesetState,
+        list: ListIndex,
+        wanted: Wanted,
+        flags: AllocFlags,
+    ) -> Option<FrameIndex> {
+        loop {
+            if state.pcp.is_list_empty(list) {
+                let (limits, pressure) = (self.pageset.limits(), self.zone.body.gauges.pressure());
+                let blocks = state.pcp.refill_size(self.policy, limits, pressure, wanted.order);
+                self.pageset.touch();
+                self.zone.with_lock(self.platform, self.cpu, |locked| {
+                    state.pcp.refill(locked, list, wanted, blocks, flags, &mut state.counters);
+                });
+                if state.pcp.is_list_empty(list) {
+                    return None;
+                }
+            }
+            if let Some(frame) = self.pop(state, list, wanted) {
+                return Some(frame);
+            }
+        }
     }
 
     /// Puts a block that a page set held out of service; its count went down with it (spec §7).
