@@ -51,7 +51,6 @@ pub use allocator::{
     BelowHighMark, BlockInfo, BlockUse, CacheSlice, Config, Cpu, FreeTraits, PageAllocator, PagesetInfo,
     Reclaim, TableCounts, Tables, TickOutcome, ZoneConfig, ZoneInfo,
 };
-pub use bad_page::{BadPageReports, Report};
 pub use check::{FrameCensus, Violation};
 pub use error::{AllocError, ConfigError, FreeError};
 pub use event::{DrainReason, Event, EventSink, FoundAt};

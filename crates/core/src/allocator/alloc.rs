@@ -206,7 +206,7 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         wanted: Wanted,
         flags: AllocFlags,
     ) -> Option<FrameIndex> {
-        let taken = match flags.contains(AllocFlags::PCP_BUSY) {
+        let taken = match flags.contains(AllocFlags::BYPASS_PCP) {
             true => None,
             false => self.pageset.try_with(|state| {
                 let frame = self.pop_or_refill(state, list, wanted, flags);

@@ -49,7 +49,7 @@ impl<P: Platform> PageAllocator<'_, P> {
                 zone.body.is_watermark_ok(Order::ZERO, mark, preferred.body.kind, flags)
             });
         let Some(zone) = zone else { return 0 };
-        if flags.contains(AllocFlags::PCP_BUSY) {
+        if flags.contains(AllocFlags::BYPASS_PCP) {
             return 0;
         }
         let at = self.pagesets.at(zone, cpu, &self.policy, &self.platform);

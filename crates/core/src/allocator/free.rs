@@ -17,8 +17,9 @@ bitflags! {
     /// Circumstances of a free.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct FreeTraits: u8 {
-        /// Behaves as if the per-CPU page set's lock were taken, as in an interrupt that hits its owner.
-        const PCP_BUSY = 1;
+        /// Goes past the per-CPU page set to the free lists, and is counted as one that found its lock taken: an interrupt
+        /// that hits its owner does so.
+        const BYPASS_PCP = 1;
         /// Part of a list free: emits `MmPageFreeBatched`.
         const BATCHED = 1 << 1;
     }
@@ -35,7 +36,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         self.free_with(cpu, pfn, order, FreeTraits::default())
     }
 
-    /// As [`free`](Self::free), in special circumstances.
+    /// As [`free`](Self::free), in special circumstances: into the page set, or to the free lists (spec §2.8).
     ///
     /// # Errors
     /// As `free`.
@@ -50,8 +51,33 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
             Err(found) => return Err(self.refuse(cpu, zone, frame, order, found)),
         };
         emit(self.platform.events(), cpu, || Event::MmPageFree { pfn, order });
+        let block = Claimed { frame, order };
+        let diverted = self.policy.buddy.diverted_frees;
+        let list = self.policy.lists.list(order, migratetype);
         let at = self.pagesets.at(zone, cpu, &self.policy, &self.platform);
-        at.put(Claimed { frame, order, migratetype }, traits);
+        match list {
+            None => at.free_direct(block, DivertedFrees::Counted),
+            Some(_) if migratetype == MigrateType::Isolate => at.free_direct(block, diverted),
+            Some(list) => {
+                let cached = match traits.contains(FreeTraits::BYPASS_PCP) {
+                    true => None,
+                    false => at.pageset.try_with(|state| {
+                        if traits.contains(FreeTraits::BATCHED) {
+                            emit(self.platform.events(), cpu, || Event::MmPageFreeBatched { pfn, order });
+                        }
+                        at.push_and_drain(state, list, block)
+                    }),
+                };
+                match cached {
+                    None => {
+                        zone.body.trylock_failures.add_one();
+                        at.free_direct(block, diverted);
+                    }
+                    Some(None) => {}
+                    Some(Some(rest)) => at.drain_slices(list, rest),
+                }
+            }
+        }
         Ok(())
     }
 
@@ -97,40 +123,11 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
 }
 
 impl<P: Platform> CpuZone<'_, '_, P> {
-    /// Frees a claimed block: into the page set, or to the free lists (spec §2.8).
-    #[inline]
-    fn put(self, block: Claimed, traits: FreeTraits) {
-        let Some(list) = self.policy.lists.list(block.order, block.migratetype) else {
-            return self.put_direct(block, DivertedFrees::Counted);
-        };
-        if block.migratetype == MigrateType::Isolate {
-            return self.put_direct(block, self.policy.buddy.diverted_frees);
-        }
-        let put = match traits.contains(FreeTraits::PCP_BUSY) {
-            true => None,
-            false => self.pageset.try_with(|state| {
-                if traits.contains(FreeTraits::BATCHED) {
-                    let (pfn, order) = (self.zone.body.span.pfn(block.frame), block.order);
-                    emit(self.platform.events(), self.cpu, || Event::MmPageFreeBatched { pfn, order });
-                }
-                self.push_and_drain(state, list, block)
-            }),
-        };
-        match put {
-            None => {
-                self.zone.body.trylock_failures.add_one();
-                self.put_direct(block, self.policy.buddy.diverted_frees);
-            }
-            Some(None) => {}
-            Some(Some(rest)) => self.drain_slices(list, rest),
-        }
-    }
-
     /// Returns a block to the free lists. Its pageblock's type is read again under the lock; Linux 6.12 gives each
     /// pageblock of a larger block its own (spec §1.5). Where pageblocks are isolated every policy does, since half an
     /// isolated block must not be allocated with the other half.
-    fn put_direct(self, block: Claimed, counted: DivertedFrees) {
-        let Claimed { frame, order, .. } = block;
+    fn free_direct(self, block: Claimed, counted: DivertedFrees) {
+        let Claimed { frame, order } = block;
         self.pageset.touch();
         self.zone.with_lock(self.platform, self.cpu, |locked| {
             if !matches!(locked.body.frames.state(frame), State::Cached { .. }) {

@@ -41,7 +41,7 @@ impl EventSink for Extfrag {
 
 fn replay(rules: BuddyRules, table: &str) -> Bench {
     let mut bench = Bench::new(8192, rules);
-    bench.body.marks.set(Watermarks { min: 0, low: 100, high: 200, promo: 300 });
+    bench.body.marks.set(Watermarks { min: 0, low: 100, high: 200 });
     bench.body.boost_factor.store(15_000, std::sync::atomic::Ordering::Relaxed);
     let events = Extfrag::default();
     for line in table.lines().skip(1) {

@@ -11,7 +11,7 @@ use crate::policy::{FreeDrain, Policy};
 use crate::request::{AllocFlags, Wanted};
 use crate::stats::Counters;
 use crate::zone::Zone;
-use crate::{CpuId, MigrateType, Order, Storage, ZoneId};
+use crate::{CpuId, Order, Storage, ZoneId};
 
 /// One CPU's page set of one zone, or an empty place for one. `const`-constructible.
 ///
@@ -178,8 +178,6 @@ impl<P: Platform> Copy for CpuZone<'_, '_, P> {}
 pub(crate) struct Claimed {
     pub(crate) frame: FrameIndex,
     pub(crate) order: Order,
-    /// The type of its pageblock.
-    pub(crate) migratetype: MigrateType,
 }
 
 impl<P: Platform> CpuZone<'_, '_, P> {

@@ -110,7 +110,7 @@ mod tests {
         for (frames, boost) in [(2047, 0), (2048, 512)] {
             let (body, _) = populated(frames, BuddyRules::LINUX_6_12);
             body.boost_factor.store(15_000, Relaxed);
-            body.marks.set(Watermarks { min: 1, low: 2, high: 3, promo: 4 });
+            body.marks.set(Watermarks { min: 1, low: 2, high: 3 });
             body.boost_watermark(AllocFlags::empty());
             assert_eq!(body.marks.boost(), boost, "{frames} frames");
         }

@@ -17,8 +17,6 @@ pub struct Watermarks {
     pub low: u64,
     /// The reclaimer stops above this.
     pub high: u64,
-    /// Memory tiering aims at this.
-    pub promo: u64,
 }
 
 /// Which watermark a request must stay above.
@@ -62,7 +60,7 @@ impl WatermarkSettings {
         let step = (share / 4).max(mul_frac(zone.managed, u64::from(self.scale_factor), 10_000));
         let above = |mark: u64| mark.saturating_add(step);
         let (low, high) = (above(min), above(above(min)));
-        Watermarks { min, low, high, promo: above(high) }
+        Watermarks { min, low, high }
     }
 }
 
@@ -78,19 +76,12 @@ pub(crate) struct Marks {
     min: Count,
     low: Count,
     high: Count,
-    promo: Count,
     boost: Count,
 }
 
 impl Marks {
     pub(super) const fn new() -> Self {
-        Self {
-            min: Count::new(),
-            low: Count::new(),
-            high: Count::new(),
-            promo: Count::new(),
-            boost: Count::new(),
-        }
+        Self { min: Count::new(), low: Count::new(), high: Count::new(), boost: Count::new() }
     }
 
     /// Sets all of them; the boost starts anew.
@@ -98,17 +89,11 @@ impl Marks {
         self.min.set(marks.min);
         self.low.set(marks.low);
         self.high.set(marks.high);
-        self.promo.set(marks.promo);
         self.boost.set(0);
     }
 
     pub(crate) fn all(&self) -> Watermarks {
-        Watermarks {
-            min: self.min.get(),
-            low: self.low.get(),
-            high: self.high.get(),
-            promo: self.promo.get(),
-        }
+        Watermarks { min: self.min.get(), low: self.low.get(), high: self.high.get() }
     }
 
     pub(crate) fn boost(&self) -> u64 {
@@ -300,8 +285,8 @@ mod tests {
             };
             let kind = if row[3] == "1" { ZoneKind::Movable } else { ZoneKind::Normal };
             let marks = settings.watermarks(WatermarkInputs { kind, managed: number(row[2]) });
-            let ours = [marks.min, marks.low, marks.high, marks.promo].map(|mark| mark.to_string());
-            assert_eq!(ours[..], row[6..10], "{row:?}");
+            let ours = [marks.min, marks.low, marks.high].map(|mark| mark.to_string());
+            assert_eq!(ours[..], row[6..9], "{row:?}");
         }
     }
 
@@ -341,7 +326,7 @@ mod tests {
     #[test]
     fn example_e16_fast_check_at_high() {
         let zone = free_left(20_480, 16_471);
-        zone.marks.set(Watermarks { min: 10_980, low: 13_725, high: 16_470, promo: 19_215 });
+        zone.marks.set(Watermarks { min: 10_980, low: 13_725, high: 16_470 });
         let ok =
             || zone.is_watermark_ok_fast(Order::ZERO, Watermark::High, ZoneKind::Normal, AllocFlags::empty());
         assert!(ok());
@@ -352,7 +337,7 @@ mod tests {
     #[test]
     fn an_atomic_request_ignores_the_boost_at_min_only() {
         let zone = free_left(20_480, 11_000);
-        zone.marks.set(Watermarks { min: 10_980, low: 13_725, high: 16_470, promo: 19_215 });
+        zone.marks.set(Watermarks { min: 10_980, low: 13_725, high: 16_470 });
         zone.marks.set_boost(40_000);
         let ok = |mark, flags| zone.is_watermark_ok_fast(Order::ZERO, mark, ZoneKind::Normal, flags);
         assert!(ok(Watermark::Min, AllocFlags::MIN_RESERVE));

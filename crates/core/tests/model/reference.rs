@@ -546,8 +546,8 @@ impl Run<'_> {
             }
             SetWatermarks { zone, min, step } => {
                 let step = step.min((u64::MAX - min) / 3);
-                let [low, high, promo] = [1, 2, 3].map(|steps| min + steps * step);
-                let watermarks = Watermarks { min, low, high, promo };
+                let [low, high] = [1, 2].map(|steps| min + steps * step);
+                let watermarks = Watermarks { min, low, high };
                 assert_eq!(allocator.set_watermarks(ZoneId(zone), watermarks), self.zone_answer(zone));
             }
             _ => unreachable!("{operation:?} is for `step`"),

@@ -212,7 +212,7 @@ impl Inner {
 
     /// Puts what [`take_block`](Self::take_block) took on the core's free lists, past the page sets.
     pub(super) fn release(&self, frame: u32, order: Order) {
-        let outcome = self.core.free_with(self.cpu(), Pfn(u64::from(frame)), order, FreeTraits::PCP_BUSY);
+        let outcome = self.core.free_with(self.cpu(), Pfn(u64::from(frame)), order, FreeTraits::BYPASS_PCP);
         debug_assert_eq!(outcome, Ok(()), "a block that was taken is ours to free");
     }
 
