@@ -30,7 +30,7 @@ pub struct Zone<'a, P: Platform> {
 
 impl<'a, P: Platform> Zone<'a, P> {
     /// A zone without frames, to be filled when the allocator is built; `frames` must be as large as
-    /// [`FrameCounts`] says.
+    /// [`FrameCounts`](crate::FrameCounts) says.
     #[must_use]
     pub const fn new(frames: FrameTables<'a>) -> Self {
         Self { body: ZoneBody::new(frames), buddy: Lock::<P, _>::new(FreeLists::EMPTY) }
