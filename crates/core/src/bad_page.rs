@@ -46,58 +46,6 @@ impl<P: Platform> PageAllocator<'_, P> {
     }
 }
 
-/// Limits reports of bad pages to 60 a minute, as Linux does (spec §7): for hosts that print them.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct BadPageReports {
-    window_start_ns: u64,
-    shown: u32,
-    suppressed: u64,
-}
-
-/// What to do with one report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Report {
-    /// Print it.
-    Show,
-    /// Print that so many were suppressed, then this one.
-    ShowAfter {
-        /// Reports not shown since the last one that was.
-        suppressed: u64,
-    },
-    /// Only count it.
-    Suppress,
-}
-
-impl BadPageReports {
-    const WINDOW_NS: u64 = 60_000_000_000;
-    const SHOWN_MAX: u32 = 60;
-
-    /// A limiter that has seen nothing.
-    #[must_use]
-    pub const fn new() -> Self {
-        Self { window_start_ns: 0, shown: 0, suppressed: 0 }
-    }
-
-    /// Takes a report at `now_ns` of any monotone clock.
-    pub fn note(&mut self, now_ns: u64) -> Report {
-        if self.shown == Self::SHOWN_MAX {
-            if now_ns.saturating_sub(self.window_start_ns) < Self::WINDOW_NS {
-                self.suppressed += 1;
-                return Report::Suppress;
-            }
-            self.shown = 0;
-        }
-        if self.shown == 0 {
-            self.window_start_ns = now_ns;
-        }
-        self.shown += 1;
-        match core::mem::take(&mut self.suppressed) {
-            0 => Report::Show,
-            suppressed => Report::ShowAfter { suppressed },
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
@@ -208,7 +156,7 @@ mod tests {
         for policy in policies() {
             let allocator = allocator(&policy);
             corrupt(&allocator, Pfn(0));
-            let busy = Request::new(Order::ZERO).movable().with(RequestTraits::PCP_BUSY);
+            let busy = Request::new(Order::ZERO).movable().with(RequestTraits::BYPASS_PCP);
             let page = allocator.alloc(CPU, &busy).unwrap();
             assert_eq!((page, found(&allocator)), (Pfn(1), std::vec![(0, FoundAt::DirectAlloc)]));
             allocator.free(CPU, page, Order::ZERO).unwrap();
@@ -297,15 +245,5 @@ mod tests {
             assert!(allocator.alloc(CPU, &desperate(order)).is_err(), "{}", policy.name);
             check(&allocator, 8);
         }
-    }
-
-    #[test]
-    fn reports_are_limited_to_60_a_minute() {
-        let mut reports = BadPageReports::new();
-        let second = 1_000_000_000;
-        assert!((0..60).all(|i| reports.note(5 * second + i) == Report::Show));
-        assert!((0..7).all(|_| reports.note(64 * second) == Report::Suppress));
-        assert_eq!(reports.note(65 * second), Report::ShowAfter { suppressed: 7 });
-        assert_eq!(reports.note(65 * second), Report::Show);
     }
 }

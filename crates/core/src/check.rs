@@ -3,12 +3,11 @@
 use core::fmt;
 
 use crate::allocator::PageAllocator;
-use crate::buddy::Buddy;
 use crate::frame::{FrameIndex, State};
 use crate::pcp::{Pageset, Pcp};
 use crate::platform::Platform;
 use crate::policy::Fallback;
-use crate::zone::{Zone, ZoneBody};
+use crate::zone::{FreeLists, Zone, ZoneBody};
 use crate::{MigrateType, Order, PAGEBLOCK_FRAMES, Pfn, ZoneId};
 
 /// A violated invariant. Numbers in the text are those of the specification's list (§8.1).
@@ -67,10 +66,7 @@ impl<P: Platform> PageAllocator<'_, P> {
     }
 }
 
-fn check_zone<'z, P: Platform + 'z>(
-    zone: &Zone<'_, P>,
-    pagesets: impl Iterator<Item = &'z Pageset<P>>,
-) -> Result<FrameCensus, Violation> {
+fn check_zone<P: Platform>(zone: &Zone<'_, P>, pagesets: &[Pageset<P>]) -> Result<FrameCensus, Violation> {
     let body = &zone.body;
     let broken = |rule| Err(Violation { zone: body.id, pfn: None, rule });
     let mut census = count_frames(body)?;
@@ -188,7 +184,7 @@ fn check_free_block(
 }
 
 /// Walks all free lists; returns the frames of each type.
-fn check_free_lists(body: &ZoneBody<'_>, buddy: &Buddy) -> Result<[u64; MigrateType::COUNT], Violation> {
+fn check_free_lists(body: &ZoneBody<'_>, buddy: &FreeLists) -> Result<[u64; MigrateType::COUNT], Violation> {
     let mut frames = [0; MigrateType::COUNT];
     for order in Order::ZERO.and_above() {
         let mut blocks = 0;

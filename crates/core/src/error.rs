@@ -130,6 +130,12 @@ pub enum ConfigError {
     BadZone(ZoneId),
     /// The frame lies in no zone.
     Foreign(Pfn),
+    /// The frame's pageblock is out of service already.
+    AlreadyIsolated(Pfn),
+    /// The frame's pageblock is in service.
+    NotIsolated(Pfn),
+    /// A pageblock in service cannot be of this type.
+    BadType(MigrateType),
 }
 
 impl fmt::Display for ConfigError {
@@ -157,6 +163,9 @@ impl fmt::Display for ConfigError {
             Self::BadCpu(cpu) => write!(f, "CPU {cpu} does not exist"),
             Self::BadZone(zone) => write!(f, "zone {} does not exist", zone.0),
             Self::Foreign(pfn) => write!(f, "frame {pfn} lies in no zone of this allocator"),
+            Self::AlreadyIsolated(pfn) => write!(f, "the pageblock of frame {pfn} is isolated already"),
+            Self::NotIsolated(pfn) => write!(f, "the pageblock of frame {pfn} is not isolated"),
+            Self::BadType(migratetype) => write!(f, "a pageblock in service cannot be {migratetype}"),
         }
     }
 }

@@ -97,6 +97,12 @@ impl Order {
         (self.0..=Self::MAX.0).map(Self)
     }
 
+    /// Whether a kernel with huge pages keeps blocks of this order in per-CPU page sets: its tracepoints tell by that.
+    #[inline]
+    pub(crate) const fn is_cached_by_kernel(self) -> bool {
+        self.index() <= COSTLY_ORDER || self.index() == THP_ORDER
+    }
+
     pub(crate) const fn from_index(order: usize) -> Self {
         assert!(order <= MAX_ORDER);
         Self(order as u8)

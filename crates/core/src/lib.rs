@@ -51,11 +51,10 @@ pub use allocator::{
     BelowHighMark, BlockInfo, BlockUse, CacheSlice, Config, Cpu, FreeTraits, PageAllocator, PagesetInfo,
     Reclaim, TableCounts, Tables, TickOutcome, ZoneConfig, ZoneInfo,
 };
-pub use bad_page::{BadPageReports, Report};
 pub use check::{FrameCensus, Violation};
 pub use error::{AllocError, ConfigError, FreeError};
 pub use event::{DrainReason, Event, EventSink, FoundAt};
-pub use frame::{FrameIndex, FrameLinks, FrameState, FrameTables, PageblockType};
+pub use frame::{FrameCounts, FrameIndex, FrameLinks, FrameState, FrameTables, PageblockType};
 pub use ids::*;
 pub use lock_api;
 pub use pcp::{ListScheme, Pageset};
@@ -64,7 +63,7 @@ pub use policy::{POLICIES, Policy};
 pub use request::{NodeChoice, Request, RequestTraits};
 pub use stats::Counters;
 pub use storage::Storage;
-pub use zone::{FrameCounts, Watermark, Watermarks, Zone, default_min_free_kbytes};
+pub use zone::{Watermark, Watermarks, Zone, default_min_free_kbytes};
 
 /// The README's example, run as a test.
 #[cfg(doctest)]

@@ -56,8 +56,9 @@ bitflags! {
         const NO_WATERMARKS = 1 << 4;
         /// Belongs to the victim of an out-of-memory kill.
         const OOM_VICTIM = 1 << 5;
-        /// Behaves as if the per-CPU page set's lock were taken, as in an interrupt that hits its owner.
-        const PCP_BUSY = 1 << 6;
+        /// Goes past the per-CPU page set to the free lists, and is counted as one that found its lock taken: an interrupt
+        /// that hits its owner does so.
+        const BYPASS_PCP = 1 << 6;
     }
 }
 
@@ -131,6 +132,14 @@ impl Request {
     }
 }
 
+/// What a request wants of one zone's lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub(crate) order: Order,
+    /// The type that the block gets; not the requested one if the zone does not group pageblocks by mobility.
+    pub(crate) migratetype: MigrateType,
+}
+
 bitflags! {
     /// The zone walk's own flags, named as in Linux (spec §1.11).
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,7 +152,7 @@ bitflags! {
         const CMA = 1 << 5;
         const NO_FRAGMENT = 1 << 6;
         const NO_WATERMARKS = 1 << 7;
-        const PCP_BUSY = 1 << 8;
+        const BYPASS_PCP = 1 << 8;
         /// Flags that open the reserve of high-order atomic blocks.
         const RESERVES = Self::NON_BLOCK.bits() | Self::MIN_RESERVE.bits() | Self::HIGH_ATOMIC.bits()
             | Self::OOM.bits();
@@ -155,7 +164,7 @@ impl AllocFlags {
         let mut flags = Self::empty();
         flags.set(Self::KSWAPD, request.traits.contains(RequestTraits::WAKE_KSWAPD));
         flags.set(Self::CMA, request.migratetype == MigrateType::Movable);
-        flags.set(Self::PCP_BUSY, request.traits.contains(RequestTraits::PCP_BUSY));
+        flags.set(Self::BYPASS_PCP, request.traits.contains(RequestTraits::BYPASS_PCP));
         flags
     }
 

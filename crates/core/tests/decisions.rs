@@ -21,13 +21,13 @@ const LARGE: u64 = 180_224;
 
 /// Requests that see the free lists as they are: no page set, no watermark.
 fn direct(migratetype: MigrateType) -> Request {
-    let traits = RequestTraits::PCP_BUSY | RequestTraits::NO_WATERMARKS | RequestTraits::WAKE_KSWAPD;
+    let traits = RequestTraits::BYPASS_PCP | RequestTraits::NO_WATERMARKS | RequestTraits::WAKE_KSWAPD;
     Request::new(Order::ZERO).of_type(migratetype).with(traits)
 }
 
 fn give(allocator: &Allocator<Log>, frames: Range<u64>) {
     for frame in frames {
-        allocator.free_with(CPU, Pfn(frame), Order::ZERO, FreeTraits::PCP_BUSY).expect("allocated");
+        allocator.free_with(CPU, Pfn(frame), Order::ZERO, FreeTraits::BYPASS_PCP).expect("allocated");
     }
 }
 
@@ -120,7 +120,7 @@ fn drains_on_demand_begin_at_list_0_and_go_in_chunks() {
         .collect();
     assert_eq!(drained, [unmovable, movable.0]);
     // Room for more than a chunk of batch << 5.
-    let most = Watermarks { min: 5000, low: 9000, high: 10_000, promo: 11_000 };
+    let most = Watermarks { min: 5000, low: 9000, high: 10_000 };
     machine.allocator.set_watermarks(ZONE, most).expect("it exists");
     machine.stock(0, 2020).into_iter().for_each(|block| machine.free(CPU, block));
     machine.events();
@@ -192,7 +192,7 @@ fn fragmenting_is_better_than_another_node() {
         }
         machine.events();
         let busy = Request::new(Order::ZERO);
-        let busy = busy.with(busy.traits | RequestTraits::PCP_BUSY);
+        let busy = busy.with(busy.traits | RequestTraits::BYPASS_PCP);
         let pfn = machine.allocator.alloc(CPU, &busy).expect("memory enough");
         assert_eq!(machine.allocator.zone_of(pfn), Some(ZoneId(1)), "{}", policy.name);
         assert_eq!(wakes(&machine.events()), 0, "{}: the first attempt found it", policy.name);
@@ -212,7 +212,7 @@ fn fragmenting_is_better_than_failing() {
     machine.allocator.set_watermark_boost_factor(0);
     machine.events();
     let busy = Request::new(Order::ZERO);
-    let busy = busy.with(busy.traits | RequestTraits::PCP_BUSY);
+    let busy = busy.with(busy.traits | RequestTraits::BYPASS_PCP);
     assert!(machine.allocator.alloc(CPU, &busy).is_ok());
     assert_eq!(wakes(&machine.events()), 0, "the first attempt found it, without avoiding fragmentation");
 }
@@ -222,10 +222,10 @@ fn fragmenting_is_better_than_failing() {
 fn contiguous_areas_do_not_count_for_unmovable_requests() {
     let machine = Machine::new(LINUX_6_12, 4096);
     for frame in (512..4096).step_by(512) {
-        assert_eq!(machine.allocator.isolate_pageblock(CPU, Pfn(frame)), Ok(true));
-        assert_eq!(machine.allocator.unisolate_pageblock(CPU, Pfn(frame), MigrateType::Cma), Ok(true));
+        assert_eq!(machine.allocator.isolate_pageblock(CPU, Pfn(frame)), Ok(()));
+        assert_eq!(machine.allocator.unisolate_pageblock(CPU, Pfn(frame), MigrateType::Cma), Ok(()));
     }
-    let marks = Watermarks { min: 100, low: 600, high: 1100, promo: 1600 };
+    let marks = Watermarks { min: 100, low: 600, high: 1100 };
     machine.allocator.set_watermarks(ZONE, marks).expect("it exists");
     machine.events();
     let one = Request::new(Order::ZERO);
@@ -243,7 +243,7 @@ fn drains_look_again_while_pageblocks_are_isolated() {
         let block = machine.alloc(CPU, 0);
         machine.allocator.drain_all(CPU).expect("it exists");
         machine.free(CPU, block);
-        assert_eq!(machine.allocator.isolate_pageblock(CPU, block.0), Ok(true));
+        assert_eq!(machine.allocator.isolate_pageblock(CPU, block.0), Ok(()));
         machine.allocator.drain_all(CPU).expect("it exists");
         machine.allocator.validate().expect("on the isolated list");
         assert_eq!(
@@ -287,7 +287,7 @@ fn bulk_wants_the_low_watermark_and_all_slots_on_top() {
         let machine = Machine::new(LINUX_6_12, LARGE);
         machine
             .allocator
-            .set_watermarks(ZONE, Watermarks { min: 0, low, high: low + low, promo: low + low })
+            .set_watermarks(ZONE, Watermarks { min: 0, low, high: low + low })
             .expect("it exists");
         let mut slots = [None; 100];
         let got = machine.allocator.alloc_bulk(CPU, &Request::new(Order::ZERO).movable(), &mut slots);
@@ -329,7 +329,7 @@ fn all_page_sets_are_drained_before_a_waiting_request_fails() {
 #[test]
 fn the_reclaimer_is_woken_below_low_by_those_who_may() {
     let machine = Machine::new(LINUX_6_12, 4096);
-    let marks = Watermarks { min: 100, low: 4096, high: 8092, promo: 12_088 };
+    let marks = Watermarks { min: 100, low: 4096, high: 8092 };
     machine.allocator.set_watermarks(ZONE, marks).expect("it exists");
     machine.events();
     let one = Request::new(Order::ZERO).movable();
@@ -350,7 +350,7 @@ fn a_boosted_zone_wakes_the_reclaimer_once() {
         });
         give(&machine.allocator, 512..544);
         machine.events();
-        let quiet = direct(Unmovable).with(RequestTraits::PCP_BUSY | RequestTraits::NO_WATERMARKS);
+        let quiet = direct(Unmovable).with(RequestTraits::BYPASS_PCP | RequestTraits::NO_WATERMARKS);
         machine.allocator.alloc(CPU, &quiet).expect("32 are free");
         assert_eq!(wakes(&machine.events()), 0, "{}: it may not", policy.name);
         assert_eq!(machine.allocator.zones().next().map(|zone| zone.boost), Some(512));

@@ -155,9 +155,9 @@ fn cpus_that_do_not_exist_are_refused_everywhere() {
     assert_eq!(allocator.tick(NOBODY), Err(nobody));
     assert_eq!(allocator.end_boost(NOBODY, ZoneId(0), 1), Err(nobody));
     assert_eq!(allocator.isolate_pageblock(NOBODY, Pfn(1100)), Err(nobody));
-    assert_eq!(allocator.isolate_pageblock(CPU, Pfn(1100)), Ok(true));
+    assert_eq!(allocator.isolate_pageblock(CPU, Pfn(1100)), Ok(()));
     assert_eq!(allocator.unisolate_pageblock(NOBODY, Pfn(1100), MigrateType::Movable), Err(nobody));
-    assert_eq!(allocator.unisolate_pageblock(CPU, Pfn(1100), MigrateType::Movable), Ok(true));
+    assert_eq!(allocator.unisolate_pageblock(CPU, Pfn(1100), MigrateType::Movable), Ok(()));
     assert_eq!(allocator.validate(), before);
 }
 
@@ -302,7 +302,7 @@ fn hostile_numbers_do_not_overflow() {
         assert!(allocator.alloc(CPU, &desperate).is_err(), "NO_RESERVES comes first");
         let desperate = desperate.with(RequestTraits::all() - RequestTraits::NO_RESERVES).movable();
         let pfn = allocator.alloc(CPU, &desperate).expect("the watermark is ignored");
-        let most = pageset_core::Watermarks { min: u64::MAX, low: u64::MAX, high: u64::MAX, promo: u64::MAX };
+        let most = pageset_core::Watermarks { min: u64::MAX, low: u64::MAX, high: u64::MAX };
         assert_eq!(allocator.set_watermarks(ZoneId(0), most), Ok(()));
         assert!(allocator.alloc_at(CPU, Pfn(2048), &Request::new(order(4))).is_err());
         // Every bit is set, NO_RESERVES too; then only the one that counts.

@@ -15,7 +15,7 @@ use pageset_core::{
 /// One zone with the limits of the first row of E1: 6862 and 90 112 for each of two CPUs.
 fn e1_machine(policy: Policy) -> Machine {
     let machine = Machine::new(policy, 1_441_792);
-    let marks = Watermarks { min: 10_980, low: 13_725, high: 16_470, promo: 19_215 };
+    let marks = Watermarks { min: 10_980, low: 13_725, high: 16_470 };
     machine.allocator.set_watermarks(ZONE, marks).expect("it exists");
     machine
 }
@@ -159,7 +159,7 @@ fn e06_e07_pressure_lowers_high() {
             machine.allocator.set_reclaim_active(ZONE, Reclaim::Active).expect("it exists");
         } else {
             machine.allocator.set_below_high(ZONE, BelowHighMark::Below).expect("it exists");
-            let most = Watermarks { min: 10_980, low: 13_725, high: 1_441_000, promo: 1_441_001 };
+            let most = Watermarks { min: 10_980, low: 13_725, high: 1_441_000 };
             machine.allocator.set_watermarks(ZONE, most).expect("it exists");
         }
         for (times, block) in (1..).zip(&held[15_000..15_003]) {
@@ -182,7 +182,7 @@ fn e10_a_refill_of_huge_pages() {
 
 /// Requests that see the free lists as they are: no page set, no watermark.
 fn direct(migratetype: MigrateType) -> Request {
-    let traits = RequestTraits::PCP_BUSY | RequestTraits::NO_WATERMARKS | RequestTraits::WAKE_KSWAPD;
+    let traits = RequestTraits::BYPASS_PCP | RequestTraits::NO_WATERMARKS | RequestTraits::WAKE_KSWAPD;
     Request::new(Order::ZERO).of_type(migratetype).with(traits)
 }
 
@@ -191,7 +191,7 @@ fn take(machine: &Machine, migratetype: MigrateType) -> Pfn {
 }
 
 fn give(machine: &Machine, frame: u64) {
-    machine.allocator.free_with(CPU, Pfn(frame), Order::ZERO, FreeTraits::PCP_BUSY).expect("allocated");
+    machine.allocator.free_with(CPU, Pfn(frame), Order::ZERO, FreeTraits::BYPASS_PCP).expect("allocated");
 }
 
 /// The fallbacks among the events since the last look: (frame, order found, type found, change of ownership).
@@ -332,7 +332,7 @@ fn e06_as_posted_high_falls_by_the_pages_freed() {
     });
     let before = machine.info(CPU).high;
     machine.allocator.set_below_high(ZONE, BelowHighMark::Below).expect("it exists");
-    let most = Watermarks { min: 10_980, low: 13_725, high: 1_441_000, promo: 1_441_001 };
+    let most = Watermarks { min: 10_980, low: 13_725, high: 1_441_000 };
     machine.allocator.set_watermarks(ZONE, most).expect("it exists");
     let highs: Vec<_> = held[15_000..15_004]
         .iter()

@@ -99,7 +99,7 @@ fn i09_pages_of_isolated_pageblocks_enter_no_page_set() {
         let machine = Machine::new(policy, 7168);
         let block = machine.alloc(CPU, 0);
         machine.allocator.drain_all(CPU).expect("it exists");
-        assert_eq!(machine.allocator.isolate_pageblock(CPU, block.0), Ok(true));
+        assert_eq!(machine.allocator.isolate_pageblock(CPU, block.0), Ok(()));
         machine.free(CPU, block);
         assert_eq!(machine.info(CPU).count, 0, "{}", policy.name);
         let zone = machine.allocator.zones().next().expect("one zone");
@@ -246,7 +246,7 @@ fn i16_an_allocation_halves_the_free_history_once() {
 fn i16_a_failed_allocation_halves_it_too() {
     let (machine, mut stock) = with_history(300);
     let desperate = Request::new(Order::ZERO).movable();
-    let desperate = desperate.with(RequestTraits::NO_WATERMARKS | RequestTraits::PCP_BUSY);
+    let desperate = desperate.with(RequestTraits::NO_WATERMARKS | RequestTraits::BYPASS_PCP);
     while machine.allocator.alloc(OTHER, &desperate).is_ok() {}
     let three = Request::new(order(3)).movable().with(RequestTraits::NO_WATERMARKS);
     assert!(machine.allocator.alloc(CPU, &three).is_err());
@@ -271,7 +271,7 @@ fn i17_a_free_halves_the_alloc_factor_once() {
         assert_eq!(first, [63, 126, 252, 504], "{}", policy.name);
         // The factor is 4 now; a direct free leaves it, one into the page set makes it 2.
         let block = machine.alloc(CPU, 0);
-        machine.allocator.free_with(CPU, block.0, block.1, FreeTraits::PCP_BUSY).expect("allocated");
+        machine.allocator.free_with(CPU, block.0, block.1, FreeTraits::BYPASS_PCP).expect("allocated");
         let block = machine.alloc(CPU, 5);
         machine.free(CPU, block);
         let block = machine.alloc(CPU, 0);
@@ -513,10 +513,10 @@ fn i29_a_busy_page_set_is_left_alone() {
         let state = || (machine.info(CPU), machine.allocator.pageset_counters(ZONE, CPU));
         let before = state();
         let busy = Request::new(Order::ZERO).movable();
-        let busy = busy.with(busy.traits | RequestTraits::PCP_BUSY);
+        let busy = busy.with(busy.traits | RequestTraits::BYPASS_PCP);
         let direct = machine.allocator.alloc(CPU, &busy).expect("memory enough");
-        machine.allocator.free_with(CPU, block.0, block.1, FreeTraits::PCP_BUSY).expect("allocated");
-        machine.allocator.free_with(CPU, direct, Order::ZERO, FreeTraits::PCP_BUSY).expect("allocated");
+        machine.allocator.free_with(CPU, block.0, block.1, FreeTraits::BYPASS_PCP).expect("allocated");
+        machine.allocator.free_with(CPU, direct, Order::ZERO, FreeTraits::BYPASS_PCP).expect("allocated");
         assert_eq!(state(), before, "{}", policy.name);
         assert_eq!(machine.allocator.counters().trylock_failures, 3, "{}", policy.name);
     }

@@ -49,7 +49,7 @@ fn everything(allocator: &Allocator, held: &mut [Option<(Pfn, Order)>]) {
             1 => Request::new(size).movable(),
             2 => Request::new(size).of_type(MigrateType::Reclaimable),
             3 => Request::new(size).atomic(),
-            _ => Request::new(size).with(RequestTraits::PCP_BUSY | RequestTraits::MAY_WAIT),
+            _ => Request::new(size).with(RequestTraits::BYPASS_PCP | RequestTraits::MAY_WAIT),
         };
         *slot = allocator.alloc(CpuId(index as u32 % 2), &request).ok().map(|pfn| (pfn, size));
     }

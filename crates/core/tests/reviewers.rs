@@ -1,7 +1,7 @@
 //! What the reviewers of the 2016 high-order per-CPU series worried about, R1 to R15 of the specification (§4.5), as
 //! statements about the policies that carry the series' name.
 
-use pageset_core::pcp::{Limits, ListIndex, Pcp, Pressure};
+use pageset_core::pcp::{DrainFrom, Limits, ListIndex, Pcp, Pressure};
 use pageset_core::policy::{
     DrainOrder, FirstList, HIGH_ORDER_V5, HIGH_ORDER_V5_EXCESS, HIGH_ORDER_V5_LAST_LIST,
     HIGH_ORDER_V5_SCALED_REFILL, Policy,
@@ -61,7 +61,7 @@ impl Set {
     fn drain(&mut self, pages: i32) -> (Vec<ListIndex>, u32) {
         let (mut visited, order) = (Vec::new(), self.policy.drain_order);
         let list_of = &self.list_of;
-        let drained = self.pcp.remove(&self.frames, order, (pages, 0), |frame, _| {
+        let drained = self.pcp.remove(&self.frames, order, DrainFrom { pages, list: 0 }, |frame, _| {
             visited.push(list_of[frame as usize / 8]);
         });
         (visited, drained)

@@ -47,7 +47,7 @@ impl Core {
 
     /// Puts a block that nobody has on the free lists, past the page sets.
     pub(crate) fn release(&self, frame: u32, order: Order) {
-        let outcome = self.allocator().free_with(self.cpu(), pfn(frame), order, FreeTraits::PCP_BUSY);
+        let outcome = self.allocator().free_with(self.cpu(), pfn(frame), order, FreeTraits::BYPASS_PCP);
         debug_assert_eq!(outcome, Ok(()), "a block that was taken out is ours to put back");
     }
 

@@ -4,11 +4,14 @@ use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use super::settings::Settings;
 use super::{Config, PageAllocator, TableCounts, Tables, ZoneConfig};
+use crate::buddy::populate;
 use crate::count::Count;
 use crate::error::ConfigError;
+use crate::frame::Span;
 use crate::numa::{Distances, MAX_NODES, Topology, fill_zonelists};
+use crate::pcp::Pagesets;
 use crate::platform::{Lock, Platform};
-use crate::zone::{Identity, Span, Zone, default_min_free_kbytes, populate};
+use crate::zone::{Identity, Zone, default_min_free_kbytes};
 use crate::{NodeId, ZoneId, ZoneKind};
 
 impl<'a, P: Platform> PageAllocator<'a, P> {
@@ -29,7 +32,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
                 node: of.node,
                 rules: config.policy.buddy,
             };
-            populate(zone.body_and_buddy_mut(), identity, span, of.regions)?;
+            let (body, buddy) = zone.body_and_buddy_mut();
+            populate(body, buddy, identity, span, of.regions)?;
             zone.body.boost_factor.store(config.watermark_boost_factor, Relaxed);
             zone.body.spills_lower = spills_lower(config, of);
         }
@@ -56,7 +60,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
             platform,
             policy: config.policy,
             zones: tables.zones,
-            pagesets: tables.pagesets,
+            pagesets: Pagesets::new(tables.pagesets, tables.cpus.len()),
             cpus: tables.cpus,
             zonelists: tables.zonelists,
             nodes,

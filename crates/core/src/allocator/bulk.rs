@@ -41,24 +41,28 @@ impl<P: Platform> PageAllocator<'_, P> {
         let Ok(walk) = self.start(cpu, request) else { return 0 };
         let flags = AllocFlags::fast(request) - AllocFlags::KSWAPD;
         let preferred = walk.preferred;
-        let zone =
-            self.eligible(&walk).take_while(|zone| zone.body.node == preferred.body.node).find(|zone| {
+        let zone = self
+            .zones_for(request, walk.node)
+            .take_while(|zone| zone.body.node == preferred.body.node)
+            .find(|zone| {
                 let mark = zone.body.marks.boosted(Watermark::Low).saturating_add(pages.len() as u64);
                 zone.body.is_watermark_ok(Order::ZERO, mark, preferred.body.kind, flags)
             });
         let Some(zone) = zone else { return 0 };
-        if flags.contains(AllocFlags::PCP_BUSY) {
+        if flags.contains(AllocFlags::BYPASS_PCP) {
             return 0;
         }
-        let pageset = self.pageset(zone, cpu);
-        let filled = pageset.try_with(|state| {
+        let at = self.pagesets.at(zone, cpu, &self.policy, &self.platform);
+        let wanted = at.wanted(request);
+        let list = self.policy.lists.list_of_held(wanted.order, wanted.migratetype);
+        let filled = at.pageset.try_with(|state| {
             let mut got = 0;
             for slot in pages.iter_mut().filter(|slot| slot.is_none()) {
-                let Some(frame) = self.pop_or_refill(zone, pageset, state, &walk, flags) else { break };
+                let Some(frame) = at.pop_or_refill(state, list, wanted, flags) else { break };
                 *slot = Some(zone.body.span.pfn(frame));
                 got += 1;
                 state.counters.pcp_alloc += 1;
-                self.count_alloc(&mut state.counters, zone, &walk);
+                walk.count(&mut state.counters, zone);
             }
             got
         });

@@ -26,6 +26,13 @@ pub struct CacheSlice {
     pub last_level_kib: u32,
 }
 
+/// Whether a CPU is there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Presence {
+    Online,
+    Offline,
+}
+
 impl Cpu {
     /// An online CPU of node 0 whose caches are unknown.
     #[must_use]
@@ -69,7 +76,7 @@ impl<P: Platform> PageAllocator<'_, P> {
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.
     pub fn cpu_online(&self, cpu: CpuId) -> Result<(), ConfigError> {
-        self.set_online(cpu, true)
+        self.set_presence(cpu, Presence::Online)
     }
 
     /// Takes a CPU offline: its page sets are drained, and the others get its share. Operations that name it still
@@ -78,12 +85,13 @@ impl<P: Platform> PageAllocator<'_, P> {
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.
     pub fn cpu_offline(&self, cpu: CpuId) -> Result<(), ConfigError> {
-        self.set_online(cpu, false)?;
+        self.set_presence(cpu, Presence::Offline)?;
         self.drain_cpu(cpu, cpu).map(drop)
     }
 
-    fn set_online(&self, cpu: CpuId, online: bool) -> Result<(), ConfigError> {
+    fn set_presence(&self, cpu: CpuId, presence: Presence) -> Result<(), ConfigError> {
         let slot = self.cpus.get(cpu.index()).ok_or(ConfigError::BadCpu(cpu.0))?;
+        let online = presence == Presence::Online;
         if slot.online.swap(online, Relaxed) != online {
             // All zones: those of nodes without CPUs are shared by every CPU.
             self.zones.iter().for_each(|zone| self.update_limits(zone));
@@ -102,7 +110,7 @@ impl<P: Platform> PageAllocator<'_, P> {
         slot.slice_last_level_kib.store(slice.last_level_kib, Relaxed);
         let Some(rule) = self.policy.free_high.and_then(|rule| rule.keep_batch) else { return Ok(()) };
         for zone in self.zones.iter() {
-            let pageset = self.pageset(zone, cpu);
+            let pageset = &self.pagesets.of_zone(zone.body.id)[cpu.index()];
             let batch = pageset.limits().batch;
             let is_large = slice.is_large(rule, batch, self.page_bytes);
             pageset.with(|state| state.pcp.has_large_slice = is_large);

@@ -3,13 +3,13 @@
 use super::PageAllocator;
 use crate::error::ConfigError;
 use crate::event::DrainReason;
-use crate::pcp::scaled;
+use crate::pcp::{CpuZone, DrainFrom, scaled};
 use crate::platform::Platform;
 use crate::policy::DemandDrain;
 use crate::zone::Zone;
 use crate::{CpuId, ZoneId};
 
-impl<P: Platform> PageAllocator<'_, P> {
+impl<'a, P: Platform> PageAllocator<'a, P> {
     /// Empties all of one CPU's page sets, on behalf of `cpu`. Returns the pages returned to the free lists.
     ///
     /// # Errors
@@ -42,29 +42,25 @@ impl<P: Platform> PageAllocator<'_, P> {
         self.zones.iter().map(|zone| self.drain_pagesets_of(cpu, zone)).sum()
     }
 
-    pub(super) fn drain_pagesets_of(&self, cpu: CpuId, zone: &Zone<'_, P>) -> u64 {
+    pub(super) fn drain_pagesets_of(&self, cpu: CpuId, zone: &Zone<'a, P>) -> u64 {
         let owners = (0..self.cpus.len() as u32).map(CpuId);
         owners.map(|owner| self.drain_pageset(cpu, zone, owner)).sum()
     }
 
-    fn drain_pageset(&self, cpu: CpuId, zone: &Zone<'_, P>, owner: CpuId) -> u64 {
+    fn drain_pageset(&self, cpu: CpuId, zone: &Zone<'a, P>, owner: CpuId) -> u64 {
+        let at = self.pagesets.at(zone, owner, &self.policy, &self.platform);
+        let at = CpuZone { cpu, ..at };
         let chunk = match self.policy.demand_drain {
             DemandDrain::Whole => i32::MAX,
-            DemandDrain::Chunks => scaled(self.pageset(zone, owner).limits().batch, self.policy.scale_max),
+            DemandDrain::Chunks => scaled(at.pageset.limits().batch, self.policy.scale_max),
         };
         let mut drained = 0;
         loop {
             let mut seen = 0;
-            let pages = u64::from(self.drain_pages(
-                cpu,
-                zone,
-                owner,
-                |count| {
-                    seen = count;
-                    count.min(chunk)
-                },
-                DrainReason::Demand,
-            ));
+            let pages = u64::from(at.drain_some(DrainReason::Demand, |count| {
+                seen = count;
+                count.min(chunk)
+            }));
             drained += pages;
             // A page set that says it holds more than it does must not be drained for ever.
             if seen <= chunk || pages == 0 {
@@ -72,27 +68,17 @@ impl<P: Platform> PageAllocator<'_, P> {
             }
         }
     }
+}
 
-    /// Drains part of a page set from list 0 on, under one hold of its lock. `pages` is told how many it holds.
-    pub(super) fn drain_pages(
-        &self,
-        cpu: CpuId,
-        zone: &Zone<'_, P>,
-        owner: CpuId,
-        pages: impl FnOnce(i32) -> i32,
-        reason: DrainReason,
-    ) -> u32 {
-        let pageset = self.pageset(zone, owner);
-        pageset.with(|state| {
+impl<P: Platform> CpuZone<'_, '_, P> {
+    /// Drains part of the page set from list 0 on, under one hold of its lock. `pages` is told how many it holds.
+    pub(super) fn drain_some(self, reason: DrainReason, pages: impl FnOnce(i32) -> i32) -> u32 {
+        self.pageset.with(|state| {
             let pages = pages(state.pcp.count);
             if pages <= 0 || state.pcp.count == 0 {
                 return 0;
             }
-            pageset.touch();
-            zone.with_lock(&self.platform, cpu, |locked| {
-                let order = self.policy.drain_order;
-                state.pcp.drain(locked, owner, order, (pages, 0), reason, &mut state.counters)
-            })
+            self.drain(state, DrainFrom { pages, list: 0 }, reason)
         })
     }
 }

@@ -3,24 +3,23 @@
 use bitflags::bitflags;
 
 use super::PageAllocator;
-use super::take::pressure;
 use crate::buddy::Placement;
 use crate::error::FreeError;
 use crate::event::{Event, FoundAt, emit};
 use crate::frame::{FrameIndex, State};
-use crate::pcp::{DueDrain, ListIndex, PagesetState};
+use crate::pcp::{Claimed, CpuZone};
 use crate::platform::Platform;
-use crate::policy::{DivertedFrees, Fallback, FreeDrain};
-use crate::request::AllocFlags;
-use crate::zone::{Watermark, Zone, ZoneFlag};
-use crate::{CpuId, MigrateType, Order, Pfn, ZoneKind};
+use crate::policy::{DivertedFrees, Fallback};
+use crate::zone::Zone;
+use crate::{CpuId, MigrateType, Order, Pfn};
 
 bitflags! {
     /// Circumstances of a free.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct FreeTraits: u8 {
-        /// Behaves as if the per-CPU page set's lock were taken, as in an interrupt that hits its owner.
-        const PCP_BUSY = 1;
+        /// Goes past the per-CPU page set to the free lists, and is counted as one that found its lock taken: an interrupt
+        /// that hits its owner does so.
+        const BYPASS_PCP = 1;
         /// Part of a list free: emits `MmPageFreeBatched`.
         const BATCHED = 1 << 1;
     }
@@ -37,30 +36,73 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         self.free_with(cpu, pfn, order, FreeTraits::default())
     }
 
-    /// As [`free`](Self::free), in special circumstances.
+    /// As [`free`](Self::free), in special circumstances: into the page set, or to the free lists (spec §2.8).
     ///
     /// # Errors
     /// As `free`.
     #[inline]
     pub fn free_with(&self, cpu: CpuId, pfn: Pfn, order: Order, traits: FreeTraits) -> Result<(), FreeError> {
-        if !self.is_known(cpu) {
+        if cpu.index() >= self.cpus.len() {
             return Err(FreeError::BadCpu(cpu));
         }
         let (zone, frame) = self.locate(pfn).ok_or(FreeError::Foreign(pfn))?;
-        let migratetype = claim(zone, frame, order).inspect_err(|error| {
-            if let FreeError::Leaked(pfn) = *error {
-                self.note_bad_free(cpu, zone, pfn, order);
-            }
-        })?;
+        let migratetype = match zone.body.frames.claim(frame, order) {
+            Ok(migratetype) => migratetype,
+            Err(found) => return Err(self.refuse(cpu, zone, frame, order, found)),
+        };
         emit(self.platform.events(), cpu, || Event::MmPageFree { pfn, order });
-        self.free_claimed(cpu, zone, (frame, order, migratetype), traits);
+        let block = Claimed { frame, order };
+        let diverted = self.policy.buddy.diverted_frees;
+        let list = self.policy.lists.list(order, migratetype);
+        let at = self.pagesets.at(zone, cpu, &self.policy, &self.platform);
+        match list {
+            None => at.free_direct(block, DivertedFrees::Counted),
+            Some(_) if migratetype == MigrateType::Isolate => at.free_direct(block, diverted),
+            Some(list) => {
+                let cached = match traits.contains(FreeTraits::BYPASS_PCP) {
+                    true => None,
+                    false => at.pageset.try_with(|state| {
+                        if traits.contains(FreeTraits::BATCHED) {
+                            emit(self.platform.events(), cpu, || Event::MmPageFreeBatched { pfn, order });
+                        }
+                        at.push_and_drain(state, list, block)
+                    }),
+                };
+                match cached {
+                    None => {
+                        zone.body.trylock_failures.add_one();
+                        at.free_direct(block, diverted);
+                    }
+                    Some(None) => {}
+                    Some(Some(rest)) => at.drain_slices(list, rest),
+                }
+            }
+        }
         Ok(())
     }
 
+    /// The zone of a frame, and the frame's index in it.
+    #[inline]
+    pub(crate) fn locate(&self, pfn: Pfn) -> Option<(&Zone<'a, P>, FrameIndex)> {
+        self.zones.iter().find_map(|zone| Some((zone, zone.body.span.index(pfn)?)))
+    }
+
+    /// Says why a block cannot be freed, and reports it if it is bad.
     #[cold]
-    fn note_bad_free(&self, cpu: CpuId, zone: &Zone<'_, P>, pfn: Pfn, order: Order) {
-        zone.body.bad_frees.add_one();
-        emit(self.platform.events(), cpu, || Event::BadPage { pfn, order, found: FoundAt::Free });
+    fn refuse(
+        &self,
+        cpu: CpuId,
+        zone: &Zone<'_, P>,
+        frame: FrameIndex,
+        order: Order,
+        found: State,
+    ) -> FreeError {
+        let error = refusal(zone, frame, order, found);
+        if let FreeError::Leaked(pfn) = error {
+            zone.body.bad_frees.add_one();
+            emit(self.platform.events(), cpu, || Event::BadPage { pfn, order, found: FoundAt::Free });
+        }
+        error
     }
 
     /// Frees a list of blocks, as a kernel does at the end of an address space.
@@ -78,120 +120,16 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         }
         outcome
     }
+}
 
-    /// Frees a block that [`claim`] took: into the page set, or to the free lists (spec §2.8).
-    #[inline]
-    pub(super) fn free_claimed(
-        &self,
-        cpu: CpuId,
-        zone: &Zone<'_, P>,
-        (frame, order, migratetype): (FrameIndex, Order, MigrateType),
-        traits: FreeTraits,
-    ) {
-        if !self.policy.lists.holds(order) {
-            return self.free_direct(cpu, zone, (frame, order), DivertedFrees::Counted);
-        }
-        let diverted = self.policy.buddy.diverted_frees;
-        if migratetype == MigrateType::Isolate {
-            return self.free_direct(cpu, zone, (frame, order), diverted);
-        }
-        let committed = match traits.contains(FreeTraits::PCP_BUSY) {
-            true => None,
-            false => self
-                .pageset(zone, cpu)
-                .try_with(|state| self.commit(cpu, zone, state, (frame, order, migratetype), traits)),
-        };
-        match committed {
-            None => {
-                zone.body.trylock_failures.add_one();
-                self.free_direct(cpu, zone, (frame, order), diverted);
-            }
-            Some(None) => {}
-            Some(Some((rest, list))) => self.drain_slices(cpu, zone, rest, list),
-        }
-    }
-
-    /// Adds the block to the page set, and drains what is too much. Returns what is left to drain under new holds of
-    /// the lock, and the list to begin at.
-    #[inline]
-    fn commit(
-        &self,
-        cpu: CpuId,
-        zone: &Zone<'_, P>,
-        state: &mut PagesetState,
-        (frame, order, migratetype): (FrameIndex, Order, MigrateType),
-        traits: FreeTraits,
-    ) -> Option<(DueDrain, ListIndex)> {
-        if traits.contains(FreeTraits::BATCHED) {
-            let pfn = zone.body.span.pfn(frame);
-            emit(self.platform.events(), cpu, || Event::MmPageFreeBatched { pfn, order });
-        }
-        let list = self.policy.lists.list_of_held(order, migratetype);
-        state.pcp.push(&zone.body.frames, list, frame, order);
-        state.counters.pgfree += u64::from(order.frames());
-        state.counters.pcp_free += 1;
-        let limits = self.pageset(zone, cpu).limits();
-        let due = state.pcp.note_free(&self.policy, limits, pressure(zone), order)?;
-        let rest = self.drain_due(cpu, zone, state, due, list);
-        (rest.pages > 0).then_some((rest, list))
-    }
-
-    /// Goes on with a drain in slices for as long as the page set is at its limit and nobody else has its lock.
-    #[cold]
-    fn drain_slices(&self, cpu: CpuId, zone: &Zone<'_, P>, mut rest: DueDrain, list: ListIndex) {
-        while rest.pages > 0 {
-            let drained = self.pageset(zone, cpu).try_with(|state| {
-                let goes_on = state.pcp.count > 0 && state.pcp.count >= rest.limit;
-                goes_on.then(|| self.drain_due(cpu, zone, state, rest, list))
-            });
-            match drained {
-                Some(Some(left)) => rest = left,
-                Some(None) | None => return,
-            }
-        }
-    }
-
-    /// Drains what is due, or one slice of it. Returns what is left.
-    #[cold]
-    fn drain_due(
-        &self,
-        cpu: CpuId,
-        zone: &Zone<'_, P>,
-        state: &mut PagesetState,
-        due: DueDrain,
-        list: ListIndex,
-    ) -> DueDrain {
-        let pageset = self.pageset(zone, cpu);
-        let pages = match self.policy.free_drain {
-            FreeDrain::Whole => due.pages,
-            FreeDrain::Slices => due.pages.min(pageset.limits().batch),
-        };
-        pageset.touch();
-        let order = self.policy.drain_order;
-        zone.with_lock(&self.platform, cpu, |locked| {
-            state.pcp.drain(locked, cpu, order, (pages, list), due.reason, &mut state.counters);
-        });
-        if zone.body.gauges.has(ZoneFlag::BelowHigh) {
-            let high = zone.body.marks.boosted(Watermark::High);
-            if zone.body.is_watermark_ok(Order::ZERO, high, ZoneKind::Movable, AllocFlags::empty()) {
-                zone.body.gauges.clear(ZoneFlag::BelowHigh);
-            }
-        }
-        DueDrain { pages: due.pages - pages, ..due }
-    }
-
+impl<P: Platform> CpuZone<'_, '_, P> {
     /// Returns a block to the free lists. Its pageblock's type is read again under the lock; Linux 6.12 gives each
     /// pageblock of a larger block its own (spec §1.5). Where pageblocks are isolated every policy does, since half an
     /// isolated block must not be allocated with the other half.
-    pub(super) fn free_direct(
-        &self,
-        cpu: CpuId,
-        zone: &Zone<'_, P>,
-        (frame, order): (FrameIndex, Order),
-        counted: DivertedFrees,
-    ) {
-        self.pageset(zone, cpu).touch();
-        zone.with_lock(&self.platform, cpu, |locked| {
+    fn free_direct(self, block: Claimed, counted: DivertedFrees) {
+        let Claimed { frame, order } = block;
+        self.pageset.touch();
+        self.zone.with_lock(self.platform, self.cpu, |locked| {
             if !matches!(locked.body.frames.state(frame), State::Cached { .. }) {
                 // Marked bad since it was claimed.
                 locked.leak(frame, order, FoundAt::Free);
@@ -217,24 +155,14 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     }
 }
 
-/// Takes a block from its user: checks that it is one, and marks it as cached so that nobody else can free it.
-/// Returns the type of its pageblock.
-#[inline]
-pub(super) fn claim<P: Platform>(
+/// Why a block cannot be taken from its user, whose frame is in this state.
+#[cold]
+pub(super) fn refusal<P: Platform>(
     zone: &Zone<'_, P>,
     frame: FrameIndex,
-    order: Order,
-) -> Result<MigrateType, FreeError> {
-    let frames = &zone.body.frames;
-    let migratetype = frames.pageblock_type(frame);
-    match frames.exchange_allocated(frame, order, State::Cached { order, migratetype }) {
-        Ok(()) => Ok(migratetype),
-        Err(found) => Err(refusal(zone, frame, order, found)),
-    }
-}
-
-#[cold]
-fn refusal<P: Platform>(zone: &Zone<'_, P>, frame: FrameIndex, given: Order, state: State) -> FreeError {
+    given: Order,
+    state: State,
+) -> FreeError {
     let pfn = zone.body.span.pfn(frame);
     match state {
         // Freed by another CPU and allocated again since this one looked.

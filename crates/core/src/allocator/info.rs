@@ -3,7 +3,6 @@
 use core::ops::Range;
 
 use super::PageAllocator;
-use crate::error::ConfigError;
 use crate::frame::State;
 use crate::platform::Platform;
 use crate::stats::Counters;
@@ -127,8 +126,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
 
     /// One CPU's page set of one zone. `None` if there is no such zone or CPU.
     pub fn pageset_info(&self, zone: ZoneId, cpu: CpuId) -> Option<PagesetInfo> {
-        let zone = self.zones.get(zone.index()).filter(|_| self.is_known(cpu))?;
-        let pageset = self.pageset(zone, cpu);
+        let pageset = self.find_pageset(zone, cpu)?;
         let limits = pageset.limits();
         let (count, high) = pageset.with(|state| (state.pcp.count, state.pcp.high));
         Some(PagesetInfo {
@@ -148,8 +146,11 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
 
     /// What one CPU did through its page set of one zone. `None` if there is no such zone or CPU.
     pub fn pageset_counters(&self, zone: ZoneId, cpu: CpuId) -> Option<Counters> {
-        let zone = self.zones.get(zone.index()).filter(|_| self.is_known(cpu))?;
-        Some(self.pageset(zone, cpu).with(|state| state.counters))
+        Some(self.find_pageset(zone, cpu)?.with(|state| state.counters))
+    }
+
+    fn find_pageset(&self, zone: ZoneId, cpu: CpuId) -> Option<&crate::Pageset<P>> {
+        self.pagesets.of_zone(self.zones.get(zone.index())?.body.id).get(cpu.index())
     }
 
     /// Everything that happened in one zone. `None` if there is no such zone.
@@ -170,8 +171,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         sum.trylock_failures += zone.body.trylock_failures.get();
         sum.bad_pages += zone.body.bad_frees.get();
         sum.allocstall += zone.body.stalls.get();
-        for cpu in 0..self.cpus.len() {
-            self.pageset(zone, CpuId(cpu as u32)).with(|state| sum += &state.counters);
+        for pageset in self.pagesets.of_zone(zone.body.id) {
+            pageset.with(|state| sum += &state.counters);
         }
         sum
     }
@@ -186,37 +187,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         self.locate(pfn).map(|(zone, frame)| zone.body.frames.pageblock_type(frame))
     }
 
-    /// Takes a pageblock out of service: its free frames leave the counts, and frames freed in it stay out too. Frames
-    /// in page sets are not affected until they are drained. `false` if it is isolated already.
-    ///
-    /// # Errors
-    /// [`ConfigError::BadCpu`] for an unknown CPU, [`ConfigError::Foreign`] if the frame lies in no zone.
-    pub fn isolate_pageblock(&self, cpu: CpuId, pfn: Pfn) -> Result<bool, ConfigError> {
-        self.check_cpu(cpu)?;
-        let (zone, frame) = self.locate(pfn).ok_or(ConfigError::Foreign(pfn))?;
-        Ok(zone.with_lock(&self.platform, cpu, |zone| zone.isolate_pageblock(frame)))
-    }
-
-    /// Returns a pageblock to service as `migratetype`. `false` if it was not isolated, or is to stay so.
-    ///
-    /// # Errors
-    /// As [`isolate_pageblock`](Self::isolate_pageblock).
-    pub fn unisolate_pageblock(
-        &self,
-        cpu: CpuId,
-        pfn: Pfn,
-        migratetype: MigrateType,
-    ) -> Result<bool, ConfigError> {
-        self.check_cpu(cpu)?;
-        let (zone, frame) = self.locate(pfn).ok_or(ConfigError::Foreign(pfn))?;
-        Ok(zone.with_lock(&self.platform, cpu, |zone| zone.unisolate_pageblock(frame, migratetype)))
-    }
-
-    /// Each zone, with a way to look into each CPU's page set of it.
-    pub(crate) fn zones_and_pagesets(
-        &self,
-    ) -> impl Iterator<Item = (&Zone<'a, P>, impl Iterator<Item = &crate::Pageset<P>>)> {
-        let cpus = self.cpus.len();
-        self.zones.iter().map(move |zone| (zone, self.pagesets[zone.body.id.index() * cpus..][..cpus].iter()))
+    /// Each zone, with each CPU's page set of it.
+    pub(crate) fn zones_and_pagesets(&self) -> impl Iterator<Item = (&Zone<'a, P>, &[crate::Pageset<P>])> {
+        self.zones.iter().map(|zone| (zone, self.pagesets.of_zone(zone.body.id)))
     }
 }

@@ -1,9 +1,10 @@
 //! The page allocator: zones, the page sets of every CPU, and the operations over them.
 //!
-//! Files in the order of an allocation: `walk` (which zone), `take` (from its page set or its free lists), `slow` (what else to
-//! try), `free`, `bulk`, `range` (a given place, exact counts, partial frees), `tick`, `drain`, `cpu` (coming and
-//! going), `settings` (what an administrator may change), `info` (what one may look at).
+//! Files in the order of an allocation: `alloc` (which zone, and from where in it), `slow` (what else to try), `free`,
+//! `bulk`, `range` (a given place, exact counts, partial frees), `tick`, `drain`, `cpu` (coming and going), `isolation`
+//! (pageblocks out of service), `settings` (what an administrator may change), `info` (what one may look at).
 
+mod alloc;
 mod build;
 mod bulk;
 mod config;
@@ -11,13 +12,12 @@ mod cpu;
 mod drain;
 mod free;
 mod info;
+mod isolation;
 mod range;
 mod settings;
 mod slow;
 mod tables;
-mod take;
 mod tick;
-mod walk;
 
 use core::fmt;
 
@@ -30,12 +30,11 @@ pub use tables::{TableCounts, Tables};
 pub use tick::TickOutcome;
 
 use crate::error::ConfigError;
-use crate::frame::FrameIndex;
-use crate::pcp::Pageset;
+use crate::pcp::Pagesets;
 use crate::platform::{Lock, Platform};
 use crate::policy::Policy;
 use crate::zone::Zone;
-use crate::{CpuId, NodeId, Pfn, ZoneId};
+use crate::{CpuId, NodeId, ZoneId};
 
 /// A page-frame allocator: all of a machine's zones, or one arena's.
 ///
@@ -49,8 +48,7 @@ pub struct PageAllocator<'a, P: Platform> {
     platform: P,
     policy: Policy,
     zones: crate::Storage<'a, Zone<'a, P>>,
-    /// One row of CPUs per zone.
-    pagesets: crate::Storage<'a, Pageset<P>>,
+    pagesets: Pagesets<'a, P>,
     cpus: crate::Storage<'a, Cpu>,
     /// One row of zones per node.
     zonelists: crate::Storage<'a, ZoneId>,
@@ -73,26 +71,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     }
 
     #[inline]
-    fn pageset(&self, zone: &Zone<'_, P>, cpu: CpuId) -> &Pageset<P> {
-        &self.pagesets[zone.body.id.index() * self.cpus.len() + cpu.index()]
-    }
-
-    #[inline]
     fn node_of(&self, cpu: CpuId) -> NodeId {
         self.cpus[cpu.index()].node()
-    }
-
-    /// Zones in the order in which allocations for `node` use them.
-    #[inline]
-    fn zonelist(&self, node: NodeId) -> impl Iterator<Item = &Zone<'a, P>> {
-        let zones = self.zones.len();
-        self.zonelists[node.index() * zones..][..zones].iter().map(|id| &self.zones[id.index()])
-    }
-
-    /// The zone of a frame, and the frame's index in it.
-    #[inline]
-    pub(crate) fn locate(&self, pfn: Pfn) -> Option<(&Zone<'a, P>, FrameIndex)> {
-        self.zones.iter().find_map(|zone| Some((zone, zone.body.span.index(pfn)?)))
     }
 
     /// Whether operations may name this CPU.

@@ -3,7 +3,7 @@
 use core::ops::Range;
 
 use super::PageAllocator;
-use super::free::{FreeTraits, claim};
+use super::free::{FreeTraits, refusal};
 use crate::error::{AllocError, FreeError};
 use crate::event::{Event, FoundAt, emit};
 use crate::frame::{FrameIndex, State};
@@ -57,7 +57,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     ) -> Result<Taken, AllocError> {
         let order = request.order;
         let pfn = zone.body.span.pfn(frame);
-        self.pageset(zone, cpu).touch();
+        self.pagesets.at(zone, cpu, &self.policy, &self.platform).pageset.touch();
         zone.with_lock(&self.platform, cpu, |locked| {
             match locked.body.frames.covering_block(frame) {
                 Some((_, State::Free { migratetype: MigrateType::Isolate, .. })) => {
@@ -78,7 +78,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
             if !locked.take_at(frame, order) {
                 return Ok(Taken::MaybeAfterDrain);
             }
-            locked.mark_allocated(frame, order, request.migratetype);
+            locked.body.frames.mark_allocated(frame, order, request.migratetype);
             locked.buddy.stats.direct_alloc += 1;
             locked.buddy.stats.direct_pages += u64::from(order.frames());
             locked.buddy.stats.pgalloc += u64::from(order.frames());
@@ -163,7 +163,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         let frames = &zone.body.frames;
         let movable = matches!(frames.state(head), State::Allocated { movable: true, .. });
         // Claimed for the moment, so that nobody frees the whole block while it is being cut.
-        claim(zone, head, order)?;
+        frames.claim(head, order).map_err(|found| refusal(zone, head, order, found))?;
         let start = zone.body.span.pfn(head).0;
         let end = start + u64::from(order.frames());
         // The zone's lock keeps other walks over the metadata (counting a pageblock's use) from seeing half a cut.

@@ -142,8 +142,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
             page_bytes: self.page_bytes,
         };
         let limits = self.policy.high.limits(self.policy.batch, &inputs);
-        let row = zone.body.id.index() * self.cpus.len();
-        self.pagesets[row..row + self.cpus.len()].iter().for_each(|pageset| pageset.set_limits(limits));
+        self.pagesets.of_zone(zone.body.id).iter().for_each(|pageset| pageset.set_limits(limits));
     }
 
     /// Turns grouping by mobility off in machines where each type would not even get one pageblock (spec §1.6).

@@ -1,14 +1,17 @@
-//! What to try when the first pass found nothing (spec §1.13, "slow path order"). Reclaim and compaction are the
-//! host's: their places are events.
+//! What few allocations do: look beyond the preferred zone, and what to try when the first pass found nothing (spec §1.13,
+//! "slow path order"). Reclaim and compaction are the host's: their places are events.
 
 use super::PageAllocator;
-use super::walk::Walk;
-use crate::Pfn;
+use super::alloc::Walk;
 use crate::error::AllocError;
 use crate::event::{Event, emit};
+use crate::frame::FrameIndex;
+use crate::pcp::CpuZone;
 use crate::platform::Platform;
+use crate::policy::BoostConsumer;
 use crate::request::{AllocFlags, RequestTraits};
-use crate::zone::Watermark;
+use crate::zone::{Watermark, ZoneFlag};
+use crate::{Order, Pfn};
 
 /// Whether one reserved pageblock per zone stays.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -18,11 +21,41 @@ enum Unreserve {
 }
 
 impl<'a, P: Platform> PageAllocator<'a, P> {
+    /// The rest of a pass, behind the preferred zone.
+    #[cold]
+    pub(super) fn walk_on(
+        &self,
+        walk: &Walk<'_, 'a, P>,
+        watermark: Watermark,
+        mut flags: AllocFlags,
+    ) -> Option<Pfn> {
+        let mut zones_tried = 1;
+        'pass: loop {
+            for zone in self.zones_for(walk.request, walk.node).skip(zones_tried) {
+                if flags.contains(AllocFlags::NO_FRAGMENT) && zone.body.node != walk.preferred.body.node {
+                    // Memory of this node in the wrong pageblock beats memory of another node.
+                    flags -= AllocFlags::NO_FRAGMENT;
+                    zones_tried = 0;
+                    continue 'pass;
+                }
+                if let Some(pfn) = self.try_zone(zone, walk, watermark, flags) {
+                    return Some(pfn);
+                }
+            }
+            if !flags.contains(AllocFlags::NO_FRAGMENT) {
+                return None;
+            }
+            flags -= AllocFlags::NO_FRAGMENT;
+            zones_tried = 0;
+        }
+    }
+
     #[cold]
     pub(super) fn alloc_slow(&self, walk: &Walk<'_, 'a, P>) -> Result<Pfn, AllocError> {
         let flags = AllocFlags::slow(walk.request);
         if flags.contains(AllocFlags::KSWAPD) {
-            self.wake_kswapd(walk.preferred, walk);
+            let at = self.pagesets.at(walk.preferred, walk.cpu, &self.policy, &self.platform);
+            at.wake_kswapd(walk.request.order);
         }
         if let Some(pfn) = self.walk(walk, Watermark::Min, flags) {
             return Ok(pfn);
@@ -57,7 +90,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
 
     /// Gives one reserved pageblock back to ordinary use. `false` if there was none to give.
     fn unreserve(&self, walk: &Walk<'_, 'a, P>, how: Unreserve) -> bool {
-        self.eligible(walk).any(|zone| {
+        self.zones_for(walk.request, walk.node).any(|zone| {
             let reserved = zone.body.gauges.reserved_highatomic();
             let spared = how == Unreserve::KeepOne && reserved <= u64::from(crate::PAGEBLOCK_FRAMES);
             !spared
@@ -66,5 +99,30 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
                     zone.unreserve_highatomic(walk.request.migratetype)
                 })
         })
+    }
+}
+
+impl<P: Platform> CpuZone<'_, '_, P> {
+    /// Keeps the pageblock of a block that an atomic request of high order got, wherever it came from (spec §1.12).
+    #[cold]
+    pub(super) fn reserve_highatomic(self, frame: FrameIndex, order: Order) {
+        self.zone.with_lock(self.platform, self.cpu, |locked| locked.reserve_highatomic(frame, order));
+    }
+
+    /// Ends the mark of a zone whose watermarks were raised, if this request is one that does so.
+    #[cold]
+    pub(super) fn consume_boost(self, order: Order, flags: AllocFlags) {
+        let consumes = match self.policy.buddy.boost_consumer {
+            BoostConsumer::AnyRequest => true,
+            BoostConsumer::KswapdRequest => flags.contains(AllocFlags::KSWAPD),
+        };
+        if consumes && self.zone.body.gauges.clear(ZoneFlag::BoostedWatermark) {
+            self.wake_kswapd(order);
+        }
+    }
+
+    pub(super) fn wake_kswapd(self, order: Order) {
+        let zone = self.zone.body.id;
+        emit(self.platform.events(), self.cpu, || Event::WakeKswapd { zone, order });
     }
 }

@@ -4,10 +4,9 @@ use super::PageAllocator;
 use crate::CpuId;
 use crate::error::ConfigError;
 use crate::event::{DrainReason, Event, emit};
-use crate::pcp::Pageset;
+use crate::pcp::{Activity, CpuZone};
 use crate::platform::Platform;
 use crate::policy::DecayDrain;
-use crate::zone::Zone;
 
 /// Ticks that an idle page set of a remote node survives. Source: spec §2.11.
 const REMOTE_EXPIRE_TICKS: u8 = 3;
@@ -28,32 +27,45 @@ impl<P: Platform> PageAllocator<'_, P> {
     /// [`ConfigError::BadCpu`] for an unknown CPU.
     pub fn tick(&self, cpu: CpuId) -> Result<TickOutcome, ConfigError> {
         self.check_cpu(cpu)?;
-        let mut changed = false;
+        let mut outcome = TickOutcome::Idle;
         for zone in self.zones.iter() {
-            let pageset = self.pageset(zone, cpu);
-            let touched = pageset.take_touched();
-            changed |= touched;
-            changed |= self.decay(cpu, zone, pageset);
-            changed |= self.expire_remote(cpu, zone, pageset, touched);
+            let at = self.pagesets.at(zone, cpu, &self.policy, &self.platform);
+            let place = if zone.body.node == self.node_of(cpu) { Place::Local } else { Place::Remote };
+            let activity = at.pageset.take_activity();
+            let steps = [at.decay(), at.expire(place, activity)];
+            if activity == Activity::Touched || steps.contains(&TickOutcome::Again) {
+                outcome = TickOutcome::Again;
+            }
         }
-        Ok(if changed { TickOutcome::Again } else { TickOutcome::Idle })
+        Ok(outcome)
     }
+}
 
-    fn decay(&self, cpu: CpuId, zone: &Zone<'_, P>, pageset: &Pageset<P>) -> bool {
-        let limits = pageset.limits();
-        let Some(decayed) = pageset.with(|state| {
+/// Where a CPU's zone is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// On the CPU's node.
+    Local,
+    /// On another one.
+    Remote,
+}
+
+impl<P: Platform> CpuZone<'_, '_, P> {
+    fn decay(self) -> TickOutcome {
+        let limits = self.pageset.limits();
+        let Some(decayed) = self.pageset.with(|state| {
             let before = state.pcp.high;
-            let decayed = state.pcp.decay(&self.policy, limits)?;
+            let decayed = state.pcp.decay(self.policy, limits)?;
             if state.pcp.high != before || decayed.excess > 0 {
-                emit(self.platform.events(), cpu, || Event::PcpDecay {
-                    zone: zone.body.id,
+                emit(self.platform.events(), self.cpu, || Event::PcpDecay {
+                    zone: self.zone.body.id,
                     high: state.pcp.high,
                     excess: decayed.excess as u32,
                 });
             }
             Some(decayed)
         }) else {
-            return false;
+            return TickOutcome::Idle;
         };
         let slice = match self.policy.decay_drain {
             DecayDrain::Whole => decayed.excess,
@@ -62,38 +74,34 @@ impl<P: Platform> PageAllocator<'_, P> {
         let mut left = decayed.excess;
         while left > 0 {
             let pages = left.min(slice);
-            self.drain_pages(cpu, zone, cpu, |_| pages, DrainReason::Decay);
+            self.drain_some(DrainReason::Decay, |_| pages);
             left -= pages;
         }
-        pageset.with(|state| state.pcp.end_tick());
-        decayed.is_unfinished
+        self.pageset.with(|state| state.pcp.end_tick());
+        if decayed.is_unfinished { TickOutcome::Again } else { TickOutcome::Idle }
     }
 
-    fn expire_remote(&self, cpu: CpuId, zone: &Zone<'_, P>, pageset: &Pageset<P>, touched: bool) -> bool {
-        let is_local = zone.body.node == self.node_of(cpu);
-        let due = pageset.with(|state| {
+    /// Drains a page set of a remote node that was idle for some ticks.
+    fn expire(self, place: Place, activity: Activity) -> TickOutcome {
+        let ticks_left = self.pageset.with(|state| {
             let pcp = &mut state.pcp;
-            if touched {
+            if activity == Activity::Touched {
                 pcp.expire = REMOTE_EXPIRE_TICKS;
             }
             if pcp.expire == 0 || pcp.count == 0 {
                 return None;
             }
-            if is_local {
+            if place == Place::Local {
                 pcp.expire = 0;
                 return None;
             }
             pcp.expire -= 1;
-            Some(pcp.expire == 0)
+            Some(pcp.expire)
         });
-        match due {
-            None => false,
-            Some(false) => true,
-            Some(true) => {
-                let batch = pageset.limits().batch;
-                self.drain_pages(cpu, zone, cpu, |count| count.min(batch), DrainReason::Remote);
-                true
-            }
+        if ticks_left == Some(0) {
+            let batch = self.pageset.limits().batch;
+            self.drain_some(DrainReason::Remote, |count| count.min(batch));
         }
+        if ticks_left.is_some() { TickOutcome::Again } else { TickOutcome::Idle }
     }
 }

@@ -1,27 +1,24 @@
 //! Fallback of Linux 6.12: claim a whole pageblock, or else take one block and leave the rest (spec §1.6.2).
 
-use super::LockedZone;
+use super::fallback::Reach;
 use crate::event::EventSink;
 use crate::frame::FrameIndex;
-use crate::request::AllocFlags;
+use crate::request::{AllocFlags, Wanted};
+use crate::zone::{ListId, LockedZone};
 use crate::{MigrateType, Order, PAGEBLOCK_FRAMES};
 
 impl<E: EventSink> LockedZone<'_, E> {
     /// Takes a block of `order` from a pageblock that changes hands, the largest candidates first.
-    pub(super) fn claim(
-        &mut self,
-        order: Order,
-        wanted: MigrateType,
-        flags: AllocFlags,
-    ) -> Option<FrameIndex> {
-        for size in Self::fallback_floor(order, flags).and_above().rev() {
-            let Some(found) = self.find_fallback(size, wanted) else { continue };
-            if !found.can_steal {
+    pub(super) fn claim(&mut self, wanted: Wanted, flags: AllocFlags) -> Option<FrameIndex> {
+        for size in Self::fallback_floor(wanted.order, flags).and_above().rev() {
+            let Some(found) = self.find_fallback(size, wanted.migratetype) else { continue };
+            if found.reach == Reach::Block {
                 return None;
             }
+            let list = ListId { order: size, migratetype: found.migratetype };
             let Some(head) = self.buddy.list(size, found.migratetype).head() else { continue };
-            if let Some(frame) = self.claim_block(head, (size, found.migratetype), (order, wanted), flags) {
-                self.emit_extfrag(frame, (order, wanted), (size, found.migratetype));
+            if let Some(frame) = self.claim_block(head, list, wanted, flags) {
+                self.emit_extfrag(frame, wanted, list);
                 return Some(frame);
             }
         }
@@ -31,18 +28,18 @@ impl<E: EventSink> LockedZone<'_, E> {
     fn claim_block(
         &mut self,
         frame: FrameIndex,
-        (size, list): (Order, MigrateType),
-        (order, wanted): (Order, MigrateType),
+        list: ListId,
+        wanted: Wanted,
         flags: AllocFlags,
     ) -> Option<FrameIndex> {
         let current = self.body.frames.pageblock_type(frame);
         if current == MigrateType::HighAtomic {
             return None;
         }
-        if size >= Order::PAGEBLOCK {
-            self.remove(frame, size, list);
-            self.set_block_type(frame, size, wanted);
-            self.split(frame, size, order, wanted);
+        if list.order >= Order::PAGEBLOCK {
+            self.remove(frame, list.order, list.migratetype);
+            self.set_block_type(frame, list.order, wanted.migratetype);
+            self.split(frame, list.order, wanted.order, wanted.migratetype);
             return Some(frame);
         }
         self.body.boost_watermark(flags);
@@ -51,23 +48,24 @@ impl<E: EventSink> LockedZone<'_, E> {
         if !inside {
             return None;
         }
-        let suits = self.pageblock_use(start).suits(wanted, current);
+        let suits = self.pageblock_use(start).suits(wanted.migratetype, current);
         if !self.is_worth_claiming(suits) {
             return None;
         }
-        self.set_block_type(start, Order::PAGEBLOCK, wanted);
-        self.move_free_blocks(start, wanted);
-        self.take_smallest(order, wanted)
+        self.set_block_type(start, Order::PAGEBLOCK, wanted.migratetype);
+        self.move_free_blocks(start, wanted.migratetype);
+        self.take_smallest(wanted.order, wanted.migratetype)
     }
 
     /// Takes the smallest block that will do from another type, which keeps the remainders and the pageblock.
-    pub(super) fn take_one(&mut self, order: Order, wanted: MigrateType) -> Option<FrameIndex> {
+    pub(super) fn take_one(&mut self, wanted: Wanted) -> Option<FrameIndex> {
+        let mut sizes = wanted.order.and_above();
         let (size, found) =
-            order.and_above().find_map(|size| Some((size, self.find_fallback(size, wanted)?)))?;
+            sizes.find_map(|size| Some((size, self.find_fallback(size, wanted.migratetype)?)))?;
         let frame = self.buddy.list(size, found.migratetype).head()?;
         self.remove(frame, size, found.migratetype);
-        self.split(frame, size, order, found.migratetype);
-        self.emit_extfrag(frame, (order, wanted), (size, found.migratetype));
+        self.split(frame, size, wanted.order, found.migratetype);
+        self.emit_extfrag(frame, wanted, ListId { order: size, migratetype: found.migratetype });
         Some(frame)
     }
 }

@@ -1,10 +1,10 @@
 //! What to do when a type has no block left: which other type to use, and the whole decision for one block.
 
-use super::LockedZone;
 use crate::event::{Event, EventSink};
 use crate::frame::FrameIndex;
 use crate::policy::Fallback;
-use crate::request::AllocFlags;
+use crate::request::{AllocFlags, Wanted};
+use crate::zone::{ListId, LockedZone};
 use crate::{MigrateType, Order, PAGEBLOCK_FRAMES, PAGEBLOCK_ORDER};
 
 /// Where a refill's previous block came from: the next one starts its search there (spec §1.6.2).
@@ -20,8 +20,16 @@ pub(crate) enum FallbackMode {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
     pub(super) migratetype: MigrateType,
-    /// Whether the block (and perhaps its pageblock) may change hands.
-    pub(super) can_steal: bool,
+    pub(super) reach: Reach,
+}
+
+/// How much may change hands with a block of another type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// The block alone.
+    Block,
+    /// Its pageblock too.
+    Pageblock,
 }
 
 /// The types that `wanted` may fall back to, best first (spec §1.6).
@@ -36,49 +44,50 @@ fn fallbacks(wanted: MigrateType) -> &'static [MigrateType] {
 }
 
 impl<E: EventSink> LockedZone<'_, E> {
-    /// Takes one block of `order` for `wanted`, falling back as the policy says (spec §1.6, §1.7). `mode` is kept by a
+    /// Takes one block, falling back as the policy says (spec §1.6, §1.7). `mode` is kept by a
     /// refill over its blocks; a single allocation passes a fresh one.
     #[inline]
     pub(crate) fn take(
         &mut self,
-        order: Order,
-        wanted: MigrateType,
+        wanted: Wanted,
         flags: AllocFlags,
         mode: &mut FallbackMode,
     ) -> Option<FrameIndex> {
         if self.prefers_cma(flags)
-            && let Some(frame) = self.take_smallest(order, MigrateType::Cma)
+            && let Some(frame) = self.take_smallest(wanted.order, MigrateType::Cma)
         {
             return Some(frame);
         }
         if *mode == FallbackMode::Normal
-            && let Some(frame) = self.take_smallest(order, wanted)
+            && let Some(frame) = self.take_smallest(wanted.order, wanted.migratetype)
         {
             return Some(frame);
         }
-        self.take_from_others(order, wanted, flags, mode)
+        self.take_from_others(wanted, flags, mode)
     }
 
     #[cold]
     fn take_from_others(
         &mut self,
-        order: Order,
-        wanted: MigrateType,
+        wanted: Wanted,
         flags: AllocFlags,
         mode: &mut FallbackMode,
     ) -> Option<FrameIndex> {
         let cma = |zone: &mut Self| {
-            flags.contains(AllocFlags::CMA).then(|| zone.take_smallest(order, MigrateType::Cma)).flatten()
+            flags
+                .contains(AllocFlags::CMA)
+                .then(|| zone.take_smallest(wanted.order, MigrateType::Cma))
+                .flatten()
         };
         match self.body.rules.fallback {
             Fallback::StealAndRetry => loop {
                 if let Some(frame) = cma(self) {
                     return Some(frame);
                 }
-                if !self.steal(order, wanted, flags) {
+                if !self.steal(wanted, flags) {
                     return None;
                 }
-                if let Some(frame) = self.take_smallest(order, wanted) {
+                if let Some(frame) = self.take_smallest(wanted.order, wanted.migratetype) {
                     return Some(frame);
                 }
             },
@@ -88,7 +97,7 @@ impl<E: EventSink> LockedZone<'_, E> {
                         *mode = FallbackMode::Cma;
                         return Some(frame);
                     }
-                    if let Some(frame) = self.claim(order, wanted, flags) {
+                    if let Some(frame) = self.claim(wanted, flags) {
                         *mode = FallbackMode::Normal;
                         return Some(frame);
                     }
@@ -96,7 +105,7 @@ impl<E: EventSink> LockedZone<'_, E> {
                 if flags.contains(AllocFlags::NO_FRAGMENT) {
                     return None;
                 }
-                let frame = self.take_one(order, wanted)?;
+                let frame = self.take_one(wanted)?;
                 *mode = FallbackMode::Steal;
                 Some(frame)
             }
@@ -121,7 +130,8 @@ impl<E: EventSink> LockedZone<'_, E> {
         let can_steal = order.index() >= PAGEBLOCK_ORDER / 2
             || matches!(wanted, MigrateType::Unmovable | MigrateType::Reclaimable)
             || !self.is_grouped();
-        Some(Found { migratetype, can_steal })
+        let reach = if can_steal { Reach::Pageblock } else { Reach::Block };
+        Some(Found { migratetype, reach })
     }
 
     /// The smallest order that a fallback may look at: with `NO_FRAGMENT` only whole pageblocks.
@@ -134,23 +144,14 @@ impl<E: EventSink> LockedZone<'_, E> {
         frames >= PAGEBLOCK_FRAMES / 2 || !self.is_grouped()
     }
 
-    pub(super) fn is_grouped(&self) -> bool {
-        self.body.mobility_grouping.load(core::sync::atomic::Ordering::Relaxed)
-    }
-
-    pub(super) fn emit_extfrag(
-        &self,
-        frame: FrameIndex,
-        (alloc_order, wanted): (Order, MigrateType),
-        (fallback_order, found): (Order, MigrateType),
-    ) {
+    pub(super) fn emit_extfrag(&self, frame: FrameIndex, wanted: Wanted, from: ListId) {
         self.emit(|| Event::MmPageAllocExtfrag {
             pfn: self.pfn(frame),
-            alloc_order,
-            fallback_order,
-            alloc_migratetype: wanted,
-            fallback_migratetype: found,
-            change_ownership: self.body.frames.pageblock_type(frame) == wanted,
+            alloc_order: wanted.order,
+            fallback_order: from.order,
+            alloc_migratetype: wanted.migratetype,
+            fallback_migratetype: from.migratetype,
+            change_ownership: self.body.frames.pageblock_type(frame) == wanted.migratetype,
         });
     }
 }
@@ -169,10 +170,11 @@ mod tests {
         for rules in [BuddyRules::LINUX_6_1, BuddyRules::LINUX_6_12] {
             let mut bench = Bench::new(2048, rules);
             bench.body.mobility_grouping.store(false, Relaxed);
-            let order = Order::new(3).unwrap();
-            let wanted = MigrateType::Reclaimable;
-            let frame = bench.zone().take(order, wanted, AllocFlags::empty(), &mut FallbackMode::default());
-            assert_eq!(frame.map(|frame| bench.body.frames.pageblock_type(frame)), Some(wanted), "{rules:?}");
+            let migratetype = MigrateType::Reclaimable;
+            let wanted = Wanted { order: Order::new(3).unwrap(), migratetype };
+            let frame = bench.zone().take(wanted, AllocFlags::empty(), &mut FallbackMode::default());
+            let got = frame.map(|frame| bench.body.frames.pageblock_type(frame));
+            assert_eq!(got, Some(migratetype), "{rules:?}");
         }
     }
 }

@@ -5,12 +5,12 @@ use std::string::{String, ToString};
 use std::sync::Mutex;
 use std::vec::Vec;
 
+use super::FallbackMode;
 use super::tests::Bench;
-use super::{FallbackMode, LockedZone};
 use crate::event::{Event, EventSink};
 use crate::policy::BuddyRules;
-use crate::request::AllocFlags;
-use crate::zone::Watermarks;
+use crate::request::{AllocFlags, Wanted};
+use crate::zone::{LockedZone, Watermarks};
 use crate::{CpuId, MigrateType, Order};
 
 /// Remembers the last fallback.
@@ -41,7 +41,7 @@ impl EventSink for Extfrag {
 
 fn replay(rules: BuddyRules, table: &str) -> Bench {
     let mut bench = Bench::new(8192, rules);
-    bench.body.marks.set(Watermarks { min: 0, low: 100, high: 200, promo: 300 });
+    bench.body.marks.set(Watermarks { min: 0, low: 100, high: 200 });
     bench.body.boost_factor.store(15_000, std::sync::atomic::Ordering::Relaxed);
     let events = Extfrag::default();
     for line in table.lines().skip(1) {
@@ -51,10 +51,11 @@ fn replay(rules: BuddyRules, table: &str) -> Bench {
         events.0.lock().unwrap().clear();
         if cells[1] == "alloc" {
             let mut zone = LockedZone::new(&mut bench.buddy, &bench.body, &events, CpuId(0));
-            let wanted = MigrateType::from_index(number(3) as usize).unwrap();
-            let got = zone.take(order, wanted, AllocFlags::empty(), &mut FallbackMode::default());
+            let migratetype = MigrateType::from_index(number(3) as usize).unwrap();
+            let wanted = Wanted { order, migratetype };
+            let got = zone.take(wanted, AllocFlags::empty(), &mut FallbackMode::default());
             if let Some(frame) = got {
-                zone.mark_allocated(frame, order, wanted);
+                zone.body.frames.mark_allocated(frame, order, migratetype);
             }
             let expected = cells[4].parse::<i64>().ok().filter(|pfn| *pfn >= 0);
             assert_eq!(got.map(i64::from), expected, "{line}");

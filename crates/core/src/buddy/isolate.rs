@@ -1,8 +1,8 @@
 //! Taking pageblocks out of service and back: their free blocks live on the isolated lists meanwhile (spec §1.8).
 
-use super::{End, LockedZone};
 use crate::event::EventSink;
 use crate::frame::{FrameIndex, State};
+use crate::zone::{End, LockedZone};
 use crate::{MigrateType, Order};
 
 impl<E: EventSink> LockedZone<'_, E> {
@@ -20,11 +20,11 @@ impl<E: EventSink> LockedZone<'_, E> {
         true
     }
 
-    /// Returns the pageblock that holds `frame` to `to`, its free blocks to the tails of that type's lists. `false` if
-    /// it is not isolated, or is to stay so.
+    /// Returns the pageblock that holds `frame` to `to`, which is another type than isolated, its free blocks to the
+    /// tails of that type's lists. `false` if it is not isolated.
     pub(crate) fn unisolate_pageblock(&mut self, frame: FrameIndex, to: MigrateType) -> bool {
-        let is_isolated = self.body.frames.pageblock_type(frame) == MigrateType::Isolate;
-        if !is_isolated || to == MigrateType::Isolate {
+        debug_assert!(to != MigrateType::Isolate, "a pageblock returns to service as another type");
+        if self.body.frames.pageblock_type(frame) != MigrateType::Isolate {
             return false;
         }
         let start = Self::pageblock_start(frame);

@@ -1,9 +1,9 @@
 //! Freeing a block: merging it with its buddies, and the end of the list it enters.
 
-use super::{End, LockedZone};
 use crate::event::EventSink;
 use crate::frame::{FrameIndex, State};
 use crate::policy::Fallback;
+use crate::zone::{End, LockedZone};
 use crate::{MAX_ORDER, MigrateType, Order};
 
 /// Where a freed block goes.

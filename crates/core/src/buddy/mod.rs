@@ -1,15 +1,17 @@
-//! The zone's free lists: blocks of `2^order` frames, one list per order and migratetype.
+//! What happens to a zone's free lists while its lock is held: blocks of `2^order` frames are split, merged, moved.
 //!
-//! Files in the order a block meets them: `split` (allocation), `merge` (free), `fallback` (which other type to use),
-//! `steal` and `claim` (how, in Linux 6.1 and 6.12), `pageblock` (moving and counting a pageblock's blocks),
-//! `isolate`, `range` (a block at a given place); `assertions` says what debug builds check on the way.
+//! Files in the order a block meets them: `fallback` (one block, of which type), `split` (allocation), `steal` and
+//! `claim` (other types' memory, in Linux 6.1 and 6.12), `merge` (free), `pageblock` (moving and counting a pageblock's
+//! blocks), `isolate`, `highatomic` (pageblocks with a purpose), `range` (a block at a given place), `populate` (filling
+//! a zone).
 
-mod assertions;
 mod claim;
 mod fallback;
+mod highatomic;
 mod isolate;
 mod merge;
 mod pageblock;
+mod populate;
 mod range;
 mod split;
 mod steal;
@@ -19,191 +21,32 @@ mod golden;
 
 pub(crate) use fallback::FallbackMode;
 pub(crate) use merge::Placement;
-
-use crate::event::{Event, EventSink, FoundAt, emit};
-use crate::frame::{FrameIndex, List, State};
-use crate::stats::Counters;
-use crate::zone::ZoneBody;
-use crate::{CpuId, MigrateType, NR_ORDERS, Order, Pfn};
-
-/// What a zone's lock protects.
-///
-/// Aligned, so that the lock's own word is on another line than what its holder writes: a waiter that looks at the word
-/// would else take the line away from the holder at every look.
-#[derive(Debug)]
-#[repr(align(128))]
-pub(crate) struct Buddy {
-    lists: [[List; MigrateType::COUNT]; NR_ORDERS],
-    /// Free blocks of each order, over all types.
-    nr_free: [u32; NR_ORDERS],
-    pub(crate) stats: Counters,
-}
-
-impl Buddy {
-    pub(crate) const EMPTY: Self = Self {
-        lists: [[List::EMPTY; MigrateType::COUNT]; NR_ORDERS],
-        nr_free: [0; NR_ORDERS],
-        stats: Counters::ZERO,
-    };
-
-    pub(crate) fn nr_free(&self, order: Order) -> u32 {
-        self.nr_free[order.index()]
-    }
-
-    pub(crate) fn list(&self, order: Order, migratetype: MigrateType) -> &List {
-        &self.lists[order.index()][migratetype.index()]
-    }
-}
-
-/// Which end of a free list a block enters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
-    /// Where allocation takes from.
-    Head,
-    /// The cold end.
-    Tail,
-}
-
-/// A zone whose lock is held: its lists, and everything around them that they need.
-pub(crate) struct LockedZone<'z, E> {
-    pub(crate) buddy: &'z mut Buddy,
-    pub(crate) body: &'z ZoneBody<'z>,
-    pub(crate) events: &'z E,
-    pub(crate) cpu: CpuId,
-    /// Free pages that the zone's gauge does not show yet. Every allocation of every CPU reads that gauge, so a hold of
-    /// the lock writes it once, at its end, however many blocks it moves.
-    unsettled_pages: i64,
-}
-
-impl<E> Drop for LockedZone<'_, E> {
-    fn drop(&mut self) {
-        self.settle();
-    }
-}
-
-impl<'z, E> LockedZone<'z, E> {
-    /// A zone whose lock `cpu` holds for as long as this lives.
-    #[inline]
-    pub(crate) fn new(buddy: &'z mut Buddy, body: &'z ZoneBody<'z>, events: &'z E, cpu: CpuId) -> Self {
-        Self { buddy, body, events, cpu, unsettled_pages: 0 }
-    }
-
-    /// Brings the zone's gauge of free pages up to date: for whoever looks at it with the lock held.
-    #[inline]
-    pub(crate) fn settle(&mut self) {
-        let pages = core::mem::take(&mut self.unsettled_pages);
-        if pages != 0 {
-            self.body.gauges.add_free(pages);
-        }
-    }
-
-    /// Free pages at this moment.
-    pub(crate) fn free_pages(&self) -> i64 {
-        self.body.gauges.free_pages() + self.unsettled_pages
-    }
-
-    /// Counts frames that entered (or, negative, left) a free list of `migratetype`.
-    #[inline]
-    fn account(&mut self, migratetype: MigrateType, frames: i64) {
-        self.body.gauges.account_type(migratetype, frames);
-        if migratetype != MigrateType::Isolate {
-            self.unsettled_pages += frames;
-        }
-    }
-}
-
-impl<E: EventSink> LockedZone<'_, E> {
-    #[inline]
-    pub(crate) fn emit(&self, event: impl FnOnce() -> Event) {
-        emit(self.events, self.cpu, event);
-    }
-
-    #[inline]
-    pub(crate) fn pfn(&self, frame: FrameIndex) -> Pfn {
-        self.body.span.pfn(frame)
-    }
-
-    /// Puts a block on a list and marks it free. The block's other frames must be interior already.
-    #[inline]
-    pub(crate) fn insert(&mut self, frame: FrameIndex, order: Order, migratetype: MigrateType, end: End) {
-        debug_assert!(self.fits(frame, order), "no block of order {order} can be at frame {frame}");
-        debug_assert!(self.belongs(frame, order, migratetype), "frame {frame} in no {migratetype} pageblock");
-        let list = &mut self.buddy.lists[order.index()][migratetype.index()];
-        if list.is_empty() {
-            self.body.gauges.mark_nonempty(order, migratetype);
-        }
-        match end {
-            End::Head => list.push_head(&self.body.frames, frame),
-            End::Tail => list.push_tail(&self.body.frames, frame),
-        }
-        self.buddy.nr_free[order.index()] += 1;
-        self.body.frames.set_state(frame, State::Free { order, migratetype });
-        self.account(migratetype, i64::from(order.frames()));
-    }
-
-    /// Takes a block off its list. Its state is left for the caller to overwrite.
-    #[inline]
-    pub(crate) fn remove(&mut self, frame: FrameIndex, order: Order, migratetype: MigrateType) {
-        let list = &mut self.buddy.lists[order.index()][migratetype.index()];
-        list.remove(&self.body.frames, frame);
-        if list.is_empty() {
-            self.body.gauges.mark_empty(order, migratetype);
-        }
-        self.buddy.nr_free[order.index()] -= 1;
-        self.account(migratetype, -i64::from(order.frames()));
-    }
-
-    /// Moves a free block to another type's list, keeping its order.
-    pub(crate) fn retype(&mut self, frame: FrameIndex, order: Order, from: MigrateType, to: MigrateType) {
-        let state = self.body.frames.state(frame);
-        self.remove(frame, order, from);
-        self.insert(frame, order, to, End::Tail);
-        if !matches!(state, State::Free { .. }) {
-            // Bad, and to be found so by whoever takes it.
-            self.body.frames.set_state(frame, state);
-        }
-    }
-
-    /// Whether a block that was just taken is what its list said. If not, it goes out of service (spec §7).
-    #[inline]
-    pub(crate) fn is_sound(&mut self, frame: FrameIndex, order: Order, found: FoundAt) -> bool {
-        matches!(self.body.frames.state(frame), State::Free { .. }) || self.leak(frame, order, found)
-    }
-
-    /// Puts a block that is on no list out of service. Always `false`: it is not sound.
-    #[cold]
-    pub(crate) fn leak(&mut self, frame: FrameIndex, order: Order, found: FoundAt) -> bool {
-        self.body.frames.set_state(frame, State::Leaked { order });
-        self.buddy.stats.bad_pages += 1;
-        self.emit(|| Event::BadPage { pfn: self.pfn(frame), order, found });
-        false
-    }
-
-    /// The type that a pageblock really gets: with grouping by mobility off, every mergeable type is unmovable
-    /// (spec §1.6).
-    pub(crate) fn grouped(&self, migratetype: MigrateType) -> MigrateType {
-        if migratetype.is_mergeable() && !self.is_grouped() { MigrateType::Unmovable } else { migratetype }
-    }
-
-    /// Sets the type of the pageblocks a block covers. Callers that have not done so ask [`grouped`](Self::grouped) first,
-    /// once: grouping may be switched meanwhile, and the type must be that of the lists.
-    pub(crate) fn set_block_type(&self, frame: FrameIndex, order: Order, migratetype: MigrateType) {
-        self.body.frames.set_block_type(frame, order, migratetype);
-    }
-}
+pub(crate) use populate::populate;
 
 #[cfg(test)]
 pub(crate) mod tests {
     use std::vec::Vec;
 
     use super::*;
+    use crate::frame::{self, Span};
     use crate::policy::BuddyRules;
-    use crate::zone::tests::populated;
+    use crate::zone::{FreeLists, Identity, LockedZone, ZoneBody};
+    use crate::{CpuId, MigrateType, NodeId, Order, ZoneId, ZoneKind};
+
+    /// A zone of `frames` free movable frames from frame 0 on.
+    pub(crate) fn populated(frames: u64, rules: BuddyRules) -> (ZoneBody<'static>, FreeLists) {
+        let span = Span::covering(0..frames).unwrap();
+        let mut body = ZoneBody::new(frame::tests::owned(span.counts().frames));
+        let mut buddy = FreeLists::EMPTY;
+        let identity = Identity { id: ZoneId(0), kind: ZoneKind::Normal, node: NodeId(0), rules };
+        populate(&mut body, &mut buddy, identity, span, &[0..frames]).unwrap();
+        (body, buddy)
+    }
 
     /// A zone of `frames` free frames from frame 0 on, its lock held for the whole test.
     pub(crate) struct Bench {
         pub(crate) body: ZoneBody<'static>,
-        pub(crate) buddy: Buddy,
+        pub(crate) buddy: FreeLists,
     }
 
     impl Bench {
@@ -218,27 +61,12 @@ pub(crate) mod tests {
 
         /// Takes a block from its user and frees it to the list of its pageblock's type.
         pub(crate) fn free(&mut self, frame: u32, order: Order) {
-            let migratetype = self.body.frames.pageblock_type(frame);
-            let claimed = State::Cached { order, migratetype };
-            self.body.frames.exchange_allocated(frame, order, claimed).unwrap();
+            let migratetype = self.body.frames.claim(frame, order).unwrap();
             self.zone().free_block(frame, order, migratetype, Placement::Likely);
         }
 
         pub(crate) fn list(&self, order: u8, migratetype: MigrateType) -> Vec<u32> {
             self.buddy.list(Order::new(order).unwrap(), migratetype).iter(&self.body.frames).collect()
         }
-    }
-
-    #[test]
-    fn isolated_frames_do_not_count_as_free() {
-        let mut bench = Bench::new(1024, BuddyRules::LINUX_6_12);
-        let mut zone = bench.zone();
-        zone.account(MigrateType::Isolate, 8);
-        zone.account(MigrateType::Cma, 4);
-        zone.account(MigrateType::HighAtomic, 2);
-        zone.account(MigrateType::Movable, 1);
-        assert_eq!((zone.free_pages(), zone.body.gauges.free_pages()), (1031, 1024));
-        drop(zone);
-        assert_eq!(bench.body.gauges.free_pages(), 1031, "the end of a hold writes the gauge");
     }
 }

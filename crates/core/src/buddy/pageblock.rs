@@ -1,8 +1,8 @@
 //! A pageblock's free blocks as a whole: counting them, moving them to another type.
 
-use super::LockedZone;
 use crate::event::EventSink;
 use crate::frame::{FrameIndex, State};
+use crate::zone::LockedZone;
 use crate::{MigrateType, Order, PAGEBLOCK_FRAMES};
 
 /// What a pageblock's frames are used for. Cached, leaked and unmovable frames are in neither count.

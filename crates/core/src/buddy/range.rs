@@ -1,9 +1,9 @@
 //! A free block at a given place.
 
-use super::{End, LockedZone};
 use crate::Order;
 use crate::event::EventSink;
 use crate::frame::{FrameIndex, State};
+use crate::zone::{End, LockedZone};
 
 impl<E: EventSink> LockedZone<'_, E> {
     /// Takes the block of `order` that starts at `frame` out of the free block around it; the rest stays free.

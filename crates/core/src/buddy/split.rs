@@ -1,9 +1,8 @@
 //! Allocation of a block from one type's lists, split down to size.
 
-use super::{End, LockedZone};
 use crate::event::{Event, EventSink};
 use crate::frame::FrameIndex;
-use crate::pcp::ListScheme;
+use crate::zone::{End, LockedZone};
 use crate::{MigrateType, Order};
 
 impl<E: EventSink> LockedZone<'_, E> {
@@ -19,7 +18,7 @@ impl<E: EventSink> LockedZone<'_, E> {
             pfn: self.pfn(frame),
             order,
             migratetype,
-            percpu_refill: ListScheme::holds_in_kernel(order) && migratetype.is_mergeable(),
+            percpu_refill: order.is_cached_by_kernel() && migratetype.is_mergeable(),
         });
         Some(frame)
     }

@@ -5,16 +5,18 @@
 //! those locks order the accesses.
 
 mod list;
+mod span;
 mod state;
 
 use core::ops::Range;
 use core::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
 
 pub(crate) use list::List;
+pub use span::FrameCounts;
+pub(crate) use span::Span;
 pub(crate) use state::State;
 
 use crate::error::ConfigError;
-use crate::zone::FrameCounts;
 use crate::{MAX_ORDER, MigrateType, Order, PAGEBLOCK_FRAMES, PAGEBLOCK_ORDER, Storage};
 
 /// A frame, by its distance from the zone's base.
@@ -116,16 +118,28 @@ impl FrameTables<'_> {
         State::is_allocated(self.states[frame as usize].0.load(Relaxed), order)
     }
 
-    /// Takes an allocated block of `order` from its user by giving it another state; only one of two CPUs that try at
-    /// once succeeds. Fails with the state it found.
+    /// Gives a block that was just taken to a user, who asked for `wanted`.
     #[inline]
-    pub(crate) fn exchange_allocated(&self, frame: FrameIndex, order: Order, to: State) -> Result<(), State> {
+    pub(crate) fn mark_allocated(&self, frame: FrameIndex, order: Order, wanted: MigrateType) {
+        let movable = wanted == MigrateType::Movable;
+        self.set_state(frame, State::Allocated { order, movable });
+    }
+
+    /// Takes an allocated block of `order` from its user: marks it as cached, so that nobody else can free it. Only one
+    /// of two CPUs that try at once succeeds. Returns the type of its pageblock, or else the state that it has.
+    #[inline]
+    pub(crate) fn claim(&self, frame: FrameIndex, order: Order) -> Result<MigrateType, State> {
+        let migratetype = self.pageblock_type(frame);
         let cell = &self.states[frame as usize].0;
         let found = cell.load(Relaxed);
         if !State::is_allocated(found, order) {
             return Err(State::unpack(found));
         }
-        cell.compare_exchange(found, to.pack(), Relaxed, Relaxed).map(drop).map_err(State::unpack)
+        let to = State::Cached { order, migratetype };
+        match cell.compare_exchange(found, to.pack(), Relaxed, Relaxed) {
+            Ok(_) => Ok(migratetype),
+            Err(found) => Err(State::unpack(found)),
+        }
     }
 
     /// Changes the state if it is still `from`; `false` if somebody else changed it.

@@ -1,6 +1,6 @@
 //! What a periodic tick does to a page set: `high` sinks back while pages lie idle.
 
-use super::limit::scaled;
+use super::tuning::scaled;
 use super::{Limits, Pcp};
 use crate::policy::{Decay, Policy};
 

@@ -1,12 +1,13 @@
 //! Giving blocks back to the zone.
 
-use super::{ListIndex, Pcp};
+use super::{DrainFrom, Pcp};
 use crate::CpuId;
-use crate::buddy::{LockedZone, Placement};
+use crate::buddy::Placement;
 use crate::event::{DrainReason, Event, EventSink, FoundAt};
 use crate::frame::State;
 use crate::policy::{DrainOrder, DrainType};
 use crate::stats::Counters;
+use crate::zone::LockedZone;
 
 impl Pcp {
     /// Drains at least so many pages to the zone, whose lock is held, beginning at a list. Returns the pages drained.
@@ -15,12 +16,12 @@ impl Pcp {
         zone: &mut LockedZone<'_, E>,
         owner: CpuId,
         order: DrainOrder,
-        pages_and_start: (i32, ListIndex),
+        from: DrainFrom,
         reason: DrainReason,
         counters: &mut Counters,
     ) -> u32 {
         let frames = &zone.body.frames;
-        let drained = self.remove(frames, order, pages_and_start, |frame, order| {
+        let drained = self.remove(frames, order, from, |frame, order| {
             let state = frames.state(frame);
             if !matches!(state, State::Cached { .. }) {
                 zone.leak(frame, order, FoundAt::Drain);

@@ -5,7 +5,7 @@ use std::format;
 use std::string::String;
 use std::vec::Vec;
 
-use super::limit::kclamp;
+use super::tuning::clamp_upper_first;
 use super::{Limits, Pcp, Pressure};
 use crate::event::DrainReason;
 use crate::policy::*;
@@ -63,15 +63,15 @@ fn limits_and_drain_sizes_equal_the_vectors() {
     for (name, row) in rows {
         let policy = level(name);
         let (mut pcp, limits, pressure) = state(&policy, &row);
-        let free_high = row[13] != 0;
-        let limit = pcp.limit(&policy, limits, pressure, free_high);
+        let reason = if row[13] != 0 { DrainReason::FreeHigh } else { DrainReason::High };
+        let limit = pcp.limit(&policy, limits, pressure, reason);
         assert_eq!(i64::from(limit), row[14], "limit of {name}: {row:?}");
         if policy.tuning.is_some() {
             assert_eq!(i64::from(pcp.high), row[15], "high of {name}: {row:?}");
         }
         assert_eq!(pcp.count >= limit, row[16] != 0, "{name} drains: {row:?}");
         if row[16] != 0 {
-            let size = pcp.drain_size(&policy, limits.batch, limit, free_high);
+            let size = pcp.drain_size(&policy, limits.batch, limit, reason);
             assert_eq!(i64::from(size), row[17], "drain of {name}: {row:?}");
             if let FreeHistory::Factor { .. } = policy.free_history {
                 assert_eq!(i64::from(pcp.free_factor), row[18], "factor of {name}: {row:?}");
@@ -308,6 +308,6 @@ fn trace_of_mixed_orders() {
 fn crossing_bounds_settle_at_the_upper_one() {
     let limits = Limits { batch: 63, high_min: 39_833, high_max: 16_384 };
     let mut pcp = Pcp { high: 50_000, ..Pcp::with_scheme(LINUX_6_12.lists) };
-    assert_eq!(pcp.limit(&LINUX_6_12, limits, Pressure::default(), false), 16_384);
-    assert_eq!(kclamp(0, limits.high_min, limits.high_max), 39_833);
+    assert_eq!(pcp.limit(&LINUX_6_12, limits, Pressure::default(), DrainReason::High), 16_384);
+    assert_eq!(clamp_upper_first(0, limits.high_min, limits.high_max), 39_833);
 }

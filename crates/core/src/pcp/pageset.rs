@@ -1,11 +1,17 @@
-//! A page set behind its lock, with the limits that other CPUs may change.
+//! A page set behind its lock, and a zone as one CPU uses it: the steps that happen while that lock is held.
 
 use core::fmt;
 use core::sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed};
 
-use super::{Limits, ListScheme, Pcp};
+use super::{DrainFrom, DueDrain, Limits, ListIndex, ListScheme, Pcp};
+use crate::event::{DrainReason, Event, FoundAt, emit};
+use crate::frame::{FrameIndex, State};
 use crate::platform::{Lock, Platform};
+use crate::policy::{FreeDrain, Policy};
+use crate::request::{AllocFlags, Wanted};
 use crate::stats::Counters;
+use crate::zone::Zone;
+use crate::{CpuId, Order, Storage, ZoneId};
 
 /// One CPU's page set of one zone, or an empty place for one. `const`-constructible.
 ///
@@ -19,6 +25,15 @@ pub struct Pageset<P: Platform> {
     /// Whether this CPU changed the zone's free pages since its last tick.
     touched: AtomicBool,
     state: Lock<P, PagesetState>,
+}
+
+/// What a CPU did with a zone's free pages since its last tick.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Activity {
+    /// Nothing.
+    None,
+    /// It changed them.
+    Touched,
 }
 
 /// What a page set's lock protects.
@@ -65,8 +80,9 @@ impl<P: Platform> Pageset<P> {
         self.touched.store(true, Relaxed);
     }
 
-    pub(crate) fn take_touched(&self) -> bool {
-        self.touched.swap(false, Relaxed)
+    /// Whether it was touched since the last call.
+    pub(crate) fn take_activity(&self) -> Activity {
+        if self.touched.swap(false, Relaxed) { Activity::Touched } else { Activity::None }
     }
 
     /// Runs `work` with the lock held, or not at all if somebody else holds it.
@@ -98,5 +114,188 @@ impl<P: Platform> Default for Pageset<P> {
 impl<P: Platform> fmt::Debug for Pageset<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pageset").field("limits", &self.limits()).finish_non_exhaustive()
+    }
+}
+
+/// All page sets of an allocator: one row of CPUs for each zone.
+pub(crate) struct Pagesets<'a, P: Platform> {
+    table: Storage<'a, Pageset<P>>,
+    cpus: usize,
+}
+
+impl<'a, P: Platform> Pagesets<'a, P> {
+    pub(crate) fn new(table: Storage<'a, Pageset<P>>, cpus: usize) -> Self {
+        Self { table, cpus }
+    }
+
+    /// Those of one zone, in the order of CPUs.
+    pub(crate) fn of_zone(&self, zone: ZoneId) -> &[Pageset<P>] {
+        &self.table[zone.index() * self.cpus..][..self.cpus]
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Pageset<P>> {
+        self.table.iter()
+    }
+
+    /// A zone as `cpu` uses it.
+    #[inline]
+    pub(crate) fn at<'z>(
+        &'z self,
+        zone: &'z Zone<'a, P>,
+        cpu: CpuId,
+        policy: &'z Policy,
+        platform: &'z P,
+    ) -> CpuZone<'z, 'a, P> {
+        let pageset = &self.table[zone.body.id.index() * self.cpus + cpu.index()];
+        CpuZone { zone, pageset, owner: cpu, cpu, policy, platform }
+    }
+}
+
+/// A zone as one CPU uses it, with that CPU's page set of it: found once for an operation, whose steps are its methods.
+///
+/// Passed by value, so that the fast paths keep it in registers.
+pub(crate) struct CpuZone<'z, 'a, P: Platform> {
+    pub(crate) zone: &'z Zone<'a, P>,
+    pub(crate) pageset: &'z Pageset<P>,
+    /// Whose page set it is.
+    pub(crate) owner: CpuId,
+    /// Who runs the operation: another CPU only if it drains the owner's page set.
+    pub(crate) cpu: CpuId,
+    pub(crate) policy: &'z Policy,
+    pub(crate) platform: &'z P,
+}
+
+impl<P: Platform> Clone for CpuZone<'_, '_, P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P: Platform> Copy for CpuZone<'_, '_, P> {}
+
+/// A block that a free took from its user.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Claimed {
+    pub(crate) frame: FrameIndex,
+    pub(crate) order: Order,
+}
+
+impl<P: Platform> CpuZone<'_, '_, P> {
+    /// Takes one block of the page set, refilling its list if it is empty (spec §2.7.1).
+    #[inline]
+    pub(crate) fn pop_or_refill(
+        self,
+        state: &mut PagesetState,
+        list: ListIndex,
+        wanted: Wanted,
+        flags: AllocFlags,
+    ) -> Option<FrameIndex> {
+        match self.pop(state, list, wanted) {
+            Some(frame) => Some(frame),
+            None => self.refill_and_pop(state, list, wanted, flags),
+        }
+    }
+
+    /// Takes the first block of a list. `None` if there is none, or if it is bad, and now out of service.
+    #[inline]
+    fn pop(self, state: &mut PagesetState, list: ListIndex, wanted: Wanted) -> Option<FrameIndex> {
+        let frames = &self.zone.body.frames;
+        let frame = state.pcp.pop(frames, list, wanted.order)?;
+        if !matches!(frames.state(frame), State::Cached { .. }) {
+            self.leak(state, frame, wanted.order);
+            return None;
+        }
+        frames.mark_allocated(frame, wanted.order, wanted.migratetype);
+        Some(frame)
+    }
+
+    /// Fetches blocks if the list is empty, and takes the first that is not bad.
+    #[cold]
+    fn refill_and_pop(
+        self,
+        state: &mut PagesetState,
+        list: ListIndex,
+        wanted: Wanted,
+        flags: AllocFlags,
+    ) -> Option<FrameIndex> {
+        loop {
+            if state.pcp.is_list_empty(list) {
+                let (limits, pressure) = (self.pageset.limits(), self.zone.body.gauges.pressure());
+                let blocks = state.pcp.refill_size(self.policy, limits, pressure, wanted.order);
+                self.pageset.touch();
+                self.zone.with_lock(self.platform, self.cpu, |locked| {
+                    state.pcp.refill(locked, list, wanted, blocks, flags, &mut state.counters);
+                });
+                if state.pcp.is_list_empty(list) {
+                    return None;
+                }
+            }
+            if let Some(frame) = self.pop(state, list, wanted) {
+                return Some(frame);
+            }
+        }
+    }
+
+    /// Puts a block that a page set held out of service; its count went down with it (spec §7).
+    #[cold]
+    fn leak(self, state: &mut PagesetState, frame: FrameIndex, order: Order) {
+        self.zone.body.frames.set_state(frame, State::Leaked { order });
+        state.counters.bad_pages += 1;
+        let pfn = self.zone.body.span.pfn(frame);
+        emit(self.platform.events(), self.cpu, || Event::BadPage { pfn, order, found: FoundAt::Alloc });
+    }
+
+    /// Adds a freed block to the page set, and drains what is too much. Returns what is left to drain under new holds of
+    /// the lock.
+    #[inline]
+    pub(crate) fn push_and_drain(
+        self,
+        state: &mut PagesetState,
+        list: ListIndex,
+        block: Claimed,
+    ) -> Option<DueDrain> {
+        state.pcp.push(&self.zone.body.frames, list, block.frame, block.order);
+        state.counters.pgfree += u64::from(block.order.frames());
+        state.counters.pcp_free += 1;
+        let (limits, pressure) = (self.pageset.limits(), self.zone.body.gauges.pressure());
+        let due = state.pcp.note_free(self.policy, limits, pressure, block.order)?;
+        let rest = self.drain_due(state, list, due);
+        (rest.pages > 0).then_some(rest)
+    }
+
+    /// Drains what is due, or one slice of it. Returns what is left.
+    #[cold]
+    fn drain_due(self, state: &mut PagesetState, list: ListIndex, due: DueDrain) -> DueDrain {
+        let pages = match self.policy.free_drain {
+            FreeDrain::Whole => due.pages,
+            FreeDrain::Slices => due.pages.min(self.pageset.limits().batch),
+        };
+        self.drain(state, DrainFrom { pages, list }, due.reason);
+        self.zone.body.clear_below_high();
+        DueDrain { pages: due.pages - pages, ..due }
+    }
+
+    /// Goes on with a drain in slices for as long as the page set is at its limit and nobody else has its lock.
+    #[cold]
+    pub(crate) fn drain_slices(self, list: ListIndex, mut rest: DueDrain) {
+        while rest.pages > 0 {
+            let drained = self.pageset.try_with(|state| {
+                let goes_on = state.pcp.count > 0 && state.pcp.count >= rest.limit;
+                goes_on.then(|| self.drain_due(state, list, rest))
+            });
+            match drained {
+                Some(Some(left)) => rest = left,
+                Some(None) | None => return,
+            }
+        }
+    }
+
+    /// Drains part of the page set under the zone's lock. Returns the pages drained.
+    pub(crate) fn drain(self, state: &mut PagesetState, from: DrainFrom, reason: DrainReason) -> u32 {
+        self.pageset.touch();
+        self.zone.with_lock(self.platform, self.cpu, |locked| {
+            let order = self.policy.drain_order;
+            state.pcp.drain(locked, self.owner, order, from, reason, &mut state.counters)
+        })
     }
 }

@@ -5,24 +5,34 @@ use crate::Order;
 use crate::frame::{FrameIndex, FrameTables};
 use crate::policy::{DrainOrder, FirstList};
 
+/// How much a drain takes, and where it begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DrainFrom {
+    /// Pages, at least.
+    pub pages: i32,
+    /// The first list, if lists are not visited in turn.
+    pub list: ListIndex,
+}
+
 impl Pcp {
-    /// Removes at least `pages` pages (or all there are) from the cold ends of the lists, handing each block to `give`.
+    /// Removes at least so many pages (or all there are) from the cold ends of the lists, handing each block to `give`.
     /// Returns the pages removed; the last block may overshoot.
     pub fn remove(
         &mut self,
         frames: &FrameTables<'_>,
         order: DrainOrder,
-        (pages, start): (i32, ListIndex),
+        from: DrainFrom,
         mut give: impl FnMut(FrameIndex, Order),
     ) -> u32 {
-        let pages = pages.min(self.count);
+        let from = DrainFrom { pages: from.pages.min(self.count), ..from };
         let give = &mut give;
         match order {
-            DrainOrder::ListByList => self.remove_list_by_list(frames, (pages, start), give),
-            DrainOrder::RoundRobin(first) => self.remove_in_turn(frames, pages, first, give),
+            DrainOrder::ListByList => self.remove_list_by_list(frames, from, give),
+            DrainOrder::RoundRobin(first) => self.remove_in_turn(frames, from.pages, first, give),
             DrainOrder::ExcessFirst => {
-                let removed = self.remove_excess(frames, pages, give);
-                removed + self.remove_list_by_list(frames, (pages - removed as i32, start), give)
+                let removed = self.remove_excess(frames, from.pages, give);
+                let rest = DrainFrom { pages: from.pages - removed as i32, ..from };
+                removed + self.remove_list_by_list(frames, rest, give)
             }
         }
     }
@@ -31,13 +41,13 @@ impl Pcp {
     fn remove_list_by_list(
         &mut self,
         frames: &FrameTables<'_>,
-        (pages, start): (i32, ListIndex),
+        from: DrainFrom,
         give: &mut impl FnMut(FrameIndex, Order),
     ) -> u32 {
         let lists = self.scheme().lists();
-        let mut left = pages;
+        let mut left = from.pages;
         let mut removed = 0;
-        for list in (0..lists).map(|step| (start + step) % lists) {
+        for list in (0..lists).map(|step| (from.list + step) % lists) {
             let taken = self.remove_from(frames, list, left, give);
             left -= taken as i32;
             removed += taken;
@@ -157,10 +167,15 @@ mod tests {
     }
 
     #[track_caller]
-    fn removes(blocks: &[(ListIndex, FrameIndex)], drain: (i32, ListIndex), order: &[FrameIndex]) -> u32 {
+    fn removes(
+        blocks: &[(ListIndex, FrameIndex)],
+        (pages, list): (i32, ListIndex),
+        order: &[FrameIndex],
+    ) -> u32 {
         let (frames, mut pcp) = filled(ListScheme::TwoHugeLists, blocks);
         let mut seen = Vec::new();
-        let removed = pcp.remove(&frames, DrainOrder::ListByList, drain, |frame, _| seen.push(frame));
+        let removed = pcp
+            .remove(&frames, DrainOrder::ListByList, DrainFrom { pages, list }, |frame, _| seen.push(frame));
         assert_eq!(seen, order);
         removed
     }
@@ -205,9 +220,14 @@ mod tests {
                 (0..6).flat_map(|list| std::iter::repeat_n(list, numbers(cells[0])[list] as usize)).collect();
             let mut taken = Vec::new();
             let order = DrainOrder::RoundRobin(FirstList::Zero);
-            let removed = pcp.remove(&frames, order, (cells[1].parse().unwrap(), 0), |frame, _| {
-                taken.push(owner[frame as usize / 8] as u32);
-            });
+            let removed = pcp.remove(
+                &frames,
+                order,
+                DrainFrom { pages: cells[1].parse().unwrap(), list: 0 },
+                |frame, _| {
+                    taken.push(owner[frame as usize / 8] as u32);
+                },
+            );
             if cells[2] == "HANG" {
                 // The 2016 code never ends when asked for more than there is; ours gives what there is.
                 assert!((0..6).all(|list| pcp.list(list).is_empty()), "{line}");
@@ -229,7 +249,10 @@ mod tests {
         let (frames, mut pcp) = six_lists(&[40, 2, 0, 1, 0, 0]);
         pcp.high = 60;
         let mut taken = Vec::new();
-        let removed = pcp.remove(&frames, DrainOrder::ExcessFirst, (20, 3), |frame, _| taken.push(frame / 8));
+        let removed =
+            pcp.remove(&frames, DrainOrder::ExcessFirst, DrainFrom { pages: 20, list: 3 }, |frame, _| {
+                taken.push(frame / 8)
+            });
         assert_eq!(removed, 20);
         assert!(taken.iter().all(|block| *block < 40), "all from list 0: {taken:?}");
     }

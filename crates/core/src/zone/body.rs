@@ -3,12 +3,21 @@
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 use super::watermark::Marks;
-use super::{Gauges, Span, Watermark, ZoneFlag};
+use super::{Gauges, Watermark, ZoneFlag};
 use crate::count::Count;
-use crate::frame::FrameTables;
+use crate::frame::{FrameTables, Span};
 use crate::policy::BuddyRules;
 use crate::request::AllocFlags;
 use crate::{NodeId, PAGEBLOCK_FRAMES, ZoneId, ZoneKind};
+
+/// Who a zone is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Identity {
+    pub(crate) id: ZoneId,
+    pub(crate) kind: ZoneKind,
+    pub(crate) node: NodeId,
+    pub(crate) rules: BuddyRules,
+}
 
 /// Everything of a zone but its free lists.
 #[derive(Debug)]
@@ -42,7 +51,7 @@ pub(crate) struct ZoneBody<'a> {
 }
 
 impl<'a> ZoneBody<'a> {
-    pub(super) const fn new(frames: FrameTables<'a>) -> Self {
+    pub(crate) const fn new(frames: FrameTables<'a>) -> Self {
         Self {
             id: ZoneId(0),
             kind: ZoneKind::Normal,
@@ -93,15 +102,15 @@ pub(super) fn mul_frac(value: u64, numerator: u64, denominator: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::buddy::tests::populated;
     use crate::zone::Watermarks;
-    use crate::zone::tests::populated;
 
     #[test]
     fn zones_below_four_pageblocks_are_not_boosted() {
         for (frames, boost) in [(2047, 0), (2048, 512)] {
             let (body, _) = populated(frames, BuddyRules::LINUX_6_12);
             body.boost_factor.store(15_000, Relaxed);
-            body.marks.set(Watermarks { min: 1, low: 2, high: 3, promo: 4 });
+            body.marks.set(Watermarks { min: 1, low: 2, high: 3 });
             body.boost_watermark(AllocFlags::empty());
             assert_eq!(body.marks.boost(), boost, "{frames} frames");
         }

@@ -18,7 +18,7 @@ pub(crate) struct Gauges {
     free_highatomic: AtomicIsize,
     free_isolated: AtomicIsize,
     /// Frames of pageblocks reserved for atomic requests.
-    pub(super) reserved_highatomic: Count,
+    reserved_highatomic: Count,
     isolated_pageblocks: Count,
     flags: AtomicU8,
     nonempty: Nonempty,
@@ -39,6 +39,15 @@ pub(crate) enum ZoneFlag {
     BelowHigh = 2,
     /// A steal raised the watermarks; the reclaimer is to be woken.
     BoostedWatermark = 4,
+}
+
+/// What the zone's flags say at this moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pressure {
+    /// The reclaimer is at work in the zone.
+    pub reclaim_active: bool,
+    /// The zone was seen below its high watermark.
+    pub below_high: bool,
 }
 
 impl Gauges {
@@ -95,6 +104,11 @@ impl Gauges {
         self.reserved_highatomic.get()
     }
 
+    /// Notes frames reserved or given back. Zone lock held.
+    pub(crate) fn set_reserved_highatomic(&self, frames: u64) {
+        self.reserved_highatomic.set(frames);
+    }
+
     pub(crate) fn isolated_pageblocks(&self) -> u64 {
         self.isolated_pageblocks.get()
     }
@@ -126,6 +140,15 @@ impl Gauges {
     #[inline]
     pub(crate) fn has(&self, flag: ZoneFlag) -> bool {
         self.flags.load(Relaxed) & flag as u8 != 0
+    }
+
+    /// What the flags say now to a page set.
+    #[inline]
+    pub(crate) fn pressure(&self) -> Pressure {
+        Pressure {
+            reclaim_active: self.has(ZoneFlag::ReclaimActive),
+            below_high: self.has(ZoneFlag::BelowHigh),
+        }
     }
 
     pub(crate) fn set(&self, flag: ZoneFlag) {

@@ -1,24 +1,21 @@
 //! A zone: a range of frames with its own lock, free lists, watermarks and reserves.
 
+mod assertions;
 mod body;
 mod gauges;
-mod highatomic;
-mod init;
-mod span;
+mod locked;
 mod watermark;
 
 use core::fmt;
 
-pub(crate) use body::ZoneBody;
+pub(crate) use body::{Identity, ZoneBody};
+pub use gauges::Pressure;
 pub(crate) use gauges::{Gauges, ZoneFlag};
-pub(crate) use init::{Identity, populate};
-pub use span::FrameCounts;
-pub(crate) use span::Span;
+pub(crate) use locked::{End, FreeLists, ListId, LockedZone};
 pub use watermark::{Watermark, Watermarks, default_min_free_kbytes};
 pub(crate) use watermark::{WatermarkInputs, WatermarkSettings};
 
 use crate::CpuId;
-use crate::buddy::{Buddy, LockedZone};
 use crate::event::Event;
 use crate::frame::FrameTables;
 use crate::platform::{Lock, Platform};
@@ -28,15 +25,15 @@ use crate::platform::{Lock, Platform};
 /// `const`-constructible, so that a kernel can keep its zones in a static.
 pub struct Zone<'a, P: Platform> {
     pub(crate) body: ZoneBody<'a>,
-    buddy: Lock<P, Buddy>,
+    buddy: Lock<P, FreeLists>,
 }
 
 impl<'a, P: Platform> Zone<'a, P> {
     /// A zone without frames, to be filled when the allocator is built; `frames` must be as large as
-    /// [`FrameCounts`] says.
+    /// [`FrameCounts`](crate::FrameCounts) says.
     #[must_use]
     pub const fn new(frames: FrameTables<'a>) -> Self {
-        Self { body: ZoneBody::new(frames), buddy: Lock::<P, _>::new(Buddy::EMPTY) }
+        Self { body: ZoneBody::new(frames), buddy: Lock::<P, _>::new(FreeLists::EMPTY) }
     }
 
     /// Runs `work` with the zone's lock held by `cpu`.
@@ -58,11 +55,11 @@ impl<'a, P: Platform> Zone<'a, P> {
     }
 
     /// Looks at the free lists without counting as an acquisition: for statistics and `validate`.
-    pub(crate) fn inspect<T>(&self, look: impl FnOnce(&Buddy) -> T) -> T {
+    pub(crate) fn inspect<T>(&self, look: impl FnOnce(&FreeLists) -> T) -> T {
         look(&self.buddy.lock())
     }
 
-    pub(crate) fn body_and_buddy_mut(&mut self) -> (&mut ZoneBody<'a>, &mut Buddy) {
+    pub(crate) fn body_and_buddy_mut(&mut self) -> (&mut ZoneBody<'a>, &mut FreeLists) {
         (&mut self.body, self.buddy.get_mut())
     }
 }
@@ -73,28 +70,5 @@ impl<P: Platform> fmt::Debug for Zone<'_, P> {
             .field("kind", &self.body.kind)
             .field("span", &self.body.span)
             .finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
-    use crate::frame;
-    use crate::policy::BuddyRules;
-    use crate::{NodeId, ZoneId, ZoneKind};
-
-    /// A zone of `frames` free movable frames from frame 0 on.
-    pub(crate) fn populated(frames: u64, rules: BuddyRules) -> (ZoneBody<'static>, Buddy) {
-        let span = Span::covering(0..frames).unwrap();
-        let mut body = ZoneBody::new(frame::tests::owned(span.counts().frames));
-        let mut buddy = Buddy::EMPTY;
-        init::populate(
-            (&mut body, &mut buddy),
-            init::Identity { id: ZoneId(0), kind: ZoneKind::Normal, node: NodeId(0), rules },
-            span,
-            &[0..frames],
-        )
-        .unwrap();
-        (body, buddy)
     }
 }

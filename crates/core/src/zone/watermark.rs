@@ -1,10 +1,10 @@
 //! Watermarks: how much of a zone must stay free, for whom.
 
 use super::body::mul_frac;
-use super::{Gauges, ZoneBody};
+use super::{Gauges, ZoneBody, ZoneFlag};
 use crate::count::Count;
-use crate::policy::HighAtomicRule;
-use crate::request::AllocFlags;
+use crate::policy::{BelowHigh, HighAtomicRule};
+use crate::request::{AllocFlags, Request};
 use crate::{MigrateType, Order, ZoneKind};
 
 /// A zone's watermarks in frames, without boost. Each is one step above the one before; absurd settings end at the largest
@@ -17,8 +17,6 @@ pub struct Watermarks {
     pub low: u64,
     /// The reclaimer stops above this.
     pub high: u64,
-    /// Memory tiering aims at this.
-    pub promo: u64,
 }
 
 /// Which watermark a request must stay above.
@@ -56,24 +54,20 @@ impl WatermarkSettings {
         let share = u128::from(self.pages_min) * u128::from(zone.managed) / u128::from(self.lowmem.max(1));
         let share = u64::try_from(share).unwrap_or(u64::MAX);
         let min = match zone.kind {
-            ZoneKind::HighMem | ZoneKind::Movable => kclamp(zone.managed / 1024, 32, 128),
+            ZoneKind::HighMem | ZoneKind::Movable => (zone.managed / 1024).clamp(32, 128),
             _ => share,
         };
         let step = (share / 4).max(mul_frac(zone.managed, u64::from(self.scale_factor), 10_000));
         let above = |mark: u64| mark.saturating_add(step);
         let (low, high) = (above(min), above(above(min)));
-        Watermarks { min, low, high, promo: above(high) }
+        Watermarks { min, low, high }
     }
 }
 
 /// Linux's default `min_free_kbytes` for `free_kbytes` of memory: 4 · √(free), 128 to 262 144 (spec §1.9).
 #[must_use]
 pub fn default_min_free_kbytes(free_kbytes: u64) -> u64 {
-    kclamp(free_kbytes.saturating_mul(16).isqrt(), 128, 262_144)
-}
-
-fn kclamp(value: u64, low: u64, high: u64) -> u64 {
-    value.min(high).max(low)
+    free_kbytes.saturating_mul(16).isqrt().clamp(128, 262_144)
 }
 
 /// A zone's watermarks and their boost, readable without the zone's lock.
@@ -82,19 +76,12 @@ pub(crate) struct Marks {
     min: Count,
     low: Count,
     high: Count,
-    promo: Count,
     boost: Count,
 }
 
 impl Marks {
     pub(super) const fn new() -> Self {
-        Self {
-            min: Count::new(),
-            low: Count::new(),
-            high: Count::new(),
-            promo: Count::new(),
-            boost: Count::new(),
-        }
+        Self { min: Count::new(), low: Count::new(), high: Count::new(), boost: Count::new() }
     }
 
     /// Sets all of them; the boost starts anew.
@@ -102,17 +89,11 @@ impl Marks {
         self.min.set(marks.min);
         self.low.set(marks.low);
         self.high.set(marks.high);
-        self.promo.set(marks.promo);
         self.boost.set(0);
     }
 
     pub(crate) fn all(&self) -> Watermarks {
-        Watermarks {
-            min: self.min.get(),
-            low: self.low.get(),
-            high: self.high.get(),
-            promo: self.promo.get(),
-        }
+        Watermarks { min: self.min.get(), low: self.low.get(), high: self.high.get() }
     }
 
     pub(crate) fn boost(&self) -> u64 {
@@ -138,6 +119,44 @@ impl Marks {
 }
 
 impl ZoneBody<'_> {
+    /// Whether the zone walk may take a block here (spec §1.13). Finds out on the way, as `below_high` says, that the zone
+    /// is below its high watermark (spec §2.9).
+    #[inline]
+    pub(crate) fn may_serve(
+        &self,
+        request: &Request,
+        watermark: Watermark,
+        flags: AllocFlags,
+        below_high: BelowHigh,
+    ) -> bool {
+        let ok = |mark| self.is_watermark_ok_fast(request.order, mark, request.highest_zone, flags);
+        let below = self.gauges.has(ZoneFlag::BelowHigh);
+        let looks = match below_high {
+            BelowHigh::Ignored => false,
+            BelowHigh::CheckOnce => !below,
+            BelowHigh::CheckAlways => true,
+        };
+        if looks {
+            if ok(Watermark::High) {
+                return true;
+            }
+            if !below {
+                self.gauges.set(ZoneFlag::BelowHigh);
+            }
+        }
+        ok(watermark) || flags.contains(AllocFlags::NO_WATERMARKS)
+    }
+
+    /// Ends the mark of a zone below its high watermark if it is above now: after a drain.
+    pub(crate) fn clear_below_high(&self) {
+        if self.gauges.has(ZoneFlag::BelowHigh) {
+            let high = self.marks.boosted(Watermark::High);
+            if self.is_watermark_ok(Order::ZERO, high, ZoneKind::Movable, AllocFlags::empty()) {
+                self.gauges.clear(ZoneFlag::BelowHigh);
+            }
+        }
+    }
+
     /// Whether a request of `order` leaves `mark` frames free, and finds a block (spec §1.11, the full check).
     /// `highest` is the highest zone the request may use.
     pub(crate) fn is_watermark_ok(
@@ -246,9 +265,9 @@ mod tests {
 
     use super::*;
     use crate::CpuId;
-    use crate::buddy::LockedZone;
+    use crate::buddy::tests::populated;
     use crate::policy::BuddyRules;
-    use crate::zone::tests::populated;
+    use crate::zone::LockedZone;
 
     #[test]
     fn watermarks_equal_the_vectors() {
@@ -266,8 +285,8 @@ mod tests {
             };
             let kind = if row[3] == "1" { ZoneKind::Movable } else { ZoneKind::Normal };
             let marks = settings.watermarks(WatermarkInputs { kind, managed: number(row[2]) });
-            let ours = [marks.min, marks.low, marks.high, marks.promo].map(|mark| mark.to_string());
-            assert_eq!(ours[..], row[6..10], "{row:?}");
+            let ours = [marks.min, marks.low, marks.high].map(|mark| mark.to_string());
+            assert_eq!(ours[..], row[6..9], "{row:?}");
         }
     }
 
@@ -307,7 +326,7 @@ mod tests {
     #[test]
     fn example_e16_fast_check_at_high() {
         let zone = free_left(20_480, 16_471);
-        zone.marks.set(Watermarks { min: 10_980, low: 13_725, high: 16_470, promo: 19_215 });
+        zone.marks.set(Watermarks { min: 10_980, low: 13_725, high: 16_470 });
         let ok =
             || zone.is_watermark_ok_fast(Order::ZERO, Watermark::High, ZoneKind::Normal, AllocFlags::empty());
         assert!(ok());
@@ -318,7 +337,7 @@ mod tests {
     #[test]
     fn an_atomic_request_ignores_the_boost_at_min_only() {
         let zone = free_left(20_480, 11_000);
-        zone.marks.set(Watermarks { min: 10_980, low: 13_725, high: 16_470, promo: 19_215 });
+        zone.marks.set(Watermarks { min: 10_980, low: 13_725, high: 16_470 });
         zone.marks.set_boost(40_000);
         let ok = |mark, flags| zone.is_watermark_ok_fast(Order::ZERO, mark, ZoneKind::Normal, flags);
         assert!(ok(Watermark::Min, AllocFlags::MIN_RESERVE));

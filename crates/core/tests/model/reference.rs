@@ -414,14 +414,19 @@ impl Run<'_> {
     }
 
     fn isolate(&mut self, cpu: u32, pfn: u64) {
-        let expected = self.pageblock(cpu, pfn).map(|pageblock| self.isolated.insert(pageblock));
+        let expected = self.pageblock(cpu, pfn).and_then(|pageblock| {
+            let is_new = self.isolated.insert(pageblock);
+            if is_new { Ok(()) } else { Err(ConfigError::AlreadyIsolated(Pfn(pfn))) }
+        });
         assert_eq!(self.allocator.isolate_pageblock(CpuId(cpu), Pfn(pfn)), expected, "{pfn:#x}");
     }
 
     fn unisolate(&mut self, cpu: u32, pfn: u64, to: MigrateType) {
-        let expected = self
-            .pageblock(cpu, pfn)
-            .map(|pageblock| to != MigrateType::Isolate && self.isolated.remove(&pageblock));
+        let expected = self.pageblock(cpu, pfn).and_then(|pageblock| match to {
+            MigrateType::Isolate => Err(ConfigError::BadType(to)),
+            _ if self.isolated.remove(&pageblock) => Ok(()),
+            _ => Err(ConfigError::NotIsolated(Pfn(pfn))),
+        });
         assert_eq!(self.allocator.unisolate_pageblock(CpuId(cpu), Pfn(pfn), to), expected, "{pfn:#x}");
     }
 
@@ -541,8 +546,8 @@ impl Run<'_> {
             }
             SetWatermarks { zone, min, step } => {
                 let step = step.min((u64::MAX - min) / 3);
-                let [low, high, promo] = [1, 2, 3].map(|steps| min + steps * step);
-                let watermarks = Watermarks { min, low, high, promo };
+                let [low, high] = [1, 2].map(|steps| min + steps * step);
+                let watermarks = Watermarks { min, low, high };
                 assert_eq!(allocator.set_watermarks(ZoneId(zone), watermarks), self.zone_answer(zone));
             }
             _ => unreachable!("{operation:?} is for `step`"),

@@ -1,7 +1,9 @@
 //! What random machines and operations, and readings of the code, once found, by name.
 
 use pageset_core::policy::{LINUX_6_1, LINUX_6_12};
-use pageset_core::{AllocError, CpuId, MigrateType, Order, POLICIES, Pfn, Request, RequestTraits, ZoneKind};
+use pageset_core::{
+    AllocError, ConfigError, CpuId, MigrateType, Order, POLICIES, Pfn, Request, RequestTraits, ZoneKind,
+};
 
 use crate::host::{Allocator, order};
 use crate::machine::{Machine, ZoneShape};
@@ -43,17 +45,17 @@ fn isolated_pageblocks_that_merged_come_back_one_by_one() {
         let allocator = machine(0..4096, &[0..4096]).build(*policy);
         let block = allocator.alloc(CPU, &Request::new(Order::MAX)).expect("memory enough");
         for half in [block.0, block.0 + 512] {
-            assert_eq!(allocator.isolate_pageblock(CPU, Pfn(half)), Ok(true));
+            assert_eq!(allocator.isolate_pageblock(CPU, Pfn(half)), Ok(()));
         }
         // Freed as a whole, both halves are isolated and may merge.
         allocator.free(CPU, block, Order::MAX).expect("allocated");
         sound(&allocator);
-        assert_eq!(allocator.unisolate_pageblock(CPU, Pfn(block.0 + 512), MigrateType::Movable), Ok(true));
+        assert_eq!(allocator.unisolate_pageblock(CPU, Pfn(block.0 + 512), MigrateType::Movable), Ok(()));
         sound(&allocator);
         let zone = allocator.zones().next().expect("one zone");
         assert_eq!((zone.free, zone.free_isolated), (4096 - 512, 512), "{}", policy.name);
         let isolated = allocator.unisolate_pageblock(CPU, block, MigrateType::Isolate);
-        assert_eq!(isolated, Ok(false), "that would change nothing");
+        assert_eq!(isolated, Err(ConfigError::BadType(MigrateType::Isolate)), "that would change nothing");
     }
 }
 
@@ -62,7 +64,7 @@ fn half_an_isolated_block_is_freed_apart_from_the_other_half() {
     for policy in POLICIES {
         let allocator = machine(0..4096, &[0..4096]).build(*policy);
         let block = allocator.alloc(CPU, &Request::new(Order::MAX)).expect("memory enough");
-        assert_eq!(allocator.isolate_pageblock(CPU, Pfn(block.0 + 512)), Ok(true));
+        assert_eq!(allocator.isolate_pageblock(CPU, Pfn(block.0 + 512)), Ok(()));
         allocator.free(CPU, block, Order::MAX).expect("allocated");
         sound(&allocator);
         assert_eq!(allocator.zones().next().map(|zone| zone.free_isolated), Some(512), "{}", policy.name);
@@ -109,8 +111,8 @@ fn types_agree_with_lists_where_mobility_is_not_grouped() {
     for policy in POLICIES {
         // Too small for a pageblock of each type.
         let allocator = machine(0..2048, &[0..2048]).build(*policy);
-        assert_eq!(allocator.isolate_pageblock(CPU, Pfn(600)), Ok(true));
-        assert_eq!(allocator.unisolate_pageblock(CPU, Pfn(600), MigrateType::Reclaimable), Ok(true));
+        assert_eq!(allocator.isolate_pageblock(CPU, Pfn(600)), Ok(()));
+        assert_eq!(allocator.unisolate_pageblock(CPU, Pfn(600), MigrateType::Reclaimable), Ok(()));
         assert_eq!(allocator.pageblock_type(Pfn(600)), Some(MigrateType::Unmovable));
         sound(&allocator);
     }
@@ -120,10 +122,10 @@ fn types_agree_with_lists_where_mobility_is_not_grouped() {
 fn a_frame_of_an_isolated_pageblock_can_be_marked_bad() {
     for policy in POLICIES {
         let allocator = machine(0..4096, &[0..4096]).build(*policy);
-        assert_eq!(allocator.isolate_pageblock(CPU, Pfn(600)), Ok(true));
+        assert_eq!(allocator.isolate_pageblock(CPU, Pfn(600)), Ok(()));
         assert_eq!(allocator.mark_bad(CPU, Pfn(700)), Ok(()));
         sound(&allocator);
-        assert_eq!(allocator.unisolate_pageblock(CPU, Pfn(600), MigrateType::Movable), Ok(true));
+        assert_eq!(allocator.unisolate_pageblock(CPU, Pfn(600), MigrateType::Movable), Ok(()));
         sound(&allocator);
         let zone = allocator.zones().next().expect("one zone");
         assert_eq!((zone.free, zone.free_isolated), (4095, 0), "{}", policy.name);

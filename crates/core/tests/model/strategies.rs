@@ -99,7 +99,7 @@ fn traits() -> impl Strategy<Value = RequestTraits> {
     prop_oneof![
         5 => Just(ordinary),
         2 => Just(atomic),
-        1 => Just(ordinary | RequestTraits::PCP_BUSY),
+        1 => Just(ordinary | RequestTraits::BYPASS_PCP),
         1 => Just(ordinary | RequestTraits::NO_WATERMARKS),
         2 => (0..=RequestTraits::all().bits()).prop_map(RequestTraits::from_bits_truncate),
     ]

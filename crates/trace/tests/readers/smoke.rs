@@ -149,7 +149,7 @@ proptest! {
         for text in [&text, &lines] {
             fuzzing::procfs(text);
             drop(fuzzing::side_file(text));
-            drop(fuzzing::machine(text));
+            drop(fuzzing::layout(text));
         }
     }
 }
@@ -170,7 +170,7 @@ proptest! {
         }
         let reader = open(&crate::bundled::path("traces/k61_2c_tcp.pgtrace")).expect("bundled");
         let machine = reader.info().machine.as_ref().expect("a machine").to_toml().expect("small numbers");
-        fuzzing::machine(&machine).expect("valid as it is");
-        drop(fuzzing::machine(&damaged_text(&machine, &damage)));
+        fuzzing::layout(&machine).expect("valid as it is");
+        drop(fuzzing::layout(&damaged_text(&machine, &damage)));
     }
 }

@@ -67,7 +67,7 @@ pub(super) fn set_recorded_watermarks(allocator: &Allocator, machine: &Layout) {
     for (zone, id) in populated(machine) {
         let unboosted = |mark: u64| mark.saturating_sub(zone.boost);
         let (min, low, high) = (unboosted(zone.min), unboosted(zone.low), unboosted(zone.high));
-        let watermarks = Watermarks { min, low, high, promo: high.saturating_add(high.saturating_sub(low)) };
+        let watermarks = Watermarks { min, low, high };
         allocator.set_watermarks(id, watermarks).expect("a zone of this machine");
     }
 }
@@ -118,7 +118,7 @@ mod tests {
         (machine.zones[0].min, machine.zones[0].low, machine.zones[0].high) = (0, 0, u64::MAX);
         let allocator = allocator(&machine, &POLICIES[0]).unwrap();
         set_recorded_watermarks(&allocator, &machine);
-        assert_eq!(allocator.zones().next().unwrap().watermarks.promo, u64::MAX);
+        assert_eq!(allocator.zones().next().unwrap().watermarks.high, u64::MAX);
     }
 
     #[test]

@@ -159,7 +159,7 @@ fn set_pageblock_types(allocator: &Allocator, pfn: u64, order: Order, migratetyp
     for start in (pfn..pfn + u64::from(order.frames())).step_by(pageblock as usize) {
         let start = Pfn(start & !(pageblock - 1));
         if allocator.pageblock_type(start) != Some(migratetype)
-            && allocator.isolate_pageblock(CPU, start) == Ok(true)
+            && allocator.isolate_pageblock(CPU, start).is_ok()
         {
             allocator.unisolate_pageblock(CPU, start, migratetype).expect("isolated just now");
         }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use pageset_core::pcp::{Limits, ListIndex, Pcp, Pressure};
+use pageset_core::pcp::{DrainFrom, Limits, ListIndex, Pcp, Pressure};
 use pageset_core::policy::{DrainOrder, FreeHistory, RefillRule};
 use pageset_core::{FrameIndex, FrameTables, Order, Policy};
 
@@ -223,7 +223,8 @@ impl PageSet {
         let count = self.pcp.count;
         // The lists' contents are what matters here, not the count beside them.
         self.pcp.count = count.max(pages);
-        self.pcp.remove(frames, order, (pages, start), |frame, order| removed.push((frame, order)));
+        let from = DrainFrom { pages, list: start };
+        self.pcp.remove(frames, order, from, |frame, order| removed.push((frame, order)));
         let taken: i32 = removed.iter().map(|(_, order)| order.frames() as i32).sum();
         self.pcp.count = count - taken;
     }

@@ -58,9 +58,9 @@ impl<E> LockedZone<'_, E> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::buddy::End;
     use crate::buddy::tests::Bench;
     use crate::policy::BuddyRules;
+    use crate::zone::End;
 
     #[test]
     fn a_block_fits_where_it_is_aligned_whole_and_in_the_zone() {

@@ -1,9 +1,9 @@
 //! The reserve of pageblocks for high-order requests that cannot wait (spec §1.12).
 
-use crate::buddy::LockedZone;
 use crate::event::EventSink;
-use crate::frame::{FrameIndex, State};
+use crate::frame::FrameIndex;
 use crate::policy::HighAtomicRule;
+use crate::zone::LockedZone;
 use crate::{MigrateType, Order, PAGEBLOCK_FRAMES};
 
 impl<E: EventSink> LockedZone<'_, E> {
@@ -37,7 +37,7 @@ impl<E: EventSink> LockedZone<'_, E> {
                 pageblock
             }
         };
-        self.body.gauges.reserved_highatomic.set(reserved + added);
+        self.body.gauges.set_reserved_highatomic(reserved + added);
     }
 
     /// Gives the first reserved pageblock with a free block to `to`. `false` if nothing moved.
@@ -51,7 +51,7 @@ impl<E: EventSink> LockedZone<'_, E> {
             };
             if self.body.frames.pageblock_type(frame) == MigrateType::HighAtomic {
                 let reserved = self.body.gauges.reserved_highatomic();
-                self.body.gauges.reserved_highatomic.set(reserved.saturating_sub(u64::from(size)));
+                self.body.gauges.set_reserved_highatomic(reserved.saturating_sub(u64::from(size)));
             }
             if order > Order::PAGEBLOCK && self.body.rules.highatomic == HighAtomicRule::FreeFrames {
                 self.set_block_type(frame, order, to);
@@ -65,13 +65,6 @@ impl<E: EventSink> LockedZone<'_, E> {
             }
         }
         false
-    }
-
-    /// Marks the block that was just taken as in use.
-    #[inline]
-    pub(crate) fn mark_allocated(&self, frame: FrameIndex, order: Order, wanted: MigrateType) {
-        let movable = wanted == MigrateType::Movable;
-        self.body.frames.set_state(frame, State::Allocated { order, movable });
     }
 }
 
@@ -99,7 +92,7 @@ mod tests {
             let mut bench = Bench::new(51_200, rules);
             for frame in [0, 1024, 2048, 3072] {
                 assert!(bench.zone().take_at(frame, Order::ZERO));
-                bench.zone().mark_allocated(frame, Order::ZERO, MigrateType::Unmovable);
+                bench.body.frames.mark_allocated(frame, Order::ZERO, MigrateType::Unmovable);
                 bench.zone().reserve_highatomic(frame, Order::ZERO);
             }
             assert_eq!(bench.body.gauges.reserved_highatomic(), reserved, "{rules:?}");
@@ -110,7 +103,7 @@ mod tests {
     fn reserved_blocks_come_back() {
         let mut bench = Bench::new(512 * 120, BuddyRules::LINUX_6_12);
         let frame = bench.zone().take_smallest(Order::ZERO, MigrateType::Movable).unwrap();
-        bench.zone().mark_allocated(frame, Order::ZERO, MigrateType::Unmovable);
+        bench.body.frames.mark_allocated(frame, Order::ZERO, MigrateType::Unmovable);
         bench.zone().reserve_highatomic(frame, Order::ZERO);
         assert_eq!(bench.body.gauges.free_highatomic(), 511);
         assert_eq!(bench.list(0, MigrateType::HighAtomic), [1]);
@@ -123,7 +116,7 @@ mod tests {
     fn a_reserved_block_of_two_pageblocks_comes_back_whole() {
         let mut bench = Bench::new(512 * 120, BuddyRules::LINUX_6_12);
         let frame = bench.zone().take_smallest(Order::MAX, MigrateType::Movable).unwrap();
-        bench.zone().mark_allocated(frame, Order::MAX, MigrateType::Unmovable);
+        bench.body.frames.mark_allocated(frame, Order::MAX, MigrateType::Unmovable);
         bench.zone().reserve_highatomic(frame, Order::MAX);
         bench.free(frame, Order::MAX);
         assert_eq!(bench.list(10, MigrateType::HighAtomic), [frame]);

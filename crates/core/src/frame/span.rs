@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use crate::frame::FrameIndex;
+use super::FrameIndex;
 use crate::{NR_ORDERS, PAGEBLOCK_FRAMES, Pfn};
 
 /// A zone's frames. Indices count from `base`, a multiple of the largest block, so that aligned frames have aligned

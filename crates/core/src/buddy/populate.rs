@@ -2,26 +2,17 @@
 
 use core::ops::Range;
 
-use super::{Span, ZoneBody};
-use crate::buddy::{Buddy, LockedZone, Placement};
+use super::Placement;
 use crate::error::ConfigError;
-use crate::frame::{FrameIndex, State};
-use crate::policy::BuddyRules;
-use crate::{CpuId, MAX_ORDER, MigrateType, NodeId, Order, Pfn, ZoneId, ZoneKind};
-
-/// Who a zone is.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Identity {
-    pub(crate) id: ZoneId,
-    pub(crate) kind: ZoneKind,
-    pub(crate) node: NodeId,
-    pub(crate) rules: BuddyRules,
-}
+use crate::frame::{FrameIndex, Span, State};
+use crate::zone::{FreeLists, Identity, LockedZone, ZoneBody};
+use crate::{CpuId, MAX_ORDER, MigrateType, Order, Pfn};
 
 /// Fills an empty zone with `regions`: every pageblock movable, blocks as large as alignment allows, in ascending
 /// order (spec §1.2). Frames outside the regions are holes.
 pub(crate) fn populate(
-    (body, buddy): (&mut ZoneBody<'_>, &mut Buddy),
+    body: &mut ZoneBody<'_>,
+    buddy: &mut FreeLists,
     identity: Identity,
     span: Span,
     regions: &[Range<u64>],
@@ -76,13 +67,15 @@ mod tests {
 
     use super::*;
     use crate::frame::tests::owned;
+    use crate::policy::BuddyRules;
+    use crate::{NodeId, ZoneId, ZoneKind};
 
-    fn fill(span: Range<u64>, regions: &[Range<u64>]) -> Result<(ZoneBody<'static>, Buddy), ConfigError> {
+    fn fill(span: Range<u64>, regions: &[Range<u64>]) -> Result<(ZoneBody<'static>, FreeLists), ConfigError> {
         let span = Span::covering(span).unwrap();
-        let (mut body, mut buddy) = (ZoneBody::new(owned(span.counts().frames)), Buddy::EMPTY);
+        let (mut body, mut buddy) = (ZoneBody::new(owned(span.counts().frames)), FreeLists::EMPTY);
         let identity =
             Identity { id: ZoneId(0), kind: ZoneKind::Dma32, node: NodeId(0), rules: BuddyRules::LINUX_6_12 };
-        populate((&mut body, &mut buddy), identity, span, regions)?;
+        populate(&mut body, &mut buddy, identity, span, regions)?;
         Ok((body, buddy))
     }
 

@@ -1,0 +1,269 @@
+//! What a page set remembers of allocations and frees, and what it does by that: how much a refill fetches, when a free
+//! drains and how much, where `high` lies meanwhile. Numbers only; blocks move in `refill` and `drain`.
+//!
+//! Each allocation halves the history of frees, each free that of refills. A drain grows with the first, a refill with the
+//! second, so that a CPU which only frees, or only allocates, moves more and more at once.
+
+use super::Pcp;
+use crate::event::DrainReason;
+use crate::policy::{
+    BelowHigh, FactorCap, FactorGrows, FreeHighDrains, FreeHighThreshold, FreeHistory, Policy, PressureStep,
+    PreviousFree, RaiseHigh, ReclaimLimit, RefillRule,
+};
+use crate::zone::Pressure;
+use crate::{COSTLY_ORDER, Order};
+
+/// A page set's limits, the same on all CPUs of a zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Pages a refill or drain moves if nothing else is said; at least 1.
+    pub batch: i32,
+    /// Lower limit of `high`.
+    pub high_min: i32,
+    /// Upper limit of `high`. May be below `high_min` in odd machines (spec §2.3).
+    pub high_max: i32,
+}
+
+/// A drain that a free calls for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DueDrain {
+    /// How many pages, at least.
+    pub pages: i32,
+    /// What `count` reached; a drain in slices stops below it.
+    pub limit: i32,
+    /// What it is for.
+    pub reason: DrainReason,
+}
+
+/// Bounds `value`; with `low > high` the upper bound is looked at first, as in Linux (spec §0.1), where `Ord::clamp` would
+/// panic.
+#[inline]
+pub(super) fn clamp_upper_first(value: i32, low: i32, high: i32) -> i32 {
+    if value >= high {
+        high
+    } else if value <= low {
+        low
+    } else {
+        value
+    }
+}
+
+/// `batch · 2^scale`, at most what leaves room for sums.
+#[inline]
+pub(crate) fn scaled(batch: i32, scale: u8) -> i32 {
+    let wide = i64::from(batch) << scale.min(31);
+    wide.min(i64::from(i32::MAX / 4)) as i32
+}
+
+impl Pcp {
+    /// Notes an allocation: half of the free history is forgotten.
+    #[inline]
+    pub fn note_alloc(&mut self, policy: &Policy) {
+        match policy.free_history {
+            FreeHistory::None => {}
+            FreeHistory::Factor { .. } => self.free_factor >>= 1,
+            FreeHistory::Count { .. } => self.free_count >>= 1,
+        }
+    }
+
+    /// How many blocks of `order` to fetch (spec §2.7.2, §3.5, §3.7). May raise `high` and the alloc factor.
+    pub fn refill_size(&mut self, policy: &Policy, limits: Limits, pressure: Pressure, order: Order) -> u32 {
+        let Limits { batch, high_min, high_max } = limits;
+        let mut size = batch;
+        if policy.refill == RefillRule::Doubling {
+            let mut high = self.settle_high(policy, limits);
+            if high < batch {
+                return 1;
+            }
+            if order == Order::ZERO {
+                size = scaled(batch, self.alloc_factor);
+            }
+            let may_raise = policy.tuning.is_some_and(|tuning| match tuning.raise {
+                RaiseHigh::UnlessReclaimActive => !pressure.reclaim_active,
+                RaiseHigh::UnlessBelowHigh => !pressure.below_high,
+            });
+            if may_raise && high_min != high_max {
+                high = high.saturating_add(size).min(high_max);
+                self.high = high;
+            }
+            if order == Order::ZERO {
+                let room = (high - self.count - batch).max(batch);
+                if size <= room && self.alloc_factor < policy.scale_max {
+                    self.alloc_factor += 1;
+                }
+                size = size.min(room);
+            }
+        }
+        if policy.refill == RefillRule::BatchOfBlocks {
+            return batch.unsigned_abs();
+        }
+        // Whole blocks, and at least two: the second is there for whoever asks next.
+        if size > 1 { (size >> order.get()).max(2) as u32 } else { 1 }
+    }
+
+    /// Notes a free of `order` whose block has just been added, and says what to drain (spec §2.8).
+    #[inline]
+    pub fn note_free(
+        &mut self,
+        policy: &Policy,
+        limits: Limits,
+        pressure: Pressure,
+        order: Order,
+    ) -> Option<DueDrain> {
+        if policy.refill == RefillRule::Doubling {
+            self.alloc_factor >>= 1;
+        }
+        let reason = self.drain_reason(policy, limits, order);
+        if let FreeHistory::Count { .. } = policy.free_history
+            && self.free_count < scaled(limits.batch, policy.scale_max)
+        {
+            self.free_count += order.frames() as i32;
+        }
+        let limit = self.limit(policy, limits, pressure, reason);
+        (self.count >= limit).then(|| DueDrain {
+            pages: self.drain_size(policy, limits.batch, limit, reason),
+            limit,
+            reason,
+        })
+    }
+
+    /// What this free would drain for: it may continue a run of high-order frees that should not stay cached.
+    #[inline]
+    fn drain_reason(&mut self, policy: &Policy, limits: Limits, order: Order) -> DrainReason {
+        if !(1..=COSTLY_ORDER).contains(&order.index()) {
+            self.previous_was_high_order = false;
+            return DrainReason::High;
+        }
+        let previous_was_high_order = core::mem::replace(&mut self.previous_was_high_order, true);
+        let Some(rule) = &policy.free_high else { return DrainReason::High };
+        let enough_history = match (policy.free_history, rule.threshold) {
+            (FreeHistory::None, _) => false,
+            (FreeHistory::Factor { .. }, _) => self.free_factor != 0,
+            (FreeHistory::Count { .. }, FreeHighThreshold::Batch) => self.free_count >= limits.batch,
+            (FreeHistory::Count { .. }, FreeHighThreshold::BatchAndHalfHighMin) => {
+                self.free_count >= limits.batch + limits.high_min / 2
+            }
+        };
+        let follows = match rule.previous {
+            PreviousFree::Any => true,
+            PreviousFree::HighOrder => previous_was_high_order,
+        };
+        let keeps = rule.keep_batch.is_some() && self.has_large_slice && self.count < limits.batch;
+        if enough_history && follows && !keeps { DrainReason::FreeHigh } else { DrainReason::High }
+    }
+
+    /// Brings `high` between the limits that apply now; without tuning it is the lower one.
+    #[inline]
+    fn settle_high(&mut self, policy: &Policy, limits: Limits) -> i32 {
+        self.high = match policy.tuning {
+            Some(_) => clamp_upper_first(self.high, limits.high_min, limits.high_max),
+            None => limits.high_min,
+        };
+        self.high
+    }
+
+    /// The number of pages from which this free drains (spec §2.8 `pcp_high`). May move `high`.
+    #[inline]
+    pub(super) fn limit(
+        &mut self,
+        policy: &Policy,
+        limits: Limits,
+        pressure: Pressure,
+        reason: DrainReason,
+    ) -> i32 {
+        let Limits { batch, high_min, high_max } = limits;
+        // Nearly every free: `high` is settled, nothing presses, and `count` is below it. Nothing below would change that.
+        let is_settled = match policy.tuning {
+            Some(_) => high_min <= self.high && self.high <= high_max,
+            None => self.high == high_min,
+        };
+        if is_settled
+            && self.high > 0
+            && self.count < self.high
+            && reason != DrainReason::FreeHigh
+            && pressure == Pressure::default()
+        {
+            return self.high;
+        }
+        let high = self.settle_high(policy, limits);
+        let Some(tuning) = policy.tuning else {
+            let reclaims = pressure.reclaim_active && policy.reclaim == ReclaimLimit::FourBatches;
+            return match (high, reason, reclaims) {
+                (0, ..) | (_, DrainReason::FreeHigh, _) => 0,
+                (_, _, true) => high.min(scaled(batch, 2)),
+                _ => high,
+            };
+        };
+        if high == 0 {
+            return 0;
+        }
+        if reason == DrainReason::FreeHigh {
+            self.high = (high - scaled(batch, policy.scale_max)).max(high_min);
+            return 0;
+        }
+        if pressure.reclaim_active {
+            self.high = (high - self.pressure_step(policy, batch)).max(high_min);
+            return self.high.min(scaled(batch, 2));
+        }
+        if high_min == high_max {
+            return high;
+        }
+        if pressure.below_high && tuning.below_high != BelowHigh::Ignored {
+            self.high = (high - self.pressure_step(policy, batch)).max(high_min);
+            return self.count.max(high_min);
+        }
+        if self.count >= high {
+            let needed = batch
+                + match policy.free_history {
+                    FreeHistory::Factor { .. } => scaled(batch, self.free_factor),
+                    FreeHistory::Count { .. } => self.free_count,
+                    FreeHistory::None => 0,
+                };
+            if high < needed {
+                self.high = clamp_upper_first(needed, high_min, high_max);
+            }
+        }
+        high
+    }
+
+    fn pressure_step(&self, policy: &Policy, batch: i32) -> i32 {
+        match policy.free_history {
+            FreeHistory::Factor { .. } => scaled(batch, self.free_factor),
+            FreeHistory::None => batch,
+            FreeHistory::Count { step: PressureStep::Count } => self.free_count,
+            FreeHistory::Count { step: PressureStep::CountOrBatch } => self.free_count.max(batch),
+        }
+    }
+
+    /// How many pages this free drains, given that `count` reached `limit` (spec §2.8 `pcp_free`). May raise the
+    /// free factor.
+    pub(super) fn drain_size(&mut self, policy: &Policy, batch: i32, limit: i32, reason: DrainReason) -> i32 {
+        if reason == DrainReason::FreeHigh {
+            return match policy.free_high.map(|rule| rule.drains) {
+                Some(FreeHighDrains::Capped) => self.count.min(scaled(batch, policy.scale_max)),
+                Some(FreeHighDrains::All) | None => self.count,
+            };
+        }
+        if limit < batch {
+            return 1;
+        }
+        let room = limit - batch;
+        let wanted = match policy.free_history {
+            FreeHistory::None => return batch,
+            FreeHistory::Count { .. } => self.free_count,
+            FreeHistory::Factor { cap, grows } => {
+                let wanted = scaled(batch, self.free_factor);
+                let fits = match grows {
+                    FactorGrows::Below => wanted < room,
+                    FactorGrows::UpTo => wanted <= room,
+                };
+                let capped = cap == FactorCap::ScaleMax && self.free_factor >= policy.scale_max;
+                if fits && !capped {
+                    self.free_factor += 1;
+                }
+                wanted
+            }
+        };
+        clamp_upper_first(wanted, batch, room)
+    }
+}
