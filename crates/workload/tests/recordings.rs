@@ -140,7 +140,7 @@ fn a_recording_without_a_machine_asks_for_one_or_gets_a_guess() {
     let name = "formats/ftrace-old.txt";
     let options = ReplayOptions { policies: POLICIES.to_vec(), machine: None, cpus: None };
     let error = replay(open(name).as_mut(), &options, |_| {}).unwrap_err().to_string();
-    assert!(error.contains("ftrace-old.txt") && error.contains("--machine"), "{error}");
+    assert!(error.contains("ftrace-old.txt") && error.contains("--layout"), "{error}");
     let machine = guess_layout(open(name).as_mut()).unwrap();
     let replay = replayed_with(name, ReplayOptions { machine: Some(machine), ..options });
     assert!(replay.outcomes.iter().all(|outcome| outcome.allocs > 0 && outcome.failed_allocs == 0));

@@ -156,5 +156,5 @@ fn what_cannot_be_verified_is_named_with_a_remedy() {
     let error = verify(reader.as_mut(), &VerifyOptions::default(), |_| ()).unwrap_err();
     assert!(matches!(error, VerifyError::Unusable { .. }), "{error}");
     let message = error.to_string();
-    assert!(message.starts_with("nowhere.txt: ") && message.contains("--machine"), "{message}");
+    assert!(message.starts_with("nowhere.txt: ") && message.contains("--layout"), "{message}");
 }
