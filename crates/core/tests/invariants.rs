@@ -108,6 +108,7 @@ fn i09_pages_of_isolated_pageblocks_enter_no_page_set() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "a zone too large for miri")]
 fn i10_batch_has_its_form() {
     for frames in [1, 5000, 20_000, 60_000, LARGE] {
         steady::batch_is_one_less_than_a_power_of_two_10(&Machine::new(LINUX_6_12, frames).allocator);
@@ -115,6 +116,7 @@ fn i10_batch_has_its_form() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "a zone too large for miri")]
 fn i11_limits_are_four_batches() {
     let machine = Machine::new(LINUX_6_12, LARGE);
     machine.allocator.set_percpu_pagelist_high_fraction(u32::MAX).expect("any large fraction");
@@ -123,6 +125,7 @@ fn i11_limits_are_four_batches() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "a zone too large for miri")]
 fn i12_a_fraction_fixes_high() {
     let machine = Machine::new(LINUX_6_12, LARGE);
     machine.allocator.set_percpu_pagelist_high_fraction(200).expect("at least 8");
@@ -149,6 +152,7 @@ fn i12_a_fraction_fixes_high() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "a zone too large for miri")]
 fn i13_high_stays_between_its_limits() {
     for policy in policies(|policy| policy.tuning.is_some()) {
         let machine = Machine::new(policy, 30_000);
@@ -165,6 +169,7 @@ fn i13_high_stays_between_its_limits() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "a zone too large for miri")]
 fn i14_a_free_drains_exactly_at_the_limit() {
     let untuned = |policy: &Policy| policy.tuning.is_none();
     for policy in policies(untuned) {
@@ -182,6 +187,7 @@ fn i14_a_free_drains_exactly_at_the_limit() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "a zone too large for miri")]
 fn i15_histories_and_factors_are_bounded() {
     let capped = |policy: &Policy| match policy.free_history {
         FreeHistory::Count { .. } => true,
@@ -254,6 +260,7 @@ fn i16_a_failed_allocation_halves_it_too() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "a zone too large for miri")]
 fn i17_a_free_halves_the_alloc_factor_once() {
     let doubling = |policy: &Policy| policy.refill == RefillRule::Doubling;
     for policy in policies(doubling) {
@@ -281,6 +288,7 @@ fn i17_a_free_halves_the_alloc_factor_once() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "a zone too large for miri")]
 fn i18_one_refill_and_one_drain_take_the_zone_lock_once() {
     for policy in policies(|_| true) {
         let machine = Machine::new(policy, LARGE);
@@ -308,6 +316,7 @@ fn i18_one_refill_and_one_drain_take_the_zone_lock_once() {
 const TWENTY: Policy = Policy { batch: BatchRule::Fixed(20), high: HighRule::Fixed(200), ..LINUX_6_6 };
 
 #[test]
+#[cfg_attr(miri, ignore = "a zone too large for miri")]
 fn i19_a_drain_overshoots_by_less_than_its_last_block() {
     for size in 0..=3 {
         let rule = Policy { free_high: None, ..TWENTY };
@@ -334,6 +343,7 @@ fn drained_frames(machine: &Machine) -> Vec<u64> {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "a zone too large for miri")]
 fn i20_a_list_is_drained_from_its_cold_end_before_any_other() {
     let machine = Machine::new(TWENTY, 20_000);
     let singles = machine.stock(0, 150);
@@ -353,6 +363,7 @@ fn i20_a_list_is_drained_from_its_cold_end_before_any_other() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "a zone too large for miri")]
 fn i21_the_page_freed_last_is_allocated_first() {
     for policy in policies(|_| true) {
         let machine = Machine::new(policy, LARGE);
@@ -368,6 +379,7 @@ fn i21_the_page_freed_last_is_allocated_first() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "a zone too large for miri")]
 fn i22_a_refill_is_handed_out_in_the_order_of_its_extraction() {
     for policy in policies(|_| true) {
         let machine = Machine::new(policy, LARGE);
@@ -402,6 +414,7 @@ fn i23_a_disabled_page_set_holds_nothing() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "a zone too large for miri")]
 fn i24_free_high_needs_a_run_of_high_orders_and_history() {
     for policy in policies(|policy| *policy == PATCH_1 || policy.tuning.is_some()) {
         let machine = Machine::new(policy, LARGE);
@@ -425,6 +438,7 @@ fn i24_free_high_needs_a_run_of_high_orders_and_history() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "a zone too large for miri")]
 fn i25_a_large_cache_slice_keeps_a_batch() {
     for large in [false, true] {
         let machine = Machine::new(LINUX_6_12, LARGE);
@@ -448,6 +462,7 @@ fn i25_a_large_cache_slice_keeps_a_batch() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "a zone too large for miri")]
 fn i26_free_high_drains_are_capped_from_patch_7_on() {
     let drained = |policy: Policy| {
         let machine = Machine::new(policy, LARGE);
@@ -481,6 +496,7 @@ fn i26_free_high_drains_are_capped_from_patch_7_on() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "a zone too large for miri")]
 fn i27_i28_idle_page_sets_sink_to_their_lower_limit() {
     for policy in policies(|policy| policy.tuning.is_some()) {
         let machine = Machine::new(policy, LARGE);
@@ -506,6 +522,7 @@ fn i27_i28_idle_page_sets_sink_to_their_lower_limit() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "a zone too large for miri")]
 fn i29_a_busy_page_set_is_left_alone() {
     for policy in policies(|_| true) {
         let machine = Machine::new(policy, LARGE);
@@ -523,6 +540,7 @@ fn i29_a_busy_page_set_is_left_alone() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "a zone too large for miri")]
 fn i30_orders_without_a_list_leave_page_sets_alone() {
     for policy in policies(|_| true) {
         let machine = Machine::new(policy, LARGE);
@@ -538,6 +556,7 @@ fn i30_orders_without_a_list_leave_page_sets_alone() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "a zone too large for miri")]
 fn i31_i32_counters_tell_what_happened() {
     let machine = Machine::new(LINUX_6_12, LARGE);
     let mut before = Counters::default();
@@ -553,6 +572,7 @@ fn i31_i32_counters_tell_what_happened() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "a zone too large for miri")]
 fn i33_below_high_a_refill_does_not_raise_high() {
     let machine = Machine::new(LINUX_6_12, LARGE);
     machine.allocator.set_below_high(ZONE, BelowHighMark::Below).expect("it exists");
@@ -564,6 +584,7 @@ fn i33_below_high_a_refill_does_not_raise_high() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "a zone too large for miri")]
 fn i34_while_the_reclaimer_works_page_sets_shrink_to_four_batches() {
     for policy in policies(|policy| matches!(policy.high, HighRule::Share | HighRule::ShareToEighth)) {
         let machine = Machine::new(policy, LARGE);
@@ -599,6 +620,7 @@ fn i35_freeing_all_parts_restores_the_block() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "a zone too large for miri")]
 fn i36_a_fraction_below_eight_changes_nothing() {
     let machine = Machine::new(LINUX_6_12, LARGE);
     let before = machine.info(CPU);
@@ -610,6 +632,7 @@ fn i36_a_fraction_below_eight_changes_nothing() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "a zone too large for miri")]
 fn i38_every_v5_drain_starts_at_list_0() {
     assert_eq!(HIGH_ORDER_V5.drain_order, DrainOrder::RoundRobin(FirstList::Zero));
     let machine = Machine::new(HIGH_ORDER_V5, LARGE);
@@ -631,6 +654,7 @@ fn i38_every_v5_drain_starts_at_list_0() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "a zone too large for miri")]
 fn i39_watermarks_and_protection_are_ordered() {
     for frames in [1, 3000, 70_000, LARGE] {
         for factor in [1, 10, 3000] {

@@ -47,7 +47,7 @@ impl Prot {
 pub(crate) struct Area {
     pub(crate) range: Range<u64>,
     pub(crate) prot: Prot,
-    /// Its number, unlike any other area's of the machine.
+    /// Its number, unlike any other area's of the engine.
     pub(crate) id: u32,
     /// Faults inside, with per-area locks (V2).
     pub(crate) lock: RwSem,

@@ -8,8 +8,8 @@ use pageset_core::{Order, Pfn};
 
 use crate::account::Counts;
 use crate::area::{Access, AreaMap};
+use crate::engine::Engine;
 use crate::frames::FrameAllocator;
-use crate::machine::Machine;
 use crate::pte::{Meaning, Pte};
 use crate::space::AddressSpace;
 use crate::table::TableId;
@@ -73,9 +73,9 @@ impl core::error::Error for Violation {}
 /// Words that map each block.
 type Blocks = BTreeMap<u64, (Order, u32)>;
 
-impl<W: World> Machine<W> {
+impl<W: World> Engine<W> {
     /// Proves the invariants: every page in an area that allows it, every block referenced as often as it is mapped, every
-    /// address space counting what it has, every allocated frame in use. `spaces` are all of the machine's; no task may
+    /// address space counting what it has, every allocated frame in use. `spaces` are all of the engine's; no task may
     /// be left (their counts are folded when they end). Looks at every word of every table.
     ///
     /// # Errors
@@ -85,7 +85,7 @@ impl<W: World> Machine<W> {
         for space in spaces {
             let before = census;
             let map = space.current_map();
-            let mut look = Look { machine: self, map: &map, blocks: &mut blocks, census: &mut census };
+            let mut look = Look { engine: self, map: &map, blocks: &mut blocks, census: &mut census };
             look.table(space.root(), self.geometry.root_level(), 0)?;
             let pages = (census.pages - before.pages) as i64;
             let found = Counts { tables: (census.tables - before.tables) as i64 - 1, ..Counts::pages(pages) };
@@ -117,7 +117,7 @@ impl<W: World> Machine<W> {
 
 /// A look through one address space's tables.
 struct Look<'a, W: World> {
-    machine: &'a Machine<W>,
+    engine: &'a Engine<W>,
     map: &'a AreaMap,
     blocks: &'a mut Blocks,
     census: &'a mut Census,
@@ -126,9 +126,9 @@ struct Look<'a, W: World> {
 impl<W: World> Look<'_, W> {
     fn table(&mut self, table: TableId, level: u8, start: u64) -> Result<(), Violation> {
         self.census.tables += 1;
-        let step = self.machine.geometry.word_span(level);
-        for index in 0..self.machine.geometry.entries() {
-            let (word, va) = (self.machine.tables.load(table, index), start + u64::from(index) * step);
+        let step = self.engine.geometry.word_span(level);
+        for index in 0..self.engine.geometry.entries() {
+            let (word, va) = (self.engine.tables.load(table, index), start + u64::from(index) * step);
             match word.meaning(level) {
                 Meaning::Empty => {}
                 Meaning::Table(below) => self.table(below, level - 1, va)?,
@@ -148,11 +148,11 @@ impl<W: World> Look<'_, W> {
         if word.is_zero_page() {
             return if word.is_writable() { Err(Violation::SharedWritable(va, word)) } else { Ok(()) };
         }
-        self.census.pages += self.machine.geometry.pages_per_word(level) as u64;
-        let (head, order) = self.machine.frames.block(word.pfn());
+        self.census.pages += self.engine.geometry.pages_per_word(level) as u64;
+        let (head, order) = self.engine.frames.block(word.pfn());
         self.blocks.entry(head.0).or_insert((order, 0)).1 += 1;
         let is_whole = level > 0 || order == Order::ZERO;
-        if word.is_writable() && is_whole && self.machine.frames.refs(head) > 1 {
+        if word.is_writable() && is_whole && self.engine.frames.refs(head) > 1 {
             return Err(Violation::SharedWritable(va, word));
         }
         Ok(())
@@ -160,7 +160,7 @@ impl<W: World> Look<'_, W> {
 
     /// The page must lie in an area whose rights are not fewer than the word's.
     fn area(&self, word: Pte, va: u64, level: u8) -> Result<(), Violation> {
-        let end = va + self.machine.geometry.word_span(level);
+        let end = va + self.engine.geometry.word_span(level);
         let fits = self.map.find(va).is_some_and(|index| {
             let area = &self.map.areas()[index];
             let allowed = |access| area.prot.allows(access) || !word.permits(access);

@@ -12,7 +12,7 @@ pub enum FaultError {
     NotAllowed(u64),
     /// There is no frame, or no table, for this address. Nothing was changed.
     OutOfMemory(u64),
-    /// The address space belongs to another machine than the task. Nothing was changed.
+    /// The address space belongs to another engine than the task. Nothing was changed.
     OtherMachine(u64),
 }
 
@@ -25,7 +25,7 @@ impl fmt::Display for FaultError {
             Self::OtherMachine(va) => {
                 write!(
                     f,
-                    "the address space of address {va:#x} is on another machine; use a task of that machine"
+                    "the address space of address {va:#x} is on another engine; use a task of that engine"
                 )
             }
         }
@@ -46,9 +46,9 @@ pub enum SpaceError {
     NoArea,
     /// There is no frame, or no table. Nothing was changed, except that copies on write may be due again.
     OutOfMemory,
-    /// All tasks that the machine was built for are in use.
+    /// All tasks that the engine was built for are in use.
     TooManyTasks,
-    /// The machine has no such CPU.
+    /// The engine has no such CPU.
     BadCpu,
     /// The page is not one that this can be done to (not mapped, shared, of a larger block, on its way).
     NotEligible,
@@ -65,8 +65,8 @@ impl fmt::Display for SpaceError {
             Self::Occupied => "a part of the range is mapped already; unmap it first",
             Self::NoArea => "a part of the range is not mapped",
             Self::OutOfMemory => "no frame or page table is left",
-            Self::TooManyTasks => "all tasks that the machine was built for are in use; build it for more",
-            Self::BadCpu => "the machine was built for fewer CPUs",
+            Self::TooManyTasks => "all tasks that the engine was built for are in use; build it for more",
+            Self::BadCpu => "the engine was built for fewer CPUs",
             Self::NotEligible => "the page is not mapped, shared, part of a larger block, or on its way",
             Self::NoSwap => "the host keeps no contents of reclaimed pages",
             Self::NoHugePages => {

@@ -20,7 +20,7 @@ pub(crate) struct Frame {
     pub(crate) older: AtomicU32,
 }
 
-/// All frames of a machine.
+/// All frames of an engine.
 pub(crate) struct FrameTable {
     frames: Box<[Frame]>,
     start: u64,

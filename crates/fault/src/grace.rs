@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 
 use crate::atomic::{AtomicU64, Ordering, Padded, fence};
 
-/// The sections of all tasks of a machine.
+/// The sections of all tasks of an engine.
 pub(crate) struct Grace {
     sections: Box<[Padded<AtomicU64>]>,
 }

@@ -32,11 +32,11 @@ impl<R: RawMutex> Platform for Locks<R> {
 /// A world of locks of kind `R`, frames of `F`, contents in `M`.
 ///
 /// ```
-/// use pageset_fault::{Bump, Geometry, Host, Machine, MachineConfig, NoMemory};
+/// use pageset_fault::{Bump, Geometry, Host, Engine, EngineConfig, NoMemory};
 ///
 /// let host = Host::<parking_lot::RawMutex, _, _>::new(Bump::new(0..4096), NoMemory);
-/// let machine = Machine::new(host, &MachineConfig::new(Geometry::PAGES_4K, 2, 4096));
-/// assert_eq!(machine.cpus(), 2);
+/// let engine = Engine::new(host, &EngineConfig::new(Geometry::PAGES_4K, 2, 4096));
+/// assert_eq!(engine.cpus(), 2);
 /// ```
 #[derive(Debug)]
 pub struct Host<R, F, M> {

@@ -6,16 +6,16 @@
 //! page counts by atomics, deltas or a counter per CPU ([`Account`]). So the comparisons of 2005 and of what followed
 //! can be run side by side: on threads, in virtual time, under a model checker.
 //!
-//! The host supplies a [`World`]: locks, [`FrameAllocator`], [`Memory`]. A [`Machine`] around it holds frames and tables,
+//! The host supplies a [`World`]: locks, [`FrameAllocator`], [`Memory`]. A [`Engine`] around it holds frames and tables,
 //! an [`AddressSpace`] areas and counters, and a [`Task`] does the work:
 //!
 //! ```
 //! use pageset_core::CpuId;
-//! use pageset_fault::{Access, AddressSpace, Bump, Geometry, Host, Machine, MachineConfig, NoMemory, Options, Prot, Task};
+//! use pageset_fault::{Access, AddressSpace, Bump, Geometry, Host, Engine, EngineConfig, NoMemory, Options, Prot, Task};
 //!
 //! let host = Host::<parking_lot::RawMutex, _, _>::new(Bump::new(0..4096), NoMemory);
-//! let machine = Machine::new(host, &MachineConfig::new(Geometry::PAGES_4K, 2, 4096));
-//! let space = AddressSpace::new(&machine, Options::new("P2,V7,R3".parse()?))?;
+//! let engine = Engine::new(host, &EngineConfig::new(Geometry::PAGES_4K, 2, 4096));
+//! let space = AddressSpace::new(&engine, Options::new("P2,V7,R3".parse()?))?;
 //! let mut task = Task::new(&space, CpuId(0))?;
 //! task.map(0..4 << 20, Prot::ReadWrite)?;
 //! for va in (0..4 << 20).step_by(4096) {
@@ -23,7 +23,7 @@
 //! }
 //! assert_eq!((task.stats().faults, task.stats().installed), (1024, 1024));
 //! drop(task); // folds what it counted
-//! let census = machine.check(&[&space])?; // every page, table, reference and counter
+//! let census = engine.check(&[&space])?; // every page, table, reference and counter
 //! assert_eq!((census.pages, space.counts().rss), (1024, 1024));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -46,6 +46,7 @@ mod area;
 mod atomic;
 mod axis;
 mod check;
+mod engine;
 mod error;
 mod fault;
 mod frame_table;
@@ -54,7 +55,6 @@ mod geometry;
 mod grace;
 mod host;
 mod lru;
-mod machine;
 mod magazine;
 mod prezero;
 mod pte;
@@ -71,11 +71,11 @@ mod world;
 pub use account::{Account, Counts};
 pub use area::{Access, Prot};
 pub use check::{Census, Violation};
+pub use engine::{Engine, EngineConfig};
 pub use error::{FaultError, SpaceError};
 pub use frames::{Bump, FrameAllocator, FrameUse};
 pub use geometry::Geometry;
 pub use host::{Host, Locks};
-pub use machine::{Machine, MachineConfig};
 pub use pte::Pte;
 pub use space::{AddressSpace, Huge, Options};
 pub use stabilise::Stabilise;

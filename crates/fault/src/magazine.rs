@@ -4,8 +4,8 @@
 
 use pageset_core::{Order, Pfn};
 
+use crate::engine::Engine;
 use crate::frames::{FrameAllocator, FrameUse};
-use crate::machine::Machine;
 use crate::task::Local;
 use crate::world::World;
 
@@ -42,7 +42,7 @@ impl Magazine {
     }
 }
 
-impl<W: World> Machine<W> {
+impl<W: World> Engine<W> {
     /// A single frame for a page: from the task's magazine, if it has one.
     #[inline]
     pub(crate) fn take_frame(&self, local: &mut Local) -> Option<Pfn> {

@@ -2,12 +2,12 @@
 
 use pageset_core::{Order, Pfn};
 
+use crate::engine::Engine;
 use crate::frames::{FrameAllocator, FrameUse};
-use crate::machine::Machine;
 use crate::task::Local;
 use crate::world::{Memory, World};
 
-impl<W: World> Machine<W> {
+impl<W: World> Engine<W> {
     /// Clears frames for the task's CPU.
     pub(crate) fn prezero(&self, local: &mut Local, frames: usize) -> usize {
         let pool = &self.prezeroed[local.cpu.index()].0;

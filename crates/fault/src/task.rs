@@ -28,7 +28,7 @@ pub enum Backing {
 /// A task's own part of everything: the engine's operations get it as an argument and look up nothing by thread.
 pub(crate) struct Local {
     pub(crate) cpu: CpuId,
-    /// Its number among the machine's tasks.
+    /// Its number among the engine's tasks.
     pub(crate) slot: u32,
     /// Number of its own address space.
     pub(crate) home: u32,
@@ -95,10 +95,10 @@ impl KnownAreas {
 ///
 /// ```
 /// # use pageset_core::CpuId;
-/// # use pageset_fault::{Access, AddressSpace, Bump, Geometry, Host, Machine, MachineConfig, NoMemory, Options, Prot, Task};
+/// # use pageset_fault::{Access, AddressSpace, Bump, Geometry, Host, Engine, EngineConfig, NoMemory, Options, Prot, Task};
 /// # let host = Host::<parking_lot::RawMutex, _, _>::new(Bump::new(0..4096), NoMemory);
-/// # let machine = Machine::new(host, &MachineConfig::new(Geometry::PAGES_4K, 2, 4096));
-/// let space = AddressSpace::new(&machine, Options::new("P1,V1,R1".parse()?))?;
+/// # let engine = Engine::new(host, &EngineConfig::new(Geometry::PAGES_4K, 2, 4096));
+/// let space = AddressSpace::new(&engine, Options::new("P1,V1,R1".parse()?))?;
 /// let mut task = Task::new(&space, CpuId(0))?;
 /// task.map(0x10_0000..0x20_0000, Prot::ReadWrite)?;
 /// task.fault(0x12_3456, Access::Write)?;
@@ -106,7 +106,7 @@ impl KnownAreas {
 /// task.unmap(0x10_0000..0x20_0000)?;
 /// assert!(task.fault(0x12_3456, Access::Write).is_err());
 /// drop(task);
-/// machine.check(&[&space])?;
+/// engine.check(&[&space])?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Task<W: World> {
@@ -118,14 +118,14 @@ impl<W: World> Task<W> {
     /// A task on `cpu`.
     ///
     /// # Errors
-    /// [`SpaceError::BadCpu`], and [`SpaceError::TooManyTasks`] if the machine was built for fewer.
+    /// [`SpaceError::BadCpu`], and [`SpaceError::TooManyTasks`] if the engine was built for fewer.
     pub fn new(space: &Arc<AddressSpace<W>>, cpu: CpuId) -> Result<Self, SpaceError> {
-        if cpu.0 >= space.machine().cpus() {
+        if cpu.0 >= space.engine().cpus() {
             return Err(SpaceError::BadCpu);
         }
-        let machine = space.machine();
-        let slot = machine.take_task().ok_or(SpaceError::TooManyTasks)?;
-        let local = Local { magazine: Magazine::new(machine.magazine), ..Local::new(cpu, slot, space.id()) };
+        let engine = space.engine();
+        let slot = engine.take_task().ok_or(SpaceError::TooManyTasks)?;
+        let local = Local { magazine: Magazine::new(engine.magazine), ..Local::new(cpu, slot, space.id()) };
         Ok(Self { space: Arc::clone(space), local })
     }
 
@@ -155,7 +155,7 @@ impl<W: World> Task<W> {
         self.space.fault(&mut self.local, va, access)
     }
 
-    /// As [`fault`](Self::fault), in another address space of the same machine (a debugger's access).
+    /// As [`fault`](Self::fault), in another address space of the same engine (a debugger's access).
     ///
     /// # Errors
     /// As `fault`; [`FaultError::OtherMachine`].
@@ -166,7 +166,7 @@ impl<W: World> Task<W> {
         access: Access,
     ) -> Result<Backing, FaultError> {
         // The task's CPU, slot and frames mean nothing there.
-        if !Arc::ptr_eq(space.machine(), self.space.machine()) {
+        if !Arc::ptr_eq(space.engine(), self.space.engine()) {
             return Err(FaultError::OtherMachine(va));
         }
         space.fault(&mut self.local, va, access)
@@ -243,24 +243,24 @@ impl<W: World> Task<W> {
     /// Clears up to `frames` frames for later faults on this CPU. Returns how many; fewer if the pool is full or memory
     /// is short. For a CPU that has nothing else to do.
     pub fn prezero(&mut self, frames: usize) -> usize {
-        self.space.machine().prezero(&mut self.local, frames)
+        self.space.engine().prezero(&mut self.local, frames)
     }
 }
 
 impl<W: World> Drop for Task<W> {
     fn drop(&mut self) {
-        let machine = Arc::clone(self.space.machine());
+        let engine = Arc::clone(self.space.engine());
         self.space.account.on_exit(&self.space, &mut self.local);
         self.space.note_exit(self.local.cpu);
-        machine.lru.flush(&machine.frames, self.local.cpu, &mut self.local.lru);
-        machine.empty_magazine(&mut self.local);
+        engine.lru.flush(&engine.frames, self.local.cpu, &mut self.local.lru);
+        engine.empty_magazine(&mut self.local);
         debug_assert_eq!(self.local.deltas, Counts::default(), "a task leaves, and takes counts with it");
         debug_assert!(
             self.local.unmapped.is_empty(),
             "a task leaves, and takes {:?} with it",
             self.local.unmapped
         );
-        machine.put_task(self.local.slot);
+        engine.put_task(self.local.slot);
     }
 }
 

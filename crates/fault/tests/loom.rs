@@ -13,7 +13,7 @@ use loom::thread;
 use pageset_core::lock_api::{GuardSend, RawMutex};
 use pageset_core::{CpuId, Order, Pfn, Platform};
 use pageset_fault::{
-    Access, AddressSpace, Backing, Bump, Geometry, Machine, MachineConfig, Memory, Options, Prot, Task, World,
+    Access, AddressSpace, Backing, Bump, Engine, EngineConfig, Geometry, Memory, Options, Prot, Task, World,
 };
 
 /// A lock that loom sees and that sleeps: loom cannot follow loops that wait for others. Its mutex is made inside the
@@ -121,10 +121,10 @@ fn task(strategy: &str) -> Task<LoomWorld> {
     };
     let geometry = Geometry::new(6, 1, 2).expect("a tiny geometry");
     let config =
-        MachineConfig { geometry, cpus: 2, tasks: 2, tables: 4, prezeroed: 0, magazine: 0, lru_lists: 2 };
-    let machine = Machine::new(world, &config);
+        EngineConfig { geometry, cpus: 2, tasks: 2, tables: 4, prezeroed: 0, magazine: 0, lru_lists: 2 };
+    let engine = Engine::new(world, &config);
     let space =
-        AddressSpace::new(&machine, Options::new(strategy.parse().expect("a strategy"))).expect("memory");
+        AddressSpace::new(&engine, Options::new(strategy.parse().expect("a strategy"))).expect("memory");
     let mut task = Task::new(&space, CpuId(0)).expect("a task is free");
     // Makes the flags of all locks here: loom must see that this comes before the threads.
     task.map(0..4 * PAGE, Prot::ReadWrite).expect("free");
@@ -147,9 +147,9 @@ fn check(test: impl Fn() + Send + Sync + 'static) {
 /// Faults, then reads the frame: with E1 and E2 the clearing by whoever installed it comes before.
 fn fault_and_read(task: &mut Task<LoomWorld>, va: u64) {
     if let Ok(Backing::Frame(pfn)) = task.fault(va, Access::Write) {
-        let machine = std::sync::Arc::clone(task.space().machine());
+        let engine = std::sync::Arc::clone(task.space().engine());
         // SAFETY: loom stops the model if a write is not ordered with this load.
-        let value = machine.world().memory().0[pfn.0 as usize].with(|cell| unsafe { *cell });
+        let value = engine.world().memory().0[pfn.0 as usize].with(|cell| unsafe { *cell });
         assert_eq!(value, 0, "read before it was cleared");
     }
 }
@@ -193,17 +193,17 @@ fn an_unmapped_frame_is_not_touched_any_more() {
         let space = std::sync::Arc::clone(first.space());
         let second = thread::spawn(move || {
             let mut second = Task::new(&space, CpuId(1)).expect("a task is free");
-            let machine = std::sync::Arc::clone(space.machine());
+            let engine = std::sync::Arc::clone(space.engine());
             let _ = second.access(0, Access::Write, |page| {
                 let Backing::Frame(pfn) = page else { unreachable!("a store") };
                 // SAFETY: loom stops the model if the other thread's write is not ordered with this one.
-                machine.world().memory().0[pfn.0 as usize].with_mut(|cell| unsafe { *cell = 1 });
+                engine.world().memory().0[pfn.0 as usize].with_mut(|cell| unsafe { *cell = 1 });
             });
         });
         first.unmap(0..4 * PAGE).expect("a range of pages");
-        let machine = std::sync::Arc::clone(first.space().machine());
+        let engine = std::sync::Arc::clone(first.space().engine());
         // SAFETY: the frame is free: nobody may touch it but its next owner, who is this thread.
-        machine.world().memory().0[pfn.0 as usize].with_mut(|cell| unsafe { *cell = 2 });
+        engine.world().memory().0[pfn.0 as usize].with_mut(|cell| unsafe { *cell = 2 });
         second.join().expect("no panic");
     });
 }

@@ -4,7 +4,7 @@ mod host;
 
 use std::sync::Arc;
 
-use host::{PAGE, TestMachine, Threads, machine, machine_with, strategies};
+use host::{PAGE, TestMachine, Threads, engine, machine_with, strategies};
 use pageset_core::{CpuId, Order};
 use pageset_fault::{
     Access, AddressSpace, FaultError, FrameAllocator, FrameUse, Geometry, Huge, Options, Prot, SpaceError,
@@ -14,20 +14,20 @@ use pageset_fault::{
 type Space = Arc<AddressSpace<host::TestWorld<Threads>>>;
 type TestTask = Task<host::TestWorld<Threads>>;
 
-fn space(machine: &Arc<TestMachine<Threads>>, options: Options) -> (Space, TestTask) {
-    let space = AddressSpace::new(machine, options).expect("memory for a root");
+fn space(engine: &Arc<TestMachine<Threads>>, options: Options) -> (Space, TestTask) {
+    let space = AddressSpace::new(engine, options).expect("memory for a root");
     let task = Task::new(&space, CpuId(0)).expect("a task is free");
     (space, task)
 }
 
 fn store(task: &mut TestTask, va: u64, value: u64) -> Result<(), FaultError> {
-    let machine = Arc::clone(task.space().machine());
-    task.access(va, Access::Write, |page| machine.world().memory.store(page, value))
+    let engine = Arc::clone(task.space().engine());
+    task.access(va, Access::Write, |page| engine.world().memory.store(page, value))
 }
 
 fn load(task: &mut TestTask, va: u64) -> Result<u64, FaultError> {
-    let machine = Arc::clone(task.space().machine());
-    task.access(va, Access::Read, |page| machine.world().memory.load(page))
+    let engine = Arc::clone(task.space().engine());
+    task.access(va, Access::Read, |page| engine.world().memory.load(page))
 }
 
 /// Runs `test` under every strategy.
@@ -45,8 +45,8 @@ fn p1() -> Options {
 #[test]
 fn a_store_gets_a_page_of_zeros_and_a_load_the_zero_page() {
     each(|options| {
-        let machine = machine(1);
-        let (space, mut task) = space(&machine, options);
+        let engine = engine(1);
+        let (space, mut task) = space(&engine, options);
         task.map(0..20 * PAGE, Prot::ReadWrite).expect("free");
         assert_eq!(load(&mut task, 5 * PAGE + 7), Ok(0));
         assert_eq!((task.stats().zero_pages, task.stats().installed), (1, 0));
@@ -55,18 +55,18 @@ fn a_store_gets_a_page_of_zeros_and_a_load_the_zero_page() {
         assert_eq!((load(&mut task, 5 * PAGE), load(&mut task, 9 * PAGE)), (Ok(55), Ok(99)));
         assert_eq!(load(&mut task, 20 * PAGE), Err(FaultError::NoArea(20 * PAGE)));
         drop(task);
-        let census = machine.check(&[&space]).expect("the invariants");
+        let census = engine.check(&[&space]).expect("the invariants");
         assert_eq!((census.pages, space.counts().rss, space.counts().tables), (2, 2, 3));
         drop(space);
-        assert_eq!(machine.check(&[]).expect("the invariants").tables, 0);
+        assert_eq!(engine.check(&[]).expect("the invariants").tables, 0);
     });
 }
 
 #[test]
 fn unmapping_a_part_keeps_the_rest_and_frees_tables_nobody_needs() {
     each(|options| {
-        let machine = machine(1);
-        let (space, mut task) = space(&machine, options);
+        let engine = engine(1);
+        let (space, mut task) = space(&engine, options);
         task.map(0..24 * PAGE, Prot::ReadWrite).expect("free");
         (0..24).for_each(|page| store(&mut task, page * PAGE, page + 1).expect("mapped"));
         task.unmap(4 * PAGE..18 * PAGE).expect("a range of pages");
@@ -79,15 +79,15 @@ fn unmapping_a_part_keeps_the_rest_and_frees_tables_nobody_needs() {
         task.map(4 * PAGE..18 * PAGE, Prot::ReadWrite).expect("free again");
         assert_eq!(load(&mut task, 5 * PAGE), Ok(0), "what was unmapped does not come back");
         drop(task);
-        assert_eq!(machine.check(&[&space]).expect("the invariants").pages, 10);
+        assert_eq!(engine.check(&[&space]).expect("the invariants").pages, 10);
     });
 }
 
 #[test]
 fn rights_are_taken_and_given_back() {
     each(|options| {
-        let machine = machine(1);
-        let (space, mut task) = space(&machine, options);
+        let engine = engine(1);
+        let (space, mut task) = space(&engine, options);
         task.map(0..8 * PAGE, Prot::ReadWrite).expect("free");
         (0..8).for_each(|page| store(&mut task, page * PAGE, page + 1).expect("mapped"));
         task.protect(2 * PAGE..4 * PAGE, Prot::Read).expect("mapped");
@@ -101,15 +101,15 @@ fn rights_are_taken_and_given_back() {
         assert_eq!((task.stats().cow_reused, task.stats().cow_copied), (1, 0));
         assert_eq!(task.protect(0..9 * PAGE, Prot::Read), Err(SpaceError::NoArea));
         drop(task);
-        machine.check(&[&space]).expect("the invariants");
+        engine.check(&[&space]).expect("the invariants");
     });
 }
 
 #[test]
 fn a_fork_shares_until_one_side_writes() {
     each(|options| {
-        let machine = machine(1);
-        let (parent, mut task) = space(&machine, options);
+        let engine = engine(1);
+        let (parent, mut task) = space(&engine, options);
         task.map(0..8 * PAGE, Prot::ReadWrite).expect("free");
         (0..4).for_each(|page| store(&mut task, page * PAGE, page + 1).expect("mapped"));
         let child = task.fork().expect("memory");
@@ -124,18 +124,18 @@ fn a_fork_shares_until_one_side_writes() {
         assert_eq!(other.stats().cow_reused, 1, "the parent has its own copy");
         drop(task);
         drop(other);
-        let census = machine.check(&[&parent, &child]).expect("the invariants");
+        let census = engine.check(&[&parent, &child]).expect("the invariants");
         assert_eq!((census.pages, census.frames), (8, 6));
         drop(child);
-        assert_eq!(machine.check(&[&parent]).expect("the invariants").frames, 4);
+        assert_eq!(engine.check(&[&parent]).expect("the invariants").frames, 4);
     });
 }
 
 #[test]
 fn huge_pages_are_mapped_split_copied_and_collapsed() {
     each(|options| {
-        let machine = machine(1);
-        let (parent, mut task) = space(&machine, Options { huge: Huge::Always, ..options });
+        let engine = engine(1);
+        let (parent, mut task) = space(&engine, Options { huge: Huge::Always, ..options });
         task.map(0..24 * PAGE, Prot::ReadWrite).expect("free");
         store(&mut task, 10 * PAGE, 1).expect("mapped");
         assert_eq!((task.stats().huge, task.stats().installed), (1, 8));
@@ -153,26 +153,26 @@ fn huge_pages_are_mapped_split_copied_and_collapsed() {
         assert_eq!(load(&mut other, 18 * PAGE), Ok(2));
         drop(task);
         drop(other);
-        machine.check(&[&parent, &child]).expect("the invariants");
+        engine.check(&[&parent, &child]).expect("the invariants");
         drop(parent);
-        machine.check(&[&child]).expect("the invariants");
+        engine.check(&[&child]).expect("the invariants");
     });
 }
 
 #[test]
 fn a_geometry_without_huge_pages_says_so() {
-    let machine = machine_with::<Threads>(1, |config| config.geometry = Geometry::PAGES_16K);
+    let engine = machine_with::<Threads>(1, |config| config.geometry = Geometry::PAGES_16K);
     let wanted = Options { huge: Huge::Always, ..p1() };
-    assert!(matches!(AddressSpace::new(&machine, wanted), Err(SpaceError::NoHugePages)));
-    let (_space, mut task) = space(&machine, p1());
+    assert!(matches!(AddressSpace::new(&engine, wanted), Err(SpaceError::NoHugePages)));
+    let (_space, mut task) = space(&engine, p1());
     assert_eq!(task.collapse(0), Err(SpaceError::NoHugePages));
 }
 
 #[test]
 fn gangs_map_the_largest_block_that_fits() {
     each(|options| {
-        let machine = machine(1);
-        let (space, mut task) = space(&machine, Options { gang_order: 2, ..options });
+        let engine = engine(1);
+        let (space, mut task) = space(&engine, Options { gang_order: 2, ..options });
         task.map(2 * PAGE..16 * PAGE, Prot::ReadWrite).expect("free");
         store(&mut task, 9 * PAGE, 1).expect("mapped");
         assert_eq!((task.stats().gangs, task.stats().installed), (1, 4));
@@ -181,7 +181,7 @@ fn gangs_map_the_largest_block_that_fits() {
         task.unmap(9 * PAGE..10 * PAGE).expect("a range of pages");
         assert_eq!(load(&mut task, 8 * PAGE), Ok(0));
         drop(task);
-        let census = machine.check(&[&space]).expect("the invariants");
+        let census = engine.check(&[&space]).expect("the invariants");
         assert_eq!((census.pages, census.frames), (5, 6), "a block stays whole until its last page goes");
     });
 }
@@ -189,8 +189,8 @@ fn gangs_map_the_largest_block_that_fits() {
 #[test]
 fn prefaulting_doubles_in_a_run_and_waste_is_counted() {
     each(|options| {
-        let machine = machine(1);
-        let (space, mut task) = space(&machine, Options { prefault_order: 2, ..options });
+        let engine = engine(1);
+        let (space, mut task) = space(&engine, Options { prefault_order: 2, ..options });
         task.map(0..16 * PAGE, Prot::ReadWrite).expect("free");
         let mut faults = |pages: std::ops::Range<u64>| {
             let before = task.stats().faults;
@@ -203,15 +203,15 @@ fn prefaulting_doubles_in_a_run_and_waste_is_counted() {
         task.unmap(0..16 * PAGE).expect("a range of pages");
         assert_eq!(task.stats().prefault_wasted, 3);
         drop(task);
-        machine.check(&[&space]).expect("the invariants");
+        engine.check(&[&space]).expect("the invariants");
     });
 }
 
 #[test]
 fn a_reclaimed_page_comes_back_as_it_was() {
     each(|options| {
-        let machine = machine(1);
-        let (parent, mut task) = space(&machine, options);
+        let engine = engine(1);
+        let (parent, mut task) = space(&engine, options);
         task.map(0..8 * PAGE, Prot::ReadWrite).expect("free");
         (0..3).for_each(|page| store(&mut task, page * PAGE, page + 1).expect("mapped"));
         (0..3).for_each(|page| task.reclaim(page * PAGE).expect("a small page of one's own"));
@@ -224,53 +224,53 @@ fn a_reclaimed_page_comes_back_as_it_was() {
         task.unmap(0..8 * PAGE).expect("a range of pages");
         drop(task);
         drop(other);
-        assert_eq!(machine.check(&[&parent, &child]).expect("the invariants").reclaimed, 1);
+        assert_eq!(engine.check(&[&parent, &child]).expect("the invariants").reclaimed, 1);
         drop(parent);
         drop(child);
-        machine.check(&[]).expect("the invariants");
-        assert_eq!(machine.world().memory.slots_in_use(), 0);
+        engine.check(&[]).expect("the invariants");
+        assert_eq!(engine.world().memory.slots_in_use(), 0);
     });
 }
 
 #[test]
 fn cleared_frames_from_the_pool_go_first() {
-    let machine = machine_with(2, |config| config.prezeroed = 2);
-    let (space, mut task) = space(&machine, p1());
+    let engine = machine_with(2, |config| config.prezeroed = 2);
+    let (space, mut task) = space(&engine, p1());
     task.map(0..8 * PAGE, Prot::ReadWrite).expect("free");
     assert_eq!((task.prezero(5), task.prezero(5)), (2, 0));
     (0..3).for_each(|page| store(&mut task, page * PAGE, 1).expect("mapped"));
-    assert_eq!((task.stats().prezeroed, machine.prezeroed_frames()), (2, 0));
+    assert_eq!((task.stats().prezeroed, engine.prezeroed_frames()), (2, 0));
     assert_eq!(task.prezero(1), 1);
     drop(task);
-    machine.check(&[&space]).expect("the invariants");
+    engine.check(&[&space]).expect("the invariants");
 }
 
 #[test]
 fn a_magazine_goes_back_with_its_task_and_before_memory_is_short() {
-    let machine = machine_with(1, |config| config.magazine = 5);
-    let (space, mut task) = space(&machine, p1());
+    let engine = machine_with(1, |config| config.magazine = 5);
+    let (space, mut task) = space(&engine, p1());
     task.map(0..64 * PAGE, Prot::ReadWrite).expect("free");
     (0..7).for_each(|page| store(&mut task, page * PAGE, page).expect("mapped"));
     // Root, one above the leaf, leaf, two magazines.
-    assert_eq!(machine.world().frames.allocated(), 3 + 10);
+    assert_eq!(engine.world().frames.allocated(), 3 + 10);
     // A table cannot be had: what the magazine holds goes back first.
-    machine.world().frames.fail_after(0);
+    engine.world().frames.fail_after(0);
     assert_eq!(store(&mut task, 63 * PAGE, 1), Err(FaultError::OutOfMemory(63 * PAGE)));
-    assert_eq!(machine.world().frames.allocated(), 3 + 7);
-    machine.world().frames.fail_after(-1);
+    assert_eq!(engine.world().frames.allocated(), 3 + 7);
+    engine.world().frames.fail_after(-1);
     store(&mut task, 7 * PAGE, 7).expect("mapped");
     assert_eq!(load(&mut task, 6 * PAGE), Ok(6));
     drop(task);
-    assert_eq!(machine.check(&[&space]).expect("the invariants").frames, 8);
+    assert_eq!(engine.check(&[&space]).expect("the invariants").frames, 8);
 }
 
 #[test]
 fn a_fork_and_a_collapse_get_what_the_magazine_holds() {
-    let machine = machine_with(1, |config| config.magazine = 32);
-    let (parent, mut task) = space(&machine, p1());
+    let engine = machine_with(1, |config| config.magazine = 32);
+    let (parent, mut task) = space(&engine, p1());
     task.map(0..64 * PAGE, Prot::ReadWrite).expect("free");
     store(&mut task, 0, 1).expect("mapped");
-    let frames = &machine.world().frames;
+    let frames = &engine.world().frames;
     let others: Vec<_> = std::iter::from_fn(|| frames.alloc(CpuId(0), Order::ZERO, FrameUse::Anon)).collect();
     task.collapse(0).expect("the magazine has a block of 8 frames");
     let child = task.fork().expect("the magazine's frames are free again");
@@ -278,14 +278,14 @@ fn a_fork_and_a_collapse_get_what_the_magazine_holds() {
         frames.free(CpuId(0), pfn, Order::ZERO).expect("allocated");
     }
     drop(task);
-    machine.check(&[&parent, &child]).expect("the invariants");
+    engine.check(&[&parent, &child]).expect("the invariants");
 }
 
 #[test]
 fn misuse_is_an_error() {
-    let machine = machine(1);
-    let (space, mut task) = space(&machine, p1());
-    let end = machine.geometry().end();
+    let engine = engine(1);
+    let (space, mut task) = space(&engine, p1());
+    let end = engine.geometry().end();
     for range in [0..0, 1..PAGE, 0..PAGE + 1, end - PAGE..end + PAGE] {
         assert_eq!(task.map(range.clone(), Prot::Read), Err(SpaceError::BadRange), "{range:?}");
     }
@@ -347,18 +347,18 @@ fn running_out_of_memory_anywhere_loses_nothing() {
     for (options, magazine) in options.map(|options| (options, 0)).chain([(p1(), 5)]) {
         let mut survived = 0;
         for count in 0.. {
-            let machine = machine_with(1, |config| config.magazine = magazine);
-            let (space, mut task) = space(&machine, options);
-            machine.world().frames.fail_after(count);
+            let engine = machine_with(1, |config| config.magazine = magazine);
+            let (space, mut task) = space(&engine, options);
+            engine.world().frames.fail_after(count);
             let outcome = work(&mut task);
-            let failures = machine.world().frames.failures();
-            machine.world().frames.fail_after(-1);
+            let failures = engine.world().frames.failures();
+            engine.world().frames.fail_after(-1);
             // What failed can be done now that there is memory.
             store(&mut task, 3 * PAGE, 7).unwrap_or_else(|error| panic!("{options:?} {count}: {error}"));
             drop(task);
-            machine.check(&[&space]).unwrap_or_else(|error| panic!("{options:?} {count}: {error}"));
+            engine.check(&[&space]).unwrap_or_else(|error| panic!("{options:?} {count}: {error}"));
             drop(space);
-            machine.check(&[]).unwrap_or_else(|error| panic!("{options:?} {count}: {error}"));
+            engine.check(&[]).unwrap_or_else(|error| panic!("{options:?} {count}: {error}"));
             if failures == 0 {
                 assert_eq!(outcome, Ok(()), "{options:?}");
                 break;
@@ -371,21 +371,21 @@ fn running_out_of_memory_anywhere_loses_nothing() {
 
 #[test]
 fn a_table_that_is_missing_is_a_lack_of_memory() {
-    let machine = machine_with(1, |config| config.tables = 3);
-    let (space, mut task) = space(&machine, p1());
+    let engine = machine_with(1, |config| config.tables = 3);
+    let (space, mut task) = space(&engine, p1());
     task.map(0..16 * PAGE, Prot::ReadWrite).expect("free");
     store(&mut task, 0, 1).expect("root, one above the leaf, leaf");
     assert_eq!(store(&mut task, 8 * PAGE, 1), Err(FaultError::OutOfMemory(8 * PAGE)));
     drop(task);
-    machine.check(&[&space]).expect("the invariants");
+    engine.check(&[&space]).expect("the invariants");
 }
 
 #[test]
 fn deltas_are_folded_as_each_strategy_says() {
     let quick = |account: &str, faults: u64| {
-        let machine = machine(1);
+        let engine = engine(1);
         let strategy: Strategy = format!("P1,V1,{account}").parse().expect("a strategy");
-        let (space, mut task) = space(&machine, Options::new(strategy));
+        let (space, mut task) = space(&engine, Options::new(strategy));
         task.map(0..100 * PAGE, Prot::ReadWrite).expect("free");
         (0..faults).for_each(|page| store(&mut task, page * PAGE, 1).expect("mapped"));
         let before = space.quick_counts().rss;
@@ -393,7 +393,7 @@ fn deltas_are_folded_as_each_strategy_says() {
         let after = space.quick_counts().rss;
         drop(task);
         assert_eq!(space.counts().rss, faults as i64);
-        machine.check(&[&space]).expect("the invariants");
+        engine.check(&[&space]).expect("the invariants");
         (before, after)
     };
     assert_eq!(quick("R1", 70), (70, 70));
@@ -405,7 +405,7 @@ fn deltas_are_folded_as_each_strategy_says() {
 
 #[test]
 fn a_fault_in_another_machines_space_is_refused() {
-    let (here, there) = (machine(1), machine(1));
+    let (here, there) = (engine(1), engine(1));
     let ((space, mut task), (foreign, mut owner)) = (space(&here, p1()), space(&there, p1()));
     owner.map(0..8 * PAGE, Prot::ReadWrite).expect("free");
     assert_eq!(task.fault_in(&foreign, PAGE, Access::Write), Err(FaultError::OtherMachine(PAGE)));

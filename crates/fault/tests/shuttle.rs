@@ -11,28 +11,28 @@ mod schedules;
 
 use std::sync::Arc as StdArc;
 
-use host::{PAGE, TestMachine, TestWorld, machine, strategies};
+use host::{PAGE, TestMachine, TestWorld, engine, strategies};
 use pageset_core::CpuId;
 use pageset_fault::{Access, AddressSpace, FaultError, Huge, Options, Prot, SpaceError, Task};
 use schedules::{Shuttle, check, schedules};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::thread;
 
-type Machine = StdArc<TestMachine<Shuttle>>;
+type Engine = StdArc<TestMachine<Shuttle>>;
 type Space = StdArc<AddressSpace<TestWorld<Shuttle>>>;
 type ShuttleTask = Task<TestWorld<Shuttle>>;
 
 /// One address space with 16 pages mapped, two leaf tables.
 struct Scene {
-    machine: Machine,
+    engine: Engine,
     space: Space,
 }
 
 impl Scene {
     fn new(options: Options) -> Self {
-        let machine = machine::<Shuttle>(3);
-        let space = AddressSpace::new(&machine, options).expect("memory");
-        let scene = Self { machine, space };
+        let engine = engine::<Shuttle>(3);
+        let space = AddressSpace::new(&engine, options).expect("memory");
+        let scene = Self { engine, space };
         scene.task(0).map(0..16 * PAGE, Prot::ReadWrite).expect("free");
         scene
     }
@@ -47,11 +47,11 @@ impl Scene {
         left: impl FnOnce(&mut ShuttleTask) + Send + 'static,
         right: impl FnOnce(&mut ShuttleTask) + Send + 'static,
     ) {
-        let (space, machine) = (StdArc::clone(&self.space), StdArc::clone(&self.machine));
+        let (space, engine) = (StdArc::clone(&self.space), StdArc::clone(&self.engine));
         let other = thread::spawn(move || {
             let mut task = Task::new(&space, CpuId(1)).expect("a task is free");
             right(&mut task);
-            drop(machine);
+            drop(engine);
         });
         left(&mut self.task(0));
         other.join().expect("no panic");
@@ -59,10 +59,10 @@ impl Scene {
 
     /// Proves the invariants, with and without the address space.
     fn finish(self) -> pageset_fault::Census {
-        let census = self.machine.check(&[&self.space]).expect("the invariants");
+        let census = self.engine.check(&[&self.space]).expect("the invariants");
         drop(self.space);
-        self.machine.check(&[]).expect("the invariants");
-        assert_eq!(self.machine.world().memory.slots_in_use(), 0);
+        self.engine.check(&[]).expect("the invariants");
+        assert_eq!(self.engine.world().memory.slots_in_use(), 0);
         census
     }
 
@@ -72,13 +72,13 @@ impl Scene {
 }
 
 fn add(task: &mut ShuttleTask, page: u64, more: u64) -> Result<(), FaultError> {
-    let machine = StdArc::clone(task.space().machine());
-    task.access(page * PAGE, Access::Write, |found| machine.world().memory.add(found, more))
+    let engine = StdArc::clone(task.space().engine());
+    task.access(page * PAGE, Access::Write, |found| engine.world().memory.add(found, more))
 }
 
 fn load(task: &mut ShuttleTask, page: u64) -> Result<u64, FaultError> {
-    let machine = StdArc::clone(task.space().machine());
-    task.access(page * PAGE, Access::Read, |found| machine.world().memory.load(found))
+    let engine = StdArc::clone(task.space().engine());
+    task.access(page * PAGE, Access::Read, |found| engine.world().memory.load(found))
 }
 
 /// Row 1: two faults on the same word. No store is lost, no page leaks.
@@ -269,8 +269,8 @@ fn reclaim_and_two_faults(options: Options) {
 /// Row 10: the last task exits while a debugger looks in.
 fn late_foreign_access(options: Options) {
     let scene = Scene::new(options);
-    let machine = StdArc::clone(&scene.machine);
-    let debugger_space = AddressSpace::new(&machine, options).expect("memory");
+    let engine = StdArc::clone(&scene.engine);
+    let debugger_space = AddressSpace::new(&engine, options).expect("memory");
     let debugger = StdArc::clone(&debugger_space);
     let debuggee = StdArc::downgrade(&scene.space);
     let other = thread::spawn(move || {
@@ -282,7 +282,7 @@ fn late_foreign_access(options: Options) {
     add(&mut scene.task(0), 3, 1).expect("mapped");
     drop(scene);
     other.join().expect("no panic");
-    machine.check(&[&debugger_space]).expect("the invariants");
+    engine.check(&[&debugger_space]).expect("the invariants");
 }
 
 /// Row 11: tasks that fold what they counted, and exit.
@@ -328,14 +328,14 @@ fn stale_translation(options: Options) {
 /// Row 13: memory runs out in the middle, for both.
 fn out_of_memory(options: Options) {
     let scene = Scene::new(options);
-    scene.machine.world().frames.fail_after(thread_rng().gen_range(0..6));
+    scene.engine.world().frames.fail_after(thread_rng().gen_range(0..6));
     let store = |task: &mut ShuttleTask| {
         for page in [0, 1, 8] {
             assert!(matches!(add(task, page, 1), Ok(()) | Err(FaultError::OutOfMemory(_))));
         }
     };
     scene.race(store, store);
-    scene.machine.world().frames.fail_after(-1);
+    scene.engine.world().frames.fail_after(-1);
     scene.finish();
 }
 
@@ -359,7 +359,7 @@ fn fork(options: Options) {
     assert!(first == second || first == second + 1, "{first} {second}");
     assert_eq!((scene.load(0), scene.load(1)), (Ok(3), Ok(3)));
     drop(task);
-    scene.machine.check(&[&scene.space, &child]).expect("the invariants");
+    scene.engine.check(&[&scene.space, &child]).expect("the invariants");
     drop(child);
     scene.finish();
 }

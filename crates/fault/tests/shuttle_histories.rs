@@ -12,7 +12,7 @@ mod schedules;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use host::{PAGE, TestWorld, machine, strategies};
+use host::{PAGE, TestWorld, engine, strategies};
 use pageset_core::CpuId;
 use pageset_fault::{Access, AddressSpace, FaultError, Huge, Options, Prot, SpaceError, Task};
 use schedules::{Shuttle, check, schedules};
@@ -109,8 +109,8 @@ impl Record {
     }
 
     fn load(&self, task: &mut ShuttleTask, page: u64, called: u64) {
-        let machine = Arc::clone(task.space().machine());
-        let value = task.access(page * PAGE, Access::Read, |found| machine.world().memory.load(found));
+        let engine = Arc::clone(task.space().engine());
+        let value = task.access(page * PAGE, Access::Read, |found| engine.world().memory.load(found));
         self.note([page], called, Deed::Load(value));
     }
 
@@ -124,9 +124,9 @@ impl Record {
         match rng.gen_range(0..14) {
             0..=2 => self.load(task, page, called),
             3..=6 => {
-                let machine = Arc::clone(task.space().machine());
+                let engine = Arc::clone(task.space().engine());
                 let stored = task
-                    .access(page * PAGE, Access::Write, |found| machine.world().memory.store(found, stamp));
+                    .access(page * PAGE, Access::Write, |found| engine.world().memory.store(found, stamp));
                 self.note([page], called, Deed::Store(stamp, stored));
             }
             7 => {
@@ -150,9 +150,9 @@ impl Record {
                 let returned = self.now();
                 let mut other = Task::new(&child, task.cpu()).expect("a task is free");
                 for page in PAGES {
-                    let machine = Arc::clone(child.machine());
+                    let engine = Arc::clone(child.engine());
                     let value =
-                        other.access(page * PAGE, Access::Read, |found| machine.world().memory.load(found));
+                        other.access(page * PAGE, Access::Read, |found| engine.world().memory.load(found));
                     let deed = Deed::Load(value);
                     self.events.lock().expect("no panic").push(Event { page, called, returned, deed });
                 }
@@ -162,8 +162,8 @@ impl Record {
 }
 
 fn history(options: Options, tasks: u32, deeds: u64) {
-    let machine = machine::<Shuttle>(tasks);
-    let space = AddressSpace::new(&machine, options).expect("memory");
+    let engine = engine::<Shuttle>(tasks);
+    let space = AddressSpace::new(&engine, options).expect("memory");
     let record = Arc::new(Record::default());
     let begin = 4 * PAGE..12 * PAGE;
     Task::new(&space, CpuId(0)).expect("a task is free").map(begin, Prot::ReadWrite).expect("free");
@@ -188,10 +188,10 @@ fn history(options: Options, tasks: u32, deeds: u64) {
         let of_page: Vec<_> = events.iter().filter(|event| event.page == page).copied().collect();
         assert!(has_an_order(Some((Prot::ReadWrite, 0)), &of_page), "{options:?}: no order for {of_page:#?}");
     }
-    machine.check(&[&space]).expect("the invariants");
+    engine.check(&[&space]).expect("the invariants");
     drop(space);
-    machine.check(&[]).expect("the invariants");
-    assert_eq!(machine.world().memory.slots_in_use(), 0);
+    engine.check(&[]).expect("the invariants");
+    assert_eq!(engine.world().memory.slots_in_use(), 0);
 }
 
 #[test]

@@ -86,6 +86,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "a zone too large for miri")]
     fn the_reserve_ends_at_its_limit() {
         // One percent is exactly one pageblock.
         for (rules, reserved) in [(BuddyRules::LINUX_6_12, 512), (BuddyRules::LINUX_6_1, 1024)] {
@@ -100,6 +101,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "a zone too large for miri")]
     fn reserved_blocks_come_back() {
         let mut bench = Bench::new(512 * 120, BuddyRules::LINUX_6_12);
         let frame = bench.zone().take_smallest(Order::ZERO, MigrateType::Movable).unwrap();
@@ -112,7 +114,9 @@ mod tests {
         assert_eq!(bench.body.gauges.reserved_highatomic(), 0);
         assert!(!bench.zone().unreserve_highatomic(MigrateType::Movable));
     }
+
     #[test]
+    #[cfg_attr(miri, ignore = "a zone too large for miri")]
     fn a_reserved_block_of_two_pageblocks_comes_back_whole() {
         let mut bench = Bench::new(512 * 120, BuddyRules::LINUX_6_12);
         let frame = bench.zone().take_smallest(Order::MAX, MigrateType::Movable).unwrap();

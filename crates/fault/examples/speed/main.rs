@@ -14,7 +14,7 @@ mod kernel;
 mod lock;
 mod measure;
 
-use measure::{Engine, Series, arena, pair_of};
+use measure::{Contestant, Series, arena, pair_of};
 
 /// Strategies of the first table: what 2005 compared, and the one without any shared line.
 const ONE_THREAD: [&str; 6] = ["P0,V1,R0", "P1,V1,R1", "P2,V1,R1", "P1,V2,R4", "P2,V7,R3", "P3,V0,R3"];
@@ -33,9 +33,9 @@ fn main() {
 
 /// ns per fault on one thread; clearing the same pages alone, and the kernel's fault, beside it.
 fn one_thread(rounds: u32, magazine: u32) {
-    let bare: Vec<_> = ONE_THREAD.map(|name| Engine::bare(name, 1, magazine)).into();
+    let bare: Vec<_> = ONE_THREAD.map(|name| Contestant::bare(name, 1, magazine)).into();
     let memory = arena(1);
-    let clearing: Vec<_> = ONE_THREAD.map(|name| Engine::clearing(name, 1, magazine, &memory)).into();
+    let clearing: Vec<_> = ONE_THREAD.map(|name| Contestant::clearing(name, 1, magazine, &memory)).into();
     let mut alone = vec![Series::default(); bare.len()];
     let mut kernel = Series::default();
     let mut without = vec![Series::default(); bare.len()];
@@ -72,7 +72,7 @@ fn two_threads(rounds: u32, magazine: u32) {
     println!("  strategy   without clearing     with clearing");
     let memory = arena(2);
     let engines = TWO_THREADS
-        .map(|name| (Engine::bare(name, 2, magazine), Engine::clearing(name, 2, magazine, &memory)));
+        .map(|name| (Contestant::bare(name, 2, magazine), Contestant::clearing(name, 2, magazine, &memory)));
     let mut ratios = vec![(Series::default(), Series::default()); engines.len()];
     for _ in 0..rounds {
         for ((bare, clearing), (without, with)) in engines.iter().zip(&mut ratios) {

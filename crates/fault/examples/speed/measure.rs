@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use pageset_core::{Config, CpuId, NodeId, Order, PageAllocator, Tables, ZoneConfig, ZoneKind};
 use pageset_fault::{
-    Access, AddressSpace, Backing, Geometry, Host, Locks, Machine, MachineConfig, Memory, NoMemory, Options,
+    Access, AddressSpace, Backing, Engine, EngineConfig, Geometry, Host, Locks, Memory, NoMemory, Options,
     Prot, Task, World,
 };
 
@@ -20,7 +20,7 @@ use crate::arena::Arena;
 pub(crate) const PAGE: u64 = 4096;
 /// Pages that a thread touches in a round: 64 MiB, larger than this machine's caches of one core.
 pub(crate) const PAGES: u64 = 16_384;
-/// Frames of a machine, per thread: the pages, their tables, and what page sets keep. Few more: memory that is touched in
+/// Frames of an engine, per thread: the pages, their tables, and what page sets keep. Few more: memory that is touched in
 /// some rounds only would be colder than the pages that are cleared alone.
 const FRAMES: u64 = PAGES + PAGES / 4;
 
@@ -28,21 +28,21 @@ type Lock = crate::lock::Spin;
 type Allocator = PageAllocator<'static, Locks<Lock>>;
 type Parts<M> = Host<Lock, Allocator, M>;
 
-/// A machine and a strategy, with or without contents.
-pub(crate) enum Engine {
+/// An engine and a strategy, with or without contents.
+pub(crate) enum Contestant {
     /// Frames are numbers.
     Bare(Setting<NoMemory>),
     /// Frames are memory, and are cleared.
     Clearing(Setting<Arena>),
 }
 
-/// A machine, and options of its address spaces.
+/// An engine, and options of its address spaces.
 pub(crate) struct Setting<M: Memory + Sync> {
-    machine: Arc<Machine<Parts<M>>>,
+    engine: Arc<Engine<Parts<M>>>,
     options: Options,
 }
 
-impl Engine {
+impl Contestant {
     pub(crate) fn bare(strategy: &str, threads: u32, magazine: u32) -> Self {
         Self::Bare(Setting::new(strategy, threads, magazine, NoMemory))
     }
@@ -75,8 +75,8 @@ pub(crate) fn arena(threads: u32) -> Arena {
 }
 
 /// Faults per second of two threads against one.
-pub(crate) fn pair_of(engine: &Engine) -> f64 {
-    2.0 * engine.round(1).fault_ns / engine.round(2).fault_ns
+pub(crate) fn pair_of(contestant: &Contestant) -> f64 {
+    2.0 * contestant.round(1).fault_ns / contestant.round(2).fault_ns
 }
 
 /// One thread's times.
@@ -97,13 +97,13 @@ impl<M: Memory + Send + Sync + 'static> Setting<M> {
         let config = Config { min_free_kbytes: Some(0), ..Config::new(&zones, &cpus) };
         let tables = Tables::on_heap(&config).expect("a span of a sensible size");
         let allocator = PageAllocator::new(Locks::new(), &config, tables).expect("a sensible configuration");
-        let config = MachineConfig { magazine, ..MachineConfig::new(Geometry::PAGES_4K, threads, frames) };
+        let config = EngineConfig { magazine, ..EngineConfig::new(Geometry::PAGES_4K, threads, frames) };
         let options = Options::new(strategy.parse().expect("a strategy"));
-        Self { machine: Machine::new(Host::new(allocator, memory), &config), options }
+        Self { engine: Engine::new(Host::new(allocator, memory), &config), options }
     }
 
     fn round(&self, threads: u32) -> Round {
-        let space = AddressSpace::new(&self.machine, self.options).expect("memory");
+        let space = AddressSpace::new(&self.engine, self.options).expect("memory");
         let ready = AtomicU32::new(0);
         let spans: Vec<_> = thread::scope(|scope| {
             let worker = |cpu| self.worker(&space, cpu, threads, &ready);
@@ -112,7 +112,7 @@ impl<M: Memory + Send + Sync + 'static> Setting<M> {
         });
         let begin = spans.iter().map(|span| span.begin).min().expect("a thread");
         let end = spans.iter().map(|span| span.end).max().expect("a thread");
-        self.machine.check(&[&space]).expect("the invariants");
+        self.engine.check(&[&space]).expect("the invariants");
         // Two threads do twice as much in this time.
         let per_page = |span: Duration| span.as_nanos() as f64 / PAGES as f64;
         Round { fault_ns: per_page(end - begin), clear_ns: per_page(spans[0].clear) }
@@ -161,7 +161,7 @@ impl<M: Memory + Send + Sync + 'static> Setting<M> {
         let frames: Vec<_> = pages.map(page).filter_map(frame).collect();
         let begin = Instant::now();
         for pfn in &frames {
-            self.machine.world().memory().clear(CpuId(0), *pfn, Order::ZERO, 0);
+            self.engine.world().memory().clear(CpuId(0), *pfn, Order::ZERO, 0);
         }
         begin.elapsed()
     }

@@ -46,13 +46,13 @@ impl<W: World> AddressSpace<W> {
         access: Access,
         touch: &mut impl FnMut(Backing) -> T,
     ) -> Option<T> {
-        let machine = self.machine();
-        if va >= machine.geometry.end() {
+        let engine = self.engine();
+        if va >= engine.geometry.end() {
             return None;
         }
-        machine.grace.enter(local.slot);
-        let _section = Section { grace: &machine.grace, slot: local.slot };
-        let Found::Word(slot, word) = walk(&machine.tables, machine.geometry, self.root(), va, 0) else {
+        engine.grace.enter(local.slot);
+        let _section = Section { grace: &engine.grace, slot: local.slot };
+        let Found::Word(slot, word) = walk(&engine.tables, engine.geometry, self.root(), va, 0) else {
             return None;
         };
         if word.meaning(slot.level) != Meaning::Page || !word.permits(access) {
@@ -60,7 +60,7 @@ impl<W: World> AddressSpace<W> {
         }
         if word.is_untouched() {
             // As hardware does it: the bit is set only if the word is still the same.
-            let cell = machine.tables.word(slot.table, slot.index);
+            let cell = engine.tables.word(slot.table, slot.index);
             let seen = word.accessed().bits();
             let _ = cell.compare_exchange(word.bits(), seen, Ordering::Relaxed, Ordering::Relaxed);
         }

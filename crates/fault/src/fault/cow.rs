@@ -38,7 +38,7 @@ impl<W: World> AddressSpace<W> {
     /// Makes the page writable if its block has no other user. A part of a larger block is copied rather than reused:
     /// who uses the other parts is not known.
     fn reuse(&self, local: &mut Local, attempt: Attempt<'_>, slot: &Slot, old: Pte) -> Option<Step> {
-        let frames = &self.machine().frames;
+        let frames = &self.engine().frames;
         let (head, order) = frames.block(old.pfn());
         if old.is_huge() != (order > Order::ZERO) {
             return None;
@@ -47,7 +47,7 @@ impl<W: World> AddressSpace<W> {
         if !self.is_unchanged(local, attempt.ticket) {
             return Some(Step::Again);
         }
-        let word = self.machine().tables.word(slot.table, slot.index);
+        let word = self.engine().tables.word(slot.table, slot.index);
         // With hold of the word: while it is as it was, one of the references is ours.
         // Its frame may have had another life, in another block, since the look above.
         if word.load(crate::atomic::Ordering::Acquire) != old.bits()
@@ -74,16 +74,16 @@ impl<W: World> AddressSpace<W> {
         slot: &Slot,
         old: Pte,
     ) -> Result<Step, FaultError> {
-        let machine = self.machine();
+        let engine = self.engine();
         let pfn = self.take_block(local, Order::ZERO).ok_or(FaultError::OutOfMemory(attempt.va))?;
         // A reference for the time of the copy: the page cannot be freed, nor can anybody begin to write to it. It is
         // the right page if the word is unchanged afterwards.
-        let Some(head) = machine.frames.try_get(old.pfn()) else {
+        let Some(head) = engine.frames.try_get(old.pfn()) else {
             self.free_unused(local, pfn, Order::ZERO);
             return Ok(Step::Again);
         };
         let is_same =
-            machine.tables.load(slot.table, slot.index) == old && machine.frames.block(old.pfn()).0 == head;
+            engine.tables.load(slot.table, slot.index) == old && engine.frames.block(old.pfn()).0 == head;
         let mut outcome = Install::Again;
         if is_same {
             self.world().memory().copy(local.cpu, old.pfn(), pfn);
@@ -92,7 +92,7 @@ impl<W: World> AddressSpace<W> {
             outcome = self.install(local, attempt, slot, words, Intent::Replace, Counts::default());
         }
         let refs = if outcome == Install::Done { 2 } else { 1 };
-        local.unmapped.extend(machine.frames.put(head, refs));
+        local.unmapped.extend(engine.frames.put(head, refs));
         Ok(match outcome {
             Install::Done => {
                 local.stats.cow_copied += 1;

@@ -14,7 +14,7 @@ impl<W: World> AddressSpace<W> {
     pub(super) fn take_block(&self, local: &mut Local, order: Order) -> Option<Pfn> {
         let start_ns = self.clock(local);
         let pfn = if order == Order::ZERO {
-            self.machine().take_frame(local)
+            self.engine().take_frame(local)
         } else {
             self.world().frames().alloc(local.cpu, order, FrameUse::Anon)
         };
@@ -26,7 +26,7 @@ impl<W: World> AddressSpace<W> {
     #[inline]
     pub(super) fn take_clear(&self, local: &mut Local, order: Order, target: u32) -> Option<Pfn> {
         if order == Order::ZERO
-            && let Some(pfn) = self.machine().take_prezeroed(local)
+            && let Some(pfn) = self.engine().take_prezeroed(local)
         {
             return Some(pfn);
         }
@@ -45,21 +45,21 @@ impl<W: World> AddressSpace<W> {
     /// A block is about to be mapped by `refs` words.
     #[inline]
     pub(super) fn begin(&self, pfn: Pfn, order: Order, refs: u32) {
-        self.machine().frames.begin(pfn, order, refs);
-        Lru::<W::RawLock>::mark(self.machine().frames.frame(pfn));
+        self.engine().frames.begin(pfn, order, refs);
+        Lru::<W::RawLock>::mark(self.engine().frames.frame(pfn));
     }
 
     /// A block that is mapped now goes to the list of pages in use.
     #[inline]
     pub(super) fn list(&self, local: &mut Local, pfn: Pfn) {
-        self.machine().lru.add(&self.machine().frames, local.cpu, &mut local.lru, pfn);
+        self.engine().lru.add(&self.engine().frames, local.cpu, &mut local.lru, pfn);
     }
 
     /// A block that was to be mapped by `refs` words, and is not, goes back; or later, by whoever uses it in passing.
     pub(super) fn give_back(&self, local: &mut Local, pfn: Pfn, refs: u32) {
-        if let Some(block) = self.machine().frames.put(pfn, refs) {
+        if let Some(block) = self.engine().frames.put(pfn, refs) {
             // It may be on the list already: some task's batch remembers the frame from an earlier life.
-            self.machine().lru.remove(&self.machine().frames, &[block]);
+            self.engine().lru.remove(&self.engine().frames, &[block]);
             self.free_unused(local, block.0, block.1);
         }
     }

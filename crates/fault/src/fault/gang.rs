@@ -17,7 +17,7 @@ impl<W: World> AddressSpace<W> {
     /// Maps the largest block that fits the area and finds all its words empty. `None`: a single page, please.
     #[cold]
     pub(super) fn populate_gang(&self, local: &mut Local, attempt: Attempt<'_>, slot: &Slot) -> Option<Step> {
-        let geometry = self.machine().geometry;
+        let geometry = self.engine().geometry;
         let largest = self.options().gang_order.min(geometry.index_bits());
         let orders = (1..=largest).rev().filter_map(Order::new);
         for order in orders {
@@ -38,7 +38,7 @@ impl<W: World> AddressSpace<W> {
     }
 
     fn are_empty(&self, slot: &Slot, mut words: Range<u32>) -> bool {
-        words.all(|index| self.machine().tables.load(slot.table, index) == Pte::EMPTY)
+        words.all(|index| self.engine().tables.load(slot.table, index) == Pte::EMPTY)
     }
 
     /// Maps a block, all of it or nothing; only without a lock may others get some of the words in between.
@@ -57,7 +57,7 @@ impl<W: World> AddressSpace<W> {
             && self.are_empty(slot, words.clone())
         {
             for (part, index) in (0..).zip(words) {
-                let word = self.machine().tables.word(slot.table, index);
+                let word = self.engine().tables.word(slot.table, index);
                 let new = Pte::anon(block).small(part).writable();
                 installed += u32::from(self.sync.replace(word, Pte::EMPTY, new));
             }
@@ -72,7 +72,7 @@ impl<W: World> AddressSpace<W> {
         }
         let unused = order.frames() - installed;
         if unused > 0 {
-            local.unmapped.extend(self.machine().frames.put(block, unused));
+            local.unmapped.extend(self.engine().frames.put(block, unused));
         }
         local.stats.installed += u64::from(installed);
         local.stats.gangs += 1;

@@ -13,7 +13,7 @@ use crate::world::World;
 impl<W: World> AddressSpace<W> {
     /// Whether the fault may be answered by a huge page, if its span is empty.
     pub(super) fn wants_huge(&self, local: &Local, attempt: Attempt<'_>) -> bool {
-        let geometry = self.machine().geometry;
+        let geometry = self.engine().geometry;
         let (span, area) = (geometry.span_around(attempt.va, 0), local.areas.area(attempt.ticket.index));
         self.options().huge == Huge::Always
             && attempt.access == Access::Write
@@ -25,7 +25,7 @@ impl<W: World> AddressSpace<W> {
     /// Maps a huge page into an empty word of level 1. `None`: small pages, please.
     #[cold]
     pub(super) fn populate_huge(&self, local: &mut Local, attempt: Attempt<'_>, slot: &Slot) -> Option<Step> {
-        let geometry = self.machine().geometry;
+        let geometry = self.engine().geometry;
         let order = geometry.huge_order()?;
         let Some(block) = self.take_clear(local, order, geometry.index(attempt.va, 0)) else {
             local.stats.huge_fallback += 1;

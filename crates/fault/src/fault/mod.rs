@@ -165,7 +165,7 @@ impl<W: World> AddressSpace<W> {
         if !self.is_unchanged(local, attempt.ticket) {
             return Install::Again;
         }
-        if !self.sync.replace(self.machine().tables.word(slot.table, slot.index), old, new) {
+        if !self.sync.replace(self.engine().tables.word(slot.table, slot.index), old, new) {
             return Install::Lost;
         }
         // Only now: a page that others can see may be taken away again at once (spec §1.4.3).
@@ -178,7 +178,7 @@ impl<W: World> AddressSpace<W> {
 
     /// After a word was lost: if what is there does, the fault is complete, since somebody else completed it.
     fn after_loss(&self, attempt: Attempt<'_>, slot: &Slot) -> Step {
-        let word = self.machine().tables.load(slot.table, slot.index);
+        let word = self.engine().tables.load(slot.table, slot.index);
         let is_page = word.meaning(slot.level) == Meaning::Page;
         if is_page && word.permits(attempt.access) {
             Step::Done(self.backing(slot, word, attempt.va))
@@ -195,7 +195,7 @@ impl<W: World> AddressSpace<W> {
         } else if slot.level == 0 {
             Backing::Frame(word.pfn())
         } else {
-            let index = self.machine().geometry.index(va, 0);
+            let index = self.engine().geometry.index(va, 0);
             Backing::Frame(word.small(index).pfn())
         }
     }

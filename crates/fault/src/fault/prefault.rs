@@ -31,7 +31,7 @@ impl Prefault {
 impl<W: World> AddressSpace<W> {
     /// How many pages this fault maps, itself included; notes where the next one is expected.
     pub(super) fn foresee(&self, local: &mut Local, attempt: Attempt<'_>, slot: &Slot) -> u32 {
-        let geometry = self.machine().geometry;
+        let geometry = self.engine().geometry;
         let page = geometry.page_start(attempt.va);
         let state = &mut local.prefault;
         let largest = self.options().prefault_order.min(ORDER_MAX);
@@ -69,7 +69,7 @@ impl<W: World> AddressSpace<W> {
             && self.is_unchanged(local, attempt.ticket)
         {
             for (index, pfn) in taken[..count].iter().enumerate() {
-                let word = self.machine().tables.word(slot.table, slot.index + index as u32);
+                let word = self.engine().tables.word(slot.table, slot.index + index as u32);
                 let page = Pte::anon(*pfn).writable();
                 let page = if index == 0 { page } else { page.prefaulted() };
                 mapped[index] = self.sync.replace(word, Pte::EMPTY, page);

@@ -28,7 +28,7 @@ impl<W: World> AddressSpace<W> {
         self.begin(pfn, Order::ZERO, 1);
         let mut restored = false;
         if let Ok(_held) = self.sync.hold(self, local, slot, Intent::Replace) {
-            let word = self.machine().tables.word(slot.table, slot.index);
+            let word = self.engine().tables.word(slot.table, slot.index);
             if self.is_unchanged(local, attempt.ticket) && word.load(Ordering::Acquire) == old.bits() {
                 self.world().memory().restore(local.cpu, place, pfn);
                 let page = Pte::anon(pfn);

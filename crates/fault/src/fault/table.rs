@@ -21,8 +21,8 @@ impl<W: World> AddressSpace<W> {
         let mut tried_huge = false;
         loop {
             let held = self.sync.before_walk(self, local);
-            let machine = self.machine();
-            let found = walk(&machine.tables, machine.geometry, self.root(), attempt.va, 0);
+            let engine = self.engine();
+            let found = walk(&engine.tables, engine.geometry, self.root(), attempt.va, 0);
             drop(held);
             match found {
                 Found::Word(slot, word) => return Ok(Ok((slot, word))),
@@ -43,8 +43,8 @@ impl<W: World> AddressSpace<W> {
     /// The word for `va` in a table of `level`; or `Found::Busy`.
     pub(crate) fn walk_or_build(&self, local: &mut Local, va: u64, level: u8) -> Result<Found, SpaceError> {
         loop {
-            let machine = self.machine();
-            match walk(&machine.tables, machine.geometry, self.root(), va, level) {
+            let engine = self.engine();
+            match walk(&engine.tables, engine.geometry, self.root(), va, level) {
                 Found::NoTable(slot) => self.build(local, &slot)?,
                 found => return Ok(found),
             }
@@ -54,12 +54,12 @@ impl<W: World> AddressSpace<W> {
     /// Puts a table into an empty word, or finds that somebody else did.
     #[cold]
     fn build(&self, local: &mut Local, slot: &Slot) -> Result<(), SpaceError> {
-        let machine = self.machine();
-        let table = machine.take_table_for(local).ok_or(SpaceError::OutOfMemory)?;
+        let engine = self.engine();
+        let table = engine.take_table_for(local).ok_or(SpaceError::OutOfMemory)?;
         let built = match self.sync.hold(self, local, slot, Intent::Fill) {
             Err(_) => false,
             Ok(_held) => {
-                let word = machine.tables.word(slot.table, slot.index);
+                let word = engine.tables.word(slot.table, slot.index);
                 let built = self.sync.replace(word, Pte::EMPTY, Pte::table(table));
                 if built {
                     self.account.add(self, local, Counts::tables(1));
@@ -71,7 +71,7 @@ impl<W: World> AddressSpace<W> {
             local.stats.tables_alloc += 1;
         } else {
             local.stats.lost_table += 1;
-            machine.free_tables(local, &mut alloc::vec![table]);
+            engine.free_tables(local, &mut alloc::vec![table]);
         }
         Ok(())
     }

@@ -20,8 +20,8 @@ use pageset_core::CpuId;
 use crate::account::{AnyAccount, Counts};
 use crate::area::AreaMap;
 use crate::atomic::{AtomicU32, AtomicU64, Ordering, Padded};
+use crate::engine::Engine;
 use crate::error::SpaceError;
-use crate::machine::Machine;
 use crate::rwsem::RwSem;
 use crate::stabilise::{AnyStabilise, Ticket};
 use crate::strategy::Strategy;
@@ -65,7 +65,7 @@ impl Options {
 
 /// An address space.
 pub struct AddressSpace<W: World> {
-    machine: Arc<Machine<W>>,
+    engine: Arc<Engine<W>>,
     id: u32,
     options: Options,
     root: TableId,
@@ -95,28 +95,28 @@ impl<W: World> AddressSpace<W> {
     /// # Errors
     /// [`SpaceError::OutOfMemory`] if there is no frame or no table for the root; [`SpaceError::NoHugePages`] if huge pages
     /// are wanted and the geometry has none.
-    pub fn new(machine: &Arc<Machine<W>>, options: Options) -> Result<Arc<Self>, SpaceError> {
-        if options.huge == Huge::Always && machine.geometry.huge_order().is_none() {
+    pub fn new(engine: &Arc<Engine<W>>, options: Options) -> Result<Arc<Self>, SpaceError> {
+        if options.huge == Huge::Always && engine.geometry.huge_order().is_none() {
             return Err(SpaceError::NoHugePages);
         }
         let cpu = CpuId(0);
-        let root = machine.take_table(cpu).ok_or(SpaceError::OutOfMemory)?;
-        Ok(Arc::new(Self::on(machine, options, cpu, root)))
+        let root = engine.take_table(cpu).ok_or(SpaceError::OutOfMemory)?;
+        Ok(Arc::new(Self::on(engine, options, cpu, root)))
     }
 
-    /// An empty address space of options that the machine can do.
-    fn on(machine: &Arc<Machine<W>>, options: Options, cpu: CpuId, root: TableId) -> Self {
+    /// An empty address space of options that the engine can do.
+    fn on(engine: &Arc<Engine<W>>, options: Options, cpu: CpuId, root: TableId) -> Self {
         let strategy = options.strategy;
-        let sync = AnySync::new(strategy.sync(), machine.tasks);
-        let stabilise = AnyStabilise::new(strategy.stabilise(), machine.tasks);
+        let sync = AnySync::new(strategy.sync(), engine.tasks);
+        let stabilise = AnyStabilise::new(strategy.stabilise(), engine.tasks);
         Self {
-            id: machine.next_space(),
+            id: engine.next_space(),
             options,
             root,
             looks_again: sync.looks_again() || stabilise.looks_again(),
             sync,
             stabilise,
-            account: AnyAccount::new(strategy.account(), machine.tasks),
+            account: AnyAccount::new(strategy.account(), engine.tasks),
             areas: Mutex::new(Arc::default()),
             map_number: AtomicU64::new(0),
             // Areas begin with mark 0: no write has that number.
@@ -125,11 +125,11 @@ impl<W: World> AddressSpace<W> {
             mmap_lock: Padded(RwSem::new()),
             page_table_lock: Padded(Mutex::new(())),
             fold_lock: Padded(Mutex::new(())),
-            machine: Arc::clone(machine),
+            engine: Arc::clone(engine),
         }
     }
 
-    /// Its number, unlike any other of the machine's.
+    /// Its number, unlike any other of the engine's.
     pub fn id(&self) -> u32 {
         self.id
     }
@@ -139,9 +139,9 @@ impl<W: World> AddressSpace<W> {
         &self.options
     }
 
-    /// The machine it is on.
-    pub fn machine(&self) -> &Arc<Machine<W>> {
-        &self.machine
+    /// The engine it is on.
+    pub fn engine(&self) -> &Arc<Engine<W>> {
+        &self.engine
     }
 
     /// What a quick look at the counters shows; what tasks or CPUs have not folded yet is missing.
@@ -156,7 +156,7 @@ impl<W: World> AddressSpace<W> {
 
     #[inline]
     pub(crate) fn world(&self) -> &W {
-        self.machine.world()
+        self.engine.world()
     }
 
     #[inline]

@@ -13,10 +13,10 @@ use crate::world::World;
 impl<W: World> AddressSpace<W> {
     /// Splits the huge page that `va` lies inside, if it does not begin there.
     pub(super) fn split_at(&self, local: &mut Local, va: u64) -> Result<(), SpaceError> {
-        let inside = !va.is_multiple_of(self.machine.geometry.table_span(0));
+        let inside = !va.is_multiple_of(self.engine.geometry.table_span(0));
         let Some(slot) = self.slot_above(va, 0).filter(|_| inside) else { return Ok(()) };
         loop {
-            let word = self.machine.tables.load(slot.table, slot.index);
+            let word = self.engine.tables.load(slot.table, slot.index);
             if word.meaning(slot.level) != Meaning::Page || self.split(local, &slot, word)? {
                 return Ok(());
             }
@@ -25,24 +25,24 @@ impl<W: World> AddressSpace<W> {
 
     /// Puts a table of small words in the place of the huge one. False if it was not there any more.
     pub(crate) fn split(&self, local: &mut Local, slot: &Slot, huge: Pte) -> Result<bool, SpaceError> {
-        let (machine, pages) = (&self.machine, self.machine.geometry.entries());
-        let table = machine.take_table_for(local).ok_or(SpaceError::OutOfMemory)?;
-        for (index, word) in (0..).zip(machine.tables.words_of(table)) {
+        let (engine, pages) = (&self.engine, self.engine.geometry.entries());
+        let table = engine.take_table_for(local).ok_or(SpaceError::OutOfMemory)?;
+        for (index, word) in (0..).zip(engine.tables.words_of(table)) {
             word.store(huge.small(index).bits(), Ordering::Relaxed);
         }
         let done = match self.sync.hold(self, local, slot, Intent::Replace) {
             Err(_) => false,
             Ok(_held) => {
-                let word = machine.tables.word(slot.table, slot.index);
+                let word = engine.tables.word(slot.table, slot.index);
                 // With hold of it, the huge word keeps the block alive; and the references come first, since a small
                 // page may be dropped as soon as the table is there.
                 let is_there = word.load(Ordering::Acquire) == huge.bits();
                 if is_there {
-                    machine.frames.get(huge.pfn(), pages - 1);
+                    engine.frames.get(huge.pfn(), pages - 1);
                 }
                 let done = is_there && self.sync.replace(word, huge, Pte::table(table));
                 if is_there && !done {
-                    local.unmapped.extend(machine.frames.put(huge.pfn(), pages - 1));
+                    local.unmapped.extend(engine.frames.put(huge.pfn(), pages - 1));
                 }
                 if done {
                     self.account.add(self, local, Counts::tables(1));
@@ -52,7 +52,7 @@ impl<W: World> AddressSpace<W> {
             }
         };
         if !done {
-            machine.free_tables(local, &mut alloc::vec![table]);
+            engine.free_tables(local, &mut alloc::vec![table]);
         }
         Ok(done)
     }

@@ -27,7 +27,7 @@ impl<W: World> AddressSpace<W> {
 
     /// A range that begins and ends at pages and is not empty.
     pub(super) fn check_range(&self, range: &Range<u64>) -> Result<(), SpaceError> {
-        let geometry = self.machine.geometry;
+        let geometry = self.engine.geometry;
         let is_page = |va: u64| va.is_multiple_of(geometry.page_bytes());
         let sane = range.start < range.end
             && range.end <= geometry.end()
@@ -40,7 +40,7 @@ impl<W: World> AddressSpace<W> {
 impl<W: World> Write<'_, W> {
     /// The map in which `range` has these rights.
     pub(super) fn change(&self, range: &Range<u64>, prot: Option<Prot>) -> Change {
-        self.map.with(range.clone(), prot, || self.space.machine.next_area())
+        self.map.with(range.clone(), prot, || self.space.engine.next_area())
     }
 
     /// Closes areas that are about to change: no fault is in them or gets in until the write ends.

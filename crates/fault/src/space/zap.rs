@@ -47,17 +47,17 @@ impl<W: World> AddressSpace<W> {
         }
         self.free_unmapped(local, &mut blocks);
         debug_assert!(
-            tables.iter().all(|table| self.machine.tables.holds_only(*table, Pte::EMPTY)),
+            tables.iter().all(|table| self.engine.tables.holds_only(*table, Pte::EMPTY)),
             "{tables:?}: something was mapped in a table that was taken out of the tree"
         );
-        self.machine.free_tables(local, &mut tables);
+        self.engine.free_tables(local, &mut tables);
     }
 
     /// Frees blocks after everybody forgot translations to them.
     pub(crate) fn free_unmapped(&self, local: &mut Local, blocks: &mut Vec<(Pfn, Order)>) {
         self.world().shoot_down(local.cpu);
-        self.machine.wait_for_sections(local);
-        self.machine.free_blocks(local, blocks);
+        self.engine.wait_for_sections(local);
+        self.engine.free_blocks(local, blocks);
     }
 
     /// Calls `visit` with each run of words in `range`: those of a leaf table, or one of level 1 that maps a huge page.
@@ -70,7 +70,7 @@ impl<W: World> AddressSpace<W> {
         range: &Range<u64>,
         visit: &mut impl FnMut(&mut Local, Run),
     ) {
-        let level = self.machine.geometry.root_level();
+        let level = self.engine.geometry.root_level();
         let root = Slot { table: self.root, index: 0, level, parent: None };
         self.descend(local, root, range, 0, visit);
     }
@@ -84,7 +84,7 @@ impl<W: World> AddressSpace<W> {
         start: u64,
         visit: &mut impl FnMut(&mut Local, Run),
     ) {
-        let geometry = self.machine.geometry;
+        let geometry = self.engine.geometry;
         let step = geometry.word_span(slot.level);
         let first = range.start.saturating_sub(start) / step;
         let end = (range.end - start).div_ceil(step).min(u64::from(geometry.entries()));
@@ -98,7 +98,7 @@ impl<W: World> AddressSpace<W> {
         }
         drop(self.sync.hold(self, local, &slot, Intent::Fill));
         for index in first..end {
-            let word = self.machine.tables.load(slot.table, index as u32);
+            let word = self.engine.tables.load(slot.table, index as u32);
             match word.meaning(slot.level) {
                 Meaning::Table(table) => {
                     let below = slot.at(index as u32).below(table, 0);
@@ -116,7 +116,7 @@ impl<W: World> AddressSpace<W> {
         let Ok(_held) = self.sync.hold(self, local, &run.slot, Intent::Fill) else { return };
         let mut words = 0;
         for index in run.indices {
-            let word = self.machine.tables.word(run.slot.table, index);
+            let word = self.engine.tables.word(run.slot.table, index);
             if word.load(Ordering::Relaxed) == 0 {
                 continue;
             }
@@ -124,7 +124,7 @@ impl<W: World> AddressSpace<W> {
             words += self.drop_page(local, old, blocks);
         }
         if words != 0 {
-            let pages = words * self.machine.geometry.pages_per_word(run.slot.level);
+            let pages = words * self.engine.geometry.pages_per_word(run.slot.level);
             self.account.add(self, local, Counts::pages(-pages));
         }
     }
@@ -138,7 +138,7 @@ impl<W: World> AddressSpace<W> {
             return 0;
         }
         local.stats.prefault_wasted += u64::from(old.is_untouched());
-        blocks.extend(self.machine.frames.put(old.pfn(), 1));
+        blocks.extend(self.engine.frames.put(old.pfn(), 1));
         1
     }
 
@@ -148,7 +148,7 @@ impl<W: World> AddressSpace<W> {
         self.each_run(local, range, &mut |local, run| {
             let Ok(_held) = self.sync.hold(self, local, &run.slot, Intent::Fill) else { return };
             for index in run.indices {
-                let word = self.machine.tables.word(run.slot.table, index);
+                let word = self.engine.tables.word(run.slot.table, index);
                 loop {
                     let old = Pte::from_bits(word.load(Ordering::Acquire));
                     // Never through zero: that would be a licence to populate.
@@ -165,7 +165,7 @@ impl<W: World> AddressSpace<W> {
     /// Takes tables out of the tree that lie in `range` and in whose span `map` has no area (Linux's free_pgtables with
     /// its floor and ceiling).
     fn unlink_unused(&self, local: &mut Local, range: &Range<u64>, map: &AreaMap, out: &mut Vec<TableId>) {
-        let geometry = self.machine.geometry;
+        let geometry = self.engine.geometry;
         for level in 0..geometry.root_level() {
             let span = geometry.table_span(level);
             let mut start = geometry.span_around(range.start, level).start;
@@ -180,7 +180,7 @@ impl<W: World> AddressSpace<W> {
 
     /// Takes the table of `level` around `va` out of the tree, if there is one and it is empty.
     fn unlink(&self, local: &mut Local, va: u64, level: u8, out: &mut Vec<TableId>) {
-        let tables = &self.machine.tables;
+        let tables = &self.engine.tables;
         let Some(parent) = self.slot_above(va, level) else { return };
         let Ok(_held) = self.sync.hold(self, local, &parent, Intent::Fill) else { return };
         let old = tables.load(parent.table, parent.index);
@@ -199,12 +199,12 @@ impl<W: World> AddressSpace<W> {
 
     /// The word that names the table of `level` around `va`, if the tables above it exist.
     pub(super) fn slot_above(&self, va: u64, level: u8) -> Option<Slot> {
-        let geometry = self.machine.geometry;
+        let geometry = self.engine.geometry;
         let root_level = geometry.root_level();
         let mut slot =
             Slot { table: self.root, index: geometry.index(va, root_level), level: root_level, parent: None };
         while slot.level > level + 1 {
-            match self.machine.tables.load(slot.table, slot.index).meaning(slot.level) {
+            match self.engine.tables.load(slot.table, slot.index).meaning(slot.level) {
                 Meaning::Table(table) => slot = slot.below(table, geometry.index(va, slot.level - 1)),
                 _ => return None,
             }

@@ -35,7 +35,7 @@ pub(crate) enum Holds {
     Space,
     /// The area's lock, as a reader.
     Area,
-    /// A section of the machine's grace periods.
+    /// A section of the engine's grace periods.
     Section,
 }
 
@@ -100,7 +100,7 @@ pub(crate) fn leave<W: World>(space: &AddressSpace<W>, local: &mut Local, ticket
             let area = local.areas.area(ticket.index);
             area.lock.end_read(space.world(), local.cpu, v2::line(area));
         }
-        Holds::Section => space.machine().grace.leave(local.slot),
+        Holds::Section => space.engine().grace.leave(local.slot),
     }
 }
 

@@ -16,11 +16,11 @@ impl Stabiliser for V0 {
 
     #[inline]
     fn enter<W: World>(&self, space: &AddressSpace<W>, local: &mut Local, va: u64) -> Entered {
-        space.machine().grace.enter(local.slot);
+        space.engine().grace.enter(local.slot);
         match find(space, local, va, Holds::Section) {
             Some(ticket) => Entered::Area(ticket),
             None => {
-                space.machine().grace.leave(local.slot);
+                space.engine().grace.leave(local.slot);
                 confirm(space, local, va)
             }
         }

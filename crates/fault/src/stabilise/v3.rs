@@ -17,14 +17,14 @@ impl Stabiliser for V3 {
 
     #[inline]
     fn enter<W: World>(&self, space: &AddressSpace<W>, local: &mut Local, va: u64) -> Entered {
-        space.machine().grace.enter(local.slot);
+        space.engine().grace.enter(local.slot);
         if let Some(ticket) = find(space, local, va, Holds::Section)
             && !local.areas.area(ticket.index).is_marked(ticket.write)
         {
             local.stats.vma_fast += 1;
             return Entered::Area(ticket);
         }
-        space.machine().grace.leave(local.slot);
+        space.engine().grace.leave(local.slot);
         confirm(space, local, va)
     }
 

@@ -16,7 +16,7 @@ impl Stabiliser for V7 {
 
     #[inline]
     fn enter<W: World>(&self, space: &AddressSpace<W>, local: &mut Local, va: u64) -> Entered {
-        space.machine().grace.enter(local.slot);
+        space.engine().grace.enter(local.slot);
         let found = find(space, local, va, Holds::Section);
         match found {
             Some(ticket) if !local.areas.area(ticket.index).is_marked(ticket.write) => {
@@ -24,7 +24,7 @@ impl Stabiliser for V7 {
                 Entered::Area(ticket)
             }
             _ => {
-                space.machine().grace.leave(local.slot);
+                space.engine().grace.leave(local.slot);
                 if found.is_none() { confirm(space, local, va) } else { Entered::Busy }
             }
         }
@@ -37,6 +37,6 @@ impl Stabiliser for V7 {
         areas: impl Iterator<Item = &'a Area>,
     ) {
         mark(space, areas);
-        space.machine().wait_for_sections(local);
+        space.engine().wait_for_sections(local);
     }
 }

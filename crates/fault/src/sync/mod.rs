@@ -125,5 +125,5 @@ impl AnySync {
 /// Takes one table's own lock.
 #[inline]
 fn lock_table<'a, W: World>(space: &'a AddressSpace<W>, local: &mut Local, slot: &Slot) -> Held<'a, W> {
-    lock(space.world(), local.cpu, &mut local.stats.locks, space.machine().tables.lock_of(slot.table))
+    lock(space.world(), local.cpu, &mut local.stats.locks, space.engine().tables.lock_of(slot.table))
 }

@@ -45,5 +45,5 @@ pub(super) fn hold_whole_table<'a, W: World>(
     slot: &Slot,
 ) -> Result<Held<'a, W>, Stale> {
     let held = whole_table(space, local);
-    if space.machine().tables.is_stray(slot.table) { Err(Stale) } else { Ok(held) }
+    if space.engine().tables.is_stray(slot.table) { Err(Stale) } else { Ok(held) }
 }

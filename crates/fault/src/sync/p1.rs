@@ -28,7 +28,7 @@ impl PteSync for P1 {
         };
         let held = self.hold_below(space, local, slot);
         // After the lock is taken, the word that led here must still lead here.
-        if space.machine().tables.load(parent, index) == Pte::table(slot.table) { Ok(held) } else { Err(Stale) }
+        if space.engine().tables.load(parent, index) == Pte::table(slot.table) { Ok(held) } else { Err(Stale) }
     }
 
     #[inline]

@@ -27,7 +27,7 @@ impl PteSync for P3 {
         _: Intent,
     ) -> Result<Held<'a, W>, Stale> {
         let held = self.hold_below(space, local, slot);
-        if space.machine().tables.is_stray(slot.table) { Err(Stale) } else { Ok(held) }
+        if space.engine().tables.is_stray(slot.table) { Err(Stale) } else { Ok(held) }
     }
 
     #[inline]

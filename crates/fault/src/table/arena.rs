@@ -1,4 +1,4 @@
-//! All tables of a machine: words, locks, and the stack of free tables.
+//! All tables of an engine: words, locks, and the stack of free tables.
 
 use alloc::boxed::Box;
 
@@ -28,7 +28,7 @@ struct Table<R> {
     next_free: AtomicU32,
 }
 
-/// All tables of a machine.
+/// All tables of an engine.
 pub(crate) struct Tables<R> {
     words: Box<[AtomicU64]>,
     tables: Box<[Padded<Table<R>>]>,

@@ -1,4 +1,4 @@
-//! The world of the tests: memory that can be read back, an allocator that can be told to fail, and machines small
+//! The world of the tests: memory that can be read back, an allocator that can be told to fail, and engines small
 //! enough for every schedule to matter.
 
 #![expect(dead_code, reason = "each test target uses a part")]
@@ -13,7 +13,7 @@ use pageset_core::{
     Config, CpuId, FreeError, NodeId, Order, PageAllocator, Pfn, Platform, Tables, ZoneConfig, ZoneKind,
 };
 use pageset_fault::{
-    Backing, FrameAllocator, FrameUse, Geometry, Line, Locks, Machine, MachineConfig, Memory, Strategy, World,
+    Backing, Engine, EngineConfig, FrameAllocator, FrameUse, Geometry, Line, Locks, Memory, Strategy, World,
 };
 
 /// What a schedule is made of: what happens at each shared step.
@@ -243,36 +243,29 @@ impl<S: Scheduler> World for TestWorld<S> {
     }
 }
 
-pub(crate) type TestMachine<S> = Machine<TestWorld<S>>;
+pub(crate) type TestMachine<S> = Engine<TestWorld<S>>;
 
 /// Pages of 4 KiB, 8 to a leaf table, 3 levels: small enough for huge pages of order 3.
 pub(crate) const SMALL: Option<Geometry> = Geometry::new(12, 3, 3);
 /// Bytes of a page.
 pub(crate) const PAGE: u64 = 4096;
 
-/// A machine of 512 frames.
-pub(crate) fn machine<S: Scheduler>(cpus: u32) -> std::sync::Arc<TestMachine<S>> {
+/// An engine of 512 frames.
+pub(crate) fn engine<S: Scheduler>(cpus: u32) -> std::sync::Arc<TestMachine<S>> {
     machine_with(cpus, |_| {})
 }
 
-/// A machine of 512 frames, with changes to its configuration.
+/// An engine of 512 frames, with changes to its configuration.
 pub(crate) fn machine_with<S: Scheduler>(
     cpus: u32,
-    change: impl FnOnce(&mut MachineConfig),
+    change: impl FnOnce(&mut EngineConfig),
 ) -> std::sync::Arc<TestMachine<S>> {
     let geometry = SMALL.expect("a geometry");
-    let mut config = MachineConfig {
-        geometry,
-        cpus,
-        tasks: 2 * cpus,
-        tables: 64,
-        prezeroed: 0,
-        magazine: 0,
-        lru_lists: 2,
-    };
+    let mut config =
+        EngineConfig { geometry, cpus, tasks: 2 * cpus, tables: 64, prezeroed: 0, magazine: 0, lru_lists: 2 };
     change(&mut config);
     let world = TestWorld { frames: Frames::new(512, cpus), memory: Words::new(512) };
-    Machine::new(world, &config)
+    Engine::new(world, &config)
 }
 
 /// One strategy of each page-table and area scheme; and every accounting scheme with one of them.

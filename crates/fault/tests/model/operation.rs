@@ -1,12 +1,12 @@
-//! Random programs: a machine, and what its tasks do one after the other. Any bytes are a program, so that a fuzzer can
+//! Random programs: an engine, and what its tasks do one after the other. Any bytes are a program, so that a fuzzer can
 //! write them.
 
-use pageset_fault::{Access, Geometry, Huge, MachineConfig, Options, Prot, Strategy};
+use pageset_fault::{Access, EngineConfig, Geometry, Huge, Options, Prot, Strategy};
 
-/// A machine, and what is done on it.
+/// An engine, and what is done on it.
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
-    pub(crate) config: MachineConfig,
+    pub(crate) config: EngineConfig,
     /// Options of the spaces that are made anew; the others are forks.
     pub(crate) options: [Options; 2],
     pub(crate) operations: Vec<Operation>,
@@ -130,7 +130,7 @@ impl Bytes<'_> {
         Span { page, pages: pages % 20, skew }
     }
 
-    fn config(&mut self) -> MachineConfig {
+    fn config(&mut self) -> EngineConfig {
         let (page_shift, index_bits, levels) =
             [(12, 3, 3), (12, 3, 3), (12, 1, 2), (6, 2, 3), (14, 2, 6), (12, 3, 2), (30, 2, 4), (6, 11, 2)]
                 [usize::from(self.next() % 8)];
@@ -141,7 +141,7 @@ impl Bytes<'_> {
             (_, 11) => 32,
             _ => 600,
         };
-        MachineConfig {
+        EngineConfig {
             geometry,
             cpus: 2,
             tasks: 4,

@@ -39,7 +39,7 @@ struct Runner {
 /// The engine and the model side by side.
 struct Play {
     program: Program,
-    machine: Arc<TestMachine<Threads>>,
+    engine: Arc<TestMachine<Threads>>,
     spaces: Vec<Space>,
     tasks: Vec<Runner>,
     /// The next value that is stored.
@@ -48,9 +48,8 @@ struct Play {
 
 /// Plays a program to its end, and proves the invariants there.
 pub(crate) fn play(program: &Program) {
-    let machine = machine_with(program.config.cpus, |config| *config = program.config);
-    let mut play =
-        Play { program: program.clone(), machine, spaces: Vec::new(), tasks: Vec::new(), stamp: 1 };
+    let engine = machine_with(program.config.cpus, |config| *config = program.config);
+    let mut play = Play { program: program.clone(), engine, spaces: Vec::new(), tasks: Vec::new(), stamp: 1 };
     play.new_space(false);
     play.new_task(0, 0);
     for operation in &program.operations {
@@ -68,9 +67,9 @@ impl Play {
             Operation::NewTask { space, cpu } => self.new_task(space, cpu),
             Operation::FailAfter { allocations } => {
                 let count = if allocations < 128 { i64::from(allocations) } else { -1 };
-                self.machine.world().frames.fail_after(count);
+                self.engine.world().frames.fail_after(count);
             }
-            Operation::KeepContents { keeps } => self.machine.world().memory.keep_contents(keeps),
+            Operation::KeepContents { keeps } => self.engine.world().memory.keep_contents(keeps),
             Operation::Check => self.check(),
             _ if self.tasks.is_empty() => {}
             Operation::EndTask { task } => {
@@ -147,7 +146,7 @@ impl Play {
     }
 
     fn failures(&self) -> u64 {
-        self.machine.world().frames.failures()
+        self.engine.world().frames.failures()
     }
 
     /// A lack of memory is an answer only if a frame was refused, or tables are few.
@@ -160,7 +159,7 @@ impl Play {
             return;
         }
         let failures = self.failures();
-        match AddressSpace::new(&self.machine, self.program.options[usize::from(second)]) {
+        match AddressSpace::new(&self.engine, self.program.options[usize::from(second)]) {
             Ok(engine) => self.spaces.push(Space { engine, pages: Pages::new() }),
             Err(error) => {
                 assert_eq!(error, SpaceError::OutOfMemory);
@@ -256,20 +255,20 @@ impl Play {
     }
 
     fn load(&mut self, task: usize, page: u8, failures: u64) {
-        let (va, machine) = (self.address(page), Arc::clone(&self.machine));
-        let read = |page| machine.world().memory.load(page);
+        let (va, engine) = (self.address(page), Arc::clone(&self.engine));
+        let read = |page| engine.world().memory.load(page);
         let answer = self.tasks[task].engine.access(va, Access::Read, read);
         let pages = self.space(task).pages.clone();
         self.assert_answer(answer, self.expected(&pages, va, Access::Read), failures);
     }
 
     fn store(&mut self, task: usize, page: u8, failures: u64) {
-        let (va, machine, stamp) = (self.address(page), Arc::clone(&self.machine), self.stamp);
+        let (va, engine, stamp) = (self.address(page), Arc::clone(&self.engine), self.stamp);
         self.stamp += 1;
         let mut before = 0;
         let write = |page| {
-            before = machine.world().memory.load(page);
-            machine.world().memory.store(page, stamp);
+            before = engine.world().memory.load(page);
+            engine.world().memory.store(page, stamp);
         };
         let answer = self.tasks[task].engine.access(va, Access::Write, write).map(|()| before);
         let pages = self.space(task).pages.clone();
@@ -305,7 +304,7 @@ impl Play {
         if access == Access::Write {
             assert_ne!(answer, Ok(Backing::ZeroPage), "the zero page is not for writing");
         }
-        let answer = answer.map(|backing| self.machine.world().memory.load(backing));
+        let answer = answer.map(|backing| self.engine.world().memory.load(backing));
         self.assert_answer(answer, self.expected(pages, va, access), failures);
     }
 
@@ -347,7 +346,7 @@ impl Play {
 
     fn reclaim(&mut self, task: usize, page: u8) {
         let (va, number) = (self.address(page), self.page(page));
-        let keeps = self.machine.world().memory.keeps_contents();
+        let keeps = self.engine.world().memory.keeps_contents();
         match self.tasks[task].engine.reclaim(va) {
             Ok(()) => assert!(keeps && self.space(task).pages.contains_key(&number)),
             Err(SpaceError::NoSwap) => assert!(!keeps && self.space(task).pages.contains_key(&number)),
@@ -361,21 +360,21 @@ impl Play {
             assert_eq!(task.engine.stats().refused_frees, 0);
         }
         let spaces: Vec<_> = self.spaces.iter().map(|space| &space.engine).collect();
-        self.machine.check(&spaces).unwrap_or_else(|violation| panic!("{violation}"));
+        self.engine.check(&spaces).unwrap_or_else(|violation| panic!("{violation}"));
     }
 
     /// Proves the invariants, compares all contents, ends everything, and proves that nothing is left.
     fn end(mut self) {
         self.check();
-        self.machine.world().frames.fail_after(-1);
+        self.engine.world().frames.fail_after(-1);
         for index in 0..self.spaces.len() {
             self.new_task(index as u8, 0);
             let pages: Vec<_> = self.spaces[index].pages.keys().copied().collect();
             for page in pages {
                 let failures = self.failures();
                 let va = page << self.geometry().page_shift();
-                let machine = Arc::clone(&self.machine);
-                let read = |page| machine.world().memory.load(page);
+                let engine = Arc::clone(&self.engine);
+                let read = |page| engine.world().memory.load(page);
                 let answer = self.tasks[0].engine.access(va, Access::Read, read);
                 let expected = self.expected(&self.spaces[index].pages, va, Access::Read);
                 self.assert_answer(answer, expected, failures);
@@ -385,6 +384,6 @@ impl Play {
         self.check();
         self.spaces.clear();
         self.check();
-        assert_eq!(self.machine.world().memory.slots_in_use(), 0);
+        assert_eq!(self.engine.world().memory.slots_in_use(), 0);
     }
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, bail};
 use pageset_core::{Config, CpuId, NodeId, PageAllocator, Platform, Tables, ZoneConfig, ZoneKind};
 use pageset_fault::{
-    Access, AddressSpace, Backing, Locks, Machine, MachineConfig, NoMemory, Options, Prot, Stats, Strategy,
+    Access, AddressSpace, Backing, Engine, EngineConfig, Locks, NoMemory, Options, Prot, Stats, Strategy,
     Task, World,
 };
 use parking_lot::Mutex;
@@ -132,13 +132,13 @@ fn allocator(shape: &Shape) -> Result<Frames> {
 
 fn run_over<M: Contents>(shape: &Shape, strategy: Strategy, memory: M) -> Result<Run> {
     let world = ThreadWorld { frames: allocator(shape)?, memory, locks: Locks::new() };
-    let config = MachineConfig {
+    let config = EngineConfig {
         tables: shape.tables(),
         magazine: shape.magazine,
-        ..MachineConfig::new(shape.geometry, shape.threads, shape.pages())
+        ..EngineConfig::new(shape.geometry, shape.threads, shape.pages())
     };
-    let machine = Machine::new(world, &config);
-    let space = AddressSpace::new(&machine, Options::new(strategy))?;
+    let engine = Engine::new(world, &config);
+    let space = AddressSpace::new(&engine, Options::new(strategy))?;
     if !shape.regions.is_percore() {
         Task::new(&space, CpuId(0))?.map(shape.region(0), Prot::ReadWrite)?;
     }
@@ -152,13 +152,13 @@ fn run_over<M: Contents>(shape: &Shape, strategy: Strategy, memory: M) -> Result
     let mut run = phases.run;
     let mut stats = Stats::default();
     phases.left.iter().for_each(|left| stats += left);
-    let census = machine.check(&[&space]).with_context(|| format!("{strategy}: after the run"))?;
+    let census = engine.check(&[&space]).with_context(|| format!("{strategy}: after the run"))?;
     // The last reference: everything is freed here, by this thread.
     let (before, began) = (account()?, Instant::now());
     drop(space);
     run.teardown_s = began.elapsed().as_secs_f64();
     run.user_s += (account()?.cpu - before.cpu).as_secs_f64();
-    let rest = machine.check(&[]).with_context(|| format!("{strategy}: after the teardown"))?;
+    let rest = engine.check(&[]).with_context(|| format!("{strategy}: after the teardown"))?;
     if rest.pages + rest.tables > 0 || census.pages != stats.installed {
         bail!("{strategy}: {stats:?}, {census:?} and then {rest:?} contradict each other; this is a bug");
     }
@@ -179,8 +179,8 @@ impl<M: Contents> Toucher for Touch<'_, M> {
     type Left = Stats;
 
     fn touch(&mut self) -> Result<()> {
-        let machine = Arc::clone(self.task.space().machine());
-        let contents = machine.world().memory();
+        let engine = Arc::clone(self.task.space().engine());
+        let contents = engine.world().memory();
         let (lines, line_bytes) = (self.shape.lines, self.shape.line_bytes());
         let start = self.shape.region(self.thread).start;
         let page_shift = self.shape.geometry.page_shift();

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, bail};
 use pageset_core::{CpuId, NodeId, ZoneKind, policy};
 use pageset_fault::{
-    Access, AddressSpace, Census, Line, Machine as FaultMachine, MachineConfig, Options, Prot, Stabilise,
-    Stats, Strategy, Task, World as _,
+    Access, AddressSpace, Census, Engine, EngineConfig, Line, Options, Prot, Stabilise, Stats, Strategy,
+    Task, World as _,
 };
 use pageset_sim::machine::ZoneLayout;
 use pageset_sim::{Machine, Simulation, Span, Time, VirtualCpu};
@@ -82,10 +82,10 @@ pub fn run(machine: &Machine, spec: &VirtualSpec) -> Result<Run> {
     let machine = shrunk(machine, scale, &shape);
     let lines_per_table = shape.geometry.entries().div_ceil(8);
     let world = VirtualWorld::new(0..machine.memory.end(), shape.tables(), lines_per_table, spec.rss_line);
-    let config = MachineConfig {
+    let config = EngineConfig {
         tables: shape.tables(),
         magazine: shape.magazine,
-        ..MachineConfig::new(shape.geometry, shape.threads, shape.pages())
+        ..EngineConfig::new(shape.geometry, shape.threads, shape.pages())
     };
     let shared = Rc::new(Shared {
         shape,
@@ -95,7 +95,7 @@ pub fn run(machine: &Machine, spec: &VirtualSpec) -> Result<Run> {
             && shape.regions.is_percore()
             && shape.threads > 1,
         fault: Span::from_ns_f64(spec.fault_ns),
-        machine: FaultMachine::new(world, &config),
+        engine: Engine::new(world, &config),
         space: RefCell::new(None),
         left: Cell::new(shape.threads),
         found: RefCell::default(),
@@ -158,7 +158,7 @@ struct Shared {
     /// Whether each fault finds another thread's area in the address space's cache.
     writes_area_cache: bool,
     fault: Span,
-    machine: Arc<FaultMachine<VirtualWorld>>,
+    engine: Arc<Engine<VirtualWorld>>,
     space: RefCell<Option<Arc<AddressSpace<VirtualWorld>>>>,
     /// Threads that are not through.
     left: Cell<u32>,
@@ -208,7 +208,7 @@ impl Shared {
     }
 
     fn make_space(&self) -> Result<()> {
-        let space = AddressSpace::new(&self.machine, Options::new(self.strategy))?;
+        let space = AddressSpace::new(&self.engine, Options::new(self.strategy))?;
         if !self.shape.regions.is_percore() {
             Task::new(&space, CpuId(0))?.map(self.shape.region(0), Prot::ReadWrite)?;
         }
@@ -221,7 +221,7 @@ impl Shared {
         for step in 0..self.shape.thread_pages {
             cpu.advance(self.fault);
             if self.writes_area_cache {
-                self.machine.world().shares(cpu.id(), Line::MmapLock { space: task.space().id() });
+                self.engine.world().shares(cpu.id(), Line::MmapLock { space: task.space().id() });
             }
             task.fault(self.shape.address(thread, step), Access::Write)?;
             if cpu.now() >= slice_ends {
@@ -235,11 +235,11 @@ impl Shared {
     /// The last thread proves the invariants, then frees everything, alone.
     fn tear_down(&self, cpu: &VirtualCpu) -> Result<()> {
         let space = self.space.take().context("the address space is there until now")?;
-        let census = self.machine.check(&[&space])?;
+        let census = self.engine.check(&[&space])?;
         let began = cpu.now();
         drop(space);
         let teardown_ns = cpu.now().since(began).as_ns();
-        self.machine.check(&[])?;
+        self.engine.check(&[])?;
         let mut found = self.found.borrow_mut();
         (found.census, found.teardown_ns) = (census, teardown_ns);
         Ok(())

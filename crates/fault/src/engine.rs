@@ -1,4 +1,4 @@
-//! A machine: the world, its frames, the arena of tables, and what all address spaces share.
+//! An engine: the world, its frames, the arena of tables, and what all address spaces share.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -17,9 +17,9 @@ use crate::table::{TableId, Tables};
 use crate::task::Local;
 use crate::world::World;
 
-/// How large a machine is.
+/// How large an engine is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MachineConfig {
+pub struct EngineConfig {
     /// Shape of all page tables.
     pub geometry: Geometry,
     /// CPUs, numbered from 0.
@@ -38,8 +38,8 @@ pub struct MachineConfig {
     pub lru_lists: u16,
 }
 
-impl MachineConfig {
-    /// A machine whose CPUs run one task each, with a list of pages in use per CPU, with tables for `pages` pages in one address space (and a few to spare).
+impl EngineConfig {
+    /// An engine whose CPUs run one task each, with a list of pages in use per CPU, with tables for `pages` pages in one address space (and a few to spare).
     #[must_use]
     pub fn new(geometry: Geometry, cpus: u32, pages: u64) -> Self {
         let leaves = pages.div_ceil(u64::from(geometry.entries()));
@@ -56,8 +56,8 @@ impl MachineConfig {
 /// Cleared frames of one CPU.
 type ZeroPool<W> = Padded<Mutex<<W as pageset_core::Platform>::RawLock, Vec<Pfn>>>;
 
-/// A machine. All address spaces on it share frames and tables, and may share pages.
-pub struct Machine<W: World> {
+/// An engine. All address spaces on it share frames and tables, and may share pages.
+pub struct Engine<W: World> {
     pub(crate) world: W,
     pub(crate) geometry: Geometry,
     pub(crate) tables: Tables<W::RawLock>,
@@ -74,10 +74,10 @@ pub struct Machine<W: World> {
     areas: AtomicU32,
 }
 
-impl<W: World> Machine<W> {
-    /// A machine around `world`. Takes 16 bytes per frame and a page per table from the heap.
+impl<W: World> Engine<W> {
+    /// An engine around `world`. Takes 16 bytes per frame and a page per table from the heap.
     #[must_use]
-    pub fn new(world: W, config: &MachineConfig) -> Arc<Self> {
+    pub fn new(world: W, config: &EngineConfig) -> Arc<Self> {
         let frames = FrameTable::new(world.frames().span());
         Arc::new(Self {
             geometry: config.geometry,
@@ -196,9 +196,9 @@ impl<W: World> Machine<W> {
     }
 }
 
-impl<W: World> core::fmt::Debug for Machine<W> {
+impl<W: World> core::fmt::Debug for Engine<W> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Machine")
+        f.debug_struct("Engine")
             .field("geometry", &self.geometry)
             .field("tasks", &self.tasks)
             .finish_non_exhaustive()
