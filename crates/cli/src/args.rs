@@ -8,13 +8,12 @@ use clap::{CommandFactory as _, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use pageset_core::{POLICIES, Policy};
 use pageset_lab::reproduce::{STUDIES, Study};
-use pageset_report::Format;
 use pageset_workload::{Class, Ladder, Mode};
 
 use crate::bench::BenchArgs;
 use crate::calibrate::CalibrateArgs;
 use crate::choice::one_of;
-use crate::output::Existing;
+use crate::options::{OpeningArgs, OutputArgs, SourceArgs, TargetArgs};
 use crate::pft::PftArgs;
 use crate::sweep::SweepArgs;
 
@@ -443,73 +442,9 @@ pub(crate) struct ManArgs {
     pub(crate) output: Option<PathBuf>,
 }
 
-/// Which trace, and how it is opened.
-#[derive(Debug, clap::Args)]
-pub(crate) struct SourceArgs {
-    /// Trace to read, of any known format; `-` is the standard input [default: the bundled one]
-    #[arg(value_hint = ValueHint::FilePath)]
-    pub(crate) trace: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) opening: OpeningArgs,
-}
-
-/// How a trace is opened.
-#[derive(Clone, Debug, Default, clap::Args)]
-pub(crate) struct OpeningArgs {
-    /// Side file of the recorder, if it is not beside the trace under its name
-    #[arg(long, value_name = "FILE", help_heading = "Reading", value_hint = ValueHint::FilePath)]
-    pub(crate) sidecar: Option<PathBuf>,
-    /// Skip lines of text traces that make no sense, and count them as lost
-    #[arg(long, help_heading = "Reading")]
-    pub(crate) lenient: bool,
-    /// Read a damaged .pgtrace up to the damage, and count the rest as lost
-    #[arg(long, help_heading = "Reading")]
-    pub(crate) recover: bool,
-}
-
-/// How a result is written.
-#[derive(Clone, Debug, clap::Args)]
-pub(crate) struct OutputArgs {
-    /// How to write the result: `table` is for people, 80 columns of plain ASCII; the others have every digit
-    #[arg(short, long, default_value = "table", help_heading = "Output", value_name = "FORMAT")]
-    #[arg(value_parser = one_of(Format::ALL.map(|format| (format.name(), format))))]
-    format: Format,
-    #[command(flatten)]
-    pub(crate) target: TargetArgs,
-}
-
-/// Where a result goes.
-#[derive(Clone, Debug, Default, clap::Args)]
-pub(crate) struct TargetArgs {
-    /// Write to FILE instead of the standard output; it appears whole or not at all
-    #[arg(short, long, value_name = "FILE", help_heading = "Output", value_hint = ValueHint::FilePath)]
-    pub(crate) output: Option<PathBuf>,
-    /// Replace files that exist
-    #[arg(long, help_heading = "Output")]
-    force: bool,
-}
-
-impl TargetArgs {
-    /// What becomes of files that exist.
-    pub(crate) fn existing(&self) -> Existing {
-        if self.force { Existing::Replace } else { Existing::Refuse }
-    }
-}
-
-impl OutputArgs {
-    pub(crate) fn format(&self) -> Format {
-        self.format
-    }
-}
-
 /// Ends the program as for any other mistake in the command line.
 pub(crate) fn refuse(problem: impl std::fmt::Display) -> ! {
     Args::command().error(ErrorKind::ValueValidation, problem).exit()
-}
-
-/// The number of jobs asked for, or one for each CPU of this machine.
-pub(crate) fn jobs(asked: Option<u16>) -> usize {
-    asked.map_or_else(pageset_lab::jobs_of_this_machine, usize::from)
 }
 
 fn study() -> impl TypedValueParser<Value = &'static dyn Study> {

@@ -7,7 +7,7 @@ use pageset_trace::{Layout, TraceError, TraceReader as _};
 use pageset_workload::guess_layout;
 use serde::Serialize;
 
-use crate::args::SourceArgs;
+use crate::options::SourceArgs;
 use crate::source::{self, Source};
 
 /// Where a layout comes from.
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_machine_fits_on_a_line() {
-        let args = SourceArgs { trace: None, opening: crate::args::OpeningArgs::default() };
+        let args = SourceArgs { trace: None, opening: crate::options::OpeningArgs::default() };
         let source = Source::open(&args).unwrap();
         let (machine, origin) = find(&source, &args, None).unwrap();
         assert_eq!(

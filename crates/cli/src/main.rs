@@ -1,7 +1,7 @@
 //! The `pageset` command: what a recording of a kernel's page events contains, and what other kernels would have made
 //! of it.
 //!
-//! One file for each subcommand. `args` says what can be typed; `source` opens traces, `layouts` finds the layout of a trace's machine,
+//! One file for each subcommand. `args` says what can be typed, `options` what several have in common; `source` opens traces, `layouts` finds the layout of a trace's machine,
 //! `output` and `paragraph` write results, `invocation` and `origin` say where they come from, `progress`
 //! shows that a long run is alive. What is computed is computed in `pageset-lab`.
 #![forbid(unsafe_code)]
@@ -16,6 +16,7 @@ mod invocation;
 mod layout;
 mod layouts;
 mod man;
+mod options;
 mod origin;
 mod output;
 mod paragraph;

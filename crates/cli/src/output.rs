@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::ArgMatches;
 pub(crate) use pageset_lab::file::{AtomicFile, Existing, check_file, write_file};
 
-use crate::args::TargetArgs;
+use crate::options::TargetArgs;
 
 /// Writes a result to the target's file, or to the standard output if it names none. The result is made in memory first,
 /// so that nothing is written of one that fails, and errors of writing are the system's own.

@@ -11,9 +11,10 @@ use pageset_report::Provenance;
 use pageset_trace::{Layout, TraceReader as _};
 use pageset_workload::{Replay, ReplayError, ReplayOptions, Sweep, replay};
 
-use crate::args::{self, OutputArgs, ReplayArgs, SourceArgs};
+use crate::args::{self, ReplayArgs};
 use crate::invocation::Invocation;
 use crate::layouts::{self, LayoutOrigin, LayoutSummary};
+use crate::options::{OutputArgs, SourceArgs};
 use crate::output;
 use crate::progress::Progress;
 use crate::source::{self, Source};

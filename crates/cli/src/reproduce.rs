@@ -10,6 +10,7 @@ use pageset_report::{Format, Provenance};
 
 use crate::args::{self, ReproduceArgs};
 use crate::invocation::Invocation;
+use crate::options::jobs;
 use crate::output::{self, Existing};
 use crate::progress::Progress;
 
@@ -20,7 +21,7 @@ pub(crate) fn run(args: &ReproduceArgs, invocation: &Invocation) -> Result<()> {
         args::refuse(format!("{name} has no parameters that could be chosen again: leave --fit out"));
     }
     let existing = args.output.target.existing();
-    let options = Options { is_quick: args.quick, jobs: args::jobs(args.jobs), fit: args.fit.clone() };
+    let options = Options { is_quick: args.quick, jobs: jobs(args.jobs), fit: args.fit.clone() };
     if let Some(directory) = &args.svg {
         std::fs::create_dir_all(directory)
             .with_context(|| format!("{}: cannot make this directory", directory.display()))?;

@@ -9,8 +9,9 @@ mod table;
 use anyhow::{Result, bail};
 use pageset_lab::simulate::{RunResult, RunSpec, simulate_all};
 
-use crate::args::{SimulateArgs, jobs};
+use crate::args::SimulateArgs;
 use crate::invocation::Invocation;
+use crate::options::jobs;
 use crate::progress::Progress;
 use crate::{output, source};
 

@@ -9,9 +9,9 @@ use pageset_trace::{
 
 use pageset_workload::{Kernel, KernelCounter};
 
-use crate::args::{OpeningArgs, SourceArgs};
 use crate::invocation::quoted;
 use crate::layouts;
+use crate::options::{OpeningArgs, SourceArgs};
 
 /// Recorded on Linux 6.18.44 with 2 CPUs: `make -j4` of Lua, 1.1 million events. It is built in, so that the command
 /// works alone.

@@ -12,8 +12,8 @@ use anyhow::{Context as _, Result, bail};
 use pageset_lab::sweep::{Plan, Question, Sweep, keys, rows_path};
 use pageset_report::Provenance;
 
-use crate::args::jobs;
 use crate::invocation::Invocation;
+use crate::options::jobs;
 use crate::progress::Progress;
 use crate::{output, source};
 pub(crate) use args::SweepArgs;

@@ -9,8 +9,9 @@ use pageset_trace::{Layout, TraceReader as _};
 use pageset_workload::{Class, ExplainRequest, Verification, VerifyError, VerifyOptions, verify};
 use serde::Serialize;
 
-use crate::args::{self, AutoOr, SourceArgs, VerifyArgs};
+use crate::args::{self, AutoOr, VerifyArgs};
 use crate::invocation::Invocation;
+use crate::options::SourceArgs;
 use crate::output;
 use crate::progress::Progress;
 use crate::source::{self, Source};

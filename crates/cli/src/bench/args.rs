@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Subcommand, ValueHint};
 
-use crate::args::OutputArgs;
+use crate::options::OutputArgs;
 
 /// Measure operations on this machine
 ///

@@ -9,8 +9,8 @@ use pageset_lab::host;
 use pageset_lab::simulate::parse_machine;
 use pageset_report::{Format, Provenance};
 
-use crate::args::OutputArgs;
 use crate::invocation::Invocation;
+use crate::options::OutputArgs;
 use crate::output;
 
 const READING: &str = "\

@@ -6,8 +6,8 @@ use pageset_lab::host;
 use pageset_report::{Cell, Column, Format, Provenance, Row, Table, json_document};
 use serde::Serialize;
 
-use crate::args::OutputArgs;
 use crate::invocation::Invocation;
+use crate::options::OutputArgs;
 use crate::output;
 
 const READING: &str = "\

@@ -4,8 +4,8 @@ use clap::ValueHint;
 use pageset_fault::Strategy;
 use pageset_lab::pft::{Contestant, PftSpec, Regions, RssLine, Zero};
 
-use crate::args::OutputArgs;
 use crate::choice::one_of;
+use crate::options::OutputArgs;
 
 const READING: &str = "\
 How to read this:

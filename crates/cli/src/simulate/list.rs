@@ -7,7 +7,7 @@ use pageset_sim::MACHINES;
 use pageset_workload::load::Workload;
 use serde::Serialize;
 
-use crate::args::OutputArgs;
+use crate::options::OutputArgs;
 use crate::output;
 
 /// Both tables as one document.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::ValueHint;
 use pageset_lab::sweep::Shard;
 
-use crate::args::OutputArgs;
+use crate::options::OutputArgs;
 
 const READING_SWEEP: &str = "\
 The plan:

@@ -1,6 +1,6 @@
 //! Published studies run again: their tables with our values beside the printed ones.
 //!
-//! `study` says what a study is, and lists them; there is one file for each. `published` reads the printed tables.
+//! `study` says what a study is; there is one file for each. `published` reads the printed tables.
 //! `simulated` runs studies whose values come from simulations. `reproduction` is the result as one value.
 
 mod batch_size;
@@ -15,4 +15,42 @@ mod study;
 
 pub use reproduction::Reproduction;
 pub use simulated::Fitted;
-pub use study::{Findings, Options, STUDIES, Study, named, names};
+pub use study::{Findings, Options, Study};
+
+use batch_size::BatchSize;
+use high_order_pcp::HighOrderPcp;
+use huge_copy::HugeCopy;
+use page_fault::PageFault;
+use pcp_auto_tuning::PcpAutoTuning;
+
+/// All studies, in the order in which help lists them.
+pub const STUDIES: &[&dyn Study] = &[&PcpAutoTuning, &HighOrderPcp, &BatchSize, &HugeCopy, &PageFault];
+
+/// The study with this name.
+#[must_use]
+pub fn named(name: &str) -> Option<&'static dyn Study> {
+    STUDIES.iter().copied().find(|study| study.name() == name)
+}
+
+/// Name and summary of every study.
+pub fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
+    STUDIES.iter().map(|study| (study.name(), study.summary()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_distinct_and_can_be_typed() {
+        for (index, (name, summary)) in names().enumerate() {
+            assert!(name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'), "{name}");
+            assert!(!summary.ends_with('.') && summary.len() < 100, "{summary}");
+            assert!(names().take(index).all(|(other, _)| other != name), "{name}");
+            assert!(
+                named(name)
+                    .is_some_and(|study| study.figures().iter().all(|figure| figure.starts_with(name)))
+            );
+        }
+    }
+}

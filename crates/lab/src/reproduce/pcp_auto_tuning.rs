@@ -5,7 +5,7 @@ use pageset_report::comparison::Quantity;
 use pageset_report::plot::{Axis, Mark};
 
 use super::published::{Published, published};
-use super::simulated::{self, Case, Experiment, Figure, Fit, Fitted, Metric, Panels};
+use super::simulated::{self, Case, Experiment, Figure, Fit, Metric, Panels};
 use super::study::{Findings, Options, Study};
 use crate::Progress;
 use crate::simulate::RunSpec;
@@ -47,7 +47,7 @@ impl Study for PcpAutoTuning {
 
     fn run(&self, options: &Options, progress: &mut dyn Progress) -> Result<Findings> {
         let experiments = [kbuild()?, sctp()?, unix()?];
-        let fitted = Fitted::of(&experiments, options, progress)?;
+        let fitted = simulated::fitted(&experiments, options, progress)?;
         let simulated = simulated::run(&experiments, &fitted, options, progress)?;
         let panels = Panels {
             title: "PCP auto-tuning, patch by patch: published and simulated",

@@ -1,4 +1,4 @@
-//! What a study is, and which there are.
+//! What a study is, how it is run, and what comes out.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -8,16 +8,11 @@ use pageset_report::Table;
 use pageset_report::comparison::Comparison;
 use pageset_report::plot::Figure;
 
-use super::batch_size::BatchSize;
-use super::high_order_pcp::HighOrderPcp;
-use super::huge_copy::HugeCopy;
-use super::page_fault::PageFault;
-use super::pcp_auto_tuning::PcpAutoTuning;
 use crate::Progress;
 
 /// A published study that can be run again.
 ///
-/// To add one: a file beside this one, a line in [`STUDIES`], a page in the book.
+/// To add one: a file beside this one, a line in [`STUDIES`](super::STUDIES), a page in the book.
 pub trait Study: fmt::Debug + Sync {
     /// As typed: lower case, words joined by `-`.
     fn name(&self) -> &'static str;
@@ -43,9 +38,6 @@ pub trait Study: fmt::Debug + Sync {
     /// [`Cancelled`](crate::Cancelled). A simulation that fails is told in the findings instead.
     fn run(&self, options: &Options, progress: &mut dyn Progress) -> Result<Findings>;
 }
-
-/// All studies, in the order in which help lists them.
-pub const STUDIES: &[&dyn Study] = &[&PcpAutoTuning, &HighOrderPcp, &BatchSize, &HugeCopy, &PageFault];
 
 /// How a study is run.
 #[derive(Clone, Debug)]
@@ -77,33 +69,4 @@ pub struct Findings {
     pub policies: Vec<String>,
     /// Seed of everything random, if anything was.
     pub seed: Option<u64>,
-}
-
-/// The study with this name.
-#[must_use]
-pub fn named(name: &str) -> Option<&'static dyn Study> {
-    STUDIES.iter().copied().find(|study| study.name() == name)
-}
-
-/// Name and summary of every study.
-pub fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
-    STUDIES.iter().map(|study| (study.name(), study.summary()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_distinct_and_can_be_typed() {
-        for (index, (name, summary)) in names().enumerate() {
-            assert!(name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'), "{name}");
-            assert!(!summary.ends_with('.') && summary.len() < 100, "{summary}");
-            assert!(names().take(index).all(|(other, _)| other != name), "{name}");
-            assert!(
-                named(name)
-                    .is_some_and(|study| study.figures().iter().all(|figure| figure.starts_with(name)))
-            );
-        }
-    }
 }

@@ -8,7 +8,7 @@ mod phase_two;
 use anyhow::Result;
 use pageset_report::plot::{Axis, Mark};
 
-use super::simulated::{self, Fitted, Panels};
+use super::simulated::{self, Panels};
 use super::study::{Findings, Options, Study};
 use crate::Progress;
 
@@ -48,7 +48,7 @@ impl Study for BatchSize {
     fn run(&self, options: &Options, progress: &mut dyn Progress) -> Result<Findings> {
         let ones = phase_one::experiments(options.is_quick)?;
         // Phase two uses what phase one has fitted.
-        let mut fitted = Fitted::of(&ones, options, progress)?;
+        let mut fitted = simulated::fitted(&ones, options, progress)?;
         if let Some(file) = &options.fit {
             copying::fit(&mut fitted, file, options.jobs, progress)?;
         }

@@ -3,8 +3,9 @@
 use pageset_report::Origin;
 use pageset_report::comparison::{Band, Comparison, Pair};
 
+use super::experiment::{Case, Experiment, Metric};
+use super::fitted::Fitted;
 use super::runs::Results;
-use super::{Case, Experiment, Fitted, Metric};
 use crate::simulate::RunResult;
 
 pub(super) fn compare(experiment: &Experiment, fitted: &Fitted, results: &Results) -> Comparison {

@@ -4,15 +4,30 @@ use std::path::Path;
 
 use anyhow::{Result, anyhow};
 
-use super::fitted::{FittedValue, set};
+use super::compare;
+use super::experiment::{Case, Experiment, Fit};
+use super::fitted::{Fitted, FittedValue, set};
 use super::runs::Results;
 use super::search::nearest;
-use super::{Case, Experiment, Fit, Fitted, compare};
 use crate::Progress;
 use crate::jobs::{self, Stage};
+use crate::reproduce::study::Options;
+
+/// The parameters of the file that [`Options::fit`] names, chosen again on these experiments; without it those that are
+/// built in.
+pub(crate) fn fitted(
+    experiments: &[Experiment],
+    options: &Options,
+    progress: &mut dyn Progress,
+) -> Result<Fitted> {
+    let Some(path) = &options.fit else { return Fitted::bundled() };
+    let mut fitted = if path.exists() { Fitted::read(path)? } else { Fitted::bundled()? };
+    all(experiments, &mut fitted, path, options.jobs, progress)?;
+    Ok(fitted)
+}
 
 /// Fits all base rows, several at once, and writes the parameters of each one that is done.
-pub(super) fn all(
+fn all(
     experiments: &[Experiment],
     fitted: &mut Fitted,
     file: &Path,
@@ -103,7 +118,7 @@ struct Settled {
 mod tests {
     use pageset_report::comparison::Quantity;
 
-    use super::super::Metric;
+    use super::super::experiment::Metric;
     use super::*;
     use crate::simulate::RunSpec;
 

@@ -5,10 +5,8 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail};
 use serde::{Deserialize, Serialize};
 
-use super::{Experiment, fit};
-use crate::Progress;
+use super::experiment::{Borrowed, Experiment, Fit};
 use crate::file::{self, Existing};
-use crate::reproduce::study::Options;
 use crate::simulate::RunSpec;
 
 /// The file in the sources.
@@ -20,18 +18,6 @@ const BUNDLED: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../s
 pub struct Fitted {
     #[serde(default, rename = "fit")]
     values: Vec<FittedValue>,
-}
-
-/// A parameter of one row whose value was chosen on a row of another table.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Borrowed {
-    /// The row that takes it.
-    pub(crate) case: usize,
-    /// The parameter.
-    pub(crate) parameter: &'static str,
-    /// The table and its base row.
-    pub(crate) table: String,
-    pub(crate) row: String,
 }
 
 /// One fitted parameter.
@@ -62,20 +48,8 @@ impl Fitted {
         toml::from_str(BUNDLED).context("studies/fitted.toml")
     }
 
-    /// Those of the file that `--fit` names, chosen again on these experiments; without it those that are built in.
-    pub(crate) fn of(
-        experiments: &[Experiment],
-        options: &Options,
-        progress: &mut dyn Progress,
-    ) -> Result<Self> {
-        let Some(path) = &options.fit else { return Self::bundled() };
-        let mut fitted = if path.exists() { Self::read(path)? } else { Self::bundled()? };
-        fit::all(experiments, &mut fitted, path, options.jobs, progress)?;
-        Ok(fitted)
-    }
-
     /// Those of a file that will be written over, so it must be one that [`Self::write`] has written.
-    fn read(path: &Path) -> Result<Self> {
+    pub(super) fn read(path: &Path) -> Result<Self> {
         let name = || format!("{}: these are no fitted parameters", path.display());
         let text = std::fs::read_to_string(path).with_context(name)?;
         Self::parse(&text).with_context(name)
@@ -144,7 +118,7 @@ impl Fitted {
 
     /// What the reader of a table has to know.
     pub(super) fn sentences(&self, experiment: &Experiment) -> Vec<String> {
-        let sentence = |fit: &super::Fit| {
+        let sentence = |fit: &Fit| {
             let row = &experiment.cases[fit.case].name;
             let Some(fitted) = self.find(&experiment.id, row, fit.parameter) else {
                 return format!("{} has its default: nothing was fitted", fit.parameter);
@@ -190,8 +164,7 @@ mod tests {
         let path = directory.path().join("notes.txt");
         for text in ["", "# precious\n", "[[fit]]\n"] {
             std::fs::write(&path, text).unwrap();
-            let options = Options { is_quick: true, jobs: 1, fit: Some(path.clone()) };
-            let error = format!("{:#}", Fitted::of(&[], &options, &mut ()).unwrap_err());
+            let error = format!("{:#}", Fitted::read(&path).unwrap_err());
             assert!(error.contains("these are no fitted parameters: --fit has not written it"), "{error}");
         }
         Fitted::bundled().unwrap().write(&path).unwrap();

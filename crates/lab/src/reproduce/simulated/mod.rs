@@ -1,10 +1,11 @@
 //! Studies whose values come from simulations: what a table's row is run as, and which result is which column.
 //!
-//! A study is data: [`Experiment`]s with one [`Case`] for each row. `runs` simulates each different run once, `compare`
+//! A study is data (`experiment`): [`Experiment`]s with one [`Case`] for each row. `runs` simulates each different run once, `compare`
 //! puts results beside what is published, `fitted` has the few parameters that were chosen so that a base row comes out,
 //! and `fit` chooses them again with `search`. `panels` draws.
 
 mod compare;
+mod experiment;
 mod fit;
 mod fitted;
 mod panels;
@@ -12,85 +13,17 @@ mod runs;
 mod search;
 
 use anyhow::Result;
-use pageset_report::comparison::{Band, Comparison, Quantity};
+use pageset_report::comparison::Comparison;
 use pageset_workload::load::Workload;
 
 use super::study::Options;
 use crate::Progress;
-use crate::simulate::{RunResult, RunSpec};
+pub(crate) use experiment::{Borrowed, Case, Experiment, Figure, Fit, Metric};
+pub(crate) use fit::fitted;
 pub use fitted::Fitted;
-pub(crate) use fitted::{Borrowed, FittedValue, set};
+pub(crate) use fitted::{FittedValue, set};
 pub(crate) use panels::Panels;
 pub(crate) use search::nearest;
-
-/// One published table, to be simulated.
-#[derive(Clone, Debug)]
-pub(crate) struct Experiment {
-    /// Name in JSON, and in the file of fitted parameters.
-    pub(crate) id: String,
-    /// What the table shows.
-    pub(crate) title: String,
-    /// The columns, and which result is compared with each.
-    pub(crate) columns: Vec<(Quantity, Metric)>,
-    /// The rows, from top to bottom; the first is a base row.
-    pub(crate) cases: Vec<Case>,
-    /// Parameters that are chosen on base rows.
-    pub(crate) fits: Vec<Fit>,
-    /// Parameters whose values were chosen on other tables.
-    pub(crate) borrowed: Vec<Borrowed>,
-}
-
-/// One row of a table.
-#[derive(Clone, Debug)]
-pub(crate) struct Case {
-    /// Name of the row.
-    pub(crate) name: String,
-    /// The row whose changes count; `None` for a base row.
-    pub(crate) base: Option<usize>,
-    /// What is simulated.
-    pub(crate) run: RunSpec,
-    /// The published values, one for each column.
-    pub(crate) published: Vec<Option<f64>>,
-    /// The variation that the text states for this row and its base.
-    pub(crate) band: Option<Band>,
-}
-
-/// A figure of a simulation's result.
-pub(crate) type Figure = fn(&RunResult) -> f64;
-
-/// Which result of a simulation is compared with a column.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Metric {
-    /// The result itself.
-    Result(Figure),
-    /// Two results added.
-    Sum(Figure, Figure),
-    /// In percent of the base row's.
-    OfBase(Figure),
-    /// The result for each unit of work, in percent of the base row's.
-    PerWorkOfBase(Figure),
-    /// Time for the same work, in percent of the base row's.
-    TimeOfBase,
-    /// Work done in the same time, scaled so that the base row is as published: our unit is another.
-    Score,
-    /// Time for the same work, scaled in the same way.
-    Time,
-}
-
-/// A parameter of a workload that is chosen so that a result of a base row is as published.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Fit {
-    /// The base row. The value is used in all rows that are compared with it.
-    pub(crate) case: usize,
-    /// The parameter.
-    pub(crate) parameter: &'static str,
-    /// Smallest and largest value that is tried.
-    pub(crate) range: (u64, u64),
-    /// The column whose value is met.
-    pub(crate) column: usize,
-    /// Whether that value rises with the parameter; else it falls.
-    pub(crate) rises: bool,
-}
 
 /// What came out of all experiments of a study.
 #[derive(Debug, Default)]
@@ -133,8 +66,11 @@ fn shorten(case: &mut Case) {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use pageset_report::Origin;
+    use pageset_report::comparison::Quantity;
+
+    use super::*;
+    use crate::simulate::RunSpec;
 
     /// Two policies and one fitted parameter, on the smallest machine.
     fn experiment() -> Experiment {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use anyhow::Result;
 
-use super::Experiment;
+use super::experiment::Experiment;
 use crate::Progress;
 use crate::jobs::{self, Stage};
 use crate::simulate::{RunResult, RunSpec, simulate};

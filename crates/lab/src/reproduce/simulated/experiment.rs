@@ -1,0 +1,86 @@
+//! A published table as something to simulate: which rows, which columns, which parameters are chosen.
+
+use pageset_report::comparison::{Band, Quantity};
+
+use crate::simulate::{RunResult, RunSpec};
+
+/// One published table, to be simulated.
+#[derive(Clone, Debug)]
+pub(crate) struct Experiment {
+    /// Name in JSON, and in the file of fitted parameters.
+    pub(crate) id: String,
+    /// What the table shows.
+    pub(crate) title: String,
+    /// The columns, and which result is compared with each.
+    pub(crate) columns: Vec<(Quantity, Metric)>,
+    /// The rows, from top to bottom; the first is a base row.
+    pub(crate) cases: Vec<Case>,
+    /// Parameters that are chosen on base rows.
+    pub(crate) fits: Vec<Fit>,
+    /// Parameters whose values were chosen on other tables.
+    pub(crate) borrowed: Vec<Borrowed>,
+}
+
+/// One row of a table.
+#[derive(Clone, Debug)]
+pub(crate) struct Case {
+    /// Name of the row.
+    pub(crate) name: String,
+    /// The row whose changes count; `None` for a base row.
+    pub(crate) base: Option<usize>,
+    /// What is simulated.
+    pub(crate) run: RunSpec,
+    /// The published values, one for each column.
+    pub(crate) published: Vec<Option<f64>>,
+    /// The variation that the text states for this row and its base.
+    pub(crate) band: Option<Band>,
+}
+
+/// A figure of a simulation's result.
+pub(crate) type Figure = fn(&RunResult) -> f64;
+
+/// Which result of a simulation is compared with a column.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Metric {
+    /// The result itself.
+    Result(Figure),
+    /// Two results added.
+    Sum(Figure, Figure),
+    /// In percent of the base row's.
+    OfBase(Figure),
+    /// The result for each unit of work, in percent of the base row's.
+    PerWorkOfBase(Figure),
+    /// Time for the same work, in percent of the base row's.
+    TimeOfBase,
+    /// Work done in the same time, scaled so that the base row is as published: our unit is another.
+    Score,
+    /// Time for the same work, scaled in the same way.
+    Time,
+}
+
+/// A parameter of a workload that is chosen so that a result of a base row is as published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fit {
+    /// The base row. The value is used in all rows that are compared with it.
+    pub(crate) case: usize,
+    /// The parameter.
+    pub(crate) parameter: &'static str,
+    /// Smallest and largest value that is tried.
+    pub(crate) range: (u64, u64),
+    /// The column whose value is met.
+    pub(crate) column: usize,
+    /// Whether that value rises with the parameter; else it falls.
+    pub(crate) rises: bool,
+}
+
+/// A parameter of one row whose value was chosen on a row of another table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Borrowed {
+    /// The row that takes it.
+    pub(crate) case: usize,
+    /// The parameter.
+    pub(crate) parameter: &'static str,
+    /// The table and its base row.
+    pub(crate) table: String,
+    pub(crate) row: String,
+}
