@@ -478,6 +478,7 @@ fn policy_names() -> PossibleValuesParser {
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
+    use pageset_report::Format;
 
     use super::*;
 

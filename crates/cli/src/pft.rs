@@ -16,13 +16,13 @@ pub(crate) use args::PftArgs;
 pub(crate) fn execute(args: &PftArgs, invocation: &Invocation) -> Result<()> {
     let test = Test::new(&args.spec())?;
     let series = test.run(&mut Progress::on_terminal())?;
-    let document = table::Document::new(invocation.provenance(), &test, &series);
+    let tables = table::PftTables::new(invocation.provenance(), &test, &series);
     let format = args.output.format();
     output::write(&args.output.target, |out| match format {
-        Format::Json => Ok(json_document(&document, out)?),
-        Format::Csv => Ok(format.exporter().export(&document.runs, out)?),
+        Format::Json => Ok(json_document(&tables, out)?),
+        Format::Csv => Ok(format.exporter().export(&tables.runs, out)?),
         Format::Table | Format::Markdown => {
-            for table in document.for_people() {
+            for table in tables.for_people() {
                 format.exporter().export(table, out)?;
                 writeln!(out)?;
             }

@@ -64,7 +64,7 @@ fn verify_one(source: SourceArgs, options: &VerifyOptions) -> Result<Verificatio
 
 /// What was found in one trace, and where that comes from.
 #[derive(Serialize)]
-struct Document<'a> {
+struct VerifyDocument<'a> {
     #[serde(flatten)]
     verification: &'a Verification,
     provenance: &'a Provenance,
@@ -77,7 +77,7 @@ fn write(
     out: &mut dyn Write,
 ) -> Result<()> {
     if format == Format::Json {
-        let document = |verification| Document { verification, provenance: &provenance };
+        let document = |verification| VerifyDocument { verification, provenance: &provenance };
         // One trace gives an object, several an array of them.
         match verified {
             [one] => json_document(&document(one), out)?,

@@ -3,7 +3,7 @@
 use core::iter::FusedIterator;
 use core::ops::{ControlFlow, Range};
 
-use crate::{BASE_PAGE_BYTES, BadPage, Method, Order, Page};
+use crate::{BASE_PAGE_BYTES, BadPage, Method, Page, VisitOrder};
 
 /// One part of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub struct Part {
     pub hint: Option<usize>,
 }
 
-/// The parts of a page in the order in which they are done: ascending; with [`Order::StreamTargetLast`] and a hint, the
+/// The parts of a page in the order in which they are done: ascending; with [`VisitOrder::StreamTargetLast`] and a hint, the
 /// part with the hint last. A pure iterator, which can be kept to go on later.
 #[derive(Clone, Debug)]
 pub struct Parts {
@@ -30,9 +30,9 @@ impl Parts {
     /// waits. A fence after each costs less than 1 %.
     pub const PART_BYTES: usize = 2 << 20;
 
-    fn new(order: Order, page_bytes: usize, hint: Option<usize>) -> Self {
+    fn new(order: VisitOrder, page_bytes: usize, hint: Option<usize>) -> Self {
         let part_bytes = Self::PART_BYTES;
-        let hint = hint.filter(|_| order == Order::StreamTargetLast);
+        let hint = hint.filter(|_| order == VisitOrder::StreamTargetLast);
         let last = hint.map(|hint| (hint / part_bytes, hint % part_bytes));
         Self { page_bytes, part_bytes, last, done: 0 }
     }
@@ -106,7 +106,7 @@ pub struct Copying<'p, 's> {
 impl Method {
     /// Prepares to clear a page in parts of [`Parts::PART_BYTES`]. Nothing is written yet.
     ///
-    /// Of the orders, [`Order::StreamTargetLast`] does the part with the hint last; the others ignore the hint.
+    /// Of the orders, [`VisitOrder::StreamTargetLast`] does the part with the hint last; the others ignore the hint.
     ///
     /// # Errors
     ///
@@ -143,8 +143,8 @@ impl Method {
     /// Orders through the cache have no target within a part: the parts ascend, and so does each.
     fn for_parts(self) -> Self {
         match self.order() {
-            Order::PageByPage | Order::StreamTargetLast => self,
-            _ => Self::new(Order::Sequential, self.kernel(), self.radius_pages() * 2 * BASE_PAGE_BYTES),
+            VisitOrder::PageByPage | VisitOrder::StreamTargetLast => self,
+            _ => Self::new(VisitOrder::Sequential, self.kernel(), self.radius_pages() * 2 * BASE_PAGE_BYTES),
         }
     }
 }
@@ -206,30 +206,30 @@ mod tests {
 
     const PART: usize = Parts::PART_BYTES;
 
-    fn starts(order: Order, bytes: usize, hint: Option<usize>) -> Vec<usize> {
+    fn starts(order: VisitOrder, bytes: usize, hint: Option<usize>) -> Vec<usize> {
         Parts::new(order, bytes, hint).map(|part| part.bytes.start / PART).collect()
     }
 
     #[test]
     fn the_part_with_the_hint_is_last() {
-        assert_eq!(starts(Order::StreamTargetLast, 4 * PART, Some(2 * PART + 5)), [0, 1, 3, 2]);
-        assert_eq!(starts(Order::StreamTargetLast, 4 * PART, Some(0)), [1, 2, 3, 0]);
-        assert_eq!(starts(Order::StreamTargetLast, 4 * PART, Some(4 * PART - 1)), [0, 1, 2, 3]);
-        assert_eq!(starts(Order::StreamTargetLast, 4 * PART, None), [0, 1, 2, 3]);
-        let last = Parts::new(Order::StreamTargetLast, 4 * PART, Some(2 * PART + 5)).last().unwrap();
+        assert_eq!(starts(VisitOrder::StreamTargetLast, 4 * PART, Some(2 * PART + 5)), [0, 1, 3, 2]);
+        assert_eq!(starts(VisitOrder::StreamTargetLast, 4 * PART, Some(0)), [1, 2, 3, 0]);
+        assert_eq!(starts(VisitOrder::StreamTargetLast, 4 * PART, Some(4 * PART - 1)), [0, 1, 2, 3]);
+        assert_eq!(starts(VisitOrder::StreamTargetLast, 4 * PART, None), [0, 1, 2, 3]);
+        let last = Parts::new(VisitOrder::StreamTargetLast, 4 * PART, Some(2 * PART + 5)).last().unwrap();
         assert_eq!(last, Part { bytes: 2 * PART..3 * PART, hint: Some(5) });
     }
 
     #[test]
     fn other_orders_ascend() {
-        for order in Order::ALL.into_iter().filter(|order| *order != Order::StreamTargetLast) {
+        for order in VisitOrder::ALL.into_iter().filter(|order| *order != VisitOrder::StreamTargetLast) {
             assert_eq!(starts(order, 4 * PART, Some(PART)), [0, 1, 2, 3]);
         }
     }
 
     #[test]
     fn the_end_of_a_page_may_be_less_than_a_part() {
-        let parts: Vec<_> = Parts::new(Order::StreamTargetLast, PART + 4096, Some(0)).collect();
+        let parts: Vec<_> = Parts::new(VisitOrder::StreamTargetLast, PART + 4096, Some(0)).collect();
         assert_eq!(
             parts,
             [Part { bytes: PART..PART + 4096, hint: None }, Part { bytes: 0..PART, hint: Some(0) },]

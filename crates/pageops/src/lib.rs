@@ -18,7 +18,7 @@
 //!
 //! - [`Method`]: order, kernel and size of the neighbourhood, chosen once for the CPU, or by you. [`clear`] and [`copy`]
 //!   are those of the chosen one.
-//! - [`Order`]: what is visited when, as pure iterators.
+//! - [`VisitOrder`]: what is visited when, as pure iterators.
 //! - [`Clearing`], [`Copying`]: gigantic pages in parts, between which you can do something else, or stop.
 //! - [`Source`]: a source that may fail half way, and [`CopyError`], which says how far the copy came.
 //! - [`Isa`], [`Kernel`], [`Page`]: the instructions, and the only unsafe code.
@@ -38,16 +38,16 @@ mod caches;
 mod error;
 mod gigantic;
 mod method;
-mod order;
 mod source;
+mod visit_order;
 
 pub use arch::{Isa, Kernel, Page, prefetch};
 pub use caches::Caches;
 pub use error::BadPage;
 pub use gigantic::{Clearing, Copying, Part, Parts};
 pub use method::Method;
-pub use order::{GIGANTIC_PAGES, Order, RANGES_RADIUS_PAGES, Step, Steps, Store};
 pub use source::{CopyError, Poisoned, Source, Target};
+pub use visit_order::{GIGANTIC_PAGES, RANGES_RADIUS_PAGES, Step, Steps, Store, VisitOrder};
 
 /// Bytes of a base page: what orders count in, and the smallest page.
 pub const BASE_PAGE_BYTES: usize = 4096;

@@ -1,7 +1,9 @@
 //! How pages are cleared and copied: an order, a kernel, and how much of a page is kept in the cache.
 
 use crate::arch::{Cell, Fence};
-use crate::{BASE_PAGE_BYTES, BadPage, Caches, CopyError, Isa, Kernel, Order, Page, Source, Store, Target};
+use crate::{
+    BASE_PAGE_BYTES, BadPage, Caches, CopyError, Isa, Kernel, Page, Source, Store, Target, VisitOrder,
+};
 
 /// The neighbourhood is this part of the second-level cache, so that it is there whatever else the program uses, and
 /// costs little: 64 KiB of 1 MiB. What it buys and costs is measured by `pageset calibrate pageops`.
@@ -19,15 +21,15 @@ static CHOSEN: Cell = Cell::new();
 /// How pages are cleared and copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Method {
-    order: Order,
+    order: VisitOrder,
     kernel: Kernel,
     radius_pages: usize,
 }
 
 impl Method {
-    /// A method of these parts. `neighbourhood_bytes` is about what stays in the cache around a hint; only [`Order::StreamTargetLast`] uses it.
+    /// A method of these parts. `neighbourhood_bytes` is about what stays in the cache around a hint; only [`VisitOrder::StreamTargetLast`] uses it.
     #[must_use]
-    pub const fn new(order: Order, kernel: Kernel, neighbourhood_bytes: usize) -> Self {
+    pub const fn new(order: VisitOrder, kernel: Kernel, neighbourhood_bytes: usize) -> Self {
         let radius_pages = neighbourhood_bytes / 2 / BASE_PAGE_BYTES;
         let radius_pages = if radius_pages < RADIUS_PAGES_MAX { radius_pages } else { RADIUS_PAGES_MAX };
         Self { order, kernel, radius_pages }
@@ -54,7 +56,7 @@ impl Method {
     }
 
     fn of_kernel(kernel: Kernel) -> Self {
-        Self::new(Order::StreamTargetLast, kernel, Caches::detect().l2_bytes / L2_SHARE)
+        Self::new(VisitOrder::StreamTargetLast, kernel, Caches::detect().l2_bytes / L2_SHARE)
     }
 
     /// The method of [`clear`](crate::clear) and [`copy`](crate::copy): what [`Method::choose`] was given, else
@@ -81,12 +83,12 @@ impl Method {
     }
 
     fn unpacked(kernel: Kernel, number: u32) -> Self {
-        Self { order: Order::ALL[(number & 7) as usize], kernel, radius_pages: (number >> 3) as usize }
+        Self { order: VisitOrder::ALL[(number & 7) as usize], kernel, radius_pages: (number >> 3) as usize }
     }
 
     /// The order.
     #[must_use]
-    pub const fn order(self) -> Order {
+    pub const fn order(self) -> VisitOrder {
         self.order
     }
 
@@ -105,7 +107,7 @@ impl Method {
     /// Writes zeros to a page, and leaves what is around `hint`, an offset in bytes, in the cache.
     ///
     /// The page is any multiple of [`BASE_PAGE_BYTES`] at a multiple of it. What is left in the cache without a hint is
-    /// told by the [`Order`]. O(bytes).
+    /// told by the [`VisitOrder`]. O(bytes).
     ///
     /// # Errors
     ///

@@ -68,7 +68,7 @@ pub struct Poisoned {
 pub enum CopyError {
     /// The destination is not a page; nothing was written.
     BadPage(BadPage),
-    /// The source is poisoned. The base pages that [`Order::steps`](crate::Order::steps) visits first are copied,
+    /// The source is poisoned. The base pages that [`VisitOrder::steps`](crate::VisitOrder::steps) visits first are copied,
     /// `copied_bytes` of them; the others are as they were.
     Poisoned {
         /// Where in the source the first byte is that could not be read.

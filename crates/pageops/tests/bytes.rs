@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::mem::MaybeUninit;
 
 use memory::Memory;
-use pageset_pageops::{BASE_PAGE_BYTES, BadPage, Isa, Kernel, Method, Order, Store};
+use pageset_pageops::{BASE_PAGE_BYTES, BadPage, Isa, Kernel, Method, Store, VisitOrder};
 use proptest::prelude::*;
 
 mod memory;
@@ -28,7 +28,7 @@ struct Place {
     pages: usize,
     after: usize,
     hint: Option<usize>,
-    order: Order,
+    order: VisitOrder,
     neighbourhood_bytes: usize,
 }
 
@@ -55,12 +55,12 @@ fn places() -> impl Strategy<Value = Place> {
         0..3_usize,
         any::<bool>(),
         any::<prop::sample::Index>(),
-        0..Order::ALL.len(),
+        0..VisitOrder::ALL.len(),
         0..300_000_usize,
     )
         .prop_map(|(pages, before, after, is_hinted, hint, order, neighbourhood_bytes)| {
             let hint = is_hinted.then(|| hint.index(pages * BASE_PAGE_BYTES));
-            Place { before, pages, after, hint, order: Order::ALL[order], neighbourhood_bytes }
+            Place { before, pages, after, hint, order: VisitOrder::ALL[order], neighbourhood_bytes }
         })
 }
 
@@ -196,7 +196,7 @@ fn a_kernel_refuses_what_is_not_base_pages() {
 
 #[test]
 fn a_choice_is_kept() {
-    let method = Method::new(Order::RangesTargetLast, Kernel::PORTABLE, 40 * BASE_PAGE_BYTES);
+    let method = Method::new(VisitOrder::RangesTargetLast, Kernel::PORTABLE, 40 * BASE_PAGE_BYTES);
     let detected = Method::chosen();
     method.choose();
     assert_eq!(Method::chosen(), method);

@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use memory::Memory;
-use pageset_pageops::{BASE_PAGE_BYTES, Isa, Kernel, Method, Order, Poisoned, Source, Store, Target};
+use pageset_pageops::{BASE_PAGE_BYTES, Isa, Kernel, Method, Poisoned, Source, Store, Target, VisitOrder};
 
 mod memory;
 
@@ -103,7 +103,7 @@ fn check_of(kernels: impl Iterator<Item = Kernel>, function: impl Fn(Kernel)) {
 
 /// A page of three base pages, of which all but the last streams.
 fn method(kernel: Kernel) -> (Method, Option<usize>) {
-    (Method::new(Order::StreamTargetLast, kernel, 0), Some(2 * BASE_PAGE_BYTES))
+    (Method::new(VisitOrder::StreamTargetLast, kernel, 0), Some(2 * BASE_PAGE_BYTES))
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Orders against the golden vectors and their invariants.
 
-use pageset_pageops::{GIGANTIC_PAGES, Order, RANGES_RADIUS_PAGES, Step, Store};
+use pageset_pageops::{GIGANTIC_PAGES, RANGES_RADIUS_PAGES, Step, Store, VisitOrder};
 use proptest::prelude::*;
 
 fn visits(steps: impl Iterator<Item = Step>) -> Vec<usize> {
@@ -23,7 +23,7 @@ fn the_order_of_2018_equals_the_vectors() {
     let mut rows = 0;
     for row in vectors.deserialize() {
         let (pages, target, expected): (usize, usize, String) = row.unwrap();
-        let visited = visits(Order::Converge2018.steps(pages, Some(target), 0));
+        let visited = visits(VisitOrder::Converge2018.steps(pages, Some(target), 0));
         assert_eq!(as_written(&visited), expected, "{pages} base pages, target {target}");
         rows += 1;
     }
@@ -34,7 +34,7 @@ fn the_order_of_2018_equals_the_vectors() {
 fn the_order_of_2018_equals_its_rule_for_all_targets_and_sizes() {
     for pages in [1, 2, 4, 8, 16, 31, 512, GIGANTIC_PAGES] {
         for target in 0..pages {
-            let visited = visits(Order::Converge2018.steps(pages, Some(target), 0));
+            let visited = visits(VisitOrder::Converge2018.steps(pages, Some(target), 0));
             assert_eq!(visited, rule_2018(pages, target), "{pages} base pages, target {target}");
         }
     }
@@ -62,7 +62,7 @@ fn rule_2018(pages: usize, target: usize) -> Vec<usize> {
 #[test]
 fn the_order_of_2018_comes_ever_nearer() {
     for target in 0..512 {
-        let visited = visits(Order::Converge2018.steps(512, Some(target), 0));
+        let visited = visits(VisitOrder::Converge2018.steps(512, Some(target), 0));
         // Left and right take turns, so of two visits the second may be farther by one.
         assert!(
             visited.is_sorted_by(|one, next| one.abs_diff(target) + 1 >= next.abs_diff(target)),
@@ -78,7 +78,7 @@ proptest! {
         target in prop::option::of(0..3000_usize),
         radius in 0..600_usize,
     ) {
-        for order in Order::ALL {
+        for order in VisitOrder::ALL {
             let mut visited = visits(order.steps(pages, target, radius));
             visited.sort_unstable();
             prop_assert!(visited.into_iter().eq(0..pages), "{}", order.name());
@@ -88,11 +88,11 @@ proptest! {
     #[test]
     fn the_target_is_last(pages in 1..=GIGANTIC_PAGES, target in any::<prop::sample::Index>(), radius in 0..600_usize) {
         let target = target.index(pages);
-        for order in [Order::Converge2018, Order::StreamTargetLast] {
+        for order in [VisitOrder::Converge2018, VisitOrder::StreamTargetLast] {
             let last = visits(order.steps(pages, Some(target), radius)).last().copied();
             prop_assert_eq!(last, Some(target), "{}", order.name());
         }
-        let last = Order::RangesTargetLast.steps(pages, Some(target), radius).last().unwrap();
+        let last = VisitOrder::RangesTargetLast.steps(pages, Some(target), radius).last().unwrap();
         prop_assert!(last.pages.contains(&target));
         prop_assert!(last.pages.len() <= 2 * RANGES_RADIUS_PAGES + 1);
     }
@@ -104,7 +104,7 @@ proptest! {
         radius in 0..600_usize,
     ) {
         let target = target.index(pages);
-        let steps: Vec<_> = Order::StreamTargetLast.steps(pages, Some(target), radius).collect();
+        let steps: Vec<_> = VisitOrder::StreamTargetLast.steps(pages, Some(target), radius).collect();
         prop_assert!(steps.is_sorted_by_key(|step| step.store == Store::Cached));
         let near = || steps.iter().filter(|step| step.store == Store::Cached).flat_map(|step| step.pages.clone());
         prop_assert_eq!(near().count(), pages.min(2 * radius + 1));
@@ -117,7 +117,7 @@ proptest! {
 
     #[test]
     fn only_ours_streams(pages in 1..3000_usize, target in prop::option::of(0..3000_usize)) {
-        for order in Order::ALL.into_iter().filter(|order| *order != Order::StreamTargetLast) {
+        for order in VisitOrder::ALL.into_iter().filter(|order| *order != VisitOrder::StreamTargetLast) {
             prop_assert!(order.steps(pages, target, 8).all(|step| step.store == Store::Cached));
         }
     }

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use memory::Memory;
-use pageset_pageops::{BASE_PAGE_BYTES, BadPage, Kernel, Method, Order, Parts};
+use pageset_pageops::{BASE_PAGE_BYTES, BadPage, Kernel, Method, Parts, VisitOrder};
 
 mod memory;
 
@@ -12,7 +12,7 @@ const BYTES: usize = 4 * Parts::PART_BYTES + 3 * BASE_PAGE_BYTES;
 
 fn methods() -> impl Iterator<Item = Method> {
     let kernels: Vec<_> = Kernel::available().collect();
-    kernels.into_iter().flat_map(|kernel| Order::ALL.map(|order| Method::new(order, kernel, 64 << 10)))
+    kernels.into_iter().flat_map(|kernel| VisitOrder::ALL.map(|order| Method::new(order, kernel, 64 << 10)))
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn a_page_that_is_left_has_only_the_parts_that_were_done() {
 #[test]
 fn what_is_not_a_page_is_refused() {
     let mut page = Memory::new(2 * BASE_PAGE_BYTES);
-    let method = Method::new(Order::StreamTargetLast, Kernel::PORTABLE, 0);
+    let method = Method::new(VisitOrder::StreamTargetLast, Kernel::PORTABLE, 0);
     assert_eq!(method.clearing(&mut page[..100], None).unwrap_err(), BadPage::Length { bytes: 100 });
     assert_eq!(
         method.copying(&mut page[..], &[0; 3], None).unwrap_err(),

@@ -1,7 +1,9 @@
 //! A source that breaks half way.
 
 use memory::Memory;
-use pageset_pageops::{BASE_PAGE_BYTES, BadPage, CopyError, Kernel, Method, Order, Poisoned, Source, Target};
+use pageset_pageops::{
+    BASE_PAGE_BYTES, BadPage, CopyError, Kernel, Method, Poisoned, Source, Target, VisitOrder,
+};
 
 mod memory;
 
@@ -37,7 +39,7 @@ impl Source for Broken<'_> {
 
 fn methods() -> impl Iterator<Item = Method> {
     let kernels: Vec<_> = Kernel::available().collect();
-    kernels.into_iter().flat_map(|kernel| Order::ALL.map(|order| Method::new(order, kernel, 16 << 10)))
+    kernels.into_iter().flat_map(|kernel| VisitOrder::ALL.map(|order| Method::new(order, kernel, 16 << 10)))
 }
 
 #[test]

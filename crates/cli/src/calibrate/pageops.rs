@@ -41,7 +41,8 @@ pub(super) fn run(args: &CalibratePageopsArgs, invocation: &Invocation) -> Resul
     // Before the thread is kept on one CPU, which hides the others.
     let machine = host::line();
     let calibration = calibrate()?;
-    let document = Document { calibration, provenance: Provenance { machine, ..invocation.provenance() } };
+    let document =
+        CalibrationDocument { calibration, provenance: Provenance { machine, ..invocation.provenance() } };
     output::write(&args.output.target, |out| match args.output.format() {
         Format::Json => Ok(json_document(&document, out)?),
         format => Ok(format.exporter().export(&document.table(), out)?),
@@ -50,13 +51,13 @@ pub(super) fn run(args: &CalibratePageopsArgs, invocation: &Invocation) -> Resul
 
 /// The whole result in JSON.
 #[derive(Serialize)]
-struct Document {
+struct CalibrationDocument {
     #[serde(flatten)]
     calibration: Calibration,
     provenance: Provenance,
 }
 
-impl Document {
+impl CalibrationDocument {
     fn table(&self) -> Table {
         let columns = vec![
             Column::label("order", "order"),
@@ -82,7 +83,7 @@ impl Document {
         let Choice { order, kernel, neighbourhood_bytes } = self.calibration.chosen;
         table.note(format!("Chosen: {order}, {kernel}, neighbourhood {neighbourhood_bytes} bytes."));
         table.note(format!(
-            "In a program: Method::new(Order::named(\"{order}\")?, Kernel::new(Isa::named(\"{kernel}\")?)?, \
+            "In a program: Method::new(VisitOrder::named(\"{order}\")?, Kernel::new(Isa::named(\"{kernel}\")?)?, \
              {neighbourhood_bytes}).choose()"
         ));
         table.note(format!(

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 /// The whole result.
 #[derive(Debug, Serialize)]
-pub(super) struct Document {
+pub(super) struct PftTables {
     original: Table,
     phases: Table,
     pages: Table,
@@ -15,7 +15,7 @@ pub(super) struct Document {
     pub(super) runs: Table,
 }
 
-impl Document {
+impl PftTables {
     pub(super) fn new(of_command: Provenance, test: &Test, series: &[Series]) -> Self {
         let provenance = Provenance { machine: machine(test), ..of_command };
         Self {

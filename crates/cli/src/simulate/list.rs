@@ -12,14 +12,14 @@ use crate::output;
 
 /// Both tables as one document.
 #[derive(Debug, Serialize)]
-struct Document {
+struct Catalogue {
     machines: Table,
     workloads: Table,
     parameters: Table,
 }
 
 pub(super) fn print(args: &OutputArgs) -> Result<()> {
-    let document = Document { machines: machines(), workloads: workloads(), parameters: parameters() };
+    let document = Catalogue { machines: machines(), workloads: workloads(), parameters: parameters() };
     let exporter = args.format().exporter();
     output::write(&args.target, |out| {
         if args.format() == Format::Json {

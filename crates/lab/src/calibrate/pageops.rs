@@ -7,7 +7,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use pageset_pageops::{BASE_PAGE_BYTES, Method, Order};
+use pageset_pageops::{BASE_PAGE_BYTES, Method, VisitOrder};
 use serde::Serialize;
 
 use crate::host::pin;
@@ -95,7 +95,7 @@ fn choose(workspace: &mut Workspace, deadlines: [Instant; 2]) -> (Vec<MethodCost
     let mut rows = measure(workspace, &methods, deadlines[0]);
     let best = cheapest(&rows);
     let chosen = methods[best];
-    if chosen.order() != Order::StreamTargetLast {
+    if chosen.order() != VisitOrder::StreamTargetLast {
         let chosen = rows[best].method;
         return (rows, chosen);
     }
@@ -138,7 +138,7 @@ fn measure(workspace: &mut Workspace, methods: &[Method], deadline: Instant) -> 
             order: method.order().name(),
             kernel: method.kernel().isa().name(),
             neighbourhood_bytes: match method.order() {
-                Order::StreamTargetLast => method.radius_pages() * 2 * BASE_PAGE_BYTES,
+                VisitOrder::StreamTargetLast => method.radius_pages() * 2 * BASE_PAGE_BYTES,
                 _ => 0,
             },
         };
@@ -161,7 +161,7 @@ mod tests {
     fn the_cheapest_of_all_is_chosen() {
         let mut workspace = Workspace::new(2).unwrap();
         let (rows, chosen) = choose(&mut workspace, [Instant::now(); 2]);
-        assert!(Order::ALL.iter().all(|order| rows.iter().any(|row| row.method.order == order.name())));
+        assert!(VisitOrder::ALL.iter().all(|order| rows.iter().any(|row| row.method.order == order.name())));
         assert!(rows.iter().any(|row| row.method == chosen));
         assert!(rows.iter().all(|row| row.samples == 3 && row.cost_us > 0.0));
     }

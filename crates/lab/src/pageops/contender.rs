@@ -1,6 +1,6 @@
 //! What is compared: an operation, an order, a kernel.
 
-use pageset_pageops::{Isa, Kernel, Method, Order};
+use pageset_pageops::{Isa, Kernel, Method, VisitOrder};
 
 /// What is done to a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ impl Contender {
     /// Every order with every kernel that this machine has, without those that would be the same.
     pub(crate) fn all(operation: Operation) -> Vec<Self> {
         let mut all = vec![Self::Libc];
-        for order in Order::ALL {
+        for order in VisitOrder::ALL {
             for kernel in Kernel::available() {
                 if !is_same_as_another(operation, order, kernel.isa()) {
                     all.push(Self::of(order, kernel));
@@ -48,7 +48,7 @@ impl Contender {
     }
 
     /// The order with the kernel, and the neighbourhood that the library takes on this machine.
-    pub(crate) fn of(order: Order, kernel: Kernel) -> Self {
+    pub(crate) fn of(order: VisitOrder, kernel: Kernel) -> Self {
         let neighbourhood_bytes = Method::chosen().radius_pages() * 2 * pageset_pageops::BASE_PAGE_BYTES;
         Self::Method(Method::new(order, kernel, neighbourhood_bytes))
     }
@@ -64,7 +64,7 @@ impl Contender {
     /// Name of the order in results.
     pub(crate) fn order(self) -> &'static str {
         match self {
-            Self::Libc => Order::Sequential.name(),
+            Self::Libc => VisitOrder::Sequential.name(),
             Self::Method(method) => method.order().name(),
         }
     }
@@ -97,10 +97,10 @@ impl Contender {
 }
 
 /// `portable` in one range is `libc`, and cannot stream; `clzero` differs from `rep` in what it streams of a clear.
-fn is_same_as_another(operation: Operation, order: Order, isa: Isa) -> bool {
+fn is_same_as_another(operation: Operation, order: VisitOrder, isa: Isa) -> bool {
     match isa {
-        Isa::Portable => matches!(order, Order::Sequential | Order::StreamTargetLast),
-        Isa::Clzero => order != Order::StreamTargetLast || operation == Operation::Copy,
+        Isa::Portable => matches!(order, VisitOrder::Sequential | VisitOrder::StreamTargetLast),
+        Isa::Clzero => order != VisitOrder::StreamTargetLast || operation == Operation::Copy,
         _ => false,
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use anyhow::Result;
-use pageset_pageops::{BASE_PAGE_BYTES, Kernel, Method, Order, Store};
+use pageset_pageops::{BASE_PAGE_BYTES, Kernel, Method, Store, VisitOrder};
 
 use super::clock::median;
 use super::contender::{Contender, Operation};
@@ -49,7 +49,7 @@ pub(super) fn small(operation: Operation, rounds: usize) -> Result<Vec<Measureme
     let sources = HugeMemory::new(SMALL)?;
     let chosen = Contender::Method(Method::chosen());
     let rep = pageset_pageops::Isa::Rep;
-    let rep = Kernel::new(rep).map(|kernel| Contender::of(Order::Sequential, kernel));
+    let rep = Kernel::new(rep).map(|kernel| Contender::of(VisitOrder::Sequential, kernel));
     let contenders: Vec<_> = [Some(chosen), Some(Contender::Libc), rep].into_iter().flatten().collect();
     let mut rows = Vec::new();
     for memory in ["hot", "cold"] {

@@ -42,7 +42,7 @@ pub struct RunSpec {
 
 /// What is run.
 #[derive(Debug)]
-pub(super) enum Load {
+pub(super) enum Work {
     /// A named workload.
     Named(&'static Workload),
     /// A recording, stretched over the CPUs.
@@ -61,7 +61,7 @@ pub fn recording(workload: &str) -> Option<&Path> {
     workload.strip_prefix(TRACE).map(Path::new)
 }
 
-impl Load {
+impl Work {
     fn find(name: &str, settings: &Settings) -> Result<Self> {
         if let Some(path) = recording(name) {
             settings.is_empty().then_some(()).context("a recording has no parameters to set")?;
@@ -108,7 +108,7 @@ impl Load {
 #[derive(Debug)]
 pub(super) struct Resolved {
     pub(super) machine: Machine,
-    pub(super) load: Load,
+    pub(super) load: Work,
     pub(super) policy: Policy,
     pub(super) generation: Generation,
     pub(super) cpus: u32,
@@ -159,7 +159,7 @@ impl RunSpec {
         }
         let mut settings = Settings::default();
         self.settings.iter().for_each(|(key, value)| settings.set(key, *value));
-        let load = Load::find(&self.workload, &settings)?;
+        let load = Work::find(&self.workload, &settings)?;
         let (warmup_ms, duration_ms) = load.duration_ms();
         Ok(Resolved {
             machine,

@@ -21,7 +21,7 @@ pub use prefetch::prefetch;
 pub(crate) use x86_64::cpuid::cache_bytes;
 
 use crate::BASE_PAGE_BYTES;
-use crate::order::Store;
+use crate::visit_order::Store;
 
 /// The loops of one set of instructions.
 ///

@@ -81,7 +81,7 @@ impl Pair {
 
 /// One row: a policy, a batch size, a machine.
 #[derive(Clone, Debug, PartialEq)]
-struct Row {
+struct ComparedRow {
     name: String,
     /// The row that changes are counted from; `None` for a base row.
     base: Option<usize>,
@@ -100,7 +100,7 @@ pub struct Comparison {
     machine: String,
     fitted_on: Vec<String>,
     quantities: Vec<Quantity>,
-    rows: Vec<Row>,
+    rows: Vec<ComparedRow>,
 }
 
 impl Comparison {
@@ -147,7 +147,7 @@ impl Comparison {
     fn add(&mut self, name: String, base: Option<usize>, pairs: Vec<Pair>) -> usize {
         assert_eq!(pairs.len(), self.quantities.len(), "a row has one pair for each quantity");
         // INVARIANT: both conditions are checked above and by `push`.
-        self.rows.push(Row { name, base, pairs });
+        self.rows.push(ComparedRow { name, base, pairs });
         self.rows.len() - 1
     }
 

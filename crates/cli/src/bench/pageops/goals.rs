@@ -1,7 +1,7 @@
 //! What the library aims at, as ratios of one run.
 
 use pageset_lab::pageops::{Measurement, Operation, Target};
-use pageset_pageops::{Method, Order};
+use pageset_pageops::{Method, VisitOrder};
 use pageset_report::{Cell, Column, Row, Table};
 
 /// Size of the touch that the aims are about.
@@ -62,9 +62,9 @@ fn goals(rows: &[Measurement]) -> Vec<Goal> {
     let mut add = |what: String, wanted, measured: Option<(f64, f64)>, bound| {
         goals.extend(measured.map(|measured| Goal { what, wanted, measured, bound }));
     };
-    let converge = [(Order::Converge2018.name(), "rep"), (Order::Converge2018.name(), "libc")];
-    let rep = (Order::Sequential.name(), "rep");
-    let libc = (Order::Sequential.name(), "libc");
+    let converge = [(VisitOrder::Converge2018.name(), "rep"), (VisitOrder::Converge2018.name(), "libc")];
+    let rep = (VisitOrder::Sequential.name(), "rep");
+    let libc = (VisitOrder::Sequential.name(), "libc");
     for load in ["alone", "thrash", "every-cpu"] {
         use Bound::{AtLeast, AtMost};
         let clear =
@@ -106,7 +106,7 @@ impl Huge<'_> {
         others: &[(&str, &str)],
         value: impl Fn(&Measurement) -> f64,
     ) -> Option<(f64, f64)> {
-        let ours = (Order::StreamTargetLast.name(), Method::chosen().kernel().isa().name());
+        let ours = (VisitOrder::StreamTargetLast.name(), Method::chosen().kernel().isa().name());
         let mut extremes: Option<(f64, f64)> = None;
         for target in Target::ALL {
             let find = |(order, kernel): (&str, &str)| {
@@ -166,9 +166,9 @@ mod tests {
         let ours = Method::chosen().kernel().isa().name();
         let mut rows = Vec::new();
         for (target, rep) in Target::ALL.into_iter().zip([60.0, 50.0, 39.0, 60.0]) {
-            rows.push(row(Order::StreamTargetLast.name(), ours, target, 20.0));
-            rows.push(row(Order::Sequential.name(), "rep", target, rep));
-            rows.push(row(Order::Converge2018.name(), "rep", target, 160.0));
+            rows.push(row(VisitOrder::StreamTargetLast.name(), ours, target, 20.0));
+            rows.push(row(VisitOrder::Sequential.name(), "rep", target, rep));
+            rows.push(row(VisitOrder::Converge2018.name(), "rep", target, 160.0));
         }
         let goals = goals(&rows);
         let found: Vec<_> = goals.iter().map(|goal| (goal.measured, goal.is_reached())).collect();

@@ -29,7 +29,7 @@ pub(crate) fn run(args: &BenchPageopsArgs, invocation: &Invocation) -> Result<()
     }
     output::write(&args.output.target, |out| match args.output.format() {
         Format::Json => {
-            let document = Document { measured: &measured, provenance: &provenance };
+            let document = BenchDocument { measured: &measured, provenance: &provenance };
             Ok(json_document(&document, out)?)
         }
         Format::Csv => Ok(Format::Csv
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &BenchPageopsArgs, invocation: &Invocation) -> Result<()
 
 /// The whole result in JSON.
 #[derive(Serialize)]
-struct Document<'a> {
+struct BenchDocument<'a> {
     #[serde(flatten)]
     measured: &'a Measurements,
     provenance: &'a Provenance,

@@ -1,14 +1,15 @@
 //! The result for people: one table for each operation and load, medians over the targets.
 
 use pageset_lab::pageops::{HUGE_PAGE_BYTES, Load, Measurement, Operation, TOUCHES, median};
-use pageset_pageops::Order;
+use pageset_pageops::VisitOrder;
 use pageset_report::{Cell, Column, Row, Table};
 
 /// Size of the touch that is part of the total.
 const TOTAL_TOUCH_BYTES: usize = TOUCHES[1];
 
 /// What contenders are compared with: one range of `rep stos` or `rep movs`, else libc.
-const BASES: [(&str, &str); 2] = [(Order::Sequential.name(), "rep"), (Order::Sequential.name(), "libc")];
+const BASES: [(&str, &str); 2] =
+    [(VisitOrder::Sequential.name(), "rep"), (VisitOrder::Sequential.name(), "libc")];
 
 /// The contenders of some rows, each once, in the order of the rows.
 pub(crate) fn contenders(rows: &[Measurement]) -> Vec<(&'static str, &'static str)> {

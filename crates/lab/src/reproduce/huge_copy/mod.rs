@@ -6,7 +6,7 @@ mod counters;
 mod workload;
 
 use anyhow::{Context as _, Result};
-use pageset_pageops::{Isa, Kernel, Method, Order};
+use pageset_pageops::{Isa, Kernel, Method, VisitOrder};
 use pageset_report::Origin;
 use pageset_report::Spread;
 use pageset_report::comparison::{Comparison, Pair, Quantity};
@@ -17,7 +17,7 @@ use super::study::{Findings, Options, Study};
 use crate::Progress;
 use crate::host::{self, usable_cpus};
 use crate::jobs::Stage;
-use workload::{Load, Measured};
+use workload::{AnonCow, Measured};
 
 /// See [`Study`].
 #[derive(Debug)]
@@ -121,11 +121,11 @@ impl Claims {
 
 /// All orders under one load; the base is first.
 struct Results {
-    rows: Vec<Row>,
+    rows: Vec<OrderResult>,
 }
 
 /// One order.
-struct Row {
+struct OrderResult {
     name: String,
     throughput: Spread,
     write: Spread,
@@ -137,13 +137,13 @@ struct Row {
 /// What is compared: orders as Linux has had them, with its instructions, then ours.
 fn methods() -> Vec<Method> {
     let rep = Kernel::new(Isa::Rep).unwrap_or(Kernel::PORTABLE);
-    let linux = Order::ALL.into_iter().filter(|order| *order != Order::StreamTargetLast);
+    let linux = VisitOrder::ALL.into_iter().filter(|order| *order != VisitOrder::StreamTargetLast);
     linux.map(|order| Method::new(order, rep, 0)).chain([Method::chosen()]).collect()
 }
 
 fn measure(cpus: &[usize], rounds: usize, stage: &mut Stage<'_>) -> Result<Results> {
     let methods = methods();
-    let mut load = Load::new(cpus)?;
+    let mut load = AnonCow::new(cpus)?;
     let mut measured: Vec<Vec<Measured>> = vec![Vec::new(); methods.len()];
     // The first of all runs finds the caches as nothing later does.
     load.run(methods[0])?;
@@ -154,11 +154,11 @@ fn measure(cpus: &[usize], rounds: usize, stage: &mut Stage<'_>) -> Result<Resul
         }
         stage.step()?;
     }
-    let rows = std::iter::zip(methods, measured).map(|(method, runs)| Row::new(method, &runs));
+    let rows = std::iter::zip(methods, measured).map(|(method, runs)| OrderResult::new(method, &runs));
     Ok(Results { rows: rows.collect::<Result<_>>()? })
 }
 
-impl Row {
+impl OrderResult {
     fn new(method: Method, runs: &[Measured]) -> Result<Self> {
         let spread = |value: fn(&Measured) -> f64| {
             let values: Vec<_> = runs.iter().map(value).collect();
@@ -177,16 +177,16 @@ impl Row {
 }
 
 impl Results {
-    fn base(&self) -> &Row {
+    fn base(&self) -> &OrderResult {
         &self.rows[0]
     }
 
     /// Percent of the base.
-    fn throughput_percent(&self, row: &Row) -> f64 {
+    fn throughput_percent(&self, row: &OrderResult) -> f64 {
         row.throughput.median / self.base().throughput.median * 100.0
     }
 
-    fn write_percent(&self, row: &Row) -> f64 {
+    fn write_percent(&self, row: &OrderResult) -> f64 {
         row.write.median / self.base().write.median * 100.0
     }
 }
@@ -271,7 +271,7 @@ mod tests {
     use super::*;
 
     fn results(throughputs: [&[f64]; 2]) -> Results {
-        let row = |throughput: &[f64]| Row {
+        let row = |throughput: &[f64]| OrderResult {
             name: String::new(),
             throughput: Spread::of(throughput).unwrap(),
             write: Spread::of(&[1.0]).unwrap(),
@@ -306,6 +306,6 @@ mod tests {
     #[test]
     fn the_base_is_what_linux_did_before_and_the_order_of_2018_follows() {
         let orders: Vec<_> = methods().iter().map(|method| method.order()).collect();
-        assert_eq!(orders, Order::ALL);
+        assert_eq!(orders, VisitOrder::ALL);
     }
 }

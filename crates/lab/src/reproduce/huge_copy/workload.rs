@@ -16,7 +16,7 @@ use crate::pageops::memory::{HUGE_PAGE_BYTES, HugeMemory};
 const PAGES: usize = if cfg!(test) { 2 } else { 128 };
 
 /// The memory of the parent and of its children.
-pub(super) struct Load {
+pub(super) struct AnonCow {
     parent: HugeMemory,
     children: Vec<Child>,
 }
@@ -47,7 +47,7 @@ struct Passed {
     counts: Result<(u64, u64), String>,
 }
 
-impl Load {
+impl AnonCow {
     /// One child for each CPU.
     pub(super) fn new(cpus: &[usize]) -> Result<Self> {
         let child = |cpu: &usize| Ok(Child { cpu: *cpu, memory: HugeMemory::new(PAGES)? });
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn children_write_all_of_a_copy_and_leave_the_parent_alone() {
-        let mut load = Load::new(&[0, 0]).unwrap();
+        let mut load = AnonCow::new(&[0, 0]).unwrap();
         let measured = load.run(Method::chosen()).unwrap();
         assert!(measured.bytes_per_s > 0.0 && measured.copy_us > 0.0 && measured.write_us > 0.0);
         assert!(load.parent.all().iter().all(|byte| *byte == 1));

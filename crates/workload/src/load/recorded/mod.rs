@@ -15,7 +15,7 @@ use std::sync::Arc;
 use pageset_trace::{TraceError, TraceReader};
 
 use super::{Plan, PlanError, Setup};
-use player::{Copy, Player};
+use player::{CopyState, Player};
 pub use reading::Played;
 use reading::Recording;
 
@@ -53,7 +53,7 @@ impl Recorded {
         let mut plan = Plan::default();
         let cpus: Vec<_> = setup.each_cpu().collect();
         for members in cpus.chunks(recorded) {
-            let copy = Copy::new(members.len());
+            let copy = CopyState::new(members.len());
             for (index, cpu) in members.iter().enumerate() {
                 let player = Player {
                     recording: Arc::clone(&self.recording),

@@ -16,7 +16,7 @@ const WAIT_NS: u64 = 20_000;
 
 /// What the CPUs of one copy share.
 #[derive(Debug)]
-pub(super) struct Copy {
+pub(super) struct CopyState {
     /// Blocks in use, by pass and number.
     blocks: HashMap<(u64, Name), Block>,
     /// The pass that each CPU is in.
@@ -25,7 +25,7 @@ pub(super) struct Copy {
     ended: usize,
 }
 
-impl Copy {
+impl CopyState {
     /// A copy on so many CPUs.
     pub(super) fn new(cpus: usize) -> Arc<Mutex<Self>> {
         Arc::new(Mutex::new(Self { blocks: HashMap::new(), passes: vec![0; cpus], ended: 0 }))
@@ -35,7 +35,7 @@ impl Copy {
 /// One CPU of a copy.
 pub(super) struct Player {
     pub(super) recording: Arc<Recording>,
-    pub(super) copy: Arc<Mutex<Copy>>,
+    pub(super) copy: Arc<Mutex<CopyState>>,
     /// Which recorded CPU's acts it plays.
     pub(super) index: usize,
     /// A copy that is not whole frees what its missing CPUs would have freed.
@@ -149,7 +149,7 @@ impl Player {
         left.into_iter().for_each(|block| target.free(block));
     }
 
-    fn copy(&self) -> MutexGuard<'_, Copy> {
+    fn copy(&self) -> MutexGuard<'_, CopyState> {
         self.copy.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -7,11 +7,11 @@
 use core::iter::FusedIterator;
 use core::ops::Range;
 
-/// Base pages beyond which [`Order::Converge2018`] is ascending: 4 MiB, the largest block of a buddy allocator on
+/// Base pages beyond which [`VisitOrder::Converge2018`] is ascending: 4 MiB, the largest block of a buddy allocator on
 /// x86-64 (docs/spec/pcp.md, appendix A: not used for "gigantic" pages).
 pub const GIGANTIC_PAGES: usize = 1024;
 
-/// Base pages on each side of the target in [`Order::RangesTargetLast`]: the radius of the merged 2026 series
+/// Base pages on each side of the target in [`VisitOrder::RangesTargetLast`]: the radius of the merged 2026 series
 /// (commit 93552c9a3350, as posted).
 pub const RANGES_RADIUS_PAGES: usize = 2;
 
@@ -35,7 +35,7 @@ pub struct Step {
 
 /// In which order a page is visited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Order {
+pub enum VisitOrder {
     /// Ascending, one base page at a time: what Linux did before 2017, and still does for gigantic pages. The hint is
     /// ignored. The base of the 2018 series' figures.
     PageByPage,
@@ -54,7 +54,7 @@ pub enum Order {
     StreamTargetLast,
 }
 
-impl Order {
+impl VisitOrder {
     /// All orders, in the order of the kernels that had them; ours is last.
     pub const ALL: [Self; 5] = [
         Self::PageByPage,
@@ -84,7 +84,7 @@ impl Order {
 
     /// The steps for a page of `pages` base pages of which `target` is about to be touched.
     ///
-    /// `radius` is half the neighbourhood that [`Order::StreamTargetLast`] keeps in the cache: so many base pages on each
+    /// `radius` is half the neighbourhood that [`VisitOrder::StreamTargetLast`] keeps in the cache: so many base pages on each
     /// side of the target, and more on one side if the other has fewer. The other orders have none, or their own. A target outside the page counts as none. The iterator takes
     /// constant memory, and constant time for each step.
     #[must_use]
@@ -135,7 +135,7 @@ fn stream(pages: Range<usize>) -> Step {
     Step { pages, store: Store::Stream }
 }
 
-/// The steps of an order; see [`Order::steps`].
+/// The steps of an order; see [`VisitOrder::steps`].
 #[derive(Clone, Debug)]
 pub struct Steps {
     plan: Plan,
@@ -231,7 +231,7 @@ mod tests {
 
     use super::*;
 
-    fn visits(order: Order, pages: usize, target: Option<usize>, radius: usize) -> Vec<usize> {
+    fn visits(order: VisitOrder, pages: usize, target: Option<usize>, radius: usize) -> Vec<usize> {
         order.steps(pages, target, radius).flat_map(|step| step.pages).collect()
     }
 
@@ -240,7 +240,7 @@ mod tests {
         let expected =
             ["76543210", "76543201", "76540312", "76051423", "07162534", "01273645", "01234756", "01234567"];
         for (target, expected) in expected.into_iter().enumerate() {
-            let digits = visits(Order::Converge2018, 8, Some(target), 0);
+            let digits = visits(VisitOrder::Converge2018, 8, Some(target), 0);
             let digits: Vec<_> = digits.into_iter().map(|page| b'0' + u8::try_from(page).unwrap()).collect();
             assert_eq!(digits, expected.as_bytes(), "target {target}");
         }
@@ -248,73 +248,79 @@ mod tests {
 
     #[test]
     fn without_a_hint_2018_descends() {
-        let mut visited = visits(Order::Converge2018, 512, None, 0);
+        let mut visited = visits(VisitOrder::Converge2018, 512, None, 0);
         visited.reverse();
         assert!(visited.into_iter().eq(0..512));
     }
 
     #[test]
     fn gigantic_pages_are_visited_in_ascending_order_by_2018() {
-        let steps = |order: Order, pages| order.steps(pages, Some(7), 0);
+        let steps = |order: VisitOrder, pages| order.steps(pages, Some(7), 0);
         let gigantic = GIGANTIC_PAGES + 1;
-        assert!(steps(Order::Converge2018, gigantic).eq(steps(Order::PageByPage, gigantic)));
-        assert!(!steps(Order::Converge2018, GIGANTIC_PAGES).eq(steps(Order::PageByPage, GIGANTIC_PAGES)));
-        assert!(visits(Order::PageByPage, gigantic, None, 0).into_iter().eq(0..gigantic));
+        assert!(steps(VisitOrder::Converge2018, gigantic).eq(steps(VisitOrder::PageByPage, gigantic)));
+        assert!(
+            !steps(VisitOrder::Converge2018, GIGANTIC_PAGES)
+                .eq(steps(VisitOrder::PageByPage, GIGANTIC_PAGES))
+        );
+        assert!(visits(VisitOrder::PageByPage, gigantic, None, 0).into_iter().eq(0..gigantic));
     }
 
     #[test]
     fn the_ranges_of_2026_end_with_five_base_pages() {
-        let steps: Vec<_> = Order::RangesTargetLast.steps(512, Some(100), 40).collect();
+        let steps: Vec<_> = VisitOrder::RangesTargetLast.steps(512, Some(100), 40).collect();
         assert_eq!(steps, [cached(103..512), cached(0..98), cached(98..103)]);
-        let steps: Vec<_> = Order::RangesTargetLast.steps(512, Some(511), 40).collect();
+        let steps: Vec<_> = VisitOrder::RangesTargetLast.steps(512, Some(511), 40).collect();
         assert_eq!(steps, [cached(0..509), cached(509..512)]);
     }
 
     #[test]
     fn ours_streams_what_is_far_and_ends_with_the_target() {
-        let steps: Vec<_> = Order::StreamTargetLast.steps(512, Some(100), 8).collect();
+        let steps: Vec<_> = VisitOrder::StreamTargetLast.steps(512, Some(100), 8).collect();
         assert_eq!(
             steps,
             [stream(0..92), stream(109..512), cached(101..109), cached(92..100), cached(100..101)]
         );
-        let steps: Vec<_> = Order::StreamTargetLast.steps(512, None, 8).collect();
+        let steps: Vec<_> = VisitOrder::StreamTargetLast.steps(512, None, 8).collect();
         assert_eq!(steps, [stream(0..512)]);
     }
 
     #[test]
     fn our_neighbourhood_has_its_size_at_the_edges_too() {
-        let steps: Vec<_> = Order::StreamTargetLast.steps(512, Some(0), 8).collect();
+        let steps: Vec<_> = VisitOrder::StreamTargetLast.steps(512, Some(0), 8).collect();
         assert_eq!(steps, [stream(17..512), cached(1..17), cached(0..1)]);
-        let steps: Vec<_> = Order::StreamTargetLast.steps(512, Some(510), 8).collect();
+        let steps: Vec<_> = VisitOrder::StreamTargetLast.steps(512, Some(510), 8).collect();
         assert_eq!(steps, [stream(0..495), cached(511..512), cached(495..510), cached(510..511)]);
     }
 
     #[test]
     fn what_is_no_larger_than_the_neighbourhood_is_not_streamed() {
-        let steps: Vec<_> = Order::StreamTargetLast.steps(17, None, 8).collect();
+        let steps: Vec<_> = VisitOrder::StreamTargetLast.steps(17, None, 8).collect();
         assert_eq!(steps, [cached(0..17)]);
-        let steps: Vec<_> = Order::StreamTargetLast.steps(17, Some(0), 8).collect();
+        let steps: Vec<_> = VisitOrder::StreamTargetLast.steps(17, Some(0), 8).collect();
         assert_eq!(steps, [cached(1..17), cached(0..1)]);
-        let steps: Vec<_> = Order::StreamTargetLast.steps(18, None, 8).collect();
+        let steps: Vec<_> = VisitOrder::StreamTargetLast.steps(18, None, 8).collect();
         assert_eq!(steps, [stream(0..18)]);
     }
 
     #[test]
     fn a_radius_without_bound_is_the_whole_page() {
-        let steps: Vec<_> = Order::StreamTargetLast.steps(4, Some(2), usize::MAX).collect();
+        let steps: Vec<_> = VisitOrder::StreamTargetLast.steps(4, Some(2), usize::MAX).collect();
         assert_eq!(steps, [cached(3..4), cached(0..2), cached(2..3)]);
     }
 
     #[test]
     fn a_target_outside_counts_as_none() {
-        assert_eq!(visits(Order::Converge2018, 8, Some(8), 0), visits(Order::Converge2018, 8, None, 0));
+        assert_eq!(
+            visits(VisitOrder::Converge2018, 8, Some(8), 0),
+            visits(VisitOrder::Converge2018, 8, None, 0)
+        );
     }
 
     #[test]
     fn names_are_found_again() {
-        for order in Order::ALL {
-            assert_eq!(Order::named(order.name()), Some(order));
+        for order in VisitOrder::ALL {
+            assert_eq!(VisitOrder::named(order.name()), Some(order));
         }
-        assert_eq!(Order::named("random"), None);
+        assert_eq!(VisitOrder::named("random"), None);
     }
 }
