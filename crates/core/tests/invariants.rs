@@ -231,6 +231,7 @@ fn with_history(freed: usize) -> (Machine, Vec<(Pfn, Order)>) {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "a zone too large for miri")]
 fn i16_an_allocation_halves_the_free_history_once() {
     let (machine, mut stock) = with_history(800);
     assert_eq!(pages_of_next_drain(&machine, &mut stock), 901 - 63, "901 pages freed, less is kept back");
@@ -249,6 +250,7 @@ fn i16_an_allocation_halves_the_free_history_once() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "a zone too large for miri")]
 fn i16_a_failed_allocation_halves_it_too() {
     let (machine, mut stock) = with_history(300);
     let desperate = Request::new(Order::ZERO).movable();
