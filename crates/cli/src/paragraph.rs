@@ -2,27 +2,17 @@
 
 use std::io::{self, Write};
 
+use pageset_report::wrap;
+
 /// Widest line.
 const WIDTH: usize = 80;
 
 /// Writes `text` in lines, each beginning with `indent` spaces.
 pub(crate) fn write(out: &mut dyn Write, indent: usize, text: &str) -> io::Result<()> {
-    let mut used = 0;
-    for word in text.split_whitespace() {
-        let length = word.chars().count();
-        if used > 0 && used + 1 + length > WIDTH {
-            writeln!(out)?;
-            used = 0;
-        }
-        if used == 0 {
-            write!(out, "{:indent$}{word}", "")?;
-            used = indent + length;
-        } else {
-            write!(out, " {word}")?;
-            used += 1 + length;
-        }
+    for line in wrap(text, WIDTH - indent) {
+        writeln!(out, "{:indent$}{line}", "")?;
     }
-    writeln!(out)
+    Ok(())
 }
 
 #[cfg(test)]

@@ -32,6 +32,7 @@ mod provenance;
 mod relative;
 mod spread;
 mod table;
+mod wrap;
 
 pub use cell::Cell;
 pub use export::{Exporter, json_document};
@@ -43,3 +44,4 @@ pub use provenance::Provenance;
 pub use relative::{change_from_first, relative_to_first};
 pub use spread::Spread;
 pub use table::{Align, Column, Kind, Row, Table};
+pub use wrap::wrap;

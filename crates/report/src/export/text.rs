@@ -9,7 +9,7 @@ use comfy_table::{CellAlignment, ColumnConstraint, LineStyle, TableStyle, Width}
 
 use super::Exporter;
 use crate::number::{SHORT_FORM_NOTE, is_short, text_of};
-use crate::{Align, Column, Kind, Provenance, Table};
+use crate::{Align, Column, Kind, Provenance, Table, wrap};
 
 /// Widest line.
 const WIDTH: usize = 80;
@@ -132,32 +132,6 @@ fn ascii(text: &str) -> String {
         _ => '?',
     };
     text.chars().map(plain).collect()
-}
-
-/// Lines of at most `width` characters, broken at spaces where that is possible.
-fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ').filter(|word| !word.is_empty()) {
-        let mut word = word;
-        loop {
-            let line = lines.last_mut().expect("there is always one line");
-            let used = if line.is_empty() { 0 } else { line.len() + 1 };
-            if used + word.len() <= width {
-                if used > 0 {
-                    line.push(' ');
-                }
-                line.push_str(word);
-                break;
-            }
-            if used == 0 {
-                let (head, tail) = word.split_at(width);
-                line.push_str(head);
-                word = tail;
-            }
-            lines.push(String::new());
-        }
-    }
-    lines
 }
 
 /// Writes `text` in lines of at most 80 columns; `first` stands before the first line, `other` before the others.

@@ -4,6 +4,7 @@
 
 use super::axis::{Range, Scale};
 use super::{Figure, Mark, Panel};
+use crate::wrap::{LongWord, wrap_with};
 
 /// Height of the figure's title.
 pub(super) const TITLE: i32 = 18;
@@ -187,17 +188,9 @@ impl Inside {
 
 /// The text in lines that are likely to fit. A word that is too long gets a line of its own.
 pub(super) fn wrap(text: &str, room: i32, height: i32) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(last) if width(last.chars().count() + 1 + word.chars().count(), height) <= room => {
-                last.push(' ');
-                last.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
+    let fitting = (1..=text.chars().count()).take_while(|characters| width(*characters, height) <= room);
+    let lines = wrap_with(text, fitting.last().unwrap_or(1), LongWord::Whole);
+    lines.into_iter().filter(|line| !line.is_empty()).collect()
 }
 
 /// The text, or its beginning if it is too long.
