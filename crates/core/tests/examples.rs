@@ -108,6 +108,7 @@ fn e03_frees_into_an_empty_page_set() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "a zone too large for miri")]
 fn e04_frees_of_order_2() {
     let machine = Machine::new(LINUX_6_12, 180_224);
     let drains: Vec<_> = (1..)
@@ -172,6 +173,7 @@ fn e06_e07_pressure_lowers_high() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "a zone too large for miri")]
 fn e10_a_refill_of_huge_pages() {
     let machine = Machine::new(LINUX_6_12, 180_224);
     let before = machine.info(CPU).high_min;
@@ -306,6 +308,7 @@ fn e15_an_unmovable_request_meets_a_movable_pageblock() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "a zone too large for miri")]
 fn e19_v5_page_sets_hold_eleven_batches() {
     let machine = Machine::new(HIGH_ORDER_V5, 180_224);
     let info = machine.info(CPU);

@@ -45,7 +45,8 @@ fn run(policy: Policy) {
 
 #[test]
 fn every_policy_agrees_with_the_model() {
-    for policy in pageset_core::POLICIES {
+    // A few kernels that differ much are what miri has time for.
+    for policy in pageset_core::POLICIES.iter().step_by(if cfg!(miri) { 8 } else { 1 }) {
         run(*policy);
     }
 }
