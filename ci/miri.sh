@@ -41,6 +41,10 @@ part() {
         pool_torture) "${miri[@]}" --package pageset --test torture ;;
         # The portable kernel; others are not known to miri, and say that they are skipped.
         pageops) "${miri[@]}" --package pageset-pageops --lib --test bytes --test poison ;;
+        # Finds of old, each under all policies on thousands of frames, stay out: hours.
+        model) "${miri[@]}" "${core[@]}" --test model -- every_policy ;;
+        # Both fill a zone frame by frame, and look at all events each time.
+        examples) "${miri[@]}" "${core[@]}" --test examples -- --skip e14 --skip e15 ;;
         *) "${miri[@]}" "${core[@]}" --test "$1" ;;
     esac
 }
