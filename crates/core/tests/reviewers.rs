@@ -26,7 +26,8 @@ struct Set {
 
 impl Set {
     fn new(policy: Policy, batch: i32) -> Self {
-        let counts = FrameCounts::for_span(0..1 << 20).unwrap();
+        let span = if cfg!(miri) { 1 << 14 } else { 1 << 20 };
+        let counts = FrameCounts::for_span(0..span).unwrap();
         let pcp = Pcp::with_scheme(policy.lists);
         Self { policy, batch, pcp, frames: FrameTables::on_heap(counts), next: 0, list_of: Vec::new() }
     }
