@@ -321,6 +321,7 @@ fn hostile_numbers_do_not_overflow() {
 
 /// Batches and limits of a policy that nobody should write still work.
 #[test]
+#[cfg_attr(miri, ignore = "page sets that hold every frame: minutes")]
 fn hostile_policies_do_not_overflow() {
     use pageset_core::policy::{BatchRule, HighRule, LINUX_6_1, LINUX_6_12, LINUX_6_18, fixed};
     let frames = if cfg!(miri) { 300 } else { 3000 };
