@@ -84,6 +84,7 @@ fn a_range_that_is_not_all_allocated_is_not_freed() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "it takes a zone to its last frame, which is minutes")]
 fn requests_that_cannot_be_served_say_why() {
     let allocator = machine();
     let one = Request::new(Order::ZERO);
