@@ -78,15 +78,20 @@ How to read this:
   PCP pages, peak and end   what it costs: memory that other CPUs cannot use;
                             \"idle\" is after a minute without work
 
-  Below the tables stands what the recorded kernel itself did. The row of its
-  own policy should come near; page sets that were full at first explain drains
-  that are missing, and empty ones refills that are too many.
+  +/- %                     how far the zone locks may be off, in four of five
+                            cases; JSON and CSV have it for pages too
+
+  Below the tables stands what the recorded kernel itself did, and what its own
+  policy makes of the recording. If those differ by more than a quarter, a
+  warning stands above the tables.
+
+  The recorded kernel's policy begins with what its page sets held. Every other
+  policy begins in its own steady state: the recording is played once to get
+  there, and counted the second time.
 
   A replay counts, it does not time. It keeps the recorded order of events:
   under another policy a CPU would have waited less or more, and would have
-  come earlier or later. Page sets start empty, since a recording cannot show
-  what was in them. Pages allocated before the recording began are unknown
-  until they are freed. All of this is counted below the tables.
+  come earlier or later.
 
 Examples:
   pageset replay -p linux-6.1,linux-6.12
@@ -94,13 +99,14 @@ Examples:
   pageset replay --ladder --cpus 112     the series, as on its own machine
   pageset replay --ladder=batch          the batch sizes of the 2018 study
   pageset replay --sweep batch=31,63,127 high=186,378,762
+  pageset replay -p linux-6.18 --set vm.percpu_pagelist_high_fraction=8
   pageset layout -o big.toml; $EDITOR big.toml; pageset replay --layout big.toml
   zcat trace.txt.gz | pageset replay - --layout big.toml";
 
 /// Run a trace under other kernels' policies, one row each
 ///
-/// Gives every allocation and free of a trace to the allocator, on the CPU and in the order of the recording, once for
-/// each policy, and counts what the page sets do.
+/// Gives every allocation and free of a trace to page sets, on the CPU and in the order of the recording, under each
+/// policy, and counts what they do.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING_REPLAY)]
 pub(crate) struct ReplayArgs {
@@ -116,10 +122,14 @@ pub(crate) struct ReplayArgs {
     #[arg(default_missing_value = "series")]
     #[arg(conflicts_with_all = ["policies", "sweep"], value_parser = one_of(Ladder::ALL.map(|ladder| (ladder.name(), ladder))))]
     pub(crate) ladder: Option<Ladder>,
-    /// Try values for a policy's constants, in every combination: batch, high, scale-max. The policy is the one
+    /// Try values for a policy's constants (batch, high, scale-max) and for settings (vm.percpu_pagelist_high_fraction,
+    /// vm.min_free_kbytes, vm.watermark_scale_factor, vm.stat_interval), in every combination. The policy is the one
     /// that -p names, else linux-4.19. A TRACE stands before it
     #[arg(short, long, value_name = "KEY=VALUES", num_args = 1..)]
     pub(crate) sweep: Vec<String>,
+    /// Replay every policy with this constant or setting, of those that --sweep knows. May be repeated
+    #[arg(long, value_name = "KEY=VALUE", conflicts_with_all = ["ladder", "sweep"])]
+    pub(crate) set: Vec<String>,
     /// Share the memory between N CPUs instead of the recorded ones; the others stay idle
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) cpus: Option<u32>,

@@ -7,7 +7,6 @@ use pageset_trace::{
     Event, LostEvents, OpenOptions, Recovery, Strictness, TraceError, TraceInfo, TraceReader,
 };
 
-use pageset_workload::{Kernel, KernelCounter};
 
 use crate::invocation::quoted;
 use crate::layouts;
@@ -19,13 +18,12 @@ const BUNDLED: &[u8] = include_bytes!("../../../data/traces/k618_2c_make_lua_j4.
 /// What stands in messages and results instead of its path.
 const BUNDLED_NAME: &str = "k618_2c_make_lua_j4 (bundled)";
 
-/// An open trace that remembers when its events happened, and what its kernel did.
+/// An open trace that remembers when its events happened.
 pub(crate) struct Source {
     reader: Box<dyn TraceReader>,
     /// What a person would type to get the same trace; empty for the bundled one.
     pub(crate) argument: String,
     times_ns: Option<(u64, u64)>,
-    kernel: KernelCounter,
 }
 
 impl Source {
@@ -61,12 +59,7 @@ impl Source {
     }
 
     fn new(reader: Box<dyn TraceReader>, argument: String) -> Self {
-        Self { reader, argument, times_ns: None, kernel: KernelCounter::default() }
-    }
-
-    /// What the recorded kernel itself did in the events read so far. They are then forgotten.
-    pub(crate) fn take_kernel(&mut self) -> Kernel {
-        std::mem::take(&mut self.kernel).finish()
+        Self { reader, argument, times_ns: None }
     }
 
     /// Time from the first to the last event read, in seconds; `None` without events.
@@ -124,7 +117,6 @@ impl TraceReader for Source {
 
     fn read_block(&mut self, events: &mut Vec<Event>) -> Result<usize, TraceError> {
         let count = self.reader.read_block(events)?;
-        events.iter().for_each(|event| self.kernel.record(event));
         // Events are nearly sorted; the few that are not lie next to each other.
         for event in events.first().into_iter().chain(events.last()) {
             let (first, last) = self.times_ns.unwrap_or((event.ts_ns, event.ts_ns));

@@ -123,7 +123,23 @@ impl Event {
     /// Whether the event happened in interrupt context, hard or soft.
     #[must_use]
     pub const fn in_interrupt(&self) -> bool {
-        self.irq_flags & (irq_flag::HARDIRQ | irq_flag::SOFTIRQ | irq_flag::NMI) != 0
+        self.interrupt_level() > 0
+    }
+
+    /// How deep in interrupts the event happened: 0 in a task, 1 in a soft interrupt, 2 in a hard one, 3 in one that
+    /// cannot be masked.
+    #[inline]
+    #[must_use]
+    pub const fn interrupt_level(&self) -> u8 {
+        if self.irq_flags & irq_flag::NMI != 0 {
+            3
+        } else if self.irq_flags & irq_flag::HARDIRQ != 0 {
+            2
+        } else if self.irq_flags & irq_flag::SOFTIRQ != 0 {
+            1
+        } else {
+            0
+        }
     }
 
     /// The extfrag fields, if this is such an event.

@@ -5,6 +5,8 @@ use std::str::FromStr;
 use pageset_core::Policy;
 use pageset_core::policy::{BatchRule, HighRule, fixed};
 
+use crate::replay::{Candidate, Settings};
+
 /// A published row of policies. The first is what the others are compared with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ladder {
@@ -85,6 +87,8 @@ pub struct Sweep {
     pub high: Vec<i32>,
     /// Power of two by which refills and drains may exceed `batch`.
     pub scale_max: Vec<u8>,
+    /// Settings of `/proc/sys/vm`: for each key the values to try.
+    pub settings: Vec<Vec<Settings>>,
 }
 
 /// Most policies that one sweep may give: each has a whole machine in memory.
@@ -105,19 +109,47 @@ impl Sweep {
                 "batch" => sweep.batch = numbers(setting, values, 1..=1 << 16)?,
                 "high" => sweep.high = numbers(setting, values, 0..=1 << 28)?,
                 "scale-max" => sweep.scale_max = numbers(setting, values, 0..=12)?,
-                _ => return Err(format!("unknown setting `{key}`; choose from: batch, high, scale-max")),
+                key if key.starts_with("vm.") => {
+                    let values = values.split(',').map(|value| format!("{key}={value}").parse());
+                    sweep.settings.push(values.collect::<Result<_, _>>()?);
+                }
+                _ => {
+                    let keys = Settings::KEYS.join(", ");
+                    return Err(format!("unknown setting `{key}`; choose from: batch, high, scale-max, {keys}"));
+                }
             }
         }
-        let count = [sweep.batch.len(), sweep.high.len(), sweep.scale_max.len()].map(|n| n.max(1));
-        if count.iter().product::<usize>() > POLICIES_MAX {
+        let constants = [sweep.batch.len(), sweep.high.len(), sweep.scale_max.len()];
+        let counts = constants.into_iter().chain(sweep.settings.iter().map(Vec::len)).map(|count| count.max(1));
+        let combinations = counts.fold(1_usize, usize::saturating_mul);
+        if combinations > POLICIES_MAX {
             return Err(format!("the sweep has more than {POLICIES_MAX} combinations: give fewer values"));
         }
         Ok(sweep)
     }
 
-    /// `base` with every combination of the values, in the order given, the first key varying slowest.
+    /// Whether each key has one value.
     #[must_use]
-    pub fn policies(&self, base: &Policy) -> Vec<Policy> {
+    pub fn is_single(&self) -> bool {
+        let constants = [self.batch.len(), self.high.len(), self.scale_max.len()];
+        constants.into_iter().chain(self.settings.iter().map(Vec::len)).all(|count| count <= 1)
+    }
+
+    /// `base` with every combination of the values, in the order given: constants of the policy first, then settings.
+    #[must_use]
+    pub fn candidates(&self, base: &Policy) -> Vec<Candidate> {
+        let mut candidates: Vec<Candidate> = self.policies(base).into_iter().map(Candidate::from).collect();
+        for values in &self.settings {
+            let with = |candidate: Candidate| {
+                values.iter().map(move |settings| Candidate { settings: candidate.settings.and(*settings), ..candidate })
+            };
+            candidates = candidates.into_iter().flat_map(with).collect();
+        }
+        candidates
+    }
+
+    /// `base` with every combination of the values of its constants, the first key varying slowest.
+    fn policies(&self, base: &Policy) -> Vec<Policy> {
         let mut policies = Vec::new();
         for batch in choices(&self.batch) {
             for high in choices(&self.high) {
@@ -194,6 +226,10 @@ mod tests {
         assert_eq!(names.len(), 6);
         assert_eq!((names[0], names[5]), ("linux-4.19 batch=31 high=100", "linux-4.19 batch=63 high=300"));
         assert_eq!(Sweep::default().policies(base)[0].batch, base.batch);
+        let sweep = Sweep::parse(["vm.percpu_pagelist_high_fraction=0,8", "vm.stat_interval=1,10"]).unwrap();
+        let names: Vec<_> = sweep.candidates(base).iter().map(Candidate::name).collect();
+        assert_eq!(names.len(), 4);
+        assert_eq!(names[3], "linux-4.19 vm.percpu_pagelist_high_fraction=8 vm.stat_interval=10");
     }
 
     #[test]
@@ -203,7 +239,7 @@ mod tests {
             error(&["batch"]),
             "`batch` is no setting: write KEY=VALUE[,VALUE], e.g. batch=31,63 (a TRACE stands before --sweep)"
         );
-        assert_eq!(error(&["speed=1"]), "unknown setting `speed`; choose from: batch, high, scale-max");
+        assert_eq!(error(&["speed=1"]), "unknown setting `speed`; choose from: batch, high, scale-max, vm.percpu_pagelist_high_fraction, vm.min_free_kbytes, vm.watermark_scale_factor, vm.stat_interval");
         assert_eq!(error(&["batch=0"]), "`0` in `batch=0` is not a number from 1 to 65536");
         assert_eq!(error(&["high=1,x"]), "`x` in `high=1,x` is not a number from 0 to 268435456");
         let many = (1..300).map(|n| n.to_string()).collect::<Vec<_>>().join(",");

@@ -11,19 +11,25 @@ mod caches;
 mod cpus;
 mod gfp;
 mod ladder;
+mod limits;
 pub mod load;
 mod lru;
+mod pressure;
 mod replay;
 mod slab;
 mod survey;
 mod target;
 mod threads;
+mod tokens;
 mod varied;
 mod verify;
 
 pub use cpus::{pin, usable_cpus};
 pub use ladder::{Ladder, Sweep};
-pub use replay::{Outcome, Replay, ReplayError, ReplayOptions, Unreplayed, guess_layout, replay};
+pub use replay::{
+    Candidate, Interval, Intervals, KernelTotals, Outcome, Replay, ReplayError, ReplayOptions, Settings, Stage, Unreplayed,
+    Unseen, Window, guess_layout, replay,
+};
 pub use slab::Object;
 pub use survey::{
     Bursts, CpuTotals, Cpus, Kernel, KernelCounter, Lifetimes, Log2Counts, MATRIX_CPUS_MAX, Orders,

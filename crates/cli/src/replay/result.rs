@@ -5,10 +5,11 @@ use std::io::Write;
 use anyhow::Result;
 use pageset_report::{Cell, Column, Format, Provenance, Row, Table, json_document, relative_to_first};
 use pageset_trace::TraceReader as _;
-use pageset_workload::{Kernel, Outcome, Replay, Unreplayed};
+use pageset_workload::{Interval, KernelTotals, Outcome, Replay, Unreplayed, Unseen, Window};
 use serde::Serialize;
 
 use crate::layouts::LayoutOrigin;
+use crate::paragraph;
 use crate::origin::{self, TraceDocument};
 use crate::source::{self, Source};
 
@@ -16,8 +17,6 @@ use crate::source::{self, Source};
 pub(super) struct Finished {
     pub(super) source: Source,
     pub(super) replay: Replay,
-    /// What the recorded kernel itself did.
-    pub(super) kernel: Kernel,
     pub(super) origin: LayoutOrigin,
     pub(super) provenance: Provenance,
     pub(super) columns: Columns,
@@ -61,6 +60,11 @@ const RELATIVE: [&str; 10] = [
 impl Finished {
     pub(super) fn write(&self, format: Format, out: &mut dyn Write) -> Result<()> {
         let exporter = format.exporter();
+        let is_text = matches!(format, Format::Table | Format::Markdown);
+        if let Some(warning) = self.warning().filter(|_| is_text) {
+            paragraph::write(out, 0, &warning)?;
+            writeln!(out)?;
+        }
         match format {
             Format::Json => json_document(&self.document(), out)?,
             Format::Csv => exporter.export(&self.counts().with_provenance(self.provenance.clone()), out)?,
@@ -110,6 +114,7 @@ impl Finished {
             Column::count("drained_pages", "drained pages"),
             Column::count("free_high_drains", "drains by free_high"),
             Column::count("zone_lock_acquisitions", "zone lock acquisitions"),
+            Column::ratio("zone_lock_percent", "+/-").with_unit("%"),
             Column::ratio("pages_per_acquisition", "pages per acquisition"),
             Column::count("pcp_pages_peak", "PCP pages, peak"),
             Column::count("pcp_pages_end", "PCP pages, end"),
@@ -142,12 +147,14 @@ impl Finished {
         let keys = LADDER.map(|(key, _)| key);
         let relative = relative_to_first(&self.counts(), &keys);
         let column = |key: &str| relative.column_index(key).expect("the counts have the columns of a ladder");
+        let keys = keys.into_iter().chain(["zone_lock_percent"]);
         let columns = LADDER.map(|(key, heading)| Column::ratio(key, heading));
-        let columns = std::iter::once(Column::label("policy", "policy")).chain(columns).collect();
+        let off = Column::ratio("zone_lock_percent", "+/- %");
+        let columns = std::iter::once(Column::label("policy", "policy")).chain(columns).chain([off]).collect();
         let title = format!("{}; {} = 100", self.title(), self.base_name());
         let mut table = Table::new(title, columns);
         for row in relative.rows() {
-            let cells = std::iter::once("policy").chain(keys).map(|key| row.cells[column(key)].clone());
+            let cells = std::iter::once("policy").chain(keys.clone()).map(|key| row.cells[column(key)].clone());
             table.push(Row::new(cells));
         }
         table
@@ -171,21 +178,15 @@ impl Finished {
     }
 
     fn base_name(&self) -> &str {
-        self.replay.outcomes.first().map_or("the first row", |outcome| outcome.policy)
+        self.replay.outcomes.first().map_or("the first row", |outcome| &outcome.policy)
     }
 
     fn notes(&self) -> Vec<String> {
-        let Some(first) = self.replay.outcomes.first() else { return Vec::new() };
-        let mut notes = Vec::new();
-        if let Some(KernelDocument { refills, refilled_pages, drains, drained_pages }) = self.kernel() {
-            notes.push(format!(
-                "The recorded kernel itself: {refills} refills of {refilled_pages} pages, {drains} drains of \
-                 {drained_pages} pages, by its events."
-            ));
-        }
+        let mut notes = self.trust();
+        let Unseen { unmatched_frees, allocations, diverted_frees } = self.replay.unseen;
         notes.push(format!(
-            "Frees of pages whose allocation the recording does not show: {} of {}.",
-            first.unmatched_frees, first.frees
+            "Frees of pages whose allocation the recording does not show: {unmatched_frees}; {allocations} of them of pages \
+             that were free already, so allocated without an event. Frees past a busy page set: {diverted_frees}."
         ));
         notes.extend(self.replay.tick_interval_s.map(|seconds| {
             format!(
@@ -206,11 +207,6 @@ impl Finished {
                 notes.push(format!("Not replayed: {count} {what}."));
             }
         }
-        for outcome in self.replay.outcomes.iter().filter(|outcome| outcome.failed_allocs > 0) {
-            let (policy, failed) = (outcome.policy, outcome.failed_allocs);
-            notes
-                .push(format!("{policy}: {failed} allocations failed here that succeeded in the recording."));
-        }
         if self.origin == LayoutOrigin::Guessed {
             notes.push(
                 "The trace does not describe its machine: CPUs and frames are those that occur in it, zones and \
@@ -225,22 +221,64 @@ impl Finished {
             ));
         }
         notes.push(
-            "Page sets start empty, and the recorded order of events is kept under every policy: a replay has no \
-             timing feedback. `pageset replay --help` says what follows."
+            "Every policy begins in its own steady state, and the recorded order of events is kept: a replay has no timing \
+             feedback. `+/- %` is how far a value may be off in four of five cases. `pageset replay --help` says more."
                 .to_owned(),
         );
         notes
     }
 
-    /// The kernel's own counts, if they were recorded.
-    fn kernel(&self) -> Option<KernelDocument> {
-        let (refills, drains) = (&self.kernel.refills, &self.kernel.drains);
-        (refills.total() + drains.total() > 0).then(|| KernelDocument {
-            refills: refills.total(),
-            refilled_pages: refills.sum,
-            drains: drains.total(),
-            drained_pages: drains.sum,
+    /// How far the table can be trusted: what the recorded kernel did, and what its own policy makes of the recording.
+    fn trust(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if let Some(kernel @ KernelTotals { refills, refilled_pages, drains, drained_pages }) = self.kernel() {
+            notes.push(format!(
+                "The recorded kernel itself: {refills} refills of {refilled_pages} pages, {drains} drains of \
+                 {drained_pages} pages, by its events."
+            ));
+            notes.extend(self.replay.own.as_ref().map(|own| own_row(own, kernel)));
+            if kernel.visits() < FEW_VISITS {
+                notes.push(format!(
+                    "It went to its zones {} times only: chance decides much of that. Record longer.",
+                    kernel.visits()
+                ));
+            }
+        }
+        let Window { share, is_start_known, .. } = self.replay.window;
+        if share < 1.0 {
+            notes.push(format!(
+                "Counted: the last {:.0} % of the recording, from where each page set that matters was refilled or drained.",
+                100.0 * share
+            ));
+        } else if !is_start_known {
+            notes.push(
+                "What page sets held at the beginning is not known, and the recording is too short to see them turn over: \
+                 record longer, or with snapshots of /proc/zoneinfo."
+                    .to_owned(),
+            );
+        }
+        notes
+    }
+
+    /// What has to be known before the table is read.
+    fn warning(&self) -> Option<String> {
+        let (own, kernel) = (self.replay.own.as_ref()?, self.kernel()?);
+        let off = ratio_percent(own.visits(), kernel.visits());
+        (off.abs() > FAR_OFF_PERCENT).then(|| {
+            format!(
+                "Beware: {} under its own policy is replayed {:.0} % {} zone visits than it made. Forecasts from this \
+                 recording are as far off. A longer recording, on an otherwise idle machine, with all of `pageset record`'s \
+                 events, does better.",
+                own.policy,
+                off.abs(),
+                if off > 0.0 { "more" } else { "fewer" },
+            )
         })
+    }
+
+    /// The kernel's own counts, if they were recorded.
+    fn kernel(&self) -> Option<KernelTotals> {
+        Some(self.replay.kernel_itself).filter(|kernel| kernel.visits() > 0)
     }
 
     fn document(&self) -> ReplayDocument<'_> {
@@ -254,6 +292,8 @@ impl Finished {
                 unreplayed: replay.unreplayed,
                 tick_interval_s: replay.tick_interval_s,
                 kernel_itself: self.kernel(),
+                unseen: replay.unseen,
+                window: replay.window,
             },
             rows: replay.outcomes.iter().map(RowDocument::new).collect(),
             notes: self.notes(),
@@ -262,10 +302,34 @@ impl Finished {
     }
 }
 
+/// Fewer visits to the zones than this say little.
+const FEW_VISITS: u64 = 20;
+/// A replay of the recorded kernel that is off by more than this is no base for a forecast.
+const FAR_OFF_PERCENT: f64 = 25.0;
+
+fn own_row(own: &Outcome, kernel: KernelTotals) -> String {
+    let off = ratio_percent(own.visits(), kernel.visits());
+    let how = match off.round() {
+        0.0 => "as many zone visits as it made".to_owned(),
+        off if off > 0.0 => format!("{off:.0} % more zone visits than it made"),
+        off => format!("{:.0} % fewer zone visits than it made", -off),
+    };
+    format!("{} is the recorded kernel: replayed {how}.", own.policy)
+}
+
+fn ratio_percent(ours: u64, truth: u64) -> f64 {
+    100.0 * (ours as f64 / truth.max(1) as f64 - 1.0)
+}
+
+/// How far a value may be off, in percent: the interval is symmetric as a ratio.
+fn percent(Interval(low, high): Interval) -> f64 {
+    100.0 * (((high as f64 + 1.0) / (low as f64 + 1.0)).sqrt() - 1.0)
+}
+
 fn row(outcome: &Outcome) -> Row {
     let real = |value: Option<f64>, digits| value.map_or(Cell::Absent, |value| Cell::real(value, digits));
     Row::new([
-        outcome.policy.into(),
+        outcome.policy.as_str().into(),
         outcome.allocs.into(),
         outcome.frees.into(),
         real(outcome.hit_percent(), 2),
@@ -275,6 +339,7 @@ fn row(outcome: &Outcome) -> Row {
         outcome.drained_pages.into(),
         outcome.free_high_drains.into(),
         outcome.zone_lock_acquisitions.into(),
+        Cell::real(percent(outcome.interval.zone_lock_acquisitions), 0),
         real(outcome.pages_per_acquisition(), 2),
         outcome.pcp_pages_peak.into(),
         outcome.pcp_pages_end.into(),
@@ -298,16 +363,10 @@ struct TraceOfReplay {
     unreplayed: Unreplayed,
     /// None if the recording has ticks of its own.
     tick_interval_s: Option<u32>,
-    kernel_itself: Option<KernelDocument>,
-}
-
-/// What the recorded kernel did, as far as its events show.
-#[derive(Serialize)]
-struct KernelDocument {
-    refills: u64,
-    refilled_pages: u64,
-    drains: u64,
-    drained_pages: u64,
+    /// What the recorded kernel did in the window, as far as its events show.
+    kernel_itself: Option<KernelTotals>,
+    unseen: Unseen,
+    window: Window,
 }
 
 /// One policy's row: the counts, and what follows from them.

@@ -4,12 +4,9 @@ use super::PageAllocator;
 use crate::CpuId;
 use crate::error::ConfigError;
 use crate::event::{DrainReason, Event, emit};
-use crate::pcp::{Activity, CpuZone};
+use crate::pcp::{Activity, CpuZone, Place};
 use crate::platform::Platform;
 use crate::policy::DecayDrain;
-
-/// Ticks that an idle page set of a remote node survives. Source: spec §2.11.
-const REMOTE_EXPIRE_TICKS: u8 = 3;
 
 /// Whether a CPU needs another tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,15 +36,6 @@ impl<P: Platform> PageAllocator<'_, P> {
         }
         Ok(outcome)
     }
-}
-
-/// Where a CPU's zone is.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
-    /// On the CPU's node.
-    Local,
-    /// On another one.
-    Remote,
 }
 
 impl<P: Platform> CpuZone<'_, '_, P> {
@@ -83,21 +71,7 @@ impl<P: Platform> CpuZone<'_, '_, P> {
 
     /// Drains a page set of a remote node that was idle for some ticks.
     fn expire(self, place: Place, activity: Activity) -> TickOutcome {
-        let ticks_left = self.pageset.with(|state| {
-            let pcp = &mut state.pcp;
-            if activity == Activity::Touched {
-                pcp.expire = REMOTE_EXPIRE_TICKS;
-            }
-            if pcp.expire == 0 || pcp.count == 0 {
-                return None;
-            }
-            if place == Place::Local {
-                pcp.expire = 0;
-                return None;
-            }
-            pcp.expire -= 1;
-            Some(pcp.expire)
-        });
+        let ticks_left = self.pageset.with(|state| state.pcp.expire(place, activity));
         if ticks_left == Some(0) {
             let batch = self.pageset.limits().batch;
             self.drain_some(DrainReason::Remote, |count| count.min(batch));

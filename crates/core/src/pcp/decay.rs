@@ -1,7 +1,7 @@
 //! What a periodic tick does to a page set: `high` sinks back while pages lie idle.
 
 use super::tuning::scaled;
-use super::{Limits, Pcp};
+use super::{Activity, Limits, Pcp};
 use crate::policy::{Decay, Policy};
 
 /// Outcome of one decay.
@@ -13,7 +13,36 @@ pub struct Decayed {
     pub is_unfinished: bool,
 }
 
+/// Where a page set's zone lies, seen from its CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// On the CPU's node.
+    Local,
+    /// On another one.
+    Remote,
+}
+
+/// Ticks that an idle page set of a remote node survives. Source: spec §2.11.
+const REMOTE_EXPIRE_TICKS: u8 = 3;
+
 impl Pcp {
+    /// Counts down to the drain of a page set that holds pages of a remote node and lies idle (spec §2.11). `None` if
+    /// nothing is to expire, otherwise how many ticks are left; with none left, a batch is due.
+    pub fn expire(&mut self, place: Place, activity: Activity) -> Option<u8> {
+        if activity == Activity::Touched {
+            self.expire = REMOTE_EXPIRE_TICKS;
+        }
+        if self.expire == 0 || self.count == 0 {
+            return None;
+        }
+        if place == Place::Local {
+            self.expire = 0;
+            return None;
+        }
+        self.expire -= 1;
+        Some(self.expire)
+    }
+
     /// Lowers `high` towards its lower limit (spec §2.11, §3.7, §3.9). `None` without tuning.
     pub fn decay(&mut self, policy: &Policy, limits: Limits) -> Option<Decayed> {
         let tuning = policy.tuning?;

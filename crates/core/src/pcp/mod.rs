@@ -20,9 +20,9 @@ mod examples;
 #[cfg(test)]
 mod golden;
 
-pub use decay::Decayed;
-pub use pageset::Pageset;
-pub(crate) use pageset::{Activity, Claimed, CpuZone, Pagesets};
+pub use decay::{Decayed, Place};
+pub use pageset::{Activity, Pageset};
+pub(crate) use pageset::{Claimed, CpuZone, Pagesets};
 pub use set::{ListIndex, ListScheme, Pcp};
 pub(crate) use tuning::scaled;
 pub use tuning::{DueDrain, Limits};

@@ -29,7 +29,7 @@ pub struct Pageset<P: Platform> {
 
 /// What a CPU did with a zone's free pages since its last tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Activity {
+pub enum Activity {
     /// Nothing.
     None,
     /// It changed them.

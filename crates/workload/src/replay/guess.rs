@@ -78,8 +78,6 @@ fn machine(cpus: u32, last_pfn: u64, kernel: String) -> Layout {
 
 #[cfg(test)]
 mod tests {
-    use pageset_core::POLICIES;
-
     use super::*;
 
     #[test]
@@ -88,7 +86,7 @@ mod tests {
             let machine = machine(3, last_pfn, String::new());
             machine.check().unwrap();
             assert!(machine.zone_of(last_pfn).is_some());
-            super::super::build::allocator(&machine, &POLICIES[0]).unwrap();
+            super::super::machine::Machine::new(machine).unwrap();
         }
     }
 }

@@ -1,33 +1,75 @@
-//! Replay: a recording's allocations and frees, driven through the core.
+//! Replay: what a recording asks of page sets, put to any policy.
 //!
-//! Files: `steps` (from events to what is to be done), `build` (the recording's machine as an allocator), `resident`
-//! (memory that was in use before), `run` (one policy's run), `frame_map` (whose frame is which), `ticks` (when a CPU
-//! does its periodic work), `outcome` (the row), `guess` (a machine for recordings that describe none), `lock` (the lock of a world with one thread).
+//! A walk through: `traffic` (a recording becomes acts), `start` (what page sets held when it began), `window` (what of it
+//! is counted), `forecast` (play it under a policy), `page_sets` (which decide), `interval` (how sure that is), `outcome`
+//! (the row). Beside them `machine` and `settings` (whose zones), `ticks` (when a CPU does its periodic work), `guess` (a
+//! machine for recordings that describe none), `frame_map` (a note for each frame).
 
-mod build;
+mod act;
+mod forecast;
 mod frame_map;
 mod guess;
-mod lock;
+mod interval;
+mod machine;
 mod outcome;
-mod resident;
-mod run;
-mod steps;
+mod page_sets;
+mod settings;
+mod start;
 mod ticks;
+mod totals;
+mod traffic;
+mod window;
 
 pub use guess::guess_layout;
-pub use outcome::Outcome;
-use run::Run;
-use steps::Stepper;
-use ticks::Ticks;
+pub use interval::Interval;
+pub use outcome::{Intervals, Outcome};
+pub use settings::Settings;
+pub use window::Window;
+
+use forecast::{Forecast, Forecaster};
+use interval::{Kind, distance};
+use machine::Machine;
+use outcome::OwnDistance;
+use traffic::Traffic;
 
 use pageset_core::Policy;
 use pageset_trace::{Layout, LostEvents, TraceError, TraceReader};
+use rayon::iter::{IntoParallelIterator as _, ParallelIterator as _};
+
+use crate::verify::policy_of_kernel;
+
+/// A kernel to ask: a policy, and settings of `/proc/sys/vm`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Candidate {
+    /// What it decides.
+    pub policy: Policy,
+    /// Settings that differ from the recorded ones.
+    pub settings: Settings,
+}
+
+impl Candidate {
+    /// The policy's name, and the settings that are not the recorded ones.
+    #[must_use]
+    pub fn name(&self) -> String {
+        if self.settings.is_unchanged() {
+            self.policy.name.to_owned()
+        } else {
+            format!("{} {}", self.policy.name, self.settings)
+        }
+    }
+}
+
+impl From<Policy> for Candidate {
+    fn from(policy: Policy) -> Self {
+        Self { policy, settings: Settings::default() }
+    }
+}
 
 /// What to replay under.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ReplayOptions {
-    /// The policies, in the order of the rows; the first is what the others are compared with.
-    pub policies: Vec<Policy>,
+    /// The kernels to ask, in the order of the rows; the first is what the others are compared with.
+    pub candidates: Vec<Candidate>,
     /// The machine to replay on, instead of the recording's own.
     pub machine: Option<Layout>,
     /// Share that machine's memory between so many CPUs: the recorded ones, and others that stay idle. Each CPU's share
@@ -46,10 +88,39 @@ pub struct Replay {
     pub lost: LostEvents,
     /// Events that could not be replayed, by reason; the same under every policy.
     pub unreplayed: Unreplayed,
+    /// What has no event, as far as other events show it.
+    pub unseen: Unseen,
     /// Seconds between the ticks of all CPUs, where the recording has none of its own.
     pub tick_interval_s: Option<u32>,
-    /// One row per policy, in the order asked for.
+    /// What of the recording is counted.
+    pub window: Window,
+    /// What the recorded kernel itself did in that window, by its events.
+    pub kernel_itself: KernelTotals,
+    /// What its own policy makes of the recording; `None` if its policy is not known or the machine is another one.
+    pub own: Option<Outcome>,
+    /// One row per candidate, in the order asked for.
     pub outcomes: Vec<Outcome>,
+}
+
+/// What a kernel did: refills and drains of page sets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct KernelTotals {
+    /// Refills.
+    pub refills: u64,
+    /// Pages they fetched.
+    pub refilled_pages: u64,
+    /// Drains.
+    pub drains: u64,
+    /// Pages they gave back.
+    pub drained_pages: u64,
+}
+
+impl KernelTotals {
+    /// Refills and drains.
+    #[must_use]
+    pub fn visits(&self) -> u64 {
+        self.refills + self.drains
+    }
 }
 
 /// Events of the recording that were not replayed, by reason. The counts are the same under every policy.
@@ -63,6 +134,17 @@ pub struct Unreplayed {
     pub impossible: u64,
     /// Allocations of frames that the recording shows as in use: a free was lost.
     pub allocated_twice: u64,
+}
+
+/// What has no event of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Unseen {
+    /// Frees of pages whose allocation the recording does not show.
+    pub unmatched_frees: u64,
+    /// Of those, pages that the recording shows as free already: allocated without an event, as in bulk.
+    pub allocations: u64,
+    /// Frees that went past a page set whose lock was busy, as later events show.
+    pub diverted_frees: u64,
 }
 
 /// Why a replay could not be done.
@@ -87,51 +169,94 @@ pub enum ReplayError {
     Layout(String),
 }
 
-/// Replays a recording under each policy. The recording is read in blocks, after a look whether it has ticks of its own.
-/// `progress` is told the events read so far, after each block.
-///
-/// Page sets start empty, and memory that was in use before the recording began is in use here too; see
-/// [`Outcome::unmatched_frees`].
+/// How far a replay is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// So many events are read.
+    Read(u64),
+    /// One more candidate is done.
+    Played,
+}
+
+/// Replays a recording under each candidate. The recording is read once, at eight bytes of memory for each allocation and
+/// free; candidates are played side by side. `progress` is told the events read, and each candidate that is done.
 ///
 /// # Errors
 /// If the recording is damaged, or no machine is known that could be built.
 pub fn replay(
     reader: &mut dyn TraceReader,
     options: &ReplayOptions,
-    mut progress: impl FnMut(u64),
+    progress: impl Fn(Stage) + Sync,
 ) -> Result<Replay, ReplayError> {
-    let info = reader.info();
-    let machine = options.machine.clone().or_else(|| info.machine.clone()).ok_or_else(|| {
+    let info = reader.info().clone();
+    let layout = options.machine.clone().or_else(|| info.machine.clone()).ok_or_else(|| {
         let path = info.path.display();
-        ReplayError::NoMachine(format!(
-            "{path}: the recording does not describe its machine: pass --layout FILE"
-        ))
+        ReplayError::NoMachine(format!("{path}: the recording does not describe its machine: pass --layout FILE"))
     })?;
-    let machine = match options.cpus {
-        Some(cpus) => with_cpus(machine, cpus)?,
-        None => machine,
+    let layout = match options.cpus {
+        Some(cpus) => with_cpus(layout, cpus)?,
+        None => layout,
     };
-    let before = if options.machine.is_some() { None } else { info.before.clone() };
-    let mut runs = options
-        .policies
-        .iter()
-        .map(|policy| Run::new(&machine, before.as_ref(), policy))
-        .collect::<Result<Vec<_>, _>>()?;
-    let mut stepper = Stepper::new(&machine, Ticks::find(reader, &machine)?);
-    let (mut events, mut steps, mut read) = (Vec::new(), Vec::new(), 0);
-    while reader.read_block(&mut events)? > 0 {
-        stepper.steps(&events, &mut steps);
-        runs.iter_mut().for_each(|run| run.apply(&steps));
-        read += events.len() as u64;
-        progress(read);
+    let machine = Machine::new(layout)?;
+    let traffic = Traffic::read(reader, &machine, |events| progress(Stage::Read(events)))?;
+
+    let is_recorded_machine = options.machine.is_none() && options.cpus.is_none();
+    let before = info.before.as_ref().filter(|_| options.machine.is_none());
+    let kernel = info.kernel.as_deref().unwrap_or(&machine.layout.kernel);
+    let policy = policy_of_kernel(kernel).copied().filter(|_| is_recorded_machine);
+    let is_start_known = policy.is_some() && start::is_known(&machine, before);
+    let window = Window::find(&machine, &traffic, is_start_known);
+    let starts = policy.filter(|_| start::is_known(&machine, before));
+    let starts = starts.map(|policy| (policy, start::find(&machine, before, &policy, &traffic)));
+    let recorded = starts.as_ref().map(|(policy, starts)| (*policy, starts.as_slice()));
+    let forecaster = Forecaster { machine: &machine, before, traffic: &traffic, window, recorded };
+
+    let kernel_itself = kernel_itself(&traffic, window);
+    let own = policy.map(Candidate::from);
+    let own = own.map(|own| forecaster.forecast(&own).map(|forecast| (own, forecast))).transpose()?;
+    let off = own.as_ref().map_or_else(OwnDistance::default, |(_, own)| own_distance(own, kernel_itself));
+    let own = own.map(|(own, forecast)| Outcome::new(&own, Kind::Recorded, &forecast, off));
+    let outcomes = options.candidates.as_slice().into_par_iter().map(|candidate| {
+        let kind = match policy {
+            Some(policy) if policy.name == candidate.policy.name && candidate.settings.is_unchanged() => Kind::Recorded,
+            Some(policy) if policy.name == candidate.policy.name => Kind::Settings,
+            _ => Kind::Policy,
+        };
+        let outcome = Outcome::new(candidate, kind, &forecaster.forecast(candidate)?, off);
+        progress(Stage::Played);
+        Ok(outcome)
+    });
+    let outcomes = outcomes.collect::<Result<Vec<_>, ReplayError>>()?;
+
+    let (events, unreplayed, tick_interval_s) = (traffic.events, traffic.unreplayed, traffic.tick_interval_s);
+    let unseen = Unseen {
+        unmatched_frees: traffic.unmatched_frees,
+        allocations: traffic.unseen_allocs,
+        diverted_frees: traffic.diverted_frees,
+    };
+    let (lost, machine) = (reader.lost(), machine.layout);
+    Ok(Replay { machine, events, lost, unreplayed, unseen, tick_interval_s, window, kernel_itself, own, outcomes })
+}
+
+fn kernel_itself(traffic: &Traffic, window: Window) -> KernelTotals {
+    let mut totals = KernelTotals::default();
+    for decided in traffic.decisions.iter().filter(|decided| u64::from(decided.before) >= window.skipped) {
+        let (count, pages) = match decided.refill {
+            Some(_) => (&mut totals.refills, &mut totals.refilled_pages),
+            None => (&mut totals.drains, &mut totals.drained_pages),
+        };
+        *count += 1;
+        *pages += u64::from(decided.pages);
     }
-    let lost = reader.lost();
-    let outcomes =
-        runs.iter_mut().map(|run| Outcome { lost_events: lost.missing(), ..run.finish() }).collect();
-    let allocated_twice = runs.first().map_or(0, |run| run.allocated_twice);
-    let unreplayed = Unreplayed { allocated_twice, ..stepper.unreplayed };
-    let tick_interval_s = stepper.ticks.interval_s();
-    Ok(Replay { machine, events: read, lost, unreplayed, tick_interval_s, outcomes })
+    totals
+}
+
+fn own_distance(own: &Forecast, kernel: KernelTotals) -> OwnDistance {
+    OwnDistance {
+        visits: distance(own.totals.visits(), kernel.visits()),
+        refilled_pages: distance(own.totals.refilled_pages, kernel.refilled_pages),
+        drained_pages: distance(own.totals.drained_pages, kernel.drained_pages),
+    }
 }
 
 /// The machine with idle CPUs added, node by node in turn.
@@ -152,7 +277,7 @@ fn with_cpus(mut machine: Layout, cpus: u32) -> Result<Layout, ReplayError> {
 #[cfg(test)]
 mod tests {
     use pageset_core::ZoneKind;
-    use pageset_trace::{Node, Snapshot, Sysctls, ZoneDescription};
+    use pageset_trace::{Node, Sysctls, ZoneDescription};
 
     use super::*;
 
@@ -194,12 +319,5 @@ mod tests {
         machine.check().unwrap();
         assert_eq!((machine.cpus, machine.nodes[0].cpus.len()), (5, 5));
         assert!(with_cpus(machine, 4).unwrap_err().to_string().contains("at least"));
-    }
-
-    /// Free lists for that machine.
-    pub(super) fn small_snapshot() -> Snapshot {
-        let buddyinfo = "Node 0, zone      DMA      1      0      2      0      0      2      3      3      1      0      1 \n\
-                         Node 0, zone    DMA32     70     45     35     51     19     14     13      7      3      2     11 \n";
-        Snapshot::parse("", buddyinfo, "", "").unwrap()
     }
 }

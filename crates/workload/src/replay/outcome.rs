@@ -1,13 +1,19 @@
 //! What one policy made of a recording.
 
-use pageset_core::{Counters, Policy};
 use serde::Serialize;
 
-/// One policy's row. All counts are since the start of the recording.
+use super::Candidate;
+use super::forecast::Forecast;
+use super::interval::{Interval, Kind, interval};
+use super::totals::Totals;
+
+/// One policy's row. All counts are those of the [`Window`](super::Window).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Outcome {
-    /// Name of the policy.
-    pub policy: &'static str,
+    /// Name of the policy, and settings that are not the recorded ones.
+    pub policy: String,
+    /// Whether this is the recorded kernel as it was recorded.
+    pub is_recorded_kernel: bool,
     /// Blocks allocated: successful `mm_page_alloc` events and pages of bulk allocations.
     pub allocs: u64,
     /// Blocks freed.
@@ -18,7 +24,7 @@ pub struct Outcome {
     pub refills: u64,
     /// Pages fetched so: the 2023 series' *alloc_zone*.
     pub refilled_pages: u64,
-    /// Times a page set gave blocks back.
+    /// Times a page set gave blocks back; a drain in slices is one.
     pub drains: u64,
     /// Pages given back so.
     pub drained_pages: u64,
@@ -26,7 +32,7 @@ pub struct Outcome {
     pub free_high_drains: u64,
     /// Pages that passed between zone and user without a page set.
     pub direct_pages: u64,
-    /// Times a zone's lock was taken.
+    /// Times a zone's lock was taken: for a refill, a slice of a drain, a block past the page sets.
     pub zone_lock_acquisitions: u64,
     /// Most pages that all page sets held together.
     pub pcp_pages_peak: u64,
@@ -34,36 +40,68 @@ pub struct Outcome {
     pub pcp_pages_end: u64,
     /// Pages they hold after a minute without work.
     pub pcp_pages_idle: u64,
-    /// Frees of pages whose allocation the recording does not show; they were served from the pages in use before.
-    pub unmatched_frees: u64,
-    /// Events of the recording that never reached the replay.
-    pub lost_events: u64,
-    /// Allocations that succeeded in the recording but failed here.
-    pub failed_allocs: u64,
+    /// Between which values four of five truths lie.
+    pub interval: Intervals,
+}
+
+/// Intervals of a row's main values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Intervals {
+    /// Of [`Outcome::refills`] + [`Outcome::drains`].
+    pub visits: Interval,
+    /// Of [`Outcome::zone_lock_acquisitions`].
+    pub zone_lock_acquisitions: Interval,
+    /// Of [`Outcome::refilled_pages`].
+    pub refilled_pages: Interval,
+    /// Of [`Outcome::drained_pages`].
+    pub drained_pages: Interval,
+}
+
+/// How far the recorded kernel's own row is from that kernel, as logarithms of ratios.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct OwnDistance {
+    pub(super) visits: f64,
+    pub(super) refilled_pages: f64,
+    pub(super) drained_pages: f64,
 }
 
 impl Outcome {
-    pub(super) fn new(policy: &Policy, counters: &Counters) -> Self {
+    pub(super) fn new(candidate: &Candidate, kind: Kind, forecast: &Forecast, own: OwnDistance) -> Self {
+        let totals = &forecast.totals;
+        let visits = totals.visits();
+        let of = |value: fn(&Totals) -> u64, own| {
+            let draws: Vec<u64> = forecast.draws.iter().map(value).collect();
+            interval(kind, value(totals), visits, &draws, own)
+        };
         Self {
-            policy: policy.name,
-            allocs: counters.pcp_alloc + counters.direct_alloc,
-            frees: counters.pcp_free + counters.direct_free,
-            pcp_hits: counters.pcp_alloc.saturating_sub(counters.refills),
-            refills: counters.refills,
-            refilled_pages: counters.refilled_pages,
-            drains: counters.drains,
-            drained_pages: counters.drained_pages,
-            free_high_drains: counters.free_high_drains,
-            direct_pages: counters.direct_pages,
-            // A replay cuts blocks that were in use before the recording; no kernel takes a lock for that.
-            zone_lock_acquisitions: counters.zone_lock_acquisitions - counters.splits,
-            pcp_pages_peak: 0,
-            pcp_pages_end: 0,
-            pcp_pages_idle: 0,
-            unmatched_frees: 0,
-            lost_events: 0,
-            failed_allocs: 0,
+            policy: candidate.name(),
+            is_recorded_kernel: kind == Kind::Recorded,
+            allocs: totals.allocs,
+            frees: totals.frees,
+            pcp_hits: totals.pcp_allocs.saturating_sub(totals.refills),
+            refills: totals.refills,
+            refilled_pages: totals.refilled_pages,
+            drains: totals.drains,
+            drained_pages: totals.drained_pages,
+            free_high_drains: totals.free_high_drains,
+            direct_pages: totals.direct_pages,
+            zone_lock_acquisitions: totals.zone_lock_acquisitions(),
+            pcp_pages_peak: totals.held_peak(),
+            pcp_pages_end: totals.held_now(),
+            pcp_pages_idle: forecast.held_idle,
+            interval: Intervals {
+                visits: of(Totals::visits, own.visits),
+                zone_lock_acquisitions: of(Totals::zone_lock_acquisitions, own.visits),
+                refilled_pages: of(|totals| totals.refilled_pages, own.refilled_pages),
+                drained_pages: of(|totals| totals.drained_pages, own.drained_pages),
+            },
         }
+    }
+
+    /// Refills and drains: how often page sets went to their zones.
+    #[must_use]
+    pub fn visits(&self) -> u64 {
+        self.refills + self.drains
     }
 
     /// Share of allocations that a page set served without its zone, in percent; `None` without allocations.

@@ -3,7 +3,8 @@
 use pageset_core::CpuId;
 use pageset_trace::{Event, Layout, TraceError, TraceReader};
 
-use super::steps::Step;
+use super::act::Act;
+use super::traffic::Traffic;
 
 /// Intervals that are caught up with at most: after a longer silence, all CPUs are long idle.
 const MOST_INTERVALS: u32 = 100;
@@ -40,11 +41,11 @@ impl Ticks {
     }
 
     /// Adds the ticks that `event` brings: itself, or those of the time that has passed when it happens.
-    pub(super) fn bring(&mut self, event: &Event, cpus: u32, steps: &mut Vec<Step>) {
+    pub(super) fn bring(&mut self, event: &Event, cpus: u32, acts: &mut Vec<Act>) {
         let (interval_ns, due_ns) = match self {
             Self::Recorded => {
                 if event.is_tick() && event.cpu_id().0 < cpus {
-                    steps.push(Step::Tick { cpu: event.cpu_id() });
+                    acts.push(Traffic::tick(event.cpu_id()));
                 }
                 return;
             }
@@ -56,7 +57,7 @@ impl Ticks {
             if *due_ns > now_ns {
                 return;
             }
-            steps.extend((0..cpus).map(|cpu| Step::Tick { cpu: CpuId(cpu) }));
+            acts.extend((0..cpus).map(|cpu| Traffic::tick(CpuId(cpu))));
             *due_ns = due_ns.saturating_add(interval_ns);
         }
         *due_ns = (*due_ns).max(now_ns.saturating_add(interval_ns));
@@ -75,7 +76,7 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
 
     /// The ticks of a recording of ten seconds, more than a block of frees and then these events.
-    fn ticks(last: &[Event]) -> (Ticks, Vec<Step>) {
+    fn ticks(last: &[Event]) -> (Ticks, Vec<Act>) {
         let step_ns = 10 * SECOND / BLOCK_EVENTS_MAX as u64;
         let frees =
             (0..=BLOCK_EVENTS_MAX as u64).map(|at| Event::new(EventKind::MmPageFree, at * step_ns, 0));
@@ -87,11 +88,11 @@ mod tests {
         let mut reader = OpenOptions::new().open_bytes("t.pgtrace".as_ref(), bytes).unwrap();
         let machine = small_layout();
         let mut ticks = Ticks::find(reader.as_mut(), &machine).unwrap();
-        let (mut block, mut steps) = (Vec::new(), Vec::new());
+        let (mut block, mut acts) = (Vec::new(), Vec::new());
         while reader.read_block(&mut block).unwrap() > 0 {
-            block.iter().for_each(|event| ticks.bring(event, machine.cpus, &mut steps));
+            block.iter().for_each(|event| ticks.bring(event, machine.cpus, &mut acts));
         }
-        (ticks, steps)
+        (ticks, acts)
     }
 
     fn work(order: u8, ts_ns: u64, cpu: u16) -> Event {
@@ -100,26 +101,26 @@ mod tests {
 
     #[test]
     fn a_first_tick_in_a_later_block_silences_the_clock() {
-        let (ticks, steps) = ticks(&[work(1, 10 * SECOND, 1), work(1, 10 * SECOND, 77)]);
+        let (ticks, acts) = ticks(&[work(1, 10 * SECOND, 1), work(1, 10 * SECOND, 77)]);
         assert_eq!(ticks.interval_s(), None);
-        assert_eq!(steps, [Step::Tick { cpu: CpuId(1) }], "CPU 77 does not exist");
+        assert_eq!(acts, [Traffic::tick(CpuId(1))], "CPU 77 does not exist");
     }
 
     #[test]
     fn work_without_a_known_function_leaves_the_ticks_to_the_clock() {
-        let (ticks, steps) = ticks(&[work(0, 10 * SECOND, 1), work(2, 10 * SECOND, 1)]);
+        let (ticks, acts) = ticks(&[work(0, 10 * SECOND, 1), work(2, 10 * SECOND, 1)]);
         assert_eq!(ticks.interval_s(), Some(1));
-        let both: Vec<Step> = (0..2).map(|cpu| Step::Tick { cpu: CpuId(cpu) }).collect();
-        assert_eq!(steps, both.repeat(10));
+        let both: Vec<Act> = (0..2).map(|cpu| Traffic::tick(CpuId(cpu))).collect();
+        assert_eq!(acts, both.repeat(10));
     }
 
     #[test]
     fn a_jump_in_time_is_bounded() {
         let machine = small_layout();
-        let (mut ticks, mut steps) = (Ticks::by_the_clock(&machine), Vec::new());
+        let (mut ticks, mut acts) = (Ticks::by_the_clock(&machine), Vec::new());
         for ts_ns in [0, u64::MAX] {
-            ticks.bring(&Event::new(EventKind::MmPageFree, ts_ns, 0), machine.cpus, &mut steps);
+            ticks.bring(&Event::new(EventKind::MmPageFree, ts_ns, 0), machine.cpus, &mut acts);
         }
-        assert_eq!(steps.len(), (MOST_INTERVALS * machine.cpus) as usize);
+        assert_eq!(acts.len(), (MOST_INTERVALS * machine.cpus) as usize);
     }
 }

@@ -2,7 +2,9 @@
 
 use pageset_trace::{Event, EventKind, PFN_NONE, Work};
 
-use super::{log2::Log2Counts, waits::Waits};
+use super::log2::Log2Counts;
+use super::decisions::{Decision, Decisions, pages_of};
+use super::waits::Waits;
 
 /// The recorded kernel's own decisions, as far as its events show them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -55,50 +57,35 @@ pub struct Kernel {
 #[derive(Debug, Default)]
 pub struct KernelCounter {
     kernel: Kernel,
-    open: Vec<Run>,
+    decisions: Decisions,
     waits: Waits,
-}
-
-/// The refill or drain that a CPU is in.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Run {
-    #[default]
-    None,
-    Refill {
-        order: u8,
-        migratetype: i8,
-        pages: u64,
-    },
-    Drain {
-        pages: u64,
-    },
 }
 
 impl KernelCounter {
     /// Counts one event.
     #[inline]
     pub fn record(&mut self, event: &Event) {
-        match event.kind {
-            EventKind::MmPageAllocZoneLocked => self.zone_locked(event),
-            EventKind::MmPagePcpuDrain => self.drained(event),
-            // Neither ends a run: a fallback is a part of a refill, and a wait for the zone lock comes before each slice.
-            EventKind::MmPageAllocExtfrag => {
-                self.kernel.extfrag += 1;
-                let changed = event.extfrag().is_some_and(|extfrag| extfrag.change_ownership);
-                self.kernel.extfrag_ownership_changes += u64::from(changed);
-            }
-            EventKind::ContentionBegin => self.waits.begin(event),
-            EventKind::ContentionEnd => self.waits.end(event),
-            _ => {
-                self.close(event.cpu);
-                self.count(event);
-            }
+        if let Some(decision) = self.decisions.record(event) {
+            self.add(decision);
         }
+        self.count(event);
     }
 
     fn count(&mut self, event: &Event) {
         let kernel = &mut self.kernel;
         match event.kind {
+            EventKind::MmPageAllocZoneLocked if !event.is_pcp_refill() && event.pfn != PFN_NONE => {
+                let pages = pages_of(event);
+                kernel.direct_blocks += u64::from(pages > 0);
+                kernel.direct_pages += pages;
+            }
+            EventKind::MmPageAllocExtfrag => {
+                kernel.extfrag += 1;
+                let changed = event.extfrag().is_some_and(|extfrag| extfrag.change_ownership);
+                kernel.extfrag_ownership_changes += u64::from(changed);
+            }
+            EventKind::ContentionBegin => self.waits.begin(event),
+            EventKind::ContentionEnd => self.waits.end(event),
             EventKind::WorkqueueExecuteStart => match event.work() {
                 Some(Work::VmstatUpdate) => kernel.vmstat_ticks += 1,
                 Some(Work::LruAddDrainPerCpu) => kernel.lru_drains += 1,
@@ -123,76 +110,23 @@ impl KernelCounter {
         }
     }
 
-    fn zone_locked(&mut self, event: &Event) {
-        let pages = pages_of(event);
-        if event.pfn == PFN_NONE || pages == 0 {
-            return;
-        }
-        if !event.is_pcp_refill() {
-            self.close(event.cpu);
-            self.kernel.direct_blocks += 1;
-            self.kernel.direct_pages += pages;
-            return;
-        }
-        let this = (event.order, event.migratetype);
-        if let Run::Refill { order, migratetype, pages: so_far } = self.run(event.cpu)
-            && (*order, *migratetype) == this
-        {
-            *so_far += pages;
-            return;
-        }
-        self.close(event.cpu);
-        *self.run(event.cpu) = Run::Refill { order: event.order, migratetype: event.migratetype, pages };
-    }
-
-    fn drained(&mut self, event: &Event) {
-        let pages = pages_of(event);
-        if let Run::Drain { pages: so_far } = self.run(event.cpu) {
-            *so_far += pages;
-            return;
-        }
-        self.close(event.cpu);
-        *self.run(event.cpu) = Run::Drain { pages };
-    }
-
     /// What the events have shown.
     #[must_use]
     pub fn finish(mut self) -> Kernel {
-        for run in std::mem::take(&mut self.open) {
-            self.add(run);
+        for (_, decision) in std::mem::take(&mut self.decisions).finish() {
+            self.add(decision);
         }
         self.waits.finish(&mut self.kernel);
         self.kernel
     }
 
     #[inline]
-    fn run(&mut self, cpu: u16) -> &mut Run {
-        let cpu = usize::from(cpu);
-        if self.open.len() <= cpu {
-            self.open.resize(cpu + 1, Run::None);
-        }
-        &mut self.open[cpu]
-    }
-
-    #[inline]
-    fn close(&mut self, cpu: u16) {
-        let run = std::mem::take(self.run(cpu));
-        self.add(run);
-    }
-
-    #[inline]
-    fn add(&mut self, run: Run) {
-        match run {
-            Run::None => {}
-            Run::Refill { pages, .. } => self.kernel.refills.record(pages),
-            Run::Drain { pages } => self.kernel.drains.record(pages),
+    fn add(&mut self, decision: Decision) {
+        match decision {
+            Decision::Refill { pages, .. } => self.kernel.refills.record(pages),
+            Decision::Drain { pages, .. } => self.kernel.drains.record(pages),
         }
     }
-}
-
-/// Frames of the block the event is about; 0 if no block has its order.
-fn pages_of(event: &Event) -> u64 {
-    event.block_order().map_or(0, |order| u64::from(order.frames()))
 }
 
 #[cfg(test)]

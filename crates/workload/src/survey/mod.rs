@@ -3,11 +3,12 @@
 //! [`survey`] reads a recording once, in bounded memory. Nothing is replayed: every number is the recorded kernel's.
 //!
 //! One concept a file: `orders` (sizes and types), `cpus` (who frees whose pages), `lifetimes`, `bursts`, `kernel` (the
-//! kernel's refills and drains; `waits` for its locks), `zones` (before and after). `blocks` follows what is allocated.
+//! kernel's refills and drains; `decisions` puts its events together, `waits` for its locks), `zones` (before and after). `blocks` follows what is allocated.
 
 mod blocks;
 mod bursts;
 mod cpus;
+pub(crate) mod decisions;
 mod kernel;
 mod lifetimes;
 mod log2;

@@ -6,7 +6,7 @@ use pageset_trace::{Event, EventKind};
 use super::engine::{Engine, Home};
 use super::geometry::Place;
 use super::links::{Chunk, same_context};
-use super::pressure::highest_zone;
+use crate::pressure::highest_zone;
 use super::{Class, Mode};
 use crate::gfp;
 

@@ -7,7 +7,8 @@ use pageset_trace::EventKind;
 
 use super::engine::Engine;
 use super::free::Fate;
-use super::geometry::{Place, to_i32};
+use super::geometry::Place;
+use crate::limits::to_i32;
 use super::links::Chunk;
 
 impl Engine {

@@ -11,7 +11,7 @@ use super::Class;
 use super::engine::{Engine, Home};
 use super::free::Fate;
 use super::geometry::Place;
-use super::links::{Chunk, level};
+use super::links::Chunk;
 use super::page_set::Scalars;
 
 /// Events of the same CPU that are searched for what an interrupt interrupted.
@@ -46,7 +46,7 @@ impl Engine {
                 // got there.
                 Class::Unexplained
                     if observed.is_empty()
-                        && level(&chunk.events[index]) > 0
+                        && chunk.events[index].interrupt_level() > 0
                         && matches!(
                             self.fate(chunk, index, (order, chunk.events[index].cpu)),
                             Fate::Unknown
@@ -128,11 +128,11 @@ impl Engine {
         observed: &[(Place, Order)],
     ) -> bool {
         let free = chunk.events[index];
-        let depth = level(&free);
+        let depth = free.interrupt_level();
         let after = self.sets[home.set].scalars();
         let flags = self.geometry.zones[home.set / self.cpus.len()].pressure.flags();
         if depth > 0
-            && let Some(at) = chunk.after(index).take(SEARCHED).find(|at| level(&chunk.events[*at]) < depth)
+            && let Some(at) = chunk.after(index).take(SEARCHED).find(|at| chunk.events[*at].interrupt_level() < depth)
             && chunk.events[at].kind == EventKind::MmPageAlloc
             && let Some(place) = self.geometry.locate(chunk.events[at].pfn)
             && let Some(from) = self.home(place).filter(|from| from.set == home.set)
@@ -153,7 +153,7 @@ impl Engine {
         if depth > 0
             && let Some(last) = self.cpus[usize::from(free.cpu)].last_free
             && let Some(earlier) = chunk.events.get(last)
-            && level(earlier) < depth
+            && earlier.interrupt_level() < depth
             && let Some(pages) = Order::new(chunk.links[last].order).map(|order| order.frames() as i32)
         {
             // The interrupted thread's block was not in the page set yet.

@@ -6,10 +6,11 @@ use pageset_trace::{Event, EventKind, Layout, Sample, TraceInfo, Work};
 
 use super::bulk::Bulk;
 use super::explain::Explainer;
-use super::geometry::{Geometry, Place, Zone, has_large_slice, to_i32};
-use super::links::{Chunk, level};
+use super::geometry::{Geometry, Place, Zone};
+use crate::limits::{has_large_slice, to_i32};
+use super::links::Chunk;
 use super::page_set::PageSet;
-use super::pressure::highest_zone;
+use crate::pressure::highest_zone;
 use super::report::Verification;
 use super::tick::Tick;
 use super::{Class, Mode};
@@ -140,7 +141,7 @@ impl Engine {
             }
             let event = &chunk.events[index];
             if let Some(cpu) = self.cpus.get_mut(usize::from(event.cpu)) {
-                cpu.last_by_level[usize::from(level(event))] = Some(index);
+                cpu.last_by_level[usize::from(event.interrupt_level())] = Some(index);
             }
         }
         for cpu in 0..self.cpus.len() {

@@ -6,7 +6,7 @@ use pageset_trace::{Event, EventKind};
 use super::Mode;
 use super::engine::{Engine, Home};
 use super::geometry::Place;
-use super::links::{Chunk, level, same_context};
+use super::links::{Chunk, same_context};
 
 /// Events of the same CPU that are searched for the drain of a free.
 const SEARCHED: usize = 64;
@@ -131,7 +131,7 @@ impl Engine {
     /// Whether an interrupt frees in the middle of a batch of the thread that it interrupted, which holds the lock.
     fn is_lock_held(&self, chunk: &Chunk, index: usize) -> bool {
         let event = &chunk.events[index];
-        let depth = level(event);
+        let depth = event.interrupt_level();
         if depth == 0 {
             return false;
         }
@@ -142,7 +142,7 @@ impl Engine {
             // In the middle of a batch, if that goes on afterwards.
             EventKind::MmPageFreeBatched => {
                 let mut later = chunk.after(index).take(SEARCHED).map(|at| &chunk.events[at]);
-                later.find(|next| level(next) < depth).is_some_and(|resumed| {
+                later.find(|next| next.interrupt_level() < depth).is_some_and(|resumed| {
                     resumed.pid == interrupted.pid
                         && matches!(resumed.kind, EventKind::MmPageFreeBatched | EventKind::MmPagePcpuDrain)
                 })
@@ -232,7 +232,7 @@ impl Engine {
                     observed.push((place, order));
                 }
                 EventKind::ContentionBegin | EventKind::ContentionEnd => {}
-                _ if level(&event) > level(commit) => {}
+                _ if event.interrupt_level() > commit.interrupt_level() => {}
                 _ => break,
             }
             let Some(next) = chunk.after(at).next() else { break };
@@ -253,7 +253,7 @@ fn drain_of(chunk: &Chunk, index: usize) -> Option<(usize, bool)> {
         if same_context(event, commit) {
             return (event.kind == EventKind::MmPagePcpuDrain && !chunk.done[at]).then_some((at, at_once));
         }
-        if level(event) < level(commit) {
+        if event.interrupt_level() < commit.interrupt_level() {
             return None;
         }
         at_once = false;

@@ -4,7 +4,7 @@
 //! the lists held at the start is not known; they start with as many movable pages as `/proc/zoneinfo` counted.
 
 use pageset_core::policy::FreeDrain;
-use pageset_core::{FrameIndex, Order};
+use pageset_core::Order;
 
 use super::Class;
 use super::compare::describe;
@@ -14,30 +14,6 @@ use super::links::Chunk;
 
 /// List of movable pages of order 0 in every scheme. Source: spec §2.1.
 const MOVABLE_PAGES: usize = 1;
-
-/// Frames of a zone that are in no page set.
-#[derive(Debug)]
-pub(super) struct Tokens {
-    /// From here on none was used yet.
-    fresh: FrameIndex,
-    end: FrameIndex,
-    returned: Vec<FrameIndex>,
-}
-
-impl Tokens {
-    pub(super) fn new(frames: usize) -> Self {
-        Self { fresh: 0, end: u32::try_from(frames).unwrap_or(u32::MAX), returned: Vec::new() }
-    }
-
-    fn take(&mut self) -> Option<FrameIndex> {
-        if let Some(token) = self.returned.pop() {
-            return Some(token);
-        }
-        let token = (self.fresh < self.end).then_some(self.fresh)?;
-        self.fresh += 1;
-        Some(token)
-    }
-}
 
 impl Engine {
     /// Fills the page sets with what they are said to hold.
@@ -107,7 +83,7 @@ impl Engine {
         });
         if let Some(token) = self.sets[home.set].head(&self.geometry.zones[zone].frames, home.list) {
             self.sets[home.set].unlink(&self.geometry.zones[zone].frames, home.list, token);
-            self.geometry.zones[zone].tokens.returned.push(token);
+            self.geometry.zones[zone].tokens.give(token);
         }
         wanted
     }
@@ -168,7 +144,7 @@ impl Engine {
             (pages.min(set.pcp.count), home.list),
             &mut removed,
         );
-        zone.tokens.returned.extend(removed.iter().map(|(token, _)| *token));
+        removed.iter().for_each(|(token, _)| zone.tokens.give(*token));
         set.recount(&zone.frames);
         self.predicted = removed;
     }

@@ -1,13 +1,12 @@
 //! The recorded machine's zones: which frame is whose, and the limits of each zone's page sets.
 
 use pageset_core::pcp::Limits;
-use pageset_core::policy::LimitInputs;
 use pageset_core::{FrameCounts, FrameIndex, FrameTables, Policy};
 use pageset_trace::{Layout, ZoneDescription};
 
-use super::free_run::Tokens;
-use super::pressure::ZonePressure;
-use crate::caches::cache_slice;
+use crate::pressure::ZonePressure;
+use crate::limits::printed_or_computed;
+use crate::tokens::Tokens;
 
 /// Frames that all zones together may span: 1 TiB of 4 KiB frames, whose tables take 6 GiB.
 const FRAMES_MAX: usize = 1 << 28;
@@ -64,9 +63,7 @@ impl Geometry {
             let counts = FrameCounts::for_span(span.clone())
                 .filter(|counts| offset.saturating_add(counts.frames) <= FRAMES_MAX)
                 .ok_or_else(|| format!("zones that span more than {FRAMES_MAX} frames"))?;
-            let sharers = nodes.iter().filter(|node| **node == description.node).count();
-            let sharers = if sharers == 0 { nodes.len() } else { sharers };
-            let limits = limits(policy, machine, description, sharers as u32);
+            let limits = printed_or_computed(policy, machine, description);
             zones.push(Zone {
                 description: description.clone(),
                 base: span.start / BASE_ALIGN * BASE_ALIGN,
@@ -97,39 +94,6 @@ impl Geometry {
     pub(super) fn global(&self, zone: usize, frame: FrameIndex) -> usize {
         self.zones[zone].offset + frame as usize
     }
-}
-
-/// The limits of a zone's page sets: what the kernel printed, or else what its formula gives (spec §2.2, §2.3).
-fn limits(policy: &Policy, machine: &Layout, zone: &ZoneDescription, sharers: u32) -> Limits {
-    if let Some(printed) = zone.pagesets.iter().find_map(|set| {
-        Some(Limits {
-            batch: to_i32(u64::from(set.batch)),
-            high_min: to_i32(u64::from(set.high_min?)),
-            high_max: to_i32(u64::from(set.high_max?)),
-        })
-    }) {
-        return printed;
-    }
-    policy.high.limits(
-        policy.batch,
-        &LimitInputs {
-            managed: zone.managed,
-            low_watermark: zone.low.saturating_sub(zone.boost),
-            sharers,
-            fraction: machine.sysctls.percpu_pagelist_high_fraction.unwrap_or(0),
-            page_bytes: machine.page_size,
-        },
-    )
-}
-
-/// Whether a CPU's share of the data caches counts as large for this policy and batch (spec §2.14).
-pub(super) fn has_large_slice(policy: &Policy, machine: &Layout, cpu: u32, batch: i32) -> bool {
-    let Some(rule) = policy.free_high.and_then(|rule| rule.keep_batch) else { return false };
-    cache_slice(machine, cpu).is_large(rule, batch, machine.page_size)
-}
-
-pub(super) fn to_i32(value: u64) -> i32 {
-    i32::try_from(value).unwrap_or(i32::MAX / 4).min(i32::MAX / 4)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Looking ahead: what comes next on the same CPU, and what happens next to the same frame.
 
-use pageset_trace::{Event, EventKind, irq_flag};
+use pageset_trace::{Event, EventKind};
 
 use super::geometry::Geometry;
 
@@ -86,24 +86,10 @@ impl Chunk {
     }
 }
 
-/// How deep in interrupts an event happened.
-#[inline]
-pub(super) const fn level(event: &Event) -> u8 {
-    if event.irq_flags & irq_flag::NMI != 0 {
-        3
-    } else if event.irq_flags & irq_flag::HARDIRQ != 0 {
-        2
-    } else if event.irq_flags & irq_flag::SOFTIRQ != 0 {
-        1
-    } else {
-        0
-    }
-}
-
 /// Whether two events of one CPU belong to the same thread of control.
 #[inline]
 pub(super) const fn same_context(a: &Event, b: &Event) -> bool {
-    level(a) == level(b) && a.pid == b.pid
+    a.interrupt_level() == b.interrupt_level() && a.pid == b.pid
 }
 
 #[cfg(test)]
@@ -111,6 +97,8 @@ mod tests {
     use pageset_core::ZoneKind;
     use pageset_core::policy::LINUX_6_12;
     use pageset_trace::{Layout, Node, Sysctls, ZoneDescription};
+
+    use pageset_trace::irq_flag;
 
     use super::*;
 
@@ -174,7 +162,7 @@ mod tests {
         let thread = Event { pid: 7, ..event(EventKind::MmPageFree, 0, 5000, 0) };
         let softirq = Event { irq_flags: irq_flag::SOFTIRQ, ..thread };
         let hardirq = Event { irq_flags: irq_flag::HARDIRQ | irq_flag::SOFTIRQ, ..thread };
-        assert_eq!([level(&thread), level(&softirq), level(&hardirq)], [0, 1, 2]);
+        assert_eq!([thread, softirq, hardirq].map(|event| event.interrupt_level()), [0, 1, 2]);
         let irqs_off = Event { irq_flags: irq_flag::IRQS_OFF, ..thread };
         assert!(same_context(&thread, &irqs_off) && !same_context(&thread, &softirq));
         assert!(!same_context(&thread, &Event { pid: 8, ..thread }));

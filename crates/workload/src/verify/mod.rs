@@ -25,7 +25,6 @@ mod kernel_policy;
 mod links;
 mod options;
 mod page_set;
-mod pressure;
 mod report;
 mod sample;
 mod tick;

@@ -4,7 +4,7 @@ use pageset_core::pcp::Limits;
 use pageset_trace::Event;
 
 use super::engine::Engine;
-use super::geometry::to_i32;
+use crate::limits::to_i32;
 use super::links::Chunk;
 use super::{Class, Mode};
 

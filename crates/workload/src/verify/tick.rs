@@ -6,7 +6,7 @@ use pageset_trace::{Event, EventKind};
 
 use super::engine::{Engine, Home};
 use super::geometry::Place;
-use super::links::{Chunk, level, same_context};
+use super::links::{Chunk, same_context};
 use super::{Class, Mode};
 
 /// Ticks that an idle page set of a remote node survives. Source: spec §2.11.
@@ -59,7 +59,7 @@ impl Engine {
                 }
                 self.see_block_type(place, next.migratetype);
                 observed.push((place, order));
-            } else if level(&next) <= level(&event) && next.kind == EventKind::WorkqueueExecuteEnd {
+            } else if next.interrupt_level() <= event.interrupt_level() && next.kind == EventKind::WorkqueueExecuteEnd {
                 break;
             }
             at = chunk.after(index).next();

@@ -7,9 +7,9 @@ use crate::gfp;
 
 /// A zone's free pages as far as the events tell, and its flags.
 #[derive(Clone, Debug)]
-pub(super) struct ZonePressure {
+pub(crate) struct ZonePressure {
     /// Free pages: the last sample's, and what refills, drains and others did since.
-    pub(super) free: i64,
+    pub(crate) free: i64,
     /// What `/proc/zoneinfo` and the watermark checks see: changes reach it when a CPU's share exceeds a threshold.
     visible: i64,
     /// Changes that are still with their CPU.
@@ -22,11 +22,11 @@ pub(super) struct ZonePressure {
     /// What was visible when a drain cleared the flag.
     cleared_at: Option<i64>,
     below_high: bool,
-    pub(super) reclaim_active: bool,
+    pub(crate) reclaim_active: bool,
 }
 
 impl ZonePressure {
-    pub(super) fn new(zone: &ZoneDescription, cpus: u32) -> Self {
+    pub(crate) fn new(zone: &ZoneDescription, cpus: u32) -> Self {
         let free = i64::try_from(zone.free).unwrap_or(i64::MAX / 2);
         Self {
             free,
@@ -46,12 +46,12 @@ impl ZonePressure {
         }
     }
 
-    pub(super) fn flags(&self) -> Pressure {
+    pub(crate) fn flags(&self) -> Pressure {
         Pressure { reclaim_active: self.reclaim_active, below_high: self.below_high }
     }
 
     /// The kernel's decision showed what the flags are.
-    pub(super) fn learn(&mut self, flags: Pressure) {
+    pub(crate) fn learn(&mut self, flags: Pressure) {
         let above = |visible: i64| (visible - self.high - self.reserve(usize::MAX)).clamp(0, self.high);
         match (self.below_high, flags.below_high, self.cleared_at) {
             (false, true, Some(cleared_at)) => self.unusable = self.unusable.max(above(cleared_at)),
@@ -63,12 +63,12 @@ impl ZonePressure {
     }
 
     /// Whether the flags are anything but obvious: free pages near or below the high watermark, or reclaim.
-    pub(super) fn is_tight(&self) -> bool {
+    pub(crate) fn is_tight(&self) -> bool {
         self.reclaim_active || self.below_high || self.visible < self.high.saturating_mul(2)
     }
 
     /// For people.
-    pub(super) fn describe(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         let mut text =
             format!("{} pages free, {} visibly, high watermark {}", self.free, self.visible, self.high);
         for (flag, name) in [(self.below_high, ", below high"), (self.reclaim_active, ", being reclaimed")] {
@@ -78,7 +78,7 @@ impl ZonePressure {
     }
 
     /// Free pages changed on a CPU, one at a time or at once.
-    pub(super) fn change(&mut self, cpu: usize, pages: i64) {
+    pub(crate) fn change(&mut self, cpu: usize, pages: i64) {
         self.free += pages;
         let Some(pending) = self.pending.get_mut(cpu) else { return };
         let sum = i64::from(*pending) + pages;
@@ -91,36 +91,42 @@ impl ZonePressure {
     }
 
     /// A tick brings the CPU's share home.
-    pub(super) fn fold(&mut self, cpu: usize) {
+    pub(crate) fn fold(&mut self, cpu: usize) {
         if let Some(pending) = self.pending.get_mut(cpu) {
             self.visible += i64::from(std::mem::take(pending));
         }
     }
 
     /// A sample shows what the checks see.
-    pub(super) fn set_visible(&mut self, free: u64) {
+    pub(crate) fn set_visible(&mut self, free: u64) {
         let free = i64::try_from(free).unwrap_or(i64::MAX / 2);
         self.free += free - self.visible;
         self.visible = free;
     }
 
     /// An allocation of `pages` with these flags walks past: below the high watermark it sets the flag (spec §2.9).
-    pub(super) fn walk(&mut self, gfp: u32, pages: i64) {
+    pub(crate) fn walk(&mut self, gfp: u32, pages: i64) {
+        self.walk_to(highest_zone(gfp), pages);
+    }
+
+    /// As [`walk`](Self::walk), of a request that may use zones up to this.
+    #[inline]
+    pub(crate) fn walk_to(&mut self, highest_zone: usize, pages: i64) {
         self.cleared_at = None;
         let usable = self.visible - self.unusable - (pages - 1);
-        if !self.below_high && usable <= self.high + self.reserve(highest_zone(gfp)) {
+        if !self.below_high && usable <= self.high + self.reserve(highest_zone) {
             self.below_high = true;
         }
     }
 
     /// An allocation found too little here and went on, to another zone or to reclaim.
-    pub(super) fn passed(&mut self) {
+    pub(crate) fn passed(&mut self) {
         self.below_high = true;
         self.cleared_at = None;
     }
 
     /// A drain ends: above the high watermark it clears the flag (spec §2.8).
-    pub(super) fn drained(&mut self) {
+    pub(crate) fn drained(&mut self) {
         if self.below_high && self.visible - self.unusable > self.high + self.reserve(usize::MAX) {
             self.below_high = false;
             self.cleared_at = Some(self.visible);
@@ -134,7 +140,7 @@ impl ZonePressure {
 }
 
 /// The highest zone that a request may use, by the kernel's index on x86-64 (spec §1.13).
-pub(super) const fn highest_zone(gfp: u32) -> usize {
+pub(crate) const fn highest_zone(gfp: u32) -> usize {
     if gfp & gfp::DMA != 0 {
         0
     } else if gfp & gfp::DMA32 != 0 {

@@ -1,0 +1,92 @@
+//! What a recording asks of page sets, one thing after another, in eight bytes each.
+
+use pageset_core::{MigrateType, Order};
+
+/// One thing to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Act {
+    pub(super) kind: ActKind,
+    pub(super) block: BlockKind,
+    /// Zone · CPUs + CPU; of a tick the CPU, of the reclaimer the node.
+    pub(super) at: u32,
+}
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ActKind {
+    /// Nothing: a free that turned out to happen later.
+    Nothing,
+    /// Allocate a block.
+    Alloc,
+    /// Allocate a page in bulk, which is not noted as an allocation.
+    BulkAlloc,
+    /// Free a block.
+    Free,
+    /// A block goes to the zone past its page set, whose lock was busy.
+    PastSet,
+    /// A CPU's periodic work.
+    Tick,
+    /// The reclaimer of a node starts.
+    ReclaimStarts,
+    /// It stops.
+    ReclaimStops,
+}
+
+impl ActKind {
+    /// Whether [`Act::at`] is a page set.
+    pub(super) const fn is_of_set(self) -> bool {
+        matches!(self, Self::Alloc | Self::BulkAlloc | Self::Free | Self::PastSet)
+    }
+}
+
+/// Order, type, and the highest zone that the request may use, in a byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct BlockKind(u8);
+
+impl BlockKind {
+    pub(super) const PAGE: Self = Self(0);
+
+    pub(super) fn new(order: Order, migratetype: MigrateType, highest_zone: usize) -> Self {
+        let migratetype = if migratetype.is_mergeable() { migratetype } else { MigrateType::Movable };
+        Self(order.get() | (migratetype.index() as u8) << 4 | (highest_zone.min(3) as u8) << 6)
+    }
+
+    #[inline]
+    pub(super) fn order(self) -> Order {
+        Order::new(self.0 & 15).unwrap_or(Order::ZERO)
+    }
+
+    #[inline]
+    pub(super) fn migratetype(self) -> MigrateType {
+        MigrateType::ALL[usize::from(self.0 >> 4 & 3)]
+    }
+
+    /// By the kernel's index on x86-64.
+    #[inline]
+    pub(super) fn highest_zone(self) -> usize {
+        usize::from(self.0 >> 6)
+    }
+
+    pub(super) fn of_type(self, migratetype: MigrateType) -> Self {
+        Self::new(self.order(), migratetype, self.highest_zone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_of_block_survives_its_byte() {
+        assert_eq!(size_of::<Act>(), 8);
+        for order in Order::ZERO.and_above() {
+            for migratetype in MigrateType::ALL.into_iter().take(MigrateType::PCP_COUNT) {
+                for highest in 0..4 {
+                    let kind = BlockKind::new(order, migratetype, highest);
+                    assert_eq!((kind.order(), kind.migratetype(), kind.highest_zone()), (order, migratetype, highest));
+                }
+            }
+        }
+        assert_eq!(BlockKind::PAGE.of_type(MigrateType::Cma).migratetype(), MigrateType::Movable);
+    }
+}

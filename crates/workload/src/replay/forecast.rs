@@ -1,0 +1,151 @@
+//! What one policy would have done, and how sure that is.
+//!
+//! The recorded kernel's own policy begins where that kernel was. Any other begins in its own steady state: the recording
+//! is played once to get there, and counted the second time. What that state happens to be is drawn some times more, by
+//! beginning with another quarter of the recording and with CPUs that changed places.
+
+use pageset_core::Policy;
+use pageset_trace::Snapshot;
+
+use super::act::{Act, ActKind};
+use super::machine::Machine;
+use super::page_sets::{PageSets, ZoneStart};
+use super::start::{SetStart, zone_before};
+use super::totals::Totals;
+use super::traffic::Traffic;
+use super::window::Window;
+use super::{Candidate, ReplayError};
+use crate::limits::{computed, printed_or_computed};
+
+/// Parts of the recording that a draw may begin with.
+const PARTS: usize = 4;
+/// Draws of a steady state: each part first, with CPUs as they are and with CPUs that changed places, but for the one
+/// that is the recording as it is.
+const DRAWS_MAX: usize = 2 * PARTS - 1;
+/// Acts that all draws of a policy may play, so that a long recording does not take several times as long.
+const DRAWN_ACTS_MAX: usize = 16 << 20;
+/// Fewest draws all the same.
+const DRAWS_MIN: usize = 2;
+
+/// A recording that is ready to be played under any policy.
+pub(super) struct Forecaster<'r> {
+    pub(super) machine: &'r Machine,
+    pub(super) before: Option<&'r Snapshot>,
+    pub(super) traffic: &'r Traffic,
+    pub(super) window: Window,
+    /// The recorded kernel's policy, and where its page sets were; `None` if either is not known.
+    pub(super) recorded: Option<(Policy, &'r [SetStart])>,
+}
+
+/// What came of playing a recording under one policy.
+pub(super) struct Forecast {
+    pub(super) totals: Totals,
+    pub(super) held_idle: u64,
+    /// Totals of other draws of what the page sets held before.
+    pub(super) draws: Vec<Totals>,
+}
+
+impl Forecaster<'_> {
+    /// Whether this is the recorded kernel as it was recorded.
+    pub(super) fn is_recorded(&self, candidate: &Candidate) -> bool {
+        self.recorded.is_some_and(|(policy, _)| policy.name == candidate.policy.name) && candidate.settings.is_unchanged()
+    }
+
+    pub(super) fn forecast(&self, candidate: &Candidate) -> Result<Forecast, ReplayError> {
+        let changed;
+        let machine = if candidate.settings.is_unchanged() {
+            self.machine
+        } else {
+            changed = Machine::new(candidate.settings.applied(&self.machine.layout))?;
+            &changed
+        };
+        if self.is_recorded(candidate)
+            && let Some((policy, starts)) = self.recorded
+        {
+            let mut sets = PageSets::new(machine, policy, &self.zone_starts(machine, candidate));
+            sets.fill(starts);
+            return Ok(self.count(sets, Vec::new()));
+        }
+        let zone_starts = self.zone_starts(machine, candidate);
+        let steady = |part: usize, turn: usize| {
+            let mut sets = PageSets::new(machine, candidate.policy, &zone_starts);
+            self.play_from(&mut sets, part, turn);
+            sets.begin();
+            sets
+        };
+        let draws = (DRAWN_ACTS_MAX / (2 * self.traffic.acts.len()).max(1)).clamp(DRAWS_MIN, DRAWS_MAX);
+        // Every other one first, so that few draws differ in both.
+        let order = (1..=DRAWS_MAX).map(|draw| draw * 3 % (DRAWS_MAX + 1));
+        let draws = order.take(draws).map(|draw| {
+            let mut sets = steady(draw % PARTS, draw / PARTS);
+            self.play_window(&mut sets);
+            sets.totals().clone()
+        });
+        let draws = draws.collect();
+        Ok(self.count(steady(0, 0), draws))
+    }
+
+    fn count(&self, mut sets: PageSets<'_>, draws: Vec<Totals>) -> Forecast {
+        self.play_window(&mut sets);
+        let totals = sets.totals().clone();
+        Forecast { totals, held_idle: sets.rest(), draws }
+    }
+
+    /// Plays all, and counts from the window on.
+    fn play_window(&self, sets: &mut PageSets<'_>) {
+        let (before, counted) = self.traffic.acts.split_at(self.window.first_act());
+        if !before.is_empty() {
+            sets.play(before);
+            sets.begin();
+        }
+        sets.play(counted);
+    }
+
+    /// Plays the recording from one of its parts on, with each CPU in the place of one that is `turn` further in its node.
+    fn play_from(&self, sets: &mut PageSets<'_>, part: usize, turn: usize) {
+        let acts = &self.traffic.acts;
+        let (first, last) = acts.split_at(acts.len() / PARTS * part);
+        if turn == 0 {
+            sets.play(last);
+            return sets.play(first);
+        }
+        let places = self.places(turn);
+        let cpus = self.machine.cpus();
+        let moved = |act: &Act| {
+            let at = act.at as usize;
+            let at = match act.kind {
+                ActKind::Tick => places[at],
+                kind if kind.is_of_set() => at / cpus * cpus + places[at % cpus],
+                _ => at,
+            };
+            Act { at: at as u32, ..*act }
+        };
+        for act in last.iter().chain(first) {
+            sets.play(&[moved(act)]);
+        }
+    }
+
+    fn places(&self, turn: usize) -> Vec<usize> {
+        let nodes = &self.machine.nodes;
+        let place = |cpu: usize| {
+            let node: Vec<usize> = (0..nodes.len()).filter(|other| nodes[*other] == nodes[cpu]).collect();
+            let at = node.iter().position(|other| *other == cpu).unwrap_or(0);
+            node.get((at + turn) % node.len().max(1)).copied().unwrap_or(cpu)
+        };
+        (0..nodes.len()).map(place).collect()
+    }
+
+    fn zone_starts(&self, machine: &Machine, candidate: &Candidate) -> Vec<ZoneStart> {
+        let is_recorded = self.is_recorded(candidate);
+        let starts = machine.zones.iter().map(|zone| {
+            let before = zone_before(self.before, zone);
+            let held: u64 = before.pagesets.iter().map(|set| u64::from(set.count)).sum();
+            let limits = if is_recorded { printed_or_computed } else { computed };
+            ZoneStart {
+                limits: limits(&candidate.policy, &machine.layout, zone),
+                idle: i64::try_from(before.free.saturating_add(held)).unwrap_or(i64::MAX / 2),
+            }
+        });
+        starts.collect()
+    }
+}

@@ -1,0 +1,290 @@
+//! A machine's page sets under one policy: the core's own, with tokens for pages, so that only what they decide matters.
+
+use pageset_core::pcp::{Activity, DrainFrom, DueDrain, Limits, ListIndex, Pcp, Place};
+use pageset_core::policy::{DecayDrain, FreeDrain};
+use pageset_core::{DrainReason, FrameCounts, FrameTables, Order, Policy};
+
+use super::act::{Act, ActKind, BlockKind};
+use super::machine::{Machine, index_of};
+use super::start::SetStart;
+use super::totals::Totals;
+use crate::limits::has_large_slice;
+use crate::pressure::ZonePressure;
+use crate::tokens::Tokens;
+
+/// Page sets at work.
+#[derive(Debug)]
+pub(super) struct PageSets<'m> {
+    machine: &'m Machine,
+    policy: Policy,
+    zones: Vec<ZoneSets>,
+    /// By zone and CPU.
+    sets: Vec<PageSet>,
+    totals: Totals,
+}
+
+/// What the page sets of one zone share.
+#[derive(Debug)]
+struct ZoneSets {
+    frames: FrameTables<'static>,
+    tokens: Tokens,
+    pressure: ZonePressure,
+    /// Pages that are free or held when the recording begins.
+    idle_before: i64,
+    /// The kernel's number of the zone.
+    index: usize,
+    node: u16,
+}
+
+#[derive(Debug)]
+struct PageSet {
+    pcp: Pcp,
+    limits: Limits,
+    activity: Activity,
+}
+
+/// What a zone begins with: its limits, and the pages that are free or held.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ZoneStart {
+    pub(super) limits: Limits,
+    pub(super) idle: i64,
+}
+
+impl<'m> PageSets<'m> {
+    /// Empty page sets.
+    pub(super) fn new(machine: &'m Machine, policy: Policy, starts: &[ZoneStart]) -> Self {
+        let cpus = machine.cpus();
+        let zones = machine.zones.iter().zip(starts).map(|(zone, start)| {
+            let counts = FrameCounts::for_span(0..zone.managed).expect("no larger than the span, which was checked");
+            let mut pressure = ZonePressure::new(zone, cpus as u32);
+            pressure.set_visible(start.idle.max(0) as u64);
+            ZoneSets {
+                frames: FrameTables::on_heap(counts),
+                tokens: Tokens::new(zone.managed as usize),
+                pressure,
+                idle_before: start.idle,
+                index: index_of(zone),
+                node: zone.node,
+            }
+        });
+        let set = |(start, cpu): (&ZoneStart, usize)| {
+            let mut pcp = Pcp::with_scheme(policy.lists);
+            pcp.high = start.limits.high_min;
+            pcp.has_large_slice = has_large_slice(&policy, &machine.layout, cpu as u32, start.limits.batch);
+            PageSet { pcp, limits: start.limits, activity: Activity::None }
+        };
+        let sets = starts.iter().flat_map(|start| (0..cpus).map(move |cpu| (start, cpu))).map(set).collect();
+        Self { machine, policy, zones: zones.collect(), sets, totals: Totals::new(machine.sets()) }
+    }
+
+    /// Fills the page sets with what the kernel's held.
+    pub(super) fn fill(&mut self, starts: &[SetStart]) {
+        for (at, start) in starts.iter().enumerate() {
+            for list in 0..self.policy.lists.lists() {
+                let order = self.policy.lists.order(list);
+                let blocks = start.lists[list].max(0) as u32;
+                self.fetch(at, list, order, blocks);
+            }
+            let pcp = &mut self.sets[at].pcp;
+            pcp.high = start.high.unwrap_or(pcp.high);
+            pcp.alloc_factor = start.alloc_factor;
+            pcp.end_tick();
+        }
+        self.begin();
+    }
+
+    /// Counts anew from here; zones have as many pages free or held as when the recording began.
+    pub(super) fn begin(&mut self) {
+        let cpus = self.machine.cpus();
+        for (zone, sets) in self.zones.iter_mut().zip(self.sets.chunks(cpus)) {
+            let held: i64 = sets.iter().map(|set| i64::from(set.pcp.count)).sum();
+            (0..cpus).for_each(|cpu| zone.pressure.fold(cpu));
+            zone.pressure.set_visible((zone.idle_before - held).max(0) as u64);
+        }
+        self.totals.begin(self.sets.iter().map(|set| set.pcp.count));
+    }
+
+    pub(super) fn totals(&self) -> &Totals {
+        &self.totals
+    }
+
+    /// Lets a minute pass in which nobody allocates or frees, and tells what the page sets hold then.
+    pub(super) fn rest(&mut self) -> u64 {
+        const TICKS: u32 = 60;
+        for _ in 0..TICKS {
+            (0..self.machine.cpus()).for_each(|cpu| self.tick(cpu));
+        }
+        self.sets.iter().map(|set| set.pcp.count.max(0) as u64).sum()
+    }
+
+    /// Does what a recording asks for.
+    pub(super) fn play(&mut self, acts: &[Act]) {
+        for act in acts {
+            match act.kind {
+                ActKind::Nothing => {}
+                ActKind::Alloc | ActKind::BulkAlloc => self.alloc(*act),
+                ActKind::Free => self.free(*act),
+                ActKind::PastSet => {
+                    self.totals.frees += 1;
+                    self.past_set(act.at as usize, act.block, 1);
+                }
+                ActKind::Tick => self.tick(act.at as usize),
+                ActKind::ReclaimStarts | ActKind::ReclaimStops => {
+                    let node = act.at;
+                    for zone in self.zones.iter_mut().filter(|zone| u32::from(zone.node) == node) {
+                        zone.pressure.reclaim_active = act.kind == ActKind::ReclaimStarts;
+                    }
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn alloc(&mut self, act: Act) {
+        let (at, order) = (act.at as usize, act.block.order());
+        self.totals.allocs += 1;
+        self.walk(at, act.block);
+        let Some(list) = self.policy.lists.list(order, act.block.migratetype()) else {
+            return self.past_set(at, act.block, -1);
+        };
+        let zone = at / self.machine.cpus();
+        let set = &mut self.sets[at];
+        if act.kind == ActKind::Alloc {
+            set.pcp.note_alloc(&self.policy);
+        }
+        self.totals.pcp_allocs += 1;
+        if set.pcp.is_list_empty(list) {
+            let flags = self.zones[zone].pressure.flags();
+            let blocks = set.pcp.refill_size(&self.policy, set.limits, flags, order);
+            self.fetch(at, list, order, blocks);
+            self.totals.refilled(u64::from(blocks) << order.get());
+        }
+        let (zone, set) = (&mut self.zones[zone], &mut self.sets[at]);
+        if let Some(token) = set.pcp.pop(&zone.frames, list, order) {
+            zone.tokens.give(token);
+        }
+        self.totals.note_held(at, set.pcp.count);
+    }
+
+    /// An allocation looks at the zones that it may use, from the highest on, and takes from one (spec §2.9).
+    #[inline]
+    fn walk(&mut self, at: usize, block: BlockKind) {
+        let zone = at / self.machine.cpus();
+        let highest = block.highest_zone();
+        self.zones[zone].pressure.walk_to(highest, i64::from(block.order().frames()));
+        if self.zones[zone].index < highest {
+            let node = self.zones[zone].node;
+            for higher in self.zones[zone + 1..].iter_mut() {
+                if higher.node == node && higher.index <= highest {
+                    higher.pressure.passed();
+                }
+            }
+        }
+    }
+
+    /// A block passes between zone and user without a page set.
+    fn past_set(&mut self, at: usize, block: BlockKind, direction: i64) {
+        let (zone, cpu) = (at / self.machine.cpus(), at % self.machine.cpus());
+        let pages = i64::from(block.order().frames());
+        self.sets[at].activity = Activity::Touched;
+        self.zones[zone].pressure.change(cpu, direction * pages);
+        self.totals.direct_blocks += 1;
+        self.totals.direct_pages += pages as u64;
+    }
+
+    /// Blocks come from the zone to a list.
+    fn fetch(&mut self, at: usize, list: ListIndex, order: Order, blocks: u32) {
+        let (zone, cpu) = (at / self.machine.cpus(), at % self.machine.cpus());
+        let (zone, set) = (&mut self.zones[zone], &mut self.sets[at]);
+        set.activity = Activity::Touched;
+        for _ in 0..blocks {
+            // A page set that holds more blocks than its zone has frames comes from a hostile recording.
+            let Some(token) = zone.tokens.take() else { break };
+            set.pcp.append(&zone.frames, list, token, order);
+        }
+        zone.pressure.change(cpu, -(i64::from(blocks) << order.get()));
+    }
+
+    #[inline]
+    fn free(&mut self, act: Act) {
+        let (at, order) = (act.at as usize, act.block.order());
+        self.totals.frees += 1;
+        let Some(list) = self.policy.lists.list(order, act.block.migratetype()) else {
+            return self.past_set(at, act.block, 1);
+        };
+        let zone = &mut self.zones[at / self.machine.cpus()];
+        let set = &mut self.sets[at];
+        let Some(token) = zone.tokens.take() else { return };
+        set.pcp.push(&zone.frames, list, token, order);
+        if let Some(due) = set.pcp.note_free(&self.policy, set.limits, zone.pressure.flags(), order) {
+            self.drain_due(at, list, due);
+        }
+        self.totals.note_held(at, self.sets[at].pcp.count);
+    }
+
+    fn drain_due(&mut self, at: usize, list: ListIndex, due: DueDrain) {
+        let slice = match self.policy.free_drain {
+            FreeDrain::Whole => due.pages,
+            FreeDrain::Slices => self.sets[at].limits.batch,
+        };
+        let before = self.sets[at].pcp.count;
+        let mut left = due.pages;
+        loop {
+            self.give_back(at, DrainFrom { pages: left.min(slice), list });
+            left -= slice;
+            let count = self.sets[at].pcp.count;
+            if left <= 0 || count <= 0 || count < due.limit {
+                break;
+            }
+        }
+        let pages = before - self.sets[at].pcp.count;
+        self.totals.drained(pages, due.reason == DrainReason::FreeHigh);
+        self.zones[at / self.machine.cpus()].pressure.drained();
+    }
+
+    /// Blocks go back to the zone, under one hold of its lock.
+    fn give_back(&mut self, at: usize, from: DrainFrom) {
+        let (zone, cpu) = (at / self.machine.cpus(), at % self.machine.cpus());
+        let (zone, set) = (&mut self.zones[zone], &mut self.sets[at]);
+        let tokens = &mut zone.tokens;
+        let pages = set.pcp.remove(&zone.frames, self.policy.drain_order, from, |token, _| tokens.give(token));
+        set.activity = Activity::Touched;
+        zone.pressure.change(cpu, i64::from(pages));
+        self.totals.drain_holds += 1;
+    }
+
+    /// One CPU's periodic work (spec §2.11).
+    fn tick(&mut self, cpu: usize) {
+        for zone in 0..self.zones.len() {
+            let at = zone * self.machine.cpus() + cpu;
+            self.zones[zone].pressure.fold(cpu);
+            let set = &mut self.sets[at];
+            let activity = std::mem::replace(&mut set.activity, Activity::None);
+            let before = set.pcp.count;
+            if let Some(decayed) = set.pcp.decay(&self.policy, set.limits) {
+                let slice = match self.policy.decay_drain {
+                    DecayDrain::Whole => decayed.excess,
+                    DecayDrain::Slices => set.limits.batch,
+                };
+                let mut left = decayed.excess;
+                while left > 0 {
+                    self.give_back(at, DrainFrom { pages: left.min(slice), list: 0 });
+                    left -= slice;
+                }
+                self.sets[at].pcp.end_tick();
+            }
+            let is_local = self.zones[zone].node == self.machine.nodes[cpu];
+            let place = if is_local { Place::Local } else { Place::Remote };
+            let set = &mut self.sets[at];
+            if set.pcp.expire(place, activity) == Some(0) {
+                let pages = set.pcp.count.min(set.limits.batch);
+                self.give_back(at, DrainFrom { pages, list: 0 });
+            }
+            let count = self.sets[at].pcp.count;
+            if count < before {
+                self.totals.drained(before - count, false);
+                self.totals.note_held(at, count);
+            }
+        }
+    }
+}

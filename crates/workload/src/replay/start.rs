@@ -1,0 +1,134 @@
+//! Where the recorded kernel's page sets were when the recording began.
+//!
+//! How much each set held, and its `high`, were read from `/proc/zoneinfo`. What its lists held follows from the
+//! recording: a list was empty when the kernel refilled it, so what was taken from it until then was there before.
+
+use pageset_core::Policy;
+use pageset_core::policy::RefillRule;
+use pageset_trace::{Snapshot, ZoneDescription};
+
+use super::act::ActKind;
+use super::machine::Machine;
+use super::traffic::Traffic;
+use crate::limits::to_i32;
+
+/// Lists of any scheme at most.
+pub(super) const LISTS_MAX: usize = 16;
+/// List of movable pages of order 0 in every scheme. Source: spec §2.1.
+const MOVABLE_PAGES: usize = 1;
+
+/// One page set's beginning.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct SetStart {
+    /// Blocks on each list.
+    pub(super) lists: [i32; LISTS_MAX],
+    /// `None`: not known.
+    pub(super) high: Option<i32>,
+    pub(super) alloc_factor: u8,
+}
+
+/// What the recording says of one page set while it goes on.
+#[derive(Clone, Debug, Default)]
+struct Tracked {
+    /// What each list gained since the beginning.
+    balance: [i32; LISTS_MAX],
+    /// The least it was.
+    least: [i32; LISTS_MAX],
+    /// What it held at the beginning, once that is known.
+    known: [Option<i32>; LISTS_MAX],
+    frees_before_refill: u32,
+    first_refill_pages: Option<u32>,
+}
+
+/// The zone's state at the beginning, which the snapshot has, or else the machine's description.
+pub(super) fn zone_before<'z>(before: Option<&'z Snapshot>, zone: &'z ZoneDescription) -> &'z ZoneDescription {
+    before.and_then(|before| before.zoneinfo.zone(zone.node, zone.kind)).unwrap_or(zone)
+}
+
+/// Whether it is known how much the page sets held.
+pub(super) fn is_known(machine: &Machine, before: Option<&Snapshot>) -> bool {
+    machine.zones.iter().any(|zone| !zone_before(before, zone).pagesets.is_empty())
+}
+
+/// The beginning of each page set, by zone and CPU.
+pub(super) fn find(machine: &Machine, before: Option<&Snapshot>, policy: &Policy, traffic: &Traffic) -> Vec<SetStart> {
+    let tracked = track(machine, policy, traffic);
+    let mut starts = vec![SetStart::default(); machine.sets()];
+    let lists = policy.lists.lists();
+    for (set, (start, tracked)) in starts.iter_mut().zip(&tracked).enumerate() {
+        for list in 0..lists {
+            start.lists[list] = tracked.known[list].unwrap_or(-tracked.least[list]);
+        }
+        let zone = &machine.zones[set / machine.cpus()];
+        let cpu = set % machine.cpus();
+        let printed = zone_before(before, zone).pagesets.iter().find(|printed| printed.cpu as usize == cpu);
+        if let Some(printed) = printed {
+            start.high = Some(to_i32(u64::from(printed.high)));
+            let pages = |list: usize| start.lists[list].saturating_mul(policy.lists.order(list).frames() as i32);
+            let rest = to_i32(u64::from(printed.count)) - (0..lists).map(pages).sum::<i32>();
+            // What is not explained was on a list that was not used up; most pages are movable.
+            let open = (0..3).filter(|list| tracked.known[*list].is_none());
+            let list = open.min_by_key(|list| list.abs_diff(MOVABLE_PAGES)).unwrap_or(MOVABLE_PAGES);
+            start.lists[list] += rest.max(0);
+            let batch = printed.batch.max(1);
+            if policy.refill == RefillRule::Doubling
+                && tracked.frees_before_refill == 0
+                && let Some(pages) = tracked.first_refill_pages
+                && pages % batch == 0
+                && (pages / batch).is_power_of_two()
+            {
+                start.alloc_factor = ((pages / batch).ilog2() as u8).min(policy.scale_max);
+            }
+        }
+    }
+    starts
+}
+
+fn track(machine: &Machine, policy: &Policy, traffic: &Traffic) -> Vec<Tracked> {
+    let mut sets = vec![Tracked::default(); machine.sets()];
+    let (mut moves, mut decisions) = (traffic.moves.iter().peekable(), traffic.decisions.iter().peekable());
+    for index in 0..=traffic.acts.len() {
+        while let Some(moved) = moves.next_if(|moved| moved.before as usize <= index) {
+            if let Some(list) = policy.lists.list(moved.block.order(), moved.block.migratetype()) {
+                sets[moved.set as usize].change(list, moved.blocks);
+            }
+        }
+        while let Some(decided) = decisions.next_if(|decided| decided.before as usize <= index) {
+            let Some(block) = decided.refill else { continue };
+            let Some(list) = policy.lists.list(block.order(), block.migratetype()) else { continue };
+            sets[decided.set as usize].refilled(list, decided.pages, block.order().frames());
+        }
+        let Some(act) = traffic.acts.get(index) else { break };
+        let change = match act.kind {
+            ActKind::Alloc | ActKind::BulkAlloc => -1,
+            ActKind::Free => 1,
+            _ => continue,
+        };
+        if let Some(list) = policy.lists.list(act.block.order(), act.block.migratetype()) {
+            let set = &mut sets[act.at as usize];
+            set.frees_before_refill += u32::from(change > 0 && set.first_refill_pages.is_none());
+            set.change(list, change);
+        }
+    }
+    sets
+}
+
+impl Tracked {
+    fn change(&mut self, list: usize, blocks: i32) {
+        self.balance[list] += blocks;
+        self.least[list] = self.least[list].min(self.balance[list]);
+    }
+
+    /// A refill of a list, whose blocks have been added already.
+    fn refilled(&mut self, list: usize, pages: u32, block_pages: u32) {
+        let blocks = (pages / block_pages) as i32;
+        // One block alone may have gone past a busy page set.
+        if blocks > 1 {
+            let before = (blocks - self.balance[list]).max(0);
+            self.known[list].get_or_insert(before);
+        }
+        if block_pages == 1 {
+            self.first_refill_pages.get_or_insert(pages);
+        }
+    }
+}

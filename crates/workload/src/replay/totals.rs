@@ -1,0 +1,71 @@
+//! What page sets did: counted while they play.
+
+/// Counts since the beginning.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Totals {
+    pub(super) allocs: u64,
+    pub(super) frees: u64,
+    pub(super) pcp_allocs: u64,
+    pub(super) refills: u64,
+    pub(super) refilled_pages: u64,
+    pub(super) drains: u64,
+    pub(super) drained_pages: u64,
+    pub(super) free_high_drains: u64,
+    /// Holds of a zone's lock for drains: a drain in slices has one for each.
+    pub(super) drain_holds: u64,
+    pub(super) direct_blocks: u64,
+    pub(super) direct_pages: u64,
+    /// Pages of each page set, all of them, and the most there were.
+    held: Vec<i32>,
+    held_now: i64,
+    held_peak: i64,
+}
+
+impl Totals {
+    pub(super) fn new(sets: usize) -> Self {
+        Self { held: vec![0; sets], ..Self::default() }
+    }
+
+    pub(super) fn begin(&mut self, held: impl Iterator<Item = i32>) {
+        let held: Vec<i32> = held.collect();
+        let held_now = held.iter().map(|pages| i64::from(*pages)).sum();
+        *self = Self { held, held_now, held_peak: held_now, ..Self::default() };
+    }
+
+    #[inline]
+    pub(super) fn refilled(&mut self, pages: u64) {
+        self.refills += 1;
+        self.refilled_pages += pages;
+    }
+
+    #[inline]
+    pub(super) fn drained(&mut self, pages: i32, is_free_high: bool) {
+        self.drains += u64::from(pages > 0);
+        self.drained_pages += pages.max(0) as u64;
+        self.free_high_drains += u64::from(is_free_high);
+    }
+
+    #[inline]
+    pub(super) fn note_held(&mut self, set: usize, pages: i32) {
+        self.held_now += i64::from(pages - std::mem::replace(&mut self.held[set], pages));
+        self.held_peak = self.held_peak.max(self.held_now);
+    }
+
+    pub(super) fn held_peak(&self) -> u64 {
+        self.held_peak.max(0) as u64
+    }
+
+    pub(super) fn held_now(&self) -> u64 {
+        self.held_now.max(0) as u64
+    }
+
+    /// Times a zone's lock was taken.
+    pub(super) fn zone_lock_acquisitions(&self) -> u64 {
+        self.refills + self.drain_holds + self.direct_blocks
+    }
+
+    /// Refills and drains.
+    pub(super) fn visits(&self) -> u64 {
+        self.refills + self.drains
+    }
+}

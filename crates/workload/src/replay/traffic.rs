@@ -1,0 +1,86 @@
+//! A recording's traffic: what page sets were asked for, and what the recorded kernel decided meanwhile.
+//!
+//! Events tell some things late: that a free waits in a batch, that it went past a busy page set, which list it went to.
+//! An act is mended when that shows, so one reading suffices.
+
+mod reading;
+
+use pageset_core::CpuId;
+use pageset_trace::{TraceError, TraceReader};
+
+use super::Unreplayed;
+use super::act::{Act, ActKind, BlockKind};
+use super::machine::Machine;
+use super::ticks::Ticks;
+use reading::Reading;
+
+/// A recording as page sets see it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Traffic {
+    pub(super) acts: Vec<Act>,
+    /// The recorded kernel's decisions.
+    pub(super) decisions: Vec<Decided>,
+    /// Blocks that it moved between zones and lists, in order.
+    pub(super) moves: Vec<Moved>,
+    /// Events read.
+    pub(super) events: u64,
+    /// Events that are none of the replay's, by reason.
+    pub(super) unreplayed: Unreplayed,
+    /// Allocations, pages of bulk allocations included.
+    pub(super) allocs: u64,
+    pub(super) frees: u64,
+    /// Frees of pages whose allocation the recording does not show.
+    pub(super) unmatched_frees: u64,
+    /// Pages that were freed twice in a row: allocated meanwhile without an event.
+    pub(super) unseen_allocs: u64,
+    /// Frees that went past a busy page set.
+    pub(super) diverted_frees: u64,
+    /// Seconds between the ticks of all CPUs, where the recording has none of its own.
+    pub(super) tick_interval_s: Option<u32>,
+}
+
+/// A decision of the recorded kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Decided {
+    /// The act before which it was made.
+    pub(super) before: u32,
+    /// The page set.
+    pub(super) set: u32,
+    pub(super) pages: u32,
+    /// The kind of the blocks that were fetched; `None` for a drain.
+    pub(super) refill: Option<BlockKind>,
+}
+
+/// Blocks that entered (or, negative, left) one list of a page set by the recorded kernel's decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Moved {
+    /// The act before which they did.
+    pub(super) before: u32,
+    pub(super) set: u32,
+    pub(super) block: BlockKind,
+    pub(super) blocks: i32,
+}
+
+impl Traffic {
+    /// Reads a recording to its end. `progress` is told the events read so far.
+    pub(super) fn read(
+        reader: &mut dyn TraceReader,
+        machine: &Machine,
+        mut progress: impl FnMut(u64),
+    ) -> Result<Self, TraceError> {
+        let ticks = Ticks::find(reader, &machine.layout)?;
+        let mut reading = Reading::new(machine, ticks);
+        let mut events = Vec::new();
+        let mut read = 0;
+        while reader.read_block(&mut events)? > 0 {
+            events.iter().for_each(|event| reading.event(event));
+            read += events.len() as u64;
+            progress(read);
+        }
+        Ok(Self { events: read, ..reading.finish() })
+    }
+
+    pub(super) fn tick(cpu: CpuId) -> Act {
+        Act { kind: ActKind::Tick, block: BlockKind::PAGE, at: cpu.0 }
+    }
+}
