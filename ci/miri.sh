@@ -27,7 +27,8 @@ export PROPTEST_CASES="${PROPTEST_CASES:-1}"
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/miri"
 
 core=(--package pageset-core --all-features)
-tests=(errors statics no_heap examples invariants model reviewers interrupts block_of)
+# Not `no_heap`, which counts allocations of thousands of frames: hours.
+tests=(errors statics examples invariants model reviewers interrupts block_of)
 
 # The command of one part, by its name.
 part() {
@@ -84,7 +85,7 @@ case ${1:-} in
         cargo +nightly miri test --quiet "${core[@]}" --lib --target i686-unknown-linux-gnu --no-run
         echo "== building: $SECONDS s"
         # The long ones first.
-        printf '%s\n' invariants unit model examples bad_page 32_bit pool_torture pool_unit reviewers errors no_heap \
+        printf '%s\n' invariants unit model examples bad_page 32_bit pool_torture pool_unit reviewers errors \
             statics interrupts block_of pageops | CARGO_TARGET_DIR="${CARGO_TARGET_DIR%/miri}" xargs -P "$(nproc)" -n 1 "$self" --part
         ;;
     *) cargo +nightly miri test "${core[@]}" --lib "${tests[@]/#/--test=}" -- "$@" ;;

@@ -244,6 +244,7 @@ impl Platform for Host {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "allocates 4096 blocks one by one: hours")]
 fn r14_cached_blocks_do_not_merge_until_they_are_drained() {
     let frames = [0..1 << 15];
     let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..1 << 15, regions: &frames }];
