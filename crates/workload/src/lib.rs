@@ -7,6 +7,7 @@
 //! [`load`] has the benchmarks, written once over [`Target`], the world they run in; [`run_on_threads`] is one.
 #![deny(unsafe_code)]
 
+mod against;
 mod caches;
 mod cpus;
 mod gfp;
@@ -24,6 +25,7 @@ mod tokens;
 mod varied;
 mod verify;
 
+pub use against::{Against, Change, Side, against};
 pub use cpus::{pin, usable_cpus};
 pub use ladder::{Ladder, Sweep};
 pub use replay::{

@@ -10,6 +10,9 @@ use serde::Serialize;
 /// An interval that covers the truth in four of five cases.
 const QUANTILE: f64 = 1.28;
 
+/// Draws of one recording differ less than recordings of one load: their squares count so many times.
+const DRAWN_WEIGHT: f64 = 1.5;
+
 /// What forecasts were found to be off by, as a spread of logarithms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -26,8 +29,8 @@ impl Kind {
     const fn spread(self) -> f64 {
         match self {
             Self::Recorded => 0.02,
-            Self::Settings => 0.08,
-            Self::Policy => 0.12,
+            Self::Settings => 0.06,
+            Self::Policy => 0.08,
         }
     }
 
@@ -35,7 +38,7 @@ impl Kind {
     const fn spread_of_one(self) -> f64 {
         match self {
             Self::Recorded => 0.5,
-            Self::Settings | Self::Policy => 1.0,
+            Self::Settings | Self::Policy => 0.6,
         }
     }
 }
@@ -56,7 +59,7 @@ impl Interval {
 pub(super) fn interval(kind: Kind, value: u64, decisions: u64, draws: &[u64], own_distance: f64) -> Interval {
     let drawn = draws.iter().map(|draw| distance(*draw, value).powi(2)).sum::<f64>() / draws.len().max(1) as f64;
     let of_count = kind.spread_of_one().powi(2) / (decisions as f64 + 1.0);
-    let spread = (drawn + own_distance.powi(2) + kind.spread().powi(2) + of_count).sqrt();
+    let spread = (DRAWN_WEIGHT * drawn + own_distance.powi(2) + kind.spread().powi(2) + of_count).sqrt();
     let factor = (QUANTILE * spread).exp();
     let (low, high) = ((value as f64 + 1.0) / factor - 1.0, (value as f64 + 1.0) * factor - 1.0);
     Interval(low.max(0.0).floor() as u64, high.ceil() as u64)

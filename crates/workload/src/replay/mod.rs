@@ -143,6 +143,8 @@ pub struct Unseen {
     pub unmatched_frees: u64,
     /// Of those, pages that the recording shows as free already: allocated without an event, as in bulk.
     pub allocations: u64,
+    /// Pages that stand for the stacks of forked tasks, where the recording has no events of bulk allocations.
+    pub stack_pages: u64,
     /// Frees that went past a page set whose lock was busy, as later events show.
     pub diverted_frees: u64,
 }
@@ -204,9 +206,9 @@ pub fn replay(
     let before = info.before.as_ref().filter(|_| options.machine.is_none());
     let kernel = info.kernel.as_deref().unwrap_or(&machine.layout.kernel);
     let policy = policy_of_kernel(kernel).copied().filter(|_| is_recorded_machine);
-    let is_start_known = policy.is_some() && start::is_known(&machine, before);
+    let is_start_known = start::is_known(&machine, before);
     let window = Window::find(&machine, &traffic, is_start_known);
-    let starts = policy.filter(|_| start::is_known(&machine, before));
+    let starts = policy.filter(|_| is_start_known);
     let starts = starts.map(|policy| (policy, start::find(&machine, before, &policy, &traffic)));
     let recorded = starts.as_ref().map(|(policy, starts)| (*policy, starts.as_slice()));
     let forecaster = Forecaster { machine: &machine, before, traffic: &traffic, window, recorded };
@@ -232,6 +234,7 @@ pub fn replay(
     let unseen = Unseen {
         unmatched_frees: traffic.unmatched_frees,
         allocations: traffic.unseen_allocs,
+        stack_pages: traffic.stack_pages,
         diverted_frees: traffic.diverted_frees,
     };
     let (lost, machine) = (reader.lost(), machine.layout);

@@ -33,6 +33,8 @@ pub(super) struct Traffic {
     pub(super) unmatched_frees: u64,
     /// Pages that were freed twice in a row: allocated meanwhile without an event.
     pub(super) unseen_allocs: u64,
+    /// Pages that were allocated for stacks of forked tasks, of which there is no event.
+    pub(super) stack_pages: u64,
     /// Frees that went past a busy page set.
     pub(super) diverted_frees: u64,
     /// Seconds between the ticks of all CPUs, where the recording has none of its own.

@@ -16,6 +16,9 @@ use crate::survey::decisions::{Decision, Decisions};
 /// Largest bulk allocation that is believed: what one page of pointers holds, many times over.
 const BULK_PAGES_MAX: u64 = 1 << 16;
 
+/// Pages of a task's kernel stack on x86-64: allocated in bulk at a fork, unless a stack is left from a task that ended.
+const STACK_PAGES: usize = 4;
+
 /// A reading under way.
 pub(super) struct Reading<'m> {
     machine: &'m Machine,
@@ -24,6 +27,9 @@ pub(super) struct Reading<'m> {
     decisions: Decisions,
     zones: Vec<ZoneNotes>,
     cpus: Vec<CpuNotes>,
+    has_bulk_events: bool,
+    /// The first of the acts that stand for the stack of a forked task.
+    forks: Vec<u32>,
 }
 
 /// What is known of one zone's frames.
@@ -85,6 +91,8 @@ impl<'m> Reading<'m> {
             traffic: Traffic { tick_interval_s: ticks.interval_s(), ..Traffic::default() },
             ticks,
             decisions: Decisions::default(),
+            has_bulk_events: false,
+            forks: Vec::new(),
         }
     }
 
@@ -92,7 +100,34 @@ impl<'m> Reading<'m> {
         for (cpu, decision) in std::mem::take(&mut self.decisions).finish() {
             self.decided(cpu, decision);
         }
+        if !self.has_bulk_events {
+            self.give_stacks();
+        }
         self.traffic
+    }
+
+    /// Without events of bulk allocations, stacks of forked tasks come from nowhere. As many pages are allocated for them,
+    /// evenly, as are freed without having been allocated, and a whole stack for each task at most.
+    fn give_stacks(&mut self) {
+        let forks = self.forks.len() as u64;
+        let pages = self.traffic.unmatched_frees.min(forks * STACK_PAGES as u64);
+        for (fork, first) in (0..forks).zip(&self.forks) {
+            let pages = (fork + 1) * pages / forks - fork * pages / forks;
+            for act in self.traffic.acts[*first as usize..].iter_mut().take(pages as usize) {
+                act.kind = ActKind::BulkAlloc;
+            }
+        }
+        self.traffic.stack_pages = pages;
+    }
+
+    fn forked(&mut self, event: &Event) {
+        let highest = highest_zone(0);
+        let Some(zone) = self.machine.highest_zone(event.cpu, highest) else { return };
+        let at = self.machine.set(zone, event.cpu);
+        self.forks.push(self.traffic.acts.len() as u32);
+        for _ in 0..STACK_PAGES {
+            self.push(ActKind::Nothing, BlockKind::new(Order::ZERO, MigrateType::Unmovable, highest), at);
+        }
     }
 
     #[inline]
@@ -117,7 +152,9 @@ impl<'m> Reading<'m> {
             EventKind::MmPageAllocZoneLocked => self.fetched(event),
             EventKind::MmPageAllocExtfrag => self.forget_diverted(event),
             EventKind::MmPagePcpuDrain => self.drained(event),
+            EventKind::SchedProcessFork => self.forked(event),
             EventKind::BulkAllocEntry => {
+                self.has_bulk_events = true;
                 let cpu = &mut self.cpus[usize::from(event.cpu)];
                 (cpu.bulk, cpu.bulk_highest) = (Some(None), highest_zone(event.gfp));
             }

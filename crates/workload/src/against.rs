@@ -1,0 +1,166 @@
+//! A forecast against the truth: one load recorded under two kernels or settings.
+
+use pageset_core::Policy;
+use pageset_trace::TraceReader;
+use serde::Serialize;
+
+use crate::replay::{Candidate, Interval, KernelTotals, ReplayError, ReplayOptions, Settings, replay};
+use crate::verify::policy_of_kernel;
+
+/// What the recordings of one side have in common, and what their kernels did.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Side {
+    /// The policy of its kernel.
+    pub policy: &'static str,
+    /// What each of its runs did.
+    pub runs: Vec<KernelTotals>,
+}
+
+/// One quantity: predicted from the first side, and as the second side had it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Change {
+    /// What is counted.
+    pub quantity: &'static str,
+    /// Mean of the first side's runs.
+    pub from: f64,
+    /// Mean of the second side's runs.
+    pub to: f64,
+    /// Mean of the predictions, one from each run of the first side.
+    pub predicted: f64,
+    /// Most less fewest of the second side's runs, as a part of their mean.
+    pub noise: f64,
+    /// The predictions' intervals together, as a mean of each end; `None` for quantities without one.
+    pub interval: Option<(f64, f64)>,
+    /// Runs of the second side that lie in an interval, of all runs and all intervals.
+    pub covered: Option<(u64, u64)>,
+}
+
+impl Change {
+    /// By what the quantity changed.
+    #[must_use]
+    pub fn real_ratio(&self) -> f64 {
+        ratio(self.to, self.from)
+    }
+
+    /// By what it was predicted to change.
+    #[must_use]
+    pub fn predicted_ratio(&self) -> f64 {
+        ratio(self.predicted, self.from)
+    }
+
+    /// How far the prediction is off, as a factor of at least 1.
+    #[must_use]
+    pub fn off_by(&self) -> f64 {
+        let ratio = ratio(self.predicted, self.to);
+        ratio.max(1.0 / ratio)
+    }
+}
+
+/// Of counts, so that nothing is divided by zero.
+fn ratio(a: f64, b: f64) -> f64 {
+    (a + 0.5) / (b + 0.5)
+}
+
+/// The comparison of two sides.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Against {
+    /// Where the load was recorded that is replayed.
+    pub from: Side,
+    /// What its replay is compared with.
+    pub to: Side,
+    /// The second side's settings that are not the first side's.
+    pub settings: String,
+    /// Refills, refilled pages, drains, drained pages, visits.
+    pub changes: Vec<Change>,
+}
+
+/// Predicts what the kernel of the second recordings makes of the load in each of the first, and compares. Repeats of
+/// either side show how far the kernel itself differs from run to run.
+///
+/// # Errors
+/// If a recording is damaged, does not describe its machine, or comes from a kernel whose policy is not known.
+pub fn against(
+    from: &mut [Box<dyn TraceReader>],
+    to: &mut [Box<dyn TraceReader>],
+) -> Result<Against, ReplayError> {
+    let unknown = || ReplayError::NoMachine("give at least one recording of each side".into());
+    let candidate = {
+        let (from, to) = (from.first().ok_or_else(unknown)?, to.first().ok_or_else(unknown)?);
+        let settings = match (&from.info().machine, &to.info().machine) {
+            (Some(from), Some(to)) => Settings::between(from, to),
+            _ => Settings::default(),
+        };
+        Candidate { policy: policy_of(to.as_ref())?, settings }
+    };
+    let policy = policy_of(from[0].as_ref())?;
+    let mut to_runs = Vec::new();
+    for reader in to {
+        let options = ReplayOptions::default();
+        to_runs.push(replay(reader.as_mut(), &options, |_| {})?.kernel_itself);
+    }
+    let (mut from_runs, mut predictions) = (Vec::new(), Vec::new());
+    for reader in from {
+        let options = ReplayOptions { candidates: vec![candidate], ..ReplayOptions::default() };
+        let replay = replay(reader.as_mut(), &options, |_| {})?;
+        from_runs.push(replay.kernel_itself);
+        predictions.extend(replay.outcomes);
+    }
+    let change = |quantity, real: fn(&KernelTotals) -> u64, predicted: Vec<(u64, Option<Interval>)>| {
+        let truths: Vec<u64> = to_runs.iter().map(real).collect();
+        let to = mean(truths.iter().copied());
+        let intervals: Option<Vec<Interval>> = predicted.iter().map(|(_, interval)| *interval).collect();
+        let covered = intervals.as_ref().map(|intervals| {
+            let all = intervals.iter().flat_map(|interval| truths.iter().map(|truth| interval.covers(*truth)));
+            (all.clone().filter(|covers| *covers).count() as u64, all.count() as u64)
+        });
+        let range = truths.iter().max().zip(truths.iter().min()).map_or(0, |(most, fewest)| most - fewest);
+        Change {
+            quantity,
+            from: mean(from_runs.iter().map(real)),
+            to,
+            predicted: mean(predicted.iter().map(|(value, _)| *value)),
+            noise: range as f64 / to.max(1.0),
+            interval: intervals.map(|all| (mean(all.iter().map(|i| i.0)), mean(all.iter().map(|i| i.1)))),
+            covered,
+        }
+    };
+    let changes = vec![
+        change("refills", |run| run.refills, predictions.iter().map(|p| (p.refills, None)).collect()),
+        change(
+            "refilled_pages",
+            |run| run.refilled_pages,
+            predictions.iter().map(|p| (p.refilled_pages, Some(p.interval.refilled_pages))).collect(),
+        ),
+        change("drains", |run| run.drains, predictions.iter().map(|p| (p.drains, None)).collect()),
+        change(
+            "drained_pages",
+            |run| run.drained_pages,
+            predictions.iter().map(|p| (p.drained_pages, Some(p.interval.drained_pages))).collect(),
+        ),
+        change(
+            "visits",
+            KernelTotals::visits,
+            predictions.iter().map(|p| (p.visits(), Some(p.interval.visits))).collect(),
+        ),
+    ];
+    Ok(Against {
+        from: Side { policy: policy.name, runs: from_runs },
+        to: Side { policy: candidate.policy.name, runs: to_runs },
+        settings: candidate.settings.to_string(),
+        changes,
+    })
+}
+
+fn policy_of(reader: &dyn TraceReader) -> Result<Policy, ReplayError> {
+    let info = reader.info();
+    let kernel = info.kernel.as_deref().or(info.machine.as_ref().map(|machine| machine.kernel.as_str()));
+    policy_of_kernel(kernel.unwrap_or_default()).copied().ok_or_else(|| {
+        let path = info.path.display();
+        ReplayError::NoMachine(format!("{path}: no policy is known for kernel {:?}", kernel.unwrap_or("?")))
+    })
+}
+
+fn mean(values: impl Iterator<Item = u64>) -> f64 {
+    let (sum, count) = values.fold((0.0, 0_u32), |(sum, count), value| (sum + value as f64, count + 1));
+    sum / f64::from(count.max(1))
+}
