@@ -8,7 +8,7 @@ use clap::{CommandFactory as _, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use pageset_core::{POLICIES, Policy};
 use pageset_lab::reproduce::{STUDIES, Study};
-use pageset_workload::{Class, Ladder, Mode};
+use pageset_workload::{Class, Ladder, Mode, Settings};
 
 use crate::bench::BenchArgs;
 use crate::calibrate::CalibrateArgs;
@@ -162,15 +162,23 @@ Modes:
   blind   as step, but samples are only compared with
   free    the policy's decisions are carried out; an error stays
 
+Against another kernel or setting:
+  With --against, nothing is compared step by step. The traces are replayed
+  under the kernel and the settings of the traces behind --against, which are
+  of the same load: was, is and predicted are means of several runs, noise is
+  how far the runs behind --against differ among themselves, and the last
+  columns tell how many of them lie in the forecast's interval.
+
 Examples:
   pageset verify data/traces/*.pgtrace
+  pageset verify k61_2c_tcp.pgtrace --against k612_2c_tcp.pgtrace
   pageset verify my.pgtrace --mode free --policy linux-6.7
   pageset verify my.pgtrace --explain 3 --class event-order";
 
 /// Compare each decision of the recorded kernel with a policy's
 ///
 /// Gives the recorded allocations and frees to the page sets of the core, and compares every refill, drain, tick and
-/// sample with the kernel's own events.
+/// sample with the kernel's own events. With --against, checks forecasts for another kernel or setting.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING_VERIFY)]
 pub(crate) struct VerifyArgs {
@@ -195,6 +203,14 @@ pub(crate) struct VerifyArgs {
     /// Machine to use, instead of the recorded one: a file as `pageset layout` prints it
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) layout: Option<PathBuf>,
+    /// Judge a setting that the recorded machine did not have: vm.percpu_pagelist_high_fraction, vm.min_free_kbytes,
+    /// vm.watermark_scale_factor or vm.stat_interval. May be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<Settings>,
+    /// Check forecasts instead: traces of the same load under another kernel or setting, and repeats of them
+    #[arg(long, value_name = "TRACE", num_args = 1.., value_hint = ValueHint::FilePath)]
+    #[arg(conflicts_with_all = ["policy", "mode", "explain", "layout", "set"])]
+    pub(crate) against: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) opening: OpeningArgs,
     #[command(flatten)]

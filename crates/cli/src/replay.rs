@@ -80,7 +80,8 @@ impl Comparison<'_> {
         let (machine, origin) = layouts::find(&source, source_args, self.layout)?;
         let (source, replay) = self.replay(source, machine, origin)?;
         let provenance = self.provenance(&replay, origin);
-        let finished = Finished { source, replay, origin, provenance, columns: self.columns, cpus: self.cpus };
+        let finished =
+            Finished { source, replay, origin, provenance, columns: self.columns, cpus: self.cpus };
         output::write(&output.target, |out| finished.write(output.format(), out))
     }
 

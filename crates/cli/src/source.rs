@@ -7,7 +7,6 @@ use pageset_trace::{
     Event, LostEvents, OpenOptions, Recovery, Strictness, TraceError, TraceInfo, TraceReader,
 };
 
-
 use crate::invocation::quoted;
 use crate::layouts;
 use crate::options::{OpeningArgs, SourceArgs};

@@ -1,12 +1,14 @@
 //! `pageset verify`: does the core decide as the recorded kernel decided?
 
+mod against;
+
 use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{Result, anyhow};
 use pageset_report::{Cell, Column, Format, Provenance, Row, Table, json_document};
 use pageset_trace::{Layout, TraceReader as _};
-use pageset_workload::{Class, ExplainRequest, Verification, VerifyError, VerifyOptions, verify};
+use pageset_workload::{Class, ExplainRequest, Settings, Verification, VerifyError, VerifyOptions, verify};
 use serde::Serialize;
 
 use crate::args::{self, AutoOr, VerifyArgs};
@@ -17,6 +19,9 @@ use crate::progress::Progress;
 use crate::source::{self, Source};
 
 pub(crate) fn run(args: &VerifyArgs, invocation: &Invocation) -> Result<()> {
+    if !args.against.is_empty() {
+        return against::run(args, invocation);
+    }
     let format = args.output.format();
     if args.explain.is_some() && format == Format::Csv {
         args::refuse("events have no place in CSV: use --explain with another format");
@@ -27,6 +32,7 @@ pub(crate) fn run(args: &VerifyArgs, invocation: &Invocation) -> Result<()> {
             AutoOr::Named(policy) => Some(*policy),
         },
         machine: args.layout.as_deref().map(Layout::load).transpose()?,
+        settings: args.set.iter().fold(Settings::default(), |all, one| all.and(*one)),
         mode: args.mode,
         explain: args.explain.map(|number| ExplainRequest { number, class: args.class }),
     };

@@ -19,7 +19,9 @@ fn main() {
         println!("{path}");
         for (who, totals) in [("kernel", kernel), ("replay", replayed)] {
             let KernelTotals { refills, refilled_pages, drains, drained_pages } = totals;
-            println!("  {who} {refills:7} refills {refilled_pages:9} pages {drains:7} drains {drained_pages:9} pages");
+            println!(
+                "  {who} {refills:7} refills {refilled_pages:9} pages {drains:7} drains {drained_pages:9} pages"
+            );
         }
         let off = |ours: u64, truth: u64| (ours as f64 - truth as f64).abs() / truth.max(1) as f64;
         errors[0].push(off(replayed.refilled_pages, kernel.refilled_pages));
@@ -29,8 +31,13 @@ fn main() {
     }
     for (what, mut errors) in ["refilled pages", "drained pages", "visits"].into_iter().zip(errors) {
         errors.sort_by(f64::total_cmp);
-        let at = |part: f64| errors.get((part * errors.len() as f64) as usize).copied().unwrap_or(0.0) * 100.0;
+        let at =
+            |part: f64| errors.get((part * errors.len() as f64) as usize).copied().unwrap_or(0.0) * 100.0;
         let worst = errors.last().copied().unwrap_or(0.0) * 100.0;
-        println!("{what}: off by {:.1} % in the median, {:.1} % in nine tenths, {worst:.1} % at most", at(0.5), at(0.9));
+        println!(
+            "{what}: off by {:.1} % in the median, {:.1} % in nine tenths, {worst:.1} % at most",
+            at(0.5),
+            at(0.9)
+        );
     }
 }

@@ -18,7 +18,8 @@ type Group = BTreeMap<(String, String), Vec<PathBuf>>;
 fn main() {
     let folder = std::env::args().nth(1).expect("a folder of recordings");
     let mut loads: BTreeMap<(u64, String), Group> = BTreeMap::new();
-    let mut paths: Vec<_> = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.unwrap().path()).collect();
+    let mut paths: Vec<_> =
+        std::fs::read_dir(folder).expect("a folder").map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     for path in paths {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -28,9 +29,11 @@ fn main() {
         let stem = name.split('.').next().unwrap_or_default();
         let parts: Vec<&str> = stem.split('_').collect();
         let [kernel, load, setting, _] = parts[..] else { continue };
-        let managed = open(&path).info().machine.as_ref().map_or(0, |machine| {
-            machine.zones.iter().map(|zone| zone.managed).sum::<u64>() >> 16
-        });
+        let managed = open(&path)
+            .info()
+            .machine
+            .as_ref()
+            .map_or(0, |machine| machine.zones.iter().map(|zone| zone.managed).sum::<u64>() >> 16);
         let group = loads.entry((managed, load.to_owned())).or_default();
         group.entry((kernel.to_owned(), setting.to_owned())).or_default().push(path);
     }
@@ -39,14 +42,26 @@ fn main() {
         for (a, from) in group {
             for (b, to) in group.iter().filter(|(b, _)| *b != a) {
                 let open_all = |paths: &[PathBuf]| paths.iter().map(|path| open(path)).collect::<Vec<_>>();
-                let found = against(&mut open_all(from), &mut open_all(to)).expect("recordings of known kernels");
+                let found =
+                    against(&mut open_all(from), &mut open_all(to)).expect("recordings of known kernels");
                 sums.add(&found.changes);
-                let visits = found.changes.iter().find(|change| change.quantity == "visits").expect("one of them");
+                let visits =
+                    found.changes.iter().find(|change| change.quantity == "visits").expect("one of them");
                 let (low, high) = visits.interval.expect("visits have one");
                 rows.push(format!(
                     "| {load} | {} {} | {} {} | {:.0} | {:.0} | {:.0} | {:.0}-{:.0} | {:.0} % | {:.2} | {} |",
-                    a.0, a.1, b.0, b.1, visits.from, visits.to, visits.predicted, low, high, visits.noise * 100.0,
-                    visits.off_by(), visits.covered.map_or(String::new(), |(covered, all)| format!("{covered}/{all}")),
+                    a.0,
+                    a.1,
+                    b.0,
+                    b.1,
+                    visits.from,
+                    visits.to,
+                    visits.predicted,
+                    low,
+                    high,
+                    visits.noise * 100.0,
+                    visits.off_by(),
+                    visits.covered.map_or(String::new(), |(covered, all)| format!("{covered}/{all}")),
                 ));
             }
         }
@@ -91,7 +106,9 @@ impl Sums {
     }
 
     fn print(&mut self) {
-        println!("| visits, in pairs whose repeats | pairs | off by, median | nine tenths | worst | covered | width, median |");
+        println!(
+            "| visits, in pairs whose repeats | pairs | off by, median | nine tenths | worst | covered | width, median |"
+        );
         println!("|---|---:|---:|---:|---:|---:|---:|");
         for (kind, what) in ["agree within 25 %", "do not"].into_iter().enumerate() {
             let (off, widths) = (sorted(&mut self.off_by[kind]), sorted(&mut self.widths[kind]));
@@ -106,7 +123,10 @@ impl Sums {
                 at(widths, 0.5)
             );
         }
-        println!("\nDirection right where the change exceeds noise and 25 %: {} of {}.\n", self.directions.0, self.directions.1);
+        println!(
+            "\nDirection right where the change exceeds noise and 25 %: {} of {}.\n",
+            self.directions.0, self.directions.1
+        );
     }
 }
 

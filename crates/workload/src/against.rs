@@ -110,7 +110,8 @@ pub fn against(
         let to = mean(truths.iter().copied());
         let intervals: Option<Vec<Interval>> = predicted.iter().map(|(_, interval)| *interval).collect();
         let covered = intervals.as_ref().map(|intervals| {
-            let all = intervals.iter().flat_map(|interval| truths.iter().map(|truth| interval.covers(*truth)));
+            let all =
+                intervals.iter().flat_map(|interval| truths.iter().map(|truth| interval.covers(*truth)));
             (all.clone().filter(|covers| *covers).count() as u64, all.count() as u64)
         });
         let range = truths.iter().max().zip(truths.iter().min()).map_or(0, |(most, fewest)| most - fewest);

@@ -115,12 +115,15 @@ impl Sweep {
                 }
                 _ => {
                     let keys = Settings::KEYS.join(", ");
-                    return Err(format!("unknown setting `{key}`; choose from: batch, high, scale-max, {keys}"));
+                    return Err(format!(
+                        "unknown setting `{key}`; choose from: batch, high, scale-max, {keys}"
+                    ));
                 }
             }
         }
         let constants = [sweep.batch.len(), sweep.high.len(), sweep.scale_max.len()];
-        let counts = constants.into_iter().chain(sweep.settings.iter().map(Vec::len)).map(|count| count.max(1));
+        let counts =
+            constants.into_iter().chain(sweep.settings.iter().map(Vec::len)).map(|count| count.max(1));
         let combinations = counts.fold(1_usize, usize::saturating_mul);
         if combinations > POLICIES_MAX {
             return Err(format!("the sweep has more than {POLICIES_MAX} combinations: give fewer values"));
@@ -141,7 +144,10 @@ impl Sweep {
         let mut candidates: Vec<Candidate> = self.policies(base).into_iter().map(Candidate::from).collect();
         for values in &self.settings {
             let with = |candidate: Candidate| {
-                values.iter().map(move |settings| Candidate { settings: candidate.settings.and(*settings), ..candidate })
+                values.iter().map(move |settings| Candidate {
+                    settings: candidate.settings.and(*settings),
+                    ..candidate
+                })
             };
             candidates = candidates.into_iter().flat_map(with).collect();
         }
@@ -239,7 +245,10 @@ mod tests {
             error(&["batch"]),
             "`batch` is no setting: write KEY=VALUE[,VALUE], e.g. batch=31,63 (a TRACE stands before --sweep)"
         );
-        assert_eq!(error(&["speed=1"]), "unknown setting `speed`; choose from: batch, high, scale-max, vm.percpu_pagelist_high_fraction, vm.min_free_kbytes, vm.watermark_scale_factor, vm.stat_interval");
+        assert_eq!(
+            error(&["speed=1"]),
+            "unknown setting `speed`; choose from: batch, high, scale-max, vm.percpu_pagelist_high_fraction, vm.min_free_kbytes, vm.watermark_scale_factor, vm.stat_interval"
+        );
         assert_eq!(error(&["batch=0"]), "`0` in `batch=0` is not a number from 1 to 65536");
         assert_eq!(error(&["high=1,x"]), "`x` in `high=1,x` is not a number from 0 to 268435456");
         let many = (1..300).map(|n| n.to_string()).collect::<Vec<_>>().join(",");

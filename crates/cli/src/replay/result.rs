@@ -9,8 +9,8 @@ use pageset_workload::{Interval, KernelTotals, Outcome, Replay, Unreplayed, Unse
 use serde::Serialize;
 
 use crate::layouts::LayoutOrigin;
-use crate::paragraph;
 use crate::origin::{self, TraceDocument};
+use crate::paragraph;
 use crate::source::{self, Source};
 
 /// A replay with all that has to be said about it.
@@ -150,11 +150,13 @@ impl Finished {
         let keys = keys.into_iter().chain(["zone_lock_percent"]);
         let columns = LADDER.map(|(key, heading)| Column::ratio(key, heading));
         let off = Column::ratio("zone_lock_percent", "+/- %");
-        let columns = std::iter::once(Column::label("policy", "policy")).chain(columns).chain([off]).collect();
+        let columns =
+            std::iter::once(Column::label("policy", "policy")).chain(columns).chain([off]).collect();
         let title = format!("{}; {} = 100", self.title(), self.base_name());
         let mut table = Table::new(title, columns);
         for row in relative.rows() {
-            let cells = std::iter::once("policy").chain(keys.clone()).map(|key| row.cells[column(key)].clone());
+            let cells =
+                std::iter::once("policy").chain(keys.clone()).map(|key| row.cells[column(key)].clone());
             table.push(Row::new(cells));
         }
         table
@@ -183,11 +185,16 @@ impl Finished {
 
     fn notes(&self) -> Vec<String> {
         let mut notes = self.trust();
-        let Unseen { unmatched_frees, allocations, diverted_frees } = self.replay.unseen;
+        let Unseen { unmatched_frees, allocations, stack_pages, diverted_frees } = self.replay.unseen;
         notes.push(format!(
             "Frees of pages whose allocation the recording does not show: {unmatched_frees}; {allocations} of them of pages \
              that were free already, so allocated without an event. Frees past a busy page set: {diverted_frees}."
         ));
+        if stack_pages > 0 {
+            notes.push(format!(
+                "The recording has no events of bulk allocations: {stack_pages} pages stand for the stacks of forked tasks."
+            ));
+        }
         notes.extend(self.replay.tick_interval_s.map(|seconds| {
             format!(
                 "The recording has no ticks of its own (starts of `vmstat_update`), so every CPU ticks once in \
@@ -231,7 +238,8 @@ impl Finished {
     /// How far the table can be trusted: what the recorded kernel did, and what its own policy makes of the recording.
     fn trust(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        if let Some(kernel @ KernelTotals { refills, refilled_pages, drains, drained_pages }) = self.kernel() {
+        if let Some(kernel @ KernelTotals { refills, refilled_pages, drains, drained_pages }) = self.kernel()
+        {
             notes.push(format!(
                 "The recorded kernel itself: {refills} refills of {refilled_pages} pages, {drains} drains of \
                  {drained_pages} pages, by its events."

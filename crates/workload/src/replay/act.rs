@@ -83,7 +83,10 @@ mod tests {
             for migratetype in MigrateType::ALL.into_iter().take(MigrateType::PCP_COUNT) {
                 for highest in 0..4 {
                     let kind = BlockKind::new(order, migratetype, highest);
-                    assert_eq!((kind.order(), kind.migratetype(), kind.highest_zone()), (order, migratetype, highest));
+                    assert_eq!(
+                        (kind.order(), kind.migratetype(), kind.highest_zone()),
+                        (order, migratetype, highest)
+                    );
                 }
             }
         }

@@ -48,7 +48,8 @@ pub(super) struct Forecast {
 impl Forecaster<'_> {
     /// Whether this is the recorded kernel as it was recorded.
     pub(super) fn is_recorded(&self, candidate: &Candidate) -> bool {
-        self.recorded.is_some_and(|(policy, _)| policy.name == candidate.policy.name) && candidate.settings.is_unchanged()
+        self.recorded.is_some_and(|(policy, _)| policy.name == candidate.policy.name)
+            && candidate.settings.is_unchanged()
     }
 
     pub(super) fn forecast(&self, candidate: &Candidate) -> Result<Forecast, ReplayError> {

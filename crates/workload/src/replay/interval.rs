@@ -57,7 +57,8 @@ impl Interval {
 
 /// The interval of `value`, which came of `decisions` refills and drains; `draws` are the same value in other draws.
 pub(super) fn interval(kind: Kind, value: u64, decisions: u64, draws: &[u64], own_distance: f64) -> Interval {
-    let drawn = draws.iter().map(|draw| distance(*draw, value).powi(2)).sum::<f64>() / draws.len().max(1) as f64;
+    let drawn =
+        draws.iter().map(|draw| distance(*draw, value).powi(2)).sum::<f64>() / draws.len().max(1) as f64;
     let of_count = kind.spread_of_one().powi(2) / (decisions as f64 + 1.0);
     let spread = (DRAWN_WEIGHT * drawn + own_distance.powi(2) + kind.spread().powi(2) + of_count).sqrt();
     let factor = (QUANTILE * spread).exp();

@@ -35,7 +35,8 @@ impl Machine {
         if let Some(zone) = zones.iter().find(|zone| too_large(zone)) {
             return Err(ReplayError::Layout(format!("zone {} spans more than 2^32 frames", zone.kind)));
         }
-        let spans = zones.iter().map(|zone| zone.start_pfn..zone.start_pfn.saturating_add(zone.spanned)).collect();
+        let spans =
+            zones.iter().map(|zone| zone.start_pfn..zone.start_pfn.saturating_add(zone.spanned)).collect();
         let nodes = (0..layout.cpus).map(|cpu| layout.node_of_cpu(cpu).unwrap_or(0)).collect();
         Ok(Self { layout, zones, spans, nodes })
     }

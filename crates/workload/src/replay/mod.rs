@@ -193,7 +193,9 @@ pub fn replay(
     let info = reader.info().clone();
     let layout = options.machine.clone().or_else(|| info.machine.clone()).ok_or_else(|| {
         let path = info.path.display();
-        ReplayError::NoMachine(format!("{path}: the recording does not describe its machine: pass --layout FILE"))
+        ReplayError::NoMachine(format!(
+            "{path}: the recording does not describe its machine: pass --layout FILE"
+        ))
     })?;
     let layout = match options.cpus {
         Some(cpus) => with_cpus(layout, cpus)?,
@@ -220,7 +222,9 @@ pub fn replay(
     let own = own.map(|(own, forecast)| Outcome::new(&own, Kind::Recorded, &forecast, off));
     let outcomes = options.candidates.as_slice().into_par_iter().map(|candidate| {
         let kind = match policy {
-            Some(policy) if policy.name == candidate.policy.name && candidate.settings.is_unchanged() => Kind::Recorded,
+            Some(policy) if policy.name == candidate.policy.name && candidate.settings.is_unchanged() => {
+                Kind::Recorded
+            }
             Some(policy) if policy.name == candidate.policy.name => Kind::Settings,
             _ => Kind::Policy,
         };
@@ -238,7 +242,18 @@ pub fn replay(
         diverted_frees: traffic.diverted_frees,
     };
     let (lost, machine) = (reader.lost(), machine.layout);
-    Ok(Replay { machine, events, lost, unreplayed, unseen, tick_interval_s, window, kernel_itself, own, outcomes })
+    Ok(Replay {
+        machine,
+        events,
+        lost,
+        unreplayed,
+        unseen,
+        tick_interval_s,
+        window,
+        kernel_itself,
+        own,
+        outcomes,
+    })
 }
 
 fn kernel_itself(traffic: &Traffic, window: Window) -> KernelTotals {

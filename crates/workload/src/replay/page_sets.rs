@@ -55,7 +55,8 @@ impl<'m> PageSets<'m> {
     pub(super) fn new(machine: &'m Machine, policy: Policy, starts: &[ZoneStart]) -> Self {
         let cpus = machine.cpus();
         let zones = machine.zones.iter().zip(starts).map(|(zone, start)| {
-            let counts = FrameCounts::for_span(0..zone.managed).expect("no larger than the span, which was checked");
+            let counts =
+                FrameCounts::for_span(0..zone.managed).expect("no larger than the span, which was checked");
             let mut pressure = ZonePressure::new(zone, cpus as u32);
             pressure.set_visible(start.idle.max(0) as u64);
             ZoneSets {
@@ -247,7 +248,8 @@ impl<'m> PageSets<'m> {
         let (zone, cpu) = (at / self.machine.cpus(), at % self.machine.cpus());
         let (zone, set) = (&mut self.zones[zone], &mut self.sets[at]);
         let tokens = &mut zone.tokens;
-        let pages = set.pcp.remove(&zone.frames, self.policy.drain_order, from, |token, _| tokens.give(token));
+        let pages =
+            set.pcp.remove(&zone.frames, self.policy.drain_order, from, |token, _| tokens.give(token));
         set.activity = Activity::Touched;
         zone.pressure.change(cpu, i64::from(pages));
         self.totals.drain_holds += 1;

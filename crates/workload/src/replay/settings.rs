@@ -43,7 +43,9 @@ impl Settings {
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
-            percpu_pagelist_high_fraction: other.percpu_pagelist_high_fraction.or(self.percpu_pagelist_high_fraction),
+            percpu_pagelist_high_fraction: other
+                .percpu_pagelist_high_fraction
+                .or(self.percpu_pagelist_high_fraction),
             min_free_kbytes: other.min_free_kbytes.or(self.min_free_kbytes),
             watermark_scale_factor: other.watermark_scale_factor.or(self.watermark_scale_factor),
             stat_interval_s: other.stat_interval_s.or(self.stat_interval_s),
@@ -63,7 +65,9 @@ impl Settings {
             "vm.percpu_pagelist_high_fraction" => {
                 let fraction = number(0, u64::from(u32::MAX))? as u32;
                 if (1..FRACTION_MIN).contains(&fraction) {
-                    return Err(format!("{key} is 0, which lets the kernel decide, or at least {FRACTION_MIN}"));
+                    return Err(format!(
+                        "{key} is 0, which lets the kernel decide, or at least {FRACTION_MIN}"
+                    ));
                 }
                 self.percpu_pagelist_high_fraction = Some(fraction);
             }
@@ -115,10 +119,12 @@ impl Settings {
             if moves_marks {
                 let min = zone.min.saturating_sub(zone.boost);
                 // Each zone keeps its share of what is kept free.
-                let share = |(old, new): (u64, u64)| u128::from(min) * u128::from(new) / u128::from(old.max(1));
+                let share =
+                    |(old, new): (u64, u64)| u128::from(min) * u128::from(new) / u128::from(old.max(1));
                 let min = kbytes.map_or(min, |kbytes| u64::try_from(share(kbytes)).unwrap_or(zone.managed));
                 let min = min.min(zone.managed);
-                let step = (min / 4).max((u128::from(zone.managed) * u128::from(scale_factor) / 10_000) as u64);
+                let step =
+                    (min / 4).max((u128::from(zone.managed) * u128::from(scale_factor) / 10_000) as u64);
                 (zone.min, zone.low, zone.high, zone.boost) = (min, min + step, min + 2 * step, 0);
             }
             if moves_limits {
@@ -136,7 +142,8 @@ impl FromStr for Settings {
 
     /// One `KEY=VALUE`.
     fn from_str(text: &str) -> Result<Self, String> {
-        let (key, value) = text.split_once('=').ok_or_else(|| format!("`{text}` is no setting: write KEY=VALUE"))?;
+        let (key, value) =
+            text.split_once('=').ok_or_else(|| format!("`{text}` is no setting: write KEY=VALUE"))?;
         let mut settings = Self::default();
         settings.set(key, value)?;
         Ok(settings)
@@ -169,7 +176,8 @@ mod tests {
 
     #[test]
     fn settings_are_read_and_written_alike() {
-        for text in ["vm.percpu_pagelist_high_fraction=8", "vm.min_free_kbytes=67584", "vm.stat_interval=10"] {
+        for text in ["vm.percpu_pagelist_high_fraction=8", "vm.min_free_kbytes=67584", "vm.stat_interval=10"]
+        {
             assert_eq!(text.parse::<Settings>().unwrap().to_string(), text);
         }
         let error = |text: &str| text.parse::<Settings>().unwrap_err();
@@ -178,7 +186,9 @@ mod tests {
             "vm.percpu_pagelist_high_fraction is 0, which lets the kernel decide, or at least 8"
         );
         assert!(error("vm.stat_interval=0").contains("from 1 to"));
-        assert!(error("vm.swappiness=1").starts_with("unknown setting `vm.swappiness`; choose from: vm.percpu"));
+        assert!(
+            error("vm.swappiness=1").starts_with("unknown setting `vm.swappiness`; choose from: vm.percpu")
+        );
     }
 
     #[test]

@@ -41,7 +41,10 @@ struct Tracked {
 }
 
 /// The zone's state at the beginning, which the snapshot has, or else the machine's description.
-pub(super) fn zone_before<'z>(before: Option<&'z Snapshot>, zone: &'z ZoneDescription) -> &'z ZoneDescription {
+pub(super) fn zone_before<'z>(
+    before: Option<&'z Snapshot>,
+    zone: &'z ZoneDescription,
+) -> &'z ZoneDescription {
     before.and_then(|before| before.zoneinfo.zone(zone.node, zone.kind)).unwrap_or(zone)
 }
 
@@ -51,7 +54,12 @@ pub(super) fn is_known(machine: &Machine, before: Option<&Snapshot>) -> bool {
 }
 
 /// The beginning of each page set, by zone and CPU.
-pub(super) fn find(machine: &Machine, before: Option<&Snapshot>, policy: &Policy, traffic: &Traffic) -> Vec<SetStart> {
+pub(super) fn find(
+    machine: &Machine,
+    before: Option<&Snapshot>,
+    policy: &Policy,
+    traffic: &Traffic,
+) -> Vec<SetStart> {
     let tracked = track(machine, policy, traffic);
     let mut starts = vec![SetStart::default(); machine.sets()];
     let lists = policy.lists.lists();
@@ -64,7 +72,8 @@ pub(super) fn find(machine: &Machine, before: Option<&Snapshot>, policy: &Policy
         let printed = zone_before(before, zone).pagesets.iter().find(|printed| printed.cpu as usize == cpu);
         if let Some(printed) = printed {
             start.high = Some(to_i32(u64::from(printed.high)));
-            let pages = |list: usize| start.lists[list].saturating_mul(policy.lists.order(list).frames() as i32);
+            let pages =
+                |list: usize| start.lists[list].saturating_mul(policy.lists.order(list).frames() as i32);
             let rest = to_i32(u64::from(printed.count)) - (0..lists).map(pages).sum::<i32>();
             // What is not explained was on a list that was not used up; most pages are movable.
             let open = (0..3).filter(|list| tracked.known[*list].is_none());

@@ -2,8 +2,8 @@
 
 use pageset_trace::{Event, EventKind, PFN_NONE, Work};
 
-use super::log2::Log2Counts;
 use super::decisions::{Decision, Decisions, pages_of};
+use super::log2::Log2Counts;
 use super::waits::Waits;
 
 /// The recorded kernel's own decisions, as far as its events show them.

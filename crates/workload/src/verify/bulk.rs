@@ -6,9 +6,9 @@ use pageset_trace::{Event, EventKind};
 use super::engine::{Engine, Home};
 use super::geometry::Place;
 use super::links::{Chunk, same_context};
-use crate::pressure::highest_zone;
 use super::{Class, Mode};
 use crate::gfp;
+use crate::pressure::highest_zone;
 
 /// Events of the same CPU that are searched for a bulk allocation's return.
 const SEARCHED: usize = 4096;

@@ -8,8 +8,8 @@ use pageset_trace::EventKind;
 use super::engine::Engine;
 use super::free::Fate;
 use super::geometry::Place;
-use crate::limits::to_i32;
 use super::links::Chunk;
+use crate::limits::to_i32;
 
 impl Engine {
     /// Sets each page set's count from its CPU's first sample in this part of the trace.

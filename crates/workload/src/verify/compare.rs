@@ -132,7 +132,8 @@ impl Engine {
         let after = self.sets[home.set].scalars();
         let flags = self.geometry.zones[home.set / self.cpus.len()].pressure.flags();
         if depth > 0
-            && let Some(at) = chunk.after(index).take(SEARCHED).find(|at| chunk.events[*at].interrupt_level() < depth)
+            && let Some(at) =
+                chunk.after(index).take(SEARCHED).find(|at| chunk.events[*at].interrupt_level() < depth)
             && chunk.events[at].kind == EventKind::MmPageAlloc
             && let Some(place) = self.geometry.locate(chunk.events[at].pfn)
             && let Some(from) = self.home(place).filter(|from| from.set == home.set)

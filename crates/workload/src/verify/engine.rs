@@ -7,13 +7,13 @@ use pageset_trace::{Event, EventKind, Layout, Sample, TraceInfo, Work};
 use super::bulk::Bulk;
 use super::explain::Explainer;
 use super::geometry::{Geometry, Place, Zone};
-use crate::limits::{has_large_slice, to_i32};
 use super::links::Chunk;
 use super::page_set::PageSet;
-use crate::pressure::highest_zone;
 use super::report::Verification;
 use super::tick::Tick;
 use super::{Class, Mode};
+use crate::limits::{has_large_slice, to_i32};
+use crate::pressure::highest_zone;
 
 /// A comparison under way.
 #[derive(Debug)]
@@ -60,6 +60,15 @@ pub(super) struct CpuState {
     pub(super) last_free: Option<usize>,
 }
 
+/// Where the limits of page sets come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LimitsFrom {
+    /// What the recorded kernel printed, where it did.
+    Samples,
+    /// The formulas alone, since settings are not the recorded ones.
+    Formulas,
+}
+
 /// A list of a page set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Home {
@@ -72,6 +81,7 @@ impl Engine {
         (policy, mode, explainer): (Policy, Mode, Explainer),
         machine: &Layout,
         info: &TraceInfo,
+        limits: LimitsFrom,
     ) -> Result<Self, String> {
         let geometry = Geometry::new(machine, &policy)?;
         let mut sets = Vec::new();
@@ -114,7 +124,9 @@ impl Engine {
             predicted: Vec::new(),
             geometry,
         };
-        engine.learn_limits();
+        if limits == LimitsFrom::Samples {
+            engine.learn_limits();
+        }
         if engine.mode == Mode::Free {
             engine.seed_tokens();
         }

@@ -3,8 +3,8 @@
 //! Which page is which does not matter then, so the lists hold tokens: frames of the zone that stand for any page. What
 //! the lists held at the start is not known; they start with as many movable pages as `/proc/zoneinfo` counted.
 
-use pageset_core::policy::FreeDrain;
 use pageset_core::Order;
+use pageset_core::policy::FreeDrain;
 
 use super::Class;
 use super::compare::describe;

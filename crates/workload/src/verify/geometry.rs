@@ -4,8 +4,8 @@ use pageset_core::pcp::Limits;
 use pageset_core::{FrameCounts, FrameIndex, FrameTables, Policy};
 use pageset_trace::{Layout, ZoneDescription};
 
-use crate::pressure::ZonePressure;
 use crate::limits::printed_or_computed;
+use crate::pressure::ZonePressure;
 use crate::tokens::Tokens;
 
 /// Frames that all zones together may span: 1 TiB of 4 KiB frames, whose tables take 6 GiB.

@@ -37,7 +37,7 @@ pub use report::{Decays, Drains, PassedOver, Refills, Samples, Verification};
 
 use pageset_trace::{BLOCK_EVENTS_MAX, TraceReader};
 
-use engine::Engine;
+use engine::{Engine, LimitsFrom};
 use explain::Explainer;
 use links::Chunk;
 
@@ -61,12 +61,14 @@ pub fn verify(
     let Some(machine) = options.machine.as_ref().or(info.machine.as_ref()) else {
         return Err(unusable("the recording does not describe its machine".into(), "pass --layout FILE"));
     };
+    let machine = &options.settings.applied(machine);
     let kernel = info.kernel.clone().unwrap_or_else(|| machine.kernel.clone());
     let Some(policy) = options.policy.or_else(|| policy_of_kernel(&kernel).copied()) else {
         return Err(unusable(format!("no policy is known for kernel {kernel:?}"), "pass --policy NAME"));
     };
     let explainer = Explainer::new(options.explain);
-    let mut engine = Engine::new((policy, options.mode, explainer), machine, &info)
+    let limits = if options.settings.is_unchanged() { LimitsFrom::Samples } else { LimitsFrom::Formulas };
+    let mut engine = Engine::new((policy, options.mode, explainer), machine, &info, limits)
         .map_err(|problem| unusable(problem, "pass a machine description that fits with --layout FILE"))?;
     let mut chunk = Chunk::default();
     // Memory that is not used is not touched, so a false number does no harm.

@@ -4,9 +4,9 @@ use pageset_core::pcp::Limits;
 use pageset_trace::Event;
 
 use super::engine::Engine;
-use crate::limits::to_i32;
 use super::links::Chunk;
 use super::{Class, Mode};
+use crate::limits::to_i32;
 
 /// Marks that the recorder writes around a sample: one of these, the sample's number, the CPU in the low 12 bits.
 const MARK_BEFORE: u64 = 0x5a;

@@ -59,7 +59,9 @@ impl Engine {
                 }
                 self.see_block_type(place, next.migratetype);
                 observed.push((place, order));
-            } else if next.interrupt_level() <= event.interrupt_level() && next.kind == EventKind::WorkqueueExecuteEnd {
+            } else if next.interrupt_level() <= event.interrupt_level()
+                && next.kind == EventKind::WorkqueueExecuteEnd
+            {
                 break;
             }
             at = chunk.after(index).next();

@@ -136,7 +136,10 @@ impl<'m> Reading<'m> {
         if usize::from(event.cpu) >= self.cpus.len() {
             let counts = matches!(
                 event.kind,
-                EventKind::MmPageAlloc | EventKind::MmPageFree | EventKind::MmPageFreeBatched | EventKind::BulkAllocReturn
+                EventKind::MmPageAlloc
+                    | EventKind::MmPageFree
+                    | EventKind::MmPageFreeBatched
+                    | EventKind::BulkAllocReturn
             );
             self.traffic.unreplayed.impossible += u64::from(counts);
             return;
@@ -198,7 +201,9 @@ impl<'m> Reading<'m> {
         let (set, block) = (self.machine.set(zone, event.cpu), BlockKind::new(order, migratetype, 0));
         let before = self.traffic.acts.len() as u32;
         match self.traffic.moves.last_mut() {
-            Some(last) if (last.before, last.set, last.block) == (before, set, block) => last.blocks += blocks,
+            Some(last) if (last.before, last.set, last.block) == (before, set, block) => {
+                last.blocks += blocks
+            }
             _ => self.traffic.moves.push(Moved { before, set, block, blocks }),
         }
     }
@@ -224,7 +229,11 @@ impl<'m> Reading<'m> {
     fn freed(&mut self, event: &Event) {
         let Some((zone, order)) = self.place(event, event.order) else { return };
         let migratetype = self.zones[zone].type_of(event.pfn);
-        let act = self.push(ActKind::Free, BlockKind::new(order, migratetype, 0), self.machine.set(zone, event.cpu));
+        let act = self.push(
+            ActKind::Free,
+            BlockKind::new(order, migratetype, 0),
+            self.machine.set(zone, event.cpu),
+        );
         self.traffic.frees += 1;
         match self.zones[zone].note(event.pfn, Note::Freed(act)) {
             None => self.traffic.unmatched_frees += 1,
@@ -243,7 +252,8 @@ impl<'m> Reading<'m> {
     fn committed(&mut self, event: &Event) {
         let Some(zone) = self.machine.zone_of(event.pfn) else { return };
         let Some(Note::Freed(earlier)) = self.zones[zone].take(event.pfn) else { return };
-        let Some(act) = self.traffic.acts.get_mut(earlier as usize).filter(|act| act.kind == ActKind::Free) else {
+        let Some(act) = self.traffic.acts.get_mut(earlier as usize).filter(|act| act.kind == ActKind::Free)
+        else {
             return;
         };
         let block = act.block;
@@ -298,7 +308,8 @@ impl<'m> Reading<'m> {
     /// The list that a freed block was on shows when it leaves it.
     fn reveal_type(&mut self, act: u32, event: &Event, zone: usize) {
         let set = self.machine.set(zone, event.cpu);
-        let (Some(act), Some(migratetype)) = (self.traffic.acts.get_mut(act as usize), event.block_type()) else {
+        let (Some(act), Some(migratetype)) = (self.traffic.acts.get_mut(act as usize), event.block_type())
+        else {
             return;
         };
         let is_here = event.kind == EventKind::MmPagePcpuDrain || act.at == set;

@@ -1,0 +1,143 @@
+//! `pageset verify --against`: a forecast beside what another kernel or setting really made of the load.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use pageset_report::{Cell, Column, Format, Provenance, Row, Table, json_document};
+use pageset_trace::TraceReader;
+use pageset_workload::{Against, Change, ReplayError, against};
+use serde::Serialize;
+
+use crate::args::VerifyArgs;
+use crate::invocation::Invocation;
+use crate::options::SourceArgs;
+use crate::output;
+use crate::source::{self, Source};
+
+/// Repeats that differ by more say little about a single value.
+const QUIET_PERCENT: f64 = 25.0;
+
+pub(super) fn run(args: &VerifyArgs, invocation: &Invocation) -> Result<()> {
+    let open = |traces: &[PathBuf]| {
+        let traces: Vec<Option<PathBuf>> = match traces {
+            [] => vec![None],
+            traces => traces.iter().cloned().map(Some).collect(),
+        };
+        let opened = traces.into_iter().map(|trace| {
+            let source = Source::open(&SourceArgs { trace, opening: args.opening.clone() })?;
+            Ok(Box::new(source) as Box<dyn TraceReader>)
+        });
+        opened.collect::<Result<Vec<_>>>()
+    };
+    let (mut from, mut to) = (open(&args.traces)?, open(&args.against)?);
+    let found = against(&mut from, &mut to).map_err(|error| match error {
+        ReplayError::Trace(error) => source::with_hint(error),
+        error => error.into(),
+    })?;
+    let provenance = Provenance {
+        machine: format!("recorded under {} and {}", found.from.policy, found.to.policy),
+        policies: vec![found.from.policy.to_owned(), found.to.policy.to_owned()],
+        ..invocation.provenance()
+    };
+    let format = args.output.format();
+    output::write(&args.output.target, |out| {
+        if format == Format::Json {
+            return Ok(json_document(&AgainstDocument::new(&found, &provenance), out)?);
+        }
+        let mut table = table(&found);
+        if format != Format::Csv {
+            notes(&found).into_iter().for_each(|note| table.note(note));
+        }
+        Ok(format.exporter().export(&table.with_provenance(provenance.clone()), out)?)
+    })
+}
+
+fn table(found: &Against) -> Table {
+    let columns = vec![
+        Column::label("quantity", "quantity"),
+        Column::ratio("from", "was"),
+        Column::ratio("to", "is"),
+        Column::ratio("predicted", "predicted"),
+        Column::ratio("low", "from"),
+        Column::ratio("high", "to"),
+        Column::ratio("real_ratio", "changed by"),
+        Column::ratio("predicted_ratio", "predicted "),
+        Column::ratio("noise_percent", "noise").with_unit("%"),
+        Column::count("covered", "inside"),
+        Column::count("compared", "of"),
+    ];
+    let mut table = Table::new(title(found), columns);
+    for change in &found.changes {
+        let end = |end: Option<f64>| end.map_or(Cell::Absent, |end| Cell::real(end, 0));
+        let count = |count: Option<u64>| count.map_or(Cell::Absent, Cell::from);
+        table.push(Row::new([
+            change.quantity.replace('_', " ").into(),
+            Cell::real(change.from, 0),
+            Cell::real(change.to, 0),
+            Cell::real(change.predicted, 0),
+            end(change.interval.map(|interval| interval.0)),
+            end(change.interval.map(|interval| interval.1)),
+            Cell::real(change.real_ratio(), 2),
+            Cell::real(change.predicted_ratio(), 2),
+            Cell::real(100.0 * change.noise, 0),
+            count(change.covered.map(|covered| covered.0)),
+            count(change.covered.map(|covered| covered.1)),
+        ]));
+    }
+    table
+}
+
+fn title(found: &Against) -> String {
+    let settings =
+        if found.settings.is_empty() { String::new() } else { format!(" with {}", found.settings) };
+    format!("From {} to {}{settings}: the forecast, and what happened", found.from.policy, found.to.policy)
+}
+
+fn notes(found: &Against) -> Vec<String> {
+    let mut notes = vec![format!(
+        "Means of {} runs that are replayed and {} that they are compared with. Zone visits are refills and drains.",
+        found.from.runs.len(),
+        found.to.runs.len()
+    )];
+    if found.to.runs.len() < 2 {
+        notes.push(
+            "One run does not show how far the kernel differs from run to run: give repeats of both."
+                .to_owned(),
+        );
+    } else if found.changes.iter().any(|change| 100.0 * change.noise > QUIET_PERCENT) {
+        notes.push(format!(
+            "Where the repeats differ by more than {QUIET_PERCENT:.0} %, compare the interval with their range, not the means."
+        ));
+    }
+    notes
+}
+
+/// The result in JSON. Keys are stable.
+#[derive(Serialize)]
+struct AgainstDocument<'a> {
+    #[serde(flatten)]
+    against: &'a Against,
+    ratios: Vec<Ratios>,
+    provenance: &'a Provenance,
+}
+
+/// One quantity's change.
+#[derive(Serialize)]
+struct Ratios {
+    quantity: &'static str,
+    real: f64,
+    predicted: f64,
+    off_by: f64,
+}
+
+impl<'a> AgainstDocument<'a> {
+    fn new(against: &'a Against, provenance: &'a Provenance) -> Self {
+        let ratios = |change: &Change| Ratios {
+            quantity: change.quantity,
+            real: change.real_ratio(),
+            predicted: change.predicted_ratio(),
+            off_by: change.off_by(),
+        };
+        Self { against, ratios: against.changes.iter().map(ratios).collect(), provenance }
+    }
+}
