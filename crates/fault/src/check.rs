@@ -10,9 +10,8 @@ use crate::account::Counts;
 use crate::area::{Access, AreaMap};
 use crate::engine::Engine;
 use crate::frames::FrameAllocator;
-use crate::pte::{Meaning, Pte};
+use crate::pte::{Meaning, Pte, TableId};
 use crate::space::AddressSpace;
-use crate::table::TableId;
 use crate::world::World;
 
 /// What was found, if everything is as it must be.

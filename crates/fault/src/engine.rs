@@ -13,7 +13,8 @@ use crate::frames::{FrameAllocator, FrameUse};
 use crate::geometry::Geometry;
 use crate::grace::Grace;
 use crate::lru::{LISTS_MAX, Lru};
-use crate::table::{TableId, Tables};
+use crate::pte::TableId;
+use crate::table::Tables;
 use crate::task::Local;
 use crate::world::World;
 

@@ -15,9 +15,9 @@ use crate::atomic::Ordering;
 use crate::error::SpaceError;
 use crate::frames::FrameAllocator;
 use crate::lru::Lru;
-use crate::pte::{Meaning, Pte};
+use crate::pte::{Meaning, Pte, TableId};
 use crate::sync::Intent;
-use crate::table::{Slot, TableId};
+use crate::table::Slot;
 use crate::task::Local;
 use crate::world::{Memory, World};
 

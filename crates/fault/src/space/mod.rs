@@ -22,11 +22,11 @@ use crate::area::AreaMap;
 use crate::atomic::{AtomicU32, AtomicU64, Ordering, Padded};
 use crate::engine::Engine;
 use crate::error::SpaceError;
+use crate::pte::TableId;
 use crate::rwsem::RwSem;
 use crate::stabilise::{AnyStabilise, Ticket};
 use crate::strategy::Strategy;
 use crate::sync::AnySync;
-use crate::table::TableId;
 use crate::task::{KnownAreas, Local};
 use crate::world::{Line, World};
 

@@ -7,8 +7,7 @@ use pageset_core::CpuId;
 use super::AddressSpace;
 use crate::account::Counts;
 use crate::atomic::Ordering;
-use crate::pte::{Meaning, Pte};
-use crate::table::TableId;
+use crate::pte::{Meaning, Pte, TableId};
 use crate::task::Local;
 use crate::world::World;
 

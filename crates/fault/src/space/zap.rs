@@ -12,9 +12,9 @@ use super::AddressSpace;
 use crate::account::Counts;
 use crate::area::{AreaMap, Prot};
 use crate::atomic::Ordering;
-use crate::pte::{Meaning, Pte};
+use crate::pte::{Meaning, Pte, TableId};
 use crate::sync::Intent;
-use crate::table::{Slot, TableId};
+use crate::table::Slot;
 use crate::task::Local;
 use crate::world::{Memory, World};
 
