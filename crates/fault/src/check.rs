@@ -6,8 +6,8 @@ use core::fmt;
 
 use pageset_core::{Order, Pfn};
 
-use crate::account::Counts;
 use crate::area::{Access, AreaMap};
+use crate::counts::Counts;
 use crate::engine::Engine;
 use crate::frames::FrameAllocator;
 use crate::pte::{Meaning, Pte, TableId};

@@ -6,8 +6,8 @@ use core::ops::Range;
 
 use pageset_core::{CpuId, Order, Pfn};
 
-use crate::account::Counts;
 use crate::area::{Access, Area, AreaMap, Prot};
+use crate::counts::Counts;
 use crate::error::{FaultError, SpaceError};
 use crate::fault::Prefault;
 use crate::lru::LruBatch;

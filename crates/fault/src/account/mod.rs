@@ -3,6 +3,7 @@
 mod tally;
 
 use crate::axis::axis;
+use crate::counts::Counts;
 use crate::space::AddressSpace;
 use crate::task::Local;
 use crate::world::World;
@@ -19,41 +20,6 @@ axis! { ($)
     R2 = r2, "each task's deltas, folded when it is scheduled (Christoph Lameter, 2005)";
     R3 = r3, "each task's deltas, folded on every 66th fault (2.6.34 to 6.1)";
     R4 = r4, "a counter per CPU, folded by batches under a lock (6.2)";
-}
-
-/// Pages and tables, or how many more or less.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Resident pages. All of them are anonymous here; the kernel of 2005 counted both numbers.
-    pub rss: i64,
-    /// Anonymous resident pages.
-    pub anon_rss: i64,
-    /// Page tables.
-    pub tables: i64,
-}
-
-impl Counts {
-    /// So many pages more.
-    pub(crate) fn pages(pages: i64) -> Self {
-        Self { rss: pages, anon_rss: pages, tables: 0 }
-    }
-
-    /// So many tables more.
-    pub(crate) fn tables(tables: i64) -> Self {
-        Self { tables, ..Self::default() }
-    }
-
-    fn is_zero(self) -> bool {
-        self == Self::default()
-    }
-}
-
-impl core::ops::AddAssign for Counts {
-    fn add_assign(&mut self, other: Self) {
-        self.rss += other.rss;
-        self.anon_rss += other.anon_rss;
-        self.tables += other.tables;
-    }
 }
 
 /// One way to count.

@@ -1,6 +1,7 @@
 //! R0: plain numbers; the lock over the page table covers them (spec §1.6).
 
-use super::{Accountant, Counts, Tally};
+use super::{Accountant, Tally};
+use crate::counts::Counts;
 use crate::space::AddressSpace;
 use crate::task::Local;
 use crate::world::World;

@@ -1,8 +1,9 @@
 //! R1: two atomic counters on one line, as Linux 2.6.13 had them without the lock (spec §1.6): an anonymous page
 //! counts in both.
 
-use super::{Accountant, Counts, Tally};
+use super::{Accountant, Tally};
 use crate::atomic::Padded;
+use crate::counts::Counts;
 use crate::space::AddressSpace;
 use crate::task::Local;
 use crate::world::World;

@@ -1,7 +1,8 @@
 //! R1b: one atomic counter, of anonymous pages; all pages is the same number here (spec §1.6).
 
-use super::{Accountant, Counts, Tally};
+use super::{Accountant, Tally};
 use crate::atomic::Padded;
+use crate::counts::Counts;
 use crate::space::AddressSpace;
 use crate::task::Local;
 use crate::world::World;

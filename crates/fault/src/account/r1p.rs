@@ -1,7 +1,8 @@
 //! R1p: two atomic counters on a line each, for machines whose lines travel on several planes (spec §1.6).
 
-use super::{Accountant, Counts};
+use super::Accountant;
 use crate::atomic::{AtomicI64, Ordering::Relaxed, Padded};
+use crate::counts::Counts;
 use crate::space::AddressSpace;
 use crate::task::Local;
 use crate::world::{Line, World};

@@ -1,8 +1,9 @@
 //! R2: the deltas of the 2005 comparison (spec §1.6). Plain numbers of the task, folded when it is scheduled away and
 //! the lock over the page table happens to be free; with certainty when it leaves.
 
-use super::{Accountant, Counts, Tally, fold_deltas};
+use super::{Accountant, Tally, fold_deltas};
 use crate::atomic::Padded;
+use crate::counts::Counts;
 use crate::space::AddressSpace;
 use crate::sync::lock;
 use crate::task::Local;

@@ -1,8 +1,9 @@
 //! R3: SPLIT_RSS_COUNTING (spec §1.6). Deltas of the task, folded on every 66th fault: the kernel tests "more than 64"
 //! before it counts.
 
-use super::{Accountant, Counts, Tally, fold_deltas};
+use super::{Accountant, Tally, fold_deltas};
 use crate::atomic::Padded;
+use crate::counts::Counts;
 use crate::space::AddressSpace;
 use crate::task::Local;
 use crate::world::World;

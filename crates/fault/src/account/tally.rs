@@ -1,7 +1,7 @@
 //! Three counters that all CPUs change, and the folding of a task's deltas into them.
 
-use super::Counts;
 use crate::atomic::{AtomicI64, Ordering::Relaxed};
+use crate::counts::Counts;
 use crate::space::AddressSpace;
 use crate::task::Local;
 use crate::world::World;

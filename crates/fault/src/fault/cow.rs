@@ -3,7 +3,7 @@
 use pageset_core::Order;
 
 use super::{Attempt, Install, Step};
-use crate::account::Counts;
+use crate::counts::Counts;
 use crate::error::FaultError;
 use crate::pte::Pte;
 use crate::space::AddressSpace;

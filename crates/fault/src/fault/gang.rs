@@ -5,7 +5,7 @@ use core::ops::Range;
 use pageset_core::Order;
 
 use super::{Attempt, Step};
-use crate::account::Counts;
+use crate::counts::Counts;
 use crate::pte::Pte;
 use crate::space::AddressSpace;
 use crate::sync::Intent;

@@ -16,8 +16,8 @@ mod table;
 
 pub(crate) use prefault::Prefault;
 
-use crate::account::Counts;
 use crate::area::{Access, Prot};
+use crate::counts::Counts;
 use crate::error::FaultError;
 use crate::pte::{Meaning, Pte};
 use crate::space::AddressSpace;

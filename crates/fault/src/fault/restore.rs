@@ -3,9 +3,9 @@
 use pageset_core::Order;
 
 use super::{Attempt, Step};
-use crate::account::Counts;
 use crate::area::Access;
 use crate::atomic::Ordering;
+use crate::counts::Counts;
 use crate::error::FaultError;
 use crate::pte::Pte;
 use crate::space::AddressSpace;

@@ -1,7 +1,7 @@
 //! From the root to the word, with tables built where they are missing.
 
 use super::{Attempt, Step};
-use crate::account::Counts;
+use crate::counts::Counts;
 use crate::error::{FaultError, SpaceError};
 use crate::pte::Pte;
 use crate::space::AddressSpace;

@@ -9,9 +9,9 @@ use alloc::vec::Vec;
 use pageset_core::{Order, Pfn};
 
 use super::AddressSpace;
-use crate::account::Counts;
 use crate::area::Prot;
 use crate::atomic::Ordering;
+use crate::counts::Counts;
 use crate::error::SpaceError;
 use crate::frames::FrameAllocator;
 use crate::lru::Lru;

@@ -5,9 +5,9 @@ use alloc::vec::Vec;
 
 use super::AddressSpace;
 use super::zap::Run;
-use crate::account::Counts;
 use crate::area::AreaMap;
 use crate::atomic::Ordering;
+use crate::counts::Counts;
 use crate::error::SpaceError;
 use crate::pte::{Meaning, Pte};
 use crate::sync::Intent;

@@ -17,9 +17,10 @@ use alloc::sync::Arc;
 use lock_api::Mutex;
 use pageset_core::CpuId;
 
-use crate::account::{AnyAccount, Counts};
+use crate::account::AnyAccount;
 use crate::area::AreaMap;
 use crate::atomic::{AtomicU32, AtomicU64, Ordering, Padded};
+use crate::counts::Counts;
 use crate::engine::Engine;
 use crate::error::SpaceError;
 use crate::pte::TableId;

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use pageset_core::Order;
 
 use super::AddressSpace;
-use crate::account::Counts;
+use crate::counts::Counts;
 use crate::error::SpaceError;
 use crate::pte::{Meaning, Pte};
 use crate::sync::Intent;

@@ -1,8 +1,8 @@
 //! A huge page becomes small ones: the same block, a word for each page.
 
 use super::AddressSpace;
-use crate::account::Counts;
 use crate::atomic::Ordering;
+use crate::counts::Counts;
 use crate::error::SpaceError;
 use crate::pte::{Meaning, Pte};
 use crate::sync::Intent;

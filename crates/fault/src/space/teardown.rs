@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 use pageset_core::CpuId;
 
 use super::AddressSpace;
-use crate::account::Counts;
 use crate::atomic::Ordering;
+use crate::counts::Counts;
 use crate::pte::{Meaning, Pte, TableId};
 use crate::task::Local;
 use crate::world::World;

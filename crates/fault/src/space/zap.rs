@@ -9,9 +9,9 @@ use core::ops::Range;
 use pageset_core::{Order, Pfn};
 
 use super::AddressSpace;
-use crate::account::Counts;
 use crate::area::{AreaMap, Prot};
 use crate::atomic::Ordering;
+use crate::counts::Counts;
 use crate::pte::{Meaning, Pte, TableId};
 use crate::sync::Intent;
 use crate::table::Slot;
