@@ -28,7 +28,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Modules in the order in which a fault meets them: `task` (who), `fault` (what happens), `stabilise` (the area stays),
+//! Modules in the order in which a fault meets them: `task` (who; `local`: what is its own), `fault` (what happens), `stabilise` (the area stays),
 //! `area` (rights), `table` and `pte` (the words), `frames` and `prezero` (the page), `sync` (the word changes),
 //! `account` (it is counted), `lru` (it is listed). Beside them `space` (what changes areas), `grace` (when something
 //! may be freed), `frame_table` (who uses a frame), `check` (the invariants).
@@ -55,8 +55,10 @@ mod frames;
 mod geometry;
 mod grace;
 mod host;
+mod local;
 mod lru;
 mod magazine;
+mod prefault;
 mod prezero;
 mod pte;
 mod rwsem;
@@ -75,6 +77,7 @@ pub use check::{Census, Violation};
 pub use counts::Counts;
 pub use engine::{Engine, EngineConfig};
 pub use error::{FaultError, SpaceError};
+pub use fault::Backing;
 pub use frames::{Bump, FrameAllocator, FrameUse};
 pub use geometry::Geometry;
 pub use host::{Host, Locks};
@@ -84,5 +87,5 @@ pub use stabilise::Stabilise;
 pub use stats::{LockStats, Stats};
 pub use strategy::{Strategy, StrategyError};
 pub use sync::TableSync;
-pub use task::{Backing, Task};
+pub use task::Task;
 pub use world::{Line, Memory, NoMemory, World};

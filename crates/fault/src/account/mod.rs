@@ -4,8 +4,8 @@ mod tally;
 
 use crate::axis::axis;
 use crate::counts::Counts;
+use crate::local::Local;
 use crate::space::AddressSpace;
-use crate::task::Local;
 use crate::world::World;
 
 pub(crate) use tally::{Tally, fold_deltas};

@@ -3,7 +3,7 @@
 use super::{Accountant, Tally};
 use crate::counts::Counts;
 use crate::space::AddressSpace;
-use crate::task::Local;
+use crate::local::Local;
 use crate::world::World;
 
 pub(crate) struct R0(Tally);

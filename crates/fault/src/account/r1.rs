@@ -5,7 +5,7 @@ use super::{Accountant, Tally};
 use crate::atomic::Padded;
 use crate::counts::Counts;
 use crate::space::AddressSpace;
-use crate::task::Local;
+use crate::local::Local;
 use crate::world::World;
 
 pub(crate) struct R1(Padded<Tally>);

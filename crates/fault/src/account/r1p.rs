@@ -4,7 +4,7 @@ use super::Accountant;
 use crate::atomic::{AtomicI64, Ordering::Relaxed, Padded};
 use crate::counts::Counts;
 use crate::space::AddressSpace;
-use crate::task::Local;
+use crate::local::Local;
 use crate::world::{Line, World};
 
 #[derive(Default)]

@@ -6,7 +6,7 @@ use crate::atomic::Padded;
 use crate::counts::Counts;
 use crate::space::AddressSpace;
 use crate::sync::lock;
-use crate::task::Local;
+use crate::local::Local;
 use crate::world::World;
 
 pub(crate) struct R2(Padded<Tally>);

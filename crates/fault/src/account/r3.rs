@@ -5,7 +5,7 @@ use super::{Accountant, Tally, fold_deltas};
 use crate::atomic::Padded;
 use crate::counts::Counts;
 use crate::space::AddressSpace;
-use crate::task::Local;
+use crate::local::Local;
 use crate::world::World;
 
 /// Faults between two folds. Source: spec §1.6, Linux 2.6.34 to 6.1.

@@ -2,8 +2,8 @@
 
 use crate::atomic::{AtomicI64, Ordering::Relaxed};
 use crate::counts::Counts;
+use crate::local::Local;
 use crate::space::AddressSpace;
-use crate::task::Local;
 use crate::world::World;
 
 /// Counters on one line. All changes are Relaxed: no data depends on them (E7).

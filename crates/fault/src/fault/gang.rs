@@ -4,13 +4,13 @@ use core::ops::Range;
 
 use pageset_core::Order;
 
-use super::{Attempt, Step};
+use super::{Attempt, Backing, Step};
 use crate::counts::Counts;
+use crate::local::Local;
 use crate::pte::Pte;
 use crate::space::AddressSpace;
 use crate::sync::Intent;
 use crate::table::Slot;
-use crate::task::{Backing, Local};
 use crate::world::World;
 
 impl<W: World> AddressSpace<W> {

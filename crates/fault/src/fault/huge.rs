@@ -3,11 +3,11 @@
 use super::{Attempt, Install, Step};
 use crate::area::Access;
 use crate::counts::Counts;
+use crate::local::Local;
 use crate::pte::Pte;
 use crate::space::{AddressSpace, Huge};
 use crate::sync::Intent;
 use crate::table::Slot;
-use crate::task::Local;
 use crate::world::World;
 
 impl<W: World> AddressSpace<W> {

@@ -2,7 +2,7 @@
 //! without any lock, put it into the word if that is still as it was.
 //!
 //! `table` (walking, building tables), `anon` (an empty word), `cow` (a page that may not be written yet), `restore`
-//! (a reclaimed page), `huge`, `gang` and `prefault` (many pages at once), `frame` (where pages come from).
+//! (a reclaimed page), `huge`, `gang` and `run` (many pages at once), `frame` (where pages come from).
 
 mod access;
 mod anon;
@@ -10,22 +10,31 @@ mod cow;
 mod frame;
 mod gang;
 mod huge;
-mod prefault;
 mod restore;
+mod run;
 mod table;
 
-pub(crate) use prefault::Prefault;
+use pageset_core::Pfn;
 
 use crate::area::{Access, Prot};
 use crate::counts::Counts;
 use crate::error::FaultError;
+use crate::local::Local;
 use crate::pte::{Meaning, Pte};
 use crate::space::AddressSpace;
 use crate::stabilise::{self, Entered, Ticket};
 use crate::sync::Intent;
 use crate::table::Slot;
-use crate::task::{Backing, Local};
 use crate::world::World;
+
+/// What an access finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backing {
+    /// This frame.
+    Frame(Pfn),
+    /// The shared page of zeros; loads only.
+    ZeroPage,
+}
 
 /// How far one attempt got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

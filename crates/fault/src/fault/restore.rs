@@ -2,16 +2,16 @@
 
 use pageset_core::Order;
 
-use super::{Attempt, Step};
+use super::{Attempt, Backing, Step};
 use crate::area::Access;
 use crate::atomic::Ordering;
 use crate::counts::Counts;
 use crate::error::FaultError;
+use crate::local::Local;
 use crate::pte::Pte;
 use crate::space::AddressSpace;
 use crate::sync::Intent;
 use crate::table::Slot;
-use crate::task::{Backing, Local};
 use crate::world::{Memory, World};
 
 impl<W: World> AddressSpace<W> {

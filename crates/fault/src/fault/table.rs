@@ -3,11 +3,11 @@
 use super::{Attempt, Step};
 use crate::counts::Counts;
 use crate::error::{FaultError, SpaceError};
+use crate::local::Local;
 use crate::pte::Pte;
 use crate::space::AddressSpace;
 use crate::sync::Intent;
 use crate::table::{Found, Slot, walk};
-use crate::task::Local;
 use crate::world::World;
 
 impl<W: World> AddressSpace<W> {

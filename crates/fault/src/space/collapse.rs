@@ -14,11 +14,11 @@ use crate::atomic::Ordering;
 use crate::counts::Counts;
 use crate::error::SpaceError;
 use crate::frames::FrameAllocator;
+use crate::local::Local;
 use crate::lru::Lru;
 use crate::pte::{Meaning, Pte, TableId};
 use crate::sync::Intent;
 use crate::table::Slot;
-use crate::task::Local;
 use crate::world::{Memory, World};
 
 impl<W: World> AddressSpace<W> {

@@ -9,10 +9,10 @@ use crate::area::AreaMap;
 use crate::atomic::Ordering;
 use crate::counts::Counts;
 use crate::error::SpaceError;
+use crate::local::Local;
 use crate::pte::{Meaning, Pte};
 use crate::sync::Intent;
 use crate::table::{Found, Slot};
-use crate::task::Local;
 use crate::world::{Memory, World};
 
 impl<W: World> AddressSpace<W> {

@@ -23,12 +23,12 @@ use crate::atomic::{AtomicU32, AtomicU64, Ordering, Padded};
 use crate::counts::Counts;
 use crate::engine::Engine;
 use crate::error::SpaceError;
+use crate::local::{KnownAreas, Local};
 use crate::pte::TableId;
 use crate::rwsem::RwSem;
 use crate::stabilise::{AnyStabilise, Ticket};
 use crate::strategy::Strategy;
 use crate::sync::AnySync;
-use crate::task::{KnownAreas, Local};
 use crate::world::{Line, World};
 
 /// What an address space does beside the plain fault.

@@ -7,10 +7,10 @@ use pageset_core::Order;
 use super::AddressSpace;
 use crate::counts::Counts;
 use crate::error::SpaceError;
+use crate::local::Local;
 use crate::pte::{Meaning, Pte};
 use crate::sync::Intent;
 use crate::table::{Found, Slot, walk};
-use crate::task::Local;
 use crate::world::{Memory, World};
 
 impl<W: World> AddressSpace<W> {

@@ -4,10 +4,10 @@ use super::AddressSpace;
 use crate::atomic::Ordering;
 use crate::counts::Counts;
 use crate::error::SpaceError;
+use crate::local::Local;
 use crate::pte::{Meaning, Pte};
 use crate::sync::Intent;
 use crate::table::Slot;
-use crate::task::Local;
 use crate::world::World;
 
 impl<W: World> AddressSpace<W> {

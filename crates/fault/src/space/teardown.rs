@@ -7,8 +7,8 @@ use pageset_core::CpuId;
 use super::AddressSpace;
 use crate::atomic::Ordering;
 use crate::counts::Counts;
+use crate::local::Local;
 use crate::pte::{Meaning, Pte, TableId};
-use crate::task::Local;
 use crate::world::World;
 
 impl<W: World> AddressSpace<W> {

@@ -7,7 +7,7 @@ use super::AddressSpace;
 use crate::area::{Area, AreaMap, Change, Prot};
 use crate::atomic::Ordering;
 use crate::error::SpaceError;
-use crate::task::Local;
+use crate::local::Local;
 use crate::world::World;
 
 /// The right to change an address space's areas, until it is dropped.

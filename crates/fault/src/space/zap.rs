@@ -12,10 +12,10 @@ use super::AddressSpace;
 use crate::area::{AreaMap, Prot};
 use crate::atomic::Ordering;
 use crate::counts::Counts;
+use crate::local::Local;
 use crate::pte::{Meaning, Pte, TableId};
 use crate::sync::Intent;
 use crate::table::Slot;
-use crate::task::Local;
 use crate::world::{Memory, World};
 
 /// Blocks that are collected before a grace period is waited for. Guess: 16 MiB of small pages; 64 KiB of heap.

@@ -2,8 +2,8 @@
 
 use crate::area::Area;
 use crate::axis::axis;
+use crate::local::Local;
 use crate::space::AddressSpace;
-use crate::task::Local;
 use crate::world::World;
 
 axis! { ($)

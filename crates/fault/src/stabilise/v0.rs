@@ -4,7 +4,7 @@
 use super::{Entered, Holds, Stabiliser, confirm, find, mark};
 use crate::area::Area;
 use crate::space::AddressSpace;
-use crate::task::Local;
+use crate::local::Local;
 use crate::world::World;
 
 pub(crate) struct V0;

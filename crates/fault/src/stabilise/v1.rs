@@ -3,7 +3,7 @@
 use super::{Entered, Holds, Stabiliser, find};
 use crate::area::Area;
 use crate::space::AddressSpace;
-use crate::task::Local;
+use crate::local::Local;
 use crate::world::World;
 
 pub(crate) struct V1;

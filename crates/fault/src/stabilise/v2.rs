@@ -4,7 +4,7 @@
 use super::{Entered, Holds, Stabiliser, confirm, find};
 use crate::area::Area;
 use crate::space::AddressSpace;
-use crate::task::Local;
+use crate::local::Local;
 use crate::world::{Line, World};
 
 pub(crate) struct V2;

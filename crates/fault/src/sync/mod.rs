@@ -4,10 +4,10 @@ mod held;
 
 use crate::atomic::AtomicU64;
 use crate::axis::axis;
+use crate::local::Local;
 use crate::pte::Pte;
 use crate::space::AddressSpace;
 use crate::table::Slot;
-use crate::task::Local;
 use crate::world::World;
 
 pub(crate) use held::{Held, lock};

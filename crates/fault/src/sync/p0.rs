@@ -4,7 +4,7 @@
 use super::{Held, Intent, PteSync, Stale, lock};
 use crate::space::AddressSpace;
 use crate::table::Slot;
-use crate::task::Local;
+use crate::local::Local;
 use crate::world::World;
 
 pub(crate) struct P0;

@@ -5,7 +5,7 @@ use super::p0::hold_whole_table;
 use super::{Held, Intent, PteSync, Stale};
 use crate::space::AddressSpace;
 use crate::table::Slot;
-use crate::task::Local;
+use crate::local::Local;
 use crate::world::World;
 
 pub(crate) struct P0n;

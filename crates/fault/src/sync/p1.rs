@@ -5,7 +5,7 @@ use super::{Held, Intent, PteSync, Stale, lock_table};
 use crate::pte::Pte;
 use crate::space::AddressSpace;
 use crate::table::Slot;
-use crate::task::Local;
+use crate::local::Local;
 use crate::world::World;
 
 pub(crate) struct P1;

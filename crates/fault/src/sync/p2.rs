@@ -7,7 +7,7 @@ use crate::atomic::{AtomicU64, Ordering};
 use crate::pte::Pte;
 use crate::space::AddressSpace;
 use crate::table::Slot;
-use crate::task::Local;
+use crate::local::Local;
 use crate::world::{Line, World};
 
 pub(crate) struct P2;
