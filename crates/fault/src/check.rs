@@ -83,7 +83,7 @@ impl<W: World> Engine<W> {
         let (mut census, mut blocks) = (Census::default(), Blocks::new());
         for space in spaces {
             let before = census;
-            let map = space.current_map();
+            let map = space.mm.map();
             let mut look = Look { engine: self, map: &map, blocks: &mut blocks, census: &mut census };
             look.table(space.root(), self.geometry.root_level(), 0)?;
             let pages = (census.pages - before.pages) as i64;

@@ -28,10 +28,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Modules in the order in which a fault meets them: `task` (who; `local`: what is its own), `fault` (what happens), `stabilise` (the area stays),
-//! `area` (rights), `table` and `pte` (the words), `frames` and `prezero` (the page), `sync` (the word changes),
-//! `account` (it is counted), `lru` (it is listed). Beside them `space` (what changes areas), `grace` (when something
-//! may be freed), `frame_table` (who uses a frame), `check` (the invariants).
+//! Modules in the order in which a fault meets them: `task` (who; `local`: what is its own), `fault` (what happens),
+//! `stabilise` (the area stays), `area` (rights), `table` and `pte` (the words), `frames` and `prezero` (the page),
+//! `sync` (the word changes), `account` (it is counted), `lru` (it is listed). Beside them `space` (what changes areas),
+//! `mm` (what all strategies work on), `grace` (when something may be freed), `frame_table` (who uses a frame), `check`
+//! (the invariants).
 //!
 //! "Spec §n" in comments is `docs/spec/fault.md`; E1 to E9 are the orderings of its §1.3.
 #![no_std]
@@ -54,10 +55,12 @@ mod frame_table;
 mod frames;
 mod geometry;
 mod grace;
+mod held;
 mod host;
 mod local;
 mod lru;
 mod magazine;
+mod mm;
 mod prefault;
 mod prezero;
 mod pte;

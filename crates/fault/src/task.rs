@@ -162,7 +162,7 @@ impl<W: World> Task<W> {
 
     /// The task is scheduled away: R2 folds its deltas, if the lock is free.
     pub fn schedule(&mut self) {
-        self.space.account.on_schedule(&self.space, &mut self.local);
+        self.space.account.on_schedule(&self.space.mm, &mut self.local);
     }
 
     /// Clears up to `frames` frames for later faults on this CPU. Returns how many; fewer if the pool is full or memory
@@ -175,7 +175,7 @@ impl<W: World> Task<W> {
 impl<W: World> Drop for Task<W> {
     fn drop(&mut self) {
         let engine = Arc::clone(self.space.engine());
-        self.space.account.on_exit(&self.space, &mut self.local);
+        self.space.account.on_exit(&self.space.mm, &mut self.local);
         self.space.note_exit(self.local.cpu);
         engine.lru.flush(&engine.frames, self.local.cpu, &mut self.local.lru);
         engine.empty_magazine(&mut self.local);

@@ -5,10 +5,10 @@ mod tally;
 use crate::axis::axis;
 use crate::counts::Counts;
 use crate::local::Local;
-use crate::space::AddressSpace;
+use crate::mm::Mm;
 use crate::world::World;
 
-pub(crate) use tally::{Tally, fold_deltas};
+pub(crate) use tally::Tally;
 
 axis! { ($)
     /// How resident pages are counted.
@@ -27,16 +27,16 @@ pub(crate) trait Accountant {
     fn new(tasks: u32) -> Self;
 
     /// Adds to the counts. The caller holds what the page-table strategy gives for the words that changed.
-    fn add<W: World>(&self, space: &AddressSpace<W>, local: &mut Local, counts: Counts);
+    fn add<W: World>(&self, mm: &Mm<W>, local: &mut Local, counts: Counts);
 
     /// A fault of the task begins.
-    fn on_fault<W: World>(&self, _: &AddressSpace<W>, _: &mut Local) {}
+    fn on_fault<W: World>(&self, _: &Mm<W>, _: &mut Local) {}
 
     /// The task is scheduled away.
-    fn on_schedule<W: World>(&self, _: &AddressSpace<W>, _: &mut Local) {}
+    fn on_schedule<W: World>(&self, _: &Mm<W>, _: &mut Local) {}
 
     /// The task leaves the address space: nothing of it may stay with the task.
-    fn on_exit<W: World>(&self, _: &AddressSpace<W>, _: &mut Local) {}
+    fn on_exit<W: World>(&self, _: &Mm<W>, _: &mut Local) {}
 
     /// What a quick look at the counters shows; misses what tasks or CPUs keep to themselves.
     fn quick(&self) -> Counts;
@@ -49,21 +49,21 @@ pub(crate) trait Accountant {
 
 impl AnyAccount {
     #[inline]
-    pub(crate) fn add<W: World>(&self, space: &AddressSpace<W>, local: &mut Local, counts: Counts) {
-        each!(self, account => account.add(space, local, counts));
+    pub(crate) fn add<W: World>(&self, mm: &Mm<W>, local: &mut Local, counts: Counts) {
+        each!(self, account => account.add(mm, local, counts));
     }
 
     #[inline]
-    pub(crate) fn on_fault<W: World>(&self, space: &AddressSpace<W>, local: &mut Local) {
-        each!(self, account => account.on_fault(space, local));
+    pub(crate) fn on_fault<W: World>(&self, mm: &Mm<W>, local: &mut Local) {
+        each!(self, account => account.on_fault(mm, local));
     }
 
-    pub(crate) fn on_schedule<W: World>(&self, space: &AddressSpace<W>, local: &mut Local) {
-        each!(self, account => account.on_schedule(space, local));
+    pub(crate) fn on_schedule<W: World>(&self, mm: &Mm<W>, local: &mut Local) {
+        each!(self, account => account.on_schedule(mm, local));
     }
 
-    pub(crate) fn on_exit<W: World>(&self, space: &AddressSpace<W>, local: &mut Local) {
-        each!(self, account => account.on_exit(space, local));
+    pub(crate) fn on_exit<W: World>(&self, mm: &Mm<W>, local: &mut Local) {
+        each!(self, account => account.on_exit(mm, local));
     }
 
     pub(crate) fn quick(&self) -> Counts {

@@ -4,8 +4,8 @@
 use super::{Accountant, Tally};
 use crate::atomic::Padded;
 use crate::counts::Counts;
-use crate::space::AddressSpace;
 use crate::local::Local;
+use crate::mm::Mm;
 use crate::world::World;
 
 pub(crate) struct R1(Padded<Tally>);
@@ -16,8 +16,8 @@ impl Accountant for R1 {
     }
 
     #[inline]
-    fn add<W: World>(&self, space: &AddressSpace<W>, local: &mut Local, counts: Counts) {
-        self.0.0.add(space, local, counts);
+    fn add<W: World>(&self, mm: &Mm<W>, local: &mut Local, counts: Counts) {
+        self.0.0.add(mm, local, counts);
     }
 
     fn quick(&self) -> Counts {

@@ -43,7 +43,9 @@ impl<W: World> AddressSpace<W> {
         if old.is_huge() != (order > Order::ZERO) {
             return None;
         }
-        let Ok(_held) = self.sync.hold(self, local, slot, Intent::Replace) else { return Some(Step::Again) };
+        let Ok(_held) = self.sync.hold(&self.mm, local, slot, Intent::Replace) else {
+            return Some(Step::Again);
+        };
         if !self.is_unchanged(local, attempt.ticket) {
             return Some(Step::Again);
         }

@@ -22,7 +22,7 @@ use crate::error::FaultError;
 use crate::local::Local;
 use crate::pte::{Meaning, Pte};
 use crate::space::AddressSpace;
-use crate::stabilise::{self, Entered, Ticket};
+use crate::stabilise::{Entered, Ticket};
 use crate::sync::Intent;
 use crate::table::Slot;
 use crate::world::World;
@@ -68,9 +68,9 @@ impl<W: World> AddressSpace<W> {
     #[inline]
     pub(crate) fn fault(&self, local: &mut Local, va: u64, access: Access) -> Result<Backing, FaultError> {
         local.stats.faults += 1;
-        self.account.on_fault(self, local);
+        self.account.on_fault(&self.mm, local);
         loop {
-            let step = match self.stabilise.enter(self, local, va) {
+            let step = match self.stabilise.enter(&self.mm, local, va) {
                 Entered::NoArea => return Err(FaultError::NoArea(va)),
                 Entered::Busy => Ok(Step::Again),
                 Entered::Area(ticket) => {
@@ -83,7 +83,7 @@ impl<W: World> AddressSpace<W> {
                     } else {
                         Err(FaultError::NotAllowed(va))
                     };
-                    stabilise::leave(self, local, &ticket);
+                    ticket.leave(&self.mm, local);
                     step
                 }
             };
@@ -170,7 +170,7 @@ impl<W: World> AddressSpace<W> {
         counts: Counts,
     ) -> Install {
         let start_ns = self.clock(local);
-        let Ok(_held) = self.sync.hold(self, local, slot, intent) else { return Install::Again };
+        let Ok(_held) = self.sync.hold(&self.mm, local, slot, intent) else { return Install::Again };
         if !self.is_unchanged(local, attempt.ticket) {
             return Install::Again;
         }
@@ -179,7 +179,7 @@ impl<W: World> AddressSpace<W> {
         }
         // Only now: a page that others can see may be taken away again at once (spec §1.4.3).
         if counts != Counts::default() {
-            self.account.add(self, local, counts);
+            self.account.add(&self.mm, local, counts);
         }
         local.stats.install_ns += self.clock(local) - start_ns;
         Install::Done

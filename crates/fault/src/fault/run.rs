@@ -45,7 +45,7 @@ impl<W: World> AddressSpace<W> {
             return Err(FaultError::OutOfMemory(attempt.va));
         }
         let mut mapped = [false; 1 << ORDER_MAX];
-        if let Ok(_held) = self.sync.hold(self, local, slot, Intent::Fill)
+        if let Ok(_held) = self.sync.hold(&self.mm, local, slot, Intent::Fill)
             && self.is_unchanged(local, attempt.ticket)
         {
             for (index, pfn) in taken[..count].iter().enumerate() {
@@ -55,7 +55,7 @@ impl<W: World> AddressSpace<W> {
                 mapped[index] = self.sync.replace(word, Pte::EMPTY, page);
             }
             let installed = mapped.iter().filter(|mapped| **mapped).count();
-            self.account.add(self, local, Counts::pages(installed as i64));
+            self.account.add(&self.mm, local, Counts::pages(installed as i64));
         }
         for (index, pfn) in taken[..count].iter().enumerate() {
             if mapped[index] {

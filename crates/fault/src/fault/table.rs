@@ -20,7 +20,7 @@ impl<W: World> AddressSpace<W> {
     ) -> Result<Result<(Slot, Pte), Step>, FaultError> {
         let mut tried_huge = false;
         loop {
-            let held = self.sync.before_walk(self, local);
+            let held = self.sync.before_walk(&self.mm, local);
             let engine = self.engine();
             let found = walk(&engine.tables, engine.geometry, self.root(), attempt.va, 0);
             drop(held);
@@ -56,13 +56,13 @@ impl<W: World> AddressSpace<W> {
     fn build(&self, local: &mut Local, slot: &Slot) -> Result<(), SpaceError> {
         let engine = self.engine();
         let table = engine.take_table_for(local).ok_or(SpaceError::OutOfMemory)?;
-        let built = match self.sync.hold(self, local, slot, Intent::Fill) {
+        let built = match self.sync.hold(&self.mm, local, slot, Intent::Fill) {
             Err(_) => false,
             Ok(_held) => {
                 let word = engine.tables.word(slot.table, slot.index);
                 let built = self.sync.replace(word, Pte::EMPTY, Pte::table(table));
                 if built {
-                    self.account.add(self, local, Counts::tables(1));
+                    self.account.add(&self.mm, local, Counts::tables(1));
                 }
                 built
             }
