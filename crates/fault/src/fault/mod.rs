@@ -1,7 +1,7 @@
 //! Page faults, after the skeleton that all strategies share (spec §1.2): find the area, find the word, prepare a page
 //! without any lock, put it into the word if that is still as it was.
 //!
-//! `table` (walking, building tables), `anon` (an empty word), `cow` (a page that may not be written yet), `restore`
+//! `word` (from the root to it), `anon` (an empty word), `cow` (a page that may not be written yet), `restore`
 //! (a reclaimed page), `huge`, `gang` and `run` (many pages at once), `frame` (where pages come from).
 
 mod access;
@@ -12,7 +12,7 @@ mod gang;
 mod huge;
 mod restore;
 mod run;
-mod table;
+mod word;
 
 use pageset_core::Pfn;
 

@@ -1,8 +1,10 @@
 //! Address spaces: areas, a page table, counters, and what changes areas.
 //!
-//! `write` (what all changes have in common), `change` (map, unmap, protect), `zap` (taking pages and tables away),
-//! `fork`, `split` and `collapse` (huge to small and back), `reclaim`, `teardown`.
+//! `build` (tables where there were none), `write` (what all changes of areas have in common), `change` (map, unmap,
+//! protect), `zap` (taking pages and tables away), `fork`, `split` and `collapse` (huge to small and back), `reclaim`,
+//! `teardown`.
 
+mod build;
 mod change;
 mod collapse;
 mod fork;
