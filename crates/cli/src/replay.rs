@@ -12,12 +12,13 @@ use pageset_trace::{Layout, TraceReader as _};
 use pageset_workload::{Replay, ReplayError, ReplayOptions, Sweep, replay};
 
 use crate::args::{self, ReplayArgs};
+use crate::hint;
 use crate::invocation::Invocation;
 use crate::layouts::{self, LayoutOrigin, LayoutSummary};
 use crate::options::{OutputArgs, SourceArgs};
 use crate::output;
 use crate::progress::Progress;
-use crate::source::{self, Source};
+use crate::source::Source;
 use result::{Columns, Finished};
 
 /// Frames of all policies' machines that are in memory at once: about 1 GiB, at 16 bytes a frame. A machine of 1 TiB
@@ -105,7 +106,7 @@ impl Comparison<'_> {
             let options = ReplayOptions { policies: policies.to_vec(), machine, cpus: self.cpus };
             let round = replay(&mut source, &options, |events| progress.show(read_before + events)).map_err(
                 |error| match error {
-                    ReplayError::Trace(error) => source::with_hint(error),
+                    ReplayError::Trace(error) => hint::of_trace(error),
                     error => error.into(),
                 },
             )?;
