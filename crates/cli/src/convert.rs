@@ -7,10 +7,11 @@ use anyhow::Result;
 use pageset_trace::{TraceReader as _, WriteOptions, convert};
 
 use crate::args::ConvertArgs;
+use crate::hint;
 use crate::origin;
 use crate::output::{self, AtomicFile, Existing};
 use crate::progress::Progress;
-use crate::source::{self, Source};
+use crate::source::Source;
 
 pub(crate) fn run(args: &ConvertArgs) -> Result<()> {
     let (input, output) = (&args.input, &args.output);
@@ -20,7 +21,7 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<()> {
     let mut file = AtomicFile::create(output, existing)?;
     let mut progress = Progress::new("converting", "events", source.info().events);
     let summary = convert(&mut source, &mut file, WriteOptions::default(), |events| progress.show(events))
-        .map_err(source::with_hint)?;
+        .map_err(hint::of_trace)?;
     drop(progress);
     file.finish()?;
     let from = fs::metadata(input).map(|metadata| metadata.len()).ok().filter(|bytes| *bytes > 0);

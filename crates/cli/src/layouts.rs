@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
-use anyhow::{Result, anyhow, bail};
-use pageset_trace::{Layout, TraceError, TraceReader as _};
+use anyhow::{Result, bail};
+use pageset_trace::{Layout, TraceReader as _};
 use pageset_workload::guess_layout;
 use serde::Serialize;
 
+use crate::hint;
 use crate::options::SourceArgs;
-use crate::source::{self, Source};
+use crate::source::Source;
 
 /// Where a layout comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -107,27 +108,13 @@ pub(crate) fn find(
             source.argument
         );
     }
-    let machine = guess_layout(&mut Source::open(args)?).map_err(source::with_hint)?;
+    let machine = guess_layout(&mut Source::open(args)?).map_err(hint::of_trace)?;
     Ok((machine, LayoutOrigin::Guessed))
 }
 
 /// A layout file.
 fn load(path: &Path) -> Result<Layout> {
-    Layout::load(path).map_err(|error| with_hint(&error))
-}
-
-/// Adds a remedy to the error of a layout file.
-pub(crate) fn with_hint(error: &TraceError) -> anyhow::Error {
-    let is_simulated = std::fs::read_to_string(error.path())
-        .is_ok_and(|text| pageset_sim::Machine::parse(&text, "").is_ok());
-    if is_simulated {
-        let name = error.path().display();
-        return anyhow!(
-            "{name}: this is a machine to simulate, for `pageset simulate --machine`; a layout has zones, and `pageset \
-             layout` prints one"
-        );
-    }
-    anyhow!("{error}; `pageset layout` prints one to start from")
+    Layout::load(path).map_err(|error| hint::of_layout(&error))
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ mod calibrate;
 mod choice;
 mod completions;
 mod convert;
+mod hint;
 mod invocation;
 mod layout;
 mod layouts;

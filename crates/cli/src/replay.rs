@@ -14,12 +14,13 @@ use pageset_trace::{Layout, TraceReader as _};
 use pageset_workload::{Candidate, Replay, ReplayError, ReplayOptions, Stage, Sweep, replay};
 
 use crate::args::{self, ReplayArgs};
+use crate::hint;
 use crate::invocation::Invocation;
 use crate::layouts::{self, LayoutOrigin, LayoutSummary};
 use crate::options::{OutputArgs, SourceArgs};
 use crate::output;
 use crate::progress::Progress;
-use crate::source::{self, Source};
+use crate::source::Source;
 use result::{Columns, Finished};
 
 pub(crate) fn run(args: &ReplayArgs, invocation: &Invocation) -> Result<()> {
@@ -100,7 +101,7 @@ impl Comparison<'_> {
             Stage::Played => show(&playing, played.fetch_add(1, Relaxed) + 1),
         });
         let replay = replay.map_err(|error| match error {
-            ReplayError::Trace(error) => source::with_hint(error),
+            ReplayError::Trace(error) => hint::of_trace(error),
             error => error.into(),
         })?;
         Ok((source, replay))

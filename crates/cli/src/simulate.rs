@@ -13,7 +13,7 @@ use crate::args::SimulateArgs;
 use crate::invocation::Invocation;
 use crate::options::jobs;
 use crate::progress::Progress;
-use crate::{output, source};
+use crate::{hint, output};
 
 /// The subcommand.
 pub(crate) fn execute(args: &SimulateArgs, invocation: &Invocation) -> Result<()> {
@@ -56,5 +56,5 @@ fn specs(args: &SimulateArgs) -> Vec<RunSpec> {
 
 /// Runs all, several at once; the results are in the order of the runs.
 fn run_all(specs: &[RunSpec], asked: Option<u16>) -> Result<Vec<RunResult>> {
-    simulate_all(specs, jobs(asked), &mut Progress::on_terminal()).map_err(source::with_conversion)
+    simulate_all(specs, jobs(asked), &mut Progress::on_terminal()).map_err(hint::of_conversion)
 }

@@ -7,8 +7,8 @@ use pageset_trace::{
     Event, LostEvents, OpenOptions, Recovery, Strictness, TraceError, TraceInfo, TraceReader,
 };
 
+use crate::hint;
 use crate::invocation::quoted;
-use crate::layouts;
 use crate::options::{OpeningArgs, SourceArgs};
 
 /// Recorded on Linux 6.18.44 with 2 CPUs: `make -j4` of Lua, 1.1 million events. It is built in, so that the command
@@ -52,7 +52,7 @@ impl Source {
             options = options.layout(layout);
         }
         let reader = options.open(&path).map_err(|error| {
-            if layout == Some(error.path()) { layouts::with_hint(&error) } else { with_hint(error) }
+            if layout == Some(error.path()) { hint::of_layout(&error) } else { hint::of_trace(error) }
         })?;
         Ok(Self::new(reader, argument))
     }
@@ -81,32 +81,6 @@ fn typed(path: &Path, args: &OpeningArgs) -> String {
 
 fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
-}
-
-/// Adds a remedy to errors of the system, and the option that helps to those that have one.
-pub(crate) fn with_hint(error: TraceError) -> anyhow::Error {
-    let hint = match &error {
-        TraceError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
-            Some("check the path, or leave it out to use the bundled trace")
-        }
-        TraceError::Line { .. } => Some("or skip such lines with --lenient"),
-        TraceError::Damaged { .. } => Some("the option for that is --recover"),
-        _ => None,
-    };
-    match hint {
-        Some(hint) => anyhow::anyhow!("{error}; {hint}"),
-        None => error.into(),
-    }
-}
-
-/// As [`with_hint`], for subcommands that cannot be told how to open a trace.
-pub(crate) fn with_conversion(error: anyhow::Error) -> anyhow::Error {
-    let option = match error.downcast_ref() {
-        Some(TraceError::Damaged { .. }) => "--recover",
-        Some(TraceError::Line { .. }) => "--lenient",
-        _ => return error,
-    };
-    anyhow::anyhow!("{error:#}: `pageset convert {option}` makes a file that can be used here")
 }
 
 impl TraceReader for Source {
@@ -161,7 +135,7 @@ mod tests {
         let read = || {
             let mut source = Source::open_path(file.path(), opening, None)?;
             let (mut events, mut count) = (Vec::new(), 0);
-            while source.read_block(&mut events).map_err(with_hint)? > 0 {
+            while source.read_block(&mut events).map_err(hint::of_trace)? > 0 {
                 count += events.len() as u64;
             }
             Ok::<_, anyhow::Error>(count)
@@ -190,7 +164,7 @@ mod tests {
         let cut_file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(cut_file.path(), cut).unwrap();
         let error = pageset_trace::open(cut_file.path()).err().unwrap();
-        let error = with_conversion(anyhow::Error::from(error).context("workload trace:cut"));
+        let error = hint::of_conversion(anyhow::Error::from(error).context("workload trace:cut"));
         assert!(error.to_string().contains("`pageset convert --recover`"), "{error}");
         assert!(opened(".pgtrace", cut, &recover).unwrap() > 100_000);
     }

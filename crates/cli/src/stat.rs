@@ -14,13 +14,14 @@ use pageset_trace::TraceReader as _;
 use pageset_workload::{Log2Counts, Survey, SurveyOptions, survey};
 
 use crate::args::StatArgs;
+use crate::hint;
 use crate::invocation::Invocation;
 use crate::layouts::{LayoutOrigin, LayoutSummary};
 use crate::origin;
 use crate::output;
 use crate::paragraph;
 use crate::progress::Progress;
-use crate::source::{self, Source};
+use crate::source::Source;
 use document::StatDocument;
 use sections::{Section, sections};
 
@@ -28,7 +29,7 @@ pub(crate) fn run(args: &StatArgs, invocation: &Invocation) -> Result<()> {
     let mut source = Source::open(&args.source)?;
     let mut progress = Progress::new("reading", "events", source.info().events);
     let survey = survey(&mut source, &SurveyOptions::default(), |events| progress.show(events))
-        .map_err(source::with_hint)?;
+        .map_err(hint::of_trace)?;
     drop(progress);
     let provenance = provenance(&source, invocation);
     output::write(&args.output.target, |out| write(&source, &survey, &provenance, args.output.format(), out))

@@ -15,7 +15,7 @@ use pageset_report::Provenance;
 use crate::invocation::Invocation;
 use crate::options::jobs;
 use crate::progress::Progress;
-use crate::{output, source};
+use crate::{hint, output};
 pub(crate) use args::SweepArgs;
 use table::Shown;
 
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &SweepArgs, invocation: &Invocation) -> Result<()> {
         let rows = args.rows.clone().unwrap_or_else(|| rows_path(&args.plan, args.shard));
         sweep
             .finish(&rows, args.shard, jobs(args.jobs), &mut Progress::on_terminal())
-            .map_err(source::with_conversion)?;
+            .map_err(hint::of_conversion)?;
     }
     let finished = sweep
         .finished()

@@ -12,11 +12,12 @@ use pageset_workload::{Class, ExplainRequest, Settings, Verification, VerifyErro
 use serde::Serialize;
 
 use crate::args::{self, AutoOr, VerifyArgs};
+use crate::hint;
 use crate::invocation::Invocation;
 use crate::options::SourceArgs;
 use crate::output;
 use crate::progress::Progress;
-use crate::source::{self, Source};
+use crate::source::Source;
 
 pub(crate) fn run(args: &VerifyArgs, invocation: &Invocation) -> Result<()> {
     if !args.against.is_empty() {
@@ -53,7 +54,7 @@ fn verify_one(source: SourceArgs, options: &VerifyOptions) -> Result<Verificatio
     let mut progress = Progress::new("verifying", "events", source.info().events);
     let verified =
         verify(&mut source, options, |events| progress.show(events)).map_err(|error| match error {
-            VerifyError::Trace(error) => source::with_hint(error),
+            VerifyError::Trace(error) => hint::of_trace(error),
             error => anyhow!(error),
         })?;
     match (options.explain, &verified.explained) {

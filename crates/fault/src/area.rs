@@ -8,6 +8,7 @@ use core::ops::Range;
 
 use crate::atomic::{AtomicU64, Ordering};
 use crate::rwsem::RwSem;
+use crate::world::Line;
 
 /// What is allowed in an area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -59,6 +60,12 @@ pub(crate) struct Area {
 impl Area {
     pub(crate) fn new(range: Range<u64>, prot: Prot, id: u32) -> Self {
         Self { range, prot, id, lock: RwSem::new(), marked: AtomicU64::new(0) }
+    }
+
+    /// The line that its lock is on.
+    #[inline]
+    pub(crate) fn line(&self) -> Line {
+        Line::AreaLock { area: self.id }
     }
 
     /// Closes the area for the write with this number.

@@ -6,13 +6,12 @@ use core::fmt;
 
 use pageset_core::{Order, Pfn};
 
-use crate::account::Counts;
 use crate::area::{Access, AreaMap};
+use crate::counts::Counts;
 use crate::engine::Engine;
 use crate::frames::FrameAllocator;
-use crate::pte::{Meaning, Pte};
+use crate::pte::{Meaning, Pte, TableId};
 use crate::space::AddressSpace;
-use crate::table::TableId;
 use crate::world::World;
 
 /// What was found, if everything is as it must be.
@@ -84,7 +83,7 @@ impl<W: World> Engine<W> {
         let (mut census, mut blocks) = (Census::default(), Blocks::new());
         for space in spaces {
             let before = census;
-            let map = space.current_map();
+            let map = space.mm.map();
             let mut look = Look { engine: self, map: &map, blocks: &mut blocks, census: &mut census };
             look.table(space.root(), self.geometry.root_level(), 0)?;
             let pages = (census.pages - before.pages) as i64;

@@ -12,9 +12,10 @@ use crate::frame_table::FrameTable;
 use crate::frames::{FrameAllocator, FrameUse};
 use crate::geometry::Geometry;
 use crate::grace::Grace;
+use crate::local::Local;
 use crate::lru::{LISTS_MAX, Lru};
-use crate::table::{TableId, Tables};
-use crate::task::Local;
+use crate::pte::TableId;
+use crate::table::Tables;
 use crate::world::World;
 
 /// How large an engine is.
@@ -159,6 +160,18 @@ impl<W: World> Engine<W> {
             None if self.empty_magazine(local) => take(local),
             taken => taken,
         }
+    }
+
+    /// Gives back what the task's magazine holds. Whether it held anything.
+    pub(crate) fn empty_magazine(&self, local: &mut Local) -> bool {
+        let mut held = false;
+        while let Some(pfn) = local.magazine.pop() {
+            held = true;
+            if self.world.frames().free(local.cpu, pfn, Order::ZERO).is_err() {
+                local.stats.refused_frees += 1;
+            }
+        }
+        held
     }
 
     /// Waits for every task that may still hold a translation, a table's number or an area.

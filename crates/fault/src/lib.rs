@@ -28,10 +28,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Modules in the order in which a fault meets them: `task` (who), `fault` (what happens), `stabilise` (the area stays),
-//! `area` (rights), `table` and `pte` (the words), `frames` and `prezero` (the page), `sync` (the word changes),
-//! `account` (it is counted), `lru` (it is listed). Beside them `space` (what changes areas), `grace` (when something
-//! may be freed), `frame_table` (who uses a frame), `check` (the invariants).
+//! Modules in the order in which a fault meets them: `task` (who; `local`: what is its own), `fault` (what happens),
+//! `stabilise` (the area stays), `area` (rights), `table` and `pte` (the words), `frames` and `prezero` (the page),
+//! `sync` (the word changes), `account` (it is counted), `lru` (it is listed). Beside them `space` (what changes areas),
+//! `mm` (what all strategies work on), `grace` (when something may be freed), `frame_table` (who uses a frame), `check`
+//! (the invariants).
 //!
 //! "Spec §n" in comments is `docs/spec/fault.md`; E1 to E9 are the orderings of its §1.3.
 #![no_std]
@@ -46,6 +47,7 @@ mod area;
 mod atomic;
 mod axis;
 mod check;
+mod counts;
 mod engine;
 mod error;
 mod fault;
@@ -53,9 +55,13 @@ mod frame_table;
 mod frames;
 mod geometry;
 mod grace;
+mod held;
 mod host;
+mod local;
 mod lru;
 mod magazine;
+mod mm;
+mod prefault;
 mod prezero;
 mod pte;
 mod rwsem;
@@ -68,11 +74,13 @@ mod table;
 mod task;
 mod world;
 
-pub use account::{Account, Counts};
+pub use account::Account;
 pub use area::{Access, Prot};
 pub use check::{Census, Violation};
+pub use counts::Counts;
 pub use engine::{Engine, EngineConfig};
 pub use error::{FaultError, SpaceError};
+pub use fault::Backing;
 pub use frames::{Bump, FrameAllocator, FrameUse};
 pub use geometry::Geometry;
 pub use host::{Host, Locks};
@@ -82,5 +90,5 @@ pub use stabilise::Stabilise;
 pub use stats::{LockStats, Stats};
 pub use strategy::{Strategy, StrategyError};
 pub use sync::TableSync;
-pub use task::{Backing, Task};
+pub use task::Task;
 pub use world::{Line, Memory, NoMemory, World};

@@ -2,12 +2,9 @@
 //!
 //! Nobody else can take them, so a task gives them back when it ends, and before it reports that memory is short.
 
-use pageset_core::{Order, Pfn};
+use pageset_core::{CpuId, Order, Pfn};
 
-use crate::engine::Engine;
 use crate::frames::{FrameAllocator, FrameUse};
-use crate::task::Local;
-use crate::world::World;
 
 /// Most frames of a magazine. A task that sleeps keeps them, so they are few.
 const FRAMES_MAX: usize = 32;
@@ -28,8 +25,27 @@ impl Magazine {
         Self { slots: (frames as usize).min(FRAMES_MAX), ..Self::default() }
     }
 
+    /// A single frame for a page; the allocator is called if none is left.
     #[inline]
-    fn take(&mut self) -> Option<Pfn> {
+    pub(crate) fn take(&mut self, frames: &impl FrameAllocator, cpu: CpuId) -> Option<Pfn> {
+        match self.pop() {
+            Some(pfn) => Some(pfn),
+            None => self.fetch(frames, cpu),
+        }
+    }
+
+    fn fetch(&mut self, frames: &impl FrameAllocator, cpu: CpuId) -> Option<Pfn> {
+        if self.slots == 0 {
+            return frames.alloc(cpu, Order::ZERO, FrameUse::Anon);
+        }
+        self.next = 0;
+        frames.alloc_many(cpu, FrameUse::Anon, &mut self.frames[..self.slots]);
+        self.pop()
+    }
+
+    /// A frame that is there already, whoever it is for.
+    #[inline]
+    pub(crate) fn pop(&mut self) -> Option<Pfn> {
         let pfn = self.frames[..self.slots].get_mut(self.next)?.take()?;
         self.next += 1;
         Some(pfn)
@@ -42,39 +58,6 @@ impl Magazine {
     }
 }
 
-impl<W: World> Engine<W> {
-    /// A single frame for a page: from the task's magazine, if it has one.
-    #[inline]
-    pub(crate) fn take_frame(&self, local: &mut Local) -> Option<Pfn> {
-        match local.magazine.take() {
-            Some(pfn) => Some(pfn),
-            None => self.fetch(local),
-        }
-    }
-
-    fn fetch(&self, local: &mut Local) -> Option<Pfn> {
-        let Magazine { frames, next, slots } = &mut local.magazine;
-        if *slots == 0 {
-            return self.world.frames().alloc(local.cpu, Order::ZERO, FrameUse::Anon);
-        }
-        *next = 0;
-        self.world.frames().alloc_many(local.cpu, FrameUse::Anon, &mut frames[..*slots]);
-        local.magazine.take()
-    }
-
-    /// Gives back what the magazine holds. Whether it held anything.
-    pub(crate) fn empty_magazine(&self, local: &mut Local) -> bool {
-        let mut held = false;
-        while let Some(pfn) = local.magazine.take() {
-            held = true;
-            if self.world.frames().free(local.cpu, pfn, Order::ZERO).is_err() {
-                local.stats.refused_frees += 1;
-            }
-        }
-        held
-    }
-}
-
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
@@ -82,9 +65,9 @@ mod tests {
     #[test]
     fn frames_come_in_order_and_end() {
         let mut magazine = Magazine::new(2);
-        assert_eq!(magazine.take(), None);
+        assert_eq!(magazine.pop(), None);
         magazine.frames[..2].copy_from_slice(&[Some(Pfn(4)), Some(Pfn(7))]);
-        assert_eq!([magazine.take(), magazine.take(), magazine.take()], [Some(Pfn(4)), Some(Pfn(7)), None]);
+        assert_eq!([magazine.pop(), magazine.pop(), magazine.pop()], [Some(Pfn(4)), Some(Pfn(7)), None]);
         assert_eq!(Magazine::new(1000).slots, FRAMES_MAX);
     }
 }

@@ -4,7 +4,7 @@ use pageset_core::{Order, Pfn};
 
 use crate::engine::Engine;
 use crate::frames::{FrameAllocator, FrameUse};
-use crate::task::Local;
+use crate::local::Local;
 use crate::world::{Memory, World};
 
 impl<W: World> Engine<W> {

@@ -5,11 +5,14 @@
 use pageset_core::Pfn;
 
 use crate::area::Access;
-use crate::table::TableId;
 
 /// One 8-byte word of a page table, with x86-64's bits where it has them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Pte(u64);
+
+/// A table, by its place in the arena: what a word names when it is not a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct TableId(pub(crate) u32);
 
 /// What a word means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,94 +1,19 @@
 //! A task: whoever runs in an address space on some CPU, with everything that is its own.
 
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 use core::ops::Range;
 
-use pageset_core::{CpuId, Order, Pfn};
+use pageset_core::CpuId;
 
-use crate::account::Counts;
-use crate::area::{Access, Area, AreaMap, Prot};
+use crate::area::{Access, Prot};
+use crate::counts::Counts;
 use crate::error::{FaultError, SpaceError};
-use crate::fault::Prefault;
-use crate::lru::LruBatch;
+use crate::fault::Backing;
+use crate::local::Local;
 use crate::magazine::Magazine;
 use crate::space::AddressSpace;
 use crate::stats::Stats;
 use crate::world::World;
-
-/// What an access finds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Backing {
-    /// This frame.
-    Frame(Pfn),
-    /// The shared page of zeros; loads only.
-    ZeroPage,
-}
-
-/// A task's own part of everything: the engine's operations get it as an argument and look up nothing by thread.
-pub(crate) struct Local {
-    pub(crate) cpu: CpuId,
-    /// Its number among the engine's tasks.
-    pub(crate) slot: u32,
-    /// Number of its own address space.
-    pub(crate) home: u32,
-    pub(crate) stats: Stats,
-    pub(crate) deltas: Counts,
-    /// Faults since the deltas were folded (R3).
-    pub(crate) events: u32,
-    pub(crate) areas: KnownAreas,
-    pub(crate) lru: LruBatch,
-    pub(crate) magazine: Magazine,
-    pub(crate) prefault: Prefault,
-    /// Blocks to be freed when the fault is over and nobody can hold a translation to them.
-    pub(crate) unmapped: Vec<(Pfn, Order)>,
-}
-
-impl Local {
-    pub(crate) fn new(cpu: CpuId, slot: u32, home: u32) -> Self {
-        Self {
-            cpu,
-            slot,
-            home,
-            stats: Stats::default(),
-            deltas: Counts::default(),
-            events: 0,
-            areas: KnownAreas::default(),
-            lru: LruBatch::default(),
-            magazine: Magazine::default(),
-            prefault: Prefault::NONE,
-            unmapped: Vec::new(),
-        }
-    }
-}
-
-/// A task's copy of the map of areas. It is read without writing to any shared line, not even a reference count.
-#[derive(Default)]
-pub(crate) struct KnownAreas {
-    /// Address space and number of the map; `None` before the first look.
-    pub(crate) version: Option<(u32, u64)>,
-    pub(crate) map: Arc<AreaMap>,
-    /// Where the last search ended: faults come in runs.
-    last: usize,
-}
-
-impl KnownAreas {
-    /// Index of the area that holds `va`.
-    #[inline]
-    pub(crate) fn find(&mut self, va: u64) -> Option<usize> {
-        let is_last = self.map.areas().get(self.last).is_some_and(|area| area.range.contains(&va));
-        if !is_last {
-            self.last = self.map.find(va)?;
-        }
-        Some(self.last)
-    }
-
-    /// The area of a ticket.
-    #[inline]
-    pub(crate) fn area(&self, index: usize) -> &Area {
-        &self.map.areas()[index]
-    }
-}
 
 /// A task in an address space. Its end folds what it counted into the address space; the end of an address space's
 /// last task, when nothing else refers to it, is the end of the address space.
@@ -237,7 +162,7 @@ impl<W: World> Task<W> {
 
     /// The task is scheduled away: R2 folds its deltas, if the lock is free.
     pub fn schedule(&mut self) {
-        self.space.account.on_schedule(&self.space, &mut self.local);
+        self.space.account.on_schedule(&self.space.mm, &mut self.local);
     }
 
     /// Clears up to `frames` frames for later faults on this CPU. Returns how many; fewer if the pool is full or memory
@@ -250,7 +175,7 @@ impl<W: World> Task<W> {
 impl<W: World> Drop for Task<W> {
     fn drop(&mut self) {
         let engine = Arc::clone(self.space.engine());
-        self.space.account.on_exit(&self.space, &mut self.local);
+        self.space.account.on_exit(&self.space.mm, &mut self.local);
         self.space.note_exit(self.local.cpu);
         engine.lru.flush(&engine.frames, self.local.cpu, &mut self.local.lru);
         engine.empty_magazine(&mut self.local);

@@ -1,12 +1,14 @@
-//! What the allocator's events cost, and the platform that hears them.
+//! What the allocator's events and touched frames cost, and the platform that hears the events.
 
 use pageset_core::{CpuId, Event, EventSink, Pfn, Platform};
 
-use crate::engine::{Engine, SLOWDOWN_BITS, current};
+use crate::engine::{Engine, current};
 use crate::footprint::Touched;
 use crate::lock::VirtualLock;
-use crate::machine::{Machine, Near};
-use crate::outcome::drain_index;
+use crate::machine::Near;
+use crate::outcome::{CacheCounts, drain_index};
+use crate::prices::DataPrices;
+use crate::recency::Held;
 
 /// The world of a simulation: locks are waited for in virtual time, events cost virtual time.
 #[derive(Clone, Copy, Debug, Default)]
@@ -33,99 +35,6 @@ impl EventSink for Charges {
                 engine.charge_event(event);
             }
         });
-    }
-}
-
-/// A machine's costs in picoseconds, ready to be added.
-#[derive(Debug)]
-pub(crate) struct Prices {
-    pub(crate) alloc: u64,
-    pub(crate) free: u64,
-    pub(crate) take_block: u64,
-    pub(crate) give_block: u64,
-    pub(crate) zone_visit: u64,
-    pub(crate) zone_lines: u64,
-    /// Of one metadata line, by level: near, shared, memory.
-    pub(crate) metadata: [u64; 3],
-    /// Of one metadata line among many, if that is known apart.
-    pub(crate) metadata_in_bulk: Option<[u64; 3]>,
-    pub(crate) block_lines: u64,
-    /// Of clearing one line.
-    pub(crate) clear: DataPrices,
-    /// Of reading or writing one line.
-    pub(crate) read: DataPrices,
-    /// Of copying one line, besides reading it.
-    pub(crate) copy: u64,
-    pub(crate) atomic: u64,
-    pub(crate) sibling: u64,
-    pub(crate) cache: u64,
-    pub(crate) node: u64,
-    /// (from its cache, from its memory), row by row for each pair of nodes.
-    pub(crate) remote: Box<[(u64, u64)]>,
-    pub(crate) nodes: usize,
-    pub(crate) lock_pass: u64,
-    pub(crate) wakeup: u64,
-    /// See [`Processor::slowdown`](crate::engine::Processor::slowdown).
-    pub(crate) slowdown: u64,
-}
-
-/// What one line of data costs, in picoseconds.
-#[derive(Debug)]
-pub(crate) struct DataPrices {
-    /// By level: near, shared, memory.
-    pub(crate) levels: [u64; 3],
-    /// From the own caches of another core under the same last level; as from memory if nothing is known.
-    pub(crate) core: Option<u64>,
-}
-
-/// Lines of 64 bytes in the 4 KiB that machine files give costs for.
-const LINES_OF_4K: f64 = 64.0;
-
-impl Prices {
-    pub(crate) fn of(machine: &Machine) -> Self {
-        let costs = &machine.costs;
-        let levels = |levels: &crate::machine::ByLevel| {
-            [levels.near_ns, levels.shared_ns, levels.memory_ns].map(|ns| (ns * 1000.0).round() as u64)
-        };
-        let data = |of_4k: &crate::machine::ByLevel| {
-            let of_line = |ns: f64| (ns * 1000.0 / LINES_OF_4K).round() as u64;
-            DataPrices {
-                levels: [of_4k.near_ns, of_4k.shared_ns, of_4k.memory_ns].map(of_line),
-                core: of_4k.core_ns.map(of_line),
-            }
-        };
-        let nodes = machine.topology.nodes as usize;
-        let distances = &machine.topology.distances;
-        let remote = distances.iter().map(|distance| {
-            let (cache, memory) = costs.at_distance(*distance);
-            (cache.0, memory.0)
-        });
-        Self {
-            alloc: costs.alloc.span().0,
-            free: costs.free.span().0,
-            take_block: costs.take_block.span().0,
-            give_block: costs.give_block.span().0,
-            zone_visit: costs.zone_visit.span().0,
-            zone_lines: costs.zone_lines.into(),
-            metadata: levels(&costs.metadata),
-            metadata_in_bulk: costs.metadata_in_bulk.as_ref().map(levels),
-            block_lines: costs.block_lines.into(),
-            clear: data(&costs.clear_4k),
-            read: data(&costs.read_4k),
-            copy: {
-                let copy_ns = costs.copy_4k.as_ref().map_or(costs.read_4k.near_ns, |copy| copy.ns);
-                (copy_ns * 1000.0 / LINES_OF_4K).round() as u64
-            },
-            atomic: costs.atomic.span().0,
-            sibling: costs.line_from_sibling.span().0,
-            cache: costs.line_from_cache.span().0,
-            node: costs.line_from_node.span().0,
-            remote: remote.collect(),
-            nodes,
-            lock_pass: costs.lock_pass.span().0,
-            wakeup: costs.wakeup.span().0,
-            slowdown: ((costs.sibling_slowdown.factor - 1.0) * f64::from(1 << SLOWDOWN_BITS)).round() as u64,
-        }
     }
 }
 
@@ -162,10 +71,50 @@ impl Engine {
         }
     }
 
+    /// The running CPU touches a frame. Returns what that costs.
+    #[inline]
+    pub(crate) fn touch(&self, pfn: Pfn, touched: Touched<'_>) -> u64 {
+        let (prices, me) = (&self.prices, self.cpu_index());
+        let mut footprint = self.footprint.borrow_mut();
+        let Some(last) = footprint.touch(me, pfn, touched) else { return 0 };
+        let levels = match (touched, &prices.metadata_in_bulk) {
+            (Touched::Data(_, data), _) => &data.levels,
+            (Touched::MetadataInBulk, Some(levels)) => levels,
+            (Touched::Metadata | Touched::MetadataInBulk, _) => &prices.metadata,
+        };
+        // From another core: what a line costs from one under the same last level, and farther away in proportion.
+        let from = |last| self.line(last, me);
+        let other = |last| match touched {
+            Touched::Data(_, DataPrices { core: Some(core), .. }) => {
+                in_proportion(*core, from(last), prices.cache)
+            }
+            Touched::Data(_, DataPrices { core: None, .. }) => levels[2],
+            Touched::MetadataInBulk if prices.metadata_in_bulk.is_some() => {
+                in_proportion(levels[1], from(last), prices.cache)
+            }
+            Touched::Metadata | Touched::MetadataInBulk => from(last),
+        };
+        let mut tally = self.tally.borrow_mut();
+        let CacheCounts { near, shared, other_core, other_cache, memory } = &mut tally.caches;
+        let (counter, line) = match last.map(|(last, held)| (self.near(last, me), held, last)) {
+            Some((Near::Same | Near::Sibling, Held::Near, _)) => (near, levels[0]),
+            Some((Near::Same | Near::Sibling | Near::Cache, Held::Shared, _)) => (shared, levels[1]),
+            Some((Near::Cache, Held::Near, last)) => (other_core, other(last)),
+            Some((Near::Node | Near::Remote, Held::Near | Held::Shared, last)) => (other_cache, other(last)),
+            Some((_, Held::Nowhere, _)) | None => {
+                let node = footprint.node(pfn, prices.nodes);
+                let (_, from_there) = prices.remote[usize::from(self.cpu().node) * prices.nodes + node];
+                (memory, in_proportion(levels[2], from_there, prices.metadata[2]))
+            }
+        };
+        *counter += touched.lines();
+        touched.lines() * line
+    }
+
     /// The running CPU touches a frame's metadata.
     #[inline]
     fn touch_metadata(&self, pfn: Pfn) {
-        let cost = self.footprint.borrow_mut().touch(self, pfn, Touched::Metadata);
+        let cost = self.touch(pfn, Touched::Metadata);
         self.charge(cost);
     }
 
@@ -175,7 +124,7 @@ impl Engine {
         let blocks = &self.cpu().scratch.blocks_in_hold;
         blocks.set(blocks.get() + 1);
         self.work(work);
-        let line = self.footprint.borrow_mut().touch(self, pfn, Touched::MetadataInBulk);
+        let line = self.touch(pfn, Touched::MetadataInBulk);
         self.charge(line * self.prices.block_lines);
     }
 
@@ -230,5 +179,27 @@ impl Engine {
             Event::BadPage { .. } => self.tally.borrow_mut().counts.bad_pages += 1,
             Event::PcpDecay { .. } => {}
         }
+    }
+}
+
+/// Longest time for one line, in picoseconds: a second. No machine file can make a sum of such times overflow.
+const LINE_PS_MAX: u64 = 1_000_000_000_000;
+
+/// `price` times as much as `from` is more than `near`, both for the same line; `price` if the near one costs nothing.
+fn in_proportion(price: u64, from: u64, near: u64) -> u64 {
+    let farther = (u128::from(price) * u128::from(from)).checked_div(u128::from(near));
+    farther.map_or(price, |farther| farther.min(LINE_PS_MAX.into()) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn farther_lines_cost_in_proportion_and_never_overflow() {
+        assert_eq!(in_proportion(400, 140, 70), 800);
+        assert_eq!(in_proportion(400, 140, 0), 400, "a machine file may say that near lines cost nothing");
+        let largest = 1_000_000_000_000;
+        assert_eq!(in_proportion(largest, largest, 1), LINE_PS_MAX);
     }
 }

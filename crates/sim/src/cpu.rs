@@ -196,7 +196,7 @@ impl VirtualCpu {
             Touch::Access | Touch::Copy => &engine.prices.read,
         };
         let lines = bytes.div_ceil(LINE_BYTES);
-        let mut cost = engine.footprint.borrow_mut().touch(engine, pfn, Touched::Data(lines, levels));
+        let mut cost = engine.touch(pfn, Touched::Data(lines, levels));
         if touch == Touch::Copy {
             cost += lines * engine.prices.copy;
         }

@@ -6,10 +6,8 @@
 
 use pageset_core::{CpuId, Pfn};
 
-use crate::charge::DataPrices;
-use crate::engine::Engine;
-use crate::machine::{Machine, Near};
-use crate::outcome::CacheCounts;
+use crate::machine::Machine;
+use crate::prices::DataPrices;
 use crate::recency::{Held, Recency};
 
 /// Bytes of a cache line.
@@ -50,6 +48,17 @@ pub(crate) enum Touched<'p> {
     Data(u64, &'p DataPrices),
 }
 
+impl Touched<'_> {
+    /// How many lines.
+    #[inline]
+    pub(crate) fn lines(self) -> u64 {
+        match self {
+            Self::Data(lines, _) => lines,
+            Self::Metadata | Self::MetadataInBulk => 1,
+        }
+    }
+}
+
 /// Where frames were touched last.
 pub(crate) struct Footprint {
     /// Of data and of metadata, as integers: a vector of those comes zeroed from the system.
@@ -81,66 +90,30 @@ impl Footprint {
         }
     }
 
-    /// The running CPU touches a frame. Returns what that costs.
+    /// `cpu` touches a frame. Returns who did before it, and where that CPU's caches hold what it touched; `None` if the
+    /// machine has no such frame.
     #[inline]
-    pub(crate) fn touch(&mut self, engine: &Engine, pfn: Pfn, touched: Touched<'_>) -> u64 {
-        let prices = &engine.prices;
-        let (which, lines) = match touched {
-            Touched::Data(lines, _) => (0, lines),
-            Touched::Metadata | Touched::MetadataInBulk => (1, 1),
+    pub(crate) fn touch(&mut self, cpu: u32, pfn: Pfn, touched: Touched<'_>) -> Option<Option<(u32, Held)>> {
+        let which = match touched {
+            Touched::Data(..) => 0,
+            Touched::Metadata | Touched::MetadataInBulk => 1,
         };
-        let (me, cpu) = (engine.cpu_index(), engine.cpu());
-        let Some(marks) = self.marks.get_mut(pfn.0 as usize) else { return 0 };
+        let marks = self.marks.get_mut(pfn.0 as usize)?;
         let last = Mark(marks[which]).parts().map(|(last, step, lines)| {
             let recent = &mut self.recent[last as usize];
             let held = recent.holder(step);
             recent.remove(step, lines);
-            (engine.near(last, me), held, last)
+            (last, held)
         });
-        let held_lines = lines.min(LINES_MAX);
-        marks[which] = Mark::new(me, self.recent[me as usize].push(held_lines), held_lines).0;
-        let levels = match (touched, &prices.metadata_in_bulk) {
-            (Touched::Data(_, data), _) => &data.levels,
-            (Touched::MetadataInBulk, Some(levels)) => levels,
-            (Touched::Metadata | Touched::MetadataInBulk, _) => &prices.metadata,
-        };
-        // From another core: what a line costs from one under the same last level, and farther away in proportion.
-        let from = |last| engine.line(last, me);
-        let other = |last| match touched {
-            Touched::Data(_, DataPrices { core: Some(core), .. }) => {
-                in_proportion(*core, from(last), prices.cache)
-            }
-            Touched::Data(_, DataPrices { core: None, .. }) => levels[2],
-            Touched::MetadataInBulk if prices.metadata_in_bulk.is_some() => {
-                in_proportion(levels[1], from(last), prices.cache)
-            }
-            Touched::Metadata | Touched::MetadataInBulk => from(last),
-        };
-        let mut tally = engine.tally.borrow_mut();
-        let CacheCounts { near, shared, other_core, other_cache, memory } = &mut tally.caches;
-        let (counter, line) = match last {
-            Some((Near::Same | Near::Sibling, Held::Near, _)) => (near, levels[0]),
-            Some((Near::Same | Near::Sibling | Near::Cache, Held::Shared, _)) => (shared, levels[1]),
-            Some((Near::Cache, Held::Near, last)) => (other_core, other(last)),
-            Some((Near::Node | Near::Remote, Held::Near | Held::Shared, last)) => (other_cache, other(last)),
-            Some((_, Held::Nowhere, _)) | None => {
-                let node = (pfn.0 / self.frames_per_node).min(prices.nodes as u64 - 1) as usize;
-                let (_, from_there) = prices.remote[usize::from(cpu.node) * prices.nodes + node];
-                (memory, in_proportion(levels[2], from_there, prices.metadata[2]))
-            }
-        };
-        *counter += lines;
-        lines * line
+        let held_lines = touched.lines().min(LINES_MAX);
+        marks[which] = Mark::new(cpu, self.recent[cpu as usize].push(held_lines), held_lines).0;
+        Some(last)
     }
-}
 
-/// Longest time for one line, in picoseconds: a second. No machine file can make a sum of such times overflow.
-const LINE_PS_MAX: u64 = 1_000_000_000_000;
-
-/// `price` times as much as `from` is more than `near`, both for the same line; `price` if the near one costs nothing.
-fn in_proportion(price: u64, from: u64, near: u64) -> u64 {
-    let farther = (u128::from(price) * u128::from(from)).checked_div(u128::from(near));
-    farther.map_or(price, |farther| farther.min(LINE_PS_MAX.into()) as u64)
+    /// Number of the node whose memory a frame is in, on a machine of `nodes` nodes.
+    pub(crate) fn node(&self, pfn: Pfn, nodes: usize) -> usize {
+        (pfn.0 / self.frames_per_node).min(nodes as u64 - 1) as usize
+    }
 }
 
 impl std::fmt::Debug for Footprint {
@@ -159,13 +132,5 @@ mod tests {
         assert_eq!(Mark::new(largest.0, largest.1, largest.2).parts(), Some(largest));
         assert_eq!(Mark::new(0, 1, 1).parts(), Some((0, 1, 1)));
         assert_eq!(Mark::default().parts(), None);
-    }
-
-    #[test]
-    fn farther_lines_cost_in_proportion_and_never_overflow() {
-        assert_eq!(in_proportion(400, 140, 70), 800);
-        assert_eq!(in_proportion(400, 140, 0), 400, "a machine file may say that near lines cost nothing");
-        let largest = 1_000_000_000_000;
-        assert_eq!(in_proportion(largest, largest, 1), LINE_PS_MAX);
     }
 }

@@ -40,8 +40,8 @@
 //! `docs/limits.md`.
 //!
 //! Modules: `simulation` builds and runs; `engine` decides which CPU goes on; `cpu` is what bodies see; `lock`, `line` and
-//! `channel` are what CPUs share; `charge`, `footprint` (with `recency`) and `variation` say what the allocator's steps
-//! cost; `measure`, `tally`, `latency` and `outcome` are what is found; `machine` is TOML.
+//! `channel` are what CPUs share; `charge`, `prices`, `footprint` (with `recency`) and `variation` say what the
+//! allocator's steps cost; `measure`, `tally`, `latency` and `outcome` are what is found; `machine` is TOML.
 #![deny(unsafe_code)]
 
 mod channel;
@@ -57,6 +57,7 @@ pub mod machine;
 mod measure;
 mod memory;
 mod outcome;
+mod prices;
 mod random;
 mod recency;
 mod simulation;

@@ -9,7 +9,7 @@ use pageset_core::{
 };
 use thiserror::Error;
 
-use crate::charge::{Prices, VirtualPlatform};
+use crate::charge::VirtualPlatform;
 use crate::cpu::{VirtualAllocator, VirtualCpu, World};
 use crate::engine::{Engine, Next, Processor, Strand, current};
 use crate::footprint::Footprint;
@@ -18,6 +18,7 @@ use crate::machine::Machine;
 use crate::measure::{Measure, Measured};
 use crate::memory;
 use crate::outcome::Outcome;
+use crate::prices::Prices;
 use crate::time::{Span, Time};
 use crate::variation::Variation;
 

@@ -9,7 +9,8 @@ use crate::{
     Buddyinfo, Event, Layout, Pagetypeinfo, Vmstat, Zoneinfo,
     info::TraceInfo,
     native,
-    reader::{OpenOptions, Recovery, Strictness},
+    opening::OpenOptions,
+    reader::{Recovery, Strictness},
     sidecar,
 };
 

@@ -25,6 +25,7 @@ mod info;
 mod input;
 mod layout;
 mod native;
+mod opening;
 mod procfs;
 mod reader;
 mod sample;
@@ -40,10 +41,11 @@ pub use gfp::{gfp_bits, gfp_names};
 pub use info::{LostEvents, SourceFormat, TraceInfo};
 pub use layout::{Cache, CacheKind, Layout, LayoutSource, Node, PcpSample, Sysctls, ZoneDescription};
 pub use native::{BlockEntry, NativeReader, NativeWriter, WriteOptions};
+pub use opening::{OpenOptions, open, open_with};
 pub use procfs::{
     Buddyinfo, FreeBlocks, Pageblocks, Pagetypeinfo, ProcError, TypedFreeBlocks, Vmstat, Zoneinfo,
 };
-pub use reader::{BLOCK_EVENTS_MAX, OpenOptions, Recovery, Strictness, TraceReader, open, open_with};
+pub use reader::{BLOCK_EVENTS_MAX, Recovery, Strictness, TraceReader};
 pub use sample::{Sample, ZoneSample};
 pub use sidecar::find as side_file;
 pub use snapshot::Snapshot;

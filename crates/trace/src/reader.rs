@@ -1,11 +1,4 @@
-//! The one interface all formats are read through, and `open`, which finds out the format.
-
-mod detect;
-mod options;
-
-use std::path::Path;
-
-pub use options::{OpenOptions, Recovery, Strictness};
+//! The one interface all formats are read through, and what a reader does with damage.
 
 use crate::{
     error::TraceError,
@@ -15,6 +8,26 @@ use crate::{
 
 /// Events per block at most: 2 MiB of [`Event`]s, which stay in a level-2 cache while they are used.
 pub const BLOCK_EVENTS_MAX: usize = 64 << 10;
+
+/// What to do with a line of a known event that makes no sense.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Strictness {
+    /// It is an error: a replay of half-understood events would mislead.
+    #[default]
+    Strict,
+    /// It is counted in [`LostEvents::malformed_lines`](crate::LostEvents::malformed_lines) and skipped.
+    Lenient,
+}
+
+/// What to do with a damaged native file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Recovery {
+    /// It is an error.
+    #[default]
+    Refuse,
+    /// Events before the first damage are delivered; the rest is counted as lost.
+    UpToDamage,
+}
 
 /// A trace that is being read, in bounded memory, from its first to its last event.
 pub trait TraceReader: Send {
@@ -51,20 +64,4 @@ pub trait TraceReader: Send {
             "convert it to .pgtrace first",
         ))
     }
-}
-
-/// Opens a trace of any known format, found out by content. Side files are found by name.
-///
-/// # Errors
-/// The file cannot be read, is of no known format, or its head is damaged.
-pub fn open(path: &Path) -> Result<Box<dyn TraceReader>, TraceError> {
-    OpenOptions::new().open(path)
-}
-
-/// Opens a trace with `options`.
-///
-/// # Errors
-/// As [`open`], and if a file the options name cannot be used.
-pub fn open_with(path: &Path, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
-    options.open(path)
 }

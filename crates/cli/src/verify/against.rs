@@ -9,10 +9,11 @@ use pageset_workload::{Against, Change, ReplayError, against};
 use serde::Serialize;
 
 use crate::args::VerifyArgs;
+use crate::hint;
 use crate::invocation::Invocation;
 use crate::options::SourceArgs;
 use crate::output;
-use crate::source::{self, Source};
+use crate::source::Source;
 
 /// Repeats that differ by more say little about a single value.
 const QUIET_PERCENT: f64 = 25.0;
@@ -31,7 +32,7 @@ pub(super) fn run(args: &VerifyArgs, invocation: &Invocation) -> Result<()> {
     };
     let (mut from, mut to) = (open(&args.traces)?, open(&args.against)?);
     let found = against(&mut from, &mut to).map_err(|error| match error {
-        ReplayError::Trace(error) => source::with_hint(error),
+        ReplayError::Trace(error) => hint::of_trace(error),
         error => error.into(),
     })?;
     let provenance = Provenance {

@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
-use super::watermark::Marks;
+use super::marks::{Marks, mul_frac};
 use super::{Gauges, Watermark, ZoneFlag};
 use crate::count::Count;
 use crate::frame::{FrameTables, Span};
@@ -90,13 +90,6 @@ impl<'a> ZoneBody<'a> {
             self.gauges.set(ZoneFlag::BoostedWatermark);
         }
     }
-}
-
-/// `value · numerator / denominator` without overflow in between (spec §0.1 *mulfrac*).
-pub(super) fn mul_frac(value: u64, numerator: u64, denominator: u64) -> u64 {
-    (value / denominator)
-        .saturating_mul(numerator)
-        .saturating_add((value % denominator) * numerator / denominator)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ mod assertions;
 mod body;
 mod gauges;
 mod locked;
+mod marks;
 mod watermark;
 
 use core::fmt;
@@ -12,8 +13,8 @@ pub(crate) use body::{Identity, ZoneBody};
 pub use gauges::Pressure;
 pub(crate) use gauges::{Gauges, ZoneFlag};
 pub(crate) use locked::{End, FreeLists, ListId, LockedZone};
-pub use watermark::{Watermark, Watermarks, default_min_free_kbytes};
-pub(crate) use watermark::{WatermarkInputs, WatermarkSettings};
+pub use marks::{Watermark, Watermarks, default_min_free_kbytes};
+pub(crate) use marks::{WatermarkInputs, WatermarkSettings};
 
 use crate::CpuId;
 use crate::event::Event;

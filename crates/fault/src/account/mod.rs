@@ -3,11 +3,12 @@
 mod tally;
 
 use crate::axis::axis;
-use crate::space::AddressSpace;
-use crate::task::Local;
+use crate::counts::Counts;
+use crate::local::Local;
+use crate::mm::Mm;
 use crate::world::World;
 
-pub(crate) use tally::{Tally, fold_deltas};
+pub(crate) use tally::Tally;
 
 axis! { ($)
     /// How resident pages are counted.
@@ -21,56 +22,21 @@ axis! { ($)
     R4 = r4, "a counter per CPU, folded by batches under a lock (6.2)";
 }
 
-/// Pages and tables, or how many more or less.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Resident pages. All of them are anonymous here; the kernel of 2005 counted both numbers.
-    pub rss: i64,
-    /// Anonymous resident pages.
-    pub anon_rss: i64,
-    /// Page tables.
-    pub tables: i64,
-}
-
-impl Counts {
-    /// So many pages more.
-    pub(crate) fn pages(pages: i64) -> Self {
-        Self { rss: pages, anon_rss: pages, tables: 0 }
-    }
-
-    /// So many tables more.
-    pub(crate) fn tables(tables: i64) -> Self {
-        Self { tables, ..Self::default() }
-    }
-
-    fn is_zero(self) -> bool {
-        self == Self::default()
-    }
-}
-
-impl core::ops::AddAssign for Counts {
-    fn add_assign(&mut self, other: Self) {
-        self.rss += other.rss;
-        self.anon_rss += other.anon_rss;
-        self.tables += other.tables;
-    }
-}
-
 /// One way to count.
 pub(crate) trait Accountant {
     fn new(tasks: u32) -> Self;
 
     /// Adds to the counts. The caller holds what the page-table strategy gives for the words that changed.
-    fn add<W: World>(&self, space: &AddressSpace<W>, local: &mut Local, counts: Counts);
+    fn add<W: World>(&self, mm: &Mm<W>, local: &mut Local, counts: Counts);
 
     /// A fault of the task begins.
-    fn on_fault<W: World>(&self, _: &AddressSpace<W>, _: &mut Local) {}
+    fn on_fault<W: World>(&self, _: &Mm<W>, _: &mut Local) {}
 
     /// The task is scheduled away.
-    fn on_schedule<W: World>(&self, _: &AddressSpace<W>, _: &mut Local) {}
+    fn on_schedule<W: World>(&self, _: &Mm<W>, _: &mut Local) {}
 
     /// The task leaves the address space: nothing of it may stay with the task.
-    fn on_exit<W: World>(&self, _: &AddressSpace<W>, _: &mut Local) {}
+    fn on_exit<W: World>(&self, _: &Mm<W>, _: &mut Local) {}
 
     /// What a quick look at the counters shows; misses what tasks or CPUs keep to themselves.
     fn quick(&self) -> Counts;
@@ -83,21 +49,21 @@ pub(crate) trait Accountant {
 
 impl AnyAccount {
     #[inline]
-    pub(crate) fn add<W: World>(&self, space: &AddressSpace<W>, local: &mut Local, counts: Counts) {
-        each!(self, account => account.add(space, local, counts));
+    pub(crate) fn add<W: World>(&self, mm: &Mm<W>, local: &mut Local, counts: Counts) {
+        each!(self, account => account.add(mm, local, counts));
     }
 
     #[inline]
-    pub(crate) fn on_fault<W: World>(&self, space: &AddressSpace<W>, local: &mut Local) {
-        each!(self, account => account.on_fault(space, local));
+    pub(crate) fn on_fault<W: World>(&self, mm: &Mm<W>, local: &mut Local) {
+        each!(self, account => account.on_fault(mm, local));
     }
 
-    pub(crate) fn on_schedule<W: World>(&self, space: &AddressSpace<W>, local: &mut Local) {
-        each!(self, account => account.on_schedule(space, local));
+    pub(crate) fn on_schedule<W: World>(&self, mm: &Mm<W>, local: &mut Local) {
+        each!(self, account => account.on_schedule(mm, local));
     }
 
-    pub(crate) fn on_exit<W: World>(&self, space: &AddressSpace<W>, local: &mut Local) {
-        each!(self, account => account.on_exit(space, local));
+    pub(crate) fn on_exit<W: World>(&self, mm: &Mm<W>, local: &mut Local) {
+        each!(self, account => account.on_exit(mm, local));
     }
 
     pub(crate) fn quick(&self) -> Counts {

@@ -1,8 +1,9 @@
 //! R0: plain numbers; the lock over the page table covers them (spec §1.6).
 
-use super::{Accountant, Counts, Tally};
-use crate::space::AddressSpace;
-use crate::task::Local;
+use super::{Accountant, Tally};
+use crate::counts::Counts;
+use crate::local::Local;
+use crate::mm::Mm;
 use crate::world::World;
 
 pub(crate) struct R0(Tally);
@@ -13,7 +14,7 @@ impl Accountant for R0 {
     }
 
     #[inline]
-    fn add<W: World>(&self, _: &AddressSpace<W>, _: &mut Local, counts: Counts) {
+    fn add<W: World>(&self, _: &Mm<W>, _: &mut Local, counts: Counts) {
         self.0.add_locked(counts);
         let now = self.0.load();
         debug_assert!([now.rss, now.anon_rss, now.tables].into_iter().all(|count| count >= 0), "{now:?}");

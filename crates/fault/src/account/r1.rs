@@ -1,10 +1,11 @@
 //! R1: two atomic counters on one line, as Linux 2.6.13 had them without the lock (spec §1.6): an anonymous page
 //! counts in both.
 
-use super::{Accountant, Counts, Tally};
+use super::{Accountant, Tally};
 use crate::atomic::Padded;
-use crate::space::AddressSpace;
-use crate::task::Local;
+use crate::counts::Counts;
+use crate::local::Local;
+use crate::mm::Mm;
 use crate::world::World;
 
 pub(crate) struct R1(Padded<Tally>);
@@ -15,8 +16,8 @@ impl Accountant for R1 {
     }
 
     #[inline]
-    fn add<W: World>(&self, space: &AddressSpace<W>, local: &mut Local, counts: Counts) {
-        self.0.0.add(space, local, counts);
+    fn add<W: World>(&self, mm: &Mm<W>, local: &mut Local, counts: Counts) {
+        self.0.0.add(mm, local, counts);
     }
 
     fn quick(&self) -> Counts {

@@ -1,9 +1,10 @@
 //! R1b: one atomic counter, of anonymous pages; all pages is the same number here (spec §1.6).
 
-use super::{Accountant, Counts, Tally};
+use super::{Accountant, Tally};
 use crate::atomic::Padded;
-use crate::space::AddressSpace;
-use crate::task::Local;
+use crate::counts::Counts;
+use crate::local::Local;
+use crate::mm::Mm;
 use crate::world::World;
 
 pub(crate) struct R1b(Padded<Tally>);
@@ -14,8 +15,8 @@ impl Accountant for R1b {
     }
 
     #[inline]
-    fn add<W: World>(&self, space: &AddressSpace<W>, local: &mut Local, counts: Counts) {
-        self.0.0.add(space, local, Counts { rss: 0, ..counts });
+    fn add<W: World>(&self, mm: &Mm<W>, local: &mut Local, counts: Counts) {
+        self.0.0.add(mm, local, Counts { rss: 0, ..counts });
     }
 
     fn quick(&self) -> Counts {

@@ -1,9 +1,10 @@
 //! R1p: two atomic counters on a line each, for machines whose lines travel on several planes (spec §1.6).
 
-use super::{Accountant, Counts};
+use super::Accountant;
 use crate::atomic::{AtomicI64, Ordering::Relaxed, Padded};
-use crate::space::AddressSpace;
-use crate::task::Local;
+use crate::counts::Counts;
+use crate::local::Local;
+use crate::mm::Mm;
 use crate::world::{Line, World};
 
 #[derive(Default)]
@@ -19,13 +20,13 @@ impl Accountant for R1p {
     }
 
     #[inline]
-    fn add<W: World>(&self, space: &AddressSpace<W>, local: &mut Local, counts: Counts) {
+    fn add<W: World>(&self, mm: &Mm<W>, local: &mut Local, counts: Counts) {
         if counts.rss != 0 {
-            space.world().shares(local.cpu, space.rss_line());
+            mm.world().shares(local.cpu, mm.rss_line());
             self.rss.0.fetch_add(counts.rss, Relaxed);
         }
         if counts.anon_rss != 0 {
-            space.world().shares(local.cpu, Line::AnonRss { space: space.id() });
+            mm.world().shares(local.cpu, Line::AnonRss { space: mm.id() });
             self.anon_rss.0.fetch_add(counts.anon_rss, Relaxed);
         }
         if counts.tables != 0 {

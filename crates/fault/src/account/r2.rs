@@ -1,11 +1,11 @@
 //! R2: the deltas of the 2005 comparison (spec §1.6). Plain numbers of the task, folded when it is scheduled away and
 //! the lock over the page table happens to be free; with certainty when it leaves.
 
-use super::{Accountant, Counts, Tally, fold_deltas};
+use super::{Accountant, Tally};
 use crate::atomic::Padded;
-use crate::space::AddressSpace;
-use crate::sync::lock;
-use crate::task::Local;
+use crate::counts::Counts;
+use crate::local::Local;
+use crate::mm::Mm;
 use crate::world::World;
 
 pub(crate) struct R2(Padded<Tally>);
@@ -18,23 +18,23 @@ impl Accountant for R2 {
     /// A task of another address space has deltas of its own: its changes here go to the counters at once. They are
     /// atomic for that case only.
     #[inline]
-    fn add<W: World>(&self, space: &AddressSpace<W>, local: &mut Local, counts: Counts) {
-        if local.home == space.id() {
+    fn add<W: World>(&self, mm: &Mm<W>, local: &mut Local, counts: Counts) {
+        if local.home == mm.id() {
             local.deltas += counts;
         } else {
-            self.0.0.add(space, local, counts);
+            self.0.0.add(mm, local, counts);
         }
     }
 
-    fn on_schedule<W: World>(&self, space: &AddressSpace<W>, local: &mut Local) {
-        if let Some(_held) = space.page_table_lock.0.try_lock() {
-            fold_deltas(local, |local, deltas| self.0.0.add(space, local, deltas));
+    fn on_schedule<W: World>(&self, mm: &Mm<W>, local: &mut Local) {
+        if let Some(_held) = mm.page_table_lock.0.try_lock() {
+            self.0.0.fold(mm, local);
         }
     }
 
-    fn on_exit<W: World>(&self, space: &AddressSpace<W>, local: &mut Local) {
-        let _held = lock(space.world(), local.cpu, &mut local.stats.locks, &space.page_table_lock.0);
-        fold_deltas(local, |local, deltas| self.0.0.add(space, local, deltas));
+    fn on_exit<W: World>(&self, mm: &Mm<W>, local: &mut Local) {
+        let _held = mm.lock_page_table(local);
+        self.0.0.fold(mm, local);
     }
 
     fn quick(&self) -> Counts {

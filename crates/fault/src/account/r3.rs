@@ -1,10 +1,11 @@
 //! R3: SPLIT_RSS_COUNTING (spec §1.6). Deltas of the task, folded on every 66th fault: the kernel tests "more than 64"
 //! before it counts.
 
-use super::{Accountant, Counts, Tally, fold_deltas};
+use super::{Accountant, Tally};
 use crate::atomic::Padded;
-use crate::space::AddressSpace;
-use crate::task::Local;
+use crate::counts::Counts;
+use crate::local::Local;
+use crate::mm::Mm;
 use crate::world::World;
 
 /// Faults between two folds. Source: spec §1.6, Linux 2.6.34 to 6.1.
@@ -18,29 +19,29 @@ impl Accountant for R3 {
     }
 
     #[inline]
-    fn add<W: World>(&self, space: &AddressSpace<W>, local: &mut Local, counts: Counts) {
-        if local.home == space.id() {
+    fn add<W: World>(&self, mm: &Mm<W>, local: &mut Local, counts: Counts) {
+        if local.home == mm.id() {
             local.deltas += counts;
         } else {
-            self.0.0.add(space, local, counts);
+            self.0.0.add(mm, local, counts);
         }
     }
 
     #[inline]
-    fn on_fault<W: World>(&self, space: &AddressSpace<W>, local: &mut Local) {
-        if local.home != space.id() {
+    fn on_fault<W: World>(&self, mm: &Mm<W>, local: &mut Local) {
+        if local.home != mm.id() {
             return;
         }
         let events = local.events;
         local.events += 1;
         if events > EVENTS {
             local.events = 0;
-            self.on_exit(space, local);
+            self.on_exit(mm, local);
         }
     }
 
-    fn on_exit<W: World>(&self, space: &AddressSpace<W>, local: &mut Local) {
-        fold_deltas(local, |local, deltas| self.0.0.add(space, local, deltas));
+    fn on_exit<W: World>(&self, mm: &Mm<W>, local: &mut Local) {
+        self.0.0.fold(mm, local);
     }
 
     fn quick(&self) -> Counts {

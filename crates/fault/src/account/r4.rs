@@ -4,10 +4,11 @@
 
 use alloc::boxed::Box;
 
-use super::{Accountant, Counts, Tally};
+use super::{Accountant, Tally};
 use crate::atomic::Padded;
-use crate::space::AddressSpace;
-use crate::task::Local;
+use crate::counts::Counts;
+use crate::local::Local;
+use crate::mm::Mm;
 use crate::world::World;
 
 pub(crate) struct R4 {
@@ -27,13 +28,13 @@ impl Accountant for R4 {
     }
 
     #[inline]
-    fn add<W: World>(&self, space: &AddressSpace<W>, local: &mut Local, counts: Counts) {
+    fn add<W: World>(&self, mm: &Mm<W>, local: &mut Local, counts: Counts) {
         let slot = &self.slots[local.slot as usize].0;
         slot.add_locked(counts);
         let kept = slot.load();
         if [kept.rss, kept.anon_rss, kept.tables].iter().any(|kept| kept.abs() >= self.batch) {
-            let _held = space.fold_lock.0.lock();
-            space.world().shares(local.cpu, space.rss_line());
+            let _held = mm.fold_lock.0.lock();
+            mm.world().shares(local.cpu, mm.rss_line());
             self.shared.0.add_locked(kept);
             slot.add_locked(Counts { rss: -kept.rss, anon_rss: -kept.anon_rss, tables: -kept.tables });
             local.stats.rss_flush += 1;

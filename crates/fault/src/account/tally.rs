@@ -1,9 +1,9 @@
-//! Three counters that all CPUs change, and the folding of a task's deltas into them.
+//! Three counters that all CPUs change.
 
-use super::Counts;
 use crate::atomic::{AtomicI64, Ordering::Relaxed};
-use crate::space::AddressSpace;
-use crate::task::Local;
+use crate::counts::Counts;
+use crate::local::Local;
+use crate::mm::Mm;
 use crate::world::World;
 
 /// Counters on one line. All changes are Relaxed: no data depends on them (E7).
@@ -17,16 +17,25 @@ pub(crate) struct Tally {
 impl Tally {
     /// Adds each number that is not zero.
     #[inline]
-    pub(crate) fn add<W: World>(&self, space: &AddressSpace<W>, local: &Local, counts: Counts) {
+    pub(crate) fn add<W: World>(&self, mm: &Mm<W>, local: &Local, counts: Counts) {
         let add = |counter: &AtomicI64, more: i64| {
             if more != 0 {
-                space.world().shares(local.cpu, space.rss_line());
+                mm.world().shares(local.cpu, mm.rss_line());
                 counter.fetch_add(more, Relaxed);
             }
         };
         add(&self.rss, counts.rss);
         add(&self.anon_rss, counts.anon_rss);
         add(&self.tables, counts.tables);
+    }
+
+    /// Adds a task's deltas, which begin again at zero.
+    pub(crate) fn fold<W: World>(&self, mm: &Mm<W>, local: &mut Local) {
+        let deltas = core::mem::take(&mut local.deltas);
+        if !deltas.is_zero() {
+            local.stats.rss_flush += 1;
+            self.add(mm, local, deltas);
+        }
     }
 
     /// Adds with loads and stores, under a lock that everybody takes.
@@ -44,14 +53,5 @@ impl Tally {
             anon_rss: self.anon_rss.load(Relaxed),
             tables: self.tables.load(Relaxed),
         }
-    }
-}
-
-/// Takes a task's deltas and lets `add` put them where they belong.
-pub(crate) fn fold_deltas(local: &mut Local, add: impl FnOnce(&Local, Counts)) {
-    let deltas = core::mem::take(&mut local.deltas);
-    if !deltas.is_zero() {
-        local.stats.rss_flush += 1;
-        add(local, deltas);
     }
 }

@@ -1,13 +1,14 @@
 //! What a CPU does when it loads or stores: translate, and fault if it must.
 
+use super::Backing;
 use crate::area::Access;
 use crate::atomic::Ordering;
 use crate::error::FaultError;
 use crate::grace::Grace;
+use crate::local::Local;
 use crate::pte::Meaning;
 use crate::space::AddressSpace;
 use crate::table::{Found, walk};
-use crate::task::{Backing, Local};
 use crate::world::World;
 
 /// A section that ends with its scope, also if `touch` panics.

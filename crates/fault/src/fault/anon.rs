@@ -2,14 +2,14 @@
 
 use pageset_core::{Order, Pfn};
 
-use super::{Attempt, Install, Step};
-use crate::account::Counts;
+use super::{Attempt, Backing, Install, Step};
+use crate::counts::Counts;
 use crate::error::FaultError;
+use crate::local::Local;
 use crate::pte::Pte;
 use crate::space::AddressSpace;
 use crate::sync::Intent;
 use crate::table::Slot;
-use crate::task::{Backing, Local};
 use crate::world::World;
 
 impl<W: World> AddressSpace<W> {

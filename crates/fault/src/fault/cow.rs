@@ -2,14 +2,14 @@
 
 use pageset_core::Order;
 
-use super::{Attempt, Install, Step};
-use crate::account::Counts;
+use super::{Attempt, Backing, Install, Step};
+use crate::counts::Counts;
 use crate::error::FaultError;
+use crate::local::Local;
 use crate::pte::Pte;
 use crate::space::AddressSpace;
 use crate::sync::Intent;
 use crate::table::Slot;
-use crate::task::{Backing, Local};
 use crate::world::{Memory, World};
 
 impl<W: World> AddressSpace<W> {
@@ -43,7 +43,9 @@ impl<W: World> AddressSpace<W> {
         if old.is_huge() != (order > Order::ZERO) {
             return None;
         }
-        let Ok(_held) = self.sync.hold(self, local, slot, Intent::Replace) else { return Some(Step::Again) };
+        let Ok(_held) = self.sync.hold(&self.mm, local, slot, Intent::Replace) else {
+            return Some(Step::Again);
+        };
         if !self.is_unchanged(local, attempt.ticket) {
             return Some(Step::Again);
         }

@@ -3,9 +3,9 @@
 use pageset_core::{Order, Pfn};
 
 use crate::frames::{FrameAllocator, FrameUse};
+use crate::local::Local;
 use crate::lru::Lru;
 use crate::space::AddressSpace;
-use crate::task::Local;
 use crate::world::{Memory, World};
 
 impl<W: World> AddressSpace<W> {
@@ -14,7 +14,7 @@ impl<W: World> AddressSpace<W> {
     pub(super) fn take_block(&self, local: &mut Local, order: Order) -> Option<Pfn> {
         let start_ns = self.clock(local);
         let pfn = if order == Order::ZERO {
-            self.engine().take_frame(local)
+            local.magazine.take(self.world().frames(), local.cpu)
         } else {
             self.world().frames().alloc(local.cpu, order, FrameUse::Anon)
         };

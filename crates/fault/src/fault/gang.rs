@@ -4,13 +4,13 @@ use core::ops::Range;
 
 use pageset_core::Order;
 
-use super::{Attempt, Step};
-use crate::account::Counts;
+use super::{Attempt, Backing, Step};
+use crate::counts::Counts;
+use crate::local::Local;
 use crate::pte::Pte;
 use crate::space::AddressSpace;
 use crate::sync::Intent;
 use crate::table::Slot;
-use crate::task::{Backing, Local};
 use crate::world::World;
 
 impl<W: World> AddressSpace<W> {
@@ -52,7 +52,7 @@ impl<W: World> AddressSpace<W> {
     ) -> Step {
         self.begin(block, order, order.frames());
         let mut installed = 0;
-        if let Ok(_held) = self.sync.hold(self, local, slot, Intent::Fill)
+        if let Ok(_held) = self.sync.hold(&self.mm, local, slot, Intent::Fill)
             && self.is_unchanged(local, attempt.ticket)
             && self.are_empty(slot, words.clone())
         {
@@ -62,7 +62,7 @@ impl<W: World> AddressSpace<W> {
                 installed += u32::from(self.sync.replace(word, Pte::EMPTY, new));
             }
             if installed > 0 {
-                self.account.add(self, local, Counts::pages(i64::from(installed)));
+                self.account.add(&self.mm, local, Counts::pages(i64::from(installed)));
             }
         }
         local.stats.lost_pte += u64::from(order.frames() - installed);

@@ -1,13 +1,13 @@
 //! A huge page: one word of level 1, one block of the order that fills a leaf table's span.
 
 use super::{Attempt, Install, Step};
-use crate::account::Counts;
 use crate::area::Access;
+use crate::counts::Counts;
+use crate::local::Local;
 use crate::pte::Pte;
 use crate::space::{AddressSpace, Huge};
 use crate::sync::Intent;
 use crate::table::Slot;
-use crate::task::Local;
 use crate::world::World;
 
 impl<W: World> AddressSpace<W> {

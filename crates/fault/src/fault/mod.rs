@@ -1,8 +1,8 @@
 //! Page faults, after the skeleton that all strategies share (spec §1.2): find the area, find the word, prepare a page
 //! without any lock, put it into the word if that is still as it was.
 //!
-//! `table` (walking, building tables), `anon` (an empty word), `cow` (a page that may not be written yet), `restore`
-//! (a reclaimed page), `huge`, `gang` and `prefault` (many pages at once), `frame` (where pages come from).
+//! `word` (from the root to it), `anon` (an empty word), `cow` (a page that may not be written yet), `restore`
+//! (a reclaimed page), `huge`, `gang` and `run` (many pages at once), `frame` (where pages come from).
 
 mod access;
 mod anon;
@@ -10,22 +10,31 @@ mod cow;
 mod frame;
 mod gang;
 mod huge;
-mod prefault;
 mod restore;
-mod table;
+mod run;
+mod word;
 
-pub(crate) use prefault::Prefault;
+use pageset_core::Pfn;
 
-use crate::account::Counts;
 use crate::area::{Access, Prot};
+use crate::counts::Counts;
 use crate::error::FaultError;
+use crate::local::Local;
 use crate::pte::{Meaning, Pte};
 use crate::space::AddressSpace;
-use crate::stabilise::{self, Entered, Ticket};
+use crate::stabilise::{Entered, Ticket};
 use crate::sync::Intent;
 use crate::table::Slot;
-use crate::task::{Backing, Local};
 use crate::world::World;
+
+/// What an access finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backing {
+    /// This frame.
+    Frame(Pfn),
+    /// The shared page of zeros; loads only.
+    ZeroPage,
+}
 
 /// How far one attempt got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,9 +68,9 @@ impl<W: World> AddressSpace<W> {
     #[inline]
     pub(crate) fn fault(&self, local: &mut Local, va: u64, access: Access) -> Result<Backing, FaultError> {
         local.stats.faults += 1;
-        self.account.on_fault(self, local);
+        self.account.on_fault(&self.mm, local);
         loop {
-            let step = match self.stabilise.enter(self, local, va) {
+            let step = match self.stabilise.enter(&self.mm, local, va) {
                 Entered::NoArea => return Err(FaultError::NoArea(va)),
                 Entered::Busy => Ok(Step::Again),
                 Entered::Area(ticket) => {
@@ -74,7 +83,7 @@ impl<W: World> AddressSpace<W> {
                     } else {
                         Err(FaultError::NotAllowed(va))
                     };
-                    stabilise::leave(self, local, &ticket);
+                    ticket.leave(&self.mm, local);
                     step
                 }
             };
@@ -161,7 +170,7 @@ impl<W: World> AddressSpace<W> {
         counts: Counts,
     ) -> Install {
         let start_ns = self.clock(local);
-        let Ok(_held) = self.sync.hold(self, local, slot, intent) else { return Install::Again };
+        let Ok(_held) = self.sync.hold(&self.mm, local, slot, intent) else { return Install::Again };
         if !self.is_unchanged(local, attempt.ticket) {
             return Install::Again;
         }
@@ -170,7 +179,7 @@ impl<W: World> AddressSpace<W> {
         }
         // Only now: a page that others can see may be taken away again at once (spec §1.4.3).
         if counts != Counts::default() {
-            self.account.add(self, local, counts);
+            self.account.add(&self.mm, local, counts);
         }
         local.stats.install_ns += self.clock(local) - start_ns;
         Install::Done

@@ -2,16 +2,16 @@
 
 use pageset_core::Order;
 
-use super::{Attempt, Step};
-use crate::account::Counts;
+use super::{Attempt, Backing, Step};
 use crate::area::Access;
 use crate::atomic::Ordering;
+use crate::counts::Counts;
 use crate::error::FaultError;
+use crate::local::Local;
 use crate::pte::Pte;
 use crate::space::AddressSpace;
 use crate::sync::Intent;
 use crate::table::Slot;
-use crate::task::{Backing, Local};
 use crate::world::{Memory, World};
 
 impl<W: World> AddressSpace<W> {
@@ -27,7 +27,7 @@ impl<W: World> AddressSpace<W> {
         let pfn = self.take_block(local, Order::ZERO).ok_or(FaultError::OutOfMemory(attempt.va))?;
         self.begin(pfn, Order::ZERO, 1);
         let mut restored = false;
-        if let Ok(_held) = self.sync.hold(self, local, slot, Intent::Replace) {
+        if let Ok(_held) = self.sync.hold(&self.mm, local, slot, Intent::Replace) {
             let word = self.engine().tables.word(slot.table, slot.index);
             if self.is_unchanged(local, attempt.ticket) && word.load(Ordering::Acquire) == old.bits() {
                 self.world().memory().restore(local.cpu, place, pfn);
@@ -38,7 +38,7 @@ impl<W: World> AddressSpace<W> {
                 };
                 restored = self.sync.replace(word, old, page);
                 if restored {
-                    self.account.add(self, local, Counts::pages(1));
+                    self.account.add(&self.mm, local, Counts::pages(1));
                 }
             }
         }

@@ -5,7 +5,7 @@ use core::ops::Range;
 use super::AddressSpace;
 use crate::area::Prot;
 use crate::error::SpaceError;
-use crate::task::Local;
+use crate::local::Local;
 use crate::world::World;
 
 impl<W: World> AddressSpace<W> {

@@ -9,21 +9,21 @@ use alloc::vec::Vec;
 use pageset_core::{Order, Pfn};
 
 use super::AddressSpace;
-use crate::account::Counts;
 use crate::area::Prot;
 use crate::atomic::Ordering;
+use crate::counts::Counts;
 use crate::error::SpaceError;
 use crate::frames::FrameAllocator;
+use crate::local::Local;
 use crate::lru::Lru;
-use crate::pte::{Meaning, Pte};
+use crate::pte::{Meaning, Pte, TableId};
 use crate::sync::Intent;
-use crate::table::{Slot, TableId};
-use crate::task::Local;
+use crate::table::Slot;
 use crate::world::{Memory, World};
 
 impl<W: World> AddressSpace<W> {
     pub(crate) fn collapse(&self, local: &mut Local, va: u64) -> Result<(), SpaceError> {
-        let geometry = self.engine.geometry;
+        let geometry = self.engine().geometry;
         let order = geometry.huge_order().ok_or(SpaceError::NoHugePages)?;
         if va >= geometry.end() {
             return Err(SpaceError::NotEligible);
@@ -38,41 +38,41 @@ impl<W: World> AddressSpace<W> {
             .ok_or(SpaceError::NotEligible)?;
         write.close(local, [area]);
         let parent = self.slot_above(va, 0).ok_or(SpaceError::NotEligible)?;
-        let named = self.engine.tables.load(parent.table, parent.index);
+        let named = self.engine().tables.load(parent.table, parent.index);
         let Meaning::Table(table) = named.meaning(parent.level) else { return Err(SpaceError::NotEligible) };
         let is_whole = |index| {
-            matches!(self.engine.tables.load(table, index).meaning(0), Meaning::Empty | Meaning::Page)
+            matches!(self.engine().tables.load(table, index).meaning(0), Meaning::Empty | Meaning::Page)
         };
         if !(0..geometry.entries()).all(is_whole) {
             return Err(SpaceError::NotEligible);
         }
-        let block = self.engine.take_large(local, order).ok_or(SpaceError::OutOfMemory)?;
+        let block = self.engine().take_large(local, order).ok_or(SpaceError::OutOfMemory)?;
         let Some(words) = self.close_table(local, &parent, named, table) else {
             let _ = self.world().frames().free(local.cpu, block, order);
             return Err(SpaceError::NotEligible);
         };
         self.world().shoot_down(local.cpu);
-        self.engine.wait_for_sections(local);
+        self.engine().wait_for_sections(local);
         self.fill(local, block, &words);
         self.open_as_huge(local, &parent, (block, order), area.prot, &words);
         let mut blocks = Vec::new();
         for word in &words {
             self.drop_page(local, *word, &mut blocks);
         }
-        self.engine.free_blocks(local, &mut blocks);
+        self.engine().free_blocks(local, &mut blocks);
         debug_assert!(
-            self.engine.tables.holds_only(table, Pte::POISON),
+            self.engine().tables.holds_only(table, Pte::POISON),
             "{table:?}: something was mapped in a table that was closed"
         );
-        self.engine.free_tables(local, &mut alloc::vec![table]);
+        self.engine().free_tables(local, &mut alloc::vec![table]);
         Ok(())
     }
 
     /// Takes a leaf table out of service. Returns its words as they were.
     fn close_table(&self, local: &mut Local, parent: &Slot, named: Pte, table: TableId) -> Option<Vec<Pte>> {
-        let tables = &self.engine.tables;
-        let _held = self.sync.hold(self, local, parent, Intent::Replace).ok()?;
-        let _held_below = self.sync.hold_below(self, local, &parent.below(table, 0));
+        let tables = &self.engine().tables;
+        let _held = self.sync.hold(&self.mm, local, parent, Intent::Replace).ok()?;
+        let _held_below = self.sync.hold_below(&self.mm, local, &parent.below(table, 0));
         if !self.sync.replace(tables.word(parent.table, parent.index), named, Pte::MIGR) {
             return None;
         }
@@ -109,17 +109,17 @@ impl<W: World> AddressSpace<W> {
         prot: Prot,
         words: &[Pte],
     ) {
-        let engine = &self.engine;
+        let engine = self.engine();
         engine.frames.begin(block, order, 1);
         Lru::<W::RawLock>::mark(engine.frames.frame(block));
         let huge = Pte::anon(block).huge();
         let huge = if prot == Prot::ReadWrite { huge.writable() } else { huge };
         let before = words.iter().filter(|word| word.is_present() && !word.is_zero_page()).count();
         // Nobody else changes a busy word, and its table stays: tables are freed by writers only.
-        if let Ok(_held) = self.sync.hold(self, local, parent, Intent::Replace) {
+        if let Ok(_held) = self.sync.hold(&self.mm, local, parent, Intent::Replace) {
             self.sync.replace(engine.tables.word(parent.table, parent.index), Pte::MIGR, huge);
             let more = i64::from(engine.geometry.entries()) - before as i64;
-            self.account.add(self, local, Counts { tables: -1, ..Counts::pages(more) });
+            self.account.add(&self.mm, local, Counts { tables: -1, ..Counts::pages(more) });
         }
         engine.lru.add(&engine.frames, local.cpu, &mut local.lru, block);
         local.stats.tables_freed += 1;

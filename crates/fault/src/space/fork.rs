@@ -5,24 +5,23 @@ use alloc::vec::Vec;
 
 use super::AddressSpace;
 use super::zap::Run;
-use crate::account::Counts;
 use crate::area::AreaMap;
 use crate::atomic::Ordering;
+use crate::counts::Counts;
 use crate::error::SpaceError;
+use crate::local::Local;
 use crate::pte::{Meaning, Pte};
 use crate::sync::Intent;
 use crate::table::{Found, Slot};
-use crate::task::Local;
 use crate::world::{Memory, World};
 
 impl<W: World> AddressSpace<W> {
     pub(crate) fn fork(&self, local: &mut Local) -> Result<Arc<Self>, SpaceError> {
-        let root = self.engine.take_table_for(local).ok_or(SpaceError::OutOfMemory)?;
-        let child = Self::on(&self.engine, self.options, local.cpu, root);
+        let root = self.engine().take_table_for(local).ok_or(SpaceError::OutOfMemory)?;
         let mut copied = Ok(());
         let write = self.write(local);
         write.close(local, write.map.areas());
-        *child.areas.lock() = Arc::new(self.copy_areas(&write.map));
+        let child = Self::on(self.engine(), self.options, local.cpu, root, self.copy_areas(&write.map));
         for area in write.map.areas() {
             self.each_run(local, &area.range, &mut |local, run| {
                 if copied.is_ok() {
@@ -38,16 +37,16 @@ impl<W: World> AddressSpace<W> {
 
     fn copy_areas(&self, map: &AreaMap) -> AreaMap {
         map.areas().iter().fold(AreaMap::default(), |copy, area| {
-            copy.with(area.range.clone(), Some(area.prot), || self.engine.next_area()).map
+            copy.with(area.range.clone(), Some(area.prot), || self.engine().next_area()).map
         })
     }
 
     /// Copies words of one table. Nobody else knows the child yet.
     fn copy_run(&self, local: &mut Local, child: &Self, run: Run) -> Result<(), SpaceError> {
-        let step = self.engine.geometry.word_span(run.slot.level);
+        let step = self.engine().geometry.word_span(run.slot.level);
         let mut pages = 0;
         for (index, va) in run.indices.zip((run.va..).step_by(step as usize)) {
-            if self.engine.tables.load(run.slot.table, index) == Pte::EMPTY {
+            if self.engine().tables.load(run.slot.table, index) == Pte::EMPTY {
                 continue;
             }
             // The child's table comes first: it may be the last one that was missing.
@@ -56,21 +55,21 @@ impl<W: World> AddressSpace<W> {
                 _ => return Err(SpaceError::OutOfMemory),
             };
             let shared = self.share_word(local, &run.slot.at(index));
-            child.engine.tables.word(to.table, to.index).store(shared.bits(), Ordering::Release);
+            child.engine().tables.word(to.table, to.index).store(shared.bits(), Ordering::Release);
             pages += i64::from(shared.is_present() && !shared.is_zero_page());
         }
-        let pages = pages * self.engine.geometry.pages_per_word(run.slot.level);
-        child.account.add(child, local, Counts::pages(pages));
+        let pages = pages * self.engine().geometry.pages_per_word(run.slot.level);
+        child.account.add(&child.mm, local, Counts::pages(pages));
         Ok(())
     }
 
     /// Takes the right to write away from a word, and references what it maps once more.
     fn share_word(&self, local: &mut Local, slot: &Slot) -> Pte {
-        let word = self.engine.tables.word(slot.table, slot.index);
+        let word = self.engine().tables.word(slot.table, slot.index);
         loop {
             // The writer excludes whoever frees tables.
-            let Ok(_held) = self.sync.hold(self, local, slot, Intent::Replace) else { return Pte::EMPTY };
-            let old = self.engine.tables.load(slot.table, slot.index);
+            let Ok(_held) = self.sync.hold(&self.mm, local, slot, Intent::Replace) else { return Pte::EMPTY };
+            let old = self.engine().tables.load(slot.table, slot.index);
             match old.meaning(0) {
                 Meaning::Reclaimed(slot) => {
                     self.world().memory().share_slot(slot);
@@ -80,7 +79,7 @@ impl<W: World> AddressSpace<W> {
                 _ => {}
             }
             if self.sync.replace(word, old, old.read_only()) {
-                self.engine.frames.get(old.pfn(), 1);
+                self.engine().frames.get(old.pfn(), 1);
                 return old.read_only();
             }
         }

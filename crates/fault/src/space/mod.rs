@@ -1,8 +1,10 @@
 //! Address spaces: areas, a page table, counters, and what changes areas.
 //!
-//! `write` (what all changes have in common), `change` (map, unmap, protect), `zap` (taking pages and tables away),
-//! `fork`, `split` and `collapse` (huge to small and back), `reclaim`, `teardown`.
+//! `build` (tables where there were none), `write` (what all changes of areas have in common), `change` (map, unmap,
+//! protect), `zap` (taking pages and tables away), `fork`, `split` and `collapse` (huge to small and back), `reclaim`,
+//! `teardown`.
 
+mod build;
 mod change;
 mod collapse;
 mod fork;
@@ -14,21 +16,21 @@ mod zap;
 
 use alloc::sync::Arc;
 
-use lock_api::Mutex;
 use pageset_core::CpuId;
 
-use crate::account::{AnyAccount, Counts};
+use crate::account::AnyAccount;
 use crate::area::AreaMap;
-use crate::atomic::{AtomicU32, AtomicU64, Ordering, Padded};
+use crate::atomic::{AtomicU32, Ordering};
+use crate::counts::Counts;
 use crate::engine::Engine;
 use crate::error::SpaceError;
-use crate::rwsem::RwSem;
+use crate::local::Local;
+use crate::mm::Mm;
+use crate::pte::TableId;
 use crate::stabilise::{AnyStabilise, Ticket};
 use crate::strategy::Strategy;
 use crate::sync::AnySync;
-use crate::table::TableId;
-use crate::task::{KnownAreas, Local};
-use crate::world::{Line, World};
+use crate::world::World;
 
 /// What an address space does beside the plain fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,28 +67,15 @@ impl Options {
 
 /// An address space.
 pub struct AddressSpace<W: World> {
-    engine: Arc<Engine<W>>,
-    id: u32,
+    pub(crate) mm: Mm<W>,
     options: Options,
-    root: TableId,
     pub(crate) sync: AnySync,
     pub(crate) stabilise: AnyStabilise,
     pub(crate) account: AnyAccount,
     /// Whether a fault looks again at its area before it installs.
     looks_again: bool,
-    /// Map of all areas, and, with it, its number.
-    areas: Mutex<W::RawLock, Arc<AreaMap>>,
-    map_number: AtomicU64,
-    /// Number of the write that goes on, or comes next.
-    write_number: AtomicU64,
     /// CPU of the last task that left.
     last_cpu: AtomicU32,
-    /// mmap_sem: writers exclude each other, and, with V1, faults.
-    pub(crate) mmap_lock: Padded<RwSem>,
-    /// Linux's page_table_lock.
-    pub(crate) page_table_lock: Padded<Mutex<W::RawLock, ()>>,
-    /// Lock of counters that are folded (R4).
-    pub(crate) fold_lock: Padded<Mutex<W::RawLock, ()>>,
 }
 
 impl<W: World> AddressSpace<W> {
@@ -101,37 +90,28 @@ impl<W: World> AddressSpace<W> {
         }
         let cpu = CpuId(0);
         let root = engine.take_table(cpu).ok_or(SpaceError::OutOfMemory)?;
-        Ok(Arc::new(Self::on(engine, options, cpu, root)))
+        Ok(Arc::new(Self::on(engine, options, cpu, root, AreaMap::default())))
     }
 
-    /// An empty address space of options that the engine can do.
-    fn on(engine: &Arc<Engine<W>>, options: Options, cpu: CpuId, root: TableId) -> Self {
+    /// An address space with these areas and nothing in them, of options that the engine can do.
+    fn on(engine: &Arc<Engine<W>>, options: Options, cpu: CpuId, root: TableId, areas: AreaMap) -> Self {
         let strategy = options.strategy;
         let sync = AnySync::new(strategy.sync(), engine.tasks);
         let stabilise = AnyStabilise::new(strategy.stabilise(), engine.tasks);
         Self {
-            id: engine.next_space(),
+            mm: Mm::new(engine, root, areas),
             options,
-            root,
             looks_again: sync.looks_again() || stabilise.looks_again(),
             sync,
             stabilise,
             account: AnyAccount::new(strategy.account(), engine.tasks),
-            areas: Mutex::new(Arc::default()),
-            map_number: AtomicU64::new(0),
-            // Areas begin with mark 0: no write has that number.
-            write_number: AtomicU64::new(1),
             last_cpu: AtomicU32::new(cpu.0),
-            mmap_lock: Padded(RwSem::new()),
-            page_table_lock: Padded(Mutex::new(())),
-            fold_lock: Padded(Mutex::new(())),
-            engine: Arc::clone(engine),
         }
     }
 
     /// Its number, unlike any other of the engine's.
     pub fn id(&self) -> u32 {
-        self.id
+        self.mm.id()
     }
 
     /// What it was made with.
@@ -141,7 +121,7 @@ impl<W: World> AddressSpace<W> {
 
     /// The engine it is on.
     pub fn engine(&self) -> &Arc<Engine<W>> {
-        &self.engine
+        self.mm.engine()
     }
 
     /// What a quick look at the counters shows; what tasks or CPUs have not folded yet is missing.
@@ -156,63 +136,19 @@ impl<W: World> AddressSpace<W> {
 
     #[inline]
     pub(crate) fn world(&self) -> &W {
-        self.engine.world()
+        self.mm.world()
     }
 
     #[inline]
     pub(crate) fn root(&self) -> TableId {
-        self.root
-    }
-
-    #[inline]
-    pub(crate) fn mmap_line(&self) -> Line {
-        Line::MmapLock { space: self.id }
-    }
-
-    #[inline]
-    pub(crate) fn rss_line(&self) -> Line {
-        Line::Rss { space: self.id }
-    }
-
-    #[inline]
-    pub(crate) fn write_number(&self) -> u64 {
-        self.write_number.load(Ordering::Acquire)
-    }
-
-    #[inline]
-    pub(crate) fn map_number(&self) -> u64 {
-        self.map_number.load(Ordering::Acquire)
-    }
-
-    /// Brings a task's copy of the map up to date, if it changed. Returns the map's number.
-    #[inline]
-    pub(crate) fn refresh(&self, known: &mut KnownAreas) -> u64 {
-        let number = self.map_number();
-        if known.version == Some((self.id, number)) { number } else { self.copy_map(known) }
-    }
-
-    #[cold]
-    fn copy_map(&self, known: &mut KnownAreas) -> u64 {
-        let map = self.areas.lock();
-        let number = self.map_number();
-        known.map = Arc::clone(&map);
-        known.version = Some((self.id, number));
-        number
+        self.mm.root()
     }
 
     /// Whether an area is still as a fault found it, for strategies that ask. Asked with hold of the word that the
     /// fault is about to change: a writer closes areas before it takes hold of words.
     #[inline]
     pub(crate) fn is_unchanged(&self, local: &Local, ticket: &Ticket) -> bool {
-        if !self.looks_again {
-            return true;
-        }
-        let write = self.write_number();
-        self.map_number() == ticket.map && !local.areas.area(ticket.index).is_marked(write)
-    }
-
-    pub(crate) fn current_map(&self) -> Arc<AreaMap> {
-        Arc::clone(&self.areas.lock())
+        !self.looks_again || ticket.is_current(&self.mm, local)
     }
 
     pub(crate) fn note_exit(&self, cpu: CpuId) {
@@ -223,7 +159,7 @@ impl<W: World> AddressSpace<W> {
 impl<W: World> core::fmt::Debug for AddressSpace<W> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("AddressSpace")
-            .field("id", &self.id)
+            .field("id", &self.id())
             .field("options", &self.options)
             .finish_non_exhaustive()
     }

@@ -5,22 +5,22 @@ use alloc::vec::Vec;
 use pageset_core::Order;
 
 use super::AddressSpace;
-use crate::account::Counts;
+use crate::counts::Counts;
 use crate::error::SpaceError;
+use crate::local::Local;
 use crate::pte::{Meaning, Pte};
 use crate::sync::Intent;
 use crate::table::{Found, Slot, walk};
-use crate::task::Local;
 use crate::world::{Memory, World};
 
 impl<W: World> AddressSpace<W> {
     pub(crate) fn reclaim(&self, local: &mut Local, va: u64) -> Result<(), SpaceError> {
-        if va >= self.engine.geometry.end() {
+        if va >= self.engine().geometry.end() {
             return Err(SpaceError::NotEligible);
         }
         // Other writers stay out; faults go on, unless the strategy excludes them by that.
         let _write = self.write(local);
-        let (slot, old) = match walk(&self.engine.tables, self.engine.geometry, self.root, va, 0) {
+        let (slot, old) = match walk(&self.engine().tables, self.engine().geometry, self.root(), va, 0) {
             Found::Word(slot, word) if slot.level == 0 && self.is_eligible(word) => (slot, word),
             _ => return Err(SpaceError::NotEligible),
         };
@@ -29,7 +29,7 @@ impl<W: World> AddressSpace<W> {
             return Err(SpaceError::NotEligible);
         }
         self.world().shoot_down(local.cpu);
-        self.engine.wait_for_sections(local);
+        self.engine().wait_for_sections(local);
         match self.world().memory().save(local.cpu, old.pfn()) {
             None => {
                 self.change_word(local, &slot, Pte::MIGR, old, Counts::default());
@@ -39,7 +39,7 @@ impl<W: World> AddressSpace<W> {
                 self.change_word(local, &slot, Pte::MIGR, Pte::reclaimed(place), Counts::pages(-1));
                 let mut blocks = Vec::new();
                 self.drop_page(local, old, &mut blocks);
-                self.engine.free_blocks(local, &mut blocks);
+                self.engine().free_blocks(local, &mut blocks);
                 Ok(())
             }
         }
@@ -48,16 +48,16 @@ impl<W: World> AddressSpace<W> {
     /// Small pages that nobody else has.
     fn is_eligible(&self, word: Pte) -> bool {
         word.meaning(0) == Meaning::Page && !word.is_zero_page() && {
-            let (head, order) = self.engine.frames.block(word.pfn());
-            order == Order::ZERO && self.engine.frames.refs(head) == 1
+            let (head, order) = self.engine().frames.block(word.pfn());
+            order == Order::ZERO && self.engine().frames.refs(head) == 1
         }
     }
 
     fn change_word(&self, local: &mut Local, slot: &Slot, old: Pte, new: Pte, counts: Counts) -> bool {
-        let Ok(_held) = self.sync.hold(self, local, slot, Intent::Replace) else { return false };
-        let done = self.sync.replace(self.engine.tables.word(slot.table, slot.index), old, new);
+        let Ok(_held) = self.sync.hold(&self.mm, local, slot, Intent::Replace) else { return false };
+        let done = self.sync.replace(self.engine().tables.word(slot.table, slot.index), old, new);
         if done && counts != Counts::default() {
-            self.account.add(self, local, counts);
+            self.account.add(&self.mm, local, counts);
         }
         done
     }

@@ -1,22 +1,22 @@
 //! A huge page becomes small ones: the same block, a word for each page.
 
 use super::AddressSpace;
-use crate::account::Counts;
 use crate::atomic::Ordering;
+use crate::counts::Counts;
 use crate::error::SpaceError;
+use crate::local::Local;
 use crate::pte::{Meaning, Pte};
 use crate::sync::Intent;
 use crate::table::Slot;
-use crate::task::Local;
 use crate::world::World;
 
 impl<W: World> AddressSpace<W> {
     /// Splits the huge page that `va` lies inside, if it does not begin there.
     pub(super) fn split_at(&self, local: &mut Local, va: u64) -> Result<(), SpaceError> {
-        let inside = !va.is_multiple_of(self.engine.geometry.table_span(0));
+        let inside = !va.is_multiple_of(self.engine().geometry.table_span(0));
         let Some(slot) = self.slot_above(va, 0).filter(|_| inside) else { return Ok(()) };
         loop {
-            let word = self.engine.tables.load(slot.table, slot.index);
+            let word = self.engine().tables.load(slot.table, slot.index);
             if word.meaning(slot.level) != Meaning::Page || self.split(local, &slot, word)? {
                 return Ok(());
             }
@@ -25,12 +25,12 @@ impl<W: World> AddressSpace<W> {
 
     /// Puts a table of small words in the place of the huge one. False if it was not there any more.
     pub(crate) fn split(&self, local: &mut Local, slot: &Slot, huge: Pte) -> Result<bool, SpaceError> {
-        let (engine, pages) = (&self.engine, self.engine.geometry.entries());
+        let (engine, pages) = (self.engine(), self.engine().geometry.entries());
         let table = engine.take_table_for(local).ok_or(SpaceError::OutOfMemory)?;
         for (index, word) in (0..).zip(engine.tables.words_of(table)) {
             word.store(huge.small(index).bits(), Ordering::Relaxed);
         }
-        let done = match self.sync.hold(self, local, slot, Intent::Replace) {
+        let done = match self.sync.hold(&self.mm, local, slot, Intent::Replace) {
             Err(_) => false,
             Ok(_held) => {
                 let word = engine.tables.word(slot.table, slot.index);
@@ -45,7 +45,7 @@ impl<W: World> AddressSpace<W> {
                     local.unmapped.extend(engine.frames.put(huge.pfn(), pages - 1));
                 }
                 if done {
-                    self.account.add(self, local, Counts::tables(1));
+                    self.account.add(&self.mm, local, Counts::tables(1));
                     local.stats.tables_alloc += 1;
                 }
                 done

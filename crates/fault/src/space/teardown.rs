@@ -5,41 +5,41 @@ use alloc::vec::Vec;
 use pageset_core::CpuId;
 
 use super::AddressSpace;
-use crate::account::Counts;
 use crate::atomic::Ordering;
-use crate::pte::{Meaning, Pte};
-use crate::table::TableId;
-use crate::task::Local;
+use crate::counts::Counts;
+use crate::local::Local;
+use crate::pte::{Meaning, Pte, TableId};
 use crate::world::World;
 
 impl<W: World> AddressSpace<W> {
     /// Frees every page and table. Nobody refers to the address space any more.
     fn tear_down(&self) {
-        let mut local = Local::new(CpuId(self.last_cpu.load(Ordering::Relaxed)), 0, self.id);
+        let mut local = Local::new(CpuId(self.last_cpu.load(Ordering::Relaxed)), 0, self.id());
         let mut tables = Vec::new();
-        let pages = self.take_apart(&mut local, self.root, self.engine.geometry.root_level(), &mut tables);
+        let pages =
+            self.take_apart(&mut local, self.root(), self.engine().geometry.root_level(), &mut tables);
         // The root is not counted.
         let found = Counts { tables: tables.len() as i64 - 1, ..Counts::pages(pages) };
-        debug_assert_eq!(self.counts(), found, "address space {} counts other than it had", self.id);
-        self.engine.free_tables(&mut local, &mut tables);
+        debug_assert_eq!(self.counts(), found, "address space {} counts other than it had", self.id());
+        self.engine().free_tables(&mut local, &mut tables);
     }
 
     /// Empties a table and those below it. Returns how many pages they mapped.
     fn take_apart(&self, local: &mut Local, table: TableId, level: u8, tables: &mut Vec<TableId>) -> i64 {
         let (mut pages, mut blocks) = (0, Vec::new());
-        for word in self.engine.tables.words_of(table) {
+        for word in self.engine().tables.words_of(table) {
             let old = Pte::from_bits(word.swap(0, Ordering::AcqRel));
             match old.meaning(level) {
                 Meaning::Table(below) => pages += self.take_apart(local, below, level - 1, tables),
                 Meaning::Page | Meaning::Reclaimed(_) => {
                     let words = self.drop_page(local, old, &mut blocks);
-                    pages += words * self.engine.geometry.pages_per_word(level);
+                    pages += words * self.engine().geometry.pages_per_word(level);
                 }
                 Meaning::Empty | Meaning::Busy => {}
             }
         }
         tables.push(table);
-        self.engine.free_blocks(local, &mut blocks);
+        self.engine().free_blocks(local, &mut blocks);
         pages
     }
 }

@@ -5,9 +5,8 @@ use core::ops::Range;
 
 use super::AddressSpace;
 use crate::area::{Area, AreaMap, Change, Prot};
-use crate::atomic::Ordering;
 use crate::error::SpaceError;
-use crate::task::Local;
+use crate::local::Local;
 use crate::world::World;
 
 /// The right to change an address space's areas, until it is dropped.
@@ -20,14 +19,13 @@ pub(super) struct Write<'a, W: World> {
 impl<W: World> AddressSpace<W> {
     /// Begins a write.
     pub(super) fn write(&self, local: &mut Local) -> Write<'_, W> {
-        self.mmap_lock.0.write(self.world(), local.cpu, self.mmap_line());
-        let map = Arc::clone(&self.areas.lock());
-        Write { space: self, map, cpu: local.cpu }
+        self.mm.write(local.cpu);
+        Write { space: self, map: self.mm.map(), cpu: local.cpu }
     }
 
     /// A range that begins and ends at pages and is not empty.
     pub(super) fn check_range(&self, range: &Range<u64>) -> Result<(), SpaceError> {
-        let geometry = self.engine.geometry;
+        let geometry = self.engine().geometry;
         let is_page = |va: u64| va.is_multiple_of(geometry.page_bytes());
         let sane = range.start < range.end
             && range.end <= geometry.end()
@@ -40,28 +38,24 @@ impl<W: World> AddressSpace<W> {
 impl<W: World> Write<'_, W> {
     /// The map in which `range` has these rights.
     pub(super) fn change(&self, range: &Range<u64>, prot: Option<Prot>) -> Change {
-        self.map.with(range.clone(), prot, || self.space.engine.next_area())
+        self.map.with(range.clone(), prot, || self.space.engine().next_area())
     }
 
     /// Closes areas that are about to change: no fault is in them or gets in until the write ends.
     pub(super) fn close<'a>(&self, local: &mut Local, areas: impl IntoIterator<Item = &'a Arc<Area>>) {
-        self.space.stabilise.close(self.space, local, areas.into_iter().map(|area| &**area));
+        self.space.stabilise.close(&self.space.mm, local, areas.into_iter().map(|area| &**area));
     }
 
     /// Puts a new map in the place of the old one. Its areas are open at once, except those closed in this write.
     pub(super) fn publish(&mut self, map: AreaMap) {
-        let map = Arc::new(map);
-        let mut current = self.space.areas.lock();
-        *current = Arc::clone(&map);
-        self.space.map_number.fetch_add(1, Ordering::Release);
-        self.map = map;
+        self.map = Arc::new(map);
+        self.space.mm.publish(Arc::clone(&self.map));
     }
 }
 
 impl<W: World> Drop for Write<'_, W> {
     /// Opens all areas that were closed.
     fn drop(&mut self) {
-        self.space.write_number.fetch_add(1, Ordering::Release);
-        self.space.mmap_lock.0.end_write(self.space.world(), self.cpu, self.space.mmap_line());
+        self.space.mm.end_write(self.cpu);
     }
 }

@@ -9,13 +9,13 @@ use core::ops::Range;
 use pageset_core::{Order, Pfn};
 
 use super::AddressSpace;
-use crate::account::Counts;
 use crate::area::{AreaMap, Prot};
 use crate::atomic::Ordering;
-use crate::pte::{Meaning, Pte};
+use crate::counts::Counts;
+use crate::local::Local;
+use crate::pte::{Meaning, Pte, TableId};
 use crate::sync::Intent;
-use crate::table::{Slot, TableId};
-use crate::task::Local;
+use crate::table::Slot;
 use crate::world::{Memory, World};
 
 /// Blocks that are collected before a grace period is waited for. Guess: 16 MiB of small pages; 64 KiB of heap.
@@ -47,17 +47,17 @@ impl<W: World> AddressSpace<W> {
         }
         self.free_unmapped(local, &mut blocks);
         debug_assert!(
-            tables.iter().all(|table| self.engine.tables.holds_only(*table, Pte::EMPTY)),
+            tables.iter().all(|table| self.engine().tables.holds_only(*table, Pte::EMPTY)),
             "{tables:?}: something was mapped in a table that was taken out of the tree"
         );
-        self.engine.free_tables(local, &mut tables);
+        self.engine().free_tables(local, &mut tables);
     }
 
     /// Frees blocks after everybody forgot translations to them.
     pub(crate) fn free_unmapped(&self, local: &mut Local, blocks: &mut Vec<(Pfn, Order)>) {
         self.world().shoot_down(local.cpu);
-        self.engine.wait_for_sections(local);
-        self.engine.free_blocks(local, blocks);
+        self.engine().wait_for_sections(local);
+        self.engine().free_blocks(local, blocks);
     }
 
     /// Calls `visit` with each run of words in `range`: those of a leaf table, or one of level 1 that maps a huge page.
@@ -70,8 +70,8 @@ impl<W: World> AddressSpace<W> {
         range: &Range<u64>,
         visit: &mut impl FnMut(&mut Local, Run),
     ) {
-        let level = self.engine.geometry.root_level();
-        let root = Slot { table: self.root, index: 0, level, parent: None };
+        let level = self.engine().geometry.root_level();
+        let root = Slot { table: self.root(), index: 0, level, parent: None };
         self.descend(local, root, range, 0, visit);
     }
 
@@ -84,7 +84,7 @@ impl<W: World> AddressSpace<W> {
         start: u64,
         visit: &mut impl FnMut(&mut Local, Run),
     ) {
-        let geometry = self.engine.geometry;
+        let geometry = self.engine().geometry;
         let step = geometry.word_span(slot.level);
         let first = range.start.saturating_sub(start) / step;
         let end = (range.end - start).div_ceil(step).min(u64::from(geometry.entries()));
@@ -96,9 +96,9 @@ impl<W: World> AddressSpace<W> {
         if slot.level == 0 {
             return visit(local, run(first..end));
         }
-        drop(self.sync.hold(self, local, &slot, Intent::Fill));
+        drop(self.sync.hold(&self.mm, local, &slot, Intent::Fill));
         for index in first..end {
-            let word = self.engine.tables.load(slot.table, index as u32);
+            let word = self.engine().tables.load(slot.table, index as u32);
             match word.meaning(slot.level) {
                 Meaning::Table(table) => {
                     let below = slot.at(index as u32).below(table, 0);
@@ -113,10 +113,10 @@ impl<W: World> AddressSpace<W> {
     /// Swaps words out and drops what they map. Collects blocks that nobody maps any more.
     fn zap_words(&self, local: &mut Local, run: Run, blocks: &mut Vec<(Pfn, Order)>) {
         // The writer excludes whoever frees tables, so the table cannot go away.
-        let Ok(_held) = self.sync.hold(self, local, &run.slot, Intent::Fill) else { return };
+        let Ok(_held) = self.sync.hold(&self.mm, local, &run.slot, Intent::Fill) else { return };
         let mut words = 0;
         for index in run.indices {
-            let word = self.engine.tables.word(run.slot.table, index);
+            let word = self.engine().tables.word(run.slot.table, index);
             if word.load(Ordering::Relaxed) == 0 {
                 continue;
             }
@@ -124,8 +124,8 @@ impl<W: World> AddressSpace<W> {
             words += self.drop_page(local, old, blocks);
         }
         if words != 0 {
-            let pages = words * self.engine.geometry.pages_per_word(run.slot.level);
-            self.account.add(self, local, Counts::pages(-pages));
+            let pages = words * self.engine().geometry.pages_per_word(run.slot.level);
+            self.account.add(&self.mm, local, Counts::pages(-pages));
         }
     }
 
@@ -138,7 +138,7 @@ impl<W: World> AddressSpace<W> {
             return 0;
         }
         local.stats.prefault_wasted += u64::from(old.is_untouched());
-        blocks.extend(self.engine.frames.put(old.pfn(), 1));
+        blocks.extend(self.engine().frames.put(old.pfn(), 1));
         1
     }
 
@@ -146,9 +146,9 @@ impl<W: World> AddressSpace<W> {
     pub(super) fn restrict(&self, local: &mut Local, range: &Range<u64>, prot: Prot) {
         let mut blocks = Vec::new();
         self.each_run(local, range, &mut |local, run| {
-            let Ok(_held) = self.sync.hold(self, local, &run.slot, Intent::Fill) else { return };
+            let Ok(_held) = self.sync.hold(&self.mm, local, &run.slot, Intent::Fill) else { return };
             for index in run.indices {
-                let word = self.engine.tables.word(run.slot.table, index);
+                let word = self.engine().tables.word(run.slot.table, index);
                 loop {
                     let old = Pte::from_bits(word.load(Ordering::Acquire));
                     // Never through zero: that would be a licence to populate.
@@ -165,7 +165,7 @@ impl<W: World> AddressSpace<W> {
     /// Takes tables out of the tree that lie in `range` and in whose span `map` has no area (Linux's free_pgtables with
     /// its floor and ceiling).
     fn unlink_unused(&self, local: &mut Local, range: &Range<u64>, map: &AreaMap, out: &mut Vec<TableId>) {
-        let geometry = self.engine.geometry;
+        let geometry = self.engine().geometry;
         for level in 0..geometry.root_level() {
             let span = geometry.table_span(level);
             let mut start = geometry.span_around(range.start, level).start;
@@ -180,18 +180,18 @@ impl<W: World> AddressSpace<W> {
 
     /// Takes the table of `level` around `va` out of the tree, if there is one and it is empty.
     fn unlink(&self, local: &mut Local, va: u64, level: u8, out: &mut Vec<TableId>) {
-        let tables = &self.engine.tables;
+        let tables = &self.engine().tables;
         let Some(parent) = self.slot_above(va, level) else { return };
-        let Ok(_held) = self.sync.hold(self, local, &parent, Intent::Fill) else { return };
+        let Ok(_held) = self.sync.hold(&self.mm, local, &parent, Intent::Fill) else { return };
         let old = tables.load(parent.table, parent.index);
         let Meaning::Table(table) = old.meaning(parent.level) else { return };
-        let _held_below = self.sync.hold_below(self, local, &parent.below(table, 0));
+        let _held_below = self.sync.hold_below(&self.mm, local, &parent.below(table, 0));
         if !tables.words_of(table).iter().all(|word| word.load(Ordering::Acquire) == 0) {
             return;
         }
         tables.set_stray(table, true);
         if self.sync.replace(tables.word(parent.table, parent.index), old, Pte::EMPTY) {
-            self.account.add(self, local, Counts::tables(-1));
+            self.account.add(&self.mm, local, Counts::tables(-1));
             local.stats.tables_freed += 1;
             out.push(table);
         }
@@ -199,12 +199,16 @@ impl<W: World> AddressSpace<W> {
 
     /// The word that names the table of `level` around `va`, if the tables above it exist.
     pub(super) fn slot_above(&self, va: u64, level: u8) -> Option<Slot> {
-        let geometry = self.engine.geometry;
+        let geometry = self.engine().geometry;
         let root_level = geometry.root_level();
-        let mut slot =
-            Slot { table: self.root, index: geometry.index(va, root_level), level: root_level, parent: None };
+        let mut slot = Slot {
+            table: self.root(),
+            index: geometry.index(va, root_level),
+            level: root_level,
+            parent: None,
+        };
         while slot.level > level + 1 {
-            match self.engine.tables.load(slot.table, slot.index).meaning(slot.level) {
+            match self.engine().tables.load(slot.table, slot.index).meaning(slot.level) {
                 Meaning::Table(table) => slot = slot.below(table, geometry.index(va, slot.level - 1)),
                 _ => return None,
             }

@@ -2,8 +2,8 @@
 
 use crate::area::Area;
 use crate::axis::axis;
-use crate::space::AddressSpace;
-use crate::task::Local;
+use crate::local::Local;
+use crate::mm::Mm;
 use crate::world::World;
 
 axis! { ($)
@@ -26,6 +26,37 @@ pub(crate) struct Ticket {
     /// Index in the task's copy of the map.
     pub(crate) index: usize,
     pub(crate) holds: Holds,
+}
+
+impl Ticket {
+    /// The area of `va` in the map of this moment.
+    #[inline]
+    fn find<W: World>(mm: &Mm<W>, local: &mut Local, va: u64, holds: Holds) -> Option<Self> {
+        let write = mm.write_number();
+        let map = mm.refresh(&mut local.areas);
+        let index = local.areas.find(va)?;
+        Some(Self { write, map, index, holds })
+    }
+
+    /// Whether the area is still as it was found: no write has changed it, and none that goes on has closed it.
+    #[inline]
+    pub(crate) fn is_current<W: World>(&self, mm: &Mm<W>, local: &Local) -> bool {
+        let write = mm.write_number();
+        mm.map_number() == self.map && !local.areas.area(self.index).is_marked(write)
+    }
+
+    /// Gives back what `enter` took, whatever the strategy.
+    #[inline]
+    pub(crate) fn leave<W: World>(&self, mm: &Mm<W>, local: &Local) {
+        match self.holds {
+            Holds::Space => mm.end_read(local),
+            Holds::Area => {
+                let area = local.areas.area(self.index);
+                area.lock.end_read(mm.world(), local.cpu, area.line());
+            }
+            Holds::Section => mm.engine().grace.leave(local.slot),
+        }
+    }
 }
 
 /// What a fault holds of its area.
@@ -54,15 +85,10 @@ pub(crate) trait Stabiliser {
     fn new(tasks: u32) -> Self;
 
     /// Finds the area of `va` and keeps it.
-    fn enter<W: World>(&self, space: &AddressSpace<W>, local: &mut Local, va: u64) -> Entered;
+    fn enter<W: World>(&self, mm: &Mm<W>, local: &mut Local, va: u64) -> Entered;
 
     /// Makes sure that no fault is in these areas and none gets in before the write ends. The caller is the writer.
-    fn close<'a, W: World>(
-        &self,
-        space: &AddressSpace<W>,
-        local: &mut Local,
-        areas: impl Iterator<Item = &'a Area>,
-    );
+    fn close<'a, W: World>(&self, mm: &Mm<W>, local: &mut Local, areas: impl Iterator<Item = &'a Area>);
 
     /// Whether a fault, once it has hold of the word, looks again whether its area is as it was.
     fn looks_again(&self) -> bool {
@@ -72,17 +98,17 @@ pub(crate) trait Stabiliser {
 
 impl AnyStabilise {
     #[inline]
-    pub(crate) fn enter<W: World>(&self, space: &AddressSpace<W>, local: &mut Local, va: u64) -> Entered {
-        each!(self, stabilise => stabilise.enter(space, local, va))
+    pub(crate) fn enter<W: World>(&self, mm: &Mm<W>, local: &mut Local, va: u64) -> Entered {
+        each!(self, stabilise => stabilise.enter(mm, local, va))
     }
 
     pub(crate) fn close<'a, W: World>(
         &self,
-        space: &AddressSpace<W>,
+        mm: &Mm<W>,
         local: &mut Local,
         areas: impl Iterator<Item = &'a Area>,
     ) {
-        each!(self, stabilise => stabilise.close(space, local, areas));
+        each!(self, stabilise => stabilise.close(mm, local, areas));
     }
 
     #[inline]
@@ -91,38 +117,16 @@ impl AnyStabilise {
     }
 }
 
-/// Gives back what `enter` took, whatever the strategy.
-#[inline]
-pub(crate) fn leave<W: World>(space: &AddressSpace<W>, local: &mut Local, ticket: &Ticket) {
-    match ticket.holds {
-        Holds::Space => space.mmap_lock.0.end_read(space.world(), local.cpu, space.mmap_line()),
-        Holds::Area => {
-            let area = local.areas.area(ticket.index);
-            area.lock.end_read(space.world(), local.cpu, v2::line(area));
-        }
-        Holds::Section => space.engine().grace.leave(local.slot),
-    }
-}
-
-/// Finds the area in the map of this moment.
-#[inline]
-fn find<W: World>(space: &AddressSpace<W>, local: &mut Local, va: u64, holds: Holds) -> Option<Ticket> {
-    let write = space.write_number();
-    let map = space.refresh(&mut local.areas);
-    let index = local.areas.find(va)?;
-    Some(Ticket { write, map, index, holds })
-}
-
 /// Looks again under the address space's lock: an area that is not in the map may be on its way out, and others may
 /// still use its pages. "No area" is an answer only when they are gone.
 #[cold]
-fn confirm<W: World>(space: &AddressSpace<W>, local: &mut Local, va: u64) -> Entered {
+fn confirm<W: World>(mm: &Mm<W>, local: &mut Local, va: u64) -> Entered {
     local.stats.vma_fallback += 1;
-    v1::V1.enter(space, local, va)
+    v1::V1.enter(mm, local, va)
 }
 
 /// Closes areas by their marks alone; who looks afterwards sees them.
-fn mark<'a, W: World>(space: &AddressSpace<W>, areas: impl Iterator<Item = &'a Area>) {
-    let write = space.write_number();
+fn mark<'a, W: World>(mm: &Mm<W>, areas: impl Iterator<Item = &'a Area>) {
+    let write = mm.write_number();
     areas.for_each(|area| area.mark(write));
 }

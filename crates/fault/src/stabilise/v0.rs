@@ -1,10 +1,10 @@
 //! V0: nothing (spec §1.5.1). The section only keeps tables from being recycled under the fault. With P3 that is
 //! enough for everything, since P3 looks again under the table's lock.
 
-use super::{Entered, Holds, Stabiliser, confirm, find, mark};
+use super::{Entered, Holds, Stabiliser, Ticket, confirm, mark};
 use crate::area::Area;
-use crate::space::AddressSpace;
-use crate::task::Local;
+use crate::local::Local;
+use crate::mm::Mm;
 use crate::world::World;
 
 pub(crate) struct V0;
@@ -15,23 +15,18 @@ impl Stabiliser for V0 {
     }
 
     #[inline]
-    fn enter<W: World>(&self, space: &AddressSpace<W>, local: &mut Local, va: u64) -> Entered {
-        space.engine().grace.enter(local.slot);
-        match find(space, local, va, Holds::Section) {
+    fn enter<W: World>(&self, mm: &Mm<W>, local: &mut Local, va: u64) -> Entered {
+        mm.engine().grace.enter(local.slot);
+        match Ticket::find(mm, local, va, Holds::Section) {
             Some(ticket) => Entered::Area(ticket),
             None => {
-                space.engine().grace.leave(local.slot);
-                confirm(space, local, va)
+                mm.engine().grace.leave(local.slot);
+                confirm(mm, local, va)
             }
         }
     }
 
-    fn close<'a, W: World>(
-        &self,
-        space: &AddressSpace<W>,
-        _: &mut Local,
-        areas: impl Iterator<Item = &'a Area>,
-    ) {
-        mark(space, areas);
+    fn close<'a, W: World>(&self, mm: &Mm<W>, _: &mut Local, areas: impl Iterator<Item = &'a Area>) {
+        mark(mm, areas);
     }
 }

@@ -1,17 +1,13 @@
 //! V2: a lock per area, found without the address space's lock (spec §1.5.3). An area that a writer has marked, or an
 //! address without an area, is looked at again under the address space's lock.
 
-use super::{Entered, Holds, Stabiliser, confirm, find};
+use super::{Entered, Holds, Stabiliser, Ticket, confirm};
 use crate::area::Area;
-use crate::space::AddressSpace;
-use crate::task::Local;
-use crate::world::{Line, World};
+use crate::local::Local;
+use crate::mm::Mm;
+use crate::world::World;
 
 pub(crate) struct V2;
-
-pub(super) fn line(area: &Area) -> Line {
-    Line::AreaLock { area: area.id }
-}
 
 impl Stabiliser for V2 {
     fn new(_: u32) -> Self {
@@ -19,32 +15,27 @@ impl Stabiliser for V2 {
     }
 
     #[inline]
-    fn enter<W: World>(&self, space: &AddressSpace<W>, local: &mut Local, va: u64) -> Entered {
-        if let Some(ticket) = find(space, local, va, Holds::Area) {
+    fn enter<W: World>(&self, mm: &Mm<W>, local: &mut Local, va: u64) -> Entered {
+        if let Some(ticket) = Ticket::find(mm, local, va, Holds::Area) {
             let area = local.areas.area(ticket.index);
-            if !area.is_marked(ticket.write) && area.lock.try_read(space.world(), local.cpu, line(area)) {
+            if !area.is_marked(ticket.write) && area.lock.try_read(mm.world(), local.cpu, area.line()) {
                 // A mark stays on an area that was replaced, so the map is compared as well.
-                if !area.is_marked(space.write_number()) && space.map_number() == ticket.map {
+                if !area.is_marked(mm.write_number()) && mm.map_number() == ticket.map {
                     local.stats.vma_fast += 1;
                     local.stats.locks.acquired += 1;
                     return Entered::Area(ticket);
                 }
-                area.lock.end_read(space.world(), local.cpu, line(area));
+                area.lock.end_read(mm.world(), local.cpu, area.line());
             }
         }
-        confirm(space, local, va)
+        confirm(mm, local, va)
     }
 
-    fn close<'a, W: World>(
-        &self,
-        space: &AddressSpace<W>,
-        local: &mut Local,
-        areas: impl Iterator<Item = &'a Area>,
-    ) {
+    fn close<'a, W: World>(&self, mm: &Mm<W>, local: &mut Local, areas: impl Iterator<Item = &'a Area>) {
         for area in areas {
-            area.lock.write(space.world(), local.cpu, line(area));
-            area.mark(space.write_number());
-            area.lock.end_write(space.world(), local.cpu, line(area));
+            area.lock.write(mm.world(), local.cpu, area.line());
+            area.mark(mm.write_number());
+            area.lock.end_write(mm.world(), local.cpu, area.line());
         }
     }
 }

@@ -2,10 +2,10 @@
 //! looks whether its area is as it was. A writer marks the area before it takes the tables' locks to zap, so one of the
 //! two sees the other. An area that is marked is looked at under the address space's lock.
 
-use super::{Entered, Holds, Stabiliser, confirm, find, mark};
+use super::{Entered, Holds, Stabiliser, Ticket, confirm, mark};
 use crate::area::Area;
-use crate::space::AddressSpace;
-use crate::task::Local;
+use crate::local::Local;
+use crate::mm::Mm;
 use crate::world::World;
 
 pub(crate) struct V3;
@@ -16,25 +16,20 @@ impl Stabiliser for V3 {
     }
 
     #[inline]
-    fn enter<W: World>(&self, space: &AddressSpace<W>, local: &mut Local, va: u64) -> Entered {
-        space.engine().grace.enter(local.slot);
-        if let Some(ticket) = find(space, local, va, Holds::Section)
+    fn enter<W: World>(&self, mm: &Mm<W>, local: &mut Local, va: u64) -> Entered {
+        mm.engine().grace.enter(local.slot);
+        if let Some(ticket) = Ticket::find(mm, local, va, Holds::Section)
             && !local.areas.area(ticket.index).is_marked(ticket.write)
         {
             local.stats.vma_fast += 1;
             return Entered::Area(ticket);
         }
-        space.engine().grace.leave(local.slot);
-        confirm(space, local, va)
+        mm.engine().grace.leave(local.slot);
+        confirm(mm, local, va)
     }
 
-    fn close<'a, W: World>(
-        &self,
-        space: &AddressSpace<W>,
-        _: &mut Local,
-        areas: impl Iterator<Item = &'a Area>,
-    ) {
-        mark(space, areas);
+    fn close<'a, W: World>(&self, mm: &Mm<W>, _: &mut Local, areas: impl Iterator<Item = &'a Area>) {
+        mark(mm, areas);
     }
 
     fn looks_again(&self) -> bool {

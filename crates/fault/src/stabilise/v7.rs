@@ -1,10 +1,10 @@
 //! V7: faults in sections of a grace period (spec §1.5.8). A fault writes its own line only. A writer marks the areas
 //! it changes, then waits for every section that began before; later faults see the marks and wait for the writer.
 
-use super::{Entered, Holds, Stabiliser, confirm, find, mark};
+use super::{Entered, Holds, Stabiliser, Ticket, confirm, mark};
 use crate::area::Area;
-use crate::space::AddressSpace;
-use crate::task::Local;
+use crate::local::Local;
+use crate::mm::Mm;
 use crate::world::World;
 
 pub(crate) struct V7;
@@ -15,28 +15,23 @@ impl Stabiliser for V7 {
     }
 
     #[inline]
-    fn enter<W: World>(&self, space: &AddressSpace<W>, local: &mut Local, va: u64) -> Entered {
-        space.engine().grace.enter(local.slot);
-        let found = find(space, local, va, Holds::Section);
+    fn enter<W: World>(&self, mm: &Mm<W>, local: &mut Local, va: u64) -> Entered {
+        mm.engine().grace.enter(local.slot);
+        let found = Ticket::find(mm, local, va, Holds::Section);
         match found {
             Some(ticket) if !local.areas.area(ticket.index).is_marked(ticket.write) => {
                 local.stats.vma_fast += 1;
                 Entered::Area(ticket)
             }
             _ => {
-                space.engine().grace.leave(local.slot);
-                if found.is_none() { confirm(space, local, va) } else { Entered::Busy }
+                mm.engine().grace.leave(local.slot);
+                if found.is_none() { confirm(mm, local, va) } else { Entered::Busy }
             }
         }
     }
 
-    fn close<'a, W: World>(
-        &self,
-        space: &AddressSpace<W>,
-        local: &mut Local,
-        areas: impl Iterator<Item = &'a Area>,
-    ) {
-        mark(space, areas);
-        space.engine().wait_for_sections(local);
+    fn close<'a, W: World>(&self, mm: &Mm<W>, local: &mut Local, areas: impl Iterator<Item = &'a Area>) {
+        mark(mm, areas);
+        mm.engine().wait_for_sections(local);
     }
 }

@@ -1,16 +1,13 @@
 //! How changes to page-table words are kept apart (spec §1.4).
 
-mod held;
-
 use crate::atomic::AtomicU64;
 use crate::axis::axis;
+use crate::held::Held;
+use crate::local::Local;
+use crate::mm::Mm;
 use crate::pte::Pte;
-use crate::space::AddressSpace;
 use crate::table::Slot;
-use crate::task::Local;
 use crate::world::World;
-
-pub(crate) use held::{Held, lock};
 
 axis! { ($)
     /// How page-table words are changed.
@@ -41,7 +38,7 @@ pub(crate) trait PteSync {
     fn new(tasks: u32) -> Self;
 
     /// What is held while a fault walks to its word and reads it first. Most strategies read without a lock.
-    fn before_walk<'a, W: World>(&self, _: &'a AddressSpace<W>, _: &mut Local) -> Held<'a, W> {
+    fn before_walk<'a, W: World>(&self, _: &'a Mm<W>, _: &mut Local) -> Held<'a, W> {
         Held::Nothing
     }
 
@@ -49,7 +46,7 @@ pub(crate) trait PteSync {
     /// is still in the tree.
     fn hold<'a, W: World>(
         &self,
-        space: &'a AddressSpace<W>,
+        mm: &'a Mm<W>,
         local: &mut Local,
         slot: &Slot,
         intent: Intent,
@@ -57,7 +54,7 @@ pub(crate) trait PteSync {
 
     /// Gets the right to change a table's words while the word that names the table is held already: nothing more,
     /// unless the table has a lock of its own.
-    fn hold_below<'a, W: World>(&self, _: &'a AddressSpace<W>, _: &mut Local, _: &Slot) -> Held<'a, W> {
+    fn hold_below<'a, W: World>(&self, _: &'a Mm<W>, _: &mut Local, _: &Slot) -> Held<'a, W> {
         Held::Nothing
     }
 
@@ -82,32 +79,28 @@ pub(crate) trait PteSync {
 
 impl AnySync {
     #[inline]
-    pub(crate) fn before_walk<'a, W: World>(
-        &self,
-        space: &'a AddressSpace<W>,
-        local: &mut Local,
-    ) -> Held<'a, W> {
-        each!(self, sync => sync.before_walk(space, local))
+    pub(crate) fn before_walk<'a, W: World>(&self, mm: &'a Mm<W>, local: &mut Local) -> Held<'a, W> {
+        each!(self, sync => sync.before_walk(mm, local))
     }
 
     #[inline]
     pub(crate) fn hold<'a, W: World>(
         &self,
-        space: &'a AddressSpace<W>,
+        mm: &'a Mm<W>,
         local: &mut Local,
         slot: &Slot,
         intent: Intent,
     ) -> Result<Held<'a, W>, Stale> {
-        each!(self, sync => sync.hold(space, local, slot, intent))
+        each!(self, sync => sync.hold(mm, local, slot, intent))
     }
 
     pub(crate) fn hold_below<'a, W: World>(
         &self,
-        space: &'a AddressSpace<W>,
+        mm: &'a Mm<W>,
         local: &mut Local,
         slot: &Slot,
     ) -> Held<'a, W> {
-        each!(self, sync => sync.hold_below(space, local, slot))
+        each!(self, sync => sync.hold_below(mm, local, slot))
     }
 
     #[inline]
@@ -120,10 +113,4 @@ impl AnySync {
     pub(crate) fn looks_again(&self) -> bool {
         each!(self, sync => sync.looks_again())
     }
-}
-
-/// Takes one table's own lock.
-#[inline]
-fn lock_table<'a, W: World>(space: &'a AddressSpace<W>, local: &mut Local, slot: &Slot) -> Held<'a, W> {
-    lock(space.world(), local.cpu, &mut local.stats.locks, space.engine().tables.lock_of(slot.table))
 }

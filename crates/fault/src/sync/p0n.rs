@@ -2,10 +2,11 @@
 //! walk and the first read go without it.
 
 use super::p0::hold_whole_table;
-use super::{Held, Intent, PteSync, Stale};
-use crate::space::AddressSpace;
+use super::{Intent, PteSync, Stale};
+use crate::held::Held;
+use crate::local::Local;
+use crate::mm::Mm;
 use crate::table::Slot;
-use crate::task::Local;
 use crate::world::World;
 
 pub(crate) struct P0n;
@@ -18,11 +19,11 @@ impl PteSync for P0n {
     #[inline]
     fn hold<'a, W: World>(
         &self,
-        space: &'a AddressSpace<W>,
+        mm: &'a Mm<W>,
         local: &mut Local,
         slot: &Slot,
         _: Intent,
     ) -> Result<Held<'a, W>, Stale> {
-        hold_whole_table(space, local, slot)
+        hold_whole_table(mm, local, slot)
     }
 }

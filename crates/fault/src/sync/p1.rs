@@ -1,11 +1,12 @@
 //! P1: one lock per leaf table (spec §1.4.2). The lock over the whole page table is left for the levels above.
 
 use super::p0::hold_whole_table;
-use super::{Held, Intent, PteSync, Stale, lock_table};
+use super::{Intent, PteSync, Stale};
+use crate::held::Held;
+use crate::local::Local;
+use crate::mm::Mm;
 use crate::pte::Pte;
-use crate::space::AddressSpace;
 use crate::table::Slot;
-use crate::task::Local;
 use crate::world::World;
 
 pub(crate) struct P1;
@@ -18,30 +19,25 @@ impl PteSync for P1 {
     #[inline]
     fn hold<'a, W: World>(
         &self,
-        space: &'a AddressSpace<W>,
+        mm: &'a Mm<W>,
         local: &mut Local,
         slot: &Slot,
         _: Intent,
     ) -> Result<Held<'a, W>, Stale> {
         let Some((parent, index)) = slot.parent.filter(|_| slot.level == 0) else {
-            return hold_whole_table(space, local, slot);
+            return hold_whole_table(mm, local, slot);
         };
-        let held = self.hold_below(space, local, slot);
+        let held = self.hold_below(mm, local, slot);
         // After the lock is taken, the word that led here must still lead here.
-        if space.engine().tables.load(parent, index) == Pte::table(slot.table) { Ok(held) } else { Err(Stale) }
+        if mm.engine().tables.load(parent, index) == Pte::table(slot.table) { Ok(held) } else { Err(Stale) }
     }
 
     #[inline]
-    fn hold_below<'a, W: World>(
-        &self,
-        space: &'a AddressSpace<W>,
-        local: &mut Local,
-        slot: &Slot,
-    ) -> Held<'a, W> {
+    fn hold_below<'a, W: World>(&self, mm: &'a Mm<W>, local: &mut Local, slot: &Slot) -> Held<'a, W> {
         if slot.level > 0 {
             // The lock over the page table covers it, and is held.
             return Held::Nothing;
         }
-        lock_table(space, local, slot)
+        mm.lock_table(local, slot.table)
     }
 }

@@ -1,13 +1,13 @@
 //! P2: compare-exchange of the word (spec §1.4.3). No lock to populate a word or to put a table into the tree; a table
 //! that goes away is closed first, every word poisoned. Replacing a page takes the lock over the page table.
 
-use super::p0::whole_table;
-use super::{Held, Intent, PteSync, Stale};
+use super::{Intent, PteSync, Stale};
 use crate::atomic::{AtomicU64, Ordering};
+use crate::held::Held;
+use crate::local::Local;
+use crate::mm::Mm;
 use crate::pte::Pte;
-use crate::space::AddressSpace;
 use crate::table::Slot;
-use crate::task::Local;
 use crate::world::{Line, World};
 
 pub(crate) struct P2;
@@ -20,16 +20,16 @@ impl PteSync for P2 {
     #[inline]
     fn hold<'a, W: World>(
         &self,
-        space: &'a AddressSpace<W>,
+        mm: &'a Mm<W>,
         local: &mut Local,
         slot: &Slot,
         intent: Intent,
     ) -> Result<Held<'a, W>, Stale> {
         let held = match intent {
             Intent::Fill => Held::Nothing,
-            Intent::Replace => whole_table(space, local),
+            Intent::Replace => mm.lock_page_table(local),
         };
-        space.world().shares(local.cpu, Line::Words { table: slot.table.0, line: slot.index / 8 });
+        mm.world().shares(local.cpu, Line::Words { table: slot.table.0, line: slot.index / 8 });
         Ok(held)
     }
 

@@ -5,10 +5,11 @@
 //! looks at it again under the table's lock: the same lines are written, none that all CPUs share
 //! (docs/decisions/0008).
 
-use super::{Held, Intent, PteSync, Stale, lock_table};
-use crate::space::AddressSpace;
+use super::{Intent, PteSync, Stale};
+use crate::held::Held;
+use crate::local::Local;
+use crate::mm::Mm;
 use crate::table::Slot;
-use crate::task::Local;
 use crate::world::World;
 
 pub(crate) struct P3;
@@ -21,23 +22,18 @@ impl PteSync for P3 {
     #[inline]
     fn hold<'a, W: World>(
         &self,
-        space: &'a AddressSpace<W>,
+        mm: &'a Mm<W>,
         local: &mut Local,
         slot: &Slot,
         _: Intent,
     ) -> Result<Held<'a, W>, Stale> {
-        let held = self.hold_below(space, local, slot);
-        if space.engine().tables.is_stray(slot.table) { Err(Stale) } else { Ok(held) }
+        let held = self.hold_below(mm, local, slot);
+        if mm.engine().tables.is_stray(slot.table) { Err(Stale) } else { Ok(held) }
     }
 
     #[inline]
-    fn hold_below<'a, W: World>(
-        &self,
-        space: &'a AddressSpace<W>,
-        local: &mut Local,
-        slot: &Slot,
-    ) -> Held<'a, W> {
-        lock_table(space, local, slot)
+    fn hold_below<'a, W: World>(&self, mm: &'a Mm<W>, local: &mut Local, slot: &Slot) -> Held<'a, W> {
+        mm.lock_table(local, slot.table)
     }
 
     fn looks_again(&self) -> bool {

@@ -7,11 +7,7 @@ use pageset_core::Pfn;
 
 use crate::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, Padded};
 use crate::geometry::Geometry;
-use crate::pte::Pte;
-
-/// A table, by its place in the arena.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct TableId(pub(crate) u32);
+use crate::pte::{Pte, TableId};
 
 /// The frame of a table that has none, because it is free.
 const NO_FRAME: u64 = u64::MAX;

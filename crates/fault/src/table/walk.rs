@@ -1,8 +1,8 @@
 //! From the root to the word that decides about an address.
 
-use super::{TableId, Tables};
+use super::Tables;
 use crate::geometry::Geometry;
-use crate::pte::{Meaning, Pte};
+use crate::pte::{Meaning, Pte, TableId};
 
 /// A word's place, and the place of the word that led to its table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

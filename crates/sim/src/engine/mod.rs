@@ -15,10 +15,10 @@ use agenda::{Agenda, Entry};
 pub(crate) use processor::Processor;
 pub(crate) use stack::Strand;
 
-use crate::charge::Prices;
 use crate::digest::Digest;
 use crate::footprint::Footprint;
 use crate::lock::{LockModel, LockTable};
+use crate::prices::{Prices, SLOWDOWN_BITS};
 use crate::tally::Tally;
 use crate::time::Time;
 use crate::variation::Variation;
@@ -27,9 +27,6 @@ use crate::variation::Variation;
 /// far counters that are read without a lock may be ahead. A guess: forty allocations, so that a switch for its sake
 /// costs a fortieth of a switch for each.
 const RUN_AHEAD_PS: u64 = 20_000_000;
-
-/// Bits behind the point of [`Processor::slowdown`].
-pub(crate) const SLOWDOWN_BITS: u32 = 8;
 
 /// In place of a CPU in the agenda: something else.
 const MARK: u32 = u16::MAX as u32;

@@ -7,30 +7,18 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 
+use super::phase_two::{COPY_PARAMETER, COPY_RANGE, COPYING};
 use super::{phase_one, phase_two};
 use crate::Progress;
 use crate::jobs::{self, Stage};
-use crate::reproduce::simulated::{Case, Fit, Fitted, FittedValue, nearest, set};
+use crate::reproduce::simulated::{Case, Fitted, FittedValue, nearest, set};
 use crate::simulate::{RunSpec, simulate};
-
-/// The table whose base rows are met.
-pub(super) const TABLE: &str = "phase2-will-it-scale.page_fault2.processes";
-/// What is chosen.
-pub(super) const PARAMETER: &str = "copy_fault_ns";
-/// Smallest and largest value that is tried.
-const RANGE: (u64, u64) = (100, 20_000);
-
-/// The parameter of each base row, whose value is sought by [`fit`].
-pub(super) fn fits(cases: &[Case]) -> Vec<Fit> {
-    let bases = (0..cases.len()).filter(|&case| cases[case].base.is_none());
-    bases.map(|case| Fit { case, parameter: PARAMETER, range: RANGE, column: 0, rises: false }).collect()
-}
 
 /// Chooses the values for all machines, and writes each one that is found.
 pub(super) fn fit(fitted: &mut Fitted, file: &Path, jobs: usize, progress: &mut dyn Progress) -> Result<()> {
     let ones = phase_one::experiments(true)?;
     let twos = phase_two::experiments(true)?;
-    let two = twos.iter().find(|experiment| experiment.id == TABLE).context("page_fault2 is missing")?;
+    let two = twos.iter().find(|experiment| experiment.id == COPYING).context("page_fault2 is missing")?;
     let two = fitted.applied(two);
     let mut pairs = Vec::new();
     for case in two.cases.iter().filter(|case| case.base.is_none()) {
@@ -58,15 +46,15 @@ fn search(two: &Case, one: &Case) -> Result<FittedValue> {
     let (upper, lower) = printed(two).zip(printed(one)).context("a row of batch 31 is not printed")?;
     let wanted = 100.0 * upper / lower;
     let of_one = simulate(&one.run)?.score_per_s;
-    let (value, reached) = nearest(RANGE, wanted, false, |value| {
+    let (value, reached) = nearest(COPY_RANGE, wanted, false, |value| {
         let reached = 100.0 * score(&two.run, value)? / of_one;
         Ok((reached, (value, reached)))
     })?;
     let in_tenths = |percent: f64| (10.0 * percent).round() / 10.0;
     Ok(FittedValue {
-        table: TABLE.to_owned(),
+        table: COPYING.to_owned(),
         row: two.name.clone(),
-        parameter: PARAMETER.to_owned(),
+        parameter: COPY_PARAMETER.to_owned(),
         value,
         column: "value in percent of page_fault1's".to_owned(),
         published: in_tenths(wanted),
@@ -76,7 +64,7 @@ fn search(two: &Case, one: &Case) -> Result<FittedValue> {
 
 fn score(run: &RunSpec, value: u64) -> Result<f64> {
     let mut run = run.clone();
-    set(&mut run, PARAMETER, value);
+    set(&mut run, COPY_PARAMETER, value);
     Ok(simulate(&run)?.score_per_s)
 }
 
@@ -91,18 +79,21 @@ mod tests {
         let copying = twos.iter().filter(|two| two.id.contains("page_fault2"));
         for case in copying.flat_map(|two| fitted.applied(two).cases) {
             let machine = case.name.split(' ').next().unwrap();
-            let value = fitted.get(TABLE, &format!("{machine} 31"), PARAMETER);
+            let value = fitted.get(COPYING, &format!("{machine} 31"), COPY_PARAMETER);
             assert!(value.is_some(), "{machine}");
-            assert_eq!(case.run.settings.get(PARAMETER).copied(), value, "{}", case.name);
+            assert_eq!(case.run.settings.get(COPY_PARAMETER).copied(), value, "{}", case.name);
         }
         // Each value is set in one place: where it was chosen, or where it is borrowed.
         let sets = twos.iter().map(|two| {
             let fits = two.fits.iter().map(|fit| fit.parameter);
             let borrowed = two.borrowed.iter().map(|borrowed| borrowed.parameter);
-            (fits.filter(|of| *of == PARAMETER).count(), borrowed.filter(|of| *of == PARAMETER).count())
+            (
+                fits.filter(|of| *of == COPY_PARAMETER).count(),
+                borrowed.filter(|of| *of == COPY_PARAMETER).count(),
+            )
         });
         assert!(sets.into_iter().all(|(fits, borrowed)| fits == 0 || borrowed == 0));
-        let fits = twos.iter().find(|two| two.id == TABLE).map(|two| two.fits.len());
+        let fits = twos.iter().find(|two| two.id == COPYING).map(|two| two.fits.len());
         assert_eq!(fits, Some(9));
     }
 }

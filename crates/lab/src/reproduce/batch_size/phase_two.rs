@@ -3,9 +3,9 @@
 use anyhow::Result;
 use pageset_report::comparison::{Band, Quantity};
 
-use super::{MACHINES, POLICY, copying, phase_one};
+use super::{MACHINES, POLICY, phase_one};
 use crate::reproduce::published::{PublishedRow, published};
-use crate::reproduce::simulated::{Borrowed, Case, Experiment, Metric};
+use crate::reproduce::simulated::{Borrowed, Case, Experiment, Fit, Metric};
 use crate::simulate::RunSpec;
 
 /// Published name of a benchmark, workload that stands for it, and whether its value is a time.
@@ -39,6 +39,12 @@ const QUICK: [&str; 4] = ["page_fault2", "malloc2", "read1", "pigz"];
 const FAULTING: [&str; 4] = ["page_fault2", "page_fault2-threads", "page_fault3", "page_fault3-threads"];
 /// The one of them that copies as `page_fault2` does, on whose rows of batch 31 work for that is chosen.
 const COPYING_ALIKE: &str = "page_fault2-threads";
+/// The table on whose base rows the work for copying is chosen, by `copying`.
+pub(super) const COPYING: &str = "phase2-will-it-scale.page_fault2.processes";
+/// The parameter that says how much that work is.
+pub(super) const COPY_PARAMETER: &str = "copy_fault_ns";
+/// Smallest and largest value that is tried.
+pub(super) const COPY_RANGE: (u64, u64) = (100, 20_000);
 /// Pages of their mappings: 32 MiB instead of 128, so that the first pass, which fills the file, ends before measuring.
 const MAPPING_PAGES: u64 = 8192;
 /// Batches, the first is the base.
@@ -58,7 +64,7 @@ pub(super) fn experiments(is_quick: bool) -> Result<Vec<Experiment>> {
         }
         let id = format!("phase2-{benchmark}");
         experiments.push(Experiment {
-            fits: if id == copying::TABLE { copying::fits(&cases) } else { Vec::new() },
+            fits: if id == COPYING { copy_fits(&cases) } else { Vec::new() },
             borrowed: borrowed(&cases, workload),
             id,
             title: format!("{benchmark}, by machine and batch"),
@@ -96,6 +102,13 @@ fn add(cases: &mut Vec<Case>, row: PublishedRow<'_>, workload: &str) -> Result<(
     Ok(())
 }
 
+/// The parameter of each base row, whose value [`copying::fit`](super::copying::fit) seeks.
+fn copy_fits(cases: &[Case]) -> Vec<Fit> {
+    let bases = (0..cases.len()).filter(|&case| cases[case].base.is_none());
+    let fit = |case| Fit { case, parameter: COPY_PARAMETER, range: COPY_RANGE, column: 0, rises: false };
+    bases.map(fit).collect()
+}
+
 /// What the rows take from other tables: from phase one's of their machine, and work for copying.
 fn borrowed(cases: &[Case], workload: &str) -> Vec<Borrowed> {
     let mut borrowed = Vec::new();
@@ -110,7 +123,7 @@ fn borrowed(cases: &[Case], workload: &str) -> Vec<Borrowed> {
             }
         }
         if workload == COPYING_ALIKE {
-            take(copying::PARAMETER, copying::TABLE, base_row);
+            take(COPY_PARAMETER, COPYING, base_row);
         }
     }
     borrowed

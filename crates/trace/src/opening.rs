@@ -1,8 +1,11 @@
-//! How to open a trace.
+//! Opening traces: the format is found out by content.
+
+mod detect;
 
 use std::path::{Path, PathBuf};
 
-use super::{TraceReader, detect::detect};
+use detect::detect;
+
 use crate::{
     error::TraceError,
     import::{PcptReader, open_text},
@@ -10,27 +13,24 @@ use crate::{
     input::Input,
     layout::Layout,
     native::NativeReader,
+    reader::{Recovery, Strictness, TraceReader},
     sidecar,
 };
 
-/// What to do with a line of a known event that makes no sense.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Strictness {
-    /// It is an error: a replay of half-understood events would mislead.
-    #[default]
-    Strict,
-    /// It is counted in [`LostEvents::malformed_lines`](crate::LostEvents::malformed_lines) and skipped.
-    Lenient,
+/// Opens a trace of any known format, found out by content. Side files are found by name.
+///
+/// # Errors
+/// The file cannot be read, is of no known format, or its head is damaged.
+pub fn open(path: &Path) -> Result<Box<dyn TraceReader>, TraceError> {
+    OpenOptions::new().open(path)
 }
 
-/// What to do with a damaged native file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Recovery {
-    /// It is an error.
-    #[default]
-    Refuse,
-    /// Events before the first damage are delivered; the rest is counted as lost.
-    UpToDamage,
+/// Opens a trace with `options`.
+///
+/// # Errors
+/// As [`open`], and if a file the options name cannot be used.
+pub fn open_with(path: &Path, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
+    options.open(path)
 }
 
 /// Options for opening a trace; the default is right for whole traces with their side file beside them.
@@ -101,7 +101,7 @@ impl OpenOptions {
     /// Opens the trace at `path`.
     ///
     /// # Errors
-    /// As [`open`](super::open), and if a file these options name cannot be used.
+    /// As [`open`], and if a file these options name cannot be used.
     pub fn open(&self, path: &Path) -> Result<Box<dyn TraceReader>, TraceError> {
         let input = Input::open(path)?;
         self.open_input(path, input)

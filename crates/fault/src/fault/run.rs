@@ -1,47 +1,27 @@
-//! Anticipatory prefaulting, by the rule of December 2004 (spec §1.9): a task whose faults come one after another gets
-//! runs that double in length.
+//! Anticipatory prefaulting: a run of pages, of which the fault needs the first (spec §1.9).
 
 use pageset_core::{Order, Pfn};
 
 use super::{Attempt, Step};
-use crate::account::Counts;
+use crate::counts::Counts;
 use crate::error::FaultError;
+use crate::local::Local;
+use crate::prefault::ORDER_MAX;
 use crate::pte::Pte;
 use crate::space::AddressSpace;
 use crate::sync::Intent;
 use crate::table::Slot;
-use crate::task::Local;
 use crate::world::World;
 
-/// Largest order of a run, whatever is asked for. Source: spec §1.9, the largest one measured in 2004.
-const ORDER_MAX: u8 = 5;
-
-/// Where a task's next fault is expected.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Prefault {
-    next: u64,
-    order: u8,
-}
-
-impl Prefault {
-    /// Nothing is expected: no page begins there.
-    pub(crate) const NONE: Self = Self { next: u64::MAX, order: 0 };
-}
-
 impl<W: World> AddressSpace<W> {
-    /// How many pages this fault maps, itself included; notes where the next one is expected.
+    /// How many pages this fault maps, itself included: no more than its area and its table have left.
     pub(super) fn foresee(&self, local: &mut Local, attempt: Attempt<'_>, slot: &Slot) -> u32 {
         let geometry = self.engine().geometry;
         let page = geometry.page_start(attempt.va);
-        let state = &mut local.prefault;
-        let largest = self.options().prefault_order.min(ORDER_MAX);
-        state.order = if state.next == page { (state.order + 1).min(largest) } else { 0 };
-        let area_end = local.areas.map.areas()[attempt.ticket.index].range.end;
-        let in_area = (area_end - page) >> geometry.page_shift();
+        let in_area = (local.areas.area(attempt.ticket.index).range.end - page) >> geometry.page_shift();
         let in_table = geometry.entries() - slot.index;
-        let pages = (1 << state.order).min(in_table).min(u32::try_from(in_area).unwrap_or(u32::MAX));
-        state.next = page + (u64::from(pages) << geometry.page_shift());
-        pages
+        let room = in_table.min(u32::try_from(in_area).unwrap_or(u32::MAX));
+        local.prefault.foresee(geometry, page, self.options().prefault_order, room)
     }
 
     /// Maps a run of pages. Only the first is the fault's; if memory runs short the run does too.
@@ -65,7 +45,7 @@ impl<W: World> AddressSpace<W> {
             return Err(FaultError::OutOfMemory(attempt.va));
         }
         let mut mapped = [false; 1 << ORDER_MAX];
-        if let Ok(_held) = self.sync.hold(self, local, slot, Intent::Fill)
+        if let Ok(_held) = self.sync.hold(&self.mm, local, slot, Intent::Fill)
             && self.is_unchanged(local, attempt.ticket)
         {
             for (index, pfn) in taken[..count].iter().enumerate() {
@@ -75,7 +55,7 @@ impl<W: World> AddressSpace<W> {
                 mapped[index] = self.sync.replace(word, Pte::EMPTY, page);
             }
             let installed = mapped.iter().filter(|mapped| **mapped).count();
-            self.account.add(self, local, Counts::pages(installed as i64));
+            self.account.add(&self.mm, local, Counts::pages(installed as i64));
         }
         for (index, pfn) in taken[..count].iter().enumerate() {
             if mapped[index] {

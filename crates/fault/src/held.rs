@@ -14,20 +14,22 @@ pub(crate) enum Held<'a, W: World> {
     Lock { _guard: MutexGuard<'a, W::RawLock, ()> },
 }
 
-/// Takes a lock and counts it; a wait is timed.
-#[inline]
-pub(crate) fn lock<'a, W: World>(
-    world: &W,
-    cpu: CpuId,
-    stats: &mut LockStats,
-    mutex: &'a Mutex<W::RawLock, ()>,
-) -> Held<'a, W> {
-    stats.acquired += 1;
-    let _guard = match mutex.try_lock() {
-        Some(guard) => guard,
-        None => wait(world, cpu, stats, mutex),
-    };
-    Held::Lock { _guard }
+impl<'a, W: World> Held<'a, W> {
+    /// Takes a lock and counts it; a wait is timed.
+    #[inline]
+    pub(crate) fn lock(
+        world: &W,
+        cpu: CpuId,
+        stats: &mut LockStats,
+        mutex: &'a Mutex<W::RawLock, ()>,
+    ) -> Self {
+        stats.acquired += 1;
+        let _guard = match mutex.try_lock() {
+            Some(guard) => guard,
+            None => wait(world, cpu, stats, mutex),
+        };
+        Self::Lock { _guard }
+    }
 }
 
 #[cold]

@@ -1,0 +1,44 @@
+//! What a person can do about an error, added to it.
+
+use anyhow::anyhow;
+use pageset_trace::TraceError;
+
+/// Adds a remedy to errors of the system, and the option that helps to those that have one.
+pub(crate) fn of_trace(error: TraceError) -> anyhow::Error {
+    let hint = match &error {
+        TraceError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+            Some("check the path, or leave it out to use the bundled trace")
+        }
+        TraceError::Line { .. } => Some("or skip such lines with --lenient"),
+        TraceError::Damaged { .. } => Some("the option for that is --recover"),
+        _ => None,
+    };
+    match hint {
+        Some(hint) => anyhow!("{error}; {hint}"),
+        None => error.into(),
+    }
+}
+
+/// As [`of_trace`], for subcommands that cannot be told how to open a trace.
+pub(crate) fn of_conversion(error: anyhow::Error) -> anyhow::Error {
+    let option = match error.downcast_ref() {
+        Some(TraceError::Damaged { .. }) => "--recover",
+        Some(TraceError::Line { .. }) => "--lenient",
+        _ => return error,
+    };
+    anyhow!("{error:#}: `pageset convert {option}` makes a file that can be used here")
+}
+
+/// Adds a remedy to the error of a layout file.
+pub(crate) fn of_layout(error: &TraceError) -> anyhow::Error {
+    let is_simulated = std::fs::read_to_string(error.path())
+        .is_ok_and(|text| pageset_sim::Machine::parse(&text, "").is_ok());
+    if is_simulated {
+        let name = error.path().display();
+        return anyhow!(
+            "{name}: this is a machine to simulate, for `pageset simulate --machine`; a layout has zones, and `pageset \
+             layout` prints one"
+        );
+    }
+    anyhow!("{error}; `pageset layout` prints one to start from")
+}

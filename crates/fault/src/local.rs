@@ -1,0 +1,78 @@
+//! What is a task's own: the engine's operations get it as an argument and look up nothing by thread.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use pageset_core::{CpuId, Order, Pfn};
+
+use crate::area::{Area, AreaMap};
+use crate::counts::Counts;
+use crate::lru::LruBatch;
+use crate::magazine::Magazine;
+use crate::prefault::Prefault;
+use crate::stats::Stats;
+
+/// A task's own part of everything.
+pub(crate) struct Local {
+    pub(crate) cpu: CpuId,
+    /// Its number among the engine's tasks.
+    pub(crate) slot: u32,
+    /// Number of its own address space.
+    pub(crate) home: u32,
+    pub(crate) stats: Stats,
+    pub(crate) deltas: Counts,
+    /// Faults since the deltas were folded (R3).
+    pub(crate) events: u32,
+    pub(crate) areas: KnownAreas,
+    pub(crate) lru: LruBatch,
+    pub(crate) magazine: Magazine,
+    pub(crate) prefault: Prefault,
+    /// Blocks to be freed when the fault is over and nobody can hold a translation to them.
+    pub(crate) unmapped: Vec<(Pfn, Order)>,
+}
+
+impl Local {
+    pub(crate) fn new(cpu: CpuId, slot: u32, home: u32) -> Self {
+        Self {
+            cpu,
+            slot,
+            home,
+            stats: Stats::default(),
+            deltas: Counts::default(),
+            events: 0,
+            areas: KnownAreas::default(),
+            lru: LruBatch::default(),
+            magazine: Magazine::default(),
+            prefault: Prefault::NONE,
+            unmapped: Vec::new(),
+        }
+    }
+}
+
+/// A task's copy of the map of areas. It is read without writing to any shared line, not even a reference count.
+#[derive(Default)]
+pub(crate) struct KnownAreas {
+    /// Address space and number of the map; `None` before the first look.
+    pub(crate) version: Option<(u32, u64)>,
+    pub(crate) map: Arc<AreaMap>,
+    /// Where the last search ended: faults come in runs.
+    last: usize,
+}
+
+impl KnownAreas {
+    /// Index of the area that holds `va`.
+    #[inline]
+    pub(crate) fn find(&mut self, va: u64) -> Option<usize> {
+        let is_last = self.map.areas().get(self.last).is_some_and(|area| area.range.contains(&va));
+        if !is_last {
+            self.last = self.map.find(va)?;
+        }
+        Some(self.last)
+    }
+
+    /// The area of a ticket.
+    #[inline]
+    pub(crate) fn area(&self, index: usize) -> &Area {
+        &self.map.areas()[index]
+    }
+}

@@ -1,0 +1,152 @@
+//! The state of an address space: what Linux keeps in its mm_struct, and what the strategies of all three axes work on.
+
+use alloc::sync::Arc;
+
+use lock_api::Mutex;
+use pageset_core::CpuId;
+
+use crate::area::AreaMap;
+use crate::atomic::{AtomicU64, Ordering, Padded};
+use crate::engine::Engine;
+use crate::held::Held;
+use crate::local::{KnownAreas, Local};
+use crate::pte::TableId;
+use crate::rwsem::RwSem;
+use crate::world::{Line, World};
+
+/// Areas, the root of the page table, and the locks that strategies may take.
+pub(crate) struct Mm<W: World> {
+    engine: Arc<Engine<W>>,
+    id: u32,
+    root: TableId,
+    /// Map of all areas, and, with it, its number.
+    areas: Mutex<W::RawLock, Arc<AreaMap>>,
+    map_number: AtomicU64,
+    /// Number of the write that goes on, or comes next.
+    write_number: AtomicU64,
+    /// mmap_sem: writers exclude each other, and, with V1, faults.
+    mmap_lock: Padded<RwSem>,
+    /// Linux's page_table_lock.
+    pub(crate) page_table_lock: Padded<Mutex<W::RawLock, ()>>,
+    /// Lock of counters that are folded (R4).
+    pub(crate) fold_lock: Padded<Mutex<W::RawLock, ()>>,
+}
+
+impl<W: World> Mm<W> {
+    pub(crate) fn new(engine: &Arc<Engine<W>>, root: TableId, areas: AreaMap) -> Self {
+        Self {
+            id: engine.next_space(),
+            root,
+            areas: Mutex::new(Arc::new(areas)),
+            map_number: AtomicU64::new(0),
+            // Areas begin with mark 0: no write has that number.
+            write_number: AtomicU64::new(1),
+            mmap_lock: Padded(RwSem::new()),
+            page_table_lock: Padded(Mutex::new(())),
+            fold_lock: Padded(Mutex::new(())),
+            engine: Arc::clone(engine),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn id(&self) -> u32 {
+        self.id
+    }
+
+    #[inline]
+    pub(crate) fn engine(&self) -> &Arc<Engine<W>> {
+        &self.engine
+    }
+
+    #[inline]
+    pub(crate) fn world(&self) -> &W {
+        self.engine.world()
+    }
+
+    #[inline]
+    pub(crate) fn root(&self) -> TableId {
+        self.root
+    }
+
+    #[inline]
+    pub(crate) fn rss_line(&self) -> Line {
+        Line::Rss { space: self.id }
+    }
+
+    #[inline]
+    fn mmap_line(&self) -> Line {
+        Line::MmapLock { space: self.id }
+    }
+
+    /// Takes mmap_sem as a reader.
+    #[inline]
+    pub(crate) fn read(&self, local: &mut Local) {
+        self.mmap_lock.0.read(self.world(), local.cpu, self.mmap_line(), &mut local.stats.locks);
+    }
+
+    #[inline]
+    pub(crate) fn end_read(&self, local: &Local) {
+        self.mmap_lock.0.end_read(self.world(), local.cpu, self.mmap_line());
+    }
+
+    /// Takes mmap_sem as the writer.
+    pub(crate) fn write(&self, cpu: CpuId) {
+        self.mmap_lock.0.write(self.world(), cpu, self.mmap_line());
+    }
+
+    /// Ends a write, and with it the time for which areas are closed by its number.
+    pub(crate) fn end_write(&self, cpu: CpuId) {
+        self.write_number.fetch_add(1, Ordering::Release);
+        self.mmap_lock.0.end_write(self.world(), cpu, self.mmap_line());
+    }
+
+    /// Takes the lock over the page table.
+    #[inline]
+    pub(crate) fn lock_page_table(&self, local: &mut Local) -> Held<'_, W> {
+        Held::lock(self.world(), local.cpu, &mut local.stats.locks, &self.page_table_lock.0)
+    }
+
+    /// Takes one table's own lock.
+    #[inline]
+    pub(crate) fn lock_table(&self, local: &mut Local, table: TableId) -> Held<'_, W> {
+        Held::lock(self.world(), local.cpu, &mut local.stats.locks, self.engine.tables.lock_of(table))
+    }
+
+    #[inline]
+    pub(crate) fn write_number(&self) -> u64 {
+        self.write_number.load(Ordering::Acquire)
+    }
+
+    #[inline]
+    pub(crate) fn map_number(&self) -> u64 {
+        self.map_number.load(Ordering::Acquire)
+    }
+
+    /// The map of this moment.
+    pub(crate) fn map(&self) -> Arc<AreaMap> {
+        Arc::clone(&self.areas.lock())
+    }
+
+    /// Puts a new map in the place of the old one; for the writer.
+    pub(crate) fn publish(&self, map: Arc<AreaMap>) {
+        let mut current = self.areas.lock();
+        *current = map;
+        self.map_number.fetch_add(1, Ordering::Release);
+    }
+
+    /// Brings a task's copy of the map up to date, if it changed. Returns the map's number.
+    #[inline]
+    pub(crate) fn refresh(&self, known: &mut KnownAreas) -> u64 {
+        let number = self.map_number();
+        if known.version == Some((self.id, number)) { number } else { self.copy_map(known) }
+    }
+
+    #[cold]
+    fn copy_map(&self, known: &mut KnownAreas) -> u64 {
+        let map = self.areas.lock();
+        let number = self.map_number();
+        known.map = Arc::clone(&map);
+        known.version = Some((self.id, number));
+        number
+    }
+}

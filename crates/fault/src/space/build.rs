@@ -1,0 +1,48 @@
+//! Tables where there were none: what a fault and a fork need before they can fill a word.
+
+use super::AddressSpace;
+use crate::counts::Counts;
+use crate::error::SpaceError;
+use crate::local::Local;
+use crate::pte::Pte;
+use crate::sync::Intent;
+use crate::table::{Found, Slot, walk};
+use crate::world::World;
+
+impl<W: World> AddressSpace<W> {
+    /// The word for `va` in a table of `level`; or `Found::Busy`.
+    pub(super) fn walk_or_build(&self, local: &mut Local, va: u64, level: u8) -> Result<Found, SpaceError> {
+        loop {
+            let engine = self.engine();
+            match walk(&engine.tables, engine.geometry, self.root(), va, level) {
+                Found::NoTable(slot) => self.build(local, &slot)?,
+                found => return Ok(found),
+            }
+        }
+    }
+
+    /// Puts a table into an empty word, or finds that somebody else did.
+    #[cold]
+    pub(crate) fn build(&self, local: &mut Local, slot: &Slot) -> Result<(), SpaceError> {
+        let engine = self.engine();
+        let table = engine.take_table_for(local).ok_or(SpaceError::OutOfMemory)?;
+        let built = match self.sync.hold(&self.mm, local, slot, Intent::Fill) {
+            Err(_) => false,
+            Ok(_held) => {
+                let word = engine.tables.word(slot.table, slot.index);
+                let built = self.sync.replace(word, Pte::EMPTY, Pte::table(table));
+                if built {
+                    self.account.add(&self.mm, local, Counts::tables(1));
+                }
+                built
+            }
+        };
+        if built {
+            local.stats.tables_alloc += 1;
+        } else {
+            local.stats.lost_table += 1;
+            engine.free_tables(local, &mut alloc::vec![table]);
+        }
+        Ok(())
+    }
+}

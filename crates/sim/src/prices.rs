@@ -1,0 +1,99 @@
+//! What a machine's steps cost, in picoseconds.
+
+use crate::machine::{ByLevel, Machine};
+
+/// Bits behind the point of [`Processor::slowdown`](crate::engine::Processor::slowdown).
+pub(crate) const SLOWDOWN_BITS: u32 = 8;
+
+/// A machine's costs in picoseconds, ready to be added.
+#[derive(Debug)]
+pub(crate) struct Prices {
+    pub(crate) alloc: u64,
+    pub(crate) free: u64,
+    pub(crate) take_block: u64,
+    pub(crate) give_block: u64,
+    pub(crate) zone_visit: u64,
+    pub(crate) zone_lines: u64,
+    /// Of one metadata line, by level: near, shared, memory.
+    pub(crate) metadata: [u64; 3],
+    /// Of one metadata line among many, if that is known apart.
+    pub(crate) metadata_in_bulk: Option<[u64; 3]>,
+    pub(crate) block_lines: u64,
+    /// Of clearing one line.
+    pub(crate) clear: DataPrices,
+    /// Of reading or writing one line.
+    pub(crate) read: DataPrices,
+    /// Of copying one line, besides reading it.
+    pub(crate) copy: u64,
+    pub(crate) atomic: u64,
+    pub(crate) sibling: u64,
+    pub(crate) cache: u64,
+    pub(crate) node: u64,
+    /// (from its cache, from its memory), row by row for each pair of nodes.
+    pub(crate) remote: Box<[(u64, u64)]>,
+    pub(crate) nodes: usize,
+    pub(crate) lock_pass: u64,
+    pub(crate) wakeup: u64,
+    /// See [`Processor::slowdown`](crate::engine::Processor::slowdown).
+    pub(crate) slowdown: u64,
+}
+
+/// What one line of data costs, in picoseconds.
+#[derive(Debug)]
+pub(crate) struct DataPrices {
+    /// By level: near, shared, memory.
+    pub(crate) levels: [u64; 3],
+    /// From the own caches of another core under the same last level; as from memory if nothing is known.
+    pub(crate) core: Option<u64>,
+}
+
+/// Lines of 64 bytes in the 4 KiB that machine files give costs for.
+const LINES_OF_4K: f64 = 64.0;
+
+impl Prices {
+    pub(crate) fn of(machine: &Machine) -> Self {
+        let costs = &machine.costs;
+        let levels = |levels: &ByLevel| {
+            [levels.near_ns, levels.shared_ns, levels.memory_ns].map(|ns| (ns * 1000.0).round() as u64)
+        };
+        let data = |of_4k: &ByLevel| {
+            let of_line = |ns: f64| (ns * 1000.0 / LINES_OF_4K).round() as u64;
+            DataPrices {
+                levels: [of_4k.near_ns, of_4k.shared_ns, of_4k.memory_ns].map(of_line),
+                core: of_4k.core_ns.map(of_line),
+            }
+        };
+        let nodes = machine.topology.nodes as usize;
+        let distances = &machine.topology.distances;
+        let remote = distances.iter().map(|distance| {
+            let (cache, memory) = costs.at_distance(*distance);
+            (cache.0, memory.0)
+        });
+        Self {
+            alloc: costs.alloc.span().0,
+            free: costs.free.span().0,
+            take_block: costs.take_block.span().0,
+            give_block: costs.give_block.span().0,
+            zone_visit: costs.zone_visit.span().0,
+            zone_lines: costs.zone_lines.into(),
+            metadata: levels(&costs.metadata),
+            metadata_in_bulk: costs.metadata_in_bulk.as_ref().map(levels),
+            block_lines: costs.block_lines.into(),
+            clear: data(&costs.clear_4k),
+            read: data(&costs.read_4k),
+            copy: {
+                let copy_ns = costs.copy_4k.as_ref().map_or(costs.read_4k.near_ns, |copy| copy.ns);
+                (copy_ns * 1000.0 / LINES_OF_4K).round() as u64
+            },
+            atomic: costs.atomic.span().0,
+            sibling: costs.line_from_sibling.span().0,
+            cache: costs.line_from_cache.span().0,
+            node: costs.line_from_node.span().0,
+            remote: remote.collect(),
+            nodes,
+            lock_pass: costs.lock_pass.span().0,
+            wakeup: costs.wakeup.span().0,
+            slowdown: ((costs.sibling_slowdown.factor - 1.0) * f64::from(1 << SLOWDOWN_BITS)).round() as u64,
+        }
+    }
+}
