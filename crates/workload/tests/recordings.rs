@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use pageset_core::{POLICIES, Policy};
 use pageset_trace::{EventKind, TraceReader};
-use pageset_workload::{Outcome, Replay, ReplayOptions, guess_layout, replay};
+use pageset_workload::{
+    Candidate, Intervals, Outcome, Replay, ReplayOptions, Settings, against, guess_layout, replay,
+};
 
 fn bundled(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../data").join(name)
@@ -15,9 +17,14 @@ fn open(name: &str) -> Box<dyn TraceReader> {
     pageset_trace::open(&bundled(name)).unwrap()
 }
 
+fn asking(policies: &[Policy]) -> ReplayOptions {
+    let candidates = policies.iter().copied().map(Candidate::from).collect();
+    ReplayOptions { candidates, ..ReplayOptions::default() }
+}
+
 #[track_caller]
 fn replayed(name: &str, policies: &[Policy]) -> Replay {
-    replayed_with(name, ReplayOptions { policies: policies.to_vec(), machine: None, cpus: None })
+    replayed_with(name, asking(policies))
 }
 
 #[track_caller]
@@ -57,17 +64,16 @@ fn every_event_is_accounted_for_under_every_policy() {
         assert_eq!(replay.outcomes.len(), POLICIES.len());
         for outcome in &replay.outcomes {
             let label = format!("{name} under {}", outcome.policy);
-            assert_eq!(outcome.allocs + outcome.failed_allocs, allocs + bulk, "{label}");
-            assert_eq!(outcome.failed_allocs, 0, "{label}: the recording's kernel found memory");
-            // A block that is freed in parts counts once in the recording and several times here.
-            assert!(outcome.frees >= frees, "{label}: {} frees of {frees}", outcome.frees);
+            assert_eq!(outcome.allocs, allocs + bulk + replay.unseen.stack_pages, "{label}");
+            assert_eq!(outcome.frees, frees, "{label}");
             assert!(outcome.pcp_pages_end <= outcome.pcp_pages_peak, "{label}");
             assert!(outcome.zone_lock_acquisitions >= outcome.refills + outcome.drains, "{label}");
-            let first = &replay.outcomes[0];
-            assert_eq!(
-                outcome.unmatched_frees, first.unmatched_frees,
-                "{label}: a property of the recording"
-            );
+            let Intervals { visits, zone_lock_acquisitions, refilled_pages, drained_pages } =
+                outcome.interval;
+            assert!(visits.covers(outcome.visits()), "{label}");
+            assert!(zone_lock_acquisitions.covers(outcome.zone_lock_acquisitions), "{label}");
+            assert!(refilled_pages.covers(outcome.refilled_pages), "{label}");
+            assert!(drained_pages.covers(outcome.drained_pages), "{label}");
         }
     }
 }
@@ -81,7 +87,7 @@ fn bundled_recordings_tick_when_their_kernels_did() {
     }
     for (name, interval_s) in [("formats/ftrace-old.txt", None), ("formats/ftrace.txt.xz", Some(1))] {
         let machine = guess_layout(open(name).as_mut()).unwrap();
-        let options = ReplayOptions { policies: POLICIES[..1].to_vec(), machine: Some(machine), cpus: None };
+        let options = ReplayOptions { machine: Some(machine), ..asking(&POLICIES[..1]) };
         assert_eq!(replayed_with(name, options).tick_interval_s, interval_s, "{name}");
     }
 }
@@ -102,8 +108,8 @@ fn outcome<'r>(replay: &'r Replay, policy: &str) -> &'r Outcome {
 fn the_series_on_a_build_whose_memory_112_cpus_share() {
     let name = "traces/k618_2c_make_lua_j4.pgtrace";
     let steps = ["linux-6.6", "patch5", "patch7", "patch9", "patch10", "linux-6.7"];
-    let policies = steps.map(|step| *Policy::named(step).unwrap()).to_vec();
-    let replay = replayed_with(name, ReplayOptions { policies, machine: None, cpus: Some(112) });
+    let policies = steps.map(|step| *Policy::named(step).unwrap());
+    let replay = replayed_with(name, ReplayOptions { cpus: Some(112), ..asking(&policies) });
     let alloc_zone = |policy| outcome(&replay, policy).refilled_pages;
     let locks = |policy| outcome(&replay, policy).zone_lock_acquisitions;
     assert!(locks("patch5") < locks("linux-6.6"), "doubling refills take the lock less often");
@@ -114,14 +120,70 @@ fn the_series_on_a_build_whose_memory_112_cpus_share() {
     assert!(peak("patch7") > peak("patch5"), "at the price of more memory in page sets");
 }
 
-/// What the replay does to pages in use before the recording is not charged to the policy.
 #[test]
-fn only_locks_that_a_kernel_takes_are_counted() {
-    let replay = replayed("traces/k618_2c_hackbench_sock.pgtrace", &[*Policy::named("linux-6.18").unwrap()]);
+fn locks_are_taken_for_refills_drains_and_blocks_past_the_page_sets() {
+    // Nothing of 6.1 is in slices, each of which would take the lock anew.
+    let replay = replayed("traces/k618_2c_hackbench_sock.pgtrace", &[*Policy::named("linux-6.1").unwrap()]);
     let outcome = &replay.outcomes[0];
     let explained = outcome.refills + outcome.drains + outcome.direct_pages;
-    assert!(outcome.unmatched_frees > 5000);
+    assert!(outcome.zone_lock_acquisitions >= outcome.refills + outcome.drains);
     assert!(outcome.zone_lock_acquisitions <= explained, "{} of {explained}", outcome.zone_lock_acquisitions);
+}
+
+/// The bundled recordings are replayed under their own kernels' policies: a median of their errors, and the worst.
+#[test]
+fn own_totals_are_those_of_the_kernel() {
+    let names = SMALL.into_iter().chain([
+        "traces/k618_2c_make_lua_j4.pgtrace",
+        "traces/k612_2c_pf1x1.pgtrace",
+        "traces/k612_2c_sctp.pgtrace",
+        "traces/k612_2c_unix_stream.pgtrace",
+        "traces/k612_8c_unix_stream.pgtrace",
+        "traces/k61_2c_tcp.pgtrace",
+    ]);
+    let mut errors: Vec<f64> = Vec::new();
+    for name in names {
+        let replay = replayed(name, &[]);
+        let (own, kernel) = (replay.own.unwrap(), replay.kernel_itself);
+        assert!(
+            own.is_recorded_kernel && replay.window.is_start_known && replay.window.share == 1.0,
+            "{name}"
+        );
+        let error = (own.visits() as f64 / kernel.visits() as f64 - 1.0).abs();
+        assert!(error < 0.25, "{name}: {} visits for {kernel:?}", own.visits());
+        assert!(own.interval.visits.covers(kernel.visits()), "{name}");
+        errors.push(error);
+    }
+    errors.sort_by(f64::total_cmp);
+    assert!(errors[errors.len() / 2] < 0.02, "{errors:?}");
+}
+
+/// What 6.12 makes of a TCP stream that was recorded under 6.1: the forecast has the direction and the size.
+#[test]
+fn a_forecast_is_compared_with_another_kernel() {
+    let found = against(&mut [open("traces/k61_2c_tcp.pgtrace")], &mut [open("traces/k612_2c_tcp.pgtrace")]);
+    let found = found.unwrap();
+    assert_eq!((found.from.policy, found.to.policy), ("linux-6.1", "linux-6.12"));
+    let visits = found.changes.iter().find(|change| change.quantity == "visits").unwrap();
+    assert!(visits.real_ratio() > 20.0 && visits.predicted_ratio() > 10.0, "{visits:?}");
+    assert_eq!(visits.noise, 0.0, "one run has none");
+    assert!(against(&mut [], &mut []).unwrap_err().to_string().contains("at least one"));
+}
+
+/// `vm.percpu_pagelist_high_fraction` turns tuning off and fixes the limit; a smaller limit means more visits.
+#[test]
+fn a_setting_is_applied_as_a_user_would_set_it() {
+    let policy = *Policy::named("linux-6.18").unwrap();
+    let with = |text: &str| Candidate { policy, settings: text.parse::<Settings>().unwrap() };
+    let candidates =
+        vec![with("vm.percpu_pagelist_high_fraction=8"), with("vm.percpu_pagelist_high_fraction=100000")];
+    let options = ReplayOptions { candidates, ..ReplayOptions::default() };
+    let replay = replayed_with("traces/k618_2c_hackbench_sock.pgtrace", options);
+    let [generous, tight] = &replay.outcomes[..] else { panic!("two rows") };
+    assert_eq!(generous.policy, "linux-6.18 vm.percpu_pagelist_high_fraction=8");
+    assert!(!generous.is_recorded_kernel);
+    assert!(tight.visits() > 10 * generous.visits(), "{} and {}", tight.visits(), generous.visits());
+    assert!(tight.pcp_pages_peak < generous.pcp_pages_peak);
 }
 
 /// Socket hackbench under patch 10 drains at runs of high-order frees that patch 9 let pass; the threshold of 6.16,
@@ -138,10 +200,10 @@ fn the_later_threshold_mends_what_patch_10_costs_hackbench() {
 #[test]
 fn a_recording_without_a_machine_asks_for_one_or_gets_a_guess() {
     let name = "formats/ftrace-old.txt";
-    let options = ReplayOptions { policies: POLICIES.to_vec(), machine: None, cpus: None };
+    let options = asking(POLICIES);
     let error = replay(open(name).as_mut(), &options, |_| {}).unwrap_err().to_string();
     assert!(error.contains("ftrace-old.txt") && error.contains("--layout"), "{error}");
     let machine = guess_layout(open(name).as_mut()).unwrap();
     let replay = replayed_with(name, ReplayOptions { machine: Some(machine), ..options });
-    assert!(replay.outcomes.iter().all(|outcome| outcome.allocs > 0 && outcome.failed_allocs == 0));
+    assert!(replay.outcomes.iter().all(|outcome| outcome.allocs > 0));
 }

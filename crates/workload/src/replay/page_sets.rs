@@ -290,3 +290,80 @@ impl<'m> PageSets<'m> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pageset_core::POLICIES;
+    use pageset_core::policy::LINUX_6_12;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::replay::tests::small_layout;
+
+    const E1: Limits = Limits { batch: 63, high_min: 6862, high_max: 90_112 };
+
+    fn starts(machine: &Machine) -> Vec<ZoneStart> {
+        machine.zones.iter().map(|zone| ZoneStart { limits: E1, idle: zone.managed as i64 }).collect()
+    }
+
+    fn act(kind: ActKind, at: u32, order: u8) -> Act {
+        let order = Order::new(order).unwrap();
+        Act { kind, block: BlockKind::new(order, pageset_core::MigrateType::Movable, 1), at }
+    }
+
+    /// Worked example E2 of the specification, in a whole machine: seven refills serve 5000 allocations.
+    #[test]
+    fn example_e2_refills_of_5000_allocations() {
+        let machine = Machine::new(small_layout()).unwrap();
+        let mut sets = PageSets::new(&machine, LINUX_6_12, &starts(&machine));
+        sets.begin();
+        sets.play(&vec![act(ActKind::Alloc, 2, 0); 5000]);
+        let totals = sets.totals();
+        assert_eq!((totals.refills, totals.refilled_pages), (7, 63 + 126 + 252 + 504 + 1008 + 2016 + 2016));
+        assert_eq!(totals.held_now(), totals.refilled_pages - 5000);
+    }
+
+    #[test]
+    fn page_sets_begin_with_what_they_are_filled_with() {
+        let machine = Machine::new(small_layout()).unwrap();
+        let mut sets = PageSets::new(&machine, LINUX_6_12, &starts(&machine));
+        let mut filled = vec![SetStart::default(); machine.sets()];
+        filled[2].lists[1] = 100;
+        filled[2].high = Some(7000);
+        sets.fill(&filled);
+        assert_eq!((sets.totals().held_now(), sets.totals().refills), (100, 0));
+        sets.play(&vec![act(ActKind::Alloc, 2, 0); 100]);
+        assert_eq!(sets.totals().refills, 0);
+        sets.play(&[act(ActKind::Alloc, 2, 0)]);
+        assert_eq!(sets.totals().refills, 1);
+    }
+
+    proptest! {
+        /// Pages are neither made nor lost: what came from the zones and from frees is held or went back or was allocated.
+        #[test]
+        fn pages_are_conserved(acts in prop::collection::vec((0..7_u8, 0..4_u32, 0..11_u8), 0..400), policy in 0..POLICIES.len()) {
+            let machine = Machine::new(small_layout()).unwrap();
+            let mut sets = PageSets::new(&machine, POLICIES[policy], &starts(&machine));
+            sets.begin();
+            let (mut taken, mut given) = (0, 0);
+            for (kind, at, order) in acts {
+                let order = if kind == 1 { 0 } else { order };
+                let kind = [
+                    ActKind::Alloc, ActKind::BulkAlloc, ActKind::Free, ActKind::PastSet, ActKind::Tick,
+                    ActKind::ReclaimStarts, ActKind::ReclaimStops,
+                ][usize::from(kind)];
+                let at = if kind.is_of_set() { at } else { at % 2 };
+                let is_held = POLICIES[policy].lists.holds(Order::new(order).unwrap());
+                match kind {
+                    ActKind::Alloc | ActKind::BulkAlloc if is_held => taken += 1 << order,
+                    ActKind::Free if is_held => given += 1 << order,
+                    _ => {}
+                }
+                sets.play(&[act(kind, at, order)]);
+            }
+            let totals = sets.totals();
+            prop_assert_eq!(totals.held_now() + taken + totals.drained_pages, totals.refilled_pages + given);
+            prop_assert!(totals.held_peak() >= totals.held_now());
+        }
+    }
+}

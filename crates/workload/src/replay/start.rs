@@ -141,3 +141,52 @@ impl Tracked {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pageset_core::policy::LINUX_6_12;
+    use pageset_core::{MigrateType, Order};
+    use pageset_trace::PcpSample;
+
+    use super::super::act::{Act, BlockKind};
+    use super::super::traffic::{Decided, Moved};
+    use super::*;
+    use crate::replay::tests::small_layout;
+
+    fn pages(kind: ActKind, count: usize) -> Vec<Act> {
+        let block = BlockKind::new(Order::ZERO, MigrateType::Unmovable, 0);
+        vec![Act { kind, block, at: 0 }; count]
+    }
+
+    /// Three pages are taken, then the kernel refills the list: three were there. A fourth is freed and stays.
+    #[test]
+    fn a_refill_tells_what_its_list_held_at_the_beginning() {
+        let mut layout = small_layout();
+        layout.zones[0].pagesets =
+            vec![PcpSample { cpu: 0, count: 10, high: 200, batch: 2, high_min: None, high_max: None }];
+        let machine = Machine::new(layout).unwrap();
+        let block = BlockKind::new(Order::ZERO, MigrateType::Unmovable, 0);
+        let traffic = Traffic {
+            acts: pages(ActKind::Alloc, 4),
+            moves: vec![Moved { before: 3, set: 0, block, blocks: 8 }],
+            decisions: vec![Decided { before: 3, set: 0, pages: 8, refill: Some(block) }],
+            ..Traffic::default()
+        };
+        let starts = find(&machine, None, &LINUX_6_12, &traffic);
+        assert_eq!(starts[0].lists[..3], [3, 7, 0], "what is not explained is movable");
+        assert_eq!(
+            (starts[0].high, starts[0].alloc_factor),
+            (Some(200), 2),
+            "8 pages are a batch of 2, doubled twice"
+        );
+        assert_eq!(starts[1], SetStart::default());
+    }
+
+    #[test]
+    fn a_list_that_is_never_refilled_held_what_was_taken_at_least() {
+        let machine = Machine::new(small_layout()).unwrap();
+        let acts = [pages(ActKind::Alloc, 5), pages(ActKind::Free, 9)].concat();
+        let traffic = Traffic { acts, ..Traffic::default() };
+        assert_eq!(find(&machine, None, &LINUX_6_12, &traffic)[0].lists[0], 5);
+    }
+}

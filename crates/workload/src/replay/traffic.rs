@@ -4,6 +4,8 @@
 //! An act is mended when that shows, so one reading suffices.
 
 mod reading;
+#[cfg(test)]
+mod tests;
 
 use pageset_core::CpuId;
 use pageset_trace::{TraceError, TraceReader};

@@ -1,0 +1,117 @@
+//! What is made of events that tell something late.
+
+use pageset_core::{MigrateType, Order, ZoneKind};
+use pageset_trace::{
+    Event, EventKind, LostEvents, NativeWriter, OpenOptions, TraceInfo, WriteOptions, ZoneDescription,
+    irq_flag,
+};
+
+use super::*;
+use crate::replay::machine::Machine;
+use crate::replay::tests::small_layout;
+
+fn event(kind: EventKind, pfn: u64) -> Event {
+    Event { pfn, gfp: 0xcc0, migratetype: 0, ..Event::new(kind, 0, 0) }
+}
+
+fn read_on(machine: &Machine, events: &[Event]) -> Traffic {
+    let mut writer =
+        NativeWriter::new(Vec::new(), &TraceInfo::default(), WriteOptions::new().level(1)).unwrap();
+    writer.write(events).unwrap();
+    let bytes = writer.finish(LostEvents::default()).unwrap().0;
+    let mut reader = OpenOptions::new().open_bytes("t.pgtrace".as_ref(), bytes).unwrap();
+    Traffic::read(reader.as_mut(), machine, |_| {}).unwrap()
+}
+
+fn read(events: &[Event]) -> Traffic {
+    read_on(&Machine::new(small_layout()).unwrap(), events)
+}
+
+fn kinds(traffic: &Traffic) -> Vec<ActKind> {
+    traffic.acts.iter().map(|act| act.kind).collect()
+}
+
+#[test]
+fn a_batched_free_happens_at_its_commit() {
+    let traffic = read(&[
+        Event { order: 2, ..event(EventKind::MmPageFree, 100) },
+        event(EventKind::MmPageFree, 200),
+        event(EventKind::MmPageFreeBatched, 100),
+        event(EventKind::MmPageFreeBatched, 300),
+    ]);
+    assert_eq!(kinds(&traffic), [ActKind::Nothing, ActKind::Free, ActKind::Free]);
+    assert_eq!(traffic.acts[2].block.order(), Order::new(2).unwrap());
+    assert_eq!(traffic.frees, 2);
+}
+
+#[test]
+fn a_block_that_leaves_the_zone_without_a_drain_went_past_its_page_set() {
+    let leaves = Event { order: 3, refill: 1, ..event(EventKind::MmPageAllocZoneLocked, 96) };
+    let traffic = read(&[event(EventKind::MmPageFree, 100), event(EventKind::MmPageFree, 300), leaves]);
+    assert_eq!(kinds(&traffic), [ActKind::PastSet, ActKind::Free], "100 lies in the block from 96 on");
+    let drained = event(EventKind::MmPagePcpuDrain, 100);
+    let traffic = read(&[event(EventKind::MmPageFree, 100), drained, leaves]);
+    assert_eq!(kinds(&traffic), [ActKind::Free]);
+}
+
+#[test]
+fn a_drain_tells_which_list_a_block_was_on() {
+    let drained = Event { migratetype: 2, ..event(EventKind::MmPagePcpuDrain, 100) };
+    let traffic = read(&[event(EventKind::MmPageFree, 100), drained]);
+    assert_eq!(traffic.acts[0].block.migratetype(), MigrateType::Reclaimable);
+    assert_eq!(traffic.decisions.len(), 1);
+    assert_eq!((traffic.decisions[0].pages, traffic.decisions[0].refill), (1, None));
+}
+
+#[test]
+fn an_interrupt_in_the_middle_of_a_batch_frees_past_the_page_set() {
+    let commit = Event { pid: 7, ..event(EventKind::MmPageFreeBatched, 500) };
+    let in_softirq = Event { irq_flags: irq_flag::SOFTIRQ, ..event(EventKind::MmPageFree, 100) };
+    let traffic = read(&[commit, in_softirq, commit]);
+    assert_eq!((kinds(&traffic), traffic.diverted_frees), (vec![ActKind::PastSet], 1));
+    let traffic = read(&[commit, in_softirq, Event { pid: 8, ..commit }]);
+    assert_eq!(kinds(&traffic), [ActKind::Free], "another task: the batch was at its end");
+}
+
+#[test]
+fn stacks_of_forked_tasks_are_as_many_pages_as_are_freed_from_nowhere() {
+    let fork = event(EventKind::SchedProcessFork, 0);
+    let frees = (0..6).map(|page| event(EventKind::MmPageFree, 1000 + page));
+    let events: Vec<Event> = [fork, fork].into_iter().chain(frees).collect();
+    let traffic = read(&events);
+    assert_eq!(traffic.stack_pages, 6);
+    assert_eq!(kinds(&traffic).iter().filter(|kind| **kind == ActKind::BulkAlloc).count(), 6);
+    let bulk = event(EventKind::BulkAllocEntry, 0);
+    let traffic = read(&[&events[..], &[bulk]].concat());
+    assert_eq!(traffic.stack_pages, 0, "bulk allocations are recorded");
+}
+
+#[test]
+fn impossible_events_are_counted() {
+    let strange = Event { order: 255, ..event(EventKind::MmPageAlloc, 100) };
+    let failed = event(EventKind::MmPageAlloc, u64::MAX);
+    let foreign = event(EventKind::MmPageFree, 1 << 50);
+    let unreplayed = read(&[strange, failed, foreign]).unreplayed;
+    assert_eq!((unreplayed.impossible, unreplayed.failed_in_recording, unreplayed.foreign_frames), (1, 1, 1));
+    let elsewhere = Event { cpu: u16::MAX, ..strange };
+    assert_eq!(read(&[elsewhere]).unreplayed.impossible, 1);
+    // Not node 0, whose number has the same lower half.
+    let traffic = read(&[event(EventKind::KswapdWake, 1 << 16)]);
+    assert_eq!((traffic.acts.len(), traffic.unreplayed.impossible), (0, 1));
+}
+
+/// A machine file may claim any span for a zone that has no memory, but none for one that has.
+#[test]
+fn a_zone_has_no_more_frames_than_can_be_noted() {
+    let mut layout = small_layout();
+    layout.zones.push(ZoneDescription {
+        start_pfn: 1 << 40,
+        spanned: 1 << 62,
+        ..ZoneDescription::empty(0, ZoneKind::Movable)
+    });
+    let machine = Machine::new(layout.clone()).unwrap();
+    let traffic = read_on(&machine, &[event(EventKind::MmPageFree, 1 << 50)]);
+    assert_eq!(traffic.unreplayed.foreign_frames, 1);
+    layout.zones[1].spanned = 1 << 40;
+    assert!(Machine::new(layout).unwrap_err().to_string().contains("2^32"));
+}
