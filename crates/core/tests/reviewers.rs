@@ -218,9 +218,9 @@ fn r12_all_orders_share_one_count() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "empties all lists for each batch: hours")]
 fn r13_a_drain_overshoots_by_at_most_seven_pages() {
-    // All lists are emptied for each batch: minutes under miri.
-    for batch in (1..64).step_by(if cfg!(miri) { 21 } else { 1 }) {
+    for batch in 1..64 {
         let mut set = Set::new(HIGH_ORDER_V5, batch);
         (0..LISTS).for_each(|list| set.add(list, 70));
         let (_, pages) = set.drain(batch);
