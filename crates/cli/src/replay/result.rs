@@ -301,8 +301,8 @@ impl Finished {
                 tick_interval_s: replay.tick_interval_s,
                 kernel_itself: self.kernel(),
                 unseen: replay.unseen,
-                window: replay.window,
             },
+            window: replay.window,
             rows: replay.outcomes.iter().map(RowDocument::new).collect(),
             notes: self.notes(),
             provenance: &self.provenance,
@@ -359,6 +359,8 @@ fn row(outcome: &Outcome) -> Row {
 #[derive(Serialize)]
 struct ReplayDocument<'a> {
     trace: TraceOfReplay,
+    /// What of the recording is counted, in the rows and of the kernel itself.
+    window: Window,
     rows: Vec<RowDocument<'a>>,
     notes: Vec<String>,
     provenance: &'a Provenance,
@@ -374,7 +376,6 @@ struct TraceOfReplay {
     /// What the recorded kernel did in the window, as far as its events show.
     kernel_itself: Option<KernelTotals>,
     unseen: Unseen,
-    window: Window,
 }
 
 /// One policy's row: the counts, and what follows from them.
