@@ -27,8 +27,8 @@ export PROPTEST_CASES="${PROPTEST_CASES:-1}"
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/miri"
 
 core=(--package pageset-core --all-features)
-# Not `no_heap`, which counts allocations of thousands of frames: hours.
-tests=(errors statics examples invariants model reviewers interrupts block_of)
+# Not `no_heap` and `reviewers`, which move thousands of frames: hours.
+tests=(errors statics examples invariants model interrupts block_of)
 
 # The command of one part, by its name.
 part() {
@@ -85,8 +85,8 @@ case ${1:-} in
         cargo +nightly miri test --quiet "${core[@]}" --lib --target i686-unknown-linux-gnu --no-run
         echo "== building: $SECONDS s"
         # The long ones first.
-        printf '%s\n' invariants unit model examples bad_page 32_bit pool_torture pool_unit reviewers errors \
-            statics interrupts block_of pageops | CARGO_TARGET_DIR="${CARGO_TARGET_DIR%/miri}" xargs -P "$(nproc)" -n 1 "$self" --part
+        printf '%s\n' unit pageops invariants block_of model examples bad_page 32_bit pool_torture pool_unit errors statics \
+            interrupts | CARGO_TARGET_DIR="${CARGO_TARGET_DIR%/miri}" xargs -P "$(nproc)" -n 1 "$self" --part
         ;;
     *) cargo +nightly miri test "${core[@]}" --lib "${tests[@]/#/--test=}" -- "$@" ;;
 esac

@@ -8,7 +8,7 @@ use clap::{CommandFactory as _, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use pageset_core::{POLICIES, Policy};
 use pageset_lab::reproduce::{STUDIES, Study};
-use pageset_workload::{Class, Ladder, Mode, Settings};
+use pageset_workload::{Class, Ladder, Mode, VmSettings};
 
 use crate::bench::BenchArgs;
 use crate::calibrate::CalibrateArgs;
@@ -206,7 +206,7 @@ pub(crate) struct VerifyArgs {
     /// Judge a setting that the recorded machine did not have: vm.percpu_pagelist_high_fraction, vm.min_free_kbytes,
     /// vm.watermark_scale_factor or vm.stat_interval. May be repeated
     #[arg(long, value_name = "KEY=VALUE")]
-    pub(crate) set: Vec<Settings>,
+    pub(crate) set: Vec<VmSettings>,
     /// Check forecasts instead: traces of the same load under another kernel or setting, and repeats of them
     #[arg(long, value_name = "TRACE", num_args = 1.., value_hint = ValueHint::FilePath)]
     #[arg(conflicts_with_all = ["policy", "mode", "explain", "layout", "set"])]
@@ -306,7 +306,8 @@ pub(crate) struct SimulateArgs {
     /// Seed of all random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Set a parameter of the workload; may be repeated
+    /// Set a parameter of the workload, or of the kernel: vm.percpu_pagelist_high_fraction, vm.min_free_kbytes,
+    /// vm.watermark_scale_factor, vm.stat_interval; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
     pub(crate) set: Vec<(String, u64)>,
     /// Virtual time before measuring begins [default: the workload's]

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use anyhow::{Result, anyhow};
 use pageset_report::{Cell, Column, Format, Provenance, Row, Table, json_document};
 use pageset_trace::{Layout, TraceReader as _};
-use pageset_workload::{Class, ExplainRequest, Settings, Verification, VerifyError, VerifyOptions, verify};
+use pageset_workload::{Class, ExplainRequest, Verification, VerifyError, VerifyOptions, VmSettings, verify};
 use serde::Serialize;
 
 use crate::args::{self, AutoOr, VerifyArgs};
@@ -33,7 +33,7 @@ pub(crate) fn run(args: &VerifyArgs, invocation: &Invocation) -> Result<()> {
             AutoOr::Named(policy) => Some(*policy),
         },
         machine: args.layout.as_deref().map(Layout::load).transpose()?,
-        settings: args.set.iter().fold(Settings::default(), |all, one| all.and(*one)),
+        settings: args.set.iter().fold(VmSettings::default(), |all, one| all.and(*one)),
         mode: args.mode,
         explain: args.explain.map(|number| ExplainRequest { number, class: args.class }),
     };

@@ -60,7 +60,10 @@ fn replay_has_a_trace_and_a_row_for_each_policy() {
             let interval = row["interval"][key].as_array().expect("an interval has two ends");
             let ends: Vec<u64> = interval.iter().filter_map(serde_json::Value::as_u64).collect();
             let value = row[key].as_u64().expect("a count");
-            assert!(matches!(ends[..], [low, high] if low <= value && value <= high), "{key}: {ends:?}, {value}");
+            assert!(
+                matches!(ends[..], [low, high] if low <= value && value <= high),
+                "{key}: {ends:?}, {value}"
+            );
         }
         assert!(row["hit_percent"].is_f64() && row["pages_per_acquisition"].is_f64());
     }

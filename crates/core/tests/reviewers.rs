@@ -26,7 +26,7 @@ struct Set {
 
 impl Set {
     fn new(policy: Policy, batch: i32) -> Self {
-        let span = if cfg!(miri) { 1 << 14 } else { 1 << 20 };
+        let span = 1 << 20;
         let counts = FrameCounts::for_span(0..span).unwrap();
         let pcp = Pcp::with_scheme(policy.lists);
         Self { policy, batch, pcp, frames: FrameTables::on_heap(counts), next: 0, list_of: Vec::new() }
@@ -218,7 +218,6 @@ fn r12_all_orders_share_one_count() {
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "empties all lists for each batch: hours")]
 fn r13_a_drain_overshoots_by_at_most_seven_pages() {
     for batch in 1..64 {
         let mut set = Set::new(HIGH_ORDER_V5, batch);
@@ -244,7 +243,6 @@ impl Platform for Host {
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "allocates 4096 blocks one by one: hours")]
 fn r14_cached_blocks_do_not_merge_until_they_are_drained() {
     let frames = [0..1 << 15];
     let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..1 << 15, regions: &frames }];

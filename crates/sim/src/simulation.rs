@@ -67,6 +67,8 @@ pub struct Builder<'m> {
     tick: Span,
     model: LockModel,
     high_fraction: u32,
+    min_free_kbytes: Option<u64>,
+    watermark_scale_factor: Option<u32>,
 }
 
 /// A computer with an allocator, and what its CPUs will do.
@@ -101,6 +103,8 @@ impl Simulation {
             tick: Span::from_ms(1000),
             model: LockModel::Queued,
             high_fraction: 0,
+            min_free_kbytes: None,
+            watermark_scale_factor: None,
         }
     }
 
@@ -308,6 +312,20 @@ impl Builder<'_> {
         self
     }
 
+    /// `min_free_kbytes`, instead of what follows from the memory.
+    #[must_use]
+    pub fn min_free_kbytes(mut self, kbytes: u64) -> Self {
+        self.min_free_kbytes = Some(kbytes);
+        self
+    }
+
+    /// `watermark_scale_factor`, in 10 000ths of a zone, instead of Linux's default.
+    #[must_use]
+    pub fn watermark_scale_factor(mut self, factor: u32) -> Self {
+        self.watermark_scale_factor = Some(factor);
+        self
+    }
+
     /// Builds the machine, all its memory free.
     ///
     /// # Errors
@@ -362,11 +380,14 @@ impl Builder<'_> {
             })
             .collect();
         let nodes: Vec<NodeId> = (0..cpus).map(|cpu| machine.topology.node_of(CpuId(cpu))).collect();
+        let defaults = Config::new(&zones, &nodes).with_policy(self.policy);
         let config = Config {
             distances: Some(&machine.topology.distances),
             page_bytes: machine.page_bytes,
             percpu_pagelist_high_fraction: self.high_fraction,
-            ..Config::new(&zones, &nodes).with_policy(self.policy)
+            min_free_kbytes: self.min_free_kbytes.or(defaults.min_free_kbytes),
+            watermark_scale_factor: self.watermark_scale_factor.unwrap_or(defaults.watermark_scale_factor),
+            ..defaults
         };
         let tables = tables(&config)?;
         let locks = LockTable::new(addresses(&tables.zones), addresses(&tables.pagesets));

@@ -4,7 +4,7 @@ use pageset_core::Policy;
 use pageset_trace::TraceReader;
 use serde::Serialize;
 
-use crate::replay::{Candidate, Interval, KernelTotals, ReplayError, ReplayOptions, Settings, replay};
+use crate::replay::{Candidate, Interval, KernelTotals, ReplayError, ReplayOptions, VmSettings, replay};
 use crate::verify::policy_of_kernel;
 
 /// What the recordings of one side have in common, and what their kernels did.
@@ -87,8 +87,8 @@ pub fn against(
     let candidate = {
         let (from, to) = (from.first().ok_or_else(unknown)?, to.first().ok_or_else(unknown)?);
         let settings = match (&from.info().machine, &to.info().machine) {
-            (Some(from), Some(to)) => Settings::between(from, to),
-            _ => Settings::default(),
+            (Some(from), Some(to)) => VmSettings::between(from, to),
+            _ => VmSettings::default(),
         };
         Candidate { policy: policy_of(to.as_ref())?, settings }
     };

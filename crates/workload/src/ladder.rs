@@ -5,7 +5,7 @@ use std::str::FromStr;
 use pageset_core::Policy;
 use pageset_core::policy::{BatchRule, HighRule, fixed};
 
-use crate::replay::{Candidate, Settings};
+use crate::replay::{Candidate, VmSettings};
 
 /// A published row of policies. The first is what the others are compared with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,8 +87,8 @@ pub struct Sweep {
     pub high: Vec<i32>,
     /// Power of two by which refills and drains may exceed `batch`.
     pub scale_max: Vec<u8>,
-    /// Settings of `/proc/sys/vm`: for each key the values to try.
-    pub settings: Vec<Vec<Settings>>,
+    /// VmSettings of `/proc/sys/vm`: for each key the values to try.
+    pub settings: Vec<Vec<VmSettings>>,
 }
 
 /// Most policies that one sweep may give: each has a whole machine in memory.
@@ -114,7 +114,7 @@ impl Sweep {
                     sweep.settings.push(values.collect::<Result<_, _>>()?);
                 }
                 _ => {
-                    let keys = Settings::KEYS.join(", ");
+                    let keys = VmSettings::KEYS.join(", ");
                     return Err(format!(
                         "unknown setting `{key}`; choose from: batch, high, scale-max, {keys}"
                     ));

@@ -29,8 +29,8 @@ pub use against::{Against, Change, Side, against};
 pub use cpus::{pin, usable_cpus};
 pub use ladder::{Ladder, Sweep};
 pub use replay::{
-    Candidate, Interval, Intervals, KernelTotals, Outcome, Replay, ReplayError, ReplayOptions, Settings,
-    Stage, Unreplayed, Unseen, Window, guess_layout, replay,
+    Candidate, Interval, Intervals, KernelTotals, Outcome, Replay, ReplayError, ReplayOptions, Stage,
+    Unreplayed, Unseen, VmSettings, Window, guess_layout, replay,
 };
 pub use slab::Object;
 pub use survey::{

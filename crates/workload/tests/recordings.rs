@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use pageset_core::{POLICIES, Policy};
 use pageset_trace::{EventKind, TraceReader};
 use pageset_workload::{
-    Candidate, Intervals, Outcome, Replay, ReplayOptions, Settings, against, guess_layout, replay,
+    Candidate, Intervals, Outcome, Replay, ReplayOptions, VmSettings, against, guess_layout, replay,
 };
 
 fn bundled(name: &str) -> PathBuf {
@@ -174,7 +174,7 @@ fn a_forecast_is_compared_with_another_kernel() {
 #[test]
 fn a_setting_is_applied_as_a_user_would_set_it() {
     let policy = *Policy::named("linux-6.18").unwrap();
-    let with = |text: &str| Candidate { policy, settings: text.parse::<Settings>().unwrap() };
+    let with = |text: &str| Candidate { policy, settings: text.parse::<VmSettings>().unwrap() };
     let candidates =
         vec![with("vm.percpu_pagelist_high_fraction=8"), with("vm.percpu_pagelist_high_fraction=100000")];
     let options = ReplayOptions { candidates, ..ReplayOptions::default() };

@@ -4,7 +4,8 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use anyhow::{Context as _, Result, bail};
-use pageset_sim::{Outcome, Simulation, Span};
+use pageset_sim::{Builder, Outcome, Simulation, Span};
+use pageset_workload::VmSettings;
 use pageset_workload::load::{Plan, Setup, Topology};
 
 use super::result::RunResult;
@@ -23,13 +24,14 @@ const IDLE_SECONDS: u64 = 30;
 /// the machine.
 pub fn simulate(spec: &RunSpec) -> Result<RunResult> {
     let resolved = spec.resolve()?;
-    let Resolved { machine, load, policy, generation, cpus, settings, warmup_ms, duration_ms } = &resolved;
+    let Resolved { machine, load, policy, generation, cpus, settings, vm, warmup_ms, duration_ms } =
+        &resolved;
     let nodes_of_cpus =
         (0..machine.cpus()).map(|cpu| machine.topology.node_of(pageset_core::CpuId(cpu))).collect();
     let topology = Topology { nodes_of_cpus };
     let setup = Setup { topology: &topology, cpus: *cpus, generation: *generation, settings };
     let plan = load.plan(&setup).with_context(|| format!("workload {}", spec.workload))?;
-    let simulation = Simulation::builder(machine)
+    let simulation = with_vm(Simulation::builder(machine), vm)
         .policy(*policy)
         .seed(spec.seed)
         .warm_up(Span::from_ms(*warmup_ms))
@@ -38,6 +40,29 @@ pub fn simulate(spec: &RunSpec) -> Result<RunResult> {
         .build()?;
     let outcome = run_plan(simulation, plan).with_context(|| format!("workload {}", spec.workload))?;
     Ok(RunResult::new(&outcome, &resolved))
+}
+
+/// The kernel's settings, as `/proc/sys/vm` has them.
+fn with_vm<'m>(mut builder: Builder<'m>, vm: &VmSettings) -> Builder<'m> {
+    let VmSettings {
+        percpu_pagelist_high_fraction,
+        min_free_kbytes,
+        watermark_scale_factor,
+        stat_interval_s,
+    } = *vm;
+    if let Some(fraction) = percpu_pagelist_high_fraction {
+        builder = builder.high_fraction(fraction);
+    }
+    if let Some(kbytes) = min_free_kbytes {
+        builder = builder.min_free_kbytes(kbytes);
+    }
+    if let Some(factor) = watermark_scale_factor {
+        builder = builder.watermark_scale_factor(factor);
+    }
+    if let Some(seconds) = stat_interval_s {
+        builder = builder.tick(Span::from_ms(1000 * u64::from(seconds)));
+    }
+    builder
 }
 
 /// Runs a plan's workers on a simulation's CPUs.
@@ -61,4 +86,21 @@ pub(crate) fn run_plan(mut simulation: Simulation, plan: Plan) -> Result<Outcome
         bail!("{refused} frees refused, {left} pages left; this is a bug");
     }
     Ok(outcome)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A fraction fixes the limit of page sets, and a small limit sends them to their zone more often.
+    #[test]
+    fn settings_of_the_kernel_reach_the_allocator() {
+        let mut spec = RunSpec::new("epyc-2", "page_fault1", "linux-6.12");
+        (spec.cpus, spec.warmup_ms, spec.duration_ms) = (Some(2), Some(1), Some(10));
+        let generous = simulate(&spec).unwrap();
+        spec.settings.insert("vm.percpu_pagelist_high_fraction".into(), 1_000_000);
+        let tight = simulate(&spec).unwrap();
+        assert!(tight.pcp_pages_peak < generous.pcp_pages_peak, "{} pages", tight.pcp_pages_peak);
+        assert!(tight.zone_lock_acquisitions > generous.zone_lock_acquisitions);
+    }
 }

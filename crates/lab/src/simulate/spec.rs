@@ -8,6 +8,7 @@ use pageset_core::Policy;
 use pageset_core::policy::{BatchRule, HighRule};
 use pageset_sim::{MACHINES, Machine};
 use pageset_trace::Layout;
+use pageset_workload::VmSettings;
 use pageset_workload::load::{Generation, Plan, PlanError, Played, Recorded, Settings, Setup, Workload};
 use serde::{Deserialize, Serialize};
 
@@ -36,7 +37,7 @@ pub struct RunSpec {
     pub warmup_ms: Option<u64>,
     /// Virtual time that is measured; the workload's own if nothing is said.
     pub duration_ms: Option<u64>,
-    /// Parameters of the workload that differ from their defaults.
+    /// Parameters of the workload, and `vm.*` settings of the kernel, that differ from their defaults.
     pub settings: BTreeMap<String, u64>,
 }
 
@@ -113,6 +114,7 @@ pub(super) struct Resolved {
     pub(super) generation: Generation,
     pub(super) cpus: u32,
     pub(super) settings: Settings,
+    pub(super) vm: VmSettings,
     pub(super) warmup_ms: u64,
     pub(super) duration_ms: u64,
 }
@@ -158,7 +160,14 @@ impl RunSpec {
             bail!("{} has {} CPUs: the workload cannot use {cpus}", machine.name, machine.cpus());
         }
         let mut settings = Settings::default();
-        self.settings.iter().for_each(|(key, value)| settings.set(key, *value));
+        let mut vm = VmSettings::default();
+        for (key, value) in &self.settings {
+            if key.starts_with("vm.") {
+                vm.set(key, &value.to_string()).map_err(|problem| anyhow!(problem))?;
+            } else {
+                settings.set(key, *value);
+            }
+        }
         let load = Work::find(&self.workload, &settings)?;
         let (warmup_ms, duration_ms) = load.duration_ms();
         Ok(Resolved {
@@ -168,6 +177,7 @@ impl RunSpec {
             generation: generation_of(self.kernel_of.as_ref().unwrap_or(&self.policy)),
             cpus,
             settings,
+            vm,
             warmup_ms: milliseconds("the warm-up", self.warmup_ms.unwrap_or(warmup_ms), 0)?,
             duration_ms: milliseconds("the measured time", self.duration_ms.unwrap_or(duration_ms), 1)?,
         })
@@ -285,6 +295,8 @@ mod tests {
         expect_error(&RunSpec { batch: Some(0), ..spec() }, "batch=0 is out of range");
         expect_error(&RunSpec { high: Some(u32::MAX), ..spec() }, "high=4294967295 is out of range");
         expect_error(&RunSpec { duration_ms: Some(0), ..spec() }, "use 1 to 600000");
+        let settings = BTreeMap::from([("vm.percpu_pagelist_high_fraction".to_owned(), 7)]);
+        expect_error(&RunSpec { settings, ..spec() }, "at least 8");
         let settings = BTreeMap::from([("speed".to_owned(), 1)]);
         expect_error(&RunSpec { settings, ..spec() }, "no parameter `speed`; choose from: mapping_pages");
     }

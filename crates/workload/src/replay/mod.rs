@@ -2,7 +2,7 @@
 //!
 //! A walk through: `traffic` (a recording becomes acts), `start` (what page sets held when it began), `window` (what of it
 //! is counted), `forecast` (play it under a policy), `page_sets` (which decide), `interval` (how sure that is), `outcome`
-//! (the row). Beside them `machine` and `settings` (whose zones), `ticks` (when a CPU does its periodic work), `guess` (a
+//! (the row). Beside them `machine` and `vm_settings` (whose zones), `ticks` (when a CPU does its periodic work), `guess` (a
 //! machine for recordings that describe none), `frame_map` (a note for each frame).
 
 mod act;
@@ -13,17 +13,17 @@ mod interval;
 mod machine;
 mod outcome;
 mod page_sets;
-mod settings;
 mod start;
 mod ticks;
 mod totals;
 mod traffic;
+mod vm_settings;
 mod window;
 
 pub use guess::guess_layout;
 pub use interval::Interval;
 pub use outcome::{Intervals, Outcome};
-pub use settings::Settings;
+pub use vm_settings::VmSettings;
 pub use window::Window;
 
 use forecast::{Forecast, Forecaster};
@@ -43,8 +43,8 @@ use crate::verify::policy_of_kernel;
 pub struct Candidate {
     /// What it decides.
     pub policy: Policy,
-    /// Settings that differ from the recorded ones.
-    pub settings: Settings,
+    /// VmSettings that differ from the recorded ones.
+    pub settings: VmSettings,
 }
 
 impl Candidate {
@@ -61,7 +61,7 @@ impl Candidate {
 
 impl From<Policy> for Candidate {
     fn from(policy: Policy) -> Self {
-        Self { policy, settings: Settings::default() }
+        Self { policy, settings: VmSettings::default() }
     }
 }
 
@@ -225,7 +225,7 @@ pub fn replay(
             Some(policy) if policy.name == candidate.policy.name && candidate.settings.is_unchanged() => {
                 Kind::Recorded
             }
-            Some(policy) if policy.name == candidate.policy.name => Kind::Settings,
+            Some(policy) if policy.name == candidate.policy.name => Kind::VmSettings,
             _ => Kind::Policy,
         };
         let outcome = Outcome::new(candidate, kind, &forecaster.forecast(candidate)?, off);

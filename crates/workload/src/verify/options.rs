@@ -4,7 +4,7 @@ use pageset_core::Policy;
 use pageset_trace::{Layout, TraceError};
 
 use super::Class;
-use crate::replay::Settings;
+use crate::replay::VmSettings;
 
 /// How far the kernel's own events steer the comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,8 +55,8 @@ pub struct VerifyOptions {
     pub policy: Option<Policy>,
     /// The machine, instead of the recording's own.
     pub machine: Option<Layout>,
-    /// Settings that the recorded machine did not have.
-    pub settings: Settings,
+    /// VmSettings that the recorded machine did not have.
+    pub settings: VmSettings,
     /// How far the kernel's own events steer the comparison.
     pub mode: Mode,
     /// A mismatch to show.

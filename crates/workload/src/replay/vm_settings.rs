@@ -1,4 +1,4 @@
-//! Settings of `/proc/sys/vm` as a user would set them, and the machine that follows from them.
+//! VmSettings of `/proc/sys/vm` as a user would set them, and the machine that follows from them.
 
 use std::str::FromStr;
 
@@ -11,9 +11,9 @@ const SCALE_FACTOR_MAX: u32 = 3000;
 /// Its default.
 const SCALE_FACTOR: u32 = 10;
 
-/// Settings that differ from the recorded machine's; `None` leaves it as it is.
+/// VmSettings that differ from the recorded machine's; `None` leaves it as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Settings {
+pub struct VmSettings {
     /// `vm.percpu_pagelist_high_fraction`: 0 lets the kernel decide, otherwise at least 8.
     pub percpu_pagelist_high_fraction: Option<u32>,
     /// `vm.min_free_kbytes`.
@@ -24,7 +24,7 @@ pub struct Settings {
     pub stat_interval_s: Option<u32>,
 }
 
-impl Settings {
+impl VmSettings {
     /// The names of the settings.
     pub const KEYS: [&str; 4] = [
         "vm.percpu_pagelist_high_fraction",
@@ -137,7 +137,7 @@ impl Settings {
     }
 }
 
-impl FromStr for Settings {
+impl FromStr for VmSettings {
     type Err = String;
 
     /// One `KEY=VALUE`.
@@ -151,7 +151,7 @@ impl FromStr for Settings {
 }
 
 /// As a user would type them.
-impl std::fmt::Display for Settings {
+impl std::fmt::Display for VmSettings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let values = [
             self.percpu_pagelist_high_fraction.map(u64::from),
@@ -178,9 +178,9 @@ mod tests {
     fn settings_are_read_and_written_alike() {
         for text in ["vm.percpu_pagelist_high_fraction=8", "vm.min_free_kbytes=67584", "vm.stat_interval=10"]
         {
-            assert_eq!(text.parse::<Settings>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<VmSettings>().unwrap().to_string(), text);
         }
-        let error = |text: &str| text.parse::<Settings>().unwrap_err();
+        let error = |text: &str| text.parse::<VmSettings>().unwrap_err();
         assert_eq!(
             error("vm.percpu_pagelist_high_fraction=7"),
             "vm.percpu_pagelist_high_fraction is 0, which lets the kernel decide, or at least 8"
@@ -195,10 +195,10 @@ mod tests {
     fn watermarks_follow_as_the_kernel_computes_them() {
         let mut machine = small_layout();
         machine.sysctls.min_free_kbytes = Some(800);
-        let settings: Settings = "vm.min_free_kbytes=3200".parse().unwrap();
+        let settings: VmSettings = "vm.min_free_kbytes=3200".parse().unwrap();
         let zones = settings.applied(&machine).zones;
         assert_eq!((zones[1].min, zones[1].low, zones[1].high), (400, 500, 600));
-        let settings: Settings = "vm.watermark_scale_factor=1000".parse().unwrap();
+        let settings: VmSettings = "vm.watermark_scale_factor=1000".parse().unwrap();
         let zones = settings.applied(&machine).zones;
         assert_eq!((zones[1].min, zones[1].low, zones[1].high), (100, 3290, 6480));
     }
@@ -206,9 +206,9 @@ mod tests {
     #[test]
     fn what_differs_between_machines_turns_one_into_the_other() {
         let machine = small_layout();
-        let settings: Settings = "vm.percpu_pagelist_high_fraction=64".parse().unwrap();
+        let settings: VmSettings = "vm.percpu_pagelist_high_fraction=64".parse().unwrap();
         let other = settings.applied(&machine);
-        assert_eq!(Settings::between(&machine, &other), settings);
-        assert!(Settings::between(&machine, &machine).is_unchanged());
+        assert_eq!(VmSettings::between(&machine, &other), settings);
+        assert!(VmSettings::between(&machine, &machine).is_unchanged());
     }
 }
