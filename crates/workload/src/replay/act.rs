@@ -7,6 +7,8 @@ use pageset_core::{MigrateType, Order};
 pub(super) struct Act {
     pub(super) kind: ActKind,
     pub(super) block: BlockKind,
+    /// How many, of a bulk allocation; otherwise 1.
+    pub(super) count: u16,
     /// Zone · CPUs + CPU; of a tick the CPU, of the reclaimer the node.
     pub(super) at: u32,
 }
@@ -18,7 +20,7 @@ pub(super) enum ActKind {
     Nothing,
     /// Allocate a block.
     Alloc,
-    /// Allocate a page in bulk, which is not noted as an allocation.
+    /// Allocate pages in bulk, which is not noted as an allocation.
     BulkAlloc,
     /// Free a block.
     Free,

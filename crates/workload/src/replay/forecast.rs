@@ -6,6 +6,7 @@
 
 use pageset_core::Policy;
 use pageset_trace::Snapshot;
+use rayon::iter::{IntoParallelIterator as _, ParallelIterator as _};
 
 use super::act::{Act, ActKind};
 use super::machine::Machine;
@@ -76,8 +77,8 @@ impl Forecaster<'_> {
         };
         let draws = (DRAWN_ACTS_MAX / (2 * self.traffic.acts.len()).max(1)).clamp(DRAWS_MIN, DRAWS_MAX);
         // Every other one first, so that few draws differ in both.
-        let order = (1..=DRAWS_MAX).map(|draw| draw * 3 % (DRAWS_MAX + 1));
-        let draws = order.take(draws).map(|draw| {
+        let order: Vec<usize> = (1..=DRAWS_MAX).map(|draw| draw * 3 % (DRAWS_MAX + 1)).take(draws).collect();
+        let draws = order.into_par_iter().map(|draw| {
             let mut sets = steady(draw % PARTS, draw / PARTS);
             self.play_window(&mut sets);
             sets.totals().clone()

@@ -123,7 +123,7 @@ impl<'m> PageSets<'m> {
         for act in acts {
             match act.kind {
                 ActKind::Nothing => {}
-                ActKind::Alloc | ActKind::BulkAlloc => self.alloc(*act),
+                ActKind::Alloc | ActKind::BulkAlloc => (0..act.count).for_each(|_| self.alloc(*act)),
                 ActKind::Free => self.free(*act),
                 ActKind::PastSet => {
                     self.totals.frees += 1;
@@ -308,7 +308,7 @@ mod tests {
 
     fn act(kind: ActKind, at: u32, order: u8) -> Act {
         let order = Order::new(order).unwrap();
-        Act { kind, block: BlockKind::new(order, pageset_core::MigrateType::Movable, 1), at }
+        Act { kind, block: BlockKind::new(order, pageset_core::MigrateType::Movable, 1), count: 1, at }
     }
 
     /// Worked example E2 of the specification, in a whole machine: seven refills serve 5000 allocations.

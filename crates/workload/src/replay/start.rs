@@ -109,7 +109,7 @@ fn track(machine: &Machine, policy: &Policy, traffic: &Traffic) -> Vec<Tracked> 
         }
         let Some(act) = traffic.acts.get(index) else { break };
         let change = match act.kind {
-            ActKind::Alloc | ActKind::BulkAlloc => -1,
+            ActKind::Alloc | ActKind::BulkAlloc => -i32::from(act.count),
             ActKind::Free => 1,
             _ => continue,
         };
@@ -155,7 +155,7 @@ mod tests {
 
     fn pages(kind: ActKind, count: usize) -> Vec<Act> {
         let block = BlockKind::new(Order::ZERO, MigrateType::Unmovable, 0);
-        vec![Act { kind, block, at: 0 }; count]
+        vec![Act { kind, block, count: 1, at: 0 }; count]
     }
 
     /// Three pages are taken, then the kernel refills the list: three were there. A fourth is freed and stays.

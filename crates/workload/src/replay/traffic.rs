@@ -85,6 +85,6 @@ impl Traffic {
     }
 
     pub(super) fn tick(cpu: CpuId) -> Act {
-        Act { kind: ActKind::Tick, block: BlockKind::PAGE, at: cpu.0 }
+        Act { kind: ActKind::Tick, block: BlockKind::PAGE, count: 1, at: cpu.0 }
     }
 }

@@ -13,11 +13,11 @@ use crate::replay::machine::Machine;
 use crate::replay::ticks::Ticks;
 use crate::survey::decisions::{Decision, Decisions};
 
-/// Largest bulk allocation that is believed: what one page of pointers holds, many times over.
-const BULK_PAGES_MAX: u64 = 1 << 16;
+/// Largest bulk allocation that is believed: what a page of pointers holds, eight times over.
+const BULK_PAGES_MAX: u64 = 1 << 12;
 
 /// Pages of a task's kernel stack on x86-64: allocated in bulk at a fork, unless a stack is left from a task that ended.
-const STACK_PAGES: usize = 4;
+const STACK_PAGES: u64 = 4;
 
 /// A reading under way.
 pub(super) struct Reading<'m> {
@@ -28,7 +28,7 @@ pub(super) struct Reading<'m> {
     zones: Vec<ZoneNotes>,
     cpus: Vec<CpuNotes>,
     has_bulk_events: bool,
-    /// The first of the acts that stand for the stack of a forked task.
+    /// The acts that stand for the stacks of forked tasks.
     forks: Vec<u32>,
 }
 
@@ -110,11 +110,11 @@ impl<'m> Reading<'m> {
     /// evenly, as are freed without having been allocated, and a whole stack for each task at most.
     fn give_stacks(&mut self) {
         let forks = self.forks.len() as u64;
-        let pages = self.traffic.unmatched_frees.min(forks * STACK_PAGES as u64);
-        for (fork, first) in (0..forks).zip(&self.forks) {
+        let pages = self.traffic.unmatched_frees.min(forks * STACK_PAGES);
+        for (fork, act) in (0..forks).zip(&self.forks) {
             let pages = (fork + 1) * pages / forks - fork * pages / forks;
-            for act in self.traffic.acts[*first as usize..].iter_mut().take(pages as usize) {
-                act.kind = ActKind::BulkAlloc;
+            if let Some(act) = self.traffic.acts.get_mut(*act as usize).filter(|_| pages > 0) {
+                (act.kind, act.count) = (ActKind::BulkAlloc, pages as u16);
             }
         }
         self.traffic.stack_pages = pages;
@@ -124,10 +124,9 @@ impl<'m> Reading<'m> {
         let highest = highest_zone(0);
         let Some(zone) = self.machine.highest_zone(event.cpu, highest) else { return };
         let at = self.machine.set(zone, event.cpu);
-        self.forks.push(self.traffic.acts.len() as u32);
-        for _ in 0..STACK_PAGES {
-            self.push(ActKind::Nothing, BlockKind::new(Order::ZERO, MigrateType::Unmovable, highest), at);
-        }
+        let block = BlockKind::new(Order::ZERO, MigrateType::Unmovable, highest);
+        let act = self.push(ActKind::Nothing, block, at);
+        self.forks.push(act);
     }
 
     #[inline]
@@ -175,7 +174,7 @@ impl<'m> Reading<'m> {
     }
 
     fn push(&mut self, kind: ActKind, block: BlockKind, at: u32) -> u32 {
-        self.traffic.acts.push(Act { kind, block, at });
+        self.traffic.acts.push(Act { kind, block, count: 1, at });
         (self.traffic.acts.len() - 1) as u32
     }
 
@@ -323,12 +322,15 @@ impl<'m> Reading<'m> {
         let zone = cpu.bulk.take().flatten();
         let highest = cpu.bulk_highest;
         let Some(zone) = zone.or_else(|| self.machine.highest_zone(event.cpu, highest)) else { return };
-        let pages = event.bulk_frames().unwrap_or(0).min(BULK_PAGES_MAX);
-        self.traffic.allocs += pages;
-        let at = self.machine.set(zone, event.cpu);
-        for _ in 0..pages {
-            self.push(ActKind::BulkAlloc, BlockKind::new(Order::ZERO, MigrateType::Unmovable, highest), at);
+        let pages = event.bulk_frames().unwrap_or(0);
+        if pages > BULK_PAGES_MAX {
+            self.traffic.unreplayed.impossible += 1;
+            return;
         }
+        self.traffic.allocs += pages;
+        let block = BlockKind::new(Order::ZERO, MigrateType::Unmovable, highest);
+        let act = self.push(ActKind::BulkAlloc, block, self.machine.set(zone, event.cpu));
+        self.traffic.acts[act as usize].count = pages as u16;
     }
 
     fn reclaim(&mut self, event: &Event, kind: ActKind) {

@@ -1,26 +1,31 @@
 //! What is made of events that tell something late.
 
-use pageset_core::{MigrateType, Order, ZoneKind};
+use pageset_core::{MigrateType, Order, POLICIES, ZoneKind};
 use pageset_trace::{
     Event, EventKind, LostEvents, NativeWriter, OpenOptions, TraceInfo, WriteOptions, ZoneDescription,
     irq_flag,
 };
 
+use proptest::prelude::*;
+
 use super::*;
 use crate::replay::machine::Machine;
 use crate::replay::tests::small_layout;
+use crate::replay::{Candidate, ReplayOptions, VmSettings, replay};
 
 fn event(kind: EventKind, pfn: u64) -> Event {
     Event { pfn, gfp: 0xcc0, migratetype: 0, ..Event::new(kind, 0, 0) }
 }
 
-fn read_on(machine: &Machine, events: &[Event]) -> Traffic {
-    let mut writer =
-        NativeWriter::new(Vec::new(), &TraceInfo::default(), WriteOptions::new().level(1)).unwrap();
+fn recording(events: &[Event], info: &TraceInfo) -> Box<dyn TraceReader> {
+    let mut writer = NativeWriter::new(Vec::new(), info, WriteOptions::new().level(1)).unwrap();
     writer.write(events).unwrap();
     let bytes = writer.finish(LostEvents::default()).unwrap().0;
-    let mut reader = OpenOptions::new().open_bytes("t.pgtrace".as_ref(), bytes).unwrap();
-    Traffic::read(reader.as_mut(), machine, |_| {}).unwrap()
+    OpenOptions::new().open_bytes("t.pgtrace".as_ref(), bytes).unwrap()
+}
+
+fn read_on(machine: &Machine, events: &[Event]) -> Traffic {
+    Traffic::read(recording(events, &TraceInfo::default()).as_mut(), machine, |_| {}).unwrap()
 }
 
 fn read(events: &[Event]) -> Traffic {
@@ -80,7 +85,8 @@ fn stacks_of_forked_tasks_are_as_many_pages_as_are_freed_from_nowhere() {
     let events: Vec<Event> = [fork, fork].into_iter().chain(frees).collect();
     let traffic = read(&events);
     assert_eq!(traffic.stack_pages, 6);
-    assert_eq!(kinds(&traffic).iter().filter(|kind| **kind == ActKind::BulkAlloc).count(), 6);
+    let stacks = traffic.acts.iter().filter(|act| act.kind == ActKind::BulkAlloc).map(|act| act.count);
+    assert_eq!(stacks.collect::<Vec<_>>(), [3, 3]);
     let bulk = event(EventKind::BulkAllocEntry, 0);
     let traffic = read(&[&events[..], &[bulk]].concat());
     assert_eq!(traffic.stack_pages, 0, "bulk allocations are recorded");
@@ -114,4 +120,57 @@ fn a_zone_has_no_more_frames_than_can_be_noted() {
     assert_eq!(traffic.unreplayed.foreign_frames, 1);
     layout.zones[1].spanned = 1 << 40;
     assert!(Machine::new(layout).unwrap_err().to_string().contains("2^32"));
+}
+
+/// Any event that a file may hold, mostly about few frames, so that they meet.
+fn any_event() -> impl Strategy<Value = Event> {
+    let pfn = prop_oneof![8 => 4096..4200_u64, 2 => 0..40_000_u64, 1 => any::<u64>()];
+    let numbers = (prop_oneof![9 => 0..11_u8, 1 => any::<u8>()], -1..6_i8, 0..2_u8, any::<u8>());
+    (0..21_u8, pfn, any::<u32>(), 0..3_u32, 0..3_u16, numbers).prop_filter_map(
+        "a kind that is known",
+        |(kind, pfn, gfp, pid, cpu, (order, migratetype, refill, irq_flags))| {
+            let kind = EventKind::ALL.get(usize::from(kind)).copied()?;
+            let event = Event::new(kind, 0, cpu);
+            Some(Event { pfn, gfp, pid, order, migratetype, refill, irq_flags, ..event })
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// No recording makes a replay panic, whatever the policy and the settings; and nothing is counted twice or lost.
+    #[test]
+    fn any_recording_can_be_replayed(
+        mut events in prop::collection::vec(any_event(), 0..300),
+        step_ns in 0..100_000_000_u64,
+        policy in 0..POLICIES.len(),
+        kbytes in 0..200_000_u64,
+    ) {
+        for (event, place) in events.iter_mut().zip(0..) {
+            event.ts_ns = step_ns * place;
+        }
+        let info = TraceInfo {
+            kernel: Some("6.18.1".into()),
+            machine: Some(small_layout()),
+            ..TraceInfo::default()
+        };
+        let settings = VmSettings { min_free_kbytes: Some(kbytes), ..VmSettings::default() };
+        let policy = POLICIES[policy];
+        let candidates = vec![Candidate::from(policy), Candidate { policy, settings }];
+        let options = ReplayOptions { candidates, ..ReplayOptions::default() };
+        let replay = replay(recording(&events, &info).as_mut(), &options, |_| {}).unwrap();
+        let allocs = events.iter().filter(|event| {
+            event.kind == EventKind::MmPageAlloc && event.cpu < 2 && event.frame().is_some()
+        });
+        let own = replay.own.expect("its kernel and machine are known");
+        for outcome in replay.outcomes.iter().chain([&own]) {
+            prop_assert!(outcome.interval.visits.covers(outcome.visits()));
+            prop_assert!(outcome.pcp_pages_peak >= outcome.pcp_pages_end);
+        }
+        let counted = own.allocs + replay.unreplayed.foreign_frames + replay.unreplayed.impossible;
+        if replay.window.share == 1.0 {
+            prop_assert!(counted >= allocs.count() as u64);
+        }
+    }
 }
