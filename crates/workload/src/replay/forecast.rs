@@ -146,6 +146,8 @@ impl Forecaster<'_> {
             ZoneStart {
                 limits: limits(&candidate.policy, &machine.layout, zone),
                 idle: i64::try_from(before.free.saturating_add(held)).unwrap_or(i64::MAX / 2),
+                // A recording is played twice at most; what a list held at first was allocated in it, or is held.
+                blocks: held + self.traffic.allocs + 2 * self.traffic.frees,
             }
         });
         starts.collect()

@@ -4,6 +4,8 @@ use pageset_core::pcp::{Activity, DrainFrom, DueDrain, Limits, ListIndex, Pcp, P
 use pageset_core::policy::{DecayDrain, FreeDrain};
 use pageset_core::{DrainReason, FrameCounts, FrameTables, Order, Policy};
 
+use pageset_trace::ZoneDescription;
+
 use super::act::{Act, ActKind, BlockKind};
 use super::machine::{Machine, index_of};
 use super::start::SetStart;
@@ -48,6 +50,17 @@ struct PageSet {
 pub(super) struct ZoneStart {
     pub(super) limits: Limits,
     pub(super) idle: i64,
+    /// Blocks that its page sets get at most besides by refills.
+    pub(super) blocks: u64,
+}
+
+impl ZoneStart {
+    /// Most blocks that all page sets of the zone can hold: a list is refilled only when it is empty.
+    fn tokens(&self, zone: &ZoneDescription, policy: &Policy, cpus: usize) -> u64 {
+        let refill = u64::from(self.limits.batch.unsigned_abs()) << policy.scale_max.min(16);
+        let by_refills = refill.saturating_mul((cpus * policy.lists.lists()) as u64);
+        self.blocks.saturating_add(by_refills).clamp(1, zone.managed)
+    }
 }
 
 impl<'m> PageSets<'m> {
@@ -55,13 +68,14 @@ impl<'m> PageSets<'m> {
     pub(super) fn new(machine: &'m Machine, policy: Policy, starts: &[ZoneStart]) -> Self {
         let cpus = machine.cpus();
         let zones = machine.zones.iter().zip(starts).map(|(zone, start)| {
+            let tokens = start.tokens(zone, &policy, cpus);
             let counts =
-                FrameCounts::for_span(0..zone.managed).expect("no larger than the span, which was checked");
+                FrameCounts::for_span(0..tokens).expect("no larger than the span, which was checked");
             let mut pressure = ZonePressure::new(zone, cpus as u32);
             pressure.set_visible(start.idle.max(0) as u64);
             ZoneSets {
                 frames: FrameTables::on_heap(counts),
-                tokens: Tokens::new(zone.managed as usize),
+                tokens: Tokens::new(tokens as usize),
                 pressure,
                 idle_before: start.idle,
                 index: index_of(zone),
@@ -303,7 +317,11 @@ mod tests {
     const E1: Limits = Limits { batch: 63, high_min: 6862, high_max: 90_112 };
 
     fn starts(machine: &Machine) -> Vec<ZoneStart> {
-        machine.zones.iter().map(|zone| ZoneStart { limits: E1, idle: zone.managed as i64 }).collect()
+        machine
+            .zones
+            .iter()
+            .map(|zone| ZoneStart { limits: E1, idle: zone.managed as i64, blocks: 100_000 })
+            .collect()
     }
 
     fn act(kind: ActKind, at: u32, order: u8) -> Act {
