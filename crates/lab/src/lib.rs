@@ -2,6 +2,7 @@
 //!
 //! | module | what it does |
 //! |---|---|
+//! | [`recordings`] | a recorded load under other kernels and settings, and forecasts against what happened |
 //! | [`simulate`] | a workload on a simulated machine, under one policy |
 //! | [`sweep`] | many simulations from one plan, and the file that keeps their rows |
 //! | [`reproduce`] | the published studies, with our values beside the printed ones |
@@ -32,6 +33,7 @@ mod jobs;
 pub mod pageops;
 pub mod pft;
 mod progress;
+pub mod recordings;
 pub mod reproduce;
 pub mod simulate;
 pub mod sweep;

@@ -7,6 +7,7 @@ use anyhow::Result;
 use pageset_report::Table;
 use pageset_report::comparison::Comparison;
 use pageset_report::plot::Figure;
+use serde::{Deserialize, Serialize};
 
 use crate::Progress;
 
@@ -40,7 +41,7 @@ pub trait Study: fmt::Debug + Sync {
 }
 
 /// How a study is run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Options {
     /// Fewer rows or shorter runs: enough to see whether it works.
     pub is_quick: bool,
