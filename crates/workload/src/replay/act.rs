@@ -42,7 +42,7 @@ impl ActKind {
 }
 
 /// Order, type, and the highest zone that the request may use, in a byte.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct BlockKind(u8);
 
 impl BlockKind {
@@ -67,6 +67,10 @@ impl BlockKind {
     #[inline]
     pub(super) fn highest_zone(self) -> usize {
         usize::from(self.0 >> 6)
+    }
+
+    pub(super) fn without_zone(self) -> Self {
+        Self::new(self.order(), self.migratetype(), 0)
     }
 
     pub(super) fn of_type(self, migratetype: MigrateType) -> Self {

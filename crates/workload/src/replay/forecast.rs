@@ -15,7 +15,7 @@ use super::start::{SetStart, zone_before};
 use super::totals::Totals;
 use super::traffic::Traffic;
 use super::window::Window;
-use super::{Candidate, ReplayError};
+use super::{Candidate, ReplayError, VmSettings};
 use crate::limits::{computed, printed_or_computed};
 
 /// Parts of the recording that a draw may begin with.
@@ -47,10 +47,12 @@ pub(super) struct Forecast {
 }
 
 impl Forecaster<'_> {
-    /// Whether this is the recorded kernel as it was recorded.
+    /// Whether this is the recorded kernel as it was recorded; settings may be said that are the recorded ones.
     pub(super) fn is_recorded(&self, candidate: &Candidate) -> bool {
+        let layout = &self.machine.layout;
+        let changed = VmSettings::between(layout, &candidate.settings.applied(layout));
         self.recorded.is_some_and(|(policy, _)| policy.name == candidate.policy.name)
-            && candidate.settings.is_unchanged()
+            && changed.is_unchanged()
     }
 
     pub(super) fn forecast(&self, candidate: &Candidate) -> Result<Forecast, ReplayError> {
@@ -72,6 +74,7 @@ impl Forecaster<'_> {
         let steady = |part: usize, turn: usize| {
             let mut sets = PageSets::new(machine, candidate.policy, &zone_starts);
             self.play_from(&mut sets, part, turn);
+            sets.play(&self.traffic.remainder);
             sets.begin();
             sets
         };
@@ -146,8 +149,8 @@ impl Forecaster<'_> {
             ZoneStart {
                 limits: limits(&candidate.policy, &machine.layout, zone),
                 idle: i64::try_from(before.free.saturating_add(held)).unwrap_or(i64::MAX / 2),
-                // A recording is played twice at most; what a list held at first was allocated in it, or is held.
-                blocks: held + self.traffic.allocs + 2 * self.traffic.frees,
+                // A recording is played twice at most, with its remainder in between; what a list held at first is held, or was allocated.
+                blocks: held + 2 * (self.traffic.allocs + self.traffic.frees),
             }
         });
         starts.collect()

@@ -4,6 +4,7 @@
 //! An act is mended when that shows, so one reading suffices.
 
 mod reading;
+mod remainder;
 #[cfg(test)]
 mod tests;
 
@@ -20,6 +21,8 @@ use reading::Reading;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Traffic {
     pub(super) acts: Vec<Act>,
+    /// What undoes the difference between all allocations and all frees: it happens before the load comes again.
+    pub(super) remainder: Vec<Act>,
     /// The recorded kernel's decisions.
     pub(super) decisions: Vec<Decided>,
     /// Blocks that it moved between zones and lists, in order.
@@ -81,7 +84,9 @@ impl Traffic {
             read += events.len() as u64;
             progress(read);
         }
-        Ok(Self { events: read, ..reading.finish() })
+        let mut traffic = Self { events: read, ..reading.finish() };
+        traffic.remainder = remainder::remainder(machine, &traffic.acts);
+        Ok(traffic)
     }
 
     pub(super) fn tick(cpu: CpuId) -> Act {

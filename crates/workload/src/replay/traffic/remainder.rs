@@ -1,0 +1,74 @@
+//! What a load leaves behind, or takes from what was there before.
+//!
+//! A recording may free more pages than it allocates, of which some were allocated before it began; or fewer. If the load
+//! comes again and again, that is made up for in between: otherwise page sets would fill up, or run dry, from run to run.
+
+use std::collections::BTreeMap;
+
+use crate::replay::act::{Act, ActKind, BlockKind};
+use crate::replay::machine::Machine;
+
+/// Allocations (of what was freed too much) and frees (of what was allocated too much), zone by zone and kind by kind, on
+/// the CPUs that have the difference.
+pub(super) fn remainder(machine: &Machine, acts: &[Act]) -> Vec<Act> {
+    let mut nets: BTreeMap<(usize, BlockKind), Vec<i64>> = BTreeMap::new();
+    for act in acts {
+        let change = match act.kind {
+            ActKind::Alloc | ActKind::BulkAlloc => -i64::from(act.count),
+            ActKind::Free => 1,
+            _ => continue,
+        };
+        let (zone, cpu) = (act.at as usize / machine.cpus(), act.at as usize % machine.cpus());
+        let kind = act.block.without_zone();
+        nets.entry((zone, kind)).or_insert_with(|| vec![0; machine.cpus()])[cpu] += change;
+    }
+    let mut remainder = Vec::new();
+    for ((zone, block), nets) in nets {
+        let all: i64 = nets.iter().sum();
+        let same_sign = |net: i64| if net.signum() == all.signum() { net.abs() } else { 0 };
+        let sum: i64 = nets.iter().copied().map(same_sign).sum();
+        for (net, cpu) in nets.into_iter().zip(0..) {
+            let share = i128::from(all.abs()) * i128::from(same_sign(net)) / i128::from(sum.max(1));
+            let at = machine.set(zone, cpu);
+            let kind = if all > 0 { ActKind::BulkAlloc } else { ActKind::Free };
+            remainder.extend((0..share).map(|_| Act { kind, block, count: 1, at }));
+        }
+    }
+    remainder
+}
+
+#[cfg(test)]
+mod tests {
+    use pageset_core::{MigrateType, Order};
+
+    use super::*;
+    use crate::replay::tests::small_layout;
+
+    fn acts(kind: ActKind, at: u32, count: usize) -> Vec<Act> {
+        let block = BlockKind::new(Order::ZERO, MigrateType::Movable, 1);
+        vec![Act { kind, block, count: 1, at }; count]
+    }
+
+    #[test]
+    fn what_is_freed_too_much_is_allocated_again_where_it_was_freed() {
+        let machine = Machine::new(small_layout()).unwrap();
+        // CPU 0 allocates ten, CPU 1 frees fourteen: four are left, and the stream from CPU to CPU is none.
+        let load = [acts(ActKind::Alloc, 2, 10), acts(ActKind::Free, 3, 14)].concat();
+        let remainder = remainder(&machine, &load);
+        assert_eq!(remainder.len(), 4);
+        assert!(remainder.iter().all(|act| (act.kind, act.at) == (ActKind::BulkAlloc, 3)));
+    }
+
+    #[test]
+    fn a_load_that_gives_all_back_leaves_nothing() {
+        let machine = Machine::new(small_layout()).unwrap();
+        let load = [acts(ActKind::Alloc, 2, 10), acts(ActKind::Free, 3, 10)].concat();
+        assert_eq!(remainder(&machine, &load), []);
+        assert_eq!(super::remainder(&machine, &acts(ActKind::Alloc, 2, 3)), acts_of_free(3));
+    }
+
+    fn acts_of_free(count: usize) -> Vec<Act> {
+        let block = BlockKind::new(Order::ZERO, MigrateType::Movable, 0);
+        vec![Act { kind: ActKind::Free, block, count: 1, at: 2 }; count]
+    }
+}
