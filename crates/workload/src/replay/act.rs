@@ -7,7 +7,7 @@ use pageset_core::{MigrateType, Order};
 pub(super) struct Act {
     pub(super) kind: ActKind,
     pub(super) block: BlockKind,
-    /// How many, of a bulk allocation; otherwise 1.
+    /// How many blocks; 1 but for bulk allocations, and for what happens between two runs of a load.
     pub(super) count: u16,
     /// Zone · CPUs + CPU; of a tick the CPU, of the reclaimer the node.
     pub(super) at: u32,

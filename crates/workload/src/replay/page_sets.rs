@@ -138,7 +138,7 @@ impl<'m> PageSets<'m> {
             match act.kind {
                 ActKind::Nothing => {}
                 ActKind::Alloc | ActKind::BulkAlloc => (0..act.count).for_each(|_| self.alloc(*act)),
-                ActKind::Free => self.free(*act),
+                ActKind::Free => (0..act.count).for_each(|_| self.free(*act)),
                 ActKind::PastSet => {
                     self.totals.frees += 1;
                     self.past_set(act.at as usize, act.block, 1);

@@ -13,8 +13,8 @@ use crate::replay::machine::Machine;
 use crate::replay::ticks::Ticks;
 use crate::survey::decisions::{Decision, Decisions};
 
-/// Largest bulk allocation that is believed: what a page of pointers holds, eight times over.
-const BULK_PAGES_MAX: u64 = 1 << 12;
+/// Largest bulk allocation that is believed: twice what a page of pointers holds.
+const BULK_PAGES_MAX: u64 = 1 << 10;
 
 /// Pages of a task's kernel stack on x86-64: allocated in bulk at a fork, unless a stack is left from a task that ended.
 const STACK_PAGES: u64 = 4;
