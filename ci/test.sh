@@ -10,6 +10,9 @@ targets=(x86_64-unknown-none riscv64gc-unknown-none-elf)
 # The core alone: it needs no atomics of 64 bits.
 targets_32=(riscv32imac-unknown-none-elf thumbv7em-none-eabi)
 
+# What is built from nothing is not built again step by step: the compiler need not prepare for it.
+[[ -d ${CARGO_TARGET_DIR:-target}/debug ]] || export CARGO_INCREMENTAL="${CARGO_INCREMENTAL:-0}"
+
 # The toolchain, components and targets are those of rust-toolchain.toml.
 setup() {
     if ! command -v rustup >/dev/null; then
