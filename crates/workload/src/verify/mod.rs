@@ -24,7 +24,6 @@ mod fate;
 mod free;
 mod free_run;
 mod geometry;
-mod kernel_policy;
 mod links;
 mod mode;
 mod options;
@@ -36,13 +35,13 @@ mod tick;
 
 pub use classes::{Class, Mismatches};
 pub use explain::{ExplainRequest, Explanation};
-pub use kernel_policy::policy_of_kernel;
 pub use mode::Mode;
 pub use options::{VerifyError, VerifyOptions};
 pub use report::{Decays, Drains, PassedOver, Refills, Samples, Verification};
 
 use pageset_trace::{BLOCK_EVENTS_MAX, TraceReader};
 
+pub(crate) use crate::kernel_policy::policy_of_kernel;
 use dispatch::LimitsFrom;
 use engine::Engine;
 use explain::Explainer;
