@@ -11,6 +11,7 @@ mod against;
 mod caches;
 mod cpus;
 mod gfp;
+mod kernel_policy;
 mod ladder;
 mod limits;
 pub mod load;
@@ -27,6 +28,7 @@ mod verify;
 
 pub use against::{Against, Change, Side, against};
 pub use cpus::{pin, usable_cpus};
+pub use kernel_policy::policy_of_kernel;
 pub use ladder::{Ladder, Sweep};
 pub use replay::{
     Candidate, Interval, Intervals, KernelTotals, Outcome, Replay, ReplayError, ReplayOptions, Stage,
@@ -41,5 +43,5 @@ pub use target::{Access, Block, ChannelId, Fill, Hold, LockId, Message, Received
 pub use threads::{ThreadError, ThreadOptions, ThreadOutcome, run_on_threads};
 pub use verify::{
     Class, Decays, Drains, ExplainRequest, Explanation, Mismatches, Mode, PassedOver, Refills, Samples,
-    Verification, VerifyError, VerifyOptions, policy_of_kernel, verify,
+    Verification, VerifyError, VerifyOptions, verify,
 };

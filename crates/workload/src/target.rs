@@ -2,7 +2,7 @@
 
 use pageset_core::{AllocError, CpuId, MigrateType, Order, Pfn};
 
-use crate::slab::Object;
+use crate::slab::object::Object;
 
 /// A block of pages: its first frame, and its order.
 pub type Block = (Pfn, Order);

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use pageset_core::{MigrateType, Order};
 
 use super::mapping::{Backing, FAULT_NS, Mapping, TABLE_PAGES, UNMAP_NS};
-use super::{Parameter, Plan, PlanError, Setup, Workload};
+use super::plan::Plan;
+use super::setup::{Parameter, PlanError, Setup};
+use super::workload::Workload;
 use crate::lru::{self, Lru};
 use crate::slab::PAGE_BYTES;
 use crate::target::{Access, Block, ChannelId, Fill, Target};

@@ -4,7 +4,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::mapping::{Backing, FAULT_NS, Mapping, UNMAP_NS};
-use super::{LockKind, Parameter, Plan, PlanError, Setup, Tasks, Workload};
+use super::plan::{LockKind, Plan};
+use super::setup::{Parameter, PlanError, Setup};
+use super::workload::{Tasks, Workload};
 use crate::lru::{self, Lru};
 use crate::target::{Hold, locked};
 use crate::varied::varied;

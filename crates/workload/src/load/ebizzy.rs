@@ -1,7 +1,9 @@
 //! ebizzy: threads copy a record of 512 KiB into fresh memory, search it, free it (spec fault.md §4.3).
 
 use super::mapping::{Backing, FAULT_NS, Mapping, UNMAP_NS};
-use super::{LockKind, Parameter, Plan, PlanError, Setup, Workload};
+use super::plan::{LockKind, Plan};
+use super::setup::{Parameter, PlanError, Setup};
+use super::workload::Workload;
 use crate::lru::{self, Lru};
 
 /// Pages of a record. Source: spec fault.md §4.3, 512 KiB.

@@ -2,7 +2,9 @@
 
 use pageset_core::{MigrateType, Order};
 
-use super::{Parameter, Plan, PlanError, Setup, Workload};
+use super::plan::Plan;
+use super::setup::{Parameter, PlanError, Setup};
+use super::workload::Workload;
 use crate::target::{Block, Fill, Target};
 
 /// The cached pages of a file.

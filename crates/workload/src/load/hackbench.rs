@@ -8,7 +8,9 @@ use std::sync::Arc;
 use pageset_core::{MigrateType, Order};
 
 use super::net::Skbs;
-use super::{Parameter, Plan, PlanError, Setup, Workload};
+use super::plan::Plan;
+use super::setup::{Parameter, PlanError, Setup};
+use super::workload::Workload;
 use crate::slab::LIST_NS;
 use crate::target::{ChannelId, Fill, Message, Received, Target};
 

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use pageset_core::{MigrateType, Order};
 
 use super::mapping::{Backing, FAULT_NS, Mapping, UNMAP_NS};
-use super::{Parameter, Plan, PlanError, Setup, Workload};
+use super::plan::Plan;
+use super::setup::{Parameter, PlanError, Setup};
+use super::workload::Workload;
 use crate::lru::{self, Lru};
 use crate::slab::{CacheId, LIST_NS, Object, Slabs};
 use crate::target::{Block, ChannelId, Fill, Message, Received, Target};

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pageset_core::{MigrateType, NodeId, Order};
 
-use super::{Parameter, Plan, PlanError, Setup, Workload};
+use super::plan::Plan;
+use super::setup::{Parameter, PlanError, Setup};
+use super::workload::Workload;
 use crate::lru::{self, Lru, REMOVE_BATCH};
 use crate::slab::PAGE_BYTES;
 use crate::target::{Access, Block, Fill, Target};

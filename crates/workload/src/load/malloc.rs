@@ -5,7 +5,9 @@ use std::sync::Arc;
 use pageset_core::MigrateType;
 
 use super::mapping::{Backing, FAULT_NS, Mapping, UNMAP_NS};
-use super::{LockKind, Parameter, Plan, PlanError, Setup, Tasks, Workload};
+use super::plan::{LockKind, Plan};
+use super::setup::{Parameter, PlanError, Setup};
+use super::workload::{Tasks, Workload};
 use crate::lru::{self, Lru};
 use crate::slab::{LIST_NS, Slabs};
 use crate::varied::varied;

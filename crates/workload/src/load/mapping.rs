@@ -2,7 +2,7 @@
 
 use pageset_core::{MigrateType, Order};
 
-use super::{Parameter, Setup};
+use super::setup::{Parameter, Setup};
 use crate::lru::Lru;
 use crate::slab::PAGE_BYTES;
 use crate::target::{Access, Block, Fill, Hold, LockId, Target};

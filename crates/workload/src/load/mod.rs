@@ -3,6 +3,10 @@
 //! A [`Workload`] is a value. [`Workload::plan`] makes it concrete for a number of CPUs: a [`Plan`] with one worker per
 //! CPU, and the channels and locks between them. Whoever runs a plan gives each worker a
 //! [`Target`](crate::Target) and calls its body.
+//!
+//! This file has the list of all benchmarks. Each is described in a file below it, some together with others like them. They
+//! share `mapping` (an address space), `file` (one in the page cache) and `net` (sockets), and say what they are in terms of
+//! `workload`, `setup` and `plan`, which know none of them. `recorded` makes a plan of a recording.
 
 mod anon_cow;
 mod anon_rand;
@@ -15,34 +19,16 @@ mod malloc;
 mod mapping;
 mod net;
 mod page_fault;
-mod plan;
+pub(crate) mod plan;
 mod recorded;
 mod service;
-mod setup;
+pub(crate) mod setup;
+mod workload;
 
 pub use plan::{Body, ChannelSpec, LockKind, Plan, Worker};
 pub use recorded::{Played, Recorded};
 pub use setup::{Generation, Parameter, PlanError, Settings, Setup, Topology};
-
-/// A benchmark.
-#[derive(Clone, Copy, Debug)]
-pub struct Workload {
-    /// Its name on the command line, e.g. `page_fault1`.
-    pub name: &'static str,
-    /// What it does, in one line.
-    pub summary: &'static str,
-    /// Where its definition stands.
-    pub source: &'static str,
-    /// What one unit of the score is, e.g. "faults".
-    pub unit: &'static str,
-    /// How long it should run: before measuring begins, and measured, in milliseconds of its own time. Guess: a few of
-    /// its cycles.
-    pub duration_ms: (u64, u64),
-    /// What can be set, with defaults.
-    pub parameters: &'static [Parameter],
-    /// Makes it concrete.
-    build: fn(&Setup<'_>) -> Result<Plan, PlanError>,
-}
+pub use workload::Workload;
 
 impl Workload {
     /// All workloads.
@@ -82,24 +68,4 @@ impl Workload {
     pub fn named(name: &str) -> Option<&'static Self> {
         Self::ALL.iter().find(|workload| workload.name == name)
     }
-
-    /// The workers of a run, with what is between them.
-    ///
-    /// # Errors
-    /// If a setting is unknown, or there are too few CPUs.
-    pub fn plan(&self, setup: &Setup<'_>) -> Result<Plan, PlanError> {
-        setup.settings.check(self)?;
-        if setup.cpus == 0 || setup.cpus as usize > setup.topology.nodes_of_cpus.len() {
-            return Err(PlanError::Cpus { wanted: setup.cpus, present: setup.topology.nodes_of_cpus.len() });
-        }
-        let settings = setup.settings.completed(self);
-        (self.build)(&Setup { settings: &settings, ..*setup })
-    }
-}
-
-/// Whether workers share their address space.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Tasks {
-    Processes,
-    Threads,
 }

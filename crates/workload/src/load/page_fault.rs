@@ -3,7 +3,9 @@
 
 use super::file::File;
 use super::mapping::{Backing, COPY_NS, FAULT_NS, Mapping, UNMAP_NS};
-use super::{LockKind, Parameter, Plan, PlanError, Setup, Tasks, Workload};
+use super::plan::{LockKind, Plan};
+use super::setup::{Parameter, PlanError, Setup};
+use super::workload::{Tasks, Workload};
 use crate::lru::{self, Lru};
 
 const PAGES: Parameter = Parameter {

@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 
 use pageset_core::{MigrateType, Order};
 
-use super::{Parameter, Plan, PlanError, Setup, Workload};
+use super::plan::Plan;
+use super::setup::{Parameter, PlanError, Setup};
+use super::workload::Workload;
 use crate::target::Fill;
 
 const WORK_NS: Parameter = Parameter {

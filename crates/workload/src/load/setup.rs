@@ -5,8 +5,6 @@ use std::collections::BTreeMap;
 use pageset_core::{CpuId, NodeId};
 use thiserror::Error;
 
-use super::Workload;
-
 /// What a plan is made for.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup<'a> {
@@ -115,15 +113,12 @@ impl Settings {
         self.0.is_empty()
     }
 
-    /// Whether `workload` has all these parameters and can take their values.
-    ///
-    /// # Errors
-    /// Names the first that it has not.
-    pub fn check(&self, workload: &Workload) -> Result<(), PlanError> {
+    /// Whether all of these are among `parameters`, which can take their values; else the first that is not.
+    pub(super) fn check_against(&self, parameters: &[Parameter]) -> Result<(), PlanError> {
         for (key, value) in &self.0 {
-            let parameter = workload.parameters.iter().find(|parameter| parameter.key == key);
+            let parameter = parameters.iter().find(|parameter| parameter.key == key);
             let Some(parameter) = parameter else {
-                let known = workload.parameters.iter().map(|parameter| parameter.key).collect::<Vec<_>>();
+                let known = parameters.iter().map(|parameter| parameter.key).collect::<Vec<_>>();
                 return Err(PlanError::Unknown { key: key.clone(), known: known.join(", ") });
             };
             if !(parameter.min..=Self::VALUE_MAX).contains(value) {
@@ -135,9 +130,8 @@ impl Settings {
     }
 
     /// These settings, and the defaults of what is not set.
-    pub(super) fn completed(&self, workload: &Workload) -> Self {
-        let defaults =
-            workload.parameters.iter().map(|parameter| (parameter.key.to_owned(), parameter.default));
+    pub(super) fn completed(&self, parameters: &[Parameter]) -> Self {
+        let defaults = parameters.iter().map(|parameter| (parameter.key.to_owned(), parameter.default));
         let mut all: BTreeMap<_, _> = defaults.collect();
         all.extend(self.0.clone());
         Self(all)

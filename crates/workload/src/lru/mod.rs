@@ -3,7 +3,8 @@
 //! It is not the allocator's, but every anonymous or file page passes it, so its lock is the next to be contended when
 //! the zone lock is not (spec fault.md §4.1, the 2018 study of batch sizes).
 
-use crate::load::{LockKind, Parameter, Plan, Setup};
+use crate::load::plan::{LockKind, Plan};
+use crate::load::setup::{Parameter, Setup};
 use crate::target::{Hold, LockId, Target, locked};
 use crate::varied::varied;
 

@@ -7,7 +7,7 @@ use pageset_core::{MigrateType, NodeId, Order};
 
 use super::order::{PAGE_BYTES, slab_order};
 use super::partial::PartialRule;
-use crate::load::Generation;
+use crate::load::setup::Generation;
 use crate::target::Block;
 
 /// Partly used slabs that a node keeps even if they are empty. Source: SLUB's documented `min_partial`, 5 for small

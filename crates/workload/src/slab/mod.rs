@@ -4,6 +4,7 @@
 //! gives back make the slabs travel: that is how messages of a few hundred bytes become allocations of order 2 or 3.
 
 mod cache;
+pub(crate) mod object;
 mod order;
 mod partial;
 
@@ -13,9 +14,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pageset_core::{AllocError, MigrateType, NodeId};
 
-use crate::load::{Generation, LockKind, Parameter, Plan, Setup};
+use crate::load::plan::{LockKind, Plan};
+use crate::load::setup::{Generation, Parameter, Setup};
 use crate::target::{Block, Fill, Hold, LockId, Message, Target, locked};
 use cache::{Cache, Taken};
+pub use object::Object;
 pub(crate) use order::{PAGE_BYTES, order_of};
 
 /// Largest size that has a cache; larger ones are blocks of pages. Source: spec fault.md §4.0.
@@ -29,13 +32,6 @@ pub(crate) const LIST_NS: Parameter = Parameter {
     meaning: "time under the lock of a slab cache's list, in ns",
     source: "guess",
 };
-
-/// An object of a slab cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Object {
-    cache: u16,
-    slab: u32,
-}
 
 /// A cache of a [`Slabs`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 //! Source: the changelog of Linux 5.16's "mm, slub: change percpu partial accounting from objects to pages"; numbers are
 //! general knowledge of SLUB's defaults, not in the spec.
 
-use crate::load::Generation;
+use crate::load::setup::Generation;
 
 /// What is counted, and up to where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

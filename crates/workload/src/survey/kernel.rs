@@ -116,8 +116,13 @@ impl KernelCounter {
         for (_, decision) in std::mem::take(&mut self.decisions).finish() {
             self.add(decision);
         }
-        self.waits.finish(&mut self.kernel);
-        self.kernel
+        let waited = self.waits.finish();
+        Kernel {
+            spin_waits: waited.spin,
+            other_waits: waited.other,
+            unpaired_waits: waited.unpaired,
+            ..self.kernel
+        }
     }
 
     #[inline]

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use pageset_trace::Event;
 
-use super::kernel::Kernel;
 use super::log2::Log2Counts;
 
 /// Waits that may be open at once; more tasks than a kernel has waiting, unless the recording is hostile.
@@ -12,6 +11,17 @@ const OPEN_MAX: usize = 64 << 10;
 
 /// The tracepoint's flag for spinning locks. Source: `/sys/kernel/tracing/events/lock/contention_begin/format`.
 const FLAG_SPIN: u32 = 1;
+
+/// How long was waited, in nanoseconds.
+#[derive(Debug)]
+pub(super) struct Waited {
+    /// For spinning locks.
+    pub(super) spin: Log2Counts,
+    /// For all others.
+    pub(super) other: Log2Counts,
+    /// Beginnings without an end, and ends without a beginning.
+    pub(super) unpaired: u64,
+}
 
 /// Pairs beginnings with ends.
 #[derive(Debug, Default)]
@@ -63,10 +73,8 @@ impl Waits {
         waits.record(event.ts_ns.saturating_sub(open.since_ns));
     }
 
-    pub(super) fn finish(self, kernel: &mut Kernel) {
-        kernel.unpaired_waits = self.unpaired + self.open.len() as u64;
-        kernel.spin_waits = self.spin;
-        kernel.other_waits = self.other;
+    pub(super) fn finish(self) -> Waited {
+        Waited { spin: self.spin, other: self.other, unpaired: self.unpaired + self.open.len() as u64 }
     }
 }
 
@@ -90,11 +98,10 @@ mod tests {
         waits.end(&event(end, 110, 0, 7, 1, 0));
         waits.begin(&event(begin, 200, 0, 0, 1, FLAG_SPIN));
         waits.end(&event(end, 210, 1, 0, 1, 0));
-        let mut kernel = Kernel::default();
-        waits.finish(&mut kernel);
-        assert_eq!((kernel.spin_waits.total(), kernel.spin_waits.sum), (1, 100));
-        assert_eq!((kernel.other_waits.total(), kernel.other_waits.sum), (1, 5));
-        assert_eq!(kernel.unpaired_waits, 2, "the idle task of another CPU is another task");
+        let waited = waits.finish();
+        assert_eq!((waited.spin.total(), waited.spin.sum), (1, 100));
+        assert_eq!((waited.other.total(), waited.other.sum), (1, 5));
+        assert_eq!(waited.unpaired, 2, "the idle task of another CPU is another task");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::load::ChannelSpec;
+use crate::load::plan::ChannelSpec;
 use crate::target::{Message, Received};
 
 /// Looks at a channel before the thread sleeps. Guess: some 10 us, longer than waking a thread takes, so that a stream

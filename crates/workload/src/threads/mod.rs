@@ -18,7 +18,7 @@ use pageset_core::{
 use thiserror::Error;
 
 use crate::cpus::{pin, usable_cpus};
-use crate::load::Plan;
+use crate::load::plan::Plan;
 use channel::Channel;
 use gate::Gate;
 use memory::Memory;

@@ -3,28 +3,18 @@
 use pageset_core::{MigrateType, Order};
 use pageset_trace::{Event, EventKind};
 
-use super::engine::{Engine, Home};
+use super::classes::Class;
+use super::cpu_state::Bulk;
+use super::engine::Engine;
 use super::geometry::Place;
 use super::links::{Chunk, same_context};
-use super::{Class, Mode};
+use super::mode::Mode;
+use super::page_set::Home;
 use crate::gfp;
 use crate::pressure::highest_zone;
 
 /// Events of the same CPU that are searched for a bulk allocation's return.
 const SEARCHED: usize = 4096;
-
-/// A bulk allocation under way.
-#[derive(Debug)]
-pub(super) struct Bulk {
-    home: Home,
-    /// Pages that are still to be taken.
-    left: u32,
-    /// Pages that were counted off a list whose contents are not known; a refill may have given some of them.
-    nameless: u32,
-    /// Sizes of the refills that the page set made for it by itself, in mode `free`.
-    wanted: Vec<u32>,
-    entry: Event,
-}
 
 impl Engine {
     /// Takes what the list has; the rest waits for the refills that follow.

@@ -6,7 +6,7 @@
 use pageset_trace::EventKind;
 
 use super::engine::Engine;
-use super::free::Fate;
+use super::fate::{Fate, fate};
 use super::geometry::Place;
 use super::links::Chunk;
 use crate::limits::to_i32;
@@ -56,7 +56,7 @@ impl Engine {
             changes[set] += match event.kind {
                 EventKind::MmPageAlloc | EventKind::MmPagePcpuDrain => -pages,
                 EventKind::MmPageFreeBatched => pages,
-                EventKind::MmPageFree => match self.fate(chunk, index, (order, event.cpu)) {
+                EventKind::MmPageFree => match fate(chunk, index, (order, event.cpu)) {
                     Fate::Batched | Fate::Diverted => 0,
                     Fate::Type(_) | Fate::Unknown => pages,
                 },

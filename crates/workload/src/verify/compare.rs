@@ -7,12 +7,12 @@ use std::collections::HashSet;
 use pageset_core::{DrainReason, FrameIndex, Order};
 use pageset_trace::EventKind;
 
-use super::Class;
-use super::engine::{Engine, Home};
-use super::free::Fate;
+use super::classes::Class;
+use super::engine::Engine;
+use super::fate::{Fate, fate};
 use super::geometry::Place;
 use super::links::Chunk;
-use super::page_set::Scalars;
+use super::page_set::{Home, Scalars};
 
 /// Events of the same CPU that are searched for what an interrupt interrupted.
 const SEARCHED: usize = 4096;
@@ -47,10 +47,7 @@ impl Engine {
                 Class::Unexplained
                     if observed.is_empty()
                         && chunk.events[index].interrupt_level() > 0
-                        && matches!(
-                            self.fate(chunk, index, (order, chunk.events[index].cpu)),
-                            Fate::Unknown
-                        ) =>
+                        && matches!(fate(chunk, index, (order, chunk.events[index].cpu)), Fate::Unknown) =>
                 {
                     Class::FailedTrylock
                 }

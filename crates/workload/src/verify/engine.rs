@@ -1,17 +1,18 @@
-//! The comparison's state, and which part of it each event concerns.
+//! The comparison's state: page sets, what is on their lists, zones, CPUs. The files above it say what each kind of event does
+//! to it.
 
 use pageset_core::pcp::{Limits, ListIndex};
-use pageset_core::{Order, Policy, ZoneKind};
-use pageset_trace::{Event, EventKind, Layout, Sample, TraceInfo, Work};
+use pageset_core::{FrameIndex, Order, Policy, ZoneKind};
+use pageset_trace::{Event, Layout, Sample, TraceInfo};
 
-use super::bulk::Bulk;
+use super::classes::Class;
+use super::cpu_state::CpuState;
 use super::explain::Explainer;
 use super::geometry::{Geometry, Place, Zone};
 use super::links::Chunk;
-use super::page_set::PageSet;
+use super::mode::Mode;
+use super::page_set::{Home, PageSet};
 use super::report::Verification;
-use super::tick::Tick;
-use super::{Class, Mode};
 use crate::limits::{has_large_slice, to_i32};
 use crate::pressure::highest_zone;
 
@@ -30,50 +31,13 @@ pub(super) struct Engine {
     pub(super) cpus: Vec<CpuState>,
     pub(super) samples: Vec<Sample>,
     pub(super) has_bulk_events: bool,
-    has_begun: bool,
+    pub(super) has_begun: bool,
     pub(super) out: Verification,
     pub(super) explainer: Explainer,
     /// Buffers, kept for their memory.
     pub(super) run: Vec<(Place, u32)>,
     pub(super) observed: Vec<(Place, Order)>,
-    pub(super) predicted: Vec<(pageset_core::FrameIndex, Order)>,
-}
-
-/// What goes on on one CPU.
-#[derive(Debug, Default)]
-pub(super) struct CpuState {
-    /// Commits whose drain comes later than an interrupt: the free's and the drain's first event.
-    pub(super) deferred: Vec<(usize, usize)>,
-    /// Allocations that were dealt with ahead of their events.
-    pub(super) popped_early: Vec<usize>,
-    pub(super) tick: Option<Tick>,
-    pub(super) bulk: Option<Bulk>,
-    /// This CPU's samples that are still to come, last first.
-    pub(super) samples: Vec<usize>,
-    /// The sample that is being taken, and the event that began it.
-    pub(super) sampling: Option<usize>,
-    /// The last event at each depth of interrupts.
-    pub(super) last_by_level: [Option<usize>; 4],
-    /// The last block that was drained on demand, and whose it was.
-    pub(super) drained_owner: Option<(usize, usize)>,
-    /// The last free of this CPU that needed no drain.
-    pub(super) last_free: Option<usize>,
-}
-
-/// Where the limits of page sets come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LimitsFrom {
-    /// What the recorded kernel printed, where it did.
-    Samples,
-    /// The formulas alone, since settings are not the recorded ones.
-    Formulas,
-}
-
-/// A list of a page set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Home {
-    pub(super) set: usize,
-    pub(super) list: ListIndex,
+    pub(super) predicted: Vec<(FrameIndex, Order)>,
 }
 
 impl Engine {
@@ -81,7 +45,6 @@ impl Engine {
         (policy, mode, explainer): (Policy, Mode, Explainer),
         machine: &Layout,
         info: &TraceInfo,
-        limits: LimitsFrom,
     ) -> Result<Self, String> {
         let geometry = Geometry::new(machine, &policy)?;
         let mut sets = Vec::new();
@@ -107,7 +70,7 @@ impl Engine {
                 cpu.samples.push(index);
             }
         }
-        let mut engine = Self {
+        Ok(Self {
             policy,
             mode,
             sets,
@@ -123,80 +86,7 @@ impl Engine {
             observed: Vec::new(),
             predicted: Vec::new(),
             geometry,
-        };
-        if limits == LimitsFrom::Samples {
-            engine.learn_limits();
-        }
-        if engine.mode == Mode::Free {
-            engine.seed_tokens();
-        }
-        Ok(engine)
-    }
-
-    /// Compares a part of the trace, which has been linked, up to `end`; what lies behind is looked at only.
-    pub(super) fn compare(&mut self, chunk: &mut Chunk, end: usize) {
-        let has_begun = std::mem::replace(&mut self.has_begun, true);
-        if has_begun {
-            // Links end with the part of the trace that they lie in.
-            self.notes
-                .iter_mut()
-                .filter(|note| **note >> 32 != 0)
-                .for_each(|note| *note &= u64::from(u32::MAX));
-        }
-        self.has_bulk_events |= chunk.events.iter().any(|event| event.kind == EventKind::BulkAllocEntry);
-        if !has_begun && self.has_bulk_events && self.mode != Mode::Free {
-            self.calibrate(chunk);
-        }
-        for index in 0..end {
-            if !chunk.done[index] {
-                self.event(chunk, index);
-            }
-            let event = &chunk.events[index];
-            if let Some(cpu) = self.cpus.get_mut(usize::from(event.cpu)) {
-                cpu.last_by_level[usize::from(event.interrupt_level())] = Some(index);
-            }
-        }
-        for cpu in 0..self.cpus.len() {
-            for (commit, drain) in std::mem::take(&mut self.cpus[cpu].deferred) {
-                self.commit(chunk, commit, Some(drain));
-            }
-        }
-        self.cpus.iter_mut().for_each(|cpu| {
-            cpu.last_free = None;
-            cpu.drained_owner = None;
-            cpu.last_by_level = [None; 4];
-        });
-    }
-
-    #[inline]
-    fn event(&mut self, chunk: &mut Chunk, index: usize) {
-        let event = chunk.events[index];
-        if usize::from(event.cpu) >= self.cpus.len() {
-            self.out.passed_over.impossible += 1;
-            return;
-        }
-        match event.kind {
-            EventKind::MmPageAlloc => self.hit(chunk, index),
-            EventKind::MmPageFree => self.freed(chunk, index),
-            EventKind::MmPageFreeBatched => self.committed(chunk, index),
-            EventKind::MmPagePcpuDrain => self.drained(chunk, index),
-            EventKind::MmPageAllocZoneLocked | EventKind::MmPageAllocExtfrag => self.fetched(chunk, index),
-            EventKind::WorkqueueExecuteStart if event.work() == Some(Work::VmstatUpdate) => {
-                self.tick_starts(&event);
-            }
-            EventKind::WorkqueueExecuteEnd if event.work() == Some(Work::VmstatUpdate) => {
-                self.tick_ends(chunk, index);
-            }
-            EventKind::Marker => self.marker(chunk, index),
-            EventKind::BulkAllocEntry => self.bulk_starts(chunk, index),
-            EventKind::BulkAllocReturn => self.bulk_ends(chunk, index),
-            // It failed in every zone that it may use.
-            EventKind::DirectReclaimBegin => self.walk_past(None, event.gfp),
-            EventKind::KswapdWake => self.reclaim(event.pfn, true),
-            EventKind::KswapdSleep => self.reclaim(event.pfn, false),
-            EventKind::KswapdSwitchedOut if event.pfn == 1 => self.kswapd_naps(&event),
-            _ => {}
-        }
+        })
     }
 
     /// An allocation walks to a zone, past the higher ones of its node that it may use too, or past all (`None`).
@@ -216,18 +106,6 @@ impl Engine {
         }
     }
 
-    fn reclaim(&mut self, node: u64, active: bool) {
-        for zone in self.geometry.zones.iter_mut().filter(|zone| u64::from(zone.description.node) == node) {
-            zone.pressure.reclaim_active = active;
-        }
-    }
-
-    /// kswapd sleeps between two rounds without a sleep event; it runs on its own node's CPUs.
-    fn kswapd_naps(&mut self, event: &Event) {
-        let node = self.geometry.nodes[usize::from(event.cpu)];
-        self.reclaim(u64::from(node), false);
-    }
-
     #[inline]
     pub(super) fn set_index(&self, zone: usize, cpu: u16) -> usize {
         zone * self.cpus.len() + usize::from(cpu)
@@ -240,6 +118,10 @@ impl Engine {
         let block = order.and_then(|order| Some((self.geometry.locate(event.pfn)?, order)));
         self.out.passed_over.impossible += u64::from(block.is_none());
         block
+    }
+
+    pub(super) fn place(&self, zone: usize, frame: FrameIndex) -> Place {
+        Place { zone, frame, global: self.geometry.global(zone, frame) }
     }
 
     /// The list that a frame is believed to be on.
@@ -265,6 +147,11 @@ impl Engine {
     pub(super) fn settle(&mut self, place: Place, home: Home, next: u32) {
         let owner = (home.set as u64 + 1) << 4 | home.list as u64;
         self.notes[place.global] = u64::from(next.wrapping_add(1)) << 32 | owner;
+    }
+
+    /// Forgets what comes next about every frame, but not where it is.
+    pub(super) fn forget_links(&mut self) {
+        self.notes.iter_mut().filter(|note| **note >> 32 != 0).for_each(|note| *note &= u64::from(u32::MAX));
     }
 
     /// Forgets where a frame is, without touching the list.

@@ -5,11 +5,20 @@ use std::fmt::Write as _;
 use pageset_trace::{Event, EventKind};
 use serde::Serialize;
 
+use super::classes::Class;
 use super::links::Chunk;
-use super::{Class, ExplainRequest};
 
 /// Events of the same CPU shown before and behind the mismatch.
 const AROUND: usize = 12;
+
+/// Which mismatch to show with the events around it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExplainRequest {
+    /// Count from 1, in the order of the trace.
+    pub number: u64,
+    /// Count only mismatches of this class.
+    pub class: Option<Class>,
+}
 
 /// A mismatch and what happened around it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -3,25 +3,15 @@
 use pageset_core::{MigrateType, Order};
 use pageset_trace::{Event, EventKind};
 
-use super::Mode;
-use super::engine::{Engine, Home};
+use super::engine::Engine;
+use super::fate::{Fate, fate};
 use super::geometry::Place;
 use super::links::{Chunk, same_context};
+use super::mode::Mode;
+use super::page_set::Home;
 
 /// Events of the same CPU that are searched for the drain of a free.
 const SEARCHED: usize = 64;
-
-/// What happens to a freed frame next.
-pub(super) enum Fate {
-    /// It reaches its page set with a later event.
-    Batched,
-    /// It leaves the free lists without having been drained: its page set's lock was busy.
-    Diverted,
-    /// Its list shows.
-    Type(MigrateType),
-    /// It is not seen again, or was taken without an event.
-    Unknown,
-}
 
 impl Engine {
     /// A block is freed, now or (in a batch) soon.
@@ -37,7 +27,7 @@ impl Engine {
                 .change(usize::from(event.cpu), i64::from(order.frames()));
             return;
         }
-        match self.fate(chunk, index, (order, event.cpu)) {
+        match fate(chunk, index, (order, event.cpu)) {
             Fate::Batched => return,
             Fate::Diverted => {
                 self.displace(place);
@@ -156,25 +146,6 @@ impl Engine {
         }
     }
 
-    pub(super) fn fate(&self, chunk: &Chunk, index: usize, (order, cpu): (Order, u16)) -> Fate {
-        let Some(next) = chunk.events.get(chunk.links[index].of_frame as usize) else { return Fate::Unknown };
-        match next.kind {
-            EventKind::MmPageFreeBatched => Fate::Batched,
-            EventKind::MmPageAllocZoneLocked | EventKind::MmPageAllocExtfrag => Fate::Diverted,
-            EventKind::MmPagePcpuDrain | EventKind::MmPageAlloc if next.order == order.get() => {
-                match next.block_type() {
-                    Some(migratetype) if next.kind == EventKind::MmPagePcpuDrain || next.cpu == cpu => {
-                        Fate::Type(migratetype)
-                    }
-                    _ => Fate::Unknown,
-                }
-            }
-            // It was allocated without an event of its own: in bulk, which is how the kernel takes unmovable pages.
-            EventKind::MmPageFree if order == Order::ZERO => Fate::Type(MigrateType::Unmovable),
-            _ => Fate::Unknown,
-        }
-    }
-
     /// A block reaches its page set; `drain` is the first event of the drain that follows.
     pub(super) fn commit(&mut self, chunk: &mut Chunk, index: usize, drain: Option<usize>) {
         let event = chunk.events[index];
@@ -188,7 +159,7 @@ impl Engine {
         {
             let set = self.set_index(place.zone, event.cpu);
             self.sets[set].touched = true;
-            let migratetype = match self.fate(chunk, index, (order, event.cpu)) {
+            let migratetype = match fate(chunk, index, (order, event.cpu)) {
                 Fate::Type(migratetype) => migratetype,
                 _ => {
                     let seen = self.block_type(place).and_then(MigrateType::from_index);

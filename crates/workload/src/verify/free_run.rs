@@ -6,11 +6,12 @@
 use pageset_core::Order;
 use pageset_core::policy::FreeDrain;
 
-use super::Class;
+use super::classes::Class;
 use super::compare::describe;
-use super::engine::{Engine, Home};
+use super::engine::Engine;
 use super::geometry::Place;
 use super::links::Chunk;
+use super::page_set::Home;
 
 /// List of movable pages of order 0 in every scheme. Source: spec §2.1.
 const MOVABLE_PAGES: usize = 1;

@@ -5,39 +5,45 @@
 //! how many pages, which), ticks, and `count` and `high` wherever `/proc/zoneinfo` was sampled. What differs is put in
 //! a [`Class`].
 //!
-//! Files: `links` (what comes next on a CPU and to a frame), `geometry` (zones and limits), `page_set` (the core's page
-//! set and what is not known of it), `pressure` (the zone's flags), `calibrate` (what the
-//! page sets held at the start), `engine` (the state), `alloc`, `bulk`, `free`,
-//! `compare` (the drain of a free), `free_run` (mode `free`), `tick`, `sample` (one file per kind of event), `classes`, `explain`, `report`,
-//! `kernel_policy`, `options`.
+//! Files, from the ground up. What a comparison consists of: `classes`, `mode`, `geometry` (zones and limits), `links` (what
+//! comes next on a CPU and to a frame), `fate` (what that says of a free), `explain`, `report`, `page_set` (the core's page set
+//! and what is not known of it), `cpu_state`, and `engine`, which holds them together. What events do to it: `compare` (the drain of a
+//! free), `free_run` (mode `free`), `refill`, `bulk`, `alloc`, `tick`, `free`, `sample`, and `calibrate` (what the page sets held at
+//! the start). Above them: `dispatch` (which event concerns which part), `options`, and this file.
 
 mod alloc;
 mod bulk;
 mod calibrate;
 mod classes;
 mod compare;
+mod cpu_state;
+mod dispatch;
 mod engine;
 mod explain;
+mod fate;
 mod free;
 mod free_run;
 mod geometry;
-mod kernel_policy;
 mod links;
+mod mode;
 mod options;
 mod page_set;
+mod refill;
 mod report;
 mod sample;
 mod tick;
 
 pub use classes::{Class, Mismatches};
-pub use explain::Explanation;
-pub use kernel_policy::policy_of_kernel;
-pub use options::{ExplainRequest, Mode, VerifyError, VerifyOptions};
+pub use explain::{ExplainRequest, Explanation};
+pub use mode::Mode;
+pub use options::{VerifyError, VerifyOptions};
 pub use report::{Decays, Drains, PassedOver, Refills, Samples, Verification};
 
 use pageset_trace::{BLOCK_EVENTS_MAX, TraceReader};
 
-use engine::{Engine, LimitsFrom};
+pub(crate) use crate::kernel_policy::policy_of_kernel;
+use dispatch::LimitsFrom;
+use engine::Engine;
 use explain::Explainer;
 use links::Chunk;
 
@@ -68,8 +74,9 @@ pub fn verify(
     };
     let explainer = Explainer::new(options.explain);
     let limits = if options.settings.is_unchanged() { LimitsFrom::Samples } else { LimitsFrom::Formulas };
-    let mut engine = Engine::new((policy, options.mode, explainer), machine, &info, limits)
+    let mut engine = Engine::new((policy, options.mode, explainer), machine, &info)
         .map_err(|problem| unusable(problem, "pass a machine description that fits with --layout FILE"))?;
+    engine.prepare(limits);
     let mut chunk = Chunk::default();
     // Memory that is not used is not touched, so a false number does no harm.
     let announced = usize::try_from(info.events.unwrap_or(0)).unwrap_or(usize::MAX);

@@ -33,6 +33,13 @@ impl fmt::Display for Scalars {
     }
 }
 
+/// A list of a page set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Home {
+    pub(super) set: usize,
+    pub(super) list: ListIndex,
+}
+
 /// A page set.
 #[derive(Debug)]
 pub(super) struct PageSet {

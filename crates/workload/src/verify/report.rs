@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use super::Mismatches;
+use super::classes::Mismatches;
+use super::explain::Explanation;
 
 /// One recording compared with one policy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -31,7 +32,7 @@ pub struct Verification {
     pub passed_over: PassedOver,
     /// The mismatch that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub explained: Option<super::Explanation>,
+    pub explained: Option<Explanation>,
 }
 
 /// Refills: moment and number of blocks.

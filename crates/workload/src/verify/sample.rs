@@ -3,9 +3,10 @@
 use pageset_core::pcp::Limits;
 use pageset_trace::Event;
 
+use super::classes::Class;
 use super::engine::Engine;
 use super::links::Chunk;
-use super::{Class, Mode};
+use super::mode::Mode;
 use crate::limits::to_i32;
 
 /// Marks that the recorder writes around a sample: one of these, the sample's number, the CPU in the low 12 bits.

@@ -4,23 +4,16 @@ use pageset_core::Order;
 use pageset_core::policy::DecayDrain;
 use pageset_trace::{Event, EventKind};
 
-use super::engine::{Engine, Home};
+use super::classes::Class;
+use super::cpu_state::Tick;
+use super::engine::Engine;
 use super::geometry::Place;
 use super::links::{Chunk, same_context};
-use super::{Class, Mode};
+use super::mode::Mode;
+use super::page_set::Home;
 
 /// Ticks that an idle page set of a remote node survives. Source: spec §2.11.
 const REMOTE_EXPIRE_TICKS: u8 = 3;
-
-/// A tick under way.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Tick {
-    start: Event,
-    /// The next zone to be dealt with.
-    zone: usize,
-    /// Whether a zone's drain differed.
-    differs: bool,
-}
 
 /// What a tick drains from one page set, in drains of so many pages each.
 #[derive(Clone, Copy, Debug)]

@@ -11,11 +11,13 @@ use std::sync::Arc;
 
 use pageset_core::AllocError;
 
-use super::{
-    COPY_NS, End, Ends, FreedBy, MOVES, MOVES_MAX, OVERHEAD_BYTES, RECEIVE_NS, Role, SEND_NS, SOCKET_BYTES,
-    Skbs, Way, costs, take_turns,
-};
-use crate::load::{Parameter, Plan, PlanError, Setup, Workload};
+use super::end::{COPY_NS, End, FreedBy, RECEIVE_NS, Role, SEND_NS, Way, costs};
+use super::skbs::{OVERHEAD_BYTES, Skbs};
+use super::stream::SOCKET_BYTES;
+use super::turns::{Ends, MOVES, MOVES_MAX, take_turns};
+use crate::load::plan::Plan;
+use crate::load::setup::{Parameter, PlanError, Setup};
+use crate::load::workload::Workload;
 use crate::slab::LIST_NS;
 use crate::target::{Message, Target};
 

@@ -3,8 +3,12 @@
 
 use pageset_core::AllocError;
 
-use super::{COPY_NS, Flow, FreedBy, OVERHEAD_BYTES, RECEIVE_NS, SEND_NS, SKB_BYTES, Skbs, Source, stream};
-use crate::load::{Parameter, Plan, PlanError, Setup, Workload};
+use super::end::{COPY_NS, FreedBy, RECEIVE_NS, SEND_NS};
+use super::skbs::{OVERHEAD_BYTES, SKB_BYTES, Skbs};
+use super::stream::{Flow, Source, stream};
+use crate::load::plan::Plan;
+use crate::load::setup::{Parameter, PlanError, Setup};
+use crate::load::workload::Workload;
 use crate::slab::LIST_NS;
 use crate::target::{Message, Target};
 

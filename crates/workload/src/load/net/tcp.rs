@@ -2,9 +2,13 @@
 
 use pageset_core::AllocError;
 
+use super::end::{COPY_NS, FreedBy, RECEIVE_NS, SEND_NS};
+use super::skbs::Skbs;
+use super::stream::{Flow, Source, stream};
 use super::udp::Fragments;
-use super::{COPY_NS, Flow, FreedBy, RECEIVE_NS, SEND_NS, Skbs, Source, stream};
-use crate::load::{Generation, Parameter, Plan, PlanError, Setup, Workload};
+use crate::load::plan::Plan;
+use crate::load::setup::{Generation, Parameter, PlanError, Setup};
+use crate::load::workload::Workload;
 use crate::slab::LIST_NS;
 use crate::target::{Message, Target};
 

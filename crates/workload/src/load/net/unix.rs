@@ -3,8 +3,13 @@
 
 use pageset_core::{AllocError, MigrateType, Order};
 
-use super::{COPY_NS, Flow, FreedBy, MOVES, MOVES_MAX, RECEIVE_NS, SEND_NS, Skbs, Source, stream};
-use crate::load::{Parameter, Plan, PlanError, Setup, Workload};
+use super::end::{COPY_NS, FreedBy, RECEIVE_NS, SEND_NS};
+use super::skbs::{OVERHEAD_BYTES, Skbs};
+use super::stream::{Flow, Source, stream};
+use super::turns::{MOVES, MOVES_MAX};
+use crate::load::plan::Plan;
+use crate::load::setup::{Parameter, PlanError, Setup};
+use crate::load::workload::Workload;
 use crate::slab::LIST_NS;
 use crate::target::{Fill, Message, Target};
 
@@ -32,7 +37,7 @@ pub(in crate::load) const UNIX_STREAM: Workload = Workload {
 
 fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     let mut plan = Plan::default();
-    let skbs = Skbs::new(&mut plan, setup, &[HEAD_BYTES - super::OVERHEAD_BYTES]);
+    let skbs = Skbs::new(&mut plan, setup, &[HEAD_BYTES - OVERHEAD_BYTES]);
     // A piece takes its payload's memory and its head's.
     let flow = Flow {
         message_bytes: 32_768 + 4096,
@@ -56,7 +61,7 @@ impl Source for Writes {
         let (bytes, orders) = PIECES[self.piece];
         self.piece = (self.piece + 1) % PIECES.len();
         message.bytes = bytes;
-        skbs.head(target, HEAD_BYTES - super::OVERHEAD_BYTES, message)?;
+        skbs.head(target, HEAD_BYTES - OVERHEAD_BYTES, message)?;
         for order in orders.iter().filter_map(|order| Order::new(*order)) {
             let pfn = target.alloc(order, MigrateType::Unmovable, Fill::Undefined)?;
             message.blocks.push((pfn, order));

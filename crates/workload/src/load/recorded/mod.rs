@@ -14,7 +14,8 @@ use std::sync::Arc;
 
 use pageset_trace::{TraceError, TraceReader};
 
-use super::{Plan, PlanError, Setup};
+use super::plan::Plan;
+use super::setup::{PlanError, Setup};
 use player::{CopyState, Player};
 pub use reading::Played;
 use reading::Recording;

@@ -1,0 +1,138 @@
+//! One end of a flow: what goes either way between two workers, what it costs, and who frees it.
+
+use std::sync::Arc;
+
+use super::skbs::Skbs;
+use crate::load::plan::Plan;
+use crate::load::setup::{Parameter, Setup};
+use crate::slab::PAGE_BYTES;
+use crate::target::{Access, ChannelId, Message, Received, Target};
+
+pub(super) const SEND_NS: Parameter = Parameter {
+    key: "send_ns",
+    default: 1500,
+    min: 0,
+    meaning: "work to send one message outside the allocator, without copying, in ns",
+    source: "guess",
+};
+pub(super) const RECEIVE_NS: Parameter = Parameter {
+    key: "receive_ns",
+    default: 1200,
+    min: 0,
+    meaning: "work to receive one message outside the allocator, without copying, in ns",
+    source: "guess",
+};
+pub(super) const COPY_NS: Parameter = Parameter {
+    key: "copy_kib_ns",
+    default: 60,
+    min: 0,
+    meaning: "time to copy 1 KiB of payload into or out of a slab object, in ns",
+    source: "guess: 16 GB/s",
+};
+
+/// What a worker does at present.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    Sender,
+    Receiver,
+}
+
+/// Where the receiver's frees happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FreedBy {
+    /// Where it runs.
+    Receiver,
+    /// Where the memory was allocated, if not too much waits for that already.
+    Sender,
+}
+
+/// Messages whose memory waits to be freed by the CPU that allocated it. Source: spec fault.md §4.3, "list <= 64".
+const DEFERRED_MAX: u32 = 64;
+
+/// What sending, receiving and copying cost.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Costs {
+    pub(super) send_ns: u64,
+    pub(super) receive_ns: u64,
+    copy_kib_ns: u64,
+}
+
+pub(super) fn costs(setup: &Setup<'_>) -> Costs {
+    Costs {
+        send_ns: setup.get(&SEND_NS),
+        receive_ns: setup.get(&RECEIVE_NS),
+        copy_kib_ns: setup.get(&COPY_NS),
+    }
+}
+
+/// What goes one way between two workers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Way {
+    pub(super) socket: ChannelId,
+    /// The other way: memory that its sender is to free.
+    pub(super) returned: Option<ChannelId>,
+}
+
+impl Way {
+    pub(super) fn new(plan: &mut Plan, capacity: u32, freed_by: FreedBy) -> Self {
+        let socket = plan.channel(capacity, 1);
+        Self { socket, returned: (freed_by == FreedBy::Sender).then(|| plan.channel(DEFERRED_MAX, 1)) }
+    }
+}
+
+/// One end of a flow.
+#[derive(Clone, Debug)]
+pub(super) struct End {
+    pub(super) skbs: Arc<Skbs>,
+    pub(super) costs: Costs,
+    /// From this worker to the other.
+    pub(super) forth: Way,
+    /// From the other worker to this one.
+    pub(super) back: Way,
+}
+
+impl End {
+    pub(super) fn new(skbs: &Arc<Skbs>, costs: Costs, [one, other]: [Way; 2], role: Role) -> Self {
+        let (forth, back) = if role == Role::Sender { (one, other) } else { (other, one) };
+        Self { skbs: Arc::clone(skbs), costs, forth, back }
+    }
+
+    /// Frees a message, or leaves that to the sender's CPU.
+    pub(super) fn give_back(&self, target: &mut dyn Target, message: Message) {
+        let kept = match self.back.returned {
+            Some(returned) => target.try_send(returned, message),
+            None => Err(message),
+        };
+        if let Err(message) = kept {
+            self.skbs.release(target, message);
+        }
+    }
+
+    /// Frees what the receiver sent back.
+    pub(super) fn free_returned(&self, target: &mut dyn Target) {
+        while let Some(Received::Message(message)) =
+            self.forth.returned.map(|returned| target.try_receive(returned))
+        {
+            self.skbs.release(target, message);
+        }
+    }
+
+    /// Reads the payload of messages of `bytes` bytes each; what is in objects is read in no time.
+    pub(super) fn read(&self, target: &mut dyn Target, messages: &Message, bytes: u32) {
+        for (pfn, order) in &messages.blocks {
+            let bytes = u64::from(bytes).min(u64::from(order.frames()) * u64::from(PAGE_BYTES));
+            target.touch(*pfn, bytes, Access::Read);
+        }
+    }
+
+    /// Copies the payload: blocks first, what is left in objects.
+    pub(super) fn copy(&self, target: &mut dyn Target, message: &Message) {
+        let mut left = message.bytes;
+        for (pfn, order) in &message.blocks {
+            let bytes = left.min(u64::from(order.frames()) * u64::from(PAGE_BYTES));
+            target.touch(*pfn, bytes, Access::Copy);
+            left -= bytes;
+        }
+        target.compute(left * self.costs.copy_kib_ns / 1024);
+    }
+}

@@ -1,0 +1,68 @@
+//! What a message is made of: a description, its head, and what does not fit there (spec fault.md §4.3).
+
+use pageset_core::{AllocError, MigrateType};
+
+use crate::load::plan::Plan;
+use crate::load::setup::{Generation, Setup};
+use crate::slab::{CacheId, Slabs};
+use crate::target::{Message, Target};
+
+/// Size of the structure that describes a message. Source: spec fault.md §4.3.
+pub(super) const SKB_BYTES: u32 = 256;
+/// What a message's memory has besides the payload: room for headers before, shared information behind. Source: 4 KiB
+/// of payload need kmalloc-8k and 8 KiB need order 2 (spec fault.md §4.3); the number itself is a guess.
+pub(super) const OVERHEAD_BYTES: u32 = 384;
+/// Size of small heads since Linux 6.3. Source: spec fault.md §4.3.
+const SMALL_HEAD_BYTES: u32 = 704;
+
+/// The caches that messages are made from.
+#[derive(Debug)]
+pub(in crate::load) struct Skbs {
+    slabs: Slabs,
+    skb: CacheId,
+    small_head: Option<CacheId>,
+}
+
+impl Skbs {
+    /// With the caches for heads of `bytes` bytes, each.
+    pub(in crate::load) fn new(plan: &mut Plan, setup: &Setup<'_>, bytes: &[u32]) -> Self {
+        let mut slabs = Slabs::new(setup);
+        let skb = slabs.cache(plan, SKB_BYTES, MigrateType::Unmovable);
+        let small_head = (setup.generation >= Generation::V6_6)
+            .then(|| slabs.cache(plan, SMALL_HEAD_BYTES, MigrateType::Unmovable));
+        bytes.iter().for_each(|bytes| slabs.kmalloc_cache(plan, bytes + OVERHEAD_BYTES));
+        Self { slabs, skb, small_head }
+    }
+
+    /// Says how many workers use it; each leaves once.
+    pub(in crate::load) fn used_by(self, workers: usize) -> Self {
+        Self { slabs: self.slabs.used_by(workers), ..self }
+    }
+
+    pub(in crate::load) fn leave(&self, target: &mut dyn Target) {
+        self.slabs.leave(target);
+    }
+
+    /// Frees all that a message consists of.
+    pub(in crate::load) fn release(&self, target: &mut dyn Target, message: Message) {
+        self.slabs.release(target, message);
+    }
+
+    /// Describes a message, with `bytes` bytes of it beside its headers.
+    pub(in crate::load) fn head(
+        &self,
+        target: &mut dyn Target,
+        bytes: u32,
+        message: &mut Message,
+    ) -> Result<(), AllocError> {
+        message.objects.push(self.slabs.take(target, self.skb)?);
+        let bytes = bytes + OVERHEAD_BYTES;
+        match self.small_head {
+            Some(small_head) if bytes <= SMALL_HEAD_BYTES => {
+                message.objects.push(self.slabs.take(target, small_head)?);
+                Ok(())
+            }
+            _ => self.slabs.kmalloc(target, bytes, message),
+        }
+    }
+}

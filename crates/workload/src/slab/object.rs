@@ -1,0 +1,8 @@
+//! What a worker holds of a slab: a name, which it may send to another worker.
+
+/// An object of a slab cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Object {
+    pub(super) cache: u16,
+    pub(super) slab: u32,
+}

@@ -1,0 +1,49 @@
+//! What goes on on one CPU at a moment of the trace: what has begun and not ended, and what is kept of what was.
+
+use pageset_trace::Event;
+
+use super::page_set::Home;
+
+/// What goes on on one CPU.
+#[derive(Debug, Default)]
+pub(super) struct CpuState {
+    /// Commits whose drain comes later than an interrupt: the free's and the drain's first event.
+    pub(super) deferred: Vec<(usize, usize)>,
+    /// Allocations that were dealt with ahead of their events.
+    pub(super) popped_early: Vec<usize>,
+    pub(super) tick: Option<Tick>,
+    pub(super) bulk: Option<Bulk>,
+    /// This CPU's samples that are still to come, last first.
+    pub(super) samples: Vec<usize>,
+    /// The sample that is being taken, and the event that began it.
+    pub(super) sampling: Option<usize>,
+    /// The last event at each depth of interrupts.
+    pub(super) last_by_level: [Option<usize>; 4],
+    /// The last block that was drained on demand, and whose it was.
+    pub(super) drained_owner: Option<(usize, usize)>,
+    /// The last free of this CPU that needed no drain.
+    pub(super) last_free: Option<usize>,
+}
+
+/// A tick under way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tick {
+    pub(super) start: Event,
+    /// The next zone to be dealt with.
+    pub(super) zone: usize,
+    /// Whether a zone's drain differed.
+    pub(super) differs: bool,
+}
+
+/// A bulk allocation under way.
+#[derive(Debug)]
+pub(super) struct Bulk {
+    pub(super) home: Home,
+    /// Pages that are still to be taken.
+    pub(super) left: u32,
+    /// Pages that were counted off a list whose contents are not known; a refill may have given some of them.
+    pub(super) nameless: u32,
+    /// Sizes of the refills that the page set made for it by itself, in mode `free`.
+    pub(super) wanted: Vec<u32>,
+    pub(super) entry: Event,
+}

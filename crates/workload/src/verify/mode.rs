@@ -1,0 +1,47 @@
+//! How far the kernel's own events steer a comparison.
+
+/// How far the kernel's own events steer the comparison.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Each decision is predicted, then the kernel's is carried out; samples reset `count` and `high`.
+    #[default]
+    Step,
+    /// As `Step`, but samples are only compared with.
+    Blind,
+    /// The policy's own decisions are carried out; the kernel's are only compared with.
+    Free,
+}
+
+impl Mode {
+    /// All modes.
+    pub const ALL: [Self; 3] = [Self::Step, Self::Blind, Self::Free];
+
+    /// The name in commands and results.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Step => "step",
+            Self::Blind => "blind",
+            Self::Free => "free",
+        }
+    }
+
+    /// The mode called `name`.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|mode| mode.name() == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes_are_found_by_name() {
+        for mode in Mode::ALL {
+            assert_eq!(Mode::named(mode.name()), Some(mode));
+        }
+        assert_eq!(Mode::named("auto"), None);
+    }
+}
