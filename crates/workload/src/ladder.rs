@@ -87,7 +87,7 @@ pub struct Sweep {
     pub high: Vec<i32>,
     /// Power of two by which refills and drains may exceed `batch`.
     pub scale_max: Vec<u8>,
-    /// VmSettings of `/proc/sys/vm`: for each key the values to try.
+    /// Settings of `/proc/sys/vm`: for each key the values to try.
     pub settings: Vec<Vec<VmSettings>>,
 }
 

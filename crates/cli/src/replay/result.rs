@@ -228,8 +228,8 @@ impl Finished {
             ));
         }
         notes.push(
-            "Every policy begins in its own steady state, and the recorded order of events is kept: a replay has no timing \
-             feedback. `+/- %` is how far a value may be off in four of five cases. `pageset replay --help` says more."
+            "The recorded kernel's policy begins where that kernel was, every other in its own steady state; the recorded \
+             order of events is kept, without timing feedback. `+/- %` is how far a value may be off in four of five cases. `pageset replay --help` says more."
                 .to_owned(),
         );
         notes
@@ -275,8 +275,7 @@ impl Finished {
         (off.abs() > FAR_OFF_PERCENT).then(|| {
             format!(
                 "Beware: {} under its own policy is replayed {:.0} % {} zone visits than it made. Forecasts from this \
-                 recording are as far off. A longer recording, on an otherwise idle machine, with all of `pageset record`'s \
-                 events, does better.",
+                 recording are as far off. A longer recording does better, with all events that the guide to recording names.",
                 own.policy,
                 off.abs(),
                 if off > 0.0 { "more" } else { "fewer" },

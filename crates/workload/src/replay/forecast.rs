@@ -72,7 +72,9 @@ impl Forecaster<'_> {
         }
         let zone_starts = self.zone_starts(machine, candidate);
         let steady = |part: usize, turn: usize| {
-            let mut sets = PageSets::new(machine, candidate.policy, &zone_starts);
+            let (recorded, ours) = (&self.machine.layout.sysctls, &machine.layout.sysctls);
+            let sets = PageSets::new(machine, candidate.policy, &zone_starts);
+            let mut sets = sets.with_ticks(recorded.stat_interval_s, ours.stat_interval_s);
             self.play_from(&mut sets, part, turn);
             sets.play(&self.traffic.remainder);
             sets.begin();

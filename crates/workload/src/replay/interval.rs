@@ -19,7 +19,7 @@ pub(super) enum Kind {
     /// The recorded kernel itself, which began where it was.
     Recorded,
     /// The recorded kernel with other settings.
-    VmSettings,
+    Settings,
     /// Another policy.
     Policy,
 }
@@ -29,7 +29,7 @@ impl Kind {
     const fn spread(self) -> f64 {
         match self {
             Self::Recorded => 0.02,
-            Self::VmSettings => 0.06,
+            Self::Settings => 0.06,
             Self::Policy => 0.08,
         }
     }
@@ -38,7 +38,7 @@ impl Kind {
     const fn spread_of_one(self) -> f64 {
         match self {
             Self::Recorded => 0.5,
-            Self::VmSettings | Self::Policy => 0.6,
+            Self::Settings | Self::Policy => 0.6,
         }
     }
 }
@@ -77,10 +77,10 @@ mod tests {
 
     #[test]
     fn draws_and_distance_widen_an_interval() {
-        let narrow = interval(Kind::VmSettings, 1000, 1000, &[1000, 1000], 0.0);
+        let narrow = interval(Kind::Settings, 1000, 1000, &[1000, 1000], 0.0);
         assert!(narrow.covers(1000) && narrow.0 > 800 && narrow.1 < 1250, "{narrow:?}");
-        let drawn = interval(Kind::VmSettings, 1000, 1000, &[500, 2000], 0.0);
-        let far = interval(Kind::VmSettings, 1000, 1000, &[1000, 1000], 0.7);
+        let drawn = interval(Kind::Settings, 1000, 1000, &[500, 2000], 0.0);
+        let far = interval(Kind::Settings, 1000, 1000, &[1000, 1000], 0.7);
         assert!(drawn.0 < narrow.0 && far.1 > narrow.1);
         assert!(interval(Kind::Recorded, 0, 0, &[], 0.0).covers(0));
         assert!(interval(Kind::Policy, u64::MAX, 1, &[0], 1e9).1 > 0, "no overflow");

@@ -43,7 +43,7 @@ use crate::verify::policy_of_kernel;
 pub struct Candidate {
     /// What it decides.
     pub policy: Policy,
-    /// VmSettings that differ from the recorded ones.
+    /// Settings that differ from the recorded ones.
     pub settings: VmSettings,
 }
 
@@ -222,10 +222,8 @@ pub fn replay(
     let own = own.map(|(own, forecast)| Outcome::new(&own, Kind::Recorded, &forecast, off));
     let outcomes = options.candidates.as_slice().into_par_iter().map(|candidate| {
         let kind = match policy {
-            Some(policy) if policy.name == candidate.policy.name && candidate.settings.is_unchanged() => {
-                Kind::Recorded
-            }
-            Some(policy) if policy.name == candidate.policy.name => Kind::VmSettings,
+            _ if forecaster.is_recorded(candidate) => Kind::Recorded,
+            Some(policy) if policy.name == candidate.policy.name => Kind::Settings,
             _ => Kind::Policy,
         };
         let outcome = Outcome::new(candidate, kind, &forecaster.forecast(candidate)?, off);

@@ -23,6 +23,10 @@ pub(super) struct PageSets<'m> {
     /// By zone and CPU.
     sets: Vec<PageSet>,
     totals: Totals,
+    /// Of each CPU, seconds of recorded ticks since the last one that was done.
+    since_tick_s: Vec<u32>,
+    /// Seconds between two recorded ticks, and between two that are done.
+    tick_s: (u32, u32),
 }
 
 /// What the page sets of one zone share.
@@ -89,7 +93,22 @@ impl<'m> PageSets<'m> {
             PageSet { pcp, limits: start.limits, activity: Activity::None }
         };
         let sets = starts.iter().flat_map(|start| (0..cpus).map(move |cpu| (start, cpu))).map(set).collect();
-        Self { machine, policy, zones: zones.collect(), sets, totals: Totals::new(machine.sets()) }
+        Self {
+            machine,
+            policy,
+            zones: zones.collect(),
+            sets,
+            totals: Totals::new(machine.sets()),
+            since_tick_s: vec![0; cpus],
+            tick_s: (1, 1),
+        }
+    }
+
+    /// Ticks come at another interval than the recorded ones.
+    pub(super) fn with_ticks(self, recorded_s: Option<u32>, ours_s: Option<u32>) -> Self {
+        // Longer than an hour is as good as never.
+        let seconds = |interval: Option<u32>| interval.unwrap_or(1).clamp(1, 3600);
+        Self { tick_s: (seconds(recorded_s), seconds(ours_s)), ..self }
     }
 
     /// Fills the page sets with what the kernel's held.
@@ -143,7 +162,7 @@ impl<'m> PageSets<'m> {
                     self.totals.frees += 1;
                     self.past_set(act.at as usize, act.block, 1);
                 }
-                ActKind::Tick => self.tick(act.at as usize),
+                ActKind::Tick => self.recorded_tick(act.at as usize),
                 ActKind::ReclaimStarts | ActKind::ReclaimStops => {
                     let node = act.at;
                     for zone in self.zones.iter_mut().filter(|zone| u32::from(zone.node) == node) {
@@ -269,6 +288,16 @@ impl<'m> PageSets<'m> {
         self.totals.drain_holds += 1;
     }
 
+    /// A tick of the recording: as many of ours as its time is worth.
+    fn recorded_tick(&mut self, cpu: usize) {
+        let (recorded_s, ours_s) = self.tick_s;
+        self.since_tick_s[cpu] += recorded_s;
+        while self.since_tick_s[cpu] >= ours_s {
+            self.since_tick_s[cpu] -= ours_s;
+            self.tick(cpu);
+        }
+    }
+
     /// One CPU's periodic work (spec §2.11).
     fn tick(&mut self, cpu: usize) {
         for zone in 0..self.zones.len() {
@@ -354,6 +383,24 @@ mod tests {
         assert_eq!(sets.totals().refills, 0);
         sets.play(&[act(ActKind::Alloc, 2, 0)]);
         assert_eq!(sets.totals().refills, 1);
+    }
+
+    /// Nine ticks of a second are four of two, and each lowers `high` by an eighth.
+    #[test]
+    fn ticks_come_at_the_interval_that_is_set() {
+        let machine = Machine::new(small_layout()).unwrap();
+        let high_after = |recorded_s, ours_s| {
+            let sets = PageSets::new(&machine, LINUX_6_12, &starts(&machine));
+            let mut sets = sets.with_ticks(Some(recorded_s), Some(ours_s));
+            sets.sets[2].pcp.high = 80_000;
+            sets.play(&[Act { kind: ActKind::Tick, block: BlockKind::PAGE, count: 1, at: 0 }; 9]);
+            sets.sets[2].pcp.high
+        };
+        let lowered = |times: u32| (0..times).fold(80_000_i32, |high, _| high - (high >> 3));
+        assert_eq!(high_after(1, 1), lowered(9));
+        assert_eq!(high_after(1, 2), lowered(4));
+        assert_eq!(high_after(2, 1), lowered(18));
+        assert_eq!(high_after(u32::MAX, 3600), lowered(9), "no overflow");
     }
 
     proptest! {

@@ -11,7 +11,7 @@ const SCALE_FACTOR_MAX: u32 = 3000;
 /// Its default.
 const SCALE_FACTOR: u32 = 10;
 
-/// VmSettings that differ from the recorded machine's; `None` leaves it as it is.
+/// Settings that differ from the recorded machine's; `None` leaves it as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct VmSettings {
     /// `vm.percpu_pagelist_high_fraction`: 0 lets the kernel decide, otherwise at least 8.

@@ -318,9 +318,11 @@ impl<'m> Reading<'m> {
     }
 
     fn bulk_ends(&mut self, event: &Event) {
+        // Some record the return alone; nearly all such requests may use every ordinary zone.
+        self.has_bulk_events = true;
         let cpu = &mut self.cpus[usize::from(event.cpu)];
+        let highest = if cpu.bulk.is_some() { cpu.bulk_highest } else { highest_zone(0) };
         let zone = cpu.bulk.take().flatten();
-        let highest = cpu.bulk_highest;
         let Some(zone) = zone.or_else(|| self.machine.highest_zone(event.cpu, highest)) else { return };
         let pages = event.bulk_frames().unwrap_or(0);
         if pages > BULK_PAGES_MAX {
