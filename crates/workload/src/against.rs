@@ -4,8 +4,8 @@ use pageset_core::Policy;
 use pageset_trace::TraceReader;
 use serde::Serialize;
 
+use crate::kernel_policy::policy_of_kernel;
 use crate::replay::{Candidate, Interval, KernelTotals, ReplayError, ReplayOptions, VmSettings, replay};
-use crate::verify::policy_of_kernel;
 
 /// What the recordings of one side have in common, and what their kernels did.
 #[derive(Clone, Debug, PartialEq, Serialize)]

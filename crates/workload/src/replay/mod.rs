@@ -36,7 +36,7 @@ use pageset_core::Policy;
 use pageset_trace::{Layout, LostEvents, TraceError, TraceReader};
 use rayon::iter::{IntoParallelIterator as _, ParallelIterator as _};
 
-use crate::verify::policy_of_kernel;
+use crate::kernel_policy::policy_of_kernel;
 
 /// A kernel to ask: a policy, and settings of `/proc/sys/vm`.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -41,7 +41,7 @@ pub use report::{Decays, Drains, PassedOver, Refills, Samples, Verification};
 
 use pageset_trace::{BLOCK_EVENTS_MAX, TraceReader};
 
-pub(crate) use crate::kernel_policy::policy_of_kernel;
+use crate::kernel_policy::policy_of_kernel;
 use dispatch::LimitsFrom;
 use engine::Engine;
 use explain::Explainer;
