@@ -328,7 +328,7 @@ fn ratio_percent(ours: u64, truth: u64) -> f64 {
     100.0 * (ours as f64 / truth.max(1) as f64 - 1.0)
 }
 
-/// How far a value may be off, in percent: the interval is symmetric as a ratio.
+/// How far the ends of an interval are from its (geometric) middle, in percent.
 fn percent(Interval(low, high): Interval) -> f64 {
     100.0 * (((high as f64 + 1.0) / (low as f64 + 1.0)).sqrt() - 1.0)
 }
