@@ -1,7 +1,8 @@
 //! Drives `pageset-core` with the page events of real kernels, and with models of well-known benchmarks.
 //!
-//! [`replay`] runs a recording's allocations and frees through the core under any number of policies, on the
-//! recording's own machine, and gives one [`Outcome`] per policy.
+//! [`replay`](fn@replay) puts a recording's allocations and frees to the core's page sets under any number of policies and
+//! settings, on the recording's own machine, and gives one [`Outcome`] for each, with intervals.
+//! [`against`](fn@against) compares such a forecast with what another kernel or setting really made of the load.
 //! [`survey()`] counts what the recording itself contains.
 //! [`verify`](fn@verify) compares each decision of the recorded kernel with a policy's.
 //! [`load`] has the benchmarks, written once over [`Target`], the world they run in; [`run_on_threads`] is one.
