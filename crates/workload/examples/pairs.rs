@@ -2,13 +2,14 @@
 //!
 //! The folder has recordings of loads under several kernels and settings, several times each, called
 //! `KERNEL_LOAD_SETTING_rN.*` by whoever recorded them. Each load under each kernel and setting is predicted from each other
-//! one on the same machine. Prints Markdown: the sums of all, then one row a pair.
+//! one on the same machine. Prints Markdown: the sums of all, what repeats themselves would be worth as forecasts, then one
+//! row a pair.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use pageset_trace::TraceReader;
-use pageset_workload::{Change, against};
+use pageset_workload::{Change, KernelTotals, against};
 
 /// Repeats that agree within this say what is true; others span a range.
 const QUIET: f64 = 0.25;
@@ -38,13 +39,16 @@ fn main() {
         group.entry((kernel.to_owned(), setting.to_owned())).or_default().push(path);
     }
     let (mut rows, mut sums) = (Vec::new(), Sums::default());
-    for ((_, load), group) in &loads {
+    let mut repeats = BTreeMap::new();
+    for ((managed, load), group) in &loads {
         for (a, from) in group {
             for (b, to) in group.iter().filter(|(b, _)| *b != a) {
                 let open_all = |paths: &[PathBuf]| paths.iter().map(|path| open(path)).collect::<Vec<_>>();
                 let found =
                     against(&mut open_all(from), &mut open_all(to)).expect("recordings of known kernels");
-                sums.add(&found.changes);
+                let (was, is) = (visits_of(&found.from.runs), visits_of(&found.to.runs));
+                sums.add(&found.changes, &was, &is);
+                repeats.insert((*managed, load, b), is);
                 let visits =
                     found.changes.iter().find(|change| change.quantity == "visits").expect("one of them");
                 let (low, high) = visits.interval.expect("visits have one");
@@ -67,6 +71,7 @@ fn main() {
         }
     }
     sums.print();
+    print_repeats(&repeats.into_values().collect::<Vec<_>>());
     println!("| load | from | to | was | is | predicted | interval | noise | off by | covered |");
     println!("|---|---|---|---:|---:|---:|---|---:|---:|---:|");
     rows.iter().for_each(|row| println!("{row}"));
@@ -76,28 +81,79 @@ fn open(path: &Path) -> Box<dyn TraceReader> {
     pageset_trace::open(path).expect("a readable recording")
 }
 
+fn visits_of(runs: &[KernelTotals]) -> Vec<u64> {
+    runs.iter().map(KernelTotals::visits).collect()
+}
+
+/// From the least to the most.
+fn range(values: &[u64]) -> (u64, u64) {
+    let least = values.iter().copied().min().unwrap_or(0);
+    (least, values.iter().copied().max().unwrap_or(0))
+}
+
+/// Prints what a forecast would be worth that knew all about kernel and settings: another run of the same load under the
+/// same kernel and settings. What it misses is the load's and not the forecast's.
+fn print_repeats(groups: &[Vec<u64>]) {
+    let noisy = groups.iter().filter(|runs| {
+        let mean = runs.iter().sum::<u64>() as f64 / runs.len().max(1) as f64;
+        let (least, most) = range(runs);
+        runs.len() > 1 && (most - least) as f64 / mean.max(1.0) > QUIET
+    });
+    let noisy: Vec<_> = noisy.collect();
+    if noisy.is_empty() {
+        return;
+    }
+    println!("| one repeat as the forecast of the others, times and by | covered | width by range, median |");
+    println!("|---:|---:|---:|");
+    for factor in [1.5, 2.0, 3.0, 4.0, 5.0] {
+        let interval = |run: u64| {
+            let run = run as f64 + 1.0;
+            ((run / factor - 1.0).max(0.0).floor(), (run * factor - 1.0).ceil())
+        };
+        let (mut covered, mut all, mut widths) = (0_u32, 0_u32, Vec::new());
+        for runs in &noisy {
+            for (at, run) in runs.iter().enumerate() {
+                let (low, high) = interval(*run);
+                let others = runs.iter().enumerate().filter(|(other, _)| *other != at);
+                let inside = others.filter(|(_, other)| (low..=high).contains(&(**other as f64))).count();
+                covered += inside as u32;
+                all += runs.len() as u32 - 1;
+            }
+            let (least, most) = range(runs);
+            let widths_of = runs.iter().map(|run| interval(*run).1 - interval(*run).0);
+            widths.push(widths_of.sum::<f64>() / runs.len() as f64 / (most - least).max(1) as f64);
+        }
+        let share = 100.0 * f64::from(covered) / f64::from(all.max(1));
+        println!("| {factor} | {share:.0} % | {:.1} |", at(sorted(&mut widths), 0.5));
+    }
+    println!();
+}
+
 /// What all pairs have in common, for pairs whose repeats agree and for others.
 #[derive(Default)]
 struct Sums {
     off_by: [Vec<f64>; 2],
     widths: [Vec<f64>; 2],
+    widths_by_range: [Vec<f64>; 2],
     covered: [(u64, u64); 2],
     directions: (u64, u64),
 }
 
 impl Sums {
-    fn add(&mut self, changes: &[Change]) {
+    fn add(&mut self, changes: &[Change], was: &[u64], is: &[u64]) {
+        let (was, is) = (range(was), range(is));
         for change in changes {
             let kind = usize::from(change.noise > QUIET);
             if change.quantity == "visits" {
                 self.off_by[kind].push(change.off_by());
-                let beyond = (change.real_ratio() - 1.0).abs() > change.noise.max(QUIET);
-                if beyond {
+                let apart = was.1 < is.0 || is.1 < was.0;
+                if apart && (change.real_ratio() - 1.0).abs() > QUIET {
                     let right = (change.real_ratio() > 1.0) == (change.predicted_ratio() > 1.0);
                     self.directions = (self.directions.0 + u64::from(right), self.directions.1 + 1);
                 }
                 if let (Some((low, high)), Some(covered)) = (change.interval, change.covered) {
                     self.widths[kind].push((high + 1.0) / (low + 1.0));
+                    self.widths_by_range[kind].push((high - low) / (is.1 - is.0).max(1) as f64);
                     self.covered[kind].0 += covered.0;
                     self.covered[kind].1 += covered.1;
                 }
@@ -107,24 +163,26 @@ impl Sums {
 
     fn print(&mut self) {
         println!(
-            "| visits, in pairs whose repeats | pairs | off by, median | nine tenths | worst | covered | width, median |"
+            "| visits, in pairs whose repeats | pairs | off by, median | nine tenths | worst | covered | width, median | width by range, median |"
         );
-        println!("|---|---:|---:|---:|---:|---:|---:|");
+        println!("|---|---:|---:|---:|---:|---:|---:|---:|");
         for (kind, what) in ["agree within 25 %", "do not"].into_iter().enumerate() {
             let (off, widths) = (sorted(&mut self.off_by[kind]), sorted(&mut self.widths[kind]));
+            let by_range = sorted(&mut self.widths_by_range[kind]);
             let (covered, all) = self.covered[kind];
             println!(
-                "| {what} | {} | {:.2} | {:.2} | {:.2} | {:.0} % | {:.2} |",
+                "| {what} | {} | {:.2} | {:.2} | {:.2} | {:.0} % | {:.2} | {:.1} |",
                 off.len(),
                 at(off, 0.5),
                 at(off, 0.9),
                 at(off, 1.0),
                 100.0 * covered as f64 / all.max(1) as f64,
-                at(widths, 0.5)
+                at(widths, 0.5),
+                at(by_range, 0.5)
             );
         }
         println!(
-            "\nDirection right where the change exceeds noise and 25 %: {} of {}.\n",
+            "\nDirection right where the runs' ranges are apart and their means by 25 %: {} of {}.\n",
             self.directions.0, self.directions.1
         );
     }

@@ -46,6 +46,16 @@ pub(super) struct Forecast {
     pub(super) draws: Vec<Totals>,
 }
 
+impl Forecast {
+    /// Part of all blocks allocated and freed that page sets fetched from their zones or gave back, over all draws.
+    pub(super) fn zone_share(&self) -> f64 {
+        let all = || std::iter::once(&self.totals).chain(&self.draws);
+        let moved: u64 = all().map(|totals| totals.refilled_pages + totals.drained_pages).sum();
+        let asked: u64 = all().map(|totals| totals.allocs + totals.frees).sum();
+        moved as f64 / asked.max(1) as f64
+    }
+}
+
 impl Forecaster<'_> {
     /// Whether this is the recorded kernel as it was recorded; settings may be said that are the recorded ones.
     pub(super) fn is_recorded(&self, candidate: &Candidate) -> bool {

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::Candidate;
 use super::forecast::Forecast;
-use super::interval::{Interval, Kind, interval};
+use super::interval::{Basis, Interval, Kind};
 use super::totals::Totals;
 
 /// One policy's row. All counts are those of the [`Window`](super::Window).
@@ -68,10 +68,10 @@ pub(super) struct OwnDistance {
 impl Outcome {
     pub(super) fn new(candidate: &Candidate, kind: Kind, forecast: &Forecast, own: OwnDistance) -> Self {
         let totals = &forecast.totals;
-        let visits = totals.visits();
+        let basis = Basis { kind, decisions: totals.visits(), zone_share: forecast.zone_share() };
         let of = |value: fn(&Totals) -> u64, own| {
             let draws: Vec<u64> = forecast.draws.iter().map(value).collect();
-            interval(kind, value(totals), visits, &draws, own)
+            basis.interval(value(totals), &draws, own)
         };
         Self {
             policy: candidate.name(),
