@@ -1,7 +1,7 @@
 //! Every forecast that a folder of recordings can check: `cargo run --release --example pairs FOLDER`.
 //!
 //! The folder has recordings of loads under several kernels and settings, several times each, called
-//! `KERNEL_LOAD_SETTING_rN.*` by whoever recorded them. Each load under each kernel and setting is predicted from each other
+//! `KERNEL_LOAD_SETTING_rN.*` by whoever recorded them, or `KERNEL_LOAD.*` where each is recorded once. Each load under each kernel and setting is predicted from each other
 //! one on the same machine. Prints Markdown: the sums of all, what repeats themselves would be worth as forecasts, then one
 //! row a pair.
 
@@ -28,8 +28,11 @@ fn main() {
             continue;
         }
         let stem = name.split('.').next().unwrap_or_default();
-        let parts: Vec<&str> = stem.split('_').collect();
-        let [kernel, load, setting, _] = parts[..] else { continue };
+        let Some((kernel, load)) = stem.split_once('_') else { continue };
+        let (load, setting) = match load.rsplit_once("_r") {
+            Some((load, _)) => load.rsplit_once('_').unwrap_or((load, "")),
+            None => (load, ""),
+        };
         let managed = open(&path)
             .info()
             .machine
