@@ -184,7 +184,7 @@ impl<P: Platform> CpuZone<'_, '_, P> {
             None => None,
         };
         let frame = frame.or_else(|| self.take_direct(walk, wanted, flags));
-        if self.zone.body.gauges.has(ZoneFlag::BoostedWatermark) {
+        if self.zone.body.has(ZoneFlag::BoostedWatermark) {
             self.consume_boost(walk.request.order, flags);
         }
         frame

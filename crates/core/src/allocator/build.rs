@@ -7,10 +7,10 @@ use super::{Config, PageAllocator, TableCounts, Tables, ZoneConfig};
 use crate::buddy::populate;
 use crate::count::Count;
 use crate::error::ConfigError;
-use crate::frame::Span;
 use crate::numa::{Distances, MAX_NODES, Topology, fill_zonelists};
 use crate::pcp::Pagesets;
 use crate::platform::{Lock, Platform};
+use crate::zone::Span;
 use crate::zone::{Identity, Zone, default_min_free_kbytes};
 use crate::{NodeId, ZoneId, ZoneKind};
 

@@ -68,10 +68,10 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     /// # Errors
     /// [`ConfigError::BadZone`] for an unknown zone.
     pub fn set_reclaim_active(&self, zone: ZoneId, active: Reclaim) -> Result<(), ConfigError> {
-        let gauges = &self.zone(zone)?.body.gauges;
+        let zone = &self.zone(zone)?.body;
         match active {
-            Reclaim::Active => gauges.set(ZoneFlag::ReclaimActive),
-            Reclaim::Idle => drop(gauges.clear(ZoneFlag::ReclaimActive)),
+            Reclaim::Active => zone.set(ZoneFlag::ReclaimActive),
+            Reclaim::Idle => drop(zone.clear(ZoneFlag::ReclaimActive)),
         }
         Ok(())
     }
@@ -82,10 +82,10 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     /// # Errors
     /// [`ConfigError::BadZone`] for an unknown zone.
     pub fn set_below_high(&self, zone: ZoneId, below: BelowHighMark) -> Result<(), ConfigError> {
-        let gauges = &self.zone(zone)?.body.gauges;
+        let zone = &self.zone(zone)?.body;
         match below {
-            BelowHighMark::Below => gauges.set(ZoneFlag::BelowHigh),
-            BelowHighMark::Cleared => drop(gauges.clear(ZoneFlag::BelowHigh)),
+            BelowHighMark::Below => zone.set(ZoneFlag::BelowHigh),
+            BelowHighMark::Cleared => drop(zone.clear(ZoneFlag::BelowHigh)),
         }
         Ok(())
     }

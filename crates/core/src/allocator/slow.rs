@@ -116,7 +116,7 @@ impl<P: Platform> CpuZone<'_, '_, P> {
             BoostConsumer::AnyRequest => true,
             BoostConsumer::KswapdRequest => flags.contains(AllocFlags::KSWAPD),
         };
-        if consumes && self.zone.body.gauges.clear(ZoneFlag::BoostedWatermark) {
+        if consumes && self.zone.body.clear(ZoneFlag::BoostedWatermark) {
             self.wake_kswapd(order);
         }
     }

@@ -28,9 +28,9 @@ pub(crate) mod tests {
     use std::vec::Vec;
 
     use super::*;
-    use crate::frame::{self, Span};
+    use crate::frame;
     use crate::policy::BuddyRules;
-    use crate::zone::{FreeLists, Identity, LockedZone, ZoneBody};
+    use crate::zone::{FreeLists, Identity, LockedZone, Span, ZoneBody};
     use crate::{CpuId, MigrateType, NodeId, Order, ZoneId, ZoneKind};
 
     /// A zone of `frames` free movable frames from frame 0 on.

@@ -4,8 +4,8 @@ use core::ops::Range;
 
 use super::Placement;
 use crate::error::ConfigError;
-use crate::frame::{FrameIndex, Span, State};
-use crate::zone::{FreeLists, Identity, LockedZone, ZoneBody};
+use crate::frame::{FrameIndex, State};
+use crate::zone::{FreeLists, Identity, LockedZone, Span, ZoneBody};
 use crate::{CpuId, MAX_ORDER, MigrateType, Order, Pfn};
 
 /// Fills an empty zone with `regions`: every pageblock movable, blocks as large as alignment allows, in ascending

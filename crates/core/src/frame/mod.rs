@@ -5,15 +5,12 @@
 //! those locks order the accesses.
 
 mod list;
-mod span;
 mod state;
 
 use core::ops::Range;
 use core::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
 
 pub(crate) use list::List;
-pub use span::FrameCounts;
-pub(crate) use span::Span;
 pub(crate) use state::State;
 
 use crate::error::ConfigError;
@@ -65,6 +62,15 @@ impl PageblockType {
 }
 
 const _: () = assert!(size_of::<FrameLinks>() == 8 && size_of::<FrameState>() == 1);
+
+/// How many entries a zone's metadata tables need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameCounts {
+    /// Entries of the link table (8 bytes each) and of the state table (1 byte each).
+    pub frames: usize,
+    /// Entries of the pageblock table (1 byte each).
+    pub pageblocks: usize,
+}
 
 /// The metadata tables of one zone.
 #[derive(Debug)]

@@ -220,7 +220,7 @@ impl<P: Platform> CpuZone<'_, '_, P> {
     ) -> Option<FrameIndex> {
         loop {
             if state.pcp.is_list_empty(list) {
-                let (limits, pressure) = (self.pageset.limits(), self.zone.body.gauges.pressure());
+                let (limits, pressure) = (self.pageset.limits(), self.zone.body.pressure());
                 let blocks = state.pcp.refill_size(self.policy, limits, pressure, wanted.order);
                 self.pageset.touch();
                 self.zone.with_lock(self.platform, self.cpu, |locked| {
@@ -257,7 +257,7 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         state.pcp.push(&self.zone.body.frames, list, block.frame, block.order);
         state.counters.pgfree += u64::from(block.order.frames());
         state.counters.pcp_free += 1;
-        let (limits, pressure) = (self.pageset.limits(), self.zone.body.gauges.pressure());
+        let (limits, pressure) = (self.pageset.limits(), self.zone.body.pressure());
         let due = state.pcp.note_free(self.policy, limits, pressure, block.order)?;
         let rest = self.drain_due(state, list, due);
         (rest.pages > 0).then_some(rest)

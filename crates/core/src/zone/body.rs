@@ -3,9 +3,9 @@
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 use super::marks::{Marks, mul_frac};
-use super::{Gauges, Watermark, ZoneFlag};
+use super::{Gauges, Span, Watermark, ZoneFlag};
 use crate::count::Count;
-use crate::frame::{FrameTables, Span};
+use crate::frame::FrameTables;
 use crate::policy::BuddyRules;
 use crate::request::AllocFlags;
 use crate::{NodeId, PAGEBLOCK_FRAMES, ZoneId, ZoneKind};
@@ -87,7 +87,7 @@ impl<'a> ZoneBody<'a> {
         let boost = self.marks.boost().saturating_add(pageblock).min(most.max(pageblock));
         self.marks.set_boost(boost);
         if flags.contains(AllocFlags::KSWAPD) {
-            self.gauges.set(ZoneFlag::BoostedWatermark);
+            self.set(ZoneFlag::BoostedWatermark);
         }
     }
 }

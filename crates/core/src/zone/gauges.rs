@@ -1,4 +1,4 @@
-//! What a zone shows without its lock: counts of free pages, which lists are empty, flags.
+//! What a zone shows without its lock: counts of free pages, which lists are empty. Its flags lie here, too.
 //!
 //! Written only with the zone's lock held (flags excepted), read by anybody: a reader may see a value that is a moment
 //! old, as in Linux.
@@ -20,7 +20,8 @@ pub(crate) struct Gauges {
     /// Frames of pageblocks reserved for atomic requests.
     reserved_highatomic: Count,
     isolated_pageblocks: Count,
-    flags: AtomicU8,
+    /// In the line that the zone walk reads anyway.
+    pub(super) flags: AtomicU8,
     nonempty: Nonempty,
 }
 
@@ -29,26 +30,6 @@ pub(crate) struct Gauges {
 #[derive(Debug)]
 #[repr(align(128))]
 struct Nonempty([AtomicU16; MigrateType::COUNT]);
-
-/// Conditions of a zone that per-CPU page sets and the zone walk react to (spec §2.9).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ZoneFlag {
-    /// The reclaimer is at work here.
-    ReclaimActive = 1,
-    /// Free memory was seen below the high watermark.
-    BelowHigh = 2,
-    /// A steal raised the watermarks; the reclaimer is to be woken.
-    BoostedWatermark = 4,
-}
-
-/// What the zone's flags say at this moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Pressure {
-    /// The reclaimer is at work in the zone.
-    pub reclaim_active: bool,
-    /// The zone was seen below its high watermark.
-    pub below_high: bool,
-}
 
 impl Gauges {
     pub(super) const fn new() -> Self {
@@ -135,29 +116,6 @@ impl Gauges {
     pub(crate) fn smallest(&self, order: Order, migratetype: MigrateType) -> Option<Order> {
         let bits = self.nonempty.0[migratetype.index()].load(Relaxed) >> order.get();
         (bits != 0).then(|| Order::from_index(order.index() + bits.trailing_zeros() as usize))
-    }
-
-    #[inline]
-    pub(crate) fn has(&self, flag: ZoneFlag) -> bool {
-        self.flags.load(Relaxed) & flag as u8 != 0
-    }
-
-    /// What the flags say now to a page set.
-    #[inline]
-    pub(crate) fn pressure(&self) -> Pressure {
-        Pressure {
-            reclaim_active: self.has(ZoneFlag::ReclaimActive),
-            below_high: self.has(ZoneFlag::BelowHigh),
-        }
-    }
-
-    pub(crate) fn set(&self, flag: ZoneFlag) {
-        self.flags.fetch_or(flag as u8, Relaxed);
-    }
-
-    /// Clears a flag; `true` if this call did it.
-    pub(crate) fn clear(&self, flag: ZoneFlag) -> bool {
-        self.flags.fetch_and(!(flag as u8), Relaxed) & flag as u8 != 0
     }
 }
 

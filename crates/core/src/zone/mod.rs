@@ -1,4 +1,4 @@
-//! A zone: a range of frames with its own lock, free lists, watermarks and reserves.
+//! A zone: where it lies, its flags, its lock. Free lists, watermarks and reserves have files of their own.
 
 mod assertions;
 mod body;
@@ -8,18 +8,19 @@ mod marks;
 mod watermark;
 
 use core::fmt;
+use core::ops::Range;
+use core::sync::atomic::Ordering::Relaxed;
 
 pub(crate) use body::{Identity, ZoneBody};
-pub use gauges::Pressure;
-pub(crate) use gauges::{Gauges, ZoneFlag};
+pub(crate) use gauges::Gauges;
 pub(crate) use locked::{End, FreeLists, ListId, LockedZone};
 pub use marks::{Watermark, Watermarks, default_min_free_kbytes};
 pub(crate) use marks::{WatermarkInputs, WatermarkSettings};
 
-use crate::CpuId;
 use crate::event::Event;
-use crate::frame::FrameTables;
+use crate::frame::{FrameCounts, FrameIndex, FrameTables};
 use crate::platform::{Lock, Platform};
+use crate::{CpuId, NR_ORDERS, PAGEBLOCK_FRAMES, Pfn};
 
 /// A zone, or an empty place for one.
 ///
@@ -71,5 +72,137 @@ impl<P: Platform> fmt::Debug for Zone<'_, P> {
             .field("kind", &self.body.kind)
             .field("span", &self.body.span)
             .finish_non_exhaustive()
+    }
+}
+
+/// A zone's frames. Indices count from `base`, a multiple of the largest block, so that aligned frames have aligned
+/// indices; the tables reach to the next such multiple, so that a block's buddy always has an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    base: u64,
+    start: FrameIndex,
+    end: FrameIndex,
+}
+
+const LARGEST_BLOCK: u64 = 1 << (NR_ORDERS - 1);
+
+impl Span {
+    pub(crate) const EMPTY: Self = Self { base: 0, start: 0, end: 0 };
+
+    pub(crate) fn covering(pfns: Range<u64>) -> Option<Self> {
+        if pfns.is_empty() {
+            return None;
+        }
+        let base = pfns.start & !(LARGEST_BLOCK - 1);
+        let table_end = pfns.end.checked_next_multiple_of(LARGEST_BLOCK)?;
+        // The last index is kept free: it marks the end of lists.
+        FrameIndex::try_from(table_end - base).ok()?;
+        let index = |pfn| FrameIndex::try_from(pfn - base).ok();
+        Some(Self { base, start: index(pfns.start)?, end: index(pfns.end)? })
+    }
+
+    pub(crate) fn counts(&self) -> FrameCounts {
+        let frames = u64::from(self.end).next_multiple_of(LARGEST_BLOCK) as usize;
+        FrameCounts { frames, pageblocks: frames / PAGEBLOCK_FRAMES as usize }
+    }
+
+    #[inline]
+    pub(crate) fn contains(&self, frame: FrameIndex) -> bool {
+        (self.start..self.end).contains(&frame)
+    }
+
+    #[inline]
+    pub(crate) fn pfn(&self, frame: FrameIndex) -> Pfn {
+        Pfn(self.base + u64::from(frame))
+    }
+
+    /// The index of `pfn`, if it lies in the zone.
+    #[inline]
+    pub(crate) fn index(&self, pfn: Pfn) -> Option<FrameIndex> {
+        let index = FrameIndex::try_from(pfn.0.checked_sub(self.base)?).ok()?;
+        self.contains(index).then_some(index)
+    }
+
+    /// The zone's frame numbers.
+    pub(crate) fn pfns(&self) -> Range<u64> {
+        self.base + u64::from(self.start)..self.base + u64::from(self.end)
+    }
+}
+
+impl FrameCounts {
+    /// The tables for a zone that spans these frame numbers. `None` if the zone is empty or spans more than 2^32 − 2^10
+    /// frames (16 TiB with 4 KiB frames).
+    #[must_use]
+    pub fn for_span(pfns: Range<u64>) -> Option<Self> {
+        Some(Span::covering(pfns)?.counts())
+    }
+}
+
+/// Conditions of a zone that per-CPU page sets and the zone walk react to (spec §2.9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ZoneFlag {
+    /// The reclaimer is at work here.
+    ReclaimActive = 1,
+    /// Free memory was seen below the high watermark.
+    BelowHigh = 2,
+    /// A steal raised the watermarks; the reclaimer is to be woken.
+    BoostedWatermark = 4,
+}
+
+/// What the zone's flags say at this moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pressure {
+    /// The reclaimer is at work in the zone.
+    pub reclaim_active: bool,
+    /// The zone was seen below its high watermark.
+    pub below_high: bool,
+}
+
+impl ZoneBody<'_> {
+    #[inline]
+    pub(crate) fn has(&self, flag: ZoneFlag) -> bool {
+        self.gauges.flags.load(Relaxed) & flag as u8 != 0
+    }
+
+    /// What the flags say now to a page set.
+    #[inline]
+    pub(crate) fn pressure(&self) -> Pressure {
+        Pressure {
+            reclaim_active: self.has(ZoneFlag::ReclaimActive),
+            below_high: self.has(ZoneFlag::BelowHigh),
+        }
+    }
+
+    pub(crate) fn set(&self, flag: ZoneFlag) {
+        self.gauges.flags.fetch_or(flag as u8, Relaxed);
+    }
+
+    /// Clears a flag; `true` if this call did it.
+    pub(crate) fn clear(&self, flag: ZoneFlag) -> bool {
+        self.gauges.flags.fetch_and(!(flag as u8), Relaxed) & flag as u8 != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn indices_keep_alignment() {
+        let span = Span::covering(1000..5000).unwrap();
+        assert_eq!(span.index(Pfn(1024)), Some(1024));
+        assert_eq!(span.index(Pfn(999)), None);
+        assert_eq!(span.index(Pfn(5000)), None);
+        assert_eq!(span.counts(), FrameCounts { frames: 5120, pageblocks: 10 });
+        let high = Span::covering(0x10_0400..0x10_0800).unwrap();
+        assert_eq!(high.pfn(0), Pfn(0x10_0400));
+    }
+
+    #[test]
+    fn impossible_spans_are_refused() {
+        assert_eq!(Span::covering(5..5), None);
+        assert_eq!(Span::covering(0..1 << 32), None);
+        assert_eq!(Span::covering(u64::MAX - 2000..u64::MAX), None);
+        assert!(Span::covering(0..(1 << 32) - 1024).is_some());
     }
 }

@@ -17,7 +17,7 @@ impl ZoneBody<'_> {
         below_high: BelowHigh,
     ) -> bool {
         let ok = |mark| self.is_watermark_ok_fast(request.order, mark, request.highest_zone, flags);
-        let below = self.gauges.has(ZoneFlag::BelowHigh);
+        let below = self.has(ZoneFlag::BelowHigh);
         let looks = match below_high {
             BelowHigh::Ignored => false,
             BelowHigh::CheckOnce => !below,
@@ -28,7 +28,7 @@ impl ZoneBody<'_> {
                 return true;
             }
             if !below {
-                self.gauges.set(ZoneFlag::BelowHigh);
+                self.set(ZoneFlag::BelowHigh);
             }
         }
         ok(watermark) || flags.contains(AllocFlags::NO_WATERMARKS)
@@ -36,10 +36,10 @@ impl ZoneBody<'_> {
 
     /// Ends the mark of a zone below its high watermark if it is above now: after a drain.
     pub(crate) fn clear_below_high(&self) {
-        if self.gauges.has(ZoneFlag::BelowHigh) {
+        if self.has(ZoneFlag::BelowHigh) {
             let high = self.marks.boosted(Watermark::High);
             if self.is_watermark_ok(Order::ZERO, high, ZoneKind::Movable, AllocFlags::empty()) {
-                self.gauges.clear(ZoneFlag::BelowHigh);
+                self.clear(ZoneFlag::BelowHigh);
             }
         }
     }
