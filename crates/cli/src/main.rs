@@ -6,6 +6,7 @@
 //! shows that a long run is alive. What is computed is computed in `pageset-lab`.
 #![forbid(unsafe_code)]
 
+mod advise;
 mod args;
 mod bench;
 mod calibrate;
@@ -63,6 +64,7 @@ fn main() -> ExitCode {
 fn run(command: Command, invocation: &Invocation) -> anyhow::Result<()> {
     match command {
         Command::Replay(args) => replay::run(&args, invocation),
+        Command::Advise(args) => advise::run(&args, invocation),
         Command::Verify(args) => verify::run(&args, invocation),
         Command::Reproduce(args) => reproduce::run(&args, invocation),
         Command::Simulate(args) => simulate::execute(&args, invocation),

@@ -2,6 +2,7 @@
 //!
 //! | module | what it does |
 //! |---|---|
+//! | [`advise`] | what to do about a machine, from a recording of its load |
 //! | [`recordings`] | a recorded load under other kernels and settings, and forecasts against what happened |
 //! | [`simulate`] | a workload on a simulated machine, under one policy |
 //! | [`sweep`] | many simulations from one plan, and the file that keeps their rows |
@@ -24,6 +25,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod advise;
 pub mod calibrate;
 pub mod file;
 #[doc(hidden)]

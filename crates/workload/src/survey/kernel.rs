@@ -5,6 +5,7 @@ use pageset_trace::{Event, EventKind, PFN_NONE, Work};
 use super::decisions::{Decision, Decisions, pages_of};
 use super::log2::Log2Counts;
 use super::waits::Waits;
+use super::zone_lock::{ZoneLockCounter, ZoneLocks};
 
 /// The recorded kernel's own decisions, as far as its events show them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,6 +38,8 @@ pub struct Kernel {
     pub spin_waits: Log2Counts,
     /// Waits for all other contended locks.
     pub other_waits: Log2Counts,
+    /// The zone's locks, as far as they can be told from others.
+    pub zone_locks: ZoneLocks,
     /// Beginnings of waits without an end, and ends without a beginning.
     pub unpaired_waits: u64,
     /// Times kswapd was woken.
@@ -59,6 +62,7 @@ pub struct KernelCounter {
     kernel: Kernel,
     decisions: Decisions,
     waits: Waits,
+    zone_locks: ZoneLockCounter,
 }
 
 impl KernelCounter {
@@ -67,6 +71,9 @@ impl KernelCounter {
     pub fn record(&mut self, event: &Event) {
         if let Some(decision) = self.decisions.record(event) {
             self.add(decision);
+        }
+        if event.kind != EventKind::ContentionEnd {
+            self.zone_locks.record(event);
         }
         self.count(event);
     }
@@ -85,7 +92,11 @@ impl KernelCounter {
                 kernel.extfrag_ownership_changes += u64::from(changed);
             }
             EventKind::ContentionBegin => self.waits.begin(event),
-            EventKind::ContentionEnd => self.waits.end(event),
+            EventKind::ContentionEnd => {
+                if let Some(wait_ns) = self.waits.end(event) {
+                    self.zone_locks.obtained(event, wait_ns);
+                }
+            }
             EventKind::WorkqueueExecuteStart => match event.work() {
                 Some(Work::VmstatUpdate) => kernel.vmstat_ticks += 1,
                 Some(Work::LruAddDrainPerCpu) => kernel.lru_drains += 1,
@@ -121,6 +132,7 @@ impl KernelCounter {
             spin_waits: waited.spin,
             other_waits: waited.other,
             unpaired_waits: waited.unpaired,
+            zone_locks: self.zone_locks.finish(),
             ..self.kernel
         }
     }

@@ -64,13 +64,16 @@ impl Waits {
         self.unpaired += u64::from(replaced.is_some());
     }
 
-    pub(super) fn end(&mut self, event: &Event) {
+    /// Returns how long was waited, if it was for a spinning lock.
+    pub(super) fn end(&mut self, event: &Event) -> Option<u64> {
         let Some(open) = self.open.remove(&Waiter::of(event)) else {
             self.unpaired += 1;
-            return;
+            return None;
         };
+        let wait_ns = event.ts_ns.saturating_sub(open.since_ns);
         let waits = if open.is_spin { &mut self.spin } else { &mut self.other };
-        waits.record(event.ts_ns.saturating_sub(open.since_ns));
+        waits.record(wait_ns);
+        open.is_spin.then_some(wait_ns)
     }
 
     pub(super) fn finish(self) -> Waited {

@@ -1,0 +1,105 @@
+//! What to do about a machine's page sets, from one recording of its load: mostly nothing.
+//!
+//! `findings` is what the recording shows, `options` which kernels and settings are asked, `forecast` what they would do,
+//! `verdict` what follows, `wording` the sentences that say so. Each sentence names the figures it rests on.
+
+mod findings;
+mod forecast;
+mod options;
+mod verdict;
+mod wording;
+
+use pageset_trace::TraceReader;
+use pageset_workload::{
+    Candidate, ReplayError, ReplayOptions, Stage, SurveyOptions, policy_of_kernel, replay, survey,
+};
+use serde::Serialize;
+
+use crate::Progress;
+
+pub use findings::{Findings, Waiting};
+pub use forecast::{Forecast, Range};
+pub use verdict::{Matter, Verdict, Why};
+
+/// What is said about a machine.
+#[derive(Clone, Debug, Serialize)]
+pub struct Advice {
+    /// Name of the recording.
+    pub recording: String,
+    /// Release of the recorded kernel.
+    pub kernel: Option<String>,
+    /// The policy that stands for it.
+    pub policy: Option<String>,
+    /// The recorded command and its arguments; empty if it is not known.
+    pub command: Vec<String>,
+    /// What the recording shows.
+    pub findings: Findings,
+    /// What other settings and kernels would have made of it: settings first.
+    pub forecasts: Vec<Forecast>,
+    /// What follows.
+    pub verdict: Verdict,
+    /// The verdict in words, a sentence or two each.
+    pub sentences: Vec<String>,
+    /// What is easily overlooked when the advice is followed.
+    pub warnings: Vec<String>,
+}
+
+/// Reads a recording twice, by `open`, and says what to do.
+///
+/// # Errors
+/// The recording cannot be read or describes no machine; [`Cancelled`](crate::Cancelled).
+pub fn advise<R: TraceReader>(
+    mut open: impl FnMut() -> anyhow::Result<R>,
+    progress: &mut dyn Progress,
+) -> anyhow::Result<Advice> {
+    let mut reader = open()?;
+    progress.begin("reading", "events", reader.info().events);
+    let mut going = Ok(());
+    let surveyed = survey(&mut reader, &SurveyOptions::default(), |events| {
+        going = going.and_then(|()| progress.update(events));
+    })?;
+    going?;
+
+    let mut reader = open()?;
+    let info = reader.info().clone();
+    let machine = info.machine.as_ref().ok_or_else(|| {
+        let path = info.path.display();
+        ReplayError::NoMachine(format!(
+            "{path}: advice needs the machine's zones, and this recording does not describe them"
+        ))
+    })?;
+    let release = info.kernel.clone().unwrap_or_else(|| machine.kernel.clone());
+    let policy = policy_of_kernel(&release).copied();
+    let settings = policy.map(|policy| options::settings(policy, machine)).unwrap_or_default();
+    let kernels = options::kernels(policy);
+    let candidates: Vec<Candidate> = settings.iter().chain(&kernels).copied().collect();
+    progress.begin("replaying", "rows", Some(candidates.len() as u64));
+    progress.update(0)?;
+    let asked = ReplayOptions { candidates, ..ReplayOptions::default() };
+    let replayed = replay(&mut reader, &asked, |stage| match stage {
+        // The replay plays rows side by side: nobody is told, since that would have to wait for others.
+        Stage::Read(_) | Stage::Played => {}
+    })?;
+    progress.update(asked.candidates.len() as u64)?;
+
+    let findings = Findings::new(&info, &surveyed, &replayed);
+    let forecasts: Vec<Forecast> = asked
+        .candidates
+        .iter()
+        .zip(&replayed.outcomes)
+        .map(|(candidate, outcome)| Forecast::new(candidate, outcome, &findings, policy.as_ref()))
+        .collect();
+    let verdict = verdict::find(&findings, &forecasts);
+    let fraction = machine.sysctls.percpu_pagelist_high_fraction.unwrap_or(0);
+    Ok(Advice {
+        recording: info.path.file_name().unwrap_or(info.path.as_os_str()).to_string_lossy().into_owned(),
+        sentences: wording::sentences(&findings, &forecasts, &verdict),
+        warnings: wording::warnings(&findings, &forecasts, &verdict, policy.as_ref(), fraction),
+        kernel: Some(release).filter(|release| !release.is_empty()),
+        policy: policy.map(|policy| policy.name.to_owned()),
+        command: info.command,
+        findings,
+        forecasts,
+        verdict,
+    })
+}

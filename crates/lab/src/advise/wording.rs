@@ -1,0 +1,255 @@
+//! The verdict in words. Every sentence names the figures it rests on.
+
+use pageset_core::Policy;
+
+use super::findings::{Findings, Waiting};
+use super::forecast::Forecast;
+use super::verdict::{Matter, Verdict, Why};
+
+/// MiB of pages of 4 KiB.
+fn mib(pages: u64) -> String {
+    format!("{:.1} MiB", pages as f64 / 256.0)
+}
+
+pub(super) fn sentences(findings: &Findings, forecasts: &[Forecast], verdict: &Verdict) -> Vec<String> {
+    let mut all = Vec::new();
+    match verdict {
+        Verdict::LeaveAlone => {
+            all.push("No: leave the settings alone.".to_owned());
+            all.push(waited(findings));
+            all.push(held(findings));
+        }
+        Verdict::Set { matter, forecast } => {
+            let forecast = &forecasts[*forecast];
+            all.push(format!("Yes: {}", because(*matter, findings)));
+            all.push(format!("`sysctl {}` {}", forecast.settings, would(forecast, findings)));
+            all.push(price(forecast, findings));
+        }
+        Verdict::ChangeKernel { matter, forecast } => {
+            let forecast = &forecasts[*forecast];
+            let kernel = forecast.kernel.as_deref().unwrap_or_default();
+            all.push(format!("Yes: {}", because(*matter, findings)));
+            all.push(format!(
+                "No setting certainly helps. The kernel {kernel} {}",
+                would(forecast, findings)
+            ));
+            all.push(price(forecast, findings));
+        }
+        Verdict::NothingHelps { matter } => {
+            all.push(format!("Yes, but no setting certainly helps: {}", because(*matter, findings)));
+            all.push("Every forecast's range has room for no change.".to_owned());
+        }
+        Verdict::Unknown { why } => {
+            all.push(format!("This recording does not say: {}", unknown(*why, findings)));
+        }
+    }
+    all.push(reached(findings));
+    if let Some(percent) = findings.remote_percent {
+        all.push(format!(
+            "{percent:.1} % of the pages were freed by another CPU than the one that allocated them."
+        ));
+    }
+    if let (Some(all_percent), Some(longest)) = (findings.other_spin_percent, findings.other_longest_percent)
+    {
+        all.push(format!(
+            "CPUs waited for other spinning locks for {} of their time, for one of them {}.",
+            share(all_percent),
+            share(longest)
+        ));
+    }
+    all
+}
+
+fn because(matter: Matter, findings: &Findings) -> String {
+    match matter {
+        Matter::ZoneLocks => lowered(waited(findings)),
+        Matter::HeldMemory => format!("{} {}", lowered(held(findings)), shortage(findings)),
+    }
+}
+
+fn waited(findings: &Findings) -> String {
+    match findings.waiting {
+        Waiting::Measured { waits: 0, .. } => "No CPU waited for a zone lock.".to_owned(),
+        Waiting::Measured { percent, waits } => {
+            format!("CPUs waited for zone locks for {} of their time ({waits} waits).", share(percent))
+        }
+        Waiting::AtMost { percent } => format!(
+            "CPUs waited for zone locks for {} of their time, at most: no longer than others held them.",
+            share(percent)
+        ),
+    }
+}
+
+fn held(findings: &Findings) -> String {
+    let most = findings.held_pages_peak.max(findings.held_pages_end);
+    match (most, findings.held_percent()) {
+        (Some(pages), Some(percent)) => format!(
+            "Page sets held at most {pages} pages ({}), {} of memory, {}.",
+            mib(pages),
+            share(percent),
+            if findings.is_memory_short() { "and memory was short" } else { "and memory was not short" },
+        ),
+        _ => "How much page sets held is not recorded.".to_owned(),
+    }
+}
+
+fn shortage(findings: &Findings) -> String {
+    format!(
+        "The background reclaimer was woken {} times, and tasks reclaimed for themselves {} times.",
+        findings.kswapd_wakes, findings.direct_reclaims
+    )
+}
+
+fn reached(findings: &Findings) -> String {
+    let Some(percent) = findings.zone_percent() else { return "No page was allocated.".to_owned() };
+    format!(
+        "{} pages came from the zones for {} that were allocated ({percent:.1} %), in {:.0} visits a second.",
+        findings.zone_pages,
+        findings.allocated_pages,
+        findings.visits as f64 / findings.seconds.max(f64::MIN_POSITIVE)
+    )
+}
+
+fn would(forecast: &Forecast, findings: &Findings) -> String {
+    let parts = match forecast.visits_percent {
+        Some((low, high)) => format!("{low:.0} to {high:.0} % of the visits to the zones"),
+        None => format!("{} visits to the zones", forecast.visits),
+    };
+    format!(
+        "would leave {parts}: {} are predicted for {}, and four of five truths lie in {} to {}.",
+        forecast.visits, findings.visits, forecast.visits_range.low, forecast.visits_range.high
+    )
+}
+
+fn price(forecast: &Forecast, findings: &Findings) -> String {
+    let now = findings.held_pages_peak.map_or_else(String::new, |pages| format!(", for {pages} now"));
+    format!(
+        "Page sets would hold {} pages ({}) at most{now}, and {} after a minute without work.",
+        forecast.held_pages_peak,
+        mib(forecast.held_pages_peak),
+        forecast.held_pages_idle
+    )
+}
+
+fn unknown(why: Why, findings: &Findings) -> String {
+    match why {
+        Why::TooShort => format!(
+            "it has {} allocated pages in {:.2} s. Record the load for longer.",
+            findings.allocated_pages, findings.seconds
+        ),
+        Why::EventsLost => format!(
+            "{} events are missing beside {} that it has. Record with larger buffers, or fewer CPUs.",
+            findings.lost_events, findings.events
+        ),
+        Why::OwnKernelMissed => format!(
+            "the replay of the recorded kernel itself is {:+.0} % off. Record for longer, all CPUs, and with the state \
+             of the zones.",
+            findings.own_off_percent.unwrap_or(0.0)
+        ),
+        Why::UnknownKernel => {
+            "no policy is known for its kernel. `pageset policies` names those that are.".to_owned()
+        }
+        Why::WaitsNotRecorded => format!(
+            "waits for locks are not in it, and may be as much as {} of the CPUs' time. Record \
+             lock:contention_begin and contention_end too.",
+            share(findings.waiting.percent())
+        ),
+    }
+}
+
+/// What is easily overlooked.
+pub(super) fn warnings(
+    findings: &Findings,
+    forecasts: &[Forecast],
+    verdict: &Verdict,
+    policy: Option<&Policy>,
+    fraction: u32,
+) -> Vec<String> {
+    let mut all = Vec::new();
+    let tunes = policy.is_some_and(|policy| policy.tuning.is_some());
+    if let Verdict::Set { forecast, .. } = verdict {
+        let forecast = &forecasts[*forecast];
+        if forecast.ends_tuning {
+            all.push(
+                "A vm.percpu_pagelist_high_fraction other than 0 switches off the kernel's own tuning of page sets, in \
+                 every zone and for every load. Back: `sysctl vm.percpu_pagelist_high_fraction=0`."
+                    .to_owned(),
+            );
+        }
+        if !forecast.settings.contains("percpu_pagelist_high_fraction") {
+            all.push(
+                "Higher watermarks keep that much more memory free: the reclaimer begins sooner.".to_owned(),
+            );
+        }
+        all.push("A sysctl lasts until the next boot. The forecast is for this load; record again after the change.".to_owned());
+    }
+    if tunes && fraction > 0 {
+        all.push(format!(
+            "vm.percpu_pagelist_high_fraction is {fraction} here: this kernel would tune page sets itself, but may not."
+        ));
+    }
+    if findings.lost_events > 0 && !matches!(verdict, Verdict::Unknown { why: Why::EventsLost }) {
+        all.push(format!("{} events are missing from the recording.", findings.lost_events));
+    }
+    all
+}
+
+/// A share, with as many digits as a small one needs.
+fn share(percent: f64) -> String {
+    if percent < 0.01 {
+        "less than 0.01 %".to_owned()
+    } else if percent < 1.0 {
+        format!("{percent:.2} %")
+    } else {
+        format!("{percent:.1} %")
+    }
+}
+
+fn lowered(sentence: String) -> String {
+    // "CPUs" stays as it is.
+    match sentence.strip_prefix("Page") {
+        Some(rest) => format!("page{rest}"),
+        None => sentence,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::verdict::find;
+    use super::super::verdict::tests::{forecast, waiting};
+    use super::*;
+
+    #[test]
+    fn advice_names_the_setting_its_range_and_its_price() {
+        let findings = waiting(5.0);
+        let tuned = Forecast {
+            ends_tuning: true,
+            ..forecast("vm.percpu_pagelist_high_fraction=8", 100, (80, 130), 9000)
+        };
+        let forecasts = [tuned];
+        let verdict = find(&findings, &forecasts);
+        let said = sentences(&findings, &forecasts, &verdict).join(" ");
+        for part in [
+            "Yes: CPUs waited for zone locks for 5.0 %",
+            "900 waits",
+            "=8` would leave 8 to 13 %",
+            "80 to 130",
+            "9000 pages (35.2 MiB)",
+            "for 2000 now",
+        ] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+        let policy = Policy::named("linux-6.18");
+        let warned = warnings(&findings, &forecasts, &verdict, policy, 64).join(" ");
+        assert!(warned.contains("switches off") && warned.contains("is 64 here"), "{warned}");
+    }
+
+    #[test]
+    fn no_is_said_with_the_figures() {
+        let findings = waiting(0.001);
+        let said = sentences(&findings, &[], &find(&findings, &[])).join(" ");
+        for part in ["No: leave the settings alone.", "less than 0.01 %", "(75.0 %)", "not short"] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Zone locks: how long they were held, and how long they were waited for.
+//!
+//! No event names a lock. A zone's lock is known by what its holder does next: the first event after it was obtained is that
+//! of a block that enters or leaves a free list. One lock is the same for the whole recording, so most of its waits decide.
+
+use std::collections::HashMap;
+
+use pageset_trace::{Event, EventKind};
+
+/// Locks that are told apart; more than a kernel has contended ones, unless the recording is hostile.
+const LOCKS_MAX: usize = 64 << 10;
+/// Between two blocks under one hold lies less than this. Longer gaps are two holds: a kernel moves a block in 0.1 to 2 us.
+const GAP_NS_MAX: u64 = 20_000;
+
+/// What a recording shows of its zone locks. Times are sums over all CPUs, in nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ZoneLocks {
+    /// Time they were held to move blocks, from the first to the last block of each hold, and one block's time more.
+    pub held_ns: u64,
+    /// Waits for them; 0 where waits were not recorded.
+    pub waits: u64,
+    /// Time of these waits.
+    pub wait_ns: u64,
+    /// Waits for spinning locks that are none of them.
+    pub other_waits: u64,
+    /// Time of those.
+    pub other_wait_ns: u64,
+    /// Of those, time for the one lock that was waited for longest.
+    pub other_longest_wait_ns: u64,
+}
+
+/// Follows zone locks through a recording.
+#[derive(Debug, Default)]
+pub(super) struct ZoneLockCounter {
+    locks: HashMap<u64, Lock>,
+    beyond: Lock,
+    /// By CPU, what its last event may be continued by.
+    last: Vec<Last>,
+    gaps: u64,
+    gaps_ns: u64,
+    /// Holds of which one block is seen.
+    holds: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Lock {
+    waits: u64,
+    wait_ns: u64,
+    /// Waits after which the waiter moved a block.
+    moved: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+enum Last {
+    #[default]
+    Other,
+    Obtained {
+        lock: u64,
+        pid: u32,
+        at_ns: u64,
+    },
+    Moved {
+        pid: u32,
+        at_ns: u64,
+    },
+}
+
+impl ZoneLockCounter {
+    /// Notes an event of any kind but the end of a wait.
+    #[inline]
+    pub(super) fn record(&mut self, event: &Event) {
+        let moves = matches!(
+            event.kind,
+            EventKind::MmPageAllocZoneLocked | EventKind::MmPagePcpuDrain | EventKind::MmPageAllocExtfrag
+        );
+        if moves {
+            self.moved(event);
+        } else if let Some(last) = self.last.get_mut(usize::from(event.cpu)) {
+            *last = Last::Other;
+        }
+    }
+
+    fn moved(&mut self, event: &Event) {
+        let (pid, at_ns) = (event.pid, event.ts_ns);
+        match std::mem::replace(self.last(event.cpu), Last::Moved { pid, at_ns }) {
+            Last::Moved { pid: before, at_ns: since } if is_next(before, since, event) => {
+                self.gaps += 1;
+                self.gaps_ns = self.gaps_ns.saturating_add(at_ns - since);
+            }
+            Last::Obtained { lock, pid: waiter, at_ns: since } => {
+                self.holds += 1;
+                if is_next(waiter, since, event)
+                    && let Some(lock) = self.locks.get_mut(&lock)
+                {
+                    lock.moved += 1;
+                }
+            }
+            _ => self.holds += 1,
+        }
+    }
+
+    /// A wait of `wait_ns` for a spinning lock ended.
+    pub(super) fn obtained(&mut self, event: &Event, wait_ns: u64) {
+        let room = self.locks.len() < LOCKS_MAX;
+        let lock = match self.locks.get_mut(&event.pfn) {
+            Some(lock) => lock,
+            None if room => self.locks.entry(event.pfn).or_default(),
+            None => &mut self.beyond,
+        };
+        lock.waits += 1;
+        lock.wait_ns = lock.wait_ns.saturating_add(wait_ns);
+        *self.last(event.cpu) = Last::Obtained { lock: event.pfn, pid: event.pid, at_ns: event.ts_ns };
+    }
+
+    fn last(&mut self, cpu: u16) -> &mut Last {
+        let cpu = usize::from(cpu);
+        if self.last.len() <= cpu {
+            self.last.resize(cpu + 1, Last::Other);
+        }
+        &mut self.last[cpu]
+    }
+
+    pub(super) fn finish(self) -> ZoneLocks {
+        let of_one = self.gaps_ns.checked_div(self.gaps).unwrap_or(0);
+        let mut found = ZoneLocks {
+            held_ns: self.gaps_ns.saturating_add(self.holds.saturating_mul(of_one)),
+            ..ZoneLocks::default()
+        };
+        for lock in self.locks.values().chain([&self.beyond]) {
+            // A lock without an address may be any: text does not tell them apart.
+            if lock.moved * 2 > lock.waits {
+                found.waits += lock.waits;
+                found.wait_ns = found.wait_ns.saturating_add(lock.wait_ns);
+            } else {
+                found.other_waits += lock.waits;
+                found.other_wait_ns = found.other_wait_ns.saturating_add(lock.wait_ns);
+                found.other_longest_wait_ns = found.other_longest_wait_ns.max(lock.wait_ns);
+            }
+        }
+        found
+    }
+}
+
+/// Whether an event is of the same task, and soon enough to be under the same hold.
+fn is_next(pid: u32, since_ns: u64, event: &Event) -> bool {
+    pid == event.pid && event.ts_ns.checked_sub(since_ns).is_some_and(|gap| gap <= GAP_NS_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use EventKind::{MmPageAlloc, MmPageAllocZoneLocked, MmPagePcpuDrain};
+
+    use super::*;
+
+    fn event(kind: EventKind, ts_ns: u64, cpu: u16) -> Event {
+        Event { pid: 5, ..Event::new(kind, ts_ns, cpu) }
+    }
+
+    fn end(ts_ns: u64, lock: u64) -> Event {
+        Event { pfn: lock, ..event(EventKind::ContentionEnd, ts_ns, 0) }
+    }
+
+    #[test]
+    fn a_hold_lasts_from_block_to_block_and_one_block_more() {
+        let mut counter = ZoneLockCounter::default();
+        for (kind, ts_ns, cpu) in [
+            (MmPageAllocZoneLocked, 1000, 0),
+            (MmPagePcpuDrain, 1050, 1),
+            (MmPageAllocZoneLocked, 1100, 0),
+            (MmPageAlloc, 1200, 0),
+            (MmPageAllocZoneLocked, 1300, 0),
+            (MmPageAllocZoneLocked, 900_000, 0),
+        ] {
+            counter.record(&event(kind, ts_ns, cpu));
+        }
+        assert_eq!(counter.finish().held_ns, 100 + 4 * 100, "one gap, and four holds begin");
+    }
+
+    #[test]
+    fn the_lock_after_which_blocks_move_is_a_zones() {
+        let mut counter = ZoneLockCounter::default();
+        for (at, lock, next) in [
+            (1000, 1, MmPagePcpuDrain),
+            (2000, 1, MmPageAllocZoneLocked),
+            (3000, 1, MmPageAlloc),
+            (4000, 2, MmPageAlloc),
+            (5000, 2, MmPageAllocZoneLocked),
+        ] {
+            counter.obtained(&end(at, lock), 10 * lock);
+            counter.record(&event(next, at + 100, 0));
+        }
+        counter.obtained(&end(6000, 3), 7);
+        counter.record(&event(MmPagePcpuDrain, 6000 + GAP_NS_MAX + 1, 0));
+        let found = counter.finish();
+        assert_eq!((found.waits, found.wait_ns), (3, 30), "two of three waits for lock 1");
+        assert_eq!((found.other_waits, found.other_wait_ns, found.other_longest_wait_ns), (3, 47, 40));
+    }
+
+    #[test]
+    fn locks_are_bounded() {
+        let mut counter = ZoneLockCounter::default();
+        (0..LOCKS_MAX as u64 + 5).for_each(|lock| counter.obtained(&end(lock, lock), 1));
+        assert_eq!(counter.locks.len(), LOCKS_MAX);
+        assert_eq!(counter.finish().other_waits, LOCKS_MAX as u64 + 5, "none is lost");
+    }
+}
