@@ -15,6 +15,7 @@ use crate::calibrate::CalibrateArgs;
 use crate::choice::one_of;
 use crate::options::{OpeningArgs, OutputArgs, SourceArgs, TargetArgs};
 use crate::pft::PftArgs;
+use crate::record::RecordArgs;
 use crate::sweep::SweepArgs;
 
 const EXAMPLES: &str = "\
@@ -23,13 +24,14 @@ Examples:
   pageset replay -p linux-6.6,linux-6.12 my.pgtrace
                                          two kernels; the first is the base
   pageset stat my.pgtrace                who allocates, who frees, how soon
+  sudo pageset record -- make -j4        what this machine does, as a trace
   pageset convert trace.txt my.pgtrace   text of ftrace, perf or trace-cmd
 
 Where data comes from:
   A trace is a recording of the kernel's page events. Without a TRACE,
   commands use one that is built in: Lua compiled with make -j4 on Linux
-  6.18, 2 CPUs. More are in data/traces/ of the sources. The book says how to
-  record your own; that is the only step that needs privileges.
+  6.18, 2 CPUs. More are in data/traces/ of the sources. `pageset record` makes
+  one of your own machine; that is the only step that needs privileges.
 
 Exit status: 0 done, 1 failed, 2 the command line is wrong.";
 
@@ -59,6 +61,7 @@ pub(crate) enum Command {
     Calibrate(CalibrateArgs),
     Sweep(SweepArgs),
     Stat(StatArgs),
+    Record(RecordArgs),
     Convert(ConvertArgs),
     Layout(LayoutArgs),
     Policies(PoliciesArgs),

@@ -44,7 +44,7 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<()> {
 }
 
 /// Bytes for people.
-fn size(bytes: u64) -> String {
+pub(crate) fn size(bytes: u64) -> String {
     match bytes {
         0..10_000 => format!("{bytes} B"),
         10_000..10_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),

@@ -190,7 +190,7 @@ mod tests {
             }
         }
         // These print no provenance.
-        const OTHERS: [&str; 6] = ["convert", "layout", "policies", "completions", "man", "help"];
+        const OTHERS: [&str; 7] = ["record", "convert", "layout", "policies", "completions", "man", "help"];
         let mut definition = Args::command();
         definition.build();
         let mut all = Vec::new();

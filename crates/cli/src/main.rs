@@ -25,6 +25,7 @@ mod paragraph;
 mod pft;
 mod policies;
 mod progress;
+mod record;
 mod replay;
 mod reproduce;
 mod simulate;
@@ -73,6 +74,7 @@ fn run(command: Command, invocation: &Invocation) -> anyhow::Result<()> {
         Command::Calibrate(args) => calibrate::run(&args, invocation),
         Command::Sweep(args) => sweep::run(&args, invocation),
         Command::Stat(args) => stat::run(&args, invocation),
+        Command::Record(args) => record::run(&args),
         Command::Convert(args) => convert::run(&args),
         Command::Layout(args) => layout::run(&args),
         Command::Policies(args) => policies::run(&args),

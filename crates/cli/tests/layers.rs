@@ -18,6 +18,7 @@ const ALLOWED: &[(&str, Allowed)] = &[
     ("pageset-trace", Allowed::Only(&["pageset-core"])),
     ("pageset-workload", Allowed::Only(&["pageset-core", "pageset-fault", "pageset-trace"])),
     ("pageset-report", Allowed::Only(&[])),
+    ("pageset-record", Allowed::Only(&["pageset-core", "pageset-trace"])),
     (
         "pageset-lab",
         Allowed::Only(&[

@@ -29,6 +29,22 @@ pub fn write_file(
     file.finish()
 }
 
+/// A file that has its name at once, for what must be there even if this process is killed. A device or a pipe is written
+/// to.
+///
+/// # Errors
+///
+/// The name is taken and stays, or the system refuses.
+pub fn begin_file(path: &Path, existing: Existing) -> Result<File> {
+    check_file(path, existing)?;
+    let is_taken = path.exists();
+    let mut options = File::options();
+    options.write(true).truncate(true);
+    // One that somebody makes meanwhile stays too.
+    let file = if is_taken { options.open(path) } else { options.create_new(true).open(path) };
+    file.with_context(|| cannot_write(path))
+}
+
 /// Refuses a file that must not be written.
 pub fn check_file(path: &Path, existing: Existing) -> Result<()> {
     let kind = fs::symlink_metadata(path)
@@ -206,6 +222,18 @@ mod tests {
         let target = directory.path().join("result");
         write_file(&target, Existing::Refuse, |_| anyhow::bail!("no")).unwrap_err();
         assert!(names(directory.path()).is_empty());
+    }
+
+    #[test]
+    fn a_file_that_begins_is_there_and_replaces_only_what_it_may() {
+        let directory = tempfile::tempdir().unwrap();
+        let target = directory.path().join("result");
+        begin_file(&target, Existing::Refuse).unwrap().write_all(b"old").unwrap();
+        assert_eq!(fs::read(&target).unwrap(), b"old");
+        assert!(begin_file(&target, Existing::Refuse).unwrap_err().to_string().contains("--force"));
+        begin_file(&target, Existing::Replace).unwrap();
+        assert!(fs::read(&target).unwrap().is_empty());
+        begin_file(Path::new("/dev/null"), Existing::Refuse).unwrap();
     }
 
     #[test]

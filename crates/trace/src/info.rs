@@ -78,9 +78,22 @@ impl LostEvents {
     }
 }
 
-/// What is known before the first event is read. Times are nanoseconds of the events' clock.
+/// Where events of a CPU are missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gap {
+    /// The CPU.
+    pub cpu: u16,
+    /// Time of the last event before the gap; the time when recording was switched on, if there is none.
+    pub after_ns: u64,
+    /// Time of the first event behind it.
+    pub before_ns: u64,
+    /// Events that are missing; `None` if the kernel does not say.
+    pub events: Option<u64>,
+}
+
+/// What is known before the first event is read. Times are nanoseconds of the events' clock. A field that this version
+/// does not know is passed over: a later minor version of the native file may add some.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct TraceInfo {
     /// Format of the first file of this trace (a converted trace keeps its origin).
     pub source: SourceFormat,
@@ -119,6 +132,15 @@ pub struct TraceInfo {
     pub pgalloc_delta: Option<u64>,
     /// Frames freed between before and after, by vmstat.
     pub pgfree_delta: Option<u64>,
+    /// Threads of the recorder: what they did is not the recorded load's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recorder_pids: Vec<u32>,
+    /// What the recorder could not record, each with the reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_recorded: Vec<String>,
+    /// Where events are missing, by time; the recorder keeps the first ones only if there are very many.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gaps: Vec<Gap>,
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ pub use convert::{ConvertSummary, convert};
 pub use error::TraceError;
 pub use event::{Event, EventKind, Extfrag, MIGRATETYPE_NONE, PFN_NONE, Work, irq_flag};
 pub use gfp::{gfp_bits, gfp_names};
-pub use info::{LostEvents, SourceFormat, TraceInfo};
+pub use info::{Gap, LostEvents, SourceFormat, TraceInfo};
 pub use layout::{Cache, CacheKind, Layout, LayoutSource, Node, PcpSample, Sysctls, ZoneDescription};
 pub use native::{BlockEntry, NativeReader, NativeWriter, WriteOptions};
 pub use opening::{OpenOptions, open, open_with};

@@ -4,6 +4,7 @@
 
 mod block;
 mod column;
+mod description;
 mod format;
 mod index;
 mod reader;

@@ -6,19 +6,25 @@ use crate::event::EventKind;
 pub(crate) const FILE_MAGIC: [u8; 8] = *b"\x89PGT\r\n\x1a\n";
 /// First bytes of a block.
 pub(crate) const BLOCK_MAGIC: [u8; 4] = *b"PGBK";
+/// First bytes of the closing description.
+pub(crate) const CLOSING_MAGIC: [u8; 4] = *b"PGDS";
 /// First bytes of the index.
 pub(crate) const INDEX_MAGIC: [u8; 4] = *b"PGIX";
 /// Last bytes of a file.
 pub(crate) const END_MAGIC: [u8; 8] = *b"PGTREND\n";
 /// Version written. A reader refuses other major versions and reads every minor one.
 pub(crate) const VERSION_MAJOR: u16 = 1;
-/// Minor version written.
+/// Minor version of a file whose description is complete when writing begins.
 pub(crate) const VERSION_MINOR: u16 = 0;
+/// Minor version of a file that may have a closing description.
+pub(crate) const VERSION_MINOR_CLOSING: u16 = 1;
 
 /// Bytes of the file header before the description.
 pub(crate) const FILE_HEADER_BYTES: usize = 32;
 /// Bytes of a block's header.
 pub(crate) const BLOCK_HEADER_BYTES: usize = 40;
+/// Bytes of the closing description before its JSON.
+pub(crate) const CLOSING_HEADER_BYTES: usize = 20;
 /// Bytes of the index before its entries.
 pub(crate) const INDEX_HEADER_BYTES: usize = 16;
 /// Bytes of one block's entry in the index.
@@ -86,6 +92,41 @@ impl FileHeader {
             return Err("the header's checksum is wrong");
         }
         Ok(header)
+    }
+}
+
+/// What has to be known of a packed description. At a file's end it stands before it, as 20 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DescriptionHeader {
+    /// Bytes of the description as stored (zstd).
+    pub(crate) stored_bytes: u32,
+    /// Bytes of the description's JSON.
+    pub(crate) raw_bytes: u32,
+    /// CRC-32 of the description as stored.
+    pub(crate) crc: u32,
+}
+
+impl DescriptionHeader {
+    pub(crate) fn to_bytes(self) -> [u8; CLOSING_HEADER_BYTES] {
+        let mut bytes = [0; CLOSING_HEADER_BYTES];
+        bytes[..4].copy_from_slice(&CLOSING_MAGIC);
+        put_u32(&mut bytes, 4, self.stored_bytes);
+        put_u32(&mut bytes, 8, self.raw_bytes);
+        put_u32(&mut bytes, 12, self.crc);
+        let crc = crc32fast::hash(&bytes[..16]);
+        put_u32(&mut bytes, 16, crc);
+        bytes
+    }
+
+    /// The header, or what is wrong with it.
+    pub(crate) fn from_bytes(bytes: &[u8; CLOSING_HEADER_BYTES]) -> Result<Self, &'static str> {
+        if bytes[..4] != CLOSING_MAGIC {
+            return Err("no closing description starts here");
+        }
+        if get_u32(bytes, 16) != crc32fast::hash(&bytes[..16]) {
+            return Err("the checksum of the closing description's header is wrong");
+        }
+        Ok(Self { stored_bytes: get_u32(bytes, 4), raw_bytes: get_u32(bytes, 8), crc: get_u32(bytes, 12) })
     }
 }
 
@@ -229,6 +270,13 @@ mod tests {
             kinds: 6,
         };
         assert_eq!(BlockHeader::from_bytes(&block.to_bytes()), Ok(block));
+        let closing = DescriptionHeader { stored_bytes: 1, raw_bytes: 2, crc: 3 };
+        assert_eq!(DescriptionHeader::from_bytes(&closing.to_bytes()), Ok(closing));
+        for at in 0..CLOSING_HEADER_BYTES {
+            let mut bytes = closing.to_bytes();
+            bytes[at] ^= 1;
+            assert!(DescriptionHeader::from_bytes(&bytes).is_err(), "byte {at}");
+        }
         let footer = Footer { index_offset: 1 << 40, index_bytes: 2 };
         assert_eq!(Footer::from_bytes(&footer.to_bytes()), Some(footer));
         for at in 0..BLOCK_HEADER_BYTES {

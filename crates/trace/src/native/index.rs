@@ -28,6 +28,8 @@ pub struct BlockEntry {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Index {
     pub(super) blocks: Vec<BlockEntry>,
+    /// Bytes of the closing description, which ends where the index begins; 0 without one.
+    pub(super) closing_bytes: u32,
     pub(super) kinds: KindCounts,
     pub(super) cpus: Vec<u64>,
     pub(super) lost: LostEvents,
@@ -94,7 +96,7 @@ impl Index {
         bytes.extend(INDEX_MAGIC);
         bytes.extend((self.blocks.len() as u32).to_le_bytes());
         bytes.extend((self.cpus.len() as u32).to_le_bytes());
-        bytes.extend(0_u32.to_le_bytes());
+        bytes.extend(self.closing_bytes.to_le_bytes());
         for block in &self.blocks {
             bytes.extend(block.offset.to_le_bytes());
             bytes.extend(block.events.to_le_bytes());
@@ -141,6 +143,7 @@ impl Index {
                     last_ts_ns: get_u64(entry, 24),
                 })
                 .collect(),
+            closing_bytes: get_u32(body, 12),
             ..Self::default()
         };
         let mut words = body[entries..].chunks_exact(8).map(|word| get_u64(word, 0));
@@ -172,6 +175,7 @@ mod tests {
             kinds: 1 << 1 | 1 << 20,
         };
         index.add(100, &header, &events);
+        index.closing_bytes = 5;
         index.lost.damaged_blocks = 3;
         index.lost.overrun = 4;
         index

@@ -8,9 +8,11 @@ use std::{
 
 use super::{
     block::{Decoder, kinds},
+    description::{self, Unreadable},
     format::{
-        BLOCK_HEADER_BYTES, BLOCKS_MAX, BlockHeader, CPUS_MAX, DESCRIPTION_BYTES_MAX, FILE_HEADER_BYTES,
-        FOOTER_BYTES, FileHeader, Footer, INDEX_ENTRY_BYTES, VERSION_MAJOR,
+        BLOCK_HEADER_BYTES, BLOCKS_MAX, BlockHeader, CLOSING_HEADER_BYTES, CLOSING_MAGIC, CPUS_MAX,
+        DescriptionHeader, FILE_HEADER_BYTES, FOOTER_BYTES, FileHeader, Footer, INDEX_ENTRY_BYTES,
+        VERSION_MAJOR,
     },
     index::{BlockEntry, Index},
 };
@@ -72,6 +74,14 @@ impl NativeReader {
             Some((index, end)) => (Some(index), end),
             None => (None, size),
         };
+        if let Some(index) = index.as_ref().filter(|index| index.closing_bytes > 0) {
+            match read_closing(path, &mut file, index.closing_bytes, end + u64::from(index.closing_bytes)) {
+                Ok(closing) => info = TraceInfo { path: path.to_owned(), ..closing },
+                // The one at the head says what was known when the recording began.
+                Err(_) if recovery == Recovery::UpToDamage => {}
+                Err(error) => return Err(error),
+            }
+        }
         let lost = match &index {
             Some(index) => {
                 info.events = Some(index.events());
@@ -169,6 +179,13 @@ impl NativeReader {
         Ok(())
     }
 
+    /// Whether a closing description starts at `at`.
+    fn is_closing(&mut self, at: u64) -> bool {
+        let mut magic = [0; CLOSING_MAGIC.len()];
+        let read = self.file.seek(SeekFrom::Start(at)).and_then(|_| self.file.read_exact(&mut magic));
+        read.is_ok() && magic == CLOSING_MAGIC
+    }
+
     /// Whether a tick is in the blocks from `self.offset` on.
     fn find_tick(&mut self) -> Result<bool, TraceError> {
         let work = 1 << EventKind::WorkqueueExecuteStart.code();
@@ -219,6 +236,10 @@ impl TraceReader for NativeReader {
             if let Err(error) = self.next_block(events) {
                 events.clear();
                 self.is_at_end = true;
+                // A file that was cut off behind its last block has lost no event.
+                if self.index.is_none() && self.is_closing(self.offset) {
+                    break;
+                }
                 if self.recovery == Recovery::Refuse {
                     return Err(error);
                 }
@@ -301,36 +322,41 @@ fn read_description(path: &Path, file: &mut Box<dyn Seekable>) -> Result<(TraceI
         let remedy = if major > VERSION_MAJOR { "update this program" } else { REMEDY_HEADER };
         TraceError::offset(path, 0, problem, remedy)
     })?;
-    let damaged = |problem: &str| TraceError::offset(path, FILE_HEADER_BYTES as u64, problem, REMEDY_HEADER);
-    let raw_bytes = header.raw_bytes as usize;
-    if header.stored_bytes as usize > DESCRIPTION_BYTES_MAX || raw_bytes > DESCRIPTION_BYTES_MAX {
-        return Err(damaged("the description is larger than 64 MiB"));
-    }
-    // Read through `take`, so that a false length costs no more memory than the file has bytes.
-    let mut stored = Vec::new();
-    file.by_ref()
-        .take(u64::from(header.stored_bytes))
-        .read_to_end(&mut stored)
-        .map_err(|error| TraceError::io(path, "read", error))?;
-    if stored.len() != header.stored_bytes as usize {
-        return Err(damaged("the file ends within the description"));
-    }
-    if crc32fast::hash(&stored) != header.crc {
-        return Err(damaged("the description's checksum is wrong"));
-    }
-    let mut json = Vec::new();
-    zstd::stream::read::Decoder::with_buffer(stored.as_slice())
-        .and_then(|decoder| decoder.take(raw_bytes as u64 + 1).read_to_end(&mut json))
-        .map_err(|_| damaged("the description cannot be unpacked"))?;
-    if json.len() != raw_bytes {
-        return Err(damaged("the description does not have the length it should have"));
-    }
-    let info = serde_json::from_slice(&json)
-        .map_err(|error| damaged(&format!("the description makes no sense: {error}")))?;
-    Ok((info, (FILE_HEADER_BYTES + stored.len()) as u64))
+    let packed =
+        DescriptionHeader { stored_bytes: header.stored_bytes, raw_bytes: header.raw_bytes, crc: header.crc };
+    let info = description::read(file, packed).map_err(|unreadable| match unreadable {
+        Unreadable::Io(error) => TraceError::io(path, "read", error),
+        Unreadable::Damaged(problem) => {
+            TraceError::offset(path, FILE_HEADER_BYTES as u64, problem, REMEDY_HEADER)
+        }
+    })?;
+    Ok((info, FILE_HEADER_BYTES as u64 + u64::from(header.stored_bytes)))
 }
 
-/// The index and its offset.
+/// The closing description, which is the file's `bytes` bytes before `end`.
+fn read_closing(
+    path: &Path,
+    file: &mut Box<dyn Seekable>,
+    bytes: u32,
+    end: u64,
+) -> Result<TraceInfo, TraceError> {
+    let start = end - u64::from(bytes);
+    let damaged = |problem: String| TraceError::damaged(path, start, problem);
+    let mut head = [0; CLOSING_HEADER_BYTES];
+    file.seek(SeekFrom::Start(start))
+        .and_then(|_| file.read_exact(&mut head))
+        .map_err(|error| read_error(path, start, error))?;
+    let header = DescriptionHeader::from_bytes(&head).map_err(|problem| damaged(problem.to_owned()))?;
+    if header.stored_bytes.checked_add(CLOSING_HEADER_BYTES as u32) != Some(bytes) {
+        return Err(damaged("the closing description has not the length that the index says".to_owned()));
+    }
+    description::read(file, header).map_err(|unreadable| match unreadable {
+        Unreadable::Io(error) => TraceError::io(path, "read", error),
+        Unreadable::Damaged(problem) => damaged(problem),
+    })
+}
+
+/// The index, and where the blocks end.
 fn read_index(
     path: &Path,
     file: &mut Box<dyn Seekable>,
@@ -360,9 +386,14 @@ fn read_index(
         .and_then(|_| file.read_exact(&mut bytes))
         .map_err(|error| read_error(path, footer.index_offset, error))?;
     let index = Index::from_bytes(&bytes).map_err(|problem| damaged(footer.index_offset, problem))?;
+    let blocks_end = footer
+        .index_offset
+        .checked_sub(u64::from(index.closing_bytes))
+        .filter(|end| *end >= blocks_offset)
+        .ok_or_else(|| damaged(footer.index_offset, "the closing description cannot be that long"))?;
     let mut last = blocks_offset;
     for block in &index.blocks {
-        if block.offset < last || block.offset >= footer.index_offset {
+        if block.offset < last || block.offset >= blocks_end {
             return Err(damaged(
                 footer.index_offset,
                 "the index has blocks outside the file or out of order",
@@ -370,5 +401,5 @@ fn read_index(
         }
         last = block.offset + 1;
     }
-    Ok((index, footer.index_offset))
+    Ok((index, blocks_end))
 }

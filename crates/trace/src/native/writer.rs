@@ -4,7 +4,8 @@ use std::io::{self, Write};
 
 use super::{
     block::Encoder,
-    format::{BLOCKS_MAX, DESCRIPTION_BYTES_MAX, FileHeader, Footer, VERSION_MAJOR, VERSION_MINOR},
+    description,
+    format::{BLOCKS_MAX, FileHeader, Footer, VERSION_MAJOR, VERSION_MINOR, VERSION_MINOR_CLOSING},
     index::Index,
 };
 use crate::{event::Event, info::LostEvents, info::TraceInfo, reader::BLOCK_EVENTS_MAX};
@@ -40,6 +41,7 @@ impl WriteOptions {
 pub struct NativeWriter<W: Write> {
     out: W,
     offset: u64,
+    level: i32,
     encoder: Encoder,
     pending: Vec<Event>,
     payload: Vec<u8>,
@@ -51,18 +53,32 @@ impl<W: Write> NativeWriter<W> {
     ///
     /// # Errors
     /// `out` refuses, or the description is larger than 64 MiB.
-    pub fn new(mut out: W, info: &TraceInfo, options: WriteOptions) -> io::Result<Self> {
-        let json = serde_json::to_vec(info).map_err(io::Error::other)?;
-        if json.len() > DESCRIPTION_BYTES_MAX {
-            return Err(io::Error::other("the trace's description is larger than 64 MiB"));
-        }
-        let stored = zstd::bulk::compress(&json, options.level)?;
+    pub fn new(out: W, info: &TraceInfo, options: WriteOptions) -> io::Result<Self> {
+        Self::with_version(out, info, options, VERSION_MINOR)
+    }
+
+    /// Writes header and a description that [`NativeWriter::finish_with`] will replace: for a recording, which does not
+    /// know its end when it begins. If the file is cut off before, this description is the one that is read.
+    ///
+    /// # Errors
+    /// As [`NativeWriter::new`].
+    pub fn provisional(out: W, info: &TraceInfo, options: WriteOptions) -> io::Result<Self> {
+        Self::with_version(out, info, options, VERSION_MINOR_CLOSING)
+    }
+
+    fn with_version(
+        mut out: W,
+        info: &TraceInfo,
+        options: WriteOptions,
+        version_minor: u16,
+    ) -> io::Result<Self> {
+        let (description, stored) = description::pack(info, options.level)?;
         let header = FileHeader {
             version_major: VERSION_MAJOR,
-            version_minor: VERSION_MINOR,
-            stored_bytes: stored.len() as u32,
-            raw_bytes: json.len() as u32,
-            crc: crc32fast::hash(&stored),
+            version_minor,
+            stored_bytes: description.stored_bytes,
+            raw_bytes: description.raw_bytes,
+            crc: description.crc,
         }
         .to_bytes();
         out.write_all(&header)?;
@@ -70,6 +86,7 @@ impl<W: Write> NativeWriter<W> {
         Ok(Self {
             out,
             offset: (header.len() + stored.len()) as u64,
+            level: options.level,
             encoder: Encoder::new(options.level)?,
             pending: Vec::with_capacity(BLOCK_EVENTS_MAX),
             payload: Vec::new(),
@@ -92,6 +109,16 @@ impl<W: Write> NativeWriter<W> {
             }
         }
         Ok(())
+    }
+
+    /// Writes what waits for its block to be full, so that it survives the end of this process. Blocks that are not full
+    /// take more room, so a second apart is often enough.
+    ///
+    /// # Errors
+    /// `out` refuses.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.flush_block()?;
+        self.out.flush()
     }
 
     fn flush_block(&mut self) -> io::Result<()> {
@@ -117,6 +144,25 @@ impl<W: Write> NativeWriter<W> {
     /// `out` refuses.
     pub fn finish(mut self, lost: LostEvents) -> io::Result<(W, u64)> {
         self.flush_block()?;
+        self.close(lost)
+    }
+
+    /// As [`NativeWriter::finish`], with a description that replaces the one at the head.
+    ///
+    /// # Errors
+    /// `out` refuses, or the description is larger than 64 MiB.
+    pub fn finish_with(mut self, info: &TraceInfo, lost: LostEvents) -> io::Result<(W, u64)> {
+        self.flush_block()?;
+        let (header, stored) = description::pack(info, self.level)?;
+        let header = header.to_bytes();
+        self.out.write_all(&header)?;
+        self.out.write_all(&stored)?;
+        self.index.closing_bytes = (header.len() + stored.len()) as u32;
+        self.offset += u64::from(self.index.closing_bytes);
+        self.close(lost)
+    }
+
+    fn close(mut self, lost: LostEvents) -> io::Result<(W, u64)> {
         self.index.lost = lost;
         let index = self.index.to_bytes();
         let footer = Footer { index_offset: self.offset, index_bytes: index.len() as u32 }.to_bytes();

@@ -2,7 +2,7 @@
 
 use crate::bundled::{all, path};
 use pageset_trace::{
-    BLOCK_EVENTS_MAX, Event, EventKind, LostEvents, NativeReader, NativeWriter, OpenOptions, Recovery,
+    BLOCK_EVENTS_MAX, Event, EventKind, Gap, LostEvents, NativeReader, NativeWriter, OpenOptions, Recovery,
     TraceError, TraceInfo, WriteOptions, convert, open,
 };
 
@@ -246,4 +246,85 @@ fn an_empty_trace_is_a_trace() {
     let mut reader = OpenOptions::new().open_bytes("empty.pgtrace".as_ref(), bytes).unwrap();
     assert_eq!(reader.info().events, Some(0));
     assert!(all(reader.as_mut()).is_empty());
+}
+
+/// A recording whose description at the end is another than that at the head.
+fn recorded() -> (Vec<u8>, TraceInfo, TraceInfo, Vec<Event>) {
+    let head = TraceInfo { name: Some("as it began".into()), t_on_ns: Some(1), ..TraceInfo::default() };
+    let end = TraceInfo {
+        name: Some("as it ended".into()),
+        t_off_ns: Some(9),
+        recorder_pids: vec![7],
+        not_recorded: vec!["kmem:mm_page_free: no".into()],
+        gaps: vec![Gap { cpu: 1, after_ns: 2, before_ns: 5, events: Some(3) }],
+        ..head.clone()
+    };
+    let events: Vec<Event> =
+        (0..10).map(|at| Event { pfn: at, ..Event::new(EventKind::MmPageFree, at, 0) }).collect();
+    let mut writer = NativeWriter::provisional(Vec::new(), &head, WriteOptions::new()).unwrap();
+    writer.write(&events[..4]).unwrap();
+    writer.flush().unwrap();
+    writer.flush().unwrap();
+    writer.write(&events[4..]).unwrap();
+    let lost = LostEvents { overrun: 3, ..LostEvents::default() };
+    let (bytes, size) = writer.finish_with(&end, lost).unwrap();
+    assert_eq!(size, bytes.len() as u64);
+    (bytes, head, end, events)
+}
+
+#[test]
+fn a_closing_description_replaces_the_one_at_the_head() {
+    let (bytes, _, end, events) = recorded();
+    assert_eq!(bytes[8..12], [1, 0, 1, 0], "version 1.1");
+    let mut reader = OpenOptions::new().open_bytes("t.pgtrace".as_ref(), bytes).unwrap();
+    let lost = LostEvents { overrun: 3, ..LostEvents::default() };
+    let expected = TraceInfo { path: "t.pgtrace".into(), events: Some(10), lost, ..end };
+    assert_eq!(reader.info(), &expected);
+    assert_eq!(all(reader.as_mut()), events);
+    assert_eq!(reader.lost(), lost);
+}
+
+#[test]
+fn a_recording_that_is_cut_off_anywhere_is_read_up_to_there() {
+    let (bytes, head, end, events) = recorded();
+    let find = |magic: &[u8]| bytes.windows(4).position(|window| window == magic).unwrap();
+    let (first, closing) = (find(b"PGBK"), find(b"PGDS"));
+    let second = first + 1 + bytes[first + 1..].windows(4).position(|window| window == b"PGBK").unwrap();
+    for cut in first..=bytes.len() {
+        let options = OpenOptions::new().recovery(Recovery::UpToDamage);
+        let mut reader = options.open_bytes("t.pgtrace".as_ref(), bytes[..cut].to_vec()).unwrap();
+        let expected = if cut == bytes.len() { &end.name } else { &head.name };
+        assert_eq!(&reader.info().name, expected, "cut at {cut}");
+        if cut > first && cut < second {
+            assert!(reader.read_block(&mut Vec::new()).is_err(), "nothing is left at {cut}");
+            continue;
+        }
+        let read = all(reader.as_mut());
+        let whole = if cut == first {
+            0
+        } else if cut < closing {
+            4
+        } else {
+            10
+        };
+        assert_eq!(read, events[..whole], "cut at {cut}");
+        let is_between = [first, second, closing].contains(&cut) || cut >= closing + 4;
+        assert_eq!(reader.lost().damaged_blocks, u64::from(!is_between), "cut at {cut}");
+    }
+}
+
+#[test]
+fn a_damaged_closing_description_is_noticed() {
+    let (bytes, head, ..) = recorded();
+    let closing = bytes.windows(4).position(|window| window == b"PGDS").unwrap();
+    for at in [closing, closing + 5, closing + 14, closing + 30] {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1;
+        let error = OpenOptions::new().open_bytes("t.pgtrace".as_ref(), damaged.clone()).err().unwrap();
+        assert!(matches!(error, TraceError::Damaged { offset, .. } if offset == closing as u64), "{error}");
+        let options = OpenOptions::new().recovery(Recovery::UpToDamage);
+        let mut reader = options.open_bytes("t.pgtrace".as_ref(), damaged).unwrap();
+        assert_eq!(reader.info().name, head.name);
+        assert_eq!(all(reader.as_mut()).len(), 10);
+    }
 }

@@ -1,0 +1,79 @@
+//! `pageset record`: what this machine's kernel allocates and frees, as a trace.
+
+mod args;
+mod ending;
+mod live;
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context as _, Result};
+use pageset_record::{Check, Going, RecordError, Session, check};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
+
+pub(crate) use args::RecordArgs;
+
+use crate::output::{self, Existing};
+use live::Live;
+
+/// The file of a recording that nobody has named.
+const FILE: &str = "recording.pgtrace";
+/// What a shell says of a program that an interrupt ended.
+const STATUS_INTERRUPTED: i32 = 130;
+
+pub(crate) fn run(args: &RecordArgs) -> Result<()> {
+    if args.check {
+        return print_check(check(args.options()));
+    }
+    let path = args.output.as_deref().unwrap_or(Path::new(FILE));
+    let existing = if args.force { Existing::Replace } else { Existing::Refuse };
+    output::check_file(path, existing)?;
+    let session = Session::prepare(args.options())?;
+    let is_interrupted = interrupts()?;
+    for name in &session.removed {
+        writeln!(
+            io::stderr(),
+            "Removed the tracing instance {name}, which a recorder that was killed had left."
+        )?;
+    }
+    let file = output::begin_file(path, existing)?;
+    let mut live = Live::new(args.command.is_empty());
+    let recording = session.run(file, &mut |status| {
+        live.show(status);
+        if is_interrupted.load(Ordering::Relaxed) { Going::End } else { Going::On }
+    });
+    drop(live);
+    if matches!(recording, Err(RecordError::Command { .. })) {
+        // It has no event that anybody asked for.
+        drop(fs::remove_file(path));
+    }
+    let recording = recording.with_context(|| path.display().to_string())?;
+    ending::print(&mut io::stdout().lock(), path, &recording)
+}
+
+/// Set by the first interrupt. The second one ends the program at once.
+fn interrupts() -> Result<Arc<AtomicBool>> {
+    let is_interrupted = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        flag::register_conditional_shutdown(signal, STATUS_INTERRUPTED, Arc::clone(&is_interrupted))?;
+        flag::register(signal, Arc::clone(&is_interrupted))?;
+    }
+    Ok(is_interrupted)
+}
+
+fn print_check(check: Check) -> Result<()> {
+    let mut out = io::stdout().lock();
+    if let Some(refused) = check.refused {
+        return Err(refused.into());
+    }
+    writeln!(
+        out,
+        "A recording can begin: a tracing instance could be made, with {} MiB of buffer for each CPU.",
+        check.buffer_bytes >> 20
+    )?;
+    ending::print_not_recorded(&mut out, &check.not_recorded)
+}

@@ -1,0 +1,114 @@
+//! What can be typed for `pageset record`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::ValueHint;
+use pageset_record::{CpuList, Options};
+
+const READING_RECORD: &str = "\
+How it works:
+  The kernel writes its page events into a buffer of each CPU, in a tracing
+  instance of this recorder alone; other users of tracing are not disturbed.
+  They are written to FILE while the recording runs. Nothing is recorded of
+  what memory holds. A recorder that is killed leaves a file that can be read
+  with --recover, and the next recorder cleans up behind it.
+
+What is in the file besides events:
+  zones, free lists and counters before and after; the page sets of each CPU,
+  fifty times a second; CPUs, caches, nodes and settings; what was lost, and
+  where; what could not be recorded, and why.
+
+Privileges:
+  The kernel gives its tracing files to root only. --check says what is
+  missing, and how to get it.
+
+Examples:
+  sudo pageset record -- make -j4        while a command runs
+  sudo pageset record --for 10s -o my.pgtrace
+  sudo pageset record                    until Ctrl-C
+  pageset replay my.pgtrace";
+
+/// Record what this machine's kernel allocates and frees
+///
+/// Records until COMMAND ends, until TIME is over, or until Ctrl-C, whichever is first.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = READING_RECORD)]
+pub(crate) struct RecordArgs {
+    /// File to write [default: recording.pgtrace]
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) output: Option<PathBuf>,
+    /// Replace FILE if it exists
+    #[arg(short, long)]
+    pub(crate) force: bool,
+    /// Record all CPUs, which is what happens without it
+    #[arg(short, long, conflicts_with = "cpus")]
+    all: bool,
+    /// Record these CPUs only, as in 0-3,8. A page that another CPU frees is then missing
+    #[arg(short = 'C', long, value_name = "CPUS")]
+    cpus: Option<CpuList>,
+    /// Record so long, as in 500ms, 10s, 5m, 1h
+    #[arg(long = "for", value_name = "TIME", value_parser = time)]
+    duration: Option<Duration>,
+    /// Buffer in the kernel for each CPU, as in 64M [default: 16M, or less on machines with little memory]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    buffer: Option<u64>,
+    /// Record page faults from user mode too
+    #[arg(long)]
+    faults: bool,
+    /// Only tell whether a recording could begin, and what it would not record
+    #[arg(long, conflicts_with_all = ["output", "force", "command"])]
+    pub(crate) check: bool,
+    /// Command to record, with its arguments
+    #[arg(last = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
+    pub(crate) command: Vec<OsString>,
+}
+
+impl RecordArgs {
+    pub(crate) fn options(&self) -> Options {
+        Options {
+            cpus: self.cpus.clone(),
+            buffer_bytes: self.buffer,
+            duration: self.duration,
+            command: self.command.clone(),
+            with_faults: self.faults,
+        }
+    }
+}
+
+/// A time with its unit.
+fn time(text: &str) -> Result<Duration, String> {
+    const UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000)];
+    let number = number(text, &UNITS).ok_or("write a time like 500ms, 10s, 5m or 1h")?;
+    Ok(Duration::from_millis(number))
+}
+
+/// Bytes with their unit.
+fn size(text: &str) -> Result<u64, String> {
+    const UNITS: [(&str, u64); 3] = [("K", 1 << 10), ("M", 1 << 20), ("G", 1 << 30)];
+    number(text, &UNITS).ok_or_else(|| "write a size like 512K, 64M or 1G".to_owned())
+}
+
+/// A whole number from 1 up, in the smallest unit.
+fn number(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+    let digits = text.find(|character: char| !character.is_ascii_digit())?;
+    let (number, unit) = text.split_at(digits);
+    let (_, factor) = units.iter().find(|(name, _)| *name == unit)?;
+    number.parse::<u64>().ok()?.checked_mul(*factor).filter(|number| *number > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_sizes_have_units() {
+        assert_eq!(time("10s"), Ok(Duration::from_secs(10)));
+        assert_eq!(time("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(size("64M"), Ok(64 << 20));
+        for wrong in ["", "10", "s", "0s", "-1s", "1.5s", "10 s", "99999999999999999999h", "é"] {
+            assert!(time(wrong).is_err() && size(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! What is said about a recording when it is over.
+
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::Result;
+use pageset_record::{Ending, Recording};
+
+use crate::convert::size;
+use crate::invocation::quoted;
+use crate::origin;
+
+pub(crate) fn print(out: &mut dyn Write, path: &Path, recording: &Recording) -> Result<()> {
+    let Recording { info, events, bytes, lost, duration, .. } = recording;
+    let each = *bytes as f64 / (*events).max(1) as f64;
+    writeln!(
+        out,
+        "{}: {events} events in {:.1} s, {} ({each:.1} bytes an event)",
+        path.display(),
+        duration.as_secs_f64(),
+        size(*bytes)
+    )?;
+    let command = info.command.join(" ");
+    match (recording.ending, recording.still_running) {
+        (Ending::Command(status), _) => writeln!(out, "`{command}` ended: {status}.")?,
+        (_, Some(pid)) => writeln!(out, "`{command}` still runs as process {pid}.")?,
+        _ => {}
+    }
+    for note in origin::lost_notes(lost) {
+        writeln!(out, "{note}")?;
+    }
+    if !info.gaps.is_empty() {
+        writeln!(
+            out,
+            "Where they are missing is in the file: {} gaps. A larger --buffer may help.",
+            info.gaps.len()
+        )?;
+    }
+    print_not_recorded(out, &info.not_recorded)?;
+    let name = quoted(&path.display().to_string());
+    writeln!(out, "`pageset replay {name}` shows what other kernels would have made of it.")?;
+    Ok(())
+}
+
+pub(crate) fn print_not_recorded(out: &mut dyn Write, not_recorded: &[String]) -> Result<()> {
+    for what in not_recorded {
+        writeln!(out, "Not recorded: {what}.")?;
+    }
+    Ok(())
+}

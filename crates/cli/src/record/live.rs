@@ -1,0 +1,81 @@
+//! One line about a recording while it runs, on a terminal's standard error.
+
+use std::io::{self, IsTerminal as _};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use pageset_record::Status;
+
+/// Between two states of the line.
+const PERIOD: Duration = Duration::from_millis(250);
+
+/// The line; it goes away at the end.
+pub(crate) struct Live {
+    bar: Option<ProgressBar>,
+    shown: Instant,
+    events: u64,
+}
+
+impl Live {
+    /// If it is wanted: a command has the terminal to itself.
+    pub(crate) fn new(is_wanted: bool) -> Self {
+        let bar = (is_wanted && io::stderr().is_terminal()).then(|| {
+            let bar = ProgressBar::new_spinner();
+            bar.set_style(ProgressStyle::with_template("{spinner} {msg}").expect("the template is right"));
+            bar.set_message("recording; Ctrl-C ends it");
+            bar
+        });
+        Self { bar, shown: Instant::now(), events: 0 }
+    }
+
+    pub(crate) fn show(&mut self, status: &Status) {
+        let Some(bar) = &self.bar else { return };
+        let since = self.shown.elapsed();
+        if since < PERIOD {
+            return;
+        }
+        let rate = (status.events - self.events) as f64 / since.as_secs_f64();
+        bar.set_message(line(status, rate));
+        bar.tick();
+        (self.shown, self.events) = (Instant::now(), status.events);
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn line(status: &Status, events_per_second: f64) -> String {
+    format!(
+        "{:.0} s  {} events  {:.0}/s  lost {}  {:.1} MB  buffer {:.0} % full; Ctrl-C ends it",
+        status.elapsed.as_secs_f64(),
+        status.events,
+        events_per_second,
+        status.lost,
+        status.bytes as f64 / 1e6,
+        status.fill * 100.0
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_fits_on_a_line() {
+        let status = Status {
+            elapsed: Duration::from_secs(3600),
+            events: 1_000_000_000,
+            lost: 1_000_000,
+            bytes: 4_000_000_000,
+            fill: 1.0,
+        };
+        let line = line(&status, 2e6);
+        assert!(line.starts_with("3600 s  1000000000 events  2000000/s  lost 1000000  4000.0 MB"), "{line}");
+        assert!(line.len() < 110, "{line}");
+    }
+}

@@ -1,0 +1,142 @@
+//! Which events are recorded, and where each of their fields goes.
+//!
+//! What the fields of a kind mean is said at [`EventKind`].
+
+use pageset_trace::EventKind;
+
+/// A field of [`pageset_trace::Event`], or what is worked out of a field of the kernel's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Slot {
+    Pfn,
+    Gfp,
+    Order,
+    Migratetype,
+    Refill,
+    /// The migratetype that a fallback took from.
+    FallbackType,
+    /// Whether a fallback took the whole pageblock.
+    Ownership,
+    /// A function: its address, and which work it is.
+    Function,
+}
+
+/// What a recording is without an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// Worth nothing.
+    Required,
+    /// Worth less.
+    Useful,
+    /// As it is wanted; recorded only if asked for.
+    Asked,
+}
+
+/// Which of its events an instance is to record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Filter {
+    All,
+    /// Those for which this holds, in the kernel's language of filters.
+    Where(&'static str),
+    /// Those of the two works that touch page sets, where their addresses are known.
+    PageSetWork,
+}
+
+/// An event of the kernel that is recorded.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tracepoint {
+    /// Directory below `events`; empty for the group of this recorder's own probes.
+    pub(crate) system: &'static str,
+    /// Directory in that.
+    pub(crate) name: &'static str,
+    pub(crate) kind: EventKind,
+    /// The kernel's fields.
+    pub(crate) fields: &'static [(&'static str, Slot)],
+    pub(crate) need: Need,
+    pub(crate) filter: Filter,
+}
+
+const fn useful(
+    system: &'static str,
+    kind: EventKind,
+    fields: &'static [(&'static str, Slot)],
+) -> Tracepoint {
+    Tracepoint { system, name: kind.name(), kind, fields, need: Need::Useful, filter: Filter::All }
+}
+
+const fn required(tracepoint: Tracepoint) -> Tracepoint {
+    Tracepoint { need: Need::Required, ..tracepoint }
+}
+
+const fn filtered(filter: Filter, tracepoint: Tracepoint) -> Tracepoint {
+    Tracepoint { filter, ..tracepoint }
+}
+
+/// Spinning locks: queued spinlocks have no flag, readers and writers have that of spinning. Mutexes that spin have both
+/// flags. Source: the flags that `lock/contention_begin/format` names, and recordings.
+const SPINNING: Filter = Filter::Where("flags == 0 || flags == 1 || flags == 3 || flags == 5");
+const KSWAPD: Filter = Filter::Where("prev_comm ~ \"kswapd*\"");
+
+/// All of them.
+pub(crate) const TRACEPOINTS: [Tracepoint; 18] = {
+    use EventKind::*;
+    use Slot::{FallbackType, Function, Gfp, Migratetype, Order, Ownership, Pfn, Refill};
+    let page = &[("pfn", Pfn), ("order", Order), ("migratetype", Migratetype)];
+    [
+        required(useful(
+            "kmem",
+            MmPageAlloc,
+            &[("pfn", Pfn), ("order", Order), ("gfp_flags", Gfp), ("migratetype", Migratetype)],
+        )),
+        required(useful("kmem", MmPageFree, &[("pfn", Pfn), ("order", Order)])),
+        useful("kmem", MmPageFreeBatched, &[("pfn", Pfn)]),
+        useful("kmem", MmPagePcpuDrain, page),
+        useful(
+            "kmem",
+            MmPageAllocZoneLocked,
+            &[("pfn", Pfn), ("order", Order), ("migratetype", Migratetype), ("percpu_refill", Refill)],
+        ),
+        useful(
+            "kmem",
+            MmPageAllocExtfrag,
+            &[
+                ("pfn", Pfn),
+                ("alloc_order", Order),
+                ("fallback_order", Refill),
+                ("alloc_migratetype", Migratetype),
+                ("fallback_migratetype", FallbackType),
+                ("change_ownership", Ownership),
+            ],
+        ),
+        filtered(SPINNING, useful("lock", ContentionBegin, &[("lock_addr", Pfn), ("flags", Gfp)])),
+        useful("lock", ContentionEnd, &[("lock_addr", Pfn), ("ret", Gfp)]),
+        filtered(Filter::PageSetWork, useful("workqueue", WorkqueueExecuteStart, &[("function", Function)])),
+        filtered(Filter::PageSetWork, useful("workqueue", WorkqueueExecuteEnd, &[("function", Function)])),
+        Tracepoint { need: Need::Asked, ..useful("exceptions", PageFaultUser, &[("address", Pfn)]) },
+        useful("vmscan", KswapdWake, &[("nid", Pfn), ("order", Order)]),
+        useful("vmscan", KswapdSleep, &[("nid", Pfn)]),
+        useful("vmscan", DirectReclaimBegin, &[("order", Order), ("gfp_flags", Gfp)]),
+        useful("vmscan", DirectReclaimEnd, &[("nr_reclaimed", Pfn)]),
+        useful("sched", SchedProcessFork, &[("child_pid", Pfn)]),
+        filtered(KSWAPD, useful("sched", KswapdSwitchedOut, &[("prev_state", Pfn)])),
+        // What the marks around samples are written as; always on.
+        Tracepoint { name: "raw_data", ..useful("ftrace", Marker, &[("id", Pfn)]) },
+    ]
+};
+
+/// The probes on the bulk allocator, in the group of this recorder.
+pub(crate) const PROBES: [Tracepoint; 2] = [
+    useful("", EventKind::BulkAllocEntry, &[("nr_pages", Slot::Pfn), ("gfp_flags", Slot::Gfp)]),
+    useful("", EventKind::BulkAllocReturn, &[("ret", Slot::Pfn)]),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_is_recorded_once() {
+        let mut kinds: Vec<_> = TRACEPOINTS.iter().chain(&PROBES).map(|event| event.kind).collect();
+        kinds.sort();
+        assert_eq!(kinds, EventKind::ALL);
+    }
+}

@@ -1,0 +1,280 @@
+//! A record of the ring becomes an event of the trace.
+
+use pageset_trace::{Event, EventKind, MIGRATETYPE_NONE};
+
+use crate::catalogue::{Slot, Tracepoint};
+use crate::event_format::{EventFormat, Field};
+use crate::ring_page::Record;
+use crate::symbols::Symbols;
+
+/// What the upper byte of a mark around a sample is: before it, behind it.
+const MARKS: [u64; 2] = [0x5a, 0x5b];
+/// Locks that one CPU can wait for at once: in a task, and in each level of interrupts.
+const WAITS_MAX: usize = 4;
+
+/// Fields that every record has.
+#[derive(Clone, Copy, Debug)]
+struct Heading {
+    id: Field,
+    irq_flags: Field,
+    preempt: Field,
+    pid: Field,
+}
+
+/// How a record of one kind is read.
+#[derive(Clone, Debug)]
+struct Plan {
+    kind: EventKind,
+    fields: Vec<(Slot, Field)>,
+    /// The kernel does not say whether a block could live in a page set; that of order 0 could.
+    refills_order_0: bool,
+}
+
+/// Knows the events of an instance by their numbers.
+#[derive(Clone, Debug)]
+pub(crate) struct Decoder {
+    heading: Heading,
+    plans: Vec<Option<Plan>>,
+    symbols: Symbols,
+}
+
+/// What a CPU's records before tell about the next.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Waits {
+    locks: Vec<u64>,
+}
+
+impl Decoder {
+    /// Of events with their formats, of which there is at least one.
+    ///
+    /// # Errors
+    /// A sentence that says which field is missing.
+    pub(crate) fn new(events: &[(Tracepoint, EventFormat)], symbols: Symbols) -> Result<Self, String> {
+        let mut heading = None;
+        let mut plans: Vec<Option<Plan>> = Vec::new();
+        for (tracepoint, format) in events {
+            heading = Some(Heading {
+                id: required(format, tracepoint, "common_type")?,
+                irq_flags: required(format, tracepoint, "common_flags")?,
+                preempt: required(format, tracepoint, "common_preempt_count")?,
+                pid: required(format, tracepoint, "common_pid")?,
+            });
+            let plan = Plan::new(tracepoint, format)?;
+            let id = usize::from(format.id);
+            plans.resize(plans.len().max(id + 1), None);
+            plans[id] = Some(plan);
+        }
+        Ok(Self { heading: heading.ok_or("there is no event")?, plans, symbols })
+    }
+
+    /// The event of a record; `None` if it is of no interest, as an event that was not asked for.
+    #[inline]
+    pub(crate) fn event(&self, record: &Record<'_>, cpu: u16, waits: &mut Waits) -> Option<Event> {
+        let id = self.heading.id.read(record.bytes)?;
+        let plan = self.plans.get(id as usize)?.as_ref()?;
+        let mut event = Event::new(plan.kind, record.ts_ns, cpu);
+        event.irq_flags = self.heading.irq_flags.read(record.bytes)? as u8;
+        // The upper half is the depth of disabled migration.
+        event.preempt = self.heading.preempt.read(record.bytes)? as u8 & 0xf;
+        event.pid = self.heading.pid.read(record.bytes)? as u32;
+        for (slot, field) in &plan.fields {
+            self.put(&mut event, *slot, field.read(record.bytes)?);
+        }
+        if plan.refills_order_0 {
+            event.refill = u8::from(event.order == 0);
+        }
+        let is_wanted = match event.kind {
+            EventKind::Marker => MARKS.contains(&(event.pfn >> 24)),
+            EventKind::ContentionBegin => waits.begin(event.pfn),
+            EventKind::ContentionEnd => waits.end(event.pfn),
+            _ => true,
+        };
+        is_wanted.then_some(event)
+    }
+
+    #[inline]
+    fn put(&self, event: &mut Event, slot: Slot, value: u64) {
+        match slot {
+            Slot::Pfn => event.pfn = value,
+            Slot::Gfp => event.gfp = value as u32,
+            Slot::Order => event.order = narrow(value),
+            Slot::Migratetype => event.migratetype = i8::try_from(value as i64).unwrap_or(MIGRATETYPE_NONE),
+            Slot::Refill => event.refill = narrow(value),
+            Slot::FallbackType => event.gfp |= value as u32 & 0xff,
+            Slot::Ownership => event.gfp |= u32::from(value != 0) << 8,
+            Slot::Function => {
+                event.pfn = value;
+                event.order = match Some(value) {
+                    function if function == self.symbols.vmstat_update => 1,
+                    function if function == self.symbols.lru_add_drain_per_cpu => 2,
+                    _ => 0,
+                };
+            }
+        }
+    }
+}
+
+impl Plan {
+    fn new(tracepoint: &Tracepoint, format: &EventFormat) -> Result<Self, String> {
+        let may_miss = |slot| slot == Slot::Refill && tracepoint.kind == EventKind::MmPageAllocZoneLocked;
+        let mut fields = Vec::new();
+        let mut refills_order_0 = false;
+        for (name, slot) in tracepoint.fields {
+            match format.field(name) {
+                None if may_miss(*slot) => refills_order_0 = true,
+                _ => fields.push((*slot, required(format, tracepoint, name)?)),
+            }
+        }
+        Ok(Self { kind: tracepoint.kind, fields, refills_order_0 })
+    }
+}
+
+fn required(format: &EventFormat, tracepoint: &Tracepoint, name: &str) -> Result<Field, String> {
+    let field = format.field(name).filter(|field| [1, 2, 4, 8].contains(&field.size));
+    field.ok_or_else(|| format!("{} has no number called {name}", tracepoint.name))
+}
+
+/// What does not fit is nothing that a block can have.
+fn narrow(value: u64) -> u8 {
+    u8::try_from(value).unwrap_or(u8::MAX)
+}
+
+impl Waits {
+    fn begin(&mut self, lock: u64) -> bool {
+        if self.locks.len() == WAITS_MAX {
+            self.locks.remove(0);
+        }
+        self.locks.push(lock);
+        true
+    }
+
+    /// The end of a wait does not say what kind of lock it was: of interest is one whose beginning was.
+    fn end(&mut self, lock: u64) -> bool {
+        let begun = self.locks.iter().rposition(|waiting| *waiting == lock);
+        if let Some(at) = begun {
+            self.locks.truncate(at);
+        }
+        begun.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalogue::TRACEPOINTS;
+    use crate::ring_page::{PageLayout, Records};
+
+    const HEAD: &str = "ID: 7\n\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+        \tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n\
+        \tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n\
+        \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n";
+
+    /// A decoder of `kind`, whose fields are 4 bytes each, in the order of the catalogue.
+    fn decoder(kind: EventKind, leave_out: &str) -> Result<Decoder, String> {
+        let tracepoint = TRACEPOINTS.into_iter().find(|tracepoint| tracepoint.kind == kind).unwrap();
+        let mut text = HEAD.to_owned();
+        for (at, (name, _)) in tracepoint.fields.iter().enumerate() {
+            if *name != leave_out {
+                text += &format!("\tfield:int {name};\toffset:{};\tsize:4;\tsigned:1;\n", 8 + at * 4);
+            }
+        }
+        let symbols =
+            Symbols { vmstat_update: Some(11), lru_add_drain_per_cpu: Some(12), bulk_allocator: None };
+        Decoder::new(&[(tracepoint, EventFormat::parse(&text).unwrap())], symbols)
+    }
+
+    fn event(decoder: &Decoder, waits: &mut Waits, fields: &[i32]) -> Option<Event> {
+        let mut bytes = vec![7, 0, 0x11, 0x23];
+        bytes.extend(99_i32.to_ne_bytes());
+        bytes.extend(fields.iter().flat_map(|field| field.to_ne_bytes()));
+        decoder.event(&Record { ts_ns: 5, bytes: &bytes }, 3, waits)
+    }
+
+    fn one(kind: EventKind, fields: &[i32]) -> Event {
+        event(&decoder(kind, "").unwrap(), &mut Waits::default(), fields).unwrap()
+    }
+
+    #[test]
+    fn fields_go_where_the_trace_has_them() {
+        let alloc = one(EventKind::MmPageAlloc, &[0x1234, 2, 0xcc0, 1]);
+        let expected = Event {
+            pfn: 0x1234,
+            gfp: 0xcc0,
+            pid: 99,
+            order: 2,
+            migratetype: 1,
+            irq_flags: 0x11,
+            preempt: 3,
+            ..Event::new(EventKind::MmPageAlloc, 5, 3)
+        };
+        assert_eq!(alloc, expected);
+        assert!(one(EventKind::MmPageAlloc, &[-1, 0, 0, 1]).is_failed_allocation());
+        assert_eq!(one(EventKind::MmPageFree, &[1, 70_000]).order, u8::MAX);
+        assert_eq!(one(EventKind::MmPagePcpuDrain, &[1, 0, 70_000]).migratetype, MIGRATETYPE_NONE);
+        assert_eq!(one(EventKind::WorkqueueExecuteStart, &[11]).order, 1);
+        assert_eq!(one(EventKind::WorkqueueExecuteEnd, &[12]).order, 2);
+        assert_eq!(one(EventKind::WorkqueueExecuteStart, &[13]).order, 0);
+    }
+
+    #[test]
+    fn a_fallback_has_all_its_fields() {
+        let extfrag = one(EventKind::MmPageAllocExtfrag, &[1, 0, 9, 0, 1, 1]).extfrag().unwrap();
+        let expected = pageset_trace::Extfrag {
+            alloc_order: 0,
+            fallback_order: 9,
+            alloc_migratetype: 0,
+            fallback_migratetype: 1,
+            change_ownership: true,
+        };
+        assert_eq!(extfrag, expected);
+    }
+
+    #[test]
+    fn old_kernels_do_not_say_what_is_a_refill() {
+        let decoder = decoder(EventKind::MmPageAllocZoneLocked, "percpu_refill").unwrap();
+        let refill = |order| event(&decoder, &mut Waits::default(), &[1, order, 0]).unwrap().refill;
+        assert_eq!((refill(0), refill(1)), (1, 0));
+    }
+
+    #[test]
+    fn a_missing_field_is_named() {
+        let error = decoder(EventKind::MmPageAlloc, "pfn").unwrap_err();
+        assert_eq!(error, "mm_page_alloc has no number called pfn");
+    }
+
+    #[test]
+    fn only_waits_that_began_end() {
+        let decoder = decoder(EventKind::ContentionEnd, "").unwrap();
+        let mut waits = Waits::default();
+        assert_eq!(event(&decoder, &mut waits, &[5, 0]), None);
+        (1..10).for_each(|lock| assert!(waits.begin(lock)));
+        assert_eq!(event(&decoder, &mut waits, &[5, 0]), None, "it is too long ago");
+        assert!(event(&decoder, &mut waits, &[8, -4]).is_some_and(|event| event.gfp == -4_i32 as u32));
+        assert!(waits.end(7) && !waits.end(7) && waits.locks.len() <= WAITS_MAX);
+    }
+
+    #[test]
+    fn records_cut_off_and_events_unknown_are_no_events() {
+        let decoder = decoder(EventKind::MmPageFree, "").unwrap();
+        assert_eq!(event(&decoder, &mut Waits::default(), &[1]), None);
+        let unknown = Record { ts_ns: 5, bytes: &[200, 200, 0, 0, 0, 0, 0, 0] };
+        assert_eq!(decoder.event(&unknown, 0, &mut Waits::default()), None);
+    }
+
+    #[test]
+    fn a_page_of_the_kernel_becomes_events() {
+        let format = EventFormat::parse(include_str!("../tests/data/mm_page_alloc.format")).unwrap();
+        let decoder = Decoder::new(&[(TRACEPOINTS[0], format)], Symbols::default()).unwrap();
+        let (page, event) =
+            (include_str!("../tests/data/header_page"), include_str!("../tests/data/header_event"));
+        let layout = PageLayout::parse(page, event).unwrap();
+        let records = Records::of(&layout, include_bytes!("../tests/data/ring_page.bin")).unwrap();
+        let waits = &mut Waits::default();
+        let events: Vec<_> = records.filter_map(|record| decoder.event(&record.unwrap(), 0, waits)).collect();
+        assert!(events.len() > 10);
+        for event in events {
+            assert!(event.kind == EventKind::MmPageAlloc && event.order <= 10 && event.frame().is_some());
+            assert!(event.block_type().is_some() && event.gfp != 0 && event.pid != 0, "{event:?}");
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! Ways into the parsers for arbitrary bytes: for fuzz targets. Not an interface.
+
+use crate::event_format::EventFormat;
+use crate::ring_page::{PageLayout, Records};
+
+/// Reads `bytes` as a page of a ring with 4 KiB; returns the number of records. Never panics.
+///
+/// # Panics
+/// The layout that is known is refused.
+#[must_use]
+pub fn ring_page(bytes: &[u8]) -> usize {
+    let header_page = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
+        \tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n\
+        \tfield: char data;\toffset:16;\tsize:4080;\tsigned:0;\n";
+    let header_event = "type_len : 5 bits\ntime_delta : 27 bits\narray : 32 bits\n\
+        padding : type == 29\ntime_extend : type == 30\ntime_stamp : type == 31\n";
+    let layout = PageLayout::parse(header_page, header_event).expect("the layout is known");
+    Records::of(&layout, bytes).map_or(0, Iterator::count)
+}
+
+/// Reads `text` as the format of an event.
+///
+/// # Errors
+/// What is wrong.
+pub fn event_format(text: &str) -> Result<(), String> {
+    EventFormat::parse(text).map(drop)
+}

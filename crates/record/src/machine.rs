@@ -1,0 +1,129 @@
+//! The machine that is recorded, and the allocator's state on it: `/proc` and `/sys`.
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use pageset_trace::{Layout, LayoutSource, Snapshot, Vmstat};
+
+use crate::cpus::CpuList;
+use crate::error::RecordError;
+use crate::tracefs::read;
+
+/// Settings below `/proc/sys/vm` that decide about page sets.
+const SYSCTLS: [&str; 7] = [
+    "percpu_pagelist_high_fraction",
+    "min_free_kbytes",
+    "watermark_scale_factor",
+    "watermark_boost_factor",
+    "lowmem_reserve_ratio",
+    "stat_interval",
+    "numa_stat",
+];
+const PROC: &str = "/proc";
+const CPUS: &str = "/sys/devices/system/cpu";
+const NODES: &str = "/sys/devices/system/node";
+/// Nodes at most, and caches of a CPU.
+const NODES_MAX: usize = 1024;
+const CACHES_MAX: usize = 16;
+
+/// Kernel release, as `uname -r`.
+pub(crate) fn kernel() -> String {
+    rustix::system::uname().release().to_string_lossy().into_owned()
+}
+
+/// The allocator's state now. `pagetypeinfo` may be read by root only, and is left out for others.
+///
+/// # Errors
+/// A file cannot be read, or makes no sense.
+pub(crate) fn snapshot() -> Result<Snapshot, RecordError> {
+    let file = |name: &str| read(&Path::new(PROC).join(name));
+    let pagetypeinfo = fs::read_to_string(Path::new(PROC).join("pagetypeinfo")).unwrap_or_default();
+    Snapshot::parse(&file("zoneinfo")?, &file("buddyinfo")?, &pagetypeinfo, &file("vmstat")?)
+        .map_err(|error| RecordError::unknown(Path::new(PROC).join(error.file), error.to_string()))
+}
+
+/// The machine, with the zones of `state`.
+///
+/// # Errors
+/// A sentence that says which part makes no sense.
+pub(crate) fn layout(state: &Snapshot) -> Result<Layout, String> {
+    let cpus = CpuList::online();
+    let name = rustix::system::uname();
+    LayoutSource {
+        kernel: &kernel(),
+        architecture: &name.machine().to_string_lossy(),
+        page_size: rustix::param::page_size() as u32,
+        cpus: cpus.iter().last().map_or(0, |last| last + 1),
+        node_cpulists: &node_cpulists(),
+        caches: &caches(&cpus),
+        sysctls: &sysctls(),
+        zoneinfo: &state.zoneinfo,
+    }
+    .build()
+}
+
+/// The CPUs of each node, by id; nothing for ids that no node has.
+fn node_cpulists() -> Vec<String> {
+    let file = |id| fs::read_to_string(format!("{NODES}/node{id}/cpulist")).ok();
+    let mut lists: Vec<_> = (0..NODES_MAX).map(file).collect();
+    lists.truncate(lists.iter().rposition(Option::is_some).map_or(0, |last| last + 1));
+    lists.into_iter().map(Option::unwrap_or_default).collect()
+}
+
+fn caches(cpus: &CpuList) -> Vec<(u32, u8, String, String, String)> {
+    let cache = |cpu: u32, index: usize| {
+        let file = |name: &str| {
+            let text = fs::read_to_string(format!("{CPUS}/cpu{cpu}/cache/index{index}/{name}")).ok()?;
+            Some(text.trim().to_owned())
+        };
+        Some((cpu, file("level")?.parse().ok()?, file("type")?, file("size")?, file("shared_cpu_list")?))
+    };
+    cpus.iter().flat_map(|cpu| (0..CACHES_MAX).map_while(move |index| cache(cpu, index))).collect()
+}
+
+fn sysctls() -> BTreeMap<String, String> {
+    let value = |name: &str| {
+        let text = fs::read_to_string(Path::new(PROC).join("sys/vm").join(name)).ok()?;
+        Some((name.to_owned(), text.trim().to_owned()))
+    };
+    SYSCTLS.into_iter().filter_map(value).collect()
+}
+
+/// Frames allocated between two states: the counters of all zones together.
+pub(crate) fn allocated(before: &Vmstat, after: &Vmstat) -> u64 {
+    let sum = |state: &Vmstat| {
+        let counters = state.0.iter().filter(|(name, _)| name.starts_with("pgalloc_"));
+        counters.fold(0, |sum: u64, (_, count)| sum.wrapping_add(*count))
+    };
+    sum(after).wrapping_sub(sum(before))
+}
+
+/// Frames freed between two states.
+pub(crate) fn freed(before: &Vmstat, after: &Vmstat) -> Option<u64> {
+    Some(after.get("pgfree")?.wrapping_sub(before.get("pgfree")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_is_described() {
+        let state = snapshot().unwrap();
+        let machine = layout(&state).unwrap();
+        assert!(!machine.zones.is_empty() && machine.cpus > 0 && !machine.nodes.is_empty());
+        assert_eq!(machine.kernel, kernel());
+        assert!(machine.sysctls.min_free_kbytes.is_some());
+    }
+
+    #[test]
+    fn counters_of_zones_are_added() {
+        let state = |dma, normal, free| {
+            let counters =
+                [("pgalloc_dma", dma), ("pgalloc_normal", normal), ("pgfree", free), ("pgfault", 7)];
+            Vmstat(counters.map(|(name, count)| (name.to_owned(), count)).into())
+        };
+        let (before, after) = (state(1, 10, 5), state(3, 30, 9));
+        assert_eq!((allocated(&before, &after), freed(&before, &after)), (22, Some(4)));
+        assert_eq!(freed(&before, &Vmstat::default()), None);
+    }
+}

@@ -1,0 +1,127 @@
+//! One CPU's ring: its pages are read, become events, and wait for those of other CPUs.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, Read as _},
+    os::unix::fs::OpenOptionsExt as _,
+};
+
+use pageset_trace::{Event, Gap};
+use rustix::fs::OFlags;
+
+use crate::decode::{Decoder, Waits};
+use crate::error::RecordError;
+use crate::instance::Instance;
+use crate::losses::Losses;
+use crate::ring_page::{Missed, PageLayout, Records};
+
+/// Pages that are read of one CPU before it is another one's turn: 1 MiB, so that memory stays bounded.
+const PAGES_MAX: usize = 256;
+
+/// A CPU's ring.
+pub(crate) struct Ring {
+    cpu: u16,
+    pipe: File,
+    page: Vec<u8>,
+    waits: Waits,
+    /// Read, and not handed on.
+    pending: Vec<Event>,
+    /// Time of the last event that was read.
+    pub(crate) last_ns: u64,
+}
+
+/// How far a ring was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reading {
+    /// Pages that were read.
+    pub(crate) pages: usize,
+    /// Whether there may be more, which has to wait.
+    pub(crate) is_cut: bool,
+}
+
+impl Ring {
+    /// Of `cpu`, whose events began at `since_ns`.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub(crate) fn open(
+        instance: &Instance,
+        cpu: u32,
+        layout: &PageLayout,
+        since_ns: u64,
+    ) -> Result<Self, RecordError> {
+        let path = instance.path(format!("per_cpu/cpu{cpu}/trace_pipe_raw"));
+        let pipe = OpenOptions::new()
+            .read(true)
+            .custom_flags(OFlags::NONBLOCK.bits() as i32)
+            .open(&path)
+            .map_err(|error| RecordError::io(&path, "open", error))?;
+        Ok(Self {
+            cpu: cpu as u16,
+            pipe,
+            page: vec![0; layout.page_bytes],
+            waits: Waits::default(),
+            pending: Vec::new(),
+            last_ns: since_ns,
+        })
+    }
+
+    /// Reads what is there.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub(crate) fn read(
+        &mut self,
+        layout: &PageLayout,
+        decoder: &Decoder,
+        losses: &mut Losses,
+    ) -> io::Result<Reading> {
+        for pages in 0..PAGES_MAX {
+            match self.pipe.read(&mut self.page) {
+                Ok(0) => return Ok(Reading { pages, is_cut: false }),
+                Ok(bytes) => self.take_page(bytes, layout, decoder, losses),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Ok(Reading { pages, is_cut: false });
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Reading { pages: PAGES_MAX, is_cut: true })
+    }
+
+    fn take_page(&mut self, bytes: usize, layout: &PageLayout, decoder: &Decoder, losses: &mut Losses) {
+        let Ok(records) = Records::of(layout, &self.page[..bytes]) else {
+            losses.add(Gap { cpu: self.cpu, after_ns: self.last_ns, before_ns: self.last_ns, events: None });
+            return;
+        };
+        let mut missed = records.missed;
+        for record in records {
+            let Ok(record) = record else {
+                missed = Some(Missed { events: None });
+                break;
+            };
+            self.note_gap(&mut missed, record.ts_ns, losses);
+            self.last_ns = record.ts_ns;
+            self.pending.extend(decoder.event(&record, self.cpu, &mut self.waits));
+        }
+        self.note_gap(&mut missed, self.last_ns, losses);
+    }
+
+    fn note_gap(&self, missed: &mut Option<Missed>, before_ns: u64, losses: &mut Losses) {
+        if let Some(Missed { events }) = missed.take() {
+            losses.add(Gap { cpu: self.cpu, after_ns: self.last_ns, before_ns, events });
+        }
+    }
+
+    /// Moves the events up to `until_ns` to the end of `out`.
+    pub(crate) fn hand_on(&mut self, until_ns: u64, out: &mut Vec<Event>) {
+        let count = self.pending.partition_point(|event| event.ts_ns <= until_ns);
+        out.extend(self.pending.drain(..count));
+    }
+
+    /// Events that wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.pending.len()
+    }
+}

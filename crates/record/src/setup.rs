@@ -1,0 +1,162 @@
+//! An instance is told what to record, and says what it cannot.
+
+use std::{io, path::PathBuf};
+
+use rustix::io::Errno;
+
+use crate::catalogue::{Filter, Need, PROBES, TRACEPOINTS, Tracepoint};
+use crate::clock;
+use crate::cpus::CpuList;
+use crate::decode::Decoder;
+use crate::error::RecordError;
+use crate::event_format::EventFormat;
+use crate::instance::Instance;
+use crate::probes;
+use crate::ring_page::PageLayout;
+use crate::symbols::Symbols;
+use crate::tracefs::{self, Tracefs};
+
+/// An instance that only has to be switched on.
+pub(crate) struct Setup {
+    pub(crate) layout: PageLayout,
+    pub(crate) decoder: Decoder,
+    /// What it will not record, each with the reason.
+    pub(crate) not_recorded: Vec<String>,
+}
+
+/// Sets clock, buffers, CPUs and events.
+///
+/// # Errors
+/// Something without which a recording is worth nothing is missing, or a setting is refused.
+pub(crate) fn set_up(
+    tracefs: &Tracefs,
+    instance: &Instance,
+    cpus: &CpuList,
+    buffer_bytes: u64,
+    with_faults: bool,
+) -> Result<Setup, RecordError> {
+    instance.set("trace_clock", clock::NAME)?;
+    // Names of processes are not recorded; kernels that cannot leave them out record them elsewhere.
+    drop(instance.set("options/record-cmd", "0"));
+    // The oldest events give way, and the page behind them says so.
+    drop(instance.set("options/overwrite", "1"));
+    instance.set("tracing_cpumask", &cpus.mask())?;
+    set_buffers(instance, cpus, buffer_bytes)?;
+
+    let symbols = Symbols::read();
+    let mut not_recorded = Vec::new();
+    let mut events = Vec::new();
+    for tracepoint in TRACEPOINTS.into_iter().filter(|event| event.need != Need::Asked || with_faults) {
+        let directory = PathBuf::from("events").join(tracepoint.system).join(tracepoint.name);
+        match switch_on(tracefs, instance, directory, &tracepoint, &symbols) {
+            Ok(format) => events.push((tracepoint, format)),
+            Err(Missing(problem)) if tracepoint.need == Need::Required => {
+                return Err(RecordError::Refused {
+                    problem: format!("{} cannot be recorded: {problem}", label(&tracepoint)),
+                    remedy: "record under a kernel that has it".to_owned(),
+                });
+            }
+            Err(Missing(problem)) => not_recorded.push(format!("{}: {problem}", label(&tracepoint))),
+        }
+    }
+    match probe(tracefs, instance, &symbols) {
+        Ok(probes) => events.extend(probes),
+        Err(problem) => not_recorded.push(format!("bulk allocations: {problem}")),
+    }
+
+    let (page, event) = (tracefs.path("events/header_page"), tracefs.path("events/header_event"));
+    let layout = PageLayout::parse(&tracefs::read(&page)?, &tracefs::read(&event)?)
+        .map_err(|problem| RecordError::unknown(page, problem))?;
+    let decoder = Decoder::new(&events, symbols)
+        .map_err(|problem| RecordError::unknown(tracefs.path("events"), problem))?;
+    Ok(Setup { layout, decoder, not_recorded })
+}
+
+fn set_buffers(instance: &Instance, cpus: &CpuList, bytes: u64) -> Result<(), RecordError> {
+    let kibibytes = bytes.div_ceil(1024).max(1);
+    for cpu in cpus.iter() {
+        let path = instance.path(format!("per_cpu/cpu{cpu}/buffer_size_kb"));
+        if !path.exists() {
+            return Err(RecordError::Refused {
+                problem: format!("there is no CPU {cpu}"),
+                remedy: format!("the CPUs that are switched on are in {}", "/sys/devices/system/cpu/online"),
+            });
+        }
+        tracefs::write(&path, &kibibytes.to_string()).map_err(|error| match &error {
+            RecordError::Io { source, .. } if is_too_large(source) => RecordError::Refused {
+                problem: format!("the kernel has not {kibibytes} KiB for the buffer of each CPU"),
+                remedy: "make --buffer smaller".to_owned(),
+            },
+            _ => error,
+        })?;
+    }
+    Ok(())
+}
+
+fn is_too_large(error: &io::Error) -> bool {
+    let code = error.raw_os_error().map(Errno::from_raw_os_error);
+    matches!(code, Some(Errno::NOMEM | Errno::INVAL | Errno::OVERFLOW | Errno::RANGE))
+}
+
+/// Why an event is not recorded.
+struct Missing(String);
+
+/// Has an event recorded; returns how its records are read.
+fn switch_on(
+    tracefs: &Tracefs,
+    instance: &Instance,
+    directory: PathBuf,
+    tracepoint: &Tracepoint,
+    symbols: &Symbols,
+) -> Result<EventFormat, Missing> {
+    // The formats of the kernel's own events are in its main directory only.
+    let text = std::fs::read_to_string(tracefs.path(directory.join("format"))).map_err(|error| {
+        Missing(match error.kind() {
+            io::ErrorKind::NotFound => "this kernel does not have it".to_owned(),
+            _ => format!("its format cannot be read: {error}"),
+        })
+    })?;
+    let format = EventFormat::parse(&text).map_err(Missing)?;
+    if let Some(filter) = condition(tracepoint.filter, symbols)? {
+        instance.set(directory.join("filter"), &filter).map_err(|error| Missing(error.to_string()))?;
+    }
+    // What the kernel writes by itself cannot be switched on.
+    if tracepoint.system != "ftrace" {
+        instance.set(directory.join("enable"), "1").map_err(|error| Missing(error.to_string()))?;
+    }
+    Ok(format)
+}
+
+fn condition(filter: Filter, symbols: &Symbols) -> Result<Option<String>, Missing> {
+    match filter {
+        Filter::All => Ok(None),
+        Filter::Where(condition) => Ok(Some(condition.to_owned())),
+        Filter::PageSetWork => {
+            let known = [symbols.vmstat_update, symbols.lru_add_drain_per_cpu].into_iter().flatten();
+            let conditions: Vec<_> = known.map(|function| format!("function == {function:#x}")).collect();
+            if conditions.is_empty() {
+                return Err(Missing("addresses of functions are hidden (kernel.kptr_restrict)".to_owned()));
+            }
+            Ok(Some(conditions.join(" || ")))
+        }
+    }
+}
+
+fn probe(
+    tracefs: &Tracefs,
+    instance: &Instance,
+    symbols: &Symbols,
+) -> Result<Vec<(Tracepoint, EventFormat)>, String> {
+    let function = symbols.bulk_allocator.ok_or("the function is not in /proc/kallsyms")?;
+    probes::make(tracefs, instance.name(), function)?;
+    let group = PathBuf::from("events").join(probes::group(instance.name()));
+    let switch_on = |probe: Tracepoint| {
+        let format = switch_on(tracefs, instance, group.join(probe.name), &probe, symbols);
+        format.map(|format| (probe, format)).map_err(|Missing(problem)| problem)
+    };
+    PROBES.into_iter().map(switch_on).collect()
+}
+
+fn label(tracepoint: &Tracepoint) -> String {
+    format!("{}:{}", tracepoint.system, tracepoint.name)
+}

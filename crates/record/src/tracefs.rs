@@ -1,0 +1,135 @@
+//! Where the kernel's tracing files are, and why they cannot be used if they cannot.
+
+use std::{
+    fs::{self, File},
+    io::{self, BufReader, Read as _},
+    path::{Path, PathBuf},
+};
+
+use crate::error::RecordError;
+
+/// Where it is mounted, the usual place first.
+const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+
+/// More than any of its short files has.
+const READ_BYTES: usize = 64 << 10;
+
+/// The directory of the kernel's tracing files.
+#[derive(Clone, Debug)]
+pub(crate) struct Tracefs {
+    root: PathBuf,
+}
+
+impl Tracefs {
+    /// Finds it.
+    ///
+    /// # Errors
+    /// It is not mounted, or may not be entered.
+    pub(crate) fn find() -> Result<Self, RecordError> {
+        let mut refused = None;
+        for place in PLACES {
+            match fs::metadata(Path::new(place).join("instances")) {
+                Ok(_) => return Ok(Self { root: place.into() }),
+                Err(error) => refused = refused.or(refusal(Path::new(place), &error)),
+            }
+        }
+        Err(refused.unwrap_or_else(not_mounted))
+    }
+
+    /// A file or directory in it.
+    pub(crate) fn path(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.root.join(name)
+    }
+}
+
+/// Why the files at `place` cannot be used, unless they are not there.
+fn refusal(place: &Path, error: &io::Error) -> Option<RecordError> {
+    (error.kind() == io::ErrorKind::PermissionDenied).then(|| denied(place))
+}
+
+/// This user may not use the tracing files at `place`.
+pub(crate) fn denied(place: &Path) -> RecordError {
+    if is_locked_down() {
+        return RecordError::Refused {
+            problem: "the kernel is locked down (confidentiality), which forbids tracing".to_owned(),
+            remedy: "boot with `lockdown=integrity`, or record on another machine".to_owned(),
+        };
+    }
+    let problem = format!("{} may be used by root only", place.display());
+    let remedy = if rustix::process::geteuid().is_root() {
+        "this root lacks the rights, as in a container: record on the host, whose kernel is the same"
+    } else {
+        "record with `sudo pageset record`"
+    };
+    RecordError::Refused { problem, remedy: remedy.to_owned() }
+}
+
+/// Nobody may write the tracing files at `place`.
+pub(crate) fn read_only(place: &Path) -> RecordError {
+    let place = place.display();
+    RecordError::Refused {
+        problem: format!("{place} is mounted read-only, as in a container"),
+        remedy: format!("record on the host, or run `mount -o remount,rw {place}` as root"),
+    }
+}
+
+fn not_mounted() -> RecordError {
+    let known = fs::read_to_string("/proc/filesystems").unwrap_or_default();
+    let is_known = known.lines().any(|line| line.split_whitespace().last() == Some("tracefs"));
+    if is_known {
+        RecordError::Refused {
+            problem: "the kernel's tracing files are not mounted".to_owned(),
+            remedy: "run `mount -t tracefs nodev /sys/kernel/tracing` as root".to_owned(),
+        }
+    } else {
+        RecordError::Refused {
+            problem: "this kernel was built without tracing".to_owned(),
+            remedy: "record under a kernel with CONFIG_FTRACE, as distributions have it".to_owned(),
+        }
+    }
+}
+
+fn is_locked_down() -> bool {
+    let state = fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
+    state.contains("[confidentiality]")
+}
+
+/// Reads a file of the kernel.
+pub(crate) fn read(path: &Path) -> Result<String, RecordError> {
+    read_text(path).map_err(|error| RecordError::io(path, "read", error))
+}
+
+/// Reads a file with as few calls as can be: `events/header_page` gives nothing to a second one.
+fn read_text(path: &Path) -> io::Result<String> {
+    let mut text = Vec::with_capacity(READ_BYTES);
+    BufReader::with_capacity(READ_BYTES, File::open(path)?).read_to_end(&mut text)?;
+    String::from_utf8(text).map_err(|_| io::ErrorKind::InvalidData.into())
+}
+
+/// Writes a setting into a file of the kernel.
+pub(crate) fn write(path: &Path, text: &str) -> Result<(), RecordError> {
+    fs::write(path, text).map_err(|error| match error.raw_os_error() {
+        Some(code) if code == rustix::io::Errno::ROFS.raw_os_error() => read_only(path),
+        _ => RecordError::io(path, "write", error),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_refusal_has_a_remedy() {
+        for error in [not_mounted(), denied(Path::new("/x")), read_only(Path::new("/x"))] {
+            let text = error.to_string();
+            assert!(text.contains("; "), "{text}");
+        }
+    }
+
+    #[test]
+    fn only_a_missing_right_is_a_refusal() {
+        let place = Path::new("/x");
+        assert!(refusal(place, &io::ErrorKind::NotFound.into()).is_none());
+        assert!(refusal(place, &io::ErrorKind::PermissionDenied.into()).is_some());
+    }
+}

@@ -1,0 +1,93 @@
+//! A thread of its own packs events and writes them, while others are read.
+
+use std::{
+    io::{self, Write},
+    sync::{
+        atomic::{AtomicU64, Ordering},
+        mpsc::{Receiver, RecvTimeoutError},
+    },
+    time::{Duration, Instant},
+};
+
+use pageset_trace::{Event, LostEvents, NativeWriter, TraceInfo, WriteOptions};
+
+/// How long an event may wait for its block to be full: what a recorder that is killed loses.
+const FLUSH: Duration = Duration::from_secs(1);
+/// zstd level: packing must keep up with the kernel. Level 9, as `convert` has it, makes files a little smaller.
+const LEVEL: i32 = 1;
+
+/// What the writing thread is given.
+pub(crate) enum Piece {
+    /// The next events, by time.
+    Events(Vec<Event>),
+    /// There are no more, and this is the description.
+    End(Box<TraceInfo>, LostEvents),
+}
+
+/// Writes what comes, until the end of it; returns the trace's size in bytes. `bytes` follows it.
+///
+/// # Errors
+/// `out` refuses.
+pub(crate) fn write(
+    out: impl Write,
+    head: &TraceInfo,
+    pieces: &Receiver<Piece>,
+    bytes: &AtomicU64,
+) -> io::Result<u64> {
+    let out = Counted { out, bytes };
+    let mut writer = NativeWriter::provisional(out, head, WriteOptions::new().level(LEVEL))?;
+    let mut flushed = Instant::now();
+    loop {
+        match pieces.recv_timeout(FLUSH) {
+            Ok(Piece::Events(events)) => writer.write(&events)?,
+            Ok(Piece::End(info, lost)) => return Ok(writer.finish_with(&info, lost)?.1),
+            Err(RecvTimeoutError::Timeout) => {}
+            // The reading side failed, and says why itself. What there is stays readable.
+            Err(RecvTimeoutError::Disconnected) => {
+                writer.flush()?;
+                return Ok(bytes.load(Ordering::Relaxed));
+            }
+        }
+        if flushed.elapsed() >= FLUSH {
+            writer.flush()?;
+            flushed = Instant::now();
+        }
+    }
+}
+
+/// Counts what is written.
+struct Counted<'a, W> {
+    out: W,
+    bytes: &'a AtomicU64,
+}
+
+impl<W: Write> Write for Counted<'_, W> {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(data)?;
+        self.bytes.fetch_add(written as u64, Ordering::Relaxed);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::sync_channel;
+
+    use pageset_trace::EventKind;
+
+    use super::*;
+
+    #[test]
+    fn what_was_given_before_the_other_side_failed_is_written() {
+        let (sender, receiver) = sync_channel(2);
+        sender.send(Piece::Events(vec![Event::new(EventKind::MmPageFree, 1, 0)])).unwrap();
+        drop(sender);
+        let (mut out, bytes) = (Vec::new(), AtomicU64::new(0));
+        let size = write(&mut out, &TraceInfo::default(), &receiver, &bytes).unwrap();
+        assert_eq!((size, out.windows(4).filter(|part| part == b"PGBK").count()), (out.len() as u64, 1));
+    }
+}
