@@ -1,29 +1,66 @@
 //! `pageset advise`: is it the page sets, and what would help?
+//!
+//! `recorder` records this machine where no recording is given, `apply` tries a setting.
+
+mod apply;
+mod args;
+mod recorder;
 
 use std::io::Write;
+use std::path::PathBuf;
 
 use anyhow::Result;
 use pageset_lab::advise::{Advice, Forecast, advise};
 use pageset_report::{Cell, Column, Format, Provenance, Row, Table, json_document};
-use pageset_trace::TraceError;
-use pageset_workload::ReplayError;
+use pageset_trace::{TraceError, TraceReader};
+use pageset_workload::{Against, ReplayError};
 use serde::Serialize;
 
-use crate::args::{self, AdviseArgs};
+pub(crate) use args::AdviseArgs;
+
+use crate::args::refuse;
 use crate::hint;
 use crate::invocation::Invocation;
+use crate::options::SourceArgs;
 use crate::output;
 use crate::paragraph;
 use crate::progress::Progress;
 use crate::source::Source;
+use crate::verify;
+use apply::Tried;
+use recorder::Recorder;
+
+/// Name of a recording that `advise` has made itself.
+const THIS_MACHINE: &str = "This machine";
 
 pub(crate) fn run(args: &AdviseArgs, invocation: &Invocation) -> Result<()> {
-    if args.source.trace.as_ref().is_some_and(|trace| trace.as_os_str() == "-") {
-        args::refuse(
-            "advice reads a recording twice, so it cannot come from the standard input: give a file",
-        );
+    if args.trace.as_ref().is_some_and(|trace| trace.as_os_str() == "-") {
+        refuse("advice reads a recording twice, so it cannot come from the standard input: give a file");
     }
-    let advice = advise(|| Source::open(&args.source), &mut Progress::on_terminal()).map_err(of_reading)?;
+    if args.trace.is_some() && args.apply.is_none() && !args.command.is_empty() {
+        refuse("a COMMAND is for recordings: leave out the file, or say --apply");
+    }
+    let recorder = Recorder::new(args.duration, &args.command)?;
+    let traces = match &args.trace {
+        Some(trace) => vec![trace.clone()],
+        None if args.apply.is_some() => recorder.record_settled("before", args.times)?,
+        None => vec![recorder.record("now")?],
+    };
+    let open = |trace: &PathBuf| {
+        Source::open(&SourceArgs { trace: Some(trace.clone()), opening: args.opening.clone() })
+    };
+    let mut advice = advise(|| open(&traces[0]), &mut Progress::on_terminal()).map_err(of_reading)?;
+    if args.trace.is_none() {
+        advice.recording = THIS_MACHINE.to_owned();
+    }
+    let tried = match apply::setting(args, &advice) {
+        Some(setting) => {
+            let before = traces.iter().map(|trace| Ok(Box::new(open(trace)?) as Box<dyn TraceReader>));
+            let mut before = before.collect::<Result<Vec<_>>>()?;
+            Some(apply::run(args, setting, &recorder, &mut before).map_err(of_reading)?)
+        }
+        None => None,
+    };
     let provenance = Provenance {
         machine: format!(
             "{} CPUs, Linux {}",
@@ -33,7 +70,8 @@ pub(crate) fn run(args: &AdviseArgs, invocation: &Invocation) -> Result<()> {
         policies: advice.policy.iter().cloned().collect(),
         ..invocation.provenance()
     };
-    output::write(&args.output.target, |out| write(&advice, &provenance, args.output.format(), out))
+    let said = Said { advice: &advice, tried: tried.as_ref(), provenance: &provenance };
+    output::write(&args.output.target, |out| said.write(args.output.format(), out))
 }
 
 fn of_reading(error: anyhow::Error) -> anyhow::Error {
@@ -47,41 +85,68 @@ fn of_reading(error: anyhow::Error) -> anyhow::Error {
     }
 }
 
-/// Advice, and where it comes from.
+/// Advice, what came of it, and where it comes from.
+struct Said<'a> {
+    advice: &'a Advice,
+    tried: Option<&'a Tried>,
+    provenance: &'a Provenance,
+}
+
+/// All of it in JSON. Keys are stable.
 #[derive(Serialize)]
 struct AdviceDocument<'a> {
     #[serde(flatten)]
     advice: &'a Advice,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    applied: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    against: Option<&'a Against>,
     provenance: &'a Provenance,
 }
 
-fn write(advice: &Advice, provenance: &Provenance, format: Format, out: &mut dyn Write) -> Result<()> {
-    match format {
-        Format::Json => return Ok(json_document(&AdviceDocument { advice, provenance }, out)?),
-        Format::Csv => {
-            let table = table(advice).with_provenance(provenance.clone());
-            return Ok(Format::Csv.exporter().export(&table, out)?);
-        }
-        Format::Markdown => {
-            writeln!(out, "## {}\n", title(advice))?;
-            advice.sentences.iter().try_for_each(|sentence| writeln!(out, "- {sentence}"))?;
-            advice.warnings.iter().try_for_each(|warning| writeln!(out, "- *Note:* {warning}"))?;
-        }
-        Format::Table => {
-            writeln!(out, "{}\n", title(advice))?;
-            advice.sentences.iter().try_for_each(|sentence| paragraph::write(out, 0, sentence))?;
-            for warning in &advice.warnings {
-                paragraph::write(out, 0, &format!("Note: {warning}"))?;
+impl Said<'_> {
+    fn write(&self, format: Format, out: &mut dyn Write) -> Result<()> {
+        let Self { advice, tried, provenance } = *self;
+        match format {
+            Format::Json => {
+                let applied = tried.map(|tried| tried.setting.as_str());
+                let against = tried.map(|tried| &tried.against);
+                return Ok(json_document(&AdviceDocument { advice, applied, against, provenance }, out)?);
+            }
+            Format::Csv => {
+                let table = table(advice).with_provenance(provenance.clone());
+                return Ok(Format::Csv.exporter().export(&table, out)?);
+            }
+            Format::Markdown => {
+                writeln!(out, "## {}\n", title(advice))?;
+                advice.sentences.iter().try_for_each(|sentence| writeln!(out, "- {sentence}"))?;
+                advice.warnings.iter().try_for_each(|warning| writeln!(out, "- *Note:* {warning}"))?;
+            }
+            Format::Table => {
+                writeln!(out, "{}\n", title(advice))?;
+                advice.sentences.iter().try_for_each(|sentence| paragraph::write(out, 0, sentence))?;
+                for warning in &advice.warnings {
+                    paragraph::write(out, 0, &format!("Note: {warning}"))?;
+                }
             }
         }
+        writeln!(out)?;
+        if let Some(tried) = tried {
+            let mut compared = verify::compared(&tried.against);
+            compared.note(match &tried.way_back {
+                Some(way_back) => format!("{} is left as it is. `{way_back}` puts it back.", tried.setting),
+                None => format!("{} was put back.", tried.setting),
+            });
+            format.exporter().export(&compared, out)?;
+            writeln!(out)?;
+        }
+        let mut table = table(advice);
+        table.note(
+            "A row is what a setting or kernel would have made of the recorded load. Four of five truths lie from `from` \
+             to `to`; in percent of the recorded kernel's visits, `least` and `most`.",
+        );
+        Ok(format.exporter().export(&table.with_provenance(provenance.clone()), out)?)
     }
-    writeln!(out)?;
-    let mut table = table(advice);
-    table.note(
-        "A row is what a setting or kernel would have made of the recorded load. Four of five truths lie from `from` to \
-         `to`; in percent of the recorded kernel's visits, `least` and `most`.",
-    );
-    Ok(format.exporter().export(&table.with_provenance(provenance.clone()), out)?)
 }
 
 fn title(advice: &Advice) -> String {

@@ -10,6 +10,7 @@ use pageset_core::{POLICIES, Policy};
 use pageset_lab::reproduce::{STUDIES, Study};
 use pageset_workload::{Class, Ladder, Mode, VmSettings};
 
+use crate::advise::AdviseArgs;
 use crate::bench::BenchArgs;
 use crate::calibrate::CalibrateArgs;
 use crate::choice::one_of;
@@ -146,37 +147,6 @@ pub(crate) struct ReplayArgs {
 
 /// The name that stands for the recorded kernel's own policy.
 const AUTO: &str = "auto";
-
-const READING_ADVISE: &str = "\
-How it decides:
-  Page sets matter if CPUs wait for zone locks for 1 % of their time, or if
-  page sets hold 1 % of a memory that is short. Otherwise the answer is no.
-  A setting is advised only if the whole range of its forecast lies below what
-  the recorded kernel did, by a fifth at least; of several such settings, the
-  one whose page sets hold least. The settings asked are those that sysctl can
-  change: vm.percpu_pagelist_high_fraction, vm.min_free_kbytes,
-  vm.watermark_scale_factor. Other kernels come last.
-
-  Waits are measured if the recording has lock:contention_begin and
-  contention_end. If it has not, they are bounded by how long locks were held.
-
-Examples:
-  pageset advise my.pgtrace
-  pageset advise my.pgtrace --format markdown > advice.md";
-
-/// Say whether page sets are this machine's problem, and which setting helps
-///
-/// Reads a recording of a load, and answers in a few sentences: is it the page sets, what would help, what does it cost?
-/// Each sentence names the figures it rests on. Below them stands the evidence: what other settings and kernels would
-/// have made of the load.
-#[derive(Debug, clap::Args)]
-#[command(after_long_help = READING_ADVISE)]
-pub(crate) struct AdviseArgs {
-    #[command(flatten)]
-    pub(crate) source: SourceArgs,
-    #[command(flatten)]
-    pub(crate) output: OutputArgs,
-}
 
 const READING_VERIFY: &str = "\
 How to read this:

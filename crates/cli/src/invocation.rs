@@ -143,7 +143,7 @@ mod tests {
     }
 
     /// Between them, these have every option of every command that prints where its result is from.
-    const LINES: [&str; 24] = [
+    const LINES: [&str; 25] = [
         "pageset replay --sidecar 'a b.json' --lenient --recover -p linux-6.1,linux-6.6 -p linux-6.12 -c 4 --layout m.toml t",
         "pageset replay t --ladder",
         "pageset replay --ladder=batch",
@@ -151,6 +151,7 @@ mod tests {
         "pageset verify -p linux-6.1 --mode free -e 2 --class event-order --layout m.toml --sidecar s --lenient --recover a 'b c'",
         "pageset replay t --set vm.min_free_kbytes=1000 --set batch=31",
         "pageset advise --sidecar s --lenient --recover 'a b'",
+        "pageset advise --for 5m --apply vm.stat_interval=2 --times 3 --keep --yes -- make -j4",
         "pageset verify",
         "pageset verify a 'b c' --set vm.stat_interval=10 --set vm.watermark_scale_factor=20",
         "pageset verify a b --against c 'd e'",

@@ -15,10 +15,10 @@ use pageset_record::{Check, Going, RecordError, Session, check};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
-pub(crate) use args::RecordArgs;
+pub(crate) use args::{RecordArgs, time};
 
 use crate::output::{self, Existing};
-use live::Live;
+pub(crate) use live::Live;
 
 /// The file of a recording that nobody has named.
 const FILE: &str = "recording.pgtrace";

@@ -8,7 +8,9 @@ use std::path::PathBuf;
 use anyhow::{Result, anyhow};
 use pageset_report::{Cell, Column, Format, Provenance, Row, Table, json_document};
 use pageset_trace::{Layout, TraceReader as _};
-use pageset_workload::{Class, ExplainRequest, Verification, VerifyError, VerifyOptions, VmSettings, verify};
+use pageset_workload::{
+    Against, Class, ExplainRequest, Verification, VerifyError, VerifyOptions, VmSettings, verify,
+};
 use serde::Serialize;
 
 use crate::args::{self, AutoOr, VerifyArgs};
@@ -47,6 +49,11 @@ pub(crate) fn run(args: &VerifyArgs, invocation: &Invocation) -> Result<()> {
     }
     let provenance = provenance(invocation, &verified);
     output::write(&args.output.target, |out| write(&verified, provenance, format, out))
+}
+
+/// A forecast beside what happened, with its notes.
+pub(crate) fn compared(found: &Against) -> Table {
+    against::compared(found)
 }
 
 fn verify_one(source: SourceArgs, options: &VerifyOptions) -> Result<Verification> {

@@ -78,7 +78,7 @@ impl RecordArgs {
 }
 
 /// A time with its unit.
-fn time(text: &str) -> Result<Duration, String> {
+pub(crate) fn time(text: &str) -> Result<Duration, String> {
     const UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000)];
     let number = number(text, &UNITS).ok_or("write a time like 500ms, 10s, 5m or 1h")?;
     Ok(Duration::from_millis(number))

@@ -45,12 +45,16 @@ pub(super) fn run(args: &VerifyArgs, invocation: &Invocation) -> Result<()> {
         if format == Format::Json {
             return Ok(json_document(&AgainstDocument::new(&found, &provenance), out)?);
         }
-        let mut table = table(&found);
-        if format != Format::Csv {
-            notes(&found).into_iter().for_each(|note| table.note(note));
-        }
+        let table = if format == Format::Csv { table(&found) } else { compared(&found) };
         Ok(format.exporter().export(&table.with_provenance(provenance.clone()), out)?)
     })
+}
+
+/// As a table with its notes.
+pub(super) fn compared(found: &Against) -> Table {
+    let mut table = table(found);
+    notes(found).into_iter().for_each(|note| table.note(note));
+    table
 }
 
 fn table(found: &Against) -> Table {

@@ -1,13 +1,15 @@
-//! This machine: CPUs, memory, CPU time, and all of it on one line.
+//! This machine: CPUs, memory, CPU time, settings, and all of it on one line.
 
 mod cpu_time;
 mod memory;
+mod setting;
 
 use std::fs;
 
 pub use cpu_time::{process_cpu, thread_cpu};
 pub use memory::Meminfo;
 pub use pageset_workload::{pin, usable_cpus};
+pub use setting::{Setting, SettingError};
 
 /// CPUs, model, memory and kernel, as far as the system tells.
 #[must_use]

@@ -1,0 +1,71 @@
+//! What can be typed for `pageset advise`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::ValueHint;
+
+use crate::options::{OpeningArgs, OutputArgs};
+use crate::record::time;
+
+const READING_ADVISE: &str = "\
+How it decides:
+  Page sets matter if CPUs wait for zone locks for 1 % of their time, or if
+  page sets hold 1 % of a memory that is short. Otherwise the answer is no.
+  A setting is advised only if the whole range of its forecast lies below what
+  the recorded kernel did, by a fifth at least; of several such settings, the
+  one whose page sets hold least. The settings asked are those that sysctl can
+  change: vm.percpu_pagelist_high_fraction, vm.min_free_kbytes,
+  vm.watermark_scale_factor. Other kernels come last.
+
+  Waits are measured if the recording has lock:contention_begin and
+  contention_end. If it has not, they are bounded by how long locks were held.
+
+Try it:
+  --apply makes the setting that is advised, or the one you name, records
+  again, and prints what was predicted beside what happened. The setting is
+  put back at the end, also after Ctrl-C; --keep leaves it. A COMMAND runs
+  once unrecorded before each recording, so that page sets are as it leaves
+  them; without one, recording waits for as long as it lasts.
+
+Examples:
+  pageset advise my.pgtrace
+  sudo pageset advise                    record for 30 seconds, then judge
+  sudo pageset advise --for 5m -o advice.md --format markdown
+  sudo pageset advise --apply vm.percpu_pagelist_high_fraction=8 -- make -j4";
+
+/// Say whether page sets are this machine's problem, and which setting helps
+///
+/// Answers in a few sentences: is it the page sets, what would help, what does it cost? Each sentence names the figures
+/// it rests on. Below them stands the evidence: what other settings and kernels would have made of the load.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = READING_ADVISE)]
+pub(crate) struct AdviseArgs {
+    /// Recording to judge [default: record this machine now]
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(super) trace: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) opening: OpeningArgs,
+    /// Record so long, as in 30s or 5m
+    #[arg(long = "for", value_name = "TIME", value_parser = time, default_value = "30s", help_heading = "Recording")]
+    pub(super) duration: Duration,
+    /// Record while this command runs, instead of for a time
+    #[arg(last = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
+    pub(super) command: Vec<OsString>,
+    /// Make the setting, record again, and compare with the forecast [default: the setting that is advised]
+    #[arg(long, value_name = "SETTING", num_args = 0..=1, help_heading = "Trying it")]
+    pub(super) apply: Option<Option<String>>,
+    /// Record so often before and after, so that the load's own noise shows
+    #[arg(long, value_name = "N", requires = "apply", default_value_t = 1, help_heading = "Trying it",
+        value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(super) times: u32,
+    /// Leave the setting as it is then
+    #[arg(long, requires = "apply", help_heading = "Trying it")]
+    pub(super) keep: bool,
+    /// Do not ask before the setting is made
+    #[arg(short, long, requires = "apply", help_heading = "Trying it")]
+    pub(super) yes: bool,
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
+}
