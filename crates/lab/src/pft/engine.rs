@@ -10,6 +10,7 @@ use pageset_fault::{
     Task, World,
 };
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 
 use super::arena::{self, Arena, Contents};
 use super::result::Run;
@@ -53,7 +54,8 @@ impl<M: Contents> World for ThreadWorld<M> {
 }
 
 /// Whether pages are cleared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Zero {
     /// As a kernel must.
     Real,

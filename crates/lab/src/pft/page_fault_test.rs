@@ -1,8 +1,9 @@
 //! What is asked for, who touches, and running it.
 
 use anyhow::{Result, bail};
-use pageset_fault::{Geometry, Strategy};
+use pageset_fault::{Geometry, Strategy, StrategyError};
 use pageset_sim::Machine;
+use serde::{Deserialize, Serialize};
 
 use super::engine::{self, Zero};
 use super::kernel;
@@ -15,8 +16,9 @@ use crate::host::{Meminfo, usable_cpus};
 use crate::jobs::Stage;
 use crate::simulate::{machine_text, parse_machine};
 
-/// Who touches the pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Who touches the pages; in a document by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub enum Contestant {
     /// The operating system's own faults.
     Kernel,
@@ -38,8 +40,27 @@ impl Contestant {
     }
 }
 
+impl From<Contestant> for String {
+    fn from(contestant: Contestant) -> Self {
+        contestant.name()
+    }
+}
+
+impl TryFrom<String> for Contestant {
+    type Error = StrategyError;
+
+    fn try_from(name: String) -> Result<Self, StrategyError> {
+        match name.as_str() {
+            "kernel" => Ok(Self::Kernel),
+            "clear" => Ok(Self::Clear),
+            strategy => strategy.parse().map(Self::Engine),
+        }
+    }
+}
+
 /// What is asked for; `None` means the usual.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct PftSpec {
     /// Memory to touch, of all threads together, in GiB; 0.25, on a simulated machine 64.
     pub gib: Option<f64>,
@@ -199,5 +220,44 @@ fn check_memory(shape: &Shape) -> Result<()> {
             )
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spec_comes_back_as_it_was_written_with_names_of_results() {
+        let engines: Vec<_> = Strategy::all().map(Contestant::Engine).collect();
+        for (regions, rss_line) in Regions::ALL.into_iter().zip(RssLine::ALL.into_iter().cycle()) {
+            let spec = PftSpec {
+                gib: Some(0.1),
+                threads: None,
+                repetitions: Some(3),
+                lines: 1,
+                regions,
+                page_shift: Some(14),
+                magazine: Some(0),
+                zero: Zero::Skip,
+                contestants: [Contestant::Kernel, Contestant::Clear]
+                    .into_iter()
+                    .chain(engines.clone())
+                    .collect(),
+                machine: Some("epyc".to_owned()),
+                rss_line,
+            };
+            let written = serde_json::to_value(&spec).unwrap();
+            assert_eq!(written["regions"], regions.name());
+            assert_eq!(written["rss_line"], rss_line.name());
+            assert_eq!(written["contestants"][2], spec.contestants[2].name());
+            assert_eq!(serde_json::from_value::<PftSpec>(written).unwrap(), spec);
+        }
+    }
+
+    #[test]
+    fn a_contestant_that_does_not_exist_is_refused() {
+        let refused = serde_json::from_str::<Contestant>(r#""P9,V1,R1""#).unwrap_err();
+        assert!(refused.to_string().starts_with(&StrategyError::UnknownSync.to_string()), "{refused}");
     }
 }

@@ -3,17 +3,22 @@
 use std::ops::Range;
 
 use pageset_fault::Geometry;
+use serde::{Deserialize, Serialize};
 
 /// How threads share what is touched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Regions {
     /// Each thread maps a region of its own: the program of 2005, where each thread called malloc.
+    #[serde(rename = "percore_malloc")]
     Percore,
     /// One region, a slice for each thread.
+    #[serde(rename = "one_region_sliced")]
     Sliced,
     /// One region; thread i touches pages i, i + threads, i + 2 threads, …
     Interleaved,
     /// One region, and every thread touches all its pages.
+    #[serde(rename = "same_pages")]
     Same,
 }
 

@@ -10,6 +10,7 @@ use std::ops::Range;
 use pageset_core::{CpuId, FreeError, Order, Pfn, Platform, Request};
 use pageset_fault::{FrameAllocator, FrameUse, Line, Memory, World};
 use pageset_sim::{SharedLine, VirtualCpu, VirtualLock};
+use serde::{Deserialize, Serialize};
 
 thread_local! {
     static CPUS: RefCell<Vec<Option<VirtualCpu>>> = const { RefCell::new(Vec::new()) };
@@ -42,7 +43,8 @@ fn on(cpu: CpuId) -> VirtualCpu {
 }
 
 /// Where the counters of an address space are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum RssLine {
     /// On the line of mmap_sem, as "the same line as other hot words" says. Source: spec fault.md §1.6, R1.
     #[default]
