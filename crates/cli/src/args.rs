@@ -379,7 +379,8 @@ Formats read, found out by content:
   .pgtrace          this tool's own: compressed, checksummed, with an index
   .pcpt[.xz]        the project's recorder, with its .json[.xz] beside it
   text              of ftrace (/sys/kernel/tracing/trace), `perf script` or
-                    `trace-cmd report`; may be .xz
+                    `trace-cmd report`
+  Each may be packed: .gz, .zst, .xz (with the feature xz)
 
 Examples:
   pageset convert trace.txt my.pgtrace

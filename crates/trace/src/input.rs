@@ -1,4 +1,4 @@
-//! Bytes in: plain or xz-compressed files, bounded texts, and the spool for formats that need seeking.
+//! Bytes in: plain or packed files, bounded texts, and the spool for formats that need seeking.
 
 use std::{
     fs::File,
@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::error::TraceError;
-use crate::xz::{self, unxz};
+use crate::packing::{self, Packing};
 
 /// Bytes looked at to tell formats apart.
 pub(crate) const HEAD_BYTES: usize = 64 << 10;
@@ -57,12 +57,12 @@ impl Input {
     fn from_seekable(path: &Path, mut file: Box<dyn Seekable>) -> Result<Self, TraceError> {
         let mut magic = Vec::new();
         file.by_ref()
-            .take(xz::MAGIC.len() as u64)
+            .take(packing::MAGIC_BYTES as u64)
             .read_to_end(&mut magic)
             .and_then(|_| file.rewind())
             .map_err(|error| TraceError::io(path, "read", error))?;
-        if magic == xz::MAGIC {
-            return Self::from_stream(path, Box::new(unxz(path, file)?));
+        if let Some(packing) = Packing::of(&magic) {
+            return Self::from_stream(path, packing.unpack(path, file)?);
         }
         let head = read_head(path, &mut file)?;
         file.rewind().map_err(|error| TraceError::io(path, "rewind", error))?;
@@ -71,8 +71,8 @@ impl Input {
 
     fn from_stream(path: &Path, mut stream: Box<dyn ByteStream>) -> Result<Self, TraceError> {
         let mut head = read_head(path, &mut stream)?;
-        if head.starts_with(xz::MAGIC) {
-            stream = Box::new(unxz(path, Cursor::new(head).chain(stream))?);
+        if let Some(packing) = Packing::of(&head) {
+            stream = packing.unpack(path, Cursor::new(head).chain(stream))?;
             head = read_head(path, &mut stream)?;
         }
         Ok(Self { head, body: Body::Packed(stream) })
@@ -102,7 +102,7 @@ impl Input {
             return Err(TraceError::file(
                 path,
                 format!("unpacks to more than {bytes_max} bytes"),
-                "unpack it by hand with xz and open the result, or raise the limit of the spool",
+                "unpack it by hand and open the result, or raise the limit of the spool",
             ));
         }
         spool.seek(SeekFrom::Start(0)).map_err(|error| TraceError::io(&temporary, "rewind", error))?;
@@ -110,7 +110,7 @@ impl Input {
     }
 }
 
-/// A whole text file of at most `bytes_max` bytes, unpacked if it is xz.
+/// A whole text file of at most `bytes_max` bytes, unpacked if it is packed.
 pub(crate) fn read_text(path: &Path, bytes_max: u64) -> Result<String, TraceError> {
     let mut bytes = Vec::new();
     Input::open(path)?
@@ -141,14 +141,14 @@ pub(crate) fn unreadable(path: &Path, error: io::Error) -> TraceError {
         io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput | io::ErrorKind::UnexpectedEof => {
             TraceError::file(
                 path,
-                format!("the xz stream is damaged, truncated or needs too much memory ({error})"),
-                "check it with `xz -t`, copy it again",
+                format!("the packed data is damaged, truncated or needs too much memory ({error})"),
+                "check it with `xz -t`, `gzip -t` or `zstd -t`, copy it again",
             )
         }
         io::ErrorKind::Other if error.raw_os_error().is_none() => TraceError::file(
             path,
-            format!("the xz stream cannot be unpacked ({error})"),
-            "check it with `xz -t`, copy it again",
+            format!("the packed data is damaged ({error})"),
+            "check it with `xz -t`, `gzip -t` or `zstd -t`, copy it again",
         ),
         _ => TraceError::io(path, "read", error),
     }

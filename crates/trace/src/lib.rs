@@ -26,6 +26,7 @@ mod input;
 mod layout;
 mod native;
 mod opening;
+mod packing;
 mod procfs;
 mod reader;
 mod sample;

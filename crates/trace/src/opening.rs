@@ -152,8 +152,6 @@ fn unrecognised(path: &Path, head: &[u8]) -> TraceError {
         ("is binary perf data", "run `perf script --ns -F comm,pid,cpu,time,event,trace` on it first")
     } else if head.starts_with(b"\x17\x08\x44tracing") {
         ("is binary trace-cmd data", "run `trace-cmd report` on it first")
-    } else if head.starts_with(b"\x28\xb5\x2f\xfd") || head.starts_with(b"\x1f\x8b") {
-        ("is compressed with zstd or gzip", "unpack it first; only .xz is read directly")
     } else if head.starts_with(b"{") {
         ("is JSON but not a trace", "name the .pcpt file, not its side file")
     } else {
@@ -174,7 +172,6 @@ mod tests {
         for (bytes, remedy) in [
             (b"".as_slice(), "record"),
             (b"PERFILE2\0\0", "perf script"),
-            (b"\x28\xb5\x2f\xfd\0", "unpack"),
             (b"{}", ".pcpt"),
             (b"\0\0\0", ".pgtrace"),
         ] {

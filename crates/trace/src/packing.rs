@@ -1,0 +1,131 @@
+//! Packed files: which packer wrote one, by its first bytes, and how it is unpacked while it is read.
+
+use std::io::Read;
+use std::path::Path;
+
+use flate2::read::MultiGzDecoder;
+
+use crate::error::TraceError;
+use crate::input::ByteStream;
+use crate::xz::{self, unxz};
+
+/// Bytes that tell the packer.
+pub(crate) const MAGIC_BYTES: usize = 6;
+
+/// Window of the zstd decoder, as a power of two: 128 MiB, which `zstd --long` needs. A header that asks for more is refused.
+const ZSTD_WINDOW_LOG_MAX: u32 = 27;
+
+/// A packer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Packing {
+    Xz,
+    Gzip,
+    Zstd,
+}
+
+impl Packing {
+    /// The packer of a file that begins so; `None` if it is not packed.
+    pub(crate) fn of(head: &[u8]) -> Option<Self> {
+        if head.starts_with(xz::MAGIC) {
+            Some(Self::Xz)
+        } else if head.starts_with(b"\x1f\x8b") {
+            // RFC 1952, section 2.3.1.
+            Some(Self::Gzip)
+        } else if head.starts_with(b"\x28\xb5\x2f\xfd") {
+            // RFC 8878, section 3.1.1.
+            Some(Self::Zstd)
+        } else {
+            None
+        }
+    }
+
+    /// All members of a file: packed files may be joined end to end, and none may be dropped silently.
+    pub(crate) fn unpack(
+        self,
+        path: &Path,
+        source: impl Read + Send + 'static,
+    ) -> Result<Box<dyn ByteStream>, TraceError> {
+        match self {
+            Self::Xz => Ok(Box::new(unxz(path, source)?)),
+            Self::Gzip => Ok(Box::new(MultiGzDecoder::new(source))),
+            Self::Zstd => {
+                let started = zstd::Decoder::new(source)
+                    .and_then(|mut decoder| decoder.window_log_max(ZSTD_WINDOW_LOG_MAX).map(|()| decoder));
+                let decoder = started.map_err(|error| {
+                    TraceError::file(
+                        path,
+                        format!("the zstd decoder cannot start ({error})"),
+                        "free some memory",
+                    )
+                })?;
+                Ok(Box::new(decoder))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+    use crate::input::{HEAD_BYTES, Input};
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn zstd(bytes: &[u8]) -> Vec<u8> {
+        zstd::stream::encode_all(bytes, 3).unwrap()
+    }
+
+    fn unpacked(name: &str, stored: Vec<u8>, bytes_max: u64) -> Result<Vec<u8>, String> {
+        let path = Path::new(name);
+        let seekable = Input::from_bytes(path, stored).and_then(|input| input.into_seekable(path, bytes_max));
+        let mut bytes = Vec::new();
+        seekable.map_err(|error| error.to_string())?.read_to_end(&mut bytes).unwrap();
+        Ok(bytes)
+    }
+
+    #[test]
+    fn what_was_packed_comes_out_in_order_and_from_anywhere() {
+        let long: Vec<u8> = (0..200_000_u32).flat_map(u32::to_le_bytes).collect();
+        for pack in [gzip, zstd] {
+            for bytes in [b"".as_slice(), b"abc", &long] {
+                let input = Input::from_bytes(Path::new("x"), pack(bytes)).unwrap();
+                assert_eq!(input.head, bytes[..bytes.len().min(HEAD_BYTES)]);
+                let mut stream = Vec::new();
+                input.into_stream().read_to_end(&mut stream).unwrap();
+                assert_eq!(stream, bytes);
+                assert_eq!(unpacked("x", pack(bytes), 1 << 20).unwrap(), bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn joined_files_are_read_to_the_end_and_garbage_is_not_ignored() {
+        for pack in [gzip, zstd] {
+            let mut stored = [pack(b"one "), pack(b"two")].concat();
+            assert_eq!(unpacked("j", stored.clone(), 100).unwrap(), b"one two");
+            stored.extend(b"garbage");
+            let error = unpacked("j", stored, 100).unwrap_err();
+            assert!(error.starts_with("j: ") && error.contains("damaged"), "{error}");
+        }
+    }
+
+    #[test]
+    fn bombs_and_truncated_files_are_errors() {
+        for pack in [gzip, zstd] {
+            let error = unpacked("bomb", pack(&vec![0; 1 << 20]), 1000).unwrap_err();
+            assert!(error.contains("1000 bytes"), "{error}");
+            let noise: Vec<u8> =
+                (0..100_000_u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
+            let mut stored = pack(&noise);
+            stored.truncate(stored.len() - 20);
+            let error = unpacked("t", stored, 1 << 20).unwrap_err();
+            assert!(error.contains("truncated"), "{error}");
+        }
+    }
+}
