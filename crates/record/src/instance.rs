@@ -99,9 +99,9 @@ fn remove(tracefs: &Tracefs, name: &str) -> bool {
 }
 
 fn cannot_make(instances: &Path, error: io::Error) -> RecordError {
-    match error.raw_os_error().map(rustix::io::Errno::from_raw_os_error) {
-        Some(rustix::io::Errno::ROFS) => tracefs::read_only(instances),
-        Some(rustix::io::Errno::ACCESS | rustix::io::Errno::PERM) => tracefs::denied(instances),
+    match error.kind() {
+        io::ErrorKind::ReadOnlyFilesystem => tracefs::read_only(instances),
+        io::ErrorKind::PermissionDenied => tracefs::denied(instances),
         _ => RecordError::io(instances, "make an instance in", error),
     }
 }
