@@ -138,7 +138,7 @@ pub(crate) struct ReplayArgs {
     /// Share the memory between N CPUs instead of the recorded ones; the others stay idle
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) cpus: Option<u32>,
-    /// Machine to replay on, instead of the recorded one: a file as `pageset layout` prints it
+    /// Machine to replay on, instead of the recorded one: a file as `pageset layout` prints it, or a copy of /proc/zoneinfo
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) layout: Option<PathBuf>,
     #[command(flatten)]
@@ -205,7 +205,7 @@ pub(crate) struct VerifyArgs {
     #[arg(long, value_name = "CLASS", requires = "explain")]
     #[arg(value_parser = one_of(Class::ALL.map(|class| (class.name(), class))))]
     pub(crate) class: Option<Class>,
-    /// Machine to use, instead of the recorded one: a file as `pageset layout` prints it
+    /// Machine to use, instead of the recorded one: a file as `pageset layout` prints it, or a copy of /proc/zoneinfo
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) layout: Option<PathBuf>,
     /// Judge a setting that the recorded machine did not have: vm.percpu_pagelist_high_fraction, vm.min_free_kbytes,
@@ -402,7 +402,8 @@ pub(crate) struct ConvertArgs {
     /// Replace OUT if it exists
     #[arg(short, long)]
     pub(crate) force: bool,
-    /// Take the machine's layout from FILE, for traces that do not describe theirs
+    /// Take the machine's layout from FILE, for traces that do not describe theirs: as `pageset layout` prints it, or a
+    /// copy of /proc/zoneinfo
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) layout: Option<PathBuf>,
     #[command(flatten)]

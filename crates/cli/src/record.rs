@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Result, anyhow};
 use pageset_record::{Check, Going, RecordError, Session, check};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<()> {
     let path = args.output.as_deref().unwrap_or(Path::new(FILE));
     let existing = if args.force { Existing::Replace } else { Existing::Refuse };
     output::check_file(path, existing)?;
-    let session = Session::prepare(args.options())?;
+    let session = Session::prepare(args.options()).map_err(told)?;
     let is_interrupted = interrupts()?;
     for name in &session.removed {
         writeln!(
@@ -51,7 +51,10 @@ pub(crate) fn run(args: &RecordArgs) -> Result<()> {
         // It has no event that anybody asked for.
         drop(fs::remove_file(path));
     }
-    let recording = recording.with_context(|| path.display().to_string())?;
+    let recording = recording.map_err(|error| match error {
+        RecordError::Output(_) => anyhow!("{}: {error}", path.display()),
+        error => told(error),
+    })?;
     ending::print(&mut io::stdout().lock(), path, &recording)
 }
 
@@ -65,10 +68,15 @@ fn interrupts() -> Result<Arc<AtomicBool>> {
     Ok(is_interrupted)
 }
 
+/// An error that says its cause itself.
+fn told(error: RecordError) -> anyhow::Error {
+    anyhow!("{error}")
+}
+
 fn print_check(check: Check) -> Result<()> {
     let mut out = io::stdout().lock();
     if let Some(refused) = check.refused {
-        return Err(refused.into());
+        return Err(told(refused));
     }
     writeln!(
         out,

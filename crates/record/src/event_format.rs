@@ -65,7 +65,7 @@ pub(crate) fn fields(text: &str) -> Result<Vec<(String, Field)>, String> {
     lines.map(|line| field(line).ok_or_else(|| format!("no field: {:?}", cut(line)))).collect()
 }
 
-/// `unsigned long pfn;	offset:8;	size:8;	signed:0;`
+/// `unsigned long pfn; offset:8; size:8; signed:0;`
 fn field(line: &str) -> Option<(String, Field)> {
     let mut parts = line.split(';').map(str::trim);
     let declaration = parts.next()?;

@@ -6,7 +6,6 @@
 use std::{
     fs::{self, File},
     io,
-    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
 };
 
@@ -18,8 +17,6 @@ use crate::tracefs::{self, Tracefs};
 
 /// What every instance of a recorder begins with.
 const PREFIX: &str = "pageset-";
-/// How often another recorder may take a new instance for one that was left.
-const TRIES_MAX: usize = 10;
 
 /// An instance. Dropped, it is removed; files below it must be closed before.
 #[derive(Debug)]
@@ -27,37 +24,31 @@ pub(crate) struct Instance {
     tracefs: Tracefs,
     directory: PathBuf,
     name: String,
-    /// Its lock, held as long as this is open.
-    lock: Option<File>,
+    /// Locked as long as this is open.
+    _lock: File,
 }
 
 impl Instance {
-    /// Makes one, with recording switched off.
+    /// Makes one, with recording switched off, after removing those of recorders that were killed; returns their names
+    /// too.
     ///
     /// # Errors
     /// The system refuses.
-    pub(crate) fn create(tracefs: &Tracefs) -> Result<Self, RecordError> {
+    pub(crate) fn create(tracefs: &Tracefs) -> Result<(Self, Vec<String>), RecordError> {
         let instances = tracefs.path("instances");
-        let process = std::process::id();
-        for attempt in 0..TRIES_MAX {
-            let name = if attempt == 0 {
-                format!("{PREFIX}{process}")
-            } else {
-                format!("{PREFIX}{process}-{attempt}")
-            };
-            let directory = instances.join(&name);
-            match fs::create_dir(&directory) {
-                Ok(()) => {}
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
-                Err(error) => return Err(cannot_make(&directory, error)),
-            }
-            // Another recorder that starts now may take it for one that was left, until it is locked.
-            let Some(lock) = lock(&directory) else { continue };
-            let instance = Self { tracefs: tracefs.clone(), directory, name, lock: Some(lock) };
-            instance.set("tracing_on", "0")?;
-            return Ok(instance);
-        }
-        Err(RecordError::io(instances, "make a directory in", io::ErrorKind::AlreadyExists.into()))
+        // Between making an instance and locking it, another recorder would take it for one that was left.
+        let turn = File::open(&instances).map_err(|error| cannot_make(&instances, error))?;
+        flock(&turn, FlockOperation::LockExclusive)
+            .map_err(|error| RecordError::io(&instances, "lock", error.into()))?;
+        let removed = remove_stale(tracefs);
+        let name = format!("{PREFIX}{}", std::process::id());
+        let directory = instances.join(&name);
+        fs::create_dir(&directory).map_err(|error| cannot_make(&instances, error))?;
+        let lock = lock(&directory)
+            .ok_or_else(|| RecordError::io(&directory, "lock", io::ErrorKind::WouldBlock.into()))?;
+        let instance = Self { tracefs: tracefs.clone(), directory, name, _lock: lock };
+        instance.set("tracing_on", "0")?;
+        Ok((instance, removed))
     }
 
     /// Its name, for what belongs to it elsewhere.
@@ -79,13 +70,12 @@ impl Instance {
 impl Drop for Instance {
     fn drop(&mut self) {
         drop(self.set("tracing_on", "0"));
-        self.lock = None;
         remove(&self.tracefs, &self.name);
     }
 }
 
 /// Removes the instances of recorders that were killed; returns their names.
-pub(crate) fn remove_stale(tracefs: &Tracefs) -> Vec<String> {
+fn remove_stale(tracefs: &Tracefs) -> Vec<String> {
     let entries = fs::read_dir(tracefs.path("instances")).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     names
@@ -98,8 +88,7 @@ pub(crate) fn remove_stale(tracefs: &Tracefs) -> Vec<String> {
 fn lock(directory: &Path) -> Option<File> {
     let file = File::open(directory).ok()?;
     flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
-    let (mine, there) = (file.metadata().ok()?, fs::metadata(directory).ok()?);
-    (mine.ino() == there.ino()).then_some(file)
+    Some(file)
 }
 
 /// Whether the instance could be removed, with the probes that belong to it.
@@ -109,11 +98,10 @@ fn remove(tracefs: &Tracefs, name: &str) -> bool {
     is_removed
 }
 
-fn cannot_make(directory: &Path, error: io::Error) -> RecordError {
-    let place = directory.parent().unwrap_or(directory);
-    match error.raw_os_error().map(rustix::io::Errno::from_raw_os_error) {
-        Some(rustix::io::Errno::ROFS) => tracefs::read_only(place),
-        Some(rustix::io::Errno::ACCESS | rustix::io::Errno::PERM) => tracefs::denied(place),
-        _ => RecordError::io(directory, "make", error),
+fn cannot_make(instances: &Path, error: io::Error) -> RecordError {
+    match error.kind() {
+        io::ErrorKind::ReadOnlyFilesystem => tracefs::read_only(instances),
+        io::ErrorKind::PermissionDenied => tracefs::denied(instances),
+        _ => RecordError::io(instances, "make an instance in", error),
     }
 }

@@ -82,3 +82,116 @@ impl Merger {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Seek as _, Write as _};
+
+    use pageset_trace::Gap;
+
+    use super::*;
+    use crate::catalogue::TRACEPOINTS;
+    use crate::event_format::EventFormat;
+    use crate::symbols::Symbols;
+
+    const PAGE_BYTES: usize = 4096;
+    /// Flags of a page before which events are missing, and say how many.
+    const MISSED: u64 = 3 << 30;
+
+    /// A page of frees of frame 0 at these times.
+    fn page(times: &[u64], missed: Option<u64>) -> Vec<u8> {
+        let mut data: Vec<u8> = Vec::new();
+        let mut last = times[0];
+        for time in times {
+            let header = ((time - last) as u32) << 5 | 5;
+            data.extend([header, 7, 1, 0, 0, 0].iter().flat_map(|word| word.to_le_bytes()));
+            last = *time;
+        }
+        let flags = missed.map_or(0, |_| MISSED);
+        let mut page = times[0].to_le_bytes().to_vec();
+        page.extend((flags | data.len() as u64).to_le_bytes());
+        page.extend(data);
+        page.extend(missed.unwrap_or(0).to_le_bytes());
+        page.resize(PAGE_BYTES, 0);
+        page
+    }
+
+    fn merger(rings: &[Vec<Vec<u8>>]) -> Merger {
+        let text = include_str!("../tests/data/mm_page_alloc.format").replace("ID: 653", "ID: 7");
+        let free = TRACEPOINTS.into_iter().find(|tracepoint| tracepoint.name == "mm_page_free").unwrap();
+        let decoder = Decoder::new(&[(free, EventFormat::parse(&text).unwrap())], Symbols::default());
+        let layout = PageLayout::parse(
+            include_str!("../tests/data/header_page"),
+            include_str!("../tests/data/header_event"),
+        );
+        let ring = |(cpu, pages): (usize, &Vec<Vec<u8>>)| {
+            let mut file = tempfile::tempfile().unwrap();
+            pages.iter().for_each(|page| file.write_all(page).unwrap());
+            file.rewind().unwrap();
+            Ring::of_file(cpu as u16, file, PAGE_BYTES)
+        };
+        Merger::new(rings.iter().enumerate().map(ring).collect(), layout.unwrap(), decoder.unwrap())
+    }
+
+    fn times(events: &[Event]) -> Vec<(u64, u16)> {
+        events.iter().map(|event| (event.ts_ns, event.cpu)).collect()
+    }
+
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn rings_become_one_order_and_what_is_too_young_waits() {
+        let now_ns = now_ns();
+        let young_ns = now_ns + 60_000_000_000;
+        let mut merger = merger(&[
+            vec![page(&[10, 30], None), page(&[50, 70], None)],
+            vec![page(&[20, 40, 60], None), page(&[young_ns], None)],
+        ]);
+        let mut out = Vec::new();
+        assert_eq!(merger.round(&mut out).unwrap(), 2);
+        assert_eq!(times(&out), [(10, 0), (20, 1), (30, 0), (40, 1), (50, 0), (60, 1), (70, 0)]);
+        assert_eq!(merger.round(&mut out).unwrap(), 0);
+        assert_eq!(out.len(), 7);
+        merger.finish(&mut out);
+        assert_eq!(times(&out[7..]), [(young_ns, 1)]);
+        assert_eq!(merger.losses.out_of_order, 0);
+    }
+
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn a_ring_that_is_far_behind_holds_the_others_back() {
+        let many: Vec<_> = (0..300).map(|at| page(&[at * 10 + 5], None)).collect();
+        let mut merger = merger(&[many, vec![page(&[100, 2995], None)]]);
+        let mut out = Vec::new();
+        assert_eq!(merger.round(&mut out).unwrap(), 256);
+        assert_eq!(out.last().map(|event| event.ts_ns), Some(2555), "as far as both were read");
+        merger.round(&mut out).unwrap();
+        assert_eq!(out.len(), 302);
+        assert!(out.is_sorted_by_key(|event| event.ts_ns) && merger.losses.out_of_order == 0);
+    }
+
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn what_is_missing_has_its_place_and_what_is_late_is_counted() {
+        let mut merger = merger(&[vec![page(&[10, 30], None), page(&[90], Some(7)), page(&[20], None)]]);
+        let mut out = Vec::new();
+        merger.round(&mut out).unwrap();
+        assert_eq!(merger.losses.gaps, [Gap { cpu: 0, after_ns: 30, before_ns: 90, events: Some(7) }]);
+        assert_eq!(merger.losses.events(), 7);
+        merger.rings.push(super::tests::merger(&[vec![page(&[15], None)]]).rings.remove(0));
+        merger.round(&mut out).unwrap();
+        assert_eq!((out.len(), merger.losses.out_of_order), (5, 1));
+    }
+
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn a_damaged_page_is_a_gap() {
+        let mut damaged = page(&[10, 30], None);
+        damaged[16 + 24] = 5 << 5 | 28;
+        let mut merger = merger(&[vec![damaged, page(&[50], None)]]);
+        let mut out = Vec::new();
+        merger.round(&mut out).unwrap();
+        assert_eq!(times(&out), [(10, 0), (50, 0)]);
+        assert_eq!(merger.losses.gaps.len(), 1);
+        assert_eq!(merger.losses.gaps[0].events, None);
+    }
+}

@@ -66,6 +66,19 @@ impl Ring {
         })
     }
 
+    /// Of `cpu`, with pages from a file instead of the kernel.
+    #[cfg(test)]
+    pub(crate) fn of_file(cpu: u16, pipe: File, page_bytes: usize) -> Self {
+        Self {
+            cpu,
+            pipe,
+            page: vec![0; page_bytes],
+            waits: Waits::default(),
+            pending: Vec::new(),
+            last_ns: 0,
+        }
+    }
+
     /// Reads what is there.
     ///
     /// # Errors

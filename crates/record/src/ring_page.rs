@@ -192,7 +192,7 @@ mod tests {
     /// A page with these words as data.
     fn page(ts_ns: u64, flags: u64, words: &[u32], behind: &[u8]) -> Vec<u8> {
         let mut bytes = ts_ns.to_ne_bytes().to_vec();
-        bytes.extend((flags | words.len() as u64 * 4).to_ne_bytes());
+        bytes.extend((flags | (words.len() as u64 * 4)).to_ne_bytes());
         bytes.extend(words.iter().flat_map(|word| word.to_ne_bytes()));
         bytes.extend(behind);
         bytes

@@ -18,7 +18,7 @@ use pageset_trace::{Event, LostEvents, TraceInfo};
 use crate::clock::now_ns;
 use crate::cpus::CpuList;
 use crate::error::RecordError;
-use crate::instance::{self, Instance};
+use crate::instance::Instance;
 use crate::losses::KernelCounts;
 use crate::machine;
 use crate::merge::Merger;
@@ -106,9 +106,15 @@ impl Session {
     /// Something that a recording needs is missing, or not allowed.
     pub fn prepare(options: Options) -> Result<Self, RecordError> {
         let tracefs = Tracefs::find()?;
-        let removed = instance::remove_stale(&tracefs);
-        let instance = Instance::create(&tracefs)?;
-        let cpus = options.cpus.clone().unwrap_or_else(CpuList::online);
+        let (instance, removed) = Instance::create(&tracefs)?;
+        let online = CpuList::online();
+        let cpus = options.cpus.clone().unwrap_or_else(|| online.clone());
+        if let Some(cpu) = cpus.iter().find(|cpu| !online.contains(*cpu)) {
+            return Err(RecordError::Refused {
+                problem: format!("there is no CPU {cpu}, or it is switched off"),
+                remedy: "/sys/devices/system/cpu/online names those that are on".to_owned(),
+            });
+        }
         let memory = rustix::system::sysinfo();
         let memory_bytes = (memory.totalram as u64).saturating_mul(u64::from(memory.mem_unit));
         let buffer_bytes =
@@ -180,6 +186,8 @@ impl Session {
             stop.store(true, Ordering::Relaxed);
             samples.thread().unpark();
             head.samples = samples.join().unwrap_or_default();
+            // One that was taken while recording was switched off has no marks.
+            head.samples.retain(|sample| head.t_off_ns.is_none_or(|off_ns| sample.t1_ns <= off_ns));
             let ended = ended.and_then(|ended| reader.finish(&cpus, &mut head).map(|lost| (ended, lost)));
             head.recorder_pids = pids_of(&pids);
             let Reader { sender, events, .. } = reader;

@@ -36,8 +36,6 @@ pub(crate) fn set_up(
     with_faults: bool,
 ) -> Result<Setup, RecordError> {
     instance.set("trace_clock", clock::NAME)?;
-    // Names of processes are not recorded; kernels that cannot leave them out record them elsewhere.
-    drop(instance.set("options/record-cmd", "0"));
     // The oldest events give way, and the page behind them says so.
     drop(instance.set("options/overwrite", "1"));
     instance.set("tracing_cpumask", &cpus.mask())?;
@@ -76,12 +74,6 @@ fn set_buffers(instance: &Instance, cpus: &CpuList, bytes: u64) -> Result<(), Re
     let kibibytes = bytes.div_ceil(1024).max(1);
     for cpu in cpus.iter() {
         let path = instance.path(format!("per_cpu/cpu{cpu}/buffer_size_kb"));
-        if !path.exists() {
-            return Err(RecordError::Refused {
-                problem: format!("there is no CPU {cpu}"),
-                remedy: format!("the CPUs that are switched on are in {}", "/sys/devices/system/cpu/online"),
-            });
-        }
         tracefs::write(&path, &kibibytes.to_string()).map_err(|error| match &error {
             RecordError::Io { source, .. } if is_too_large(source) => RecordError::Refused {
                 problem: format!("the kernel has not {kibibytes} KiB for the buffer of each CPU"),

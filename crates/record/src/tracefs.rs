@@ -108,8 +108,9 @@ fn read_text(path: &Path) -> io::Result<String> {
 
 /// Writes a setting into a file of the kernel.
 pub(crate) fn write(path: &Path, text: &str) -> Result<(), RecordError> {
-    fs::write(path, text).map_err(|error| match error.raw_os_error() {
-        Some(code) if code == rustix::io::Errno::ROFS.raw_os_error() => read_only(path),
+    fs::write(path, text).map_err(|error| match error.kind() {
+        io::ErrorKind::ReadOnlyFilesystem => read_only(path),
+        io::ErrorKind::PermissionDenied => denied(path),
         _ => RecordError::io(path, "write", error),
     })
 }

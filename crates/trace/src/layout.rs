@@ -194,12 +194,17 @@ pub struct PcpSample {
 }
 
 impl Layout {
-    /// Reads a description in TOML, or in JSON if the file's name ends in `.json`.
+    /// Reads a description in TOML, in JSON if the file's name ends in `.json`, or what `/proc/zoneinfo` of a machine with
+    /// one node printed.
     ///
     /// # Errors
     /// The file cannot be read, is too large, has an unknown or a missing field, or [`Layout::check`] fails.
     pub fn load(path: &Path) -> Result<Self, TraceError> {
         let text = input::read_text(path, FILE_BYTES_MAX)?;
+        if text.starts_with("Node ") {
+            return build::of_zoneinfo(&text)
+                .map_err(|problem| TraceError::file(path, problem, "give a machine description instead"));
+        }
         let machine: Self = if path.extension().is_some_and(|extension| extension == "json") {
             serde_json::from_str(&text).map_err(|error| error.to_string())
         } else {

@@ -15,7 +15,11 @@ use crate::event::{Event, EventKind};
 /// Bytes of a shape.
 pub(super) const SHAPE_BYTES: usize = 16;
 
+/// Shapes that are remembered while a block is looked at: of eight CPUs, by kind.
+const RECENT: usize = 256;
+
 /// The fields of `event` besides time and frame, as bytes.
+#[inline]
 pub(super) fn shape_of(event: &Event) -> [u8; SHAPE_BYTES] {
     let mut bytes = [0; SHAPE_BYTES];
     put_u32(&mut bytes, 0, event.gfp);
@@ -52,12 +56,19 @@ pub(super) fn collect(events: &[Event]) -> (Vec<[u8; SHAPE_BYTES]>, Vec<u16>) {
     let mut numbers: HashMap<[u8; SHAPE_BYTES], u32> = HashMap::new();
     let mut shapes: Vec<([u8; SHAPE_BYTES], u32)> = Vec::new();
     let mut indices: Vec<u32> = Vec::with_capacity(events.len());
+    // A CPU's events of one kind are mostly alike, so most are found without a search.
+    let mut recent: [Option<([u8; SHAPE_BYTES], u32)>; RECENT] = [None; RECENT];
     for event in events {
         let shape = shape_of(event);
-        let number = *numbers.entry(shape).or_insert_with(|| {
-            shapes.push((shape, 0));
-            shapes.len() as u32 - 1
-        });
+        let slot = &mut recent[(usize::from(event.kind.code()) | usize::from(event.cpu) << 5) % RECENT];
+        let number = match *slot {
+            Some((last, number)) if last == shape => number,
+            _ => *numbers.entry(shape).or_insert_with(|| {
+                shapes.push((shape, 0));
+                shapes.len() as u32 - 1
+            }),
+        };
+        *slot = Some((shape, number));
         shapes[number as usize].1 += 1;
         indices.push(number);
     }
