@@ -1,10 +1,11 @@
 //! What to do about a machine's page sets, from one recording of its load: mostly nothing.
 //!
 //! `findings` is what the recording shows, `options` which kernels and settings are asked, `forecast` what they would do,
-//! `verdict` what follows, `wording` the sentences that say so. Each sentence names the figures it rests on.
+//! `verdict` what follows, `latency` what allocations would take then, `wording` the sentences that say so. Each sentence names the figures it rests on.
 
 mod findings;
 mod forecast;
+mod latency;
 mod options;
 mod verdict;
 mod wording;
@@ -19,6 +20,7 @@ use crate::Progress;
 
 pub use findings::{Findings, Waiting};
 pub use forecast::{Forecast, Range};
+pub use latency::{Latency, Times};
 pub use verdict::{Matter, Verdict, Why};
 
 /// What is said about a machine.
@@ -38,6 +40,8 @@ pub struct Advice {
     pub forecasts: Vec<Forecast>,
     /// What follows.
     pub verdict: Verdict,
+    /// What allocations would take, where something is advised and the recording is a file.
+    pub latency: Option<Latency>,
     /// The verdict in words, a sentence or two each.
     pub sentences: Vec<String>,
     /// What is easily overlooked when the advice is followed.
@@ -90,10 +94,17 @@ pub fn advise<R: TraceReader>(
         .map(|(candidate, outcome)| Forecast::new(candidate, outcome, &findings, policy.as_ref()))
         .collect();
     let verdict = verdict::find(&findings, &forecasts);
+    let advised = match verdict {
+        Verdict::Set { forecast, .. } | Verdict::ChangeKernel { forecast, .. } => Some(&forecasts[forecast]),
+        _ => None,
+    };
+    let latency = policy
+        .zip(advised)
+        .and_then(|(policy, advised)| latency::simulated(&info.path, findings.cpus, policy.name, advised));
     let fraction = machine.sysctls.percpu_pagelist_high_fraction.unwrap_or(0);
     Ok(Advice {
         recording: info.path.file_name().unwrap_or(info.path.as_os_str()).to_string_lossy().into_owned(),
-        sentences: wording::sentences(&findings, &forecasts, &verdict),
+        sentences: wording::sentences(&findings, &forecasts, &verdict, latency.as_ref()),
         warnings: wording::warnings(&findings, &forecasts, &verdict, policy.as_ref(), fraction),
         kernel: Some(release).filter(|release| !release.is_empty()),
         policy: policy.map(|policy| policy.name.to_owned()),
@@ -101,5 +112,6 @@ pub fn advise<R: TraceReader>(
         findings,
         forecasts,
         verdict,
+        latency,
     })
 }

@@ -4,6 +4,7 @@ use pageset_core::Policy;
 
 use super::findings::{Findings, Waiting};
 use super::forecast::Forecast;
+use super::latency::Latency;
 use super::verdict::{Matter, Verdict, Why};
 
 /// MiB of pages of 4 KiB.
@@ -11,7 +12,12 @@ fn mib(pages: u64) -> String {
     format!("{:.1} MiB", pages as f64 / 256.0)
 }
 
-pub(super) fn sentences(findings: &Findings, forecasts: &[Forecast], verdict: &Verdict) -> Vec<String> {
+pub(super) fn sentences(
+    findings: &Findings,
+    forecasts: &[Forecast],
+    verdict: &Verdict,
+    latency: Option<&Latency>,
+) -> Vec<String> {
     let mut all = Vec::new();
     match verdict {
         Verdict::LeaveAlone => {
@@ -43,6 +49,12 @@ pub(super) fn sentences(findings: &Findings, forecasts: &[Forecast], verdict: &V
             all.push(format!("This recording does not say: {}", unknown(*why, findings)));
         }
     }
+    all.extend(latency.map(|latency| {
+        format!(
+            "Simulated on {}: 99 % of the allocations take at most {:.0} ns, for {:.0} now; 99.9 % at most {:.0}, for {:.0}.",
+            latency.machine, latency.advised.p99_ns, latency.now.p99_ns, latency.advised.p999_ns, latency.now.p999_ns
+        )
+    }));
     all.push(reached(findings));
     if let Some(percent) = findings.remote_percent {
         all.push(format!(
@@ -228,7 +240,7 @@ mod tests {
         };
         let forecasts = [tuned];
         let verdict = find(&findings, &forecasts);
-        let said = sentences(&findings, &forecasts, &verdict).join(" ");
+        let said = sentences(&findings, &forecasts, &verdict, None).join(" ");
         for part in [
             "Yes: CPUs waited for zone locks for 5.0 %",
             "900 waits",
@@ -247,7 +259,7 @@ mod tests {
     #[test]
     fn no_is_said_with_the_figures() {
         let findings = waiting(0.001);
-        let said = sentences(&findings, &[], &find(&findings, &[])).join(" ");
+        let said = sentences(&findings, &[], &find(&findings, &[]), None).join(" ");
         for part in ["No: leave the settings alone.", "less than 0.01 %", "(75.0 %)", "not short"] {
             assert!(said.contains(part), "{part}: {said}");
         }

@@ -1,0 +1,68 @@
+//! What an allocation would take: simulated, on the bundled machine that has as many CPUs as the recorded one, or a few more.
+
+use std::path::Path;
+
+use pageset_sim::MACHINES;
+use serde::Serialize;
+
+use super::forecast::Forecast;
+use crate::simulate::{RunSpec, simulate};
+
+/// Times of an allocation in virtual time, now and with what is advised.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Latency {
+    /// The machine that was simulated.
+    pub machine: &'static str,
+    /// As recorded.
+    pub now: Times,
+    /// With what is advised.
+    pub advised: Times,
+}
+
+/// So much of the allocations takes no longer, in nanoseconds of virtual time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Times {
+    /// 99 %.
+    pub p99_ns: f64,
+    /// 99.9 %.
+    pub p999_ns: f64,
+}
+
+/// Simulates the recording at `path` under the recorded kernel's policy and under a forecast's. `None` if it cannot be
+/// simulated: it is an extra.
+pub(super) fn simulated(path: &Path, cpus: u32, policy: &str, advised: &Forecast) -> Option<Latency> {
+    let of_size = MACHINES.iter().map(|bundled| (bundled.parse().cpus(), bundled.name));
+    let (_, machine) = of_size.filter(|(its, _)| *its >= cpus).min()?;
+    let spec = |policy: &str| RunSpec {
+        cpus: Some(cpus),
+        ..RunSpec::new(machine, &format!("trace:{}", path.display()), policy)
+    };
+    let now = spec(policy);
+    let mut changed = spec(advised.kernel.as_deref().unwrap_or(policy));
+    for setting in advised.settings.split(' ').filter(|setting| !setting.is_empty()) {
+        let (key, value) = setting.split_once('=')?;
+        changed.settings.insert(key.to_owned(), value.parse().ok()?);
+    }
+    let times = |spec: &RunSpec| {
+        let result = simulate(spec).ok()?;
+        Some(Times { p99_ns: result.alloc_p99_ns, p999_ns: result.alloc_p999_ns })
+    };
+    Some(Latency { machine, now: times(&now)?, advised: times(&changed)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::verdict::tests::forecast;
+    use super::*;
+
+    #[test]
+    fn a_recording_is_simulated_under_both() {
+        let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/traces/k612_2c_tcp.pgtrace");
+        let advised = forecast("vm.percpu_pagelist_high_fraction=512", 1, (0, 2), 3);
+        let found = simulated(&trace, 2, "linux-6.12", &advised).unwrap();
+        assert_eq!(found.machine, "epyc-2");
+        assert!(found.now.p99_ns > 0.0 && found.now.p999_ns >= found.now.p99_ns, "{found:?}");
+        assert_eq!(simulated(Path::new("missing"), 2, "linux-6.12", &advised), None);
+        assert_eq!(simulated(&trace, 100_000, "linux-6.12", &advised), None, "no such machine");
+    }
+}
