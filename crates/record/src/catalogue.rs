@@ -129,6 +129,9 @@ pub(crate) const PROBES: [Tracepoint; 2] = [
     useful("", EventKind::BulkAllocReturn, &[("ret", Slot::Pfn)]),
 ];
 
+/// Events that newer kernels may have, for which a trace has no place yet.
+pub(crate) const WITHOUT_A_PLACE: [(&str, &str); 1] = [("kmem", "mm_page_pcpu_refill")];
+
 #[cfg(test)]
 mod tests {
     use super::*;

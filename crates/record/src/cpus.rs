@@ -1,7 +1,7 @@
 //! Sets of CPUs, as the kernel writes them.
 
-use std::fs;
 use std::str::FromStr;
+use std::{fmt, fs};
 
 use thiserror::Error;
 
@@ -60,6 +60,20 @@ impl CpuList {
     }
 }
 
+impl fmt::Display for CpuList {
+    /// As it is typed.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, run) in self.0.chunk_by(|left, right| left + 1 == *right).enumerate() {
+            let comma = if index == 0 { "" } else { "," };
+            match run {
+                [first, .., last] => write!(f, "{comma}{first}-{last}")?,
+                one => write!(f, "{comma}{}", one[0])?,
+            }
+        }
+        Ok(())
+    }
+}
+
 impl FromStr for CpuList {
     type Err = NoCpuList;
 
@@ -90,6 +104,7 @@ mod tests {
         let list: CpuList = "33,0-2,2".parse().unwrap();
         assert_eq!(list.iter().collect::<Vec<_>>(), [0, 1, 2, 33]);
         assert_eq!(list.mask(), "00000002,00000007");
+        assert_eq!(list.to_string(), "0-2,33");
         assert!(list.contains(33) && !list.contains(3));
         for wrong in ["", "a", "2-1", "0-8192", "0-", "1,,2"] {
             assert!(wrong.parse::<CpuList>().is_err(), "{wrong:?}");

@@ -10,18 +10,24 @@ use pageset_trace::Event;
 use crate::clock::now_ns;
 use crate::decode::Decoder;
 use crate::losses::Losses;
-use crate::ring::Ring;
+use crate::ring::{Reading, Ring};
 use crate::ring_page::PageLayout;
 
 /// An event has its time a little before it can be read. A CPU that is interrupted between the two, as a virtual one may
 /// be, makes it late; such events are kept out of order and counted. Guess.
 const LATE_NS: u64 = 5_000_000;
-/// Events of a CPU that may wait for those of others before it is read on.
-const WAITING_MAX: usize = 1 << 16;
+/// Pages that one round reads of all rings together, 16 MiB on most machines: what bounds the memory.
+const ROUND_PAGES_MAX: usize = 4096;
+/// Pages that one round reads of a ring, whatever the number of CPUs is.
+const RING_PAGES: std::ops::RangeInclusive<usize> = 16..=256;
+/// Events in a page, more than it has mostly: of a CPU, as many may wait for others as a round reads.
+const PAGE_EVENTS: usize = 128;
 
 /// Reads all rings.
 pub(crate) struct Merger {
     rings: Vec<Ring>,
+    /// Pages that a round reads of a ring at most.
+    pages_max: usize,
     layout: PageLayout,
     decoder: Decoder,
     pub(crate) losses: Losses,
@@ -31,37 +37,38 @@ pub(crate) struct Merger {
 
 impl Merger {
     pub(crate) fn new(rings: Vec<Ring>, layout: PageLayout, decoder: Decoder) -> Self {
-        Self { rings, layout, decoder, losses: Losses::default(), last_ns: 0 }
+        let share = ROUND_PAGES_MAX / rings.len().max(1);
+        let pages_max = share.clamp(*RING_PAGES.start(), *RING_PAGES.end());
+        Self { rings, pages_max, layout, decoder, losses: Losses::default(), last_ns: 0 }
     }
 
-    /// Reads each ring once, and puts what is complete into `out`, by time. Returns the pages of the ring of which most
-    /// were read.
+    /// Reads each ring once, and puts what is complete into `out`, by time.
     ///
     /// # Errors
     /// The system refuses.
-    pub(crate) fn round(&mut self, out: &mut Vec<Event>) -> io::Result<usize> {
+    pub(crate) fn round(&mut self, out: &mut Vec<Event>) -> io::Result<Reading> {
         let mut until_ns = now_ns().saturating_sub(LATE_NS);
-        let mut pages_max = 0;
+        let mut round = Reading::default();
         for ring in &mut self.rings {
-            let is_ahead = ring.waiting() > WAITING_MAX;
-            if is_ahead {
-                // It will be read when the others have come as far.
+            if ring.waiting() > self.pages_max * PAGE_EVENTS {
+                // It is read on when the others have come as far.
                 until_ns = until_ns.min(ring.last_ns);
                 continue;
             }
-            let reading = ring.read(&self.layout, &self.decoder, &mut self.losses)?;
+            let reading = ring.read(self.pages_max, &self.layout, &self.decoder, &mut self.losses)?;
             if reading.is_cut {
                 until_ns = until_ns.min(ring.last_ns);
             }
-            pages_max = pages_max.max(reading.pages);
+            round.pages = round.pages.max(reading.pages);
+            round.is_cut |= reading.is_cut;
         }
         self.hand_on(until_ns, out);
-        Ok(pages_max)
+        Ok(round)
     }
 
     /// Whether a ring waits for others to come as far.
     pub(crate) fn is_behind(&self) -> bool {
-        self.rings.iter().any(|ring| ring.waiting() > WAITING_MAX)
+        self.rings.iter().any(|ring| ring.waiting() > self.pages_max * PAGE_EVENTS)
     }
 
     /// Puts all that waits into `out`: for when no more events come.
@@ -147,9 +154,9 @@ mod tests {
             vec![page(&[20, 40, 60], None), page(&[young_ns], None)],
         ]);
         let mut out = Vec::new();
-        assert_eq!(merger.round(&mut out).unwrap(), 2);
+        assert_eq!(merger.round(&mut out).unwrap(), Reading { pages: 2, is_cut: false });
         assert_eq!(times(&out), [(10, 0), (20, 1), (30, 0), (40, 1), (50, 0), (60, 1), (70, 0)]);
-        assert_eq!(merger.round(&mut out).unwrap(), 0);
+        assert_eq!(merger.round(&mut out).unwrap(), Reading::default());
         assert_eq!(out.len(), 7);
         merger.finish(&mut out);
         assert_eq!(times(&out[7..]), [(young_ns, 1)]);
@@ -162,7 +169,7 @@ mod tests {
         let many: Vec<_> = (0..300).map(|at| page(&[at * 10 + 5], None)).collect();
         let mut merger = merger(&[many, vec![page(&[100, 2995], None)]]);
         let mut out = Vec::new();
-        assert_eq!(merger.round(&mut out).unwrap(), 256);
+        assert_eq!(merger.round(&mut out).unwrap(), Reading { pages: 256, is_cut: true });
         assert_eq!(out.last().map(|event| event.ts_ns), Some(2555), "as far as both were read");
         merger.round(&mut out).unwrap();
         assert_eq!(out.len(), 302);

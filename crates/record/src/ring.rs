@@ -15,9 +15,6 @@ use crate::instance::Instance;
 use crate::losses::Losses;
 use crate::ring_page::{Missed, PageLayout, Records};
 
-/// Pages that are read of one CPU before it is another one's turn: 1 MiB, so that memory stays bounded.
-const PAGES_MAX: usize = 256;
-
 /// A CPU's ring.
 pub(crate) struct Ring {
     cpu: u16,
@@ -30,10 +27,10 @@ pub(crate) struct Ring {
     pub(crate) last_ns: u64,
 }
 
-/// How far a ring was read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How far a ring, or all of them, was read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reading {
-    /// Pages that were read.
+    /// Pages that were read; of several rings those of the one of which most were read.
     pub(crate) pages: usize,
     /// Whether there may be more, which has to wait.
     pub(crate) is_cut: bool,
@@ -79,17 +76,18 @@ impl Ring {
         }
     }
 
-    /// Reads what is there.
+    /// Reads what is there, but not more than `pages_max` pages.
     ///
     /// # Errors
     /// The system refuses.
     pub(crate) fn read(
         &mut self,
+        pages_max: usize,
         layout: &PageLayout,
         decoder: &Decoder,
         losses: &mut Losses,
     ) -> io::Result<Reading> {
-        for pages in 0..PAGES_MAX {
+        for pages in 0..pages_max {
             match self.pipe.read(&mut self.page) {
                 Ok(0) => return Ok(Reading { pages, is_cut: false }),
                 Ok(bytes) => self.take_page(bytes, layout, decoder, losses),
@@ -100,7 +98,7 @@ impl Ring {
                 Err(error) => return Err(error),
             }
         }
-        Ok(Reading { pages: PAGES_MAX, is_cut: true })
+        Ok(Reading { pages: pages_max, is_cut: true })
     }
 
     fn take_page(&mut self, bytes: usize, layout: &PageLayout, decoder: &Decoder, losses: &mut Losses) {

@@ -23,7 +23,7 @@ use crate::losses::KernelCounts;
 use crate::machine;
 use crate::merge::Merger;
 use crate::options::Options;
-use crate::ring::Ring;
+use crate::ring::{Reading, Ring};
 use crate::sampler::Sampler;
 use crate::setup::{Setup, set_up};
 use crate::tracefs::Tracefs;
@@ -32,7 +32,7 @@ use crate::writing::{self, Piece};
 /// Between two rounds of reading, as long as the buffers are far from full.
 const PAUSE: Duration = Duration::from_millis(10);
 /// Pieces that wait for the writing thread; then the reading one waits too, and the kernel's buffers fill.
-const PIECES_MAX: usize = 8;
+const PIECES_MAX: usize = 4;
 
 /// How far a recording is.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -188,6 +188,11 @@ impl Session {
             head.samples = samples.join().unwrap_or_default();
             // One that was taken while recording was switched off has no marks.
             head.samples.retain(|sample| head.t_off_ns.is_none_or(|off_ns| sample.t1_ns <= off_ns));
+            for cpu in cpus.iter().filter(|cpu| !head.samples.iter().any(|sample| sample.cpu == *cpu)) {
+                head.not_recorded.push(format!(
+                    "samples of CPU {cpu}: the recorder was too short there, or may not run there"
+                ));
+            }
             let ended = ended.and_then(|ended| reader.finish(&cpus, &mut head).map(|lost| (ended, lost)));
             head.recorder_pids = pids_of(&pids);
             let Reader { sender, events, .. } = reader;
@@ -211,10 +216,13 @@ fn describe(options: &Options, cpus: &CpuList, not_recorded: Vec<String>) -> Res
     let mut info = TraceInfo {
         kernel: Some(machine::kernel()),
         command: options.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
-        cpus: u32::try_from(cpus.len()).ok(),
+        cpus: u32::try_from(CpuList::online().len()).ok(),
         not_recorded,
         ..TraceInfo::default()
     };
+    if cpus.len() < CpuList::online().len() {
+        info.not_recorded.push(format!("other CPUs than {cpus}: not asked for"));
+    }
     match machine::layout(&before) {
         Ok(layout) => info.machine = Some(layout),
         Err(problem) => info.not_recorded.push(format!("the machine: {problem}")),
@@ -275,8 +283,11 @@ impl Reader<'_> {
         on: Instant,
         watch: &mut dyn FnMut(&Status) -> Going,
     ) -> Result<Ending, RecordError> {
+        // Pages read without a pause: about as many were waiting.
+        let mut pages = 0;
         loop {
-            let pages = self.round()?;
+            let round = self.round()?;
+            pages += round.pages as u64;
             if let Some(child) = child.as_mut()
                 && let Some(status) = child.try_wait().map_err(|error| RecordError::Command {
                     program: options.command[0].to_string_lossy().into_owned(),
@@ -299,20 +310,21 @@ impl Reader<'_> {
             if watch(&status) == Going::End {
                 return Ok(Ending::Asked);
             }
-            if pages < self.buffer_pages / 8 {
+            if !round.is_cut {
+                pages = 0;
                 let rest = options.duration.map_or(PAUSE, |duration| duration.saturating_sub(elapsed));
                 thread::sleep(PAUSE.min(rest));
             }
         }
     }
 
-    /// Reads each ring once; returns the pages of the one of which most were read.
-    fn round(&mut self) -> Result<u64, RecordError> {
+    /// Reads each ring once.
+    fn round(&mut self) -> Result<Reading, RecordError> {
         let path = || self.instance.path("per_cpu");
-        let pages =
+        let round =
             self.merger.round(&mut self.batch).map_err(|error| RecordError::io(path(), "read", error))?;
         self.hand_on()?;
-        Ok(pages as u64)
+        Ok(round)
     }
 
     /// Hands on what is read.
@@ -327,7 +339,7 @@ impl Reader<'_> {
 
     /// Hands on all that the kernel still has, when recording is switched off; returns what is missing.
     fn finish(&mut self, cpus: &CpuList, head: &mut TraceInfo) -> Result<LostEvents, RecordError> {
-        while self.round()? > 0 || self.merger.is_behind() {}
+        while self.round()?.pages > 0 || self.merger.is_behind() {}
         self.merger.finish(&mut self.batch);
         self.hand_on()?;
         let kernel = KernelCounts::read(self.instance, cpus.iter());

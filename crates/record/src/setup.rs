@@ -4,7 +4,7 @@ use std::{io, path::PathBuf};
 
 use rustix::io::Errno;
 
-use crate::catalogue::{Filter, Need, PROBES, TRACEPOINTS, Tracepoint};
+use crate::catalogue::{Filter, Need, PROBES, TRACEPOINTS, Tracepoint, WITHOUT_A_PLACE};
 use crate::clock;
 use crate::cpus::CpuList;
 use crate::decode::Decoder;
@@ -55,6 +55,11 @@ pub(crate) fn set_up(
                 });
             }
             Err(Missing(problem)) => not_recorded.push(format!("{}: {problem}", label(&tracepoint))),
+        }
+    }
+    for (system, name) in WITHOUT_A_PLACE {
+        if tracefs.path("events").join(system).join(name).exists() {
+            not_recorded.push(format!("{system}:{name}: this program does not know it yet"));
         }
     }
     match probe(tracefs, instance, &symbols) {
