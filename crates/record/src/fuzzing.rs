@@ -1,7 +1,7 @@
 //! Ways into the parsers for arbitrary bytes: for fuzz targets. Not an interface.
 
-use crate::event_format::EventFormat;
-use crate::ring_page::{PageLayout, Records};
+use pageset_trace::raw::EventFormat;
+use pageset_trace::raw::{PageLayout, Records};
 
 /// Reads `bytes` as a page of a ring with 4 KiB; returns the number of records. Never panics.
 ///

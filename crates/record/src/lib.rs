@@ -11,13 +11,10 @@
 //! [`Session::run`] records. [`check`] tells what a recording would need. Nothing is printed here.
 #![forbid(unsafe_code)]
 
-mod catalogue;
 mod check;
 mod clock;
 mod cpus;
-mod decode;
 mod error;
-mod event_format;
 #[doc(hidden)]
 pub mod fuzzing;
 mod instance;
@@ -27,11 +24,9 @@ mod merge;
 mod options;
 mod probes;
 mod ring;
-mod ring_page;
 mod sampler;
 mod session;
 mod setup;
-mod symbols;
 mod tracefs;
 mod writing;
 

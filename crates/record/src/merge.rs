@@ -8,10 +8,10 @@ use std::io;
 use pageset_trace::Event;
 
 use crate::clock::now_ns;
-use crate::decode::Decoder;
 use crate::losses::Losses;
 use crate::ring::{Reading, Ring};
-use crate::ring_page::PageLayout;
+use pageset_trace::raw::Decoder;
+use pageset_trace::raw::PageLayout;
 
 /// An event has its time a little before it can be read. A CPU that is interrupted between the two, as a virtual one may
 /// be, makes it late; such events are kept out of order and counted. Guess.
@@ -97,9 +97,9 @@ mod tests {
     use pageset_trace::Gap;
 
     use super::*;
-    use crate::catalogue::TRACEPOINTS;
-    use crate::event_format::EventFormat;
-    use crate::symbols::Symbols;
+    use pageset_trace::raw::EventFormat;
+    use pageset_trace::raw::Symbols;
+    use pageset_trace::raw::TRACEPOINTS;
 
     const PAGE_BYTES: usize = 4096;
     /// Flags of a page before which events are missing, and say how many.
@@ -124,12 +124,12 @@ mod tests {
     }
 
     fn merger(rings: &[Vec<Vec<u8>>]) -> Merger {
-        let text = include_str!("../tests/data/mm_page_alloc.format").replace("ID: 653", "ID: 7");
+        let text = include_str!("../../trace/tests/kernel/mm_page_alloc.format").replace("ID: 653", "ID: 7");
         let free = TRACEPOINTS.into_iter().find(|tracepoint| tracepoint.name == "mm_page_free").unwrap();
         let decoder = Decoder::new(&[(free, EventFormat::parse(&text).unwrap())], Symbols::default());
         let layout = PageLayout::parse(
-            include_str!("../tests/data/header_page"),
-            include_str!("../tests/data/header_event"),
+            include_str!("../../trace/tests/kernel/header_page"),
+            include_str!("../../trace/tests/kernel/header_event"),
         );
         let ring = |(cpu, pages): (usize, &Vec<Vec<u8>>)| {
             let mut file = tempfile::tempfile().unwrap();

@@ -9,11 +9,11 @@ use std::{
 use pageset_trace::{Event, Gap};
 use rustix::fs::OFlags;
 
-use crate::decode::{Decoder, Waits};
 use crate::error::RecordError;
 use crate::instance::Instance;
 use crate::losses::Losses;
-use crate::ring_page::{Missed, PageLayout, Records};
+use pageset_trace::raw::{Decoder, Waits};
+use pageset_trace::raw::{Missed, PageLayout, Records};
 
 /// A CPU's ring.
 pub(crate) struct Ring {

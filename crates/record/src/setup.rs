@@ -4,17 +4,17 @@ use std::{io, path::PathBuf};
 
 use rustix::io::Errno;
 
-use crate::catalogue::{Filter, Need, PROBES, TRACEPOINTS, Tracepoint, WITHOUT_A_PLACE};
 use crate::clock;
 use crate::cpus::CpuList;
-use crate::decode::Decoder;
 use crate::error::RecordError;
-use crate::event_format::EventFormat;
 use crate::instance::Instance;
 use crate::probes;
-use crate::ring_page::PageLayout;
-use crate::symbols::Symbols;
 use crate::tracefs::{self, Tracefs};
+use pageset_trace::raw::Decoder;
+use pageset_trace::raw::EventFormat;
+use pageset_trace::raw::PageLayout;
+use pageset_trace::raw::Symbols;
+use pageset_trace::raw::{Filter, Need, PROBES, TRACEPOINTS, Tracepoint, WITHOUT_A_PLACE};
 
 /// An instance that only has to be switched on.
 pub(crate) struct Setup {

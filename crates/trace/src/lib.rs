@@ -28,6 +28,7 @@ mod native;
 mod opening;
 mod packing;
 mod procfs;
+pub mod raw;
 mod reader;
 mod sample;
 mod sidecar;

@@ -1,11 +1,11 @@
 //! A record of the ring becomes an event of the trace.
 
-use pageset_trace::{Event, EventKind, MIGRATETYPE_NONE};
+use crate::{Event, EventKind, MIGRATETYPE_NONE};
 
-use crate::catalogue::{Slot, Tracepoint};
-use crate::event_format::{EventFormat, Field};
-use crate::ring_page::Record;
-use crate::symbols::Symbols;
+use super::catalogue::{Slot, Tracepoint};
+use super::event_format::{EventFormat, Field};
+use super::ring_page::Record;
+use super::symbols::Symbols;
 
 /// What the upper byte of a mark around a sample is: before it, behind it.
 const MARKS: [u64; 2] = [0x5a, 0x5b];
@@ -32,7 +32,7 @@ struct Plan {
 
 /// Knows the events of an instance by their numbers.
 #[derive(Clone, Debug)]
-pub(crate) struct Decoder {
+pub struct Decoder {
     heading: Heading,
     plans: Vec<Option<Plan>>,
     symbols: Symbols,
@@ -40,7 +40,7 @@ pub(crate) struct Decoder {
 
 /// What a CPU's records before tell about the next.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Waits {
+pub struct Waits {
     locks: Vec<u64>,
 }
 
@@ -49,7 +49,7 @@ impl Decoder {
     ///
     /// # Errors
     /// A sentence that says which field is missing.
-    pub(crate) fn new(events: &[(Tracepoint, EventFormat)], symbols: Symbols) -> Result<Self, String> {
+    pub fn new(events: &[(Tracepoint, EventFormat)], symbols: Symbols) -> Result<Self, String> {
         let mut heading = None;
         let mut plans: Vec<Option<Plan>> = Vec::new();
         for (tracepoint, format) in events {
@@ -69,7 +69,7 @@ impl Decoder {
 
     /// The event of a record; `None` if it is of no interest, as an event that was not asked for.
     #[inline]
-    pub(crate) fn event(&self, record: &Record<'_>, cpu: u16, waits: &mut Waits) -> Option<Event> {
+    pub fn event(&self, record: &Record<'_>, cpu: u16, waits: &mut Waits) -> Option<Event> {
         let id = self.heading.id.read(record.bytes)?;
         let plan = self.plans.get(id as usize)?.as_ref()?;
         let mut event = Event::new(plan.kind, record.ts_ns, cpu);
@@ -161,8 +161,7 @@ impl Waits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalogue::TRACEPOINTS;
-    use crate::ring_page::{PageLayout, Records};
+    use crate::raw::{PageLayout, Records, TRACEPOINTS};
 
     const HEAD: &str = "ID: 7\n\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
         \tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n\
@@ -219,7 +218,7 @@ mod tests {
     #[test]
     fn a_fallback_has_all_its_fields() {
         let extfrag = one(EventKind::MmPageAllocExtfrag, &[1, 0, 9, 0, 1, 1]).extfrag().unwrap();
-        let expected = pageset_trace::Extfrag {
+        let expected = crate::Extfrag {
             alloc_order: 0,
             fallback_order: 9,
             alloc_migratetype: 0,
@@ -263,12 +262,12 @@ mod tests {
 
     #[test]
     fn a_page_of_the_kernel_becomes_events() {
-        let format = EventFormat::parse(include_str!("../tests/data/mm_page_alloc.format")).unwrap();
+        let format = EventFormat::parse(include_str!("../../tests/kernel/mm_page_alloc.format")).unwrap();
         let decoder = Decoder::new(&[(TRACEPOINTS[0], format)], Symbols::default()).unwrap();
         let (page, event) =
-            (include_str!("../tests/data/header_page"), include_str!("../tests/data/header_event"));
+            (include_str!("../../tests/kernel/header_page"), include_str!("../../tests/kernel/header_event"));
         let layout = PageLayout::parse(page, event).unwrap();
-        let records = Records::of(&layout, include_bytes!("../tests/data/ring_page.bin")).unwrap();
+        let records = Records::of(&layout, include_bytes!("../../tests/kernel/ring_page.bin")).unwrap();
         let waits = &mut Waits::default();
         let events: Vec<_> = records.filter_map(|record| decoder.event(&record.unwrap(), 0, waits)).collect();
         assert!(events.len() > 10);

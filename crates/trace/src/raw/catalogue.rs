@@ -2,15 +2,20 @@
 //!
 //! What the fields of a kind mean is said at [`EventKind`].
 
-use pageset_trace::EventKind;
+use crate::EventKind;
 
-/// A field of [`pageset_trace::Event`], or what is worked out of a field of the kernel's.
+/// A field of [`Event`](crate::Event), or what is worked out of a field of the kernel's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Slot {
+pub enum Slot {
+    /// [`Event::pfn`](crate::Event::pfn).
     Pfn,
+    /// [`Event::gfp`](crate::Event::gfp).
     Gfp,
+    /// [`Event::order`](crate::Event::order).
     Order,
+    /// [`Event::migratetype`](crate::Event::migratetype).
     Migratetype,
+    /// [`Event::refill`](crate::Event::refill).
     Refill,
     /// The migratetype that a fallback took from.
     FallbackType,
@@ -22,7 +27,7 @@ pub(crate) enum Slot {
 
 /// What a recording is without an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Need {
+pub enum Need {
     /// Worth nothing.
     Required,
     /// Worth less.
@@ -33,7 +38,8 @@ pub(crate) enum Need {
 
 /// Which of its events an instance is to record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Filter {
+pub enum Filter {
+    /// All of them.
     All,
     /// Those for which this holds, in the kernel's language of filters.
     Where(&'static str),
@@ -43,16 +49,19 @@ pub(crate) enum Filter {
 
 /// An event of the kernel that is recorded.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Tracepoint {
+pub struct Tracepoint {
     /// Directory below `events`; empty for the group of this recorder's own probes.
-    pub(crate) system: &'static str,
+    pub system: &'static str,
     /// Directory in that.
-    pub(crate) name: &'static str,
-    pub(crate) kind: EventKind,
+    pub name: &'static str,
+    /// What it is in a trace.
+    pub kind: EventKind,
     /// The kernel's fields.
-    pub(crate) fields: &'static [(&'static str, Slot)],
-    pub(crate) need: Need,
-    pub(crate) filter: Filter,
+    pub fields: &'static [(&'static str, Slot)],
+    /// What a recording is without it.
+    pub need: Need,
+    /// Which of them are recorded.
+    pub filter: Filter,
 }
 
 const fn useful(
@@ -77,7 +86,7 @@ const SPINNING: Filter = Filter::Where("flags == 0 || flags == 1 || flags == 3 |
 const KSWAPD: Filter = Filter::Where("prev_comm ~ \"kswapd*\"");
 
 /// All of them.
-pub(crate) const TRACEPOINTS: [Tracepoint; 18] = {
+pub const TRACEPOINTS: [Tracepoint; 18] = {
     use EventKind::*;
     use Slot::{FallbackType, Function, Gfp, Migratetype, Order, Ownership, Pfn, Refill};
     let page = &[("pfn", Pfn), ("order", Order), ("migratetype", Migratetype)];
@@ -124,13 +133,13 @@ pub(crate) const TRACEPOINTS: [Tracepoint; 18] = {
 };
 
 /// The probes on the bulk allocator, in the group of this recorder.
-pub(crate) const PROBES: [Tracepoint; 2] = [
+pub const PROBES: [Tracepoint; 2] = [
     useful("", EventKind::BulkAllocEntry, &[("nr_pages", Slot::Pfn), ("gfp_flags", Slot::Gfp)]),
     useful("", EventKind::BulkAllocReturn, &[("ret", Slot::Pfn)]),
 ];
 
 /// Events that newer kernels may have, for which a trace has no place yet.
-pub(crate) const WITHOUT_A_PLACE: [(&str, &str); 1] = [("kmem", "mm_page_pcpu_refill")];
+pub const WITHOUT_A_PLACE: [(&str, &str); 1] = [("kmem", "mm_page_pcpu_refill")];
 
 #[cfg(test)]
 mod tests {

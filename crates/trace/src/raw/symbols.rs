@@ -7,13 +7,13 @@ use std::{
 
 /// Addresses of the functions that events name, where this user may see them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Symbols {
+pub struct Symbols {
     /// The periodic work of a CPU.
-    pub(crate) vmstat_update: Option<u64>,
+    pub vmstat_update: Option<u64>,
     /// The work that flushes a CPU's lists.
-    pub(crate) lru_add_drain_per_cpu: Option<u64>,
+    pub lru_add_drain_per_cpu: Option<u64>,
     /// Name of the bulk allocator.
-    pub(crate) bulk_allocator: Option<&'static str>,
+    pub bulk_allocator: Option<&'static str>,
 }
 
 /// Names of the bulk allocator, newest first. Source: `/proc/kallsyms` of Linux 6.18 and 6.1.
@@ -21,7 +21,7 @@ const BULK_ALLOCATORS: [&str; 2] = ["alloc_pages_bulk_noprof", "__alloc_pages_bu
 
 impl Symbols {
     /// Those of the running kernel. What cannot be read is not known.
-    pub(crate) fn read() -> Self {
+    pub fn read() -> Self {
         let Ok(file) = File::open("/proc/kallsyms") else { return Self::default() };
         let mut symbols = Self::default();
         for line in BufReader::new(file).lines().map_while(Result::ok) {

@@ -3,7 +3,7 @@
 //! Source: `events/header_page` says where time, length and data lie, `events/header_event` what the header of a record
 //! is. What the two highest bits of the length mean, and how long records have their length, was observed on Linux 6.18.
 
-use crate::event_format::{self, Field};
+use super::event_format::{self, Field};
 
 /// Bit of the length: events are missing before this page.
 const MISSED: u64 = 1 << 31;
@@ -25,12 +25,12 @@ const STAMP_BITS: u32 = 59;
 
 /// Where the parts of a page lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PageLayout {
+pub struct PageLayout {
     timestamp: Field,
     length: Field,
     data: usize,
     /// Bytes of a page.
-    pub(crate) page_bytes: usize,
+    pub page_bytes: usize,
 }
 
 impl PageLayout {
@@ -38,7 +38,7 @@ impl PageLayout {
     ///
     /// # Errors
     /// A sentence that says what is not as this program knows it.
-    pub(crate) fn parse(header_page: &str, header_event: &str) -> Result<Self, String> {
+    pub fn parse(header_page: &str, header_event: &str) -> Result<Self, String> {
         let fields = event_format::fields(header_page)?;
         let field = |name: &str| {
             let found = fields.iter().find(|(known, _)| known == name);
@@ -63,39 +63,39 @@ impl PageLayout {
 
 /// Events that the kernel gave up before a page was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Missed {
+pub struct Missed {
     /// How many; `None` if the kernel does not say.
-    pub(crate) events: Option<u64>,
+    pub events: Option<u64>,
 }
 
 /// A record and when it was written, in nanoseconds of the instance's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Record<'page> {
+pub struct Record<'page> {
     /// When.
-    pub(crate) ts_ns: u64,
+    pub ts_ns: u64,
     /// The record's fields.
-    pub(crate) bytes: &'page [u8],
+    pub bytes: &'page [u8],
 }
 
 /// The records of a page, in its order.
 #[derive(Clone, Debug)]
-pub(crate) struct Records<'page> {
+pub struct Records<'page> {
     rest: &'page [u8],
     ts_ns: u64,
     /// What is missing before the first of them.
-    pub(crate) missed: Option<Missed>,
+    pub missed: Option<Missed>,
 }
 
 /// A page that contradicts itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Damaged;
+pub struct Damaged;
 
 impl<'page> Records<'page> {
     /// Of the page in `bytes`.
     ///
     /// # Errors
     /// It is shorter than its header, or than it says.
-    pub(crate) fn of(layout: &PageLayout, bytes: &'page [u8]) -> Result<Self, Damaged> {
+    pub fn of(layout: &PageLayout, bytes: &'page [u8]) -> Result<Self, Damaged> {
         let ts_ns = layout.timestamp.read(bytes).ok_or(Damaged)?;
         let length = layout.length.read(bytes).ok_or(Damaged)?;
         let data_bytes = (length & (MISSED_COUNTED - 1)) as usize;
@@ -182,8 +182,8 @@ mod tests {
 
     use super::*;
 
-    const HEADER_PAGE: &str = include_str!("../tests/data/header_page");
-    const HEADER_EVENT: &str = include_str!("../tests/data/header_event");
+    const HEADER_PAGE: &str = include_str!("../../tests/kernel/header_page");
+    const HEADER_EVENT: &str = include_str!("../../tests/kernel/header_event");
 
     fn layout() -> PageLayout {
         PageLayout::parse(HEADER_PAGE, HEADER_EVENT).unwrap()
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn a_page_of_the_kernel_has_its_records() {
-        let bytes = include_bytes!("../tests/data/ring_page.bin");
+        let bytes = include_bytes!("../../tests/kernel/ring_page.bin");
         let records: Vec<_> = Records::of(&layout(), bytes).unwrap().collect::<Result<_, _>>().unwrap();
         assert!(records.is_sorted_by_key(|record| record.ts_ns));
         let text = records.iter().find(|record| record.bytes.windows(300).any(|part| part == [b'y'; 300]));

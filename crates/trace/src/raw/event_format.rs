@@ -4,19 +4,19 @@
 
 /// Where a field lies in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Field {
+pub struct Field {
     /// Bytes before it.
-    pub(crate) offset: usize,
+    pub offset: usize,
     /// Its bytes.
-    pub(crate) size: usize,
+    pub size: usize,
     /// Whether its highest bit is a sign.
-    pub(crate) is_signed: bool,
+    pub is_signed: bool,
 }
 
 impl Field {
     /// The field's value, its sign extended; `None` if the record ends before, or if it is no number.
     #[inline]
-    pub(crate) fn read(self, record: &[u8]) -> Option<u64> {
+    pub fn read(self, record: &[u8]) -> Option<u64> {
         let bytes = record.get(self.offset..)?.get(..self.size)?;
         Some(match (bytes, self.is_signed) {
             (&[a], false) => u64::from(a),
@@ -33,9 +33,9 @@ impl Field {
 
 /// An event's number and fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct EventFormat {
+pub struct EventFormat {
     /// What `common_type` holds in records of this event.
-    pub(crate) id: u16,
+    pub id: u16,
     fields: Vec<(String, Field)>,
 }
 
@@ -44,14 +44,14 @@ impl EventFormat {
     ///
     /// # Errors
     /// A sentence that says what is missing or makes no sense.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, String> {
         let id = text.lines().find_map(|line| line.strip_prefix("ID:")).ok_or("there is no line `ID:`")?;
         let id = id.trim().parse().map_err(|_| format!("the ID is no number up to 65535: {:?}", cut(id)))?;
         Ok(Self { id, fields: fields(text)? })
     }
 
     /// The field called `name`.
-    pub(crate) fn field(&self, name: &str) -> Option<Field> {
+    pub fn field(&self, name: &str) -> Option<Field> {
         self.fields.iter().find(|(known, _)| known == name).map(|(_, field)| *field)
     }
 }
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_format_of_the_kernel_is_read() {
-        let format = EventFormat::parse(include_str!("../tests/data/mm_page_alloc.format")).unwrap();
+        let format = EventFormat::parse(include_str!("../../tests/kernel/mm_page_alloc.format")).unwrap();
         assert_eq!(format.id, 653);
         assert_eq!(format.field("common_pid"), Some(Field { offset: 4, size: 4, is_signed: true }));
         assert_eq!(format.field("gfp_flags"), Some(Field { offset: 24, size: 8, is_signed: false }));
