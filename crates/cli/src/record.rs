@@ -32,8 +32,8 @@ pub(crate) fn run(args: &RecordArgs) -> Result<()> {
     let path = args.output.as_deref().unwrap_or(Path::new(FILE));
     let existing = if args.force { Existing::Replace } else { Existing::Refuse };
     output::check_file(path, existing)?;
-    let session = Session::prepare(args.options()).map_err(told)?;
     let is_interrupted = interrupts()?;
+    let session = Session::prepare(args.options()).map_err(told)?;
     for name in &session.removed {
         writeln!(
             io::stderr(),
@@ -61,11 +61,19 @@ pub(crate) fn run(args: &RecordArgs) -> Result<()> {
 /// Set by the first interrupt. The second one ends the program at once.
 fn interrupts() -> Result<Arc<AtomicBool>> {
     let is_interrupted = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
+    for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal)) {
         flag::register_conditional_shutdown(signal, STATUS_INTERRUPTED, Arc::clone(&is_interrupted))?;
         flag::register(signal, Arc::clone(&is_interrupted))?;
     }
     Ok(is_interrupted)
+}
+
+/// Whether this program was started so that a signal does nothing, as by `nohup`.
+fn is_ignored(signal: i32) -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
 /// An error that says its cause itself.

@@ -159,7 +159,7 @@ fn a_known_load_is_recorded_whole_and_can_be_used() {
 #[test]
 fn an_interrupt_ends_a_recording_well() {
     let Some(_guard) = machine() else { return };
-    for signal in ["-INT", "-TERM"] {
+    for signal in ["-INT", "-TERM", "-HUP"] {
         let (_directory, path, name) = directory();
         let mut child = start(&["record", "-o", &name]);
         wait_until("the trace grows", || fs::metadata(&path).is_ok_and(|file| file.len() > 0));
