@@ -16,6 +16,7 @@ use crate::choice::one_of;
 use crate::options::{OpeningArgs, OutputArgs, SourceArgs, TargetArgs};
 use crate::pft::PftArgs;
 use crate::sweep::SweepArgs;
+use crate::top::TopArgs;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -57,6 +58,7 @@ pub(crate) enum Command {
     Bench(BenchArgs),
     Calibrate(CalibrateArgs),
     Sweep(SweepArgs),
+    Top(TopArgs),
     Stat(StatArgs),
     Convert(ConvertArgs),
     Layout(LayoutArgs),
