@@ -9,7 +9,7 @@
 //! - `unchanged`: how long page sets have held what they hold.
 //! - `counters`: tracepoints, counted by the kernel for each CPU.
 //! - `view`: all of it together; `monitor`: once for each interval.
-//! - `openmetrics`: a view for programs that collect metrics.
+//! - `openmetrics`: a view for programs that collect metrics; `http`: how they get it.
 //!
 //! No privileges are needed, except for the counters; a view says what it has not.
 #![forbid(unsafe_code)]
@@ -17,6 +17,7 @@
 mod counters;
 mod difference;
 mod flow;
+mod http;
 mod monitor;
 mod openmetrics;
 mod reading;
@@ -25,6 +26,7 @@ mod view;
 
 pub use counters::{Counters, CpuCounts, Tracepoint};
 pub use flow::{Bounds, Flow};
+pub use http::serve;
 pub use monitor::Monitor;
 pub use openmetrics::{CONTENT_TYPE, openmetrics};
 pub use reading::{Proc, ReadError, Reading};

@@ -34,8 +34,8 @@ fn write(view: &View, provenance: &Provenance, format: Format, out: &mut dyn Wri
         Format::Json => json_document(&TopDocument { view, provenance }, out)?,
         Format::Csv => format.exporter().export(&pagesets(), out)?,
         Format::Table | Format::Markdown => {
-            let counters = view.counted.as_ref().map(|counted| tables::counters(counted, |_| true));
-            for table in [Some(tables::zones(view)), counters].into_iter().flatten() {
+            let counters = view.counted.as_ref().map(tables::counters);
+            for table in [Some(tables::zones(view, |_| true)), counters].into_iter().flatten() {
                 format.exporter().export(&table, out)?;
                 writeln!(out)?;
             }

@@ -24,8 +24,8 @@ pub(super) fn headline(view: &View) -> String {
     )
 }
 
-/// Zones, a row for each.
-pub(super) fn zones(view: &View) -> Table {
+/// Zones, a row for each that is shown.
+pub(super) fn zones(view: &View, is_shown: impl Fn(&ZoneView) -> bool) -> Table {
     let mut table = Table::new(
         headline(view),
         vec![
@@ -39,7 +39,7 @@ pub(super) fn zones(view: &View) -> Table {
             Column::ratio("drained_at_most", "at most").with_unit("pages/s"),
         ],
     );
-    for zone in &view.zones {
+    for zone in view.zones.iter().filter(|zone| is_shown(zone)) {
         table.push(zone_row(zone));
     }
     table.note(ESTIMATES);
@@ -96,8 +96,8 @@ pub(super) fn pagesets<'a>(pagesets: impl IntoIterator<Item = &'a PagesetView>) 
     table
 }
 
-/// Counted tracepoints: a row for each CPU that is shown, and their total.
-pub(super) fn counters(counted: &Counted, is_shown: impl Fn(u32) -> bool) -> Table {
+/// Counted tracepoints: a row for each CPU, and their total.
+pub(super) fn counters(counted: &Counted) -> Table {
     let mut table = Table::new(
         "Counted tracepoints, exact",
         vec![
@@ -108,8 +108,7 @@ pub(super) fn counters(counted: &Counted, is_shown: impl Fn(u32) -> bool) -> Tab
             Column::ratio("contended_spin_locks_per_s", "spin locks waited for").with_unit("/s"),
         ],
     );
-    let shown = counted.cpus.iter().filter(|rates| rates.cpu.is_some_and(&is_shown));
-    for rates in shown.chain([&counted.total]) {
+    for rates in counted.cpus.iter().chain([&counted.total]) {
         table.push(Row::new([
             rates.cpu.map_or_else(|| "all".to_owned(), |cpu| cpu.to_string()).into(),
             rate(rates.refilled_blocks_per_s),
