@@ -38,7 +38,7 @@ run "setup" setup
 run "format" cargo fmt --all --check
 # pageset-peers builds seven allocators in C and C++; bench/peers/README.md says how it is tested.
 # What the README's build leaves out is tested all the same.
-workspace=(--workspace --exclude pageset-peers --features pageset-cli/perf,pageset-cli/xz,pageset-trace/xz)
+workspace=(--workspace --exclude pageset-peers --features pageset-cli/perf,pageset-cli/screen,pageset-cli/xz,pageset-trace/xz)
 run "lints" cargo clippy "${workspace[@]}" --all-targets -- -D warnings
 run "tests" cargo test "${workspace[@]}"
 for target in "${targets[@]}"; do

@@ -18,6 +18,7 @@ use crate::options::{OpeningArgs, OutputArgs, SourceArgs, TargetArgs};
 use crate::pft::PftArgs;
 use crate::record::RecordArgs;
 use crate::sweep::SweepArgs;
+use crate::top::TopArgs;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -61,6 +62,7 @@ pub(crate) enum Command {
     Bench(BenchArgs),
     Calibrate(CalibrateArgs),
     Sweep(SweepArgs),
+    Top(TopArgs),
     Stat(StatArgs),
     Record(RecordArgs),
     Convert(ConvertArgs),

@@ -170,6 +170,8 @@ mod tests {
         "pageset bench pageops --quick --seed 7",
         "pageset calibrate pageops",
         "pageset calibrate machine --check -m m.toml",
+        "pageset top --once --interval 2s --proc 'a b'",
+        "pageset top --listen 127.0.0.1:9101",
     ];
 
     #[test]

@@ -32,6 +32,7 @@ mod simulate;
 mod source;
 mod stat;
 mod sweep;
+mod top;
 mod verify;
 
 use std::io::{self, Write};
@@ -73,6 +74,7 @@ fn run(command: Command, invocation: &Invocation) -> anyhow::Result<()> {
         Command::Bench(args) => bench::run(&args, invocation),
         Command::Calibrate(args) => calibrate::run(&args, invocation),
         Command::Sweep(args) => sweep::run(&args, invocation),
+        Command::Top(args) => top::run(&args, invocation),
         Command::Stat(args) => stat::run(&args, invocation),
         Command::Record(args) => record::run(&args),
         Command::Convert(args) => convert::run(&args),

@@ -123,6 +123,7 @@ fn tables_are_ascii_within_80_columns() {
         &["policies", "linux-6.18"],
         &["replay", "--help"],
         &["stat", "--help"],
+        &["top", "--help"],
         &["--help"],
     ] {
         for line in pageset(arguments).lines() {

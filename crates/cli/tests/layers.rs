@@ -31,6 +31,7 @@ const ALLOWED: &[(&str, Allowed)] = &[
             "pageset-report",
         ]),
     ),
+    ("pageset-live", Allowed::Only(&["pageset-core", "pageset-trace"])),
     ("pageset-cli", Allowed::Any),
     ("pageset-capi", Allowed::Only(&["pageset"])),
     ("pageset-bench", Allowed::Any),

@@ -1,0 +1,62 @@
+//! `pageset top`: what the page sets of this machine do. `args` says what can be typed, `tables` turns a view into
+//! tables. `once` prints them; `frame` makes lines of them, of what `selection` chose, for `plain` or `screen`; `listen`
+//! serves metrics.
+
+mod args;
+mod frame;
+mod listen;
+mod once;
+mod plain;
+#[cfg(test)]
+mod sample;
+#[cfg(feature = "screen")]
+mod screen;
+mod selection;
+mod tables;
+
+use std::io::{self, IsTerminal as _};
+
+use anyhow::{Result, bail};
+use pageset_live::{Monitor, Proc};
+
+use crate::args::refuse;
+use crate::invocation::Invocation;
+pub(crate) use args::TopArgs;
+
+/// Lines of a terminal that does not say how many it has.
+const HEIGHT: usize = 24;
+
+pub(crate) fn run(args: &TopArgs, invocation: &Invocation) -> Result<()> {
+    if let Some(problem) = args.problem() {
+        refuse(problem);
+    }
+    let is_shown = !args.once && args.listen.is_none();
+    if is_shown && !io::stdout().is_terminal() {
+        bail!(
+            "the standard output is no terminal; use --once to write one interval, or --listen to serve metrics"
+        );
+    }
+    let monitor = Monitor::start(Proc::at(&args.proc))?;
+    match args.listen {
+        _ if args.once => once::run(args, monitor, invocation),
+        Some(address) => listen::run(args, address, monitor),
+        None => show(args, monitor),
+    }
+}
+
+#[cfg(feature = "screen")]
+fn show(args: &TopArgs, monitor: Monitor) -> Result<()> {
+    // Keys come from the standard input.
+    if io::stdin().is_terminal() { screen::run(args, monitor) } else { plain::run(args, monitor) }
+}
+
+#[cfg(not(feature = "screen"))]
+fn show(args: &TopArgs, monitor: Monitor) -> Result<()> {
+    plain::run(args, monitor)
+}
+
+/// Lines of the terminal.
+fn height() -> usize {
+    let size = rustix::termios::tcgetwinsize(io::stdout());
+    size.ok().map(|size| usize::from(size.ws_row)).filter(|lines| *lines > 0).unwrap_or(HEIGHT)
+}

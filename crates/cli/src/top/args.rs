@@ -1,0 +1,118 @@
+//! What can be typed after `pageset top`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::ValueHint;
+use pageset_report::Format;
+
+use crate::options::OutputArgs;
+
+/// Shortest and longest interval.
+const INTERVAL_S: std::ops::RangeInclusive<f64> = 0.1..=3600.0;
+
+const READING: &str = "\
+How to read this:
+  free, above low   free pages of a zone, and how many of them lie above the low
+                    watermark; below it the reclaimer wakes
+  PCP pages         pages in the zone's page sets, which other CPUs cannot use
+  refilled, drained pages that went from the zone to page sets and back, in a
+                    second. These are estimates: /proc counts neither. At least
+                    as many moved as the free pages changed; at most as many as
+                    pgalloc and pgfree say were allocated and freed, and what
+                    page sets gained or lost
+  count, change     pages in a CPU's page set, and since the reading before
+  high              its limit, which the kernel moves between high_min and
+                    high_max; batch is how many pages move at a time
+  unchanged         for how long every reading has shown this count
+
+  With privileges, and built with `--features perf`, tracepoints are counted,
+  not recorded: blocks refilled and drained on each CPU, exactly, and spin locks
+  that had to be waited for, those of zones among all others. How long the zone
+  lock is waited for, and by whom, is not measured here.
+
+Examples:
+  pageset top                            until it is interrupted
+  pageset top --once --format json | jq .totals.pcp_pages
+  sudo pageset top --once --interval 10s
+  pageset top --listen 127.0.0.1:9101    metrics for Prometheus";
+
+/// Show what the page sets of this machine do, once a second
+///
+/// Reads /proc/zoneinfo and /proc/vmstat, which needs no privileges, and shows page sets by zone and CPU, what moves
+/// between them and the zones, and how far the zones are from their watermarks.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = READING)]
+pub(crate) struct TopArgs {
+    /// Time between two readings: 500ms, 1s, 2m
+    #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = interval)]
+    pub(crate) interval: Duration,
+    /// Print one interval, and end
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// Serve metrics of the last interval in OpenMetrics at http://ADDRESS/metrics, instead of showing them. Port 0 is
+    /// any that is free. Whoever reaches the address can read them
+    #[arg(short, long, value_name = "ADDRESS", conflicts_with = "once", value_parser = address)]
+    pub(crate) listen: Option<std::net::SocketAddr>,
+    /// Read the files of another directory
+    #[arg(long, value_name = "DIR", default_value = "/proc", hide = true, value_hint = ValueHint::DirPath)]
+    pub(crate) proc: PathBuf,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+impl TopArgs {
+    /// What makes no sense together.
+    pub(crate) fn problem(&self) -> Option<&'static str> {
+        let is_written = self.output.format() != Format::Table || self.output.target.output.is_some();
+        (is_written && !self.once).then_some("--format and --output write one interval: add --once")
+    }
+}
+
+/// A number and a unit.
+fn interval(typed: &str) -> Result<Duration, String> {
+    let units = [("ms", 1e-3), ("s", 1.0), ("m", 60.0)];
+    let found = units.iter().find_map(|(unit, seconds)| {
+        let number: f64 = typed.strip_suffix(unit)?.parse().ok()?;
+        Some(number * seconds)
+    });
+    let seconds = found.ok_or("expected a number and a unit, such as 500ms, 1s or 2m")?;
+    if !INTERVAL_S.contains(&seconds) {
+        return Err("is out of range: from 100ms to 60m".to_owned());
+    }
+    Ok(Duration::from_secs_f64(seconds))
+}
+
+/// Where to listen, with or without the path that is served.
+fn address(typed: &str) -> Result<std::net::SocketAddr, String> {
+    let bare = typed.strip_prefix("http://").unwrap_or(typed);
+    let bare = bare.strip_suffix("/metrics").unwrap_or(bare);
+    bare.parse()
+        .map_err(|_| "expected an address and a port, such as 127.0.0.1:9101 or [::1]:9101".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_have_a_unit_and_a_range() {
+        for (typed, ms) in [("100ms", 100), ("1s", 1000), ("1.5s", 1500), ("60m", 3_600_000)] {
+            assert_eq!(interval(typed), Ok(Duration::from_millis(ms)), "{typed}");
+        }
+        for typed in ["", "1", "s", "99ms", "61m", "-1s", "nans", "infs", "1e9s", "1 s"] {
+            assert!(interval(typed).is_err(), "{typed}");
+        }
+    }
+
+    #[test]
+    fn addresses_may_have_the_path() {
+        let port = |typed| address(typed).map(|address| address.port()).ok();
+        assert_eq!(port("127.0.0.1:9101"), Some(9101));
+        assert_eq!(port("127.0.0.1:9101/metrics"), Some(9101));
+        assert_eq!(port("http://[::1]:1/metrics"), Some(1));
+        for typed in ["", "9101", "127.0.0.1", "127.0.0.1:99999", "127.0.0.1:1/other"] {
+            assert_eq!(port(typed), None, "{typed}");
+        }
+    }
+}

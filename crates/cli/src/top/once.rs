@@ -1,0 +1,55 @@
+//! One interval, printed.
+
+use std::fs;
+use std::io::Write;
+use std::thread;
+
+use anyhow::Result;
+use pageset_live::{Monitor, View};
+use pageset_report::{Format, Provenance, json_document};
+use serde::Serialize;
+
+use super::TopArgs;
+use super::tables;
+use crate::invocation::Invocation;
+use crate::output;
+
+#[derive(Serialize)]
+struct TopDocument<'a> {
+    #[serde(flatten)]
+    view: &'a View,
+    provenance: &'a Provenance,
+}
+
+pub(super) fn run(args: &TopArgs, mut monitor: Monitor, invocation: &Invocation) -> Result<()> {
+    thread::sleep(args.interval);
+    let view = monitor.step()?;
+    let provenance = Provenance { machine: machine(&view), ..invocation.provenance() };
+    output::write(&args.output.target, |out| write(&view, &provenance, args.output.format(), out))
+}
+
+fn write(view: &View, provenance: &Provenance, format: Format, out: &mut dyn Write) -> Result<()> {
+    let pagesets = || tables::pagesets(&view.pagesets);
+    match format {
+        Format::Json => json_document(&TopDocument { view, provenance }, out)?,
+        Format::Csv => format.exporter().export(&pagesets(), out)?,
+        Format::Table | Format::Markdown => {
+            let counters = view.counted.as_ref().map(tables::counters);
+            for table in [Some(tables::zones(view, |_| true)), counters].into_iter().flatten() {
+                format.exporter().export(&table, out)?;
+                writeln!(out)?;
+            }
+            let mut last = pagesets();
+            view.missing.iter().for_each(|sentence| last.note(sentence));
+            format.exporter().export(&last.with_provenance(provenance.clone()), out)?;
+        }
+    }
+    Ok(())
+}
+
+/// The machine on one line.
+fn machine(view: &View) -> String {
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let kernel = if kernel.trim().is_empty() { String::new() } else { format!(", Linux {}", kernel.trim()) };
+    format!("{} CPUs, {} zones{kernel}", view.totals.cpus, view.zones.len())
+}

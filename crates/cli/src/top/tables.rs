@@ -1,0 +1,126 @@
+//! A view as tables.
+
+use pageset_live::{Bounds, Counted, Flow, PagesetView, View, ZoneView};
+use pageset_report::{Cell, Column, Row, Table};
+
+/// How the bounds were made.
+const ESTIMATES: &str = "Refilled and drained pages are estimates: at least what free pages changed by, at most what \
+                         pgalloc and pgfree say was allocated and freed, with what page sets gained or lost.";
+/// What a lock counter counts.
+const LOCKS: &str = "Spin locks waited for are all of the kernel's; the zone lock is one of them.";
+
+/// What it is about, on one line.
+pub(super) fn headline(view: &View) -> String {
+    let totals = &view.totals;
+    let rate = |rate: Option<f64>| rate.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.0}"));
+    format!(
+        "{} CPUs, {} pages in page sets, {} free, {} allocated/s, {} freed/s, over {:.1} s",
+        totals.cpus,
+        totals.pcp_pages,
+        totals.free_pages,
+        rate(totals.allocated_pages_per_s),
+        rate(totals.freed_pages_per_s),
+        view.interval_ns as f64 / 1e9
+    )
+}
+
+/// Zones, a row for each that is shown.
+pub(super) fn zones(view: &View, is_shown: impl Fn(&ZoneView) -> bool) -> Table {
+    let mut table = Table::new(
+        headline(view),
+        vec![
+            Column::label("zone", "zone"),
+            Column::count("free_pages", "free"),
+            Column::measure("above_low_pages", "above low"),
+            Column::count("pcp_pages", "PCP pages"),
+            Column::ratio("refilled_at_least", "refilled at least").with_unit("pages/s"),
+            Column::ratio("refilled_at_most", "at most").with_unit("pages/s"),
+            Column::ratio("drained_at_least", "drained at least").with_unit("pages/s"),
+            Column::ratio("drained_at_most", "at most").with_unit("pages/s"),
+        ],
+    );
+    for zone in view.zones.iter().filter(|zone| is_shown(zone)) {
+        table.push(zone_row(zone));
+    }
+    table.note(ESTIMATES);
+    table
+}
+
+fn zone_row(zone: &ZoneView) -> Row {
+    let least = |bounds: fn(&Flow) -> Bounds| rate(zone.flow.as_ref().map(|flow| bounds(flow).at_least));
+    let most = |bounds: fn(&Flow) -> Bounds| rate(zone.flow.as_ref().and_then(|flow| bounds(flow).at_most));
+    Row::new([
+        format!("{} {}", zone.node, zone.zone).into(),
+        zone.free_pages.into(),
+        Cell::real(zone.above_low_pages as f64, 0),
+        zone.pcp_pages.into(),
+        least(|flow| flow.refilled_pages_per_s),
+        most(|flow| flow.refilled_pages_per_s),
+        least(|flow| flow.drained_pages_per_s),
+        most(|flow| flow.drained_pages_per_s),
+    ])
+}
+
+/// Page sets, a row for each.
+pub(super) fn pagesets<'a>(pagesets: impl IntoIterator<Item = &'a PagesetView>) -> Table {
+    let mut table = Table::new(
+        "Page sets",
+        vec![
+            Column::count("node", "node"),
+            Column::label("zone", "zone"),
+            Column::count("cpu", "cpu"),
+            Column::count("count", "count"),
+            Column::measure("change", "change"),
+            Column::count("high", "high"),
+            Column::count("high_min", "high_min"),
+            Column::count("high_max", "high_max"),
+            Column::count("batch", "batch"),
+            Column::measure("unchanged_s", "unchanged").with_unit("s"),
+        ],
+    );
+    for pageset in pagesets {
+        let count = |pages: u32| Cell::Count(pages.into());
+        table.push(Row::new([
+            count(pageset.node.into()),
+            pageset.zone.into(),
+            count(pageset.cpu),
+            count(pageset.count),
+            pageset.change.map_or(Cell::Absent, |change| Cell::real(change as f64, 0)),
+            count(pageset.high),
+            pageset.high_min.map_or(Cell::Absent, count),
+            pageset.high_max.map_or(Cell::Absent, count),
+            count(pageset.batch),
+            Cell::real(pageset.unchanged_ns as f64 / 1e9, 1),
+        ]));
+    }
+    table
+}
+
+/// Counted tracepoints: a row for each CPU, and their total.
+pub(super) fn counters(counted: &Counted) -> Table {
+    let mut table = Table::new(
+        "Counted tracepoints, exact",
+        vec![
+            Column::label("cpu", "cpu"),
+            Column::ratio("refilled_blocks_per_s", "refilled blocks").with_unit("/s"),
+            Column::ratio("drained_blocks_per_s", "drained blocks").with_unit("/s"),
+            Column::ratio("refills_per_s", "refills").with_unit("/s"),
+            Column::ratio("contended_spin_locks_per_s", "spin locks waited for").with_unit("/s"),
+        ],
+    );
+    for rates in counted.cpus.iter().chain([&counted.total]) {
+        table.push(Row::new([
+            rates.cpu.map_or_else(|| "all".to_owned(), |cpu| cpu.to_string()).into(),
+            rate(rates.refilled_blocks_per_s),
+            rate(rates.drained_blocks_per_s),
+            rate(rates.refills_per_s),
+            rate(rates.contended_spin_locks_per_s),
+        ]));
+    }
+    table.note(LOCKS);
+    table
+}
+
+fn rate(rate: Option<f64>) -> Cell {
+    rate.map_or(Cell::Absent, |rate| Cell::real(rate, 0))
+}

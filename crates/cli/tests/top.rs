@@ -1,0 +1,161 @@
+//! `pageset top` on the machine that the test runs on: fields are there and agree with each other, and every mistake is
+//! answered with a remedy. How fast anything is, is never looked at.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::Value;
+
+fn top(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pageset"));
+    command.arg("top").args(arguments).stdin(Stdio::null());
+    command
+}
+
+fn output(arguments: &[&str]) -> Output {
+    top(arguments).output().expect("pageset can be started")
+}
+
+#[track_caller]
+fn refused(arguments: &[&str], status: i32, remedy: &str) {
+    let output = output(arguments);
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(status), "{arguments:?}: {error}");
+    assert!(error.contains(remedy), "{arguments:?}: {error}");
+    assert!(output.stdout.is_empty(), "{arguments:?}");
+}
+
+/// A directory with the two files of a machine of 2 CPUs.
+fn machine() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let mut zoneinfo =
+        "Node 0, zone Normal\n pages free 900\n min 10\n low 20\n high 30\n managed 1000\n".to_owned();
+    for cpu in 0..2 {
+        zoneinfo += &format!(" cpu: {cpu}\n count: {}\n high: 60\n batch: 7\n", 10 + cpu);
+    }
+    write(directory.path(), "zoneinfo", &zoneinfo);
+    write(directory.path(), "vmstat", "pgalloc_normal 5\npgfree 4\n");
+    directory
+}
+
+fn write(directory: &Path, name: &str, text: &str) {
+    fs::write(directory.join(name), text).expect("a file can be written");
+}
+
+fn text(path: &tempfile::TempDir) -> &str {
+    path.path().to_str().expect("the path is text")
+}
+
+#[test]
+fn one_interval_of_this_machine_adds_up() {
+    let output = output(&["--once", "--interval", "100ms", "--format", "json"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let document: Value = serde_json::from_slice(&output.stdout).expect("it prints JSON");
+    let zoneinfo = fs::read_to_string("/proc/zoneinfo").expect("this is Linux");
+    let managed: u64 = zoneinfo
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("managed"))
+        .filter_map(|pages| pages.trim().parse::<u64>().ok())
+        .sum();
+    let zones = document["zones"].as_array().expect("zones are a list");
+    let pages = |rows: &[Value], key: &str| rows.iter().map(|row| row[key].as_u64().expect(key)).sum::<u64>();
+    assert_eq!(pages(zones, "managed_pages"), managed);
+    let pagesets = document["pagesets"].as_array().expect("page sets are a list");
+    let totals = &document["totals"];
+    assert_eq!(Some(pages(pagesets, "count")), totals["pcp_pages"].as_u64());
+    assert_eq!(Some(pages(zones, "free_pages")), totals["free_pages"].as_u64());
+    assert_eq!(pagesets.len() as u64, zones.len() as u64 * totals["cpus"].as_u64().expect("CPUs"));
+    for zone in zones {
+        for key in ["refilled_pages_per_s", "drained_pages_per_s"] {
+            let (least, most) = (&zone[key]["at_least"], &zone[key]["at_most"]);
+            assert!(least.as_f64().expect("a rate") <= most.as_f64().expect("a rate"), "{zone}");
+        }
+    }
+    let missing = document["missing"].as_array().expect("a list of sentences");
+    assert_eq!(document["counted"].is_null(), missing.len() > 1, "{missing:?}");
+    assert!(document["provenance"]["command"].as_str().is_some_and(|line| line.contains("--once")));
+}
+
+#[test]
+fn tables_have_no_more_than_80_columns() {
+    let machine = machine();
+    let output = output(&["--once", "--interval", "100ms", "--proc", text(&machine)]);
+    let printed = String::from_utf8(output.stdout).expect("it prints UTF-8");
+    assert!(printed.lines().all(|line| line.is_ascii() && line.len() <= 80), "{printed}");
+    assert!(printed.contains("2 CPUs, 21 pages in page sets, 900 free"), "{printed}");
+    assert!(printed.contains("are estimates") && printed.contains("not measured here"), "{printed}");
+}
+
+#[test]
+fn csv_has_a_row_for_each_page_set() {
+    let machine = machine();
+    let output = output(&["--once", "--interval", "100ms", "--proc", text(&machine), "--format", "csv"]);
+    let printed = String::from_utf8(output.stdout).expect("it prints UTF-8");
+    let mut lines = printed.lines();
+    assert_eq!(lines.next(), Some("node,zone,cpu,count,change,high,high_min,high_max,batch,unchanged_s"));
+    assert!(lines.next().is_some_and(|line| line.starts_with("0,Normal,0,10,0")), "{printed}");
+    assert_eq!(lines.count(), 1);
+}
+
+#[test]
+fn mistakes_are_answered_with_a_remedy() {
+    let machine = machine();
+    refused(&[], 1, "the standard output is no terminal; use --once");
+    refused(&["--format", "json"], 2, "add --once");
+    refused(&["--once", "--listen", "127.0.0.1:0"], 2, "cannot be used with");
+    refused(&["--interval", "1ms"], 2, "from 100ms to 60m");
+    refused(&["--listen", "9101"], 2, "such as 127.0.0.1:9101");
+    refused(&["--once", "--proc", "/nowhere"], 1, "/nowhere/zoneinfo: there is no such file; it needs Linux");
+    write(machine.path(), "zoneinfo", "Node 0, zone Normal\n managed 1000\n");
+    refused(&["--once", "--proc", text(&machine)], 1, "no zone has a page set");
+    write(machine.path(), "zoneinfo", "hello");
+    refused(&["--once", "--proc", text(&machine)], 1, "/proc/zoneinfo, line 1");
+}
+
+#[test]
+fn a_port_in_use_is_named() {
+    let machine = machine();
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let address = taken.local_addr().expect("it has an address").to_string();
+    refused(&["--listen", &address, "--proc", text(&machine)], 1, "choose another address or port");
+}
+
+/// A process that ends with the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn metrics_are_served_until_it_is_ended() {
+    let machine = machine();
+    let child = top(&["--listen", "127.0.0.1:0", "--interval", "100ms", "--proc", text(&machine)])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("pageset can be started");
+    let mut running = Running(child);
+    let mut line = String::new();
+    let out = running.0.stdout.take().expect("the output is a pipe");
+    BufReader::new(out).read_line(&mut line).expect("it says where it listens");
+    let place = line.trim().strip_prefix("metrics are at http://").expect("it names a place");
+    let address = place.strip_suffix("/metrics").expect("it names the path");
+    let ask = |request: &[u8]| {
+        let mut stream = TcpStream::connect(address).expect("it listens");
+        let _ = stream.write_all(request);
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        String::from_utf8_lossy(&answer).into_owned()
+    };
+    assert!(ask(&[0xff; 20_000]).starts_with("HTTP/1.1 431 "));
+    let answer = ask(b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n");
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    assert!(answer.contains("\npageset_count_pages{node=\"0\",zone=\"Normal\",cpu=\"1\"} 11\n"), "{answer}");
+    assert!(answer.ends_with("# EOF\n"), "{answer}");
+}

@@ -1,0 +1,23 @@
+//! A build without the feature `perf` counts nothing.
+
+use super::{CpuCounts, Cpus};
+
+/// No counters can be had.
+#[derive(Debug)]
+pub enum Counters {}
+
+impl Counters {
+    /// Says what is missing.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn open(_cpus: &Cpus) -> Result<Self, String> {
+        Err("pageset was built without counters; build it with `--features perf`".to_owned())
+    }
+
+    /// Never called.
+    #[must_use]
+    pub fn read(&mut self, _cpus: &Cpus) -> Vec<CpuCounts> {
+        match *self {}
+    }
+}

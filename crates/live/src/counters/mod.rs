@@ -1,0 +1,94 @@
+//! Tracepoints, counted by the kernel for each CPU. A counter is a number that the kernel raises: nothing is recorded.
+
+use std::collections::BTreeSet;
+
+#[cfg(not(feature = "perf"))]
+mod absent;
+#[cfg(feature = "perf")]
+mod perf;
+
+#[cfg(not(feature = "perf"))]
+pub use absent::Counters;
+#[cfg(feature = "perf")]
+pub use perf::Counters;
+
+/// What is counted.
+///
+/// Names and fields are those of `/sys/kernel/tracing/events`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Tracepoint {
+    /// A block leaves a zone's free lists: of a refill, or of a request that passes by the page sets.
+    MmPageAllocZoneLocked,
+    /// A block leaves a page set for the free lists.
+    MmPagePcpuDrain,
+    /// A page set is refilled. Kernels up to 6.18 do not have it.
+    MmPagePcpuRefill,
+    /// A spin lock is taken by somebody else, and the CPU begins to wait. It is any spin lock of the kernel: a
+    /// counter does not know the lock.
+    ContentionBegin,
+}
+
+impl Tracepoint {
+    /// Number of tracepoints.
+    pub const COUNT: usize = 4;
+    /// All of them, as they are counted.
+    pub const ALL: [Self; Self::COUNT] =
+        [Self::MmPageAllocZoneLocked, Self::MmPagePcpuDrain, Self::MmPagePcpuRefill, Self::ContentionBegin];
+
+    /// Position in [`ALL`](Self::ALL).
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
+    /// Group and name, as a path below tracefs' `events`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::MmPageAllocZoneLocked => "kmem/mm_page_alloc_zone_locked",
+            Self::MmPagePcpuDrain => "kmem/mm_page_pcpu_drain",
+            Self::MmPagePcpuRefill => "kmem/mm_page_pcpu_refill",
+            Self::ContentionBegin => "lock/contention_begin",
+        }
+    }
+}
+
+/// What one CPU has counted since its counters began. `None`: the kernel does not have the tracepoint, or the CPU is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CpuCounts {
+    /// The CPU.
+    pub cpu: u32,
+    /// In the order of [`Tracepoint::ALL`].
+    pub counts: [Option<u64>; Tracepoint::COUNT],
+}
+
+/// CPUs whose counters are wanted.
+pub(crate) type Cpus = BTreeSet<u32>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_are_those_of_the_list() {
+        assert_eq!(Tracepoint::ALL.map(Tracepoint::index), [0, 1, 2, 3]);
+    }
+
+    /// With privileges the counters rise, without there is a reason.
+    #[test]
+    fn counters_count_or_say_why_not() {
+        let cpus = Cpus::from([0]);
+        match Counters::open(&cpus) {
+            Ok(mut counters) => {
+                let read = counters.read(&cpus);
+                assert_eq!(read.len(), 1);
+                assert_eq!(read[0].cpu, 0);
+                assert!(read[0].counts.iter().any(Option::is_some));
+                // A CPU that does not exist has no counters, and that is no error.
+                let none = counters.read(&Cpus::from([u32::MAX]));
+                assert_eq!(none, [CpuCounts { cpu: u32::MAX, counts: [None; Tracepoint::COUNT] }]);
+            }
+            Err(reason) => assert!(reason.len() > 20, "{reason}"),
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! What the page allocator of a running Linux kernel does: readings of `/proc`, rates, counted tracepoints.
+//!
+//! A [`Monitor`] reads, compares with the reading before, and gives a [`View`]: plain values, which somebody else
+//! prints. In the order in which a number comes about:
+//!
+//! - `reading`: one look at `/proc/zoneinfo` and `/proc/vmstat`.
+//! - `difference`: how far a counter has come, and how far a gauge has moved.
+//! - `flow`: between which bounds the pages lie that moved between zones and page sets.
+//! - `unchanged`: how long page sets have held what they hold.
+//! - `counters`: tracepoints, counted by the kernel for each CPU.
+//! - `view`: all of it together; `monitor`: once for each interval.
+//! - `openmetrics`: a view for programs that collect metrics; `http`: how they get it.
+//!
+//! No privileges are needed, except for the counters; a view says what it has not.
+#![forbid(unsafe_code)]
+
+mod counters;
+mod difference;
+mod flow;
+mod http;
+mod monitor;
+mod openmetrics;
+mod reading;
+mod unchanged;
+mod view;
+
+pub use counters::{Counters, CpuCounts, Tracepoint};
+pub use flow::{Bounds, Flow};
+pub use http::serve;
+pub use monitor::Monitor;
+pub use openmetrics::{CONTENT_TYPE, openmetrics};
+pub use reading::{Proc, ReadError, Reading};
+pub use unchanged::Unchanged;
+pub use view::{Counted, CpuRates, PagesetView, Totals, View, ZoneView};

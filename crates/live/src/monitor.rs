@@ -1,0 +1,83 @@
+//! Looks at the machine once for each interval.
+
+use crate::counters::{Counters, CpuCounts};
+use crate::reading::{Proc, ReadError, Reading};
+use crate::unchanged::Unchanged;
+use crate::view::{Counted, View, cpus};
+
+/// What no counter tells, and who does.
+const NOT_MEASURED: &str = "Time waited for the zone lock, and by whom, is not measured here: counters know neither \
+                            the lock nor the time. A recording with lock:contention_begin and contention_end does.";
+
+/// The last reading, and what has to be remembered of those before.
+#[derive(Debug)]
+pub struct Monitor {
+    proc: Proc,
+    last: Reading,
+    unchanged: Unchanged,
+    counters: Result<Counters, String>,
+    counts: Vec<CpuCounts>,
+}
+
+impl Monitor {
+    /// Takes the first reading, and begins to count if that can be had.
+    ///
+    /// # Errors
+    /// Those of [`Proc::read`]. That nothing can be counted is no error: each view says so.
+    pub fn start(proc: Proc) -> Result<Self, ReadError> {
+        let last = proc.read()?;
+        let mut unchanged = Unchanged::default();
+        unchanged.note(&last);
+        let mut counters = Counters::open(&cpus(&last));
+        let counts = counters.as_mut().map(|counters| counters.read(&cpus(&last))).unwrap_or_default();
+        Ok(Self { proc, last, unchanged, counters, counts })
+    }
+
+    /// What happened since the last step, or since the start.
+    ///
+    /// # Errors
+    /// Those of [`Proc::read`]; the next step starts from the last reading that could be taken.
+    pub fn step(&mut self) -> Result<View, ReadError> {
+        let reading = self.proc.read()?;
+        self.unchanged.note(&reading);
+        let mut view = View::between(&self.last, &reading, &self.unchanged);
+        match &mut self.counters {
+            Ok(counters) => {
+                let counts = counters.read(&cpus(&reading));
+                view.counted = Some(Counted::between(&self.counts, &counts, view.interval_ns));
+                self.counts = counts;
+            }
+            Err(reason) => view.missing.push(format!("No exact rates: {reason}.")),
+        }
+        view.missing.push(NOT_MEASURED.to_owned());
+        self.last = reading;
+        Ok(view)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_step_is_from_the_reading_before() {
+        let directory = tempfile::tempdir().unwrap();
+        let write = |count: u32| {
+            let text = format!("Node 0, zone Normal\n pages free 9\n managed 10\n cpu: 0\n count: {count}\n");
+            fs::write(directory.path().join("zoneinfo"), text).unwrap();
+        };
+        fs::write(directory.path().join("vmstat"), "pgfree 3\n").unwrap();
+        write(4);
+        let mut monitor = Monitor::start(Proc::at(directory.path())).unwrap();
+        write(7);
+        assert_eq!(monitor.step().unwrap().pagesets[0].change, Some(3));
+        fs::write(directory.path().join("zoneinfo"), "").unwrap();
+        monitor.step().unwrap_err();
+        write(5);
+        let view = monitor.step().unwrap();
+        assert_eq!(view.pagesets[0].change, Some(-2));
+        assert!(view.missing.iter().any(|line| line.contains("not measured here")));
+    }
+}

@@ -1,0 +1,295 @@
+//! What a machine's page allocator did in the last interval. Sizes are pages; the keys are those of the JSON document.
+
+use std::collections::BTreeMap;
+
+use pageset_trace::ZoneDescription;
+use serde::Serialize;
+
+use crate::counters::{CpuCounts, Tracepoint};
+use crate::difference::{change, increase, per_s};
+use crate::flow::{Flow, counted, pcp_pages, pgalloc};
+use crate::reading::Reading;
+use crate::unchanged::Unchanged;
+
+/// One interval.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct View {
+    /// Between the two readings.
+    pub interval_ns: u64,
+    /// All zones together.
+    pub totals: Totals,
+    /// By node and zone, as `/proc/zoneinfo` lists them. Those without frames are left out.
+    pub zones: Vec<ZoneView>,
+    /// By node, zone and CPU.
+    pub pagesets: Vec<PagesetView>,
+    /// Exact rates, if tracepoints were counted.
+    pub counted: Option<Counted>,
+    /// Sentences about what is not there, with the remedy.
+    pub missing: Vec<String>,
+}
+
+/// All zones together.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Totals {
+    /// CPUs that have page sets.
+    pub cpus: usize,
+    /// Pages in all page sets.
+    pub pcp_pages: u64,
+    /// Free pages, those in page sets not included.
+    pub free_pages: u64,
+    /// Pages that were allocated, by `pgalloc_*`.
+    pub allocated_pages_per_s: Option<f64>,
+    /// Pages that were freed, by `pgfree`.
+    pub freed_pages_per_s: Option<f64>,
+}
+
+/// One zone.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ZoneView {
+    /// NUMA node.
+    pub node: u16,
+    /// As `/proc/zoneinfo` calls it.
+    pub zone: &'static str,
+    /// Pages of the allocator.
+    pub managed_pages: u64,
+    /// Free pages, those in page sets not included.
+    pub free_pages: u64,
+    /// Watermarks.
+    pub min: u64,
+    /// Watermarks.
+    pub low: u64,
+    /// Watermarks.
+    pub high: u64,
+    /// Free pages above the low watermark, below which the reclaimer wakes; negative if they are fewer.
+    pub above_low_pages: i64,
+    /// Pages in the zone's page sets.
+    pub pcp_pages: u64,
+    /// Estimates of what moved; none if memory came or went.
+    #[serde(flatten)]
+    pub flow: Option<Flow>,
+}
+
+/// The page set of a CPU in a zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct PagesetView {
+    /// NUMA node.
+    pub node: u16,
+    /// As `/proc/zoneinfo` calls it.
+    pub zone: &'static str,
+    /// The CPU.
+    pub cpu: u32,
+    /// Pages held.
+    pub count: u32,
+    /// Since the reading before; none if the CPU has just come.
+    pub change: Option<i64>,
+    /// Limit: a free that reaches it drains.
+    pub high: u32,
+    /// Lower bound of `high`; some kernels do not print it.
+    pub high_min: Option<u32>,
+    /// Upper bound of `high`; some kernels do not print it.
+    pub high_max: Option<u32>,
+    /// Pages that move at a time.
+    pub batch: u32,
+    /// For how long every reading has shown this count.
+    pub unchanged_ns: u64,
+}
+
+/// Rates of tracepoints, exact.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Counted {
+    /// All CPUs together. `cpu` is left out.
+    pub total: CpuRates,
+    /// By CPU.
+    pub cpus: Vec<CpuRates>,
+}
+
+/// Rates of tracepoints on a CPU. `None`: the kernel does not have the tracepoint, or the CPU has just come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct CpuRates {
+    /// The CPU; none of the total.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<u32>,
+    /// Blocks that left free lists: `kmem:mm_page_alloc_zone_locked`.
+    pub refilled_blocks_per_s: Option<f64>,
+    /// Blocks that page sets gave back: `kmem:mm_page_pcpu_drain`.
+    pub drained_blocks_per_s: Option<f64>,
+    /// Refills: `kmem:mm_page_pcpu_refill`.
+    pub refills_per_s: Option<f64>,
+    /// Spin locks, of zones and all others, that had to be waited for: `lock:contention_begin`.
+    pub contended_spin_locks_per_s: Option<f64>,
+}
+
+impl View {
+    /// What happened between two readings.
+    #[must_use]
+    pub fn between(earlier: &Reading, later: &Reading, unchanged: &Unchanged) -> Self {
+        let interval_ns = later.at_ns.saturating_sub(earlier.at_ns);
+        let mut view = Self {
+            interval_ns,
+            totals: Totals::between(earlier, later, interval_ns),
+            zones: Vec::new(),
+            pagesets: Vec::new(),
+            counted: None,
+            missing: Vec::new(),
+        };
+        for zone in &later.zoneinfo.zones {
+            let before = earlier.zoneinfo.zone(zone.node, zone.kind);
+            let flow = before.and_then(|before| {
+                Flow::between((before, &earlier.vmstat), (zone, &later.vmstat), interval_ns)
+            });
+            view.zones.push(ZoneView::new(zone, flow));
+            let counts: BTreeMap<u32, u32> = before
+                .map(|before| before.pagesets.iter().map(|pageset| (pageset.cpu, pageset.count)).collect())
+                .unwrap_or_default();
+            view.pagesets.extend(zone.pagesets.iter().map(|pageset| PagesetView {
+                node: zone.node,
+                zone: zone.kind.name(),
+                cpu: pageset.cpu,
+                count: pageset.count,
+                change: counts.get(&pageset.cpu).map(|count| change((*count).into(), pageset.count.into())),
+                high: pageset.high,
+                high_min: pageset.high_min,
+                high_max: pageset.high_max,
+                batch: pageset.batch,
+                unchanged_ns: unchanged.ns(zone.node, zone.kind, pageset.cpu, later.at_ns),
+            }));
+        }
+        view
+    }
+}
+
+impl Totals {
+    fn between(earlier: &Reading, later: &Reading, interval_ns: u64) -> Self {
+        let zones = &later.zoneinfo.zones;
+        let sum = |pages: fn(&ZoneDescription) -> u64| {
+            zones.iter().fold(0_u64, |sum, zone| sum.saturating_add(pages(zone)))
+        };
+        let kinds = pageset_core::ZoneKind::ALL.map(pgalloc);
+        let allocs: Vec<_> = kinds.into_iter().filter(|name| later.vmstat.get(name).is_some()).collect();
+        let rate = |names: &[&str]| {
+            let pages = if names.is_empty() { None } else { counted(names, &earlier.vmstat, &later.vmstat) };
+            pages.and_then(|pages| per_s(pages, interval_ns))
+        };
+        Self {
+            cpus: cpus(later).len(),
+            pcp_pages: sum(pcp_pages),
+            free_pages: sum(|zone| zone.free),
+            allocated_pages_per_s: rate(&allocs),
+            freed_pages_per_s: rate(&["pgfree"]),
+        }
+    }
+}
+
+impl ZoneView {
+    fn new(zone: &ZoneDescription, flow: Option<Flow>) -> Self {
+        Self {
+            node: zone.node,
+            zone: zone.kind.name(),
+            managed_pages: zone.managed,
+            free_pages: zone.free,
+            min: zone.min,
+            low: zone.low,
+            high: zone.high,
+            above_low_pages: change(zone.low, zone.free),
+            pcp_pages: pcp_pages(zone),
+            flow,
+        }
+    }
+}
+
+impl Counted {
+    /// What was counted between two readings of the counters, `interval_ns` apart.
+    #[must_use]
+    pub fn between(earlier: &[CpuCounts], later: &[CpuCounts], interval_ns: u64) -> Self {
+        let earlier: BTreeMap<u32, &CpuCounts> = earlier.iter().map(|cpu| (cpu.cpu, cpu)).collect();
+        let mut sums = [None; Tracepoint::COUNT];
+        let mut cpus = Vec::new();
+        for later in later {
+            let mut increases = [None; Tracepoint::COUNT];
+            if let Some(earlier) = earlier.get(&later.cpu) {
+                for (index, value) in increases.iter_mut().enumerate() {
+                    *value = earlier.counts[index].zip(later.counts[index]).and_then(|(a, b)| increase(a, b));
+                    sums[index] = match (sums[index], *value) {
+                        (Some(sum), Some(value)) => Some(u64::saturating_add(sum, value)),
+                        (sum, value) => sum.or(value),
+                    };
+                }
+            }
+            cpus.push(CpuRates::new(Some(later.cpu), increases, interval_ns));
+        }
+        Self { total: CpuRates::new(None, sums, interval_ns), cpus }
+    }
+}
+
+impl CpuRates {
+    fn new(cpu: Option<u32>, counts: [Option<u64>; Tracepoint::COUNT], interval_ns: u64) -> Self {
+        let rate =
+            |tracepoint: Tracepoint| counts[tracepoint.index()].and_then(|count| per_s(count, interval_ns));
+        Self {
+            cpu,
+            refilled_blocks_per_s: rate(Tracepoint::MmPageAllocZoneLocked),
+            drained_blocks_per_s: rate(Tracepoint::MmPagePcpuDrain),
+            refills_per_s: rate(Tracepoint::MmPagePcpuRefill),
+            contended_spin_locks_per_s: rate(Tracepoint::ContentionBegin),
+        }
+    }
+}
+
+/// CPUs that have a page set in any zone.
+pub(crate) fn cpus(reading: &Reading) -> std::collections::BTreeSet<u32> {
+    let zones = reading.zoneinfo.zones.iter();
+    zones.flat_map(|zone| zone.pagesets.iter().map(|pageset| pageset.cpu)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use pageset_trace::{Vmstat, Zoneinfo};
+
+    use super::*;
+
+    fn reading(at_ns: u64, zoneinfo: &str, vmstat: &str) -> Reading {
+        let zoneinfo = Zoneinfo::parse(zoneinfo).unwrap();
+        Reading { at_ns, zoneinfo, vmstat: Vmstat::parse(vmstat).unwrap() }
+    }
+
+    fn zone(name: &str, free: u64, counts: &[(u32, u32)]) -> String {
+        let mut text = format!("Node 0, zone {name}\n pages free {free}\n low 30\n managed 100\n");
+        for (cpu, count) in counts {
+            text += &format!(" cpu: {cpu}\n count: {count}\n high: 9\n batch: 3\n");
+        }
+        text
+    }
+
+    #[test]
+    fn zones_and_cpus_come_and_go() {
+        let earlier =
+            reading(0, &(zone("DMA", 5, &[]) + &zone("Normal", 50, &[(0, 4), (1, 2)])), "pgfree 1\n");
+        let later = reading(
+            2_000_000_000,
+            &(zone("Normal", 20, &[(0, 1), (2, 8)]) + &zone("Movable", 7, &[(0, 3)])),
+            "pgfree 5\npgalloc_normal 3\n",
+        );
+        let mut unchanged = Unchanged::default();
+        unchanged.note(&later);
+        let view = View::between(&earlier, &later, &unchanged);
+        let names: Vec<_> = view.zones.iter().map(|zone| (zone.zone, zone.above_low_pages)).collect();
+        assert_eq!(names, [("Normal", -10), ("Movable", -23)]);
+        let changes: Vec<_> = view.pagesets.iter().map(|set| (set.zone, set.cpu, set.change)).collect();
+        assert_eq!(changes, [("Normal", 0, Some(-3)), ("Normal", 2, None), ("Movable", 0, None)]);
+        let flow = view.zones[0].flow.unwrap();
+        assert_eq!((flow.refilled_pages_per_s.at_least, flow.refilled_pages_per_s.at_most), (15.0, None));
+        assert_eq!(view.zones[1].flow, None);
+        assert_eq!((view.totals.cpus, view.totals.pcp_pages, view.totals.free_pages), (2, 12, 27));
+        assert_eq!((view.totals.allocated_pages_per_s, view.totals.freed_pages_per_s), (None, Some(2.0)));
+    }
+
+    #[test]
+    fn counted_rates_are_summed_over_the_cpus_that_stayed() {
+        let counts = |cpu, refilled| CpuCounts { cpu, counts: [Some(refilled), Some(1), None, Some(0)] };
+        let counted =
+            Counted::between(&[counts(0, 10), counts(1, 10)], &[counts(0, 30), counts(2, 99)], 2_000_000_000);
+        assert_eq!(counted.total.refilled_blocks_per_s, Some(10.0));
+        assert_eq!((counted.total.drained_blocks_per_s, counted.total.refills_per_s), (Some(0.0), None));
+        assert_eq!(counted.cpus[1], CpuRates { cpu: Some(2), ..CpuRates::default() });
+    }
+}
