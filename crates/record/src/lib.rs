@@ -26,6 +26,7 @@ mod machine;
 mod merge;
 mod options;
 mod probes;
+mod reader;
 mod ring;
 mod ring_page;
 mod sampler;
