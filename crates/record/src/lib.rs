@@ -23,6 +23,7 @@ mod machine;
 mod merge;
 mod options;
 mod probes;
+mod reader;
 mod ring;
 mod sampler;
 mod session;

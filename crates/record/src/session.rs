@@ -1,36 +1,33 @@
 //! A recording, from the instance of the kernel's tracing to the finished trace.
 
 use std::{
-    ffi::OsString,
     io::{self, Write},
-    process::{Child, Command, ExitStatus},
+    process::ExitStatus,
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
-        mpsc::{SyncSender, sync_channel},
+        mpsc::sync_channel,
     },
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
-use pageset_trace::{Event, LostEvents, TraceInfo};
+use pageset_trace::{LostEvents, Sample, TraceInfo};
 
 use crate::clock::now_ns;
 use crate::cpus::CpuList;
 use crate::error::RecordError;
 use crate::instance::Instance;
-use crate::losses::KernelCounts;
 use crate::machine;
 use crate::merge::Merger;
 use crate::options::Options;
-use crate::ring::{Reading, Ring};
+use crate::reader::Reader;
+use crate::ring::Ring;
 use crate::sampler::Sampler;
 use crate::setup::{Setup, set_up};
 use crate::tracefs::Tracefs;
-use crate::writing::{self, Piece};
+use crate::writing;
 
-/// Between two rounds of reading, as long as the buffers are far from full.
-const PAUSE: Duration = Duration::from_millis(10);
 /// Pieces that wait for the writing thread; then the reading one waits too, and the kernel's buffers fill.
 const PIECES_MAX: usize = 4;
 
@@ -173,34 +170,15 @@ impl Session {
                 let head = TraceInfo { recorder_pids: pids_of(shared_pids), ..first };
                 writing::write(out, &head, &pieces, shared_bytes)
             });
-            let mut reader = Reader {
-                merger,
-                sender,
-                batch: Vec::new(),
-                events: 0,
-                buffer_pages: (buffer_bytes / page_bytes as u64).max(1),
-                bytes: &bytes,
-                instance: &instance,
-            };
+            let buffer_pages = (buffer_bytes / page_bytes as u64).max(1);
+            let mut reader = Reader::new(&instance, merger, sender, &bytes, buffer_pages);
             let ended = reader.record(&options, &mut head, watch);
             stop.store(true, Ordering::Relaxed);
             samples.thread().unpark();
-            head.samples = samples.join().unwrap_or_default();
-            // One that was taken while recording was switched off has no marks.
-            head.samples.retain(|sample| head.t_off_ns.is_none_or(|off_ns| sample.t1_ns <= off_ns));
-            for cpu in cpus.iter().filter(|cpu| !head.samples.iter().any(|sample| sample.cpu == *cpu)) {
-                head.not_recorded.push(format!(
-                    "samples of CPU {cpu}: the recorder was too short there, or may not run there"
-                ));
-            }
+            put_samples(&mut head, samples.join().unwrap_or_default(), &cpus);
             let ended = ended.and_then(|ended| reader.finish(&cpus, &mut head).map(|lost| (ended, lost)));
             head.recorder_pids = pids_of(&pids);
-            let Reader { sender, events, .. } = reader;
-            if let Ok((_, lost)) = &ended {
-                // If the writing thread is gone, it says why.
-                drop(sender.send(Piece::End(Box::new(head.clone()), *lost)));
-            }
-            drop(sender);
+            let events = reader.end(ended.as_ref().ok().map(|(_, lost)| (head.clone(), *lost)));
             let written =
                 writer.join().unwrap_or_else(|_| Err(io::Error::other("the writing thread failed")));
             let bytes = written.map_err(RecordError::Output)?;
@@ -231,129 +209,15 @@ fn describe(options: &Options, cpus: &CpuList, not_recorded: Vec<String>) -> Res
     Ok(info)
 }
 
-/// Reads what the kernel writes, and hands it to the writing thread.
-struct Reader<'a> {
-    merger: Merger,
-    sender: SyncSender<Piece>,
-    batch: Vec<Event>,
-    events: u64,
-    buffer_pages: u64,
-    bytes: &'a AtomicU64,
-    instance: &'a Instance,
-}
-
-impl Reader<'_> {
-    /// Switches recording on, follows it to its end, and switches it off.
-    fn record(
-        &mut self,
-        options: &Options,
-        head: &mut TraceInfo,
-        watch: &mut dyn FnMut(&Status) -> Going,
-    ) -> Result<(Ending, Duration, Option<u32>), RecordError> {
-        let on = Instant::now();
-        head.t_on_ns = Some(now_ns());
-        self.instance.set("tracing_on", "1")?;
-        head.t_start_ns = head.t_on_ns;
-        let mut child = match options.command.split_first() {
-            Some((program, arguments)) => {
-                head.t_start_ns = Some(now_ns());
-                Some(start(program, arguments)?)
-            }
-            None => None,
-        };
-        let ending = self.follow(options, child.as_mut(), on, watch);
-        head.t_end_ns = Some(now_ns());
-        self.instance.set("tracing_on", "0")?;
-        head.t_off_ns = Some(now_ns());
-        let after = machine::snapshot()?;
-        if let Some(before) = &head.before {
-            head.pgalloc_delta = Some(machine::allocated(&before.vmstat, &after.vmstat));
-            head.pgfree_delta = machine::freed(&before.vmstat, &after.vmstat);
-        }
-        head.after = Some(after);
-        let ending = ending?;
-        let is_over = matches!(ending, Ending::Command(_));
-        Ok((ending, on.elapsed(), child.filter(|_| !is_over).map(|child| child.id())))
+/// What the CPUs saw of their page sets, and which of them saw nothing.
+fn put_samples(head: &mut TraceInfo, mut samples: Vec<Sample>, cpus: &CpuList) {
+    // One that was taken while recording was switched off has no marks.
+    samples.retain(|sample| head.t_off_ns.is_none_or(|off_ns| sample.t1_ns <= off_ns));
+    for cpu in cpus.iter().filter(|cpu| !samples.iter().any(|sample| sample.cpu == *cpu)) {
+        let reason = "the recording was too short, or the recorder may not run there";
+        head.not_recorded.push(format!("samples of CPU {cpu}: {reason}"));
     }
-
-    fn follow(
-        &mut self,
-        options: &Options,
-        mut child: Option<&mut Child>,
-        on: Instant,
-        watch: &mut dyn FnMut(&Status) -> Going,
-    ) -> Result<Ending, RecordError> {
-        // Pages read without a pause: about as many were waiting.
-        let mut pages = 0;
-        loop {
-            let round = self.round()?;
-            pages += round.pages as u64;
-            if let Some(child) = child.as_mut()
-                && let Some(status) = child.try_wait().map_err(|error| RecordError::Command {
-                    program: options.command[0].to_string_lossy().into_owned(),
-                    source: error,
-                })?
-            {
-                return Ok(Ending::Command(status));
-            }
-            let elapsed = on.elapsed();
-            if options.duration.is_some_and(|duration| elapsed >= duration) {
-                return Ok(Ending::Time);
-            }
-            let status = Status {
-                elapsed,
-                events: self.events,
-                lost: self.merger.losses.events(),
-                bytes: self.bytes.load(Ordering::Relaxed),
-                fill: (pages as f64 / self.buffer_pages as f64).min(1.0),
-            };
-            if watch(&status) == Going::End {
-                return Ok(Ending::Asked);
-            }
-            if !round.is_cut {
-                pages = 0;
-                let rest = options.duration.map_or(PAUSE, |duration| duration.saturating_sub(elapsed));
-                thread::sleep(PAUSE.min(rest));
-            }
-        }
-    }
-
-    /// Reads each ring once.
-    fn round(&mut self) -> Result<Reading, RecordError> {
-        let path = || self.instance.path("per_cpu");
-        let round =
-            self.merger.round(&mut self.batch).map_err(|error| RecordError::io(path(), "read", error))?;
-        self.hand_on()?;
-        Ok(round)
-    }
-
-    /// Hands on what is read.
-    fn hand_on(&mut self) -> Result<(), RecordError> {
-        if self.batch.is_empty() {
-            return Ok(());
-        }
-        self.events += self.batch.len() as u64;
-        let piece = Piece::Events(std::mem::take(&mut self.batch));
-        self.sender.send(piece).map_err(|_| RecordError::Output(io::Error::other("the writing thread ended")))
-    }
-
-    /// Hands on all that the kernel still has, when recording is switched off; returns what is missing.
-    fn finish(&mut self, cpus: &CpuList, head: &mut TraceInfo) -> Result<LostEvents, RecordError> {
-        while self.round()?.pages > 0 || self.merger.is_behind() {}
-        self.merger.finish(&mut self.batch);
-        self.hand_on()?;
-        let kernel = KernelCounts::read(self.instance, cpus.iter());
-        let losses = &mut self.merger.losses;
-        head.gaps = std::mem::take(&mut losses.gaps);
-        Ok(losses.total(&kernel))
-    }
-}
-
-fn start(program: &OsString, arguments: &[OsString]) -> Result<Child, RecordError> {
-    Command::new(program)
-        .args(arguments)
-        .spawn()
-        .map_err(|source| RecordError::Command { program: program.to_string_lossy().into_owned(), source })
+    head.samples = samples;
 }
 
 /// Notes that this thread is one of the recorder's.

@@ -1,0 +1,174 @@
+//! The reading thread: from switching recording on to the last event.
+
+use std::{
+    ffi::OsString,
+    io,
+    process::{Child, Command},
+    sync::{
+        atomic::{AtomicU64, Ordering},
+        mpsc::SyncSender,
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use pageset_trace::{Event, LostEvents, TraceInfo};
+
+use crate::clock::now_ns;
+use crate::cpus::CpuList;
+use crate::error::RecordError;
+use crate::instance::Instance;
+use crate::losses::KernelCounts;
+use crate::machine;
+use crate::merge::Merger;
+use crate::options::Options;
+use crate::ring::Reading;
+use crate::session::{Ending, Going, Status};
+use crate::writing::Piece;
+
+/// Between two rounds of reading, as long as the buffers are far from full.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Reads what the kernel writes, and hands it to the writing thread.
+pub(crate) struct Reader<'a> {
+    merger: Merger,
+    sender: SyncSender<Piece>,
+    batch: Vec<Event>,
+    events: u64,
+    buffer_pages: u64,
+    bytes: &'a AtomicU64,
+    instance: &'a Instance,
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(
+        instance: &'a Instance,
+        merger: Merger,
+        sender: SyncSender<Piece>,
+        bytes: &'a AtomicU64,
+        buffer_pages: u64,
+    ) -> Self {
+        Self { merger, sender, batch: Vec::new(), events: 0, buffer_pages, bytes, instance }
+    }
+
+    /// Switches recording on, follows it to its end, and switches it off.
+    pub(crate) fn record(
+        &mut self,
+        options: &Options,
+        head: &mut TraceInfo,
+        watch: &mut dyn FnMut(&Status) -> Going,
+    ) -> Result<(Ending, Duration, Option<u32>), RecordError> {
+        let on = Instant::now();
+        head.t_on_ns = Some(now_ns());
+        self.instance.set("tracing_on", "1")?;
+        head.t_start_ns = head.t_on_ns;
+        let mut child = match options.command.split_first() {
+            Some((program, arguments)) => {
+                head.t_start_ns = Some(now_ns());
+                Some(start(program, arguments)?)
+            }
+            None => None,
+        };
+        let ending = self.follow(options, child.as_mut(), on, watch);
+        head.t_end_ns = Some(now_ns());
+        self.instance.set("tracing_on", "0")?;
+        head.t_off_ns = Some(now_ns());
+        let after = machine::snapshot()?;
+        if let Some(before) = &head.before {
+            head.pgalloc_delta = Some(machine::allocated(&before.vmstat, &after.vmstat));
+            head.pgfree_delta = machine::freed(&before.vmstat, &after.vmstat);
+        }
+        head.after = Some(after);
+        let ending = ending?;
+        let is_over = matches!(ending, Ending::Command(_));
+        Ok((ending, on.elapsed(), child.filter(|_| !is_over).map(|child| child.id())))
+    }
+
+    fn follow(
+        &mut self,
+        options: &Options,
+        mut child: Option<&mut Child>,
+        on: Instant,
+        watch: &mut dyn FnMut(&Status) -> Going,
+    ) -> Result<Ending, RecordError> {
+        // Pages read without a pause: about as many were waiting.
+        let mut pages = 0;
+        loop {
+            let round = self.round()?;
+            pages += round.pages as u64;
+            if let Some(child) = child.as_mut()
+                && let Some(status) = child.try_wait().map_err(|error| RecordError::Command {
+                    program: options.command[0].to_string_lossy().into_owned(),
+                    source: error,
+                })?
+            {
+                return Ok(Ending::Command(status));
+            }
+            let elapsed = on.elapsed();
+            if options.duration.is_some_and(|duration| elapsed >= duration) {
+                return Ok(Ending::Time);
+            }
+            let status = Status {
+                elapsed,
+                events: self.events,
+                lost: self.merger.losses.events(),
+                bytes: self.bytes.load(Ordering::Relaxed),
+                fill: (pages as f64 / self.buffer_pages as f64).min(1.0),
+            };
+            if watch(&status) == Going::End {
+                return Ok(Ending::Asked);
+            }
+            if !round.is_cut {
+                pages = 0;
+                let rest = options.duration.map_or(PAUSE, |duration| duration.saturating_sub(elapsed));
+                thread::sleep(PAUSE.min(rest));
+            }
+        }
+    }
+
+    /// Reads each ring once.
+    fn round(&mut self) -> Result<Reading, RecordError> {
+        let path = || self.instance.path("per_cpu");
+        let round =
+            self.merger.round(&mut self.batch).map_err(|error| RecordError::io(path(), "read", error))?;
+        self.hand_on()?;
+        Ok(round)
+    }
+
+    /// Hands on what is read.
+    fn hand_on(&mut self) -> Result<(), RecordError> {
+        if self.batch.is_empty() {
+            return Ok(());
+        }
+        self.events += self.batch.len() as u64;
+        let piece = Piece::Events(std::mem::take(&mut self.batch));
+        self.sender.send(piece).map_err(|_| RecordError::Output(io::Error::other("the writing thread ended")))
+    }
+
+    /// Hands on all that the kernel still has, when recording is switched off; returns what is missing.
+    pub(crate) fn finish(&mut self, cpus: &CpuList, head: &mut TraceInfo) -> Result<LostEvents, RecordError> {
+        while self.round()?.pages > 0 || self.merger.is_behind() {}
+        self.merger.finish(&mut self.batch);
+        self.hand_on()?;
+        let kernel = KernelCounts::read(self.instance, cpus.iter());
+        let losses = &mut self.merger.losses;
+        head.gaps = std::mem::take(&mut losses.gaps);
+        Ok(losses.total(&kernel))
+    }
+
+    /// Ends the trace, with its description if the recording went well; returns the number of events.
+    pub(crate) fn end(self, description: Option<(TraceInfo, LostEvents)>) -> u64 {
+        if let Some((info, lost)) = description {
+            // If the writing thread is gone, it says why.
+            drop(self.sender.send(Piece::End(Box::new(info), lost)));
+        }
+        self.events
+    }
+}
+
+fn start(program: &OsString, arguments: &[OsString]) -> Result<Child, RecordError> {
+    Command::new(program)
+        .args(arguments)
+        .spawn()
+        .map_err(|source| RecordError::Command { program: program.to_string_lossy().into_owned(), source })
+}
