@@ -118,7 +118,8 @@ fn a_known_load_is_recorded_whole_and_can_be_used() {
     let (_directory, path, name) = directory();
     let memory = Tmpfs::mount("64m");
     let file = memory.0.path().join("load").display().to_string();
-    let load = format!("dd if=/dev/zero of={file} bs=1M count=16 2>/dev/null; rm {file}; exit 3");
+    // The sleep lets a busy machine take samples.
+    let load = format!("dd if=/dev/zero of={file} bs=1M count=16 2>/dev/null; rm {file}; sleep 1; exit 3");
     let said = succeeds(&["record", "-o", &name, "--", "sh", "-c", &load]);
     assert!(said.contains("ended: exit status: 3") && said.contains("Lost events: 0."), "{said}");
 
