@@ -324,3 +324,28 @@ fn small_buffers_lose_events_and_say_where() {
     let counted: u64 = info.gaps.iter().filter_map(|gap| gap.events).sum();
     assert!(info.lost.overrun >= counted, "{} of {counted}", info.lost.overrun);
 }
+
+#[test]
+fn a_flight_recorder_keeps_what_was_last() {
+    let Some(_guard) = machine() else { return };
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("last.pgtrace");
+    let load = "for i in 1 2 3 4 5 6 7 8 9; do head -c 60000000 /dev/zero | tail -c 1 >/dev/null; done; sleep 0.3; /bin/true";
+    let name = path.to_str().unwrap();
+    let said =
+        succeeds(&["record", "--flight-recorder", "--buffer", "64K", "-o", name, "--", "sh", "-c", load]);
+    assert!(said.contains("a flight recorder keeps what was last"), "{said}");
+    assert!(said.contains("Lost events: 0."), "what is overwritten is not lost: {said}");
+    let mut reader = pageset_trace::open(&path).unwrap();
+    let info = reader.info().clone();
+    assert!(info.before.is_none() && info.after.is_some() && info.machine.is_some());
+    let (mut events, mut all) = (Vec::new(), Vec::new());
+    while reader.read_block(&mut events).unwrap() > 0 {
+        all.extend_from_slice(&events);
+    }
+    assert!(!all.is_empty());
+    assert!(all.iter().all(|event| Some(event.ts_ns) >= info.t_on_ns), "it begins where all buffers do");
+    assert!(all.windows(2).all(|pair| pair[0].ts_ns <= pair[1].ts_ns));
+    succeeds(&["stat", name]);
+    succeeds(&["replay", "-p", "linux-6.18", name]);
+}

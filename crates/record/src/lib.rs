@@ -34,5 +34,5 @@ mod writing;
 pub use check::{Check, check};
 pub use cpus::{CpuList, NoCpuList};
 pub use error::RecordError;
-pub use options::Options;
+pub use options::{Options, Timing};
 pub use session::{Ending, Going, Recording, Session, Status};

@@ -18,6 +18,18 @@ pub struct Options {
     pub command: Vec<OsString>,
     /// Page faults from user mode too. A replay does not need them, and they are many.
     pub with_faults: bool,
+    /// When what the kernel writes is read.
+    pub reading: Timing,
+}
+
+/// When what the kernel writes is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Timing {
+    /// All the time: everything is recorded.
+    #[default]
+    AllTheTime,
+    /// At the end: a flight recorder. The buffers keep what was last, and the trace begins where all of them do.
+    AtTheEnd,
 }
 
 /// Bytes of a buffer if nobody says: 400 000 events, which a busy CPU makes in half a second.

@@ -21,7 +21,7 @@ use crate::instance::Instance;
 use crate::losses::KernelCounts;
 use crate::machine;
 use crate::merge::Merger;
-use crate::options::Options;
+use crate::options::{Options, Timing};
 use crate::ring::Reading;
 use crate::session::{Ending, Going, Status};
 use crate::writing::Piece;
@@ -38,6 +38,9 @@ pub(crate) struct Reader<'a> {
     buffer_pages: u64,
     bytes: &'a AtomicU64,
     instance: &'a Instance,
+    timing: Timing,
+    /// What is older is left out: a flight recorder's buffers do not all reach back as far.
+    begin_ns: u64,
 }
 
 impl<'a> Reader<'a> {
@@ -47,8 +50,10 @@ impl<'a> Reader<'a> {
         sender: SyncSender<Piece>,
         bytes: &'a AtomicU64,
         buffer_pages: u64,
+        timing: Timing,
     ) -> Self {
-        Self { merger, sender, batch: Vec::new(), events: 0, buffer_pages, bytes, instance }
+        let (batch, events, begin_ns) = (Vec::new(), 0, 0);
+        Self { merger, sender, batch, events, buffer_pages, bytes, instance, timing, begin_ns }
     }
 
     /// Switches recording on, follows it to its end, and switches it off.
@@ -94,7 +99,10 @@ impl<'a> Reader<'a> {
         // Pages read without a pause: about as many were waiting.
         let mut pages = 0;
         loop {
-            let round = self.round()?;
+            let round = match self.timing {
+                Timing::AllTheTime => self.round()?,
+                Timing::AtTheEnd => Reading::default(),
+            };
             pages += round.pages as u64;
             if let Some(child) = child.as_mut()
                 && let Some(status) = child.try_wait().map_err(|error| RecordError::Command {
@@ -128,15 +136,19 @@ impl<'a> Reader<'a> {
 
     /// Reads each ring once.
     fn round(&mut self) -> Result<Reading, RecordError> {
-        let path = || self.instance.path("per_cpu");
-        let round =
-            self.merger.round(&mut self.batch).map_err(|error| RecordError::io(path(), "read", error))?;
+        let round = self.read()?;
         self.hand_on()?;
         Ok(round)
     }
 
+    fn read(&mut self) -> Result<Reading, RecordError> {
+        let path = || self.instance.path("per_cpu");
+        self.merger.round(&mut self.batch).map_err(|error| RecordError::io(path(), "read", error))
+    }
+
     /// Hands on what is read.
     fn hand_on(&mut self) -> Result<(), RecordError> {
+        self.batch.retain(|event| event.ts_ns >= self.begin_ns);
         if self.batch.is_empty() {
             return Ok(());
         }
@@ -147,13 +159,30 @@ impl<'a> Reader<'a> {
 
     /// Hands on all that the kernel still has, when recording is switched off; returns what is missing.
     pub(crate) fn finish(&mut self, cpus: &CpuList, head: &mut TraceInfo) -> Result<LostEvents, RecordError> {
+        if self.timing == Timing::AtTheEnd {
+            self.find_begin()?;
+        }
         while self.round()?.pages > 0 || self.merger.is_behind() {}
         self.merger.finish(&mut self.batch);
         self.hand_on()?;
-        let kernel = KernelCounts::read(self.instance, cpus.iter());
+        let mut kernel = KernelCounts::read(self.instance, cpus.iter());
+        if self.begin_ns > 0 {
+            begins_late(head, self.begin_ns, kernel.overrun);
+            // They were to be overwritten.
+            kernel.overrun = 0;
+        }
         let losses = &mut self.merger.losses;
         head.gaps = std::mem::take(&mut losses.gaps);
         Ok(losses.total(&kernel))
+    }
+
+    /// Where a flight recorder's trace begins: where the last of the buffers does that the kernel has overwritten. Each begins
+    /// with a gap.
+    fn find_begin(&mut self) -> Result<(), RecordError> {
+        self.read()?;
+        let gaps = std::mem::take(&mut self.merger.losses).gaps;
+        self.begin_ns = gaps.iter().map(|gap| gap.before_ns).max().unwrap_or(0);
+        self.hand_on()
     }
 
     /// Ends the trace, with its description if the recording went well; returns the number of events.
@@ -164,6 +193,18 @@ impl<'a> Reader<'a> {
         }
         self.events
     }
+}
+
+/// Takes back what was known of the time before a flight recorder's trace begins.
+fn begins_late(head: &mut TraceInfo, begin_ns: u64, overwritten: u64) {
+    head.t_on_ns = Some(begin_ns);
+    head.t_start_ns = Some(begin_ns);
+    head.before = None;
+    (head.pgalloc_delta, head.pgfree_delta) = (None, None);
+    head.samples.retain(|sample| sample.t0_ns >= begin_ns);
+    head.not_recorded.push(format!(
+        "{overwritten} events before, and the zones when it began: a flight recorder keeps what was last"
+    ));
 }
 
 fn start(program: &OsString, arguments: &[OsString]) -> Result<Child, RecordError> {

@@ -171,7 +171,7 @@ impl Session {
                 writing::write(out, &head, &pieces, shared_bytes)
             });
             let buffer_pages = (buffer_bytes / page_bytes as u64).max(1);
-            let mut reader = Reader::new(&instance, merger, sender, &bytes, buffer_pages);
+            let mut reader = Reader::new(&instance, merger, sender, &bytes, buffer_pages, options.reading);
             let ended = reader.record(&options, &mut head, watch);
             stop.store(true, Ordering::Relaxed);
             samples.thread().unpark();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueHint;
-use pageset_record::{CpuList, Options};
+use pageset_record::{CpuList, Options, Timing};
 
 const READING_RECORD: &str = "\
 How it works:
@@ -28,6 +28,8 @@ Examples:
   sudo pageset record -- make -j4        while a command runs
   sudo pageset record --for 10s -o my.pgtrace
   sudo pageset record                    until Ctrl-C
+  sudo pageset record --flight-recorder --buffer 64M
+                                         what was last before Ctrl-C
   pageset replay my.pgtrace";
 
 /// Record what this machine's kernel allocates and frees
@@ -57,6 +59,9 @@ pub(crate) struct RecordArgs {
     /// Record page faults from user mode too
     #[arg(long)]
     faults: bool,
+    /// Keep what was last only, and write it at the end: as much as the buffers hold
+    #[arg(long)]
+    flight_recorder: bool,
     /// Only tell whether a recording could begin, and what it would not record
     #[arg(long, conflicts_with_all = ["output", "force", "command"])]
     pub(crate) check: bool,
@@ -73,6 +78,7 @@ impl RecordArgs {
             duration: self.duration,
             command: self.command.clone(),
             with_faults: self.faults,
+            reading: if self.flight_recorder { Timing::AtTheEnd } else { Timing::AllTheTime },
         }
     }
 }
