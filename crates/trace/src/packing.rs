@@ -81,6 +81,20 @@ mod tests {
         zstd::stream::encode_all(bytes, 3).unwrap()
     }
 
+    #[cfg(feature = "xz")]
+    fn xz(bytes: &[u8]) -> Vec<u8> {
+        let mut packed = Vec::new();
+        liblzma::read::XzEncoder::new(bytes, 6).read_to_end(&mut packed).unwrap();
+        packed
+    }
+
+    const PACKERS: &[fn(&[u8]) -> Vec<u8>] = &[
+        gzip,
+        zstd,
+        #[cfg(feature = "xz")]
+        xz,
+    ];
+
     fn unpacked(name: &str, stored: Vec<u8>, bytes_max: u64) -> Result<Vec<u8>, String> {
         let path = Path::new(name);
         let seekable = Input::from_bytes(path, stored).and_then(|input| input.into_seekable(path, bytes_max));
@@ -92,7 +106,7 @@ mod tests {
     #[test]
     fn what_was_packed_comes_out_in_order_and_from_anywhere() {
         let long: Vec<u8> = (0..200_000_u32).flat_map(u32::to_le_bytes).collect();
-        for pack in [gzip, zstd] {
+        for pack in PACKERS {
             for bytes in [b"".as_slice(), b"abc", &long] {
                 let input = Input::from_bytes(Path::new("x"), pack(bytes)).unwrap();
                 assert_eq!(input.head, bytes[..bytes.len().min(HEAD_BYTES)]);
@@ -106,7 +120,7 @@ mod tests {
 
     #[test]
     fn joined_files_are_read_to_the_end_and_garbage_is_not_ignored() {
-        for pack in [gzip, zstd] {
+        for pack in PACKERS {
             let mut stored = [pack(b"one "), pack(b"two")].concat();
             assert_eq!(unpacked("j", stored.clone(), 100).unwrap(), b"one two");
             stored.extend(b"garbage");
@@ -117,7 +131,7 @@ mod tests {
 
     #[test]
     fn bombs_and_truncated_files_are_errors() {
-        for pack in [gzip, zstd] {
+        for pack in PACKERS {
             let error = unpacked("bomb", pack(&vec![0; 1 << 20]), 1000).unwrap_err();
             assert!(error.contains("1000 bytes"), "{error}");
             let noise: Vec<u8> =
