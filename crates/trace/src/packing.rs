@@ -88,7 +88,8 @@ mod tests {
         packed
     }
 
-    const PACKERS: &[fn(&[u8]) -> Vec<u8>] = &[
+    type Packer = fn(&[u8]) -> Vec<u8>;
+    const PACKERS: &[Packer] = &[
         gzip,
         zstd,
         #[cfg(feature = "xz")]
