@@ -56,12 +56,6 @@ pub enum PlotError {
         /// `x` or `y`.
         axis: char,
     },
-    /// The drawing library failed.
-    #[error("the figure cannot be drawn: {reason}")]
-    Drawing {
-        /// What it said.
-        reason: String,
-    },
 }
 
 /// Everything that `draw` relies on.

@@ -1,7 +1,7 @@
-//! Puts a figure on paper. The only file that knows the drawing library.
+//! Puts a figure on paper, as SVG. The only file that knows how.
 
-use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
+use svg::Document;
+use svg::node::element::{Circle, Polygon, Polyline, Rectangle, Text};
 
 use super::axis::Range;
 use super::colour::{Shape, look};
@@ -9,53 +9,63 @@ use super::layout::{
     Area, CATEGORY_MAX, Entry, Inside, Layout, MARGIN, SMALL, SUBTITLE, SWATCH, TITLE, line, shorten, width,
     wrap,
 };
-use super::{Figure, Mark, Panel, PlotError, Point, Series};
+use super::{Figure, Mark, Panel, Point, Series};
 use crate::Origin;
 
-type Paper<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
-type Drawn = Result<(), PlotError>;
+/// Red, green, blue.
+type Colour = (u8, u8, u8);
 
-const INK: RGBColor = RGBColor(40, 40, 40);
-const GREY: RGBColor = RGBColor(110, 110, 110);
-const GRID: RGBColor = RGBColor(225, 225, 225);
+const WHITE: Colour = (255, 255, 255);
+const INK: Colour = (40, 40, 40);
+const GREY: Colour = (110, 110, 110);
+const GRID: Colour = (225, 225, 225);
 /// Part of a category that its bars fill.
 const GROUP_WIDTH: f64 = 0.8;
 /// Half the size of a point, in pixels.
 const POINT: i32 = 3;
-/// What SVG calls the size of a font is this much smaller than what the library calls it.
-const FONT_SCALE: f64 = 1.24;
 
 /// Draws a figure that `check` has accepted.
-pub(super) fn draw(figure: &Figure) -> Result<String, PlotError> {
+pub(super) fn draw(figure: &Figure) -> String {
     let layout = Layout::of(figure);
-    let mut svg = String::new();
-    {
-        let size = (layout.width.unsigned_abs(), layout.height.unsigned_abs());
-        let paper = SVGBackend::with_string(&mut svg, size).into_drawing_area();
-        paper.fill(&WHITE).map_err(failed)?;
-        let canvas = Canvas { paper: &paper };
-        canvas.figure(figure, &layout)?;
-        paper.present().map_err(failed)?;
-    }
-    Ok(svg)
+    let paper = Document::new()
+        .set("width", layout.width)
+        .set("height", layout.height)
+        .set("viewBox", (0, 0, layout.width, layout.height))
+        .add(rectangle([(0, 0), (layout.width, layout.height)]).set("fill", css(WHITE)));
+    let mut canvas = Canvas { paper };
+    canvas.figure(figure, &layout);
+    canvas.paper.to_string()
 }
 
-fn failed(error: impl std::fmt::Display) -> PlotError {
-    PlotError::Drawing { reason: error.to_string() }
+/// Where a text stands beside its place.
+#[derive(Clone, Copy)]
+enum Across {
+    Left,
+    Center,
+    Right,
+}
+
+/// Where a text stands above or below its place.
+#[derive(Clone, Copy)]
+enum Down {
+    Top,
+    Center,
+    Bottom,
 }
 
 /// How a text stands at its place.
 #[derive(Clone, Copy)]
 struct Lettering {
     height: i32,
-    colour: RGBColor,
-    anchor: Pos,
+    colour: Colour,
+    across: Across,
+    down: Down,
     is_turned: bool,
 }
 
 impl Lettering {
-    fn new(height: i32, colour: RGBColor, horizontal: HPos, vertical: VPos) -> Self {
-        Self { height, colour, anchor: Pos::new(horizontal, vertical), is_turned: false }
+    fn new(height: i32, colour: Colour, across: Across, down: Down) -> Self {
+        Self { height, colour, across, down, is_turned: false }
     }
 
     fn turned(mut self) -> Self {
@@ -67,191 +77,228 @@ impl Lettering {
 /// Colour, shape and kind of a series.
 #[derive(Clone, Copy)]
 struct Pen {
-    colour: RGBColor,
+    colour: Colour,
     shape: Shape,
     is_published: bool,
 }
 
 impl Pen {
     fn new(index: usize, is_published: bool) -> Self {
-        let ((red, green, blue), shape) = look(index);
-        Self { colour: RGBColor(red, green, blue), shape, is_published }
+        let (colour, shape) = look(index);
+        Self { colour, shape, is_published }
     }
 }
 
-struct Canvas<'a, 'b> {
-    paper: &'a Paper<'b>,
+struct Canvas {
+    paper: Document,
 }
 
-impl Canvas<'_, '_> {
-    fn figure(&self, figure: &Figure, layout: &Layout) -> Drawn {
-        let title = Lettering::new(TITLE, INK, HPos::Left, VPos::Top);
+impl Canvas {
+    fn figure(&mut self, figure: &Figure, layout: &Layout) {
+        let title = Lettering::new(TITLE, INK, Across::Left, Down::Top);
         for (index, text) in layout.title.iter().enumerate() {
-            self.text(text, (MARGIN, MARGIN + index as i32 * line(TITLE)), title)?;
+            self.text(text, (MARGIN, MARGIN + index as i32 * line(TITLE)), title);
         }
         for entry in &layout.legend {
-            self.legend(entry)?;
+            self.legend(entry);
         }
         for (panel, area) in figure.panels.iter().zip(&layout.panels) {
-            self.panel(panel, *area, &layout.names)?;
+            self.panel(panel, *area, &layout.names);
         }
-        let caption = Lettering::new(SMALL, GREY, HPos::Left, VPos::Top);
+        let caption = Lettering::new(SMALL, GREY, Across::Left, Down::Top);
         for (index, text) in layout.caption.iter().enumerate() {
-            self.text(text, (MARGIN, layout.caption_top + index as i32 * line(SMALL)), caption)?;
+            self.text(text, (MARGIN, layout.caption_top + index as i32 * line(SMALL)), caption);
         }
-        Ok(())
     }
 
-    fn legend(&self, entry: &Entry) -> Drawn {
+    fn legend(&mut self, entry: &Entry) {
         let pen = Pen::new(entry.look, entry.is_published);
         let middle = entry.top + SUBTITLE / 2;
         let (left, right) = (entry.left, entry.left + SWATCH);
         match entry.mark {
             Mark::Line => {
-                self.line(&[(left, middle), (right, middle)], pen)?;
-                self.point((i32::midpoint(left, right), middle), pen)?;
+                self.line(&[(left, middle), (right, middle)], pen);
+                self.point((i32::midpoint(left, right), middle), pen);
             }
-            Mark::Points => self.point((i32::midpoint(left, right), middle), pen)?,
-            Mark::Bars => self.bar([(left + 6, middle - 5), (right - 6, middle + 5)], pen)?,
+            Mark::Points => self.point((i32::midpoint(left, right), middle), pen),
+            Mark::Bars => self.bar([(left + 6, middle - 5), (right - 6, middle + 5)], pen),
         }
-        let lettering = Lettering::new(SUBTITLE, INK, HPos::Left, VPos::Center);
+        let lettering = Lettering::new(SUBTITLE, INK, Across::Left, Down::Center);
         self.text(&entry.text, (right + 6, middle), lettering)
     }
 
-    fn panel(&self, panel: &Panel, area: Area, names: &[String]) -> Drawn {
+    fn panel(&mut self, panel: &Panel, area: Area, names: &[String]) {
         let inside = Inside::of(panel, area);
         let plot = inside.plot;
         let title = wrap(&panel.title, plot.width(), SUBTITLE).into_iter().next().unwrap_or_default();
         let whole = title.len() == panel.title.len();
         let title = if whole { title } else { title + " \u{2026}" };
-        self.text(&title, (plot.left, area.top), Lettering::new(SUBTITLE, INK, HPos::Left, VPos::Top))?;
-        self.axes(&inside)?;
+        self.text(&title, (plot.left, area.top), Lettering::new(SUBTITLE, INK, Across::Left, Down::Top));
+        self.axes(&inside);
         let below = (i32::midpoint(plot.left, plot.right), area.bottom);
-        let heading = Lettering::new(SMALL, INK, HPos::Center, VPos::Bottom);
-        self.text(&panel.x.heading(), below, heading)?;
+        let heading = Lettering::new(SMALL, INK, Across::Center, Down::Bottom);
+        self.text(&panel.x.heading(), below, heading);
         let beside = (area.left, i32::midpoint(plot.top, plot.bottom));
-        let upright = Lettering::new(SMALL, INK, HPos::Center, VPos::Top).turned();
+        let upright = Lettering::new(SMALL, INK, Across::Center, Down::Top).turned();
         let room = (f64::from(plot.height()) / width(1, SMALL) as f64) as usize;
-        self.text(&shorten(&panel.y.heading(), room), beside, upright)?;
+        self.text(&shorten(&panel.y.heading(), room), beside, upright);
         let bars = panel.series.iter().filter(|series| series.mark == Mark::Bars).count();
         let mut bar = 0;
         for series in &panel.series {
             let index = names.iter().position(|name| *name == series.name).unwrap_or(0);
             let pen = Pen::new(index, series.origin == Origin::Published);
             if series.mark == Mark::Bars {
-                self.bars(&inside, series, pen, (bar, bars))?;
+                self.bars(&inside, series, pen, (bar, bars));
                 bar += 1;
             } else {
-                self.points(&inside, series, pen)?;
+                self.points(&inside, series, pen);
             }
         }
-        Ok(())
     }
 
-    fn axes(&self, inside: &Inside) -> Drawn {
+    fn axes(&mut self, inside: &Inside) {
         let Area { left, top, right, bottom } = inside.plot;
-        let side = Lettering::new(SMALL, GREY, HPos::Right, VPos::Center);
+        let side = Lettering::new(SMALL, GREY, Across::Right, Down::Center);
         for tick in &inside.y.ticks {
             let y = inside.y_pixel(*tick);
-            self.stroke(&[(left, y), (right, y)], GRID)?;
-            self.text(&inside.y.label_of(*tick), (left - 5, y), side)?;
+            self.stroke(&[(left, y), (right, y)], GRID);
+            self.text(&inside.y.label_of(*tick), (left - 5, y), side);
         }
         let below = if inside.is_turned {
-            Lettering::new(SMALL, GREY, HPos::Right, VPos::Center).turned()
+            Lettering::new(SMALL, GREY, Across::Right, Down::Center).turned()
         } else {
-            Lettering::new(SMALL, GREY, HPos::Center, VPos::Top)
+            Lettering::new(SMALL, GREY, Across::Center, Down::Top)
         };
         for tick in inside.x.ticks.iter().step_by(inside.x_every) {
             let x = inside.x_pixel(*tick);
-            self.stroke(&[(x, bottom), (x, bottom + 4)], GREY)?;
-            self.text(&shorten(&inside.x.label_of(*tick), CATEGORY_MAX), (x, bottom + 6), below)?;
+            self.stroke(&[(x, bottom), (x, bottom + 4)], GREY);
+            self.text(&shorten(&inside.x.label_of(*tick), CATEGORY_MAX), (x, bottom + 6), below);
         }
         self.stroke(&[(left, top), (left, bottom), (right, bottom)], GREY)
     }
 
-    fn points(&self, inside: &Inside, series: &Series, pen: Pen) -> Drawn {
+    fn points(&mut self, inside: &Inside, series: &Series, pen: Pen) {
         let place = |point: &Point| (inside.x_pixel(point.x), inside.y_pixel(point.y));
         let places: Vec<_> = series.points.iter().map(place).collect();
         if series.mark == Mark::Line {
-            self.line(&places, pen)?;
+            self.line(&places, pen);
         }
         for (point, place) in series.points.iter().zip(&places) {
-            self.whisker(inside, point, place.0, pen)?;
-            self.point(*place, pen)?;
+            self.whisker(inside, point, place.0, pen);
+            self.point(*place, pen);
         }
-        Ok(())
     }
 
     /// The bars of series `index` of `count` in each category.
-    fn bars(&self, inside: &Inside, series: &Series, pen: Pen, (index, count): (usize, usize)) -> Drawn {
+    fn bars(&mut self, inside: &Inside, series: &Series, pen: Pen, (index, count): (usize, usize)) {
         let each = GROUP_WIDTH / count as f64;
         let floor = inside.y_pixel(base(&inside.y));
         for point in &series.points {
             let left = point.x - GROUP_WIDTH / 2.0 + index as f64 * each;
             let (left, right) = (inside.x_pixel(left), inside.x_pixel(left + each));
             let top = inside.y_pixel(point.y);
-            self.bar([(left, top.min(floor)), ((right - 1).max(left + 1), top.max(floor))], pen)?;
-            self.whisker(inside, point, i32::midpoint(left, right), pen)?;
+            self.bar([(left, top.min(floor)), ((right - 1).max(left + 1), top.max(floor))], pen);
+            self.whisker(inside, point, i32::midpoint(left, right), pen);
         }
-        Ok(())
     }
 
     /// From the smallest to the largest run.
-    fn whisker(&self, inside: &Inside, point: &Point, x: i32, pen: Pen) -> Drawn {
-        let Some((low, high)) = point.range else { return Ok(()) };
+    fn whisker(&mut self, inside: &Inside, point: &Point, x: i32, pen: Pen) {
+        let Some((low, high)) = point.range else { return };
         let (low, high) = (inside.y_pixel(low), inside.y_pixel(high));
-        self.stroke(&[(x, low), (x, high)], pen.colour)?;
-        self.stroke(&[(x - POINT, low), (x + POINT, low)], pen.colour)?;
+        self.stroke(&[(x, low), (x, high)], pen.colour);
+        self.stroke(&[(x - POINT, low), (x + POINT, low)], pen.colour);
         self.stroke(&[(x - POINT, high), (x + POINT, high)], pen.colour)
     }
 
-    fn bar(&self, corners: [(i32, i32); 2], pen: Pen) -> Drawn {
-        let alpha = if pen.is_published { 0.25 } else { 1.0 };
-        self.paper.draw(&Rectangle::new(corners, pen.colour.mix(alpha).filled())).map_err(failed)?;
-        self.paper.draw(&Rectangle::new(corners, pen.colour.stroke_width(1))).map_err(failed)
+    fn bar(&mut self, corners: [(i32, i32); 2], pen: Pen) {
+        let opacity = if pen.is_published { 0.25 } else { 1.0 };
+        let colour = css(pen.colour);
+        self.put(
+            rectangle(corners)
+                .set("fill", colour.as_str())
+                .set("fill-opacity", opacity)
+                .set("stroke", colour.as_str()),
+        );
     }
 
-    fn line(&self, places: &[(i32, i32)], pen: Pen) -> Drawn {
-        let style = pen.colour.stroke_width(2);
-        if pen.is_published {
-            self.paper
-                .draw(&plotters::element::DashedPathElement::new(places.to_vec(), 6, 4, style))
-                .map_err(failed)
-        } else {
-            self.paper.draw(&PathElement::new(places.to_vec(), style)).map_err(failed)
-        }
+    fn line(&mut self, places: &[(i32, i32)], pen: Pen) {
+        let line = path(places, pen.colour).set("stroke-width", 2);
+        self.put(if pen.is_published { line.set("stroke-dasharray", "6,4") } else { line });
     }
 
     /// A point in the shape of its series, hollow if it is published.
-    fn point(&self, place: (i32, i32), pen: Pen) -> Drawn {
-        let (inner, outer) = (if pen.is_published { WHITE } else { pen.colour }, pen.colour.stroke_width(1));
+    fn point(&mut self, (x, y): (i32, i32), pen: Pen) {
+        let (inner, outer) = (css(if pen.is_published { WHITE } else { pen.colour }), css(pen.colour));
         match pen.shape {
             Shape::Circle => {
-                self.paper.draw(&Circle::new(place, POINT, inner.filled())).map_err(failed)?;
-                self.paper.draw(&Circle::new(place, POINT, outer)).map_err(failed)
+                let circle = Circle::new().set("cx", x).set("cy", y).set("r", POINT);
+                self.put(circle.set("fill", inner).set("stroke", outer));
             }
             Shape::Triangle => {
-                self.paper.draw(&TriangleMarker::new(place, POINT + 2, inner.filled())).map_err(failed)?;
-                let (x, y) = place;
-                let corners = [(x - 4, y + 3), (x + 4, y + 3), (x, y - 5), (x - 4, y + 3)];
-                self.stroke(&corners, pen.colour)
+                let corners = [(x - 4, y + 3), (x + 4, y + 3), (x, y - 5)];
+                let triangle = Polygon::new().set("points", points(&corners));
+                self.put(triangle.set("fill", inner).set("stroke", outer));
             }
-            Shape::Cross => self.paper.draw(&Cross::new(place, POINT, outer)).map_err(failed),
+            Shape::Cross => {
+                self.stroke(&[(x - POINT, y - POINT), (x + POINT, y + POINT)], pen.colour);
+                self.stroke(&[(x - POINT, y + POINT), (x + POINT, y - POINT)], pen.colour);
+            }
         }
     }
 
-    fn stroke(&self, places: &[(i32, i32)], colour: RGBColor) -> Drawn {
-        self.paper.draw(&PathElement::new(places.to_vec(), colour.stroke_width(1))).map_err(failed)
+    fn stroke(&mut self, places: &[(i32, i32)], colour: Colour) {
+        self.put(path(places, colour));
     }
 
-    fn text(&self, text: &str, place: (i32, i32), lettering: Lettering) -> Drawn {
+    fn text(&mut self, text: &str, (x, y): (i32, i32), lettering: Lettering) {
         // XML has no place for control characters.
         let text: String = text.chars().map(|c| if is_in_xml(c) { c } else { '\u{FFFD}' }).collect();
-        let size = f64::from(lettering.height) * FONT_SCALE;
-        let style = TextStyle::from(("sans-serif", size)).color(&lettering.colour).pos(lettering.anchor);
-        let style = if lettering.is_turned { style.transform(FontTransform::Rotate270) } else { style };
-        self.paper.draw(&Text::new(text, place, style)).map_err(failed)
+        let anchor = match lettering.across {
+            Across::Left => "start",
+            Across::Center => "middle",
+            Across::Right => "end",
+        };
+        let below = match lettering.down {
+            Down::Top => "0.76em",
+            Down::Center => "0.35em",
+            Down::Bottom => "0",
+        };
+        let text = Text::new(text)
+            .set("x", x)
+            .set("y", y)
+            .set("dy", below)
+            .set("text-anchor", anchor)
+            .set("font-family", "sans-serif")
+            .set("font-size", lettering.height)
+            .set("fill", css(lettering.colour));
+        self.put(if lettering.is_turned {
+            text.set("transform", format!("rotate(270, {x}, {y})"))
+        } else {
+            text
+        });
     }
+
+    fn put(&mut self, node: impl svg::Node) {
+        svg::Node::append(&mut self.paper, node);
+    }
+}
+
+fn rectangle([(left, top), (right, bottom)]: [(i32, i32); 2]) -> Rectangle {
+    Rectangle::new().set("x", left).set("y", top).set("width", right - left).set("height", bottom - top)
+}
+
+fn path(places: &[(i32, i32)], colour: Colour) -> Polyline {
+    Polyline::new().set("points", points(places)).set("fill", "none").set("stroke", css(colour))
+}
+
+fn points(places: &[(i32, i32)]) -> String {
+    let places: Vec<_> = places.iter().map(|(x, y)| format!("{x},{y}")).collect();
+    places.join(" ")
+}
+
+fn css((red, green, blue): Colour) -> String {
+    format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
 /// Where bars begin: at 0 if the axis has it.

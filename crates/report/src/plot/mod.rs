@@ -78,7 +78,7 @@ impl Figure {
     /// [`PlotError`] if there is nothing to draw, or a value has no place on its axis. Nothing is left out silently.
     pub fn to_svg(&self) -> Result<String, PlotError> {
         check::check(self)?;
-        draw::draw(self)
+        Ok(draw::draw(self))
     }
 }
 
