@@ -9,9 +9,9 @@ use pageset_core::{
     Watermarks, ZoneId,
 };
 
+use super::machine::Machine;
+use super::operation::{How, Operation, Wish};
 use crate::host::{Allocator, order};
-use crate::machine::Machine;
-use crate::operation::{How, Operation, Wish};
 use crate::steady;
 
 /// Plays operations on a new allocator for `machine`, and compares each answer with the model's; after each `stride`
@@ -115,7 +115,7 @@ impl Run<'_> {
     }
 
     /// Whether a zone may serve a request.
-    fn is_eligible(&self, cpu: u32, zone: &crate::machine::ZoneShape, request: &Request) -> bool {
+    fn is_eligible(&self, cpu: u32, zone: &super::machine::ZoneShape, request: &Request) -> bool {
         zone.kind <= request.highest_zone
             && request.below.is_none_or(|limit| zone.span.end <= limit.0)
             && (!matches!(request.nodes, NodeChoice::Only(_)) || zone.node == self.local_node(cpu, request))

@@ -1,11 +1,9 @@
 //! A source that breaks half way.
 
-use memory::Memory;
+use crate::memory::Memory;
 use pageset_pageops::{
     BASE_PAGE_BYTES, BadPage, CopyError, Kernel, Method, Poisoned, Source, Target, VisitOrder,
 };
-
-mod memory;
 
 const PAGES: usize = 16;
 

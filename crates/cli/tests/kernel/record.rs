@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,12 +13,9 @@ use tempfile::TempDir;
 
 const PAGESET: &str = env!("CARGO_BIN_EXE_pageset");
 const INSTANCES: &str = "/sys/kernel/tracing/instances";
-/// A recorder that is killed must not be cleaned up by another test's.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
 /// Whether this machine lets a test record; says why if not.
 fn machine() -> Option<MutexGuard<'static, ()>> {
-    let guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let guard = crate::one_at_a_time();
     let check = || pageset(&["record", "--check"]);
     if !check().status.success() && !Path::new(INSTANCES).exists() {
         // A test may do what the message says.

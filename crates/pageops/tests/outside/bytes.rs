@@ -3,11 +3,9 @@
 use std::io::Write as _;
 use std::mem::MaybeUninit;
 
-use memory::Memory;
+use crate::memory::Memory;
 use pageset_pageops::{BASE_PAGE_BYTES, BadPage, Isa, Kernel, Method, Store, VisitOrder};
 use proptest::prelude::*;
-
-mod memory;
 
 /// Largest page of the random tests, in base pages: 2 MiB.
 const PAGES_MAX: usize = if cfg!(miri) { 6 } else { 512 };

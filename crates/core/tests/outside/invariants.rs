@@ -4,12 +4,9 @@
 //! 37, for bad pages in a refill, has no test: frames' contents are not ours to check, so no page is ever found bad.
 //! 40 comes with the order in which huge pages are cleared.
 
-mod host;
-mod log;
-mod steady;
-
-use host::order;
-use log::{CPU, Drained, Machine, OTHER, ZONE};
+use crate::host::{self, order};
+use crate::log::{CPU, Drained, Machine, OTHER, ZONE};
+use crate::steady;
 use pageset_core::policy::{
     BatchRule, DrainOrder, FirstList, FreeHistory, HIGH_ORDER_V5, HighRule, LINUX_6_6, LINUX_6_12, PATCH_1,
     PATCH_6, PATCH_7, RefillRule,

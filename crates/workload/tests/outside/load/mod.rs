@@ -6,7 +6,7 @@ mod world;
 
 use pageset_workload::load::Workload;
 
-use world::run;
+use self::world::run;
 
 /// Settings that make a workload's cycle short enough to be seen in a millisecond or two.
 fn short(workload: &str) -> Vec<(&'static str, u64)> {
@@ -64,7 +64,7 @@ fn every_parameter_says_what_it_is_and_where_it_is_from() {
 
 #[test]
 fn every_workload_is_in_the_book() {
-    let page = include_str!("../../../../docs/book/src/reference/workloads.md");
+    let page = include_str!("../../../../../docs/book/src/reference/workloads.md");
     for workload in Workload::ALL {
         let name = workload.name.trim_end_matches("-threads").trim_end_matches("-mt");
         assert!(page.contains(&format!("`{name}`")), "{name} is missing");

@@ -5,8 +5,8 @@ use pageset_core::{
     AllocError, ConfigError, CpuId, MigrateType, Order, POLICIES, Pfn, Request, RequestTraits, ZoneKind,
 };
 
+use super::machine::{Machine, ZoneShape};
 use crate::host::{Allocator, order};
-use crate::machine::{Machine, ZoneShape};
 
 const CPU: CpuId = CpuId(0);
 

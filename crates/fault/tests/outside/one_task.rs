@@ -1,18 +1,16 @@
 //! What each operation does, one task at a time, under every strategy; and that a lack of memory anywhere loses nothing.
 
-mod host;
-
 use std::sync::Arc;
 
-use host::{PAGE, TestMachine, Threads, engine, machine_with, strategies};
+use crate::host::{PAGE, TestMachine, TestWorld, Threads, engine, machine_with, strategies};
 use pageset_core::{CpuId, Order};
 use pageset_fault::{
     Access, AddressSpace, FaultError, FrameAllocator, FrameUse, Geometry, Huge, Options, Prot, SpaceError,
     Strategy, Task,
 };
 
-type Space = Arc<AddressSpace<host::TestWorld<Threads>>>;
-type TestTask = Task<host::TestWorld<Threads>>;
+type Space = Arc<AddressSpace<TestWorld<Threads>>>;
+type TestTask = Task<TestWorld<Threads>>;
 
 fn space(engine: &Arc<TestMachine<Threads>>, options: Options) -> (Space, TestTask) {
     let space = AddressSpace::new(engine, options).expect("memory for a root");

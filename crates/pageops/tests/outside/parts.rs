@@ -2,10 +2,8 @@
 
 use std::ops::ControlFlow;
 
-use memory::Memory;
+use crate::memory::Memory;
 use pageset_pageops::{BASE_PAGE_BYTES, BadPage, Kernel, Method, Parts, VisitOrder};
-
-mod memory;
 
 /// Four parts and a bit.
 const BYTES: usize = 4 * Parts::PART_BYTES + 3 * BASE_PAGE_BYTES;

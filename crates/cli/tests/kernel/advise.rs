@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::process::{Command, Output};
+use std::sync::MutexGuard;
 
 const FRACTION: &str = "/proc/sys/vm/percpu_pagelist_high_fraction";
 /// A load that allocates and frees.
@@ -16,22 +17,21 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Whether this machine lets a recording begin, and a setting be changed.
-fn may_record() -> bool {
+/// Whether this machine lets a recording begin, and a setting be changed; says why if not.
+fn may_record() -> Option<MutexGuard<'static, ()>> {
+    let guard = crate::one_at_a_time();
     let check = pageset(&["record", "--check"]);
     let may_write = fs::OpenOptions::new().write(true).open(FRACTION).is_ok();
     if !check.status.success() || !may_write {
         eprintln!("skipped: {}, or {FRACTION} cannot be written", text(&check.stderr).trim());
-        return false;
+        return None;
     }
-    true
+    Some(guard)
 }
 
 #[test]
 fn a_setting_is_tried_compared_and_put_back() {
-    if !may_record() {
-        return;
-    }
+    let Some(_guard) = may_record() else { return };
     let before = fs::read_to_string(FRACTION).unwrap();
     let arguments = [
         "advise",
@@ -59,9 +59,7 @@ fn a_setting_is_tried_compared_and_put_back() {
 
 #[test]
 fn a_setting_is_put_back_after_an_interrupt() {
-    if !may_record() {
-        return;
-    }
+    let Some(_guard) = may_record() else { return };
     let before = fs::read_to_string(FRACTION).unwrap();
     let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/traces/k618_2c_hackbench_sock.pgtrace");
     let mut child = Command::new(env!("CARGO_BIN_EXE_pageset"))

@@ -1,13 +1,10 @@
 //! Decisions at their boundaries: one more or one less would decide otherwise.
 
-mod host;
-mod log;
-
 use std::ops::Range;
 use std::slice::from_ref;
 
-use host::{Allocator, build};
-use log::{CPU, Drained, Log, Machine, OTHER, ZONE};
+use crate::host::{Allocator, build};
+use crate::log::{CPU, Drained, Log, Machine, OTHER, ZONE};
 use pageset_core::policy::{LINUX_6_1, LINUX_6_7, LINUX_6_12};
 use pageset_core::{
     CacheSlice, Config, CpuId, DrainReason, Event, FreeTraits, MigrateType, NodeId, Order, POLICIES, Pfn,

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use pageset_core::CpuId;
 use pageset_fault::{Access, AddressSpace, Backing, FaultError, Geometry, Prot, SpaceError, Task};
 
+use super::operation::{Operation, Program, Span};
 use crate::host::{TestMachine, TestWorld, Threads, machine_with};
-use crate::operation::{Operation, Program, Span};
 
 type World = TestWorld<Threads>;
 

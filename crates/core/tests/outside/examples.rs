@@ -1,11 +1,8 @@
 //! The specification's worked examples (§8.2) through the public interface, by number. Those of single decisions are
 //! unit tests beside the decision.
 
-mod host;
-mod log;
-
-use host::{Allocator, build};
-use log::{CPU, Drained, Machine, OTHER, ZONE};
+use crate::host::{Allocator, build};
+use crate::log::{CPU, Drained, Machine, OTHER, ZONE};
 use pageset_core::policy::{HIGH_ORDER_V5, LINUX_6_1, LINUX_6_12, PATCH_10};
 use pageset_core::{
     BelowHighMark, Config, DrainReason, Event, FreeTraits, MigrateType, NodeId, Order, Pfn, Policy, Reclaim,

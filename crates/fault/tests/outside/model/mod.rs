@@ -4,14 +4,12 @@
 //! `PROPTEST_CASES` sets the number of programs. The fuzz target `fault_operations` plays programs from bytes of its own;
 //! what it finds becomes a test here, by name.
 
-#[path = "../host/mod.rs"]
-mod host;
 mod operation;
 mod reference;
 
 use proptest::prelude::*;
 
-use operation::Program;
+use self::operation::Program;
 
 fn cases() -> ProptestConfig {
     let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };

@@ -98,7 +98,7 @@ fn a_cpuset_may_change_while_threads_allocate() {
         Err(error) => return eprintln!("NOT TESTED: no cpuset can be made here: {error}"),
     };
     // It begins with the last CPU only, and then has another set every 20 ms.
-    let mut child = set.run("a_cpuset_may_change_while_threads_allocate");
+    let mut child = set.run("cpus::a_cpuset_may_change_while_threads_allocate");
     for cpus in ["0", &all, &one].into_iter().cycle() {
         if let Some(status) = child.try_wait().unwrap() {
             return assert!(status.success(), "{status}");

@@ -1,12 +1,10 @@
 //! Every misuse has its own error, in release builds too, and every error says what is wrong.
 
-mod host;
-
 use std::ops::Range;
 use std::slice::from_ref;
 use std::sync::Barrier;
 
-use host::{Allocator, build, order};
+use crate::host::{self, Allocator, build, order};
 use pageset_core::{
     AllocError, BelowHighMark, Config, ConfigError, CpuId, FreeError, MigrateType, NodeChoice, NodeId, Order,
     PageAllocator, Pfn, Policy, Reclaim, Request, RequestTraits, Storage, Tables, Violation, ZoneConfig,

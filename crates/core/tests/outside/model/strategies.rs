@@ -3,8 +3,8 @@
 use pageset_core::{FreeTraits, MigrateType, RequestTraits, ZoneKind};
 use proptest::prelude::*;
 
-use crate::machine::{LAYOUTS, Machine, ZoneShape, regions};
-use crate::operation::{How, Operation, Wish};
+use super::machine::{LAYOUTS, Machine, ZoneShape, regions};
+use super::operation::{How, Operation, Wish};
 
 fn sizes() -> BoxedStrategy<u64> {
     if cfg!(miri) {
