@@ -1,11 +1,14 @@
-//! A world that writes down what a workload does: one worker at a time runs, the one whose clock is earliest.
+//! A world that writes down what a workload does: one worker at a time runs, the one whose clock is earliest. Each is a
+//! coroutine, since threads take long to take turns.
 //!
 //! Memory never ends, a block's frame number is never used twice, and calls take fixed times; so two runs with one seed
 //! are equal, and what a workload asks for does not depend on any allocator.
 
+use std::cell::{RefCell, RefMut};
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::rc::Rc;
 
+use corosensei::{Coroutine, Yielder};
 use pageset_core::{AllocError, CpuId, MigrateType, Order, Pfn};
 use pageset_workload::load::{Generation, Plan, Settings, Setup, Topology, Workload};
 use pageset_workload::{Access, Block, ChannelId, Fill, Hold, LockId, Message, Received, Target};
@@ -84,37 +87,31 @@ pub(crate) fn run(workload: &str, cpus: u32, duration_ns: u64, set: &[(&str, u64
 
 /// A run of a plan.
 pub(crate) fn run_plan(plan: Plan, duration_ns: u64) -> Log {
-    let world = Arc::new(World {
-        state: Mutex::new(State::new(&plan, duration_ns)),
-        turns: plan.workers.iter().map(|_| Condvar::new()).collect(),
-    });
-    std::thread::scope(|scope| {
-        for (index, worker) in plan.workers.into_iter().enumerate() {
-            let world = Arc::clone(&world);
-            scope.spawn(move || {
-                let mut recorder = Recorder { world, index, cpu: worker.cpu, random: index as u64 + 1 };
-                let start = recorder.world.wait(recorder.world.lock(), index);
-                drop(start);
-                // A worker that fails must not leave the others waiting for ever.
-                let done =
-                    std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| (worker.body)(&mut recorder)));
-                recorder.world.leave(index);
-                if let Err(panic) = done {
-                    std::panic::resume_unwind(panic);
-                }
-            });
+    let state = Rc::new(RefCell::new(State::new(&plan, duration_ns)));
+    let mut workers: Vec<_> = plan
+        .workers
+        .into_iter()
+        .enumerate()
+        .map(|(index, worker)| {
+            let state = Rc::clone(&state);
+            Coroutine::new(move |yielder: &Yielder<(), ()>, ()| {
+                let random = index as u64 + 1;
+                (worker.body)(&mut Recorder { state, yielder, index, cpu: worker.cpu, random });
+            })
+        })
+        .collect();
+    loop {
+        let Some(next) = state.borrow().next() else { break };
+        workers[next].resume(());
+        if workers[next].done() {
+            state.borrow_mut().leave(next);
         }
-    });
-    let mut state = world.lock();
+    }
+    let mut state = state.borrow_mut();
     state.log.left = state.blocks.len();
     assert!(state.channels.iter().all(|channel| channel.queue.is_empty()), "messages are left in a channel");
     assert!(state.locks.iter().all(|lock| *lock == (0, false)), "a lock is left held");
     std::mem::take(&mut state.log)
-}
-
-struct World {
-    state: Mutex<State>,
-    turns: Vec<Condvar>,
 }
 
 struct State {
@@ -122,7 +119,6 @@ struct State {
     /// Whether a worker waits for a channel or lock; then others have to go on first.
     waiting: Vec<bool>,
     done: Vec<bool>,
-    turn: usize,
     end_ns: u64,
     channels: Vec<Channel>,
     /// Shared holders, and whether there is an exclusive one.
@@ -151,7 +147,6 @@ impl State {
             clocks: vec![0; workers],
             waiting: vec![false; workers],
             done: vec![false; workers],
-            turn: 0,
             end_ns,
             channels: channels.collect(),
             locks: vec![(0, false); plan.locks.len()],
@@ -178,65 +173,51 @@ impl State {
         let workers = (0..self.clocks.len()).filter(|worker| !self.done[*worker]);
         workers.min_by_key(|worker| (self.waiting[*worker], self.clocks[*worker], *worker))
     }
-}
 
-impl World {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
-    fn wait<'a>(&'a self, state: MutexGuard<'a, State>, index: usize) -> MutexGuard<'a, State> {
-        self.turns[index].wait_while(state, |state| state.turn != index).expect("the lock is whole")
-    }
-
-    /// Lets `ns` pass for a worker, and then whoever is earliest go on.
-    fn pass(&self, index: usize, ns: u64) -> MutexGuard<'_, State> {
-        let mut state = self.lock();
-        state.clocks[index] += ns;
-        let next = state.next().expect("this worker is not done");
-        if next == index {
-            return state;
-        }
-        state.turn = next;
-        self.turns[next].notify_one();
-        self.wait(state, index)
-    }
-
-    /// Waits until `attempt` gives something. Others run meanwhile.
-    fn wait_for<R>(&self, index: usize, mut attempt: impl FnMut(&mut State) -> Option<R>) -> R {
-        let mut state = self.pass(index, CALL_NS);
-        for _ in 0..1_000_000 {
-            if let Some(result) = attempt(&mut state) {
-                state.wake(index);
-                return result;
-            }
-            state.waiting[index] = true;
-            assert!(state.waiting.iter().zip(&state.done).any(|(waits, done)| !waits && !done), "deadlock");
-            drop(state);
-            state = self.pass(index, CALL_NS);
-        }
-        panic!("worker {index} waits for ever");
-    }
-
-    fn leave(&self, index: usize) {
-        let mut state = self.lock();
-        state.done[index] = true;
-        state.wake(index);
-        if let Some(next) = state.next() {
-            state.turn = next;
-            self.turns[next].notify_one();
-        }
+    /// A worker has ended.
+    fn leave(&mut self, index: usize) {
+        self.done[index] = true;
+        self.wake(index);
     }
 }
 
-struct Recorder {
-    world: Arc<World>,
+struct Recorder<'a> {
+    state: Rc<RefCell<State>>,
+    yielder: &'a Yielder<(), ()>,
     index: usize,
     cpu: CpuId,
     random: u64,
 }
 
-impl Recorder {
+impl Recorder<'_> {
+    /// Lets `ns` pass for this worker, and then whoever is earliest go on.
+    fn pass(&self, ns: u64) -> RefMut<'_, State> {
+        let mut state = self.state.borrow_mut();
+        state.clocks[self.index] += ns;
+        if state.next() == Some(self.index) {
+            return state;
+        }
+        drop(state);
+        self.yielder.suspend(());
+        self.state.borrow_mut()
+    }
+
+    /// Waits until `attempt` gives something. Others run meanwhile.
+    fn wait_for<R>(&self, mut attempt: impl FnMut(&mut State) -> Option<R>) -> R {
+        let mut state = self.pass(CALL_NS);
+        for _ in 0..1_000_000 {
+            if let Some(result) = attempt(&mut state) {
+                state.wake(self.index);
+                return result;
+            }
+            state.waiting[self.index] = true;
+            assert!(state.waiting.iter().zip(&state.done).any(|(waits, done)| !waits && !done), "deadlock");
+            drop(state);
+            state = self.pass(CALL_NS);
+        }
+        panic!("worker {} waits for ever", self.index);
+    }
+
     fn note(&self, state: &mut State, act: Act) {
         let now = state.clocks[self.index];
         state.log.acts.push((now, self.cpu, act));
@@ -251,17 +232,17 @@ impl Recorder {
     }
 }
 
-impl Target for Recorder {
+impl Target for Recorder<'_> {
     fn cpu(&self) -> CpuId {
         self.cpu
     }
 
     fn now_ns(&self) -> u64 {
-        self.world.lock().clocks[self.index]
+        self.state.borrow_mut().clocks[self.index]
     }
 
     fn running(&mut self) -> bool {
-        let state = self.world.pass(self.index, CALL_NS);
+        let state = self.pass(CALL_NS);
         state.clocks[self.index] < state.end_ns
     }
 
@@ -274,11 +255,11 @@ impl Target for Recorder {
     }
 
     fn score(&mut self, units: u64) {
-        self.world.lock().log.score += units;
+        self.state.borrow_mut().log.score += units;
     }
 
     fn alloc(&mut self, order: Order, migratetype: MigrateType, fill: Fill) -> Result<Pfn, AllocError> {
-        let mut state = self.world.pass(self.index, CALL_NS);
+        let mut state = self.pass(CALL_NS);
         let pfn = Pfn(state.next_pfn);
         state.next_pfn += 1024;
         state.pages += u64::from(order.frames());
@@ -290,32 +271,32 @@ impl Target for Recorder {
     }
 
     fn free(&mut self, block: Block) {
-        let mut state = self.world.pass(self.index, CALL_NS);
+        let mut state = self.pass(CALL_NS);
         self.free_one(&mut state, block, false);
     }
 
     fn free_list(&mut self, blocks: &mut Vec<Block>) {
-        let mut state = self.world.pass(self.index, CALL_NS);
+        let mut state = self.pass(CALL_NS);
         blocks.drain(..).for_each(|block| self.free_one(&mut state, block, true));
     }
 
     fn compute(&mut self, ns: u64) {
-        drop(self.world.pass(self.index, ns));
+        drop(self.pass(ns));
     }
 
     fn sleep(&mut self, ns: u64) {
-        drop(self.world.pass(self.index, ns));
+        drop(self.pass(ns));
     }
 
     fn touch(&mut self, pfn: Pfn, bytes: u64, _: Access) {
-        let state = self.world.pass(self.index, CALL_NS);
+        let state = self.pass(CALL_NS);
         let (order, ..) = state.blocks[&pfn.0];
         assert!(bytes <= u64::from(order.frames()) * 4096, "touches beyond the block");
     }
 
     fn send(&mut self, channel: ChannelId, message: Message) {
         let mut message = Some(message);
-        self.world.wait_for(self.index, |state| {
+        self.wait_for(|state| {
             let channel = &mut state.channels[channel.0 as usize];
             let has_room = channel.queue.len() < channel.capacity;
             has_room.then(|| channel.queue.extend(message.take()))
@@ -323,7 +304,7 @@ impl Target for Recorder {
     }
 
     fn try_send(&mut self, channel: ChannelId, message: Message) -> Result<(), Message> {
-        let mut state = self.world.pass(self.index, CALL_NS);
+        let mut state = self.pass(CALL_NS);
         let channel = &mut state.channels[channel.0 as usize];
         if channel.queue.len() == channel.capacity {
             return Err(message);
@@ -334,7 +315,7 @@ impl Target for Recorder {
     }
 
     fn receive(&mut self, channel: ChannelId) -> Option<Message> {
-        self.world.wait_for(self.index, |state| {
+        self.wait_for(|state| {
             let channel = &mut state.channels[channel.0 as usize];
             match channel.queue.pop_front() {
                 None if channel.senders > 0 => None,
@@ -344,7 +325,7 @@ impl Target for Recorder {
     }
 
     fn try_receive(&mut self, channel: ChannelId) -> Received {
-        let mut state = self.world.pass(self.index, CALL_NS);
+        let mut state = self.pass(CALL_NS);
         let channel = &mut state.channels[channel.0 as usize];
         match channel.queue.pop_front() {
             Some(message) => {
@@ -357,14 +338,14 @@ impl Target for Recorder {
     }
 
     fn close(&mut self, channel: ChannelId) {
-        let mut state = self.world.pass(self.index, CALL_NS);
+        let mut state = self.pass(CALL_NS);
         let senders = &mut state.channels[channel.0 as usize].senders;
         *senders = senders.checked_sub(1).expect("each sender closes once");
         state.wake(self.index);
     }
 
     fn lock(&mut self, lock: LockId, hold: Hold) {
-        self.world.wait_for(self.index, |state| {
+        self.wait_for(|state| {
             let (shared, exclusive) = &mut state.locks[lock.0 as usize];
             let is_free = !*exclusive && (hold == Hold::Shared || *shared == 0);
             is_free.then(|| match hold {
@@ -372,12 +353,12 @@ impl Target for Recorder {
                 Hold::Exclusive => *exclusive = true,
             })
         });
-        let mut state = self.world.lock();
+        let mut state = self.state.borrow_mut();
         self.note(&mut state, Act::Lock(lock, hold));
     }
 
     fn unlock(&mut self, lock: LockId, hold: Hold) {
-        let mut state = self.world.pass(self.index, CALL_NS);
+        let mut state = self.pass(CALL_NS);
         let (shared, exclusive) = &mut state.locks[lock.0 as usize];
         match hold {
             Hold::Shared => *shared = shared.checked_sub(1).expect("the lock is held"),
