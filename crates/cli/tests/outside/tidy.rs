@@ -121,6 +121,25 @@ fn names_say_what_is_inside() {
     expect_none("A file or module is named after what is inside.", &offences);
 }
 
+#[test]
+fn test_files_are_modules_of_their_target() {
+    let sources = sources();
+    let mut offences = Vec::new();
+    for main in sources.iter().filter(|file| file.name.contains("/tests/") && file.name.ends_with("/main.rs"))
+    {
+        let (directory, text) = (main.name.trim_end_matches("main.rs"), main.text());
+        let beside = sources
+            .iter()
+            .filter_map(|file| file.name.strip_prefix(directory))
+            .filter(|name| *name != "main.rs");
+        let modules =
+            beside.map(|name| name.split('/').next().expect("a first part").trim_end_matches(".rs"));
+        let forgotten = modules.filter(|module| !text.lines().any(|line| line == format!("mod {module};")));
+        offences.extend(forgotten.map(|module| format!("{}: no `mod {module};`", main.name)));
+    }
+    expect_none("A file that no test target includes is never compiled.", &offences);
+}
+
 /// A reminder without an owner in parentheses.
 fn ownerless_reminder(line: &str) -> Option<&'static str> {
     let words = [concat!("TO", "DO"), concat!("FIX", "ME")];
