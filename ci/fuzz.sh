@@ -44,7 +44,7 @@ seeds() {
         simulated_machine) echo machines ;;
         sweep_plan | fitted_parameters) echo studies ;;
         ftrace | perf_script | trace_cmd | pcpt | native | any_trace) echo data/formats ;;
-        ring_page | event_format) echo crates/record/tests/data ;;
+        ring_page | event_format) echo crates/trace/tests/kernel ;;
     esac
 }
 

@@ -1,20 +1,20 @@
 //! Any machine, any policy, any operations, misuse included: every answer of a `PageAllocator` is the reference model's,
-//! and every frame is accounted for. The model is that of the core's tests (`crates/core/tests/model`); a find becomes a
+//! and every frame is accounted for. The model is that of the core's tests (`crates/core/tests/outside/model`); a find becomes a
 //! named test in its `regressions.rs`.
 //!
 //! The core has no unsafe code, so that a sanitizer finds nothing that its assertions do not. Built with `-s none` and
 //! `--no-trace-compares` it runs about twice as fast.
 #![no_main]
 
-#[path = "../../crates/core/tests/host/mod.rs"]
+#[path = "../../crates/core/tests/outside/host.rs"]
 mod host;
-#[path = "../../crates/core/tests/model/machine.rs"]
+#[path = "../../crates/core/tests/outside/model/machine.rs"]
 mod machine;
-#[path = "../../crates/core/tests/model/operation.rs"]
+#[path = "../../crates/core/tests/outside/model/operation.rs"]
 mod operation;
-#[path = "../../crates/core/tests/model/reference.rs"]
+#[path = "../../crates/core/tests/outside/model/reference.rs"]
 mod reference;
-#[path = "../../crates/core/tests/steady/mod.rs"]
+#[path = "../../crates/core/tests/outside/steady.rs"]
 mod steady;
 
 use arbitrary::{Arbitrary, Result, Unstructured};

@@ -3,9 +3,9 @@
 
 #[path = "../../crates/fault/tests/host/mod.rs"]
 mod host;
-#[path = "../../crates/fault/tests/model/operation.rs"]
+#[path = "../../crates/fault/tests/outside/model/operation.rs"]
 mod operation;
-#[path = "../../crates/fault/tests/model/reference.rs"]
+#[path = "../../crates/fault/tests/outside/model/reference.rs"]
 mod reference;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| reference::play(&operation::Program::from_bytes(bytes)));

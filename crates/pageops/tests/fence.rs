@@ -8,6 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use memory::Memory;
 use pageset_pageops::{BASE_PAGE_BYTES, Isa, Kernel, Method, Poisoned, Source, Store, Target, VisitOrder};
 
+#[path = "outside/memory.rs"]
 mod memory;
 
 /// Exit status of a child that may not be traced.

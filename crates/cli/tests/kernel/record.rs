@@ -1,0 +1,348 @@
+//! `pageset record` against the running kernel. Without root or tracing files each test says that it is skipped.
+
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::MutexGuard;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use pageset_trace::{Event, EventKind, OpenOptions, Recovery, TraceInfo};
+use tempfile::TempDir;
+
+const PAGESET: &str = env!("CARGO_BIN_EXE_pageset");
+const INSTANCES: &str = "/sys/kernel/tracing/instances";
+/// Whether this machine lets a test record; says why if not.
+fn machine() -> Option<MutexGuard<'static, ()>> {
+    let guard = crate::one_at_a_time();
+    let check = || pageset(&["record", "--check"]);
+    if !check().status.success() && !Path::new(INSTANCES).exists() {
+        // A test may do what the message says.
+        drop(Command::new("mount").args(["-t", "tracefs", "nodev", "/sys/kernel/tracing"]).output());
+    }
+    let check = check();
+    if check.status.success() {
+        return Some(guard);
+    }
+    eprintln!("skipped, since this machine cannot record: {}", text(&check.stderr));
+    None
+}
+
+fn pageset(arguments: &[&str]) -> Output {
+    Command::new(PAGESET).args(arguments).output().expect("the command can be started")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[track_caller]
+fn succeeds(arguments: &[&str]) -> String {
+    let output = pageset(arguments);
+    assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+fn start(arguments: &[&str]) -> Child {
+    let mut command = Command::new(PAGESET);
+    command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().expect("the command can be started")
+}
+
+fn send(signal: &str, child: &Child) {
+    let status = Command::new("kill").args([signal, &child.id().to_string()]).status();
+    assert!(status.is_ok_and(|status| status.success()));
+}
+
+/// Waits until `is_so`.
+#[track_caller]
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < Duration::from_secs(30), "{what}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn instance_of(child: &Child) -> PathBuf {
+    Path::new(INSTANCES).join(format!("pageset-{}", child.id()))
+}
+
+fn read(path: &Path, recovery: Recovery) -> (TraceInfo, Vec<Event>) {
+    let mut reader = OpenOptions::new().recovery(recovery).open(path).expect("it is a trace");
+    let (mut all, mut block) = (Vec::new(), Vec::new());
+    while reader.read_block(&mut block).expect("it can be read") > 0 {
+        all.extend_from_slice(&block);
+    }
+    (reader.info().clone(), all)
+}
+
+/// A directory for a trace.
+fn directory() -> (TempDir, PathBuf, String) {
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let path = directory.path().join("t.pgtrace");
+    let name = path.display().to_string();
+    (directory, path, name)
+}
+
+/// A file system in memory.
+struct Tmpfs(TempDir);
+
+impl Tmpfs {
+    fn mount(size: &str) -> Self {
+        let directory = tempfile::tempdir().expect("a directory can be made");
+        let options = format!("size={size}");
+        let status = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &options, "tmpfs"])
+            .arg(directory.path())
+            .status();
+        assert!(status.is_ok_and(|status| status.success()), "root can mount");
+        Self(directory)
+    }
+}
+
+impl Drop for Tmpfs {
+    fn drop(&mut self) {
+        drop(Command::new("umount").arg(self.0.path()).status());
+    }
+}
+
+#[test]
+fn a_known_load_is_recorded_whole_and_can_be_used() {
+    let Some(_guard) = machine() else { return };
+    const PAGES: u64 = 16 << 8;
+    let (_directory, path, name) = directory();
+    let memory = Tmpfs::mount("64m");
+    let file = memory.0.path().join("load").display().to_string();
+    // The sleep lets a busy machine take samples.
+    let load = format!("dd if=/dev/zero of={file} bs=1M count=16 2>/dev/null; rm {file}; sleep 1; exit 3");
+    let said = succeeds(&["record", "-o", &name, "--", "sh", "-c", &load]);
+    assert!(said.contains("ended: exit status: 3") && said.contains("Lost events: 0."), "{said}");
+
+    let (info, events) = read(&path, Recovery::Refuse);
+    let pages = |kind| {
+        let own =
+            events.iter().filter(|event| event.kind == kind && !info.recorder_pids.contains(&event.pid));
+        own.map(|event| 1_u64 << event.order.min(10)).sum::<u64>()
+    };
+    assert!(pages(EventKind::MmPageAlloc) >= PAGES, "{}", pages(EventKind::MmPageAlloc));
+    assert!(pages(EventKind::MmPageFree) >= PAGES, "{}", pages(EventKind::MmPageFree));
+    assert!(events.is_sorted_by_key(|event| event.ts_ns) || info.lost.out_of_order > 0);
+    let (on, off) = (info.t_on_ns.unwrap(), info.t_off_ns.unwrap());
+    assert!(on <= info.t_start_ns.unwrap() && info.t_end_ns.unwrap() <= off);
+    assert!(events.iter().all(|event| (on..=off).contains(&event.ts_ns)));
+    assert!(info.pgalloc_delta.unwrap() >= PAGES && info.pgfree_delta.unwrap() >= PAGES);
+    let machine = info.machine.unwrap();
+    let frames = events.iter().filter_map(Event::frame);
+    assert!(frames.map(|pfn| machine.zone_of(pfn.0)).all(|zone| zone.is_some()));
+    assert!(info.before.is_some() && info.after.is_some() && info.recorder_pids.len() == 3);
+
+    // Each sample lies between its marks.
+    assert!(!info.samples.is_empty());
+    let marks: Vec<_> = events.iter().filter(|event| event.kind == EventKind::Marker).collect();
+    assert!(marks.iter().all(|mark| mark.pfn & 0xfff == u64::from(mark.cpu)));
+    let last = info.samples.last().unwrap();
+    let between = marks.iter().filter(|mark| (last.t0_ns..=last.t1_ns).contains(&mark.ts_ns));
+    assert_eq!(between.map(|mark| mark.pfn >> 24).collect::<Vec<_>>(), [0x5a, 0x5b]);
+
+    assert!(succeeds(&["stat", &name]).contains("mm_page_alloc"));
+    succeeds(&["verify", &name]);
+    succeeds(&["replay", &name, "-p", "linux-6.1,linux-6.12"]);
+    succeeds(&["convert", &name, &format!("{name}.again")]);
+    let again = pageset(&["record", "-o", &name, "--for", "1s"]);
+    assert!(text(&again.stderr).contains("exists already"), "{}", text(&again.stderr));
+}
+
+#[test]
+fn an_interrupt_ends_a_recording_well() {
+    let Some(_guard) = machine() else { return };
+    for signal in ["-INT", "-TERM", "-HUP"] {
+        let (_directory, path, name) = directory();
+        let mut child = start(&["record", "-o", &name]);
+        wait_until("the trace grows", || fs::metadata(&path).is_ok_and(|file| file.len() > 0));
+        send(signal, &child);
+        assert!(child.wait().unwrap().success(), "{signal}");
+        assert!(!instance_of(&child).exists());
+        assert!(read(&path, Recovery::Refuse).0.after.is_some());
+    }
+}
+
+#[test]
+fn a_killed_recorder_leaves_its_trace_and_the_next_one_cleans_up() {
+    let Some(_guard) = machine() else { return };
+    let (directory, path, name) = directory();
+    let mut child = start(&["record", "-o", &name]);
+    let is_written =
+        |path: &Path| fs::read(path).is_ok_and(|trace| trace.windows(4).any(|part| part == b"PGBK"));
+    wait_until("a block is written", || is_written(&path));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(instance_of(&child).exists(), "nobody could clean up");
+    assert!(pageset::fails(&["stat", &name]).contains("--recover"));
+    let (info, events) = read(&path, Recovery::UpToDamage);
+    assert!(!events.is_empty() && info.machine.is_some() && info.before.is_some() && info.after.is_none());
+    succeeds(&["stat", "--recover", &name]);
+
+    let next = directory.path().join("next.pgtrace").display().to_string();
+    let output = pageset(&["record", "--for", "100ms", "-o", &next]);
+    assert!(output.status.success());
+    let said = text(&output.stderr);
+    assert!(said.contains(&format!("Removed the tracing instance pageset-{}", child.id())), "{said}");
+    assert!(!instance_of(&child).exists());
+}
+
+mod pageset {
+    use super::*;
+
+    #[track_caller]
+    pub(super) fn fails(arguments: &[&str]) -> String {
+        let output = pageset(arguments);
+        assert!(!output.status.success(), "{arguments:?}: {}", text(&output.stdout));
+        text(&output.stderr)
+    }
+}
+
+#[test]
+fn two_recorders_do_not_disturb_each_other() {
+    let Some(_guard) = machine() else { return };
+    let (directory, first, name) = directory();
+    let second = directory.path().join("second.pgtrace");
+    let mut children = [
+        start(&["record", "--for", "1s", "-o", &name]),
+        start(&["record", "--for", "1s", "-C", "0", "-o", &second.display().to_string()]),
+    ];
+    for child in &mut children {
+        let status = child.wait().unwrap();
+        let mut said = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert!(status.success() && said.is_empty(), "{said}");
+        assert!(!instance_of(child).exists());
+    }
+    assert!(!read(&first, Recovery::Refuse).1.is_empty());
+    let (info, events) = read(&second, Recovery::Refuse);
+    assert!(!events.is_empty() && events.iter().all(|event| event.cpu == 0));
+    assert!(info.samples.iter().all(|sample| sample.cpu == 0));
+}
+
+#[test]
+fn a_full_file_system_is_an_error_and_what_was_written_can_be_read() {
+    let Some(_guard) = machine() else { return };
+    let (small, memory) = (Tmpfs::mount("300k"), Tmpfs::mount("64m"));
+    let path = small.0.path().join("t.pgtrace");
+    let name = path.display().to_string();
+    let file = memory.0.path().join("load").display().to_string();
+    let stop = small.0.path().with_extension("stop");
+    let load = format!(
+        "until test -e {}; do dd if=/dev/zero of={file} bs=1M count=48 2>/dev/null; rm {file}; done",
+        stop.display()
+    );
+    let log = memory.0.path().join("log");
+    // The command outlives the recorder, and keeps its standard output open.
+    let status = Command::new("timeout")
+        .args(["60", PAGESET, "record", "-o", &name, "--", "sh", "-c", &load])
+        .stdout(Stdio::null())
+        .stderr(fs::File::create(&log).unwrap())
+        .status();
+    let error = fs::read_to_string(&log).unwrap();
+    assert_eq!(status.unwrap().code(), Some(1), "{error}");
+    fs::write(&stop, "").unwrap();
+    assert!(error.contains("No space left") && error.contains("--recover"), "{error}");
+    let (_, events) = read(&path, Recovery::UpToDamage);
+    assert!(!events.is_empty());
+    thread::sleep(Duration::from_millis(500));
+    wait_until("the load ends", || !Path::new(&file).exists());
+    fs::remove_file(&stop).unwrap();
+}
+
+#[test]
+fn who_is_not_root_is_told_what_to_do() {
+    let Some(_guard) = machine() else { return };
+    let (directory, ..) = directory();
+    let copy = directory.path().join("pageset");
+    fs::copy(PAGESET, &copy).unwrap();
+    drop(Command::new("chmod").arg("755").arg(directory.path()).status());
+    for arguments in [&["record", "--check"][..], &["record", "-o", "/tmp/none.pgtrace"]] {
+        let output = Command::new("setpriv")
+            .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+            .arg(&copy)
+            .args(arguments)
+            .output()
+            .expect("setpriv is there");
+        assert_eq!(
+            text(&output.stderr),
+            "error: /sys/kernel/tracing may be used by root only; record with `sudo pageset record`\n"
+        );
+        assert_eq!(output.status.code(), Some(1));
+    }
+    assert!(!Path::new("/tmp/none.pgtrace").exists());
+}
+
+#[test]
+fn a_command_that_is_not_there_leaves_no_file() {
+    let Some(_guard) = machine() else { return };
+    let (_directory, path, name) = directory();
+    let error = pageset::fails(&["record", "-o", &name, "--", "/no/such/program"]);
+    assert!(error.contains("cannot start /no/such/program"), "{error}");
+    assert!(!path.exists());
+}
+
+#[test]
+fn buffers_and_cpus_that_cannot_be_are_refused() {
+    let Some(_guard) = machine() else { return };
+    let (_directory, path, name) = directory();
+    let error = pageset::fails(&["record", "-o", &name, "-C", "0,4095", "--for", "1s"]);
+    assert!(error.contains("there is no CPU 4095"), "{error}");
+    let error = pageset::fails(&["record", "-o", &name, "--buffer", "9000000G", "--for", "1s"]);
+    assert!(error.contains("make --buffer smaller"), "{error}");
+    assert!(!path.exists());
+}
+
+#[test]
+fn small_buffers_lose_events_and_say_where() {
+    let Some(_guard) = machine() else { return };
+    let (_directory, path, name) = directory();
+    let memory = Tmpfs::mount("64m");
+    let file = memory.0.path().join("load").display().to_string();
+    let load = format!(
+        "for i in 1 2 3 4 5 6; do dd if=/dev/zero of={file} bs=1M count=48; rm {file}; done 2>/dev/null"
+    );
+    let said = succeeds(&["record", "-o", &name, "--buffer", "8K", "--", "sh", "-c", &load]);
+    assert!(!said.contains("Lost events: 0."), "{said}");
+    let (info, events) = read(&path, Recovery::Refuse);
+    assert!(info.lost.missing() > 0 && !info.gaps.is_empty(), "{said}");
+    for gap in &info.gaps {
+        assert!(gap.after_ns <= gap.before_ns, "{gap:?}");
+        let within = |event: &&Event| {
+            event.cpu == gap.cpu && event.ts_ns > gap.after_ns && event.ts_ns < gap.before_ns
+        };
+        assert_eq!(events.iter().find(within), None, "{gap:?}");
+    }
+    let counted: u64 = info.gaps.iter().filter_map(|gap| gap.events).sum();
+    assert!(info.lost.overrun >= counted, "{} of {counted}", info.lost.overrun);
+}
+
+#[test]
+fn a_flight_recorder_keeps_what_was_last() {
+    let Some(_guard) = machine() else { return };
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("last.pgtrace");
+    let load = "for i in 1 2 3 4 5 6 7 8 9; do head -c 60000000 /dev/zero | tail -c 1 >/dev/null; done; sleep 0.3; /bin/true";
+    let name = path.to_str().unwrap();
+    let said =
+        succeeds(&["record", "--flight-recorder", "--buffer", "64K", "-o", name, "--", "sh", "-c", load]);
+    assert!(said.contains("a flight recorder keeps what was last"), "{said}");
+    assert!(said.contains("Lost events: 0."), "what is overwritten is not lost: {said}");
+    let mut reader = pageset_trace::open(&path).unwrap();
+    let info = reader.info().clone();
+    assert!(info.before.is_none() && info.after.is_some() && info.machine.is_some());
+    let (mut events, mut all) = (Vec::new(), Vec::new());
+    while reader.read_block(&mut events).unwrap() > 0 {
+        all.extend_from_slice(&events);
+    }
+    assert!(!all.is_empty());
+    assert!(all.iter().all(|event| Some(event.ts_ns) >= info.t_on_ns), "it begins where all buffers do");
+    assert!(all.windows(2).all(|pair| pair[0].ts_ns <= pair[1].ts_ns));
+    succeeds(&["stat", name]);
+    succeeds(&["replay", "-p", "linux-6.18", name]);
+}

@@ -1,0 +1,10 @@
+//! The command as a program, and the repository as a whole. What changes its directory, or records the running kernel, is
+//! a test target of its own.
+
+mod documents;
+mod files;
+mod layers;
+mod provenance;
+mod sweep;
+mod tidy;
+mod top;

@@ -1,0 +1,298 @@
+//! House rules that a machine can check. Every test lists all offending places.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Longest source file, in lines.
+const LINES_MAX: usize = 800;
+/// Largest allowed median length of the source files, in lines.
+const LINES_MEDIAN_MAX: usize = 250;
+/// Largest size of all files in `data/` together.
+const DATA_BYTES_MAX: u64 = 10_000_000;
+/// Lines above an unsafe block in which its reason is looked for.
+const SAFETY_LINES: usize = 8;
+/// Names that say nothing about what is inside.
+const EMPTY_NAMES: [&str; 7] = ["util", "utils", "common", "shared", "misc", "helper", "helpers"];
+/// Directories that are made, not written.
+const GENERATED: [&str; 6] =
+    [".git", "target", "docs/book/book", "fuzz/target", "fuzz/corpus", "fuzz/artifacts"];
+/// Kinds of files that are read as text.
+const TEXT: [&str; 8] = ["rs", "md", "toml", "sh", "json", "txt", "yml", "trycmd"];
+
+/// A file of the repository with its path from the root.
+struct File {
+    path: PathBuf,
+    name: String,
+}
+
+impl File {
+    fn has_extension(&self, extensions: &[&str]) -> bool {
+        let extension = self.path.extension().and_then(|extension| extension.to_str());
+        extension.is_some_and(|extension| extensions.contains(&extension))
+    }
+
+    fn text(&self) -> String {
+        fs::read_to_string(&self.path).unwrap_or_else(|error| panic!("{} can be read: {error}", self.name))
+    }
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository exists")
+}
+
+/// All written files, sorted by name.
+fn files() -> Vec<File> {
+    let root = root();
+    let mut files = Vec::new();
+    let mut directories = vec![root.clone()];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(&directory).expect("a directory can be listed") {
+            let path = entry.expect("a directory can be listed").path();
+            let name = path.strip_prefix(&root).expect("below the root").to_string_lossy().into_owned();
+            if GENERATED.contains(&name.as_str()) {
+                continue;
+            }
+            if path.is_dir() {
+                directories.push(path);
+            } else {
+                files.push(File { path, name });
+            }
+        }
+    }
+    files.sort_by(|left, right| left.name.cmp(&right.name));
+    files
+}
+
+fn sources() -> Vec<File> {
+    files().into_iter().filter(|file| file.has_extension(&["rs"])).collect()
+}
+
+fn texts() -> Vec<File> {
+    let is_script = |file: &File| file.name.starts_with(".ci/");
+    files().into_iter().filter(|file| file.has_extension(&TEXT) || is_script(file)).collect()
+}
+
+/// Looks at each line of each file; what `offence` returns is listed with the place.
+fn each_line(files: &[File], offence: impl Fn(&[&str], usize) -> Option<String>) -> Vec<String> {
+    let mut offences = Vec::new();
+    for file in files {
+        let text = file.text();
+        let lines: Vec<_> = text.lines().collect();
+        let found = (0..lines.len()).filter_map(|index| Some((index, offence(&lines, index)?)));
+        offences.extend(found.map(|(index, what)| format!("{}:{}: {what}", file.name, index + 1)));
+    }
+    offences
+}
+
+#[track_caller]
+fn expect_none(rule: &str, offences: &[String]) {
+    assert!(offences.is_empty(), "{rule}\n{}", offences.join("\n"));
+}
+
+#[test]
+fn source_files_are_short() {
+    let mut lengths: Vec<_> =
+        sources().iter().map(|file| (file.text().lines().count(), file.name.clone())).collect();
+    lengths.sort();
+    let long = lengths.iter().filter(|(lines, _)| *lines > LINES_MAX);
+    let offences: Vec<_> = long.map(|(lines, name)| format!("{name}: {lines} lines")).collect();
+    expect_none(&format!("A source file has at most {LINES_MAX} lines."), &offences);
+    let median = lengths[lengths.len() / 2].0;
+    assert!(
+        median <= LINES_MEDIAN_MAX,
+        "half of the source files have {median} lines or more; aim at {LINES_MEDIAN_MAX}"
+    );
+}
+
+#[test]
+fn names_say_what_is_inside() {
+    let mut offences = Vec::new();
+    for file in files() {
+        let parts = Path::new(&file.name).with_extension("");
+        let empty = parts.iter().filter(|part| EMPTY_NAMES.iter().any(|name| *part == *name));
+        offences.extend(empty.map(|part| format!("{}: `{}`", file.name, part.display())));
+    }
+    offences.extend(each_line(&sources(), |lines, index| {
+        let words: Vec<_> = lines[index].split([' ', ';', '{']).filter(|word| !word.is_empty()).collect();
+        let module = words.iter().position(|word| *word == "mod").and_then(|at| words.get(at + 1))?;
+        let is_module = words.first().is_some_and(|word| *word == "mod" || word.starts_with("pub"));
+        (is_module && EMPTY_NAMES.contains(module)).then(|| format!("module `{module}`"))
+    }));
+    expect_none("A file or module is named after what is inside.", &offences);
+}
+
+#[test]
+fn test_files_are_modules_of_their_target() {
+    let sources = sources();
+    let mut offences = Vec::new();
+    for main in sources.iter().filter(|file| file.name.contains("/tests/") && file.name.ends_with("/main.rs"))
+    {
+        let (directory, text) = (main.name.trim_end_matches("main.rs"), main.text());
+        let beside = sources
+            .iter()
+            .filter_map(|file| file.name.strip_prefix(directory))
+            .filter(|name| *name != "main.rs");
+        let modules =
+            beside.map(|name| name.split('/').next().expect("a first part").trim_end_matches(".rs"));
+        let forgotten = modules.filter(|module| !text.lines().any(|line| line == format!("mod {module};")));
+        offences.extend(forgotten.map(|module| format!("{}: no `mod {module};`", main.name)));
+    }
+    expect_none("A file that no test target includes is never compiled.", &offences);
+}
+
+/// A reminder without an owner in parentheses.
+fn ownerless_reminder(line: &str) -> Option<&'static str> {
+    let words = [concat!("TO", "DO"), concat!("FIX", "ME")];
+    words.into_iter().find(|word| {
+        let mut places = line.match_indices(word);
+        places.any(|(at, _)| {
+            let is_word = !line[..at].ends_with(|before: char| before.is_alphanumeric() || before == '_');
+            let rest = &line[at + word.len()..];
+            let is_end = !rest.starts_with(|after: char| after.is_alphanumeric() || after == '_');
+            let owner = rest.strip_prefix('(').and_then(|rest| rest.split_once(')')).map(|(owner, _)| owner);
+            is_word && is_end && owner.is_none_or(|owner| owner.trim().is_empty())
+        })
+    })
+}
+
+#[test]
+fn reminders_have_an_owner() {
+    let offences = each_line(&texts(), |lines, index| ownerless_reminder(lines[index]).map(str::to_owned));
+    expect_none("A reminder names who will do it, in parentheses.", &offences);
+}
+
+#[test]
+fn no_file_names_a_place_outside_the_repository() {
+    let places = [concat!("..", "/shared"), concat!("/wo", "rk/")];
+    let offences = each_line(&texts(), |lines, index| {
+        places.into_iter().find(|place| lines[index].contains(place)).map(|place| format!("`{place}`"))
+    });
+    expect_none("The repository stands alone.", &offences);
+}
+
+#[test]
+fn unsafe_blocks_give_their_reason() {
+    let opening = concat!("unsafe", " {");
+    let offences = each_line(&sources(), |lines, index| {
+        let line = lines[index].trim_start();
+        if line.starts_with("//") || !line.contains(opening) {
+            return None;
+        }
+        let above = &lines[index.saturating_sub(SAFETY_LINES)..=index];
+        (!above.iter().any(|line| line.contains("SAFETY:"))).then(|| line.to_owned())
+    });
+    expect_none("An unsafe block has a SAFETY comment above it.", &offences);
+}
+
+#[test]
+fn source_files_begin_with_their_purpose() {
+    let files = sources();
+    let headless = files.iter().filter(|file| !file.text().starts_with("//!"));
+    let offences: Vec<_> = headless.map(|file| file.name.clone()).collect();
+    expect_none("A source file begins with a `//!` line.", &offences);
+}
+
+#[test]
+fn pages_have_a_title() {
+    let pages: Vec<_> = files().into_iter().filter(|file| file.has_extension(&["md"])).collect();
+    let untitled = pages.iter().filter(|file| !file.text().starts_with("# "));
+    let offences: Vec<_> = untitled.map(|file| file.name.clone()).collect();
+    expect_none("A Markdown page begins with a `# ` title.", &offences);
+}
+
+/// Lines of a Markdown page without code; a code line becomes empty.
+fn prose(text: &str) -> Vec<String> {
+    let mut fenced = false;
+    let mut prose = Vec::new();
+    for line in text.lines() {
+        let is_fence = line.trim_start().starts_with("```");
+        fenced ^= is_fence;
+        let outside_code = line.split('`').step_by(2).collect::<Vec<_>>().join("`");
+        prose.push(if fenced || is_fence { String::new() } else { outside_code });
+    }
+    prose
+}
+
+/// Targets of links and includes on one line that point to a file.
+fn targets(line: &str) -> Vec<String> {
+    let links = line.split("](").skip(1).filter_map(|rest| rest.split([')', ' ']).next());
+    let includes = line.split("{{#include ").skip(1).filter_map(|rest| rest.split(['}', ':']).next());
+    let is_file =
+        |target: &&str| !target.contains("://") && !target.starts_with("mailto:") && !target.is_empty();
+    links.chain(includes).filter(is_file).map(str::to_owned).collect()
+}
+
+/// The anchors of a page: its headings in lower case, words joined by `-`.
+fn anchors(text: &str) -> Vec<String> {
+    let headings = text.lines().filter(|line| line.starts_with('#'));
+    let slug = |heading: &str| {
+        let kept = heading.trim_start_matches('#').trim().chars();
+        let kept = kept.filter(|character| character.is_alphanumeric() || " -_".contains(*character));
+        kept.collect::<String>().to_lowercase().replace(' ', "-")
+    };
+    headings.map(slug).collect()
+}
+
+#[test]
+fn links_between_pages_resolve() {
+    let mut offences = Vec::new();
+    for page in files().into_iter().filter(|file| file.has_extension(&["md"])) {
+        let directory = page.path.parent().expect("a file is in a directory");
+        for (index, line) in prose(&page.text()).iter().enumerate() {
+            for target in targets(line) {
+                let (file, anchor) = target.split_once('#').unwrap_or((&target, ""));
+                let path = if file.is_empty() { page.path.clone() } else { directory.join(file) };
+                let place = format!("{}:{}: {target}", page.name, index + 1);
+                if !path.exists() {
+                    offences.push(format!("{place}: no such file"));
+                } else if !anchor.is_empty() && path.extension().is_some_and(|extension| extension == "md") {
+                    let text = fs::read_to_string(&path).expect("a page can be read");
+                    if !anchors(&text).contains(&anchor.to_owned()) {
+                        offences.push(format!("{place}: no such heading"));
+                    }
+                }
+            }
+        }
+    }
+    expect_none("A relative link leads to a file and a heading that exist.", &offences);
+}
+
+#[test]
+fn pages_are_in_their_list() {
+    let mut offences = Vec::new();
+    for (directory, list) in [("docs/book/src/", "SUMMARY.md"), ("docs/decisions/", "README.md")] {
+        let listed = fs::read_to_string(root().join(directory).join(list)).expect("the list exists");
+        for file in files().iter().filter(|file| file.has_extension(&["md"])) {
+            let page = file.name.strip_prefix(directory).filter(|page| *page != list);
+            if page.is_some_and(|page| !listed.contains(&format!("]({page})"))) {
+                offences.push(format!("{} is not in {list}", file.name));
+            }
+        }
+    }
+    expect_none("A page of the book or of the decisions can be found from its list.", &offences);
+}
+
+#[test]
+fn bundled_data_is_small() {
+    let data: Vec<_> = files().into_iter().filter(|file| file.name.starts_with("data/")).collect();
+    let size = |file: &File| fs::metadata(&file.path).expect("a file has a size").len();
+    let bytes: u64 = data.iter().map(size).sum();
+    let offences: Vec<_> = data.iter().map(|file| format!("{}: {} bytes", file.name, size(file))).collect();
+    assert!(
+        bytes < DATA_BYTES_MAX,
+        "data/ has {bytes} bytes, {DATA_BYTES_MAX} are too many\n{}",
+        offences.join("\n")
+    );
+}
+
+#[test]
+fn the_checks_find_what_they_look_for() {
+    let reminder = concat!("TO", "DO");
+    assert_eq!(ownerless_reminder(&format!("// {reminder}: later")), Some(reminder));
+    assert_eq!(ownerless_reminder(&format!("// {reminder}(): later")), Some(reminder));
+    assert_eq!(ownerless_reminder(&format!("// {reminder}(ada): later")), None);
+    assert_eq!(ownerless_reminder(&format!("the {reminder}S list")), None);
+    assert_eq!(targets("[a](b.md#c) and [d](https://e) {{#include ../f.md}}"), ["b.md#c", "../f.md"]);
+    assert_eq!(prose("a `[x](y)` b\n```\n[x](y)\n```\nc"), ["a ` b", "", "", "", "c"]);
+    assert_eq!(anchors("## The `high` limit, in short\n"), ["the-high-limit-in-short"]);
+}

@@ -1,0 +1,422 @@
+//! Every misuse has its own error, in release builds too, and every error says what is wrong.
+
+use std::ops::Range;
+use std::slice::from_ref;
+use std::sync::Barrier;
+
+use crate::host::{self, Allocator, build, order};
+use pageset_core::{
+    AllocError, BelowHighMark, Config, ConfigError, CpuId, FreeError, MigrateType, NodeChoice, NodeId, Order,
+    PageAllocator, Pfn, Policy, Reclaim, Request, RequestTraits, Storage, Tables, Violation, ZoneConfig,
+    ZoneId, ZoneKind,
+};
+
+const CPU: CpuId = CpuId(0);
+const NOBODY: CpuId = CpuId(u32::MAX);
+
+/// 8 MiB from frame 1024 on, with a hole; two CPUs.
+fn machine() -> Allocator {
+    let regions = [1024..2000, 2048..3072];
+    let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 1024..3072, regions: &regions }];
+    build(&Config::new(&zones, &[NodeId(0); 2]))
+}
+
+#[track_caller]
+fn says(error: &dyn std::error::Error, text: &str) {
+    assert_eq!(error.to_string(), text);
+}
+
+#[test]
+fn frees_of_the_wrong_thing_are_told_apart() {
+    let allocator = machine();
+    let three = order(3);
+    for size in [0, 3, 5, 9] {
+        let size = order(size);
+        let pfn = allocator.alloc(CPU, &Request::new(size)).expect("memory enough");
+        let other = if size == three { Order::ZERO } else { three };
+        let wrong = FreeError::WrongOrder { pfn, given: other, allocated: size };
+        assert_eq!(allocator.free(CPU, pfn, other), Err(wrong));
+        assert_eq!(allocator.free(NOBODY, pfn, size), Err(FreeError::BadCpu(NOBODY)));
+        if size > Order::ZERO {
+            let inside = Pfn(pfn.0 + u64::from(size.frames()) - 1);
+            assert_eq!(allocator.free(CPU, inside, Order::ZERO), Err(FreeError::NotABlock(inside)));
+        }
+        assert_eq!(allocator.free(CPU, pfn, size), Ok(()));
+        assert_eq!(allocator.free(CPU, pfn, size), Err(FreeError::DoubleFree(pfn)));
+        // Cached or merged into a larger block: it stays a double free.
+        allocator.drain_all(CPU).expect("a CPU");
+        assert_eq!(allocator.free(CpuId(1), pfn, size), Err(FreeError::DoubleFree(pfn)));
+    }
+    for foreign in [0, 1023, 2000, 2047, 3072, u64::MAX] {
+        assert_eq!(allocator.free(CPU, Pfn(foreign), Order::ZERO), Err(FreeError::Foreign(Pfn(foreign))));
+    }
+    assert_eq!(allocator.validate().expect("unchanged").allocated, 0);
+}
+
+#[test]
+fn a_batch_frees_what_it_can_and_names_the_first_failure() {
+    let allocator = machine();
+    let pages: Vec<_> =
+        (0..3).map(|_| allocator.alloc(CPU, &Request::new(Order::ZERO)).expect("memory enough")).collect();
+    let zero = Order::ZERO;
+    let batch = [(pages[0], zero), (pages[0], zero), (Pfn(0), zero), (pages[1], zero), (pages[2], zero)];
+    assert_eq!(allocator.free_batch(CPU, &batch), Err((1, FreeError::DoubleFree(pages[0]))));
+    assert_eq!(allocator.validate().expect("all freed").allocated, 0);
+}
+
+#[test]
+fn a_range_that_is_not_all_allocated_is_not_freed() {
+    let allocator = machine();
+    let start = allocator.alloc_exact(CPU, 10, &Request::new(Order::ZERO)).expect("memory enough").0;
+    let double = Err(FreeError::DoubleFree(Pfn(start + 10)));
+    assert_eq!(allocator.free_range(CPU, start..start + 11), double);
+    assert_eq!(allocator.free_range(CPU, 0..5), Err(FreeError::Foreign(Pfn(0))));
+    assert_eq!(allocator.free_range(CPU, u64::MAX - 1..u64::MAX), Err(FreeError::Foreign(Pfn(u64::MAX - 1))));
+    assert_eq!(allocator.free_range(NOBODY, start..start + 1), Err(FreeError::BadCpu(NOBODY)));
+    assert_eq!(allocator.validate().expect("unchanged").allocated, 10);
+    assert_eq!(allocator.free_range(CPU, start + 3..start + 4), Ok(()));
+    assert_eq!(allocator.free_range(CPU, start..start), Ok(()));
+    let double = Err(FreeError::DoubleFree(Pfn(start + 3)));
+    assert_eq!(allocator.free_range(CPU, start..start + 10), double);
+    assert_eq!(allocator.validate().expect("one page less").allocated, 9);
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "it takes a zone to its last frame, which is minutes")]
+fn requests_that_cannot_be_served_say_why() {
+    let allocator = machine();
+    let one = Request::new(Order::ZERO);
+    let refused = |request: &Request| allocator.alloc(CPU, request).expect_err("impossible");
+    assert_eq!(allocator.alloc(NOBODY, &one), Err(AllocError::BadCpu(NOBODY)));
+    assert_eq!(refused(&one.in_zone(ZoneKind::Dma)), AllocError::NoEligibleZone);
+    assert_eq!(refused(&one.below(Pfn(3071))), AllocError::NoEligibleZone);
+    assert_eq!(refused(&one.on(NodeChoice::Only(NodeId(7)))), AllocError::NoEligibleZone);
+    assert_eq!(refused(&one.on(NodeChoice::Prefer(NodeId(u16::MAX)))), AllocError::NoEligibleZone);
+    for migratetype in [MigrateType::HighAtomic, MigrateType::Cma, MigrateType::Isolate] {
+        assert_eq!(refused(&one.of_type(migratetype)), AllocError::BadType(migratetype));
+    }
+    assert_eq!(allocator.alloc_exact(CPU, 0, &one), Err(AllocError::BadCount(0)));
+    assert_eq!(allocator.alloc_exact(CPU, 1025, &one), Err(AllocError::BadCount(1025)));
+    let mut slots = [None; 2];
+    let three = Request::new(order(3));
+    assert_eq!(allocator.alloc_bulk(CPU, &three, &mut slots), Err(AllocError::BulkOrder(order(3))));
+    assert_eq!(allocator.alloc_bulk(NOBODY, &one, &mut slots), Err(AllocError::BadCpu(NOBODY)));
+    let desperate = RequestTraits::NO_WATERMARKS | RequestTraits::MAY_WAIT;
+    while allocator.alloc(CPU, &one.with(desperate)).is_ok() {}
+    assert_eq!(refused(&one.with(desperate)), AllocError::OutOfMemory { order: Order::ZERO });
+    assert_eq!(allocator.alloc_bulk(CPU, &one, &mut slots).map_err(|error| error.to_string()).ok(), None);
+    assert_eq!(allocator.validate().expect("all of it").allocated, 2000);
+}
+
+#[test]
+fn a_given_place_must_be_free_aligned_and_ours() {
+    let allocator = machine();
+    let two = Request::new(order(1));
+    assert_eq!(allocator.alloc_at(NOBODY, Pfn(1024), &two), Err(AllocError::BadCpu(NOBODY)));
+    assert_eq!(allocator.alloc_at(CPU, Pfn(1025), &two), Err(AllocError::Misaligned(Pfn(1025), order(1))));
+    for foreign in [0, 2000, u64::MAX - 1] {
+        assert_eq!(allocator.alloc_at(CPU, Pfn(foreign), &two), Err(AllocError::Foreign(Pfn(foreign))));
+    }
+    assert_eq!(allocator.alloc_at(CPU, Pfn(1100), &two), Ok(()));
+    assert_eq!(allocator.alloc_at(CPU, Pfn(1100), &two), Err(AllocError::NotFree(Pfn(1100))));
+    let four = Request::new(order(2));
+    assert_eq!(allocator.alloc_at(CPU, Pfn(1100), &four), Err(AllocError::NotFree(Pfn(1100))));
+    assert_eq!(
+        allocator.alloc_at(CPU, Pfn(1998), &four.below(Pfn(0))).err(),
+        Some(AllocError::Misaligned(Pfn(1998), order(2)))
+    );
+    // A page that lies idle in a page set is as good as free.
+    let pfn = allocator.alloc(CpuId(1), &Request::new(Order::ZERO)).expect("memory enough");
+    allocator.free(CpuId(1), pfn, Order::ZERO).expect("allocated");
+    assert_eq!(allocator.alloc_at(CPU, pfn, &Request::new(Order::ZERO)), Ok(()));
+    // The minimum watermark is kept.
+    allocator.set_min_free_kbytes(8000);
+    let out = AllocError::OutOfMemory { order: Order::ZERO };
+    assert_eq!(allocator.alloc_at(CPU, Pfn(1500), &Request::new(Order::ZERO)), Err(out));
+}
+
+#[test]
+fn cpus_that_do_not_exist_are_refused_everywhere() {
+    let allocator = machine();
+    let before = allocator.validate();
+    assert_eq!(allocator.cpu_online(NOBODY), Err(ConfigError::BadCpu(u32::MAX)));
+    assert_eq!(allocator.cpu_offline(CpuId(2)), Err(ConfigError::BadCpu(2)));
+    assert_eq!(allocator.set_cache_slice(NOBODY, Default::default()), Err(ConfigError::BadCpu(u32::MAX)));
+    assert_eq!(allocator.pageset_info(ZoneId(0), NOBODY), None);
+    assert_eq!(allocator.pageset_info(ZoneId(u16::MAX), CPU), None);
+    assert_eq!(allocator.pageset_counters(ZoneId(0), NOBODY), None);
+    assert_eq!(allocator.zone_counters(ZoneId(1)), None);
+    let nobody = ConfigError::BadCpu(u32::MAX);
+    assert_eq!(allocator.drain_cpu(CPU, NOBODY), Err(nobody));
+    assert_eq!(allocator.drain_cpu(NOBODY, CPU), Err(nobody));
+    assert_eq!(allocator.drain_zone(NOBODY, ZoneId(0)), Err(nobody));
+    assert_eq!(allocator.drain_all(NOBODY), Err(nobody));
+    assert_eq!(allocator.tick(NOBODY), Err(nobody));
+    assert_eq!(allocator.end_boost(NOBODY, ZoneId(0), 1), Err(nobody));
+    assert_eq!(allocator.isolate_pageblock(NOBODY, Pfn(1100)), Err(nobody));
+    assert_eq!(allocator.isolate_pageblock(CPU, Pfn(1100)), Ok(()));
+    assert_eq!(allocator.unisolate_pageblock(NOBODY, Pfn(1100), MigrateType::Movable), Err(nobody));
+    assert_eq!(allocator.unisolate_pageblock(CPU, Pfn(1100), MigrateType::Movable), Ok(()));
+    assert_eq!(allocator.validate(), before);
+}
+
+#[test]
+fn zones_that_do_not_exist_are_refused_everywhere() {
+    let allocator = machine();
+    let before = allocator.validate();
+    let nothing = ZoneId(1);
+    let refused = ConfigError::BadZone(nothing);
+    assert_eq!(allocator.set_watermarks(nothing, Default::default()), Err(refused));
+    assert_eq!(allocator.set_reclaim_active(nothing, Reclaim::Active), Err(refused));
+    assert_eq!(allocator.set_below_high(nothing, BelowHighMark::Below), Err(refused));
+    assert_eq!(allocator.end_boost(CPU, nothing, 1), Err(refused));
+    assert_eq!(allocator.drain_zone(CPU, nothing), Err(refused));
+    for foreign in [0, 1023, 3072, u64::MAX] {
+        let refused = ConfigError::Foreign(Pfn(foreign));
+        assert_eq!(allocator.isolate_pageblock(CPU, Pfn(foreign)), Err(refused));
+        assert_eq!(allocator.unisolate_pageblock(CPU, Pfn(foreign), MigrateType::Movable), Err(refused));
+    }
+    assert_eq!(allocator.validate(), before);
+}
+
+/// Kind, node, span, regions.
+type ZoneParts<'r> = (ZoneKind, u16, Range<u64>, &'r [Range<u64>]);
+
+fn configure(zones: &[ZoneParts<'_>], cpus: &[u16]) -> Result<(), ConfigError> {
+    let zones: Vec<_> = zones
+        .iter()
+        .map(|(kind, node, span, regions)| ZoneConfig {
+            kind: *kind,
+            node: NodeId(*node),
+            span: span.clone(),
+            regions,
+        })
+        .collect();
+    let cpus: Vec<_> = cpus.iter().map(|node| NodeId(*node)).collect();
+    let config = Config::new(&zones, &cpus);
+    PageAllocator::new(host::Host(()), &config, Tables::on_heap(&config)?).map(drop)
+}
+
+#[test]
+fn contradictory_configurations_are_refused() {
+    use ZoneKind::{Dma, Normal};
+    let bad = |zones: &[_], cpus: &[u16]| configure(zones, cpus).expect_err("a contradiction");
+    assert_eq!(bad(&[], &[0]), ConfigError::NoZones);
+    assert_eq!(bad(&[(Normal, 0, 0..8, &[])], &[]), ConfigError::NoCpus);
+    assert_eq!(bad(&[(Normal, 0, 8..8, &[])], &[0]), ConfigError::BadZoneSpan(0));
+    assert_eq!(bad(&[(Normal, 0, u64::MAX - 8..u64::MAX, &[])], &[0]), ConfigError::BadZoneSpan(0));
+    assert_eq!(bad(&[(Dma, 0, 0..9, &[]), (Normal, 0, 8..16, &[])], &[0]), ConfigError::ZonesOverlap(0, 1));
+    assert_eq!(bad(&[(Normal, 0, 0..8, &[]), (Dma, 0, 8..16, &[])], &[0]), ConfigError::ZonesOverlap(0, 1));
+    assert_eq!(bad(&[(Normal, 0, 0..8, from_ref(&(0..9)))], &[0]), ConfigError::BadRegion(0));
+    assert_eq!(bad(&[(Normal, 0, 0..8, &[4..6, 5..8])], &[0]), ConfigError::BadRegion(0));
+    for node in [256, 300, u16::MAX] {
+        assert_eq!(bad(&[(Normal, node, 0..8, &[])], &[0]), ConfigError::BadNode(node));
+        assert_eq!(bad(&[(Normal, 0, 0..8, &[])], &[node]), ConfigError::BadNode(node));
+    }
+    // Each of 256 nodes orders all others: too much for miri.
+    let most = if cfg!(miri) { 7 } else { 255 };
+    assert_eq!(configure(&[(Normal, 0, 0..8, from_ref(&(0..8)))], &[most]), Ok(()));
+}
+
+#[test]
+fn tables_of_the_wrong_length_are_refused() {
+    let span = 0..8;
+    let zones = [ZoneConfig {
+        kind: ZoneKind::Normal,
+        node: NodeId(0),
+        span: span.clone(),
+        regions: from_ref(&span),
+    }];
+    let config = Config::new(&zones, &[NodeId(0)]);
+    let tables = || Tables::<host::Host>::on_heap(&config).expect("a small span");
+    let refused = |tables| PageAllocator::new(host::Host(()), &config, tables).map(drop);
+    let none = || Storage::owned(0, || unreachable!());
+    assert_eq!(refused(Tables { zones: none(), ..tables() }), Err(ConfigError::TableLength("zones", 1)));
+    let pagesets = Storage::owned(0, || unreachable!());
+    assert_eq!(refused(Tables { pagesets, ..tables() }), Err(ConfigError::TableLength("pagesets", 1)));
+    let cpus = Storage::owned(2, Default::default);
+    assert_eq!(refused(Tables { cpus, ..tables() }), Err(ConfigError::TableLength("cpus", 1)));
+    let zonelists = Storage::owned(0, Default::default);
+    assert_eq!(refused(Tables { zonelists, ..tables() }), Err(ConfigError::TableLength("zonelists", 1)));
+}
+
+#[test]
+fn a_bad_fraction_is_refused_and_the_old_one_stays() {
+    let allocator = machine();
+    allocator.set_percpu_pagelist_high_fraction(8).expect("eight is allowed");
+    let before = allocator.pageset_info(ZoneId(0), CPU);
+    for fraction in 1..8 {
+        let refused = allocator.set_percpu_pagelist_high_fraction(fraction);
+        assert_eq!(refused, Err(ConfigError::BadFraction(fraction)));
+    }
+    assert_eq!(allocator.pageset_info(ZoneId(0), CPU), before);
+}
+
+/// Two threads free the same block at once: one succeeds, the other is told of the double free.
+#[test]
+fn of_two_threads_that_free_a_block_one_wins() {
+    let allocator = machine();
+    let rounds = if cfg!(miri) { 10 } else { 2000 };
+    for round in 0..rounds {
+        let size = order([0, 3, 5][round % 3]);
+        let pfn = allocator.alloc(CPU, &Request::new(size)).expect("memory enough");
+        let start = Barrier::new(2);
+        let free = |cpu| {
+            start.wait();
+            allocator.free(CpuId(cpu), pfn, size)
+        };
+        let outcomes = std::thread::scope(|scope| {
+            let other = scope.spawn(|| free(1));
+            [free(0), other.join().expect("no panic")]
+        });
+        assert!(outcomes.contains(&Ok(())), "{outcomes:?}");
+        assert!(outcomes.iter().any(|outcome| matches!(outcome, Err(FreeError::DoubleFree(p) | FreeError::NotABlock(p)) if *p == pfn)), "{outcomes:?}");
+    }
+    assert_eq!(allocator.validate().expect("no frame is free twice").allocated, 0);
+}
+
+/// Numbers that no machine has do no harm.
+#[test]
+fn hostile_numbers_do_not_overflow() {
+    let span = 0..3000;
+    let zones = [ZoneConfig {
+        kind: ZoneKind::Normal,
+        node: NodeId(0),
+        span: span.clone(),
+        regions: from_ref(&span),
+    }];
+    for page_bytes in [0, 1, u32::MAX] {
+        let config = Config {
+            page_bytes,
+            min_free_kbytes: Some(u64::MAX),
+            watermark_scale_factor: u32::MAX,
+            watermark_boost_factor: u32::MAX,
+            lowmem_reserve_ratio: [1; ZoneKind::COUNT],
+            percpu_pagelist_high_fraction: u32::MAX,
+            ..Config::new(&zones, &[NodeId(0)])
+        };
+        let allocator: Allocator = build(&config);
+        let desperate = Request::new(Order::ZERO).with(RequestTraits::all());
+        assert!(allocator.alloc(CPU, &Request::new(Order::ZERO)).is_err());
+        assert!(allocator.alloc(CPU, &desperate).is_err(), "NO_RESERVES comes first");
+        let desperate = desperate.with(RequestTraits::all() - RequestTraits::NO_RESERVES).movable();
+        let pfn = allocator.alloc(CPU, &desperate).expect("the watermark is ignored");
+        let most = pageset_core::Watermarks { min: u64::MAX, low: u64::MAX, high: u64::MAX };
+        assert_eq!(allocator.set_watermarks(ZoneId(0), most), Ok(()));
+        assert!(allocator.alloc_at(CPU, Pfn(2048), &Request::new(order(4))).is_err());
+        // Every bit is set, NO_RESERVES too; then only the one that counts.
+        assert!(
+            allocator.alloc_at(CPU, Pfn(2048), &Request::new(order(4)).with(RequestTraits::all())).is_err()
+        );
+        let desperate_at = Request::new(order(4)).with(RequestTraits::NO_WATERMARKS);
+        allocator.alloc_at(CPU, Pfn(2048), &desperate_at).expect("the watermark is ignored");
+        allocator.free(CPU, Pfn(2048), order(4)).expect("allocated");
+        allocator.free(CPU, pfn, Order::ZERO).expect("allocated");
+        assert!(allocator.tick(CPU).is_ok());
+        assert_eq!(allocator.end_boost(CPU, ZoneId(0), u64::MAX), Ok(()));
+        allocator.validate().expect("nothing broke");
+    }
+}
+
+/// Batches and limits of a policy that nobody should write still work.
+#[test]
+#[cfg_attr(miri, ignore = "page sets that hold every frame: minutes")]
+fn hostile_policies_do_not_overflow() {
+    use pageset_core::policy::{BatchRule, HighRule, LINUX_6_1, LINUX_6_12, LINUX_6_18, fixed};
+    let frames = if cfg!(miri) { 300 } else { 3000 };
+    let span = 0..frames;
+    let zones = [ZoneConfig {
+        kind: ZoneKind::Normal,
+        node: NodeId(0),
+        span: span.clone(),
+        regions: from_ref(&span),
+    }];
+    let extreme = |policy: Policy, batch, high, scale_max| Policy {
+        batch: BatchRule::Fixed(batch),
+        high,
+        scale_max,
+        ..policy
+    };
+    let policies = [LINUX_6_1, LINUX_6_12, LINUX_6_18].into_iter().flat_map(|policy| {
+        [
+            extreme(policy, i32::MAX, HighRule::Share, 255),
+            extreme(policy, i32::MAX, HighRule::ShareToEighth, 31),
+            extreme(policy, i32::MIN, HighRule::Fixed(i32::MIN), 255),
+            extreme(policy, 63, HighRule::Batches(i32::MAX), 6),
+            extreme(policy, 63, HighRule::Batches(i32::MIN), 6),
+            extreme(policy, 1, HighRule::ShareToEighth, 0),
+        ]
+    });
+    let policies = policies.chain([fixed(i32::MAX, i32::MAX), fixed(0, 0), fixed(-1, -1)]);
+    for policy in policies.step_by(if cfg!(miri) { 9 } else { 1 }) {
+        let allocator: Allocator = build(&Config {
+            min_free_kbytes: Some(0),
+            ..Config::new(&zones, &[NodeId(0)]).with_policy(policy)
+        });
+        for size in [0, 0, 0, 1, 3, 9, 0, 2] {
+            if let Ok(pfn) = allocator.alloc(CPU, &Request::new(order(size)).movable()) {
+                allocator.free(CPU, pfn, order(size)).expect("allocated");
+            }
+            assert!(allocator.tick(CPU).is_ok());
+            allocator.validate().expect("nothing broke");
+        }
+        allocator.drain_all(CPU).expect("a CPU");
+        assert_eq!(allocator.validate().expect("nothing broke").free, frames);
+    }
+}
+
+#[test]
+fn allocation_errors_say_what_is_wrong() {
+    let pfn = Pfn(0x1234);
+    says(
+        &AllocError::OutOfMemory { order: order(4) },
+        "out of memory: no block of order 4 above the watermark in any eligible zone",
+    );
+    says(&AllocError::NoEligibleZone, "no zone satisfies the request's address limit and node");
+    says(&AllocError::BadCpu(CpuId(9)), "CPU 9 does not exist");
+    says(&AllocError::BadType(MigrateType::Cma), "CMA memory cannot be asked for");
+    says(&AllocError::BulkOrder(order(3)), "the bulk interface allocates single pages, not order 3");
+    says(&AllocError::NotFree(pfn), "frame 0x1234 is not free");
+    says(&AllocError::Foreign(pfn), "frame 0x1234 lies in no zone of this allocator");
+    says(&AllocError::Misaligned(pfn, order(5)), "frame 0x1234 is not aligned to a block of order 5");
+    says(&AllocError::BadCount(0), "cannot allocate 0 contiguous frames: use 1 to 1024");
+}
+
+#[test]
+fn free_errors_say_what_is_wrong() {
+    let pfn = Pfn(0x1234);
+    says(&FreeError::DoubleFree(pfn), "double free of frame 0x1234");
+    says(
+        &FreeError::WrongOrder { pfn, given: order(2), allocated: order(3) },
+        "frame 0x1234 freed as order 2 but allocated as order 3",
+    );
+    says(&FreeError::NotABlock(pfn), "frame 0x1234 is inside a block, not at its start");
+    says(&FreeError::Foreign(pfn), "frame 0x1234 lies in no zone of this allocator");
+    says(&FreeError::Leaked(pfn), "frame 0x1234 was found corrupted and is out of service");
+    says(&FreeError::BadCpu(CpuId(9)), "CPU 9 does not exist");
+}
+
+#[test]
+fn configuration_errors_say_what_is_wrong() {
+    says(&ConfigError::TableLength("cpus", 4), "the cpus table has the wrong length: it needs 4 entries");
+    says(&ConfigError::NoZones, "an allocator needs at least one zone");
+    says(&ConfigError::BadZoneSpan(1), "zone 1 spans no frames, or too many");
+    says(
+        &ConfigError::ZonesOverlap(0, 1),
+        "zones 0 and 1 overlap, or are not in ascending order of node and kind",
+    );
+    says(
+        &ConfigError::BadRegion(2),
+        "a region of zone 2 lies outside it, overlaps another or is out of order",
+    );
+    says(&ConfigError::BadNode(300), "node 300 is too high: nodes are 0 to 255");
+    says(&ConfigError::NoCpus, "an allocator needs at least one CPU");
+    says(&ConfigError::BadFraction(5), "percpu_pagelist_high_fraction must be 0 or at least 8, not 5");
+    says(&ConfigError::BadCpu(7), "CPU 7 does not exist");
+    says(&ConfigError::BadZone(ZoneId(3)), "zone 3 does not exist");
+    says(&ConfigError::Foreign(Pfn(0x1234)), "frame 0x1234 lies in no zone of this allocator");
+    says(
+        &Violation { zone: ZoneId(1), pfn: Some(Pfn(16)), rule: "blocks do not overlap (4)" },
+        "zone 1: frame 0x10: blocks do not overlap (4)",
+    );
+}

@@ -1,0 +1,15 @@
+//! The core through its public interface. What needs another allocator of memory or another scheduler of threads is a
+//! test target of its own.
+
+mod block_of;
+mod decisions;
+mod errors;
+mod examples;
+mod host;
+mod interrupts;
+mod invariants;
+mod log;
+mod model;
+mod reviewers;
+mod statics;
+mod steady;

@@ -1,0 +1,4 @@
+//! The pool through its public interface. What forks, or has limits of its own, is a test target of its own.
+
+mod cpus;
+mod pool;

@@ -1,0 +1,4 @@
+//! Formats and plots through the crate's public interface.
+
+mod formats;
+mod plots;

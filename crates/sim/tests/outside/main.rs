@@ -1,0 +1,6 @@
+//! The simulated machine through its public interface.
+
+mod conservation;
+mod determinism;
+mod machine_files;
+mod queueing;

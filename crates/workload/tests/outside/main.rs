@@ -1,0 +1,8 @@
+//! Replays, verification and workloads through the crate's public interface.
+
+mod load;
+mod recordings;
+mod threads;
+mod verify;
+mod verify_mutations;
+mod verify_smoke;
