@@ -19,7 +19,7 @@ use crate::clock::now_ns;
 use crate::cpus::CpuList;
 use crate::error::RecordError;
 use crate::instance::Instance;
-use crate::losses::KernelCounts;
+use crate::losses::kernel_counts;
 use crate::machine;
 use crate::merge::Merger;
 use crate::options::Options;
@@ -342,7 +342,7 @@ impl Reader<'_> {
         while self.round()?.pages > 0 || self.merger.is_behind() {}
         self.merger.finish(&mut self.batch);
         self.hand_on()?;
-        let kernel = KernelCounts::read(self.instance, cpus.iter());
+        let kernel = kernel_counts(self.instance, cpus.iter());
         let losses = &mut self.merger.losses;
         head.gaps = std::mem::take(&mut losses.gaps);
         Ok(losses.total(&kernel))

@@ -21,6 +21,10 @@ pub enum SourceFormat {
     PerfScript,
     /// Output of `trace-cmd report`, with or without `-R`.
     TraceCmd,
+    /// File of `trace-cmd record` (`trace.dat`).
+    TraceDat,
+    /// File of `perf record` (`perf.data`).
+    PerfData,
 }
 
 impl SourceFormat {
@@ -33,6 +37,8 @@ impl SourceFormat {
             Self::Ftrace => "ftrace text",
             Self::PerfScript => "perf script text",
             Self::TraceCmd => "trace-cmd report text",
+            Self::TraceDat => "trace.dat",
+            Self::PerfData => "perf.data",
         }
     }
 }

@@ -8,7 +8,7 @@ use detect::detect;
 
 use crate::{
     error::TraceError,
-    import::{PcptReader, open_text},
+    import::{PcptReader, open_text, open_trace_dat},
     info::{SourceFormat, TraceInfo},
     input::Input,
     layout::Layout,
@@ -134,6 +134,10 @@ impl OpenOptions {
             let file = input.into_seekable(path, self.spool_bytes_max)?;
             return Ok(Box::new(PcptReader::new(info, file)?));
         }
+        if format == SourceFormat::TraceDat {
+            let file = input.into_seekable(path, self.spool_bytes_max)?;
+            return open_trace_dat(info, file, self.strictness, self.spool_bytes_max);
+        }
         Ok(open_text(info, input.into_stream(), self.strictness))
     }
 
@@ -150,8 +154,6 @@ fn unrecognised(path: &Path, head: &[u8]) -> TraceError {
         ("is empty", "record the trace again")
     } else if head.starts_with(b"PERFILE2") {
         ("is binary perf data", "run `perf script --ns -F comm,pid,cpu,time,event,trace` on it first")
-    } else if head.starts_with(b"\x17\x08\x44tracing") {
-        ("is binary trace-cmd data", "run `trace-cmd report` on it first")
     } else if head.starts_with(b"{") {
         ("is JSON but not a trace", "name the .pcpt file, not its side file")
     } else {
