@@ -8,6 +8,7 @@ mod header;
 mod lines;
 mod payload;
 mod pcpt;
+mod perf_data;
 mod perf_script;
 mod rings;
 mod text;
@@ -17,6 +18,7 @@ mod tracing_data;
 
 pub(crate) use header::{HeaderStyle, is_event_line};
 pub(crate) use pcpt::{PcptReader, looks_pcpt};
+pub(crate) use perf_data::{looks_perf_data, open_perf_data};
 pub(crate) use trace_dat::{looks_trace_dat, open_trace_dat};
 
 use blocks::Blocks;

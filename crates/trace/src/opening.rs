@@ -8,7 +8,7 @@ use detect::detect;
 
 use crate::{
     error::TraceError,
-    import::{PcptReader, open_text, open_trace_dat},
+    import::{PcptReader, open_perf_data, open_text, open_trace_dat},
     info::{SourceFormat, TraceInfo},
     input::Input,
     layout::Layout,
@@ -138,6 +138,10 @@ impl OpenOptions {
             let file = input.into_seekable(path, self.spool_bytes_max)?;
             return open_trace_dat(info, file, self.strictness, self.spool_bytes_max);
         }
+        if format == SourceFormat::PerfData {
+            let file = input.into_seekable(path, self.spool_bytes_max)?;
+            return open_perf_data(info, file, self.strictness);
+        }
         Ok(open_text(info, input.into_stream(), self.strictness))
     }
 
@@ -152,14 +156,12 @@ impl OpenOptions {
 fn unrecognised(path: &Path, head: &[u8]) -> TraceError {
     let (problem, remedy) = if head.is_empty() {
         ("is empty", "record the trace again")
-    } else if head.starts_with(b"PERFILE2") {
-        ("is binary perf data", "run `perf script --ns -F comm,pid,cpu,time,event,trace` on it first")
     } else if head.starts_with(b"{") {
         ("is JSON but not a trace", "name the .pcpt file, not its side file")
     } else {
         (
             "is in no known format",
-            "name a .pgtrace or .pcpt file, or text of ftrace, `perf script` or `trace-cmd report` with page events",
+            "name a file of pageset, perf or trace-cmd, or text of ftrace, `perf script` or `trace-cmd report` with page events",
         )
     };
     TraceError::file(path, problem, remedy)
@@ -171,12 +173,7 @@ mod tests {
 
     #[test]
     fn what_is_not_a_trace_gets_a_remedy() {
-        for (bytes, remedy) in [
-            (b"".as_slice(), "record"),
-            (b"PERFILE2\0\0", "perf script"),
-            (b"{}", ".pcpt"),
-            (b"\0\0\0", ".pgtrace"),
-        ] {
+        for (bytes, remedy) in [(b"".as_slice(), "record"), (b"{}", ".pcpt"), (b"\0\0\0", ".pgtrace")] {
             let error = OpenOptions::new()
                 .open_bytes(Path::new("nothing-here"), bytes.to_vec())
                 .err()

@@ -40,7 +40,12 @@ impl<R: BufRead> Bytes<R> {
 
     /// An error at this place.
     pub(super) fn error(&self, problem: impl Into<String>) -> TraceError {
-        TraceError::offset(&self.path, self.offset, problem, REMEDY)
+        self.error_with(problem, REMEDY)
+    }
+
+    /// The same with another remedy.
+    pub(super) fn error_with(&self, problem: impl Into<String>, remedy: &str) -> TraceError {
+        TraceError::offset(&self.path, self.offset, problem, remedy)
     }
 
     fn failed(&self, error: io::Error) -> TraceError {

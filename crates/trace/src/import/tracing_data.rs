@@ -23,8 +23,8 @@ pub(super) struct TracingData {
 }
 
 impl TracingData {
-    /// All parts, one after the other.
-    pub(super) fn read<R: BufRead>(bytes: &mut Bytes<R>) -> Result<Self, TraceError> {
+    /// All parts, one after the other. Old files end before the names of tasks.
+    pub(super) fn read<R: BufRead>(bytes: &mut Bytes<R>, has_tasks: bool) -> Result<Self, TraceError> {
         let mut described = Self::default();
         described.read_header(bytes)?;
         described.pass_ftrace_events(bytes)?;
@@ -32,8 +32,10 @@ impl TracingData {
         described.read_symbols(bytes)?;
         let printk_bytes = bytes.u32()?;
         bytes.skip(printk_bytes.into())?;
-        let command_bytes = bytes.u64()?;
-        bytes.skip(command_bytes)?;
+        if has_tasks {
+            let task_bytes = bytes.u64()?;
+            bytes.skip(task_bytes)?;
+        }
         Ok(described)
     }
 

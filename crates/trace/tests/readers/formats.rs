@@ -95,6 +95,30 @@ fn binary_and_text_of_one_recording_by_trace_cmd_agree() {
 }
 
 #[test]
+fn binary_and_text_of_one_recording_by_perf_agree() {
+    let text: Vec<_> = all(open(&path("formats/perf.data.txt.xz")).unwrap().as_mut());
+    // A file of perf does not say where functions are: of a work it is known that there was one.
+    let work_is_any = |mut event: Event| {
+        event.order = if event.work().is_some() { 0 } else { event.order };
+        common(event)
+    };
+    let text: Vec<_> = text.into_iter().map(work_is_any).collect();
+    let mut reader = open(&path("formats/perf.data.xz")).unwrap();
+    let info = reader.info();
+    assert_eq!((info.source, info.cpus), (SourceFormat::PerfData, Some(2)));
+    assert_eq!(info.kernel.as_deref(), Some("6.18.44-fc-v669"));
+    let binary = all(reader.as_mut());
+    assert!(binary.iter().any(Event::in_interrupt) && binary.len() > 1000);
+    let binary: Vec<_> = binary.into_iter().map(work_is_any).collect();
+    println!("{} {}", text.len(), binary.len());
+    for (text, binary) in text.iter().zip(&binary) {
+        assert_eq!(text, binary);
+    }
+    assert!(binary == text);
+    assert_eq!(reader.lost(), LostEvents::default());
+}
+
+#[test]
 fn the_old_style_is_read_with_decimal_frames() {
     let mut reader = open(&path("formats/ftrace-old.txt")).unwrap();
     let events = all(reader.as_mut());
