@@ -161,7 +161,7 @@ fn unrecognised(path: &Path, head: &[u8]) -> TraceError {
     } else {
         (
             "is in no known format",
-            "name a file of pageset, perf or trace-cmd, or text of ftrace, `perf script` or `trace-cmd report` with page events",
+            "name a .pgtrace, .pcpt, trace.dat or perf.data file, or text of ftrace, `perf script` or `trace-cmd report` with page events",
         )
     };
     TraceError::file(path, problem, remedy)

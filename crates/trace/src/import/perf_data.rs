@@ -34,6 +34,9 @@ const REMEDY: &str = "run `perf script --ns -F comm,pid,tid,cpu,time,event,trace
 const MAGIC: [u8; 8] = 0x3245_4c49_4652_4550_u64.to_ne_bytes();
 /// The same of a machine of the other.
 const SWAPPED_MAGIC: [u8; 8] = 0x3245_4c49_4652_4550_u64.swap_bytes().to_ne_bytes();
+/// What is said of a file that does not name functions, which all of them do not.
+const NO_TICKS: &str =
+    "which works are ticks: perf.data does not say where functions are; text of `perf script` does";
 /// Bytes of a record's heading.
 const HEADING_BYTES: u64 = 8;
 
@@ -64,6 +67,9 @@ pub(crate) fn open_perf_data(
     let head = Head::read(&path, &mut file)?;
     info.kernel = info.kernel.take().or(head.kernel);
     info.cpus = info.cpus.or(head.cpus);
+    if !head.described.names_ticks() {
+        info.not_recorded.push(NO_TICKS.to_owned());
+    }
     let (_, decoder) = head.described.finish(&path)?;
     file.seek(SeekFrom::Start(head.records.start))
         .map_err(|error| TraceError::io(&path, "seek in", error))?;

@@ -95,6 +95,11 @@ impl TracingData {
         Ok(())
     }
 
+    /// Whether it is known which works are ticks.
+    pub(super) const fn names_ticks(&self) -> bool {
+        self.symbols.vmstat_update.is_some()
+    }
+
     /// What takes pages of rings apart, and what makes events of their records.
     pub(super) fn finish(self, path: &Path) -> Result<(PageLayout, Decoder), TraceError> {
         let remedy = "record again, with kmem:mm_page_alloc and kmem:mm_page_free at least";
