@@ -27,7 +27,7 @@ Examples:
                                          two kernels; the first is the base
   pageset stat my.pgtrace                who allocates, who frees, how soon
   sudo pageset record -- make -j4        what this machine does, as a trace
-  pageset convert trace.txt my.pgtrace   text of ftrace, perf or trace-cmd
+  pageset convert trace.dat my.pgtrace   files of ftrace, perf or trace-cmd
 
 Where data comes from:
   A trace is a recording of the kernel's page events. Without a TRACE,
@@ -380,6 +380,8 @@ const READING_CONVERT: &str = "\
 Formats read, found out by content:
   .pgtrace          this tool's own: compressed, checksummed, with an index
   .pcpt[.xz]        the project's recorder, with its .json[.xz] beside it
+  trace.dat         of trace-cmd, versions 6 and 7
+  perf.data         of `perf record`, but not with -z or into a pipe
   text              of ftrace (/sys/kernel/tracing/trace), `perf script` or
                     `trace-cmd report`
   Each may be packed: .gz, .zst, .xz (with the feature xz)

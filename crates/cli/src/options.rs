@@ -24,7 +24,7 @@ pub(crate) struct OpeningArgs {
     /// Side file of the recorder, if it is not beside the trace under its name
     #[arg(long, value_name = "FILE", help_heading = "Reading", value_hint = ValueHint::FilePath)]
     pub(crate) sidecar: Option<PathBuf>,
-    /// Skip lines of text traces that make no sense, and count them as lost
+    /// Skip lines, samples and pages of rings that make no sense, and count them as lost
     #[arg(long, help_heading = "Reading")]
     pub(crate) lenient: bool,
     /// Read a damaged .pgtrace up to the damage, and count the rest as lost

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use pageset_trace::{Gap, LostEvents};
+use pageset_trace::{Gap, LostEvents, raw::RingCounts};
 
 use crate::instance::Instance;
 
@@ -37,7 +37,7 @@ impl Losses {
 
     /// All losses, when the kernel's own counts are known too. The kernel counts every event that it overwrote, so what it
     /// counts beyond the gaps belongs to those of unknown size.
-    pub(crate) fn total(&self, kernel: &KernelCounts) -> LostEvents {
+    pub(crate) fn total(&self, kernel: &RingCounts) -> LostEvents {
         let overrun = self.counted.max(kernel.overrun);
         LostEvents {
             overrun,
@@ -49,56 +49,20 @@ impl Losses {
     }
 }
 
-/// What the kernel says of its rings.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct KernelCounts {
-    /// Events that it overwrote.
-    pub(crate) overrun: u64,
-    /// Events that it refused.
-    pub(crate) dropped: u64,
-}
-
-impl KernelCounts {
-    /// Of these CPUs together.
-    pub(crate) fn read(instance: &Instance, cpus: impl Iterator<Item = u32>) -> Self {
-        cpus.fold(Self::default(), |sum, cpu| {
-            let path = instance.path(format!("per_cpu/cpu{cpu}/stats"));
-            let one = Self::parse(&fs::read_to_string(path).unwrap_or_default());
-            Self {
-                overrun: sum.overrun.saturating_add(one.overrun),
-                dropped: sum.dropped.saturating_add(one.dropped),
-            }
-        })
-    }
-
-    /// Source: the file `per_cpu/cpu0/stats`, documented in "ftrace - Function Tracer".
-    fn parse(text: &str) -> Self {
-        let value = |name: &str| {
-            let line = text.lines().find_map(|line| line.strip_prefix(name));
-            line.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
-        };
-        Self {
-            overrun: u64::saturating_add(value("overrun:"), value("commit overrun:")),
-            dropped: value("dropped events:"),
-        }
-    }
+/// What the kernel says of the rings of these CPUs together.
+pub(crate) fn kernel_counts(instance: &Instance, cpus: impl Iterator<Item = u32>) -> RingCounts {
+    cpus.fold(RingCounts::default(), |sum, cpu| {
+        let path = instance.path(format!("per_cpu/cpu{cpu}/stats"));
+        sum.plus(RingCounts::parse(&fs::read_to_string(path).unwrap_or_default()))
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const STATS: &str = "entries: 12\noverrun: 30\ncommit overrun: 1\nbytes: 480\n\
-        oldest event ts: 1.0\nnow ts: 2.0\ndropped events: 5\nread events: 7\n";
-
     fn gap(events: Option<u64>) -> Gap {
         Gap { cpu: 0, after_ns: 1, before_ns: 2, events }
-    }
-
-    #[test]
-    fn the_kernels_counts_are_read() {
-        assert_eq!(KernelCounts::parse(STATS), KernelCounts { overrun: 31, dropped: 5 });
-        assert_eq!(KernelCounts::parse("overrun: x\n"), KernelCounts::default());
     }
 
     #[test]
@@ -107,9 +71,9 @@ mod tests {
         losses.add(gap(Some(10)));
         losses.add(gap(None));
         assert_eq!(losses.events(), 11);
-        let total = losses.total(&KernelCounts { overrun: 31, dropped: 5 });
+        let total = losses.total(&RingCounts { overrun: 31, dropped: 5 });
         assert_eq!((total.overrun, total.gaps_of_unknown_size, total.missing()), (31, 0, 36));
-        let total = losses.total(&KernelCounts::default());
+        let total = losses.total(&RingCounts::default());
         assert_eq!((total.overrun, total.gaps_of_unknown_size), (10, 1));
     }
 

@@ -18,7 +18,7 @@ use crate::clock::now_ns;
 use crate::cpus::CpuList;
 use crate::error::RecordError;
 use crate::instance::Instance;
-use crate::losses::KernelCounts;
+use crate::losses::kernel_counts;
 use crate::machine;
 use crate::merge::Merger;
 use crate::options::{Options, Timing};
@@ -165,7 +165,7 @@ impl<'a> Reader<'a> {
         while self.round()?.pages > 0 || self.merger.is_behind() {}
         self.merger.finish(&mut self.batch);
         self.hand_on()?;
-        let mut kernel = KernelCounts::read(self.instance, cpus.iter());
+        let mut kernel = kernel_counts(self.instance, cpus.iter());
         if self.begin_ns > 0 {
             begins_late(head, self.begin_ns, kernel.overrun);
             // They were to be overwritten.

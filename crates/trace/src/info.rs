@@ -21,6 +21,10 @@ pub enum SourceFormat {
     PerfScript,
     /// Output of `trace-cmd report`, with or without `-R`.
     TraceCmd,
+    /// File of `trace-cmd record` (`trace.dat`).
+    TraceDat,
+    /// File of `perf record` (`perf.data`).
+    PerfData,
 }
 
 impl SourceFormat {
@@ -33,6 +37,8 @@ impl SourceFormat {
             Self::Ftrace => "ftrace text",
             Self::PerfScript => "perf script text",
             Self::TraceCmd => "trace-cmd report text",
+            Self::TraceDat => "trace.dat",
+            Self::PerfData => "perf.data",
         }
     }
 }
@@ -41,19 +47,19 @@ impl SourceFormat {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LostEvents {
-    /// Overwritten in the ring before they were read.
+    /// Overwritten in the ring before they were read; of `perf.data`, all that it reports as lost.
     pub overrun: u64,
     /// Refused by the full ring.
     pub dropped: u64,
     /// Reported by `LOST` lines in the text.
     pub lost_in_text: u64,
-    /// `LOST` lines that do not say how many.
+    /// `LOST` lines and pages that do not say how many; pages that contradict themselves (lenient reading only).
     pub gaps_of_unknown_size: u64,
-    /// Lines of events that this crate does not know.
+    /// Lines, records and samples of events that this crate does not know.
     pub unknown_events: u64,
     /// Lines that are neither events nor comments nor reports of losses (call chains, for example).
     pub unrecognised_lines: u64,
-    /// Lines of known events that make no sense (lenient reading only; else they are errors).
+    /// Lines and samples of known events that make no sense (lenient reading only; else they are errors).
     pub malformed_lines: u64,
     /// Lines longer than the limit.
     pub oversized_lines: u64,

@@ -6,6 +6,7 @@
 //!
 //! ```text
 //! ftrace, perf script, trace-cmd text ─┐
+//! trace.dat, perf.data ────────────────┤
 //! .pcpt + .json of the recorder ───────┼─► TraceReader ─► replay, statistics
 //! .pgtrace ────────────────────────────┘        └───────► convert ─► .pgtrace
 //! ```

@@ -8,7 +8,7 @@ use detect::detect;
 
 use crate::{
     error::TraceError,
-    import::{PcptReader, open_text},
+    import::{PcptReader, open_perf_data, open_text, open_trace_dat},
     info::{SourceFormat, TraceInfo},
     input::Input,
     layout::Layout,
@@ -134,6 +134,14 @@ impl OpenOptions {
             let file = input.into_seekable(path, self.spool_bytes_max)?;
             return Ok(Box::new(PcptReader::new(info, file)?));
         }
+        if format == SourceFormat::TraceDat {
+            let file = input.into_seekable(path, self.spool_bytes_max)?;
+            return open_trace_dat(info, file, self.strictness, self.spool_bytes_max);
+        }
+        if format == SourceFormat::PerfData {
+            let file = input.into_seekable(path, self.spool_bytes_max)?;
+            return open_perf_data(info, file, self.strictness);
+        }
         Ok(open_text(info, input.into_stream(), self.strictness))
     }
 
@@ -148,16 +156,12 @@ impl OpenOptions {
 fn unrecognised(path: &Path, head: &[u8]) -> TraceError {
     let (problem, remedy) = if head.is_empty() {
         ("is empty", "record the trace again")
-    } else if head.starts_with(b"PERFILE2") {
-        ("is binary perf data", "run `perf script --ns -F comm,pid,cpu,time,event,trace` on it first")
-    } else if head.starts_with(b"\x17\x08\x44tracing") {
-        ("is binary trace-cmd data", "run `trace-cmd report` on it first")
     } else if head.starts_with(b"{") {
         ("is JSON but not a trace", "name the .pcpt file, not its side file")
     } else {
         (
             "is in no known format",
-            "name a .pgtrace or .pcpt file, or text of ftrace, `perf script` or `trace-cmd report` with page events",
+            "name a .pgtrace, .pcpt, trace.dat or perf.data file, or text of ftrace, `perf script` or `trace-cmd report` with page events",
         )
     };
     TraceError::file(path, problem, remedy)
@@ -169,12 +173,7 @@ mod tests {
 
     #[test]
     fn what_is_not_a_trace_gets_a_remedy() {
-        for (bytes, remedy) in [
-            (b"".as_slice(), "record"),
-            (b"PERFILE2\0\0", "perf script"),
-            (b"{}", ".pcpt"),
-            (b"\0\0\0", ".pgtrace"),
-        ] {
+        for (bytes, remedy) in [(b"".as_slice(), "record"), (b"{}", ".pcpt"), (b"\0\0\0", ".pgtrace")] {
             let error = OpenOptions::new()
                 .open_bytes(Path::new("nothing-here"), bytes.to_vec())
                 .err()

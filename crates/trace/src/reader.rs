@@ -9,13 +9,14 @@ use crate::{
 /// Events per block at most: 2 MiB of [`Event`]s, which stay in a level-2 cache while they are used.
 pub const BLOCK_EVENTS_MAX: usize = 64 << 10;
 
-/// What to do with a line of a known event that makes no sense.
+/// What to do with a line of a known event that makes no sense, or a sample or page of a binary file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Strictness {
     /// It is an error: a replay of half-understood events would mislead.
     #[default]
     Strict,
-    /// It is counted in [`LostEvents::malformed_lines`](crate::LostEvents::malformed_lines) and skipped.
+    /// It is counted in [`LostEvents::malformed_lines`](crate::LostEvents::malformed_lines), or as a gap of unknown size, and
+    /// skipped.
     Lenient,
 }
 

@@ -1,6 +1,7 @@
 //! Reads any of the text formats: lines become events, losses and counts.
 
 use super::{
+    blocks::EventSource,
     header::{self, HeaderStyle},
     lines::{Line, Lines},
     payload::{Payload, PayloadParser},
@@ -10,8 +11,7 @@ use crate::{
     event::{Event, EventKind},
     info::{LostEvents, TraceInfo},
     input::{ByteStream, unreadable},
-    native::{NativeReader, Spool},
-    reader::{BLOCK_EVENTS_MAX, Strictness, TraceReader},
+    reader::Strictness,
 };
 
 /// What tells one text format from another.
@@ -45,9 +45,6 @@ pub(super) struct TextReader<F> {
     last_ts_ns: u64,
     /// An error met while the headings were read, for the first block.
     pending: Option<TraceError>,
-    /// Events that were looked at ahead of time.
-    ahead: Option<NativeReader>,
-    is_at_end: bool,
 }
 
 impl<F: TextFormat> TextReader<F> {
@@ -67,8 +64,6 @@ impl<F: TextFormat> TextReader<F> {
             strictness,
             last_ts_ns: 0,
             pending: None,
-            ahead: None,
-            is_at_end: false,
         };
         reader.read_headings();
         reader
@@ -92,8 +87,13 @@ impl<F: TextFormat> TextReader<F> {
             }
         }
     }
+}
 
-    /// The next event; `None` at the end.
+impl<F: TextFormat> EventSource for TextReader<F> {
+    fn info(&self) -> &TraceInfo {
+        &self.info
+    }
+
     fn next_event(&mut self) -> Result<Option<Event>, TraceError> {
         if let Some(error) = self.pending.take() {
             return Err(error);
@@ -160,50 +160,6 @@ impl<F: TextFormat> TextReader<F> {
                 }
             }
         }
-    }
-}
-
-impl<F: TextFormat> TraceReader for TextReader<F> {
-    fn info(&self) -> &TraceInfo {
-        &self.info
-    }
-
-    fn read_block(&mut self, events: &mut Vec<Event>) -> Result<usize, TraceError> {
-        if let Some(ahead) = &mut self.ahead {
-            if ahead.read_block(events)? > 0 {
-                return Ok(events.len());
-            }
-            self.ahead = None;
-        }
-        events.clear();
-        while !self.is_at_end && events.len() < BLOCK_EVENTS_MAX {
-            match self.next_event() {
-                Ok(Some(event)) => events.push(event),
-                Ok(None) => self.is_at_end = true,
-                Err(error) => {
-                    self.is_at_end = true;
-                    events.clear();
-                    return Err(error);
-                }
-            }
-        }
-        Ok(events.len())
-    }
-
-    fn has_ticks(&mut self) -> Result<bool, TraceError> {
-        if let Some(ahead) = &mut self.ahead
-            && ahead.has_ticks()?
-        {
-            return Ok(true);
-        }
-        let mut spool = Spool::new()?;
-        let (mut events, mut found) = (Vec::new(), false);
-        while !found && self.read_block(&mut events)? > 0 {
-            spool.write(&events)?;
-            found = events.iter().any(Event::is_tick);
-        }
-        self.ahead = Some(spool.into_reader()?);
-        Ok(found)
     }
 
     fn lost(&self) -> LostEvents {

@@ -14,6 +14,12 @@ pub(super) fn detect(head: &[u8]) -> Option<SourceFormat> {
     if import::looks_pcpt(head) {
         return Some(SourceFormat::Pcpt);
     }
+    if import::looks_trace_dat(head) {
+        return Some(SourceFormat::TraceDat);
+    }
+    if import::looks_perf_data(head) {
+        return Some(SourceFormat::PerfData);
+    }
     // Text: the first line that settles it.
     for line in head.split(|byte| *byte == b'\n').take(4096) {
         if line.starts_with(b"# tracer:") {

@@ -9,6 +9,8 @@ use super::symbols::Symbols;
 
 /// What the upper byte of a mark around a sample is: before it, behind it.
 const MARKS: [u64; 2] = [0x5a, 0x5b];
+/// What the names of the tasks begin with of which a switch is kept.
+const KSWAPD: &[u8] = b"kswapd";
 /// Locks that one CPU can wait for at once: in a task, and in each level of interrupts.
 const WAITS_MAX: usize = 4;
 
@@ -28,6 +30,8 @@ struct Plan {
     fields: Vec<(Slot, Field)>,
     /// The kernel does not say whether a block could live in a page set; that of order 0 could.
     refills_order_0: bool,
+    /// The name of the task that is switched out, of which only kswapd's matter.
+    switched_out: Option<Field>,
 }
 
 /// Knows the events of an instance by their numbers.
@@ -42,6 +46,7 @@ pub struct Decoder {
 #[derive(Clone, Debug, Default)]
 pub struct Waits {
     locks: Vec<u64>,
+    keeps_all: bool,
 }
 
 impl Decoder {
@@ -72,6 +77,11 @@ impl Decoder {
     pub fn event(&self, record: &Record<'_>, cpu: u16, waits: &mut Waits) -> Option<Event> {
         let id = self.heading.id.read(record.bytes)?;
         let plan = self.plans.get(id as usize)?.as_ref()?;
+        if let Some(name) = plan.switched_out
+            && !record.bytes.get(name.offset..)?.starts_with(KSWAPD)
+        {
+            return None;
+        }
         let mut event = Event::new(plan.kind, record.ts_ns, cpu);
         event.irq_flags = self.heading.irq_flags.read(record.bytes)? as u8;
         // The upper half is the depth of disabled migration.
@@ -125,7 +135,14 @@ impl Plan {
                 _ => fields.push((*slot, required(format, tracepoint, name)?)),
             }
         }
-        Ok(Self { kind: tracepoint.kind, fields, refills_order_0 })
+        let switched_out = match tracepoint.kind {
+            EventKind::KswapdSwitchedOut => {
+                let name = format.field("prev_comm");
+                Some(name.ok_or_else(|| format!("{} has no prev_comm", tracepoint.name))?)
+            }
+            _ => None,
+        };
+        Ok(Self { kind: tracepoint.kind, fields, refills_order_0, switched_out })
     }
 }
 
@@ -140,6 +157,12 @@ fn narrow(value: u64) -> u8 {
 }
 
 impl Waits {
+    /// For recordings whose events were chosen by whoever made them: the end of every wait is kept.
+    #[must_use]
+    pub const fn keeping_all() -> Self {
+        Self { locks: Vec::new(), keeps_all: true }
+    }
+
     fn begin(&mut self, lock: u64) -> bool {
         if self.locks.len() == WAITS_MAX {
             self.locks.remove(0);
@@ -150,6 +173,9 @@ impl Waits {
 
     /// The end of a wait does not say what kind of lock it was: of interest is one whose beginning was.
     fn end(&mut self, lock: u64) -> bool {
+        if self.keeps_all {
+            return true;
+        }
         let begun = self.locks.iter().rposition(|waiting| *waiting == lock);
         if let Some(at) = begun {
             self.locks.truncate(at);

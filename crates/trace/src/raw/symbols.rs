@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::{BufRead as _, BufReader},
+    io::{self, BufRead, BufReader, Read as _},
 };
 
 /// Addresses of the functions that events name, where this user may see them.
@@ -19,15 +19,30 @@ pub struct Symbols {
 /// Names of the bulk allocator, newest first. Source: `/proc/kallsyms` of Linux 6.18 and 6.1.
 const BULK_ALLOCATORS: [&str; 2] = ["alloc_pages_bulk_noprof", "__alloc_pages_bulk"];
 
+/// Bytes of a line at most; the kernel's names have up to 512.
+const LINE_BYTES_MAX: u64 = 1024;
+
 impl Symbols {
     /// Those of the running kernel. What cannot be read is not known.
     pub fn read() -> Self {
-        let Ok(file) = File::open("/proc/kallsyms") else { return Self::default() };
-        let mut symbols = Self::default();
-        for line in BufReader::new(file).lines().map_while(Result::ok) {
-            symbols.note(&line);
+        File::open("/proc/kallsyms").and_then(|file| Self::of(BufReader::new(file))).unwrap_or_default()
+    }
+
+    /// Those that a text in the format of `/proc/kallsyms` has.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn of(mut text: impl BufRead) -> io::Result<Self> {
+        let (mut symbols, mut line) = (Self::default(), Vec::new());
+        loop {
+            line.clear();
+            if text.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line)? == 0 {
+                return Ok(symbols);
+            }
+            if let Ok(line) = str::from_utf8(&line) {
+                symbols.note(line);
+            }
         }
-        symbols
     }
 
     /// `ffffffff81621970 T alloc_pages_bulk_noprof`; the address is 0 for who may not see it.

@@ -65,6 +65,55 @@ fn formatted_and_raw_reports_of_trace_cmd_agree() {
     assert_eq!(formatted[..raw.len()], raw);
 }
 
+/// What text and binary file of one recording both say of an event: text has no state of interrupts, and a work is
+/// named by its function in one and by the function's address in the other.
+fn common(mut event: Event) -> Event {
+    (event.irq_flags, event.preempt) = (0, 0);
+    if event.work().is_some() {
+        event.pfn = 0;
+    }
+    event
+}
+
+#[test]
+fn binary_and_text_of_one_recording_by_trace_cmd_agree() {
+    let text: Vec<_> = all(open(&path("formats/trace-cmd-6.txt.xz")).unwrap().as_mut());
+    let text: Vec<_> = text.into_iter().map(common).collect();
+    assert!(text.iter().any(Event::is_tick) && text.len() > 1000);
+    for name in ["formats/trace-cmd-6.dat.xz", "formats/trace-cmd-7.dat"] {
+        let mut reader = open(&path(name)).unwrap();
+        let info = reader.info();
+        assert_eq!((info.source, info.cpus), (SourceFormat::TraceDat, Some(2)), "{name}");
+        assert_eq!(info.kernel.as_deref(), Some("6.18.44-fc-v669"), "{name}");
+        assert!(reader.has_ticks().unwrap());
+        let binary = all(reader.as_mut());
+        let events: Vec<_> = binary.iter().copied().map(common).collect();
+        assert!(events == text, "{name}");
+        assert!(binary.iter().any(Event::in_interrupt), "{name}");
+        assert_eq!(reader.lost(), LostEvents { overrun: 7737, ..LostEvents::default() }, "{name}");
+    }
+}
+
+#[test]
+fn binary_and_text_of_one_recording_by_perf_agree() {
+    let text: Vec<_> = all(open(&path("formats/perf.data.txt.xz")).unwrap().as_mut());
+    // A file of perf does not say where functions are: of a work it is known that there was one.
+    let work_is_any = |mut event: Event| {
+        event.order = if event.work().is_some() { 0 } else { event.order };
+        common(event)
+    };
+    let text: Vec<_> = text.into_iter().map(work_is_any).collect();
+    let mut reader = open(&path("formats/perf.data.xz")).unwrap();
+    let info = reader.info();
+    assert_eq!((info.source, info.cpus), (SourceFormat::PerfData, Some(2)));
+    assert_eq!(info.kernel.as_deref(), Some("6.18.44-fc-v669"));
+    let binary = all(reader.as_mut());
+    assert!(binary.iter().any(Event::in_interrupt) && binary.len() > 1000);
+    let binary: Vec<_> = binary.into_iter().map(work_is_any).collect();
+    assert!(binary == text);
+    assert_eq!(reader.lost(), LostEvents::default());
+}
+
 #[test]
 fn the_old_style_is_read_with_decimal_frames() {
     let mut reader = open(&path("formats/ftrace-old.txt")).unwrap();

@@ -1,0 +1,83 @@
+//! A source of single events is read in blocks, and looked ahead in.
+
+use crate::{
+    error::TraceError,
+    event::Event,
+    info::{LostEvents, TraceInfo},
+    native::{NativeReader, Spool},
+    reader::{BLOCK_EVENTS_MAX, TraceReader},
+};
+
+/// What reads a format from its first to its last event.
+pub(super) trait EventSource: Send {
+    /// What the trace says about itself.
+    fn info(&self) -> &TraceInfo;
+
+    /// The next event; `None` at the end. Not asked again after the end or an error.
+    fn next_event(&mut self) -> Result<Option<Event>, TraceError>;
+
+    /// What is missing or could not be used, so far.
+    fn lost(&self) -> LostEvents;
+}
+
+/// Reads a source, which is read once only.
+pub(super) struct Blocks<S> {
+    source: S,
+    /// Events that were looked at ahead of time.
+    ahead: Option<NativeReader>,
+    is_at_end: bool,
+}
+
+impl<S: EventSource> Blocks<S> {
+    pub(super) const fn new(source: S) -> Self {
+        Self { source, ahead: None, is_at_end: false }
+    }
+}
+
+impl<S: EventSource> TraceReader for Blocks<S> {
+    fn info(&self) -> &TraceInfo {
+        self.source.info()
+    }
+
+    fn read_block(&mut self, events: &mut Vec<Event>) -> Result<usize, TraceError> {
+        if let Some(ahead) = &mut self.ahead {
+            if ahead.read_block(events)? > 0 {
+                return Ok(events.len());
+            }
+            self.ahead = None;
+        }
+        events.clear();
+        while !self.is_at_end && events.len() < BLOCK_EVENTS_MAX {
+            match self.source.next_event() {
+                Ok(Some(event)) => events.push(event),
+                Ok(None) => self.is_at_end = true,
+                Err(error) => {
+                    self.is_at_end = true;
+                    events.clear();
+                    return Err(error);
+                }
+            }
+        }
+        Ok(events.len())
+    }
+
+    fn has_ticks(&mut self) -> Result<bool, TraceError> {
+        if let Some(ahead) = &mut self.ahead
+            && ahead.has_ticks()?
+        {
+            return Ok(true);
+        }
+        let mut spool = Spool::new()?;
+        let (mut events, mut found) = (Vec::new(), false);
+        while !found && self.read_block(&mut events)? > 0 {
+            spool.write(&events)?;
+            found = events.iter().any(Event::is_tick);
+        }
+        self.ahead = Some(spool.into_reader()?);
+        Ok(found)
+    }
+
+    fn lost(&self) -> LostEvents {
+        self.source.lost()
+    }
+}

@@ -1,0 +1,201 @@
+//! Files of `perf record` (`perf.data`).
+//!
+//! `head` finds what the file describes and where its records are, `sample` says where a sample has its time, CPU and the
+//! kernel's own record, `rounds` puts samples into order. Own code, and few kinds of records: a file's lengths must neither
+//! take memory nor overflow.
+//!
+//! Source: perf_event_open(2) for records, attributes and samples; files of perf 6.1 for the head.
+
+mod head;
+mod rounds;
+mod sample;
+
+use std::io::{BufReader, Seek as _, SeekFrom};
+
+use super::{
+    blocks::{Blocks, EventSource},
+    bytes::Bytes,
+};
+use crate::{
+    error::TraceError,
+    event::Event,
+    info::{LostEvents, TraceInfo},
+    input::Seekable,
+    raw::{Decoder, Record, Waits},
+    reader::{Strictness, TraceReader},
+};
+use head::Head;
+use rounds::Rounds;
+use sample::SampleFormats;
+
+/// What to do with a file that only perf itself understands.
+const REMEDY: &str = "run `perf script --ns -F comm,pid,tid,cpu,time,event,trace` on it, and read that";
+/// The magic number, as a machine of this byte order writes it.
+const MAGIC: [u8; 8] = 0x3245_4c49_4652_4550_u64.to_ne_bytes();
+/// The same of a machine of the other.
+const SWAPPED_MAGIC: [u8; 8] = 0x3245_4c49_4652_4550_u64.swap_bytes().to_ne_bytes();
+/// What is said of a file that does not name functions, which all of them do not.
+const NO_TICKS: &str =
+    "which works are ticks: perf.data does not say where functions are; text of `perf script` does";
+/// Bytes of a record's heading.
+const HEADING_BYTES: u64 = 8;
+
+/// Numbers of records: the kernel's own, then perf's.
+mod kind {
+    pub(super) const LOST: u32 = 2;
+    pub(super) const SAMPLE: u32 = 9;
+    pub(super) const LOST_SAMPLES: u32 = 13;
+    pub(super) const FINISHED_ROUND: u32 = 68;
+    pub(super) const AUX_TRACE: u32 = 71;
+    pub(super) const COMPRESSED: u32 = 81;
+    pub(super) const COMPRESSED_2: u32 = 83;
+}
+
+/// Whether a file that begins with `head` is one of perf's.
+pub(crate) fn looks_perf_data(head: &[u8]) -> bool {
+    head.starts_with(&MAGIC) || head.starts_with(&SWAPPED_MAGIC)
+}
+
+/// Reads everything before the first event.
+pub(crate) fn open_perf_data(
+    mut info: TraceInfo,
+    file: Box<dyn Seekable>,
+    strictness: Strictness,
+) -> Result<Box<dyn TraceReader>, TraceError> {
+    let path = info.path.clone();
+    let mut file = BufReader::new(file);
+    let head = Head::read(&path, &mut file)?;
+    info.kernel = info.kernel.take().or(head.kernel);
+    info.cpus = info.cpus.or(head.cpus);
+    if !head.described.names_ticks() {
+        info.not_recorded.push(NO_TICKS.to_owned());
+    }
+    let (_, decoder) = head.described.finish(&path)?;
+    file.seek(SeekFrom::Start(head.records.start))
+        .map_err(|error| TraceError::io(&path, "seek in", error))?;
+    let records = Records {
+        bytes: Bytes::new(&path, head.records.start, file),
+        left: head.records.end - head.records.start,
+        formats: head.formats,
+        decoder,
+        strictness,
+    };
+    Ok(Box::new(Blocks::new(PerfData {
+        info,
+        records,
+        rounds: Rounds::default(),
+        lost: LostEvents::default(),
+    })))
+}
+
+/// Reads the samples of a file.
+struct PerfData {
+    info: TraceInfo,
+    records: Records,
+    rounds: Rounds,
+    /// What was found while reading.
+    lost: LostEvents,
+}
+
+/// What a record turned out to be.
+enum Found {
+    Event(Event),
+    /// Everything older than the round before is there.
+    RoundIsFinished,
+    Other,
+    End,
+}
+
+/// The records that are left.
+struct Records {
+    bytes: Bytes<BufReader<Box<dyn Seekable>>>,
+    left: u64,
+    formats: SampleFormats,
+    decoder: Decoder,
+    strictness: Strictness,
+}
+
+impl EventSource for PerfData {
+    fn info(&self) -> &TraceInfo {
+        &self.info
+    }
+
+    fn next_event(&mut self) -> Result<Option<Event>, TraceError> {
+        loop {
+            if let Some(event) = self.rounds.next() {
+                return Ok(Some(event));
+            }
+            match self.records.next(&mut self.lost)? {
+                Found::Event(event) => self.rounds.add(event),
+                Found::RoundIsFinished => self.rounds.finish_round(),
+                Found::Other => {}
+                Found::End if self.rounds.is_empty() => return Ok(None),
+                Found::End => self.rounds.finish(),
+            }
+        }
+    }
+
+    fn lost(&self) -> LostEvents {
+        let (known, found) = (self.info.lost, self.lost);
+        LostEvents {
+            overrun: known.overrun.saturating_add(found.overrun),
+            malformed_lines: known.malformed_lines.saturating_add(found.malformed_lines),
+            unknown_events: known.unknown_events.saturating_add(found.unknown_events),
+            out_of_order: known.out_of_order.saturating_add(self.rounds.out_of_order),
+            ..known
+        }
+    }
+}
+
+impl Records {
+    fn next(&mut self, lost: &mut LostEvents) -> Result<Found, TraceError> {
+        if self.left == 0 {
+            return Ok(Found::End);
+        }
+        let (number, _misc, bytes) = (self.bytes.u32()?, self.bytes.u16()?, self.bytes.u16()?);
+        let body_bytes = u64::from(bytes).checked_sub(HEADING_BYTES);
+        let left = self.left.checked_sub(u64::from(bytes));
+        let (Some(body_bytes), Some(left)) = (body_bytes, left) else {
+            return Err(self.bytes.error("a record has an impossible length"));
+        };
+        self.left = left;
+        match number {
+            kind::SAMPLE => {
+                let body = self.bytes.blob(body_bytes)?;
+                self.sample(&body, lost)
+            }
+            kind::LOST | kind::LOST_SAMPLES => {
+                let body = self.bytes.blob(body_bytes)?;
+                // The number of the event stands before, of one of them.
+                let at = if number == kind::LOST { 8 } else { 0 };
+                let count = body.get(at..).and_then(|rest| rest.first_chunk().copied());
+                let count = count.ok_or_else(|| self.bytes.error("a report of losses is cut off"))?;
+                lost.overrun = lost.overrun.saturating_add(u64::from_ne_bytes(count));
+                Ok(Found::Other)
+            }
+            kind::FINISHED_ROUND => self.bytes.skip(body_bytes).map(|()| Found::RoundIsFinished),
+            kind::COMPRESSED | kind::COMPRESSED_2 => Err(self.refused("it was recorded with -z")),
+            kind::AUX_TRACE => Err(self.refused("it has data of a processor's own tracer")),
+            _ => self.bytes.skip(body_bytes).map(|()| Found::Other),
+        }
+    }
+
+    fn refused(&self, what: &str) -> TraceError {
+        self.bytes.error_with(what, REMEDY)
+    }
+
+    fn sample(&mut self, body: &[u8], lost: &mut LostEvents) -> Result<Found, TraceError> {
+        let Some(sample) = self.formats.sample(body) else {
+            if self.strictness == Strictness::Lenient {
+                lost.malformed_lines += 1;
+                return Ok(Found::Other);
+            }
+            let remedy = "record again, or read leniently to skip and count such samples";
+            return Err(self.bytes.error_with("a sample is cut off, or has a CPU above 65535", remedy));
+        };
+        let record = Record { ts_ns: sample.ts_ns, bytes: sample.raw };
+        let event = self.decoder.event(&record, sample.cpu, &mut Waits::keeping_all());
+        lost.unknown_events += u64::from(event.is_none());
+        Ok(event.map_or(Found::Other, Found::Event))
+    }
+}

@@ -1,0 +1,167 @@
+//! What a file says before its records, and behind them.
+//!
+//! The head names three parts: the events' attributes, the records, and, behind these, a list of further parts, of which there
+//! is one for each bit that is set.
+
+use std::{
+    io::{BufReader, Seek as _, SeekFrom},
+    ops::Range,
+    path::Path,
+};
+
+use super::{MAGIC, REMEDY, sample::SampleFormats};
+use crate::{
+    error::TraceError,
+    import::{bytes::Bytes, tracing_data::TracingData},
+    input::Seekable,
+};
+
+/// Events at most. Every tracepoint of a kernel is some two thousand.
+const EVENTS_MAX: u64 = 1 << 13;
+/// Numbers of events at most: one for each event and CPU.
+const IDS_MAX: u64 = 1 << 20;
+/// Bytes of the head that have a meaning: magic, two sizes, three parts, four words of bits.
+const HEAD_BYTES: u64 = 104;
+/// Bytes of an attribute up to where it says what samples have.
+const SAMPLE_TYPE_AT: usize = 24;
+/// Bytes of a text at most: the longest is the name of a kernel.
+const TEXT_BYTES_MAX: u32 = 4096;
+
+/// Bits of the further parts.
+mod part {
+    pub(super) const TRACING_DATA: u32 = 1;
+    pub(super) const OS_RELEASE: u32 = 4;
+    pub(super) const NR_CPUS: u32 = 7;
+}
+
+type File = BufReader<Box<dyn Seekable>>;
+
+/// What is known before the first record is read.
+pub(super) struct Head {
+    pub(super) kernel: Option<String>,
+    pub(super) cpus: Option<u32>,
+    pub(super) described: TracingData,
+    pub(super) formats: SampleFormats,
+    /// Where the records are.
+    pub(super) records: Range<u64>,
+}
+
+/// A part of the file.
+#[derive(Clone, Copy)]
+struct Part {
+    offset: u64,
+    bytes: u64,
+}
+
+impl Part {
+    fn read<R: std::io::BufRead>(bytes: &mut Bytes<R>) -> Result<Self, TraceError> {
+        Ok(Self { offset: bytes.u64()?, bytes: bytes.u64()? })
+    }
+}
+
+impl Head {
+    pub(super) fn read(path: &Path, file: &mut File) -> Result<Self, TraceError> {
+        let refused = |problem: &str| TraceError::file(path, problem, REMEDY);
+        let file_bytes =
+            file.seek(SeekFrom::End(0)).map_err(|error| TraceError::io(path, "find the end of", error))?;
+        let mut bytes = at(path, file, 0)?;
+        if bytes.blob(8)? != MAGIC {
+            return Err(refused("is of a machine with the other byte order"));
+        }
+        if bytes.u64()? < HEAD_BYTES {
+            return Err(refused("was written to a pipe, as a stream"));
+        }
+        let attribute_bytes = bytes.u64()?;
+        let (attributes, data) = (Part::read(&mut bytes)?, Part::read(&mut bytes)?);
+        let _event_types = Part::read(&mut bytes)?;
+        let parts_there = bytes.u64()?;
+        let end = data.offset.checked_add(data.bytes).filter(|end| *end <= file_bytes);
+        let Some(end) = end.filter(|_| data.bytes > 0) else {
+            let problem = "is truncated, or its recording was not ended";
+            return Err(TraceError::file(
+                path,
+                problem,
+                "copy it again, or record again, and end perf by Ctrl-C",
+            ));
+        };
+
+        let formats = formats(path, file, attributes, attribute_bytes)?;
+        let mut head = Self {
+            kernel: None,
+            cpus: None,
+            described: TracingData::default(),
+            formats,
+            records: data.offset..end,
+        };
+        let there = (0..u64::BITS).filter(|bit| parts_there >> bit & 1 != 0);
+        let mut bytes = at(path, file, end)?;
+        let parts: Result<Vec<_>, _> = there.map(|bit| Ok((bit, Part::read(&mut bytes)?))).collect();
+        for (bit, part) in parts? {
+            head.note(path, file, bit, part)?;
+        }
+        Ok(head)
+    }
+
+    fn note(&mut self, path: &Path, file: &mut File, bit: u32, part: Part) -> Result<(), TraceError> {
+        match bit {
+            part::TRACING_DATA => {
+                let mut bytes = at(path, file, part.offset)?;
+                bytes.expect(b"\x17\x08\x44tracing")?;
+                let version = bytes.name()?;
+                // Byte order, and bytes of a `long` and of a page: the head and the description have them.
+                bytes.skip(1 + 1 + 4)?;
+                let has_tasks = version != "0.5";
+                self.described = TracingData::read(&mut bytes, has_tasks)?;
+            }
+            part::OS_RELEASE => {
+                let mut bytes = at(path, file, part.offset)?;
+                let text_bytes = bytes.u32()?.min(TEXT_BYTES_MAX);
+                let text = bytes.text(text_bytes.into())?;
+                self.kernel = text.split('\0').next().map(str::to_owned);
+            }
+            part::NR_CPUS => self.cpus = Some(at(path, file, part.offset)?.u32()?),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+fn at<'file>(path: &Path, file: &'file mut File, offset: u64) -> Result<Bytes<&'file mut File>, TraceError> {
+    file.seek(SeekFrom::Start(offset)).map_err(|error| TraceError::io(path, "seek in", error))?;
+    Ok(Bytes::new(path, offset, file))
+}
+
+/// What the events ask of their samples. An attribute ends with the place of its numbers.
+fn formats(
+    path: &Path,
+    file: &mut File,
+    attributes: Part,
+    attribute_bytes: u64,
+) -> Result<SampleFormats, TraceError> {
+    let mut bytes = at(path, file, attributes.offset)?;
+    let count = attributes.bytes.checked_div(attribute_bytes).filter(|count| *count <= EVENTS_MAX);
+    let own_bytes = attribute_bytes.checked_sub(16).filter(|bytes| (32..=4096).contains(bytes));
+    let (Some(count), Some(own_bytes)) = (count, own_bytes) else {
+        return Err(bytes.error("the attributes of events have impossible lengths"));
+    };
+    let mut events = Vec::new();
+    for _ in 0..count {
+        let attribute = bytes.blob(own_bytes)?;
+        let asked = attribute.get(SAMPLE_TYPE_AT..).and_then(|rest| rest.first_chunk().copied());
+        events.push((u64::from_ne_bytes(asked.unwrap_or_default()), Part::read(&mut bytes)?));
+    }
+    let mut all_ids = 0_u64;
+    let mut with_ids = Vec::new();
+    for (asked, ids) in events {
+        let count = ids.bytes / 8;
+        all_ids = all_ids.saturating_add(count);
+        let mut bytes = at(path, file, ids.offset)?;
+        if all_ids > IDS_MAX {
+            return Err(bytes.error("events have too many numbers"));
+        }
+        let ids: Result<Vec<_>, _> = (0..count).map(|_| bytes.u64()).collect();
+        with_ids.push((asked, ids?));
+    }
+    SampleFormats::new(&with_ids)
+        .map_err(|problem| TraceError::file(path, format!("cannot be read: {problem}"), REMEDY))
+}

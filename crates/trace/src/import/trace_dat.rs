@@ -1,0 +1,116 @@
+//! Files of `trace-cmd record` and `trace-cmd extract`, versions 6 and 7.
+//!
+//! `version_6` and `version_7` find the descriptions and the places of the rings, `options` has what both say in options.
+//! Times are those of the recording's clock: what options say about other clocks is for those who compare machines.
+//!
+//! Source: trace-cmd.dat.v6(5), trace-cmd.dat.v7(5).
+
+mod options;
+mod version_6;
+mod version_7;
+
+use std::{io::BufReader, path::Path};
+
+use super::{
+    blocks::{Blocks, EventSource},
+    bytes::Bytes,
+    rings::{Place, Rings},
+    tracing_data::TracingData,
+};
+use crate::{
+    error::TraceError,
+    event::Event,
+    info::{LostEvents, TraceInfo},
+    input::Seekable,
+    reader::{Strictness, TraceReader},
+};
+use options::Options;
+
+const MAGIC: &[u8] = b"\x17\x08\x44tracing";
+/// What to do with a file that only trace-cmd itself understands.
+const REMEDY: &str = "run `trace-cmd report` on it, and read that";
+/// Rings at most: a CPU has a number below 65536.
+const CPUS_MAX: u32 = 1 << 16;
+
+/// Whether a file that begins with `head` is one of trace-cmd's.
+pub(crate) fn looks_trace_dat(head: &[u8]) -> bool {
+    head.starts_with(MAGIC)
+}
+
+/// Reads everything before the first event.
+pub(crate) fn open_trace_dat(
+    mut info: TraceInfo,
+    file: Box<dyn Seekable>,
+    strictness: Strictness,
+    spool_bytes_max: u64,
+) -> Result<Box<dyn TraceReader>, TraceError> {
+    let path = info.path.clone();
+    let mut bytes = Bytes::new(&path, 0, BufReader::new(file));
+    bytes.expect(MAGIC)?;
+    let version = bytes.name()?;
+    if bytes.u8()? != u8::from(cfg!(target_endian = "big")) {
+        return Err(TraceError::file(&path, "is of a machine with the other byte order", REMEDY));
+    }
+    // Bytes of a `long` of user space and of the machine's pages: the description has those of the kernel.
+    bytes.skip(1 + 4)?;
+    let contents = match version.as_str() {
+        "6" => version_6::read(&path, bytes)?,
+        "7" => version_7::read(&path, bytes, spool_bytes_max)?,
+        _ => return Err(TraceError::file(&path, format!("has the unknown version {version:?}"), REMEDY)),
+    };
+    contents.options.describe(&mut info);
+    let parts = contents.described.finish(&path)?;
+    let rings = Rings::new(&path, contents.file, &contents.places, parts, strictness)?;
+    Ok(Box::new(Blocks::new(TraceDat { info, rings })))
+}
+
+/// What either version has.
+struct Contents {
+    described: TracingData,
+    options: Options,
+    /// Of the one buffer that has events.
+    places: Vec<Place>,
+    /// In which they are.
+    file: Box<dyn Seekable>,
+}
+
+/// The one of several buffers that has events: those of two may be the same.
+fn only_filled(path: &Path, buffers: Vec<Vec<Place>>) -> Result<Vec<Place>, TraceError> {
+    let mut filled = buffers.into_iter().filter(|places| places.iter().any(|place| place.bytes > 0));
+    let first = filled.next().unwrap_or_default();
+    if filled.next().is_some() {
+        let problem = "has events in several instances, which may be the same";
+        return Err(TraceError::file(path, problem, "record one instance at a time"));
+    }
+    Ok(first)
+}
+
+/// Reads the rings of a file.
+struct TraceDat {
+    info: TraceInfo,
+    rings: Rings,
+}
+
+impl EventSource for TraceDat {
+    fn info(&self) -> &TraceInfo {
+        &self.info
+    }
+
+    fn next_event(&mut self) -> Result<Option<Event>, TraceError> {
+        self.rings.next_event()
+    }
+
+    /// The kernel counts every event that it overwrote, so what it counts beyond the gaps belongs to those of unknown size.
+    fn lost(&self) -> LostEvents {
+        let (known, found) = (self.info.lost, self.rings.losses);
+        let are_explained = known.overrun > found.counted;
+        let unexplained = if are_explained { 0 } else { found.gaps_of_unknown_size };
+        LostEvents {
+            overrun: known.overrun.max(found.counted),
+            gaps_of_unknown_size: known.gaps_of_unknown_size.saturating_add(unexplained),
+            unknown_events: known.unknown_events.saturating_add(found.unknown_events),
+            out_of_order: known.out_of_order.saturating_add(found.out_of_order),
+            ..known
+        }
+    }
+}

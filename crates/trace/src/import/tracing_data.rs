@@ -1,0 +1,147 @@
+//! How a kernel describes its events, as `trace-cmd` and `perf` store it: copies of tracefs' own files, with their sizes.
+//!
+//! Source: trace-cmd.dat.v6(5), from "HEADER INFO FORMAT" to "PROCESS INFORMATION".
+
+use std::{
+    io::{self, BufRead},
+    path::Path,
+};
+
+use super::bytes::Bytes;
+use crate::{
+    error::TraceError,
+    event::EventKind,
+    raw::{Decoder, EventFormat, Need, PROBES, PageLayout, Symbols, TRACEPOINTS, Tracepoint},
+};
+
+/// A description, as far as it was read.
+#[derive(Default)]
+pub(super) struct TracingData {
+    layout: Option<PageLayout>,
+    events: Vec<(Tracepoint, EventFormat)>,
+    symbols: Symbols,
+}
+
+impl TracingData {
+    /// All parts, one after the other. Old files end before the names of tasks.
+    pub(super) fn read<R: BufRead>(bytes: &mut Bytes<R>, has_tasks: bool) -> Result<Self, TraceError> {
+        let mut described = Self::default();
+        described.read_header(bytes)?;
+        described.pass_ftrace_events(bytes)?;
+        described.read_events(bytes)?;
+        described.read_symbols(bytes)?;
+        let printk_bytes = bytes.u32()?;
+        bytes.skip(printk_bytes.into())?;
+        if has_tasks {
+            let task_bytes = bytes.u64()?;
+            bytes.skip(task_bytes)?;
+        }
+        Ok(described)
+    }
+
+    /// What a page of a ring looks like.
+    pub(super) fn read_header<R: BufRead>(&mut self, bytes: &mut Bytes<R>) -> Result<(), TraceError> {
+        bytes.expect(b"header_page\0")?;
+        let page_bytes = bytes.u64()?;
+        let page = bytes.text(page_bytes)?;
+        bytes.expect(b"header_event\0")?;
+        let event_bytes = bytes.u64()?;
+        let event = bytes.text(event_bytes)?;
+        self.layout = Some(PageLayout::parse(&page, &event).map_err(|problem| bytes.error(problem))?);
+        Ok(())
+    }
+
+    fn pass_ftrace_events<R: BufRead>(&mut self, bytes: &mut Bytes<R>) -> Result<(), TraceError> {
+        for _ in 0..bytes.u32()? {
+            let format_bytes = bytes.u64()?;
+            bytes.skip(format_bytes)?;
+        }
+        Ok(())
+    }
+
+    /// The events of all systems; those that a trace has a place for are kept.
+    pub(super) fn read_events<R: BufRead>(&mut self, bytes: &mut Bytes<R>) -> Result<(), TraceError> {
+        for _ in 0..bytes.u32()? {
+            let system = bytes.name()?;
+            for _ in 0..bytes.u32()? {
+                let format_bytes = bytes.u64()?;
+                let text = bytes.text(format_bytes)?;
+                self.note(&system, &text).map_err(|problem| bytes.error(format!("{system}: {problem}")))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// An event that lacks a field counts as unknown, unless no recording is worth anything without it.
+    fn note(&mut self, system: &str, text: &str) -> Result<(), String> {
+        let name = text.lines().find_map(|line| line.strip_prefix("name:")).unwrap_or_default().trim();
+        let Some(tracepoint) = tracepoint(system, name) else { return Ok(()) };
+        if self.events.iter().any(|(known, _)| known.kind == tracepoint.kind) {
+            return Ok(());
+        }
+        let event = (tracepoint, EventFormat::parse(text)?);
+        match Decoder::new(std::slice::from_ref(&event), Symbols::default()) {
+            Ok(_) => self.events.push(event),
+            Err(problem) if tracepoint.need == Need::Required => return Err(problem),
+            Err(_) => {}
+        }
+        Ok(())
+    }
+
+    /// A copy of `/proc/kallsyms`.
+    pub(super) fn read_symbols<R: BufRead>(&mut self, bytes: &mut Bytes<R>) -> Result<(), TraceError> {
+        let symbol_bytes = bytes.u32()?;
+        self.symbols = bytes.part(symbol_bytes.into(), |text: &mut io::Take<&mut R>| Symbols::of(text))?;
+        Ok(())
+    }
+
+    /// Whether it is known which works are ticks.
+    pub(super) const fn names_ticks(&self) -> bool {
+        self.symbols.vmstat_update.is_some()
+    }
+
+    /// What takes pages of rings apart, and what makes events of their records.
+    pub(super) fn finish(self, path: &Path) -> Result<(PageLayout, Decoder), TraceError> {
+        let remedy = "record again, with kmem:mm_page_alloc and kmem:mm_page_free at least";
+        let missing = |problem: &str| TraceError::file(path, problem, remedy);
+        let layout = self.layout.ok_or_else(|| missing("does not describe its pages"))?;
+        let decoder = Decoder::new(&self.events, self.symbols);
+        Ok((layout, decoder.map_err(|_| missing("describes no page events"))?))
+    }
+}
+
+/// What the kernel calls `system:name`. A probe's group is its user's choice; marks are the recorder's own.
+fn tracepoint(system: &str, name: &str) -> Option<Tracepoint> {
+    let is_it =
+        |known: &Tracepoint| known.name == name && (known.system == system || known.system.is_empty());
+    TRACEPOINTS.into_iter().chain(PROBES).find(|known| is_it(known) && known.kind != EventKind::Marker)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FORMAT: &str = include_str!("../../tests/kernel/mm_page_alloc.format");
+
+    #[test]
+    fn events_are_kept_by_name_once() {
+        let mut described = TracingData::default();
+        described.note("kmem", FORMAT).unwrap();
+        described.note("kmem", FORMAT).unwrap();
+        described.note("other", FORMAT).unwrap();
+        described.note("kmem", "name: kmalloc\n").unwrap();
+        assert_eq!(described.events.len(), 1);
+    }
+
+    #[test]
+    fn only_events_that_a_recording_needs_must_have_their_fields() {
+        let without_pfn = FORMAT.replace(" pfn;", " page;");
+        assert!(TracingData::default().note("kmem", &without_pfn).unwrap_err().contains("pfn"));
+        let mut described = TracingData::default();
+        let other = without_pfn.replace("name: mm_page_alloc", "name: mm_page_pcpu_drain");
+        described.note("kmem", &other).unwrap();
+        assert!(described.events.is_empty());
+        let error = described.finish(Path::new("t.dat")).map(drop).unwrap_err().to_string();
+        assert!(error.contains("does not describe"), "{error}");
+    }
+}
