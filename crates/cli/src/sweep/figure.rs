@@ -153,7 +153,7 @@ mod tests {
         let question = question("x = \"batch\"\ny = \"score\"\npanel = \"machine\"\nlog = [\"x\"]");
         let svg = figure(&question, &runs()).unwrap().to_svg().unwrap();
         // Two panels with two points and whiskers, and one swatch.
-        assert_eq!(svg.matches("<circle").count(), 2 * (2 * 2 + 1));
+        assert_eq!(svg.matches("<circle").count(), 2 * 2 + 1);
         let all = runs();
         let points = points(&question, "score", &[&json!(31)], false, all[..3].iter()).unwrap();
         assert_eq!(points, [Point { x: 31.0, y: 62.0, range: Some((31.0, 93.0)) }]);
