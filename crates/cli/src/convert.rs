@@ -11,6 +11,7 @@ use crate::hint;
 use crate::origin;
 use crate::output::{self, AtomicFile, Existing};
 use crate::progress::Progress;
+use crate::record::print_not_recorded;
 use crate::source::Source;
 
 pub(crate) fn run(args: &ConvertArgs) -> Result<()> {
@@ -37,6 +38,7 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<()> {
     for note in origin::lost_notes(&summary.lost) {
         writeln!(out, "{note}")?;
     }
+    print_not_recorded(&mut out, &source.info().not_recorded)?;
     if source.info().machine.is_none() {
         writeln!(out, "The trace does not describe its machine; --layout FILE adds a description.")?;
     }

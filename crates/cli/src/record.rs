@@ -4,6 +4,8 @@ mod args;
 mod ending;
 mod live;
 
+pub(crate) use ending::print_not_recorded;
+
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -91,5 +93,5 @@ fn print_check(check: Check) -> Result<()> {
         "A recording can begin: a tracing instance could be made, with {} MiB of buffer for each CPU.",
         check.buffer_bytes >> 20
     )?;
-    ending::print_not_recorded(&mut out, &check.not_recorded)
+    print_not_recorded(&mut out, &check.not_recorded)
 }

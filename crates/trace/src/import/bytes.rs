@@ -10,7 +10,7 @@ use crate::error::TraceError;
 /// Bytes of a text at most: descriptions of events have a few thousand.
 const TEXT_BYTES_MAX: u64 = 1 << 20;
 /// Bytes of a name at most, its zero included.
-const NAME_BYTES_MAX: u64 = 4096;
+const NAME_BYTES_MAX: u64 = 256;
 const REMEDY: &str = "copy the file again, or record again";
 
 /// Reads a file, or an unpacked part of it. Numbers are those of this machine's byte order.
@@ -144,6 +144,12 @@ impl<R: BufRead> Bytes<R> {
         self.passed(bytes);
         Ok(done)
     }
+}
+
+/// A name of a file's as an error quotes it: a damaged one may be long.
+pub(super) fn quoted(name: &str) -> String {
+    let name: String = name.chars().take(40).collect();
+    format!("{name:?}")
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use std::{io::BufReader, path::Path};
 
 use super::{
     blocks::{Blocks, EventSource},
-    bytes::Bytes,
+    bytes::{Bytes, quoted},
     rings::{Place, Rings},
     tracing_data::TracingData,
 };
@@ -56,7 +56,13 @@ pub(crate) fn open_trace_dat(
     let contents = match version.as_str() {
         "6" => version_6::read(&path, bytes)?,
         "7" => version_7::read(&path, bytes, spool_bytes_max)?,
-        _ => return Err(TraceError::file(&path, format!("has the unknown version {version:?}"), REMEDY)),
+        _ => {
+            return Err(TraceError::file(
+                &path,
+                format!("has the unknown version {}", quoted(&version)),
+                REMEDY,
+            ));
+        }
     };
     contents.options.describe(&mut info);
     let parts = contents.described.finish(&path)?;

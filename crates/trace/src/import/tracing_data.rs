@@ -7,7 +7,7 @@ use std::{
     path::Path,
 };
 
-use super::bytes::Bytes;
+use super::bytes::{Bytes, quoted};
 use crate::{
     error::TraceError,
     event::EventKind,
@@ -66,7 +66,8 @@ impl TracingData {
             for _ in 0..bytes.u32()? {
                 let format_bytes = bytes.u64()?;
                 let text = bytes.text(format_bytes)?;
-                self.note(&system, &text).map_err(|problem| bytes.error(format!("{system}: {problem}")))?;
+                self.note(&system, &text)
+                    .map_err(|problem| bytes.error(format!("an event of {}: {problem}", quoted(&system))))?;
             }
         }
         Ok(())

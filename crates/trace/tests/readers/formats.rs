@@ -114,6 +114,80 @@ fn binary_and_text_of_one_recording_by_perf_agree() {
     assert_eq!(reader.lost(), LostEvents::default());
 }
 
+/// What a file of perf says when its first record of one kind becomes one of another.
+fn with_record(from: u32, to: u32, change: impl Fn(&mut [u8])) -> Result<(usize, LostEvents), String> {
+    let mut bytes = bytes("formats/perf.data.xz");
+    let word = |at: usize, bytes: &[u8]| u64::from_ne_bytes(bytes[at..at + 8].try_into().unwrap());
+    let mut at = word(40, &bytes) as usize;
+    while bytes[at..at + 4] != from.to_ne_bytes() {
+        at += usize::from(u16::from_ne_bytes([bytes[at + 6], bytes[at + 7]]));
+    }
+    bytes[at..at + 4].copy_from_slice(&to.to_ne_bytes());
+    change(&mut bytes[at + 8..]);
+    let mut reader = OpenOptions::new().open_bytes("p.data".as_ref(), bytes).unwrap();
+    read_to_end(reader.as_mut()).map(|events| (events, reader.lost()))
+}
+
+#[test]
+fn what_perf_lost_is_counted_and_what_cannot_be_read_is_refused() {
+    const COMM: u32 = 3;
+    const LOST: u32 = 2;
+    const LOST_SAMPLES: u32 = 13;
+    const COMPRESSED: u32 = 81;
+    for (kind, at) in [(LOST, 8), (LOST_SAMPLES, 0)] {
+        let lose = |body: &mut [u8]| body[at..at + 8].copy_from_slice(&5_u64.to_ne_bytes());
+        let (events, lost) = with_record(COMM, kind, lose).unwrap();
+        assert_eq!((events, lost), (2735, LostEvents { overrun: 5, ..LostEvents::default() }));
+    }
+    let error = with_record(COMM, COMPRESSED, |_| ()).unwrap_err();
+    assert!(error.starts_with("p.data: byte ") && error.contains("perf script"), "{error}");
+}
+
+#[test]
+fn binary_files_that_were_cut_are_refused() {
+    for name in ["formats/trace-cmd-6.dat.xz", "formats/trace-cmd-7.dat", "formats/perf.data.xz"] {
+        let mut cut = bytes(name);
+        cut.truncate(cut.len() / 2);
+        let error = OpenOptions::new().open_bytes("cut".as_ref(), cut).map(drop).unwrap_err().to_string();
+        assert!(error.contains("record again"), "{name}: {error}");
+    }
+}
+
+/// Found by fuzzing.
+#[test]
+fn a_long_name_does_not_make_a_long_error() {
+    for name in ["7".to_owned() + &"\u{1}".repeat(200), "x".repeat(5000)] {
+        let bytes = [b"\x17\x08\x44tracing".as_slice(), name.as_bytes(), &[0; 40]].concat();
+        let error =
+            OpenOptions::new().open_bytes("long.dat".as_ref(), bytes).map(drop).unwrap_err().to_string();
+        assert!(error.len() < 400, "{error}");
+    }
+}
+
+#[test]
+fn a_sample_or_a_page_that_makes_no_sense_is_an_error_or_is_counted() {
+    let perf = bytes("formats/perf.data.xz");
+    // The format of all samples says that they have numbers that they do not have: call chains.
+    let mut damaged = perf.clone();
+    let attributes = u64::from_ne_bytes(perf[24..32].try_into().unwrap()) as usize;
+    let (bytes_each, all_bytes) = (
+        u64::from_ne_bytes(perf[16..24].try_into().unwrap()) as usize,
+        perf[32] as usize + perf[33] as usize * 256,
+    );
+    for at in (attributes..attributes + all_bytes).step_by(bytes_each) {
+        damaged[at + 24] |= 1 << 5;
+    }
+    let open = |strictness| {
+        OpenOptions::new().strictness(strictness).open_bytes("p.data".as_ref(), damaged.clone()).unwrap()
+    };
+    let error = read_to_end(open(Strictness::Strict).as_mut()).unwrap_err();
+    assert!(error.contains("leniently"), "{error}");
+    let mut lenient = open(Strictness::Lenient);
+    let count = read_to_end(lenient.as_mut()).unwrap() as u64;
+    let lost = lenient.lost();
+    assert_eq!(count + lost.malformed_lines + lost.unknown_events, 2735);
+}
+
 #[test]
 fn the_old_style_is_read_with_decimal_frames() {
     let mut reader = open(&path("formats/ftrace-old.txt")).unwrap();

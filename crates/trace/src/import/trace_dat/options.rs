@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::REMEDY;
-use crate::{error::TraceError, info::TraceInfo, raw::RingCounts};
+use crate::{error::TraceError, import::bytes::quoted, info::TraceInfo, raw::RingCounts};
 
 /// Clocks that count nanoseconds. Source: "ftrace - Function Tracer", on `trace_clock`.
 const CLOCKS: [&str; 8] = ["local", "global", "uptime", "perf", "mono", "mono_raw", "boot", "tai"];
@@ -51,8 +51,7 @@ impl Options {
         if clock.is_empty() || CLOCKS.contains(&clock) {
             return Ok(());
         }
-        let clock: String = clock.chars().take(30).collect();
-        let problem = format!("has times of the clock {clock:?}, which are no nanoseconds");
+        let problem = format!("has times of the clock {}, which are no nanoseconds", quoted(clock));
         Err(TraceError::file(
             path,
             problem,

@@ -13,7 +13,11 @@ use super::{
 };
 use crate::{
     error::TraceError,
-    import::{bytes::Bytes, rings::Place, tracing_data::TracingData},
+    import::{
+        bytes::{Bytes, quoted},
+        rings::Place,
+        tracing_data::TracingData,
+    },
     input::Seekable,
 };
 
@@ -59,8 +63,7 @@ pub(super) fn read(
         "zlib" => Some(Packer::Zlib),
         "zstd" => Some(Packer::Zstd),
         name => {
-            let name: String = name.chars().take(30).collect();
-            return Err(TraceError::file(path, format!("is packed by {name:?}"), REMEDY));
+            return Err(TraceError::file(path, format!("is packed by {}", quoted(name)), REMEDY));
         }
     };
     bytes.name()?;
