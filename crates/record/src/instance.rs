@@ -61,6 +61,11 @@ impl Instance {
         self.directory.join(name)
     }
 
+    /// Whether recording is switched on.
+    pub(crate) fn is_recording(&self) -> bool {
+        tracefs::read(&self.path("tracing_on")).is_ok_and(|state| state.trim() == "1")
+    }
+
     /// Writes a setting.
     pub(crate) fn set(&self, name: impl AsRef<Path>, text: &str) -> Result<(), RecordError> {
         tracefs::write(&self.path(name), text)

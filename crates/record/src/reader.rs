@@ -76,6 +76,9 @@ impl<'a> Reader<'a> {
         };
         let ending = self.follow(options, child.as_mut(), on, watch);
         head.t_end_ns = Some(now_ns());
+        if !self.instance.is_recording() {
+            head.not_recorded.push("the end: somebody else switched recording off (tracing_on)".to_owned());
+        }
         self.instance.set("tracing_on", "0")?;
         head.t_off_ns = Some(now_ns());
         let after = machine::snapshot()?;

@@ -176,6 +176,9 @@ impl Session {
             stop.store(true, Ordering::Relaxed);
             samples.thread().unpark();
             put_samples(&mut head, samples.join().unwrap_or_default(), &cpus);
+            if options.cpus.is_none() {
+                note_newcomers(&mut head, &cpus);
+            }
             let ended = ended.and_then(|ended| reader.finish(&cpus, &mut head).map(|lost| (ended, lost)));
             head.recorder_pids = pids_of(&pids);
             let events = reader.end(ended.as_ref().ok().map(|(_, lost)| (head.clone(), *lost)));
@@ -218,6 +221,13 @@ fn put_samples(head: &mut TraceInfo, mut samples: Vec<Sample>, cpus: &CpuList) {
         head.not_recorded.push(format!("samples of CPU {cpu}: {reason}"));
     }
     head.samples = samples;
+}
+
+/// A recording of all CPUs has those that were switched on when it began.
+fn note_newcomers(head: &mut TraceInfo, cpus: &CpuList) {
+    for cpu in CpuList::online().iter().filter(|cpu| !cpus.contains(*cpu)) {
+        head.not_recorded.push(format!("CPU {cpu}: it was switched on meanwhile"));
+    }
 }
 
 /// Notes that this thread is one of the recorder's.
