@@ -107,6 +107,8 @@ fn cannot_make(instances: &Path, error: io::Error) -> RecordError {
     match error.kind() {
         io::ErrorKind::ReadOnlyFilesystem => tracefs::read_only(instances),
         io::ErrorKind::PermissionDenied => tracefs::denied(instances),
+        // A locked-down Linux 6.1 calls it an invalid argument.
+        _ if tracefs::is_locked_down() => tracefs::denied(instances),
         _ => RecordError::io(instances, "make an instance in", error),
     }
 }

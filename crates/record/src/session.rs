@@ -148,6 +148,7 @@ impl Session {
         let since_ns = now_ns();
         let rings = cpus.iter().map(|cpu| Ring::open(&instance, cpu, &layout, since_ns));
         let merger = Merger::new(rings.collect::<Result<_, _>>()?, layout, decoder);
+        let settings = machine::sysctls();
         let mut head = describe(&options, &cpus, not_recorded)?;
         if !sampler.is_marking() {
             head.not_recorded.push("marks around samples: trace_marker_raw cannot be written".to_owned());
@@ -179,6 +180,7 @@ impl Session {
             if options.cpus.is_none() {
                 note_newcomers(&mut head, &cpus);
             }
+            head.not_recorded.extend(machine::changes(&settings, &machine::sysctls()));
             let ended = ended.and_then(|ended| reader.finish(&cpus, &mut head).map(|lost| (ended, lost)));
             head.recorder_pids = pids_of(&pids);
             let events = reader.end(ended.as_ref().ok().map(|(_, lost)| (head.clone(), *lost)));

@@ -91,7 +91,8 @@ fn not_mounted() -> RecordError {
     }
 }
 
-fn is_locked_down() -> bool {
+/// Whether the kernel keeps its state from everybody.
+pub(crate) fn is_locked_down() -> bool {
     let state = fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
     state.contains("[confidentiality]")
 }

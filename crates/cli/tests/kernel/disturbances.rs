@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use pageset_trace::{Event, Recovery};
 
-use crate::record::{directory, instance_of, machine, read, start, succeeds, text, wait_until};
+use crate::record::{
+    directory, instance_of, machine, pageset, read, send, start, succeeds, text, wait_until,
+};
 
 /// The last of this machine's CPUs, which is switched off for less than a second, and on again when this is dropped.
 struct SwitchedOff {
@@ -81,7 +83,7 @@ fn a_cpu_that_goes_and_comes_back_is_recorded_while_it_is_there() {
     thread::sleep(Duration::from_millis(200));
     drop(off);
     load(cpu);
-    crate::record::send("-INT", &child);
+    send("-INT", &child);
     let said = ends_well(child);
     assert!(said.contains("Lost events: 0."), "{said}");
     let (info, events) = read(&path, Recovery::Refuse);
@@ -98,12 +100,12 @@ fn a_cpu_that_comes_while_others_are_recorded_is_said_to_be_missing() {
     let (_directory, path, name) = directory();
     let Some(off) = SwitchedOff::last() else { return };
     let cpu = off.cpu;
-    let refused = crate::record::pageset(&["record", "--check", "-C", &cpu.to_string()]);
+    let refused = pageset(&["record", "--check", "-C", &cpu.to_string()]);
     let child = start(&["record", "-o", &name]);
     has_begun(&path);
     drop(off);
     load(cpu);
-    crate::record::send("-INT", &child);
+    send("-INT", &child);
     let said = ends_well(child);
     let error = text(&refused.stderr);
     assert!(error.contains(&format!("there is no CPU {cpu}, or it is switched off")), "{error}");
@@ -124,7 +126,7 @@ fn nobody_can_remove_the_instance_of_a_recorder() {
     let instance = instance_of(&child);
     let removed = fs::remove_dir(&instance);
     assert!(removed.is_err() && instance.exists(), "the kernel keeps what is open");
-    crate::record::send("-INT", &child);
+    send("-INT", &child);
     ends_well(child);
     assert!(!instance.exists());
     assert!(!read(&path, Recovery::Refuse).1.is_empty());
@@ -138,8 +140,41 @@ fn a_recording_that_somebody_switches_off_ends_with_what_there_was() {
     has_begun(&path);
     fs::write(instance_of(&child).join("tracing_on"), "0").unwrap();
     thread::sleep(Duration::from_millis(200));
-    crate::record::send("-INT", &child);
+    send("-INT", &child);
     let said = ends_well(child);
     assert!(said.contains("somebody else switched recording off"), "{said}");
     read(&path, Recovery::Refuse);
+}
+
+/// A setting of this machine, put back when it is dropped.
+struct Setting {
+    path: &'static str,
+    before: String,
+}
+
+impl Drop for Setting {
+    fn drop(&mut self) {
+        drop(fs::write(self.path, &self.before));
+    }
+}
+
+#[test]
+fn a_setting_that_changes_meanwhile_is_named() {
+    let Some(_guard) = machine() else { return };
+    let path = "/proc/sys/vm/stat_interval";
+    let setting = Setting { path, before: fs::read_to_string(path).unwrap() };
+    let then: u32 = setting.before.trim().parse().unwrap();
+    let (_directory, trace, name) = directory();
+    let child = start(&["record", "-o", &name]);
+    has_begun(&trace);
+    let Ok(()) = fs::write(path, (then + 1).to_string()) else {
+        eprintln!("skipped, since {path} cannot be written");
+        send("-INT", &child);
+        return drop(ends_well(child));
+    };
+    send("-INT", &child);
+    let said = ends_well(child);
+    drop(setting);
+    let expected = format!("Not recorded: when vm.stat_interval changed from {then} to {}.", then + 1);
+    assert!(said.contains(&expected), "{said}");
 }
