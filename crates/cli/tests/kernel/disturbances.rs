@@ -73,18 +73,16 @@ fn of_cpu(events: &[Event], cpu: u16) -> usize {
 fn a_cpu_that_goes_and_comes_back_is_recorded_while_it_is_there() {
     let Some(_guard) = machine() else { return };
     let (_directory, path, name) = directory();
-    let mut child = start(&["record", "-o", &name]);
+    let child = start(&["record", "-o", &name]);
     has_begun(&path);
-    let Some(off) = SwitchedOff::last() else {
-        drop(child.kill());
-        return;
-    };
-    let cpu = off.cpu;
-    thread::sleep(Duration::from_millis(200));
-    drop(off);
-    load(cpu);
+    let cpu = SwitchedOff::last().map(|off| {
+        thread::sleep(Duration::from_millis(200));
+        off.cpu
+    });
+    cpu.into_iter().for_each(load);
     send("-INT", &child);
     let said = ends_well(child);
+    let Some(cpu) = cpu else { return };
     assert!(said.contains("Lost events: 0."), "{said}");
     let (info, events) = read(&path, Recovery::Refuse);
     // A load of 40 MB takes some hundred pages.
@@ -167,14 +165,14 @@ fn a_setting_that_changes_meanwhile_is_named() {
     let (_directory, trace, name) = directory();
     let child = start(&["record", "-o", &name]);
     has_begun(&trace);
-    let Ok(()) = fs::write(path, (then + 1).to_string()) else {
-        eprintln!("skipped, since {path} cannot be written");
-        send("-INT", &child);
-        return drop(ends_well(child));
-    };
+    let written = fs::write(path, (then + 1).to_string());
     send("-INT", &child);
     let said = ends_well(child);
     drop(setting);
+    if let Err(error) = written {
+        eprintln!("skipped, since {path} cannot be written: {error}");
+        return;
+    }
     let expected = format!("Not recorded: when vm.stat_interval changed from {then} to {}.", then + 1);
     assert!(said.contains(&expected), "{said}");
 }
