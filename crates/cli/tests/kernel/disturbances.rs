@@ -12,6 +12,9 @@ use crate::record::{
     directory, instance_of, machine, pageset, read, send, start, succeeds, text, wait_until,
 };
 
+/// How long a CPU is off at least.
+const OFF: Duration = Duration::from_millis(200);
+
 /// The last of this machine's CPUs, which is switched off for less than a second, and on again when this is dropped.
 struct SwitchedOff {
     cpu: u16,
@@ -76,7 +79,7 @@ fn a_cpu_that_goes_and_comes_back_is_recorded_while_it_is_there() {
     let child = start(&["record", "-o", &name]);
     has_begun(&path);
     let cpu = SwitchedOff::last().map(|off| {
-        thread::sleep(Duration::from_millis(200));
+        thread::sleep(OFF);
         off.cpu
     });
     cpu.into_iter().for_each(load);
@@ -85,8 +88,11 @@ fn a_cpu_that_goes_and_comes_back_is_recorded_while_it_is_there() {
     let Some(cpu) = cpu else { return };
     assert!(said.contains("Lost events: 0."), "{said}");
     let (info, events) = read(&path, Recovery::Refuse);
-    // A load of 40 MB takes some hundred pages.
-    assert!(of_cpu(&events, cpu) > 100, "{}", of_cpu(&events, cpu));
+    // It was silent while it was off, and recorded again afterwards: a load of 40 MB takes some hundred pages.
+    let times: Vec<_> = events.iter().filter(|event| event.cpu == cpu).map(|event| event.ts_ns).collect();
+    let silence = times.windows(2).position(|pair| pair[1] - pair[0] >= OFF.as_nanos() as u64);
+    let again = times.len() - silence.expect("it was off") - 1;
+    assert!(again > 100, "{again} of {}", times.len());
     assert!(info.samples.iter().any(|sample| sample.cpu == u32::from(cpu)), "{:?}", info.not_recorded);
     succeeds(&["stat", &name]);
     succeeds(&["verify", &name]);
