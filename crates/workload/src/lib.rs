@@ -37,8 +37,9 @@ pub use replay::{
 };
 pub use slab::Object;
 pub use survey::{
-    Bursts, CpuTotals, Cpus, Kernel, KernelCounter, Lifetimes, Log2Counts, MATRIX_CPUS_MAX, Orders,
-    PagesetState, Runs, Survey, SurveyOptions, TYPE_COLUMNS, ZoneLocks, ZoneState, ZoneSurvey, survey,
+    Bursts, CallerWaits, CpuTotals, Cpus, Kernel, KernelCounter, Lifetimes, Log2Counts, MATRIX_CPUS_MAX,
+    Orders, PagesetState, Runs, Survey, SurveyOptions, TYPE_COLUMNS, ZoneLocks, ZoneState, ZoneSurvey,
+    survey,
 };
 pub use target::{Access, Block, ChannelId, Fill, Hold, LockId, Message, Received, Target, locked};
 pub use threads::{ThreadError, ThreadOptions, ThreadOutcome, run_on_threads};
