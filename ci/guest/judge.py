@@ -54,6 +54,7 @@ expect("no probe is left", "pageset" not in read("probes.out"))
 for step in ("cpu_goes", "cpu_comes"):
     print(f"{step}: {read(f'{step}.out')}")
 expect("a CPU that comes is named", "Not recorded: CPU 1: it was switched on meanwhile." in read("cpu_comes.out"))
+expect("nothing is said that nobody asked", "not asked for" not in read("cpu_comes.out"))
 for failure in failures:
     print(f"NOT SO: {failure}", file=sys.stderr)
 sys.exit(bool(failures))

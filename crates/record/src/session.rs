@@ -216,7 +216,8 @@ fn describe(options: &Options, cpus: &CpuList, not_recorded: Vec<String>) -> Res
         recording_cost: options.cost,
         ..TraceInfo::default()
     };
-    if cpus.len() < CpuList::online().len() {
+    // One that was switched on since is named at the end.
+    if options.cpus.is_some() && cpus.len() < CpuList::online().len() {
         info.not_recorded.push(format!("other CPUs than {cpus}: not asked for"));
     }
     match machine::layout(&before) {
