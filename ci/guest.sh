@@ -62,8 +62,7 @@ initramfs() {
 if [[ -w /dev/kvm ]] && grep -qwE 'vmx|svm' /proc/cpuinfo; then
     accelerator=(-accel kvm -cpu host)
 else
-    # A plain processor, and one of its CPUs at a time: all that QEMU 7.2 can emulate now and then stops Linux 6.12.
-    accelerator=(-accel "tcg,thread=single" -cpu Nehalem)
+    accelerator=(-accel "tcg,thread=multi" -cpu max)
 fi
 
 # Boots a release's guest; whether it came to its end and left its results.
@@ -80,12 +79,15 @@ boot() {
 
 guest() {
     echo "accelerator: ${accelerator[1]}"
-    # An emulator's mistake stops a guest, never the judge.
-    if ! boot "$1"; then
+    # QEMU 7.2 stops an emulated Linux 6.12 in one of five runs, at boot or while it patches itself for a tracepoint. That is no
+    # find: the guest begins again, and only what it leaves is judged.
+    local attempt
+    for attempt in 1 2 3; do
+        boot "$1" && break
         cat "$work/$1/console"
-        echo "the guest stopped: once more"
-        boot "$1" || { cat "$work/$1/console" && return 1; }
-    fi
+        echo "the guest stopped in attempt $attempt of 3"
+        ((attempt < 3)) || return 1
+    done
     python3 ci/guest/judge.py "$work/$1/results"
 }
 
