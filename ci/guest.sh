@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # `pageset record` on Debian's kernels of other versions: each boots in QEMU, records a load, and says what it makes of the
-# recording. Without hardware virtualisation a guest is emulated, and takes one to three minutes. Installs what it needs with rustup
+# recording. Without hardware virtualisation a guest is emulated, and takes one to two minutes. Installs what it needs with rustup
 # and, as root, with apt; downloads a kernel of 30 MB for each release.
 #
 #   ci/guest.sh                 Debian 12 (Linux 6.1) and 13 (Linux 6.12)
