@@ -45,13 +45,15 @@ print(f"verify under {verify['policy']}: refills {percent(refills):.2f} % of {re
       f"drains {percent(drains):.2f} % of {drains['observed']}, mismatches {verify['mismatches']}")
 expect("events are recorded", kinds.get("mm_page_alloc", 0) > 10_000)
 expect("nothing is lost", "Lost events: 0." in record)
-expect("refills are right", percent(refills) >= 99)
+# Linux 6.12 refills up to 2016 pages at once, so that one of its few refills is more than a percent.
+expect("99 % of the refills are right, or all but one",
+       refills["observed"] - refills["exact"] <= max(1, refills["observed"] // 100))
 expect("bulk allocations are recorded", kinds.get("alloc_pages_bulk_entry", 0) > 0)
 expect("as many bulk allocations return as begin",
        abs(kinds.get("alloc_pages_bulk_entry", 0) - kinds.get("alloc_pages_bulk_return", 0)) <= 2)
 expect("no instance is left", "pageset-" not in read("instances.out"))
 expect("no probe is left", "pageset" not in read("probes.out"))
-for step in ("cpu_goes", "cpu_comes"):
+for step in ("stack", "condition", "cpu_goes", "cpu_comes"):
     print(f"{step}: {read(f'{step}.out')}")
 expect("a CPU that comes is named", "Not recorded: CPU 1: it was switched on meanwhile." in read("cpu_comes.out"))
 expect("nothing is said that nobody asked", "not asked for" not in read("cpu_comes.out"))
