@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use clap::ValueHint;
 use pageset_core::Policy;
-use pageset_lab::export::{PerfettoOptions, PerfettoSummary, perfetto};
+use pageset_lab::export::{FOLLOWED_ONE_IN, PerfettoOptions, PerfettoSummary, perfetto};
 use pageset_trace::{TraceError, TraceReader};
 use pageset_workload::Candidate;
 
@@ -118,12 +118,12 @@ fn print(
     }
     let followed = &summary.followed;
     let mut text = format!(
-        "One allocation in 16 was followed to its free: {} were, and {} have an arrow, since another CPU freed them.",
+        "Allocations followed to their free: {}, one in {FOLLOWED_ONE_IN}. Arrows to another CPU that freed them: {}.",
         followed.allocations - followed.given_up,
         followed.arrows
     );
     if followed.given_up > 0 {
-        text += &format!(" {} more were not, since too many blocks were in use.", followed.given_up);
+        text += &format!(" Not followed, since too many blocks were in use: {}.", followed.given_up);
     }
     if summary.samples.taken > 0 {
         text += &format!(
@@ -135,7 +135,7 @@ fn print(
     }
     if summary.unpaired > 0 {
         text += &format!(
-            " {} waits, work items or reclaims have a beginning or an end that is not in the recording.",
+            " Waits, work items and reclaims without a beginning or an end in the recording: {}.",
             summary.unpaired
         );
     }

@@ -6,4 +6,4 @@
 
 mod perfetto;
 
-pub use perfetto::{Followed, PerfettoOptions, PerfettoSummary, SampledSets, perfetto};
+pub use perfetto::{FOLLOWED_ONE_IN, Followed, PerfettoOptions, PerfettoSummary, SampledSets, perfetto};

@@ -4,9 +4,9 @@ use std::io;
 
 use super::packets::{Packets, Sequence, TrackId, What};
 
-/// Between two values lies at least this, but for those around a decision. Guess: a screen shows 2000 points, so that
-/// steps of this length are seen where it shows 20 ms or less.
-const GAP_NS: u64 = 10_000;
+/// Between two values lies at least this, but for those around a decision. Guess: a CPU that allocates all the time does so
+/// every few 100 ns, and a part of the file that shows less than a millisecond is seldom looked at.
+const GAP_NS: u64 = 1_000;
 /// The same of counters that only grow.
 const RARE_GAP_NS: u64 = 1_000_000;
 

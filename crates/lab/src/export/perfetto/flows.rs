@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 /// One allocation in so many is followed.
-pub(super) const ONE_IN: u64 = 16;
+pub const FOLLOWED_ONE_IN: u64 = 16;
 /// Blocks that may be followed at once.
 const FOLLOWED_MAX: usize = 64 << 10;
 
@@ -38,7 +38,7 @@ pub(super) struct Flows {
 impl Flows {
     #[inline]
     pub(super) fn allocated(&mut self, pfn: u64, origin: Origin) {
-        let is_chosen = self.seen.is_multiple_of(ONE_IN);
+        let is_chosen = self.seen.is_multiple_of(FOLLOWED_ONE_IN);
         self.seen += 1;
         if !is_chosen {
             // Its free was lost.
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn what_is_followed_is_bounded_and_the_rest_is_counted() {
         let mut flows = Flows::default();
-        let blocks = (FOLLOWED_MAX as u64 + 3) * ONE_IN;
+        let blocks = (FOLLOWED_MAX as u64 + 3) * FOLLOWED_ONE_IN;
         (0..blocks).for_each(|pfn| flows.allocated(pfn, origin(0)));
         assert_eq!((flows.followed.len(), flows.counts.given_up), (FOLLOWED_MAX, 3));
     }

@@ -31,7 +31,7 @@ use kernel::Kernel;
 use names::{Key, Name};
 use packets::{Descriptor, Packets, TrackKind, Value, What};
 
-pub use flows::Followed;
+pub use flows::{FOLLOWED_ONE_IN, Followed};
 pub use samples::SampledSets;
 
 /// What is exported.
@@ -180,7 +180,7 @@ fn about(
         (Key::Kernel, Value::Text(kernel)),
         (Key::Events, Value::Number(summary.events)),
         (Key::LostEvents, Value::Number(summary.lost.missing())),
-        (Key::OneAllocationIn, Value::Number(flows::ONE_IN)),
+        (Key::OneAllocationIn, Value::Number(FOLLOWED_ONE_IN)),
         (Key::WrittenBy, Value::Text(&options.written_by)),
     ];
     packets.event(sequence, first_ns, id, What::Begin(Name::Recording), &facts)?;
