@@ -6,7 +6,7 @@ use std::path::Path;
 
 use pageset_core::{POLICIES, ZoneKind};
 use pageset_trace::{
-    EventKind, NativeWriter, Node, OpenOptions, Sysctls, TraceInfo, WriteOptions, ZoneDescription,
+    EventKind, Gap, NativeWriter, Node, OpenOptions, Sysctls, TraceInfo, WriteOptions, ZoneDescription,
 };
 use pageset_workload::{ReplayOptions, SurveyOptions, replay, survey};
 use proptest::prelude::*;
@@ -219,6 +219,17 @@ fn any_number_of_threads_have_their_tracks() {
     let (found, _) = exported(recording(&TraceInfo::default(), &events), &[]);
     assert_eq!(found.sum("recorded kernel", "direct reclaim").0, THREADS + 1);
     assert_eq!(found.tracks.iter().filter(|track| track.starts_with("thread ")).count() as u64, THREADS);
+}
+
+#[test]
+fn places_where_events_are_missing_are_shown() {
+    let gap = |after_ns, events| Gap { cpu: 1, after_ns, before_ns: 90, events };
+    let info = TraceInfo { gaps: vec![gap(40, Some(7)), gap(60, None)], ..TraceInfo::default() };
+    let (found, _) = exported(recording(&info, &[Event::new(EventKind::MmPageFree, 10, 0)]), &[]);
+    let missing = found.slices.iter().filter(|slice| slice.name == "events missing");
+    let missing: Vec<_> =
+        missing.map(|slice| (slice.at_ns, slice.length_ns, slice.numbers.get("events").copied())).collect();
+    assert_eq!(missing, [(40, 50, Some(7)), (60, 30, None)]);
 }
 
 fn any_event() -> impl Strategy<Value = Event> {
