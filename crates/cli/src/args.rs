@@ -412,6 +412,9 @@ pub(crate) struct ConvertArgs {
     /// copy of /proc/zoneinfo
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) layout: Option<PathBuf>,
+    /// Leave out the pages that the recorder itself used. Only files of `pageset record` tell them apart
+    #[arg(long)]
+    pub(crate) without_recorder: bool,
     #[command(flatten)]
     pub(crate) opening: OpeningArgs,
 }

@@ -3,8 +3,8 @@
 use std::fs;
 use std::io::{self, Write as _};
 
-use anyhow::Result;
-use pageset_trace::{TraceReader as _, WriteOptions, convert};
+use anyhow::{Result, bail};
+use pageset_trace::{TraceReader, WithoutRecorder, WriteOptions, convert};
 
 use crate::args::ConvertArgs;
 use crate::hint;
@@ -21,8 +21,26 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<()> {
     let mut source = Source::open_path(input, &args.opening, args.layout.as_deref())?;
     let mut file = AtomicFile::create(output, existing)?;
     let mut progress = Progress::new("converting", "events", source.info().events);
-    let summary = convert(&mut source, &mut file, WriteOptions::default(), |events| progress.show(events))
-        .map_err(hint::of_trace)?;
+    let info = source.info().clone();
+    let mut left_out = None;
+    let mut write = |reader: &mut dyn TraceReader| {
+        convert(reader, &mut file, WriteOptions::default(), |events| progress.show(events))
+            .map_err(hint::of_trace)
+    };
+    let summary = if args.without_recorder {
+        if info.recorder_pids.is_empty() {
+            bail!(
+                "{}: does not name its recorder's threads; only `pageset record` does that",
+                input.display()
+            );
+        }
+        let mut reader = WithoutRecorder::new(source);
+        let summary = write(&mut reader)?;
+        left_out = Some(reader.left_out());
+        summary
+    } else {
+        write(&mut source)?
+    };
     drop(progress);
     file.finish()?;
     let from = fs::metadata(input).map(|metadata| metadata.len()).ok().filter(|bytes| *bytes > 0);
@@ -35,11 +53,14 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<()> {
         from.map(|bytes| format!("{} -> ", size(bytes))).unwrap_or_default(),
         size(summary.bytes)
     )?;
+    if let Some(events) = left_out {
+        writeln!(out, "Left out: {events} events of pages that the recorder used.")?;
+    }
     for note in origin::lost_notes(&summary.lost) {
         writeln!(out, "{note}")?;
     }
-    print_not_recorded(&mut out, &source.info().not_recorded)?;
-    if source.info().machine.is_none() {
+    print_not_recorded(&mut out, &info.not_recorded)?;
+    if info.machine.is_none() {
         writeln!(out, "The trace does not describe its machine; --layout FILE adds a description.")?;
     }
     Ok(())

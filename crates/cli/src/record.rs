@@ -12,8 +12,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::{Result, anyhow};
-use pageset_record::{Check, Going, RecordError, Session, check};
+use anyhow::{Result, anyhow, bail};
+use pageset_record::{Check, Going, RecordError, Session, Status, check, measure};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
@@ -35,7 +35,19 @@ pub(crate) fn run(args: &RecordArgs) -> Result<()> {
     let existing = if args.force { Existing::Replace } else { Existing::Refuse };
     output::check_file(path, existing)?;
     let is_interrupted = interrupts()?;
-    let session = Session::prepare(args.options()).map_err(told)?;
+    let mut options = args.options();
+    if let Some(rounds) = args.calibrate_cost {
+        let mut tell = |_: &Status| {
+            if is_interrupted.load(Ordering::Relaxed) { Going::End } else { Going::On }
+        };
+        let cost = measure(&options, rounds, tempfile::tempfile, &mut tell).map_err(told)?;
+        if is_interrupted.load(Ordering::Relaxed) {
+            bail!("interrupted while the cost of recording was measured; nothing was recorded");
+        }
+        ending::print_cost(&mut io::stdout().lock(), &cost)?;
+        options.cost = Some(cost);
+    }
+    let session = Session::prepare(options).map_err(told)?;
     for name in &session.removed {
         writeln!(
             io::stderr(),

@@ -12,6 +12,7 @@ mod sample;
 #[cfg(feature = "screen")]
 mod screen;
 mod selection;
+mod signals;
 mod tables;
 
 use std::io::{self, IsTerminal as _};
@@ -22,6 +23,7 @@ use pageset_live::{Monitor, Proc};
 use crate::args::refuse;
 use crate::invocation::Invocation;
 pub(crate) use args::TopArgs;
+use signals::Signals;
 
 /// Lines of a terminal that does not say how many it has.
 const HEIGHT: usize = 24;
@@ -36,23 +38,30 @@ pub(crate) fn run(args: &TopArgs, invocation: &Invocation) -> Result<()> {
             "the standard output is no terminal; use --once to write one interval, or --listen to serve metrics"
         );
     }
+    let signals = Signals::watch()?;
     let monitor = Monitor::start(Proc::at(&args.proc))?;
-    match args.listen {
-        _ if args.once => once::run(args, monitor, invocation),
-        Some(address) => listen::run(args, address, monitor),
-        None => show(args, monitor),
-    }
+    let ended = match args.listen {
+        _ if args.once => once::run(args, monitor, &signals, invocation),
+        Some(address) => listen::run(args, address, monitor, &signals),
+        None => show(args, monitor, &signals),
+    };
+    signals.pass_on()?;
+    ended
 }
 
 #[cfg(feature = "screen")]
-fn show(args: &TopArgs, monitor: Monitor) -> Result<()> {
+fn show(args: &TopArgs, monitor: Monitor, signals: &Signals) -> Result<()> {
     // Keys come from the standard input.
-    if io::stdin().is_terminal() { screen::run(args, monitor) } else { plain::run(args, monitor) }
+    if io::stdin().is_terminal() {
+        screen::run(args, monitor, signals)
+    } else {
+        plain::run(args, monitor, signals)
+    }
 }
 
 #[cfg(not(feature = "screen"))]
-fn show(args: &TopArgs, monitor: Monitor) -> Result<()> {
-    plain::run(args, monitor)
+fn show(args: &TopArgs, monitor: Monitor, signals: &Signals) -> Result<()> {
+    plain::run(args, monitor, signals)
 }
 
 /// Lines of the terminal.

@@ -8,10 +8,11 @@
 //! - `flow`: between which bounds the pages lie that moved between zones and page sets.
 //! - `unchanged`: how long page sets have held what they hold.
 //! - `counters`: tracepoints, counted by the kernel for each CPU.
+//! - `zone_lock`: how long zone locks are waited for, and by whom.
 //! - `view`: all of it together; `monitor`: once for each interval.
 //! - `openmetrics`: a view for programs that collect metrics; `http`: how they get it.
 //!
-//! No privileges are needed, except for the counters; a view says what it has not.
+//! No privileges are needed, except for the counters and the waits; a view says what it has not.
 #![forbid(unsafe_code)]
 
 mod counters;
@@ -23,6 +24,7 @@ mod openmetrics;
 mod reading;
 mod unchanged;
 mod view;
+mod zone_lock;
 
 pub use counters::{Counters, CpuCounts, Tracepoint};
 pub use flow::{Bounds, Flow};
@@ -32,3 +34,4 @@ pub use openmetrics::{CONTENT_TYPE, openmetrics};
 pub use reading::{Proc, ReadError, Reading};
 pub use unchanged::Unchanged;
 pub use view::{Counted, CpuRates, PagesetView, Totals, View, ZoneView};
+pub use zone_lock::{CallerView, ZoneLockView};

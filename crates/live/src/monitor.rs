@@ -4,19 +4,16 @@ use crate::counters::{Counters, CpuCounts};
 use crate::reading::{Proc, ReadError, Reading};
 use crate::unchanged::Unchanged;
 use crate::view::{Counted, View, cpus};
-
-/// What no counter tells, and who does.
-const NOT_MEASURED: &str = "Time waited for the zone lock, and by whom, is not measured here: counters know neither \
-                            the lock nor the time. A recording with lock:contention_begin and contention_end does.";
+use crate::zone_lock::ZoneLockWatch;
 
 /// The last reading, and what has to be remembered of those before.
-#[derive(Debug)]
 pub struct Monitor {
     proc: Proc,
     last: Reading,
     unchanged: Unchanged,
     counters: Result<Counters, String>,
     counts: Vec<CpuCounts>,
+    zone_locks: ZoneLockWatch,
 }
 
 impl Monitor {
@@ -30,7 +27,13 @@ impl Monitor {
         unchanged.note(&last);
         let mut counters = Counters::open(&cpus(&last));
         let counts = counters.as_mut().map(|counters| counters.read(&cpus(&last))).unwrap_or_default();
-        Ok(Self { proc, last, unchanged, counters, counts })
+        // Waits are those of the running kernel, whosever readings are looked at.
+        let zone_locks = if proc.is_of_this_machine() {
+            ZoneLockWatch::begin()
+        } else {
+            ZoneLockWatch::none("the readings are not of the running kernel")
+        };
+        Ok(Self { proc, last, unchanged, counters, counts, zone_locks })
     }
 
     /// What happened since the last step, or since the start.
@@ -49,7 +52,10 @@ impl Monitor {
             }
             Err(reason) => view.missing.push(format!("No exact rates: {reason}.")),
         }
-        view.missing.push(NOT_MEASURED.to_owned());
+        match self.zone_locks.step(view.interval_ns, view.totals.cpus) {
+            Ok(zone_lock) => view.zone_lock = zone_lock,
+            Err(reason) => view.missing.push(format!("No waits for zone locks: {reason}.")),
+        }
         self.last = reading;
         Ok(view)
     }
@@ -78,6 +84,6 @@ mod tests {
         write(5);
         let view = monitor.step().unwrap();
         assert_eq!(view.pagesets[0].change, Some(-2));
-        assert!(view.missing.iter().any(|line| line.contains("not measured here")));
+        assert!(view.missing.iter().any(|line| line.contains("No waits for zone locks")));
     }
 }

@@ -18,6 +18,7 @@ pub fn openmetrics(view: &View) -> String {
     zones(view, &mut text);
     pagesets(view, &mut text);
     counted(view, &mut text);
+    zone_lock(view, &mut text);
     text.0 + "# EOF\n"
 }
 
@@ -126,6 +127,26 @@ fn counted(view: &View, text: &mut Exposition) {
         "pageset_contended_spin_locks_per_second",
         "Events of lock:contention_begin of spin locks, of zones and all others.",
         |cpu| cpu.contended_spin_locks_per_s,
+    );
+}
+
+fn zone_lock(view: &View, text: &mut Exposition) {
+    let Some(zone_lock) = &view.zone_lock else { return };
+    let each = |value: fn(&crate::zone_lock::CallerView) -> f64| {
+        let callers = zone_lock.callers.iter();
+        callers.map(move |row| (Labels::default().with("caller", row.caller), value(row)))
+    };
+    text.gauge(
+        "pageset_lock_waits_per_second",
+        "",
+        "Waits for spinning locks, by call chain; those for zone locks are all but elsewhere and unknown.",
+        each(|row| row.waits_per_s),
+    );
+    text.gauge(
+        "pageset_lock_wait_ratio",
+        "ratio",
+        "Part of the time of all CPUs that they waited, by call chain.",
+        each(|row| row.wait_percent / 100.0),
     );
 }
 

@@ -66,6 +66,11 @@ impl Proc {
         Self { directory: directory.into(), since: Instant::now() }
     }
 
+    /// Whether the files are those of the running kernel.
+    pub(crate) fn is_of_this_machine(&self) -> bool {
+        self.directory == Path::new("/proc")
+    }
+
     /// Reads both files.
     ///
     /// # Errors

@@ -10,6 +10,7 @@ use crate::difference::{change, increase, per_s};
 use crate::flow::{Flow, counted, pcp_pages, pgalloc};
 use crate::reading::Reading;
 use crate::unchanged::Unchanged;
+use crate::zone_lock::ZoneLockView;
 
 /// One interval.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -24,6 +25,8 @@ pub struct View {
     pub pagesets: Vec<PagesetView>,
     /// Exact rates, if tracepoints were counted.
     pub counted: Option<Counted>,
+    /// Waits for zone locks, if they may be watched.
+    pub zone_lock: Option<ZoneLockView>,
     /// Sentences about what is not there, with the remedy.
     pub missing: Vec<String>,
 }
@@ -130,6 +133,7 @@ impl View {
             zones: Vec::new(),
             pagesets: Vec::new(),
             counted: None,
+            zone_lock: None,
             missing: Vec::new(),
         };
         for zone in &later.zoneinfo.zones {

@@ -30,25 +30,26 @@ pub(crate) struct Instance {
 
 impl Instance {
     /// Makes one, with recording switched off, after removing those of recorders that were killed; returns their names
-    /// too.
+    /// too. A process that makes several gives each another `suffix`.
     ///
     /// # Errors
     /// The system refuses.
-    pub(crate) fn create(tracefs: &Tracefs) -> Result<(Self, Vec<String>), RecordError> {
-        let instances = tracefs.path("instances");
-        // Between making an instance and locking it, another recorder would take it for one that was left.
-        let turn = File::open(&instances).map_err(|error| cannot_make(&instances, error))?;
-        flock(&turn, FlockOperation::LockExclusive)
-            .map_err(|error| RecordError::io(&instances, "lock", error.into()))?;
+    pub(crate) fn create(tracefs: &Tracefs, suffix: &str) -> Result<(Self, Vec<String>), RecordError> {
+        let _turn = turn(tracefs)?;
         let removed = remove_stale(tracefs);
-        let name = format!("{PREFIX}{}", std::process::id());
+        Ok((Self::make(tracefs, format!("{PREFIX}{}{suffix}", std::process::id()))?, removed))
+    }
+
+    /// Makes one of this name. The caller has its turn.
+    fn make(tracefs: &Tracefs, name: String) -> Result<Self, RecordError> {
+        let instances = tracefs.path("instances");
         let directory = instances.join(&name);
         fs::create_dir(&directory).map_err(|error| cannot_make(&instances, error))?;
         let lock = lock(&directory)
             .ok_or_else(|| RecordError::io(&directory, "lock", io::ErrorKind::WouldBlock.into()))?;
         let instance = Self { tracefs: tracefs.clone(), directory, name, _lock: lock };
         instance.set("tracing_on", "0")?;
-        Ok((instance, removed))
+        Ok(instance)
     }
 
     /// Its name, for what belongs to it elsewhere.
@@ -59,6 +60,11 @@ impl Instance {
     /// A file or directory in it.
     pub(crate) fn path(&self, name: impl AsRef<Path>) -> PathBuf {
         self.directory.join(name)
+    }
+
+    /// Whether recording is switched on.
+    pub(crate) fn is_recording(&self) -> bool {
+        tracefs::read(&self.path("tracing_on")).is_ok_and(|state| state.trim() == "1")
     }
 
     /// Writes a setting.
@@ -72,6 +78,15 @@ impl Drop for Instance {
         drop(self.set("tracing_on", "0"));
         remove(&self.tracefs, &self.name);
     }
+}
+
+/// Keeps other recorders out: between making an instance and locking it, they would take it for one that was left.
+fn turn(tracefs: &Tracefs) -> Result<File, RecordError> {
+    let instances = tracefs.path("instances");
+    let turn = File::open(&instances).map_err(|error| cannot_make(&instances, error))?;
+    flock(&turn, FlockOperation::LockExclusive)
+        .map_err(|error| RecordError::io(&instances, "lock", error.into()))?;
+    Ok(turn)
 }
 
 /// Removes the instances of recorders that were killed; returns their names.
@@ -102,6 +117,8 @@ fn cannot_make(instances: &Path, error: io::Error) -> RecordError {
     match error.kind() {
         io::ErrorKind::ReadOnlyFilesystem => tracefs::read_only(instances),
         io::ErrorKind::PermissionDenied => tracefs::denied(instances),
+        // A locked-down Linux 6.1 calls it an invalid argument.
+        _ if tracefs::is_locked_down() => tracefs::denied(instances),
         _ => RecordError::io(instances, "make an instance in", error),
     }
 }

@@ -5,19 +5,24 @@
 //!                                                           merge: one order, by time ─► writing ─► .pgtrace
 //! /proc, /sys ─► machine, before and after ────────────────────────────────────────────────┘
 //!                sampler, every 20 ms ─────────────────────────────────────────────────────┘
+//! a second instance ─► watch ─► alarm: the events of one condition, which ends a flight recorder
 //! ```
 //!
 //! [`Session::prepare`] makes a private instance of the kernel's tracing and says what is missing if it cannot.
 //! [`Session::run`] records. [`check`] tells what a recording would need. Nothing is printed here.
 #![forbid(unsafe_code)]
 
+mod alarm;
 mod check;
 mod clock;
+mod condition;
+mod cost;
 mod cpus;
 mod error;
 #[doc(hidden)]
 pub mod fuzzing;
 mod instance;
+mod lock_watch;
 mod losses;
 mod machine;
 mod merge;
@@ -29,10 +34,14 @@ mod sampler;
 mod session;
 mod setup;
 mod tracefs;
+mod watch;
 mod writing;
 
 pub use check::{Check, check};
+pub use condition::{Condition, Met, NoCondition};
+pub use cost::measure;
 pub use cpus::{CpuList, NoCpuList};
 pub use error::RecordError;
+pub use lock_watch::{LockWatch, WaitTotals, Waited};
 pub use options::{Options, Timing};
 pub use session::{Ending, Going, Recording, Session, Status};

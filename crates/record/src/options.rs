@@ -3,6 +3,9 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
+use pageset_trace::RecordingCost;
+
+use crate::condition::Condition;
 use crate::cpus::CpuList;
 
 /// What to record, and until when. The first of the endings that is met ends it, and so does whoever watches.
@@ -18,6 +21,12 @@ pub struct Options {
     pub command: Vec<OsString>,
     /// Page faults from user mode too. A replay does not need them, and they are many.
     pub with_faults: bool,
+    /// Who waits for a zone's lock, by the call chains of waits.
+    pub with_call_chains: bool,
+    /// What recording costs the command, if it was [measured](crate::measure): kept in the trace.
+    pub cost: Option<RecordingCost>,
+    /// End when this is met.
+    pub until: Option<Condition>,
     /// When what the kernel writes is read.
     pub reading: Timing,
 }

@@ -14,6 +14,7 @@ use std::{
 
 use pageset_trace::{Event, LostEvents, TraceInfo};
 
+use crate::alarm::Alarm;
 use crate::clock::now_ns;
 use crate::cpus::CpuList;
 use crate::error::RecordError;
@@ -61,11 +62,15 @@ impl<'a> Reader<'a> {
         &mut self,
         options: &Options,
         head: &mut TraceInfo,
-        watch: &mut dyn FnMut(&Status) -> Going,
+        mut alarm: Option<&mut Alarm>,
+        tell: &mut dyn FnMut(&Status) -> Going,
     ) -> Result<(Ending, Duration, Option<u32>), RecordError> {
         let on = Instant::now();
         head.t_on_ns = Some(now_ns());
         self.instance.set("tracing_on", "1")?;
+        if let Some(alarm) = &alarm {
+            alarm.begin()?;
+        }
         head.t_start_ns = head.t_on_ns;
         let mut child = match options.command.split_first() {
             Some((program, arguments)) => {
@@ -74,10 +79,17 @@ impl<'a> Reader<'a> {
             }
             None => None,
         };
-        let ending = self.follow(options, child.as_mut(), on, watch);
+        let ending = self.follow(options, child.as_mut(), on, alarm.as_deref_mut(), tell);
         head.t_end_ns = Some(now_ns());
+        if !self.instance.is_recording() {
+            head.not_recorded.push("the end: somebody else switched recording off (tracing_on)".to_owned());
+        }
         self.instance.set("tracing_on", "0")?;
         head.t_off_ns = Some(now_ns());
+        let lost = alarm.map_or(0, |alarm| alarm.lost());
+        if lost > 0 {
+            head.not_recorded.push(format!("{lost} events of the condition: what met it may be among them"));
+        }
         let after = machine::snapshot()?;
         if let Some(before) = &head.before {
             head.pgalloc_delta = Some(machine::allocated(&before.vmstat, &after.vmstat));
@@ -94,7 +106,8 @@ impl<'a> Reader<'a> {
         options: &Options,
         mut child: Option<&mut Child>,
         on: Instant,
-        watch: &mut dyn FnMut(&Status) -> Going,
+        mut alarm: Option<&mut Alarm>,
+        tell: &mut dyn FnMut(&Status) -> Going,
     ) -> Result<Ending, RecordError> {
         // Pages read without a pause: about as many were waiting.
         let mut pages = 0;
@@ -104,6 +117,11 @@ impl<'a> Reader<'a> {
                 Timing::AtTheEnd => Reading::default(),
             };
             pages += round.pages as u64;
+            if let Some(alarm) = &mut alarm
+                && let Some(met) = alarm.look()?
+            {
+                return Ok(Ending::Met(met));
+            }
             if let Some(child) = child.as_mut()
                 && let Some(status) = child.try_wait().map_err(|error| RecordError::Command {
                     program: options.command[0].to_string_lossy().into_owned(),
@@ -123,7 +141,7 @@ impl<'a> Reader<'a> {
                 bytes: self.bytes.load(Ordering::Relaxed),
                 fill: (pages as f64 / self.buffer_pages as f64).min(1.0),
             };
-            if watch(&status) == Going::End {
+            if tell(&status) == Going::End {
                 return Ok(Ending::Asked);
             }
             if !round.is_cut {

@@ -6,7 +6,7 @@ use std::{
     os::unix::fs::OpenOptionsExt as _,
 };
 
-use pageset_trace::{Event, Gap};
+use pageset_trace::{Caller, Event, EventKind, Gap};
 use rustix::fs::OFlags;
 
 use crate::error::RecordError;
@@ -14,6 +14,9 @@ use crate::instance::Instance;
 use crate::losses::Losses;
 use pageset_trace::raw::{Decoder, Waits};
 use pageset_trace::raw::{Missed, PageLayout, Records};
+
+/// Events that an interrupt may have between the beginning of a wait and its call chain.
+const NEAR: usize = 16;
 
 /// A CPU's ring.
 pub(crate) struct Ring {
@@ -114,6 +117,10 @@ impl Ring {
             };
             self.note_gap(&mut missed, record.ts_ns, losses);
             self.last_ns = record.ts_ns;
+            if let Some(caller) = decoder.stack(&record) {
+                note_caller(&mut self.pending, caller);
+                continue;
+            }
             self.pending.extend(decoder.event(&record, self.cpu, &mut self.waits));
         }
         self.note_gap(&mut missed, self.last_ns, losses);
@@ -134,5 +141,32 @@ impl Ring {
     /// Events that wait.
     pub(crate) fn waiting(&self) -> usize {
         self.pending.len()
+    }
+}
+
+/// The call chain of a wait comes behind its beginning, and behind that of an interrupt which came between.
+fn note_caller(events: &mut [Event], caller: Option<Caller>) {
+    let mut last = events.iter_mut().rev().take(NEAR);
+    let begun = last.find(|event| event.kind == EventKind::ContentionBegin && event.caller().is_none());
+    if let (Some(begun), Some(caller)) = (begun, caller) {
+        begun.order = caller.code();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_chain_belongs_to_the_last_wait_without_one() {
+        let wait = Event::new(EventKind::ContentionBegin, 1, 0);
+        let mut events = [wait, wait, Event::new(EventKind::MmPageFree, 2, 0)];
+        note_caller(&mut events, Some(Caller::Drain));
+        note_caller(&mut events, None);
+        assert_eq!(events.map(|event| event.caller()), [None, Some(Caller::Drain), None]);
+        note_caller(&mut events, Some(Caller::Refill));
+        assert_eq!(events[0].caller(), Some(Caller::Refill));
+        note_caller(&mut events, Some(Caller::Free));
+        assert_eq!(events[1].caller(), Some(Caller::Drain));
     }
 }

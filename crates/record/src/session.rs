@@ -14,7 +14,9 @@ use std::{
 
 use pageset_trace::{LostEvents, Sample, TraceInfo};
 
+use crate::alarm::Alarm;
 use crate::clock::now_ns;
+use crate::condition::{Condition, Met};
 use crate::cpus::CpuList;
 use crate::error::RecordError;
 use crate::instance::Instance;
@@ -24,7 +26,7 @@ use crate::options::Options;
 use crate::reader::Reader;
 use crate::ring::Ring;
 use crate::sampler::Sampler;
-use crate::setup::{Setup, set_up};
+use crate::setup::{Setup, Wanted, set_up};
 use crate::tracefs::Tracefs;
 use crate::writing;
 
@@ -64,6 +66,8 @@ pub enum Ending {
     Command(ExitStatus),
     /// Whoever watched it said so.
     Asked,
+    /// What it waited for was seen.
+    Met(Met),
 }
 
 /// A recording that is over, and written.
@@ -91,6 +95,7 @@ pub struct Session {
     cpus: CpuList,
     buffer_bytes: u64,
     setup: Setup,
+    alarm: Option<Alarm>,
     /// Instances of recorders that were killed, which were removed.
     pub removed: Vec<String>,
     instance: Instance,
@@ -103,7 +108,7 @@ impl Session {
     /// Something that a recording needs is missing, or not allowed.
     pub fn prepare(options: Options) -> Result<Self, RecordError> {
         let tracefs = Tracefs::find()?;
-        let (instance, removed) = Instance::create(&tracefs)?;
+        let (instance, removed) = Instance::create(&tracefs, "")?;
         let online = CpuList::online();
         let cpus = options.cpus.clone().unwrap_or_else(|| online.clone());
         if let Some(cpu) = cpus.iter().find(|cpu| !online.contains(*cpu)) {
@@ -116,8 +121,15 @@ impl Session {
         let memory_bytes = (memory.totalram as u64).saturating_mul(u64::from(memory.mem_unit));
         let buffer_bytes =
             options.buffer_bytes.unwrap_or_else(|| Options::buffer_bytes_of(cpus.len(), memory_bytes));
-        let setup = set_up(&tracefs, &instance, &cpus, buffer_bytes, options.with_faults)?;
-        Ok(Self { options, cpus, buffer_bytes, setup, removed, instance })
+        let wanted = Wanted {
+            only: None,
+            with_faults: options.with_faults,
+            with_call_chains: options.with_call_chains
+                || options.until.is_some_and(Condition::needs_call_chains),
+        };
+        let setup = set_up(&tracefs, &instance, &cpus, buffer_bytes, wanted)?;
+        let alarm = options.until.map(|condition| Alarm::prepare(&tracefs, &cpus, condition));
+        Ok(Self { options, cpus, buffer_bytes, setup, alarm: alarm.transpose()?, removed, instance })
     }
 
     /// What will not be recorded, each with the reason.
@@ -132,22 +144,23 @@ impl Session {
         self.buffer_bytes
     }
 
-    /// Records into `out`. `watch` is told how far it is, a hundred times a second if nothing else is to be done.
+    /// Records into `out`. `tell` is told how far it is, a hundred times a second if nothing else is to be done.
     ///
     /// # Errors
     /// The command cannot be started, `out` refuses, or the kernel does.
     pub fn run(
         self,
         out: impl Write + Send,
-        watch: &mut dyn FnMut(&Status) -> Going,
+        tell: &mut dyn FnMut(&Status) -> Going,
     ) -> Result<Recording, RecordError> {
-        let Self { options, cpus, buffer_bytes, setup, instance, .. } = self;
+        let Self { options, cpus, buffer_bytes, setup, mut alarm, instance, .. } = self;
         let Setup { layout, decoder, not_recorded } = setup;
         let page_bytes = layout.page_bytes;
         let sampler = Sampler::new(&instance, cpus.clone())?;
         let since_ns = now_ns();
         let rings = cpus.iter().map(|cpu| Ring::open(&instance, cpu, &layout, since_ns));
         let merger = Merger::new(rings.collect::<Result<_, _>>()?, layout, decoder);
+        let settings = machine::sysctls();
         let mut head = describe(&options, &cpus, not_recorded)?;
         if !sampler.is_marking() {
             head.not_recorded.push("marks around samples: trace_marker_raw cannot be written".to_owned());
@@ -172,10 +185,14 @@ impl Session {
             });
             let buffer_pages = (buffer_bytes / page_bytes as u64).max(1);
             let mut reader = Reader::new(&instance, merger, sender, &bytes, buffer_pages, options.reading);
-            let ended = reader.record(&options, &mut head, watch);
+            let ended = reader.record(&options, &mut head, alarm.as_mut(), tell);
             stop.store(true, Ordering::Relaxed);
             samples.thread().unpark();
             put_samples(&mut head, samples.join().unwrap_or_default(), &cpus);
+            if options.cpus.is_none() {
+                note_newcomers(&mut head, &cpus);
+            }
+            head.not_recorded.extend(machine::changes(&settings, &machine::sysctls()));
             let ended = ended.and_then(|ended| reader.finish(&cpus, &mut head).map(|lost| (ended, lost)));
             head.recorder_pids = pids_of(&pids);
             let events = reader.end(ended.as_ref().ok().map(|(_, lost)| (head.clone(), *lost)));
@@ -196,9 +213,11 @@ fn describe(options: &Options, cpus: &CpuList, not_recorded: Vec<String>) -> Res
         command: options.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
         cpus: u32::try_from(CpuList::online().len()).ok(),
         not_recorded,
+        recording_cost: options.cost,
         ..TraceInfo::default()
     };
-    if cpus.len() < CpuList::online().len() {
+    // One that was switched on since is named at the end.
+    if options.cpus.is_some() && cpus.len() < CpuList::online().len() {
         info.not_recorded.push(format!("other CPUs than {cpus}: not asked for"));
     }
     match machine::layout(&before) {
@@ -218,6 +237,13 @@ fn put_samples(head: &mut TraceInfo, mut samples: Vec<Sample>, cpus: &CpuList) {
         head.not_recorded.push(format!("samples of CPU {cpu}: {reason}"));
     }
     head.samples = samples;
+}
+
+/// A recording of all CPUs has those that were switched on when it began.
+fn note_newcomers(head: &mut TraceInfo, cpus: &CpuList) {
+    for cpu in CpuList::online().iter().filter(|cpu| !cpus.contains(*cpu)) {
+        head.not_recorded.push(format!("CPU {cpu}: it was switched on meanwhile"));
+    }
 }
 
 /// Notes that this thread is one of the recorder's.

@@ -10,11 +10,12 @@ use crate::error::RecordError;
 use crate::instance::Instance;
 use crate::probes;
 use crate::tracefs::{self, Tracefs};
+use pageset_trace::EventKind;
 use pageset_trace::raw::Decoder;
 use pageset_trace::raw::EventFormat;
 use pageset_trace::raw::PageLayout;
 use pageset_trace::raw::Symbols;
-use pageset_trace::raw::{Filter, Need, PROBES, TRACEPOINTS, Tracepoint, WITHOUT_A_PLACE};
+use pageset_trace::raw::{Callers, Filter, Need, PROBES, SPINNING, TRACEPOINTS, Tracepoint};
 
 /// An instance that only has to be switched on.
 pub(crate) struct Setup {
@@ -22,6 +23,26 @@ pub(crate) struct Setup {
     pub(crate) decoder: Decoder,
     /// What it will not record, each with the reason.
     pub(crate) not_recorded: Vec<String>,
+}
+
+/// Which events an instance is to record.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted<'a> {
+    /// Of these kinds only; `None`: all that belong to a recording.
+    pub(crate) only: Option<&'a [EventKind]>,
+    /// Those too that are recorded only if asked for.
+    pub(crate) with_faults: bool,
+    /// The call chains of waits.
+    pub(crate) with_call_chains: bool,
+}
+
+impl Wanted<'_> {
+    fn has(self, tracepoint: &Tracepoint) -> bool {
+        match self.only {
+            Some(kinds) => kinds.contains(&tracepoint.kind),
+            None => tracepoint.need != Need::Asked || self.with_faults,
+        }
+    }
 }
 
 /// Sets clock, buffers, CPUs and events.
@@ -33,7 +54,7 @@ pub(crate) fn set_up(
     instance: &Instance,
     cpus: &CpuList,
     buffer_bytes: u64,
-    with_faults: bool,
+    wanted: Wanted<'_>,
 ) -> Result<Setup, RecordError> {
     instance.set("trace_clock", clock::NAME)?;
     // The oldest events give way, and the page behind them says so.
@@ -44,11 +65,11 @@ pub(crate) fn set_up(
     let symbols = Symbols::read();
     let mut not_recorded = Vec::new();
     let mut events = Vec::new();
-    for tracepoint in TRACEPOINTS.into_iter().filter(|event| event.need != Need::Asked || with_faults) {
+    for tracepoint in TRACEPOINTS.into_iter().filter(|tracepoint| wanted.has(tracepoint)) {
         let directory = PathBuf::from("events").join(tracepoint.system).join(tracepoint.name);
         match switch_on(tracefs, instance, directory, &tracepoint, &symbols) {
             Ok(format) => events.push((tracepoint, format)),
-            Err(Missing(problem)) if tracepoint.need == Need::Required => {
+            Err(Missing(problem)) if tracepoint.need == Need::Required || wanted.only.is_some() => {
                 return Err(RecordError::Refused {
                     problem: format!("{} cannot be recorded: {problem}", label(&tracepoint)),
                     remedy: "record under a kernel that has it".to_owned(),
@@ -57,22 +78,49 @@ pub(crate) fn set_up(
             Err(Missing(problem)) => not_recorded.push(format!("{}: {problem}", label(&tracepoint))),
         }
     }
-    for (system, name) in WITHOUT_A_PLACE {
-        if tracefs.path("events").join(system).join(name).exists() {
-            not_recorded.push(format!("{system}:{name}: this program does not know it yet"));
+    if wanted.only.is_none() {
+        match probe(tracefs, instance, &symbols) {
+            Ok(probes) => events.extend(probes),
+            Err(problem) => not_recorded.push(format!("bulk allocations: {problem}")),
         }
-    }
-    match probe(tracefs, instance, &symbols) {
-        Ok(probes) => events.extend(probes),
-        Err(problem) => not_recorded.push(format!("bulk allocations: {problem}")),
     }
 
     let (page, event) = (tracefs.path("events/header_page"), tracefs.path("events/header_event"));
     let layout = PageLayout::parse(&tracefs::read(&page)?, &tracefs::read(&event)?)
         .map_err(|problem| RecordError::unknown(page, problem))?;
-    let decoder = Decoder::new(&events, symbols)
-        .map_err(|problem| RecordError::unknown(tracefs.path("events"), problem))?;
+    let unknown = |problem| RecordError::unknown(tracefs.path("events"), problem);
+    let mut decoder = Decoder::new(&events, symbols).map_err(unknown)?;
+    if wanted.with_call_chains {
+        match record_call_chains(tracefs, instance) {
+            Ok((format, callers)) => decoder = decoder.with_stacks(&format, callers).map_err(unknown)?,
+            // What is looked for may be nothing else.
+            Err(error) if wanted.only.is_some() => return Err(error),
+            Err(error) => not_recorded.push(error.to_string()),
+        }
+    }
     Ok(Setup { layout, decoder, not_recorded })
+}
+
+/// Has the kernel write the call chain of each wait for a spinning lock behind its beginning. Source: the kernel's
+/// documentation "Event Tracing", section "Event triggers".
+fn record_call_chains(tracefs: &Tracefs, instance: &Instance) -> Result<(EventFormat, Callers), RecordError> {
+    let refused = |problem: &str, remedy: &str| RecordError::Refused {
+        problem: format!("call chains cannot be recorded: {problem}"),
+        remedy: remedy.to_owned(),
+    };
+    let callers = Callers::read().ok_or_else(|| {
+        refused(
+            "addresses of functions are hidden",
+            "run `sysctl kernel.kptr_restrict=1`, and record as root",
+        )
+    })?;
+    let text = tracefs::read(&tracefs.path("events/ftrace/kernel_stack/format"))?;
+    let format = EventFormat::parse(&text)
+        .map_err(|problem| RecordError::unknown(tracefs.path("events/ftrace/kernel_stack"), problem))?;
+    instance
+        .set("events/lock/contention_begin/trigger", &format!("stacktrace if {SPINNING}"))
+        .map_err(|error| refused(&error.to_string(), "record without them"))?;
+    Ok((format, callers))
 }
 
 fn set_buffers(instance: &Instance, cpus: &CpuList, bytes: u64) -> Result<(), RecordError> {

@@ -1,8 +1,8 @@
 //! One stream of random numbers per purpose, so that a change in one place does not shift the numbers of another.
 
 use pageset_core::CpuId;
-use rand::SeedableRng;
-use rand_xoshiro::Xoshiro256PlusPlus;
+use rand::{Rng, SeedableRng};
+use rand_xoshiro::{SplitMix64, Xoshiro256PlusPlus};
 
 /// A stream of random numbers.
 pub type Stream = Xoshiro256PlusPlus;
@@ -14,18 +14,13 @@ pub fn stream(seed: u64, purpose: &str, cpu: CpuId) -> Stream {
     Stream::seed_from_u64(mix(named ^ u64::from(cpu.0)))
 }
 
-/// The finaliser of `SplitMix64` (Steele, Lea, Flood, 2014): every bit of the result depends on every bit given.
-pub(crate) const fn mix(value: u64) -> u64 {
-    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ (value >> 31)
+/// A number every bit of which depends on every bit given.
+pub(crate) fn mix(value: u64) -> u64 {
+    SplitMix64::seed_from_u64(value).next_u64()
 }
 
 #[cfg(test)]
 mod tests {
-    use rand::Rng;
-
     use super::*;
 
     #[test]

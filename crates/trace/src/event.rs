@@ -3,8 +3,10 @@
 //! What a field means depends on the event's [`EventKind`]; the accessors here give the fields of the
 //! kinds that reuse one (extfrag, contention, bulk allocation) their proper names.
 
+mod caller;
 mod kind;
 
+pub use caller::Caller;
 pub use kind::EventKind;
 
 use pageset_core::{CpuId, MigrateType, Order, Pfn};
@@ -169,7 +171,18 @@ impl Event {
     #[must_use]
     pub const fn lock_address(&self) -> Option<u64> {
         match self.kind {
-            EventKind::ContentionBegin | EventKind::ContentionEnd => Some(self.pfn),
+            EventKind::ContentionBegin | EventKind::ContentionEnd | EventKind::ContendedRelease => {
+                Some(self.pfn)
+            }
+            _ => None,
+        }
+    }
+
+    /// Who waits for a lock, for the beginnings of waits whose call chain was recorded.
+    #[must_use]
+    pub const fn caller(&self) -> Option<Caller> {
+        match self.kind {
+            EventKind::ContentionBegin => Caller::from_code(self.order),
             _ => None,
         }
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{layout::Layout, sample::Sample, snapshot::Snapshot};
+use crate::{layout::Layout, recording_cost::RecordingCost, sample::Sample, snapshot::Snapshot};
 
 /// The formats that can be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -147,6 +147,9 @@ pub struct TraceInfo {
     /// Where events are missing, by time; the recorder keeps the first ones only if there are very many.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gaps: Vec<Gap>,
+    /// What recording cost the command, if that was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recording_cost: Option<RecordingCost>,
 }
 
 #[cfg(test)]

@@ -25,30 +25,36 @@ mod import;
 mod info;
 mod input;
 mod layout;
+mod lock_waits;
 mod native;
 mod opening;
 mod packing;
 mod procfs;
 pub mod raw;
 mod reader;
+mod recording_cost;
 mod sample;
 mod sidecar;
 mod snapshot;
+mod without_recorder;
 mod xz;
 mod zone_name;
 
 pub use convert::{ConvertSummary, convert};
 pub use error::TraceError;
-pub use event::{Event, EventKind, Extfrag, MIGRATETYPE_NONE, PFN_NONE, Work, irq_flag};
+pub use event::{Caller, Event, EventKind, Extfrag, MIGRATETYPE_NONE, PFN_NONE, Work, irq_flag};
 pub use gfp::{gfp_bits, gfp_names};
 pub use info::{Gap, LostEvents, SourceFormat, TraceInfo};
 pub use layout::{Cache, CacheKind, Layout, LayoutSource, Node, PcpSample, Sysctls, ZoneDescription};
+pub use lock_waits::{LockWait, LockWaits};
 pub use native::{BlockEntry, NativeReader, NativeWriter, WriteOptions};
 pub use opening::{OpenOptions, open, open_with};
 pub use procfs::{
     Buddyinfo, FreeBlocks, Pageblocks, Pagetypeinfo, ProcError, TypedFreeBlocks, Vmstat, Zoneinfo,
 };
 pub use reader::{BLOCK_EVENTS_MAX, Recovery, Strictness, TraceReader};
+pub use recording_cost::{CostRange, RecordingCost};
 pub use sample::{Sample, ZoneSample};
 pub use sidecar::find as side_file;
 pub use snapshot::Snapshot;
+pub use without_recorder::WithoutRecorder;

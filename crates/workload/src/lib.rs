@@ -37,7 +37,7 @@ pub use replay::{
 };
 pub use slab::Object;
 pub use survey::{
-    Bursts, CpuTotals, Cpus, Decision, Decisions, Kernel, KernelCounter, Lifetimes, Log2Counts,
+    Bursts, CallerWaits, CpuTotals, Cpus, Decision, Decisions, Kernel, KernelCounter, Lifetimes, Log2Counts,
     MATRIX_CPUS_MAX, Orders, PagesetState, Runs, Survey, SurveyOptions, TYPE_COLUMNS, ZoneLocks, ZoneState,
     ZoneSurvey, survey,
 };

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueHint;
-use pageset_record::{CpuList, Options, Timing};
+use pageset_record::{Condition, CpuList, Options, Timing};
 
 const READING_RECORD: &str = "\
 How it works:
@@ -30,6 +30,8 @@ Examples:
   sudo pageset record                    until Ctrl-C
   sudo pageset record --flight-recorder --buffer 64M
                                          what was last before Ctrl-C
+  sudo pageset record --when 'zone_wait_us > 500'
+                                         what was last before a long wait
   pageset replay my.pgtrace";
 
 /// Record what this machine's kernel allocates and frees
@@ -62,6 +64,17 @@ pub(crate) struct RecordArgs {
     /// Keep what was last only, and write it at the end: as much as the buffers hold
     #[arg(long)]
     flight_recorder: bool,
+    /// Record for each wait for a spinning lock who waits: to refill or drain a page set, to allocate or free past it
+    #[arg(long)]
+    stack: bool,
+    /// Keep what was last, and end when this is met: 'zone_wait_us > 500', 'spin_wait_us > 500', 'reclaim_us > 10000'
+    #[arg(long, value_name = "CONDITION")]
+    when: Option<Condition>,
+    /// First measure what recording costs COMMAND, in N pairs of runs without and with a recorder; the result is printed,
+    /// and kept in FILE
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "5", require_equals = true,
+        value_parser = clap::value_parser!(u32).range(1..=1000), requires = "command")]
+    pub(crate) calibrate_cost: Option<u32>,
     /// Only tell whether a recording could begin, and what it would not record
     #[arg(long, conflicts_with_all = ["output", "force", "command"])]
     pub(crate) check: bool,
@@ -78,7 +91,14 @@ impl RecordArgs {
             duration: self.duration,
             command: self.command.clone(),
             with_faults: self.faults,
-            reading: if self.flight_recorder { Timing::AtTheEnd } else { Timing::AllTheTime },
+            with_call_chains: self.stack,
+            until: self.when,
+            cost: None,
+            reading: if self.flight_recorder || self.when.is_some() {
+                Timing::AtTheEnd
+            } else {
+                Timing::AllTheTime
+            },
         }
     }
 }

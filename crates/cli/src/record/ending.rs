@@ -4,7 +4,8 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::Result;
-use pageset_record::{Ending, Recording};
+use pageset_record::{Ending, Met, Recording};
+use pageset_trace::{CostRange, RecordingCost};
 
 use crate::convert::size;
 use crate::invocation::quoted;
@@ -21,6 +22,10 @@ pub(crate) fn print(out: &mut dyn Write, path: &Path, recording: &Recording) -> 
         size(*bytes)
     )?;
     let command = info.command.join(" ");
+    if let Ending::Met(Met { condition, took_us, caller, cpu, pid, .. }) = recording.ending {
+        let by = caller.map_or_else(String::new, |caller| format!(" ({})", caller.name()));
+        writeln!(out, "Ended by {condition}: {took_us} us{by} of task {pid} on CPU {cpu}.")?;
+    }
     match (recording.ending, recording.still_running) {
         (Ending::Command(status), _) => writeln!(out, "`{command}` ended: {status}.")?,
         (_, Some(pid)) => writeln!(out, "`{command}` still runs as process {pid}.")?,
@@ -39,6 +44,20 @@ pub(crate) fn print(out: &mut dyn Write, path: &Path, recording: &Recording) -> 
     print_not_recorded(out, &info.not_recorded)?;
     let name = quoted(&path.display().to_string());
     writeln!(out, "`pageset replay {name}` shows what other kernels would have made of it.")?;
+    Ok(())
+}
+
+/// What recording costs, by pairs of runs.
+pub(super) fn print_cost(out: &mut dyn Write, cost: &RecordingCost) -> Result<()> {
+    for (what, range) in [("time", cost.wall_percent), ("CPU time of the machine", cost.cpu_percent)] {
+        if let Some(CostRange { min, median, max }) = range {
+            let rounds = cost.rounds;
+            writeln!(
+                out,
+                "Recorded, the command takes {median:+.0} % {what} ({min:+.0} to {max:+.0}, {rounds} pairs)."
+            )?;
+        }
+    }
     Ok(())
 }
 

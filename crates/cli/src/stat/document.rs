@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pageset_report::{Histogram, Provenance};
 use pageset_trace::TraceInfo;
-use pageset_workload::{CpuTotals, Log2Counts, Runs, Survey, ZoneState};
+use pageset_workload::{CpuTotals, Log2Counts, Runs, Survey, ZoneLocks, ZoneState};
 use serde::Serialize;
 
 use super::sections::{type_key, type_names};
@@ -122,6 +122,34 @@ struct Burst {
     longest_at_ns: u64,
 }
 
+/// Waits for zone locks: known by call chains, or by what the waiter did next.
+#[derive(Serialize)]
+struct ZoneLockWaits {
+    waits: u64,
+    wait_ns: u64,
+    by_caller: Vec<CallerWaits>,
+}
+
+/// Those of which a call chain says who waited.
+#[derive(Serialize)]
+struct CallerWaits {
+    caller: &'static str,
+    waits: u64,
+    wait_ns: u64,
+}
+
+impl ZoneLockWaits {
+    fn of(locks: &ZoneLocks) -> Self {
+        let callers = locks.by_caller();
+        let by_caller = callers.map(|(caller, found)| CallerWaits {
+            caller: caller.name(),
+            waits: found.waits,
+            wait_ns: found.wait_ns,
+        });
+        Self { waits: locks.waits, wait_ns: locks.wait_ns, by_caller: by_caller.collect() }
+    }
+}
+
 #[derive(Serialize)]
 struct Kernel {
     hit_percent: Option<f64>,
@@ -138,6 +166,7 @@ struct Kernel {
     lru_drains: u64,
     spin_wait_ns: Distribution,
     other_wait_ns: Distribution,
+    zone_lock_waits: ZoneLockWaits,
     unpaired_waits: u64,
     kswapd_wakes: u64,
     kswapd_sleeps: u64,
@@ -298,6 +327,7 @@ fn kernel(survey: &Survey) -> Kernel {
         lru_drains: kernel.lru_drains,
         spin_wait_ns: distribution(&kernel.spin_waits),
         other_wait_ns: distribution(&kernel.other_waits),
+        zone_lock_waits: ZoneLockWaits::of(&kernel.zone_locks),
         unpaired_waits: kernel.unpaired_waits,
         kswapd_wakes: kernel.kswapd_wakes,
         kswapd_sleeps: kernel.kswapd_sleeps,

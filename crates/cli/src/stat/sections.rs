@@ -296,7 +296,7 @@ fn activity(survey: &Survey) -> Table {
     let kernel = &survey.kernel;
     let mut table = Table::new("What else the kernel did", columns);
     for (what, waits) in
-        [("waits for spinning locks", &kernel.spin_waits), ("waits for other locks", &kernel.other_waits)]
+        [("waits for other locks", &kernel.other_waits), ("waits for spinning locks", &kernel.spin_waits)]
     {
         table.push(Row::new([
             what.into(),
@@ -304,6 +304,15 @@ fn activity(survey: &Survey) -> Table {
             Cell::real(waits.sum as f64 / 1e6, 3),
             Cell::real(waits.max as f64 / 1e3, 1),
         ]));
+    }
+    let locks = &kernel.zone_locks;
+    let zone_waits = [("of those, for zone locks".to_owned(), locks.waits, locks.wait_ns)];
+    let by_caller = locks.by_caller();
+    let by_caller = by_caller.map(|(caller, found)| {
+        (format!("... by {}, as call chains say", caller.name()), found.waits, found.wait_ns)
+    });
+    for (what, waits, wait_ns) in zone_waits.into_iter().chain(by_caller) {
+        table.push(Row::new([what.into(), waits.into(), Cell::real(wait_ns as f64 / 1e6, 3), Cell::Absent]));
     }
     for (what, times) in [
         ("ticks (vmstat_update)", kernel.vmstat_ticks),

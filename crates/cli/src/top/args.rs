@@ -28,8 +28,8 @@ How to read this:
 
   With privileges, and built with `--features perf`, tracepoints are counted,
   not recorded: blocks refilled and drained on each CPU, exactly, and spin locks
-  that had to be waited for, those of zones among all others. How long the zone
-  lock is waited for, and by whom, is not measured here.
+  that had to be waited for, those of zones among all others. As root, waits for
+  zone locks are shown by who waits, and as a part of the time of all CPUs.
 
 Examples:
   pageset top                            until it is interrupted

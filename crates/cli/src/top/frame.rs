@@ -1,6 +1,6 @@
 //! A view as the lines of a screen.
 
-use pageset_live::View;
+use pageset_live::{View, ZoneLockView};
 use pageset_report::{Format, Table, wrap};
 
 use super::selection::Selection;
@@ -26,6 +26,7 @@ impl Frame {
     pub(super) fn new(view: &View, selection: &Selection) -> Self {
         let mut head = wrap(&tables::headline(view), WIDTH);
         head.push(counted(view, selection.cpu));
+        head.extend(view.zone_lock.as_ref().map(waited));
         head.push(String::new());
         let (heading, mut rows) = parts(&tables::zones(view, |zone| selection.has_zone(zone)));
         let cut = rows.len().saturating_sub(ZONES_SHOWN);
@@ -68,6 +69,19 @@ fn counted(view: &View, cpu: Option<u32>) -> String {
         text(rates.refilled_blocks_per_s),
         text(rates.drained_blocks_per_s),
         text(rates.contended_spin_locks_per_s)
+    )
+}
+
+/// How long zone locks are waited for, on one line.
+fn waited(view: &ZoneLockView) -> String {
+    let callers = view.callers.iter().filter(|row| row.waits_per_s > 0.0);
+    let callers: Vec<_> = callers.map(|row| format!("{} {:.0}", row.caller, row.waits_per_s)).collect();
+    format!(
+        "zone locks: {:.0} waits/s, {:.2} % of CPU time{}{}",
+        view.waits_per_s,
+        view.wait_percent,
+        if callers.is_empty() { "" } else { "; waits/s: " },
+        callers.join(", ")
     )
 }
 

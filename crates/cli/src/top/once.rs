@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io::Write;
-use std::thread;
 
 use anyhow::Result;
 use pageset_live::{Monitor, View};
@@ -10,6 +9,7 @@ use pageset_report::{Format, Provenance, json_document};
 use serde::Serialize;
 
 use super::TopArgs;
+use super::signals::Signals;
 use super::tables;
 use crate::invocation::Invocation;
 use crate::output;
@@ -21,8 +21,15 @@ struct TopDocument<'a> {
     provenance: &'a Provenance,
 }
 
-pub(super) fn run(args: &TopArgs, mut monitor: Monitor, invocation: &Invocation) -> Result<()> {
-    thread::sleep(args.interval);
+pub(super) fn run(
+    args: &TopArgs,
+    mut monitor: Monitor,
+    signals: &Signals,
+    invocation: &Invocation,
+) -> Result<()> {
+    if !signals.sleep(args.interval) {
+        return Ok(());
+    }
     let view = monitor.step()?;
     let provenance = Provenance { machine: machine(&view), ..invocation.provenance() };
     output::write(&args.output.target, |out| write(&view, &provenance, args.output.format(), out))
@@ -35,7 +42,8 @@ fn write(view: &View, provenance: &Provenance, format: Format, out: &mut dyn Wri
         Format::Csv => format.exporter().export(&pagesets(), out)?,
         Format::Table | Format::Markdown => {
             let counters = view.counted.as_ref().map(tables::counters);
-            for table in [Some(tables::zones(view, |_| true)), counters].into_iter().flatten() {
+            let zone_lock = view.zone_lock.as_ref().map(tables::zone_lock);
+            for table in [Some(tables::zones(view, |_| true)), counters, zone_lock].into_iter().flatten() {
                 format.exporter().export(&table, out)?;
                 writeln!(out)?;
             }

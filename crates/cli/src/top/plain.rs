@@ -1,7 +1,6 @@
 //! A table that is written again in each interval, on any terminal.
 
 use std::io::{self, Write as _};
-use std::thread;
 
 use anyhow::Result;
 use pageset_live::Monitor;
@@ -9,17 +8,17 @@ use pageset_live::Monitor;
 use super::TopArgs;
 use super::frame::Frame;
 use super::selection::Selection;
+use super::signals::Signals;
 
 /// Goes to the first line, and clears what is below. Source: ECMA-48, CUP and ED.
 const CLEAR: &str = "\x1b[H\x1b[J";
 
-pub(super) fn run(args: &TopArgs, mut monitor: Monitor) -> Result<()> {
+pub(super) fn run(args: &TopArgs, mut monitor: Monitor, signals: &Signals) -> Result<()> {
     let mut out = io::stdout().lock();
     let selection = Selection::default();
     write!(out, "{CLEAR}reading for {:?} ...", args.interval)?;
     out.flush()?;
-    loop {
-        thread::sleep(args.interval);
+    while signals.sleep(args.interval) {
         let view = monitor.step()?;
         // The last line stays free, so that nothing scrolls.
         let height = super::height().saturating_sub(1);
@@ -27,4 +26,5 @@ pub(super) fn run(args: &TopArgs, mut monitor: Monitor) -> Result<()> {
         write!(out, "{CLEAR}{lines}")?;
         out.flush()?;
     }
+    Ok(())
 }

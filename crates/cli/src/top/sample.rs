@@ -48,6 +48,7 @@ pub(super) fn view(cpus: u32) -> View {
             .flat_map(|zone| (0..cpus).map(move |cpu| pageset(zone, cpu)))
             .collect(),
         counted: Some(Counted { total: rates(None), cpus: (0..cpus).map(|cpu| rates(Some(cpu))).collect() }),
+        zone_lock: None,
         missing: vec!["No time is measured.".to_owned()],
     }
 }

@@ -1,8 +1,6 @@
 //! A screen with keys. The terminal is as before when it ends, by a key, a signal, an error or a panic.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 use pageset_live::{Monitor, View};
@@ -12,17 +10,14 @@ use ratatui::layout::{Constraint, Layout};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Text};
 use ratatui::widgets::Paragraph;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::{flag, low_level};
 
 use super::TopArgs;
 use super::frame::{Frame, WIDTH};
 use super::selection::Selection;
+use super::signals::{PATIENCE, Signals};
 
 /// Least height: all but the page sets, and three of them.
 const HEIGHT_MIN: u16 = 18;
-/// Longest time until a signal is noticed.
-const PATIENCE: Duration = Duration::from_millis(100);
 
 const HELP: &[&str] = &[
     "q, Ctrl-C   end",
@@ -57,21 +52,11 @@ struct Screen {
     scrolled: usize,
 }
 
-pub(super) fn run(args: &TopArgs, monitor: Monitor) -> Result<()> {
-    let signal = Arc::new(AtomicUsize::new(0));
-    for number in [SIGHUP, SIGINT, SIGTERM] {
-        let value = usize::try_from(number).unwrap_or_default();
-        flag::register_usize(number, Arc::clone(&signal), value).context("signals cannot be watched")?;
-    }
+pub(super) fn run(args: &TopArgs, monitor: Monitor, signals: &Signals) -> Result<()> {
     // This also has panics restore the terminal.
     let mut terminal = ratatui::try_init().context("the terminal cannot be used for a screen; use --once")?;
-    let ended = watch(args, monitor, &mut terminal, &signal);
+    let ended = watch(args, monitor, &mut terminal, signals);
     ratatui::restore();
-    let number = i32::try_from(signal.load(Ordering::Relaxed)).unwrap_or_default();
-    if number != 0 {
-        // Whoever waits for this process learns that it was the signal.
-        low_level::emulate_default_handler(number).context("the signal cannot be passed on")?;
-    }
     ended
 }
 
@@ -79,14 +64,14 @@ fn watch(
     args: &TopArgs,
     mut monitor: Monitor,
     terminal: &mut DefaultTerminal,
-    signal: &AtomicUsize,
+    signals: &Signals,
 ) -> Result<()> {
     let mut screen = Screen::default();
     let mut due = Instant::now() + args.interval;
     loop {
         terminal.draw(|frame| screen.draw(frame))?;
         loop {
-            if signal.load(Ordering::Relaxed) != 0 {
+            if signals.has_come() {
                 return Ok(());
             }
             let left = due.saturating_duration_since(Instant::now());

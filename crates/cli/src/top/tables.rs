@@ -1,6 +1,6 @@
 //! A view as tables.
 
-use pageset_live::{Bounds, Counted, Flow, PagesetView, View, ZoneView};
+use pageset_live::{Bounds, Counted, Flow, PagesetView, View, ZoneLockView, ZoneView};
 use pageset_report::{Cell, Column, Row, Table};
 
 /// How the bounds were made.
@@ -8,6 +8,10 @@ const ESTIMATES: &str = "Refilled and drained pages are estimates: at least what
                          pgalloc and pgfree say was allocated and freed, with what page sets gained or lost.";
 /// What a lock counter counts.
 const LOCKS: &str = "Spin locks waited for are all of the kernel's; the zone lock is one of them.";
+
+/// What the rows mean.
+const WAITS: &str = "Waits for spinning locks, by call chain: to refill a page set, to drain one, to allocate or free past \
+                     them, elsewhere in the page allocator (other). 'elsewhere' are other locks.";
 
 /// What it is about, on one line.
 pub(super) fn headline(view: &View) -> String {
@@ -118,6 +122,33 @@ pub(super) fn counters(counted: &Counted) -> Table {
         ]));
     }
     table.note(LOCKS);
+    table
+}
+
+/// Waits for locks: a row for each caller.
+pub(super) fn zone_lock(view: &ZoneLockView) -> Table {
+    let mut table = Table::new(
+        format!(
+            "Zone locks: {:.0} waits/s, {:.2} % of the time of all CPUs",
+            view.waits_per_s, view.wait_percent
+        ),
+        vec![
+            Column::label("caller", "who waits"),
+            Column::ratio("waits_per_s", "waits").with_unit("/s"),
+            Column::ratio("wait_percent", "time of all CPUs").with_unit("%"),
+        ],
+    );
+    for row in &view.callers {
+        table.push(Row::new([
+            row.caller.into(),
+            Cell::real(row.waits_per_s, 0),
+            Cell::real(row.wait_percent, 3),
+        ]));
+    }
+    table.note(WAITS);
+    if view.lost > 0 {
+        table.note(format!("Missed: {} events of waits.", view.lost));
+    }
     table
 }
 

@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use pageset_trace::{Event, EventKind, OpenOptions, Recovery, TraceInfo};
 use tempfile::TempDir;
 
-const PAGESET: &str = env!("CARGO_BIN_EXE_pageset");
-const INSTANCES: &str = "/sys/kernel/tracing/instances";
+pub(crate) const PAGESET: &str = env!("CARGO_BIN_EXE_pageset");
+pub(crate) const INSTANCES: &str = "/sys/kernel/tracing/instances";
 /// Whether this machine lets a test record; says why if not.
-fn machine() -> Option<MutexGuard<'static, ()>> {
+pub(crate) fn machine() -> Option<MutexGuard<'static, ()>> {
     let guard = crate::one_at_a_time();
     let check = || pageset(&["record", "--check"]);
     if !check().status.success() && !Path::new(INSTANCES).exists() {
@@ -29,35 +29,40 @@ fn machine() -> Option<MutexGuard<'static, ()>> {
     None
 }
 
-fn pageset(arguments: &[&str]) -> Output {
+pub(crate) fn pageset(arguments: &[&str]) -> Output {
     Command::new(PAGESET).args(arguments).output().expect("the command can be started")
 }
 
-fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
 #[track_caller]
-fn succeeds(arguments: &[&str]) -> String {
+pub(crate) fn succeeds(arguments: &[&str]) -> String {
     let output = pageset(arguments);
     assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
     text(&output.stdout)
 }
 
-fn start(arguments: &[&str]) -> Child {
-    let mut command = Command::new(PAGESET);
-    command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
+/// Starts the command with the signals of a terminal: who runs tests in the background may have them ignored.
+pub(crate) fn start(arguments: &[&str]) -> Child {
+    let mut command = Command::new("env");
+    command
+        .args(["--default-signal=INT,TERM,HUP", PAGESET])
+        .args(arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     command.spawn().expect("the command can be started")
 }
 
-fn send(signal: &str, child: &Child) {
+pub(crate) fn send(signal: &str, child: &Child) {
     let status = Command::new("kill").args([signal, &child.id().to_string()]).status();
     assert!(status.is_ok_and(|status| status.success()));
 }
 
 /// Waits until `is_so`.
 #[track_caller]
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let began = Instant::now();
     while !is_so() {
         assert!(began.elapsed() < Duration::from_secs(30), "{what}");
@@ -65,11 +70,11 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-fn instance_of(child: &Child) -> PathBuf {
+pub(crate) fn instance_of(child: &Child) -> PathBuf {
     Path::new(INSTANCES).join(format!("pageset-{}", child.id()))
 }
 
-fn read(path: &Path, recovery: Recovery) -> (TraceInfo, Vec<Event>) {
+pub(crate) fn read(path: &Path, recovery: Recovery) -> (TraceInfo, Vec<Event>) {
     let mut reader = OpenOptions::new().recovery(recovery).open(path).expect("it is a trace");
     let (mut all, mut block) = (Vec::new(), Vec::new());
     while reader.read_block(&mut block).expect("it can be read") > 0 {
@@ -79,7 +84,7 @@ fn read(path: &Path, recovery: Recovery) -> (TraceInfo, Vec<Event>) {
 }
 
 /// A directory for a trace.
-fn directory() -> (TempDir, PathBuf, String) {
+pub(crate) fn directory() -> (TempDir, PathBuf, String) {
     let directory = tempfile::tempdir().expect("a directory can be made");
     let path = directory.path().join("t.pgtrace");
     let name = path.display().to_string();
@@ -87,10 +92,10 @@ fn directory() -> (TempDir, PathBuf, String) {
 }
 
 /// A file system in memory.
-struct Tmpfs(TempDir);
+pub(crate) struct Tmpfs(pub(crate) TempDir);
 
 impl Tmpfs {
-    fn mount(size: &str) -> Self {
+    pub(crate) fn mount(size: &str) -> Self {
         let directory = tempfile::tempdir().expect("a directory can be made");
         let options = format!("size={size}");
         let status = Command::new("mount")
@@ -162,6 +167,7 @@ fn an_interrupt_ends_a_recording_well() {
         let mut child = start(&["record", "-o", &name]);
         wait_until("the trace grows", || fs::metadata(&path).is_ok_and(|file| file.len() > 0));
         send(signal, &child);
+        wait_until("the signal ends it", || child.try_wait().unwrap().is_some());
         assert!(child.wait().unwrap().success(), "{signal}");
         assert!(!instance_of(&child).exists());
         assert!(read(&path, Recovery::Refuse).0.after.is_some());
@@ -345,4 +351,70 @@ fn a_flight_recorder_keeps_what_was_last() {
     assert!(all.windows(2).all(|pair| pair[0].ts_ns <= pair[1].ts_ns));
     succeeds(&["stat", name]);
     succeeds(&["replay", "-p", "linux-6.18", name]);
+}
+
+/// Keeps the locks of two CPUs busy for some tenths of a second.
+const BUSY: &str = "for i in 1 2 3 4; do head -c 200000000 /dev/zero | tail -c 1 >/dev/null & done; wait";
+
+#[test]
+fn call_chains_say_who_waits() {
+    let Some(_guard) = machine() else { return };
+    let (_directory, path, name) = directory();
+    succeeds(&["record", "--stack", "-o", &name, "--", "sh", "-c", BUSY]);
+    let (_, events) = read(&path, Recovery::Refuse);
+    let waits: Vec<_> = events.iter().filter(|event| event.kind == EventKind::ContentionBegin).collect();
+    let known = waits.iter().filter(|event| event.caller().is_some()).count();
+    assert!(!waits.is_empty() && known * 10 >= waits.len() * 9, "{known} of {}", waits.len());
+}
+
+#[test]
+fn a_flight_recorder_ends_at_what_it_waits_for() {
+    let Some(_guard) = machine() else { return };
+    for condition in ["spin_wait_us > 0", "zone_wait_us > 100000000"] {
+        let (_directory, path, name) = directory();
+        let said = succeeds(&["record", "--when", condition, "-o", &name, "--", "sh", "-c", BUSY]);
+        let is_met = said.contains(&format!("Ended by {condition}: "));
+        assert_eq!(is_met, condition.starts_with("spin"), "{said}");
+        assert!(!read(&path, Recovery::Refuse).1.is_empty());
+    }
+}
+
+#[test]
+fn the_cost_of_recording_is_measured_and_kept() {
+    let Some(_guard) = machine() else { return };
+    let (_directory, path, name) = directory();
+    let said = succeeds(&["record", "--calibrate-cost=2", "-o", &name, "--", "sleep", "0.01"]);
+    assert!(said.contains("2 pairs"), "{said}");
+    let cost = read(&path, Recovery::Refuse).0.recording_cost.expect("it is in the trace");
+    let wall = cost.wall_percent.expect("sleeping takes time");
+    assert!(cost.rounds == 2 && wall.min <= wall.median && wall.median <= wall.max, "{cost:?}");
+}
+
+#[test]
+fn pages_of_the_recorder_can_be_left_out() {
+    let Some(_guard) = machine() else { return };
+    let (_directory, path, name) = directory();
+    succeeds(&["record", "-o", &name, "--", "sleep", "0.3"]);
+    let without = format!("{name}.without");
+    let said = succeeds(&["convert", "--without-recorder", &name, &without]);
+    assert!(said.contains("Left out: "), "{said}");
+    let (info, events) = read(&path, Recovery::Refuse);
+    let own =
+        |event: &&Event| event.kind == EventKind::MmPageAlloc && info.recorder_pids.contains(&event.pid);
+    assert!(events.iter().any(|event| own(&event)));
+    let (_, rest) = read(Path::new(&without), Recovery::Refuse);
+    assert!(!rest.is_empty() && !rest.iter().any(|event| own(&event)));
+    let again = pageset(&["convert", "--without-recorder", &without, &format!("{name}.again")]);
+    assert!(text(&again.stderr).contains("does not name its recorder's threads"), "{}", text(&again.stderr));
+}
+
+#[test]
+fn an_interrupted_top_leaves_nothing_behind() {
+    let Some(_guard) = machine() else { return };
+    let mut child = start(&["top", "--listen", "127.0.0.1:0", "--interval", "100ms"]);
+    let watch = Path::new(INSTANCES).join(format!("pageset-{}-watch", child.id()));
+    wait_until("it watches waits", || watch.exists());
+    send("-INT", &child);
+    wait_until("the signal ends it", || child.try_wait().unwrap().is_some());
+    assert!(!watch.exists());
 }

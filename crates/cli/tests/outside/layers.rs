@@ -31,7 +31,7 @@ const ALLOWED: &[(&str, Allowed)] = &[
             "pageset-report",
         ]),
     ),
-    ("pageset-live", Allowed::Only(&["pageset-core", "pageset-trace"])),
+    ("pageset-live", Allowed::Only(&["pageset-core", "pageset-record", "pageset-trace"])),
     ("pageset-cli", Allowed::Any),
     ("pageset-capi", Allowed::Only(&["pageset"])),
     ("pageset-bench", Allowed::Any),

@@ -131,8 +131,7 @@ fn measure(workspace: &mut Workspace, methods: &[Method], deadline: Instant) -> 
         round += 1;
     }
     let row = |index: usize| {
-        let [clear_us, copy_us] =
-            [0, 1].map(|operation| median(&mut times_us[index * 2 + operation].clone()));
+        let [clear_us, copy_us] = [0, 1].map(|operation| median(&times_us[index * 2 + operation]));
         let method = methods[index];
         let method = Choice {
             order: method.order().name(),

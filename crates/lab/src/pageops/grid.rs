@@ -236,7 +236,7 @@ fn rows(
         let all = |times: fn(&Samples) -> &[f64]| -> Vec<f64> {
             cpus.iter().flat_map(|samples| times(&samples[index])).copied().collect()
         };
-        let mut total_ns = all(|samples| &samples.total_ns);
+        let total_ns = all(|samples| &samples.total_ns);
         rows.push(Measurement {
             op: operation.name(),
             page_bytes: HUGE_PAGE_BYTES,
@@ -247,9 +247,9 @@ fn rows(
             load: load.name(),
             memory: "cold",
             samples: total_ns.len(),
-            op_us: median(&mut all(|samples| &samples.op_ns)) / 1e3,
-            touch_ns: median(&mut all(|samples| &samples.touch_ns)),
-            total_us: median(&mut total_ns) / 1e3,
+            op_us: median(&all(|samples| &samples.op_ns)) / 1e3,
+            touch_ns: median(&all(|samples| &samples.touch_ns)),
+            total_us: median(&total_ns) / 1e3,
             total_us_low: total_ns[total_ns.len() / 10] / 1e3,
             total_us_high: total_ns[total_ns.len() * 9 / 10] / 1e3,
         });

@@ -17,14 +17,9 @@ const GIGANTIC: usize = (1 << 30) / HUGE_PAGE_BYTES;
 const SMALL: usize = 96;
 
 /// A row without a target.
-fn row(
-    operation: Operation,
-    page_bytes: usize,
-    names: [&'static str; 3],
-    mut times_us: Vec<f64>,
-) -> Measurement {
+fn row(operation: Operation, page_bytes: usize, names: [&'static str; 3], times_us: Vec<f64>) -> Measurement {
     let [order, kernel, memory] = names;
-    let op_us = median(&mut times_us);
+    let op_us = median(&times_us);
     Measurement {
         op: operation.name(),
         page_bytes,

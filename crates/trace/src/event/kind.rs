@@ -19,7 +19,7 @@ pub enum EventKind {
     /// `migratetype` are the request's, `refill` the fallback order, `gfp` fallback type | change_ownership << 8.
     MmPageAllocExtfrag = 6,
     /// A lock was found taken: `pfn` = lock address, `gfp` = the tracepoint's flags (1 spin, 2 read, 4 write,
-    /// 8 rt, 16 per-CPU, 32 mutex).
+    /// 8 rt, 16 per-CPU, 32 mutex), `order` = [`Caller`](super::Caller) if the call chain was recorded.
     ContentionBegin = 7,
     /// The contended lock was got: `pfn` = lock address, `gfp` = result (0, or a negative errno as u32).
     ContentionEnd = 8,
@@ -48,11 +48,15 @@ pub enum EventKind {
     BulkAllocReturn = 19,
     /// kswapd was scheduled out: `pfn` = task state (0 running, 1 sleeping, 2 uninterruptible, 256 preempted).
     KswapdSwitchedOut = 20,
+    /// A block entered a per-CPU page set in a refill: `pfn`, `order`, `migratetype`. Kernels from 2026 on have it.
+    MmPagePcpuRefill = 21,
+    /// A lock that others wait for was given up: `pfn` = lock address. Kernels from 2026 on have it.
+    ContendedRelease = 22,
 }
 
 impl EventKind {
     /// Number of kinds.
-    pub const COUNT: usize = 20;
+    pub const COUNT: usize = 22;
     /// All kinds, by code.
     pub const ALL: [Self; Self::COUNT] = [
         Self::MmPageAlloc,
@@ -75,9 +79,11 @@ impl EventKind {
         Self::BulkAllocEntry,
         Self::BulkAllocReturn,
         Self::KswapdSwitchedOut,
+        Self::MmPagePcpuRefill,
+        Self::ContendedRelease,
     ];
 
-    /// The code in files: 1 to 20.
+    /// The code in files: 1 to 22.
     #[must_use]
     pub const fn code(self) -> u8 {
         self as u8
@@ -120,6 +126,8 @@ impl EventKind {
             Self::BulkAllocEntry => "alloc_pages_bulk_entry",
             Self::BulkAllocReturn => "alloc_pages_bulk_return",
             Self::KswapdSwitchedOut => "sched_switch",
+            Self::MmPagePcpuRefill => "mm_page_pcpu_refill",
+            Self::ContendedRelease => "contended_release",
         }
     }
 
@@ -138,7 +146,7 @@ impl EventKind {
     /// Whether [`Event::pfn`](super::Event::pfn) is a page frame number for this kind.
     #[must_use]
     pub const fn has_frame(self) -> bool {
-        (self as u8) <= Self::MmPageAllocExtfrag as u8
+        (self as u8) <= Self::MmPageAllocExtfrag as u8 || matches!(self, Self::MmPagePcpuRefill)
     }
 }
 
@@ -154,7 +162,7 @@ mod tests {
             assert_eq!(EventKind::from_tracepoint(kind.name().as_bytes()), Some(kind));
         }
         assert_eq!(EventKind::from_code(0), None);
-        assert_eq!(EventKind::from_code(21), None);
+        assert_eq!(EventKind::from_code(23), None);
         assert_eq!(EventKind::from_tracepoint(b"mm_page"), None);
     }
 }

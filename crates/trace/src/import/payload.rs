@@ -34,9 +34,12 @@ impl PayloadParser {
             | EventKind::MmPageFree
             | EventKind::MmPageFreeBatched
             | EventKind::MmPagePcpuDrain
+            | EventKind::MmPagePcpuRefill
             | EventKind::MmPageAllocZoneLocked => self.page(event, text)?,
             EventKind::MmPageAllocExtfrag => extfrag(event, text)?,
-            EventKind::ContentionBegin | EventKind::ContentionEnd => contention(event, text)?,
+            EventKind::ContentionBegin | EventKind::ContentionEnd | EventKind::ContendedRelease => {
+                contention(event, text)?;
+            }
             EventKind::WorkqueueExecuteStart | EventKind::WorkqueueExecuteEnd => work(event, text),
             EventKind::Marker => return Ok(Payload::NotNeeded),
             EventKind::PageFaultUser => {
@@ -162,13 +165,15 @@ fn contention(event: &mut Event, text: &[u8]) -> Result<(), String> {
             hexadecimal(address).ok_or_else(|| not_a_number("the lock's address", address))?
         }
     };
-    event.gfp = if event.kind == EventKind::ContentionBegin {
-        lock_flags(required(text, "flags")?)
-    } else {
-        let value = required(text, "ret")?;
-        signed(value).and_then(|value| i32::try_from(value).ok()).ok_or_else(|| not_a_number("ret", value))?
-            as u32
-    };
+    match event.kind {
+        EventKind::ContentionBegin => event.gfp = lock_flags(required(text, "flags")?),
+        EventKind::ContentionEnd => {
+            let value = required(text, "ret")?;
+            let ret = signed(value).and_then(|value| i32::try_from(value).ok());
+            event.gfp = ret.ok_or_else(|| not_a_number("ret", value))? as u32;
+        }
+        _ => {}
+    }
     Ok(())
 }
 
@@ -283,6 +288,9 @@ mod tests {
         let refill = event(EventKind::MmPageAllocZoneLocked, "pfn=1 order=0 migratetype=2 percpu_refill=1");
         assert!(refill.is_pcp_refill());
         assert!(event(EventKind::MmPageAllocZoneLocked, "pfn=1 order=0 migratetype=2").is_pcp_refill());
+        let refilled =
+            event(EventKind::MmPagePcpuRefill, "page=000000004f55aec4 pfn=0x21 order=0 migratetype=1");
+        assert_eq!((refilled.pfn, refilled.migratetype), (0x21, 1));
     }
 
     #[test]
@@ -306,6 +314,7 @@ mod tests {
         assert_eq!((begin.pfn, begin.gfp), (0xf9a7_a80d, 33));
         let end = event(EventKind::ContentionEnd, "0xffff8881 (ret=-4)");
         assert_eq!((end.pfn, end.gfp), (0xffff_8881, (-4_i32) as u32));
+        assert_eq!(event(EventKind::ContendedRelease, "0xffff8881").pfn, 0xffff_8881);
         assert_eq!(event(EventKind::ContentionBegin, "lock_addr=0x12 flags=0x1").gfp, 1);
         let work = event(EventKind::WorkqueueExecuteStart, "work struct 00000000a: function vmstat_update");
         assert_eq!(work.work(), Some(crate::Work::VmstatUpdate));

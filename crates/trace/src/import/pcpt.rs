@@ -18,6 +18,8 @@ use crate::{
     reader::{BLOCK_EVENTS_MAX, TraceReader},
 };
 
+/// Kinds of the format, with the codes of [`EventKind`], which has more.
+const KINDS: u8 = 20;
 /// Bytes of the first line at most; with all columns it has about 350.
 const HEADER_BYTES_MAX: usize = 16 << 10;
 const REMEDY_DAMAGED: &str = "copy the recording again";
@@ -339,7 +341,7 @@ fn store(field: Field, values: &[u64], events: &mut [Event]) -> Result<(), usize
         Field::Pid => each(values, events, |event, value| put(&mut event.pid, value)),
         Field::Cpu => each(values, events, |event, value| put(&mut event.cpu, value)),
         Field::Kind => each(values, events, |event, value| {
-            event.kind = EventKind::from_code(u8::try_from(value).ok()?)?;
+            event.kind = EventKind::from_code(u8::try_from(value).ok().filter(|code| *code <= KINDS)?)?;
             Some(())
         }),
         Field::Order => each(values, events, |event, value| put(&mut event.order, value)),

@@ -253,7 +253,11 @@ mod tests {
                     pid: (number % 5) as u32,
                     gfp: 0x140cca,
                     migratetype: (number % 3) as i8 - 1,
-                    ..Event::new(EventKind::ALL[number as usize % 20], ts_ns, (number % 4) as u16)
+                    ..Event::new(
+                        EventKind::ALL[number as usize % EventKind::COUNT],
+                        ts_ns,
+                        (number % 4) as u16,
+                    )
                 }
             })
             .collect()

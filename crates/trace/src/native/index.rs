@@ -67,6 +67,10 @@ fn lost_words(lost: &mut LostEvents) -> [&mut u64; LOST_WORDS] {
 
 const LOST_WORDS: usize = 11;
 
+/// Kinds that every index counts. Counts of the others are written if there is an event of one, so that files without them can
+/// be read by programs that do not know them.
+const KINDS_MIN: usize = 20;
+
 impl Index {
     /// Counts a block that was written at `offset`.
     pub(super) fn add(&mut self, offset: u64, header: &BlockHeader, events: &[Event]) {
@@ -105,7 +109,9 @@ impl Index {
             bytes.extend(block.last_ts_ns.to_le_bytes());
         }
         let mut lost = self.lost;
-        let words = self.kinds[1..].iter().copied().chain(self.cpus.iter().copied());
+        let is_used = self.kinds[KINDS_MIN + 1..].iter().any(|count| *count > 0);
+        let kinds = if is_used { EventKind::COUNT } else { KINDS_MIN };
+        let words = self.kinds[1..=kinds].iter().copied().chain(self.cpus.iter().copied());
         for word in words.chain(lost_words(&mut lost).map(|word| *word)) {
             bytes.extend(word.to_le_bytes());
         }
@@ -129,9 +135,10 @@ impl Index {
             return Err("the index has too many blocks or CPUs");
         }
         let entries = INDEX_HEADER_BYTES + blocks * INDEX_ENTRY_BYTES;
-        if body.len() != entries + (EventKind::COUNT + cpus + LOST_WORDS) * 8 {
-            return Err("the index has the wrong length");
-        }
+        let kinds = [KINDS_MIN, EventKind::COUNT]
+            .into_iter()
+            .find(|kinds| body.len() == entries + (kinds + cpus + LOST_WORDS) * 8)
+            .ok_or("the index has the wrong length")?;
         let mut index = Self {
             blocks: body[INDEX_HEADER_BYTES..entries]
                 .chunks_exact(INDEX_ENTRY_BYTES)
@@ -147,7 +154,7 @@ impl Index {
             ..Self::default()
         };
         let mut words = body[entries..].chunks_exact(8).map(|word| get_u64(word, 0));
-        for (count, word) in index.kinds[1..].iter_mut().zip(&mut words) {
+        for (count, word) in index.kinds[1..=kinds].iter_mut().zip(&mut words) {
             *count = word;
         }
         index.cpus = words.by_ref().take(cpus).collect();
@@ -186,6 +193,15 @@ mod tests {
         let index = index();
         assert_eq!(index.cpus, [1, 0, 1]);
         assert_eq!(Index::from_bytes(&index.to_bytes()), Ok(index));
+    }
+
+    #[test]
+    fn kinds_that_came_later_take_no_room_where_there_are_none() {
+        let without = index().to_bytes();
+        let mut with = index();
+        with.kinds[usize::from(EventKind::MmPagePcpuRefill.code())] = 7;
+        assert_eq!(with.to_bytes().len(), without.len() + (EventKind::COUNT - KINDS_MIN) * 8);
+        assert_eq!(Index::from_bytes(&with.to_bytes()), Ok(with));
     }
 
     #[test]

@@ -80,13 +80,13 @@ const fn filtered(filter: Filter, tracepoint: Tracepoint) -> Tracepoint {
     Tracepoint { filter, ..tracepoint }
 }
 
-/// Spinning locks: queued spinlocks have no flag, readers and writers have that of spinning. Mutexes that spin have both
-/// flags. Source: the flags that `lock/contention_begin/format` names, and recordings.
-const SPINNING: Filter = Filter::Where("flags == 0 || flags == 1 || flags == 3 || flags == 5");
+/// Waits for spinning locks, in the kernel's language of filters: queued spinlocks have no flag, readers and writers have that
+/// of spinning. Mutexes that spin have both flags. Source: the flags that `lock/contention_begin/format` names, and recordings.
+pub const SPINNING: &str = "flags == 0 || flags == 1 || flags == 3 || flags == 5";
 const KSWAPD: Filter = Filter::Where("prev_comm ~ \"kswapd*\"");
 
 /// All of them.
-pub const TRACEPOINTS: [Tracepoint; 18] = {
+pub const TRACEPOINTS: [Tracepoint; 20] = {
     use EventKind::*;
     use Slot::{FallbackType, Function, Gfp, Migratetype, Order, Ownership, Pfn, Refill};
     let page = &[("pfn", Pfn), ("order", Order), ("migratetype", Migratetype)];
@@ -116,8 +116,13 @@ pub const TRACEPOINTS: [Tracepoint; 18] = {
                 ("change_ownership", Ownership),
             ],
         ),
-        filtered(SPINNING, useful("lock", ContentionBegin, &[("lock_addr", Pfn), ("flags", Gfp)])),
+        useful("kmem", MmPagePcpuRefill, page),
+        filtered(
+            Filter::Where(SPINNING),
+            useful("lock", ContentionBegin, &[("lock_addr", Pfn), ("flags", Gfp)]),
+        ),
         useful("lock", ContentionEnd, &[("lock_addr", Pfn), ("ret", Gfp)]),
+        useful("lock", ContendedRelease, &[("lock_addr", Pfn)]),
         filtered(Filter::PageSetWork, useful("workqueue", WorkqueueExecuteStart, &[("function", Function)])),
         filtered(Filter::PageSetWork, useful("workqueue", WorkqueueExecuteEnd, &[("function", Function)])),
         Tracepoint { need: Need::Asked, ..useful("exceptions", PageFaultUser, &[("address", Pfn)]) },
@@ -137,9 +142,6 @@ pub const PROBES: [Tracepoint; 2] = [
     useful("", EventKind::BulkAllocEntry, &[("nr_pages", Slot::Pfn), ("gfp_flags", Slot::Gfp)]),
     useful("", EventKind::BulkAllocReturn, &[("ret", Slot::Pfn)]),
 ];
-
-/// Events that newer kernels may have, for which a trace has no place yet.
-pub const WITHOUT_A_PLACE: [(&str, &str); 1] = [("kmem", "mm_page_pcpu_refill")];
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,8 @@
 //! A record of the ring becomes an event of the trace.
 
-use crate::{Event, EventKind, MIGRATETYPE_NONE};
+use crate::{Caller, Event, EventKind, MIGRATETYPE_NONE};
 
+use super::callers::Callers;
 use super::catalogue::{Slot, Tracepoint};
 use super::event_format::{EventFormat, Field};
 use super::ring_page::Record;
@@ -40,6 +41,16 @@ pub struct Decoder {
     heading: Heading,
     plans: Vec<Option<Plan>>,
     symbols: Symbols,
+    stacks: Option<Stacks>,
+}
+
+/// How the call chain is read that the kernel writes behind the beginning of a wait.
+#[derive(Clone, Debug)]
+struct Stacks {
+    id: u16,
+    /// Bytes before the first address.
+    offset: usize,
+    callers: Callers,
 }
 
 /// What a CPU's records before tell about the next.
@@ -69,7 +80,28 @@ impl Decoder {
             plans.resize(plans.len().max(id + 1), None);
             plans[id] = Some(plan);
         }
-        Ok(Self { heading: heading.ok_or("there is no event")?, plans, symbols })
+        Ok(Self { heading: heading.ok_or("there is no event")?, plans, symbols, stacks: None })
+    }
+
+    /// Reads call chains too, of this format, by the functions of `callers`.
+    ///
+    /// # Errors
+    /// A sentence that says which field is missing.
+    pub fn with_stacks(mut self, format: &EventFormat, callers: Callers) -> Result<Self, String> {
+        let field = format.field("caller").ok_or("kernel_stack has no field called caller")?;
+        self.stacks = Some(Stacks { id: format.id, offset: field.offset, callers });
+        Ok(self)
+    }
+
+    /// Whether a record is a call chain; if so, who is at its end.
+    #[inline]
+    pub fn stack(&self, record: &Record<'_>) -> Option<Option<Caller>> {
+        let stacks = self.stacks.as_ref()?;
+        if self.heading.id.read(record.bytes)? != u64::from(stacks.id) {
+            return None;
+        }
+        let addresses = record.bytes.get(stacks.offset..).unwrap_or_default().as_chunks::<8>().0.iter();
+        Some(stacks.callers.caller(addresses.map(|address| u64::from_ne_bytes(*address))))
     }
 
     /// The event of a record; `None` if it is of no interest, as an event that was not asked for.

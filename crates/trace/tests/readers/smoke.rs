@@ -23,7 +23,11 @@ static VALID: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     let events: Vec<Event> = (0..300_u16)
         .map(|number| Event {
             pfn: u64::from(number) * 77,
-            ..Event::new(EventKind::ALL[usize::from(number) % 20], u64::from(number), number % 5)
+            ..Event::new(
+                EventKind::ALL[usize::from(number) % EventKind::COUNT],
+                u64::from(number),
+                number % 5,
+            )
         })
         .collect();
     let mut writer = NativeWriter::new(Vec::new(), &info, WriteOptions::new()).expect("memory");

@@ -1,10 +1,9 @@
 //! What the recorded kernel itself did: refills, drains, fallbacks, ticks, reclaim.
 
-use pageset_trace::{Event, EventKind, PFN_NONE, Work};
+use pageset_trace::{Event, EventKind, LockWaits, PFN_NONE, Work};
 
 use super::decisions::{Decision, Decisions, pages_of};
 use super::log2::Log2Counts;
-use super::waits::Waits;
 use super::zone_lock::{ZoneLockCounter, ZoneLocks};
 
 /// The recorded kernel's own decisions, as far as its events show them.
@@ -61,7 +60,7 @@ pub struct Kernel {
 pub struct KernelCounter {
     kernel: Kernel,
     decisions: Decisions,
-    waits: Waits,
+    waits: LockWaits,
     zone_locks: ZoneLockCounter,
 }
 
@@ -93,8 +92,12 @@ impl KernelCounter {
             }
             EventKind::ContentionBegin => self.waits.begin(event),
             EventKind::ContentionEnd => {
-                if let Some(wait_ns) = self.waits.end(event) {
-                    self.zone_locks.obtained(event, wait_ns);
+                if let Some(wait) = self.waits.end(event) {
+                    let waits = if wait.is_spin { &mut kernel.spin_waits } else { &mut kernel.other_waits };
+                    waits.record(wait.wait_ns);
+                    if wait.is_spin {
+                        self.zone_locks.obtained(event, wait);
+                    }
                 }
             }
             EventKind::WorkqueueExecuteStart => match event.work() {
@@ -127,14 +130,7 @@ impl KernelCounter {
         for (_, decision) in std::mem::take(&mut self.decisions).finish() {
             self.add(decision);
         }
-        let waited = self.waits.finish();
-        Kernel {
-            spin_waits: waited.spin,
-            other_waits: waited.other,
-            unpaired_waits: waited.unpaired,
-            zone_locks: self.zone_locks.finish(),
-            ..self.kernel
-        }
+        Kernel { unpaired_waits: self.waits.unpaired(), zone_locks: self.zone_locks.finish(), ..self.kernel }
     }
 
     #[inline]

@@ -3,8 +3,8 @@
 //! [`survey`] reads a recording once, in bounded memory. Nothing is replayed: every number is the recorded kernel's.
 //!
 //! One concept a file: `orders` (sizes and types), `cpus` (who frees whose pages), `lifetimes`, `bursts`, `kernel` (the
-//! kernel's refills and drains; `decisions` puts its events together, `waits` and
-//! `zone_lock` for its locks), `zones` (before and after). `blocks` follows what is allocated.
+//! kernel's refills and drains; `decisions` puts its events together, `zone_lock` knows
+//! its locks), `zones` (before and after). `blocks` follows what is allocated.
 
 mod blocks;
 mod bursts;
@@ -16,7 +16,6 @@ mod log2;
 mod orders;
 #[cfg(test)]
 mod smoke;
-mod waits;
 mod zone_lock;
 mod zones;
 
@@ -33,7 +32,7 @@ pub use kernel::{Kernel, KernelCounter};
 pub use lifetimes::Lifetimes;
 pub use log2::Log2Counts;
 pub use orders::{Orders, TYPE_COLUMNS};
-pub use zone_lock::ZoneLocks;
+pub use zone_lock::{CallerWaits, ZoneLocks};
 pub use zones::{PagesetState, ZoneState, ZoneSurvey};
 
 /// How a survey is done.

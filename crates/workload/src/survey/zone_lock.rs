@@ -1,11 +1,12 @@
 //! Zone locks: how long they were held, and how long they were waited for.
 //!
-//! No event names a lock. A zone's lock is known by what its holder does next: the first event after it was obtained is that
-//! of a block that enters or leaves a free list. One lock is the same for the whole recording, so most of its waits decide.
+//! No event names a lock. Where call chains were recorded, they say who waited, and for what. Elsewhere a zone's lock is known
+//! by what its holder does next: the first event after it was obtained is that of a block that enters or leaves a free list.
+//! One lock is the same for the whole recording, so most of its waits decide.
 
 use std::collections::HashMap;
 
-use pageset_trace::{Event, EventKind};
+use pageset_trace::{Caller, Event, EventKind, LockWait};
 
 /// Locks that are told apart; more than a kernel has contended ones, unless the recording is hostile.
 const LOCKS_MAX: usize = 64 << 10;
@@ -21,6 +22,8 @@ pub struct ZoneLocks {
     pub waits: u64,
     /// Time of these waits.
     pub wait_ns: u64,
+    /// Of these, those of which the call chain says who waited, by [`Caller::ALL`] without the last.
+    pub callers: [CallerWaits; CALLERS],
     /// Waits for spinning locks that are none of them.
     pub other_waits: u64,
     /// Time of those.
@@ -29,11 +32,39 @@ pub struct ZoneLocks {
     pub other_longest_wait_ns: u64,
 }
 
+/// Callers that wait for zone locks.
+const CALLERS: usize = Caller::ALL.len() - 1;
+
+/// Waits of one caller.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CallerWaits {
+    /// How many.
+    pub waits: u64,
+    /// Their time in nanoseconds.
+    pub wait_ns: u64,
+}
+
+impl CallerWaits {
+    fn add(&mut self, wait_ns: u64) {
+        self.waits += 1;
+        self.wait_ns = self.wait_ns.saturating_add(wait_ns);
+    }
+}
+
+impl ZoneLocks {
+    /// The waits of each caller that waited.
+    pub fn by_caller(&self) -> impl Iterator<Item = (Caller, CallerWaits)> + '_ {
+        let all = Caller::ALL.into_iter().zip(self.callers);
+        all.filter(|(_, found)| found.waits > 0)
+    }
+}
+
 /// Follows zone locks through a recording.
 #[derive(Debug, Default)]
 pub(super) struct ZoneLockCounter {
     locks: HashMap<u64, Lock>,
     beyond: Lock,
+    callers: [CallerWaits; CALLERS],
     /// By CPU, what its last event may be continued by.
     last: Vec<Last>,
     gaps: u64,
@@ -44,10 +75,13 @@ pub(super) struct ZoneLockCounter {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Lock {
+    /// Waits without a call chain.
     waits: u64,
     wait_ns: u64,
-    /// Waits after which the waiter moved a block.
+    /// Of those, after which the waiter moved a block.
     moved: u64,
+    /// Waits whose call chain says that the lock is no zone's.
+    elsewhere: CallerWaits,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -99,16 +133,25 @@ impl ZoneLockCounter {
         }
     }
 
-    /// A wait of `wait_ns` for a spinning lock ended.
-    pub(super) fn obtained(&mut self, event: &Event, wait_ns: u64) {
+    /// A wait for a spinning lock ended.
+    pub(super) fn obtained(&mut self, event: &Event, wait: LockWait) {
+        let of_zone = wait.caller.filter(|caller| caller.is_of_zone());
+        if let Some(caller) = of_zone {
+            self.callers[usize::from(caller.code()) - 1].add(wait.wait_ns);
+            return;
+        }
         let room = self.locks.len() < LOCKS_MAX;
         let lock = match self.locks.get_mut(&event.pfn) {
             Some(lock) => lock,
             None if room => self.locks.entry(event.pfn).or_default(),
             None => &mut self.beyond,
         };
+        if wait.caller.is_some() {
+            lock.elsewhere.add(wait.wait_ns);
+            return;
+        }
         lock.waits += 1;
-        lock.wait_ns = lock.wait_ns.saturating_add(wait_ns);
+        lock.wait_ns = lock.wait_ns.saturating_add(wait.wait_ns);
         *self.last(event.cpu) = Last::Obtained { lock: event.pfn, pid: event.pid, at_ns: event.ts_ns };
     }
 
@@ -124,18 +167,26 @@ impl ZoneLockCounter {
         let of_one = self.gaps_ns.checked_div(self.gaps).unwrap_or(0);
         let mut found = ZoneLocks {
             held_ns: self.gaps_ns.saturating_add(self.holds.saturating_mul(of_one)),
+            callers: self.callers,
             ..ZoneLocks::default()
         };
+        for known in &self.callers {
+            found.waits += known.waits;
+            found.wait_ns = found.wait_ns.saturating_add(known.wait_ns);
+        }
         for lock in self.locks.values().chain([&self.beyond]) {
+            let mut other = lock.elsewhere;
             // A lock without an address may be any: text does not tell them apart.
             if lock.moved * 2 > lock.waits {
                 found.waits += lock.waits;
                 found.wait_ns = found.wait_ns.saturating_add(lock.wait_ns);
             } else {
-                found.other_waits += lock.waits;
-                found.other_wait_ns = found.other_wait_ns.saturating_add(lock.wait_ns);
-                found.other_longest_wait_ns = found.other_longest_wait_ns.max(lock.wait_ns);
+                other.waits += lock.waits;
+                other.wait_ns = other.wait_ns.saturating_add(lock.wait_ns);
             }
+            found.other_waits += other.waits;
+            found.other_wait_ns = found.other_wait_ns.saturating_add(other.wait_ns);
+            found.other_longest_wait_ns = found.other_longest_wait_ns.max(other.wait_ns);
         }
         found
     }
@@ -176,6 +227,29 @@ mod tests {
         assert_eq!(counter.finish().held_ns, 100 + 4 * 100, "one gap, and four holds begin");
     }
 
+    fn wait(wait_ns: u64) -> LockWait {
+        LockWait { wait_ns, is_spin: true, caller: None }
+    }
+
+    #[test]
+    fn call_chains_decide_whatever_comes_next() {
+        let mut counter = ZoneLockCounter::default();
+        for (lock, caller, wait_ns) in
+            [(1, Caller::Drain, 5), (1, Caller::Drain, 6), (2, Caller::Refill, 7), (3, Caller::Elsewhere, 8)]
+        {
+            counter.obtained(&end(1000, lock), LockWait { wait_ns, is_spin: true, caller: Some(caller) });
+        }
+        counter.record(&event(MmPagePcpuDrain, 1001, 0));
+        counter.obtained(&end(2000, 4), wait(100));
+        counter.record(&event(MmPagePcpuDrain, 2001, 0));
+        let found = counter.finish();
+        let by_caller: Vec<_> =
+            found.by_caller().map(|(caller, found)| (caller, found.waits, found.wait_ns)).collect();
+        assert_eq!(by_caller, [(Caller::Refill, 1, 7), (Caller::Drain, 2, 11)]);
+        assert_eq!((found.waits, found.wait_ns), (4, 118), "one of them by what came next");
+        assert_eq!((found.other_waits, found.other_wait_ns), (1, 8));
+    }
+
     #[test]
     fn the_lock_after_which_blocks_move_is_a_zones() {
         let mut counter = ZoneLockCounter::default();
@@ -186,10 +260,10 @@ mod tests {
             (4000, 2, MmPageAlloc),
             (5000, 2, MmPageAllocZoneLocked),
         ] {
-            counter.obtained(&end(at, lock), 10 * lock);
+            counter.obtained(&end(at, lock), wait(10 * lock));
             counter.record(&event(next, at + 100, 0));
         }
-        counter.obtained(&end(6000, 3), 7);
+        counter.obtained(&end(6000, 3), wait(7));
         counter.record(&event(MmPagePcpuDrain, 6000 + GAP_NS_MAX + 1, 0));
         let found = counter.finish();
         assert_eq!((found.waits, found.wait_ns), (3, 30), "two of three waits for lock 1");
@@ -199,7 +273,7 @@ mod tests {
     #[test]
     fn locks_are_bounded() {
         let mut counter = ZoneLockCounter::default();
-        (0..LOCKS_MAX as u64 + 5).for_each(|lock| counter.obtained(&end(lock, lock), 1));
+        (0..LOCKS_MAX as u64 + 5).for_each(|lock| counter.obtained(&end(lock, lock), wait(1)));
         assert_eq!(counter.locks.len(), LOCKS_MAX);
         assert_eq!(counter.finish().other_waits, LOCKS_MAX as u64 + 5, "none is lost");
     }

@@ -69,8 +69,8 @@ fn copy_of(pages: usize) -> Result<CopyCosts> {
     });
     let channel = ChannelSpec { capacity: 1, senders: 1 };
     run(fixed(63), vec![channel; 2], [ask, answer])?;
-    let mut times = times.lock().expect("nobody panics with it");
-    let [from_core, near] = &mut *times;
+    let times = times.lock().expect("nobody panics with it");
+    let [from_core, near] = &*times;
     Ok(CopyCosts { near: median(near), from_core: median(from_core) })
 }
 

@@ -39,7 +39,7 @@ pub(super) fn atomic() -> f64 {
         }
         began.elapsed().as_nanos() as f64 / f64::from(ATOMICS)
     });
-    median(&mut times.by_ref().collect::<Vec<_>>())
+    median(&times.by_ref().collect::<Vec<_>>())
 }
 
 /// Two CPUs write one line in turn: nanoseconds from one write to the next. `None` with one CPU.
@@ -61,7 +61,7 @@ pub(super) fn turn() -> Option<f64> {
             times.push(began.elapsed().as_nanos() as f64 / (2 * TURNS) as f64);
         }
         // Chunks in which the system took a CPU away are the longest.
-        median(&mut times)
+        median(&times)
     };
     thread::scope(|scope| {
         let other = scope.spawn(|| play(first, 0));
@@ -103,5 +103,5 @@ pub(super) fn fault() -> f64 {
         black_box(&mut memory);
         began.elapsed().as_nanos() as f64 / FAULT_PAGES as f64
     };
-    median(&mut (0..3).map(time).collect::<Vec<_>>())
+    median(&(0..3).map(time).collect::<Vec<_>>())
 }

@@ -32,8 +32,8 @@ pub(super) fn measure(
         sink.lock().expect("nobody panics with it").extend(found);
     });
     run(policy, Vec::new(), [recording])?;
-    let mut times = times.lock().expect("nobody panics with it");
-    Ok(median(&mut times))
+    let times = times.lock().expect("nobody panics with it");
+    Ok(median(&times))
 }
 
 /// Runs bodies on the first CPUs for a while. Returns what they scored together, per nanosecond.

@@ -2,9 +2,7 @@
 
 use std::collections::HashMap;
 
-use pageset_trace::Event;
-
-use super::log2::Log2Counts;
+use crate::event::{Caller, Event};
 
 /// Waits that may be open at once; more tasks than a kernel has waiting, unless the recording is hostile.
 const OPEN_MAX: usize = 64 << 10;
@@ -12,23 +10,21 @@ const OPEN_MAX: usize = 64 << 10;
 /// The tracepoint's flag for spinning locks. Source: `/sys/kernel/tracing/events/lock/contention_begin/format`.
 const FLAG_SPIN: u32 = 1;
 
-/// How long was waited, in nanoseconds.
-#[derive(Debug)]
-pub(super) struct Waited {
-    /// For spinning locks.
-    pub(super) spin: Log2Counts,
-    /// For all others.
-    pub(super) other: Log2Counts,
-    /// Beginnings without an end, and ends without a beginning.
-    pub(super) unpaired: u64,
+/// A wait that is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LockWait {
+    /// How long it lasted.
+    pub wait_ns: u64,
+    /// Whether the lock is one for which CPUs spin.
+    pub is_spin: bool,
+    /// Who waited, if the call chain was recorded.
+    pub caller: Option<Caller>,
 }
 
 /// Pairs beginnings with ends.
 #[derive(Debug, Default)]
-pub(super) struct Waits {
+pub struct LockWaits {
     open: HashMap<Waiter, Open>,
-    spin: Log2Counts,
-    other: Log2Counts,
     unpaired: u64,
 }
 
@@ -45,6 +41,7 @@ struct Waiter {
 struct Open {
     since_ns: u64,
     is_spin: bool,
+    caller: Option<Caller>,
 }
 
 impl Waiter {
@@ -53,39 +50,39 @@ impl Waiter {
     }
 }
 
-impl Waits {
-    pub(super) fn begin(&mut self, event: &Event) {
+impl LockWaits {
+    /// Notes an [`EventKind::ContentionBegin`](crate::EventKind::ContentionBegin).
+    pub fn begin(&mut self, event: &Event) {
         if self.open.len() >= OPEN_MAX {
             self.unpaired += 1;
             return;
         }
-        let open = Open { since_ns: event.ts_ns, is_spin: event.gfp & FLAG_SPIN != 0 };
+        let is_spin = event.gfp & FLAG_SPIN != 0;
+        let open = Open { since_ns: event.ts_ns, is_spin, caller: event.caller() };
         let replaced = self.open.insert(Waiter::of(event), open);
         self.unpaired += u64::from(replaced.is_some());
     }
 
-    /// Returns how long was waited, if it was for a spinning lock.
-    pub(super) fn end(&mut self, event: &Event) -> Option<u64> {
-        let Some(open) = self.open.remove(&Waiter::of(event)) else {
+    /// Notes an [`EventKind::ContentionEnd`](crate::EventKind::ContentionEnd); returns the wait, if its beginning is known.
+    pub fn end(&mut self, event: &Event) -> Option<LockWait> {
+        let Some(Open { since_ns, is_spin, caller }) = self.open.remove(&Waiter::of(event)) else {
             self.unpaired += 1;
             return None;
         };
-        let wait_ns = event.ts_ns.saturating_sub(open.since_ns);
-        let waits = if open.is_spin { &mut self.spin } else { &mut self.other };
-        waits.record(wait_ns);
-        open.is_spin.then_some(wait_ns)
+        Some(LockWait { wait_ns: event.ts_ns.saturating_sub(since_ns), is_spin, caller })
     }
 
-    pub(super) fn finish(self) -> Waited {
-        Waited { spin: self.spin, other: self.other, unpaired: self.unpaired + self.open.len() as u64 }
+    /// Beginnings without an end so far, and ends without a beginning.
+    #[must_use]
+    pub fn unpaired(&self) -> u64 {
+        self.unpaired + self.open.len() as u64
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use pageset_trace::EventKind;
-
     use super::*;
+    use crate::EventKind;
 
     fn event(kind: EventKind, ts_ns: u64, cpu: u16, pid: u32, lock: u64, flags: u32) -> Event {
         Event { pid, pfn: lock, gfp: flags, ..Event::new(kind, ts_ns, cpu) }
@@ -94,22 +91,26 @@ mod tests {
     #[test]
     fn a_wait_lasts_from_its_beginning_to_its_end() {
         let (begin, end) = (EventKind::ContentionBegin, EventKind::ContentionEnd);
-        let mut waits = Waits::default();
-        waits.begin(&event(begin, 10, 0, 7, 1, FLAG_SPIN));
+        let mut waits = LockWaits::default();
+        let with_caller = Event { order: Caller::Drain.code(), ..event(begin, 10, 0, 7, 1, FLAG_SPIN) };
+        waits.begin(&with_caller);
         waits.begin(&event(begin, 20, 0, 7, 2, 32));
-        waits.end(&event(end, 25, 1, 7, 2, 0));
-        waits.end(&event(end, 110, 0, 7, 1, 0));
+        let other = waits.end(&event(end, 25, 1, 7, 2, 0));
+        assert_eq!(other, Some(LockWait { wait_ns: 5, is_spin: false, caller: None }));
+        let spin = waits.end(&event(end, 110, 0, 7, 1, 0));
+        assert_eq!(spin, Some(LockWait { wait_ns: 100, is_spin: true, caller: Some(Caller::Drain) }));
         waits.begin(&event(begin, 200, 0, 0, 1, FLAG_SPIN));
-        waits.end(&event(end, 210, 1, 0, 1, 0));
-        let waited = waits.finish();
-        assert_eq!((waited.spin.total(), waited.spin.sum), (1, 100));
-        assert_eq!((waited.other.total(), waited.other.sum), (1, 5));
-        assert_eq!(waited.unpaired, 2, "the idle task of another CPU is another task");
+        assert_eq!(
+            waits.end(&event(end, 210, 1, 0, 1, 0)),
+            None,
+            "the idle task of another CPU is another task"
+        );
+        assert_eq!(waits.unpaired(), 2);
     }
 
     #[test]
     fn open_waits_are_bounded() {
-        let mut waits = Waits::default();
+        let mut waits = LockWaits::default();
         for lock in 0..OPEN_MAX as u64 + 5 {
             waits.begin(&event(EventKind::ContentionBegin, 0, 0, 1, lock, 0));
         }

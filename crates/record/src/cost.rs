@@ -1,0 +1,123 @@
+//! What recording costs a command: it runs without and with a recorder, in turn.
+
+use std::{
+    fs,
+    io::{self, Write},
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use pageset_trace::{CostRange, RecordingCost};
+
+use crate::error::RecordError;
+use crate::options::{Options, Timing};
+use crate::session::{Going, Session, Status};
+
+/// What a run of the command took.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    wall: Duration,
+    /// Of all CPUs, the recorder's own time included.
+    cpu: Duration,
+}
+
+/// Runs `options.command` in `rounds` pairs, without a recorder and with one that writes into what `scratch` makes. Which of
+/// the two is first alternates. `watch` is told how far each recording is.
+///
+/// # Errors
+/// There is no command, it cannot be started, or what [`Session`] says.
+pub fn measure<W: Write + Send>(
+    options: &Options,
+    rounds: u32,
+    mut scratch: impl FnMut() -> io::Result<W>,
+    watch: &mut dyn FnMut(&Status) -> Going,
+) -> Result<RecordingCost, RecordError> {
+    let Some((program, arguments)) = options.command.split_first() else {
+        return Err(RecordError::Refused {
+            problem: "the cost of recording is that of recording a command".to_owned(),
+            remedy: "add the command, as in `-- make -j4`".to_owned(),
+        });
+    };
+    let options = Options { duration: None, until: None, reading: Timing::AllTheTime, ..options.clone() };
+    let without = || {
+        timed(|| {
+            let mut command = Command::new(program);
+            let status = command.args(arguments).stdout(Stdio::null()).status();
+            let program = || program.to_string_lossy().into_owned();
+            status.map(drop).map_err(|source| RecordError::Command { program: program(), source })
+        })
+    };
+    let mut with = || {
+        let out = scratch().map_err(RecordError::Output)?;
+        let session = Session::prepare(options.clone())?;
+        timed(|| session.run(out, watch).map(drop))
+    };
+    let (mut wall, mut cpu) = (Vec::new(), Vec::new());
+    for round in 0..rounds.max(1) {
+        let (plain, recorded) = if round % 2 == 0 {
+            let plain = without()?;
+            (plain, with()?)
+        } else {
+            let recorded = with()?;
+            (without()?, recorded)
+        };
+        wall.extend(percent(plain.wall, recorded.wall));
+        cpu.extend(percent(plain.cpu, recorded.cpu));
+    }
+    Ok(RecordingCost {
+        rounds: rounds.max(1),
+        wall_percent: CostRange::of(&mut wall),
+        cpu_percent: CostRange::of(&mut cpu),
+    })
+}
+
+fn timed(run: impl FnOnce() -> Result<(), RecordError>) -> Result<Run, RecordError> {
+    let (began, before) = (Instant::now(), busy());
+    run()?;
+    Ok(Run { wall: began.elapsed(), cpu: busy().saturating_sub(before) })
+}
+
+/// How much more a recorded run took; `None` if the other took no time that could be measured.
+fn percent(plain: Duration, recorded: Duration) -> Option<f64> {
+    let ratio = recorded.as_secs_f64() / plain.as_secs_f64();
+    ratio.is_finite().then_some(100.0 * (ratio - 1.0))
+}
+
+/// Time for which CPUs of the machine were busy since it started. Source: proc_stat(5).
+fn busy() -> Duration {
+    let text = fs::read_to_string("/proc/stat").unwrap_or_default();
+    Duration::from_secs_f64(busy_ticks(&text) as f64 / rustix::param::clock_ticks_per_second() as f64)
+}
+
+/// `cpu  user nice system idle iowait irq softirq steal guest guest_nice`; guests are in user and nice already.
+fn busy_ticks(stat: &str) -> u64 {
+    let words = stat.lines().find_map(|line| line.strip_prefix("cpu "));
+    let words = words.unwrap_or_default().split_ascii_whitespace().map(|word| word.parse().unwrap_or(0));
+    words.enumerate().take(7).filter(|(at, _)| *at != 3 && *at != 4).map(|(_, ticks): (_, u64)| ticks).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn idle_and_stolen_time_is_not_busy() {
+        let stat = "cpu  1 2 4 1000 2000 8 16 32 64 128\ncpu0 1 1 1 1 1 1 1 1 0 0\n";
+        assert_eq!(busy_ticks(stat), 1 + 2 + 4 + 8 + 16);
+        assert_eq!((busy_ticks(""), busy_ticks("cpu  x y")), (0, 0));
+    }
+
+    #[test]
+    fn costs_are_parts_of_what_it_took_without() {
+        let seconds = Duration::from_secs;
+        assert_eq!(percent(seconds(2), seconds(3)), Some(50.0));
+        assert_eq!(percent(seconds(2), seconds(1)), Some(-50.0));
+        assert_eq!(percent(Duration::ZERO, seconds(1)), None);
+    }
+
+    #[test]
+    fn without_a_command_there_is_no_cost() {
+        let error = measure(&Options::default(), 1, || Ok(io::sink()), &mut |_| Going::On).unwrap_err();
+        assert!(error.to_string().contains("add the command"), "{error}");
+    }
+}

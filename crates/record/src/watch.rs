@@ -1,0 +1,73 @@
+//! A small instance that is read all the time: it has only the events that somebody waits for.
+
+use std::io;
+
+use pageset_trace::{Event, EventKind};
+
+use crate::clock::now_ns;
+use crate::cpus::CpuList;
+use crate::error::RecordError;
+use crate::instance::Instance;
+use crate::losses::kernel_counts;
+use crate::merge::Merger;
+use crate::ring::Ring;
+use crate::setup::{Setup, Wanted, set_up};
+use crate::tracefs::Tracefs;
+
+/// Bytes of its buffer for each CPU. What is waited for is rare beside page events.
+const BUFFER_BYTES: u64 = 1 << 20;
+
+/// Which events, and with what.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Watched<'a> {
+    pub(crate) kinds: &'a [EventKind],
+    pub(crate) with_call_chains: bool,
+}
+
+/// Reads events as they happen.
+pub(crate) struct Watch {
+    merger: Merger,
+    events: Vec<Event>,
+    cpus: CpuList,
+    /// Removed after the rings are closed.
+    instance: Instance,
+}
+
+impl Watch {
+    /// Makes the instance; recording is switched off.
+    ///
+    /// # Errors
+    /// The system refuses, or the kernel does not have the events.
+    pub(crate) fn prepare(
+        tracefs: &Tracefs,
+        cpus: &CpuList,
+        watched: Watched<'_>,
+    ) -> Result<Self, RecordError> {
+        let (instance, _) = Instance::create(tracefs, "-watch")?;
+        let Watched { kinds, with_call_chains } = watched;
+        let wanted = Wanted { only: Some(kinds), with_faults: false, with_call_chains };
+        let Setup { layout, decoder, .. } = set_up(tracefs, &instance, cpus, BUFFER_BYTES, wanted)?;
+        let since_ns = now_ns();
+        let rings = cpus.iter().map(|cpu| Ring::open(&instance, cpu, &layout, since_ns));
+        let merger = Merger::new(rings.collect::<Result<_, _>>()?, layout, decoder);
+        Ok(Self { merger, events: Vec::new(), cpus: cpus.clone(), instance })
+    }
+
+    /// Switches recording on.
+    pub(crate) fn begin(&self) -> Result<(), RecordError> {
+        self.instance.set("tracing_on", "1")
+    }
+
+    /// The events since the reading before, by time.
+    pub(crate) fn read(&mut self) -> Result<&[Event], RecordError> {
+        self.events.clear();
+        let read: io::Result<_> = self.merger.round(&mut self.events);
+        read.map_err(|error| RecordError::io(self.instance.path("per_cpu"), "read", error))?;
+        Ok(&self.events)
+    }
+
+    /// Events missed so far.
+    pub(crate) fn lost(&self) -> u64 {
+        self.merger.losses.total(&kernel_counts(&self.instance, self.cpus.iter())).missing()
+    }
+}

@@ -1,0 +1,46 @@
+//! What recording cost the recorded command.
+
+use serde::{Deserialize, Serialize};
+
+/// How much longer a command takes when it is recorded, measured in pairs of runs without and with a recorder.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RecordingCost {
+    /// Pairs of runs.
+    pub rounds: u32,
+    /// More time on the clock, in per cent.
+    pub wall_percent: Option<CostRange>,
+    /// More time of all CPUs of the machine, in per cent, the recorder's own included.
+    pub cpu_percent: Option<CostRange>,
+}
+
+/// The least, the middle and the most of some values.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CostRange {
+    /// Smallest value.
+    pub min: f64,
+    /// Middle value; the larger of the two middle ones if their number is even.
+    pub median: f64,
+    /// Largest value.
+    pub max: f64,
+}
+
+impl CostRange {
+    /// Of these values, which are sorted; `None` if there is none.
+    #[must_use]
+    pub fn of(values: &mut [f64]) -> Option<Self> {
+        values.sort_by(f64::total_cmp);
+        let (min, max) = (*values.first()?, *values.last()?);
+        Some(Self { min, median: values[values.len() / 2], max })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_has_its_middle() {
+        assert_eq!(CostRange::of(&mut []), None);
+        assert_eq!(CostRange::of(&mut [3.0, 1.0, 2.0]), Some(CostRange { min: 1.0, median: 2.0, max: 3.0 }));
+    }
+}
