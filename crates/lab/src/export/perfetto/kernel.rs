@@ -286,6 +286,9 @@ impl Kernel {
             LockKind::Other => Name::WaitForOtherLock,
         };
         let mut facts = vec![(Key::Lock, Value::Address(wait.lock)), (Key::Cpu, number(wait.cpu))];
+        if let Some(caller) = wait.caller {
+            facts.push((Key::Reason, Value::Text(caller.name())));
+        }
         if let Some(holder) = wait.holder {
             facts.push((Key::Holder, number(holder.cpu)));
             facts.push((Key::HolderThread, number(holder.pid)));
@@ -348,7 +351,7 @@ impl Kernel {
 
     /// Beginnings without an end, and ends without a beginning, of waits and of work.
     pub(super) fn unpaired(&self) -> u64 {
-        self.waits.unpaired + self.reclaim.unpaired + self.cpus.unpaired()
+        self.waits.unpaired() + self.reclaim.unpaired + self.cpus.unpaired()
     }
 }
 

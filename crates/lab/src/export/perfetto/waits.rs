@@ -1,16 +1,12 @@
 //! Waits for locks: from when to when, whether for a zone's, and who held that.
 //!
-//! No event names a lock. It was a zone's if the waiter moves blocks next; its holder is who moved blocks of that zone
-//! last, while it was waited for.
+//! No event names a lock. It was a zone's if the call chain says so, or, without one, if the waiter moves blocks next; its holder
+//! is who moved blocks of that zone last, while it was waited for.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
-use pageset_trace::{Event, EventKind};
+use pageset_trace::{Caller, Event, EventKind, LockWaits};
 
-/// Waits that may be open at once; more tasks than a kernel has waiting, unless the recording is hostile.
-const OPEN_MAX: usize = 64 << 10;
-/// The tracepoint's flag for spinning locks. Source: `/sys/kernel/tracing/events/lock/contention_begin/format`.
-const FLAG_SPIN: u32 = 1;
 /// Between obtaining the lock and the first block under it lies less than this.
 const GAP_NS_MAX: u64 = 20_000;
 
@@ -24,6 +20,8 @@ pub(super) struct Wait {
     /// Where it ended.
     pub(super) cpu: u16,
     pub(super) kind: LockKind,
+    /// What the lock was wanted for, if the call chain was recorded.
+    pub(super) caller: Option<Caller>,
     /// Who moved blocks meanwhile: the holder, if it is a zone's lock.
     pub(super) holder: Option<Mover>,
 }
@@ -51,14 +49,11 @@ pub(super) struct Mover {
 /// Pairs beginnings of waits with their ends.
 #[derive(Debug, Default)]
 pub(super) struct Waits {
-    /// By waiter and lock: since when, and whether the lock spins. All idle tasks have the pid 0, so their CPU counts.
-    open: HashMap<(u32, u16, u64), (u64, bool)>,
+    open: LockWaits,
     /// By CPU, a wait for a spinning lock that ended, until it is known what the waiter does next.
     ended: BTreeMap<u16, Wait>,
     /// The last to move a block, and the last before it on another CPU.
     movers: [Option<Mover>; 2],
-    /// Beginnings without an end, and ends without a beginning.
-    pub(super) unpaired: u64,
 }
 
 impl Waits {
@@ -67,7 +62,7 @@ impl Waits {
     pub(super) fn record(&mut self, event: &Event, zone: Option<usize>) -> Option<Wait> {
         match event.kind {
             EventKind::ContentionBegin => {
-                self.begin(event);
+                self.open.begin(event);
                 None
             }
             EventKind::ContentionEnd => self.end(event),
@@ -92,52 +87,46 @@ impl Waits {
         }
     }
 
-    fn begin(&mut self, event: &Event) {
-        if self.open.len() >= OPEN_MAX {
-            self.unpaired += 1;
-            return;
-        }
-        let replaced = self.open.insert(waiter(event), (event.ts_ns, event.gfp & FLAG_SPIN != 0));
-        self.unpaired += u64::from(replaced.is_some());
-    }
-
     fn end(&mut self, event: &Event) -> Option<Wait> {
-        let Some((since_ns, is_spin)) = self.open.remove(&waiter(event)) else {
-            self.unpaired += 1;
-            return None;
-        };
+        let over = self.open.end(event)?;
+        let since_ns = event.ts_ns - over.wait_ns;
         let on_another = self.movers.iter().flatten().find(|mover| mover.cpu != event.cpu);
         let wait = Wait {
-            since_ns: since_ns.min(event.ts_ns),
+            since_ns,
             until_ns: event.ts_ns,
             lock: event.pfn,
             pid: event.pid,
             cpu: event.cpu,
-            kind: if is_spin { LockKind::Spin } else { LockKind::Other },
+            kind: match (over.is_spin, over.caller) {
+                (true, Some(caller)) if caller.is_of_zone() => LockKind::Zone,
+                (true, _) => LockKind::Spin,
+                (false, _) => LockKind::Other,
+            },
+            caller: over.caller,
             holder: on_another.filter(|mover| mover.at_ns >= since_ns).copied(),
         };
-        if is_spin {
+        if over.is_spin {
             self.ended.insert(event.cpu, wait).map(without_holder)
         } else {
             Some(without_holder(wait))
         }
     }
 
+    /// Beginnings without an end, and ends without a beginning.
+    pub(super) fn unpaired(&self) -> u64 {
+        self.open.unpaired()
+    }
+
     /// The waits of which no more will be known.
     pub(super) fn finish(&mut self) -> impl Iterator<Item = Wait> + use<> {
-        self.unpaired += self.open.len() as u64;
-        self.open.clear();
         std::mem::take(&mut self.ended).into_values().map(without_holder)
     }
 }
 
-fn waiter(event: &Event) -> (u32, u16, u64) {
-    (event.pid, if event.pid == 0 { event.cpu } else { 0 }, event.pfn)
-}
-
 fn resolve(wait: Wait, next: &Event, zone: Option<usize>, moves: bool) -> Wait {
     let is_soon = next.ts_ns.checked_sub(wait.until_ns).is_some_and(|gap| gap <= GAP_NS_MAX);
-    if moves && is_soon && next.pid == wait.pid {
+    let may_be_zone = wait.caller.is_none_or(Caller::is_of_zone);
+    if moves && is_soon && next.pid == wait.pid && may_be_zone {
         let holder = wait.holder.filter(|holder| holder.zone == zone);
         Wait { kind: LockKind::Zone, holder, ..wait }
     } else {
@@ -156,7 +145,7 @@ mod tests {
     use super::*;
 
     fn event(kind: EventKind, ts_ns: u64, cpu: u16, lock: u64) -> Event {
-        Event { pid: 10 + u32::from(cpu), pfn: lock, gfp: FLAG_SPIN, ..Event::new(kind, ts_ns, cpu) }
+        Event { pid: 10 + u32::from(cpu), pfn: lock, gfp: 1, ..Event::new(kind, ts_ns, cpu) }
     }
 
     fn found(events: &[(EventKind, u64, u16, u64)]) -> (Vec<Wait>, u64) {
@@ -164,7 +153,7 @@ mod tests {
         let all = events.iter().map(|(kind, ts_ns, cpu, lock)| event(*kind, *ts_ns, *cpu, *lock));
         let mut over: Vec<Wait> = all.filter_map(|event| waits.record(&event, Some(2))).collect();
         over.extend(waits.finish());
-        (over, waits.unpaired)
+        (over, waits.unpaired())
     }
 
     #[test]
@@ -201,6 +190,18 @@ mod tests {
             (MmPagePcpuDrain, 160, 0, 0),
         ]);
         assert_eq!((waits[0].kind, waits[0].holder), (LockKind::Zone, None));
+    }
+
+    #[test]
+    fn call_chains_decide_whatever_comes_next() {
+        for (caller, kind) in [(Caller::Refill, LockKind::Zone), (Caller::Elsewhere, LockKind::Spin)] {
+            let mut waits = Waits::default();
+            let begin = Event { order: caller.code(), ..event(ContentionBegin, 100, 0, 7) };
+            assert_eq!(waits.record(&begin, None), None);
+            assert_eq!(waits.record(&event(ContentionEnd, 150, 0, 7), None), None);
+            let over = waits.record(&event(MmPagePcpuDrain, 160, 0, 0), Some(2)).unwrap();
+            assert_eq!((over.kind, over.caller), (kind, Some(caller)));
+        }
     }
 
     #[test]
