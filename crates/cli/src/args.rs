@@ -17,6 +17,7 @@ use crate::choice::one_of;
 use crate::options::{OpeningArgs, OutputArgs, SourceArgs, TargetArgs};
 use crate::pft::PftArgs;
 use crate::record::RecordArgs;
+use crate::report::ReportArgs;
 use crate::sweep::SweepArgs;
 use crate::top::TopArgs;
 
@@ -64,6 +65,7 @@ pub(crate) enum Command {
     Sweep(SweepArgs),
     Top(TopArgs),
     Stat(StatArgs),
+    Report(ReportArgs),
     Record(RecordArgs),
     Convert(ConvertArgs),
     Layout(LayoutArgs),

@@ -27,6 +27,7 @@ mod policies;
 mod progress;
 mod record;
 mod replay;
+mod report;
 mod reproduce;
 mod simulate;
 mod source;
@@ -76,6 +77,7 @@ fn run(command: Command, invocation: &Invocation) -> anyhow::Result<()> {
         Command::Sweep(args) => sweep::run(&args, invocation),
         Command::Top(args) => top::run(&args, invocation),
         Command::Stat(args) => stat::run(&args, invocation),
+        Command::Report(args) => report::run(&args, invocation),
         Command::Record(args) => record::run(&args),
         Command::Convert(args) => convert::run(&args),
         Command::Layout(args) => layout::run(&args),

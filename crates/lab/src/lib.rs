@@ -3,6 +3,7 @@
 //! | module | what it does |
 //! |---|---|
 //! | [`advise`] | what to do about a machine, from a recording of its load |
+//! | [`dossier`] | everything that a recording shows, over time and per CPU, for a report |
 //! | [`recordings`] | a recorded load under other kernels and settings, and forecasts against what happened |
 //! | [`simulate`] | a workload on a simulated machine, under one policy |
 //! | [`sweep`] | many simulations from one plan, and the file that keeps their rows |
@@ -27,6 +28,7 @@
 
 pub mod advise;
 pub mod calibrate;
+pub mod dossier;
 pub mod file;
 #[doc(hidden)]
 pub mod fuzzing;
