@@ -12,7 +12,6 @@ mod over_time;
 mod traffic;
 mod verdict;
 
-
 use anyhow::Result;
 use pageset_lab::dossier::{Dossier, dossier};
 use pageset_report::Provenance;

@@ -1,7 +1,7 @@
 //! What happened when: lines for the busiest CPUs and for the zones, a map for all CPUs.
 
 use pageset_lab::dossier::{CpuSamples, Dossier, Extremes, ZoneSamples};
-use pageset_report::page::{Chart, Heat, Layer, Line, Lines, Look, Marks, Part, Section, Span};
+use pageset_report::page::{Chart, Heat, Height, Layer, Line, Lines, Look, Marks, Part, Section, Span};
 use pageset_workload::{CpuTimeline, Timeline};
 
 use super::cpu_rows::CpuRows;
@@ -73,6 +73,7 @@ fn cpu_lines(dossier: &Dossier, cpu: usize, link: usize) -> Lines {
         title: format!("CPU {cpu}: pages in its page sets, all zones together"),
         text,
         unit: "pages".to_owned(),
+        height: Height::Linear,
         span: span(&dossier.timeline, link),
         lines,
         marks: vec![
@@ -88,7 +89,7 @@ fn zone_lines(dossier: &Dossier, zone: &ZoneSamples, link: usize) -> Lines {
     let mut text = format!("{name}: free pages {}.", from_to(&zone.free));
     if let Some((min, low, high)) = zone.watermarks {
         let limit = |name: &str, value| Line {
-            name: name.to_owned(),
+            name: format!("{name} {value}"),
             look: Look::Limit,
             points: vec![(0.0, value, value)],
         };
@@ -99,6 +100,7 @@ fn zone_lines(dossier: &Dossier, zone: &ZoneSamples, link: usize) -> Lines {
         title: format!("{name}: free pages and watermarks"),
         text,
         unit: "pages".to_owned(),
+        height: Height::Log,
         span: span(&dossier.timeline, link),
         lines,
         marks: Vec::new(),

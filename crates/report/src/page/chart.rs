@@ -53,12 +53,24 @@ pub struct Lines {
     pub text: String,
     /// What the values are counted in.
     pub unit: String,
+    /// The y axis.
+    pub height: Height,
     /// The x axis.
     pub span: Span,
     /// Later ones are drawn over earlier ones.
     pub lines: Vec<Line>,
     /// Counts by interval, below the lines.
     pub marks: Vec<Marks>,
+}
+
+/// How heights are measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Height {
+    /// Evenly, from 0 on.
+    Linear,
+    /// By the logarithm of the value and one, for values that are far from each other.
+    Log,
 }
 
 /// How a line is drawn.

@@ -18,7 +18,7 @@ mod html;
 mod tests;
 
 pub use bars::{Bar, Bars};
-pub use chart::{Chart, Group, Heat, Layer, Line, Lines, Look, Marks, Span};
+pub use chart::{Chart, Group, Heat, Height, Layer, Line, Lines, Look, Marks, Span};
 
 use serde::Serialize;
 

@@ -2,7 +2,7 @@
 "use strict";
 (() => {
   const page = JSON.parse(document.getElementById("data").textContent);
-  const LEFT = 84, RIGHT = 10, BOTTOM = 24, STRIP = 14, PLOT = 150;
+  const LEFT = 84, RIGHT = 10, BOTTOM = 24, STRIP = 14, PLOT = 150, CELL = 28, GAP = 5;
   const zooms = new Map(); // by link: {from, to, cursor} in seconds
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const number = (value) => (Number.isInteger(value) ? String(value) : String(Number(value.toPrecision(6))));
@@ -42,16 +42,16 @@
 
     get plotHeight() {
       if (this.chart.kind === "lines") return PLOT;
-      return clamp(Math.floor(460 / this.chart.rows.length), 2, 20) * this.chart.rows.length;
+      return clamp(Math.floor(460 / this.chart.rows.length), 2, CELL) * this.chart.rows.length;
     }
 
-    get strips() { return this.chart.kind === "lines" ? this.chart.marks.length : 0; }
+    get strips() { return this.chart.kind === "lines" ? GAP + this.chart.marks.length * STRIP : 0; }
 
     /** Makes the canvas as sharp as the screen, and clears it. */
     begin() {
       const scale = window.devicePixelRatio || 1;
       this.width = this.canvas.parentElement.clientWidth;
-      this.height = this.plotHeight + this.strips * STRIP + BOTTOM + 6;
+      this.height = this.plotHeight + this.strips + BOTTOM + 6;
       this.canvas.style.height = `${this.height}px`;
       this.canvas.width = Math.round(this.width * scale);
       this.canvas.height = Math.round(this.height * scale);
@@ -62,7 +62,12 @@
       context.font = "12px system-ui, sans-serif";
       this.context = context;
       this.inner = Math.max(this.width - LEFT - RIGHT, 10);
+      // Cells of a matrix are square, or as wide as a number.
+      if (!this.chart.span) this.inner = Math.min(this.inner, this.chart.columns.length * Math.max(this.plotHeight / this.chart.rows.length, this.isSmall ? 72 : 0));
     }
+
+    /** Whether cells have room for their numbers. */
+    get isSmall() { return !this.chart.span && this.chart.kind === "heat" && this.chart.columns.length <= 12; }
 
     x(value) { return LEFT + ((value - this.view.from) / (this.view.to - this.view.from)) * this.inner; }
     value(x) { return this.view.from + clamp((x - LEFT) / this.inner, 0, 1) * (this.view.to - this.view.from); }
@@ -131,8 +136,10 @@
       const { context, chart } = this;
       const lines = chart.lines.map((line) => this.seen(line.points));
       const most = Math.max(1, ...lines.flat().map((point) => point[2]));
-      const y = (value) => 6 + (1 - value / most) * (PLOT - 6);
-      for (const at of ticks(0, most, 3)) {
+      const place = (value) => (chart.height === "log" ? Math.log1p(value) / Math.log1p(most) : value / most);
+      const y = (value) => 6 + (1 - place(value)) * (PLOT - 6);
+      const powers = [0, ...Array.from({ length: 19 }, (_, power) => 10 ** power)].filter((at) => at <= most);
+      for (const at of chart.height === "log" ? powers.filter((_, index) => index !== 1 && (powers.length < 6 || index % 2 === 0)) : ticks(0, most, 3)) {
         context.fillStyle = colour("--line");
         context.fillRect(LEFT, Math.round(y(at)), this.inner, 1);
         this.text(number(at), LEFT - 6, clamp(y(at), 8, PLOT - 2), "right");
@@ -144,7 +151,7 @@
       context.clip();
       chart.lines.forEach((line, at) => this.drawLine(line, lines[at], y, `--c${at % 7}`));
       context.restore();
-      chart.marks.forEach((marks, at) => this.drawMarks(marks, PLOT + at * STRIP, `--c${(at + chart.lines.length) % 7}`));
+      chart.marks.forEach((marks, at) => this.drawMarks(marks, PLOT + GAP + at * STRIP, `--c${(at + chart.lines.length) % 7}`));
     }
 
     drawLine(line, points, y, ink) {
@@ -229,6 +236,7 @@
       context.drawImage(picture, left, 0, right - left, this.plotHeight);
       context.restore();
       this.drawRows();
+      if (this.isSmall) this.drawNumbers(cells, most);
       const unit = chart.layers[this.layer].unit;
       this.key("0", { background: colour("--h0"), border: `1px solid ${colour("--line")}` });
       this.key(`to ${number(most)}${unit ? ` ${unit}` : ""}`, { background: `linear-gradient(90deg, ${colour("--h1")}, ${colour("--h2")}, ${colour("--h3")})`, width: "6em" });
@@ -248,6 +256,13 @@
         if (group.rows * tall >= 13) this.text(group.name, 2, row * tall + 8, "left", "--ink");
         row += group.rows;
       }
+    }
+
+    drawNumbers(cells, most) {
+      const tall = this.plotHeight / cells.length;
+      cells.forEach((row, at) => row.forEach((value, column) => {
+        this.text(String(value), this.x(column + 0.5), (at + 0.5) * tall, "center", value > most * 0.15 ? "--ground" : "--ink");
+      }));
     }
 
     /** What stands at the cursor, in words. */

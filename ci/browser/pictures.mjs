@@ -1,0 +1,19 @@
+// Pictures of a page's parts, light and dark: `pictures.mjs PAGE DIRECTORY`.
+import { chromium } from "playwright-core";
+
+const [file, directory] = process.argv.slice(2);
+const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ["--no-sandbox"] });
+for (const [name, colorScheme, top, bottom] of [
+  ["report-light", "light", 0, 1],
+  ["report-dark", "dark", 0, 1],
+  ["report-policies", "light", 4, 4],
+]) {
+  const page = await browser.newPage({ viewport: { width: 1000, height: 900 }, colorScheme });
+  await page.goto(`file://${file}`);
+  const box = async (at) => page.locator(`#s${at}`).boundingBox();
+  const [first, last] = [await box(top), await box(bottom)];
+  const y = top === 0 ? 0 : first.y;
+  const height = Math.min(last.y + last.height - y, 1150);
+  await page.screenshot({ path: `${directory}/${name}.png`, fullPage: true, clip: { x: 0, y, width: 1000, height } });
+}
+await browser.close();
