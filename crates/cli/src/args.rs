@@ -15,6 +15,7 @@ use crate::bench::BenchArgs;
 use crate::calibrate::CalibrateArgs;
 use crate::choice::one_of;
 use crate::options::{OpeningArgs, OutputArgs, SourceArgs, TargetArgs};
+use crate::page::PageArgs;
 use crate::pft::PftArgs;
 use crate::record::RecordArgs;
 use crate::report::ReportArgs;
@@ -224,6 +225,8 @@ pub(crate) struct VerifyArgs {
     pub(crate) opening: OpeningArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+    #[command(flatten)]
+    pub(crate) page: PageArgs,
 }
 
 const READING_REPRODUCE: &str = "\
@@ -264,6 +267,8 @@ pub(crate) struct ReproduceArgs {
     pub(crate) svg: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+    #[command(flatten)]
+    pub(crate) page: PageArgs,
 }
 
 const READING_SIMULATE: &str = "\
@@ -336,6 +341,8 @@ pub(crate) struct SimulateArgs {
     pub(crate) list: bool,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+    #[command(flatten)]
+    pub(crate) page: PageArgs,
 }
 
 /// A parameter of a workload, as typed.

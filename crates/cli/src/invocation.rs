@@ -8,7 +8,7 @@ use pageset_report::Provenance;
 
 /// Options that say where a result goes, how it is written and how many CPUs work on it, and never what it is. All
 /// others belong to the command line that gives it again.
-const OUTSIDE: [&str; 5] = ["format", "output", "force", "svg", "jobs"];
+const OUTSIDE: [&str; 6] = ["format", "output", "force", "svg", "html", "jobs"];
 
 /// A command line without what does not change the result.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 //! of it.
 //!
 //! One file for each subcommand. `args` says what can be typed, `options` what several have in common; `source` opens traces, `layouts` finds the layout of a trace's machine,
-//! `output` and `paragraph` write results, `invocation` and `origin` say where they come from, `progress`
+//! `output`, `page` and `paragraph` write results, `invocation` and `origin` say where they come from, `progress`
 //! shows that a long run is alive. What is computed is computed in `pageset-lab`.
 #![forbid(unsafe_code)]
 
@@ -21,6 +21,7 @@ mod man;
 mod options;
 mod origin;
 mod output;
+mod page;
 mod paragraph;
 mod pft;
 mod policies;

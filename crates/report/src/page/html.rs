@@ -1,7 +1,6 @@
-//! A page as HTML. Everything that comes from outside passes through [`shown`] and the escaping of `maud`.
+//! A page as HTML.
 
-use maud::{DOCTYPE, Markup, PreEscaped, html};
-
+use super::writer::Html;
 use super::{Bar, Bars, Chart, Page, Part, Section};
 use crate::number::text_of;
 use crate::plot::PALETTE;
@@ -10,166 +9,189 @@ use crate::{Align, Format, Table};
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 /// Nothing is fetched, whatever the page says.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; \
+                      base-uri 'none'; form-action 'none'";
+const NO_SCRIPT: &str =
+    "Charts are drawn by a script, which is switched off here. The tables have every number.";
 
 pub(super) fn document(page: &Page) -> Result<String, serde_json::Error> {
     // Inside a script only `<` could end it; in JSON it stands in strings only.
     let data = serde_json::to_string(page)?.replace('<', "\\u003c");
-    let style = format!("{}{STYLE}", colours());
-    let document = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta http-equiv="Content-Security-Policy" content=(POLICY);
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                title { (shown(&page.title)) }
-                style { (PreEscaped(style)) }
-            }
-            body {
-                header { h1 { bdi { (shown(&page.title)) } } }
-                nav aria-label="Sections" {
-                    @for (at, section) in page.sections.iter().enumerate() {
-                        a href=(format!("#s{at}")) { (shown(&section.heading)) }
-                    }
+    let mut html = Html::default();
+    html.as_it_is("<!DOCTYPE html>\n");
+    html.element("html", &[("lang", "en")], |html| {
+        html.element("head", &[], |html| head(page, html));
+        html.element("body", &[], |html| {
+            html.element("header", &[], |html| html.words("h1", &[], &page.title));
+            html.element("nav", &[("aria-label", "Sections")], |html| {
+                for (at, section) in page.sections.iter().enumerate() {
+                    html.words("a", &[("href", &format!("#s{at}"))], &section.heading);
                 }
-                main {
-                    noscript { p.note { "Charts are drawn by a script, which is switched off here. The tables have every number." } }
-                    @for (at, each) in page.sections.iter().enumerate() { (section(at, each)) }
-                }
-                script type="application/json" id="data" { (PreEscaped(data)) }
-                script { (PreEscaped(SCRIPT)) }
-            }
+            });
+            html.element("main", &[], |html| {
+                html.element("noscript", &[], |html| html.words("p", &[("class", "note")], NO_SCRIPT));
+                page.sections.iter().enumerate().for_each(|(at, each)| section(at, each, html));
+            });
+            html.element("script", &[("type", "application/json"), ("id", "data")], |html| {
+                html.as_it_is(&data);
+            });
+            html.element("script", &[], |html| html.as_it_is(SCRIPT));
+        });
+    });
+    Ok(html.finish())
+}
+
+fn head(page: &Page, html: &mut Html) {
+    html.begin("meta", &[("charset", "utf-8")]);
+    html.begin("meta", &[("http-equiv", "Content-Security-Policy"), ("content", POLICY)]);
+    html.begin("meta", &[("name", "viewport"), ("content", "width=device-width, initial-scale=1")]);
+    html.words("title", &[], &page.title);
+    html.element("style", &[], |html| {
+        let named =
+            |(at, (red, green, blue)): (usize, &(u8, u8, u8))| format!("--c{at}:rgb({red},{green},{blue});");
+        let colours: String = PALETTE.iter().enumerate().map(named).collect();
+        html.as_it_is(&format!(":root{{{colours}}}\n{STYLE}"));
+    });
+}
+
+fn section(at: usize, section: &Section, html: &mut Html) {
+    html.element("section", &[("id", &format!("s{at}"))], |html| {
+        html.words("h2", &[], &section.heading);
+        for (place, each) in section.parts.iter().enumerate() {
+            part(each, &format!("{at}.{place}"), html);
         }
-    };
-    Ok(document.into_string())
+    });
 }
 
-/// Text as it can be shown: characters that turn the direction of what follows, or cannot be seen, become U+FFFD.
-fn shown(text: &str) -> String {
-    let is_hidden = |character: char| {
-        let turns = matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{61c}');
-        turns || (character.is_control() && character != '\n')
-    };
-    text.chars().map(|character| if is_hidden(character) { '\u{fffd}' } else { character }).collect()
-}
-
-/// The colours of plots, as the script finds them.
-fn colours() -> String {
-    let named =
-        |(at, (red, green, blue)): (usize, (u8, u8, u8))| format!("--c{at}:rgb({red},{green},{blue});");
-    format!(":root{{{}}}\n", PALETTE.into_iter().enumerate().map(named).collect::<String>())
-}
-
-fn section(at: usize, section: &Section) -> Markup {
-    html! {
-        section id=(format!("s{at}")) {
-            h2 { (shown(&section.heading)) }
-            @for (place, each) in section.parts.iter().enumerate() { (part(each, &format!("{at}.{place}"))) }
-        }
-    }
-}
-
-fn part(part: &Part, place: &str) -> Markup {
+fn part(part: &Part, place: &str, html: &mut Html) {
     match part {
-        Part::Lead(text) => html! { p.lead { (sentence(text)) } },
-        Part::Text(text) => html! { p { (sentence(text)) } },
-        Part::Facts(facts) => html! {
-            dl { @for (name, value) in facts { dt { (shown(name)) } dd { bdi { (shown(value)) } } } }
-        },
-        Part::Table(shown_table) => {
-            html! { div.scroll tabindex="0" { (table(shown_table)) } (copy(shown_table)) }
-        }
-        Part::Evidence(evidence) => html! {
-            details { summary { (shown(evidence.title())) } div.scroll tabindex="0" { (table(evidence)) } (copy(evidence)) }
-        },
-        Part::Bars(multiples) => html! { div.multiples { @for each in multiples { (bars(each)) } } },
-        Part::Chart(shown_chart) => chart(shown_chart, place),
+        Part::Lead(text) => html.element("p", &[("class", "lead")], |html| sentence(text, html)),
+        Part::Text(text) => html.element("p", &[], |html| sentence(text, html)),
+        Part::Facts(facts) => html.element("dl", &[], |html| {
+            for (name, value) in facts {
+                html.words("dt", &[], name);
+                html.element("dd", &[], |html| html.words("bdi", &[], value));
+            }
+        }),
+        Part::Table(shown) => table_with_copy(shown, html),
+        Part::Evidence(evidence) => html.element("details", &[], |html| {
+            html.words("summary", &[], evidence.title());
+            table_with_copy(evidence, html);
+        }),
+        Part::Bars(multiples) => html.element("div", &[("class", "multiples")], |html| {
+            multiples.iter().for_each(|each| bars(each, html));
+        }),
+        Part::Chart(shown) => chart(shown, place, html),
+        Part::Figure { title, svg } => html.element("figure", &[("class", "plot")], |html| {
+            html.words("figcaption", &[("class", "hidden")], title);
+            html.as_it_is(svg);
+        }),
     }
 }
 
 /// A sentence whose quoted commands are set as code.
-fn sentence(text: &str) -> Markup {
-    html! {
-        @for (at, piece) in text.split('`').enumerate() {
-            @if at % 2 == 1 { code { bdi { (shown(piece)) } } } @else { (shown(piece)) }
-        }
+fn sentence(text: &str, html: &mut Html) {
+    for (at, piece) in text.split('`').enumerate() {
+        if at % 2 == 1 { html.words("code", &[], piece) } else { html.text(piece) }
     }
 }
 
-fn table(table: &Table) -> Markup {
-    let side = |align: Align| if align == Align::Right { "number" } else { "name" };
-    html! {
-        table {
-            caption { (shown(table.title())) }
-            thead { tr { @for column in table.columns() { th scope="col" class=(side(column.align)) { (shown(&column.heading_with_unit())) } } } }
-            tbody {
-                @for row in table.rows() {
-                    tr { @for (column, cell) in table.columns().iter().zip(&row.cells) { td class=(side(column.align)) { bdi { (shown(&text_of(cell))) } } } }
-                }
-            }
-        }
-        @for note in table.notes() { p.note { (sentence(note)) } }
-    }
-}
-
-/// The exact table, to copy.
-fn copy(table: &Table) -> Markup {
+/// A table, and all of its digits to copy.
+fn table_with_copy(shown: &Table, html: &mut Html) {
+    html.element("div", &[("class", "scroll"), ("tabindex", "0")], |html| table(shown, html));
+    shown
+        .notes()
+        .iter()
+        .for_each(|note| html.element("p", &[("class", "note")], |html| sentence(note, html)));
     let mut csv = Vec::new();
-    // Memory takes all of it; a table without provenance has nothing else that could fail.
-    let is_written = Format::Csv.exporter().export(table, &mut csv).is_ok();
-    let csv = String::from_utf8_lossy(&csv).into_owned();
-    html! { @if is_written { details.csv { summary { "CSV, every digit" } pre tabindex="0" { (shown(&csv)) } } } }
+    // It goes to memory, which takes everything.
+    if Format::Csv.exporter().export(shown, &mut csv).is_ok() {
+        html.element("details", &[("class", "csv")], |html| {
+            html.words("summary", &[], "CSV, every digit");
+            html.words("pre", &[("tabindex", "0")], &String::from_utf8_lossy(&csv));
+        });
+    }
 }
 
-fn bars(bars: &Bars) -> Markup {
-    let scale = bars.scale();
-    html! {
-        table.bars {
-            caption { (shown(&bars.title)) @if !bars.unit.is_empty() { " (" (shown(&bars.unit)) ")" } }
-            tbody {
-                @for bar in &bars.bars {
-                    tr { th scope="row" { (shown(&bar.name)) } td.number { (bar.value) } td.track { (track(bar, scale)) } td.range { (range(bar)) } }
+fn table(table: &Table, html: &mut Html) {
+    let side = |align: Align| if align == Align::Right { "number" } else { "name" };
+    html.element("table", &[], |html| {
+        html.words("caption", &[], table.title());
+        html.element("thead", &[], |html| {
+            html.element("tr", &[], |html| {
+                for column in table.columns() {
+                    let attributes = [("scope", "col"), ("class", side(column.align))];
+                    html.words("th", &attributes, &column.heading_with_unit());
                 }
-            }
-        }
-    }
-}
-
-fn range(bar: &Bar) -> Markup {
-    html! { @if let Some((low, high)) = bar.range { (low) " to " (high) } }
-}
-
-fn track(bar: &Bar, scale: u64) -> Markup {
-    let percent = |value: u64| value as f64 * 100.0 / scale as f64;
-    html! {
-        span.track {
-            span.bar style=(format!("width:{:.2}%", percent(bar.value.min(scale)))) {}
-            @if let Some((low, high)) = bar.range {
-                @let (low, end) = (percent(low.min(scale)), percent(high.min(scale)));
-                span class=(if high > scale { "error open" } else { "error" }) style=(format!("left:{low:.2}%;width:{:.2}%", end - low)) {}
-            }
-        }
-    }
-}
-
-fn chart(chart: &Chart, place: &str) -> Markup {
-    html! {
-        figure data-chart=(place) {
-            figcaption { (shown(chart.title())) }
-            @if chart.layers().len() > 1 {
-                fieldset {
-                    legend.hidden { "Shown" }
-                    @for (at, layer) in chart.layers().iter().enumerate() {
-                        label { input type="radio" name=(format!("layer{place}")) value=(at) checked[at == 0]; " " (shown(&layer.name)) }
+            });
+        });
+        html.element("tbody", &[], |html| {
+            for row in table.rows() {
+                html.element("tr", &[], |html| {
+                    for (column, cell) in table.columns().iter().zip(&row.cells) {
+                        html.words("td", &[("class", side(column.align))], &text_of(cell));
                     }
-                }
+                });
             }
-            div.legend aria-hidden="true" {}
-            canvas tabindex="0" role="img" aria-label=(shown(chart.text())) {}
-            output aria-live="polite" {}
-            p.text { (shown(chart.text())) }
+        });
+    });
+}
+
+fn bars(bars: &Bars, html: &mut Html) {
+    let scale = bars.scale();
+    let unit = if bars.unit.is_empty() { String::new() } else { format!(" ({})", bars.unit) };
+    html.element("table", &[("class", "bars")], |html| {
+        html.words("caption", &[], &format!("{}{unit}", bars.title));
+        html.element("tbody", &[], |html| {
+            for bar in &bars.bars {
+                html.element("tr", &[], |html| {
+                    html.words("th", &[("scope", "row")], &bar.name);
+                    html.words("td", &[("class", "number")], &bar.value.to_string());
+                    html.element("td", &[], |html| track(bar, scale, html));
+                    let range = bar.range.map(|(low, high)| format!("{low} to {high}"));
+                    html.words("td", &[("class", "range")], &range.unwrap_or_default());
+                });
+            }
+        });
+    });
+}
+
+fn track(bar: &Bar, scale: u64, html: &mut Html) {
+    let percent = |value: u64| value.min(scale) as f64 * 100.0 / scale as f64;
+    html.element("span", &[("class", "track")], |html| {
+        let style = format!("width:{:.2}%", percent(bar.value));
+        html.words("span", &[("class", "bar"), ("style", &style)], "");
+        if let Some((low, high)) = bar.range {
+            let style = format!("left:{:.2}%;width:{:.2}%", percent(low), percent(high) - percent(low));
+            let class = if high > scale { "error open" } else { "error" };
+            html.words("span", &[("class", class), ("style", &style)], "");
         }
+    });
+}
+
+fn chart(chart: &Chart, place: &str, html: &mut Html) {
+    html.element("figure", &[("data-chart", place)], |html| {
+        html.words("figcaption", &[], chart.title());
+        if chart.layers().len() > 1 {
+            html.element("fieldset", &[], |html| layers(chart, place, html));
+        }
+        html.words("div", &[("class", "legend"), ("aria-hidden", "true")], "");
+        html.words("canvas", &[("tabindex", "0"), ("role", "img"), ("aria-label", chart.text())], "");
+        html.words("output", &[("aria-live", "polite")], "");
+        html.words("p", &[("class", "text")], chart.text());
+    });
+}
+
+/// Which layer is shown.
+fn layers(chart: &Chart, place: &str, html: &mut Html) {
+    html.words("legend", &[("class", "hidden")], "Shown");
+    let name = format!("layer{place}");
+    for (at, layer) in chart.layers().iter().enumerate() {
+        html.element("label", &[], |html| {
+            let at = at.to_string();
+            let input = [("type", "radio"), ("name", name.as_str()), ("value", at.as_str()), ("checked", "")];
+            html.begin("input", if at == "0" { &input } else { &input[..3] });
+            html.text(&format!(" {}", layer.name));
+        });
     }
 }

@@ -8,7 +8,7 @@
 //!
 //! - `chart`: what is drawn by the script: lines over time, heat maps.
 //! - `bars`: what needs no script: values side by side, with their ranges.
-//! - `html`: the only file that writes HTML. Text is escaped there, by its type.
+//! - `html`: the parts as elements. `writer` writes these, and escapes all text.
 //! - `page.css`, `page.js`: what the file brings along, as they are.
 
 mod bars;
@@ -16,6 +16,7 @@ mod chart;
 mod html;
 #[cfg(test)]
 mod tests;
+mod writer;
 
 pub use bars::{Bar, Bars};
 pub use chart::{Chart, Group, Heat, Height, Layer, Line, Lines, Look, Marks, Span};
@@ -23,12 +24,23 @@ pub use chart::{Chart, Group, Heat, Height, Layer, Line, Lines, Look, Marks, Spa
 use serde::Serialize;
 
 use crate::Table;
+use crate::plot::{Figure, PlotError};
 
 /// One file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Page {
     title: String,
     sections: Vec<Section>,
+}
+
+impl Part {
+    /// A figure as it is drawn.
+    ///
+    /// # Errors
+    /// As [`Figure::to_svg`].
+    pub fn figure(figure: &Figure) -> Result<Self, PlotError> {
+        Ok(Self::Figure { title: figure.title().to_owned(), svg: figure.to_svg()? })
+    }
 }
 
 /// A heading and what stands below it.
@@ -56,6 +68,14 @@ pub enum Part {
     Bars(Vec<Bars>),
     /// A chart.
     Chart(Chart),
+    /// A figure that is drawn already; its values are not in the JSON.
+    Figure {
+        /// What it shows.
+        title: String,
+        /// The drawing.
+        #[serde(skip)]
+        svg: String,
+    },
 }
 
 impl Page {
@@ -80,6 +100,12 @@ impl Page {
 }
 
 impl Section {
+    /// Whether there is nothing below the heading.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+
     /// A section without parts.
     #[must_use]
     pub fn new(heading: impl Into<String>) -> Self {

@@ -87,7 +87,6 @@ fn texts<'h>(html: &'h str, open: &str) -> Vec<&'h str> {
     let rests = html.split(open).skip(1);
     let text = |rest: &'h str| {
         let rest = &rest[rest.find('>').map_or(0, |end| end + 1)..];
-        let rest = rest.strip_prefix("<bdi>").unwrap_or(rest);
         &rest[..rest.find('<').unwrap_or(0)]
     };
     rests.map(text).collect()

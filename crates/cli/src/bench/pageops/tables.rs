@@ -38,7 +38,7 @@ pub(crate) fn over_targets(
     value: impl Fn(&Measurement) -> f64,
 ) -> f64 {
     let is_it = |row: &&Measurement| (row.order, row.kernel, row.touch_bytes) == (order, kernel, touch_bytes);
-    median(&mut rows.iter().filter(is_it).map(value).collect::<Vec<_>>())
+    median(&rows.iter().filter(is_it).map(value).collect::<Vec<_>>())
 }
 
 /// The total of a contender, with the touch that is part of it.
