@@ -71,15 +71,19 @@ fn page(dossiers: &[Dossier], provenance: &Provenance) -> Page {
     };
     for at in order {
         let dossier = &dossiers[at];
-        let heading = |words: &str| {
-            if dossiers.len() > 1 { format!("{}: {words}", names[at]) } else { words.to_owned() }
-        };
-        page.push(verdict::section(dossier, heading("Verdict")));
-        page.push(over_time::section(dossier, at, heading("Over time")));
-        page.push(over_time::map(dossier, at, heading("Which CPU, and when")));
-        page.push(traffic::section(dossier, heading("Who frees what, and how soon")));
-        page.push(elsewhere::section(dossier, heading("Other kernels and settings")));
-        page.push(evidence::section(dossier, provenance, heading("Evidence")));
+        let is_one = dossiers.len() == 1;
+        let heading = |words: &str| if is_one { words.to_owned() } else { format!("{}: {words}", names[at]) };
+        let first = verdict::section(dossier, heading("Verdict"));
+        // Of several recordings, each is listed once.
+        let rest = [
+            over_time::section(dossier, at, heading("Over time")),
+            over_time::map(dossier, at, heading("Which CPU, and when")),
+            traffic::section(dossier, heading("Who frees what, and how soon")),
+            elsewhere::section(dossier, heading("Other kernels and settings")),
+            evidence::section(dossier, provenance, heading("Evidence")),
+        ];
+        page.push(if is_one { first } else { first.listed(Some(&names[at])) });
+        rest.into_iter().for_each(|section| page.push(if is_one { section } else { section.listed(None) }));
     }
     page
 }

@@ -1,11 +1,12 @@
 //! Several recordings side by side: of three or more, the one that differs most comes first.
 
+use pageset_lab::advise::Waiting;
 use pageset_lab::dossier::Dossier;
 use pageset_report::page::{Bar, Bars, Part, Section};
 use pageset_report::{Cell, Column, Row, Table};
 
-/// A figure of a recording, in units that are shown as whole numbers.
-type Figure = fn(&Dossier) -> u64;
+/// A figure of a recording, in units that are shown as whole numbers; `None` if the recording does not have it.
+type Figure = fn(&Dossier) -> Option<u64>;
 
 /// Figures that are compared, with what they are counted in.
 const FIGURES: [(&str, &str, Figure); 4] = [
@@ -16,21 +17,20 @@ const FIGURES: [(&str, &str, Figure); 4] = [
         per_second(dossier, dossier.examined.advice.findings.zone_pages)
     }),
     ("Waits for zone locks", "us a second", |dossier| {
-        per_second(dossier, dossier.examined.survey.kernel.zone_locks.wait_ns / 1000)
+        let is_measured = matches!(dossier.examined.advice.findings.waiting, Waiting::Measured { .. });
+        per_second(dossier, dossier.examined.survey.kernel.zone_locks.wait_ns / 1000).filter(|_| is_measured)
     }),
-    ("Held in page sets at most", "pages", |dossier| {
-        dossier.examined.advice.findings.held_pages_peak.unwrap_or(0)
-    }),
+    ("Held in page sets at most", "pages", |dossier| dossier.examined.advice.findings.held_pages_peak),
 ];
 
-fn per_second(dossier: &Dossier, count: u64) -> u64 {
+fn per_second(dossier: &Dossier, count: u64) -> Option<u64> {
     let seconds = dossier.examined.advice.findings.seconds;
-    if seconds > 0.0 { (count as f64 / seconds).round() as u64 } else { 0 }
+    (seconds > 0.0).then(|| (count as f64 / seconds).round() as u64)
 }
 
 /// The recordings in the order in which they are shown, and what they have in common.
 pub(super) fn section(dossiers: &[Dossier], names: &[String]) -> (Vec<usize>, Section) {
-    let values: Vec<Vec<u64>> =
+    let values: Vec<Vec<Option<u64>>> =
         FIGURES.iter().map(|figure| dossiers.iter().map(figure.2).collect()).collect();
     let order = if dossiers.len() > 2 { outliers_first(&values) } else { (0..dossiers.len()).collect() };
     let mut section = Section::new("Comparison");
@@ -39,13 +39,11 @@ pub(super) fn section(dossiers: &[Dossier], names: &[String]) -> (Vec<usize>, Se
             "The recording that differs most from the median of all stands first.".to_owned(),
         ));
     }
-    let bars = FIGURES.iter().zip(&values).map(|((title, unit, _), values)| Bars {
-        title: (*title).to_owned(),
-        unit: (*unit).to_owned(),
-        bars: order
-            .iter()
-            .map(|at| Bar { name: names[*at].clone(), value: values[*at], range: None })
-            .collect(),
+    let known = FIGURES.iter().zip(&values).filter(|(_, values)| values.iter().any(Option::is_some));
+    let bars = known.map(|((title, unit, _), values)| {
+        let bar = |at: &usize| Some(Bar { name: names[*at].clone(), value: values[*at]?, range: None });
+        let bars = order.iter().filter_map(bar).collect();
+        Bars { title: (*title).to_owned(), unit: (*unit).to_owned(), bars }
     });
     section.push(Part::Bars(bars.collect()));
     section.push(Part::Table(table(dossiers, names, &order)));
@@ -53,14 +51,13 @@ pub(super) fn section(dossiers: &[Dossier], names: &[String]) -> (Vec<usize>, Se
 }
 
 /// Places by how far the figure that differs most is from the median, as a ratio.
-fn outliers_first(values: &[Vec<u64>]) -> Vec<usize> {
+fn outliers_first(values: &[Vec<Option<u64>>]) -> Vec<usize> {
     let medians: Vec<u64> = values.iter().map(|values| median(values)).collect();
     let count = values.first().map_or(0, Vec::len);
     let distance = |at: usize| {
-        let of_one = values
-            .iter()
-            .zip(&medians)
-            .map(|(values, median)| ((values[at] as f64 + 1.0) / (*median as f64 + 1.0)).ln().abs());
+        let of_one = values.iter().zip(&medians).filter_map(|(values, median)| {
+            Some(((values[at]? as f64 + 1.0) / (*median as f64 + 1.0)).ln().abs())
+        });
         of_one.fold(0.0, f64::max)
     };
     let mut order: Vec<usize> = (0..count).collect();
@@ -68,8 +65,8 @@ fn outliers_first(values: &[Vec<u64>]) -> Vec<usize> {
     order
 }
 
-fn median(values: &[u64]) -> u64 {
-    let mut sorted = values.to_vec();
+fn median(values: &[Option<u64>]) -> u64 {
+    let mut sorted: Vec<u64> = values.iter().copied().flatten().collect();
     sorted.sort_unstable();
     sorted.get(sorted.len() / 2).copied().unwrap_or(0)
 }
@@ -107,9 +104,10 @@ fn table(dossiers: &[Dossier], names: &[String], order: &[usize]) -> Table {
             findings.held_pages_peak.into(),
         ]));
     }
-    if dossiers.iter().any(|dossier| {
-        matches!(dossier.examined.advice.findings.waiting, pageset_lab::advise::Waiting::AtMost { .. })
-    }) {
+    if dossiers
+        .iter()
+        .any(|dossier| matches!(dossier.examined.advice.findings.waiting, Waiting::AtMost { .. }))
+    {
         table.note("Where waits were not recorded, waiting is at most what stands there: no longer than others held the locks.");
     }
     table
@@ -121,7 +119,13 @@ mod tests {
 
     #[test]
     fn what_differs_most_comes_first() {
-        assert_eq!(outliers_first(&[vec![10, 11, 10, 10], vec![5, 5, 500, 4]]), [2, 3, 1, 0]);
-        assert_eq!(median(&[3, 1, 2]), 2);
+        let all = |values: [u64; 4]| values.map(Some).to_vec();
+        assert_eq!(outliers_first(&[all([10, 11, 10, 10]), all([5, 5, 500, 4])]), [2, 3, 1, 0]);
+        assert_eq!(
+            outliers_first(&[vec![None, Some(7), Some(7), Some(9)]]),
+            [3, 0, 1, 2],
+            "unknown is no outlier"
+        );
+        assert_eq!(median(&[Some(3), None, Some(1), Some(2)]), 2);
     }
 }

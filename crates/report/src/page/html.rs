@@ -25,7 +25,9 @@ pub(super) fn document(page: &Page) -> Result<String, serde_json::Error> {
             html.element("header", &[], |html| html.words("h1", &[], &page.title));
             html.element("nav", &[("aria-label", "Sections")], |html| {
                 for (at, section) in page.sections.iter().enumerate() {
-                    html.words("a", &[("href", &format!("#s{at}"))], &section.heading);
+                    if let Some(name) = &section.listed {
+                        html.words("a", &[("href", &format!("#s{at}"))], name);
+                    }
                 }
             });
             html.element("main", &[], |html| {

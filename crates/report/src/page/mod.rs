@@ -47,6 +47,9 @@ impl Part {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Section {
     heading: String,
+    /// What the list of sections calls it; nothing if it is not there.
+    #[serde(skip)]
+    listed: Option<String>,
     parts: Vec<Part>,
 }
 
@@ -109,7 +112,15 @@ impl Section {
     /// A section without parts.
     #[must_use]
     pub fn new(heading: impl Into<String>) -> Self {
-        Self { heading: heading.into(), parts: Vec::new() }
+        let heading = heading.into();
+        Self { listed: Some(heading.clone()), heading, parts: Vec::new() }
+    }
+
+    /// The same section under another name in the list of sections, or without one.
+    #[must_use]
+    pub fn listed(mut self, name: Option<&str>) -> Self {
+        self.listed = name.map(str::to_owned);
+        self
     }
 
     /// Adds a part at the end.

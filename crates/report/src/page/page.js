@@ -251,7 +251,8 @@
       });
       let row = 0;
       for (const group of chart.groups) {
-        context.fillStyle = colour("--ink");
+        // Nodes are told apart by more than caches.
+        context.fillStyle = colour(group.name ? "--ink" : "--line");
         if (row > 0) context.fillRect(0, row * tall, LEFT + this.inner, 1);
         if (group.rows * tall >= 13) this.text(group.name, 2, row * tall + 8, "left", "--ink");
         row += group.rows;

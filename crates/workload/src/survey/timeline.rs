@@ -9,7 +9,7 @@ use super::Survey;
 use super::decisions::{Decision, Decisions};
 
 /// Intervals of all CPUs together, at most: what a picture can show, and what a page can hold.
-const CELLS_MAX: usize = 150_000;
+const CELLS_MAX: usize = 80_000;
 /// Intervals of one CPU at most: a screen has no more columns.
 const INTERVALS_MAX: usize = 1000;
 /// Intervals of one CPU at least, however many CPUs there are.
