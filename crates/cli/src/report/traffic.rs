@@ -48,7 +48,10 @@ fn matrix(dossier: &Dossier) -> Heat {
     let rows = CpuRows::new(dossier);
     let row = |cpu: usize| -> Vec<u64> {
         let Some(freed) = cpus.matrix.get(cpu).filter(|freed| !freed.is_empty()) else { return Vec::new() };
-        rows.cpus.iter().map(|by| freed.get(*by as usize).copied().unwrap_or(0)).collect()
+        let mut row: Vec<u64> =
+            rows.cpus.iter().map(|by| freed.get(*by as usize).copied().unwrap_or(0)).collect();
+        row.truncate(row.iter().rposition(|blocks| *blocks > 0).map_or(0, |last| last + 1));
+        row
     };
     Heat {
         title: "Blocks by the CPU that allocated them (down) and the one that freed them (across)".to_owned(),

@@ -145,7 +145,7 @@ pub struct Layer {
     pub name: String,
     /// Unit; empty for a number of things.
     pub unit: String,
-    /// By row, then column. A row is empty if it has nothing but zeros.
+    /// By row, then column. Zeros at the end of a row may be left out.
     pub cells: Vec<Vec<u64>>,
 }
 

@@ -198,7 +198,7 @@
     /** Columns of the layer that are seen, each the largest of what it stands for. */
     columns() {
       const cells = this.chart.layers[this.layer].cells;
-      const count = Math.max(1, ...cells.map((row) => row.length));
+      const count = this.chart.span ? Math.max(1, ...cells.map((row) => row.length)) : this.chart.columns.length;
       const first = Math.floor((this.view.from / this.view.all) * count);
       const end = Math.max(first + 1, Math.ceil((this.view.to / this.view.all) * count));
       return { cells, count, first, end, shown: Math.min(end - first, Math.max(1, Math.round(this.inner))) };
@@ -253,7 +253,8 @@
       for (const group of chart.groups) {
         // Nodes are told apart by more than caches.
         context.fillStyle = colour(group.name ? "--ink" : "--line");
-        if (row > 0) context.fillRect(0, row * tall, LEFT + this.inner, 1);
+        // Beside the cells, so that none is hidden.
+        if (row > 0) context.fillRect(0, row * tall, LEFT - 2, 1);
         if (group.rows * tall >= 13) this.text(group.name, 2, row * tall + 8, "left", "--ink");
         row += group.rows;
       }
