@@ -155,6 +155,7 @@ mod tests {
         "pageset verify",
         "pageset verify a 'b c' --set vm.stat_interval=10 --set vm.watermark_scale_factor=20",
         "pageset verify a b --against c 'd e'",
+        "pageset report --sidecar s --lenient --recover a 'b c'",
         r"pageset stat --lenient --sidecar s --recover it\'s",
         "pageset stat --lenient --sidecar=-s -- -t",
         "pageset stat -",

@@ -19,8 +19,8 @@ What is on the page, from top to bottom:
   Several recordings are compared first; of three or more, the one that differs
   most from the others comes first.
 
-  Time and the CPUs of charts are held together: what is marked with the mouse
-  in one is enlarged in all. Keys in a chart: arrows move the cursor, + and -
+  All charts of a recording show the same time: what is marked with the mouse in
+  one is enlarged in all. Keys in a chart: arrows move the cursor, + and -
   enlarge and shrink, Esc shows all.
 
   The file has all it needs and asks no network for anything. Charts show the
