@@ -38,6 +38,17 @@ logs=target/fuzz-logs
 mkdir -p "$logs"
 echo "commit $(git describe --always --dirty 2>/dev/null || echo unknown), $(nproc) cores"
 
+# Unpacks files without their first bytes, which the target puts there itself.
+headless() {
+    local bytes=$2 directory=fuzz/corpus/$1-start file
+    mkdir -p "$directory"
+    for file in "${@:3}"; do
+        # What is not packed is copied.
+        xz -dcf "$file" | tail -c +$((bytes + 1)) >"$directory/$(basename "$file" .xz)"
+    done
+    echo "$directory"
+}
+
 # Files that the parser accepts, to start from: kept under the name of the target.
 seeds() {
     case $1 in
@@ -45,6 +56,8 @@ seeds() {
         sweep_plan | fitted_parameters) echo studies ;;
         ftrace | perf_script | trace_cmd | pcpt | native | any_trace) echo data/formats ;;
         ring_page | event_format) echo crates/trace/tests/kernel ;;
+        trace_dat) headless "$1" 10 data/formats/trace-cmd-*.dat* ;;
+        perf_data) headless "$1" 8 data/formats/perf.data.xz ;;
     esac
 }
 
@@ -55,12 +68,18 @@ fuzz() {
     fi
     local corpus=fuzz/corpus/$target
     mkdir -p "$corpus"
-    local dirs=("$corpus")
-    [[ -n $(seeds "$target") ]] && dirs+=("$(seeds "$target")")
+    local dirs=("$corpus") start bytes_max=65536
+    start=$(seeds "$target")
+    [[ -n $start ]] && dirs+=("$start")
+    # The whole of one file to start from: these formats say far behind what is in them.
+    case $target in
+        trace_dat) bytes_max=131072 ;;
+        perf_data) bytes_max=524288 ;;
+    esac
     echo "== $target: $seconds s or $executions executions"
     # A page allocator has no use for huge inputs; a hang is a failure.
     if ! cargo +nightly fuzz run "$target" "${dirs[@]}" -- -max_total_time="$seconds" -runs="$executions" -timeout=20 \
-        -max_len=65536 -print_final_stats=1 >"$logs/$target.log" 2>&1; then
+        -max_len="$bytes_max" -print_final_stats=1 >"$logs/$target.log" 2>&1; then
         echo "== $target: FAILED; the end of $logs/$target.log:"
         tail -n 30 "$logs/$target.log"
         return 1

@@ -14,6 +14,7 @@ use crate::advise::AdviseArgs;
 use crate::bench::BenchArgs;
 use crate::calibrate::CalibrateArgs;
 use crate::choice::one_of;
+use crate::export::ExportArgs;
 use crate::options::{OpeningArgs, OutputArgs, SourceArgs, TargetArgs};
 use crate::page::PageArgs;
 use crate::pft::PftArgs;
@@ -69,6 +70,7 @@ pub(crate) enum Command {
     Report(ReportArgs),
     Record(RecordArgs),
     Convert(ConvertArgs),
+    Export(ExportArgs),
     Layout(LayoutArgs),
     Policies(PoliciesArgs),
     Completions(CompletionsArgs),
@@ -513,7 +515,7 @@ fn policy_or_auto() -> impl TypedValueParser<Value = AutoOr> {
     one_of(std::iter::once((AUTO, AutoOr::Auto)).chain(named))
 }
 
-fn policy() -> impl TypedValueParser<Value = &'static Policy> {
+pub(crate) fn policy() -> impl TypedValueParser<Value = &'static Policy> {
     one_of(POLICIES.iter().map(|policy| (described(policy), policy)))
 }
 

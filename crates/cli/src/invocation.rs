@@ -194,7 +194,8 @@ mod tests {
             }
         }
         // These print no provenance.
-        const OTHERS: [&str; 7] = ["record", "convert", "layout", "policies", "completions", "man", "help"];
+        const OTHERS: [&str; 8] =
+            ["record", "convert", "export", "layout", "policies", "completions", "man", "help"];
         let mut definition = Args::command();
         definition.build();
         let mut all = Vec::new();

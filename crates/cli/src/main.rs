@@ -13,6 +13,7 @@ mod calibrate;
 mod choice;
 mod completions;
 mod convert;
+mod export;
 mod hint;
 mod invocation;
 mod layout;
@@ -81,6 +82,7 @@ fn run(command: Command, invocation: &Invocation) -> anyhow::Result<()> {
         Command::Report(args) => report::run(&args, invocation),
         Command::Record(args) => record::run(&args),
         Command::Convert(args) => convert::run(&args),
+        Command::Export(args) => export::run(&args),
         Command::Layout(args) => layout::run(&args),
         Command::Policies(args) => policies::run(&args),
         Command::Completions(args) => completions::run(&args),

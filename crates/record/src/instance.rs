@@ -62,6 +62,11 @@ impl Instance {
         self.directory.join(name)
     }
 
+    /// Whether recording is switched on.
+    pub(crate) fn is_recording(&self) -> bool {
+        tracefs::read(&self.path("tracing_on")).is_ok_and(|state| state.trim() == "1")
+    }
+
     /// Writes a setting.
     pub(crate) fn set(&self, name: impl AsRef<Path>, text: &str) -> Result<(), RecordError> {
         tracefs::write(&self.path(name), text)
@@ -112,6 +117,8 @@ fn cannot_make(instances: &Path, error: io::Error) -> RecordError {
     match error.kind() {
         io::ErrorKind::ReadOnlyFilesystem => tracefs::read_only(instances),
         io::ErrorKind::PermissionDenied => tracefs::denied(instances),
+        // A locked-down Linux 6.1 calls it an invalid argument.
+        _ if tracefs::is_locked_down() => tracefs::denied(instances),
         _ => RecordError::io(instances, "make an instance in", error),
     }
 }

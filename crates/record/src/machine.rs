@@ -80,12 +80,20 @@ fn caches(cpus: &CpuList) -> Vec<(u32, u8, String, String, String)> {
     cpus.iter().flat_map(|cpu| (0..CACHES_MAX).map_while(move |index| cache(cpu, index))).collect()
 }
 
-fn sysctls() -> BTreeMap<String, String> {
+/// Settings by name.
+pub(crate) fn sysctls() -> BTreeMap<String, String> {
     let value = |name: &str| {
         let text = fs::read_to_string(Path::new(PROC).join("sys/vm").join(name)).ok()?;
         Some((name.to_owned(), text.trim().to_owned()))
     };
     SYSCTLS.into_iter().filter_map(value).collect()
+}
+
+/// Settings that were others before, each in words.
+pub(crate) fn changes(before: &BTreeMap<String, String>, after: &BTreeMap<String, String>) -> Vec<String> {
+    let both = after.iter().filter_map(|(name, now)| Some((name, before.get(name)?, now)));
+    let changed = both.filter(|(_, then, now)| then != now);
+    changed.map(|(name, then, now)| format!("when vm.{name} changed from {then} to {now}")).collect()
 }
 
 /// Frames allocated between two states: the counters of all zones together.
@@ -113,6 +121,17 @@ mod tests {
         assert!(!machine.zones.is_empty() && machine.cpus > 0 && !machine.nodes.is_empty());
         assert_eq!(machine.kernel, kernel());
         assert!(machine.sysctls.min_free_kbytes.is_some());
+    }
+
+    #[test]
+    fn only_settings_that_changed_are_named() {
+        let settings = |high: &str| {
+            let settings = [("percpu_pagelist_high_fraction", high), ("stat_interval", "1")];
+            settings.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
+        };
+        let named = changes(&settings("0"), &settings("8"));
+        assert_eq!(named, ["when vm.percpu_pagelist_high_fraction changed from 0 to 8"]);
+        assert!(changes(&BTreeMap::new(), &settings("8")).is_empty());
     }
 
     #[test]

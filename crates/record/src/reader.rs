@@ -81,6 +81,9 @@ impl<'a> Reader<'a> {
         };
         let ending = self.follow(options, child.as_mut(), on, alarm.as_deref_mut(), tell);
         head.t_end_ns = Some(now_ns());
+        if !self.instance.is_recording() {
+            head.not_recorded.push("the end: somebody else switched recording off (tracing_on)".to_owned());
+        }
         self.instance.set("tracing_on", "0")?;
         head.t_off_ns = Some(now_ns());
         let lost = alarm.map_or(0, |alarm| alarm.lost());

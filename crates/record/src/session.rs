@@ -160,6 +160,7 @@ impl Session {
         let since_ns = now_ns();
         let rings = cpus.iter().map(|cpu| Ring::open(&instance, cpu, &layout, since_ns));
         let merger = Merger::new(rings.collect::<Result<_, _>>()?, layout, decoder);
+        let settings = machine::sysctls();
         let mut head = describe(&options, &cpus, not_recorded)?;
         if !sampler.is_marking() {
             head.not_recorded.push("marks around samples: trace_marker_raw cannot be written".to_owned());
@@ -188,6 +189,10 @@ impl Session {
             stop.store(true, Ordering::Relaxed);
             samples.thread().unpark();
             put_samples(&mut head, samples.join().unwrap_or_default(), &cpus);
+            if options.cpus.is_none() {
+                note_newcomers(&mut head, &cpus);
+            }
+            head.not_recorded.extend(machine::changes(&settings, &machine::sysctls()));
             let ended = ended.and_then(|ended| reader.finish(&cpus, &mut head).map(|lost| (ended, lost)));
             head.recorder_pids = pids_of(&pids);
             let events = reader.end(ended.as_ref().ok().map(|(_, lost)| (head.clone(), *lost)));
@@ -211,7 +216,8 @@ fn describe(options: &Options, cpus: &CpuList, not_recorded: Vec<String>) -> Res
         recording_cost: options.cost,
         ..TraceInfo::default()
     };
-    if cpus.len() < CpuList::online().len() {
+    // One that was switched on since is named at the end.
+    if options.cpus.is_some() && cpus.len() < CpuList::online().len() {
         info.not_recorded.push(format!("other CPUs than {cpus}: not asked for"));
     }
     match machine::layout(&before) {
@@ -231,6 +237,13 @@ fn put_samples(head: &mut TraceInfo, mut samples: Vec<Sample>, cpus: &CpuList) {
         head.not_recorded.push(format!("samples of CPU {cpu}: {reason}"));
     }
     head.samples = samples;
+}
+
+/// A recording of all CPUs has those that were switched on when it began.
+fn note_newcomers(head: &mut TraceInfo, cpus: &CpuList) {
+    for cpu in CpuList::online().iter().filter(|cpu| !cpus.contains(*cpu)) {
+        head.not_recorded.push(format!("CPU {cpu}: it was switched on meanwhile"));
+    }
 }
 
 /// Notes that this thread is one of the recorder's.

@@ -91,8 +91,12 @@ pub(crate) fn set_up(
     let unknown = |problem| RecordError::unknown(tracefs.path("events"), problem);
     let mut decoder = Decoder::new(&events, symbols).map_err(unknown)?;
     if wanted.with_call_chains {
-        let (format, callers) = record_call_chains(tracefs, instance)?;
-        decoder = decoder.with_stacks(&format, callers).map_err(unknown)?;
+        match record_call_chains(tracefs, instance) {
+            Ok((format, callers)) => decoder = decoder.with_stacks(&format, callers).map_err(unknown)?,
+            // What is looked for may be nothing else.
+            Err(error) if wanted.only.is_some() => return Err(error),
+            Err(error) => not_recorded.push(error.to_string()),
+        }
     }
     Ok(Setup { layout, decoder, not_recorded })
 }

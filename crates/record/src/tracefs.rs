@@ -64,9 +64,11 @@ pub(crate) fn denied(place: &Path) -> RecordError {
     RecordError::Refused { problem, remedy: remedy.to_owned() }
 }
 
-/// Nobody may write the tracing files at `place`.
-pub(crate) fn read_only(place: &Path) -> RecordError {
-    let place = place.display();
+/// Nobody may write the tracing file or directory `path`.
+pub(crate) fn read_only(path: &Path) -> RecordError {
+    // What can be mounted again is all of them.
+    let place = PLACES.into_iter().find(|place| path.starts_with(place));
+    let place = place.map_or(path, Path::new).display();
     RecordError::Refused {
         problem: format!("{place} is mounted read-only, as in a container"),
         remedy: format!("record on the host, or run `mount -o remount,rw {place}` as root"),
@@ -89,7 +91,8 @@ fn not_mounted() -> RecordError {
     }
 }
 
-fn is_locked_down() -> bool {
+/// Whether the kernel keeps its state from everybody.
+pub(crate) fn is_locked_down() -> bool {
     let state = fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
     state.contains("[confidentiality]")
 }

@@ -32,14 +32,14 @@ pub use cpus::{pin, usable_cpus};
 pub use kernel_policy::policy_of_kernel;
 pub use ladder::{Ladder, Sweep};
 pub use replay::{
-    Candidate, Interval, Intervals, KernelTotals, Outcome, Replay, ReplayError, ReplayOptions, Stage,
-    Unreplayed, Unseen, VmSettings, Window, guess_layout, replay,
+    Candidate, Interval, Intervals, KernelTotals, Made, Outcome, Replay, ReplayError, ReplayOptions, Stage,
+    Step, Steps, Unreplayed, Unseen, VmSettings, Window, guess_layout, replay,
 };
 pub use slab::Object;
 pub use survey::{
-    Bursts, CallerWaits, CpuTimeline, CpuTotals, Cpus, Kernel, KernelCounter, Lifetimes, Log2Counts,
-    MATRIX_CPUS_MAX, Orders, PagesetState, Runs, Survey, SurveyOptions, TYPE_COLUMNS, Timeline, ZoneLocks,
-    ZoneState, ZoneSurvey, survey, timeline,
+    Bursts, CallerWaits, CpuTimeline, CpuTotals, Cpus, Decision, Decisions, Kernel, KernelCounter, Lifetimes,
+    Log2Counts, MATRIX_CPUS_MAX, Orders, PagesetState, Runs, Survey, SurveyOptions, TYPE_COLUMNS, Timeline,
+    ZoneLocks, ZoneState, ZoneSurvey, survey, timeline,
 };
 pub use target::{Access, Block, ChannelId, Fill, Hold, LockId, Message, Received, Target, locked};
 pub use threads::{ThreadError, ThreadOptions, ThreadOutcome, run_on_threads};

@@ -53,7 +53,13 @@ impl<'a> Recorder<'a> {
         let path = self.directory.path().join(name).with_extension("pgtrace");
         let is_of_command = !self.command.is_empty();
         let duration = (!is_of_command).then_some(self.duration);
-        let options = Options { duration, command: self.command.to_vec(), ..Options::default() };
+        let options = Options {
+            duration,
+            command: self.command.to_vec(),
+            // Which waits are for zone locks is then known, and not inferred.
+            with_call_chains: true,
+            ..Options::default()
+        };
         let session = Session::prepare(options)?;
         let mut live = Live::new(!is_of_command);
         let file = File::create(&path).with_context(|| path.display().to_string())?;

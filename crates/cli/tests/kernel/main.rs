@@ -1,7 +1,10 @@
 //! What records the running kernel or changes its settings: one test at a time, in a process that does nothing else.
 
 mod advise;
+mod clocks;
+mod disturbances;
 mod record;
+mod refusals;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

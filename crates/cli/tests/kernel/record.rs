@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use pageset_trace::{Event, EventKind, OpenOptions, Recovery, TraceInfo};
 use tempfile::TempDir;
 
-const PAGESET: &str = env!("CARGO_BIN_EXE_pageset");
-const INSTANCES: &str = "/sys/kernel/tracing/instances";
+pub(crate) const PAGESET: &str = env!("CARGO_BIN_EXE_pageset");
+pub(crate) const INSTANCES: &str = "/sys/kernel/tracing/instances";
 /// Whether this machine lets a test record; says why if not.
-fn machine() -> Option<MutexGuard<'static, ()>> {
+pub(crate) fn machine() -> Option<MutexGuard<'static, ()>> {
     let guard = crate::one_at_a_time();
     let check = || pageset(&["record", "--check"]);
     if !check().status.success() && !Path::new(INSTANCES).exists() {
@@ -29,23 +29,23 @@ fn machine() -> Option<MutexGuard<'static, ()>> {
     None
 }
 
-fn pageset(arguments: &[&str]) -> Output {
+pub(crate) fn pageset(arguments: &[&str]) -> Output {
     Command::new(PAGESET).args(arguments).output().expect("the command can be started")
 }
 
-fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
 #[track_caller]
-fn succeeds(arguments: &[&str]) -> String {
+pub(crate) fn succeeds(arguments: &[&str]) -> String {
     let output = pageset(arguments);
     assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
     text(&output.stdout)
 }
 
 /// Starts the command with the signals of a terminal: who runs tests in the background may have them ignored.
-fn start(arguments: &[&str]) -> Child {
+pub(crate) fn start(arguments: &[&str]) -> Child {
     let mut command = Command::new("env");
     command
         .args(["--default-signal=INT,TERM,HUP", PAGESET])
@@ -55,14 +55,14 @@ fn start(arguments: &[&str]) -> Child {
     command.spawn().expect("the command can be started")
 }
 
-fn send(signal: &str, child: &Child) {
+pub(crate) fn send(signal: &str, child: &Child) {
     let status = Command::new("kill").args([signal, &child.id().to_string()]).status();
     assert!(status.is_ok_and(|status| status.success()));
 }
 
 /// Waits until `is_so`.
 #[track_caller]
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let began = Instant::now();
     while !is_so() {
         assert!(began.elapsed() < Duration::from_secs(30), "{what}");
@@ -70,11 +70,11 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-fn instance_of(child: &Child) -> PathBuf {
+pub(crate) fn instance_of(child: &Child) -> PathBuf {
     Path::new(INSTANCES).join(format!("pageset-{}", child.id()))
 }
 
-fn read(path: &Path, recovery: Recovery) -> (TraceInfo, Vec<Event>) {
+pub(crate) fn read(path: &Path, recovery: Recovery) -> (TraceInfo, Vec<Event>) {
     let mut reader = OpenOptions::new().recovery(recovery).open(path).expect("it is a trace");
     let (mut all, mut block) = (Vec::new(), Vec::new());
     while reader.read_block(&mut block).expect("it can be read") > 0 {
@@ -84,7 +84,7 @@ fn read(path: &Path, recovery: Recovery) -> (TraceInfo, Vec<Event>) {
 }
 
 /// A directory for a trace.
-fn directory() -> (TempDir, PathBuf, String) {
+pub(crate) fn directory() -> (TempDir, PathBuf, String) {
     let directory = tempfile::tempdir().expect("a directory can be made");
     let path = directory.path().join("t.pgtrace");
     let name = path.display().to_string();
@@ -92,10 +92,10 @@ fn directory() -> (TempDir, PathBuf, String) {
 }
 
 /// A file system in memory.
-struct Tmpfs(TempDir);
+pub(crate) struct Tmpfs(pub(crate) TempDir);
 
 impl Tmpfs {
-    fn mount(size: &str) -> Self {
+    pub(crate) fn mount(size: &str) -> Self {
         let directory = tempfile::tempdir().expect("a directory can be made");
         let options = format!("size={size}");
         let status = Command::new("mount")

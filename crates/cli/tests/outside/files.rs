@@ -72,6 +72,44 @@ fn a_conversion_replaces_nothing_unless_told() {
 }
 
 #[test]
+fn an_export_replaces_nothing_unless_told_and_one_that_fails_leaves_nothing() {
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let target = directory.path().join("t.pftrace");
+    fs::write(&target, "precious").expect("a file can be written");
+    let export = ["export", "perfetto", TRACE, "-o", "t.pftrace"];
+    let refused = pageset(directory.path(), &export);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(text(&refused.stderr).contains("--force"), "{}", text(&refused.stderr));
+    let whole = fs::read(THREE_BLOCKS).expect("the trace is there");
+    fs::write(directory.path().join("cut"), &whole[..whole.len() / 2]).expect("a file can be written");
+    let failed = pageset(directory.path(), &["export", "perfetto", "cut", "-o", "t.pftrace", "--force"]);
+    assert_eq!(failed.status.code(), Some(1));
+    assert!(text(&failed.stderr).ends_with("--recover\n"), "{}", text(&failed.stderr));
+    assert_eq!(fs::read(&target).expect("the file is there"), b"precious");
+    assert!(pageset(directory.path(), &[&export[..], &["--force"]].concat()).status.success());
+    assert!(fs::read(&target).expect("the file is there").len() > 10_000);
+    assert_eq!(fs::read_dir(directory.path()).expect("a directory can be listed").count(), 2);
+}
+
+#[test]
+fn a_pipe_is_exported_but_not_replayed() {
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let export = |arguments: &[&str]| {
+        Command::new(env!("CARGO_BIN_EXE_pageset"))
+            .args(["export", "perfetto", "-", "-o", "t.pftrace"])
+            .args(arguments)
+            .current_dir(directory.path())
+            .stdin(fs::File::open(TRACE).expect("the trace is there"))
+            .output()
+            .expect("pageset can be started")
+    };
+    let refused = export(&["-p", "linux-6.12"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(text(&refused.stderr).contains("save the trace to a file first"), "{}", text(&refused.stderr));
+    assert!(export(&[]).status.success());
+}
+
+#[test]
 fn no_result_takes_the_place_of_a_file_unless_told() {
     let directory = tempfile::tempdir().expect("a directory can be made");
     let precious = directory.path().join("precious");

@@ -4,6 +4,8 @@
 //! is played once to get there, and counted the second time. What that state happens to be is drawn some times more, by
 //! beginning with another quarter of the recording and with CPUs that changed places.
 
+use std::borrow::Cow;
+
 use pageset_core::Policy;
 use pageset_trace::Snapshot;
 use rayon::iter::{IntoParallelIterator as _, ParallelIterator as _};
@@ -66,40 +68,58 @@ impl Forecaster<'_> {
     }
 
     pub(super) fn forecast(&self, candidate: &Candidate) -> Result<Forecast, ReplayError> {
-        let changed;
-        let machine = if candidate.settings.is_unchanged() {
-            self.machine
-        } else {
-            changed = Machine::new(candidate.settings.applied(&self.machine.layout))?;
-            &changed
-        };
-        if self.is_recorded(candidate)
-            && let Some((policy, starts)) = self.recorded
-        {
-            let mut sets = PageSets::new(machine, policy, &self.zone_starts(machine, candidate));
-            sets.fill(starts);
+        let machine = self.machine_of(candidate)?;
+        let sets = self.begin(&machine, candidate);
+        if self.is_recorded(candidate) {
             return Ok(self.count(sets, Vec::new()));
         }
-        let zone_starts = self.zone_starts(machine, candidate);
-        let steady = |part: usize, turn: usize| {
-            let (recorded, ours) = (&self.machine.layout.sysctls, &machine.layout.sysctls);
-            let sets = PageSets::new(machine, candidate.policy, &zone_starts);
-            let mut sets = sets.with_ticks(recorded.stat_interval_s, ours.stat_interval_s);
-            self.play_from(&mut sets, part, turn);
-            sets.play(&self.traffic.remainder);
-            sets.begin();
-            sets
-        };
         let draws = (DRAWN_ACTS_MAX / (2 * self.traffic.acts.len()).max(1)).clamp(DRAWS_MIN, DRAWS_MAX);
         // Every other one first, so that few draws differ in both.
         let order: Vec<usize> = (1..=DRAWS_MAX).map(|draw| draw * 3 % (DRAWS_MAX + 1)).take(draws).collect();
         let draws = order.into_par_iter().map(|draw| {
-            let mut sets = steady(draw % PARTS, draw / PARTS);
+            let mut sets = self.steady(&machine, candidate, draw % PARTS, draw / PARTS);
             self.play_window(&mut sets);
             sets.totals().clone()
         });
         let draws = draws.collect();
-        Ok(self.count(steady(0, 0), draws))
+        Ok(self.count(sets, draws))
+    }
+
+    /// The machine with the candidate's settings.
+    pub(super) fn machine_of(&self, candidate: &Candidate) -> Result<Cow<'_, Machine>, ReplayError> {
+        if candidate.settings.is_unchanged() {
+            return Ok(Cow::Borrowed(self.machine));
+        }
+        Machine::new(candidate.settings.applied(&self.machine.layout)).map(Cow::Owned)
+    }
+
+    /// The candidate's page sets when the recording begins.
+    pub(super) fn begin<'m>(&self, machine: &'m Machine, candidate: &Candidate) -> PageSets<'m> {
+        match self.recorded.filter(|_| self.is_recorded(candidate)) {
+            Some((policy, starts)) => {
+                let mut sets = PageSets::new(machine, policy, &self.zone_starts(machine, candidate));
+                sets.fill(starts);
+                sets
+            }
+            None => self.steady(machine, candidate, 0, 0),
+        }
+    }
+
+    /// Page sets that played the recording once, from one of its parts on.
+    fn steady<'m>(
+        &self,
+        machine: &'m Machine,
+        candidate: &Candidate,
+        part: usize,
+        turn: usize,
+    ) -> PageSets<'m> {
+        let (recorded, ours) = (&self.machine.layout.sysctls, &machine.layout.sysctls);
+        let sets = PageSets::new(machine, candidate.policy, &self.zone_starts(machine, candidate));
+        let mut sets = sets.with_ticks(recorded.stat_interval_s, ours.stat_interval_s);
+        self.play_from(&mut sets, part, turn);
+        sets.play(&self.traffic.remainder);
+        sets.begin();
+        sets
     }
 
     fn count(&self, mut sets: PageSets<'_>, draws: Vec<Totals>) -> Forecast {

@@ -1,9 +1,9 @@
 //! Replay: what a recording asks of page sets, put to any policy.
 //!
-//! A walk through: `traffic` (a recording becomes acts), `start` (what page sets held when it began), `window` (what of it
-//! is counted), `forecast` (play it under a policy), `page_sets` (which decide), `interval` (how sure that is), `outcome`
+//! A walk through: `prepared` (the recording is read), `traffic` (it becomes acts), `start` (what page sets held when it
+//! began), `window` (what of it is counted), `forecast` (play it under a policy), `page_sets` (which decide), `interval` (how sure that is), `outcome`
 //! (the row). Beside them `machine` and `vm_settings` (whose zones), `ticks` (when a CPU does its periodic work), `guess` (a
-//! machine for recordings that describe none), `frame_map` (a note for each frame).
+//! machine for recordings that describe none), `frame_map` (a note for each frame), `steps` (one play, told step by step).
 
 mod act;
 mod forecast;
@@ -13,7 +13,9 @@ mod interval;
 mod machine;
 mod outcome;
 mod page_sets;
+mod prepared;
 mod start;
+mod steps;
 mod ticks;
 mod totals;
 mod traffic;
@@ -23,20 +25,19 @@ mod window;
 pub use guess::guess_layout;
 pub use interval::Interval;
 pub use outcome::{Intervals, Outcome};
+pub use steps::{Made, Step, Steps};
 pub use vm_settings::VmSettings;
 pub use window::Window;
 
-use forecast::{Forecast, Forecaster};
+use forecast::Forecast;
 use interval::{Kind, distance};
-use machine::Machine;
 use outcome::OwnDistance;
-use traffic::Traffic;
+use prepared::Prepared;
+use traffic::{Times, Traffic};
 
 use pageset_core::Policy;
 use pageset_trace::{Layout, LostEvents, TraceError, TraceReader};
 use rayon::iter::{IntoParallelIterator as _, ParallelIterator as _};
-
-use crate::kernel_policy::policy_of_kernel;
 
 /// A kernel to ask: a policy, and settings of `/proc/sys/vm`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -190,32 +191,12 @@ pub fn replay(
     options: &ReplayOptions,
     progress: impl Fn(Stage) + Sync,
 ) -> Result<Replay, ReplayError> {
-    let info = reader.info().clone();
-    let layout = options.machine.clone().or_else(|| info.machine.clone()).ok_or_else(|| {
-        let path = info.path.display();
-        ReplayError::NoMachine(format!(
-            "{path}: the recording does not describe its machine: pass --layout FILE"
-        ))
-    })?;
-    let layout = match options.cpus {
-        Some(cpus) => with_cpus(layout, cpus)?,
-        None => layout,
-    };
-    let machine = Machine::new(layout)?;
-    let traffic = Traffic::read(reader, &machine, |events| progress(Stage::Read(events)))?;
+    let from = (options.machine.clone(), options.cpus);
+    let prepared = Prepared::read(reader, from, Times::Forget, |events| progress(Stage::Read(events)))?;
+    let forecaster = prepared.forecaster();
+    let Prepared { policy, window, ref traffic, .. } = prepared;
 
-    let is_recorded_machine = options.machine.is_none() && options.cpus.is_none();
-    let before = info.before.as_ref().filter(|_| options.machine.is_none());
-    let kernel = info.kernel.as_deref().unwrap_or(&machine.layout.kernel);
-    let policy = policy_of_kernel(kernel).copied().filter(|_| is_recorded_machine);
-    let is_start_known = start::is_known(&machine, before);
-    let window = Window::find(&machine, &traffic, is_start_known);
-    let starts = policy.filter(|_| is_start_known);
-    let starts = starts.map(|policy| (policy, start::find(&machine, before, &policy, &traffic)));
-    let recorded = starts.as_ref().map(|(policy, starts)| (*policy, starts.as_slice()));
-    let forecaster = Forecaster { machine: &machine, before, traffic: &traffic, window, recorded };
-
-    let kernel_itself = kernel_itself(&traffic, window);
+    let kernel_itself = kernel_itself(traffic, window);
     let own = policy.map(Candidate::from);
     let own = own.map(|own| forecaster.forecast(&own).map(|forecast| (own, forecast))).transpose()?;
     let off = own.as_ref().map_or_else(OwnDistance::default, |(_, own)| own_distance(own, kernel_itself));
@@ -239,7 +220,7 @@ pub fn replay(
         stack_pages: traffic.stack_pages,
         diverted_frees: traffic.diverted_frees,
     };
-    let (lost, machine) = (reader.lost(), machine.layout);
+    let (lost, machine) = (reader.lost(), prepared.machine.layout);
     Ok(Replay {
         machine,
         events,
@@ -273,21 +254,6 @@ fn own_distance(own: &Forecast, kernel: KernelTotals) -> OwnDistance {
         refilled_pages: distance(own.totals.refilled_pages, kernel.refilled_pages),
         drained_pages: distance(own.totals.drained_pages, kernel.drained_pages),
     }
-}
-
-/// The machine with idle CPUs added, node by node in turn.
-fn with_cpus(mut machine: Layout, cpus: u32) -> Result<Layout, ReplayError> {
-    if cpus < machine.cpus {
-        return Err(ReplayError::TooFewCpus { asked: cpus, there: machine.cpus });
-    }
-    let nodes = machine.nodes.len().max(1);
-    for (index, cpu) in (machine.cpus..cpus).enumerate() {
-        if let Some(node) = machine.nodes.get_mut(index % nodes) {
-            node.cpus.push(cpu);
-        }
-    }
-    machine.cpus = cpus;
-    Ok(machine)
 }
 
 #[cfg(test)]
@@ -327,13 +293,5 @@ mod tests {
             caches: Vec::new(),
             zones: vec![zone(ZoneKind::Dma, 0, 3996), zone(ZoneKind::Dma32, 4096, 31_900)],
         }
-    }
-
-    #[test]
-    fn idle_cpus_shrink_the_share_of_the_others() {
-        let machine = with_cpus(small_layout(), 5).unwrap();
-        machine.check().unwrap();
-        assert_eq!((machine.cpus, machine.nodes[0].cpus.len()), (5, 5));
-        assert!(with_cpus(machine, 4).unwrap_err().to_string().contains("at least"));
     }
 }

@@ -142,6 +142,12 @@ impl<'m> PageSets<'m> {
         &self.totals
     }
 
+    /// Pages that a page set holds, and its limit.
+    pub(super) fn count_and_high(&self, at: usize) -> (i32, i32) {
+        let pcp = &self.sets[at].pcp;
+        (pcp.count, pcp.high)
+    }
+
     /// Lets a minute pass in which nobody allocates or frees, and tells what the page sets hold then.
     pub(super) fn rest(&mut self) -> u64 {
         const TICKS: u32 = 60;

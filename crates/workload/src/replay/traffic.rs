@@ -21,6 +21,8 @@ use reading::Reading;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Traffic {
     pub(super) acts: Vec<Act>,
+    /// When each act is done, in nanoseconds; empty if nobody asked.
+    pub(super) times_ns: Vec<u64>,
     /// What undoes the difference between all allocations and all frees: it happens before the load comes again.
     pub(super) remainder: Vec<Act>,
     /// The recorded kernel's decisions.
@@ -44,6 +46,13 @@ pub(super) struct Traffic {
     pub(super) diverted_frees: u64,
     /// Seconds between the ticks of all CPUs, where the recording has none of its own.
     pub(super) tick_interval_s: Option<u32>,
+}
+
+/// Whether it is kept when acts are done: that takes as much memory as the acts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Times {
+    Keep,
+    Forget,
 }
 
 /// A decision of the recorded kernel.
@@ -73,6 +82,7 @@ impl Traffic {
     pub(super) fn read(
         reader: &mut dyn TraceReader,
         machine: &Machine,
+        times: Times,
         mut progress: impl FnMut(u64),
     ) -> Result<Self, TraceError> {
         let ticks = Ticks::find(reader, &machine.layout)?;
@@ -80,7 +90,12 @@ impl Traffic {
         let mut events = Vec::new();
         let mut read = 0;
         while reader.read_block(&mut events)? > 0 {
-            events.iter().for_each(|event| reading.event(event));
+            for event in &events {
+                reading.event(event);
+                if times == Times::Keep {
+                    reading.note_time(event.ts_ns);
+                }
+            }
             read += events.len() as u64;
             progress(read);
         }

@@ -5,71 +5,56 @@ use pageset_trace::{Event, EventKind, PFN_NONE};
 
 /// A refill or drain of the recorded kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Decision {
-    /// Blocks of one order and type that a page set fetched.
-    Refill {
-        /// Size class.
-        order: u8,
-        /// The kernel's number of the type.
-        migratetype: i8,
-        /// All of them.
-        pages: u64,
-        /// The first block's frame.
-        pfn: u64,
-    },
-    /// Blocks that a page set gave back.
-    Drain {
-        /// All of them.
-        pages: u64,
-        /// The first block's frame.
-        pfn: u64,
-    },
+pub struct Decision {
+    /// Order and the kernel's number of the type of the blocks that a page set fetched; `None` if it gave blocks back.
+    pub refill: Option<(u8, i8)>,
+    /// Pages of all blocks.
+    pub pages: u64,
+    /// The first block's frame.
+    pub pfn: u64,
+    /// When the first block was moved, in nanoseconds of the recording's clock.
+    pub first_ns: u64,
+    /// When the last one was.
+    pub last_ns: u64,
 }
 
 /// Puts events together, CPU by CPU.
 #[derive(Debug, Default)]
-pub(crate) struct Decisions {
+pub struct Decisions {
     open: Vec<Option<Decision>>,
 }
 
 impl Decisions {
     /// Adds an event. Returns the run that it ends on its CPU.
     #[inline]
-    pub(crate) fn record(&mut self, event: &Event) -> Option<Decision> {
+    pub fn record(&mut self, event: &Event) -> Option<Decision> {
         let pages = pages_of(event);
-        match event.kind {
-            EventKind::MmPageAllocZoneLocked if event.pfn == PFN_NONE || pages == 0 => None,
-            EventKind::MmPageAllocZoneLocked if event.is_pcp_refill() => self.refilled(event, pages),
-            EventKind::MmPagePcpuDrain => self.drained(event, pages),
+        let refill = match event.kind {
+            EventKind::MmPageAllocZoneLocked if event.pfn == PFN_NONE || pages == 0 => return None,
+            EventKind::MmPageAllocZoneLocked if event.is_pcp_refill() => {
+                Some((event.order, event.migratetype))
+            }
+            EventKind::MmPagePcpuDrain => None,
             // Neither ends a run: a fallback is a part of a refill, and a wait for the zone lock comes before each slice.
-            EventKind::MmPageAllocExtfrag | EventKind::ContentionBegin | EventKind::ContentionEnd => None,
-            _ => self.open.get_mut(usize::from(event.cpu))?.take(),
-        }
-    }
-
-    fn refilled(&mut self, event: &Event, more: u64) -> Option<Decision> {
+            EventKind::MmPageAllocExtfrag | EventKind::ContentionBegin | EventKind::ContentionEnd => {
+                return None;
+            }
+            _ => return self.open.get_mut(usize::from(event.cpu))?.take(),
+        };
         let open = self.open(event.cpu);
-        if let Some(Decision::Refill { order, migratetype, pages, .. }) = open
-            && (*order, *migratetype) == (event.order, event.migratetype)
+        if let Some(decision) = open
+            && decision.refill == refill
         {
-            *pages += more;
+            decision.pages += pages;
+            decision.last_ns = event.ts_ns;
             return None;
         }
-        let Event { order, migratetype, pfn, .. } = *event;
-        open.replace(Decision::Refill { order, migratetype, pages: more, pfn })
-    }
-
-    fn drained(&mut self, event: &Event, more: u64) -> Option<Decision> {
-        let open = self.open(event.cpu);
-        if let Some(Decision::Drain { pages, .. }) = open {
-            *pages += more;
-            return None;
-        }
-        open.replace(Decision::Drain { pages: more, pfn: event.pfn })
+        let (first_ns, last_ns) = (event.ts_ns, event.ts_ns);
+        open.replace(Decision { refill, pages, pfn: event.pfn, first_ns, last_ns })
     }
 
     /// The runs that no event ended, with their CPUs.
-    pub(crate) fn finish(self) -> impl Iterator<Item = (u16, Decision)> {
+    pub fn finish(self) -> impl Iterator<Item = (u16, Decision)> {
         self.open.into_iter().enumerate().filter_map(|(cpu, run)| Some((cpu as u16, run?)))
     }
 

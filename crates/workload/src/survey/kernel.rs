@@ -135,10 +135,8 @@ impl KernelCounter {
 
     #[inline]
     fn add(&mut self, decision: Decision) {
-        match decision {
-            Decision::Refill { pages, .. } => self.kernel.refills.record(pages),
-            Decision::Drain { pages, .. } => self.kernel.drains.record(pages),
-        }
+        let runs = if decision.refill.is_some() { &mut self.kernel.refills } else { &mut self.kernel.drains };
+        runs.record(decision.pages);
     }
 }
 

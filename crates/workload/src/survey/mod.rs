@@ -29,6 +29,7 @@ use bursts::{BurstCounter, Direction};
 
 pub use bursts::{Bursts, Runs};
 pub use cpus::{CpuTotals, Cpus, MATRIX_CPUS_MAX};
+pub use decisions::{Decision, Decisions};
 pub use kernel::{Kernel, KernelCounter};
 pub use lifetimes::Lifetimes;
 pub use log2::Log2Counts;

@@ -63,8 +63,6 @@ struct Counter<'s> {
     zone_locks: &'s [u64],
     decisions: Decisions,
     waits: LockWaits,
-    /// By CPU, when it last moved a block.
-    moved_ns: Vec<u64>,
 }
 
 impl<'s> Counter<'s> {
@@ -79,7 +77,6 @@ impl<'s> Counter<'s> {
             zone_locks: &survey.kernel.zone_locks.addresses,
             decisions: Decisions::default(),
             waits: LockWaits::default(),
-            moved_ns: Vec::new(),
         }
     }
 
@@ -88,9 +85,6 @@ impl<'s> Counter<'s> {
             self.decided(event.cpu, decision);
         }
         match event.kind {
-            EventKind::MmPageAllocZoneLocked | EventKind::MmPagePcpuDrain => {
-                *at(&mut self.moved_ns, event.cpu) = event.ts_ns;
-            }
             EventKind::ContentionBegin => self.waits.begin(event),
             EventKind::ContentionEnd => {
                 let Some(wait) = self.waits.end(event).filter(|wait| wait.is_spin) else { return };
@@ -107,11 +101,9 @@ impl<'s> Counter<'s> {
     }
 
     fn decided(&mut self, cpu: u16, decision: Decision) {
-        let ts_ns = *at(&mut self.moved_ns, cpu);
-        match decision {
-            Decision::Refill { .. } => self.timeline.add(cpu, ts_ns, 1, |cpu| &mut cpu.refills),
-            Decision::Drain { .. } => self.timeline.add(cpu, ts_ns, 1, |cpu| &mut cpu.drains),
-        }
+        let is_refill = decision.refill.is_some();
+        self.timeline
+            .add(cpu, decision.last_ns, 1, |cpu| if is_refill { &mut cpu.refills } else { &mut cpu.drains });
     }
 
     fn finish(mut self) -> Timeline {

@@ -2,6 +2,7 @@
 
 mod load;
 mod recordings;
+mod steps;
 mod threads;
 mod verify;
 mod verify_mutations;

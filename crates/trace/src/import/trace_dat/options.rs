@@ -5,8 +5,9 @@ use std::path::Path;
 use super::REMEDY;
 use crate::{error::TraceError, import::bytes::quoted, info::TraceInfo, raw::RingCounts};
 
-/// Clocks that count nanoseconds. Source: "ftrace - Function Tracer", on `trace_clock`.
-const CLOCKS: [&str; 8] = ["local", "global", "uptime", "perf", "mono", "mono_raw", "boot", "tai"];
+/// Clocks that count nanoseconds. Source: "ftrace - Function Tracer", on `trace_clock`; `uptime` counts the kernel's ticks, as
+/// recordings of Linux 6.18 show.
+const CLOCKS: [&str; 7] = ["local", "global", "perf", "mono", "mono_raw", "boot", "tai"];
 
 /// Numbers of options.
 pub(super) mod id {
@@ -96,7 +97,12 @@ mod tests {
         assert_eq!(check("local global [mono] x86-tsc\n\0", None), Ok(()));
         assert_eq!(check("", None), Ok(()));
         assert_eq!(check("local [x86-tsc]", Some("mono")), Ok(()));
-        for (list, own) in [("local [x86-tsc]", None), ("[counter]", None), ("[local]", Some("x86-tsc"))] {
+        for (list, own) in [
+            ("local [x86-tsc]", None),
+            ("[counter]", None),
+            ("local [uptime] perf", None),
+            ("[local]", Some("x86-tsc")),
+        ] {
             let error = check(list, own).unwrap_err();
             assert!(error.contains("-C mono"), "{error}");
         }

@@ -173,25 +173,29 @@ impl<'m> Reading<'m> {
         self.cpus[usize::from(event.cpu)].last[usize::from(event.interrupt_level())] = Some(*event);
     }
 
+    /// Acts that have no time yet have this one.
+    pub(super) fn note_time(&mut self, at_ns: u64) {
+        self.traffic.times_ns.resize(self.traffic.acts.len(), at_ns);
+    }
+
     fn push(&mut self, kind: ActKind, block: BlockKind, at: u32) -> u32 {
         self.traffic.acts.push(Act { kind, block, count: 1, at });
         (self.traffic.acts.len() - 1) as u32
     }
 
     fn decided(&mut self, cpu: u16, decision: Decision) {
-        let (pfn, pages, refill) = match decision {
-            Decision::Refill { order, migratetype, pages, pfn } => {
+        let refill = match decision.refill {
+            Some((order, migratetype)) => {
                 let Some(order) = Order::new(order) else { return };
                 let migratetype = usize::try_from(migratetype).ok().and_then(MigrateType::from_index);
-                let block = BlockKind::new(order, migratetype.unwrap_or(MigrateType::Movable), 0);
-                (pfn, pages, Some(block))
+                Some(BlockKind::new(order, migratetype.unwrap_or(MigrateType::Movable), 0))
             }
-            Decision::Drain { pages, pfn } => (pfn, pages, None),
+            None => None,
         };
-        let Some(zone) = self.machine.zone_of(pfn) else { return };
+        let Some(zone) = self.machine.zone_of(decision.pfn) else { return };
         let set = self.machine.set(zone, cpu);
         let before = self.traffic.acts.len() as u32;
-        let pages = u32::try_from(pages).unwrap_or(u32::MAX);
+        let pages = u32::try_from(decision.pages).unwrap_or(u32::MAX);
         self.traffic.decisions.push(Decided { before, set, pages, refill });
     }
 

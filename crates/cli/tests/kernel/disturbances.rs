@@ -1,0 +1,184 @@
+//! What happens to a machine while it is recorded.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::thread;
+use std::time::Duration;
+
+use pageset_trace::{Event, Recovery};
+
+use crate::record::{
+    directory, instance_of, machine, pageset, read, send, start, succeeds, text, wait_until,
+};
+
+/// How long a CPU is off at least.
+const OFF: Duration = Duration::from_millis(200);
+
+/// The last of this machine's CPUs, which is switched off for less than a second, and on again when this is dropped.
+struct SwitchedOff {
+    cpu: u16,
+    switch: PathBuf,
+}
+
+impl SwitchedOff {
+    /// Says why there is none.
+    fn last() -> Option<Self> {
+        let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
+        let cpu = online.trim().rsplit(['-', ',']).next().and_then(|cpu| cpu.parse().ok()).unwrap();
+        let switch = PathBuf::from(format!("/sys/devices/system/cpu/cpu{cpu}/online"));
+        if cpu == 0 || !switch.exists() {
+            eprintln!("skipped, since CPU {cpu} cannot be switched off");
+            return None;
+        }
+        let off = Self { cpu, switch };
+        match fs::write(&off.switch, "0") {
+            Ok(()) => Some(off),
+            Err(error) => {
+                eprintln!("skipped, since CPU {cpu} cannot be switched off: {error}");
+                None
+            }
+        }
+    }
+}
+
+impl Drop for SwitchedOff {
+    fn drop(&mut self) {
+        drop(fs::write(&self.switch, "1"));
+    }
+}
+
+/// Allocates and frees on a CPU.
+fn load(cpu: u16) {
+    let status = Command::new("taskset")
+        .args(["-c", &cpu.to_string(), "sh", "-c", "head -c 40000000 /dev/zero | tail -c 1 >/dev/null"])
+        .status();
+    assert!(status.is_ok_and(|status| status.success()));
+}
+
+/// What a recording that went well said.
+#[track_caller]
+fn ends_well(child: Child) -> String {
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+fn has_begun(path: &Path) {
+    wait_until("the trace grows", || fs::metadata(path).is_ok_and(|file| file.len() > 0));
+}
+
+fn of_cpu(events: &[Event], cpu: u16) -> usize {
+    events.iter().filter(|event| event.cpu == cpu).count()
+}
+
+#[test]
+fn a_cpu_that_goes_and_comes_back_is_recorded_while_it_is_there() {
+    let Some(_guard) = machine() else { return };
+    let (_directory, path, name) = directory();
+    let child = start(&["record", "-o", &name]);
+    has_begun(&path);
+    let cpu = SwitchedOff::last().map(|off| {
+        thread::sleep(OFF);
+        off.cpu
+    });
+    cpu.into_iter().for_each(load);
+    send("-INT", &child);
+    let said = ends_well(child);
+    let Some(cpu) = cpu else { return };
+    assert!(said.contains("Lost events: 0."), "{said}");
+    let (info, events) = read(&path, Recovery::Refuse);
+    // It was silent while it was off, and recorded again afterwards: a load of 40 MB takes some hundred pages.
+    let times: Vec<_> = events.iter().filter(|event| event.cpu == cpu).map(|event| event.ts_ns).collect();
+    let silence = times.windows(2).position(|pair| pair[1] - pair[0] >= OFF.as_nanos() as u64);
+    let again = times.len() - silence.expect("it was off") - 1;
+    assert!(again > 100, "{again} of {}", times.len());
+    assert!(info.samples.iter().any(|sample| sample.cpu == u32::from(cpu)), "{:?}", info.not_recorded);
+    succeeds(&["stat", &name]);
+    succeeds(&["verify", &name]);
+}
+
+#[test]
+fn a_cpu_that_comes_while_others_are_recorded_is_said_to_be_missing() {
+    let Some(_guard) = machine() else { return };
+    let (_directory, path, name) = directory();
+    let Some(off) = SwitchedOff::last() else { return };
+    let cpu = off.cpu;
+    let refused = pageset(&["record", "--check", "-C", &cpu.to_string()]);
+    let child = start(&["record", "-o", &name]);
+    has_begun(&path);
+    drop(off);
+    load(cpu);
+    send("-INT", &child);
+    let said = ends_well(child);
+    let error = text(&refused.stderr);
+    assert!(error.contains(&format!("there is no CPU {cpu}, or it is switched off")), "{error}");
+    assert!(said.contains(&format!("Not recorded: CPU {cpu}: it was switched on meanwhile.")), "{said}");
+    let (info, events) = read(&path, Recovery::Refuse);
+    assert_eq!(of_cpu(&events, cpu), 0);
+    assert!(of_cpu(&events, 0) > 0 && info.machine.is_some());
+    succeeds(&["stat", &name]);
+    succeeds(&["replay", "-p", "linux-6.18", &name]);
+}
+
+#[test]
+fn nobody_can_remove_the_instance_of_a_recorder() {
+    let Some(_guard) = machine() else { return };
+    let (_directory, path, name) = directory();
+    let child = start(&["record", "-o", &name]);
+    has_begun(&path);
+    let instance = instance_of(&child);
+    let removed = fs::remove_dir(&instance);
+    assert!(removed.is_err() && instance.exists(), "the kernel keeps what is open");
+    send("-INT", &child);
+    ends_well(child);
+    assert!(!instance.exists());
+    assert!(!read(&path, Recovery::Refuse).1.is_empty());
+}
+
+#[test]
+fn a_recording_that_somebody_switches_off_ends_with_what_there_was() {
+    let Some(_guard) = machine() else { return };
+    let (_directory, path, name) = directory();
+    let child = start(&["record", "-o", &name]);
+    has_begun(&path);
+    fs::write(instance_of(&child).join("tracing_on"), "0").unwrap();
+    thread::sleep(Duration::from_millis(200));
+    send("-INT", &child);
+    let said = ends_well(child);
+    assert!(said.contains("somebody else switched recording off"), "{said}");
+    read(&path, Recovery::Refuse);
+}
+
+/// A setting of this machine, put back when it is dropped.
+struct Setting {
+    path: &'static str,
+    before: String,
+}
+
+impl Drop for Setting {
+    fn drop(&mut self) {
+        drop(fs::write(self.path, &self.before));
+    }
+}
+
+#[test]
+fn a_setting_that_changes_meanwhile_is_named() {
+    let Some(_guard) = machine() else { return };
+    let path = "/proc/sys/vm/stat_interval";
+    let setting = Setting { path, before: fs::read_to_string(path).unwrap() };
+    let then: u32 = setting.before.trim().parse().unwrap();
+    let (_directory, trace, name) = directory();
+    let child = start(&["record", "-o", &name]);
+    has_begun(&trace);
+    let written = fs::write(path, (then + 1).to_string());
+    send("-INT", &child);
+    let said = ends_well(child);
+    drop(setting);
+    if let Err(error) = written {
+        eprintln!("skipped, since {path} cannot be written: {error}");
+        return;
+    }
+    let expected = format!("Not recorded: when vm.stat_interval changed from {then} to {}.", then + 1);
+    assert!(said.contains(&expected), "{said}");
+}

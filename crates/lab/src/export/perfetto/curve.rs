@@ -1,0 +1,71 @@
+//! A counter that may change with each event, and is written less often.
+
+use std::io;
+
+use super::packets::{Packets, Sequence, TrackId, What};
+
+/// Between two values lies at least this, but for those around a decision. Guess: a CPU that allocates all the time does so
+/// every few 100 ns, and a part of the file that shows less than a millisecond is seldom looked at.
+const GAP_NS: u64 = 1_000;
+/// The same of counters that only grow.
+const RARE_GAP_NS: u64 = 1_000_000;
+
+/// A counter.
+#[derive(Debug)]
+pub(super) struct Curve {
+    track: TrackId,
+    value: Option<i64>,
+    written: Option<i64>,
+    written_ns: Option<u64>,
+    gap_ns: u64,
+}
+
+impl Curve {
+    /// One whose steps are to be seen.
+    pub(super) const fn new(track: TrackId) -> Self {
+        Self { track, value: None, written: None, written_ns: None, gap_ns: GAP_NS }
+    }
+
+    /// One whose slope is to be seen.
+    pub(super) const fn rare(track: TrackId) -> Self {
+        Self { gap_ns: RARE_GAP_NS, ..Self::new(track) }
+    }
+
+    pub(super) const fn value(&self) -> Option<i64> {
+        self.value
+    }
+
+    /// It has this value from now on. It is written if the last one was not written just before.
+    #[inline]
+    pub(super) fn note(
+        &mut self,
+        packets: &mut Packets<'_>,
+        sequence: Sequence,
+        at_ns: u64,
+        value: i64,
+    ) -> io::Result<()> {
+        self.value = Some(value);
+        if self.written_ns.is_some_and(|written_ns| at_ns.abs_diff(written_ns) < self.gap_ns) {
+            return Ok(());
+        }
+        self.write(packets, sequence, at_ns)
+    }
+
+    /// It has this value from now on, but that is not yet written.
+    #[inline]
+    pub(super) fn hold(&mut self, value: i64) {
+        self.value = Some(value);
+    }
+
+    /// What it has now is written, if that is not so already.
+    pub(super) fn write(
+        &mut self,
+        packets: &mut Packets<'_>,
+        sequence: Sequence,
+        at_ns: u64,
+    ) -> io::Result<()> {
+        let Some(value) = self.value.filter(|value| self.written != Some(*value)) else { return Ok(()) };
+        (self.written, self.written_ns) = (Some(value), Some(at_ns));
+        packets.event(sequence, at_ns, self.track, What::Value(value), &[])
+    }
+}

@@ -1,0 +1,167 @@
+//! The tracks of one kernel, recorded or replayed: below one root a track for each zone, in it one for each CPU's page set.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use pageset_core::ZoneKind;
+
+use super::curve::Curve;
+use super::packets::{Descriptor, Packets, Sequence, TrackId, TrackKind};
+
+/// One kernel.
+pub(super) struct Group {
+    /// What its slices' category is.
+    category: String,
+    /// The sequence of what is not one CPU's.
+    pub(super) sequence: Sequence,
+    pub(super) root: TrackId,
+    zones: Vec<Zone>,
+    /// By CPU. CPUs come as they have events: a hostile recording names any.
+    sequences: BTreeMap<u32, Sequence>,
+    sets: BTreeMap<(usize, u32), PageSet>,
+}
+
+struct Zone {
+    name: String,
+    track: TrackId,
+}
+
+/// The tracks of a page set.
+pub(super) struct PageSet {
+    pub(super) sequence: Sequence,
+    /// Refills and drains.
+    pub(super) slices: TrackId,
+    pub(super) count: Curve,
+    pub(super) high: Curve,
+}
+
+impl Group {
+    /// A group, and its zones' tracks.
+    pub(super) fn begin(
+        packets: &mut Packets<'_>,
+        (name, description, rank): (&str, &str, i64),
+        category: &str,
+        zones: impl Iterator<Item = (u16, ZoneKind)>,
+    ) -> io::Result<Self> {
+        let sequence = packets.begin_sequence(category)?;
+        let root = packets.new_track();
+        let kind = TrackKind::Slices;
+        packets.describe(sequence, &Descriptor { id: root, parent: None, name, description, kind, rank })?;
+        let mut described = Vec::new();
+        for (rank, (node, kind)) in zones.enumerate() {
+            let name = format!("node {node} {}", kind.name());
+            let track = packets.new_track();
+            packets.describe(
+                sequence,
+                &Descriptor {
+                    id: track,
+                    parent: Some(root),
+                    name: &name,
+                    description: "",
+                    kind: TrackKind::Slices,
+                    rank: rank as i64,
+                },
+            )?;
+            described.push(Zone { name, track });
+        }
+        Ok(Self {
+            category: category.to_owned(),
+            sequence,
+            root,
+            zones: described,
+            sequences: BTreeMap::new(),
+            sets: BTreeMap::new(),
+        })
+    }
+
+    /// The sequence of what happens on a CPU. There, one thing comes after another.
+    pub(super) fn of_cpu(&mut self, packets: &mut Packets<'_>, cpu: u32) -> io::Result<Sequence> {
+        if let Some(sequence) = self.sequences.get(&cpu) {
+            return Ok(*sequence);
+        }
+        let sequence = packets.begin_sequence(&self.category)?;
+        self.sequences.insert(cpu, sequence);
+        Ok(sequence)
+    }
+
+    /// A counter of a zone's pages. Those of one zone have one scale.
+    pub(super) fn zone_counter(
+        &self,
+        packets: &mut Packets<'_>,
+        zone: usize,
+        (name, rank): (&str, i64),
+    ) -> io::Result<TrackId> {
+        let track = packets.new_track();
+        let scale = format!("free {} {}", self.category, self.zones[zone].name);
+        packets.describe(
+            self.sequence,
+            &Descriptor {
+                id: track,
+                parent: Some(self.zones[zone].track),
+                name: &format!("{} {name}", self.zones[zone].name),
+                description: "",
+                kind: TrackKind::Pages { scale: Some(&scale) },
+                rank,
+            },
+        )?;
+        Ok(track)
+    }
+
+    /// The page set of a zone and a CPU, whose tracks are made when it is first needed.
+    pub(super) fn set(
+        &mut self,
+        packets: &mut Packets<'_>,
+        zone: usize,
+        cpu: u32,
+    ) -> io::Result<&mut PageSet> {
+        let sequence = self.of_cpu(packets, cpu)?;
+        let Self { zones, sets, category, .. } = self;
+        let entry = match sets.entry((zone, cpu)) {
+            std::collections::btree_map::Entry::Occupied(entry) => return Ok(entry.into_mut()),
+            std::collections::btree_map::Entry::Vacant(entry) => entry,
+        };
+        let Zone { name: zone_name, track: parent } = &zones[zone];
+        let [slices, count, high] = [(); 3].map(|()| packets.new_track());
+        let name = format!("{zone_name} CPU {cpu}");
+        // Watermarks and what is free stand above.
+        let rank = i64::from(cpu) + 10;
+        packets.describe(
+            sequence,
+            &Descriptor {
+                id: slices,
+                parent: Some(*parent),
+                name: &name,
+                description: "Refills and drains of this CPU's page set.",
+                kind: TrackKind::Slices,
+                rank,
+            },
+        )?;
+        let scale = format!("held {category} {name}");
+        for (rank, (track, what)) in [(count, "count"), (high, "high")].into_iter().enumerate() {
+            packets.describe(
+                sequence,
+                &Descriptor {
+                    id: track,
+                    parent: Some(slices),
+                    name: &format!("{name} {what}"),
+                    description: "",
+                    kind: TrackKind::Pages { scale: Some(&scale) },
+                    rank: rank as i64,
+                },
+            )?;
+        }
+        let set = PageSet { sequence, slices, count: Curve::new(count), high: Curve::new(high) };
+        Ok(entry.insert(set))
+    }
+
+    /// What each page set of a CPU holds, by zone.
+    pub(super) fn counts_of(&self, cpu: u32) -> Vec<(usize, i64)> {
+        let of_cpu = self.sets.iter().filter(|((_, other), _)| *other == cpu);
+        of_cpu.filter_map(|((zone, _), set)| Some((*zone, set.count.value()?))).collect()
+    }
+
+    /// All page sets that were needed.
+    pub(super) fn sets(&mut self) -> impl Iterator<Item = &mut PageSet> {
+        self.sets.values_mut()
+    }
+}

@@ -1,0 +1,149 @@
+//! Reclaim: kswapd's rounds on each node, and tasks that reclaim for themselves.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+
+use pageset_trace::{Event, EventKind};
+
+use crate::export::perfetto::group::Group;
+use crate::export::perfetto::names::{Key, Name};
+use crate::export::perfetto::packets::{Descriptor, Packets, TrackId, TrackKind, Value, What};
+use crate::export::perfetto::threads::Threads;
+
+/// Nodes whose kswapd is followed; more than a kernel has, unless the recording is hostile.
+const NODES_MAX: usize = 1 << 10;
+/// Tasks that may reclaim at once.
+const TASKS_MAX: usize = 64 << 10;
+
+/// Who reclaims at the moment.
+#[derive(Debug, Default)]
+pub(super) struct Reclaim {
+    /// By node: the track, and since when kswapd is awake.
+    nodes: BTreeMap<u64, (TrackId, Option<u64>)>,
+    /// Which node's kswapd a thread is.
+    kswapds: BTreeMap<u32, u64>,
+    /// Since when tasks reclaim, by pid and, of idle tasks, CPU.
+    tasks: HashMap<(u32, u16), u64>,
+    /// Beginnings without an end, and ends without a beginning.
+    pub(super) unpaired: u64,
+}
+
+impl Reclaim {
+    /// Adds an event; of another kind than these, nothing happens.
+    pub(super) fn event(
+        &mut self,
+        packets: &mut Packets<'_>,
+        (group, threads): (&Group, &mut Threads),
+        event: &Event,
+    ) -> io::Result<()> {
+        match event.kind {
+            EventKind::KswapdWake => self.wakes(packets, group, event),
+            EventKind::KswapdSleep => self.sleeps(packets, group, event.pfn, event.ts_ns),
+            // It sleeps between two rounds without a sleep event.
+            EventKind::KswapdSwitchedOut if event.pfn == 1 => match self.kswapds.get(&event.pid) {
+                Some(&node) => self.sleeps(packets, group, node, event.ts_ns),
+                None => Ok(()),
+            },
+            EventKind::DirectReclaimBegin => self.begins(packets, (group, threads), event),
+            EventKind::DirectReclaimEnd => self.ends(packets, (group, threads), event),
+            _ => Ok(()),
+        }
+    }
+
+    fn wakes(&mut self, packets: &mut Packets<'_>, group: &Group, event: &Event) -> io::Result<()> {
+        let node = event.pfn;
+        // It may wake up without having slept.
+        self.sleeps(packets, group, node, event.ts_ns)?;
+        let track = match self.nodes.get(&node) {
+            Some((track, _)) => *track,
+            None if self.nodes.len() >= NODES_MAX => {
+                self.unpaired += 1;
+                return Ok(());
+            }
+            None => describe(packets, group, node, self.nodes.len())?,
+        };
+        self.nodes.insert(node, (track, Some(event.ts_ns)));
+        if self.kswapds.len() < NODES_MAX {
+            self.kswapds.insert(event.pid, node);
+        }
+        let order = (Key::Order, Value::Number(u64::from(event.order)));
+        packets.event(group.sequence, event.ts_ns, track, What::Begin(Name::Kswapd), &[order])
+    }
+
+    fn sleeps(&mut self, packets: &mut Packets<'_>, group: &Group, node: u64, at_ns: u64) -> io::Result<()> {
+        let Some((track, awake)) = self.nodes.get_mut(&node) else { return Ok(()) };
+        // Not before it began, even if the clock went back.
+        match awake.take() {
+            Some(since_ns) => packets.event(group.sequence, at_ns.max(since_ns), *track, What::End, &[]),
+            None => Ok(()),
+        }
+    }
+
+    fn begins(
+        &mut self,
+        packets: &mut Packets<'_>,
+        (group, threads): (&Group, &mut Threads),
+        event: &Event,
+    ) -> io::Result<()> {
+        if self.tasks.len() >= TASKS_MAX {
+            self.unpaired += 1;
+            return Ok(());
+        }
+        let track = threads.track(packets, group.sequence, (event.pid, event.cpu))?;
+        if let Some(since_ns) = self.tasks.insert(task(event), event.ts_ns) {
+            // Its end was lost.
+            self.unpaired += 1;
+            packets.event(group.sequence, event.ts_ns.max(since_ns), track, What::End, &[])?;
+        }
+        let order = (Key::Order, Value::Number(u64::from(event.order)));
+        packets.event(group.sequence, event.ts_ns, track, What::Begin(Name::DirectReclaim), &[order])
+    }
+
+    fn ends(
+        &mut self,
+        packets: &mut Packets<'_>,
+        (group, threads): (&Group, &mut Threads),
+        event: &Event,
+    ) -> io::Result<()> {
+        let Some(since_ns) = self.tasks.remove(&task(event)) else {
+            self.unpaired += 1;
+            return Ok(());
+        };
+        let track = threads.track(packets, group.sequence, (event.pid, event.cpu))?;
+        let pages = (Key::Pages, Value::Number(event.pfn));
+        packets.event(group.sequence, event.ts_ns.max(since_ns), track, What::End, &[pages])
+    }
+
+    /// Who still reclaims at the end is counted, and has a slice without an end; kswapd's slices end there.
+    pub(super) fn finish(
+        &mut self,
+        packets: &mut Packets<'_>,
+        group: &Group,
+        last_ns: u64,
+    ) -> io::Result<()> {
+        self.unpaired += self.tasks.len() as u64;
+        let nodes: Vec<u64> = self.nodes.keys().copied().collect();
+        nodes.into_iter().try_for_each(|node| self.sleeps(packets, group, node, last_ns))
+    }
+}
+
+fn task(event: &Event) -> (u32, u16) {
+    (event.pid, if event.pid == 0 { event.cpu } else { 0 })
+}
+
+fn describe(packets: &mut Packets<'_>, group: &Group, node: u64, place: usize) -> io::Result<TrackId> {
+    let id = packets.new_track();
+    packets.describe(
+        group.sequence,
+        &Descriptor {
+            id,
+            parent: Some(group.root),
+            name: &format!("kswapd of node {node}"),
+            description: "From waking up to sleeping.",
+            kind: TrackKind::Slices,
+            // Zones stand above, CPUs below.
+            rank: 500 + place as i64,
+        },
+    )?;
+    Ok(id)
+}

@@ -1,0 +1,140 @@
+//! What slices, and facts about them, are called. The lists are closed: each sequence of packets says them once, and then
+//! names them by number.
+
+/// What a slice or a moment is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Name {
+    Refill,
+    Drain,
+    Tick,
+    LruDrain,
+    WaitForZoneLock,
+    WaitForSpinlock,
+    WaitForOtherLock,
+    DirectReclaim,
+    Kswapd,
+    Allocated,
+    FreedElsewhere,
+    EventsMissing,
+    Recording,
+}
+
+impl Name {
+    pub(super) const ALL: [Self; 13] = [
+        Self::Refill,
+        Self::Drain,
+        Self::Tick,
+        Self::LruDrain,
+        Self::WaitForZoneLock,
+        Self::WaitForSpinlock,
+        Self::WaitForOtherLock,
+        Self::DirectReclaim,
+        Self::Kswapd,
+        Self::Allocated,
+        Self::FreedElsewhere,
+        Self::EventsMissing,
+        Self::Recording,
+    ];
+
+    /// Its number in every sequence; 0 is none.
+    pub(super) const fn number(self) -> u64 {
+        self as u64 + 1
+    }
+
+    pub(super) const fn text(self) -> &'static str {
+        match self {
+            Self::Refill => "refill",
+            Self::Drain => "drain",
+            Self::Tick => "tick",
+            Self::LruDrain => "LRU drain",
+            Self::WaitForZoneLock => "wait for zone lock",
+            Self::WaitForSpinlock => "wait for spinlock",
+            Self::WaitForOtherLock => "wait for other lock",
+            Self::DirectReclaim => "direct reclaim",
+            Self::Kswapd => "kswapd",
+            Self::Allocated => "allocated here, freed elsewhere",
+            Self::FreedElsewhere => "freed here, allocated elsewhere",
+            Self::EventsMissing => "events missing",
+            Self::Recording => "recording",
+        }
+    }
+}
+
+/// What a fact is about. Counts are pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Key {
+    Pages,
+    Order,
+    Migratetype,
+    Reason,
+    Thread,
+    Lock,
+    Holder,
+    HolderThread,
+    Cpu,
+    Pfn,
+    Events,
+    LostEvents,
+    OneAllocationIn,
+    Kernel,
+    Recorded,
+    WrittenBy,
+}
+
+impl Key {
+    pub(super) const ALL: [Self; 16] = [
+        Self::Pages,
+        Self::Order,
+        Self::Migratetype,
+        Self::Reason,
+        Self::Thread,
+        Self::Lock,
+        Self::Holder,
+        Self::HolderThread,
+        Self::Cpu,
+        Self::Pfn,
+        Self::Events,
+        Self::LostEvents,
+        Self::OneAllocationIn,
+        Self::Kernel,
+        Self::Recorded,
+        Self::WrittenBy,
+    ];
+
+    /// Its number in every sequence; 0 is none.
+    pub(super) const fn number(self) -> u64 {
+        self as u64 + 1
+    }
+
+    pub(super) const fn text(self) -> &'static str {
+        match self {
+            Self::Pages => "pages",
+            Self::Order => "order",
+            Self::Migratetype => "migratetype",
+            Self::Reason => "reason",
+            Self::Thread => "thread",
+            Self::Lock => "lock",
+            Self::Holder => "holder_cpu",
+            Self::HolderThread => "holder_thread",
+            Self::Cpu => "cpu",
+            Self::Pfn => "pfn",
+            Self::Events => "events",
+            Self::LostEvents => "lost_events",
+            Self::OneAllocationIn => "flows_follow_one_allocation_in",
+            Self::Kernel => "kernel",
+            Self::Recorded => "recorded",
+            Self::WrittenBy => "written_by",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_places_in_the_lists() {
+        assert!(Name::ALL.iter().zip(1..).all(|(name, number)| name.number() == number));
+        assert!(Key::ALL.iter().zip(1..).all(|(key, number)| key.number() == number));
+    }
+}

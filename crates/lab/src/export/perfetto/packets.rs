@@ -1,0 +1,301 @@
+//! Packets: what a trace of Perfetto is made of.
+//!
+//! Packets come in sequences. The packets of one sequence share numbers for names, and a clock that counts from its packet
+//! before. Field numbers and meanings are those of Perfetto's published protos (`trace_packet.proto`, `track_event.proto`,
+//! `track_descriptor.proto`, `interned_data.proto`, `clock_snapshot.proto`), and of its page "Writing TrackEvent Protos
+//! Synthetically" (<https://perfetto.dev/docs/reference/synthetic-track-event>).
+
+use std::io::{self, Write};
+
+use super::names::{Key, Name};
+use super::wire::Message;
+
+/// `BUILTIN_CLOCK_BOOTTIME`: the one that a trace is shown in.
+const CLOCK_BOOT: u64 = 6;
+/// The first number of clocks that belong to a sequence.
+const CLOCK_OF_SEQUENCE: u64 = 64;
+/// `SEQ_INCREMENTAL_STATE_CLEARED`.
+const STATE_BEGINS: u64 = 1;
+/// `SEQ_NEEDS_INCREMENTAL_STATE`.
+const STATE_IS_NEEDED: u64 = 2;
+/// The one category that each sequence has.
+const CATEGORY: u64 = 1;
+/// The latest time that a trace can have.
+const TIME_NS_MAX: u64 = i64::MAX as u64;
+
+/// Fields of `TracePacket`.
+mod packet {
+    pub(super) const CLOCK_SNAPSHOT: u32 = 6;
+    pub(super) const TIMESTAMP: u32 = 8;
+    pub(super) const SEQUENCE: u32 = 10;
+    pub(super) const TRACK_EVENT: u32 = 11;
+    pub(super) const INTERNED_DATA: u32 = 12;
+    pub(super) const SEQUENCE_FLAGS: u32 = 13;
+    pub(super) const TIMESTAMP_CLOCK: u32 = 58;
+    pub(super) const DEFAULTS: u32 = 59;
+    pub(super) const TRACK_DESCRIPTOR: u32 = 60;
+    pub(super) const IS_FIRST_OF_SEQUENCE: u32 = 87;
+}
+
+/// Fields of `TrackEvent`, and the numbers of its types.
+mod event {
+    pub(super) const CATEGORY: u32 = 3;
+    pub(super) const FACT: u32 = 4;
+    pub(super) const TYPE: u32 = 9;
+    pub(super) const NAME: u32 = 10;
+    pub(super) const TRACK: u32 = 11;
+    pub(super) const COUNTER_VALUE: u32 = 30;
+    pub(super) const FLOW: u32 = 47;
+    pub(super) const FLOW_ENDS: u32 = 48;
+
+    pub(super) const BEGIN: u64 = 1;
+    pub(super) const END: u64 = 2;
+    pub(super) const INSTANT: u64 = 3;
+    pub(super) const COUNTER: u64 = 4;
+}
+
+/// A track, by its number in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct TrackId(pub(super) u64);
+
+/// A sequence of packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sequence(usize);
+
+/// What a track holds.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum TrackKind<'a> {
+    /// Slices, or other tracks.
+    Slices,
+    /// Numbers of pages. Counters with the same key have the same scale.
+    Pages { scale: Option<&'a str> },
+    /// What a thread does.
+    Thread { tid: u32 },
+}
+
+/// A track before its first event.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Descriptor<'a> {
+    pub(super) id: TrackId,
+    pub(super) parent: Option<TrackId>,
+    pub(super) name: &'a str,
+    /// What the viewer tells about it.
+    pub(super) description: &'a str,
+    pub(super) kind: TrackKind<'a>,
+    /// Its place among the tracks with the same parent.
+    pub(super) rank: i64,
+}
+
+/// What happens on a track.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum What {
+    /// A slice begins.
+    Begin(Name),
+    /// The slice that began last ends.
+    End,
+    /// Something without a length.
+    Moment(Name),
+    /// A counter has this value from here on.
+    Value(i64),
+}
+
+/// An arrow between two events.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Flow {
+    Begins(u64),
+    Ends(u64),
+}
+
+/// What is known about an event.
+pub(super) type Fact<'a> = (Key, Value<'a>);
+
+/// The value of a fact.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Value<'a> {
+    Number(u64),
+    Address(u64),
+    Text(&'a str),
+}
+
+/// Writes packets.
+pub(super) struct Packets<'w> {
+    out: &'w mut dyn Write,
+    message: Message,
+    /// Of each sequence, where its clock is.
+    clocks_ns: Vec<u64>,
+    first_ns: u64,
+    tracks: u64,
+    pub(super) written: u64,
+    pub(super) bytes: u64,
+}
+
+impl<'w> Packets<'w> {
+    /// Packets of a trace whose first event is at `first_ns`.
+    pub(super) fn new(out: &'w mut dyn Write, first_ns: u64) -> Self {
+        let first_ns = first_ns.min(TIME_NS_MAX);
+        let message = Message::default();
+        Self { out, message, clocks_ns: Vec::new(), first_ns, tracks: 0, written: 0, bytes: 0 }
+    }
+
+    /// A number for another track.
+    pub(super) fn new_track(&mut self) -> TrackId {
+        self.tracks += 1;
+        TrackId(self.tracks)
+    }
+
+    /// Begins a sequence whose slices are all of one category.
+    pub(super) fn begin_sequence(&mut self, category: &str) -> io::Result<Sequence> {
+        let (sequence, first_ns) = (Sequence(self.clocks_ns.len()), self.first_ns);
+        self.clocks_ns.push(first_ns);
+        self.packet(sequence, |packet| {
+            packet.uint(packet::SEQUENCE_FLAGS, STATE_BEGINS);
+            packet.uint(packet::IS_FIRST_OF_SEQUENCE, 1);
+            packet.message(packet::DEFAULTS, |defaults| {
+                defaults.uint(packet::TIMESTAMP_CLOCK, CLOCK_OF_SEQUENCE);
+            });
+            packet.message(packet::INTERNED_DATA, |interned| {
+                let mut list = |field, number, text: &str| {
+                    interned.message(field, |entry| {
+                        entry.uint(1, number);
+                        entry.text(2, text);
+                    });
+                };
+                list(1, CATEGORY, category);
+                Name::ALL.into_iter().for_each(|name| list(2, name.number(), name.text()));
+                Key::ALL.into_iter().for_each(|key| list(3, key.number(), key.text()));
+            });
+            // Every sequence says the same time: a reader refuses a clock that is set back.
+            packet.message(packet::CLOCK_SNAPSHOT, |snapshot| {
+                snapshot.message(1, |clock| {
+                    clock.uint(1, CLOCK_BOOT);
+                    clock.uint(2, first_ns);
+                });
+                snapshot.message(1, |clock| {
+                    clock.uint(1, CLOCK_OF_SEQUENCE);
+                    clock.uint(2, first_ns);
+                    // Each time is the distance from the one before.
+                    clock.uint(3, 1);
+                });
+            });
+        })?;
+        Ok(sequence)
+    }
+
+    /// Describes a track. It may be described again, in the same words.
+    pub(super) fn describe(&mut self, sequence: Sequence, track: &Descriptor<'_>) -> io::Result<()> {
+        self.packet(sequence, |packet| {
+            packet.message(packet::TRACK_DESCRIPTOR, |descriptor| {
+                descriptor.uint(1, track.id.0);
+                if let Some(parent) = track.parent {
+                    descriptor.uint(5, parent.0);
+                }
+                // Tracks below are in the order of their ranks.
+                descriptor.uint(11, 3);
+                descriptor.int(12, track.rank);
+                if !track.description.is_empty() {
+                    descriptor.text(14, track.description);
+                }
+                match track.kind {
+                    TrackKind::Slices => descriptor.text(2, track.name),
+                    TrackKind::Pages { scale } => {
+                        descriptor.text(2, track.name);
+                        descriptor.message(8, |counter| {
+                            counter.text(6, "pages");
+                            if let Some(scale) = scale {
+                                counter.text(7, scale);
+                            }
+                        });
+                    }
+                    TrackKind::Thread { tid } => descriptor.message(4, |thread| {
+                        thread.uint(1, u64::from(tid));
+                        thread.uint(2, u64::from(tid));
+                    }),
+                }
+            });
+        })
+    }
+
+    /// Something happens on a track.
+    pub(super) fn event(
+        &mut self,
+        sequence: Sequence,
+        at_ns: u64,
+        track: TrackId,
+        what: What,
+        facts: &[Fact<'_>],
+    ) -> io::Result<()> {
+        self.linked_event(sequence, at_ns, track, what, facts, None)
+    }
+
+    /// The same, at an end of an arrow.
+    pub(super) fn linked_event(
+        &mut self,
+        sequence: Sequence,
+        at_ns: u64,
+        track: TrackId,
+        what: What,
+        facts: &[Fact<'_>],
+        flow: Option<Flow>,
+    ) -> io::Result<()> {
+        let at_ns = at_ns.min(TIME_NS_MAX);
+        let clock_ns = &mut self.clocks_ns[sequence.0];
+        let since_ns = at_ns.checked_sub(*clock_ns);
+        *clock_ns = at_ns.max(*clock_ns);
+        self.packet(sequence, |packet| {
+            packet.uint(packet::SEQUENCE_FLAGS, STATE_IS_NEEDED);
+            match since_ns {
+                Some(since_ns) => packet.uint(packet::TIMESTAMP, since_ns),
+                // What is told late, and clocks that went back.
+                None => {
+                    packet.uint(packet::TIMESTAMP, at_ns);
+                    packet.uint(packet::TIMESTAMP_CLOCK, CLOCK_BOOT);
+                }
+            }
+            packet.message(packet::TRACK_EVENT, |event| {
+                event.uint(event::TRACK, track.0);
+                let (kind, name) = match what {
+                    What::Begin(name) => (event::BEGIN, Some(name)),
+                    What::End => (event::END, None),
+                    What::Moment(name) => (event::INSTANT, Some(name)),
+                    What::Value(value) => {
+                        event.int(event::COUNTER_VALUE, value);
+                        (event::COUNTER, None)
+                    }
+                };
+                event.uint(event::TYPE, kind);
+                if let Some(name) = name {
+                    event.uint(event::CATEGORY, CATEGORY);
+                    event.uint(event::NAME, name.number());
+                }
+                for (key, value) in facts {
+                    event.message(event::FACT, |fact| {
+                        fact.uint(1, key.number());
+                        match value {
+                            Value::Number(number) => fact.uint(3, *number),
+                            Value::Address(address) => fact.uint(7, *address),
+                            Value::Text(text) => fact.text(6, text),
+                        }
+                    });
+                }
+                match flow {
+                    Some(Flow::Begins(number)) => event.fixed64(event::FLOW, number),
+                    Some(Flow::Ends(number)) => event.fixed64(event::FLOW_ENDS, number),
+                    None => {}
+                }
+            });
+        })
+    }
+
+    /// A packet is a field of the file, which is a message itself.
+    fn packet(&mut self, sequence: Sequence, make: impl FnOnce(&mut Message)) -> io::Result<()> {
+        self.message.clear();
+        self.message.message(1, |packet| {
+            // 0 is no sequence.
+            packet.uint(packet::SEQUENCE, sequence.0 as u64 + 1);
+            make(packet);
+        });
+        self.written += 1;
+        self.bytes += self.message.bytes().len() as u64;
+        self.out.write_all(self.message.bytes())
+    }
+}

@@ -1,0 +1,92 @@
+//! The wire format: fields of a message, one after another.
+
+use micropb::{PbEncoder, Tag, WIRE_TYPE_I64, WIRE_TYPE_LEN, WIRE_TYPE_VARINT};
+
+/// A message that is being made, in memory that is used again for the next one.
+#[derive(Debug, Default)]
+pub(super) struct Message(Vec<u8>);
+
+impl Message {
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    fn encoder(&mut self) -> PbEncoder<&mut Vec<u8>> {
+        PbEncoder::new(&mut self.0)
+    }
+
+    fn tag(&mut self, field: u32, wire_type: u8) {
+        let Ok(()) = self.encoder().encode_tag(Tag::from_parts(field, wire_type));
+    }
+
+    /// A field of type `uint64`, `uint32`, `bool` or of an enumeration.
+    pub(super) fn uint(&mut self, field: u32, value: u64) {
+        self.tag(field, WIRE_TYPE_VARINT);
+        let Ok(()) = self.encoder().encode_varint64(value);
+    }
+
+    /// A field of type `int64` or `int32`.
+    pub(super) fn int(&mut self, field: u32, value: i64) {
+        self.tag(field, WIRE_TYPE_VARINT);
+        let Ok(()) = self.encoder().encode_int64(value);
+    }
+
+    /// A field of type `fixed64`.
+    pub(super) fn fixed64(&mut self, field: u32, value: u64) {
+        self.tag(field, WIRE_TYPE_I64);
+        let Ok(()) = self.encoder().encode_fixed64(value);
+    }
+
+    /// A field of type `string`.
+    pub(super) fn text(&mut self, field: u32, value: &str) {
+        self.tag(field, WIRE_TYPE_LEN);
+        let Ok(()) = self.encoder().encode_string(value);
+    }
+
+    /// A field that is a message: `make` adds its fields. Its length stands before it, and is known afterwards; most are
+    /// shorter than 128 bytes, so that one byte is left for it.
+    pub(super) fn message(&mut self, field: u32, make: impl FnOnce(&mut Self)) {
+        self.tag(field, WIRE_TYPE_LEN);
+        let at = self.0.len();
+        self.0.push(0);
+        make(self);
+        let mut length = Self::default();
+        let Ok(()) = length.encoder().encode_varint64((self.0.len() - at - 1) as u64);
+        match length.bytes() {
+            [byte] => self.0[at] = *byte,
+            bytes => drop(self.0.splice(at..=at, bytes.iter().copied())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The examples of the format's description: a field 1 of 150, a field 2 of text, that message as field 3.
+    /// Source: <https://protobuf.dev/programming-guides/encoding/>.
+    #[test]
+    fn fields_are_those_of_the_formats_description() {
+        let mut message = Message::default();
+        message.uint(1, 150);
+        message.text(2, "testing");
+        message.message(3, |inner| inner.uint(1, 150));
+        message.int(4, -1);
+        let text = b"\x12\x07testing";
+        let minus_one = [0x20, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
+        let expected = [&[0x08, 0x96, 0x01], text.as_slice(), &[0x1a, 0x03, 0x08, 0x96, 0x01], &minus_one];
+        assert_eq!(message.bytes(), expected.concat());
+    }
+
+    #[test]
+    fn a_long_message_has_a_long_length() {
+        let mut message = Message::default();
+        message.message(1, |inner| inner.text(2, &"x".repeat(300)));
+        assert_eq!(message.bytes()[..6], [0x0a, 0xaf, 0x02, 0x12, 0xac, 0x02]);
+        assert_eq!(message.bytes().len(), 306);
+    }
+}

@@ -1,0 +1,96 @@
+//! A recording that was read: whose machine, which traffic, and where its page sets were when it began.
+
+use pageset_core::Policy;
+use pageset_trace::{Layout, Snapshot, TraceReader};
+
+use super::ReplayError;
+use super::forecast::Forecaster;
+use super::machine::Machine;
+use super::start::{self, SetStart};
+use super::traffic::{Times, Traffic};
+use super::window::Window;
+use crate::kernel_policy::policy_of_kernel;
+
+/// A recording that can be played under any policy.
+pub(super) struct Prepared {
+    pub(super) machine: Machine,
+    before: Option<Snapshot>,
+    pub(super) traffic: Traffic,
+    /// The recorded kernel's, if it is known and the machine is the recorded one.
+    pub(super) policy: Option<Policy>,
+    /// Where that kernel's page sets were, if that is known.
+    starts: Option<Vec<SetStart>>,
+    pub(super) window: Window,
+}
+
+impl Prepared {
+    /// Reads a recording to its end. It is played on its own machine, or on another one; that one's memory may be shared
+    /// between more CPUs. `progress` is told the events read.
+    pub(super) fn read(
+        reader: &mut dyn TraceReader,
+        (other_machine, cpus): (Option<Layout>, Option<u32>),
+        times: Times,
+        progress: impl FnMut(u64),
+    ) -> Result<Self, ReplayError> {
+        let is_recorded_machine = other_machine.is_none() && cpus.is_none();
+        let before = reader.info().before.clone().filter(|_| other_machine.is_none());
+        let layout = other_machine.or_else(|| reader.info().machine.clone()).ok_or_else(|| {
+            let path = reader.info().path.display();
+            ReplayError::NoMachine(format!(
+                "{path}: the recording does not describe its machine: pass --layout FILE"
+            ))
+        })?;
+        let layout = match cpus {
+            Some(cpus) => with_cpus(layout, cpus)?,
+            None => layout,
+        };
+        let kernel = reader.info().kernel.clone().unwrap_or_else(|| layout.kernel.clone());
+        let machine = Machine::new(layout)?;
+        let traffic = Traffic::read(reader, &machine, times, progress)?;
+        let policy = policy_of_kernel(&kernel).copied().filter(|_| is_recorded_machine);
+        let is_start_known = start::is_known(&machine, before.as_ref());
+        let window = Window::find(&machine, &traffic, is_start_known);
+        let starts = policy.filter(|_| is_start_known);
+        let starts = starts.map(|policy| start::find(&machine, before.as_ref(), &policy, &traffic));
+        Ok(Self { machine, before, traffic, policy, starts, window })
+    }
+
+    pub(super) fn forecaster(&self) -> Forecaster<'_> {
+        Forecaster {
+            machine: &self.machine,
+            before: self.before.as_ref(),
+            traffic: &self.traffic,
+            window: self.window,
+            recorded: self.policy.zip(self.starts.as_deref()),
+        }
+    }
+}
+
+/// The machine with idle CPUs added, node by node in turn.
+fn with_cpus(mut machine: Layout, cpus: u32) -> Result<Layout, ReplayError> {
+    if cpus < machine.cpus {
+        return Err(ReplayError::TooFewCpus { asked: cpus, there: machine.cpus });
+    }
+    let nodes = machine.nodes.len().max(1);
+    for (index, cpu) in (machine.cpus..cpus).enumerate() {
+        if let Some(node) = machine.nodes.get_mut(index % nodes) {
+            node.cpus.push(cpu);
+        }
+    }
+    machine.cpus = cpus;
+    Ok(machine)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replay::tests::small_layout;
+
+    #[test]
+    fn idle_cpus_shrink_the_share_of_the_others() {
+        let machine = with_cpus(small_layout(), 5).unwrap();
+        machine.check().unwrap();
+        assert_eq!((machine.cpus, machine.nodes[0].cpus.len()), (5, 5));
+        assert!(with_cpus(machine, 4).unwrap_err().to_string().contains("at least"));
+    }
+}
