@@ -74,7 +74,7 @@ pub(crate) fn run(args: &AdviseArgs, invocation: &Invocation) -> Result<()> {
     output::write(&args.output.target, |out| said.write(args.output.format(), out))
 }
 
-fn of_reading(error: anyhow::Error) -> anyhow::Error {
+pub(crate) fn of_reading(error: anyhow::Error) -> anyhow::Error {
     match error.downcast::<ReplayError>() {
         Ok(ReplayError::Trace(error)) => hint::of_trace(error),
         Ok(error) => error.into(),
@@ -156,7 +156,8 @@ fn title(advice: &Advice) -> String {
     format!("{}: {} events in {:.1} s{command}", advice.recording, findings.events, findings.seconds)
 }
 
-fn table(advice: &Advice) -> Table {
+/// What other settings and kernels would have made of the load.
+pub(crate) fn table(advice: &Advice) -> Table {
     let columns = vec![
         Column::label("candidate", "setting or kernel"),
         Column::count("visits", "visits"),
@@ -185,7 +186,7 @@ fn table(advice: &Advice) -> Table {
 }
 
 /// The kernel, or the setting without what all of them begin with.
-fn name(forecast: &Forecast) -> String {
+pub(crate) fn name(forecast: &Forecast) -> String {
     match &forecast.kernel {
         Some(kernel) => kernel.clone(),
         None => forecast.settings.replace("vm.percpu_pagelist_", ""),

@@ -16,8 +16,10 @@ use crate::calibrate::CalibrateArgs;
 use crate::choice::one_of;
 use crate::export::ExportArgs;
 use crate::options::{OpeningArgs, OutputArgs, SourceArgs, TargetArgs};
+use crate::page::PageArgs;
 use crate::pft::PftArgs;
 use crate::record::RecordArgs;
+use crate::report::ReportArgs;
 use crate::sweep::SweepArgs;
 use crate::top::TopArgs;
 
@@ -65,6 +67,7 @@ pub(crate) enum Command {
     Sweep(SweepArgs),
     Top(TopArgs),
     Stat(StatArgs),
+    Report(ReportArgs),
     Record(RecordArgs),
     Convert(ConvertArgs),
     Export(ExportArgs),
@@ -224,6 +227,8 @@ pub(crate) struct VerifyArgs {
     pub(crate) opening: OpeningArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+    #[command(flatten)]
+    pub(crate) page: PageArgs,
 }
 
 const READING_REPRODUCE: &str = "\
@@ -264,6 +269,8 @@ pub(crate) struct ReproduceArgs {
     pub(crate) svg: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+    #[command(flatten)]
+    pub(crate) page: PageArgs,
 }
 
 const READING_SIMULATE: &str = "\
@@ -336,6 +343,8 @@ pub(crate) struct SimulateArgs {
     pub(crate) list: bool,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+    #[command(flatten)]
+    pub(crate) page: PageArgs,
 }
 
 /// A parameter of a workload, as typed.

@@ -8,7 +8,7 @@ use pageset_report::Provenance;
 
 /// Options that say where a result goes, how it is written and how many CPUs work on it, and never what it is. All
 /// others belong to the command line that gives it again.
-const OUTSIDE: [&str; 5] = ["format", "output", "force", "svg", "jobs"];
+const OUTSIDE: [&str; 6] = ["format", "output", "force", "svg", "html", "jobs"];
 
 /// A command line without what does not change the result.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,7 +143,7 @@ mod tests {
     }
 
     /// Between them, these have every option of every command that prints where its result is from.
-    const LINES: [&str; 27] = [
+    const LINES: [&str; 28] = [
         "pageset replay --sidecar 'a b.json' --lenient --recover -p linux-6.1,linux-6.6 -p linux-6.12 -c 4 --layout m.toml t",
         "pageset replay t --ladder",
         "pageset replay --ladder=batch",
@@ -155,6 +155,7 @@ mod tests {
         "pageset verify",
         "pageset verify a 'b c' --set vm.stat_interval=10 --set vm.watermark_scale_factor=20",
         "pageset verify a b --against c 'd e'",
+        "pageset report --sidecar s --lenient --recover a 'b c'",
         r"pageset stat --lenient --sidecar s --recover it\'s",
         "pageset stat --lenient --sidecar=-s -- -t",
         "pageset stat -",

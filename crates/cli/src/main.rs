@@ -2,7 +2,7 @@
 //! of it.
 //!
 //! One file for each subcommand. `args` says what can be typed, `options` what several have in common; `source` opens traces, `layouts` finds the layout of a trace's machine,
-//! `output` and `paragraph` write results, `invocation` and `origin` say where they come from, `progress`
+//! `output`, `page` and `paragraph` write results, `invocation` and `origin` say where they come from, `progress`
 //! shows that a long run is alive. What is computed is computed in `pageset-lab`.
 #![forbid(unsafe_code)]
 
@@ -22,12 +22,14 @@ mod man;
 mod options;
 mod origin;
 mod output;
+mod page;
 mod paragraph;
 mod pft;
 mod policies;
 mod progress;
 mod record;
 mod replay;
+mod report;
 mod reproduce;
 mod simulate;
 mod source;
@@ -77,6 +79,7 @@ fn run(command: Command, invocation: &Invocation) -> anyhow::Result<()> {
         Command::Sweep(args) => sweep::run(&args, invocation),
         Command::Top(args) => top::run(&args, invocation),
         Command::Stat(args) => stat::run(&args, invocation),
+        Command::Report(args) => report::run(&args, invocation),
         Command::Record(args) => record::run(&args),
         Command::Convert(args) => convert::run(&args),
         Command::Export(args) => export::run(&args),

@@ -28,15 +28,17 @@ pub(crate) fn print(make: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<(
 }
 
 /// Refuses a file that must not be written, before hours of work go into what would be written there. Of any subcommand:
-/// those with `--output` and `--force`.
+/// those with `--output` or `--html`, and `--force`.
 pub(crate) fn check(matches: &ArgMatches) -> Result<()> {
     if let Some((_, below)) = matches.subcommand() {
         return check(below);
     }
-    let path = matches.try_get_one::<PathBuf>("output").ok().flatten();
     let force = matches.try_get_one::<bool>("force").ok().flatten();
-    match (path, force) {
-        (Some(path), Some(false)) => check_file(path, Existing::Refuse),
-        _ => Ok(()),
+    for option in ["output", "html"] {
+        let path = matches.try_get_one::<PathBuf>(option).ok().flatten();
+        if let (Some(path), Some(false)) = (path, force) {
+            check_file(path, Existing::Refuse)?;
+        }
     }
+    Ok(())
 }

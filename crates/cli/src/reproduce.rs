@@ -6,12 +6,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use pageset_lab::reproduce::{Findings, Options, Reproduction};
+use pageset_report::comparison::Comparison;
+use pageset_report::page::Page;
 use pageset_report::{Format, Provenance};
 
 use crate::args::{self, ReproduceArgs};
 use crate::invocation::Invocation;
 use crate::options::jobs;
 use crate::output::{self, Existing};
+use crate::page;
 use crate::progress::Progress;
 
 pub(crate) fn run(args: &ReproduceArgs, invocation: &Invocation) -> Result<()> {
@@ -35,6 +38,7 @@ pub(crate) fn run(args: &ReproduceArgs, invocation: &Invocation) -> Result<()> {
         draw(&findings, &provenance, directory, existing)?;
     }
     let reproduction = Reproduction::new(study.name(), &findings, provenance);
+    args.page.write(existing, || as_page(&findings, &reproduction))?;
     output::write(&args.output.target, |out| match args.output.format() {
         Format::Json => {
             serde_json::to_writer_pretty(&mut *out, &reproduction)?;
@@ -51,6 +55,20 @@ fn provenance(invocation: &Invocation, findings: &mut Findings) -> Provenance {
     provenance.policies = std::mem::take(&mut findings.policies);
     provenance.seed = findings.seed;
     provenance
+}
+
+/// Published and own values beside each other: drawn, then as tables.
+fn as_page(findings: &Findings, reproduction: &Reproduction<'_>) -> Result<Page> {
+    let tables = findings.tables.iter().map(Comparison::to_table).chain(findings.more.iter().cloned());
+    let differences = reproduction.differences.iter().chain(reproduction.explanations);
+    let sections = [
+        page::figures(findings.figures.iter().map(|(_, figure)| figure))?,
+        page::tables(tables),
+        page::sentences("How to read this", reproduction.notes.iter().map(String::as_str)),
+        page::sentences("What did not reproduce, and why", differences.map(String::as_str)),
+        page::origin(&reproduction.provenance),
+    ];
+    Ok(page::page(reproduction.study, sections))
 }
 
 fn drawing(directory: &Path, name: &str) -> PathBuf {

@@ -13,7 +13,7 @@ use crate::args::SimulateArgs;
 use crate::invocation::Invocation;
 use crate::options::jobs;
 use crate::progress::Progress;
-use crate::{hint, output};
+use crate::{hint, output, page};
 
 /// The subcommand.
 pub(crate) fn execute(args: &SimulateArgs, invocation: &Invocation) -> Result<()> {
@@ -32,6 +32,11 @@ pub(crate) fn execute(args: &SimulateArgs, invocation: &Invocation) -> Result<()
         }
     }
     let table = table::table(args, invocation.provenance(), &specs, &results);
+    args.page.write(args.output.target.existing(), || {
+        let origin = table.provenance().map(page::origin);
+        let sections = [page::multiples(&table), page::tables([table.clone()])];
+        Ok(page::page(table.title(), sections.into_iter().chain(origin)))
+    })?;
     output::write(&args.output.target, |out| Ok(args.output.format().exporter().export(&table, out)?))
 }
 

@@ -23,7 +23,7 @@ use crate::paragraph;
 use crate::progress::Progress;
 use crate::source::Source;
 use document::StatDocument;
-use sections::{Section, sections};
+pub(crate) use sections::{Section, duration, sections};
 
 pub(crate) fn run(args: &StatArgs, invocation: &Invocation) -> Result<()> {
     let mut source = Source::open(&args.source)?;
@@ -118,7 +118,7 @@ fn plain(cell: &Cell) -> String {
 }
 
 /// Counts by bit length, drawn.
-fn histogram(counts: &Log2Counts) -> Histogram {
+pub(crate) fn histogram(counts: &Log2Counts) -> Histogram {
     let mut histogram = Histogram::new();
     counts.ranges().for_each(|(from, count)| histogram.record_many(from, count));
     histogram

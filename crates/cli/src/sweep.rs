@@ -15,7 +15,7 @@ use pageset_report::Provenance;
 use crate::invocation::Invocation;
 use crate::options::jobs;
 use crate::progress::Progress;
-use crate::{hint, output};
+use crate::{hint, output, page};
 pub(crate) use args::SweepArgs;
 use table::Shown;
 
@@ -72,6 +72,12 @@ fn show(
             })?;
         }
     }
+    args.page.write(args.output.target.existing(), || {
+        let figures = plan.questions.iter().map(|question| figure::figure(question, finished));
+        let figures = figures.collect::<Result<Vec<_>>>().with_context(|| args.plan.display().to_string())?;
+        let sections = [page::figures(&figures)?, page::tables([table.clone()]), page::origin(&provenance)];
+        Ok(page::page(table.title(), sections))
+    })?;
     let table = table.with_provenance(provenance);
     let exporter = args.output.format().exporter();
     output::write(&args.output.target, |out| Ok(exporter.export(&table, out)?))

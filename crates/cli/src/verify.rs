@@ -25,6 +25,9 @@ pub(crate) fn run(args: &VerifyArgs, invocation: &Invocation) -> Result<()> {
     if !args.against.is_empty() {
         return against::run(args, invocation);
     }
+    if args.page.is_asked_for() {
+        args::refuse("--html is for forecasts: say --against; `pageset report` makes a page of a recording");
+    }
     let format = args.output.format();
     if args.explain.is_some() && format == Format::Csv {
         args::refuse("events have no place in CSV: use --explain with another format");

@@ -3,6 +3,7 @@
 //! | module | what it does |
 //! |---|---|
 //! | [`advise`] | what to do about a machine, from a recording of its load |
+//! | [`dossier`] | everything that a recording shows, over time and per CPU, for a report |
 //! | [`recordings`] | a recorded load under other kernels and settings, and forecasts against what happened |
 //! | [`export`] | a recording in the formats of other programs |
 //! | [`simulate`] | a workload on a simulated machine, under one policy |
@@ -28,6 +29,7 @@
 
 pub mod advise;
 pub mod calibrate;
+pub mod dossier;
 pub mod export;
 pub mod file;
 #[doc(hidden)]

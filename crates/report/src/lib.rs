@@ -15,6 +15,7 @@
 //! - `origin`: whether a number was published, measured, simulated or fitted.
 //! - `comparison`: published values beside ours, and how well they agree.
 //! - `plot`: results as pictures.
+//! - `page`: results as one HTML file.
 //! - `format`, `export`: one exporter per format.
 //!
 //! The crate depends on no other crate of the workspace.
@@ -27,6 +28,7 @@ mod histogram;
 mod matrix;
 mod number;
 mod origin;
+pub mod page;
 pub mod plot;
 mod provenance;
 mod relative;

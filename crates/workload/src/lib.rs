@@ -37,9 +37,9 @@ pub use replay::{
 };
 pub use slab::Object;
 pub use survey::{
-    Bursts, CallerWaits, CpuTotals, Cpus, Decision, Decisions, Kernel, KernelCounter, Lifetimes, Log2Counts,
-    MATRIX_CPUS_MAX, Orders, PagesetState, Runs, Survey, SurveyOptions, TYPE_COLUMNS, ZoneLocks, ZoneState,
-    ZoneSurvey, survey,
+    Bursts, CallerWaits, CpuTimeline, CpuTotals, Cpus, Decision, Decisions, Kernel, KernelCounter, Lifetimes,
+    Log2Counts, MATRIX_CPUS_MAX, Orders, PagesetState, Runs, Survey, SurveyOptions, TYPE_COLUMNS, Timeline,
+    ZoneLocks, ZoneState, ZoneSurvey, survey, timeline,
 };
 pub use target::{Access, Block, ChannelId, Fill, Hold, LockId, Message, Received, Target, locked};
 pub use threads::{ThreadError, ThreadOptions, ThreadOutcome, run_on_threads};

@@ -14,16 +14,16 @@ use crate::source;
 const CPUS_SHOWN: usize = 16;
 
 /// One table, and how it is drawn for people if not as a table.
-pub(super) struct Section {
+pub(crate) struct Section {
     /// Name in CSV.
-    pub(super) key: &'static str,
+    pub(crate) key: &'static str,
     /// Leading columns that name a row, in tables without a label.
     pub(super) keys: usize,
-    pub(super) table: Table,
+    pub(crate) table: Table,
     pub(super) drawing: Option<String>,
 }
 
-pub(super) fn sections(info: &TraceInfo, survey: &Survey) -> Vec<Section> {
+pub(crate) fn sections(info: &TraceInfo, survey: &Survey) -> Vec<Section> {
     let plain = |key, table| Section { key, keys: 1, table, drawing: None };
     let mut sections = vec![
         plain("summary", summary(info, survey)),
@@ -408,7 +408,7 @@ fn pagesets(survey: &Survey) -> Table {
 }
 
 /// Nanoseconds for people.
-fn duration(ns: u64) -> String {
+pub(crate) fn duration(ns: u64) -> String {
     match ns {
         0..1_000 => format!("{ns} ns"),
         1_000..1_000_000 => format!("{:.1} us", ns as f64 / 1e3),

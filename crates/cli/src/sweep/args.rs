@@ -6,6 +6,7 @@ use clap::ValueHint;
 use pageset_lab::sweep::Shard;
 
 use crate::options::OutputArgs;
+use crate::page::PageArgs;
 
 const READING_SWEEP: &str = "\
 The plan:
@@ -61,4 +62,6 @@ pub(crate) struct SweepArgs {
     pub(crate) svg: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+    #[command(flatten)]
+    pub(crate) page: PageArgs,
 }

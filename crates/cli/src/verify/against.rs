@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
+use pageset_report::page::{Bar, Bars, Page, Part, Section};
 use pageset_report::{Cell, Column, Format, Provenance, Row, Table, json_document};
 use pageset_trace::TraceReader;
 use pageset_workload::{Against, Change, ReplayError, against};
@@ -12,8 +13,8 @@ use crate::args::VerifyArgs;
 use crate::hint;
 use crate::invocation::Invocation;
 use crate::options::SourceArgs;
-use crate::output;
 use crate::source::Source;
+use crate::{output, page};
 
 /// Repeats that differ by more say little about a single value.
 const QUIET_PERCENT: f64 = 25.0;
@@ -40,6 +41,7 @@ pub(super) fn run(args: &VerifyArgs, invocation: &Invocation) -> Result<()> {
         policies: vec![found.from.policy.to_owned(), found.to.policy.to_owned()],
         ..invocation.provenance()
     };
+    args.page.write(args.output.target.existing(), || Ok(as_page(&found, &provenance)))?;
     let format = args.output.format();
     output::write(&args.output.target, |out| {
         if format == Format::Json {
@@ -48,6 +50,27 @@ pub(super) fn run(args: &VerifyArgs, invocation: &Invocation) -> Result<()> {
         let table = if format == Format::Csv { table(&found) } else { compared(&found) };
         Ok(format.exporter().export(&table.with_provenance(provenance.clone()), out)?)
     })
+}
+
+/// What was, what is, and what was predicted, beside each other.
+fn as_page(found: &Against, provenance: &Provenance) -> Page {
+    let whole = |value: f64| value.round().max(0.0) as u64;
+    let bars = found.changes.iter().map(|change| {
+        let bar = |name: &str, value: f64, range| Bar { name: name.to_owned(), value: whole(value), range };
+        let range = change.interval.map(|(low, high)| (whole(low), whole(high)));
+        Bars {
+            title: change.quantity.replace('_', " "),
+            unit: String::new(),
+            bars: vec![
+                bar("was", change.from, None),
+                bar("is", change.to, None),
+                bar("predicted", change.predicted, range),
+            ],
+        }
+    });
+    let mut drawn = Section::new("What happened, and what was predicted");
+    drawn.push(Part::Bars(bars.collect()));
+    page::page(&title(found), [drawn, page::tables([compared(found)]), page::origin(provenance)])
 }
 
 /// As a table with its notes.

@@ -5,6 +5,7 @@ mod documents;
 mod files;
 mod layers;
 mod provenance;
+mod report;
 mod sweep;
 mod tidy;
 mod top;

@@ -10,9 +10,10 @@ mod options;
 mod verdict;
 mod wording;
 
-use pageset_trace::TraceReader;
+use pageset_trace::{TraceInfo, TraceReader};
 use pageset_workload::{
-    Candidate, ReplayError, ReplayOptions, Stage, SurveyOptions, policy_of_kernel, replay, survey,
+    Candidate, Replay, ReplayError, ReplayOptions, Stage, Survey, SurveyOptions, policy_of_kernel, replay,
+    survey,
 };
 use serde::Serialize;
 
@@ -48,14 +49,38 @@ pub struct Advice {
     pub warnings: Vec<String>,
 }
 
+/// Advice, and what it was made from.
+#[derive(Clone, Debug)]
+pub struct Examined {
+    /// What is said.
+    pub advice: Advice,
+    /// What the recording says about itself.
+    pub info: TraceInfo,
+    /// What is in it.
+    pub survey: Survey,
+    /// What other settings and kernels would have made of it.
+    pub replay: Replay,
+}
+
 /// Reads a recording twice, by `open`, and says what to do.
 ///
 /// # Errors
-/// The recording cannot be read or describes no machine; [`Cancelled`](crate::Cancelled).
+/// As [`examine`].
 pub fn advise<R: TraceReader>(
-    mut open: impl FnMut() -> anyhow::Result<R>,
+    open: impl FnMut() -> anyhow::Result<R>,
     progress: &mut dyn Progress,
 ) -> anyhow::Result<Advice> {
+    Ok(examine(open, progress)?.advice)
+}
+
+/// As [`advise`], and keeps what the advice was made from.
+///
+/// # Errors
+/// The recording cannot be read or describes no machine; [`Cancelled`](crate::Cancelled).
+pub fn examine<R: TraceReader>(
+    mut open: impl FnMut() -> anyhow::Result<R>,
+    progress: &mut dyn Progress,
+) -> anyhow::Result<Examined> {
     let mut reader = open()?;
     progress.begin("reading", "events", reader.info().events);
     let mut going = Ok(());
@@ -102,16 +127,17 @@ pub fn advise<R: TraceReader>(
         .zip(advised)
         .and_then(|(policy, advised)| latency::simulated(&info.path, findings.cpus, policy.name, advised));
     let fraction = machine.sysctls.percpu_pagelist_high_fraction.unwrap_or(0);
-    Ok(Advice {
+    let advice = Advice {
         recording: info.path.file_name().unwrap_or(info.path.as_os_str()).to_string_lossy().into_owned(),
         sentences: wording::sentences(&findings, &forecasts, &verdict, latency.as_ref()),
         warnings: wording::warnings(&findings, &forecasts, &verdict, policy.as_ref(), fraction),
         kernel: Some(release).filter(|release| !release.is_empty()),
         policy: policy.map(|policy| policy.name.to_owned()),
-        command: info.command,
+        command: info.command.clone(),
         findings,
         forecasts,
         verdict,
         latency,
-    })
+    };
+    Ok(Examined { advice, info, survey: surveyed, replay: replayed })
 }

@@ -2,7 +2,7 @@
 
 /// The palette of Okabe and Ito ("Color Universal Design", 2008), which readers with any colour vision can tell apart;
 /// without its yellow, which is too light for lines on white.
-const PALETTE: [(u8, u8, u8); 7] =
+pub(crate) const PALETTE: [(u8, u8, u8); 7] =
     [(0, 114, 178), (213, 94, 0), (0, 158, 115), (204, 121, 167), (86, 180, 233), (230, 159, 0), (0, 0, 0)];
 
 /// Shape of a point.

@@ -7,7 +7,6 @@ use super::axis::Range;
 use super::colour::{Shape, look};
 use super::layout::{
     Area, CATEGORY_MAX, Entry, Inside, Layout, MARGIN, SMALL, SUBTITLE, SWATCH, TITLE, line, shorten, width,
-    wrap,
 };
 use super::{Figure, Mark, Panel, Point, Series};
 use crate::Origin;
@@ -102,8 +101,8 @@ impl Canvas {
         for entry in &layout.legend {
             self.legend(entry);
         }
-        for (panel, area) in figure.panels.iter().zip(&layout.panels) {
-            self.panel(panel, *area, &layout.names);
+        for (index, panel) in figure.panels.iter().enumerate() {
+            self.panel(panel, index, layout);
         }
         let caption = Lettering::new(SMALL, GREY, Across::Left, Down::Top);
         for (index, text) in layout.caption.iter().enumerate() {
@@ -127,13 +126,14 @@ impl Canvas {
         self.text(&entry.text, (right + 6, middle), lettering)
     }
 
-    fn panel(&mut self, panel: &Panel, area: Area, names: &[String]) {
-        let inside = Inside::of(panel, area);
+    fn panel(&mut self, panel: &Panel, index: usize, layout: &Layout) {
+        let (area, names) = (layout.panels[index], &layout.names);
+        let inside = Inside::of(panel, area, layout.title_lines());
         let plot = inside.plot;
-        let title = wrap(&panel.title, plot.width(), SUBTITLE).into_iter().next().unwrap_or_default();
-        let whole = title.len() == panel.title.len();
-        let title = if whole { title } else { title + " \u{2026}" };
-        self.text(&title, (plot.left, area.top), Lettering::new(SUBTITLE, INK, Across::Left, Down::Top));
+        let lettering = Lettering::new(SUBTITLE, INK, Across::Left, Down::Top);
+        for (at, text) in layout.panel_titles[index].iter().enumerate() {
+            self.text(text, (area.left + 4, area.top + at as i32 * line(SUBTITLE)), lettering);
+        }
         self.axes(&inside);
         let below = (i32::midpoint(plot.left, plot.right), area.bottom);
         let heading = Lettering::new(SMALL, INK, Across::Center, Down::Bottom);

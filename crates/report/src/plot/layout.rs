@@ -72,6 +72,8 @@ pub(super) struct Layout {
     pub(super) names: Vec<String>,
     pub(super) legend: Vec<Entry>,
     pub(super) panels: Vec<Area>,
+    /// Of each panel, in lines.
+    pub(super) panel_titles: Vec<Vec<String>>,
     pub(super) caption: Vec<String>,
     pub(super) caption_top: i32,
 }
@@ -85,6 +87,11 @@ impl Layout {
         };
         let columns_width = columns * panel_width;
         let width = columns_width + 2 * MARGIN;
+        let panel_titles: Vec<_> =
+            figure.panels.iter().map(|panel| wrap(&panel.title, panel_width - 20, SUBTITLE)).collect();
+        // Plots of a row stand side by side, so all have as much room above.
+        let title_lines = panel_titles.iter().map(Vec::len).max().unwrap_or(1).max(1);
+        let panel_height = panel_height + (title_lines as i32 - 1) * line(SUBTITLE);
         let title = wrap(&figure.title, columns_width, TITLE);
         let legend_top = MARGIN + title.len() as i32 * line(TITLE) + 4;
         let names = names(figure);
@@ -101,7 +108,14 @@ impl Layout {
         let caption: Vec<_> =
             figure.caption.iter().flat_map(|text| wrap(text, columns_width, SMALL)).collect();
         let height = caption_top + caption.len() as i32 * line(SMALL) + MARGIN;
-        Self { width, height, title, names, legend, panels, caption, caption_top }
+        Self { width, height, title, names, legend, panels, panel_titles, caption, caption_top }
+    }
+}
+
+impl Layout {
+    /// Lines above the plots of all panels.
+    pub(super) fn title_lines(&self) -> usize {
+        self.panel_titles.iter().map(Vec::len).max().unwrap_or(1)
     }
 }
 
@@ -152,7 +166,8 @@ pub(super) struct Inside {
 }
 
 impl Inside {
-    pub(super) fn of(panel: &Panel, area: Area) -> Self {
+    /// Of a panel below so many lines of titles.
+    pub(super) fn of(panel: &Panel, area: Area, title_lines: usize) -> Self {
         let points = || panel.series.iter().flat_map(|series| &series.points);
         let has_bars = panel.series.iter().any(|series| series.mark == Mark::Bars);
         let ys = points().flat_map(|point| {
@@ -172,7 +187,7 @@ impl Inside {
             if is_turned { width(x.label_length_max().min(CATEGORY_MAX), SMALL) + 6 } else { line(SMALL) };
         let upright = usize::try_from(plot_width / line(SMALL)).unwrap_or(1).max(1);
         let x_every = if is_turned { x.ticks.len().div_ceil(upright).max(1) } else { 1 };
-        let top = area.top + line(SUBTITLE) + 2;
+        let top = area.top + title_lines as i32 * line(SUBTITLE) + 2;
         let bottom = area.bottom - label_height - 6 - line(SMALL);
         Self { plot: Area { left, top, right: area.right - 10, bottom }, x, y, is_turned, x_every }
     }
@@ -239,11 +254,25 @@ mod tests {
     }
 
     #[test]
+    fn the_longest_title_makes_room_in_all_panels() {
+        let mut figure = Figure::new("f");
+        for title in
+            ["short", "a title of so many words that no panel of a figure with three columns has room for it"]
+        {
+            figure.push(Panel::new(title, Axis::linear("x", ""), Axis::linear("y", "")));
+        }
+        let layout = Layout::of(&figure);
+        assert_eq!(layout.panel_titles[1].join(" "), figure.panels[1].title);
+        assert_eq!(layout.panel_titles.iter().map(Vec::len).max(), Some(2));
+        assert_eq!(layout.title_lines(), 2);
+    }
+
+    #[test]
     fn many_long_categories_are_turned_and_thinned() {
         let names: Vec<_> = (0..100).map(|index| format!("machine {index}")).collect();
         let mut panel = Panel::new("p", Axis::categories("machine", names), Axis::linear("y", ""));
         panel.push(Series::new("s", Origin::Measured, Mark::Bars, [(0.0, 3.0)]));
-        let inside = Inside::of(&panel, Area { left: 0, top: 0, right: 400, bottom: 300 });
+        let inside = Inside::of(&panel, Area { left: 0, top: 0, right: 400, bottom: 300 }, 1);
         assert!(inside.is_turned && inside.x_every > 1);
         assert_eq!(inside.y.low, 0.0, "bars begin at 0");
     }

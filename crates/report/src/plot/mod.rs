@@ -21,6 +21,7 @@ mod series;
 
 pub use axis::{Axis, Scale};
 pub use check::PlotError;
+pub(crate) use colour::PALETTE;
 pub use series::{Mark, Point, Series};
 
 use crate::Provenance;

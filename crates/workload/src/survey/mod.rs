@@ -4,7 +4,8 @@
 //!
 //! One concept a file: `orders` (sizes and types), `cpus` (who frees whose pages), `lifetimes`, `bursts`, `kernel` (the
 //! kernel's refills and drains; `decisions` puts its events together, `zone_lock` knows
-//! its locks), `zones` (before and after). `blocks` follows what is allocated.
+//! its locks), `zones` (before and after), `timeline` (when, in a second
+//! reading). `blocks` follows what is allocated.
 
 mod blocks;
 mod bursts;
@@ -16,6 +17,7 @@ mod log2;
 mod orders;
 #[cfg(test)]
 mod smoke;
+mod timeline;
 mod zone_lock;
 mod zones;
 
@@ -32,6 +34,7 @@ pub use kernel::{Kernel, KernelCounter};
 pub use lifetimes::Lifetimes;
 pub use log2::Log2Counts;
 pub use orders::{Orders, TYPE_COLUMNS};
+pub use timeline::{CpuTimeline, Timeline, timeline};
 pub use zone_lock::{CallerWaits, ZoneLocks};
 pub use zones::{PagesetState, ZoneState, ZoneSurvey};
 

@@ -24,6 +24,8 @@ pub struct ZoneLocks {
     pub wait_ns: u64,
     /// Of these, those of which the call chain says who waited, by [`Caller::ALL`] without the last.
     pub callers: [CallerWaits; CALLERS],
+    /// Addresses of the locks that were found to be zones' without a call chain, in ascending order.
+    pub addresses: Vec<u64>,
     /// Waits for spinning locks that are none of them.
     pub other_waits: u64,
     /// Time of those.
@@ -174,10 +176,12 @@ impl ZoneLockCounter {
             found.waits += known.waits;
             found.wait_ns = found.wait_ns.saturating_add(known.wait_ns);
         }
-        for lock in self.locks.values().chain([&self.beyond]) {
+        let known = self.locks.iter().map(|(address, lock)| (Some(*address), lock));
+        for (address, lock) in known.chain([(None, &self.beyond)]) {
             let mut other = lock.elsewhere;
             // A lock without an address may be any: text does not tell them apart.
             if lock.moved * 2 > lock.waits {
+                found.addresses.extend(address);
                 found.waits += lock.waits;
                 found.wait_ns = found.wait_ns.saturating_add(lock.wait_ns);
             } else {
@@ -188,6 +192,7 @@ impl ZoneLockCounter {
             found.other_wait_ns = found.other_wait_ns.saturating_add(other.wait_ns);
             found.other_longest_wait_ns = found.other_longest_wait_ns.max(other.wait_ns);
         }
+        found.addresses.sort_unstable();
         found
     }
 }

@@ -1,0 +1,93 @@
+//! `pageset report`: recordings as one HTML file, to send and to keep.
+//!
+//! In the order of the page: `comparison` (of several recordings), `verdict`, `over_time`, `traffic` (who frees what),
+//! `elsewhere` (other kernels and settings), `evidence`. `cpu_rows` names the rows of charts that have one for each CPU.
+
+mod args;
+mod comparison;
+mod cpu_rows;
+mod elsewhere;
+mod evidence;
+mod over_time;
+mod traffic;
+mod verdict;
+
+use anyhow::Result;
+use pageset_lab::dossier::{Dossier, dossier};
+use pageset_report::Provenance;
+use pageset_report::page::Page;
+
+pub(crate) use args::ReportArgs;
+
+use crate::advise;
+use crate::args::refuse;
+use crate::convert::size;
+use crate::invocation::Invocation;
+use crate::options::SourceArgs;
+use crate::output;
+use crate::progress::Progress;
+use crate::source::{self, Source};
+
+pub(crate) fn run(args: &ReportArgs, invocation: &Invocation) -> Result<()> {
+    let mut sources: Vec<SourceArgs> = args
+        .traces
+        .iter()
+        .map(|trace| SourceArgs { trace: Some(trace.clone()), opening: args.opening.clone() })
+        .collect();
+    if args.traces.iter().any(|trace| trace.as_os_str() == "-") {
+        refuse(
+            "a report reads a recording three times, so it cannot come from the standard input: give a file",
+        );
+    }
+    if sources.len() > 1 && args.opening.sidecar.is_some() {
+        refuse("--sidecar is for one recording; with several, each finds its own by name");
+    }
+    if sources.is_empty() {
+        sources.push(SourceArgs { trace: None, opening: args.opening.clone() });
+    }
+    let mut dossiers = Vec::new();
+    for source in &sources {
+        let gathered = dossier(|| Source::open(source), &mut Progress::on_terminal());
+        dossiers.push(gathered.map_err(advise::of_reading)?);
+    }
+    let html = page(&dossiers, &invocation.provenance()).to_html()?;
+    output::write(&args.target, |out| Ok(out.write_all(html.as_bytes())?))?;
+    if let Some(path) = &args.target.output {
+        output::print(|out| Ok(writeln!(out, "{}: {}", path.display(), size(html.len() as u64))?))?;
+    }
+    Ok(())
+}
+
+/// The whole page. A recording's sections stand together.
+fn page(dossiers: &[Dossier], provenance: &Provenance) -> Page {
+    let names: Vec<String> = dossiers.iter().map(name).collect();
+    let mut page = Page::new(names.join(", "));
+    let order = if dossiers.len() > 1 {
+        let (order, section) = comparison::section(dossiers, &names);
+        page.push(section);
+        order
+    } else {
+        vec![0]
+    };
+    for at in order {
+        let dossier = &dossiers[at];
+        let is_one = dossiers.len() == 1;
+        let heading = |words: &str| if is_one { words.to_owned() } else { format!("{}: {words}", names[at]) };
+        let first = verdict::section(dossier, heading("Verdict"));
+        // Of several recordings, each is listed once.
+        let rest = [
+            over_time::section(dossier, at, heading("Over time")),
+            over_time::map(dossier, at, heading("Which CPU, and when")),
+            traffic::section(dossier, heading("Who frees what, and how soon")),
+            elsewhere::section(dossier, heading("Other kernels and settings")),
+            evidence::section(dossier, provenance, heading("Evidence")),
+        ];
+        page.push(if is_one { first } else { first.listed(Some(&names[at])) });
+        rest.into_iter().for_each(|section| page.push(if is_one { section } else { section.listed(None) }));
+    }
+    page
+}
+
+fn name(dossier: &Dossier) -> String {
+    source::title(&dossier.examined.info)
+}

@@ -1,0 +1,40 @@
+//! Rows of charts that have one for each CPU: neighbours stand together.
+
+use pageset_lab::dossier::Dossier;
+use pageset_report::page::Group;
+
+/// Rows from top to bottom.
+pub(super) struct CpuRows {
+    /// Numbers of the CPUs.
+    pub(super) cpus: Vec<u32>,
+    /// Those of a node and a last-level cache.
+    pub(super) groups: Vec<Group>,
+}
+
+impl CpuRows {
+    pub(super) fn new(dossier: &Dossier) -> Self {
+        let mut named = None;
+        let groups = dossier.neighbours.iter().map(|group| {
+            // Of a node's caches, the first says which node it is.
+            let is_first = named.replace(group.node) != Some(group.node);
+            let name = match group.node {
+                _ if !is_first => String::new(),
+                Some(node) => format!("node {node}"),
+                None => "unknown".to_owned(),
+            };
+            Group { name, rows: group.cpus.len() }
+        });
+        let groups = groups.collect();
+        let cpus = dossier.neighbours.iter().flat_map(|group| group.cpus.iter().copied());
+        Self { groups, cpus: cpus.collect() }
+    }
+
+    pub(super) fn names(&self) -> Vec<String> {
+        self.cpus.iter().map(u32::to_string).collect()
+    }
+
+    /// Lists by number of the CPU, as rows.
+    pub(super) fn cells(&self, of: impl Fn(usize) -> Vec<u64>) -> Vec<Vec<u64>> {
+        self.cpus.iter().map(|cpu| of(*cpu as usize)).collect()
+    }
+}

@@ -1,0 +1,72 @@
+//! What other kernels and settings would have made of the load.
+
+use pageset_lab::dossier::Dossier;
+use pageset_report::page::{Bar, Bars, Part, Section};
+use pageset_workload::{Interval, Outcome};
+
+use crate::advise;
+
+pub(super) fn section(dossier: &Dossier, heading: String) -> Section {
+    let advice = &dossier.examined.advice;
+    let mut section = Section::new(heading);
+    section.push(Part::Text(match &advice.policy {
+        Some(policy) => format!(
+            "The recording is replayed under the recorded kernel's policy, {policy}, which stands first, and under others. A \
+             mark over a bar shows where four of five truths lie."
+        ),
+        None => "No policy is known for the recorded kernel, so the first row is another kernel's.".to_owned(),
+    }));
+    section.push(Part::Bars(multiples(dossier)));
+    section.push(Part::Bars(vec![settings(dossier)]));
+    section.push(Part::Table(advise::table(advice)));
+    section
+}
+
+/// The figures that matter, of each kernel.
+fn multiples(dossier: &Dossier) -> Vec<Bars> {
+    let (advice, replay) = (&dossier.examined.advice, &dossier.examined.replay);
+    let others =
+        advice.forecasts.iter().zip(&replay.outcomes).filter(|(forecast, _)| forecast.kernel.is_some());
+    let outcomes: Vec<&Outcome> = replay.own.iter().chain(others.map(|(_, outcome)| outcome)).collect();
+    let bars =
+        |title: &str, unit: &str, value: fn(&Outcome) -> u64, range: fn(&Outcome) -> Option<Interval>| {
+            let bar = |outcome: &&Outcome| Bar {
+                name: outcome.policy.clone(),
+                value: value(outcome),
+                range: range(outcome).map(|range| (range.0, range.1)),
+            };
+            Bars { title: title.to_owned(), unit: unit.to_owned(), bars: outcomes.iter().map(bar).collect() }
+        };
+    vec![
+        bars(
+            "Zone locks taken",
+            "times",
+            |outcome| outcome.zone_lock_acquisitions,
+            |outcome| Some(outcome.interval.zone_lock_acquisitions),
+        ),
+        bars(
+            "Pages fetched from zones",
+            "pages",
+            |outcome| outcome.refilled_pages,
+            |outcome| Some(outcome.interval.refilled_pages),
+        ),
+        bars("Held in page sets at most", "pages", |outcome| outcome.pcp_pages_peak, |_| None),
+        bars("Held after a minute without work", "pages", |outcome| outcome.pcp_pages_idle, |_| None),
+    ]
+}
+
+/// Visits to the zones under each setting, the recorded one first.
+fn settings(dossier: &Dossier) -> Bars {
+    let advice = &dossier.examined.advice;
+    let recorded = Bar { name: "as recorded".to_owned(), value: advice.findings.visits, range: None };
+    let settings = advice.forecasts.iter().filter(|forecast| forecast.kernel.is_none()).map(|forecast| Bar {
+        name: advise::name(forecast),
+        value: forecast.visits,
+        range: Some((forecast.visits_range.low, forecast.visits_range.high)),
+    });
+    Bars {
+        title: "Refills and drains under other settings".to_owned(),
+        unit: "visits to zones".to_owned(),
+        bars: std::iter::once(recorded).chain(settings).collect(),
+    }
+}

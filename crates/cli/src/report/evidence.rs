@@ -1,0 +1,35 @@
+//! Every table, what is missing, and where the numbers come from.
+
+use pageset_lab::dossier::Dossier;
+use pageset_report::Provenance;
+use pageset_report::page::{Part, Section};
+
+use crate::{origin, stat};
+
+/// Rows of a table that is shown. Longer ones are those of machines with many CPUs, whose charts have all of it.
+const ROWS_MAX: usize = 2000;
+
+pub(super) fn section(dossier: &Dossier, provenance: &Provenance, heading: String) -> Section {
+    let examined = &dossier.examined;
+    let mut section = Section::new(heading);
+    for lost in origin::lost_notes(&examined.replay.lost) {
+        section.push(Part::Text(lost));
+    }
+    for what in &examined.info.not_recorded {
+        section.push(Part::Text(format!("Not recorded: {what}.")));
+    }
+    // Orders stand where they are explained.
+    for each in
+        stat::sections(&examined.info, &examined.survey).into_iter().filter(|each| each.key != "orders")
+    {
+        let rows = each.table.rows().len();
+        section.push(if rows > ROWS_MAX {
+            Part::Text(format!("{}: {rows} rows; `pageset stat` prints them.", each.table.title()))
+        } else {
+            Part::Evidence(each.table)
+        });
+    }
+    let facts = provenance.facts().into_iter().map(|(name, value)| (name.to_owned(), value));
+    section.push(Part::Facts(facts.collect()));
+    section
+}

@@ -1,0 +1,171 @@
+//! What happened when: lines for the busiest CPUs and for the zones, a map for all CPUs.
+
+use pageset_lab::dossier::{CpuSamples, Dossier, Extremes, ZoneSamples};
+use pageset_report::page::{Chart, Heat, Height, Layer, Line, Lines, Look, Marks, Part, Section, Span};
+use pageset_workload::{CpuTimeline, Timeline};
+
+use super::cpu_rows::CpuRows;
+
+/// CPUs that have lines of their own; the map has all.
+const CPUS_MAX: usize = 8;
+
+const NS_PER_S: f64 = 1e9;
+
+pub(super) fn section(dossier: &Dossier, link: usize, heading: String) -> Section {
+    let mut section = Section::new(heading);
+    let shown = busiest(&dossier.timeline, dossier.neighbours.iter().map(|group| group.cpus.len()).sum());
+    let active = dossier.examined.survey.cpus.active();
+    if active > shown.len() {
+        section.push(Part::Text(format!(
+            "Of {active} CPUs that did something, the {} that went to their zones most often have lines; the map below has all.",
+            shown.len()
+        )));
+    }
+    if dossier.samples.is_empty() {
+        section.push(Part::Text(
+            "The recording has no samples of page sets: what they held over time, and how much was free, is not known."
+                .to_owned(),
+        ));
+    }
+    for cpu in shown {
+        section.push(Part::Chart(Chart::Lines(cpu_lines(dossier, cpu, link))));
+    }
+    for zone in &dossier.samples.zones {
+        section.push(Part::Chart(Chart::Lines(zone_lines(dossier, zone, link))));
+    }
+    section
+}
+
+/// CPUs that refilled and drained most, by number.
+fn busiest(timeline: &Timeline, cpus: usize) -> Vec<usize> {
+    let visits = |cpu: &usize| {
+        let lists = timeline.cpus.get(*cpu).map(|cpu| cpu.refills.iter().chain(&cpu.drains).sum::<u64>());
+        std::cmp::Reverse(lists.unwrap_or(0))
+    };
+    let mut all: Vec<usize> = (0..cpus).collect();
+    all.sort_by_key(visits);
+    all.truncate(CPUS_MAX);
+    all.sort_unstable();
+    all
+}
+
+fn span(timeline: &Timeline, link: usize) -> Span {
+    Span { seconds: timeline.interval_ns as f64 * timeline.intervals as f64 / NS_PER_S, link }
+}
+
+fn line(name: &str, look: Look, extremes: &Extremes) -> Line {
+    let points = extremes.iter().map(|(at_ns, low, high)| (*at_ns as f64 / NS_PER_S, *low, *high));
+    Line { name: name.to_owned(), look, points: points.collect() }
+}
+
+fn cpu_lines(dossier: &Dossier, cpu: usize, link: usize) -> Lines {
+    let nothing = CpuTimeline::default();
+    let done = dossier.timeline.cpus.get(cpu).unwrap_or(&nothing);
+    let (refills, drains) = (done.refills.iter().sum::<u64>(), done.drains.iter().sum::<u64>());
+    let mut text = format!("CPU {cpu}: {refills} refills, {drains} drains.");
+    let mut lines = Vec::new();
+    if let Some(samples) = dossier.samples.cpus.iter().find(|samples| samples.cpu as usize == cpu) {
+        lines.push(line("pages held", Look::Filled, &samples.held));
+        lines.push(line("high", Look::Limit, &samples.limit));
+        text += &format!(" Pages held {}, high {}.", from_to(&samples.held), from_to(&samples.limit));
+    }
+    Lines {
+        title: format!("CPU {cpu}: pages in its page sets, all zones together"),
+        text,
+        unit: "pages".to_owned(),
+        height: Height::Linear,
+        span: span(&dossier.timeline, link),
+        lines,
+        marks: vec![
+            Marks { name: "refills".to_owned(), counts: done.refills.clone() },
+            Marks { name: "drains".to_owned(), counts: done.drains.clone() },
+        ],
+    }
+}
+
+fn zone_lines(dossier: &Dossier, zone: &ZoneSamples, link: usize) -> Lines {
+    let name = format!("Node {}, zone {}", zone.node, zone.kind.name());
+    let mut lines = vec![line("free pages", Look::Filled, &zone.free)];
+    let mut text = format!("{name}: free pages {}.", from_to(&zone.free));
+    if let Some((min, low, high)) = zone.watermarks {
+        let limit = |name: &str, value| Line {
+            name: format!("{name} {value}"),
+            look: Look::Limit,
+            points: vec![(0.0, value, value)],
+        };
+        lines.extend([("high", high), ("low", low), ("min", min)].map(|(name, value)| limit(name, value)));
+        text += &format!(" Watermarks: min {min}, low {low}, high {high}.");
+    }
+    Lines {
+        title: format!("{name}: free pages and watermarks"),
+        text,
+        unit: "pages".to_owned(),
+        height: Height::Log,
+        span: span(&dossier.timeline, link),
+        lines,
+        marks: Vec::new(),
+    }
+}
+
+fn from_to(extremes: &Extremes) -> String {
+    let low = extremes.iter().map(|interval| interval.1).min().unwrap_or(0);
+    let high = extremes.iter().map(|interval| interval.2).max().unwrap_or(0);
+    format!("from {low} to {high}")
+}
+
+/// All CPUs, over time.
+pub(super) fn map(dossier: &Dossier, link: usize, heading: String) -> Section {
+    let rows = CpuRows::new(dossier);
+    let timeline = &dossier.timeline;
+    let of = |list: fn(&CpuTimeline) -> &Vec<u64>| {
+        rows.cells(|cpu| timeline.cpus.get(cpu).map_or_else(Vec::new, |cpu| list(cpu).clone()))
+    };
+    let layer = |name: &str, unit: &str, cells| Layer { name: name.to_owned(), unit: unit.to_owned(), cells };
+    let mut layers = vec![
+        layer("refills", "", of(|cpu| &cpu.refills)),
+        layer("drains", "", of(|cpu| &cpu.drains)),
+        layer("waits for zone locks", "ns", of(|cpu| &cpu.wait_ns)),
+    ];
+    if !dossier.samples.is_empty() {
+        let samples = |cpu: usize| dossier.samples.cpus.iter().find(|samples| samples.cpu as usize == cpu);
+        let held = rows.cells(|cpu| samples(cpu).map_or_else(Vec::new, |samples| held(samples, timeline)));
+        layers.push(layer("pages held", "pages", held));
+    }
+    let sums = layers.iter().take(3).map(|layer| format!("{} {}", layer.name, layer.total()));
+    let heat = Heat {
+        title: "CPU by time".to_owned(),
+        text: format!(
+            "A row for each CPU, by node and last-level cache; sums: {}.",
+            sums.collect::<Vec<_>>().join(", ")
+        ),
+        row: "CPU".to_owned(),
+        column: String::new(),
+        rows: rows.names(),
+        groups: rows.groups.clone(),
+        span: Some(span(timeline, link)),
+        columns: Vec::new(),
+        layers,
+    };
+    let mut section = Section::new(heading);
+    section.push(Part::Text(format!(
+        "A row for each CPU, grouped by node and last-level cache. A column stands for {:.3} ms; drawn narrower, it shows \
+         the largest of what it stands for.",
+        timeline.interval_ns as f64 / 1e6
+    )));
+    section.push(Part::Chart(Chart::Heat(heat)));
+    section
+}
+
+/// The most that was held in each interval; between two samples it is what the earlier one says.
+fn held(samples: &CpuSamples, timeline: &Timeline) -> Vec<u64> {
+    let mut known = samples.held.iter().peekable();
+    let mut last = 0;
+    let value = |at: usize| {
+        let end_ns = timeline.interval_ns.saturating_mul(at as u64 + 1);
+        while let Some(interval) = known.next_if(|interval| interval.0 < end_ns) {
+            last = interval.2;
+        }
+        last
+    };
+    (0..timeline.intervals).map(value).collect()
+}

@@ -1,0 +1,79 @@
+//! Who frees what, and how soon.
+
+use pageset_lab::dossier::Dossier;
+use pageset_report::page::{Bar, Bars, Chart, Heat, Layer, Part, Section};
+use pageset_workload::Log2Counts;
+
+use super::cpu_rows::CpuRows;
+use crate::stat::{self, duration};
+
+pub(super) fn section(dossier: &Dossier, heading: String) -> Section {
+    let survey = &dossier.examined.survey;
+    let mut section = Section::new(heading);
+    section.push(Part::Chart(Chart::Heat(matrix(dossier))));
+    if survey.cpus.beyond_matrix > 0 {
+        section.push(Part::Text(format!(
+            "{} blocks of further CPUs are not in the map.",
+            survey.cpus.beyond_matrix
+        )));
+    }
+    let pages = |pages: u64| pages.to_string();
+    section.push(Part::Bars(vec![
+        bars("Lifetimes, from allocation to free", "blocks", &survey.lifetimes.ns, duration),
+        bars(
+            "Runs of allocations on a CPU without a free, by pages",
+            "runs",
+            &survey.bursts.allocations.pages,
+            pages,
+        ),
+        bars(
+            "Runs of frees on a CPU without an allocation, by pages",
+            "runs",
+            &survey.bursts.frees.pages,
+            pages,
+        ),
+    ]));
+    let all = stat::sections(&dossier.examined.info, survey);
+    let orders = all.into_iter().find(|section| section.key == "orders");
+    section.push(orders.map_or_else(
+        || Part::Text("No block was allocated.".to_owned()),
+        |orders| Part::Table(orders.table),
+    ));
+    section
+}
+
+/// Blocks by allocating and freeing CPU.
+fn matrix(dossier: &Dossier) -> Heat {
+    let cpus = &dossier.examined.survey.cpus;
+    let rows = CpuRows::new(dossier);
+    let row = |cpu: usize| -> Vec<u64> {
+        let Some(freed) = cpus.matrix.get(cpu).filter(|freed| !freed.is_empty()) else { return Vec::new() };
+        let mut row: Vec<u64> =
+            rows.cpus.iter().map(|by| freed.get(*by as usize).copied().unwrap_or(0)).collect();
+        row.truncate(row.iter().rposition(|blocks| *blocks > 0).map_or(0, |last| last + 1));
+        row
+    };
+    Heat {
+        title: "Blocks by the CPU that allocated them (down) and the one that freed them (across)".to_owned(),
+        text: format!(
+            "{} blocks were freed on the CPU that allocated them, {} on another.",
+            cpus.local_blocks, cpus.remote_blocks
+        ),
+        row: "allocated on CPU".to_owned(),
+        column: "freed on CPU".to_owned(),
+        rows: rows.names(),
+        groups: rows.groups.clone(),
+        span: None,
+        columns: rows.names(),
+        layers: vec![Layer { name: "blocks".to_owned(), unit: String::new(), cells: rows.cells(row) }],
+    }
+}
+
+fn bars(title: &str, unit: &str, counts: &Log2Counts, name: impl Fn(u64) -> String) -> Bars {
+    let histogram = stat::histogram(counts);
+    let bar = |(from, to, value): (u64, u64, u64)| {
+        let name = if from == to { name(from) } else { format!("from {}", name(from)) };
+        Bar { name, value, range: None }
+    };
+    Bars { title: title.to_owned(), unit: unit.to_owned(), bars: histogram.ranges().map(bar).collect() }
+}

@@ -1,0 +1,40 @@
+//! What to do, and what was recorded.
+
+use pageset_lab::dossier::Dossier;
+use pageset_report::page::{Part, Section};
+
+use crate::layouts::{LayoutOrigin, LayoutSummary};
+
+/// Sentences that are read first.
+const LEAD: usize = 3;
+
+pub(super) fn section(dossier: &Dossier, heading: String) -> Section {
+    let advice = &dossier.examined.advice;
+    let mut section = Section::new(heading);
+    let (lead, rest) = advice.sentences.split_at(advice.sentences.len().min(LEAD));
+    lead.iter().for_each(|sentence| section.push(Part::Lead(sentence.clone())));
+    section.push(Part::Facts(facts(dossier)));
+    rest.iter().for_each(|sentence| section.push(Part::Text(sentence.clone())));
+    advice.warnings.iter().for_each(|warning| section.push(Part::Text(format!("Note: {warning}"))));
+    section
+}
+
+fn facts(dossier: &Dossier) -> Vec<(String, String)> {
+    let advice = &dossier.examined.advice;
+    let findings = &advice.findings;
+    let unknown = || "unknown".to_owned();
+    let machine = LayoutSummary::new(&dossier.examined.replay.machine, LayoutOrigin::Recorded).line();
+    let command = advice.command.join(" ");
+    let policy = advice.policy.as_ref().map_or_else(unknown, Clone::clone);
+    [
+        ("Machine", machine),
+        ("Kernel", advice.kernel.clone().unwrap_or_else(unknown)),
+        ("Its policy", policy),
+        ("Command", if command.is_empty() { unknown() } else { command }),
+        ("Length", format!("{:.3} s", findings.seconds)),
+        ("Events", findings.events.to_string()),
+        ("Events lost", findings.lost_events.to_string()),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into()
+}

@@ -1,0 +1,48 @@
+//! Values side by side, with their ranges: small multiples and distributions, which need no script.
+
+use serde::Serialize;
+
+/// Values side by side. They begin at 0.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Bars {
+    /// What the values are.
+    pub title: String,
+    /// What they are counted in.
+    pub unit: String,
+    /// From top to bottom.
+    pub bars: Vec<Bar>,
+}
+
+/// One value.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Bar {
+    /// What has it.
+    pub name: String,
+    /// The value.
+    pub value: u64,
+    /// From where to where it may be, if that is known.
+    pub range: Option<(u64, u64)>,
+}
+
+impl Bars {
+    /// The longest bar or range. Ranges much longer than all bars are cut there, and are drawn as open.
+    pub(super) fn scale(&self) -> u64 {
+        let longest = self.bars.iter().map(|bar| bar.value).max().unwrap_or(0).max(1);
+        let reach = self.bars.iter().filter_map(|bar| bar.range).map(|range| range.1).max().unwrap_or(0);
+        reach.clamp(longest, longest.saturating_mul(2))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_does_not_make_all_bars_short() {
+        let bar = |value, high| Bar { name: String::new(), value, range: Some((0, high)) };
+        let bars = |bars| Bars { title: String::new(), unit: String::new(), bars };
+        assert_eq!(bars(vec![bar(10, 12), bar(5, 9)]).scale(), 12);
+        assert_eq!(bars(vec![bar(10, 12), bar(5, 900)]).scale(), 20);
+        assert_eq!(bars(vec![]).scale(), 1);
+    }
+}

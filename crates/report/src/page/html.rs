@@ -1,0 +1,199 @@
+//! A page as HTML.
+
+use super::writer::Html;
+use super::{Bar, Bars, Chart, Page, Part, Section};
+use crate::number::text_of;
+use crate::plot::PALETTE;
+use crate::{Align, Format, Table};
+
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+/// Nothing is fetched, whatever the page says.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; \
+                      base-uri 'none'; form-action 'none'";
+const NO_SCRIPT: &str =
+    "Charts are drawn by a script, which is switched off here. The tables have every number.";
+
+pub(super) fn document(page: &Page) -> Result<String, serde_json::Error> {
+    // Inside a script only `<` could end it; in JSON it stands in strings only.
+    let data = serde_json::to_string(page)?.replace('<', "\\u003c");
+    let mut html = Html::default();
+    html.as_it_is("<!DOCTYPE html>\n");
+    html.element("html", &[("lang", "en")], |html| {
+        html.element("head", &[], |html| head(page, html));
+        html.element("body", &[], |html| {
+            html.element("header", &[], |html| html.words("h1", &[], &page.title));
+            html.element("nav", &[("aria-label", "Sections")], |html| {
+                for (at, section) in page.sections.iter().enumerate() {
+                    if let Some(name) = &section.listed {
+                        html.words("a", &[("href", &format!("#s{at}"))], name);
+                    }
+                }
+            });
+            html.element("main", &[], |html| {
+                html.element("noscript", &[], |html| html.words("p", &[("class", "note")], NO_SCRIPT));
+                page.sections.iter().enumerate().for_each(|(at, each)| section(at, each, html));
+            });
+            html.element("script", &[("type", "application/json"), ("id", "data")], |html| {
+                html.as_it_is(&data);
+            });
+            html.element("script", &[], |html| html.as_it_is(SCRIPT));
+        });
+    });
+    Ok(html.finish())
+}
+
+fn head(page: &Page, html: &mut Html) {
+    html.begin("meta", &[("charset", "utf-8")]);
+    html.begin("meta", &[("http-equiv", "Content-Security-Policy"), ("content", POLICY)]);
+    html.begin("meta", &[("name", "viewport"), ("content", "width=device-width, initial-scale=1")]);
+    html.words("title", &[], &page.title);
+    html.element("style", &[], |html| {
+        let named =
+            |(at, (red, green, blue)): (usize, &(u8, u8, u8))| format!("--c{at}:rgb({red},{green},{blue});");
+        let colours: String = PALETTE.iter().enumerate().map(named).collect();
+        html.as_it_is(&format!(":root{{{colours}}}\n{STYLE}"));
+    });
+}
+
+fn section(at: usize, section: &Section, html: &mut Html) {
+    html.element("section", &[("id", &format!("s{at}"))], |html| {
+        html.words("h2", &[], &section.heading);
+        for (place, each) in section.parts.iter().enumerate() {
+            part(each, &format!("{at}.{place}"), html);
+        }
+    });
+}
+
+fn part(part: &Part, place: &str, html: &mut Html) {
+    match part {
+        Part::Lead(text) => html.element("p", &[("class", "lead")], |html| sentence(text, html)),
+        Part::Text(text) => html.element("p", &[], |html| sentence(text, html)),
+        Part::Facts(facts) => html.element("dl", &[], |html| {
+            for (name, value) in facts {
+                html.words("dt", &[], name);
+                html.element("dd", &[], |html| html.words("bdi", &[], value));
+            }
+        }),
+        Part::Table(shown) => table_with_copy(shown, html),
+        Part::Evidence(evidence) => html.element("details", &[], |html| {
+            html.words("summary", &[], evidence.title());
+            table_with_copy(evidence, html);
+        }),
+        Part::Bars(multiples) => html.element("div", &[("class", "multiples")], |html| {
+            multiples.iter().for_each(|each| bars(each, html));
+        }),
+        Part::Chart(shown) => chart(shown, place, html),
+        Part::Figure { title, svg } => html.element("figure", &[("class", "plot")], |html| {
+            html.words("figcaption", &[("class", "hidden")], title);
+            html.as_it_is(svg);
+        }),
+    }
+}
+
+/// A sentence whose quoted commands are set as code.
+fn sentence(text: &str, html: &mut Html) {
+    for (at, piece) in text.split('`').enumerate() {
+        if at % 2 == 1 { html.words("code", &[], piece) } else { html.text(piece) }
+    }
+}
+
+/// A table, and all of its digits to copy.
+fn table_with_copy(shown: &Table, html: &mut Html) {
+    html.element("div", &[("class", "scroll"), ("tabindex", "0")], |html| table(shown, html));
+    shown
+        .notes()
+        .iter()
+        .for_each(|note| html.element("p", &[("class", "note")], |html| sentence(note, html)));
+    let mut csv = Vec::new();
+    // It goes to memory, which takes everything.
+    if Format::Csv.exporter().export(shown, &mut csv).is_ok() {
+        html.element("details", &[("class", "csv")], |html| {
+            html.words("summary", &[], "CSV, every digit");
+            html.words("pre", &[("tabindex", "0")], &String::from_utf8_lossy(&csv));
+        });
+    }
+}
+
+fn table(table: &Table, html: &mut Html) {
+    let side = |align: Align| if align == Align::Right { "number" } else { "name" };
+    html.element("table", &[], |html| {
+        html.words("caption", &[], table.title());
+        html.element("thead", &[], |html| {
+            html.element("tr", &[], |html| {
+                for column in table.columns() {
+                    let attributes = [("scope", "col"), ("class", side(column.align))];
+                    html.words("th", &attributes, &column.heading_with_unit());
+                }
+            });
+        });
+        html.element("tbody", &[], |html| {
+            for row in table.rows() {
+                html.element("tr", &[], |html| {
+                    for (column, cell) in table.columns().iter().zip(&row.cells) {
+                        html.words("td", &[("class", side(column.align))], &text_of(cell));
+                    }
+                });
+            }
+        });
+    });
+}
+
+fn bars(bars: &Bars, html: &mut Html) {
+    let scale = bars.scale();
+    let unit = if bars.unit.is_empty() { String::new() } else { format!(" ({})", bars.unit) };
+    html.element("table", &[("class", "bars")], |html| {
+        html.words("caption", &[], &format!("{}{unit}", bars.title));
+        html.element("tbody", &[], |html| {
+            for bar in &bars.bars {
+                html.element("tr", &[], |html| {
+                    html.words("th", &[("scope", "row")], &bar.name);
+                    html.words("td", &[("class", "number")], &bar.value.to_string());
+                    html.element("td", &[], |html| track(bar, scale, html));
+                    let range = bar.range.map(|(low, high)| format!("{low} to {high}"));
+                    html.words("td", &[("class", "range")], &range.unwrap_or_default());
+                });
+            }
+        });
+    });
+}
+
+fn track(bar: &Bar, scale: u64, html: &mut Html) {
+    let percent = |value: u64| value.min(scale) as f64 * 100.0 / scale as f64;
+    html.element("span", &[("class", "track")], |html| {
+        let style = format!("width:{:.2}%", percent(bar.value));
+        html.words("span", &[("class", "bar"), ("style", &style)], "");
+        if let Some((low, high)) = bar.range {
+            let style = format!("left:{:.2}%;width:{:.2}%", percent(low), percent(high) - percent(low));
+            let class = if high > scale { "error open" } else { "error" };
+            html.words("span", &[("class", class), ("style", &style)], "");
+        }
+    });
+}
+
+fn chart(chart: &Chart, place: &str, html: &mut Html) {
+    html.element("figure", &[("data-chart", place)], |html| {
+        html.words("figcaption", &[], chart.title());
+        if chart.layers().len() > 1 {
+            html.element("fieldset", &[], |html| layers(chart, place, html));
+        }
+        html.words("div", &[("class", "legend"), ("aria-hidden", "true")], "");
+        html.words("canvas", &[("tabindex", "0"), ("role", "img"), ("aria-label", chart.text())], "");
+        html.words("output", &[("aria-live", "polite")], "");
+        html.words("p", &[("class", "text")], chart.text());
+    });
+}
+
+/// Which layer is shown.
+fn layers(chart: &Chart, place: &str, html: &mut Html) {
+    html.words("legend", &[("class", "hidden")], "Shown");
+    let name = format!("layer{place}");
+    for (at, layer) in chart.layers().iter().enumerate() {
+        html.element("label", &[], |html| {
+            let at = at.to_string();
+            let input = [("type", "radio"), ("name", name.as_str()), ("value", at.as_str()), ("checked", "")];
+            html.begin("input", if at == "0" { &input } else { &input[..3] });
+            html.text(&format!(" {}", layer.name));
+        });
+    }
+}
