@@ -20,10 +20,10 @@ fn text(bytes: &[u8]) -> String {
 /// Whether this machine lets a recording begin, and a setting be changed; says why if not.
 fn may_record() -> Option<MutexGuard<'static, ()>> {
     let guard = crate::one_at_a_time();
-    let check = pageset(&["record", "--check"]);
+    let refused = crate::record::refused();
     let may_write = fs::OpenOptions::new().write(true).open(FRACTION).is_ok();
-    if !check.status.success() || !may_write {
-        eprintln!("skipped: {}, or {FRACTION} cannot be written", text(&check.stderr).trim());
+    if refused.is_some() || !may_write {
+        eprintln!("skipped: {}, or {FRACTION} cannot be written", refused.unwrap_or_default());
         return None;
     }
     Some(guard)

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::MutexGuard;
+use std::sync::{MutexGuard, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,17 +16,27 @@ pub(crate) const INSTANCES: &str = "/sys/kernel/tracing/instances";
 /// Whether this machine lets a test record; says why if not.
 pub(crate) fn machine() -> Option<MutexGuard<'static, ()>> {
     let guard = crate::one_at_a_time();
-    let check = || pageset(&["record", "--check"]);
-    if !check().status.success() && !Path::new(INSTANCES).exists() {
-        // A test may do what the message says.
-        drop(Command::new("mount").args(["-t", "tracefs", "nodev", "/sys/kernel/tracing"]).output());
+    if let Some(refused) = refused() {
+        eprintln!("skipped, since this machine cannot record: {refused}");
+        return None;
     }
-    let check = check();
-    if check.status.success() {
-        return Some(guard);
-    }
-    eprintln!("skipped, since this machine cannot record: {}", text(&check.stderr));
-    None
+    Some(guard)
+}
+
+/// Why this machine cannot record, if it cannot. It is asked once.
+pub(crate) fn refused() -> Option<&'static str> {
+    static REFUSED: OnceLock<Option<String>> = OnceLock::new();
+    let ask = || {
+        let check = || pageset(&["record", "--check"]);
+        let mut answer = check();
+        if !answer.status.success() && !Path::new(INSTANCES).exists() {
+            // A test may do what the message says.
+            drop(Command::new("mount").args(["-t", "tracefs", "nodev", "/sys/kernel/tracing"]).output());
+            answer = check();
+        }
+        (!answer.status.success()).then(|| text(&answer.stderr).trim().to_owned())
+    };
+    REFUSED.get_or_init(ask).as_deref()
 }
 
 pub(crate) fn pageset(arguments: &[&str]) -> Output {
