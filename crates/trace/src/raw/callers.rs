@@ -5,13 +5,12 @@
 
 use std::{
     fs::File,
-    io::{self, BufRead, BufReader, Read as _},
+    io::{self, BufRead, BufReader},
 };
 
+use super::kallsyms::{self, Symbol};
 use crate::Caller;
 
-/// Bytes of a line at most; the kernel's names have up to 512.
-const LINE_BYTES_MAX: u64 = 1024;
 /// Functions at most; a kernel with all its modules has fewer.
 const FUNCTIONS_MAX: usize = 1 << 20;
 
@@ -75,16 +74,13 @@ impl Callers {
     ///
     /// # Errors
     /// It cannot be read.
-    pub fn of(mut text: impl BufRead) -> io::Result<Self> {
-        let (mut functions, mut line) = (Vec::new(), Vec::new());
-        loop {
-            line.clear();
-            let bytes = text.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line)?;
-            if bytes == 0 || functions.len() == FUNCTIONS_MAX {
-                break;
+    pub fn of(text: impl BufRead) -> io::Result<Self> {
+        let mut functions = Vec::new();
+        kallsyms::read(text, |symbol| {
+            if functions.len() < FUNCTIONS_MAX {
+                functions.extend(function(&symbol));
             }
-            functions.extend(str::from_utf8(&line).ok().and_then(function));
-        }
+        })?;
         functions.sort_by_key(|(address, _)| *address);
         functions.dedup_by(|later, earlier| {
             // Of several names for one address, the one that says something counts.
@@ -111,15 +107,9 @@ impl Callers {
     }
 }
 
-/// `ffffffff81618530 t free_pcppages_bulk`; the address is 0 for who may not see it.
-fn function(line: &str) -> Option<(u64, Function)> {
-    let mut words = line.split_ascii_whitespace();
-    let address = u64::from_str_radix(words.next()?, 16).ok().filter(|address| *address != 0)?;
-    if !matches!(words.next()?, "t" | "T") {
-        return None;
-    }
-    let name = words.next()?;
-    let name = name.split('.').next().unwrap_or(name);
+fn function(symbol: &Symbol<'_>) -> Option<(u64, Function)> {
+    let address = symbol.address.filter(|_| symbol.is_code)?;
+    let name = symbol.name.split('.').next().unwrap_or(symbol.name);
     let known = KNOWN.iter().find(|(known, _)| *known == name);
     let function = match known {
         Some((_, caller)) => Function::Known(*caller),

@@ -2,13 +2,14 @@
 //!
 //! `event_format` says where an event's fields lie, by the kernel's own description, `ring_page` takes a page of a CPU's ring
 //! apart, `ring_counts` says what the kernel lost of it, `catalogue` names the events that a trace has a place for, `decode`
-//! makes trace events of records, `symbols` knows the functions that events name by address, `callers` those that wait for a
-//! zone's lock.
+//! makes trace events of records, `symbols` knows the functions that events name by address, and `callers` those that wait for a
+//! zone's lock, both by `kallsyms`.
 
 mod callers;
 mod catalogue;
 mod decode;
 mod event_format;
+mod kallsyms;
 mod ring_counts;
 mod ring_page;
 mod symbols;

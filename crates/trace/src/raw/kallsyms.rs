@@ -1,0 +1,62 @@
+//! Lines of `/proc/kallsyms`: `ffffffff81621970 T alloc_pages_bulk_noprof`, and a module's name in brackets behind its own.
+
+use std::io::{self, BufRead, Read as _};
+
+/// Bytes of a line at most; the kernel's names have up to 512.
+const LINE_BYTES_MAX: u64 = 1024;
+
+/// A name in the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Symbol<'a> {
+    /// `None` for who may not see it.
+    pub(super) address: Option<u64>,
+    pub(super) is_code: bool,
+    pub(super) name: &'a str,
+    pub(super) is_in_module: bool,
+}
+
+/// Tells `note` each symbol of a text. Lines that are none are passed over.
+///
+/// # Errors
+/// The text cannot be read.
+pub(super) fn read(mut text: impl BufRead, mut note: impl FnMut(Symbol<'_>)) -> io::Result<()> {
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        if text.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line)? == 0 {
+            return Ok(());
+        }
+        str::from_utf8(&line).ok().and_then(symbol).into_iter().for_each(&mut note);
+    }
+}
+
+fn symbol(line: &str) -> Option<Symbol<'_>> {
+    let mut words = line.split_ascii_whitespace();
+    let address = u64::from_str_radix(words.next()?, 16).ok()?;
+    let is_code = matches!(words.next()?, "t" | "T");
+    let name = words.next()?;
+    let is_in_module = words.next().is_some();
+    Some(Symbol { address: Some(address).filter(|address| *address != 0), is_code, name, is_in_module })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_become_symbols_and_nonsense_none() {
+        let text = "ffffffff81621970 T known\n0000000000000000 d hidden\nffffffffc0000000 t own\t[module]\n\
+                    nonsense\nxyz T name\n\u{fe}\n";
+        let mut found = Vec::new();
+        let note = |symbol: Symbol<'_>| {
+            found.push((symbol.address, symbol.is_code, symbol.name.to_owned(), symbol.is_in_module));
+        };
+        read(text.as_bytes(), note).unwrap();
+        let expected = [
+            (Some(0xffff_ffff_8162_1970), true, "known".to_owned(), false),
+            (None, false, "hidden".to_owned(), false),
+            (Some(0xffff_ffff_c000_0000), true, "own".to_owned(), true),
+        ];
+        assert_eq!(found, expected);
+    }
+}
