@@ -1,0 +1,49 @@
+//! Batches as the bytes of a file.
+
+use std::io::Write;
+
+use anyhow::Result;
+use arrow_array::RecordBatch;
+use arrow_ipc::writer::FileWriter;
+use arrow_schema::Schema;
+use parquet::arrow::ArrowWriter;
+use parquet::basic::Compression;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+
+/// The batch as a Parquet file of one row group.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn write_parquet(batch: &RecordBatch, out: &mut (impl Write + Send)) -> Result<()> {
+    let properties = WriterProperties::builder()
+        // Equal rows make equal bytes, whatever version of the library wrote them.
+        .set_created_by("pageset".to_owned())
+        .set_compression(Compression::SNAPPY)
+        .set_max_row_group_row_count(Some(usize::MAX))
+        // A column index is as large as the one row that most files have.
+        .set_statistics_enabled(EnabledStatistics::Chunk)
+        .set_offset_index_disabled(true)
+        .build();
+    let mut writer = ArrowWriter::try_new(out, batch.schema(), Some(properties))?;
+    writer.write(batch)?;
+    writer.close()?;
+    Ok(())
+}
+
+/// The batches as an Arrow file (also known as Feather, version 2).
+///
+/// # Errors
+///
+/// Those of `out`, of the batches, or one of them has other columns.
+pub fn write_arrow(
+    schema: &Schema,
+    batches: impl IntoIterator<Item = Result<RecordBatch>>,
+    out: &mut impl Write,
+) -> Result<()> {
+    let mut writer = FileWriter::try_new(out, schema)?;
+    for batch in batches {
+        writer.write(&batch?)?;
+    }
+    Ok(writer.finish()?)
+}

@@ -1,0 +1,22 @@
+//! Recordings, tables and finished work as Arrow: record batches in memory, Parquet and Arrow files, and datasets that
+//! many computers write together.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`events`] | a recording's events, batch by batch |
+//! | [`rows`] | values that can be written as JSON, as columns |
+//! | [`table`] | a printed table, as columns |
+//! | [`file`](mod@file) | batches as the bytes of a file |
+//! | [`dataset`] | results of many tasks, each in a file that its key names |
+//!
+//! Nothing here computes: what is written is what the laboratory found.
+#![forbid(unsafe_code)]
+
+pub mod dataset;
+pub mod events;
+pub mod file;
+pub mod rows;
+pub mod table;
+
+pub use anyhow::Error;
+pub use arrow_array::RecordBatch;

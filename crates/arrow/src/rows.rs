@@ -1,0 +1,107 @@
+//! Values that can be written as JSON, as columns: a field is a column, a map of names stays one column.
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, bail};
+use arrow_array::{ArrayRef, RecordBatch, StringArray};
+use arrow_schema::{DataType, Field, FieldRef, Schema};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_arrow::schema::{SchemaLike as _, TracingOptions};
+
+/// Rows of one type. The columns follow from the type alone, so that batches of different rows fit together. O(rows).
+///
+/// # Errors
+///
+/// The type has no columns: it is a number, say, or an enumeration with contents.
+pub fn batch<T: Serialize + DeserializeOwned>(rows: &[T]) -> Result<RecordBatch> {
+    let options = TracingOptions::default().map_as_struct(false).strings_as_large_utf8(false);
+    let fields = Vec::<FieldRef>::from_type::<T>(options).context("these rows have no columns")?;
+    serde_arrow::to_record_batch(&fields, &rows).context("these rows do not fit into columns")
+}
+
+/// Batches of as many rows side by side.
+///
+/// # Errors
+///
+/// They have not, or two columns have the same name.
+pub fn side_by_side(parts: &[RecordBatch]) -> Result<RecordBatch> {
+    let mut fields: Vec<FieldRef> = Vec::new();
+    for field in parts.iter().flat_map(|part| part.schema().fields().to_vec()) {
+        if fields.iter().any(|earlier| earlier.name() == field.name()) {
+            bail!("two columns are called `{}`", field.name());
+        }
+        fields.push(field);
+    }
+    let columns: Vec<ArrayRef> = parts.iter().flat_map(|part| part.columns().to_vec()).collect();
+    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
+}
+
+/// The batch with columns before it that have the same text in each row: where the rows come from.
+///
+/// # Errors
+///
+/// A column of this name is there already.
+pub fn labelled(labels: &[(&str, &str)], batch: &RecordBatch) -> Result<RecordBatch> {
+    let rows = batch.num_rows();
+    let fields: Vec<Field> =
+        labels.iter().map(|(name, _)| Field::new(*name, DataType::Utf8, false)).collect();
+    let column = |text: &str| -> ArrayRef { Arc::new(StringArray::from(vec![text; rows])) };
+    let columns = labels.iter().map(|(_, text)| column(text)).collect();
+    let before = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?;
+    side_by_side(&[before, batch.clone()])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use arrow_array::cast::AsArray as _;
+    use arrow_array::types::UInt64Type;
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Serialize, Deserialize)]
+    struct Run {
+        policy: String,
+        batch: Option<u32>,
+        settings: BTreeMap<String, u64>,
+    }
+
+    #[derive(Serialize, Deserialize)]
+    struct Score {
+        pages: u64,
+    }
+
+    fn run(batch: Option<u32>) -> Run {
+        Run { policy: "p".into(), batch, settings: BTreeMap::from([("think_ns".into(), 5)]) }
+    }
+
+    #[test]
+    fn columns_follow_from_the_type_alone() {
+        let batches = [batch(&[run(None)]), batch(&[run(Some(1)), run(None)]), batch::<Run>(&[])];
+        let schemas = batches.map(|batch| batch.unwrap().schema());
+        assert_eq!((&schemas[0], &schemas[1]), (&schemas[1], &schemas[2]));
+        assert!(matches!(schemas[0].field_with_name("settings").unwrap().data_type(), DataType::Map(..)));
+        assert!(schemas[0].field_with_name("batch").unwrap().is_nullable());
+    }
+
+    #[test]
+    fn what_was_asked_stands_beside_what_came_out() {
+        let joined = side_by_side(&[batch(&[run(None)]).unwrap(), batch(&[Score { pages: 7 }]).unwrap()]);
+        let joined = labelled(&[("key", "00ff")], &joined.unwrap()).unwrap();
+        let names: Vec<_> = joined.schema().fields().iter().map(|field| field.name().clone()).collect();
+        assert_eq!(names, ["key", "policy", "batch", "settings", "pages"]);
+        assert_eq!(joined["pages"].as_primitive::<UInt64Type>().value(0), 7);
+        assert_eq!(joined["key"].as_string::<i32>().value(0), "00ff");
+    }
+
+    #[test]
+    fn a_name_is_one_column() {
+        let scores = batch(&[Score { pages: 7 }]).unwrap();
+        let error = side_by_side(&[scores.clone(), scores.clone()]).unwrap_err().to_string();
+        assert_eq!(error, "two columns are called `pages`");
+        assert!(labelled(&[("pages", "x")], &scores).is_err());
+        assert!(side_by_side(&[scores, batch::<Run>(&[]).unwrap()]).is_err());
+    }
+}
