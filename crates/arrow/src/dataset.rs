@@ -16,8 +16,6 @@ use arrow_select::concat::concat_batches;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use tempfile::NamedTempFile;
 
-use crate::file::write_parquet;
-
 /// Digits of a key.
 const DIGITS: usize = 32;
 /// Bytes that the smallest Parquet file has: its marks and the length of what describes it.
@@ -79,7 +77,7 @@ impl Dataset {
         Ok(keys)
     }
 
-    /// Stores a result, unless there is one with this key.
+    /// Stores a result, as [`parquet`](crate::file::parquet) makes it, unless there is one with this key.
     ///
     /// # Errors
     ///
@@ -121,17 +119,6 @@ impl Dataset {
     }
 }
 
-/// The batch as the bytes that [`Dataset::store`] stores.
-///
-/// # Errors
-///
-/// None that is known: those of Parquet.
-pub fn bytes(batch: &RecordBatch) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    write_parquet(batch, &mut bytes)?;
-    Ok(bytes)
-}
-
 fn keep(file: NamedTempFile, path: &Path) -> io::Result<Stored> {
     match file.persist_noclobber(path) {
         Ok(_) => Ok(Stored::New),
@@ -166,7 +153,7 @@ mod tests {
     use serde::{Deserialize, Serialize};
 
     use super::*;
-    use crate::rows;
+    use crate::{file, rows};
 
     #[derive(Serialize, Deserialize)]
     struct Score {
@@ -174,7 +161,7 @@ mod tests {
     }
 
     fn result(pages: u64) -> Vec<u8> {
-        bytes(&rows::batch(&[Score { pages }]).unwrap()).unwrap()
+        file::parquet(&rows::batch(&[Score { pages }]).unwrap()).unwrap()
     }
 
     fn key(number: u128) -> String {

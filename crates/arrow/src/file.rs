@@ -10,12 +10,13 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 
-/// The batch as a Parquet file of one row group.
+/// The bytes of the batch as a Parquet file of one row group.
 ///
 /// # Errors
 ///
-/// Those of `out`.
-pub fn write_parquet(batch: &RecordBatch, out: &mut (impl Write + Send)) -> Result<()> {
+/// None that is known: those of Parquet.
+pub fn parquet(batch: &RecordBatch) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
     let properties = WriterProperties::builder()
         // Equal rows make equal bytes, whatever version of the library wrote them.
         .set_created_by("pageset".to_owned())
@@ -25,10 +26,10 @@ pub fn write_parquet(batch: &RecordBatch, out: &mut (impl Write + Send)) -> Resu
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_offset_index_disabled(true)
         .build();
-    let mut writer = ArrowWriter::try_new(out, batch.schema(), Some(properties))?;
+    let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), Some(properties))?;
     writer.write(batch)?;
     writer.close()?;
-    Ok(())
+    Ok(bytes)
 }
 
 /// The batches as an Arrow file (also known as Feather, version 2).
@@ -39,7 +40,7 @@ pub fn write_parquet(batch: &RecordBatch, out: &mut (impl Write + Send)) -> Resu
 pub fn write_arrow(
     schema: &Schema,
     batches: impl IntoIterator<Item = Result<RecordBatch>>,
-    out: &mut impl Write,
+    out: &mut dyn Write,
 ) -> Result<()> {
     let mut writer = FileWriter::try_new(out, schema)?;
     for batch in batches {

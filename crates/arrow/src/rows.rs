@@ -14,9 +14,40 @@ use serde_arrow::schema::{SchemaLike as _, TracingOptions};
 ///
 /// The type has no columns: it is a number, say, or an enumeration with contents.
 pub fn batch<T: Serialize + DeserializeOwned>(rows: &[T]) -> Result<RecordBatch> {
+    serde_arrow::to_record_batch(&fields::<T>()?, &rows).context("these rows do not fit into columns")
+}
+
+fn fields<T: DeserializeOwned>() -> Result<Vec<FieldRef>> {
     let options = TracingOptions::default().map_as_struct(false).strings_as_large_utf8(false);
-    let fields = Vec::<FieldRef>::from_type::<T>(options).context("these rows have no columns")?;
-    serde_arrow::to_record_batch(&fields, &rows).context("these rows do not fit into columns")
+    Vec::<FieldRef>::from_type::<T>(options).context("these rows have no columns")
+}
+
+/// Rows of finished work: its keys, what was asked, and what came out.
+///
+/// # Errors
+///
+/// There are not as many of each, or as for [`batch`] and [`side_by_side`].
+pub fn keyed<S, R>(keys: &[String], specs: &[S], results: &[R]) -> Result<RecordBatch>
+where
+    S: Serialize + DeserializeOwned,
+    R: Serialize + DeserializeOwned,
+{
+    let keys: ArrayRef = Arc::new(StringArray::from(keys.to_vec()));
+    let field = Field::new("key", DataType::Utf8, false);
+    let keys = RecordBatch::try_new(Arc::new(Schema::new(vec![field])), vec![keys])?;
+    side_by_side(&[keys, batch(specs)?, batch(results)?])
+}
+
+/// The rows again, of a batch that may have other columns too.
+///
+/// # Errors
+///
+/// A column is missing, or has values that the type does not.
+pub fn read<T: DeserializeOwned>(batch: &RecordBatch) -> Result<Vec<T>> {
+    let schema = batch.schema();
+    let indices = fields::<T>()?.into_iter().map(|field| schema.index_of(field.name()));
+    let mine = batch.project(&indices.collect::<Result<Vec<_>, _>>()?)?;
+    serde_arrow::from_record_batch(&mine).context("these columns are not such rows")
 }
 
 /// Batches of as many rows side by side.
@@ -61,7 +92,7 @@ mod tests {
 
     use super::*;
 
-    #[derive(Serialize, Deserialize)]
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
     struct Run {
         policy: String,
         batch: Option<u32>,
@@ -88,10 +119,12 @@ mod tests {
 
     #[test]
     fn what_was_asked_stands_beside_what_came_out() {
-        let joined = side_by_side(&[batch(&[run(None)]).unwrap(), batch(&[Score { pages: 7 }]).unwrap()]);
-        let joined = labelled(&[("key", "00ff")], &joined.unwrap()).unwrap();
+        let joined = keyed(&["00ff".into()], &[run(None)], &[Score { pages: 7 }]).unwrap();
+        let joined = labelled(&[("recording", "r")], &joined).unwrap();
         let names: Vec<_> = joined.schema().fields().iter().map(|field| field.name().clone()).collect();
-        assert_eq!(names, ["key", "policy", "batch", "settings", "pages"]);
+        assert_eq!(names, ["recording", "key", "policy", "batch", "settings", "pages"]);
+        assert_eq!(read::<Run>(&joined).unwrap(), [run(None)]);
+        assert!(read::<Run>(&joined.project(&[1]).unwrap()).is_err());
         assert_eq!(joined["pages"].as_primitive::<UInt64Type>().value(0), 7);
         assert_eq!(joined["key"].as_string::<i32>().value(0), "00ff");
     }

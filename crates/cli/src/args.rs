@@ -15,7 +15,7 @@ use crate::bench::BenchArgs;
 use crate::calibrate::CalibrateArgs;
 use crate::choice::one_of;
 use crate::export::ExportArgs;
-use crate::options::{OpeningArgs, OutputArgs, SourceArgs, TargetArgs};
+use crate::options::{OpeningArgs, OutputArgs, RowsOutputArgs, SourceArgs, TargetArgs};
 use crate::page::PageArgs;
 use crate::pft::PftArgs;
 use crate::record::RecordArgs;
@@ -149,7 +149,7 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) layout: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) output: OutputArgs,
+    pub(crate) output: RowsOutputArgs,
 }
 
 /// The name that stands for the recorded kernel's own policy.
@@ -529,6 +529,7 @@ fn policy_names() -> PossibleValuesParser {
 
 #[cfg(test)]
 mod tests {
+    use crate::options::RowsFormat;
     use clap::CommandFactory;
     use pageset_report::Format;
 
@@ -545,6 +546,6 @@ mod tests {
         let Command::Replay(replay) = args.command else { panic!("replay was asked for") };
         let names: Vec<_> = replay.policies.iter().map(|policy| policy.name).collect();
         assert_eq!(names, ["linux-6.1", "linux-6.6", "linux-6.12"]);
-        assert_eq!(replay.output.format(), Format::Table);
+        assert_eq!(replay.output.format, RowsFormat::Printed(Format::Table));
     }
 }

@@ -6,9 +6,9 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
 use pageset_report::Provenance;
 
-/// Options that say where a result goes, how it is written and how many CPUs work on it, and never what it is. All
-/// others belong to the command line that gives it again.
-const OUTSIDE: [&str; 6] = ["format", "output", "force", "svg", "html", "jobs"];
+/// Options that say where a result goes, how it is written, and how many CPUs and whose work on it, and never what it is.
+/// All others belong to the command line that gives it again.
+const OUTSIDE: [&str; 8] = ["format", "output", "force", "svg", "html", "jobs", "on", "into"];
 
 /// A command line without what does not change the result.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,7 +143,7 @@ mod tests {
     }
 
     /// Between them, these have every option of every command that prints where its result is from.
-    const LINES: [&str; 28] = [
+    const LINES: [&str; 27] = [
         "pageset replay --sidecar 'a b.json' --lenient --recover -p linux-6.1,linux-6.6 -p linux-6.12 -c 4 --layout m.toml t",
         "pageset replay t --ladder",
         "pageset replay --ladder=batch",
@@ -161,9 +161,8 @@ mod tests {
         "pageset stat -",
         "pageset simulate -m m -w w -c 2 -p linux-6.1 --seed 3 --set a=1 --set b=2 --warmup-ms 1 --duration-ms 2 --check",
         "pageset simulate --list",
-        "pageset sweep p.toml --shard 1/2 --rows r.jsonl",
-        "pageset sweep p.toml --merge a.jsonl 'b c.jsonl' --merge d.jsonl",
-        "pageset sweep p.toml --merge=-a.jsonl",
+        "pageset sweep p.toml --rows r.jsonl",
+        "pageset sweep p.toml --rows=-r.jsonl",
         "pageset reproduce batch-size -q --fit f.toml",
         "pageset pft -g 0.5 -f 2 -r 3 -l 4 -s P1,V1,R1 P2,V1,R1 --regions one_region_sliced --page-shift 14 --magazine 0 \
          --zero skip --peer kernel,clear",
@@ -220,8 +219,8 @@ mod tests {
     #[test]
     fn what_does_not_change_the_result_is_left_out() {
         assert_eq!(
-            printed("pageset sweep p.toml -j 2 --svg d --force -o r.txt -f json --shard 1/2"),
-            "pageset sweep p.toml --shard 1/2"
+            printed("pageset sweep p.toml -j 2 --svg d --force -o r.txt -f json --on processes --into d"),
+            "pageset sweep p.toml"
         );
         assert_eq!(printed("pageset pft --format csv -f 2"), "pageset pft --threads 2");
         assert_eq!(printed("pageset replay t --ladder"), "pageset replay t --ladder=series");

@@ -11,6 +11,7 @@ mod args;
 mod bench;
 mod calibrate;
 mod choice;
+mod columnar;
 mod completions;
 mod convert;
 mod export;

@@ -1,12 +1,15 @@
 //! Options that several subcommands have.
 
+use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 
+use anyhow::{Result, bail};
 use clap::ValueHint;
 use pageset_lab::file::Existing;
 use pageset_report::Format;
 
 use crate::choice::one_of;
+use crate::columnar::Columnar;
 
 /// Which trace, and how it is opened.
 #[derive(Debug, clap::Args)]
@@ -41,6 +44,43 @@ pub(crate) struct OutputArgs {
     format: Format,
     #[command(flatten)]
     pub(crate) target: TargetArgs,
+}
+
+/// How rows are written, as columns too.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct RowsOutputArgs {
+    /// How to write the result: `table` is for people, 80 columns of plain ASCII; the others have every digit
+    #[arg(short, long, default_value = "table", help_heading = "Output", value_name = "FORMAT")]
+    #[arg(value_parser = one_of(RowsFormat::named()))]
+    pub(crate) format: RowsFormat,
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
+}
+
+/// A format that rows can be written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RowsFormat {
+    Printed(Format),
+    Columnar(Columnar),
+}
+
+impl RowsFormat {
+    fn named() -> impl Iterator<Item = (&'static str, Self)> {
+        let printed = Format::ALL.map(|format| (format.name(), Self::Printed(format)));
+        printed.into_iter().chain(Columnar::ALL.map(|format| (format.name(), Self::Columnar(format))))
+    }
+}
+
+impl RowsOutputArgs {
+    /// Refuses what this build cannot write, before hours of work go into it.
+    pub(crate) fn check(&self) -> Result<()> {
+        let RowsFormat::Columnar(format) = self.format else { return Ok(()) };
+        format.check()?;
+        if self.target.output.is_none() && io::stdout().is_terminal() {
+            bail!("{} is not for a terminal: name a file with --output", format.name());
+        }
+        Ok(())
+    }
 }
 
 /// Where a result goes.

@@ -17,13 +17,14 @@ use crate::args::{self, ReplayArgs};
 use crate::hint;
 use crate::invocation::Invocation;
 use crate::layouts::{self, LayoutOrigin, LayoutSummary};
-use crate::options::{OutputArgs, SourceArgs};
+use crate::options::{RowsOutputArgs, SourceArgs};
 use crate::output;
 use crate::progress::Progress;
 use crate::source::Source;
 use result::{Columns, Finished};
 
 pub(crate) fn run(args: &ReplayArgs, invocation: &Invocation) -> Result<()> {
+    args.output.check()?;
     let candidates = choose(args);
     let columns = if args.ladder.is_some() { Columns::Ladder } else { Columns::Full };
     let comparison =
@@ -76,14 +77,14 @@ pub(crate) struct Comparison<'a> {
 
 impl Comparison<'_> {
     /// Replays and prints.
-    pub(crate) fn run(&self, source_args: &SourceArgs, output: &OutputArgs) -> Result<()> {
+    pub(crate) fn run(&self, source_args: &SourceArgs, output: &RowsOutputArgs) -> Result<()> {
         let source = Source::open(source_args)?;
         let (machine, origin) = layouts::find(&source, source_args, self.layout)?;
         let (source, replay) = self.replay(source, machine, origin)?;
         let provenance = self.provenance(&replay, origin);
         let finished =
             Finished { source, replay, origin, provenance, columns: self.columns, cpus: self.cpus };
-        output::write(&output.target, |out| finished.write(output.format(), out))
+        output::write(&output.target, |out| finished.write(output.format, out))
     }
 
     fn replay(&self, mut source: Source, machine: Layout, origin: LayoutOrigin) -> Result<(Source, Replay)> {

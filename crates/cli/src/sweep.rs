@@ -1,25 +1,28 @@
 //! `pageset sweep`: many simulations from one plan.
 //!
-//! `args` is what can be typed; `table` and `figure` show what is finished.
+//! `args` is what can be typed; `elsewhere` lets other processes and computers work; `table` and `figure` show what is
+//! finished.
 
 mod args;
+mod elsewhere;
 mod figure;
 mod table;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use pageset_lab::sweep::{Plan, Question, Sweep, keys, rows_path};
-use pageset_report::Provenance;
+use pageset_report::{Provenance, Table};
 
 use crate::invocation::Invocation;
-use crate::options::jobs;
+use crate::options::{RowsFormat, jobs};
 use crate::progress::Progress;
 use crate::{hint, output, page};
 pub(crate) use args::SweepArgs;
 use table::Shown;
 
 pub(crate) fn run(args: &SweepArgs, invocation: &Invocation) -> Result<()> {
+    args.output.check()?;
     let plan = Plan::read(&args.plan)?;
     for (directory, question) in
         args.svg.iter().flat_map(|directory| plan.questions.iter().map(move |question| (directory, question)))
@@ -27,37 +30,34 @@ pub(crate) fn run(args: &SweepArgs, invocation: &Invocation) -> Result<()> {
         output::check_file(&drawing(directory, question), args.output.target.existing())?;
     }
     let mut sweep = Sweep::new(&plan)?;
-    args.merge.iter().try_for_each(|path| sweep.merge(path))?;
-    if args.merge.is_empty() {
-        let rows = args.rows.clone().unwrap_or_else(|| rows_path(&args.plan, args.shard));
-        sweep
-            .finish(&rows, args.shard, jobs(args.jobs), &mut Progress::on_terminal())
-            .map_err(hint::of_conversion)?;
+    match args.on.as_ref() {
+        Some(engine) => {
+            let results = args.into.clone().unwrap_or_else(|| args.plan.with_extension("results"));
+            engine.finish(&args.plan, &results, args.jobs, &mut sweep)?;
+        }
+        None => {
+            let rows = args.rows.clone().unwrap_or_else(|| rows_path(&args.plan));
+            sweep
+                .finish(&rows, jobs(args.jobs), &mut Progress::on_terminal())
+                .map_err(hint::of_conversion)?;
+        }
     }
     let finished = sweep
         .finished()
         .map(|run| Shown { keys: keys(&run.spec), results: table::flattened(&run.result) })
         .collect::<Vec<_>>();
-    let missing = sweep.run_count() - finished.len();
-    if !args.merge.is_empty() && missing > 0 {
-        bail!("{missing} of {} runs are in none of the files: run their parts too", sweep.run_count());
-    }
-    show(args, invocation.provenance(), &plan, &finished, missing)
+    let table = show(args, invocation.provenance(), &plan, &finished)?;
+    output::write(&args.output.target, |out| match args.output.format {
+        RowsFormat::Printed(format) => Ok(format.exporter().export(&table, out)?),
+        RowsFormat::Columnar(format) => format.write_runs(sweep.finished(), out),
+    })
 }
 
-fn show(
-    args: &SweepArgs,
-    mut provenance: Provenance,
-    plan: &Plan,
-    finished: &[Shown],
-    missing: usize,
-) -> Result<()> {
+/// Draws what is to be drawn. Returns the table.
+fn show(args: &SweepArgs, mut provenance: Provenance, plan: &Plan, finished: &[Shown]) -> Result<Table> {
     provenance.policies = distinct(finished, "policy");
     provenance.machine = distinct(finished, "machine").join(", ");
     let mut table = table::table(&plan.title, finished);
-    if missing > 0 {
-        table.note(format!("{missing} runs of the plan are not here: they belong to other parts."));
-    }
     table.note("Simulated: our allocator on modelled machines, in virtual time.");
     if let Some(directory) = &args.svg {
         std::fs::create_dir_all(directory)
@@ -78,9 +78,7 @@ fn show(
         let sections = [page::figures(&figures)?, page::tables([table.clone()]), page::origin(&provenance)];
         Ok(page::page(table.title(), sections))
     })?;
-    let table = table.with_provenance(provenance);
-    let exporter = args.output.format().exporter();
-    output::write(&args.output.target, |out| Ok(exporter.export(&table, out)?))
+    Ok(table.with_provenance(provenance))
 }
 
 /// Where a question's figure goes.

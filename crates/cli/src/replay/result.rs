@@ -9,6 +9,7 @@ use pageset_workload::{Interval, KernelTotals, Outcome, Replay, Unreplayed, Unse
 use serde::Serialize;
 
 use crate::layouts::LayoutOrigin;
+use crate::options::RowsFormat;
 use crate::origin::{self, TraceDocument};
 use crate::paragraph;
 use crate::source::{self, Source};
@@ -58,7 +59,16 @@ const RELATIVE: [&str; 10] = [
 ];
 
 impl Finished {
-    pub(super) fn write(&self, format: Format, out: &mut dyn Write) -> Result<()> {
+    pub(super) fn write(&self, format: RowsFormat, out: &mut dyn Write) -> Result<()> {
+        match format {
+            RowsFormat::Columnar(format) => {
+                format.write_table(&self.counts().with_provenance(self.provenance.clone()), out)
+            }
+            RowsFormat::Printed(format) => self.print(format, out),
+        }
+    }
+
+    fn print(&self, format: Format, out: &mut dyn Write) -> Result<()> {
         let exporter = format.exporter();
         let is_text = matches!(format, Format::Table | Format::Markdown);
         if let Some(warning) = self.warning().filter(|_| is_text) {

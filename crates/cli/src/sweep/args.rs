@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::ValueHint;
-use pageset_lab::sweep::Shard;
 
-use crate::options::OutputArgs;
+use super::elsewhere::Engine;
+use crate::options::RowsOutputArgs;
 use crate::page::PageArgs;
 
 const READING_SWEEP: &str = "\
@@ -32,10 +32,12 @@ How it goes on:
   A row counts as finished if run, machine, recording and the simulator's
   sources are the same. Rows are added only to files of rows.
 
-Several computers:
-  pageset sweep plan.toml --shard 1/4      on the first, and so on
-  pageset sweep plan.toml --merge plan.1-of-4.rows.jsonl \\
-      plan.2-of-4.rows.jsonl plan.3-of-4.rows.jsonl plan.4-of-4.rows.jsonl";
+Several computers, or processes:
+  pip install pageset                      the engines are in Python
+  pageset sweep plan.toml --on dask://HOST:8786
+  pageset sweep plan.toml --on slurm
+  Each finished run is a Parquet file in PLAN.results/, named by all that
+  decides it. Whatever was ended goes on where it was.";
 
 /// Run many simulations from one plan: every combination of machines, workloads, policies and settings
 #[derive(Debug, clap::Args)]
@@ -47,13 +49,13 @@ pub(crate) struct SweepArgs {
     /// Runs at once; changes the time, not the result [default: one for each CPU]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
-    /// Run only the I-th of N parts
-    #[arg(long, value_name = "I/N", conflicts_with = "merge")]
-    pub(crate) shard: Option<Shard>,
-    /// Run nothing; take the rows of all parts from these files
-    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["rows", "jobs"])]
-    #[arg(value_hint = ValueHint::FilePath)]
-    pub(crate) merge: Vec<PathBuf>,
+    /// Run on a Dask cluster (dask://HOST:PORT), as an array of Slurm jobs (slurm), or in processes of this computer
+    /// (processes), with Python's pageset
+    #[arg(long, value_name = "ENGINE", conflicts_with = "rows")]
+    pub(crate) on: Option<Engine>,
+    /// Directory of finished runs, one Parquet file each [default: the plan's name with .results]
+    #[arg(long, value_name = "DIR", requires = "on", value_hint = ValueHint::DirPath)]
+    pub(crate) into: Option<PathBuf>,
     /// File of finished runs [default: the plan's name with .rows.jsonl]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) rows: Option<PathBuf>,
@@ -61,7 +63,7 @@ pub(crate) struct SweepArgs {
     #[arg(long, value_name = "DIR", help_heading = "Output", value_hint = ValueHint::DirPath)]
     pub(crate) svg: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) output: OutputArgs,
+    pub(crate) output: RowsOutputArgs,
     #[command(flatten)]
     pub(crate) page: PageArgs,
 }

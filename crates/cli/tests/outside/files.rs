@@ -125,7 +125,6 @@ fn no_result_takes_the_place_of_a_file_unless_told() {
         &["calibrate", "machine", "-o", "precious"],
         &["bench", "pageops", "--quick", "--svg", "precious"],
         &["sweep", "plan.toml", "--rows", "precious"],
-        &["sweep", "plan.toml", "--merge", "precious"],
         &["sweep", "plan.toml", "--svg", "."],
         &["reproduce", "pcp-auto-tuning", "--fit", "precious"],
     ] {

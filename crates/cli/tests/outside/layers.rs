@@ -19,6 +19,7 @@ const ALLOWED: &[(&str, Allowed)] = &[
     ("pageset-workload", Allowed::Only(&["pageset-core", "pageset-fault", "pageset-trace"])),
     ("pageset-report", Allowed::Only(&[])),
     ("pageset-record", Allowed::Only(&["pageset-core", "pageset-trace"])),
+    ("pageset-arrow", Allowed::Only(&["pageset-report", "pageset-trace"])),
     (
         "pageset-lab",
         Allowed::Only(&[

@@ -81,9 +81,8 @@ fn a_printed_command_gives_the_same_result_again() {
         "pageset stat damaged.pgtrace --recover".to_owned(),
         "pageset simulate -w malloc1 -p linux-6.12 --set fault_ns=500 --warmup-ms 1 --duration-ms 2 --seed 7 --check -j 1"
             .to_owned(),
-        "pageset sweep 'a plan.toml' --shard 1/2 --jobs 1 --rows one.jsonl".to_owned(),
-        "pageset sweep 'a plan.toml' --shard 2/2 --rows 'the other.jsonl'".to_owned(),
-        "pageset sweep 'a plan.toml' --merge one.jsonl 'the other.jsonl' --svg plots".to_owned(),
+        "pageset sweep 'a plan.toml' --jobs 1 --rows one.jsonl".to_owned(),
+        "pageset sweep 'a plan.toml' --rows one.jsonl --svg plots".to_owned(),
         "pageset pft --machine epyc-2 -g 0.01 -f 2 -l 2 -s P1,V1,R1 P2,V1,R1 --rss-line own".to_owned(),
     ] {
         let first = typed(here, &format!("{line} --format json"));

@@ -44,7 +44,7 @@ fn sorted_lines(path: &Path) -> Vec<String> {
 }
 
 #[test]
-fn rows_do_not_depend_on_jobs_shards_or_interruptions() {
+fn rows_do_not_depend_on_jobs_or_interruptions() {
     let directory = tempfile::tempdir().expect("a directory can be made");
     let here = directory.path();
     fs::write(here.join("plan.toml"), PLAN).expect("the plan can be written");
@@ -55,13 +55,6 @@ fn rows_do_not_depend_on_jobs_shards_or_interruptions() {
     let parallel = rows(here, &["sweep", "plan.toml", "--jobs", "4", "--rows", "parallel.jsonl"]);
     assert_eq!(parallel, whole);
     assert_eq!(sorted_lines(&here.join("parallel.jsonl")), finished, "digests and all");
-
-    for part in ["1/2", "2/2"] {
-        rows(here, &["sweep", "plan.toml", "--shard", part]);
-    }
-    let merged =
-        rows(here, &["sweep", "plan.toml", "--merge", "plan.1-of-2.rows.jsonl", "plan.2-of-2.rows.jsonl"]);
-    assert_eq!(merged, whole);
 
     // Ended in the middle of the third row.
     let text = fs::read_to_string(here.join("plan.rows.jsonl")).expect("the rows are there");
@@ -116,4 +109,22 @@ fn a_row_of_another_recording_is_not_used_again() {
     assert_ne!(rows(), first);
     let lines = fs::read_to_string(directory.path().join("plan.rows.jsonl")).expect("the rows are there");
     assert_eq!(lines.lines().count(), 2);
+}
+
+#[cfg(not(feature = "arrow"))]
+#[test]
+fn a_build_without_columns_says_where_to_get_them() {
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    fs::write(directory.path().join("plan.toml"), PLAN).expect("the plan can be written");
+    for arguments in [
+        ["sweep", "plan.toml", "--format", "parquet", "-o", "rows"].as_slice(),
+        &["replay", "--format", "arrow", "-o", "rows"],
+        &["sweep", "plan.toml", "--on", "processes"],
+    ] {
+        let refused = pageset(directory.path(), arguments);
+        assert_eq!(refused.status.code(), Some(1), "{arguments:?}");
+        let error = String::from_utf8_lossy(&refused.stderr);
+        assert!(error.contains("--features arrow") && error.contains("pip install pageset"), "{error}");
+    }
+    assert_eq!(fs::read_dir(directory.path()).expect("it is there").count(), 1, "nothing was begun");
 }

@@ -1,19 +1,17 @@
 //! Many simulations from one plan.
 //!
-//! `plan` is the file that says what to run, `grid` makes runs of it, `shard` takes a part of them. `rows` keeps what is
-//! finished, by the `key` of each run, a hash (`fnv`).
+//! `plan` is the file that says what to run, `grid` makes runs of it. `rows` keeps what is finished, by the `key` of each run,
+//! a hash (`fnv`).
 
 mod fnv;
 mod grid;
 mod key;
 mod plan;
 mod rows;
-mod shard;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, bail};
-use serde_json::Value;
+use anyhow::{Context as _, Result};
 
 use crate::Progress;
 use crate::jobs::{self, Stage};
@@ -23,7 +21,6 @@ use key::Keys;
 pub use plan::{Grid, LogAxis, Plan, Question, Several};
 use rows::RowsFile;
 pub use rows::{Ending, Extent, FinishedRun, Rows};
-pub use shard::Shard;
 
 /// The runs of a plan, and those of them that are finished.
 #[derive(Debug)]
@@ -51,32 +48,26 @@ impl Sweep {
         self.runs.len()
     }
 
-    /// Takes finished runs from a file of rows.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be read, or has something else in it.
-    pub fn merge(&mut self, rows: &Path) -> Result<()> {
-        self.rows.read(rows).map(drop)
+    /// The runs of the plan in its order, each with the key of everything that decides its result.
+    #[must_use]
+    pub fn runs(&self) -> &[(String, RunSpec)] {
+        &self.runs
     }
 
-    /// Simulates what is not in the file of rows yet, all or a part, up to `jobs` runs at once, and adds each to the file
-    /// when it is finished: whoever ends this loses only what is going on.
+    /// Takes a run that was finished elsewhere.
+    pub fn insert(&mut self, run: FinishedRun) {
+        self.rows.insert(run);
+    }
+
+    /// Simulates what is not in the file of rows yet, up to `jobs` runs at once, and adds each to the file when it is
+    /// finished: whoever ends this loses only what is going on.
     ///
     /// # Errors
     ///
     /// The file cannot be written, or is none of rows; a run is impossible; [`Cancelled`](crate::Cancelled).
-    pub fn finish(
-        &mut self,
-        rows: &Path,
-        part: Option<Shard>,
-        jobs: usize,
-        progress: &mut dyn Progress,
-    ) -> Result<()> {
+    pub fn finish(&mut self, rows: &Path, jobs: usize, progress: &mut dyn Progress) -> Result<()> {
         let mut file = RowsFile::open(rows, &mut self.rows)?;
-        let mine = self.runs.iter().enumerate().filter(|(run, _)| part.is_none_or(|shard| shard.has(*run)));
-        let todo: Vec<_> =
-            mine.map(|(_, keyed)| keyed).filter(|(key, _)| self.rows.get(key).is_none()).collect();
+        let todo: Vec<_> = self.runs.iter().filter(|(key, _)| self.rows.get(key).is_none()).collect();
         let mut stage = Stage::begin(progress, "simulating", "runs", todo.len());
         jobs::each(
             &todo,
@@ -85,10 +76,7 @@ impl Sweep {
             |index, result| {
                 let (key, spec) = todo[index];
                 let result = result.with_context(|| format!("the run {}", grid::canonical(spec)))?;
-                let Value::Object(result) = serde_json::to_value(&result)? else {
-                    bail!("a result is an object")
-                };
-                let run = FinishedRun { key: key.clone(), spec: spec.clone(), result };
+                let run = FinishedRun::new(key.clone(), spec.clone(), &result)?;
                 file.append(&run)?;
                 self.rows.insert(run);
                 Ok(stage.step()?)
@@ -102,10 +90,8 @@ impl Sweep {
     }
 }
 
-/// Where a plan's rows are kept if nothing else is said: `plan.toml` has them in `plan.rows.jsonl`, its second part of four
-/// in `plan.2-of-4.rows.jsonl`.
+/// Where a plan's rows are kept if nothing else is said: `plan.toml` has them in `plan.rows.jsonl`.
 #[must_use]
-pub fn rows_path(plan: &Path, part: Option<Shard>) -> PathBuf {
-    let part = part.map_or_else(String::new, |shard| format!("{}.", shard.to_string().replace('/', "-of-")));
-    plan.with_extension(format!("{part}rows.jsonl"))
+pub fn rows_path(plan: &Path) -> PathBuf {
+    plan.with_extension("rows.jsonl")
 }

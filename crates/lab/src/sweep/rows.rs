@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::key;
-use crate::simulate::RunSpec;
+use crate::simulate::{RunResult, RunSpec};
 
 /// Longest line. Guess: a row has about 1 KiB, and paths some more.
 const LINE_MAX: u64 = 1 << 20;
@@ -31,6 +31,26 @@ impl FinishedRun {
     fn of_line(line: &[u8]) -> Result<Self, String> {
         let run: Self = serde_json::from_slice(line).map_err(|error| error.to_string())?;
         if key::is_key(&run.key) { Ok(run) } else { Err(format!("`{}` is no key", run.key)) }
+    }
+
+    /// A run with this key, and what came out of it.
+    ///
+    /// # Errors
+    ///
+    /// None that is known: those of JSON.
+    pub fn new(key: String, spec: RunSpec, result: &RunResult) -> Result<Self> {
+        let Value::Object(result) = serde_json::to_value(result)? else { bail!("a result is an object") };
+        Ok(Self { key, spec, result })
+    }
+
+    /// What came out, with its types.
+    ///
+    /// # Errors
+    ///
+    /// Another version of the simulator found something else.
+    pub fn result(&self) -> Result<RunResult> {
+        let result = serde_json::from_value(Value::Object(self.result.clone()));
+        result.with_context(|| format!("the run {} has another version's result", self.key))
     }
 
     /// As it stands in a file, with the end of the line.

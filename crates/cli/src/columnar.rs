@@ -1,0 +1,79 @@
+//! Rows as Parquet and Arrow: what engines of tables read.
+
+use std::io::Write;
+
+use anyhow::Result;
+use pageset_lab::sweep::FinishedRun;
+use pageset_report::Table;
+
+/// A format of columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Columnar {
+    /// A Parquet file of one row group.
+    Parquet,
+    /// An Arrow file, also known as Feather.
+    Arrow,
+}
+
+impl Columnar {
+    pub(crate) const ALL: [Self; 2] = [Self::Parquet, Self::Arrow];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Parquet => "parquet",
+            Self::Arrow => "arrow",
+        }
+    }
+
+    /// Whether this build can write it.
+    ///
+    /// # Errors
+    ///
+    /// It cannot; says what can.
+    pub(crate) fn check(self) -> Result<()> {
+        #[cfg(not(feature = "arrow"))]
+        anyhow::bail!(
+            "this build cannot write {}: build it with `cargo build --release --features arrow`, or use the one of `pip install pageset`",
+            self.name()
+        );
+        #[cfg(feature = "arrow")]
+        Ok(())
+    }
+
+    /// Writes a table's rows, with all that is said about it as metadata.
+    pub(crate) fn write_table(self, table: &Table, out: &mut dyn Write) -> Result<()> {
+        #[cfg(not(feature = "arrow"))]
+        return self.check().and(Ok((table, out)).map(drop));
+        #[cfg(feature = "arrow")]
+        self.write(&pageset_arrow::table::batch(table)?, out)
+    }
+
+    /// Writes all that was asked of runs, and all that came out.
+    pub(crate) fn write_runs<'r>(
+        self,
+        runs: impl Iterator<Item = &'r FinishedRun>,
+        out: &mut dyn Write,
+    ) -> Result<()> {
+        #[cfg(not(feature = "arrow"))]
+        return self.check().and(Ok((runs, out)).map(drop));
+        #[cfg(feature = "arrow")]
+        {
+            let (mut keys, mut specs, mut results) = (Vec::new(), Vec::new(), Vec::new());
+            for run in runs {
+                keys.push(run.key.clone());
+                specs.push(run.spec.clone());
+                results.push(run.result()?);
+            }
+            self.write(&pageset_arrow::rows::keyed(&keys, &specs, &results)?, out)
+        }
+    }
+
+    #[cfg(feature = "arrow")]
+    fn write(self, batch: &pageset_arrow::RecordBatch, out: &mut dyn Write) -> Result<()> {
+        use pageset_arrow::file;
+        match self {
+            Self::Parquet => Ok(out.write_all(&file::parquet(batch)?)?),
+            Self::Arrow => file::write_arrow(&batch.schema(), [Ok(batch.clone())], out),
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! A sweep on other processes and computers: Python starts the engine, and the results come back as a dataset.
+
+use std::env;
+use std::path::Path;
+use std::process::Command;
+use std::str::FromStr;
+
+use anyhow::{Context as _, Result, bail};
+use pageset_lab::sweep::Sweep;
+
+use crate::columnar::Columnar;
+
+/// The Python that has `pageset`; the command of its package says which one that is.
+const PYTHON: &str = "PAGESET_PYTHON";
+
+/// Who works: what Python's `pageset.sweep` is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Engine(String);
+
+impl FromStr for Engine {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let is_address = |address: &str| {
+            address
+                .rsplit_once(':')
+                .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
+        };
+        let is_known =
+            matches!(text, "processes" | "slurm") || text.strip_prefix("dask://").is_some_and(is_address);
+        if is_known {
+            return Ok(Self(text.to_owned()));
+        }
+        Err("write processes, slurm or dask://HOST:PORT".to_owned())
+    }
+}
+
+impl Engine {
+    /// Finishes the runs that the dataset does not have, and takes all.
+    pub(super) fn finish(
+        &self,
+        plan: &Path,
+        results: &Path,
+        jobs: Option<u16>,
+        sweep: &mut Sweep,
+    ) -> Result<()> {
+        // The results are Parquet.
+        Columnar::Parquet.check()?;
+        let python = env::var_os(PYTHON).unwrap_or_else(|| "python3".into());
+        let mut command = Command::new(&python);
+        command.args(["-m", "pageset.sweep", "--on", &self.0, "--into"]).arg(results).arg(plan);
+        if let Some(jobs) = jobs {
+            command.args(["--jobs", &jobs.to_string()]);
+        }
+        let status = command.status();
+        let status = status.with_context(|| format!("cannot start {}", python.display()))?;
+        if !status.success() {
+            bail!(
+                "not all runs are finished ({status}); those that are stay in {}, and the same command goes on",
+                results.display()
+            );
+        }
+        take(results, sweep)
+    }
+}
+
+/// Takes the finished runs of a dataset.
+#[cfg(feature = "arrow")]
+fn take(results: &Path, sweep: &mut Sweep) -> Result<()> {
+    use pageset_arrow::{dataset::Dataset, rows};
+    use pageset_lab::simulate::RunResult;
+    use pageset_lab::sweep::FinishedRun;
+
+    let batch = Dataset::at(results)?.read(sweep.runs().iter().map(|(key, _)| key.as_str()))?;
+    let found = rows::read::<RunResult>(&batch)?;
+    for ((key, spec), result) in sweep.runs().to_vec().into_iter().zip(found) {
+        sweep.insert(FinishedRun::new(key, spec, &result)?);
+    }
+    Ok(())
+}
+
+#[cfg(not(feature = "arrow"))]
+fn take(_: &Path, _: &mut Sweep) -> Result<()> {
+    Columnar::Parquet.check()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_engine_is_one_of_three() {
+        for known in ["processes", "slurm", "dask://[::1]:8786", "dask://cluster.example:1"] {
+            assert_eq!(known.parse(), Ok(Engine(known.to_owned())));
+        }
+        for unknown in
+            ["", "dask", "dask://", "dask://host", "dask://:1", "dask://host:99999", "spark://host:1"]
+        {
+            assert!(unknown.parse::<Engine>().unwrap_err().contains("dask://HOST:PORT"), "{unknown}");
+        }
+    }
+}
