@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use pageset_lab::recordings::bundled;
 use pageset_trace::{
     Event, LostEvents, OpenOptions, Recovery, Strictness, TraceError, TraceInfo, TraceReader,
 };
@@ -10,12 +11,6 @@ use pageset_trace::{
 use crate::hint;
 use crate::invocation::quoted;
 use crate::options::{OpeningArgs, SourceArgs};
-
-/// Recorded on Linux 6.18.44 with 2 CPUs: `make -j4` of Lua, 1.1 million events. It is built in, so that the command
-/// works alone.
-const BUNDLED: &[u8] = include_bytes!("../../../data/traces/k618_2c_make_lua_j4.pgtrace");
-/// What stands in messages and results instead of its path.
-const BUNDLED_NAME: &str = "k618_2c_make_lua_j4 (bundled)";
 
 /// An open trace that remembers when its events happened.
 pub(crate) struct Source {
@@ -30,11 +25,7 @@ impl Source {
     pub(crate) fn open(args: &SourceArgs) -> Result<Self> {
         match &args.trace {
             Some(path) => Self::open_path(path, &args.opening, None),
-            None => {
-                let path = Path::new(BUNDLED_NAME);
-                let reader = OpenOptions::new().open_bytes(path, BUNDLED.to_vec())?;
-                Ok(Self::new(reader, String::new()))
-            }
+            None => Ok(Self::new(bundled()?, String::new())),
         }
     }
 
@@ -114,6 +105,8 @@ pub(crate) fn title(info: &TraceInfo) -> String {
 
 #[cfg(test)]
 mod tests {
+    use pageset_lab::recordings::BUNDLED;
+
     use super::*;
 
     #[test]

@@ -1,6 +1,24 @@
 //! What other kernels and settings would have done with a recorded load, and how that is checked.
 
+use std::path::Path;
+
+use pageset_trace::{OpenOptions, TraceError, TraceReader};
+
 pub use pageset_workload::{
-    Against, Candidate, Change, Interval, Mode, Outcome, Replay, ReplayError, ReplayOptions, Stage,
-    Verification, VerifyError, VerifyOptions, VmSettings, against, replay, verify,
+    Against, Candidate, Change, Interval, Mode, Outcome, Replay, ReplayError, ReplayOptions, Stage, Sweep,
+    Verification, VerifyError, VerifyOptions, VmSettings, against, guess_layout, replay, verify,
 };
+
+/// Recorded on Linux 6.18.44 with 2 CPUs: `make -j4` of Lua, 1.1 million events. It is built in, so that nobody needs a
+/// recording to begin with.
+pub static BUNDLED: &[u8] = include_bytes!("../../../data/traces/k618_2c_make_lua_j4.pgtrace");
+/// What stands in messages and results instead of its path.
+const BUNDLED_NAME: &str = "k618_2c_make_lua_j4 (bundled)";
+
+/// Opens the recording that is built in.
+///
+/// # Errors
+/// As [`pageset_trace::open`]; it is whole, so there are none.
+pub fn bundled() -> Result<Box<dyn TraceReader>, TraceError> {
+    OpenOptions::new().open_bytes(Path::new(BUNDLED_NAME), BUNDLED.to_vec())
+}

@@ -79,7 +79,7 @@ pub struct ReplayOptions {
 }
 
 /// A finished replay.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize)]
 pub struct Replay {
     /// The machine that was replayed on.
     pub machine: Layout,
