@@ -37,6 +37,7 @@ const ALLOWED: &[(&str, Allowed)] = &[
     ("pageset-capi", Allowed::Only(&["pageset"])),
     ("pageset-bench", Allowed::Any),
     ("pageset-peers", Allowed::Any),
+    ("pageset-python", Allowed::Any),
 ];
 
 /// Most crates that `pageset-core` may bring into a kernel, counting indirect ones.

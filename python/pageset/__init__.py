@@ -1,0 +1,40 @@
+"""Linux's page allocation path: recordings, forecasts, simulations, and a pool of pages.
+
+A first look, with the recording that is built in::
+
+    import pageset
+
+    recording = pageset.open()
+    pageset.replay(recording, ["linux-6.1", "linux-6.12"])
+    pageset.advise(recording)
+
+Long work gives other threads of Python their turn, tells a ``progress`` how far it is, and ends at an interrupt.
+"""
+
+from .advice import Advice, Forecast, Range, advise
+from .errors import Error, FileError
+from .forecast import Intervals, Outcome, Replay, replay
+from .recording import Recording, open
+from .simulation import RunResult, RunSpec, simulate, simulate_all
+from .verification import Verification, verify
+
+__all__ = [
+    "Advice",
+    "Error",
+    "FileError",
+    "Forecast",
+    "Intervals",
+    "Outcome",
+    "Range",
+    "Recording",
+    "Replay",
+    "RunResult",
+    "RunSpec",
+    "Verification",
+    "advise",
+    "open",
+    "replay",
+    "simulate",
+    "simulate_all",
+    "verify",
+]

@@ -1,0 +1,89 @@
+"""Is it the page sets, and what would help?"""
+
+import html
+from dataclasses import dataclass
+from typing import Any
+
+from . import _native
+from .document import Progress, html_table, parse, text_table
+from .recording import Recording
+
+
+@dataclass(frozen=True)
+class Range:
+    """From and to, both included."""
+
+    low: int
+    high: int
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What one setting or kernel would have made of the recording. Four of five truths lie in a range."""
+
+    kernel: str | None
+    """The kernel's policy, if it is another one than the recorded."""
+    settings: str
+    """The settings that are not the recorded ones, as ``sysctl`` takes them."""
+    visits: int
+    """Refills and drains."""
+    visits_range: Range
+    visits_percent: tuple[float, float] | None
+    """The range in percent of the recorded kernel's visits."""
+    held_pages_peak: int
+    held_pages_idle: int
+    ends_tuning: bool
+    """Whether the kernel would no longer tune the limits of its page sets."""
+
+
+_COLUMNS = ["setting or kernel", "visits", "from", "to", "pages, peak", "pages, idle"]
+
+
+@dataclass(frozen=True, repr=False)
+class Advice:
+    """What is said about a machine."""
+
+    recording: str
+    kernel: str | None
+    policy: str | None
+    command: list[str]
+    findings: dict[str, Any]
+    """What the recording shows."""
+    forecasts: tuple[Forecast, ...]
+    """What other settings and kernels would have made of it: settings first."""
+    verdict: dict[str, Any]
+    """What follows."""
+    latency: dict[str, Any] | None
+    """What allocations would take, where something is advised."""
+    sentences: tuple[str, ...]
+    """The verdict in words."""
+    warnings: tuple[str, ...]
+    """What is easily overlooked when the advice is followed."""
+
+    def _rows(self) -> list[tuple[object, ...]]:
+        return [
+            (
+                forecast.kernel or forecast.settings,
+                forecast.visits,
+                forecast.visits_range.low,
+                forecast.visits_range.high,
+                forecast.held_pages_peak,
+                forecast.held_pages_idle,
+            )
+            for forecast in self.forecasts
+        ]
+
+    def _said(self) -> list[str]:
+        return [*self.sentences, *(f"Note: {warning}" for warning in self.warnings)]
+
+    def __repr__(self) -> str:
+        return "\n".join([*self._said(), "", text_table(_COLUMNS, self._rows())])
+
+    def _repr_html_(self) -> str:
+        said = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in self._said())
+        return f"<ul>{said}</ul>" + html_table(_COLUMNS, self._rows(), self.recording)
+
+
+def advise(recording: Recording, *, progress: Progress | None = None) -> Advice:
+    """Says what to do about the recorded machine: mostly nothing. Each sentence names the figures it rests on."""
+    return parse(Advice, _native.advise(recording._native, progress=progress))

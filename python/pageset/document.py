@@ -1,0 +1,75 @@
+"""Results: typed values that print themselves, and show themselves as tables in notebooks."""
+
+import dataclasses
+import html
+import json
+import types
+import typing
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+Progress = typing.Callable[[str, int, int | None], object]
+"""Is told what goes on, how much of it is done, and how much there is if that is known."""
+
+
+def parse(kind: type[T], text: str) -> T:
+    """The value of type ``kind`` that a JSON document holds."""
+    value: T = _build(kind, json.loads(text))
+    return value
+
+
+def _build(kind: Any, value: Any) -> Any:
+    """Makes of plain values what ``kind`` says."""
+    if dataclasses.is_dataclass(kind):
+        hints = typing.get_type_hints(kind)
+        return typing.cast(Any, kind)(**{key: _build(hints.get(key), part) for key, part in value.items()})
+    origin, parts = typing.get_origin(kind), typing.get_args(kind)
+    if origin is types.UnionType or origin is typing.Union:
+        return None if value is None else _build(parts[0], value)
+    if origin is tuple and len(parts) == 2 and parts[1] is ...:
+        return tuple(_build(parts[0], part) for part in value)
+    if origin is tuple:
+        return tuple(_build(part_kind, part) for part_kind, part in zip(parts, value, strict=True))
+    return value
+
+
+def settings_list(settings: Mapping[str, int | Sequence[int]] | None) -> list[str]:
+    """Settings as they are typed: ``KEY=VALUE[,VALUE]``."""
+
+    def values(value: int | Sequence[int]) -> str:
+        return ",".join(map(str, [value] if isinstance(value, int) else value))
+
+    return [f"{key}={values(value)}" for key, value in (settings or {}).items()]
+
+
+def text_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table for a terminal: the first column to the left, the others to the right."""
+    lines = [list(columns), *([_cell(cell) for cell in row] for row in rows)]
+    widths = [max(len(line[at]) for line in lines) for at in range(len(columns))]
+
+    def aligned(line: list[str]) -> str:
+        cells = (cell.rjust(width) if at else cell.ljust(width) for at, (cell, width) in enumerate(zip(line, widths)))
+        return "  ".join(cells).rstrip()
+
+    return "\n".join(map(aligned, lines))
+
+
+def html_table(columns: Sequence[str], rows: Iterable[Sequence[object]], caption: str = "") -> str:
+    """The same for a notebook."""
+
+    def line(tag: str, cells: Iterable[object]) -> str:
+        return "<tr>" + "".join(f"<{tag}>{html.escape(_cell(cell))}</{tag}>" for cell in cells) + "</tr>"
+
+    body = "".join(line("td", row) for row in rows)
+    return (
+        f"<table><caption>{html.escape(caption)}</caption>"
+        f"<thead>{line('th', columns)}</thead><tbody>{body}</tbody></table>"
+    )
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.2f}" if isinstance(value, float) else str(value)

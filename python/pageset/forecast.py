@@ -1,0 +1,123 @@
+"""What other kernels and settings would have made of a recording."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from . import _native
+from .document import Progress, html_table, parse, settings_list, text_table
+from .recording import Recording
+
+Interval = tuple[int, int]
+"""Four of five truths lie from the first to the second."""
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """Intervals of a row's main values."""
+
+    visits: Interval
+    zone_lock_acquisitions: Interval
+    refilled_pages: Interval
+    drained_pages: Interval
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one policy made of the recording."""
+
+    policy: str
+    is_recorded_kernel: bool
+    allocs: int
+    frees: int
+    pcp_hits: int
+    refills: int
+    refilled_pages: int
+    drains: int
+    drained_pages: int
+    free_high_drains: int
+    direct_pages: int
+    zone_lock_acquisitions: int
+    pcp_pages_peak: int
+    pcp_pages_end: int
+    pcp_pages_idle: int
+    interval: Intervals
+
+    @property
+    def visits(self) -> int:
+        """Refills and drains: how often page sets went to their zones."""
+        return self.refills + self.drains
+
+    @property
+    def hit_percent(self) -> float | None:
+        """Allocations that a page set served without its zone, in percent."""
+        return 100 * self.pcp_hits / self.allocs if self.allocs else None
+
+
+_COLUMNS = {
+    "policy": "policy",
+    "allocs": "allocations",
+    "hit_percent": "PCP hits %",
+    "refills": "refills",
+    "drains": "drains",
+    "zone_lock_acquisitions": "zone locks",
+    "pcp_pages_peak": "PCP pages, peak",
+    "pcp_pages_idle": "PCP pages, idle",
+}
+
+
+@dataclass(frozen=True, repr=False)
+class Replay:
+    """A finished replay: a row for each policy."""
+
+    machine: dict[str, Any]
+    """The machine that was replayed on."""
+    events: int
+    """Events read."""
+    lost: dict[str, int]
+    """What the recording lacks."""
+    unreplayed: dict[str, int]
+    """Events that could not be replayed, by reason."""
+    unseen: dict[str, int]
+    """What has no event, as far as other events show it."""
+    tick_interval_s: int | None
+    """Seconds between ticks, where the recording has none of its own."""
+    window: dict[str, Any]
+    """What of the recording is counted."""
+    kernel_itself: dict[str, int]
+    """What the recorded kernel did, by its events."""
+    own: Outcome | None
+    """What its own policy makes of the recording."""
+    outcomes: tuple[Outcome, ...]
+    """The rows, in the order asked for."""
+
+    def _rows(self) -> list[list[object]]:
+        return [[getattr(outcome, key) for key in _COLUMNS] for outcome in self.outcomes]
+
+    def __repr__(self) -> str:
+        return text_table(list(_COLUMNS.values()), self._rows())
+
+    def _repr_html_(self) -> str:
+        return html_table(list(_COLUMNS.values()), self._rows(), f"Replay of {self.events} events")
+
+
+def replay(
+    recording: Recording,
+    policies: Sequence[str] = (),
+    settings: Mapping[str, int | Sequence[int]] | None = None,
+    *,
+    layout: str | os.PathLike[str] | None = None,
+    cpus: int | None = None,
+    progress: Progress | None = None,
+) -> Replay:
+    """Replays a recording under each policy; under all if none is named.
+
+    ``settings`` are constants of the policies (``batch``, ``high``, ``scale-max``) and settings of the kernel (``vm.``
+    and the name); a key with several values gives a row for each combination. ``layout`` is a machine to replay on
+    instead of the recorded one, ``cpus`` a number of CPUs that share its memory.
+    """
+    if isinstance(policies, str):
+        policies = [policies]
+    asked = (list(policies), settings_list(settings))
+    return parse(Replay, _native.replay(recording._native, *asked, layout=layout, cpus=cpus, progress=progress))

@@ -1,0 +1,119 @@
+"""Recordings of a kernel's page events."""
+
+import json
+import os
+from functools import cached_property
+from typing import Any
+
+from . import _native
+from .document import html_table
+
+
+class Recording:
+    """A recording: what it says about itself. Its file is read again by whatever uses it."""
+
+    def __init__(self, native: _native.Recording) -> None:
+        self._native = native
+
+    @property
+    def path(self) -> str:
+        """The file; for the bundled recording, its name."""
+        return os.fspath(self._native.path)
+
+    @cached_property
+    def info(self) -> dict[str, Any]:
+        """Everything that the recording says about itself. Times are nanoseconds of the events' clock."""
+        info: dict[str, Any] = json.loads(self._native.info())
+        return info
+
+    @property
+    def name(self) -> str | None:
+        """The name of the load."""
+        name: str | None = self.info["name"]
+        return name
+
+    @property
+    def kernel(self) -> str | None:
+        """Release of the recorded kernel, as ``uname -r``."""
+        kernel: str | None = self.info["kernel"]
+        return kernel
+
+    @property
+    def command(self) -> list[str]:
+        """The recorded command and its arguments; empty if that is not known."""
+        command: list[str] = self.info["command"]
+        return command
+
+    @property
+    def event_count(self) -> int | None:
+        """Events in it, if that is known without reading them."""
+        count: int | None = self.info["events"]
+        return count
+
+    @property
+    def machine(self) -> dict[str, Any] | None:
+        """The machine: CPUs, caches, nodes, zones, settings. ``None`` if the recording does not say."""
+        machine: dict[str, Any] | None = self.info["machine"]
+        return machine
+
+    @property
+    def before(self) -> dict[str, Any] | None:
+        """What ``/proc`` said before the first event: zones, page sets, free blocks, counters."""
+        before: dict[str, Any] | None = self.info["before"]
+        return before
+
+    @property
+    def after(self) -> dict[str, Any] | None:
+        """What ``/proc`` said after the last event."""
+        after: dict[str, Any] | None = self.info["after"]
+        return after
+
+    @property
+    def samples(self) -> list[dict[str, Any]]:
+        """Page sets as their own CPUs saw them while recording."""
+        samples: list[dict[str, Any]] = self.info["samples"]
+        return samples
+
+    @property
+    def lost(self) -> dict[str, int]:
+        """What is known to be missing, by reason."""
+        lost: dict[str, int] = self.info["lost"]
+        return lost
+
+    def _rows(self) -> list[tuple[str, object]]:
+        machine = self.machine
+        zones = ", ".join(zone["kind"] for zone in machine["zones"]) if machine else None
+        return [
+            ("kernel", self.kernel),
+            ("command", " ".join(self.command) or None),
+            ("events", self.event_count),
+            ("CPUs", machine["cpus"] if machine else None),
+            ("zones", zones),
+            ("lost events", sum(self.lost.values())),
+        ]
+
+    def __repr__(self) -> str:
+        count = "events" if self.event_count is None else f"{self.event_count} events"
+        return f"<pageset.Recording {os.path.basename(self.path)!r}: {count}, Linux {self.kernel or 'unknown'}>"
+
+    def _repr_html_(self) -> str:
+        return html_table(["", ""], self._rows(), os.path.basename(self.path))
+
+
+def open(
+    path: str | os.PathLike[str] | None = None,
+    *,
+    sidecar: str | os.PathLike[str] | None = None,
+    layout: str | os.PathLike[str] | None = None,
+    lenient: bool = False,
+    recover: bool = False,
+) -> Recording:
+    """Opens a recording of any known format; the bundled one if no path is given.
+
+    ``sidecar`` is a file with the machine and its states, if it does not lie beside the recording under the same name;
+    ``layout`` a machine to use instead. ``lenient`` skips and counts lines that make no sense, ``recover`` reads a
+    damaged file up to its first damage.
+    """
+    return Recording(
+        _native.Recording(path, sidecar=sidecar, layout=layout, lenient=lenient, recover=recover)
+    )

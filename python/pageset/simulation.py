@@ -1,0 +1,89 @@
+"""Workloads on simulated machines, in virtual time."""
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from . import _native
+from .document import Progress, html_table, parse, text_table
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """One simulation: everything that decides its result. What is ``None`` is as the workload and the policy have it."""
+
+    machine: str
+    """Name of a bundled machine, or a machine file."""
+    workload: str
+    """Name of a workload, or ``trace:`` and the path of a recording."""
+    policy: str
+    """Name of a policy."""
+    cpus: int | None = None
+    """CPUs that the workload uses; all if nothing is said."""
+    batch: int | None = None
+    """A fixed ``batch``, in pages."""
+    high: int | None = None
+    """A fixed ``high``, in pages."""
+    kernel_of: str | None = None
+    """The policy whose kernel surrounds the allocator."""
+    seed: int = 1
+    """Seed of all random numbers."""
+    warmup_ms: int | None = None
+    """Virtual time before measuring begins."""
+    duration_ms: int | None = None
+    """Virtual time that is measured."""
+    settings: Mapping[str, int] = field(default_factory=dict)
+    """Parameters of the workload, and ``vm.*`` settings of the kernel."""
+
+
+@dataclass(frozen=True, repr=False)
+class RunResult:
+    """A simulation's figures. Times are virtual; counts are of the measured time."""
+
+    score_per_s: float
+    unit: str
+    zone_lock_percent: float
+    zone_wait_percent: float
+    lru_lock_percent: float
+    lru_wait_percent: float
+    mmap_wait_percent: float
+    free_high: int
+    alloc_zone: int
+    allocated_pages: int
+    failures: int
+    zone_lock_acquisitions: int
+    pcp_pages_peak: int
+    pcp_pages_idle: int
+    cache_miss_percent: float
+    alloc_p50_ns: float
+    alloc_p99_ns: float
+    alloc_p999_ns: float
+    alloc_max_ns: float
+    alloc_mean_ns: float
+    alloc_behind_drains_ns: float
+    workers: int
+    digest: str
+    played: dict[str, int] | None = None
+
+    def _rows(self) -> list[tuple[str, object]]:
+        return [(key, value) for key, value in dataclasses.asdict(self).items() if key != "played"]
+
+    def __repr__(self) -> str:
+        return text_table(["", ""], self._rows()).lstrip()
+
+    def _repr_html_(self) -> str:
+        return html_table(["", ""], self._rows(), f"{self.score_per_s:.0f} {self.unit} a second")
+
+
+def simulate(spec: RunSpec, *, progress: Progress | None = None) -> RunResult:
+    """Runs one simulation; equal specs give equal results."""
+    return simulate_all([spec], jobs=1, progress=progress)[0]
+
+
+def simulate_all(
+    specs: Sequence[RunSpec], *, jobs: int | None = None, progress: Progress | None = None
+) -> tuple[RunResult, ...]:
+    """Runs all, up to ``jobs`` at once, one for each CPU if nothing is said; the results are in their order."""
+    asked = json.dumps([dataclasses.asdict(spec) for spec in specs])
+    return parse(tuple[RunResult, ...], _native.simulate(asked, jobs=jobs, progress=progress))

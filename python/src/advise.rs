@@ -1,0 +1,23 @@
+//! What to do about a machine, from a recording of its load.
+
+use pageset_lab::advise::advise as say;
+use pyo3::prelude::*;
+
+use crate::document;
+use crate::recording::Recording;
+use crate::work::{Interrupted, run};
+
+/// Says whether page sets are the problem, and what would help.
+#[pyfunction]
+#[pyo3(signature = (recording, *, progress))]
+pub(crate) fn advise(
+    py: Python<'_>,
+    recording: &Recording,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<String> {
+    let source = recording.source.clone();
+    let advice = run(py, progress, Interrupted::LeftAlone, move |watch| {
+        say(|| source.open(&watch), &mut watch.clone())
+    })?;
+    document::of(&advice)
+}

@@ -1,0 +1,17 @@
+//! Results cross the border to Python as JSON, which Python makes values of.
+
+use pyo3::prelude::*;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::error::{raised, refused};
+
+/// A result as text.
+pub(crate) fn of(value: &impl Serialize) -> PyResult<String> {
+    serde_json::to_string(value).map_err(|error| raised(error.into()))
+}
+
+/// What was asked for, from text.
+pub(crate) fn read<T: DeserializeOwned>(text: &str) -> PyResult<T> {
+    serde_json::from_str(text).map_err(refused)
+}

@@ -1,0 +1,37 @@
+//! The Python package `pageset`, its part in Rust: the functions of the laboratory and the pool, called from Python.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `recording` | a recording, opened again by each that reads it |
+//! | `replay`, `verify`, `advise`, `simulate` | one function of the laboratory each |
+//! | `work` | runs them while Python goes on; progress, interrupts |
+//! | `document` | results become text, of which Python makes values |
+//! | `error` | errors become exceptions |
+//! | `pool`, `pages` | pages with the buffer protocol; `owned` answers for their memory |
+//!
+//! Nothing is computed here. The part in Python is `python/pageset`.
+#![deny(unsafe_code)]
+
+mod advise;
+mod document;
+mod error;
+mod recording;
+mod replay;
+mod simulate;
+mod verify;
+mod work;
+
+/// What `pageset` is made of: see its own documentation.
+#[pyo3::pymodule(name = "_native")]
+mod native {
+    #[pymodule_export]
+    use crate::advise::advise;
+    #[pymodule_export]
+    use crate::recording::Recording;
+    #[pymodule_export]
+    use crate::replay::replay;
+    #[pymodule_export]
+    use crate::simulate::simulate;
+    #[pymodule_export]
+    use crate::verify::verify;
+}

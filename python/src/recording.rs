@@ -1,0 +1,116 @@
+//! A recording: where it is and what it says about itself. It is opened again by each that reads it.
+
+use std::io;
+use std::path::PathBuf;
+
+use anyhow::bail;
+use pageset_lab::recordings::bundled;
+use pageset_trace::{
+    Event, LostEvents, OpenOptions, Recovery, Strictness, TraceError, TraceInfo, TraceReader,
+};
+use pyo3::prelude::*;
+
+use crate::work::{Interrupted, Watch, run};
+
+/// A recording of a kernel's page events.
+#[pyclass(frozen, module = "pageset._native")]
+pub(crate) struct Recording {
+    pub(crate) source: Source,
+    info: TraceInfo,
+}
+
+/// Where a recording is.
+#[derive(Clone)]
+pub(crate) enum Source {
+    /// In this library.
+    Bundled,
+    /// In a file.
+    File(PathBuf, OpenOptions),
+}
+
+impl Source {
+    /// Opens it. Reading ends once `watch` is cancelled.
+    pub(crate) fn open(&self, watch: &Watch) -> anyhow::Result<Watched> {
+        let reader = match self {
+            Self::Bundled => bundled()?,
+            Self::File(path, options) => {
+                if path.exists() && !path.is_file() {
+                    bail!(
+                        "{}: is no file; a recording is read more than once, so save it as one",
+                        path.display()
+                    );
+                }
+                options.open(path)?
+            }
+        };
+        Ok(Watched { reader, watch: watch.clone() })
+    }
+}
+
+#[pymethods]
+impl Recording {
+    #[new]
+    #[pyo3(signature = (path, *, sidecar, layout, lenient, recover))]
+    fn new(
+        py: Python<'_>,
+        path: Option<PathBuf>,
+        sidecar: Option<PathBuf>,
+        layout: Option<PathBuf>,
+        lenient: bool,
+        recover: bool,
+    ) -> PyResult<Self> {
+        let mut options = OpenOptions::new()
+            .strictness(if lenient { Strictness::Lenient } else { Strictness::Strict })
+            .recovery(if recover { Recovery::UpToDamage } else { Recovery::Refuse });
+        if let Some(sidecar) = sidecar {
+            options = options.sidecar(sidecar);
+        }
+        if let Some(layout) = layout {
+            options = options.layout(layout);
+        }
+        let source = path.map_or(Source::Bundled, |path| Source::File(path, options));
+        run(py, None, Interrupted::LeftAlone, move |watch| {
+            let info = source.open(&watch)?.info().clone();
+            Ok(Self { source, info })
+        })
+    }
+
+    /// Where it is; for the bundled one, its name.
+    #[getter]
+    fn path(&self) -> PathBuf {
+        self.info.path.clone()
+    }
+
+    /// What it says about itself, as JSON.
+    fn info(&self) -> PyResult<String> {
+        crate::document::of(&self.info)
+    }
+}
+
+/// A reader that ends with an error once its work is cancelled.
+pub(crate) struct Watched {
+    reader: Box<dyn TraceReader>,
+    watch: Watch,
+}
+
+impl TraceReader for Watched {
+    fn info(&self) -> &TraceInfo {
+        self.reader.info()
+    }
+
+    fn read_block(&mut self, events: &mut Vec<Event>) -> Result<usize, TraceError> {
+        if self.watch.is_cancelled() {
+            let (path, source) = (self.info().path.clone(), io::ErrorKind::Interrupted.into());
+            return Err(TraceError::Io { path, action: "go on", source });
+        }
+        self.reader.read_block(events)
+    }
+
+    fn has_ticks(&mut self) -> Result<bool, TraceError> {
+        self.reader.has_ticks()
+    }
+
+    fn lost(&self) -> LostEvents {
+        self.reader.lost()
+    }
+}

@@ -1,0 +1,74 @@
+//! A recording under other kernels and settings.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use pageset_core::{POLICIES, Policy};
+use pageset_lab::recordings::Sweep;
+use pageset_lab::recordings::{Candidate, ReplayOptions, Stage, guess_layout, replay as play};
+use pageset_trace::{Layout, TraceReader as _};
+use pyo3::prelude::*;
+
+use crate::document;
+use crate::error::refused;
+use crate::recording::Recording;
+use crate::work::{Interrupted, run};
+
+/// Replays a recording under each policy, with every combination of the settings; all policies if none is named.
+#[pyfunction]
+#[pyo3(signature = (recording, policies, settings, *, layout, cpus, progress))]
+pub(crate) fn replay(
+    py: Python<'_>,
+    recording: &Recording,
+    policies: Vec<String>,
+    settings: Vec<String>,
+    layout: Option<PathBuf>,
+    cpus: Option<u32>,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<String> {
+    let candidates = candidates(&policies, &settings)?;
+    let source = recording.source.clone();
+    let replayed = run(py, progress, Interrupted::LeftAlone, move |watch| {
+        let mut reader = source.open(&watch)?;
+        let machine = match layout {
+            Some(path) => Some(Layout::load(&path)?),
+            None if reader.info().machine.is_none() => Some(guess_layout(&mut source.open(&watch)?)?),
+            // A recorded machine is left to the replay, which then uses the recorded state of its memory too.
+            None => None,
+        };
+        let (rows, played) = (candidates.len() as u64, AtomicU64::new(0));
+        let options = ReplayOptions { candidates, machine, cpus };
+        watch.begin("reading", reader.info().events);
+        let progress = watch.clone();
+        Ok(play(&mut reader, &options, move |stage| {
+            // Reading ends by itself when it is cancelled; rows that are being played are played to their end.
+            match stage {
+                Stage::Read(events) => progress.show(events),
+                Stage::Played => {
+                    let done = played.fetch_add(1, Relaxed) + 1;
+                    if done == 1 {
+                        progress.begin("replaying", Some(rows));
+                    }
+                    progress.show(done);
+                }
+            }
+        })?)
+    })?;
+    document::of(&replayed)
+}
+
+/// The policies with these names.
+fn candidates(names: &[String], settings: &[String]) -> PyResult<Vec<Candidate>> {
+    let named = |name: &String| {
+        Policy::named(name)
+            .copied()
+            .ok_or_else(|| refused(format!("unknown policy `{name}`; `pageset policies` names all")))
+    };
+    let policies: Vec<Policy> = if names.is_empty() {
+        POLICIES.to_vec()
+    } else {
+        names.iter().map(named).collect::<PyResult<_>>()?
+    };
+    let settings = Sweep::parse(settings.iter().map(String::as_str)).map_err(refused)?;
+    Ok(policies.iter().flat_map(|policy| settings.candidates(policy)).collect())
+}

@@ -1,0 +1,24 @@
+//! Workloads on simulated machines.
+
+use pageset_lab::jobs_of_this_machine;
+use pageset_lab::simulate::{RunSpec, simulate_all};
+use pyo3::prelude::*;
+
+use crate::document;
+use crate::work::{Interrupted, run};
+
+/// Runs all specs, up to `jobs` at once; the results are in their order.
+#[pyfunction]
+#[pyo3(signature = (specs, *, jobs, progress))]
+pub(crate) fn simulate(
+    py: Python<'_>,
+    specs: &str,
+    jobs: Option<u16>,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<String> {
+    let specs: Vec<RunSpec> = document::read(specs)?;
+    let jobs = jobs.map_or_else(jobs_of_this_machine, usize::from);
+    let results =
+        run(py, progress, Interrupted::LeftAlone, move |mut watch| simulate_all(&specs, jobs, &mut watch))?;
+    document::of(&results)
+}

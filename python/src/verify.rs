@@ -1,0 +1,49 @@
+//! A policy's decisions against those of the recorded kernel.
+
+use std::path::PathBuf;
+
+use pageset_core::Policy;
+use pageset_lab::recordings::{Mode, VerifyOptions, VmSettings, verify as compare};
+use pageset_trace::{Layout, TraceReader as _};
+use pyo3::prelude::*;
+
+use crate::document;
+use crate::error::refused;
+use crate::recording::Recording;
+use crate::work::{Interrupted, run};
+
+/// Compares each decision of the recorded kernel with a policy's; with its own policy if none is named.
+#[pyfunction]
+#[pyo3(signature = (recording, policy, *, mode, settings, layout, progress))]
+pub(crate) fn verify(
+    py: Python<'_>,
+    recording: &Recording,
+    policy: Option<&str>,
+    mode: &str,
+    settings: Vec<String>,
+    layout: Option<PathBuf>,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<String> {
+    let policy = policy.map(|name| {
+        let named = Policy::named(name).copied();
+        named.ok_or_else(|| refused(format!("unknown policy `{name}`; `pageset policies` names all")))
+    });
+    let mode = Mode::named(mode).ok_or_else(|| {
+        refused(format!("unknown mode `{mode}`; choose one of: {}", Mode::ALL.map(Mode::name).join(", ")))
+    })?;
+    let settings = settings
+        .iter()
+        .try_fold(VmSettings::default(), |all, one| one.parse().map(|one| all.and(one)).map_err(refused))?;
+    let mut options =
+        VerifyOptions { policy: policy.transpose()?, settings, mode, ..VerifyOptions::default() };
+    let source = recording.source.clone();
+    let verified = run(py, progress, Interrupted::LeftAlone, move |watch| {
+        options.machine = layout.map(|path| Layout::load(&path)).transpose()?;
+        let mut reader = source.open(&watch)?;
+        watch.begin("verifying", reader.info().events);
+        let progress = watch.clone();
+        // The reader ends when it is cancelled.
+        Ok(compare(&mut reader, &options, move |events| progress.show(events))?)
+    })?;
+    document::of(&verified)
+}

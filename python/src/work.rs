@@ -1,0 +1,131 @@
+//! Long work: on a thread of its own, so that Python sees its signals and tells how far it is.
+
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use pageset_lab::{Cancelled, Progress};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+
+use crate::error;
+
+/// Between two looks at signals and progress. An interrupt is to end the work within 100 ms.
+const PERIOD: Duration = Duration::from_millis(50);
+
+/// What becomes of work that is interrupted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Interrupted {
+    /// It is left alone, and ends when it next says how far it is: nobody waits for what it would give.
+    LeftAlone,
+    /// It is waited for: it has something to finish.
+    WaitedFor,
+}
+
+/// How far work is, and whether it is to go on: what the work and those who wait for it have in common.
+#[derive(Clone, Default)]
+pub(crate) struct Watch(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    is_cancelled: AtomicBool,
+    /// Stages that nobody was told of yet; the last one stays.
+    stages: Mutex<Vec<Stage>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Stage {
+    what: &'static str,
+    done: u64,
+    total: Option<u64>,
+    is_told: bool,
+}
+
+impl Watch {
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.0.is_cancelled.load(Relaxed)
+    }
+
+    /// A stage begins.
+    pub(crate) fn begin(&self, what: &'static str, total: Option<u64>) {
+        self.stages().push(Stage { what, done: 0, total, is_told: false });
+    }
+
+    /// So many are done since it began.
+    pub(crate) fn show(&self, done: u64) {
+        if let Some(stage) = self.stages().last_mut() {
+            (stage.done, stage.is_told) = (done, false);
+        }
+    }
+
+    fn cancel(&self) {
+        self.0.is_cancelled.store(true, Relaxed);
+    }
+
+    fn stages(&self) -> MutexGuard<'_, Vec<Stage>> {
+        self.0.stages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Calls `progress(what, done, total)` for each stage that has moved.
+    fn tell(&self, progress: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        let moved: Vec<Stage> = {
+            let mut stages = self.stages();
+            let moved = stages.iter().filter(|stage| !stage.is_told).copied().collect();
+            let last = stages.pop();
+            *stages = last.map(|last| Stage { is_told: true, ..last }).into_iter().collect();
+            moved
+        };
+        let Some(progress) = progress else { return Ok(()) };
+        moved
+            .into_iter()
+            .try_for_each(|stage| progress.call1((stage.what, stage.done, stage.total)).map(drop))
+    }
+}
+
+impl Progress for Watch {
+    fn begin(&mut self, what: &'static str, _: &'static str, total: Option<u64>) {
+        Self::begin(self, what, total);
+    }
+
+    fn update(&mut self, done: u64) -> Result<(), Cancelled> {
+        self.show(done);
+        if self.is_cancelled() { Err(Cancelled) } else { Ok(()) }
+    }
+}
+
+/// Runs `work` without Python's lock. Its errors become exceptions; what a signal handler or `progress` raises cancels it.
+pub(crate) fn run<T: Send + 'static>(
+    py: Python<'_>,
+    progress: Option<&Bound<'_, PyAny>>,
+    interrupted: Interrupted,
+    work: impl FnOnce(Watch) -> anyhow::Result<T> + Send + 'static,
+) -> PyResult<T> {
+    let watch = Watch::default();
+    let (sender, mut receiver) = sync_channel(1);
+    let of_worker = watch.clone();
+    let worker = thread::Builder::new().name("pageset".to_owned());
+    // Nobody receives what interrupted work gives.
+    let worker = worker.spawn(move || drop(sender.send(work(of_worker))))?;
+    loop {
+        let receiver = &mut receiver;
+        let received = py.detach(move || receiver.recv_timeout(PERIOD));
+        if let Err(raised) = py.check_signals().and_then(|()| watch.tell(progress)) {
+            watch.cancel();
+            if interrupted == Interrupted::WaitedFor {
+                py.detach(|| drop(worker.join()));
+            }
+            return Err(raised);
+        }
+        match received {
+            Ok(result) => return result.map_err(error::raised),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => match worker.join() {
+                Err(panic) => resume_unwind(panic),
+                Ok(()) => return Err(PyRuntimeError::new_err("the work gave nothing; this is a bug")),
+            },
+        }
+    }
+}
