@@ -15,7 +15,7 @@ export CARGO_TARGET_DIR=$target
 profile=dev
 [[ ${1:-} != wheel ]] || profile=dist
 wheels=$target/wheels-$profile
-requirements=(pytest numpy)
+requirements=(pytest numpy polars duckdb)
 
 # Those that start, oldest first.
 pythons() {
@@ -36,7 +36,7 @@ environment() {
 
 mapfile -t pythons < <(pythons)
 ((${#pythons[@]})) || { echo "no Python from 3.11 on: install one, or set PYTHONS" >&2; exit 1; }
-first=$(environment "${pythons[0]}" maturin mypy "${requirements[@]}")
+first=$(environment "${pythons[0]}" maturin mypy distributed "${requirements[@]}")
 rm -rf "$wheels"
 run "wheel" "$first/bin/maturin" build --manifest-path python/Cargo.toml --profile "$profile" --out "$wheels"
 for python in "${pythons[@]}"; do

@@ -14,6 +14,7 @@ Long work gives other threads of Python their turn, tells a ``progress`` how far
 from .advice import Advice, Forecast, Range, advise
 from .errors import Error, FileError
 from .forecast import Intervals, Outcome, Replay, replay
+from .many import Results, replay_many, sweep
 from .recording import Recording, open
 from .simulation import RunResult, RunSpec, simulate, simulate_all
 from .verification import Verification, verify
@@ -28,13 +29,16 @@ __all__ = [
     "Range",
     "Recording",
     "Replay",
+    "Results",
     "RunResult",
     "RunSpec",
     "Verification",
     "advise",
     "open",
     "replay",
+    "replay_many",
     "simulate",
     "simulate_all",
+    "sweep",
     "verify",
 ]

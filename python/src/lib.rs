@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `recording` | a recording, opened again by each that reads it |
 //! | `replay`, `verify`, `advise`, `simulate` | one function of the laboratory each |
+//! | `tasks` | pieces of work for any process on any computer, and the dataset of what they find |
 //! | `work` | runs them while Python goes on; progress, interrupts |
 //! | `document` | results become text, of which Python makes values |
 //! | `error` | errors become exceptions |
@@ -18,6 +19,7 @@ mod error;
 mod recording;
 mod replay;
 mod simulate;
+mod tasks;
 mod verify;
 mod work;
 
@@ -32,6 +34,8 @@ mod native {
     use crate::replay::replay;
     #[pymodule_export]
     use crate::simulate::simulate;
+    #[pymodule_export]
+    use crate::tasks::{Results, replay_task, replay_tasks, sweep_task, sweep_tasks};
     #[pymodule_export]
     use crate::verify::verify;
 }

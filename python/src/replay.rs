@@ -58,7 +58,7 @@ pub(crate) fn replay(
 }
 
 /// The policies with these names.
-fn candidates(names: &[String], settings: &[String]) -> PyResult<Vec<Candidate>> {
+pub(crate) fn candidates(names: &[String], settings: &[String]) -> PyResult<Vec<Candidate>> {
     let named = |name: &String| {
         Policy::named(name)
             .copied()

@@ -13,7 +13,7 @@ use crate::columnar::Columnar;
 /// The Python that has `pageset`; the command of its package says which one that is.
 const PYTHON: &str = "PAGESET_PYTHON";
 
-/// Who works: what Python's `pageset.sweep` is told.
+/// Who works: what Python's `pageset.engines` is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Engine(String);
 
@@ -48,7 +48,8 @@ impl Engine {
         Columnar::Parquet.check()?;
         let python = env::var_os(PYTHON).unwrap_or_else(|| "python3".into());
         let mut command = Command::new(&python);
-        command.args(["-m", "pageset.sweep", "--on", &self.0, "--into"]).arg(results).arg(plan);
+        // Not what lies in the current directory.
+        command.args(["-P", "-m", "pageset.engines", "--on", &self.0, "--into"]).arg(results).arg(plan);
         if let Some(jobs) = jobs {
             command.args(["--jobs", &jobs.to_string()]);
         }

@@ -50,6 +50,32 @@ impl Keys {
     }
 }
 
+/// The key of a run: a hash of it, of the code that computes, and of what is in the files that it names. Equal keys mean
+/// equal results, on whatever computer.
+///
+/// # Errors
+///
+/// The machine or the recording cannot be read.
+pub fn key(spec: &RunSpec) -> Result<String> {
+    Keys::default().of(spec)
+}
+
+/// The key of a replay: as [`key`], of a recording and the names of all candidates, settings included.
+///
+/// # Errors
+///
+/// The recording cannot be read.
+pub fn replay_key(recording: &Path, candidates: &[String]) -> Result<String> {
+    let contents = contents(recording)?;
+    let mut hash = Fnv::new();
+    let fixed = [SOURCES, env!("CARGO_PKG_VERSION"), "replay", contents.as_str()];
+    for part in fixed.into_iter().chain(candidates.iter().map(String::as_str)) {
+        hash.add(part.as_bytes());
+        hash.add(b"\0");
+    }
+    Ok(hash.text())
+}
+
 /// Whether a text could be a key.
 pub(super) fn is_key(text: &str) -> bool {
     text.len() == DIGITS && text.bytes().all(is_digit)
@@ -83,7 +109,7 @@ mod tests {
     use super::*;
 
     fn key(spec: &RunSpec) -> String {
-        Keys::default().of(spec).unwrap()
+        super::key(spec).unwrap()
     }
 
     #[test]
@@ -125,5 +151,11 @@ mod tests {
         };
         assert_ne!(of_bytes(b"one"), of_bytes(b"other"));
         assert_eq!(of_bytes(b"one"), of_bytes(b"one"));
+        let replay = |candidates: &[&str]| {
+            replay_key(&path, &candidates.iter().map(ToString::to_string).collect::<Vec<_>>()).unwrap()
+        };
+        assert_eq!(replay(&["a", "b"]), replay(&["a", "b"]));
+        assert_ne!(replay(&["a", "b"]), replay(&["ab"]));
+        assert!(replay_key(Path::new("/nowhere"), &[]).is_err());
     }
 }

@@ -18,6 +18,7 @@ use crate::jobs::{self, Stage};
 use crate::simulate::{RunSpec, simulate};
 pub use grid::{keys, runs};
 use key::Keys;
+pub use key::{key, replay_key};
 pub use plan::{Grid, LogAxis, Plan, Question, Several};
 use rows::RowsFile;
 pub use rows::{Ending, Extent, FinishedRun, Rows};

@@ -6,7 +6,7 @@
 //! global; `pageset verify --against` on recordings of one load under several kernels and settings is how they were found,
 //! and the book's page of pairs shows how they hold.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// An interval that covers the truth in four of five cases.
 const QUANTILE: f64 = 1.28;
@@ -59,7 +59,7 @@ const LOAD_SPREAD: f64 = 0.03;
 const LOAD_SPREAD_MAX: f64 = 1.3;
 
 /// From and to, both included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interval(pub u64, pub u64);
 
 impl Interval {

@@ -1,6 +1,6 @@
 //! What one policy made of a recording.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::Candidate;
 use super::forecast::Forecast;
@@ -8,7 +8,7 @@ use super::interval::{Basis, Interval, Kind};
 use super::totals::Totals;
 
 /// One policy's row. All counts are those of the [`Window`](super::Window).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {
     /// Name of the policy, and settings that are not the recorded ones.
     pub policy: String,
@@ -45,7 +45,7 @@ pub struct Outcome {
 }
 
 /// Intervals of a row's main values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Intervals {
     /// Of [`Outcome::refills`] + [`Outcome::drains`].
     pub visits: Interval,

@@ -1,0 +1,118 @@
+"""Engines by name, as the command's ``pageset sweep --on`` asks for them: ``python -m pageset.engines PLAN --on
+ENGINE``."""
+
+import argparse
+import multiprocessing
+import pathlib
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import contextmanager
+
+from . import _native, many, tasks
+from .errors import Error
+
+DASK = "dask://"
+ARRAY_MAX = 1000
+"""Jobs of an array, as many as Slurm takes unless it is told otherwise."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Finishes a plan. Returns the status with which the process ends."""
+    parser = argparse.ArgumentParser(prog="python -m pageset.engines", description="Finish the runs of a sweep.")
+    parser.add_argument("plan", type=pathlib.Path, help="plan of the sweep")
+    parser.add_argument("--into", type=pathlib.Path, required=True, help="directory of finished runs")
+    parser.add_argument("--jobs", type=int, help="processes, or jobs of Slurm's array")
+    who = parser.add_mutually_exclusive_group(required=True)
+    who.add_argument("--on", metavar="ENGINE", help="processes, slurm or dask://HOST:PORT")
+    who.add_argument("--part", type=part, metavar="I/N", help="do the I-th of N parts in this process")
+    args = parser.parse_args(arguments)
+    try:
+        if args.part is not None:
+            do_part(args.plan, args.into, *args.part)
+        elif args.on == "slurm":
+            submit(args.plan, args.into, args.jobs)
+        else:
+            with executor(args.on, args.jobs) as engine:
+                many.sweep(args.plan, engine, into=args.into, progress=show)
+    except (Error, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\ninterrupted; what is finished is stored, and the same command goes on", file=sys.stderr)
+        return 130
+    return 0
+
+
+def part(text: str) -> tuple[int, int]:
+    """``I/N``, with I from 1 to N."""
+    index, _, count = text.partition("/")
+    if not (index.isdecimal() and count.isdecimal() and 1 <= int(index) <= int(count)):
+        raise argparse.ArgumentTypeError(f"`{text}` is no part of a whole: write I/N with I from 1 to N, e.g. 1/4")
+    return int(index), int(count)
+
+
+@contextmanager
+def executor(name: str, jobs: int | None) -> Iterator[Executor]:
+    """The executor that is called so."""
+    if name == "processes":
+        # A fork would take the threads' locks with it.
+        context = multiprocessing.get_context("forkserver")
+        with ProcessPoolExecutor(jobs, mp_context=context) as pool:
+            yield pool
+    elif name.startswith(DASK):
+        try:
+            from distributed import Client
+        except ImportError:
+            raise Error("Dask is not installed: pip install distributed") from None
+        with Client("tcp://" + name.removeprefix(DASK), set_as_default=False) as client:
+            yield client.get_executor()
+    else:
+        raise Error(f"unknown engine `{name}`: write processes, slurm or dask://HOST:PORT")
+
+
+def do_part(plan: pathlib.Path, into: pathlib.Path, index: int, count: int) -> None:
+    """Does each ``count``-th run that is not finished, beginning with the ``index``-th."""
+    runs = _native.sweep_tasks(plan)[index - 1 :: count]
+    todo = [tasks.Task(key, _native.sweep_task, (key, spec)) for key, spec in runs]
+    tasks.finish(todo, _native.Dataset(into), None, show)
+
+
+def submit(plan: pathlib.Path, into: pathlib.Path, jobs: int | None) -> None:
+    """Runs an array of Slurm's jobs, a part each, and waits for its end."""
+    present = _native.Dataset(into).keys()
+    missing = sum(key not in present for key, _ in _native.sweep_tasks(plan))
+    if missing == 0:
+        return
+    script = into / "sweep.sbatch"
+    script.write_text(array_script(plan.resolve(), into.resolve(), min(missing, jobs or ARRAY_MAX)))
+    try:
+        subprocess.run(["sbatch", "--wait", str(script)], check=True)
+    except FileNotFoundError:
+        raise Error(f"there is no sbatch here; hand in {script} where there is one") from None
+    except subprocess.CalledProcessError as failed:
+        raise Error(f"sbatch has ended with status {failed.returncode}; the same command does what is missing") from None
+
+
+def array_script(plan: pathlib.Path, into: pathlib.Path, jobs: int) -> str:
+    """A script for ``sbatch``: each job of the array is this module with its own part."""
+    command = [sys.executable, "-P", "-m", "pageset.engines", str(plan), "--into", str(into)]
+    return (
+        "#!/bin/sh\n"
+        "#SBATCH --job-name=pageset-sweep\n"
+        f"#SBATCH --array=1-{jobs}\n"
+        f'exec {shlex.join(command)} --part "$SLURM_ARRAY_TASK_ID/{jobs}"\n'
+    )
+
+
+def show(what: str, done: int, total: int | None) -> None:
+    """Progress on a terminal's standard error."""
+    if sys.stderr.isatty():
+        end = "\n" if done == total else ""
+        print(f"\r{what}: {done} of {total} runs", end=end, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,114 @@
+//! Work in pieces that any process on any computer can do: each gives the bytes of one file of a dataset.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result, bail};
+use pageset_arrow::dataset::{Dataset, Stored};
+use pageset_arrow::{file, rows};
+use pageset_lab::recordings::{Candidate, ReplayOptions, replay};
+use pageset_lab::simulate::{RunSpec, simulate};
+use pageset_lab::sweep::{self, Plan, Sweep};
+use pyo3::prelude::*;
+
+use crate::document;
+use crate::error::raised;
+use crate::replay::candidates;
+use crate::work::{Interrupted, run};
+
+/// The runs of a plan: key and spec of each.
+#[pyfunction]
+pub(crate) fn sweep_tasks(py: Python<'_>, plan: PathBuf) -> PyResult<Vec<(String, String)>> {
+    let runs = py.detach(|| -> Result<_> { Ok(Sweep::new(&Plan::read(&plan)?)?.runs().to_vec()) });
+    let runs = runs.map_err(raised)?;
+    runs.into_iter().map(|(key, spec)| Ok((key, document::of(&spec)?))).collect()
+}
+
+/// Simulates one run.
+#[pyfunction]
+pub(crate) fn sweep_task(py: Python<'_>, key: String, spec: &str) -> PyResult<Vec<u8>> {
+    let spec: RunSpec = document::read(spec)?;
+    run(py, None, Interrupted::LeftAlone, move |_| {
+        check(&key, &sweep::key(&spec)?)?;
+        let result = simulate(&spec)
+            .with_context(|| format!("the run {}", serde_json::to_string(&spec).unwrap_or_default()))?;
+        file::parquet(&rows::keyed(&[key], &[spec], &[result])?)
+    })
+}
+
+/// Replays of recordings: the key of each.
+#[pyfunction]
+pub(crate) fn replay_tasks(
+    py: Python<'_>,
+    recordings: Vec<PathBuf>,
+    policies: Vec<String>,
+    settings: Vec<String>,
+) -> PyResult<Vec<String>> {
+    let names = names(&candidates(&policies, &settings)?);
+    let keys =
+        py.detach(|| recordings.iter().map(|path| sweep::replay_key(path, &names)).collect::<Result<_>>());
+    keys.map_err(raised)
+}
+
+/// Replays one recording.
+#[pyfunction]
+pub(crate) fn replay_task(
+    py: Python<'_>,
+    key: String,
+    recording: PathBuf,
+    policies: Vec<String>,
+    settings: Vec<String>,
+) -> PyResult<Vec<u8>> {
+    let candidates = candidates(&policies, &settings)?;
+    run(py, None, Interrupted::LeftAlone, move |_| {
+        check(&key, &sweep::replay_key(&recording, &names(&candidates))?)?;
+        let mut reader = pageset_trace::open(&recording)?;
+        let options = ReplayOptions { candidates, machine: None, cpus: None };
+        let replayed = replay(&mut *reader, &options, |_| {})?;
+        let labels = [("key", &*key), ("recording", &*recording.to_string_lossy())];
+        file::parquet(&rows::labelled(&labels, &rows::batch(&replayed.outcomes)?)?)
+    })
+}
+
+/// What was asked for elsewhere must be what is computed here.
+fn check(asked: &str, here: &str) -> Result<()> {
+    if asked != here {
+        bail!(
+            "this computer has another version of pageset, of the machine's file or of the recording than the one that asks \
+             (key {here}, not {asked})"
+        );
+    }
+    Ok(())
+}
+
+fn names(candidates: &[Candidate]) -> Vec<String> {
+    candidates.iter().map(Candidate::name).collect()
+}
+
+/// A directory of results.
+#[pyclass(frozen, name = "Dataset", module = "pageset._native")]
+pub(crate) struct Results(Dataset);
+
+#[pymethods]
+impl Results {
+    #[new]
+    fn new(directory: PathBuf) -> PyResult<Self> {
+        Dataset::at(&directory).map(Self).map_err(raised)
+    }
+
+    /// Keys of the results that are there.
+    fn keys(&self, py: Python<'_>) -> PyResult<HashSet<String>> {
+        py.detach(|| self.0.keys()).map_err(raised)
+    }
+
+    /// Where the result with this key is, or will be.
+    fn path(&self, key: &str) -> PyResult<PathBuf> {
+        self.0.path(key).map_err(raised)
+    }
+
+    /// Stores a result. Says whether there was none with this key.
+    fn store(&self, py: Python<'_>, key: &str, parquet: &[u8]) -> PyResult<bool> {
+        let stored = py.detach(|| self.0.store(key, parquet)).map_err(raised)?;
+        Ok(stored == Stored::New)
+    }
+}
