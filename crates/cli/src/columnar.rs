@@ -43,7 +43,10 @@ impl Columnar {
     /// Writes a table's rows, with all that is said about it as metadata.
     pub(crate) fn write_table(self, table: &Table, out: &mut dyn Write) -> Result<()> {
         #[cfg(not(feature = "arrow"))]
-        return self.check().and(Ok((table, out)).map(drop));
+        {
+            let _ = (table, out);
+            self.check()
+        }
         #[cfg(feature = "arrow")]
         self.write(&pageset_arrow::table::batch(table)?, out)
     }
@@ -55,7 +58,10 @@ impl Columnar {
         out: &mut dyn Write,
     ) -> Result<()> {
         #[cfg(not(feature = "arrow"))]
-        return self.check().and(Ok((runs, out)).map(drop));
+        {
+            let _ = (runs, out);
+            self.check()
+        }
         #[cfg(feature = "arrow")]
         {
             let (mut keys, mut specs, mut results) = (Vec::new(), Vec::new(), Vec::new());
