@@ -7,6 +7,7 @@ use arrow_array::RecordBatch;
 use arrow_ipc::writer::FileWriter;
 use arrow_schema::Schema;
 use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use parquet::basic::Compression;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 
@@ -16,17 +17,22 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 ///
 /// None that is known: those of Parquet.
 pub fn parquet(batch: &RecordBatch) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
+    // Of one row, the row is all that statistics would say; and most files have one.
+    let statistics = if batch.num_rows() > 1 { EnabledStatistics::Chunk } else { EnabledStatistics::None };
     let properties = WriterProperties::builder()
         // Equal rows make equal bytes, whatever version of the library wrote them.
         .set_created_by("pageset".to_owned())
         .set_compression(Compression::SNAPPY)
         .set_max_row_group_row_count(Some(usize::MAX))
-        // A column index is as large as the one row that most files have.
-        .set_statistics_enabled(EnabledStatistics::Chunk)
+        .set_statistics_enabled(statistics)
         .set_offset_index_disabled(true)
         .build();
-    let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), Some(properties))?;
+    // Arrow's own schema is a third of a small file, and says no more than Parquet's unless there is metadata.
+    let options = ArrowWriterOptions::new()
+        .with_properties(properties)
+        .with_skip_arrow_metadata(batch.schema().metadata().is_empty());
+    let mut bytes = Vec::new();
+    let mut writer = ArrowWriter::try_new_with_options(&mut bytes, batch.schema(), options)?;
     writer.write(batch)?;
     writer.close()?;
     Ok(bytes)
