@@ -2,7 +2,7 @@
 
 use std::env;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::str::FromStr;
 
 use anyhow::{Context as _, Result, bail};
@@ -47,14 +47,26 @@ impl Engine {
         // The results are Parquet.
         Columnar::Parquet.check()?;
         let python = env::var_os(PYTHON).unwrap_or_else(|| "python3".into());
-        let mut command = Command::new(&python);
+        let cannot_start = || format!("cannot start {}; {PYTHON} names another Python", python.display());
         // Not what lies in the current directory.
+        let has_package = Command::new(&python)
+            .args(["-P", "-c", "import pageset.engines"])
+            .stderr(Stdio::null())
+            .status()
+            .with_context(cannot_start)?;
+        if !has_package.success() {
+            bail!(
+                "{} does not have the package pageset: pip install pageset, or name another Python in {PYTHON}",
+                python.display()
+            );
+        }
+        let mut command = Command::new(&python);
         command.args(["-P", "-m", "pageset.engines", "--on", &self.0, "--into"]).arg(results).arg(plan);
         if let Some(jobs) = jobs {
             command.args(["--jobs", &jobs.to_string()]);
         }
         let status = command.status();
-        let status = status.with_context(|| format!("cannot start {}", python.display()))?;
+        let status = status.with_context(cannot_start)?;
         if !status.success() {
             bail!(
                 "not all runs are finished ({status}); those that are stay in {}, and the same command goes on",
