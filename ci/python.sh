@@ -48,6 +48,6 @@ run "types" env --chdir=python "$first/bin/mypy" -p pageset
 run "types of the tests" env --chdir=python "$first/bin/mypy" tests
 # Of the newest: before 3.12 a class does not show that it has the buffer protocol.
 newest=$(environment "${pythons[-1]}" mypy)
-run "types of the part in Rust" env --chdir=python "$newest/bin/python" -P -m mypy.stubtest pageset
+run "types of the part in Rust" env --chdir=python "$newest/bin/python" -P -m mypy.stubtest --mypy-config-file pyproject.toml pageset
 run "lints" cargo clippy --package pageset-python --all-targets -- -D warnings
 echo "ci/python.sh: ${#pythons[@]} versions of Python passed in $SECONDS s"
