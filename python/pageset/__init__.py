@@ -11,8 +11,9 @@ A first look, with the recording that is built in::
 Long work gives other threads of Python their turn, tells a ``progress`` how far it is, and ends at an interrupt.
 """
 
+from ._native import Events, Pages, Pool, PoolStats, Table
 from .advice import Advice, Forecast, Range, advise
-from .errors import Error, FileError
+from .errors import Error, FileError, OutOfMemoryError
 from .forecast import Intervals, Outcome, Replay, replay
 from .many import Results, replay_many, sweep
 from .recording import Recording, open
@@ -22,16 +23,22 @@ from .verification import Verification, verify
 __all__ = [
     "Advice",
     "Error",
+    "Events",
     "FileError",
     "Forecast",
     "Intervals",
+    "OutOfMemoryError",
     "Outcome",
+    "Pages",
+    "Pool",
+    "PoolStats",
     "Range",
     "Recording",
     "Replay",
     "Results",
     "RunResult",
     "RunSpec",
+    "Table",
     "Verification",
     "advise",
     "open",

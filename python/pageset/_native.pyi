@@ -3,11 +3,19 @@
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import final
+from types import TracebackType
+from typing import Any, Literal, final
+
+from typing_extensions import CapsuleType
 
 __all__ = [
     "Dataset",
+    "Events",
+    "Pages",
+    "Pool",
+    "PoolStats",
     "Recording",
+    "Table",
     "advise",
     "replay",
     "replay_task",
@@ -34,7 +42,143 @@ class Recording:
     ) -> Recording: ...
     @property
     def path(self) -> Path: ...
+    def events(self) -> Events: ...
     def info(self) -> str: ...
+
+@final
+class Events:
+    """The events of a recording: a table that is read from the file, batch by batch, each time that somebody uses it."""
+
+    @property
+    def column_names(self) -> list[str]: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> CapsuleType: ...
+    def __arrow_c_schema__(self) -> CapsuleType: ...
+
+@final
+class Table:
+    """A table in memory, for Polars, pandas, DuckDB, pyarrow and all others that know Arrow's interface."""
+
+    @property
+    def column_names(self) -> list[str]: ...
+    def __len__(self) -> int: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> CapsuleType: ...
+    def __arrow_c_schema__(self) -> CapsuleType: ...
+
+@final
+class Pool:
+    """A pool of 4 KiB to 4 MiB pages: per-CPU cached, huge-page backed, returned to the system when idle.
+
+    It lives as long as the last of its pages. In a child of a fork its pages may be read, and nothing else happens.
+    """
+
+    def __new__(
+        cls,
+        size: int = 1 << 30,
+        *,
+        capacity: int | None = None,
+        backing: Literal["thp", "plain", "hugetlb-2m", "hugetlb-1g"] = "thp",
+        node: int | None = None,
+        locked: bool = False,
+        policy: str = "linux-6.12",
+    ) -> Pool: ...
+    @property
+    def size(self) -> int:
+        """Bytes of the pool."""
+    @property
+    def page_count(self) -> int:
+        """Pages of 4 KiB in it."""
+    @property
+    def uses_rseq(self) -> bool:
+        """Whether its fast path uses restartable sequences."""
+    def alloc(self, order: int = 0, *, zeroed: bool = False) -> Pages:
+        """Allocates a block of ``2**order`` pages, aligned to its size; order 0 to 10.
+
+        What is in it is unspecified, or all zero.
+        """
+    def alloc_exact(self, count: int) -> Pages:
+        """Allocates exactly ``count`` pages that lie side by side, 1 to 1024."""
+    def alloc_bulk(self, count: int) -> list[Pages]:
+        """Allocates ``count`` single pages; fewer if there are no more."""
+    def stats(self) -> PoolStats:
+        """What happened, and where the pages are."""
+    def backing(self) -> dict[str, Any] | None:
+        """The memory as the kernel accounts for it, in bytes, with what is resident by NUMA node."""
+    def trim(self) -> int:
+        """Gives all free memory back to the system now. Bytes that went back."""
+    def validate(self) -> None:
+        """Checks everything that can be checked by looking, while nobody else uses the pool."""
+
+@final
+class Pages:
+    """Pages of a pool. ``memoryview(pages)`` and ``numpy.frombuffer(pages, ...)`` are their bytes without a copy.
+
+    They are free again when the last of these and the object itself are gone, or at ``free()``.
+    """
+
+    @property
+    def page_count(self) -> int:
+        """How many pages of 4 KiB these are."""
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all of them."""
+    @property
+    def offset(self) -> int:
+        """Bytes from the pool's start to these pages."""
+    @property
+    def is_free(self) -> bool:
+        """Whether they were given back by ``free()``."""
+    def free(self) -> None:
+        """Gives them back now. A ``BufferError`` while somebody looks at their bytes; nothing if they are free already."""
+    def __len__(self) -> int: ...
+    def __enter__(self) -> Pages: ...
+    def __exit__(
+        self,
+        _type: type[BaseException] | None,
+        _value: BaseException | None,
+        _traceback: TracebackType | None,
+        /,
+    ) -> None: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+    def __release_buffer__(self, buffer: memoryview, /) -> None: ...
+
+@final
+class PoolStats:
+    """A pool at one moment, under the kernel's names where it has one. ``nr_`` are pages of 4 KiB."""
+
+    @property
+    def pgalloc(self) -> int: ...
+    @property
+    def pgfree(self) -> int: ...
+    @property
+    def nr_free_pages(self) -> int: ...
+    @property
+    def nr_pageset(self) -> int: ...
+    @property
+    def nr_array(self) -> int: ...
+    @property
+    def nr_depot(self) -> int: ...
+    @property
+    def nr_used(self) -> int: ...
+    @property
+    def capacity_pages(self) -> int: ...
+    @property
+    def largest_free_order(self) -> int | None: ...
+    @property
+    def array_refills(self) -> int: ...
+    @property
+    def array_flushes(self) -> int: ...
+    @property
+    def array_drains(self) -> int: ...
+    @property
+    def bad_frees(self) -> int: ...
+    @property
+    def cleared_bytes(self) -> int: ...
+    @property
+    def returned_bytes(self) -> int: ...
+    @property
+    def refaulted_bytes(self) -> int: ...
+    @property
+    def metadata_bytes(self) -> int: ...
 
 def replay(
     recording: Recording,
@@ -60,6 +204,7 @@ def sweep_tasks(plan: _Path) -> list[tuple[str, str]]: ...
 def sweep_task(key: str, spec: str) -> bytes: ...
 def replay_tasks(recordings: list[str], policies: list[str], settings: list[str]) -> list[str]: ...
 def replay_task(key: str, recording: _Path, policies: list[str], settings: list[str]) -> bytes: ...
+
 @final
 class Dataset:
     def __new__(cls, directory: _Path) -> Dataset: ...

@@ -7,3 +7,7 @@ class Error(Exception):
 
 class FileError(Error, OSError):
     """The system has refused a file."""
+
+
+class OutOfMemoryError(Error, MemoryError):
+    """A pool has no more pages."""

@@ -80,6 +80,13 @@ class Recording:
         lost: dict[str, int] = self.info["lost"]
         return lost
 
+    def events(self) -> _native.Events:
+        """The events as a table: give it to ``polars.DataFrame``, ``pyarrow.table``, DuckDB or whoever else knows Arrow.
+
+        It is read each time that somebody uses it, batch by batch.
+        """
+        return self._native.events()
+
     def _rows(self) -> list[tuple[str, object]]:
         machine = self.machine
         zones = ", ".join(zone["kind"] for zone in machine["zones"]) if machine else None

@@ -3,6 +3,7 @@
 use std::io;
 
 use anyhow::anyhow;
+use pageset::AllocError;
 use pageset_lab::recordings::{ReplayError, VerifyError};
 use pageset_trace::TraceError;
 use pyo3::PyErr;
@@ -12,6 +13,7 @@ mod exceptions {
 
     pyo3::import_exception!(pageset.errors, Error);
     pyo3::import_exception!(pageset.errors, FileError);
+    pyo3::import_exception!(pageset.errors, OutOfMemoryError);
 }
 
 /// The exception for an error: `FileError`, which is an `OSError` too, if the system has refused something.
@@ -27,6 +29,11 @@ pub(crate) fn raised(error: anyhow::Error) -> PyErr {
 /// What an argument cannot be.
 pub(crate) fn refused(problem: impl std::fmt::Display) -> PyErr {
     exceptions::Error::new_err(problem.to_string())
+}
+
+/// A pool has no more pages.
+pub(crate) fn out_of_memory(error: AllocError) -> PyErr {
+    exceptions::OutOfMemoryError::new_err(error.to_string())
 }
 
 /// The error of a trace, whoever passed it on.

@@ -5,10 +5,11 @@
 //! | `recording` | a recording, opened again by each that reads it |
 //! | `replay`, `verify`, `advise`, `simulate` | one function of the laboratory each |
 //! | `tasks` | pieces of work for any process on any computer, and the dataset of what they find |
+//! | `events`, `stream` | events and rows as Arrow |
 //! | `work` | runs them while Python goes on; progress, interrupts |
 //! | `document` | results become text, of which Python makes values |
 //! | `error` | errors become exceptions |
-//! | `pool`, `pages` | pages with the buffer protocol; `owned` answers for their memory |
+//! | `pool`, `pages` | the pool, and pages with the buffer protocol; `owned` says whose they are |
 //!
 //! Nothing is computed here. The part in Python is `python/pageset`.
 #![deny(unsafe_code)]
@@ -16,9 +17,16 @@
 mod advise;
 mod document;
 mod error;
+mod events;
+#[expect(unsafe_code, reason = "pages that nobody borrows")]
+mod owned;
+#[expect(unsafe_code, reason = "the buffer protocol is C's")]
+mod pages;
+mod pool;
 mod recording;
 mod replay;
 mod simulate;
+mod stream;
 mod tasks;
 mod verify;
 mod work;
@@ -29,11 +37,19 @@ mod native {
     #[pymodule_export]
     use crate::advise::advise;
     #[pymodule_export]
+    use crate::events::Events;
+    #[pymodule_export]
+    use crate::pages::Pages;
+    #[pymodule_export]
+    use crate::pool::{Pool, PoolStats};
+    #[pymodule_export]
     use crate::recording::Recording;
     #[pymodule_export]
     use crate::replay::replay;
     #[pymodule_export]
     use crate::simulate::simulate;
+    #[pymodule_export]
+    use crate::stream::Table;
     #[pymodule_export]
     use crate::tasks::{Results, replay_task, replay_tasks, sweep_task, sweep_tasks};
     #[pymodule_export]

@@ -10,6 +10,7 @@ use pageset_trace::{
 };
 use pyo3::prelude::*;
 
+use crate::events::Events;
 use crate::work::{Interrupted, Watch, run};
 
 /// A recording of a kernel's page events.
@@ -79,6 +80,12 @@ impl Recording {
     #[getter]
     fn path(&self) -> PathBuf {
         self.info.path.clone()
+    }
+
+    /// Its events as a table.
+    fn events(&self) -> Events {
+        let name = self.info.path.file_name().unwrap_or(self.info.path.as_os_str());
+        Events::new(self.source.clone(), name.to_string_lossy().into_owned())
     }
 
     /// What it says about itself, as JSON.

@@ -1,0 +1,128 @@
+//! Pages as Python objects: their bytes by the buffer protocol, without a copy.
+
+use std::ffi::c_int;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use pageset::PAGE_BYTES;
+use pyo3::exceptions::{PyBufferError, PyValueError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+
+use crate::owned::Owned;
+
+/// Pages of a pool. `memoryview(pages)` and `numpy.frombuffer(pages, ...)` are their bytes without a copy. They are free
+/// again when the last of these and the object itself are gone, or at `free()`.
+#[pyclass(frozen, module = "pageset")]
+pub(crate) struct Pages {
+    state: Mutex<State>,
+    page_count: usize,
+    offset: usize,
+}
+
+/// # Invariants
+/// While there are views there are pages.
+struct State {
+    pages: Option<Owned>,
+    views: usize,
+}
+
+impl Pages {
+    pub(crate) fn new(pages: Owned) -> Self {
+        let (page_count, offset) = (pages.page_count(), pages.offset());
+        Self { state: Mutex::new(State { pages: Some(pages), views: 0 }), page_count, offset }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl Pages {
+    /// How many pages of 4 KiB these are.
+    #[getter]
+    fn page_count(&self) -> usize {
+        self.page_count
+    }
+
+    /// Bytes of all of them.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.page_count * PAGE_BYTES
+    }
+
+    /// Bytes from the pool's start to these pages.
+    #[getter]
+    fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// Whether they were given back by `free()`.
+    #[getter]
+    fn is_free(&self) -> bool {
+        self.state().pages.is_none()
+    }
+
+    /// Gives them back now. A `BufferError` while somebody looks at their bytes; nothing if they are free already.
+    fn free(&self) -> PyResult<()> {
+        let mut state = self.state();
+        if state.views > 0 {
+            let views = state.views;
+            let text = format!("the pages have {views} views: release memoryviews and arrays of them first");
+            return Err(PyBufferError::new_err(text));
+        }
+        state.pages = None;
+        Ok(())
+    }
+
+    fn __len__(&self) -> usize {
+        self.nbytes()
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __exit__(
+        &self,
+        _type: &Bound<'_, PyAny>,
+        _value: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        self.free()
+    }
+
+    fn __repr__(&self) -> String {
+        let free = if self.is_free() { ", free" } else { "" };
+        format!("<pageset.Pages: {} bytes at {:#x}{free}>", self.nbytes(), self.offset)
+    }
+
+    /// Shows the bytes to a view, which keeps this object.
+    ///
+    /// # Safety
+    /// `view` is a buffer that Python wants filled.
+    unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+        let pages = slf.get();
+        let mut state = pages.state();
+        let start = state.pages.as_ref().map(Owned::start);
+        let start = start.ok_or_else(|| PyValueError::new_err("the pages are free"))?;
+        let bytes = pages.nbytes() as ffi::Py_ssize_t;
+        // SAFETY: Python passes a buffer to fill. The bytes are mapped and initialised, and stay so: the view keeps this
+        // object, whose pages are not freed while it has views.
+        let filled = unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), start.cast(), bytes, 0, flags) };
+        if filled != 0 {
+            return Err(PyErr::fetch(slf.py()));
+        }
+        state.views += 1;
+        Ok(())
+    }
+
+    /// A view is gone.
+    ///
+    /// # Safety
+    /// `view` was filled by `__getbuffer__` of this object, and is released once.
+    unsafe fn __releasebuffer__(&self, _view: *mut ffi::Py_buffer) {
+        let mut state = self.state();
+        state.views = state.views.saturating_sub(1);
+    }
+}

@@ -1,0 +1,222 @@
+//! The pool as a Python object.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use pageset::{AllocError, Backing, HugePageSize, Numa, Order, PAGE_BYTES, Residency};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::error::{out_of_memory, refused};
+use crate::owned::Owned;
+use crate::pages::Pages;
+
+/// A pool of 4 KiB to 4 MiB pages: per-CPU cached, huge-page backed, returned to the system when idle.
+///
+/// It lives as long as the last of its pages. In a child of a fork its pages may be read, and nothing else happens.
+#[pyclass(frozen, module = "pageset")]
+pub(crate) struct Pool(Arc<pageset::Pool>);
+
+#[pymethods]
+impl Pool {
+    #[new]
+    #[pyo3(signature = (size=1 << 30, *, capacity=None, backing="thp", node=None, locked=false, policy="linux-6.12"))]
+    fn new(
+        py: Python<'_>,
+        size: usize,
+        capacity: Option<usize>,
+        backing: &str,
+        node: Option<u16>,
+        locked: bool,
+        policy: &str,
+    ) -> PyResult<Self> {
+        let backing = named_backing(backing)?;
+        let build = || {
+            let mut builder = pageset::Pool::builder().size(size).backing(backing).policy(policy);
+            if let Some(capacity) = capacity {
+                builder = builder.capacity(capacity);
+            }
+            if let Some(node) = node {
+                builder = builder.numa(Numa::Bind(node));
+            }
+            if locked {
+                builder = builder.residency(Residency::Locked);
+            }
+            builder.build().map_err(|error| format!("{:#}", anyhow::Error::from(error)))
+        };
+        let pool = py.detach(build).map_err(refused)?;
+        Ok(Self(Arc::new(pool)))
+    }
+
+    /// Bytes of the pool.
+    #[getter]
+    fn size(&self) -> usize {
+        self.0.page_count() * PAGE_BYTES
+    }
+
+    /// Pages of 4 KiB in it.
+    #[getter]
+    fn page_count(&self) -> usize {
+        self.0.page_count()
+    }
+
+    /// Whether its fast path uses restartable sequences.
+    #[getter]
+    fn uses_rseq(&self) -> bool {
+        self.0.uses_rseq()
+    }
+
+    /// Allocates a block of `2**order` pages, aligned to its size; order 0 to 10. What is in it is unspecified, or all zero.
+    #[pyo3(signature = (order=0, *, zeroed=false))]
+    fn alloc(&self, py: Python<'_>, order: u8, zeroed: bool) -> PyResult<Pages> {
+        let order = Order::new(order)
+            .ok_or_else(|| refused(format!("order {order} is none: use 0 to {}", Order::MAX.get())))?;
+        let block =
+            if zeroed { py.detach(|| Owned::zeroed(&self.0, order)) } else { Owned::block(&self.0, order) };
+        block.map(Pages::new).map_err(not_allocated)
+    }
+
+    /// Allocates exactly `count` pages that lie side by side, 1 to 1024.
+    fn alloc_exact(&self, py: Python<'_>, count: usize) -> PyResult<Pages> {
+        py.detach(|| Owned::exact(&self.0, count)).map(Pages::new).map_err(not_allocated)
+    }
+
+    /// Allocates `count` single pages; fewer if there are no more.
+    fn alloc_bulk(&self, py: Python<'_>, count: usize) -> PyResult<Vec<Pages>> {
+        let pages = py.detach(|| Owned::many(&self.0, count)).map_err(not_allocated)?;
+        Ok(pages.into_iter().map(Pages::new).collect())
+    }
+
+    /// What happened, and where the pages are.
+    fn stats(&self, py: Python<'_>) -> PoolStats {
+        py.detach(|| PoolStats::of(&self.0))
+    }
+
+    /// The memory as the kernel accounts for it, in bytes, with what is resident by NUMA node. `None` without `/proc`.
+    fn backing<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let Some(report) = py.detach(|| self.0.backing()) else { return Ok(None) };
+        let backing = PyDict::new(py);
+        for (key, bytes) in [
+            ("mapped_bytes", report.mapped_bytes),
+            ("resident_bytes", report.resident_bytes),
+            ("huge_bytes", report.huge_bytes),
+            ("small_bytes", report.small_bytes),
+            ("locked_bytes", report.locked_bytes),
+            ("page_bytes", report.page_bytes),
+        ] {
+            backing.set_item(key, bytes)?;
+        }
+        backing.set_item("nodes", report.nodes.into_iter().collect::<BTreeMap<u16, u64>>())?;
+        Ok(Some(backing))
+    }
+
+    /// Gives all free memory back to the system now. Bytes that went back.
+    fn trim(&self, py: Python<'_>) -> u64 {
+        py.detach(|| self.0.trim()).returned_bytes
+    }
+
+    /// Checks everything that can be checked by looking, while nobody else uses the pool.
+    fn validate(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.0.validate()).map_err(refused)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<pageset.Pool of {} bytes>", self.size())
+    }
+}
+
+/// What a child of a fork cannot reach of its parent, and so nothing that its parent cannot answer for.
+fn named_backing(name: &str) -> PyResult<Backing> {
+    match name {
+        "thp" => Ok(Backing::Thp),
+        "plain" => Ok(Backing::Plain),
+        "hugetlb-2m" => Ok(Backing::Hugetlb(HugePageSize::Mib2)),
+        "hugetlb-1g" => Ok(Backing::Hugetlb(HugePageSize::Gib1)),
+        _ => Err(refused(format!(
+            "unknown backing `{name}`; choose one of: thp, plain, hugetlb-2m, hugetlb-1g"
+        ))),
+    }
+}
+
+fn not_allocated(error: AllocError) -> PyErr {
+    match error {
+        AllocError::OutOfMemory { .. } | AllocError::OverCapacity => out_of_memory(error),
+        error => refused(error),
+    }
+}
+
+/// A pool at one moment, under the kernel's names where it has one. `nr_` are pages of 4 KiB.
+#[pyclass(frozen, get_all, module = "pageset")]
+pub(crate) struct PoolStats {
+    /// Pages allocated since the pool was built.
+    pgalloc: u64,
+    /// Pages freed.
+    pgfree: u64,
+    /// Pages on the core's free lists.
+    nr_free_pages: u64,
+    /// Pages in the core's per-CPU page sets.
+    nr_pageset: u64,
+    /// Pages in the arrays of the fast path.
+    nr_array: u64,
+    /// Free pages between the arrays and the core.
+    nr_depot: u64,
+    /// Pages that users hold.
+    nr_used: u64,
+    /// Pages that may be out at most.
+    capacity_pages: u64,
+    /// Largest order of which there is a free block.
+    largest_free_order: Option<u8>,
+    /// Times an array was filled.
+    array_refills: u64,
+    /// Times half an array was given back.
+    array_flushes: u64,
+    /// Times all arrays were emptied.
+    array_drains: u64,
+    /// Frames that the core refused.
+    bad_frees: u64,
+    /// Bytes cleared for those who asked for zeroes.
+    cleared_bytes: u64,
+    /// Bytes given back to the system.
+    returned_bytes: u64,
+    /// Bytes given back that were used again.
+    refaulted_bytes: u64,
+    /// Bytes of metadata mapped.
+    metadata_bytes: u64,
+}
+
+impl PoolStats {
+    fn of(pool: &pageset::Pool) -> Self {
+        let stats = pool.stats();
+        Self {
+            pgalloc: stats.pgalloc,
+            pgfree: stats.pgfree,
+            nr_free_pages: stats.nr_free_pages,
+            nr_pageset: stats.nr_pageset,
+            nr_array: stats.nr_array,
+            nr_depot: stats.nr_depot,
+            nr_used: stats.nr_used,
+            capacity_pages: stats.capacity_pages,
+            largest_free_order: stats.largest_free_order.map(Order::get),
+            array_refills: stats.array_refills,
+            array_flushes: stats.array_flushes,
+            array_drains: stats.array_drains,
+            bad_frees: stats.bad_frees,
+            cleared_bytes: stats.cleared_bytes,
+            returned_bytes: stats.returned_bytes,
+            refaulted_bytes: stats.refaulted_bytes,
+            metadata_bytes: stats.metadata_bytes,
+        }
+    }
+}
+
+#[pymethods]
+impl PoolStats {
+    fn __repr__(&self) -> String {
+        format!(
+            "<pageset.PoolStats: {} pages used, {} cached, {} free>",
+            self.nr_used,
+            self.nr_array + self.nr_depot + self.nr_pageset,
+            self.nr_free_pages
+        )
+    }
+}

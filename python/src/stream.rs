@@ -1,0 +1,65 @@
+//! Arrow's C interface: what engines of tables take without copying.
+//!
+//! Source: the Arrow PyCapsule interface, version of Arrow 14. The names of the capsules are its own.
+
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::{RecordBatchIterator, RecordBatchReader};
+use arrow_schema::ffi::FFI_ArrowSchema;
+use arrow_schema::{ArrowError, Schema};
+use pageset_arrow::RecordBatch;
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+
+use crate::error::raised;
+
+/// Batches for whoever takes the capsule; what nobody takes is freed with it.
+pub(crate) fn capsule(
+    py: Python<'_>,
+    batches: impl RecordBatchReader + Send + 'static,
+) -> PyResult<Bound<'_, PyCapsule>> {
+    PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(batches)), c"arrow_array_stream")
+}
+
+/// The columns.
+pub(crate) fn schema_capsule<'py>(py: Python<'py>, schema: &Schema) -> PyResult<Bound<'py, PyCapsule>> {
+    let schema = FFI_ArrowSchema::try_from(schema).map_err(|error| raised(error.into()))?;
+    PyCapsule::new_with_value(py, schema, c"arrow_schema")
+}
+
+/// A table in memory, for Polars, pandas, DuckDB, pyarrow and all others that know Arrow's interface.
+#[pyclass(frozen, module = "pageset")]
+pub(crate) struct Table(pub(crate) RecordBatch);
+
+#[pymethods]
+impl Table {
+    /// Names of the columns.
+    #[getter]
+    fn column_names(&self) -> Vec<String> {
+        self.0.schema().fields().iter().map(|field| field.name().clone()).collect()
+    }
+
+    /// Number of rows.
+    fn __len__(&self) -> usize {
+        self.0.num_rows()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<pageset.Table of {} rows: {}>", self.0.num_rows(), self.column_names().join(", "))
+    }
+
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        // The interface allows to give the columns as they are.
+        let _ = requested_schema;
+        let batch: Result<_, ArrowError> = Ok(self.0.clone());
+        capsule(py, RecordBatchIterator::new([batch], self.0.schema()))
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        schema_capsule(py, &self.0.schema())
+    }
+}

@@ -1,0 +1,148 @@
+"""Pages of a pool are Python objects; their bytes are nobody's copy."""
+
+import gc
+import os
+
+import numpy
+import pytest
+
+import pageset
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def pool() -> pageset.Pool:
+    return pageset.Pool(64 * MIB)
+
+
+def test_a_view_is_the_memory_itself(pool: pageset.Pool) -> None:
+    pages = pool.alloc(2)
+    assert (len(pages), pages.page_count, pages.nbytes) == (16384, 4, 16384)
+    # NumPy's types name a few classes instead of the protocol.
+    array = numpy.frombuffer(pages, dtype=numpy.uint64)  # type: ignore[call-overload]
+    array[0] = 0x0102030405060708
+    assert memoryview(pages)[0] == 8
+    view = memoryview(pages)
+    assert (view.format, view.readonly, view.shape) == ("B", False, (16384,))
+
+
+def test_zeroed_pages_are_zero_even_if_somebody_had_them(pool: pageset.Pool) -> None:
+    for _ in range(3):
+        pages = pool.alloc(9, zeroed=True)
+        array = numpy.frombuffer(memoryview(pages), dtype=numpy.uint8)
+        assert not array.any()
+        array[:] = 0xFF
+        del pages, array
+
+
+def test_pages_are_free_when_the_last_view_is_gone(pool: pageset.Pool) -> None:
+    pages = pool.alloc(3)
+    array = numpy.frombuffer(memoryview(pages), dtype=numpy.uint8)
+    part = array[100:200]
+    del pages, array
+    gc.collect()
+    assert pool.stats().nr_used == 8
+    part[:] = 7
+    assert part.sum() == 700
+    del part
+    gc.collect()
+    assert pool.stats().nr_used == 0
+    pool.validate()
+
+
+def test_pages_outlive_the_name_of_their_pool() -> None:
+    pages = pageset.Pool(16 * MIB).alloc()
+    gc.collect()
+    view = memoryview(pages)
+    view[0] = 1
+    assert bytes(pages)[:1] == b"\x01"
+
+
+def test_viewed_pages_cannot_be_freed(pool: pageset.Pool) -> None:
+    pages = pool.alloc()
+    view = memoryview(pages)
+    part = view[10:20]
+    with pytest.raises(BufferError, match="the pages have 1 views"):
+        pages.free()
+    view.release()
+    with pytest.raises(BufferError):
+        pages.free()
+    part.release()
+    pages.free()
+    assert pages.is_free and pool.stats().nr_used == 0
+    pages.free()
+    with pytest.raises(ValueError, match="the pages are free"):
+        memoryview(pages)
+
+
+def test_a_with_block_frees_at_its_end(pool: pageset.Pool) -> None:
+    with pool.alloc(1) as pages, memoryview(pages) as view:
+        view[0] = 1
+        assert pool.stats().nr_used == 2
+    assert pages.is_free and pool.stats().nr_used == 0
+
+
+def test_many_pages_are_had_at_once(pool: pageset.Pool) -> None:
+    pages = pool.alloc_bulk(1000)
+    assert len({page.offset for page in pages}) == 1000
+    assert pool.stats().nr_used == 1000
+    del pages
+    assert pool.stats().nr_used == 0
+    assert pool.alloc_exact(3).page_count == 3
+
+
+def test_an_empty_pool_is_a_memory_error() -> None:
+    pool = pageset.Pool(16 * MIB, capacity=8 * MIB)
+    held = pool.alloc_bulk(1 << 40)
+    assert len(held) == 2048
+    with pytest.raises(pageset.OutOfMemoryError, match="hard capacity") as raised:
+        pool.alloc()
+    assert isinstance(raised.value, MemoryError) and isinstance(raised.value, pageset.Error)
+
+
+def test_what_a_pool_cannot_be_is_said() -> None:
+    with pytest.raises(pageset.Error, match="the size must be a multiple of 4096"):
+        pageset.Pool(5)
+    with pytest.raises(pageset.Error, match="unknown backing `gold`; choose one of: thp"):
+        pageset.Pool(16 * MIB, backing="gold")  # type: ignore[arg-type]
+    with pytest.raises(pageset.Error, match="no policy is called"):
+        pageset.Pool(16 * MIB, policy="x")
+    with pytest.raises(pageset.Error, match="order 11 is none: use 0 to 10"):
+        pageset.Pool(16 * MIB).alloc(11)
+    with pytest.raises(OverflowError):
+        pageset.Pool(-1)
+
+
+def test_memory_is_accounted_for_and_given_back(pool: pageset.Pool) -> None:
+    pages = pool.alloc(10)
+    numpy.frombuffer(memoryview(pages), dtype=numpy.uint8)[:] = 1
+    backing = pool.backing()
+    assert backing is not None and backing["resident_bytes"] >= 4 * MIB
+    pages.free()
+    assert pool.trim() >= 4 * MIB
+    after = pool.backing()
+    assert after is not None and after["resident_bytes"] < 4 * MIB
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_child_reads_pages_and_gets_none(pool: pageset.Pool) -> None:
+    pages = pool.alloc()
+    memoryview(pages)[0] = 42
+    child = os.fork()
+    if child == 0:
+        try:
+            is_right = memoryview(pages)[0] == 42
+            try:
+                pool.alloc()
+                is_right = False
+            except pageset.Error as error:
+                is_right = is_right and "a child cannot allocate from it" in str(error)
+            del pages, pool
+            gc.collect()
+            os._exit(0 if is_right else 1)
+        finally:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert memoryview(pages)[0] == 42
+    assert pool.stats().nr_used == 1

@@ -1,0 +1,67 @@
+"""Tables reach those who read tables, without a copy and without needing any of them."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pageset
+
+
+@pytest.fixture(scope="module")
+def events(traces: Path) -> pageset.Events:
+    return pageset.open(traces / "k612_2c_tcp.pgtrace").events()
+
+
+def test_polars_takes_events(events: pageset.Events) -> None:
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame(events)
+    assert frame.columns == events.column_names
+    allocs = frame.filter(polars.col("kind") == "mm_page_alloc")
+    assert 0 < allocs.height < frame.height
+    # A table is read again by each that uses it.
+    assert polars.DataFrame(events).equals(frame)
+
+
+def test_pyarrow_takes_events_batch_by_batch(recording: pageset.Recording) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    reader = pyarrow.RecordBatchReader.from_stream(recording.events())
+    assert reader.schema == pyarrow.schema(recording.events())
+    assert sum(batch.num_rows for batch in reader) == recording.event_count
+
+
+def test_duckdb_takes_events(events: pageset.Events) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    counts = duckdb.sql("select kind, count(*) from events group by kind order by 2 desc").fetchall()
+    assert len(counts) > 2
+
+
+def test_pandas_takes_events(events: pageset.Events) -> None:
+    pandas = pytest.importorskip("pandas")
+    if not hasattr(pandas.DataFrame, "from_arrow"):
+        pytest.skip("this pandas does not know Arrow's interface")
+    frame = pandas.DataFrame.from_arrow(events)
+    assert list(frame.columns) == events.column_names
+
+
+def test_what_nobody_takes_is_freed(events: pageset.Events) -> None:
+    for _ in range(100):
+        events.__arrow_c_stream__()
+        events.__arrow_c_schema__()
+
+
+def test_damage_is_an_error_of_whoever_reads(traces: Path, tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    damaged = tmp_path / "damaged.pgtrace"
+    whole = bytearray((traces / "k618_2c_hackbench_sock.pgtrace").read_bytes())
+    whole[len(whole) // 2] ^= 0xFF
+    damaged.write_bytes(whole)
+    with pytest.raises(Exception, match="damaged.pgtrace: byte"):
+        pyarrow.table(pageset.open(damaged).events())
+
+
+def test_the_package_needs_no_other() -> None:
+    program = "import sys, pageset; pageset.open().events(); print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True).stdout
+    assert not {"numpy", "polars", "pandas", "pyarrow", "duckdb"} & set(loaded.split())
