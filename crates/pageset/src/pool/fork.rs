@@ -8,6 +8,13 @@ use super::{Inner, Pool};
 use crate::error::AllocError;
 
 impl Pool {
+    /// Whether this process is a child of the one that built the pool: [`Fork`](crate::Fork) says what it may do.
+    #[must_use]
+    #[inline]
+    pub fn is_in_child(&self) -> bool {
+        self.inner.is_in_child()
+    }
+
     /// The parts of the pool, unless this is a child of the process that built it.
     pub(crate) fn in_parent(&self) -> Result<&Inner, AllocError> {
         if self.inner.is_in_child() { Err(AllocError::Forked) } else { Ok(&self.inner) }
@@ -87,6 +94,7 @@ mod tests {
         ("others", |pool, _| {
             assert!(format!("{pool:?}").contains("4096"));
             assert_eq!((pool.page_count(), pool.start().addr() % 4096), (4096, 0));
+            assert!(pool.is_in_child());
             let _ = pool.uses_rseq();
         }),
     ];

@@ -1,0 +1,121 @@
+//! Pages for C.
+
+use std::ffi::{c_int, c_uint, c_void};
+use std::mem::MaybeUninit;
+
+use pageset::{Order, Pages, Pool};
+
+use crate::array::output;
+use crate::entry::Entry;
+use crate::failure::{BAD_ORDER, Failure, NULL_OUTPUT, number};
+use crate::pools::{PoolHandle, open};
+
+/// Pages that `pageset_alloc_bulk` asks for at once.
+const BULK_PAGES: usize = 512;
+
+/// Allocates a block of 4 KiB << order (order 0 to 10), aligned to its size. Its contents are unspecified. Writes its address to
+/// *pages; nothing if it fails. O(1), mostly a few nanoseconds.
+///
+/// Errors: EINVAL (order, or pages is NULL), ENOMEM (no such block is free), EDQUOT (the capacity is handed out), EBADF, EPERM.
+#[unsafe(no_mangle)]
+pub extern "C" fn pageset_alloc(
+    pool: *mut PoolHandle,
+    order: c_uint,
+    pages: Option<&mut MaybeUninit<*mut c_void>>,
+) -> c_int {
+    hand_out(pool, pages, |pool| pool.alloc(order_of(order)?).map_err(Failure::from))
+}
+
+/// As pageset_alloc, all bytes zero. Only what is not known to be zero is cleared.
+///
+/// Errors: as pageset_alloc.
+#[unsafe(no_mangle)]
+pub extern "C" fn pageset_alloc_zeroed(
+    pool: *mut PoolHandle,
+    order: c_uint,
+    pages: Option<&mut MaybeUninit<*mut c_void>>,
+) -> c_int {
+    hand_out(pool, pages, |pool| pool.alloc_zeroed(order_of(order)?).map_err(Failure::from))
+}
+
+/// Allocates exactly page_count contiguous pages of 4 KiB, 1 to 1024, aligned to 4 KiB at least. Their contents are unspecified.
+/// They are freed by pageset_free_exact.
+///
+/// Errors: EINVAL (page_count, or pages is NULL); otherwise as pageset_alloc.
+#[unsafe(no_mangle)]
+pub extern "C" fn pageset_alloc_exact(
+    pool: *mut PoolHandle,
+    page_count: usize,
+    pages: Option<&mut MaybeUninit<*mut c_void>>,
+) -> c_int {
+    hand_out(pool, pages, |pool| pool.alloc_exact(page_count).map_err(Failure::from))
+}
+
+/// Allocates the block of 4 KiB << order that begins `frame` pages of 4 KiB after the pool's start, if all of it is free. Caches
+/// are emptied to find out: this is slow.
+///
+/// Errors: EBUSY (not all of it is free), EINVAL (order, no block begins at this frame, or pages is NULL), EDQUOT, EBADF, EPERM.
+#[unsafe(no_mangle)]
+pub extern "C" fn pageset_alloc_at(
+    pool: *mut PoolHandle,
+    frame: usize,
+    order: c_uint,
+    pages: Option<&mut MaybeUninit<*mut c_void>>,
+) -> c_int {
+    hand_out(pool, pages, |pool| pool.alloc_at(frame, order_of(order)?).map_err(Failure::from))
+}
+
+/// Allocates up to page_count single pages of 4 KiB and writes their addresses to pages[0], pages[1] and so on. *got is how many:
+/// fewer than page_count only if memory or capacity is short, and 0 if it fails. Each is freed by itself, with order 0.
+///
+/// Errors: as pageset_alloc, if there was not one page. None if page_count is 0.
+#[unsafe(no_mangle)]
+pub extern "C" fn pageset_alloc_bulk(
+    pool: *mut PoolHandle,
+    page_count: usize,
+    pages: *mut *mut c_void,
+    got: Option<&mut MaybeUninit<usize>>,
+) -> c_int {
+    number(move || {
+        let got = got.ok_or(NULL_OUTPUT)?.write(0);
+        let entry = open(pool)?;
+        let pages = output(pages, page_count)?;
+        let mut batch = Vec::with_capacity(page_count.min(BULK_PAGES));
+        for part in pages.chunks_mut(BULK_PAGES) {
+            match entry.pool.alloc_bulk(part.len(), &mut batch) {
+                Ok(_) => {}
+                Err(error) if *got == 0 => return Err(error.into()),
+                Err(_) => break,
+            }
+            let is_short = batch.len() < part.len();
+            *got += batch.len();
+            for (at, page) in part.iter_mut().zip(batch.drain(..)) {
+                at.write(entry.hand_out(page));
+            }
+            if is_short {
+                break;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Allocates by `alloc`, and writes the address.
+#[inline(always)]
+fn hand_out(
+    pool: *mut PoolHandle,
+    address: Option<&mut MaybeUninit<*mut c_void>>,
+    alloc: impl FnOnce(&'static Pool) -> Result<Pages<'static>, Failure>,
+) -> c_int {
+    number(move || {
+        let entry: &'static Entry = open(pool)?;
+        let address = address.ok_or(NULL_OUTPUT)?;
+        address.write(entry.hand_out(alloc(&entry.pool)?));
+        Ok(())
+    })
+}
+
+#[inline(always)]
+pub(crate) fn order_of(order: c_uint) -> Result<Order, Failure> {
+    u8::try_from(order).ok().and_then(Order::new).ok_or(BAD_ORDER)
+}

@@ -1,0 +1,258 @@
+//! What a pool is made from.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ptr::{self, NonNull};
+use std::time::Duration;
+
+use pageset::{
+    Backing, Builder, FastPath, Fork, HugePageSize, Numa, Pool, Prezero, Residency, ReturnPolicy, Worker,
+};
+
+use crate::failure::{Failure, number};
+use crate::sized::{self, Grows};
+
+/// Private memory, in transparent huge pages as far as the system has them.
+pub const PAGESET_BACKING_THP: u32 = 0;
+/// Huge pages that the administrator reserved, of huge_page_bytes each; all are claimed when the pool is made.
+pub const PAGESET_BACKING_HUGETLB: u32 = 1;
+/// A file in memory, to be shared with other processes: see pageset_get_memfd.
+pub const PAGESET_BACKING_MEMFD: u32 = 2;
+/// Private memory in pages of 4 KiB.
+pub const PAGESET_BACKING_PLAIN: u32 = 3;
+
+/// Memory comes from the node of the CPU that touches it first.
+pub const PAGESET_NUMA_FIRST_TOUCH: u32 = 0;
+/// Memory comes from numa_node or not at all.
+pub const PAGESET_NUMA_BIND: u32 = 1;
+/// Memory comes from each node of numa_nodes in turn.
+pub const PAGESET_NUMA_INTERLEAVE: u32 = 2;
+
+/// A child of fork sees a copy of the pages; of a memfd, the pages themselves.
+pub const PAGESET_FORK_COPY: u32 = 0;
+/// A child of fork does not see the pages, and the fork is faster.
+pub const PAGESET_FORK_HIDE: u32 = 1;
+
+/// As any memory.
+pub const PAGESET_RESIDENCY_PAGEABLE: u32 = 0;
+/// All of it is made resident and locked when the pool is made. Nothing is returned to the system.
+pub const PAGESET_RESIDENCY_LOCKED: u32 = 1;
+
+/// Restartable sequences if the system has them and PAGESET_RSEQ is not 0 in the environment, otherwise locks.
+pub const PAGESET_FAST_PATH_AUTO: u32 = 0;
+/// A try-lock per CPU.
+pub const PAGESET_FAST_PATH_LOCKS: u32 = 1;
+
+/// A thread of the pool's returns idle memory. It sleeps while nothing is idle.
+pub const PAGESET_WORKER_THREAD: u32 = 0;
+/// The program calls pageset_tick.
+pub const PAGESET_WORKER_NONE: u32 = 1;
+
+/// For keep_bytes: a fiftieth of the pool, 32 MiB at most.
+pub const PAGESET_KEEP_DEFAULT: u64 = u64::MAX;
+
+/// What a pool is made from. pageset_config_init fills it with the defaults, which are in brackets.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Config {
+    /// sizeof(pageset_config), as the program was built.
+    pub struct_bytes: usize,
+    /// 1.
+    pub version: u32,
+    /// PAGESET_BACKING_... [THP]
+    pub backing: u32,
+    /// Bytes of the pool, a multiple of 4096, or of the huge page size; 4 TiB at most. [1 GiB]
+    pub bytes: usize,
+    /// Most bytes that may be handed out at any time, caches included; 0 for the pool's size. [0]
+    pub capacity_bytes: usize,
+    /// Bytes of a huge page if backing is PAGESET_BACKING_HUGETLB: 2 MiB or 1 GiB. [2 MiB]
+    pub huge_page_bytes: usize,
+    /// Memory of the program's to be used instead of the system's, aligned to 4 MiB, of `bytes` bytes, that nobody else uses until
+    /// the pool is destroyed; then backing is not looked at. NULL for none. [NULL]
+    pub region: *mut c_void,
+    /// The policy of the per-CPU page sets, by name, such as "linux-6.12"; NULL for that one. [NULL]
+    pub policy: *const c_char,
+    /// Bit n for node n, if numa is PAGESET_NUMA_INTERLEAVE. [0]
+    pub numa_nodes: u64,
+    /// PAGESET_NUMA_... [FIRST_TOUCH]
+    pub numa: u32,
+    /// The node, if numa is PAGESET_NUMA_BIND. [0]
+    pub numa_node: u32,
+    /// PAGESET_FORK_... [COPY]
+    pub fork: u32,
+    /// PAGESET_RESIDENCY_... [PAGEABLE]
+    pub residency: u32,
+    /// PAGESET_FAST_PATH_... [AUTO]
+    pub fast_path: u32,
+    /// PAGESET_WORKER_... [THREAD]
+    pub worker: u32,
+    /// Nanoseconds between two looks at what is idle. 2 MiB go back when they were free at two looks. [100 ms]
+    pub return_interval_ns: u64,
+    /// Most bytes that go back to the system in one second. [4 GiB]
+    pub return_bytes_per_second: u64,
+    /// Free bytes that stay with the pool; PAGESET_KEEP_DEFAULT. [PAGESET_KEEP_DEFAULT]
+    pub keep_bytes: u64,
+    /// A look clears up to this many free 2 MiB for pageset_alloc_zeroed. [0]
+    pub prezero_blocks: u32,
+    /// 0.
+    pub reserved: u32,
+}
+
+// SAFETY: C's layout, size and version first; numbers and raw pointers only.
+unsafe impl Grows for Config {
+    const NAME: &'static str = "pageset_config";
+
+    fn head(&mut self) -> (&mut usize, &mut u32) {
+        (&mut self.struct_bytes, &mut self.version)
+    }
+}
+
+/// Fills *config with the defaults. struct_bytes is sizeof(pageset_config).
+///
+/// Errors: EINVAL (config is NULL, or struct_bytes is smaller than the first two fields).
+#[unsafe(no_mangle)]
+pub extern "C" fn pageset_config_init(config: *mut Config, struct_bytes: usize) -> c_int {
+    number(|| {
+        // What the library does not know has to be zero, so it is not left as it was.
+        sized::write(config, struct_bytes, Config::default())
+    })
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let returns = ReturnPolicy::default();
+        Self {
+            struct_bytes: size_of::<Self>(),
+            version: sized::VERSION,
+            backing: PAGESET_BACKING_THP,
+            bytes: 1 << 30,
+            capacity_bytes: 0,
+            huge_page_bytes: HugePageSize::Mib2.bytes(),
+            region: ptr::null_mut(),
+            policy: ptr::null(),
+            numa_nodes: 0,
+            numa: PAGESET_NUMA_FIRST_TOUCH,
+            numa_node: 0,
+            fork: PAGESET_FORK_COPY,
+            residency: PAGESET_RESIDENCY_PAGEABLE,
+            fast_path: PAGESET_FAST_PATH_AUTO,
+            worker: PAGESET_WORKER_THREAD,
+            return_interval_ns: returns.interval.as_nanos() as u64,
+            return_bytes_per_second: returns.bytes_per_second,
+            keep_bytes: PAGESET_KEEP_DEFAULT,
+            prezero_blocks: 0,
+            reserved: 0,
+        }
+    }
+}
+
+/// A field that says what there is not.
+fn bad<T>(field: &str, value: impl std::fmt::Display, wanted: &str) -> Result<T, Failure> {
+    let text = format!("pageset_config: {field} is {value}, not {wanted}");
+    Err(Failure::with_text(libc::EINVAL, text))
+}
+
+impl Config {
+    /// What a program filled in; the defaults for NULL.
+    pub(crate) fn read(at: *const Self) -> Result<Self, Failure> {
+        if at.is_null() { Ok(Self::default()) } else { sized::read(at, Self::default()) }
+    }
+
+    /// What Rust builds a pool from.
+    pub(crate) fn builder(&self) -> Result<Builder, Failure> {
+        if self.reserved != 0 {
+            return bad("reserved", self.reserved, "0");
+        }
+        let mut builder = Pool::builder()
+            .size(self.bytes)
+            .backing(self.backing()?)
+            .numa(self.numa()?)
+            .fork(self.fork()?)
+            .residency(self.residency()?)
+            .fast_path(self.fast_path()?)
+            .returns(self.returns()?);
+        if self.capacity_bytes != 0 {
+            builder = builder.capacity(self.capacity_bytes);
+        }
+        if !self.policy.is_null() {
+            // SAFETY: not null; the header makes the caller promise a string.
+            let name = unsafe { CStr::from_ptr(self.policy) };
+            builder = builder.policy(&name.to_string_lossy());
+        }
+        if let Some(region) = NonNull::new(self.region) {
+            // SAFETY: the header makes the caller promise what `region` asks for.
+            builder = unsafe { builder.region(region.cast(), self.bytes) };
+        }
+        Ok(builder)
+    }
+
+    fn backing(&self) -> Result<Backing, Failure> {
+        let huge_page = |bytes| match bytes {
+            bytes if bytes == HugePageSize::Mib2.bytes() => Ok(HugePageSize::Mib2),
+            bytes if bytes == HugePageSize::Gib1.bytes() => Ok(HugePageSize::Gib1),
+            bytes => bad("huge_page_bytes", bytes, "2097152 or 1073741824"),
+        };
+        match self.backing {
+            PAGESET_BACKING_THP => Ok(Backing::Thp),
+            PAGESET_BACKING_HUGETLB => huge_page(self.huge_page_bytes).map(Backing::Hugetlb),
+            PAGESET_BACKING_MEMFD => Ok(Backing::Memfd),
+            PAGESET_BACKING_PLAIN => Ok(Backing::Plain),
+            other => bad("backing", other, "a PAGESET_BACKING_..."),
+        }
+    }
+
+    fn numa(&self) -> Result<Numa, Failure> {
+        match self.numa {
+            PAGESET_NUMA_FIRST_TOUCH => Ok(Numa::FirstTouch),
+            PAGESET_NUMA_BIND => match u16::try_from(self.numa_node) {
+                Ok(node) => Ok(Numa::Bind(node)),
+                Err(_) => bad("numa_node", self.numa_node, "a node"),
+            },
+            PAGESET_NUMA_INTERLEAVE => Ok(Numa::Interleave(self.numa_nodes)),
+            other => bad("numa", other, "a PAGESET_NUMA_..."),
+        }
+    }
+
+    fn fork(&self) -> Result<Fork, Failure> {
+        match self.fork {
+            PAGESET_FORK_COPY => Ok(Fork::Copy),
+            PAGESET_FORK_HIDE => Ok(Fork::Hide),
+            other => bad("fork", other, "a PAGESET_FORK_..."),
+        }
+    }
+
+    fn residency(&self) -> Result<Residency, Failure> {
+        match self.residency {
+            PAGESET_RESIDENCY_PAGEABLE => Ok(Residency::Pageable),
+            PAGESET_RESIDENCY_LOCKED => Ok(Residency::Locked),
+            other => bad("residency", other, "a PAGESET_RESIDENCY_..."),
+        }
+    }
+
+    fn fast_path(&self) -> Result<FastPath, Failure> {
+        match self.fast_path {
+            PAGESET_FAST_PATH_AUTO => Ok(FastPath::Auto),
+            PAGESET_FAST_PATH_LOCKS => Ok(FastPath::Locks),
+            other => bad("fast_path", other, "a PAGESET_FAST_PATH_..."),
+        }
+    }
+
+    fn returns(&self) -> Result<ReturnPolicy, Failure> {
+        if self.return_interval_ns == 0 {
+            return bad("return_interval_ns", 0, "1 or more");
+        }
+        Ok(ReturnPolicy {
+            interval: Duration::from_nanos(self.return_interval_ns),
+            bytes_per_second: self.return_bytes_per_second,
+            keep_bytes: (self.keep_bytes != PAGESET_KEEP_DEFAULT).then_some(self.keep_bytes),
+            worker: match self.worker {
+                PAGESET_WORKER_THREAD => Worker::Thread,
+                PAGESET_WORKER_NONE => Worker::None,
+                other => return bad("worker", other, "a PAGESET_WORKER_..."),
+            },
+            prezero: match self.prezero_blocks {
+                0 => Prezero::Off,
+                blocks => Prezero::Blocks(blocks),
+            },
+        })
+    }
+}

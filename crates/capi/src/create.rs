@@ -1,0 +1,47 @@
+//! The beginning and the end of a pool.
+
+use std::ffi::c_int;
+use std::mem::MaybeUninit;
+
+use crate::config::Config;
+use crate::entry::Entry;
+use crate::failure::{FORKED, Failure, NULL_OUTPUT, number};
+use crate::pools::{self, PoolHandle, open};
+
+/// Makes a pool as *config says, or as pageset_config_init says if config is NULL, and writes its handle to *pool. Costs some
+/// system calls; memory is used when pages are touched.
+///
+/// Errors: EINVAL (a field of config; pageset_message names it), E2BIG (config has fields that are set and that this library does
+/// not know), ENOMEM (address space, or huge pages), EMFILE (4096 pools), or what the system said. Then *pool is NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn pageset_create(
+    config: *const Config,
+    pool: Option<&mut MaybeUninit<*mut PoolHandle>>,
+) -> c_int {
+    number(move || {
+        let pool = pool.ok_or(NULL_OUTPUT)?.write(std::ptr::null_mut());
+        let built = Config::read(config)?.builder()?.build()?;
+        *pool = pools::insert(Box::new(Entry::new(built)?))?;
+        Ok(())
+    })
+}
+
+/// Ends a pool none of whose pages is handed out, and unmaps its memory. O(pages of the pool). No other thread may be inside of a
+/// call on this pool; calls that come afterwards get EBADF.
+///
+/// Errors: EBUSY (pages are handed out; nothing has changed), EBADF, EPERM.
+#[unsafe(no_mangle)]
+pub extern "C" fn pageset_destroy(pool: *mut PoolHandle) -> c_int {
+    const BUSY: Failure = Failure::new(libc::EBUSY, "pages of the pool are handed out: free them first");
+    number(move || {
+        let entry = open(pool)?;
+        if entry.pool.is_in_child() {
+            return Err(FORKED);
+        }
+        if !entry.is_all_back() {
+            return Err(BUSY);
+        }
+        drop(pools::remove(entry)?);
+        Ok(())
+    })
+}

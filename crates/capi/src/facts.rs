@@ -1,0 +1,75 @@
+//! What never changes: of a pool, and of the library. Also in a child of `fork`.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::mem::MaybeUninit;
+use std::os::fd::AsRawFd;
+
+use crate::failure::{Failure, NULL_OUTPUT, number};
+use crate::pools::{PoolHandle, open};
+
+/// The version of the library, such as "0.1.0".
+#[unsafe(no_mangle)]
+pub extern "C" fn pageset_version() -> *const c_char {
+    const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
+    VERSION.as_ptr().cast()
+}
+
+/// Pages of 4 KiB in the pool.
+///
+/// Errors: EINVAL (page_count is NULL), EBADF.
+#[unsafe(no_mangle)]
+pub extern "C" fn pageset_get_page_count(
+    pool: *mut PoolHandle,
+    page_count: Option<&mut MaybeUninit<usize>>,
+) -> c_int {
+    number(move || {
+        page_count.ok_or(NULL_OUTPUT)?.write(open(pool)?.pool.page_count());
+        Ok(())
+    })
+}
+
+/// Where the pool begins. A page's distance from here is its offset in the pool's file, if it has one.
+///
+/// Errors: EINVAL (start is NULL), EBADF.
+#[unsafe(no_mangle)]
+pub extern "C" fn pageset_get_start(
+    pool: *mut PoolHandle,
+    start: Option<&mut MaybeUninit<*mut c_void>>,
+) -> c_int {
+    number(move || {
+        start.ok_or(NULL_OUTPUT)?.write(open(pool)?.pool.start().cast_mut().cast());
+        Ok(())
+    })
+}
+
+/// The file of a pool that was made with PAGESET_BACKING_MEMFD, to be mapped by other processes. It is closed with the pool: pass
+/// on a dup of it. Whoever has it leaves alone the bytes of pages that nobody has, some of which are known to be zero.
+///
+/// Errors: ENOTSUP (another backing), EINVAL (memfd is NULL), EBADF.
+#[unsafe(no_mangle)]
+pub extern "C" fn pageset_get_memfd(pool: *mut PoolHandle, memfd: Option<&mut MaybeUninit<c_int>>) -> c_int {
+    const NO_FILE: Failure =
+        Failure::new(libc::ENOTSUP, "only a pool that is made with PAGESET_BACKING_MEMFD has a file");
+    number(move || {
+        let memfd = memfd.ok_or(NULL_OUTPUT)?;
+        let entry = open(pool)?;
+        // SAFETY: the header tells the caller what Rust's `memfd` asks for; there are no references to pages of C.
+        let file = unsafe { entry.pool.memfd() };
+        memfd.write(file.ok_or(NO_FILE)?.as_raw_fd());
+        Ok(())
+    })
+}
+
+/// *uses_rseq is 1 if the pool's fast path uses restartable sequences, 0 if it takes locks.
+///
+/// Errors: EINVAL (uses_rseq is NULL), EBADF.
+#[unsafe(no_mangle)]
+pub extern "C" fn pageset_get_uses_rseq(
+    pool: *mut PoolHandle,
+    uses_rseq: Option<&mut MaybeUninit<c_int>>,
+) -> c_int {
+    number(move || {
+        uses_rseq.ok_or(NULL_OUTPUT)?.write(c_int::from(open(pool)?.pool.uses_rseq()));
+        Ok(())
+    })
+}

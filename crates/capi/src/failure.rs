@@ -1,0 +1,126 @@
+//! Why a call failed: a number for the program, and a message for whoever reads its log.
+
+use std::cell::RefCell;
+use std::ffi::{CString, c_char, c_int};
+use std::fmt;
+use std::io;
+use std::panic::catch_unwind;
+
+use pageset::{AllocError, BuildError};
+
+/// Why a call failed.
+pub(crate) struct Failure {
+    errno: c_int,
+    reason: Reason,
+}
+
+enum Reason {
+    /// Put into words when somebody asks.
+    Alloc(AllocError),
+    Words(&'static str),
+    Text(String),
+}
+
+impl Failure {
+    pub(crate) const fn new(errno: c_int, words: &'static str) -> Self {
+        Self { errno, reason: Reason::Words(words) }
+    }
+
+    pub(crate) fn with_text(errno: c_int, text: String) -> Self {
+        Self { errno, reason: Reason::Text(text) }
+    }
+
+    /// What the system said, with the number it gave.
+    pub(crate) fn system(what: &str, error: &io::Error) -> Self {
+        Self::with_text(error.raw_os_error().unwrap_or(libc::EIO), format!("{what}: {error}"))
+    }
+}
+
+pub(crate) const NULL_OUTPUT: Failure =
+    Failure::new(libc::EINVAL, "a result cannot be written to NULL: give the address of a variable");
+pub(crate) const BAD_ORDER: Failure =
+    Failure::new(libc::EINVAL, "an order is 0 to 10: a block has 4 KiB << order");
+pub(crate) const FORKED: Failure =
+    Failure::new(libc::EPERM, "the pool belongs to the parent process: a child may only read its pages");
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.reason {
+            Reason::Alloc(error) => error.fmt(f),
+            Reason::Words(words) => f.write_str(words),
+            Reason::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+impl From<AllocError> for Failure {
+    fn from(error: AllocError) -> Self {
+        let errno = match error {
+            AllocError::OutOfMemory { .. } => libc::ENOMEM,
+            AllocError::OverCapacity => libc::EDQUOT,
+            AllocError::Forked => libc::EPERM,
+            AllocError::NotFree => libc::EBUSY,
+            _ => libc::EINVAL,
+        };
+        Self { errno, reason: Reason::Alloc(error) }
+    }
+}
+
+impl From<BuildError> for Failure {
+    fn from(error: BuildError) -> Self {
+        let system = |source: &io::Error| source.raw_os_error();
+        let errno = match &error {
+            BuildError::AddressSpace { .. } | BuildError::HugetlbShortage { .. } => libc::ENOMEM,
+            BuildError::LockLimit { source, .. } => system(source).unwrap_or(libc::ENOMEM),
+            BuildError::System { source, .. } => system(source).unwrap_or(libc::EIO),
+            _ => libc::EINVAL,
+        };
+        let source =
+            std::error::Error::source(&error).map(|source| format!(": {source}")).unwrap_or_default();
+        Self::with_text(errno, format!("{error}{source}"))
+    }
+}
+
+thread_local! {
+    static LAST: RefCell<Option<Failure>> = const { RefCell::new(None) };
+    static MESSAGE: RefCell<CString> = RefCell::new(CString::default());
+}
+
+/// Keeps the failure for `pageset_message`, and gives its number.
+#[cold]
+#[inline(never)]
+pub(crate) fn fail(failure: Failure) -> c_int {
+    let errno = failure.errno;
+    // Not there any more while a thread ends, nor inside of a message: then there is no message.
+    let _ = LAST.try_with(|last| last.try_borrow_mut().map(|mut last| *last = Some(failure)));
+    errno
+}
+
+/// What a call came to, as a number. A panic ends here: C cannot be unwound.
+pub(crate) fn number(call: impl FnOnce() -> Result<(), Failure>) -> c_int {
+    let call = std::panic::AssertUnwindSafe(call);
+    let panicked = Failure::new(
+        libc::ENOTRECOVERABLE,
+        "a mistake in pageset (its panic is on stderr): stop using this pool, and report it",
+    );
+    match catch_unwind(call) {
+        Ok(Ok(())) => 0,
+        Ok(Err(failure)) => fail(failure),
+        Err(_) => fail(panicked),
+    }
+}
+
+/// What was wrong with this thread's last call that failed, and what to do about it: one sentence of English without a newline.
+/// Empty if none has failed yet. Never NULL. Valid until this thread calls pageset_message again, or ends.
+#[unsafe(no_mangle)]
+#[expect(unsafe_code, reason = "an exported name")]
+pub extern "C" fn pageset_message() -> *const c_char {
+    let text = LAST.try_with(|last| last.try_borrow().ok()?.as_ref().map(Failure::to_string));
+    let text = text.ok().flatten().unwrap_or_default().replace(['\0', '\n'], " ");
+    let message = MESSAGE.try_with(|message| {
+        let mut message = message.try_borrow_mut().ok()?;
+        *message = CString::new(text).unwrap_or_default();
+        Some(message.as_ptr())
+    });
+    message.ok().flatten().unwrap_or(c"".as_ptr())
+}

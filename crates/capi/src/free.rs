@@ -1,0 +1,100 @@
+//! Pages that C gives back.
+
+use std::ffi::{c_int, c_uint, c_void};
+use std::mem::MaybeUninit;
+
+use pageset::Order;
+
+use crate::alloc::order_of;
+use crate::array::input;
+use crate::failure::{Failure, number};
+use crate::pools::{PoolHandle, open};
+
+/// Frees a block of 4 KiB << order. Any thread may free what another one allocated. O(1), mostly a few nanoseconds.
+///
+/// Errors, each of which changes nothing: EINVAL (order, no page of this pool, inside of a block, free already, or handed out
+/// with another order), EBADF, EPERM. Two threads that free the same block at the same moment may both get 0; then the pool
+/// counts a bad free later.
+#[unsafe(no_mangle)]
+pub extern "C" fn pageset_free(pool: *mut PoolHandle, pages: *mut c_void, order: c_uint) -> c_int {
+    number(move || {
+        let entry = open(pool)?;
+        let order = order_of(order)?;
+        match entry.take_block(pages.addr(), order) {
+            Some(pages) => {
+                drop(pages);
+                Ok(())
+            }
+            None => Err(entry.why_not(pages.addr(), order.frames() as usize)),
+        }
+    })
+}
+
+/// Frees page_count contiguous pages that are handed out as that many: by pageset_alloc_exact, after pageset_shrink, or a block
+/// of 1 << order pages.
+///
+/// Errors, each of which changes nothing: as pageset_free.
+#[unsafe(no_mangle)]
+pub extern "C" fn pageset_free_exact(pool: *mut PoolHandle, pages: *mut c_void, page_count: usize) -> c_int {
+    number(move || {
+        let entry = open(pool)?;
+        let taken = entry.take_run(pages.addr(), page_count);
+        drop(taken.ok_or_else(|| entry.why_not(pages.addr(), page_count))?);
+        Ok(())
+    })
+}
+
+/// Frees page_count single pages of 4 KiB. It ends at the first that cannot be freed: *freed is how many were, so that
+/// pages[*freed] is the one. freed may be NULL.
+///
+/// Errors: as pageset_free, for that page; EINVAL if pages is NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn pageset_free_bulk(
+    pool: *mut PoolHandle,
+    page_count: usize,
+    pages: *const *mut c_void,
+    freed: Option<&mut MaybeUninit<usize>>,
+) -> c_int {
+    number(move || {
+        let mut nowhere = MaybeUninit::uninit();
+        let freed = freed.unwrap_or(&mut nowhere).write(0);
+        let entry = open(pool)?;
+        for page in input(pages, page_count)? {
+            let taken = entry.take_block(page.addr(), Order::ZERO);
+            drop(taken.ok_or_else(|| entry.why_not(page.addr(), 1))?);
+            *freed += 1;
+        }
+        Ok(())
+    })
+}
+
+/// Keeps keep_count of page_count contiguous pages, beginning with the one of index keep_first, and frees the others at once.
+/// *kept is the address of those that stay, and may be NULL; they are freed by pageset_free_exact.
+///
+/// Errors, each of which changes nothing: EINVAL (page_count is not what is handed out here, keep_count is 0, or they reach beyond
+/// page_count), EBADF, EPERM.
+#[unsafe(no_mangle)]
+pub extern "C" fn pageset_shrink(
+    pool: *mut PoolHandle,
+    pages: *mut c_void,
+    page_count: usize,
+    keep_first: usize,
+    keep_count: usize,
+    kept: Option<&mut MaybeUninit<*mut c_void>>,
+) -> c_int {
+    const BAD_PART: Failure =
+        Failure::new(libc::EINVAL, "keep at least one of the pages, and none beyond them");
+    number(move || {
+        let entry = open(pool)?;
+        let end = keep_first.checked_add(keep_count).filter(|end| keep_count > 0 && *end <= page_count);
+        let end = end.ok_or(BAD_PART)?;
+        let taken = entry.take_run(pages.addr(), page_count);
+        let mut pages = taken.ok_or_else(|| entry.why_not(pages.addr(), page_count))?;
+        pages.shrink_to(keep_first..end);
+        let address = entry.hand_out(pages);
+        if let Some(kept) = kept {
+            kept.write(address);
+        }
+        Ok(())
+    })
+}

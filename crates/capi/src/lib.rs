@@ -1,0 +1,37 @@
+//! The pool for C: `pageset.h`.
+//!
+//! Every function gives 0 or a number of `errno.h`; [`pageset_message`] says more. No input is trusted: a handle is a number
+//! that is looked up, and a table says which pages are handed out, so misuse changes nothing and gets an error.
+//!
+//! Files in the order of a call: `create` with `config`; `alloc` and `free` (pages); `memory` (all of a pool); `report` (what
+//! happened, what memory it is); `facts` (what never changes). They find a pool by `pools` (which one a handle names), whose
+//! `entry` knows what is handed out. `failure` is an error and a thread's message, `sized` are structs that grow with versions,
+//! `array` the arrays of a caller.
+//!
+//! Functions are not `unsafe`, since only C calls them. What C promises, the head of the header says (`cbindgen.toml`): a pointer
+//! to a variable, struct, array or string is NULL or leads to one.
+
+mod alloc;
+mod array;
+mod config;
+mod create;
+mod entry;
+mod facts;
+mod failure;
+mod free;
+mod memory;
+mod pools;
+mod report;
+mod sized;
+
+pub use alloc::*;
+pub use config::*;
+pub use create::*;
+pub use facts::*;
+pub use failure::pageset_message;
+pub use free::*;
+pub use memory::{
+    ProgressCallback, pageset_populate, pageset_resize, pageset_tick, pageset_trim, pageset_validate,
+};
+pub use pools::PoolHandle;
+pub use report::*;

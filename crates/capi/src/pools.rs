@@ -1,0 +1,81 @@
+//! Which pool a handle names.
+//!
+//! A handle is a number in the shape of a pointer: a slot's index in its low bits, above them a number that no other pool ever
+//! has. So whatever a caller passes is looked up, never followed. Finding a pool takes no lock and waits for nobody, nor do
+//! making and ending one: a child of `fork` may do it, too.
+
+use std::ptr;
+use std::sync::atomic::{
+    AtomicPtr, AtomicUsize,
+    Ordering::{AcqRel, Acquire, Relaxed},
+};
+
+use crate::entry::Entry;
+use crate::failure::Failure;
+
+/// Most pools at a time.
+const SLOTS: usize = 4096;
+/// Most pools ever made: a handle has room for no more.
+const MADE_MAX: usize = usize::MAX / SLOTS;
+
+/// A pool, which pageset_create makes and pageset_destroy ends. The pointer is a number in disguise: it points nowhere, and a
+/// wrong, old or NULL one gets EBADF.
+pub struct PoolHandle {
+    _nothing: [u8; 0],
+}
+
+/// Null where there is no pool.
+static SLOT: [AtomicPtr<Entry>; SLOTS] = [const { AtomicPtr::new(ptr::null_mut()) }; SLOTS];
+static MADE: AtomicUsize = AtomicUsize::new(0);
+
+/// The entry of a handle, if it names a pool.
+#[inline(always)]
+pub(crate) fn find(handle: *mut PoolHandle) -> Option<&'static Entry> {
+    let handle = handle.addr();
+    let entry = SLOT[handle % SLOTS].load(Acquire);
+    // SAFETY: null, or from `Box::into_raw` in `insert`: the header forbids other threads to use a pool that is being
+    // destroyed, and `remove` clears the slot before the entry goes.
+    let entry = unsafe { entry.as_ref() }?;
+    (entry.handle == handle).then_some(entry)
+}
+
+/// As [`find`], for whatever is not in a hurry.
+pub(crate) fn open(handle: *mut PoolHandle) -> Result<&'static Entry, Failure> {
+    find(handle).ok_or(no_pool())
+}
+
+/// Why there is no entry.
+pub(crate) const fn no_pool() -> Failure {
+    Failure::new(libc::EBADF, "no such pool: it was never made, or is destroyed")
+}
+
+/// Keeps a pool, and gives it a handle.
+pub(crate) fn insert(mut entry: Box<Entry>) -> Result<*mut PoolHandle, Failure> {
+    let next = |made: usize| (made < MADE_MAX).then_some(made + 1);
+    let worn = Failure::new(libc::EMFILE, "this process has made all the pools that it ever can");
+    // From 1 on, so that no handle is NULL.
+    let number = MADE.fetch_update(Relaxed, Relaxed, next).map_err(|_| worn)? + 1;
+    for index in (number..number + SLOTS).map(|slot| slot % SLOTS) {
+        if !SLOT[index].load(Relaxed).is_null() {
+            continue;
+        }
+        let handle = number * SLOTS + index;
+        entry.handle = handle;
+        let raw = Box::into_raw(entry);
+        match SLOT[index].compare_exchange(ptr::null_mut(), raw, AcqRel, Relaxed) {
+            Ok(_) => return Ok(ptr::without_provenance_mut(handle)),
+            // SAFETY: from `into_raw` above, and nobody has seen it.
+            Err(_) => entry = unsafe { Box::from_raw(raw) },
+        }
+    }
+    Err(Failure::new(libc::EMFILE, "there are 4096 pools: destroy those that are not used"))
+}
+
+/// Takes a pool out: its handle names nothing from here on.
+pub(crate) fn remove(entry: &'static Entry) -> Result<Box<Entry>, Failure> {
+    let raw = ptr::from_ref(entry).cast_mut();
+    let slot = &SLOT[entry.handle % SLOTS];
+    slot.compare_exchange(raw, ptr::null_mut(), AcqRel, Relaxed).map_err(|_| no_pool())?;
+    // SAFETY: from `into_raw` in `insert`, and the exchange lets only one caller have it.
+    Ok(unsafe { Box::from_raw(raw) })
+}

@@ -1,0 +1,242 @@
+//! What happened in a pool, and what memory it really has.
+
+use std::ffi::{CStr, c_char, c_int};
+use std::mem::MaybeUninit;
+
+use pageset::Backing;
+
+use crate::array::output;
+use crate::config::{
+    PAGESET_BACKING_HUGETLB, PAGESET_BACKING_MEMFD, PAGESET_BACKING_PLAIN, PAGESET_BACKING_THP,
+};
+use crate::failure::{Failure, NULL_OUTPUT, number};
+use crate::memory::own;
+use crate::pools::{PoolHandle, open};
+use crate::sized::{self, Grows};
+
+/// A pool at one moment. Pages are of 4 KiB. Taken while others allocate, gauges may be a few pages apart.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Stats {
+    /// Bytes of this struct that were written.
+    pub struct_bytes: usize,
+    /// 1.
+    pub version: u32,
+    /// Largest order of which there is a free block; -1 if nothing is free.
+    pub largest_free_order: i32,
+    /// Pages allocated since the pool was made (kernel: pgalloc_normal).
+    pub pgalloc: u64,
+    /// Pages freed (kernel: pgfree).
+    pub pgfree: u64,
+    /// Pages on the free lists (kernel: nr_free_pages).
+    pub nr_free_pages: u64,
+    /// Pages in the per-CPU page sets (kernel: count in /proc/zoneinfo).
+    pub nr_pageset: u64,
+    /// Pages in the arrays of the fast path.
+    pub nr_array: u64,
+    /// Free pages of the pageblocks between the arrays and the page sets.
+    pub nr_depot: u64,
+    /// Of these, pages of whole pageblocks.
+    pub nr_depot_whole: u64,
+    /// Pages that the program holds.
+    pub nr_used: u64,
+    /// Pages out of service after pageset_resize.
+    pub nr_retired: u64,
+    /// Pages that may be handed out or in arrays at most.
+    pub capacity_pages: u64,
+    /// Times an array was filled.
+    pub array_refills: u64,
+    /// Times half an array was given back.
+    pub array_flushes: u64,
+    /// Times all arrays were emptied.
+    pub array_drains: u64,
+    /// Sequences begun again, in all pools of the process.
+    pub rseq_restarts: u64,
+    /// Frees that the pool refused late, since two threads freed the same pages at the same moment.
+    pub bad_frees: u64,
+    /// Bytes cleared by pageset_alloc_zeroed.
+    pub cleared_bytes: u64,
+    /// Bytes cleared in idle time.
+    pub prezeroed_bytes: u64,
+    /// Bytes given back to the system.
+    pub returned_bytes: u64,
+    /// Bytes that were given back and used again.
+    pub refaulted_bytes: u64,
+    /// Nanoseconds spent in giving back.
+    pub return_time_ns: u64,
+    /// Bytes of metadata mapped, but for 2 bytes a page of the C library; resident is what is used of it.
+    pub metadata_bytes: u64,
+}
+
+// SAFETY: C's layout, size and version first; numbers only.
+unsafe impl Grows for Stats {
+    const NAME: &'static str = "pageset_stats";
+
+    fn head(&mut self) -> (&mut usize, &mut u32) {
+        (&mut self.struct_bytes, &mut self.version)
+    }
+}
+
+/// The pool's memory as the kernel accounts for it, in bytes.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct BackingReport {
+    /// Bytes of this struct that were written.
+    pub struct_bytes: usize,
+    /// 1.
+    pub version: u32,
+    /// What was asked for: PAGESET_BACKING_...
+    pub asked: u32,
+    /// Mapped: the pool's size.
+    pub mapped_bytes: u64,
+    /// Resident now.
+    pub resident_bytes: u64,
+    /// Resident in huge pages: transparent ones, or those of hugetlb.
+    pub huge_bytes: u64,
+    /// Resident in pages of 4 KiB.
+    pub small_bytes: u64,
+    /// Locked in memory.
+    pub locked_bytes: u64,
+    /// Page size of the mapping itself; transparent huge pages do not change it.
+    pub page_bytes: u64,
+}
+
+// SAFETY: C's layout, size and version first; numbers only.
+unsafe impl Grows for BackingReport {
+    const NAME: &'static str = "pageset_backing";
+
+    fn head(&mut self) -> (&mut usize, &mut u32) {
+        (&mut self.struct_bytes, &mut self.version)
+    }
+}
+
+/// Memory of one NUMA node.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct NodeMemory {
+    /// Bytes of the pool that are resident on it.
+    pub resident_bytes: u64,
+    /// The node.
+    pub node: u32,
+    /// 0.
+    pub reserved: u32,
+}
+
+/// What happened in the pool, and where its pages are. struct_bytes is sizeof(pageset_stats).
+///
+/// Errors: EINVAL (stats is NULL, or struct_bytes too small), EBADF, EPERM.
+#[unsafe(no_mangle)]
+pub extern "C" fn pageset_get_stats(pool: *mut PoolHandle, stats: *mut Stats, struct_bytes: usize) -> c_int {
+    number(move || {
+        let now = own(pool)?.pool.stats();
+        let largest_free_order = now.largest_free_order.map_or(-1, |order| i32::from(order.get()));
+        let report = Stats {
+            struct_bytes: 0,
+            version: 0,
+            largest_free_order,
+            pgalloc: now.pgalloc,
+            pgfree: now.pgfree,
+            nr_free_pages: now.nr_free_pages,
+            nr_pageset: now.nr_pageset,
+            nr_array: now.nr_array,
+            nr_depot: now.nr_depot,
+            nr_depot_whole: now.nr_depot_whole,
+            nr_used: now.nr_used,
+            nr_retired: now.nr_retired,
+            capacity_pages: now.capacity_pages,
+            array_refills: now.array_refills,
+            array_flushes: now.array_flushes,
+            array_drains: now.array_drains,
+            rseq_restarts: now.rseq_restarts,
+            bad_frees: now.bad_frees,
+            cleared_bytes: now.cleared_bytes,
+            prezeroed_bytes: now.prezeroed_bytes,
+            returned_bytes: now.returned_bytes,
+            refaulted_bytes: now.refaulted_bytes,
+            return_time_ns: u64::try_from(now.return_time.as_nanos()).unwrap_or(u64::MAX),
+            metadata_bytes: now.metadata_bytes,
+        };
+        sized::write(stats, struct_bytes, report)
+    })
+}
+
+/// One counter of the free lists and page sets by name, such as "refills": the book's page "Counters and columns" has them.
+///
+/// Errors: ENOENT (no counter has this name), EINVAL (NULL), EBADF, EPERM.
+#[unsafe(no_mangle)]
+pub extern "C" fn pageset_get_counter(
+    pool: *mut PoolHandle,
+    name: *const c_char,
+    value: Option<&mut MaybeUninit<u64>>,
+) -> c_int {
+    number(move || {
+        let value = value.ok_or(NULL_OUTPUT)?;
+        let stats = own(pool)?.pool.stats();
+        if name.is_null() {
+            return Err(Failure::new(libc::EINVAL, "a counter's name cannot be NULL"));
+        }
+        // SAFETY: not null; the header makes the caller promise a string.
+        let name = unsafe { CStr::from_ptr(name) };
+        let found = stats.core.named().find(|(counter, _)| counter.as_bytes() == name.to_bytes());
+        let unknown = || Failure::with_text(libc::ENOENT, format!("no counter is called {name:?}"));
+        value.write(found.ok_or_else(unknown)?.1);
+        Ok(())
+    })
+}
+
+/// What memory the pool really has. struct_bytes is sizeof(pageset_backing). Reads /proc/self/smaps: O(mappings of the process).
+/// In a child of fork it tells of the child's own memory.
+///
+/// Errors: ENOSYS (/proc is not there), EINVAL (backing is NULL, or struct_bytes too small), EBADF.
+#[unsafe(no_mangle)]
+pub extern "C" fn pageset_get_backing(
+    pool: *mut PoolHandle,
+    backing: *mut BackingReport,
+    struct_bytes: usize,
+) -> c_int {
+    number(move || {
+        let now = open(pool)?.pool.backing().ok_or(NO_PROC)?;
+        let report = BackingReport {
+            struct_bytes: 0,
+            version: 0,
+            asked: match now.asked {
+                Backing::Thp => PAGESET_BACKING_THP,
+                Backing::Hugetlb(_) => PAGESET_BACKING_HUGETLB,
+                Backing::Memfd => PAGESET_BACKING_MEMFD,
+                Backing::Plain => PAGESET_BACKING_PLAIN,
+            },
+            mapped_bytes: now.mapped_bytes,
+            resident_bytes: now.resident_bytes,
+            huge_bytes: now.huge_bytes,
+            small_bytes: now.small_bytes,
+            locked_bytes: now.locked_bytes,
+            page_bytes: now.page_bytes,
+        };
+        sized::write(backing, struct_bytes, report)
+    })
+}
+
+/// The pool's resident memory node by node, nodes_max at most. *count is how many nodes there are: if it is more than nodes_max,
+/// those beyond were not written. 0 if the kernel does not tell.
+///
+/// Errors: ENOSYS (/proc is not there), EINVAL (NULL), EBADF.
+#[unsafe(no_mangle)]
+pub extern "C" fn pageset_get_nodes(
+    pool: *mut PoolHandle,
+    nodes: *mut NodeMemory,
+    nodes_max: usize,
+    count: Option<&mut MaybeUninit<usize>>,
+) -> c_int {
+    number(move || {
+        let count = count.ok_or(NULL_OUTPUT)?;
+        let now = open(pool)?.pool.backing().ok_or(NO_PROC)?.nodes;
+        for (to, (node, resident_bytes)) in output(nodes, nodes_max)?.iter_mut().zip(&now) {
+            to.write(NodeMemory { resident_bytes: *resident_bytes, node: u32::from(*node), reserved: 0 });
+        }
+        count.write(now.len());
+        Ok(())
+    })
+}
+
+const NO_PROC: Failure =
+    Failure::new(libc::ENOSYS, "/proc/self/smaps is not there: mount /proc to see what memory the pool has");

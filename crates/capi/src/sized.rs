@@ -1,0 +1,74 @@
+//! Structs that grow with versions of the library, while programs keep the size that they were built with.
+//!
+//! Each begins with its size in bytes and its version. What the program knows and the library does not must be zero; what the
+//! library knows and the program does not has its default. (The rule of the system call clone3.)
+
+use std::{ptr, slice};
+
+use crate::failure::{Failure, NULL_OUTPUT};
+
+/// The version of all structs so far.
+pub(crate) const VERSION: u32 = 1;
+
+/// No struct will ever be larger.
+const BYTES_MAX: usize = 4096;
+/// Size and version, which every version has.
+const HEAD_BYTES: usize = size_of::<usize>() + size_of::<u32>();
+
+/// A struct of the header.
+///
+/// # Safety
+/// `repr(C)`, begins with a `usize` (its size) and a `u32` (its version), and is valid whatever its bytes are.
+pub(crate) unsafe trait Grows: Copy {
+    /// Its name in the header.
+    const NAME: &'static str;
+
+    /// Its size and its version.
+    fn head(&mut self) -> (&mut usize, &mut u32);
+}
+
+/// Reads what a program filled in; what it does not know is as in `value`.
+pub(crate) fn read<T: Grows>(at: *const T, mut value: T) -> Result<T, Failure> {
+    let bad = |errno, what: String| Err(Failure::with_text(errno, format!("{}: {what}", T::NAME)));
+    if at.is_null() || !at.is_aligned() {
+        return bad(libc::EINVAL, "not the address of such a struct".to_owned());
+    }
+    // SAFETY: not null and aligned; the header makes the caller promise that a size is there.
+    let bytes = unsafe { at.cast::<usize>().read() };
+    if bytes < HEAD_BYTES {
+        return bad(libc::EINVAL, format!("struct_bytes is {bytes}; use pageset_config_init"));
+    }
+    if bytes > BYTES_MAX {
+        return bad(libc::E2BIG, format!("struct_bytes is {bytes}, and {BYTES_MAX} at most"));
+    }
+    let known = bytes.min(size_of::<T>());
+    // SAFETY: the caller promises `bytes` bytes, and the value has as many as `known`, of which any are valid.
+    unsafe { ptr::copy_nonoverlapping(at.cast::<u8>(), (&raw mut value).cast::<u8>(), known) };
+    // SAFETY: the bytes behind those that were copied, of those that the caller promises.
+    let unknown = unsafe { slice::from_raw_parts(at.cast::<u8>().add(known), bytes - known) };
+    if unknown.iter().any(|byte| *byte != 0) {
+        return bad(libc::E2BIG, "a field is set that this version of the library does not know".to_owned());
+    }
+    let version = *value.head().1;
+    if version != VERSION {
+        return bad(libc::EINVAL, format!("version is {version}, not {VERSION}; use pageset_config_init"));
+    }
+    Ok(value)
+}
+
+/// Writes as much of a struct as the program knows. Its `struct_bytes` says how much that is.
+pub(crate) fn write<T: Grows>(at: *mut T, bytes: usize, mut value: T) -> Result<(), Failure> {
+    if at.is_null() || !at.is_aligned() {
+        return Err(NULL_OUTPUT);
+    }
+    if bytes < HEAD_BYTES {
+        let what = format!("{}: struct_bytes is {bytes}, not the size of the struct", T::NAME);
+        return Err(Failure::with_text(libc::EINVAL, what));
+    }
+    let known = bytes.min(size_of::<T>());
+    let (size, version) = value.head();
+    (*size, *version) = (known, VERSION);
+    // SAFETY: not null; the caller promises `bytes` bytes, and the value has as many as `known`.
+    unsafe { ptr::copy_nonoverlapping((&raw const value).cast::<u8>(), at.cast::<u8>(), known) };
+    Ok(())
+}
