@@ -6,6 +6,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
+use pageset_core::policy::FORMER_NAMES;
 use pageset_core::{POLICIES, Policy};
 use pageset_lab::reproduce::{STUDIES, Study};
 use pageset_workload::{Class, Ladder, Mode, VmSettings};
@@ -511,8 +512,8 @@ pub(crate) enum AutoOr {
 }
 
 fn policy_or_auto() -> impl TypedValueParser<Value = AutoOr> {
-    let named = POLICIES.iter().map(|policy| (policy.name, AutoOr::Named(policy)));
-    one_of(std::iter::once((AUTO, AutoOr::Auto)).chain(named))
+    let named = POLICIES.iter().map(|policy| (named(policy), AutoOr::Named(policy)));
+    one_of(std::iter::once((AUTO.into(), AutoOr::Auto)).chain(named))
 }
 
 pub(crate) fn policy() -> impl TypedValueParser<Value = &'static Policy> {
@@ -520,7 +521,13 @@ pub(crate) fn policy() -> impl TypedValueParser<Value = &'static Policy> {
 }
 
 fn described(policy: &'static Policy) -> PossibleValue {
-    PossibleValue::new(policy.name).help(policy.summary)
+    named(policy).help(policy.summary)
+}
+
+/// Its name, and those that it had before.
+fn named(policy: &'static Policy) -> PossibleValue {
+    let former = FORMER_NAMES.iter().filter(|(_, today)| *today == policy.name).map(|(former, _)| *former);
+    PossibleValue::new(policy.name).aliases(former)
 }
 
 fn policy_names() -> PossibleValuesParser {

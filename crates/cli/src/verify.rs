@@ -3,13 +3,15 @@
 mod against;
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
+use pageset_core::Policy;
 use pageset_report::{Cell, Column, Format, Provenance, Row, Table, json_document};
 use pageset_trace::{Layout, TraceReader as _};
 use pageset_workload::{
-    Against, Class, ExplainRequest, Verification, VerifyError, VerifyOptions, VmSettings, verify,
+    Against, Class, ExplainRequest, Fit, Verification, VerifyError, VerifyOptions, VmSettings, neighbours,
+    verify,
 };
 use serde::Serialize;
 
@@ -48,7 +50,7 @@ pub(crate) fn run(args: &VerifyArgs, invocation: &Invocation) -> Result<()> {
     };
     let mut verified = Vec::new();
     for trace in traces {
-        verified.push(verify_one(SourceArgs { trace, opening: args.opening.clone() }, &options)?);
+        verified.push(verify_one(&SourceArgs { trace, opening: args.opening.clone() }, &options)?);
     }
     let provenance = provenance(invocation, &verified);
     output::write(&args.output.target, |out| write(&verified, provenance, format, out))
@@ -59,8 +61,30 @@ pub(crate) fn compared(found: &Against) -> Table {
     against::compared(found)
 }
 
-fn verify_one(source: SourceArgs, options: &VerifyOptions) -> Result<Verification> {
-    let mut source = Source::open(&source)?;
+/// A verification, and how well the policies of the kernels before and after would fit.
+#[derive(Serialize)]
+struct Verified {
+    #[serde(flatten)]
+    verification: Verification,
+    /// Empty if the policy was named, or if the trace can be read once only.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    neighbours: Vec<Fit>,
+}
+
+fn verify_one(args: &SourceArgs, options: &VerifyOptions) -> Result<Verified> {
+    let verification = verify_under(args, options)?;
+    let is_read_once = args.trace.as_deref() == Some(Path::new("-"));
+    let is_guess = options.policy.is_none() && options.explain.is_none() && !is_read_once;
+    let guess = Policy::named(&verification.policy).filter(|_| is_guess);
+    let fits = guess.map_or_else(Vec::new, neighbours).into_iter().map(|neighbour| {
+        let options = VerifyOptions { policy: Some(*neighbour), ..options.clone() };
+        Ok(verify_under(args, &options)?.fit())
+    });
+    Ok(Verified { neighbours: fits.collect::<Result<_>>()?, verification })
+}
+
+fn verify_under(args: &SourceArgs, options: &VerifyOptions) -> Result<Verification> {
+    let mut source = Source::open(args)?;
     let mut progress = Progress::new("verifying", "events", source.info().events);
     let verified =
         verify(&mut source, options, |events| progress.show(events)).map_err(|error| match error {
@@ -83,18 +107,13 @@ fn verify_one(source: SourceArgs, options: &VerifyOptions) -> Result<Verificatio
 #[derive(Serialize)]
 struct VerifyDocument<'a> {
     #[serde(flatten)]
-    verification: &'a Verification,
+    verified: &'a Verified,
     provenance: &'a Provenance,
 }
 
-fn write(
-    verified: &[Verification],
-    provenance: Provenance,
-    format: Format,
-    out: &mut dyn Write,
-) -> Result<()> {
+fn write(verified: &[Verified], provenance: Provenance, format: Format, out: &mut dyn Write) -> Result<()> {
     if format == Format::Json {
-        let document = |verification| VerifyDocument { verification, provenance: &provenance };
+        let document = |verified| VerifyDocument { verified, provenance: &provenance };
         // One trace gives an object, several an array of them.
         match verified {
             [one] => json_document(&document(one), out)?,
@@ -107,7 +126,7 @@ fn write(
         notes(verified).into_iter().for_each(|note| table.note(note));
     }
     format.exporter().export(&table.with_provenance(provenance), out)?;
-    for explained in verified.iter().filter_map(|verified| verified.explained.as_ref()) {
+    for explained in verified.iter().filter_map(|verified| verified.verification.explained.as_ref()) {
         writeln!(out, "\n{}: {}\n", explained.class, explained.what)?;
         for event in &explained.events {
             writeln!(out, "{event}")?;
@@ -117,7 +136,7 @@ fn write(
 }
 
 /// One row for each trace: how many of the kernel's decisions the policy got right.
-fn table(verified: &[Verification]) -> Table {
+fn table(verified: &[Verified]) -> Table {
     let columns = vec![
         Column::label("trace", "trace"),
         Column::label("policy", "policy"),
@@ -133,12 +152,9 @@ fn table(verified: &[Verification]) -> Table {
         Column::count("unexplained", "unexplained"),
     ];
     let mut table = Table::new(title(verified), columns);
-    for one in verified {
-        let name = PathBuf::from(&one.trace);
-        let name =
-            name.file_stem().map_or_else(|| one.trace.clone(), |stem| stem.to_string_lossy().into_owned());
+    for one in verified.iter().map(|one| &one.verification) {
         table.push(Row::new([
-            name.into(),
+            name(one).into(),
             one.policy.as_str().into(),
             one.refills.observed.into(),
             percent(one.refills.exact, one.refills.observed),
@@ -160,8 +176,8 @@ fn percent(part: u64, whole: u64) -> Cell {
     if whole == 0 { Cell::Absent } else { Cell::real(100.0 * part as f64 / whole as f64, 2) }
 }
 
-fn title(verified: &[Verification]) -> String {
-    let mode = verified.first().map_or("step", |one| one.mode);
+fn title(verified: &[Verified]) -> String {
+    let mode = verified.first().map_or("step", |one| one.verification.mode);
     let how = match mode {
         "step" => "each decision predicted, then the kernel's carried out; samples reset count and high",
         "blind" => "each decision predicted, then the kernel's carried out; no resets",
@@ -170,9 +186,9 @@ fn title(verified: &[Verification]) -> String {
     format!("The policy's decisions against the recorded kernel's ({mode}: {how})")
 }
 
-fn notes(verified: &[Verification]) -> Vec<String> {
+fn notes(verified: &[Verified]) -> Vec<String> {
     let mut notes = Vec::new();
-    let sum = |class: Class| verified.iter().map(|one| one.mismatches.get(class)).sum::<u64>();
+    let sum = |class: Class| verified.iter().map(|one| one.verification.mismatches.get(class)).sum::<u64>();
     let classes: Vec<_> = Class::ALL
         .into_iter()
         .filter(|class| sum(*class) > 0)
@@ -181,18 +197,43 @@ fn notes(verified: &[Verification]) -> Vec<String> {
     if !classes.is_empty() {
         notes.push(format!("What differs, by reason: {}.", classes.join(", ")));
     }
-    let cold: u64 = verified.iter().map(|one| one.refills.cold).sum();
+    let cold: u64 = verified.iter().map(|one| one.verification.refills.cold).sum();
     notes.push(format!(
         "Left out: {cold} first refills of a list, since what it held before is not recorded. `pageset verify \
          --explain 1` shows the events around the first mismatch."
     ));
+    notes.extend(verified.iter().filter_map(nearest));
     notes
 }
 
-fn provenance(invocation: &Invocation, verified: &[Verification]) -> Provenance {
-    let mut kernels: Vec<_> = verified.iter().map(|one| one.kernel.clone()).collect();
+/// Which of the neighbours in time fits best, since vendors take changes into older kernels.
+fn nearest(one: &Verified) -> Option<String> {
+    let own = one.verification.fit();
+    let best = one.neighbours.iter().min_by_key(|fit| fit.wrong())?;
+    let right = |fit: &Fit| format!("{} {} of {}", fit.policy, fit.right, fit.decisions);
+    let others = one.neighbours.iter().map(right).collect::<Vec<_>>().join(", ");
+    let verdict = if own.is_worse_than(best) {
+        format!("{} fits best: name it with --policy", best.policy)
+    } else {
+        "no other fits better".to_owned()
+    };
+    Some(format!(
+        "{}: decisions that are right: {}; {others}; {verdict}.",
+        name(&one.verification),
+        right(&own)
+    ))
+}
+
+/// The file's name without its end.
+fn name(one: &Verification) -> String {
+    let path = Path::new(&one.trace);
+    path.file_stem().map_or_else(|| one.trace.clone(), |stem| stem.to_string_lossy().into_owned())
+}
+
+fn provenance(invocation: &Invocation, verified: &[Verified]) -> Provenance {
+    let mut kernels: Vec<_> = verified.iter().map(|one| one.verification.kernel.clone()).collect();
     kernels.dedup();
-    let mut policies: Vec<_> = verified.iter().map(|one| one.policy.clone()).collect();
+    let mut policies: Vec<_> = verified.iter().map(|one| one.verification.policy.clone()).collect();
     policies.dedup();
     Provenance {
         machine: format!("recorded on Linux {}", kernels.join(", ")),

@@ -1,33 +1,50 @@
 //! From a kernel's release to the policy that describes it.
 
-use pageset_core::{POLICIES, Policy};
+use pageset_core::Policy;
 
-/// First release of each policy, oldest first. 6.2 to 6.6 decide as the base of the auto-tuning series; stable 6.1 has
-/// one of its patches. Source: `Policy::kernel` and `Policy::summary` of each.
-const SINCE: [(u32, u32, &str); 8] = [
-    (4, 0, "linux-4.9"),
-    (4, 18, "linux-4.18"),
-    (4, 19, "linux-4.19"),
-    (5, 13, "linux-5.14"),
-    (6, 1, "linux-6.1"),
-    (6, 2, "linux-6.6"),
-    (6, 7, "linux-6.7"),
-    (6, 12, "linux-6.12"),
+/// First release of each policy, oldest first. 6.2 to 6.6 decide as the base of the auto-tuning series; stable 6.1 has one of
+/// its patches. Source: `Policy::kernel` and `Policy::summary` of each.
+const SINCE: [(Release, &str); 10] = [
+    ((4, 0, 0), "linux-4.9"),
+    ((4, 18, 0), "linux-4.18"),
+    ((4, 19, 0), "linux-4.19"),
+    ((5, 13, 0), "linux-5.14"),
+    ((6, 1, 0), "linux-6.1"),
+    ((6, 2, 0), "linux-6.6"),
+    ((6, 7, 0), "linux-6.7"),
+    ((6, 12, 0), "linux-6.12.0"),
+    ((6, 16, 0), "linux-6.18.0"),
+    ((6, 19, 0), "linux-6.19"),
 ];
-/// The last row, apart: the threshold of free_high changed in 6.16.
-const SINCE_6_16: &str = "linux-6.18";
+/// Stable series in which a later change came, from this release on, with the policy that has it.
+const STABLE: [(Release, &str); 2] = [((6, 12, 67), "linux-6.12"), ((6, 18, 7), "linux-6.18")];
 
-/// The policy of the kernel with this release, as `uname -r` prints it.
+/// Major, minor and stable number.
+type Release = (u32, u32, u32);
+
+/// The policy of the kernel with this release, as `uname -r` prints it. A guess: vendors take changes into older kernels, and
+/// some print no stable number. [`neighbours`] are the next guesses.
 #[must_use]
 pub fn policy_of_kernel(release: &str) -> Option<&'static Policy> {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
-    let version = (numbers.next()?.ok()?, numbers.next()?.ok()?);
-    let name = if version >= (6, 16) {
-        SINCE_6_16
-    } else {
-        SINCE.iter().rev().find(|(major, minor, _)| (*major, *minor) <= version)?.2
-    };
-    POLICIES.iter().find(|policy| policy.name == name)
+    let (major, minor) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
+    let stable = numbers.next().and_then(Result::ok).unwrap_or(0);
+    let version = (major, minor, stable);
+    let in_stable =
+        STABLE.iter().find(|(since, _)| (since.0, since.1) == (major, minor) && *since <= version);
+    let (_, name) = in_stable.or_else(|| SINCE.iter().rev().find(|(since, _)| *since <= version))?;
+    Policy::named(name)
+}
+
+/// The policies of the kernels before and after this one's, for what a vendor may have taken or left.
+#[must_use]
+pub fn neighbours(policy: &Policy) -> Vec<&'static Policy> {
+    let mut names: Vec<(Release, &str)> = [SINCE.as_slice(), &STABLE].concat();
+    names.sort_unstable();
+    let Some(at) = names.iter().position(|(_, name)| *name == policy.name) else { return Vec::new() };
+    let sides = [at.checked_sub(1), Some(at + 1)];
+    let names = sides.into_iter().flatten().filter_map(|side| names.get(side));
+    names.filter_map(|(_, name)| Policy::named(name)).collect()
 }
 
 #[cfg(test)]
@@ -39,8 +56,15 @@ mod tests {
         for (release, name) in [
             ("6.1.0-56-amd64", "linux-6.1"),
             ("6.12.117+deb12-amd64", "linux-6.12"),
+            ("6.12.66", "linux-6.12.0"),
+            ("6.12.0-55.el10.x86_64", "linux-6.12.0"),
+            ("6.14.2", "linux-6.12.0"),
+            ("6.16.0-rc1", "linux-6.18.0"),
+            ("6.18.6", "linux-6.18.0"),
+            ("6.18.7", "linux-6.18"),
             ("6.18.44", "linux-6.18"),
-            ("7.0.1", "linux-6.18"),
+            ("6.19.0", "linux-6.19"),
+            ("7.0.1", "linux-6.19"),
             ("6.6.30", "linux-6.6"),
             ("4.19.0-18", "linux-4.19"),
             ("5.14.0-503.el9", "linux-5.14"),
@@ -54,8 +78,19 @@ mod tests {
 
     #[test]
     fn every_row_names_a_policy() {
-        for name in SINCE.iter().map(|row| row.2).chain([SINCE_6_16]) {
+        for (_, name) in SINCE.iter().chain(&STABLE) {
             assert!(Policy::named(name).is_some(), "{name}");
         }
+    }
+
+    #[test]
+    fn neighbours_are_next_to_it_in_time() {
+        let names = |name: &str| -> Vec<_> {
+            neighbours(Policy::named(name).unwrap()).iter().map(|policy| policy.name).collect()
+        };
+        assert_eq!(names("linux-6.12"), ["linux-6.12.0", "linux-6.18.0"]);
+        assert_eq!(names("linux-6.19"), ["linux-6.18"]);
+        assert_eq!(names("linux-4.9"), ["linux-4.18"]);
+        assert!(names("patch5").is_empty());
     }
 }

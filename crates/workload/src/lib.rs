@@ -29,7 +29,7 @@ mod verify;
 
 pub use against::{Against, Change, Side, against};
 pub use cpus::{pin, usable_cpus};
-pub use kernel_policy::policy_of_kernel;
+pub use kernel_policy::{neighbours, policy_of_kernel};
 pub use ladder::{Ladder, Sweep};
 pub use replay::{
     Candidate, Interval, Intervals, KernelTotals, Made, Outcome, Replay, ReplayError, ReplayOptions, Stage,
@@ -44,6 +44,6 @@ pub use survey::{
 pub use target::{Access, Block, ChannelId, Fill, Hold, LockId, Message, Received, Target, locked};
 pub use threads::{ThreadError, ThreadOptions, ThreadOutcome, run_on_threads};
 pub use verify::{
-    Class, Decays, Drains, ExplainRequest, Explanation, Mismatches, Mode, PassedOver, Refills, Samples,
+    Class, Decays, Drains, ExplainRequest, Explanation, Fit, Mismatches, Mode, PassedOver, Refills, Samples,
     Verification, VerifyError, VerifyOptions, verify,
 };

@@ -3,8 +3,8 @@
 use pageset_core::policy::{
     BatchRule, BelowHigh, BoostConsumer, Decay, DecayDrain, DemandDrain, DivertedFrees, DrainOrder,
     DrainType, FactorCap, FactorGrows, Fallback, FirstList, FreeDrain, FreeHighDrains, FreeHighRule,
-    FreeHighThreshold, FreeHistory, HighAtomicRule, HighRule, PressureStep, PreviousFree, RaiseHigh,
-    ReclaimLimit, RefillRule, SliceCaches,
+    FreeHighThreshold, FreeHistory, HighAtomicRule, HighRule, NextSlice, PressureStep, PreviousFree,
+    RaiseHigh, ReclaimLimit, RefillRule, SliceCaches,
 };
 use pageset_core::{ListScheme, Policy};
 use serde::Serialize;
@@ -226,7 +226,12 @@ fn drain_order_rule(order: DrainOrder) -> &'static str {
 fn free_drain_rule(drain: FreeDrain) -> &'static str {
     match drain {
         FreeDrain::Whole => "in one hold of the lock",
-        FreeDrain::Slices => "a batch for each hold of the lock, while the page set is at its limit",
+        FreeDrain::Slices(NextSlice::WhileDue) => {
+            "a batch for each hold of the lock; the rest stays if somebody else has it"
+        }
+        FreeDrain::Slices(NextSlice::WhileAtLimit) => {
+            "a batch for each hold of the lock, while the page set is at its limit"
+        }
     }
 }
 

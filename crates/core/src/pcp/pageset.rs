@@ -7,7 +7,7 @@ use super::{DrainFrom, DueDrain, Limits, ListIndex, ListScheme, Pcp};
 use crate::event::{DrainReason, Event, FoundAt, emit};
 use crate::frame::{FrameIndex, State};
 use crate::platform::{Lock, Platform};
-use crate::policy::{FreeDrain, Policy};
+use crate::policy::Policy;
 use crate::request::{AllocFlags, Wanted};
 use crate::stats::Counters;
 use crate::zone::Zone;
@@ -260,34 +260,33 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         let (limits, pressure) = (self.pageset.limits(), self.zone.body.pressure());
         let due = state.pcp.note_free(self.policy, limits, pressure, block.order)?;
         let rest = self.drain_due(state, list, due);
-        (rest.pages > 0).then_some(rest)
+        if rest.pages > 0 {
+            return Some(rest);
+        }
+        self.zone.body.clear_below_high();
+        None
     }
 
     /// Drains what is due, or one slice of it. Returns what is left.
     #[cold]
     fn drain_due(self, state: &mut PagesetState, list: ListIndex, due: DueDrain) -> DueDrain {
-        let pages = match self.policy.free_drain {
-            FreeDrain::Whole => due.pages,
-            FreeDrain::Slices => due.pages.min(self.pageset.limits().batch),
-        };
+        let pages = self.policy.free_drain.slice(due.pages, self.pageset.limits().batch);
         self.drain(state, DrainFrom { pages, list }, due.reason);
-        self.zone.body.clear_below_high();
         DueDrain { pages: due.pages - pages, ..due }
     }
 
-    /// Goes on with a drain in slices for as long as the page set is at its limit and nobody else has its lock.
+    /// Goes on with a drain in slices for as long as the policy says and nobody else has the lock.
     #[cold]
     pub(crate) fn drain_slices(self, list: ListIndex, mut rest: DueDrain) {
         while rest.pages > 0 {
             let drained = self.pageset.try_with(|state| {
-                let goes_on = state.pcp.count > 0 && state.pcp.count >= rest.limit;
+                let goes_on = self.policy.free_drain.goes_on(state.pcp.count, rest.limit);
                 goes_on.then(|| self.drain_due(state, list, rest))
             });
-            match drained {
-                Some(Some(left)) => rest = left,
-                Some(None) | None => return,
-            }
+            let Some(Some(left)) = drained else { break };
+            rest = left;
         }
+        self.zone.body.clear_below_high();
     }
 
     /// Drains part of the page set under the zone's lock. Returns the pages drained.

@@ -1,6 +1,18 @@
-//! Linux 6.12, as the stable series has it.
+//! Linux 6.12: as released, and as the stable series has it.
 
 use super::*;
+
+/// Releases 6.12.0 to 6.12.66: the stable series without its later change of the tick.
+///
+/// Source: 6.12.67's changelog names the decay in slices.
+pub const LINUX_6_12_0: Policy = Policy {
+    name: "linux-6.12.0",
+    kernel: "6.12.0 to 6.12.66",
+    summary: "as 6.12, but decay drains in one hold of the lock",
+    source: "changelog of stable 6.12.67, which changed it; in no kernel that was recorded",
+    decay_drain: DecayDrain::Whole,
+    ..LINUX_6_12
+};
 
 /// Stable 6.12.117: the auto-tuning series as merged, and later changes.
 pub const LINUX_6_12: Policy = Policy {

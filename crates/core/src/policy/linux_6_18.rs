@@ -1,4 +1,4 @@
-//! Linux 6.18.
+//! Linux 6.18: as released, and as the stable series has it.
 
 use super::*;
 
@@ -18,12 +18,14 @@ pub const LINUX_6_18: Policy = Policy {
     ..LINUX_6_12
 };
 
-/// A later change on its own: frees drain in slices, between which others get the page set's lock.
-pub const SLICED_DRAINS: Policy = Policy {
-    name: "linux-6.18-sliced",
-    kernel: "6.18 + drains of frees in slices",
-    summary: "as 6.18; a drain of a free takes the lock anew for each batch",
-    source: "mailing-list post, 2025; in no kernel that was recorded",
-    free_drain: FreeDrain::Slices,
+/// Releases 6.16 to 6.18.6: the stable series without its later change of the tick.
+///
+/// Source: 6.18.7's changelog names the decay in slices.
+pub const LINUX_6_18_0: Policy = Policy {
+    name: "linux-6.18.0",
+    kernel: "6.16 to 6.18.6",
+    summary: "as 6.18, but decay drains in one hold of the lock",
+    source: "changelog of stable 6.18.7, which changed it; in no kernel that was recorded",
+    decay_drain: DecayDrain::Whole,
     ..LINUX_6_18
 };

@@ -13,6 +13,7 @@ mod linux_5_14;
 mod linux_6_1;
 mod linux_6_12;
 mod linux_6_18;
+mod linux_6_19;
 mod series;
 
 pub use buddy::{BoostConsumer, BuddyRules, DivertedFrees, DrainType, Fallback, HighAtomicRule};
@@ -24,8 +25,9 @@ pub use linux_4::{
 };
 pub use linux_5_14::LINUX_5_14;
 pub use linux_6_1::LINUX_6_1;
-pub use linux_6_12::LINUX_6_12;
-pub use linux_6_18::{LINUX_6_18, SLICED_DRAINS};
+pub use linux_6_12::{LINUX_6_12, LINUX_6_12_0};
+pub use linux_6_18::{LINUX_6_18, LINUX_6_18_0};
+pub use linux_6_19::LINUX_6_19;
 pub use series::{
     LINUX_6_6, LINUX_6_7, PATCH_1, PATCH_2, PATCH_3, PATCH_4, PATCH_5, PATCH_6, PATCH_7, PATCH_8, PATCH_9,
     PATCH_10,
@@ -56,10 +58,15 @@ pub static POLICIES: &[Policy] = &[
     PATCH_9,
     PATCH_10,
     LINUX_6_7,
+    LINUX_6_12_0,
     LINUX_6_12,
+    LINUX_6_18_0,
     LINUX_6_18,
-    SLICED_DRAINS,
+    LINUX_6_19,
 ];
+
+/// Names that policies had before, with their names of today.
+pub static FORMER_NAMES: &[(&str, &str)] = &[("linux-6.18-sliced", "linux-6.19")];
 
 /// One kernel version's decisions.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -103,10 +110,11 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// The policy called `name`.
+    /// The policy called `name`, now or [formerly](FORMER_NAMES).
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {
-        POLICIES.iter().find(|policy| policy.name == name)
+        let today = FORMER_NAMES.iter().find(|(former, _)| *former == name).map_or(name, |(_, today)| today);
+        POLICIES.iter().find(|policy| policy.name == today)
     }
 }
 
@@ -264,8 +272,38 @@ pub enum FirstList {
 pub enum FreeDrain {
     /// Once.
     Whole,
-    /// Once per `batch` pages, as long as the page set is still at its limit.
-    Slices,
+    /// Once per `batch` pages, each time only if nobody else has it meanwhile; otherwise the rest stays.
+    Slices(NextSlice),
+}
+
+/// Whether a drain in slices takes another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NextSlice {
+    /// While pages are due and the page set has some (as merged).
+    WhileDue,
+    /// While the page set is at its limit, too (as first posted).
+    WhileAtLimit,
+}
+
+impl FreeDrain {
+    /// Pages that are drained under one hold of the lock, of so many that are due.
+    #[must_use]
+    pub const fn slice(self, due: i32, batch: i32) -> i32 {
+        match self {
+            Self::Slices(_) if batch < due => batch,
+            _ => due,
+        }
+    }
+
+    /// Whether another slice follows, if pages are still due.
+    #[must_use]
+    pub const fn goes_on(self, count: i32, limit: i32) -> bool {
+        match self {
+            Self::Whole => false,
+            Self::Slices(NextSlice::WhileDue) => count > 0,
+            Self::Slices(NextSlice::WhileAtLimit) => count > 0 && count >= limit,
+        }
+    }
 }
 
 /// When consecutive frees of order 1 to 3 drain the page set: *free_high* (spec §2.8).
@@ -336,5 +374,8 @@ mod tests {
             assert_eq!(Policy::named(policy.name), Some(policy));
         }
         assert_eq!(Policy::named("linux-0.01"), None);
+        for (former, today) in FORMER_NAMES {
+            assert!(Policy::named(former).is_some_and(|policy| policy.name == *today), "{former}");
+        }
     }
 }

@@ -18,6 +18,13 @@ pub(crate) const OTHER: CpuId = CpuId(1);
 #[derive(Debug, Default)]
 pub(crate) struct Log(Mutex<Vec<Event>>);
 
+impl Log {
+    /// The events since the last call.
+    pub(crate) fn take(&self) -> Vec<Event> {
+        std::mem::take(&mut self.0.lock().expect("no panic in a sink"))
+    }
+}
+
 impl EventSink for Log {
     fn emit(&self, _: CpuId, event: Event) {
         self.0.lock().expect("no panic in a sink").push(event);
@@ -51,7 +58,7 @@ impl Machine {
 
     /// The events since the last call.
     pub(crate) fn events(&self) -> Vec<Event> {
-        std::mem::take(&mut self.allocator.platform().0.0.lock().expect("no panic in a sink"))
+        self.allocator.platform().0.take()
     }
 
     /// The drains among the events since the last call.

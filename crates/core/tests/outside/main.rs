@@ -11,5 +11,6 @@ mod invariants;
 mod log;
 mod model;
 mod reviewers;
+mod slices;
 mod statics;
 mod steady;

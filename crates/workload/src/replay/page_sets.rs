@@ -1,7 +1,7 @@
 //! A machine's page sets under one policy: the core's own, with tokens for pages, so that only what they decide matters.
 
 use pageset_core::pcp::{Activity, DrainFrom, DueDrain, Limits, ListIndex, Pcp, Place};
-use pageset_core::policy::{DecayDrain, FreeDrain};
+use pageset_core::policy::DecayDrain;
 use pageset_core::{DrainReason, FrameCounts, FrameTables, Order, Policy};
 
 use pageset_trace::ZoneDescription;
@@ -263,17 +263,14 @@ impl<'m> PageSets<'m> {
     }
 
     fn drain_due(&mut self, at: usize, list: ListIndex, due: DueDrain) {
-        let slice = match self.policy.free_drain {
-            FreeDrain::Whole => due.pages,
-            FreeDrain::Slices => self.sets[at].limits.batch,
-        };
+        let (rule, batch) = (self.policy.free_drain, self.sets[at].limits.batch);
         let before = self.sets[at].pcp.count;
         let mut left = due.pages;
         loop {
-            self.give_back(at, DrainFrom { pages: left.min(slice), list });
+            let slice = rule.slice(left, batch);
+            self.give_back(at, DrainFrom { pages: slice, list });
             left -= slice;
-            let count = self.sets[at].pcp.count;
-            if left <= 0 || count <= 0 || count < due.limit {
+            if left <= 0 || !rule.goes_on(self.sets[at].pcp.count, due.limit) {
                 break;
             }
         }

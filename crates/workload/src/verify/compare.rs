@@ -1,7 +1,7 @@
 //! The heart: what a free should have drained, and what the kernel drained.
 
 use pageset_core::pcp::{DueDrain, Pressure};
-use pageset_core::policy::{FreeDrain, FreeHistory};
+use pageset_core::policy::FreeHistory;
 use std::collections::HashSet;
 
 use pageset_core::{DrainReason, FrameIndex, Order};
@@ -83,17 +83,14 @@ impl Engine {
         observed: &[(Place, Order)],
     ) -> bool {
         let Some(due) = due else { return observed.is_empty() };
-        let slice = match self.policy.free_drain {
-            FreeDrain::Whole => i32::MAX,
-            FreeDrain::Slices => self.sets[home.set].limits.batch,
-        };
+        let (rule, batch) = (self.policy.free_drain, self.sets[home.set].limits.batch);
         let mut blocks = observed.iter().map(|(_, order)| order.frames() as i32);
         let (mut left, mut count) = (due.pages.min(count), count);
         if left <= 0 {
             return observed.is_empty();
         }
         loop {
-            let wanted = left.min(slice).min(count);
+            let wanted = rule.slice(left, batch).min(count);
             let mut taken = 0;
             while taken < wanted {
                 let Some(pages) = blocks.next() else { return false };
@@ -101,7 +98,7 @@ impl Engine {
             }
             left -= wanted;
             count -= taken;
-            if left <= 0 || count <= 0 || count < due.limit {
+            if left <= 0 || !rule.goes_on(count, due.limit) {
                 return blocks.next().is_none();
             }
         }

@@ -4,7 +4,6 @@
 //! the lists held at the start is not known; they start with as many movable pages as `/proc/zoneinfo` counted.
 
 use pageset_core::Order;
-use pageset_core::policy::FreeDrain;
 
 use super::classes::Class;
 use super::compare::describe;
@@ -115,14 +114,15 @@ impl Engine {
             });
         }
         if let Some(due) = due {
-            let slice = match policy.free_drain {
-                FreeDrain::Whole => due.pages,
-                FreeDrain::Slices => limits.batch,
-            };
+            let rule = policy.free_drain;
             let mut left = due.pages;
-            while left > 0 && self.sets[home.set].pcp.count >= due.limit.max(1) {
-                self.drop_tokens(home, left.min(slice));
+            loop {
+                let slice = rule.slice(left, limits.batch);
+                self.drop_tokens(home, slice);
                 left -= slice;
+                if left <= 0 || !rule.goes_on(self.sets[home.set].pcp.count, due.limit) {
+                    break;
+                }
             }
         }
         if !observed.is_empty() {

@@ -9,7 +9,7 @@
 //! comes next on a CPU and to a frame), `fate` (what that says of a free), `explain`, `report`, `page_set` (the core's page set
 //! and what is not known of it), `cpu_state`, and `engine`, which holds them together. What events do to it: `compare` (the drain of a
 //! free), `free_run` (mode `free`), `refill`, `bulk`, `alloc`, `tick`, `free`, `sample`, and `calibrate` (what the page sets held at
-//! the start). Above them: `dispatch` (which event concerns which part), `options`, and this file.
+//! the start). Above them: `dispatch` (which event concerns which part), `options`, `fit` (which of several policies is nearest), and this file.
 
 mod alloc;
 mod bulk;
@@ -21,6 +21,7 @@ mod dispatch;
 mod engine;
 mod explain;
 mod fate;
+mod fit;
 mod free;
 mod free_run;
 mod geometry;
@@ -35,6 +36,7 @@ mod tick;
 
 pub use classes::{Class, Mismatches};
 pub use explain::{ExplainRequest, Explanation};
+pub use fit::Fit;
 pub use mode::Mode;
 pub use options::{VerifyError, VerifyOptions};
 pub use report::{Decays, Drains, PassedOver, Refills, Samples, Verification};

@@ -10,7 +10,8 @@ use std::path::Path;
 
 use pageset_core::policy::{
     BatchRule, Decay, DrainOrder, FactorCap, FactorGrows, FirstList, FreeDrain, FreeHighDrains,
-    FreeHighThreshold, FreeHistory, HighRule, LINUX_6_1, LINUX_6_12, LINUX_6_18, PreviousFree, RefillRule,
+    FreeHighThreshold, FreeHistory, HighRule, LINUX_6_1, LINUX_6_12, LINUX_6_18, NextSlice, PreviousFree,
+    RefillRule,
 };
 use pageset_core::{ListScheme, Policy};
 use pageset_workload::{VerifyOptions, verify};
@@ -83,7 +84,7 @@ fn every_change_to_linux_6_12_is_caught() {
             }),
             ("drains in turn", |p| p.drain_order = DrainOrder::RoundRobin(FirstList::Zero)),
             ("drains of the fullest", |p| p.drain_order = DrainOrder::ExcessFirst),
-            ("drains in slices", |p| p.free_drain = FreeDrain::Slices),
+            ("drains in slices", |p| p.free_drain = FreeDrain::Slices(NextSlice::WhileDue)),
             ("lists of order 0 only", |p| p.lists = ListScheme::OrderZero),
             ("one list for each high order", |p| p.lists = ListScheme::HighOrderV5),
         ],
@@ -116,7 +117,7 @@ fn every_change_to_linux_6_18_is_caught() {
             ("the threshold of 6.12", |p| {
                 with_free_high(p, |rule| rule.threshold = FreeHighThreshold::Batch)
             }),
-            ("drains in slices", |p| p.free_drain = FreeDrain::Slices),
+            ("drains in slices", |p| p.free_drain = FreeDrain::Slices(NextSlice::WhileDue)),
             ("a scale of 4", |p| p.scale_max = 4),
             ("decay by a fifth", |p| p.tuning.as_mut().unwrap().decay = Decay::Fifth),
             ("refills that do not double", |p| p.refill = RefillRule::Batch),

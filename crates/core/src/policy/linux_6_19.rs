@@ -1,0 +1,16 @@
+//! Linux 6.19.
+
+use super::*;
+
+/// Linux 6.19: frees drain in slices of `batch`. Between two, others get the page set's lock; if somebody has it, the rest of
+/// what is due stays.
+///
+/// The release is inferred from the dates of the posts (v5, October 2025).
+pub const LINUX_6_19: Policy = Policy {
+    name: "linux-6.19",
+    kernel: "6.19",
+    summary: "as 6.18; a drain of a free takes the lock anew for each batch",
+    source: "mailing-list post v5 3/3, October 2025; the release is inferred; in no kernel that was recorded",
+    free_drain: FreeDrain::Slices(NextSlice::WhileDue),
+    ..LINUX_6_18
+};

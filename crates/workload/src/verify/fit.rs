@@ -1,0 +1,67 @@
+//! Which of several policies fits a recorded kernel best.
+
+use serde::Serialize;
+
+use super::Verification;
+
+/// How well a policy decides as the kernel did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Fit {
+    /// The policy's name.
+    pub policy: String,
+    /// Refills, drains and ticks that the policy has and the kernel had, with the same number of pages.
+    pub right: u64,
+    /// Refills, drains and ticks of the kernel, and those that only the policy has.
+    pub decisions: u64,
+}
+
+impl Verification {
+    /// How well its policy fits.
+    #[must_use]
+    pub fn fit(&self) -> Fit {
+        let Verification { refills, drains, decay, .. } = self;
+        Fit {
+            policy: self.policy.clone(),
+            right: refills.exact + drains.exact + decay.exact,
+            decisions: refills.observed.max(refills.predicted)
+                + drains.observed.max(drains.predicted)
+                + decay.observed,
+        }
+    }
+}
+
+/// So many wrong decisions more are chance: the first of each list, and what interrupts came between.
+const CHANCE: u64 = 4;
+
+impl Fit {
+    /// Decisions that are not right.
+    #[must_use]
+    pub const fn wrong(&self) -> u64 {
+        self.decisions.saturating_sub(self.right)
+    }
+
+    /// Whether another policy of the same recording is nearer by more than chance: half as many wrong decisions, and a few
+    /// besides.
+    #[must_use]
+    pub const fn is_worse_than(&self, other: &Self) -> bool {
+        self.wrong() > 2 * other.wrong() + CHANCE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fit(right: u64) -> Fit {
+        Fit { policy: String::new(), right, decisions: 100 }
+    }
+
+    #[test]
+    fn a_few_decisions_more_decide_nothing() {
+        assert!(!fit(96).is_worse_than(&fit(100)));
+        assert!(fit(95).is_worse_than(&fit(100)));
+        assert!(!fit(80).is_worse_than(&fit(90)));
+        assert!(fit(75).is_worse_than(&fit(90)));
+        assert!(!fit(100).is_worse_than(&fit(100)));
+    }
+}
