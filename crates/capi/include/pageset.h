@@ -25,6 +25,12 @@
 extern "C" {
 #endif
 
+
+#define PAGESET_MAJOR 0
+#define PAGESET_MINOR 1
+#define PAGESET_PATCH 0
+
+
 /*
  Private memory, in transparent huge pages as far as the system has them.
  */
@@ -418,7 +424,7 @@ int pageset_alloc_bulk(pageset_pool *pool,
 /*
  Fills *config with the defaults. struct_bytes is sizeof(pageset_config).
 
- Errors: EINVAL (config is NULL, or struct_bytes is smaller than the first two fields).
+ Errors: EINVAL (config is NULL, or struct_bytes is smaller than the first two fields), E2BIG.
  */
 int pageset_config_init(pageset_config *config, size_t struct_bytes);
 
