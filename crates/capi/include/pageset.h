@@ -25,6 +25,12 @@
 extern "C" {
 #endif
 
+
+#define PAGESET_MAJOR 0
+#define PAGESET_MINOR 1
+#define PAGESET_PATCH 0
+
+
 /*
  Private memory, in transparent huge pages as far as the system has them.
  */
@@ -367,6 +373,31 @@ typedef struct {
 } pageset_node;
 
 /*
+ Fills *config with the defaults. struct_bytes is sizeof(pageset_config).
+
+ Errors: EINVAL (config is NULL, or struct_bytes is smaller than the first two fields), E2BIG.
+ */
+int pageset_config_init(pageset_config *config, size_t struct_bytes);
+
+/*
+ Makes a pool as *config says, or as pageset_config_init says if config is NULL, and writes its handle to *pool. Costs some
+ system calls; memory is used when pages are touched.
+
+ Errors: EINVAL (a field of config; pageset_message names it), E2BIG (config has fields that are set and that this library does
+ not know), ENOMEM (address space, or huge pages), EMFILE (4096 pools), or what the system said. Then *pool is NULL.
+ */
+int pageset_create(const pageset_config *config,
+                   pageset_pool **pool);
+
+/*
+ Ends a pool none of whose pages is handed out, and unmaps its memory. O(pages of the pool). No other thread may be inside of a
+ call on this pool; calls that come afterwards get EBADF.
+
+ Errors: EBUSY (pages are handed out; nothing has changed), EBADF, EPERM.
+ */
+int pageset_destroy(pageset_pool *pool);
+
+/*
  Allocates a block of 4 KiB << order (order 0 to 10), aligned to its size. Its contents are unspecified. Writes its address to
  *pages; nothing if it fails. O(1), mostly a few nanoseconds.
 
@@ -414,72 +445,6 @@ int pageset_alloc_bulk(pageset_pool *pool,
                        size_t page_count,
                        void **pages,
                        size_t *got);
-
-/*
- Fills *config with the defaults. struct_bytes is sizeof(pageset_config).
-
- Errors: EINVAL (config is NULL, or struct_bytes is smaller than the first two fields).
- */
-int pageset_config_init(pageset_config *config, size_t struct_bytes);
-
-/*
- Makes a pool as *config says, or as pageset_config_init says if config is NULL, and writes its handle to *pool. Costs some
- system calls; memory is used when pages are touched.
-
- Errors: EINVAL (a field of config; pageset_message names it), E2BIG (config has fields that are set and that this library does
- not know), ENOMEM (address space, or huge pages), EMFILE (4096 pools), or what the system said. Then *pool is NULL.
- */
-int pageset_create(const pageset_config *config,
-                   pageset_pool **pool);
-
-/*
- Ends a pool none of whose pages is handed out, and unmaps its memory. O(pages of the pool). No other thread may be inside of a
- call on this pool; calls that come afterwards get EBADF.
-
- Errors: EBUSY (pages are handed out; nothing has changed), EBADF, EPERM.
- */
-int pageset_destroy(pageset_pool *pool);
-
-/*
- The version of the library, such as "0.1.0".
- */
-const char *pageset_version(void);
-
-/*
- Pages of 4 KiB in the pool.
-
- Errors: EINVAL (page_count is NULL), EBADF.
- */
-int pageset_get_page_count(pageset_pool *pool, size_t *page_count);
-
-/*
- Where the pool begins. A page's distance from here is its offset in the pool's file, if it has one.
-
- Errors: EINVAL (start is NULL), EBADF.
- */
-int pageset_get_start(pageset_pool *pool, void **start);
-
-/*
- The file of a pool that was made with PAGESET_BACKING_MEMFD, to be mapped by other processes. It is closed with the pool: pass
- on a dup of it. Whoever has it leaves alone the bytes of pages that nobody has, some of which are known to be zero.
-
- Errors: ENOTSUP (another backing), EINVAL (memfd is NULL), EBADF.
- */
-int pageset_get_memfd(pageset_pool *pool,
-                      int *memfd);
-
-/*
- *uses_rseq is 1 if the pool's fast path uses restartable sequences, 0 if it takes locks.
-
- Errors: EINVAL (uses_rseq is NULL), EBADF.
- */
-int pageset_get_uses_rseq(pageset_pool *pool, int *uses_rseq);
-
-/*
- What was wrong with this thread's last call that failed, and what to do about it: one sentence of English without a newline.
- Empty if none has failed yet. Never NULL. Valid until this thread calls pageset_message again, or ends.
- */
-const char *pageset_message(void);
 
 /*
  Frees a block of 4 KiB << order. Any thread may free what another one allocated. O(1), mostly a few nanoseconds.
@@ -611,6 +576,47 @@ int pageset_get_nodes(pageset_pool *pool,
                       pageset_node *nodes,
                       size_t nodes_max,
                       size_t *count);
+
+/*
+ The version of the library, such as "0.1.0".
+ */
+const char *pageset_version(void);
+
+/*
+ Pages of 4 KiB in the pool.
+
+ Errors: EINVAL (page_count is NULL), EBADF.
+ */
+int pageset_get_page_count(pageset_pool *pool, size_t *page_count);
+
+/*
+ Where the pool begins. A page's distance from here is its offset in the pool's file, if it has one.
+
+ Errors: EINVAL (start is NULL), EBADF.
+ */
+int pageset_get_start(pageset_pool *pool, void **start);
+
+/*
+ The file of a pool that was made with PAGESET_BACKING_MEMFD, to be mapped by other processes. It is closed with the pool: pass
+ on a dup of it. Whoever has it leaves alone the bytes of pages that nobody has, some of which are known to be zero.
+
+ Errors: ENOTSUP (another backing), EINVAL (memfd is NULL), EBADF.
+ */
+int pageset_get_memfd(pageset_pool *pool,
+                      int *memfd);
+
+/*
+ *uses_rseq is 1 if the pool's fast path uses restartable sequences, 0 if it takes locks.
+
+ Errors: EINVAL (uses_rseq is NULL), EBADF.
+ */
+int pageset_get_uses_rseq(pageset_pool *pool, int *uses_rseq);
+
+/*
+ What was wrong with this thread's last call that failed, and what to do about it: one sentence of English without a newline.
+ Empty if none has failed yet. Never NULL. Valid until this thread calls pageset_message again, or ends.
+ */
+const char *pageset_message(void);
 
 #ifdef __cplusplus
 }

@@ -8,7 +8,7 @@ use pageset::{Order, Pages, Pool};
 use crate::array::output;
 use crate::entry::Entry;
 use crate::failure::{BAD_ORDER, Failure, NULL_OUTPUT, number};
-use crate::pools::{PoolHandle, open};
+use crate::pools::{PoolHandle, find, open};
 
 /// Pages that `pageset_alloc_bulk` asks for at once.
 const BULK_PAGES: usize = 512;
@@ -19,6 +19,24 @@ const BULK_PAGES: usize = 512;
 /// Errors: EINVAL (order, or pages is NULL), ENOMEM (no such block is free), EDQUOT (the capacity is handed out), EBADF, EPERM.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_alloc(
+    pool: *mut PoolHandle,
+    order: c_uint,
+    pages: Option<&mut MaybeUninit<*mut c_void>>,
+) -> c_int {
+    let Some(to) = pages else { return alloc_slow(pool, order, None) };
+    match find(pool).and_then(|entry| entry.pop(order as usize)) {
+        Some(address) => {
+            to.write(address);
+            0
+        }
+        None => alloc_slow(pool, order, Some(to)),
+    }
+}
+
+/// Everything but what this CPU's array has, and every error. (By C's rules, so that the fast path can end with a jump to it.)
+#[cold]
+#[inline(never)]
+extern "C" fn alloc_slow(
     pool: *mut PoolHandle,
     order: c_uint,
     pages: Option<&mut MaybeUninit<*mut c_void>>,
@@ -80,8 +98,14 @@ pub extern "C" fn pageset_alloc_bulk(
         let got = got.ok_or(NULL_OUTPUT)?.write(0);
         let entry = open(pool)?;
         let pages = output(pages, page_count)?;
-        let mut batch = Vec::with_capacity(page_count.min(BULK_PAGES));
-        for part in pages.chunks_mut(BULK_PAGES) {
+        while let Some(to) = pages.get_mut(*got)
+            && let Some(page) = entry.pop(0)
+        {
+            to.write(page);
+            *got += 1;
+        }
+        let mut batch = Vec::new();
+        for part in pages[*got..].chunks_mut(BULK_PAGES) {
             match entry.pool.alloc_bulk(part.len(), &mut batch) {
                 Ok(_) => {}
                 Err(error) if *got == 0 => return Err(error.into()),
@@ -89,8 +113,8 @@ pub extern "C" fn pageset_alloc_bulk(
             }
             let is_short = batch.len() < part.len();
             *got += batch.len();
-            for (at, page) in part.iter_mut().zip(batch.drain(..)) {
-                at.write(entry.hand_out(page));
+            for (to, page) in part.iter_mut().zip(batch.drain(..)) {
+                to.write(entry.hand_out(page));
             }
             if is_short {
                 break;

@@ -1,5 +1,6 @@
-//! Arrays of a caller.
+//! Arrays and strings of a caller.
 
+use std::ffi::{CStr, c_char};
 use std::mem::MaybeUninit;
 use std::slice;
 
@@ -33,4 +34,13 @@ pub(crate) fn input<'a, T>(start: *const T, count: usize) -> Result<&'a [T], Fai
     }
     // SAFETY: not null, aligned, not too large; the header makes the caller promise that it is as long as it says.
     Ok(unsafe { slice::from_raw_parts(start, count) })
+}
+
+/// A string.
+pub(crate) fn string<'a>(start: *const c_char) -> Result<&'a CStr, Failure> {
+    if start.is_null() {
+        return Err(Failure::new(libc::EINVAL, "a name cannot be NULL"));
+    }
+    // SAFETY: not null; the header makes the caller promise that a string is there.
+    Ok(unsafe { CStr::from_ptr(start) })
 }

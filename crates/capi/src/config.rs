@@ -1,6 +1,6 @@
 //! What a pool is made from.
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{c_char, c_int, c_void};
 use std::ptr::{self, NonNull};
 use std::time::Duration;
 
@@ -8,6 +8,7 @@ use pageset::{
     Backing, Builder, FastPath, Fork, HugePageSize, Numa, Pool, Prezero, Residency, ReturnPolicy, Worker,
 };
 
+use crate::array::string;
 use crate::failure::{Failure, number};
 use crate::sized::{self, Grows};
 
@@ -108,13 +109,10 @@ unsafe impl Grows for Config {
 
 /// Fills *config with the defaults. struct_bytes is sizeof(pageset_config).
 ///
-/// Errors: EINVAL (config is NULL, or struct_bytes is smaller than the first two fields).
+/// Errors: EINVAL (config is NULL, or struct_bytes is smaller than the first two fields), E2BIG.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_config_init(config: *mut Config, struct_bytes: usize) -> c_int {
-    number(|| {
-        // What the library does not know has to be zero, so it is not left as it was.
-        sized::write(config, struct_bytes, Config::default())
-    })
+    number(|| sized::fill(config, struct_bytes, Config::default()))
 }
 
 impl Default for Config {
@@ -174,9 +172,7 @@ impl Config {
             builder = builder.capacity(self.capacity_bytes);
         }
         if !self.policy.is_null() {
-            // SAFETY: not null; the header makes the caller promise a string.
-            let name = unsafe { CStr::from_ptr(self.policy) };
-            builder = builder.policy(&name.to_string_lossy());
+            builder = builder.policy(&string(self.policy)?.to_string_lossy());
         }
         if let Some(region) = NonNull::new(self.region) {
             // SAFETY: the header makes the caller promise what `region` asks for.

@@ -1,17 +1,19 @@
 //! A pool, and which pages are handed out of it.
 
+use std::array;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 
-use pageset::{Order, PAGE_BYTES, Pages, Pool, RawPages};
+use pageset::{CachedOrder, Order, PAGE_BYTES, Pages, Pool, RawPages};
 use zerocopy::FromZeros;
 
 use crate::failure::{FORKED, Failure};
+use crate::held::Held;
 
 /// A pool, and which pages are handed out of it.
 ///
 /// # Invariants
-/// `handed_out` has for the first frame of pages that C has how many they are, and 0 for every other frame.
+/// `held` says for the first frame of pages that C has how many they are, and nothing for every other frame.
 ///
 /// It is read and written without exchanges, since one locked instruction costs more than a whole pair of allocation and free.
 /// So two threads that free the same page at the same moment are not told apart; the header forbids it, and the pool itself
@@ -19,58 +21,100 @@ use crate::failure::{FORKED, Failure};
 pub(crate) struct Entry {
     /// The handle that names it.
     pub(crate) handle: usize,
+    /// The orders that go through this CPU's array by a sequence; 16, so that an index below needs no second look.
+    cached: [Option<CachedOrder>; 16],
     pub(crate) pool: Pool,
-    handed_out: Box<[AtomicU16]>,
+    held: Box<[AtomicU16]>,
+}
+
+/// What became of a block that was to be pushed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Push {
+    Done,
+    /// C has no such block, or the array does not take it. Nothing has changed.
+    Refused,
+    /// The array has no room. C has the block no more, and nobody else has it.
+    Unpushed,
 }
 
 impl Entry {
     pub(crate) fn new(pool: Pool) -> Result<Self, Failure> {
         // Zeroed by the system: memory is resident only where pages are handed out.
-        let handed_out = <[AtomicU16]>::new_box_zeroed_with_elems(pool.page_count());
+        let held = <[AtomicU16]>::new_box_zeroed_with_elems(pool.page_count());
         let no_table =
             Failure::new(libc::ENOMEM, "no memory for a table of 2 bytes for each page of the pool");
-        Ok(Self { handle: 0, pool, handed_out: handed_out.map_err(|_| no_table)? })
+        let order = |index: usize| Order::new(index as u8).filter(|_| pool.uses_rseq());
+        let cached = array::from_fn(|index| order(index).and_then(CachedOrder::of));
+        Ok(Self { handle: 0, cached, pool, held: held.map_err(|_| no_table)? })
     }
 
     /// Whether C has no pages of it. O(pages of the pool).
     pub(crate) fn is_all_back(&self) -> bool {
-        self.handed_out.iter().all(|count| count.load(Relaxed) == 0)
+        self.held.iter().all(|held| held.load(Relaxed) == Held::NOTHING.0)
     }
 
-    /// Gives pages to C.
+    /// Hands out a block that this CPU's array has. `None` if it has none, or for an order that it does not hold.
     #[inline(always)]
+    pub(crate) fn pop(&self, order: usize) -> Option<*mut c_void> {
+        let order = (*self.cached.get(order)?)?;
+        let frame = self.pool.pop_frame(order)? as usize;
+        self.held.get(frame).unwrap_or_else(|| beyond_table()).store(Held::block(order).0, Relaxed);
+        Some(self.pool.start().wrapping_byte_add(frame * PAGE_BYTES).cast_mut().cast())
+    }
+
+    /// Takes back a block that C has into this CPU's array.
+    ///
+    /// Says no more than it has to, so that nothing has to be kept for it: for `Unpushed` see [`free_unpushed`](Self::free_unpushed).
+    #[inline(always)]
+    pub(crate) fn push(&self, address: usize, order: usize) -> Push {
+        let Some(Some(order)) = self.cached.get(order).copied() else { return Push::Refused };
+        let frame = self.frame(address);
+        let Some(held) = self.held.get(frame) else { return Push::Refused };
+        if held.load(Relaxed) != Held::block(order).0 {
+            return Push::Refused;
+        }
+        // Before the push, since after it the block may be another thread's.
+        held.store(Held::NOTHING.0, Relaxed);
+        // SAFETY: by the invariant C had this block, and now it has it no more.
+        if unsafe { self.pool.push_frame(frame as u32, order) } { Push::Done } else { Push::Unpushed }
+    }
+
+    /// Frees a block for which [`push`](Self::push) has just said `Unpushed`: the array has no room.
+    ///
+    /// # Errors
+    /// `EPERM`; then C has the block as before.
+    pub(crate) fn free_unpushed(&self, address: usize, page_count: usize) -> Result<(), Failure> {
+        let frame = self.frame(address);
+        if let Some(held) = self.held.get(frame) {
+            held.store(Held::pages(frame, page_count).0, Relaxed);
+        }
+        drop(self.take_back(address, page_count)?);
+        Ok(())
+    }
+
+    /// Hands out pages.
     pub(crate) fn hand_out(&self, pages: Pages<'_>) -> *mut c_void {
         let address = pages.as_ptr().as_ptr();
         let raw = pages.into_raw();
-        self.handed_out[raw.frame()].store(raw.page_count() as u16, Relaxed);
+        self.held[raw.frame()].store(Held::pages(raw.frame(), raw.page_count()).0, Relaxed);
         address.cast()
     }
 
-    /// Takes back a block that C has. `None` if it has no such block: [`Self::why_not`] says why.
-    #[inline(always)]
-    pub(crate) fn take_block(&self, address: usize, order: Order) -> Option<Pages<'_>> {
+    /// Takes back pages that C has.
+    ///
+    /// # Errors
+    /// `EINVAL` if it has no such pages, `EPERM`.
+    pub(crate) fn take_back(&self, address: usize, page_count: usize) -> Result<Pages<'_>, Failure> {
         let frame = self.frame(address);
-        let count = self.handed_out.get(frame)?;
-        let raw = RawPages::block(frame, order)?;
-        if u32::from(count.load(Relaxed)) != order.frames() || self.pool.is_in_child() {
-            return None;
+        let taken = self.held.get(frame).zip(RawPages::new(frame, page_count));
+        match taken.filter(|(held, _)| held.load(Relaxed) == Held::pages(frame, page_count).0) {
+            Some((held, raw)) if !self.pool.is_in_child() => {
+                held.store(Held::NOTHING.0, Relaxed);
+                // SAFETY: by the invariant C had these pages, so `into_raw` gave them up; now it has them no more.
+                Ok(unsafe { Pages::from_raw(&self.pool, raw) })
+            }
+            _ => Err(self.why_not(address, page_count)),
         }
-        count.store(0, Relaxed);
-        // SAFETY: by the invariant C has these pages, so they were given up by `into_raw`; now it has them no more.
-        Some(unsafe { Pages::from_raw(&self.pool, raw) })
-    }
-
-    /// As [`take_block`](Self::take_block), for a count.
-    pub(crate) fn take_run(&self, address: usize, page_count: usize) -> Option<Pages<'_>> {
-        let frame = self.frame(address);
-        let count = self.handed_out.get(frame)?;
-        let raw = RawPages::run(frame, page_count)?;
-        if usize::from(count.load(Relaxed)) != page_count || self.pool.is_in_child() {
-            return None;
-        }
-        count.store(0, Relaxed);
-        // SAFETY: as in `take_block`.
-        Some(unsafe { Pages::from_raw(&self.pool, raw) })
     }
 
     /// Which frame begins at an address; one beyond the pool if none does.
@@ -82,20 +126,31 @@ impl Entry {
 
     /// Why pages are not taken back.
     #[cold]
-    pub(crate) fn why_not(&self, address: usize, page_count: usize) -> Failure {
+    fn why_not(&self, address: usize, page_count: usize) -> Failure {
         if self.pool.is_in_child() {
             return FORKED;
         }
-        let why = match self.handed_out.get(self.frame(address)).map(|count| count.load(Relaxed)) {
+        let frame = self.frame(address);
+        let held = self.held.get(frame).map(|held| Held(held.load(Relaxed)));
+        let why = match held {
             _ if address == 0 => "NULL is no page".to_owned(),
             None => format!("{address:#x} is no page of this pool"),
-            Some(0) => {
+            Some(Held::NOTHING) => {
                 format!(
                     "no pages that begin at {address:#x} are handed out: they are free already, or inside of a block"
                 )
             }
-            Some(count) => format!("{count} pages are handed out at {address:#x}, not {page_count}"),
+            Some(held) => {
+                format!("{} pages are handed out at {address:#x}, not {page_count}", held.page_count())
+            }
         };
         Failure::with_text(libc::EINVAL, why)
     }
+}
+
+/// A mistake in the pool. (By C's rules, so that the fast path needs no frame for it.)
+#[cold]
+#[inline(never)]
+extern "C" fn beyond_table() -> ! {
+    panic!("the pool has handed out a page that it does not have");
 }

@@ -124,3 +124,28 @@ pub extern "C" fn pageset_message() -> *const c_char {
     });
     message.ok().flatten().unwrap_or(c"".as_ptr())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::CStr;
+
+    use super::*;
+
+    fn message() -> String {
+        // SAFETY: a string, until the next call of this thread.
+        unsafe { CStr::from_ptr(pageset_message()) }.to_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn a_panic_is_a_number() {
+        assert_eq!(number(|| panic!("on purpose")), libc::ENOTRECOVERABLE);
+        assert!(message().starts_with("a mistake in pageset"));
+    }
+
+    #[test]
+    fn a_message_is_one_line_of_this_thread() {
+        assert_eq!(fail(Failure::with_text(libc::EIO, "two\nlines\0".to_owned())), libc::EIO);
+        assert_eq!(message(), "two lines ");
+        assert_eq!(std::thread::spawn(message).join().unwrap(), "");
+    }
+}

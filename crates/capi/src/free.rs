@@ -3,12 +3,11 @@
 use std::ffi::{c_int, c_uint, c_void};
 use std::mem::MaybeUninit;
 
-use pageset::Order;
-
 use crate::alloc::order_of;
 use crate::array::input;
+use crate::entry::Push;
 use crate::failure::{Failure, number};
-use crate::pools::{PoolHandle, open};
+use crate::pools::{PoolHandle, find, open};
 
 /// Frees a block of 4 KiB << order. Any thread may free what another one allocated. O(1), mostly a few nanoseconds.
 ///
@@ -17,17 +16,29 @@ use crate::pools::{PoolHandle, open};
 /// counts a bad free later.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_free(pool: *mut PoolHandle, pages: *mut c_void, order: c_uint) -> c_int {
+    match find(pool).map_or(Push::Refused, |entry| entry.push(pages.addr(), order as usize)) {
+        Push::Done => 0,
+        Push::Refused => free_slow(pool, pages, order),
+        Push::Unpushed => free_unpushed(pool, pages, order),
+    }
+}
+
+/// What does not go through this CPU's array, and every error. (By C's rules, so that the fast path can end with a jump to it.)
+#[cold]
+#[inline(never)]
+extern "C" fn free_slow(pool: *mut PoolHandle, pages: *mut c_void, order: c_uint) -> c_int {
     number(move || {
-        let entry = open(pool)?;
-        let order = order_of(order)?;
-        match entry.take_block(pages.addr(), order) {
-            Some(pages) => {
-                drop(pages);
-                Ok(())
-            }
-            None => Err(entry.why_not(pages.addr(), order.frames() as usize)),
-        }
+        let page_count = order_of(order)?.frames() as usize;
+        drop(open(pool)?.take_back(pages.addr(), page_count)?);
+        Ok(())
     })
+}
+
+/// What this CPU's array has no room for.
+#[cold]
+#[inline(never)]
+extern "C" fn free_unpushed(pool: *mut PoolHandle, pages: *mut c_void, order: c_uint) -> c_int {
+    number(move || open(pool)?.free_unpushed(pages.addr(), order_of(order)?.frames() as usize))
 }
 
 /// Frees page_count contiguous pages that are handed out as that many: by pageset_alloc_exact, after pageset_shrink, or a block
@@ -38,8 +49,7 @@ pub extern "C" fn pageset_free(pool: *mut PoolHandle, pages: *mut c_void, order:
 pub extern "C" fn pageset_free_exact(pool: *mut PoolHandle, pages: *mut c_void, page_count: usize) -> c_int {
     number(move || {
         let entry = open(pool)?;
-        let taken = entry.take_run(pages.addr(), page_count);
-        drop(taken.ok_or_else(|| entry.why_not(pages.addr(), page_count))?);
+        drop(entry.take_back(pages.addr(), page_count)?);
         Ok(())
     })
 }
@@ -60,8 +70,11 @@ pub extern "C" fn pageset_free_bulk(
         let freed = freed.unwrap_or(&mut nowhere).write(0);
         let entry = open(pool)?;
         for page in input(pages, page_count)? {
-            let taken = entry.take_block(page.addr(), Order::ZERO);
-            drop(taken.ok_or_else(|| entry.why_not(page.addr(), 1))?);
+            match entry.push(page.addr(), 0) {
+                Push::Done => {}
+                Push::Refused => drop(entry.take_back(page.addr(), 1)?),
+                Push::Unpushed => entry.free_unpushed(page.addr(), 1)?,
+            }
             *freed += 1;
         }
         Ok(())
@@ -88,8 +101,7 @@ pub extern "C" fn pageset_shrink(
         let entry = open(pool)?;
         let end = keep_first.checked_add(keep_count).filter(|end| keep_count > 0 && *end <= page_count);
         let end = end.ok_or(BAD_PART)?;
-        let taken = entry.take_run(pages.addr(), page_count);
-        let mut pages = taken.ok_or_else(|| entry.why_not(pages.addr(), page_count))?;
+        let mut pages = entry.take_back(pages.addr(), page_count)?;
         pages.shrink_to(keep_first..end);
         let address = entry.hand_out(pages);
         if let Some(kept) = kept {

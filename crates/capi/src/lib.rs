@@ -5,23 +5,33 @@
 //!
 //! Files in the order of a call: `create` with `config`; `alloc` and `free` (pages); `memory` (all of a pool); `report` (what
 //! happened, what memory it is); `facts` (what never changes). They find a pool by `pools` (which one a handle names), whose
-//! `entry` knows what is handed out. `failure` is an error and a thread's message, `sized` are structs that grow with versions,
+//! `entry` knows what is handed out (`held`). `failure` is an error and a thread's message, `sized` are structs that grow with versions,
 //! `array` the arrays of a caller.
 //!
 //! Functions are not `unsafe`, since only C calls them. What C promises, the head of the header says (`cbindgen.toml`): a pointer
 //! to a variable, struct, array or string is NULL or leads to one.
 
-mod alloc;
-mod array;
+// In the order of the header.
 mod config;
+
 mod create;
-mod entry;
-mod facts;
-mod failure;
+
+mod alloc;
+
 mod free;
+
 mod memory;
-mod pools;
+
 mod report;
+
+mod facts;
+
+mod failure;
+
+mod array;
+mod entry;
+mod held;
+mod pools;
 mod sized;
 
 pub use alloc::*;

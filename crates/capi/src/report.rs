@@ -1,11 +1,11 @@
 //! What happened in a pool, and what memory it really has.
 
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{c_char, c_int};
 use std::mem::MaybeUninit;
 
 use pageset::Backing;
 
-use crate::array::output;
+use crate::array::{output, string};
 use crate::config::{
     PAGESET_BACKING_HUGETLB, PAGESET_BACKING_MEMFD, PAGESET_BACKING_PLAIN, PAGESET_BACKING_THP,
 };
@@ -132,7 +132,7 @@ pub extern "C" fn pageset_get_stats(pool: *mut PoolHandle, stats: *mut Stats, st
         let largest_free_order = now.largest_free_order.map_or(-1, |order| i32::from(order.get()));
         let report = Stats {
             struct_bytes: 0,
-            version: 0,
+            version: sized::VERSION,
             largest_free_order,
             pgalloc: now.pgalloc,
             pgfree: now.pgfree,
@@ -172,11 +172,7 @@ pub extern "C" fn pageset_get_counter(
     number(move || {
         let value = value.ok_or(NULL_OUTPUT)?;
         let stats = own(pool)?.pool.stats();
-        if name.is_null() {
-            return Err(Failure::new(libc::EINVAL, "a counter's name cannot be NULL"));
-        }
-        // SAFETY: not null; the header makes the caller promise a string.
-        let name = unsafe { CStr::from_ptr(name) };
+        let name = string(name)?;
         let found = stats.core.named().find(|(counter, _)| counter.as_bytes() == name.to_bytes());
         let unknown = || Failure::with_text(libc::ENOENT, format!("no counter is called {name:?}"));
         value.write(found.ok_or_else(unknown)?.1);
@@ -198,7 +194,7 @@ pub extern "C" fn pageset_get_backing(
         let now = open(pool)?.pool.backing().ok_or(NO_PROC)?;
         let report = BackingReport {
             struct_bytes: 0,
-            version: 0,
+            version: sized::VERSION,
             asked: match now.asked {
                 Backing::Thp => PAGESET_BACKING_THP,
                 Backing::Hugetlb(_) => PAGESET_BACKING_HUGETLB,

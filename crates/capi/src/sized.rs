@@ -45,7 +45,7 @@ pub(crate) fn read<T: Grows>(at: *const T, mut value: T) -> Result<T, Failure> {
     // SAFETY: the caller promises `bytes` bytes, and the value has as many as `known`, of which any are valid.
     unsafe { ptr::copy_nonoverlapping(at.cast::<u8>(), (&raw mut value).cast::<u8>(), known) };
     // SAFETY: the bytes behind those that were copied, of those that the caller promises.
-    let unknown = unsafe { slice::from_raw_parts(at.cast::<u8>().add(known), bytes - known) };
+    let unknown = unsafe { slice::from_raw_parts(at.cast::<u8>().wrapping_add(known), bytes - known) };
     if unknown.iter().any(|byte| *byte != 0) {
         return bad(libc::E2BIG, "a field is set that this version of the library does not know".to_owned());
     }
@@ -56,8 +56,30 @@ pub(crate) fn read<T: Grows>(at: *const T, mut value: T) -> Result<T, Failure> {
     Ok(value)
 }
 
+/// Fills a program's struct, to be changed and read again: what the library does not know of it is zero.
+pub(crate) fn fill<T: Grows>(at: *mut T, bytes: usize, mut value: T) -> Result<(), Failure> {
+    if bytes > BYTES_MAX {
+        let what = format!("{}: struct_bytes is {bytes}, and {BYTES_MAX} at most", T::NAME);
+        return Err(Failure::with_text(libc::E2BIG, what));
+    }
+    let known = check(at, bytes)?;
+    *value.head().0 = bytes;
+    copy(at, known, &value);
+    // SAFETY: the bytes behind those that were copied, of those that the caller promises.
+    unsafe { ptr::write_bytes(at.cast::<u8>().wrapping_add(known), 0, bytes - known) };
+    Ok(())
+}
+
 /// Writes as much of a struct as the program knows. Its `struct_bytes` says how much that is.
 pub(crate) fn write<T: Grows>(at: *mut T, bytes: usize, mut value: T) -> Result<(), Failure> {
+    let known = check(at, bytes)?;
+    *value.head().0 = known;
+    copy(at, known, &value);
+    Ok(())
+}
+
+/// How many bytes of a struct both sides know.
+fn check<T: Grows>(at: *mut T, bytes: usize) -> Result<usize, Failure> {
     if at.is_null() || !at.is_aligned() {
         return Err(NULL_OUTPUT);
     }
@@ -65,10 +87,10 @@ pub(crate) fn write<T: Grows>(at: *mut T, bytes: usize, mut value: T) -> Result<
         let what = format!("{}: struct_bytes is {bytes}, not the size of the struct", T::NAME);
         return Err(Failure::with_text(libc::EINVAL, what));
     }
-    let known = bytes.min(size_of::<T>());
-    let (size, version) = value.head();
-    (*size, *version) = (known, VERSION);
-    // SAFETY: not null; the caller promises `bytes` bytes, and the value has as many as `known`.
-    unsafe { ptr::copy_nonoverlapping((&raw const value).cast::<u8>(), at.cast::<u8>(), known) };
-    Ok(())
+    Ok(bytes.min(size_of::<T>()))
+}
+
+fn copy<T: Grows>(at: *mut T, known: usize, value: &T) {
+    // SAFETY: `check` has looked at the address, the caller promises the bytes, and the value has as many.
+    unsafe { ptr::copy_nonoverlapping(ptr::from_ref(value).cast::<u8>(), at.cast::<u8>(), known) };
 }

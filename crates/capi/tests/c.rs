@@ -15,6 +15,8 @@ fn succeed(command: &mut Command) {
     assert!(output.status.success(), "{command:?}: {}\n{error}", output.status);
 }
 
+const C89: &[&str] = &["-std=c89"];
+
 /// Compiles a program and runs it.
 fn run(compiler: &str, flags: &[&str], source: &str) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -38,7 +40,22 @@ fn run(compiler: &str, flags: &[&str], source: &str) {
 
 #[test]
 fn misuse_gets_an_error() {
-    run("cc", &["-std=c89"], "misuse.c");
+    run("cc", C89, "misuse.c");
+}
+
+#[test]
+fn every_function_does_what_the_header_says() {
+    run("cc", C89, "uses.c");
+}
+
+#[test]
+fn a_child_changes_nothing_and_waits_for_nothing() {
+    run("cc", C89, "forked.c");
+}
+
+#[test]
+fn threads_free_what_others_allocated() {
+    run("cc", C89, "threads.c");
 }
 
 #[test]

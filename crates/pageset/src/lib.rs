@@ -52,7 +52,7 @@ pub use builder::{
 pub use error::{AllocError, BuildError, FreeError};
 pub use pages::{PageCollections, Pages, RawPages};
 pub use pageset_core::{Order, POLICIES};
-pub use pool::{BackingReport, Pool, PopulateProgress, Populated, Stats, Trimmed};
+pub use pool::{BackingReport, CachedOrder, Pool, PopulateProgress, Populated, Stats, Trimmed};
 
 /// Bytes of a base page: what order 0 is.
 pub const PAGE_BYTES: usize = sys::PAGE_BYTES;

@@ -33,6 +33,12 @@ impl PerCpu {
         }
     }
 
+    /// Takes a block from this CPU's array by a sequence. `None` also if there are no sequences.
+    #[inline(always)]
+    pub(crate) fn pop_in_sequence(&self, stack: StackAt) -> Option<Entry> {
+        rseq::pop(self.hot.hot(), self.area?, stack)
+    }
+
     #[inline(never)]
     fn pop_locked(&self, order: Order) -> Option<Entry> {
         self.locked_arrays()?.try_pop(Class::of(order)?)
@@ -41,13 +47,13 @@ impl PerCpu {
     /// Puts a block into this CPU's array by a sequence. `false` if there is no room, or there are no sequences.
     #[inline(always)]
     pub(crate) fn push_in_sequence(&self, span: Span) -> bool {
-        if let Some(area) = self.area
-            && let Some(stack) = span.stack()
-        {
-            rseq::push(self.hot.hot(), area, stack, Entry::dirty(span.frame()))
-        } else {
-            false
-        }
+        span.stack().is_some_and(|stack| self.push_at(stack, span.frame()))
+    }
+
+    /// Puts the block of this stack that begins with `frame` into this CPU's array by a sequence, as above.
+    #[inline(always)]
+    pub(crate) fn push_at(&self, stack: StackAt, frame: u32) -> bool {
+        self.area.is_some_and(|area| rseq::push(self.hot.hot(), area, stack, Entry::dirty(frame)))
     }
 
     /// Puts a block into this CPU's array. `false` if there is no room.

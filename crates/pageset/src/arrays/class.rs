@@ -104,6 +104,12 @@ impl StackAt {
         self.0.get() as usize
     }
 
+    /// The bytes, as a number that tells stacks apart.
+    #[inline(always)]
+    pub(crate) const fn bits(self) -> NonZeroU16 {
+        self.0
+    }
+
     /// The bytes; 0 for none.
     #[inline(always)]
     pub(crate) const fn to_bits(stack: Option<Self>) -> u16 {

@@ -31,21 +31,10 @@ pub struct Pages<'p> {
 pub struct RawPages(Span);
 
 impl RawPages {
-    /// The block of this order that begins `frame` pages after a pool's start; `None` if a block cannot begin there. For
-    /// callers in other languages, who keep an address. Whether anybody has it is not looked at.
+    /// `page_count` pages (1 to 1024), the first of which is `frame` pages after a pool's start; `None` for other numbers. For
+    /// callers in other languages, who keep an address. Whether anybody has these pages is not looked at.
     #[must_use]
-    #[inline(always)]
-    pub const fn block(frame: usize, order: Order) -> Option<Self> {
-        if frame <= u32::MAX as usize && frame.is_multiple_of(order.frames() as usize) {
-            Some(Self(Span::block(frame as u32, order)))
-        } else {
-            None
-        }
-    }
-
-    /// As [`block`](Self::block), for `page_count` pages, 1 to 1024: a block if they are one, otherwise a run.
-    #[must_use]
-    pub const fn run(frame: usize, page_count: usize) -> Option<Self> {
+    pub const fn new(frame: usize, page_count: usize) -> Option<Self> {
         if frame <= u32::MAX as usize && 0 < page_count && page_count <= Order::MAX.frames() as usize {
             Some(Self(Span::of(frame as u32, page_count as u32)))
         } else {

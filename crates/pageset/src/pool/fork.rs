@@ -38,7 +38,7 @@ mod tests {
     use pageset_core::Order;
 
     use super::*;
-    use crate::{Backing, FastPath, Pages, ReturnPolicy, Stats, Trimmed, Worker};
+    use crate::{Backing, CachedOrder, FastPath, Pages, ReturnPolicy, Stats, Trimmed, Worker};
 
     /// Runs `work` in a child, which is killed if it hangs. Its exit status; 101 for a panic.
     fn in_child(work: impl FnOnce()) -> i32 {
@@ -61,7 +61,7 @@ mod tests {
     type Operation = (&'static str, fn(&Pool, Pages<'_>));
 
     /// Every public operation of a pool and of pages, with what it says in a child.
-    const OPERATIONS: [Operation; 16] = [
+    const OPERATIONS: [Operation; 17] = [
         ("alloc", |pool, _| assert_eq!(pool.alloc(Order::ZERO).unwrap_err(), AllocError::Forked)),
         ("alloc_zeroed", |pool, _| {
             assert_eq!(pool.alloc_zeroed(Order::MAX).unwrap_err(), AllocError::Forked)
@@ -71,6 +71,12 @@ mod tests {
         }),
         ("alloc_exact", |pool, _| assert_eq!(pool.alloc_exact(3).unwrap_err(), AllocError::Forked)),
         ("alloc_at", |pool, _| assert_eq!(pool.alloc_at(0, Order::ZERO).unwrap_err(), AllocError::Forked)),
+        ("pop_frame", |pool, pages| {
+            let order = CachedOrder::of(Order::new(2).unwrap()).unwrap();
+            assert_eq!(pool.pop_frame(order), None);
+            // SAFETY: nobody else has the child's copy of the pages.
+            assert!(!unsafe { pool.push_frame(pages.into_raw().frame() as u32, order) });
+        }),
         ("drop", |_, pages| drop(pages)),
         ("shrink_to", |_, mut pages| pages.shrink_to(1..3)),
         ("from_raw", |pool, pages| {

@@ -2,7 +2,7 @@
 //!
 //! Files in the order of an allocation, which goes down one layer at a time: `alloc` (this CPU's array, or past it), `refill`
 //! (half an array's blocks from the depot). A free goes down by `free`, `flush` (half an array's blocks to the depot); `drain`
-//! moves all that is cached. Then other shapes of requests (`shapes`), idle memory (`giveback`), `populate`, `resize`;
+//! moves all that is cached; `cached` is the first step of both for other languages. Then other shapes of requests (`shapes`), idle memory (`giveback`), `populate`, `resize`;
 //! `capacity`, `counts`, `stats`, `truth` (what one really got); and for all of them `fork` (who may use a pool at all).
 //!
 //! # What moves pages, in these words only
@@ -27,6 +27,7 @@
 //! Frames that a user or an array has are charged to the capacity; what is in the depot or the core is not.
 
 mod alloc;
+mod cached;
 mod capacity;
 mod counts;
 mod drain;
@@ -47,6 +48,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
+pub use cached::CachedOrder;
 pub(crate) use capacity::Capacity;
 pub(crate) use counts::Counts;
 pub use giveback::Trimmed;

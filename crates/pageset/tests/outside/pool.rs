@@ -7,8 +7,8 @@ use std::ptr::NonNull;
 use std::time::{Duration, Instant};
 
 use pageset::{
-    AllocError, Backing, BuildError, Builder, FastPath, HugePageSize, Numa, Order, PAGE_BYTES,
-    PageCollections, Pages, Pool, Populated, Prezero, Residency, ReturnPolicy, Worker,
+    AllocError, Backing, BuildError, Builder, CachedOrder, FastPath, HugePageSize, Numa, Order, PAGE_BYTES,
+    PageCollections, Pages, Pool, Populated, Prezero, RawPages, Residency, ReturnPolicy, Worker,
 };
 
 const MIB: usize = 1 << 20;
@@ -633,4 +633,39 @@ fn hugetlb_is_what_it_says() {
         Err(BuildError::HugetlbShortage { wanted: 4, free, .. }) => assert!(free.is_none_or(|free| free < 4)),
         Err(error) => panic!("{error}"),
     }
+}
+
+/// A caller in another language keeps an address and a count.
+#[test]
+fn pages_come_back_by_numbers() {
+    both(|builder| {
+        let pool = builder.build().unwrap();
+        for count in [1, 2, 3, 8, 512, 1000, 1024] {
+            let pages = pool.alloc_exact(count).unwrap();
+            let raw = pages.into_raw();
+            assert_eq!(RawPages::new(raw.frame(), count), Some(raw));
+            // SAFETY: from `into_raw`, and taken back once.
+            drop(unsafe { Pages::from_raw(&pool, raw) });
+        }
+        assert_eq!((RawPages::new(0, 0), RawPages::new(0, 1025)), (None, None));
+        assert_eq!(RawPages::new(1 << 32, 1), None);
+        for o in 0..=10 {
+            let Some(cached) = CachedOrder::of(order(o)) else {
+                assert!(![0, 1, 2, 3, 9].contains(&o));
+                continue;
+            };
+            // Fills the array.
+            drop(pool.alloc(order(o)).unwrap());
+            let Some(frame) = pool.pop_frame(cached) else {
+                assert!(!pool.uses_rseq());
+                continue;
+            };
+            assert!(pool.uses_rseq() && frame.is_multiple_of(order(o).frames()));
+            assert_eq!(pool.stats().nr_used, u64::from(order(o).frames()));
+            // SAFETY: just popped, and nobody else has it.
+            assert!(unsafe { pool.push_frame(frame, cached) });
+        }
+        assert_eq!((pool.stats().nr_used, pool.stats().bad_frees), (0, 0));
+        pool.validate().unwrap();
+    });
 }

@@ -1,0 +1,28 @@
+/* What the tests in C have in common: a check that says where it failed, and a pool of 64 MiB. */
+#ifndef CHECK_H
+#define CHECK_H
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <pageset.h>
+
+#define CHECK(condition) \
+    ((condition) ? (void)0 \
+                 : (fprintf(stderr, "%s:%d: %s (last message: %s)\n", __FILE__, __LINE__, #condition, pageset_message()), \
+                    exit(1)))
+
+#define MIB ((size_t)1 << 20)
+
+static pageset_pool *make_pool(void) {
+    pageset_config config;
+    pageset_pool *pool;
+    CHECK(pageset_config_init(&config, sizeof config) == 0);
+    config.bytes = 64 * MIB;
+    CHECK(pageset_create(&config, &pool) == 0);
+    return pool;
+}
+
+#endif

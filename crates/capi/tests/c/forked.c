@@ -1,0 +1,64 @@
+/* A child of fork: everything that would change the parent's pool gets EPERM, nothing waits, and pools of its own work. */
+#define _DEFAULT_SOURCE
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check.h"
+
+static void child(pageset_pool *pool, void *page) {
+    pageset_pool *own;
+    pageset_stats stats;
+    pageset_backing backing;
+    void *other = NULL;
+    size_t count;
+    uint64_t bytes;
+    int number;
+    CHECK(strcmp((char *)page, "of the parent") == 0);
+    CHECK(pageset_alloc(pool, 0, &other) == EPERM);
+    CHECK(strstr(pageset_message(), "parent"));
+    CHECK(pageset_alloc_zeroed(pool, 0, &other) == EPERM);
+    CHECK(pageset_alloc_exact(pool, 3, &other) == EPERM);
+    CHECK(pageset_alloc_at(pool, 0, 0, &other) == EPERM);
+    CHECK(pageset_alloc_bulk(pool, 1, &other, &count) == EPERM && count == 0);
+    CHECK(pageset_free(pool, page, 0) == EPERM);
+    CHECK(pageset_free(pool, page, 0) == EPERM);
+    CHECK(pageset_free_exact(pool, page, 1) == EPERM);
+    CHECK(pageset_free_bulk(pool, 1, &page, &count) == EPERM && count == 0);
+    CHECK(pageset_shrink(pool, page, 1, 0, 1, NULL) == EPERM);
+    CHECK(pageset_populate(pool, 4096, 1, NULL, NULL, NULL) == EPERM);
+    CHECK(pageset_trim(pool, &bytes) == EPERM);
+    CHECK(pageset_tick(pool, &bytes, &number) == EPERM);
+    CHECK(pageset_resize(pool, 0, NULL) == EPERM);
+    CHECK(pageset_validate(pool) == EPERM);
+    CHECK(pageset_get_stats(pool, &stats, sizeof stats) == EPERM);
+    CHECK(pageset_get_counter(pool, "refills", &bytes) == EPERM);
+    CHECK(pageset_get_backing(pool, &backing, sizeof backing) == 0);
+    CHECK(pageset_get_page_count(pool, &count) == 0 && count == 16384);
+    CHECK(pageset_destroy(pool) == EPERM);
+    CHECK(other == NULL);
+    own = make_pool();
+    CHECK(pageset_alloc(own, 0, &other) == 0);
+    CHECK(pageset_free(own, other, 0) == 0);
+    CHECK(pageset_destroy(own) == 0);
+}
+
+int main(void) {
+    pageset_pool *pool = make_pool();
+    void *page;
+    int status;
+    pid_t pid;
+    CHECK(pageset_alloc(pool, 0, &page) == 0);
+    strcpy((char *)page, "of the parent");
+    pid = fork();
+    if (pid == 0) {
+        /* Ends a child that waits for ever. */
+        alarm(20);
+        child(pool, page);
+        _exit(0);
+    }
+    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    CHECK(pageset_free(pool, page, 0) == 0);
+    CHECK(pageset_validate(pool) == 0);
+    CHECK(pageset_destroy(pool) == 0);
+    return 0;
+}

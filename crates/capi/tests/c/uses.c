@@ -1,0 +1,234 @@
+/* Each function of the pool, used as it is meant to be. */
+#define _DEFAULT_SOURCE
+#include <stddef.h>
+#include <sys/mman.h>
+
+#include "check.h"
+
+/* Bytes that are not zero. */
+static size_t set_bytes(const void *pages, size_t bytes) {
+    const unsigned char *at = (const unsigned char *)pages;
+    size_t count = 0;
+    while (bytes-- > 0) count += at[bytes] != 0;
+    return count;
+}
+
+static void blocks(pageset_pool *pool) {
+    void *page, *kept, *pages[700];
+    size_t count = 0, freed = 0;
+    unsigned order;
+    for (order = 0; order <= 10; order++) {
+        CHECK(pageset_alloc(pool, order, &page) == 0);
+        CHECK((uintptr_t)page % ((uintptr_t)4096 << order) == 0);
+        memset(page, 1, (size_t)4096 << order);
+        CHECK(pageset_free(pool, page, order) == 0);
+        CHECK(pageset_alloc_zeroed(pool, order, &page) == 0);
+        CHECK(set_bytes(page, (size_t)4096 << order) == 0);
+        CHECK(pageset_free_exact(pool, page, (size_t)1 << order) == 0);
+    }
+    CHECK(pageset_alloc_exact(pool, 5, &page) == 0);
+    memset(page, 1, 5 * 4096);
+    CHECK(pageset_shrink(pool, page, 5, 1, 3, &kept) == 0);
+    CHECK(kept == (char *)page + 4096 && set_bytes(kept, 3 * 4096) == 3 * 4096);
+    CHECK(pageset_free_exact(pool, page, 5) == EINVAL);
+    CHECK(pageset_shrink(pool, kept, 3, 0, 2, NULL) == 0);
+    /* Two pages, but no block, unless they are aligned. */
+    CHECK(pageset_free(pool, kept, 1) == 0 || pageset_free_exact(pool, kept, 2) == 0);
+    CHECK(pageset_alloc_at(pool, 4096, 9, &page) == 0);
+    CHECK(pageset_alloc_at(pool, 4096, 0, &kept) == EBUSY);
+    CHECK(pageset_get_start(pool, &kept) == 0 && (char *)page == (char *)kept + 4096 * 4096);
+    CHECK(pageset_free(pool, page, 9) == 0);
+    CHECK(pageset_alloc_bulk(pool, 700, pages, &count) == 0 && count == 700);
+    CHECK(pageset_free_bulk(pool, count, pages, &freed) == 0 && freed == 700);
+}
+
+/* Until nothing is left, and a bit further. */
+static void shortage(void) {
+    static void *pages[5000];
+    pageset_config config;
+    pageset_pool *pool;
+    size_t count;
+    void *page;
+    CHECK(pageset_config_init(&config, sizeof config) == 0);
+    config.bytes = 16 * MIB;
+    CHECK(pageset_create(&config, &pool) == 0);
+    CHECK(pageset_alloc_bulk(pool, 5000, pages, &count) == 0 && count == 4096);
+    CHECK(pageset_alloc(pool, 0, &page) == ENOMEM);
+    CHECK(strstr(pageset_message(), "no free block of order 0"));
+    CHECK(pageset_alloc_bulk(pool, 1, &page, &count) == ENOMEM && count == 0);
+    CHECK(pageset_alloc_exact(pool, 3, &page) == ENOMEM);
+    CHECK(pageset_free_bulk(pool, 4096, pages, &count) == 0 && count == 4096);
+    CHECK(pageset_destroy(pool) == 0);
+    config.capacity_bytes = 8 * MIB;
+    CHECK(pageset_create(&config, &pool) == 0);
+    CHECK(pageset_alloc_bulk(pool, 5000, pages, &count) == 0 && count == 2048);
+    CHECK(pageset_alloc_zeroed(pool, 0, &page) == EDQUOT);
+    CHECK(pageset_free_bulk(pool, count, pages, NULL) == 0);
+    CHECK(pageset_destroy(pool) == 0);
+}
+
+struct progress {
+    size_t calls, done_bytes, end_after;
+};
+
+static int note(void *context, size_t done_bytes, size_t total_bytes) {
+    struct progress *progress = (struct progress *)context;
+    CHECK(total_bytes == 64 * MIB && done_bytes > progress->done_bytes);
+    progress->done_bytes = done_bytes;
+    return ++progress->calls == progress->end_after;
+}
+
+static void memory(pageset_pool *pool) {
+    struct progress progress = {0, 0, 0};
+    pageset_backing backing;
+    pageset_node nodes[64];
+    size_t done, in_service, count, node;
+    uint64_t bytes, resident = 0;
+    int more;
+    CHECK(pageset_populate(pool, 64 * MIB, 2, note, &progress, &done) == 0);
+    CHECK(progress.calls == 2 && done == 64 * MIB);
+    CHECK(pageset_get_backing(pool, &backing, sizeof backing) == 0);
+    CHECK(backing.struct_bytes == sizeof backing && backing.version == 1 && backing.asked == PAGESET_BACKING_THP);
+    CHECK(backing.mapped_bytes == 64 * MIB && backing.resident_bytes == 64 * MIB);
+    CHECK(backing.huge_bytes + backing.small_bytes == backing.resident_bytes && backing.page_bytes == 4096);
+    CHECK(pageset_get_nodes(pool, nodes, 64, &count) == 0 && count <= 64);
+    for (node = 0; node < count; node++) resident += nodes[node].resident_bytes;
+    CHECK(count == 0 || resident == 64 * MIB);
+    CHECK(pageset_trim(pool, &bytes) == 0 && bytes >= 60 * MIB);
+    progress.calls = progress.done_bytes = 0;
+    progress.end_after = 1;
+    CHECK(pageset_populate(pool, 64 * MIB, 1, note, &progress, &done) == ECANCELED && done == 32 * MIB);
+    CHECK(pageset_tick(pool, &bytes, &more) == 0 && (more == 0 || more == 1));
+    CHECK(pageset_resize(pool, 32 * MIB, &in_service) == 0 && in_service == 32 * MIB);
+    CHECK(pageset_resize(pool, 128 * MIB, &in_service) == 0 && in_service == 64 * MIB);
+}
+
+static void statistics(pageset_pool *pool) {
+    pageset_stats stats, part;
+    uint64_t refills;
+    size_t pages;
+    void *page;
+    int uses_rseq;
+    const size_t part_bytes = offsetof(pageset_stats, pgfree);
+    CHECK(pageset_alloc(pool, 4, &page) == 0);
+    CHECK(pageset_get_stats(pool, &stats, sizeof stats) == 0);
+    CHECK(stats.struct_bytes == sizeof stats && stats.version == 1 && stats.largest_free_order == 10);
+    CHECK(stats.nr_used == 16 && stats.pgalloc - stats.pgfree == 16 && stats.capacity_pages == 16384);
+    CHECK(stats.bad_frees == 0 && stats.metadata_bytes > 0);
+    CHECK(pageset_free(pool, page, 4) == 0);
+    /* A program that is older than the library: nothing behind its struct is written. */
+    memset(&part, 0x55, sizeof part);
+    CHECK(pageset_get_stats(pool, &part, part_bytes) == 0);
+    CHECK(part.struct_bytes == part_bytes && part.pgalloc == stats.pgalloc && part.pgfree == 0x5555555555555555u);
+    CHECK(pageset_get_stats(pool, &part, 3) == EINVAL);
+    CHECK(pageset_get_counter(pool, "direct_alloc", &refills) == 0 && refills > 0);
+    CHECK(pageset_get_page_count(pool, &pages) == 0 && pages == 16384);
+    CHECK(pageset_get_uses_rseq(pool, &uses_rseq) == 0 && (uses_rseq == 0 || uses_rseq == 1));
+    CHECK(strcmp(pageset_version(), "0.1.0") == 0);
+}
+
+/* The same page, seen through the pool's file. */
+static void file(void) {
+    pageset_config config;
+    pageset_pool *pool;
+    void *page, *start;
+    char *seen;
+    int memfd;
+    CHECK(pageset_config_init(&config, sizeof config) == 0);
+    config.bytes = 16 * MIB;
+    config.backing = PAGESET_BACKING_MEMFD;
+    config.worker = PAGESET_WORKER_NONE;
+    CHECK(pageset_create(&config, &pool) == 0);
+    CHECK(pageset_get_memfd(pool, &memfd) == 0);
+    CHECK(pageset_get_start(pool, &start) == 0);
+    CHECK(pageset_alloc(pool, 0, &page) == 0);
+    seen = (char *)mmap(NULL, 16 * MIB, PROT_READ, MAP_SHARED, memfd, 0);
+    CHECK(seen != MAP_FAILED);
+    strcpy((char *)page, "hello");
+    CHECK(strcmp(seen + ((char *)page - (char *)start), "hello") == 0);
+    CHECK(munmap(seen, 16 * MIB) == 0);
+    CHECK(pageset_free(pool, page, 0) == 0);
+    CHECK(pageset_destroy(pool) == 0);
+}
+
+/* Memory of the program's. */
+static void region(void) {
+    pageset_config config;
+    pageset_pool *pool;
+    char *memory = (char *)mmap(NULL, 20 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *aligned = memory + (-(uintptr_t)memory & (4 * MIB - 1));
+    void *page;
+    CHECK(memory != MAP_FAILED);
+    CHECK(pageset_config_init(&config, sizeof config) == 0);
+    config.bytes = 16 * MIB;
+    config.region = aligned;
+    CHECK(pageset_create(&config, &pool) == 0);
+    CHECK(pageset_alloc(pool, 0, &page) == 0);
+    CHECK((char *)page >= aligned && (char *)page < aligned + 16 * MIB);
+    CHECK(pageset_free(pool, page, 0) == 0);
+    CHECK(pageset_destroy(pool) == 0);
+    CHECK(munmap(memory, 20 * MIB) == 0);
+}
+
+/* A program whose config ends earlier; each option with another value than the default. */
+static void configs(void) {
+    pageset_config config;
+    pageset_pool *pool;
+    void *page;
+    int uses_rseq;
+    CHECK(pageset_config_init(&config, offsetof(pageset_config, region)) == 0);
+    CHECK(config.struct_bytes == offsetof(pageset_config, region));
+    config.bytes = 4 * MIB;
+    CHECK(pageset_create(&config, &pool) == 0);
+    CHECK(pageset_destroy(pool) == 0);
+    CHECK(pageset_config_init(&config, sizeof config) == 0);
+    config.bytes = 16 * MIB;
+    config.backing = PAGESET_BACKING_PLAIN;
+    config.policy = "linux-6.1";
+    config.numa = PAGESET_NUMA_INTERLEAVE;
+    config.numa_nodes = 1;
+    config.fork = PAGESET_FORK_HIDE;
+    config.residency = PAGESET_RESIDENCY_PAGEABLE;
+    config.fast_path = PAGESET_FAST_PATH_LOCKS;
+    config.worker = PAGESET_WORKER_NONE;
+    config.keep_bytes = 0;
+    config.prezero_blocks = 1;
+    CHECK(pageset_create(&config, &pool) == 0);
+    CHECK(pageset_get_uses_rseq(pool, &uses_rseq) == 0 && uses_rseq == 0);
+    CHECK(pageset_alloc(pool, 0, &page) == 0);
+    CHECK(pageset_free(pool, page, 1) == EINVAL);
+    CHECK(pageset_free(pool, page, 0) == 0);
+    CHECK(pageset_free(pool, page, 0) == EINVAL);
+    CHECK(pageset_destroy(pool) == 0);
+    CHECK(pageset_create(NULL, &pool) == 0);
+    CHECK(pageset_destroy(pool) == 0);
+}
+
+/* More pools than fit at a time. */
+static void many(void) {
+    static pageset_pool *pools[4097];
+    pageset_config config;
+    size_t made = 0;
+    CHECK(pageset_config_init(&config, sizeof config) == 0);
+    config.bytes = 4096;
+    config.worker = PAGESET_WORKER_NONE;
+    config.fast_path = PAGESET_FAST_PATH_LOCKS;
+    while (made < 300) CHECK(pageset_create(&config, &pools[made++]) == 0);
+    while (made > 0) CHECK(pageset_destroy(pools[--made]) == 0);
+}
+
+int main(void) {
+    pageset_pool *pool = make_pool();
+    CHECK(strcmp(pageset_message(), "") == 0);
+    blocks(pool);
+    statistics(pool);
+    memory(pool);
+    CHECK(pageset_validate(pool) == 0);
+    CHECK(pageset_destroy(pool) == 0);
+    shortage();
+    file();
+    region();
+    configs();
+    many();
+    return 0;
+}
