@@ -49,5 +49,6 @@ run "types of the tests" env --chdir=python "$first/bin/mypy" tests
 # Of the newest: before 3.12 a class does not show that it has the buffer protocol.
 newest=$(environment "${pythons[-1]}" mypy)
 run "types of the part in Rust" env --chdir=python "$newest/bin/python" -P -m mypy.stubtest --mypy-config-file pyproject.toml pageset
-run "lints" cargo clippy --package pageset-python --all-targets -- -D warnings
+run "lints" cargo clippy --package pageset-python --package pageset-arrow --all-targets -- -D warnings
+run "Arrow" cargo test --package pageset-arrow
 echo "ci/python.sh: ${#pythons[@]} versions of Python passed in $SECONDS s"

@@ -17,7 +17,7 @@ from .errors import Error, FileError, OutOfMemoryError
 from .forecast import Intervals, Outcome, Replay, replay
 from .many import Results, replay_many, sweep
 from .recording import Recording, open
-from .simulation import RunResult, RunSpec, simulate, simulate_all
+from .simulation import RunResult, Runs, RunSpec, simulate, simulate_all
 from .verification import Verification, verify
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "Results",
     "RunResult",
     "RunSpec",
+    "Runs",
     "Table",
     "Verification",
     "advise",

@@ -1,11 +1,11 @@
 """Is it the page sets, and what would help?"""
 
 import html
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from . import _native
-from .document import Progress, html_table, parse, text_table
+from .document import Progress, Tabular, html_table, parse, text_table
 from .recording import Recording
 
 
@@ -40,7 +40,7 @@ _COLUMNS = ["setting or kernel", "visits", "from", "to", "pages, peak", "pages, 
 
 
 @dataclass(frozen=True, repr=False)
-class Advice:
+class Advice(Tabular):
     """What is said about a machine."""
 
     recording: str
@@ -59,6 +59,8 @@ class Advice:
     """The verdict in words."""
     warnings: tuple[str, ...]
     """What is easily overlooked when the advice is followed."""
+    table: _native.Table = field(compare=False)
+    """The forecasts as a table."""
 
     def _rows(self) -> list[tuple[object, ...]]:
         return [
@@ -86,4 +88,5 @@ class Advice:
 
 def advise(recording: Recording, *, progress: Progress | None = None) -> Advice:
     """Says what to do about the recorded machine: mostly nothing. Each sentence names the figures it rests on."""
-    return parse(Advice, _native.advise(recording._native, progress=progress))
+    text, table = _native.advise(recording._native, progress=progress)
+    return parse(Advice, text, table=table)

@@ -6,7 +6,14 @@ import json
 import types
 import typing
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from . import _native
+
+if TYPE_CHECKING:
+    from typing_extensions import CapsuleType
+else:
+    CapsuleType = object
 
 T = TypeVar("T")
 
@@ -14,10 +21,23 @@ Progress = typing.Callable[[str, int, int | None], object]
 """Is told what goes on, how much of it is done, and how much there is if that is known."""
 
 
-def parse(kind: type[T], text: str) -> T:
-    """The value of type ``kind`` that a JSON document holds."""
-    value: T = _build(kind, json.loads(text))
+def parse(kind: type[T], text: str, **more: object) -> T:
+    """The value of type ``kind`` that a JSON document holds, with fields that it does not hold."""
+    document = json.loads(text)
+    value: T = _build(kind, document | more if more else document)
     return value
+
+
+class Tabular:
+    """A result whose rows are a table for Polars, pandas, DuckDB, pyarrow and all others that know Arrow's interface."""
+
+    table: _native.Table
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> CapsuleType:
+        return self.table.__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> CapsuleType:
+        return self.table.__arrow_c_schema__()
 
 
 def _build(kind: Any, value: Any) -> Any:

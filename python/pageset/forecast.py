@@ -2,11 +2,11 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from . import _native
-from .document import Progress, html_table, parse, settings_list, text_table
+from .document import Progress, Tabular, html_table, parse, settings_list, text_table
 from .recording import Recording
 
 Interval = tuple[int, int]
@@ -68,7 +68,7 @@ _COLUMNS = {
 
 
 @dataclass(frozen=True, repr=False)
-class Replay:
+class Replay(Tabular):
     """A finished replay: a row for each policy."""
 
     machine: dict[str, Any]
@@ -91,6 +91,8 @@ class Replay:
     """What its own policy makes of the recording."""
     outcomes: tuple[Outcome, ...]
     """The rows, in the order asked for."""
+    table: _native.Table = field(compare=False)
+    """The rows as a table."""
 
     def _rows(self) -> list[list[object]]:
         return [[getattr(outcome, key) for key in _COLUMNS] for outcome in self.outcomes]
@@ -120,4 +122,5 @@ def replay(
     if isinstance(policies, str):
         policies = [policies]
     asked = (list(policies), settings_list(settings))
-    return parse(Replay, _native.replay(recording._native, *asked, layout=layout, cpus=cpus, progress=progress))
+    text, table = _native.replay(recording._native, *asked, layout=layout, cpus=cpus, progress=progress)
+    return parse(Replay, text, table=table)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from . import _native
-from .document import Progress, html_table, parse, text_table
+from .document import Progress, Tabular, html_table, parse, text_table
 
 
 @dataclass(frozen=True)
@@ -76,14 +76,46 @@ class RunResult:
         return html_table(["", ""], self._rows(), f"{self.score_per_s:.0f} {self.unit} a second")
 
 
+@dataclass(frozen=True, repr=False)
+class Runs(Tabular):
+    """Simulations and what came out, in the order asked for."""
+
+    specs: tuple[RunSpec, ...]
+    results: tuple[RunResult, ...]
+    table: _native.Table = field(compare=False)
+    """Specs beside results."""
+
+    def _rows(self) -> list[list[object]]:
+        return [
+            [spec.machine, spec.workload, spec.policy, *(getattr(result, key) for key in _COLUMNS)]
+            for spec, result in zip(self.specs, self.results, strict=True)
+        ]
+
+    def __repr__(self) -> str:
+        return text_table(["machine", "workload", "policy", *_COLUMNS.values()], self._rows())
+
+    def _repr_html_(self) -> str:
+        return html_table(["machine", "workload", "policy", *_COLUMNS.values()], self._rows())
+
+
+_COLUMNS = {
+    "score_per_s": "score/s",
+    "zone_lock_percent": "zone lock %",
+    "pcp_pages_peak": "PCP pages, peak",
+    "alloc_p50_ns": "alloc p50 ns",
+    "alloc_p99_ns": "alloc p99 ns",
+}
+
+
 def simulate(spec: RunSpec, *, progress: Progress | None = None) -> RunResult:
     """Runs one simulation; equal specs give equal results."""
-    return simulate_all([spec], jobs=1, progress=progress)[0]
+    return simulate_all([spec], jobs=1, progress=progress).results[0]
 
 
 def simulate_all(
     specs: Sequence[RunSpec], *, jobs: int | None = None, progress: Progress | None = None
-) -> tuple[RunResult, ...]:
+) -> Runs:
     """Runs all, up to ``jobs`` at once, one for each CPU if nothing is said; the results are in their order."""
     asked = json.dumps([dataclasses.asdict(spec) for spec in specs])
-    return parse(tuple[RunResult, ...], _native.simulate(asked, jobs=jobs, progress=progress))
+    text, table = _native.simulate(asked, jobs=jobs, progress=progress)
+    return Runs(tuple(specs), parse(tuple[RunResult, ...], text), table)

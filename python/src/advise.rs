@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 
 use crate::document;
 use crate::recording::Recording;
+use crate::stream::Table;
 use crate::work::{Interrupted, run};
 
 /// Says whether page sets are the problem, and what would help.
@@ -14,10 +15,10 @@ pub(crate) fn advise(
     py: Python<'_>,
     recording: &Recording,
     progress: Option<&Bound<'_, PyAny>>,
-) -> PyResult<String> {
+) -> PyResult<(String, Table)> {
     let source = recording.source.clone();
     let advice = run(py, progress, Interrupted::LeftAlone, move |watch| {
         say(|| source.open(&watch), &mut watch.clone())
     })?;
-    document::of(&advice)
+    Ok((document::of(&advice)?, Table::of(&advice.forecasts)?))
 }

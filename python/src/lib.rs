@@ -6,6 +6,7 @@
 //! | `replay`, `verify`, `advise`, `simulate` | one function of the laboratory each |
 //! | `tasks` | pieces of work for any process on any computer, and the dataset of what they find |
 //! | `events`, `stream` | events and rows as Arrow |
+//! | `command` | the command `pageset` |
 //! | `work` | runs them while Python goes on; progress, interrupts |
 //! | `document` | results become text, of which Python makes values |
 //! | `error` | errors become exceptions |
@@ -15,6 +16,7 @@
 #![deny(unsafe_code)]
 
 mod advise;
+mod command;
 mod document;
 mod error;
 mod events;
@@ -36,6 +38,8 @@ mod work;
 mod native {
     #[pymodule_export]
     use crate::advise::advise;
+    #[pymodule_export]
+    use crate::command::command;
     #[pymodule_export]
     use crate::events::Events;
     #[pymodule_export]

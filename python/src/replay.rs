@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use crate::document;
 use crate::error::refused;
 use crate::recording::Recording;
+use crate::stream::Table;
 use crate::work::{Interrupted, run};
 
 /// Replays a recording under each policy, with every combination of the settings; all policies if none is named.
@@ -25,7 +26,7 @@ pub(crate) fn replay(
     layout: Option<PathBuf>,
     cpus: Option<u32>,
     progress: Option<&Bound<'_, PyAny>>,
-) -> PyResult<String> {
+) -> PyResult<(String, Table)> {
     let candidates = candidates(&policies, &settings)?;
     let source = recording.source.clone();
     let replayed = run(py, progress, Interrupted::LeftAlone, move |watch| {
@@ -54,7 +55,7 @@ pub(crate) fn replay(
             }
         })?)
     })?;
-    document::of(&replayed)
+    Ok((document::of(&replayed)?, Table::of(&replayed.outcomes)?))
 }
 
 /// The policies with these names.

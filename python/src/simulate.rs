@@ -5,6 +5,7 @@ use pageset_lab::simulate::{RunSpec, simulate_all};
 use pyo3::prelude::*;
 
 use crate::document;
+use crate::stream::Table;
 use crate::work::{Interrupted, run};
 
 /// Runs all specs, up to `jobs` at once; the results are in their order.
@@ -15,10 +16,11 @@ pub(crate) fn simulate(
     specs: &str,
     jobs: Option<u16>,
     progress: Option<&Bound<'_, PyAny>>,
-) -> PyResult<String> {
+) -> PyResult<(String, Table)> {
     let specs: Vec<RunSpec> = document::read(specs)?;
     let jobs = jobs.map_or_else(jobs_of_this_machine, usize::from);
-    let results =
-        run(py, progress, Interrupted::LeftAlone, move |mut watch| simulate_all(&specs, jobs, &mut watch))?;
-    document::of(&results)
+    let (specs, results) = run(py, progress, Interrupted::LeftAlone, move |mut watch| {
+        simulate_all(&specs, jobs, &mut watch).map(|results| (specs, results))
+    })?;
+    Ok((document::of(&results)?, Table::of(&specs)?.beside(&Table::of(&results)?)?))
 }

@@ -6,9 +6,11 @@ use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{RecordBatchIterator, RecordBatchReader};
 use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{ArrowError, Schema};
-use pageset_arrow::RecordBatch;
+use pageset_arrow::{RecordBatch, rows};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::error::raised;
 
@@ -29,6 +31,18 @@ pub(crate) fn schema_capsule<'py>(py: Python<'py>, schema: &Schema) -> PyResult<
 /// A table in memory, for Polars, pandas, DuckDB, pyarrow and all others that know Arrow's interface.
 #[pyclass(frozen, module = "pageset")]
 pub(crate) struct Table(pub(crate) RecordBatch);
+
+impl Table {
+    /// A row for each.
+    pub(crate) fn of<T: Serialize + DeserializeOwned>(all: &[T]) -> PyResult<Self> {
+        rows::batch(all).map(Self).map_err(raised)
+    }
+
+    /// The columns of both, which have as many rows.
+    pub(crate) fn beside(self, other: &Self) -> PyResult<Self> {
+        rows::side_by_side(&[self.0, other.0.clone()]).map(Self).map_err(raised)
+    }
+}
 
 #[pymethods]
 impl Table {

@@ -47,7 +47,7 @@ def test_equal_simulations_give_equal_results() -> None:
     spec = pageset.RunSpec("epyc-2", "page_fault1", "linux-6.12", duration_ms=5)
     alone = pageset.simulate(spec)
     assert alone.score_per_s > 0
-    assert pageset.simulate_all([spec, spec]) == (alone, alone)
+    assert pageset.simulate_all([spec, spec]).results == (alone, alone)
 
 
 def test_a_simulated_recording_says_what_was_played(traces: Path) -> None:

@@ -65,3 +65,20 @@ def test_the_package_needs_no_other() -> None:
     program = "import sys, pageset; pageset.open().events(); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True).stdout
     assert not {"numpy", "polars", "pandas", "pyarrow", "duckdb"} & set(loaded.split())
+
+
+def test_results_are_tables_too(traces: Path) -> None:
+    polars = pytest.importorskip("polars")
+    recording = pageset.open(traces / "k612_2c_tcp.pgtrace")
+    replay = pageset.replay(recording, ["linux-6.1", "linux-6.12"])
+    rows = polars.DataFrame(replay)
+    assert rows["policy"].to_list() == ["linux-6.1", "linux-6.12"]
+    assert rows["refills"].to_list() == [outcome.refills for outcome in replay.outcomes]
+    advice = pageset.advise(recording)
+    assert polars.DataFrame(advice)["visits"].to_list() == [forecast.visits for forecast in advice.forecasts]
+    specs = [pageset.RunSpec("epyc-2", "page_fault1", "linux-6.12", seed=seed, duration_ms=2) for seed in (1, 2)]
+    runs = pageset.simulate_all(specs)
+    table = polars.DataFrame(runs)
+    assert table["seed"].to_list() == [1, 2] and len(runs.table) == 2
+    assert table["score_per_s"].to_list() == [run.score_per_s for run in runs.results]
+    assert "score/s" in repr(runs) and "page_fault1" in runs._repr_html_()

@@ -2,12 +2,12 @@
 
 use pageset_core::Policy;
 use pageset_workload::{Candidate, Outcome};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::findings::Findings;
 
 /// One row: four of five truths lie in a range.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Forecast {
     /// The kernel's policy, if it is another one than the recorded.
     pub kernel: Option<String>,
@@ -28,7 +28,7 @@ pub struct Forecast {
 }
 
 /// From and to, both included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Range {
     /// From.
     pub low: u64,

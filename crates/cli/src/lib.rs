@@ -1,0 +1,100 @@
+//! The `pageset` command: what a recording of a kernel's page events contains, and what other kernels would have made
+//! of it.
+//!
+//! One file for each subcommand. `args` says what can be typed, `options` what several have in common; `source` opens traces, `layouts` finds the layout of a trace's machine,
+//! `output`, `page` and `paragraph` write results, `invocation` and `origin` say where they come from, `progress`
+//! shows that a long run is alive. What is computed is computed in `pageset-lab`.
+#![forbid(unsafe_code)]
+
+mod advise;
+mod args;
+mod bench;
+mod calibrate;
+mod choice;
+mod columnar;
+mod completions;
+mod convert;
+mod export;
+mod hint;
+mod invocation;
+mod layout;
+mod layouts;
+mod man;
+mod options;
+mod origin;
+mod output;
+mod page;
+mod paragraph;
+mod pft;
+mod policies;
+mod progress;
+mod record;
+mod replay;
+mod report;
+mod reproduce;
+mod simulate;
+mod source;
+mod stat;
+mod sweep;
+mod top;
+mod verify;
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+
+use clap::{CommandFactory as _, FromArgMatches as _};
+
+use args::{Args, Command};
+use invocation::Invocation;
+
+/// Runs the command as it was typed, its name first, and gives the status that the process is to end with. A command line
+/// that makes no sense ends the process.
+#[must_use]
+pub fn command(typed: impl IntoIterator<Item = OsString>) -> u8 {
+    // clap prints usage errors itself and exits with status 2.
+    let mut definition = Args::command();
+    let mut matches = definition.try_get_matches_from_mut(typed).unwrap_or_else(|error| error.exit());
+    let invocation = Invocation::of(&definition, &matches);
+    let check = output::check(&matches);
+    let args =
+        Args::from_arg_matches_mut(&mut matches).unwrap_or_else(|error| error.format(&mut definition).exit());
+    match check.and_then(|()| run(args.command, &invocation)) {
+        Ok(()) => 0,
+        // Whoever read our output has seen enough.
+        Err(error) if is_broken_pipe(&error) => 0,
+        Err(error) => {
+            // Nobody is left to be told if this fails too.
+            let _ = writeln!(io::stderr(), "error: {error:#}");
+            1
+        }
+    }
+}
+
+fn run(command: Command, invocation: &Invocation) -> anyhow::Result<()> {
+    match command {
+        Command::Replay(args) => replay::run(&args, invocation),
+        Command::Advise(args) => advise::run(&args, invocation),
+        Command::Verify(args) => verify::run(&args, invocation),
+        Command::Reproduce(args) => reproduce::run(&args, invocation),
+        Command::Simulate(args) => simulate::execute(&args, invocation),
+        Command::Pft(args) => pft::execute(&args, invocation),
+        Command::Bench(args) => bench::run(&args, invocation),
+        Command::Calibrate(args) => calibrate::run(&args, invocation),
+        Command::Sweep(args) => sweep::run(&args, invocation),
+        Command::Top(args) => top::run(&args, invocation),
+        Command::Stat(args) => stat::run(&args, invocation),
+        Command::Report(args) => report::run(&args, invocation),
+        Command::Record(args) => record::run(&args),
+        Command::Convert(args) => convert::run(&args),
+        Command::Export(args) => export::run(&args),
+        Command::Layout(args) => layout::run(&args),
+        Command::Policies(args) => policies::run(&args),
+        Command::Completions(args) => completions::run(&args),
+        Command::Man(args) => man::run(&args),
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let errors = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
+    errors.into_iter().any(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}

@@ -1,0 +1,20 @@
+"""The command ``pageset``, as the script that the package installs, and as ``python -m pageset``."""
+
+import os
+import signal
+import sys
+
+from . import _native
+
+
+def main() -> int:
+    """Runs the command as it was typed. Returns the status with which the process ends."""
+    # Interrupts are the command's own business, as where no Python is around it.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    # Who works on a sweep's runs elsewhere.
+    os.environ.setdefault("PAGESET_PYTHON", sys.executable)
+    return _native.command(sys.argv[1:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,11 @@
+//! The command `pageset`, for the script that the package installs.
+
+use std::ffi::OsString;
+
+use pyo3::prelude::*;
+
+/// Runs the command with these arguments, and gives its status. What cannot be parsed ends the process.
+#[pyfunction]
+pub(crate) fn command(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
+    py.detach(|| pageset_cli::command([OsString::from("pageset")].into_iter().chain(arguments)))
+}
