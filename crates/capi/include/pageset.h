@@ -415,8 +415,8 @@ int pageset_alloc(pageset_pool *pool,
 int pageset_alloc_zeroed(pageset_pool *pool, unsigned int order, void **pages);
 
 /*
- Allocates exactly page_count contiguous pages of 4 KiB, 1 to 1024, aligned to 4 KiB at least. Their contents are unspecified.
- They are freed by pageset_free_exact.
+ Allocates exactly page_count contiguous pages of 4 KiB, 1 to 1024, aligned as the smallest block that holds them. Their contents
+ are unspecified. They are freed by pageset_free_exact.
 
  Errors: EINVAL (page_count, or pages is NULL); otherwise as pageset_alloc.
  */
