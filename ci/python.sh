@@ -15,7 +15,7 @@ export CARGO_TARGET_DIR=$target
 profile=dev
 [[ ${1:-} != wheel ]] || profile=dist
 wheels=$target/wheels-$profile
-requirements=(pytest numpy polars pandas pyarrow duckdb)
+requirements=(pytest numpy polars pandas pyarrow duckdb tqdm)
 
 # Those that start, oldest first.
 pythons() {
