@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The Python package: builds it, checks its types, runs its tests under every Python that it supports and that is here.
-# About 3 minutes from nothing on two cores. Takes maturin, mypy, pytest and what the tests read tables with from PyPI.
+# About 3 minutes from nothing on two cores. Runs what the book and README show of it, and the book's
+# notebook. Takes maturin, mypy, pytest and what the tests read tables with from PyPI.
 #
 #     ci/python.sh            with the optimisation of tests
 #     ci/python.sh wheel      builds the wheel that is shipped instead, and tests that
@@ -15,7 +16,7 @@ export CARGO_TARGET_DIR=$target
 profile=dev
 [[ ${1:-} != wheel ]] || profile=dist
 wheels=$target/wheels-$profile
-requirements=(pytest numpy polars pandas pyarrow duckdb tqdm)
+requirements=(pytest numpy polars pandas pyarrow duckdb tqdm nbclient ipykernel matplotlib)
 
 # Those that start, oldest first.
 pythons() {
