@@ -1,5 +1,6 @@
 """Long work leaves Python its turn: progress, threads, interrupts."""
 
+import io
 import signal
 import subprocess
 import sys
@@ -25,6 +26,14 @@ def test_progress_is_told_from_the_beginning_to_the_end(recording: pageset.Recor
     pageset.replay(recording, ["linux-6.12"], progress=lambda *now: told.append(now))
     assert told[-1] == ("replaying", 1, 1)
     assert ("reading", recording.event_count, recording.event_count) in told
+
+
+def test_tqdm_shows_progress(recording: pageset.Recording) -> None:
+    pytest.importorskip("tqdm")
+    shown = io.StringIO()
+    with pageset.Bar(file=shown, mininterval=0) as bar:
+        pageset.replay(recording, ["linux-6.12"], progress=bar)
+    assert "replaying: 100%" in shown.getvalue() and "1/1" in shown.getvalue()
 
 
 def test_what_progress_raises_ends_the_work(recording: pageset.Recording) -> None:
