@@ -342,7 +342,7 @@ impl Builder<'_> {
         let (allocator, locks) = self.allocator()?;
         let topology = &machine.topology;
         let processors = (0..cpus).map(CpuId).map(|cpu| {
-            let first_tick = self.tick.0 / u64::from(cpus) * u64::from(cpu.0 + 1);
+            let first_tick = machine.tick_phase.first(self.tick, cpu.0, cpus);
             Processor::new(topology.node_of(cpu).0, topology.core_of(cpu), topology.cache_of(cpu), first_tick)
         });
         let variation = Variation::new(machine.costs.lines_vary, self.seed);
