@@ -59,6 +59,9 @@ int main(void) {
     printf("%lu objects are wrong, %lu outside of the pool\n", (unsigned long)wrong, (unsigned long)outside);
     if (wrong != 0 || outside != 0 || stats.nr_used == 0) return 1;
 
+    /* More than fits into a block. */
+    if (mallocx((size_t)9 << 20, MALLOCX_ARENA(arena) | MALLOCX_TCACHE_NONE) == NULL) return failed("mallocx", ENOMEM);
+
     /* The end of the arena is the end of its objects. */
     snprintf(name, sizeof name, "arena.%u.destroy", arena);
     if ((error = mallctl(name, NULL, NULL, NULL, 0)) != 0) return failed(name, error);

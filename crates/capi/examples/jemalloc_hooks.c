@@ -16,8 +16,8 @@
 #define BLOCKS_PER_PAGE 254
 
 struct pool_hooks_block {
-    void *pages;
-    size_t page_count;
+    void *start;
+    size_t bytes;
 };
 
 /* One page of the pool. */
@@ -28,7 +28,7 @@ struct pool_hooks_list {
 };
 
 /* Notes a block. 0, or a number of errno.h. */
-static int note(struct pool_hooks *hooks, void *pages, size_t page_count) {
+static int note(struct pool_hooks *hooks, void *start, size_t bytes) {
     int error = 0;
     pthread_mutex_lock(&hooks->lock);
     if (hooks->blocks == NULL || hooks->blocks->count == BLOCKS_PER_PAGE) {
@@ -43,8 +43,8 @@ static int note(struct pool_hooks *hooks, void *pages, size_t page_count) {
     }
     if (error == 0) {
         struct pool_hooks_block *block = &hooks->blocks->blocks[hooks->blocks->count++];
-        block->pages = pages;
-        block->page_count = page_count;
+        block->start = start;
+        block->bytes = bytes;
     }
     pthread_mutex_unlock(&hooks->lock);
     return error;
@@ -52,12 +52,30 @@ static int note(struct pool_hooks *hooks, void *pages, size_t page_count) {
 
 /* Pages of exactly `size` bytes. alloc_exact aligns them as the smallest block that holds them; for more, the rest of a larger block is
  * given up. */
-static void *aligned(pageset_pool *pool, size_t size, size_t alignment) {
+static void *from_pool(pageset_pool *pool, size_t size, size_t alignment) {
     const size_t whole = size < alignment ? alignment : size;
     void *pages;
     if (whole > BLOCK_BYTES_MAX || pageset_alloc_exact(pool, whole / PAGE, &pages) != 0) return NULL;
     if (whole > size) pageset_shrink(pool, pages, whole / PAGE, 0, size / PAGE, NULL);
     return pages;
+}
+
+/* What is larger than a block: some of jemalloc's own records, and objects of more than 4 MiB. */
+static void *from_system(size_t size, size_t alignment) {
+    const size_t whole = size + alignment;
+    char *start, *aligned;
+    if (whole < size) return NULL;
+    start = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (start == MAP_FAILED) return NULL;
+    aligned = start + (-(size_t)start & (alignment - 1));
+    if (aligned > start) munmap(start, (size_t)(aligned - start));
+    if (aligned + size < start + whole) munmap(aligned + size, (size_t)(start + whole - (aligned + size)));
+    return aligned;
+}
+
+static int give_back(pageset_pool *pool, void *start, size_t bytes) {
+    if (bytes > BLOCK_BYTES_MAX) return munmap(start, bytes) == 0 ? 0 : errno;
+    return pageset_free_exact(pool, start, bytes / PAGE);
 }
 
 static void *hook_alloc(extent_hooks_t *extent_hooks, void *new_addr, size_t size, size_t alignment, bool *zero, bool *commit,
@@ -67,10 +85,10 @@ static void *hook_alloc(extent_hooks_t *extent_hooks, void *new_addr, size_t siz
     (void)arena;
     /* A place of jemalloc's choice may be anybody's. */
     if (new_addr != NULL) return NULL;
-    pages = aligned(hooks->pool, size, alignment);
+    pages = size > BLOCK_BYTES_MAX ? from_system(size, alignment) : from_pool(hooks->pool, size, alignment);
     if (pages == NULL) return NULL;
-    if (note(hooks, pages, size / PAGE) != 0) {
-        pageset_free_exact(hooks->pool, pages, size / PAGE);
+    if (note(hooks, pages, size) != 0) {
+        give_back(hooks->pool, pages, size);
         return NULL;
     }
     if (*zero) memset(pages, 0, size);
@@ -101,7 +119,7 @@ static bool hook_split(extent_hooks_t *extent_hooks, void *addr, size_t size, si
     return false;
 }
 
-/* Neighbours are in the same mapping, since all of them are in the pool. */
+/* Whatever neighbours are: nothing is given back but what was got. */
 static bool hook_merge(extent_hooks_t *extent_hooks, void *addr_a, size_t size_a, void *addr_b, size_t size_b, bool committed,
                        unsigned arena) {
     (void)extent_hooks, (void)addr_a, (void)size_a, (void)addr_b, (void)size_b, (void)committed, (void)arena;
@@ -127,7 +145,7 @@ int pool_hooks_close(struct pool_hooks *hooks) {
         size_t index;
         int error;
         for (index = 0; index < list->count; index++) {
-            error = pageset_free_exact(hooks->pool, list->blocks[index].pages, list->blocks[index].page_count);
+            error = give_back(hooks->pool, list->blocks[index].start, list->blocks[index].bytes);
             if (first == 0) first = error;
         }
         hooks->blocks = list->next;

@@ -1,6 +1,6 @@
 /*
  * jemalloc over a pool: extent hooks whose memory is pages of libpageset. An arena with these hooks has huge pages, a hard
- * capacity, one NUMA node, or a shared file, as its pool has.
+ * capacity, one NUMA node, or a shared file, as its pool has. What is larger than a block of a pool (4 MiB) comes from mmap.
  *
  *     pool_hooks_open(&hooks, pool);
  *     extent_hooks_t *extent_hooks = &hooks.extent_hooks;
