@@ -5,6 +5,8 @@
 # Needs npm, and python3 with venv. Installs mdbook with cargo, LinkChecker from PyPI and harper.js from npm, into the target
 # directory. A minute, once mdbook is built; building it takes as long as building pageset.
 #
+# As root, LinkChecker becomes `nobody`, who must be able to read the book.
+#
 # A word that harper does not know, and is right: ci/docs/words.txt. A finding that is no mistake: ci/docs/accepted.txt.
 set -euo pipefail
 cd "$(dirname "$0")/.."
