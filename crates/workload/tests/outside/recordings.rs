@@ -64,7 +64,7 @@ fn counted(name: &str) -> (u64, u64, u64) {
 fn a_cancelled_replay_ends_without_a_result() {
     let (first, last) = (Stage::Read(0), Stage::Played);
     for when in [None, Some(first), Some(last)] {
-        let options = asking(&POLICIES);
+        let options = asking(POLICIES);
         options.cancel.store(when.is_none(), Relaxed);
         let is_it = |stage| when.is_some_and(|when| discriminant(&when) == discriminant(&stage));
         let replay = replay(open(SMALL[0]).as_mut(), &options, |stage| {
