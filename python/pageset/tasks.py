@@ -1,18 +1,25 @@
-"""The tasks of a dataset that are not done yet, given to an executor and stored as they come back."""
+"""The tasks of a dataset that are not done yet, given to an executor in parcels and stored as they come back."""
 
 import queue
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, Executor, Future
+from itertools import islice
 from typing import Any, NamedTuple
 
 from . import _native
 from .document import Progress
 from .errors import Error
 
-WAITING = 1000
-"""Tasks that an executor has at once: enough for every worker, and few enough for a scheduler's memory."""
+PARCEL_S = 0.25
+"""How long the work of a parcel is to take: long beside what an engine needs to pass it on, short beside what is lost with a
+worker."""
+PARCEL_TASKS = 100
+"""Tasks in one at most."""
+PARCELS_FIRST, PARCELS_MAX = 64, 4096
+"""Parcels that an executor has at once, at the beginning and at most. Each that comes back lets one more go out."""
 ATTEMPTS = 3
-"""How often a task is given out whose worker is lost."""
+"""How often a parcel is given out whose worker is lost."""
 LOOK_S = 1.0
 """How often the executor is looked at while nothing comes back, in seconds."""
 
@@ -28,6 +35,10 @@ class Task(NamedTuple):
 
     def run(self) -> bytes:
         return self.function(*self.arguments)
+
+
+Parcel = Sequence[Task]
+"""Tasks that travel together."""
 
 
 def finish(
@@ -46,38 +57,40 @@ def finish(
 
 def _given_out(todo: Sequence[Task], executor: Executor) -> Iterator[tuple[Task, bytes]]:
     """Results in the order in which they come back. What was given out is taken back if this ends early."""
-    back: queue.SimpleQueue[Future[bytes]] = queue.SimpleQueue()
-    out: dict[Future[bytes], tuple[Task, int]] = {}
+    back: queue.SimpleQueue[Future[Done]] = queue.SimpleQueue()
+    out: dict[Future[Done], tuple[Parcel, int]] = {}
+    size, limit, done, work_s = 1, PARCELS_FIRST, 0, 0.0
+    waiting = iter(todo)
 
-    def give(task: Task, attempt: int) -> None:
-        future = executor.submit(_run, task.function, task.arguments)
-        out[future] = (task, attempt)
+    def give(parcel: Parcel, attempt: int) -> None:
+        future = executor.submit(_run, parcel)
+        out[future] = (parcel, attempt)
         future.add_done_callback(back.put)
 
-    def keep_busy(waiting: Iterable[Task]) -> None:
-        for task in waiting:
-            give(task, 1)
-            if len(out) >= WAITING:
-                return
+    def keep_busy() -> None:
+        while len(out) < limit and (parcel := tuple(islice(waiting, size))):
+            give(parcel, 1)
 
-    waiting = iter(todo)
     try:
-        keep_busy(waiting)
+        keep_busy()
         while out:
             future = _next(back, executor)
-            task, attempt = out.pop(future)
+            parcel, attempt = out.pop(future)
             try:
-                result = future.result()
+                results, took_s = future.result()
             except Error:
                 # The work itself cannot be done: another worker would say the same.
                 raise
             except (Exception, CancelledError):
                 if attempt == ATTEMPTS:
                     raise
-                give(task, attempt + 1)
+                give(parcel, attempt + 1)
                 continue
-            yield task, result
-            keep_busy(waiting)
+            done, work_s = done + len(parcel), work_s + took_s
+            size = max(1, min(PARCEL_TASKS, int(PARCEL_S * done / max(work_s, 1e-6))))
+            limit = min(limit + 1, PARCELS_MAX)
+            keep_busy()
+            yield from zip(parcel, results, strict=True)
     except Error:
         raise
     except (Exception, CancelledError) as lost:
@@ -89,11 +102,17 @@ def _given_out(todo: Sequence[Task], executor: Executor) -> Iterator[tuple[Task,
             future.cancel()
 
 
-def _run(function: Callable[..., bytes], arguments: tuple[Any, ...]) -> bytes:
-    return function(*arguments)
+Done = tuple[list[bytes], float]
+"""Results of a parcel, and how long they took in seconds."""
 
 
-def _next(back: "queue.SimpleQueue[Future[bytes]]", executor: Executor) -> "Future[bytes]":
+def _run(parcel: Parcel) -> Done:
+    begun = time.perf_counter()
+    results = [task.run() for task in parcel]
+    return results, time.perf_counter() - begun
+
+
+def _next(back: "queue.SimpleQueue[Future[Done]]", executor: Executor) -> "Future[Done]":
     while True:
         try:
             return back.get(timeout=LOOK_S)
