@@ -41,7 +41,9 @@ run "format" cargo fmt --all --check
 # README's build leaves out is tested all the same.
 workspace=(--workspace --exclude pageset-peers --exclude pageset-arrow --exclude pageset-python --features pageset-cli/perf,pageset-cli/screen,pageset-cli/xz,pageset-trace/xz)
 run "lints" cargo clippy "${workspace[@]}" --all-targets -- -D warnings
-run "tests, built" cargo test "${workspace[@]}" --no-run
+# The examples are linted above; to link them too takes 10 s. What the documentation shows is run below.
+tests=(--lib --bins --tests)
+run "tests, built" cargo test "${workspace[@]}" "${tests[@]}" --no-run
 
 # What needs no test's result. It runs beside the tests, some of which wait most of their time.
 builds() {
@@ -63,7 +65,8 @@ log=$(mktemp)
 # Cargo builds one thing at a time: the tests look first whether they are built.
 (sleep 5 && builds) >"$log" 2>&1 &
 beside=$!
-run "tests" cargo test "${workspace[@]}"
+run "tests" cargo test "${workspace[@]}" "${tests[@]}"
+run "examples in documentation" cargo test "${workspace[@]}" --doc
 leg="builds beside the tests"
 wait "$beside" && status=0 || status=$?
 cat "$log" && rm "$log"

@@ -1,4 +1,4 @@
-//! Builds mimalloc v2 next to v3, and notes compilers and commit for the results.
+//! Builds mimalloc v2 next to v3 and jemalloc's hooks over a pool, and notes compilers and commit for the results.
 //!
 //! The crate `libmimalloc-sys` has the sources of both versions and builds one of them. The other one has the same names
 //! of functions, so here it becomes one object file in which every name but two is local.
@@ -13,6 +13,15 @@ void *peers_mimalloc2_alloc(size_t size, size_t alignment) { return mi_malloc_al
 void peers_mimalloc2_free(void *start) { mi_free(start); }
 "#;
 
+/// jemalloc's hooks over one pool, which lives as long as the process.
+const POOL_HOOKS: &str = r#"
+#include "jemalloc_hooks.c"
+extent_hooks_t *peers_pool_hooks(pageset_pool *pool) {
+    static struct pool_hooks hooks;
+    return pool_hooks_open(&hooks, pool) == 0 ? &hooks.extent_hooks : NULL;
+}
+"#;
+
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     // Grows with every commit.
@@ -24,6 +33,20 @@ fn main() {
         .unwrap_or_else(|_| first_line("git", &["rev-parse", "--short", "HEAD"]));
     println!("cargo::rustc-env=PEERS_COMMIT={commit}");
     build_mimalloc2();
+    build_pool_hooks();
+}
+
+fn build_pool_hooks() {
+    let capi = Path::new("../../crates/capi");
+    for file in ["examples/jemalloc_hooks.c", "examples/jemalloc_hooks.h", "include/pageset.h"] {
+        println!("cargo::rerun-if-changed={}", capi.join(file).display());
+    }
+    let wrapper = PathBuf::from(variable("OUT_DIR")).join("pool_hooks.c");
+    std::fs::write(&wrapper, POOL_HOOKS).expect("the output directory may be written to");
+    let mut build = cc::Build::new();
+    build.include(capi.join("examples")).include(capi.join("include"));
+    build.include(Path::new(&variable("DEP_JEMALLOC_ROOT")).join("include"));
+    build.opt_level(3).debug(false).file(&wrapper).compile("peers_pool_hooks");
 }
 
 fn build_mimalloc2() {

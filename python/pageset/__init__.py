@@ -16,12 +16,14 @@ from .advice import Advice, Forecast, Range, advise
 from .errors import Error, FileError, OutOfMemoryError
 from .forecast import Intervals, Outcome, Replay, replay
 from .many import Results, replay_many, sweep
-from .recording import Recording, open
+from .progress import Bar
+from .recording import Recording, open, record
 from .simulation import RunResult, Runs, RunSpec, simulate, simulate_all
 from .verification import Verification, verify
 
 __all__ = [
     "Advice",
+    "Bar",
     "Error",
     "Events",
     "FileError",
@@ -43,6 +45,7 @@ __all__ = [
     "Verification",
     "advise",
     "open",
+    "record",
     "replay",
     "replay_many",
     "simulate",

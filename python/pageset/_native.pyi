@@ -18,6 +18,7 @@ __all__ = [
     "Table",
     "advise",
     "command",
+    "record",
     "replay",
     "replay_task",
     "replay_tasks",
@@ -182,6 +183,20 @@ class PoolStats:
     def metadata_bytes(self) -> int: ...
 
 def command(arguments: list[str]) -> int: ...
+def record(
+    path: _Path,
+    command: list[str],
+    *,
+    seconds: float | None,
+    cpus: str | None,
+    buffer_bytes: int | None,
+    faults: bool,
+    call_chains: bool,
+    flight_recorder: bool,
+    until: str | None,
+    force: bool,
+    progress: _Progress | None,
+) -> list[str]: ...
 def replay(
     recording: Recording,
     policies: list[str],

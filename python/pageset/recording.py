@@ -2,11 +2,13 @@
 
 import json
 import os
+import warnings
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
 from . import _native
-from .document import html_table
+from .document import Progress, html_table
 
 
 class Recording:
@@ -124,3 +126,44 @@ def open(
     return Recording(
         _native.Recording(path, sidecar=sidecar, layout=layout, lenient=lenient, recover=recover)
     )
+
+
+def record(
+    path: str | os.PathLike[str],
+    command: Sequence[str | os.PathLike[str]] = (),
+    *,
+    seconds: float | None = None,
+    cpus: str | None = None,
+    buffer_bytes: int | None = None,
+    faults: bool = False,
+    call_chains: bool = False,
+    flight_recorder: bool = False,
+    until: str | None = None,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> Recording:
+    """Records what this machine's kernel allocates and frees into a new file. Needs the right to use the kernel's tracing.
+
+    It ends with ``command``, after ``seconds``, or at an interrupt, whichever is first; the file is whole after each of them.
+    ``cpus`` are those to record, as in ``0-3,8``; ``buffer_bytes`` the kernel's buffer for each. ``faults`` records page faults
+    of user mode too, ``call_chains`` who waits for zone locks. ``flight_recorder`` keeps what was last only;
+    ``until`` ends such a recording at a condition, as ``zone_wait_us > 500``. ``force`` replaces a file that is there.
+    """
+    removed = _native.record(
+        path,
+        [os.fspath(word) for word in command],
+        seconds=seconds,
+        cpus=cpus,
+        buffer_bytes=buffer_bytes,
+        faults=faults,
+        call_chains=call_chains,
+        flight_recorder=flight_recorder,
+        until=until,
+        force=force,
+        progress=progress,
+    )
+    for name in removed:
+        warnings.warn(
+            f"Removed the tracing instance {name}, which a recorder that was killed had left.", stacklevel=2
+        )
+    return open(path)

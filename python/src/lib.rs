@@ -3,6 +3,7 @@
 //! | file | what it does |
 //! |---|---|
 //! | `recording` | a recording, opened again by each that reads it |
+//! | `record` | makes one of the running kernel |
 //! | `replay`, `verify`, `advise`, `simulate` | one function of the laboratory each |
 //! | `tasks` | pieces of work for any process on any computer, and the dataset of what they find |
 //! | `events`, `stream` | events and rows as Arrow |
@@ -23,6 +24,7 @@ mod events;
 #[expect(unsafe_code, reason = "the buffer protocol is C's")]
 mod pages;
 mod pool;
+mod record;
 mod recording;
 mod replay;
 mod simulate;
@@ -44,6 +46,8 @@ mod native {
     use crate::pages::Pages;
     #[pymodule_export]
     use crate::pool::{Pool, PoolStats};
+    #[pymodule_export]
+    use crate::record::record;
     #[pymodule_export]
     use crate::recording::Recording;
     #[pymodule_export]

@@ -38,20 +38,17 @@ pub(crate) fn replay(
             None => None,
         };
         let (rows, played) = (candidates.len() as u64, AtomicU64::new(0));
-        let options = ReplayOptions { candidates, machine, cpus };
+        let options = ReplayOptions { candidates, machine, cpus, cancel: watch.cancel() };
         watch.begin("reading", reader.info().events);
         let progress = watch.clone();
-        Ok(play(&mut reader, &options, move |stage| {
-            // Reading ends by itself when it is cancelled; rows that are being played are played to their end.
-            match stage {
-                Stage::Read(events) => progress.show(events),
-                Stage::Played => {
-                    let done = played.fetch_add(1, Relaxed) + 1;
-                    if done == 1 {
-                        progress.begin("replaying", Some(rows));
-                    }
-                    progress.show(done);
+        Ok(play(&mut reader, &options, move |stage| match stage {
+            Stage::Read(events) => progress.show(events),
+            Stage::Played => {
+                let done = played.fetch_add(1, Relaxed) + 1;
+                if done == 1 {
+                    progress.begin("replaying", Some(rows));
                 }
+                progress.show(done);
             }
         })?)
     })?;

@@ -2,12 +2,13 @@
 
 use std::collections::HashSet;
 use std::path::PathBuf;
+use std::slice;
 
 use anyhow::{Context as _, Result, bail};
 use pageset_arrow::dataset::{Dataset, Stored};
 use pageset_arrow::{file, rows};
 use pageset_lab::recordings::{Candidate, ReplayOptions, replay};
-use pageset_lab::simulate::{RunSpec, simulate};
+use pageset_lab::simulate::{RunSpec, simulate_all};
 use pageset_lab::sweep::{self, Plan, Sweep};
 use pyo3::prelude::*;
 
@@ -28,11 +29,11 @@ pub(crate) fn sweep_tasks(py: Python<'_>, plan: PathBuf) -> PyResult<Vec<(String
 #[pyfunction]
 pub(crate) fn sweep_task(py: Python<'_>, key: String, spec: &str) -> PyResult<Vec<u8>> {
     let spec: RunSpec = document::read(spec)?;
-    run(py, None, Interrupted::LeftAlone, move |_| {
+    run(py, None, Interrupted::LeftAlone, move |mut watch| {
         check(&key, &sweep::key(&spec)?)?;
-        let result = simulate(&spec)
+        let results = simulate_all(slice::from_ref(&spec), 1, &mut watch)
             .with_context(|| format!("the run {}", serde_json::to_string(&spec).unwrap_or_default()))?;
-        file::parquet(&rows::keyed(&[key], &[spec], &[result])?)
+        file::parquet(&rows::keyed(&[key], &[spec], &results)?)
     })
 }
 
@@ -60,10 +61,10 @@ pub(crate) fn replay_task(
     settings: Vec<String>,
 ) -> PyResult<Vec<u8>> {
     let candidates = candidates(&policies, &settings)?;
-    run(py, None, Interrupted::LeftAlone, move |_| {
+    run(py, None, Interrupted::LeftAlone, move |watch| {
         check(&key, &sweep::replay_key(&recording, &names(&candidates))?)?;
         let mut reader = pageset_trace::open(&recording)?;
-        let options = ReplayOptions { candidates, machine: None, cpus: None };
+        let options = ReplayOptions { candidates, cancel: watch.cancel(), ..ReplayOptions::default() };
         let replayed = replay(&mut *reader, &options, |_| {})?;
         let labels = [("key", &*key), ("recording", &*recording.to_string_lossy())];
         file::parquet(&rows::labelled(&labels, &rows::batch(&replayed.outcomes)?)?)

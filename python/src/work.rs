@@ -31,7 +31,7 @@ pub(crate) struct Watch(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
-    is_cancelled: AtomicBool,
+    cancel: Arc<AtomicBool>,
     /// Stages that nobody was told of yet; the last one stays.
     stages: Mutex<Vec<Stage>>,
 }
@@ -46,7 +46,12 @@ struct Stage {
 
 impl Watch {
     pub(crate) fn is_cancelled(&self) -> bool {
-        self.0.is_cancelled.load(Relaxed)
+        self.0.cancel.load(Relaxed)
+    }
+
+    /// What is set once the work is to end.
+    pub(crate) fn cancel(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.0.cancel)
     }
 
     /// A stage begins.
@@ -59,10 +64,6 @@ impl Watch {
         if let Some(stage) = self.stages().last_mut() {
             (stage.done, stage.is_told) = (done, false);
         }
-    }
-
-    fn cancel(&self) {
-        self.0.is_cancelled.store(true, Relaxed);
     }
 
     fn stages(&self) -> MutexGuard<'_, Vec<Stage>> {
@@ -94,6 +95,10 @@ impl Progress for Watch {
         self.show(done);
         if self.is_cancelled() { Err(Cancelled) } else { Ok(()) }
     }
+
+    fn cancel(&self) -> Arc<AtomicBool> {
+        Self::cancel(self)
+    }
 }
 
 /// Runs `work` without Python's lock. Its errors become exceptions; what a signal handler or `progress` raises cancels it.
@@ -113,7 +118,7 @@ pub(crate) fn run<T: Send + 'static>(
         let receiver = &mut receiver;
         let received = py.detach(move || receiver.recv_timeout(PERIOD));
         if let Err(raised) = py.check_signals().and_then(|()| watch.tell(progress)) {
-            watch.cancel();
+            watch.cancel().store(true, Relaxed);
             if interrupted == Interrupted::WaitedFor {
                 py.detach(|| drop(worker.join()));
             }

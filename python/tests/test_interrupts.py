@@ -1,5 +1,6 @@
 """Long work leaves Python its turn: progress, threads, interrupts."""
 
+import io
 import signal
 import subprocess
 import sys
@@ -11,12 +12,15 @@ import pageset
 
 # Simulates for minutes, and says when it has begun.
 ENDLESS = """
-import pageset
+import os, time, pageset
 spec = pageset.RunSpec("sapphire-rapids", "page_fault1", "linux-6.12", duration_ms=600_000)
 try:
     pageset.simulate(spec, progress=lambda *told: print("begun", flush=True))
 except KeyboardInterrupt:
     print("interrupted", flush=True)
+while len(os.listdir("/proc/self/task")) > 1:
+    time.sleep(0.01)
+print("over", flush=True)
 """
 
 
@@ -25,6 +29,14 @@ def test_progress_is_told_from_the_beginning_to_the_end(recording: pageset.Recor
     pageset.replay(recording, ["linux-6.12"], progress=lambda *now: told.append(now))
     assert told[-1] == ("replaying", 1, 1)
     assert ("reading", recording.event_count, recording.event_count) in told
+
+
+def test_tqdm_shows_progress(recording: pageset.Recording) -> None:
+    pytest.importorskip("tqdm")
+    shown = io.StringIO()
+    with pageset.Bar(file=shown, mininterval=0) as bar:
+        pageset.replay(recording, ["linux-6.12"], progress=bar)
+    assert "replaying: 100%" in shown.getvalue() and "1/1" in shown.getvalue()
 
 
 def test_what_progress_raises_ends_the_work(recording: pageset.Recording) -> None:
@@ -57,5 +69,6 @@ def test_an_interrupt_ends_work_that_would_take_minutes() -> None:
         assert program.stdout is not None
         assert program.stdout.readline() == "begun\n"
         program.send_signal(signal.SIGINT)
-        assert program.stdout.read().endswith("interrupted\n")
+        # The work itself ends too.
+        assert program.stdout.read().endswith("interrupted\nover\n")
     assert program.returncode == 0

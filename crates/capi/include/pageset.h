@@ -118,7 +118,7 @@ extern "C" {
 typedef struct pageset_pool pageset_pool;
 
 /*
- What a pool is made from. pageset_config_init fills it with the defaults, which are in brackets.
+ What a pool is made from. pageset_config_init fills it with the defaults, which are in parentheses at the end.
  */
 typedef struct {
   /*
@@ -130,72 +130,72 @@ typedef struct {
    */
   uint32_t version;
   /*
-   PAGESET_BACKING_... [THP]
+   PAGESET_BACKING_... (THP)
    */
   uint32_t backing;
   /*
-   Bytes of the pool, a multiple of 4096, or of the huge page size; 4 TiB at most. [1 GiB]
+   Bytes of the pool, a multiple of 4096, or of the huge page size; 4 TiB at most. (1 GiB)
    */
   size_t bytes;
   /*
-   Most bytes that may be handed out at any time, caches included; 0 for the pool's size. [0]
+   Most bytes that may be handed out at any time, caches included; 0 for the pool's size. (0)
    */
   size_t capacity_bytes;
   /*
-   Bytes of a huge page if backing is PAGESET_BACKING_HUGETLB: 2 MiB or 1 GiB. [2 MiB]
+   Bytes of a huge page if backing is PAGESET_BACKING_HUGETLB: 2 MiB or 1 GiB. (2 MiB)
    */
   size_t huge_page_bytes;
   /*
    Memory of the program's to be used instead of the system's, aligned to 4 MiB, of `bytes` bytes, that nobody else uses until
-   the pool is destroyed; then backing is not looked at. NULL for none. [NULL]
+   the pool is destroyed; then backing is not looked at. NULL for none. (NULL)
    */
   void *region;
   /*
-   The policy of the per-CPU page sets, by name, such as "linux-6.12"; NULL for that one. [NULL]
+   The policy of the per-CPU page sets, by name, such as "linux-6.12"; NULL for that one. (NULL)
    */
   const char *policy;
   /*
-   Bit n for node n, if numa is PAGESET_NUMA_INTERLEAVE. [0]
+   Bit n for node n, if numa is PAGESET_NUMA_INTERLEAVE. (0)
    */
   uint64_t numa_nodes;
   /*
-   PAGESET_NUMA_... [FIRST_TOUCH]
+   PAGESET_NUMA_... (FIRST_TOUCH)
    */
   uint32_t numa;
   /*
-   The node, if numa is PAGESET_NUMA_BIND. [0]
+   The node, if numa is PAGESET_NUMA_BIND. (0)
    */
   uint32_t numa_node;
   /*
-   PAGESET_FORK_... [COPY]
+   PAGESET_FORK_... (COPY)
    */
   uint32_t fork;
   /*
-   PAGESET_RESIDENCY_... [PAGEABLE]
+   PAGESET_RESIDENCY_... (PAGEABLE)
    */
   uint32_t residency;
   /*
-   PAGESET_FAST_PATH_... [AUTO]
+   PAGESET_FAST_PATH_... (AUTO)
    */
   uint32_t fast_path;
   /*
-   PAGESET_WORKER_... [THREAD]
+   PAGESET_WORKER_... (THREAD)
    */
   uint32_t worker;
   /*
-   Nanoseconds between two looks at what is idle. 2 MiB go back when they were free at two looks. [100 ms]
+   Nanoseconds between two looks at what is idle. 2 MiB go back when they were free at two looks. (100 ms)
    */
   uint64_t return_interval_ns;
   /*
-   Most bytes that go back to the system in one second. [4 GiB]
+   Most bytes that go back to the system in one second. (4 GiB)
    */
   uint64_t return_bytes_per_second;
   /*
-   Free bytes that stay with the pool; PAGESET_KEEP_DEFAULT. [PAGESET_KEEP_DEFAULT]
+   Free bytes that stay with the pool; PAGESET_KEEP_DEFAULT. (PAGESET_KEEP_DEFAULT)
    */
   uint64_t keep_bytes;
   /*
-   A look clears up to this many free 2 MiB for pageset_alloc_zeroed. [0]
+   A look clears up to this many free 2 MiB for pageset_alloc_zeroed. (0)
    */
   uint32_t prezero_blocks;
   /*
@@ -415,8 +415,8 @@ int pageset_alloc(pageset_pool *pool,
 int pageset_alloc_zeroed(pageset_pool *pool, unsigned int order, void **pages);
 
 /*
- Allocates exactly page_count contiguous pages of 4 KiB, 1 to 1024, aligned to 4 KiB at least. Their contents are unspecified.
- They are freed by pageset_free_exact.
+ Allocates exactly page_count contiguous pages of 4 KiB, 1 to 1024, aligned as the smallest block that holds them. Their contents
+ are unspecified. They are freed by pageset_free_exact.
 
  Errors: EINVAL (page_count, or pages is NULL); otherwise as pageset_alloc.
  */
@@ -436,15 +436,12 @@ int pageset_alloc_at(pageset_pool *pool,
                      void **pages);
 
 /*
- Allocates up to page_count single pages of 4 KiB and writes their addresses to pages[0], pages[1] and so on. *got is how many:
+ Allocates up to page_count single pages of 4 KiB and writes their addresses to the array `pages`. *got is how many:
  fewer than page_count only if memory or capacity is short, and 0 if it fails. Each is freed by itself, with order 0.
 
  Errors: as pageset_alloc, if there was not one page. None if page_count is 0.
  */
-int pageset_alloc_bulk(pageset_pool *pool,
-                       size_t page_count,
-                       void **pages,
-                       size_t *got);
+int pageset_alloc_bulk(pageset_pool *pool, size_t page_count, void **pages, size_t *got);
 
 /*
  Frees a block of 4 KiB << order. Any thread may free what another one allocated. O(1), mostly a few nanoseconds.
@@ -468,8 +465,8 @@ int pageset_free_exact(pageset_pool *pool,
                        size_t page_count);
 
 /*
- Frees page_count single pages of 4 KiB. It ends at the first that cannot be freed: *freed is how many were, so that
- pages[*freed] is the one. freed may be NULL.
+ Frees page_count single pages of 4 KiB. It ends at the first that cannot be freed: *freed is how many were, and
+ so the index of that page. freed may be NULL.
 
  Errors: as pageset_free, for that page; EINVAL if pages is NULL.
  */

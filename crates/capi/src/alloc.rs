@@ -56,8 +56,8 @@ pub extern "C" fn pageset_alloc_zeroed(
     hand_out(pool, pages, |pool| pool.alloc_zeroed(order_of(order)?).map_err(Failure::from))
 }
 
-/// Allocates exactly page_count contiguous pages of 4 KiB, 1 to 1024, aligned to 4 KiB at least. Their contents are unspecified.
-/// They are freed by pageset_free_exact.
+/// Allocates exactly page_count contiguous pages of 4 KiB, 1 to 1024, aligned as the smallest block that holds them. Their contents
+/// are unspecified. They are freed by pageset_free_exact.
 ///
 /// Errors: EINVAL (page_count, or pages is NULL); otherwise as pageset_alloc.
 #[unsafe(no_mangle)]
@@ -83,7 +83,7 @@ pub extern "C" fn pageset_alloc_at(
     hand_out(pool, pages, |pool| pool.alloc_at(frame, order_of(order)?).map_err(Failure::from))
 }
 
-/// Allocates up to page_count single pages of 4 KiB and writes their addresses to pages[0], pages[1] and so on. *got is how many:
+/// Allocates up to page_count single pages of 4 KiB and writes their addresses to the array `pages`. *got is how many:
 /// fewer than page_count only if memory or capacity is short, and 0 if it fails. Each is freed by itself, with order 0.
 ///
 /// Errors: as pageset_alloc, if there was not one page. None if page_count is 0.

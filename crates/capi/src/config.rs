@@ -51,7 +51,7 @@ pub const PAGESET_WORKER_NONE: u32 = 1;
 /// For keep_bytes: a fiftieth of the pool, 32 MiB at most.
 pub const PAGESET_KEEP_DEFAULT: u64 = u64::MAX;
 
-/// What a pool is made from. pageset_config_init fills it with the defaults, which are in brackets.
+/// What a pool is made from. pageset_config_init fills it with the defaults, which are in parentheses at the end.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Config {
@@ -59,40 +59,40 @@ pub struct Config {
     pub struct_bytes: usize,
     /// 1.
     pub version: u32,
-    /// PAGESET_BACKING_... [THP]
+    /// PAGESET_BACKING_... (THP)
     pub backing: u32,
-    /// Bytes of the pool, a multiple of 4096, or of the huge page size; 4 TiB at most. [1 GiB]
+    /// Bytes of the pool, a multiple of 4096, or of the huge page size; 4 TiB at most. (1 GiB)
     pub bytes: usize,
-    /// Most bytes that may be handed out at any time, caches included; 0 for the pool's size. [0]
+    /// Most bytes that may be handed out at any time, caches included; 0 for the pool's size. (0)
     pub capacity_bytes: usize,
-    /// Bytes of a huge page if backing is PAGESET_BACKING_HUGETLB: 2 MiB or 1 GiB. [2 MiB]
+    /// Bytes of a huge page if backing is PAGESET_BACKING_HUGETLB: 2 MiB or 1 GiB. (2 MiB)
     pub huge_page_bytes: usize,
     /// Memory of the program's to be used instead of the system's, aligned to 4 MiB, of `bytes` bytes, that nobody else uses until
-    /// the pool is destroyed; then backing is not looked at. NULL for none. [NULL]
+    /// the pool is destroyed; then backing is not looked at. NULL for none. (NULL)
     pub region: *mut c_void,
-    /// The policy of the per-CPU page sets, by name, such as "linux-6.12"; NULL for that one. [NULL]
+    /// The policy of the per-CPU page sets, by name, such as "linux-6.12"; NULL for that one. (NULL)
     pub policy: *const c_char,
-    /// Bit n for node n, if numa is PAGESET_NUMA_INTERLEAVE. [0]
+    /// Bit n for node n, if numa is PAGESET_NUMA_INTERLEAVE. (0)
     pub numa_nodes: u64,
-    /// PAGESET_NUMA_... [FIRST_TOUCH]
+    /// PAGESET_NUMA_... (FIRST_TOUCH)
     pub numa: u32,
-    /// The node, if numa is PAGESET_NUMA_BIND. [0]
+    /// The node, if numa is PAGESET_NUMA_BIND. (0)
     pub numa_node: u32,
-    /// PAGESET_FORK_... [COPY]
+    /// PAGESET_FORK_... (COPY)
     pub fork: u32,
-    /// PAGESET_RESIDENCY_... [PAGEABLE]
+    /// PAGESET_RESIDENCY_... (PAGEABLE)
     pub residency: u32,
-    /// PAGESET_FAST_PATH_... [AUTO]
+    /// PAGESET_FAST_PATH_... (AUTO)
     pub fast_path: u32,
-    /// PAGESET_WORKER_... [THREAD]
+    /// PAGESET_WORKER_... (THREAD)
     pub worker: u32,
-    /// Nanoseconds between two looks at what is idle. 2 MiB go back when they were free at two looks. [100 ms]
+    /// Nanoseconds between two looks at what is idle. 2 MiB go back when they were free at two looks. (100 ms)
     pub return_interval_ns: u64,
-    /// Most bytes that go back to the system in one second. [4 GiB]
+    /// Most bytes that go back to the system in one second. (4 GiB)
     pub return_bytes_per_second: u64,
-    /// Free bytes that stay with the pool; PAGESET_KEEP_DEFAULT. [PAGESET_KEEP_DEFAULT]
+    /// Free bytes that stay with the pool; PAGESET_KEEP_DEFAULT. (PAGESET_KEEP_DEFAULT)
     pub keep_bytes: u64,
-    /// A look clears up to this many free 2 MiB for pageset_alloc_zeroed. [0]
+    /// A look clears up to this many free 2 MiB for pageset_alloc_zeroed. (0)
     pub prezero_blocks: u32,
     /// 0.
     pub reserved: u32,

@@ -1,8 +1,7 @@
 //! Why a call failed: a number for the program, and a message for whoever reads its log.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ffi::{CString, c_char, c_int};
-use std::fmt;
 use std::io;
 use std::panic::catch_unwind;
 
@@ -43,16 +42,6 @@ pub(crate) const BAD_ORDER: Failure =
 pub(crate) const FORKED: Failure =
     Failure::new(libc::EPERM, "the pool belongs to the parent process: a child may only read its pages");
 
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.reason {
-            Reason::Alloc(error) => error.fmt(f),
-            Reason::Words(words) => f.write_str(words),
-            Reason::Text(text) => f.write_str(text),
-        }
-    }
-}
-
 impl From<AllocError> for Failure {
     fn from(error: AllocError) -> Self {
         let errno = match error {
@@ -81,8 +70,20 @@ impl From<BuildError> for Failure {
     }
 }
 
+/// What is kept of a failure without a heap: whoever is out of memory may be a malloc over a pool.
+#[derive(Clone, Copy)]
+enum Last {
+    Nothing,
+    Alloc(AllocError),
+    Words(&'static str),
+    /// In `TEXT`.
+    Text,
+}
+
 thread_local! {
-    static LAST: RefCell<Option<Failure>> = const { RefCell::new(None) };
+    // Without a destructor, since the first use of one asks for memory.
+    static LAST: Cell<Last> = const { Cell::new(Last::Nothing) };
+    static TEXT: RefCell<String> = const { RefCell::new(String::new()) };
     static MESSAGE: RefCell<CString> = RefCell::new(CString::default());
 }
 
@@ -90,10 +91,26 @@ thread_local! {
 #[cold]
 #[inline(never)]
 pub(crate) fn fail(failure: Failure) -> c_int {
-    let errno = failure.errno;
-    // Not there any more while a thread ends, nor inside of a message: then there is no message.
-    let _ = LAST.try_with(|last| last.try_borrow_mut().map(|mut last| *last = Some(failure)));
-    errno
+    LAST.set(match failure.reason {
+        Reason::Alloc(error) => Last::Alloc(error),
+        Reason::Words(words) => Last::Words(words),
+        Reason::Text(text) => {
+            // Not there any more while a thread ends: then the message is empty.
+            let _ = TEXT.try_with(|last| last.replace(text));
+            Last::Text
+        }
+    });
+    failure.errno
+}
+
+/// The words of this thread's last failure.
+fn last() -> String {
+    match LAST.get() {
+        Last::Nothing => String::new(),
+        Last::Alloc(error) => error.to_string(),
+        Last::Words(words) => words.to_owned(),
+        Last::Text => TEXT.try_with(|text| text.borrow().clone()).unwrap_or_default(),
+    }
 }
 
 /// What a call came to, as a number. A panic ends here: C cannot be unwound.
@@ -115,14 +132,12 @@ pub(crate) fn number(call: impl FnOnce() -> Result<(), Failure>) -> c_int {
 #[unsafe(no_mangle)]
 #[expect(unsafe_code, reason = "an exported name")]
 pub extern "C" fn pageset_message() -> *const c_char {
-    let text = LAST.try_with(|last| last.try_borrow().ok()?.as_ref().map(Failure::to_string));
-    let text = text.ok().flatten().unwrap_or_default().replace(['\0', '\n'], " ");
+    let text = last().replace(['\0', '\n'], " ");
     let message = MESSAGE.try_with(|message| {
-        let mut message = message.try_borrow_mut().ok()?;
-        *message = CString::new(text).unwrap_or_default();
-        Some(message.as_ptr())
+        message.replace(CString::new(text).unwrap_or_default());
+        message.borrow().as_ptr()
     });
-    message.ok().flatten().unwrap_or(c"".as_ptr())
+    message.unwrap_or(c"".as_ptr())
 }
 
 #[cfg(test)]

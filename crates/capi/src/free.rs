@@ -54,8 +54,8 @@ pub extern "C" fn pageset_free_exact(pool: *mut PoolHandle, pages: *mut c_void, 
     })
 }
 
-/// Frees page_count single pages of 4 KiB. It ends at the first that cannot be freed: *freed is how many were, so that
-/// pages[*freed] is the one. freed may be NULL.
+/// Frees page_count single pages of 4 KiB. It ends at the first that cannot be freed: *freed is how many were, and
+/// so the index of that page. freed may be NULL.
 ///
 /// Errors: as pageset_free, for that page; EINVAL if pages is NULL.
 #[unsafe(no_mangle)]

@@ -96,7 +96,12 @@ impl Comparison<'_> {
         };
         // A recorded machine is left to the replay, which then uses the recorded state of its memory too.
         let machine = Some(machine).filter(|_| origin != LayoutOrigin::Recorded);
-        let options = ReplayOptions { candidates: self.candidates.clone(), machine, cpus: self.cpus };
+        let options = ReplayOptions {
+            candidates: self.candidates.clone(),
+            machine,
+            cpus: self.cpus,
+            ..ReplayOptions::default()
+        };
         let replay = replay(&mut source, &options, |stage| match stage {
             Stage::Read(events) => show(&reading, events),
             Stage::Played => show(&playing, played.fetch_add(1, Relaxed) + 1),

@@ -1,5 +1,8 @@
 //! How far long work is, and whether it is to go on.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use thiserror::Error;
 
 /// Is told how far long work is, and may end it. One piece of work may have several stages.
@@ -13,6 +16,12 @@ pub trait Progress: Send {
     ///
     /// [`Cancelled`] if the work is to end: it returns that as its own error as soon as it can.
     fn update(&mut self, done: u64) -> Result<(), Cancelled>;
+
+    /// What is set once the work is to end, for work that goes on for long between two updates, on whatever thread. Nobody
+    /// sets it unless this is implemented.
+    fn cancel(&self) -> Arc<AtomicBool> {
+        Arc::default()
+    }
 }
 
 /// Nobody is told, and nothing is cancelled.

@@ -1,6 +1,8 @@
 //! What code on a virtual CPU can do.
 
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use pageset_core::{AllocError, CpuId, FreeError, NodeId, Order, PageAllocator, Pfn, Request};
 
@@ -23,6 +25,8 @@ pub(crate) struct World {
     /// When bodies should end.
     pub(crate) deadline: Time,
     pub(crate) tick: Span,
+    /// Set by whoever no longer wants the result.
+    pub(crate) cancel: Arc<AtomicBool>,
 }
 
 /// What memory is touched for.
@@ -65,10 +69,11 @@ impl VirtualCpu {
         Time(self.engine().cpus[self.id.index()].clock.get())
     }
 
-    /// Whether the simulated time is not over yet. A body should give everything back and end when it is.
+    /// Whether the simulated time is not over yet, and nobody has cancelled it. A body should give everything back and end
+    /// otherwise.
     #[must_use]
     pub fn running(&self) -> bool {
-        self.now() < self.world.deadline
+        self.now() < self.world.deadline && !self.world.cancel.load(Relaxed)
     }
 
     /// The allocator, to look at.

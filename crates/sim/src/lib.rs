@@ -74,7 +74,7 @@ pub use cpu::{Touch, VirtualAllocator, VirtualCpu};
 pub use latency::Latency;
 pub use line::SharedLine;
 pub use lock::{Gate, Hold, LockClass, LockModel, LockUse, Spin, VirtualLock, VirtualMutex, mutex};
-pub use machine::{MACHINES, Machine, MachineError};
+pub use machine::{MACHINES, Machine, MachineError, TickPhase};
 pub use outcome::{CacheCounts, Counts, Outcome};
 pub use random::{Stream, stream};
 pub use simulation::{Builder, Simulation, SimulationError};

@@ -2,6 +2,8 @@
 
 use std::fmt;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use pageset_core::{
     Config, ConfigError, CpuId, NodeId, PageAllocator, Policy, Storage, TableCounts, Tables, Violation, Zone,
@@ -49,6 +51,9 @@ pub enum SimulationError {
     /// CPUs wait for locks that nobody will give back: a bug of the bodies, or of the allocator.
     #[error("CPUs wait for each other's locks for ever: {0:?}")]
     Deadlock(Vec<CpuId>),
+    /// It was [cancelled](Builder::cancel).
+    #[error("cancelled")]
+    Cancelled,
     /// The allocator lost or doubled frames: a bug.
     #[error("the allocator's state is wrong after the run, which is a bug: {0}")]
     Violation(#[from] Violation),
@@ -69,6 +74,7 @@ pub struct Builder<'m> {
     high_fraction: u32,
     min_free_kbytes: Option<u64>,
     watermark_scale_factor: Option<u32>,
+    cancel: Arc<AtomicBool>,
 }
 
 /// A computer with an allocator, and what its CPUs will do.
@@ -105,6 +111,7 @@ impl Simulation {
             high_fraction: 0,
             min_free_kbytes: None,
             watermark_scale_factor: None,
+            cancel: Arc::default(),
         }
     }
 
@@ -133,7 +140,7 @@ impl Simulation {
     /// Runs all bodies to their end.
     ///
     /// # Errors
-    /// If there is no memory for stacks; if the allocator's state is wrong afterwards, which is a bug.
+    /// If there is no memory for stacks; if it was cancelled; if the allocator's state is wrong afterwards, which is a bug.
     ///
     /// # Panics
     /// If a body does.
@@ -171,6 +178,9 @@ impl Simulation {
                 left -= 1;
                 engine.ended(cpu);
             }
+        }
+        if world.cancel.load(Relaxed) {
+            return Err(SimulationError::Cancelled);
         }
         let ended = |cpu: &CpuId| strands[cpu.index()].as_ref().is_none_or(Strand::has_ended);
         let stuck: Vec<_> = workers.iter().copied().filter(|cpu| !ended(cpu)).collect();
@@ -326,6 +336,13 @@ impl Builder<'_> {
         self
     }
 
+    /// Ends the run once this is set: bodies are told that time is over.
+    #[must_use]
+    pub fn cancel(mut self, cancel: Arc<AtomicBool>) -> Self {
+        self.cancel = cancel;
+        self
+    }
+
     /// Builds the machine, all its memory free.
     ///
     /// # Errors
@@ -342,7 +359,7 @@ impl Builder<'_> {
         let (allocator, locks) = self.allocator()?;
         let topology = &machine.topology;
         let processors = (0..cpus).map(CpuId).map(|cpu| {
-            let first_tick = self.tick.0 / u64::from(cpus) * u64::from(cpu.0 + 1);
+            let first_tick = machine.tick_phase.first(self.tick, cpu.0, cpus);
             Processor::new(topology.node_of(cpu).0, topology.core_of(cpu), topology.cache_of(cpu), first_tick)
         });
         let variation = Variation::new(machine.costs.lines_vary, self.seed);
@@ -355,6 +372,7 @@ impl Builder<'_> {
             page_bytes: machine.page_bytes.into(),
             deadline: Time::ZERO + self.warm_up + self.duration,
             tick: self.tick,
+            cancel: self.cancel,
         };
         let labels = Labels {
             machine: machine.name.clone(),

@@ -206,7 +206,7 @@ impl Layout {
                 .map_err(|problem| TraceError::file(path, problem, "give a machine description instead"));
         }
         let machine: Self = if path.extension().is_some_and(|extension| extension == "json") {
-            serde_json::from_str(&text).map_err(|error| error.to_string())
+            serde_json::from_slice(text.as_bytes()).map_err(|error| error.to_string())
         } else {
             toml::from_str(&text).map_err(|error| error.to_string())
         }

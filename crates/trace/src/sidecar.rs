@@ -97,7 +97,7 @@ pub(crate) fn read_into(path: &Path, info: &mut TraceInfo) -> Result<(), TraceEr
 /// Fills `info` from the text of a side file; `path` is for messages.
 pub(crate) fn parse_into(path: &Path, text: &str, info: &mut TraceInfo) -> Result<(), TraceError> {
     const REMEDY: &str = "use the .json file that was recorded with the trace, or remove it";
-    let sidecar: Sidecar = serde_json::from_str(text)
+    let sidecar: Sidecar = serde_json::from_slice(text.as_bytes())
         .map_err(|error| TraceError::line(path, error.line() as u64, error.to_string(), REMEDY))?;
     let wrong = |problem: String| TraceError::file(path, problem, REMEDY);
 

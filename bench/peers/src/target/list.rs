@@ -5,8 +5,8 @@ use anyhow::bail;
 use super::kernel::{Huge, Mapping, Populated, Small};
 use super::recycled::{DontNeed, Free, Recycled};
 use super::{
-    Target, bitmap, buddy_system, floor, frame_alloc, free_list, glibc, gperftools, jemalloc, mimalloc2,
-    mimalloc3, pageset, pageset_core, rpmalloc, rusty_alloc, snmalloc, tcmalloc,
+    Target, bitmap, buddy_system, floor, frame_alloc, free_list, glibc, gperftools, jemalloc,
+    jemalloc_on_pool, mimalloc2, mimalloc3, pageset, pageset_core, rpmalloc, rusty_alloc, snmalloc, tcmalloc,
 };
 
 /// On whose side of a comparison a target stands.
@@ -14,7 +14,7 @@ use super::{
 pub(crate) enum Side {
     /// What is compared with the best peer.
     Pageset,
-    /// A part of pageset, shown but not compared.
+    /// A part of pageset, or somebody else's allocator over it: shown but not compared.
     Part,
     /// No allocator: what the row costs by itself. Shown but not compared, and not subtracted.
     Floor,
@@ -71,6 +71,12 @@ pub(crate) const TARGETS: &[TargetInfo] = &[
         side: Side::Part,
     },
     TargetInfo {
+        name: "jemalloc-on-pool",
+        version: "5.3.1",
+        build: "as jemalloc, in an arena whose extents are blocks of a pool, by hooks in C over libpageset",
+        side: Side::Part,
+    },
+    TargetInfo {
         name: "floor",
         version: env!("CARGO_PKG_VERSION"),
         build: "no allocator: gives the same number again and again; nothing is subtracted from the others",
@@ -121,6 +127,7 @@ pub(crate) fn visit<V: Visit>(name: &str, visit: V) -> Option<V::Output> {
     Some(match name {
         "pageset" => visit.visit::<pageset::Pageset>(),
         "pageset-core" => visit.visit::<pageset_core::Core>(),
+        "jemalloc-on-pool" => visit.visit::<jemalloc_on_pool::JemallocOnPool>(),
         "floor" => visit.visit::<floor::Floor>(),
         "glibc" => visit.visit::<glibc::Glibc>(),
         "mimalloc2" => visit.visit::<mimalloc2::Mimalloc2>(),

@@ -6,7 +6,7 @@
 //!   `tcmalloc`, `gperftools`, `rusty_alloc`;
 //! - allocators of page numbers, over an [`arena`]: `buddy_system`, `bitmap`, `free_list`, `frame_alloc`;
 //! - the kernel: `kernel`, `recycled`;
-//! - ours: `pageset`, and `pageset_core` alone;
+//! - ours: `pageset`, and `pageset_core` alone; `jemalloc_on_pool`, which is theirs on ours;
 //! - none: `floor`, what rows cost by themselves.
 //!
 //! Rows hold what `block` says and hand it to another thread in a `slot`.
@@ -21,6 +21,7 @@ mod free_list;
 mod glibc;
 mod gperftools;
 mod jemalloc;
+mod jemalloc_on_pool;
 mod kernel;
 mod list;
 mod mimalloc2;

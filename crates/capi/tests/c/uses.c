@@ -26,7 +26,7 @@ static void blocks(pageset_pool *pool) {
         CHECK(set_bytes(page, (size_t)4096 << order) == 0);
         CHECK(pageset_free_exact(pool, page, (size_t)1 << order) == 0);
     }
-    CHECK(pageset_alloc_exact(pool, 5, &page) == 0);
+    CHECK(pageset_alloc_exact(pool, 5, &page) == 0 && (uintptr_t)page % 32768 == 0);
     memset(page, 1, 5 * 4096);
     CHECK(pageset_shrink(pool, page, 5, 1, 3, &kept) == 0);
     CHECK(kept == (char *)page + 4096 && set_bytes(kept, 3 * 4096) == 3 * 4096);

@@ -104,7 +104,7 @@ pub fn examine<R: TraceReader>(
     let candidates: Vec<Candidate> = settings.iter().chain(&kernels).copied().collect();
     progress.begin("replaying", "rows", Some(candidates.len() as u64));
     progress.update(0)?;
-    let asked = ReplayOptions { candidates, ..ReplayOptions::default() };
+    let asked = ReplayOptions { candidates, cancel: progress.cancel(), ..ReplayOptions::default() };
     let replayed = replay(&mut reader, &asked, |stage| match stage {
         // The replay plays rows side by side: nobody is told, since that would have to wait for others.
         Stage::Read(_) | Stage::Played => {}

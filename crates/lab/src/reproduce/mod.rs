@@ -4,6 +4,7 @@
 //! `simulated` runs studies whose values come from simulations. `reproduction` is the result as one value.
 
 mod batch_size;
+mod free_high_threshold;
 mod high_order_pcp;
 mod huge_copy;
 mod page_fault;
@@ -18,13 +19,15 @@ pub use simulated::Fitted;
 pub use study::{Findings, Options, Study};
 
 use batch_size::BatchSize;
+use free_high_threshold::FreeHighThreshold;
 use high_order_pcp::HighOrderPcp;
 use huge_copy::HugeCopy;
 use page_fault::PageFault;
 use pcp_auto_tuning::PcpAutoTuning;
 
 /// All studies, in the order in which help lists them.
-pub const STUDIES: &[&dyn Study] = &[&PcpAutoTuning, &HighOrderPcp, &BatchSize, &HugeCopy, &PageFault];
+pub const STUDIES: &[&dyn Study] =
+    &[&PcpAutoTuning, &HighOrderPcp, &BatchSize, &HugeCopy, &PageFault, &FreeHighThreshold];
 
 /// The study with this name.
 #[must_use]

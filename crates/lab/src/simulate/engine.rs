@@ -2,15 +2,18 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, Result, bail};
-use pageset_sim::{Builder, Outcome, Simulation, Span};
+use pageset_sim::{Builder, Outcome, Simulation, SimulationError, Span};
 use pageset_workload::VmSettings;
 use pageset_workload::load::{Plan, Setup, Topology};
 
 use super::result::RunResult;
 use super::spec::{Resolved, RunSpec};
 use super::target::{Shared, VirtualTarget};
+use crate::Cancelled;
 
 /// How long the machine is idle afterwards: the published tables say what page sets hold then. Guess: half a minute,
 /// after which `high` has fallen to 2 % of what it was (7/8 a second).
@@ -23,6 +26,11 @@ const IDLE_SECONDS: u64 = 30;
 /// A name that is not known, a value that is out of range, a file that cannot be read, or a workload that does not fit
 /// the machine.
 pub fn simulate(spec: &RunSpec) -> Result<RunResult> {
+    simulate_until(spec, &Arc::default())
+}
+
+/// As [`simulate`], but [`Cancelled`] once `cancel` is set.
+pub(super) fn simulate_until(spec: &RunSpec, cancel: &Arc<AtomicBool>) -> Result<RunResult> {
     let resolved = spec.resolve()?;
     let Resolved { machine, load, policy, generation, cpus, settings, vm, warmup_ms, duration_ms } =
         &resolved;
@@ -37,6 +45,7 @@ pub fn simulate(spec: &RunSpec) -> Result<RunResult> {
         .warm_up(Span::from_ms(*warmup_ms))
         .duration(Span::from_ms(*duration_ms))
         .idle_after(Span::from_ms(1000 * IDLE_SECONDS))
+        .cancel(Arc::clone(cancel))
         .build()?;
     let outcome = run_plan(simulation, plan).with_context(|| format!("workload {}", spec.workload))?;
     Ok(RunResult::new(&outcome, &resolved))
@@ -77,7 +86,10 @@ pub(crate) fn run_plan(mut simulation: Simulation, plan: Plan) -> Result<Outcome
             lost_frees.set(lost_frees.get() + target.lost_frees());
         })?;
     }
-    let outcome = simulation.run()?;
+    let outcome = simulation.run().map_err(|error| match error {
+        SimulationError::Cancelled => Cancelled.into(),
+        error => anyhow::Error::from(error),
+    })?;
     if let Some(cpu) = outcome.stuck.first() {
         bail!("the worker on CPU {} waits for ever; this is a bug", cpu.0);
     }
@@ -102,5 +114,15 @@ mod tests {
         let tight = simulate(&spec).unwrap();
         assert!(tight.pcp_pages_peak < generous.pcp_pages_peak, "{} pages", tight.pcp_pages_peak);
         assert!(tight.zone_lock_acquisitions > generous.zone_lock_acquisitions);
+    }
+
+    /// To its end it would take minutes.
+    #[test]
+    fn a_cancelled_simulation_ends_without_a_result() {
+        let spec =
+            RunSpec { duration_ms: Some(600_000), ..RunSpec::new("epyc-2", "page_fault1", "linux-6.12") };
+        let cancel = Arc::new(AtomicBool::new(true));
+        let error = simulate_until(&spec, &cancel).unwrap_err();
+        assert!(error.is::<Cancelled>(), "{error:#}");
     }
 }

@@ -23,8 +23,10 @@ pub use spec::{RunSpec, machine_text, parse_machine, recording};
 /// As [`simulate`]; [`Cancelled`](crate::Cancelled).
 pub fn simulate_all(specs: &[RunSpec], jobs: usize, progress: &mut dyn Progress) -> Result<Vec<RunResult>> {
     let mut results: Vec<Option<RunResult>> = specs.iter().map(|_| None).collect();
+    let cancel = progress.cancel();
     let mut stage = Stage::begin(progress, "simulating", "runs", specs.len());
-    jobs::each(specs, jobs, simulate, |index, result| {
+    let work = |spec: &RunSpec| engine::simulate_until(spec, &cancel);
+    jobs::each(specs, jobs, work, |index, result| {
         results[index] = Some(result?);
         Ok(stage.step()?)
     })?;

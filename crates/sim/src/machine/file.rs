@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::{Caches, Costs, Machine, Topology, ZoneLayout};
+use super::{Caches, Costs, Machine, TickPhase, Topology, ZoneLayout};
 
 /// A machine file as it stands.
 #[derive(Debug, Deserialize)]
@@ -14,6 +14,9 @@ struct File {
     source: String,
     #[serde(default = "kib_4")]
     page_bytes: u32,
+    /// As all simulations so far, if not said.
+    #[serde(default)]
+    tick_phase: TickPhase,
     #[serde(default)]
     notes: Vec<String>,
     topology: TopologyTable,
@@ -106,6 +109,7 @@ pub(super) fn parse(text: &str) -> Result<Machine, String> {
         topology,
         memory,
         costs: file.costs,
+        tick_phase: file.tick_phase,
         notes: file.notes,
     })
 }

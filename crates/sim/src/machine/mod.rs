@@ -7,6 +7,7 @@ mod bundled;
 mod costs;
 mod error;
 mod file;
+mod tick_phase;
 mod topology;
 mod zones;
 
@@ -15,6 +16,7 @@ use std::path::Path;
 pub use bundled::{BundledMachine, MACHINES};
 pub use costs::{ByLevel, Cost, Costs};
 pub use error::MachineError;
+pub use tick_phase::TickPhase;
 pub use topology::{Caches, Near, Topology};
 pub use zones::ZoneLayout;
 
@@ -35,6 +37,8 @@ pub struct Machine {
     pub memory: ZoneLayout,
     /// What steps cost.
     pub costs: Costs,
+    /// When its CPUs do their periodic work.
+    pub tick_phase: TickPhase,
     /// What a reader of the file should know.
     pub notes: Vec<String>,
 }

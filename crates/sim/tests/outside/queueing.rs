@@ -6,10 +6,11 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use pageset_core::CpuId;
+use pageset_core::policy::LINUX_6_18;
+use pageset_core::{CpuId, Order, Request};
 use pageset_sim::{
-    Channel, LockClass, LockModel, MACHINES, Machine, Outcome, SharedLine, Simulation, Span, VirtualCpu,
-    mutex,
+    Channel, LockClass, LockModel, MACHINES, Machine, Outcome, SharedLine, Simulation, Span, TickPhase,
+    VirtualCpu, mutex,
 };
 use rand::{Rng, RngExt};
 
@@ -231,4 +232,34 @@ fn atomics_on_one_line_queue_up() {
         simulation.spawn(CpuId(cpu), body).unwrap();
     }
     agrees("atomics a second", simulation.run().unwrap().score_per_second(), 1e9 / 50.0, 0.001);
+}
+
+/// Eight CPUs fill their page sets, then sleep while these decay. How often a zone's lock was found taken then, and how long
+/// CPUs waited for it.
+fn decay_together(phase: TickPhase) -> (u64, u64) {
+    let mut machine = ideal("skylake-ep");
+    machine.tick_phase = phase;
+    let builder = Simulation::builder(&machine).cpus(8).policy(LINUX_6_18).lock_model(LockModel::Free);
+    let mut simulation =
+        builder.tick(Span::from_ms(8)).warm_up(Span::from_ms(4)).duration(Span::from_ms(80)).build().unwrap();
+    for cpu in 0..8 {
+        let body = |cpu: &VirtualCpu| {
+            let movable = Request::new(Order::ZERO).movable();
+            let pages: Vec<_> = (0..1000).map(|_| cpu.alloc(&movable).unwrap()).collect();
+            pages.into_iter().for_each(|page| cpu.free(page, Order::ZERO).unwrap());
+            while cpu.running() {
+                cpu.sleep(Span::from_ms(1));
+            }
+        };
+        simulation.spawn(CpuId(cpu), body).unwrap();
+    }
+    let outcome = simulation.run().unwrap();
+    let zone = outcome.lock(LockClass::Zone);
+    (zone.contended, zone.wait_ns())
+}
+
+#[test]
+fn ticks_at_one_moment_meet_at_the_zone_lock() {
+    let (aligned, spread) = (decay_together(TickPhase::Aligned), decay_together(TickPhase::Spread));
+    assert!(aligned.0 > 2 * spread.0 && aligned.1 > 2 * spread.1, "{aligned:?}, {spread:?}");
 }

@@ -5,6 +5,7 @@
 //! beginning with another quarter of the recording and with CPUs that changed places.
 
 use std::borrow::Cow;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use pageset_core::Policy;
 use pageset_trace::Snapshot;
@@ -17,7 +18,7 @@ use super::start::{SetStart, zone_before};
 use super::totals::Totals;
 use super::traffic::Traffic;
 use super::window::Window;
-use super::{Candidate, ReplayError, VmSettings};
+use super::{Candidate, ReplayError, VmSettings, go_on};
 use crate::limits::{computed, printed_or_computed};
 
 /// Parts of the recording that a draw may begin with.
@@ -30,6 +31,9 @@ const DRAWN_ACTS_MAX: usize = 16 << 20;
 /// Fewest draws all the same.
 const DRAWS_MIN: usize = 2;
 
+/// Acts that are played without a look at whether anybody still wants the result: some ten milliseconds.
+const ACTS_AT_ONCE: usize = 1 << 18;
+
 /// A recording that is ready to be played under any policy.
 pub(super) struct Forecaster<'r> {
     pub(super) machine: &'r Machine,
@@ -38,6 +42,8 @@ pub(super) struct Forecaster<'r> {
     pub(super) window: Window,
     /// The recorded kernel's policy, and where its page sets were; `None` if either is not known.
     pub(super) recorded: Option<(Policy, &'r [SetStart])>,
+    /// Looked at before each [`ACTS_AT_ONCE`]. What was broken off is no forecast.
+    pub(super) cancel: &'r AtomicBool,
 }
 
 /// What came of playing a recording under one policy.
@@ -68,6 +74,11 @@ impl Forecaster<'_> {
     }
 
     pub(super) fn forecast(&self, candidate: &Candidate) -> Result<Forecast, ReplayError> {
+        let forecast = self.played(candidate)?;
+        go_on(self.cancel).map(|()| forecast)
+    }
+
+    fn played(&self, candidate: &Candidate) -> Result<Forecast, ReplayError> {
         let machine = self.machine_of(candidate)?;
         let sets = self.begin(&machine, candidate);
         if self.is_recorded(candidate) {
@@ -132,10 +143,19 @@ impl Forecaster<'_> {
     fn play_window(&self, sets: &mut PageSets<'_>) {
         let (before, counted) = self.traffic.acts.split_at(self.window.first_act());
         if !before.is_empty() {
-            sets.play(before);
+            self.play(sets, before);
             sets.begin();
         }
-        sets.play(counted);
+        self.play(sets, counted);
+    }
+
+    fn play(&self, sets: &mut PageSets<'_>, acts: &[Act]) {
+        self.portions(acts).for_each(|acts| sets.play(acts));
+    }
+
+    /// The acts, until it is cancelled.
+    fn portions<'a>(&self, acts: &'a [Act]) -> impl Iterator<Item = &'a [Act]> {
+        acts.chunks(ACTS_AT_ONCE).take_while(|_| !self.cancel.load(Relaxed))
     }
 
     /// Plays the recording from one of its parts on, with each CPU in the place of one that is `turn` further in its node.
@@ -143,8 +163,8 @@ impl Forecaster<'_> {
         let acts = &self.traffic.acts;
         let (first, last) = acts.split_at(acts.len() / PARTS * part);
         if turn == 0 {
-            sets.play(last);
-            return sets.play(first);
+            self.play(sets, last);
+            return self.play(sets, first);
         }
         let places = self.places(turn);
         let cpus = self.machine.cpus();
@@ -157,7 +177,7 @@ impl Forecaster<'_> {
             };
             Act { at: at as u32, ..*act }
         };
-        for act in last.iter().chain(first) {
+        for act in self.portions(last).chain(self.portions(first)).flatten() {
             sets.play(&[moved(act)]);
         }
     }

@@ -35,6 +35,9 @@ use outcome::OwnDistance;
 use prepared::Prepared;
 use traffic::{Times, Traffic};
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
 use pageset_core::Policy;
 use pageset_trace::{Layout, LostEvents, TraceError, TraceReader};
 use rayon::iter::{IntoParallelIterator as _, ParallelIterator as _};
@@ -76,6 +79,8 @@ pub struct ReplayOptions {
     /// Share that machine's memory between so many CPUs: the recorded ones, and others that stay idle. Each CPU's share
     /// of the watermark, and so the limit of its page sets, gets smaller.
     pub cpus: Option<u32>,
+    /// Ends the replay once it is set, with [`ReplayError::Cancelled`].
+    pub cancel: Arc<AtomicBool>,
 }
 
 /// A finished replay.
@@ -156,6 +161,9 @@ pub enum ReplayError {
     /// The recording is damaged or unreadable.
     #[error(transparent)]
     Trace(#[from] TraceError),
+    /// [`ReplayOptions::cancel`] was set.
+    #[error("cancelled")]
+    Cancelled,
     /// The recording does not say what machine it comes from, and none was given.
     #[error("{0}")]
     NoMachine(String),
@@ -185,15 +193,18 @@ pub enum Stage {
 /// free; candidates are played side by side. `progress` is told the events read, and each candidate that is done.
 ///
 /// # Errors
-/// If the recording is damaged, or no machine is known that could be built.
+/// If the recording is damaged, no machine is known that could be built, or it is cancelled.
 pub fn replay(
     reader: &mut dyn TraceReader,
     options: &ReplayOptions,
     progress: impl Fn(Stage) + Sync,
 ) -> Result<Replay, ReplayError> {
     let from = (options.machine.clone(), options.cpus);
-    let prepared = Prepared::read(reader, from, Times::Forget, |events| progress(Stage::Read(events)))?;
-    let forecaster = prepared.forecaster();
+    let prepared = Prepared::read(reader, from, Times::Forget, |events| {
+        progress(Stage::Read(events));
+        go_on(&options.cancel)
+    })?;
+    let forecaster = prepared.forecaster(&options.cancel);
     let Prepared { policy, window, ref traffic, .. } = prepared;
 
     let kernel_itself = kernel_itself(traffic, window);
@@ -233,6 +244,11 @@ pub fn replay(
         own,
         outcomes,
     })
+}
+
+/// Whether somebody still wants the result.
+fn go_on(cancel: &AtomicBool) -> Result<(), ReplayError> {
+    if cancel.load(Relaxed) { Err(ReplayError::Cancelled) } else { Ok(()) }
 }
 
 fn kernel_itself(traffic: &Traffic, window: Window) -> KernelTotals {

@@ -1,5 +1,7 @@
 //! A recording that was read: whose machine, which traffic, and where its page sets were when it began.
 
+use std::sync::atomic::AtomicBool;
+
 use pageset_core::Policy;
 use pageset_trace::{Layout, Snapshot, TraceReader};
 
@@ -25,12 +27,12 @@ pub(super) struct Prepared {
 
 impl Prepared {
     /// Reads a recording to its end. It is played on its own machine, or on another one; that one's memory may be shared
-    /// between more CPUs. `progress` is told the events read.
+    /// between more CPUs. `progress` is told the events read, and may end it.
     pub(super) fn read(
         reader: &mut dyn TraceReader,
         (other_machine, cpus): (Option<Layout>, Option<u32>),
         times: Times,
-        progress: impl FnMut(u64),
+        progress: impl FnMut(u64) -> Result<(), ReplayError>,
     ) -> Result<Self, ReplayError> {
         let is_recorded_machine = other_machine.is_none() && cpus.is_none();
         let before = reader.info().before.clone().filter(|_| other_machine.is_none());
@@ -55,12 +57,14 @@ impl Prepared {
         Ok(Self { machine, before, traffic, policy, starts, window })
     }
 
-    pub(super) fn forecaster(&self) -> Forecaster<'_> {
+    /// What plays it until `cancel` is set.
+    pub(super) fn forecaster<'r>(&'r self, cancel: &'r AtomicBool) -> Forecaster<'r> {
         Forecaster {
             machine: &self.machine,
             before: self.before.as_ref(),
             traffic: &self.traffic,
             window: self.window,
+            cancel,
             recorded: self.policy.zip(self.starts.as_deref()),
         }
     }

@@ -1,5 +1,7 @@
 //! One play of a recording, step by step: what each page set holds, and what it decides, when.
 
+use std::sync::atomic::AtomicBool;
+
 use pageset_core::{DrainReason, MigrateType, Order, ZoneKind};
 use pageset_trace::{Layout, TraceReader};
 
@@ -52,6 +54,9 @@ pub enum Made {
     },
 }
 
+/// Whoever is told each step ends it by an error.
+static NEVER: AtomicBool = AtomicBool::new(false);
+
 impl Steps {
     /// Reads a recording to its end. `machine` is played on instead of the recording's own. `progress` is told the
     /// events read.
@@ -61,9 +66,12 @@ impl Steps {
     pub fn read(
         reader: &mut dyn TraceReader,
         machine: Option<Layout>,
-        progress: impl FnMut(u64),
+        mut progress: impl FnMut(u64),
     ) -> Result<Self, ReplayError> {
-        let prepared = Prepared::read(reader, (machine, None), Times::Keep, progress)?;
+        let prepared = Prepared::read(reader, (machine, None), Times::Keep, |events| {
+            progress(events);
+            Ok(())
+        })?;
         Ok(Self { prepared })
     }
 
@@ -82,7 +90,7 @@ impl Steps {
         candidate: &Candidate,
         mut each: impl FnMut(&Step) -> Result<(), E>,
     ) -> Result<(), E> {
-        let forecaster = self.prepared.forecaster();
+        let forecaster = self.prepared.forecaster(&NEVER);
         let machine = forecaster.machine_of(candidate)?;
         let mut player = Player { sets: forecaster.begin(&machine, candidate), cpus: machine.cpus() };
         let traffic = &self.prepared.traffic;

@@ -9,8 +9,9 @@ mod remainder;
 mod tests;
 
 use pageset_core::CpuId;
-use pageset_trace::{TraceError, TraceReader};
+use pageset_trace::TraceReader;
 
+use super::ReplayError;
 use super::Unreplayed;
 use super::act::{Act, ActKind, BlockKind};
 use super::machine::Machine;
@@ -78,13 +79,13 @@ pub(super) struct Moved {
 }
 
 impl Traffic {
-    /// Reads a recording to its end. `progress` is told the events read so far.
+    /// Reads a recording to its end. `progress` is told the events read so far, and may end it.
     pub(super) fn read(
         reader: &mut dyn TraceReader,
         machine: &Machine,
         times: Times,
-        mut progress: impl FnMut(u64),
-    ) -> Result<Self, TraceError> {
+        mut progress: impl FnMut(u64) -> Result<(), ReplayError>,
+    ) -> Result<Self, ReplayError> {
         let ticks = Ticks::find(reader, &machine.layout)?;
         let mut reading = Reading::new(machine, ticks);
         let mut events = Vec::new();
@@ -97,7 +98,7 @@ impl Traffic {
                 }
             }
             read += events.len() as u64;
-            progress(read);
+            progress(read)?;
         }
         let mut traffic = Self { events: read, ..reading.finish() };
         traffic.remainder = remainder::remainder(machine, &traffic.acts);

@@ -1,12 +1,15 @@
 //! Replays of the bundled recordings: every event accounted for, the same result twice, and the story of the 2023
 //! series on a build.
 
+use std::mem::discriminant;
 use std::path::PathBuf;
+use std::sync::atomic::Ordering::Relaxed;
 
 use pageset_core::{POLICIES, Policy};
 use pageset_trace::{EventKind, TraceReader};
 use pageset_workload::{
-    Candidate, Intervals, Outcome, Replay, ReplayOptions, VmSettings, against, guess_layout, replay,
+    Candidate, Intervals, Outcome, Replay, ReplayError, ReplayOptions, Stage, VmSettings, against,
+    guess_layout, replay,
 };
 
 fn bundled(name: &str) -> PathBuf {
@@ -54,6 +57,21 @@ fn counted(name: &str) -> (u64, u64, u64) {
         }
     }
     (allocs, bulk, frees)
+}
+
+/// Set from the beginning, while it is read, and while candidates are played.
+#[test]
+fn a_cancelled_replay_ends_without_a_result() {
+    let (first, last) = (Stage::Read(0), Stage::Played);
+    for when in [None, Some(first), Some(last)] {
+        let options = asking(POLICIES);
+        options.cancel.store(when.is_none(), Relaxed);
+        let is_it = |stage| when.is_some_and(|when| discriminant(&when) == discriminant(&stage));
+        let replay = replay(open(SMALL[0]).as_mut(), &options, |stage| {
+            options.cancel.fetch_or(is_it(stage), Relaxed);
+        });
+        assert!(matches!(replay, Err(ReplayError::Cancelled)), "{when:?}");
+    }
 }
 
 #[test]

@@ -25,7 +25,8 @@ fn recording(events: &[Event], info: &TraceInfo) -> Box<dyn TraceReader> {
 }
 
 fn read_on(machine: &Machine, events: &[Event]) -> Traffic {
-    Traffic::read(recording(events, &TraceInfo::default()).as_mut(), machine, Times::Forget, |_| {}).unwrap()
+    Traffic::read(recording(events, &TraceInfo::default()).as_mut(), machine, Times::Forget, |_| Ok(()))
+        .unwrap()
 }
 
 fn read(events: &[Event]) -> Traffic {

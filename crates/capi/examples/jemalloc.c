@@ -1,0 +1,73 @@
+/*
+ * An arena of jemalloc whose memory is a pool. Build:
+ *     cc jemalloc.c jemalloc_hooks.c $(pkg-config --cflags --libs pageset jemalloc) -pthread -o jemalloc
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "jemalloc_hooks.h"
+
+#define POOL_BYTES ((size_t)256 << 20)
+#define LIVE 5000
+
+static int failed(const char *what, int error) {
+    fprintf(stderr, "%s: %s (%s)\n", what, strerror(error), pageset_message());
+    return 1;
+}
+
+int main(void) {
+    static unsigned char *objects[LIVE];
+    static size_t sizes[LIVE];
+    struct pool_hooks hooks;
+    extent_hooks_t *extent_hooks = &hooks.extent_hooks;
+    pageset_config config;
+    pageset_pool *pool;
+    pageset_stats stats;
+    void *start;
+    size_t size = sizeof(unsigned), limit = (size_t)4 << 20, wrong = 0, outside = 0, index, round;
+    unsigned arena, random = 1;
+    char name[64];
+    int error;
+
+    pageset_config_init(&config, sizeof config);
+    config.bytes = POOL_BYTES;
+    if ((error = pageset_create(&config, &pool)) != 0) return failed("create", error);
+    if ((error = pool_hooks_open(&hooks, pool)) != 0) return failed("hooks", error);
+    error = mallctl("arenas.create", &arena, &size, &extent_hooks, sizeof extent_hooks);
+    if (error != 0) return failed("arenas.create", error);
+    /* A block of the pool has 4 MiB at most, so jemalloc need not ask for more. */
+    snprintf(name, sizeof name, "arena.%u.retain_grow_limit", arena);
+    if ((error = mallctl(name, NULL, NULL, &limit, sizeof limit)) != 0) return failed(name, error);
+    pageset_get_start(pool, &start);
+
+    /* Objects of 16 bytes to 64 KiB come and go; each keeps what was written to it, and lies in the pool. */
+    for (round = 0; round < 200000; round++) {
+        random = random * 1664525u + 1013904223u;
+        index = (random >> 8) % LIVE;
+        if (objects[index] != NULL) {
+            wrong += objects[index][0] != (unsigned char)index || objects[index][sizes[index] - 1] != (unsigned char)index;
+            dallocx(objects[index], MALLOCX_ARENA(arena) | MALLOCX_TCACHE_NONE);
+        }
+        sizes[index] = (size_t)16 << (random >> 28 > 12 ? 12 : random >> 28);
+        objects[index] = mallocx(sizes[index], MALLOCX_ARENA(arena) | MALLOCX_TCACHE_NONE);
+        if (objects[index] == NULL) return failed("mallocx", ENOMEM);
+        objects[index][0] = objects[index][sizes[index] - 1] = (unsigned char)index;
+        outside += (size_t)((char *)objects[index] - (char *)start) >= POOL_BYTES;
+    }
+    pageset_get_stats(pool, &stats, sizeof stats);
+    printf("%lu objects are wrong, %lu outside of the pool\n", (unsigned long)wrong, (unsigned long)outside);
+    if (wrong != 0 || outside != 0 || stats.nr_used == 0) return 1;
+
+    /* More than fits into a block. */
+    if (mallocx((size_t)9 << 20, MALLOCX_ARENA(arena) | MALLOCX_TCACHE_NONE) == NULL) return failed("mallocx", ENOMEM);
+
+    /* The end of the arena is the end of its objects. */
+    snprintf(name, sizeof name, "arena.%u.destroy", arena);
+    if ((error = mallctl(name, NULL, NULL, NULL, 0)) != 0) return failed(name, error);
+    if ((error = pool_hooks_close(&hooks)) != 0) return failed("close", error);
+    if ((error = pageset_validate(pool)) != 0) return failed("validate", error);
+    if ((error = pageset_destroy(pool)) != 0) return failed("destroy", error);
+    puts("all pages are back");
+    return 0;
+}

@@ -1,0 +1,26 @@
+//! When CPUs do their periodic work, relative to each other.
+
+use serde::{Deserialize, Serialize};
+
+use crate::time::Span;
+
+/// When CPUs tick, relative to each other. Source: mailing-list post of April 2026 on `vmstat_update`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TickPhase {
+    /// All at the same moment: Linux to date, which rounds the moment to a whole second.
+    Aligned,
+    /// CPU `i` of `n` ticks `i/n` of the interval later.
+    #[default]
+    Spread,
+}
+
+impl TickPhase {
+    /// When a CPU ticks first: within one interval, and not at its beginning.
+    pub(crate) fn first(self, interval: Span, cpu: u32, cpus: u32) -> u64 {
+        match self {
+            Self::Aligned => interval.0,
+            Self::Spread => interval.0 / u64::from(cpus) * u64::from(cpu + 1),
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! What this machine's kernel allocates and frees, as a recording.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::anyhow;
+use pageset_lab::file::{Existing, begin_file, check_file};
+use pageset_record::{Condition, CpuList, Going, Options, RecordError, Session, Timing};
+use pyo3::prelude::*;
+
+use crate::error::refused;
+use crate::work::{Interrupted, run};
+
+/// Records into a new file. Returns the tracing instances of killed recorders that it has removed.
+#[pyfunction]
+#[pyo3(signature = (path, command, *, seconds, cpus, buffer_bytes, faults, call_chains, flight_recorder, until, force, progress))]
+#[expect(clippy::too_many_arguments, reason = "Python names them")]
+pub(crate) fn record(
+    py: Python<'_>,
+    path: PathBuf,
+    command: Vec<OsString>,
+    seconds: Option<f64>,
+    cpus: Option<&str>,
+    buffer_bytes: Option<u64>,
+    faults: bool,
+    call_chains: bool,
+    flight_recorder: bool,
+    until: Option<&str>,
+    force: bool,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Vec<String>> {
+    let cpus = cpus.map(|cpus| cpus.parse::<CpuList>().map_err(refused)).transpose()?;
+    let until = until.map(|until| until.parse::<Condition>().map_err(refused)).transpose()?;
+    let duration = seconds.map(|seconds| {
+        let duration = Duration::try_from_secs_f64(seconds);
+        duration.map_err(|error| refused(format!("seconds is {seconds}: {error}")))
+    });
+    let options = Options {
+        cpus,
+        buffer_bytes,
+        duration: duration.transpose()?,
+        command,
+        with_faults: faults,
+        with_call_chains: call_chains,
+        cost: None,
+        until,
+        reading: if flight_recorder || until.is_some() { Timing::AtTheEnd } else { Timing::AllTheTime },
+    };
+    let existing = if force { Existing::Replace } else { Existing::Refuse };
+    // What was recorded until an interrupt is finished first.
+    run(py, progress, Interrupted::WaitedFor, move |watch| {
+        check_file(&path, existing)?;
+        let session = Session::prepare(options).map_err(told)?;
+        let removed = session.removed.clone();
+        let file = begin_file(&path, existing)?;
+        watch.begin("recording", None);
+        let recording = session.run(file, &mut |status| {
+            watch.show(status.events);
+            if watch.is_cancelled() { Going::End } else { Going::On }
+        });
+        if matches!(recording, Err(RecordError::Command { .. })) {
+            // It has no event that anybody asked for.
+            drop(fs::remove_file(&path));
+        }
+        match recording {
+            Ok(_) => Ok(removed),
+            Err(error @ RecordError::Output(_)) => Err(anyhow!("{}: {error}", path.display())),
+            Err(error) => Err(told(error)),
+        }
+    })
+}
+
+/// An error that says its cause itself.
+fn told(error: RecordError) -> anyhow::Error {
+    anyhow!("{error}")
+}
