@@ -11,7 +11,7 @@
 //! | `work` | runs them while Python goes on; progress, interrupts |
 //! | `document` | results become text, of which Python makes values |
 //! | `error` | errors become exceptions |
-//! | `pool`, `pages` | the pool, and pages with the buffer protocol; `owned` says whose they are |
+//! | `pool`, `pages` | the pool, and pages with the buffer protocol |
 //!
 //! Nothing is computed here. The part in Python is `python/pageset`.
 #![deny(unsafe_code)]
@@ -21,8 +21,6 @@ mod command;
 mod document;
 mod error;
 mod events;
-#[expect(unsafe_code, reason = "pages that nobody borrows")]
-mod owned;
 #[expect(unsafe_code, reason = "the buffer protocol is C's")]
 mod pages;
 mod pool;

@@ -3,12 +3,10 @@
 use std::ffi::c_int;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use pageset::PAGE_BYTES;
+use pageset::{OwnedPages, PAGE_BYTES};
 use pyo3::exceptions::{PyBufferError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-
-use crate::owned::Owned;
 
 /// Pages of a pool. `memoryview(pages)` and `numpy.frombuffer(pages, ...)` are their bytes without a copy. They are free
 /// again when the last of these and the object itself are gone, or at `free()`.
@@ -22,12 +20,12 @@ pub(crate) struct Pages {
 /// # Invariants
 /// While there are views there are pages.
 struct State {
-    pages: Option<Owned>,
+    pages: Option<OwnedPages>,
     views: usize,
 }
 
 impl Pages {
-    pub(crate) fn new(pages: Owned) -> Self {
+    pub(crate) fn new(pages: OwnedPages) -> Self {
         let (page_count, offset) = (pages.page_count(), pages.offset());
         Self { state: Mutex::new(State { pages: Some(pages), views: 0 }), page_count, offset }
     }
@@ -104,7 +102,7 @@ impl Pages {
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let pages = slf.get();
         let mut state = pages.state();
-        let start = state.pages.as_ref().map(Owned::start);
+        let start = state.pages.as_ref().map(OwnedPages::as_ptr);
         let start = start.ok_or_else(|| PyValueError::new_err("the pages are free"))?;
         let bytes = pages.nbytes() as ffi::Py_ssize_t;
         // SAFETY: Python passes a buffer to fill. The bytes are mapped and initialised, and stay so: the view keeps this

@@ -8,7 +8,6 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::error::{out_of_memory, refused};
-use crate::owned::Owned;
 use crate::pages::Pages;
 
 /// A pool of 4 KiB to 4 MiB pages: per-CPU cached, huge-page backed, returned to the system when idle.
@@ -71,20 +70,20 @@ impl Pool {
     fn alloc(&self, py: Python<'_>, order: u8, zeroed: bool) -> PyResult<Pages> {
         let order = Order::new(order)
             .ok_or_else(|| refused(format!("order {order} is none: use 0 to {}", Order::MAX.get())))?;
-        let block =
-            if zeroed { py.detach(|| Owned::zeroed(&self.0, order)) } else { Owned::block(&self.0, order) };
-        block.map(Pages::new).map_err(not_allocated)
+        let block = if zeroed { py.detach(|| self.0.alloc_zeroed(order)) } else { self.0.alloc(order) };
+        self.owned(block)
     }
 
     /// Allocates exactly `count` pages that lie side by side, 1 to 1024.
     fn alloc_exact(&self, py: Python<'_>, count: usize) -> PyResult<Pages> {
-        py.detach(|| Owned::exact(&self.0, count)).map(Pages::new).map_err(not_allocated)
+        self.owned(py.detach(|| self.0.alloc_exact(count)))
     }
 
     /// Allocates `count` single pages; fewer if there are no more.
     fn alloc_bulk(&self, py: Python<'_>, count: usize) -> PyResult<Vec<Pages>> {
-        let pages = py.detach(|| Owned::many(&self.0, count)).map_err(not_allocated)?;
-        Ok(pages.into_iter().map(Pages::new).collect())
+        let mut pages = Vec::new();
+        py.detach(|| self.0.alloc_bulk(count, &mut pages)).map_err(not_allocated)?;
+        Ok(pages.into_iter().map(|pages| Pages::new(pages.into_owned(&self.0))).collect())
     }
 
     /// What happened, and where the pages are.
@@ -122,6 +121,13 @@ impl Pool {
 
     fn __repr__(&self) -> String {
         format!("<pageset.Pool of {} bytes>", self.size())
+    }
+}
+
+impl Pool {
+    /// What borrows in Rust is shared in Python.
+    fn owned(&self, pages: Result<pageset::Pages<'_>, AllocError>) -> PyResult<Pages> {
+        pages.map(|pages| Pages::new(pages.into_owned(&self.0))).map_err(not_allocated)
     }
 }
 

@@ -18,5 +18,14 @@ pub mod file;
 pub mod rows;
 pub mod table;
 
+// Their types are in signatures here.
+pub use {pageset_report, pageset_trace};
+
 pub use anyhow::Error;
 pub use arrow_array::RecordBatch;
+pub use arrow_schema::SchemaRef;
+
+/// The crate's README, its example run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

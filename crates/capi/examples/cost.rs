@@ -40,7 +40,7 @@ fn main() -> Outcome<()> {
         Program::load(made.path(), &libraries.join("deps/libpageset_capi.a"))?,
         Program::load(made.path(), &libraries.join("deps/libpageset_capi.so"))?,
     ];
-    let returns = ReturnPolicy { worker: Worker::None, ..ReturnPolicy::default() };
+    let returns = ReturnPolicy::default().with_worker(Worker::None);
     let pool = Pool::builder().size(256 << 20).returns(returns).build()?;
     println!("restartable sequences: {}, {ROUNDS} rounds of {PAGES} pages", pool.uses_rseq());
     let c = |which: usize, run: fn(&Program) -> Run, count| {

@@ -236,19 +236,19 @@ impl Config {
         if self.return_interval_ns == 0 {
             return bad("return_interval_ns", 0, "1 or more");
         }
-        Ok(ReturnPolicy {
-            interval: Duration::from_nanos(self.return_interval_ns),
-            bytes_per_second: self.return_bytes_per_second,
-            keep_bytes: (self.keep_bytes != PAGESET_KEEP_DEFAULT).then_some(self.keep_bytes),
-            worker: match self.worker {
-                PAGESET_WORKER_THREAD => Worker::Thread,
-                PAGESET_WORKER_NONE => Worker::None,
-                other => return bad("worker", other, "a PAGESET_WORKER_..."),
-            },
-            prezero: match self.prezero_blocks {
-                0 => Prezero::Off,
-                blocks => Prezero::Blocks(blocks),
-            },
-        })
+        let mut returns = ReturnPolicy::default();
+        returns.interval = Duration::from_nanos(self.return_interval_ns);
+        returns.bytes_per_second = self.return_bytes_per_second;
+        returns.keep_bytes = (self.keep_bytes != PAGESET_KEEP_DEFAULT).then_some(self.keep_bytes);
+        returns.worker = match self.worker {
+            PAGESET_WORKER_THREAD => Worker::Thread,
+            PAGESET_WORKER_NONE => Worker::None,
+            other => return bad("worker", other, "a PAGESET_WORKER_..."),
+        };
+        returns.prezero = match self.prezero_blocks {
+            0 => Prezero::Off,
+            blocks => Prezero::Blocks(blocks),
+        };
+        Ok(returns)
     }
 }

@@ -200,6 +200,8 @@ pub extern "C" fn pageset_get_backing(
                 Backing::Hugetlb(_) => PAGESET_BACKING_HUGETLB,
                 Backing::Memfd => PAGESET_BACKING_MEMFD,
                 Backing::Plain => PAGESET_BACKING_PLAIN,
+                // Pools are created from the four above.
+                _ => return Err(UNKNOWN_BACKING),
             },
             mapped_bytes: now.mapped_bytes,
             resident_bytes: now.resident_bytes,
@@ -233,6 +235,9 @@ pub extern "C" fn pageset_get_nodes(
         Ok(())
     })
 }
+
+const UNKNOWN_BACKING: Failure =
+    Failure::new(libc::ENOTSUP, "the pool's backing has no PAGESET_BACKING_... yet: update libpageset");
 
 const NO_PROC: Failure =
     Failure::new(libc::ENOSYS, "/proc/self/smaps is not there: mount /proc to see what memory the pool has");

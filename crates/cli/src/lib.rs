@@ -98,3 +98,8 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let errors = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
     errors.into_iter().any(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
+
+/// The crate's README, its example run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

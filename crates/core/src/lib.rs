@@ -65,12 +65,7 @@ pub use stats::Counters;
 pub use storage::Storage;
 pub use zone::{Watermark, Watermarks, Zone, default_min_free_kbytes};
 
-/// The README's example, run as a test.
+/// The crate's README, its example run as a test.
 #[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../README.md")]
 struct Readme;
-
-/// The blocks of the book's page for kernels, run as tests.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/book/src/guide/kernel.md")]
-struct KernelGuide;

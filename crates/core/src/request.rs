@@ -14,6 +14,7 @@ use crate::{MigrateType, NodeId, Order, Pfn, ZoneKind};
 /// # let _ = (dma, page_of_a_process);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Request {
     /// Size of the block.
     pub order: Order,

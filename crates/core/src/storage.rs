@@ -6,6 +6,7 @@ use core::ops::{Deref, DerefMut};
 ///
 /// A kernel lends statics or carves tables from its first zone; a program or a simulator owns them.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Storage<'a, T> {
     /// Lent by the caller.
     Borrowed(&'a mut [T]),

@@ -85,7 +85,8 @@ impl World {
             .collect();
         // One CPU is on another node, so that its page sets expire.
         let nodes: Vec<_> = (0..cpus).map(|cpu| NodeId(u16::from(cpu == 1))).collect();
-        let config = Config { min_free_kbytes: Some(0), ..Config::new(&zones, &nodes).with_policy(policy) };
+        let mut config = Config::new(&zones, &nodes).with_policy(policy);
+        config.min_free_kbytes = Some(0);
         let tables = Tables::on_heap(&config).expect("spans of a sensible size");
         let allocator = PageAllocator::new(Host, &config, tables).expect("a sensible configuration");
         let owned = (0..SPANS[1].end).map(|_| Flag::new(false)).collect();
@@ -136,11 +137,9 @@ impl World {
                 }
                 4 => {
                     let mut slots = [None; 5];
-                    let _ = self.allocator.alloc_bulk(
-                        cpu,
-                        &Request { order: Order::ZERO, ..request },
-                        &mut slots,
-                    );
+                    let mut pages = request;
+                    pages.order = Order::ZERO;
+                    let _ = self.allocator.alloc_bulk(cpu, &pages, &mut slots);
                     for pfn in slots.into_iter().flatten() {
                         self.own(pfn, 1);
                         held.push((pfn, Order::ZERO));

@@ -74,6 +74,9 @@ mod table;
 mod task;
 mod world;
 
+// Its types are in signatures here.
+pub use pageset_core;
+
 pub use account::Account;
 pub use area::{Access, Prot};
 pub use check::{Census, Violation};
@@ -92,3 +95,8 @@ pub use strategy::{Strategy, StrategyError};
 pub use sync::TableSync;
 pub use task::Task;
 pub use world::{Line, Memory, NoMemory, World};
+
+/// The crate's README, its example run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -8,8 +8,10 @@ use super::fnv::Fnv;
 
 /// Crates below this one whose code computes a simulation's result.
 pub(crate) const COMPUTING: [&str; 6] = ["core", "fault", "pageops", "sim", "trace", "workload"];
-/// This crate's own part of a simulation, bundled machines, and versions of crates of others.
-const ALSO: [&str; 5] = ["src/simulate", "build", "../../machines", "../../Cargo.toml", "../../Cargo.lock"];
+/// This crate's own part of a simulation, bundled machines, and versions of crates of others. Where the other crates are not
+/// beside this one, as in a registry, this one's version stands for theirs: they are released together.
+const ALSO: [&str; 6] =
+    ["src/simulate", "build", "Cargo.toml", "../../machines", "../../Cargo.toml", "../../Cargo.lock"];
 
 /// Files and directories that decide what a simulation computes, those that exist.
 pub(crate) fn computing(package: &Path) -> Vec<PathBuf> {

@@ -44,6 +44,17 @@ pub mod reproduce;
 pub mod simulate;
 pub mod sweep;
 
+// Their types are in signatures here.
+pub use {
+    pageset_core, pageset_fault, pageset_pageops, pageset_report, pageset_sim, pageset_trace,
+    pageset_workload,
+};
+
 pub use anyhow::Error;
 pub use jobs::jobs_of_this_machine;
 pub use progress::{Cancelled, Progress};
+
+/// The crate's README, its example run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

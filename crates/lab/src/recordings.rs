@@ -11,7 +11,7 @@ pub use pageset_workload::{
 
 /// Recorded on Linux 6.18.44 with 2 CPUs: `make -j4` of Lua, 1.1 million events. It is built in, so that nobody needs a
 /// recording to begin with.
-pub static BUNDLED: &[u8] = include_bytes!("../../../data/traces/k618_2c_make_lua_j4.pgtrace");
+pub static BUNDLED: &[u8] = include_bytes!("../bundled/k618_2c_make_lua_j4.pgtrace");
 /// What stands in messages and results instead of its path.
 const BUNDLED_NAME: &str = "k618_2c_make_lua_j4 (bundled)";
 

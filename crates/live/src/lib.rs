@@ -26,6 +26,9 @@ mod unchanged;
 mod view;
 mod zone_lock;
 
+// Their types are in signatures here.
+pub use {pageset_core, pageset_trace};
+
 pub use counters::{Counters, CpuCounts, Tracepoint};
 pub use flow::{Bounds, Flow};
 pub use http::serve;
@@ -35,3 +38,8 @@ pub use reading::{Proc, ReadError, Reading};
 pub use unchanged::Unchanged;
 pub use view::{Counted, CpuRates, PagesetView, Totals, View, ZoneView};
 pub use zone_lock::{CallerView, ZoneLockView};
+
+/// The crate's README, its example run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -72,11 +72,7 @@ pub fn copy<'p>(page: impl Into<Page<'p>>, source: &[u8], hint: Option<usize>) -
     Method::chosen().copy(page, source, hint)
 }
 
-/// The examples of the book and of the README are tests.
+/// The crate's README, its example run as a test.
 #[cfg(doctest)]
-mod pages {
-    #[doc = include_str!("../../../docs/book/src/guide/page-operations.md")]
-    struct Book;
-    #[doc = include_str!("../README.md")]
-    struct Readme;
-}
+#[doc = include_str!("../README.md")]
+struct Readme;

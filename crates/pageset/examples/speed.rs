@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 fn no_thread() -> ReturnPolicy {
-    ReturnPolicy { worker: Worker::None, ..ReturnPolicy::default() }
+    ReturnPolicy::default().with_worker(Worker::None)
 }
 
 fn median(mut run: impl FnMut() -> f64) -> f64 {

@@ -26,6 +26,7 @@ const BYTES_MAX: usize = 1 << (30 + PAGE_SHIFT);
 
 /// What kind of memory a pool consists of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Backing {
     /// Private memory, in transparent huge pages as far as the system has them.
     Thp,
@@ -111,7 +112,17 @@ pub enum FastPath {
 }
 
 /// How idle memory goes back to the system, and who does it.
+///
+/// It begins with the default, and is changed by its methods or field by field:
+///
+/// ```
+/// use pageset::{ReturnPolicy, Worker};
+///
+/// let mut returns = ReturnPolicy::default().with_worker(Worker::None);
+/// returns.keep_bytes = Some(64 << 20);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ReturnPolicy {
     /// Time between two looks at what is idle. A pageblock goes back when it was all free at two looks.
     pub interval: Duration,
@@ -150,6 +161,13 @@ impl ReturnPolicy {
     const KEPT_SHARE: u64 = 50;
     /// Most bytes that are kept if nothing is said.
     const KEPT_BYTES_MAX: u64 = 32 << 20;
+
+    /// The same with another worker.
+    #[must_use]
+    pub const fn with_worker(mut self, worker: Worker) -> Self {
+        self.worker = worker;
+        self
+    }
 
     /// Whole pageblocks that are kept of a pool of `bytes`.
     pub(crate) fn kept_blocks(&self, bytes: usize) -> usize {

@@ -50,8 +50,10 @@ pub use builder::{
     Backing, Builder, FastPath, Fork, HugePageSize, Numa, Prezero, Residency, ReturnPolicy, Worker,
 };
 pub use error::{AllocError, BuildError, FreeError};
-pub use pages::{PageCollections, Pages, RawPages};
-pub use pageset_core::{Order, POLICIES};
+#[cfg(feature = "allocator-api2")]
+pub use pages::PageCollections;
+pub use pages::{OwnedPages, Pages, RawPages};
+pub use pageset_core::{Order, POLICIES, Pfn, Policy};
 pub use pool::{BackingReport, CachedOrder, Pool, PopulateProgress, Populated, Stats, Trimmed};
 
 /// Bytes of a base page: what order 0 is.
@@ -61,8 +63,3 @@ pub const PAGE_BYTES: usize = sys::PAGE_BYTES;
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
-
-/// The book's page about the pool, its examples run as tests.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/book/src/guide/pool.md")]
-struct Book;

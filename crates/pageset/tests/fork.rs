@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::os::fd::AsRawFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
 use pageset::{AllocError, Backing, Builder, FastPath, Fork, Order, PAGE_BYTES, Pool, ReturnPolicy, Worker};
@@ -42,6 +43,30 @@ fn wait_for(pid: libc::pid_t) -> i32 {
 
 fn pools() -> impl Iterator<Item = Builder> {
     [FastPath::Auto, FastPath::Locks].into_iter().map(|path| Pool::builder().size(16 * MIB).fast_path(path))
+}
+
+#[test]
+fn a_child_reads_owned_pages_and_their_end_leaves_the_pool_alone() {
+    for builder in pools() {
+        let pool = Arc::new(builder.build().unwrap());
+        let mut page = pool.alloc_owned(Order::ZERO).unwrap();
+        page.fill(7);
+        // The last owner of the child's copy of the pool.
+        drop(pool);
+        let start = page.as_ptr();
+        let mut page = Some(page);
+        let status = in_child(|| {
+            let page = page.take().unwrap();
+            assert!(page.iter().all(|byte| *byte == 7));
+            assert_eq!(page.pool().alloc_owned(Order::ZERO).unwrap_err(), AllocError::Forked);
+            drop(page);
+            // SAFETY: a child unmaps nothing, and nobody writes there.
+            assert_eq!(unsafe { start.read() }, 7);
+        });
+        assert_eq!(status, 0);
+        let page = page.unwrap();
+        assert_eq!((page[0], page.pool().stats().nr_used), (7, 1));
+    }
 }
 
 #[test]
@@ -143,8 +168,7 @@ fn two_processes_see_the_same_memory() {
 /// By the time a child trims, the parent has allocated what the child's copy of the metadata calls free.
 #[test]
 fn a_child_that_trims_a_shared_pool_leaves_what_the_parent_allocated_since() {
-    for returns in [ReturnPolicy::default(), ReturnPolicy { worker: Worker::None, ..ReturnPolicy::default() }]
-    {
+    for returns in [ReturnPolicy::default(), ReturnPolicy::default().with_worker(Worker::None)] {
         let pool = Pool::builder().size(64 * MIB).backing(Backing::Memfd).returns(returns).build().unwrap();
         // Pages that were used, so that giving them back is worth it.
         pool.alloc_bulk(16_000, &mut Vec::new()).unwrap();
@@ -226,7 +250,7 @@ fn children_of_a_busy_parent_change_nothing_and_wait_for_nothing() {
 /// Where a pool is hidden, its addresses are free in the child, and may be anything's by the time the pool is dropped there.
 #[test]
 fn the_end_of_a_hidden_pool_in_a_child_unmaps_nothing() {
-    let returns = ReturnPolicy { worker: Worker::None, ..ReturnPolicy::default() };
+    let returns = ReturnPolicy::default().with_worker(Worker::None);
     let builder = Pool::builder().size(16 * MIB).fork(Fork::Hide).returns(returns);
     let mut pool = Some(builder.build().unwrap());
     let start = pool.as_ref().unwrap().start().cast_mut();

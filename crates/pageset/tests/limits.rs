@@ -99,7 +99,7 @@ fn nothing_is_mapped_beyond_what_was_asked_for() {
     let before = mapped();
     for backing in [Backing::Thp, Backing::Plain, Backing::Memfd] {
         let pool = Pool::builder().size(1 << 30).backing(backing);
-        let returns = pageset::ReturnPolicy { worker: pageset::Worker::None, ..Default::default() };
+        let returns = pageset::ReturnPolicy::default().with_worker(pageset::Worker::None);
         let pool = pool.returns(returns).build().unwrap();
         let beyond = mapped() - before - (1 << 30);
         let metadata = pool.stats().metadata_bytes;

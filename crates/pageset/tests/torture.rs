@@ -165,7 +165,7 @@ impl<'p> Arena<'p> {
 fn torture(builder: Builder) {
     let size = if cfg!(miri) { 4 * MIB } else { 64 * MIB };
     let threads = if cfg!(miri) { 3 } else { THREADS };
-    let returns = ReturnPolicy { worker: Worker::None, ..ReturnPolicy::default() };
+    let returns = ReturnPolicy::default().with_worker(Worker::None);
     let pool = builder.size(size).returns(returns).build().unwrap();
     let arena = Arena {
         pool: &pool,
@@ -266,7 +266,7 @@ fn signal_handlers_may_allocate_from_arrays() {
         }
     }
 
-    let returns = ReturnPolicy { worker: Worker::None, ..ReturnPolicy::default() };
+    let returns = ReturnPolicy::default().with_worker(Worker::None);
     let pool = POOL.get_or_init(|| Pool::builder().size(64 * MIB).returns(returns).build().unwrap());
     if !pool.uses_rseq() {
         return;

@@ -37,6 +37,9 @@ mod tracefs;
 mod watch;
 mod writing;
 
+// Its types are in signatures here.
+pub use pageset_trace;
+
 pub use check::{Check, check};
 pub use condition::{Condition, Met, NoCondition};
 pub use cost::measure;
@@ -45,3 +48,8 @@ pub use error::RecordError;
 pub use lock_watch::{LockWatch, WaitTotals, Waited};
 pub use options::{Options, Timing};
 pub use session::{Ending, Going, Recording, Session, Status};
+
+/// The crate's README, its example run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -47,3 +47,8 @@ pub use relative::{change_from_first, relative_to_first};
 pub use spread::Spread;
 pub use table::{Align, Column, Kind, Row, Table};
 pub use wrap::wrap;
+
+/// The crate's README, its example run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -65,6 +65,9 @@ mod tally;
 mod time;
 mod variation;
 
+// Its types are in signatures here.
+pub use pageset_core;
+
 pub use channel::{Channel, TryReceived};
 pub use charge::{Charges, VirtualPlatform};
 pub use cpu::{Touch, VirtualAllocator, VirtualCpu};
@@ -76,3 +79,8 @@ pub use outcome::{CacheCounts, Counts, Outcome};
 pub use random::{Stream, stream};
 pub use simulation::{Builder, Simulation, SimulationError};
 pub use time::{Span, Time};
+
+/// The crate's README, its example run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

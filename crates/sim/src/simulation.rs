@@ -398,15 +398,12 @@ impl Builder<'_> {
             })
             .collect();
         let nodes: Vec<NodeId> = (0..cpus).map(|cpu| machine.topology.node_of(CpuId(cpu))).collect();
-        let defaults = Config::new(&zones, &nodes).with_policy(self.policy);
-        let config = Config {
-            distances: Some(&machine.topology.distances),
-            page_bytes: machine.page_bytes,
-            percpu_pagelist_high_fraction: self.high_fraction,
-            min_free_kbytes: self.min_free_kbytes.or(defaults.min_free_kbytes),
-            watermark_scale_factor: self.watermark_scale_factor.unwrap_or(defaults.watermark_scale_factor),
-            ..defaults
-        };
+        let mut config = Config::new(&zones, &nodes).with_policy(self.policy);
+        config.distances = Some(&machine.topology.distances);
+        config.page_bytes = machine.page_bytes;
+        config.percpu_pagelist_high_fraction = self.high_fraction;
+        config.min_free_kbytes = self.min_free_kbytes.or(config.min_free_kbytes);
+        config.watermark_scale_factor = self.watermark_scale_factor.unwrap_or(config.watermark_scale_factor);
         let tables = tables(&config)?;
         let locks = LockTable::new(addresses(&tables.zones), addresses(&tables.pagesets));
         let allocator = PageAllocator::new(VirtualPlatform::default(), &config, tables)?;

@@ -40,6 +40,9 @@ mod without_recorder;
 mod xz;
 mod zone_name;
 
+// Its types are in signatures here.
+pub use pageset_core;
+
 pub use convert::{ConvertSummary, convert};
 pub use error::TraceError;
 pub use event::{Caller, Event, EventKind, Extfrag, MIGRATETYPE_NONE, PFN_NONE, Work, irq_flag};
@@ -58,3 +61,8 @@ pub use sample::{Sample, ZoneSample};
 pub use sidecar::find as side_file;
 pub use snapshot::Snapshot;
 pub use without_recorder::WithoutRecorder;
+
+/// The crate's README, its example run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -204,8 +204,9 @@ where
 }
 
 /// The policy under another name. Policies have static names; the few that a command makes up live as long as it does.
-fn labelled(policy: Policy, label: String) -> Policy {
-    Policy { name: label.leak(), ..policy }
+fn labelled(mut policy: Policy, label: String) -> Policy {
+    policy.name = label.leak();
+    policy
 }
 
 #[cfg(test)]

@@ -27,6 +27,9 @@ mod tokens;
 mod varied;
 mod verify;
 
+// Their types are in signatures here.
+pub use {pageset_core, pageset_trace};
+
 pub use against::{Against, Change, Side, against};
 pub use cpus::{pin, usable_cpus};
 pub use kernel_policy::{neighbours, policy_of_kernel};
@@ -47,3 +50,8 @@ pub use verify::{
     Class, Decays, Drains, ExplainRequest, Explanation, Fit, Mismatches, Mode, PassedOver, Refills, Samples,
     Verification, VerifyError, VerifyOptions, verify,
 };
+
+/// The crate's README, its example run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -94,7 +94,7 @@ fn core_pair(core: &PageAllocator<'static, Host>, order: Order) {
 }
 
 fn pool(fast_path: FastPath) -> Result<&'static Pool, String> {
-    let returns = ReturnPolicy { worker: Worker::None, ..ReturnPolicy::default() };
+    let returns = ReturnPolicy::default().with_worker(Worker::None);
     let builder = Pool::builder().size(256 << 20).fast_path(fast_path).returns(returns);
     builder.build().map(Pool::leak).map_err(|error| error.to_string())
 }

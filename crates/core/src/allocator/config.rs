@@ -6,7 +6,17 @@ use crate::policy::{LINUX_6_12, Policy};
 use crate::{NodeId, ZoneKind};
 
 /// A machine, or an arena, and the policy for it.
+///
+/// Kernels get new settings, so it begins with [`new`](Config::new), and its fields are set one by one:
+///
+/// ```
+/// # use pageset_core::{Config, NodeId, ZoneConfig, ZoneKind};
+/// # let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..1024, regions: &[0..1024] }];
+/// let mut config = Config::new(&zones, &[NodeId(0)]);
+/// config.min_free_kbytes = Some(0);
+/// ```
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Config<'c> {
     /// The policy to follow.
     pub policy: Policy,

@@ -69,7 +69,22 @@ pub static POLICIES: &[Policy] = &[
 pub static FORMER_NAMES: &[(&str, &str)] = &[("linux-6.18-sliced", "linux-6.19")];
 
 /// One kernel version's decisions.
+///
+/// Each new kernel may bring a new rule, so a policy of your own is a named one with some rules changed:
+///
+/// ```
+/// use pageset_core::policy::{BatchRule, HighRule, LINUX_6_12, Policy};
+///
+/// const MINE: Policy = {
+///     let mut policy = LINUX_6_12;
+///     policy.name = "mine";
+///     policy.batch = BatchRule::Fixed(31);
+///     policy.high = HighRule::Fixed(186);
+///     policy
+/// };
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Policy {
     /// The name that commands and results use.
     pub name: &'static str,

@@ -45,10 +45,8 @@ fn zones(policy: Policy, of: &[(ZoneKind, u16)]) -> Machine {
             regions: from_ref(span),
         })
         .collect();
-    let config = Config {
-        min_free_kbytes: Some(0),
-        ..Config::new(&zones, &[NodeId(0), NodeId(1)]).with_policy(policy)
-    };
+    let mut config = Config::new(&zones, &[NodeId(0), NodeId(1)]).with_policy(policy);
+    config.min_free_kbytes = Some(0);
     Machine { allocator: build(&config) }
 }
 

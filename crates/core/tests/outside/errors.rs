@@ -286,15 +286,13 @@ fn hostile_numbers_do_not_overflow() {
         regions: from_ref(&span),
     }];
     for page_bytes in [0, 1, u32::MAX] {
-        let config = Config {
-            page_bytes,
-            min_free_kbytes: Some(u64::MAX),
-            watermark_scale_factor: u32::MAX,
-            watermark_boost_factor: u32::MAX,
-            lowmem_reserve_ratio: [1; ZoneKind::COUNT],
-            percpu_pagelist_high_fraction: u32::MAX,
-            ..Config::new(&zones, &[NodeId(0)])
-        };
+        let mut config = Config::new(&zones, &[NodeId(0)]);
+        config.page_bytes = page_bytes;
+        config.min_free_kbytes = Some(u64::MAX);
+        config.watermark_scale_factor = u32::MAX;
+        config.watermark_boost_factor = u32::MAX;
+        config.lowmem_reserve_ratio = [1; ZoneKind::COUNT];
+        config.percpu_pagelist_high_fraction = u32::MAX;
         let allocator: Allocator = build(&config);
         let desperate = Request::new(Order::ZERO).with(RequestTraits::all());
         assert!(allocator.alloc(CPU, &Request::new(Order::ZERO)).is_err());
@@ -331,11 +329,11 @@ fn hostile_policies_do_not_overflow() {
         span: span.clone(),
         regions: from_ref(&span),
     }];
-    let extreme = |policy: Policy, batch, high, scale_max| Policy {
-        batch: BatchRule::Fixed(batch),
-        high,
-        scale_max,
-        ..policy
+    let extreme = |mut policy: Policy, batch, high, scale_max| {
+        policy.batch = BatchRule::Fixed(batch);
+        policy.high = high;
+        policy.scale_max = scale_max;
+        policy
     };
     let policies = [LINUX_6_1, LINUX_6_12, LINUX_6_18].into_iter().flat_map(|policy| {
         [
@@ -349,10 +347,9 @@ fn hostile_policies_do_not_overflow() {
     });
     let policies = policies.chain([fixed(i32::MAX, i32::MAX), fixed(0, 0), fixed(-1, -1)]);
     for policy in policies.step_by(if cfg!(miri) { 9 } else { 1 }) {
-        let allocator: Allocator = build(&Config {
-            min_free_kbytes: Some(0),
-            ..Config::new(&zones, &[NodeId(0)]).with_policy(policy)
-        });
+        let mut config = Config::new(&zones, &[NodeId(0)]).with_policy(policy);
+        config.min_free_kbytes = Some(0);
+        let allocator: Allocator = build(&config);
         for size in [0, 0, 0, 1, 3, 9, 0, 2] {
             if let Ok(pfn) = allocator.alloc(CPU, &Request::new(order(size)).movable()) {
                 allocator.free(CPU, pfn, order(size)).expect("allocated");

@@ -45,7 +45,8 @@ fn e01_limits_and_watermarks_of_the_observed_machine() {
             regions,
         })
         .collect();
-    let config = Config { min_free_kbytes: Some(67_584), ..Config::new(&zones, &[NodeId(0); 2]) };
+    let mut config = Config::new(&zones, &[NodeId(0); 2]);
+    config.min_free_kbytes = Some(67_584);
     let allocator: Allocator = build(&config);
     let limits: Vec<_> = allocator
         .zones()

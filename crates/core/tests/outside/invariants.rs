@@ -312,13 +312,20 @@ fn i18_one_refill_and_one_drain_take_the_zone_lock_once() {
 }
 
 /// Page sets that drain 20 pages at a time from 200 on.
-const TWENTY: Policy = Policy { batch: BatchRule::Fixed(20), high: HighRule::Fixed(200), ..LINUX_6_6 };
+const TWENTY: Policy = with_limits(LINUX_6_6, BatchRule::Fixed(20), HighRule::Fixed(200));
+
+const fn with_limits(mut policy: Policy, batch: BatchRule, high: HighRule) -> Policy {
+    policy.batch = batch;
+    policy.high = high;
+    policy
+}
 
 #[test]
 #[cfg_attr(miri, ignore = "a zone too large for miri")]
 fn i19_a_drain_overshoots_by_less_than_its_last_block() {
     for size in 0..=3 {
-        let rule = Policy { free_high: None, ..TWENTY };
+        let mut rule = TWENTY;
+        rule.free_high = None;
         let machine = Machine::new(rule, 20_000);
         for block in machine.stock(size, 400 >> size) {
             machine.free(CPU, block);
@@ -401,7 +408,7 @@ fn i22_a_refill_is_handed_out_in_the_order_of_its_extraction() {
 
 #[test]
 fn i23_a_disabled_page_set_holds_nothing() {
-    let disabled = Policy { batch: BatchRule::Fixed(1), high: HighRule::Batches(0), ..LINUX_6_12 };
+    let disabled = with_limits(LINUX_6_12, BatchRule::Fixed(1), HighRule::Batches(0));
     let machine = Machine::new(disabled, 7000);
     for size in [0, 1, 3, 9] {
         let block = machine.alloc(CPU, size);

@@ -251,7 +251,7 @@ fn r14_cached_blocks_do_not_merge_until_they_are_drained() {
     let allocator = PageAllocator::new(Host, &config, Tables::on_heap(&config).unwrap()).unwrap();
     let cpu = CpuId(0);
     let at_once = Request::new(Order::new(3).unwrap()).atomic();
-    let order_4 = Request { order: Order::new(4).unwrap(), ..at_once };
+    let order_4 = Request::new(Order::new(4).unwrap()).atomic();
     let blocks: Vec<_> = std::iter::from_fn(|| allocator.alloc(cpu, &at_once).ok()).collect();
     // Two neighbours are free, but each lies in a page set.
     let pair = blocks.iter().copied().filter(|pfn| pfn.0 / 16 == blocks[100].0 / 16);

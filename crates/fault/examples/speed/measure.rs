@@ -93,8 +93,9 @@ impl<M: Memory + Send + Sync + 'static> Setting<M> {
         let zones =
             [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..frames, regions: &regions }];
         let cpus = vec![NodeId(0); threads as usize];
+        let mut config = Config::new(&zones, &cpus);
         // Nothing is reserved for emergencies: there are none.
-        let config = Config { min_free_kbytes: Some(0), ..Config::new(&zones, &cpus) };
+        config.min_free_kbytes = Some(0);
         let tables = Tables::on_heap(&config).expect("a span of a sensible size");
         let allocator = PageAllocator::new(Locks::new(), &config, tables).expect("a sensible configuration");
         let config = EngineConfig { magazine, ..EngineConfig::new(Geometry::PAGES_4K, threads, frames) };

@@ -159,7 +159,8 @@ impl<S: Scheduler> Frames<S> {
         let regions = [0..frames];
         let zone = ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..frames, regions: &regions };
         let (zones, nodes) = ([zone], vec![NodeId(0); cpus as usize]);
-        let config = Config { min_free_kbytes: Some(0), ..Config::new(&zones, &nodes) };
+        let mut config = Config::new(&zones, &nodes);
+        config.min_free_kbytes = Some(0);
         let tables = Tables::on_heap(&config).expect("a span of a sensible size");
         let allocator = PageAllocator::new(Locks::new(), &config, tables).expect("a sensible configuration");
         Self { allocator, until_failure: AtomicI64::new(-1), failures: AtomicU64::new(0) }

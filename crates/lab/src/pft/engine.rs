@@ -122,12 +122,10 @@ fn allocator(shape: &Shape) -> Result<Frames> {
     let regions = [span.clone()];
     let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span, regions: &regions }];
     let nodes = vec![NodeId(0); shape.threads as usize];
+    let mut config = Config::new(&zones, &nodes);
     // Nothing is reserved for emergencies: there are none.
-    let config = Config {
-        min_free_kbytes: Some(0),
-        page_bytes: shape.geometry.page_bytes() as u32,
-        ..Config::new(&zones, &nodes)
-    };
+    config.min_free_kbytes = Some(0);
+    config.page_bytes = shape.geometry.page_bytes() as u32;
     let tables = Tables::on_heap(&config)?;
     Ok(PageAllocator::new(Locks::new(), &config, tables)?)
 }

@@ -70,7 +70,7 @@ macro_rules! published {
     ($file:literal) => {
         $crate::reproduce::published::Published::parse(
             $file,
-            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/tables/", $file)),
+            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/tables/", $file)),
         )
     };
 }
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn the_manifest_knows_every_table() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/tables");
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tables");
         let manifest = published!("MANIFEST.csv").unwrap();
         let mut listed = Vec::new();
         for row in manifest.rows() {

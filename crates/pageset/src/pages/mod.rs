@@ -1,9 +1,13 @@
 //! Pages that somebody owns.
 
+#[cfg(feature = "allocator-api2")]
 mod collections;
+mod owned;
 mod span;
 
+#[cfg(feature = "allocator-api2")]
 pub use collections::PageCollections;
+pub use owned::OwnedPages;
 pub(crate) use span::Span;
 
 use std::fmt;
@@ -189,6 +193,18 @@ impl DerefMut for Pages<'_> {
                 self.page_count() * PAGE_BYTES,
             )
         }
+    }
+}
+
+impl AsRef<[u8]> for Pages<'_> {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl AsMut<[u8]> for Pages<'_> {
+    fn as_mut(&mut self) -> &mut [u8] {
+        self
     }
 }
 

@@ -1,11 +1,13 @@
 //! An allocation: from this CPU's array, by a refill of it, or directly from the core.
 
+use std::sync::Arc;
+
 use pageset_core::Order;
 
 use super::{Inner, Pool};
-use crate::Pages;
 use crate::arrays::{Class, Entry, ZeroState};
 use crate::error::AllocError;
+use crate::{OwnedPages, Pages};
 
 impl Pool {
     /// Allocates a block of `2^order` pages, aligned to its size. Its contents are unspecified.
@@ -43,6 +45,15 @@ impl Pool {
             pages.clear();
         }
         Ok(pages)
+    }
+
+    /// As [`alloc`](Self::alloc), with pages that keep the pool alive: for buffers that outlive whoever made them. Other
+    /// allocations become so by [`Pages::into_owned`].
+    ///
+    /// # Errors
+    /// As `alloc`.
+    pub fn alloc_owned(self: &Arc<Self>, order: Order) -> Result<OwnedPages, AllocError> {
+        Ok(self.alloc(order)?.into_owned(self))
     }
 }
 

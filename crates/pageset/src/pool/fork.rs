@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn a_child_waits_for_no_lock() {
         for (backing, path) in [(Backing::Memfd, FastPath::Auto), (Backing::Plain, FastPath::Locks)] {
-            let returns = ReturnPolicy { worker: Worker::None, ..ReturnPolicy::default() };
+            let returns = ReturnPolicy::default().with_worker(Worker::None);
             let builder = Pool::builder().size(16 << 20).backing(backing).fast_path(path);
             let pool = builder.returns(returns).build().unwrap();
             for (name, operation) in OPERATIONS {

@@ -1,4 +1,5 @@
 //! The pool through its public interface. What forks, or has limits of its own, is a test target of its own.
 
 mod cpus;
+mod owned;
 mod pool;

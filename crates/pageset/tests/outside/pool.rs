@@ -14,7 +14,7 @@ use pageset::{
 const MIB: usize = 1 << 20;
 
 fn quiet() -> ReturnPolicy {
-    ReturnPolicy { worker: Worker::None, ..ReturnPolicy::default() }
+    ReturnPolicy::default().with_worker(Worker::None)
 }
 
 fn builder(mib: usize) -> Builder {
@@ -228,6 +228,21 @@ fn collections_live_on_pages() {
 }
 
 #[test]
+fn a_map_lives_on_pages_while_it_grows_and_shrinks() {
+    let pool = builder(64).build().unwrap();
+    let mut squares = hashbrown::HashMap::new_in(PageCollections::new(&pool));
+    squares.extend((0..50_000_u64).map(|number| (number, number * number)));
+    assert!((0..50_000).all(|number| squares[&number] == number * number));
+    let full = pool.stats().nr_used;
+    assert!(full >= 256, "{full} pages hold 50 000 pairs of 16 bytes");
+    squares.retain(|number, _| *number < 10);
+    squares.shrink_to_fit();
+    assert_eq!((squares[&9], pool.stats().nr_used), (81, 1));
+    drop(squares);
+    assert_eq!(pool.stats().nr_used, 0);
+}
+
+#[test]
 fn another_thread_frees_and_the_end_of_a_thread_leaves_nothing() {
     both(|builder| {
         let pool = builder.build().unwrap();
@@ -267,7 +282,8 @@ fn idle_memory_goes_back_without_any_thread_of_the_users() {
 
 #[test]
 fn without_a_thread_ticks_return_what_two_looks_saw_idle() {
-    let returns = ReturnPolicy { bytes_per_second: 80 * MIB as u64, ..quiet() };
+    let mut returns = quiet();
+    returns.bytes_per_second = 80 * MIB as u64;
     let pool = Pool::builder().size(64 * MIB).returns(returns).build().unwrap();
     let blocks: Vec<_> = (0..8).map(|_| pool.alloc(Order::MAX).unwrap()).collect();
     let mut ticks = 0;
@@ -290,7 +306,8 @@ fn without_a_thread_ticks_return_what_two_looks_saw_idle() {
 #[test]
 fn something_is_kept_resident_for_whoever_comes_next() {
     both(|builder| {
-        let returns = ReturnPolicy { keep_bytes: Some(9 * MIB as u64), ..quiet() };
+        let mut returns = quiet();
+        returns.keep_bytes = Some(9 * MIB as u64);
         let pool = builder.returns(returns).build().unwrap();
         let fill = |pages: &mut Vec<Pages<'_>>| pages.iter_mut().for_each(|page| page[0] = 1);
         let mut pages = Vec::new();
@@ -316,7 +333,8 @@ fn something_is_kept_resident_for_whoever_comes_next() {
 
 #[test]
 fn kept_memory_is_there_for_large_blocks() {
-    let returns = ReturnPolicy { keep_bytes: Some(u64::MAX), ..quiet() };
+    let mut returns = quiet();
+    returns.keep_bytes = Some(u64::MAX);
     let pool = Pool::builder().size(16 * MIB).returns(returns).build().unwrap();
     pool.alloc_bulk(4096, &mut Vec::new()).unwrap();
     while pool.tick().more {}
@@ -328,7 +346,8 @@ fn kept_memory_is_there_for_large_blocks() {
 
 #[test]
 fn free_pages_are_cleared_in_idle_time() {
-    let returns = ReturnPolicy { prezero: Prezero::Blocks(100), ..quiet() };
+    let mut returns = quiet();
+    returns.prezero = Prezero::Blocks(100);
     let mut memory = lent(16 * MIB);
     // SAFETY: the memory outlives the pool, is aligned and initialised, and is not used otherwise.
     let builder = unsafe { Pool::builder().region(aligned(&mut memory), 16 * MIB) };
@@ -481,12 +500,9 @@ fn idle_memory_goes_back_whatever_way_it_was_taken() {
         ("alloc_exact", |pool| pool.alloc_exact(3).unwrap().fill(1)),
         ("alloc_zeroed", |pool| pool.alloc_zeroed(Order::MAX).unwrap().fill(1)),
     ];
-    let returns = ReturnPolicy {
-        interval: Duration::from_millis(5),
-        keep_bytes: Some(0),
-        worker: Worker::Thread,
-        ..ReturnPolicy::default()
-    };
+    let mut returns = ReturnPolicy::default().with_worker(Worker::Thread);
+    returns.interval = Duration::from_millis(5);
+    returns.keep_bytes = Some(0);
     for (name, way) in ways {
         let pool = Pool::builder().size(64 * MIB).returns(returns).build().unwrap();
         // Long enough for the thread to see that there is nothing to do, as far as one can say from here.

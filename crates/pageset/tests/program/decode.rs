@@ -200,13 +200,13 @@ impl Setup {
     }
 
     fn returns(numbers: &mut Numbers<'_>) -> ReturnPolicy {
-        ReturnPolicy {
-            interval: Duration::from_millis(1),
-            bytes_per_second: numbers.one_of(&[4 << 30, 0, 2 << 30, u64::MAX]),
-            keep_bytes: numbers.one_of(&[None, Some(0), Some(2 << 20), Some(5 << 20), Some(u64::MAX)]),
-            worker: if numbers.rarely(16) { Worker::Thread } else { Worker::None },
-            prezero: numbers.one_of(&[Prezero::Off, Prezero::Off, Prezero::Off, Prezero::Blocks(1)]),
-        }
+        let mut returns = ReturnPolicy::default();
+        returns.interval = Duration::from_millis(1);
+        returns.bytes_per_second = numbers.one_of(&[4 << 30, 0, 2 << 30, u64::MAX]);
+        returns.keep_bytes = numbers.one_of(&[None, Some(0), Some(2 << 20), Some(5 << 20), Some(u64::MAX)]);
+        returns.worker = if numbers.rarely(16) { Worker::Thread } else { Worker::None };
+        returns.prezero = numbers.one_of(&[Prezero::Off, Prezero::Off, Prezero::Off, Prezero::Blocks(1)]);
+        returns
     }
 }
 

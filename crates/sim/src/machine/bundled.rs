@@ -15,7 +15,7 @@ macro_rules! bundled {
         /// Every bundled machine, by name.
         pub static MACHINES: &[BundledMachine] = &[$(BundledMachine {
             name: $name,
-            text: include_str!(concat!("../../../../machines/", $name, ".toml")),
+            text: include_str!(concat!("../../machines/", $name, ".toml")),
         }),*];
     };
 }

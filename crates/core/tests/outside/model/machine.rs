@@ -43,16 +43,15 @@ impl Machine {
             .collect();
         let cpus: Vec<_> = self.cpus.iter().map(|node| NodeId(*node)).collect();
         let nodes = usize::from(self.nodes());
-        build(&Config {
-            distances: self.distances.as_ref().map(|distances| &distances[..nodes * nodes]),
-            lowmem_reserve_ratio: [self.lowmem_ratio; ZoneKind::COUNT],
-            percpu_pagelist_high_fraction: self.high_fraction,
-            page_bytes: self.page_bytes,
-            min_free_kbytes: self.min_free_kbytes,
-            watermark_scale_factor: self.scale_factor,
-            watermark_boost_factor: self.boost_factor,
-            ..Config::new(&zones, &cpus).with_policy(policy)
-        })
+        let mut config = Config::new(&zones, &cpus).with_policy(policy);
+        config.distances = self.distances.as_ref().map(|distances| &distances[..nodes * nodes]);
+        config.lowmem_reserve_ratio = [self.lowmem_ratio; ZoneKind::COUNT];
+        config.percpu_pagelist_high_fraction = self.high_fraction;
+        config.page_bytes = self.page_bytes;
+        config.min_free_kbytes = self.min_free_kbytes;
+        config.watermark_scale_factor = self.scale_factor;
+        config.watermark_boost_factor = self.boost_factor;
+        build(&config)
     }
 
     /// The zone whose span holds a frame.

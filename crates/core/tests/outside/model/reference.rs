@@ -92,19 +92,17 @@ impl Run<'_> {
     }
 
     fn request(wish: &Wish) -> Request {
-        let nodes = match wish.node {
+        let mut request = Request::new(order(wish.order));
+        request.migratetype = wish.migratetype;
+        request.highest_zone = wish.highest;
+        request.nodes = match wish.node {
             None => NodeChoice::Local,
             Some((node, false)) => NodeChoice::Prefer(NodeId(node)),
             Some((node, true)) => NodeChoice::Only(NodeId(node)),
         };
-        Request {
-            order: order(wish.order),
-            migratetype: wish.migratetype,
-            highest_zone: wish.highest,
-            nodes,
-            below: wish.below.map(Pfn),
-            traits: wish.traits,
-        }
+        request.below = wish.below.map(Pfn);
+        request.traits = wish.traits;
+        request
     }
 
     fn local_node(&self, cpu: u32, request: &Request) -> u16 {
@@ -301,7 +299,9 @@ impl Run<'_> {
                     assert_eq!(error, AllocError::BadCount(frames));
                     return;
                 };
-                let expected = self.refusal(cpu, &Request { order, ..request });
+                let mut block = request;
+                block.order = order;
+                let expected = self.refusal(cpu, &block);
                 assert_eq!(error, expected.unwrap_or(AllocError::OutOfMemory { order }));
             }
         }

@@ -16,7 +16,10 @@ pub(super) const PAGES: u64 = 1 << 18;
 
 /// A policy with limits that do not move, so that it is known which page goes where.
 pub(super) fn fixed(batch: i32) -> Policy {
-    Policy { batch: BatchRule::Fixed(batch), high: HighRule::Fixed(4 * batch), ..policy::LINUX_4_18 }
+    let mut policy = policy::LINUX_4_18;
+    policy.batch = BatchRule::Fixed(batch);
+    policy.high = HighRule::Fixed(4 * batch);
+    policy
 }
 
 /// Runs `body` once on the first CPU. It reports times by calling its second argument; their median is the result.

@@ -10,7 +10,7 @@ use crate::file::{self, Existing};
 use crate::simulate::RunSpec;
 
 /// The file in the sources.
-const BUNDLED: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../studies/fitted.toml"));
+const BUNDLED: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/bundled/fitted.toml"));
 
 /// All fitted parameters, of all studies.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -1,0 +1,120 @@
+//! Pages that own their pool too.
+
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+
+use super::{Pages, RawPages};
+use crate::pool::Pool;
+use crate::sys::PAGE_BYTES;
+
+/// Pages that keep their pool alive: `'static` and [`Send`], so that they go wherever a buffer goes. Free again when
+/// dropped, on whatever thread; the pool goes with the last of them and of its other owners.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use bytes::Bytes;
+/// use pageset::{Order, Pool};
+///
+/// let pool = Arc::new(Pool::builder().size(64 << 20).build()?);
+/// let mut packet = pool.alloc_owned(Order::ZERO)?;
+/// packet[..5].copy_from_slice(b"hello");
+/// let packet = Bytes::from_owner(packet); // no copy; the page is free again when the last slice is gone
+/// let hello = packet.slice(..5);
+/// drop((packet, pool));
+/// assert_eq!(&hello[..], b"hello");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// In a child of `fork` they may be read, as other pages may; their end does nothing there: see [`Fork`](crate::Fork).
+///
+/// # Invariants
+/// `pages` were given up by pages of `pool`, and this value is their only owner.
+#[must_use = "pages that are dropped are free again"]
+pub struct OwnedPages {
+    pages: RawPages,
+    pool: Arc<Pool>,
+}
+
+impl Pages<'_> {
+    /// The same pages with a share of their pool instead of a borrow. One atomic addition.
+    ///
+    /// # Panics
+    /// If these are pages of another pool.
+    pub fn into_owned(self, pool: &Arc<Pool>) -> OwnedPages {
+        assert!(std::ptr::eq(self.pool, pool.inner()), "{self:?} are pages of another pool than {pool:?}");
+        OwnedPages { pages: self.into_raw(), pool: Arc::clone(pool) }
+    }
+}
+
+impl OwnedPages {
+    /// How many pages these are.
+    #[must_use]
+    pub const fn page_count(&self) -> usize {
+        self.pages.page_count()
+    }
+
+    /// Bytes from the pool's start: the offset in a shared pool's file.
+    #[must_use]
+    pub const fn offset(&self) -> usize {
+        self.pages.frame() * PAGE_BYTES
+    }
+
+    /// Address of the first byte. It stays the same wherever this value goes.
+    #[must_use]
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.pool.start().cast_mut().wrapping_add(self.offset())
+    }
+
+    /// The pool that they are of.
+    #[must_use]
+    pub const fn pool(&self) -> &Arc<Pool> {
+        &self.pool
+    }
+}
+
+impl Drop for OwnedPages {
+    fn drop(&mut self) {
+        // SAFETY: by the invariant these were given up by pages of this pool and have no other owner; a value is dropped once.
+        drop(unsafe { Pages::from_raw(&self.pool, self.pages) });
+    }
+}
+
+impl Deref for OwnedPages {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: the pool is mapped as long as this value lives; its bytes are initialised (by the system or by an earlier
+        // owner), and the invariant makes this value the only owner of these.
+        unsafe { std::slice::from_raw_parts(self.as_ptr(), self.page_count() * PAGE_BYTES) }
+    }
+}
+
+impl DerefMut for OwnedPages {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as for `deref`, and `self` is borrowed exclusively.
+        unsafe { std::slice::from_raw_parts_mut(self.as_ptr(), self.page_count() * PAGE_BYTES) }
+    }
+}
+
+impl AsRef<[u8]> for OwnedPages {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl AsMut<[u8]> for OwnedPages {
+    fn as_mut(&mut self) -> &mut [u8] {
+        self
+    }
+}
+
+impl fmt::Debug for OwnedPages {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OwnedPages")
+            .field("frame", &self.pages.frame())
+            .field("count", &self.page_count())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,71 @@
+//! Pages that own their pool.
+
+use std::sync::{Arc, mpsc};
+use std::thread;
+
+use bytes::Bytes;
+use pageset::{FastPath, Order, OwnedPages, PAGE_BYTES, Pool, ReturnPolicy, Worker};
+
+fn pool() -> Arc<Pool> {
+    let returns = ReturnPolicy::default().with_worker(Worker::None);
+    let builder = Pool::builder().size(16 << 20).returns(returns).fast_path(FastPath::Locks);
+    Arc::new(builder.build().unwrap())
+}
+
+#[test]
+fn the_last_slice_of_bytes_frees_the_page() {
+    let pool = pool();
+    let mut page = pool.alloc_owned(Order::ZERO).unwrap();
+    page.as_mut()[..5].copy_from_slice(b"hello");
+    let start = page.as_ptr();
+    let bytes = Bytes::from_owner(page);
+    assert_eq!((bytes.len(), bytes.as_ptr()), (PAGE_BYTES, start.cast_const()), "nothing was copied");
+    let slice = bytes.slice(1..5);
+    drop(bytes);
+    assert_eq!((&slice[..], pool.stats().nr_used), (&b"ello"[..], 1));
+    drop(slice);
+    assert_eq!((pool.stats().nr_used, pool.stats().bad_frees), (0, 0));
+}
+
+#[test]
+fn pages_outlive_the_pool_of_whoever_made_them_and_end_on_another_thread() {
+    let (send, receive) = mpsc::channel::<OwnedPages>();
+    let reader = thread::spawn(move || {
+        let sums: Vec<usize> =
+            receive.iter().map(|pages| pages.iter().map(|byte| usize::from(*byte)).sum()).collect();
+        sums
+    });
+    let pool = pool();
+    for byte in 1..=3 {
+        let mut pages = pool.alloc_exact(3).unwrap().into_owned(&pool);
+        assert_eq!(pages.page_count(), 3);
+        pages.fill(byte);
+        send.send(pages).unwrap();
+    }
+    let last = Arc::downgrade(&pool);
+    drop((pool, send));
+    assert_eq!(reader.join().unwrap(), [1, 2, 3].map(|byte| byte * 3 * PAGE_BYTES));
+    assert!(last.upgrade().is_none(), "the pool went with its last pages");
+}
+
+#[test]
+fn pages_are_found_in_their_pool() {
+    let pool = pool();
+    let block = pool.alloc_at(4, Order::new(2).unwrap()).unwrap().into_owned(&pool);
+    assert_eq!((block.page_count(), block.offset()), (4, 4 * PAGE_BYTES));
+    assert_eq!(block.as_ptr().addr(), pool.start().addr() + block.offset());
+    assert_eq!(
+        (block.as_ref().len(), block.as_ref().as_ptr()),
+        (4 * PAGE_BYTES, block.as_ptr().cast_const())
+    );
+    assert!(Arc::ptr_eq(block.pool(), &pool));
+    drop(block);
+    assert!(pool.alloc_at(4, Order::new(2).unwrap()).is_ok(), "the same frames are free again");
+}
+
+#[test]
+#[should_panic(expected = "of another pool")]
+fn pages_of_one_pool_cannot_own_another() {
+    let (one, other) = (pool(), pool());
+    let _ = one.alloc(Order::ZERO).unwrap().into_owned(&other);
+}
