@@ -57,7 +57,7 @@ tests() {
 }
 
 features() {
-    cargo hack --version >/dev/null 2>&1 || cargo install --locked cargo-hack
+    cargo hack --version >/dev/null 2>&1 || cargo install --locked cargo-hack --version 0.6.46
     cargo hack check "${packages[@]}" --feature-powerset
 }
 
@@ -76,7 +76,7 @@ docs() {
 
 # ci/semver.baseline has the commit that users' programs are written for: the last release.
 semver() {
-    cargo semver-checks --version >/dev/null 2>&1 || cargo install --locked cargo-semver-checks
+    cargo semver-checks --version >/dev/null 2>&1 || cargo install --locked cargo-semver-checks --version 0.51.0
     cargo semver-checks "${packages[@]}" --all-features --baseline-rev "$(cat ci/semver.baseline)"
 }
 

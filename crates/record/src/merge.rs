@@ -124,12 +124,12 @@ mod tests {
     }
 
     fn merger(rings: &[Vec<Vec<u8>>]) -> Merger {
-        let text = include_str!("../../trace/tests/kernel/mm_page_alloc.format").replace("ID: 653", "ID: 7");
+        let text = include_str!("../tests/kernel/mm_page_alloc.format").replace("ID: 653", "ID: 7");
         let free = TRACEPOINTS.into_iter().find(|tracepoint| tracepoint.name == "mm_page_free").unwrap();
         let decoder = Decoder::new(&[(free, EventFormat::parse(&text).unwrap())], Symbols::default());
         let layout = PageLayout::parse(
-            include_str!("../../trace/tests/kernel/header_page"),
-            include_str!("../../trace/tests/kernel/header_event"),
+            include_str!("../tests/kernel/header_page"),
+            include_str!("../tests/kernel/header_event"),
         );
         let ring = |(cpu, pages): (usize, &Vec<Vec<u8>>)| {
             let mut file = tempfile::tempfile().unwrap();
