@@ -65,7 +65,15 @@ log=$(mktemp)
 # Cargo builds one thing at a time: the tests look first whether they are built.
 (sleep 5 && builds) >"$log" 2>&1 &
 beside=$!
-run "tests" cargo test "${workspace[@]}" "${tests[@]}"
+# The tests of the running kernel wait most of their time, so they run beside all others.
+kernel_log=$(mktemp)
+cargo test "${workspace[@]}" --test kernel >"$kernel_log" 2>&1 &
+kernel=$!
+run "tests" cargo test "${workspace[@]}" --lib --bins --test '[!k]*'
+leg="tests of the running kernel"
+wait "$kernel" && status=0 || status=$?
+cat "$kernel_log" && rm "$kernel_log"
+((status == 0)) || exit "$status"
 run "examples in documentation" cargo test "${workspace[@]}" --doc
 leg="builds beside the tests"
 wait "$beside" && status=0 || status=$?

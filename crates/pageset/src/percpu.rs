@@ -47,7 +47,14 @@ impl PerCpu {
     /// Puts a block into this CPU's array by a sequence. `false` if there is no room, or there are no sequences.
     #[inline(always)]
     pub(crate) fn push_in_sequence(&self, span: Span) -> bool {
-        span.stack().is_some_and(|stack| self.push_at(stack, span.frame()))
+        // The area first: where there is none, nobody need know the stack.
+        if let Some(area) = self.area
+            && let Some(stack) = span.stack()
+        {
+            rseq::push(self.hot.hot(), area, stack, Entry::dirty(span.frame()))
+        } else {
+            false
+        }
     }
 
     /// Puts the block of this stack that begins with `frame` into this CPU's array by a sequence, as above.
