@@ -93,7 +93,7 @@ fn experiments(table: &Published) -> Result<Vec<Experiment>> {
         .into_iter()
         .map(|(id, title, column, (workload, cpus), from)| {
             let run = RunSpec { cpus: Some(cpus), ..RunSpec::new(MACHINE, workload, "") };
-            let cases = cases(table, column, &run)?;
+            let cases = Case::of_states(table, &STATES, &[column], &run)?;
             Ok(Experiment {
                 id: id.to_owned(),
                 title: format!("{title} on 2 sockets of 384 vCPUs"),
@@ -114,21 +114,6 @@ fn experiments(table: &Published) -> Result<Vec<Experiment>> {
 fn borrowed(table: &str, parameter: &'static str, rows: usize) -> Vec<Borrowed> {
     let (table, row) = (table.to_owned(), "base".to_owned());
     (0..rows).map(|case| Borrowed { case, parameter, table: table.clone(), row: row.clone() }).collect()
-}
-
-/// One case for each published kernel.
-fn cases(table: &Published, column: &str, run: &RunSpec) -> Result<Vec<Case>> {
-    let rows = table.rows().zip(STATES).enumerate();
-    rows.map(|(index, (row, (state, policy)))| {
-        Ok(Case {
-            name: state.to_owned(),
-            base: (index > 0).then_some(0),
-            run: RunSpec { policy: policy.to_owned(), ..run.clone() },
-            published: vec![row.number(column)?],
-            band: None,
-        })
-    })
-    .collect()
 }
 
 #[cfg(test)]

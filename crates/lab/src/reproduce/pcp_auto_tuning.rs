@@ -1,10 +1,10 @@
 //! The 2023 series that tunes `high` by itself: kbuild, netperf SCTP and lmbench AF_UNIX, patch by patch.
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use pageset_report::comparison::Quantity;
 use pageset_report::plot::{Axis, Mark};
 
-use super::published::{Published, published};
+use super::published::published;
 use super::simulated::{self, Case, Experiment, Figure, Fit, Metric, Panels};
 use super::study::{Findings, Options, Study};
 use crate::Progress;
@@ -114,7 +114,7 @@ fn kbuild() -> Result<Experiment> {
         id: "kbuild".to_owned(),
         title: "kbuild on one socket of a 2-socket server, make -j 112".to_owned(),
         columns,
-        cases: cases(&table, &printed, &run)?,
+        cases: Case::of_states(&table, &STATES, &printed, &run)?,
         fits: vec![Fit { case: 0, parameter: "page_ns", range: (500, 64_000), column: 1, rises: false }],
         borrowed: Vec::new(),
     })
@@ -148,7 +148,7 @@ fn sctp() -> Result<Experiment> {
         id: "netperf-sctp".to_owned(),
         title: "netperf SCTP_STREAM_MANY on a 2-socket server, 128 CPUs, 64 pairs".to_owned(),
         columns: network_columns(Metric::OfBase),
-        cases: cases(&table, &NETWORK_PRINTED, &run)?,
+        cases: Case::of_states(&table, &STATES, &NETWORK_PRINTED, &run)?,
         fits: vec![Fit { case: 0, parameter: "send_ns", range: (500, 200_000), column: 1, rises: false }],
         borrowed: Vec::new(),
     })
@@ -161,25 +161,8 @@ fn unix() -> Result<Experiment> {
         id: "lmbench-af-unix".to_owned(),
         title: "lmbench3 UNIX on a 2-socket server, 128 CPUs, 16 pairs".to_owned(),
         columns: network_columns(Metric::PerWorkOfBase),
-        cases: cases(&table, &NETWORK_PRINTED, &run)?,
+        cases: Case::of_states(&table, &STATES, &NETWORK_PRINTED, &run)?,
         fits: vec![Fit { case: 0, parameter: "copy_kib_ns", range: (10, 20_000), column: 1, rises: false }],
         borrowed: Vec::new(),
     })
-}
-
-/// One case for each published state.
-fn cases(table: &Published, printed: &[&str], run: &RunSpec) -> Result<Vec<Case>> {
-    let mut cases = Vec::new();
-    for (state, policy) in STATES {
-        let row = table.rows_with("state", state).next().with_context(|| format!("no row {state}"))?;
-        let values = printed.iter().map(|column| row.number(column));
-        cases.push(Case {
-            name: state.to_owned(),
-            base: (!cases.is_empty()).then_some(0),
-            run: RunSpec { policy: policy.to_owned(), ..run.clone() },
-            published: values.collect::<Result<_>>()?,
-            band: None,
-        });
-    }
-    Ok(cases)
 }

@@ -1,7 +1,9 @@
 //! A published table as something to simulate: which rows, which columns, which parameters are chosen.
 
+use anyhow::{Context as _, Result};
 use pageset_report::comparison::{Band, Quantity};
 
+use crate::reproduce::published::Published;
 use crate::simulate::{RunResult, RunSpec};
 
 /// One published table, to be simulated.
@@ -34,6 +36,35 @@ pub(crate) struct Case {
     pub(crate) published: Vec<Option<f64>>,
     /// The variation that the text states for this row and its base.
     pub(crate) band: Option<Band>,
+}
+
+impl Case {
+    /// One for each state of a published table: its name in the column `state`, and the policy that it is simulated with. All
+    /// are compared with the first. `printed` are the columns of the values.
+    ///
+    /// # Errors
+    ///
+    /// The table does not have such a row or column.
+    pub(crate) fn of_states(
+        table: &Published,
+        states: &[(&str, &str)],
+        printed: &[&str],
+        run: &RunSpec,
+    ) -> Result<Vec<Self>> {
+        let mut cases = Vec::new();
+        for (state, policy) in states {
+            let row = table.rows_with("state", state).next().with_context(|| format!("no row {state}"))?;
+            let values = printed.iter().map(|column| row.number(column));
+            cases.push(Self {
+                name: (*state).to_owned(),
+                base: (!cases.is_empty()).then_some(0),
+                run: RunSpec { policy: (*policy).to_owned(), ..run.clone() },
+                published: values.collect::<Result<_>>()?,
+                band: None,
+            });
+        }
+        Ok(cases)
+    }
 }
 
 /// A figure of a simulation's result.
