@@ -42,8 +42,7 @@ run "format" cargo fmt --all --check
 workspace=(--workspace --exclude pageset-peers --exclude pageset-arrow --exclude pageset-python --features pageset-cli/perf,pageset-cli/screen,pageset-cli/xz,pageset-trace/xz)
 run "lints" cargo clippy "${workspace[@]}" --all-targets -- -D warnings
 # The examples are linted above; to link them too takes 10 s. What the documentation shows is run below.
-tests=(--lib --bins --tests)
-run "tests, built" cargo test "${workspace[@]}" "${tests[@]}" --no-run
+run "tests, built" cargo test "${workspace[@]}" --lib --bins --tests --no-run
 
 # What needs no test's result. It runs beside the tests, some of which wait most of their time.
 builds() {

@@ -75,15 +75,13 @@ def executor(name: str, jobs: int | None) -> Iterator[Executor]:
 
 def do_part(plan: pathlib.Path, into: pathlib.Path, index: int, count: int) -> None:
     """Does each ``count``-th run that is not finished, beginning with the ``index``-th."""
-    runs = _native.sweep_tasks(plan)[index - 1 :: count]
-    todo = [tasks.Task(key, _native.sweep_task, (key, spec)) for key, spec in runs]
-    tasks.finish(todo, _native.Dataset(into), None, show)
+    tasks.finish(tasks.of_plan(plan)[index - 1 :: count], _native.Dataset(into), None, show)
 
 
 def submit(plan: pathlib.Path, into: pathlib.Path, jobs: int | None) -> None:
     """Runs an array of Slurm's jobs, a part each, and waits for its end."""
     present = _native.Dataset(into).keys()
-    missing = sum(key not in present for key, _ in _native.sweep_tasks(plan))
+    missing = sum(task.key not in present for task in tasks.of_plan(plan))
     if missing == 0:
         return
     script = into / "sweep.sbatch"

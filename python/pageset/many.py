@@ -62,9 +62,7 @@ def sweep(
     it was, and several sweeps may share a directory, at once too.
     """
     plan = pathlib.Path(plan)
-    runs = _native.sweep_tasks(plan)
-    todo = [tasks.Task(key, _native.sweep_task, (key, spec)) for key, spec in runs]
-    return _finish(todo, into or plan.with_suffix(".results"), executor, progress)
+    return _finish(tasks.of_plan(plan), into or plan.with_suffix(".results"), executor, progress)
 
 
 def replay_many(

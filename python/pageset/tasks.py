@@ -1,5 +1,6 @@
 """The tasks of a dataset that are not done yet, given to an executor in parcels and stored as they come back."""
 
+import pathlib
 import queue
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -35,6 +36,11 @@ class Task(NamedTuple):
 
     def run(self) -> bytes:
         return self.function(*self.arguments)
+
+
+def of_plan(plan: pathlib.Path) -> list[Task]:
+    """The runs of a plan, in its order."""
+    return [Task(key, _native.sweep_task, (key, spec)) for key, spec in _native.sweep_tasks(plan)]
 
 
 Parcel = Sequence[Task]

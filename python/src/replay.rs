@@ -1,19 +1,18 @@
 //! A recording under other kernels and settings.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use pageset_core::{POLICIES, Policy};
-use pageset_lab::recordings::Sweep;
-use pageset_lab::recordings::{Candidate, ReplayOptions, Stage, guess_layout, replay as play};
+use pageset_lab::recordings::{Candidate, Replay, ReplayOptions, Stage, Sweep, guess_layout, replay as play};
 use pageset_trace::{Layout, TraceReader as _};
 use pyo3::prelude::*;
 
 use crate::document;
 use crate::error::refused;
-use crate::recording::Recording;
+use crate::recording::{Recording, Source};
 use crate::stream::Table;
-use crate::work::{Interrupted, run};
+use crate::work::{Interrupted, Watch, run};
 
 /// Replays a recording under each policy, with every combination of the settings; all policies if none is named.
 #[pyfunction]
@@ -30,29 +29,39 @@ pub(crate) fn replay(
     let candidates = candidates(&policies, &settings)?;
     let source = recording.source.clone();
     let replayed = run(py, progress, Interrupted::LeftAlone, move |watch| {
-        let mut reader = source.open(&watch)?;
-        let machine = match layout {
-            Some(path) => Some(Layout::load(&path)?),
-            None if reader.info().machine.is_none() => Some(guess_layout(&mut source.open(&watch)?)?),
-            // A recorded machine is left to the replay, which then uses the recorded state of its memory too.
-            None => None,
-        };
-        let (rows, played) = (candidates.len() as u64, AtomicU64::new(0));
-        let options = ReplayOptions { candidates, machine, cpus, cancel: watch.cancel() };
-        watch.begin("reading", reader.info().events);
-        let progress = watch.clone();
-        Ok(play(&mut reader, &options, move |stage| match stage {
-            Stage::Read(events) => progress.show(events),
-            Stage::Played => {
-                let done = played.fetch_add(1, Relaxed) + 1;
-                if done == 1 {
-                    progress.begin("replaying", Some(rows));
-                }
-                progress.show(done);
-            }
-        })?)
+        played(&source, candidates, layout.as_deref(), cpus, &watch)
     })?;
     Ok((document::of(&replayed)?, Table::of(&replayed.outcomes)?))
+}
+
+/// Replays a recording on a layout's machine, else on its own, which is guessed if it does not describe one.
+pub(crate) fn played(
+    source: &Source,
+    candidates: Vec<Candidate>,
+    layout: Option<&Path>,
+    cpus: Option<u32>,
+    watch: &Watch,
+) -> anyhow::Result<Replay> {
+    let mut reader = source.open(watch)?;
+    let machine = match layout {
+        Some(path) => Some(Layout::load(path)?),
+        None if reader.info().machine.is_none() => Some(guess_layout(&mut source.open(watch)?)?),
+        // A recorded machine is left to the replay, which then uses the recorded state of its memory too.
+        None => None,
+    };
+    let (rows, done) = (candidates.len() as u64, AtomicU64::new(0));
+    let options = ReplayOptions { candidates, machine, cpus, cancel: watch.cancel() };
+    watch.begin("reading", reader.info().events);
+    Ok(play(&mut reader, &options, |stage| match stage {
+        Stage::Read(events) => watch.show(events),
+        Stage::Played => {
+            let done = done.fetch_add(1, Relaxed) + 1;
+            if done == 1 {
+                watch.begin("replaying", Some(rows));
+            }
+            watch.show(done);
+        }
+    })?)
 }
 
 /// The policies with these names.

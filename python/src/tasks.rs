@@ -7,14 +7,16 @@ use std::slice;
 use anyhow::{Context as _, Result, bail};
 use pageset_arrow::dataset::{Dataset, Stored};
 use pageset_arrow::{file, rows};
-use pageset_lab::recordings::{Candidate, ReplayOptions, replay};
+use pageset_lab::recordings::Candidate;
 use pageset_lab::simulate::{RunSpec, simulate_all};
 use pageset_lab::sweep::{self, Plan, Sweep};
+use pageset_trace::OpenOptions;
 use pyo3::prelude::*;
 
 use crate::document;
 use crate::error::raised;
-use crate::replay::candidates;
+use crate::recording::Source;
+use crate::replay::{candidates, played};
 use crate::work::{Interrupted, run};
 
 /// The runs of a plan: key and spec of each.
@@ -63,9 +65,8 @@ pub(crate) fn replay_task(
     let candidates = candidates(&policies, &settings)?;
     run(py, None, Interrupted::LeftAlone, move |watch| {
         check(&key, &sweep::replay_key(&recording, &names(&candidates))?)?;
-        let mut reader = pageset_trace::open(&recording)?;
-        let options = ReplayOptions { candidates, cancel: watch.cancel(), ..ReplayOptions::default() };
-        let replayed = replay(&mut *reader, &options, |_| {})?;
+        let source = Source::File(recording.clone(), OpenOptions::new());
+        let replayed = played(&source, candidates, None, None, &watch)?;
         let labels = [("key", &*key), ("recording", &*recording.to_string_lossy())];
         file::parquet(&rows::labelled(&labels, &rows::batch(&replayed.outcomes)?)?)
     })

@@ -123,6 +123,16 @@ def test_recordings_are_tasks_too(traces: Path, tmp_path: Path) -> None:
     assert rows[1]["refilled_pages"] == outcome.refilled_pages
 
 
+def test_a_recording_without_its_machine_is_replayed_as_alone(traces: Path, tmp_path: Path) -> None:
+    import polars
+
+    trace = traces.parent / "formats" / "ftrace-old.txt"
+    results = pageset.replay_many([trace], ["linux-6.12"], into=tmp_path / "replays")
+    (row,) = polars.read_parquet(next(results.paths())).to_dicts()
+    (outcome,) = pageset.replay(pageset.open(trace), ["linux-6.12"]).outcomes
+    assert (row["allocs"], row["refilled_pages"]) == (outcome.allocs, outcome.refilled_pages)
+
+
 def test_engines_read_the_dataset_as_it_is(plan: Path) -> None:
     import duckdb
     import polars

@@ -23,27 +23,29 @@ use std::sync::{Arc, LazyLock};
 use anyhow::Result;
 use arrow_array::builder::PrimitiveBuilder;
 use arrow_array::types::{Int8Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
-use arrow_array::{ArrayRef, ArrowPrimitiveType, BooleanArray, DictionaryArray, RecordBatch, StringArray};
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_array::{
+    ArrayRef, ArrowPrimitiveType, BooleanArray, DictionaryArray, RecordBatch, RecordBatchReader, StringArray,
+};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use pageset_trace::{Caller, Event, EventKind, MIGRATETYPE_NONE, TraceReader};
 
 /// The batches of a recording, each of at most [`BLOCK_EVENTS_MAX`](pageset_trace::BLOCK_EVENTS_MAX) events. It ends after an
 /// error.
-pub struct Batches<'r> {
-    reader: &'r mut dyn TraceReader,
+pub struct Batches<R> {
+    reader: R,
     events: Vec<Event>,
     has_ended: bool,
 }
 
-impl<'r> Batches<'r> {
+impl<R: TraceReader> Batches<R> {
     /// What the reader has not read yet.
-    pub fn new(reader: &'r mut dyn TraceReader) -> Self {
+    pub const fn new(reader: R) -> Self {
         Self { reader, events: Vec::new(), has_ended: false }
     }
 }
 
-impl Iterator for Batches<'_> {
-    type Item = Result<RecordBatch>;
+impl<R: TraceReader> Iterator for Batches<R> {
+    type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.has_ended {
@@ -51,11 +53,18 @@ impl Iterator for Batches<'_> {
         }
         let read = self.reader.read_block(&mut self.events);
         self.has_ended = !matches!(read, Ok(1..));
-        match read {
-            Ok(0) => None,
-            Ok(_) => Some(batch(&self.events)),
-            Err(error) => Some(Err(error.into())),
-        }
+        let batch = match read {
+            Ok(0) => return None,
+            Ok(_) => batch(&self.events),
+            Err(error) => Err(error.into()),
+        };
+        Some(batch.map_err(|error| ArrowError::ExternalError(error.into())))
+    }
+}
+
+impl<R: TraceReader> RecordBatchReader for Batches<R> {
+    fn schema(&self) -> SchemaRef {
+        schema()
     }
 }
 
