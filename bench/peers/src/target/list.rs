@@ -6,7 +6,7 @@ use super::kernel::{Huge, Mapping, Populated, Small};
 use super::recycled::{DontNeed, Free, Recycled};
 use super::{
     Target, bitmap, buddy_system, floor, frame_alloc, free_list, glibc, gperftools, jemalloc,
-    jemalloc_on_pool, mimalloc2, mimalloc3, pageset, pageset_core, rpmalloc, rusty_alloc, snmalloc, tcmalloc,
+    jemalloc_on_pool, mimalloc2, mimalloc3, pageset, pageset_blocks, pageset_core, rpmalloc, rusty_alloc, snmalloc, tcmalloc,
 };
 
 /// On whose side of a comparison a target stands.
@@ -63,6 +63,12 @@ pub(crate) const TARGETS: &[TargetInfo] = &[
         version: env!("CARGO_PKG_VERSION"),
         build: "Rust, dist profile of this workspace (opt-level 3, thin LTO, debug 0); builder defaults",
         side: Side::Pageset,
+    },
+    TargetInfo {
+        name: "pageset-blocks",
+        version: env!("CARGO_PKG_VERSION"),
+        build: "Rust, dist profile of this workspace; owned pageblocks, called with a CPU number, no pool over it",
+        side: Side::Part,
     },
     TargetInfo {
         name: "pageset-core",
@@ -126,6 +132,7 @@ pub(crate) trait Visit {
 pub(crate) fn visit<V: Visit>(name: &str, visit: V) -> Option<V::Output> {
     Some(match name {
         "pageset" => visit.visit::<pageset::Pageset>(),
+        "pageset-blocks" => visit.visit::<pageset_blocks::Blocks>(),
         "pageset-core" => visit.visit::<pageset_core::Core>(),
         "jemalloc-on-pool" => visit.visit::<jemalloc_on_pool::JemallocOnPool>(),
         "floor" => visit.visit::<floor::Floor>(),

@@ -6,7 +6,7 @@
 //!   `tcmalloc`, `gperftools`, `rusty_alloc`;
 //! - allocators of page numbers, over an [`arena`]: `buddy_system`, `bitmap`, `free_list`, `frame_alloc`;
 //! - the kernel: `kernel`, `recycled`;
-//! - ours: `pageset`, and `pageset_core` alone; `jemalloc_on_pool`, which is theirs on ours;
+//! - ours: `pageset`, and `pageset_blocks` and `pageset_core` alone; `jemalloc_on_pool`, which is theirs on ours;
 //! - none: `floor`, what rows cost by themselves.
 //!
 //! Rows hold what `block` says and hand it to another thread in a `slot`.
@@ -27,6 +27,7 @@ mod list;
 mod mimalloc2;
 mod mimalloc3;
 mod pageset;
+mod pageset_blocks;
 mod pageset_core;
 mod recycled;
 mod rpmalloc;

@@ -55,8 +55,14 @@ pub struct ZoneConfig<'c> {
 
 impl ZoneConfig<'_> {
     /// Whether the allocator gets any frame of it.
-    pub(super) fn has_memory(&self) -> bool {
+    pub(crate) fn has_memory(&self) -> bool {
         self.regions.iter().any(|region| !region.is_empty())
+    }
+
+    /// Frames that the allocator gets.
+    #[must_use]
+    pub fn managed(&self) -> u64 {
+        self.regions.iter().map(|region| region.end.saturating_sub(region.start)).sum()
     }
 }
 
@@ -86,7 +92,8 @@ impl<'c> Config<'c> {
     }
 
     /// Number of nodes: one more than the highest that a zone or CPU names.
-    pub(super) fn nodes(&self) -> usize {
+    #[must_use]
+    pub fn nodes(&self) -> usize {
         let of_zones = self.zones.iter().map(|zone| zone.node.index());
         let of_cpus = self.cpus.iter().map(|node| node.index());
         of_zones.chain(of_cpus).max().map_or(0, |highest| highest + 1)

@@ -9,6 +9,7 @@ mod build;
 mod bulk;
 mod config;
 mod cpu;
+mod derived;
 mod drain;
 mod free;
 mod info;

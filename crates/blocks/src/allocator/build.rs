@@ -1,0 +1,138 @@
+//! Building an allocator in the caller's tables.
+
+use core::ops::Range;
+
+use pageset_core::{Config, ConfigError, CpuId, MigrateType, NodeId, Order, ZoneConfig, ZoneId, ZoneKind};
+
+use super::tables::{covering, pageblocks_of};
+use super::{BlockAllocator, FRAMES, NO_ZONE, TableCounts, Tables};
+use crate::atomic::Relaxed;
+use crate::stack::{BlockIndex, MAX_BLOCKS};
+use crate::state::{MAX_CPUS, Phase, State};
+use crate::tail_bits::words_of;
+use crate::whole_map::WholeMap;
+
+impl<'a> BlockAllocator<'a> {
+    /// Builds an allocator: every frame of every region free. The configuration's policy does not matter. O(pageblocks).
+    ///
+    /// # Errors
+    /// If a table has the wrong length, or the configuration contradicts itself; see [`ConfigError`].
+    pub fn new(config: &Config<'_>, mut tables: Tables<'a>) -> Result<Self, ConfigError> {
+        config.check()?;
+        if config.cpus.len() > MAX_CPUS {
+            return Err(ConfigError::BadCpu(config.cpus.len() as u32 - 1));
+        }
+        let counts = TableCounts::for_config(config)?;
+        tables.check(counts)?;
+        if counts.pageblocks > MAX_BLOCKS {
+            return Err(ConfigError::BadZoneSpan(config.zones.len() - 1));
+        }
+        let mut first = 0;
+        for (index, (zone, of)) in tables.zones.iter_mut().zip(config.zones).enumerate() {
+            let blocks = pageblocks_of(of).ok_or(ConfigError::BadZoneSpan(index))?;
+            check_regions(index, of)?;
+            zone.kind = of.kind;
+            zone.node = of.node;
+            zone.span = of.span.clone();
+            zone.managed = of.managed();
+            zone.blocks = first..first + blocks;
+            zone.offset = covering(of).start.wrapping_sub((first * FRAMES) as u64);
+            zone.lowmem_reserve = config.lowmem_reserve(index);
+            zone.set_marks(config.watermarks(index));
+            first += blocks;
+        }
+        config.fill_zonelists(&mut tables.zonelists)?;
+        fill_preferred(config, &tables.zonelists, &mut tables.preferred);
+        for (node, of) in tables.nodes_of_cpus.iter_mut().zip(config.cpus) {
+            *node = *of;
+        }
+        let allocator = Self {
+            free: tables.free,
+            tails: tables.tails,
+            states: tables.states,
+            whole: WholeMap(tables.whole),
+            lists: tables.lists,
+            nodes_of_cpus: tables.nodes_of_cpus,
+            zones: tables.zones,
+            zonelists: tables.zonelists,
+            preferred: tables.preferred,
+        };
+        for (index, of) in config.zones.iter().enumerate() {
+            allocator.populate(ZoneId(index as u16), of.regions);
+            allocator.spread_cpus(ZoneId(index as u16));
+        }
+        Ok(allocator)
+    }
+
+    /// Makes the frames of a zone's regions free.
+    fn populate(&self, id: ZoneId, regions: &[Range<u64>]) {
+        let zone = &self.zones[id.index()];
+        for block in zone.blocks.clone() {
+            let start = zone.pfn(block * FRAMES).0;
+            let mut free = [0; crate::free_bits::WORDS];
+            let mut frames = 0;
+            for region in regions {
+                let part = region.start.max(start)..region.end.min(start + FRAMES as u64);
+                if part.is_empty() {
+                    continue;
+                }
+                frames += (part.end - part.start) as usize;
+                for (word, bits) in words_of((part.start - start) as usize..(part.end - start) as usize) {
+                    free[word] |= bits;
+                }
+            }
+            if frames == FRAMES {
+                self.states[block].set(State::ABSENT.in_phase(Phase::Whole));
+                self.publish(block, 1);
+            } else if frames > 0 {
+                self.open_with_holes(block, free);
+            }
+        }
+    }
+
+    fn open_with_holes(&self, block: BlockIndex, free: [usize; crate::free_bits::WORDS]) {
+        for (word, bits) in free.into_iter().enumerate() {
+            self.free[block].set(word, bits);
+        }
+        for frame in (0..FRAMES).filter(|frame| !self.free[block].is_free(*frame)) {
+            self.tails[block].mark_tails(frame..frame + 1);
+        }
+        let state = State::split(Order::ZERO, MigrateType::Movable).in_phase(Phase::Idle).holed();
+        self.states[block].set(state.of_owner(CpuId(0)));
+        self.settle(block);
+    }
+
+    /// CPUs begin to look for whole pageblocks at places far from each other.
+    fn spread_cpus(&self, id: ZoneId) {
+        let blocks = &self.zones[id.index()].blocks;
+        for cpu in 0..self.cpus() {
+            // By pairs, so that the largest blocks stay whole.
+            let near = (blocks.len() * cpu / self.cpus()) & !1;
+            self.lists_at(id, CpuId(cpu as u32)).near.store((blocks.start + near) as u32, Relaxed);
+        }
+    }
+}
+
+/// By node and kind, the first zone that a request for this kind and lower ones uses.
+fn fill_preferred(config: &Config<'_>, zonelists: &[ZoneId], preferred: &mut [ZoneId]) {
+    let zones = config.zones.len();
+    for node in 0..config.nodes() {
+        for kind in ZoneKind::ALL {
+            let row = &zonelists[node * zones..][..zones];
+            let first = row.iter().find(|id| config.zones[id.index()].kind <= kind);
+            preferred[NodeId(node as u16).index() * ZoneKind::COUNT + kind.index()] =
+                *first.unwrap_or(&NO_ZONE);
+        }
+    }
+}
+
+fn check_regions(index: usize, zone: &ZoneConfig<'_>) -> Result<(), ConfigError> {
+    let mut end = zone.span.start;
+    for region in zone.regions.iter().filter(|region| !region.is_empty()) {
+        if region.start < end || region.end > zone.span.end {
+            return Err(ConfigError::BadRegion(index));
+        }
+        end = region.end;
+    }
+    Ok(())
+}

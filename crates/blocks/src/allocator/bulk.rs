@@ -1,0 +1,109 @@
+//! Many blocks by one call: frames of one word come and go together.
+
+use pageset_core::{AllocError, CpuId, FreeError, Order, Pfn, Request};
+
+use super::{BlockAllocator, FRAMES};
+use crate::cpu_lists::Wanted;
+use crate::free_bits::WORD_FRAMES;
+
+impl BlockAllocator<'_> {
+    /// Allocates up to as many single frames as `pages` has places, and fills those from the beginning. Returns how many it
+    /// filled.
+    ///
+    /// # Errors
+    /// As [`alloc`](Self::alloc), if not even one frame could be allocated; [`AllocError::BulkOrder`] for another order.
+    pub fn alloc_bulk(&self, cpu: CpuId, request: &Request, pages: &mut [Pfn]) -> Result<usize, AllocError> {
+        if request.order != Order::ZERO {
+            return Err(AllocError::BulkOrder(request.order));
+        }
+        let mut filled = 0;
+        while filled < pages.len() {
+            // One the usual way, which has what follows at hand.
+            match self.alloc(cpu, request) {
+                Ok(pfn) => pages[filled] = pfn,
+                Err(error) if filled == 0 => return Err(error),
+                Err(_) => break,
+            }
+            filled += 1;
+            filled += self.take_more(cpu, request, &mut pages[filled..]);
+        }
+        Ok(filled)
+    }
+
+    /// Frames of the word that the CPU's last one came from.
+    fn take_more(&self, cpu: CpuId, request: &Request, pages: &mut [Pfn]) -> usize {
+        let Some(zone) = self.preferred_zone(cpu, request) else { return 0 };
+        let wanted = Wanted::of(request);
+        let Some((block, word)) = self.lists_at(zone, cpu).cursor(wanted).get() else { return 0 };
+        let frames = self.free[block].take_frames(word, pages.len());
+        if frames == 0 {
+            return 0;
+        }
+        if !self.states[block].get().serves(wanted.order, wanted.migratetype) {
+            self.return_word(block, word, frames);
+            return 0;
+        }
+        let first = block * FRAMES + word * WORD_FRAMES;
+        let mut left = frames;
+        for page in pages.iter_mut().take(frames.count_ones() as usize) {
+            *page = self.zones[zone.index()].pfn(first + left.trailing_zeros() as usize);
+            left &= left - 1;
+        }
+        frames.count_ones() as usize
+    }
+
+    #[cold]
+    fn return_word(&self, block: usize, word: usize, frames: usize) {
+        let put = self.free[block].put_frames(word, frames);
+        debug_assert!(put.is_ok(), "frames that were just taken are not free");
+        self.settle(block);
+    }
+
+    /// Frees blocks one after the other. Single frames that lie together and follow each other are one step.
+    ///
+    /// # Errors
+    /// The first block that could not be freed, by its place, and why. Those before it are free, those from it on are not.
+    pub fn free_batch(&self, cpu: CpuId, blocks: &[(Pfn, Order)]) -> Result<(), (usize, FreeError)> {
+        let mut rest = 0;
+        while let Some((pfn, order)) = blocks.get(rest) {
+            match self.free_word(&blocks[rest..]) {
+                0 => {
+                    self.free(cpu, *pfn, *order).map_err(|error| (rest, error))?;
+                    rest += 1;
+                }
+                freed => rest += freed,
+            }
+        }
+        Ok(())
+    }
+
+    /// Frees the frames at the beginning that lie in one word, if there is more than one and all is as it should be. Returns
+    /// how many.
+    fn free_word(&self, blocks: &[(Pfn, Order)]) -> usize {
+        let Some((_, first)) = self.locate(blocks[0].0) else { return 0 };
+        let (block, word) = (first / FRAMES, first % FRAMES / WORD_FRAMES);
+        if !self.states[block].get().is_split_into(Order::ZERO) {
+            return 0;
+        }
+        let mut frames = 0_usize;
+        let mut count = 0;
+        for (pfn, order) in blocks {
+            let place = pfn.0.wrapping_sub(blocks[0].0.0).wrapping_add((first % WORD_FRAMES) as u64);
+            if *order != Order::ZERO || place >= WORD_FRAMES as u64 || frames >> place & 1 == 1 {
+                break;
+            }
+            frames |= 1 << place;
+            count += 1;
+        }
+        if count < 2 {
+            return 0;
+        }
+        match self.free[block].put_frames(word, frames) {
+            Ok(usize::MAX) => self.note_free(block, crate::free_bits::Left::FullWords),
+            Ok(_) => self.note_free(block, crate::free_bits::Left::Partly),
+            // One of them is free: one by one it will show which.
+            Err(_) => return 0,
+        }
+        count
+    }
+}

@@ -1,0 +1,136 @@
+//! `validate`: proof by inspection that no frame is lost, doubled or miscounted.
+
+use pageset_core::{FrameCensus, Order, Pfn, Violation, ZoneId};
+
+use super::{BlockAllocator, FRAMES};
+use crate::stack::BlockIndex;
+use crate::state::{Phase, State};
+use crate::zone::Zone;
+
+impl BlockAllocator<'_> {
+    /// Checks everything that can be checked by looking. O(frames); exact only while no other CPU is inside the allocator.
+    /// What CPUs keep at hand counts as cached.
+    ///
+    /// # Errors
+    /// The first violated invariant.
+    pub fn validate(&self) -> Result<FrameCensus, Violation> {
+        let mut sum = FrameCensus::default();
+        for (id, zone) in self.zones.iter().enumerate() {
+            let census = self.check_zone(ZoneId(id as u16), zone)?;
+            sum.free += census.free;
+            sum.cached += census.cached;
+            sum.allocated += census.allocated;
+        }
+        Ok(sum)
+    }
+
+    fn check_zone(&self, id: ZoneId, zone: &Zone) -> Result<FrameCensus, Violation> {
+        let mut census = FrameCensus::default();
+        let (mut whole, mut counted) = (0, 0);
+        for block in zone.blocks.clone() {
+            let broken = |rule| Violation { zone: id, pfn: Some(zone.pfn(block * FRAMES)), rule };
+            let state = self.states[block].get();
+            let free = self.free[block].count();
+            if self.whole.has(block) != (state.phase() == Phase::Whole) {
+                return Err(broken("the map of whole pageblocks has those that are whole, and no others"));
+            }
+            if !matches!(state.phase(), Phase::Idle | Phase::Current) && free != 0 {
+                return Err(broken("only frames of split pageblocks can be taken one by one"));
+            }
+            counted += u64::from(self.states[block].counted.load(crate::atomic::Relaxed));
+            match state.phase() {
+                Phase::Absent => {}
+                Phase::Whole => {
+                    whole += 1;
+                    census.free += FRAMES as u64;
+                }
+                Phase::Spare => census.cached += FRAMES as u64,
+                Phase::Handed => self.check_handed(zone, block, state).map_err(broken)?,
+                Phase::Inner => {}
+                Phase::Changing => return Err(broken("nobody changes a pageblock while nobody is at work")),
+                Phase::Idle | Phase::Current => {
+                    self.check_split(block, state).map_err(broken)?;
+                    let share =
+                        if state.phase() == Phase::Idle { &mut census.free } else { &mut census.cached };
+                    *share += free as u64;
+                }
+            }
+            census.allocated += match state.phase() {
+                Phase::Handed | Phase::Inner => FRAMES as u64,
+                Phase::Idle | Phase::Current => (FRAMES - free - self.holes(block, state)) as u64,
+                _ => 0,
+            };
+        }
+        let broken = |rule| Violation { zone: id, pfn: None::<Pfn>, rule };
+        if whole != zone.whole_blocks() {
+            return Err(broken("the count of whole pageblocks equals the pageblocks"));
+        }
+        if whole as u64 * FRAMES as u64 + counted != zone.free_at_least() {
+            return Err(broken("what the zone counts as free equals what each pageblock was counted with"));
+        }
+        if census.free + census.cached + census.allocated != zone.managed {
+            return Err(broken("managed = free + cached + allocated"));
+        }
+        Ok(census)
+    }
+
+    fn check_handed(&self, zone: &Zone, block: BlockIndex, state: State) -> Result<(), &'static str> {
+        if state.order() < Order::PAGEBLOCK {
+            return Err("a block smaller than a pageblock lies in a split one");
+        }
+        let inner = block + super::blocks_in(state.order());
+        if (block + 1..inner).any(|inner| self.states[inner].get().phase() != Phase::Inner) {
+            return Err("a block of several pageblocks has all of them");
+        }
+        if !zone.pfn(block * FRAMES).is_aligned(state.order()) {
+            return Err("a block is aligned to its size");
+        }
+        Ok(())
+    }
+
+    fn check_split(&self, block: BlockIndex, state: State) -> Result<(), &'static str> {
+        if state.owner().index() >= self.cpus() {
+            return Err("a split pageblock has an owner");
+        }
+        if state.is_holed() {
+            let is_free_hole = |frame| self.tails[block].is_tail(frame) && self.free[block].is_free(frame);
+            if (0..FRAMES).any(is_free_hole) {
+                return Err("a hole is not free");
+            }
+        } else if state.is_mixed() {
+            let is_free = |frame| self.free[block].is_free(frame);
+            let mut frame = 0;
+            while frame < FRAMES {
+                if is_free(frame) {
+                    frame += 1;
+                    continue;
+                }
+                if self.tails[block].is_tail(frame) {
+                    return Err("every frame in use belongs to a block");
+                }
+                let order = self.order_in_mixed(block, frame);
+                if frame & (order.frames() as usize - 1) != 0 {
+                    return Err("a block is aligned to its size");
+                }
+                frame += order.frames() as usize;
+            }
+        } else {
+            let frames = state.order().frames() as usize;
+            let is_split = |start: usize| {
+                let free = (start..start + frames).filter(|frame| self.free[block].is_free(*frame)).count();
+                free != 0 && free != frames
+            };
+            if (0..FRAMES).step_by(frames).any(is_split) {
+                return Err("a block is free or in use as a whole");
+            }
+        }
+        Ok(())
+    }
+
+    fn holes(&self, block: BlockIndex, state: State) -> usize {
+        if !state.is_holed() {
+            return 0;
+        }
+        (0..FRAMES).filter(|frame| self.tails[block].is_tail(*frame)).count()
+    }
+}

@@ -1,0 +1,84 @@
+//! What one may look at.
+
+use pageset_core::{CpuId, MigrateType, NodeId, Pfn, Watermark, Watermarks, ZoneId, ZoneKind};
+
+use super::{BlockAllocator, FRAMES};
+use crate::cpu_lists::BlockCounters;
+use crate::state::Phase;
+
+/// What a zone's frames are used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ZoneUse {
+    /// Its addresses.
+    pub kind: ZoneKind,
+    /// Its node.
+    pub node: NodeId,
+    /// Frames that the allocator may hand out.
+    pub managed: u64,
+    /// Frames that are free, wherever they are.
+    pub free: u64,
+    /// Of these, frames of pageblocks that CPUs allocate from, or keep at hand. Anybody can have them without asking the CPU.
+    pub held: u64,
+    /// Pageblocks that are free as a whole, and kept by nobody.
+    pub whole_pageblocks: u64,
+    /// Frames to keep free.
+    pub watermarks: Watermarks,
+}
+
+impl BlockAllocator<'_> {
+    /// What each zone's frames are used for. O(pageblocks).
+    pub fn zones(&self) -> impl Iterator<Item = ZoneUse> {
+        self.zones.iter().map(|zone| {
+            let held = |block: usize| match self.states[block].get().phase() {
+                Phase::Current => self.free[block].count(),
+                Phase::Spare => FRAMES,
+                _ => 0,
+            };
+            ZoneUse {
+                kind: zone.kind,
+                node: zone.node,
+                managed: zone.managed,
+                free: self.free_in(zone),
+                held: zone.blocks.clone().map(held).sum::<usize>() as u64,
+                whole_pageblocks: zone.whole_blocks() as u64,
+                watermarks: Watermarks {
+                    min: zone.mark(Watermark::Min),
+                    low: zone.mark(Watermark::Low),
+                    high: zone.mark(Watermark::High),
+                },
+            }
+        })
+    }
+
+    /// Which zone a frame lies in.
+    #[must_use]
+    pub fn zone_of(&self, pfn: Pfn) -> Option<ZoneId> {
+        let zone = self.zones.iter().position(|zone| zone.frame(pfn).is_some())?;
+        Some(ZoneId(zone as u16))
+    }
+
+    /// The CPU that owns the pageblock of a frame, if it is split.
+    #[must_use]
+    pub fn owner_of(&self, pfn: Pfn) -> Option<CpuId> {
+        let (_, index) = self.locate(pfn)?;
+        let state = self.states[index / FRAMES].get();
+        state.is_open().then(|| state.owner())
+    }
+
+    /// The type of the pageblock of a frame, if it is in use.
+    #[must_use]
+    pub fn pageblock_type(&self, pfn: Pfn) -> Option<MigrateType> {
+        let (_, index) = self.locate(pfn)?;
+        let state = self.states[index / FRAMES].get();
+        (state.is_open() || state.phase() == Phase::Handed).then(|| state.migratetype())
+    }
+
+    /// What all CPUs did together since the allocator was built.
+    #[must_use]
+    pub fn counters(&self) -> BlockCounters {
+        let mut sum = BlockCounters::default();
+        self.lists.iter().for_each(|lists| sum.add(&lists.counters));
+        sum
+    }
+}

@@ -1,0 +1,93 @@
+//! Pageblocks with blocks of several orders: what a request of one order makes of a pageblock that was split for another one,
+//! when memory is short or a place is given.
+
+use pageset_core::{FreeError, Order, Pfn};
+
+use super::{BlockAllocator, FRAMES};
+use crate::cpu_lists::count;
+use crate::free_bits::{WORD_FRAMES, WORDS};
+use crate::stack::BlockIndex;
+use crate::state::{Phase, State};
+
+impl BlockAllocator<'_> {
+    /// Lets a pageblock have blocks of several orders. `false` if it is not split, or somebody changes it.
+    pub(super) fn mix(&self, block: BlockIndex) -> bool {
+        let may = |state: State| state.is_open() && !state.is_holed();
+        let begin = self.states[block]
+            .update(|state| (may(state) && !state.is_mixed()).then(|| state.in_phase(Phase::Changing)));
+        let order = match begin {
+            Ok(before) => before.order(),
+            Err(state) => return may(state) && state.is_mixed(),
+        };
+        // With all free frames in hand, whatever is not among them stays in use or becomes free; it cannot be taken.
+        let free = self.free[block].take_all();
+        self.tails[block].clear();
+        for start in (0..FRAMES).step_by(order.frames() as usize) {
+            if free[start / WORD_FRAMES] >> (start % WORD_FRAMES) & 1 == 0 {
+                self.tails[block].mark_block(start, order);
+            }
+        }
+        self.states[block].update(|state| Some(state.in_phase(Phase::Idle).mixed())).ok();
+        self.put_all(block, free);
+        let owner = self.states[block].get().owner();
+        count(&self.lists_at(self.zone_of_block(block), owner).counters.mixed);
+        true
+    }
+
+    /// Puts frames back, as words of bits.
+    pub(super) fn put_all(&self, block: BlockIndex, frames: [usize; WORDS]) {
+        for (word, frames) in frames.into_iter().enumerate() {
+            let put = self.free[block].put_frames(word, frames);
+            debug_assert!(put.is_ok(), "frames that were just taken are not free");
+        }
+        self.settle(block);
+    }
+
+    /// A block from a pageblock that has blocks of several orders.
+    pub(super) fn take_mixed(&self, block: BlockIndex, order: Order) -> Option<usize> {
+        (0..WORDS).find_map(|word| {
+            let frame = self.free[block].take(word, order)?;
+            self.keep_mixed(block, frame, order)
+        })
+    }
+
+    /// The block at this frame, if it is free and the pageblock can have blocks of several orders.
+    pub(super) fn take_mixed_at(&self, block: BlockIndex, frame: usize, order: Order) -> Option<usize> {
+        if self.free[block].take_at(frame, order) { self.keep_mixed(block, frame, order) } else { None }
+    }
+
+    fn keep_mixed(&self, block: BlockIndex, frame: usize, order: Order) -> Option<usize> {
+        let state = self.states[block].get();
+        if state.is_open() && state.is_mixed() {
+            self.tails[block].mark_block(frame, order);
+            return Some(block * FRAMES + frame);
+        }
+        self.return_frames(block, frame, order);
+        None
+    }
+
+    /// The order of the block in use that begins at this frame of a pageblock with blocks of several orders.
+    pub(super) fn order_in_mixed(&self, block: BlockIndex, frame: usize) -> Order {
+        let is_tail = |frame: &usize| self.tails[block].is_tail(*frame) && !self.free[block].is_free(*frame);
+        let tails = (frame + 1..FRAMES).take_while(is_tail).count();
+        Order::holding(tails as u64 + 1).unwrap_or(Order::ZERO)
+    }
+
+    /// Frees a block of a pageblock that has blocks of several orders.
+    pub(super) fn free_mixed(&self, pfn: Pfn, index: usize, order: Order) -> Result<(), FreeError> {
+        let (block, frame) = (index / FRAMES, index % FRAMES);
+        if self.free[block].is_free(frame) {
+            return Err(FreeError::DoubleFree(pfn));
+        }
+        if self.tails[block].is_tail(frame) {
+            return Err(FreeError::NotABlock(pfn));
+        }
+        let allocated = self.order_in_mixed(block, frame);
+        if allocated != order {
+            return Err(FreeError::WrongOrder { pfn, given: order, allocated });
+        }
+        let left = self.free[block].put(frame, order).map_err(|_| FreeError::DoubleFree(pfn))?;
+        self.note_free(block, left);
+        Ok(())
+    }
+}

@@ -1,0 +1,121 @@
+//! The allocator and its operations.
+//!
+//! Files in the order of an allocation: `alloc` (from the pageblock at hand), `refill` (another pageblock), `slow` (which zone,
+//! and what else to try), `rescue` (what is left when no pageblock is), `whole` (pageblocks and pairs of them); `free`,
+//! `settle` (what a pageblock becomes after a free); `bulk`; `mixed` (pageblocks with blocks of several orders), `range` (a
+//! given place, exact counts, parts); `tick`, `cpu`; `build`, `tables`; `info`, `check`.
+
+mod alloc;
+mod build;
+mod bulk;
+mod check;
+mod free;
+mod info;
+mod mixed;
+mod range;
+mod refill;
+mod rescue;
+mod settle;
+mod slow;
+mod tables;
+mod tick;
+mod whole;
+
+use core::fmt;
+
+use pageset_core::{ConfigError, CpuId, NodeId, Order, PAGEBLOCK_FRAMES, Pfn, Storage, ZoneId, ZoneKind};
+
+pub use info::ZoneUse;
+pub use tables::{TableCounts, Tables};
+
+use crate::cpu_lists::CpuLists;
+use crate::free_bits::FreeBits;
+use crate::stack::BlockIndex;
+use crate::state::BlockState;
+use crate::tail_bits::TailBits;
+use crate::whole_map::WholeMap;
+use crate::zone::Zone;
+
+/// Frames of a pageblock.
+const FRAMES: usize = PAGEBLOCK_FRAMES as usize;
+
+/// A page-frame allocator without a lock: CPUs own pageblocks, and a free sets a bit.
+///
+/// A CPU splits the pageblocks that it owns into blocks of one order and one type. An allocation clears a bit in a pageblock
+/// of its CPU's, a free sets it, whoever frees: one atomic exchange each. So no operation ever waits for another, and a CPU
+/// that stops in the middle of one blocks nobody.
+///
+/// Every operation takes the CPU it runs on. Several threads may pass the same one at once.
+///
+/// Cost: an allocation or free is O(1) while the CPU's pageblock has a free block, O(words of a pageblock) for each pageblock
+/// that it is done with. When a zone is nearly used up, an allocation is O(pageblocks).
+pub struct BlockAllocator<'a> {
+    free: Storage<'a, FreeBits>,
+    tails: Storage<'a, TailBits>,
+    states: Storage<'a, BlockState>,
+    whole: WholeMap<'a>,
+    /// By zone and CPU.
+    lists: Storage<'a, CpuLists>,
+    /// The node of each CPU.
+    nodes_of_cpus: Storage<'a, NodeId>,
+    zones: Storage<'a, Zone>,
+    /// One row of zones per node.
+    zonelists: Storage<'a, ZoneId>,
+    /// By node and kind, the first zone that a request for that kind and lower ones uses.
+    preferred: Storage<'a, ZoneId>,
+}
+
+/// No zone.
+const NO_ZONE: ZoneId = ZoneId(u16::MAX);
+
+impl BlockAllocator<'_> {
+    /// CPUs that operations may name.
+    #[must_use]
+    pub fn cpus(&self) -> usize {
+        self.nodes_of_cpus.len()
+    }
+
+    fn nodes(&self) -> usize {
+        self.preferred.len() / ZoneKind::COUNT
+    }
+
+    fn is_known(&self, cpu: CpuId) -> bool {
+        cpu.index() < self.cpus()
+    }
+
+    fn check_cpu(&self, cpu: CpuId) -> Result<(), ConfigError> {
+        if self.is_known(cpu) { Ok(()) } else { Err(ConfigError::BadCpu(cpu.0)) }
+    }
+
+    #[inline]
+    fn lists_at(&self, zone: ZoneId, cpu: CpuId) -> &CpuLists {
+        &self.lists[zone.index() * self.cpus() + cpu.index()]
+    }
+
+    /// The zone of a pageblock.
+    fn zone_of_block(&self, block: BlockIndex) -> ZoneId {
+        let zone = self.zones.iter().position(|zone| zone.blocks.contains(&block));
+        ZoneId(zone.expect("every pageblock is a zone's") as u16)
+    }
+
+    /// The zone of a frame, and the frame's index.
+    #[inline]
+    fn locate(&self, pfn: Pfn) -> Option<(&Zone, usize)> {
+        self.zones.iter().find_map(|zone| zone.frame(pfn).map(|frame| (zone, frame)))
+    }
+}
+
+/// Pageblocks in a block of an order that is not below theirs.
+const fn blocks_in(order: Order) -> usize {
+    (order.frames() / PAGEBLOCK_FRAMES) as usize
+}
+
+impl fmt::Debug for BlockAllocator<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BlockAllocator")
+            .field("zones", &self.zones.len())
+            .field("cpus", &self.cpus())
+            .field("pageblocks", &self.states.len())
+            .finish_non_exhaustive()
+    }
+}

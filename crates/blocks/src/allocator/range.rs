@@ -1,0 +1,214 @@
+//! A given place, counts that are no power of two, and parts of blocks.
+
+use core::ops::Range;
+
+use pageset_core::{AllocError, CpuId, FreeError, Order, Pfn, Request};
+
+use super::{BlockAllocator, FRAMES, blocks_in};
+use crate::cpu_lists::Wanted;
+use crate::free_bits::{Left, WORDS};
+use crate::stack::BlockIndex;
+use crate::state::{Phase, State};
+use crate::tail_bits::words_of;
+
+impl BlockAllocator<'_> {
+    /// Allocates the block that begins at this frame. Watermarks do not count; order and type are the request's.
+    ///
+    /// # Errors
+    /// [`AllocError::NotFree`] if a frame of it is in use, [`AllocError::Foreign`] if one lies in no zone.
+    pub fn alloc_at(&self, cpu: CpuId, pfn: Pfn, request: &Request) -> Result<(), AllocError> {
+        if !self.is_known(cpu) {
+            return Err(AllocError::BadCpu(cpu));
+        }
+        if !request.migratetype.is_mergeable() {
+            return Err(AllocError::BadType(request.migratetype));
+        }
+        if !pfn.is_aligned(request.order) {
+            return Err(AllocError::Misaligned(pfn, request.order));
+        }
+        let (_, index) = self.locate(pfn).ok_or(AllocError::Foreign(pfn))?;
+        let last = pfn.checked_add(u64::from(request.order.frames()) - 1).ok_or(AllocError::Foreign(pfn))?;
+        let last_index = self.locate(last).ok_or(AllocError::Foreign(last))?.1;
+        if last_index.wrapping_sub(index) != request.order.frames() as usize - 1 {
+            return Err(AllocError::Foreign(last));
+        }
+        let taken = if request.order < Order::PAGEBLOCK {
+            self.take_place(cpu, index, Wanted::of(request))
+        } else {
+            self.take_whole_place(index / FRAMES, request)
+        };
+        if taken { Ok(()) } else { Err(AllocError::NotFree(pfn)) }
+    }
+
+    fn take_whole_place(&self, block: BlockIndex, request: &Request) -> bool {
+        let blocks = blocks_in(request.order);
+        (block..block + blocks).for_each(|part| self.reap_block(part));
+        let zone = &self.zones[self.zone_of_block(block).index()];
+        let claimed = self.claim_whole_at(zone, block, blocks);
+        if claimed {
+            self.hand_out(block, request.order, request.migratetype);
+        }
+        claimed
+    }
+
+    fn take_place(&self, cpu: CpuId, index: usize, wanted: Wanted) -> bool {
+        let (block, frame) = (index / FRAMES, index % FRAMES);
+        // One of which all is free would not stay split.
+        self.reap_block(block);
+        let zone = &self.zones[self.zone_of_block(block).index()];
+        if self.claim_whole_at(zone, block, 1) {
+            let split = State::split(wanted.order, wanted.migratetype).in_phase(Phase::Idle).of_owner(cpu);
+            self.states[block].update(|state| Some(split.linked(state.is_linked()))).ok();
+            self.free[block].open(0..WORDS);
+        }
+        let state = self.states[block].get();
+        if state.is_open() && !state.is_mixed() && state.order() == wanted.order {
+            let is_same = |now: State| now.is_open() && !now.is_mixed() && now.order() == wanted.order;
+            if !self.free[block].take_at(frame, wanted.order) {
+                return false;
+            }
+            if is_same(self.states[block].get()) {
+                self.settle(block);
+                return true;
+            }
+            self.return_frames(block, frame, wanted.order);
+        }
+        self.mix(block) && self.take_mixed_at(block, frame, wanted.order).is_some()
+    }
+
+    /// Allocates `frames` contiguous frames; what the next power of two has beyond is free. They are freed with
+    /// [`free_range`](Self::free_range), all at once or in parts.
+    ///
+    /// # Errors
+    /// As [`alloc`](Self::alloc) for the block that holds them; [`AllocError::BadCount`] if none does.
+    pub fn alloc_exact(&self, cpu: CpuId, frames: u64, request: &Request) -> Result<Pfn, AllocError> {
+        let order = Order::holding(frames).ok_or(AllocError::BadCount(frames))?;
+        let mut request = *request;
+        request.order = order;
+        let pfn = self.alloc(cpu, &request)?;
+        if frames < u64::from(order.frames()) {
+            let freed = self.free_range(cpu, pfn.0 + frames..pfn.0 + u64::from(order.frames()));
+            debug_assert!(freed.is_ok(), "the end of a block that was just allocated is in use");
+        }
+        Ok(pfn)
+    }
+
+    /// Frees these frames, whatever blocks they are parts of. What is left of such a block is in use as the largest blocks that
+    /// fit.
+    ///
+    /// # Errors
+    /// [`FreeError`] if a frame is not in use. Nothing is freed then.
+    pub fn free_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
+        if pfns.is_empty() {
+            return Ok(());
+        }
+        let mut pfn = pfns.start;
+        while pfn < pfns.end {
+            self.check_in_use(Pfn(pfn))?;
+            pfn += 1;
+        }
+        let mut start = pfns.start;
+        while start < pfns.end {
+            let end = ((start / FRAMES as u64 + 1) * FRAMES as u64).min(pfns.end);
+            let (_, index) = self.locate(Pfn(start)).ok_or(FreeError::Foreign(Pfn(start)))?;
+            let frame = index % FRAMES;
+            self.free_part(cpu, index / FRAMES, frame..frame + (end - start) as usize)
+                .ok_or(FreeError::DoubleFree(Pfn(start)))?;
+            start = end;
+        }
+        Ok(())
+    }
+
+    fn check_in_use(&self, pfn: Pfn) -> Result<(), FreeError> {
+        let (_, index) = self.locate(pfn).ok_or(FreeError::Foreign(pfn))?;
+        let (block, frame) = (index / FRAMES, index % FRAMES);
+        let state = self.states[block].get();
+        match state.phase() {
+            Phase::Absent => Err(FreeError::Foreign(pfn)),
+            Phase::Whole | Phase::Spare => Err(FreeError::DoubleFree(pfn)),
+            Phase::Handed | Phase::Inner => Ok(()),
+            _ if state.is_holed() && self.tails[block].is_tail(frame) => Err(FreeError::Foreign(pfn)),
+            _ if self.free[block].is_free(frame) => Err(FreeError::DoubleFree(pfn)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Frees frames of one pageblock. `None` if somebody else did.
+    fn free_part(&self, cpu: CpuId, block: BlockIndex, frames: Range<usize>) -> Option<()> {
+        self.cut_pair(block);
+        let state = self.states[block].get();
+        if state.phase() == Phase::Handed {
+            if frames.len() == FRAMES {
+                return self.free_whole(cpu, block, Order::PAGEBLOCK);
+            }
+            self.cut_whole(cpu, block)?;
+        } else if state.order() != Order::ZERO && !state.is_mixed() {
+            self.mix(block).then_some(())?;
+        }
+        let state = self.states[block].get();
+        if state.is_mixed() {
+            self.cut_ends(block, frames.clone());
+        }
+        let mut left = Left::Partly;
+        for (word, bits) in words_of(frames) {
+            if self.free[block].put_frames(word, bits).ok()? == usize::MAX {
+                left = Left::FullWords;
+            }
+        }
+        self.note_free(block, left);
+        Some(())
+    }
+
+    /// A block of two pageblocks becomes two blocks.
+    fn cut_pair(&self, block: BlockIndex) {
+        let head = if self.states[block].get().phase() == Phase::Inner { block - 1 } else { block };
+        let is_pair = |state: State| state.phase() == Phase::Handed && state.order() > Order::PAGEBLOCK;
+        let cut = self.states[head].update(|state| is_pair(state).then(|| state.of_order(Order::PAGEBLOCK)));
+        if let Ok(before) = cut {
+            let inner = before.in_phase(Phase::Handed).of_order(Order::PAGEBLOCK);
+            self.states[head + 1].update(|state| Some(inner.linked(state.is_linked()))).ok();
+        }
+    }
+
+    /// A block that is a pageblock becomes a pageblock with one block, of which parts can be freed.
+    fn cut_whole(&self, cpu: CpuId, block: BlockIndex) -> Option<()> {
+        let is_whole = |state: State| state.phase() == Phase::Handed && state.order() == Order::PAGEBLOCK;
+        self.states[block].update(|state| is_whole(state).then(|| state.in_phase(Phase::Changing))).ok()?;
+        self.tails[block].clear();
+        self.tails[block].mark_block(0, Order::PAGEBLOCK);
+        self.states[block]
+            .update(|state| {
+                let split = State::split(Order::ZERO, state.migratetype()).in_phase(Phase::Idle).mixed();
+                let owner = if self.is_known(cpu) { cpu } else { CpuId(0) };
+                Some(split.of_owner(owner).linked(state.is_linked()))
+            })
+            .ok()
+            .map(|_| ())
+    }
+
+    /// What is left of blocks at both ends of a part becomes blocks of their own.
+    fn cut_ends(&self, block: BlockIndex, part: Range<usize>) {
+        let tails = &self.tails[block];
+        let head = (0..=part.start).rev().find(|frame| !tails.is_tail(*frame)).unwrap_or(0);
+        let is_tail = |frame: &usize| tails.is_tail(*frame) && !self.free[block].is_free(*frame);
+        let end = (part.end..FRAMES).take_while(is_tail).last().map_or(part.end, |last| last + 1);
+        for rest in [head..part.start, part.end..end] {
+            for (start, order) in largest_blocks(rest) {
+                tails.mark_block(start, order);
+            }
+        }
+    }
+}
+
+/// A range as blocks, each as large as its place allows.
+fn largest_blocks(range: Range<usize>) -> impl Iterator<Item = (usize, Order)> {
+    let mut start = range.start;
+    core::iter::from_fn(move || {
+        let left = range.end.checked_sub(start).filter(|left| *left > 0)?;
+        let by_place = if start == 0 { u32::MAX } else { start.trailing_zeros() };
+        let order = Order::new(by_place.min(left.ilog2()) as u8)?;
+        let at = start;
+        start += order.frames() as usize;
+        Some((at, order))
+    })
+}

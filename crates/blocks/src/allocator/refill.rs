@@ -1,0 +1,131 @@
+//! Where a CPU's next block comes from when the word at hand has none: the rest of its pageblock, another one of its own, one
+//! that nobody uses, a whole one.
+
+use pageset_core::{CpuId, ZoneId};
+
+use super::{BlockAllocator, FRAMES};
+use crate::cpu_lists::{CpuLists, Wanted, count};
+use crate::free_bits::WORDS;
+use crate::stack::{BlockIndex, Stack};
+use crate::state::{Phase, State};
+
+/// A CPU that needs blocks of a zone.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Needy<'l> {
+    pub(super) zone: ZoneId,
+    pub(super) cpu: CpuId,
+    pub(super) lists: &'l CpuLists,
+    pub(super) wanted: Wanted,
+}
+
+impl BlockAllocator<'_> {
+    /// A block from the rest of the pageblock at hand.
+    pub(super) fn take_rest(&self, needy: Needy<'_>) -> Option<usize> {
+        let cursor = needy.lists.cursor(needy.wanted);
+        let (block, word) = cursor.get()?;
+        let state = self.states.get(block)?.get();
+        let is_ours = state.phase() == Phase::Current && state.owner() == needy.cpu;
+        if !is_ours || !state.serves(needy.wanted.order, needy.wanted.migratetype) {
+            return None;
+        }
+        (1..=WORDS).find_map(|step| {
+            let word = (word + step) % WORDS;
+            let frame = self.free[block].take(word, needy.wanted.order)?;
+            cursor.advance(block, word);
+            self.still(block, frame, needy.wanted)
+        })
+    }
+
+    /// The frame's index, if its pageblock is still what it was.
+    pub(super) fn still(&self, block: BlockIndex, frame: usize, wanted: Wanted) -> Option<usize> {
+        if self.states[block].get().serves(wanted.order, wanted.migratetype) {
+            return Some(block * FRAMES + frame);
+        }
+        self.return_frames(block, frame, wanted.order);
+        None
+    }
+
+    /// A block from another pageblock, which is at hand from then on.
+    pub(super) fn take_from_another(&self, needy: Needy<'_>) -> Option<usize> {
+        loop {
+            let block = self.next_block(needy)?;
+            self.put_at_hand(needy, Some(block));
+            // Others may have been faster: then the next one.
+            if let Some(frame) = self.take_rest(needy) {
+                return Some(frame);
+            }
+        }
+    }
+
+    /// From now on blocks come from this pageblock; the one before is idle.
+    pub(super) fn put_at_hand(&self, needy: Needy<'_>, block: Option<BlockIndex>) {
+        if let Some(before) = needy.lists.cursor(needy.wanted).replace(block)
+            && Some(before) != block
+        {
+            self.retire(before, needy.cpu);
+        }
+    }
+
+    /// A CPU does not allocate from a pageblock any more.
+    pub(super) fn retire(&self, block: BlockIndex, cpu: CpuId) {
+        let is_ours = |state: State| state.phase() == Phase::Current && state.owner() == cpu;
+        let to_idle = |state: State| is_ours(state).then(|| state.in_phase(Phase::Idle));
+        if self.states[block].update(to_idle).is_ok() {
+            self.settle(block);
+        }
+    }
+
+    fn next_block(&self, needy: Needy<'_>) -> Option<BlockIndex> {
+        let lists = needy.lists;
+        if let Some(block) = self.pop_idle(lists.stack(needy.wanted), needy) {
+            count(&lists.counters.reused);
+            return Some(block);
+        }
+        if let Some(block) = self.pop_idle(self.zones[needy.zone.index()].shared(needy.wanted), needy) {
+            count(&lists.counters.adopted);
+            return Some(block);
+        }
+        let block = self.claim(needy)?;
+        count(&lists.counters.claimed);
+        Some(block)
+    }
+
+    /// The first pageblock of a stack that serves; it is this CPU's from then on.
+    pub(super) fn pop_idle(&self, stack: &Stack, needy: Needy<'_>) -> Option<BlockIndex> {
+        while !stack.is_empty() {
+            let block = stack.pop(&self.states)?;
+            let wanted = needy.wanted;
+            // What became of it in the stack shows only now.
+            let before = self.states[block].update(|state| {
+                let state = state.linked(false);
+                let is_ours = state.phase() == Phase::Idle && state.serves(wanted.order, wanted.migratetype);
+                Some(if is_ours { state.in_phase(Phase::Current).of_owner(needy.cpu) } else { state })
+            });
+            let Ok(before) = before else { continue };
+            if before.phase() == Phase::Idle && before.serves(wanted.order, wanted.migratetype) {
+                self.uncount(block);
+                return Some(block);
+            }
+            // It may have free frames all the same: whoever may use them finds it in its own stack.
+            self.settle(block);
+        }
+        None
+    }
+
+    /// A whole pageblock, split for this CPU.
+    pub(super) fn claim(&self, needy: Needy<'_>) -> Option<BlockIndex> {
+        let block = self.claim_whole(needy, 1)?;
+        let wanted = needy.wanted;
+        self.states[block]
+            .update(|state| {
+                Some(
+                    State::split(wanted.order, wanted.migratetype)
+                        .of_owner(needy.cpu)
+                        .linked(state.is_linked()),
+                )
+            })
+            .ok();
+        self.free[block].open(0..WORDS);
+        Some(block)
+    }
+}

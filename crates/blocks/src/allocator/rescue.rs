@@ -1,0 +1,139 @@
+//! What is left when a zone has no pageblock to give: free frames wherever they are, above the watermark. O(pageblocks).
+
+use pageset_core::{Order, Request, Watermark, ZoneId};
+
+use super::refill::Needy;
+use super::{BlockAllocator, FRAMES};
+use crate::cpu_lists::{Wanted, count};
+use crate::free_bits::WORDS;
+use crate::stack::BlockIndex;
+use crate::state::{Phase, State};
+use crate::zone::Zone;
+
+impl BlockAllocator<'_> {
+    pub(super) fn rescue(&self, needy: Needy<'_>, request: &Request) -> Option<(ZoneId, usize)> {
+        let zone = &self.zones[needy.zone.index()];
+        let floor = zone.floor(request, Watermark::Min);
+        if self.free_in(zone) < floor.saturating_add(u64::from(request.order.frames())) {
+            return None;
+        }
+        let frame = if request.order < Order::PAGEBLOCK {
+            self.rescue_part(needy, zone)
+        } else {
+            self.reap(zone);
+            self.alloc_whole(needy).map(|block| block * FRAMES)
+        };
+        frame.map(|frame| {
+            count(&needy.lists.counters.rescued);
+            (needy.zone, frame)
+        })
+    }
+
+    /// What disturbs others least comes first.
+    fn rescue_part(&self, needy: Needy<'_>, zone: &Zone) -> Option<usize> {
+        let wanted = needy.wanted;
+        let types = || core::iter::once(wanted.migratetype).chain(wanted.fallbacks());
+        let of = |migratetype| Wanted { migratetype, ..wanted };
+        self.take_alike(needy, zone)
+            .or_else(|| {
+                self.reap(zone);
+                self.take_from_another(needy)
+            })
+            .or_else(|| {
+                wanted.fallbacks().into_iter().find_map(|other| self.take_foreign(needy, zone, of(other)))
+            })
+            .or_else(|| types().find_map(|other| self.take_cut(zone, of(other), State::is_mixed)))
+            .or_else(|| types().find_map(|other| self.take_cut(zone, of(other), |_| true)))
+    }
+
+    /// From a pageblock of the same order and type that is not known to have free frames, or is another CPU's.
+    fn take_alike(&self, needy: Needy<'_>, zone: &Zone) -> Option<usize> {
+        zone.blocks.clone().find_map(|block| {
+            let state = self.states[block].get();
+            if !state.serves(needy.wanted.order, needy.wanted.migratetype)
+                || !self.free[block].has(needy.wanted.order)
+            {
+                return None;
+            }
+            if state.phase() == Phase::Idle && self.adopt(block, state, needy) {
+                return self.take_rest(needy);
+            }
+            self.take_one(block, needy.wanted)
+        })
+    }
+
+    /// An idle pageblock becomes this CPU's, for requests of its type.
+    fn adopt(&self, block: BlockIndex, state: State, needy: Needy<'_>) -> bool {
+        let ours = state.in_phase(Phase::Current).of_owner(needy.cpu).of_type(needy.wanted.migratetype);
+        let adopted = self.states[block].update(|now| (now == state).then_some(ours)).is_ok();
+        if adopted {
+            self.uncount(block);
+            self.put_at_hand(needy, Some(block));
+        }
+        adopted
+    }
+
+    /// One block, from a pageblock that stays whose it is.
+    fn take_one(&self, block: BlockIndex, wanted: Wanted) -> Option<usize> {
+        (0..WORDS).find_map(|word| {
+            let frame = self.free[block].take(word, wanted.order)?;
+            self.still(block, frame, wanted)
+        })
+    }
+
+    /// From a pageblock of another type. If it is idle and half of it is free, it becomes one of ours.
+    fn take_foreign(&self, needy: Needy<'_>, zone: &Zone, foreign: Wanted) -> Option<usize> {
+        zone.blocks.clone().find_map(|block| {
+            let state = self.states[block].get();
+            if !state.serves(foreign.order, foreign.migratetype) || !self.free[block].has(foreign.order) {
+                return None;
+            }
+            let is_mostly_free = self.free[block].count() >= FRAMES / 2;
+            if state.phase() == Phase::Idle && is_mostly_free && self.adopt(block, state, needy) {
+                count(&needy.lists.counters.retyped);
+                return self.take_rest(needy);
+            }
+            self.take_one(block, foreign)
+        })
+    }
+
+    /// From a pageblock of another order, which is cut.
+    fn take_cut(&self, zone: &Zone, wanted: Wanted, which: impl Fn(State) -> bool) -> Option<usize> {
+        zone.blocks.clone().find_map(|block| {
+            let state = self.states[block].get();
+            let may = state.is_open() && state.migratetype() == wanted.migratetype && which(state);
+            if !may || !self.free[block].has(wanted.order) || !self.mix(block) {
+                return None;
+            }
+            self.take_mixed(block, wanted.order)
+        })
+    }
+
+    /// Makes every pageblock whole whose frames are all free, whoever keeps it.
+    pub(super) fn reap(&self, zone: &Zone) {
+        zone.blocks.clone().for_each(|block| self.reap_block(block));
+    }
+
+    /// Makes a pageblock whole if all of its frames are free.
+    pub(super) fn reap_block(&self, block: BlockIndex) {
+        match self.states[block].get().phase() {
+            Phase::Spare => self.give_spare(block),
+            Phase::Idle | Phase::Current if self.free[block].is_full() => {
+                self.states[block].change(Phase::Current, Phase::Idle);
+                self.settle(block);
+            }
+            _ => {}
+        }
+    }
+
+    /// Frames of a zone that are free, wherever they are. O(pageblocks).
+    pub(super) fn free_in(&self, zone: &Zone) -> u64 {
+        let free = |block: BlockIndex| match self.states[block].get().phase() {
+            Phase::Whole if self.whole.has(block) => FRAMES,
+            Phase::Spare => FRAMES,
+            Phase::Idle | Phase::Current => self.free[block].count(),
+            _ => 0,
+        };
+        zone.blocks.clone().map(free).sum::<usize>() as u64
+    }
+}

@@ -1,0 +1,81 @@
+//! What becomes of an idle pageblock after frames came back to it: whole again, or known to have free frames.
+
+use super::BlockAllocator;
+use crate::cpu_lists::{Wanted, count};
+use crate::stack::BlockIndex;
+use crate::state::{Phase, State};
+
+/// An idle pageblock is worth a CPU's while when so many of its frames are free, or one block of its order.
+const WORTH_FRAMES: usize = 32;
+
+impl BlockAllocator<'_> {
+    /// Makes an idle pageblock whole if all of it is free, and known if it has enough free frames.
+    pub(super) fn settle(&self, block: BlockIndex) {
+        loop {
+            let state = self.states[block].get();
+            if state.phase() != Phase::Idle {
+                return;
+            }
+            if self.free[block].is_full() {
+                if self.close(block) {
+                    return;
+                }
+                // Somebody took a frame or changes the pageblock; who freed one meanwhile did not see it idle.
+                continue;
+            }
+            if !state.is_linked() && !state.is_mixed() {
+                self.link(block, state);
+            }
+            return;
+        }
+    }
+
+    /// Puts a pageblock into the stack of its owner, or of the zone if the owner is idle.
+    fn link(&self, block: BlockIndex, state: State) {
+        let free = self.free[block].count();
+        if free < WORTH_FRAMES.max(state.order().frames() as usize) {
+            return;
+        }
+        let is_same = |now: State| now == state;
+        if self.states[block].update(|now| is_same(now).then(|| now.linked(true))).is_err() {
+            // Whoever changed it settles it.
+            return;
+        }
+        self.recount(block, free);
+        let zone = self.zone_of_block(block);
+        let wanted = Wanted { order: state.order(), migratetype: state.migratetype() };
+        let owner = self.lists_at(zone, state.owner());
+        let stack =
+            if owner.is_active() { owner.stack(wanted) } else { self.zones[zone.index()].shared(wanted) };
+        stack.push(&self.states, block);
+    }
+
+    /// Makes an idle pageblock whole, if all of it is free.
+    pub(super) fn close(&self, block: BlockIndex) -> bool {
+        if !self.states[block].change(Phase::Idle, Phase::Changing) {
+            return false;
+        }
+        if !self.free[block].close() {
+            self.states[block].change(Phase::Changing, Phase::Idle);
+            return false;
+        }
+        let zone = self.zone_of_block(block);
+        let owner = self.states[block].get().owner();
+        self.uncount(block);
+        self.states[block].update(|state| Some(state.unused(Phase::Whole))).ok();
+        count(&self.lists_at(zone, owner).counters.closed);
+        self.publish(block, 1);
+        true
+    }
+
+    /// The zone counts so many frames of this idle pageblock as free.
+    fn recount(&self, block: BlockIndex, free: usize) {
+        let before = self.states[block].counted.swap(free as u32, crate::atomic::Relaxed);
+        self.zones[self.zone_of_block(block).index()].recount_idle(before, free as u32);
+    }
+
+    /// The zone does not count frames of this pageblock any more: it is not idle.
+    pub(super) fn uncount(&self, block: BlockIndex) {
+        self.recount(block, 0);
+    }
+}

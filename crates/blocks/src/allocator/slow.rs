@@ -1,0 +1,105 @@
+//! An allocation for which nothing is at hand: which zone it comes from, and what else to try.
+
+use pageset_core::{
+    AllocError, CpuId, NodeChoice, NodeId, Order, Pfn, Request, RequestTraits, Watermark, ZoneId,
+};
+
+use super::refill::Needy;
+use super::{BlockAllocator, FRAMES};
+use crate::cpu_lists::{Wanted, count};
+use crate::zone::Zone;
+
+impl BlockAllocator<'_> {
+    #[cold]
+    #[inline(never)]
+    pub(super) fn alloc_slow(&self, cpu: CpuId, request: &Request) -> Result<Pfn, AllocError> {
+        if !self.is_known(cpu) {
+            return Err(AllocError::BadCpu(cpu));
+        }
+        if !request.migratetype.is_mergeable() {
+            return Err(AllocError::BadType(request.migratetype));
+        }
+        let node = self.node_for(cpu, request).ok_or(AllocError::NoEligibleZone)?;
+        let zones = || self.zones_for(request, node);
+        let needy =
+            |zone: ZoneId| Needy { zone, cpu, lists: self.lists_at(zone, cpu), wanted: Wanted::of(request) };
+        let first = zones().next().ok_or(AllocError::NoEligibleZone)?;
+        needy(first).lists.note_activity();
+        let found = self
+            .take_left(needy(first))
+            .or_else(|| zones().find_map(|zone| self.take_above(needy(zone), request, Watermark::Low)))
+            .or_else(|| zones().find_map(|zone| self.take_above(needy(zone), request, Watermark::Min)))
+            .or_else(|| zones().find_map(|zone| self.rescue(needy(zone), request)));
+        let Some((zone, frame)) = found else {
+            count(&needy(first).lists.counters.failed);
+            return Err(AllocError::OutOfMemory { order: request.order });
+        };
+        Ok(self.zones[zone.index()].pfn(frame))
+    }
+
+    fn node_for(&self, cpu: CpuId, request: &Request) -> Option<NodeId> {
+        let node = match request.nodes {
+            NodeChoice::Local => self.nodes_of_cpus[cpu.index()],
+            NodeChoice::Prefer(node) | NodeChoice::Only(node) => node,
+        };
+        (node.index() < self.nodes()).then_some(node)
+    }
+
+    /// Zones that a request may use, in the order in which allocations for `node` use them.
+    fn zones_for(&self, request: &Request, node: NodeId) -> impl Iterator<Item = ZoneId> {
+        let zonelist = &self.zonelists[node.index() * self.zones.len()..][..self.zones.len()];
+        zonelist.iter().copied().filter(move |id| {
+            let zone = &self.zones[id.index()];
+            zone.kind <= request.highest_zone
+                && request.below.is_none_or(|limit| zone.span.end <= limit.0)
+                && (!matches!(request.nodes, NodeChoice::Only(_)) || zone.node == node)
+        })
+    }
+
+    /// What the CPU has left of a pageblock that it took before. No watermark is looked at: the memory left the zone then.
+    fn take_left(&self, needy: Needy<'_>) -> Option<(ZoneId, usize)> {
+        if needy.wanted.order < Order::PAGEBLOCK {
+            return self.take_rest(needy).map(|frame| (needy.zone, frame));
+        }
+        None
+    }
+
+    /// From a zone that has so much memory that a pageblock less does no harm.
+    fn take_above(&self, needy: Needy<'_>, request: &Request, mark: Watermark) -> Option<(ZoneId, usize)> {
+        let zone = &self.zones[needy.zone.index()];
+        let frames = u64::from(request.order.frames());
+        if zone.free_at_least() < zone.floor(request, mark).saturating_add(frames) {
+            return None;
+        }
+        needy.lists.note_activity();
+        let frame = if needy.wanted.order < Order::PAGEBLOCK {
+            self.take_from_another(needy)
+        } else {
+            self.alloc_whole(needy).map(|block| block * FRAMES)
+        };
+        frame.map(|frame| (needy.zone, frame))
+    }
+}
+
+impl Zone {
+    /// Frames that this request has to leave (spec §1.11).
+    pub(super) fn floor(&self, request: &Request, mark: Watermark) -> u64 {
+        let has = |traits| request.traits.contains(traits);
+        if has(RequestTraits::NO_WATERMARKS) && !has(RequestTraits::NO_RESERVES) {
+            return 0;
+        }
+        let mut floor = self.mark(mark);
+        if mark == Watermark::Min && !has(RequestTraits::NO_RESERVES) {
+            if has(RequestTraits::HIGH_PRIORITY) {
+                floor -= floor / 2;
+                if !has(RequestTraits::MAY_WAIT) {
+                    floor -= floor / 4;
+                }
+            }
+            if has(RequestTraits::OOM_VICTIM) {
+                floor -= floor / 2;
+            }
+        }
+        floor.saturating_add(self.lowmem_reserve[request.highest_zone.index()])
+    }
+}

@@ -1,0 +1,136 @@
+//! Memory for the allocator's own data: lent by the caller, or on the heap.
+
+use pageset_core::{Config, ConfigError, MAX_ORDER, NodeId, Storage, ZoneConfig, ZoneId, ZoneKind};
+
+use super::FRAMES;
+use crate::cpu_lists::CpuLists;
+use crate::free_bits::FreeBits;
+use crate::state::BlockState;
+use crate::tail_bits::TailBits;
+use crate::whole_map::{WholeMap, WholeWord};
+use crate::zone::Zone;
+
+/// Tables of an allocator: about 140 bytes for each pageblock (70 KiB for each GiB), 640 for each CPU and zone.
+#[derive(Debug)]
+pub struct Tables<'a> {
+    /// The free frames of each pageblock.
+    pub free: Storage<'a, FreeBits>,
+    /// Where blocks begin in each pageblock.
+    pub tails: Storage<'a, TailBits>,
+    /// What each pageblock is for.
+    pub states: Storage<'a, BlockState>,
+    /// Which pageblocks are free as a whole.
+    pub whole: Storage<'a, WholeWord>,
+    /// Each CPU's share of each zone.
+    pub lists: Storage<'a, CpuLists>,
+    /// The node of each CPU.
+    pub nodes_of_cpus: Storage<'a, NodeId>,
+    /// Zones.
+    pub zones: Storage<'a, Zone>,
+    /// Zonelists: all zones, once per node.
+    pub zonelists: Storage<'a, ZoneId>,
+    /// The first zone for each node and kind.
+    pub preferred: Storage<'a, ZoneId>,
+}
+
+/// How many entries each table needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TableCounts {
+    /// Pageblocks: entries of [`free`](Tables::free), [`tails`](Tables::tails) and [`states`](Tables::states).
+    pub pageblocks: usize,
+    /// Entries of [`Tables::whole`].
+    pub whole: usize,
+    /// Entries of [`Tables::lists`].
+    pub lists: usize,
+    /// Entries of [`Tables::nodes_of_cpus`].
+    pub cpus: usize,
+    /// Entries of [`Tables::zones`].
+    pub zones: usize,
+    /// Entries of [`Tables::zonelists`].
+    pub zonelists: usize,
+    /// Entries of [`Tables::preferred`].
+    pub preferred: usize,
+}
+
+impl TableCounts {
+    /// The entries that a configuration needs.
+    ///
+    /// # Errors
+    /// [`ConfigError::BadZoneSpan`] if a zone is empty or larger than memory can be.
+    pub fn for_config(config: &Config<'_>) -> Result<Self, ConfigError> {
+        let (zones, cpus, nodes) = (config.zones.len(), config.cpus.len(), config.nodes());
+        let mut pageblocks = 0;
+        for (index, zone) in config.zones.iter().enumerate() {
+            let blocks = pageblocks_of(zone).ok_or(ConfigError::BadZoneSpan(index))?;
+            pageblocks += blocks;
+        }
+        Ok(Self {
+            pageblocks,
+            whole: WholeMap::words(pageblocks),
+            lists: zones * cpus,
+            cpus,
+            zones,
+            zonelists: zones * nodes,
+            preferred: ZoneKind::COUNT * nodes,
+        })
+    }
+}
+
+/// The frames from which and up to which a zone has pageblocks, both multiples of the largest block.
+pub(super) fn covering(zone: &ZoneConfig<'_>) -> core::ops::Range<u64> {
+    const LARGEST: u64 = 1 << MAX_ORDER;
+    zone.span.start / LARGEST * LARGEST..zone.span.end.div_ceil(LARGEST).saturating_mul(LARGEST)
+}
+
+/// Pageblocks of a zone, if it has any and not too many.
+pub(super) fn pageblocks_of(zone: &ZoneConfig<'_>) -> Option<usize> {
+    let covering = covering(zone);
+    let blocks = covering.end.checked_sub(covering.start)? / FRAMES as u64;
+    let is_possible =
+        zone.span.start < zone.span.end && blocks < u64::from(u32::MAX) / crate::free_bits::WORDS as u64;
+    is_possible.then_some(usize::try_from(blocks).ok()?)
+}
+
+impl Tables<'_> {
+    pub(super) fn check(&self, needed: TableCounts) -> Result<(), ConfigError> {
+        for (table, len, needed) in [
+            ("free", self.free.len(), needed.pageblocks),
+            ("tails", self.tails.len(), needed.pageblocks),
+            ("states", self.states.len(), needed.pageblocks),
+            ("whole", self.whole.len(), needed.whole),
+            ("lists", self.lists.len(), needed.lists),
+            ("nodes_of_cpus", self.nodes_of_cpus.len(), needed.cpus),
+            ("zones", self.zones.len(), needed.zones),
+            ("zonelists", self.zonelists.len(), needed.zonelists),
+            ("preferred", self.preferred.len(), needed.preferred),
+        ] {
+            if len != needed {
+                return Err(ConfigError::TableLength(table, needed));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(feature = "alloc")]
+impl Tables<'static> {
+    /// Tables on the heap for `config`.
+    ///
+    /// # Errors
+    /// [`ConfigError::BadZoneSpan`] if a zone is empty or larger than memory can be.
+    pub fn on_heap(config: &Config<'_>) -> Result<Self, ConfigError> {
+        let counts = TableCounts::for_config(config)?;
+        Ok(Self {
+            free: Storage::owned(counts.pageblocks, FreeBits::new),
+            tails: Storage::owned(counts.pageblocks, TailBits::new),
+            states: Storage::owned(counts.pageblocks, BlockState::new),
+            whole: Storage::owned(counts.whole, WholeWord::new),
+            lists: Storage::owned(counts.lists, CpuLists::new),
+            nodes_of_cpus: Storage::owned(counts.cpus, || NodeId(0)),
+            zones: Storage::owned(counts.zones, Zone::empty),
+            zonelists: Storage::owned(counts.zonelists, || ZoneId(0)),
+            preferred: Storage::owned(counts.preferred, || ZoneId(0)),
+        })
+    }
+}

@@ -1,0 +1,66 @@
+//! What a CPU gives up when it is idle, off-line, or asked to.
+
+use pageset_core::{ConfigError, CpuId, TickOutcome, ZoneId};
+
+use super::BlockAllocator;
+use crate::cpu_lists::Wanted;
+
+impl BlockAllocator<'_> {
+    /// Does one CPU's periodic work: one that asked for no pageblock since the last tick gives up all it has. Call it about
+    /// once a second, on or for that CPU.
+    ///
+    /// # Errors
+    /// [`ConfigError::BadCpu`] for an unknown CPU.
+    pub fn tick(&self, cpu: CpuId) -> Result<TickOutcome, ConfigError> {
+        self.check_cpu(cpu)?;
+        let mut outcome = TickOutcome::Idle;
+        for zone in self.zone_ids() {
+            if self.lists_at(zone, cpu).take_activity() {
+                outcome = TickOutcome::Again;
+            } else {
+                self.give_up(zone, cpu);
+            }
+        }
+        Ok(outcome)
+    }
+
+    /// Lets others have everything that a CPU keeps back, as before the CPU goes off-line.
+    ///
+    /// # Errors
+    /// [`ConfigError::BadCpu`] for an unknown CPU.
+    pub fn drain_cpu(&self, cpu: CpuId) -> Result<(), ConfigError> {
+        self.check_cpu(cpu)?;
+        for zone in self.zone_ids() {
+            self.lists_at(zone, cpu).take_activity();
+            self.give_up(zone, cpu);
+        }
+        Ok(())
+    }
+
+    /// Lets everybody have everything that any CPU keeps back.
+    pub fn drain_all(&self) {
+        for cpu in 0..self.cpus() {
+            let drained = self.drain_cpu(CpuId(cpu as u32));
+            debug_assert!(drained.is_ok(), "it is one of the CPUs");
+        }
+    }
+
+    fn zone_ids(&self) -> impl Iterator<Item = ZoneId> {
+        (0..self.zones.len()).map(|zone| ZoneId(zone as u16))
+    }
+
+    fn give_up(&self, zone: ZoneId, cpu: CpuId) {
+        let lists = self.lists_at(zone, cpu);
+        self.give_spare_of(zone, cpu);
+        for wanted in Wanted::all() {
+            if let Some(block) = lists.cursor(wanted).replace(None) {
+                self.retire(block, cpu);
+            }
+            // Linked anew, they go to the zone's stack, since their owner is idle.
+            while let Some(block) = lists.stack(wanted).pop(&self.states) {
+                self.states[block].update(|state| Some(state.linked(false))).ok();
+                self.settle(block);
+            }
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! What one CPU has of one zone: the pageblocks it allocates from, and those of its own that have free frames.
+
+use pageset_core::{MigrateType, Order, PAGEBLOCK_ORDER};
+
+use crate::atomic::{AtomicU32, AtomicUsize, Relaxed};
+use crate::free_bits::WORDS;
+use crate::stack::{BlockIndex, Stack};
+
+/// Types of requests.
+pub(crate) const TYPES: usize = MigrateType::PCP_COUNT;
+/// No pageblock.
+const NONE: u32 = u32::MAX;
+
+/// One CPU's share of one zone. Others write here only what they link to its stacks.
+#[derive(Debug)]
+#[repr(align(64))]
+pub struct CpuLists {
+    /// By type and order, the word that the next block comes from: a hint, which may be wrong.
+    cursors: [[AtomicU32; PAGEBLOCK_ORDER]; TYPES],
+    /// The pageblock that was freed last as a whole: a hint too.
+    pub(crate) spare: AtomicU32,
+    /// Where this CPU looked for a whole pageblock last.
+    pub(crate) near: AtomicU32,
+    /// Whether this CPU asked for a pageblock since the last tick.
+    activity: AtomicU32,
+    /// By type and order, its pageblocks that have free frames and are not allocated from.
+    pub(crate) stacks: [[Stack; PAGEBLOCK_ORDER]; TYPES],
+    pub(crate) counters: Counters,
+}
+
+impl CpuLists {
+    pub(crate) fn new() -> Self {
+        Self {
+            cursors: core::array::from_fn(|_| core::array::from_fn(|_| AtomicU32::new(NONE))),
+            spare: AtomicU32::new(NONE),
+            near: AtomicU32::new(0),
+            activity: AtomicU32::new(0),
+            stacks: core::array::from_fn(|_| core::array::from_fn(|_| Stack::new())),
+            counters: Counters::new(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn cursor(&self, wanted: Wanted) -> Cursor<'_> {
+        Cursor(&self.cursors[wanted.migratetype.index()][wanted.order.index()])
+    }
+
+    #[inline]
+    pub(crate) fn stack(&self, wanted: Wanted) -> &Stack {
+        &self.stacks[wanted.migratetype.index()][wanted.order.index()]
+    }
+
+    pub(crate) fn note_activity(&self) {
+        if self.activity.load(Relaxed) == 0 {
+            self.activity.store(1, Relaxed);
+        }
+    }
+
+    /// Whether the CPU was active since this was asked last.
+    pub(crate) fn take_activity(&self) -> bool {
+        self.activity.swap(0, Relaxed) != 0
+    }
+
+    /// Whether the CPU was active since the last tick.
+    pub(crate) fn is_active(&self) -> bool {
+        self.activity.load(Relaxed) != 0
+    }
+}
+
+/// Order and type of a block below pageblock size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub(crate) order: Order,
+    pub(crate) migratetype: MigrateType,
+}
+
+impl Wanted {
+    /// All of them.
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
+        MigrateType::ALL.into_iter().take(TYPES).flat_map(|migratetype| {
+            let orders = Order::ZERO.and_above().take(PAGEBLOCK_ORDER);
+            orders.map(move |order| Self { order, migratetype })
+        })
+    }
+}
+
+/// Where the next block of an order and type comes from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cursor<'a>(&'a AtomicU32);
+
+impl Cursor<'_> {
+    /// Pageblock and word in it.
+    #[inline]
+    pub(crate) fn get(self) -> Option<(BlockIndex, usize)> {
+        let at = self.0.load(Relaxed);
+        (at != NONE).then_some((at as usize / WORDS, at as usize % WORDS))
+    }
+
+    /// The next word of the same pageblock.
+    #[inline]
+    pub(crate) fn advance(self, block: BlockIndex, word: usize) {
+        self.0.store((block * WORDS + word) as u32, Relaxed);
+    }
+
+    /// From now on from this pageblock. Returns the one before.
+    pub(crate) fn replace(self, block: Option<BlockIndex>) -> Option<BlockIndex> {
+        let new = block.map_or(NONE, |block| (block * WORDS) as u32);
+        let old = self.0.swap(new, Relaxed);
+        (old != NONE).then_some(old as usize / WORDS)
+    }
+}
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
+        /// How often a CPU did what others may notice. All monotone; they begin anew after the largest word.
+        #[derive(Debug)]
+        pub(crate) struct Counters {
+            $(pub(crate) $name: AtomicUsize,)*
+        }
+
+        impl Counters {
+            fn new() -> Self {
+                Self { $($name: AtomicUsize::new(0),)* }
+            }
+        }
+
+        /// What a CPU, a zone or an allocator did since it was built.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub struct BlockCounters {
+            $($(#[$doc])* pub $name: usize,)*
+        }
+
+        impl BlockCounters {
+            pub(crate) fn add(&mut self, counters: &Counters) {
+                $(self.$name = self.$name.wrapping_add(counters.$name.load(Relaxed));)*
+            }
+
+            /// All counters with their names.
+            pub fn named(&self) -> impl Iterator<Item = (&'static str, usize)> {
+                [$((stringify!($name), self.$name)),*].into_iter()
+            }
+        }
+    };
+}
+
+counters! {
+    /// Pageblocks of its own that a CPU went on to allocate from.
+    reused,
+    /// Pageblocks that a CPU took over from one that had no use for them.
+    adopted,
+    /// Whole pageblocks that a CPU took to split them.
+    claimed,
+    /// Whole pageblocks that a CPU handed out, or kept back from those freed to it.
+    claimed_whole,
+    /// Pageblocks that became free as a whole.
+    closed,
+    /// Blocks that came from pageblocks that other CPUs allocate from, or of other types or orders.
+    rescued,
+    /// Pageblocks that were cut for blocks of several orders.
+    mixed,
+    /// Pageblocks that changed their type because requests of another one found no other memory.
+    retyped,
+    /// Requests that found no memory.
+    failed,
+}
+
+pub(crate) fn count(counter: &AtomicUsize) {
+    counter.fetch_add(1, Relaxed);
+}

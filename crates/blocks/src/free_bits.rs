@@ -1,0 +1,282 @@
+//! Which frames of a pageblock are free: a bit each, in one cache line.
+
+use pageset_core::{Order, PAGEBLOCK_FRAMES, PAGEBLOCK_ORDER};
+
+use crate::atomic::{AcqRel, Acquire, AtomicUsize, Relaxed, Release};
+
+/// Frames in one word.
+pub(crate) const WORD_FRAMES: usize = usize::BITS as usize;
+/// Words of a pageblock.
+pub(crate) const WORDS: usize = PAGEBLOCK_FRAMES as usize / WORD_FRAMES;
+/// The order whose blocks are one word.
+const WORD_ORDER: usize = usize::BITS.trailing_zeros() as usize;
+/// Every frame of a word is free.
+const FULL: usize = usize::MAX;
+
+/// The free frames of one pageblock. 64 bytes, in a cache line of their own: what CPUs share of a pageblock is this line.
+///
+/// A block of an order below that of a word comes and goes by one exchange of its word. Larger blocks take their words one
+/// after the other, and put back what they took if one is in use.
+#[derive(Debug)]
+#[repr(align(64))]
+pub struct FreeBits {
+    words: [AtomicUsize; WORDS],
+}
+
+/// Why a block cannot be put back: some or all of its frames are free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct IsFree;
+
+/// What a free left behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// Some frame of the block's words is in use.
+    Partly,
+    /// All frames of the block's words are free.
+    FullWords,
+}
+
+impl FreeBits {
+    pub(crate) fn new() -> Self {
+        Self { words: core::array::from_fn(|_| AtomicUsize::new(0)) }
+    }
+
+    /// Takes a free block of `order` below that of pageblocks from `word`, or from the words from there on that a larger
+    /// block takes. Returns its first frame, counted in the pageblock.
+    #[inline]
+    pub(crate) fn take(&self, word: usize, order: Order) -> Option<usize> {
+        if order.index() <= WORD_ORDER {
+            let bit = self.take_in_word(word, order)?;
+            Some(word * WORD_FRAMES + bit)
+        } else {
+            let words = 1 << (order.index() - WORD_ORDER);
+            let first = word & !(words - 1);
+            self.take_words(first, words).then_some(first * WORD_FRAMES)
+        }
+    }
+
+    #[inline]
+    fn take_in_word(&self, word: usize, order: Order) -> Option<usize> {
+        let word = &self.words[word];
+        let mut free = word.load(Relaxed);
+        loop {
+            let bit = lowest_run(free, order)?;
+            match word.compare_exchange_weak(free, free & !(run(order) << bit), Acquire, Relaxed) {
+                Ok(_) => return Some(bit),
+                Err(now) => free = now,
+            }
+        }
+    }
+
+    /// Takes up to `count` single frames of a word by one exchange. Returns them as bits.
+    #[inline]
+    pub(crate) fn take_frames(&self, word: usize, count: usize) -> usize {
+        let word = &self.words[word];
+        let mut free = word.load(Relaxed);
+        loop {
+            let mut rest = free;
+            let mut left = count;
+            while rest != 0 && left != 0 {
+                rest &= rest - 1;
+                left -= 1;
+            }
+            if rest == free {
+                return 0;
+            }
+            match word.compare_exchange_weak(free, rest, Acquire, Relaxed) {
+                Ok(_) => return free & !rest,
+                Err(now) => free = now,
+            }
+        }
+    }
+
+    fn take_words(&self, first: usize, words: usize) -> bool {
+        for taken in 0..words {
+            if self.words[first + taken].compare_exchange(FULL, 0, Acquire, Relaxed).is_err() {
+                self.open(first..first + taken);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Takes the block that begins at this frame, if all of it is free.
+    pub(crate) fn take_at(&self, frame: usize, order: Order) -> bool {
+        let word = frame / WORD_FRAMES;
+        if order.index() > WORD_ORDER {
+            return self.take_words(word, 1 << (order.index() - WORD_ORDER));
+        }
+        let wanted = run(order) << (frame % WORD_FRAMES);
+        let taken = self.words[word]
+            .fetch_update(Acquire, Relaxed, |free| (free & wanted == wanted).then_some(free & !wanted));
+        taken.is_ok()
+    }
+
+    /// Puts a block back.
+    #[inline]
+    pub(crate) fn put(&self, frame: usize, order: Order) -> Result<Left, IsFree> {
+        let word = frame / WORD_FRAMES;
+        if order.index() > WORD_ORDER {
+            return self.put_words(word, 1 << (order.index() - WORD_ORDER));
+        }
+        let left = self.put_frames(word, run(order) << (frame % WORD_FRAMES))?;
+        Ok(if left == FULL { Left::FullWords } else { Left::Partly })
+    }
+
+    /// Puts back frames of one word, as bits. Returns the word as it is then.
+    #[inline]
+    pub(crate) fn put_frames(&self, word: usize, frames: usize) -> Result<usize, IsFree> {
+        let word = &self.words[word];
+        let mut free = word.load(Relaxed);
+        loop {
+            if free & frames != 0 {
+                return Err(IsFree);
+            }
+            match word.compare_exchange_weak(free, free | frames, AcqRel, Relaxed) {
+                Ok(_) => return Ok(free | frames),
+                Err(now) => free = now,
+            }
+        }
+    }
+
+    /// Only one of two that put the same block back changes its first word; the rest is that one's alone.
+    fn put_words(&self, first: usize, words: usize) -> Result<Left, IsFree> {
+        self.words[first].compare_exchange(0, FULL, Release, Relaxed).map_err(|_| IsFree)?;
+        self.open(first + 1..first + words);
+        Ok(Left::FullWords)
+    }
+
+    /// All frames of these words are free from here on; none of them was.
+    pub(crate) fn open(&self, words: core::ops::Range<usize>) {
+        self.words[words].iter().for_each(|word| word.store(FULL, Release));
+    }
+
+    /// These frames of a word, as bits, are free from here on.
+    pub(crate) fn set(&self, word: usize, frames: usize) {
+        self.words[word].store(frames, Release);
+    }
+
+    /// Takes all frames, if all are free.
+    pub(crate) fn close(&self) -> bool {
+        self.take_words(0, WORDS)
+    }
+
+    /// Takes all free frames. Returns them as words of bits.
+    pub(crate) fn take_all(&self) -> [usize; WORDS] {
+        core::array::from_fn(|word| self.words[word].swap(0, Acquire))
+    }
+
+    /// The free frames of a word, as bits.
+    #[inline]
+    pub(crate) fn word(&self, word: usize) -> usize {
+        self.words[word].load(Acquire)
+    }
+
+    /// Whether this frame is free.
+    #[inline]
+    pub(crate) fn is_free(&self, frame: usize) -> bool {
+        self.word(frame / WORD_FRAMES) >> (frame % WORD_FRAMES) & 1 == 1
+    }
+
+    /// Whether all frames are free.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        (0..WORDS).all(|word| self.word(word) == FULL)
+    }
+
+    /// How many frames are free.
+    #[inline]
+    pub(crate) fn count(&self) -> usize {
+        (0..WORDS).map(|word| self.word(word).count_ones() as usize).sum()
+    }
+
+    /// Whether a block of `order`, below that of pageblocks, is free at a multiple of its size.
+    pub(crate) fn has(&self, order: Order) -> bool {
+        if order.index() <= WORD_ORDER {
+            return (0..WORDS).any(|word| lowest_run(self.word(word), order).is_some());
+        }
+        let words = 1 << (order.index() - WORD_ORDER);
+        (0..WORDS).step_by(words).any(|first| (first..first + words).all(|word| self.word(word) == FULL))
+    }
+}
+
+/// As many bits as a block of `order` has frames.
+#[inline]
+const fn run(order: Order) -> usize {
+    FULL >> (WORD_FRAMES - (1 << order.index()))
+}
+
+/// The lowest multiple of the order's size from which on so many bits are set.
+#[inline]
+fn lowest_run(free: usize, order: Order) -> Option<usize> {
+    let mut runs = free;
+    for half in 0..order.index() {
+        runs &= runs >> (1 << half);
+    }
+    runs &= FULL / run(order);
+    (runs != 0).then(|| runs.trailing_zeros() as usize)
+}
+
+const _: () = assert!(WORDS.is_power_of_two() && PAGEBLOCK_ORDER > WORD_ORDER);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order(order: u8) -> Order {
+        Order::new(order).unwrap()
+    }
+
+    fn open() -> FreeBits {
+        let bits = FreeBits::new();
+        bits.open(0..WORDS);
+        bits
+    }
+
+    #[test]
+    fn every_order_fills_a_pageblock_and_comes_back() {
+        for o in 0..PAGEBLOCK_ORDER as u8 {
+            let bits = open();
+            let mut blocks = std::vec::Vec::new();
+            for word in 0..WORDS {
+                while let Some(frame) = bits.take(word, order(o)) {
+                    assert_eq!(frame % (1 << o), 0);
+                    blocks.push(frame);
+                }
+            }
+            assert_eq!(blocks.len(), 512 >> o, "order {o}");
+            assert_eq!(bits.count(), 0);
+            assert!(!bits.has(order(o)));
+            for frame in blocks {
+                bits.put(frame, order(o)).unwrap();
+                assert_eq!(bits.put(frame, order(o)), Err(IsFree));
+            }
+            assert!(bits.is_full() && bits.close() && bits.count() == 0);
+        }
+    }
+
+    #[test]
+    fn a_block_that_is_partly_used_is_not_found() {
+        for o in 1..PAGEBLOCK_ORDER as u8 {
+            let bits = open();
+            for frame in (0..512).step_by(1 << o) {
+                assert!(bits.take_at(frame + (1 << o) - 1, Order::ZERO));
+            }
+            assert!(!bits.has(order(o)));
+            assert!((0..WORDS).all(|word| bits.take(word, order(o)).is_none()), "order {o}");
+            assert!(!bits.take_at(0, order(o)) && !bits.close());
+            assert_eq!(bits.count(), 512 - (512 >> o), "nothing is lost by trying");
+        }
+    }
+
+    #[test]
+    fn single_frames_come_many_at_once() {
+        let bits = open();
+        assert_eq!(bits.take_frames(0, 3), 0b111);
+        assert_eq!(bits.take_frames(0, 2), 0b11000);
+        assert_eq!(bits.put_frames(0, 0b101), Ok(FULL & !0b11010));
+        assert_eq!(bits.put_frames(0, 0b100), Err(IsFree));
+        assert_eq!(bits.take_frames(0, 1000).count_ones() as usize, WORD_FRAMES - 3);
+        assert_eq!(bits.take_frames(0, 1), 0);
+    }
+}

@@ -1,0 +1,38 @@
+//! A page-frame allocator without a lock, for kernels and programs: CPUs own pageblocks, and a free sets a bit.
+//!
+//! [`BlockAllocator`] hands out frames of zones, as `pageset-core`'s `PageAllocator` does, with the same requests,
+//! configuration and errors. It does not follow Linux: it is what we would do instead.
+//!
+//! - A CPU takes whole pageblocks and splits them, each into blocks of one order and one type. An allocation clears a bit in
+//!   the CPU's pageblock; a free sets it, whoever frees. One atomic exchange each, no lock, and nobody waits for anybody.
+//! - A CPU finds what others freed to its pageblocks when it needs blocks. Pageblocks of CPUs that do nothing are anybody's.
+//! - A pageblock whose frames are all free is whole again: one bit of a map.
+//! - Every misuse that a bit can show is an error value.
+//!
+//! Modules from the bottom: `atomic`; `free_bits`, `tail_bits` (frames of a pageblock), `state` (what a pageblock is for),
+//! `stack` (pageblocks with free frames), `whole_map` (pageblocks that are whole); `zone`, `cpu_lists`; `allocator` (the
+//! operations).
+#![no_std]
+#![forbid(unsafe_code)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+#[cfg(any(test, doctest))]
+extern crate std;
+
+mod allocator;
+mod atomic;
+mod cpu_lists;
+mod free_bits;
+mod stack;
+mod state;
+mod tail_bits;
+mod whole_map;
+mod zone;
+
+pub use allocator::{BlockAllocator, TableCounts, Tables, ZoneUse};
+pub use cpu_lists::{BlockCounters, CpuLists};
+pub use free_bits::FreeBits;
+pub use state::BlockState;
+pub use tail_bits::TailBits;
+pub use whole_map::WholeWord;
+pub use zone::Zone;

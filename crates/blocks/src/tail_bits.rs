@@ -1,0 +1,87 @@
+//! Where blocks begin in pageblocks that have blocks of several orders: a bit for each frame that is not a block's first.
+
+use pageset_core::{Order, PAGEBLOCK_FRAMES};
+
+use crate::atomic::{AcqRel, Acquire, AtomicUsize, Release};
+use crate::free_bits::{WORD_FRAMES, WORDS};
+
+/// The frames of a pageblock that are no block's first. Read and written only in pageblocks with blocks of several orders, or
+/// with holes, which are marked so too. It means nothing for free frames.
+#[derive(Debug)]
+pub struct TailBits {
+    words: [AtomicUsize; WORDS],
+}
+
+impl TailBits {
+    pub(crate) fn new() -> Self {
+        Self { words: core::array::from_fn(|_| AtomicUsize::new(0)) }
+    }
+
+    pub(crate) fn is_tail(&self, frame: usize) -> bool {
+        self.words[frame / WORD_FRAMES].load(Acquire) >> (frame % WORD_FRAMES) & 1 == 1
+    }
+
+    /// A block of this order begins here.
+    pub(crate) fn mark_block(&self, frame: usize, order: Order) {
+        self.mark_tails(frame + 1..frame + order.frames() as usize);
+        self.mark_head(frame);
+    }
+
+    /// A block begins here.
+    pub(crate) fn mark_head(&self, frame: usize) {
+        self.words[frame / WORD_FRAMES].fetch_and(!(1 << (frame % WORD_FRAMES)), AcqRel);
+    }
+
+    /// No block begins in these frames.
+    pub(crate) fn mark_tails(&self, frames: core::ops::Range<usize>) {
+        for (word, bits) in words_of(frames) {
+            self.words[word].fetch_or(bits, AcqRel);
+        }
+    }
+
+    /// Every frame begins a block, if it is in use.
+    pub(crate) fn clear(&self) {
+        self.words.iter().for_each(|word| word.store(0, Release));
+    }
+}
+
+/// A range of frames as words and bits in them.
+pub(crate) fn words_of(frames: core::ops::Range<usize>) -> impl Iterator<Item = (usize, usize)> {
+    debug_assert!(frames.end <= PAGEBLOCK_FRAMES as usize);
+    let words =
+        if frames.is_empty() { 0..0 } else { frames.start / WORD_FRAMES..frames.end.div_ceil(WORD_FRAMES) };
+    words.map(move |word| {
+        let first = frames.start.max(word * WORD_FRAMES) - word * WORD_FRAMES;
+        let end = frames.end.min((word + 1) * WORD_FRAMES) - word * WORD_FRAMES;
+        (word, (usize::MAX >> (WORD_FRAMES - (end - first))) << first)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_become_words() {
+        for range in [0..1, 5..5, 60..70, 0..512, 511..512, 63..65, 128..192] {
+            let mut frames = std::vec![];
+            for (word, bits) in words_of(range.clone()) {
+                frames.extend(
+                    (0..WORD_FRAMES).filter(|bit| bits >> bit & 1 == 1).map(|bit| word * WORD_FRAMES + bit),
+                );
+            }
+            assert_eq!(frames, range.collect::<std::vec::Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn a_block_has_one_head() {
+        let tails = TailBits::new();
+        tails.mark_block(64, Order::new(7).unwrap());
+        assert!(!tails.is_tail(64) && tails.is_tail(65) && tails.is_tail(191) && !tails.is_tail(192));
+        tails.mark_head(100);
+        assert!(!tails.is_tail(100));
+        tails.clear();
+        assert!((0..512).all(|frame| !tails.is_tail(frame)));
+    }
+}

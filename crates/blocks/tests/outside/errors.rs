@@ -1,0 +1,100 @@
+//! Every misuse is told apart.
+
+use pageset_blocks::{BlockAllocator, Tables};
+use pageset_core::{
+    AllocError, Config, ConfigError, CpuId, FreeError, MigrateType, NodeChoice, NodeId, Order, Pfn,
+    ZoneConfig, ZoneKind,
+};
+
+use crate::machine::{order, plain, ragged, request};
+
+const CPU: CpuId = CpuId(0);
+
+#[test]
+fn requests_that_cannot_be() {
+    let allocator = ragged(1);
+    let any = request(0, MigrateType::Movable);
+    assert_eq!(allocator.alloc(CpuId(1), &any), Err(AllocError::BadCpu(CpuId(1))));
+    assert_eq!(
+        allocator.alloc(CPU, &any.of_type(MigrateType::Cma)),
+        Err(AllocError::BadType(MigrateType::Cma))
+    );
+    assert_eq!(allocator.alloc(CPU, &any.on(NodeChoice::Only(NodeId(1)))), Err(AllocError::NoEligibleZone));
+    assert_eq!(allocator.alloc(CPU, &any.on(NodeChoice::Prefer(NodeId(9)))), Err(AllocError::NoEligibleZone));
+    assert_eq!(allocator.alloc(CPU, &any.below(Pfn(2047))), Err(AllocError::NoEligibleZone));
+    assert!(allocator.alloc(CPU, &any.below(Pfn(2048))).unwrap() < Pfn(2048));
+    assert_eq!(allocator.alloc_exact(CPU, 0, &any), Err(AllocError::BadCount(0)));
+    assert_eq!(allocator.alloc_exact(CPU, 1025, &any), Err(AllocError::BadCount(1025)));
+    assert_eq!(
+        allocator.alloc_bulk(CPU, &request(1, MigrateType::Movable), &mut []),
+        Err(AllocError::BulkOrder(order(1)))
+    );
+    assert_eq!(
+        allocator.alloc_at(CPU, Pfn(3), &request(1, MigrateType::Movable)),
+        Err(AllocError::Misaligned(Pfn(3), order(1)))
+    );
+    assert_eq!(allocator.alloc_at(CPU, Pfn(3000), &any), Err(AllocError::Foreign(Pfn(3000))));
+    assert_eq!(allocator.alloc_at(CPU, Pfn(u64::MAX), &any), Err(AllocError::Foreign(Pfn(u64::MAX))));
+    assert_eq!(allocator.alloc_at(CPU, Pfn(750), &any), Err(AllocError::NotFree(Pfn(750))));
+}
+
+#[test]
+fn frees_of_what_is_no_block() {
+    let allocator = ragged(1);
+    let block = allocator.alloc(CPU, &request(3, MigrateType::Movable)).unwrap();
+    let free = |pfn: u64, of: u8| allocator.free(CPU, Pfn(pfn), order(of));
+    assert_eq!(free(block.0 + 1, 0), Err(FreeError::NotABlock(Pfn(block.0 + 1))));
+    let wrong = FreeError::WrongOrder { pfn: block, given: order(2), allocated: order(3) };
+    assert_eq!(free(block.0, 2), Err(wrong));
+    assert_eq!(free(block.0, 3), Ok(()));
+    assert_eq!(free(block.0, 3), Err(FreeError::DoubleFree(block)));
+    assert_eq!(free(block.0, 0), Err(FreeError::DoubleFree(block)));
+    for foreign in [3000, 750, 7301, u64::MAX] {
+        assert_eq!(free(foreign, 0), Err(FreeError::Foreign(Pfn(foreign))), "{foreign}");
+    }
+    let huge = allocator.alloc(CPU, &request(10, MigrateType::Movable)).unwrap();
+    assert_eq!(free(huge.0 + 512, 9), Err(FreeError::NotABlock(Pfn(huge.0 + 512))));
+    assert_eq!(free(huge.0 + 1, 0), Err(FreeError::NotABlock(Pfn(huge.0 + 1))));
+    let wrong = FreeError::WrongOrder { pfn: huge, given: order(9), allocated: order(10) };
+    assert_eq!(free(huge.0, 9), Err(wrong));
+    assert_eq!((free(huge.0, 10), free(huge.0, 10)), (Ok(()), Err(FreeError::DoubleFree(huge))));
+    assert_eq!(allocator.free_range(CPU, huge.0..huge.0 + 5), Err(FreeError::DoubleFree(huge)));
+    assert!(allocator.validate().is_ok());
+}
+
+#[test]
+fn a_batch_stops_at_the_first_mistake() {
+    let allocator = plain(2048, 1);
+    let mut pages = [Pfn(0); 10];
+    allocator.alloc_bulk(CPU, &request(0, MigrateType::Movable), &mut pages).unwrap();
+    let mut batch = pages.map(|pfn| (pfn, Order::ZERO));
+    batch[6] = batch[3];
+    let stopped = allocator.free_batch(CPU, &batch);
+    assert_eq!(stopped, Err((6, FreeError::DoubleFree(pages[3]))));
+    assert_eq!(allocator.validate().unwrap().allocated, 4);
+}
+
+#[test]
+fn configurations_that_contradict_themselves() {
+    let zone = |span: std::ops::Range<u64>, regions| ZoneConfig {
+        kind: ZoneKind::Normal,
+        node: NodeId(0),
+        span,
+        regions,
+    };
+    let build = |zones: &[ZoneConfig<'_>]| {
+        let config = Config::new(zones, &[NodeId(0)]);
+        Tables::on_heap(&config).and_then(|tables| BlockAllocator::new(&config, tables)).map(drop)
+    };
+    assert_eq!(build(&[]), Err(ConfigError::NoZones));
+    assert_eq!(build(&[zone(5..5, &[])]), Err(ConfigError::BadZoneSpan(0)));
+    assert_eq!(build(&[zone(0..u64::MAX, &[])]), Err(ConfigError::BadZoneSpan(0)));
+    assert_eq!(build(&[zone(0..100, &[0..101])]), Err(ConfigError::BadRegion(0)));
+    assert_eq!(build(&[zone(0..100, &[10..20, 5..7])]), Err(ConfigError::BadRegion(0)));
+    assert_eq!(build(&[zone(0..100, &[10..20])]), Ok(()));
+    let zones = [zone(0..4096, &[0..4096])];
+    let config = Config::new(&zones, &[NodeId(0)]);
+    let mut tables = Tables::on_heap(&config).unwrap();
+    tables.free = pageset_core::Storage::owned(0, || unreachable!());
+    assert_eq!(BlockAllocator::new(&config, tables).map(drop), Err(ConfigError::TableLength("free", 8)));
+}

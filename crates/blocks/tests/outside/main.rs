@@ -1,0 +1,7 @@
+//! The allocator as its users see it.
+
+mod errors;
+mod machine;
+mod model;
+mod reviewers;
+mod threads;

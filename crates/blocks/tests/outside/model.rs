@@ -1,0 +1,200 @@
+//! Random programs of every operation, against a map of who has what.
+
+use std::collections::BTreeMap;
+
+use pageset_blocks::BlockAllocator;
+use pageset_core::{AllocError, CpuId, FreeError, MigrateType, Order, Pfn};
+use proptest::prelude::*;
+
+use crate::machine::{self, RAGGED_FRAMES, is_ragged, order, request};
+
+const CPUS: u32 = 3;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Alloc { cpu: u32, order: u8, migratetype: usize },
+    Bulk { cpu: u32, count: usize },
+    Exact { cpu: u32, frames: u64 },
+    At { cpu: u32, pfn: u64, order: u8 },
+    Free { cpu: u32, which: usize },
+    FreeBatch { cpu: u32, which: usize, count: usize },
+    FreePart { cpu: u32, which: usize, start: u64, len: u64 },
+    Misuse { cpu: u32, pfn: u64, order: u8 },
+    Tick { cpu: u32 },
+    Drain { cpu: u32 },
+    DrainAll,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let cpu = 0..CPUS;
+    let step = prop_oneof![
+        8 => (cpu.clone(), 0..=10_u8, 0..3_usize)
+            .prop_map(|(cpu, order, migratetype)| Step::Alloc { cpu, order, migratetype }),
+        4 => (cpu.clone(), 0..3_u8, 0..3_usize)
+            .prop_map(|(cpu, order, migratetype)| Step::Alloc { cpu, order, migratetype }),
+        3 => (cpu.clone(), 1..400_usize).prop_map(|(cpu, count)| Step::Bulk { cpu, count }),
+        2 => (cpu.clone(), 1..=1024_u64).prop_map(|(cpu, frames)| Step::Exact { cpu, frames }),
+        2 => (cpu.clone(), 0..8000_u64, 0..=10_u8)
+            .prop_map(|(cpu, pfn, order)| Step::At { cpu, pfn: pfn >> order << order, order }),
+        10 => (cpu.clone(), any::<usize>()).prop_map(|(cpu, which)| Step::Free { cpu, which }),
+        3 => (cpu.clone(), any::<usize>(), 1..500_usize)
+            .prop_map(|(cpu, which, count)| Step::FreeBatch { cpu, which, count }),
+        3 => (cpu.clone(), any::<usize>(), 0..600_u64, 1..600_u64)
+            .prop_map(|(cpu, which, start, len)| Step::FreePart { cpu, which, start, len }),
+        2 => (cpu.clone(), 0..8000_u64, 0..=10_u8).prop_map(|(cpu, pfn, order)| Step::Misuse { cpu, pfn, order }),
+        2 => cpu.clone().prop_map(|cpu| Step::Tick { cpu }),
+        1 => cpu.prop_map(|cpu| Step::Drain { cpu }),
+        1 => Just(Step::DrainAll),
+    ];
+    prop::collection::vec(step, 1..120)
+}
+
+/// What the model knows: every block in use by its first frame, and how many frames it has.
+#[derive(Default)]
+struct Model {
+    blocks: BTreeMap<u64, u64>,
+}
+
+impl Model {
+    fn is_used(&self, frames: std::ops::Range<u64>) -> bool {
+        self.blocks.range(..frames.end).next_back().is_some_and(|(start, len)| start + len > frames.start)
+    }
+
+    fn add(&mut self, pfn: Pfn, frames: u64) {
+        assert!(!self.is_used(pfn.0..pfn.0 + frames), "{frames} frames at {pfn} are in use");
+        assert!((pfn.0..pfn.0 + frames).all(|frame| is_ragged(Pfn(frame))));
+        self.blocks.insert(pfn.0, frames);
+    }
+
+    fn nth(&self, which: usize) -> Option<(u64, u64)> {
+        let (start, len) = self.blocks.iter().nth(which.checked_rem(self.blocks.len())?)?;
+        Some((*start, *len))
+    }
+
+    /// A part of a block is free; what is left of it, as the largest blocks that fit.
+    fn remove_part(&mut self, block: u64, part: std::ops::Range<u64>) {
+        let len = self.blocks.remove(&block).expect("it is in use");
+        for rest in [block..part.start, part.end..block + len] {
+            let mut start = rest.start;
+            while start < rest.end {
+                let largest = (rest.end - start).ilog2().min(start.trailing_zeros()).min(10);
+                self.blocks.insert(start, 1 << largest);
+                start += 1 << largest;
+            }
+        }
+    }
+}
+
+fn run(allocator: &BlockAllocator<'_>, steps: Vec<Step>) {
+    let mut model = Model::default();
+    let types = [MigrateType::Movable, MigrateType::Unmovable, MigrateType::Reclaimable];
+    for step in steps {
+        match step {
+            Step::Alloc { cpu, order: of, migratetype } => {
+                match allocator.alloc(CpuId(cpu), &request(of, types[migratetype])) {
+                    Ok(pfn) => {
+                        assert!(pfn.is_aligned(order(of)));
+                        model.add(pfn, 1 << of);
+                    }
+                    Err(error) => {
+                        assert_eq!(error, AllocError::OutOfMemory { order: order(of) });
+                        assert!(!is_anywhere_free(&model, of), "order {of} is free");
+                    }
+                }
+            }
+            Step::Bulk { cpu, count } => {
+                let mut pages = vec![Pfn(0); count];
+                let filled = allocator.alloc_bulk(CpuId(cpu), &request(0, MigrateType::Movable), &mut pages);
+                let filled = filled.unwrap_or(0);
+                pages[..filled].iter().for_each(|pfn| model.add(*pfn, 1));
+                let used: u64 = model.blocks.values().sum();
+                assert!(filled == count || used == RAGGED_FRAMES, "{filled} of {count}, {used} used");
+            }
+            Step::Exact { cpu, frames } => {
+                if let Ok(pfn) = allocator.alloc_exact(CpuId(cpu), frames, &request(0, MigrateType::Movable))
+                {
+                    model.add(pfn, frames);
+                    // They lie there as the largest blocks that fit.
+                    let end = pfn.0 + frames;
+                    model.remove_part(pfn.0, end..end);
+                }
+            }
+            Step::At { cpu, pfn, order: of } => {
+                let is_ours = (pfn..pfn + (1 << of)).all(|frame| is_ragged(Pfn(frame)));
+                let is_free = !model.is_used(pfn..pfn + (1 << of));
+                match allocator.alloc_at(CpuId(cpu), Pfn(pfn), &request(of, MigrateType::Movable)) {
+                    Ok(()) => model.add(Pfn(pfn), 1 << of),
+                    Err(error) => assert!(!is_ours || !is_free || has_holes(pfn, of), "{error}"),
+                }
+            }
+            Step::Free { cpu, which } => {
+                let Some((pfn, frames)) = model.nth(which) else { continue };
+                let of = Order::holding(frames).expect("blocks are powers of two");
+                allocator.free(CpuId(cpu), Pfn(pfn), of).expect("it is in use");
+                model.blocks.remove(&pfn);
+                let again = allocator.free(CpuId(cpu), Pfn(pfn), of);
+                assert_eq!(again, Err(FreeError::DoubleFree(Pfn(pfn))));
+            }
+            Step::FreeBatch { cpu, which, count } => {
+                let Some((first, _)) = model.nth(which) else { continue };
+                let batch: Vec<_> =
+                    model.blocks.range(first..).take(count).map(|(pfn, len)| (*pfn, *len)).collect();
+                let blocks: Vec<_> =
+                    batch.iter().map(|(pfn, len)| (Pfn(*pfn), Order::holding(*len).unwrap())).collect();
+                allocator.free_batch(CpuId(cpu), &blocks).expect("all of them are in use");
+                model.blocks.retain(|pfn, _| batch.iter().all(|(freed, _)| freed != pfn));
+            }
+            Step::FreePart { cpu, which, start, len } => {
+                let Some((pfn, frames)) = model.nth(which) else { continue };
+                let start = pfn + start % frames;
+                let part = start..(start + len).min(pfn + frames);
+                allocator.free_range(CpuId(cpu), part.clone()).expect("all of it is in use");
+                model.remove_part(pfn, part);
+            }
+            Step::Misuse { cpu, pfn, order: of } => {
+                let before = allocator.validate().expect("all is well");
+                if model.blocks.get(&pfn) != Some(&(1 << of)) {
+                    allocator.free(CpuId(cpu), Pfn(pfn), order(of)).expect_err("it is no such block");
+                    assert_eq!(allocator.validate(), Ok(before));
+                }
+            }
+            Step::Tick { cpu } => drop(allocator.tick(CpuId(cpu)).unwrap()),
+            Step::Drain { cpu } => allocator.drain_cpu(CpuId(cpu)).unwrap(),
+            Step::DrainAll => allocator.drain_all(),
+        }
+        let used: u64 = model.blocks.values().sum();
+        let census = allocator.validate().unwrap_or_else(|violation| panic!("{violation}"));
+        assert_eq!(census.allocated, used);
+    }
+    for (pfn, frames) in std::mem::take(&mut model.blocks) {
+        allocator.free(CpuId(0), Pfn(pfn), Order::holding(frames).unwrap()).expect("it is in use");
+    }
+    allocator.drain_all();
+    let census = allocator.validate().unwrap_or_else(|violation| panic!("{violation}"));
+    assert_eq!((census.free, census.cached, census.allocated), (RAGGED_FRAMES, 0, 0));
+    let whole: u64 = allocator.zones().map(|zone| zone.whole_pageblocks).sum();
+    // All but those with holes: two of the first zone, the last of the second.
+    assert_eq!(whole, 3 + 6);
+}
+
+/// Whether a block lies in a pageblock with holes, which gives single frames only.
+fn has_holes(pfn: u64, order: u8) -> bool {
+    order > 0 && [512..1024, 7168..7680].iter().any(|holed: &std::ops::Range<u64>| holed.contains(&pfn))
+}
+
+/// Whether the model knows a free block of this order that the allocator could give.
+fn is_anywhere_free(model: &Model, of: u8) -> bool {
+    (0..8192_u64).step_by(1 << of).any(|pfn| {
+        let frames = pfn..pfn + (1 << of);
+        !has_holes(pfn, of) && frames.clone().all(|frame| is_ragged(Pfn(frame))) && !model.is_used(frames)
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_program_agrees_with_the_model(steps in steps()) {
+        run(&machine::ragged(CPUS as usize), steps);
+    }
+}

@@ -1,0 +1,100 @@
+//! Real threads on all operations at once.
+
+use std::sync::Mutex;
+
+use pageset_core::{CpuId, MigrateType, Order, Pfn};
+
+use crate::machine::{RAGGED_FRAMES, order, ragged, request};
+
+/// Rounds of each thread; `PAGESET_ROUNDS` for more.
+fn rounds() -> u64 {
+    std::env::var("PAGESET_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(20_000)
+}
+
+#[test]
+fn nothing_is_lost_and_nothing_is_given_twice() {
+    const THREADS: u64 = 4;
+    let allocator = ragged(3);
+    let owned: Vec<_> = (0..8192).map(|_| std::sync::atomic::AtomicBool::new(false)).collect();
+    let mailbox: Mutex<Vec<(Pfn, Order)>> = Mutex::new(Vec::new());
+    let mark = |pfn: Pfn, frames: u64, to: bool| {
+        for frame in pfn.0..pfn.0 + frames {
+            let before = owned[frame as usize].swap(to, std::sync::atomic::Ordering::Relaxed);
+            assert_ne!(before, to, "frame {frame}");
+        }
+    };
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (allocator, mailbox, mark) = (&allocator, &mailbox, &mark);
+            scope.spawn(move || {
+                let mut seed = thread + 1;
+                let mut random = move |below: u64| {
+                    seed =
+                        seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                    (seed >> 33) % below
+                };
+                let mut mine: Vec<(Pfn, Order)> = Vec::new();
+                for _ in 0..rounds() {
+                    // Two threads share a CPU's number.
+                    let cpu = CpuId((thread % 3) as u32);
+                    match random(16) {
+                        0..6 => {
+                            let of = order([0, 0, 0, 0, 1, 2, 3, 5, 6, 7, 8, 9, 10][random(13) as usize]);
+                            let migratetype = MigrateType::ALL[random(3) as usize];
+                            if let Ok(pfn) = allocator.alloc(cpu, &request(of.get(), migratetype)) {
+                                mark(pfn, u64::from(of.frames()), true);
+                                mine.push((pfn, of));
+                            }
+                        }
+                        6 => {
+                            let mut pages = [Pfn(0); 40];
+                            let any = request(0, MigrateType::Movable);
+                            let filled = allocator.alloc_bulk(cpu, &any, &mut pages).unwrap_or(0);
+                            pages[..filled].iter().for_each(|pfn| mark(*pfn, 1, true));
+                            mine.extend(pages[..filled].iter().map(|pfn| (*pfn, Order::ZERO)));
+                        }
+                        7 => {
+                            let frames = random(600) + 1;
+                            let any = request(0, MigrateType::Movable);
+                            if let Ok(pfn) = allocator.alloc_exact(cpu, frames, &any) {
+                                mark(pfn, frames, true);
+                                mark(pfn, frames, false);
+                                allocator.free_range(cpu, pfn.0..pfn.0 + frames).unwrap();
+                            }
+                        }
+                        8 => {
+                            let pfn = Pfn(random(8192));
+                            if allocator.alloc_at(cpu, pfn, &request(0, MigrateType::Movable)).is_ok() {
+                                mark(pfn, 1, true);
+                                mine.push((pfn, Order::ZERO));
+                            }
+                        }
+                        9..14 if !mine.is_empty() => {
+                            let block = mine.swap_remove(random(mine.len() as u64) as usize);
+                            mark(block.0, u64::from(block.1.frames()), false);
+                            allocator.free(cpu, block.0, block.1).unwrap();
+                        }
+                        14 => {
+                            let mut mailbox = mailbox.lock().unwrap();
+                            mine.append(&mut mailbox);
+                            let half = mine.len() / 2;
+                            mailbox.extend(mine.drain(..half));
+                        }
+                        _ => match random(20) {
+                            0 => allocator.drain_all(),
+                            _ => drop(allocator.tick(cpu).unwrap()),
+                        },
+                    }
+                }
+                mailbox.lock().unwrap().append(&mut mine);
+            });
+        }
+    });
+    for (pfn, of) in mailbox.into_inner().unwrap() {
+        mark(pfn, u64::from(of.frames()), false);
+        allocator.free(CpuId(0), pfn, of).unwrap();
+    }
+    allocator.drain_all();
+    let census = allocator.validate().unwrap_or_else(|violation| panic!("{violation}"));
+    assert_eq!((census.free, census.cached, census.allocated), (RAGGED_FRAMES, 0, 0));
+}
