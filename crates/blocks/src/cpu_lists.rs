@@ -1,6 +1,6 @@
 //! What one CPU has of one zone: the pageblocks it allocates from, and those of its own that have free frames.
 
-use pageset_core::{MigrateType, Order, PAGEBLOCK_ORDER};
+use pageset_core::{MigrateType, NodeId, Order, PAGEBLOCK_ORDER, ZoneId, ZoneKind};
 
 use crate::atomic::{AtomicU32, AtomicUsize, Relaxed};
 use crate::free_bits::WORDS;
@@ -11,12 +11,31 @@ pub(crate) const TYPES: usize = MigrateType::PCP_COUNT;
 /// No pageblock.
 const NONE: u32 = u32::MAX;
 
+/// Where a CPU's requests go first.
+#[derive(Clone, Copy, Debug)]
+pub struct CpuHome {
+    pub(crate) node: NodeId,
+    /// By kind, the first zone that a request for this kind and lower ones uses.
+    pub(crate) zones: [ZoneId; ZoneKind::COUNT],
+}
+
+impl CpuHome {
+    /// No zone.
+    pub(crate) const NO_ZONE: ZoneId = ZoneId(u16::MAX);
+
+    pub(crate) fn new() -> Self {
+        Self { node: NodeId(0), zones: [Self::NO_ZONE; ZoneKind::COUNT] }
+    }
+}
+
 /// One CPU's share of one zone. Others write here only what they link to its stacks.
 #[derive(Debug)]
-#[repr(align(64))]
+#[repr(align(128))]
 pub struct CpuLists {
-    /// By type and order, the word that the next block comes from: a hint, which may be wrong.
-    cursors: [[AtomicU32; PAGEBLOCK_ORDER]; TYPES],
+    /// The zone's: frame number minus frame index, modulo 2^64.
+    pub(crate) offset: u64,
+    /// By type and order, where the next block comes from.
+    cursors: [[Cursor; PAGEBLOCK_ORDER]; TYPES],
     /// The pageblock that was freed last as a whole: a hint too.
     pub(crate) spare: AtomicU32,
     /// Where this CPU looked for a whole pageblock last.
@@ -31,7 +50,8 @@ pub struct CpuLists {
 impl CpuLists {
     pub(crate) fn new() -> Self {
         Self {
-            cursors: core::array::from_fn(|_| core::array::from_fn(|_| AtomicU32::new(NONE))),
+            offset: 0,
+            cursors: core::array::from_fn(|_| core::array::from_fn(|_| Cursor::new())),
             spare: AtomicU32::new(NONE),
             near: AtomicU32::new(0),
             activity: AtomicU32::new(0),
@@ -41,8 +61,8 @@ impl CpuLists {
     }
 
     #[inline]
-    pub(crate) fn cursor(&self, wanted: Wanted) -> Cursor<'_> {
-        Cursor(&self.cursors[wanted.migratetype.index()][wanted.order.index()])
+    pub(crate) fn cursor(&self, wanted: Wanted) -> &Cursor {
+        &self.cursors[wanted.migratetype.index()][wanted.order.index()]
     }
 
     #[inline]
@@ -84,30 +104,56 @@ impl Wanted {
     }
 }
 
-/// Where the next block of an order and type comes from.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Cursor<'a>(&'a AtomicU32);
+/// Where the next block of an order and type comes from: words by number, which are hints and may be wrong.
+#[derive(Debug)]
+pub(crate) struct Cursor {
+    /// In the pageblock that the CPU allocates from.
+    at_hand: AtomicU32,
+    /// To which this CPU freed last, in another pageblock of its own that is nearly full.
+    freed: AtomicU32,
+}
 
-impl Cursor<'_> {
-    /// Pageblock and word in it.
-    #[inline]
-    pub(crate) fn get(self) -> Option<(BlockIndex, usize)> {
-        let at = self.0.load(Relaxed);
-        (at != NONE).then_some((at as usize / WORDS, at as usize % WORDS))
+impl Cursor {
+    fn new() -> Self {
+        Self { at_hand: AtomicU32::new(NONE), freed: AtomicU32::new(NONE) }
     }
 
-    /// The next word of the same pageblock.
+    /// Pageblock and word in it.
     #[inline]
-    pub(crate) fn advance(self, block: BlockIndex, word: usize) {
-        self.0.store((block * WORDS + word) as u32, Relaxed);
+    pub(crate) fn get(&self) -> Option<(BlockIndex, usize)> {
+        place(self.at_hand.load(Relaxed))
+    }
+
+    /// Another word of the same pageblock.
+    #[inline]
+    pub(crate) fn advance(&self, block: BlockIndex, word: usize) {
+        self.at_hand.store((block * WORDS + word) as u32, Relaxed);
     }
 
     /// From now on from this pageblock. Returns the one before.
-    pub(crate) fn replace(self, block: Option<BlockIndex>) -> Option<BlockIndex> {
+    pub(crate) fn replace(&self, block: Option<BlockIndex>) -> Option<BlockIndex> {
         let new = block.map_or(NONE, |block| (block * WORDS) as u32);
-        let old = self.0.swap(new, Relaxed);
-        (old != NONE).then_some(old as usize / WORDS)
+        place(self.at_hand.swap(new, Relaxed)).map(|(block, _)| block)
     }
+
+    /// The next block comes from this word, once.
+    #[inline]
+    pub(crate) fn note_freed(&self, block: BlockIndex, word: usize) {
+        self.freed.store((block * WORDS + word) as u32, Relaxed);
+    }
+
+    /// The word that was freed to last, if nobody asked since.
+    #[inline]
+    pub(crate) fn take_freed(&self) -> Option<(BlockIndex, usize)> {
+        let freed = place(self.freed.load(Relaxed))?;
+        self.freed.store(NONE, Relaxed);
+        Some(freed)
+    }
+}
+
+#[inline]
+fn place(word: u32) -> Option<(BlockIndex, usize)> {
+    (word != NONE).then_some((word as usize / WORDS, word as usize % WORDS))
 }
 
 macro_rules! counters {

@@ -30,10 +30,33 @@ pub(crate) struct IsFree;
 /// What a free left behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Left {
-    /// Some frame of the block's words is in use.
-    Partly,
+    /// Few frames of its word are free.
+    Few,
+    /// So many that a CPU that needs blocks gets enough of them.
+    Many,
     /// All frames of the block's words are free.
-    FullWords,
+    All,
+}
+
+impl Left {
+    /// What a word says, in which there are blocks of `order`.
+    ///
+    /// A word is looked at and not the pageblock, since this is asked after every free: where one word has so many, the eight
+    /// of a pageblock have two to three dozen if frees come at random.
+    #[inline]
+    pub(crate) fn of_word(free: usize, order: Order) -> Self {
+        /// Single frames that are worth another pageblock.
+        const FRAMES: u32 = 6;
+        if free == FULL {
+            return Self::All;
+        }
+        let mut rest = free & STARTS[order.index().min(WORD_ORDER)];
+        let enough = FRAMES >> order.index().min(2);
+        for _ in 1..enough {
+            rest &= rest.wrapping_sub(1);
+        }
+        if rest == 0 { Self::Few } else { Self::Many }
+    }
 }
 
 impl FreeBits {
@@ -112,15 +135,14 @@ impl FreeBits {
         taken.is_ok()
     }
 
-    /// Puts a block back.
+    /// Puts a block back. Returns its word as it is then.
     #[inline]
-    pub(crate) fn put(&self, frame: usize, order: Order) -> Result<Left, IsFree> {
+    pub(crate) fn put(&self, frame: usize, order: Order) -> Result<usize, IsFree> {
         let word = frame / WORD_FRAMES;
         if order.index() > WORD_ORDER {
             return self.put_words(word, 1 << (order.index() - WORD_ORDER));
         }
-        let left = self.put_frames(word, run(order) << (frame % WORD_FRAMES))?;
-        Ok(if left == FULL { Left::FullWords } else { Left::Partly })
+        self.put_frames(word, run(order) << (frame % WORD_FRAMES))
     }
 
     /// Puts back frames of one word, as bits. Returns the word as it is then.
@@ -140,10 +162,10 @@ impl FreeBits {
     }
 
     /// Only one of two that put the same block back changes its first word; the rest is that one's alone.
-    fn put_words(&self, first: usize, words: usize) -> Result<Left, IsFree> {
+    fn put_words(&self, first: usize, words: usize) -> Result<usize, IsFree> {
         self.words[first].compare_exchange(0, FULL, Release, Relaxed).map_err(|_| IsFree)?;
         self.open(first + 1..first + words);
-        Ok(Left::FullWords)
+        Ok(FULL)
     }
 
     /// All frames of these words are free from here on; none of them was.
@@ -190,6 +212,14 @@ impl FreeBits {
         (0..WORDS).map(|word| self.word(word).count_ones() as usize).sum()
     }
 
+    /// Whether a CPU that needs blocks of `order` gets enough of them here.
+    pub(crate) fn is_worthwhile(&self, order: Order) -> bool {
+        if order.index() > WORD_ORDER {
+            return self.has(order);
+        }
+        (0..WORDS).any(|word| Left::of_word(self.word(word), order) != Left::Few)
+    }
+
     /// Whether a block of `order`, below that of pageblocks, is free at a multiple of its size.
     pub(crate) fn has(&self, order: Order) -> bool {
         if order.index() <= WORD_ORDER {
@@ -200,20 +230,38 @@ impl FreeBits {
     }
 }
 
-/// As many bits as a block of `order` has frames.
+/// As many bits as a block of `order`, at most a word's, has frames.
 #[inline]
 const fn run(order: Order) -> usize {
-    FULL >> (WORD_FRAMES - (1 << order.index()))
+    RUNS[order.index()]
+}
+
+const RUNS: [usize; WORD_ORDER + 1] = by_order(false);
+/// A bit at each multiple of a block's size. A table, since it would take a division.
+const STARTS: [usize; WORD_ORDER + 1] = by_order(true);
+
+const fn by_order(starts: bool) -> [usize; WORD_ORDER + 1] {
+    let mut table = [0; WORD_ORDER + 1];
+    let mut order = 0;
+    while order <= WORD_ORDER {
+        let run = FULL >> (WORD_FRAMES - (1 << order));
+        table[order] = if starts { FULL / run } else { run };
+        order += 1;
+    }
+    table
 }
 
 /// The lowest multiple of the order's size from which on so many bits are set.
 #[inline]
 fn lowest_run(free: usize, order: Order) -> Option<usize> {
+    if order.index() == 0 {
+        return (free != 0).then(|| free.trailing_zeros() as usize);
+    }
     let mut runs = free;
     for half in 0..order.index() {
         runs &= runs >> (1 << half);
     }
-    runs &= FULL / run(order);
+    runs &= STARTS[order.index()];
     (runs != 0).then(|| runs.trailing_zeros() as usize)
 }
 
@@ -222,6 +270,19 @@ const _: () = assert!(WORDS.is_power_of_two() && PAGEBLOCK_ORDER > WORD_ORDER);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_word_with_few_free_blocks_is_not_worth_another_pageblock() {
+        for (o, few, many) in [(0, 5, 6), (1, 2, 3), (2, 0, 1), (3, 0, 1), (6, 0, 1)] {
+            let bits = FreeBits::new();
+            let blocks = |count: usize| (0..count).fold(0, |word, at| word | run(order(o)) << (at << o));
+            bits.set(3, blocks(few));
+            assert!(!bits.is_worthwhile(order(o)), "order {o}");
+            bits.set(3, blocks(many));
+            assert!(bits.is_worthwhile(order(o)), "order {o}");
+        }
+        assert_eq!(Left::of_word(FULL, Order::ZERO), Left::All);
+    }
 
     fn order(order: u8) -> Order {
         Order::new(order).unwrap()

@@ -30,7 +30,7 @@ mod whole_map;
 mod zone;
 
 pub use allocator::{BlockAllocator, TableCounts, Tables, ZoneUse};
-pub use cpu_lists::{BlockCounters, CpuLists};
+pub use cpu_lists::{BlockCounters, CpuHome, CpuLists};
 pub use free_bits::FreeBits;
 pub use state::BlockState;
 pub use tail_bits::TailBits;

@@ -44,7 +44,7 @@ const OWNER_AT: u32 = 16;
 pub(crate) const MAX_CPUS: usize = 1 << (32 - OWNER_AT);
 
 impl State {
-    pub(crate) const ABSENT: Self = Self(Phase::Absent as u32);
+    pub(crate) const ABSENT: Self = Self(Phase::Absent as u32 | ORDER);
 
     /// A pageblock that is split into blocks of `order`, for requests of one type.
     #[inline]
@@ -89,6 +89,15 @@ impl State {
         let wanted = Self::split(order, migratetype).in_phase(Phase::Idle);
         // Idle and current differ in the lowest bit.
         (self.0 ^ wanted.0) & (0b110 | ORDER | TYPE | MIXED) == 0
+    }
+
+    /// Whether frees of `order`, below that of pageblocks, need no other look than at the block's bits.
+    #[inline]
+    pub(crate) const fn takes_back(self, order: Order) -> bool {
+        let wanted = (order.get() as u32) << ORDER_AT | Phase::Idle as u32;
+        // Idle, current and changing pageblocks are split. So says the phase of the second half of a block of several, whose
+        // order is none of these.
+        (self.0 ^ wanted) & (0b100 | ORDER | MIXED | HOLED) == 0
     }
 
     /// The order of its blocks; of those that are cut, the order they were cut from.
@@ -171,7 +180,7 @@ impl State {
     #[inline]
     #[must_use]
     pub(crate) const fn unused(self, phase: Phase) -> Self {
-        Self(self.0 & LINKED | phase as u32)
+        Self(self.0 & LINKED | ORDER | phase as u32)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use pageset_core::{NodeId, PAGEBLOCK_FRAMES, Pfn, Watermark, Watermarks, ZoneKind};
+use pageset_core::{NodeId, PAGEBLOCK_FRAMES, Pfn, Watermark, Watermarks, ZoneId, ZoneKind};
 
 use crate::atomic::{AtomicUsize, Relaxed};
 use crate::cpu_lists::{TYPES, Wanted};
@@ -12,6 +12,7 @@ use crate::stack::{BlockIndex, Stack};
 #[derive(Debug)]
 #[repr(align(64))]
 pub struct Zone {
+    pub(crate) id: ZoneId,
     pub(crate) kind: ZoneKind,
     pub(crate) node: NodeId,
     pub(crate) span: Range<u64>,
@@ -41,6 +42,7 @@ impl Zone {
     /// A zone without memory.
     pub(crate) fn empty() -> Self {
         Self {
+            id: ZoneId(0),
             kind: ZoneKind::Normal,
             node: NodeId(0),
             span: 0..0,

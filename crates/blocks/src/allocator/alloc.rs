@@ -4,61 +4,91 @@ use pageset_core::{
     AllocError, CpuId, MigrateType, NodeChoice, Order, PAGEBLOCK_ORDER, Pfn, Request, ZoneId,
 };
 
-use super::{BlockAllocator, FRAMES, NO_ZONE, ZoneKind};
-use crate::cpu_lists::{CpuLists, Wanted};
+use super::refill::Needy;
+use super::{BlockAllocator, FRAMES};
+use crate::cpu_lists::{CpuHome, CpuLists, Wanted};
+use crate::stack::BlockIndex;
 
 impl BlockAllocator<'_> {
     /// Allocates a block. Of two requests at once, from the same CPU or others, each gets its own.
     ///
     /// # Errors
     /// See [`AllocError`]. A block that lies below the watermark is an error even if there are free frames.
-    #[inline]
+    #[inline(always)]
     pub fn alloc(&self, cpu: CpuId, request: &Request) -> Result<Pfn, AllocError> {
         match self.alloc_at_hand(cpu, request) {
             Some(pfn) => Ok(pfn),
-            None => self.alloc_slow(cpu, request),
+            None => self.alloc_near(cpu, request),
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn alloc_at_hand(&self, cpu: CpuId, request: &Request) -> Option<Pfn> {
-        let zone = self.preferred_zone(cpu, request)?;
-        let lists = self.lists_at(zone, cpu);
+        let lists = self.lists_at(self.home_zone(cpu, request)?, cpu);
         let frame = match request.order.index() {
             0..PAGEBLOCK_ORDER => self.take_at_hand(lists, Wanted::of(request))?,
             PAGEBLOCK_ORDER => self.take_spare(lists, request.migratetype)? * FRAMES,
             _ => return None,
         };
-        Some(self.zones[zone.index()].pfn(frame))
+        Some(Pfn((frame as u64).wrapping_add(lists.offset)))
     }
 
     /// The zone that such a request uses first, if that is simple to say.
-    #[inline]
-    pub(super) fn preferred_zone(&self, cpu: CpuId, request: &Request) -> Option<ZoneId> {
-        let local = *self.nodes_of_cpus.get(cpu.index())?;
-        let node = match request.nodes {
-            NodeChoice::Local => local,
-            NodeChoice::Prefer(node) => node,
-            NodeChoice::Only(_) => return None,
+    #[inline(always)]
+    pub(super) fn home_zone(&self, cpu: CpuId, request: &Request) -> Option<ZoneId> {
+        let home = self.homes.get(cpu.index())?;
+        let is_at_home = match request.nodes {
+            NodeChoice::Local => true,
+            NodeChoice::Prefer(node) => node == home.node,
+            NodeChoice::Only(_) => false,
         };
-        if request.below.is_some() || !request.migratetype.is_mergeable() {
-            return None;
-        }
-        let zone = *self.preferred.get(node.index() * ZoneKind::COUNT + request.highest_zone.index())?;
-        (zone != NO_ZONE).then_some(zone)
+        let zone = home.zones[request.highest_zone.index()];
+        let is_simple = is_at_home && request.below.is_none() && request.migratetype.is_mergeable();
+        (is_simple && zone != CpuHome::NO_ZONE).then_some(zone)
     }
 
     /// A block from the word that the CPU's last one came from.
-    #[inline]
-    pub(super) fn take_at_hand(&self, lists: &CpuLists, wanted: Wanted) -> Option<usize> {
-        let (block, word) = lists.cursor(wanted).get()?;
-        let frame = block * FRAMES + self.free.get(block)?.take(word, wanted.order)?;
-        if self.states[block].get().serves(wanted.order, wanted.migratetype) {
+    #[inline(always)]
+    fn take_at_hand(&self, lists: &CpuLists, wanted: Wanted) -> Option<usize> {
+        let cursor = lists.cursor(wanted);
+        if let Some((block, word)) = cursor.take_freed()
+            && let Some(frame) = self.take_in(block, word, wanted)
+        {
             return Some(frame);
         }
-        // The cursor was old: the pageblock has become another's, of another order.
-        self.return_frames(block, frame % FRAMES, wanted.order);
+        let (block, word) = cursor.get()?;
+        self.take_in(block, word, wanted)
+    }
+
+    #[inline(always)]
+    fn take_in(&self, block: BlockIndex, word: usize, wanted: Wanted) -> Option<usize> {
+        let frame = self.free.get(block)?.take(word, wanted.order)?;
+        self.still(block, frame, wanted)
+    }
+
+    /// The frame's index, if its pageblock is still what it was: a cursor may be old, and the pageblock another's, of another
+    /// order.
+    #[inline(always)]
+    pub(super) fn still(&self, block: BlockIndex, frame: usize, wanted: Wanted) -> Option<usize> {
+        if self.states[block].get().serves(wanted.order, wanted.migratetype) {
+            return Some(block * FRAMES + frame);
+        }
+        self.return_frames(block, frame, wanted.order);
         None
+    }
+
+    /// From another word of the pageblock at hand, or wherever there is one.
+    #[inline(never)]
+    fn alloc_near(&self, cpu: CpuId, request: &Request) -> Result<Pfn, AllocError> {
+        if let Some(zone) = self.home_zone(cpu, request)
+            && request.order < Order::PAGEBLOCK
+        {
+            let needy = Needy { zone, cpu, lists: self.lists_at(zone, cpu), wanted: Wanted::of(request) };
+            if let Some(frame) = self.take_rest(needy) {
+                return Ok(self.zones[zone.index()].pfn(frame));
+            }
+        }
+        self.alloc_slow(cpu, request)
     }
 
     /// Puts back what was taken from a pageblock that is not what it was thought to be.

@@ -2,11 +2,12 @@
 
 use core::ops::Range;
 
-use pageset_core::{Config, ConfigError, CpuId, MigrateType, NodeId, Order, ZoneConfig, ZoneId, ZoneKind};
+use pageset_core::{Config, ConfigError, CpuId, MigrateType, Order, ZoneConfig, ZoneId, ZoneKind};
 
 use super::tables::{covering, pageblocks_of};
-use super::{BlockAllocator, FRAMES, NO_ZONE, TableCounts, Tables};
+use super::{BlockAllocator, FRAMES, TableCounts, Tables};
 use crate::atomic::Relaxed;
+use crate::cpu_lists::CpuHome;
 use crate::stack::{BlockIndex, MAX_BLOCKS};
 use crate::state::{MAX_CPUS, Phase, State};
 use crate::tail_bits::words_of;
@@ -31,6 +32,7 @@ impl<'a> BlockAllocator<'a> {
         for (index, (zone, of)) in tables.zones.iter_mut().zip(config.zones).enumerate() {
             let blocks = pageblocks_of(of).ok_or(ConfigError::BadZoneSpan(index))?;
             check_regions(index, of)?;
+            zone.id = ZoneId(index as u16);
             zone.kind = of.kind;
             zone.node = of.node;
             zone.span = of.span.clone();
@@ -42,9 +44,12 @@ impl<'a> BlockAllocator<'a> {
             first += blocks;
         }
         config.fill_zonelists(&mut tables.zonelists)?;
-        fill_preferred(config, &tables.zonelists, &mut tables.preferred);
-        for (node, of) in tables.nodes_of_cpus.iter_mut().zip(config.cpus) {
-            *node = *of;
+        for (home, node) in tables.homes.iter_mut().zip(config.cpus) {
+            let zonelist = &tables.zonelists[node.index() * config.zones.len()..][..config.zones.len()];
+            *home = CpuHome { node: *node, zones: first_zones(config, zonelist) };
+        }
+        for (zone, lists) in tables.zones.iter().zip(tables.lists.chunks_mut(config.cpus.len())) {
+            lists.iter_mut().for_each(|lists| lists.offset = zone.offset);
         }
         let allocator = Self {
             free: tables.free,
@@ -52,10 +57,9 @@ impl<'a> BlockAllocator<'a> {
             states: tables.states,
             whole: WholeMap(tables.whole),
             lists: tables.lists,
-            nodes_of_cpus: tables.nodes_of_cpus,
+            homes: tables.homes,
             zones: tables.zones,
             zonelists: tables.zonelists,
-            preferred: tables.preferred,
         };
         for (index, of) in config.zones.iter().enumerate() {
             allocator.populate(ZoneId(index as u16), of.regions);
@@ -113,17 +117,12 @@ impl<'a> BlockAllocator<'a> {
     }
 }
 
-/// By node and kind, the first zone that a request for this kind and lower ones uses.
-fn fill_preferred(config: &Config<'_>, zonelists: &[ZoneId], preferred: &mut [ZoneId]) {
-    let zones = config.zones.len();
-    for node in 0..config.nodes() {
-        for kind in ZoneKind::ALL {
-            let row = &zonelists[node * zones..][..zones];
-            let first = row.iter().find(|id| config.zones[id.index()].kind <= kind);
-            preferred[NodeId(node as u16).index() * ZoneKind::COUNT + kind.index()] =
-                *first.unwrap_or(&NO_ZONE);
-        }
-    }
+/// By kind, the first zone that a request for this kind and lower ones uses.
+fn first_zones(config: &Config<'_>, zonelist: &[ZoneId]) -> [ZoneId; ZoneKind::COUNT] {
+    ZoneKind::ALL.map(|kind| {
+        let first = zonelist.iter().find(|id| config.zones[id.index()].kind <= kind);
+        *first.unwrap_or(&CpuHome::NO_ZONE)
+    })
 }
 
 fn check_regions(index: usize, zone: &ZoneConfig<'_>) -> Result<(), ConfigError> {

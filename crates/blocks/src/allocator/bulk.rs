@@ -32,7 +32,7 @@ impl BlockAllocator<'_> {
 
     /// Frames of the word that the CPU's last one came from.
     fn take_more(&self, cpu: CpuId, request: &Request, pages: &mut [Pfn]) -> usize {
-        let Some(zone) = self.preferred_zone(cpu, request) else { return 0 };
+        let Some(zone) = self.home_zone(cpu, request) else { return 0 };
         let wanted = Wanted::of(request);
         let Some((block, word)) = self.lists_at(zone, cpu).cursor(wanted).get() else { return 0 };
         let frames = self.free[block].take_frames(word, pages.len());
@@ -82,7 +82,7 @@ impl BlockAllocator<'_> {
     fn free_word(&self, blocks: &[(Pfn, Order)]) -> usize {
         let Some((_, first)) = self.locate(blocks[0].0) else { return 0 };
         let (block, word) = (first / FRAMES, first % FRAMES / WORD_FRAMES);
-        if !self.states[block].get().is_split_into(Order::ZERO) {
+        if !self.states[block].get().takes_back(Order::ZERO) {
             return 0;
         }
         let mut frames = 0_usize;
@@ -99,8 +99,7 @@ impl BlockAllocator<'_> {
             return 0;
         }
         match self.free[block].put_frames(word, frames) {
-            Ok(usize::MAX) => self.note_free(block, crate::free_bits::Left::FullWords),
-            Ok(_) => self.note_free(block, crate::free_bits::Left::Partly),
+            Ok(free) => self.note_free(block, Order::ZERO, free),
             // One of them is free: one by one it will show which.
             Err(_) => return 0,
         }

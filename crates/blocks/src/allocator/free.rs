@@ -1,9 +1,10 @@
 //! A free: a bit is set, whoever frees.
 
-use pageset_core::{CpuId, FreeError, Order, PAGEBLOCK_ORDER, Pfn};
+use pageset_core::{CpuId, FreeError, Order, Pfn};
 
 use super::{BlockAllocator, FRAMES};
-use crate::free_bits::Left;
+use crate::cpu_lists::Wanted;
+use crate::free_bits::{Left, WORD_FRAMES};
 use crate::state::{Phase, State};
 
 impl BlockAllocator<'_> {
@@ -13,23 +14,47 @@ impl BlockAllocator<'_> {
     /// [`FreeError`] if it is no block of this order that is in use. The allocator is unchanged then.
     #[inline]
     pub fn free(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError> {
-        let Some((_, index)) = self.locate(pfn) else { return Err(FreeError::Foreign(pfn)) };
+        let Some((zone, index)) = self.locate(pfn) else { return Err(FreeError::Foreign(pfn)) };
         let (block, frame) = (index / FRAMES, index % FRAMES);
         let state = self.states[block].get();
-        if state.is_split_into(order) && frame & (order.frames() as usize - 1) == 0 {
-            let left = self.free[block].put(frame, order).map_err(|_| FreeError::DoubleFree(pfn))?;
-            self.note_free(block, left);
+        let is_aligned = frame & (order.frames() as usize - 1) == 0;
+        if order < Order::PAGEBLOCK && state.takes_back(order) && is_aligned {
+            let free = self.free[block].put(frame, order).map_err(|_| FreeError::DoubleFree(pfn))?;
+            // After the bit was set: whoever makes the pageblock idle now sees the bit, or this sees that it is idle.
+            let state = self.states[block].get();
+            if state.phase() == Phase::Idle {
+                let left = Left::of_word(free, order);
+                if left == Left::Few && state.owner() == cpu && self.is_known(cpu) {
+                    let wanted = Wanted { order, migratetype: state.migratetype() };
+                    self.lists_at(zone.id, cpu).cursor(wanted).note_freed(block, frame / WORD_FRAMES);
+                } else {
+                    self.note_free_to_idle(block, state, left);
+                }
+            }
+            return Ok(());
+        }
+        if order == Order::PAGEBLOCK && frame == 0 && self.free_pageblock(cpu, zone.id, block) {
             return Ok(());
         }
         self.free_slow(cpu, pfn, order)
     }
 
-    /// Looks after a pageblock to which frames came back, if nobody else does.
+    /// Looks after a pageblock to which frames came back, if nobody else does. `free` is the word they came to.
     #[inline]
-    pub(super) fn note_free(&self, block: usize, left: Left) {
-        // After the bit was set: whoever makes the pageblock idle now sees the bit, or this sees that it is idle.
+    pub(super) fn note_free(&self, block: usize, order: Order, free: usize) {
         let state = self.states[block].get();
-        if state.phase() == Phase::Idle && (!state.is_linked() || left == Left::FullWords) {
+        if state.phase() == Phase::Idle {
+            self.note_free_to_idle(block, state, Left::of_word(free, order));
+        }
+    }
+
+    fn note_free_to_idle(&self, block: usize, state: State, left: Left) {
+        let is_news = match left {
+            Left::Few => false,
+            Left::Many => !state.is_linked(),
+            Left::All => true,
+        };
+        if is_news {
             self.settle(block);
         }
     }
@@ -37,7 +62,7 @@ impl BlockAllocator<'_> {
     /// Frees of blocks that are not what their pageblock is split into: whole pageblocks, and mistakes.
     #[cold]
     fn free_slow(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError> {
-        let Some((_, index)) = self.locate(pfn) else { return Err(FreeError::Foreign(pfn)) };
+        let Some((zone, index)) = self.locate(pfn) else { return Err(FreeError::Foreign(pfn)) };
         let (block, frame) = (index / FRAMES, index % FRAMES);
         let state = self.states[block].get();
         match state.phase() {
@@ -48,7 +73,8 @@ impl BlockAllocator<'_> {
             Phase::Handed if state.order() != order => {
                 Err(FreeError::WrongOrder { pfn, given: order, allocated: state.order() })
             }
-            Phase::Handed => self.free_whole(cpu, block, order).ok_or(FreeError::DoubleFree(pfn)),
+            Phase::Handed if self.free_whole(cpu, zone.id, block, order) => Ok(()),
+            Phase::Handed => Err(FreeError::DoubleFree(pfn)),
             Phase::Idle | Phase::Current | Phase::Changing if state.is_mixed() => {
                 self.free_mixed(pfn, index, order)
             }
@@ -80,21 +106,8 @@ impl BlockAllocator<'_> {
         if order != Order::ZERO {
             return Err(FreeError::WrongOrder { pfn, given: order, allocated: Order::ZERO });
         }
-        let left = self.free[block].put(frame, order).map_err(|_| FreeError::DoubleFree(pfn))?;
-        self.note_free(block, left);
+        let free = self.free[block].put(frame, order).map_err(|_| FreeError::DoubleFree(pfn))?;
+        self.note_free(block, order, free);
         Ok(())
-    }
-}
-
-impl State {
-    /// Whether frees of this order need no other look than at the block's bits.
-    #[inline]
-    pub(super) const fn is_split_into(self, order: Order) -> bool {
-        self.phase() as u32 & 0b100 != 0
-            && self.phase() as u32 != Phase::Inner as u32
-            && self.order().index() == order.index()
-            && order.index() < PAGEBLOCK_ORDER
-            && !self.is_mixed()
-            && !self.is_holed()
     }
 }

@@ -86,8 +86,8 @@ impl BlockAllocator<'_> {
         if allocated != order {
             return Err(FreeError::WrongOrder { pfn, given: order, allocated });
         }
-        let left = self.free[block].put(frame, order).map_err(|_| FreeError::DoubleFree(pfn))?;
-        self.note_free(block, left);
+        let free = self.free[block].put(frame, order).map_err(|_| FreeError::DoubleFree(pfn))?;
+        self.note_free(block, order, free);
         Ok(())
     }
 }

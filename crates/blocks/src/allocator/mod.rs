@@ -23,12 +23,12 @@ mod whole;
 
 use core::fmt;
 
-use pageset_core::{ConfigError, CpuId, NodeId, Order, PAGEBLOCK_FRAMES, Pfn, Storage, ZoneId, ZoneKind};
+use pageset_core::{ConfigError, CpuId, Order, PAGEBLOCK_FRAMES, Pfn, Storage, ZoneId};
 
 pub use info::ZoneUse;
 pub use tables::{TableCounts, Tables};
 
-use crate::cpu_lists::CpuLists;
+use crate::cpu_lists::{CpuHome, CpuLists};
 use crate::free_bits::FreeBits;
 use crate::stack::BlockIndex;
 use crate::state::BlockState;
@@ -56,27 +56,21 @@ pub struct BlockAllocator<'a> {
     whole: WholeMap<'a>,
     /// By zone and CPU.
     lists: Storage<'a, CpuLists>,
-    /// The node of each CPU.
-    nodes_of_cpus: Storage<'a, NodeId>,
+    homes: Storage<'a, CpuHome>,
     zones: Storage<'a, Zone>,
     /// One row of zones per node.
     zonelists: Storage<'a, ZoneId>,
-    /// By node and kind, the first zone that a request for that kind and lower ones uses.
-    preferred: Storage<'a, ZoneId>,
 }
-
-/// No zone.
-const NO_ZONE: ZoneId = ZoneId(u16::MAX);
 
 impl BlockAllocator<'_> {
     /// CPUs that operations may name.
     #[must_use]
     pub fn cpus(&self) -> usize {
-        self.nodes_of_cpus.len()
+        self.homes.len()
     }
 
     fn nodes(&self) -> usize {
-        self.preferred.len() / ZoneKind::COUNT
+        self.zonelists.len() / self.zones.len()
     }
 
     fn is_known(&self, cpu: CpuId) -> bool {
@@ -101,7 +95,8 @@ impl BlockAllocator<'_> {
     /// The zone of a frame, and the frame's index.
     #[inline]
     fn locate(&self, pfn: Pfn) -> Option<(&Zone, usize)> {
-        self.zones.iter().find_map(|zone| zone.frame(pfn).map(|frame| (zone, frame)))
+        // The last zone is the largest one, mostly.
+        self.zones.iter().rev().find_map(|zone| zone.frame(pfn).map(|frame| (zone, frame)))
     }
 }
 

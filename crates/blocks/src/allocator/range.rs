@@ -6,7 +6,7 @@ use pageset_core::{AllocError, CpuId, FreeError, Order, Pfn, Request};
 
 use super::{BlockAllocator, FRAMES, blocks_in};
 use crate::cpu_lists::Wanted;
-use crate::free_bits::{Left, WORDS};
+use crate::free_bits::WORDS;
 use crate::stack::BlockIndex;
 use crate::state::{Phase, State};
 use crate::tail_bits::words_of;
@@ -139,7 +139,7 @@ impl BlockAllocator<'_> {
         let state = self.states[block].get();
         if state.phase() == Phase::Handed {
             if frames.len() == FRAMES {
-                return self.free_whole(cpu, block, Order::PAGEBLOCK);
+                return self.free_pageblock(cpu, self.zone_of_block(block), block).then_some(());
             }
             self.cut_whole(cpu, block)?;
         } else if state.order() != Order::ZERO && !state.is_mixed() {
@@ -149,13 +149,10 @@ impl BlockAllocator<'_> {
         if state.is_mixed() {
             self.cut_ends(block, frames.clone());
         }
-        let mut left = Left::Partly;
         for (word, bits) in words_of(frames) {
-            if self.free[block].put_frames(word, bits).ok()? == usize::MAX {
-                left = Left::FullWords;
-            }
+            let free = self.free[block].put_frames(word, bits).ok()?;
+            self.note_free(block, Order::ZERO, free);
         }
-        self.note_free(block, left);
         Some(())
     }
 

@@ -3,7 +3,7 @@
 
 use pageset_core::{CpuId, ZoneId};
 
-use super::{BlockAllocator, FRAMES};
+use super::BlockAllocator;
 use crate::cpu_lists::{CpuLists, Wanted, count};
 use crate::free_bits::WORDS;
 use crate::stack::{BlockIndex, Stack};
@@ -34,15 +34,6 @@ impl BlockAllocator<'_> {
             cursor.advance(block, word);
             self.still(block, frame, needy.wanted)
         })
-    }
-
-    /// The frame's index, if its pageblock is still what it was.
-    pub(super) fn still(&self, block: BlockIndex, frame: usize, wanted: Wanted) -> Option<usize> {
-        if self.states[block].get().serves(wanted.order, wanted.migratetype) {
-            return Some(block * FRAMES + frame);
-        }
-        self.return_frames(block, frame, wanted.order);
-        None
     }
 
     /// A block from another pageblock, which is at hand from then on.

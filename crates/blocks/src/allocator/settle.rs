@@ -5,9 +5,6 @@ use crate::cpu_lists::{Wanted, count};
 use crate::stack::BlockIndex;
 use crate::state::{Phase, State};
 
-/// An idle pageblock is worth a CPU's while when so many of its frames are free, or one block of its order.
-const WORTH_FRAMES: usize = 32;
-
 impl BlockAllocator<'_> {
     /// Makes an idle pageblock whole if all of it is free, and known if it has enough free frames.
     pub(super) fn settle(&self, block: BlockIndex) {
@@ -32,8 +29,7 @@ impl BlockAllocator<'_> {
 
     /// Puts a pageblock into the stack of its owner, or of the zone if the owner is idle.
     fn link(&self, block: BlockIndex, state: State) {
-        let free = self.free[block].count();
-        if free < WORTH_FRAMES.max(state.order().frames() as usize) {
+        if !self.free[block].is_worthwhile(state.order()) {
             return;
         }
         let is_same = |now: State| now == state;
@@ -41,7 +37,7 @@ impl BlockAllocator<'_> {
             // Whoever changed it settles it.
             return;
         }
-        self.recount(block, free);
+        self.recount(block, self.free[block].count());
         let zone = self.zone_of_block(block);
         let wanted = Wanted { order: state.order(), migratetype: state.migratetype() };
         let owner = self.lists_at(zone, state.owner());

@@ -39,7 +39,7 @@ impl BlockAllocator<'_> {
 
     fn node_for(&self, cpu: CpuId, request: &Request) -> Option<NodeId> {
         let node = match request.nodes {
-            NodeChoice::Local => self.nodes_of_cpus[cpu.index()],
+            NodeChoice::Local => self.homes[cpu.index()].node,
             NodeChoice::Prefer(node) | NodeChoice::Only(node) => node,
         };
         (node.index() < self.nodes()).then_some(node)

@@ -1,9 +1,9 @@
 //! Memory for the allocator's own data: lent by the caller, or on the heap.
 
-use pageset_core::{Config, ConfigError, MAX_ORDER, NodeId, Storage, ZoneConfig, ZoneId, ZoneKind};
+use pageset_core::{Config, ConfigError, MAX_ORDER, Storage, ZoneConfig, ZoneId};
 
 use super::FRAMES;
-use crate::cpu_lists::CpuLists;
+use crate::cpu_lists::{CpuHome, CpuLists};
 use crate::free_bits::FreeBits;
 use crate::state::BlockState;
 use crate::tail_bits::TailBits;
@@ -23,14 +23,12 @@ pub struct Tables<'a> {
     pub whole: Storage<'a, WholeWord>,
     /// Each CPU's share of each zone.
     pub lists: Storage<'a, CpuLists>,
-    /// The node of each CPU.
-    pub nodes_of_cpus: Storage<'a, NodeId>,
+    /// Where each CPU's requests go first.
+    pub homes: Storage<'a, CpuHome>,
     /// Zones.
     pub zones: Storage<'a, Zone>,
     /// Zonelists: all zones, once per node.
     pub zonelists: Storage<'a, ZoneId>,
-    /// The first zone for each node and kind.
-    pub preferred: Storage<'a, ZoneId>,
 }
 
 /// How many entries each table needs.
@@ -43,14 +41,12 @@ pub struct TableCounts {
     pub whole: usize,
     /// Entries of [`Tables::lists`].
     pub lists: usize,
-    /// Entries of [`Tables::nodes_of_cpus`].
+    /// Entries of [`Tables::homes`].
     pub cpus: usize,
     /// Entries of [`Tables::zones`].
     pub zones: usize,
     /// Entries of [`Tables::zonelists`].
     pub zonelists: usize,
-    /// Entries of [`Tables::preferred`].
-    pub preferred: usize,
 }
 
 impl TableCounts {
@@ -72,7 +68,6 @@ impl TableCounts {
             cpus,
             zones,
             zonelists: zones * nodes,
-            preferred: ZoneKind::COUNT * nodes,
         })
     }
 }
@@ -100,10 +95,9 @@ impl Tables<'_> {
             ("states", self.states.len(), needed.pageblocks),
             ("whole", self.whole.len(), needed.whole),
             ("lists", self.lists.len(), needed.lists),
-            ("nodes_of_cpus", self.nodes_of_cpus.len(), needed.cpus),
+            ("homes", self.homes.len(), needed.cpus),
             ("zones", self.zones.len(), needed.zones),
             ("zonelists", self.zonelists.len(), needed.zonelists),
-            ("preferred", self.preferred.len(), needed.preferred),
         ] {
             if len != needed {
                 return Err(ConfigError::TableLength(table, needed));
@@ -127,10 +121,9 @@ impl Tables<'static> {
             states: Storage::owned(counts.pageblocks, BlockState::new),
             whole: Storage::owned(counts.whole, WholeWord::new),
             lists: Storage::owned(counts.lists, CpuLists::new),
-            nodes_of_cpus: Storage::owned(counts.cpus, || NodeId(0)),
+            homes: Storage::owned(counts.cpus, CpuHome::new),
             zones: Storage::owned(counts.zones, Zone::empty),
             zonelists: Storage::owned(counts.zonelists, || ZoneId(0)),
-            preferred: Storage::owned(counts.preferred, || ZoneId(0)),
         })
     }
 }

@@ -68,33 +68,39 @@ impl BlockAllocator<'_> {
         self.whole.put(block, blocks);
     }
 
-    /// Frees a block of pageblock size or twice that. `None` if somebody else did.
-    pub(super) fn free_whole(&self, cpu: CpuId, block: BlockIndex, order: Order) -> Option<()> {
-        let is_this = |state: State| state.phase() == Phase::Handed && state.order() == order;
-        let to = if order == Order::PAGEBLOCK { Phase::Spare } else { Phase::Changing };
-        self.states[block].update(|state| is_this(state).then(|| state.unused(to))).ok()?;
+    /// Frees a block of pageblock size or twice that. `false` if it is no such block in use.
+    pub(super) fn free_whole(&self, cpu: CpuId, zone: ZoneId, block: BlockIndex, order: Order) -> bool {
         if order == Order::PAGEBLOCK {
-            self.keep_spare(cpu, block);
-        } else {
+            return self.free_pageblock(cpu, zone, block);
+        }
+        let is_this = |state: State| state.phase() == Phase::Handed && state.order() == order;
+        let freed =
+            self.states[block].update(|state| is_this(state).then(|| state.unused(Phase::Changing))).is_ok();
+        if freed {
             for part in (block..block + blocks_in(order)).rev() {
                 self.states[part].update(|state| Some(state.unused(Phase::Whole))).ok();
             }
             self.publish(block, blocks_in(order));
         }
-        Some(())
+        freed
     }
 
-    /// Keeps a pageblock at hand; the one before goes into the map.
-    fn keep_spare(&self, cpu: CpuId, block: BlockIndex) {
-        let zone = self.zone_of_block(block);
+    /// Frees a pageblock: it is kept at hand, and the one before goes into the map.
+    #[inline]
+    pub(super) fn free_pageblock(&self, cpu: CpuId, zone: ZoneId, block: BlockIndex) -> bool {
+        let is_this = |state: State| state.phase() == Phase::Handed && state.order() == Order::PAGEBLOCK;
+        if self.states[block].update(|state| is_this(state).then(|| state.unused(Phase::Spare))).is_err() {
+            return false;
+        }
         if !self.is_known(cpu) {
-            return self.give_spare(block);
+            self.give_spare(block);
+            return true;
         }
-        let lists = self.lists_at(zone, cpu);
-        if lists.spare.load(Relaxed) as usize != block {
-            let before = lists.spare.swap(block as u32, Relaxed) as usize;
-            self.give_spare(before);
+        let spare = &self.lists_at(zone, cpu).spare;
+        if spare.load(Relaxed) as usize != block {
+            self.give_spare(spare.swap(block as u32, Relaxed) as usize);
         }
+        true
     }
 
     /// Puts a pageblock that was kept at hand into the map, if it is one.
