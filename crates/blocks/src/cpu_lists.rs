@@ -190,6 +190,19 @@ macro_rules! counters {
     };
 }
 
+impl BlockCounters {
+    /// Times a CPU changed what all CPUs of a zone share: the map of whole pageblocks, the zone's stacks, another CPU's
+    /// pageblock. Not counted: frees to another CPU's pageblock, which change its line only.
+    #[must_use]
+    pub const fn shared(&self) -> usize {
+        self.adopted
+            .wrapping_add(self.claimed)
+            .wrapping_add(self.claimed_whole)
+            .wrapping_add(self.closed)
+            .wrapping_add(self.rescued)
+    }
+}
+
 counters! {
     /// Pageblocks of its own that a CPU went on to allocate from.
     reused,

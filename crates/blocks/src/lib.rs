@@ -22,6 +22,7 @@ extern crate std;
 mod allocator;
 mod atomic;
 mod cpu_lists;
+mod frame_allocator;
 mod free_bits;
 mod stack;
 mod state;

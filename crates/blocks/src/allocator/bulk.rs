@@ -7,35 +7,50 @@ use crate::cpu_lists::Wanted;
 use crate::free_bits::WORD_FRAMES;
 
 impl BlockAllocator<'_> {
-    /// Allocates up to as many single frames as `pages` has places, and fills those from the beginning. Returns how many it
-    /// filled.
+    /// Fills the empty slots of `pages` with single pages. Slots that are filled already are skipped. Returns how many slots
+    /// are filled in the end; fewer than all only if memory is short.
     ///
     /// # Errors
-    /// As [`alloc`](Self::alloc), if not even one frame could be allocated; [`AllocError::BulkOrder`] for another order.
-    pub fn alloc_bulk(&self, cpu: CpuId, request: &Request, pages: &mut [Pfn]) -> Result<usize, AllocError> {
+    /// As [`alloc`](Self::alloc), if not one page could be had; [`AllocError::BulkOrder`] for another order than 0.
+    pub fn alloc_bulk(
+        &self,
+        cpu: CpuId,
+        request: &Request,
+        pages: &mut [Option<Pfn>],
+    ) -> Result<usize, AllocError> {
         if request.order != Order::ZERO {
             return Err(AllocError::BulkOrder(request.order));
         }
-        let mut filled = 0;
-        while filled < pages.len() {
+        let mut filled = pages.iter().flatten().count();
+        let all = pages.len();
+        let mut slots = pages.iter_mut().filter(|slot| slot.is_none());
+        let mut got_any = false;
+        while let Some(slot) = slots.next() {
             // One the usual way, which has what follows at hand.
             match self.alloc(cpu, request) {
-                Ok(pfn) => pages[filled] = pfn,
-                Err(error) if filled == 0 => return Err(error),
+                Ok(pfn) => *slot = Some(pfn),
+                Err(error) if !got_any => return Err(error),
                 Err(_) => break,
             }
+            got_any = true;
             filled += 1;
-            filled += self.take_more(cpu, request, &mut pages[filled..]);
+            filled += self.take_more(cpu, request, all - filled, &mut slots);
         }
         Ok(filled)
     }
 
-    /// Frames of the word that the CPU's last one came from.
-    fn take_more(&self, cpu: CpuId, request: &Request, pages: &mut [Pfn]) -> usize {
+    /// Frames of the word that the CPU's last one came from, at most `count`, for which there are slots.
+    fn take_more<'s>(
+        &self,
+        cpu: CpuId,
+        request: &Request,
+        count: usize,
+        slots: &mut impl Iterator<Item = &'s mut Option<Pfn>>,
+    ) -> usize {
         let Some(zone) = self.home_zone(cpu, request) else { return 0 };
         let wanted = Wanted::of(request);
         let Some((block, word)) = self.lists_at(zone, cpu).cursor(wanted).get() else { return 0 };
-        let frames = self.free[block].take_frames(word, pages.len());
+        let mut frames = self.free[block].take_frames(word, count);
         if frames == 0 {
             return 0;
         }
@@ -44,12 +59,13 @@ impl BlockAllocator<'_> {
             return 0;
         }
         let first = block * FRAMES + word * WORD_FRAMES;
-        let mut left = frames;
-        for page in pages.iter_mut().take(frames.count_ones() as usize) {
-            *page = self.zones[zone.index()].pfn(first + left.trailing_zeros() as usize);
-            left &= left - 1;
+        let taken = frames.count_ones() as usize;
+        for slot in slots.take(taken) {
+            *slot = Some(self.zones[zone.index()].pfn(first + frames.trailing_zeros() as usize));
+            frames &= frames - 1;
         }
-        frames.count_ones() as usize
+        debug_assert_eq!(frames, 0, "there was a slot for each frame");
+        taken
     }
 
     #[cold]

@@ -65,8 +65,9 @@ fn frees_of_what_is_no_block() {
 #[test]
 fn a_batch_stops_at_the_first_mistake() {
     let allocator = plain(2048, 1);
-    let mut pages = [Pfn(0); 10];
+    let mut pages = [None; 10];
     allocator.alloc_bulk(CPU, &request(0, MigrateType::Movable), &mut pages).unwrap();
+    let pages = pages.map(|page| page.expect("there is memory"));
     let mut batch = pages.map(|pfn| (pfn, Order::ZERO));
     batch[6] = batch[3];
     let stopped = allocator.free_batch(CPU, &batch);

@@ -103,10 +103,14 @@ fn run(allocator: &BlockAllocator<'_>, steps: Vec<Step>) {
                 }
             }
             Step::Bulk { cpu, count } => {
-                let mut pages = vec![Pfn(0); count];
+                // Every seventh slot is filled already.
+                let full = Pfn(u64::MAX);
+                let mut pages: Vec<_> = (0..count).map(|at| (at % 7 == 3).then_some(full)).collect();
+                let already = pages.iter().flatten().count();
                 let filled = allocator.alloc_bulk(CpuId(cpu), &request(0, MigrateType::Movable), &mut pages);
-                let filled = filled.unwrap_or(0);
-                pages[..filled].iter().for_each(|pfn| model.add(*pfn, 1));
+                let filled = filled.unwrap_or(already);
+                assert_eq!(filled, pages.iter().flatten().count());
+                pages.iter().flatten().filter(|pfn| **pfn != full).for_each(|pfn| model.add(*pfn, 1));
                 let used: u64 = model.blocks.values().sum();
                 assert!(filled == count || used == RAGGED_FRAMES, "{filled} of {count}, {used} used");
             }

@@ -1,0 +1,157 @@
+//! What every page-frame allocator of this family does, so that a host, a test or a laboratory can take any of them.
+
+use core::ops::Range;
+
+use crate::check::{FrameCensus, Violation};
+use crate::error::{AllocError, ConfigError, FreeError};
+use crate::{CpuId, Order, PAGEBLOCK_ORDER, PageAllocator, Pfn, Platform, Request, TickOutcome};
+
+/// A page-frame allocator: [`PageAllocator`], which does what Linux does, or another one.
+///
+/// Each method is as the [`PageAllocator`]'s of the same name, errors included. An implementation may refuse what it
+/// cannot do with an error, never with a panic.
+pub trait FrameAllocator {
+    /// Allocates a block.
+    ///
+    /// # Errors
+    /// See [`AllocError`].
+    fn alloc(&self, cpu: CpuId, request: &Request) -> Result<Pfn, AllocError>;
+
+    /// Frees a block.
+    ///
+    /// # Errors
+    /// See [`FreeError`]. The allocator is unchanged then.
+    fn free(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError>;
+
+    /// Fills the empty slots of `pages` with single pages, and returns how many slots are filled then.
+    ///
+    /// # Errors
+    /// As [`alloc`](Self::alloc), if not one page could be had.
+    fn alloc_bulk(
+        &self,
+        cpu: CpuId,
+        request: &Request,
+        pages: &mut [Option<Pfn>],
+    ) -> Result<usize, AllocError>;
+
+    /// Frees blocks one after the other.
+    ///
+    /// # Errors
+    /// The place of the first block that could not be freed, and why.
+    fn free_batch(&self, cpu: CpuId, blocks: &[(Pfn, Order)]) -> Result<(), (usize, FreeError)>;
+
+    /// Allocates contiguous frames, any number of them.
+    ///
+    /// # Errors
+    /// See [`AllocError`].
+    fn alloc_exact(&self, cpu: CpuId, frames: u64, request: &Request) -> Result<Pfn, AllocError>;
+
+    /// Allocates the block that begins at this frame.
+    ///
+    /// # Errors
+    /// See [`AllocError`].
+    fn alloc_at(&self, cpu: CpuId, pfn: Pfn, request: &Request) -> Result<(), AllocError>;
+
+    /// Frees these frames, whatever blocks they are parts of.
+    ///
+    /// # Errors
+    /// See [`FreeError`].
+    fn free_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError>;
+
+    /// Does one CPU's periodic work.
+    ///
+    /// # Errors
+    /// [`ConfigError::BadCpu`] for an unknown CPU.
+    fn tick(&self, cpu: CpuId) -> Result<TickOutcome, ConfigError>;
+
+    /// Lets everybody have what any CPU keeps back.
+    ///
+    /// # Errors
+    /// [`ConfigError::BadCpu`] for an unknown CPU.
+    fn drain_all(&self, cpu: CpuId) -> Result<(), ConfigError>;
+
+    /// What memory is used for, and how often CPUs met. O(pageblocks) at most.
+    fn usage(&self) -> FrameUsage;
+
+    /// Checks everything that can be checked by looking. O(frames).
+    ///
+    /// # Errors
+    /// The first violated invariant.
+    fn validate(&self) -> Result<FrameCensus, Violation>;
+}
+
+/// What memory is used for, in frames, and how often CPUs met over it since the allocator was built.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FrameUsage {
+    /// Free, and kept back by no CPU.
+    pub free: u64,
+    /// Free, and kept back by a CPU.
+    pub held: u64,
+    /// Pageblocks that are free as a whole, and kept back by no CPU.
+    pub whole_pageblocks: u64,
+    /// Times a CPU took a lock of a zone's, or changed what all CPUs of a zone share.
+    pub shared_visits: u64,
+}
+
+impl<P: Platform> FrameAllocator for PageAllocator<'_, P> {
+    fn alloc(&self, cpu: CpuId, request: &Request) -> Result<Pfn, AllocError> {
+        self.alloc(cpu, request)
+    }
+
+    fn free(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError> {
+        self.free(cpu, pfn, order)
+    }
+
+    fn alloc_bulk(
+        &self,
+        cpu: CpuId,
+        request: &Request,
+        pages: &mut [Option<Pfn>],
+    ) -> Result<usize, AllocError> {
+        self.alloc_bulk(cpu, request, pages)
+    }
+
+    fn free_batch(&self, cpu: CpuId, blocks: &[(Pfn, Order)]) -> Result<(), (usize, FreeError)> {
+        self.free_batch(cpu, blocks)
+    }
+
+    fn alloc_exact(&self, cpu: CpuId, frames: u64, request: &Request) -> Result<Pfn, AllocError> {
+        self.alloc_exact(cpu, frames, request)
+    }
+
+    fn alloc_at(&self, cpu: CpuId, pfn: Pfn, request: &Request) -> Result<(), AllocError> {
+        self.alloc_at(cpu, pfn, request)
+    }
+
+    fn free_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
+        self.free_range(cpu, pfns)
+    }
+
+    fn tick(&self, cpu: CpuId) -> Result<TickOutcome, ConfigError> {
+        self.tick(cpu)
+    }
+
+    fn drain_all(&self, cpu: CpuId) -> Result<(), ConfigError> {
+        self.drain_all(cpu).map(drop)
+    }
+
+    fn usage(&self) -> FrameUsage {
+        let mut usage = FrameUsage {
+            held: self.cached_pages(),
+            shared_visits: self.counters().zone_lock_acquisitions,
+            ..FrameUsage::default()
+        };
+        for zone in self.zones() {
+            usage.free += zone.free;
+            for order in Order::PAGEBLOCK.and_above() {
+                let blocks = u64::from(zone.nr_free[order.index()]);
+                usage.whole_pageblocks += blocks << (order.index() - PAGEBLOCK_ORDER);
+            }
+        }
+        usage
+    }
+
+    fn validate(&self) -> Result<FrameCensus, Violation> {
+        self.validate()
+    }
+}
