@@ -216,6 +216,8 @@ counters! {
     closed,
     /// Blocks that came from pageblocks that other CPUs allocate from, or of other types or orders.
     rescued,
+    /// Blocks that came from pageblocks of another type than was asked for.
+    foreign,
     /// Pageblocks that were cut for blocks of several orders.
     mixed,
     /// Pageblocks that changed their type because requests of another one found no other memory.

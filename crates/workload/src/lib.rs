@@ -5,11 +5,13 @@
 //! [`against`](fn@against) compares such a forecast with what another kernel or setting really made of the load.
 //! [`survey()`] counts what the recording itself contains.
 //! [`verify`](fn@verify) compares each decision of the recorded kernel with a policy's.
+//! [`contest`] plays a recording's blocks on whole allocators, Linux's and our own.
 //! [`load`] has the benchmarks, written once over [`Target`], the world they run in; [`run_on_threads`] is one.
 #![deny(unsafe_code)]
 
 mod against;
 mod caches;
+pub mod contest;
 mod cpus;
 mod gfp;
 mod kernel_policy;

@@ -42,8 +42,8 @@ impl BlockAllocator<'_> {
             .or_else(|| {
                 wanted.fallbacks().into_iter().find_map(|other| self.take_foreign(needy, zone, of(other)))
             })
-            .or_else(|| types().find_map(|other| self.take_cut(zone, of(other), State::is_mixed)))
-            .or_else(|| types().find_map(|other| self.take_cut(zone, of(other), |_| true)))
+            .or_else(|| types().find_map(|other| self.take_cut(needy, zone, of(other), State::is_mixed)))
+            .or_else(|| types().find_map(|other| self.take_cut(needy, zone, of(other), |_| true)))
     }
 
     /// From a pageblock of the same order and type that is not known to have free frames, or is another CPU's.
@@ -91,21 +91,28 @@ impl BlockAllocator<'_> {
             let is_mostly_free = self.free[block].count() >= FRAMES / 2;
             if state.phase() == Phase::Idle && is_mostly_free && self.adopt(block, state, needy) {
                 count(&needy.lists.counters.retyped);
+                count(&needy.lists.counters.foreign);
                 return self.take_rest(needy);
             }
-            self.take_one(block, foreign)
+            let frame = self.take_one(block, foreign)?;
+            count(&needy.lists.counters.foreign);
+            Some(frame)
         })
     }
 
     /// From a pageblock of another order, which is cut.
-    fn take_cut(&self, zone: &Zone, wanted: Wanted, which: impl Fn(State) -> bool) -> Option<usize> {
+    fn take_cut(&self, needy: Needy<'_>, zone: &Zone, wanted: Wanted, which: impl Fn(State) -> bool) -> Option<usize> {
         zone.blocks.clone().find_map(|block| {
             let state = self.states[block].get();
             let may = state.is_open() && state.migratetype() == wanted.migratetype && which(state);
             if !may || !self.free[block].has(wanted.order) || !self.mix(block) {
                 return None;
             }
-            self.take_mixed(block, wanted.order)
+            let frame = self.take_mixed(block, wanted.order)?;
+            if wanted.migratetype != needy.wanted.migratetype {
+                count(&needy.lists.counters.foreign);
+            }
+            Some(frame)
         })
     }
 

@@ -11,12 +11,13 @@ use serde_json::Value;
 /// too, so that they start with the right edges.
 const ALLOWED: &[(&str, Allowed)] = &[
     ("pageset-core", Allowed::Only(&[])),
+    ("pageset-blocks", Allowed::Only(&["pageset-core"])),
     ("pageset-pageops", Allowed::Only(&[])),
     ("pageset-fault", Allowed::Only(&["pageset-core", "pageset-pageops"])),
     ("pageset", Allowed::Only(&["pageset-core", "pageset-pageops"])),
     ("pageset-sim", Allowed::Only(&["pageset-core"])),
     ("pageset-trace", Allowed::Only(&["pageset-core"])),
-    ("pageset-workload", Allowed::Only(&["pageset-core", "pageset-fault", "pageset-trace"])),
+    ("pageset-workload", Allowed::Only(&["pageset-blocks", "pageset-core", "pageset-fault", "pageset-trace"])),
     ("pageset-report", Allowed::Only(&[])),
     ("pageset-record", Allowed::Only(&["pageset-core", "pageset-trace"])),
     ("pageset-arrow", Allowed::Only(&["pageset-report", "pageset-trace"])),

@@ -1,0 +1,125 @@
+//! Who takes part, and an allocator of each for a machine.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use pageset_blocks::BlockAllocator;
+use pageset_core::{
+    Config, CpuId, Event, EventSink, NodeId, PageAllocator, Platform, Policy, Tables, ZoneConfig,
+};
+use pageset_trace::Layout;
+use parking_lot::RawMutex;
+
+use super::stage::{Sharing, play};
+use super::{ContestError, Script, Standing};
+
+/// An allocator that takes part.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Entrant {
+    /// Linux's, under a policy.
+    Linux(Box<Policy>),
+    /// Ours: CPUs own pageblocks.
+    OwnedBlocks,
+}
+
+impl Entrant {
+    /// The name of ours, beside those of policies.
+    pub const OWNED_BLOCKS: &'static str = "owned-blocks";
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Linux(policy) => policy.name,
+            Self::OwnedBlocks => Self::OWNED_BLOCKS,
+        }
+    }
+
+    pub(super) fn play(&self, machine: &Layout, script: &Script) -> Result<Standing, ContestError> {
+        let grounds = Grounds::new(machine);
+        let zones = grounds.zones();
+        let config = grounds.config(&zones, machine);
+        let standing = match self {
+            Self::Linux(policy) => {
+                let config = config.with_policy(**policy);
+                let host = Host::default();
+                let allocator = PageAllocator::new(host, &config, Tables::on_heap(&config)?)?;
+                let fallbacks = || allocator.platform().fallbacks.load(Relaxed);
+                play(script, &allocator, machine.cpus, Sharing::Locks, fallbacks)
+            }
+            Self::OwnedBlocks => {
+                let tables = pageset_blocks::Tables::on_heap(&config)?;
+                let allocator = BlockAllocator::new(&config, tables)?;
+                play(script, &allocator, machine.cpus, Sharing::Lines, || allocator.counters().foreign as u64)
+            }
+        };
+        Ok(Standing { entrant: self.name().to_owned(), ..standing })
+    }
+}
+
+/// A machine's memory, as allocators take it.
+struct Grounds<'m> {
+    machine: &'m Layout,
+    /// By zone, its frames: as many as are managed, from its start.
+    regions: Vec<[Range<u64>; 1]>,
+    nodes: Vec<NodeId>,
+}
+
+impl<'m> Grounds<'m> {
+    fn new(machine: &'m Layout) -> Self {
+        let region = |zone: &pageset_trace::ZoneDescription| {
+            [zone.start_pfn..zone.start_pfn.saturating_add(zone.managed.min(zone.spanned))]
+        };
+        let node = |cpu| NodeId(machine.node_of_cpu(cpu).unwrap_or(0));
+        Self {
+            machine,
+            regions: machine.zones.iter().map(region).collect(),
+            nodes: (0..machine.cpus).map(node).collect(),
+        }
+    }
+
+    fn zones(&self) -> Vec<ZoneConfig<'_>> {
+        let populated = self.machine.zones.iter().zip(&self.regions).filter(|(zone, _)| zone.managed > 0);
+        let mut zones: Vec<_> = populated
+            .map(|(zone, regions)| ZoneConfig {
+                kind: zone.kind,
+                node: NodeId(zone.node),
+                span: regions[0].clone(),
+                regions,
+            })
+            .collect();
+        zones.sort_by_key(|zone| (zone.node, zone.kind));
+        zones
+    }
+
+    fn config<'c>(&'c self, zones: &'c [ZoneConfig<'c>], machine: &Layout) -> Config<'c> {
+        let mut config = Config::new(zones, &self.nodes);
+        config.page_bytes = machine.page_size;
+        config.min_free_kbytes = machine.sysctls.min_free_kbytes;
+        config
+    }
+}
+
+/// Counts requests that got another type's memory.
+#[derive(Debug, Default)]
+struct Host {
+    fallbacks: AtomicU64,
+}
+
+impl Platform for Host {
+    type RawLock = RawMutex;
+    type Events = Self;
+
+    fn events(&self) -> &Self {
+        self
+    }
+}
+
+impl EventSink for Host {
+    fn emit(&self, _: CpuId, event: Event) {
+        if matches!(event, Event::MmPageAllocExtfrag { .. }) {
+            self.fallbacks.fetch_add(1, Relaxed);
+        }
+    }
+}
