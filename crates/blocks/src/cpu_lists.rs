@@ -1,9 +1,10 @@
 //! What one CPU has of one zone: the pageblocks it allocates from, and those of its own that have free frames.
 
-use pageset_core::{MigrateType, NodeId, Order, PAGEBLOCK_ORDER, ZoneId, ZoneKind};
+use pageset_core::{COSTLY_ORDER, MigrateType, NodeId, Order, PAGEBLOCK_ORDER, ZoneId, ZoneKind};
 
 use crate::atomic::{AtomicU32, AtomicUsize, Relaxed};
 use crate::free_bits::WORDS;
+use crate::kept::{Kept, Ring};
 use crate::stack::{BlockIndex, Stack};
 
 /// Types of requests.
@@ -36,15 +37,28 @@ pub struct CpuLists {
     pub(crate) offset: u64,
     /// By type and order, where the next block comes from.
     cursors: [[Cursor; PAGEBLOCK_ORDER]; TYPES],
-    /// The pageblock that was freed last as a whole: a hint too.
-    pub(crate) spare: AtomicU32,
+    pub(crate) spares: Spares,
     /// Where this CPU looked for a whole pageblock last.
     pub(crate) near: AtomicU32,
     /// Whether this CPU asked for a pageblock since the last tick.
     activity: AtomicU32,
     /// By type and order, its pageblocks that have free frames and are not allocated from.
     pub(crate) stacks: [[Stack; PAGEBLOCK_ORDER]; TYPES],
+    /// By type, blocks that it freed to pageblocks of others.
+    kept: [KeptOfType; TYPES],
     pub(crate) counters: Counters,
+}
+
+/// Single frames that a CPU keeps of each type, and blocks of each order from 1 to 3.
+const KEPT_FRAMES: usize = 256;
+const KEPT_BLOCKS: usize = 32;
+/// Orders that are kept.
+const KEPT_ORDERS: usize = COSTLY_ORDER + 1;
+
+#[derive(Debug)]
+struct KeptOfType {
+    frames: Kept<KEPT_FRAMES>,
+    blocks: [Kept<KEPT_BLOCKS>; KEPT_ORDERS - 1],
 }
 
 impl CpuLists {
@@ -52,10 +66,14 @@ impl CpuLists {
         Self {
             offset: 0,
             cursors: core::array::from_fn(|_| core::array::from_fn(|_| Cursor::new())),
-            spare: AtomicU32::new(NONE),
+            spares: Spares::new(),
             near: AtomicU32::new(0),
             activity: AtomicU32::new(0),
             stacks: core::array::from_fn(|_| core::array::from_fn(|_| Stack::new())),
+            kept: core::array::from_fn(|_| KeptOfType {
+                frames: Kept::new(),
+                blocks: core::array::from_fn(|_| Kept::new()),
+            }),
             counters: Counters::new(),
         }
     }
@@ -68,6 +86,24 @@ impl CpuLists {
     #[inline]
     pub(crate) fn stack(&self, wanted: Wanted) -> &Stack {
         &self.stacks[wanted.migratetype.index()][wanted.order.index()]
+    }
+
+    /// The blocks that it freed to pageblocks of others and keeps, if such blocks are kept.
+    #[inline]
+    pub(crate) fn kept(&self, wanted: Wanted) -> Option<Ring<'_>> {
+        let of_type = &self.kept[wanted.migratetype.index()];
+        match wanted.order.index() {
+            0 => Some(of_type.frames.ring()),
+            order => of_type.blocks.get(order - 1).map(Kept::ring),
+        }
+    }
+
+    /// All blocks that it keeps, with their order.
+    pub(crate) fn all_kept(&self) -> impl Iterator<Item = (Order, Ring<'_>)> {
+        let orders = || Order::ZERO.and_above().take(KEPT_ORDERS);
+        Wanted::all()
+            .filter(move |wanted| orders().any(|order| order == wanted.order))
+            .filter_map(|wanted| self.kept(wanted).map(|ring| (wanted.order, ring)))
     }
 
     pub(crate) fn note_activity(&self) {
@@ -101,6 +137,40 @@ impl Wanted {
             let orders = Order::ZERO.and_above().take(PAGEBLOCK_ORDER);
             orders.map(move |order| Self { order, migratetype })
         })
+    }
+}
+
+/// Whole pageblocks that a CPU took, or got back, and does not use: hints, since others may have taken them.
+#[derive(Debug)]
+pub(crate) struct Spares {
+    blocks: [AtomicU32; SPARES],
+    /// How many to take at once next time.
+    pub(crate) claim_size: AtomicU32,
+}
+
+/// Whole pageblocks that a CPU keeps at hand. Guess: 16 MiB are little beside what a CPU has that asks for so much.
+pub(crate) const SPARES: usize = 8;
+
+impl Spares {
+    fn new() -> Self {
+        Self { blocks: core::array::from_fn(|_| AtomicU32::new(NONE)), claim_size: AtomicU32::new(1) }
+    }
+
+    /// The one that was freed last.
+    #[inline]
+    pub(crate) fn last(&self) -> BlockIndex {
+        self.blocks[0].load(Relaxed) as usize
+    }
+
+    /// All of them.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = BlockIndex> {
+        self.blocks.iter().map(|block| block.load(Relaxed) as usize)
+    }
+
+    /// Puts a pageblock at a place. Returns the one that was there.
+    #[inline]
+    pub(crate) fn replace(&self, place: usize, block: BlockIndex) -> BlockIndex {
+        self.blocks[place].swap(block as u32, Relaxed) as usize
     }
 }
 
@@ -195,11 +265,7 @@ impl BlockCounters {
     /// pageblock. Not counted: frees to another CPU's pageblock, which change its line only.
     #[must_use]
     pub const fn shared(&self) -> usize {
-        self.adopted
-            .wrapping_add(self.claimed)
-            .wrapping_add(self.claimed_whole)
-            .wrapping_add(self.closed)
-            .wrapping_add(self.rescued)
+        self.adopted.wrapping_add(self.claimed).wrapping_add(self.published).wrapping_add(self.rescued)
     }
 }
 
@@ -208,10 +274,10 @@ counters! {
     reused,
     /// Pageblocks that a CPU took over from one that had no use for them.
     adopted,
-    /// Whole pageblocks that a CPU took to split them.
+    /// Times a CPU took whole pageblocks, one or several.
     claimed,
-    /// Whole pageblocks that a CPU handed out, or kept back from those freed to it.
-    claimed_whole,
+    /// Times a CPU made whole pageblocks everybody's, one or several.
+    published,
     /// Pageblocks that became free as a whole.
     closed,
     /// Blocks that came from pageblocks that other CPUs allocate from, or of other types or orders.
@@ -222,6 +288,13 @@ counters! {
     mixed,
     /// Pageblocks that changed their type because requests of another one found no other memory.
     retyped,
+    /// Times a CPU gave back blocks of other CPUs' pageblocks.
+    given_back,
+    /// Blocks that were free already when a CPU gave them back: somebody freed them twice.
+    double_frees,
+    /// Times a CPU changed the free frames of a pageblock that another one had changed last. Counted with the feature
+    /// `line-counts` only.
+    line_transfers,
     /// Requests that found no memory.
     failed,
 }

@@ -56,8 +56,9 @@ impl FrameAllocator for BlockAllocator<'_> {
         let mut usage =
             FrameUsage { shared_visits: self.counters().shared() as u64, ..FrameUsage::default() };
         for zone in self.zones() {
-            usage.free += zone.free - zone.held;
+            usage.free += zone.free - zone.held - zone.at_hand;
             usage.held += zone.held;
+            usage.at_hand += zone.at_hand;
             usage.whole_pageblocks += zone.whole_pageblocks;
         }
         usage

@@ -24,13 +24,14 @@ mod atomic;
 mod cpu_lists;
 mod frame_allocator;
 mod free_bits;
+mod kept;
 mod stack;
 mod state;
 mod tail_bits;
 mod whole_map;
 mod zone;
 
-pub use allocator::{BlockAllocator, TableCounts, Tables, ZoneUse};
+pub use allocator::{BlockAllocator, RemoteFrees, TableCounts, Tables, ZoneUse};
 pub use cpu_lists::{BlockCounters, CpuHome, CpuLists};
 pub use free_bits::FreeBits;
 pub use state::BlockState;

@@ -207,11 +207,28 @@ pub struct BlockState {
     pub(crate) next: AtomicU32,
     /// Free frames that the zone's count of idle frames includes.
     pub(crate) counted: AtomicU32,
+    /// The CPU that changed its free frames last, plus 1.
+    #[cfg(feature = "line-counts")]
+    writer: AtomicU32,
 }
 
 impl BlockState {
     pub(crate) fn new() -> Self {
-        Self { state: AtomicU32::new(State::ABSENT.0), next: AtomicU32::new(0), counted: AtomicU32::new(0) }
+        Self {
+            state: AtomicU32::new(State::ABSENT.0),
+            next: AtomicU32::new(0),
+            counted: AtomicU32::new(0),
+            #[cfg(feature = "line-counts")]
+            writer: AtomicU32::new(0),
+        }
+    }
+
+    /// Notes that a CPU changes its free frames. Returns whether another one did last.
+    #[cfg(feature = "line-counts")]
+    pub(crate) fn note_writer(&self, cpu: pageset_core::CpuId) -> bool {
+        let writer = cpu.0.wrapping_add(1);
+        let before = self.writer.swap(writer, Relaxed);
+        before != 0 && before != writer
     }
 
     #[inline]

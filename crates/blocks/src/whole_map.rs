@@ -45,6 +45,17 @@ impl WholeMap<'_> {
     }
 
     fn claim_in(&self, blocks: Range<BlockIndex>, count: usize) -> Option<BlockIndex> {
+        let run = |free: usize| lowest(free, count).map_or(0, |bit| ((1 << count) - 1) << bit);
+        let (first, taken) = self.claim_bits(blocks, run)?;
+        Some(first + taken.trailing_zeros() as usize)
+    }
+
+    /// Takes what `choose` chooses of the free ones of the first word of which it chooses any.
+    fn claim_bits(
+        &self,
+        blocks: Range<BlockIndex>,
+        choose: impl Fn(usize) -> usize,
+    ) -> Option<(BlockIndex, usize)> {
         if blocks.is_empty() {
             return None;
         }
@@ -59,15 +70,32 @@ impl WholeMap<'_> {
             }
             let map = &self.0[word].0;
             let mut free = map.load(Relaxed);
-            while let Some(bit) = lowest(free & eligible, count) {
-                let taken = ((1 << count) - 1) << bit;
+            loop {
+                let taken = choose(free & eligible);
+                if taken == 0 {
+                    break;
+                }
                 match map.compare_exchange_weak(free, free & !taken, AcqRel, Relaxed) {
-                    Ok(_) => return Some(first + bit),
+                    Ok(_) => return Some((first, taken)),
                     Err(now) => free = now,
                 }
             }
         }
         None
+    }
+
+    /// Takes up to `count` pageblocks of one word, the lowest of the first word that has any, from `near` on upwards, then from
+    /// the beginning of `blocks`. Returns the first pageblock of the word, and which ones as bits.
+    pub(crate) fn claim_some(
+        &self,
+        blocks: &Range<BlockIndex>,
+        near: BlockIndex,
+        count: usize,
+    ) -> Option<(BlockIndex, usize)> {
+        let near = near.clamp(blocks.start, blocks.end);
+        let lowest_of = |free: usize| lowest_bits(free, count);
+        self.claim_bits(near..blocks.end, lowest_of)
+            .or_else(|| self.claim_bits(blocks.start..near.next_multiple_of(BITS).min(blocks.end), lowest_of))
     }
 
     /// Takes these pageblocks, if all of them are there.
@@ -78,7 +106,17 @@ impl WholeMap<'_> {
     }
 
     pub(crate) fn put(&self, block: BlockIndex, count: usize) {
-        self.0[block / BITS].0.fetch_or(((1 << count) - 1) << (block % BITS), Release);
+        self.put_bits(block / BITS, ((1 << count) - 1) << (block % BITS));
+    }
+
+    /// Puts pageblocks of one word, as bits.
+    pub(crate) fn put_bits(&self, word: usize, blocks: usize) {
+        self.0[word].0.fetch_or(blocks, Release);
+    }
+
+    /// The word of a pageblock, and its bit there.
+    pub(crate) const fn place(block: BlockIndex) -> (usize, usize) {
+        (block / BITS, 1 << (block % BITS))
     }
 
     pub(crate) fn has(&self, block: BlockIndex) -> bool {
@@ -91,6 +129,17 @@ impl WholeMap<'_> {
 fn lowest(free: usize, count: usize) -> Option<usize> {
     let free = if count == 1 { free } else { free & (free >> 1) & (usize::MAX / 3) };
     (free != 0).then(|| free.trailing_zeros() as usize)
+}
+
+/// The lowest `count` of the bits.
+#[inline]
+const fn lowest_bits(bits: usize, count: usize) -> usize {
+    let (mut rest, mut left) = (bits, count);
+    while rest != 0 && left > 0 {
+        rest &= rest - 1;
+        left -= 1;
+    }
+    bits & !rest
 }
 
 #[cfg(test)]
@@ -112,6 +161,16 @@ mod tests {
         assert_eq!(map.claim(&(0..299), 131, 1), Some(70));
         assert_eq!(map.claim(&(0..299), 131, 1), None, "299 is another zone's");
         assert!(map.claim_at(299, 1) && !map.claim_at(299, 1));
+    }
+
+    #[test]
+    fn some_come_from_one_word() {
+        let map = map(&[1, 3, 70, 71, 130]);
+        assert_eq!(map.claim_some(&(0..300), 0, 3), Some((0, 0b1010)));
+        assert_eq!(map.claim_some(&(0..300), 0, 1), Some((64, 1 << 6)));
+        assert_eq!(map.claim_some(&(0..300), 129, 8), Some((128, 1 << 2)));
+        assert_eq!(map.claim_some(&(0..300), 129, 8), Some((64, 1 << 7)));
+        assert_eq!(map.claim_some(&(0..300), 0, 8), None);
     }
 
     #[test]

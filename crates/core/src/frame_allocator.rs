@@ -85,11 +85,14 @@ pub trait FrameAllocator {
 pub struct FrameUsage {
     /// Free, and kept back by no CPU.
     pub free: u64,
-    /// Free, and kept back by a CPU.
+    /// Free, and kept back by a CPU: others get them only if that CPU gives them back or is made to.
     pub held: u64,
+    /// Free, and meant for one CPU, but others may take them.
+    pub at_hand: u64,
     /// Pageblocks that are free as a whole, and kept back by no CPU.
     pub whole_pageblocks: u64,
-    /// Times a CPU took a lock of a zone's, or changed what all CPUs of a zone share.
+    /// Times a CPU took a lock of a zone's, or changed what all CPUs of a zone share, or (if the allocator counts that) what
+    /// another CPU had changed last.
     pub shared_visits: u64,
 }
 

@@ -12,7 +12,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .into_iter()
         .chain([Entrant::OwnedBlocks]);
     let entrants: Vec<_> = entrants.collect();
-    println!("recording,entrant,allocs,failures,shared,lines,fallbacks,held_mean,held_peak,held_idle,whole_end,whole_gone");
+    println!(
+        "recording,entrant,allocs,failures,visits,fallbacks,held_mean,at_hand,held_peak,held_idle,whole_end,whole_gone"
+    );
     for path in std::env::args().skip(1) {
         let mut reader = pageset_trace::open(Path::new(&path))?;
         let machine = match reader.info().machine.clone() {
@@ -24,9 +26,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let s = script.play(&machine, entrant)?;
             let name = Path::new(&path).file_stem().unwrap_or_default().to_string_lossy().into_owned();
             println!(
-                "{name},{},{},{},{},{},{},{:.0},{},{},{},{}",
-                s.entrant, s.allocs, s.failures, s.shared_visits, s.line_transfers, s.fallbacks, s.held_mean,
-                s.held_peak, s.held_idle, s.whole_at_end, s.whole_when_gone
+                "{name},{},{},{},{},{},{:.0},{:.0},{},{},{},{}",
+                s.entrant,
+                s.allocs,
+                s.failures,
+                s.shared_visits,
+                s.fallbacks,
+                s.held_mean,
+                s.at_hand_mean,
+                s.held_peak,
+                s.held_idle,
+                s.whole_at_end,
+                s.whole_when_gone
             );
         }
     }

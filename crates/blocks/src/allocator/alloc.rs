@@ -26,8 +26,12 @@ impl BlockAllocator<'_> {
     fn alloc_at_hand(&self, cpu: CpuId, request: &Request) -> Option<Pfn> {
         let lists = self.lists_at(self.home_zone(cpu, request)?, cpu);
         let frame = match request.order.index() {
-            0..PAGEBLOCK_ORDER => self.take_at_hand(lists, Wanted::of(request))?,
-            PAGEBLOCK_ORDER => self.take_spare(lists, request.migratetype)? * FRAMES,
+            0..PAGEBLOCK_ORDER => {
+                let frame = self.take_at_hand(lists, Wanted::of(request))?;
+                self.note_line(frame / FRAMES, cpu);
+                frame
+            }
+            PAGEBLOCK_ORDER => self.take_last_spare(lists, request.migratetype)? * FRAMES,
             _ => return None,
         };
         Some(Pfn((frame as u64).wrapping_add(lists.offset)))
@@ -84,7 +88,7 @@ impl BlockAllocator<'_> {
             && request.order < Order::PAGEBLOCK
         {
             let needy = Needy { zone, cpu, lists: self.lists_at(zone, cpu), wanted: Wanted::of(request) };
-            if let Some(frame) = self.take_rest(needy) {
+            if let Some(frame) = self.take_kept(needy.lists, needy.wanted).or_else(|| self.take_rest(needy)) {
                 return Ok(self.zones[zone.index()].pfn(frame));
             }
         }

@@ -5,7 +5,7 @@ use core::ops::Range;
 use pageset_core::{Config, ConfigError, CpuId, MigrateType, Order, ZoneConfig, ZoneId, ZoneKind};
 
 use super::tables::{covering, pageblocks_of};
-use super::{BlockAllocator, FRAMES, TableCounts, Tables};
+use super::{BlockAllocator, FRAMES, RemoteFrees, TableCounts, Tables};
 use crate::atomic::Relaxed;
 use crate::cpu_lists::CpuHome;
 use crate::stack::{BlockIndex, MAX_BLOCKS};
@@ -60,6 +60,7 @@ impl<'a> BlockAllocator<'a> {
             homes: tables.homes,
             zones: tables.zones,
             zonelists: tables.zonelists,
+            remote_frees: RemoteFrees::default(),
         };
         for (index, of) in config.zones.iter().enumerate() {
             allocator.populate(ZoneId(index as u16), of.regions);

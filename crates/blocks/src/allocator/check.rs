@@ -1,6 +1,6 @@
 //! `validate`: proof by inspection that no frame is lost, doubled or miscounted.
 
-use pageset_core::{FrameCensus, Order, Pfn, Violation, ZoneId};
+use pageset_core::{CpuId, FrameCensus, Order, Pfn, Violation, ZoneId};
 
 use super::{BlockAllocator, FRAMES};
 use crate::stack::BlockIndex;
@@ -62,6 +62,9 @@ impl BlockAllocator<'_> {
             };
         }
         let broken = |rule| Violation { zone: id, pfn: None::<Pfn>, rule };
+        let kept = self.check_kept(id).map_err(broken)?;
+        census.allocated -= kept;
+        census.cached += kept;
         if whole != zone.whole_blocks() {
             return Err(broken("the count of whole pageblocks equals the pageblocks"));
         }
@@ -72,6 +75,21 @@ impl BlockAllocator<'_> {
             return Err(broken("managed = free + cached + allocated"));
         }
         Ok(census)
+    }
+
+    /// Counts the frames that CPUs keep of other CPUs' pageblocks.
+    fn check_kept(&self, id: ZoneId) -> Result<u64, &'static str> {
+        for cpu in 0..self.cpus() {
+            for (_, ring) in self.lists_at(id, CpuId(cpu as u32)).all_kept() {
+                if ring
+                    .iter()
+                    .any(|frame| self.free[frame as usize / FRAMES].is_free(frame as usize % FRAMES))
+                {
+                    return Err("a block that a CPU keeps is in use for its pageblock");
+                }
+            }
+        }
+        Ok(self.kept_in(id) as u64)
     }
 
     fn check_handed(&self, zone: &Zone, block: BlockIndex, state: State) -> Result<(), &'static str> {

@@ -19,6 +19,10 @@ impl BlockAllocator<'_> {
         let state = self.states[block].get();
         let is_aligned = frame & (order.frames() as usize - 1) == 0;
         if order < Order::PAGEBLOCK && state.takes_back(order) && is_aligned {
+            if state.owner() != cpu && self.keep(cpu, zone.id, state, order, index) {
+                return Ok(());
+            }
+            self.note_line(block, cpu);
             let free = self.free[block].put(frame, order).map_err(|_| FreeError::DoubleFree(pfn))?;
             // After the bit was set: whoever makes the pageblock idle now sees the bit, or this sees that it is idle.
             let state = self.states[block].get();

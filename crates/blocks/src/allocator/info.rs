@@ -18,9 +18,11 @@ pub struct ZoneUse {
     pub managed: u64,
     /// Frames that are free, wherever they are.
     pub free: u64,
-    /// Of these, frames of pageblocks that CPUs allocate from, or keep at hand. Anybody can have them without asking the CPU.
+    /// Of these, frames that a CPU keeps for its own requests: others get them when it gives them back.
     pub held: u64,
-    /// Pageblocks that are free as a whole, and kept by nobody.
+    /// Of these, frames of pageblocks that CPUs allocate from. Another CPU takes them if it finds no others.
+    pub at_hand: u64,
+    /// Pageblocks that are free as a whole, those that CPUs keep at hand included: whoever needs one gets it.
     pub whole_pageblocks: u64,
     /// Frames to keep free.
     pub watermarks: Watermarks,
@@ -30,18 +32,22 @@ impl BlockAllocator<'_> {
     /// What each zone's frames are used for. O(pageblocks).
     pub fn zones(&self) -> impl Iterator<Item = ZoneUse> {
         self.zones.iter().map(|zone| {
-            let held = |block: usize| match self.states[block].get().phase() {
+            let at_hand = |block: usize| match self.states[block].get().phase() {
                 Phase::Current => self.free[block].count(),
                 Phase::Spare => FRAMES,
                 _ => 0,
             };
+            let is_spare = |block: &usize| self.states[*block].get().phase() == Phase::Spare;
+            let spares = zone.blocks.clone().filter(is_spare).count();
+            let held = self.kept_in(zone.id) as u64;
             ZoneUse {
                 kind: zone.kind,
                 node: zone.node,
                 managed: zone.managed,
-                free: self.free_in(zone),
-                held: zone.blocks.clone().map(held).sum::<usize>() as u64,
-                whole_pageblocks: zone.whole_blocks() as u64,
+                free: self.free_in(zone) + held,
+                held,
+                at_hand: zone.blocks.clone().map(at_hand).sum::<usize>() as u64,
+                whole_pageblocks: (zone.whole_blocks() + spares) as u64,
                 watermarks: Watermarks {
                     min: zone.mark(Watermark::Min),
                     low: zone.mark(Watermark::Low),

@@ -2,7 +2,8 @@
 //!
 //! Files in the order of an allocation: `alloc` (from the pageblock at hand), `refill` (another pageblock), `slow` (which zone,
 //! and what else to try), `rescue` (what is left when no pageblock is), `whole` (pageblocks and pairs of them); `free`,
-//! `settle` (what a pageblock becomes after a free); `bulk`; `mixed` (pageblocks with blocks of several orders), `range` (a
+//! `keep` (frees to pageblocks of other
+//! CPUs), `settle` (what a pageblock becomes after a free), `line` (which CPU changed it last); `bulk`; `mixed` (pageblocks with blocks of several orders), `range` (a
 //! given place, exact counts, parts); `tick`, `cpu`; `build`, `tables`; `info`, `check`.
 
 mod alloc;
@@ -11,6 +12,8 @@ mod bulk;
 mod check;
 mod free;
 mod info;
+mod keep;
+mod line;
 mod mixed;
 mod range;
 mod refill;
@@ -26,6 +29,7 @@ use core::fmt;
 use pageset_core::{ConfigError, CpuId, Order, PAGEBLOCK_FRAMES, Pfn, Storage, ZoneId};
 
 pub use info::ZoneUse;
+pub use keep::RemoteFrees;
 pub use tables::{TableCounts, Tables};
 
 use crate::cpu_lists::{CpuHome, CpuLists};
@@ -60,6 +64,7 @@ pub struct BlockAllocator<'a> {
     zones: Storage<'a, Zone>,
     /// One row of zones per node.
     zonelists: Storage<'a, ZoneId>,
+    remote_frees: RemoteFrees,
 }
 
 impl BlockAllocator<'_> {

@@ -32,10 +32,18 @@ impl BlockAllocator<'_> {
         if last_index.wrapping_sub(index) != request.order.frames() as usize - 1 {
             return Err(AllocError::Foreign(last));
         }
-        let taken = if request.order < Order::PAGEBLOCK {
-            self.take_place(cpu, index, Wanted::of(request))
-        } else {
-            self.take_whole_place(index / FRAMES, request)
+        let take = || {
+            if request.order < Order::PAGEBLOCK {
+                self.take_place(cpu, index, Wanted::of(request))
+            } else {
+                self.take_whole_place(index / FRAMES, request)
+            }
+        };
+        let taken = take() || {
+            // A CPU may keep what was freed to it.
+            let zone = self.zone_of_block(index / FRAMES);
+            (0..self.cpus()).for_each(|of| self.give_back_all(zone, CpuId(of as u32)));
+            take()
         };
         if taken { Ok(()) } else { Err(AllocError::NotFree(pfn)) }
     }

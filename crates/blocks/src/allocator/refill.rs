@@ -32,6 +32,7 @@ impl BlockAllocator<'_> {
             let word = (word + step) % WORDS;
             let frame = self.free[block].take(word, needy.wanted.order)?;
             cursor.advance(block, word);
+            self.note_line(block, needy.cpu);
             self.still(block, frame, needy.wanted)
         })
     }
@@ -76,9 +77,7 @@ impl BlockAllocator<'_> {
             count(&lists.counters.adopted);
             return Some(block);
         }
-        let block = self.claim(needy)?;
-        count(&lists.counters.claimed);
-        Some(block)
+        self.claim(needy)
     }
 
     /// The first pageblock of a stack that serves; it is this CPU's from then on.
@@ -105,7 +104,7 @@ impl BlockAllocator<'_> {
 
     /// A whole pageblock, split for this CPU.
     pub(super) fn claim(&self, needy: Needy<'_>) -> Option<BlockIndex> {
-        let block = self.claim_whole(needy, 1)?;
+        let block = self.take_whole(needy)?;
         let wanted = needy.wanted;
         self.states[block]
             .update(|state| {

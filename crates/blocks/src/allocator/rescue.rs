@@ -1,6 +1,6 @@
 //! What is left when a zone has no pageblock to give: free frames wherever they are, above the watermark. O(pageblocks).
 
-use pageset_core::{Order, Request, Watermark, ZoneId};
+use pageset_core::{CpuId, Order, Request, Watermark, ZoneId};
 
 use super::refill::Needy;
 use super::{BlockAllocator, FRAMES};
@@ -13,6 +13,7 @@ use crate::zone::Zone;
 impl BlockAllocator<'_> {
     pub(super) fn rescue(&self, needy: Needy<'_>, request: &Request) -> Option<(ZoneId, usize)> {
         let zone = &self.zones[needy.zone.index()];
+        (0..self.cpus()).for_each(|cpu| self.give_back_all(needy.zone, CpuId(cpu as u32)));
         let floor = zone.floor(request, Watermark::Min);
         if self.free_in(zone) < floor.saturating_add(u64::from(request.order.frames())) {
             return None;
@@ -101,7 +102,13 @@ impl BlockAllocator<'_> {
     }
 
     /// From a pageblock of another order, which is cut.
-    fn take_cut(&self, needy: Needy<'_>, zone: &Zone, wanted: Wanted, which: impl Fn(State) -> bool) -> Option<usize> {
+    fn take_cut(
+        &self,
+        needy: Needy<'_>,
+        zone: &Zone,
+        wanted: Wanted,
+        which: impl Fn(State) -> bool,
+    ) -> Option<usize> {
         zone.blocks.clone().find_map(|block| {
             let state = self.states[block].get();
             let may = state.is_open() && state.migratetype() == wanted.migratetype && which(state);
@@ -124,13 +131,19 @@ impl BlockAllocator<'_> {
     /// Makes a pageblock whole if all of its frames are free.
     pub(super) fn reap_block(&self, block: BlockIndex) {
         match self.states[block].get().phase() {
-            Phase::Spare => self.give_spare(block),
+            Phase::Spare => self.reap_spare(block),
             Phase::Idle | Phase::Current if self.free[block].is_full() => {
                 self.states[block].change(Phase::Current, Phase::Idle);
                 self.settle(block);
+                self.reap_spare(block);
             }
             _ => {}
         }
+    }
+
+    fn reap_spare(&self, block: BlockIndex) {
+        let any = self.lists_at(self.zone_of_block(block), CpuId(0));
+        self.give_spares(any, core::iter::once(block));
     }
 
     /// Frames of a zone that are free, wherever they are. O(pageblocks).

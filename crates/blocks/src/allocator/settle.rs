@@ -46,7 +46,7 @@ impl BlockAllocator<'_> {
         stack.push(&self.states, block);
     }
 
-    /// Makes an idle pageblock whole, if all of it is free.
+    /// Makes an idle pageblock whole, if all of it is free. Its owner keeps it, unless that is idle or has enough.
     pub(super) fn close(&self, block: BlockIndex) -> bool {
         if !self.states[block].change(Phase::Idle, Phase::Changing) {
             return false;
@@ -58,9 +58,16 @@ impl BlockAllocator<'_> {
         let zone = self.zone_of_block(block);
         let owner = self.states[block].get().owner();
         self.uncount(block);
-        self.states[block].update(|state| Some(state.unused(Phase::Whole))).ok();
-        count(&self.lists_at(zone, owner).counters.closed);
-        self.publish(block, 1);
+        let lists = self.lists_at(zone, owner);
+        count(&lists.counters.closed);
+        if lists.is_active() {
+            self.states[block].update(|state| Some(state.unused(Phase::Spare))).ok();
+            self.keep_spare(lists, block);
+        } else {
+            self.states[block].update(|state| Some(state.unused(Phase::Whole))).ok();
+            self.publish(block, 1);
+            count(&lists.counters.published);
+        }
         true
     }
 

@@ -3,6 +3,7 @@
 use pageset_core::{ConfigError, CpuId, TickOutcome, ZoneId};
 
 use super::BlockAllocator;
+use crate::atomic::Relaxed;
 use crate::cpu_lists::Wanted;
 
 impl BlockAllocator<'_> {
@@ -51,7 +52,7 @@ impl BlockAllocator<'_> {
 
     fn give_up(&self, zone: ZoneId, cpu: CpuId) {
         let lists = self.lists_at(zone, cpu);
-        self.give_spare_of(zone, cpu);
+        self.give_back_all(zone, cpu);
         for wanted in Wanted::all() {
             if let Some(block) = lists.cursor(wanted).replace(None) {
                 self.retire(block, cpu);
@@ -62,5 +63,7 @@ impl BlockAllocator<'_> {
                 self.settle(block);
             }
         }
+        self.give_spares(lists, lists.spares.iter());
+        lists.spares.claim_size.store(1, Relaxed);
     }
 }

@@ -5,16 +5,17 @@ use pageset_core::{CpuId, MigrateType, Order, ZoneId};
 use super::refill::Needy;
 use super::{BlockAllocator, blocks_in};
 use crate::atomic::Relaxed;
-use crate::cpu_lists::{CpuLists, count};
+use crate::cpu_lists::{CpuLists, SPARES, count};
 use crate::stack::BlockIndex;
 use crate::state::{Phase, State};
+use crate::whole_map::WholeMap;
 use crate::zone::Zone;
 
 impl BlockAllocator<'_> {
     /// The pageblock that this CPU freed last, if it is still there.
     #[inline]
-    pub(super) fn take_spare(&self, lists: &CpuLists, migratetype: MigrateType) -> Option<BlockIndex> {
-        let block = lists.spare.load(Relaxed) as usize;
+    pub(super) fn take_last_spare(&self, lists: &CpuLists, migratetype: MigrateType) -> Option<BlockIndex> {
+        let block = lists.spares.last();
         let hand_out = |state: State| {
             (state.phase() == Phase::Spare).then(|| state.handed(Order::PAGEBLOCK, migratetype))
         };
@@ -25,10 +26,12 @@ impl BlockAllocator<'_> {
     /// Hands out a block of pageblock size or twice that.
     pub(super) fn alloc_whole(&self, needy: Needy<'_>) -> Option<BlockIndex> {
         let order = needy.wanted.order;
-        let blocks = blocks_in(order);
-        let block = self.claim_whole(needy, blocks)?;
+        let block = if order == Order::PAGEBLOCK {
+            self.take_whole(needy)?
+        } else {
+            self.claim_run(needy, blocks_in(order))?
+        };
         self.hand_out(block, order, needy.wanted.migratetype);
-        count(&needy.lists.counters.claimed_whole);
         Some(block)
     }
 
@@ -40,16 +43,45 @@ impl BlockAllocator<'_> {
         self.states[block].update(|state| Some(state.handed(order, migratetype))).ok();
     }
 
-    /// Takes whole pageblocks from the map; nobody else sees them from then on.
-    pub(super) fn claim_whole(&self, needy: Needy<'_>, blocks: usize) -> Option<BlockIndex> {
+    /// A whole pageblock that nobody else has: one that this CPU kept, or the first of some that it takes from the map.
+    pub(super) fn take_whole(&self, needy: Needy<'_>) -> Option<BlockIndex> {
+        let kept = needy.lists.spares.iter().find(|block| {
+            self.states.get(*block).is_some_and(|state| state.change(Phase::Spare, Phase::Changing))
+        });
+        kept.or_else(|| self.claim_some(needy))
+    }
+
+    /// Takes pageblocks from the map: the more, the more often this CPU does so, and none that many CPUs would miss.
+    fn claim_some(&self, needy: Needy<'_>) -> Option<BlockIndex> {
         let zone = &self.zones[needy.zone.index()];
-        if zone.whole_blocks() < blocks {
-            return None;
+        let claim_size = &needy.lists.spares.claim_size;
+        let size = claim_size.load(Relaxed);
+        claim_size.store((size * 2).min(SPARES as u32), Relaxed);
+        let most = zone.whole_blocks() / (SPARES * self.cpus());
+        let near = needy.lists.near.load(Relaxed) as usize;
+        let (first, mut taken) =
+            self.whole.claim_some(&zone.blocks, near, (size as usize).min(most).max(1))?;
+        zone.remove_whole(taken.count_ones() as usize);
+        count(&needy.lists.counters.claimed);
+        let block = first + taken.trailing_zeros() as usize;
+        needy.lists.near.store(block as u32, Relaxed);
+        taken &= taken - 1;
+        while taken != 0 {
+            let spare = first + taken.trailing_zeros() as usize;
+            self.states[spare].change(Phase::Whole, Phase::Spare);
+            self.keep_spare(needy.lists, spare);
+            taken &= taken - 1;
         }
+        Some(block)
+    }
+
+    /// Takes adjacent whole pageblocks from the map; nobody else sees them from then on.
+    fn claim_run(&self, needy: Needy<'_>, blocks: usize) -> Option<BlockIndex> {
+        let zone = &self.zones[needy.zone.index()];
         let near = needy.lists.near.load(Relaxed) as usize;
         let block = self.whole.claim(&zone.blocks, near, blocks)?;
         zone.remove_whole(blocks);
-        needy.lists.near.store(block as u32, Relaxed);
+        count(&needy.lists.counters.claimed);
         Some(block)
     }
 
@@ -93,26 +125,60 @@ impl BlockAllocator<'_> {
             return false;
         }
         if !self.is_known(cpu) {
-            self.give_spare(block);
+            self.states[block].change(Phase::Spare, Phase::Whole);
+            self.publish(block, 1);
             return true;
         }
-        let spare = &self.lists_at(zone, cpu).spare;
-        if spare.load(Relaxed) as usize != block {
-            self.give_spare(spare.swap(block as u32, Relaxed) as usize);
+        let lists = self.lists_at(zone, cpu);
+        if lists.spares.last() != block {
+            let before = lists.spares.replace(0, block);
+            if self.is_spare(before) {
+                self.keep_spare(lists, before);
+            }
         }
         true
     }
 
-    /// Puts a pageblock that was kept at hand into the map, if it is one.
-    pub(super) fn give_spare(&self, block: BlockIndex) {
-        if self.states.get(block).is_some_and(|state| state.change(Phase::Spare, Phase::Whole)) {
-            self.publish(block, 1);
+    fn is_spare(&self, block: BlockIndex) -> bool {
+        self.states.get(block).is_some_and(|state| state.get().phase() == Phase::Spare)
+    }
+
+    /// Keeps a spare pageblock at hand behind the one that was freed last. If there are too many, half of them go into the map.
+    pub(super) fn keep_spare(&self, lists: &CpuLists, block: BlockIndex) {
+        let place = lists.spares.iter().skip(1).position(|kept| !self.is_spare(kept));
+        let place = place.unwrap_or_else(|| {
+            let half = lists.spares.iter().skip(1 + SPARES / 2);
+            self.give_spares(lists, half);
+            SPARES / 2
+        });
+        // Somebody who runs as the same CPU may have been faster.
+        let before = lists.spares.replace(place + 1, block);
+        if before != block {
+            self.give_spares(lists, core::iter::once(before));
         }
     }
 
-    /// Puts the pageblock that a CPU keeps at hand into the map.
-    pub(super) fn give_spare_of(&self, zone: ZoneId, cpu: CpuId) {
-        self.give_spare(self.lists_at(zone, cpu).spare.load(Relaxed) as usize);
+    /// Puts pageblocks that were kept at hand into the map, if they still are. Neighbours go together.
+    pub(super) fn give_spares(&self, lists: &CpuLists, blocks: impl Iterator<Item = BlockIndex>) {
+        let mut together = (0, 0);
+        let put = |(word, bits): (usize, usize)| {
+            if bits != 0 {
+                self.whole.put_bits(word, bits);
+                count(&lists.counters.published);
+            }
+        };
+        for block in blocks {
+            if !self.states.get(block).is_some_and(|state| state.change(Phase::Spare, Phase::Whole)) {
+                continue;
+            }
+            self.zones[self.zone_of_block(block).index()].add_whole(1);
+            let (word, bit) = WholeMap::place(block);
+            if together.0 != word {
+                put(core::mem::replace(&mut together, (word, 0)));
+            }
+            together.1 |= bit;
+        }
+        put(together);
     }
 }
 

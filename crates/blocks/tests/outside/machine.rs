@@ -14,11 +14,11 @@ pub(crate) fn request(of: u8, migratetype: MigrateType) -> Request {
     Request::new(order(of)).of_type(migratetype).in_zone(ZoneKind::Movable).with(RequestTraits::NO_WATERMARKS)
 }
 
-/// An allocator over zones of one node, given by kind, span and regions.
-pub(crate) fn allocator(
-    zones: &[(ZoneKind, Range<u64>, Vec<Range<u64>>)],
-    cpus: usize,
-) -> BlockAllocator<'static> {
+/// A zone: kind, span and regions.
+type Zone = (ZoneKind, Range<u64>, Vec<Range<u64>>);
+
+/// An allocator over zones of one node.
+pub(crate) fn allocator(zones: &[Zone], cpus: usize) -> BlockAllocator<'static> {
     let zones: Vec<_> = zones
         .iter()
         .map(|(kind, span, regions)| ZoneConfig { kind: *kind, node: NodeId(0), span: span.clone(), regions })

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pageset_blocks::BlockAllocator;
+use pageset_blocks::{BlockAllocator, RemoteFrees};
 use pageset_core::{AllocError, CpuId, FreeError, MigrateType, Order, Pfn};
 use proptest::prelude::*;
 
@@ -85,7 +85,7 @@ impl Model {
     }
 }
 
-fn run(allocator: &BlockAllocator<'_>, steps: Vec<Step>) {
+fn run(allocator: &BlockAllocator<'_>, rule: RemoteFrees, steps: Vec<Step>) {
     let mut model = Model::default();
     let types = [MigrateType::Movable, MigrateType::Unmovable, MigrateType::Reclaimable];
     for step in steps {
@@ -136,8 +136,10 @@ fn run(allocator: &BlockAllocator<'_>, steps: Vec<Step>) {
                 let of = Order::holding(frames).expect("blocks are powers of two");
                 allocator.free(CpuId(cpu), Pfn(pfn), of).expect("it is in use");
                 model.blocks.remove(&pfn);
-                let again = allocator.free(CpuId(cpu), Pfn(pfn), of);
-                assert_eq!(again, Err(FreeError::DoubleFree(Pfn(pfn))));
+                if rule == RemoteFrees::AtOnce {
+                    let again = allocator.free(CpuId(cpu), Pfn(pfn), of);
+                    assert_eq!(again, Err(FreeError::DoubleFree(Pfn(pfn))));
+                }
             }
             Step::FreeBatch { cpu, which, count } => {
                 let Some((first, _)) = model.nth(which) else { continue };
@@ -157,7 +159,7 @@ fn run(allocator: &BlockAllocator<'_>, steps: Vec<Step>) {
             }
             Step::Misuse { cpu, pfn, order: of } => {
                 let before = allocator.validate().expect("all is well");
-                if model.blocks.get(&pfn) != Some(&(1 << of)) {
+                if rule == RemoteFrees::AtOnce && model.blocks.get(&pfn) != Some(&(1 << of)) {
                     allocator.free(CpuId(cpu), Pfn(pfn), order(of)).expect_err("it is no such block");
                     assert_eq!(allocator.validate(), Ok(before));
                 }
@@ -198,7 +200,8 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_program_agrees_with_the_model(steps in steps()) {
-        run(&machine::ragged(CPUS as usize), steps);
+    fn every_program_agrees_with_the_model(steps in steps(), keeps: bool) {
+        let rule = if keeps { RemoteFrees::Kept } else { RemoteFrees::AtOnce };
+        run(&machine::ragged(CPUS as usize).with_remote_frees(rule), rule, steps);
     }
 }

@@ -1,5 +1,6 @@
 //! Questions of those who read the design.
 
+use pageset_blocks::RemoteFrees;
 use pageset_core::{CpuId, MigrateType, Order, Pfn};
 
 use crate::machine::{order, plain, request};
@@ -12,7 +13,7 @@ fn whole(allocator: &pageset_blocks::BlockAllocator<'_>) -> u64 {
 
 #[test]
 fn what_another_cpu_frees_comes_back_to_the_owner() {
-    let allocator = plain(8192, 2);
+    let allocator = plain(8192, 2).with_remote_frees(RemoteFrees::AtOnce);
     let pages: Vec<Pfn> =
         (0..512).map(|_| allocator.alloc(CpuId(0), &request(0, MOVABLE)).unwrap()).collect();
     let another = allocator.alloc(CpuId(0), &request(0, MOVABLE)).unwrap();
@@ -42,10 +43,10 @@ fn an_idle_cpu_gives_up_all_it_has_within_two_ticks() {
     let page = allocator.alloc(CpuId(0), &request(0, MOVABLE)).unwrap();
     let huge = allocator.alloc(CpuId(0), &request(9, MOVABLE)).unwrap();
     allocator.free(CpuId(0), huge, order(9)).unwrap();
-    assert!(allocator.zones().next().unwrap().held > 512);
+    assert!(allocator.zones().next().unwrap().at_hand > 512);
     allocator.tick(CpuId(0)).unwrap();
     allocator.tick(CpuId(0)).unwrap();
-    assert_eq!(allocator.zones().next().unwrap().held, 0);
+    assert_eq!(allocator.zones().next().unwrap().at_hand, 0);
     // Another CPU goes on with the pageblock that is in use.
     let other = allocator.alloc(CpuId(1), &request(0, MOVABLE)).unwrap();
     assert_eq!(page.0 / 512, other.0 / 512);
@@ -112,4 +113,40 @@ fn churn_ends_in_few_pageblocks() {
     blocks.sort_unstable();
     blocks.dedup();
     assert!(blocks.len() <= 18, "{} pageblocks are in use, 16 would do", blocks.len());
+}
+
+#[test]
+fn a_cpu_keeps_what_it_frees_for_others_and_gives_back_halves() {
+    let allocator = plain(8192, 2);
+    let pages: Vec<Pfn> =
+        (0..512).map(|_| allocator.alloc(CpuId(0), &request(0, MOVABLE)).unwrap()).collect();
+    let held = || allocator.zones().map(|zone| zone.held).sum::<u64>();
+    for (freed, expected) in [(100, 100), (256, 256), (257, 129), (512, 256)] {
+        let already = allocator.validate().unwrap().allocated;
+        pages[512 - already as usize..freed].iter().for_each(|pfn| {
+            allocator.free(CpuId(1), *pfn, Order::ZERO).unwrap();
+        });
+        assert_eq!(held(), expected, "after {freed} frees");
+    }
+    // The last is the first that the CPU gets again, since it has no pageblock of its own.
+    assert_eq!(allocator.alloc(CpuId(1), &request(0, MOVABLE)), Ok(pages[511]));
+    allocator.free(CpuId(1), pages[511], Order::ZERO).unwrap();
+    for _ in 0..2 {
+        allocator.tick(CpuId(1)).unwrap();
+    }
+    assert_eq!(held(), 0);
+    assert_eq!(allocator.validate().unwrap().allocated, 0);
+}
+
+#[test]
+fn a_double_free_of_another_cpus_page_is_counted() {
+    let allocator = plain(8192, 2);
+    let page = allocator.alloc(CpuId(0), &request(0, MOVABLE)).unwrap();
+    let kept = allocator.alloc(CpuId(0), &request(0, MOVABLE)).unwrap();
+    allocator.free(CpuId(1), page, Order::ZERO).unwrap();
+    allocator.free(CpuId(0), page, Order::ZERO).unwrap();
+    allocator.drain_all();
+    assert_eq!(allocator.counters().double_frees, 1);
+    assert_eq!(allocator.validate().unwrap().allocated, 1);
+    allocator.free(CpuId(0), kept, Order::ZERO).unwrap();
 }

@@ -10,7 +10,7 @@ use pageset_core::{
 use pageset_trace::Layout;
 use parking_lot::RawMutex;
 
-use super::stage::{Sharing, play};
+use super::stage::play;
 use super::{ContestError, Script, Standing};
 
 /// An allocator that takes part.
@@ -46,12 +46,12 @@ impl Entrant {
                 let host = Host::default();
                 let allocator = PageAllocator::new(host, &config, Tables::on_heap(&config)?)?;
                 let fallbacks = || allocator.platform().fallbacks.load(Relaxed);
-                play(script, &allocator, machine.cpus, Sharing::Locks, fallbacks)
+                play(script, &allocator, machine.cpus, fallbacks)
             }
             Self::OwnedBlocks => {
                 let tables = pageset_blocks::Tables::on_heap(&config)?;
                 let allocator = BlockAllocator::new(&config, tables)?;
-                play(script, &allocator, machine.cpus, Sharing::Lines, || allocator.counters().foreign as u64)
+                play(script, &allocator, machine.cpus, || allocator.counters().foreign as u64)
             }
         };
         Ok(Standing { entrant: self.name().to_owned(), ..standing })

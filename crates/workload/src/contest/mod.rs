@@ -4,11 +4,10 @@
 //! CPUs own pageblocks does, and so does whoever counts pageblocks that are free as a whole. So here each block that the
 //! recording allocates is allocated, and the same one is freed when the recording frees it, on the same CPU.
 //!
-//! `script` is the recording; `entrant` builds an allocator on its machine; `stage` plays the one on the other; `lines` counts
-//! cache lines that pass between CPUs; `standing` is what is found.
+//! `script` is the recording; `entrant` builds an allocator on its machine; `stage` plays the one on the other;
+//! `standing` is what is found.
 
 mod entrant;
-mod lines;
 mod script;
 mod stage;
 mod standing;

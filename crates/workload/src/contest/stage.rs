@@ -1,8 +1,7 @@
 //! A script is played on an allocator.
 
-use pageset_core::{CpuId, FrameAllocator, Order, PAGEBLOCK_FRAMES, PAGEBLOCK_ORDER, Pfn, Request};
+use pageset_core::{CpuId, FrameAllocator, Order, Pfn, Request};
 
-use super::lines::Lines;
 use super::script::{Script, What};
 use super::standing::Standing;
 
@@ -13,31 +12,15 @@ const LOOKS: u64 = 500;
 /// Ticks that are two idle seconds.
 const IDLE_TICKS: u32 = 2;
 
-/// Whether frees and allocations change a line of the pageblock's, and nothing else.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sharing {
-    /// Locks, which are counted.
-    Locks,
-    /// The line of each pageblock.
-    Lines,
-}
-
 /// Plays a script. `fallbacks` is asked at the end.
 pub(super) fn play(
     script: &Script,
     allocator: &impl FrameAllocator,
     cpus: u32,
-    sharing: Sharing,
     fallbacks: impl Fn() -> u64,
 ) -> Standing {
-    let mut stage = Stage {
-        allocator,
-        cpus,
-        sharing,
-        blocks: vec![None; script.blocks],
-        lines: Lines::default(),
-        standing: Standing::default(),
-    };
+    let mut stage =
+        Stage { allocator, cpus, blocks: vec![None; script.blocks], standing: Standing::default() };
     stage.perform(script);
     stage.standing.fallbacks = fallbacks();
     stage.standing
@@ -46,9 +29,7 @@ pub(super) fn play(
 struct Stage<'a, A> {
     allocator: &'a A,
     cpus: u32,
-    sharing: Sharing,
     blocks: Vec<Option<(Pfn, Order)>>,
-    lines: Lines,
     standing: Standing,
 }
 
@@ -58,15 +39,17 @@ impl<A: FrameAllocator> Stage<'_, A> {
         let ended_ns = script.acts.last().map_or(0, |act| act.ts_ns);
         let look_ns = (ended_ns.saturating_sub(began_ns) / LOOKS).max(1);
         let (mut next_tick_ns, mut next_look_ns) = (began_ns + TICK_NS, began_ns + look_ns);
-        let (mut held, mut looks) = (0, 0);
+        let (mut held, mut at_hand, mut looks) = (0, 0, 0);
         for act in &script.acts {
             while act.ts_ns >= next_tick_ns {
                 self.tick();
                 next_tick_ns += TICK_NS;
             }
             if act.ts_ns >= next_look_ns {
-                let now = self.allocator.usage().held;
+                let usage = self.allocator.usage();
+                let now = usage.held;
                 held += now;
+                at_hand += usage.at_hand;
                 looks += 1;
                 self.standing.held_peak = self.standing.held_peak.max(now);
                 next_look_ns = act.ts_ns + look_ns;
@@ -82,9 +65,10 @@ impl<A: FrameAllocator> Stage<'_, A> {
             }
         }
         let usage = self.allocator.usage();
-        self.standing.held_mean = if looks == 0 { usage.held as f64 } else { held as f64 / looks as f64 };
+        let mean = |sum: u64, last: u64| if looks == 0 { last as f64 } else { sum as f64 / looks as f64 };
+        self.standing.held_mean = mean(held, usage.held);
+        self.standing.at_hand_mean = mean(at_hand, usage.at_hand);
         self.standing.shared_visits = usage.shared_visits;
-        self.standing.line_transfers = self.lines.transfers();
         self.standing.whole_at_end = usage.whole_pageblocks;
         (0..IDLE_TICKS).for_each(|_| self.tick());
         self.standing.held_idle = self.allocator.usage().held;
@@ -107,7 +91,6 @@ impl<A: FrameAllocator> Stage<'_, A> {
             Ok(pfn) => {
                 self.standing.allocs += 1;
                 self.blocks[block] = Some((pfn, request.order));
-                self.change(cpu, pfn, request.order);
             }
             Err(_) => self.standing.failures += 1,
         }
@@ -116,13 +99,6 @@ impl<A: FrameAllocator> Stage<'_, A> {
     fn free(&mut self, cpu: CpuId, block: usize) {
         if let Some((pfn, order)) = self.blocks[block].take() {
             self.allocator.free(cpu, pfn, order).expect("the block is in use");
-            self.change(cpu, pfn, order);
-        }
-    }
-
-    fn change(&mut self, cpu: CpuId, pfn: Pfn, order: Order) {
-        if self.sharing == Sharing::Lines && order.index() < PAGEBLOCK_ORDER {
-            self.lines.change((pfn.0 / u64::from(PAGEBLOCK_FRAMES)) as usize, cpu.0);
         }
     }
 }

@@ -12,28 +12,21 @@ pub struct Standing {
     pub allocs: u64,
     /// Requests that found no memory.
     pub failures: u64,
-    /// Times a CPU took a zone's lock, or changed what all CPUs of a zone share.
+    /// Times a CPU took a zone's lock, or changed what all CPUs of a zone share, or the line of a pageblock that another CPU had
+    /// changed last.
     pub shared_visits: u64,
-    /// Times the line of a pageblock passed from one CPU to another; 0 where locks guard it.
-    pub line_transfers: u64,
     /// Requests that got memory of another type's.
     pub fallbacks: u64,
     /// Frames that CPUs kept back: mean over the recording's time.
     pub held_mean: f64,
     /// The most.
     pub held_peak: u64,
+    /// Free frames that were meant for one CPU, but that others could take: mean over the recording's time.
+    pub at_hand_mean: f64,
     /// Two idle seconds after the last event.
     pub held_idle: u64,
     /// Pageblocks that are free as a whole after the last event.
     pub whole_at_end: u64,
     /// When all blocks have been freed, and two idle seconds have passed.
     pub whole_when_gone: u64,
-}
-
-impl Standing {
-    /// Times a CPU met another one, as far as the allocator shows it.
-    #[must_use]
-    pub const fn visits(&self) -> u64 {
-        self.shared_visits + self.line_transfers
-    }
 }
