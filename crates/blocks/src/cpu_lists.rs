@@ -148,8 +148,8 @@ pub(crate) struct Spares {
     pub(crate) claim_size: AtomicU32,
 }
 
-/// Whole pageblocks that a CPU keeps at hand. Guess: 16 MiB are little beside what a CPU has that asks for so much.
-pub(crate) const SPARES: usize = 8;
+/// Whole pageblocks that a CPU keeps at hand. Guess: 64 MiB are little beside what a CPU has that asks for so much.
+pub(crate) const SPARES: usize = 32;
 
 impl Spares {
     fn new() -> Self {

@@ -57,7 +57,7 @@ impl BlockAllocator<'_> {
         let claim_size = &needy.lists.spares.claim_size;
         let size = claim_size.load(Relaxed);
         claim_size.store((size * 2).min(SPARES as u32), Relaxed);
-        let most = zone.whole_blocks() / (SPARES * self.cpus());
+        let most = zone.whole_blocks() / (8 * self.cpus());
         let near = needy.lists.near.load(Relaxed) as usize;
         let (first, mut taken) =
             self.whole.claim_some(&zone.blocks, near, (size as usize).min(most).max(1))?;
