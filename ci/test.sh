@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 source ci/legs.sh
 
 targets=(x86_64-unknown-none riscv64gc-unknown-none-elf)
-# The core alone: it needs no atomics of 64 bits.
+# The allocators alone: they need no atomics of 64 bits.
 targets_32=(riscv32imac-unknown-none-elf thumbv7em-none-eabi)
 
 # What is built from nothing is not built again step by step: the compiler need not prepare for it.
@@ -50,11 +50,13 @@ builds() {
     for target in "${targets[@]}"; do
         run "core on $target" cargo build --package pageset-core --target "$target"
         run "core with a heap on $target" cargo build --package pageset-core --target "$target" --all-features
+        run "blocks on $target" cargo build --package pageset-blocks --target "$target"
         run "page operations on $target" cargo build --package pageset-pageops --target "$target"
         run "fault engine on $target" cargo build --package pageset-fault --target "$target"
     done
     for target in "${targets_32[@]}"; do
         run "core with a heap on $target" cargo build --package pageset-core --target "$target" --all-features
+        run "blocks with a heap on $target" cargo build --package pageset-blocks --target "$target" --all-features
     done
     run "instructions" ci/instructions.sh
     export RUSTDOCFLAGS="${RUSTDOCFLAGS:-} -D warnings"

@@ -1,10 +1,43 @@
-//! Atomics: the language's, or those of a model checker, which sees every one of their steps.
+//! Atomics: the language's, or those of a model checker, which decides at each of them who runs next (`--cfg loom`,
+//! `--cfg shuttle`).
+
+#[cfg(loom)]
+use loom::sync::atomic as chosen;
+#[cfg(all(shuttle, not(loom)))]
+use shuttle::sync::atomic as chosen;
 
 #[cfg(not(any(loom, shuttle)))]
-pub(crate) use core::sync::atomic::{AtomicU32, AtomicUsize};
-#[cfg(loom)]
-pub(crate) use loom::sync::atomic::{AtomicU32, AtomicUsize};
-#[cfg(all(shuttle, not(loom)))]
-pub(crate) use shuttle::sync::atomic::{AtomicU32, AtomicUsize};
+use core::sync::atomic as chosen;
 
-pub(crate) use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+pub(crate) use chosen::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+pub(crate) use chosen::{AtomicU32, AtomicUsize};
+
+/// An array of which each element is made anew, in a constant where that is possible: loom's atomics have no constants.
+#[cfg(not(loom))]
+macro_rules! array {
+    ($element:expr) => {
+        [const { $element }; _]
+    };
+}
+#[cfg(loom)]
+macro_rules! array {
+    ($element:expr) => {
+        core::array::from_fn(|_| $element)
+    };
+}
+pub(crate) use array;
+
+/// Functions that are constant, but under loom.
+#[cfg(not(loom))]
+macro_rules! constant {
+    ($(#[$attribute:meta])* $visibility:vis fn $($rest:tt)*) => {
+        $(#[$attribute])* $visibility const fn $($rest)*
+    };
+}
+#[cfg(loom)]
+macro_rules! constant {
+    ($(#[$attribute:meta])* $visibility:vis fn $($rest:tt)*) => {
+        $(#[$attribute])* $visibility fn $($rest)*
+    };
+}
+pub(crate) use constant;

@@ -2,7 +2,7 @@
 
 use pageset_core::{COSTLY_ORDER, MigrateType, NodeId, Order, PAGEBLOCK_ORDER, ZoneId, ZoneKind};
 
-use crate::atomic::{AtomicU32, AtomicUsize, Relaxed};
+use crate::atomic::{AtomicU32, AtomicUsize, Relaxed, array, constant};
 use crate::free_bits::WORDS;
 use crate::kept::{Kept, Ring};
 use crate::stack::{BlockIndex, Stack};
@@ -20,12 +20,22 @@ pub struct CpuHome {
     pub(crate) zones: [ZoneId; ZoneKind::COUNT],
 }
 
+impl Default for CpuHome {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl CpuHome {
     /// No zone.
     pub(crate) const NO_ZONE: ZoneId = ZoneId(u16::MAX);
 
-    pub(crate) fn new() -> Self {
-        Self { node: NodeId(0), zones: [Self::NO_ZONE; ZoneKind::COUNT] }
+    constant! {
+        /// An entry of a table, to be filled when the allocator is built.
+        #[must_use]
+        pub fn new() -> Self {
+            Self { node: NodeId(0), zones: [Self::NO_ZONE; ZoneKind::COUNT] }
+        }
     }
 }
 
@@ -49,32 +59,44 @@ pub struct CpuLists {
     pub(crate) counters: Counters,
 }
 
-/// Single frames that a CPU keeps of each type, and blocks of each order from 1 to 3.
-const KEPT_FRAMES: usize = 256;
-const KEPT_BLOCKS: usize = 32;
 /// Orders that are kept.
 const KEPT_ORDERS: usize = COSTLY_ORDER + 1;
 
+/// Kept blocks of a type: 256 frames of each order.
 #[derive(Debug)]
 struct KeptOfType {
-    frames: Kept<KEPT_FRAMES>,
-    blocks: [Kept<KEPT_BLOCKS>; KEPT_ORDERS - 1],
+    order_0: Kept<256>,
+    order_1: Kept<128>,
+    order_2: Kept<64>,
+    order_3: Kept<32>,
+}
+
+impl Default for CpuLists {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl CpuLists {
-    pub(crate) fn new() -> Self {
-        Self {
-            offset: 0,
-            cursors: core::array::from_fn(|_| core::array::from_fn(|_| Cursor::new())),
-            spares: Spares::new(),
-            near: AtomicU32::new(0),
-            activity: AtomicU32::new(0),
-            stacks: core::array::from_fn(|_| core::array::from_fn(|_| Stack::new())),
-            kept: core::array::from_fn(|_| KeptOfType {
-                frames: Kept::new(),
-                blocks: core::array::from_fn(|_| Kept::new()),
-            }),
-            counters: Counters::new(),
+    constant! {
+        /// An entry of a table, to be filled when the allocator is built.
+        #[must_use]
+        pub fn new() -> Self {
+            Self {
+                offset: 0,
+                cursors: array!(array!(Cursor::new())),
+                spares: Spares::new(),
+                near: AtomicU32::new(0),
+                activity: AtomicU32::new(0),
+                stacks: array!(array!(Stack::new())),
+                kept: array!(KeptOfType {
+                    order_0: Kept::new(),
+                    order_1: Kept::new(),
+                    order_2: Kept::new(),
+                    order_3: Kept::new(),
+                }),
+                counters: Counters::new(),
+            }
         }
     }
 
@@ -93,8 +115,11 @@ impl CpuLists {
     pub(crate) fn kept(&self, wanted: Wanted) -> Option<Ring<'_>> {
         let of_type = &self.kept[wanted.migratetype.index()];
         match wanted.order.index() {
-            0 => Some(of_type.frames.ring()),
-            order => of_type.blocks.get(order - 1).map(Kept::ring),
+            0 => Some(of_type.order_0.ring()),
+            1 => Some(of_type.order_1.ring()),
+            2 => Some(of_type.order_2.ring()),
+            3 => Some(of_type.order_3.ring()),
+            _ => None,
         }
     }
 
@@ -152,8 +177,10 @@ pub(crate) struct Spares {
 pub(crate) const SPARES: usize = 32;
 
 impl Spares {
-    fn new() -> Self {
-        Self { blocks: core::array::from_fn(|_| AtomicU32::new(NONE)), claim_size: AtomicU32::new(1) }
+    constant! {
+        fn new() -> Self {
+            Self { blocks: array!(AtomicU32::new(NONE)), claim_size: AtomicU32::new(1) }
+        }
     }
 
     /// The one that was freed last.
@@ -184,8 +211,10 @@ pub(crate) struct Cursor {
 }
 
 impl Cursor {
-    fn new() -> Self {
-        Self { at_hand: AtomicU32::new(NONE), freed: AtomicU32::new(NONE) }
+    constant! {
+        fn new() -> Self {
+            Self { at_hand: AtomicU32::new(NONE), freed: AtomicU32::new(NONE) }
+        }
     }
 
     /// Pageblock and word in it.
@@ -235,8 +264,10 @@ macro_rules! counters {
         }
 
         impl Counters {
-            fn new() -> Self {
-                Self { $($name: AtomicUsize::new(0),)* }
+            constant! {
+                fn new() -> Self {
+                    Self { $($name: AtomicUsize::new(0),)* }
+                }
             }
         }
 

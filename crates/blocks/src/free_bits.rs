@@ -2,7 +2,7 @@
 
 use pageset_core::{Order, PAGEBLOCK_FRAMES, PAGEBLOCK_ORDER};
 
-use crate::atomic::{AcqRel, Acquire, AtomicUsize, Relaxed, Release};
+use crate::atomic::{AcqRel, Acquire, AtomicUsize, Relaxed, Release, array, constant};
 
 /// Frames in one word.
 pub(crate) const WORD_FRAMES: usize = usize::BITS as usize;
@@ -59,9 +59,19 @@ impl Left {
     }
 }
 
+impl Default for FreeBits {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl FreeBits {
-    pub(crate) fn new() -> Self {
-        Self { words: core::array::from_fn(|_| AtomicUsize::new(0)) }
+    constant! {
+        /// An entry of a table, to be filled when the allocator is built.
+        #[must_use]
+        pub fn new() -> Self {
+            Self { words: array!(AtomicUsize::new(0)) }
+        }
     }
 
     /// Takes a free block of `order` below that of pageblocks from `word`, or from the words from there on that a larger

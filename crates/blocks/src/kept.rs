@@ -1,6 +1,6 @@
 //! Blocks that a CPU freed to other CPUs' pageblocks and has not given back yet: a ring, for whoever gets hold of it.
 
-use crate::atomic::{Acquire, AtomicU32, Relaxed, Release};
+use crate::atomic::{Acquire, AtomicU32, Relaxed, Release, array, constant};
 
 /// Blocks of one order and type that a CPU freed to pageblocks of others, by index of their first frame. They are in use as far
 /// as their pageblocks know.
@@ -21,10 +21,12 @@ struct Ends {
 }
 
 impl<const SLOTS: usize> Kept<SLOTS> {
-    pub(crate) fn new() -> Self {
-        Self {
-            ends: Ends { busy: AtomicU32::new(0), first: AtomicU32::new(0), len: AtomicU32::new(0) },
-            frames: core::array::from_fn(|_| AtomicU32::new(0)),
+    constant! {
+        pub(crate) fn new() -> Self {
+            Self {
+                ends: Ends { busy: AtomicU32::new(0), first: AtomicU32::new(0), len: AtomicU32::new(0) },
+                frames: array!(AtomicU32::new(0)),
+            }
         }
     }
 

@@ -38,3 +38,13 @@ pub use state::BlockState;
 pub use tail_bits::TailBits;
 pub use whole_map::WholeWord;
 pub use zone::Zone;
+
+/// The crate's README, its example run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
+/// The book's page about it, its example run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/book/src/guide/own-allocator.md")]
+struct BookPage;

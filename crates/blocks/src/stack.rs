@@ -2,7 +2,7 @@
 
 use pageset_core::Storage;
 
-use crate::atomic::{AcqRel, Acquire, AtomicUsize, Relaxed};
+use crate::atomic::{AcqRel, Acquire, AtomicUsize, Relaxed, constant};
 use crate::state::BlockState;
 
 /// The number of a pageblock, over all zones.
@@ -20,8 +20,10 @@ pub(crate) const MAX_BLOCKS: usize = INDEX - 1;
 pub(crate) struct Stack(AtomicUsize);
 
 impl Stack {
-    pub(crate) fn new() -> Self {
-        Self(AtomicUsize::new(0))
+    constant! {
+        pub(crate) fn new() -> Self {
+            Self(AtomicUsize::new(0))
+        }
     }
 
     #[inline]

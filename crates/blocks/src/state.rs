@@ -2,7 +2,7 @@
 
 use pageset_core::{CpuId, MigrateType, Order};
 
-use crate::atomic::{AtomicU32, Relaxed, SeqCst};
+use crate::atomic::{AtomicU32, Relaxed, SeqCst, constant};
 
 /// What a pageblock is at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -212,14 +212,24 @@ pub struct BlockState {
     writer: AtomicU32,
 }
 
+impl Default for BlockState {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl BlockState {
-    pub(crate) fn new() -> Self {
-        Self {
-            state: AtomicU32::new(State::ABSENT.0),
-            next: AtomicU32::new(0),
-            counted: AtomicU32::new(0),
-            #[cfg(feature = "line-counts")]
-            writer: AtomicU32::new(0),
+    constant! {
+        /// An entry of a table, to be filled when the allocator is built.
+        #[must_use]
+        pub fn new() -> Self {
+            Self {
+                state: AtomicU32::new(State::ABSENT.0),
+                next: AtomicU32::new(0),
+                counted: AtomicU32::new(0),
+                #[cfg(feature = "line-counts")]
+                writer: AtomicU32::new(0),
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use pageset_core::{Order, PAGEBLOCK_FRAMES};
 
-use crate::atomic::{AcqRel, Acquire, AtomicUsize, Release};
+use crate::atomic::{AcqRel, Acquire, AtomicUsize, Release, array, constant};
 use crate::free_bits::{WORD_FRAMES, WORDS};
 
 /// The frames of a pageblock that are no block's first. Read and written only in pageblocks with blocks of several orders, or
@@ -12,9 +12,19 @@ pub struct TailBits {
     words: [AtomicUsize; WORDS],
 }
 
+impl Default for TailBits {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl TailBits {
-    pub(crate) fn new() -> Self {
-        Self { words: core::array::from_fn(|_| AtomicUsize::new(0)) }
+    constant! {
+        /// An entry of a table, to be filled when the allocator is built.
+        #[must_use]
+        pub fn new() -> Self {
+            Self { words: array!(AtomicUsize::new(0)) }
+        }
     }
 
     pub(crate) fn is_tail(&self, frame: usize) -> bool {

@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use pageset_core::Storage;
 
-use crate::atomic::{AcqRel, AtomicUsize, Relaxed, Release};
+use crate::atomic::{AcqRel, AtomicUsize, Relaxed, Release, constant};
 use crate::stack::BlockIndex;
 
 const BITS: usize = usize::BITS as usize;
@@ -17,9 +17,19 @@ pub(crate) struct WholeMap<'a>(pub(crate) Storage<'a, WholeWord>);
 #[derive(Debug)]
 pub struct WholeWord(AtomicUsize);
 
+impl Default for WholeWord {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl WholeWord {
-    pub(crate) fn new() -> Self {
-        Self(AtomicUsize::new(0))
+    constant! {
+        /// An entry of a table, to be filled when the allocator is built.
+        #[must_use]
+        pub fn new() -> Self {
+            Self(AtomicUsize::new(0))
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use pageset_core::{NodeId, PAGEBLOCK_FRAMES, Pfn, Watermark, Watermarks, ZoneId, ZoneKind};
 
-use crate::atomic::{AtomicUsize, Relaxed};
+use crate::atomic::{AtomicUsize, Relaxed, array, constant};
 use crate::cpu_lists::{TYPES, Wanted};
 use crate::stack::{BlockIndex, Stack};
 
@@ -38,21 +38,30 @@ struct Gauges {
     idle: AtomicUsize,
 }
 
+impl Default for Zone {
+    fn default() -> Self {
+        Self::empty()
+    }
+}
+
 impl Zone {
-    /// A zone without memory.
-    pub(crate) fn empty() -> Self {
-        Self {
-            id: ZoneId(0),
-            kind: ZoneKind::Normal,
-            node: NodeId(0),
-            span: 0..0,
-            managed: 0,
-            blocks: 0..0,
-            offset: 0,
-            lowmem_reserve: [0; ZoneKind::COUNT],
-            marks: core::array::from_fn(|_| AtomicUsize::new(0)),
-            gauges: Gauges { whole: AtomicUsize::new(0), idle: AtomicUsize::new(0) },
-            shared: core::array::from_fn(|_| core::array::from_fn(|_| Stack::new())),
+    constant! {
+        /// A zone without memory.
+        #[must_use]
+        pub fn empty() -> Self {
+            Self {
+                id: ZoneId(0),
+                kind: ZoneKind::Normal,
+                node: NodeId(0),
+                span: 0..0,
+                managed: 0,
+                blocks: 0..0,
+                offset: 0,
+                lowmem_reserve: [0; ZoneKind::COUNT],
+                marks: array!(AtomicUsize::new(0)),
+                gauges: Gauges { whole: AtomicUsize::new(0), idle: AtomicUsize::new(0) },
+                shared: array!(array!(Stack::new())),
+            }
         }
     }
 

@@ -15,6 +15,7 @@ use crate::advise::AdviseArgs;
 use crate::bench::BenchArgs;
 use crate::calibrate::CalibrateArgs;
 use crate::choice::one_of;
+use crate::contest::ContestArgs;
 use crate::export::ExportArgs;
 use crate::options::{OpeningArgs, OutputArgs, RowsOutputArgs, SourceArgs, TargetArgs};
 use crate::page::PageArgs;
@@ -60,6 +61,7 @@ pub(crate) enum Command {
     Replay(ReplayArgs),
     Advise(AdviseArgs),
     Verify(VerifyArgs),
+    Contest(ContestArgs),
     Reproduce(ReproduceArgs),
     Simulate(SimulateArgs),
     Pft(PftArgs),
@@ -94,17 +96,17 @@ How to read this:
   +/- %                     how far the zone locks may be off, in four of five
                             cases; JSON and CSV have it for pages too
 
-  Below the tables stands what the recorded kernel itself did, and what its own
-  policy makes of the recording. If those differ by more than a quarter, a
-  warning stands above the tables.
+  Below the tables you see what the recorded kernel did, and what its own policy
+  does with the recording. If the two differ by more than a quarter, a warning
+  stands above the tables.
 
   The recorded kernel's policy begins with what its page sets held. Every other
-  policy begins in its own steady state: the recording is played once to get
-  there, and counted the second time.
+  policy begins in its own steady state: pageset plays the recording once to get
+  there, and counts the second time.
 
-  A replay counts, it does not time. It keeps the recorded order of events:
-  under another policy a CPU would have waited less or more, and would have
-  come earlier or later.
+  A replay counts; it does not measure time. It keeps the recorded order of
+  events. Under another policy, CPUs would have waited for other times, and some
+  events would have come earlier or later.
 
 Examples:
   pageset replay -p linux-6.1,linux-6.12
@@ -118,8 +120,8 @@ Examples:
 
 /// Run a trace under other kernels' policies, one row each
 ///
-/// Gives every allocation and free of a trace to page sets, on the CPU and in the order of the recording, under each
-/// policy, and counts what they do.
+/// Plays every allocation and free of a trace on the page sets of each policy, on the recorded CPUs and in the recorded
+/// order. Counts what the page sets do.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING_REPLAY)]
 pub(crate) struct ReplayArgs {
@@ -143,7 +145,7 @@ pub(crate) struct ReplayArgs {
     /// Replay every policy with this constant or setting, of those that --sweep knows. May be repeated
     #[arg(long, value_name = "KEY=VALUE", conflicts_with_all = ["ladder", "sweep"])]
     pub(crate) set: Vec<String>,
-    /// Share the memory between N CPUs instead of the recorded ones; the others stay idle
+    /// Replay on N CPUs, which share the recorded memory; the CPUs beyond the recorded ones stay idle
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) cpus: Option<u32>,
     /// Machine to replay on, instead of the recorded one: a file as `pageset layout` prints it, or a copy of /proc/zoneinfo
@@ -166,21 +168,22 @@ How to read this:
                     place; counted where a list's contents are known
   ticks             periodic work that drained what the policy drains
   count, high       page sets that /proc/zoneinfo showed as the policy has them
-  differ            decisions that differ; most have a known reason, which the
-                    line below the table names, the rest is unexplained
+  differ            decisions that differ; the line below the table names the
+                    known reasons, and counts those without one
 
 Modes:
-  step    after each prediction the kernel's own decision is carried out, and
-          samples of /proc/zoneinfo set count and high right
-  blind   as step, but samples are only compared with
-  free    the policy's decisions are carried out; an error stays
+  step    after each prediction, the kernel's own decision is carried out;
+          samples of /proc/zoneinfo correct count and high
+  blind   as step, but samples correct nothing; they are only compared
+  free    the policy's own decisions are carried out, so errors add up
 
 Against another kernel or setting:
-  With --against, nothing is compared step by step. The traces are replayed
-  under the kernel and the settings of the traces behind --against, which are
-  of the same load: was, is and predicted are means of several runs, noise is
-  how far the runs behind --against differ among themselves, and the last
-  columns tell how many of them lie in the forecast's interval.
+  --against names traces of the same load under another kernel or setting. The
+  first traces are replayed under that kernel and setting, and the forecast is
+  compared with what really happened. Nothing is compared step by step.
+  was, is, predicted  means over the runs
+  noise               how far the runs behind --against differ from each other
+  last columns        how many of those runs lie in the forecast's interval
 
 Examples:
   pageset verify data/traces/*.pgtrace
@@ -190,8 +193,8 @@ Examples:
 
 /// Compare each decision of the recorded kernel with a policy's
 ///
-/// Gives the recorded allocations and frees to the page sets of the core, and compares every refill, drain, tick and
-/// sample with the kernel's own events. With --against, checks forecasts for another kernel or setting.
+/// Plays the recorded allocations and frees on the core's page sets, and compares every refill, drain, tick and sample
+/// with the kernel's own events. With --against, checks forecasts for another kernel or setting.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING_VERIFY)]
 pub(crate) struct VerifyArgs {
@@ -216,7 +219,7 @@ pub(crate) struct VerifyArgs {
     /// Machine to use, instead of the recorded one: a file as `pageset layout` prints it, or a copy of /proc/zoneinfo
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) layout: Option<PathBuf>,
-    /// Judge a setting that the recorded machine did not have: vm.percpu_pagelist_high_fraction, vm.min_free_kbytes,
+    /// Judge the kernel under a setting that the recorded machine did not have: vm.percpu_pagelist_high_fraction, vm.min_free_kbytes,
     /// vm.watermark_scale_factor or vm.stat_interval. May be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<VmSettings>,
@@ -259,13 +262,13 @@ pub(crate) struct ReproduceArgs {
     /// Fewer and shorter runs: to see whether it works, not to cite
     #[arg(short, long)]
     pub(crate) quick: bool,
-    /// Runs at once; changes the time, not the result [default: one for each CPU]
+    /// How many runs to do at once; the result is the same [default: one for each CPU]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
     /// Choose fitted parameters again, on base rows only, and write them to FILE; takes minutes
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) fit: Option<PathBuf>,
-    /// Draw figures into DIR, which is made if it is missing
+    /// Draw figures into DIR; it is created if it is missing
     #[arg(long, value_name = "DIR", help_heading = "Output", value_hint = ValueHint::DirPath)]
     pub(crate) svg: Option<PathBuf>,
     #[command(flatten)]
@@ -279,15 +282,15 @@ How to read this:
   score             units of work per second, all CPUs together
   zone lock         share of the CPUs' busy time that they waited for a zone's
                     lock or held it (\"zone lock%\" of the 2023 series)
-  LRU lock          the same of the lists of pages in order of use: relieve the
-                    zone lock, and this one is next
+  LRU lock          the same for the lock of the LRU lists: CPUs that no longer
+                    wait for the zone lock often wait for this one
   free_high         page sets emptied because of high-order frees
   alloc_zone        pages that page sets fetched from zones
   PCP pages, peak   most pages in all page sets at once
   PCP pages, idle   what they keep after 30 idle seconds
-  alloc p50, p99    time that half, 99 % of the allocations do not exceed
-  behind drains     part of the average allocation's time that it waited while
-                    another CPU gave pages back: what bulk frees cost others
+  alloc p50, p99    half, or 99 %, of the allocations take no longer than this
+  behind drains     how long the average allocation waited while another CPU gave
+                    pages back: what bulk frees cost others
   digest            equal digests, equal runs: same seed, machine and commit
 
   Every figure is simulated. Compare rows, not machines; the machine file says
@@ -333,7 +336,7 @@ pub(crate) struct SimulateArgs {
     /// Virtual time that is measured [default: the workload's]
     #[arg(long, value_name = "MS")]
     pub(crate) duration_ms: Option<u64>,
-    /// Policies run at once; changes the time, not the result [default: one for each CPU]
+    /// How many policies to run at once; the result is the same [default: one for each CPU]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
     /// Run everything twice and fail if the results differ
@@ -490,7 +493,7 @@ pub(crate) struct CompletionsArgs {
 /// Print the manual page, or write one for each command
 #[derive(Debug, clap::Args)]
 pub(crate) struct ManArgs {
-    /// Write pageset.1, pageset-replay.1 … into DIR, which is made if it is missing
+    /// Write pageset.1, pageset-replay.1 … into DIR; it is created if it is missing
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) output: Option<PathBuf>,
 }

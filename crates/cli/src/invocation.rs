@@ -143,7 +143,7 @@ mod tests {
     }
 
     /// Between them, these have every option of every command that prints where its result is from.
-    const LINES: [&str; 27] = [
+    const LINES: [&str; 28] = [
         "pageset replay --sidecar 'a b.json' --lenient --recover -p linux-6.1,linux-6.6 -p linux-6.12 -c 4 --layout m.toml t",
         "pageset replay t --ladder",
         "pageset replay --ladder=batch",
@@ -159,6 +159,7 @@ mod tests {
         r"pageset stat --lenient --sidecar s --recover it\'s",
         "pageset stat --lenient --sidecar=-s -- -t",
         "pageset stat -",
+        "pageset contest --sidecar s --lenient --recover --layout l -p linux-6.1,linux-6.18 t",
         "pageset simulate -m m -w w -c 2 -p linux-6.1 --seed 3 --set a=1 --set b=2 --warmup-ms 1 --duration-ms 2 --check",
         "pageset simulate --list",
         "pageset sweep p.toml --rows r.jsonl",

@@ -13,6 +13,7 @@ mod calibrate;
 mod choice;
 mod columnar;
 mod completions;
+mod contest;
 mod convert;
 mod export;
 mod hint;
@@ -75,6 +76,7 @@ fn run(command: Command, invocation: &Invocation) -> anyhow::Result<()> {
         Command::Replay(args) => replay::run(&args, invocation),
         Command::Advise(args) => advise::run(&args, invocation),
         Command::Verify(args) => verify::run(&args, invocation),
+        Command::Contest(args) => contest::run(&args, invocation),
         Command::Reproduce(args) => reproduce::run(&args, invocation),
         Command::Simulate(args) => simulate::execute(&args, invocation),
         Command::Pft(args) => pft::execute(&args, invocation),

@@ -24,10 +24,10 @@ pub(crate) struct SourceArgs {
 /// How a trace is opened.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct OpeningArgs {
-    /// Side file of the recorder, if it is not beside the trace under its name
+    /// The recorder's side file, if it does not lie beside the trace
     #[arg(long, value_name = "FILE", help_heading = "Reading", value_hint = ValueHint::FilePath)]
     pub(crate) sidecar: Option<PathBuf>,
-    /// Skip lines, samples and pages of rings that make no sense, and count them as lost
+    /// Skip damaged lines, samples and ring-buffer pages, and count them as lost
     #[arg(long, help_heading = "Reading")]
     pub(crate) lenient: bool,
     /// Read a damaged .pgtrace up to the damage, and count the rest as lost

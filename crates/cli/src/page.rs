@@ -13,7 +13,7 @@ use crate::output::{self, Existing};
 /// A page beside the result.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct PageArgs {
-    /// Write figures and tables to FILE too, as a page that needs no network
+    /// Also write figures and tables to FILE, as one HTML page that needs no network
     #[arg(long, value_name = "FILE", help_heading = "Output", value_hint = ValueHint::FilePath)]
     html: Option<PathBuf>,
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::fnv::Fnv;
 
 /// Crates below this one whose code computes a simulation's result.
-pub(crate) const COMPUTING: [&str; 6] = ["core", "fault", "pageops", "sim", "trace", "workload"];
+pub(crate) const COMPUTING: [&str; 7] = ["blocks", "core", "fault", "pageops", "sim", "trace", "workload"];
 /// This crate's own part of a simulation, bundled machines, and versions of crates of others. Where the other crates are not
 /// beside this one, as in a registry, this one's version stands for theirs: they are released together.
 const ALSO: [&str; 6] =

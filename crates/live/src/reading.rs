@@ -33,10 +33,10 @@ pub struct Proc {
 #[derive(Debug, Error)]
 pub enum ReadError {
     /// A file does not exist.
-    #[error("{}: there is no such file; it needs Linux, and a container that does not hide it", .0.display())]
+    #[error("{}: there is no such file; pageset needs Linux, and a container that does not hide the file", .0.display())]
     Missing(PathBuf),
     /// The system refuses.
-    #[error("{}: cannot be read: {source}; run it as a user who may, or outside of the container", path.display())]
+    #[error("{}: cannot be read: {source}; run pageset as a user who may read it, or outside the container", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_with_a_remedy() {
         let error = |text: Option<&str>| read(text).unwrap_err().to_string();
-        assert!(error(None).contains("zoneinfo: there is no such file; it needs Linux"));
+        assert!(error(None).contains("zoneinfo: there is no such file; pageset needs Linux"));
         assert!(error(Some("")).contains("no zone has a page set"));
         assert!(error(Some("Node 0, zone Normal\n managed 10\n")).contains("no zone has a page set"));
         assert!(error(Some("hello")).starts_with("/proc/zoneinfo, line 1: "));

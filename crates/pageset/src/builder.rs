@@ -157,9 +157,9 @@ pub enum Prezero {
 }
 
 impl ReturnPolicy {
-    /// Share of a pool that is kept if nothing is said.
+    /// Share of a pool that is kept by default.
     const KEPT_SHARE: u64 = 50;
-    /// Most bytes that are kept if nothing is said.
+    /// Most bytes that are kept by default.
     const KEPT_BYTES_MAX: u64 = 32 << 20;
 
     /// The same with another worker.
@@ -211,7 +211,7 @@ pub struct Builder {
     policy: String,
     fast_path: FastPath,
     returns: ReturnPolicy,
-    /// CPUs that get arrays; all that can exist if nothing is said.
+    /// CPUs that get arrays. Default: all that can exist.
     array_cpus: Option<usize>,
 }
 
@@ -232,7 +232,7 @@ impl Builder {
         }
     }
 
-    /// Bytes of the pool, a multiple of the backing's page size; 1 GiB if nothing is said. Address space for exactly
+    /// Bytes of the pool, a multiple of the backing's page size. Default: 1 GiB. Address space for exactly
     /// this much is mapped; memory is used when pages are touched.
     #[must_use]
     pub fn size(mut self, bytes: usize) -> Self {
@@ -240,14 +240,14 @@ impl Builder {
         self
     }
 
-    /// Most bytes that may be handed out at any time, caches included; the pool's size if nothing is said.
+    /// Most bytes that may be handed out at any time, caches included. Default: the pool's size.
     #[must_use]
     pub fn capacity(mut self, bytes: usize) -> Self {
         self.capacity = Some(bytes);
         self
     }
 
-    /// The kind of memory; [`Backing::Thp`] if nothing is said. What was really obtained says [`Pool::backing`].
+    /// The kind of memory. Default: [`Backing::Thp`]. [`Pool::backing`] tells what the system really gave.
     #[must_use]
     pub fn backing(mut self, backing: Backing) -> Self {
         self.backing = backing;
@@ -269,35 +269,35 @@ impl Builder {
         self
     }
 
-    /// The NUMA nodes; [`Numa::FirstTouch`] if nothing is said.
+    /// The NUMA nodes. Default: [`Numa::FirstTouch`].
     #[must_use]
     pub fn numa(mut self, numa: Numa) -> Self {
         self.numa = numa;
         self
     }
 
-    /// What children see; [`Fork::Copy`] if nothing is said.
+    /// What children see. Default: [`Fork::Copy`].
     #[must_use]
     pub fn fork(mut self, fork: Fork) -> Self {
         self.fork = fork;
         self
     }
 
-    /// Whether the memory is locked; [`Residency::Pageable`] if nothing is said.
+    /// Whether the memory is locked. Default: [`Residency::Pageable`].
     #[must_use]
     pub fn residency(mut self, residency: Residency) -> Self {
         self.residency = residency;
         self
     }
 
-    /// The policy of the core's per-CPU page sets, by name; `linux-6.12` if nothing is said.
+    /// The policy of the core's per-CPU page sets, by name. Default: `linux-6.12`.
     #[must_use]
     pub fn policy(mut self, name: &str) -> Self {
         name.clone_into(&mut self.policy);
         self
     }
 
-    /// How the fast path is protected; [`FastPath::Auto`] if nothing is said.
+    /// How the fast path is protected. Default: [`FastPath::Auto`].
     #[must_use]
     pub fn fast_path(mut self, fast_path: FastPath) -> Self {
         self.fast_path = fast_path;

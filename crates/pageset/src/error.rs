@@ -121,10 +121,10 @@ impl fmt::Display for BuildError {
                 write!(f, "cannot reserve {bytes} bytes of address space (see ulimit -v)")
             }
             Self::HugetlbShortage { wanted, free: Some(free), .. } => {
-                write!(f, "{wanted} huge pages wanted, {free} free (see /proc/sys/vm/nr_hugepages)")
+                write!(f, "cannot get {wanted} huge pages: {free} are free (see /proc/sys/vm/nr_hugepages)")
             }
             Self::HugetlbShortage { wanted, free: None, .. } => {
-                write!(f, "{wanted} huge pages wanted of a size that this system does not have")
+                write!(f, "cannot get {wanted} huge pages: this system has none of that size")
             }
             Self::LockLimit { bytes, .. } => write!(f, "cannot lock {bytes} bytes in memory (see ulimit -l)"),
             Self::BadNodes { numa, .. } => match numa {

@@ -38,7 +38,7 @@ pub enum SimulationError {
         present: u32,
     },
     /// A body for a CPU that is not there, or has one already.
-    #[error("no body can be put on CPU {0}: it does not exist, or has one already")]
+    #[error("CPU {0} cannot take a body: it does not exist, or it already has one")]
     Body(u32),
     /// The allocator refused the machine.
     #[error("the allocator refuses the machine: {0}")]
@@ -49,7 +49,7 @@ pub enum SimulationError {
     )]
     Stack(u32, #[source] std::io::Error),
     /// CPUs wait for locks that nobody will give back: a bug of the bodies, or of the allocator.
-    #[error("CPUs wait for each other's locks for ever: {0:?}")]
+    #[error("deadlock: these CPUs wait for each other's locks: {0:?}")]
     Deadlock(Vec<CpuId>),
     /// It was [cancelled](Builder::cancel).
     #[error("cancelled")]

@@ -6,7 +6,8 @@ use super::kernel::{Huge, Mapping, Populated, Small};
 use super::recycled::{DontNeed, Free, Recycled};
 use super::{
     Target, bitmap, buddy_system, floor, frame_alloc, free_list, glibc, gperftools, jemalloc,
-    jemalloc_on_pool, mimalloc2, mimalloc3, pageset, pageset_blocks, pageset_core, rpmalloc, rusty_alloc, snmalloc, tcmalloc,
+    jemalloc_on_pool, mimalloc2, mimalloc3, pageset, pageset_blocks, pageset_core, rpmalloc, rusty_alloc,
+    snmalloc, tcmalloc,
 };
 
 /// On whose side of a comparison a target stands.

@@ -14,8 +14,8 @@ use crate::state::State;
 /// What happens to blocks that a CPU frees to another CPU's pageblock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RemoteFrees {
-    /// The CPU keeps them for its own requests, up to 256 single pages and 32 blocks of each order up to 3, and gives back the
-    /// rest in halves. A block that is freed twice so is found when it is given back, and counted.
+    /// The CPU keeps them for its own requests, up to 256 frames of each order up to 3 and each type, and gives back
+    /// the rest in halves. A block that is freed twice so is found when it is given back, and counted.
     #[default]
     Kept,
     /// They go back at once. Every double free is an error.

@@ -13,21 +13,21 @@ const READING_ADVISE: &str = "\
 How it decides:
   Page sets matter if CPUs wait for zone locks for 1 % of their time, or if
   page sets hold 1 % of a memory that is short. Otherwise the answer is no.
-  A setting is advised only if the whole range of its forecast lies below what
-  the recorded kernel did, by a fifth at least; of several such settings, the
-  one whose page sets hold least. The settings asked are those that sysctl can
-  change: vm.percpu_pagelist_high_fraction, vm.min_free_kbytes,
-  vm.watermark_scale_factor. Other kernels come last.
+  pageset advises a setting only if its whole forecast lies at least a fifth
+  below what the recorded kernel did. If several settings do, it advises the one
+  whose page sets hold the fewest pages. It tries what sysctl can change:
+  vm.percpu_pagelist_high_fraction, vm.min_free_kbytes and
+  vm.watermark_scale_factor. It tries other kernels last.
 
   Waits are measured if the recording has lock:contention_begin and
-  contention_end. If it has not, they are bounded by how long locks were held.
+  contention_end. If not, the time that locks were held is an upper bound.
 
 Try it:
-  --apply makes the setting that is advised, or the one you name, records
-  again, and prints what was predicted beside what happened. The setting is
-  put back at the end, also after Ctrl-C; --keep leaves it. A COMMAND runs
-  once unrecorded before each recording, so that page sets are as it leaves
-  them; without one, recording waits for as long as it lasts.
+  --apply changes the advised setting, or the one you name. It records again,
+  and prints the forecast beside what happened. At the end it restores the old
+  value, also after Ctrl-C; --keep keeps the new one. A COMMAND runs once
+  unrecorded before each recording, to bring page sets into its steady state.
+  Without a COMMAND, pageset waits as long as one recording lasts instead.
 
 Examples:
   pageset advise my.pgtrace
@@ -38,7 +38,7 @@ Examples:
 /// Say whether page sets are this machine's problem, and which setting helps
 ///
 /// Answers in a few sentences: is it the page sets, what would help, what does it cost? Each sentence names the figures
-/// it rests on. Below them stands the evidence: what other settings and kernels would have made of the load.
+/// it rests on. Below them stands the evidence: what the load would have done under other settings and kernels.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING_ADVISE)]
 pub(crate) struct AdviseArgs {
@@ -47,7 +47,7 @@ pub(crate) struct AdviseArgs {
     pub(super) trace: Option<PathBuf>,
     #[command(flatten)]
     pub(super) opening: OpeningArgs,
-    /// Record so long, as in 30s or 5m
+    /// How long to record, such as 30s or 5m
     #[arg(long = "for", value_name = "TIME", value_parser = time, default_value = "30s", help_heading = "Recording")]
     pub(super) duration: Duration,
     /// Record while this command runs, instead of for a time
@@ -56,11 +56,11 @@ pub(crate) struct AdviseArgs {
     /// Make the setting, record again, and compare with the forecast [default: the setting that is advised]
     #[arg(long, value_name = "SETTING", num_args = 0..=1, help_heading = "Trying it")]
     pub(super) apply: Option<Option<String>>,
-    /// Record so often before and after, so that the load's own noise shows
+    /// How many recordings to make before and after; several show the load's own noise
     #[arg(long, value_name = "N", requires = "apply", default_value_t = 1, help_heading = "Trying it",
         value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(super) times: u32,
-    /// Leave the setting as it is then
+    /// Keep the new setting at the end
     #[arg(long, requires = "apply", help_heading = "Trying it")]
     pub(super) keep: bool,
     /// Do not ask before the setting is made

@@ -46,13 +46,13 @@ pub(crate) struct RecordArgs {
     /// Replace FILE if it exists
     #[arg(short, long)]
     pub(crate) force: bool,
-    /// Record all CPUs, which is what happens without it
+    /// Record all CPUs, as without this option
     #[arg(short, long, conflicts_with = "cpus")]
     all: bool,
     /// Record these CPUs only, as in 0-3,8. A page that another CPU frees is then missing
     #[arg(short = 'C', long, value_name = "CPUS")]
     cpus: Option<CpuList>,
-    /// Record so long, as in 500ms, 10s, 5m, 1h
+    /// How long to record: 500ms, 10s, 5m, 1h
     #[arg(long = "for", value_name = "TIME", value_parser = time)]
     duration: Option<Duration>,
     /// Buffer in the kernel for each CPU, as in 64M [default: 16M, or less on machines with little memory]
@@ -61,21 +61,22 @@ pub(crate) struct RecordArgs {
     /// Record page faults from user mode too
     #[arg(long)]
     faults: bool,
-    /// Keep what was last only, and write it at the end: as much as the buffers hold
+    /// Keep only the latest events, as many as the buffers hold, and write them at the end
     #[arg(long)]
     flight_recorder: bool,
-    /// Record for each wait for a spinning lock who waits: to refill or drain a page set, to allocate or free past it
+    /// Record who waits for each spin lock: a refill, a drain, or a request that goes past the page set
     #[arg(long)]
     stack: bool,
-    /// Keep what was last, and end when this is met: 'zone_wait_us > 500', 'spin_wait_us > 500', 'reclaim_us > 10000'
+    /// Keep the latest events, and stop when this condition is met: 'zone_wait_us > 500', 'spin_wait_us > 500' or
+    /// 'reclaim_us > 10000'
     #[arg(long, value_name = "CONDITION")]
     when: Option<Condition>,
-    /// First measure what recording costs COMMAND, in N pairs of runs without and with a recorder; the result is printed,
-    /// and kept in FILE
+    /// First measure how much recording slows COMMAND down, in N pairs of runs without and with a recorder. Print the
+    /// result, and keep it in FILE
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "5", require_equals = true,
         value_parser = clap::value_parser!(u32).range(1..=1000), requires = "command")]
     pub(crate) calibrate_cost: Option<u32>,
-    /// Only tell whether a recording could begin, and what it would not record
+    /// Only check whether this machine can be recorded, and say what would be missing
     #[arg(long, conflicts_with_all = ["output", "force", "command"])]
     pub(crate) check: bool,
     /// Command to record, with its arguments

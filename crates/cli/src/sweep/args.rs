@@ -26,18 +26,18 @@ The plan:
   y = [\"zone_lock_percent\", \"lru_lock_percent\"]
   series = \"machine\"
 
-How it goes on:
-  Each finished run is added at once to PLAN.rows.jsonl, beside the plan. A
-  sweep that was ended goes on where it was; one that is complete only prints.
-  A row counts as finished if run, machine, recording and the simulator's
-  sources are the same. Rows are added only to files of rows.
+How a sweep continues:
+  pageset adds each finished run at once to PLAN.rows.jsonl, beside the plan. A
+  stopped sweep continues where it stopped; a complete one only prints. A row
+  counts as finished if run, machine, recording and the simulator's sources are
+  the same. pageset adds rows only to files of rows.
 
 Several computers, or processes:
   pip install pageset                      the engines are in Python
   pageset sweep plan.toml --on dask://HOST:8786
   pageset sweep plan.toml --on slurm
   Each finished run is a Parquet file in PLAN.results/, named by all that
-  decides it. Whatever was ended goes on where it was.";
+  decides it. A stopped sweep continues where it stopped.";
 
 /// Run many simulations from one plan: every combination of machines, workloads, policies and settings
 #[derive(Debug, clap::Args)]
@@ -46,7 +46,7 @@ pub(crate) struct SweepArgs {
     /// Plan of the sweep, a TOML file
     #[arg(value_name = "PLAN", value_hint = ValueHint::FilePath)]
     pub(crate) plan: PathBuf,
-    /// Runs at once; changes the time, not the result [default: one for each CPU]
+    /// How many runs to do at once; the result is the same [default: one for each CPU]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
     /// Run on a Dask cluster (dask://HOST:PORT), as an array of Slurm jobs (slurm), or in processes of this computer
@@ -59,7 +59,7 @@ pub(crate) struct SweepArgs {
     /// File of finished runs [default: the plan's name with .rows.jsonl]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) rows: Option<PathBuf>,
-    /// Draw the plan's questions into DIR, which is made if it is missing
+    /// Draw the plan's questions into DIR; it is created if it is missing
     #[arg(long, value_name = "DIR", help_heading = "Output", value_hint = ValueHint::DirPath)]
     pub(crate) svg: Option<PathBuf>,
     #[command(flatten)]

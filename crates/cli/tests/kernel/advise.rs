@@ -81,7 +81,7 @@ fn what_is_no_setting_is_refused_before_anything_is_changed() {
     let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/traces/k612_2c_tcp.pgtrace");
     let output = pageset(&["advise", trace, "--apply", "kernel.panic=1", "--yes"]);
     assert!(!output.status.success());
-    assert!(text(&output.stderr).contains("`kernel.panic=1` is no setting"), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("`kernel.panic=1` is not a setting"), "{}", text(&output.stderr));
     let output = pageset(&["advise", trace, "--", "true"]);
     assert!(text(&output.stderr).contains("say --apply"), "{}", text(&output.stderr));
 }

@@ -17,7 +17,10 @@ const ALLOWED: &[(&str, Allowed)] = &[
     ("pageset", Allowed::Only(&["pageset-core", "pageset-pageops"])),
     ("pageset-sim", Allowed::Only(&["pageset-core"])),
     ("pageset-trace", Allowed::Only(&["pageset-core"])),
-    ("pageset-workload", Allowed::Only(&["pageset-blocks", "pageset-core", "pageset-fault", "pageset-trace"])),
+    (
+        "pageset-workload",
+        Allowed::Only(&["pageset-blocks", "pageset-core", "pageset-fault", "pageset-trace"]),
+    ),
     ("pageset-report", Allowed::Only(&[])),
     ("pageset-record", Allowed::Only(&["pageset-core", "pageset-trace"])),
     ("pageset-arrow", Allowed::Only(&["pageset-report", "pageset-trace"])),

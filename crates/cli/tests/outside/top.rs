@@ -111,7 +111,11 @@ fn mistakes_are_answered_with_a_remedy() {
     refused(&["--once", "--listen", "127.0.0.1:0"], 2, "cannot be used with");
     refused(&["--interval", "1ms"], 2, "from 100ms to 60m");
     refused(&["--listen", "9101"], 2, "such as 127.0.0.1:9101");
-    refused(&["--once", "--proc", "/nowhere"], 1, "/nowhere/zoneinfo: there is no such file; it needs Linux");
+    refused(
+        &["--once", "--proc", "/nowhere"],
+        1,
+        "/nowhere/zoneinfo: there is no such file; pageset needs Linux",
+    );
     write(machine.path(), "zoneinfo", "Node 0, zone Normal\n managed 1000\n");
     refused(&["--once", "--proc", text(&machine)], 1, "no zone has a page set");
     write(machine.path(), "zoneinfo", "hello");

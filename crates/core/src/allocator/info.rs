@@ -45,7 +45,7 @@ pub struct PagesetInfo {
     pub count: i32,
     /// Pages from which a free drains.
     pub high: i32,
-    /// Pages moved at once if nothing else is said.
+    /// Pages that a refill or drain moves by default.
     pub batch: i32,
     /// Lower limit of `high`.
     pub high_min: i32,

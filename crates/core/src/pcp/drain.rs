@@ -10,7 +10,7 @@ use crate::stats::Counters;
 use crate::zone::LockedZone;
 
 impl Pcp {
-    /// Drains at least so many pages to the zone, whose lock is held, beginning at a list. Returns the pages drained.
+    /// Drains at least this many pages to the zone, whose lock is held, beginning at a list. Returns the pages drained.
     pub(crate) fn drain<E: EventSink>(
         &mut self,
         zone: &mut LockedZone<'_, E>,

@@ -15,7 +15,7 @@ pub struct DrainFrom {
 }
 
 impl Pcp {
-    /// Removes at least so many pages (or all there are) from the cold ends of the lists, handing each block to `give`.
+    /// Removes at least this many pages (or all there are) from the cold ends of the lists, handing each block to `give`.
     /// Returns the pages removed; the last block may overshoot.
     pub fn remove(
         &mut self,

@@ -13,7 +13,7 @@ use crate::{CpuId, MigrateType, NR_ORDERS, Order, Pfn};
 /// What a zone's lock protects.
 ///
 /// Aligned, so that the lock's own word is on another line than what its holder writes: a waiter that looks at the word
-/// would else take the line away from the holder at every look.
+/// would otherwise take the line away from the holder each time they look.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct FreeLists {

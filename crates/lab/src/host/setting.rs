@@ -22,7 +22,7 @@ pub struct Setting {
 #[derive(Debug, Error)]
 pub enum SettingError {
     /// It is not written as `sysctl` takes it.
-    #[error("`{0}` is no setting: write it as in vm.percpu_pagelist_high_fraction=64")]
+    #[error("`{0}` is not a setting: write it like vm.percpu_pagelist_high_fraction=64")]
     NotASetting(String),
     /// The kernel has no such setting, or does not show it.
     #[error("{path}: cannot read this setting: {source}")]

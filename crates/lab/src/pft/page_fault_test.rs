@@ -80,7 +80,7 @@ pub struct PftSpec {
     pub zero: Zero,
     /// Who touches, in this order.
     pub contestants: Vec<Contestant>,
-    /// A bundled machine or a machine file to simulate; this machine if nothing is said.
+    /// A bundled machine or a machine file to simulate. Default: this machine.
     pub machine: Option<String>,
     /// Where a simulated machine has its counters.
     pub rss_line: RssLine,

@@ -22,20 +22,20 @@ pub struct RunSpec {
     pub workload: String,
     /// Name of a policy.
     pub policy: String,
-    /// CPUs that the workload uses; all if nothing is said.
+    /// CPUs that the workload uses. Default: all.
     pub cpus: Option<u32>,
     /// A fixed `batch` instead of the policy's, in pages.
     pub batch: Option<u32>,
     /// A fixed `high` instead of the policy's, in pages.
     pub high: Option<u32>,
-    /// The policy whose kernel surrounds the allocator (slabs, sockets); the same as `policy` if nothing is said.
+    /// The policy whose kernel surrounds the allocator (slabs, sockets). Default: the same as `policy`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_of: Option<String>,
     /// Seed of all random numbers.
     pub seed: u64,
-    /// Virtual time before measuring begins; the workload's own if nothing is said.
+    /// Virtual time before measuring begins. Default: the workload's own.
     pub warmup_ms: Option<u64>,
-    /// Virtual time that is measured; the workload's own if nothing is said.
+    /// Virtual time that is measured. Default: the workload's own.
     pub duration_ms: Option<u64>,
     /// Parameters of the workload, and `vm.*` settings of the kernel, that differ from their defaults.
     pub settings: BTreeMap<String, u64>,

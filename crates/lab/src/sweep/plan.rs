@@ -39,7 +39,7 @@ pub struct Grid {
     pub workload: Several<String>,
     /// Names of policies.
     pub policy: Several<String>,
-    /// CPUs that work; all of the machine's if nothing is said.
+    /// CPUs that work. Default: all of the machine's.
     #[serde(default)]
     pub cpus: Several<u32>,
     /// Instead of the policy's rule for the batch, in pages.
@@ -48,10 +48,10 @@ pub struct Grid {
     /// Instead of the policy's rule for the limit of a page set, in pages.
     #[serde(default)]
     pub high: Several<u32>,
-    /// The policy whose kernel surrounds the allocator; each one's own if nothing is said.
+    /// The policy whose kernel surrounds the allocator. Default: each one's own.
     #[serde(default)]
     pub kernel_of: Option<String>,
-    /// Seeds; 1 if nothing is said.
+    /// Seeds. Default: 1.
     #[serde(default)]
     pub seed: Several<u64>,
     /// Virtual time measured, in milliseconds.

@@ -573,7 +573,7 @@ fn what_cannot_be_built_is_said_clearly() {
     );
     assert_eq!(text(builder(4).policy("linux-0.01")), r#"no policy is called "linux-0.01""#);
     let hugetlb = builder(2 * 1024 * 1024).backing(Backing::Hugetlb(HugePageSize::Mib2));
-    assert!(text(hugetlb).starts_with("1048576 huge pages wanted, "));
+    assert!(text(hugetlb).starts_with("cannot get 1048576 huge pages: "));
     for node in [63, 64, 127, 1023, 1024, u16::MAX] {
         let said = text(builder(4).numa(Numa::Bind(node)));
         assert_eq!(said, format!("cannot bind memory to node {node} (see /sys/devices/system/node/online)"));

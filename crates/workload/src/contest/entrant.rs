@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use pageset_blocks::BlockAllocator;
+use pageset_blocks::{BlockAllocator, RemoteFrees};
 use pageset_core::{
     Config, CpuId, Event, EventSink, NodeId, PageAllocator, Platform, Policy, Tables, ZoneConfig,
 };
@@ -19,20 +19,23 @@ use super::{ContestError, Script, Standing};
 pub enum Entrant {
     /// Linux's, under a policy.
     Linux(Box<Policy>),
-    /// Ours: CPUs own pageblocks.
-    OwnedBlocks,
+    /// Ours: CPUs own pageblocks. What they free to others' pageblocks follows a rule.
+    OwnedBlocks(RemoteFrees),
 }
 
 impl Entrant {
-    /// The name of ours, beside those of policies.
-    pub const OWNED_BLOCKS: &'static str = "owned-blocks";
+    /// Ours, with each of its rules.
+    pub fn ours() -> impl Iterator<Item = Self> {
+        [RemoteFrees::Kept, RemoteFrees::AtOnce].into_iter().map(Self::OwnedBlocks)
+    }
 
     /// Its name.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
             Self::Linux(policy) => policy.name,
-            Self::OwnedBlocks => Self::OWNED_BLOCKS,
+            Self::OwnedBlocks(RemoteFrees::Kept) => "owned-blocks",
+            Self::OwnedBlocks(RemoteFrees::AtOnce) => "owned-blocks-at-once",
         }
     }
 
@@ -48,9 +51,9 @@ impl Entrant {
                 let fallbacks = || allocator.platform().fallbacks.load(Relaxed);
                 play(script, &allocator, machine.cpus, fallbacks)
             }
-            Self::OwnedBlocks => {
+            Self::OwnedBlocks(rule) => {
                 let tables = pageset_blocks::Tables::on_heap(&config)?;
-                let allocator = BlockAllocator::new(&config, tables)?;
+                let allocator = BlockAllocator::new(&config, tables)?.with_remote_frees(*rule);
                 play(script, &allocator, machine.cpus, || allocator.counters().foreign as u64)
             }
         };

@@ -16,6 +16,7 @@ pub use entrant::Entrant;
 pub use script::Script;
 pub use standing::Standing;
 
+pub use pageset_blocks::RemoteFrees;
 use pageset_core::ConfigError;
 use pageset_trace::{Layout, TraceError};
 

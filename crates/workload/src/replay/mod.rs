@@ -168,7 +168,7 @@ pub enum ReplayError {
     #[error("{0}")]
     NoMachine(String),
     /// CPUs that did something cannot be left out.
-    #[error("the machine has {there} CPUs: share its memory between at least so many, not {asked}")]
+    #[error("the machine has {there} CPUs: share its memory between at least as many, not {asked}")]
     TooFewCpus {
         /// CPUs asked for.
         asked: u32,

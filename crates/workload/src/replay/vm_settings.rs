@@ -143,7 +143,7 @@ impl FromStr for VmSettings {
     /// One `KEY=VALUE`.
     fn from_str(text: &str) -> Result<Self, String> {
         let (key, value) =
-            text.split_once('=').ok_or_else(|| format!("`{text}` is no setting: write KEY=VALUE"))?;
+            text.split_once('=').ok_or_else(|| format!("`{text}` is not a setting: write KEY=VALUE"))?;
         let mut settings = Self::default();
         settings.set(key, value)?;
         Ok(settings)
