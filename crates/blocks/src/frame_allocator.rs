@@ -53,9 +53,8 @@ impl FrameAllocator for BlockAllocator<'_> {
     }
 
     fn usage(&self) -> FrameUsage {
-        let counters = self.counters();
-        let visits = counters.shared().wrapping_add(counters.line_transfers);
-        let mut usage = FrameUsage { shared_visits: visits as u64, ..FrameUsage::default() };
+        let mut usage =
+            FrameUsage { shared_visits: self.counters().shared() as u64, ..FrameUsage::default() };
         for zone in self.zones() {
             usage.free += zone.free - zone.held - zone.at_hand;
             usage.held += zone.held;

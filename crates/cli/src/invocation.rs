@@ -159,7 +159,7 @@ mod tests {
         r"pageset stat --lenient --sidecar s --recover it\'s",
         "pageset stat --lenient --sidecar=-s -- -t",
         "pageset stat -",
-        "pageset contest --sidecar s --lenient --recover --layout l -p linux-6.1,linux-6.18 t",
+        "pageset contest --sidecar s --lenient --recover -p linux-6.1,linux-6.6 --ablations --layout m.toml t",
         "pageset simulate -m m -w w -c 2 -p linux-6.1 --seed 3 --set a=1 --set b=2 --warmup-ms 1 --duration-ms 2 --check",
         "pageset simulate --list",
         "pageset sweep p.toml --rows r.jsonl",

@@ -91,8 +91,7 @@ pub struct FrameUsage {
     pub at_hand: u64,
     /// Pageblocks that are free as a whole, and kept back by no CPU.
     pub whole_pageblocks: u64,
-    /// Times a CPU took a lock of a zone's, or changed what all CPUs of a zone share, or (if the allocator counts that) what
-    /// another CPU had changed last.
+    /// Times a CPU took a lock of a zone's, or changed what all CPUs of a zone share.
     pub shared_visits: u64,
 }
 

@@ -10,7 +10,7 @@ use pageset_core::{
 use pageset_trace::Layout;
 use parking_lot::RawMutex;
 
-use super::stage::play;
+use super::stage::{Counted, play};
 use super::{ContestError, Script, Standing};
 
 /// An allocator that takes part.
@@ -19,17 +19,17 @@ use super::{ContestError, Script, Standing};
 pub enum Entrant {
     /// Linux's, under a policy.
     Linux(Box<Policy>),
-    /// Ours: CPUs own pageblocks. What they free to others' pageblocks follows a rule.
+    /// Ours: CPUs own pageblocks.
     OwnedBlocks(RemoteFrees),
 }
 
 impl Entrant {
-    /// Ours, with each of its rules.
-    pub fn ours() -> impl Iterator<Item = Self> {
-        [RemoteFrees::Kept, RemoteFrees::AtOnce].into_iter().map(Self::OwnedBlocks)
-    }
+    /// Ours as it is meant to be used.
+    pub const OWNED_BLOCKS: Self = Self::OwnedBlocks(RemoteFrees::Kept);
+    /// Ours without one of its parts each, to see what the part is worth.
+    pub const ABLATIONS: [Self; 1] = [Self::OwnedBlocks(RemoteFrees::AtOnce)];
 
-    /// Its name.
+    /// Its name; a policy's is that of Linux under it.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
@@ -48,13 +48,21 @@ impl Entrant {
                 let config = config.with_policy(**policy);
                 let host = Host::default();
                 let allocator = PageAllocator::new(host, &config, Tables::on_heap(&config)?)?;
-                let fallbacks = || allocator.platform().fallbacks.load(Relaxed);
-                play(script, &allocator, machine.cpus, fallbacks)
+                let counted =
+                    || Counted { fallbacks: allocator.platform().fallbacks.load(Relaxed), line_transfers: 0 };
+                play(script, &allocator, machine.cpus, counted)
             }
-            Self::OwnedBlocks(rule) => {
+            Self::OwnedBlocks(remote_frees) => {
                 let tables = pageset_blocks::Tables::on_heap(&config)?;
-                let allocator = BlockAllocator::new(&config, tables)?.with_remote_frees(*rule);
-                play(script, &allocator, machine.cpus, || allocator.counters().foreign as u64)
+                let allocator = BlockAllocator::new(&config, tables)?.with_remote_frees(*remote_frees);
+                let counted = || {
+                    let counters = allocator.counters();
+                    Counted {
+                        fallbacks: counters.foreign as u64,
+                        line_transfers: counters.line_transfers as u64,
+                    }
+                };
+                play(script, &allocator, machine.cpus, counted)
             }
         };
         Ok(Standing { entrant: self.name().to_owned(), ..standing })

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use pageset_core::{MigrateType, Order, ZoneKind};
 use pageset_trace::{Event, EventKind, TraceError, TraceReader};
+use serde::Serialize;
 
 use crate::pressure::highest_zone;
 
@@ -13,10 +14,25 @@ pub struct Script {
     pub(super) acts: Vec<Act>,
     /// Blocks that it allocates.
     pub(super) blocks: usize,
-    /// Frees of blocks whose allocation the recording does not show: left out.
+    /// CPUs that it names: the highest number plus 1.
+    pub cpus: u32,
+    /// What of it is not played.
+    pub left_out: LeftOut,
+}
+
+/// Events of a recording that are not played, or not as they stand. Bulk allocations are none of them: a recording does not
+/// name their frames.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct LeftOut {
+    /// Frees of blocks whose allocation the recording does not show.
     pub unmatched_frees: u64,
-    /// Events that the recording itself lacks.
-    pub lost_events: u64,
+    /// Allocations that failed in the recording already.
+    pub failed_in_recording: u64,
+    /// Allocations of an order that no block has.
+    pub impossible: u64,
+    /// Allocations of frames that were in use. Their free is lost, and is played just before.
+    pub allocated_twice: u64,
 }
 
 /// One thing that a CPU did.
@@ -51,7 +67,6 @@ impl Script {
             read += events.len() as u64;
             progress(read);
         }
-        script.lost_events = reader.lost().missing();
         Ok(script)
     }
 
@@ -62,14 +77,20 @@ impl Script {
     }
 
     fn take(&mut self, event: &Event, in_use: &mut HashMap<u64, u32>) {
+        self.cpus = self.cpus.max(u32::from(event.cpu) + 1);
         let free = |block| Act { ts_ns: event.ts_ns, cpu: event.cpu, what: What::Free, block };
         match event.kind {
-            EventKind::MmPageAlloc if !event.is_failed_allocation() => {
-                let Some(order) = event.block_order() else { return };
+            EventKind::MmPageAlloc if event.is_failed_allocation() => self.left_out.failed_in_recording += 1,
+            EventKind::MmPageAlloc => {
+                let Some(order) = event.block_order() else {
+                    self.left_out.impossible += 1;
+                    return;
+                };
                 let block = self.blocks as u32;
                 self.blocks += 1;
                 // A block that is in use when its frame is allocated once more was freed unseen.
                 if let Some(lost) = in_use.insert(event.pfn, block) {
+                    self.left_out.allocated_twice += 1;
                     self.acts.push(free(lost));
                 }
                 let migratetype =
@@ -85,7 +106,7 @@ impl Script {
             }
             EventKind::MmPageFree => match in_use.remove(&event.pfn) {
                 Some(block) => self.acts.push(free(block)),
-                None => self.unmatched_frees += 1,
+                None => self.left_out.unmatched_frees += 1,
             },
             _ => {}
         }
@@ -112,6 +133,8 @@ mod tests {
         let told: Vec<_> =
             script.acts.iter().map(|act| (act.ts_ns, act.block, act.what == What::Free)).collect();
         assert_eq!(told, [(2, 0, false), (3, 0, true), (3, 1, false), (4, 1, true)]);
-        assert_eq!((script.blocks, script.unmatched_frees), (2, 1));
+        assert_eq!((script.blocks, script.cpus), (2, 2));
+        let left_out = LeftOut { unmatched_frees: 1, allocated_twice: 1, ..LeftOut::default() };
+        assert_eq!(script.left_out, left_out);
     }
 }

@@ -12,9 +12,10 @@ pub struct Standing {
     pub allocs: u64,
     /// Requests that found no memory.
     pub failures: u64,
-    /// Times a CPU took a zone's lock, or changed what all CPUs of a zone share, or the line of a pageblock that another CPU had
-    /// changed last.
+    /// Times a CPU took a zone's lock, or changed what all CPUs of a zone share.
     pub shared_visits: u64,
+    /// Times a CPU changed the free frames of a pageblock that another CPU had changed last; 0 where a lock guards them.
+    pub line_transfers: u64,
     /// Requests that got memory of another type's.
     pub fallbacks: u64,
     /// Frames that CPUs kept back: mean over the recording's time.
@@ -29,4 +30,12 @@ pub struct Standing {
     pub whole_at_end: u64,
     /// When all blocks have been freed, and two idle seconds have passed.
     pub whole_when_gone: u64,
+}
+
+impl Standing {
+    /// Times a CPU met others, as far as the allocator shows it.
+    #[must_use]
+    pub const fn visits(&self) -> u64 {
+        self.shared_visits.saturating_add(self.line_transfers)
+    }
 }

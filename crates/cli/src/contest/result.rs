@@ -1,0 +1,190 @@
+//! What is printed of a contest: a row for each allocator, and what has to be said about them.
+
+use std::io::Write;
+
+use anyhow::Result;
+use pageset_report::{Cell, Column, Format, Provenance, Row, Table, json_document};
+use pageset_trace::{Layout, TraceReader as _};
+use pageset_workload::contest::{LeftOut, Script, Standing};
+use serde::Serialize;
+
+use crate::layouts::LayoutOrigin;
+use crate::origin::{self, TraceDocument};
+use crate::source::{self, Source};
+
+/// A contest with all that has to be said about it.
+pub(super) struct Finished {
+    pub(super) source: Source,
+    pub(super) machine: Layout,
+    pub(super) origin: LayoutOrigin,
+    pub(super) script: Script,
+    pub(super) standings: Vec<Standing>,
+    pub(super) provenance: Provenance,
+}
+
+impl Finished {
+    pub(super) fn write(&self, format: Format, out: &mut dyn Write) -> Result<()> {
+        if format == Format::Json {
+            json_document(&self.document(), out)?;
+            return Ok(());
+        }
+        let mut table = self.table();
+        self.notes().into_iter().for_each(|note| table.note(note));
+        Ok(format.exporter().export(&table.with_provenance(self.provenance.clone()), out)?)
+    }
+
+    fn title(&self) -> String {
+        let info = self.source.info();
+        let mut title =
+            format!("Contest on {}: {} allocations and frees", source::title(info), self.script.events());
+        if let Some(seconds) = self.source.seconds() {
+            title += &format!(" in {seconds:.1} s");
+        }
+        if !info.command.is_empty() {
+            title += &format!(", `{}`", info.command.join(" "));
+        }
+        title
+    }
+
+    fn table(&self) -> Table {
+        let columns = vec![
+            Column::label("allocator", "allocator"),
+            Column::count("visits", "visits"),
+            Column::count("line_transfers", "lines"),
+            Column::count("fallbacks", "fallbacks"),
+            Column::ratio("held_mean", "held, mean"),
+            Column::count("held_peak", "held, peak"),
+            Column::count("held_idle", "held, idle"),
+            Column::ratio("at_hand_mean", "at hand, mean"),
+            Column::count("whole_at_end", "whole, end"),
+            Column::count("whole_when_gone", "whole, gone"),
+            Column::count("allocs", "allocations"),
+            Column::count("failures", "failed"),
+        ];
+        let mut table = Table::new(self.title(), columns);
+        self.standings.iter().for_each(|standing| table.push(row(standing)));
+        table
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let mut notes = vec![
+            "`visits`: a CPU took a zone's lock, or changed what all CPUs of a zone share; `lines` of them changed a \
+             pageblock that another CPU had changed last."
+                .to_owned(),
+            "`held`: free pages that a CPU keeps back from all others; `idle` is two seconds after the last event. `at \
+             hand`: free pages that are meant for one CPU, but that others take if they find none."
+                .to_owned(),
+            "`whole`: pageblocks that are free as a whole after the last event, and when the load is gone. Those at hand \
+             are among them."
+                .to_owned(),
+        ];
+        if self.standings.iter().any(|standing| standing.failures > 0) {
+            notes.push(
+                "`failed`: requests that found no memory. Nothing is reclaimed here, and the rest of such a row is \
+                 of a smaller load."
+                    .to_owned(),
+            );
+        }
+        let LeftOut { unmatched_frees, .. } = self.script.left_out;
+        notes.push(format!(
+            "Not played: bulk allocations, whose pages the recording does not name; {unmatched_frees} frees of pages \
+             whose allocation it does not show."
+        ));
+        notes.extend(self.oddities());
+        notes.extend(origin::lost_notes(&self.source.lost()));
+        if self.origin == LayoutOrigin::Guessed {
+            notes.push(
+                "The trace does not describe its machine: one is made up, with Linux's defaults. `pageset layout` \
+                 prints it, `--layout` replaces it."
+                    .to_owned(),
+            );
+        }
+        notes.push(
+            "Memory is empty at first, the recorded order of events is kept, and no time is modelled. `pageset contest \
+             --help` says more."
+                .to_owned(),
+        );
+        notes
+    }
+
+    /// What in this recording is not played as it stands.
+    fn oddities(&self) -> Vec<String> {
+        let LeftOut { failed_in_recording, impossible, allocated_twice, .. } = self.script.left_out;
+        let counts = [
+            (failed_in_recording, "Not played: ", "allocations that failed in the recording already"),
+            (impossible, "Not played: ", "allocations of an order that no block has"),
+            (allocated_twice, "Freed unseen: ", "blocks, whose frames were allocated once more"),
+        ];
+        let counted = counts.iter().filter(|(count, ..)| *count > 0);
+        let mut oddities: Vec<_> =
+            counted.map(|(count, how, what)| format!("{how}{count} {what}.")).collect();
+        if self.script.cpus > self.machine.cpus {
+            oddities.push(format!(
+                "The recording names {} CPUs, the machine has {}: they stand for the others too.",
+                self.script.cpus, self.machine.cpus
+            ));
+        }
+        oddities
+    }
+
+    fn document(&self) -> ContestDocument<'_> {
+        let machine = (self.machine.clone(), self.origin);
+        let info = self.source.info();
+        let events = self.script.events() as u64;
+        ContestDocument {
+            trace: TraceDocument::new(
+                info,
+                events,
+                self.source.seconds(),
+                self.source.lost(),
+                Some(&machine),
+            ),
+            left_out: self.script.left_out,
+            rows: self.standings.iter().map(RowDocument::new).collect(),
+            notes: self.notes(),
+            provenance: &self.provenance,
+        }
+    }
+}
+
+fn row(standing: &Standing) -> Row {
+    Row::new([
+        standing.entrant.as_str().into(),
+        standing.visits().into(),
+        standing.line_transfers.into(),
+        standing.fallbacks.into(),
+        Cell::real(standing.held_mean, 0),
+        standing.held_peak.into(),
+        standing.held_idle.into(),
+        Cell::real(standing.at_hand_mean, 0),
+        standing.whole_at_end.into(),
+        standing.whole_when_gone.into(),
+        standing.allocs.into(),
+        standing.failures.into(),
+    ])
+}
+
+/// The result in JSON. Keys are stable.
+#[derive(Serialize)]
+struct ContestDocument<'a> {
+    /// Its events are those that are played.
+    trace: TraceDocument,
+    left_out: LeftOut,
+    rows: Vec<RowDocument<'a>>,
+    notes: Vec<String>,
+    provenance: &'a Provenance,
+}
+
+/// One allocator's row.
+#[derive(Serialize)]
+struct RowDocument<'a> {
+    #[serde(flatten)]
+    standing: &'a Standing,
+    visits: u64,
+}
+
+impl<'a> RowDocument<'a> {
+    fn new(standing: &'a Standing) -> Self {
+        Self { standing, visits: standing.visits() }
+    }
+}
