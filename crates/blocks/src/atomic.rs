@@ -12,6 +12,16 @@ use core::sync::atomic as chosen;
 pub(crate) use chosen::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 pub(crate) use chosen::{AtomicU32, AtomicUsize};
 
+/// Lets others go on for a moment.
+pub(crate) fn relax() {
+    #[cfg(loom)]
+    loom::thread::yield_now();
+    #[cfg(all(shuttle, not(loom)))]
+    shuttle::thread::yield_now();
+    #[cfg(not(any(loom, shuttle)))]
+    core::hint::spin_loop();
+}
+
 /// An array of which each element is made anew, in a constant where that is possible: loom's atomics have no constants.
 #[cfg(not(loom))]
 macro_rules! array {

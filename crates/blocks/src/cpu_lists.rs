@@ -223,10 +223,12 @@ impl Cursor {
         place(self.at_hand.load(Relaxed))
     }
 
-    /// Another word of the same pageblock.
+    /// From `from` on to another word of the same pageblock; unless somebody who runs as the same CPU went on to another
+    /// pageblock, which would be forgotten.
     #[inline]
-    pub(crate) fn advance(&self, block: BlockIndex, word: usize) {
-        self.at_hand.store((block * WORDS + word) as u32, Relaxed);
+    pub(crate) fn advance(&self, block: BlockIndex, from: usize, to: usize) {
+        let number = |word| (block * WORDS + word) as u32;
+        self.at_hand.compare_exchange(number(from), number(to), Relaxed, Relaxed).ok();
     }
 
     /// From now on from this pageblock. Returns the one before.

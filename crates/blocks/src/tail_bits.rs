@@ -6,7 +6,7 @@ use crate::atomic::{AcqRel, Acquire, AtomicUsize, Release, array, constant};
 use crate::free_bits::{WORD_FRAMES, WORDS};
 
 /// The frames of a pageblock that are no block's first. Read and written only in pageblocks with blocks of several orders, or
-/// with holes, which are marked so too. It means nothing for free frames.
+/// with holes, which are marked so too.
 #[derive(Debug)]
 pub struct TailBits {
     words: [AtomicUsize; WORDS],
@@ -46,6 +46,14 @@ impl TailBits {
     pub(crate) fn mark_tails(&self, frames: core::ops::Range<usize>) {
         for (word, bits) in words_of(frames) {
             self.words[word].fetch_or(bits, AcqRel);
+        }
+    }
+
+    /// These frames are about to be free, and free frames are no tails: somebody who takes one marks it only afterwards, and
+    /// until then it must not look as if it belonged to the block before it.
+    pub(crate) fn clear_frames(&self, frames: core::ops::Range<usize>) {
+        for (word, bits) in words_of(frames) {
+            self.words[word].fetch_and(!bits, AcqRel);
         }
     }
 

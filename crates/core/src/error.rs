@@ -81,6 +81,8 @@ pub enum FreeError {
     Foreign(Pfn),
     /// The block was found corrupted before and is out of service.
     Leaked(Pfn),
+    /// Another CPU changes the pageblock at this moment. Free it again.
+    Busy(Pfn),
     /// The CPU does not exist.
     BadCpu(CpuId),
 }
@@ -95,6 +97,7 @@ impl fmt::Display for FreeError {
             Self::NotABlock(pfn) => write!(f, "frame {pfn} is inside a block, not at its start"),
             Self::Foreign(pfn) => write!(f, "frame {pfn} lies in no zone of this allocator"),
             Self::Leaked(pfn) => write!(f, "frame {pfn} was found corrupted and is out of service"),
+            Self::Busy(pfn) => write!(f, "the pageblock of frame {pfn} is being changed: free it again"),
             Self::BadCpu(cpu) => write!(f, "CPU {} does not exist", cpu.0),
         }
     }

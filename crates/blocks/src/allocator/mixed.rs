@@ -4,20 +4,49 @@
 use pageset_core::{FreeError, Order, Pfn};
 
 use super::{BlockAllocator, FRAMES};
+use crate::atomic::relax;
 use crate::cpu_lists::count;
 use crate::free_bits::{WORD_FRAMES, WORDS};
 use crate::stack::BlockIndex;
-use crate::state::{Phase, State};
+use crate::state::Phase;
+
+/// Whether a pageblock can have blocks of several orders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mix {
+    /// It can.
+    Mixed,
+    /// It cannot: it is not split, or has holes.
+    Refused,
+    /// Another CPU changes it.
+    Busy,
+}
 
 impl BlockAllocator<'_> {
-    /// Lets a pageblock have blocks of several orders. `false` if it is not split, or somebody changes it.
-    pub(super) fn mix(&self, block: BlockIndex) -> bool {
-        let may = |state: State| state.is_open() && !state.is_holed();
-        let begin = self.states[block]
-            .update(|state| (may(state) && !state.is_mixed()).then(|| state.in_phase(Phase::Changing)));
+    /// Lets a pageblock have blocks of several orders.
+    pub(super) fn mix(&self, block: BlockIndex) -> Mix {
+        /// How often to look whether another CPU is done. It is after some words, unless it stopped there.
+        const LOOKS: u32 = 1000;
+        let mut outcome = Mix::Busy;
+        for _ in 0..LOOKS {
+            outcome = self.try_mix(block);
+            if outcome != Mix::Busy {
+                break;
+            }
+            relax();
+        }
+        outcome
+    }
+
+    fn try_mix(&self, block: BlockIndex) -> Mix {
+        let begin = self.states[block].update(|state| {
+            let may = state.is_open() && !state.is_holed() && !state.is_mixed();
+            may.then(|| state.in_phase(Phase::Changing))
+        });
         let order = match begin {
             Ok(before) => before.order(),
-            Err(state) => return may(state) && state.is_mixed(),
+            Err(state) if state.is_open() && state.is_mixed() => return Mix::Mixed,
+            Err(state) if state.phase() == Phase::Changing => return Mix::Busy,
+            Err(_) => return Mix::Refused,
         };
         // With all free frames in hand, whatever is not among them stays in use or becomes free; it cannot be taken.
         let free = self.free[block].take_all();
@@ -31,7 +60,7 @@ impl BlockAllocator<'_> {
         self.put_all(block, free);
         let owner = self.states[block].get().owner();
         count(&self.lists_at(self.zone_of_block(block), owner).counters.mixed);
-        true
+        Mix::Mixed
     }
 
     /// Puts frames back, as words of bits.
@@ -86,6 +115,7 @@ impl BlockAllocator<'_> {
         if allocated != order {
             return Err(FreeError::WrongOrder { pfn, given: order, allocated });
         }
+        self.tails[block].clear_frames(frame..frame + order.frames() as usize);
         let free = self.free[block].put(frame, order).map_err(|_| FreeError::DoubleFree(pfn))?;
         self.note_free(block, order, free);
         Ok(())

@@ -4,6 +4,7 @@ use core::ops::Range;
 
 use pageset_core::{AllocError, CpuId, FreeError, Order, Pfn, Request};
 
+use super::mixed::Mix;
 use super::{BlockAllocator, FRAMES, blocks_in};
 use crate::cpu_lists::Wanted;
 use crate::free_bits::WORDS;
@@ -81,7 +82,7 @@ impl BlockAllocator<'_> {
             }
             self.return_frames(block, frame, wanted.order);
         }
-        self.mix(block) && self.take_mixed_at(block, frame, wanted.order).is_some()
+        self.mix(block) == Mix::Mixed && self.take_mixed_at(block, frame, wanted.order).is_some()
     }
 
     /// Allocates `frames` contiguous frames; what the next power of two has beyond is free. They are freed with
@@ -89,23 +90,32 @@ impl BlockAllocator<'_> {
     ///
     /// # Errors
     /// As [`alloc`](Self::alloc) for the block that holds them; [`AllocError::BadCount`] if none does.
+    /// [`AllocError::OutOfMemory`] too if other CPUs change each pageblock that was tried.
     pub fn alloc_exact(&self, cpu: CpuId, frames: u64, request: &Request) -> Result<Pfn, AllocError> {
         let order = Order::holding(frames).ok_or(AllocError::BadCount(frames))?;
         let mut request = *request;
         request.order = order;
-        let pfn = self.alloc(cpu, &request)?;
-        if frames < u64::from(order.frames()) {
-            let freed = self.free_range(cpu, pfn.0 + frames..pfn.0 + u64::from(order.frames()));
-            debug_assert!(freed.is_ok(), "the end of a block that was just allocated is in use");
+        /// Pageblocks to try, if other CPUs are at work on one after the other.
+        const TRIES: u32 = 8;
+        for _ in 0..TRIES {
+            let pfn = self.alloc(cpu, &request)?;
+            let end = pfn.0 + u64::from(order.frames());
+            if self.free_range(cpu, pfn.0 + frames..end).is_ok() {
+                return Ok(pfn);
+            }
+            // Nothing of it was freed.
+            let freed = self.free(cpu, pfn, order);
+            debug_assert!(freed.is_ok(), "a block that was just allocated is in use");
         }
-        Ok(pfn)
+        Err(AllocError::OutOfMemory { order })
     }
 
     /// Frees these frames, whatever blocks they are parts of. What is left of such a block is in use as the largest blocks that
     /// fit.
     ///
     /// # Errors
-    /// [`FreeError`] if a frame is not in use. Nothing is freed then.
+    /// [`FreeError`] if a frame is not in use: nothing is freed then. [`FreeError::Busy`] with the first frame that is not free, if
+    /// another CPU changes its pageblock.
     pub fn free_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
         if pfns.is_empty() {
             return Ok(());
@@ -120,8 +130,7 @@ impl BlockAllocator<'_> {
             let end = ((start / FRAMES as u64 + 1) * FRAMES as u64).min(pfns.end);
             let (_, index) = self.locate(Pfn(start)).ok_or(FreeError::Foreign(Pfn(start)))?;
             let frame = index % FRAMES;
-            self.free_part(cpu, index / FRAMES, frame..frame + (end - start) as usize)
-                .ok_or(FreeError::DoubleFree(Pfn(start)))?;
+            self.free_part(cpu, index / FRAMES, frame..frame + (end - start) as usize, Pfn(start))?;
             start = end;
         }
         Ok(())
@@ -141,27 +150,35 @@ impl BlockAllocator<'_> {
         }
     }
 
-    /// Frees frames of one pageblock. `None` if somebody else did.
-    fn free_part(&self, cpu: CpuId, block: BlockIndex, frames: Range<usize>) -> Option<()> {
+    /// Frees frames of one pageblock, of which the first is `pfn`.
+    fn free_part(
+        &self,
+        cpu: CpuId,
+        block: BlockIndex,
+        frames: Range<usize>,
+        pfn: Pfn,
+    ) -> Result<(), FreeError> {
         self.cut_pair(block);
         let state = self.states[block].get();
         if state.phase() == Phase::Handed {
             if frames.len() == FRAMES {
-                return self.free_pageblock(cpu, self.zone_of_block(block), block).then_some(());
+                let freed = self.free_pageblock(cpu, self.zone_of_block(block), block);
+                return if freed { Ok(()) } else { Err(FreeError::DoubleFree(pfn)) };
             }
-            self.cut_whole(cpu, block)?;
-        } else if state.order() != Order::ZERO && !state.is_mixed() {
-            self.mix(block).then_some(())?;
+            self.cut_whole(cpu, block).ok_or(FreeError::DoubleFree(pfn))?;
+        } else if state.order() != Order::ZERO && !state.is_mixed() && self.mix(block) != Mix::Mixed {
+            return Err(FreeError::Busy(pfn));
         }
         let state = self.states[block].get();
         if state.is_mixed() {
             self.cut_ends(block, frames.clone());
+            self.tails[block].clear_frames(frames.clone());
         }
         for (word, bits) in words_of(frames) {
-            let free = self.free[block].put_frames(word, bits).ok()?;
+            let free = self.free[block].put_frames(word, bits).map_err(|_| FreeError::DoubleFree(pfn))?;
             self.note_free(block, Order::ZERO, free);
         }
-        Some(())
+        Ok(())
     }
 
     /// A block of two pageblocks becomes two blocks.

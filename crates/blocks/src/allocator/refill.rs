@@ -29,9 +29,9 @@ impl BlockAllocator<'_> {
             return None;
         }
         (1..=WORDS).find_map(|step| {
-            let word = (word + step) % WORDS;
-            let frame = self.free[block].take(word, needy.wanted.order)?;
-            cursor.advance(block, word);
+            let next = (word + step) % WORDS;
+            let frame = self.free[block].take(next, needy.wanted.order)?;
+            cursor.advance(block, word, next);
             self.note_line(block, needy.cpu);
             self.still(block, frame, needy.wanted)
         })

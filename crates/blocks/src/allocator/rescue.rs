@@ -2,6 +2,7 @@
 
 use pageset_core::{CpuId, Order, Request, Watermark, ZoneId};
 
+use super::mixed::Mix;
 use super::refill::Needy;
 use super::{BlockAllocator, FRAMES};
 use crate::cpu_lists::{Wanted, count};
@@ -112,7 +113,7 @@ impl BlockAllocator<'_> {
         zone.blocks.clone().find_map(|block| {
             let state = self.states[block].get();
             let may = state.is_open() && state.migratetype() == wanted.migratetype && which(state);
-            if !may || !self.free[block].has(wanted.order) || !self.mix(block) {
+            if !may || !self.free[block].has(wanted.order) || self.mix(block) != Mix::Mixed {
                 return None;
             }
             let frame = self.take_mixed(block, wanted.order)?;

@@ -5,6 +5,7 @@ use pageset_core::{ConfigError, CpuId, TickOutcome, ZoneId};
 use super::BlockAllocator;
 use crate::atomic::Relaxed;
 use crate::cpu_lists::Wanted;
+use crate::stack::Stack;
 
 impl BlockAllocator<'_> {
     /// Does one CPU's periodic work: one that asked for no pageblock since the last tick gives up all it has. Call it about
@@ -57,13 +58,24 @@ impl BlockAllocator<'_> {
             if let Some(block) = lists.cursor(wanted).replace(None) {
                 self.retire(block, cpu);
             }
-            // Linked anew, they go to the zone's stack, since their owner is idle.
-            while let Some(block) = lists.stack(wanted).pop(&self.states) {
-                self.states[block].update(|state| Some(state.linked(false))).ok();
-                self.settle(block);
-            }
+            self.give_up_stack(zone, lists.stack(wanted), wanted);
         }
         self.give_spares(lists, lists.spares.iter());
         lists.spares.claim_size.store(1, Relaxed);
+    }
+
+    /// What a CPU has of pageblocks with free frames is anybody's.
+    fn give_up_stack(&self, zone: ZoneId, stack: &Stack, wanted: Wanted) {
+        let zone = &self.zones[zone.index()];
+        // No more than there are: somebody who runs as the same CPU may put others there meanwhile, without end.
+        for _ in zone.blocks.clone() {
+            let Some(block) = stack.pop(&self.states) else { break };
+            if self.free[block].is_full() {
+                self.states[block].update(|state| Some(state.linked(false))).ok();
+                self.settle(block);
+            } else {
+                zone.shared(wanted).push(&self.states, block);
+            }
+        }
     }
 }

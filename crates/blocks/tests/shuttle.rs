@@ -1,0 +1,184 @@
+//! Concurrent use under shuttle, which decides at every atomic operation which thread runs next: no frame is ever owned twice,
+//! whatever the schedule, in the end every frame is accounted for, and a thread that stops for ever blocks nobody.
+//!
+//! Needs `RUSTFLAGS="--cfg shuttle"`, and is empty otherwise; `ci/shuttle.sh` runs it. `SHUTTLE_ITERATIONS` sets the number of
+//! schedules. The schedule of a failure is printed, and `shuttle::replay` takes it.
+#![cfg(shuttle)]
+
+use std::sync::atomic::{AtomicBool as Flag, Ordering};
+
+use pageset_blocks::{BlockAllocator, RemoteFrees, Tables};
+use pageset_core::{
+    Config, CpuId, MigrateType, NodeId, Order, Pfn, Request, RequestTraits, ZoneConfig, ZoneKind,
+};
+use shuttle::rand::{Rng, thread_rng};
+use shuttle::sync::{Arc, Mutex};
+use shuttle::thread;
+
+/// Pageblocks of the machine: few, so that threads meet, and memory is short.
+const FRAMES: u64 = 6 * 512;
+const STEPS: u32 = 12;
+
+fn iterations() -> usize {
+    std::env::var("SHUTTLE_ITERATIONS").ok().and_then(|text| text.parse().ok()).unwrap_or(2000)
+}
+
+/// Runs many schedules. Tables are made on the stack, so that has to be larger than usual.
+fn check(body: impl Fn() + Send + Sync + 'static) {
+    let mut config = shuttle::Config::new();
+    config.stack_size = 1 << 20;
+    // A look at all that CPUs keep is a thousand steps.
+    config.max_steps = shuttle::MaxSteps::FailAfter(100_000_000);
+    shuttle::Runner::new(shuttle::scheduler::RandomScheduler::new(iterations()), config).run(body);
+}
+
+/// An allocator, who owns which frame, and blocks on their way from one CPU to another.
+struct World {
+    allocator: BlockAllocator<'static>,
+    owned: Vec<Flag>,
+    mailbox: Mutex<Vec<(Pfn, Order)>>,
+}
+
+impl World {
+    fn new(cpus: usize, rule: RemoteFrees) -> Self {
+        let regions = [0..FRAMES];
+        let zones =
+            [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..FRAMES, regions: &regions }];
+        let nodes = vec![NodeId(0); cpus];
+        let mut config = Config::new(&zones, &nodes);
+        config.min_free_kbytes = Some(0);
+        let tables = Tables::on_heap(&config).expect("the zone is possible");
+        Self {
+            allocator: BlockAllocator::new(&config, tables)
+                .expect("the zone is possible")
+                .with_remote_frees(rule),
+            owned: (0..FRAMES).map(|_| Flag::new(false)).collect(),
+            mailbox: Mutex::new(Vec::new()),
+        }
+    }
+
+    fn mark(&self, pfn: Pfn, frames: u64, to: bool) {
+        for frame in pfn.0..pfn.0 + frames {
+            let before = self.owned[frame as usize].swap(to, Ordering::Relaxed);
+            assert_ne!(before, to, "frame {frame} has two owners, or none");
+        }
+    }
+
+    fn alloc(&self, cpu: CpuId, order: Order, migratetype: MigrateType) -> Option<(Pfn, Order)> {
+        let request = Request::new(order).of_type(migratetype).with(RequestTraits::NO_WATERMARKS);
+        let pfn = self.allocator.alloc(cpu, &request).ok()?;
+        self.mark(pfn, u64::from(order.frames()), true);
+        Some((pfn, order))
+    }
+
+    fn free(&self, cpu: CpuId, (pfn, order): (Pfn, Order)) {
+        self.mark(pfn, u64::from(order.frames()), false);
+        self.allocator.free(cpu, pfn, order).expect("it is in use");
+    }
+
+    fn step(&self, cpu: CpuId, mine: &mut Vec<(Pfn, Order)>) {
+        const ORDERS: [u8; 8] = [0, 0, 0, 3, 6, 8, 9, 10];
+        let mut random = thread_rng();
+        match random.gen_range(0..12) {
+            0..5 => {
+                let order = Order::new(ORDERS[random.gen_range(0..ORDERS.len())]).expect("small");
+                let migratetype = MigrateType::ALL[random.gen_range(0..2)];
+                mine.extend(self.alloc(cpu, order, migratetype));
+            }
+            5..8 if !mine.is_empty() => {
+                let block = mine.swap_remove(random.gen_range(0..mine.len()));
+                self.free(cpu, block);
+            }
+            8 => {
+                let mut mailbox = self.mailbox.lock().expect("nobody panicked");
+                let half = mine.len() / 2;
+                let given: Vec<_> = mine.drain(..half).collect();
+                mine.append(&mut mailbox);
+                mailbox.extend(given);
+            }
+            9 => {
+                let pfn = Pfn(random.gen_range(0..FRAMES));
+                let request = Request::new(Order::ZERO).movable();
+                if self.allocator.alloc_at(cpu, pfn, &request).is_ok() {
+                    self.mark(pfn, 1, true);
+                    mine.push((pfn, Order::ZERO));
+                }
+            }
+            10 => {
+                let frames = random.gen_range(1..700);
+                let request = Request::new(Order::ZERO).movable().with(RequestTraits::NO_WATERMARKS);
+                if let Ok(pfn) = self.allocator.alloc_exact(cpu, frames, &request) {
+                    self.mark(pfn, frames, true);
+                    self.mark(pfn, frames, false);
+                    self.allocator.free_range(cpu, pfn.0..pfn.0 + frames).expect("it is in use");
+                }
+            }
+            _ => {
+                self.allocator.tick(cpu).expect("it is a CPU");
+            }
+        }
+    }
+
+    /// Everything comes back, and nothing is missing.
+    fn end(&self) {
+        let left = std::mem::take(&mut *self.mailbox.lock().expect("nobody panicked"));
+        left.into_iter().for_each(|block| self.free(CpuId(0), block));
+        self.allocator.drain_all();
+        let census = self.allocator.validate().unwrap_or_else(|violation| panic!("{violation}"));
+        assert_eq!((census.free, census.cached, census.allocated), (FRAMES, 0, 0));
+        let whole: u64 = self.allocator.zones().map(|zone| zone.whole_pageblocks).sum();
+        assert_eq!(whole, FRAMES / 512, "a pageblock whose frames are all free is whole");
+    }
+}
+
+fn programs(threads: u32, cpus: u32, rule: RemoteFrees) {
+    check(move || {
+        let world = Arc::new(World::new(cpus as usize, rule));
+        let threads: Vec<_> = (0..threads)
+            .map(|thread| {
+                let world = world.clone();
+                thread::spawn(move || {
+                    let mut mine = Vec::new();
+                    // With more threads than CPUs, some share a number.
+                    (0..STEPS).for_each(|_| world.step(CpuId(thread % cpus), &mut mine));
+                    world.mailbox.lock().expect("nobody panicked").append(&mut mine);
+                })
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().expect("it ends"));
+        world.end();
+    });
+}
+
+#[test]
+fn two_cpus_that_give_back_at_once() {
+    programs(2, 2, RemoteFrees::AtOnce);
+}
+
+#[test]
+fn three_cpus_that_keep_what_they_free() {
+    programs(3, 3, RemoteFrees::Kept);
+}
+
+#[test]
+fn three_threads_as_two_cpus() {
+    programs(3, 2, RemoteFrees::Kept);
+}
+
+/// The last frame of a pageblock is freed while its owner is done with it: somebody makes the pageblock whole.
+#[test]
+fn a_pageblock_that_becomes_free_while_its_owner_leaves_is_whole() {
+    check(|| {
+        let world = Arc::new(World::new(2, RemoteFrees::AtOnce));
+        let page = world.alloc(CpuId(0), Order::ZERO, MigrateType::Movable).expect("there is memory");
+        let freer = {
+            let world = world.clone();
+            thread::spawn(move || world.free(CpuId(1), page))
+        };
+        world.allocator.drain_cpu(CpuId(0)).expect("it is a CPU");
+        freer.join().expect("it ends");
+        // Nobody asks for memory, and no tick comes.
+        let whole: u64 = world.allocator.zones().map(|zone| zone.whole_pageblocks).sum();
+        assert_eq!(whole, FRAMES / 512);
+    });
+}
