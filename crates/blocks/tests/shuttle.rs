@@ -12,6 +12,7 @@ use pageset_core::{
     Config, CpuId, MigrateType, NodeId, Order, Pfn, Request, RequestTraits, ZoneConfig, ZoneKind,
 };
 use shuttle::rand::{Rng, thread_rng};
+use shuttle::scheduler::{RandomScheduler, Schedule, Scheduler, Task, TaskId};
 use shuttle::sync::{Arc, Mutex};
 use shuttle::thread;
 
@@ -23,13 +24,51 @@ fn iterations() -> usize {
     std::env::var("SHUTTLE_ITERATIONS").ok().and_then(|text| text.parse().ok()).unwrap_or(2000)
 }
 
-/// Runs many schedules. Tables are made on the stack, so that has to be larger than usual.
-fn check(body: impl Fn() + Send + Sync + 'static) {
+/// Runs schedules. Tables are made on the stack, so that has to be larger than usual.
+fn check_with(scheduler: impl Scheduler + 'static, body: impl Fn() + Send + Sync + 'static) {
     let mut config = shuttle::Config::new();
     config.stack_size = 1 << 20;
     // A look at all that CPUs keep is a thousand steps.
     config.max_steps = shuttle::MaxSteps::FailAfter(100_000_000);
-    shuttle::Runner::new(shuttle::scheduler::RandomScheduler::new(iterations()), config).run(body);
+    shuttle::Runner::new(scheduler, config).run(body);
+}
+
+/// Runs many random schedules.
+fn check(body: impl Fn() + Send + Sync + 'static) {
+    check_with(RandomScheduler::new(iterations()), body);
+}
+
+/// Runs task 1 up to a random step, and never again while another task can run.
+struct Stopping {
+    random: RandomScheduler,
+    /// Steps that task 1 still makes.
+    left: u64,
+}
+
+/// The first thread that a test starts.
+const STOPPED: usize = 1;
+
+impl Scheduler for Stopping {
+    fn new_execution(&mut self) -> Option<Schedule> {
+        let schedule = self.random.new_execution();
+        self.left = self.random.next_u64() % 400;
+        schedule
+    }
+
+    fn next_task(&mut self, runnable: &[&Task], current: Option<TaskId>, yields: bool) -> Option<TaskId> {
+        let is_stopped = |task: &&Task| usize::from(task.id()) == STOPPED;
+        let others: Vec<&Task> = runnable.iter().copied().filter(|task| !is_stopped(task)).collect();
+        let choice = if self.left == 0 && !others.is_empty() { &others } else { runnable };
+        let next = self.random.next_task(choice, current, yields)?;
+        if usize::from(next) == STOPPED {
+            self.left = self.left.saturating_sub(1);
+        }
+        Some(next)
+    }
+
+    fn next_u64(&mut self) -> u64 {
+        self.random.next_u64()
+    }
 }
 
 /// An allocator, who owns which frame, and blocks on their way from one CPU to another.
@@ -180,5 +219,45 @@ fn a_pageblock_that_becomes_free_while_its_owner_leaves_is_whole() {
         // Nobody asks for memory, and no tick comes.
         let whole: u64 = world.allocator.zones().map(|zone| zone.whole_pageblocks).sum();
         assert_eq!(whole, FRAMES / 512);
+    });
+}
+
+/// A CPU that stops in the middle of any operation blocks nobody: the others do all they have to do before it goes on.
+#[test]
+fn a_thread_that_stops_blocks_nobody() {
+    let scheduler = Stopping { random: RandomScheduler::new(iterations()), left: 0 };
+    check_with(scheduler, || {
+        let world = Arc::new(World::new(3, RemoteFrees::Kept));
+        // Beyond its own steps, the stopped thread touches nothing that others lock.
+        let stopped = {
+            let world = world.clone();
+            thread::spawn(move || {
+                let request = |order| Request::new(order).with(RequestTraits::NO_WATERMARKS);
+                let mut mine = Vec::new();
+                for order in [0, 3, 9, 0, 8, 10].map(|order| Order::new(order).expect("small")) {
+                    if let Ok(pfn) = world.allocator.alloc(CpuId(0), &request(order)) {
+                        mine.push((pfn, order));
+                    }
+                    world.allocator.tick(CpuId(0)).expect("it is a CPU");
+                }
+                for (pfn, order) in mine {
+                    world.allocator.free(CpuId(0), pfn, order).expect("it is in use");
+                }
+            })
+        };
+        let others: Vec<_> = (1..3)
+            .map(|cpu| {
+                let world = world.clone();
+                thread::spawn(move || {
+                    let mut mine = Vec::new();
+                    (0..STEPS).for_each(|_| world.step(CpuId(cpu), &mut mine));
+                    mine.into_iter().for_each(|block| world.free(CpuId(cpu), block));
+                })
+            })
+            .collect();
+        // They end first: the other one runs only when nobody else can.
+        others.into_iter().for_each(|thread| thread.join().expect("it ends"));
+        stopped.join().expect("it ends");
+        world.end();
     });
 }
