@@ -21,6 +21,8 @@ impl Pcp {
         counters: &mut Counters,
     ) -> u32 {
         let frames = &zone.body.frames;
+        let passage = zone.begin_passage(self.count);
+        let mut given = 0;
         let drained = self.remove(frames, order, from, |frame, order| {
             let state = frames.state(frame);
             if !matches!(state, State::Cached { .. }) {
@@ -36,8 +38,10 @@ impl Pcp {
                 _ => frames.pageblock_type(frame),
             };
             zone.free_block(frame, order, migratetype, Placement::Likely);
+            given += i64::from(order.frames());
             zone.emit(|| Event::MmPagePcpuDrain { pfn: zone.pfn(frame), order, migratetype });
         });
+        zone.end_passage(passage, given, -(drained as i32), self.count);
         counters.drains += 1;
         counters.drained_pages += u64::from(drained);
         counters.free_high_drains += u64::from(reason == DrainReason::FreeHigh);

@@ -20,10 +20,12 @@ impl Pcp {
         counters: &mut Counters,
     ) {
         let Wanted { order, migratetype } = wanted;
+        let passage = zone.begin_passage(self.count);
         let mut mode = FallbackMode::default();
-        let mut got = 0;
+        let (mut taken, mut got) = (0, 0);
         for _ in 0..blocks {
             let Some(frame) = zone.take(wanted, flags, &mut mode) else { break };
+            taken += order.frames();
             // The count below is of blocks that passed: a bad one is gone from the free lists but never gets here.
             if !zone.is_sound(frame, order, FoundAt::Refill) {
                 continue;
@@ -39,6 +41,7 @@ impl Pcp {
         }
         let pages = got * order.frames();
         self.count += pages as i32;
+        zone.end_passage(passage, -i64::from(taken), pages as i32, self.count);
         counters.refills += 1;
         counters.refilled_blocks += u64::from(got);
         counters.refilled_pages += u64::from(pages);

@@ -6,7 +6,35 @@ use crate::frame::FrameIndex;
 use crate::policy::Fallback;
 use crate::{MigrateType, Order, PAGEBLOCK_FRAMES};
 
+/// What the free lists and a page set have before blocks pass from one to the other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Passage {
+    free: i64,
+    cached: i32,
+}
+
 impl<E> LockedZone<'_, E> {
+    /// Blocks are about to pass between the free lists and a page set of so many pages.
+    #[inline]
+    pub(crate) fn begin_passage(&self, cached: i32) -> Passage {
+        let free = if cfg!(debug_assertions) { self.pages_on_lists() } else { 0 };
+        Passage { free, cached }
+    }
+
+    /// Stops a debug build if not as many pages came to the free lists, or to the page set, as those who moved them say. So
+    /// both sides of the edge are looked at, each by its own count.
+    #[inline]
+    pub(crate) fn end_passage(&self, before: Passage, to_lists: i64, to_set: i32, cached: i32) {
+        if cfg!(debug_assertions) {
+            assert_eq!(self.pages_on_lists() - before.free, to_lists, "what the free lists got or gave (2)");
+            assert_eq!(cached - before.cached, to_set, "what the page set got or gave (7)");
+        }
+    }
+
+    fn pages_on_lists(&self) -> i64 {
+        self.free_pages() + self.body.gauges.free_isolated()
+    }
+
     /// Whether a block may be there: aligned, inside the zone, and with no other block inside it (4).
     pub(super) fn fits(&self, frame: FrameIndex, order: Order) -> bool {
         let last = frame + (order.frames() - 1);
@@ -35,11 +63,7 @@ impl<E> LockedZone<'_, E> {
         let gauges = &self.body.gauges;
         let in_blocks: i64 =
             Order::ZERO.and_above().map(|order| i64::from(self.buddy.nr_free(order)) << order.get()).sum();
-        assert_eq!(
-            in_blocks,
-            self.free_pages() + gauges.free_isolated(),
-            "free pages are in free blocks (2)"
-        );
+        assert_eq!(in_blocks, self.pages_on_lists(), "free pages are in free blocks (2)");
         let apart = [gauges.free_cma(), gauges.free_highatomic(), gauges.free_isolated()];
         assert!(apart.into_iter().all(|pages| pages >= 0), "no gauge is below zero: {apart:?}");
         for order in Order::ZERO.and_above() {
@@ -92,6 +116,25 @@ mod tests {
     fn a_block_that_is_freed_twice_stops_a_debug_build() {
         let mut bench = Bench::new(1024, BuddyRules::LINUX_6_12);
         bench.zone().insert(0, Order::MAX, MigrateType::Movable, End::Head);
+    }
+
+    #[test]
+    #[cfg_attr(not(debug_assertions), ignore = "only debug builds check")]
+    #[should_panic = "what the free lists got or gave (2)"]
+    fn pages_that_get_lost_on_their_way_to_a_page_set_stop_a_debug_build() {
+        let mut bench = Bench::new(1024, BuddyRules::LINUX_6_12);
+        let passage = bench.zone().begin_passage(0);
+        assert!(bench.zone().take_at(0, Order::ZERO));
+        bench.zone().end_passage(passage, 0, 0, 0);
+    }
+
+    #[test]
+    #[cfg_attr(not(debug_assertions), ignore = "only debug builds check")]
+    #[should_panic = "what the page set got or gave (7)"]
+    fn pages_that_a_page_set_does_not_count_stop_a_debug_build() {
+        let mut bench = Bench::new(1024, BuddyRules::LINUX_6_12);
+        let passage = bench.zone().begin_passage(5);
+        bench.zone().end_passage(passage, 0, 63, 5);
     }
 
     #[test]
