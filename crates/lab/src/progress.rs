@@ -24,7 +24,7 @@ pub trait Progress: Send {
     }
 }
 
-/// Nobody is told, and nothing is cancelled.
+/// Reports to nobody and never cancels.
 impl Progress for () {
     fn begin(&mut self, _: &'static str, _: &'static str, _: Option<u64>) {}
 

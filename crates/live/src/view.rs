@@ -1,4 +1,4 @@
-//! What a machine's page allocator did in the last interval. Sizes are pages; the keys are those of the JSON document.
+//! What a machine's page allocator did in the last interval. Sizes are pages. The JSON document uses the same keys.
 
 use std::collections::BTreeMap;
 

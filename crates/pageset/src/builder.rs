@@ -28,9 +28,9 @@ const BYTES_MAX: usize = 1 << (30 + PAGE_SHIFT);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Backing {
-    /// Private memory, in transparent huge pages as far as the system has them.
+    /// Private memory, in transparent huge pages as far as the system provides them.
     Thp,
-    /// Huge pages that the administrator reserved; all are claimed when the pool is built.
+    /// Huge pages that the administrator reserved. Building the pool claims all of them.
     Hugetlb(HugePageSize),
     /// A file in memory, to be shared with other processes: see [`Pool::memfd`].
     Memfd,
@@ -63,7 +63,7 @@ impl HugePageSize {
 pub enum Numa {
     /// From the node of the CPU that touches it first.
     FirstTouch,
-    /// From this node or not at all.
+    /// From this node only.
     Bind(u16),
     /// From each of these nodes (bit `n` for node `n`) in turn.
     Interleave(u64),
@@ -72,33 +72,33 @@ pub enum Numa {
 /// What a child of `fork` sees of the pool's memory.
 ///
 /// # What a child may do
-/// A child has one thread only, and a copy of the rest: a lock that another thread held stays locked, and what the copied
-/// metadata calls free may be in use in the parent a moment later. So in a child, and in its children, a pool is for reading
-/// pages and for nothing else. No operation waits for a lock there, changes memory, or reaches the parent:
+/// In a child, and in its children, a pool can only be read. A child has one thread: a lock that another thread held stays
+/// locked for ever. Its metadata is a copy: a page that is free there may be in use in the parent a moment later. So no
+/// operation in a child waits for a lock, changes memory, or reaches the parent:
 ///
-/// - Pages can be read, as the variants say. Those of a memfd are the parent's own memory: whoever forks
-///   answers for what the child writes there, as for all that [`Pool::memfd`] says.
-/// - Every allocation, and [`Pool::populate`], is the error [`AllocError::Forked`](crate::AllocError::Forked).
-/// - The end of [`Pages`](crate::Pages), and a part of them given up, does nothing.
-///   [`from_raw_checked`](crate::Pages::from_raw_checked) gives none, since it cannot look.
+/// - Pages can be read, as the variants say. Pages of a memfd are the parent's own memory. The program that forks
+///   answers for what its child writes there; [`Pool::memfd`] gives the rules.
+/// - Every allocation, and [`Pool::populate`], returns the error [`AllocError::Forked`](crate::AllocError::Forked).
+/// - Dropping [`Pages`](crate::Pages), or giving up a part of them, does nothing.
+///   [`from_raw_checked`](crate::Pages::from_raw_checked) returns `None`, since it cannot check.
 /// - [`Pool::trim`] and [`Pool::tick`] give nothing back, [`Pool::resize`] leaves the pool at the size it was built with,
-///   [`Pool::stats`] are all zero, and [`Pool::validate`] says that it cannot check.
-/// - [`Pool::backing`] tells of the child's own memory.
-/// - The end of the [`Pool`] does nothing: what is mapped stays so until the child ends or runs another program.
+///   [`Pool::stats`] are all zero, and [`Pool::validate`] returns an error: it cannot check.
+/// - [`Pool::backing`] describes the child's own memory.
+/// - Dropping the [`Pool`] does nothing. Its memory stays mapped until the child ends or runs another program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fork {
-    /// A copy as of the fork; the parent's memory itself, if the pool is a memfd.
+    /// A copy, made at the fork. If the pool is a memfd: the parent's memory itself.
     Copy,
-    /// Nothing: the addresses are not mapped, or are somebody else's in the child; but the fork is faster.
+    /// Nothing, and the fork is faster. In the child the addresses are not mapped, or other memory is mapped there.
     Hide,
 }
 
 /// Whether the pool's memory may be swapped out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Residency {
-    /// As any memory.
+    /// It may be swapped out, as any memory.
     Pageable,
-    /// All of it is made resident and locked when the pool is built. Nothing is returned.
+    /// Building the pool makes all of it resident and locks it. Idle memory is never returned.
     Locked,
 }
 
@@ -113,7 +113,7 @@ pub enum FastPath {
 
 /// How idle memory goes back to the system, and who does it.
 ///
-/// It begins with the default, and is changed by its methods or field by field:
+/// Start from the default, and change it by its methods or field by field:
 ///
 /// ```
 /// use pageset::{ReturnPolicy, Worker};
@@ -124,17 +124,17 @@ pub enum FastPath {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReturnPolicy {
-    /// Time between two looks at what is idle. A pageblock goes back when it was all free at two looks.
+    /// Time between two scans for idle memory. A pageblock goes back when two scans in a row found it free.
     pub interval: Duration,
     /// Most bytes that go back in one second.
     pub bytes_per_second: u64,
-    /// Bytes of free pageblocks (2 MiB), the lowest and so the first to be used, that looks leave with the pool, so that
-    /// whoever comes next need not wait for the system. `None` for a fiftieth of the pool, 32 MiB at most.
-    /// [`Pool::trim`] and shortage take them all. What [`Pool::populate`] made resident stays besides.
+    /// Bytes of free pageblocks (2 MiB) that scans leave with the pool, so that the next allocations need not wait for the
+    /// system. The lowest pageblocks stay: they are used first. `None` keeps a fiftieth of the pool, 32 MiB at most.
+    /// [`Pool::trim`] and a shortage return these too. Memory from [`Pool::populate`] stays in addition.
     pub keep_bytes: Option<u64>,
-    /// Whether a thread of the pool's does it; if not, call [`Pool::tick`].
+    /// Whether a thread of the pool returns memory. If not, call [`Pool::tick`].
     pub worker: Worker,
-    /// Whether idle time is used to clear free pages for `alloc_zeroed`.
+    /// Whether the pool clears free pages for `alloc_zeroed` in idle time.
     pub prezero: Prezero,
 }
 
@@ -147,12 +147,12 @@ pub enum Worker {
     None,
 }
 
-/// Whether free pages are cleared before somebody asks.
+/// Whether the pool clears free pages before they are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prezero {
     /// No: `alloc_zeroed` clears what is not known to be zero.
     Off,
-    /// A look clears up to this many free pageblocks (2 MiB), which then stay resident until they are idle.
+    /// A scan clears up to this many free pageblocks (2 MiB). They stay resident until they are idle.
     Blocks(u32),
 }
 
@@ -162,7 +162,7 @@ impl ReturnPolicy {
     /// Most bytes that are kept by default.
     const KEPT_BYTES_MAX: u64 = 32 << 20;
 
-    /// The same with another worker.
+    /// The same policy with another worker.
     #[must_use]
     pub const fn with_worker(mut self, worker: Worker) -> Self {
         self.worker = worker;
@@ -177,7 +177,7 @@ impl ReturnPolicy {
 }
 
 impl Default for ReturnPolicy {
-    /// Looks every 100 ms, at most 4 GiB a second, a fiftieth is kept, a thread, no prezeroing. (Guesses: 100 ms so that
+    /// A scan every 100 ms, at most 4 GiB a second, a fiftieth kept, a thread, no prezeroing. (Guesses: 100 ms so that
     /// a burst is gone within the second that users expect; 4 GiB is 2000 calls of 20 µs, so a twenty-fifth of one CPU;
     /// a fiftieth, since of a burst a twentieth may stay resident, and something stays besides.)
     fn default() -> Self {
@@ -254,9 +254,9 @@ impl Builder {
         self
     }
 
-    /// Takes the caller's memory instead of the system's. Nothing of it is unmapped or returned to the system; its
-    /// contents count as dirty. When the pool ends, it unlocks, unbinds and shows to children what [`Self::residency`],
-    /// [`Self::numa`] and [`Self::fork`] had locked, bound and hidden.
+    /// Uses the caller's memory instead of the system's. The pool never unmaps it or returns it to the system. Its contents
+    /// count as dirty. When the pool is dropped, it undoes what [`Self::residency`], [`Self::numa`] and [`Self::fork`] did:
+    /// the memory is unlocked, unbound and visible to children again.
     ///
     /// # Safety
     /// `start` is valid for reads and writes of `bytes` bytes, all initialised, until the pool is dropped, and nobody else uses it meanwhile.
@@ -276,7 +276,7 @@ impl Builder {
         self
     }
 
-    /// What children see. Default: [`Fork::Copy`].
+    /// What children of `fork` see. Default: [`Fork::Copy`].
     #[must_use]
     pub fn fork(mut self, fork: Fork) -> Self {
         self.fork = fork;
@@ -304,17 +304,17 @@ impl Builder {
         self
     }
 
-    /// How idle memory goes back; see [`ReturnPolicy`]'s default.
+    /// How idle memory goes back. Default: `ReturnPolicy::default()`.
     #[must_use]
     pub fn returns(mut self, returns: ReturnPolicy) -> Self {
         self.returns = returns;
         self
     }
 
-    /// Builds the pool. Costs some system calls and 10 bytes of address space for each 4 KiB.
+    /// Builds the pool. This costs some system calls, and 10 bytes of address space for each 4 KiB.
     ///
     /// # Errors
-    /// See [`BuildError`]; nothing stays mapped.
+    /// See [`BuildError`]. After an error nothing stays mapped.
     pub fn build(self) -> Result<Pool, BuildError> {
         let inner = Arc::new(self.inner()?);
         let background = match self.returns.worker {

@@ -14,15 +14,15 @@ const NODES_ONLINE: &str = "see /sys/devices/system/node/online";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AllocError {
-    /// No free block of this order, though every cache was emptied to find one. Smaller blocks may be free.
+    /// No block of this order is free, even after every cache was emptied. Smaller blocks may be free.
     OutOfMemory {
         /// The order that was wanted.
         order: Order,
     },
-    /// The pool's hard capacity is handed out.
+    /// The allocation would exceed the pool's capacity.
     OverCapacity,
-    /// This process is a child of the one that made the pool: its pages may be read (they are copies, or shared if the
-    /// pool is a memfd), but not allocated.
+    /// A child of `fork` cannot allocate from its parent's pool. It may read pages: they are copies, or shared if the pool
+    /// is a memfd.
     Forked,
     /// The frames of an `alloc_at` are not all free.
     NotFree,
@@ -55,27 +55,27 @@ impl std::error::Error for AllocError {}
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// The size is zero, no multiple of the page size of the backing, or more than 4 TiB.
+    /// The size is zero, more than 4 TiB, or not a multiple of the backing's page size.
     BadSize {
         /// What was asked for, in bytes.
         bytes: usize,
         /// What it must be a multiple of, in bytes.
         multiple_of: usize,
     },
-    /// No policy has this name. `pageset_core::POLICIES` lists those that are.
+    /// No policy has this name. `pageset_core::POLICIES` lists all policies.
     UnknownPolicy(String),
-    /// The address space cannot be had: the process's limit (`ulimit -v`) or the system's is reached.
+    /// There is not enough address space: the limit of the process (`ulimit -v`) or of the system is reached.
     AddressSpace {
         /// What was asked for, in bytes.
         bytes: usize,
         /// What the system said.
         source: io::Error,
     },
-    /// The system has not enough huge pages of this size free. See `/proc/sys/vm/nr_hugepages`.
+    /// Too few huge pages of this size are free. See `/proc/sys/vm/nr_hugepages`.
     HugetlbShortage {
         /// Pages wanted.
         wanted: usize,
-        /// Pages that were free, if the system knows this size at all.
+        /// Pages that were free. `None` if the system does not have this size.
         free: Option<usize>,
         /// What the system said.
         source: io::Error,

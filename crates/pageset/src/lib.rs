@@ -21,9 +21,9 @@
 //!
 //! # What is promised
 //! - Nothing is mapped beyond what was asked for, except metadata: 10 bytes per 4 KiB, resident where it is used.
-//! - [`Pool::backing`] says what memory one really got.
-//! - A free by another thread or CPU costs what a local one costs: blocks belong to no thread, so the end of a thread
-//!   leaves nothing behind either.
+//! - [`Pool::backing`] tells what memory the system really gave.
+//! - A free by another thread or CPU costs as much as a local one. Blocks belong to no thread, so a thread that ends
+//!   leaves nothing behind.
 //! - CPUs may come and go, ids may have holes (cpusets), and threads without a registered area work through the core.
 //! - In a child of `fork`, pages may be read, and nothing else happens: see [`Fork`].
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -56,7 +56,7 @@ pub use pages::{OwnedPages, Pages, RawPages};
 pub use pageset_core::{Order, POLICIES, Pfn, Policy};
 pub use pool::{BackingReport, CachedOrder, Pool, PopulateProgress, Populated, Stats, Trimmed};
 
-/// Bytes of a base page: what order 0 is.
+/// Bytes of a base page, which is a block of order 0.
 pub const PAGE_BYTES: usize = sys::PAGE_BYTES;
 
 /// The crate's README, its example run as a test.

@@ -27,7 +27,7 @@ pub struct Findings {
     pub other_spin_percent: Option<f64>,
     /// Of those, the one that was waited for longest.
     pub other_longest_percent: Option<f64>,
-    /// Pages freed by another CPU than the one that allocated them, in percent of those whose both ends are recorded.
+    /// Pages freed by another CPU than the one that allocated them. In percent of pages with both ends recorded.
     pub remote_percent: Option<f64>,
     /// Most pages that the recorded kernel's page sets held at once, as replayed.
     pub held_pages_peak: Option<u64>,

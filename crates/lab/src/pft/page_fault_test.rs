@@ -16,7 +16,7 @@ use crate::host::{Meminfo, usable_cpus};
 use crate::jobs::Stage;
 use crate::simulate::{machine_text, parse_machine};
 
-/// Who touches the pages; in a document by its name.
+/// Who touches the pages. A document has its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum Contestant {

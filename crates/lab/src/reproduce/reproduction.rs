@@ -20,7 +20,7 @@ pub struct Reproduction<'a> {
     pub more: &'a [Table],
     /// Over all tables: pairs whose direction was compared, and those that agree.
     pub directions: u64,
-    /// Those of them that agree.
+    /// How many of these agree.
     pub directions_agreed: u64,
     /// Their share.
     pub direction_agreement: Option<f64>,

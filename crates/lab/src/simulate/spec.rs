@@ -221,7 +221,7 @@ pub fn machine_text(machine: &str) -> Result<String> {
 ///
 /// # Errors
 ///
-/// The text is no machine file. That of a recorded machine's layout is told apart.
+/// The text is not a machine file. The layout of a recorded machine has its own error.
 pub fn parse_machine(text: &str, name: &str) -> Result<Machine> {
     Machine::parse(text, name).or_else(|error| match toml::from_str::<Layout>(text) {
         Ok(_) => bail!(

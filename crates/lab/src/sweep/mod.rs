@@ -23,7 +23,7 @@ pub use plan::{Grid, LogAxis, Plan, Question, Several};
 use rows::RowsFile;
 pub use rows::{Ending, Extent, FinishedRun, Rows};
 
-/// The runs of a plan, and those of them that are finished.
+/// The runs of a plan, and which of them are finished.
 #[derive(Debug)]
 pub struct Sweep {
     /// In the order of the plan, each with its key.

@@ -31,8 +31,8 @@ impl Pool {
         Ok(Pages::of_block(&self.inner, block.frame(), order))
     }
 
-    /// As [`alloc`](Self::alloc), all bytes zero. Only what is not known to be zero is cleared: memory fresh from the
-    /// system, given back to it, or cleared in idle time is known. What is cleared leaves its beginning in the cache.
+    /// As [`alloc`](Self::alloc), with all bytes zero. Memory that is known to be zero is not cleared again: memory fresh
+    /// from the system, returned to it, or cleared in idle time. After clearing, the block's beginning is in the cache.
     ///
     /// # Errors
     /// As `alloc`.
@@ -47,8 +47,8 @@ impl Pool {
         Ok(pages)
     }
 
-    /// As [`alloc`](Self::alloc), with pages that keep the pool alive: for buffers that outlive whoever made them. Other
-    /// allocations become so by [`Pages::into_owned`].
+    /// As [`alloc`](Self::alloc), with pages that keep the pool alive: for buffers that outlive their maker.
+    /// [`Pages::into_owned`] does the same for other allocations.
     ///
     /// # Errors
     /// As `alloc`.

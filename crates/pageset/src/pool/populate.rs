@@ -31,21 +31,20 @@ pub struct PopulateProgress {
 pub enum Populated {
     /// All of it is resident.
     All,
-    /// The callback ended it; this many bytes are resident.
+    /// The callback ended the work; this many bytes are resident.
     Cancelled(usize),
 }
 
 impl Pool {
     /// Makes the first `bytes` of the pool resident, with `threads` threads. Whole huge pages come first: the pool
     /// begins at one, and only its end can be a part of one. Contents do not change, so this may run while the pool is
-    /// in use. What is populated stays resident, used or free, until [`trim`](Self::trim): no look at idle memory gives it
-    /// back.
+    /// in use. Populated memory stays resident, used or free, until [`trim`](Self::trim): no scan for idle memory returns
+    /// it.
     ///
-    /// `progress` is called after each 32 MiB, by whichever thread populated them, one at a time; it ends the work by
-    /// [`ControlFlow::Break`].
+    /// The thread that populated 32 MiB calls `progress`; two calls never overlap. [`ControlFlow::Break`] ends the work.
     ///
     /// # Errors
-    /// What the system said: out of memory, or a kernel before 5.14. What was populated stays. In a child of
+    /// The system's error: out of memory, or a kernel before 5.14. Memory populated so far stays. In a child of
     /// [`fork`](crate::Fork), [`AllocError::Forked`](crate::AllocError::Forked).
     pub fn populate(
         &self,

@@ -8,11 +8,12 @@ use crate::sys::BLOCK_BYTES;
 use crate::sys::advice::{Discarded, discard};
 
 impl Pool {
-    /// Takes free pageblocks (2 MiB) out of service, highest first, until at most `bytes` are in service, or puts some
-    /// back if more may be; never beyond the size the pool was built with. Their memory goes back to the system, their
-    /// address space stays reserved. Returns the bytes in service then: more than asked for if not enough is free, in
-    /// which case the capacity still falls to `bytes`, so that the pool shrinks as pages are freed and this is called
-    /// again. Until then a page that was freed into a CPU's array may be allocated from there again.
+    /// Makes the pool smaller, or larger again up to the size it was built with. Returns the bytes in service afterwards.
+    ///
+    /// To shrink, it takes free pageblocks (2 MiB) out of service, highest first, until at most `bytes` are in service.
+    /// Their memory goes back to the system; their address space stays reserved. If too few are free, more than `bytes`
+    /// stay in service, but the capacity still falls to `bytes`. Call this again after pages were freed. Until then, a page
+    /// in a CPU's array may be allocated again.
     pub fn resize(&self, bytes: usize) -> usize {
         let Ok(inner) = self.in_parent() else { return self.inner().memory.bytes() };
         inner.empty_caches(0);

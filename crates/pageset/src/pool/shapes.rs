@@ -9,11 +9,11 @@ use crate::core::CoreError;
 use crate::error::AllocError;
 
 impl Pool {
-    /// Allocates `count` single pages and appends them to `pages`. Returns how many there were to have: fewer than
-    /// `count` only if memory or capacity is short. O(count).
+    /// Allocates `count` single pages and appends them to `pages`. Returns how many it allocated: fewer than `count` only
+    /// if memory or capacity is short. O(count).
     ///
     /// # Errors
-    /// As [`alloc`](Self::alloc), if there was not one page.
+    /// As [`alloc`](Self::alloc), if not even one page could be allocated.
     pub fn alloc_bulk<'p>(&'p self, count: usize, pages: &mut Vec<Pages<'p>>) -> Result<usize, AllocError> {
         let inner = self.in_parent()?;
         // However many are asked for, there are no more than the pool has.
@@ -47,7 +47,7 @@ impl Pool {
         Ok(got)
     }
 
-    /// Allocates exactly `count` contiguous pages, 1 to 1024: the smallest block that holds them, without the rest.
+    /// Allocates exactly `count` contiguous pages, 1 to 1024. It takes the smallest block that holds them and frees the rest.
     ///
     /// # Errors
     /// [`AllocError::BadCount`]; otherwise as [`alloc`](Self::alloc).
@@ -65,8 +65,8 @@ impl Pool {
         Ok(pages)
     }
 
-    /// Allocates the block of `order` that begins `frame` pages after the pool's start, if all of it is free. Caches
-    /// are emptied to find out.
+    /// Allocates the block of `order` that begins `frame` pages after the pool's start, if all of it is free. Empties
+    /// all caches first.
     ///
     /// # Errors
     /// [`AllocError::BadFrame`], [`AllocError::NotFree`], [`AllocError::OverCapacity`], [`AllocError::Forked`].

@@ -10,7 +10,7 @@ use crate::arrays::Class;
 use crate::ledger::BlockState;
 use crate::rseq;
 
-/// A pool at one moment. Page counts are of 4 KiB pages. Taken while others allocate, gauges may be a few pages apart.
+/// The state of a pool at one moment. Counts are 4 KiB pages. While other threads allocate, gauges may differ by a few pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -32,9 +32,9 @@ pub struct Stats {
     pub nr_used: u64,
     /// Pages out of service after a [`Pool::resize`].
     pub nr_retired: u64,
-    /// Pages that may be out of the free lists and page sets at most.
+    /// Most pages that may be outside of the free lists and page sets.
     pub capacity_pages: u64,
-    /// Largest order of which there is a free block, if any is free.
+    /// Largest order with a free block. `None` if nothing is free.
     pub largest_free_order: Option<Order>,
     /// Times an array was filled.
     pub array_refills: u64,
@@ -56,7 +56,7 @@ pub struct Stats {
     pub refaulted_bytes: u64,
     /// Time spent in giving back.
     pub return_time: Duration,
-    /// Bytes of metadata mapped; resident is what is used of it.
+    /// Bytes of metadata mapped. Only the used part is resident.
     pub metadata_bytes: u64,
     /// The core's own counters.
     pub core: Counters,
@@ -113,7 +113,7 @@ impl Pool {
     /// exact only while nobody else uses the pool.
     ///
     /// # Errors
-    /// What is wrong, in words; in a child of [`fork`](crate::Fork), that nothing can be checked there.
+    /// A sentence on what is wrong. In a child of [`fork`](crate::Fork): that nothing can be checked there.
     pub fn validate(&self) -> Result<(), String> {
         let inner = self.in_parent().map_err(|error| error.to_string())?;
         // The pool's own thread stays away meanwhile.

@@ -1,4 +1,4 @@
-//! What memory one really got.
+//! What memory the system really gave.
 
 use super::{Inner, Pool};
 use crate::sys::smaps;
@@ -14,7 +14,7 @@ pub struct BackingReport {
     pub mapped_bytes: u64,
     /// Resident now.
     pub resident_bytes: u64,
-    /// Resident in huge pages: transparent ones, or those of hugetlb.
+    /// Resident in huge pages, transparent or hugetlb.
     pub huge_bytes: u64,
     /// Resident in pages of 4 KiB.
     pub small_bytes: u64,
@@ -27,10 +27,10 @@ pub struct BackingReport {
 }
 
 impl Pool {
-    /// What memory one really got, page size by page size and node by node. `None` if `/proc` is not there.
+    /// Tells what memory the system really gave, by page size and by node. `None` without `/proc`.
     ///
     /// Reads `/proc/self/smaps`: O(mappings of the process), milliseconds for some thousands of them. For a caller's
-    /// region it tells about the mappings that the region lies in.
+    /// region, the figures are of the mappings that contain it.
     #[must_use]
     pub fn backing(&self) -> Option<BackingReport> {
         let inner = self.inner();
