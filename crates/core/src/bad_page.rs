@@ -1,6 +1,6 @@
 //! Pages that cannot be trusted: they go out of service instead of to a user, and every counter stays true.
 //!
-//! A block is bad if the allocator was told so, or if its metadata is not what the list it is on says. It is noticed
+//! A block is bad if a caller reported it, or if its metadata contradicts the list that holds it. It is noticed
 //! where a block changes hands (refill, allocation, free, drain), leaked on purpose and reported; nothing is ever
 //! retried on it, so no loop depends on it (the 2016 series, patch 1; spec §4.4, §7).
 

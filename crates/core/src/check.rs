@@ -10,7 +10,7 @@ use crate::policy::Fallback;
 use crate::zone::{FreeLists, Zone, ZoneBody};
 use crate::{MigrateType, Order, PAGEBLOCK_FRAMES, Pfn, ZoneId};
 
-/// A violated invariant. Numbers in the text are those of the specification's list (§8.1).
+/// A violated invariant. Numbers in the text refer to the specification's list (§8.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// The zone.

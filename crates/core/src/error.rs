@@ -5,7 +5,7 @@ use core::fmt;
 use crate::numa::MAX_NODES;
 use crate::{CpuId, MigrateType, Order, Pfn, ZoneId};
 
-/// Why an allocation gave nothing.
+/// Why an allocation failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AllocError {
@@ -19,7 +19,7 @@ pub enum AllocError {
     NoEligibleZone,
     /// The CPU does not exist.
     BadCpu(CpuId),
-    /// Blocks of this type cannot be asked for: the allocator decides what is reserved, contiguous or isolated.
+    /// A request cannot name this type: the allocator itself decides which blocks are reserved, contiguous or isolated.
     BadType(MigrateType),
     /// The bulk interface allocates single pages only.
     BulkOrder(Order),
@@ -105,7 +105,7 @@ impl fmt::Display for FreeError {
 
 impl core::error::Error for FreeError {}
 
-/// Why an allocator could not be built, or would not do what its administrator asked. Nothing is changed.
+/// Why an allocator could not be built, or refused a change of its settings. Nothing is changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConfigError {

@@ -28,8 +28,8 @@ pub(crate) fn emit<E: EventSink>(sink: &E, cpu: CpuId, event: impl FnOnce() -> E
     }
 }
 
-/// One thing that happened. Variants named `Mm…` are the kernel's tracepoints with the kernel's fields (spec §6);
-/// the others tell what the kernel has no tracepoint for.
+/// One event. Variants named `Mm…` are the kernel's tracepoints with the kernel's fields (spec §6). The kernel has no
+/// tracepoint for the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// `mm_page_alloc`: an ordinary allocation ended; `None` if it failed. Not for pages of the bulk interface.
@@ -179,6 +179,6 @@ pub enum DrainReason {
     Decay,
     /// The periodic tick emptied a page set of a remote node.
     Remote,
-    /// Somebody asked: memory is short, a zone goes away, a CPU goes away.
+    /// A drain on demand: memory is short, or a zone or CPU goes offline.
     Demand,
 }

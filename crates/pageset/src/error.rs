@@ -10,7 +10,7 @@ use crate::Numa;
 /// Where it stands which nodes there are.
 const NODES_ONLINE: &str = "see /sys/devices/system/node/online";
 
-/// Why an allocation gave nothing.
+/// Why an allocation failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AllocError {

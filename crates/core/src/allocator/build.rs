@@ -16,10 +16,10 @@ use crate::{ZoneId, ZoneKind};
 impl<'a, P: Platform> PageAllocator<'a, P> {
     /// Builds an allocator: every frame of every region free, every CPU online, page sets empty.
     ///
-    /// Writes the metadata of block heads and holes only, so a zone's cost is about its size in MiB divided by four.
+    /// This writes the metadata of block heads and holes only, so a zone costs about one write for each 4 MiB.
     ///
     /// # Errors
-    /// If a table has the wrong length, or the configuration contradicts itself; see [`ConfigError`].
+    /// A table has the wrong length, or the configuration contradicts itself; see [`ConfigError`].
     pub fn new(platform: P, config: &Config<'_>, mut tables: Tables<'a, P>) -> Result<Self, ConfigError> {
         config.check()?;
         tables.check(TableCounts::for_config(config))?;

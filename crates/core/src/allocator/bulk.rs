@@ -8,13 +8,14 @@ use crate::zone::Watermark;
 use crate::{CpuId, Order, Pfn};
 
 impl<P: Platform> PageAllocator<'_, P> {
-    /// Fills the empty slots of `pages` with single pages. Slots that are filled already are skipped.
+    /// Fills the empty slots of `pages` with single pages, and skips filled slots. Returns how many slots are filled then:
+    /// fewer than all only if memory is short.
     ///
     /// As in Linux, this does not count as an allocation for the page set's free history, and emits no event per page.
-    /// Returns how many slots are filled in the end; fewer than all only if memory is short.
     ///
     /// # Errors
-    /// [`AllocError::BulkOrder`] if the request's order is not 0; as [`alloc`](Self::alloc) if not one page could be had.
+    /// [`AllocError::BulkOrder`] if the request's order is not 0; as [`alloc`](Self::alloc) if not one page
+    /// could be allocated.
     pub fn alloc_bulk(
         &self,
         cpu: CpuId,

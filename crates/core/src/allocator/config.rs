@@ -7,7 +7,7 @@ use crate::{NodeId, ZoneKind};
 
 /// A machine, or an arena, and the policy for it.
 ///
-/// Kernels get new settings, so it begins with [`new`](Config::new), and its fields are set one by one:
+/// Start from [`new`](Config::new) and set fields one by one, since later kernels add settings:
 ///
 /// ```
 /// # use pageset_core::{Config, NodeId, ZoneConfig, ZoneKind};
@@ -24,17 +24,18 @@ pub struct Config<'c> {
     pub zones: &'c [ZoneConfig<'c>],
     /// The node of each possible CPU; all are online at first.
     pub cpus: &'c [NodeId],
-    /// Distances between nodes, row by row (10 is local); without, 10 and 20.
+    /// Distances between nodes, row by row (10 is local). Default: 10 and 20.
     pub distances: Option<&'c [u8]>,
     /// Bytes per frame; only `batch` and the default of `min_free_kbytes` depend on it.
     pub page_bytes: u32,
-    /// Memory to keep free, in KiB; without, the kernel's default for this much memory.
+    /// Memory to keep free, in KiB. Default: the kernel's for this much memory.
     pub min_free_kbytes: Option<u64>,
     /// Distance between watermarks, in 10 000ths of the zone.
     pub watermark_scale_factor: u32,
-    /// How far fragmentation may raise the watermarks, in 10 000ths of the high one; 0 for not at all.
+    /// How far fragmentation may raise the watermarks, in 10 000ths of the high watermark; 0 never raises them.
     pub watermark_boost_factor: u32,
-    /// Per zone kind: which fraction of the zones above is kept back from requests that could use those; 0 for none.
+    /// Per zone kind: what a zone keeps back from requests that could use higher zones. With 256, it is a 256th of the higher
+    /// zones; with 0, nothing.
     pub lowmem_reserve_ratio: [u32; ZoneKind::COUNT],
     /// Fraction of a zone that page sets may hold together; 0 lets the policy decide, otherwise at least 8.
     pub percpu_pagelist_high_fraction: u32,
@@ -54,7 +55,7 @@ pub struct ZoneConfig<'c> {
 }
 
 impl ZoneConfig<'_> {
-    /// Whether the allocator gets any frame of it.
+    /// Whether the allocator gets any frame of the zone.
     pub(crate) fn has_memory(&self) -> bool {
         self.regions.iter().any(|region| !region.is_empty())
     }
@@ -84,7 +85,7 @@ impl<'c> Config<'c> {
         }
     }
 
-    /// The same with another policy.
+    /// The same configuration with another policy.
     #[must_use]
     pub const fn with_policy(mut self, policy: Policy) -> Self {
         self.policy = policy;

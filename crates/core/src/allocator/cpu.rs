@@ -20,13 +20,13 @@ pub struct Cpu {
 /// One CPU's share of the data caches (spec §2.14): each cache's size divided by the CPUs that share it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheSlice {
-    /// Of all data and unified caches together, in KiB.
+    /// Its share of all data and unified caches together, in KiB.
     pub all_kib: u32,
-    /// Of the last level, in KiB.
+    /// Its share of the last level, in KiB.
     pub last_level_kib: u32,
 }
 
-/// Whether a CPU is there.
+/// Whether a CPU is online.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Presence {
     Online,
@@ -71,7 +71,7 @@ impl<P: Platform> PageAllocator<'_, P> {
         self.cpus.len()
     }
 
-    /// Brings a CPU online: zones of its node share their limits between one more.
+    /// Brings a CPU online. Zones of its node then divide their limits between one CPU more.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.
@@ -79,8 +79,8 @@ impl<P: Platform> PageAllocator<'_, P> {
         self.set_presence(cpu, Presence::Online)
     }
 
-    /// Takes a CPU offline: its page sets are drained, and the others get its share. Operations that name it still
-    /// work (a thread may be on its way out); what they leave behind is found by the next drain.
+    /// Takes a CPU offline: drains its page sets, and gives its share to the others. Operations that name this CPU still
+    /// work, since a thread may be on its way out. The next drain collects the pages that they leave.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.
@@ -99,8 +99,8 @@ impl<P: Platform> PageAllocator<'_, P> {
         Ok(())
     }
 
-    /// Tells a CPU's share of the data caches: with a large one, policies since patch 3 of the 2023 series keep a batch
-    /// of high-order pages.
+    /// Sets a CPU's share of the data caches. With a large share, policies since patch 3 of the 2023 series keep a batch of
+    /// high-order pages.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.

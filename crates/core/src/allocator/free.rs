@@ -14,11 +14,11 @@ use crate::zone::Zone;
 use crate::{CpuId, MigrateType, Order, Pfn};
 
 bitflags! {
-    /// Circumstances of a free.
+    /// Under which circumstances a block is freed.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct FreeTraits: u8 {
-        /// Goes past the per-CPU page set to the free lists, and is counted as one that found its lock taken: an interrupt
-        /// that hits its owner does so.
+        /// Bypasses the per-CPU page set, and counts as a free that found the page set's lock taken. In a kernel, an
+        /// interrupt does this if it hits a CPU that holds the lock.
         const BYPASS_PCP = 1;
         /// Part of a list free: emits `MmPageFreeBatched`.
         const BATCHED = 1 << 1;
@@ -29,8 +29,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     /// Frees a block on behalf of `cpu`, which need not be the CPU that allocated it.
     ///
     /// # Errors
-    /// Every misuse is found, in release builds too, also when two CPUs free the same block at once: one succeeds, the
-    /// other gets [`FreeError::DoubleFree`]. The allocator is unchanged by a refused free.
+    /// Every misuse is an error, in release builds too. If two CPUs free the same block at once, one succeeds and the other
+    /// gets [`FreeError::DoubleFree`]. A refused free leaves the allocator unchanged.
     #[inline]
     pub fn free(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError> {
         self.free_with(cpu, pfn, order, FreeTraits::default())
@@ -108,7 +108,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     /// Frees a list of blocks, as a kernel does at the end of an address space.
     ///
     /// # Errors
-    /// The first misuse, with its index; the other blocks are freed all the same.
+    /// Names the first misuse and its index. The other blocks are freed nevertheless.
     pub fn free_batch(&self, cpu: CpuId, blocks: &[(Pfn, Order)]) -> Result<(), (usize, FreeError)> {
         let mut outcome = Ok(());
         for (index, &(pfn, order)) in blocks.iter().enumerate() {

@@ -39,12 +39,11 @@ use crate::{CpuId, NodeId, ZoneId};
 
 /// A page-frame allocator: all of a machine's zones, or one arena's.
 ///
-/// Every operation takes the CPU it runs on; two threads may pass the same CPU at once (the page set's lock decides),
-/// but that costs what lock contention costs. All operations are safe to call from any thread the platform's locks
-/// are safe on.
+/// Every operation takes the CPU it runs on. Two threads may pass the same CPU at once: the page set's lock keeps them
+/// apart, at the cost of contention. Any thread on which the platform's locks are safe may call any operation.
 ///
-/// Cost: an allocation or free that the page set serves is O(1) and takes that set's lock only; a refill or drain adds
-/// one zone lock and O(pages moved).
+/// Cost: an allocation or free from the page set is O(1) and takes only that set's lock. A refill or drain takes one zone
+/// lock more, and O(pages moved).
 pub struct PageAllocator<'a, P: Platform> {
     platform: P,
     policy: Policy,

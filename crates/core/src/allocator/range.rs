@@ -21,8 +21,8 @@ enum Taken {
 }
 
 impl<'a, P: Platform> PageAllocator<'a, P> {
-    /// Allocates the block of `request.order` that starts at `pfn`, if all its frames are free. Pages that lie idle in
-    /// page sets count as free: they are drained first. The request's zone, node and address limit are not looked at.
+    /// Allocates the block of `request.order` that starts at `pfn`, if all its frames are free. Pages in page sets
+    /// count as free: they are drained first. The request's zone, node and address limit are ignored.
     ///
     /// # Errors
     /// [`AllocError::BadCpu`], [`AllocError::BadType`], [`AllocError::Foreign`], [`AllocError::Misaligned`], [`AllocError::NotFree`], or
@@ -90,7 +90,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     /// [`free_range`](Self::free_range), all at once or in parts.
     ///
     /// # Errors
-    /// [`AllocError::BadCount`] for none or more than the largest block holds; otherwise as
+    /// [`AllocError::BadCount`] for zero frames, or for more than the largest block holds; otherwise as
     /// [`alloc`](Self::alloc).
     pub fn alloc_exact(&self, cpu: CpuId, frames: u64, request: &Request) -> Result<Pfn, AllocError> {
         let order = Order::holding(frames).ok_or(AllocError::BadCount(frames))?;
@@ -103,11 +103,11 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         }
     }
 
-    /// Frees the frames of a range, however they were allocated: whole blocks, parts of blocks, several blocks. Blocks
-    /// that reach beyond the range keep what is outside. An empty range frees nothing.
+    /// Frees the frames of a range: whole blocks, parts of blocks, or several blocks. A block that reaches beyond the range
+    /// keeps its frames outside. An empty range frees nothing.
     ///
     /// # Errors
-    /// The first frame that is not allocated; then nothing is freed. (If another CPU frees parts of the range at the
+    /// Names the first frame that is not allocated; then nothing is freed. (If another CPU frees parts of the range at the
     /// same time, both calls may free some of it, and one gets the error.)
     pub fn free_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
         if !self.is_known(cpu) {

@@ -34,13 +34,13 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         Ok(())
     }
 
-    /// Sets `min_free_kbytes`; watermarks and limits follow, boosts end.
+    /// Sets `min_free_kbytes`. Recomputes watermarks and limits, and ends boosts.
     pub fn set_min_free_kbytes(&self, kbytes: u64) {
         self.settings.min_free_kbytes.set(kbytes);
         self.update_watermarks();
     }
 
-    /// Sets `watermark_scale_factor`, in 10 000ths of a zone; watermarks and limits follow, boosts end.
+    /// Sets `watermark_scale_factor`, in 10 000ths of a zone. Recomputes watermarks and limits, and ends boosts.
     pub fn set_watermark_scale_factor(&self, factor: u32) {
         self.settings.watermark_scale_factor.store(factor, Relaxed);
         self.update_watermarks();
@@ -51,8 +51,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         self.zones.iter().for_each(|zone| zone.body.boost_factor.store(factor, Relaxed));
     }
 
-    /// Sets one zone's watermarks outright (a recording's, say); its limits follow, its boost ends. The next change of
-    /// a sysctl overrides it.
+    /// Sets one zone's watermarks directly, such as those of a recording. Recomputes its limits, and ends its boost. The
+    /// next change of a sysctl overrides these watermarks.
     ///
     /// # Errors
     /// [`ConfigError::BadZone`] for an unknown zone.
@@ -63,7 +63,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         Ok(())
     }
 
-    /// Tells that the reclaimer started or stopped working in a zone: page sets keep less meanwhile (spec §2.9).
+    /// Tells the allocator that the reclaimer started or stopped in a zone. While it works, page sets keep less (spec §2.9).
     ///
     /// # Errors
     /// [`ConfigError::BadZone`] for an unknown zone.
@@ -76,8 +76,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         Ok(())
     }
 
-    /// Tells that a zone was seen below its high watermark. The allocator finds this out by itself; a replay knows it
-    /// from the recording.
+    /// Marks a zone as below its high watermark. The allocator finds this out by itself; a replay reads it in the
+    /// recording.
     ///
     /// # Errors
     /// [`ConfigError::BadZone`] for an unknown zone.
@@ -90,8 +90,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         Ok(())
     }
 
-    /// Lowers a zone's watermark boost by what the reclaimer saw when it started (spec §1.6); not below zero. Runs on
-    /// `cpu`.
+    /// Lowers a zone's watermark boost, on behalf of `cpu`, by the boost that the reclaimer saw when it started (spec §1.6).
+    /// The boost never falls below zero.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU, [`ConfigError::BadZone`] for an unknown zone.

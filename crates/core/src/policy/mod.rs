@@ -65,12 +65,12 @@ pub static POLICIES: &[Policy] = &[
     LINUX_6_19,
 ];
 
-/// Names that policies had before, with their names of today.
+/// Former names of policies, each with its present name.
 pub static FORMER_NAMES: &[(&str, &str)] = &[("linux-6.18-sliced", "linux-6.19")];
 
 /// One kernel version's decisions.
 ///
-/// Each new kernel may bring a new rule, so a policy of your own is a named one with some rules changed:
+/// To make a policy of your own, change some rules of a named one. A new kernel may add rules:
 ///
 /// ```
 /// use pageset_core::policy::{BatchRule, HighRule, LINUX_6_12, Policy};
@@ -118,7 +118,7 @@ pub struct Policy {
     pub scale_max: u8,
     /// How a periodic tick drains what exceeds `high`.
     pub decay_drain: DecayDrain,
-    /// How much of a page set is drained under one hold of its lock when a CPU is drained on demand.
+    /// How much a drain on demand takes from a page set before it releases the lock.
     pub demand_drain: DemandDrain,
     /// The zone's own lists.
     pub buddy: BuddyRules,

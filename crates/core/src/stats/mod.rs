@@ -41,7 +41,7 @@ counters! {
     pgfree,
     /// Allocations that were served by the node they preferred.
     numa_hit,
-    /// Allocations that were served here though they preferred another node.
+    /// Allocations that were served here but preferred another node.
     numa_miss,
     /// Allocations that preferred this zone's node and were served elsewhere.
     numa_foreign,
@@ -57,7 +57,7 @@ counters! {
     direct_alloc,
     /// Blocks freed to the free lists directly.
     direct_free,
-    /// Pages of both: they passed between zone and user without a page set.
+    /// Pages that passed between zone and user without a page set: both of the above.
     direct_pages,
     /// Refills of per-CPU page sets: one zone lock each.
     refills,

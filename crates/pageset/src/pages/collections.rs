@@ -11,7 +11,7 @@ use super::{Pages, RawPages};
 use crate::pool::Pool;
 use crate::sys::{PAGE_BYTES, PAGE_SHIFT};
 
-/// A pool as an allocator of collections: each allocation is a block of its own, 4 KiB at least and 4 MiB at most.
+/// A pool as the allocator of collections. Each allocation is a block of its own: 4 KiB at least, 4 MiB at most.
 ///
 /// ```
 /// use allocator_api2::vec::Vec;

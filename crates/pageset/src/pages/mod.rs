@@ -19,7 +19,7 @@ use pageset_core::{Order, Pfn};
 use crate::pool::{Inner, Pool};
 use crate::sys::{PAGE_BYTES, PAGE_SHIFT};
 
-/// A block or a run of pages, free again when dropped, on whatever thread. Derefs to its bytes.
+/// A block or a run of pages. Derefs to its bytes. Dropping it, on any thread, frees it.
 ///
 /// # Invariants
 /// The frames are allocated, and nobody else has them.
@@ -29,14 +29,14 @@ pub struct Pages<'p> {
     span: Span,
 }
 
-/// Pages that nobody owns as a value: what [`Pages::into_raw`] leaves, and what a C interface hands out.
+/// Pages without an owner in Rust: [`Pages::into_raw`] returns them, and a C interface hands them out.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct RawPages(Span);
 
 impl RawPages {
-    /// `page_count` pages (1 to 1024), the first of which is `frame` pages after a pool's start; `None` for other numbers. For
-    /// callers in other languages, who keep an address. Whether anybody has these pages is not looked at.
+    /// Names `page_count` pages (1 to 1024) that begin `frame` pages after a pool's start. `None` for other numbers. This is
+    /// for callers in other languages, who keep an address. It does not check whether the pages are allocated.
     #[must_use]
     pub const fn new(frame: usize, page_count: usize) -> Option<Self> {
         if frame <= u32::MAX as usize && 0 < page_count && page_count <= Order::MAX.frames() as usize {
@@ -101,7 +101,7 @@ impl<'p> Pages<'p> {
         unsafe { NonNull::new_unchecked(self.pool.address(self.span.frame())) }
     }
 
-    /// Clears all of them; the beginning is cleared last, since it is what programs mostly touch first.
+    /// Clears all pages, the beginning last: programs mostly touch that first.
     pub(crate) fn clear(&mut self) {
         let outcome = pageset_pageops::clear(&mut **self, Some(0));
         outcome.expect("pages are base pages, and begin with their first byte");
@@ -122,7 +122,7 @@ impl<'p> Pages<'p> {
         self.pool.free_frames(first + end..first + count);
     }
 
-    /// Gives the pages up as a value without freeing them.
+    /// Gives up ownership without freeing the pages.
     #[must_use = "the pages are lost unless they are taken back by `from_raw`"]
     pub fn into_raw(self) -> RawPages {
         let raw = RawPages(self.span);
@@ -130,11 +130,11 @@ impl<'p> Pages<'p> {
         raw
     }
 
-    /// Takes back what [`into_raw`](Self::into_raw) gave up.
+    /// Takes back pages that [`into_raw`](Self::into_raw) gave up.
     ///
-    /// A pool finds later whatever it can of a broken promise: pages taken back and freed twice are refused by the core
-    /// when their array is emptied, and counted as [`Stats::bad_frees`](crate::Stats::bad_frees). Until then two owners
-    /// may have got them. [`from_raw_checked`](Self::from_raw_checked) looks first.
+    /// If the promise below is broken, the pool may find out late. The core refuses pages that were freed twice, but only
+    /// when their array is emptied; it counts them in [`Stats::bad_frees`](crate::Stats::bad_frees). Until then two owners
+    /// may hold the same pages. [`from_raw_checked`](Self::from_raw_checked) checks first.
     ///
     /// # Safety
     /// `raw` comes from `into_raw` of pages of this pool, and is taken back only once.
@@ -144,9 +144,9 @@ impl<'p> Pages<'p> {
         Self { pool: pool.inner(), span: raw.0 }
     }
 
-    /// As [`from_raw`](Self::from_raw), but `None` if the pages can be seen to be free already: in the core, or in the
-    /// array of a CPU; and in a child of [`fork`](crate::Fork), which cannot see it. For debugging, and for callers in other
-    /// languages. O(CPUs).
+    /// As [`from_raw`](Self::from_raw), but checks first. Returns `None` if the pages are free already, in the core or in the
+    /// array of a CPU. Returns `None` in a child of [`fork`](crate::Fork) too, which cannot check. For debugging, and for
+    /// callers in other languages. O(CPUs).
     ///
     /// # Safety
     /// As for `from_raw`: pages that were freed and allocated again look right.

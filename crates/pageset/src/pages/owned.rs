@@ -8,8 +8,8 @@ use super::{Pages, RawPages};
 use crate::pool::Pool;
 use crate::sys::PAGE_BYTES;
 
-/// Pages that keep their pool alive: `'static` and [`Send`], so that they go wherever a buffer goes. Free again when
-/// dropped, on whatever thread; the pool goes with the last of them and of its other owners.
+/// Pages that keep their pool alive. They are `'static` and [`Send`], so they go wherever a buffer goes. Dropping them, on
+/// any thread, frees them. The pool ends when its last owner does: these pages, or anybody else with a share of it.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -27,7 +27,7 @@ use crate::sys::PAGE_BYTES;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// In a child of `fork` they may be read, as other pages may; their end does nothing there: see [`Fork`](crate::Fork).
+/// A child of `fork` may read them, as other pages. Dropping them there does nothing: see [`Fork`](crate::Fork).
 ///
 /// # Invariants
 /// `pages` were given up by pages of `pool`, and this value is their only owner.
@@ -49,7 +49,7 @@ impl Pages<'_> {
 }
 
 impl OwnedPages {
-    /// How many pages these are.
+    /// Number of pages.
     #[must_use]
     pub const fn page_count(&self) -> usize {
         self.pages.page_count()
@@ -61,13 +61,13 @@ impl OwnedPages {
         self.pages.frame() * PAGE_BYTES
     }
 
-    /// Address of the first byte. It stays the same wherever this value goes.
+    /// Address of the first byte. It stays the same when this value moves.
     #[must_use]
     pub fn as_ptr(&self) -> *mut u8 {
         self.pool.start().cast_mut().wrapping_add(self.offset())
     }
 
-    /// The pool that they are of.
+    /// The pool that they came from.
     #[must_use]
     pub const fn pool(&self) -> &Arc<Pool> {
         &self.pool

@@ -20,13 +20,13 @@ const LOOKS_PER_TICK: u32 = 10;
 /// Smallest part of a pageblock that a trim gives back: 64 KiB, below which the calls cost more than the memory (guess).
 const PART_ORDER_MIN: u8 = 4;
 
-/// What one call gave back.
+/// What one call returned to the system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub struct Trimmed {
     /// Bytes that went back to the system.
     pub returned_bytes: u64,
-    /// Whether there is more: memory that waits to be idle for long enough, or for the rate limit.
+    /// Whether more memory is waiting: to be idle for long enough, or for the rate limit.
     pub more: bool,
 }
 
@@ -47,16 +47,16 @@ enum Which {
 }
 
 impl Pool {
-    /// One look at idle memory, as the pool's thread takes it every [`interval`](crate::ReturnPolicy::interval):
-    /// caches that nobody used since the last look are emptied, page sets decay as their policy says, and pageblocks
-    /// that were all free at the last look too go back to the system, as many as the rate allows, but for
-    /// [`keep_bytes`](crate::ReturnPolicy::keep_bytes) and what was [populated](Self::populate). O(pool / 2 MiB).
+    /// Returns idle memory to the system: one scan, as the pool's thread does every
+    /// [`interval`](crate::ReturnPolicy::interval). The scan empties caches that nobody used since the last one. Page sets
+    /// decay as their policy says. Pageblocks that two scans in a row found free go back to the system, as many as the rate
+    /// allows. [`keep_bytes`](crate::ReturnPolicy::keep_bytes) and [populated](Self::populate) memory stay. O(pool / 2 MiB).
     pub fn tick(&self) -> Trimmed {
         self.in_parent().map(Inner::look).unwrap_or_default()
     }
 
-    /// Gives all free memory back to the system now: empties all caches, then whole pageblocks, then free parts of
-    /// 64 KiB and more, what was populated included. O(pool / 2 MiB) and the time the system takes, about 20 µs per pageblock.
+    /// Returns all free memory to the system now, populated memory too. It empties all caches, then returns whole
+    /// pageblocks, then free parts of 64 KiB and more. O(pool / 2 MiB), plus the system's time: about 20 µs per pageblock.
     pub fn trim(&self) -> Trimmed {
         let Ok(inner) = self.in_parent() else { return Trimmed::default() };
         inner.populated_blocks.store(0, Relaxed);

@@ -134,7 +134,7 @@ impl Pool {
         &self.inner
     }
 
-    /// Gives the pool up as a value: its pages may live as long as the program.
+    /// Leaks the pool, so that its pages may live as long as the program.
     #[must_use]
     pub fn leak(self) -> &'static Self {
         Box::leak(Box::new(self))
@@ -152,16 +152,16 @@ impl Pool {
         self.inner.memory.start().as_ptr()
     }
 
-    /// The file of a pool that is backed by [`Backing::Memfd`]: another process maps it, and finds pages by their
-    /// [offset](crate::Pages::offset). Its size is sealed; its contents cannot be, since the pool writes them.
+    /// The file of a pool that [`Backing::Memfd`] backs. Another process maps the file, and finds pages by their
+    /// [offset](crate::Pages::offset). The file's size is sealed. Its contents are not, since the pool writes them.
     ///
     /// # Safety
-    /// Whoever gets at the file by this descriptor, in whatever process, leaves alone what somebody else uses:
+    /// No process may use this descriptor to touch memory that somebody else uses:
     /// - While there is a reference to the bytes of [`Pages`](crate::Pages) in this process, nothing changes them through the file or a
     ///   mapping of it: no write, no hole. If the reference is exclusive, nothing reads them through a mapping either.
-    /// - Bytes of pages that nobody has are not changed at all: some are known to be zero.
+    /// - Nothing changes the bytes of free pages: the pool knows some of them to be zero.
     ///
-    /// Memory that several processes use at the same time is used through [`Pages::as_ptr`](crate::Pages::as_ptr), without references.
+    /// To use memory from several processes at the same time, use [`Pages::as_ptr`](crate::Pages::as_ptr), without references.
     #[must_use]
     #[expect(unsafe_code, reason = "who has the file can change memory behind references")]
     pub unsafe fn memfd(&self) -> Option<BorrowedFd<'_>> {
