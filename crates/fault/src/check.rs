@@ -14,7 +14,7 @@ use crate::pte::{Meaning, Pte, TableId};
 use crate::space::AddressSpace;
 use crate::world::World;
 
-/// What was found, if everything is as it must be.
+/// What a successful check counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Census {
     /// Pages mapped, in all address spaces; a shared page counts in each.
@@ -33,13 +33,13 @@ pub struct Census {
 pub enum Violation {
     /// A page is mapped where there is no area, or with more rights than the area has.
     Stray(u64, Pte),
-    /// A word says "busy" though nobody is at work.
+    /// A word is marked "busy", but nobody works on it.
     Busy(u64, Pte),
-    /// A page that others map too can be written.
+    /// A shared page is writable.
     SharedWritable(u64, Pte),
-    /// A block, the number of words that map it, and the number it believes.
+    /// A block's reference count is wrong: the block, the number of words that map it, and its count.
     References(Pfn, u32, u32),
-    /// An address space counts other than its table says: its counts, and the truth.
+    /// An address space's counts differ from its page table: its counts, and the right ones.
     Counts(Counts, Counts),
     /// Frames that the allocator gave away, and those found in use.
     Frames(u64, u64),
@@ -73,9 +73,9 @@ impl core::error::Error for Violation {}
 type Blocks = BTreeMap<u64, (Order, u32)>;
 
 impl<W: World> Engine<W> {
-    /// Proves the invariants: every page in an area that allows it, every block referenced as often as it is mapped, every
-    /// address space counting what it has, every allocated frame in use. `spaces` are all of the engine's; no task may
-    /// be left (their counts are folded when they end). Looks at every word of every table.
+    /// Checks the invariants. Each page lies in an area that allows it. Each block's count is the number of its mappings.
+    /// Each address space's counts are right. Each allocated frame is in use. `spaces` must be all address spaces of the
+    /// engine. All tasks must have ended, since their counts are folded then. Reads every word of every table.
     ///
     /// # Errors
     /// The first violation.

@@ -31,11 +31,11 @@ pub struct EngineConfig {
     pub tables: u32,
     /// Frames per CPU that [`Task::prezero`](crate::Task::prezero) may keep cleared; 0 for no pool.
     pub prezeroed: u32,
-    /// Frames that a task fetches with one call of the allocator and keeps for its next faults, at most 32; 0 for a call
-    /// per fault, as Linux has it. Other tasks cannot get at what is left of them, not even when memory is short.
+    /// Frames that a task fetches with one call of the allocator and keeps for its next faults: at most 32. 0 calls the
+    /// allocator at each fault, as Linux does. Other tasks cannot use the frames left, not even when memory is short.
     pub magazine: u32,
-    /// Lists of pages in use, each with a lock. Linux has one per node; with fewer than CPUs, some share one, and its
-    /// lock is what scales worst once nothing else is shared.
+    /// Number of lists of pages in use, each with a lock. Linux has one per node. With fewer lists than CPUs, CPUs share
+    /// lists. Once nothing else is shared, the lock of a shared list scales worst.
     pub lru_lists: u16,
 }
 
@@ -76,7 +76,7 @@ pub struct Engine<W: World> {
 }
 
 impl<W: World> Engine<W> {
-    /// An engine around `world`. Takes 16 bytes per frame and a page per table from the heap.
+    /// Builds an engine around `world`. It takes 16 bytes per frame and a page per table from the heap.
     #[must_use]
     pub fn new(world: W, config: &EngineConfig) -> Arc<Self> {
         let frames = FrameTable::new(world.frames().span());
@@ -112,7 +112,7 @@ impl<W: World> Engine<W> {
         self.prezeroed.len() as u32
     }
 
-    /// Blocks on the list of pages in use; those in tasks' batches are missing.
+    /// Blocks on the list of pages in use, without the blocks in tasks' batches.
     pub fn listed_blocks(&self) -> u64 {
         self.lru.len()
     }

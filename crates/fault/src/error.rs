@@ -10,9 +10,9 @@ pub enum FaultError {
     NoArea(u64),
     /// The area does not allow this: a segmentation fault too.
     NotAllowed(u64),
-    /// There is no frame, or no table, for this address. Nothing was changed.
+    /// No frame or table is left for this address. Nothing was changed.
     OutOfMemory(u64),
-    /// The address space belongs to another engine than the task. Nothing was changed.
+    /// The task and the address space belong to different engines. Nothing was changed.
     OtherMachine(u64),
 }
 
@@ -44,17 +44,17 @@ pub enum SpaceError {
     Occupied,
     /// A part of the range belongs to no area.
     NoArea,
-    /// There is no frame, or no table. Nothing was changed, except that copies on write may be due again.
+    /// No frame or table is left. Nothing was changed, but copies on write may be due again.
     OutOfMemory,
     /// All tasks that the engine was built for are in use.
     TooManyTasks,
     /// The engine has no such CPU.
     BadCpu,
-    /// The page is not one that this can be done to (not mapped, shared, of a larger block, on its way).
+    /// The operation does not suit this page: it is not mapped, shared, part of a larger block, or being moved.
     NotEligible,
     /// The host keeps no contents of reclaimed pages.
     NoSwap,
-    /// No block of the allocator is as large as what a leaf table covers.
+    /// The geometry has no huge pages: a leaf table covers more than the allocator's largest block.
     NoHugePages,
 }
 

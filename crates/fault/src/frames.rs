@@ -31,10 +31,10 @@ pub trait FrameAllocator {
     /// All frames it may ever hand out.
     fn span(&self) -> Range<u64>;
 
-    /// A block, aligned to its size, or `None` if there is none.
+    /// Allocates a block, aligned to its size. `None` if there is none.
     fn alloc(&self, cpu: CpuId, order: Order, wanted_for: FrameUse) -> Option<Pfn>;
 
-    /// Single frames into the empty slots of `frames`, first to last; fewer if memory is short. Returns how many.
+    /// Puts single frames into the empty slots of `frames`, first to last. Returns how many: fewer if memory is short.
     fn alloc_many(&self, cpu: CpuId, wanted_for: FrameUse, frames: &mut [Option<Pfn>]) -> usize {
         let mut got = 0;
         for slot in frames.iter_mut().filter(|slot| slot.is_none()) {
@@ -50,19 +50,19 @@ pub trait FrameAllocator {
     /// Takes a block back.
     ///
     /// # Errors
-    /// If it is not one that was handed out; nothing changes then.
+    /// The block was not handed out. Nothing changes then.
     fn free(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError>;
 
     /// Takes many blocks back.
     ///
     /// # Errors
-    /// The number of blocks that were refused, if any; the others are free.
+    /// The number of refused blocks. The others are free.
     fn free_batch(&self, cpu: CpuId, blocks: &[(Pfn, Order)]) -> Result<(), usize> {
         let refused = blocks.iter().filter(|(pfn, order)| self.free(cpu, *pfn, *order).is_err()).count();
         if refused == 0 { Ok(()) } else { Err(refused) }
     }
 
-    /// Frames handed out and not yet back, if it counts them; any cost. Only exact while nobody allocates.
+    /// Frames handed out and not yet back; `None` if nothing counts them. May be slow. Exact only while nobody allocates.
     fn frames_allocated(&self) -> Option<u64> {
         None
     }
@@ -103,7 +103,7 @@ impl<P: Platform> FrameAllocator for PageAllocator<'_, P> {
     }
 }
 
-/// Frames in ascending order, never reused: what an allocator costs at least. Frees are counted and forgotten.
+/// The cheapest possible allocator: gives frames in ascending order, and never reuses one. It only counts frees.
 #[derive(Debug)]
 pub struct Bump {
     next: AtomicU64,

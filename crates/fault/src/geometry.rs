@@ -20,7 +20,7 @@ impl Geometry {
     /// addresses have 47 bits.
     pub const PAGES_16K: Self = Self { page_shift: 14, index_bits: 11, levels: 3 };
 
-    /// A shape of one's own, for models; `None` if it breaks the invariants.
+    /// Makes another shape, for models. `None` if it breaks the invariants.
     #[must_use]
     pub const fn new(page_shift: u8, index_bits: u8, levels: u8) -> Option<Self> {
         let sane = 6 <= page_shift
@@ -77,7 +77,7 @@ impl Geometry {
         1 << (self.index_bits * level)
     }
 
-    /// The order of a page that one word of level 1 maps, unless it is above the largest order of the core.
+    /// The order of a huge page: one word of level 1 maps it. `None` above the core's largest order.
     #[must_use]
     pub const fn huge_order(self) -> Option<Order> {
         Order::new(self.index_bits)

@@ -7,7 +7,7 @@ macro_rules! stats {
         /// What a task did since it began. All monotone.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Stats {
-            /// Locks of the engine: page tables, areas, the address space. Not those of the frame allocator.
+            /// Locks of the engine: page tables, areas, the address space. The frame allocator's locks are not counted.
             pub locks: LockStats,
             $($(#[$doc])* pub $name: u64,)*
         }
@@ -48,13 +48,13 @@ pub struct LockStats {
 }
 
 stats! {
-    /// Faults handled, whatever came of them.
+    /// Faults handled, successful or not.
     faults,
     /// Pages that this task mapped where there was none: small ones, or parts of larger blocks.
     installed,
-    /// Pages it prepared for a word that somebody else had filled meanwhile; freed again.
+    /// Pages that this task prepared and freed again, since another task filled the word first.
     lost_pte,
-    /// Tables it prepared for a word that somebody else had filled meanwhile; freed again.
+    /// Tables that this task prepared and freed again, since another task filled the word first.
     lost_table,
     /// Faults on words that allowed the access already.
     spurious,
@@ -64,7 +64,7 @@ stats! {
     zero_pages,
     /// Pages copied on write.
     cow_copied,
-    /// Pages made writable because nobody else had them.
+    /// Pages made writable without a copy, since nobody else used them.
     cow_reused,
     /// Huge pages mapped by one word.
     huge,
@@ -82,7 +82,7 @@ stats! {
     vma_fast,
     /// Faults that had to take the address space's lock after all.
     vma_fallback,
-    /// Times counters were folded into those of the address space.
+    /// Times the task's counters were folded into the address space's.
     rss_flush,
     /// Pages that prefaulting mapped beside the one that was wanted.
     prefault_extra,
@@ -92,7 +92,7 @@ stats! {
     prefault_wasted,
     /// Frames that were clear already, from the pool.
     prezeroed,
-    /// Blocks that the frame allocator refused to take back: a defect, found by `check` too.
+    /// Blocks that the frame allocator refused to take back. This is a defect, which `check` finds too.
     refused_frees,
     /// Time in the frame allocator, in nanoseconds; 0 unless the world is timed.
     alloc_ns,

@@ -26,7 +26,7 @@ pub struct Strategy {
 }
 
 impl Strategy {
-    /// A combination, if it can work.
+    /// Combines one value of each axis, if the combination can work.
     ///
     /// # Errors
     /// [`StrategyError::NeedsLock`] for V3 with P2, [`StrategyError::NeedsWholeLock`] for R0 without P0 or P0n.
@@ -67,8 +67,8 @@ impl Strategy {
         self.account
     }
 
-    /// Whether areas may change while faults run. If not (V0 without P3), that is the caller's to prevent; what is
-    /// mapped into an area that goes away at that moment is only found by `check`.
+    /// Whether areas may change while faults run. If not (V0 without P3), the caller must prevent it. Only `check` finds a
+    /// page that was mapped into an area that went away at that moment.
     #[must_use]
     pub const fn areas_may_change(self) -> bool {
         !matches!(self.stabilise, Stabilise::V0) || matches!(self.sync, TableSync::P3)
@@ -84,7 +84,7 @@ impl fmt::Display for Strategy {
 impl FromStr for Strategy {
     type Err = StrategyError;
 
-    /// Reads `P1,V1,R1`: one name of each axis, in this order, in any case.
+    /// Reads a text like `P1,V1,R1`: one name of each axis, in this order, in upper or lower case.
     fn from_str(text: &str) -> Result<Self, StrategyError> {
         let mut names = text.split(',').map(str::trim);
         let mut next = || names.next().unwrap_or_default();
@@ -102,17 +102,17 @@ impl FromStr for Strategy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StrategyError {
-    /// The first name is none of the page table's.
+    /// The first name is not a value of the page-table axis.
     UnknownSync,
-    /// The second name is none of the areas'.
+    /// The second name is not a value of the area axis.
     UnknownStabilise,
-    /// The third name is none of the counters'.
+    /// The third name is not a value of the counter axis.
     UnknownAccount,
     /// There are more than three names.
     TooManyNames,
     /// V3 looks again under the table's lock, and P2 takes none.
     NeedsLock,
-    /// R0's numbers are covered by the lock over the whole page table, which only P0 and P0n take.
+    /// The lock over the whole page table protects R0's numbers, and only P0 and P0n take it.
     NeedsWholeLock,
 }
 

@@ -1,4 +1,4 @@
-//! A task: whoever runs in an address space on some CPU, with everything that is its own.
+//! A task: a thread of execution in an address space, on some CPU, with its own state.
 
 use alloc::sync::Arc;
 use core::ops::Range;
@@ -15,8 +15,8 @@ use crate::space::AddressSpace;
 use crate::stats::Stats;
 use crate::world::World;
 
-/// A task in an address space. Its end folds what it counted into the address space; the end of an address space's
-/// last task, when nothing else refers to it, is the end of the address space.
+/// A task in an address space. Dropping the task folds its counts into the address space. The address space ends with its
+/// last task, if nothing else refers to it.
 ///
 /// ```
 /// # use pageset_core::CpuId;
@@ -59,7 +59,7 @@ impl<W: World> Task<W> {
         &self.space
     }
 
-    /// What it did so far.
+    /// What the task did so far.
     pub fn stats(&self) -> &Stats {
         &self.local.stats
     }
@@ -69,12 +69,12 @@ impl<W: World> Task<W> {
         self.local.cpu
     }
 
-    /// Handles a page fault: afterwards the page at `va` is mapped so that the access succeeds, unless somebody takes
-    /// it away again at once. What it returns may be used for as long as nobody unmaps, reclaims or copies the page; if
-    /// somebody may, use [`access`](Self::access).
+    /// Handles a page fault. Afterwards the page at `va` is mapped so that the access succeeds, unless another task takes
+    /// the page away again at once. The result is valid until a task unmaps, reclaims or copies the page. If another task
+    /// may do so meanwhile, use [`access`](Self::access).
     ///
     /// # Errors
-    /// [`FaultError`]; nothing is mapped then.
+    /// [`FaultError`]; then nothing is mapped.
     #[inline]
     pub fn fault(&mut self, va: u64, access: Access) -> Result<Backing, FaultError> {
         self.space.fault(&mut self.local, va, access)
@@ -97,8 +97,8 @@ impl<W: World> Task<W> {
         space.fault(&mut self.local, va, access)
     }
 
-    /// A load or store, as a CPU does it: translates, faults if it must, and calls `touch` while the translation is
-    /// certain to be good. `touch` must not use the engine.
+    /// Does a load or store as a CPU does: translates the address, and handles a fault if needed. Calls `touch` while the
+    /// translation is certain to be valid. `touch` must not use the engine.
     ///
     /// # Errors
     /// As [`fault`](Self::fault).
@@ -111,7 +111,7 @@ impl<W: World> Task<W> {
         self.space.access(&mut self.local, va, access, touch)
     }
 
-    /// Maps a range that is free, with nothing in it.
+    /// Maps a free range. No page is in it yet.
     ///
     /// # Errors
     /// [`SpaceError::BadRange`], [`SpaceError::Occupied`].
@@ -119,10 +119,10 @@ impl<W: World> Task<W> {
         self.space.map(&mut self.local, range, prot)
     }
 
-    /// Unmaps everything in a range: areas are cut, pages and tables freed.
+    /// Unmaps everything in a range: cuts areas, and frees pages and tables.
     ///
     /// # Errors
-    /// [`SpaceError::BadRange`]; [`SpaceError::OutOfMemory`] if a huge page has to be split and there is no table.
+    /// [`SpaceError::BadRange`]; [`SpaceError::OutOfMemory`] if a huge page must be split and no table is free.
     pub fn unmap(&mut self, range: Range<u64>) -> Result<(), SpaceError> {
         self.space.unmap(&mut self.local, range)
     }
@@ -135,15 +135,15 @@ impl<W: World> Task<W> {
         self.space.protect(&mut self.local, range, prot)
     }
 
-    /// A copy of the address space, as `fork` makes it: pages are shared until one side writes.
+    /// Copies the address space as `fork` does: both sides share pages until one writes.
     ///
     /// # Errors
-    /// [`SpaceError::OutOfMemory`]; the copy is gone then.
+    /// [`SpaceError::OutOfMemory`]; then there is no copy.
     pub fn fork(&mut self) -> Result<Arc<AddressSpace<W>>, SpaceError> {
         self.space.fork(&mut self.local)
     }
 
-    /// Puts one huge page in the place of the small pages around `va`, with their contents.
+    /// Replaces the small pages around `va` by one huge page with their contents.
     ///
     /// # Errors
     /// [`SpaceError::NotEligible`] if there is no leaf table, a page of it was reclaimed, or the area does not cover it;
@@ -160,13 +160,13 @@ impl<W: World> Task<W> {
         self.space.reclaim(&mut self.local, va)
     }
 
-    /// The task is scheduled away: R2 folds its deltas, if the lock is free.
+    /// Tells that the task was scheduled away: R2 folds its deltas, if the lock is free.
     pub fn schedule(&mut self) {
         self.space.account.on_schedule(&self.space.mm, &mut self.local);
     }
 
-    /// Clears up to `frames` frames for later faults on this CPU. Returns how many; fewer if the pool is full or memory
-    /// is short. For a CPU that has nothing else to do.
+    /// Clears up to `frames` frames for later faults on this CPU, which should be idle. Returns how many it cleared: fewer
+    /// if the pool is full or memory is short.
     pub fn prezero(&mut self, frames: usize) -> usize {
         self.space.engine().prezero(&mut self.local, frames)
     }

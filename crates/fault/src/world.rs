@@ -4,15 +4,15 @@ use pageset_core::{CpuId, Pfn, Platform};
 
 use crate::frames::FrameAllocator;
 
-/// What a host supplies. Only frames and memory are required; every hook has a default that compiles to nothing.
+/// What a host supplies. Frames and memory are required. Every hook has a default that compiles to nothing.
 ///
-/// Locks are the platform's, as everywhere; they may suspend the caller in virtual time, or be a model checker's.
+/// Locks come from the platform. They may suspend the caller in virtual time, or belong to a model checker.
 pub trait World: Platform + Sized {
     /// Where frames come from.
     type Frames: FrameAllocator;
     /// What is in them.
     type Memory: Memory;
-    /// Whether [`now_ns`](Self::now_ns) is worth asking on every fault; without, only waits are timed.
+    /// Whether every fault reads [`now_ns`](Self::now_ns). If not, only waits are timed.
     const TIMED: bool = false;
 
     /// Where frames come from.
@@ -20,22 +20,22 @@ pub trait World: Platform + Sized {
     /// What is in them.
     fn memory(&self) -> &Self::Memory;
 
-    /// `cpu` is about to change `line` with an atomic operation (locks report for themselves). A simulator charges the
-    /// time the line takes to travel; a model checker may run somebody else first.
+    /// `cpu` is about to change `line` with an atomic operation (locks report their own). A simulator charges the time that
+    /// the line travels. A model checker may run another thread first.
     #[inline]
     fn shares(&self, cpu: CpuId, line: Line) {
         let _ = (cpu, line);
     }
 
-    /// `cpu` waits for somebody else without a lock: spins once, or lets others run. The engine never holds a lock of
-    /// the platform's that the others need while it calls this.
+    /// `cpu` waits for another CPU without a lock: spins once, or lets others run. While it calls this, the engine holds no
+    /// lock of the platform that the others need.
     #[inline]
     fn relax(&self, cpu: CpuId) {
         let _ = cpu;
         core::hint::spin_loop();
     }
 
-    /// `cpu` makes all CPUs forget translations: the interrupts of a real machine, paid for here.
+    /// `cpu` makes all CPUs forget translations. A simulator charges here what the interrupts of a real machine cost.
     #[inline]
     fn shoot_down(&self, cpu: CpuId) {
         let _ = cpu;
@@ -85,13 +85,13 @@ pub enum Line {
 
 /// Page contents. `target` is the page of the block that will be touched first, for orders above 0.
 ///
-/// A host that counts only returns at once; then nothing is cleared.
+/// A host that only counts returns at once, and clears nothing.
 pub trait Memory {
     /// Makes `2^order` frames zero.
     fn clear(&self, cpu: CpuId, pfn: Pfn, order: pageset_core::Order, target: u32);
 
-    /// This frame is the next of a magazine, so this CPU is likely to clear it next: its first lines may be fetched
-    /// meanwhile. A hint.
+    /// A hint: this CPU will probably clear this frame next, since it is the next of a magazine. A host may prefetch its
+    /// first lines.
     #[inline]
     fn expect(&self, cpu: CpuId, pfn: Pfn) {
         let _ = (cpu, pfn);
@@ -100,8 +100,8 @@ pub trait Memory {
     /// Copies one frame.
     fn copy(&self, cpu: CpuId, from: Pfn, to: Pfn);
 
-    /// Keeps a frame's contents elsewhere and names the place (below 2^40). `None` (the default): there is no place,
-    /// so nothing can be reclaimed. The slot has one user.
+    /// Saves a frame's contents in a slot, and returns the slot's number (below 2^40). The slot has one user. `None` (the
+    /// default): there is no slot, so nothing can be reclaimed.
     fn save(&self, cpu: CpuId, pfn: Pfn) -> Option<u64> {
         let _ = (cpu, pfn);
         None

@@ -37,7 +37,7 @@ pub enum SimulationError {
         /// CPUs it has.
         present: u32,
     },
-    /// A body for a CPU that is not there, or has one already.
+    /// The CPU does not exist, or already has a body.
     #[error("CPU {0} cannot take a body: it does not exist, or it already has one")]
     Body(u32),
     /// The allocator refused the machine.
@@ -48,10 +48,10 @@ pub enum SimulationError {
         "no memory for the stacks of {0} virtual CPUs: use fewer CPUs, or raise the limit on memory maps"
     )]
     Stack(u32, #[source] std::io::Error),
-    /// CPUs wait for locks that nobody will give back: a bug of the bodies, or of the allocator.
+    /// CPUs wait for locks that nobody will release: a bug of the bodies, or of the allocator.
     #[error("deadlock: these CPUs wait for each other's locks: {0:?}")]
     Deadlock(Vec<CpuId>),
-    /// It was [cancelled](Builder::cancel).
+    /// The run was [cancelled](Builder::cancel).
     #[error("cancelled")]
     Cancelled,
     /// The allocator lost or doubled frames: a bug.
@@ -115,10 +115,10 @@ impl Simulation {
         }
     }
 
-    /// Says what a CPU does. The body is ordinary code; it should end when [`VirtualCpu::running`] says no.
+    /// Gives a CPU its body: ordinary code that should end when [`VirtualCpu::running`] is false.
     ///
     /// # Errors
-    /// If there is no such CPU, or it has a body already.
+    /// The CPU does not exist, or already has a body.
     pub fn spawn(
         &mut self,
         cpu: CpuId,
@@ -131,7 +131,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// The allocator, e.g. to fill memory before the run, on behalf of any CPU; nothing costs time yet.
+    /// The allocator, to fill memory before the run, say. Any CPU may be named. Operations cost no virtual time yet.
     #[must_use]
     pub fn allocator(&self) -> &VirtualAllocator {
         &self.world.allocator
@@ -140,7 +140,7 @@ impl Simulation {
     /// Runs all bodies to their end.
     ///
     /// # Errors
-    /// If there is no memory for stacks; if it was cancelled; if the allocator's state is wrong afterwards, which is a bug.
+    /// There is no memory for stacks, the run was cancelled, or the allocator's state is wrong afterwards, which is a bug.
     ///
     /// # Panics
     /// If a body does.
@@ -247,7 +247,7 @@ impl Finished {
         })
     }
 
-    /// The periodic work of an idle machine, for as long as asked. Nobody else runs, so it needs no virtual CPUs.
+    /// Does the periodic work of a machine that is idle for the time set. Nothing else runs, so this needs no virtual CPUs.
     fn rest(&self, world: &World) {
         for _ in 0..self.idle_after.0 / world.tick.0.max(1) {
             for cpu in 0..world.engine.cpus.len() as u32 {
@@ -258,7 +258,7 @@ impl Finished {
 }
 
 impl Builder<'_> {
-    /// How many CPUs exist: the first ones of the machine. Memory of nodes without CPUs is there all the same.
+    /// How many CPUs exist: the first ones of the machine. The memory of all nodes exists, even without CPUs.
     #[must_use]
     pub fn cpus(mut self, cpus: u32) -> Self {
         self.cpus = cpus;
@@ -293,15 +293,15 @@ impl Builder<'_> {
         self
     }
 
-    /// Time the machine is idle after the last body ended, with its periodic work going on.
+    /// Time for which the machine is idle after the last body ended. Its periodic work goes on.
     #[must_use]
     pub fn idle_after(mut self, idle: Span) -> Self {
         self.idle_after = idle;
         self
     }
 
-    /// Time between two ticks of a CPU: a second in Linux. A simulation of a fraction of a second must scale it to see
-    /// any effect of it.
+    /// Time between two ticks of a CPU: a second in Linux. A simulation of less than a second must shorten it to see any
+    /// tick.
     #[must_use]
     pub fn tick(mut self, tick: Span) -> Self {
         self.tick = tick;
@@ -322,31 +322,31 @@ impl Builder<'_> {
         self
     }
 
-    /// `min_free_kbytes`, instead of what follows from the memory.
+    /// `min_free_kbytes`. Default: Linux's for this much memory.
     #[must_use]
     pub fn min_free_kbytes(mut self, kbytes: u64) -> Self {
         self.min_free_kbytes = Some(kbytes);
         self
     }
 
-    /// `watermark_scale_factor`, in 10 000ths of a zone, instead of Linux's default.
+    /// `watermark_scale_factor`, in 10 000ths of a zone. Default: Linux's.
     #[must_use]
     pub fn watermark_scale_factor(mut self, factor: u32) -> Self {
         self.watermark_scale_factor = Some(factor);
         self
     }
 
-    /// Ends the run once this is set: bodies are told that time is over.
+    /// Ends the run once this flag is set: [`VirtualCpu::running`] is false then.
     #[must_use]
     pub fn cancel(mut self, cancel: Arc<AtomicBool>) -> Self {
         self.cancel = cancel;
         self
     }
 
-    /// Builds the machine, all its memory free.
+    /// Builds the machine with all its memory free.
     ///
     /// # Errors
-    /// If there are not that many CPUs, or the allocator refuses the settings.
+    /// The machine has fewer CPUs, or the allocator refuses the settings.
     pub fn build(self) -> Result<Simulation, SimulationError> {
         let Self { machine, cpus, .. } = self;
         if cpus == 0 || cpus > machine.cpus() {

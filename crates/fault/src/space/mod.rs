@@ -32,10 +32,10 @@ use crate::strategy::Strategy;
 use crate::sync::AnySync;
 use crate::world::World;
 
-/// What an address space does beside the plain fault.
+/// Options of an address space, beyond the plain fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// How it is kept consistent.
+    /// How the address space is kept consistent.
     pub strategy: Strategy,
     /// Whether a fault in an empty, aligned, fully covered span takes one huge page (order 9 with 4 KiB pages).
     pub huge: Huge,
@@ -109,12 +109,12 @@ impl<W: World> AddressSpace<W> {
         }
     }
 
-    /// Its number, unlike any other of the engine's.
+    /// Its number, unique in the engine.
     pub fn id(&self) -> u32 {
         self.mm.id()
     }
 
-    /// What it was made with.
+    /// The options it was made with.
     pub fn options(&self) -> &Options {
         &self.options
     }
@@ -124,7 +124,7 @@ impl<W: World> AddressSpace<W> {
         self.mm.engine()
     }
 
-    /// What a quick look at the counters shows; what tasks or CPUs have not folded yet is missing.
+    /// Reads the counters quickly, without what tasks or CPUs have not folded yet.
     pub fn quick_counts(&self) -> Counts {
         self.account.quick()
     }
@@ -144,8 +144,8 @@ impl<W: World> AddressSpace<W> {
         self.mm.root()
     }
 
-    /// Whether an area is still as a fault found it, for strategies that ask. Asked with hold of the word that the
-    /// fault is about to change: a writer closes areas before it takes hold of words.
+    /// Whether an area is still as a fault found it, for strategies that check. The fault owns the word that it is about to
+    /// change when it calls this: a writer closes areas before it acquires words.
     #[inline]
     pub(crate) fn is_unchanged(&self, local: &Local, ticket: &Ticket) -> bool {
         !self.looks_again || ticket.is_current(&self.mm, local)

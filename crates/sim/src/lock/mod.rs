@@ -71,7 +71,7 @@ impl LockClass {
 pub struct LockUse {
     /// Times such a lock was taken.
     pub acquisitions: u64,
-    /// Times it had to be waited for.
+    /// Times a CPU had to wait for such a lock.
     pub contended: u64,
     /// Time waited, in picoseconds.
     pub(crate) wait_ps: u64,

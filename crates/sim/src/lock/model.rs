@@ -3,17 +3,17 @@
 /// How waiting CPUs wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum LockModel {
-    /// In a queue, each spinning on a line of its own, as Linux's spin locks since 4.2: a hand-over moves the lock's
-    /// line and the next waiter's, and slows down a little with every doubling of the queue, since each CPU that joins
-    /// takes the lock's line once.
+    /// In a queue, each spinning on a line of its own, as Linux's spin locks since 4.2. A hand-over moves the lock's line and
+    /// the next waiter's. It takes a little longer with every doubling of the queue, since each CPU that joins takes the
+    /// lock's line once.
     #[default]
     Queued,
-    /// In a queue, all spinning on one line: a hand-over invalidates every waiter's copy, so it grows with their number.
+    /// In a queue, all spinning on one line. A hand-over invalidates every waiter's copy, so its time grows with their number.
     Ticket,
-    /// All try to set the lock's word whenever it looks free: as `Ticket`, and the failing attempts delay the one that
-    /// succeeds. Who comes first is served first here; a real one is unfair.
+    /// All try to set the lock's word whenever it looks free. It costs as `Ticket`, and failing attempts delay the one that
+    /// succeeds. Here the first to come is served first; a real lock of this kind is unfair.
     TestAndSet,
-    /// No cost at all beyond waiting for the holder: for tests and upper bounds.
+    /// Waiting for the holder costs time, a hand-over does not: for tests and upper bounds.
     Free,
 }
 
@@ -44,8 +44,8 @@ impl LockModel {
         if self == Self::Free { 0 } else { atomic + line }
     }
 
-    /// Time from the end of one hold to the beginning of the next, if the lock's line takes `line` to move, passing it
-    /// on is `pass` of work, and `waiters` CPUs wait.
+    /// Time from a release to the next acquisition. The lock's line takes `line` to move, passing the lock on is `pass` of
+    /// work, and `waiters` CPUs wait.
     ///
     /// The growth terms are guesses at the right order of magnitude: an eighth of a line for each doubling of a queue,
     /// half a line for each further CPU that reads, a line for each that writes.
