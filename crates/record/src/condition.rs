@@ -55,7 +55,7 @@ impl Condition {
     }
 }
 
-/// A condition that cannot be one.
+/// A text that is not a condition.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "{text:?} is no condition; write one like 'zone_wait_us > 500', 'spin_wait_us > 500' or 'reclaim_us > 10000'"
@@ -86,7 +86,7 @@ impl fmt::Display for Condition {
     }
 }
 
-/// That a condition was met, and by what.
+/// A condition that was met, and what met it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Met {
     /// The condition.
@@ -97,7 +97,7 @@ pub struct Met {
     pub caller: Option<Caller>,
     /// On which CPU it ended.
     pub cpu: u16,
-    /// Which task's it was.
+    /// Which task it was.
     pub pid: u32,
     /// When it ended, by the trace's clock.
     pub at_ns: u64,

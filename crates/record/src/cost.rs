@@ -21,11 +21,11 @@ struct Run {
     cpu: Duration,
 }
 
-/// Runs `options.command` in `rounds` pairs, without a recorder and with one that writes into what `scratch` makes. Which of
-/// the two is first alternates. `watch` is told how far each recording is.
+/// Measures how much recording slows `options.command` down: runs it in `rounds` pairs, without and with a recorder. The
+/// order in a pair alternates. Recordings go to what `scratch` makes. `watch` is called with each recording's progress.
 ///
 /// # Errors
-/// There is no command, it cannot be started, or what [`Session`] says.
+/// There is no command, the command cannot be started, or [`Session`] fails.
 pub fn measure<W: Write + Send>(
     options: &Options,
     rounds: u32,
@@ -77,7 +77,7 @@ fn timed(run: impl FnOnce() -> Result<(), RecordError>) -> Result<Run, RecordErr
     Ok(Run { wall: began.elapsed(), cpu: busy().saturating_sub(before) })
 }
 
-/// How much more a recorded run took; `None` if the other took no time that could be measured.
+/// How much longer a recorded run took. `None` if the other run was too short to measure.
 fn percent(plain: Duration, recorded: Duration) -> Option<f64> {
     let ratio = recorded.as_secs_f64() / plain.as_secs_f64();
     ratio.is_finite().then_some(100.0 * (ratio - 1.0))

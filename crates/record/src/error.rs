@@ -11,7 +11,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RecordError {
-    /// Something that a recording needs is not there, or not allowed.
+    /// Something that a recording needs is missing, or not allowed.
     #[error("{problem}; {remedy}")]
     Refused {
         /// What is missing.
@@ -29,7 +29,7 @@ pub enum RecordError {
         /// The system's reason.
         source: io::Error,
     },
-    /// A file of the kernel is not as this program knows it.
+    /// A file of the kernel has a form that this program does not know.
     #[error("{}: {problem}; this kernel needs a newer version of this program", path.display())]
     Unknown {
         /// The file.
@@ -45,7 +45,7 @@ pub enum RecordError {
         /// The system's reason.
         source: io::Error,
     },
-    /// The trace could not be written. What was written before is a trace that was cut off.
+    /// The trace could not be written. The file is a trace that was cut off.
     #[error("cannot write the trace: {0}; what was written so far can be read with --recover")]
     Output(io::Error),
 }

@@ -48,7 +48,7 @@ pub struct Status {
     pub fill: f64,
 }
 
-/// Whether a recording goes on.
+/// Whether a recording continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Going {
     /// It does.
@@ -64,9 +64,9 @@ pub enum Ending {
     Time,
     /// Its command ended.
     Command(ExitStatus),
-    /// Whoever watched it said so.
+    /// The caller's callback ended it.
     Asked,
-    /// What it waited for was seen.
+    /// Its condition was met.
     Met(Met),
 }
 
@@ -89,7 +89,7 @@ pub struct Recording {
     pub still_running: Option<u32>,
 }
 
-/// A recording that can begin. Dropped, it leaves nothing behind.
+/// A recording that is ready to begin. Dropping it leaves nothing behind.
 pub struct Session {
     options: Options,
     cpus: CpuList,
@@ -102,7 +102,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Makes an instance and sets it up. Instances that killed recorders have left are removed.
+    /// Creates a tracing instance and sets it up. Removes instances that killed recorders left.
     ///
     /// # Errors
     /// Something that a recording needs is missing, or not allowed.
@@ -144,7 +144,7 @@ impl Session {
         self.buffer_bytes
     }
 
-    /// Records into `out`. `tell` is told how far it is, a hundred times a second if nothing else is to be done.
+    /// Records into `out`. Calls `tell` with its progress, a hundred times a second if there is nothing else to do.
     ///
     /// # Errors
     /// The command cannot be started, `out` refuses, or the kernel does.

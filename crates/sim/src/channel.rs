@@ -9,8 +9,8 @@ use crate::time::Time;
 
 /// A bounded queue that virtual CPUs send to and receive from. Cloning gives another end of the same queue.
 ///
-/// A message is there when its sender's clock says so, and costs the receiver two lines from the sender: the queue's
-/// entry and the message's head (a guess). A CPU that waits is idle, and takes the machine's wake-up time to go on.
+/// A message arrives at the time on its sender's clock. It costs the receiver two lines from the sender: the queue's entry
+/// and the message's head (a guess). A CPU that waits is idle, and needs the machine's wake-up time to go on.
 #[derive(Debug)]
 pub struct Channel<T>(Rc<Inner<T>>);
 
@@ -49,7 +49,7 @@ impl<T> Clone for Channel<T> {
 }
 
 impl<T> Channel<T> {
-    /// An empty channel for at most `capacity` messages (at least one), which `senders` CPUs send to.
+    /// An empty channel for at most `capacity` messages (at least one) from `senders` CPUs.
     #[must_use]
     pub fn new(capacity: usize, senders: u32) -> Self {
         Self(Rc::new(Inner {
@@ -116,7 +116,7 @@ impl<T> Channel<T> {
         TryReceived::Message(message)
     }
 
-    /// Says that one sender sends nothing more. Receivers that wait for the last one go on.
+    /// Tells that one sender sends nothing more. After the last sender, waiting receivers go on.
     pub fn close(&self, cpu: &VirtualCpu) {
         cpu.engine().sync();
         self.0.senders.set(self.0.senders.get().saturating_sub(1));

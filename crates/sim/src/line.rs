@@ -8,8 +8,8 @@ use crate::engine::Engine;
 /// Nobody has written it yet.
 const NOBODY: u32 = u32::MAX;
 
-/// A cache line that CPUs change by atomic operations: each moves the line to its CPU, which takes time by distance,
-/// and they happen one after another. It holds no data; it says only what an atomic on such a line costs.
+/// The cost of a cache line that CPUs change by atomic operations. Each operation moves the line to its CPU, which takes
+/// time by distance. Operations happen one after another. The line holds no data.
 #[derive(Debug)]
 pub struct SharedLine {
     last: AtomicU32,
@@ -23,12 +23,12 @@ impl SharedLine {
         Self { last: AtomicU32::new(NOBODY), free_at: AtomicU64::new(0) }
     }
 
-    /// An atomic read-modify-write by the running CPU: waits for those before it.
+    /// Does an atomic read-modify-write by the running CPU. It waits for operations before it.
     pub fn rmw(&self, cpu: &VirtualCpu) {
         self.rmw_by(cpu.engine());
     }
 
-    /// The same, by whichever virtual CPU runs on this OS thread now. Outside a simulation it costs nothing.
+    /// Does the same by the virtual CPU that runs on this OS thread now. Outside a simulation it costs nothing.
     pub fn rmw_here(&self) {
         crate::engine::current::with(|engine| {
             if let Some(engine) = engine {

@@ -45,7 +45,7 @@ pub enum TraceError {
         /// What to do.
         remedy: String,
     },
-    /// A native file is damaged, in a way that reading with recovery gets around.
+    /// A native file is damaged. Reading with recovery can skip the damage.
     #[error("{}: byte {offset}: {problem}; copy or convert the trace again, or read what is left with recovery", path.display())]
     Damaged {
         /// The file.
@@ -68,7 +68,7 @@ pub enum TraceError {
 }
 
 impl TraceError {
-    /// The file the error is about.
+    /// The file that the error is about.
     #[must_use]
     pub fn path(&self) -> &Path {
         match self {

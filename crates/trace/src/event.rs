@@ -11,10 +11,10 @@ pub use kind::EventKind;
 
 use pageset_core::{CpuId, MigrateType, Order, Pfn};
 
-/// What [`Event::pfn`] holds when an allocation failed: the kernel records `-1UL`.
+/// The value of [`Event::pfn`] for a failed allocation: the kernel records `-1UL`.
 pub const PFN_NONE: u64 = u64::MAX;
 
-/// What [`Event::migratetype`] holds when the event has none.
+/// The value of [`Event::migratetype`] for an event without one.
 pub const MIGRATETYPE_NONE: i8 = -1;
 
 /// Bits of [`Event::irq_flags`], as `common_flags` of every trace event has them. Source: the heading
@@ -42,9 +42,9 @@ pub mod irq_flag {
 pub struct Event {
     /// When, in nanoseconds of the trace's clock.
     pub ts_ns: u64,
-    /// Page frame number, or what [`EventKind`] says instead. [`PFN_NONE`]: the allocation failed.
+    /// Page frame number, or the value that [`EventKind`] documents. [`PFN_NONE`]: the allocation failed.
     pub pfn: u64,
-    /// Allocation flags as the kernel of the trace numbers them, or what [`EventKind`] says instead.
+    /// Allocation flags as the kernel of the trace numbers them, or the value that [`EventKind`] documents.
     pub gfp: u32,
     /// Thread that was running; 0 is the idle task.
     pub pid: u32,
@@ -52,7 +52,7 @@ pub struct Event {
     pub cpu: u16,
     /// What happened.
     pub kind: EventKind,
-    /// Size class of the block, or what [`EventKind`] says instead. Not checked: hostile traces hold any number.
+    /// Size class of the block, or the value that [`EventKind`] documents. Not checked: hostile traces hold any number.
     pub order: u8,
     /// The kernel's migratetype number, or [`MIGRATETYPE_NONE`].
     pub migratetype: i8,
@@ -187,7 +187,7 @@ impl Event {
         }
     }
 
-    /// Frames asked for (entry) or got (return), for the bulk-allocation kinds.
+    /// Frames requested (entry) or allocated (return), for the bulk-allocation kinds.
     #[must_use]
     pub const fn bulk_frames(&self) -> Option<u64> {
         match self.kind {
@@ -219,7 +219,7 @@ impl Event {
     }
 }
 
-/// What `mm_page_alloc_extfrag` says: a request was served from another migratetype's free blocks.
+/// The fields of `mm_page_alloc_extfrag`: a request was served from another migratetype's free blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extfrag {
     /// Order asked for.

@@ -28,7 +28,7 @@ pub enum SourceFormat {
 }
 
 impl SourceFormat {
-    /// The name people use.
+    /// The format's usual name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -43,17 +43,17 @@ impl SourceFormat {
     }
 }
 
-/// Events that are missing or could not be used, by reason. Nothing is dropped without being counted here.
+/// Events that are missing or could not be used, by reason. Every dropped event is counted here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LostEvents {
-    /// Overwritten in the ring before they were read; of `perf.data`, all that it reports as lost.
+    /// Overwritten in the ring before they were read. For `perf.data`: all events that it reports as lost.
     pub overrun: u64,
     /// Refused by the full ring.
     pub dropped: u64,
     /// Reported by `LOST` lines in the text.
     pub lost_in_text: u64,
-    /// `LOST` lines and pages that do not say how many; pages that contradict themselves (lenient reading only).
+    /// `LOST` lines and pages that give no number, and pages that contradict themselves (lenient reading only).
     pub gaps_of_unknown_size: u64,
     /// Lines, records and samples of events that this crate does not know.
     pub unknown_events: u64,
@@ -65,7 +65,7 @@ pub struct LostEvents {
     pub oversized_lines: u64,
     /// Names of allocation flags that are not in the table; the event is kept without that flag.
     pub unknown_gfp_names: u64,
-    /// Events whose time is before that of the event read before them; they are kept as they are.
+    /// Events with an earlier time than the event read before them. They are kept unchanged.
     pub out_of_order: u64,
     /// Blocks of a damaged native file that were not read (recovery only).
     pub damaged_blocks: u64,
@@ -97,8 +97,8 @@ pub struct Gap {
     pub events: Option<u64>,
 }
 
-/// What is known before the first event is read. Times are nanoseconds of the events' clock. A field that this version
-/// does not know is passed over: a later minor version of the native file may add some.
+/// What is known of a trace before its first event is read. Times are nanoseconds of the events' clock. Unknown fields are
+/// ignored: a later minor version of the native file may add some.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TraceInfo {
     /// Format of the first file of this trace (a converted trace keeps its origin).
@@ -138,7 +138,7 @@ pub struct TraceInfo {
     pub pgalloc_delta: Option<u64>,
     /// Frames freed between before and after, by vmstat.
     pub pgfree_delta: Option<u64>,
-    /// Threads of the recorder: what they did is not the recorded load's.
+    /// Threads of the recorder. Their events are not part of the recorded load.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recorder_pids: Vec<u32>,
     /// What the recorder could not record, each with the reason.
@@ -147,7 +147,7 @@ pub struct TraceInfo {
     /// Where events are missing, by time; the recorder keeps the first ones only if there are very many.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gaps: Vec<Gap>,
-    /// What recording cost the command, if that was measured.
+    /// How much recording slowed the command down, if that was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording_cost: Option<RecordingCost>,
 }

@@ -28,7 +28,7 @@ pub struct LockWaits {
     unpaired: u64,
 }
 
-/// Who waits for what. A task may wait for two locks: its own, and that of an interrupt that came meanwhile.
+/// Which task waits for which lock. A task may wait for two: its own, and one of an interrupt that came meanwhile.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Waiter {
     pid: u32,

@@ -21,7 +21,7 @@ pub(crate) const ZONES_MAX: usize = 1024 * 5;
 /// CPUs at most. Source: `CONFIG_NR_CPUS` ≤ 8192 on x86-64, Linux 6.12.
 pub(crate) const CPUS_MAX: u32 = 8192;
 
-/// A `/proc` text makes no sense.
+/// A `/proc` text cannot be understood.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("/proc/{file}, line {line}: {problem}; copy the file again from a running kernel")]
 pub struct ProcError {

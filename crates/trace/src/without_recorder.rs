@@ -9,10 +9,10 @@ use crate::{
     reader::TraceReader,
 };
 
-/// Leaves out what [`TraceInfo::recorder_pids`] allocated, and its frees by whomever.
+/// Leaves out the pages that [`TraceInfo::recorder_pids`] allocated: their allocations, and their frees by any task.
 ///
-/// Refills and drains stay, whoever caused them: they moved pages of others too. Memory is that of a set of the frames that the
-/// recorder held.
+/// Refills and drains stay, also those that the recorder caused: they moved pages of other tasks too. Takes memory for the
+/// set of frames that the recorder held.
 pub struct WithoutRecorder<R> {
     reader: R,
     info: TraceInfo,
@@ -31,7 +31,7 @@ struct Frames {
 }
 
 impl<R: TraceReader> WithoutRecorder<R> {
-    /// What `reader` still has. A trace that names no threads of a recorder is left as it is.
+    /// Filters the rest of `reader`. A trace that names no recorder threads stays unchanged.
     pub fn new(reader: R) -> Self {
         let mut info = reader.info().clone();
         let pids: HashSet<u32> = std::mem::take(&mut info.recorder_pids).into_iter().collect();

@@ -1,4 +1,4 @@
-//! A lock that is held by one, or shared by many: an address space's, a file's.
+//! A lock that one CPU holds, or many share: the lock of an address space, or of a file.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -8,10 +8,10 @@ use crate::cpu::VirtualCpu;
 use crate::engine::Engine;
 use crate::line::SharedLine;
 
-/// A lock for virtual CPUs that guards nothing by itself and can be shared. First come, first served; a CPU that wants
-/// it alone keeps later ones from sharing it.
+/// A lock that virtual CPUs can share, or hold alone. It guards no value. First come, first served: a CPU that waits to
+/// hold it alone keeps later CPUs from sharing it.
 ///
-/// Taking and giving it back each change its line ([`SharedLine`]), also for those who share it.
+/// Each acquisition and release changes the lock's line ([`SharedLine`]), also by CPUs that share it.
 #[derive(Debug)]
 pub struct Gate {
     class: LockClass,
@@ -41,17 +41,17 @@ impl Gate {
         }
     }
 
-    /// Takes it together with others who share it.
+    /// Takes the lock, shared with others.
     pub fn lock_shared(&self, cpu: &VirtualCpu) {
         self.enter(cpu.engine(), false);
     }
 
-    /// Takes it alone.
+    /// Takes the lock alone.
     pub fn lock_exclusive(&self, cpu: &VirtualCpu) {
         self.enter(cpu.engine(), true);
     }
 
-    /// Gives up a share.
+    /// Releases a shared lock.
     ///
     /// # Panics
     /// If nobody shares it.
@@ -63,10 +63,10 @@ impl Gate {
         self.admit(engine);
     }
 
-    /// Gives it up.
+    /// Releases a lock that is held alone.
     ///
     /// # Panics
-    /// If nobody has it alone.
+    /// If nobody holds it alone.
     pub fn unlock_exclusive(&self, cpu: &VirtualCpu) {
         let engine = cpu.engine();
         self.line.rmw_by(engine);

@@ -13,7 +13,7 @@ pub enum LockModel {
     /// All try to set the lock's word whenever it looks free. It costs as `Ticket`, and failing attempts delay the one that
     /// succeeds. Here the first to come is served first; a real lock of this kind is unfair.
     TestAndSet,
-    /// Waiting for the holder costs time, a hand-over does not: for tests and upper bounds.
+    /// Only waiting for the holder costs time: for tests and upper bounds.
     Free,
 }
 

@@ -20,10 +20,10 @@ pub(super) const WANTED: u8 = 2;
 /// A lock of which nothing is known yet: the core's, made by a constant.
 const UNKNOWN: u8 = u8::MAX;
 
-/// A raw lock: taken at once or waited for in the virtual time of the simulation that runs on this OS thread.
+/// A raw lock. A CPU takes it at once, or waits in the virtual time of the simulation that runs on this OS thread.
 ///
-/// Outside a simulation it is a plain lock that nobody waits for: taking it while it is taken is a panic, since whoever
-/// holds it is suspended for good.
+/// Outside a simulation nobody can wait for it. Taking it while it is held panics there, since its holder is suspended for
+/// ever.
 #[derive(Debug)]
 pub struct VirtualLock {
     flag: AtomicU8,
@@ -121,7 +121,7 @@ unsafe impl RawMutex for VirtualLock {
     }
 }
 
-/// A spin lock that guards nothing by itself: for workloads that say where a kernel would take one.
+/// A spin lock that guards no value: a workload takes it where a kernel would take one.
 #[derive(Debug)]
 pub struct Spin {
     lock: VirtualLock,
@@ -135,16 +135,16 @@ impl Spin {
         Self { lock: VirtualLock::of(class), hold: RefCell::new(None) }
     }
 
-    /// Takes it, or waits for it.
+    /// Takes the lock, and waits for it if needed.
     pub fn lock(&self) {
         let hold = self.lock.lock();
         self.hold.replace(Some(hold));
     }
 
-    /// Gives it back.
+    /// Releases the lock.
     ///
     /// # Panics
-    /// If it is not taken.
+    /// If it is not held.
     pub fn unlock(&self) {
         let hold = self.hold.take().expect("a spin lock that nobody holds is unlocked");
         // SAFETY: `lock` put this hold there when it got the lock, and it is gone now: it is given back once.

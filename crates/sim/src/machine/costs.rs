@@ -22,8 +22,8 @@ pub struct ByLevel {
     pub near_ns: f64,
     /// Nanoseconds if the last-level cache has it.
     pub shared_ns: f64,
-    /// Nanoseconds if the own caches of another core under the same last-level cache have it. From cores farther away it is
-    /// as many times more as a single line is. For data only, where it is `memory_ns` if nothing is said.
+    /// Nanoseconds if the own caches of another core under the same last-level cache have it. The cost from cores farther
+    /// away grows by the same factor as the cost of a single line. For data only. Default: `memory_ns`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core_ns: Option<f64>,
     /// Nanoseconds if only memory of the CPU's own node has it.
@@ -32,11 +32,11 @@ pub struct ByLevel {
     pub source: String,
 }
 
-/// All costs of a machine. A cost that a comment calls "work" contains no cache misses; those come on top.
+/// All costs of a machine. A cost that is called "work" below contains no cache misses; they are added.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Costs {
-    /// Work of one allocation, whoever serves it: entry, zone walk, page set lock, counters.
+    /// Work of one allocation, from the page set or the zone: entry, zone walk, page set lock, counters.
     pub alloc: Cost,
     /// Work of one free.
     pub free: Cost,
@@ -50,13 +50,13 @@ pub struct Costs {
     pub zone_lines: u32,
     /// A frame's metadata, one line, per touch.
     pub metadata: ByLevel,
-    /// The same in a refill or a drain, where the lines of many frames are fetched at once: what each costs then. From
-    /// another core's cache it is `shared_ns`, times as much as that core is farther away than one under the same
-    /// last-level cache. Without it each line costs what one costs alone.
+    /// The cost of one such line in a refill or a drain, which fetch the lines of many frames at once. From another core's
+    /// cache it is `shared_ns`; from farther cores it grows as a single line's cost does. Default: the cost of a line that
+    /// is fetched alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata_in_bulk: Option<ByLevel>,
-    /// Metadata lines that taking or giving back a block touches under the zone lock: its own, and those of the
-    /// neighbours it is split from or merged with.
+    /// Metadata lines that are touched under the zone lock to take or give back a block: the block's own line, and the lines
+    /// of neighbours that it is split from or merged with.
     pub block_lines: u32,
     /// How much slower a CPU works while another hardware thread of its core works too.
     pub sibling_slowdown: Factor,
@@ -64,8 +64,7 @@ pub struct Costs {
     pub clear_4k: ByLevel,
     /// Reading 4 KiB.
     pub read_4k: ByLevel,
-    /// Copying 4 KiB: what it takes more than reading does, in memory that near caches have; as much as reading from
-    /// there if nothing is said.
+    /// Copying 4 KiB that near caches have: the time beyond reading it. Default: the time to read it from there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copy_4k: Option<Cost>,
     /// An atomic read-modify-write on a line that this CPU owns.

@@ -50,7 +50,7 @@ impl NativeReader {
     /// Opens the native file at `path`, which is not compressed as a whole.
     ///
     /// # Errors
-    /// It cannot be read, is no native file, or is damaged and `recovery` does not allow that.
+    /// The file cannot be read, is not a native file, or is damaged and `recovery` does not allow it.
     pub fn open(path: &Path, recovery: Recovery) -> Result<Self, TraceError> {
         let file = File::open(path).map_err(|error| TraceError::io(path, "open", error))?;
         Self::new(path, Box::new(file), recovery)

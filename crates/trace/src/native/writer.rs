@@ -57,8 +57,8 @@ impl<W: Write> NativeWriter<W> {
         Self::with_version(out, info, options, VERSION_MINOR)
     }
 
-    /// Writes header and a description that [`NativeWriter::finish_with`] will replace: for a recording, which does not
-    /// know its end when it begins. If the file is cut off before, this description is the one that is read.
+    /// Writes header and a description that [`NativeWriter::finish_with`] will replace: for a recording, whose end is not
+    /// known when it begins. If the file is cut off before, readers use this description.
     ///
     /// # Errors
     /// As [`NativeWriter::new`].
@@ -111,8 +111,8 @@ impl<W: Write> NativeWriter<W> {
         Ok(())
     }
 
-    /// Writes what waits for its block to be full, so that it survives the end of this process. Blocks that are not full
-    /// take more room, so a second apart is often enough.
+    /// Writes the block that is not full yet, so that its events survive the end of this process. Such blocks take more
+    /// room, so one call a second is often enough.
     ///
     /// # Errors
     /// `out` refuses.
