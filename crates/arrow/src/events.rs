@@ -98,7 +98,7 @@ pub fn schema() -> SchemaRef {
 ///
 /// # Errors
 ///
-/// None that is known: those of Arrow.
+/// An error of Arrow; none is known to occur.
 pub fn batch(events: &[Event]) -> Result<RecordBatch> {
     let columns: Vec<ArrayRef> = vec![
         all::<UInt64Type>(events, |event| event.ts_ns),
@@ -134,7 +134,7 @@ fn some<T: ArrowPrimitiveType>(events: &[Event], value: impl Fn(&Event) -> Optio
     Arc::new(column.finish())
 }
 
-/// A column of names, each of which is stored once.
+/// A column of names. Each name is stored once.
 fn named<const N: usize>(
     events: &[Event],
     names: [&'static str; N],

@@ -15,7 +15,7 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 ///
 /// # Errors
 ///
-/// None that is known: those of Parquet.
+/// An error of Parquet; none is known to occur.
 pub fn parquet(batch: &RecordBatch) -> Result<Vec<u8>> {
     // Of one row, the row is all that statistics would say; and most files have one.
     let statistics = if batch.num_rows() > 1 { EnabledStatistics::Chunk } else { EnabledStatistics::None };
@@ -42,7 +42,7 @@ pub fn parquet(batch: &RecordBatch) -> Result<Vec<u8>> {
 ///
 /// # Errors
 ///
-/// Those of `out`, of the batches, or one of them has other columns.
+/// `out` or a batch fails, or a batch has other columns.
 pub fn write_arrow(
     schema: &Schema,
     batches: impl IntoIterator<Item = Result<RecordBatch>>,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, anyhow, bail};
 use tempfile::NamedTempFile;
 
-/// What becomes of a file that has the name of a new one.
+/// What to do with an existing file of the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
     /// It stays, and the new one is an error: it may be somebody's only copy of something else.

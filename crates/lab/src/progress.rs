@@ -33,7 +33,7 @@ impl Progress for () {
     }
 }
 
-/// Work ended since its [`Progress`] said so. What was finished before stays where it was written.
+/// The [`Progress`] cancelled the work. Results written before stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("cancelled")]
 pub struct Cancelled;

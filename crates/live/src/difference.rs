@@ -3,7 +3,7 @@
 /// Nanoseconds in a second.
 const NS_PER_S: f64 = 1e9;
 
-/// What a counter of the kernel has counted between two readings; `None` if it fell in a way that no wrap explains.
+/// The increase of a kernel counter between two readings. `None` if the counter fell and no wrap explains it.
 ///
 /// Counters are as wide as a machine word, so that those of 32-bit kernels wrap at 2^32. A wrap is believed if the
 /// counter has then come less than half of the way round.

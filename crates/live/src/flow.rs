@@ -28,7 +28,7 @@ use serde::Serialize;
 
 use crate::difference::{change, increase, per_s};
 
-/// Where a rate lies that nobody counts.
+/// Bounds of a rate that nobody counts.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Bounds {
     /// No less than this.
@@ -37,7 +37,7 @@ pub struct Bounds {
     pub at_most: Option<f64>,
 }
 
-/// Estimates of what moved between a zone and its page sets, in pages for each second.
+/// Estimates the flow between a zone and its page sets, in pages per second.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Flow {
     /// Pages that page sets fetched from the zone, or requests that passed by them.

@@ -20,7 +20,7 @@ impl Monitor {
     /// Takes the first reading, and begins to count if that can be had.
     ///
     /// # Errors
-    /// Those of [`Proc::read`]. That nothing can be counted is no error: each view says so.
+    /// As [`Proc::read`]. It is not an error if nothing can be counted: each view says so.
     pub fn start(proc: Proc) -> Result<Self, ReadError> {
         let last = proc.read()?;
         let mut unchanged = Unchanged::default();
@@ -39,7 +39,7 @@ impl Monitor {
     /// What happened since the last step, or since the start.
     ///
     /// # Errors
-    /// Those of [`Proc::read`]; the next step starts from the last reading that could be taken.
+    /// As [`Proc::read`]. The next step starts from the last successful reading.
     pub fn step(&mut self) -> Result<View, ReadError> {
         let reading = self.proc.read()?;
         self.unchanged.note(&reading);

@@ -11,7 +11,7 @@ use thiserror::Error;
 /// Bytes of a file at most. A CPU's page set takes about 150 in each zone, so that 8192 CPUs in 40 zones fit.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
-/// What the two files said at one moment.
+/// The contents of the two files at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
     /// When, in nanoseconds since [`Proc::at`].
@@ -66,7 +66,7 @@ impl Proc {
         Self { directory: directory.into(), since: Instant::now() }
     }
 
-    /// Whether the files are those of the running kernel.
+    /// Whether the files come from the running kernel.
     pub(crate) fn is_of_this_machine(&self) -> bool {
         self.directory == Path::new("/proc")
     }

@@ -4,12 +4,13 @@
 
 use crate::{Cell, Kind, Row, Table};
 
-/// What replaces a value, given the value and that of the first row.
+/// Computes what replaces a value, from the value and the first row's value.
 type Relation = fn(f64, f64) -> f64;
 
 /// The columns named by `keys` as percentages of the first row, which itself becomes 100.
 ///
-/// A value is absent where it or the first row's has no number, or the first row's is 0; a note says so for the latter.
+/// A value is absent if it or the first row's value is not a number, or if the first row's value is 0. A note tells of
+/// the latter.
 /// Keys that the table does not have, and label columns, are ignored.
 #[must_use]
 pub fn relative_to_first(table: &Table, keys: &[&str]) -> Table {

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-/// What `/proc/meminfo` says; `None` for what it does not.
+/// Values of `/proc/meminfo`; `None` if it lacks one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Meminfo {
     /// All memory that the kernel has.

@@ -32,7 +32,7 @@ pub enum SettingError {
         /// What the system says.
         source: io::Error,
     },
-    /// The kernel refuses the value, or whoever asks.
+    /// The kernel refuses the value, or does not allow this user to set it.
     #[error("{path}: cannot write {value}: {source}. Settings are changed by root")]
     Refused {
         /// Its file.
@@ -77,7 +77,7 @@ impl Setting {
         }
     }
 
-    /// What would put it back, for people.
+    /// The command that puts the old value back, for people.
     #[must_use]
     pub fn way_back(&self) -> String {
         format!("sysctl {}={}", self.key, self.before)

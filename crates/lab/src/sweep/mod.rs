@@ -60,12 +60,12 @@ impl Sweep {
         self.rows.insert(run);
     }
 
-    /// Simulates what is not in the file of rows yet, up to `jobs` runs at once, and adds each to the file when it is
-    /// finished: whoever ends this loses only what is going on.
+    /// Simulates the runs that the file of rows does not have yet, up to `jobs` at once. Adds each run to the file when it is
+    /// finished, so an interruption loses only the runs under way.
     ///
     /// # Errors
     ///
-    /// The file cannot be written, or is none of rows; a run is impossible; [`Cancelled`](crate::Cancelled).
+    /// The file cannot be written, or is not a file of rows; a run is impossible; [`Cancelled`](crate::Cancelled).
     pub fn finish(&mut self, rows: &Path, jobs: usize, progress: &mut dyn Progress) -> Result<()> {
         let mut file = RowsFile::open(rows, &mut self.rows)?;
         let todo: Vec<_> = self.runs.iter().filter(|(key, _)| self.rows.get(key).is_none()).collect();

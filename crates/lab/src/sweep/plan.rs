@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail};
 use serde::Deserialize;
 
-/// Most runs of one plan: a million lines are what one file of rows can sensibly hold.
+/// Most runs of one plan: a file of rows should not have more than a million lines.
 const RUNS_MAX: usize = 1_000_000;
 /// Most memory for all runs: a million with short names and a few parameters.
 const BYTES_MAX: usize = 512 << 20;
@@ -24,7 +24,7 @@ pub struct Plan {
     /// Sets of runs.
     #[serde(rename = "grid")]
     pub grids: Vec<Grid>,
-    /// What is to be seen; each becomes a figure.
+    /// Questions to answer. Each becomes a figure.
     #[serde(default, rename = "question")]
     pub questions: Vec<Question>,
 }
@@ -136,7 +136,7 @@ pub enum LogAxis {
 }
 
 impl Plan {
-    /// Reads a plan file. What the file means is checked where it is used.
+    /// Reads a plan file. The names in it are checked where they are used.
     pub fn read(path: &Path) -> Result<Self> {
         let name = path.display();
         let text = std::fs::read_to_string(path).with_context(|| format!("{name}: cannot read this plan"))?;

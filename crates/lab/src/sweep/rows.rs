@@ -37,7 +37,7 @@ impl FinishedRun {
     ///
     /// # Errors
     ///
-    /// None that is known: those of JSON.
+    /// An error of JSON; none is known to occur.
     pub fn new(key: String, spec: RunSpec, result: &RunResult) -> Result<Self> {
         let Value::Object(result) = serde_json::to_value(result)? else { bail!("a result is an object") };
         Ok(Self { key, spec, result })
@@ -144,7 +144,7 @@ impl Rows {
         self.read_from(&mut BufReader::new(file))
     }
 
-    /// Reads rows. What is not a row of ours is an error, also at the end: the file may be somebody's only copy of
+    /// Reads rows. A line that is not a row of a sweep is an error, also at the end: the file may be the only copy of
     /// something else.
     pub fn read_from(&mut self, reader: &mut impl BufRead) -> Result<Extent> {
         const REMEDY: &str = "name another file, or remove the line";

@@ -14,7 +14,7 @@ pub use perf::Counters;
 
 /// What is counted.
 ///
-/// Names and fields are those of `/sys/kernel/tracing/events`.
+/// Names and fields are as in `/sys/kernel/tracing/events`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tracepoint {
     /// A block leaves a zone's free lists: of a refill, or of a request that passes by the page sets.

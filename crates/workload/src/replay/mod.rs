@@ -69,10 +69,10 @@ impl From<Policy> for Candidate {
     }
 }
 
-/// What to replay under.
+/// The kernels and the machine to replay under.
 #[derive(Clone, Debug, Default)]
 pub struct ReplayOptions {
-    /// The kernels to ask, in the order of the rows; the first is what the others are compared with.
+    /// The kernels to replay, in the order of the rows. The others are compared with the first.
     pub candidates: Vec<Candidate>,
     /// The machine to replay on, instead of the recording's own.
     pub machine: Option<Layout>,
@@ -94,13 +94,13 @@ pub struct Replay {
     pub lost: LostEvents,
     /// Events that could not be replayed, by reason; the same under every policy.
     pub unreplayed: Unreplayed,
-    /// What has no event, as far as other events show it.
+    /// Work without an event of its own, as far as other events show it.
     pub unseen: Unseen,
     /// Seconds between the ticks of all CPUs, where the recording has none of its own.
     pub tick_interval_s: Option<u32>,
     /// What of the recording is counted.
     pub window: Window,
-    /// What the recorded kernel itself did in that window, by its events.
+    /// What the recorded kernel did in that window, by its events.
     pub kernel_itself: KernelTotals,
     /// What its own policy makes of the recording; `None` if its policy is not known or the machine is another one.
     pub own: Option<Outcome>,
@@ -142,12 +142,12 @@ pub struct Unreplayed {
     pub allocated_twice: u64,
 }
 
-/// What has no event of its own.
+/// Work that has no event of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Unseen {
     /// Frees of pages whose allocation the recording does not show.
     pub unmatched_frees: u64,
-    /// Of those, pages that the recording shows as free already: allocated without an event, as in bulk.
+    /// How many of these the recording shows as free already: they were allocated without an event, as in bulk.
     pub allocations: u64,
     /// Pages that stand for the stacks of forked tasks, where the recording has no events of bulk allocations.
     pub stack_pages: u64,
@@ -164,7 +164,7 @@ pub enum ReplayError {
     /// [`ReplayOptions::cancel`] was set.
     #[error("cancelled")]
     Cancelled,
-    /// The recording does not say what machine it comes from, and none was given.
+    /// The recording does not describe its machine, and the caller gave none.
     #[error("{0}")]
     NoMachine(String),
     /// CPUs that did something cannot be left out.
@@ -190,7 +190,7 @@ pub enum Stage {
 }
 
 /// Replays a recording under each candidate. The recording is read once, at eight bytes of memory for each allocation and
-/// free; candidates are played side by side. `progress` is told the events read, and each candidate that is done.
+/// free; candidates are played side by side. `progress` gets the number of events read, and each finished candidate.
 ///
 /// # Errors
 /// If the recording is damaged, no machine is known that could be built, or it is cancelled.

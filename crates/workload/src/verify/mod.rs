@@ -54,7 +54,7 @@ const CHUNK_EVENTS_MAX: usize = 8 << 20;
 /// Events that are kept for the next part of the trace, since those before them have to see what comes.
 const LOOK_AHEAD: usize = 64 << 10;
 
-/// Compares a recording with a policy. `progress` is told the events compared so far.
+/// Compares a recording with a policy. `progress` gets the number of events compared so far.
 ///
 /// # Errors
 /// The recording is damaged, does not describe its machine or its kernel, or the machine is too large for the tables.
