@@ -63,7 +63,7 @@ def test_unknown_names_are_errors_that_say_what_there_is(recording: pageset.Reco
         (lambda: pageset.replay(recording, settings={"vm.stat_interval": 0}), "is not a number from 1 to"),
         (lambda: pageset.replay(recording, "linux-6.12", cpus=1), "the machine has 2 CPUs"),
         (lambda: pageset.verify(recording, mode="auto"), "unknown mode `auto`; choose one of: step, blind, free"),
-        (lambda: pageset.simulate(pageset.RunSpec("pdp-11", "a", "b")), "`pdp-11` is no machine"),
+        (lambda: pageset.simulate(pageset.RunSpec("pdp-11", "a", "b")), "`pdp-11` is not a file"),
         (lambda: pageset.simulate(pageset.RunSpec("epyc-2", "doom", "linux-6.12")), "unknown workload `doom`"),
     ]
     for call, words in calls:

@@ -55,7 +55,7 @@ impl Dataset {
     /// No key looks like this: it has 32 digits, 0 to 9 and a to f.
     pub fn path(&self, key: &str) -> Result<PathBuf> {
         if !is_key(key) {
-            bail!("`{key}` is no key: a key has {DIGITS} digits, 0 to 9 and a to f");
+            bail!("`{key}` is not a key: a key has {DIGITS} digits, 0 to 9 and a to f");
         }
         Ok(self.directory.join(&key[..2]).join(format!("{key}.parquet")))
     }
@@ -196,7 +196,7 @@ mod tests {
         fs::write(directory.path().join("results/README"), "precious").unwrap();
         assert_eq!(dataset.keys().unwrap().len(), 1);
         for wrong in ["", "../../etc/passwd", "é0000000000000000000000000000000", "0F"] {
-            assert!(dataset.path(wrong).unwrap_err().to_string().contains("is no key"), "{wrong}");
+            assert!(dataset.path(wrong).unwrap_err().to_string().contains("is not a key"), "{wrong}");
         }
     }
 

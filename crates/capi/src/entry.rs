@@ -133,8 +133,8 @@ impl Entry {
         let frame = self.frame(address);
         let held = self.held.get(frame).map(|held| Held(held.load(Relaxed)));
         let why = match held {
-            _ if address == 0 => "NULL is no page".to_owned(),
-            None => format!("{address:#x} is no page of this pool"),
+            _ if address == 0 => "NULL is not a page".to_owned(),
+            None => format!("{address:#x} is not a page of this pool"),
             Some(Held::NOTHING) => {
                 format!(
                     "no pages that begin at {address:#x} are handed out: they are free already, or inside of a block"

@@ -35,7 +35,7 @@ pub(crate) fn run(args: &TopArgs, invocation: &Invocation) -> Result<()> {
     let is_shown = !args.once && args.listen.is_none();
     if is_shown && !io::stdout().is_terminal() {
         bail!(
-            "the standard output is no terminal; use --once to write one interval, or --listen to serve metrics"
+            "the standard output is not a terminal; use --once to write one interval, or --listen to serve metrics"
         );
     }
     let signals = Signals::watch()?;

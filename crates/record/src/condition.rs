@@ -58,7 +58,7 @@ impl Condition {
 /// A text that is not a condition.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "{text:?} is no condition; write one like 'zone_wait_us > 500', 'spin_wait_us > 500' or 'reclaim_us > 10000'"
+    "{text:?} is not a condition; write one like 'zone_wait_us > 500', 'spin_wait_us > 500' or 'reclaim_us > 10000'"
 )]
 pub struct NoCondition {
     text: String,

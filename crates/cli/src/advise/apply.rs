@@ -61,7 +61,7 @@ pub(super) fn run(
 fn is_agreed(question: &str) -> Result<bool> {
     let terminal = OpenOptions::new().read(true).write(true).open("/dev/tty").ok().filter(File::is_terminal);
     let Some(mut terminal) = terminal else {
-        bail!("there is no terminal to ask before a setting is changed; --yes goes without");
+        bail!("there is no terminal to ask before a setting is changed; --yes changes it without asking");
     };
     write!(terminal, "{question} [y/N] ")?;
     let mut answer = String::new();

@@ -69,9 +69,9 @@ fn rows_do_not_depend_on_jobs_or_interruptions() {
 fn mistakes_name_file_and_key() {
     let directory = tempfile::tempdir().expect("a directory can be made");
     for (from, to, message) in [
-        ("batch =", "batsh =", "plan.toml: this is no plan of a sweep: TOML parse error at line 7"),
+        ("batch =", "batsh =", "plan.toml: this is not a plan of a sweep: TOML parse error at line 7"),
         ("\"linux-4.19\"", "\"linux-1.0\"", "unknown policy `linux-1.0`"),
-        ("\"epyc-2\"", "\"pdp-11\"", "`pdp-11` is no machine"),
+        ("\"epyc-2\"", "\"pdp-11\"", "`pdp-11` is not a file"),
     ] {
         fs::write(directory.path().join("plan.toml"), PLAN.replace(from, to))
             .expect("the plan can be written");

@@ -106,7 +106,7 @@ fn csv_has_a_row_for_each_page_set() {
 #[test]
 fn mistakes_are_answered_with_a_remedy() {
     let machine = machine();
-    refused(&[], 1, "the standard output is no terminal; use --once");
+    refused(&[], 1, "the standard output is not a terminal; use --once");
     refused(&["--format", "json"], 2, "add --once");
     refused(&["--once", "--listen", "127.0.0.1:0"], 2, "cannot be used with");
     refused(&["--interval", "1ms"], 2, "from 100ms to 60m");

@@ -52,7 +52,7 @@ impl Config<'_> {
         Ok(())
     }
 
-    /// Frames of a zone, given by its place in [`zones`](Self::zones), that are kept back from requests that could use a higher
+    /// Frames of a zone, given by its place in `zones`, that are kept back from requests that could use a higher
     /// zone, by the highest zone that the request may use (spec §1.10).
     #[must_use]
     pub fn lowmem_reserve(&self, zone: usize) -> [u64; ZoneKind::COUNT] {
@@ -84,7 +84,7 @@ impl Config<'_> {
         })
     }
 
-    /// The watermarks of a zone, given by its place in [`zones`](Self::zones) (spec §1.9).
+    /// The watermarks of a zone, given by its place in `zones` (spec §1.9).
     #[must_use]
     pub fn watermarks(&self, zone: usize) -> Watermarks {
         let counts_as_low = |kind| !matches!(kind, ZoneKind::HighMem | ZoneKind::Movable);

@@ -212,7 +212,7 @@ pub fn machine_text(machine: &str) -> Result<String> {
     }
     let path = Path::new(machine);
     if !path.exists() {
-        bail!("`{machine}` is no machine that `pageset simulate --list` names, and no file");
+        bail!("`{machine}` is not a file, nor a machine that `pageset simulate --list` names");
     }
     std::fs::read_to_string(path).with_context(|| format!("{machine}: cannot read this machine"))
 }
@@ -274,7 +274,7 @@ mod tests {
     fn names_are_found_and_unknown_ones_told() {
         let resolved = spec().resolve().unwrap();
         assert_eq!((resolved.cpus, resolved.policy.name), (2, "linux-6.12"));
-        expect_error(&RunSpec { machine: "pdp-11".to_owned(), ..spec() }, "`pdp-11` is no machine");
+        expect_error(&RunSpec { machine: "pdp-11".to_owned(), ..spec() }, "`pdp-11` is not a file");
         expect_error(&RunSpec { workload: "doom".to_owned(), ..spec() }, "unknown workload `doom`");
         expect_error(&RunSpec { policy: "linux-1.0".to_owned(), ..spec() }, "unknown policy `linux-1.0`");
     }

@@ -140,7 +140,7 @@ impl Plan {
     pub fn read(path: &Path) -> Result<Self> {
         let name = path.display();
         let text = std::fs::read_to_string(path).with_context(|| format!("{name}: cannot read this plan"))?;
-        Self::parse(&text).with_context(|| format!("{name}: this is no plan of a sweep"))
+        Self::parse(&text).with_context(|| format!("{name}: this is not a plan of a sweep"))
     }
 
     /// Combinations of all grids; runs that occur twice count twice.

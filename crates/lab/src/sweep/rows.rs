@@ -30,7 +30,7 @@ pub struct FinishedRun {
 impl FinishedRun {
     fn of_line(line: &[u8]) -> Result<Self, String> {
         let run: Self = serde_json::from_slice(line).map_err(|error| error.to_string())?;
-        if key::is_key(&run.key) { Ok(run) } else { Err(format!("`{}` is no key", run.key)) }
+        if key::is_key(&run.key) { Ok(run) } else { Err(format!("`{}` is not a key", run.key)) }
     }
 
     /// A run with this key, and what came out of it.
@@ -173,7 +173,7 @@ impl Rows {
                 (Err(_), false, Beginning::Possible) if rows > 0 => {
                     return Ok(Extent { rows, ending: Ending::Half });
                 }
-                (Err(error), ..) => bail!("line {number}: this is no row of a sweep ({error}); {REMEDY}"),
+                (Err(error), ..) => bail!("line {number}: this is not a row of a sweep ({error}); {REMEDY}"),
             }
         }
         Ok(Extent { rows, ending: Ending::Line })
@@ -297,7 +297,7 @@ mod tests {
         // Rows of ours, and something else behind them.
         for end in ["precious", "{\"key\":\"precious", "precious\n"] {
             let (rows, after) = opened(0, end.as_bytes());
-            assert!(format!("{:#}", rows.unwrap_err()).contains("line 3: this is no row"));
+            assert!(format!("{:#}", rows.unwrap_err()).contains("line 3: this is not a row"));
             assert!(after.ends_with(end.as_bytes()));
         }
     }
@@ -331,6 +331,6 @@ mod tests {
         let path = directory.path().join("rows.jsonl");
         std::fs::write(&path, "{}\n").unwrap();
         let error = format!("{:#}", Rows::default().read(&path).unwrap_err());
-        assert!(error.contains("rows.jsonl: line 1: this is no row of a sweep"), "{error}");
+        assert!(error.contains("rows.jsonl: line 1: this is not a row of a sweep"), "{error}");
     }
 }

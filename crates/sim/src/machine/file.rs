@@ -84,7 +84,7 @@ pub(super) fn parse(text: &str) -> Result<Machine, String> {
         return Err("source is empty; say where the machine's figures are from".to_owned());
     }
     if !file.page_bytes.is_power_of_two() || !(4096..=65_536).contains(&file.page_bytes) {
-        return Err(format!("page_bytes: {} is no page size; use 4096, 16384 or 65536", file.page_bytes));
+        return Err(format!("page_bytes: {} is not a page size; use 4096, 16384 or 65536", file.page_bytes));
     }
     let topology = topology(&file.topology, file.caches)?;
     if file.memory.mib_per_node == 0 || file.memory.mib_per_node > MIB_MAX / u64::from(topology.nodes) {

@@ -50,7 +50,7 @@ impl Fitted {
 
     /// Those of a file that will be written over, so it must be one that [`Self::write`] has written.
     pub(super) fn read(path: &Path) -> Result<Self> {
-        let name = || format!("{}: these are no fitted parameters", path.display());
+        let name = || format!("{}: these are not fitted parameters", path.display());
         let text = std::fs::read_to_string(path).with_context(name)?;
         Self::parse(&text).with_context(name)
     }
@@ -165,7 +165,7 @@ mod tests {
         for text in ["", "# precious\n", "[[fit]]\n"] {
             std::fs::write(&path, text).unwrap();
             let error = format!("{:#}", Fitted::read(&path).unwrap_err());
-            assert!(error.contains("these are no fitted parameters: --fit has not written it"), "{error}");
+            assert!(error.contains("these are not fitted parameters: --fit has not written it"), "{error}");
         }
         Fitted::bundled().unwrap().write(&path).unwrap();
         assert_eq!(Fitted::read(&path).unwrap(), Fitted::bundled().unwrap());
