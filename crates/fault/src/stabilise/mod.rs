@@ -90,7 +90,7 @@ pub(crate) trait Stabiliser {
     /// Makes sure that no fault is in these areas and none gets in before the write ends. The caller is the writer.
     fn close<'a, W: World>(&self, mm: &Mm<W>, local: &mut Local, areas: impl Iterator<Item = &'a Area>);
 
-    /// Whether a fault, once it has hold of the word, looks again whether its area is as it was.
+    /// Whether a fault that has acquired the word checks again that its area is unchanged.
     fn looks_again(&self) -> bool {
         false
     }

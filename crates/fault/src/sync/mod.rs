@@ -70,7 +70,7 @@ pub(crate) trait PteSync {
         unchanged
     }
 
-    /// Whether a fault, once it has hold of the word, looks again whether its area is as it was. That replaces any
+    /// Whether a fault that has acquired the word checks again that its area is unchanged. That replaces any
     /// lock on areas.
     fn looks_again(&self) -> bool {
         false

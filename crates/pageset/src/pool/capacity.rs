@@ -47,7 +47,7 @@ impl Capacity {
         is_charged
     }
 
-    /// Charges frames of which somebody has hold already, whether there is room or not.
+    /// Charges frames that somebody already holds, even beyond the capacity.
     pub(super) fn charge(&self, frames: u64) {
         self.out.fetch_add(frames, SeqCst);
         self.bell.ring();

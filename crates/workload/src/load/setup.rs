@@ -84,7 +84,7 @@ pub enum Generation {
 pub struct Parameter {
     /// Its name on the command line, units last.
     pub key: &'static str,
-    /// Its value if nothing is said.
+    /// Its default.
     pub default: u64,
     /// The smallest value that makes sense.
     pub min: u64,
