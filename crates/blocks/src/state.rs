@@ -38,6 +38,9 @@ const TYPE: u32 = 0b111 << TYPE_AT;
 const LINKED: u32 = 1 << 10;
 const MIXED: u32 = 1 << 11;
 const HOLED: u32 = 1 << 12;
+const ISOLATED: u32 = 1 << 13;
+/// What does not change with what a pageblock is for.
+const LASTING: u32 = LINKED | ISOLATED;
 const OWNER_AT: u32 = 16;
 
 /// CPUs that can own pageblocks.
@@ -77,10 +80,16 @@ impl State {
         Self(self.0 & !PHASE | phase as u32)
     }
 
-    /// Whether frames of it may be taken.
+    /// Whether it is split, and nobody is changing it.
     #[inline]
     pub(crate) const fn is_open(self) -> bool {
         self.0 & 0b110 == Phase::Idle as u32
+    }
+
+    /// Whether frames of it may be taken.
+    #[inline]
+    pub(crate) const fn gives(self) -> bool {
+        self.0 & (0b110 | ISOLATED) == Phase::Idle as u32
     }
 
     /// Whether frames may be taken, and are blocks of this order and type: nothing else has to be looked at then.
@@ -88,7 +97,7 @@ impl State {
     pub(crate) const fn serves(self, order: Order, migratetype: MigrateType) -> bool {
         let wanted = Self::split(order, migratetype).in_phase(Phase::Idle);
         // Idle and current differ in the lowest bit.
-        (self.0 ^ wanted.0) & (0b110 | ORDER | TYPE | MIXED) == 0
+        (self.0 ^ wanted.0) & (0b110 | ORDER | TYPE | MIXED | ISOLATED) == 0
     }
 
     /// Whether frees of `order`, below that of pageblocks, need no other look than at the block's bits.
@@ -97,7 +106,14 @@ impl State {
         let wanted = (order.get() as u32) << ORDER_AT | Phase::Idle as u32;
         // Idle, current and changing pageblocks are split. So says the phase of the second half of a block of several, whose
         // order is none of these.
-        (self.0 ^ wanted) & (0b100 | ORDER | MIXED | HOLED) == 0
+        (self.0 ^ wanted) & (0b100 | ORDER | MIXED | HOLED | ISOLATED) == 0
+    }
+
+    /// Whether it is one block in use, which comes back as a whole without another look.
+    #[inline]
+    pub(crate) const fn is_pageblock_in_use(self) -> bool {
+        let wanted = (Order::PAGEBLOCK.get() as u32) << ORDER_AT | Phase::Handed as u32;
+        (self.0 ^ wanted) & (PHASE | ORDER | ISOLATED) == 0
     }
 
     /// The order of its blocks; of those that are cut, the order they were cut from.
@@ -176,17 +192,38 @@ impl State {
         Self(self.0 | HOLED)
     }
 
-    /// As it is when nobody uses it: only whether it is in a list stays, for those who will find it there.
+    /// Whether it is out of service: its free frames are nobody's.
+    #[inline]
+    pub(crate) const fn is_isolated(self) -> bool {
+        self.0 & ISOLATED != 0
+    }
+
+    #[inline]
+    #[must_use]
+    pub(crate) const fn isolated(self, is_isolated: bool) -> Self {
+        if is_isolated { Self(self.0 | ISOLATED) } else { Self(self.0 & !ISOLATED) }
+    }
+
+    /// With what lasts of the state before: whether it is in a list, for those who will find it there, and whether it is out of
+    /// service.
+    #[inline]
+    #[must_use]
+    pub(crate) const fn keeping(self, before: Self) -> Self {
+        Self(self.0 & !LASTING | before.0 & LASTING)
+    }
+
+    /// As it is when nobody uses it. What lasts stays.
     #[inline]
     #[must_use]
     pub(crate) const fn unused(self, phase: Phase) -> Self {
-        Self(self.0 & LINKED | ORDER | phase as u32)
+        Self(self.0 & LASTING | ORDER | phase as u32)
     }
 }
 
 impl core::fmt::Debug for State {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        let flags = [("linked", self.is_linked()), ("mixed", self.is_mixed())];
+        let flags =
+            [("linked", self.is_linked()), ("mixed", self.is_mixed()), ("isolated", self.is_isolated())];
         write!(
             f,
             "{:?} order {} {} of CPU {}",

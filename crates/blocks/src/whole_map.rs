@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use pageset_core::Storage;
 
-use crate::atomic::{AcqRel, AtomicUsize, Relaxed, Release, constant};
+use crate::atomic::{AcqRel, AtomicUsize, Relaxed, SeqCst, constant};
 use crate::stack::BlockIndex;
 
 const BITS: usize = usize::BITS as usize;
@@ -108,11 +108,11 @@ impl WholeMap<'_> {
             .or_else(|| self.claim_bits(blocks.start..near.next_multiple_of(BITS).min(blocks.end), lowest_of))
     }
 
-    /// Takes these pageblocks, if all of them are there.
+    /// Takes these pageblocks, if all of them are there. In one order with `put`, and with what is known of each pageblock.
     pub(crate) fn claim_at(&self, block: BlockIndex, count: usize) -> bool {
         let taken = ((1 << count) - 1) << (block % BITS);
         let change = |free: usize| (free & taken == taken).then_some(free & !taken);
-        self.0[block / BITS].0.fetch_update(AcqRel, Relaxed, change).is_ok()
+        self.0[block / BITS].0.fetch_update(SeqCst, Relaxed, change).is_ok()
     }
 
     pub(crate) fn put(&self, block: BlockIndex, count: usize) {
@@ -121,12 +121,17 @@ impl WholeMap<'_> {
 
     /// Puts pageblocks of one word, as bits.
     pub(crate) fn put_bits(&self, word: usize, blocks: usize) {
-        self.0[word].0.fetch_or(blocks, Release);
+        self.0[word].0.fetch_or(blocks, SeqCst);
     }
 
     /// The word of a pageblock, and its bit there.
     pub(crate) const fn place(block: BlockIndex) -> (usize, usize) {
         (block / BITS, 1 << (block % BITS))
+    }
+
+    /// The lowest pageblock of these of a word.
+    pub(crate) const fn block(word: usize, bits: usize) -> BlockIndex {
+        word * BITS + bits.trailing_zeros() as usize
     }
 
     pub(crate) fn has(&self, block: BlockIndex) -> bool {

@@ -110,6 +110,12 @@ impl BlockAllocator<'_> {
         if state.owner().index() >= self.cpus() {
             return Err("a split pageblock has an owner");
         }
+        if state.is_isolated() && state.phase() == Phase::Current {
+            return Err("no CPU allocates from a pageblock that is out of service");
+        }
+        if state.is_isolated() && self.states[block].counted.load(crate::atomic::Relaxed) != 0 {
+            return Err("free frames of a pageblock that is out of service are not counted");
+        }
         if state.is_holed() {
             let is_free_hole = |frame| self.tails[block].is_tail(frame) && self.free[block].is_free(frame);
             if (0..FRAMES).any(is_free_hole) {

@@ -85,6 +85,13 @@ impl BlockAllocator<'_> {
             Phase::Idle | Phase::Current | Phase::Changing if state.is_holed() => {
                 self.free_in_holed(pfn, index, order)
             }
+            Phase::Idle | Phase::Current | Phase::Changing
+                if state.order() == order && pfn.is_aligned(order) =>
+            {
+                let free = self.free[block].put(frame, order).map_err(|_| FreeError::DoubleFree(pfn))?;
+                self.note_free(block, order, free);
+                Ok(())
+            }
             Phase::Idle | Phase::Current | Phase::Changing => {
                 let start = frame & !(state.order().frames() as usize - 1);
                 Err(if self.free[block].is_free(start) {

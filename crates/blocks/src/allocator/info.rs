@@ -24,6 +24,8 @@ pub struct ZoneUse {
     pub at_hand: u64,
     /// Pageblocks that are free as a whole, those that CPUs keep at hand included: whoever needs one gets it.
     pub whole_pageblocks: u64,
+    /// Pageblocks that are out of service. Their free frames are none of the above.
+    pub isolated_pageblocks: u64,
     /// Frames to keep free.
     pub watermarks: Watermarks,
 }
@@ -38,6 +40,7 @@ impl BlockAllocator<'_> {
                 _ => 0,
             };
             let is_spare = |block: &usize| self.states[*block].get().phase() == Phase::Spare;
+            let is_isolated = |block: &usize| self.states[*block].get().is_isolated();
             let spares = zone.blocks.clone().filter(is_spare).count();
             let held = self.kept_in(zone.id) as u64;
             ZoneUse {
@@ -48,6 +51,7 @@ impl BlockAllocator<'_> {
                 held,
                 at_hand: zone.blocks.clone().map(at_hand).sum::<usize>() as u64,
                 whole_pageblocks: (zone.whole_blocks() + spares) as u64,
+                isolated_pageblocks: zone.blocks.clone().filter(is_isolated).count() as u64,
                 watermarks: Watermarks {
                     min: zone.mark(Watermark::Min),
                     low: zone.mark(Watermark::Low),

@@ -87,7 +87,7 @@ impl BlockAllocator<'_> {
 
     fn keep_mixed(&self, block: BlockIndex, frame: usize, order: Order) -> Option<usize> {
         let state = self.states[block].get();
-        if state.is_open() && state.is_mixed() {
+        if state.gives() && state.is_mixed() {
             self.tails[block].mark_block(frame, order);
             return Some(block * FRAMES + frame);
         }

@@ -4,7 +4,7 @@
 //! and what else to try), `rescue` (what is left when no pageblock is), `whole` (pageblocks and pairs of them); `free`,
 //! `keep` (frees to pageblocks of other
 //! CPUs), `settle` (what a pageblock becomes after a free), `line` (which CPU changed it last); `bulk`; `mixed` (pageblocks with blocks of several orders), `range` (a
-//! given place, exact counts, parts); `tick`, `cpu`; `build`, `tables`; `info`, `check`.
+//! given place, exact counts, parts); `isolation` (pageblocks out of service); `tick`; `build`, `tables`; `info`, `check`.
 
 mod alloc;
 mod build;
@@ -12,6 +12,7 @@ mod bulk;
 mod check;
 mod free;
 mod info;
+mod isolation;
 mod keep;
 mod line;
 mod mixed;

@@ -53,11 +53,7 @@ impl BlockAllocator<'_> {
         let blocks = blocks_in(request.order);
         (block..block + blocks).for_each(|part| self.reap_block(part));
         let zone = &self.zones[self.zone_of_block(block).index()];
-        let claimed = self.claim_whole_at(zone, block, blocks);
-        if claimed {
-            self.hand_out(block, request.order, request.migratetype);
-        }
-        claimed
+        self.claim_whole_at(zone, block, blocks) && self.hand_out(block, request.order, request.migratetype)
     }
 
     fn take_place(&self, cpu: CpuId, index: usize, wanted: Wanted) -> bool {
@@ -67,12 +63,14 @@ impl BlockAllocator<'_> {
         let zone = &self.zones[self.zone_of_block(block).index()];
         if self.claim_whole_at(zone, block, 1) {
             let split = State::split(wanted.order, wanted.migratetype).in_phase(Phase::Idle).of_owner(cpu);
-            self.states[block].update(|state| Some(split.linked(state.is_linked()))).ok();
+            if !self.turn_into(block, |state| split.keeping(state)) {
+                return false;
+            }
             self.free[block].open(0..WORDS);
         }
         let state = self.states[block].get();
-        if state.is_open() && !state.is_mixed() && state.order() == wanted.order {
-            let is_same = |now: State| now.is_open() && !now.is_mixed() && now.order() == wanted.order;
+        if state.gives() && !state.is_mixed() && state.order() == wanted.order {
+            let is_same = |now: State| now.gives() && !now.is_mixed() && now.order() == wanted.order;
             if !self.free[block].take_at(frame, wanted.order) {
                 return false;
             }
@@ -162,7 +160,7 @@ impl BlockAllocator<'_> {
         let state = self.states[block].get();
         if state.phase() == Phase::Handed {
             if frames.len() == FRAMES {
-                let freed = self.free_pageblock(cpu, self.zone_of_block(block), block);
+                let freed = self.free_whole(cpu, self.zone_of_block(block), block, Order::PAGEBLOCK);
                 return if freed { Ok(()) } else { Err(FreeError::DoubleFree(pfn)) };
             }
             self.cut_whole(cpu, block).ok_or(FreeError::DoubleFree(pfn))?;
@@ -188,7 +186,7 @@ impl BlockAllocator<'_> {
         let cut = self.states[head].update(|state| is_pair(state).then(|| state.of_order(Order::PAGEBLOCK)));
         if let Ok(before) = cut {
             let inner = before.in_phase(Phase::Handed).of_order(Order::PAGEBLOCK);
-            self.states[head + 1].update(|state| Some(inner.linked(state.is_linked()))).ok();
+            self.states[head + 1].update(|state| Some(inner.keeping(state))).ok();
         }
     }
 
@@ -202,7 +200,7 @@ impl BlockAllocator<'_> {
             .update(|state| {
                 let split = State::split(Order::ZERO, state.migratetype()).in_phase(Phase::Idle).mixed();
                 let owner = if self.is_known(cpu) { cpu } else { CpuId(0) };
-                Some(split.of_owner(owner).linked(state.is_linked()))
+                Some(split.of_owner(owner).keeping(state))
             })
             .ok()
             .map(|_| ())

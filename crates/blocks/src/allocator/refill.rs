@@ -104,18 +104,13 @@ impl BlockAllocator<'_> {
 
     /// A whole pageblock, split for this CPU.
     pub(super) fn claim(&self, needy: Needy<'_>) -> Option<BlockIndex> {
-        let block = self.take_whole(needy)?;
-        let wanted = needy.wanted;
-        self.states[block]
-            .update(|state| {
-                Some(
-                    State::split(wanted.order, wanted.migratetype)
-                        .of_owner(needy.cpu)
-                        .linked(state.is_linked()),
-                )
-            })
-            .ok();
-        self.free[block].open(0..WORDS);
-        Some(block)
+        let split = State::split(needy.wanted.order, needy.wanted.migratetype).of_owner(needy.cpu);
+        loop {
+            let block = self.take_whole(needy)?;
+            if self.turn_into(block, |state| split.keeping(state)) {
+                self.free[block].open(0..WORDS);
+                return Some(block);
+            }
+        }
     }
 }

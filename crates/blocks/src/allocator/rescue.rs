@@ -112,7 +112,7 @@ impl BlockAllocator<'_> {
     ) -> Option<usize> {
         zone.blocks.clone().find_map(|block| {
             let state = self.states[block].get();
-            let may = state.is_open() && state.migratetype() == wanted.migratetype && which(state);
+            let may = state.gives() && state.migratetype() == wanted.migratetype && which(state);
             if !may || !self.free[block].has(wanted.order) || self.mix(block) != Mix::Mixed {
                 return None;
             }
@@ -149,12 +149,20 @@ impl BlockAllocator<'_> {
 
     /// Frames of a zone that are free, wherever they are. O(pageblocks).
     pub(super) fn free_in(&self, zone: &Zone) -> u64 {
-        let free = |block: BlockIndex| match self.states[block].get().phase() {
+        let free = |block: BlockIndex| match self.states[block].get() {
+            state if state.is_isolated() => 0,
+            state => self.free_of(block, state),
+        };
+        zone.blocks.clone().map(free).sum::<usize>() as u64
+    }
+
+    /// Frames of a pageblock that are free, wherever they are.
+    pub(super) fn free_of(&self, block: BlockIndex, state: State) -> usize {
+        match state.phase() {
             Phase::Whole if self.whole.has(block) => FRAMES,
             Phase::Spare => FRAMES,
             Phase::Idle | Phase::Current => self.free[block].count(),
             _ => 0,
-        };
-        zone.blocks.clone().map(free).sum::<usize>() as u64
+        }
     }
 }

@@ -10,7 +10,7 @@ impl BlockAllocator<'_> {
     pub(super) fn settle(&self, block: BlockIndex) {
         loop {
             let state = self.states[block].get();
-            if state.phase() != Phase::Idle {
+            if state.phase() != Phase::Idle || state.is_isolated() {
                 return;
             }
             if self.free[block].is_full() {
@@ -38,6 +38,10 @@ impl BlockAllocator<'_> {
             return;
         }
         self.recount(block, self.free[block].count());
+        if self.states[block].get().is_isolated() {
+            // Whoever isolated it may have been faster.
+            self.uncount(block);
+        }
         let zone = self.zone_of_block(block);
         let wanted = Wanted { order: state.order(), migratetype: state.migratetype() };
         let owner = self.lists_at(zone, state.owner());
@@ -61,10 +65,10 @@ impl BlockAllocator<'_> {
         let lists = self.lists_at(zone, owner);
         count(&lists.counters.closed);
         if lists.is_active() {
-            self.states[block].update(|state| Some(state.unused(Phase::Spare))).ok();
-            self.keep_spare(lists, block);
-        } else {
-            self.states[block].update(|state| Some(state.unused(Phase::Whole))).ok();
+            if self.turn_into(block, |state| state.unused(Phase::Spare)) {
+                self.keep_spare(lists, block);
+            }
+        } else if self.turn_into(block, |state| state.unused(Phase::Whole)) {
             self.publish(block, 1);
             count(&lists.counters.published);
         }
@@ -73,7 +77,7 @@ impl BlockAllocator<'_> {
 
     /// The zone counts so many frames of this idle pageblock as free.
     fn recount(&self, block: BlockIndex, free: usize) {
-        let before = self.states[block].counted.swap(free as u32, crate::atomic::Relaxed);
+        let before = self.states[block].counted.swap(free as u32, crate::atomic::AcqRel);
         self.zones[self.zone_of_block(block).index()].recount_idle(before, free as u32);
     }
 

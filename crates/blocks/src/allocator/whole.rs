@@ -26,21 +26,30 @@ impl BlockAllocator<'_> {
     /// Hands out a block of pageblock size or twice that.
     pub(super) fn alloc_whole(&self, needy: Needy<'_>) -> Option<BlockIndex> {
         let order = needy.wanted.order;
-        let block = if order == Order::PAGEBLOCK {
-            self.take_whole(needy)?
-        } else {
-            self.claim_run(needy, blocks_in(order))?
-        };
-        self.hand_out(block, order, needy.wanted.migratetype);
-        Some(block)
+        loop {
+            let block = if order == Order::PAGEBLOCK {
+                self.take_whole(needy)?
+            } else {
+                self.claim_run(needy, blocks_in(order))?
+            };
+            if self.hand_out(block, order, needy.wanted.migratetype) {
+                return Some(block);
+            }
+        }
     }
 
-    /// Claimed pageblocks become one block that is in use.
-    pub(super) fn hand_out(&self, block: BlockIndex, order: Order, migratetype: MigrateType) {
-        for inner in block + 1..block + blocks_in(order) {
-            self.states[inner].update(|state| Some(state.unused(Phase::Inner))).ok();
-        }
-        self.states[block].update(|state| Some(state.handed(order, migratetype))).ok();
+    /// Claimed pageblocks become one block that is in use. `false` if one of them was isolated meanwhile.
+    pub(super) fn hand_out(&self, block: BlockIndex, order: Order, migratetype: MigrateType) -> bool {
+        let parts = block..block + blocks_in(order);
+        let hand_out = |part: BlockIndex| {
+            self.turn_into(part, |state| match part == block {
+                true => state.handed(order, migratetype),
+                false => state.unused(Phase::Inner),
+            })
+        };
+        let Some(isolated) = parts.clone().rev().find(|part| !hand_out(*part)) else { return true };
+        parts.filter(|part| *part != isolated).for_each(|part| self.give_whole(part));
+        false
     }
 
     /// A whole pageblock that nobody else has: one that this CPU kept, or the first of some that it takes from the map.
@@ -68,8 +77,9 @@ impl BlockAllocator<'_> {
         taken &= taken - 1;
         while taken != 0 {
             let spare = first + taken.trailing_zeros() as usize;
-            self.states[spare].change(Phase::Whole, Phase::Spare);
-            self.keep_spare(needy.lists, spare);
+            if self.turn_into(spare, |state| state.in_phase(Phase::Spare)) {
+                self.keep_spare(needy.lists, spare);
+            }
             taken &= taken - 1;
         }
         Some(block)
@@ -98,21 +108,26 @@ impl BlockAllocator<'_> {
     pub(super) fn publish(&self, block: BlockIndex, blocks: usize) {
         self.zones[self.zone_of_block(block).index()].add_whole(blocks);
         self.whole.put(block, blocks);
+        (block..block + blocks).for_each(|part| self.note_whole(part));
+    }
+
+    /// Puts a pageblock that is in nobody's use into the map, unless it was isolated meanwhile.
+    fn give_whole(&self, block: BlockIndex) {
+        if self.turn_into(block, |state| state.unused(Phase::Whole)) {
+            self.publish(block, 1);
+        }
     }
 
     /// Frees a block of pageblock size or twice that. `false` if it is no such block in use.
     pub(super) fn free_whole(&self, cpu: CpuId, zone: ZoneId, block: BlockIndex, order: Order) -> bool {
-        if order == Order::PAGEBLOCK {
-            return self.free_pageblock(cpu, zone, block);
+        if order == Order::PAGEBLOCK && self.free_pageblock(cpu, zone, block) {
+            return true;
         }
         let is_this = |state: State| state.phase() == Phase::Handed && state.order() == order;
         let freed =
             self.states[block].update(|state| is_this(state).then(|| state.unused(Phase::Changing))).is_ok();
         if freed {
-            for part in (block..block + blocks_in(order)).rev() {
-                self.states[part].update(|state| Some(state.unused(Phase::Whole))).ok();
-            }
-            self.publish(block, blocks_in(order));
+            (block..block + blocks_in(order)).rev().for_each(|part| self.give_whole(part));
         }
         freed
     }
@@ -120,13 +135,14 @@ impl BlockAllocator<'_> {
     /// Frees a pageblock: it is kept at hand, and the one before goes into the map.
     #[inline]
     pub(super) fn free_pageblock(&self, cpu: CpuId, zone: ZoneId, block: BlockIndex) -> bool {
-        let is_this = |state: State| state.phase() == Phase::Handed && state.order() == Order::PAGEBLOCK;
-        if self.states[block].update(|state| is_this(state).then(|| state.unused(Phase::Spare))).is_err() {
+        let to_spare = |state: State| state.is_pageblock_in_use().then(|| state.unused(Phase::Spare));
+        if self.states[block].update(to_spare).is_err() {
             return false;
         }
         if !self.is_known(cpu) {
-            self.states[block].change(Phase::Spare, Phase::Whole);
-            self.publish(block, 1);
+            if self.states[block].change(Phase::Spare, Phase::Whole) {
+                self.publish(block, 1);
+            }
             return true;
         }
         let lists = self.lists_at(zone, cpu);
@@ -161,10 +177,14 @@ impl BlockAllocator<'_> {
     /// Puts pageblocks that were kept at hand into the map, if they still are. Neighbours go together.
     pub(super) fn give_spares(&self, lists: &CpuLists, blocks: impl Iterator<Item = BlockIndex>) {
         let mut together = (0, 0);
-        let put = |(word, bits): (usize, usize)| {
+        let put = |(word, mut bits): (usize, usize)| {
             if bits != 0 {
                 self.whole.put_bits(word, bits);
                 count(&lists.counters.published);
+            }
+            while bits != 0 {
+                self.note_whole(WholeMap::block(word, bits));
+                bits &= bits - 1;
             }
         };
         for block in blocks {

@@ -1,6 +1,7 @@
 //! The allocator as its users see it.
 
 mod errors;
+mod isolation;
 mod machine;
 mod model;
 mod reviewers;

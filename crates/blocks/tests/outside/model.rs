@@ -1,9 +1,9 @@
 //! Random programs of every operation, against a map of who has what.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pageset_blocks::{BlockAllocator, RemoteFrees};
-use pageset_core::{AllocError, CpuId, FreeError, MigrateType, Order, Pfn};
+use pageset_core::{AllocError, ConfigError, CpuId, FreeError, MigrateType, Order, Pfn};
 use proptest::prelude::*;
 
 use crate::machine::{self, RAGGED_FRAMES, is_ragged, order, request};
@@ -20,6 +20,8 @@ enum Step {
     FreeBatch { cpu: u32, which: usize, count: usize },
     FreePart { cpu: u32, which: usize, start: u64, len: u64 },
     Misuse { cpu: u32, pfn: u64, order: u8 },
+    Isolate { cpu: u32, pfn: u64 },
+    Unisolate { cpu: u32, pfn: u64, migratetype: usize },
     Tick { cpu: u32 },
     Drain { cpu: u32 },
     DrainAll,
@@ -42,6 +44,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         3 => (cpu.clone(), any::<usize>(), 0..600_u64, 1..600_u64)
             .prop_map(|(cpu, which, start, len)| Step::FreePart { cpu, which, start, len }),
         2 => (cpu.clone(), 0..8000_u64, 0..=10_u8).prop_map(|(cpu, pfn, order)| Step::Misuse { cpu, pfn, order }),
+        2 => (cpu.clone(), 0..8000_u64).prop_map(|(cpu, pfn)| Step::Isolate { cpu, pfn }),
+        2 => (cpu.clone(), 0..8000_u64, 0..3_usize)
+            .prop_map(|(cpu, pfn, migratetype)| Step::Unisolate { cpu, pfn, migratetype }),
         2 => cpu.clone().prop_map(|cpu| Step::Tick { cpu }),
         1 => cpu.prop_map(|cpu| Step::Drain { cpu }),
         1 => Just(Step::DrainAll),
@@ -49,10 +54,11 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..120)
 }
 
-/// What the model knows: every block in use by its first frame, and how many frames it has.
+/// What the model knows: every block in use by its first frame, and how many frames it has; pageblocks out of service.
 #[derive(Default)]
 struct Model {
     blocks: BTreeMap<u64, u64>,
+    isolated: BTreeSet<u64>,
 }
 
 impl Model {
@@ -60,7 +66,20 @@ impl Model {
         self.blocks.range(..frames.end).next_back().is_some_and(|(start, len)| start + len > frames.start)
     }
 
+    fn is_isolated(&self, frames: std::ops::Range<u64>) -> bool {
+        self.isolated.range(frames.start / 512..frames.end.div_ceil(512)).next().is_some()
+    }
+
+    /// Frames that can be had.
+    fn free(&self) -> u64 {
+        let in_service = |frame: &u64| is_ragged(Pfn(*frame)) && !self.is_isolated(*frame..frame + 1);
+        let frames = (0..8192).filter(in_service).count() as u64;
+        let used = |(start, len): (&u64, &u64)| (*start..start + len).filter(in_service).count() as u64;
+        frames - self.blocks.iter().map(used).sum::<u64>()
+    }
+
     fn add(&mut self, pfn: Pfn, frames: u64) {
+        assert!(!self.is_isolated(pfn.0..pfn.0 + frames), "{pfn} is out of service");
         assert!(!self.is_used(pfn.0..pfn.0 + frames), "{frames} frames at {pfn} are in use");
         assert!((pfn.0..pfn.0 + frames).all(|frame| is_ragged(Pfn(frame))));
         self.blocks.insert(pfn.0, frames);
@@ -111,8 +130,7 @@ fn run(allocator: &BlockAllocator<'_>, rule: RemoteFrees, steps: Vec<Step>) {
                 let filled = filled.unwrap_or(already);
                 assert_eq!(filled, pages.iter().flatten().count());
                 pages.iter().flatten().filter(|pfn| **pfn != full).for_each(|pfn| model.add(*pfn, 1));
-                let used: u64 = model.blocks.values().sum();
-                assert!(filled == count || used == RAGGED_FRAMES, "{filled} of {count}, {used} used");
+                assert!(filled == count || model.free() == 0, "{filled} of {count}, {} free", model.free());
             }
             Step::Exact { cpu, frames } => {
                 if let Ok(pfn) = allocator.alloc_exact(CpuId(cpu), frames, &request(0, MigrateType::Movable))
@@ -125,7 +143,8 @@ fn run(allocator: &BlockAllocator<'_>, rule: RemoteFrees, steps: Vec<Step>) {
             }
             Step::At { cpu, pfn, order: of } => {
                 let is_ours = (pfn..pfn + (1 << of)).all(|frame| is_ragged(Pfn(frame)));
-                let is_free = !model.is_used(pfn..pfn + (1 << of));
+                let frames = pfn..pfn + (1 << of);
+                let is_free = !model.is_used(frames.clone()) && !model.is_isolated(frames);
                 match allocator.alloc_at(CpuId(cpu), Pfn(pfn), &request(of, MigrateType::Movable)) {
                     Ok(()) => model.add(Pfn(pfn), 1 << of),
                     Err(error) => assert!(!is_ours || !is_free || has_holes(pfn, of), "{error}"),
@@ -164,6 +183,24 @@ fn run(allocator: &BlockAllocator<'_>, rule: RemoteFrees, steps: Vec<Step>) {
                     assert_eq!(allocator.validate(), Ok(before));
                 }
             }
+            Step::Isolate { cpu, pfn } => {
+                let result = allocator.isolate_pageblock(CpuId(cpu), Pfn(pfn));
+                let expected = match allocator.zone_of(Pfn(pfn)) {
+                    None => Err(ConfigError::Foreign(Pfn(pfn))),
+                    Some(_) if model.isolated.insert(pfn / 512) => Ok(()),
+                    Some(_) => Err(ConfigError::AlreadyIsolated(Pfn(pfn))),
+                };
+                assert_eq!(result, expected);
+            }
+            Step::Unisolate { cpu, pfn, migratetype } => {
+                let result = allocator.unisolate_pageblock(CpuId(cpu), Pfn(pfn), types[migratetype]);
+                let expected = match allocator.zone_of(Pfn(pfn)) {
+                    None => Err(ConfigError::Foreign(Pfn(pfn))),
+                    Some(_) if model.isolated.remove(&(pfn / 512)) => Ok(()),
+                    Some(_) => Err(ConfigError::NotIsolated(Pfn(pfn))),
+                };
+                assert_eq!(result, expected);
+            }
             Step::Tick { cpu } => drop(allocator.tick(CpuId(cpu)).unwrap()),
             Step::Drain { cpu } => allocator.drain_cpu(CpuId(cpu)).unwrap(),
             Step::DrainAll => allocator.drain_all(),
@@ -171,9 +208,13 @@ fn run(allocator: &BlockAllocator<'_>, rule: RemoteFrees, steps: Vec<Step>) {
         let used: u64 = model.blocks.values().sum();
         let census = allocator.validate().unwrap_or_else(|violation| panic!("{violation}"));
         assert_eq!(census.allocated, used);
+        assert_eq!(allocator.zones().map(|zone| zone.free).sum::<u64>(), model.free());
     }
     for (pfn, frames) in std::mem::take(&mut model.blocks) {
         allocator.free(CpuId(0), Pfn(pfn), Order::holding(frames).unwrap()).expect("it is in use");
+    }
+    for block in std::mem::take(&mut model.isolated) {
+        allocator.unisolate_pageblock(CpuId(0), Pfn(block * 512), types[0]).expect("it is isolated");
     }
     allocator.drain_all();
     let census = allocator.validate().unwrap_or_else(|violation| panic!("{violation}"));
@@ -192,7 +233,10 @@ fn has_holes(pfn: u64, order: u8) -> bool {
 fn is_anywhere_free(model: &Model, of: u8) -> bool {
     (0..8192_u64).step_by(1 << of).any(|pfn| {
         let frames = pfn..pfn + (1 << of);
-        !has_holes(pfn, of) && frames.clone().all(|frame| is_ragged(Pfn(frame))) && !model.is_used(frames)
+        !has_holes(pfn, of)
+            && frames.clone().all(|frame| is_ragged(Pfn(frame)))
+            && !model.is_used(frames.clone())
+            && !model.is_isolated(frames)
     })
 }
 

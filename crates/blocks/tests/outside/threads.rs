@@ -81,6 +81,11 @@ fn nothing_is_lost_and_nothing_is_given_twice() {
                             mailbox.extend(mine.drain(..half));
                         }
                         _ => match random(20) {
+                            1 | 2 => drop(allocator.isolate_pageblock(cpu, Pfn(random(8192)))),
+                            3..6 => {
+                                let pfn = Pfn(random(8192));
+                                drop(allocator.unisolate_pageblock(cpu, pfn, MigrateType::Movable));
+                            }
                             0 => allocator.drain_all(),
                             _ => drop(allocator.tick(cpu).unwrap()),
                         },
@@ -93,6 +98,9 @@ fn nothing_is_lost_and_nothing_is_given_twice() {
     for (pfn, of) in mailbox.into_inner().unwrap() {
         mark(pfn, u64::from(of.frames()), false);
         allocator.free(CpuId(0), pfn, of).unwrap();
+    }
+    for block in 0..16 {
+        drop(allocator.unisolate_pageblock(CpuId(0), Pfn(block * 512), MigrateType::Movable));
     }
     allocator.drain_all();
     let census = allocator.validate().unwrap_or_else(|violation| panic!("{violation}"));
