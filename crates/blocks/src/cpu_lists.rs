@@ -12,6 +12,11 @@ pub(crate) const TYPES: usize = MigrateType::PCP_COUNT;
 /// No pageblock.
 const NONE: u32 = u32::MAX;
 
+const IDLE: u32 = 0;
+const ACTIVE: u32 = 1;
+/// It is never active, so it keeps nothing.
+const OFFLINE: u32 = 2;
+
 /// Where a CPU's requests go first.
 #[derive(Clone, Copy, Debug)]
 pub struct CpuHome {
@@ -50,7 +55,7 @@ pub struct CpuLists {
     pub(crate) spares: Spares,
     /// Where this CPU looked for a whole pageblock last.
     pub(crate) near: AtomicU32,
-    /// Whether this CPU asked for a pageblock since the last tick.
+    /// Whether this CPU asked for a pageblock since the last tick: [`IDLE`], [`ACTIVE`], or [`OFFLINE`].
     activity: AtomicU32,
     /// By type and order, its pageblocks that have free frames and are not allocated from.
     pub(crate) stacks: [[Stack; PAGEBLOCK_ORDER]; TYPES],
@@ -87,7 +92,7 @@ impl CpuLists {
                 cursors: array!(array!(Cursor::new())),
                 spares: Spares::new(),
                 near: AtomicU32::new(0),
-                activity: AtomicU32::new(0),
+                activity: AtomicU32::new(IDLE),
                 stacks: array!(array!(Stack::new())),
                 kept: array!(KeptOfType {
                     order_0: Kept::new(),
@@ -132,19 +137,27 @@ impl CpuLists {
     }
 
     pub(crate) fn note_activity(&self) {
-        if self.activity.load(Relaxed) == 0 {
-            self.activity.store(1, Relaxed);
+        if self.activity.load(Relaxed) == IDLE {
+            self.activity.compare_exchange(IDLE, ACTIVE, Relaxed, Relaxed).ok();
         }
     }
 
     /// Whether the CPU was active since this was asked last.
     pub(crate) fn take_activity(&self) -> bool {
-        self.activity.swap(0, Relaxed) != 0
+        self.activity.compare_exchange(ACTIVE, IDLE, Relaxed, Relaxed).is_ok()
     }
 
     /// Whether the CPU was active since the last tick.
     pub(crate) fn is_active(&self) -> bool {
-        self.activity.load(Relaxed) != 0
+        self.activity.load(Relaxed) == ACTIVE
+    }
+
+    pub(crate) fn set_offline(&self) {
+        self.activity.store(OFFLINE, Relaxed);
+    }
+
+    pub(crate) fn set_online(&self) {
+        self.activity.compare_exchange(OFFLINE, IDLE, Relaxed, Relaxed).ok();
     }
 }
 

@@ -9,7 +9,7 @@
 //! - A pageblock whose frames are all free is whole again: one bit of a map.
 //! - Every misuse that a bit can show is an error value.
 //!
-//! Modules from the bottom: `atomic`; `free_bits`, `tail_bits` (frames of a pageblock), `state` (what a pageblock is for),
+//! Modules from the bottom: `atomic`; `free_bits`, `tail_bits`, `bad_bits` (frames of a pageblock), `state` (what a pageblock is for),
 //! `stack` (pageblocks with free frames), `whole_map` (pageblocks that are whole); `zone`, `cpu_lists`; `allocator` (the
 //! operations).
 #![no_std]
@@ -21,6 +21,7 @@ extern crate std;
 
 mod allocator;
 mod atomic;
+mod bad_bits;
 mod cpu_lists;
 mod frame_allocator;
 mod free_bits;
@@ -32,6 +33,7 @@ mod whole_map;
 mod zone;
 
 pub use allocator::{BlockAllocator, RemoteFrees, TableCounts, Tables, ZoneUse};
+pub use bad_bits::BadBits;
 pub use cpu_lists::{BlockCounters, CpuHome, CpuLists};
 pub use free_bits::FreeBits;
 pub use state::BlockState;

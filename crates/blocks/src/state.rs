@@ -39,6 +39,7 @@ const LINKED: u32 = 1 << 10;
 const MIXED: u32 = 1 << 11;
 const HOLED: u32 = 1 << 12;
 const ISOLATED: u32 = 1 << 13;
+const BAD: u32 = 1 << 14;
 /// What does not change with what a pageblock is for.
 const LASTING: u32 = LINKED | ISOLATED;
 const OWNER_AT: u32 = 16;
@@ -106,14 +107,14 @@ impl State {
         let wanted = (order.get() as u32) << ORDER_AT | Phase::Idle as u32;
         // Idle, current and changing pageblocks are split. So says the phase of the second half of a block of several, whose
         // order is none of these.
-        (self.0 ^ wanted) & (0b100 | ORDER | MIXED | HOLED | ISOLATED) == 0
+        (self.0 ^ wanted) & (0b100 | ORDER | MIXED | HOLED | ISOLATED | BAD) == 0
     }
 
     /// Whether it is one block in use, which comes back as a whole without another look.
     #[inline]
     pub(crate) const fn is_pageblock_in_use(self) -> bool {
         let wanted = (Order::PAGEBLOCK.get() as u32) << ORDER_AT | Phase::Handed as u32;
-        (self.0 ^ wanted) & (PHASE | ORDER | ISOLATED) == 0
+        (self.0 ^ wanted) & (PHASE | ORDER | ISOLATED | BAD) == 0
     }
 
     /// The order of its blocks; of those that are cut, the order they were cut from.
@@ -190,6 +191,18 @@ impl State {
     #[must_use]
     pub(crate) const fn holed(self) -> Self {
         Self(self.0 | HOLED)
+    }
+
+    /// Whether frames of it may be out of service for good; if it is a block in use, whether it is.
+    #[inline]
+    pub(crate) const fn has_bad(self) -> bool {
+        self.0 & BAD != 0
+    }
+
+    #[inline]
+    #[must_use]
+    pub(crate) const fn bad(self) -> Self {
+        Self(self.0 | BAD)
     }
 
     /// Whether it is out of service: its free frames are nobody's.

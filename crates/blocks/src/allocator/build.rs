@@ -54,6 +54,7 @@ impl<'a> BlockAllocator<'a> {
         let allocator = Self {
             free: tables.free,
             tails: tables.tails,
+            bad: tables.bad,
             states: tables.states,
             whole: WholeMap(tables.whole),
             lists: tables.lists,

@@ -20,6 +20,7 @@ impl BlockAllocator<'_> {
             sum.free += census.free;
             sum.cached += census.cached;
             sum.allocated += census.allocated;
+            sum.leaked += census.leaked;
         }
         Ok(sum)
     }
@@ -55,11 +56,14 @@ impl BlockAllocator<'_> {
                     *share += free as u64;
                 }
             }
-            census.allocated += match state.phase() {
+            let used = match state.phase() {
                 Phase::Handed | Phase::Inner => FRAMES as u64,
                 Phase::Idle | Phase::Current => (FRAMES - free - self.holes(block, state)) as u64,
                 _ => 0,
             };
+            let leaked = self.leaked(block, state);
+            census.leaked += leaked;
+            census.allocated += used - leaked;
         }
         let broken = |rule| Violation { zone: id, pfn: None::<Pfn>, rule };
         let kept = self.check_kept(id).map_err(broken)?;
@@ -71,8 +75,8 @@ impl BlockAllocator<'_> {
         if whole as u64 * FRAMES as u64 + counted != zone.free_at_least() {
             return Err(broken("what the zone counts as free equals what each pageblock was counted with"));
         }
-        if census.free + census.cached + census.allocated != zone.managed {
-            return Err(broken("managed = free + cached + allocated"));
+        if census.free + census.cached + census.allocated + census.leaked != zone.managed {
+            return Err(broken("managed = free + cached + allocated + leaked"));
         }
         Ok(census)
     }
@@ -149,6 +153,13 @@ impl BlockAllocator<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Frames that are out of service for good. Those that somebody freed while they were taken out are free.
+    fn leaked(&self, block: BlockIndex, state: State) -> u64 {
+        let is_leaked =
+            |frame: &usize| self.is_bad(block, *frame, state) && !self.free[block].is_free(*frame);
+        (0..FRAMES).filter(is_leaked).count() as u64
     }
 
     fn holes(&self, block: BlockIndex, state: State) -> usize {

@@ -71,6 +71,7 @@ impl BlockAllocator<'_> {
         let state = self.states[block].get();
         match state.phase() {
             Phase::Absent => Err(FreeError::Foreign(pfn)),
+            _ if self.is_bad(block, frame, state) => Err(FreeError::Leaked(pfn)),
             Phase::Whole | Phase::Spare => Err(FreeError::DoubleFree(pfn)),
             Phase::Inner => Err(FreeError::NotABlock(pfn)),
             Phase::Handed if frame != 0 => Err(FreeError::NotABlock(pfn)),

@@ -4,12 +4,15 @@
 //! and what else to try), `rescue` (what is left when no pageblock is), `whole` (pageblocks and pairs of them); `free`,
 //! `keep` (frees to pageblocks of other
 //! CPUs), `settle` (what a pageblock becomes after a free), `line` (which CPU changed it last); `bulk`; `mixed` (pageblocks with blocks of several orders), `range` (a
-//! given place, exact counts, parts); `isolation` (pageblocks out of service); `tick`; `build`, `tables`; `info`, `check`.
+//! given place, exact counts, parts); `isolation` (pageblocks out of service), `bad` (frames out of service for good); `tick`,
+//! `cpu`; `build`, `tables`; `info`, `check`.
 
 mod alloc;
+mod bad;
 mod build;
 mod bulk;
 mod check;
+mod cpu;
 mod free;
 mod info;
 mod isolation;
@@ -33,6 +36,7 @@ pub use info::ZoneUse;
 pub use keep::RemoteFrees;
 pub use tables::{TableCounts, Tables};
 
+use crate::bad_bits::BadBits;
 use crate::cpu_lists::{CpuHome, CpuLists};
 use crate::free_bits::FreeBits;
 use crate::stack::BlockIndex;
@@ -57,6 +61,7 @@ const FRAMES: usize = PAGEBLOCK_FRAMES as usize;
 pub struct BlockAllocator<'a> {
     free: Storage<'a, FreeBits>,
     tails: Storage<'a, TailBits>,
+    bad: Storage<'a, BadBits>,
     states: Storage<'a, BlockState>,
     whole: WholeMap<'a>,
     /// By zone and CPU.

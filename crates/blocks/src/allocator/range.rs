@@ -140,6 +140,7 @@ impl BlockAllocator<'_> {
         let state = self.states[block].get();
         match state.phase() {
             Phase::Absent => Err(FreeError::Foreign(pfn)),
+            _ if self.is_bad(block, frame, state) => Err(FreeError::Leaked(pfn)),
             Phase::Whole | Phase::Spare => Err(FreeError::DoubleFree(pfn)),
             Phase::Handed | Phase::Inner => Ok(()),
             _ if state.is_holed() && self.tails[block].is_tail(frame) => Err(FreeError::Foreign(pfn)),

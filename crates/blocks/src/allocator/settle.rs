@@ -60,7 +60,12 @@ impl BlockAllocator<'_> {
             return false;
         }
         let zone = self.zone_of_block(block);
-        let owner = self.states[block].get().owner();
+        let state = self.states[block].get();
+        if state.has_bad() {
+            // None of them is: all frames are free.
+            self.bad[block].clear();
+        }
+        let owner = state.owner();
         self.uncount(block);
         let lists = self.lists_at(zone, owner);
         count(&lists.counters.closed);

@@ -3,6 +3,7 @@
 use pageset_core::{Config, ConfigError, MAX_ORDER, Storage, ZoneConfig, ZoneId};
 
 use super::FRAMES;
+use crate::bad_bits::BadBits;
 use crate::cpu_lists::{CpuHome, CpuLists};
 use crate::free_bits::FreeBits;
 use crate::state::BlockState;
@@ -10,13 +11,15 @@ use crate::tail_bits::TailBits;
 use crate::whole_map::{WholeMap, WholeWord};
 use crate::zone::Zone;
 
-/// Tables of an allocator: about 140 bytes for each pageblock (70 KiB for each GiB), 9 KiB for each CPU and zone.
+/// Tables of an allocator: about 200 bytes for each pageblock (100 KiB for each GiB), 9 KiB for each CPU and zone.
 #[derive(Debug)]
 pub struct Tables<'a> {
     /// The free frames of each pageblock.
     pub free: Storage<'a, FreeBits>,
     /// Where blocks begin in each pageblock.
     pub tails: Storage<'a, TailBits>,
+    /// Which frames of each pageblock are out of service.
+    pub bad: Storage<'a, BadBits>,
     /// What each pageblock is for.
     pub states: Storage<'a, BlockState>,
     /// Which pageblocks are free as a whole.
@@ -35,7 +38,8 @@ pub struct Tables<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TableCounts {
-    /// Pageblocks: entries of [`free`](Tables::free), [`tails`](Tables::tails) and [`states`](Tables::states).
+    /// Pageblocks: entries of [`free`](Tables::free), [`tails`](Tables::tails), [`bad`](Tables::bad) and
+    /// [`states`](Tables::states).
     pub pageblocks: usize,
     /// Entries of [`Tables::whole`].
     pub whole: usize,
@@ -92,6 +96,7 @@ impl Tables<'_> {
         for (table, len, needed) in [
             ("free", self.free.len(), needed.pageblocks),
             ("tails", self.tails.len(), needed.pageblocks),
+            ("bad", self.bad.len(), needed.pageblocks),
             ("states", self.states.len(), needed.pageblocks),
             ("whole", self.whole.len(), needed.whole),
             ("lists", self.lists.len(), needed.lists),
@@ -118,6 +123,7 @@ impl Tables<'static> {
         Ok(Self {
             free: Storage::owned(counts.pageblocks, FreeBits::new),
             tails: Storage::owned(counts.pageblocks, TailBits::new),
+            bad: Storage::owned(counts.pageblocks, BadBits::new),
             states: Storage::owned(counts.pageblocks, BlockState::new),
             whole: Storage::owned(counts.whole, WholeWord::new),
             lists: Storage::owned(counts.lists, CpuLists::new),

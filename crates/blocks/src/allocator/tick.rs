@@ -47,7 +47,7 @@ impl BlockAllocator<'_> {
         }
     }
 
-    fn zone_ids(&self) -> impl Iterator<Item = ZoneId> {
+    pub(super) fn zone_ids(&self) -> impl Iterator<Item = ZoneId> {
         (0..self.zones.len()).map(|zone| ZoneId(zone as u16))
     }
 

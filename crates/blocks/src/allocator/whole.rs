@@ -123,7 +123,8 @@ impl BlockAllocator<'_> {
         if order == Order::PAGEBLOCK && self.free_pageblock(cpu, zone, block) {
             return true;
         }
-        let is_this = |state: State| state.phase() == Phase::Handed && state.order() == order;
+        let is_this =
+            |state: State| state.phase() == Phase::Handed && state.order() == order && !state.has_bad();
         let freed =
             self.states[block].update(|state| is_this(state).then(|| state.unused(Phase::Changing))).is_ok();
         if freed {

@@ -1,5 +1,7 @@
 //! The allocator as its users see it.
 
+mod bad;
+mod cpus;
 mod errors;
 mod isolation;
 mod machine;

@@ -81,10 +81,10 @@ fn nothing_is_lost_and_nothing_is_given_twice() {
                             mailbox.extend(mine.drain(..half));
                         }
                         _ => match random(20) {
-                            1 | 2 => drop(allocator.isolate_pageblock(cpu, Pfn(random(8192)))),
+                            1 | 2 => allocator.isolate_pageblock(cpu, Pfn(random(8192))).unwrap_or(()),
                             3..6 => {
                                 let pfn = Pfn(random(8192));
-                                drop(allocator.unisolate_pageblock(cpu, pfn, MigrateType::Movable));
+                                allocator.unisolate_pageblock(cpu, pfn, MigrateType::Movable).unwrap_or(());
                             }
                             0 => allocator.drain_all(),
                             _ => drop(allocator.tick(cpu).unwrap()),
@@ -100,7 +100,7 @@ fn nothing_is_lost_and_nothing_is_given_twice() {
         allocator.free(CpuId(0), pfn, of).unwrap();
     }
     for block in 0..16 {
-        drop(allocator.unisolate_pageblock(CpuId(0), Pfn(block * 512), MigrateType::Movable));
+        allocator.unisolate_pageblock(CpuId(0), Pfn(block * 512), MigrateType::Movable).unwrap_or(());
     }
     allocator.drain_all();
     let census = allocator.validate().unwrap_or_else(|violation| panic!("{violation}"));

@@ -1,0 +1,145 @@
+//! Frames that cannot be trusted: out of service for good.
+
+use pageset_core::{CpuId, FreeError, MigrateType, Order, Pfn};
+
+use super::{BlockAllocator, FRAMES};
+use crate::free_bits::{WORD_FRAMES, WORDS};
+use crate::stack::BlockIndex;
+use crate::state::{Phase, State};
+use crate::zone::Zone;
+
+/// How often to look again at a pageblock that others change at this moment. Each of them needs some exchanges only, so this
+/// many fail if one of them stopped in the middle.
+const ATTEMPTS: usize = 1000;
+
+/// What became of an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Attempt {
+    Done,
+    /// Somebody changes the pageblock.
+    Again,
+}
+
+impl BlockAllocator<'_> {
+    /// Takes a frame out of service: alone and at once if it is free, otherwise with the block that it is part of, which cannot be
+    /// freed any more. Memory that hardware reported as failing is the usual reason. (A block that another CPU frees at this very
+    /// moment may be handed out once more, and goes out of service when it is freed then.)
+    ///
+    /// # Errors
+    /// [`FreeError::Foreign`] if the frame is not memory of this allocator, [`FreeError::Leaked`] if it is out of service already,
+    /// [`FreeError::BadCpu`] for an unknown CPU. [`FreeError::NotABlock`] if another CPU is in the middle of changing the pageblock
+    /// and does not go on: try again.
+    pub fn mark_bad(&self, cpu: CpuId, pfn: Pfn) -> Result<(), FreeError> {
+        if !self.is_known(cpu) {
+            return Err(FreeError::BadCpu(cpu));
+        }
+        let (zone, index) = self.locate(pfn).ok_or(FreeError::Foreign(pfn))?;
+        // Free frames that CPUs keep for themselves are in use as far as their pageblocks know.
+        (0..self.cpus()).for_each(|of| self.give_back_all(zone.id, CpuId(of as u32)));
+        for _ in 0..ATTEMPTS {
+            if self.try_mark_bad(cpu, zone, index, pfn)? == Attempt::Done {
+                return Ok(());
+            }
+            core::hint::spin_loop();
+        }
+        Err(FreeError::NotABlock(pfn))
+    }
+
+    fn try_mark_bad(&self, cpu: CpuId, zone: &Zone, index: usize, pfn: Pfn) -> Result<Attempt, FreeError> {
+        let (block, frame) = (index / FRAMES, index % FRAMES);
+        let state = self.states[block].get();
+        if self.is_bad(block, frame, state) {
+            return Err(FreeError::Leaked(pfn));
+        }
+        let done = match state.phase() {
+            Phase::Absent => return Err(FreeError::Foreign(pfn)),
+            Phase::Whole => self.claim_whole_at(zone, block, 1) && self.open_without(cpu, block, frame),
+            Phase::Spare => {
+                self.states[block].change(Phase::Spare, Phase::Changing)
+                    && self.open_without(cpu, block, frame)
+            }
+            Phase::Handed => self.mark_handed(block, state),
+            Phase::Inner => self.mark_handed(block - 1, self.states[block - 1].get()),
+            Phase::Changing => false,
+            Phase::Idle | Phase::Current if state.is_holed() && self.tails[block].is_tail(frame) => {
+                return Err(FreeError::Foreign(pfn));
+            }
+            Phase::Idle | Phase::Current if self.free[block].is_free(frame) => {
+                self.mark_free(block, frame, state)
+            }
+            Phase::Idle | Phase::Current => self.mark_used(block, frame, state),
+        };
+        Ok(if done { Attempt::Done } else { Attempt::Again })
+    }
+
+    /// Whether a frame is out of service, alone or with the block around it.
+    pub(super) fn is_bad(&self, block: BlockIndex, frame: usize, state: State) -> bool {
+        match state.phase() {
+            Phase::Handed => state.has_bad(),
+            Phase::Inner => self.states[block - 1].get().has_bad(),
+            Phase::Idle | Phase::Current | Phase::Changing => {
+                state.has_bad() && self.bad[block].is_bad(frame)
+            }
+            Phase::Absent | Phase::Whole | Phase::Spare => false,
+        }
+    }
+
+    /// A pageblock that the caller has for itself is split, without one frame.
+    fn open_without(&self, cpu: CpuId, block: BlockIndex, frame: usize) -> bool {
+        let split = State::split(Order::ZERO, MigrateType::Movable).in_phase(Phase::Idle).of_owner(cpu);
+        self.bad[block].mark(frame..frame + 1);
+        if !self.turn_into(block, |state| split.keeping(state).bad()) {
+            self.bad[block].clear();
+            return false;
+        }
+        for word in 0..WORDS {
+            let is_there = word == frame / WORD_FRAMES;
+            self.free[block].set(word, usize::MAX ^ usize::from(is_there) << (frame % WORD_FRAMES));
+        }
+        self.settle(block);
+        true
+    }
+
+    /// A block of a pageblock or two does not come back.
+    fn mark_handed(&self, head: BlockIndex, state: State) -> bool {
+        let is_same = |now: State| now == state && now.phase() == Phase::Handed;
+        self.states[head].update(|now| is_same(now).then(|| now.bad())).is_ok()
+    }
+
+    /// A free frame of a split pageblock leaves it.
+    fn mark_free(&self, block: BlockIndex, frame: usize, state: State) -> bool {
+        let has_single = |state: State| state.order() == Order::ZERO || state.is_mixed();
+        if !has_single(state) {
+            self.mix(block);
+            return false;
+        }
+        if !self.free[block].take_at(frame, Order::ZERO) {
+            return false;
+        }
+        // From here on the pageblock stays split, since not all of it is free.
+        let now = self.states[block].get();
+        if !matches!(now.phase(), Phase::Idle | Phase::Current) || !has_single(now) {
+            self.return_frames(block, frame, Order::ZERO);
+            return false;
+        }
+        self.tails[block].mark_head(frame);
+        self.bad[block].mark(frame..frame + 1);
+        self.states[block].update(|state| Some(state.bad())).is_ok()
+    }
+
+    /// The block in use around a frame does not come back.
+    fn mark_used(&self, block: BlockIndex, frame: usize, state: State) -> bool {
+        let (start, order) = if state.is_mixed() {
+            let start = (0..=frame).rev().find(|frame| !self.tails[block].is_tail(*frame)).unwrap_or(0);
+            (start, self.order_in_mixed(block, start))
+        } else {
+            (frame & !(state.order().frames() as usize - 1), state.order())
+        };
+        let is_same = |now: State| now.linked(false) == state.linked(false);
+        if self.states[block].update(|now| is_same(now).then(|| now.bad())).is_err() {
+            return false;
+        }
+        self.bad[block].mark(start..start + order.frames() as usize);
+        true
+    }
+}
