@@ -341,6 +341,8 @@ counters! {
     /// Times a CPU changed the free frames of a pageblock that another one had changed last. Counted with the feature
     /// `line-counts` only.
     line_transfers,
+    /// Times a request found a zone below its low watermark: a reclaimer should work when this rises.
+    below_low,
     /// Requests that found no memory.
     failed,
 }

@@ -65,7 +65,7 @@ pub use policy::{POLICIES, Policy};
 pub use request::{NodeChoice, Request, RequestTraits};
 pub use stats::Counters;
 pub use storage::Storage;
-pub use zone::{Watermark, Watermarks, Zone, default_min_free_kbytes};
+pub use zone::{Watermark, WatermarkInputs, WatermarkSettings, Watermarks, Zone, default_min_free_kbytes};
 
 /// The crate's README, its example run as a test.
 #[cfg(doctest)]

@@ -62,6 +62,8 @@ impl<'a> BlockAllocator<'a> {
             zones: tables.zones,
             zonelists: tables.zonelists,
             remote_frees: RemoteFrees::default(),
+            page_bytes: config.page_bytes,
+            watermark_scale_factor: config.watermark_scale_factor,
         };
         for (index, of) in config.zones.iter().enumerate() {
             allocator.populate(ZoneId(index as u16), of.regions);

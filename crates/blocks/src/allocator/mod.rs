@@ -5,7 +5,7 @@
 //! `keep` (frees to pageblocks of other
 //! CPUs), `settle` (what a pageblock becomes after a free), `line` (which CPU changed it last); `bulk`; `mixed` (pageblocks with blocks of several orders), `range` (a
 //! given place, exact counts, parts); `isolation` (pageblocks out of service), `bad` (frames out of service for good); `tick`,
-//! `cpu`; `build`, `tables`; `info`, `check`.
+//! `cpu`, `settings`; `build`, `tables`; `info`, `check`.
 
 mod alloc;
 mod bad;
@@ -22,6 +22,7 @@ mod mixed;
 mod range;
 mod refill;
 mod rescue;
+mod settings;
 mod settle;
 mod slow;
 mod tables;
@@ -71,6 +72,10 @@ pub struct BlockAllocator<'a> {
     /// One row of zones per node.
     zonelists: Storage<'a, ZoneId>,
     remote_frees: RemoteFrees,
+    /// Bytes per frame.
+    page_bytes: u32,
+    /// Distance between watermarks, in 10 000ths of a zone.
+    watermark_scale_factor: u32,
 }
 
 impl BlockAllocator<'_> {

@@ -69,6 +69,9 @@ impl BlockAllocator<'_> {
         let zone = &self.zones[needy.zone.index()];
         let frames = u64::from(request.order.frames());
         if zone.free_at_least() < zone.floor(request, mark).saturating_add(frames) {
+            if mark == Watermark::Low {
+                count(&needy.lists.counters.below_low);
+            }
             return None;
         }
         needy.lists.note_activity();

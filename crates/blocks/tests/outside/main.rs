@@ -7,4 +7,5 @@ mod isolation;
 mod machine;
 mod model;
 mod reviewers;
+mod settings;
 mod threads;

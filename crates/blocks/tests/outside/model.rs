@@ -22,7 +22,10 @@ enum Step {
     Misuse { cpu: u32, pfn: u64, order: u8 },
     Isolate { cpu: u32, pfn: u64 },
     Unisolate { cpu: u32, pfn: u64, migratetype: usize },
+    Bad { cpu: u32, pfn: u64 },
     Tick { cpu: u32 },
+    Offline { cpu: u32 },
+    Online { cpu: u32 },
     Drain { cpu: u32 },
     DrainAll,
 }
@@ -47,6 +50,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => (cpu.clone(), 0..8000_u64).prop_map(|(cpu, pfn)| Step::Isolate { cpu, pfn }),
         2 => (cpu.clone(), 0..8000_u64, 0..3_usize)
             .prop_map(|(cpu, pfn, migratetype)| Step::Unisolate { cpu, pfn, migratetype }),
+        1 => (cpu.clone(), 0..8000_u64).prop_map(|(cpu, pfn)| Step::Bad { cpu, pfn }),
+        1 => cpu.clone().prop_map(|cpu| Step::Offline { cpu }),
+        1 => cpu.clone().prop_map(|cpu| Step::Online { cpu }),
         2 => cpu.clone().prop_map(|cpu| Step::Tick { cpu }),
         1 => cpu.prop_map(|cpu| Step::Drain { cpu }),
         1 => Just(Step::DrainAll),
@@ -54,16 +60,24 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..120)
 }
 
-/// What the model knows: every block in use by its first frame, and how many frames it has; pageblocks out of service.
+/// What the model knows: every block in use by its first frame, and how many frames it has; pageblocks and frames out
+/// of service.
 #[derive(Default)]
 struct Model {
     blocks: BTreeMap<u64, u64>,
     isolated: BTreeSet<u64>,
+    bad: BTreeSet<u64>,
 }
 
 impl Model {
     fn is_used(&self, frames: std::ops::Range<u64>) -> bool {
-        self.blocks.range(..frames.end).next_back().is_some_and(|(start, len)| start + len > frames.start)
+        let is_bad = self.bad.range(frames.clone()).next().is_some();
+        is_bad
+            || self
+                .blocks
+                .range(..frames.end)
+                .next_back()
+                .is_some_and(|(start, len)| start + len > frames.start)
     }
 
     fn is_isolated(&self, frames: std::ops::Range<u64>) -> bool {
@@ -72,7 +86,9 @@ impl Model {
 
     /// Frames that can be had.
     fn free(&self) -> u64 {
-        let in_service = |frame: &u64| is_ragged(Pfn(*frame)) && !self.is_isolated(*frame..frame + 1);
+        let in_service = |frame: &u64| {
+            is_ragged(Pfn(*frame)) && !self.bad.contains(frame) && !self.is_isolated(*frame..frame + 1)
+        };
         let frames = (0..8192).filter(in_service).count() as u64;
         let used = |(start, len): (&u64, &u64)| (*start..start + len).filter(in_service).count() as u64;
         frames - self.blocks.iter().map(used).sum::<u64>()
@@ -201,13 +217,30 @@ fn run(allocator: &BlockAllocator<'_>, rule: RemoteFrees, steps: Vec<Step>) {
                 };
                 assert_eq!(result, expected);
             }
+            Step::Bad { cpu, pfn } => {
+                let around = model.blocks.range(..=pfn).next_back().map(|(start, len)| *start..start + len);
+                let expected = if !is_ragged(Pfn(pfn)) {
+                    Err(FreeError::Foreign(Pfn(pfn)))
+                } else if let Some(block) = around.filter(|block| block.contains(&pfn)) {
+                    model.blocks.remove(&block.start);
+                    model.bad.extend(block);
+                    Ok(())
+                } else if model.bad.insert(pfn) {
+                    Ok(())
+                } else {
+                    Err(FreeError::Leaked(Pfn(pfn)))
+                };
+                assert_eq!(allocator.mark_bad(CpuId(cpu), Pfn(pfn)), expected);
+            }
+            Step::Offline { cpu } => allocator.cpu_offline(CpuId(cpu)).unwrap(),
+            Step::Online { cpu } => allocator.cpu_online(CpuId(cpu)).unwrap(),
             Step::Tick { cpu } => drop(allocator.tick(CpuId(cpu)).unwrap()),
             Step::Drain { cpu } => allocator.drain_cpu(CpuId(cpu)).unwrap(),
             Step::DrainAll => allocator.drain_all(),
         }
         let used: u64 = model.blocks.values().sum();
         let census = allocator.validate().unwrap_or_else(|violation| panic!("{violation}"));
-        assert_eq!(census.allocated, used);
+        assert_eq!((census.allocated, census.leaked), (used, model.bad.len() as u64));
         assert_eq!(allocator.zones().map(|zone| zone.free).sum::<u64>(), model.free());
     }
     for (pfn, frames) in std::mem::take(&mut model.blocks) {
@@ -218,10 +251,15 @@ fn run(allocator: &BlockAllocator<'_>, rule: RemoteFrees, steps: Vec<Step>) {
     }
     allocator.drain_all();
     let census = allocator.validate().unwrap_or_else(|violation| panic!("{violation}"));
-    assert_eq!((census.free, census.cached, census.allocated), (RAGGED_FRAMES, 0, 0));
+    let bad = model.bad.len() as u64;
+    assert_eq!((census.free, census.cached, census.allocated), (RAGGED_FRAMES - bad, 0, 0));
     let whole: u64 = allocator.zones().map(|zone| zone.whole_pageblocks).sum();
-    // All but those with holes: two of the first zone, the last of the second.
-    assert_eq!(whole, 3 + 6);
+    // All but those with holes (the second of the first zone, the last of the second) or bad frames.
+    let is_whole = |block: &u64| {
+        let frames = block * 512..(block + 1) * 512;
+        frames.clone().all(|frame| is_ragged(Pfn(frame))) && model.bad.range(frames).next().is_none()
+    };
+    assert_eq!(whole, (0..16).filter(is_whole).count() as u64);
 }
 
 /// Whether a block lies in a pageblock with holes, which gives single frames only.

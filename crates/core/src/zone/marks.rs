@@ -28,25 +28,28 @@ pub enum Watermark {
 
 /// What a zone's watermarks follow from.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct WatermarkInputs {
-    pub(crate) kind: ZoneKind,
-    pub(crate) managed: u64,
+pub struct WatermarkInputs {
+    /// What its addresses are good for.
+    pub kind: ZoneKind,
+    /// Frames the zone manages.
+    pub managed: u64,
 }
 
 /// What all zones' watermarks follow from.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct WatermarkSettings {
+pub struct WatermarkSettings {
     /// `min_free_kbytes` in frames.
-    pub(crate) pages_min: u64,
+    pub pages_min: u64,
     /// `watermark_scale_factor`, in 10 000ths of the zone.
-    pub(crate) scale_factor: u32,
+    pub scale_factor: u32,
     /// Managed frames of all zones that count as low memory.
-    pub(crate) lowmem: u64,
+    pub lowmem: u64,
 }
 
 impl WatermarkSettings {
     /// The watermarks of one zone (spec §1.9, vectors `watermarks.csv`).
-    pub(crate) fn watermarks(&self, zone: WatermarkInputs) -> Watermarks {
+    #[must_use]
+    pub fn watermarks(&self, zone: WatermarkInputs) -> Watermarks {
         let share = u128::from(self.pages_min) * u128::from(zone.managed) / u128::from(self.lowmem.max(1));
         let share = u64::try_from(share).unwrap_or(u64::MAX);
         let min = match zone.kind {

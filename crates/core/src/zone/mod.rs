@@ -15,7 +15,7 @@ pub(crate) use body::{Identity, ZoneBody};
 pub(crate) use gauges::Gauges;
 pub(crate) use locked::{End, FreeLists, ListId, LockedZone};
 pub use marks::{Watermark, Watermarks, default_min_free_kbytes};
-pub(crate) use marks::{WatermarkInputs, WatermarkSettings};
+pub use marks::{WatermarkInputs, WatermarkSettings};
 
 use crate::event::Event;
 use crate::frame::{FrameCounts, FrameIndex, FrameTables};
