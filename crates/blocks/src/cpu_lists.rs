@@ -3,6 +3,7 @@
 use pageset_core::{COSTLY_ORDER, MigrateType, NodeId, Order, PAGEBLOCK_ORDER, ZoneId, ZoneKind};
 
 use crate::atomic::{AtomicU32, AtomicUsize, Relaxed, array, constant};
+use crate::budget::Budget;
 use crate::free_bits::WORDS;
 use crate::kept::{Kept, Ring};
 use crate::stack::{BlockIndex, Stack};
@@ -57,6 +58,7 @@ pub struct CpuLists {
     pub(crate) near: AtomicU32,
     /// Whether this CPU asked for a pageblock since the last tick: [`IDLE`], [`ACTIVE`], or [`OFFLINE`].
     activity: AtomicU32,
+    pub(crate) budget: Budget,
     /// By type and order, its pageblocks that have free frames and are not allocated from.
     pub(crate) stacks: [[Stack; PAGEBLOCK_ORDER]; TYPES],
     /// By type, blocks that it freed to pageblocks of others.
@@ -93,6 +95,7 @@ impl CpuLists {
                 spares: Spares::new(),
                 near: AtomicU32::new(0),
                 activity: AtomicU32::new(IDLE),
+                budget: Budget::new(),
                 stacks: array!(array!(Stack::new())),
                 kept: array!(KeptOfType {
                     order_0: Kept::new(),

@@ -10,7 +10,7 @@
 //! - Every misuse that a bit can show is an error value.
 //!
 //! Modules from the bottom: `atomic`; `free_bits`, `tail_bits`, `bad_bits` (frames of a pageblock), `state` (what a pageblock is for),
-//! `stack` (pageblocks with free frames), `whole_map` (pageblocks that are whole); `zone`, `cpu_lists`; `allocator` (the
+//! `stack` (pageblocks with free frames), `whole_map` (pageblocks that are whole); `zone`, `budget`, `cpu_lists`; `allocator` (the
 //! operations).
 #![no_std]
 #![forbid(unsafe_code)]
@@ -22,6 +22,7 @@ extern crate std;
 mod allocator;
 mod atomic;
 mod bad_bits;
+mod budget;
 mod cpu_lists;
 mod frame_allocator;
 mod free_bits;

@@ -26,6 +26,8 @@ pub struct Zone {
     pub(crate) lowmem_reserve: [u64; ZoneKind::COUNT],
     marks: [AtomicUsize; 3],
     gauges: Gauges,
+    /// What no CPU has of the budget for pageblocks in CPUs' stacks.
+    pub(crate) unassigned: AtomicUsize,
     /// Pageblocks with free frames whose owners are idle, by type and order.
     shared: [[Stack; pageset_core::PAGEBLOCK_ORDER]; TYPES],
 }
@@ -59,6 +61,7 @@ impl Zone {
                 offset: 0,
                 lowmem_reserve: [0; ZoneKind::COUNT],
                 marks: array!(AtomicUsize::new(0)),
+                unassigned: AtomicUsize::new(0),
                 gauges: Gauges { whole: AtomicUsize::new(0), idle: AtomicUsize::new(0) },
                 shared: array!(array!(Stack::new())),
             }

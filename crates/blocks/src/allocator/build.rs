@@ -68,6 +68,7 @@ impl<'a> BlockAllocator<'a> {
         for (index, of) in config.zones.iter().enumerate() {
             allocator.populate(ZoneId(index as u16), of.regions);
             allocator.spread_cpus(ZoneId(index as u16));
+            allocator.spread_budget(ZoneId(index as u16));
         }
         Ok(allocator)
     }
@@ -108,6 +109,17 @@ impl<'a> BlockAllocator<'a> {
         let state = State::split(Order::ZERO, MigrateType::Movable).in_phase(Phase::Idle).holed();
         self.states[block].set(state.of_owner(CpuId(0)));
         self.settle(block);
+    }
+
+    /// CPUs begin with equal shares of the budget for pageblocks in their stacks: half of the zone. Guess: what they cannot have
+    /// is theirs all the same while nobody else needs it.
+    fn spread_budget(&self, id: ZoneId) {
+        let zone = &self.zones[id.index()];
+        let share = zone.blocks.len() / 2 / self.cpus();
+        for cpu in 0..self.cpus() {
+            self.lists_at(id, CpuId(cpu as u32)).budget.set_limit(share as u32);
+        }
+        zone.unassigned.store(zone.blocks.len() / 2 - share * self.cpus(), Relaxed);
     }
 
     /// CPUs begin to look for whole pageblocks at places far from each other.

@@ -6,7 +6,7 @@ use pageset_core::{CpuId, ZoneId};
 use super::BlockAllocator;
 use crate::cpu_lists::{CpuLists, Wanted, count};
 use crate::free_bits::WORDS;
-use crate::stack::{BlockIndex, Stack};
+use crate::stack::BlockIndex;
 use crate::state::{Phase, State};
 
 /// A CPU that needs blocks of a zone.
@@ -69,21 +69,29 @@ impl BlockAllocator<'_> {
 
     fn next_block(&self, needy: Needy<'_>) -> Option<BlockIndex> {
         let lists = needy.lists;
-        if let Some(block) = self.pop_idle(lists.stack(needy.wanted), needy) {
+        if let Some(block) = self.pop_idle(|| self.pop_own(lists, needy.wanted), needy) {
             count(&lists.counters.reused);
             return Some(block);
         }
-        if let Some(block) = self.pop_idle(self.zones[needy.zone.index()].shared(needy.wanted), needy) {
+        lists.budget.note_miss();
+        let shared = self.zones[needy.zone.index()].shared(needy.wanted);
+        if let Some(block) = self.pop_idle(|| shared.pop(&self.states), needy) {
             count(&lists.counters.adopted);
             return Some(block);
         }
         self.claim(needy)
     }
 
+    /// A pageblock from the stack of a CPU.
+    pub(super) fn pop_own(&self, lists: &CpuLists, wanted: Wanted) -> Option<BlockIndex> {
+        let block = lists.stack(wanted).pop(&self.states)?;
+        lists.budget.remove();
+        Some(block)
+    }
+
     /// The first pageblock of a stack that serves; it is this CPU's from then on.
-    pub(super) fn pop_idle(&self, stack: &Stack, needy: Needy<'_>) -> Option<BlockIndex> {
-        while !stack.is_empty() {
-            let block = stack.pop(&self.states)?;
+    fn pop_idle(&self, pop: impl Fn() -> Option<BlockIndex>, needy: Needy<'_>) -> Option<BlockIndex> {
+        while let Some(block) = pop() {
             let wanted = needy.wanted;
             // What became of it in the stack shows only now.
             let before = self.states[block].update(|state| {

@@ -27,7 +27,7 @@ impl BlockAllocator<'_> {
         }
     }
 
-    /// Puts a pageblock into the stack of its owner, or of the zone if the owner is idle.
+    /// Puts a pageblock into the stack of its owner, or of the zone if the owner is idle or has enough.
     fn link(&self, block: BlockIndex, state: State) {
         if !self.free[block].is_worthwhile(state.order()) {
             return;
@@ -45,8 +45,11 @@ impl BlockAllocator<'_> {
         let zone = self.zone_of_block(block);
         let wanted = Wanted { order: state.order(), migratetype: state.migratetype() };
         let owner = self.lists_at(zone, state.owner());
-        let stack =
-            if owner.is_active() { owner.stack(wanted) } else { self.zones[zone.index()].shared(wanted) };
+        let stack = if owner.is_active() && owner.budget.add() {
+            owner.stack(wanted)
+        } else {
+            self.zones[zone.index()].shared(wanted)
+        };
         stack.push(&self.states, block);
     }
 

@@ -4,12 +4,13 @@ use pageset_core::{ConfigError, CpuId, TickOutcome, ZoneId};
 
 use super::BlockAllocator;
 use crate::atomic::Relaxed;
-use crate::cpu_lists::Wanted;
-use crate::stack::Stack;
+use crate::budget::Budget;
+use crate::cpu_lists::{CpuLists, Wanted};
 
 impl BlockAllocator<'_> {
-    /// Does one CPU's periodic work: one that asked for no pageblock since the last tick gives up all it has. Call it about
-    /// once a second, on or for that CPU.
+    /// Does one CPU's periodic work: one that asked for no pageblock since the last tick gives up all it has, and one that found
+    /// all it asked for among its own leaves a part of its budget for pageblocks to those that did not. Call it about once a
+    /// second, on or for that CPU.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.
@@ -17,7 +18,10 @@ impl BlockAllocator<'_> {
         self.check_cpu(cpu)?;
         let mut outcome = TickOutcome::Idle;
         for zone in self.zone_ids() {
-            if self.lists_at(zone, cpu).take_activity() {
+            let lists = self.lists_at(zone, cpu);
+            lists.budget.adjust(&self.zones[zone.index()].unassigned);
+            if lists.take_activity() {
+                Wanted::all().for_each(|wanted| self.give_up_stack(zone, lists, wanted, Budget::is_exceeded));
                 outcome = TickOutcome::Again;
             } else {
                 self.give_up(zone, cpu);
@@ -58,18 +62,18 @@ impl BlockAllocator<'_> {
             if let Some(block) = lists.cursor(wanted).replace(None) {
                 self.retire(block, cpu);
             }
-            self.give_up_stack(zone, lists.stack(wanted), wanted);
+            self.give_up_stack(zone, lists, wanted, |_| true);
         }
         self.give_spares(lists, lists.spares.iter());
         lists.spares.claim_size.store(1, Relaxed);
     }
 
-    /// What a CPU has of pageblocks with free frames is anybody's.
-    fn give_up_stack(&self, zone: ZoneId, stack: &Stack, wanted: Wanted) {
-        let zone = &self.zones[zone.index()];
+    /// What a CPU has of pageblocks with free frames is anybody's, while its budget says so.
+    fn give_up_stack(&self, id: ZoneId, lists: &CpuLists, wanted: Wanted, is_due: impl Fn(&Budget) -> bool) {
+        let zone = &self.zones[id.index()];
         // No more than there are: somebody who runs as the same CPU may put others there meanwhile, without end.
-        for _ in zone.blocks.clone() {
-            let Some(block) = stack.pop(&self.states) else { break };
+        for _ in zone.blocks.clone().take_while(|_| is_due(&lists.budget)) {
+            let Some(block) = self.pop_own(lists, wanted) else { break };
             if self.free[block].is_full() {
                 self.states[block].update(|state| Some(state.linked(false))).ok();
                 self.settle(block);

@@ -1,6 +1,7 @@
 //! The allocator as its users see it.
 
 mod bad;
+mod budget;
 mod cpus;
 mod errors;
 mod isolation;
