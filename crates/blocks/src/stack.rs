@@ -26,11 +26,6 @@ impl Stack {
         }
     }
 
-    #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.load(Relaxed) & INDEX == 0
-    }
-
     /// Puts a pageblock on top. It must be in no stack.
     pub(crate) fn push(&self, states: &Storage<'_, BlockState>, block: BlockIndex) {
         let mut top = self.0.load(Relaxed);
@@ -80,7 +75,6 @@ mod tests {
         }
         other.push(&states, 1);
         assert_eq!(core::array::from_fn(|_| one.pop(&states)), [Some(3), Some(0), Some(2), None]);
-        assert!(one.is_empty() && !other.is_empty());
-        assert_eq!(other.pop(&states), Some(1));
+        assert_eq!((one.pop(&states), other.pop(&states)), (None, Some(1)));
     }
 }

@@ -12,7 +12,7 @@ fn a_rich_cpu_gives_to_a_poor_one_while_it_is_active() {
     let pages: Vec<Pfn> = std::iter::from_fn(|| alloc(0).ok()).collect();
     assert_eq!(pages.len(), 64 * 512);
     // Half of each of 12 pageblocks: CPU 0 may have 16.
-    let is_freed = |pfn: &&Pfn| pfn.0 < 12 * 512 && pfn.0 % 2 == 0;
+    let is_freed = |pfn: &&Pfn| pfn.0 < 12 * 512 && pfn.0.is_multiple_of(2);
     for pfn in pages.iter().filter(is_freed) {
         allocator.free(CpuId(0), *pfn, Order::ZERO).unwrap();
     }
@@ -24,7 +24,8 @@ fn a_rich_cpu_gives_to_a_poor_one_while_it_is_active() {
         allocator.tick(CpuId(0)).unwrap();
     }
     let rescued = allocator.counters().rescued;
-    (0..256 * 4).for_each(|_| drop(alloc(1).unwrap()));
+    let theirs: Vec<Pfn> = (0..256 * 4).map(|_| alloc(1).unwrap()).collect();
+    assert!(theirs.iter().all(|pfn| pfn.0 < 12 * 512));
     assert!(allocator.counters().adopted >= before + 4);
     assert_eq!(allocator.counters().rescued, rescued, "nothing had to be searched for");
     assert!(allocator.validate().is_ok());
