@@ -3,6 +3,7 @@
 use pageset_core::{CpuId, FreeError, MigrateType, Order, Pfn};
 
 use super::{BlockAllocator, FRAMES};
+use crate::atomic::relax;
 use crate::free_bits::{WORD_FRAMES, WORDS};
 use crate::stack::BlockIndex;
 use crate::state::{Phase, State};
@@ -27,7 +28,7 @@ impl BlockAllocator<'_> {
     ///
     /// # Errors
     /// [`FreeError::Foreign`] if the frame is not memory of this allocator, [`FreeError::Leaked`] if it is out of service already,
-    /// [`FreeError::BadCpu`] for an unknown CPU. [`FreeError::NotABlock`] if another CPU is in the middle of changing the pageblock
+    /// [`FreeError::BadCpu`] for an unknown CPU. [`FreeError::Busy`] if another CPU is in the middle of changing the pageblock
     /// and does not go on: try again.
     pub fn mark_bad(&self, cpu: CpuId, pfn: Pfn) -> Result<(), FreeError> {
         if !self.is_known(cpu) {
@@ -40,9 +41,9 @@ impl BlockAllocator<'_> {
             if self.try_mark_bad(cpu, zone, index, pfn)? == Attempt::Done {
                 return Ok(());
             }
-            core::hint::spin_loop();
+            relax();
         }
-        Err(FreeError::NotABlock(pfn))
+        Err(FreeError::Busy(pfn))
     }
 
     fn try_mark_bad(&self, cpu: CpuId, zone: &Zone, index: usize, pfn: Pfn) -> Result<Attempt, FreeError> {
@@ -110,7 +111,7 @@ impl BlockAllocator<'_> {
     fn mark_free(&self, block: BlockIndex, frame: usize, state: State) -> bool {
         let has_single = |state: State| state.order() == Order::ZERO || state.is_mixed();
         if !has_single(state) {
-            self.mix(block);
+            let _ = self.mix(block);
             return false;
         }
         if !self.free[block].take_at(frame, Order::ZERO) {
