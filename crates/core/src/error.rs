@@ -83,6 +83,8 @@ pub enum FreeError {
     Leaked(Pfn),
     /// Another CPU changes the pageblock at this moment. Free it again.
     Busy(Pfn),
+    /// The table of pageblocks with bad frames has no entry left.
+    NoRoom(Pfn),
     /// The CPU does not exist.
     BadCpu(CpuId),
 }
@@ -97,6 +99,9 @@ impl fmt::Display for FreeError {
             Self::NotABlock(pfn) => write!(f, "frame {pfn} is inside a block, not at its start"),
             Self::Foreign(pfn) => write!(f, "frame {pfn} lies in no zone of this allocator"),
             Self::Leaked(pfn) => write!(f, "frame {pfn} was found corrupted and is out of service"),
+            Self::NoRoom(pfn) => {
+                write!(f, "frame {pfn} stays in service: too many pageblocks have bad frames")
+            }
             Self::Busy(pfn) => write!(f, "the pageblock of frame {pfn} is being changed: free it again"),
             Self::BadCpu(cpu) => write!(f, "CPU {} does not exist", cpu.0),
         }

@@ -4,6 +4,7 @@ use pageset_core::{CpuId, FreeError, MigrateType, Order, Pfn};
 
 use super::{BlockAllocator, FRAMES};
 use crate::atomic::relax;
+use crate::bad_bits::BadBits;
 use crate::free_bits::{WORD_FRAMES, WORDS};
 use crate::stack::BlockIndex;
 use crate::state::{Phase, State};
@@ -29,7 +30,8 @@ impl BlockAllocator<'_> {
     /// # Errors
     /// [`FreeError::Foreign`] if the frame is not memory of this allocator, [`FreeError::Leaked`] if it is out of service already,
     /// [`FreeError::BadCpu`] for an unknown CPU. [`FreeError::Busy`] if another CPU is in the middle of changing the pageblock
-    /// and does not go on: try again.
+    /// and does not go on: try again. [`FreeError::NoRoom`] if more pageblocks have bad frames than
+    /// [`Tables::bad`](crate::Tables::bad) has entries.
     pub fn mark_bad(&self, cpu: CpuId, pfn: Pfn) -> Result<(), FreeError> {
         if !self.is_known(cpu) {
             return Err(FreeError::BadCpu(cpu));
@@ -37,6 +39,8 @@ impl BlockAllocator<'_> {
         let (zone, index) = self.locate(pfn).ok_or(FreeError::Foreign(pfn))?;
         // Free frames that CPUs keep for themselves are in use as far as their pageblocks know.
         (0..self.cpus()).for_each(|of| self.give_back_all(zone.id, CpuId(of as u32)));
+        // Before anything changes, since afterwards nothing may fail.
+        BadBits::entry(&self.bad, index / FRAMES).ok_or(FreeError::NoRoom(pfn))?;
         for _ in 0..ATTEMPTS {
             if self.try_mark_bad(cpu, zone, index, pfn)? == Attempt::Done {
                 return Ok(());
@@ -73,13 +77,24 @@ impl BlockAllocator<'_> {
         Ok(if done { Attempt::Done } else { Attempt::Again })
     }
 
+    fn mark_bits(&self, block: BlockIndex, frames: core::ops::Range<usize>) {
+        let entry = BadBits::entry(&self.bad, block);
+        debug_assert!(entry.is_some(), "there was an entry before");
+        entry.into_iter().for_each(|entry| entry.mark(frames.clone()));
+    }
+
+    /// No frame of a pageblock is bad.
+    pub(super) fn clear_bad(&self, block: BlockIndex) {
+        BadBits::of(&self.bad, block).into_iter().for_each(BadBits::clear);
+    }
+
     /// Whether a frame is out of service, alone or with the block around it.
     pub(super) fn is_bad(&self, block: BlockIndex, frame: usize, state: State) -> bool {
         match state.phase() {
             Phase::Handed => state.has_bad(),
             Phase::Inner => self.states[block - 1].get().has_bad(),
             Phase::Idle | Phase::Current | Phase::Changing => {
-                state.has_bad() && self.bad[block].is_bad(frame)
+                state.has_bad() && BadBits::of(&self.bad, block).is_some_and(|bad| bad.is_bad(frame))
             }
             Phase::Absent | Phase::Whole | Phase::Spare => false,
         }
@@ -88,9 +103,9 @@ impl BlockAllocator<'_> {
     /// A pageblock that the caller has for itself is split, without one frame.
     fn open_without(&self, cpu: CpuId, block: BlockIndex, frame: usize) -> bool {
         let split = State::split(Order::ZERO, MigrateType::Movable).in_phase(Phase::Idle).of_owner(cpu);
-        self.bad[block].mark(frame..frame + 1);
+        self.mark_bits(block, frame..frame + 1);
         if !self.turn_into(block, |state| split.keeping(state).bad()) {
-            self.bad[block].clear();
+            self.clear_bad(block);
             return false;
         }
         for word in 0..WORDS {
@@ -124,7 +139,7 @@ impl BlockAllocator<'_> {
             return false;
         }
         self.tails[block].mark_head(frame);
-        self.bad[block].mark(frame..frame + 1);
+        self.mark_bits(block, frame..frame + 1);
         self.states[block].update(|state| Some(state.bad())).is_ok()
     }
 
@@ -140,7 +155,7 @@ impl BlockAllocator<'_> {
         if self.states[block].update(|now| is_same(now).then(|| now.bad())).is_err() {
             return false;
         }
-        self.bad[block].mark(start..start + order.frames() as usize);
+        self.mark_bits(block, start..start + order.frames() as usize);
         true
     }
 }

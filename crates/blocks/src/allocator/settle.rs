@@ -66,7 +66,7 @@ impl BlockAllocator<'_> {
         let state = self.states[block].get();
         if state.has_bad() {
             // None of them is: all frames are free.
-            self.bad[block].clear();
+            self.clear_bad(block);
         }
         let owner = state.owner();
         self.uncount(block);

@@ -38,9 +38,11 @@ pub struct Tables<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TableCounts {
-    /// Pageblocks: entries of [`free`](Tables::free), [`tails`](Tables::tails), [`bad`](Tables::bad) and
+    /// Pageblocks: entries of [`free`](Tables::free), [`tails`](Tables::tails) and
     /// [`states`](Tables::states).
     pub pageblocks: usize,
+    /// Entries of [`Tables::bad`].
+    pub bad: usize,
     /// Entries of [`Tables::whole`].
     pub whole: usize,
     /// Entries of [`Tables::lists`].
@@ -67,6 +69,7 @@ impl TableCounts {
         }
         Ok(Self {
             pageblocks,
+            bad: BadBits::entries(pageblocks),
             whole: WholeMap::words(pageblocks),
             lists: zones * cpus,
             cpus,
@@ -96,7 +99,7 @@ impl Tables<'_> {
         for (table, len, needed) in [
             ("free", self.free.len(), needed.pageblocks),
             ("tails", self.tails.len(), needed.pageblocks),
-            ("bad", self.bad.len(), needed.pageblocks),
+            ("bad", self.bad.len(), needed.bad),
             ("states", self.states.len(), needed.pageblocks),
             ("whole", self.whole.len(), needed.whole),
             ("lists", self.lists.len(), needed.lists),
@@ -123,7 +126,7 @@ impl Tables<'static> {
         Ok(Self {
             free: Storage::owned(counts.pageblocks, FreeBits::new),
             tails: Storage::owned(counts.pageblocks, TailBits::new),
-            bad: Storage::owned(counts.pageblocks, BadBits::new),
+            bad: Storage::owned(counts.bad, BadBits::new),
             states: Storage::owned(counts.pageblocks, BlockState::new),
             whole: Storage::owned(counts.whole, WholeWord::new),
             lists: Storage::owned(counts.lists, CpuLists::new),
