@@ -70,6 +70,24 @@ fn replay_has_a_trace_and_a_row_for_each_policy() {
 }
 
 #[test]
+fn contest_has_a_row_for_each_allocator_and_ours_is_last() {
+    let document = json(&["contest", TRACE, "--policy", TWO, "--ablations", "--format", "json"]);
+    let trace = &document["trace"];
+    assert_eq!((&trace["cpus"], &trace["events"]), (&2.into(), &17548.into()));
+    assert!(document["left_out"]["unmatched_frees"].is_u64() && document["notes"].is_array());
+    let rows = document["rows"].as_array().expect("rows are a list");
+    let names: Vec<_> = rows.iter().map(|row| &row["entrant"]).collect();
+    assert_eq!(names, ["linux-6.1", "linux-6.12", "owned-blocks-at-once", "owned-blocks"]);
+    for row in rows {
+        let count = |key: &str| row[key].as_u64().unwrap_or_else(|| panic!("{key} is {}", row[key]));
+        assert_eq!(count("visits"), count("shared_visits") + count("line_transfers"));
+        assert!(row["held_mean"].is_f64() && row["at_hand_mean"].is_f64());
+        assert_eq!((count("allocs"), count("failures")), (8832, 0));
+        assert!(count("whole_when_gone") >= count("whole_at_end"));
+    }
+}
+
+#[test]
 fn stat_has_every_section() {
     let document = json(&["stat", TRACE, "--format", "json"]);
     for section in
@@ -117,6 +135,8 @@ fn two_runs_print_the_same_bytes() {
 fn tables_are_ascii_within_80_columns() {
     for arguments in [
         ["replay", TRACE].as_slice(),
+        &["contest", TRACE, "--ablations"],
+        &["contest", "--help"],
         &["stat", TRACE],
         &["stat", "data/traces/k612_4c_2node_numa_tcp.pgtrace"],
         &["policies"],
