@@ -12,6 +12,8 @@ pub use spin::Spin;
 mod pages {
     #[doc = include_str!("../../docs/book/src/guide/kernel.md")]
     struct Kernel;
+    #[doc = include_str!("../../docs/book/src/guide/own-allocator.md")]
+    struct OwnAllocator;
     #[doc = include_str!("../../docs/book/src/guide/page-operations.md")]
     struct PageOperations;
     #[doc = include_str!("../../docs/book/src/guide/pool.md")]

@@ -46,8 +46,3 @@ pub use zone::Zone;
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
-
-/// The book's page about it, its example run as a test.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/book/src/guide/own-allocator.md")]
-struct BookPage;
