@@ -68,3 +68,52 @@ fn check_size(machine: &Layout) -> Result<(), ContestError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use pageset_core::policy::LINUX_6_18;
+    use pageset_core::{MigrateType, Order, ZoneKind};
+
+    use super::script::{Act, What};
+    use super::*;
+    use crate::replay::tests::small_layout;
+
+    fn entrants() -> [Entrant; 3] {
+        let [at_once] = Entrant::ABLATIONS;
+        [Entrant::Linux(Box::new(LINUX_6_18)), at_once, Entrant::OWNED_BLOCKS]
+    }
+
+    /// CPU 0 allocates a page, and another CPU frees it, at these times.
+    fn script(allocated_ns: u64, freed_ns: u64, cpu: u16) -> Script {
+        let (order, migratetype) = (Order::ZERO, MigrateType::Movable);
+        let alloc = What::Alloc { order, migratetype, highest: ZoneKind::Normal };
+        let acts = vec![
+            Act { ts_ns: allocated_ns, cpu: 0, what: alloc, block: 0 },
+            Act { ts_ns: freed_ns, cpu, what: What::Free, block: 0 },
+        ];
+        Script { acts, blocks: 1, ..Script::default() }
+    }
+
+    #[test]
+    fn a_silence_of_centuries_ends_and_any_cpu_is_one_of_the_machines() {
+        for (allocated_ns, freed_ns) in [(0, u64::MAX), (u64::MAX, u64::MAX), (u64::MAX, 0)] {
+            for entrant in entrants() {
+                let played = script(allocated_ns, freed_ns, u16::MAX).play(&small_layout(), &entrant);
+                let standing = played.unwrap();
+                assert_eq!((standing.allocs, standing.failures), (1, 0), "{entrant:?}");
+                assert!(standing.whole_when_gone >= standing.whole_at_end, "{entrant:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_machine_that_is_too_large_is_an_error() {
+        let mut machine = small_layout();
+        let zone = machine.zones.last_mut().unwrap();
+        (zone.spanned, zone.present, zone.managed) = (1 << 40, 1 << 40, 1 << 40);
+        for entrant in entrants() {
+            let error = script(0, 1, 1).play(&machine, &entrant).unwrap_err().to_string();
+            assert!(error.contains("too large") && error.contains("--layout"), "{error}");
+        }
+    }
+}

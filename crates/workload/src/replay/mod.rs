@@ -273,7 +273,7 @@ fn own_distance(own: &Forecast, kernel: KernelTotals) -> OwnDistance {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use pageset_core::ZoneKind;
     use pageset_trace::{Node, Sysctls, ZoneDescription};
 
@@ -298,7 +298,7 @@ mod tests {
     }
 
     /// Two CPUs, 16 MiB and 124 MiB.
-    pub(super) fn small_layout() -> Layout {
+    pub(crate) fn small_layout() -> Layout {
         Layout {
             kernel: "6.12".into(),
             architecture: "x86_64".into(),
