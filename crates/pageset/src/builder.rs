@@ -452,7 +452,7 @@ fn rseq_wanted() -> bool {
 
 const _: () = assert!(BLOCK_BYTES == (1 << pageset_core::PAGEBLOCK_ORDER) * PAGE_BYTES);
 
-#[cfg(all(test, not(miri)))]
+#[cfg(all(test, not(interpreted)))]
 mod tests {
     use pageset_core::Order;
     use rustix::thread::{CpuSet, sched_setaffinity};

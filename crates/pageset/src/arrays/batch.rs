@@ -54,10 +54,7 @@ impl Batch {
     }
 
     /// The foremost block: [`len`](Self::len) may be read from here, and as much more as a copy reads too much.
-    #[cfg_attr(
-        any(miri, shuttle, not(target_arch = "x86_64")),
-        allow(dead_code, reason = "only sequences need it")
-    )]
+    #[cfg_attr(not(sequences), allow(dead_code, reason = "only sequences need it"))]
     pub(crate) fn front(&self) -> *const Entry {
         self.entries.as_ptr().wrapping_add(self.start)
     }
@@ -68,19 +65,13 @@ impl Batch {
     }
 
     /// Room for [`BATCH_MAX`] blocks and what a copy writes too much, in a batch that is empty.
-    #[cfg_attr(
-        any(miri, shuttle, not(target_arch = "x86_64")),
-        allow(dead_code, reason = "only sequences need it")
-    )]
+    #[cfg_attr(not(sequences), allow(dead_code, reason = "only sequences need it"))]
     pub(crate) fn room(&mut self) -> *mut Entry {
         self.entries.as_mut_ptr()
     }
 
     /// Says how many blocks were written to the [`room`](Self::room).
-    #[cfg_attr(
-        any(miri, shuttle, not(target_arch = "x86_64")),
-        allow(dead_code, reason = "only sequences need it")
-    )]
+    #[cfg_attr(not(sequences), allow(dead_code, reason = "only sequences need it"))]
     pub(crate) fn note_filled(&mut self, count: usize) {
         self.start = 0;
         self.end = count.min(BATCH_MAX);

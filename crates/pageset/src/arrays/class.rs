@@ -96,10 +96,7 @@ impl StackAt {
 
     /// The bytes.
     #[inline(always)]
-    #[cfg_attr(
-        any(miri, shuttle, not(target_arch = "x86_64")),
-        expect(dead_code, reason = "only sequences need it")
-    )]
+    #[cfg_attr(not(sequences), expect(dead_code, reason = "only sequences need it"))]
     pub(crate) const fn bytes(self) -> usize {
         self.0.get() as usize
     }

@@ -61,7 +61,7 @@ mod tests {
         let blocks = 10_000;
         let (mut set, mut model) = (BlockSet::new(blocks), BTreeSet::new());
         let mut random = 1_u64;
-        for _ in 0..if cfg!(miri) { 200 } else { 20_000 } {
+        for _ in 0..crate::sys::TEST_ROUNDS {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let block = ((random >> 33) % blocks as u64) as u32;
             if random >> 60 < 7 {

@@ -137,7 +137,7 @@ fn nothing_is_lost_or_doubled() {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         ((random >> 33) % limit as u64) as usize
     };
-    for _ in 0..if cfg!(miri) { 200 } else { 20_000 } {
+    for _ in 0..crate::sys::TEST_ROUNDS {
         if below(2) == 0 {
             let class = Class::ALL[below(Class::COUNT)];
             let limit = 1 + below(64) as u32;

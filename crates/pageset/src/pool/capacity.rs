@@ -80,7 +80,7 @@ mod tests {
             while !begun.load(Relaxed) {
                 std::thread::yield_now();
             }
-            let charges = 0..if cfg!(miri) { 100 } else { 1_000_000 };
+            let charges = 0..crate::sys::TEST_ROUNDS * 50;
             let is_refused = |_: &u32| {
                 let is_charged = capacity.try_charge(8);
                 if is_charged {

@@ -29,7 +29,7 @@ impl Inner {
     }
 }
 
-#[cfg(all(test, not(miri), not(shuttle)))]
+#[cfg(all(test, not(interpreted)))]
 #[expect(unsafe_code, reason = "a fork, and pages with two owners on purpose")]
 mod tests {
     use std::num::NonZeroUsize;

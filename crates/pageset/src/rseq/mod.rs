@@ -4,14 +4,14 @@
 //! glibc (2.35 and later) registers each thread with the kernel; here its area is only found and used. Source: the
 //! rseq(2) description in the kernel's documentation, and glibc's manual, "Restartable Sequences".
 
-#[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(miri), not(shuttle))))]
+#[cfg(not(sequences))]
 mod absent;
-#[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri), not(shuttle)))]
+#[cfg(sequences)]
 mod x86_64;
 
-#[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(miri), not(shuttle))))]
+#[cfg(not(sequences))]
 pub(crate) use absent::{Area, area, cpu, pop, pop_many, push, push_many, restarts};
-#[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri), not(shuttle)))]
+#[cfg(sequences)]
 pub(crate) use x86_64::{Area, area, cpu, pop, pop_many, push, push_many, restarts};
 
 mod hot;

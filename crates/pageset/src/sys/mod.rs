@@ -1,24 +1,28 @@
 //! What the pool asks of the operating system: mappings, advice, nodes, CPUs, fork handlers, barriers.
 //!
-//! With `rseq/` and the type `Pages`, the only place of this crate with unsafe code. Under miri, which knows no advice,
-//! memory comes from the heap (`heap`).
+//! With `rseq/` and the type `Pages`, the only place of this crate with unsafe code. Two folders answer: `kernel`, and `miri`,
+//! which stands in for it where programs are interpreted. Everything else here is written once over them.
 
 pub(crate) mod advice;
 pub(crate) mod cpu;
-#[cfg(miri)]
-mod heap;
 #[cfg(not(miri))]
-mod map;
+mod kernel;
 pub(crate) mod membarrier;
+#[cfg(miri)]
+mod miri;
 pub(crate) mod node;
 pub(crate) mod smaps;
 pub(crate) mod tables;
 pub(crate) mod zero;
 
-#[cfg(miri)]
-pub(crate) use heap::Mapping;
 #[cfg(not(miri))]
-pub(crate) use map::Mapping;
+use kernel as host;
+#[cfg(miri)]
+use miri as host;
+
+pub(crate) use host::Mapping;
+#[cfg(test)]
+pub(crate) use host::TEST_ROUNDS;
 
 /// Bytes of a base page.
 pub(crate) const PAGE_BYTES: usize = 4096;

@@ -1,10 +1,8 @@
 //! NUMA nodes of memory.
 
 use std::io;
-#[cfg(not(miri))]
-use std::ptr;
 
-use super::{Change, Mapping};
+use super::{Change, Mapping, host};
 
 /// Whether pages may come from other nodes than the ones named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,34 +38,17 @@ impl NodeSet {
     }
 }
 
-/// Decides from which nodes the mapping's memory will come. Miri knows one node.
+/// Decides from which nodes the mapping's memory will come.
 ///
 /// # Errors
 /// As mbind(2): `EINVAL` for a node that does not exist, `ENOSYS` for a kernel without NUMA.
 pub(crate) fn bind(mapping: &mut Mapping, nodes: &NodeSet, how: Binding) -> io::Result<()> {
     mapping.note(Change::Bound);
-    if cfg!(miri) {
-        return Ok(());
-    }
     let mode = match how {
         Binding::Bind => libc::MPOL_BIND,
         Binding::Interleave => libc::MPOL_INTERLEAVE,
     };
-    // The kernel wants one more than the bits of the mask.
-    mbind(mapping, mode, nodes.0.as_ptr(), nodes.0.len() * WORD_BITS + 1)
-}
-
-/// Undoes [`bind`].
-#[cfg(not(miri))]
-pub(super) fn unbind(mapping: &Mapping) -> io::Result<()> {
-    mbind(mapping, libc::MPOL_DEFAULT, ptr::null(), 0)
-}
-
-fn mbind(mapping: &Mapping, mode: libc::c_int, mask: *const u64, bits: usize) -> io::Result<()> {
-    let start = mapping.start().as_ptr();
-    // SAFETY: the range is the mapping, and the kernel reads one bit less of the mask than it is told.
-    let outcome = unsafe { libc::syscall(libc::SYS_mbind, start, mapping.bytes(), mode, mask, bits, 0) };
-    if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    host::bind_to(mapping, mode, &nodes.0)
 }
 
 #[cfg(test)]

@@ -5,8 +5,8 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 
-use super::{Change, POOL_ALIGN};
 use crate::Backing;
+use crate::sys::{Change, POOL_ALIGN};
 
 /// Memory of the heap, or a region that the caller keeps.
 pub(crate) struct Mapping {
@@ -41,7 +41,7 @@ impl Mapping {
     }
 
     /// There is no kernel that a change would be undone in.
-    pub(super) fn note(&mut self, _: Change) {}
+    pub(in crate::sys) fn note(&mut self, _: Change) {}
 
     pub(crate) fn memfd(&self) -> Option<BorrowedFd<'_>> {
         None

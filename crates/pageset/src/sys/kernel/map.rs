@@ -8,7 +8,8 @@ use std::ptr::{self, NonNull};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
-use super::{Change, POOL_ALIGN, advice, node};
+use super::calls;
+use crate::sys::{Change, POOL_ALIGN};
 use crate::{Backing, HugePageSize};
 
 /// A mapping that is undone when it is dropped, or a region that the caller keeps.
@@ -88,7 +89,7 @@ impl Mapping {
     }
 
     /// Notes a change before it is made.
-    pub(super) fn note(&mut self, change: Change) {
+    pub(in crate::sys) fn note(&mut self, change: Change) {
         self.changes.push(change);
     }
 
@@ -107,9 +108,9 @@ impl Drop for Mapping {
         // Whoever uses the region next knows nothing of the pool, and may fork, or count on its limit of locked memory.
         for change in &self.changes {
             let _ = match change {
-                Change::Hidden => advice::show_to_children(self),
-                Change::Locked => advice::unlock(self),
-                Change::Bound => node::unbind(self),
+                Change::Hidden => calls::advise(self, 0..self.bytes, Advice::LinuxDoFork),
+                Change::Locked => calls::unlock(self),
+                Change::Bound => calls::bind_to(self, libc::MPOL_DEFAULT, &[]),
             };
         }
     }

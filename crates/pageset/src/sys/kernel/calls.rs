@@ -1,0 +1,89 @@
+//! System calls about a mapping, and about CPUs.
+
+use std::io;
+use std::ops::Range;
+
+use rustix::mm::{Advice, madvise, mlock, munlock};
+
+use super::Mapping;
+
+/// One more than the highest CPU id that can ever exist, if the kernel says so.
+pub(in crate::sys) fn possible_cpus() -> Option<usize> {
+    let listed = std::fs::read_to_string("/sys/devices/system/cpu/possible").ok()?;
+    highest_of(&listed).map(|highest| highest + 1)
+}
+
+/// The last number of a list such as `0-3,8-11`.
+fn highest_of(list: &str) -> Option<usize> {
+    list.trim().rsplit([',', '-']).next()?.parse().ok()
+}
+
+/// The CPU that runs this thread, which may be another one a moment later.
+#[inline]
+pub(in crate::sys) fn current_cpu() -> usize {
+    // glibc reads the thread's registered area where there is one, which is faster than the vDSO.
+    // SAFETY: the call has no arguments and no effects.
+    let cpu = unsafe { libc::sched_getcpu() };
+    // Only a kernel without the call fails; then everybody is on one CPU.
+    usize::try_from(cpu).unwrap_or(0)
+}
+
+/// Calls membarrier(2). `false` if the kernel refuses.
+pub(in crate::sys) fn membarrier(command: libc::c_int) -> bool {
+    // SAFETY: membarrier takes three integers and touches no memory.
+    unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
+}
+
+/// Calls mbind(2) for the whole mapping. No mask stands for the default.
+pub(in crate::sys) fn bind_to(mapping: &Mapping, mode: libc::c_int, mask: &[u64]) -> io::Result<()> {
+    let start = mapping.start().as_ptr();
+    let (mask, bits) = match mask {
+        [] => (std::ptr::null(), 0),
+        // The kernel wants one more than the bits of the mask.
+        _ => (mask.as_ptr(), mask.len() * u64::BITS as usize + 1),
+    };
+    // SAFETY: the range is the mapping, and the kernel reads one bit less of the mask than it is told.
+    let outcome = unsafe { libc::syscall(libc::SYS_mbind, start, mapping.bytes(), mode, mask, bits, 0) };
+    if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Calls madvise(2) for bytes of the mapping.
+///
+/// Those who give an advice that changes contents own all pages of the range.
+pub(in crate::sys) fn advise(mapping: &Mapping, bytes: Range<usize>, advice: Advice) -> io::Result<()> {
+    assert!(bytes.start <= bytes.end && bytes.end <= mapping.bytes());
+    let start = mapping.start().as_ptr().wrapping_add(bytes.start);
+    // SAFETY: the range lies inside the mapping. Only `discard` gives an advice that changes contents, and its caller owns
+    // the pages, so that no reference to them exists.
+    unsafe { madvise(start.cast(), bytes.len(), advice) }.map_err(io::Error::from)
+}
+
+/// Gives bytes back by this advice. The caller owns all pages of the range.
+pub(in crate::sys) fn discard(mapping: &Mapping, bytes: Range<usize>, advice: Advice) -> io::Result<()> {
+    advise(mapping, bytes, advice)
+}
+
+/// Calls mlock(2) for the whole mapping.
+pub(in crate::sys) fn lock(mapping: &Mapping) -> io::Result<()> {
+    // SAFETY: the range is the mapping; locking changes no contents.
+    unsafe { mlock(mapping.start().as_ptr().cast(), mapping.bytes()) }.map_err(io::Error::from)
+}
+
+/// Undoes [`lock`].
+pub(super) fn unlock(mapping: &Mapping) -> io::Result<()> {
+    // SAFETY: the range is the mapping; unlocking changes no contents.
+    unsafe { munlock(mapping.start().as_ptr().cast(), mapping.bytes()) }.map_err(io::Error::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_highest_cpu_of_a_list_is_its_last() {
+        assert_eq!(highest_of("0-1\n"), Some(1));
+        assert_eq!(highest_of("0"), Some(0));
+        assert_eq!(highest_of("0-3,8-11"), Some(11));
+        assert_eq!(highest_of(""), None);
+    }
+}

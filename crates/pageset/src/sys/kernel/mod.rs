@@ -1,0 +1,11 @@
+//! The Linux kernel: what the pool asks of it, call by call. Nothing above this folder calls the system.
+
+mod calls;
+mod map;
+
+pub(super) use calls::{advise, bind_to, current_cpu, discard, lock, membarrier, possible_cpus};
+pub(crate) use map::Mapping;
+
+/// How often tests repeat what is random.
+#[cfg(test)]
+pub(crate) const TEST_ROUNDS: u32 = 20_000;

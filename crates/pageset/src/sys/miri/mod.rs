@@ -1,0 +1,12 @@
+//! Miri, which interprets programs and knows no kernel: memory comes from the heap, all of it stays, and there are two CPUs,
+//! one node and no children.
+
+mod calls;
+mod heap;
+
+pub(super) use calls::{advise, bind_to, current_cpu, discard, lock, membarrier, possible_cpus};
+pub(crate) use heap::Mapping;
+
+/// How often tests repeat what is random: it takes a thousand times as long here.
+#[cfg(test)]
+pub(crate) const TEST_ROUNDS: u32 = 200;
