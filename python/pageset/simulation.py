@@ -48,6 +48,11 @@ class RunResult:
     lru_lock_percent: float
     lru_wait_percent: float
     mmap_wait_percent: float
+    busy_ms: float
+    user_ms: float
+    drain_waits: int
+    drain_wait_ns: int
+    drain_wait_max_ns: int
     free_high: int
     alloc_zone: int
     allocated_pages: int

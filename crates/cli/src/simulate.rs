@@ -51,6 +51,7 @@ fn specs(args: &SimulateArgs) -> Vec<RunSpec> {
         high: None,
         // One kernel surrounds all policies that are compared: the base's.
         kernel_of: args.policies.first().cloned(),
+        tick_phase: None,
         seed: args.seed,
         warmup_ms: args.warmup_ms,
         duration_ms: args.duration_ms,

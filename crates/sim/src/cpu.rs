@@ -99,6 +99,15 @@ impl VirtualCpu {
         self.interrupt();
     }
 
+    /// As [`advance`](Self::advance), and counts as the user's program's own time and not the kernel's.
+    pub fn advance_in_user_mode(&self, span: Span) {
+        let engine = self.engine();
+        let begin = engine.cpu().clock.get();
+        engine.work(span.0);
+        engine.tally.borrow_mut().user_ps += engine.cpu().clock.get() - begin;
+        self.interrupt();
+    }
+
     /// Leaves the CPU idle until `time`.
     pub fn sleep_until(&self, time: Time) {
         let engine = self.engine();

@@ -112,10 +112,15 @@ pub struct Outcome {
     pub busy: Vec<Span>,
     /// For each worker, time it was idle while measured.
     pub idle: Vec<Span>,
+    /// Part of all workers' busy time in which they did the work of a user's program
+    /// ([`VirtualCpu::advance_in_user_mode`](crate::VirtualCpu::advance_in_user_mode)); the rest is the kernel's.
+    pub user: Span,
     /// What happened.
     pub counts: Counts,
     /// Locks, by class; see [`Outcome::lock`].
     pub locks: [LockUse; LockClass::COUNT],
+    /// Zone locks that were taken to drain a page set: a part of the class [`LockClass::Zone`].
+    pub drain_locks: LockUse,
     /// Cache lines touched.
     pub caches: CacheCounts,
     /// How long each allocation took.

@@ -235,6 +235,8 @@ impl Finished {
             idle,
             counts: tally.counts,
             locks: tally.locks,
+            user: Span(tally.user_ps),
+            drain_locks: tally.drains,
             caches: tally.caches,
             alloc: tally.alloc,
             behind_drains: tally.behind_drains,

@@ -9,6 +9,10 @@ use crate::outcome::{CacheCounts, Counts};
 pub(crate) struct Tally {
     pub(crate) counts: Counts,
     pub(crate) locks: [LockUse; crate::lock::LockClass::COUNT],
+    /// Zone locks that were taken to drain a page set: a part of those above.
+    pub(crate) drains: LockUse,
+    /// Time in which bodies did the work of a user's program, in picoseconds.
+    pub(crate) user_ps: u64,
     pub(crate) caches: CacheCounts,
     pub(crate) alloc: Latency,
     /// The part of each allocation's time that was spent waiting for another CPU's drain.

@@ -43,6 +43,11 @@ pub trait Target {
     /// Works for `ns` nanoseconds outside the allocator.
     fn compute(&mut self, ns: u64);
 
+    /// As [`compute`](Self::compute), as the user's program: a world that tells user time from the kernel's counts it there.
+    fn compute_in_user_mode(&mut self, ns: u64) {
+        self.compute(ns);
+    }
+
     /// Leaves the CPU idle for `ns` nanoseconds.
     fn sleep(&mut self, ns: u64);
 

@@ -23,6 +23,17 @@ pub struct RunResult {
     pub lru_wait_percent: f64,
     /// Share of the CPUs' busy time that they waited for an address space.
     pub mmap_wait_percent: f64,
+    /// Time that CPUs were busy, of all together.
+    pub busy_ms: f64,
+    /// The part of it that was the user's program's own, in workloads that tell it from the kernel's: kbuild, stress-vm,
+    /// ebizzy, pigz, oltp. 0 in others.
+    pub user_ms: f64,
+    /// Times that a CPU waited for a zone's lock in order to drain a page set.
+    pub drain_waits: u64,
+    /// How long they waited, all together.
+    pub drain_wait_ns: u64,
+    /// The longest of these waits.
+    pub drain_wait_max_ns: u64,
     /// Drains because of consecutive high-order frees.
     pub free_high: u64,
     /// Pages that refills took from zones.
@@ -75,6 +86,11 @@ impl RunResult {
             lru_lock_percent: wait(LockClass::Lru) + held(LockClass::Lru),
             lru_wait_percent: wait(LockClass::Lru),
             mmap_wait_percent: wait(LockClass::Mmap),
+            busy_ms: outcome.busy_total().as_ns_f64() / 1e6,
+            user_ms: outcome.user.as_ns_f64() / 1e6,
+            drain_waits: outcome.drain_locks.contended,
+            drain_wait_ns: outcome.drain_locks.wait_ns(),
+            drain_wait_max_ns: outcome.drain_locks.longest_wait_ns(),
             free_high: counts.free_high(),
             alloc_zone: counts.refilled_pages,
             allocated_pages: counts.allocated_pages,

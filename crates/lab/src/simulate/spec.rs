@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result, anyhow, bail};
 use pageset_core::Policy;
 use pageset_core::policy::{BatchRule, HighRule};
-use pageset_sim::{MACHINES, Machine};
+use pageset_sim::{MACHINES, Machine, TickPhase};
 use pageset_trace::Layout;
 use pageset_workload::VmSettings;
 use pageset_workload::load::{Generation, Plan, PlanError, Played, Recorded, Settings, Setup, Workload};
@@ -31,6 +31,9 @@ pub struct RunSpec {
     /// The policy whose kernel surrounds the allocator (slabs, sockets). Default: the same as `policy`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_of: Option<String>,
+    /// When CPUs tick, relative to each other. Default: as the machine has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tick_phase: Option<TickPhase>,
     /// Seed of all random numbers.
     pub seed: u64,
     /// Virtual time before measuring begins. Default: the workload's own.
@@ -127,7 +130,7 @@ impl RunSpec {
     #[must_use]
     pub fn new(machine: &str, workload: &str, policy: &str) -> Self {
         let [machine, workload, policy] = [machine, workload, policy].map(str::to_owned);
-        let (cpus, batch, high, kernel_of) = (None, None, None, None);
+        let (cpus, batch, high, kernel_of, tick_phase) = (None, None, None, None, None);
         let (seed, warmup_ms, duration_ms, settings) = (1, None, None, BTreeMap::new());
         Self {
             machine,
@@ -137,6 +140,7 @@ impl RunSpec {
             batch,
             high,
             kernel_of,
+            tick_phase,
             seed,
             warmup_ms,
             duration_ms,
@@ -146,7 +150,8 @@ impl RunSpec {
 
     /// Finds what the names mean.
     pub(super) fn resolve(&self) -> Result<Resolved> {
-        let machine = parse_machine(&machine_text(&self.machine)?, &self.machine)?;
+        let mut machine = parse_machine(&machine_text(&self.machine)?, &self.machine)?;
+        machine.tick_phase = self.tick_phase.unwrap_or(machine.tick_phase);
         let mut policy = *Policy::named(&self.policy)
             .ok_or_else(|| anyhow!("unknown policy `{}`; `pageset policies` names all", self.policy))?;
         if let Some(batch) = self.batch {
@@ -257,6 +262,7 @@ mod tests {
             batch: None,
             high: None,
             kernel_of: None,
+            tick_phase: None,
             seed: 1,
             warmup_ms: None,
             duration_ms: None,

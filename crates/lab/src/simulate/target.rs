@@ -111,6 +111,10 @@ impl Target for VirtualTarget<'_> {
         self.cpu.advance(Span::from_ns(ns));
     }
 
+    fn compute_in_user_mode(&mut self, ns: u64) {
+        self.cpu.advance_in_user_mode(Span::from_ns(ns));
+    }
+
     fn sleep(&mut self, ns: u64) {
         self.cpu.sleep(Span::from_ns(ns));
     }

@@ -51,6 +51,8 @@ pub(crate) struct Scratch {
     pub(crate) drains: Cell<u32>,
     /// Blocks moved under the zone lock that is held.
     pub(crate) blocks_in_hold: Cell<u32>,
+    /// How long the lock that was taken last was waited for.
+    pub(crate) lock_wait: Cell<u64>,
     /// What moving the held zone lock's line here cost.
     pub(crate) lock_line: Cell<u64>,
     /// Time that locks were waited for.

@@ -82,6 +82,16 @@ pub struct LockUse {
 }
 
 impl LockUse {
+    /// Counts one acquisition, and how long was waited for it in picoseconds, if at all.
+    pub(crate) fn took(&mut self, waited_ps: Option<u64>) {
+        self.acquisitions += 1;
+        if let Some(wait_ps) = waited_ps {
+            self.contended += 1;
+            self.wait_ps += wait_ps;
+            self.longest_wait_ps = self.longest_wait_ps.max(wait_ps);
+        }
+    }
+
     /// Time that CPUs waited, in nanoseconds.
     #[must_use]
     pub const fn wait_ns(&self) -> u64 {

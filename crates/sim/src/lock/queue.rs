@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::raw::{Hold, VirtualLock};
-use super::{LockClass, LockUse};
+use super::LockClass;
 use crate::engine::Engine;
 
 /// Nobody.
@@ -226,14 +226,10 @@ impl Engine {
         processor.clock.set(since);
         let scratch = &processor.scratch;
         scratch.lock_line.set(line);
+        scratch.lock_wait.set(waited.map_or(0, |(wait, _)| wait));
         let mut tally = self.tally.borrow_mut();
-        let LockUse { acquisitions, contended, wait_ps, longest_wait_ps, .. } =
-            &mut tally.locks[class as usize];
-        *acquisitions += 1;
+        tally.locks[class as usize].took(waited.map(|(wait, _)| wait));
         if let Some((wait, behind_drains)) = waited {
-            *contended += 1;
-            *wait_ps += wait;
-            *longest_wait_ps = wait.max(*longest_wait_ps);
             scratch.waited.set(scratch.waited.get() + wait);
             scratch.waited_for_drains.set(scratch.waited_for_drains.get() + behind_drains);
         }
@@ -260,8 +256,14 @@ impl Engine {
         let slot = self.locks.slot(lock);
         let queue = &mut self.locks.queues.borrow_mut()[slot as usize];
         if hold.slot != NONE {
-            self.tally.borrow_mut().locks[class as usize].hold_ps += end - hold.since;
+            let mut tally = self.tally.borrow_mut();
+            tally.locks[class as usize].hold_ps += end - hold.since;
             let is_drain = class == LockClass::Zone && cpu.scratch.is_drain.get();
+            if is_drain {
+                let wait = cpu.scratch.lock_wait.get();
+                tally.drains.took((wait > 0).then_some(wait));
+                tally.drains.hold_ps += end - hold.since;
+            }
             let drained_before = queue.drained_ps;
             queue.drained_ps += if is_drain { end - hold.since } else { 0 };
             queue.holds.push_back(PastHold { begin: hold.since, end, drained_before, is_drain });

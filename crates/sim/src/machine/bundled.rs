@@ -37,6 +37,10 @@ bundled![
     "two-socket-2016",
     "altix-512",
     "epyc-768",
+    "zen-316",
+    "zen-176",
+    "xeon-36",
+    "arm-72",
 ];
 
 impl BundledMachine {

@@ -47,7 +47,7 @@ fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
                 if is_mapped {
                     (0..RECORD_PAGES).for_each(|_| record.fault(target));
                 }
-                target.compute(record_ns);
+                target.compute_in_user_mode(record_ns);
                 target.score(1);
                 if is_mapped {
                     record.unmap(target);

@@ -207,7 +207,7 @@ impl Slot {
             if !target.running() {
                 break;
             }
-            target.compute(self.page_ns);
+            target.compute_in_user_mode(self.page_ns);
             self.memory.fault(target);
             if fault % FAULTS_PER_CALL == 0 {
                 self.call(target);

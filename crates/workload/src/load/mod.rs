@@ -23,6 +23,7 @@ pub(crate) mod plan;
 mod recorded;
 mod service;
 pub(crate) mod setup;
+mod stress_vm;
 mod workload;
 
 pub use plan::{Body, ChannelSpec, LockKind, Plan, Worker};
@@ -50,6 +51,7 @@ impl Workload {
         lru_file::LRU_FILE_READ,
         lru_file::LRU_FILE_READ_RAND,
         kbuild::KBUILD,
+        stress_vm::STRESS_VM,
         hackbench::HACKBENCH_PIPES,
         hackbench::HACKBENCH_SOCKETS,
         net::UDP_STREAM,

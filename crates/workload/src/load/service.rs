@@ -61,7 +61,7 @@ fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
         plan.work(cpu, move |target| {
             let mut dirty = VecDeque::new();
             while target.running() {
-                target.compute(work_ns);
+                target.compute_in_user_mode(work_ns);
                 for _ in 0..pages {
                     let page = target.alloc(Order::ZERO, MigrateType::Movable, Fill::Undefined);
                     dirty.extend(page.map(|pfn| (pfn, Order::ZERO)));
