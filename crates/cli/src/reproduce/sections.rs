@@ -50,7 +50,8 @@ pub(crate) fn write(
 const NOTES: [&str; 3] = [
     "The first value of a pair is the published one, the second is ours.",
     "Direction: a value goes up, down or stays the same, counted from the base row; changes of at most 2 % (of scores, \
-     times and counts) or 1 point (of shares), or of what the text itself calls its variation, are none.",
+     times and counts) or 1 point (of shares), or of what the text itself calls its variation, are none. Nor are changes of ours \
+     that the seeds' spread covers.",
     "Spearman: 1 if both have the same order. Where published values are equal, ours that differ cannot reach 1: the \
      most that they can reach is printed then. The base row is included unless a table has several.",
 ];

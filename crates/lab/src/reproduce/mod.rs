@@ -12,7 +12,9 @@ mod pcp_auto_tuning;
 mod published;
 mod reproduction;
 mod simulated;
+mod sliced_frees;
 mod study;
+mod tick_spread;
 
 pub use reproduction::Reproduction;
 pub use simulated::Fitted;
@@ -24,10 +26,20 @@ use high_order_pcp::HighOrderPcp;
 use huge_copy::HugeCopy;
 use page_fault::PageFault;
 use pcp_auto_tuning::PcpAutoTuning;
+use sliced_frees::SlicedFrees;
+use tick_spread::TickSpread;
 
 /// All studies, in the order in which help lists them.
-pub const STUDIES: &[&dyn Study] =
-    &[&PcpAutoTuning, &HighOrderPcp, &BatchSize, &HugeCopy, &PageFault, &FreeHighThreshold];
+pub const STUDIES: &[&dyn Study] = &[
+    &PcpAutoTuning,
+    &HighOrderPcp,
+    &BatchSize,
+    &HugeCopy,
+    &PageFault,
+    &FreeHighThreshold,
+    &SlicedFrees,
+    &TickSpread,
+];
 
 /// The study with this name.
 #[must_use]

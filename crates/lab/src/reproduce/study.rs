@@ -51,6 +51,17 @@ pub struct Options {
     pub fit: Option<PathBuf>,
 }
 
+/// Seeds with which each run of a whole study is simulated. Guess: enough to see how much a result varies.
+const SEEDS: u64 = 5;
+
+impl Options {
+    /// With how many seeds each simulation is run.
+    #[must_use]
+    pub const fn seeds(&self) -> u64 {
+        if self.is_quick { 1 } else { SEEDS }
+    }
+}
+
 /// What came out.
 #[derive(Debug, Default)]
 pub struct Findings {

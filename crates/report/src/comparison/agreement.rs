@@ -91,9 +91,11 @@ impl Comparison {
         let base = self.rows.get(row.base?)?;
         let (base, pair) = (base.pairs.get(column)?, row.pairs.get(column)?);
         let band = pair.band.unwrap_or(self.quantities[column].band);
+        let spread = base.spread.unwrap_or(0.0).hypot(pair.spread.unwrap_or(0.0));
+        let is_noise = (pair.ours? - base.ours?).abs() <= spread;
         Some(Change {
             published: Direction::of(base.published?, pair.published?, band),
-            ours: Direction::of(base.ours?, pair.ours?, band),
+            ours: if is_noise { Direction::Same } else { Direction::of(base.ours?, pair.ours?, band) },
             band,
         })
     }
@@ -141,6 +143,19 @@ mod tests {
         let all = comparison.agreement();
         assert_eq!((all.directions, all.directions_agreed), (4, 3));
         assert_eq!(all.direction_agreement(), Some(0.75));
+    }
+
+    #[test]
+    fn a_change_within_the_spread_of_seeds_is_none() {
+        let row =
+            |ours, spread| vec![Pair { spread, ..Pair::new(Some(ours), Some(ours), Origin::Simulated) }];
+        let mut comparison =
+            Comparison::new("t", "t", "m", vec![Quantity::relative("score", "score", "", 0)]);
+        let base = comparison.push_base("base", row(100.0, Some(3.0)));
+        comparison.push("one seed", base, row(104.5, None));
+        comparison.push("five seeds", base, row(104.5, Some(4.0)));
+        let ours = |row| comparison.change(row, 0).unwrap().ours;
+        assert_eq!((ours(1), ours(2)), (Direction::Up, Direction::Same));
     }
 
     #[test]

@@ -8,11 +8,14 @@ impl Comparison {
     #[must_use]
     pub fn to_table(&self) -> Table {
         let mut columns = vec![Column::label("row", "")];
-        for quantity in &self.quantities {
+        for (index, quantity) in self.quantities.iter().enumerate() {
             let published = format!("{}_published", quantity.key);
             let ours = format!("{}_ours", quantity.key);
             columns.push(Column::ratio(&published, &quantity.heading).with_unit("published"));
             columns.push(Column::ratio(&ours, &quantity.heading).with_unit("ours"));
+            if self.has_spread(index) {
+                columns.push(Column::ratio(&format!("{}_spread", quantity.key), "+/-"));
+            }
         }
         columns.push(Column::label("differs", "other direction"));
         let mut table = Table::new(self.title.clone(), columns);
@@ -26,6 +29,9 @@ impl Comparison {
             table.note(format!("{}.", units.join(", ")));
         }
         table.note(format!("Ours: {}, {}.", self.origins().join(" and "), self.machine));
+        if (0..self.quantities.len()).any(|column| self.has_spread(column)) {
+            table.note("+/-: standard deviation of ours between seeds. A change within it is none.");
+        }
         self.fitted_on.iter().for_each(|what| table.note(format!("Fitted: {what}.")));
         for (column, quantity) in self.quantities.iter().enumerate() {
             table.note(format!("{}: {}", quantity.heading, words(&self.agreement_of(column))));
@@ -43,6 +49,11 @@ impl Comparison {
         if origins.is_empty() { vec!["nothing"] } else { origins }
     }
 
+    /// Whether a quantity was simulated with several seeds.
+    fn has_spread(&self, column: usize) -> bool {
+        self.pairs(column).any(|pair| pair.spread.is_some())
+    }
+
     fn row(&self, index: usize) -> Row {
         let row = &self.rows[index];
         let mut cells = vec![Cell::from(row.name.as_str())];
@@ -51,6 +62,9 @@ impl Comparison {
             let cell =
                 |value: Option<f64>| value.map_or(Cell::Absent, |value| Cell::real(value, quantity.decimals));
             cells.extend([cell(pair.published), cell(pair.ours)]);
+            if self.has_spread(column) {
+                cells.push(cell(pair.spread));
+            }
             if self.change(index, column).is_some_and(|change| !change.agrees()) {
                 differing.push(quantity.heading.as_str());
             }

@@ -60,6 +60,9 @@ pub struct Pair {
     pub ours: Option<f64>,
     /// Where ours comes from.
     pub origin: Origin,
+    /// How much ours varies between the seeds of a simulation: standard deviation. A change within it, and that of the base row,
+    /// is none. `None` if there was one seed.
+    pub spread: Option<f64>,
     /// Instead of the quantity's, where the source prints how much its values vary.
     pub band: Option<Band>,
 }
@@ -69,7 +72,7 @@ impl Pair {
     #[must_use]
     pub fn new(published: Option<f64>, ours: Option<f64>, origin: Origin) -> Self {
         let finite = |value: Option<f64>| value.filter(|value| value.is_finite());
-        Self { published: finite(published), ours: finite(ours), origin, band: None }
+        Self { published: finite(published), ours: finite(ours), origin, spread: None, band: None }
     }
 
     /// The same pair with a band of its own.
@@ -169,7 +172,9 @@ impl Comparison {
             pair.origin = Origin::Fitted;
             let family = self.rows.iter_mut().enumerate();
             for (_, row) in family.filter(|(at, row)| *at == index || row.base == Some(index)) {
-                row.pairs[column].ours = row.pairs[column].ours.map(|ours| ours * factor);
+                let pair = &mut row.pairs[column];
+                pair.ours = pair.ours.map(|ours| ours * factor);
+                pair.spread = pair.spread.map(|spread| spread * factor);
             }
         }
     }
@@ -232,6 +237,8 @@ struct FlatPair<'a> {
     ours: Option<f64>,
     origin: Origin,
     #[serde(skip_serializing_if = "Option::is_none")]
+    spread: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     change: Option<Change>,
 }
 
@@ -250,7 +257,7 @@ impl Comparison {
         let mut flat = Vec::new();
         for (index, row) in self.rows.iter().enumerate() {
             for (column, (quantity, pair)) in self.quantities.iter().zip(&row.pairs).enumerate() {
-                let &Pair { published, ours, origin, .. } = pair;
+                let &Pair { published, ours, origin, spread, .. } = pair;
                 let change = self.change(index, column);
                 flat.push(FlatPair {
                     row: &row.name,
@@ -258,6 +265,7 @@ impl Comparison {
                     published,
                     ours,
                     origin,
+                    spread,
                     change,
                 });
             }

@@ -10,8 +10,8 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::raw::{Hold, VirtualLock};
 use super::LockClass;
+use super::raw::{Hold, VirtualLock};
 use crate::engine::Engine;
 
 /// Nobody.

@@ -18,13 +18,14 @@ pub(super) fn compare(experiment: &Experiment, fitted: &Fitted, results: &Result
     for (index, case) in experiment.cases.iter().enumerate() {
         let base = case.base.map_or(case, |base| &experiment.cases[base]);
         let pairs = experiment.columns.iter().enumerate().map(|(column, (quantity, metric))| {
-            let pair =
-                Pair::new(case.published[column], value(*metric, case, base, results), Origin::Simulated);
+            let values = values(*metric, case, base, results);
+            let (ours, spread) = (values.as_deref().map(mean), values.as_deref().and_then(deviation));
+            let pair = Pair::new(case.published[column], ours, Origin::Simulated);
             let is_fitted = experiment.fits.iter().any(|fit| fit.case == index && fit.column == column);
             let is_given = case.base.is_none() && metric.is_relative();
             let origin = if is_fitted || is_given { Origin::Fitted } else { Origin::Simulated };
             let band = case.band.filter(|_| matches!(quantity.band, Band::Percent(_)));
-            Pair { origin, band, ..pair }
+            Pair { origin, band, spread, ..pair }
         });
         let pairs = pairs.collect();
         numbers.push(match case.base {
@@ -50,10 +51,28 @@ impl Metric {
     }
 }
 
-/// The value of a case for one column.
-pub(super) fn value(metric: Metric, case: &Case, base: &Case, results: &Results) -> Option<f64> {
-    let (ours, base) = (results.get(&case.run)?, results.get(&base.run)?);
-    Some(match metric {
+/// The values of a case for one column, one for each seed. A relative one is counted from the base row with the same seed.
+pub(super) fn values(metric: Metric, case: &Case, base: &Case, results: &Results) -> Option<Vec<f64>> {
+    let pairs = results.get(&case.run)?.into_iter().zip(results.get(&base.run)?);
+    Some(pairs.map(|(ours, base)| value(metric, ours, base)).collect())
+}
+
+/// The mean; of nothing, not a number.
+pub(super) fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// The standard deviation of a sample of at least two.
+fn deviation(values: &[f64]) -> Option<f64> {
+    let mean = mean(values);
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (values.len() > 1)
+        .then(|| (squares / (values.len() - 1) as f64).sqrt())
+        .filter(|spread| spread.is_finite())
+}
+
+fn value(metric: Metric, ours: &RunResult, base: &RunResult) -> f64 {
+    match metric {
         Metric::Result(figure) => figure(ours),
         Metric::Sum(one, other) => one(ours) + other(ours),
         Metric::OfBase(figure) => 100.0 * figure(ours) / figure(base),
@@ -64,7 +83,7 @@ pub(super) fn value(metric: Metric, case: &Case, base: &Case, results: &Results)
         Metric::TimeOfBase => 100.0 * base.score_per_s / ours.score_per_s,
         Metric::Score => ours.score_per_s,
         Metric::Time => 1.0 / ours.score_per_s,
-    })
+    }
 }
 
 /// The simulated machines and their CPUs.

@@ -4,6 +4,7 @@
 //! puts results beside what is published, `fitted` has the few parameters that were chosen so that a base row comes out,
 //! and `fit` chooses them again with `search`. `panels` draws.
 
+mod changes;
 mod compare;
 mod experiment;
 mod fit;
@@ -18,6 +19,7 @@ use pageset_workload::load::Workload;
 
 use super::study::Options;
 use crate::Progress;
+pub(crate) use changes::changes;
 pub(crate) use experiment::{Borrowed, Case, Experiment, Figure, Fit, Metric};
 pub(crate) use fit::fitted;
 pub use fitted::Fitted;
@@ -52,7 +54,7 @@ pub(crate) fn run(
     if options.is_quick {
         experiments.iter_mut().flat_map(|experiment| &mut experiment.cases).for_each(shorten);
     }
-    let results = runs::all(&experiments, options.jobs, progress)?;
+    let results = runs::all(&experiments, options.seeds(), options.jobs, progress)?;
     let tables = experiments.iter().map(|experiment| compare::compare(experiment, fitted, &results));
     Ok(Simulated { tables: tables.collect(), failures: results.failures() })
 }
@@ -111,6 +113,7 @@ mod tests {
         let scores: Vec<_> = table.pairs(0).map(|pair| (pair.ours.map(f64::round), pair.origin)).collect();
         assert_eq!(scores[0], (Some(1000.0), Origin::Fitted));
         assert_eq!(scores[2], (Some(1000.0), Origin::Simulated), "the same run");
+        assert!(table.pairs(0).all(|pair| pair.spread.is_some_and(|spread| spread > 0.0)), "seeds differ");
         assert!(table.pairs(1).all(|pair| pair.ours.is_some_and(|time| (50.0..150.0).contains(&time))));
         assert_eq!(simulated.tables, run(3).tables);
     }

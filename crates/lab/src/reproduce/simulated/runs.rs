@@ -10,23 +10,26 @@ use crate::jobs::{self, Stage};
 use crate::simulate::{RunResult, RunSpec, simulate};
 
 /// Results by the run's line of JSON.
-#[derive(Debug, Default)]
-pub(super) struct Results(HashMap<String, Result<RunResult, String>>);
+#[derive(Debug)]
+pub(super) struct Results {
+    by_run: HashMap<String, Result<RunResult, String>>,
+    seeds: u64,
+}
 
 impl Results {
     /// Simulates one run.
     pub(super) fn of(run: &RunSpec) -> Self {
-        Self(HashMap::from([(line(run), result_of(run))]))
+        Self { by_run: HashMap::from([(line(run), result_of(run))]), seeds: 1 }
     }
 
-    /// The result of a run; `None` if it failed.
-    pub(super) fn get(&self, run: &RunSpec) -> Option<&RunResult> {
-        self.0.get(&line(run))?.as_ref().ok()
+    /// The results of a run, one for each seed; `None` if one failed.
+    pub(super) fn get(&self, run: &RunSpec) -> Option<Vec<&RunResult>> {
+        seeded(run, self.seeds).map(|run| self.by_run.get(&line(&run))?.as_ref().ok()).collect()
     }
 
     /// Runs that failed, in an order that is always the same.
     pub(super) fn failures(&self) -> Vec<String> {
-        let failed = self.0.iter().filter_map(|(run, result)| {
+        let failed = self.by_run.iter().filter_map(|(run, result)| {
             let error = result.as_ref().err()?;
             Some(format!("The run {run} failed: {error}."))
         });
@@ -36,21 +39,32 @@ impl Results {
     }
 }
 
-/// Simulates everything that the experiments need.
-pub(super) fn all(experiments: &[Experiment], jobs: usize, progress: &mut dyn Progress) -> Result<Results> {
+/// Simulates everything that the experiments need, with so many seeds.
+pub(super) fn all(
+    experiments: &[Experiment],
+    seeds: u64,
+    jobs: usize,
+    progress: &mut dyn Progress,
+) -> Result<Results> {
     let mut runs: Vec<RunSpec> = Vec::new();
-    let mut results = Results::default();
-    for case in experiments.iter().flat_map(|experiment| &experiment.cases) {
-        if results.0.insert(line(&case.run), Err("was not done".to_owned())).is_none() {
-            runs.push(case.run.clone());
+    let mut results = Results { by_run: HashMap::new(), seeds };
+    let cases = experiments.iter().flat_map(|experiment| &experiment.cases);
+    for run in cases.flat_map(|case| seeded(&case.run, seeds)) {
+        if results.by_run.insert(line(&run), Err("was not done".to_owned())).is_none() {
+            runs.push(run);
         }
     }
     let mut stage = Stage::begin(progress, "simulating", "runs", runs.len());
     jobs::each(&runs, jobs, result_of, |index, result| {
-        results.0.insert(line(&runs[index]), result);
+        results.by_run.insert(line(&runs[index]), result);
         Ok(stage.step()?)
     })?;
     Ok(results)
+}
+
+/// A run with so many seeds, from its own on.
+fn seeded(run: &RunSpec, seeds: u64) -> impl Iterator<Item = RunSpec> {
+    (run.seed..run.seed.saturating_add(seeds)).map(|seed| RunSpec { seed, ..run.clone() })
 }
 
 /// The result of one run, or what went wrong.
