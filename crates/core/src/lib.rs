@@ -50,7 +50,7 @@ mod zone;
 
 pub use allocator::{
     BelowHighMark, BlockInfo, BlockUse, CacheSlice, Config, Cpu, FreeTraits, PageAllocator, PagesetInfo,
-    Reclaim, TableCounts, Tables, TickOutcome, ZoneConfig, ZoneInfo,
+    Reclaim, TableCounts, Tables, TickOutcome, ZoneConfig, ZoneInfo, spread_tick_offset,
 };
 pub use check::{FrameCensus, Violation};
 pub use error::{AllocError, ConfigError, FreeError};

@@ -28,7 +28,7 @@ pub use free::FreeTraits;
 pub use info::{BlockInfo, BlockUse, PagesetInfo, ZoneInfo};
 pub use settings::{BelowHighMark, Reclaim};
 pub use tables::{TableCounts, Tables};
-pub use tick::TickOutcome;
+pub use tick::{TickOutcome, spread_tick_offset};
 
 use crate::error::ConfigError;
 use crate::pcp::Pagesets;

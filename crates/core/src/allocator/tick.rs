@@ -17,8 +17,29 @@ pub enum TickOutcome {
     Idle,
 }
 
+/// How long after the beginning of each interval a host that spreads its ticks calls [`PageAllocator::tick`] for a CPU, one of
+/// `cpus`: CPU `i` of `n` at `i/n` of the interval, in its unit. Source: mailing-list post of April 2026 on `vmstat_update`.
+///
+/// A host whose ticks are aligned, as Linux's to date, calls it for all CPUs at the beginning: their decays meet at the zones'
+/// locks. Spread, they meet less often, each with the CPUs that work at that moment. What a tick does is the same.
+///
+/// ```
+/// use pageset_core::{CpuId, spread_tick_offset};
+///
+/// let offset_ms = |cpu| spread_tick_offset(CpuId(cpu), 4, 1000);
+/// assert_eq!([0, 1, 2, 3].map(offset_ms), [0, 250, 500, 750]);
+/// ```
+#[must_use]
+pub const fn spread_tick_offset(cpu: CpuId, cpus: u32, interval: u64) -> u64 {
+    match interval.checked_div(cpus as u64) {
+        Some(step) => step.saturating_mul(cpu.0 as u64),
+        None => 0,
+    }
+}
+
 impl<P: Platform> PageAllocator<'_, P> {
-    /// Does one CPU's periodic work. Call it once a second (Linux's `stat_interval`), on or for that CPU.
+    /// Does one CPU's periodic work. Call it once a second (Linux's `stat_interval`), on or for that CPU; [`spread_tick_offset`]
+    /// says when within the second, if not all CPUs at once.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.
@@ -77,5 +98,24 @@ impl<P: Platform> CpuZone<'_, '_, P> {
             self.drain_some(DrainReason::Remote, |count| count.min(batch));
         }
         if ticks_left.is_some() { TickOutcome::Again } else { TickOutcome::Idle }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spread_ticks_are_in_the_interval_and_as_far_apart_whatever_the_numbers() {
+        for cpus in [1, 3, 72, 316] {
+            let offsets: Vec<_> =
+                (0..cpus).map(|cpu| spread_tick_offset(CpuId(cpu), cpus, 1_000_000)).collect();
+            assert_eq!(offsets[0], 0);
+            assert!(offsets.iter().all(|offset| *offset < 1_000_000), "{cpus}");
+            let step = 1_000_000 / u64::from(cpus);
+            assert!(offsets.windows(2).all(|pair| pair[1] - pair[0] == step), "{cpus}");
+        }
+        assert_eq!(spread_tick_offset(CpuId(0), 0, 1000), 0);
+        assert_eq!(spread_tick_offset(CpuId(u32::MAX), 1, u64::MAX), u64::MAX);
     }
 }

@@ -1,5 +1,6 @@
 //! When CPUs do their periodic work, relative to each other.
 
+use pageset_core::{CpuId, spread_tick_offset};
 use serde::{Deserialize, Serialize};
 
 use crate::time::Span;
@@ -20,7 +21,8 @@ impl TickPhase {
     pub(crate) fn first(self, interval: Span, cpu: u32, cpus: u32) -> u64 {
         match self {
             Self::Aligned => interval.0,
-            Self::Spread => interval.0 / u64::from(cpus) * u64::from(cpu + 1),
+            // One step late, since CPU 0 would tick at the beginning otherwise.
+            Self::Spread => spread_tick_offset(CpuId(cpu.saturating_add(1)), cpus, interval.0),
         }
     }
 }
