@@ -20,6 +20,9 @@ pub(crate) fn changes(tables: &[Comparison]) -> Table {
     for comparison in tables {
         for (index, quantity) in comparison.quantities().iter().enumerate() {
             let Band::Percent(band) = quantity.band else { continue };
+            if !quantity.unit.starts_with("% of") {
+                continue;
+            }
             for (row, (name, pair)) in comparison.row_names().zip(comparison.pairs(index)).enumerate() {
                 let Some(change) = comparison.change(row, index) else { continue };
                 let Some((published, ours)) = pair.published.zip(pair.ours) else { continue };
@@ -66,7 +69,8 @@ mod tests {
 
     #[test]
     fn a_difference_within_both_variations_is_covered() {
-        let quantity = Quantity { band: Band::Percent(3.0), ..Quantity::relative("sys", "sys", "%", 1) };
+        let quantity =
+            Quantity { band: Band::Percent(3.0), ..Quantity::relative("sys", "sys", "% of base", 1) };
         let mut comparison = Comparison::new("t", "t", "m", vec![quantity]);
         let pair = |published, ours, spread| {
             vec![Pair { spread, ..Pair::new(Some(published), Some(ours), Origin::Simulated) }]
