@@ -17,6 +17,7 @@ class Refills:
     predicted: int
     exact: int
     cold: int
+    of_one: int
 
 
 @dataclass(frozen=True)

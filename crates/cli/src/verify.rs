@@ -202,8 +202,22 @@ fn notes(verified: &[Verified]) -> Vec<String> {
         "Left out: {cold} first refills of a list, since what it held before is not recorded. `pageset verify \
          --explain 1` shows the events around the first mismatch."
     ));
+    notes.push(taken_for_refills(verified));
     notes.extend(verified.iter().filter_map(nearest));
     notes
+}
+
+/// What is taken for a refill, since no event of these recordings says it, and how often that is not certain.
+fn taken_for_refills(verified: &[Verified]) -> String {
+    let fetches = verified.iter().map(|one| one.verification.fetches());
+    let [all, past, unknown] = fetches.fold([0; 3], |[all, past, unknown], fetches| {
+        [all + fetches.all, past + fetches.past_page_sets, unknown + fetches.unknown]
+    });
+    format!(
+        "Taken for a refill: a run of mm_page_alloc_zone_locked of one CPU, order and type, unless it is a lone block that the page \
+         set would not have fetched so. The event's own percpu_refill would be wrong for {past} of {all} runs; {unknown} may be \
+         either."
+    )
 }
 
 /// Which of the neighbours in time fits best, since vendors take changes into older kernels.

@@ -49,8 +49,8 @@ pub use survey::{
 pub use target::{Access, Block, ChannelId, Fill, Hold, LockId, Message, Received, Target, locked};
 pub use threads::{ThreadError, ThreadOptions, ThreadOutcome, run_on_threads};
 pub use verify::{
-    Class, Decays, Drains, ExplainRequest, Explanation, Fit, Mismatches, Mode, PassedOver, Refills, Samples,
-    Verification, VerifyError, VerifyOptions, verify,
+    Class, Decays, Drains, ExplainRequest, Explanation, Fetches, Fit, Mismatches, Mode, PassedOver, Refills,
+    Samples, Verification, VerifyError, VerifyOptions, verify,
 };
 
 /// The crate's README, its example run as a test.

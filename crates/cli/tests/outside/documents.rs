@@ -190,3 +190,25 @@ fn simulate_lists_machines_workloads_and_parameters() {
     assert!(has("workloads", "workload", "kbuild"));
     assert!(has("parameters", "parameter", "fault_ns"));
 }
+
+/// The figure of the book's page on `verify`, for all bundled recordings.
+#[test]
+fn verify_says_how_often_a_refill_is_not_certain() {
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/traces");
+    let files = std::fs::read_dir(directory).expect("there are bundled recordings");
+    let mut traces: Vec<String> = files
+        .map(|entry| entry.expect("a file").path().display().to_string())
+        .filter(|path| path.ends_with(".pgtrace"))
+        .collect();
+    traces.sort();
+    let arguments: Vec<_> = ["verify"].into_iter().chain(traces.iter().map(String::as_str)).collect();
+    let printed = pageset(&arguments);
+    let joined = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let begin = "percpu_refill would be wrong for ";
+    let printed = joined(&printed);
+    let (_, figure) = printed.split_once(begin).expect("a note on refills");
+    let (figure, _) = figure.split_once('.').expect("a sentence");
+    let book = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/book/src/guide/verify.md");
+    let book = joined(&std::fs::read_to_string(book).expect("the book's page"));
+    assert!(book.contains(&format!("{begin}{figure}")), "the book does not say: {begin}{figure}");
+}

@@ -144,11 +144,15 @@ impl Engine {
             return;
         };
         let home = Home { set: self.set_index(place.zone, event.cpu), list };
-        match run {
-            Some([_]) if !self.is_refill_of_one(home, order) => {
+        if matches!(run, Some([_])) {
+            if !self.is_refill_of_one(home, order) {
                 self.out.passed_over.diverted_allocs += 1;
                 self.displace(place);
+                return;
             }
+            self.out.refills.of_one += 1;
+        }
+        match run {
             _ if self.mode == Mode::Free => {
                 self.free_alloc(chunk, begin, (home, order), run.map(|run| run.len() as u32));
             }

@@ -21,6 +21,7 @@ mod dispatch;
 mod engine;
 mod explain;
 mod fate;
+mod fetches;
 mod fit;
 mod free;
 mod free_run;
@@ -36,6 +37,7 @@ mod tick;
 
 pub use classes::{Class, Mismatches};
 pub use explain::{ExplainRequest, Explanation};
+pub use fetches::Fetches;
 pub use fit::Fit;
 pub use mode::Mode;
 pub use options::{VerifyError, VerifyOptions};

@@ -46,6 +46,9 @@ pub struct Refills {
     pub exact: u64,
     /// The first one of each list: what the list held before is not known.
     pub cold: u64,
+    /// Of one block, taken for a refill since the list was empty and one block was wanted. The events would be the same if it had
+    /// gone past the page set.
+    pub of_one: u64,
 }
 
 /// Drains: moment, number of pages, which pages.

@@ -1,0 +1,45 @@
+//! What the recorded kernel's fetches from its zones were, as far as its events tell.
+
+use super::{PassedOver, Refills, Verification};
+
+/// Runs of blocks that a CPU fetched from a zone, of an order and type that page sets hold. `mm_page_alloc_zone_locked` marks all
+/// of them `percpu_refill`: it says that the blocks could live in a page set, not that they went there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fetches {
+    /// All runs.
+    pub all: u64,
+    /// Those that went past the page set: a lone block while its list had blocks, or while more than one would be fetched.
+    pub past_page_sets: u64,
+    /// Those whose events are the same for a refill and for a block past the page set: a lone block for an empty list that wants
+    /// one, taken for a refill; and runs that no allocation follows.
+    pub unknown: u64,
+}
+
+impl Verification {
+    /// The kernel's fetches, and how many of them are refills.
+    #[must_use]
+    pub const fn fetches(&self) -> Fetches {
+        let Refills { observed, cold, of_one, .. } = self.refills;
+        let PassedOver { diverted_allocs, orphan_refills, .. } = self.passed_over;
+        Fetches {
+            all: observed + cold + diverted_allocs + orphan_refills,
+            past_page_sets: diverted_allocs,
+            unknown: of_one + orphan_refills,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fetch_is_a_refill_or_past_the_page_set_or_unknown() {
+        let verification = Verification {
+            refills: Refills { observed: 90, cold: 5, of_one: 2, ..Refills::default() },
+            passed_over: PassedOver { diverted_allocs: 3, orphan_refills: 4, ..PassedOver::default() },
+            ..Verification::default()
+        };
+        assert_eq!(verification.fetches(), Fetches { all: 102, past_page_sets: 3, unknown: 6 });
+    }
+}
