@@ -128,6 +128,12 @@ pub enum Event {
         /// The zone.
         zone: ZoneId,
     },
+    /// A free looked whether a block's buddy can be merged: it read the metadata of the buddy's first frame. Where each frame's
+    /// metadata has a cache line of its own, as in Linux, that is a line which another CPU may have written last.
+    BuddyLook {
+        /// The buddy's first frame.
+        pfn: Pfn,
+    },
     /// A zone fell below a watermark (or used boosted memory) on behalf of a request that may wake the reclaimer.
     WakeKswapd {
         /// The zone.

@@ -5,7 +5,7 @@ use pageset_core::{CpuId, Event, EventSink, Pfn, Platform};
 use crate::engine::{Engine, current};
 use crate::footprint::Touched;
 use crate::lock::VirtualLock;
-use crate::machine::Near;
+use crate::machine::{FrameLayout, Near};
 use crate::outcome::{CacheCounts, drain_index};
 use crate::prices::DataPrices;
 use crate::recency::Held;
@@ -77,10 +77,9 @@ impl Engine {
         let (prices, me) = (&self.prices, self.cpu_index());
         let mut footprint = self.footprint.borrow_mut();
         let Some(last) = footprint.touch(me, pfn, touched) else { return 0 };
-        let levels = match (touched, &prices.metadata_in_bulk) {
-            (Touched::Data(_, data), _) => &data.levels,
-            (Touched::MetadataInBulk, Some(levels)) => levels,
-            (Touched::Metadata | Touched::MetadataInBulk, _) => &prices.metadata,
+        let levels = match touched {
+            Touched::Data(_, data) => &data.levels,
+            Touched::Metadata => &prices.metadata,
         };
         // From another core: what a line costs from one under the same last level, and farther away in proportion.
         let from = |last| self.line(last, me);
@@ -89,11 +88,9 @@ impl Engine {
                 in_proportion(*core, from(last), prices.cache)
             }
             Touched::Data(_, DataPrices { core: None, .. }) => levels[2],
-            Touched::MetadataInBulk if prices.metadata_in_bulk.is_some() => {
-                in_proportion(levels[1], from(last), prices.cache)
-            }
-            Touched::Metadata | Touched::MetadataInBulk => from(last),
+            Touched::Metadata => from(last),
         };
+        let mut waited = 0;
         let mut tally = self.tally.borrow_mut();
         let CacheCounts { near, shared, other_core, other_cache, memory } = &mut tally.caches;
         let (counter, line) = match last.map(|(last, held)| (self.near(last, me), held, last)) {
@@ -104,11 +101,19 @@ impl Engine {
             Some((_, Held::Nowhere, _)) | None => {
                 let node = footprint.node(pfn, prices.nodes);
                 let (_, from_there) = prices.remote[usize::from(self.cpu().node) * prices.nodes + node];
-                (memory, in_proportion(levels[2], from_there, prices.metadata[2]))
+                let from_memory = in_proportion(levels[2], from_there, prices.metadata[2]);
+                waited = match touched {
+                    Touched::Data(lines, DataPrices { service: service @ 1.., .. }) => {
+                        let now = self.cpu().clock.get();
+                        self.bandwidth.wait_ps(node, now, lines * service)
+                    }
+                    Touched::Data(..) | Touched::Metadata => 0,
+                };
+                (memory, from_memory)
             }
         };
         *counter += touched.lines();
-        touched.lines() * line
+        touched.lines() * line + waited
     }
 
     /// The running CPU touches a frame's metadata.
@@ -118,14 +123,13 @@ impl Engine {
         self.charge(cost);
     }
 
-    /// The running CPU takes a block from the free lists or gives one back; its neighbours' metadata is taken to be as
-    /// near as its own.
+    /// The running CPU takes a block from the free lists or gives one back. Neighbours in a list are written and not read: no
+    /// CPU waits for these lines.
     fn move_block(&self, pfn: Pfn, work: u64) {
         let blocks = &self.cpu().scratch.blocks_in_hold;
         blocks.set(blocks.get() + 1);
         self.work(work);
-        let line = self.touch(pfn, Touched::MetadataInBulk);
-        self.charge(line * self.prices.block_lines);
+        self.touch_metadata(pfn);
     }
 
     fn charge_event(&self, event: Event) {
@@ -177,6 +181,11 @@ impl Engine {
             Event::WakeKswapd { .. } => self.tally.borrow_mut().counts.kswapd_wakes += 1,
             Event::DirectReclaim { .. } => self.tally.borrow_mut().counts.direct_reclaims += 1,
             Event::BadPage { .. } => self.tally.borrow_mut().counts.bad_pages += 1,
+            Event::BuddyLook { pfn } => {
+                if self.prices.frame_layout == FrameLayout::LinePerFrame {
+                    self.touch_metadata(pfn);
+                }
+            }
             Event::PcpDecay { .. } => {}
         }
     }

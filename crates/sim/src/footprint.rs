@@ -42,8 +42,6 @@ impl Mark {
 pub(crate) enum Touched<'p> {
     /// The frame's metadata: one line, its whole latency is waited for.
     Metadata,
-    /// Metadata: one line, fetched together with those of other frames.
-    MetadataInBulk,
     /// So many lines of the frame's data (or of the block's that begins there), fetched ahead.
     Data(u64, &'p DataPrices),
 }
@@ -54,7 +52,7 @@ impl Touched<'_> {
     pub(crate) fn lines(self) -> u64 {
         match self {
             Self::Data(lines, _) => lines,
-            Self::Metadata | Self::MetadataInBulk => 1,
+            Self::Metadata => 1,
         }
     }
 }
@@ -96,7 +94,7 @@ impl Footprint {
     pub(crate) fn touch(&mut self, cpu: u32, pfn: Pfn, touched: Touched<'_>) -> Option<Option<(u32, Held)>> {
         let which = match touched {
             Touched::Data(..) => 0,
-            Touched::Metadata | Touched::MetadataInBulk => 1,
+            Touched::Metadata => 1,
         };
         let marks = self.marks.get_mut(pfn.0 as usize)?;
         let last = Mark(marks[which]).parts().map(|(last, step, lines)| {

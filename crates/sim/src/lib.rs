@@ -45,6 +45,7 @@
 #![deny(unsafe_code)]
 
 mod channel;
+mod bandwidth;
 mod charge;
 mod cpu;
 mod digest;

@@ -1,6 +1,7 @@
 //! What a machine's steps cost, in picoseconds.
 
-use crate::machine::{ByLevel, Machine};
+use crate::footprint::LINE_BYTES;
+use crate::machine::{ByLevel, FrameLayout, Machine};
 
 /// Bits behind the point of [`Processor::slowdown`](crate::engine::Processor::slowdown).
 pub(crate) const SLOWDOWN_BITS: u32 = 8;
@@ -16,9 +17,7 @@ pub(crate) struct Prices {
     pub(crate) zone_lines: u64,
     /// Of one metadata line, by level: near, shared, memory.
     pub(crate) metadata: [u64; 3],
-    /// Of one metadata line among many, if that is known apart.
-    pub(crate) metadata_in_bulk: Option<[u64; 3]>,
-    pub(crate) block_lines: u64,
+    pub(crate) frame_layout: FrameLayout,
     /// Of clearing one line.
     pub(crate) clear: DataPrices,
     /// Of reading or writing one line.
@@ -45,6 +44,8 @@ pub(crate) struct DataPrices {
     pub(crate) levels: [u64; 3],
     /// From the own caches of another core under the same last level; as from memory if nothing is known.
     pub(crate) core: Option<u64>,
+    /// For which memory is busy; 0 if its bandwidth is not known.
+    pub(crate) service: u64,
 }
 
 /// Lines of 64 bytes in the 4 KiB that machine files give costs for.
@@ -56,11 +57,13 @@ impl Prices {
         let levels = |levels: &ByLevel| {
             [levels.near_ns, levels.shared_ns, levels.memory_ns].map(|ns| (ns * 1000.0).round() as u64)
         };
-        let data = |of_4k: &ByLevel| {
+        let bandwidth = costs.memory_bandwidth.as_ref();
+        let data = |of_4k: &ByLevel, gb_per_s: Option<f64>| {
             let of_line = |ns: f64| (ns * 1000.0 / LINES_OF_4K).round() as u64;
             DataPrices {
                 levels: [of_4k.near_ns, of_4k.shared_ns, of_4k.memory_ns].map(of_line),
                 core: of_4k.core_ns.map(of_line),
+                service: gb_per_s.map_or(0, |rate| (LINE_BYTES as f64 * 1000.0 / rate).round() as u64),
             }
         };
         let nodes = machine.topology.nodes as usize;
@@ -77,10 +80,9 @@ impl Prices {
             zone_visit: costs.zone_visit.span().0,
             zone_lines: costs.zone_lines.into(),
             metadata: levels(&costs.metadata),
-            metadata_in_bulk: costs.metadata_in_bulk.as_ref().map(levels),
-            block_lines: costs.block_lines.into(),
-            clear: data(&costs.clear_4k),
-            read: data(&costs.read_4k),
+            frame_layout: costs.frame_layout,
+            clear: data(&costs.clear_4k, bandwidth.map(|most| most.clear_gb_per_s)),
+            read: data(&costs.read_4k, bandwidth.map(|most| most.read_gb_per_s)),
             copy: {
                 let copy_ns = costs.copy_4k.as_ref().map_or(costs.read_4k.near_ns, |copy| copy.ns);
                 (copy_ns * 1000.0 / LINES_OF_4K).round() as u64

@@ -1,6 +1,6 @@
 //! Freeing a block: merging it with its buddies, and the end of the list it enters.
 
-use crate::event::EventSink;
+use crate::event::{Event, EventSink};
 use crate::frame::{FrameIndex, State};
 use crate::policy::Fallback;
 use crate::zone::{End, LockedZone};
@@ -27,6 +27,7 @@ impl<E: EventSink> LockedZone<'_, E> {
     ) {
         while order < Order::MAX {
             let buddy = frame ^ order.frames();
+            self.emit(|| Event::BuddyLook { pfn: self.pfn(buddy) });
             let Some(list) = self.free_buddy(buddy, order) else { break };
             if order >= Order::PAGEBLOCK {
                 let type_of_buddy = self.body.frames.pageblock_type(buddy);
@@ -69,7 +70,9 @@ impl<E: EventSink> LockedZone<'_, E> {
         }
         let parent = frame & !order.frames();
         let size = order.up();
-        self.free_buddy(parent ^ size.frames(), size).is_some()
+        let buddy = parent ^ size.frames();
+        self.emit(|| Event::BuddyLook { pfn: self.pfn(buddy) });
+        self.free_buddy(buddy, size).is_some()
     }
 }
 

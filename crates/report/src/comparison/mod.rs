@@ -45,6 +45,12 @@ impl Quantity {
         Self::new(key, heading, "%", decimals, Band::Points(1.0))
     }
 
+    /// How far the value itself may be from what was printed: half a unit of the last decimal place.
+    #[must_use]
+    pub fn rounding(&self) -> f64 {
+        0.5 * 10.0_f64.powi(-i32::from(self.decimals))
+    }
+
     fn new(key: &str, heading: &str, unit: &str, decimals: u8, band: Band) -> Self {
         let (key, heading, unit) = (key.to_owned(), heading.to_owned(), unit.to_owned());
         Self { key, heading, unit, decimals, band }

@@ -15,6 +15,7 @@ use agenda::{Agenda, Entry};
 pub(crate) use processor::Processor;
 pub(crate) use stack::Strand;
 
+use crate::bandwidth::Bandwidth;
 use crate::digest::Digest;
 use crate::footprint::Footprint;
 use crate::lock::{LockModel, LockTable};
@@ -57,6 +58,7 @@ pub(crate) struct Engine {
     pub(crate) model: LockModel,
     pub(crate) prices: Prices,
     pub(crate) footprint: RefCell<Footprint>,
+    pub(crate) bandwidth: Bandwidth,
     pub(crate) variation: Variation,
     pub(crate) tally: RefCell<Tally>,
     digest: Cell<Digest>,
@@ -80,6 +82,7 @@ impl Engine {
             live: Cell::new(0),
             locks,
             model,
+            bandwidth: Bandwidth::new(prices.nodes),
             prices,
             footprint: RefCell::new(footprint),
             variation,

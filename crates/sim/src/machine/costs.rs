@@ -32,6 +32,24 @@ pub struct ByLevel {
     pub source: String,
 }
 
+/// How the metadata of frames lies in memory, and so which lines an operation under the zone's lock waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FrameLayout {
+    /// Each frame has a line of its own, as in Linux. A block that is taken or given back costs the line of its first frame,
+    /// and so does each buddy that a free looks at.
+    #[default]
+    LinePerFrame,
+    /// Frames share lines, as in this project's tables of nine bytes a frame: a buddy is mostly on a line that is here already.
+    SharedLines,
+}
+
+impl FrameLayout {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// All costs of a machine. A cost that is called "work" below contains no cache misses; they are added.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -50,14 +68,12 @@ pub struct Costs {
     pub zone_lines: u32,
     /// A frame's metadata, one line, per touch.
     pub metadata: ByLevel,
-    /// The cost of one such line in a refill or a drain, which fetch the lines of many frames at once. From another core's
-    /// cache it is `shared_ns`; from farther cores it grows as a single line's cost does. Default: the cost of a line that
-    /// is fetched alone.
+    /// How frames share lines of metadata. Default: one line for each frame, as in Linux.
+    #[serde(default, skip_serializing_if = "FrameLayout::is_default")]
+    pub frame_layout: FrameLayout,
+    /// What a node's memory serves at most. Default: everything at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub metadata_in_bulk: Option<ByLevel>,
-    /// Metadata lines that are touched under the zone lock to take or give back a block: the block's own line, and the lines
-    /// of neighbours that it is split from or merged with.
-    pub block_lines: u32,
+    pub memory_bandwidth: Option<MemoryBandwidth>,
     /// How much slower a CPU works while another hardware thread of its core works too.
     pub sibling_slowdown: Factor,
     /// Clearing 4 KiB.
@@ -103,6 +119,18 @@ pub struct AtDistance {
     pub source: String,
 }
 
+/// What a node's memory serves at most, in bytes per nanosecond (GB/s).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MemoryBandwidth {
+    /// Memory that is read.
+    pub read_gb_per_s: f64,
+    /// Memory that is cleared: half of it on processors that fetch a line before they overwrite it.
+    pub clear_gb_per_s: f64,
+    /// Where the numbers are from.
+    pub source: String,
+}
+
 /// A factor, and where it is from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -124,6 +152,9 @@ impl Cost {
 /// Largest cost that a file may name: a second.
 const NS_MAX: f64 = 1e9;
 
+/// Bandwidths that a file may name.
+const GB_PER_S: std::ops::RangeInclusive<f64> = 0.001..=1e6;
+
 fn check_ns(key: &str, ns: f64, source: &str) -> Result<(), String> {
     if !(0.0..=NS_MAX).contains(&ns) {
         return Err(format!("costs.{key}: {ns} ns is out of range; use 0 to {NS_MAX:e}"));
@@ -144,14 +175,14 @@ impl Costs {
         if let Some(copy) = &self.copy_4k {
             check_ns("copy_4k", copy.ns, &copy.source)?;
         }
-        let in_bulk = self.metadata_in_bulk.iter().map(|levels| ("metadata_in_bulk", levels));
-        let always = [("metadata", &self.metadata), ("clear_4k", &self.clear_4k), ("read_4k", &self.read_4k)];
-        for (key, levels) in always.into_iter().chain(in_bulk) {
+        for (key, levels) in
+            [("metadata", &self.metadata), ("clear_4k", &self.clear_4k), ("read_4k", &self.read_4k)]
+        {
             let core_ns = levels.core_ns.into_iter();
             for ns in [levels.near_ns, levels.shared_ns, levels.memory_ns].into_iter().chain(core_ns) {
                 check_ns(key, ns, &levels.source)?;
             }
-            if key.starts_with("metadata") && levels.core_ns.is_some() {
+            if key == "metadata" && levels.core_ns.is_some() {
                 return Err(format!(
                     "costs.{key}: core_ns is for data; from another core metadata costs what line_from_cache says"
                 ));
@@ -161,6 +192,17 @@ impl Costs {
             check_ns("line_from_distance", entry.cache_ns, &entry.source)?;
             check_ns("line_from_distance", entry.memory_ns, &entry.source)?;
         }
+        if let Some(bandwidth) = &self.memory_bandwidth {
+            for gb_per_s in [bandwidth.read_gb_per_s, bandwidth.clear_gb_per_s] {
+                if !GB_PER_S.contains(&gb_per_s) {
+                    let (least, most) = (GB_PER_S.start(), GB_PER_S.end());
+                    return Err(format!(
+                        "costs.memory_bandwidth: {gb_per_s} GB/s is out of range; use {least} to {most}"
+                    ));
+                }
+            }
+            check_ns("memory_bandwidth", 0.0, &bandwidth.source)?;
+        }
         let ascending = |pair: &[AtDistance]| pair[0].distance < pair[1].distance;
         if !self.line_from_distance.windows(2).all(ascending) {
             return Err("costs.line_from_distance: entries must ascend in distance; sort them".to_owned());
@@ -169,10 +211,8 @@ impl Costs {
         if !(1.0..=100.0).contains(&slowdown) {
             return Err(format!("costs.sibling_slowdown: {slowdown} is out of range; use 1 to 100"));
         }
-        for (key, lines) in [("zone_lines", self.zone_lines), ("block_lines", self.block_lines)] {
-            if lines > 64 {
-                return Err(format!("costs.{key}: {lines} is out of range; use 0 to 64"));
-            }
+        if self.zone_lines > 64 {
+            return Err(format!("costs.zone_lines: {} is out of range; use 0 to 64", self.zone_lines));
         }
         Ok(())
     }

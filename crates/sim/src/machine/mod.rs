@@ -14,7 +14,7 @@ mod zones;
 use std::path::Path;
 
 pub use bundled::{BundledMachine, MACHINES};
-pub use costs::{ByLevel, Cost, Costs};
+pub use costs::{ByLevel, Cost, Costs, FrameLayout, MemoryBandwidth};
 pub use error::MachineError;
 pub use tick_phase::TickPhase;
 pub use topology::{Caches, Near, Topology};

@@ -48,7 +48,7 @@ pub(super) fn measured(shape: &Shape) -> Result<String> {
             [0.0, metadata_shared, metadata_memory],
             &measured("per page, above near caches, which the other costs contain"),
         ),
-        "# Nine bytes of metadata per frame: neighbours are on the same line.\nblock_lines = 1\n".to_owned(),
+        "# Nine bytes of metadata per frame: neighbours are on the same line.\nframe_layout = \"shared-lines\"\n".to_owned(),
         sibling_slowdown(shape),
         levels("clear_4k", costs.clear, &measured("sweeps over sets of pages of three sizes")),
         read_and_copy(costs.read, copy, &measured),

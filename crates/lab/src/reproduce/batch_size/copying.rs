@@ -46,7 +46,7 @@ fn search(two: &Case, one: &Case) -> Result<FittedValue> {
     let (upper, lower) = printed(two).zip(printed(one)).context("a row of batch 31 is not printed")?;
     let wanted = 100.0 * upper / lower;
     let of_one = simulate(&one.run)?.score_per_s;
-    let (value, reached) = nearest(COPY_RANGE, wanted, false, |value| {
+    let (value, reached) = nearest(COPY_RANGE, wanted, 0.0, false, |value| {
         let reached = 100.0 * score(&two.run, value)? / of_one;
         Ok((reached, (value, reached)))
     })?;

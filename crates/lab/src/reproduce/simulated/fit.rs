@@ -83,7 +83,8 @@ impl<'a> BaseRow<'a> {
         let wanted = self.case.published[fit.column].ok_or_else(|| {
             anyhow!("{}: nothing is published in row {}", self.experiment.id, self.case.name)
         })?;
-        nearest(fit.range, wanted, fit.rises, |value| {
+        let rounding = self.experiment.columns[fit.column].0.rounding();
+        nearest(fit.range, wanted, rounding, fit.rises, |value| {
             let settled = self.settle(&[given, &[value]].concat())?;
             Ok((settled.reached[given.len()], settled))
         })

@@ -1,0 +1,69 @@
+//! A node's memory serves so many bytes a second and no more: who asks for more waits.
+//!
+//! Time is cut into windows. In each window, memory can be busy for the window's length. A request whose window is full waits
+//! until a window that is not begins. So a bus that is not full costs nothing, and one that is full serves what it can. How
+//! requests meet within a window is not modelled: CPUs ask a little out of order there, since one may be ahead of the others.
+
+use std::cell::Cell;
+
+/// Length of a window, in picoseconds: longer than CPUs run ahead of each other, shorter than what a workload does in phases.
+const WINDOW_PS: u64 = 20_000_000;
+/// Windows that are remembered. Nobody waits for longer.
+const WINDOWS: usize = 64;
+
+/// The memory of every node.
+#[derive(Debug)]
+pub(crate) struct Bandwidth(Box<[Bus]>);
+
+/// One node's: for each window that is remembered, at its number modulo [`WINDOWS`], that number and how long it is busy.
+#[derive(Debug)]
+struct Bus([Cell<(u64, u64)>; WINDOWS]);
+
+impl Bandwidth {
+    pub(crate) fn new(nodes: usize) -> Self {
+        Self((0..nodes).map(|_| Bus([const { Cell::new((0, 0)) }; WINDOWS])).collect())
+    }
+
+    /// Memory of a node serves a CPU, which asks at `now_ps`, for `service_ps`. Returns how long the CPU waits before that.
+    #[inline]
+    pub(crate) fn wait_ps(&self, node: usize, now_ps: u64, service_ps: u64) -> u64 {
+        let Some(bus) = self.0.get(node) else { return 0 };
+        let first = now_ps / WINDOW_PS;
+        for window in first..first.saturating_add(WINDOWS as u64) {
+            let place = &bus.0[(window % WINDOWS as u64) as usize];
+            let (number, busy_ps) = place.get();
+            let busy_ps = if number == window { busy_ps } else { 0 };
+            if busy_ps < WINDOW_PS && number <= window {
+                place.set((window, busy_ps.saturating_add(service_ps)));
+                return window.saturating_mul(WINDOW_PS).saturating_sub(now_ps);
+            }
+        }
+        WINDOWS as u64 * WINDOW_PS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bus_serves_what_it_can_and_lets_the_others_wait() {
+        let bandwidth = Bandwidth::new(2);
+        let half = WINDOW_PS / 2;
+        assert_eq!(bandwidth.wait_ps(0, 100, half), 0);
+        assert_eq!(bandwidth.wait_ps(0, 50, half), 0, "who is behind finds room too");
+        assert_eq!(bandwidth.wait_ps(0, 100, half), WINDOW_PS - 100, "the window is full");
+        assert_eq!(bandwidth.wait_ps(0, WINDOW_PS, half), 0, "half of the next is left");
+        assert_eq!(bandwidth.wait_ps(0, WINDOW_PS, half), WINDOW_PS);
+        assert_eq!(bandwidth.wait_ps(1, 100, half), 0, "each node has its own");
+        assert_eq!(bandwidth.wait_ps(2, 100, half), 0, "no such node");
+    }
+
+    #[test]
+    fn nobody_waits_for_ever() {
+        let bandwidth = Bandwidth::new(1);
+        let waits = (0..WINDOWS + 2).map(|_| bandwidth.wait_ps(0, 0, u64::MAX));
+        assert_eq!(waits.max(), Some(WINDOWS as u64 * WINDOW_PS));
+        bandwidth.wait_ps(0, u64::MAX, u64::MAX);
+    }
+}
