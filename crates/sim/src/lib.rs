@@ -44,8 +44,8 @@
 //! allocator's steps cost; `measure`, `tally`, `latency` and `outcome` are what is found; `machine` is TOML.
 #![deny(unsafe_code)]
 
-mod channel;
 mod bandwidth;
+mod channel;
 mod charge;
 mod cpu;
 mod digest;
@@ -75,7 +75,7 @@ pub use cpu::{Touch, VirtualAllocator, VirtualCpu};
 pub use latency::Latency;
 pub use line::SharedLine;
 pub use lock::{Gate, Hold, LockClass, LockModel, LockUse, Spin, VirtualLock, VirtualMutex, mutex};
-pub use machine::{MACHINES, Machine, MachineError, TickPhase};
+pub use machine::{FrameLayout, MACHINES, Machine, MachineError, TickPhase};
 pub use outcome::{CacheCounts, Counts, Outcome};
 pub use random::{Stream, stream};
 pub use simulation::{Builder, Simulation, SimulationError};

@@ -23,9 +23,15 @@ fn errors_name_file_key_and_remedy() {
     refused("mib_per_node = 8192", "mib_per_node = 0", "memory.mib_per_node: 0");
     refused("mib_per_node = 8192", "mib_per_node = 99999999999", "memory.mib_per_node");
     refused("l3_kib = 12288", "l3_kib = 4294967295", "caches.l3_kib");
-    refused("zone_lines = 13", "zone_lines = 65", "costs.zone_lines: 65 is out of range; use 0 to 64");
+    refused("zone_lines = 4", "zone_lines = 65", "costs.zone_lines: 65 is out of range; use 0 to 64");
     refused("free = { ns = 55.0", "free = { ns = -1.0", "costs.free: -1 ns is out of range");
     refused("free = { ns = 55.0", "free = { ns = nan", "costs.free: NaN ns is out of range");
+    refused(
+        "read_gb_per_s = 20.5",
+        "read_gb_per_s = 0",
+        "costs.memory_bandwidth: 0 GB/s is out of range; use 0.001",
+    );
+    refused("zone_lines = 4", "frame_layout = \"lines\"\nzone_lines = 4", "unknown variant `lines`");
     refused("factor = 1.6", "factor = 0.5", "costs.sibling_slowdown");
     refused("[10, 20],\n", "", "need 2 rows of 2 numbers");
     refused("\n[costs]", "\n[costs]\nfre = 1", "unknown field `fre`");
@@ -36,7 +42,7 @@ fn errors_name_file_key_and_remedy() {
 #[test]
 fn a_cost_needs_a_source() {
     let text = text()
-        .replace("take_block = { ns = 34.3, source = \"", "take_block = { ns = 34.3, source = \"\" } #");
+        .replace("take_block = { ns = 17.1, source = \"", "take_block = { ns = 17.1, source = \"\" } #");
     let error = Machine::parse(&text, "some.toml").unwrap_err().to_string();
     assert!(error.contains("costs.take_block: source is empty; say where the number is from"), "{error}");
 }

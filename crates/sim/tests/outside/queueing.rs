@@ -9,8 +9,8 @@ use std::rc::Rc;
 use pageset_core::policy::LINUX_6_18;
 use pageset_core::{CpuId, Order, Request};
 use pageset_sim::{
-    Channel, LockClass, LockModel, MACHINES, Machine, Outcome, SharedLine, Simulation, Span, TickPhase,
-    VirtualCpu, mutex,
+    Channel, FrameLayout, LockClass, LockModel, MACHINES, Machine, Outcome, SharedLine, Simulation, Span,
+    TickPhase, VirtualCpu, mutex,
 };
 use rand::{Rng, RngExt};
 
@@ -262,4 +262,67 @@ fn decay_together(phase: TickPhase) -> (u64, u64) {
 fn ticks_at_one_moment_meet_at_the_zone_lock() {
     let (aligned, spread) = (decay_together(TickPhase::Aligned), decay_together(TickPhase::Spread));
     assert!(aligned.0 > 2 * spread.0 && aligned.1 > 2 * spread.1, "{aligned:?}, {spread:?}");
+}
+
+/// CPUs clear pages of one node: one alone is as fast as memory answers, six together as fast as it serves.
+#[test]
+fn a_nodes_memory_serves_no_more_than_its_bandwidth() {
+    let mut machine = ideal("westmere-ep");
+    let cleared_per_s = |machine: &Machine, cpus: u32| {
+        let span = Span::from_ms(20);
+        let mut simulation =
+            Simulation::builder(machine).cpus(cpus).warm_up(Span::from_ms(5)).duration(span).build().unwrap();
+        for cpu in 0..cpus {
+            let body = move |cpu: &VirtualCpu| {
+                // More pages than any cache holds, none of them another CPU's.
+                let pages: Vec<_> =
+                    (0..1000).map(|_| cpu.alloc(&Request::new(Order::ZERO).movable()).unwrap()).collect();
+                while cpu.running() {
+                    for page in &pages {
+                        cpu.clear(*page, Order::ZERO);
+                        cpu.advance(Span::from_ns(1));
+                        cpu.score(1);
+                    }
+                }
+                pages.into_iter().for_each(|page| cpu.free(page, Order::ZERO).unwrap());
+            };
+            simulation.spawn(CpuId(cpu), body).unwrap();
+        }
+        simulation.run().unwrap().score_per_second()
+    };
+    machine.topology.caches.l3_kib = 64;
+    let bandwidth = machine.costs.memory_bandwidth.clone().expect("the file says it");
+    agrees("one CPU", cleared_per_s(&machine, 1), 1e9 / (machine.costs.clear_4k.memory_ns + 1.0), 0.02);
+    agrees("six CPUs", cleared_per_s(&machine, 6), bandwidth.clear_gb_per_s * 1e9 / 4096.0, 0.02);
+    machine.costs.memory_bandwidth = None;
+    let unbound = 6e9 / (machine.costs.clear_4k.memory_ns + 1.0);
+    agrees("six CPUs without a bound", cleared_per_s(&machine, 6), unbound, 0.02);
+}
+
+/// A free looks at its buddy, whose line it waits for where each frame has one.
+#[test]
+fn a_free_waits_for_its_buddys_line_where_each_frame_has_one() {
+    let free_ns = |layout: FrameLayout| {
+        let mut machine = ideal("westmere-ep");
+        machine.costs.frame_layout = layout;
+        let seen = Rc::new(Cell::new(0));
+        let mut simulation = Simulation::builder(&machine).cpus(1).build().unwrap();
+        let found = Rc::clone(&seen);
+        let body = move |cpu: &VirtualCpu| {
+            // Too large for page sets: each block comes from the zone, and goes back there.
+            let order = Order::new(4).unwrap();
+            let first = cpu.alloc(&Request::new(order)).unwrap();
+            let second = cpu.alloc(&Request::new(order)).unwrap();
+            assert_eq!(first.0 ^ second.0, 16, "they are buddies");
+            let began = cpu.now();
+            cpu.free(first, order).unwrap();
+            found.set(cpu.now().since(began).as_ns());
+            cpu.free(second, order).unwrap();
+        };
+        simulation.spawn(CpuId(0), body).unwrap();
+        simulation.run().unwrap();
+        seen.get()
+    };
+    let [shared, own] = [FrameLayout::SharedLines, FrameLayout::LinePerFrame].map(free_ns);
+    assert!(own > shared, "{own} and {shared} ns");
 }

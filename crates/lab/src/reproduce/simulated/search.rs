@@ -51,6 +51,8 @@ mod tests {
     fn what_cannot_be_reached_comes_near_the_end_and_errors_are_passed_on() {
         let found = nearest((1, 1000), 1e9, 0.0, true, |value| Ok((value as f64, value))).unwrap();
         assert!(found > 950, "{found}");
-        assert!(nearest((1, 9), 1.0, 0.0, true, |_| Result::<(f64, ())>::Err(anyhow::anyhow!("no"))).is_err());
+        assert!(
+            nearest((1, 9), 1.0, 0.0, true, |_| Result::<(f64, ())>::Err(anyhow::anyhow!("no"))).is_err()
+        );
     }
 }
