@@ -6,6 +6,8 @@ use anyhow::{Context as _, Result};
 const STEPS: usize = 8;
 /// A part of the wanted result that is near enough.
 const NEAR: f64 = 0.005;
+/// A part of the rounding that is near enough.
+const PART: f64 = 0.2;
 
 /// Halves the range until a value is found whose result comes near the wanted one, which is known to within `rounding`, and
 /// returns what `result` returned beside the nearest one. `rises` says whether results rise with the value; else they fall.
@@ -25,7 +27,7 @@ pub(crate) fn nearest<T>(
         if nearest.as_ref().is_none_or(|(least, _)| distance < *least) {
             nearest = Some((distance, found));
         }
-        if distance <= (NEAR * wanted.abs()).max(rounding) || middle <= low || middle >= high {
+        if distance <= (NEAR * wanted.abs()).max(PART * rounding) || middle <= low || middle >= high {
             break;
         }
         *(if (reached < wanted) == rises { &mut low } else { &mut high }) = middle;
