@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn spread_ticks_are_in_the_interval_and_as_far_apart_whatever_the_numbers() {
         for cpus in [1, 3, 72, 316] {
-            let offsets: Vec<_> =
+            let offsets: std::vec::Vec<_> =
                 (0..cpus).map(|cpu| spread_tick_offset(CpuId(cpu), cpus, 1_000_000)).collect();
             assert_eq!(offsets[0], 0);
             assert!(offsets.iter().all(|offset| *offset < 1_000_000), "{cpus}");

@@ -47,7 +47,6 @@ impl Study for TickSpread {
             machine: format!("simulated: {MACHINE}"),
             policies: vec![POLICY.to_owned()],
             seed: Some(1),
-            ..Findings::default()
         })
     }
 }
