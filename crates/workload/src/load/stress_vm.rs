@@ -11,7 +11,7 @@ const PAGES: Parameter = Parameter {
     default: 65_536,
     min: 1,
     meaning: "pages of one worker's mapping",
-    source: "stress-ng's manual: --vm-bytes is 256 MiB if nothing is said",
+    source: "stress-ng's manual: 256 MiB is the default of --vm-bytes",
 };
 const PAGE_NS: Parameter = Parameter {
     key: "page_ns",

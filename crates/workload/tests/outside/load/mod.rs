@@ -19,6 +19,7 @@ fn short(workload: &str) -> Vec<(&'static str, u64)> {
             vec![("compiler_pages", 10), ("small_pages", 20), ("page_ns", 500), ("cached_pages", 64)]
         }
         "pigz" | "oltp" => vec![("work_ns", 5_000)],
+        "stress-vm" => vec![("mapping_pages", 100)],
         "ebizzy" => vec![("mapped_percent", 50)],
         _ => vec![],
     }
