@@ -219,8 +219,11 @@ impl Engine {
     /// whether the CPU will do something by itself then.
     pub(crate) fn idle(&self, until: Time, is_promised: bool) -> bool {
         let cpu = self.cpu();
+        // It was woken while it did its periodic work, between two waits.
+        if cpu.is_woken.replace(false) {
+            return true;
+        }
         let began = cpu.clock.get();
-        cpu.is_woken.set(false);
         cpu.is_idle.set(true);
         if until.0 < u64::MAX {
             self.enter(self.cpu_index(), until.max(Time(began)));
@@ -234,7 +237,7 @@ impl Engine {
         if !cpu.is_counted.replace(true) {
             self.live.set(self.live.get() + 1);
         }
-        let woken = cpu.is_woken.get();
+        let woken = cpu.is_woken.replace(false);
         if !woken {
             cpu.clock.set(began.max(until.0));
         }
@@ -242,10 +245,10 @@ impl Engine {
         woken
     }
 
-    /// Wakes an idle CPU; it goes on at `time` at the earliest. Others are left alone.
+    /// Wakes a CPU that waits; it goes on at `time` at the earliest. One that does its periodic work meanwhile goes on after it.
     pub(crate) fn wake(&self, cpu: u32, time: Time) {
         let target = &self.cpus[cpu as usize];
-        if !target.is_idle.get() || target.is_woken.replace(true) {
+        if target.is_woken.replace(true) || !target.is_idle.get() {
             return;
         }
         if !target.is_counted.replace(true) {
