@@ -2,7 +2,9 @@
 //! `--cfg shuttle`).
 
 #[cfg(loom)]
-use loom::sync::atomic as chosen;
+mod sequential;
+#[cfg(loom)]
+use sequential as chosen;
 #[cfg(all(shuttle, not(loom)))]
 use shuttle::sync::atomic as chosen;
 
@@ -10,7 +12,9 @@ use shuttle::sync::atomic as chosen;
 use core::sync::atomic as chosen;
 
 pub(crate) use chosen::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
-pub(crate) use chosen::{AtomicU32, AtomicUsize};
+pub(crate) use chosen::{AtomicU32, AtomicUsize, fence};
+#[cfg(all(loom, test))]
+pub(crate) use sequential::{Fences, set_fences};
 
 /// Lets others go on for a moment.
 pub(crate) fn relax() {

@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn a_pageblock_has_one_entry_while_there_is_room() {
-        let entries = [const { BadBits::new() }; 2];
+        let entries = [(); 2].map(|()| BadBits::new());
         assert!(BadBits::of(&entries, 7).is_none());
         BadBits::entry(&entries, 7).unwrap().mark(3..4);
         BadBits::entry(&entries, 0).unwrap().mark(5..6);

@@ -2,7 +2,7 @@
 
 use pageset_core::{COSTLY_ORDER, MigrateType, NodeId, Order, PAGEBLOCK_ORDER, ZoneId, ZoneKind};
 
-use crate::atomic::{AtomicU32, AtomicUsize, Relaxed, array, constant};
+use crate::atomic::{AtomicU32, AtomicUsize, Relaxed, SeqCst, array, constant};
 use crate::budget::Budget;
 use crate::free_bits::WORDS;
 use crate::kept::{Kept, Ring};
@@ -72,10 +72,15 @@ const KEPT_ORDERS: usize = COSTLY_ORDER + 1;
 /// Kept blocks of a type: 256 frames of each order.
 #[derive(Debug)]
 struct KeptOfType {
-    order_0: Kept<256>,
-    order_1: Kept<128>,
-    order_2: Kept<64>,
-    order_3: Kept<32>,
+    order_0: Kept<{ kept_blocks(0) }>,
+    order_1: Kept<{ kept_blocks(1) }>,
+    order_2: Kept<{ kept_blocks(2) }>,
+    order_3: Kept<{ kept_blocks(3) }>,
+}
+
+/// Loom sees each of them, so there it has two.
+const fn kept_blocks(order: u32) -> usize {
+    if cfg!(loom) { 2 } else { 256 >> order }
 }
 
 impl Default for CpuLists {
@@ -189,8 +194,8 @@ pub(crate) struct Spares {
     pub(crate) claim_size: AtomicU32,
 }
 
-/// Whole pageblocks that a CPU keeps at hand. Guess: 64 MiB are little beside what a CPU has that asks for so much.
-pub(crate) const SPARES: usize = 32;
+/// Whole pageblocks that a CPU keeps at hand. Guess: 64 MiB are little beside what a CPU has that asks for so much. Loom has few.
+pub(crate) const SPARES: usize = if cfg!(loom) { 3 } else { 32 };
 
 impl Spares {
     constant! {
@@ -202,7 +207,7 @@ impl Spares {
     /// The one that was freed last.
     #[inline]
     pub(crate) fn last(&self) -> BlockIndex {
-        self.blocks[0].load(Relaxed) as usize
+        self.blocks[0].load(SeqCst) as usize
     }
 
     /// All of them.
@@ -211,9 +216,12 @@ impl Spares {
     }
 
     /// Puts a pageblock at a place. Returns the one that was there.
+    ///
+    /// In one order with the pageblocks' states: who finds his spare pageblock here leaves it, and who replaces it meanwhile finds
+    /// that it is spare.
     #[inline]
     pub(crate) fn replace(&self, place: usize, block: BlockIndex) -> BlockIndex {
-        self.blocks[place].swap(block as u32, Relaxed) as usize
+        self.blocks[place].swap(block as u32, SeqCst) as usize
     }
 }
 

@@ -2,7 +2,7 @@
 
 use pageset_core::{Order, PAGEBLOCK_FRAMES, PAGEBLOCK_ORDER};
 
-use crate::atomic::{AcqRel, Acquire, AtomicUsize, Relaxed, Release, array, constant};
+use crate::atomic::{Acquire, AtomicUsize, Relaxed, Release, SeqCst, array, constant, fence};
 
 /// Frames in one word.
 pub(crate) const WORD_FRAMES: usize = usize::BITS as usize;
@@ -76,6 +76,8 @@ impl FreeBits {
 
     /// Takes a free block of `order` below that of pageblocks from `word`, or from the words from there on that a larger
     /// block takes. Returns its first frame, counted in the pageblock.
+    ///
+    /// A larger block that is not had may have been there in part, and nobody else saw that part meanwhile.
     #[inline]
     pub(crate) fn take(&self, word: usize, order: Order) -> Option<usize> {
         if order.index() <= WORD_ORDER {
@@ -156,6 +158,9 @@ impl FreeBits {
     }
 
     /// Puts back frames of one word, as bits. Returns the word as it is then.
+    ///
+    /// In one order with the changes of the pageblock's state, as all that puts frames back: who looks at the state afterwards
+    /// sees that it is idle, or who made it idle before sees these frames.
     #[inline]
     pub(crate) fn put_frames(&self, word: usize, frames: usize) -> Result<usize, IsFree> {
         let word = &self.words[word];
@@ -164,7 +169,7 @@ impl FreeBits {
             if free & frames != 0 {
                 return Err(IsFree);
             }
-            match word.compare_exchange_weak(free, free | frames, AcqRel, Relaxed) {
+            match word.compare_exchange_weak(free, free | frames, SeqCst, Relaxed) {
                 Ok(_) => return Ok(free | frames),
                 Err(now) => free = now,
             }
@@ -175,6 +180,8 @@ impl FreeBits {
     fn put_words(&self, first: usize, words: usize) -> Result<usize, IsFree> {
         self.words[first].compare_exchange(0, FULL, Release, Relaxed).map_err(|_| IsFree)?;
         self.open(first + 1..first + words);
+        // The last stores, too, come before what the caller does next.
+        fence(SeqCst);
         Ok(FULL)
     }
 

@@ -16,7 +16,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-#[cfg(any(test, doctest))]
+#[cfg(any(test, doctest, loom))]
 extern crate std;
 
 mod allocator;

@@ -2,7 +2,9 @@
 
 use pageset_core::{CpuId, MigrateType, Order};
 
-use crate::atomic::{AtomicU32, Relaxed, SeqCst, constant};
+#[cfg(feature = "line-counts")]
+use crate::atomic::Relaxed;
+use crate::atomic::{AtomicU32, SeqCst, constant};
 
 /// What a pageblock is at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -308,7 +310,7 @@ impl BlockState {
         let mut state = self.state.load(SeqCst);
         loop {
             let Some(next) = change(State(state)) else { return Err(State(state)) };
-            match self.state.compare_exchange_weak(state, next.0, SeqCst, Relaxed) {
+            match self.state.compare_exchange_weak(state, next.0, SeqCst, SeqCst) {
                 Ok(_) => return Ok(State(state)),
                 Err(now) => state = now,
             }

@@ -112,7 +112,7 @@ impl WholeMap<'_> {
     pub(crate) fn claim_at(&self, block: BlockIndex, count: usize) -> bool {
         let taken = ((1 << count) - 1) << (block % BITS);
         let change = |free: usize| (free & taken == taken).then_some(free & !taken);
-        self.0[block / BITS].0.fetch_update(SeqCst, Relaxed, change).is_ok()
+        self.0[block / BITS].0.fetch_update(SeqCst, SeqCst, change).is_ok()
     }
 
     pub(crate) fn put(&self, block: BlockIndex, count: usize) {

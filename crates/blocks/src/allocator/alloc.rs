@@ -7,6 +7,7 @@ use pageset_core::{
 use super::refill::Needy;
 use super::{BlockAllocator, FRAMES};
 use crate::cpu_lists::{CpuHome, CpuLists, Wanted};
+use crate::free_bits::WORD_FRAMES;
 use crate::stack::BlockIndex;
 
 impl BlockAllocator<'_> {
@@ -66,8 +67,26 @@ impl BlockAllocator<'_> {
 
     #[inline(always)]
     fn take_in(&self, block: BlockIndex, word: usize, wanted: Wanted) -> Option<usize> {
-        let frame = self.free.get(block)?.take(word, wanted.order)?;
+        let frame = self.take_bits(block, word, wanted.order)?;
         self.still(block, frame, wanted)
+    }
+
+    /// A free block of a word, or of the words from there on that a larger block takes.
+    #[inline(always)]
+    pub(super) fn take_bits(&self, block: BlockIndex, word: usize, order: Order) -> Option<usize> {
+        let frame = self.free.get(block)?.take(word, order);
+        if frame.is_none() {
+            self.note_miss(block, order);
+        }
+        frame
+    }
+
+    /// Who freed the rest of a pageblock, while a larger block was tried that was free in part, did not see that part.
+    #[inline]
+    pub(super) fn note_miss(&self, block: BlockIndex, order: Order) {
+        if order.frames() as usize > WORD_FRAMES {
+            self.settle(block);
+        }
     }
 
     /// The frame's index, if its pageblock is still what it was: a cursor may be old, and the pageblock another's, of another

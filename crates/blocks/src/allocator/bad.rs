@@ -64,7 +64,11 @@ impl BlockAllocator<'_> {
                     && self.open_without(cpu, block, frame)
             }
             Phase::Handed => self.mark_handed(block, state),
-            Phase::Inner => self.mark_handed(block - 1, self.states[block - 1].get()),
+            Phase::Inner => {
+                let head = self.states[block - 1].get();
+                // Who frees a part of it makes two blocks of it first.
+                head.order() > Order::PAGEBLOCK && self.mark_handed(block - 1, head)
+            }
             Phase::Changing => false,
             Phase::Idle | Phase::Current if state.is_holed() && self.tails[block].is_tail(frame) => {
                 return Err(FreeError::Foreign(pfn));

@@ -38,7 +38,11 @@ impl BlockAllocator<'_> {
             if !matches!(state.phase(), Phase::Idle | Phase::Current) && free != 0 {
                 return Err(broken("only frames of split pageblocks can be taken one by one"));
             }
-            counted += u64::from(self.states[block].counted.load(crate::atomic::Relaxed));
+            let of_block = self.states[block].counted.load(crate::atomic::Relaxed);
+            if of_block != 0 && state.phase() != Phase::Idle {
+                return Err(broken("the zone counts free frames of idle pageblocks only"));
+            }
+            counted += u64::from(of_block);
             match state.phase() {
                 Phase::Absent => {}
                 Phase::Whole => {

@@ -75,14 +75,18 @@ impl BlockAllocator<'_> {
     /// A block from a pageblock that has blocks of several orders.
     pub(super) fn take_mixed(&self, block: BlockIndex, order: Order) -> Option<usize> {
         (0..WORDS).find_map(|word| {
-            let frame = self.free[block].take(word, order)?;
+            let frame = self.take_bits(block, word, order)?;
             self.keep_mixed(block, frame, order)
         })
     }
 
     /// The block at this frame, if it is free and the pageblock can have blocks of several orders.
     pub(super) fn take_mixed_at(&self, block: BlockIndex, frame: usize, order: Order) -> Option<usize> {
-        if self.free[block].take_at(frame, order) { self.keep_mixed(block, frame, order) } else { None }
+        if !self.free[block].take_at(frame, order) {
+            self.note_miss(block, order);
+            return None;
+        }
+        self.keep_mixed(block, frame, order)
     }
 
     fn keep_mixed(&self, block: BlockIndex, frame: usize, order: Order) -> Option<usize> {

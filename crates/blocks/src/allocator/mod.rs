@@ -5,7 +5,7 @@
 //! `keep` (frees to pageblocks of other
 //! CPUs), `settle` (what a pageblock becomes after a free), `line` (which CPU changed it last); `bulk`; `mixed` (pageblocks with blocks of several orders), `range` (a
 //! given place, exact counts, parts); `isolation` (pageblocks out of service), `bad` (frames out of service for good); `tick`,
-//! `cpu`, `settings`; `build`, `tables`; `info`, `check`.
+//! `cpu`, `settings`; `build`, `tables`; `info`, `check`; `orderings` (tests of the whole under loom).
 
 mod alloc;
 mod bad;
@@ -19,6 +19,8 @@ mod isolation;
 mod keep;
 mod line;
 mod mixed;
+#[cfg(all(loom, test))]
+mod orderings;
 mod range;
 mod refill;
 mod rescue;

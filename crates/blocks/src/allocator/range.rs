@@ -72,6 +72,7 @@ impl BlockAllocator<'_> {
         if state.gives() && !state.is_mixed() && state.order() == wanted.order {
             let is_same = |now: State| now.gives() && !now.is_mixed() && now.order() == wanted.order;
             if !self.free[block].take_at(frame, wanted.order) {
+                self.note_miss(block, wanted.order);
                 return false;
             }
             if is_same(self.states[block].get()) {

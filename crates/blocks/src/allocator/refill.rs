@@ -30,7 +30,7 @@ impl BlockAllocator<'_> {
         }
         (1..=WORDS).find_map(|step| {
             let next = (word + step) % WORDS;
-            let frame = self.free[block].take(next, needy.wanted.order)?;
+            let frame = self.take_bits(block, next, needy.wanted.order)?;
             cursor.advance(block, word, next);
             self.note_line(block, needy.cpu);
             self.still(block, frame, needy.wanted)

@@ -65,7 +65,7 @@ impl BlockAllocator<'_> {
     }
 
     /// An idle pageblock becomes this CPU's, for requests of its type.
-    fn adopt(&self, block: BlockIndex, state: State, needy: Needy<'_>) -> bool {
+    pub(super) fn adopt(&self, block: BlockIndex, state: State, needy: Needy<'_>) -> bool {
         let ours = state.in_phase(Phase::Current).of_owner(needy.cpu).of_type(needy.wanted.migratetype);
         let adopted = self.states[block].update(|now| (now == state).then_some(ours)).is_ok();
         if adopted {
@@ -78,7 +78,7 @@ impl BlockAllocator<'_> {
     /// One block, from a pageblock that stays whose it is.
     fn take_one(&self, block: BlockIndex, wanted: Wanted) -> Option<usize> {
         (0..WORDS).find_map(|word| {
-            let frame = self.free[block].take(word, wanted.order)?;
+            let frame = self.take_bits(block, word, wanted.order)?;
             self.still(block, frame, wanted)
         })
     }

@@ -1,6 +1,7 @@
 //! What becomes of an idle pageblock after frames came back to it: whole again, or known to have free frames.
 
 use super::BlockAllocator;
+use crate::atomic::{SeqCst, fence};
 use crate::cpu_lists::{Wanted, count};
 use crate::stack::BlockIndex;
 use crate::state::{Phase, State};
@@ -9,6 +10,9 @@ impl BlockAllocator<'_> {
     /// Makes an idle pageblock whole if all of it is free, and known if it has enough free frames.
     pub(super) fn settle(&self, block: BlockIndex) {
         loop {
+            // What the caller put back or changed comes before what is read here: of two who free the last two words of a
+            // pageblock, or of one who frees and one who makes the pageblock idle, one sees what the other did.
+            fence(SeqCst);
             let state = self.states[block].get();
             if state.phase() != Phase::Idle || state.is_isolated() {
                 return;
@@ -20,26 +24,26 @@ impl BlockAllocator<'_> {
                 // Somebody took a frame or changes the pageblock; who freed one meanwhile did not see it idle.
                 continue;
             }
-            if !state.is_linked() && !state.is_mixed() {
-                self.link(block, state);
+            if state.is_linked() || state.is_mixed() || self.link(block, state) {
+                return;
             }
-            return;
         }
     }
 
-    /// Puts a pageblock into the stack of its owner, or of the zone if the owner is idle or has enough.
-    fn link(&self, block: BlockIndex, state: State) {
+    /// Puts a pageblock into the stack of its owner, or of the zone if the owner is idle or has enough; if it has enough free
+    /// frames. `false` if somebody changed it meanwhile.
+    fn link(&self, block: BlockIndex, state: State) -> bool {
         if !self.free[block].is_worthwhile(state.order()) {
-            return;
+            return true;
         }
         let is_same = |now: State| now == state;
         if self.states[block].update(|now| is_same(now).then(|| now.linked(true))).is_err() {
-            // Whoever changed it settles it.
-            return;
+            return false;
         }
         self.recount(block, self.free[block].count());
-        if self.states[block].get().is_isolated() {
-            // Whoever isolated it may have been faster.
+        let now = self.states[block].get();
+        if now.phase() != Phase::Idle || now.is_isolated() {
+            // Whoever made something else of it may have been faster.
             self.uncount(block);
         }
         let zone = self.zone_of_block(block);
@@ -51,6 +55,7 @@ impl BlockAllocator<'_> {
             self.zones[zone.index()].shared(wanted)
         };
         stack.push(&self.states, block);
+        true
     }
 
     /// Makes an idle pageblock whole, if all of it is free. Its owner keeps it, unless that is idle or has enough.
