@@ -13,7 +13,7 @@
 //! `stack` (pageblocks with free frames), `whole_map` (pageblocks that are whole); `zone`, `budget`, `cpu_lists`; `allocator` (the
 //! operations).
 #![no_std]
-#![forbid(unsafe_code)]
+#![cfg_attr(not(all(loom, test)), forbid(unsafe_code))]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(any(test, doctest, loom))]
@@ -27,6 +27,8 @@ mod cpu_lists;
 mod frame_allocator;
 mod free_bits;
 mod kept;
+#[cfg(all(loom, test))]
+mod orderings;
 mod stack;
 mod state;
 mod tail_bits;

@@ -5,38 +5,18 @@
 //! schedules. The schedule of a failure is printed, and `shuttle::replay` takes it.
 #![cfg(shuttle)]
 
-use std::sync::atomic::{AtomicBool as Flag, Ordering};
+#[path = "shuttle/world.rs"]
+mod world;
 
-use pageset_blocks::{BlockAllocator, RemoteFrees, Tables};
-use pageset_core::{
-    Config, CpuId, MigrateType, NodeId, Order, Pfn, Request, RequestTraits, ZoneConfig, ZoneKind,
-};
+use pageset_blocks::RemoteFrees;
+use pageset_core::{CpuId, MigrateType, Order, Pfn, Request, RequestTraits};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::scheduler::{RandomScheduler, Schedule, Scheduler, Task, TaskId};
-use shuttle::sync::{Arc, Mutex};
+use shuttle::sync::Arc;
 use shuttle::thread;
+use world::{FRAMES, World, check, check_with, iterations};
 
-/// Pageblocks of the machine: few, so that threads meet, and memory is short.
-const FRAMES: u64 = 6 * 512;
 const STEPS: u32 = 12;
-
-fn iterations() -> usize {
-    std::env::var("SHUTTLE_ITERATIONS").ok().and_then(|text| text.parse().ok()).unwrap_or(2000)
-}
-
-/// Runs schedules. Tables are made on the stack, so that has to be larger than usual.
-fn check_with(scheduler: impl Scheduler + 'static, body: impl Fn() + Send + Sync + 'static) {
-    let mut config = shuttle::Config::new();
-    config.stack_size = 1 << 20;
-    // A look at all that CPUs keep is a thousand steps.
-    config.max_steps = shuttle::MaxSteps::FailAfter(100_000_000);
-    shuttle::Runner::new(scheduler, config).run(body);
-}
-
-/// Runs many random schedules.
-fn check(body: impl Fn() + Send + Sync + 'static) {
-    check_with(RandomScheduler::new(iterations()), body);
-}
 
 /// Runs task 1 up to a random step, and never again while another task can run.
 struct Stopping {
@@ -71,50 +51,7 @@ impl Scheduler for Stopping {
     }
 }
 
-/// An allocator, who owns which frame, and blocks on their way from one CPU to another.
-struct World {
-    allocator: BlockAllocator<'static>,
-    owned: Vec<Flag>,
-    mailbox: Mutex<Vec<(Pfn, Order)>>,
-}
-
 impl World {
-    fn new(cpus: usize, rule: RemoteFrees) -> Self {
-        let regions = [0..FRAMES];
-        let zones =
-            [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..FRAMES, regions: &regions }];
-        let nodes = vec![NodeId(0); cpus];
-        let mut config = Config::new(&zones, &nodes);
-        config.min_free_kbytes = Some(0);
-        let tables = Tables::on_heap(&config).expect("the zone is possible");
-        Self {
-            allocator: BlockAllocator::new(&config, tables)
-                .expect("the zone is possible")
-                .with_remote_frees(rule),
-            owned: (0..FRAMES).map(|_| Flag::new(false)).collect(),
-            mailbox: Mutex::new(Vec::new()),
-        }
-    }
-
-    fn mark(&self, pfn: Pfn, frames: u64, to: bool) {
-        for frame in pfn.0..pfn.0 + frames {
-            let before = self.owned[frame as usize].swap(to, Ordering::Relaxed);
-            assert_ne!(before, to, "frame {frame} has two owners, or none");
-        }
-    }
-
-    fn alloc(&self, cpu: CpuId, order: Order, migratetype: MigrateType) -> Option<(Pfn, Order)> {
-        let request = Request::new(order).of_type(migratetype).with(RequestTraits::NO_WATERMARKS);
-        let pfn = self.allocator.alloc(cpu, &request).ok()?;
-        self.mark(pfn, u64::from(order.frames()), true);
-        Some((pfn, order))
-    }
-
-    fn free(&self, cpu: CpuId, (pfn, order): (Pfn, Order)) {
-        self.mark(pfn, u64::from(order.frames()), false);
-        self.allocator.free(cpu, pfn, order).expect("it is in use");
-    }
-
     fn step(&self, cpu: CpuId, mine: &mut Vec<(Pfn, Order)>) {
         const ORDERS: [u8; 8] = [0, 0, 0, 3, 6, 8, 9, 10];
         let mut random = thread_rng();
@@ -156,17 +93,6 @@ impl World {
                 self.allocator.tick(cpu).expect("it is a CPU");
             }
         }
-    }
-
-    /// Everything comes back, and nothing is missing.
-    fn end(&self) {
-        let left = std::mem::take(&mut *self.mailbox.lock().expect("nobody panicked"));
-        left.into_iter().for_each(|block| self.free(CpuId(0), block));
-        self.allocator.drain_all();
-        let census = self.allocator.validate().unwrap_or_else(|violation| panic!("{violation}"));
-        assert_eq!((census.free, census.cached, census.allocated), (FRAMES, 0, 0));
-        let whole: u64 = self.allocator.zones().map(|zone| zone.whole_pageblocks).sum();
-        assert_eq!(whole, FRAMES / 512, "a pageblock whose frames are all free is whole");
     }
 }
 

@@ -13,24 +13,14 @@ use pageset_core::{
 
 use super::refill::Needy;
 use super::{BlockAllocator, FRAMES, RemoteFrees, Tables};
-use crate::atomic::{Fences, Relaxed, set_fences};
+use crate::atomic::Relaxed;
 use crate::cpu_lists::Wanted;
+use crate::orderings::check;
 use crate::state::Phase;
 
 const CPU: CpuId = CpuId(0);
 const OTHER: CpuId = CpuId(1);
 const ZONE: ZoneId = ZoneId(0);
-
-/// Runs a model with at most so many preemptions, with either place of fences.
-fn check(preemptions: usize, model: impl Fn() + Send + Sync + Copy + 'static) {
-    for fences in [Fences::Before, Fences::After] {
-        set_fences(fences);
-        let mut builder = loom::model::Builder::new();
-        builder.preemption_bound = Some(preemptions);
-        builder.max_branches = 100_000;
-        builder.check(model);
-    }
-}
 
 fn order(order: u8) -> Order {
     Order::new(order).expect("small")
@@ -179,7 +169,7 @@ fn a_bad_frame_does_not_keep_its_pageblock_from_being_linked() {
 /// A pageblock is found by a free and adopted by another CPU at once: its frames are not counted as idle in the end.
 #[test]
 fn a_pageblock_adopted_while_it_is_linked_is_not_counted() {
-    check(3, || {
+    check(8, || {
         let allocator = allocator();
         let pages = allocator.fill(0);
         let block = pages[0].0 as usize / FRAMES;

@@ -1,64 +1,12 @@
-//! Random programs of every operation, against a map of who has what.
+//! The naive model: a map of who has what.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pageset_blocks::{BlockAllocator, RemoteFrees};
+use pageset_blocks::RemoteFrees;
 use pageset_core::{AllocError, ConfigError, CpuId, FreeError, MigrateType, Order, Pfn};
-use proptest::prelude::*;
 
+use super::step::{CPUS, Step};
 use crate::machine::{self, RAGGED_FRAMES, is_ragged, order, request};
-
-const CPUS: u32 = 3;
-
-#[derive(Clone, Debug)]
-enum Step {
-    Alloc { cpu: u32, order: u8, migratetype: usize },
-    Bulk { cpu: u32, count: usize },
-    Exact { cpu: u32, frames: u64 },
-    At { cpu: u32, pfn: u64, order: u8 },
-    Free { cpu: u32, which: usize },
-    FreeBatch { cpu: u32, which: usize, count: usize },
-    FreePart { cpu: u32, which: usize, start: u64, len: u64 },
-    Misuse { cpu: u32, pfn: u64, order: u8 },
-    Isolate { cpu: u32, pfn: u64 },
-    Unisolate { cpu: u32, pfn: u64, migratetype: usize },
-    Bad { cpu: u32, pfn: u64 },
-    Tick { cpu: u32 },
-    Offline { cpu: u32 },
-    Online { cpu: u32 },
-    Drain { cpu: u32 },
-    DrainAll,
-}
-
-fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let cpu = 0..CPUS;
-    let step = prop_oneof![
-        8 => (cpu.clone(), 0..=10_u8, 0..3_usize)
-            .prop_map(|(cpu, order, migratetype)| Step::Alloc { cpu, order, migratetype }),
-        4 => (cpu.clone(), 0..3_u8, 0..3_usize)
-            .prop_map(|(cpu, order, migratetype)| Step::Alloc { cpu, order, migratetype }),
-        3 => (cpu.clone(), 1..400_usize).prop_map(|(cpu, count)| Step::Bulk { cpu, count }),
-        2 => (cpu.clone(), 1..=1024_u64).prop_map(|(cpu, frames)| Step::Exact { cpu, frames }),
-        2 => (cpu.clone(), 0..8000_u64, 0..=10_u8)
-            .prop_map(|(cpu, pfn, order)| Step::At { cpu, pfn: pfn >> order << order, order }),
-        10 => (cpu.clone(), any::<usize>()).prop_map(|(cpu, which)| Step::Free { cpu, which }),
-        3 => (cpu.clone(), any::<usize>(), 1..500_usize)
-            .prop_map(|(cpu, which, count)| Step::FreeBatch { cpu, which, count }),
-        3 => (cpu.clone(), any::<usize>(), 0..600_u64, 1..600_u64)
-            .prop_map(|(cpu, which, start, len)| Step::FreePart { cpu, which, start, len }),
-        2 => (cpu.clone(), 0..8000_u64, 0..=10_u8).prop_map(|(cpu, pfn, order)| Step::Misuse { cpu, pfn, order }),
-        2 => (cpu.clone(), 0..8000_u64).prop_map(|(cpu, pfn)| Step::Isolate { cpu, pfn }),
-        2 => (cpu.clone(), 0..8000_u64, 0..3_usize)
-            .prop_map(|(cpu, pfn, migratetype)| Step::Unisolate { cpu, pfn, migratetype }),
-        1 => (cpu.clone(), 0..8000_u64).prop_map(|(cpu, pfn)| Step::Bad { cpu, pfn }),
-        1 => cpu.clone().prop_map(|cpu| Step::Offline { cpu }),
-        1 => cpu.clone().prop_map(|cpu| Step::Online { cpu }),
-        2 => cpu.clone().prop_map(|cpu| Step::Tick { cpu }),
-        1 => cpu.prop_map(|cpu| Step::Drain { cpu }),
-        1 => Just(Step::DrainAll),
-    ];
-    prop::collection::vec(step, 1..120)
-}
 
 /// What the model knows: every block in use by its first frame, and how many frames it has; pageblocks and frames out
 /// of service.
@@ -120,10 +68,12 @@ impl Model {
     }
 }
 
-fn run(allocator: &BlockAllocator<'_>, rule: RemoteFrees, steps: Vec<Step>) {
+/// Plays a program. Everything is looked at after every `look_every` steps.
+pub(crate) fn play(rule: RemoteFrees, steps: Vec<Step>, look_every: usize) {
+    let allocator = &machine::ragged(CPUS as usize).with_remote_frees(rule);
     let mut model = Model::default();
     let types = [MigrateType::Movable, MigrateType::Unmovable, MigrateType::Reclaimable];
-    for step in steps {
+    for (at, step) in steps.into_iter().enumerate() {
         match step {
             Step::Alloc { cpu, order: of, migratetype } => {
                 match allocator.alloc(CpuId(cpu), &request(of, types[migratetype])) {
@@ -237,6 +187,10 @@ fn run(allocator: &BlockAllocator<'_>, rule: RemoteFrees, steps: Vec<Step>) {
             Step::Tick { cpu } => drop(allocator.tick(CpuId(cpu)).unwrap()),
             Step::Drain { cpu } => allocator.drain_cpu(CpuId(cpu)).unwrap(),
             Step::DrainAll => allocator.drain_all(),
+            Step::MinFree { kbytes } => allocator.set_min_free_kbytes(kbytes),
+        }
+        if !at.is_multiple_of(look_every) {
+            continue;
         }
         let used: u64 = model.blocks.values().sum();
         let census = allocator.validate().unwrap_or_else(|violation| panic!("{violation}"));
@@ -276,14 +230,4 @@ fn is_anywhere_free(model: &Model, of: u8) -> bool {
             && !model.is_used(frames.clone())
             && !model.is_isolated(frames)
     })
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
-
-    #[test]
-    fn every_program_agrees_with_the_model(steps in steps(), keeps: bool) {
-        let rule = if keeps { RemoteFrees::Kept } else { RemoteFrees::AtOnce };
-        run(&machine::ragged(CPUS as usize).with_remote_frees(rule), rule, steps);
-    }
 }
