@@ -2,6 +2,7 @@
 //!
 //! Needs `RUSTFLAGS="--cfg loom"`; `ci/loom.sh` runs it. The allocator as a whole is in `allocator/orderings.rs`.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use loom::cell::UnsafeCell;
@@ -15,10 +16,26 @@ use crate::stack::{BlockIndex, Stack};
 use crate::state::BlockState;
 use crate::tail_bits::TailBits;
 
-/// Runs a model with at most so many preemptions, with either place of fences.
+std::thread_local! {
+    /// Whether the thread that a model starts begins. Loom remembers one access of each atomic only, so that it does not find all
+    /// orders from one of the two beginnings.
+    static OTHER_BEGINS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Lets the other thread begin where that is to be tried.
+pub(crate) fn begin() {
+    if OTHER_BEGINS.get() {
+        thread::yield_now();
+    }
+}
+
+/// Runs a model with at most so many preemptions, with either place of fences and either beginning.
 pub(crate) fn check(preemptions: usize, model: impl Fn() + Send + Sync + Copy + 'static) {
-    for fences in [Fences::Before, Fences::After] {
+    for (fences, other_begins) in
+        [Fences::Before, Fences::After].into_iter().flat_map(|fences| [(fences, false), (fences, true)])
+    {
         set_fences(fences);
+        OTHER_BEGINS.set(other_begins);
         let mut builder = loom::model::Builder::new();
         builder.preemption_bound = Some(preemptions);
         builder.max_branches = 100_000;
@@ -58,6 +75,7 @@ fn handed_over(of: u8) {
                 theirs.0.put(0, order).expect("it is in use");
             }
         });
+        begin();
         shared.0.put(0, order).expect("it is in use");
         if shared.0.take(0, order).is_some() {
             shared.1.write();
@@ -89,6 +107,7 @@ fn closed_while_taken(of: u8) {
             let taken = theirs.take(4, order);
             taken.map(|frame| theirs.put(frame, order).expect("it is in use")).is_some()
         });
+        begin();
         let closed = bits.close();
         let taken = other.join().expect("no panic");
         assert!(closed || taken || of > 6, "there was something to be had");
@@ -119,6 +138,7 @@ fn a_stack_whose_top_is_back_is_another_one() {
             first.into_iter().for_each(|block| theirs.0.push(&theirs.1, block));
             second
         });
+        begin();
         let mut all: std::vec::Vec<BlockIndex> = stack.0.pop(&stack.1).into_iter().collect();
         all.extend(other.join().expect("no panic"));
         all.extend(core::iter::from_fn(|| stack.0.pop(&stack.1)));
@@ -140,6 +160,7 @@ fn a_stack_gives_what_was_done_before() {
         });
         let theirs = Arc::clone(&stack);
         let popper = thread::spawn(move || theirs.0.pop(&theirs.1) == Some(0));
+        begin();
         if stack.0.pop(&stack.1) == Some(0) {
             stack.2.write();
         }
@@ -158,6 +179,7 @@ fn kept_blocks_are_taken_once() {
             theirs.1.write();
             theirs.0.ring().try_with(|mut held| held.push(7)).is_some()
         });
+        begin();
         let taken = ring.0.ring().try_with(|mut held| held.pop_first()).flatten();
         if taken.is_some() {
             ring.1.write();
@@ -181,6 +203,7 @@ fn a_block_ends_where_the_next_one_begins() {
             let frame = theirs.0.take(0, order).expect("it is free");
             theirs.1.mark_block(frame, order);
         });
+        begin();
         let is_tail = |frame: usize| bits.1.is_tail(frame) && !bits.0.is_free(frame);
         assert!(is_tail(1) && !is_tail(2));
         other.join().expect("no panic");

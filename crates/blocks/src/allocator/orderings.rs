@@ -15,7 +15,7 @@ use super::refill::Needy;
 use super::{BlockAllocator, FRAMES, RemoteFrees, Tables};
 use crate::atomic::Relaxed;
 use crate::cpu_lists::Wanted;
-use crate::orderings::check;
+use crate::orderings::{begin, check};
 use crate::state::Phase;
 
 const CPU: CpuId = CpuId(0);
@@ -73,6 +73,7 @@ fn both(
 ) {
     let theirs = Arc::clone(allocator);
     let thread = thread::spawn(move || first(&theirs));
+    begin();
     second(allocator);
     thread.join().expect("no panic");
 }
@@ -169,7 +170,7 @@ fn a_bad_frame_does_not_keep_its_pageblock_from_being_linked() {
 /// A pageblock is found by a free and adopted by another CPU at once: its frames are not counted as idle in the end.
 #[test]
 fn a_pageblock_adopted_while_it_is_linked_is_not_counted() {
-    check(8, || {
+    check(3, || {
         let allocator = allocator();
         let pages = allocator.fill(0);
         let block = pages[0].0 as usize / FRAMES;

@@ -10,13 +10,13 @@ use shuttle::scheduler::{RandomScheduler, Scheduler};
 use shuttle::sync::Mutex;
 
 /// Pageblocks of the machine: few, so that threads meet, and memory is short.
-pub const FRAMES: u64 = 6 * 512;
-pub fn iterations() -> usize {
+pub(crate) const FRAMES: u64 = 6 * 512;
+pub(crate) fn iterations() -> usize {
     std::env::var("SHUTTLE_ITERATIONS").ok().and_then(|text| text.parse().ok()).unwrap_or(2000)
 }
 
 /// Runs schedules. Tables are made on the stack, so that has to be larger than usual.
-pub fn check_with(scheduler: impl Scheduler + 'static, body: impl Fn() + Send + Sync + 'static) {
+pub(crate) fn check_with(scheduler: impl Scheduler + 'static, body: impl Fn() + Send + Sync + 'static) {
     let mut config = shuttle::Config::new();
     config.stack_size = 1 << 20;
     // A look at all that CPUs keep is a thousand steps.
@@ -25,19 +25,19 @@ pub fn check_with(scheduler: impl Scheduler + 'static, body: impl Fn() + Send + 
 }
 
 /// Runs many random schedules.
-pub fn check(body: impl Fn() + Send + Sync + 'static) {
+pub(crate) fn check(body: impl Fn() + Send + Sync + 'static) {
     check_with(RandomScheduler::new(iterations()), body);
 }
 
 /// An allocator, who owns which frame, and blocks on their way from one CPU to another.
-pub struct World {
-    pub allocator: BlockAllocator<'static>,
+pub(crate) struct World {
+    pub(crate) allocator: BlockAllocator<'static>,
     owned: Vec<Flag>,
-    pub mailbox: Mutex<Vec<(Pfn, Order)>>,
+    pub(crate) mailbox: Mutex<Vec<(Pfn, Order)>>,
 }
 
 impl World {
-    pub fn new(cpus: usize, rule: RemoteFrees) -> Self {
+    pub(crate) fn new(cpus: usize, rule: RemoteFrees) -> Self {
         let regions = [0..FRAMES];
         let zones =
             [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..FRAMES, regions: &regions }];
@@ -54,27 +54,27 @@ impl World {
         }
     }
 
-    pub fn mark(&self, pfn: Pfn, frames: u64, to: bool) {
+    pub(crate) fn mark(&self, pfn: Pfn, frames: u64, to: bool) {
         for frame in pfn.0..pfn.0 + frames {
             let before = self.owned[frame as usize].swap(to, Ordering::Relaxed);
             assert_ne!(before, to, "frame {frame} has two owners, or none");
         }
     }
 
-    pub fn alloc(&self, cpu: CpuId, order: Order, migratetype: MigrateType) -> Option<(Pfn, Order)> {
+    pub(crate) fn alloc(&self, cpu: CpuId, order: Order, migratetype: MigrateType) -> Option<(Pfn, Order)> {
         let request = Request::new(order).of_type(migratetype).with(RequestTraits::NO_WATERMARKS);
         let pfn = self.allocator.alloc(cpu, &request).ok()?;
         self.mark(pfn, u64::from(order.frames()), true);
         Some((pfn, order))
     }
 
-    pub fn free(&self, cpu: CpuId, (pfn, order): (Pfn, Order)) {
+    pub(crate) fn free(&self, cpu: CpuId, (pfn, order): (Pfn, Order)) {
         self.mark(pfn, u64::from(order.frames()), false);
         self.allocator.free(cpu, pfn, order).expect("it is in use");
     }
 
     /// Everything comes back, and nothing is missing.
-    pub fn end(&self) {
+    pub(crate) fn end(&self) {
         let left = std::mem::take(&mut *self.mailbox.lock().expect("nobody panicked"));
         left.into_iter().for_each(|block| self.free(CpuId(0), block));
         self.allocator.drain_all();
