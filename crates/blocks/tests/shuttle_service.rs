@@ -84,9 +84,11 @@ fn what_is_isolated_is_not_handed_out_and_comes_back() {
         // What CPUs were freeing while it went out of service is theirs until they give it back.
         world.allocator.drain_all();
         let mut rest = Vec::new();
-        while let Some((pfn, order)) = world.alloc(CpuId(0), Order::ZERO, MOVABLE) {
-            assert!(!isolated.contains(&(pfn.0 / 512)), "{pfn} is out of service");
-            rest.push((pfn, order));
+        for order in [9, 6].map(|order| Order::new(order).expect("small")) {
+            while let Some(block) = world.alloc(CpuId(0), order, MOVABLE) {
+                assert!(!isolated.contains(&(block.0.0 / 512)), "{} is out of service", block.0);
+                rest.push(block);
+            }
         }
         rest.into_iter().for_each(|block| world.free(CpuId(1), block));
         for block in isolated {

@@ -117,6 +117,8 @@ impl BlockAllocator<'_> {
             let block = self.take_whole(needy)?;
             if self.turn_into(block, |state| split.keeping(state)) {
                 self.free[block].open(0..WORDS);
+                // Somebody who runs as the same CPU, with an old cursor, may have retired it before its frames were there.
+                self.settle(block);
                 return Some(block);
             }
         }
