@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The core's and the pool's tests under miri, which finds undefined behaviour that tests alone do not show. The core has
+# The core's, our own allocator's and the pool's tests under miri, which finds undefined behaviour that tests alone do not show. The core has
 # no unsafe code; this checks that its dependencies and the tests' locks are used rightly and that nothing overflows on
 # the way. The pool's runs with memory from the heap and arrays under locks, since miri has neither mmap nor rseq.
 #
@@ -41,6 +41,11 @@ part() {
         32_bit) "${miri[@]}" "${core[@]}" --lib --target i686-unknown-linux-gnu -- count:: ids:: zone::span zone::gauges bad_page ;;
         pool_unit) "${miri[@]}" --package pageset --lib ;;
         pool_torture) "${miri[@]}" --package pageset --test torture ;;
+        blocks_unit) "${miri[@]}" --package pageset-blocks --lib ;;
+        # Four threads on all operations, some hundred times each.
+        blocks_threads)
+            PAGESET_ROUNDS="${PAGESET_ROUNDS:-100}" "${miri[@]}" --package pageset-blocks --test outside -- threads:: errors::
+            ;;
         # The portable kernel; others are not known to miri, and say that they are skipped.
         pageops)
             "${miri[@]}" --package pageset-pageops --lib &&
@@ -86,12 +91,13 @@ case ${1:-} in
         # Built first, by one at a time, so that the times of the parts are those of their tests.
         cargo +nightly miri test --quiet "${core[@]}" --lib --test outside --no-run
         cargo +nightly miri test --quiet --package pageset --lib --test torture --no-run
+        cargo +nightly miri test --quiet --package pageset-blocks --lib --test outside --no-run
         cargo +nightly miri test --quiet --package pageset-pageops --lib --test outside --no-run
         cargo +nightly miri test --quiet "${core[@]}" --lib --target i686-unknown-linux-gnu --no-run
         echo "== building: $SECONDS s"
         # The long ones first.
         printf '%s\n' unit pageops invariants block_of model examples bad_page 32_bit pool_torture pool_unit errors statics \
-            interrupts | CARGO_TARGET_DIR="${CARGO_TARGET_DIR%/miri}" xargs -P "$(nproc)" -n 1 "$self" --part
+            interrupts blocks_threads blocks_unit | CARGO_TARGET_DIR="${CARGO_TARGET_DIR%/miri}" xargs -P "$(nproc)" -n 1 "$self" --part
         ;;
     *) cargo +nightly miri test "${core[@]}" --lib --test outside -- "$@" "${left_out[@]}" ;;
 esac

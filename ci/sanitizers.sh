@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The tests of the pool and of the page operations under AddressSanitizer (accesses outside, after free) and
+# The tests of the pool, of the page operations and (threads) of our own allocator under AddressSanitizer (accesses outside, after free) and
 # ThreadSanitizer (data races), with a standard library that is instrumented too. Installs a nightly toolchain and its
 # source if they are missing. About 15 minutes from nothing on two cores, 5 when everything is built.
 #
@@ -40,6 +40,8 @@ for sanitizer in "${sanitizers[@]}"; do
     sanitized "$sanitizer" pageset-pageops --lib --tests -- --skip no_loop_changes_a_vector_register
     if [[ $sanitizer == thread ]]; then
         export PAGESET_RSEQ=0
+        # Our own allocator's threads share nothing but atomics.
+        PAGESET_ROUNDS="${PAGESET_ROUNDS:-2000}" sanitized thread pageset-blocks --test outside -- threads
     fi
     # A sanitizer's own memory does not fit into the address space that this test leaves.
     sanitized "$sanitizer" pageset --lib --tests --no-fail-fast -- --skip exhausted_address_space_is_said
