@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The core's, our own allocator's and the pool's tests under miri, which finds undefined behaviour that tests alone do not show. The core has
-# no unsafe code; this checks that its dependencies and the tests' locks are used rightly and that nothing overflows on
+# The core's, our own allocator's and the pool's tests under miri, which finds undefined behaviour that tests alone do not
+# show. The allocators have no unsafe code; this checks that its dependencies and the tests' locks are used rightly and that nothing overflows on
 # the way. The pool's runs with memory from the heap and arrays under locks, since miri has neither mmap nor rseq.
 #
 #   ci/miri.sh            every part, with fewer and smaller cases, as many parts at once as there are cores
