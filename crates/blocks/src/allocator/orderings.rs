@@ -104,8 +104,8 @@ fn a_block_of_two_words_freed_while_the_owner_leaves_makes_its_pageblock_whole()
 }
 
 /// The last two blocks come back at once: one of the two makes the pageblock whole.
-fn last_two(of: u8) {
-    check(2, move || {
+fn last_two(of: u8, preemptions: usize) {
+    check(preemptions, move || {
         let allocator = allocator();
         let blocks = allocator.fill(of);
         let (last, others) = blocks.split_last().expect("there are several");
@@ -124,12 +124,12 @@ fn last_two(of: u8) {
 
 #[test]
 fn the_last_two_words_freed_at_once_make_their_pageblock_whole() {
-    last_two(6);
+    last_two(6, 2);
 }
 
 #[test]
 fn the_last_two_blocks_of_several_words_freed_at_once_make_their_pageblock_whole() {
-    last_two(8);
+    last_two(8, 1);
 }
 
 /// Enough pages come back while the owner leaves: one of the two puts the pageblock where it is found.
