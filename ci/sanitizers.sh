@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The tests of the pool, of the page operations and (threads) of our own allocator under AddressSanitizer (accesses outside, after free) and
-# ThreadSanitizer (data races), with a standard library that is instrumented too. Installs a nightly toolchain and its
+# The tests of the pool, of the page operations and (threads) of our own allocator under AddressSanitizer (accesses outside,
+# after free) and ThreadSanitizer (data races), with a standard library that is instrumented too. Installs a nightly toolchain and its
 # source if they are missing. About 15 minutes from nothing on two cores, 5 when everything is built.
 #
 #   ci/sanitizers.sh [address|thread]      default: both
