@@ -65,7 +65,7 @@ const EXPLANATIONS: [&str; 2] = [
     "iperf3: segments of our TCP model fit the page sets on every kernel, so no kernel drains them and nothing changes. On the \
      published machine runs of high-order frees drain them on 6.12; the model lacks what makes these runs.",
     "AF_UNIX, SCTP and the build: on 6.6 our model spends most of the time in the zone lock on 768 CPUs, which the published kernel \
-     does not: its 6.6 is as fast as its 6.12. So the model's locks are held for too long on this machine, whose costs are \
+     does not: its 6.6 is as fast as its 6.12. So too many CPUs meet at one lock in our model of this machine, whose costs are \
      guesses for the most part.",
 ];
 
