@@ -1,0 +1,178 @@
+//! OSTD's interface to a frame allocator, on one of ours.
+
+use alloc::vec;
+use core::alloc::Layout;
+use core::ops::Range;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use ostd::cpu::{PinCurrentCpu, num_cpus};
+use ostd::irq::InterruptLevel;
+use ostd::mm::frame::GlobalFrameAllocator;
+use ostd::mm::{PAGE_SIZE, Paddr};
+use pageset_blocks::BlockAllocator;
+use pageset_core::policy::Policy;
+use pageset_core::{Config, CpuId, FreeError, NodeId, Order, PageAllocator, Pfn, Request};
+use spin::{Mutex, Once};
+
+use crate::engine::{Engine, Ostd};
+use crate::pieces::Pieces;
+use crate::place;
+use crate::zones::Zones;
+
+/// Linux's allocator, under a policy.
+pub type LinuxFrames = Frames<PageAllocator<'static, Ostd>>;
+/// The allocator of our own; it has no policy, and ignores the one it is given.
+pub type OwnFrames = Frames<BlockAllocator<'static>>;
+
+/// A frame allocator for OSTD's `global_frame_allocator`.
+///
+/// OSTD adds the memory first, and then allocates. The first allocation builds the allocator: its tables come from the heap,
+/// which gets its frames from the pieces that were added.
+pub struct Frames<E: Engine> {
+    policy: Policy,
+    early: Mutex<Early>,
+    ready: Once<Ready<E>>,
+    /// Frames that could not be given back, or not be used.
+    lost: AtomicU64,
+}
+
+/// Before there is an allocator.
+struct Early {
+    pieces: Pieces,
+    is_building: bool,
+}
+
+struct Ready<E> {
+    engine: E,
+    zones: Zones,
+}
+
+impl<E: Engine> Frames<E> {
+    /// An allocator that follows `policy`, once it has memory.
+    #[must_use]
+    pub const fn new(policy: Policy) -> Self {
+        Self {
+            policy,
+            early: Mutex::new(Early { pieces: Pieces::new(), is_building: false }),
+            ready: Once::new(),
+            lost: AtomicU64::new(0),
+        }
+    }
+
+    /// The allocator, once it is built: to look at it, or to set it.
+    pub fn engine(&self) -> Option<&E> {
+        self.ready.get().map(|ready| &ready.engine)
+    }
+
+    /// Frames that were added or freed and are lost all the same, each with a line in the log.
+    pub fn lost_frames(&self) -> u64 {
+        self.lost.load(Relaxed)
+    }
+
+    /// Does the periodic work of this CPU: once a second, from its timer.
+    pub fn tick(&self) {
+        if let Some(ready) = self.ready.get() {
+            let pin = E::pin();
+            ready.engine.tick(this_cpu(&pin)).expect("OSTD has no CPU that the allocator was not built for");
+        }
+    }
+
+    /// Builds the allocator; in here the heap calls `alloc` again.
+    fn build(&self) {
+        let pieces = self.early.lock().pieces.clone();
+        let zones = Zones::of(&pieces);
+        let cpus = vec![NodeId(0); num_cpus()];
+        let tables = zones.with_config(&pieces, |zones| E::tables(&Config::new(zones, &cpus)));
+        let early = self.early.lock();
+        let engine = zones.with_config(&early.pieces, |zones| {
+            E::build(&Config::new(zones, &cpus).with_policy(self.policy), tables?)
+        });
+        // Without frames nothing goes on.
+        let engine = engine.expect("the zones of the memory that OSTD added make an allocator");
+        self.ready.call_once(|| Ready { engine, zones });
+    }
+
+    #[cold]
+    fn alloc_early(&self, layout: Layout) -> Option<Paddr> {
+        if !core::mem::replace(&mut self.early.lock().is_building, true) {
+            self.build();
+        }
+        let mut early = self.early.lock();
+        if self.ready.is_completed() {
+            drop(early);
+            return self.alloc(layout);
+        }
+        let (frames, align) = place::in_frames(layout);
+        early.pieces.take(frames, align).map(|start| paddr(Pfn(start)))
+    }
+
+    /// Frees what is not a block by itself: parts of blocks, several blocks, and memory that is new.
+    #[cold]
+    fn dealloc_frames(&self, ready: &Ready<E>, cpu: CpuId, frames: Range<u64>) {
+        for pfn in frames {
+            let freed = loop {
+                match ready.engine.free_range(cpu, pfn..pfn + 1) {
+                    // The other CPU is about to be done.
+                    Err(FreeError::Busy(_)) => core::hint::spin_loop(),
+                    freed => break freed,
+                }
+            };
+            if let Err(error) = freed {
+                self.lose(1, error);
+            }
+        }
+    }
+
+    fn lose(&self, frames: u64, why: impl core::fmt::Display) {
+        self.lost.fetch_add(frames, Relaxed);
+        ostd::error!("{frames} frames are lost: {why}");
+    }
+}
+
+impl<E: Engine> GlobalFrameAllocator for Frames<E> {
+    fn alloc(&self, layout: Layout) -> Option<Paddr> {
+        let Some(ready) = self.ready.get() else { return self.alloc_early(layout) };
+        let pin = E::pin();
+        place::alloc(&ready.engine, &ready.zones, this_cpu(&pin), layout, request()).map(paddr)
+    }
+
+    fn dealloc(&self, addr: Paddr, size: usize) {
+        let frames = frames_of(addr, size);
+        let Some(ready) = self.ready.get() else { return self.add_free_memory(addr, size) };
+        let pin = E::pin();
+        let cpu = this_cpu(&pin);
+        if size == PAGE_SIZE && ready.engine.free(cpu, Pfn(frames.start), Order::ZERO).is_ok() {
+            return;
+        }
+        self.dealloc_frames(ready, cpu, frames);
+    }
+
+    fn add_free_memory(&self, addr: Paddr, size: usize) {
+        let frames = frames_of(addr, size);
+        let len = frames.end - frames.start;
+        if !self.early.lock().pieces.add(frames) {
+            self.lose(len, "OSTD added more pieces of memory than are kept");
+        }
+    }
+}
+
+/// What a request of this moment may do: an interrupt cannot wait, and may use reserves.
+#[inline]
+fn request() -> Request {
+    let request = Request::new(Order::ZERO);
+    if InterruptLevel::current().is_interrupt_context() { request.atomic() } else { request }
+}
+
+#[inline]
+fn this_cpu(pin: &impl PinCurrentCpu) -> CpuId {
+    CpuId(pin.current_cpu().into())
+}
+
+fn paddr(pfn: Pfn) -> Paddr {
+    pfn.0 as usize * PAGE_SIZE
+}
+
+fn frames_of(addr: Paddr, size: usize) -> Range<u64> {
+    let start = (addr / PAGE_SIZE) as u64;
+    start..start + (size / PAGE_SIZE) as u64
+}

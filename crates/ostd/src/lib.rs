@@ -1,0 +1,38 @@
+//! pageset's page-frame allocators as the frame allocator of a kernel that is built on [OSTD](ostd).
+//!
+//! A kernel names one in a static:
+//!
+//! ```ignore
+//! use pageset_core::policy::LINUX_6_18;
+//! use pageset_ostd::{Frames, LinuxFrames};
+//!
+//! #[ostd::global_frame_allocator]
+//! static FRAMES: LinuxFrames = Frames::new(LINUX_6_18);
+//! ```
+//!
+//! Files in the order in which a kernel meets them: `pieces` (the memory that OSTD adds), `zones` (what kinds of memory that
+//! is), `engine` (which allocator), `frames` (OSTD's interface), `place` (layouts), `run` (blocks of more than 4 MiB); `lock`.
+#![no_std]
+#![deny(unsafe_code)]
+#![warn(missing_docs)]
+
+extern crate alloc;
+
+// OSTD's log asks each crate for a prefix.
+macro_rules! __log_prefix {
+    () => {
+        "pageset: "
+    };
+}
+
+mod engine;
+mod frames;
+mod lock;
+mod pieces;
+mod place;
+mod run;
+mod zones;
+
+pub use engine::{Engine, Ostd};
+pub use frames::{Frames, LinuxFrames, OwnFrames};
+pub use lock::SpinLock;

@@ -1,0 +1,45 @@
+//! Layouts of any size and alignment, as blocks.
+
+use core::alloc::Layout;
+
+use ostd::mm::PAGE_SIZE;
+use pageset_core::{CpuId, FrameAllocator, Order, Pfn, Request};
+
+use crate::run;
+use crate::zones::Zones;
+
+/// Allocates what `layout` asks for. `None` if there is no such memory, or no frame is asked for.
+#[inline]
+pub(crate) fn alloc(
+    engine: &impl FrameAllocator,
+    zones: &Zones,
+    cpu: CpuId,
+    layout: Layout,
+    request: Request,
+) -> Option<Pfn> {
+    if layout.size() == PAGE_SIZE && layout.align() <= PAGE_SIZE {
+        return engine.alloc(cpu, &request).ok();
+    }
+    let (frames, align) = in_frames(layout);
+    let block = frames.checked_next_power_of_two()?.max(align);
+    let Some(order) = Order::holding(block) else {
+        return run::alloc(engine, zones, cpu, frames, align, request);
+    };
+    if frames == 0 {
+        return None;
+    }
+    if align <= frames.next_power_of_two() {
+        return engine.alloc_exact(cpu, frames, &request).ok();
+    }
+    let mut aligned = request;
+    aligned.order = order;
+    let pfn = engine.alloc(cpu, &aligned).ok()?;
+    let surplus = pfn.0 + frames..pfn.0 + block;
+    engine.free_range(cpu, surplus).ok().map(|()| pfn)
+}
+
+/// Size and alignment in frames.
+pub(crate) fn in_frames(layout: Layout) -> (u64, u64) {
+    let frames = layout.size().div_ceil(PAGE_SIZE) as u64;
+    (frames, layout.align().div_ceil(PAGE_SIZE) as u64)
+}
