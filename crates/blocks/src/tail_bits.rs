@@ -57,6 +57,16 @@ impl TailBits {
         }
     }
 
+    /// Marks frames that were holes as heads. `false`, and nothing changed, if one was none.
+    pub(crate) fn take_holes(&self, word: usize, frames: usize) -> bool {
+        let before = self.words[word].fetch_and(!frames, AcqRel);
+        if before & frames != frames {
+            self.words[word].fetch_or(before & frames, AcqRel);
+            return false;
+        }
+        true
+    }
+
     /// Every frame begins a block, if it is in use.
     pub(crate) fn clear(&self) {
         self.words.iter().for_each(|word| word.store(0, Release));

@@ -17,7 +17,7 @@ pub struct Zone {
     pub(crate) node: NodeId,
     pub(crate) span: Range<u64>,
     /// Frames that the allocator may hand out.
-    pub(crate) managed: u64,
+    pub(crate) managed: AtomicUsize,
     /// Its pageblocks, the first of which begins at a multiple of the largest block.
     pub(crate) blocks: Range<BlockIndex>,
     /// Frame number minus frame index, modulo 2^64.
@@ -56,7 +56,7 @@ impl Zone {
                 kind: ZoneKind::Normal,
                 node: NodeId(0),
                 span: 0..0,
-                managed: 0,
+                managed: AtomicUsize::new(0),
                 blocks: 0..0,
                 offset: 0,
                 lowmem_reserve: [0; ZoneKind::COUNT],
@@ -78,6 +78,10 @@ impl Zone {
     #[inline]
     pub(crate) fn frame(&self, pfn: Pfn) -> Option<usize> {
         self.span.contains(&pfn.0).then(|| pfn.0.wrapping_sub(self.offset) as usize)
+    }
+
+    pub(crate) fn managed(&self) -> u64 {
+        self.managed.load(Relaxed) as u64
     }
 
     pub(crate) fn shared(&self, wanted: Wanted) -> &Stack {

@@ -105,7 +105,7 @@ fn check_zone<P: Platform>(zone: &Zone<'_, P>, pagesets: &[Pageset<P>]) -> Resul
     if cached != census.cached {
         return broken("every cached block is on a list of a page set (7, 8)");
     }
-    if census.free + census.cached + census.allocated + census.leaked != body.managed {
+    if census.free + census.cached + census.allocated + census.leaked != body.managed.get() {
         return broken("managed = free + cached + allocated + leaked (1)");
     }
     Ok(census)

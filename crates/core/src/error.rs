@@ -142,6 +142,8 @@ pub enum ConfigError {
     AlreadyIsolated(Pfn),
     /// The frame's pageblock is in service.
     NotIsolated(Pfn),
+    /// The frame is the allocator's already.
+    AlreadyManaged(Pfn),
     /// A pageblock in service cannot be of this type.
     BadType(MigrateType),
 }
@@ -172,6 +174,7 @@ impl fmt::Display for ConfigError {
             Self::BadZone(zone) => write!(f, "zone {} does not exist", zone.0),
             Self::Foreign(pfn) => write!(f, "frame {pfn} lies in no zone of this allocator"),
             Self::AlreadyIsolated(pfn) => write!(f, "the pageblock of frame {pfn} is isolated already"),
+            Self::AlreadyManaged(pfn) => write!(f, "frame {pfn} is the allocator's already"),
             Self::NotIsolated(pfn) => write!(f, "the pageblock of frame {pfn} is not isolated"),
             Self::BadType(migratetype) => write!(f, "a pageblock in service cannot be {migratetype}"),
         }

@@ -58,6 +58,12 @@ pub trait FrameAllocator {
     /// See [`FreeError`].
     fn free_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError>;
 
+    /// Takes frames that were holes of its zones until now, and makes them free.
+    ///
+    /// # Errors
+    /// See [`ConfigError`]. The allocator is unchanged then.
+    fn add_memory(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), ConfigError>;
+
     /// Does one CPU's periodic work.
     ///
     /// # Errors
@@ -127,6 +133,10 @@ impl<P: Platform> FrameAllocator for PageAllocator<'_, P> {
 
     fn free_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
         self.free_range(cpu, pfns)
+    }
+
+    fn add_memory(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), ConfigError> {
+        self.add_memory(cpu, pfns)
     }
 
     fn tick(&self, cpu: CpuId) -> Result<TickOutcome, ConfigError> {

@@ -117,9 +117,19 @@ impl<E: Engine> Frames<E> {
                     freed => break freed,
                 }
             };
-            if let Err(error) = freed {
-                self.lose(1, error);
+            match freed {
+                Ok(()) => {}
+                // OSTD had it before there was an allocator, for its first page tables.
+                Err(FreeError::Foreign(_)) => self.add(ready, cpu, pfn..pfn + 1),
+                Err(error) => self.lose(1, error),
             }
+        }
+    }
+
+    fn add(&self, ready: &Ready<E>, cpu: CpuId, frames: Range<u64>) {
+        let len = frames.end - frames.start;
+        if let Err(error) = ready.engine.add_memory(cpu, frames) {
+            self.lose(len, error);
         }
     }
 
@@ -149,6 +159,10 @@ impl<E: Engine> GlobalFrameAllocator for Frames<E> {
 
     fn add_free_memory(&self, addr: Paddr, size: usize) {
         let frames = frames_of(addr, size);
+        if let Some(ready) = self.ready.get() {
+            let pin = E::pin();
+            return self.add(ready, this_cpu(&pin), frames);
+        }
         let len = frames.end - frames.start;
         if !self.early.lock().pieces.add(frames) {
             self.lose(len, "OSTD added more pieces of memory than are kept");

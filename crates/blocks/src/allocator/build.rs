@@ -36,7 +36,7 @@ impl<'a> BlockAllocator<'a> {
             zone.kind = of.kind;
             zone.node = of.node;
             zone.span = of.span.clone();
-            zone.managed = of.managed();
+            zone.managed.store(of.managed() as usize, Relaxed);
             zone.blocks = first..first + blocks;
             zone.offset = covering(of).start.wrapping_sub((first * FRAMES) as u64);
             zone.lowmem_reserve = config.lowmem_reserve(index);

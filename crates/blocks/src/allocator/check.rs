@@ -79,7 +79,7 @@ impl BlockAllocator<'_> {
         if whole as u64 * FRAMES as u64 + counted != zone.free_at_least() {
             return Err(broken("what the zone counts as free equals what each pageblock was counted with"));
         }
-        if census.free + census.cached + census.allocated + census.leaked != zone.managed {
+        if census.free + census.cached + census.allocated + census.leaked != zone.managed() {
             return Err(broken("managed = free + cached + allocated + leaked"));
         }
         Ok(census)

@@ -46,7 +46,7 @@ impl BlockAllocator<'_> {
             ZoneUse {
                 kind: zone.kind,
                 node: zone.node,
-                managed: zone.managed,
+                managed: zone.managed(),
                 free: self.free_in(zone) + held,
                 held,
                 at_hand: zone.blocks.clone().map(at_hand).sum::<usize>() as u64,

@@ -4,9 +4,10 @@
 //! and what else to try), `rescue` (what is left when no pageblock is), `whole` (pageblocks and pairs of them); `free`,
 //! `keep` (frees to pageblocks of other
 //! CPUs), `settle` (what a pageblock becomes after a free), `line` (which CPU changed it last); `bulk`; `mixed` (pageblocks with blocks of several orders), `range` (a
-//! given place, exact counts, parts); `isolation` (pageblocks out of service), `bad` (frames out of service for good); `tick`,
-//! `cpu`, `settings`; `build`, `tables`; `info`, `check`; `orderings` (tests of the whole under loom).
+//! given place, exact counts, parts); `add` (memory that comes later); `isolation` (pageblocks out of service), `bad` (frames out
+//! of service for good); `tick`, `cpu`, `settings`; `build`, `tables`; `info`, `check`; `orderings` (tests of the whole under loom).
 
+mod add;
 mod alloc;
 mod bad;
 mod build;

@@ -12,10 +12,10 @@ impl BlockAllocator<'_> {
         let settings = WatermarkSettings {
             pages_min: kbytes / u64::from(self.page_bytes / 1024).max(1),
             scale_factor: self.watermark_scale_factor,
-            lowmem: low_zones.map(|zone| zone.managed).sum(),
+            lowmem: low_zones.map(|zone| zone.managed()).sum(),
         };
         for zone in self.zones.iter() {
-            zone.set_marks(settings.watermarks(WatermarkInputs { kind: zone.kind, managed: zone.managed }));
+            zone.set_marks(settings.watermarks(WatermarkInputs { kind: zone.kind, managed: zone.managed() }));
         }
     }
 

@@ -112,7 +112,7 @@ impl BlockAllocator<'_> {
     }
 
     /// Puts a pageblock that is in nobody's use into the map, unless it was isolated meanwhile.
-    fn give_whole(&self, block: BlockIndex) {
+    pub(super) fn give_whole(&self, block: BlockIndex) {
         if self.turn_into(block, |state| state.unused(Phase::Whole)) {
             self.publish(block, 1);
         }

@@ -1,5 +1,6 @@
 //! The allocator as its users see it.
 
+mod add;
 mod bad;
 mod budget;
 mod cpus;

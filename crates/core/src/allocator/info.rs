@@ -111,7 +111,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
                 kind: body.kind,
                 node: body.node,
                 span: body.span.pfns(),
-                managed: body.managed,
+                managed: body.managed.get(),
                 free: pages(body.gauges.free_pages()),
                 free_isolated: pages(body.gauges.free_isolated()),
                 reserved_highatomic: body.gauges.reserved_highatomic(),

@@ -2,8 +2,9 @@
 //!
 //! Files in the order of an allocation: `alloc` (which zone, and from where in it), `slow` (what else to try), `free`,
 //! `bulk`, `range` (a given place, exact counts, partial frees), `tick`, `drain`, `cpu` (coming and going), `isolation`
-//! (pageblocks out of service), `settings` (what an administrator may change), `info` (what one may look at).
+//! (pageblocks out of service), `add` (memory that comes later), `settings` (what an administrator may change), `info` (what one may look at).
 
+mod add;
 mod alloc;
 mod build;
 mod bulk;

@@ -187,7 +187,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
 }
 
 /// The largest aligned blocks that make up a range.
-fn blocks_of(pfns: Range<u64>) -> impl Iterator<Item = (Pfn, Order)> {
+pub(super) fn blocks_of(pfns: Range<u64>) -> impl Iterator<Item = (Pfn, Order)> {
     let mut at = pfns.start;
     core::iter::from_fn(move || {
         let left = pfns.end.checked_sub(at).filter(|left| *left > 0)?;

@@ -112,10 +112,10 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         let settings = WatermarkSettings {
             pages_min: self.settings.min_free_kbytes.get() / kbytes_per_page,
             scale_factor: self.settings.watermark_scale_factor.load(Relaxed),
-            lowmem: low_zones.map(|zone| zone.body.managed).sum(),
+            lowmem: low_zones.map(|zone| zone.body.managed.get()).sum(),
         };
         for zone in self.zones.iter() {
-            let inputs = WatermarkInputs { kind: zone.body.kind, managed: zone.body.managed };
+            let inputs = WatermarkInputs { kind: zone.body.kind, managed: zone.body.managed.get() };
             zone.body.marks.set(settings.watermarks(inputs));
             self.update_limits(zone);
         }
@@ -132,7 +132,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
                 .count() as u32
         };
         let inputs = LimitInputs {
-            managed: zone.body.managed,
+            managed: zone.body.managed.get(),
             low_watermark: zone.body.marks.boosted(Watermark::Low),
             sharers: match online(Some(zone.body.node)) {
                 0 => online(None),
@@ -148,7 +148,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     /// Turns grouping by mobility off in machines where each type would not even get one pageblock (spec §1.6).
     fn update_mobility_grouping(&self) {
         let beyond_high =
-            |zone: &Zone<'_, P>| zone.body.managed.saturating_sub(zone.body.marks.boosted(Watermark::High));
+            |zone: &Zone<'_, P>| zone.body.managed.get().saturating_sub(zone.body.marks.boosted(Watermark::High));
         let usable: u64 = self.zones.iter().map(beyond_high).sum();
         let grouped = usable >= u64::from(PAGEBLOCK_FRAMES) * MigrateType::COUNT as u64;
         self.zones.iter().for_each(|zone| zone.body.mobility_grouping.store(grouped, Relaxed));

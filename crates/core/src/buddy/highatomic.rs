@@ -10,7 +10,7 @@ impl<E: EventSink> LockedZone<'_, E> {
     /// Reserves the pageblock of a block that such a request just got, within the limit.
     pub(crate) fn reserve_highatomic(&mut self, frame: FrameIndex, order: Order) {
         let pageblock = u64::from(PAGEBLOCK_FRAMES);
-        let percent = self.body.managed / 100;
+        let percent = self.body.managed.get() / 100;
         let limit = match self.body.rules.highatomic {
             HighAtomicRule::WholeBlocks => percent + pageblock,
             HighAtomicRule::FreeFrames if percent < pageblock => return,

@@ -36,7 +36,7 @@ pub(crate) fn populate(
             return Err(ConfigError::BadRegion(zone));
         }
         mark_holes(body, filled..start);
-        body.managed += u64::from(last - start) + 1;
+        body.managed.set(body.managed.get() + u64::from(last - start) + 1);
         let mut locked = LockedZone::new(buddy, body, &(), CpuId(0));
         feed(&mut locked, start..last + 1);
         locked.assert_consistent();
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn holes_separate_regions() {
         let (body, buddy) = fill(0..4096, &[1..1024, 1536..2051]).unwrap();
-        assert_eq!(body.managed, 1023 + 515);
+        assert_eq!(body.managed.get(), 1023 + 515);
         assert_eq!(body.gauges.free_pages(), 1023 + 515);
         let list = |order| {
             buddy.list(Order::from_index(order), MigrateType::Movable).iter(&body.frames).collect::<Vec<_>>()

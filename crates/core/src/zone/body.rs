@@ -27,7 +27,7 @@ pub(crate) struct ZoneBody<'a> {
     pub(crate) node: NodeId,
     pub(crate) span: Span,
     /// Frames given to the allocator.
-    pub(crate) managed: u64,
+    pub(crate) managed: Count,
     pub(crate) frames: FrameTables<'a>,
     pub(crate) gauges: Gauges,
     pub(crate) marks: Marks,
@@ -57,7 +57,7 @@ impl<'a> ZoneBody<'a> {
             kind: ZoneKind::Normal,
             node: NodeId(0),
             span: Span::EMPTY,
-            managed: 0,
+            managed: Count::new(),
             frames,
             gauges: Gauges::new(),
             marks: Marks::new(),
@@ -77,7 +77,7 @@ impl<'a> ZoneBody<'a> {
     pub(crate) fn boost_watermark(&self, flags: AllocFlags) {
         let factor = u64::from(self.boost_factor.load(Relaxed));
         let pageblock = u64::from(PAGEBLOCK_FRAMES);
-        if factor == 0 || self.managed < 4 * pageblock {
+        if factor == 0 || self.managed.get() < 4 * pageblock {
             return;
         }
         let most = mul_frac(self.marks.unboosted(Watermark::High), factor, 10_000);

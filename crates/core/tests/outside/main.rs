@@ -1,6 +1,7 @@
 //! The core through its public interface. What needs another allocator of memory or another scheduler of threads is a
 //! test target of its own.
 
+mod add;
 mod block_of;
 mod decisions;
 mod errors;

@@ -1,0 +1,78 @@
+//! Memory that comes after the allocator was built: what the boot code had, or a device gives back.
+
+use core::ops::Range;
+
+use pageset_core::{ConfigError, CpuId, MigrateType, Order, Pfn};
+
+use super::{BlockAllocator, FRAMES};
+use crate::atomic::Relaxed;
+use crate::stack::BlockIndex;
+use crate::state::{Phase, State};
+use crate::tail_bits::words_of;
+
+impl BlockAllocator<'_> {
+    /// Takes frames that were holes until now, and makes them free. They have to lie in the spans of the zones. O(frames).
+    ///
+    /// A pageblock that is added as a whole is like all others. One that is added in parts has single frames only, as each with a
+    /// hole has, until all of it is free. Watermarks stay until [`set_min_free_kbytes`](Self::set_min_free_kbytes).
+    ///
+    /// # Errors
+    /// [`ConfigError::BadCpu`] for an unknown CPU, [`ConfigError::Foreign`] for a frame in no zone,
+    /// [`ConfigError::AlreadyManaged`] for one that is no hole: then nothing is added. (If another CPU adds frames of the same
+    /// pageblock at the same time, one of the two may get the error, and what it added before stays.)
+    pub fn add_memory(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), ConfigError> {
+        self.check_cpu(cpu)?;
+        for pfn in pfns.clone().map(Pfn) {
+            let (_, index) = self.locate(pfn).ok_or(ConfigError::Foreign(pfn))?;
+            if !self.is_hole(index) {
+                return Err(ConfigError::AlreadyManaged(pfn));
+            }
+        }
+        let mut start = pfns.start;
+        while start < pfns.end {
+            let pfn = Pfn(start);
+            let (zone, index) = self.locate(pfn).ok_or(ConfigError::Foreign(pfn))?;
+            let (block, frame) = (index / FRAMES, index % FRAMES);
+            let len = (FRAMES - frame).min((pfns.end.min(zone.span.end) - start) as usize);
+            let added = self.add_to_pageblock(cpu, block, frame..frame + len);
+            zone.managed.fetch_add(added, Relaxed);
+            if added < len {
+                return Err(ConfigError::AlreadyManaged(pfn));
+            }
+            start += len as u64;
+        }
+        Ok(())
+    }
+
+    fn is_hole(&self, index: usize) -> bool {
+        let (block, frame) = (index / FRAMES, index % FRAMES);
+        let state = self.states[block].get();
+        state.phase() == Phase::Absent || state.is_holed() && self.tails[block].is_tail(frame)
+    }
+
+    /// Returns how many frames were added: fewer than asked for if somebody else is adding them.
+    fn add_to_pageblock(&self, cpu: CpuId, block: BlockIndex, frames: Range<usize>) -> usize {
+        if self.states[block].change(Phase::Absent, Phase::Changing) {
+            if frames.len() == FRAMES {
+                self.give_whole(block);
+                return FRAMES;
+            }
+            self.tails[block].mark_tails(0..FRAMES);
+            let all_holes = State::split(Order::ZERO, MigrateType::Movable).in_phase(Phase::Idle).holed();
+            // Nobody else changes what is `Changing`, but for what lasts.
+            self.states[block].update(|state| Some(all_holes.of_owner(cpu).keeping(state))).ok();
+        }
+        let mut added = 0;
+        for (word, bits) in words_of(frames) {
+            if !self.states[block].get().is_holed() || !self.tails[block].take_holes(word, bits) {
+                break;
+            }
+            if let Ok(free) = self.free[block].put_frames(word, bits) {
+                added += bits.count_ones() as usize;
+                self.note_free(block, Order::ZERO, free);
+            }
+        }
+        self.settle(block);
+        added
+    }
+}

@@ -1,0 +1,71 @@
+//! Memory that comes after the allocator was built: what the boot code had, or a device gives back.
+
+use core::ops::Range;
+
+use super::PageAllocator;
+use super::range::blocks_of;
+use crate::buddy::Placement;
+use crate::error::ConfigError;
+use crate::frame::State;
+use crate::platform::Platform;
+use crate::zone::Zone;
+use crate::{CpuId, PAGEBLOCK_FRAMES, Pfn};
+
+impl<'a, P: Platform> PageAllocator<'a, P> {
+    /// Takes frames that were holes until now, and makes them free. They have to lie in the spans of the zones: the tables
+    /// are as long as these.
+    ///
+    /// Watermarks and limits follow; `min_free_kbytes` and the reserves of low zones stay as they were made from the memory that
+    /// was there first. O(frames), with the zone's lock held for a pageblock at a time.
+    ///
+    /// # Errors
+    /// [`ConfigError::BadCpu`] for an unknown CPU, [`ConfigError::Foreign`] for a frame in no zone,
+    /// [`ConfigError::AlreadyManaged`] for one that is no hole: then nothing is added. (If another CPU adds the same frames at the
+    /// same time, one of the two gets the error, and what it added before stays.)
+    pub fn add_memory(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), ConfigError> {
+        self.check_cpu(cpu)?;
+        for pfn in pfns.clone().map(Pfn) {
+            let (zone, frame) = self.locate(pfn).ok_or(ConfigError::Foreign(pfn))?;
+            if zone.body.frames.state(frame) != State::Hole {
+                return Err(ConfigError::AlreadyManaged(pfn));
+            }
+        }
+        let mut start = pfns.start;
+        while start < pfns.end {
+            let (zone, _) = self.locate(Pfn(start)).ok_or(ConfigError::Foreign(Pfn(start)))?;
+            let pageblock_end = (start | (u64::from(PAGEBLOCK_FRAMES) - 1)).saturating_add(1);
+            let end = pageblock_end.min(pfns.end).min(zone.body.span.pfns().end);
+            self.add_to_pageblock(cpu, zone, start..end)?;
+            start = end;
+        }
+        self.update_watermarks();
+        Ok(())
+    }
+
+    fn add_to_pageblock(
+        &self,
+        cpu: CpuId,
+        zone: &Zone<'a, P>,
+        pfns: Range<u64>,
+    ) -> Result<(), ConfigError> {
+        let index = |pfn| zone.body.span.index(pfn).ok_or(ConfigError::Foreign(pfn));
+        zone.with_lock(&self.platform, cpu, |locked| {
+            let frames = &locked.body.frames;
+            for pfn in pfns.clone().map(Pfn) {
+                if !frames.exchange_state(index(pfn)?, State::Hole, State::Interior) {
+                    for ours in (pfns.start..pfn.0).map(Pfn) {
+                        frames.exchange_state(index(ours)?, State::Interior, State::Hole);
+                    }
+                    return Err(ConfigError::AlreadyManaged(pfn));
+                }
+            }
+            locked.body.managed.set(locked.body.managed.get() + pfns.end - pfns.start);
+            for (pfn, order) in blocks_of(pfns) {
+                let frame = index(pfn)?;
+                let migratetype = locked.body.frames.pageblock_type(frame);
+                locked.free_block(frame, order, migratetype, Placement::Tail);
+            }
+            Ok(())
+        })
+    }
+}
