@@ -1,0 +1,57 @@
+//! One task on each CPU, which do the same at the same time.
+
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use ostd::cpu::num_cpus;
+use ostd::task::{Task, TaskOptions};
+use ostd::timer::{TIMER_FREQ, register_callback_on_cpu};
+
+use crate::{frames, scheduler, tests};
+
+/// Makes a task for each CPU, which runs `work` with the CPU's number, and one that only gives way to it: OSTD frees some
+/// memory when a CPU goes from one task to another.
+pub(crate) fn start(work: fn(usize)) {
+    scheduler::start();
+    for cpu in 0..num_cpus() {
+        for task in [TaskOptions::new(move || work(cpu)), TaskOptions::new(idle)] {
+            Arc::new(task.data(cpu).build().expect("memory for a stack")).run();
+        }
+    }
+}
+
+fn idle() {
+    loop {
+        Task::yield_now();
+    }
+}
+
+/// Begins with this CPU's tasks. Does not come back.
+pub(crate) fn enter() {
+    let ticks = AtomicUsize::new(0);
+    register_callback_on_cpu(move || {
+        tests::interrupts::on_timer();
+        if ticks.fetch_add(1, Ordering::Relaxed) % TIMER_FREQ as usize == 0 {
+            frames::tick();
+        }
+    });
+    Task::yield_now();
+}
+
+/// Waits until all CPUs are here.
+pub(crate) fn meet() {
+    static ARRIVED: AtomicUsize = AtomicUsize::new(0);
+    let place = ARRIVED.fetch_add(1, Ordering::AcqRel);
+    let all = (place / num_cpus() + 1) * num_cpus();
+    while ARRIVED.load(Ordering::Acquire) < all {
+        Task::yield_now();
+    }
+}
+
+/// Gives OSTD the time to free what it keeps until no CPU can look at it.
+pub(crate) fn settle() {
+    for _ in 0..20 {
+        meet();
+        Task::yield_now();
+    }
+}

@@ -1,0 +1,59 @@
+//! The allocator that the kernel boots on, and what it says of itself.
+
+use pageset_core::{FrameAllocator, FrameCensus, Violation};
+
+#[cfg(not(feature = "osdk"))]
+use pageset_ostd::Frames;
+
+/// Linux's allocator, as Linux 6.18 has it.
+#[cfg(feature = "linux")]
+#[ostd::global_frame_allocator]
+static FRAMES: pageset_ostd::LinuxFrames = Frames::new(pageset_core::policy::LINUX_6_18);
+
+/// The allocator of our own.
+#[cfg(feature = "own")]
+#[ostd::global_frame_allocator]
+static FRAMES: pageset_ostd::OwnFrames = Frames::new(pageset_core::policy::LINUX_6_18);
+
+pub(crate) const NAME: &str = if cfg!(feature = "linux") {
+    "linux-6.18"
+} else if cfg!(feature = "own") {
+    "own"
+} else {
+    "osdk"
+};
+
+/// Frames that are free, whoever keeps them.
+#[cfg(not(feature = "osdk"))]
+pub(crate) fn free() -> u64 {
+    let usage = FRAMES.engine().expect("the kernel runs").usage();
+    usage.free + usage.held + usage.at_hand
+}
+
+/// Looks whether every frame is in its place, and none was lost. Only while no other CPU is at work.
+#[cfg(not(feature = "osdk"))]
+pub(crate) fn validate() -> Result<Option<FrameCensus>, Violation> {
+    assert_eq!(FRAMES.lost_frames(), 0, "frames are lost");
+    FRAMES.engine().expect("the kernel runs").validate().map(Some)
+}
+
+/// Does this CPU's periodic work.
+#[cfg(not(feature = "osdk"))]
+pub(crate) fn tick() {
+    FRAMES.tick();
+}
+
+// OSTD's own allocator is the one that a kernel has if it names none.
+
+#[cfg(feature = "osdk")]
+pub(crate) fn free() -> u64 {
+    (osdk_frame_allocator::load_total_free_size() / ostd::mm::PAGE_SIZE) as u64
+}
+
+#[cfg(feature = "osdk")]
+pub(crate) fn validate() -> Result<Option<FrameCensus>, Violation> {
+    Ok(None)
+}
+
+#[cfg(feature = "osdk")]
+pub(crate) fn tick() {}

@@ -1,0 +1,35 @@
+//! All CPUs allocate until there is no memory; then there is memory again.
+
+use alloc::vec::Vec;
+
+use ostd::mm::{Frame, FrameAllocOptions};
+
+use super::{Test, nothing};
+use crate::{crew, frames};
+
+pub(crate) const TEST: Test =
+    Test { name: "out-of-memory", counts: "frames", prepare: nothing, run, finish };
+
+fn run(_: usize) -> u64 {
+    let mut options = FrameAllocOptions::new();
+    options.zeroed(false);
+    // Room for all of them first: there will be no memory for it later. So large a table is a run of largest blocks.
+    let mut held: Vec<Frame<()>> = Vec::with_capacity(frames::free() as usize);
+    crew::meet();
+    while let Ok(frame) = options.alloc_frame() {
+        held.push(frame);
+    }
+    crew::meet();
+    let frames = held.len() as u64;
+    held.truncate(0);
+    crew::meet();
+    frames
+}
+
+/// There is memory, and it is whole.
+fn finish() {
+    let mut options = FrameAllocOptions::new();
+    options.zeroed(false);
+    let segments: Vec<_> = (0..16).map(|_| options.alloc_segment(512).expect("16 huge pages")).collect();
+    assert!(segments.iter().all(|segment| ostd::mm::HasSize::size(segment) == 512 * ostd::mm::PAGE_SIZE));
+}
