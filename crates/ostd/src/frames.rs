@@ -45,6 +45,8 @@ struct Early {
 struct Ready<E> {
     engine: E,
     zones: Zones,
+    /// Frames that the heap took while it was built.
+    table_frames: u64,
 }
 
 impl<E: Engine> Frames<E> {
@@ -62,6 +64,11 @@ impl<E: Engine> Frames<E> {
     /// The allocator, once it is built: to look at it, or to set it.
     pub fn engine(&self) -> Option<&E> {
         self.ready.get().map(|ready| &ready.engine)
+    }
+
+    /// Frames that its tables take.
+    pub fn table_frames(&self) -> u64 {
+        self.ready.get().map_or(0, |ready| ready.table_frames)
     }
 
     /// Frames that were added or freed and are lost all the same, each with a line in the log.
@@ -89,7 +96,8 @@ impl<E: Engine> Frames<E> {
         });
         // Without frames nothing goes on.
         let engine = engine.expect("the zones of the memory that OSTD added make an allocator");
-        self.ready.call_once(|| Ready { engine, zones });
+        let table_frames = pieces.frames() - early.pieces.frames();
+        self.ready.call_once(|| Ready { engine, zones, table_frames });
     }
 
     #[cold]

@@ -24,6 +24,10 @@ impl Pieces {
         self.pieces[..self.len].iter().cloned()
     }
 
+    pub(crate) fn frames(&self) -> u64 {
+        self.iter().map(|piece| piece.end - piece.start).sum()
+    }
+
     /// Adds a piece. Returns `false` if there is no room for it.
     pub(crate) fn add(&mut self, frames: Range<u64>) -> bool {
         if frames.is_empty() {

@@ -14,8 +14,15 @@ const SAFETY_LINES: usize = 8;
 /// Names that say nothing about what is inside.
 const EMPTY_NAMES: [&str; 7] = ["util", "utils", "common", "shared", "misc", "helper", "helpers"];
 /// Directories that are made, not written.
-const GENERATED: [&str; 6] =
-    [".git", "target", "docs/book/book", "fuzz/target", "fuzz/corpus", "fuzz/artifacts"];
+const GENERATED: [&str; 7] = [
+    ".git",
+    "target",
+    "crates/ostd/target",
+    "docs/book/book",
+    "fuzz/target",
+    "fuzz/corpus",
+    "fuzz/artifacts",
+];
 /// Kinds of files that are read as text.
 const TEXT: [&str; 8] = ["rs", "md", "toml", "sh", "json", "txt", "yml", "trycmd"];
 

@@ -1,7 +1,9 @@
 //! The allocator that the kernel boots on, and what it says of itself.
 
-use pageset_core::{FrameAllocator, FrameCensus, Violation};
-
+use ostd::mm::frame::GlobalFrameAllocator;
+#[cfg(not(feature = "osdk"))]
+use pageset_core::FrameAllocator;
+use pageset_core::{FrameCensus, Violation};
 #[cfg(not(feature = "osdk"))]
 use pageset_ostd::Frames;
 
@@ -14,6 +16,15 @@ static FRAMES: pageset_ostd::LinuxFrames = Frames::new(pageset_core::policy::LIN
 #[cfg(feature = "own")]
 #[ostd::global_frame_allocator]
 static FRAMES: pageset_ostd::OwnFrames = Frames::new(pageset_core::policy::LINUX_6_18);
+
+// OSTD's own allocator is the one that a kernel has if it names none.
+#[cfg(feature = "osdk")]
+static FRAMES: osdk_frame_allocator::FrameAllocator = osdk_frame_allocator::FrameAllocator;
+
+/// It, as OSTD sees it.
+pub(crate) fn of_kernel() -> &'static dyn GlobalFrameAllocator {
+    &FRAMES
+}
 
 pub(crate) const NAME: &str = if cfg!(feature = "linux") {
     "linux-6.18"
@@ -37,13 +48,17 @@ pub(crate) fn validate() -> Result<Option<FrameCensus>, Violation> {
     FRAMES.engine().expect("the kernel runs").validate().map(Some)
 }
 
+/// Frames that its tables take.
+#[cfg(not(feature = "osdk"))]
+pub(crate) fn table_frames() -> u64 {
+    FRAMES.table_frames()
+}
+
 /// Does this CPU's periodic work.
 #[cfg(not(feature = "osdk"))]
 pub(crate) fn tick() {
     FRAMES.tick();
 }
-
-// OSTD's own allocator is the one that a kernel has if it names none.
 
 #[cfg(feature = "osdk")]
 pub(crate) fn free() -> u64 {
@@ -53,6 +68,12 @@ pub(crate) fn free() -> u64 {
 #[cfg(feature = "osdk")]
 pub(crate) fn validate() -> Result<Option<FrameCensus>, Violation> {
     Ok(None)
+}
+
+// It keeps its lists in what OSTD has for each frame.
+#[cfg(feature = "osdk")]
+pub(crate) fn table_frames() -> u64 {
+    0
 }
 
 #[cfg(feature = "osdk")]

@@ -1,7 +1,8 @@
 //! A kernel on OSTD that boots on pageset's allocators, tries them on all CPUs, and prints a line of JSON for each test.
 //!
 //! Files in the order of a run: `frames` (which allocator it boots on), `scheduler` and `crew` (one task on each CPU, which do
-//! the same at the same time), `tests`, `report`.
+//! the same at the same time), `tests` and
+//! `report`, or `contest` (our allocators beside OSTD's own).
 #![no_std]
 #![deny(unsafe_code)]
 
@@ -14,6 +15,7 @@ macro_rules! __log_prefix {
     };
 }
 
+mod contest;
 mod crew;
 mod frames;
 mod report;
@@ -23,6 +25,7 @@ mod tests;
 use ostd::boot::{EarlyCmdline, boot_info, smp::register_ap_entry};
 use ostd::log::LevelFilter;
 use ostd::power::{ExitCode, poweroff};
+use tests::Test;
 
 #[ostd::main]
 fn main() {
@@ -33,13 +36,22 @@ fn main() {
 
 /// What each CPU does, at the same time as all others.
 fn run(cpu: usize) {
-    let wanted = boot_info().kernel_cmdline.split_whitespace().find_map(|word| word.strip_prefix("test="));
-    for test in tests::ALL.iter().filter(|test| wanted.unwrap_or("all") == "all" || wanted == Some(test.name)) {
-        report::run(test, cpu);
+    match option("test=").unwrap_or("all") {
+        "contest" => contest::run(cpu),
+        wanted => {
+            let is_wanted = |test: &&Test| wanted == "all" || wanted == test.name;
+            assert!(tests::ALL.iter().any(|test| is_wanted(&test)), "there is no test {wanted}");
+            tests::ALL.iter().filter(is_wanted).for_each(|test| report::run(test, cpu));
+        }
     }
     if cpu == 0 {
         poweroff(ExitCode::Success);
     }
+}
+
+/// What follows `name` on the kernel's command line.
+fn option(name: &str) -> Option<&'static str> {
+    boot_info().kernel_cmdline.split_whitespace().find_map(|word| word.strip_prefix(name))
 }
 
 #[ostd::early_cmdline_parser]

@@ -29,7 +29,8 @@ pub(crate) fn run(test: &Test, cpu: usize) {
     if cpu == 0 {
         let census = frames::validate().unwrap_or_else(|violation| panic!("{}: {violation}", test.name));
         print!(r#"{{"test":"{}","allocator":"{}","cpus":{},"#, test.name, frames::NAME, num_cpus());
-        print!(r#""memory_mib":{},"{}":{},"#, memory_mib(), test.counts, COUNT.load(Relaxed));
+        print!(r#""memory_mib":{},"table_frames":{},"#, memory_mib(), frames::table_frames());
+        print!(r#""{}":{},"#, test.counts, COUNT.load(Relaxed));
         print!(r#""frames_not_back":{}"#, FREE.load(Relaxed) as i64 - frames::free() as i64);
         if let Some(census) = census {
             print!(r#","free":{},"cached":{},"allocated":{}"#, census.free, census.cached, census.allocated);

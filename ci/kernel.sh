@@ -1,0 +1,110 @@
+#!/usr/bin/env bash
+# A kernel on OSTD (crates/ostd/kernel) boots on Linux's allocator, on ours and on OSTD's own, in emulated PCs of 1, 2 and 4 CPUs with
+# 512 MiB and 4 GiB, and tries each. Then the three do the same work side by side, counted in instructions on one CPU and in time on
+# four.
+#
+#   ci/kernel.sh                everything
+#   ci/kernel.sh boot           only the tests
+#   ci/kernel.sh contest        only side by side
+#
+# Installs the toolchain of crates/ostd/rust-toolchain.toml with rustup, cargo-osdk into the target directory, and QEMU as root with
+# apt. 10 minutes from nothing on two cores, 5 of them for cargo-osdk and the framework; 4 minutes when everything is built. The lines
+# of JSON are in target/kernel/.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source ci/legs.sh
+
+osdk=0.19.0
+tools=$(realpath -m "${CARGO_TARGET_DIR:-target}/tools")
+work=$(realpath -m "${CARGO_TARGET_DIR:-target}/kernel")
+# The base crate that cargo-osdk makes must lie below rust-toolchain.toml, so the kernel's target directory is its own.
+unset CARGO_TARGET_DIR RUSTUP_TOOLCHAIN
+export PATH=$PATH:$tools/bin
+tests=(page-fault producer-consumer mass-exit out-of-memory interrupts)
+# What `poweroff` tells QEMU's debug-exit device, as QEMU's exit code.
+passed=33 failed=65
+
+setup() {
+    if ! command -v qemu-system-x86_64 >/dev/null; then
+        apt-get update
+        apt-get install --yes --no-install-recommends qemu-system-x86
+    fi
+    local toolchain
+    toolchain=$(sed -n 's/^channel = "\(.*\)"/\1/p' crates/ostd/rust-toolchain.toml)
+    if ! rustup run "$toolchain" rustc --version >/dev/null 2>&1; then
+        rustup toolchain install "$toolchain" --profile minimal --component rust-src,llvm-tools-preview
+    fi
+    if [[ $(cargo-osdk osdk --version 2>/dev/null) != *"$osdk"* ]]; then
+        cargo install cargo-osdk --locked --version "$osdk" --root "$tools"
+    fi
+    mkdir -p "$work"
+}
+
+# The kernel that boots on an allocator, as $work/ALLOCATOR.elf.
+build() {
+    (cd crates/ostd/kernel && cargo osdk build --target-arch x86_64 --release --no-default-features --features "$1")
+    cp crates/ostd/target/osdk/pageset-kernel/pageset-kernel-osdk-bin.elf "$work/$1.elf"
+}
+
+# emulate ALLOCATOR CPUS MEMORY COMMAND-LINE [QEMU'S OPTIONS...]: QEMU's exit code.
+emulate() {
+    local elf=$work/$1.elf cpus=$2 memory=$3 words=$4
+    shift 4
+    timeout 600 qemu-system-x86_64 -machine q35 -accel tcg -cpu max -smp "$cpus" -m "$memory" -no-reboot -display none -monitor none \
+        -serial stdio -device isa-debug-exit,iobase=0xf4,iosize=0x04 -kernel "$elf" -append "$words" "$@" 2>/dev/null
+}
+
+# The tests of one machine: each has its line, and the kernel says that it is content.
+boot() {
+    local lines=$work/boot-$1-$2-$3.jsonl status=0 name
+    emulate "$1" "$2" "$3" test=all >"$lines" || status=$?
+    cat "$lines"
+    ((status == passed)) || { echo "the kernel ended with $status, not $passed" >&2; return 1; }
+    for name in "${tests[@]}"; do
+        grep -q "^{\"test\":\"$name\",.*}" "$lines" || { echo "no line of $name" >&2; return 1; }
+    done
+}
+
+# A script that passes whatever a kernel does would pass any.
+failures_are_noticed() {
+    local status=0
+    emulate linux 1 512M test=no-such-test >/dev/null || status=$?
+    ((status == failed)) || { echo "a kernel that panics ended with $status, not $failed" >&2; return 1; }
+}
+
+# contest NAME CPUS UNIT [QEMU'S OPTIONS...]
+contest() {
+    local lines=$work/contest-$1.jsonl status=0 cpus=$2 unit=$3
+    shift 3
+    emulate linux "$cpus" 512M "test=contest unit=$unit" "$@" | grep '^{"contest"' >"$lines" || status=${PIPESTATUS[0]}
+    cat "$lines"
+    grep -q '"contest":"fragmentation","allocator":"own"' "$lines" || { echo "the contest ended early: $status" >&2; return 1; }
+}
+
+instructions_are_exact() {
+    contest again 1 instructions -icount shift=0 >/dev/null
+    diff "$work/contest-instructions.jsonl" "$work/contest-again.jsonl"
+}
+
+what=${1:-all}
+run "setup" setup
+run "kernel on linux-6.18" build linux
+if [[ $what == all || $what == boot ]]; then
+    run "kernel on ours" build own
+    run "kernel on OSTD's own" build osdk
+    run "failures are noticed" failures_are_noticed
+    for memory in 512M 4G; do
+        for cpus in 1 2 4; do
+            for allocator in linux own osdk; do
+                run "$allocator, $cpus CPUs, $memory" boot "$allocator" "$cpus" "$memory"
+            done
+        done
+    done
+fi
+if [[ $what == all || $what == contest ]]; then
+    run "instructions" contest instructions 1 instructions -icount shift=0
+    run "instructions are exact" instructions_are_exact
+    # Emulated on whatever runs this: only ratios mean something.
+    run "time, 4 CPUs" contest time 4 emulated-ticks
+fi
+echo "ci/kernel.sh: all legs passed in $SECONDS s"

@@ -1,0 +1,107 @@
+//! OSTD's allocator, Linux's and ours side by side: the same calls through the same interface, in one run, each on 64 MiB.
+//!
+//! With `-icount shift=0` the clock counts instructions, and the results are exact. Otherwise they are times.
+
+mod fragment;
+mod work;
+
+use alloc::vec::Vec;
+use core::alloc::Layout;
+
+use osdk_frame_allocator::FrameAllocator as OsdkFrames;
+use ostd::arch::read_tsc;
+use ostd::cpu::num_cpus;
+use ostd::mm::frame::GlobalFrameAllocator;
+use ostd::mm::{PAGE_SIZE, Paddr};
+use ostd::prelude::*;
+use ostd::sync::SpinLock;
+use ostd::timer::Jiffies;
+use pageset_core::policy::LINUX_6_18;
+use pageset_ostd::{Frames, LinuxFrames, OwnFrames};
+use work::{Work, WORKS};
+
+use crate::{crew, frames, option};
+
+/// Memory of each contestant.
+const BYTES: usize = 64 << 20;
+
+static LINUX: LinuxFrames = Frames::new(LINUX_6_18);
+static OWN: OwnFrames = Frames::new(LINUX_6_18);
+
+static CONTESTANTS: [(&str, &dyn GlobalFrameAllocator); 4] =
+    [("loop", &NoFrames), ("osdk", &OsdkFrames), ("linux-6.18", &LINUX), ("own", &OWN)];
+
+/// What the loops themselves cost.
+struct NoFrames;
+
+impl GlobalFrameAllocator for NoFrames {
+    fn alloc(&self, _: Layout) -> Option<Paddr> {
+        Some(0)
+    }
+
+    fn dealloc(&self, _: Paddr, _: usize) {}
+
+    fn add_free_memory(&self, _: Paddr, _: usize) {}
+}
+
+/// Runs the contest on this CPU, as all others do.
+pub(crate) fn run(cpu: usize) {
+    assert_ne!(frames::NAME, "osdk", "a contestant cannot be the kernel's allocator too");
+    if cpu == 0 {
+        let layout = Layout::from_size_align(BYTES, PAGE_SIZE).expect("a layout");
+        for (_, contestant) in &CONTESTANTS[1..] {
+            let memory = frames::of_kernel().alloc(layout).expect("a machine of 512 MiB");
+            contestant.add_free_memory(memory, BYTES);
+        }
+    }
+    crew::settle();
+    for work in &WORKS {
+        for (name, contestant) in CONTESTANTS {
+            measure(cpu, work, name, contestant);
+        }
+    }
+    if cpu == 0 {
+        for (name, contestant) in &CONTESTANTS[1..] {
+            fragment::run(name, *contestant);
+        }
+    }
+    crew::settle();
+}
+
+/// What a block costs, over some rounds in which no timer interrupted.
+fn measure(cpu: usize, work: &Work, name: &str, contestant: &dyn GlobalFrameAllocator) {
+    const ROUNDS: usize = 40;
+    /// A round takes half of the time between two interrupts at most.
+    const TRIES: usize = 8;
+    static TICKS: SpinLock<[u64; ROUNDS]> = SpinLock::new([0; ROUNDS]);
+    let mut blocks = Vec::with_capacity(work.blocks);
+    if cpu == 0 {
+        *TICKS.lock() = [0; ROUNDS];
+    }
+    for round in 0..ROUNDS {
+        crew::meet();
+        let mut ticks = 0;
+        for _ in 0..TRIES {
+            let (jiffies, start) = (Jiffies::elapsed().as_u64(), read_tsc());
+            (work.run)(work, contestant, &mut blocks);
+            ticks = read_tsc() - start;
+            if num_cpus() > 1 || Jiffies::elapsed().as_u64() == jiffies {
+                break;
+            }
+        }
+        TICKS.lock()[round] += ticks;
+    }
+    crew::meet();
+    if cpu == 0 {
+        let mut ticks = *TICKS.lock();
+        // Caches are full after some rounds. A refill may come in one of them only, so this is the mean; of time it is the median.
+        let ticks = &mut ticks[ROUNDS / 4..];
+        ticks.sort_unstable();
+        let typical = if num_cpus() > 1 { ticks[ticks.len() / 2] } else { ticks.iter().sum::<u64>() / ticks.len() as u64 };
+        let per_block = typical * 10 / (work.blocks * num_cpus()) as u64;
+        let unit = option("unit=").unwrap_or("tsc");
+        print!(r#"{{"contest":"{}","allocator":"{}","cpus":{},"#, work.name, name, num_cpus());
+        println!(r#""unit":"{}","per_block":{}.{}}}"#, unit, per_block / 10, per_block % 10);
+    }
+    crew::meet();
+}
