@@ -20,7 +20,7 @@ work=$(realpath -m "${CARGO_TARGET_DIR:-target}/kernel")
 # The base crate that cargo-osdk makes must lie below rust-toolchain.toml, so the kernel's target directory is its own.
 unset CARGO_TARGET_DIR RUSTUP_TOOLCHAIN
 export PATH=$PATH:$tools/bin
-tests=(page-fault producer-consumer mass-exit out-of-memory interrupts)
+tests=(page-fault fault-engine-P1,V1,R1 fault-engine-P2,V7,R3 producer-consumer mass-exit out-of-memory interrupts)
 # What `poweroff` tells QEMU's debug-exit device, as QEMU's exit code.
 passed=33 failed=65
 

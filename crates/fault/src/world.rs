@@ -2,6 +2,7 @@
 
 use pageset_core::{CpuId, Pfn, Platform};
 
+use crate::atomic::AtomicU64;
 use crate::frames::FrameAllocator;
 
 /// What a host supplies. Frames and memory are required. Every hook has a default that compiles to nothing.
@@ -39,6 +40,23 @@ pub trait World: Platform + Sized {
     #[inline]
     fn shoot_down(&self, cpu: CpuId) {
         let _ = cpu;
+    }
+
+    /// The leaf table whose first address is `start` was put into the tree of the address space with this number; its words begin at
+    /// `words` in the host's memory, and have x86-64's format. For a host whose processor walks the table itself.
+    ///
+    /// Huge pages are not told of, so such a host does without them. Another CPU may have filled words already, and may find that the processor does not see the table yet: then it faults once
+    /// more. Only strategies that close areas (V1, V2, V7) tell it in order with [`unlink_leaf`](Self::unlink_leaf).
+    #[inline]
+    fn link_leaf(&self, cpu: CpuId, space: u32, start: u64, words: *const AtomicU64) {
+        let _ = (cpu, space, start, words);
+    }
+
+    /// The leaf table whose first address is `start` was taken out of the tree. [`shoot_down`](Self::shoot_down) follows, and then
+    /// the table is used again.
+    #[inline]
+    fn unlink_leaf(&self, cpu: CpuId, space: u32, start: u64) {
+        let _ = (cpu, space, start);
     }
 
     /// Time on `cpu`'s clock, in nanoseconds.

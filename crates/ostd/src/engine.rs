@@ -31,6 +31,7 @@ pub trait Engine: FrameAllocator + Send + Sync + Sized + 'static {
     fn pin() -> Self::Pin;
 }
 
+// ANCHOR: platform
 /// What OSTD supplies to the core: a spin lock, and nobody who listens to events.
 #[derive(Debug)]
 pub struct Ostd;
@@ -43,6 +44,7 @@ impl Platform for Ostd {
         &()
     }
 }
+// ANCHOR_END: platform
 
 /// Linux's allocator has locks, which an interrupt must not find taken by its own CPU: interrupts are off.
 impl Engine for PageAllocator<'static, Ostd> {
@@ -57,10 +59,12 @@ impl Engine for PageAllocator<'static, Ostd> {
         Self::new(Ostd, config, tables)
     }
 
+    // ANCHOR: pin_linux
     #[inline]
     fn pin() -> Self::Pin {
         irq::disable_local()
     }
+    // ANCHOR_END: pin_linux
 }
 
 /// Ours has no lock, so interrupts stay on; only the task must not move.
@@ -76,8 +80,10 @@ impl Engine for BlockAllocator<'static> {
         Self::new(config, tables)
     }
 
+    // ANCHOR: pin_own
     #[inline]
     fn pin() -> Self::Pin {
         disable_preempt()
     }
+    // ANCHOR_END: pin_own
 }

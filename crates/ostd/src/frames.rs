@@ -6,7 +6,7 @@ use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use ostd::cpu::{PinCurrentCpu, num_cpus};
-use ostd::irq::InterruptLevel;
+use ostd::irq::{self, InterruptLevel};
 use ostd::mm::frame::GlobalFrameAllocator;
 use ostd::mm::{PAGE_SIZE, Paddr};
 use pageset_blocks::BlockAllocator;
@@ -39,7 +39,8 @@ pub struct Frames<E: Engine> {
 /// Before there is an allocator.
 struct Early {
     pieces: Pieces,
-    is_building: bool,
+    /// The CPU that builds: what it allocates meanwhile is for the tables.
+    builder: Option<CpuId>,
 }
 
 struct Ready<E> {
@@ -55,7 +56,7 @@ impl<E: Engine> Frames<E> {
     pub const fn new(policy: Policy) -> Self {
         Self {
             policy,
-            early: Mutex::new(Early { pieces: Pieces::new(), is_building: false }),
+            early: Mutex::new(Early { pieces: Pieces::new(), builder: None }),
             ready: Once::new(),
             lost: AtomicU64::new(0),
         }
@@ -84,6 +85,7 @@ impl<E: Engine> Frames<E> {
         }
     }
 
+    // ANCHOR: build
     /// Builds the allocator; in here the heap calls `alloc` again.
     fn build(&self) {
         let pieces = self.early.lock().pieces.clone();
@@ -99,19 +101,30 @@ impl<E: Engine> Frames<E> {
         let table_frames = pieces.frames() - early.pieces.frames();
         self.ready.call_once(|| Ready { engine, zones, table_frames });
     }
+    // ANCHOR_END: build
 
     #[cold]
     fn alloc_early(&self, layout: Layout) -> Option<Paddr> {
-        if !core::mem::replace(&mut self.early.lock().is_building, true) {
-            self.build();
-        }
+        let cpu = this_cpu(&irq::disable_local());
         let mut early = self.early.lock();
-        if self.ready.is_completed() {
-            drop(early);
-            return self.alloc(layout);
+        match early.builder {
+            None => {
+                early.builder = Some(cpu);
+                drop(early);
+                self.build();
+            }
+            Some(builder) if builder != cpu => {
+                drop(early);
+                while !self.ready.is_completed() {
+                    core::hint::spin_loop();
+                }
+            }
+            Some(_) => {
+                let (frames, align) = place::in_frames(layout);
+                return early.pieces.take(frames, align).map(|start| paddr(Pfn(start)));
+            }
         }
-        let (frames, align) = place::in_frames(layout);
-        early.pieces.take(frames, align).map(|start| paddr(Pfn(start)))
+        self.alloc(layout)
     }
 
     /// Frees what is not a block by itself: parts of blocks, several blocks, and memory that is new.
@@ -125,12 +138,14 @@ impl<E: Engine> Frames<E> {
                     freed => break freed,
                 }
             };
+            // ANCHOR: late
             match freed {
                 Ok(()) => {}
                 // OSTD had it before there was an allocator, for its first page tables.
                 Err(FreeError::Foreign(_)) => self.add(ready, cpu, pfn..pfn + 1),
                 Err(error) => self.lose(1, error),
             }
+            // ANCHOR_END: late
         }
     }
 
@@ -148,6 +163,7 @@ impl<E: Engine> Frames<E> {
 }
 
 impl<E: Engine> GlobalFrameAllocator for Frames<E> {
+    // ANCHOR: calls
     fn alloc(&self, layout: Layout) -> Option<Paddr> {
         let Some(ready) = self.ready.get() else { return self.alloc_early(layout) };
         let pin = E::pin();
@@ -164,6 +180,7 @@ impl<E: Engine> GlobalFrameAllocator for Frames<E> {
         }
         self.dealloc_frames(ready, cpu, frames);
     }
+    // ANCHOR_END: calls
 
     fn add_free_memory(&self, addr: Paddr, size: usize) {
         let frames = frames_of(addr, size);
@@ -178,12 +195,14 @@ impl<E: Engine> GlobalFrameAllocator for Frames<E> {
     }
 }
 
+// ANCHOR: request
 /// What a request of this moment may do: an interrupt cannot wait, and may use reserves.
 #[inline]
 fn request() -> Request {
     let request = Request::new(Order::ZERO);
     if InterruptLevel::current().is_interrupt_context() { request.atomic() } else { request }
 }
+// ANCHOR_END: request
 
 #[inline]
 fn this_cpu(pin: &impl PinCurrentCpu) -> CpuId {

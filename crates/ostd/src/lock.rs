@@ -6,6 +6,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use pageset_core::lock_api::{GuardNoSend, RawMutex};
 
+// ANCHOR: lock
 /// A spin lock. It leaves interrupts alone: they are off already during each operation that takes it (`Engine::pin`).
 #[derive(Debug)]
 pub struct SpinLock(AtomicBool);
@@ -42,3 +43,4 @@ unsafe impl RawMutex for SpinLock {
         self.0.load(Ordering::Relaxed)
     }
 }
+// ANCHOR_END: lock

@@ -6,12 +6,11 @@ use pageset_core::{NodeId, ZoneConfig, ZoneKind};
 
 use crate::pieces::{MAX_PIECES, Pieces};
 
+// ANCHOR: bounds
 /// Where each kind of zone begins, in frames of 4 KiB: devices of the ISA bus reach 16 MiB, others 4 GiB.
-const BOUNDS: [(ZoneKind, Range<u64>); 3] = [
-    (ZoneKind::Dma, 0..1 << 12),
-    (ZoneKind::Dma32, 1 << 12..1 << 20),
-    (ZoneKind::Normal, 1 << 20..u64::MAX),
-];
+const BOUNDS: [(ZoneKind, Range<u64>); 3] =
+    [(ZoneKind::Dma, 0..1 << 12), (ZoneKind::Dma32, 1 << 12..1 << 20), (ZoneKind::Normal, 1 << 20..u64::MAX)];
+// ANCHOR_END: bounds
 
 /// Zones of a machine.
 pub(crate) struct Zones {

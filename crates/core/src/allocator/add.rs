@@ -42,12 +42,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         Ok(())
     }
 
-    fn add_to_pageblock(
-        &self,
-        cpu: CpuId,
-        zone: &Zone<'a, P>,
-        pfns: Range<u64>,
-    ) -> Result<(), ConfigError> {
+    fn add_to_pageblock(&self, cpu: CpuId, zone: &Zone<'a, P>, pfns: Range<u64>) -> Result<(), ConfigError> {
         let index = |pfn| zone.body.span.index(pfn).ok_or(ConfigError::Foreign(pfn));
         zone.with_lock(&self.platform, cpu, |locked| {
             let frames = &locked.body.frames;

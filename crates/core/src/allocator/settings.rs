@@ -147,8 +147,9 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
 
     /// Turns grouping by mobility off in machines where each type would not even get one pageblock (spec §1.6).
     fn update_mobility_grouping(&self) {
-        let beyond_high =
-            |zone: &Zone<'_, P>| zone.body.managed.get().saturating_sub(zone.body.marks.boosted(Watermark::High));
+        let beyond_high = |zone: &Zone<'_, P>| {
+            zone.body.managed.get().saturating_sub(zone.body.marks.boosted(Watermark::High))
+        };
         let usable: u64 = self.zones.iter().map(beyond_high).sum();
         let grouped = usable >= u64::from(PAGEBLOCK_FRAMES) * MigrateType::COUNT as u64;
         self.zones.iter().for_each(|zone| zone.body.mobility_grouping.store(grouped, Relaxed));

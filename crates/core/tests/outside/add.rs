@@ -31,7 +31,8 @@ fn what_the_boot_code_gives_back_is_memory_like_any_other() {
     assert_eq!(allocator.validate().expect("everything in its place").free, 4096);
     // It merged with what was there.
     assert_eq!(allocator.zones().next().expect("a zone").nr_free[Order::MAX.index()], 4);
-    let pages: Vec<_> = std::iter::from_fn(|| allocator.alloc(CPU, &Request::new(Order::ZERO)).ok()).collect();
+    let pages: Vec<_> =
+        std::iter::from_fn(|| allocator.alloc(CPU, &Request::new(Order::ZERO)).ok()).collect();
     assert!(pages.iter().any(|pfn| pfn.0 < 5) && pages.iter().any(|pfn| (600..2048).contains(&pfn.0)));
     pages.iter().for_each(|pfn| allocator.free(CPU, *pfn, Order::ZERO).expect("just allocated"));
     assert_eq!(allocator.validate().expect("everything in its place").allocated, 0);

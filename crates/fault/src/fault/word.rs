@@ -32,7 +32,7 @@ impl<W: World> AddressSpace<W> {
                         }
                         tried_huge = true;
                     }
-                    self.build(local, &slot).map_err(|_| FaultError::OutOfMemory(attempt.va))?;
+                    self.build(local, attempt.va, &slot).map_err(|_| FaultError::OutOfMemory(attempt.va))?;
                 }
             }
         }

@@ -15,15 +15,15 @@ impl<W: World> AddressSpace<W> {
         loop {
             let engine = self.engine();
             match walk(&engine.tables, engine.geometry, self.root(), va, level) {
-                Found::NoTable(slot) => self.build(local, &slot)?,
+                Found::NoTable(slot) => self.build(local, va, &slot)?,
                 found => return Ok(found),
             }
         }
     }
 
-    /// Puts a table into an empty word, or finds that somebody else did.
+    /// Puts a table for `va` into an empty word, or finds that somebody else did.
     #[cold]
-    pub(crate) fn build(&self, local: &mut Local, slot: &Slot) -> Result<(), SpaceError> {
+    pub(crate) fn build(&self, local: &mut Local, va: u64, slot: &Slot) -> Result<(), SpaceError> {
         let engine = self.engine();
         let table = engine.take_table_for(local).ok_or(SpaceError::OutOfMemory)?;
         let built = match self.sync.hold(&self.mm, local, slot, Intent::Fill) {
@@ -33,6 +33,11 @@ impl<W: World> AddressSpace<W> {
                 let built = self.sync.replace(word, Pte::EMPTY, Pte::table(table));
                 if built {
                     self.account.add(&self.mm, local, Counts::tables(1));
+                    if slot.level == 1 {
+                        let start = engine.geometry.span_around(va, 0).start;
+                        let words = engine.tables.words_of(table).as_ptr();
+                        self.world().link_leaf(local.cpu, self.id(), start, words);
+                    }
                 }
                 built
             }

@@ -193,6 +193,9 @@ impl<W: World> AddressSpace<W> {
         if self.sync.replace(tables.word(parent.table, parent.index), old, Pte::EMPTY) {
             self.account.add(&self.mm, local, Counts::tables(-1));
             local.stats.tables_freed += 1;
+            if level == 0 {
+                self.world().unlink_leaf(local.cpu, self.id(), va);
+            }
             out.push(table);
         }
     }

@@ -28,6 +28,7 @@ fn idle() {
 
 /// Begins with this CPU's tasks. Does not come back.
 pub(crate) fn enter() {
+    // ANCHOR: tick
     let ticks = AtomicUsize::new(0);
     register_callback_on_cpu(move || {
         tests::interrupts::on_timer();
@@ -35,6 +36,7 @@ pub(crate) fn enter() {
             frames::tick();
         }
     });
+    // ANCHOR_END: tick
     Task::yield_now();
 }
 

@@ -1,16 +1,26 @@
 //! The allocator that the kernel boots on, and what it says of itself.
 
+#[cfg(feature = "osdk")]
+use core::alloc::Layout;
+use core::ops::Range;
+
+use ostd::boot::{boot_info, memory_region::MemoryRegionType};
+#[cfg(not(feature = "osdk"))]
+use ostd::irq;
+use ostd::mm::PAGE_SIZE;
 use ostd::mm::frame::GlobalFrameAllocator;
 #[cfg(not(feature = "osdk"))]
 use pageset_core::FrameAllocator;
-use pageset_core::{FrameCensus, Violation};
+use pageset_core::{CpuId, FrameCensus, FreeError, Order, Pfn, Request, Violation};
 #[cfg(not(feature = "osdk"))]
 use pageset_ostd::Frames;
 
 /// Linux's allocator, as Linux 6.18 has it.
 #[cfg(feature = "linux")]
+// ANCHOR: choice
 #[ostd::global_frame_allocator]
 static FRAMES: pageset_ostd::LinuxFrames = Frames::new(pageset_core::policy::LINUX_6_18);
+// ANCHOR_END: choice
 
 /// The allocator of our own.
 #[cfg(feature = "own")]
@@ -33,6 +43,26 @@ pub(crate) const NAME: &str = if cfg!(feature = "linux") {
 } else {
     "osdk"
 };
+
+/// All frame numbers of the machine's memory.
+pub(crate) fn span() -> Range<u64> {
+    let usable = boot_info().memory_regions.iter().filter(|region| region.typ() == MemoryRegionType::Usable);
+    0..usable.map(|region| (region.end() / PAGE_SIZE) as u64).max().unwrap_or(0)
+}
+
+/// Allocates a block for `cpu`, on which the caller runs. OSTD knows nothing of its frames.
+#[cfg(not(feature = "osdk"))]
+pub(crate) fn alloc(cpu: CpuId, request: &Request) -> Option<Pfn> {
+    let _off = irq::disable_local();
+    FRAMES.engine().expect("the kernel runs").alloc(cpu, request).ok()
+}
+
+/// Frees such a block.
+#[cfg(not(feature = "osdk"))]
+pub(crate) fn free_block(cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError> {
+    let _off = irq::disable_local();
+    FRAMES.engine().expect("the kernel runs").free(cpu, pfn, order)
+}
 
 /// Frames that are free, whoever keeps them.
 #[cfg(not(feature = "osdk"))]
@@ -62,12 +92,25 @@ pub(crate) fn tick() {
 
 #[cfg(feature = "osdk")]
 pub(crate) fn free() -> u64 {
-    (osdk_frame_allocator::load_total_free_size() / ostd::mm::PAGE_SIZE) as u64
+    (osdk_frame_allocator::load_total_free_size() / PAGE_SIZE) as u64
 }
 
 #[cfg(feature = "osdk")]
 pub(crate) fn validate() -> Result<Option<FrameCensus>, Violation> {
     Ok(None)
+}
+
+#[cfg(feature = "osdk")]
+pub(crate) fn alloc(_: CpuId, request: &Request) -> Option<Pfn> {
+    let bytes = (request.order.frames() as usize) * PAGE_SIZE;
+    let start = FRAMES.alloc(Layout::from_size_align(bytes, bytes).ok()?)?;
+    Some(Pfn((start / PAGE_SIZE) as u64))
+}
+
+#[cfg(feature = "osdk")]
+pub(crate) fn free_block(_: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError> {
+    FRAMES.dealloc(pfn.0 as usize * PAGE_SIZE, order.frames() as usize * PAGE_SIZE);
+    Ok(())
 }
 
 // It keeps its lists in what OSTD has for each frame.

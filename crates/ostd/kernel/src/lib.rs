@@ -18,6 +18,7 @@ macro_rules! __log_prefix {
 mod contest;
 mod crew;
 mod frames;
+mod hardware;
 mod report;
 mod scheduler;
 mod tests;

@@ -15,9 +15,9 @@ pub(crate) fn run(test: &Test, cpu: usize) {
     static FREE: AtomicU64 = AtomicU64::new(0);
     crew::settle();
     if cpu == 0 {
-        (test.prepare)();
         COUNT.store(0, Relaxed);
         FREE.store(frames::free(), Relaxed);
+        (test.prepare)();
     }
     crew::meet();
     COUNT.fetch_add((test.run)(cpu), Relaxed);

@@ -3,30 +3,35 @@
 use alloc::vec::Vec;
 use core::alloc::Layout;
 
+use ostd::cpu::num_cpus;
 use ostd::mm::frame::GlobalFrameAllocator;
 use ostd::mm::{PAGE_SIZE, Paddr};
 use ostd::prelude::*;
 
 /// Frames of the blocks, in turn.
 const SIZES: [usize; 8] = [1, 1, 1, 2, 1, 4, 1, 8];
-/// Steps after the memory is full.
-const STEPS: usize = 200_000;
+/// Frames in use while blocks come and go: three quarters of the memory.
+const IN_USE: usize = super::BYTES / PAGE_SIZE / 4 * 3;
+const STEPS: usize = 100_000;
 
-/// Fills the memory, frees and allocates blocks at random, frees all but one of 32, and looks what is whole.
+/// Frees blocks at random and allocates others, at three quarters of the memory; frees all but one of 32; and looks what is whole.
 pub(super) fn run(name: &str, frames: &dyn GlobalFrameAllocator) {
-    let mut held: Vec<(Paddr, usize)> = Vec::with_capacity(super::BYTES / PAGE_SIZE);
+    let mut held: Vec<(Paddr, usize)> = Vec::with_capacity(IN_USE);
     let mut sizes = SIZES.into_iter().cycle();
-    let mut random = 1;
-    // Full, but for what no block fits into.
-    while let Some(block) = sizes.next().and_then(|size| alloc(frames, size)) {
-        held.push(block);
-    }
+    let (mut in_use, mut refused, mut random) = (0, 0, 1);
     for _ in 0..STEPS {
-        let at = next(&mut random) % held.len();
-        free(frames, held.swap_remove(at));
-        held.extend(sizes.next().and_then(|size| alloc(frames, size)));
+        while in_use < IN_USE {
+            let Some(block) = sizes.next().and_then(|size| alloc(frames, size)) else {
+                refused += 1;
+                break;
+            };
+            in_use += block.1;
+            held.push(block);
+        }
+        let old = held.swap_remove(next(&mut random) % held.len());
+        in_use -= old.1;
+        free(frames, old);
     }
-    let blocks = held.len();
     let mut kept = 0;
     for (at, block) in held.into_iter().enumerate() {
         if at % 32 == 0 {
@@ -35,23 +40,22 @@ pub(super) fn run(name: &str, frames: &dyn GlobalFrameAllocator) {
             free(frames, block);
         }
     }
-    let whole = |size: usize| core::iter::from_fn(|| alloc(frames, size)).collect::<Vec<_>>();
-    let mut orders = (0..=10).rev();
-    let largest = orders.find_map(|order| {
-        let found = alloc(frames, 1 << order)?;
-        free(frames, found);
-        Some(order)
-    });
-    let count = |size| {
-        let found = whole(size);
-        let count = found.len();
-        found.into_iter().for_each(|block| free(frames, block));
-        count
-    };
-    let (huge, eights) = (count(512), count(64));
-    print!(r#"{{"contest":"fragmentation","allocator":"{}","blocks":{},"#, name, blocks);
-    print!(r#""frames_kept":{},"largest_order":{},"#, kept, largest.unwrap_or(0));
-    println!(r#""blocks_of_512":{},"blocks_of_64":{}}}"#, huge, eights);
+    let largest = (0..=14).rev().find(|order| count(frames, 1 << order) > 0);
+    print!(
+        r#"{{"contest":"fragmentation","allocator":"{}","cpus":{},"refused":{},"#,
+        name,
+        num_cpus(),
+        refused
+    );
+    print!(r#""frames_in_use":{},"frames_kept":{},"largest_order":{},"#, in_use, kept, largest.unwrap_or(0));
+    println!(r#""blocks_of_512":{},"blocks_of_64":{}}}"#, count(frames, 512), count(frames, 64));
+}
+
+/// How many blocks of this size there are.
+fn count(frames: &dyn GlobalFrameAllocator, size: usize) -> usize {
+    let blocks: Vec<_> = core::iter::from_fn(|| alloc(frames, size)).collect();
+    blocks.iter().for_each(|block| free(frames, *block));
+    blocks.len()
 }
 
 fn alloc(frames: &dyn GlobalFrameAllocator, size: usize) -> Option<(Paddr, usize)> {

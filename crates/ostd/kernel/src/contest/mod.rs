@@ -18,7 +18,7 @@ use ostd::sync::SpinLock;
 use ostd::timer::Jiffies;
 use pageset_core::policy::LINUX_6_18;
 use pageset_ostd::{Frames, LinuxFrames, OwnFrames};
-use work::{Work, WORKS};
+use work::{WORKS, Work};
 
 use crate::{crew, frames, option};
 
@@ -97,7 +97,11 @@ fn measure(cpu: usize, work: &Work, name: &str, contestant: &dyn GlobalFrameAllo
         // Caches are full after some rounds. A refill may come in one of them only, so this is the mean; of time it is the median.
         let ticks = &mut ticks[ROUNDS / 4..];
         ticks.sort_unstable();
-        let typical = if num_cpus() > 1 { ticks[ticks.len() / 2] } else { ticks.iter().sum::<u64>() / ticks.len() as u64 };
+        let typical = if num_cpus() > 1 {
+            ticks[ticks.len() / 2]
+        } else {
+            ticks.iter().sum::<u64>() / ticks.len() as u64
+        };
         let per_block = typical * 10 / (work.blocks * num_cpus()) as u64;
         let unit = option("unit=").unwrap_or("tsc");
         print!(r#"{{"contest":"{}","allocator":"{}","cpus":{},"#, work.name, name, num_cpus());

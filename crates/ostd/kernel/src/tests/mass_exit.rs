@@ -8,7 +8,8 @@ use ostd::mm::{FrameAllocOptions, Segment};
 use super::{Test, nothing};
 use crate::{crew, frames};
 
-pub(crate) const TEST: Test = Test { name: "mass-exit", counts: "frames", prepare: nothing, run, finish: nothing };
+pub(crate) const TEST: Test =
+    Test { name: "mass-exit", counts: "frames", prepare: nothing, run, finish: nothing };
 
 /// Frames of the segments, in turn: page tables, slabs, stacks, buffers.
 const SIZES: [usize; 8] = [1, 1, 2, 1, 4, 1, 16, 3];

@@ -1,5 +1,6 @@
 //! What a kernel does to its frame allocator.
 
+mod fault_engine;
 pub(crate) mod interrupts;
 mod mass_exit;
 mod out_of_memory;
@@ -17,7 +18,14 @@ pub(crate) struct Test {
     pub(crate) finish: fn(),
 }
 
-pub(crate) const ALL: &[Test] =
-    &[page_fault::TEST, producer_consumer::TEST, mass_exit::TEST, out_of_memory::TEST, interrupts::TEST];
+pub(crate) const ALL: &[Test] = &[
+    page_fault::TEST,
+    fault_engine::LOCKS,
+    fault_engine::EXCHANGES,
+    producer_consumer::TEST,
+    mass_exit::TEST,
+    out_of_memory::TEST,
+    interrupts::TEST,
+];
 
 fn nothing() {}

@@ -7,8 +7,7 @@ use ostd::mm::{Frame, FrameAllocOptions};
 use super::{Test, nothing};
 use crate::{crew, frames};
 
-pub(crate) const TEST: Test =
-    Test { name: "out-of-memory", counts: "frames", prepare: nothing, run, finish };
+pub(crate) const TEST: Test = Test { name: "out-of-memory", counts: "frames", prepare: nothing, run, finish };
 
 fn run(_: usize) -> u64 {
     let mut options = FrameAllocOptions::new();

@@ -12,7 +12,7 @@ use ostd::mm::{
 use ostd::sync::SpinLock;
 use ostd::task::disable_preempt;
 
-use super::Test;
+use super::{Test, fault_engine};
 
 pub(crate) const TEST: Test = Test { name: "page-fault", counts: "faults", prepare, run, finish };
 
@@ -38,7 +38,8 @@ fn run(cpu: usize) -> u64 {
     for _ in 0..ROUNDS {
         for page in range.clone().step_by(PAGE_SIZE) {
             let mut writer = space.writer(page, size_of::<usize>()).expect("addresses of a user");
-            let written = writer.write_fallible(&mut VmReader::from(page.to_ne_bytes().as_slice()).to_fallible());
+            let written =
+                writer.write_fallible(&mut VmReader::from(page.to_ne_bytes().as_slice()).to_fallible());
             assert_eq!(written.expect("the fault is handled"), size_of::<usize>());
         }
         unmap(&space, &range);
@@ -53,8 +54,11 @@ fn finish() {
 }
 
 /// The page-fault handler: a frame for a page that has none.
-fn on_fault(exception: &CpuException) -> Result<(), ()> {
+pub(super) fn on_fault(exception: &CpuException) -> Result<(), ()> {
     let CpuException::PageFault(fault) = exception else { return Err(()) };
+    if fault.addr >= fault_engine::START {
+        return fault_engine::on_fault(fault.addr);
+    }
     let page = fault.addr / PAGE_SIZE * PAGE_SIZE;
     let frame = FrameAllocOptions::new().alloc_frame().map_err(drop)?;
     let space = space();

@@ -10,8 +10,7 @@ use spin::Once;
 
 use super::Test;
 
-pub(crate) const TEST: Test =
-    Test { name: "producer-consumer", counts: "frames", prepare, run, finish };
+pub(crate) const TEST: Test = Test { name: "producer-consumer", counts: "frames", prepare, run, finish };
 
 const FRAMES: u64 = 100_000;
 /// Frames under way to a CPU at most.
