@@ -10,8 +10,6 @@ pub use spin::Spin;
 /// from outside of its folder.
 #[cfg(doctest)]
 mod pages {
-    #[doc = include_str!("../../docs/book/src/guide/kernel.md")]
-    struct Kernel;
     #[doc = include_str!("../../docs/book/src/guide/own-allocator.md")]
     struct OwnAllocator;
     #[doc = include_str!("../../docs/book/src/guide/page-operations.md")]

@@ -43,6 +43,10 @@ impl FrameAllocator for BlockAllocator<'_> {
         self.free_range(cpu, pfns)
     }
 
+    fn split_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
+        self.split_range(cpu, pfns)
+    }
+
     fn add_memory(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), ConfigError> {
         self.add_memory(cpu, pfns)
     }

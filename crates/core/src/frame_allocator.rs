@@ -58,6 +58,12 @@ pub trait FrameAllocator {
     /// See [`FreeError`].
     fn free_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError>;
 
+    /// Turns the blocks of a range into single frames.
+    ///
+    /// # Errors
+    /// See [`FreeError`].
+    fn split_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError>;
+
     /// Takes frames that were holes of its zones until now, and makes them free.
     ///
     /// # Errors
@@ -133,6 +139,10 @@ impl<P: Platform> FrameAllocator for PageAllocator<'_, P> {
 
     fn free_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
         self.free_range(cpu, pfns)
+    }
+
+    fn split_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
+        self.split_range(cpu, pfns)
     }
 
     fn add_memory(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), ConfigError> {

@@ -6,7 +6,7 @@ use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use ostd::cpu::{PinCurrentCpu, num_cpus};
-use ostd::irq::{self, InterruptLevel};
+use ostd::irq::{self, DisabledLocalIrqGuard, InterruptLevel};
 use ostd::mm::frame::GlobalFrameAllocator;
 use ostd::mm::{PAGE_SIZE, Paddr};
 use pageset_blocks::BlockAllocator;
@@ -80,7 +80,7 @@ impl<E: Engine> Frames<E> {
     /// Does the periodic work of this CPU: once a second, from its timer.
     pub fn tick(&self) {
         if let Some(ready) = self.ready.get() {
-            let pin = E::pin();
+            let pin = irq::disable_local();
             ready.engine.tick(this_cpu(&pin)).expect("OSTD has no CPU that the allocator was not built for");
         }
     }
@@ -131,13 +131,7 @@ impl<E: Engine> Frames<E> {
     #[cold]
     fn dealloc_frames(&self, ready: &Ready<E>, cpu: CpuId, frames: Range<u64>) {
         for pfn in frames {
-            let freed = loop {
-                match ready.engine.free_range(cpu, pfn..pfn + 1) {
-                    // The other CPU is about to be done.
-                    Err(FreeError::Busy(_)) => core::hint::spin_loop(),
-                    freed => break freed,
-                }
-            };
+            let freed = place::retry(|| ready.engine.free_range(cpu, pfn..pfn + 1));
             // ANCHOR: late
             match freed {
                 Ok(()) => {}
@@ -158,7 +152,7 @@ impl<E: Engine> Frames<E> {
 
     fn lose(&self, frames: u64, why: impl core::fmt::Display) {
         self.lost.fetch_add(frames, Relaxed);
-        ostd::error!("{frames} frames are lost: {why}");
+        ostd::error!("{frames} frames are not taken: {why}");
     }
 }
 
@@ -166,14 +160,14 @@ impl<E: Engine> GlobalFrameAllocator for Frames<E> {
     // ANCHOR: calls
     fn alloc(&self, layout: Layout) -> Option<Paddr> {
         let Some(ready) = self.ready.get() else { return self.alloc_early(layout) };
-        let pin = E::pin();
+        let pin = irq::disable_local();
         place::alloc(&ready.engine, &ready.zones, this_cpu(&pin), layout, request()).map(paddr)
     }
 
     fn dealloc(&self, addr: Paddr, size: usize) {
         let frames = frames_of(addr, size);
         let Some(ready) = self.ready.get() else { return self.add_free_memory(addr, size) };
-        let pin = E::pin();
+        let pin = irq::disable_local();
         let cpu = this_cpu(&pin);
         if size == PAGE_SIZE && ready.engine.free(cpu, Pfn(frames.start), Order::ZERO).is_ok() {
             return;
@@ -185,7 +179,7 @@ impl<E: Engine> GlobalFrameAllocator for Frames<E> {
     fn add_free_memory(&self, addr: Paddr, size: usize) {
         let frames = frames_of(addr, size);
         if let Some(ready) = self.ready.get() {
-            let pin = E::pin();
+            let pin = irq::disable_local();
             return self.add(ready, this_cpu(&pin), frames);
         }
         let len = frames.end - frames.start;
@@ -205,7 +199,7 @@ fn request() -> Request {
 // ANCHOR_END: request
 
 #[inline]
-fn this_cpu(pin: &impl PinCurrentCpu) -> CpuId {
+fn this_cpu(pin: &DisabledLocalIrqGuard) -> CpuId {
     CpuId(pin.current_cpu().into())
 }
 

@@ -7,7 +7,8 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use pageset_core::lock_api::{GuardNoSend, RawMutex};
 
 // ANCHOR: lock
-/// A spin lock. It leaves interrupts alone: they are off already during each operation that takes it (`Engine::pin`).
+/// A spin lock. It leaves interrupts alone: they are off already during each operation
+/// that takes it.
 #[derive(Debug)]
 pub struct SpinLock(AtomicBool);
 

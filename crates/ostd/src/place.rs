@@ -3,7 +3,7 @@
 use core::alloc::Layout;
 
 use ostd::mm::PAGE_SIZE;
-use pageset_core::{CpuId, FrameAllocator, Order, Pfn, Request};
+use pageset_core::{CpuId, FrameAllocator, FreeError, Order, Pfn, Request};
 
 use crate::run;
 use crate::zones::Zones;
@@ -28,14 +28,28 @@ pub(crate) fn alloc(
     if frames == 0 {
         return None;
     }
-    if align <= frames.next_power_of_two() {
-        return engine.alloc_exact(cpu, frames, &request).ok();
+    let pfn = if align <= frames.next_power_of_two() {
+        engine.alloc_exact(cpu, frames, &request).ok()?
+    } else {
+        let mut whole = request;
+        whole.order = order;
+        let pfn = engine.alloc(cpu, &whole).ok()?;
+        retry(|| engine.free_range(cpu, pfn.0 + frames..pfn.0 + block)).ok()?;
+        pfn
+    };
+    // OSTD frees frames one by one. What cannot be split now is split when a part of it is freed.
+    let _ = engine.split_range(cpu, pfn.0..pfn.0 + frames);
+    Some(pfn)
+}
+
+/// Does it again while another CPU is at the same pageblock, which is soon over: interrupts are off there, too.
+pub(crate) fn retry(mut free: impl FnMut() -> Result<(), FreeError>) -> Result<(), FreeError> {
+    loop {
+        match free() {
+            Err(FreeError::Busy(_)) => core::hint::spin_loop(),
+            freed => return freed,
+        }
     }
-    let mut aligned = request;
-    aligned.order = order;
-    let pfn = engine.alloc(cpu, &aligned).ok()?;
-    let surplus = pfn.0 + frames..pfn.0 + block;
-    engine.free_range(cpu, surplus).ok().map(|()| pfn)
 }
 
 /// Size and alignment in frames.

@@ -4,6 +4,7 @@ use core::ops::Range;
 
 use pageset_core::{CpuId, FrameAllocator, MAX_ORDER, Order, Pfn, Request};
 
+use crate::place::retry;
 use crate::zones::Zones;
 
 /// Allocates `frames` frames at a multiple of `align`. O(frames of the machine / 1024), each with a zone's lock.
@@ -26,7 +27,8 @@ pub(crate) fn alloc(
             match take(engine, cpu, start..start + whole, step, &request) {
                 Ok(()) => {
                     let surplus = start + frames..start + whole;
-                    return engine.free_range(cpu, surplus).ok().map(|()| Pfn(start));
+                    retry(|| engine.free_range(cpu, surplus.clone())).ok()?;
+                    return Some(Pfn(start));
                 }
                 Err(busy) => start = (busy + step).next_multiple_of(align.max(step)),
             }
@@ -47,7 +49,7 @@ fn take(
         if engine.alloc_at(cpu, Pfn(block), request).is_err() {
             // Each was taken above, so nothing is refused.
             for taken in (frames.start..block).step_by(step as usize) {
-                engine.free(cpu, Pfn(taken), request.order).expect("the block was taken above");
+                retry(|| engine.free(cpu, Pfn(taken), request.order)).expect("the block was taken above");
             }
             return Err(block);
         }

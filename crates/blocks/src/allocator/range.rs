@@ -135,6 +135,38 @@ impl BlockAllocator<'_> {
         Ok(())
     }
 
+    /// Turns the blocks of a range into single frames, each of which is a block of its own from then on: for those who free them
+    /// one by one. A block of whole pageblocks that reaches beyond the range is split as a whole, of a smaller one what is inside.
+    ///
+    /// # Errors
+    /// [`FreeError`] if a frame is not in use: nothing is split then. [`FreeError::Busy`] if another CPU changes its pageblock.
+    pub fn split_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
+        for pfn in pfns.clone() {
+            self.check_in_use(Pfn(pfn))?;
+        }
+        let mut start = pfns.start;
+        while start < pfns.end {
+            let (_, index) = self.locate(Pfn(start)).ok_or(FreeError::Foreign(Pfn(start)))?;
+            let (block, frame) = (index / FRAMES, index % FRAMES);
+            let end = ((start / FRAMES as u64 + 1) * FRAMES as u64).min(pfns.end);
+            let mut part = frame..frame + (end - start) as usize;
+            self.cut_pair(block);
+            let state = self.states[block].get();
+            if state.phase() == Phase::Handed {
+                self.cut_whole(cpu, block).ok_or(FreeError::DoubleFree(Pfn(start)))?;
+                part = 0..FRAMES;
+            } else if state.order() != Order::ZERO && !state.is_mixed() && self.mix(block) != Mix::Mixed {
+                return Err(FreeError::Busy(Pfn(start)));
+            }
+            if self.states[block].get().is_mixed() {
+                self.cut_ends(block, part.clone());
+                self.tails[block].clear_frames(part);
+            }
+            start = end;
+        }
+        Ok(())
+    }
+
     fn check_in_use(&self, pfn: Pfn) -> Result<(), FreeError> {
         let (_, index) = self.locate(pfn).ok_or(FreeError::Foreign(pfn))?;
         let (block, frame) = (index / FRAMES, index % FRAMES);

@@ -10,4 +10,5 @@ mod machine;
 mod model;
 mod reviewers;
 mod settings;
+mod split;
 mod threads;

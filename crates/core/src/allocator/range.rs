@@ -128,6 +128,27 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         })
     }
 
+    /// Turns the blocks of a range into single frames, each of which is a block of its own from then on (Linux's `split_page`): for
+    /// those who free them one by one. A block that reaches beyond the range is split as a whole.
+    ///
+    /// # Errors
+    /// Names the first frame that is not allocated; then nothing is split. (If another CPU frees parts of the range at the same
+    /// time, some of it may be.)
+    pub fn split_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
+        if !self.is_known(cpu) {
+            return Err(FreeError::BadCpu(cpu));
+        }
+        self.for_each_allocated(&pfns, |_, _, _| Ok(()))?;
+        self.for_each_allocated(&pfns, |zone, head, order| {
+            if order == Order::ZERO {
+                return Ok(());
+            }
+            let start = zone.body.span.pfn(head).0;
+            let single = |part: Range<u64>| part.map(|pfn| (Pfn(pfn), Order::ZERO));
+            self.cut_allocated(cpu, zone, head, order, single(start..start + u64::from(order.frames())))
+        })
+    }
+
     /// Visits the allocated blocks that overlap a range, in ascending order.
     fn for_each_allocated(
         &self,
@@ -160,12 +181,25 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         order: Order,
         inside: &Range<u64>,
     ) -> Result<(), FreeError> {
+        let start = zone.body.span.pfn(head).0;
+        let end = start + u64::from(order.frames());
+        let parts = [start..inside.start, inside.clone(), inside.end..end];
+        self.cut_allocated(cpu, zone, head, order, parts.into_iter().flat_map(blocks_of))
+    }
+
+    /// Turns one allocated block into these, which are all of it.
+    fn cut_allocated(
+        &self,
+        cpu: CpuId,
+        zone: &Zone<'_, P>,
+        head: FrameIndex,
+        order: Order,
+        blocks: impl Iterator<Item = (Pfn, Order)>,
+    ) -> Result<(), FreeError> {
         let frames = &zone.body.frames;
         let movable = matches!(frames.state(head), State::Allocated { movable: true, .. });
         // Claimed for the moment, so that nobody frees the whole block while it is being cut.
         frames.claim(head, order).map_err(|found| refusal(zone, head, order, found))?;
-        let start = zone.body.span.pfn(head).0;
-        let end = start + u64::from(order.frames());
         // The zone's lock keeps other walks over the metadata (counting a pageblock's use) from seeing half a cut.
         zone.with_lock(&self.platform, cpu, |locked| {
             if !matches!(frames.state(head), State::Cached { .. }) {
@@ -174,11 +208,9 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
                 return Err(FreeError::Leaked(zone.body.span.pfn(head)));
             }
             locked.buddy.stats.splits += 1;
-            for part in [start..inside.start, inside.start..inside.end, inside.end..end] {
-                for (pfn, order) in blocks_of(part) {
-                    if let Some(frame) = zone.body.span.index(pfn) {
-                        frames.set_state(frame, State::Allocated { order, movable });
-                    }
+            for (pfn, order) in blocks {
+                if let Some(frame) = zone.body.span.index(pfn) {
+                    frames.set_state(frame, State::Allocated { order, movable });
                 }
             }
             Ok(())

@@ -13,5 +13,6 @@ mod log;
 mod model;
 mod reviewers;
 mod slices;
+mod split;
 mod statics;
 mod steady;

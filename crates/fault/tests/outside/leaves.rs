@@ -81,7 +81,11 @@ fn a_host_knows_each_leaf_table_while_it_is_in_the_tree() {
         assert_eq!(starts(), [LEAF, 2 * LEAF]);
         task.unmap(LEAF..2 * LEAF).expect("mapped");
         assert_eq!(starts(), [2 * LEAF]);
-        assert_eq!(engine.world().gone.load(Relaxed), 0, "{strategy}: translations are forgotten before it is used again");
+        assert_eq!(
+            engine.world().gone.load(Relaxed),
+            0,
+            "{strategy}: translations are forgotten before it is used again"
+        );
         assert_eq!(engine.world().shoot_downs.load(Relaxed), 1);
         task.unmap(2 * LEAF..4 * LEAF).expect("mapped");
         assert_eq!(starts(), []);

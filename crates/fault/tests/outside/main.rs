@@ -1,7 +1,7 @@
 //! The fault engine through its public interface, one task at a time. Schedules are the targets of their checkers.
 
 #[path = "../host/mod.rs"]
-mod leaves;
 mod host;
+mod leaves;
 mod model;
 mod one_task;
