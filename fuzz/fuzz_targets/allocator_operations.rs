@@ -159,7 +159,8 @@ fn operation(bytes: &mut Unstructured<'_>) -> Result<Operation> {
         }
         26 | 27 => Exact { cpu, wish: wish(bytes)?, frames: frames(bytes)? },
         28 | 29 => FreeRange { cpu, block, offset: offset(bytes)?, frames: frames(bytes)? },
-        30 | 31 => AllocAt { cpu, zone: block, offset: offset(bytes)?, wish: wish(bytes)? },
+        30 => SplitRange { cpu, block, offset: offset(bytes)?, frames: frames(bytes)? },
+        31 => AllocAt { cpu, zone: block, offset: offset(bytes)?, wish: wish(bytes)? },
         32 => Tick(cpu, bytes.int_in_range(1..=4)?),
         33 => Isolate { cpu, zone: block, offset: offset(bytes)? },
         34 => Unisolate { cpu, zone: block, offset: offset(bytes)?, to: migratetype(bytes)? },

@@ -86,7 +86,15 @@ impl World {
                 if let Ok(pfn) = self.allocator.alloc_exact(cpu, frames, &request) {
                     self.mark(pfn, frames, true);
                     self.mark(pfn, frames, false);
-                    self.allocator.free_range(cpu, pfn.0..pfn.0 + frames).expect("it is in use");
+                    // Another CPU may be at the pageblock; then it stays as it is.
+                    let is_split = self.allocator.split_range(cpu, pfn.0..pfn.0 + frames).is_ok();
+                    if is_split && frames < 20 {
+                        for frame in pfn.0..pfn.0 + frames {
+                            self.allocator.free(cpu, Pfn(frame), Order::ZERO).expect("it is in use");
+                        }
+                    } else {
+                        self.allocator.free_range(cpu, pfn.0..pfn.0 + frames).expect("it is in use");
+                    }
                 }
             }
             _ => {

@@ -24,6 +24,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
             .prop_map(|(cpu, which, count)| Step::FreeBatch { cpu, which, count }),
         3 => (cpu.clone(), any::<usize>(), 0..600_u64, 1..600_u64)
             .prop_map(|(cpu, which, start, len)| Step::FreePart { cpu, which, start, len }),
+        3 => (cpu.clone(), any::<usize>(), 0..600_u64, 1..600_u64)
+            .prop_map(|(cpu, which, start, len)| Step::Split { cpu, which, start, len }),
         2 => (cpu.clone(), 0..8000_u64, 0..=10_u8).prop_map(|(cpu, pfn, order)| Step::Misuse { cpu, pfn, order }),
         2 => (cpu.clone(), 0..8000_u64).prop_map(|(cpu, pfn)| Step::Isolate { cpu, pfn }),
         2 => (cpu.clone(), 0..8000_u64, 0..3_usize)

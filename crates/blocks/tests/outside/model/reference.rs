@@ -142,6 +142,17 @@ pub(crate) fn play(rule: RemoteFrees, steps: Vec<Step>, look_every: usize) {
                 allocator.free_range(CpuId(cpu), part.clone()).expect("all of it is in use");
                 model.remove_part(pfn, part);
             }
+            Step::Split { cpu, which, start, len } => {
+                let Some((pfn, frames)) = model.nth(which) else { continue };
+                let start = pfn + start % frames;
+                let mut part = start..(start + len).min(pfn + frames);
+                allocator.split_range(CpuId(cpu), part.clone()).expect("all of it is in use");
+                if frames >= 512 {
+                    part = part.start & !511..part.end.next_multiple_of(512);
+                }
+                model.remove_part(pfn, part.clone());
+                model.blocks.extend(part.map(|frame| (frame, 1)));
+            }
             Step::Misuse { cpu, pfn, order: of } => {
                 let before = allocator.validate().expect("all is well");
                 if rule == RemoteFrees::AtOnce && model.blocks.get(&pfn) != Some(&(1 << of)) {

@@ -12,6 +12,7 @@ pub(crate) enum Step {
     Free { cpu: u32, which: usize },
     FreeBatch { cpu: u32, which: usize, count: usize },
     FreePart { cpu: u32, which: usize, start: u64, len: u64 },
+    Split { cpu: u32, which: usize, start: u64, len: u64 },
     Misuse { cpu: u32, pfn: u64, order: u8 },
     Isolate { cpu: u32, pfn: u64 },
     Unisolate { cpu: u32, pfn: u64, migratetype: usize },
@@ -48,9 +49,10 @@ impl Step {
             11..13 => Self::At { cpu, pfn: aligned, order },
             13..19 => Self::Free { cpu, which },
             19 => Self::FreeBatch { cpu, which, count },
-            20..22 => {
+            20 => {
                 Self::FreePart { cpu, which, start: u64::from(*third) * 3, len: 1 + u64::from(*fourth) * 3 }
             }
+            21 => Self::Split { cpu, which, start: u64::from(*third) * 3, len: 1 + u64::from(*fourth) * 3 },
             22 => Self::Misuse { cpu, pfn: if fourth % 2 == 0 { pfn } else { aligned }, order },
             23..25 => Self::Isolate { cpu, pfn },
             25 => Self::Unisolate { cpu, pfn, migratetype },

@@ -14,6 +14,7 @@ pub(crate) enum Operation {
     Bulk { cpu: u32, wish: Wish, slots: u8, filled: u8 },
     Exact { cpu: u32, wish: Wish, frames: u64 },
     FreeRange { cpu: u32, block: usize, offset: u64, frames: u64 },
+    SplitRange { cpu: u32, block: usize, offset: u64, frames: u64 },
     AllocAt { cpu: u32, zone: usize, offset: u64, wish: Wish },
     Tick(u32, u8),
     DrainCpu(u32, u32),

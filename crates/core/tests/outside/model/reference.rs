@@ -212,9 +212,10 @@ impl Run<'_> {
         }
     }
 
-    fn free_range(&mut self, cpu: u32, range: Range<u64>) {
+    /// What frees and splits of a range answer.
+    fn range_answer(&self, cpu: u32, range: &Range<u64>) -> Result<(), FreeError> {
         let first_not_ours = range.clone().find(|pfn| self.around(*pfn).is_none());
-        let expected = if !self.knows(cpu) {
+        if !self.knows(cpu) {
             Err(FreeError::BadCpu(CpuId(cpu)))
         } else if let Some(pfn) = first_not_ours {
             Err(if !self.machine.is_memory(pfn) {
@@ -226,7 +227,22 @@ impl Run<'_> {
             })
         } else {
             Ok(())
-        };
+        }
+    }
+
+    fn split_range(&mut self, cpu: u32, range: Range<u64>) {
+        let expected = self.range_answer(cpu, &range);
+        assert_eq!(self.allocator.split_range(CpuId(cpu), range.clone()), expected, "{range:?}");
+        let mut at = range.start;
+        while expected.is_ok() && at < range.end {
+            let (start, order) = self.around(at).expect("checked");
+            at = start + u64::from(order.frames());
+            self.blocks.extend((start..at).map(|frame| (frame, Order::ZERO)));
+        }
+    }
+
+    fn free_range(&mut self, cpu: u32, range: Range<u64>) {
+        let expected = self.range_answer(cpu, &range);
         assert_eq!(self.allocator.free_range(CpuId(cpu), range.clone()), expected, "{range:?}");
         if expected.is_err() {
             return;
@@ -483,6 +499,11 @@ impl Run<'_> {
                 let Some((pfn, _)) = self.nth(block) else { return };
                 let start = pfn + offset % 16;
                 self.free_range(cpu, start..start.saturating_add(frames));
+            }
+            SplitRange { cpu, block, offset, frames } => {
+                let Some((pfn, _)) = self.nth(block) else { return };
+                let start = pfn + offset % 16;
+                self.split_range(cpu, start..start.saturating_add(frames));
             }
             AllocAt { cpu, zone, offset, wish } => {
                 let pfn = self.machine.frame(zone, offset);

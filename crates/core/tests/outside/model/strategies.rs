@@ -159,6 +159,8 @@ pub(crate) fn operations() -> impl Strategy<Value = Operation> {
             .prop_map(|(cpu, wish, frames)| Exact { cpu, wish, frames }),
         3 => (cpu(), block(), 0_u64..1024, prop_oneof![0_u64..9, 0_u64..2000, any::<u64>()])
             .prop_map(|(cpu, block, offset, frames)| FreeRange { cpu, block, offset, frames }),
+        1 => (cpu(), block(), 0_u64..1024, prop_oneof![0_u64..9, 0_u64..2000, any::<u64>()])
+            .prop_map(|(cpu, block, offset, frames)| SplitRange { cpu, block, offset, frames }),
         2 => (cpu(), block(), any::<u64>(), wish())
             .prop_map(|(cpu, zone, offset, wish)| AllocAt { cpu, zone, offset, wish }),
         2 => (cpu(), 1_u8..5).prop_map(|(cpu, times)| Tick(cpu, times)),
