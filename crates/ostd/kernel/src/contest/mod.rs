@@ -11,11 +11,11 @@ use core::alloc::Layout;
 use osdk_frame_allocator::FrameAllocator as OsdkFrames;
 use ostd::arch::read_tsc;
 use ostd::cpu::num_cpus;
+use ostd::irq;
 use ostd::mm::frame::GlobalFrameAllocator;
 use ostd::mm::{PAGE_SIZE, Paddr};
 use ostd::prelude::*;
 use ostd::sync::SpinLock;
-use ostd::timer::Jiffies;
 use pageset_core::policy::LINUX_6_18;
 use pageset_ostd::{Frames, LinuxFrames, OwnFrames};
 use work::{WORKS, Work};
@@ -68,11 +68,9 @@ pub(crate) fn run(cpu: usize) {
     crew::settle();
 }
 
-/// What a block costs, over some rounds in which no timer interrupted.
+/// What a block costs, over some rounds, with interrupts off.
 fn measure(cpu: usize, work: &Work, name: &str, contestant: &dyn GlobalFrameAllocator) {
     const ROUNDS: usize = 40;
-    /// A round takes half of the time between two interrupts at most.
-    const TRIES: usize = 8;
     static TICKS: SpinLock<[u64; ROUNDS]> = SpinLock::new([0; ROUNDS]);
     let mut blocks = Vec::with_capacity(work.blocks);
     if cpu == 0 {
@@ -80,15 +78,11 @@ fn measure(cpu: usize, work: &Work, name: &str, contestant: &dyn GlobalFrameAllo
     }
     for round in 0..ROUNDS {
         crew::meet();
-        let mut ticks = 0;
-        for _ in 0..TRIES {
-            let (jiffies, start) = (Jiffies::elapsed().as_u64(), read_tsc());
-            (work.run)(work, contestant, &mut blocks);
-            ticks = read_tsc() - start;
-            if num_cpus() > 1 || Jiffies::elapsed().as_u64() == jiffies {
-                break;
-            }
-        }
+        let off = irq::disable_local();
+        let start = read_tsc();
+        (work.run)(work, contestant, &mut blocks);
+        let ticks = read_tsc() - start;
+        drop(off);
         TICKS.lock()[round] += ticks;
     }
     crew::meet();
