@@ -43,9 +43,10 @@ struct Early {
     builder: Option<CpuId>,
 }
 
-struct Ready<E> {
-    engine: E,
-    zones: Zones,
+/// An allocator, and the zones it was built for.
+pub(crate) struct Ready<E> {
+    pub(crate) engine: E,
+    pub(crate) zones: Zones,
     /// Frames that the heap took while it was built.
     table_frames: u64,
 }
@@ -161,7 +162,7 @@ impl<E: Engine> GlobalFrameAllocator for Frames<E> {
     fn alloc(&self, layout: Layout) -> Option<Paddr> {
         let Some(ready) = self.ready.get() else { return self.alloc_early(layout) };
         let pin = irq::disable_local();
-        place::alloc(&ready.engine, &ready.zones, this_cpu(&pin), layout, request()).map(paddr)
+        ready.alloc(this_cpu(&pin), layout, request()).map(paddr)
     }
 
     fn dealloc(&self, addr: Paddr, size: usize) {

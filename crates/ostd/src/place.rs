@@ -3,43 +3,39 @@
 use core::alloc::Layout;
 
 use ostd::mm::PAGE_SIZE;
-use pageset_core::{CpuId, FrameAllocator, FreeError, Order, Pfn, Request};
+use pageset_core::{CpuId, FreeError, Order, Pfn, Request};
 
-use crate::run;
-use crate::zones::Zones;
+use crate::engine::Engine;
+use crate::frames::Ready;
 
-/// Allocates what `layout` asks for. `None` if there is no such memory, or no frame is asked for.
-#[inline]
-pub(crate) fn alloc(
-    engine: &impl FrameAllocator,
-    zones: &Zones,
-    cpu: CpuId,
-    layout: Layout,
-    request: Request,
-) -> Option<Pfn> {
-    if layout.size() == PAGE_SIZE && layout.align() <= PAGE_SIZE {
-        return engine.alloc(cpu, &request).ok();
+impl<E: Engine> Ready<E> {
+    /// Allocates what `layout` asks for. `None` if there is no such memory, or no frame is asked for.
+    #[inline]
+    pub(crate) fn alloc(&self, cpu: CpuId, layout: Layout, request: Request) -> Option<Pfn> {
+        if layout.size() == PAGE_SIZE && layout.align() <= PAGE_SIZE {
+            return self.engine.alloc(cpu, &request).ok();
+        }
+        let (frames, align) = in_frames(layout);
+        let block = frames.checked_next_power_of_two()?.max(align);
+        let Some(order) = Order::holding(block) else {
+            return self.alloc_run(cpu, frames, align, request);
+        };
+        if frames == 0 {
+            return None;
+        }
+        let pfn = if align <= frames.next_power_of_two() {
+            self.engine.alloc_exact(cpu, frames, &request).ok()?
+        } else {
+            let mut whole = request;
+            whole.order = order;
+            let pfn = self.engine.alloc(cpu, &whole).ok()?;
+            retry(|| self.engine.free_range(cpu, pfn.0 + frames..pfn.0 + block)).ok()?;
+            pfn
+        };
+        // OSTD frees frames one by one. What cannot be split now is split when a part of it is freed.
+        let _ = self.engine.split_range(cpu, pfn.0..pfn.0 + frames);
+        Some(pfn)
     }
-    let (frames, align) = in_frames(layout);
-    let block = frames.checked_next_power_of_two()?.max(align);
-    let Some(order) = Order::holding(block) else {
-        return run::alloc(engine, zones, cpu, frames, align, request);
-    };
-    if frames == 0 {
-        return None;
-    }
-    let pfn = if align <= frames.next_power_of_two() {
-        engine.alloc_exact(cpu, frames, &request).ok()?
-    } else {
-        let mut whole = request;
-        whole.order = order;
-        let pfn = engine.alloc(cpu, &whole).ok()?;
-        retry(|| engine.free_range(cpu, pfn.0 + frames..pfn.0 + block)).ok()?;
-        pfn
-    };
-    // OSTD frees frames one by one. What cannot be split now is split when a part of it is freed.
-    let _ = engine.split_range(cpu, pfn.0..pfn.0 + frames);
-    Some(pfn)
 }
 
 /// Does it again while another CPU is at the same pageblock, which is soon over: interrupts are off there, too.

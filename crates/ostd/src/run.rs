@@ -2,57 +2,42 @@
 
 use core::ops::Range;
 
-use pageset_core::{CpuId, FrameAllocator, MAX_ORDER, Order, Pfn, Request};
+use pageset_core::{CpuId, Order, Pfn, Request};
 
+use crate::engine::Engine;
+use crate::frames::Ready;
 use crate::place::retry;
-use crate::zones::Zones;
 
-/// Allocates `frames` frames at a multiple of `align`. O(frames of the machine / 1024), each with a zone's lock.
-pub(crate) fn alloc(
-    engine: &impl FrameAllocator,
-    zones: &Zones,
-    cpu: CpuId,
-    frames: u64,
-    align: u64,
-    request: Request,
-) -> Option<Pfn> {
-    let largest = Order::new(MAX_ORDER as u8)?;
-    let step = u64::from(largest.frames());
-    let mut request = request;
-    request.order = largest;
-    let whole = frames.next_multiple_of(step);
-    for span in zones.spans().rev() {
-        let mut start = span.start.next_multiple_of(align.max(step));
-        while start.checked_add(whole).is_some_and(|end| end <= span.end) {
-            match take(engine, cpu, start..start + whole, step, &request) {
-                Ok(()) => {
-                    let surplus = start + frames..start + whole;
-                    retry(|| engine.free_range(cpu, surplus.clone())).ok()?;
+/// Frames of the largest block.
+const STEP: u64 = Order::MAX.frames() as u64;
+
+impl<E: Engine> Ready<E> {
+    /// Allocates `frames` frames at a multiple of `align`. O(frames of the machine / 1024), each with a zone's lock.
+    pub(crate) fn alloc_run(&self, cpu: CpuId, frames: u64, align: u64, mut request: Request) -> Option<Pfn> {
+        request.order = Order::MAX;
+        let (whole, align) = (frames.next_multiple_of(STEP), align.max(STEP));
+        for span in self.zones.spans().rev() {
+            let mut start = span.start.next_multiple_of(align);
+            while start.checked_add(whole).is_some_and(|end| end <= span.end) {
+                let Err(busy) = self.take(cpu, start..start + whole, &request) else {
+                    retry(|| self.engine.free_range(cpu, start + frames..start + whole)).ok()?;
                     return Some(Pfn(start));
-                }
-                Err(busy) => start = (busy + step).next_multiple_of(align.max(step)),
+                };
+                start = (busy + STEP).next_multiple_of(align);
             }
         }
+        None
     }
-    None
-}
 
-/// Takes each block of a range. The error is the first that is not free; then none is taken.
-fn take(
-    engine: &impl FrameAllocator,
-    cpu: CpuId,
-    frames: Range<u64>,
-    step: u64,
-    request: &Request,
-) -> Result<(), u64> {
-    for block in frames.clone().step_by(step as usize) {
-        if engine.alloc_at(cpu, Pfn(block), request).is_err() {
-            // Each was taken above, so nothing is refused.
-            for taken in (frames.start..block).step_by(step as usize) {
-                retry(|| engine.free(cpu, Pfn(taken), request.order)).expect("the block was taken above");
+    /// Takes each block of a range. The error is the first that is not free; then none is taken.
+    fn take(&self, cpu: CpuId, frames: Range<u64>, request: &Request) -> Result<(), u64> {
+        for block in frames.clone().step_by(STEP as usize) {
+            if self.engine.alloc_at(cpu, Pfn(block), request).is_err() {
+                // These are whole blocks that were just taken, so nothing is refused.
+                let _ = retry(|| self.engine.free_range(cpu, frames.start..block));
+                return Err(block);
             }
-            return Err(block);
         }
+        Ok(())
     }
-    Ok(())
 }
