@@ -1,7 +1,7 @@
 //! One task on each CPU, which do the same at the same time.
 
 use alloc::sync::Arc;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use ostd::cpu::num_cpus;
 use ostd::task::{Task, TaskOptions};
@@ -32,12 +32,21 @@ pub(crate) fn enter() {
     let ticks = AtomicUsize::new(0);
     register_callback_on_cpu(move || {
         tests::interrupts::on_timer();
-        if ticks.fetch_add(1, Ordering::Relaxed) % TIMER_FREQ as usize == 0 {
+        let is_due = ticks.fetch_add(1, Ordering::Relaxed) % TIMER_FREQ as usize == 0;
+        if is_due && !IS_STILL.load(Ordering::Acquire) {
             frames::tick();
         }
     });
     // ANCHOR_END: tick
     Task::yield_now();
+}
+
+/// Whether no CPU's timer does anything to the allocator.
+static IS_STILL: AtomicBool = AtomicBool::new(false);
+
+/// Lets timers leave the allocator alone, or not. It is still once all CPUs have met again.
+pub(crate) fn keep_still(still: bool) {
+    IS_STILL.store(still, Ordering::Release);
 }
 
 /// Waits until all CPUs are here.

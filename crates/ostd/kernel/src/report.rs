@@ -24,6 +24,8 @@ pub(crate) fn run(test: &Test, cpu: usize) {
     crew::settle();
     if cpu == 0 {
         (test.finish)();
+        // What it looks at must not change meanwhile.
+        crew::keep_still(true);
     }
     crew::settle();
     if cpu == 0 {
@@ -36,6 +38,7 @@ pub(crate) fn run(test: &Test, cpu: usize) {
             print!(r#","free":{},"cached":{},"allocated":{}"#, census.free, census.cached, census.allocated);
         }
         println!("}}");
+        crew::keep_still(false);
     }
     crew::meet();
 }
