@@ -12,6 +12,8 @@ mod host;
 mod machine;
 #[path = "../../crates/core/tests/outside/model/operation.rs"]
 mod operation;
+#[path = "../../crates/core/tests/outside/model/owners.rs"]
+mod owners;
 #[path = "../../crates/core/tests/outside/model/reference.rs"]
 mod reference;
 #[path = "../../crates/core/tests/outside/steady.rs"]

@@ -8,7 +8,7 @@ use crate::pcp::{Pageset, Pcp};
 use crate::platform::Platform;
 use crate::policy::Fallback;
 use crate::zone::{FreeLists, Zone, ZoneBody};
-use crate::{MigrateType, Order, PAGEBLOCK_FRAMES, Pfn, ZoneId};
+use crate::{CpuId, MigrateType, Order, PAGEBLOCK_FRAMES, Pfn, ZoneId};
 
 /// A violated invariant. Numbers in the text refer to the specification's list (§8.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,8 +72,9 @@ fn check_zone<P: Platform>(zone: &Zone<'_, P>, pagesets: &[Pageset<P>]) -> Resul
     let mut census = count_frames(body)?;
     let listed = zone.inspect(|buddy| check_free_lists(body, buddy))?;
     let mut cached = 0;
-    for pageset in pagesets {
-        let held = pageset.with(|state| check_pcp(body, &state.pcp))?;
+    zone.inspect(|_| check_owners(body, pagesets.len() as u32))?;
+    for (pageset, cpu) in pagesets.iter().zip(0..) {
+        let held = pageset.with(|state| check_pcp(body, CpuId(cpu), &state.pcp))?;
         cached += held.all;
         // In page sets until somebody takes them.
         census.leaked = census.leaked.saturating_sub(held.marked_bad);
@@ -146,7 +147,7 @@ fn count_frames(body: &ZoneBody<'_>) -> Result<FrameCensus, Violation> {
                 check_free_block(body, frame, order, migratetype)?;
                 census.free += pages;
             }
-            State::Cached { .. } => census.cached += pages,
+            State::Cached { .. } | State::Owned { .. } => census.cached += pages,
             State::Allocated { .. } => census.allocated += pages,
             State::Leaked { .. } => census.leaked += pages,
             State::Interior | State::Hole => {}
@@ -178,6 +179,34 @@ fn check_free_block(
         }
         if is_isolated(of_pageblock) != is_isolated(migratetype) {
             return broken("free blocks of isolated pageblocks, and only those, are on the isolated lists");
+        }
+    }
+    Ok(())
+}
+
+/// Looks at who owns each pageblock, and at the owners' lists.
+fn check_owners(body: &ZoneBody<'_>, cpus: u32) -> Result<(), Violation> {
+    let owners = &body.owners;
+    let broken = |frame, rule| Err(Violation { zone: body.id, pfn: Some(body.span.pfn(frame)), rule });
+    for start in (0..body.span.counts().frames as FrameIndex).step_by(PAGEBLOCK_FRAMES as usize) {
+        let Some(owner) = owners.owner(start) else { continue };
+        if owner.0 >= cpus || !owners.may_own(owner) {
+            return broken(start, "the owner of a pageblock is an online CPU");
+        }
+        if body.frames.pageblock_type(start) == MigrateType::Isolate {
+            return broken(start, "nobody owns an isolated pageblock");
+        }
+        if matches!(body.frames.covering_block(start), Some((_, State::Free { order, .. })) if order >= Order::PAGEBLOCK)
+        {
+            return broken(start, "nobody owns a pageblock that is free as a whole");
+        }
+    }
+    for cpu in (0..cpus).map(CpuId).filter(|_| !owners.is_empty()) {
+        for pageblock in owners.listed(cpu) {
+            let start = pageblock * PAGEBLOCK_FRAMES;
+            if owners.owner(start) != Some(cpu) {
+                return broken(start, "a pageblock is on its owner's list, or on none");
+            }
         }
     }
     Ok(())
@@ -222,7 +251,7 @@ struct Held {
 }
 
 /// Walks one page set's lists; returns their frames.
-fn check_pcp(body: &ZoneBody<'_>, pcp: &Pcp) -> Result<Held, Violation> {
+fn check_pcp(body: &ZoneBody<'_>, cpu: CpuId, pcp: &Pcp) -> Result<Held, Violation> {
     let mut held = Held::default();
     for list in 0..pcp.scheme().lists() {
         let order = pcp.scheme().order(list);
@@ -230,6 +259,13 @@ fn check_pcp(body: &ZoneBody<'_>, pcp: &Pcp) -> Result<Held, Violation> {
         for frame in pcp.list(list).iter(&body.frames) {
             match body.frames.state(frame) {
                 State::Cached { order: cached, .. } if cached == order => {}
+                State::Owned { order: cached } if cached == order => {
+                    // After its owner went offline, or during isolation, nobody's; but never another's.
+                    if body.owners.owner(frame).is_some_and(|owner| owner != cpu) {
+                        let rule = "an owned block is in its owner's page set";
+                        return Err(Violation { zone: body.id, pfn: Some(body.span.pfn(frame)), rule });
+                    }
+                }
                 State::Leaked { order: cached } if cached == order => held.marked_bad += pages,
                 _ => {
                     let rule = "a block in a page set has its list's order (8)";

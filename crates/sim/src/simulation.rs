@@ -420,7 +420,9 @@ fn tables(config: &Config<'_>) -> Result<Tables<'static, VirtualPlatform>, Confi
     let needed = TableCounts::for_config(config);
     let zones = config.zones.iter().enumerate().map(|(index, zone)| {
         let counts = pageset_core::FrameCounts::for_span(zone.span.clone());
-        Ok(Zone::new(memory::frame_tables(counts.ok_or(ConfigError::BadZoneSpan(index))?)))
+        let counts = counts.ok_or(ConfigError::BadZoneSpan(index))?;
+        let owners = Storage::owned(counts.owners(&config.policy, needed.cpus), Default::default);
+        Ok(Zone::new(memory::frame_tables(counts)).with_owners(owners))
     });
     Ok(Tables {
         zones: Storage::Owned(zones.collect::<Result<_, ConfigError>>()?),

@@ -33,6 +33,9 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
             };
             let (body, buddy) = zone.body_and_buddy_mut();
             populate(body, buddy, identity, span, of.regions)?;
+            if config.policy.ownership.is_some() {
+                zone.body.owners.fit(span.counts(), config.cpus.len())?;
+            }
             zone.body.boost_factor.store(config.watermark_boost_factor, Relaxed);
             zone.body.spills_lower = spills_lower(config, of);
         }
@@ -62,6 +65,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
             cpus: tables.cpus,
             zonelists: tables.zonelists,
             nodes,
+            cpus_without_owned: if config.policy.ownership.is_none() { config.cpus.len() } else { 0 },
             page_bytes: config.page_bytes,
             limits_update: Lock::<P, _>::new(()),
             settings,

@@ -79,7 +79,8 @@ impl<P: Platform> PageAllocator<'_, P> {
         self.set_presence(cpu, Presence::Online)
     }
 
-    /// Takes a CPU offline: drains its page sets, and gives its share to the others. Operations that name this CPU still
+    /// Takes a CPU offline: drains its page sets, and gives its share to the others, and the pageblocks that it owns to
+    /// nobody. Operations that name this CPU still
     /// work, since a thread may be on its way out. The next drain collects the pages that they leave.
     ///
     /// # Errors
@@ -95,6 +96,14 @@ impl<P: Platform> PageAllocator<'_, P> {
         if slot.online.swap(online, Relaxed) != online {
             // All zones: those of nodes without CPUs are shared by every CPU.
             self.zones.iter().for_each(|zone| self.update_limits(zone));
+        }
+        if self.policy.ownership.is_some() {
+            self.zones.iter().for_each(|zone| {
+                zone.with_lock(&self.platform, cpu, |locked| match presence {
+                    Presence::Online => locked.body.owners.admit(cpu),
+                    Presence::Offline => locked.body.owners.dismiss(cpu),
+                });
+            });
         }
         Ok(())
     }

@@ -7,9 +7,9 @@ use crate::buddy::Placement;
 use crate::error::FreeError;
 use crate::event::{Event, FoundAt, emit};
 use crate::frame::{FrameIndex, State};
-use crate::pcp::{Claimed, CpuZone};
+use crate::pcp::{Claimed, CpuZone, GivenBack, ListIndex};
 use crate::platform::Platform;
-use crate::policy::{DivertedFrees, Fallback};
+use crate::policy::{BusyOwner, DivertedFrees, Fallback};
 use crate::zone::Zone;
 use crate::{CpuId, MigrateType, Order, Pfn};
 
@@ -42,43 +42,76 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     /// As `free`.
     #[inline]
     pub fn free_with(&self, cpu: CpuId, pfn: Pfn, order: Order, traits: FreeTraits) -> Result<(), FreeError> {
-        if cpu.index() >= self.cpus.len() {
-            return Err(FreeError::BadCpu(cpu));
+        // One comparison for two things that are both rare: where pageblocks have owners, this bound is 0.
+        if cpu.index() >= self.cpus_without_owned {
+            return self.free_to_owner(cpu, pfn, order, traits);
         }
+        let (zone, block, migratetype) = self.take_from_user(cpu, pfn, order)?;
+        let list = self.policy.lists.list(order, migratetype);
+        self.pagesets.at(zone, cpu, &self.policy, &self.platform).put(block, list, migratetype, traits);
+        Ok(())
+    }
+
+    /// As [`free_with`](Self::free_with), where CPUs own pageblocks.
+    #[cold]
+    fn free_to_owner(
+        &self,
+        cpu: CpuId,
+        pfn: Pfn,
+        order: Order,
+        traits: FreeTraits,
+    ) -> Result<(), FreeError> {
+        let rule = match self.policy.ownership {
+            Some(rule) if self.is_known(cpu) => rule,
+            _ => return Err(FreeError::BadCpu(cpu)),
+        };
+        let (zone, block, migratetype) = self.take_from_user(cpu, pfn, order)?;
+        let list = self.policy.lists.list(order, migratetype);
+        let here = self.pagesets.at(zone, cpu, &self.policy, &self.platform);
+        let may_cache = migratetype != MigrateType::Isolate && !traits.contains(FreeTraits::BYPASS_PCP);
+        if may_cache
+            && let Some(list) = list
+            && let Some(owner) = zone.body.owners.owner(block.frame)
+        {
+            let at = CpuZone { cpu, ..self.pagesets.at(zone, owner, &self.policy, &self.platform) };
+            match at.pageset.try_with(|state| at.push_owned_and_drain(state, list, block, migratetype)) {
+                Some(GivenBack::Kept(rest)) => {
+                    if traits.contains(FreeTraits::BATCHED) {
+                        emit(self.platform.events(), cpu, || Event::MmPageFreeBatched { pfn, order });
+                    }
+                    if let Some(rest) = rest {
+                        at.drain_slices(list, rest);
+                    }
+                    return Ok(());
+                }
+                None if rule.busy_owner == BusyOwner::Zone => {
+                    zone.body.trylock_failures.add_one();
+                    here.free_direct(block, self.policy.buddy.diverted_frees);
+                    return Ok(());
+                }
+                None => zone.body.trylock_failures.add_one(),
+                Some(GivenBack::Disowned) => {}
+            }
+        }
+        here.put(block, list, migratetype, traits);
+        Ok(())
+    }
+
+    /// Takes a block from its user: nobody else can free it from then on. Returns the type of its pageblock, too.
+    #[inline]
+    fn take_from_user(
+        &self,
+        cpu: CpuId,
+        pfn: Pfn,
+        order: Order,
+    ) -> Result<(&Zone<'a, P>, Claimed, MigrateType), FreeError> {
         let (zone, frame) = self.locate(pfn).ok_or(FreeError::Foreign(pfn))?;
         let migratetype = match zone.body.frames.claim(frame, order) {
             Ok(migratetype) => migratetype,
             Err(found) => return Err(self.refuse(cpu, zone, frame, order, found)),
         };
         emit(self.platform.events(), cpu, || Event::MmPageFree { pfn, order });
-        let block = Claimed { frame, order };
-        let diverted = self.policy.buddy.diverted_frees;
-        let list = self.policy.lists.list(order, migratetype);
-        let at = self.pagesets.at(zone, cpu, &self.policy, &self.platform);
-        match list {
-            None => at.free_direct(block, DivertedFrees::Counted),
-            Some(_) if migratetype == MigrateType::Isolate => at.free_direct(block, diverted),
-            Some(list) => {
-                let cached = match traits.contains(FreeTraits::BYPASS_PCP) {
-                    true => None,
-                    false => at.pageset.try_with(|state| {
-                        if traits.contains(FreeTraits::BATCHED) {
-                            emit(self.platform.events(), cpu, || Event::MmPageFreeBatched { pfn, order });
-                        }
-                        at.push_and_drain(state, list, block)
-                    }),
-                };
-                match cached {
-                    None => {
-                        zone.body.trylock_failures.add_one();
-                        at.free_direct(block, diverted);
-                    }
-                    Some(None) => {}
-                    Some(Some(rest)) => at.drain_slices(list, rest),
-                }
-            }
-        }
-        Ok(())
+        Ok((zone, Claimed { frame, order }, migratetype))
     }
 
     /// The zone of a frame, and the frame's index in it.
@@ -123,6 +156,38 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
 }
 
 impl<P: Platform> CpuZone<'_, '_, P> {
+    /// Gives a block to the page set, or to the free lists if it has no list there or is busy.
+    #[inline]
+    fn put(self, block: Claimed, list: Option<ListIndex>, migratetype: MigrateType, traits: FreeTraits) {
+        let diverted = self.policy.buddy.diverted_frees;
+        match list {
+            None => self.free_direct(block, DivertedFrees::Counted),
+            Some(_) if migratetype == MigrateType::Isolate => self.free_direct(block, diverted),
+            Some(list) => {
+                let cached = match traits.contains(FreeTraits::BYPASS_PCP) {
+                    true => None,
+                    false => self.pageset.try_with(|state| {
+                        if traits.contains(FreeTraits::BATCHED) {
+                            emit(self.platform.events(), self.cpu, || Event::MmPageFreeBatched {
+                                pfn: self.zone.body.span.pfn(block.frame),
+                                order: block.order,
+                            });
+                        }
+                        self.push_and_drain(state, list, block)
+                    }),
+                };
+                match cached {
+                    None => {
+                        self.zone.body.trylock_failures.add_one();
+                        self.free_direct(block, diverted);
+                    }
+                    Some(None) => {}
+                    Some(Some(rest)) => self.drain_slices(list, rest),
+                }
+            }
+        }
+    }
+
     /// Returns a block to the free lists. Its pageblock's type is read again under the lock; Linux 6.12 gives each
     /// pageblock of a larger block its own (spec §1.5). Where pageblocks are isolated every policy does, since half an
     /// isolated block must not be allocated with the other half.
@@ -150,6 +215,7 @@ impl<P: Platform> CpuZone<'_, '_, P> {
                 }
                 let migratetype = frames.pageblock_type(frame + start);
                 locked.free_block(frame + start, part, migratetype, Placement::Likely);
+                locked.settle_owner(frame + start);
             }
         });
     }
@@ -168,12 +234,14 @@ pub(super) fn refusal<P: Platform>(
         // Freed by another CPU and allocated again since this one looked.
         State::Allocated { order, .. } if order == given => FreeError::DoubleFree(pfn),
         State::Allocated { order: allocated, .. } => FreeError::WrongOrder { pfn, given, allocated },
-        State::Free { .. } | State::Cached { .. } => FreeError::DoubleFree(pfn),
+        State::Free { .. } | State::Cached { .. } | State::Owned { .. } => FreeError::DoubleFree(pfn),
         State::Leaked { .. } => FreeError::Leaked(pfn),
         State::Hole => FreeError::Foreign(pfn),
         // Inside a block: of somebody's, or of one that was freed meanwhile.
         State::Interior => match zone.body.frames.covering_block(frame) {
-            Some((_, State::Free { .. } | State::Cached { .. })) => FreeError::DoubleFree(pfn),
+            Some((_, State::Free { .. } | State::Cached { .. } | State::Owned { .. })) => {
+                FreeError::DoubleFree(pfn)
+            }
             _ => FreeError::NotABlock(pfn),
         },
     }

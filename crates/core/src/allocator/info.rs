@@ -86,7 +86,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         let (first, state) = zone.body.frames.covering_block(frame)?;
         let (order, held_by) = match state {
             State::Free { order, .. } => (order, BlockUse::FreeList),
-            State::Cached { order, .. } => (order, BlockUse::Pageset),
+            State::Cached { order, .. } | State::Owned { order } => (order, BlockUse::Pageset),
             State::Allocated { order, .. } => (order, BlockUse::Owner),
             State::Leaked { order } => (order, BlockUse::Leaked),
             State::Interior | State::Hole => return None,
@@ -185,6 +185,12 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     /// The type of the pageblock that holds a frame. `None` if it lies in no zone.
     pub fn pageblock_type(&self, pfn: Pfn) -> Option<MigrateType> {
         self.locate(pfn).map(|(zone, frame)| zone.body.frames.pageblock_type(frame))
+    }
+
+    /// The CPU that owns the pageblock around a frame, under a policy whose pageblocks have
+    /// [owners](crate::Policy::ownership). `None` if nobody does, or if the frame lies in no zone. Takes no lock: a hint.
+    pub fn pageblock_owner(&self, pfn: Pfn) -> Option<CpuId> {
+        self.locate(pfn).and_then(|(zone, frame)| zone.body.owners.owner(frame))
     }
 
     /// Each zone, with each CPU's page set of it.

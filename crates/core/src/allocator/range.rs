@@ -64,7 +64,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
                     return Err(AllocError::NotFree(pfn));
                 }
                 Some((_, State::Free { .. })) => {}
-                Some((_, State::Cached { .. })) => return Ok(Taken::MaybeAfterDrain),
+                Some((_, State::Cached { .. } | State::Owned { .. })) => return Ok(Taken::MaybeAfterDrain),
                 Some(_) => return Err(AllocError::NotFree(pfn)),
                 None => return Err(AllocError::Foreign(pfn)),
             }

@@ -4,6 +4,7 @@ use super::{Config, Cpu};
 use crate::error::ConfigError;
 use crate::pcp::Pageset;
 use crate::platform::Platform;
+use crate::frame::PageblockOwner;
 use crate::zone::Zone;
 use crate::{Storage, ZoneId};
 
@@ -71,7 +72,9 @@ impl<P: Platform> Tables<'static, P> {
         for (index, zone) in config.zones.iter().enumerate() {
             let counts =
                 crate::FrameCounts::for_span(zone.span.clone()).ok_or(ConfigError::BadZoneSpan(index))?;
-            zones.push(Zone::new(crate::frame::FrameTables::on_heap(counts)));
+            let zone = Zone::new(crate::frame::FrameTables::on_heap(counts));
+            let owners = counts.owners(&config.policy, needed.cpus);
+            zones.push(zone.with_owners(Storage::owned(owners, PageblockOwner::new)));
         }
         Ok(Self {
             zones: Storage::Owned(zones.into()),

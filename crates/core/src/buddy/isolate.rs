@@ -15,6 +15,8 @@ impl<E: EventSink> LockedZone<'_, E> {
         self.split_at_pageblocks(start);
         self.set_block_type(start, Order::PAGEBLOCK, MigrateType::Isolate);
         self.move_free_blocks(start, MigrateType::Isolate);
+        // What is freed there stays out of service too, so nobody waits for it.
+        self.body.owners.disown(start);
         let isolated = self.body.gauges.isolated_pageblocks();
         self.body.gauges.set_isolated_pageblocks(isolated + 1);
         true

@@ -2,7 +2,7 @@
 //!
 //! Files in the order a block meets them: `fallback` (one block, of which type), `split` (allocation), `steal` and
 //! `claim` (other types' memory, in Linux 6.1 and 6.12), `merge` (free), `pageblock` (moving and counting a pageblock's
-//! blocks), `isolate`, `highatomic` (pageblocks with a purpose), `range` (a block at a given place), `populate` (filling
+//! blocks), `isolate`, `highatomic` (pageblocks with a purpose), `range` (a block at a given place), `ownership` (of pageblocks that CPUs own), `populate` (filling
 //! a zone).
 
 mod claim;
@@ -10,6 +10,7 @@ mod fallback;
 mod highatomic;
 mod isolate;
 mod merge;
+mod ownership;
 mod pageblock;
 mod populate;
 mod range;

@@ -30,7 +30,7 @@ impl<E: EventSink> LockedZone<'_, E> {
     }
 
     /// Visits every block that starts in `from..` up to the end of its pageblock, in ascending order.
-    fn for_each_block(
+    pub(super) fn for_each_block(
         &mut self,
         from: FrameIndex,
         mut visit: impl FnMut(&mut Self, FrameIndex, State, Order),

@@ -28,6 +28,11 @@ impl List {
         (self.head != NIL).then_some(self.head)
     }
 
+    /// Whether `frame` is the first or the last of this list: what a removal has to know.
+    pub(crate) fn ends_with(&self, frame: FrameIndex) -> bool {
+        frame == self.head || frame == self.tail
+    }
+
     #[inline]
     pub(crate) fn push_head(&mut self, frames: &FrameTables<'_>, frame: FrameIndex) {
         debug_assert!(frame != self.head && frame != self.tail, "frame {frame} is on this list already");

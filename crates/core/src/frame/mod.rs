@@ -5,12 +5,18 @@
 //! those locks order the accesses.
 
 mod list;
+mod owners;
 mod state;
 
 use core::ops::Range;
-use core::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
+use core::sync::atomic::{
+    AtomicU8, AtomicU32,
+    Ordering::{AcqRel, Acquire, Relaxed},
+};
 
 pub(crate) use list::List;
+pub(crate) use owners::Owners;
+pub use owners::PageblockOwner;
 pub(crate) use state::State;
 
 use crate::error::ConfigError;
@@ -151,7 +157,7 @@ impl FrameTables<'_> {
     /// Changes the state if it is still `from`; `false` if somebody else changed it.
     pub(crate) fn exchange_state(&self, frame: FrameIndex, from: State, to: State) -> bool {
         let state = &self.states[frame as usize].0;
-        state.compare_exchange(from.pack(), to.pack(), Relaxed, Relaxed).is_ok()
+        state.compare_exchange(from.pack(), to.pack(), AcqRel, Relaxed).is_ok()
     }
 
     /// Type of the pageblock that holds `frame`.
@@ -190,7 +196,9 @@ impl FrameTables<'_> {
     pub(crate) fn covering_block(&self, frame: FrameIndex) -> Option<(FrameIndex, State)> {
         for order in 0..=MAX_ORDER {
             let head = frame & !((1 << order) - 1);
-            match self.state(head) {
+            // In this order: a page set that splits or merges a block writes a half's state so that a look from the smallest
+            // order up always meets a block.
+            match State::unpack(self.states[head as usize].0.load(Acquire)) {
                 State::Interior => {}
                 State::Hole => return None,
                 state => {

@@ -21,6 +21,9 @@ pub(crate) enum State {
     Free { order: Order, migratetype: MigrateType },
     /// Start of a block in a per-CPU page set; the type is the one Linux 6.1 remembers for the drain.
     Cached { order: Order, migratetype: MigrateType },
+    /// Start of a block in the page set of the CPU that owns its pageblock: all such blocks of a pageblock are in one page
+    /// set, so two that are buddies may be merged there.
+    Owned { order: Order },
 }
 
 // Packed form: order in the low nibble, one of sixteen tags in the high one.
@@ -31,6 +34,8 @@ const LEAKED: u8 = 3;
 const FREE: u8 = 4;
 const CACHED: u8 = FREE + MigrateType::COUNT as u8;
 const HOLE: u8 = 1;
+/// Of owned blocks the low nibble says the order too, behind the two values that no block has.
+const OWNED: u8 = 2;
 
 impl State {
     #[inline]
@@ -43,6 +48,7 @@ impl State {
             Self::Leaked { order } => (LEAKED, order.get()),
             Self::Free { order, migratetype } => (FREE + migratetype as u8, order.get()),
             Self::Cached { order, migratetype } => (CACHED + migratetype as u8, order.get()),
+            Self::Owned { order } => (NO_BLOCK, OWNED + order.get()),
         };
         tag << 4 | low
     }
@@ -51,10 +57,11 @@ impl State {
     #[inline]
     pub(crate) fn unpack(byte: u8) -> Self {
         let (tag, low) = (byte >> 4, byte & 15);
+        if tag == NO_BLOCK {
+            return Self::unpack_blockless(low);
+        }
         let Some(order) = Order::new(low) else { return Self::Hole };
         match tag {
-            NO_BLOCK if low == 0 => Self::Interior,
-            NO_BLOCK => Self::Hole,
             ALLOCATED_FIXED => Self::Allocated { order, movable: false },
             ALLOCATED_MOVABLE => Self::Allocated { order, movable: true },
             LEAKED => Self::Leaked { order },
@@ -63,10 +70,26 @@ impl State {
         }
     }
 
+    /// The state whose tag says that no user and no free list has a block here.
+    #[inline]
+    fn unpack_blockless(low: u8) -> Self {
+        match low.checked_sub(OWNED) {
+            Some(order) => Order::new(order).map_or(Self::Hole, |order| Self::Owned { order }),
+            None if low == HOLE => Self::Hole,
+            None => Self::Interior,
+        }
+    }
+
     /// Whether `byte` is the start of a block in use of this order: what every free asks, so without unpacking.
     #[inline]
     pub(crate) fn is_allocated(byte: u8, order: Order) -> bool {
         matches!(byte >> 4, ALLOCATED_FIXED | ALLOCATED_MOVABLE) && byte & 15 == order.get()
+    }
+
+    /// Whether a page set has a block that starts here, or somebody is about to give it one back.
+    #[inline]
+    pub(crate) fn is_cached(self) -> bool {
+        matches!(self, Self::Cached { .. } | Self::Owned { .. })
     }
 
     /// Order of the block that starts here, if one does.
@@ -77,7 +100,8 @@ impl State {
             Self::Allocated { order, .. }
             | Self::Leaked { order }
             | Self::Free { order, .. }
-            | Self::Cached { order, .. } => Some(order),
+            | Self::Cached { order, .. }
+            | Self::Owned { order } => Some(order),
         }
     }
 
@@ -86,14 +110,18 @@ impl State {
     pub(crate) fn may_become(self, to: Self) -> bool {
         match (self, to) {
             // A larger block is split, or the zone is being filled.
-            (Self::Interior, to) => !matches!(to, Self::Cached { .. }),
+            (Self::Interior, to) => !matches!(to, Self::Cached { .. } | Self::Owned { .. }),
             // A free block is taken, cut, merged, or moved to another list.
             (Self::Free { .. }, to) => to != Self::Hole,
             // A page set gives a block to a user or back, or finds that it is bad.
             (Self::Cached { .. }, to) => !matches!(to, Self::Cached { .. } | Self::Hole),
             // A block is put together again from parts that nobody was to see meanwhile, or moves lists though it is bad;
             // and one that is marked bad while it is being handed out gets through.
-            (Self::Leaked { .. }, to) => !matches!(to, Self::Cached { .. } | Self::Hole),
+            (Self::Leaked { .. }, to) => !matches!(to, Self::Cached { .. } | Self::Owned { .. } | Self::Hole),
+            // As a cached block. Its page set splits and merges it too, by exchanges.
+            (Self::Owned { .. }, to) => {
+                !matches!(to, Self::Cached { .. } | Self::Owned { .. } | Self::Hole)
+            }
             (Self::Allocated { .. } | Self::Hole, _) => false,
         }
     }
@@ -124,6 +152,7 @@ mod tests {
                 assert!(distinct.insert(State::Allocated { order, movable }.pack()));
             }
             assert!(distinct.insert(State::Leaked { order }.pack()));
+            assert!(distinct.insert(State::Owned { order }.pack()));
         }
         assert!(distinct.insert(State::Interior.pack()));
         assert!(distinct.insert(State::Hole.pack()));
@@ -136,10 +165,13 @@ mod tests {
         let cached = State::Cached { order, migratetype };
         let allocated = State::Allocated { order, movable: true };
         let leaked = State::Leaked { order };
-        let all = [State::Interior, State::Hole, free, cached, allocated, leaked];
+        let owned = State::Owned { order };
+        let all = [State::Interior, State::Hole, free, cached, allocated, leaked, owned];
         for to in all {
             assert!(!allocated.may_become(to) && !State::Hole.may_become(to), "{to:?}");
             assert_eq!(to.may_become(cached), to == free, "{to:?}: only free blocks are fetched");
+            let fetched = to == free || to == cached;
+            assert_eq!(to.may_become(owned), fetched, "{to:?}: only free blocks, and what was freed");
             assert_eq!(to.may_become(State::Hole), to == State::Interior, "{to:?}");
         }
         assert!(cached.may_become(allocated) && cached.may_become(free) && leaked.may_become(free));

@@ -2,13 +2,14 @@
 //!
 //! Files: `pageset` (the lock, and what happens while it is held), `set` (lists and numbers), `tuning` (what they decide:
 //! how much a refill fetches, when a free drains), `refill` and `drain` (blocks move, under the zone's lock), `visit`
-//! (which lists give), `decay` (what a tick does).
+//! (which lists give), `decay` (what a tick does); `owned` (the same for CPUs that own pageblocks).
 //!
 //! An allocator's page sets are reached through [`PageAllocator`](crate::PageAllocator) only. [`Pcp`] is public for
 //! those who drive one page set by itself: a comparison with a real kernel's events, a model checker, an experiment.
 
 mod decay;
 mod drain;
+mod owned;
 mod pageset;
 mod refill;
 mod set;
@@ -20,6 +21,7 @@ mod examples;
 #[cfg(test)]
 mod golden;
 
+pub(crate) use owned::GivenBack;
 pub use decay::{Decayed, Place};
 pub use pageset::{Activity, Pageset};
 pub(crate) use pageset::{Claimed, CpuZone, Pagesets};

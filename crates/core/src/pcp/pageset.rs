@@ -201,8 +201,9 @@ impl<P: Platform> CpuZone<'_, '_, P> {
     fn pop(self, state: &mut PagesetState, list: ListIndex, wanted: Wanted) -> Option<FrameIndex> {
         let frames = &self.zone.body.frames;
         let frame = state.pcp.pop(frames, list, wanted.order)?;
-        if !matches!(frames.state(frame), State::Cached { .. }) {
-            self.leak(state, frame, wanted.order);
+        if !matches!(frames.state(frame), State::Cached { .. })
+            && !self.is_owned_or_leaks(state, frame, wanted.order)
+        {
             return None;
         }
         frames.mark_allocated(frame, wanted.order, wanted.migratetype);
@@ -220,12 +221,10 @@ impl<P: Platform> CpuZone<'_, '_, P> {
     ) -> Option<FrameIndex> {
         loop {
             if state.pcp.is_list_empty(list) {
-                let (limits, pressure) = (self.pageset.limits(), self.zone.body.pressure());
-                let blocks = state.pcp.refill_size(self.policy, limits, pressure, wanted.order);
-                self.pageset.touch();
-                self.zone.with_lock(self.platform, self.cpu, |locked| {
-                    state.pcp.refill(locked, list, wanted, blocks, flags, &mut state.counters);
-                });
+                match self.policy.ownership {
+                    None => self.refill(state, list, wanted, flags),
+                    Some(rule) => self.split_or_refill(state, list, wanted, flags, rule),
+                }
                 if state.pcp.is_list_empty(list) {
                     return None;
                 }
@@ -236,9 +235,29 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         }
     }
 
+    /// Fetches blocks of the zone (spec §2.7.2).
+    fn refill(self, state: &mut PagesetState, list: ListIndex, wanted: Wanted, flags: AllocFlags) {
+        let (limits, pressure) = (self.pageset.limits(), self.zone.body.pressure());
+        let blocks = state.pcp.refill_size(self.policy, limits, pressure, wanted.order);
+        self.pageset.touch();
+        self.zone.with_lock(self.platform, self.cpu, |locked| {
+            state.pcp.refill(locked, list, wanted, blocks, flags, &mut state.counters);
+        });
+    }
+
+    /// Whether a block is one of a pageblock that this CPU owns. Any other is bad, and goes out of service.
+    #[cold]
+    fn is_owned_or_leaks(self, state: &mut PagesetState, frame: FrameIndex, order: Order) -> bool {
+        let is_owned = matches!(self.zone.body.frames.state(frame), State::Owned { .. });
+        if !is_owned {
+            self.leak(state, frame, order);
+        }
+        is_owned
+    }
+
     /// Puts a block that a page set held out of service; its count went down with it (spec §7).
     #[cold]
-    fn leak(self, state: &mut PagesetState, frame: FrameIndex, order: Order) {
+    pub(super) fn leak(self, state: &mut PagesetState, frame: FrameIndex, order: Order) {
         self.zone.body.frames.set_state(frame, State::Leaked { order });
         state.counters.bad_pages += 1;
         let pfn = self.zone.body.span.pfn(frame);
@@ -292,6 +311,9 @@ impl<P: Platform> CpuZone<'_, '_, P> {
     /// Drains part of the page set under the zone's lock. Returns the pages drained.
     pub(crate) fn drain(self, state: &mut PagesetState, from: DrainFrom, reason: DrainReason) -> u32 {
         self.pageset.touch();
+        if self.policy.ownership.is_some() {
+            return self.drain_merged(state, from, reason);
+        }
         self.zone.with_lock(self.platform, self.cpu, |locked| {
             let order = self.policy.drain_order;
             state.pcp.drain(locked, self.owner, order, from, reason, &mut state.counters)

@@ -1,13 +1,13 @@
 //! A page set without its lock: its lists, which block is on which (spec §2.1), and the few numbers that steer it.
 
 use crate::frame::{FrameIndex, FrameTables, List};
-use crate::{COSTLY_ORDER, MigrateType, Order};
+use crate::{COSTLY_ORDER, MigrateType, Order, PAGEBLOCK_ORDER};
 
 /// One list of a page set.
 pub type ListIndex = usize;
 
 /// Most lists that any scheme has.
-pub(crate) const MAX_LISTS: usize = 14;
+pub(crate) const MAX_LISTS: usize = 30;
 
 /// Which orders and types per-CPU page sets hold, and in how many lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub enum ListScheme {
     OneHugeList,
     /// Those, and two lists of huge pages, movable and other: Linux 6.12.
     TwoHugeLists,
+    /// Every order up to a pageblock's, per type: page sets that split and merge blocks themselves.
+    EveryOrder,
 }
 
 const TYPES: usize = MigrateType::PCP_COUNT;
@@ -37,6 +39,7 @@ impl ListScheme {
             Self::LowOrders => FIRST_HUGE,
             Self::OneHugeList => FIRST_HUGE + 1,
             Self::TwoHugeLists => FIRST_HUGE + 2,
+            Self::EveryOrder => (PAGEBLOCK_ORDER + 1) * TYPES,
         }
     }
 
@@ -52,6 +55,7 @@ impl ListScheme {
             Self::OrderZero => false,
             Self::HighOrderV5 | Self::LowOrders => order.index() <= COSTLY_ORDER,
             Self::OneHugeList | Self::TwoHugeLists => order.is_cached_by_kernel(),
+            Self::EveryOrder => order.index() <= PAGEBLOCK_ORDER,
         }
     }
 
@@ -75,6 +79,7 @@ impl ListScheme {
             (Self::HighOrderV5, order) => TYPES + order - 1,
             (_, order) if order <= COSTLY_ORDER => TYPES * order + migratetype.index(),
             (Self::TwoHugeLists, _) if migratetype == MigrateType::Movable => FIRST_HUGE + 1,
+            (Self::EveryOrder, order) => TYPES * order + migratetype.index(),
             _ => FIRST_HUGE,
         }
     }
@@ -85,7 +90,7 @@ impl ListScheme {
         debug_assert!(list < self.lists(), "{self:?} has no list {list}");
         match self {
             Self::HighOrderV5 => Order::from_index(if list < TYPES { 0 } else { list - TYPES + 1 }),
-            _ if list >= FIRST_HUGE => Order::THP,
+            Self::OneHugeList | Self::TwoHugeLists if list >= FIRST_HUGE => Order::THP,
             _ => Order::from_index(list / TYPES),
         }
     }
@@ -121,8 +126,8 @@ pub struct Pcp {
     pub has_large_slice: bool,
 }
 
-// The 2023 series keeps the kernel's structure at 256 bytes on 64-bit machines (spec, series cover letter).
-const _: () = assert!(size_of::<Pcp>() <= 256);
+// The 2023 series keeps the kernel's structure, with 14 lists, at 256 bytes on 64-bit machines (spec, series cover letter).
+const _: () = assert!(size_of::<Pcp>() - (MAX_LISTS - 14) * size_of::<List>() <= 256);
 
 impl Pcp {
     pub(crate) const fn new() -> Self {
@@ -241,17 +246,18 @@ impl Pcp {
 mod tests {
     use super::*;
 
-    const SCHEMES: [ListScheme; 5] = [
+    const SCHEMES: [ListScheme; 6] = [
         ListScheme::OrderZero,
         ListScheme::HighOrderV5,
         ListScheme::LowOrders,
         ListScheme::OneHugeList,
         ListScheme::TwoHugeLists,
+        ListScheme::EveryOrder,
     ];
 
     #[test]
     fn schemes_have_the_lists_of_the_specification() {
-        assert_eq!(SCHEMES.map(ListScheme::lists), [3, 6, 12, 13, 14]);
+        assert_eq!(SCHEMES.map(ListScheme::lists), [3, 6, 12, 13, 14, 30]);
         assert_eq!(SCHEMES.map(ListScheme::lists).into_iter().max(), Some(MAX_LISTS));
     }
 

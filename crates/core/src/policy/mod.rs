@@ -14,6 +14,8 @@ mod linux_6_1;
 mod linux_6_12;
 mod linux_6_18;
 mod linux_6_19;
+mod pageblock_ownership;
+mod pcp_buddy;
 mod series;
 
 pub use buddy::{BoostConsumer, BuddyRules, DivertedFrees, DrainType, Fallback, HighAtomicRule};
@@ -28,6 +30,8 @@ pub use linux_6_1::LINUX_6_1;
 pub use linux_6_12::{LINUX_6_12, LINUX_6_12_0};
 pub use linux_6_18::{LINUX_6_18, LINUX_6_18_0};
 pub use linux_6_19::LINUX_6_19;
+pub use pageblock_ownership::{BusyOwner, ClaimLimit, PageblockOwnership};
+pub use pcp_buddy::PCP_BUDDY_RFC;
 pub use series::{
     LINUX_6_6, LINUX_6_7, PATCH_1, PATCH_2, PATCH_3, PATCH_4, PATCH_5, PATCH_6, PATCH_7, PATCH_8, PATCH_9,
     PATCH_10,
@@ -63,6 +67,7 @@ pub static POLICIES: &[Policy] = &[
     LINUX_6_18_0,
     LINUX_6_18,
     LINUX_6_19,
+    PCP_BUDDY_RFC,
 ];
 
 /// Former names of policies, each with its present name.
@@ -122,6 +127,9 @@ pub struct Policy {
     pub demand_drain: DemandDrain,
     /// The zone's own lists.
     pub buddy: BuddyRules,
+    /// Whether CPUs own whole pageblocks, and how. Its page sets hold every order up to the pageblock's
+    /// ([`ListScheme::EveryOrder`]).
+    pub ownership: Option<PageblockOwnership>,
 }
 
 impl Policy {

@@ -25,6 +25,7 @@ pub const LINUX_6_6: Policy = Policy {
     decay_drain: DecayDrain::Whole,
     demand_drain: DemandDrain::Chunks,
     buddy: BuddyRules::LINUX_6_1,
+    ownership: None,
 };
 
 const BASE_FREE_HIGH: FreeHighRule = FreeHighRule {

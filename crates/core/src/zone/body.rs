@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use super::marks::{Marks, mul_frac};
 use super::{Gauges, Span, Watermark, ZoneFlag};
 use crate::count::Count;
-use crate::frame::FrameTables;
+use crate::frame::{FrameTables, Owners};
 use crate::policy::BuddyRules;
 use crate::request::AllocFlags;
 use crate::{NodeId, PAGEBLOCK_FRAMES, ZoneId, ZoneKind};
@@ -29,6 +29,8 @@ pub(crate) struct ZoneBody<'a> {
     /// Frames given to the allocator.
     pub(crate) managed: Count,
     pub(crate) frames: FrameTables<'a>,
+    /// Whose its pageblocks are, if the policy says that CPUs own some.
+    pub(crate) owners: Owners<'a>,
     pub(crate) gauges: Gauges,
     pub(crate) marks: Marks,
     /// Frames to keep back from requests that could use a higher zone, by the highest zone they may use.
@@ -59,6 +61,7 @@ impl<'a> ZoneBody<'a> {
             span: Span::EMPTY,
             managed: Count::new(),
             frames,
+            owners: Owners::none(),
             gauges: Gauges::new(),
             marks: Marks::new(),
             lowmem_reserve: [const { Count::new() }; ZoneKind::COUNT],

@@ -18,9 +18,9 @@ pub use marks::{Watermark, Watermarks, default_min_free_kbytes};
 pub use marks::{WatermarkInputs, WatermarkSettings};
 
 use crate::event::Event;
-use crate::frame::{FrameCounts, FrameIndex, FrameTables};
+use crate::frame::{FrameCounts, FrameIndex, FrameTables, Owners, PageblockOwner};
 use crate::platform::{Lock, Platform};
-use crate::{CpuId, NR_ORDERS, PAGEBLOCK_FRAMES, Pfn};
+use crate::{CpuId, NR_ORDERS, PAGEBLOCK_FRAMES, Pfn, Storage};
 
 /// A zone, or an empty place for one.
 ///
@@ -36,6 +36,14 @@ impl<'a, P: Platform> Zone<'a, P> {
     #[must_use]
     pub const fn new(frames: FrameTables<'a>) -> Self {
         Self { body: ZoneBody::new(frames), buddy: Lock::<P, _>::new(FreeLists::EMPTY) }
+    }
+
+    /// The same zone with a table of owners, which a policy needs whose CPUs own pageblocks: as many entries as
+    /// [`FrameCounts::owners`] says.
+    #[must_use]
+    pub fn with_owners(mut self, owners: Storage<'a, PageblockOwner>) -> Self {
+        self.body.owners = Owners::new(owners);
+        self
     }
 
     /// Runs `work` with the zone's lock held by `cpu`.

@@ -4,8 +4,8 @@ use std::io;
 use std::ptr::NonNull;
 
 use pageset_core::{
-    Config, Cpu, FrameCounts, FrameLinks, FrameState, FrameTables, PageAllocator, PageblockType, Pageset,
-    Storage, TableCounts, Tables, Zone, ZoneId,
+    Config, Cpu, FrameCounts, FrameLinks, FrameState, FrameTables, PageAllocator, PageblockOwner,
+    PageblockType, Pageset, Storage, TableCounts, Tables, Zone, ZoneId,
 };
 
 use super::{Mapping, PAGE_BYTES};
@@ -27,8 +27,9 @@ impl Core {
         let needed = TableCounts::for_config(config);
         // SAFETY: called once for this memory; the allocator is dropped before it, also if it cannot be built.
         let frames = unsafe { memory.tables() };
+        let owners = Storage::owned(counts.owners(&config.policy, needed.cpus), PageblockOwner::new);
         let tables = Tables {
-            zones: Storage::Owned(Box::new([Zone::new(frames)])),
+            zones: Storage::Owned(Box::new([Zone::new(frames).with_owners(owners)])),
             pagesets: Storage::owned(needed.pagesets, Pageset::new),
             cpus: Storage::owned(needed.cpus, Cpu::new),
             zonelists: Storage::owned(needed.zonelists, ZoneId::default),

@@ -1,13 +1,14 @@
 //! Random operations on random machines against a naive model, for every policy. After each operation: every frame is
 //! somewhere, nobody's frame is handed out twice, every refusal is the right one, the counters are true.
 //!
-//! `machine`, `operation` and `reference`, with `host` and `steady` beside this directory, are the fuzz target
+//! `machine`, `operation`, `owners` and `reference`, with `host` and `steady` beside this directory, are the fuzz target
 //! `allocator_operations` too, which decodes machines and operations from bytes; `strategies` makes them for proptest.
 //!
 //! `PROPTEST_CASES` sets the number of machines per policy. A failure becomes a test of its own in `regressions`.
 
 mod machine;
 mod operation;
+mod owners;
 mod reference;
 mod regressions;
 mod strategies;

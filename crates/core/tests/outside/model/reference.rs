@@ -11,6 +11,7 @@ use pageset_core::{
 
 use super::machine::Machine;
 use super::operation::{How, Operation, Wish};
+use super::owners::Owners;
 use crate::host::{Allocator, order};
 use crate::steady;
 
@@ -25,12 +26,14 @@ pub(crate) fn play(machine: &Machine, policy: Policy, operations: &[Operation], 
         leaked: BTreeMap::new(),
         lost_by_users: 0,
         counters: Counters::default(),
+        owners: Owners::default(),
     };
     for operations in operations.chunks(stride) {
         operations.iter().for_each(|operation| run.step(operation));
         let census = steady::check_all(&run.allocator, &mut run.counters, run.lost_by_users);
         assert_eq!(census.allocated, frames(&run.blocks), "after {operations:?}");
         assert_eq!(census.leaked, frames(&run.leaked), "after {operations:?}");
+        run.owners.check(&run.allocator, &run.isolated);
     }
     run.finish();
 }
@@ -47,6 +50,7 @@ struct Run<'m> {
     /// Frames that were in use when they went out of service.
     lost_by_users: u64,
     counters: Counters,
+    owners: Owners,
 }
 
 fn frames(blocks: &BTreeMap<u64, Order>) -> u64 {
@@ -206,9 +210,11 @@ impl Run<'_> {
 
     fn free(&mut self, cpu: u32, pfn: u64, order: Order, traits: FreeTraits) {
         let expected = self.free_answer(cpu, pfn, order);
+        let receiver = self.owners.receiver(&self.allocator, cpu, pfn, order, traits);
         assert_eq!(self.allocator.free_with(CpuId(cpu), Pfn(pfn), order, traits), expected);
         if expected.is_ok() {
             self.blocks.remove(&pfn);
+            receiver.check(&self.allocator);
         }
     }
 
@@ -529,8 +535,14 @@ impl Run<'_> {
             DrainCpu(cpu, owner) => self.drain_cpu(cpu, owner),
             DrainZone(cpu, zone) => self.drain_zone(cpu, zone),
             DrainAll(cpu) => self.drain_all(cpu),
-            Offline(cpu) => assert_eq!(allocator.cpu_offline(CpuId(cpu)), self.cpu_answer(cpu)),
-            Online(cpu) => assert_eq!(allocator.cpu_online(CpuId(cpu)), self.cpu_answer(cpu)),
+            Offline(cpu) => {
+                assert_eq!(allocator.cpu_offline(CpuId(cpu)), self.cpu_answer(cpu));
+                self.owners.leave(CpuId(cpu));
+            }
+            Online(cpu) => {
+                assert_eq!(allocator.cpu_online(CpuId(cpu)), self.cpu_answer(cpu));
+                self.owners.come(CpuId(cpu));
+            }
             Isolate { cpu, zone, offset } => self.isolate(cpu, self.machine.frame(zone, offset)),
             Unisolate { cpu, zone, offset, to } => {
                 let mut pfn = self.machine.frame(zone, offset);

@@ -1,0 +1,229 @@
+//! Which CPU owns a pageblock, and which pageblocks of a CPU have free blocks in the zone's lists.
+//!
+//! Owners are read without a lock and written under the zone's. Lists are rings: each CPU has an entry behind those of the
+//! pageblocks, which its ring begins and ends at, so that a pageblock leaves its ring without anybody asking whose it is.
+
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use super::{FrameCounts, FrameIndex};
+use crate::error::ConfigError;
+use crate::policy::Policy;
+use crate::{CpuId, PAGEBLOCK_ORDER, Storage};
+
+/// Owner of one pageblock, and its place in that CPU's list. All-zero bytes are a valid value.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct PageblockOwner {
+    /// The CPU's number plus one; 0 if nobody owns the pageblock. Of a CPU's own entry: not 0 while it is offline.
+    owner: AtomicU32,
+    /// Indices plus one; 0 if the entry is on no list.
+    prev: AtomicU32,
+    next: AtomicU32,
+}
+
+impl PageblockOwner {
+    /// A pageblock that nobody owns.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { owner: AtomicU32::new(0), prev: AtomicU32::new(0), next: AtomicU32::new(0) }
+    }
+}
+
+/// Number of a pageblock in its zone, or of a CPU behind all pageblocks.
+pub(crate) type EntryIndex = u32;
+
+/// The owners of one zone's pageblocks: empty where the policy knows none.
+#[derive(Debug)]
+pub(crate) struct Owners<'a> {
+    table: Storage<'a, PageblockOwner>,
+    pageblocks: EntryIndex,
+}
+
+impl<'a> Owners<'a> {
+    /// Nobody owns anything.
+    pub(crate) const fn none() -> Self {
+        Self { table: Storage::Borrowed(&mut []), pageblocks: 0 }
+    }
+
+    pub(crate) fn new(table: Storage<'a, PageblockOwner>) -> Self {
+        Self { table, pageblocks: 0 }
+    }
+
+    /// Fits the table to a zone.
+    pub(crate) fn fit(&mut self, counts: FrameCounts, cpus: usize) -> Result<(), ConfigError> {
+        let needed = entries(counts, cpus);
+        if self.table.len() < needed || EntryIndex::try_from(needed).is_err() {
+            return Err(ConfigError::TableLength("owners", needed));
+        }
+        self.pageblocks = counts.pageblocks as EntryIndex;
+        Ok(())
+    }
+
+    /// Whether the policy knows no owners.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
+    fn entry(&self, index: EntryIndex) -> &PageblockOwner {
+        &self.table[index as usize]
+    }
+
+    fn entry_of(&self, cpu: CpuId) -> EntryIndex {
+        self.pageblocks + cpu.0
+    }
+
+    /// Who owns the pageblock around a frame.
+    pub(crate) fn owner(&self, frame: FrameIndex) -> Option<CpuId> {
+        let entry = self.table.get((frame >> PAGEBLOCK_ORDER) as usize)?;
+        entry.owner.load(Relaxed).checked_sub(1).map(CpuId)
+    }
+
+    /// Makes a CPU the owner of the pageblock around a frame, which nobody owned.
+    pub(crate) fn own(&self, frame: FrameIndex, cpu: CpuId) {
+        debug_assert_eq!(self.owner(frame), None, "a pageblock that is free as a whole has no owner");
+        self.entry(frame >> PAGEBLOCK_ORDER).owner.store(cpu.0 + 1, Relaxed);
+    }
+
+    /// Ends the ownership of the pageblock around a frame, if there is any.
+    pub(crate) fn disown(&self, frame: FrameIndex) {
+        if self.owner(frame).is_some() {
+            self.unlist(frame >> PAGEBLOCK_ORDER);
+            self.entry(frame >> PAGEBLOCK_ORDER).owner.store(0, Relaxed);
+        }
+    }
+
+    /// Whether a CPU may own pageblocks: it is online.
+    pub(crate) fn may_own(&self, cpu: CpuId) -> bool {
+        self.entry(self.entry_of(cpu)).owner.load(Relaxed) == 0
+    }
+
+    /// Lets a CPU that came online own pageblocks.
+    pub(crate) fn admit(&self, cpu: CpuId) {
+        self.entry(self.entry_of(cpu)).owner.store(0, Relaxed);
+    }
+
+    /// Ends all ownership of a CPU that goes offline. O(pageblocks).
+    pub(crate) fn dismiss(&self, cpu: CpuId) {
+        self.entry(self.entry_of(cpu)).owner.store(1, Relaxed);
+        for pageblock in 0..self.pageblocks {
+            if self.owner(pageblock << PAGEBLOCK_ORDER) == Some(cpu) {
+                self.disown(pageblock << PAGEBLOCK_ORDER);
+            }
+        }
+    }
+
+    fn link(&self, first: EntryIndex, second: EntryIndex) {
+        self.entry(first).next.store(second + 1, Relaxed);
+        self.entry(second).prev.store(first + 1, Relaxed);
+    }
+
+    /// Puts the pageblock around a frame at the end of its owner's list, unless it is there.
+    pub(crate) fn list(&self, frame: FrameIndex) {
+        let pageblock = frame >> PAGEBLOCK_ORDER;
+        let Some(cpu) = self.owner(frame) else { return };
+        if self.is_listed(pageblock) {
+            return;
+        }
+        let ring = self.entry_of(cpu);
+        let last = self.entry(ring).prev.load(Relaxed).checked_sub(1).unwrap_or(ring);
+        self.link(last, pageblock);
+        self.link(pageblock, ring);
+    }
+
+    fn is_listed(&self, pageblock: EntryIndex) -> bool {
+        self.entry(pageblock).next.load(Relaxed) != 0
+    }
+
+    /// Takes a pageblock off the list that it is on, if it is on one.
+    pub(crate) fn unlist(&self, pageblock: EntryIndex) {
+        let entry = self.entry(pageblock);
+        let (prev, next) = (entry.prev.swap(0, Relaxed), entry.next.swap(0, Relaxed));
+        let (Some(prev), Some(next)) = (prev.checked_sub(1), next.checked_sub(1)) else { return };
+        if prev == next {
+            // The last one: the ring is the CPU's entry alone.
+            self.entry(prev).next.store(0, Relaxed);
+            self.entry(prev).prev.store(0, Relaxed);
+        } else {
+            self.link(prev, next);
+        }
+    }
+
+    /// The pageblocks on a CPU's list. Ends early (rather than looping) after as many as there are.
+    pub(crate) fn listed(&self, cpu: CpuId) -> impl Iterator<Item = EntryIndex> + '_ {
+        let next = |entry: EntryIndex| {
+            let next = self.entry(entry).next.load(Relaxed).checked_sub(1);
+            next.filter(|next| *next < self.pageblocks)
+        };
+        core::iter::successors(next(self.entry_of(cpu)), move |entry| next(*entry))
+            .take(self.pageblocks as usize)
+    }
+}
+
+impl FrameCounts {
+    /// Entries of the table of owners ([`Zone::with_owners`](crate::Zone::with_owners)): one for each pageblock and for each CPU
+    /// under a policy whose CPUs own pageblocks, none under any other.
+    #[must_use]
+    pub fn owners(self, policy: &Policy, cpus: usize) -> usize {
+        if policy.ownership.is_some() { entries(self, cpus) } else { 0 }
+    }
+}
+
+fn entries(counts: FrameCounts, cpus: usize) -> usize {
+    counts.pageblocks.saturating_add(cpus)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use super::*;
+
+    fn owners(pageblocks: usize, cpus: usize) -> Owners<'static> {
+        let table: Vec<_> = (0..pageblocks + cpus).map(|_| PageblockOwner::new()).collect();
+        let mut owners = Owners::new(Storage::Borrowed(Vec::leak(table)));
+        owners.fit(FrameCounts { frames: pageblocks * 512, pageblocks }, cpus).unwrap();
+        owners
+    }
+
+    fn listed(owners: &Owners<'_>, cpu: u32) -> Vec<EntryIndex> {
+        owners.listed(CpuId(cpu)).collect()
+    }
+
+    #[test]
+    fn pageblocks_enter_and_leave_the_list_of_their_owner() {
+        let owners = owners(8, 2);
+        (0..4).for_each(|pageblock| owners.own(pageblock << 9, CpuId(pageblock % 2)));
+        for frame in [5, 512, 1024, 1030, 1536, 7 << 9] {
+            owners.list(frame);
+        }
+        assert_eq!((listed(&owners, 0), listed(&owners, 1)), (std::vec![0, 2], std::vec![1, 3]));
+        owners.unlist(0);
+        owners.unlist(0);
+        assert_eq!(listed(&owners, 0), [2], "one that is on no list stays off");
+        owners.disown(1024);
+        assert_eq!((owners.owner(1025), listed(&owners, 0).len()), (None, 0));
+        owners.list(0);
+        assert_eq!(listed(&owners, 0), [0]);
+    }
+
+    #[test]
+    fn a_cpu_that_leaves_owns_nothing_until_it_is_back() {
+        let owners = owners(4, 2);
+        owners.own(0, CpuId(1));
+        owners.own(512, CpuId(0));
+        owners.own(1024, CpuId(1));
+        owners.list(0);
+        owners.dismiss(CpuId(1));
+        assert_eq!([0, 512, 1024].map(|frame| owners.owner(frame)), [None, Some(CpuId(0)), None]);
+        assert!(!owners.may_own(CpuId(1)) && owners.may_own(CpuId(0)) && listed(&owners, 1).is_empty());
+        owners.admit(CpuId(1));
+        assert!(owners.may_own(CpuId(1)));
+    }
+
+    #[test]
+    fn a_table_without_entries_has_no_owners() {
+        assert_eq!(Owners::none().owner(700), None);
+        let needed = Owners::new(Storage::Borrowed(&mut [])).fit(FrameCounts { frames: 1024, pageblocks: 2 }, 3);
+        assert_eq!(needed, Err(ConfigError::TableLength("owners", 5)));
+    }
+}

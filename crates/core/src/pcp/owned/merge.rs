@@ -1,0 +1,86 @@
+//! Merging what a drain takes, without the zone's lock.
+
+use crate::frame::{FrameIndex, FrameTables, List, State};
+use crate::pcp::{DrainFrom, Pcp};
+use crate::policy::DrainOrder;
+use crate::{MigrateType, Order};
+
+/// Blocks on their way to the zone, on no list of the page set any more.
+pub(super) struct Leaving {
+    pub(super) blocks: List,
+    pub(super) pages: u32,
+}
+
+impl Pcp {
+    /// Takes out at least so many pages, and with each block the buddies that the page set has.
+    pub(super) fn remove_merged(
+        &mut self,
+        frames: &FrameTables<'_>,
+        order: DrainOrder,
+        from: DrainFrom,
+    ) -> Leaving {
+        let held = self.count;
+        let (mut rest, mut blocks) = (List::EMPTY, List::EMPTY);
+        self.remove(frames, order, from, |frame, _| rest.push_tail(frames, frame));
+        while let Some(frame) = rest.pop_head(frames) {
+            let merged = self.merge(frames, frame, &mut rest, &mut blocks);
+            blocks.push_tail(frames, merged);
+        }
+        let orders = blocks.iter(frames).filter_map(|frame| frames.state(frame).order());
+        let pages = orders.map(Order::frames).sum();
+        self.count = held - pages as i32;
+        Leaving { blocks, pages }
+    }
+
+    /// Merges a block with its buddies for as long as this CPU has them: in its page set, or among the blocks that leave it.
+    /// Returns where the result begins.
+    fn merge(
+        &mut self,
+        frames: &FrameTables<'_>,
+        mut frame: FrameIndex,
+        rest: &mut List,
+        merged: &mut List,
+    ) -> FrameIndex {
+        while let State::Owned { order } = frames.state(frame)
+            && order < Order::PAGEBLOCK
+        {
+            let buddy = frame ^ order.frames();
+            if frames.state(buddy) != (State::Owned { order }) || !join(frames, frame & buddy, order) {
+                break;
+            }
+            let types = MigrateType::ALL.into_iter().take(MigrateType::PCP_COUNT);
+            let mut of_set = types.map(|migratetype| self.scheme.list_of_held(order, migratetype));
+            // Only the ends of a list know it: a block between two others is unlinked from those, whichever list it is.
+            let list = if rest.ends_with(buddy) {
+                &mut *rest
+            } else if merged.ends_with(buddy) {
+                &mut *merged
+            } else {
+                // Any type's: the pageblock may have had another when the block was freed.
+                let of_buddy = of_set.find(|list| self.lists[*list].ends_with(buddy)).unwrap_or(0);
+                &mut self.lists[of_buddy]
+            };
+            list.remove(frames, buddy);
+            frame &= buddy;
+        }
+        frame
+    }
+}
+
+/// Makes one block of two buddies. `false` if one of them was marked bad meanwhile: then they stay as they are.
+///
+/// The lower half comes first: whoever looks for the block around a frame finds either the half or the whole.
+fn join(frames: &FrameTables<'_>, lower: FrameIndex, order: Order) -> bool {
+    let (half, whole) = (State::Owned { order }, State::Owned { order: order.up() });
+    if !frames.exchange_state(lower, half, whole) {
+        return false;
+    }
+    if frames.exchange_state(lower + order.frames(), half, State::Interior) {
+        return true;
+    }
+    if !frames.exchange_state(lower, whole, half) {
+        // That one is bad by now, too.
+        frames.set_state(lower, State::Leaked { order });
+    }
+    false
+}
