@@ -55,7 +55,9 @@ pub use allocator::{
 pub use check::{FrameCensus, Violation};
 pub use error::{AllocError, ConfigError, FreeError};
 pub use event::{DrainReason, Event, EventSink, FoundAt};
-pub use frame::{FrameCounts, FrameIndex, FrameLinks, FrameState, FrameTables, PageblockOwner, PageblockType};
+pub use frame::{
+    FrameCounts, FrameIndex, FrameLinks, FrameState, FrameTables, PageblockOwner, PageblockType,
+};
 pub use frame_allocator::{FrameAllocator, FrameUsage};
 pub use ids::*;
 pub use lock_api;

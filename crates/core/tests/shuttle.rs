@@ -7,7 +7,9 @@
 use std::sync::atomic::{AtomicBool as Flag, Ordering};
 
 use pageset_core::lock_api::{GuardSend, RawMutex};
-use pageset_core::policy::{LINUX_6_1, LINUX_6_12};
+use pageset_core::policy::{
+    BatchRule, BusyOwner, HighRule, LINUX_6_1, LINUX_6_12, PCP_BUDDY_RFC, PageblockOwnership,
+};
 use pageset_core::{
     BlockUse, Config, CpuId, NodeId, Order, PageAllocator, Pfn, Platform, Policy, Reclaim, Request,
     RequestTraits, Tables, ZoneConfig, ZoneId, ZoneKind,
@@ -316,6 +318,89 @@ fn a_frame_marked_bad_during_a_free_stays_out_of_service() {
             world.allocator.validate().expect("no frame is lost or doubled");
             let block = world.allocator.block_of(pfn).expect("a frame of the machine");
             assert_eq!(block.held_by, BlockUse::Leaked);
+        },
+        schedules(),
+    );
+}
+
+/// Page sets large enough for pageblocks even in the small zones of these tests.
+fn owned(busy_owner: BusyOwner) -> Policy {
+    let mut rule = PageblockOwnership::RFC;
+    rule.busy_owner = busy_owner;
+    let mut policy = PCP_BUDDY_RFC;
+    policy.ownership = Some(rule);
+    policy.high = HighRule::Fixed(1100);
+    policy.batch = BatchRule::Fixed(7);
+    policy
+}
+
+#[test]
+fn three_cpus_that_own_pageblocks() {
+    for busy_owner in [BusyOwner::Zone, BusyOwner::FreeingCpu] {
+        run(owned(busy_owner), 3);
+    }
+}
+
+/// Others free pages of a CPU that drains and goes offline meanwhile: nothing stays with it, and nothing gets lost.
+#[test]
+fn frees_by_others_meet_the_drain_of_an_owner_that_leaves() {
+    shuttle::check_random(
+        || {
+            let world = Arc::new(World::new(owned(BusyOwner::FreeingCpu), 3));
+            let owner = CpuId(2);
+            let page = || world.allocator.alloc(owner, &Request::new(Order::ZERO).movable()).expect("free");
+            let pages: Vec<_> = (0..12).map(|_| page()).collect();
+            assert!(pages.iter().all(|page| world.allocator.pageblock_owner(*page) == Some(owner)));
+            let mut threads: Vec<_> = (0..2)
+                .map(|cpu| {
+                    let (world, pages) = (Arc::clone(&world), pages.clone());
+                    thread::spawn(move || {
+                        for page in pages.iter().skip(cpu as usize).step_by(2) {
+                            world.allocator.free(CpuId(cpu), *page, Order::ZERO).expect("an owner may free");
+                        }
+                    })
+                })
+                .collect();
+            let leaving = Arc::clone(&world);
+            threads.push(thread::spawn(move || {
+                leaving.allocator.drain_cpu(owner, owner).expect("it exists");
+                leaving.allocator.cpu_offline(owner).expect("it exists");
+            }));
+            threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+            world.allocator.validate().expect("no frame is lost or doubled");
+            for zone in [ZoneId(0), ZoneId(1)] {
+                let left = world.allocator.pageset_info(zone, owner).expect("it exists");
+                assert_eq!(left.count, 0, "pages are left with a CPU that is offline");
+            }
+            assert!(pages.iter().all(|page| world.allocator.pageblock_owner(*page).is_none()));
+            world.finish();
+        },
+        schedules(),
+    );
+}
+
+/// A frame that is marked bad while its owner's page set splits or merges the block around it stays out of service.
+#[test]
+fn a_frame_marked_bad_while_its_block_is_split_or_merged_stays_out_of_service() {
+    shuttle::check_random(
+        || {
+            let world = Arc::new(World::new(owned(BusyOwner::Zone), 2));
+            let one = Request::new(Order::ZERO).movable();
+            let first = world.allocator.alloc(CpuId(0), &one).expect("free");
+            let bad = Pfn(first.0 ^ 3);
+            let other = Arc::clone(&world);
+            let marker = thread::spawn(move || other.allocator.mark_bad(CpuId(1), bad));
+            let more: Vec<_> = (0..3).filter_map(|_| world.allocator.alloc(CpuId(0), &one).ok()).collect();
+            for page in more.into_iter().chain([first]) {
+                let _ = world.allocator.free(CpuId(0), page, Order::ZERO);
+            }
+            world.allocator.drain_all(CpuId(0)).expect("it exists");
+            marker.join().expect("no panic").expect("was in service");
+            world.allocator.drain_all(CpuId(0)).expect("it exists");
+            let census = world.allocator.validate().expect("no frame is lost or doubled");
+            assert_eq!(census.cached, 0);
+            let block = world.allocator.block_of(bad).expect("a frame of the machine");
+            assert!(block.held_by == BlockUse::Leaked || census.allocated > 0, "{block:?}");
         },
         schedules(),
     );

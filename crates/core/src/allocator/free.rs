@@ -54,13 +54,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
 
     /// As [`free_with`](Self::free_with), where CPUs own pageblocks.
     #[cold]
-    fn free_to_owner(
-        &self,
-        cpu: CpuId,
-        pfn: Pfn,
-        order: Order,
-        traits: FreeTraits,
-    ) -> Result<(), FreeError> {
+    fn free_to_owner(&self, cpu: CpuId, pfn: Pfn, order: Order, traits: FreeTraits) -> Result<(), FreeError> {
         let rule = match self.policy.ownership {
             Some(rule) if self.is_known(cpu) => rule,
             _ => return Err(FreeError::BadCpu(cpu)),

@@ -2,9 +2,9 @@
 
 use super::{Config, Cpu};
 use crate::error::ConfigError;
+use crate::frame::PageblockOwner;
 use crate::pcp::Pageset;
 use crate::platform::Platform;
-use crate::frame::PageblockOwner;
 use crate::zone::Zone;
 use crate::{Storage, ZoneId};
 

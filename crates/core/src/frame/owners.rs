@@ -223,7 +223,8 @@ mod tests {
     #[test]
     fn a_table_without_entries_has_no_owners() {
         assert_eq!(Owners::none().owner(700), None);
-        let needed = Owners::new(Storage::Borrowed(&mut [])).fit(FrameCounts { frames: 1024, pageblocks: 2 }, 3);
+        let needed =
+            Owners::new(Storage::Borrowed(&mut [])).fit(FrameCounts { frames: 1024, pageblocks: 2 }, 3);
         assert_eq!(needed, Err(ConfigError::TableLength("owners", 5)));
     }
 }

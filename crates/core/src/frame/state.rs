@@ -119,9 +119,7 @@ impl State {
             // and one that is marked bad while it is being handed out gets through.
             (Self::Leaked { .. }, to) => !matches!(to, Self::Cached { .. } | Self::Owned { .. } | Self::Hole),
             // As a cached block. Its page set splits and merges it too, by exchanges.
-            (Self::Owned { .. }, to) => {
-                !matches!(to, Self::Cached { .. } | Self::Owned { .. } | Self::Hole)
-            }
+            (Self::Owned { .. }, to) => !matches!(to, Self::Cached { .. } | Self::Owned { .. } | Self::Hole),
             (Self::Allocated { .. } | Self::Hole, _) => false,
         }
     }

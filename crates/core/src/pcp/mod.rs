@@ -21,8 +21,8 @@ mod examples;
 #[cfg(test)]
 mod golden;
 
-pub(crate) use owned::GivenBack;
 pub use decay::{Decayed, Place};
+pub(crate) use owned::GivenBack;
 pub use pageset::{Activity, Pageset};
 pub(crate) use pageset::{Claimed, CpuZone, Pagesets};
 pub use set::{ListIndex, ListScheme, Pcp};

@@ -31,7 +31,8 @@ pub enum BusyOwner {
     FreeingCpu,
 }
 
-/// Up to how many pages a page set holds with the pageblock that it claims. In a smaller zone no pageblock is claimed.
+/// Up to how many pages a page set holds with the pageblock that it claims, or takes back fragments of. A zone whose limit is
+/// smaller than a pageblock has no owners.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClaimLimit {
     /// The upper limit of `high`.

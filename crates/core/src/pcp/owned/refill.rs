@@ -103,16 +103,20 @@ impl Pcp {
         fetched
     }
 
+    /// Whether one pageblock more may be held.
+    fn has_room(&self, fetch: Fetch) -> bool {
+        let most = match fetch.rule.claims {
+            ClaimLimit::HighMax => fetch.limits.high_max,
+            ClaimLimit::High => self.high,
+        };
+        self.count.saturating_add(PAGEBLOCK_FRAMES as i32) <= most
+    }
+
     /// Phase 0: fragments of pageblocks that this CPU owns.
-    fn recover<E: EventSink>(
-        &mut self,
-        zone: &mut LockedZone<'_, E>,
-        fetch: Fetch,
-        fetched: &mut Fetched,
-    ) {
+    fn recover<E: EventSink>(&mut self, zone: &mut LockedZone<'_, E>, fetch: Fetch, fetched: &mut Fetched) {
         let body = zone.body;
         for _ in 0..fetch.rule.recovery_looks_max {
-            if fetched.suffices && fetched.pages >= fetch.pages {
+            if fetched.suffices && fetched.pages >= fetch.pages || !self.has_room(fetch) {
                 return;
             }
             let is_wanted = |pageblock: &u32| {
@@ -140,14 +144,10 @@ impl Pcp {
         fetched: &mut Fetched,
     ) {
         let (body, order, migratetype) = (zone.body, Order::PAGEBLOCK, fetch.wanted.migratetype);
-        let room_up_to = match fetch.rule.claims {
-            ClaimLimit::HighMax => fetch.limits.high_max,
-            ClaimLimit::High => self.high,
-        };
         if !body.owners.may_own(fetch.cpu) {
             return;
         }
-        while self.count.saturating_add(order.frames() as i32) <= room_up_to {
+        while self.has_room(fetch) {
             let Some(frame) = zone.take_smallest(order, migratetype) else { return };
             fetched.taken += order.frames();
             if !zone.is_sound(frame, order, FoundAt::Refill) {
@@ -163,7 +163,8 @@ impl Pcp {
         }
         if fetched.suffices && fetch.limits.high_min != fetch.limits.high_max {
             // What was fetched at once must not be drained by the next free.
-            self.high = self.high.max(self.count.min(fetch.limits.high_max));
+            let Limits { batch, high_max, .. } = fetch.limits;
+            self.high = self.high.max(self.count.saturating_add(batch).min(high_max));
         }
     }
 

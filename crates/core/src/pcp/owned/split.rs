@@ -42,11 +42,7 @@ impl<P: Platform> CpuZone<'_, '_, P> {
 }
 
 /// The blocks that are left over when the lowest block of order `to` is cut from one of order `from`, largest first.
-fn upper_halves(
-    frame: FrameIndex,
-    from: Order,
-    to: Order,
-) -> impl Iterator<Item = (FrameIndex, Order)> {
+fn upper_halves(frame: FrameIndex, from: Order, to: Order) -> impl Iterator<Item = (FrameIndex, Order)> {
     let sizes = (to.get()..from.get()).rev();
     sizes.map(move |size| (frame + (1 << size), Order::from_index(usize::from(size))))
 }
