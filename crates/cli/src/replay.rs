@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::Result;
+use pageset_core::Policy;
 use pageset_core::policy::LINUX_4_19;
-use pageset_core::{POLICIES, Policy};
 use pageset_report::Provenance;
 use pageset_trace::{Layout, TraceReader as _};
-use pageset_workload::{Candidate, Replay, ReplayError, ReplayOptions, Stage, Sweep, replay};
+use pageset_workload::{Candidate, Replay, ReplayError, ReplayOptions, Stage, Sweep, replay, replayable};
 
 use crate::args::{self, ReplayArgs};
 use crate::hint;
@@ -50,7 +50,7 @@ fn choose(args: &ReplayArgs) -> Vec<Candidate> {
         };
         return parse(&args.sweep).candidates(&base);
     }
-    let policies = if named.is_empty() { POLICIES.to_vec() } else { named };
+    let policies = if named.is_empty() { replayable() } else { named };
     if args.set.is_empty() {
         return of(policies);
     }
@@ -138,7 +138,7 @@ mod tests {
             };
             choose(&args).iter().map(Candidate::name).collect::<Vec<_>>()
         };
-        assert_eq!(chosen(&[]).len(), POLICIES.len());
+        assert_eq!(chosen(&[]).len(), replayable().len());
         assert_eq!(chosen(&["-p", "linux-6.12"]), ["linux-6.12"]);
         assert_eq!(chosen(&["--sweep", "batch=31,63"]).len(), 2);
     }

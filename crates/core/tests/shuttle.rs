@@ -60,23 +60,30 @@ impl Platform for Host {
     }
 }
 
-/// Frames of the machine: a small zone with a hole, and one that an odd frame ends.
-const SPANS: [std::ops::Range<u64>; 2] = [0..700, 1024..2301];
+/// Frames of the machine: a small zone with a hole, and one that an odd frame ends. Where CPUs own pageblocks, there are enough
+/// of them that pageblocks are kept to one migratetype.
+fn spans(policy: &Policy) -> [std::ops::Range<u64>; 2] {
+    [0..700, 1024..if policy.ownership.is_some() { 5373 } else { 2301 }]
+}
 
 /// An allocator, who owns which frame, and blocks on their way from one CPU to another.
 struct World {
     allocator: PageAllocator<'static, Host>,
     owned: Vec<Flag>,
     mailbox: Mutex<Vec<(Pfn, Order)>>,
+    /// Behind its last frame.
+    end: u64,
 }
 
 impl World {
     fn new(policy: Policy, cpus: u32) -> Self {
-        let regions = [vec![0..300, 310..700], vec![SPANS[1].clone()]];
+        let spans = spans(&policy);
+        let end = spans[1].end;
+        let regions = [vec![0..300, 310..700], vec![spans[1].clone()]];
         let kinds = [ZoneKind::Dma32, ZoneKind::Normal];
         let zones: Vec<_> = kinds
             .iter()
-            .zip(&SPANS)
+            .zip(&spans)
             .zip(&regions)
             .map(|((kind, span), regions)| ZoneConfig {
                 kind: *kind,
@@ -91,8 +98,8 @@ impl World {
         config.min_free_kbytes = Some(0);
         let tables = Tables::on_heap(&config).expect("spans of a sensible size");
         let allocator = PageAllocator::new(Host, &config, tables).expect("a sensible configuration");
-        let owned = (0..SPANS[1].end).map(|_| Flag::new(false)).collect();
-        Self { allocator, owned, mailbox: Mutex::new(Vec::new()) }
+        let owned = (0..end).map(|_| Flag::new(false)).collect();
+        Self { allocator, owned, mailbox: Mutex::new(Vec::new()), end }
     }
 
     /// Notes that this thread got a block; nobody else may have a frame of it.
@@ -156,7 +163,7 @@ impl World {
                     }
                 }
                 6 => {
-                    let pfn = Pfn(rng.gen_range(0..SPANS[1].end) & !u64::from(order.frames() - 1));
+                    let pfn = Pfn(rng.gen_range(0..self.end) & !u64::from(order.frames() - 1));
                     if self.allocator.alloc_at(cpu, pfn, &request).is_ok() {
                         self.own(pfn, u64::from(order.frames()));
                         held.push((pfn, order));
@@ -178,7 +185,7 @@ impl World {
         let mut rng = thread_rng();
         for _ in 0..steps {
             let cpu = CpuId(rng.gen_range(0..cpus));
-            let pfn = Pfn(rng.gen_range(0..SPANS[1].end));
+            let pfn = Pfn(rng.gen_range(0..self.end));
             let allocator = &self.allocator;
             match rng.gen_range(0..9) {
                 0 | 1 => drop(allocator.tick(cpu)),

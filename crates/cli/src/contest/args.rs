@@ -53,7 +53,7 @@ pub(crate) struct ContestArgs {
     pub(super) source: SourceArgs,
     /// Policy of Linux's allocator. May be repeated, or be a list with commas
     #[arg(short, long = "policy", value_name = "NAME", value_delimiter = ',', hide_possible_values = true)]
-    #[arg(default_value = "linux-6.12,linux-6.18,linux-6.19", value_parser = policy())]
+    #[arg(default_value = "linux-6.12,linux-6.18,linux-6.19,pcp-buddy-rfc", value_parser = policy())]
     pub(super) policies: Vec<&'static Policy>,
     /// Add rows for ours without one of its parts each: in `owned-blocks-at-once`, CPUs keep no pages of other CPUs'
     /// pageblocks, but give them back at once

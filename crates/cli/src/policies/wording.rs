@@ -1,10 +1,10 @@
 //! The rules of a policy in words. A new rule in the core fails a test here until it has its words.
 
 use pageset_core::policy::{
-    BatchRule, BelowHigh, BoostConsumer, Decay, DecayDrain, DemandDrain, DivertedFrees, DrainOrder,
-    DrainType, FactorCap, FactorGrows, Fallback, FirstList, FreeDrain, FreeHighDrains, FreeHighRule,
-    FreeHighThreshold, FreeHistory, HighAtomicRule, HighRule, NextSlice, PressureStep, PreviousFree,
-    RaiseHigh, ReclaimLimit, RefillRule, SliceCaches,
+    BatchRule, BelowHigh, BoostConsumer, BusyOwner, ClaimLimit, Decay, DecayDrain, DemandDrain,
+    DivertedFrees, DrainOrder, DrainType, FactorCap, FactorGrows, Fallback, FirstList, FreeDrain,
+    FreeHighDrains, FreeHighRule, FreeHighThreshold, FreeHistory, HighAtomicRule, HighRule, NextSlice,
+    PressureStep, PreviousFree, RaiseHigh, ReclaimLimit, RefillRule, SliceCaches,
 };
 use pageset_core::{ListScheme, Policy};
 use serde::Serialize;
@@ -39,6 +39,7 @@ pub(super) fn rules(policy: &Policy) -> Vec<Rule> {
         decay_drain,
         demand_drain,
         buddy,
+        ownership,
         ..
     } = policy;
     let mut rules = Vec::new();
@@ -77,6 +78,15 @@ pub(super) fn rules(policy: &Policy) -> Vec<Rule> {
     rule("reclaimer woken after a boost by", boost_rule(buddy.boost_consumer).to_owned());
     rule("pgfree counts frees past a page set", diverted_rule(buddy.diverted_frees).to_owned());
     rule("reserve for atomic requests", highatomic_rule(buddy.highatomic).to_owned());
+    match ownership {
+        None => rule("owners of pageblocks", "none: they are the zone's".to_owned()),
+        Some(ownership) => {
+            rule("owners of pageblocks", claim_rule(ownership.claims).to_owned());
+            rule("owner's page set is busy", busy_owner_rule(ownership.busy_owner).to_owned());
+            let looks = ownership.recovery_looks_max;
+            rule("fragments are taken back", format!("of the first {looks} pageblocks on the CPU's list"));
+        }
+    }
     rules
 }
 
@@ -87,6 +97,7 @@ fn list_scheme(lists: ListScheme) -> String {
         ListScheme::LowOrders => "orders 0 to 3, by type",
         ListScheme::OneHugeList => "orders 0 to 3, by type; one for huge pages",
         ListScheme::TwoHugeLists => "orders 0 to 3, by type; huge pages, movable and other",
+        ListScheme::EveryOrder => "orders 0 to 9, by type",
     };
     format!("{}: {what}", lists.lists())
 }
@@ -280,6 +291,22 @@ fn diverted_rule(diverted: DivertedFrees) -> &'static str {
     }
 }
 
+fn claim_rule(limit: ClaimLimit) -> &'static str {
+    match limit {
+        ClaimLimit::HighMax => {
+            "CPUs, which claim them whole, up to the upper limit of high; a page goes back to the owner's set"
+        }
+        ClaimLimit::High => "CPUs, which claim them whole, up to high; a page goes back to the owner's set",
+    }
+}
+
+fn busy_owner_rule(rule: BusyOwner) -> &'static str {
+    match rule {
+        BusyOwner::Zone => "the page goes to the zone",
+        BusyOwner::FreeingCpu => "the page goes to the set of the CPU that frees it",
+    }
+}
+
 fn highatomic_rule(rule: HighAtomicRule) -> &'static str {
     match rule {
         HighAtomicRule::WholeBlocks => "up to 1 % and a block; watermark checks subtract whole pageblocks",
@@ -304,7 +331,7 @@ mod tests {
         assert_eq!(
             fields.join(" "),
             "name kernel summary source lists batch high refill tuning free_history free_high reclaim drain_order \
-             free_drain scale_max decay_drain demand_drain buddy"
+             free_drain scale_max decay_drain demand_drain buddy ownership"
         );
     }
 

@@ -139,6 +139,13 @@ impl Policy {
         let today = FORMER_NAMES.iter().find(|(former, _)| *former == name).map_or(name, |(_, today)| today);
         POLICIES.iter().find(|policy| policy.name == today)
     }
+
+    /// Whether its page sets decide by themselves, whatever is on the zone's lists. Only then can they be played without a
+    /// zone.
+    #[must_use]
+    pub const fn is_of_page_sets_alone(&self) -> bool {
+        self.ownership.is_none()
+    }
 }
 
 /// How many blocks a refill of order `o` fetches (spec §2.7.2, §3.5, §4.3). All rules give 1 for batch 1.

@@ -18,7 +18,7 @@ use super::start::{SetStart, zone_before};
 use super::totals::Totals;
 use super::traffic::Traffic;
 use super::window::Window;
-use super::{Candidate, ReplayError, VmSettings, go_on};
+use super::{Candidate, ReplayError, VmSettings, check, go_on};
 use crate::limits::{computed, printed_or_computed};
 
 /// Parts of the recording that a draw may begin with.
@@ -98,6 +98,7 @@ impl Forecaster<'_> {
 
     /// The machine with the candidate's settings.
     pub(super) fn machine_of(&self, candidate: &Candidate) -> Result<Cow<'_, Machine>, ReplayError> {
+        check(candidate)?;
         if candidate.settings.is_unchanged() {
             return Ok(Cow::Borrowed(self.machine));
         }

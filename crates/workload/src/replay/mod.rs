@@ -38,7 +38,7 @@ use traffic::{Times, Traffic};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use pageset_core::Policy;
+use pageset_core::{POLICIES, Policy};
 use pageset_trace::{Layout, LostEvents, TraceError, TraceReader};
 use rayon::iter::{IntoParallelIterator as _, ParallelIterator as _};
 
@@ -175,9 +175,27 @@ pub enum ReplayError {
         /// CPUs of the machine.
         there: u32,
     },
+    /// The policy's page sets look at the zone's lists, and a replay has no zone (decision 0010).
+    #[error(
+        "{0} cannot be replayed: its CPUs own pageblocks, and a replay has page sets without a zone. \
+         `pageset contest` and `pageset simulate -w trace:FILE` play it"
+    )]
+    NeedsZone(&'static str),
     /// The machine cannot be built.
     #[error("the machine description does not describe a machine that can be built: {0}")]
     Layout(String),
+}
+
+/// Every named policy that a replay can play, oldest first.
+#[must_use]
+pub fn replayable() -> Vec<Policy> {
+    POLICIES.iter().filter(|policy| policy.is_of_page_sets_alone()).copied().collect()
+}
+
+/// Whether a replay can play a candidate.
+fn check(candidate: &Candidate) -> Result<(), ReplayError> {
+    let policy = &candidate.policy;
+    if policy.is_of_page_sets_alone() { Ok(()) } else { Err(ReplayError::NeedsZone(policy.name)) }
 }
 
 /// How far a replay is.
@@ -199,6 +217,7 @@ pub fn replay(
     options: &ReplayOptions,
     progress: impl Fn(Stage) + Sync,
 ) -> Result<Replay, ReplayError> {
+    options.candidates.iter().try_for_each(check)?;
     let from = (options.machine.clone(), options.cpus);
     let prepared = Prepared::read(reader, from, Times::Forget, |events| {
         progress(Stage::Read(events));

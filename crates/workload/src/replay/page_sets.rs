@@ -339,7 +339,7 @@ impl<'m> PageSets<'m> {
 
 #[cfg(test)]
 mod tests {
-    use pageset_core::POLICIES;
+    use crate::replay::replayable;
     use pageset_core::policy::LINUX_6_12;
     use proptest::prelude::*;
 
@@ -409,9 +409,10 @@ mod tests {
     proptest! {
         /// Pages are neither made nor lost: what came from the zones and from frees is held or went back or was allocated.
         #[test]
-        fn pages_are_conserved(acts in prop::collection::vec((0..7_u8, 0..4_u32, 0..11_u8), 0..400), policy in 0..POLICIES.len()) {
+        fn pages_are_conserved(acts in prop::collection::vec((0..7_u8, 0..4_u32, 0..11_u8), 0..400), policy in 0..replayable().len()) {
+            let policy = replayable()[policy];
             let machine = Machine::new(small_layout()).unwrap();
-            let mut sets = PageSets::new(&machine, POLICIES[policy], &starts(&machine));
+            let mut sets = PageSets::new(&machine, policy, &starts(&machine));
             sets.begin();
             let (mut taken, mut given) = (0, 0);
             for (kind, at, order) in acts {
@@ -421,7 +422,7 @@ mod tests {
                     ActKind::ReclaimStarts, ActKind::ReclaimStops,
                 ][usize::from(kind)];
                 let at = if kind.is_of_set() { at } else { at % 2 };
-                let is_held = POLICIES[policy].lists.holds(Order::new(order).unwrap());
+                let is_held = policy.lists.holds(Order::new(order).unwrap());
                 match kind {
                     ActKind::Alloc | ActKind::BulkAlloc if is_held => taken += 1 << order,
                     ActKind::Free if is_held => given += 1 << order,

@@ -76,6 +76,10 @@ pub fn verify(
     let Some(policy) = options.policy.or_else(|| policy_of_kernel(&kernel).copied()) else {
         return Err(unusable(format!("no policy is known for kernel {kernel:?}"), "pass --policy NAME"));
     };
+    if !policy.is_of_page_sets_alone() {
+        let problem = format!("{} decides by the zone's lists, which no recording shows", policy.name);
+        return Err(unusable(problem, "pass another --policy NAME"));
+    }
     let explainer = Explainer::new(options.explain);
     let limits = if options.settings.is_unchanged() { LimitsFrom::Samples } else { LimitsFrom::Formulas };
     let mut engine = Engine::new((policy, options.mode, explainer), machine, &info)

@@ -9,7 +9,7 @@ use pageset_core::{POLICIES, Policy};
 use pageset_trace::{EventKind, TraceReader};
 use pageset_workload::{
     Candidate, Intervals, Outcome, Replay, ReplayError, ReplayOptions, Stage, VmSettings, against,
-    guess_layout, replay,
+    guess_layout, replay, replayable,
 };
 
 fn bundled(name: &str) -> PathBuf {
@@ -64,7 +64,7 @@ fn counted(name: &str) -> (u64, u64, u64) {
 fn a_cancelled_replay_ends_without_a_result() {
     let (first, last) = (Stage::Read(0), Stage::Played);
     for when in [None, Some(first), Some(last)] {
-        let options = asking(POLICIES);
+        let options = asking(&replayable());
         options.cancel.store(when.is_none(), Relaxed);
         let is_it = |stage| when.is_some_and(|when| discriminant(&when) == discriminant(&stage));
         let replay = replay(open(SMALL[0]).as_mut(), &options, |stage| {
@@ -78,8 +78,8 @@ fn a_cancelled_replay_ends_without_a_result() {
 fn every_event_is_accounted_for_under_every_policy() {
     for name in SMALL {
         let (allocs, bulk, frees) = counted(name);
-        let replay = replayed(name, POLICIES);
-        assert_eq!(replay.outcomes.len(), POLICIES.len());
+        let replay = replayed(name, &replayable());
+        assert_eq!(replay.outcomes.len(), replayable().len());
         for outcome in &replay.outcomes {
             let label = format!("{name} under {}", outcome.policy);
             assert_eq!(outcome.allocs, allocs + bulk + replay.unseen.stack_pages, "{label}");
@@ -110,9 +110,18 @@ fn bundled_recordings_tick_when_their_kernels_did() {
     }
 }
 
+/// Page sets of CPUs that own pageblocks look at the zone's lists, which a replay does not have.
+#[test]
+fn a_policy_that_needs_a_zone_is_refused() {
+    let policy = *Policy::named("pcp-buddy-rfc").unwrap();
+    let error = replay(open(SMALL[0]).as_mut(), &asking(&[policy]), |_| panic!("before anything is read"));
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("pcp-buddy-rfc") && error.contains("pageset contest"), "{error}");
+}
+
 #[test]
 fn two_replays_give_the_same() {
-    let run = || replayed(SMALL[0], POLICIES).outcomes;
+    let run = || replayed(SMALL[0], &replayable()).outcomes;
     assert_eq!(run(), run());
 }
 
@@ -218,7 +227,7 @@ fn the_later_threshold_mends_what_patch_10_costs_hackbench() {
 #[test]
 fn a_recording_without_a_machine_asks_for_one_or_gets_a_guess() {
     let name = "formats/ftrace-old.txt";
-    let options = asking(POLICIES);
+    let options = asking(&replayable());
     let error = replay(open(name).as_mut(), &options, |_| {}).unwrap_err().to_string();
     assert!(error.contains("ftrace-old.txt") && error.contains("--layout"), "{error}");
     let machine = guess_layout(open(name).as_mut()).unwrap();

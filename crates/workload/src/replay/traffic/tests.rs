@@ -1,6 +1,6 @@
 //! What is made of events that tell something late.
 
-use pageset_core::{MigrateType, Order, POLICIES, ZoneKind};
+use pageset_core::{MigrateType, Order, ZoneKind};
 use pageset_trace::{
     Event, EventKind, LostEvents, NativeWriter, OpenOptions, TraceInfo, WriteOptions, ZoneDescription,
     irq_flag,
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::replay::machine::Machine;
 use crate::replay::tests::small_layout;
-use crate::replay::{Candidate, ReplayOptions, VmSettings, replay};
+use crate::replay::{Candidate, ReplayOptions, VmSettings, replay, replayable};
 
 fn event(kind: EventKind, pfn: u64) -> Event {
     Event { pfn, gfp: 0xcc0, migratetype: 0, ..Event::new(kind, 0, 0) }
@@ -145,7 +145,7 @@ proptest! {
     fn any_recording_can_be_replayed(
         mut events in prop::collection::vec(any_event(), 0..300),
         step_ns in 0..100_000_000_u64,
-        policy in 0..POLICIES.len(),
+        policy in 0..replayable().len(),
         kbytes in 0..200_000_u64,
     ) {
         for (event, place) in events.iter_mut().zip(0..) {
@@ -157,7 +157,7 @@ proptest! {
             ..TraceInfo::default()
         };
         let settings = VmSettings { min_free_kbytes: Some(kbytes), ..VmSettings::default() };
-        let policy = POLICIES[policy];
+        let policy = replayable()[policy];
         let candidates = vec![Candidate::from(policy), Candidate { policy, settings }];
         let options = ReplayOptions { candidates, ..ReplayOptions::default() };
         let replay = replay(recording(&events, &info).as_mut(), &options, |_| {}).unwrap();
