@@ -90,7 +90,7 @@ mod tests {
     fn policies() -> Vec<Policy> {
         match cfg!(miri) {
             true => std::vec![Policy { batch: BatchRule::Fixed(3), ..crate::policy::LINUX_6_19 }],
-            // Where CPUs own pageblocks, a refill takes more than one page: `owned_pageblocks` has tests of its own.
+            // Where CPUs own pageblocks, a refill takes more than one page: `pcp/owned/tests.rs` has them.
             false => POLICIES.iter().filter(|policy| policy.ownership.is_none()).copied().collect(),
         }
     }

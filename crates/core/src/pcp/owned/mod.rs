@@ -12,5 +12,7 @@ mod give_back;
 mod merge;
 mod refill;
 mod split;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use give_back::GivenBack;

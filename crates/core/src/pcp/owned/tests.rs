@@ -1,0 +1,186 @@
+//! Each phase of a refill, where freed pages go, and what a drain gives back.
+
+use std::sync::Mutex;
+use std::vec::Vec;
+
+use crate::event::{Event, EventSink};
+use crate::policy::{ClaimLimit, PCP_BUDDY_RFC, Policy};
+use crate::{
+    BlockUse, Config, CpuId, NodeId, Order, PageAllocator, Pfn, Platform, Request, RequestTraits, Tables,
+    ZoneConfig, ZoneId, ZoneKind,
+};
+
+#[derive(Default)]
+struct Host(Drained);
+
+/// Orders of the blocks that drains gave back.
+#[derive(Default)]
+struct Drained(Mutex<Vec<u8>>);
+
+impl EventSink for Drained {
+    fn emit(&self, _: CpuId, event: Event) {
+        if let Event::MmPagePcpuDrain { order, .. } = event {
+            self.0.lock().unwrap().push(order.get());
+        }
+    }
+}
+
+impl Platform for Host {
+    type RawLock = parking_lot::RawMutex;
+    type Events = Drained;
+
+    fn events(&self) -> &Drained {
+        &self.0
+    }
+}
+
+type Allocator = PageAllocator<'static, Host>;
+
+const OWNER: CpuId = CpuId(0);
+const OTHER: CpuId = CpuId(1);
+const ZONE: ZoneId = ZoneId(0);
+
+fn allocator(policy: Policy, frames: u64) -> Allocator {
+    let regions = [0..frames];
+    let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..frames, regions: &regions }];
+    let mut config = Config::new(&zones, &[NodeId(0), NodeId(0)]).with_policy(policy);
+    config.min_free_kbytes = Some(0);
+    PageAllocator::new(Host::default(), &config, Tables::on_heap(&config).unwrap()).unwrap()
+}
+
+fn pages(allocator: &Allocator, cpu: CpuId, count: usize) -> Vec<Pfn> {
+    let one = Request::new(Order::ZERO).movable();
+    (0..count).map(|_| allocator.alloc(cpu, &one).unwrap()).collect()
+}
+
+fn free(allocator: &Allocator, cpu: CpuId, pages: &[Pfn]) {
+    pages.iter().for_each(|page| allocator.free(cpu, *page, Order::ZERO).unwrap());
+}
+
+fn count(allocator: &Allocator, cpu: CpuId) -> i32 {
+    allocator.pageset_info(ZONE, cpu).unwrap().count
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "a zone too large for miri")]
+fn a_whole_pageblock_is_claimed_and_split_without_the_zones_lock() {
+    let allocator = allocator(PCP_BUDDY_RFC, 65_536);
+    let held = pages(&allocator, OWNER, 512);
+    assert_eq!(held.iter().map(|page| page.0).collect::<Vec<_>>(), (0..512).collect::<Vec<_>>());
+    assert_eq!(allocator.counters().zone_lock_acquisitions, 1, "512 pages, one look into the zone");
+    assert!(held.iter().all(|page| allocator.pageblock_owner(*page) == Some(OWNER)));
+    assert_eq!(allocator.pageblock_owner(Pfn(512)), None);
+    allocator.validate().unwrap();
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "a zone too large for miri")]
+fn a_page_goes_to_the_owners_page_set_whoever_frees_it() {
+    let allocator = allocator(PCP_BUDDY_RFC, 65_536);
+    let held = pages(&allocator, OWNER, 512);
+    free(&allocator, OTHER, &held[..100]);
+    assert_eq!((count(&allocator, OWNER), count(&allocator, OTHER)), (100, 0));
+    allocator.validate().unwrap();
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "a zone too large for miri")]
+fn a_drain_gives_back_merged_blocks_and_ends_ownership() {
+    let allocator = allocator(PCP_BUDDY_RFC, 65_536);
+    let held = pages(&allocator, OWNER, 512);
+    let drained = || std::mem::take(&mut *allocator.platform().0.0.lock().unwrap());
+    // All but one page of the lower half: a block of each order is left, and the pageblock stays the owner's.
+    free(&allocator, OTHER, &held[1..256]);
+    drained();
+    allocator.drain_cpu(OTHER, OWNER).unwrap();
+    let mut orders = drained();
+    orders.sort_unstable();
+    assert_eq!(orders, (0..8).collect::<Vec<_>>());
+    assert_eq!(allocator.pageblock_owner(held[0]), Some(OWNER));
+    allocator.validate().unwrap();
+    free(&allocator, OTHER, &held[..1]);
+    free(&allocator, OTHER, &held[256..]);
+    allocator.drain_cpu(OTHER, OWNER).unwrap();
+    assert_eq!(allocator.pageblock_owner(held[0]), None, "free as a whole");
+    assert_eq!(allocator.validate().unwrap().cached, 0);
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "a zone too large for miri")]
+fn fragments_of_its_own_pageblocks_come_first() {
+    let allocator = allocator(PCP_BUDDY_RFC, 65_536);
+    let held = pages(&allocator, OWNER, 512);
+    free(&allocator, OWNER, &held[256..]);
+    allocator.drain_cpu(OWNER, OWNER).unwrap();
+    assert_eq!(count(&allocator, OWNER), 0);
+    let again = pages(&allocator, OWNER, 256);
+    assert!(again.iter().all(|page| held.contains(page)), "{again:?}");
+    allocator.validate().unwrap();
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "a zone too large for miri")]
+fn a_page_set_too_small_for_a_pageblock_owns_none() {
+    let mut rule = PCP_BUDDY_RFC.ownership.unwrap();
+    rule.claims = ClaimLimit::High;
+    for (policy, frames) in [(PCP_BUDDY_RFC, 4096), (Policy { ownership: Some(rule), ..PCP_BUDDY_RFC }, 4096)]
+    {
+        let allocator = allocator(policy, frames);
+        let held = pages(&allocator, OWNER, 64);
+        assert!(held.iter().all(|page| allocator.pageblock_owner(*page).is_none()));
+        free(&allocator, OWNER, &held);
+        allocator.validate().unwrap();
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "a zone too large for miri")]
+fn a_cpu_that_goes_offline_gives_its_pageblocks_back() {
+    let allocator = allocator(PCP_BUDDY_RFC, 65_536);
+    let held = pages(&allocator, OWNER, 300);
+    allocator.cpu_offline(OWNER).unwrap();
+    assert_eq!((allocator.pageblock_owner(held[0]), count(&allocator, OWNER)), (None, 0));
+    // Pages of a pageblock that nobody owns go to the page set of whoever frees them.
+    free(&allocator, OTHER, &held[..10]);
+    assert_eq!((count(&allocator, OWNER), count(&allocator, OTHER)), (0, 10));
+    let one = pages(&allocator, OWNER, 1);
+    assert_eq!(allocator.pageblock_owner(one[0]), None, "it owns nothing while it is offline");
+    allocator.validate().unwrap();
+    allocator.cpu_online(OWNER).unwrap();
+    allocator.drain_all(OTHER).unwrap();
+    let next = pages(&allocator, OWNER, 1000);
+    assert!(next.iter().any(|page| allocator.pageblock_owner(*page) == Some(OWNER)));
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "a zone too large for miri")]
+fn an_isolated_pageblock_is_nobodys() {
+    let allocator = allocator(PCP_BUDDY_RFC, 65_536);
+    let held = pages(&allocator, OWNER, 512);
+    allocator.isolate_pageblock(OTHER, held[0]).unwrap();
+    assert_eq!(allocator.pageblock_owner(held[0]), None);
+    free(&allocator, OTHER, &held);
+    let zone = allocator.zones().next().unwrap();
+    assert_eq!((zone.free_isolated, count(&allocator, OWNER)), (512, 0));
+    allocator.validate().unwrap();
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "a zone too large for miri")]
+fn a_bad_frame_in_an_owners_page_set_is_not_merged_and_never_returns() {
+    let allocator = allocator(PCP_BUDDY_RFC, 65_536);
+    let held = pages(&allocator, OWNER, 512);
+    free(&allocator, OTHER, &held);
+    allocator.drain_cpu(OTHER, OTHER).unwrap();
+    let bad = held[100];
+    let before = allocator.block_of(bad).unwrap();
+    allocator.mark_bad(OTHER, bad).unwrap();
+    allocator.drain_all(OTHER).unwrap();
+    let census = allocator.validate().unwrap();
+    let lost = if before.held_by == BlockUse::Pageset { u64::from(before.order.frames()) } else { 1 };
+    assert_eq!((census.cached, census.leaked), (0, lost));
+    let desperate = Request::new(Order::ZERO).movable().with(RequestTraits::NO_WATERMARKS);
+    while let Ok(page) = allocator.alloc(OWNER, &desperate) {
+        assert_ne!(page, bad);
+    }
+}
