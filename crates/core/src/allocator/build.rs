@@ -65,7 +65,6 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
             cpus: tables.cpus,
             zonelists: tables.zonelists,
             nodes,
-            cpus_without_owned: if config.policy.ownership.is_none() { config.cpus.len() } else { 0 },
             page_bytes: config.page_bytes,
             limits_update: Lock::<P, _>::new(()),
             settings,

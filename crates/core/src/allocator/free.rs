@@ -7,9 +7,9 @@ use crate::buddy::Placement;
 use crate::error::FreeError;
 use crate::event::{Event, FoundAt, emit};
 use crate::frame::{FrameIndex, State};
-use crate::pcp::{Claimed, CpuZone, GivenBack, ListIndex};
+use crate::pcp::{Claimed, CpuZone, DueDrain};
 use crate::platform::Platform;
-use crate::policy::{BusyOwner, DivertedFrees, Fallback};
+use crate::policy::{DivertedFrees, Fallback};
 use crate::zone::Zone;
 use crate::{CpuId, MigrateType, Order, Pfn};
 
@@ -23,6 +23,14 @@ bitflags! {
         /// Part of a list free: emits `MmPageFreeBatched`.
         const BATCHED = 1 << 1;
     }
+}
+
+/// What a page set made of a freed block.
+enum Kept {
+    /// It has the block; so much is to be drained under new holds of its lock.
+    Drained(Option<DueDrain>),
+    /// Its CPU does not own the pageblock any more.
+    Disowned,
 }
 
 impl<'a, P: Platform> PageAllocator<'a, P> {
@@ -42,70 +50,76 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     /// As `free`.
     #[inline]
     pub fn free_with(&self, cpu: CpuId, pfn: Pfn, order: Order, traits: FreeTraits) -> Result<(), FreeError> {
-        // One comparison for two things that are both rare: where pageblocks have owners, this bound is 0.
-        if cpu.index() >= self.cpus_without_owned {
-            return self.free_to_owner(cpu, pfn, order, traits);
+        if cpu.index() >= self.cpus.len() {
+            return Err(FreeError::BadCpu(cpu));
         }
-        let (zone, block, migratetype) = self.take_from_user(cpu, pfn, order)?;
-        let list = self.policy.lists.list(order, migratetype);
-        self.pagesets.at(zone, cpu, &self.policy, &self.platform).put(block, list, migratetype, traits);
-        Ok(())
-    }
-
-    /// As [`free_with`](Self::free_with), where CPUs own pageblocks.
-    #[cold]
-    fn free_to_owner(&self, cpu: CpuId, pfn: Pfn, order: Order, traits: FreeTraits) -> Result<(), FreeError> {
-        let rule = match self.policy.ownership {
-            Some(rule) if self.is_known(cpu) => rule,
-            _ => return Err(FreeError::BadCpu(cpu)),
-        };
-        let (zone, block, migratetype) = self.take_from_user(cpu, pfn, order)?;
-        let list = self.policy.lists.list(order, migratetype);
-        let here = self.pagesets.at(zone, cpu, &self.policy, &self.platform);
-        let may_cache = migratetype != MigrateType::Isolate && !traits.contains(FreeTraits::BYPASS_PCP);
-        if may_cache
-            && let Some(list) = list
-            && let Some(owner) = zone.body.owners.owner(block.frame)
-        {
-            let at = CpuZone { cpu, ..self.pagesets.at(zone, owner, &self.policy, &self.platform) };
-            match at.pageset.try_with(|state| at.push_owned_and_drain(state, list, block, migratetype)) {
-                Some(GivenBack::Kept(rest)) => {
-                    if traits.contains(FreeTraits::BATCHED) {
-                        emit(self.platform.events(), cpu, || Event::MmPageFreeBatched { pfn, order });
-                    }
-                    if let Some(rest) = rest {
-                        at.drain_slices(list, rest);
-                    }
-                    return Ok(());
-                }
-                None if rule.busy_owner == BusyOwner::Zone => {
-                    zone.body.trylock_failures.add_one();
-                    here.free_direct(block, self.policy.buddy.diverted_frees);
-                    return Ok(());
-                }
-                None => zone.body.trylock_failures.add_one(),
-                Some(GivenBack::Disowned) => {}
-            }
-        }
-        here.put(block, list, migratetype, traits);
-        Ok(())
-    }
-
-    /// Takes a block from its user: nobody else can free it from then on. Returns the type of its pageblock, too.
-    #[inline]
-    fn take_from_user(
-        &self,
-        cpu: CpuId,
-        pfn: Pfn,
-        order: Order,
-    ) -> Result<(&Zone<'a, P>, Claimed, MigrateType), FreeError> {
         let (zone, frame) = self.locate(pfn).ok_or(FreeError::Foreign(pfn))?;
         let migratetype = match zone.body.frames.claim(frame, order) {
             Ok(migratetype) => migratetype,
             Err(found) => return Err(self.refuse(cpu, zone, frame, order, found)),
         };
         emit(self.platform.events(), cpu, || Event::MmPageFree { pfn, order });
-        Ok((zone, Claimed { frame, order }, migratetype))
+        let block = Claimed { frame, order };
+        let diverted = self.policy.buddy.diverted_frees;
+        let list = self.policy.lists.list(order, migratetype);
+        let mut at = self.pagesets.at(zone, cpu, &self.policy, &self.platform);
+        let list = match list {
+            None => {
+                at.free_direct(block, DivertedFrees::Counted);
+                return Ok(());
+            }
+            Some(_) if migratetype == MigrateType::Isolate => {
+                at.free_direct(block, diverted);
+                return Ok(());
+            }
+            Some(list) => list,
+        };
+        let has_owners = self.policy.ownership.is_some();
+        if has_owners {
+            at = self.at_owner(at, frame);
+        }
+        // Tried again only for a pageblock that its owner has just given up, or whose owner is busy.
+        loop {
+            let cached = match traits.contains(FreeTraits::BYPASS_PCP) {
+                true => None,
+                false => at.pageset.try_with(|state| {
+                    if has_owners && !at.takes_back(block, migratetype) {
+                        return Kept::Disowned;
+                    }
+                    if traits.contains(FreeTraits::BATCHED) {
+                        emit(self.platform.events(), cpu, || Event::MmPageFreeBatched { pfn, order });
+                    }
+                    Kept::Drained(at.push_and_drain(state, list, block))
+                }),
+            };
+            match cached {
+                None => {
+                    zone.body.trylock_failures.add_one();
+                    if !has_owners || traits.contains(FreeTraits::BYPASS_PCP) || !at.may_try_own() {
+                        at.free_direct(block, diverted);
+                        return Ok(());
+                    }
+                }
+                Some(Kept::Disowned) => {}
+                Some(Kept::Drained(None)) => return Ok(()),
+                Some(Kept::Drained(Some(rest))) => {
+                    at.drain_slices(list, rest);
+                    return Ok(());
+                }
+            }
+            at = self.pagesets.at(zone, cpu, &self.policy, &self.platform);
+        }
+    }
+
+    /// The zone with the page set of the CPU that owns a frame's pageblock, if somebody does.
+    #[cold]
+    fn at_owner<'z>(&'z self, at: CpuZone<'z, 'a, P>, frame: FrameIndex) -> CpuZone<'z, 'a, P> {
+        match at.zone.body.owners.owner(frame) {
+            Some(owner) => {
+                CpuZone { cpu: at.cpu, ..self.pagesets.at(at.zone, owner, &self.policy, &self.platform) }
+            }
+            None => at,
+        }
     }
 
     /// The zone of a frame, and the frame's index in it.
@@ -150,38 +164,6 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
 }
 
 impl<P: Platform> CpuZone<'_, '_, P> {
-    /// Gives a block to the page set, or to the free lists if it has no list there or is busy.
-    #[inline]
-    fn put(self, block: Claimed, list: Option<ListIndex>, migratetype: MigrateType, traits: FreeTraits) {
-        let diverted = self.policy.buddy.diverted_frees;
-        match list {
-            None => self.free_direct(block, DivertedFrees::Counted),
-            Some(_) if migratetype == MigrateType::Isolate => self.free_direct(block, diverted),
-            Some(list) => {
-                let cached = match traits.contains(FreeTraits::BYPASS_PCP) {
-                    true => None,
-                    false => self.pageset.try_with(|state| {
-                        if traits.contains(FreeTraits::BATCHED) {
-                            emit(self.platform.events(), self.cpu, || Event::MmPageFreeBatched {
-                                pfn: self.zone.body.span.pfn(block.frame),
-                                order: block.order,
-                            });
-                        }
-                        self.push_and_drain(state, list, block)
-                    }),
-                };
-                match cached {
-                    None => {
-                        self.zone.body.trylock_failures.add_one();
-                        self.free_direct(block, diverted);
-                    }
-                    Some(None) => {}
-                    Some(Some(rest)) => self.drain_slices(list, rest),
-                }
-            }
-        }
-    }
-
     /// Returns a block to the free lists. Its pageblock's type is read again under the lock; Linux 6.12 gives each
     /// pageblock of a larger block its own (spec §1.5). Where pageblocks are isolated every policy does, since half an
     /// isolated block must not be allocated with the other half.

@@ -55,8 +55,6 @@ pub struct PageAllocator<'a, P: Platform> {
     zonelists: crate::Storage<'a, ZoneId>,
     nodes: usize,
     page_bytes: u32,
-    /// CPUs whose frees go to their own page sets: all, or none under a policy whose pageblocks have owners.
-    cpus_without_owned: usize,
     settings: settings::Settings,
     /// Held while limits are computed and handed out, so that two changes at once leave those of one.
     limits_update: Lock<P, ()>,

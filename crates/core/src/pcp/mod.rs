@@ -22,7 +22,6 @@ mod examples;
 mod golden;
 
 pub use decay::{Decayed, Place};
-pub(crate) use owned::GivenBack;
 pub use pageset::{Activity, Pageset};
 pub(crate) use pageset::{Claimed, CpuZone, Pagesets};
 pub use set::{ListIndex, ListScheme, Pcp};

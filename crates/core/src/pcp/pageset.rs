@@ -201,10 +201,8 @@ impl<P: Platform> CpuZone<'_, '_, P> {
     fn pop(self, state: &mut PagesetState, list: ListIndex, wanted: Wanted) -> Option<FrameIndex> {
         let frames = &self.zone.body.frames;
         let frame = state.pcp.pop(frames, list, wanted.order)?;
-        if !matches!(frames.state(frame), State::Cached { .. })
-            && !self.is_owned_or_leaks(state, frame, wanted.order)
-        {
-            return None;
+        if !matches!(frames.state(frame), State::Cached { .. }) {
+            return self.pop_uncached(state, frame, wanted);
         }
         frames.mark_allocated(frame, wanted.order, wanted.migratetype);
         Some(frame)
@@ -245,14 +243,16 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         });
     }
 
-    /// Whether a block is one of a pageblock that this CPU owns. Any other is bad, and goes out of service.
+    /// Takes a block of a pageblock that this CPU owns. Any other that is not cached is bad, and goes out of service.
     #[cold]
-    fn is_owned_or_leaks(self, state: &mut PagesetState, frame: FrameIndex, order: Order) -> bool {
-        let is_owned = matches!(self.zone.body.frames.state(frame), State::Owned { .. });
-        if !is_owned {
-            self.leak(state, frame, order);
+    fn pop_uncached(self, state: &mut PagesetState, frame: FrameIndex, wanted: Wanted) -> Option<FrameIndex> {
+        let frames = &self.zone.body.frames;
+        if !matches!(frames.state(frame), State::Owned { .. }) {
+            self.leak(state, frame, wanted.order);
+            return None;
         }
-        is_owned
+        frames.mark_allocated(frame, wanted.order, wanted.migratetype);
+        Some(frame)
     }
 
     /// Puts a block that a page set held out of service; its count went down with it (spec §7).

@@ -14,5 +14,3 @@ mod refill;
 mod split;
 #[cfg(test)]
 mod tests;
-
-pub(crate) use give_back::GivenBack;
