@@ -197,7 +197,7 @@ impl<P: Platform> CpuZone<'_, '_, P> {
     }
 
     /// Takes the first block of a list. `None` if there is none, or if it is bad, and now out of service.
-    #[inline]
+    #[inline(always)]
     fn pop(self, state: &mut PagesetState, list: ListIndex, wanted: Wanted) -> Option<FrameIndex> {
         let frames = &self.zone.body.frames;
         let frame = state.pcp.pop(frames, list, wanted.order)?;
