@@ -2,7 +2,6 @@
 
 use super::{Config, Cpu};
 use crate::error::ConfigError;
-use crate::frame::PageblockOwner;
 use crate::pcp::Pageset;
 use crate::platform::Platform;
 use crate::zone::Zone;
@@ -74,7 +73,7 @@ impl<P: Platform> Tables<'static, P> {
                 crate::FrameCounts::for_span(zone.span.clone()).ok_or(ConfigError::BadZoneSpan(index))?;
             let zone = Zone::new(crate::frame::FrameTables::on_heap(counts));
             let owners = counts.owners(&config.policy, needed.cpus);
-            zones.push(zone.with_owners(Storage::owned(owners, PageblockOwner::new)));
+            zones.push(zone.with_owners(Storage::owned(owners, crate::frame::PageblockOwner::new)));
         }
         Ok(Self {
             zones: Storage::Owned(zones.into()),

@@ -139,7 +139,7 @@ impl FrameTables<'_> {
 
     /// Takes an allocated block of `order` from its user: marks it as cached, so that nobody else can free it. Only one
     /// of two CPUs that try at once succeeds. Returns the type of its pageblock, or else the state that it has.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn claim(&self, frame: FrameIndex, order: Order) -> Result<MigrateType, State> {
         let migratetype = self.pageblock_type(frame);
         let cell = &self.states[frame as usize].0;
@@ -152,6 +152,12 @@ impl FrameTables<'_> {
             Ok(_) => Ok(migratetype),
             Err(found) => Err(State::unpack(found)),
         }
+    }
+
+    /// Whether a page set's block of this order starts at `frame`, in a pageblock that no CPU owns.
+    #[inline]
+    pub(crate) fn is_cached(&self, frame: FrameIndex, order: Order) -> bool {
+        State::is_cached_as(self.states[frame as usize].0.load(Relaxed), order)
     }
 
     /// Changes the state if it is still `from`; `false` if somebody else changed it.

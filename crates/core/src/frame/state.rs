@@ -86,6 +86,12 @@ impl State {
         matches!(byte >> 4, ALLOCATED_FIXED | ALLOCATED_MOVABLE) && byte & 15 == order.get()
     }
 
+    /// Whether `byte` is the start of a cached block of this order: what every allocation asks, so without unpacking.
+    #[inline]
+    pub(crate) fn is_cached_as(byte: u8, order: Order) -> bool {
+        byte >> 4 >= CACHED && byte & 15 == order.get()
+    }
+
     /// Whether a page set has a block that starts here, or somebody is about to give it one back.
     #[inline]
     pub(crate) fn is_cached(self) -> bool {

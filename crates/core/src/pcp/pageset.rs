@@ -201,7 +201,7 @@ impl<P: Platform> CpuZone<'_, '_, P> {
     fn pop(self, state: &mut PagesetState, list: ListIndex, wanted: Wanted) -> Option<FrameIndex> {
         let frames = &self.zone.body.frames;
         let frame = state.pcp.pop(frames, list, wanted.order)?;
-        if !matches!(frames.state(frame), State::Cached { .. }) {
+        if !frames.is_cached(frame, wanted.order) {
             return self.pop_uncached(state, frame, wanted);
         }
         frames.mark_allocated(frame, wanted.order, wanted.migratetype);
@@ -266,7 +266,8 @@ impl<P: Platform> CpuZone<'_, '_, P> {
 
     /// Adds a freed block to the page set, and drains what is too much. Returns what is left to drain under new holds of
     /// the lock.
-    #[inline]
+    // Both callers are frees: a call would cost them more than the copy.
+    #[inline(always)]
     pub(crate) fn push_and_drain(
         self,
         state: &mut PagesetState,

@@ -51,11 +51,18 @@ impl ListScheme {
         if order.index() == 0 {
             return true;
         }
+        self.held_orders() >> order.index() & 1 == 1
+    }
+
+    /// One bit for each order that page sets hold.
+    #[inline]
+    const fn held_orders(self) -> u16 {
+        const LOW: u16 = (1 << (COSTLY_ORDER + 1)) - 1;
         match self {
-            Self::OrderZero => false,
-            Self::HighOrderV5 | Self::LowOrders => order.index() <= COSTLY_ORDER,
-            Self::OneHugeList | Self::TwoHugeLists => order.is_cached_by_kernel(),
-            Self::EveryOrder => order.index() <= PAGEBLOCK_ORDER,
+            Self::OrderZero => 1,
+            Self::HighOrderV5 | Self::LowOrders => LOW,
+            Self::OneHugeList | Self::TwoHugeLists => LOW | 1 << Order::THP.index(),
+            Self::EveryOrder => (1 << (PAGEBLOCK_ORDER + 1)) - 1,
         }
     }
 

@@ -102,7 +102,7 @@ impl Pcp {
     }
 
     /// Notes a free of `order` whose block has just been added, and says what to drain (spec §2.8).
-    #[inline]
+    #[inline(always)]
     pub fn note_free(
         &mut self,
         policy: &Policy,
@@ -163,7 +163,7 @@ impl Pcp {
     }
 
     /// The number of pages from which this free drains (spec §2.8 `pcp_high`). May move `high`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn limit(
         &mut self,
         policy: &Policy,
