@@ -79,6 +79,8 @@ fn everything(allocator: &Allocator, held: &mut [Option<(Pfn, Order)>]) {
     allocator.drain_all(CPU).expect("it exists");
     allocator.alloc_at(CPU, Pfn(4096), &Request::new(order(5))).expect("all memory is free");
     allocator.free(CPU, Pfn(4096), order(5)).expect("allocated above");
+    // Nothing is left to merge with the pageblock that is isolated, which would give it the type of its neighbour.
+    allocator.drain_all(CPU).expect("it exists");
     // Settings, CPUs, isolation, looking.
     allocator.isolate_pageblock(CPU, Pfn(5000)).expect("it exists");
     allocator.unisolate_pageblock(CPU, Pfn(5000), MigrateType::Movable).expect("it exists");
