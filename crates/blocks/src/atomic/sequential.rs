@@ -36,6 +36,13 @@ fn fence_at(place: Fences, order: Ordering) {
     }
 }
 
+fn between_fences<R>(order: Ordering, write: impl FnOnce() -> R) -> R {
+    fence_at(Fences::Before, order);
+    let before = write();
+    fence_at(Fences::After, order);
+    before
+}
+
 macro_rules! sequential {
     ($name:ident, $inner:ident, $value:ty) => {
         #[derive(Debug)]
@@ -53,16 +60,11 @@ macro_rules! sequential {
             }
 
             pub(crate) fn store(&self, value: $value, order: Ordering) {
-                fence_at(Fences::Before, order);
-                self.0.store(value, order);
-                fence_at(Fences::After, order);
+                between_fences(order, || self.0.store(value, order));
             }
 
             pub(crate) fn swap(&self, value: $value, order: Ordering) -> $value {
-                fence_at(Fences::Before, order);
-                let before = self.0.swap(value, order);
-                fence_at(Fences::After, order);
-                before
+                between_fences(order, || self.0.swap(value, order))
             }
 
             pub(crate) fn compare_exchange(
@@ -107,31 +109,19 @@ macro_rules! sequential {
             }
 
             pub(crate) fn fetch_add(&self, value: $value, order: Ordering) -> $value {
-                fence_at(Fences::Before, order);
-                let before = self.0.fetch_add(value, order);
-                fence_at(Fences::After, order);
-                before
+                between_fences(order, || self.0.fetch_add(value, order))
             }
 
             pub(crate) fn fetch_sub(&self, value: $value, order: Ordering) -> $value {
-                fence_at(Fences::Before, order);
-                let before = self.0.fetch_sub(value, order);
-                fence_at(Fences::After, order);
-                before
+                between_fences(order, || self.0.fetch_sub(value, order))
             }
 
             pub(crate) fn fetch_and(&self, value: $value, order: Ordering) -> $value {
-                fence_at(Fences::Before, order);
-                let before = self.0.fetch_and(value, order);
-                fence_at(Fences::After, order);
-                before
+                between_fences(order, || self.0.fetch_and(value, order))
             }
 
             pub(crate) fn fetch_or(&self, value: $value, order: Ordering) -> $value {
-                fence_at(Fences::Before, order);
-                let before = self.0.fetch_or(value, order);
-                fence_at(Fences::After, order);
-                before
+                between_fences(order, || self.0.fetch_or(value, order))
             }
         }
     };

@@ -80,8 +80,8 @@ impl<P: Platform> PageAllocator<'_, P> {
     }
 
     /// Takes a CPU offline: drains its page sets, and gives its share to the others, and the pageblocks that it owns to
-    /// nobody. Operations that name this CPU still
-    /// work, since a thread may be on its way out. The next drain collects the pages that they leave.
+    /// nobody. Operations that name this CPU still work, since a thread may be on its way out. The next drain collects the
+    /// pages that they leave.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.

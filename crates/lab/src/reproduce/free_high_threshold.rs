@@ -101,19 +101,14 @@ fn experiments(table: &Published) -> Result<Vec<Experiment>> {
                     Quantity::relative("score_rel", "score", "% of 6.6", 1),
                     Metric::OfBase(|result| result.score_per_s),
                 )],
-                borrowed: from
-                    .map_or_else(Vec::new, |(table, parameter)| borrowed(table, parameter, cases.len())),
+                borrowed: from.map_or_else(Vec::new, |(table, parameter)| {
+                    Borrowed::of_base(table, parameter, cases.len())
+                }),
                 cases,
                 fits: Vec::new(),
             })
         })
         .collect()
-}
-
-/// The parameter in every row, as it was chosen on another table's base row.
-fn borrowed(table: &str, parameter: &'static str, rows: usize) -> Vec<Borrowed> {
-    let (table, row) = (table.to_owned(), "base".to_owned());
-    (0..rows).map(|case| Borrowed { case, parameter, table: table.clone(), row: row.clone() }).collect()
 }
 
 #[cfg(test)]

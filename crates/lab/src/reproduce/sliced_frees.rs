@@ -109,16 +109,14 @@ fn experiment(table: &Published, name: &str, machine: &str) -> Result<Experiment
         band: None,
     };
     let base = vec![Some(100.0); TIMES.len()];
-    // The text gives no share of the zone lock to choose a compiler's time for each page on.
-    let page_ns =
-        |case| Borrowed { case, parameter: "page_ns", table: "kbuild".to_owned(), row: "base".to_owned() };
     Ok(Experiment {
         id: format!("kbuild-{name}"),
         title: format!("kernel build, make -j{cpus} on {cpus} CPUs"),
         columns,
         cases: vec![case(STATES[0], None, base), case(STATES[1], Some(0), published)],
         fits: Vec::new(),
-        borrowed: vec![page_ns(0), page_ns(1)],
+        // The text gives no share of the zone lock to choose a compiler's time for each page on.
+        borrowed: Borrowed::of_base("kbuild", "page_ns", STATES.len()),
     })
 }
 

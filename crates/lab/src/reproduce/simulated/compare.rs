@@ -1,7 +1,7 @@
 //! Results beside what is published.
 
-use pageset_report::Origin;
 use pageset_report::comparison::{Band, Comparison, Pair};
+use pageset_report::{Origin, Spread};
 
 use super::experiment::{Case, Experiment, Metric};
 use super::fitted::Fitted;
@@ -19,7 +19,8 @@ pub(super) fn compare(experiment: &Experiment, fitted: &Fitted, results: &Result
         let base = case.base.map_or(case, |base| &experiment.cases[base]);
         let pairs = experiment.columns.iter().enumerate().map(|(column, (quantity, metric))| {
             let values = values(*metric, case, base, results);
-            let (ours, spread) = (values.as_deref().map(mean), values.as_deref().and_then(deviation));
+            let ours = values.map(|values| values.mean);
+            let spread = values.filter(|values| values.runs > 1).map(|values| values.stddev);
             let pair = Pair::new(case.published[column], ours, Origin::Simulated);
             let is_fitted = experiment.fits.iter().any(|fit| fit.case == index && fit.column == column);
             let is_given = case.base.is_none() && metric.is_relative();
@@ -51,24 +52,11 @@ impl Metric {
     }
 }
 
-/// The values of a case for one column, one for each seed. A relative one is counted from the base row with the same seed.
-pub(super) fn values(metric: Metric, case: &Case, base: &Case, results: &Results) -> Option<Vec<f64>> {
+/// The values of a case for one column, over all seeds. A relative one is counted from the base row with the same seed.
+pub(super) fn values(metric: Metric, case: &Case, base: &Case, results: &Results) -> Option<Spread> {
     let pairs = results.get(&case.run)?.into_iter().zip(results.get(&base.run)?);
-    Some(pairs.map(|(ours, base)| value(metric, ours, base)).collect())
-}
-
-/// The mean; of nothing, not a number.
-pub(super) fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
-}
-
-/// The standard deviation of a sample of at least two.
-fn deviation(values: &[f64]) -> Option<f64> {
-    let mean = mean(values);
-    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    (values.len() > 1)
-        .then(|| (squares / (values.len() - 1) as f64).sqrt())
-        .filter(|spread| spread.is_finite())
+    let values: Vec<_> = pairs.map(|(ours, base)| value(metric, ours, base)).collect();
+    Spread::of(&values)
 }
 
 fn value(metric: Metric, ours: &RunResult, base: &RunResult) -> f64 {

@@ -115,3 +115,11 @@ pub(crate) struct Borrowed {
     pub(crate) table: String,
     pub(crate) row: String,
 }
+
+impl Borrowed {
+    /// For each of so many rows, what was chosen on the row `base` of another table.
+    pub(crate) fn of_base(table: &str, parameter: &'static str, rows: usize) -> Vec<Self> {
+        let (table, row) = (table.to_owned(), "base".to_owned());
+        (0..rows).map(|case| Self { case, parameter, table: table.clone(), row: row.clone() }).collect()
+    }
+}

@@ -99,12 +99,10 @@ impl<'a> BaseRow<'a> {
         let results = Results::of(&case.run);
         let result = |fit: &Fit| {
             let (_, metric) = self.experiment.columns[fit.column];
-            compare::values(metric, &case, &case, &results).map(|values| compare::mean(&values)).ok_or_else(
-                || {
-                    let failures = results.failures().join(" ");
-                    anyhow!("{}: no value with {values:?}. {failures}", self.experiment.id)
-                },
-            )
+            compare::values(metric, &case, &case, &results).map(|values| values.mean).ok_or_else(|| {
+                let failures = results.failures().join(" ");
+                anyhow!("{}: no value with {values:?}. {failures}", self.experiment.id)
+            })
         };
         self.fits.iter().map(result).collect()
     }
