@@ -1,22 +1,18 @@
 //! What one CPU has of one zone: the pageblocks it allocates from, and those of its own that have free frames.
 
-use pageset_core::{COSTLY_ORDER, MigrateType, NodeId, Order, PAGEBLOCK_ORDER, ZoneId, ZoneKind};
+use pageset_core::{MigrateType, NodeId, Order, PAGEBLOCK_ORDER, ZoneId, ZoneKind};
 
+use crate::activity::Activity;
 use crate::atomic::{AtomicU32, AtomicUsize, Relaxed, SeqCst, array, constant};
 use crate::budget::Budget;
 use crate::free_bits::WORDS;
-use crate::kept::{Kept, Ring};
+use crate::kept::Kept;
 use crate::stack::{BlockIndex, Stack};
 
 /// Types of requests.
 pub(crate) const TYPES: usize = MigrateType::PCP_COUNT;
 /// No pageblock.
 const NONE: u32 = u32::MAX;
-
-const IDLE: u32 = 0;
-const ACTIVE: u32 = 1;
-/// It is never active, so it keeps nothing.
-const OFFLINE: u32 = 2;
 
 /// Where a CPU's requests go first.
 #[derive(Clone, Copy, Debug)]
@@ -56,31 +52,13 @@ pub struct CpuLists {
     pub(crate) spares: Spares,
     /// Where this CPU looked for a whole pageblock last.
     pub(crate) near: AtomicU32,
-    /// Whether this CPU asked for a pageblock since the last tick: [`IDLE`], [`ACTIVE`], or [`OFFLINE`].
-    activity: AtomicU32,
+    pub(crate) activity: Activity,
     pub(crate) budget: Budget,
     /// By type and order, its pageblocks that have free frames and are not allocated from.
     pub(crate) stacks: [[Stack; PAGEBLOCK_ORDER]; TYPES],
-    /// By type, blocks that it freed to pageblocks of others.
-    kept: [KeptOfType; TYPES],
+    /// Blocks that it freed to pageblocks of others.
+    pub(crate) kept: Kept,
     pub(crate) counters: Counters,
-}
-
-/// Orders that are kept.
-const KEPT_ORDERS: usize = COSTLY_ORDER + 1;
-
-/// Kept blocks of a type: 256 frames of each order.
-#[derive(Debug)]
-struct KeptOfType {
-    order_0: Kept<{ kept_blocks(0) }>,
-    order_1: Kept<{ kept_blocks(1) }>,
-    order_2: Kept<{ kept_blocks(2) }>,
-    order_3: Kept<{ kept_blocks(3) }>,
-}
-
-/// Loom sees each of them, so there it has two.
-const fn kept_blocks(order: u32) -> usize {
-    if cfg!(loom) { 2 } else { 256 >> order }
 }
 
 impl Default for CpuLists {
@@ -99,15 +77,10 @@ impl CpuLists {
                 cursors: array!(array!(Cursor::new())),
                 spares: Spares::new(),
                 near: AtomicU32::new(0),
-                activity: AtomicU32::new(IDLE),
+                activity: Activity::new(),
                 budget: Budget::new(),
                 stacks: array!(array!(Stack::new())),
-                kept: array!(KeptOfType {
-                    order_0: Kept::new(),
-                    order_1: Kept::new(),
-                    order_2: Kept::new(),
-                    order_3: Kept::new(),
-                }),
+                kept: Kept::new(),
                 counters: Counters::new(),
             }
         }
@@ -121,51 +94,6 @@ impl CpuLists {
     #[inline]
     pub(crate) fn stack(&self, wanted: Wanted) -> &Stack {
         &self.stacks[wanted.migratetype.index()][wanted.order.index()]
-    }
-
-    /// The blocks that it freed to pageblocks of others and keeps, if such blocks are kept.
-    #[inline]
-    pub(crate) fn kept(&self, wanted: Wanted) -> Option<Ring<'_>> {
-        let of_type = &self.kept[wanted.migratetype.index()];
-        match wanted.order.index() {
-            0 => Some(of_type.order_0.ring()),
-            1 => Some(of_type.order_1.ring()),
-            2 => Some(of_type.order_2.ring()),
-            3 => Some(of_type.order_3.ring()),
-            _ => None,
-        }
-    }
-
-    /// All blocks that it keeps, with their order.
-    pub(crate) fn all_kept(&self) -> impl Iterator<Item = (Order, Ring<'_>)> {
-        let orders = || Order::ZERO.and_above().take(KEPT_ORDERS);
-        Wanted::all()
-            .filter(move |wanted| orders().any(|order| order == wanted.order))
-            .filter_map(|wanted| self.kept(wanted).map(|ring| (wanted.order, ring)))
-    }
-
-    pub(crate) fn note_activity(&self) {
-        if self.activity.load(Relaxed) == IDLE {
-            self.activity.compare_exchange(IDLE, ACTIVE, Relaxed, Relaxed).ok();
-        }
-    }
-
-    /// Whether the CPU was active since this was asked last.
-    pub(crate) fn take_activity(&self) -> bool {
-        self.activity.compare_exchange(ACTIVE, IDLE, Relaxed, Relaxed).is_ok()
-    }
-
-    /// Whether the CPU was active since the last tick.
-    pub(crate) fn is_active(&self) -> bool {
-        self.activity.load(Relaxed) == ACTIVE
-    }
-
-    pub(crate) fn set_offline(&self) {
-        self.activity.store(OFFLINE, Relaxed);
-    }
-
-    pub(crate) fn set_online(&self) {
-        self.activity.compare_exchange(OFFLINE, IDLE, Relaxed, Relaxed).ok();
     }
 }
 
@@ -194,13 +122,16 @@ pub(crate) struct Spares {
     pub(crate) claim_size: AtomicU32,
 }
 
-/// Whole pageblocks that a CPU keeps at hand. Guess: 64 MiB are little beside what a CPU has that asks for so much. Loom has few.
-pub(crate) const SPARES: usize = if cfg!(loom) { 3 } else { 32 };
+/// Whole pageblocks that a CPU keeps at hand. Guess: 256 MiB are little beside what a CPU has that asks for so much. Loom has few.
+pub(crate) const SPARES: usize = if cfg!(loom) { 3 } else { 128 };
+
+/// Whole pageblocks that a CPU takes at once at first, if there are many.
+pub(crate) const CLAIM_MIN: u32 = if cfg!(loom) { 1 } else { 8 };
 
 impl Spares {
     constant! {
         fn new() -> Self {
-            Self { blocks: array!(AtomicU32::new(NONE)), claim_size: AtomicU32::new(1) }
+            Self { blocks: array!(AtomicU32::new(NONE)), claim_size: AtomicU32::new(CLAIM_MIN) }
         }
     }
 

@@ -9,9 +9,9 @@
 //! - A pageblock whose frames are all free is whole again: one bit of a map.
 //! - Every misuse that a bit can show is an error value.
 //!
-//! Modules from the bottom: `atomic`; `free_bits`, `tail_bits`, `bad_bits` (frames of a pageblock), `state` (what a pageblock is for),
-//! `stack` (pageblocks with free frames), `whole_map` (pageblocks that are whole); `zone`, `budget`, `cpu_lists`; `allocator` (the
-//! operations).
+//! Modules from the bottom: `atomic`; `free_bits`, `tail_bits`, `bad_bits` (frames of a pageblock), `state` (what a pageblock is
+//! for), `stack` (pageblocks with free frames), `whole_map` (pageblocks that are whole); `kept` (what a CPU freed for others),
+//! `activity`, `budget`, `cpu_lists` (what a CPU has of a zone), `zone`; `allocator` (the operations).
 #![no_std]
 #![cfg_attr(not(all(loom, test)), forbid(unsafe_code))]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -19,6 +19,7 @@
 #[cfg(any(test, doctest, loom))]
 extern crate std;
 
+mod activity;
 mod allocator;
 mod atomic;
 mod bad_bits;

@@ -1,4 +1,4 @@
-//! The parts of the allocator under loom, which tries every outcome that the language allows: bits, stacks, rings of kept blocks.
+//! The parts of the allocator under loom, which tries every outcome that the language allows: bits, stacks, kept blocks.
 //!
 //! Needs `RUSTFLAGS="--cfg loom"`; `ci/loom.sh` runs it. The allocator as a whole is in `allocator/orderings.rs`.
 
@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use loom::cell::UnsafeCell;
 use loom::thread;
-use pageset_core::{Order, Storage};
+use pageset_core::{MigrateType, Order, Storage};
 
 use crate::atomic::{Fences, set_fences};
+use crate::cpu_lists::Wanted;
 use crate::free_bits::{FreeBits, WORDS};
 use crate::kept::Kept;
 use crate::stack::{BlockIndex, Stack};
@@ -169,23 +170,24 @@ fn a_stack_gives_what_was_done_before() {
     });
 }
 
-/// Two use one ring: what one put there the other one may take, and none is lost or taken twice.
+/// Two keep blocks at the same place: what one put there the other one may take, and none is lost or taken twice.
 #[test]
 fn kept_blocks_are_taken_once() {
-    check(3, || {
-        let ring = Arc::new((Kept::<2>::new(), Frame::new()));
-        let theirs = Arc::clone(&ring);
+    let single = Wanted { order: Order::ZERO, migratetype: MigrateType::Movable };
+    check(3, move || {
+        let shared = Arc::new((Kept::new(), Frame::new()));
+        let theirs = Arc::clone(&shared);
         let other = thread::spawn(move || {
             theirs.1.write();
-            theirs.0.ring().try_with(|mut held| held.push(7)).is_some()
+            theirs.0.try_with(|held| held.push(single, 7)).unwrap_or(false)
         });
         begin();
-        let taken = ring.0.ring().try_with(|mut held| held.pop_first()).flatten();
+        let taken = shared.0.try_with(|held| held.pop_newest(single)).flatten();
         if taken.is_some() {
-            ring.1.write();
+            shared.1.write();
         }
         let put = other.join().expect("no panic");
-        assert_eq!(ring.0.ring().len(), usize::from(put) - usize::from(taken.is_some()));
+        assert_eq!(shared.0.frames(), usize::from(put) - usize::from(taken.is_some()));
     });
 }
 

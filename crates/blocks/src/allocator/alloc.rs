@@ -107,6 +107,7 @@ impl BlockAllocator<'_> {
             && request.order < Order::PAGEBLOCK
         {
             let needy = Needy { zone, cpu, lists: self.lists_at(zone, cpu), wanted: Wanted::of(request) };
+            needy.lists.activity.note();
             if let Some(frame) = self.take_kept(needy.lists, needy.wanted).or_else(|| self.take_rest(needy)) {
                 return Ok(self.zones[zone.index()].pfn(frame));
             }

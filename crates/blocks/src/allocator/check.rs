@@ -88,13 +88,9 @@ impl BlockAllocator<'_> {
     /// Counts the frames that CPUs keep of other CPUs' pageblocks.
     fn check_kept(&self, id: ZoneId) -> Result<u64, &'static str> {
         for cpu in 0..self.cpus() {
-            for (_, ring) in self.lists_at(id, CpuId(cpu as u32)).all_kept() {
-                if ring
-                    .iter()
-                    .any(|frame| self.free[frame as usize / FRAMES].is_free(frame as usize % FRAMES))
-                {
-                    return Err("a block that a CPU keeps is in use for its pageblock");
-                }
+            let is_free = |frame: u32| self.free[frame as usize / FRAMES].is_free(frame as usize % FRAMES);
+            if self.lists_at(id, CpuId(cpu as u32)).kept.iter().any(is_free) {
+                return Err("a block that a CPU keeps is in use for its pageblock");
             }
         }
         Ok(self.kept_in(id) as u64)

@@ -13,7 +13,7 @@ impl BlockAllocator<'_> {
     /// [`ConfigError::BadCpu`] for an unknown CPU.
     pub fn cpu_offline(&self, cpu: CpuId) -> Result<(), ConfigError> {
         self.check_cpu(cpu)?;
-        self.zone_ids().for_each(|zone| self.lists_at(zone, cpu).set_offline());
+        self.zone_ids().for_each(|zone| self.lists_at(zone, cpu).activity.set_offline());
         self.drain_cpu(cpu)
     }
 
@@ -23,7 +23,7 @@ impl BlockAllocator<'_> {
     /// [`ConfigError::BadCpu`] for an unknown CPU.
     pub fn cpu_online(&self, cpu: CpuId) -> Result<(), ConfigError> {
         self.check_cpu(cpu)?;
-        self.zone_ids().for_each(|zone| self.lists_at(zone, cpu).set_online());
+        self.zone_ids().for_each(|zone| self.lists_at(zone, cpu).activity.set_online());
         Ok(())
     }
 }

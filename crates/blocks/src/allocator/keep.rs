@@ -8,14 +8,14 @@ use pageset_core::{CpuId, Order, ZoneId};
 use super::{BlockAllocator, FRAMES};
 use crate::cpu_lists::{CpuLists, Wanted, count};
 use crate::free_bits::WORD_FRAMES;
-use crate::kept::{Held, Ring};
+use crate::kept::{Held, Kept};
 use crate::state::State;
 
 /// What happens to blocks that a CPU frees to another CPU's pageblock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RemoteFrees {
-    /// The CPU keeps them for its own requests, up to 256 frames of each order up to 3 and each type, and gives back
-    /// the rest in halves. A block that is freed twice so is found when it is given back, and counted.
+    /// The CPU keeps those up to order 3 for its own requests, 2048 frames of a zone at most, and gives back the oldest
+    /// of those it has most of. A block that is freed twice so is found when it is given back, and counted.
     #[default]
     Kept,
     /// They go back at once. Every double free is an error.
@@ -36,32 +36,45 @@ impl<'a> BlockAllocator<'a> {
         if self.remote_frees != RemoteFrees::Kept || !self.is_known(cpu) {
             return false;
         }
+        let wanted = Wanted { order, migratetype: state.migratetype() };
         let lists = self.lists_at(zone, cpu);
-        let Some(ring) = lists.kept(Wanted { order, migratetype: state.migratetype() }) else { return false };
-        let kept = ring.try_with(|mut held| {
-            if held.is_full() {
-                let half = held.half();
-                self.give_back(cpu, lists, &mut held, order, half);
+        let keep = |held: Held<'_>| {
+            let is_kept = held.push(wanted, frame);
+            if !is_kept {
+                self.make_room(cpu, lists, held);
             }
-            held.push(frame);
-        });
-        kept.is_some()
+            is_kept || held.push(wanted, frame)
+        };
+        lists.activity.note();
+        Kept::keeps(order) && lists.kept.try_with(keep).unwrap_or(false)
     }
 
     /// The block that this CPU freed last of those that it keeps.
     pub(super) fn take_kept(&self, lists: &CpuLists, wanted: Wanted) -> Option<usize> {
-        let ring = lists.kept(wanted)?;
-        if ring.len() == 0 {
+        if !lists.kept.has(wanted) {
             return None;
         }
-        ring.try_with(|mut held| held.pop_last()).flatten().map(|frame| frame as usize)
+        lists.kept.try_with(|held| held.pop_newest(wanted)).flatten().map(|frame| frame as usize)
     }
 
-    /// Gives back the oldest blocks.
-    fn give_back(&self, cpu: CpuId, lists: &CpuLists, held: &mut Held<'_>, order: Order, blocks: usize) {
+    /// Gives back the oldest quarter of the blocks that there are most of. (With a half, CPUs meet as often; with an eighth, once
+    /// more in twenty-five.)
+    #[cold]
+    fn make_room(&self, cpu: CpuId, lists: &CpuLists, held: Held<'_>) {
+        if let Some(wanted) = held.largest() {
+            self.give_back(cpu, lists, held, wanted, held.blocks(wanted).div_ceil(4));
+        }
+    }
+
+    /// Gives back at least so many of the oldest blocks of a list, if there are so many.
+    fn give_back(&self, cpu: CpuId, lists: &CpuLists, held: Held<'_>, wanted: Wanted, blocks: usize) {
         count(&lists.counters.given_back);
+        let left = held.blocks(wanted).saturating_sub(blocks);
+        let is_due = || held.blocks(wanted) > left;
+        let chunks = core::iter::from_fn(|| is_due().then(|| held.pop_oldest(wanted)).flatten());
         let mut together = Together::default();
-        for frame in (0..blocks).map_while(|_| held.pop_first()) {
+        let order = wanted.order;
+        for frame in chunks.flatten() {
             let index = frame as usize;
             if order == Order::ZERO && together.add(index) {
                 continue;
@@ -102,18 +115,16 @@ impl<'a> BlockAllocator<'a> {
     /// Gives back everything that a CPU keeps of a zone, unless somebody is at it.
     pub(super) fn give_back_all(&self, zone: ZoneId, cpu: CpuId) {
         let lists = self.lists_at(zone, cpu);
-        for (order, ring) in lists.all_kept().filter(|(_, ring)| ring.len() > 0) {
-            ring.try_with(|mut held| self.give_back(cpu, lists, &mut held, order, usize::MAX));
-        }
+        lists.kept.try_with(|held| {
+            while let Some(wanted) = held.largest() {
+                self.give_back(cpu, lists, held, wanted, usize::MAX);
+            }
+        });
     }
 
     /// Frames that all CPUs keep of a zone.
     pub(super) fn kept_in(&self, zone: ZoneId) -> usize {
-        let of_cpu = |cpu: usize| {
-            let kept = self.lists_at(zone, CpuId(cpu as u32)).all_kept();
-            kept.map(|(order, ring): (Order, Ring<'_>)| ring.len() << order.get()).sum::<usize>()
-        };
-        (0..self.cpus()).map(of_cpu).sum()
+        (0..self.cpus()).map(|cpu| self.lists_at(zone, CpuId(cpu as u32)).kept.frames()).sum()
     }
 }
 

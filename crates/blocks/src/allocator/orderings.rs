@@ -52,7 +52,7 @@ impl BlockAllocator<'_> {
     fn fill(&self, of: u8) -> Vec<Pfn> {
         let blocks: Vec<Pfn> =
             (0..FRAMES >> of).map(|_| self.alloc(CPU, &request(of)).expect("there is memory")).collect();
-        self.lists_at(ZONE, CPU).take_activity();
+        self.lists_at(ZONE, CPU).activity.forget();
         blocks
     }
 
@@ -83,7 +83,7 @@ fn freed_while_the_owner_leaves(of: u8, preemptions: usize) {
     check(preemptions, move || {
         let allocator = allocator();
         let last = allocator.alloc(CPU, &request(of)).expect("there is memory");
-        allocator.lists_at(ZONE, CPU).take_activity();
+        allocator.lists_at(ZONE, CPU).activity.forget();
         both(
             &allocator,
             move |allocator| allocator.give(OTHER, last, of),
@@ -220,7 +220,7 @@ fn a_pageblock_isolated_while_it_becomes_whole_is_nobodys() {
         let allocator = allocator();
         let last = allocator.alloc(CPU, &request(0)).expect("there is memory");
         let block = last.0 as usize / FRAMES;
-        allocator.lists_at(ZONE, CPU).take_activity();
+        allocator.lists_at(ZONE, CPU).activity.forget();
         allocator.retire(block, CPU);
         both(
             &allocator,

@@ -57,14 +57,16 @@ impl BlockAllocator<'_> {
             {
                 return None;
             }
-            if state.phase() == Phase::Idle && self.adopt(block, state, needy) {
+            // Another CPU's at hand too: otherwise each block of it would be searched for, one after the other.
+            let is_others = state.phase() == Phase::Current && state.owner() != needy.cpu;
+            if (state.phase() == Phase::Idle || is_others) && self.adopt(block, state, needy) {
                 return self.take_rest(needy);
             }
             self.take_one(block, needy.wanted)
         })
     }
 
-    /// An idle pageblock becomes this CPU's, for requests of its type.
+    /// A pageblock that is idle, or another CPU's, becomes this CPU's, for requests of its type.
     pub(super) fn adopt(&self, block: BlockIndex, state: State, needy: Needy<'_>) -> bool {
         let ours = state.in_phase(Phase::Current).of_owner(needy.cpu).of_type(needy.wanted.migratetype);
         let adopted = self.states[block].update(|now| (now == state).then_some(ours)).is_ok();

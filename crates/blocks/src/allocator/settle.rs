@@ -49,7 +49,7 @@ impl BlockAllocator<'_> {
         let zone = self.zone_of_block(block);
         let wanted = Wanted { order: state.order(), migratetype: state.migratetype() };
         let owner = self.lists_at(zone, state.owner());
-        let stack = if owner.is_active() && owner.budget.add() {
+        let stack = if owner.activity.is_recent() && owner.budget.add() {
             owner.stack(wanted)
         } else {
             self.zones[zone.index()].shared(wanted)
@@ -77,7 +77,7 @@ impl BlockAllocator<'_> {
         self.uncount(block);
         let lists = self.lists_at(zone, owner);
         count(&lists.counters.closed);
-        if lists.is_active() {
+        if lists.activity.is_recent() {
             if self.turn_into(block, |state| state.unused(Phase::Spare)) {
                 self.keep_spare(lists, block);
             }

@@ -24,7 +24,7 @@ impl BlockAllocator<'_> {
         let needy =
             |zone: ZoneId| Needy { zone, cpu, lists: self.lists_at(zone, cpu), wanted: Wanted::of(request) };
         let first = zones().next().ok_or(AllocError::NoEligibleZone)?;
-        needy(first).lists.note_activity();
+        needy(first).lists.activity.note();
         let found = self
             .take_left(needy(first))
             .or_else(|| zones().find_map(|zone| self.take_above(needy(zone), request, Watermark::Low)))
@@ -74,7 +74,7 @@ impl BlockAllocator<'_> {
             }
             return None;
         }
-        needy.lists.note_activity();
+        needy.lists.activity.note();
         let frame = if needy.wanted.order < Order::PAGEBLOCK {
             self.take_from_another(needy)
         } else {

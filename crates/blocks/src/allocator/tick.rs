@@ -5,12 +5,12 @@ use pageset_core::{ConfigError, CpuId, TickOutcome, ZoneId};
 use super::BlockAllocator;
 use crate::atomic::Relaxed;
 use crate::budget::Budget;
-use crate::cpu_lists::{CpuLists, Wanted};
+use crate::cpu_lists::{CLAIM_MIN, CpuLists, Wanted};
 
 impl BlockAllocator<'_> {
-    /// Does one CPU's periodic work: one that asked for no pageblock since the last tick gives up all it has, and one that found
-    /// all it asked for among its own leaves a part of its budget for pageblocks to those that did not. Call it about once a
-    /// second, on or for that CPU.
+    /// Does one CPU's periodic work: one that did next to nothing since the last tick but one gives up all it has, and one that
+    /// found all it asked for among its own leaves a part of its budget for pageblocks to those that did not. Call it about
+    /// once a second, on or for that CPU.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.
@@ -20,7 +20,7 @@ impl BlockAllocator<'_> {
         for zone in self.zone_ids() {
             let lists = self.lists_at(zone, cpu);
             lists.budget.adjust(&self.zones[zone.index()].unassigned);
-            if lists.take_activity() {
+            if lists.activity.age() {
                 Wanted::all().for_each(|wanted| self.give_up_stack(zone, lists, wanted, Budget::is_exceeded));
                 outcome = TickOutcome::Again;
             } else {
@@ -37,7 +37,7 @@ impl BlockAllocator<'_> {
     pub fn drain_cpu(&self, cpu: CpuId) -> Result<(), ConfigError> {
         self.check_cpu(cpu)?;
         for zone in self.zone_ids() {
-            self.lists_at(zone, cpu).take_activity();
+            self.lists_at(zone, cpu).activity.forget();
             self.give_up(zone, cpu);
         }
         Ok(())
@@ -65,7 +65,7 @@ impl BlockAllocator<'_> {
             self.give_up_stack(zone, lists, wanted, |_| true);
         }
         self.give_spares(lists, lists.spares.iter());
-        lists.spares.claim_size.store(1, Relaxed);
+        lists.spares.claim_size.store(CLAIM_MIN, Relaxed);
     }
 
     /// What a CPU has of pageblocks with free frames is anybody's, while its budget says so.

@@ -66,10 +66,9 @@ impl BlockAllocator<'_> {
         let claim_size = &needy.lists.spares.claim_size;
         let size = claim_size.load(Relaxed);
         claim_size.store((size * 2).min(SPARES as u32), Relaxed);
-        let most = zone.whole_blocks() / (8 * self.cpus());
         let near = needy.lists.near.load(Relaxed) as usize;
         let (first, mut taken) =
-            self.whole.claim_some(&zone.blocks, near, (size as usize).min(most).max(1))?;
+            self.whole.claim_some(&zone.blocks, near, (size as usize).min(self.most_spares(zone)))?;
         zone.remove_whole(taken.count_ones() as usize);
         count(&needy.lists.counters.claimed);
         let block = first + taken.trailing_zeros() as usize;
@@ -160,13 +159,19 @@ impl BlockAllocator<'_> {
         self.states.get(block).is_some_and(|state| state.get().phase() == Phase::Spare)
     }
 
+    /// Whole pageblocks that a CPU keeps at hand of a zone, besides the one that it freed last: none that many CPUs would miss.
+    fn most_spares(&self, zone: &Zone) -> usize {
+        (zone.whole_blocks() / (4 * self.cpus())).clamp(1, SPARES - 1)
+    }
+
     /// Keeps a spare pageblock at hand behind the one that was freed last. If there are too many, half of them go into the map.
     pub(super) fn keep_spare(&self, lists: &CpuLists, block: BlockIndex) {
-        let place = lists.spares.iter().skip(1).position(|kept| !self.is_spare(kept));
+        let most = self.most_spares(&self.zones[self.zone_of_block(block).index()]);
+        let place = lists.spares.iter().skip(1).take(most).position(|kept| !self.is_spare(kept));
         let place = place.unwrap_or_else(|| {
-            let half = lists.spares.iter().skip(1 + SPARES / 2);
+            let half = lists.spares.iter().skip(1 + most / 2);
             self.give_spares(lists, half);
-            SPARES / 2
+            most / 2
         });
         // Somebody who runs as the same CPU may have been faster.
         let before = lists.spares.replace(place + 1, block);

@@ -116,26 +116,41 @@ fn churn_ends_in_few_pageblocks() {
 }
 
 #[test]
-fn a_cpu_keeps_what_it_frees_for_others_and_gives_back_halves() {
-    let allocator = plain(8192, 2);
+fn a_cpu_keeps_what_it_frees_for_others_and_gives_back_quarters() {
+    let allocator = plain(16384, 2);
     let pages: Vec<Pfn> =
-        (0..512).map(|_| allocator.alloc(CpuId(0), &request(0, MOVABLE)).unwrap()).collect();
+        (0..4096).map(|_| allocator.alloc(CpuId(0), &request(0, MOVABLE)).unwrap()).collect();
     let held = || allocator.zones().map(|zone| zone.held).sum::<u64>();
-    for (freed, expected) in [(100, 100), (256, 256), (257, 129), (512, 256)] {
-        let already = allocator.validate().unwrap().allocated;
-        pages[512 - already as usize..freed].iter().for_each(|pfn| {
+    let mut already = 0;
+    for (freed, expected) in [(100, 100), (2048, 2048), (2049, 1537), (2560, 2048), (2561, 1537)] {
+        pages[already..freed].iter().for_each(|pfn| {
             allocator.free(CpuId(1), *pfn, Order::ZERO).unwrap();
         });
+        already = freed;
         assert_eq!(held(), expected, "after {freed} frees");
+        assert_eq!(allocator.validate().unwrap().allocated, 4096 - freed as u64);
     }
     // The last is the first that the CPU gets again, since it has no pageblock of its own.
-    assert_eq!(allocator.alloc(CpuId(1), &request(0, MOVABLE)), Ok(pages[511]));
-    allocator.free(CpuId(1), pages[511], Order::ZERO).unwrap();
+    assert_eq!(allocator.alloc(CpuId(1), &request(0, MOVABLE)), Ok(pages[2560]));
+    pages[2560..].iter().for_each(|pfn| allocator.free(CpuId(1), *pfn, Order::ZERO).unwrap());
     for _ in 0..2 {
         allocator.tick(CpuId(1)).unwrap();
     }
     assert_eq!(held(), 0);
     assert_eq!(allocator.validate().unwrap().allocated, 0);
+}
+
+/// Found with 320 MiB of memory that a cache had filled: each page was searched for, among all pageblocks.
+#[test]
+fn a_cpu_takes_over_the_last_pageblock_of_another() {
+    let allocator = plain(2048, 2);
+    let theirs = allocator.alloc(CpuId(0), &request(0, MOVABLE)).unwrap();
+    let alloc = || allocator.alloc(CpuId(1), &request(0, MOVABLE)).ok();
+    let pages: Vec<Pfn> = core::iter::from_fn(alloc).collect();
+    assert!(pages.len() > 1024, "{} pages", pages.len());
+    assert!(pages.iter().any(|pfn| pfn.0 / 512 == theirs.0 / 512));
+    let rescued = allocator.counters().rescued;
+    assert!(rescued < 40, "{rescued} pages were searched for");
 }
 
 #[test]
