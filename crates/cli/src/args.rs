@@ -265,6 +265,9 @@ pub(crate) struct ReproduceArgs {
     /// How many runs to do at once; the result is the same [default: one for each CPU]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
+    /// With how many seeds to simulate each run [default: 5; with --quick 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100))]
+    pub(crate) seeds: Option<u64>,
     /// Choose fitted parameters again, on base rows only, and write them to FILE; takes minutes
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) fit: Option<PathBuf>,
@@ -326,6 +329,9 @@ pub(crate) struct SimulateArgs {
     /// Seed of all random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
+    /// How many seeds to run each policy with, from --seed on: the table then has means, and how far they vary
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100))]
+    pub(crate) seeds: u64,
     /// Set a parameter of the workload, or of the kernel: vm.percpu_pagelist_high_fraction, vm.min_free_kbytes,
     /// vm.watermark_scale_factor, vm.stat_interval; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
@@ -336,7 +342,7 @@ pub(crate) struct SimulateArgs {
     /// Virtual time that is measured [default: the workload's]
     #[arg(long, value_name = "MS")]
     pub(crate) duration_ms: Option<u64>,
-    /// How many policies to run at once; the result is the same [default: one for each CPU]
+    /// How many runs to do at once; the result is the same [default: one for each CPU]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
     /// Run everything twice and fail if the results differ

@@ -160,11 +160,11 @@ mod tests {
         "pageset stat --lenient --sidecar=-s -- -t",
         "pageset stat -",
         "pageset contest --sidecar s --lenient --recover -p linux-6.1,linux-6.6 --ablations --layout m.toml t",
-        "pageset simulate -m m -w w -c 2 -p linux-6.1 --seed 3 --set a=1 --set b=2 --warmup-ms 1 --duration-ms 2 --check",
+        "pageset simulate -m m -w w -c 2 -p linux-6.1 --seed 3 --seeds 2 --set a=1 --set b=2 --warmup-ms 1 --duration-ms 2 --check",
         "pageset simulate --list",
         "pageset sweep p.toml --rows r.jsonl",
         "pageset sweep p.toml --rows=-r.jsonl",
-        "pageset reproduce batch-size -q --fit f.toml",
+        "pageset reproduce batch-size -q --seeds 3 --fit f.toml",
         "pageset pft -g 0.5 -f 2 -r 3 -l 4 -s P1,V1,R1 P2,V1,R1 --regions one_region_sliced --page-shift 14 --magazine 0 \
          --zero skip --peer kernel,clear",
         "pageset pft --machine epyc-2 --rss-line own --strategy all",

@@ -23,8 +23,12 @@ pub(crate) fn run(args: &ReproduceArgs, invocation: &Invocation) -> Result<()> {
         let name = study.name();
         args::refuse(format!("{name} has no parameters that could be chosen again: leave --fit out"));
     }
+    if args.seeds.is_some() && !study.has_seeds() {
+        args::refuse(format!("{} is not simulated with seeds: leave --seeds out", study.name()));
+    }
     let existing = args.output.target.existing();
-    let options = Options { is_quick: args.quick, jobs: jobs(args.jobs), fit: args.fit.clone() };
+    let options =
+        Options { is_quick: args.quick, jobs: jobs(args.jobs), fit: args.fit.clone(), seeds: args.seeds };
     if let Some(directory) = &args.svg {
         std::fs::create_dir_all(directory)
             .with_context(|| format!("{}: cannot make this directory", directory.display()))?;
@@ -53,7 +57,7 @@ fn provenance(invocation: &Invocation, findings: &mut Findings) -> Provenance {
     let mut provenance = invocation.provenance();
     provenance.machine = std::mem::take(&mut findings.machine);
     provenance.policies = std::mem::take(&mut findings.policies);
-    provenance.seed = findings.seed;
+    provenance.seeds = findings.seeds;
     provenance
 }
 

@@ -27,7 +27,10 @@ pub(crate) fn execute(args: &SimulateArgs, invocation: &Invocation) -> Result<()
         for (spec, (first, second)) in specs.iter().zip(results.iter().zip(&again)) {
             if first != second {
                 let (policy, one, other) = (&spec.policy, &first.digest, &second.digest);
-                bail!("{policy}: two runs with one seed differ ({one}, {other}); this is a bug");
+                bail!(
+                    "{policy}: two runs with one seed ({}) differ ({one}, {other}); this is a bug",
+                    spec.seed
+                );
             }
         }
     }
@@ -40,9 +43,9 @@ pub(crate) fn execute(args: &SimulateArgs, invocation: &Invocation) -> Result<()
     output::write(&args.output.target, |out| Ok(args.output.format().exporter().export(&table, out)?))
 }
 
-/// One run for each policy.
+/// One run for each policy and seed.
 fn specs(args: &SimulateArgs) -> Vec<RunSpec> {
-    let spec = |policy: &String| RunSpec {
+    let spec = |policy: &String, seed: u64| RunSpec {
         machine: args.machine.clone(),
         workload: args.workload.clone(),
         policy: policy.clone(),
@@ -52,12 +55,13 @@ fn specs(args: &SimulateArgs) -> Vec<RunSpec> {
         // One kernel surrounds all policies that are compared: the base's.
         kernel_of: args.policies.first().cloned(),
         tick_phase: None,
-        seed: args.seed,
+        seed,
         warmup_ms: args.warmup_ms,
         duration_ms: args.duration_ms,
         settings: args.set.iter().cloned().collect(),
     };
-    args.policies.iter().map(spec).collect()
+    let of_policy = |policy| table::seeds(args).iter().map(move |seed| spec(policy, seed));
+    args.policies.iter().flat_map(of_policy).collect()
 }
 
 /// Runs all, several at once; the results are in the order of the runs.

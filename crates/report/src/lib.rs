@@ -11,7 +11,7 @@
 //! - `relative`: the same table as percentages of its first row.
 //! - `spread`: what several runs of one measurement say together.
 //! - `histogram`, `matrix`: two results that are not rows, and the tables they turn into.
-//! - `provenance`: command, version, machine, policies and seed of a result.
+//! - `provenance`: command, version, machine, policies and `seeds` of a result.
 //! - `origin`: whether a number was published, measured, simulated or fitted.
 //! - `comparison`: published values beside ours, and how well they agree.
 //! - `plot`: results as pictures.
@@ -32,6 +32,7 @@ pub mod page;
 pub mod plot;
 mod provenance;
 mod relative;
+mod seeds;
 mod spread;
 mod table;
 mod wrap;
@@ -44,6 +45,7 @@ pub use matrix::Matrix;
 pub use origin::Origin;
 pub use provenance::Provenance;
 pub use relative::{change_from_first, relative_to_first};
+pub use seeds::Seeds;
 pub use spread::Spread;
 pub use table::{Align, Column, Kind, Row, Table};
 pub use wrap::wrap;

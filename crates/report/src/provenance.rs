@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::Seeds;
+
 /// Everything needed to get the same numbers again.
 ///
 /// The date is left out on purpose: the same seed and commit have to give the same bytes.
@@ -18,9 +20,9 @@ pub struct Provenance {
     pub machine: String,
     /// Names of the policies, in the order of the rows.
     pub policies: Vec<String>,
-    /// Seed of everything random, if anything was.
+    /// Seeds of everything random, if anything was.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub seed: Option<u64>,
+    pub seeds: Option<Seeds>,
 }
 
 impl Provenance {
@@ -31,7 +33,8 @@ impl Provenance {
         facts.extend(self.commit.clone().map(|commit| ("commit", commit)));
         facts.push(("machine", self.machine.clone()));
         facts.push(("policies", self.policies.join(", ")));
-        facts.extend(self.seed.map(|seed| ("seed", seed.to_string())));
+        let name = |seeds: Seeds| if seeds.count > 1 { "seeds" } else { "seed" };
+        facts.extend(self.seeds.map(|seeds| (name(seeds), seeds.to_string())));
         facts.retain(|(_, value)| !value.is_empty());
         facts
     }

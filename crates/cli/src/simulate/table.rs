@@ -1,59 +1,49 @@
-//! One row for each policy.
+//! One row for each policy, or, for programs, for each run.
 
 use pageset_lab::simulate::{RunResult, RunSpec};
-use pageset_report::{Cell, Column, Format, Provenance, Row, Table};
+use pageset_report::{Cell, Column, Format, Kind, Provenance, Row, Seeds, Spread, Table};
 
 use super::played;
 use crate::args::SimulateArgs;
 
+/// A figure of a run: its column, how many decimals are printed, its value.
+type Figure = (Column, u8, fn(&RunResult) -> f64);
+
+fn figures() -> [Figure; 11] {
+    [
+        (Column::measure("score_per_s", "score").with_unit("1/s"), 0, |result| result.score_per_s),
+        (Column::ratio("zone_lock_percent", "zone lock").with_unit("%"), 1, |result| {
+            result.zone_lock_percent
+        }),
+        (Column::ratio("lru_lock_percent", "LRU lock").with_unit("%"), 1, |result| result.lru_lock_percent),
+        (Column::count("free_high", "free_high"), 0, |result| result.free_high as f64),
+        (Column::count("alloc_zone", "alloc_zone").with_unit("pages"), 0, |result| result.alloc_zone as f64),
+        (Column::count("pcp_pages_peak", "PCP pages, peak"), 0, |result| result.pcp_pages_peak as f64),
+        (Column::count("pcp_pages_idle", "PCP pages, idle"), 0, |result| result.pcp_pages_idle as f64),
+        (Column::measure("alloc_p50_ns", "alloc p50").with_unit("ns"), 0, |result| result.alloc_p50_ns),
+        (Column::measure("alloc_p99_ns", "p99").with_unit("ns"), 0, |result| result.alloc_p99_ns),
+        (Column::measure("alloc_p999_ns", "p99.9").with_unit("ns"), 0, |result| result.alloc_p999_ns),
+        (Column::measure("alloc_behind_drains_ns", "behind drains").with_unit("ns"), 0, |result| {
+            result.alloc_behind_drains_ns
+        }),
+    ]
+}
+
+/// `specs` and `results`: for each policy one after the other, one for each seed.
 pub(super) fn table(
     args: &SimulateArgs,
     of_command: Provenance,
     specs: &[RunSpec],
     results: &[RunResult],
 ) -> Table {
-    let workers = results.first().map_or(0, |result| result.workers);
-    let title = format!("{} on {}, {workers} CPUs (simulated)", args.workload, args.machine);
-    let unit = results.first().map_or("units", |result| result.unit.as_str());
-    let played = results.first().and_then(|result| result.played);
-    // People read them in a note.
+    // People read means, and what is played of a recording in a note.
     let is_for_programs = matches!(args.output.format(), Format::Json | Format::Csv);
-    let counts = played.filter(|_| is_for_programs).map_or_else(Vec::new, |played| played::counts(&played));
-    let mut columns = vec![
-        Column::label("policy", "policy"),
-        Column::measure("score_per_s", "score").with_unit("1/s"),
-        Column::ratio("zone_lock_percent", "zone lock").with_unit("%"),
-        Column::ratio("lru_lock_percent", "LRU lock").with_unit("%"),
-        Column::count("free_high", "free_high"),
-        Column::count("alloc_zone", "alloc_zone").with_unit("pages"),
-        Column::count("pcp_pages_peak", "PCP pages, peak"),
-        Column::count("pcp_pages_idle", "PCP pages, idle"),
-        Column::measure("alloc_p50_ns", "alloc p50").with_unit("ns"),
-        Column::measure("alloc_p99_ns", "p99").with_unit("ns"),
-        Column::measure("alloc_p999_ns", "p99.9").with_unit("ns"),
-        Column::measure("alloc_behind_drains_ns", "behind drains").with_unit("ns"),
-        Column::label("digest", "digest"),
-    ];
-    columns.extend(counts.iter().map(|(key, _)| Column::count(key, key)));
-    let mut table = Table::new(title, columns);
-    for (spec, result) in specs.iter().zip(results) {
-        let figures = [
-            Cell::from(spec.policy.as_str()),
-            Cell::real(result.score_per_s, 0),
-            Cell::real(result.zone_lock_percent, 1),
-            Cell::real(result.lru_lock_percent, 1),
-            result.free_high.into(),
-            result.alloc_zone.into(),
-            result.pcp_pages_peak.into(),
-            result.pcp_pages_idle.into(),
-            Cell::real(result.alloc_p50_ns, 0),
-            Cell::real(result.alloc_p99_ns, 0),
-            Cell::real(result.alloc_p999_ns, 0),
-            Cell::real(result.alloc_behind_drains_ns, 0),
-            result.digest.as_str().into(),
-        ];
-        table.push(Row::new(figures.into_iter().chain(counts.iter().map(|(_, count)| (*count).into()))));
-    }
+    let mut table = if args.seeds > 1 && !is_for_programs {
+        means(args, specs, results)
+    } else {
+        runs(args, specs, results, is_for_programs)
+    };
+    let unit = results.first().map_or("units", |result| result.unit.as_str());
     table.note(format!(
         "Simulated: our allocator on a modelled machine, in virtual time. Score: {unit} per second."
     ));
@@ -64,7 +54,7 @@ pub(super) fn table(
             "Memory is short: up to {failures} allocations failed. Use a larger machine or fewer CPUs."
         ));
     }
-    if let Some(played) = played {
+    if let Some(played) = results.first().and_then(|result| result.played) {
         table.note(played::note(&played));
     }
     if args.check {
@@ -73,11 +63,74 @@ pub(super) fn table(
     table.with_provenance(provenance(args, of_command))
 }
 
+fn title(args: &SimulateArgs, results: &[RunResult]) -> String {
+    let workers = results.first().map_or(0, |result| result.workers);
+    format!("{} on {}, {workers} CPUs (simulated)", args.workload, args.machine)
+}
+
+/// One row for each run.
+fn runs(args: &SimulateArgs, specs: &[RunSpec], results: &[RunResult], is_for_programs: bool) -> Table {
+    let played = results.first().and_then(|result| result.played).filter(|_| is_for_programs);
+    let counts = played.map_or_else(Vec::new, |played| played::counts(&played));
+    let figures = figures();
+    let mut columns = vec![Column::label("policy", "policy")];
+    columns.extend(is_for_programs.then(|| Column::count("seed", "seed")));
+    columns.extend(figures.iter().map(|(column, ..)| column.clone()));
+    columns.push(Column::label("digest", "digest"));
+    columns.extend(counts.iter().map(|(key, _)| Column::count(key, key)));
+    let mut table = Table::new(title(args, results), columns);
+    for (spec, result) in specs.iter().zip(results) {
+        let mut cells = vec![Cell::from(spec.policy.as_str())];
+        cells.extend(is_for_programs.then(|| spec.seed.into()));
+        cells.extend(figures.iter().map(|(column, decimals, value)| match column.kind {
+            Kind::Count => (value(result) as u64).into(),
+            _ => Cell::real(value(result), *decimals),
+        }));
+        cells.push(result.digest.as_str().into());
+        cells.extend(counts.iter().map(|(_, count)| Cell::from(*count)));
+        table.push(Row::new(cells));
+    }
+    table
+}
+
+/// One row for each policy: the mean of its runs, and their standard deviation.
+fn means(args: &SimulateArgs, specs: &[RunSpec], results: &[RunResult]) -> Table {
+    let figures = figures();
+    let with_spread = |(column, ..): &Figure| {
+        let key = format!("{}_stddev", column.key);
+        [column.clone(), Column::measure(&key, "+/-").with_unit(&column.unit)]
+    };
+    let columns =
+        std::iter::once(Column::label("policy", "policy")).chain(figures.iter().flat_map(with_spread));
+    let mut table = Table::new(title(args, results), columns.collect());
+    let per_policy = seeds(args).iter().count();
+    for (specs, results) in specs.chunks(per_policy).zip(results.chunks(per_policy)) {
+        let values = |(_, decimals, value): &Figure| {
+            let spread = Spread::of(&results.iter().map(value).collect::<Vec<_>>());
+            let cell = |part: fn(&Spread) -> f64| {
+                spread.as_ref().map_or(Cell::Absent, |spread| Cell::real(part(spread), *decimals))
+            };
+            [cell(|spread| spread.mean), cell(|spread| spread.stddev)]
+        };
+        let policy = Cell::from(specs[0].policy.as_str());
+        table.push(Row::new(std::iter::once(policy).chain(figures.iter().flat_map(values))));
+    }
+    table.note(format!(
+        "Means of {per_policy} seeds; +/-: standard deviation. A difference within it is none."
+    ));
+    table
+}
+
 fn provenance(args: &SimulateArgs, of_command: Provenance) -> Provenance {
     Provenance {
         machine: args.machine.clone(),
         policies: args.policies.clone(),
-        seed: Some(args.seed),
+        seeds: Some(seeds(args)),
         ..of_command
     }
+}
+
+/// The seeds that each policy is run with.
+pub(super) fn seeds(args: &SimulateArgs) -> Seeds {
+    Seeds { first: args.seed, count: args.seeds }
 }

@@ -162,7 +162,7 @@ fn simulate_has_a_row_for_each_policy_and_repeats() {
     };
     let document = run();
     assert_eq!(document, run());
-    assert_eq!(document["provenance"]["seed"], 1);
+    assert_eq!(document["provenance"]["seeds"], serde_json::json!({ "first": 1, "count": 1 }));
     let rows = document["rows"].as_array().expect("rows are a list");
     assert_eq!(rows.len(), 2);
     for row in rows {

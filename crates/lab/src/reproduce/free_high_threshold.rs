@@ -48,7 +48,7 @@ impl Study for FreeHighThreshold {
             tables: simulated.tables,
             machine: format!("simulated: {MACHINE}"),
             policies: STATES.map(|(_, policy)| policy.to_owned()).to_vec(),
-            seed: Some(1),
+            seeds: Some(options.seeds()),
             ..Findings::default()
         })
     }

@@ -44,7 +44,7 @@ impl Study for HighOrderPcp {
             tables: simulated.tables,
             machine: format!("simulated: {OLD}, {NEW}"),
             policies: vec![VANILLA.to_owned(), PATCHED.to_owned()],
-            seed: Some(1),
+            seeds: Some(options.seeds()),
             ..Findings::default()
         })
     }

@@ -62,7 +62,7 @@ impl Study for PcpAutoTuning {
             tables: simulated.tables,
             machine: format!("simulated: {KBUILD_MACHINE}, {NETWORK_MACHINE}"),
             policies: STATES.map(|(_, policy)| policy.to_owned()).to_vec(),
-            seed: Some(1),
+            seeds: Some(options.seeds()),
             ..Findings::default()
         })
     }

@@ -63,7 +63,7 @@ impl Study for SlicedFrees {
             tables: simulated.tables,
             machine: format!("simulated: {}", MACHINES.map(|(_, machine)| machine).join(", ")),
             policies: STATES.map(str::to_owned).to_vec(),
-            seed: Some(1),
+            seeds: Some(options.seeds()),
         })
     }
 }

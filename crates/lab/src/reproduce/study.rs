@@ -4,9 +4,9 @@ use std::fmt;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use pageset_report::Table;
 use pageset_report::comparison::Comparison;
 use pageset_report::plot::Figure;
+use pageset_report::{Seeds, Table};
 use serde::{Deserialize, Serialize};
 
 use crate::Progress;
@@ -31,6 +31,11 @@ pub trait Study: fmt::Debug + Sync {
         false
     }
 
+    /// Whether its runs are simulated with [seeds](Options::seeds).
+    fn has_seeds(&self) -> bool {
+        true
+    }
+
     /// Runs it. The same options give the same findings, except for what is measured; `jobs` changes only the time.
     ///
     /// # Errors
@@ -49,16 +54,18 @@ pub struct Options {
     pub jobs: usize,
     /// Where parameters are written that are chosen again before the study runs.
     pub fit: Option<PathBuf>,
+    /// With how many seeds each simulation is run. Default: five, of a quick run one.
+    pub seeds: Option<u64>,
 }
 
-/// Seeds with which each run of a whole study is simulated. Guess: enough to see how much a result varies.
+/// Seeds of a whole study. Guess: enough to see how much a result varies.
 const SEEDS: u64 = 5;
 
 impl Options {
-    /// With how many seeds each simulation is run.
+    /// The seeds with which each simulation is run.
     #[must_use]
-    pub const fn seeds(&self) -> u64 {
-        if self.is_quick { 1 } else { SEEDS }
+    pub fn seeds(&self) -> Seeds {
+        Seeds { first: 1, count: self.seeds.unwrap_or(if self.is_quick { 1 } else { SEEDS }) }
     }
 }
 
@@ -79,6 +86,6 @@ pub struct Findings {
     pub machine: String,
     /// Policies compared.
     pub policies: Vec<String>,
-    /// Seed of everything random, if anything was.
-    pub seed: Option<u64>,
+    /// Seeds of everything random, if anything was.
+    pub seeds: Option<Seeds>,
 }

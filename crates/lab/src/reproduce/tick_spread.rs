@@ -46,7 +46,7 @@ impl Study for TickSpread {
             tables: simulated.tables,
             machine: format!("simulated: {MACHINE}"),
             policies: vec![POLICY.to_owned()],
-            seed: Some(1),
+            seeds: Some(options.seeds()),
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Every format on one fixed result. The expected texts are written out: a reader of this file sees what users see.
 
-use pageset_report::{Cell, Column, Format, Provenance, Row, Table, json_document, relative_to_first};
+use pageset_report::{Cell, Column, Format, Provenance, Row, Seeds, Table, json_document, relative_to_first};
 
 fn result() -> Table {
     let columns = vec![
@@ -32,7 +32,7 @@ fn result() -> Table {
         commit: Some("0123abc".to_owned()),
         machine: "2 CPUs, 1 node, Linux 6.12.117".to_owned(),
         policies: vec!["base".to_owned(), "linux-6.12".to_owned()],
-        seed: Some(42),
+        seeds: Some(Seeds::one(42)),
     })
 }
 

@@ -1,7 +1,7 @@
 //! Plots are well-formed, complete and always the same; what cannot be drawn is an error.
 
 use pageset_report::plot::{Axis, Figure, Mark, Panel, Point, Scale, Series};
-use pageset_report::{Origin, Provenance};
+use pageset_report::{Origin, Provenance, Seeds};
 use proptest::prelude::*;
 
 /// Texts of the plot, in order of drawing.
@@ -49,7 +49,7 @@ fn batches() -> Figure {
     figure.with_provenance(&Provenance {
         command: "pageset reproduce batch-size".to_owned(),
         machine: "sim".to_owned(),
-        seed: Some(1),
+        seeds: Some(Seeds::one(1)),
         ..Provenance::default()
     })
 }

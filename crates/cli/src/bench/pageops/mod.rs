@@ -9,7 +9,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 use pageset_lab::host;
 use pageset_lab::pageops::{BenchSpec, Load, Measurement, Measurements, Operation, bench};
-use pageset_report::{Format, Provenance, Table, json_document};
+use pageset_report::{Format, Provenance, Seeds, Table, json_document};
 use serde::Serialize;
 
 use super::BenchPageopsArgs;
@@ -54,7 +54,7 @@ struct BenchDocument<'a> {
 }
 
 fn provenance(args: &BenchPageopsArgs, invocation: &Invocation) -> Provenance {
-    Provenance { machine: host::line(), seed: Some(args.seed), ..invocation.provenance() }
+    Provenance { machine: host::line(), seeds: Some(Seeds::one(args.seed)), ..invocation.provenance() }
 }
 
 /// Tables for people, the notes below the last.

@@ -69,7 +69,7 @@ impl Study for BatchSize {
             tables: one.tables.into_iter().chain(two.tables).collect(),
             machine: format!("simulated: {}", MACHINES.map(|(_, _, machine)| machine).join(", ")),
             policies: vec![POLICY.to_owned()],
-            seed: Some(1),
+            seeds: Some(options.seeds()),
             ..Findings::default()
         })
     }

@@ -36,6 +36,10 @@ impl Study for HugeCopy {
         "huge page copy, target sub-page last (2018): anon-cow-seq under each order of copying"
     }
 
+    fn has_seeds(&self) -> bool {
+        false
+    }
+
     fn run(&self, options: &Options, progress: &mut dyn Progress) -> Result<Findings> {
         let rounds = if options.is_quick { ROUNDS_QUICK } else { ROUNDS };
         let machine = host::line();

@@ -43,6 +43,10 @@ impl Study for PageFault {
         figures::NAMES.to_vec()
     }
 
+    fn has_seeds(&self) -> bool {
+        false
+    }
+
     fn run(&self, options: &Options, progress: &mut dyn Progress) -> Result<Findings> {
         let machine = Machine::named(MACHINE).context("the machine is bundled")?;
         let rows = printed::rows()?;
@@ -65,7 +69,7 @@ impl Study for PageFault {
             explanations,
             machine: format!("{}: {}", machine.name, machine.title),
             policies: Vec::new(),
-            seed: None,
+            seeds: None,
         })
     }
 }

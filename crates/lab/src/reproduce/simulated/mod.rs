@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn base_rows_are_scaled_and_marked_whatever_the_jobs() {
         let run = |jobs| {
-            let options = Options { is_quick: false, jobs, fit: None };
+            let options = Options { is_quick: false, jobs, fit: None, seeds: None };
             run(&[experiment()], &Fitted::default(), &options, &mut ()).unwrap()
         };
         let simulated = run(1);
@@ -150,7 +150,7 @@ mod tests {
         };
         assert_eq!([0, 1, 2].map(|case| value(&chosen_here, case)), [Some(12_345); 3]);
         assert_eq!([0, 1, 2].map(|case| value(&borrowing, case)), [None, Some(12_345), None]);
-        let options = Options { is_quick: false, jobs: 1, fit: None };
+        let options = Options { is_quick: false, jobs: 1, fit: None, seeds: None };
         let simulated = run(&[chosen_here], &fitted, &options, &mut ()).unwrap();
         assert_eq!(simulated.failures, Vec::<String>::new());
         let notes = simulated.tables[0].to_table().notes().join("\n");
@@ -161,7 +161,7 @@ mod tests {
     fn a_run_that_fails_is_told_and_missing() {
         let mut experiment = experiment();
         experiment.cases[1].run.workload = "doom".to_owned();
-        let options = Options { is_quick: true, jobs: 2, fit: None };
+        let options = Options { is_quick: true, jobs: 2, fit: None, seeds: None };
         let simulated = run(&[experiment], &Fitted::default(), &options, &mut ()).unwrap();
         assert_eq!(simulated.tables[0].agreement().missing, 2);
         assert!(simulated.failures[0].contains("unknown workload `doom`"), "{:?}", simulated.failures);

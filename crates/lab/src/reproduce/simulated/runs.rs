@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use anyhow::Result;
+use pageset_report::Seeds;
 
 use super::experiment::Experiment;
 use crate::Progress;
@@ -13,13 +14,13 @@ use crate::simulate::{RunResult, RunSpec, simulate};
 #[derive(Debug)]
 pub(super) struct Results {
     by_run: HashMap<String, Result<RunResult, String>>,
-    seeds: u64,
+    seeds: Seeds,
 }
 
 impl Results {
     /// Simulates one run.
     pub(super) fn of(run: &RunSpec) -> Self {
-        Self { by_run: HashMap::from([(line(run), result_of(run))]), seeds: 1 }
+        Self { by_run: HashMap::from([(line(run), result_of(run))]), seeds: Seeds::one(run.seed) }
     }
 
     /// The results of a run, one for each seed; `None` if one failed.
@@ -39,10 +40,10 @@ impl Results {
     }
 }
 
-/// Simulates everything that the experiments need, with so many seeds.
+/// Simulates everything that the experiments need, with each of the seeds.
 pub(super) fn all(
     experiments: &[Experiment],
-    seeds: u64,
+    seeds: Seeds,
     jobs: usize,
     progress: &mut dyn Progress,
 ) -> Result<Results> {
@@ -62,9 +63,9 @@ pub(super) fn all(
     Ok(results)
 }
 
-/// A run with so many seeds, from its own on.
-fn seeded(run: &RunSpec, seeds: u64) -> impl Iterator<Item = RunSpec> {
-    (run.seed..run.seed.saturating_add(seeds)).map(|seed| RunSpec { seed, ..run.clone() })
+/// A run with each of the seeds.
+fn seeded(run: &RunSpec, seeds: Seeds) -> impl Iterator<Item = RunSpec> {
+    seeds.iter().map(|seed| RunSpec { seed, ..run.clone() })
 }
 
 /// The result of one run, or what went wrong.
