@@ -33,8 +33,7 @@ impl Provenance {
         facts.extend(self.commit.clone().map(|commit| ("commit", commit)));
         facts.push(("machine", self.machine.clone()));
         facts.push(("policies", self.policies.join(", ")));
-        let name = |seeds: Seeds| if seeds.count > 1 { "seeds" } else { "seed" };
-        facts.extend(self.seeds.map(|seeds| (name(seeds), seeds.to_string())));
+        facts.extend(self.seeds.map(|seeds| ("seed", seeds.to_string())));
         facts.retain(|(_, value)| !value.is_empty());
         facts
     }

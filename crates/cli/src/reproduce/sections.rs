@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use anyhow::Result;
 use pageset_lab::reproduce::{Findings, Reproduction};
 use pageset_report::Format;
+use pageset_report::comparison::Misses;
 
 use crate::paragraph;
 
@@ -34,6 +35,9 @@ pub(crate) fn write(
         let (agreed, all) = (reproduction.directions_agreed, reproduction.directions);
         let percent = agreement * 100.0;
         paragraph::write(out, 0, &format!("Direction of change: {agreed} of {all} ({percent:.1} %)."))?;
+        if reproduction.misses.total() > 0 {
+            paragraph::write(out, 0, &misses(&reproduction.misses))?;
+        }
     }
     writeln!(out)?;
     heading(out, format, "What did not reproduce, and why")?;
@@ -45,6 +49,14 @@ pub(crate) fn write(
     }
     writeln!(out)?;
     Ok(provenance(reproduction, format, out)?)
+}
+
+fn misses(misses: &Misses) -> String {
+    let Misses { only_published, only_ours, opposite, close, .. } = misses;
+    format!(
+        "Of the others, {only_published} change only as published, {only_ours} only here, {opposite} the opposite way. In \
+         {close} of them both changes are nearer to each other than what counts as no change."
+    )
 }
 
 const NOTES: [&str; 3] = [

@@ -1,6 +1,6 @@
 //! A reproduced study as JSON, and as one flat table.
 
-use pageset_report::comparison::{Agreement, Comparison};
+use pageset_report::comparison::{Agreement, Comparison, Misses};
 use pageset_report::{Cell, Column, Kind, Provenance, Row, Table};
 use serde::Serialize;
 
@@ -24,6 +24,8 @@ pub struct Reproduction<'a> {
     pub directions_agreed: u64,
     /// Their share.
     pub direction_agreement: Option<f64>,
+    /// How the others differ.
+    pub misses: Misses,
     /// What the reader must know.
     pub notes: &'a [String],
     /// What differs, found from the tables.
@@ -48,6 +50,7 @@ impl<'a> Reproduction<'a> {
             directions,
             directions_agreed: agreed,
             direction_agreement: total.direction_agreement(),
+            misses: findings.tables.iter().map(Comparison::misses).sum(),
             notes: &findings.notes,
             differences: findings.tables.iter().flat_map(differences).collect(),
             explanations: &findings.explanations,

@@ -7,12 +7,14 @@
 
 mod agreement;
 mod export;
+mod misses;
 mod statistics;
 
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
 pub use agreement::{Agreement, Change};
+pub use misses::Misses;
 pub use statistics::{Band, Direction, relative_error, spearman};
 
 use crate::Origin;

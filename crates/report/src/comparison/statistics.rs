@@ -77,6 +77,23 @@ pub enum Band {
     Points(f64),
 }
 
+impl Band {
+    /// How wide it is, in its own unit.
+    pub(super) const fn width(self) -> f64 {
+        match self {
+            Self::Percent(width) | Self::Points(width) => width,
+        }
+    }
+
+    /// The change from `base` to `value` in the band's unit.
+    pub(super) fn size(self, base: f64, value: f64) -> f64 {
+        match self {
+            Self::Percent(_) => (value / base - 1.0) * 100.0,
+            Self::Points(_) => value - base,
+        }
+    }
+}
+
 impl Direction {
     /// The direction from `base` to `value`; a change of just the band is none.
     #[must_use]

@@ -132,7 +132,10 @@ fn json() {
       "base",
       "linux-6.12"
     ],
-    "seed": 42
+    "seeds": {
+      "first": 42,
+      "count": 1
+    }
   }
 }
 "#,
