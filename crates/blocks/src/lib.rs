@@ -36,7 +36,7 @@ mod tail_bits;
 mod whole_map;
 mod zone;
 
-pub use allocator::{BlockAllocator, RemoteFrees, TableCounts, Tables, ZoneUse};
+pub use allocator::{BlockAllocator, Part, RemoteFrees, TableCounts, Tables, ZoneUse};
 pub use bad_bits::BadBits;
 pub use cpu_lists::{BlockCounters, CpuHome, CpuLists};
 pub use free_bits::FreeBits;

@@ -34,7 +34,7 @@ pub(crate) fn run(args: &ContestArgs, invocation: &Invocation) -> Result<()> {
 /// Who takes part; ours comes last.
 fn entrants(args: &ContestArgs) -> Vec<Entrant> {
     let linux = args.policies.iter().map(|policy| Entrant::Linux(Box::new(**policy)));
-    let ablations = Entrant::ABLATIONS.into_iter().filter(|_| args.ablations);
+    let ablations = Entrant::ablations().filter(|_| args.ablations);
     linux.chain(ablations).chain([Entrant::OWNED_BLOCKS]).collect()
 }
 

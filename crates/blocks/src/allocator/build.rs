@@ -4,8 +4,9 @@ use core::ops::Range;
 
 use pageset_core::{Config, ConfigError, CpuId, MigrateType, Order, ZoneConfig, ZoneId, ZoneKind};
 
+use super::parts::Parts;
 use super::tables::{covering, pageblocks_of};
-use super::{BlockAllocator, FRAMES, RemoteFrees, TableCounts, Tables};
+use super::{BlockAllocator, FRAMES, TableCounts, Tables};
 use crate::atomic::Relaxed;
 use crate::cpu_lists::CpuHome;
 use crate::stack::{BlockIndex, MAX_BLOCKS};
@@ -61,7 +62,7 @@ impl<'a> BlockAllocator<'a> {
             homes: tables.homes,
             zones: tables.zones,
             zonelists: tables.zonelists,
-            remote_frees: RemoteFrees::default(),
+            parts: Parts::ALL,
             page_bytes: config.page_bytes,
             watermark_scale_factor: config.watermark_scale_factor,
         };

@@ -22,18 +22,11 @@ pub enum RemoteFrees {
     AtOnce,
 }
 
-impl<'a> BlockAllocator<'a> {
-    /// The same allocator with another rule for frees to other CPUs' pageblocks. Default: [`RemoteFrees::Kept`].
-    #[must_use]
-    pub fn with_remote_frees(mut self, rule: RemoteFrees) -> Self {
-        self.remote_frees = rule;
-        self
-    }
-
+impl BlockAllocator<'_> {
     /// Keeps a block that is another CPU's, if it may be kept.
     pub(super) fn keep(&self, cpu: CpuId, zone: ZoneId, state: State, order: Order, index: usize) -> bool {
         let Ok(frame) = u32::try_from(index) else { return false };
-        if self.remote_frees != RemoteFrees::Kept || !self.is_known(cpu) {
+        if self.parts.remote_frees != RemoteFrees::Kept || !self.is_known(cpu) {
             return false;
         }
         let wanted = Wanted { order, migratetype: state.migratetype() };

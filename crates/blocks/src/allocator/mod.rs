@@ -5,7 +5,7 @@
 //! `keep` (frees to pageblocks of other
 //! CPUs), `settle` (what a pageblock becomes after a free), `line` (which CPU changed it last); `bulk`; `mixed` (pageblocks with blocks of several orders), `range` (a
 //! given place, exact counts, parts); `add` (memory that comes later); `isolation` (pageblocks out of service), `bad` (frames out
-//! of service for good); `tick`, `cpu`, `settings`; `build`, `tables`; `info`, `check`; `orderings` (tests of the whole under loom).
+//! of service for good); `tick`, `cpu`, `settings`; `build`, `tables`, `parts` (what a laboratory leaves out); `info`, `check`; `orderings` (tests of the whole under loom).
 
 mod add;
 mod alloc;
@@ -22,6 +22,7 @@ mod line;
 mod mixed;
 #[cfg(all(loom, test))]
 mod orderings;
+mod parts;
 mod range;
 mod refill;
 mod rescue;
@@ -38,7 +39,10 @@ use pageset_core::{ConfigError, CpuId, Order, PAGEBLOCK_FRAMES, Pfn, Storage, Zo
 
 pub use info::ZoneUse;
 pub use keep::RemoteFrees;
+pub use parts::Part;
 pub use tables::{TableCounts, Tables};
+
+use parts::Parts;
 
 use crate::bad_bits::BadBits;
 use crate::cpu_lists::{CpuHome, CpuLists};
@@ -74,7 +78,7 @@ pub struct BlockAllocator<'a> {
     zones: Storage<'a, Zone>,
     /// One row of zones per node.
     zonelists: Storage<'a, ZoneId>,
-    remote_frees: RemoteFrees,
+    parts: Parts,
     /// Bytes per frame.
     page_bytes: u32,
     /// Distance between watermarks, in 10 000ths of a zone.

@@ -49,7 +49,8 @@ impl BlockAllocator<'_> {
         let zone = self.zone_of_block(block);
         let wanted = Wanted { order: state.order(), migratetype: state.migratetype() };
         let owner = self.lists_at(zone, state.owner());
-        let stack = if owner.activity.is_recent() && owner.budget.add() {
+        let may_keep = self.parts.has_own_stacks && owner.activity.is_recent();
+        let stack = if may_keep && owner.budget.add() {
             owner.stack(wanted)
         } else {
             self.zones[zone.index()].shared(wanted)

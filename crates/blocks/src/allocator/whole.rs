@@ -161,7 +161,7 @@ impl BlockAllocator<'_> {
 
     /// Whole pageblocks that a CPU keeps at hand of a zone, besides the one that it freed last: none that many CPUs would miss.
     fn most_spares(&self, zone: &Zone) -> usize {
-        (zone.whole_blocks() / (4 * self.cpus())).clamp(1, SPARES - 1)
+        (zone.whole_blocks() / (4 * self.cpus())).clamp(1, self.parts.spares_max)
     }
 
     /// Keeps a spare pageblock at hand behind the one that was freed last. If there are too many, half of them go into the map.

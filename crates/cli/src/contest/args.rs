@@ -55,8 +55,9 @@ pub(crate) struct ContestArgs {
     #[arg(short, long = "policy", value_name = "NAME", value_delimiter = ',', hide_possible_values = true)]
     #[arg(default_value = "linux-6.12,linux-6.18,linux-6.19,pcp-buddy-rfc", value_parser = policy())]
     pub(super) policies: Vec<&'static Policy>,
-    /// Add rows for ours without one of its parts each: in `owned-blocks-at-once`, CPUs keep no pages of other CPUs'
-    /// pageblocks, but give them back at once
+    /// Add rows for ours without one of its parts each: without pages of other CPUs' pageblocks that CPUs keep
+    /// (`owned-blocks-at-once`), without whole pageblocks at hand (`owned-blocks-no-spares`), without lists of
+    /// half-used pageblocks that are a CPU's own (`owned-blocks-no-stacks`)
     #[arg(short, long)]
     pub(super) ablations: bool,
     /// Machine to play on, instead of the recorded one: a file as `pageset layout` prints it, or a copy of /proc/zoneinfo

@@ -77,7 +77,10 @@ fn contest_has_a_row_for_each_allocator_and_ours_is_last() {
     assert!(document["left_out"]["unmatched_frees"].is_u64() && document["notes"].is_array());
     let rows = document["rows"].as_array().expect("rows are a list");
     let names: Vec<_> = rows.iter().map(|row| &row["entrant"]).collect();
-    assert_eq!(names, ["linux-6.1", "linux-6.12", "owned-blocks-at-once", "owned-blocks"]);
+    let ablations = ["owned-blocks-at-once", "owned-blocks-no-spares", "owned-blocks-no-stacks"];
+    let expected: Vec<_> =
+        ["linux-6.1", "linux-6.12"].into_iter().chain(ablations).chain(["owned-blocks"]).collect();
+    assert_eq!(names, expected);
     for row in rows {
         let count = |key: &str| row[key].as_u64().unwrap_or_else(|| panic!("{key} is {}", row[key]));
         assert_eq!(count("visits"), count("shared_visits") + count("line_transfers"));

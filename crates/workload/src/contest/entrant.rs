@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use pageset_blocks::{BlockAllocator, RemoteFrees};
+use pageset_blocks::{BlockAllocator, Part};
 use pageset_core::{
     Config, CpuId, Event, EventSink, NodeId, PageAllocator, Platform, Policy, Tables, ZoneConfig,
 };
@@ -20,22 +20,30 @@ pub enum Entrant {
     /// Linux's, under a policy.
     Linux(Box<Policy>),
     /// Ours: CPUs own pageblocks.
-    OwnedBlocks(RemoteFrees),
+    OwnedBlocks {
+        /// The part that it has not, to see what the part is worth.
+        without: Option<Part>,
+    },
 }
 
 impl Entrant {
     /// Ours as it is meant to be used.
-    pub const OWNED_BLOCKS: Self = Self::OwnedBlocks(RemoteFrees::Kept);
-    /// Ours without one of its parts each, to see what the part is worth.
-    pub const ABLATIONS: [Self; 1] = [Self::OwnedBlocks(RemoteFrees::AtOnce)];
+    pub const OWNED_BLOCKS: Self = Self::OwnedBlocks { without: None };
+
+    /// Ours without one of its parts each.
+    pub fn ablations() -> impl Iterator<Item = Self> {
+        Part::ALL.into_iter().map(|part| Self::OwnedBlocks { without: Some(part) })
+    }
 
     /// Its name; a policy's is that of Linux under it.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
             Self::Linux(policy) => policy.name,
-            Self::OwnedBlocks(RemoteFrees::Kept) => "owned-blocks",
-            Self::OwnedBlocks(RemoteFrees::AtOnce) => "owned-blocks-at-once",
+            Self::OwnedBlocks { without: None } => "owned-blocks",
+            Self::OwnedBlocks { without: Some(Part::KeptBlocks) } => "owned-blocks-at-once",
+            Self::OwnedBlocks { without: Some(Part::SparePageblocks) } => "owned-blocks-no-spares",
+            Self::OwnedBlocks { without: Some(Part::OwnStacks) } => "owned-blocks-no-stacks",
         }
     }
 
@@ -52,9 +60,13 @@ impl Entrant {
                     || Counted { fallbacks: allocator.platform().fallbacks.load(Relaxed), line_transfers: 0 };
                 play(script, &allocator, machine.cpus, counted)
             }
-            Self::OwnedBlocks(remote_frees) => {
+            Self::OwnedBlocks { without } => {
                 let tables = pageset_blocks::Tables::on_heap(&config)?;
-                let allocator = BlockAllocator::new(&config, tables)?.with_remote_frees(*remote_frees);
+                let whole = BlockAllocator::new(&config, tables)?;
+                let allocator = match without {
+                    Some(part) => whole.without(*part),
+                    None => whole,
+                };
                 let counted = || {
                     let counters = allocator.counters();
                     Counted {

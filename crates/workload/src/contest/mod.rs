@@ -78,9 +78,9 @@ mod tests {
     use super::*;
     use crate::replay::tests::small_layout;
 
-    fn entrants() -> [Entrant; 3] {
-        let [at_once] = Entrant::ABLATIONS;
-        [Entrant::Linux(Box::new(LINUX_6_18)), at_once, Entrant::OWNED_BLOCKS]
+    fn entrants() -> impl Iterator<Item = Entrant> {
+        let whole = [Entrant::Linux(Box::new(LINUX_6_18)), Entrant::OWNED_BLOCKS];
+        whole.into_iter().chain(Entrant::ablations())
     }
 
     /// CPU 0 allocates a page, and another CPU frees it, at these times.

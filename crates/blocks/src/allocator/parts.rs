@@ -1,0 +1,55 @@
+//! Parts of the mechanism that can be left out: for laboratories, which ask what each is worth.
+
+use super::{BlockAllocator, RemoteFrees};
+use crate::cpu_lists::SPARES;
+
+/// A part of the mechanism.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// A CPU keeps blocks that it frees to other CPUs' pageblocks. Without: [`RemoteFrees::AtOnce`].
+    KeptBlocks,
+    /// A CPU takes whole pageblocks several at a time, and keeps those that it does not need at hand. Without: one by one, and
+    /// at most one at hand besides the one that it freed last.
+    SparePageblocks,
+    /// A CPU has stacks of its own for its pageblocks with free frames. Without: all are anybody's at once.
+    OwnStacks,
+}
+
+impl Part {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::KeptBlocks, Self::SparePageblocks, Self::OwnStacks];
+}
+
+/// Which parts there are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parts {
+    pub(super) remote_frees: RemoteFrees,
+    /// Whole pageblocks that a CPU keeps at hand at most, besides the one that it freed last.
+    pub(super) spares_max: usize,
+    pub(super) has_own_stacks: bool,
+}
+
+impl Parts {
+    pub(super) const ALL: Self =
+        Self { remote_frees: RemoteFrees::Kept, spares_max: SPARES - 1, has_own_stacks: true };
+}
+
+impl BlockAllocator<'_> {
+    /// The same allocator with another rule for frees to other CPUs' pageblocks. Default: [`RemoteFrees::Kept`].
+    #[must_use]
+    pub fn with_remote_frees(mut self, rule: RemoteFrees) -> Self {
+        self.parts.remote_frees = rule;
+        self
+    }
+
+    /// The same allocator without one part.
+    #[must_use]
+    pub fn without(mut self, part: Part) -> Self {
+        match part {
+            Part::KeptBlocks => self.parts.remote_frees = RemoteFrees::AtOnce,
+            Part::SparePageblocks => self.parts.spares_max = 1,
+            Part::OwnStacks => self.parts.has_own_stacks = false,
+        }
+        self
+    }
+}
