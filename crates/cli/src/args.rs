@@ -9,6 +9,7 @@ use clap_complete::Shell;
 use pageset_core::policy::FORMER_NAMES;
 use pageset_core::{POLICIES, Policy};
 use pageset_lab::reproduce::{STUDIES, Study};
+use pageset_workload::contest::Entrant;
 use pageset_workload::{Class, Ladder, Mode, VmSettings};
 
 use crate::advise::AdviseArgs;
@@ -539,8 +540,11 @@ fn named(policy: &'static Policy) -> PossibleValue {
     PossibleValue::new(policy.name).aliases(former)
 }
 
+/// Names of policies, and of allocators of our own.
 fn policy_names() -> PossibleValuesParser {
-    PossibleValuesParser::new(POLICIES.iter().map(described))
+    let ours = [Entrant::OWNED_BLOCKS].into_iter().chain(Entrant::ABLATIONS);
+    let ours = ours.map(|entrant| PossibleValue::new(entrant.name()).help(entrant.summary()));
+    PossibleValuesParser::new(POLICIES.iter().map(described).chain(ours))
 }
 
 #[cfg(test)]

@@ -167,12 +167,12 @@ impl Simulation {
             let cpu = match engine.next() {
                 None => break,
                 Some(Next::Mark) => {
-                    measure.mark(&world);
+                    current::outside(|| measure.mark(&world));
                     continue;
                 }
                 Some(Next::Cpu(cpu)) => cpu,
             };
-            measure.look(&world, cpu);
+            current::outside(|| measure.look(&world, cpu));
             let strand = strands[cpu as usize].as_mut().expect("only CPUs with bodies are on the agenda");
             if strand.resume() {
                 left -= 1;
@@ -187,7 +187,7 @@ impl Simulation {
         if stuck.iter().any(|cpu| engine.cpus[cpu.index()].is_spinning.get()) {
             return Err(SimulationError::Deadlock(stuck));
         }
-        let measured = measure.finish(&world);
+        let measured = current::outside(|| measure.finish(&world));
         Ok(Finished { labels, stuck, measured })
     }
 }

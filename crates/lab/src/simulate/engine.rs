@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context as _, Result, bail};
 use pageset_sim::{Builder, Outcome, Simulation, SimulationError, Span};
 use pageset_workload::VmSettings;
+use pageset_workload::contest::Entrant;
 use pageset_workload::load::{Plan, Setup, Topology};
 
 use super::result::RunResult;
@@ -32,15 +33,14 @@ pub fn simulate(spec: &RunSpec) -> Result<RunResult> {
 /// As [`simulate`], but [`Cancelled`] once `cancel` is set.
 pub(super) fn simulate_until(spec: &RunSpec, cancel: &Arc<AtomicBool>) -> Result<RunResult> {
     let resolved = spec.resolve()?;
-    let Resolved { machine, load, policy, generation, cpus, settings, vm, warmup_ms, duration_ms } =
+    let Resolved { machine, load, entrant, generation, cpus, settings, vm, warmup_ms, duration_ms } =
         &resolved;
     let nodes_of_cpus =
         (0..machine.cpus()).map(|cpu| machine.topology.node_of(pageset_core::CpuId(cpu))).collect();
     let topology = Topology { nodes_of_cpus };
     let setup = Setup { topology: &topology, cpus: *cpus, generation: *generation, settings };
     let plan = load.plan(&setup).with_context(|| format!("workload {}", spec.workload))?;
-    let simulation = with_vm(Simulation::builder(machine), vm)
-        .policy(*policy)
+    let simulation = with_allocator(with_vm(Simulation::builder(machine), vm), entrant)?
         .seed(spec.seed)
         .warm_up(Span::from_ms(*warmup_ms))
         .duration(Span::from_ms(*duration_ms))
@@ -49,6 +49,14 @@ pub(super) fn simulate_until(spec: &RunSpec, cancel: &Arc<AtomicBool>) -> Result
         .build()?;
     let outcome = run_plan(simulation, plan).with_context(|| format!("workload {}", spec.workload))?;
     Ok(RunResult::new(&outcome, &resolved))
+}
+
+fn with_allocator<'m>(builder: Builder<'m>, entrant: &Entrant) -> Result<Builder<'m>> {
+    match entrant {
+        Entrant::Linux(policy) => Ok(builder.policy(**policy)),
+        Entrant::OwnedBlocks(remote_frees) => Ok(builder.owned_blocks(*remote_frees)),
+        _ => bail!("{} cannot be simulated", entrant.name()),
+    }
 }
 
 /// The kernel's settings, as `/proc/sys/vm` has them.

@@ -31,7 +31,8 @@ pub(crate) fn enter<R>(engine: &Engine, body: impl FnOnce() -> R) -> R {
     body()
 }
 
-/// Runs `body` as if no simulation were running: what it does costs no CPU anything. It must not suspend a virtual CPU.
+/// Runs `body` as if no simulation were running: what it does costs nothing and suspends nobody. For the scheduler, which is no
+/// virtual CPU.
 pub(crate) fn outside<R>(body: impl FnOnce() -> R) -> R {
     let _restore = Restore(CURRENT.replace(None));
     body()
