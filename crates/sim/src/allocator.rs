@@ -109,7 +109,7 @@ fn owned_blocks(
 ) -> Result<(Allocator, LockTable, Lines), ConfigError> {
     assert!(*IS_OBSERVED, "this process observes the lines of allocators for something else");
     let tables = pageset_blocks::Tables::on_heap(config)?;
-    // The most frequent first.
+    // As in `LineTraffic::TABLES`; the most frequent first.
     let lines = Lines::new(
         [
             addresses(&tables.free),

@@ -57,11 +57,12 @@ impl Lines {
         }
     }
 
-    /// The number of a word's line.
+    /// The table of a word, and the number of its line.
     #[inline]
-    fn find(&self, address: usize) -> Option<usize> {
-        let (addresses, first) = self.tables.iter().find(|(addresses, _)| addresses.contains(&address))?;
-        Some(first + (address - addresses.start) / LINE_BYTES as usize)
+    fn find(&self, address: usize) -> Option<(usize, usize)> {
+        let table = self.tables.iter().position(|(addresses, _)| addresses.contains(&address))?;
+        let (addresses, first) = &self.tables[table];
+        Some((table, first + (address - addresses.start) / LINE_BYTES as usize))
     }
 
     #[inline]
@@ -138,7 +139,7 @@ impl Engine {
     /// The running CPU is about to do an atomic operation on a word of the allocator's.
     #[inline]
     fn use_word(&self, address: usize, how: LineUse) {
-        let Some(number) = self.lines.find(address) else { return };
+        let Some((table, number)) = self.lines.find(address) else { return };
         let me = self.cpu_index();
         let line = self.lines.get(number);
         let owner = Footprint::cpu_of(line.mark);
@@ -147,7 +148,7 @@ impl Engine {
             LineUse::Write | LineUse::Exchange => owner == Some(me) && !self.lines.has_copies(line),
         };
         if !is_here {
-            return self.get_line(number, how);
+            return self.get_line(table, number, how);
         }
         if owner == Some(me) {
             self.use_own(number, line, me);
@@ -180,7 +181,7 @@ impl Engine {
     }
 
     /// The running CPU gets a line from memory or from other CPUs. All who have it are asked if it is to be written.
-    fn get_line(&self, number: usize, how: LineUse) {
+    fn get_line(&self, table: usize, number: usize, how: LineUse) {
         self.sync();
         let (me, cpu) = (self.cpu_index(), self.cpu());
         // Only now, when everybody has caught up.
@@ -202,7 +203,7 @@ impl Engine {
         line.arrives_ps = begins.saturating_add(pass.unwrap_or(self.prices.metadata[2]) + exchange);
         cpu.clock.set(line.arrives_ps);
         if pass.is_some() {
-            self.tally.borrow_mut().lines.passed(line.arrives_ps - now, begins - now);
+            self.tally.borrow_mut().lines.passed(table, line.arrives_ps - now, begins - now);
         }
         if is_write || line.mark == 0 {
             self.lines.drop_copies(line);

@@ -94,8 +94,9 @@ impl CacheCounts {
 /// Lines of an allocator without locks that CPUs got from each other. Of Linux's, which has locks, nothing is counted here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LineTraffic {
-    /// Times a CPU got a line that others had: to read what another one wrote, or to write what others had read or written.
-    pub passes: u64,
+    /// Times a CPU got a line that others had, by what it is a line of, as in [`LineTraffic::TABLES`]: to read what another one
+    /// wrote, or to write what others had read or written.
+    pub passes: [u64; Self::TABLES.len()],
     /// Times it waited, since the line was still on its way to another CPU.
     pub contended: u64,
     /// Time until the line was there, waiting included, in picoseconds.
@@ -103,9 +104,20 @@ pub struct LineTraffic {
 }
 
 impl LineTraffic {
+    /// What lines are of: the free frames of a pageblock, the states of some pageblocks, what one CPU has of a zone, what all CPUs
+    /// share of a zone, the map of whole pageblocks, and what few pageblocks need.
+    pub const TABLES: [&'static str; 7] =
+        ["free_bits", "states", "cpu_lists", "zones", "whole_map", "tail_bits", "bad_bits"];
+
+    /// All lines that CPUs got from each other.
+    #[must_use]
+    pub fn all(&self) -> u64 {
+        self.passes.iter().sum()
+    }
+
     /// Counts a line that came after `pass_ps`, of which the CPU waited for other CPUs `wait_ps`.
-    pub(crate) fn passed(&mut self, pass_ps: u64, wait_ps: u64) {
-        self.passes += 1;
+    pub(crate) fn passed(&mut self, table: usize, pass_ps: u64, wait_ps: u64) {
+        self.passes[table] += 1;
         self.contended += u64::from(wait_ps > 0);
         self.pass_ps += pass_ps;
     }

@@ -1,6 +1,8 @@
 //! What one simulation found.
 
-use pageset_sim::{LockClass, Outcome};
+use std::collections::BTreeMap;
+
+use pageset_sim::{LineTraffic, LockClass, Outcome};
 use pageset_workload::load::Played;
 use serde::{Deserialize, Serialize};
 
@@ -79,8 +81,8 @@ pub struct RunResult {
 pub struct SharedUse {
     /// Times a CPU took a zone's lock, or got a line of the allocator's that other CPUs had.
     pub visits: u64,
-    /// Those of them that are lines; Linux's are under its locks and not counted.
-    pub line_passes: u64,
+    /// Those of them that are lines, by what they are lines of; Linux's are under its locks and not counted.
+    pub line_passes: BTreeMap<String, u64>,
     /// Lines for which a CPU waited, since they were on their way to another.
     pub line_waits: u64,
     /// Share of the CPUs' busy time until such lines were there.
@@ -102,9 +104,10 @@ pub struct SharedUse {
 impl SharedUse {
     fn new(outcome: &Outcome) -> Self {
         let (lines, memory) = (outcome.lines, outcome.memory);
+        let passes = LineTraffic::TABLES.into_iter().zip(lines.passes).filter(|(_, passes)| *passes > 0);
         Self {
-            visits: outcome.lock(LockClass::Zone).acquisitions + lines.passes,
-            line_passes: lines.passes,
+            visits: outcome.lock(LockClass::Zone).acquisitions + lines.all(),
+            line_passes: passes.map(|(table, passes)| (table.to_owned(), passes)).collect(),
             line_waits: lines.contended,
             line_percent: outcome.line_pass_pct(),
             fallbacks: outcome.counts.fallbacks,
