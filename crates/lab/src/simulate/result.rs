@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::spec::Resolved;
 
 /// A simulation's figures. All times are virtual; counts are of the measured time.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
     /// Units of work per second, of all CPUs together.
     pub score_per_s: f64,

@@ -17,6 +17,13 @@ const MESSAGE_PAGES: Parameter = Parameter {
     meaning: "pages that a producer passes on at once",
     source: "guess: 256 KiB, a large write",
 };
+const FILL_NS: Parameter = Parameter {
+    key: "fill_ns",
+    default: 500,
+    min: 0,
+    meaning: "the producer's work for each page besides writing it, in ns",
+    source: "guess: 8 GB/s",
+};
 const PURGERS: Parameter = Parameter {
     key: "purgers",
     default: 4,
@@ -49,7 +56,7 @@ pub(super) const PRODUCER_CONSUMER: Workload = Workload {
     source: "the RFC of April 2026 names the case; the sizes are guesses",
     unit: "pages",
     duration_ms: (50, 200),
-    parameters: &[MESSAGE_PAGES],
+    parameters: &[MESSAGE_PAGES, FILL_NS],
     build: build_pairs,
 };
 
@@ -66,11 +73,12 @@ pub(super) const PURGER: Workload = Workload {
 fn build_pairs(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     let mut plan = Plan::default();
     let pages = setup.at_most(&MESSAGE_PAGES, LARGEST_MESSAGE_PAGES)?;
+    let fill_ns = setup.get(&FILL_NS);
     for (producer, consumer) in setup.each_pair()? {
         let pipe = plan.channel(WAITING, 1);
         plan.work(producer, move |target| {
             while target.running() {
-                let blocks = (0..pages).filter_map(|_| filled_page(target)).collect();
+                let blocks = (0..pages).filter_map(|_| filled_page(target, fill_ns)).collect();
                 target.send(pipe, Message { blocks, ..Message::default() });
             }
             target.close(pipe);
@@ -88,9 +96,10 @@ fn build_pairs(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     Ok(plan)
 }
 
-fn filled_page(target: &mut dyn Target) -> Option<Block> {
+fn filled_page(target: &mut dyn Target, fill_ns: u64) -> Option<Block> {
     let pfn = target.alloc(Order::ZERO, MigrateType::Movable, Fill::Undefined).ok()?;
     target.touch(pfn, PAGE_BYTES.into(), Access::Write);
+    target.compute(fill_ns);
     Some((pfn, Order::ZERO))
 }
 

@@ -9,16 +9,16 @@ use crate::target::{ChannelId, Message, Target};
 
 const PAGES: Parameter = Parameter {
     key: "process_pages",
-    default: 4096,
+    default: 1024,
     min: 1,
     meaning: "pages of one process",
-    source: "guess: 16 MiB",
+    source: "guess: 4 MiB, so that some generations fit into a tenth of a second",
 };
 
 /// All processes of a service are stopped at once, and started anew.
 pub(super) const MASS_EXIT: Workload = Workload {
     name: "mass-exit",
-    summary: "a process on each CPU faults in 16 MiB, then all of them end at one moment",
+    summary: "a process on each CPU faults in 4 MiB, then all of them end at one moment",
     source: "the RFC of April 2026 names the case; the sizes are guesses",
     unit: "pages",
     duration_ms: (50, 200),
