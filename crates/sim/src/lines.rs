@@ -1,8 +1,9 @@
 //! Cache lines of an allocator without locks: which CPUs have each of them, and when the next one gets it.
 //!
-//! A line belongs to the CPU that wrote it last, and others may have copies that they have read since. A CPU that has what it
-//! needs goes on. Any other one gets the line: in the order of virtual time, by distance, and after whoever is getting it
-//! already. So exchanges that meet wait for each other, and an exchange that comes too late fails as it would on a machine.
+//! Operations on words happen in the order of virtual time. A line belongs to the CPU that wrote it last, and others may have
+//! copies that they have read since. A CPU that has what it needs goes on. Any other one gets the line: by distance, and after
+//! whoever is getting it already. So exchanges that meet wait for each other, and an exchange that comes too late fails as it
+//! would on a machine.
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
@@ -30,7 +31,7 @@ pub(crate) struct Lines {
 struct Line {
     /// The [`Footprint`]'s mark of the CPU that has it.
     mark: u64,
-    /// When the CPU that got it last has it and has done its exchange, in picoseconds.
+    /// When the CPU that got it from others last had it and had done its exchange, in picoseconds; 0 if none did.
     arrives_ps: u64,
     /// Place of its copies, plus one; 0 if there never were any.
     copies: u64,
@@ -140,6 +141,7 @@ impl Engine {
     #[inline]
     fn use_word(&self, address: usize, how: LineUse) {
         let Some((table, number)) = self.lines.find(address) else { return };
+        self.sync();
         let me = self.cpu_index();
         let line = self.lines.get(number);
         let owner = Footprint::cpu_of(line.mark);
@@ -182,9 +184,7 @@ impl Engine {
 
     /// The running CPU gets a line from memory or from other CPUs. All who have it are asked if it is to be written.
     fn get_line(&self, table: usize, number: usize, how: LineUse) {
-        self.sync();
         let (me, cpu) = (self.cpu_index(), self.cpu());
-        // Only now, when everybody has caught up.
         let mut line = self.lines.get(number);
         let is_write = how != LineUse::Read;
         let from_owner = Footprint::cpu_of(line.mark).filter(|owner| *owner != me).map(|owner| {
@@ -200,10 +200,11 @@ impl Engine {
         let now = cpu.clock.get();
         let begins = now.max(line.arrives_ps);
         let exchange = if how == LineUse::Exchange { self.prices.atomic } else { 0 };
-        line.arrives_ps = begins.saturating_add(pass.unwrap_or(self.prices.metadata[2]) + exchange);
-        cpu.clock.set(line.arrives_ps);
+        let done = begins.saturating_add(pass.unwrap_or(self.prices.metadata[2]) + exchange);
+        cpu.clock.set(done);
         if pass.is_some() {
-            self.tally.borrow_mut().lines.passed(table, line.arrives_ps - now, begins - now);
+            line.arrives_ps = done;
+            self.tally.borrow_mut().lines.passed(table, done - now, begins - now);
         }
         if is_write || line.mark == 0 {
             self.lines.drop_copies(line);
@@ -212,6 +213,6 @@ impl Engine {
             self.lines.add_copy(&mut line, me);
         }
         self.lines.set(number, line);
-        self.note(line.arrives_ps ^ number as u64);
+        self.note(done ^ number as u64);
     }
 }
