@@ -32,6 +32,15 @@ pub(crate) enum Allocator {
     OwnedBlocks(Box<BlockAllocator<'static>>),
 }
 
+/// What an allocator without events counts itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counted {
+    /// Times a CPU changed what all CPUs of a zone share, or a pageblock that another CPU had changed last.
+    pub(crate) visits: u64,
+    /// Blocks that came from another migratetype's memory.
+    pub(crate) fallbacks: u64,
+}
+
 /// Whether `lines` hears of each atomic operation: unless this process has another observer.
 static IS_OBSERVED: LazyLock<bool> = LazyLock::new(|| observe_lines(lines::observe));
 
@@ -85,11 +94,15 @@ impl Allocator {
         matches!(self, Self::Linux(_))
     }
 
-    /// Blocks that came from another migratetype's memory since it was built, if no events say so.
-    pub(crate) fn fallbacks(&self) -> u64 {
+    /// What it has counted itself since it was built, if no events say so.
+    pub(crate) fn counted(&self) -> Counted {
         match self {
-            Self::Linux(_) => 0,
-            Self::OwnedBlocks(allocator) => allocator.counters().foreign as u64,
+            Self::Linux(_) => Counted::default(),
+            Self::OwnedBlocks(allocator) => {
+                let counters = allocator.counters();
+                let visits = counters.shared() + counters.line_transfers;
+                Counted { visits: visits as u64, fallbacks: counters.foreign as u64 }
+            }
         }
     }
 }

@@ -2,8 +2,10 @@
 
 use pageset_core::{CpuId, FrameUsage};
 
+use crate::allocator::Counted;
 use crate::cpu::World;
 use crate::engine::Engine;
+use crate::lock::LockClass;
 use crate::outcome::MemoryUse;
 use crate::tally::Tally;
 use crate::time::{Span, Time};
@@ -34,8 +36,8 @@ struct Looks {
     held_sum: u64,
     held_peak: u64,
     at_hand_sum: u64,
-    /// Blocks that came from another type's memory before the beginning.
-    fallbacks_before: u64,
+    /// What the allocator had counted before the beginning.
+    counted_before: Counted,
 }
 
 /// What was measured.
@@ -71,7 +73,7 @@ impl Measure {
     pub(crate) fn mark(&mut self, world: &World) {
         if self.began.is_none() {
             self.began = Some(self.clocks(&world.engine, self.begins));
-            self.looks.fallbacks_before = world.allocator.fallbacks();
+            self.looks.counted_before = world.allocator.counted();
             world.engine.tally.borrow_mut().restart();
         } else {
             self.result = Some(self.sum_up(world, self.ends));
@@ -104,7 +106,10 @@ impl Measure {
         });
         let (busy, idle) = spent.unzip();
         let mut tally = engine.tally.borrow().clone();
-        tally.counts.fallbacks += world.allocator.fallbacks() - self.looks.fallbacks_before;
+        let (counted, before) = (world.allocator.counted(), self.looks.counted_before);
+        tally.counts.fallbacks += counted.fallbacks - before.fallbacks;
+        tally.counts.shared_visits = tally.locks[LockClass::Zone as usize].acquisitions;
+        tally.counts.shared_visits += counted.visits - before.visits;
         let memory = self.looks.memory(world);
         let span = end.since(self.begins.min(end));
         let (workers, digest) = (self.workers.clone(), engine.digest());
@@ -125,8 +130,9 @@ impl Measure {
 
 impl Looks {
     fn new(first_ps: u64, every_ps: u64) -> Self {
-        let (count, held_sum, held_peak, at_hand_sum, fallbacks_before) = (0, 0, 0, 0, 0);
-        Self { next_ps: first_ps, every_ps, count, held_sum, held_peak, at_hand_sum, fallbacks_before }
+        let (count, held_sum, held_peak, at_hand_sum) = (0, 0, 0, 0);
+        let counted_before = Counted::default();
+        Self { next_ps: first_ps, every_ps, count, held_sum, held_peak, at_hand_sum, counted_before }
     }
 
     fn look(&mut self, world: &World, now_ps: u64) {

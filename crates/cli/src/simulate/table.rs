@@ -73,8 +73,8 @@ pub(super) fn table(
     ));
     if has_ours(specs) {
         table.note(
-            "`visits`: a CPU took a zone's lock, or got a line of the allocator's that other CPUs had; `lines`: time until \
-             such lines were there. An allocator of owned pageblocks has no locks and no page sets.",
+            "`visits`: a CPU took a zone's lock, or, of an allocator without locks, changed what all CPUs of a zone share or a \
+             pageblock that another CPU had changed last. `lines`: time until lines came that other CPUs had.",
         );
     }
     if let Some(failures) =

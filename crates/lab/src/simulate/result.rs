@@ -79,9 +79,11 @@ pub struct RunResult {
 /// What CPUs share of an allocator, and what becomes of memory: the same figures for every allocator.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SharedUse {
-    /// Times a CPU took a zone's lock, or got a line of the allocator's that other CPUs had.
+    /// Times a CPU took a zone's lock, or, of an allocator without locks, changed what all CPUs of a zone share or a pageblock that
+    /// another CPU had changed last.
     pub visits: u64,
-    /// Those of them that are lines, by what they are lines of; Linux's are under its locks and not counted.
+    /// Lines of an allocator without locks that CPUs got from others, by what they are lines of. Linux's are under its locks and
+    /// not counted.
     pub line_passes: BTreeMap<String, u64>,
     /// Lines for which a CPU waited, since they were on their way to another.
     pub line_waits: u64,
@@ -102,11 +104,17 @@ pub struct SharedUse {
 }
 
 impl SharedUse {
+    /// All lines that CPUs got from others.
+    #[must_use]
+    pub fn lines(&self) -> u64 {
+        self.line_passes.values().sum()
+    }
+
     fn new(outcome: &Outcome) -> Self {
         let (lines, memory) = (outcome.lines, outcome.memory);
         let passes = LineTraffic::TABLES.into_iter().zip(lines.passes).filter(|(_, passes)| *passes > 0);
         Self {
-            visits: outcome.lock(LockClass::Zone).acquisitions + lines.all(),
+            visits: outcome.counts.shared_visits,
             line_passes: passes.map(|(table, passes)| (table.to_owned(), passes)).collect(),
             line_waits: lines.contended,
             line_percent: outcome.line_pass_pct(),

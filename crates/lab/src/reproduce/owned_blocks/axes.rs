@@ -26,11 +26,18 @@ enum Limit {
 }
 
 /// The axes.
-pub(super) const AXES: [Axis; 9] = [
+pub(super) const AXES: [Axis; 10] = [
     Axis {
         name: "visits to shared state",
         goal: "never more",
         of_ours: |run| run.shared.visits as f64,
+        of_linux: |run| run.shared.visits as f64,
+        limit: Limit::AtMost(1.0),
+    },
+    Axis {
+        name: "lines, beside visits",
+        goal: "never more",
+        of_ours: |run| run.shared.lines() as f64,
         of_linux: |run| run.shared.visits as f64,
         limit: Limit::AtMost(1.0),
     },

@@ -50,9 +50,10 @@ impl Study for OwnedBlocks {
 const NOTES: [&str; 6] = [
     "Nothing here is published, and nothing was fitted. Values are means over all seeds. A score that is less counts as a miss \
      only if every seed says so.",
-    "`visits`: a CPU took a zone's lock, or got a line of the allocator's that other CPUs had. A visit of Linux's may hold the \
-     lock for thousands of pages, and its lines are not counted; each of ours is one line. `shared` is the time of both: waiting \
-     for zone locks and holding them, or until lines came, of all busy time.",
+    "`visits`: a CPU took a zone's lock; of ours, it changed what all CPUs of a zone share, or a pageblock that another CPU had \
+     changed last. `lines`: all lines of ours that a CPU got from others. A visit of Linux's may hold the lock for thousands of \
+     pages, and its lines are not counted. `shared` is the time of both: waiting for zone locks and holding them, or until lines \
+     came, in percent of all busy time.",
     "`held`: free pages that CPUs keep back from all others, on average and after two ticks of an idle machine. Linux's is compared \
      after 30 ticks there.",
     "Factors of counts are of both counts plus one, since either may be 0.",
