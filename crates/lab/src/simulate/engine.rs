@@ -110,6 +110,8 @@ pub(crate) fn run_plan(mut simulation: Simulation, plan: Plan) -> Result<Outcome
 
 #[cfg(test)]
 mod tests {
+    use pageset_workload::load::Workload;
+
     use super::*;
 
     /// A fraction fixes the limit of page sets, and a small limit sends them to their zone more often.
@@ -122,6 +124,18 @@ mod tests {
         let tight = simulate(&spec).unwrap();
         assert!(tight.pcp_pages_peak < generous.pcp_pages_peak, "{} pages", tight.pcp_pages_peak);
         assert!(tight.zone_lock_acquisitions > generous.zone_lock_acquisitions);
+    }
+
+    /// A run fails if pages are left or the allocator's state is wrong.
+    #[test]
+    fn every_workload_runs_on_owned_pageblocks() {
+        for workload in Workload::ALL {
+            let mut spec = RunSpec::new("epyc-2", workload.name, "owned-blocks");
+            (spec.warmup_ms, spec.duration_ms) = (Some(1), Some(3));
+            let result = simulate(&spec).unwrap();
+            assert_eq!((result.failures, result.zone_lock_acquisitions), (0, 0), "{}", workload.name);
+            assert_eq!(result.shared.held_after_two_ticks, 0, "{}", workload.name);
+        }
     }
 
     /// To its end it would take minutes.
