@@ -551,7 +551,7 @@ fn named(policy: &'static Policy) -> PossibleValue {
 
 /// Names of policies, and of allocators of our own.
 fn policy_names() -> PossibleValuesParser {
-    let ours = [Entrant::OWNED_BLOCKS].into_iter().chain(Entrant::ABLATIONS);
+    let ours = [Entrant::OWNED_BLOCKS].into_iter().chain(Entrant::ablations());
     let ours = ours.map(|entrant| PossibleValue::new(entrant.name()).help(entrant.summary()));
     PossibleValuesParser::new(POLICIES.iter().map(described).chain(ours))
 }

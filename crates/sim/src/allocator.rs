@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use pageset_blocks::{BlockAllocator, RemoteFrees, observe_lines};
+use pageset_blocks::{BlockAllocator, Part, observe_lines};
 use pageset_core::{
     Config, ConfigError, CpuId, FrameAllocator, FrameUsage, PageAllocator, Policy, Storage, TableCounts,
     Tables, Zone,
@@ -19,8 +19,8 @@ use crate::memory;
 pub(crate) enum Choice {
     /// Linux's, under a policy.
     Linux(Policy),
-    /// That of owned pageblocks.
-    OwnedBlocks(RemoteFrees),
+    /// That of owned pageblocks, without one of its parts if one is named.
+    OwnedBlocks { without: Option<Part> },
 }
 
 /// The allocator of a simulation.
@@ -48,8 +48,7 @@ impl Choice {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Linux(policy) => policy.name,
-            Self::OwnedBlocks(RemoteFrees::Kept) => "owned-blocks",
-            Self::OwnedBlocks(RemoteFrees::AtOnce) => "owned-blocks-at-once",
+            Self::OwnedBlocks { .. } => "owned-blocks",
         }
     }
 
@@ -61,7 +60,7 @@ impl Choice {
     ) -> Result<(Allocator, LockTable, Lines), ConfigError> {
         match self {
             Self::Linux(policy) => linux(&config.with_policy(policy), machine),
-            Self::OwnedBlocks(remote_frees) => owned_blocks(config, remote_frees),
+            Self::OwnedBlocks { without } => owned_blocks(config, without),
         }
     }
 }
@@ -118,7 +117,7 @@ fn linux(config: &Config<'_>, machine: &Machine) -> Result<(Allocator, LockTable
 
 fn owned_blocks(
     config: &Config<'_>,
-    remote_frees: RemoteFrees,
+    without: Option<Part>,
 ) -> Result<(Allocator, LockTable, Lines), ConfigError> {
     assert!(*IS_OBSERVED, "this process observes the lines of allocators for something else");
     let tables = pageset_blocks::Tables::on_heap(config)?;
@@ -135,7 +134,11 @@ fn owned_blocks(
         ],
         config.cpus.len() as u32,
     );
-    let allocator = BlockAllocator::new(config, tables)?.with_remote_frees(remote_frees);
+    let whole = BlockAllocator::new(config, tables)?;
+    let allocator = match without {
+        Some(part) => whole.without(part),
+        None => whole,
+    };
     Ok((Allocator::OwnedBlocks(Box::new(allocator)), LockTable::new(0..0, 0..0), lines))
 }
 

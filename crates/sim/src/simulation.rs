@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use pageset_blocks::RemoteFrees;
+use pageset_blocks::Part;
 use pageset_core::{Config, ConfigError, CpuId, FrameAllocator, NodeId, Policy, Violation, ZoneConfig};
 use thiserror::Error;
 
@@ -289,10 +289,10 @@ impl Builder<'_> {
         self
     }
 
-    /// The allocator of owned pageblocks instead of Linux's.
+    /// The allocator of owned pageblocks instead of Linux's; without one of its parts, to see what the part is worth.
     #[must_use]
-    pub fn owned_blocks(mut self, remote_frees: RemoteFrees) -> Self {
-        self.choice = Choice::OwnedBlocks(remote_frees);
+    pub fn owned_blocks(mut self, without: Option<Part>) -> Self {
+        self.choice = Choice::OwnedBlocks { without };
         self
     }
 

@@ -54,7 +54,7 @@ pub(super) fn simulate_until(spec: &RunSpec, cancel: &Arc<AtomicBool>) -> Result
 fn with_allocator<'m>(builder: Builder<'m>, entrant: &Entrant) -> Result<Builder<'m>> {
     match entrant {
         Entrant::Linux(policy) => Ok(builder.policy(**policy)),
-        Entrant::OwnedBlocks(remote_frees) => Ok(builder.owned_blocks(*remote_frees)),
+        Entrant::OwnedBlocks { without } => Ok(builder.owned_blocks(*without)),
         _ => bail!("{} cannot be simulated", entrant.name()),
     }
 }

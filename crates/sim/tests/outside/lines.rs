@@ -1,7 +1,7 @@
 //! What lines and exchanges of an allocator without locks cost, against operations counted by hand.
 
 use pageset_core::{CpuId, Order, Pfn, Request};
-use pageset_sim::pageset_blocks::RemoteFrees;
+use pageset_sim::pageset_blocks::Part;
 use pageset_sim::{Channel, Machine, Outcome, Simulation, Span, Time, VirtualCpu};
 
 /// Time of an exchange beyond the first of an operation, in these tests: so long that one more shows.
@@ -13,7 +13,7 @@ fn machine() -> Machine {
 
 /// What CPU 0 does, and CPU 1, under owned pageblocks without kept pages.
 fn run(machine: &Machine, bodies: [impl FnOnce(&VirtualCpu, &Channel<Vec<Pfn>>) + 'static; 2]) -> Outcome {
-    let builder = Simulation::builder(machine).owned_blocks(RemoteFrees::AtOnce);
+    let builder = Simulation::builder(machine).owned_blocks(Some(Part::KeptBlocks));
     let mut simulation = builder.duration(Span::from_ms(100)).build().unwrap();
     let pages = Channel::new(4, 1);
     for (cpu, body) in (0..).zip(bodies) {

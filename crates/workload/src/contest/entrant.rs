@@ -38,8 +38,7 @@ impl Entrant {
     /// The one with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        let ours =
-            || Self::ABLATIONS.into_iter().chain([Self::OWNED_BLOCKS]).find(|ours| ours.name() == name);
+        let ours = || Self::ablations().chain([Self::OWNED_BLOCKS]).find(|ours| ours.name() == name);
         Policy::named(name).map(|policy| Self::Linux(Box::new(*policy))).or_else(ours)
     }
 
@@ -60,9 +59,15 @@ impl Entrant {
     pub fn summary(&self) -> &'static str {
         match self {
             Self::Linux(policy) => policy.summary,
-            Self::OwnedBlocks(RemoteFrees::Kept) => "an allocator of our own: CPUs own pageblocks, no lock",
-            Self::OwnedBlocks(RemoteFrees::AtOnce) => {
+            Self::OwnedBlocks { without: None } => "an allocator of our own: CPUs own pageblocks, no lock",
+            Self::OwnedBlocks { without: Some(Part::KeptBlocks) } => {
                 "the same, without keeping pages of other CPUs' pageblocks"
+            }
+            Self::OwnedBlocks { without: Some(Part::SparePageblocks) } => {
+                "the same, without whole pageblocks at hand"
+            }
+            Self::OwnedBlocks { without: Some(Part::OwnStacks) } => {
+                "the same, without pageblocks with free frames that are one CPU's own"
             }
         }
     }

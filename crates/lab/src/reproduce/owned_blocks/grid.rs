@@ -12,7 +12,10 @@ pub(super) const LINUX: [&str; 4] = ["linux-6.12", BASE, "linux-6.19", "pcp-budd
 /// See [`LINUX`].
 pub(super) const BASE: &str = "linux-6.18";
 /// Ours, and then ours without one of its parts each.
-pub(super) const OURS: [&str; 2] = [OWNED_BLOCKS, "owned-blocks-at-once"];
+pub(super) const OURS: [&str; 4] =
+    [OWNED_BLOCKS, "owned-blocks-at-once", "owned-blocks-no-spares", "owned-blocks-no-stacks"];
+/// CPUs of the largest machine that parts are left out on: larger ones take minutes.
+pub(super) const ABLATION_CPUS_MAX: u32 = 112;
 /// See [`OURS`].
 pub(super) const OWNED_BLOCKS: &str = "owned-blocks";
 
@@ -58,10 +61,17 @@ pub(super) struct Found {
     by_policy: Vec<(&'static str, Vec<RunResult>)>,
 }
 
+impl Place {
+    fn policies(self) -> impl Iterator<Item = &'static str> {
+        let ours = if self.cpus <= ABLATION_CPUS_MAX { &OURS[..] } else { &OURS[..1] };
+        LINUX.into_iter().chain(ours.iter().copied())
+    }
+}
+
 impl Found {
-    /// The allocators, in the order of tables.
-    pub(super) fn policies() -> impl Iterator<Item = &'static str> {
-        LINUX.into_iter().chain(OURS)
+    /// The allocators that are simulated there, in the order of tables.
+    pub(super) fn policies(&self) -> impl Iterator<Item = &'static str> {
+        self.by_policy.iter().map(|(policy, _)| *policy)
     }
 
     /// The results of one, one for each seed.
@@ -81,7 +91,8 @@ pub(super) fn run(options: &Options, progress: &mut dyn Progress) -> Result<Vec<
         .into_iter()
         .rev()
         .map(|place| {
-            let by_policy = Found::policies()
+            let by_policy = place
+                .policies()
                 .map(|policy| (policy, results.by_ref().take(seeds.count as usize).collect()));
             Found { place, by_policy: by_policy.collect() }
         })
@@ -110,7 +121,7 @@ fn specs(place: Place, seeds: Seeds, is_quick: bool) -> impl Iterator<Item = Run
         duration_ms: Some(duration_ms),
         ..RunSpec::new(place.machine, place.workload, policy)
     };
-    Found::policies().flat_map(move |policy| seeds.iter().map(move |seed| spec(policy, seed)))
+    place.policies().flat_map(move |policy| seeds.iter().map(move |seed| spec(policy, seed)))
 }
 
 #[cfg(test)]
@@ -124,7 +135,7 @@ pub(super) mod tests {
     /// Made up: each allocator's result is `result(policy)`.
     pub(crate) fn found(workload: &'static str, result: impl Fn(&str) -> RunResult) -> Found {
         let place = Place { workload, machine: "xeon-36", cpus: 36, ms: QUICK_MS };
-        let by_policy = Found::policies().map(|policy| (policy, vec![result(policy)])).collect();
+        let by_policy = place.policies().map(|policy| (policy, vec![result(policy)])).collect();
         Found { place, by_policy }
     }
 
@@ -134,7 +145,8 @@ pub(super) mod tests {
             let machine = Machine::named(place.machine).unwrap();
             assert!(place.cpus <= machine.cpus() && Workload::named(place.workload).is_some(), "{place:?}");
         }
-        assert!(Found::policies().all(|policy| Entrant::named(policy).is_some()));
+        assert!(LINUX.into_iter().chain(OURS).all(|policy| Entrant::named(policy).is_some()));
+        assert_eq!(Entrant::ablations().map(|ours| ours.name()).collect::<Vec<_>>(), OURS[1..]);
         assert_eq!((places(false).len(), places(true).len()), (32, 3));
     }
 }

@@ -4,7 +4,7 @@ use pageset_report::{Cell, Column, Row, Spread, Table};
 use pageset_sim::LineTraffic;
 
 use super::axes::{AXES, Axis, Match, shared_percent};
-use super::grid::{BASE, Found, LINUX, OURS, OWNED_BLOCKS, Place};
+use super::grid::{ABLATION_CPUS_MAX, BASE, Found, LINUX, OURS, OWNED_BLOCKS, Place};
 use crate::simulate::RunResult;
 
 /// Which goals are met, at how many places.
@@ -36,20 +36,27 @@ pub(super) fn verdict(found: &[Found]) -> Table {
     table
 }
 
-/// Ours, and ours without one part each: means over all places, beside the base.
+/// Ours, and ours without one part each: means over the places where parts are left out, beside the base.
 pub(super) fn ablations(found: &[Found]) -> Table {
+    let is_ablated = |found: &&Found| found.place.cpus <= ABLATION_CPUS_MAX;
     let mut columns = vec![Column::label("axis", format!("mean, of {BASE}").as_str())];
     columns.extend(OURS.map(|policy| Column::ratio(policy, policy)));
-    let mut table = Table::new("Ablations: ours without one part each", columns);
+    let title = format!("Ablations: ours without one part each, up to {ABLATION_CPUS_MAX} CPUs");
+    let mut table = Table::new(title, columns);
     for axis in AXES {
-        let means = OURS.map(|ours| mean(&matches(found, &axis, ours, BASE)));
+        let means = OURS.map(|ours| mean(&matches(found.iter().filter(is_ablated), &axis, ours, BASE)));
         table.push(Row::new([Cell::from(axis.name)].into_iter().chain(means)));
     }
     table
 }
 
-fn matches(found: &[Found], axis: &Axis, ours: &str, linux: &str) -> Vec<(Place, Match)> {
-    found.iter().filter_map(|found| Some((found.place, axis.compare(found, ours, linux)?))).collect()
+fn matches<'f>(
+    found: impl IntoIterator<Item = &'f Found>,
+    axis: &Axis,
+    ours: &str,
+    linux: &str,
+) -> Vec<(Place, Match)> {
+    found.into_iter().filter_map(|found| Some((found.place, axis.compare(found, ours, linux)?))).collect()
 }
 
 /// Geometric.
@@ -90,7 +97,7 @@ fn table_of_size(place: Place, found: &[Found]) -> Table {
     let mut table = Table::new(title, columns);
     for found in found {
         let base = mean_of(found.of(BASE), |run| run.score_per_s);
-        for policy in Found::policies() {
+        for policy in found.policies() {
             table.push(row(found.place, policy, found.of(policy), base));
         }
     }
