@@ -15,7 +15,14 @@ pub(super) struct Axis {
     of_linux: fn(&RunResult) -> f64,
     /// Which part of Linux's figure ours may reach, or has to.
     limit: Limit,
+    /// What is added to both figures before one is divided by the other, since either may be 0.
+    added: f64,
 }
+
+/// Added to counts.
+const ONE: f64 = 1.0;
+/// Added to shares of time, in percent.
+const LITTLE: f64 = 0.001;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Limit {
@@ -33,6 +40,7 @@ pub(super) const AXES: [Axis; 10] = [
         of_ours: |run| run.shared.visits as f64,
         of_linux: |run| run.shared.visits as f64,
         limit: Limit::AtMost(1.0),
+        added: ONE,
     },
     Axis {
         name: "lines, beside visits",
@@ -40,6 +48,7 @@ pub(super) const AXES: [Axis; 10] = [
         of_ours: |run| run.shared.lines() as f64,
         of_linux: |run| run.shared.visits as f64,
         limit: Limit::AtMost(1.0),
+        added: ONE,
     },
     Axis {
         name: "time for shared state",
@@ -47,6 +56,7 @@ pub(super) const AXES: [Axis; 10] = [
         of_ours: shared_percent,
         of_linux: shared_percent,
         limit: Limit::AtMost(1.0),
+        added: LITTLE,
     },
     Axis {
         name: "pages held, mean",
@@ -54,6 +64,7 @@ pub(super) const AXES: [Axis; 10] = [
         of_ours: |run| run.shared.held_mean,
         of_linux: |run| run.shared.held_mean,
         limit: Limit::AtMost(0.5),
+        added: ONE,
     },
     Axis {
         name: "pages held after two idle ticks",
@@ -61,6 +72,7 @@ pub(super) const AXES: [Axis; 10] = [
         of_ours: |run| run.shared.held_after_two_ticks as f64,
         of_linux: |run| run.pcp_pages_idle as f64,
         limit: Limit::AtMost(1.0),
+        added: ONE,
     },
     Axis {
         name: "whole pageblocks at the end",
@@ -68,6 +80,7 @@ pub(super) const AXES: [Axis; 10] = [
         of_ours: |run| run.shared.whole_at_end as f64,
         of_linux: |run| run.shared.whole_at_end as f64,
         limit: Limit::AtLeast,
+        added: ONE,
     },
     Axis {
         name: "whole pageblocks, load gone",
@@ -75,6 +88,7 @@ pub(super) const AXES: [Axis; 10] = [
         of_ours: |run| run.shared.whole_when_gone as f64,
         of_linux: |run| run.shared.whole_when_gone as f64,
         limit: Limit::AtLeast,
+        added: ONE,
     },
     Axis {
         name: "fallbacks",
@@ -82,6 +96,7 @@ pub(super) const AXES: [Axis; 10] = [
         of_ours: |run| run.shared.fallbacks as f64,
         of_linux: |run| run.shared.fallbacks as f64,
         limit: Limit::AtMost(1.0),
+        added: ONE,
     },
     Axis {
         name: "score",
@@ -89,6 +104,7 @@ pub(super) const AXES: [Axis; 10] = [
         of_ours: |run| run.score_per_s,
         of_linux: |run| run.score_per_s,
         limit: Limit::AtLeast,
+        added: 0.0,
     },
     Axis {
         name: "p99.9 of an allocation",
@@ -96,6 +112,7 @@ pub(super) const AXES: [Axis; 10] = [
         of_ours: |run| run.alloc_p999_ns,
         of_linux: |run| run.alloc_p999_ns,
         limit: Limit::AtMost(1.0 / 3.0),
+        added: 0.0,
     },
 ];
 
@@ -108,7 +125,7 @@ pub(super) fn shared_percent(run: &RunResult) -> f64 {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Match {
     pub(super) is_met: bool,
-    /// Ours as a part of Linux's, each plus one where they are counts, since they may be 0.
+    /// Ours as a part of Linux's.
     pub(super) ratio: f64,
 }
 
@@ -123,7 +140,7 @@ impl Axis {
             Limit::AtMost(part) => ours.mean <= linux.mean * part,
             Limit::AtLeast => ours.mean >= linux.mean || !ours.is_apart_from(&linux) && ours.runs > 1,
         };
-        Some(Match { is_met, ratio: (ours.mean + 1.0) / (linux.mean + 1.0) })
+        Some(Match { is_met, ratio: (ours.mean + self.added) / (linux.mean + self.added) })
     }
 
     /// Whether a larger figure is better.
@@ -154,7 +171,7 @@ mod tests {
         };
         assert!(matched("score", result(100.0, 0.0), result(100.0, 0.0)).is_met);
         assert_eq!(
-            matched("score", result(99.0, 0.0), result(199.0, 0.0)),
+            matched("score", result(100.0, 0.0), result(200.0, 0.0)),
             Match { is_met: false, ratio: 0.5 }
         );
         assert!(matched("pages held, mean", result(1.0, 50.0), result(1.0, 100.0)).is_met);

@@ -56,7 +56,7 @@ const NOTES: [&str; 6] = [
      came, in percent of all busy time.",
     "`held`: free pages that CPUs keep back from all others, on average and after two ticks of an idle machine. Linux's is compared \
      after 30 ticks there.",
-    "Factors of counts are of both counts plus one, since either may be 0.",
+    "Factors are of both counts plus one, and of both shares of time plus 0.001 %, since either may be 0.",
     "An operation of ours costs as much time as Linux's, besides its lines and exchanges, although it is shorter. Both touch the \
      frame's own line.",
     "Virtual CPUs meet at atomic operations on lines that others have, and nowhere else. See the page on limits.",
