@@ -1,5 +1,5 @@
 //! Atomics: the language's, or those of a model checker, which decides at each of them who runs next (`--cfg loom`,
-//! `--cfg shuttle`).
+//! `--cfg shuttle`), or those that tell a laboratory of each operation (feature `observed`).
 
 #[cfg(loom)]
 mod sequential;
@@ -8,11 +8,18 @@ use sequential as chosen;
 #[cfg(all(shuttle, not(loom)))]
 use shuttle::sync::atomic as chosen;
 
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(all(feature = "observed", not(any(loom, shuttle))))]
+mod observed;
+#[cfg(all(feature = "observed", not(any(loom, shuttle))))]
+use observed as chosen;
+
+#[cfg(not(any(loom, shuttle, feature = "observed")))]
 use core::sync::atomic as chosen;
 
 pub(crate) use chosen::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 pub(crate) use chosen::{AtomicU32, AtomicUsize, fence};
+#[cfg(all(feature = "observed", not(any(loom, shuttle))))]
+pub use observed::{LineUse, observe_lines};
 #[cfg(all(loom, test))]
 pub(crate) use sequential::{Fences, set_fences};
 

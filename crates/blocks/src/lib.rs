@@ -16,7 +16,7 @@
 #![cfg_attr(not(all(loom, test)), forbid(unsafe_code))]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-#[cfg(any(test, doctest, loom))]
+#[cfg(any(test, doctest, loom, feature = "observed"))]
 extern crate std;
 
 mod activity;
@@ -37,6 +37,8 @@ mod whole_map;
 mod zone;
 
 pub use allocator::{BlockAllocator, Part, RemoteFrees, TableCounts, Tables, ZoneUse};
+#[cfg(all(feature = "observed", not(any(loom, shuttle))))]
+pub use atomic::{LineUse, observe_lines};
 pub use bad_bits::BadBits;
 pub use cpu_lists::{BlockCounters, CpuHome, CpuLists};
 pub use free_bits::FreeBits;

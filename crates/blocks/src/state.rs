@@ -2,8 +2,6 @@
 
 use pageset_core::{CpuId, MigrateType, Order};
 
-#[cfg(feature = "line-counts")]
-use crate::atomic::Relaxed;
 use crate::atomic::{AtomicU32, SeqCst, constant};
 
 /// What a pageblock is at the moment.
@@ -259,9 +257,9 @@ pub struct BlockState {
     pub(crate) next: AtomicU32,
     /// Free frames that the zone's count of idle frames includes.
     pub(crate) counted: AtomicU32,
-    /// The CPU that changed its free frames last, plus 1.
+    /// The CPU that changed its free frames last, plus 1. Nobody observes it: it is not part of what happens.
     #[cfg(feature = "line-counts")]
-    writer: AtomicU32,
+    writer: core::sync::atomic::AtomicU32,
 }
 
 impl Default for BlockState {
@@ -280,7 +278,7 @@ impl BlockState {
                 next: AtomicU32::new(0),
                 counted: AtomicU32::new(0),
                 #[cfg(feature = "line-counts")]
-                writer: AtomicU32::new(0),
+                writer: core::sync::atomic::AtomicU32::new(0),
             }
         }
     }
@@ -289,7 +287,7 @@ impl BlockState {
     #[cfg(feature = "line-counts")]
     pub(crate) fn note_writer(&self, cpu: pageset_core::CpuId) -> bool {
         let writer = cpu.0.wrapping_add(1);
-        let before = self.writer.swap(writer, Relaxed);
+        let before = self.writer.swap(writer, core::sync::atomic::Ordering::Relaxed);
         before != 0 && before != writer
     }
 

@@ -9,6 +9,7 @@ use clap_complete::Shell;
 use pageset_core::policy::FORMER_NAMES;
 use pageset_core::{POLICIES, Policy};
 use pageset_lab::reproduce::{STUDIES, Study};
+use pageset_workload::contest::Entrant;
 use pageset_workload::{Class, Ladder, Mode, VmSettings};
 
 use crate::advise::AdviseArgs;
@@ -296,6 +297,14 @@ How to read this:
                     pages back: what bulk frees cost others
   digest            equal digests, equal runs: same seed, machine and commit
 
+  With owned-blocks, which has no page sets and no locks, there are besides:
+  visits            times a CPU took a zone's lock, or changed what all CPUs of
+                    a zone share, or a pageblock that another CPU had changed
+  lines             share of the CPUs' busy time until lines of the allocator
+                    came from other CPUs
+  held, mean        free pages that CPUs kept back from all others
+  whole, end        pageblocks that are free as a whole in the end
+
   Every figure is simulated. Compare rows, not machines; the machine file says
   which costs are measured and which are guessed.
 
@@ -304,6 +313,7 @@ Examples:
   pageset simulate -w page_fault1 -p linux-6.6,linux-6.12
   pageset simulate -m sapphire-rapids -w kbuild --cpus 112 -p linux-6.6,patch7
   pageset simulate -w af-unix --set copy_kib_ns=30 --check
+  pageset simulate -m xeon-36 -w purger -p linux-6.18,owned-blocks
   pageset simulate -m epyc-768 -w trace:my.pgtrace";
 
 /// Run a workload on a simulated machine, one row for each policy
@@ -539,8 +549,11 @@ fn named(policy: &'static Policy) -> PossibleValue {
     PossibleValue::new(policy.name).aliases(former)
 }
 
+/// Names of policies, and of allocators of our own.
 fn policy_names() -> PossibleValuesParser {
-    PossibleValuesParser::new(POLICIES.iter().map(described))
+    let ours = [Entrant::OWNED_BLOCKS].into_iter().chain(Entrant::ablations());
+    let ours = ours.map(|entrant| PossibleValue::new(entrant.name()).help(entrant.summary()));
+    PossibleValuesParser::new(POLICIES.iter().map(described).chain(ours))
 }
 
 #[cfg(test)]

@@ -69,7 +69,7 @@ fn as_page(findings: &Findings, reproduction: &Reproduction<'_>) -> Result<Page>
         page::figures(findings.figures.iter().map(|(_, figure)| figure))?,
         page::tables(tables),
         page::sentences("How to read this", reproduction.notes.iter().map(String::as_str)),
-        page::sentences("What did not reproduce, and why", differences.map(String::as_str)),
+        page::sentences(sections::differences_heading(findings), differences.map(String::as_str)),
         page::origin(&reproduction.provenance),
     ];
     Ok(page::page(reproduction.study, sections))

@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use crate::check::{FrameCensus, Violation};
 use crate::error::{AllocError, ConfigError, FreeError};
-use crate::{CpuId, Order, PAGEBLOCK_ORDER, PageAllocator, Pfn, Platform, Request, TickOutcome};
+use crate::{CpuId, Order, PageAllocator, Pfn, Platform, Request, TickOutcome};
 
 /// A page-frame allocator: [`PageAllocator`], which does what Linux does, or another one.
 ///
@@ -165,10 +165,7 @@ impl<P: Platform> FrameAllocator for PageAllocator<'_, P> {
         };
         for zone in self.zones() {
             usage.free += zone.free;
-            for order in Order::PAGEBLOCK.and_above() {
-                let blocks = u64::from(zone.nr_free[order.index()]);
-                usage.whole_pageblocks += blocks << (order.index() - PAGEBLOCK_ORDER);
-            }
+            usage.whole_pageblocks += zone.whole_pageblocks();
         }
         usage
     }

@@ -1,6 +1,6 @@
 //! What the allocator's events and touched frames cost, and the platform that hears the events.
 
-use pageset_core::{CpuId, Event, EventSink, Pfn, Platform};
+use pageset_core::{CpuId, Event, EventSink, Order, Pfn, Platform};
 
 use crate::engine::{Engine, current};
 use crate::footprint::Touched;
@@ -132,19 +132,28 @@ impl Engine {
         self.touch_metadata(pfn);
     }
 
+    /// The running CPU gets a block, or none.
+    pub(crate) fn note_alloc(&self, pfn: Option<Pfn>, order: Order) {
+        let Some(pfn) = pfn else {
+            self.tally.borrow_mut().counts.failures += 1;
+            return;
+        };
+        self.note(pfn.0 << 8 | u64::from(order.get()));
+        self.touch_metadata(pfn);
+    }
+
+    /// The running CPU begins to free a block.
+    pub(crate) fn note_free(&self, pfn: Pfn) {
+        self.work(self.prices.free);
+        self.touch_metadata(pfn);
+    }
+
     fn charge_event(&self, event: Event) {
         let scratch = &self.cpu().scratch;
         let count = |cell: &std::cell::Cell<u32>, by: u32| cell.set(cell.get() + by);
         match event {
-            Event::MmPageAlloc { pfn: Some(pfn), order, .. } => {
-                self.note(pfn.0 << 8 | u64::from(order.get()));
-                self.touch_metadata(pfn);
-            }
-            Event::MmPageAlloc { pfn: None, .. } => self.tally.borrow_mut().counts.failures += 1,
-            Event::MmPageFree { pfn, .. } => {
-                self.work(self.prices.free);
-                self.touch_metadata(pfn);
-            }
+            Event::MmPageAlloc { pfn, order, .. } => self.note_alloc(pfn, order),
+            Event::MmPageFree { pfn, .. } => self.note_free(pfn),
             Event::MmPageFreeBatched { order, .. } => {
                 self.tally.borrow_mut().cache_pages(i64::from(order.frames()));
             }

@@ -4,22 +4,19 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use pageset_core::{AllocError, CpuId, FreeError, NodeId, Order, PageAllocator, Pfn, Request};
+use pageset_core::{AllocError, CpuId, FreeError, NodeId, Order, Pfn, Request};
 
-use crate::charge::VirtualPlatform;
+use crate::allocator::Allocator;
 use crate::engine::Engine;
 use crate::footprint::{LINE_BYTES, Touched};
 use crate::random::{self, Stream};
 use crate::time::{Span, Time};
 
-/// The allocator under test: the core's, in virtual time.
-pub type VirtualAllocator = PageAllocator<'static, VirtualPlatform>;
-
 /// A simulation's allocator and scheduler, and what its CPUs know of the run.
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) engine: Engine,
-    pub(crate) allocator: VirtualAllocator,
+    pub(crate) allocator: Allocator,
     pub(crate) seed: u64,
     pub(crate) page_bytes: u64,
     /// When bodies should end.
@@ -76,12 +73,6 @@ impl VirtualCpu {
         self.now() < self.world.deadline && !self.world.cancel.load(Relaxed)
     }
 
-    /// The allocator, to look at.
-    #[must_use]
-    pub fn allocator(&self) -> &VirtualAllocator {
-        &self.world.allocator
-    }
-
     /// The stream of random numbers for one purpose of this CPU's.
     #[must_use]
     pub fn rng(&self, purpose: &str) -> Stream {
@@ -128,13 +119,15 @@ impl VirtualCpu {
     /// # Errors
     /// As the allocator's.
     pub fn alloc(&self, request: &Request) -> Result<Pfn, AllocError> {
-        self.interrupt();
+        self.begin(1);
         let engine = self.engine();
         let scratch = &engine.cpu().scratch;
-        scratch.clear();
         let began = engine.cpu().clock.get();
         engine.work(engine.prices.alloc);
-        let result = self.world.allocator.alloc(self.id, request);
+        let result = self.world.allocator.frames().alloc(self.id, request);
+        if !self.world.allocator.has_events() {
+            engine.note_alloc(result.as_ref().ok().copied(), request.order);
+        }
         let mut tally = engine.tally.borrow_mut();
         tally.counts.allocs += 1;
         if result.is_ok() {
@@ -156,12 +149,14 @@ impl VirtualCpu {
     /// # Errors
     /// As the allocator's.
     pub fn free(&self, pfn: Pfn, order: Order) -> Result<(), FreeError> {
-        self.interrupt();
+        self.begin(1);
         let engine = self.engine();
         let scratch = &engine.cpu().scratch;
-        scratch.clear();
         let began = engine.cpu().clock.get();
-        let result = self.world.allocator.free(self.id, pfn, order);
+        if !self.world.allocator.has_events() {
+            engine.note_free(pfn);
+        }
+        let result = self.world.allocator.frames().free(self.id, pfn, order);
         let mut tally = engine.tally.borrow_mut();
         tally.counts.frees += 1;
         if result.is_ok() && (scratch.drains.get() > 0 || scratch.zone_visits.get() == 0) {
@@ -176,11 +171,13 @@ impl VirtualCpu {
     /// # Errors
     /// As the allocator's.
     pub fn free_list(&self, blocks: &[(Pfn, Order)]) -> Result<(), (usize, FreeError)> {
-        self.interrupt();
+        self.begin(blocks.len());
         let engine = self.engine();
-        engine.cpu().scratch.clear();
         engine.tally.borrow_mut().counts.frees += blocks.len() as u64;
-        self.world.allocator.free_batch(self.id, blocks)
+        if !self.world.allocator.has_events() {
+            blocks.iter().for_each(|(pfn, _)| engine.note_free(*pfn));
+        }
+        self.world.allocator.frames().free_batch(self.id, blocks)
     }
 
     /// Fills the empty slots of `pages` with single pages.
@@ -188,18 +185,32 @@ impl VirtualCpu {
     /// # Errors
     /// As the allocator's.
     pub fn alloc_bulk(&self, request: &Request, pages: &mut [Option<Pfn>]) -> Result<usize, AllocError> {
-        self.interrupt();
+        self.begin(pages.len());
         let engine = self.engine();
-        engine.cpu().scratch.clear();
+        let had: Vec<bool> = pages.iter().map(Option::is_some).collect();
         let before = pages.iter().flatten().count();
         engine.work(engine.prices.alloc);
-        let result = self.world.allocator.alloc_bulk(self.id, request, pages);
+        let result = self.world.allocator.frames().alloc_bulk(self.id, request, pages);
+        if !self.world.allocator.has_events() {
+            let new = pages.iter().zip(&had).filter(|(_, had)| !**had).filter_map(|(page, _)| *page);
+            new.for_each(|pfn| engine.note_alloc(Some(pfn), Order::ZERO));
+        }
         let got = result.as_ref().map_or(0, |filled| filled - before);
         let mut tally = engine.tally.borrow_mut();
         tally.counts.allocs += got as u64;
         tally.counts.allocated_pages += got as u64;
         tally.cache_pages(-(got as i64));
         result
+    }
+
+    /// An operation on so many blocks begins.
+    #[inline]
+    fn begin(&self, blocks: usize) {
+        self.interrupt();
+        let scratch = &self.engine().cpu().scratch;
+        scratch.clear();
+        // Linux's lists cost an exchange of the page set's lock for each block, which its prices include.
+        scratch.exchanges_included.set(blocks as u64);
     }
 
     /// Touches the first `bytes` of a block: takes time by where the block's data is, and brings it here.
@@ -256,6 +267,6 @@ impl VirtualCpu {
         let period = self.world.tick.0.max(1);
         let late = cpu.clock.get() - cpu.next_tick.get();
         cpu.next_tick.set(cpu.next_tick.get() + (late / period + 1) * period);
-        self.world.allocator.tick(self.id).expect("a CPU of this machine");
+        self.world.allocator.frames().tick(self.id).expect("a CPU of this machine");
     }
 }

@@ -96,16 +96,33 @@ impl Footprint {
             Touched::Data(..) => 0,
             Touched::Metadata => 1,
         };
-        let marks = self.marks.get_mut(pfn.0 as usize)?;
-        let last = Mark(marks[which]).parts().map(|(last, step, lines)| {
-            let recent = &mut self.recent[last as usize];
-            let held = recent.holder(step);
-            recent.remove(step, lines);
-            (last, held)
-        });
-        let held_lines = touched.lines().min(LINES_MAX);
-        marks[which] = Mark::new(cpu, self.recent[cpu as usize].push(held_lines), held_lines).0;
+        let mark = self.marks.get(pfn.0 as usize)?[which];
+        let last = Self::cpu_of(mark).map(|last| (last, self.held(mark)));
+        self.marks[pfn.0 as usize][which] = self.renew(mark, cpu, touched.lines());
         Some(last)
+    }
+
+    /// The CPU that a mark names.
+    #[inline]
+    pub(crate) fn cpu_of(mark: u64) -> Option<u32> {
+        Mark(mark).parts().map(|(cpu, ..)| cpu)
+    }
+
+    /// Which caches of the CPU that a mark names still hold what it touched.
+    #[inline]
+    pub(crate) fn held(&self, mark: u64) -> Held {
+        let held = Mark(mark).parts().map(|(cpu, step, _)| self.recent[cpu as usize].holder(step));
+        held.unwrap_or(Held::Nowhere)
+    }
+
+    /// `cpu` touches so many lines that somebody may have touched before, as `mark` says. Returns the mark from then on.
+    #[inline]
+    pub(crate) fn renew(&mut self, mark: u64, cpu: u32, lines: u64) -> u64 {
+        if let Some((last, step, lines)) = Mark(mark).parts() {
+            self.recent[last as usize].remove(step, lines);
+        }
+        let lines = lines.min(LINES_MAX);
+        Mark::new(cpu, self.recent[cpu as usize].push(lines), lines).0
     }
 
     /// Number of the node whose memory a frame is in, on a machine of `nodes` nodes.

@@ -44,6 +44,7 @@
 //! allocator's steps cost; `measure`, `tally`, `latency` and `outcome` are what is found; `machine` is TOML.
 #![deny(unsafe_code)]
 
+mod allocator;
 mod bandwidth;
 mod channel;
 mod charge;
@@ -53,6 +54,7 @@ mod engine;
 mod footprint;
 mod latency;
 mod line;
+mod lines;
 mod lock;
 pub mod machine;
 mod measure;
@@ -67,16 +69,17 @@ mod time;
 mod variation;
 
 // Its types are in signatures here.
+pub use pageset_blocks;
 pub use pageset_core;
 
 pub use channel::{Channel, TryReceived};
 pub use charge::{Charges, VirtualPlatform};
-pub use cpu::{Touch, VirtualAllocator, VirtualCpu};
+pub use cpu::{Touch, VirtualCpu};
 pub use latency::Latency;
 pub use line::SharedLine;
 pub use lock::{Gate, Hold, LockClass, LockModel, LockUse, Spin, VirtualLock, VirtualMutex, mutex};
 pub use machine::{FrameLayout, MACHINES, Machine, MachineError, TickPhase};
-pub use outcome::{CacheCounts, Counts, Outcome};
+pub use outcome::{CacheCounts, Counts, LineTraffic, MemoryUse, Outcome};
 pub use random::{Stream, stream};
 pub use simulation::{Builder, Simulation, SimulationError};
 pub use time::{Span, Time};

@@ -1,22 +1,43 @@
 //! The measured part of a run: from the end of the warm-up until the deadline, or until the last body ends.
 
-use pageset_core::CpuId;
+use pageset_core::{CpuId, FrameUsage};
 
+use crate::allocator::Counted;
+use crate::cpu::World;
 use crate::engine::Engine;
+use crate::lock::LockClass;
+use crate::outcome::MemoryUse;
 use crate::tally::Tally;
 use crate::time::{Span, Time};
 
 /// A CPU's clock, and how long it was idle until then.
 type Clock = (u64, u64);
 
-/// Begins and ends the measuring.
+/// Begins and ends the measuring. It looks at the allocator, so no simulation may be current then: looking costs nothing.
 #[derive(Debug)]
 pub(crate) struct Measure {
     workers: Vec<CpuId>,
     begins: Time,
     ends: Time,
     began: Option<Vec<Clock>>,
+    looks: Looks,
     result: Option<Measured>,
+}
+
+/// How often memory is looked at while a run is measured. Guess: a look takes as long as some thousand allocations.
+const LOOKS: u64 = 20;
+
+/// What was seen of memory.
+#[derive(Debug)]
+struct Looks {
+    next_ps: u64,
+    every_ps: u64,
+    count: u64,
+    held_sum: u64,
+    held_peak: u64,
+    at_hand_sum: u64,
+    /// What the allocator had counted before the beginning.
+    counted_before: Counted,
 }
 
 /// What was measured.
@@ -27,34 +48,56 @@ pub(crate) struct Measured {
     pub(crate) busy: Vec<Span>,
     pub(crate) idle: Vec<Span>,
     pub(crate) tally: Tally,
+    pub(crate) memory: MemoryUse,
     pub(crate) digest: u64,
 }
 
 impl Measure {
     /// Enters the beginning and the end in the agenda.
-    pub(crate) fn new(engine: &Engine, workers: Vec<CpuId>, begins: Time, ends: Time) -> Self {
-        engine.enter_mark(begins);
-        engine.enter_mark(ends);
-        Self { workers, begins, ends, began: None, result: None }
+    pub(crate) fn new(world: &World, workers: Vec<CpuId>, begins: Time) -> Self {
+        let ends = world.deadline;
+        world.engine.enter_mark(begins);
+        world.engine.enter_mark(ends);
+        let every_ps = (ends.since(begins).0 / LOOKS).max(1);
+        Self {
+            workers,
+            begins,
+            ends,
+            began: None,
+            looks: Looks::new(begins.0 + every_ps, every_ps),
+            result: None,
+        }
     }
 
     /// It is the time of the beginning, or of the end.
-    pub(crate) fn mark(&mut self, engine: &Engine) {
+    pub(crate) fn mark(&mut self, world: &World) {
         if self.began.is_none() {
-            self.began = Some(self.clocks(engine, self.begins));
-            engine.tally.borrow_mut().restart();
+            self.began = Some(self.clocks(&world.engine, self.begins));
+            self.looks.counted_before = world.allocator.counted();
+            world.engine.tally.borrow_mut().restart();
         } else {
-            self.result = Some(self.sum_up(engine, self.ends));
+            self.result = Some(self.sum_up(world, self.ends));
+        }
+    }
+
+    /// A CPU goes on: looks at memory if it is time.
+    #[inline]
+    pub(crate) fn look(&mut self, world: &World, cpu: u32) {
+        let now_ps = world.engine.cpus[cpu as usize].clock.get();
+        if now_ps >= self.looks.next_ps && now_ps < self.ends.0 {
+            self.looks.look(world, now_ps);
         }
     }
 
     /// The result, whether or not the time is over.
-    pub(crate) fn finish(mut self, engine: &Engine) -> Measured {
-        let last = self.workers.iter().map(|cpu| engine.cpus[cpu.index()].clock.get()).max().unwrap_or(0);
-        self.result.take().unwrap_or_else(|| self.sum_up(engine, Time(last)))
+    pub(crate) fn finish(mut self, world: &World) -> Measured {
+        let cpus = &world.engine.cpus;
+        let last = self.workers.iter().map(|cpu| cpus[cpu.index()].clock.get()).max().unwrap_or(0);
+        self.result.take().unwrap_or_else(|| self.sum_up(world, Time(last)))
     }
 
-    fn sum_up(&self, engine: &Engine, end: Time) -> Measured {
+    fn sum_up(&self, world: &World, end: Time) -> Measured {
+        let engine = &world.engine;
         let ends = self.clocks(engine, end);
         let began = self.began.as_deref().unwrap_or(&ends);
         let spent = began.iter().zip(&ends).map(|(began, end)| {
@@ -62,9 +105,15 @@ impl Measure {
             (Span(end.0.saturating_sub(began.0)) - idle, idle)
         });
         let (busy, idle) = spent.unzip();
-        let tally = engine.tally.borrow().clone();
+        let mut tally = engine.tally.borrow().clone();
+        let (counted, before) = (world.allocator.counted(), self.looks.counted_before);
+        tally.counts.fallbacks += counted.fallbacks - before.fallbacks;
+        tally.counts.shared_visits = tally.locks[LockClass::Zone as usize].acquisitions;
+        tally.counts.shared_visits += counted.visits - before.visits;
+        let memory = self.looks.memory(world);
         let span = end.since(self.begins.min(end));
-        Measured { workers: self.workers.clone(), span, busy, idle, tally, digest: engine.digest() }
+        let (workers, digest) = (self.workers.clone(), engine.digest());
+        Measured { workers, span, busy, idle, tally, memory, digest }
     }
 
     /// Each worker's clock at `now`; those that wait have one that stands.
@@ -77,4 +126,40 @@ impl Measure {
         };
         self.workers.iter().map(of).collect()
     }
+}
+
+impl Looks {
+    fn new(first_ps: u64, every_ps: u64) -> Self {
+        let (count, held_sum, held_peak, at_hand_sum) = (0, 0, 0, 0);
+        let counted_before = Counted::default();
+        Self { next_ps: first_ps, every_ps, count, held_sum, held_peak, at_hand_sum, counted_before }
+    }
+
+    fn look(&mut self, world: &World, now_ps: u64) {
+        let usage = usage(world);
+        self.count += 1;
+        self.held_sum += usage.held;
+        self.held_peak = self.held_peak.max(usage.held);
+        self.at_hand_sum += usage.at_hand;
+        self.next_ps += (1 + (now_ps - self.next_ps) / self.every_ps) * self.every_ps;
+    }
+
+    /// What was seen, this last look included.
+    fn memory(&self, world: &World) -> MemoryUse {
+        let usage = usage(world);
+        let mean = |sum: u64, last: u64| (sum + last) as f64 / (self.count + 1) as f64;
+        MemoryUse {
+            held_mean: mean(self.held_sum, usage.held),
+            held_peak: self.held_peak.max(usage.held),
+            held_at_end: usage.held,
+            at_hand_mean: mean(self.at_hand_sum, usage.at_hand),
+            whole_at_end: usage.whole_pageblocks,
+            ..MemoryUse::default()
+        }
+    }
+}
+
+fn usage(world: &World) -> FrameUsage {
+    let cached = world.engine.tally.borrow().cached.max(0);
+    world.allocator.usage_now(cached as u64)
 }

@@ -31,6 +31,9 @@ pub struct Counts {
     pub drained_pages: u64,
     /// Blocks taken from another migratetype's memory.
     pub fallbacks: u64,
+    /// Times a CPU took a zone's lock, or, of an allocator without locks, changed what all CPUs of a zone share or a pageblock that
+    /// another CPU had changed last.
+    pub shared_visits: u64,
     /// Times the reclaimer would have been woken.
     pub kswapd_wakes: u64,
     /// Times a request would have reclaimed itself.
@@ -91,12 +94,63 @@ impl CacheCounts {
     }
 }
 
+/// Lines of an allocator without locks that CPUs got from each other. Of Linux's, which has locks, nothing is counted here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LineTraffic {
+    /// Times a CPU got a line that others had, by what it is a line of, as in [`LineTraffic::TABLES`]: to read what another one
+    /// wrote, or to write what others had read or written.
+    pub passes: [u64; Self::TABLES.len()],
+    /// Times it waited, since the line was still on its way to another CPU.
+    pub contended: u64,
+    /// Time until the line was there, waiting included, in picoseconds.
+    pub(crate) pass_ps: u64,
+}
+
+impl LineTraffic {
+    /// What lines are of: the free frames of a pageblock, the states of some pageblocks, what one CPU has of a zone, what all CPUs
+    /// share of a zone, the map of whole pageblocks, and what few pageblocks need.
+    pub const TABLES: [&'static str; 7] =
+        ["free_bits", "states", "cpu_lists", "zones", "whole_map", "tail_bits", "bad_bits"];
+
+    /// All lines that CPUs got from each other.
+    #[must_use]
+    pub fn all(&self) -> u64 {
+        self.passes.iter().sum()
+    }
+
+    /// Counts a line that came after `pass_ps`, of which the CPU waited for other CPUs `wait_ps`.
+    pub(crate) fn passed(&mut self, table: usize, pass_ps: u64, wait_ps: u64) {
+        self.passes[table] += 1;
+        self.contended += u64::from(wait_ps > 0);
+        self.pass_ps += pass_ps;
+    }
+}
+
+/// What memory was used for, in pages, as [`FrameUsage`](pageset_core::FrameUsage) says it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct MemoryUse {
+    /// Free pages that a CPU kept back, on average over the measured time.
+    pub held_mean: f64,
+    /// The most, of those times at which was looked.
+    pub held_peak: u64,
+    /// How many they were at the end of the measured time.
+    pub held_at_end: u64,
+    /// Free pages that were meant for one CPU, but that others could take, on average.
+    pub at_hand_mean: f64,
+    /// Pageblocks that were free as a whole at the end of the measured time.
+    pub whole_at_end: u64,
+    /// Free pages that CPUs kept back when all bodies had ended and each CPU had ticked twice.
+    pub held_after_two_ticks: u64,
+    /// Pageblocks that were free as a whole after all of the idle time: the load is gone.
+    pub whole_when_gone: u64,
+}
+
 /// A simulation's result. Every time in it is virtual.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The machine.
     pub machine: String,
-    /// The allocator's policy.
+    /// The allocator's policy, or the allocator if it is not Linux's.
     pub policy: &'static str,
     /// CPUs that existed.
     pub cpus: u32,
@@ -123,6 +177,10 @@ pub struct Outcome {
     pub drain_locks: LockUse,
     /// Cache lines touched.
     pub caches: CacheCounts,
+    /// Lines of an allocator without locks.
+    pub lines: LineTraffic,
+    /// What memory was used for.
+    pub memory: MemoryUse,
     /// How long each allocation took.
     pub alloc: Latency,
     /// For each allocation, the part of its time that it waited behind another CPU's drain.
@@ -173,6 +231,12 @@ impl Outcome {
     pub fn zone_lock_pct(&self) -> f64 {
         let zone = self.lock(LockClass::Zone);
         self.share_pct(zone.wait_ps + zone.hold_ps)
+    }
+
+    /// Share of the workers' busy time until lines of an allocator without locks came from other CPUs, in percent.
+    #[must_use]
+    pub fn line_pass_pct(&self) -> f64 {
+        self.share_pct(self.lines.pass_ps)
     }
 
     /// Share of the workers' busy time that they waited for lists of pages in order of use or held them, in percent.

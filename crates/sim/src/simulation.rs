@@ -5,21 +5,19 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use pageset_core::{
-    Config, ConfigError, CpuId, NodeId, PageAllocator, Policy, Storage, TableCounts, Tables, Violation, Zone,
-    ZoneConfig,
-};
+use pageset_blocks::Part;
+use pageset_core::{Config, ConfigError, CpuId, FrameAllocator, NodeId, Policy, Violation, ZoneConfig};
 use thiserror::Error;
 
-use crate::charge::VirtualPlatform;
-use crate::cpu::{VirtualAllocator, VirtualCpu, World};
+use crate::allocator::{Allocator, Choice};
+use crate::cpu::{VirtualCpu, World};
 use crate::engine::{Engine, Next, Processor, Strand, current};
 use crate::footprint::Footprint;
+use crate::lines::Lines;
 use crate::lock::{LockModel, LockTable};
 use crate::machine::Machine;
 use crate::measure::{Measure, Measured};
-use crate::memory;
-use crate::outcome::Outcome;
+use crate::outcome::{MemoryUse, Outcome};
 use crate::prices::Prices;
 use crate::time::{Span, Time};
 use crate::variation::Variation;
@@ -64,7 +62,7 @@ pub enum SimulationError {
 pub struct Builder<'m> {
     machine: &'m Machine,
     cpus: u32,
-    policy: Policy,
+    choice: Choice,
     seed: u64,
     warm_up: Span,
     duration: Span,
@@ -89,6 +87,7 @@ type Body = Box<dyn FnOnce(&VirtualCpu)>;
 #[derive(Debug)]
 struct Labels {
     machine: String,
+    allocator: &'static str,
     warm_up: Time,
     idle_after: Span,
 }
@@ -101,7 +100,7 @@ impl Simulation {
         Builder {
             machine,
             cpus: machine.cpus(),
-            policy: pageset_core::policy::LINUX_6_12,
+            choice: Choice::Linux(pageset_core::policy::LINUX_6_12),
             seed: 0,
             warm_up: Span::ZERO,
             duration: Span::from_ms(10),
@@ -133,8 +132,8 @@ impl Simulation {
 
     /// The allocator, to fill memory before the run, say. Any CPU may be named. Operations cost no virtual time yet.
     #[must_use]
-    pub fn allocator(&self) -> &VirtualAllocator {
-        &self.world.allocator
+    pub fn allocator(&self) -> &dyn FrameAllocator {
+        self.world.allocator.frames()
     }
 
     /// Runs all bodies to their end.
@@ -156,7 +155,7 @@ impl Simulation {
         let has_body = |(cpu, body): (u32, &Option<Body>)| body.as_ref().map(|_| CpuId(cpu));
         let workers: Vec<_> = (0..).zip(&bodies).filter_map(has_body).collect();
         slow_down_siblings(engine, &workers);
-        let mut measure = Measure::new(engine, workers.clone(), labels.warm_up, world.deadline);
+        let mut measure = Measure::new(&world, workers.clone(), labels.warm_up);
         let strands = (0..)
             .zip(bodies)
             .map(|(index, body)| body.map(|body| strand(Rc::clone(&world), CpuId(index), body)).transpose());
@@ -168,11 +167,12 @@ impl Simulation {
             let cpu = match engine.next() {
                 None => break,
                 Some(Next::Mark) => {
-                    measure.mark(engine);
+                    current::outside(|| measure.mark(&world));
                     continue;
                 }
                 Some(Next::Cpu(cpu)) => cpu,
             };
+            current::outside(|| measure.look(&world, cpu));
             let strand = strands[cpu as usize].as_mut().expect("only CPUs with bodies are on the agenda");
             if strand.resume() {
                 left -= 1;
@@ -187,8 +187,8 @@ impl Simulation {
         if stuck.iter().any(|cpu| engine.cpus[cpu.index()].is_spinning.get()) {
             return Err(SimulationError::Deadlock(stuck));
         }
-        let measured = measure.finish(engine);
-        Ok(Finished { machine: labels.machine, idle_after: labels.idle_after, stuck, measured })
+        let measured = current::outside(|| measure.finish(&world));
+        Ok(Finished { labels, stuck, measured })
     }
 }
 
@@ -212,8 +212,7 @@ fn strand(world: Rc<World>, id: CpuId, body: Body) -> std::io::Result<Strand> {
 
 /// A run that is over.
 struct Finished {
-    machine: String,
-    idle_after: Span,
+    labels: Labels,
     stuck: Vec<CpuId>,
     measured: Measured,
 }
@@ -221,11 +220,19 @@ struct Finished {
 impl Finished {
     /// Lets the machine be idle, checks the allocator, and sums up.
     fn finish(self, world: &World) -> Result<Outcome, SimulationError> {
-        self.rest(world);
-        let Measured { workers, span, busy, idle, tally, digest } = self.measured;
+        let held_after_two_ticks = self.rest(world);
+        let Measured { workers, span, busy, idle, tally, memory, digest } = self.measured;
+        let usage = world.allocator.frames().usage();
+        let memory = MemoryUse { held_after_two_ticks, whole_when_gone: usage.whole_pageblocks, ..memory };
+        // Whose events do not say what CPUs hold is looked at.
+        let (cached_peak, cached_at_end) = if world.allocator.has_events() {
+            (tally.cached_peak.max(0) as u64, tally.cached.max(0) as u64)
+        } else {
+            (memory.held_peak, memory.held_at_end)
+        };
         Ok(Outcome {
-            machine: self.machine,
-            policy: world.allocator.policy().name,
+            machine: self.labels.machine,
+            policy: self.labels.allocator,
             cpus: world.engine.cpus.len() as u32,
             workers: workers.len() as u32,
             seed: world.seed,
@@ -238,24 +245,32 @@ impl Finished {
             user: Span(tally.user_ps),
             drain_locks: tally.drains,
             caches: tally.caches,
+            lines: tally.lines,
+            memory,
             alloc: tally.alloc,
             behind_drains: tally.behind_drains,
             free: tally.free,
-            cached_peak: tally.cached_peak.max(0) as u64,
-            cached_at_end: tally.cached.max(0) as u64,
-            cached_after_idle: world.allocator.cached_pages(),
-            census: world.allocator.validate()?,
+            cached_peak,
+            cached_at_end,
+            cached_after_idle: usage.held,
+            census: world.allocator.frames().validate()?,
             stuck: self.stuck,
         })
     }
 
     /// Does the periodic work of a machine that is idle for the time set. Nothing else runs, so this needs no virtual CPUs.
-    fn rest(&self, world: &World) {
-        for _ in 0..self.idle_after.0 / world.tick.0.max(1) {
-            for cpu in 0..world.engine.cpus.len() as u32 {
-                world.allocator.tick(CpuId(cpu)).expect("a CPU of this machine");
-            }
-        }
+    /// Returns how many pages CPUs hold after two ticks.
+    fn rest(&self, world: &World) -> u64 {
+        let allocator = world.allocator.frames();
+        let tick = |()| {
+            let mut cpus = (0..world.engine.cpus.len() as u32).map(CpuId);
+            cpus.try_for_each(|cpu| allocator.tick(cpu).map(drop)).expect("CPUs of this machine");
+        };
+        let ticks = self.labels.idle_after.0 / world.tick.0.max(1);
+        (0..ticks.min(2)).map(|_| ()).for_each(tick);
+        let held = allocator.usage().held;
+        (2..ticks).map(|_| ()).for_each(tick);
+        held
     }
 }
 
@@ -267,10 +282,17 @@ impl Builder<'_> {
         self
     }
 
-    /// The allocator's policy.
+    /// Linux's allocator, under this policy.
     #[must_use]
     pub fn policy(mut self, policy: Policy) -> Self {
-        self.policy = policy;
+        self.choice = Choice::Linux(policy);
+        self
+    }
+
+    /// The allocator of owned pageblocks instead of Linux's; without one of its parts, to see what the part is worth.
+    #[must_use]
+    pub fn owned_blocks(mut self, without: Option<Part>) -> Self {
+        self.choice = Choice::OwnedBlocks { without };
         self
     }
 
@@ -358,7 +380,7 @@ impl Builder<'_> {
                 present: machine.cpus(),
             });
         }
-        let (allocator, locks) = self.allocator()?;
+        let (allocator, locks, lines) = self.allocator()?;
         let topology = &machine.topology;
         let processors = (0..cpus).map(CpuId).map(|cpu| {
             let first_tick = machine.tick_phase.first(self.tick, cpu.0, cpus);
@@ -366,7 +388,8 @@ impl Builder<'_> {
         });
         let variation = Variation::new(machine.costs.lines_vary, self.seed);
         let (prices, footprint) = (Prices::of(machine), Footprint::of(machine, cpus));
-        let engine = Engine::new(processors.collect(), locks, self.model, prices, footprint, variation);
+        let engine =
+            Engine::new(processors.collect(), (locks, lines), self.model, prices, footprint, variation);
         let world = World {
             engine,
             allocator,
@@ -378,13 +401,14 @@ impl Builder<'_> {
         };
         let labels = Labels {
             machine: machine.name.clone(),
+            allocator: self.choice.name(),
             warm_up: Time::ZERO + self.warm_up,
             idle_after: self.idle_after,
         };
         Ok(Simulation { world: Rc::new(world), bodies: (0..cpus).map(|_| None).collect(), labels })
     }
 
-    fn allocator(&self) -> Result<(VirtualAllocator, LockTable), ConfigError> {
+    fn allocator(&self) -> Result<(Allocator, LockTable, Lines), ConfigError> {
         let Self { machine, cpus, .. } = *self;
         let regions: Vec<_> = machine.memory.zones.iter().map(|(_, _, frames)| [frames.clone()]).collect();
         let zones: Vec<_> = machine
@@ -400,42 +424,14 @@ impl Builder<'_> {
             })
             .collect();
         let nodes: Vec<NodeId> = (0..cpus).map(|cpu| machine.topology.node_of(CpuId(cpu))).collect();
-        let mut config = Config::new(&zones, &nodes).with_policy(self.policy);
+        let mut config = Config::new(&zones, &nodes);
         config.distances = Some(&machine.topology.distances);
         config.page_bytes = machine.page_bytes;
         config.percpu_pagelist_high_fraction = self.high_fraction;
         config.min_free_kbytes = self.min_free_kbytes.or(config.min_free_kbytes);
         config.watermark_scale_factor = self.watermark_scale_factor.unwrap_or(config.watermark_scale_factor);
-        let tables = tables(&config)?;
-        let locks = LockTable::new(addresses(&tables.zones), addresses(&tables.pagesets));
-        let allocator = PageAllocator::new(VirtualPlatform::default(), &config, tables)?;
-        let slice = machine.topology.cache_slice();
-        (0..cpus).try_for_each(|cpu| allocator.set_cache_slice(CpuId(cpu), slice))?;
-        Ok((allocator, locks))
+        self.choice.build(&config, machine)
     }
-}
-
-/// Tables on the heap, those of frames only where they are written.
-fn tables(config: &Config<'_>) -> Result<Tables<'static, VirtualPlatform>, ConfigError> {
-    let needed = TableCounts::for_config(config);
-    let zones = config.zones.iter().enumerate().map(|(index, zone)| {
-        let counts = pageset_core::FrameCounts::for_span(zone.span.clone());
-        let counts = counts.ok_or(ConfigError::BadZoneSpan(index))?;
-        let owners = Storage::owned(counts.owners(&config.policy, needed.cpus), Default::default);
-        Ok(Zone::new(memory::frame_tables(counts)).with_owners(owners))
-    });
-    Ok(Tables {
-        zones: Storage::Owned(zones.collect::<Result<_, ConfigError>>()?),
-        pagesets: Storage::owned(needed.pagesets, Default::default),
-        cpus: Storage::owned(needed.cpus, Default::default),
-        zonelists: Storage::owned(needed.zonelists, Default::default),
-    })
-}
-
-/// Where a table is. Moving its owner does not move it: it is on the heap.
-fn addresses<T>(table: &[T]) -> std::ops::Range<usize> {
-    let range = table.as_ptr_range();
-    range.start.addr()..range.end.addr()
 }
 
 impl fmt::Debug for Simulation {

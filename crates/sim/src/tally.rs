@@ -2,7 +2,7 @@
 
 use crate::latency::Latency;
 use crate::lock::LockUse;
-use crate::outcome::{CacheCounts, Counts};
+use crate::outcome::{CacheCounts, Counts, LineTraffic};
 
 /// Everything that is counted.
 #[derive(Clone, Debug, Default)]
@@ -14,6 +14,7 @@ pub(crate) struct Tally {
     /// Time in which bodies did the work of a user's program, in picoseconds.
     pub(crate) user_ps: u64,
     pub(crate) caches: CacheCounts,
+    pub(crate) lines: LineTraffic,
     pub(crate) alloc: Latency,
     /// The part of each allocation's time that was spent waiting for another CPU's drain.
     pub(crate) behind_drains: Latency,

@@ -25,23 +25,28 @@ pub(crate) fn write(
         exporter.export(table, out)?;
         writeln!(out)?;
     }
+    let is_published = !findings.tables.is_empty();
     heading(out, format, "How to read this")?;
-    for note in NOTES.iter().copied().chain(reproduction.notes.iter().map(String::as_str)) {
+    for note in
+        NOTES.iter().copied().filter(|_| is_published).chain(reproduction.notes.iter().map(String::as_str))
+    {
         paragraph::write(out, 0, note)?;
     }
     writeln!(out)?;
-    heading(out, format, "Agreement")?;
-    if let Some(agreement) = reproduction.direction_agreement {
-        let (agreed, all) = (reproduction.directions_agreed, reproduction.directions);
-        let percent = agreement * 100.0;
-        paragraph::write(out, 0, &format!("Direction of change: {agreed} of {all} ({percent:.1} %)."))?;
-        if reproduction.misses.total() > 0 {
-            paragraph::write(out, 0, &misses(&reproduction.misses))?;
+    if is_published {
+        heading(out, format, "Agreement")?;
+        if let Some(agreement) = reproduction.direction_agreement {
+            let (agreed, all) = (reproduction.directions_agreed, reproduction.directions);
+            let percent = agreement * 100.0;
+            paragraph::write(out, 0, &format!("Direction of change: {agreed} of {all} ({percent:.1} %)."))?;
+            if reproduction.misses.total() > 0 {
+                paragraph::write(out, 0, &misses(&reproduction.misses))?;
+            }
         }
+        writeln!(out)?;
     }
-    writeln!(out)?;
-    heading(out, format, "What did not reproduce, and why")?;
-    if reproduction.differences.is_empty() {
+    heading(out, format, differences_heading(findings))?;
+    if is_published && reproduction.differences.is_empty() {
         paragraph::write(out, 0, "Every direction and every order agrees.")?;
     }
     for text in reproduction.differences.iter().chain(reproduction.explanations) {
@@ -57,6 +62,11 @@ fn misses(misses: &Misses) -> String {
         "Of the others, {only_published} change only as published, {only_ours} only here, {opposite} the opposite way. In \
          {close} of them both changes are nearer to each other than what counts as no change."
     )
+}
+
+/// What stands above the differences and their reasons; a study of our own has no published tables.
+pub(super) fn differences_heading(findings: &Findings) -> &'static str {
+    if findings.tables.is_empty() { "What was missed, and why" } else { "What did not reproduce, and why" }
 }
 
 const NOTES: [&str; 3] = [

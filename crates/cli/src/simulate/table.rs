@@ -1,5 +1,6 @@
 //! One row for each policy, or, for programs, for each run.
 
+use pageset_core::Policy;
 use pageset_lab::simulate::{RunResult, RunSpec};
 use pageset_report::{Cell, Column, Format, Kind, Provenance, Row, Seeds, Spread, Table};
 
@@ -9,7 +10,30 @@ use crate::args::SimulateArgs;
 /// A figure of a run: its column, how many decimals are printed, its value.
 type Figure = (Column, u8, fn(&RunResult) -> f64);
 
-fn figures() -> [Figure; 11] {
+/// The figures of runs; if an allocator without locks and page sets is among them, what it has in their place besides.
+fn figures(specs: &[RunSpec]) -> Vec<Figure> {
+    let mut figures = of_linux().to_vec();
+    if has_ours(specs) {
+        figures.splice(3..3, of_ours());
+    }
+    figures
+}
+
+/// Whether there is an allocator of our own among them.
+fn has_ours(specs: &[RunSpec]) -> bool {
+    specs.iter().any(|spec| Policy::named(&spec.policy).is_none())
+}
+
+fn of_ours() -> [Figure; 4] {
+    [
+        (Column::count("visits", "visits"), 0, |result| result.shared.visits as f64),
+        (Column::ratio("line_percent", "lines").with_unit("%"), 2, |result| result.shared.line_percent),
+        (Column::ratio("held_mean", "held, mean").with_unit("pages"), 0, |result| result.shared.held_mean),
+        (Column::count("whole_at_end", "whole, end"), 0, |result| result.shared.whole_at_end as f64),
+    ]
+}
+
+fn of_linux() -> [Figure; 11] {
     [
         (Column::measure("score_per_s", "score").with_unit("1/s"), 0, |result| result.score_per_s),
         (Column::ratio("zone_lock_percent", "zone lock").with_unit("%"), 1, |result| {
@@ -47,6 +71,12 @@ pub(super) fn table(
     table.note(format!(
         "Simulated: our allocator on a modelled machine, in virtual time. Score: {unit} per second."
     ));
+    if has_ours(specs) {
+        table.note(
+            "`visits`: a CPU took a zone's lock, or, of an allocator without locks, changed what all CPUs of a zone share or a \
+             pageblock that another CPU had changed last. `lines`: time until lines came that other CPUs had.",
+        );
+    }
     if let Some(failures) =
         results.iter().map(|result| result.failures).max().filter(|failures| *failures > 0)
     {
@@ -72,7 +102,7 @@ fn title(args: &SimulateArgs, results: &[RunResult]) -> String {
 fn runs(args: &SimulateArgs, specs: &[RunSpec], results: &[RunResult], is_for_programs: bool) -> Table {
     let played = results.first().and_then(|result| result.played).filter(|_| is_for_programs);
     let counts = played.map_or_else(Vec::new, |played| played::counts(&played));
-    let figures = figures();
+    let figures = figures(specs);
     let mut columns = vec![Column::label("policy", "policy")];
     columns.extend(is_for_programs.then(|| Column::count("seed", "seed")));
     columns.extend(figures.iter().map(|(column, ..)| column.clone()));
@@ -95,7 +125,7 @@ fn runs(args: &SimulateArgs, specs: &[RunSpec], results: &[RunResult], is_for_pr
 
 /// One row for each policy: the mean of its runs, and their standard deviation.
 fn means(args: &SimulateArgs, specs: &[RunSpec], results: &[RunResult]) -> Table {
-    let figures = figures();
+    let figures = figures(specs);
     let with_spread = |(column, ..): &Figure| {
         let key = format!("{}_stddev", column.key);
         [column.clone(), Column::measure(&key, "+/-").with_unit(&column.unit)]

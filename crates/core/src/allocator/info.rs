@@ -7,7 +7,7 @@ use crate::frame::State;
 use crate::platform::Platform;
 use crate::stats::Counters;
 use crate::zone::{Watermarks, Zone};
-use crate::{CpuId, MigrateType, NR_ORDERS, NodeId, Order, Pfn, ZoneId, ZoneKind};
+use crate::{CpuId, MigrateType, NR_ORDERS, NodeId, Order, PAGEBLOCK_ORDER, Pfn, ZoneId, ZoneKind};
 
 /// One zone at this moment. All sizes in frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +36,16 @@ pub struct ZoneInfo {
     pub protection: [u64; ZoneKind::COUNT],
     /// Free blocks of each order.
     pub nr_free: [u32; NR_ORDERS],
+}
+
+impl ZoneInfo {
+    /// Pageblocks that are free as a whole.
+    #[must_use]
+    pub fn whole_pageblocks(&self) -> u64 {
+        let of_order =
+            |order: Order| u64::from(self.nr_free[order.index()]) << (order.index() - PAGEBLOCK_ORDER);
+        Order::PAGEBLOCK.and_above().map(of_order).sum()
+    }
 }
 
 /// One page set at this moment, in pages.

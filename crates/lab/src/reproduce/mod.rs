@@ -1,4 +1,4 @@
-//! Published studies run again: their tables with our values beside the printed ones.
+//! Published studies run again: their tables with our values beside the printed ones. One study is our own.
 //!
 //! `study` says what a study is; there is one file for each. `published` reads the printed tables.
 //! `simulated` runs studies whose values come from simulations. `reproduction` is the result as one value.
@@ -7,6 +7,7 @@ mod batch_size;
 mod free_high_threshold;
 mod high_order_pcp;
 mod huge_copy;
+mod owned_blocks;
 mod page_fault;
 mod pcp_auto_tuning;
 mod published;
@@ -24,6 +25,7 @@ use batch_size::BatchSize;
 use free_high_threshold::FreeHighThreshold;
 use high_order_pcp::HighOrderPcp;
 use huge_copy::HugeCopy;
+use owned_blocks::OwnedBlocks;
 use page_fault::PageFault;
 use pcp_auto_tuning::PcpAutoTuning;
 use sliced_frees::SlicedFrees;
@@ -39,6 +41,7 @@ pub const STUDIES: &[&dyn Study] = &[
     &FreeHighThreshold,
     &SlicedFrees,
     &TickSpread,
+    &OwnedBlocks,
 ];
 
 /// The study with this name.

@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context as _, Result, bail};
 use pageset_sim::{Builder, Outcome, Simulation, SimulationError, Span};
 use pageset_workload::VmSettings;
+use pageset_workload::contest::Entrant;
 use pageset_workload::load::{Plan, Setup, Topology};
 
 use super::result::RunResult;
@@ -32,15 +33,14 @@ pub fn simulate(spec: &RunSpec) -> Result<RunResult> {
 /// As [`simulate`], but [`Cancelled`] once `cancel` is set.
 pub(super) fn simulate_until(spec: &RunSpec, cancel: &Arc<AtomicBool>) -> Result<RunResult> {
     let resolved = spec.resolve()?;
-    let Resolved { machine, load, policy, generation, cpus, settings, vm, warmup_ms, duration_ms } =
+    let Resolved { machine, load, entrant, generation, cpus, settings, vm, warmup_ms, duration_ms } =
         &resolved;
     let nodes_of_cpus =
         (0..machine.cpus()).map(|cpu| machine.topology.node_of(pageset_core::CpuId(cpu))).collect();
     let topology = Topology { nodes_of_cpus };
     let setup = Setup { topology: &topology, cpus: *cpus, generation: *generation, settings };
     let plan = load.plan(&setup).with_context(|| format!("workload {}", spec.workload))?;
-    let simulation = with_vm(Simulation::builder(machine), vm)
-        .policy(*policy)
+    let simulation = with_allocator(with_vm(Simulation::builder(machine), vm), entrant)?
         .seed(spec.seed)
         .warm_up(Span::from_ms(*warmup_ms))
         .duration(Span::from_ms(*duration_ms))
@@ -49,6 +49,14 @@ pub(super) fn simulate_until(spec: &RunSpec, cancel: &Arc<AtomicBool>) -> Result
         .build()?;
     let outcome = run_plan(simulation, plan).with_context(|| format!("workload {}", spec.workload))?;
     Ok(RunResult::new(&outcome, &resolved))
+}
+
+fn with_allocator<'m>(builder: Builder<'m>, entrant: &Entrant) -> Result<Builder<'m>> {
+    match entrant {
+        Entrant::Linux(policy) => Ok(builder.policy(**policy)),
+        Entrant::OwnedBlocks { without } => Ok(builder.owned_blocks(*without)),
+        _ => bail!("{} cannot be simulated", entrant.name()),
+    }
 }
 
 /// The kernel's settings, as `/proc/sys/vm` has them.
@@ -102,6 +110,8 @@ pub(crate) fn run_plan(mut simulation: Simulation, plan: Plan) -> Result<Outcome
 
 #[cfg(test)]
 mod tests {
+    use pageset_workload::load::Workload;
+
     use super::*;
 
     /// A fraction fixes the limit of page sets, and a small limit sends them to their zone more often.
@@ -114,6 +124,18 @@ mod tests {
         let tight = simulate(&spec).unwrap();
         assert!(tight.pcp_pages_peak < generous.pcp_pages_peak, "{} pages", tight.pcp_pages_peak);
         assert!(tight.zone_lock_acquisitions > generous.zone_lock_acquisitions);
+    }
+
+    /// A run fails if pages are left or the allocator's state is wrong.
+    #[test]
+    fn every_workload_runs_on_owned_pageblocks() {
+        for workload in Workload::ALL {
+            let mut spec = RunSpec::new("epyc-2", workload.name, "owned-blocks");
+            (spec.warmup_ms, spec.duration_ms) = (Some(1), Some(3));
+            let result = simulate(&spec).unwrap();
+            assert_eq!((result.failures, result.zone_lock_acquisitions), (0, 0), "{}", workload.name);
+            assert_eq!(result.shared.held_after_two_ticks, 0, "{}", workload.name);
+        }
     }
 
     /// To its end it would take minutes.

@@ -13,7 +13,7 @@ use crate::Progress;
 use crate::jobs::{self, Stage};
 pub(crate) use engine::run_plan;
 pub use engine::simulate;
-pub use result::RunResult;
+pub use result::{RunResult, SharedUse};
 pub use spec::{RunSpec, machine_text, parse_machine, recording};
 
 /// Simulates all, up to `jobs` at once; the results are in the order of the specs, and do not depend on `jobs`.

@@ -1,13 +1,15 @@
 //! What one simulation found.
 
-use pageset_sim::{LockClass, Outcome};
+use std::collections::BTreeMap;
+
+use pageset_sim::{LineTraffic, LockClass, Outcome};
 use pageset_workload::load::Played;
 use serde::{Deserialize, Serialize};
 
 use super::spec::Resolved;
 
 /// A simulation's figures. All times are virtual; counts are of the measured time.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
     /// Units of work per second, of all CPUs together.
     pub score_per_s: f64,
@@ -44,10 +46,13 @@ pub struct RunResult {
     pub failures: u64,
     /// Times a zone's lock was taken.
     pub zone_lock_acquisitions: u64,
-    /// Most pages in page sets at once.
+    /// Most pages in page sets at once; of an allocator without page sets, that its CPUs kept back.
     pub pcp_pages_peak: u64,
-    /// Pages in page sets after 30 idle seconds.
+    /// Pages in page sets, or that CPUs kept back, after 30 idle seconds.
     pub pcp_pages_idle: u64,
+    /// What the allocator did that one without page sets does too.
+    #[serde(default)]
+    pub shared: SharedUse,
     /// Share of the cache lines touched that came from memory.
     pub cache_miss_percent: f64,
     /// Time of an allocation that half of them do not exceed.
@@ -69,6 +74,58 @@ pub struct RunResult {
     pub played: Option<Played>,
     /// Fingerprint of all that happened in order.
     pub digest: String,
+}
+
+/// What CPUs share of an allocator, and what becomes of memory: the same figures for every allocator.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SharedUse {
+    /// Times a CPU took a zone's lock, or, of an allocator without locks, changed what all CPUs of a zone share or a pageblock that
+    /// another CPU had changed last.
+    pub visits: u64,
+    /// Lines of an allocator without locks that CPUs got from others, by what they are lines of. Linux's are under its locks and
+    /// not counted.
+    pub line_passes: BTreeMap<String, u64>,
+    /// Lines for which a CPU waited, since they were on their way to another.
+    pub line_waits: u64,
+    /// Share of the CPUs' busy time until such lines were there.
+    pub line_percent: f64,
+    /// Requests that got memory of another type's.
+    pub fallbacks: u64,
+    /// Free pages that a CPU kept back, on average.
+    pub held_mean: f64,
+    /// The same, after two ticks of a machine that is idle.
+    pub held_after_two_ticks: u64,
+    /// Free pages that are meant for one CPU, but that others take if they find none, on average.
+    pub at_hand_mean: f64,
+    /// Pageblocks that are free as a whole at the end of the measured time.
+    pub whole_at_end: u64,
+    /// The same, after 30 idle seconds: the load is gone.
+    pub whole_when_gone: u64,
+}
+
+impl SharedUse {
+    /// All lines that CPUs got from others.
+    #[must_use]
+    pub fn lines(&self) -> u64 {
+        self.line_passes.values().sum()
+    }
+
+    fn new(outcome: &Outcome) -> Self {
+        let (lines, memory) = (outcome.lines, outcome.memory);
+        let passes = LineTraffic::TABLES.into_iter().zip(lines.passes).filter(|(_, passes)| *passes > 0);
+        Self {
+            visits: outcome.counts.shared_visits,
+            line_passes: passes.map(|(table, passes)| (table.to_owned(), passes)).collect(),
+            line_waits: lines.contended,
+            line_percent: outcome.line_pass_pct(),
+            fallbacks: outcome.counts.fallbacks,
+            held_mean: memory.held_mean,
+            held_after_two_ticks: memory.held_after_two_ticks,
+            at_hand_mean: memory.at_hand_mean,
+            whole_at_end: memory.whole_at_end,
+            whole_when_gone: memory.whole_when_gone,
+        }
+    }
 }
 
 impl RunResult {
@@ -98,6 +155,7 @@ impl RunResult {
             zone_lock_acquisitions: outcome.lock(LockClass::Zone).acquisitions,
             pcp_pages_peak: outcome.cached_peak,
             pcp_pages_idle: outcome.cached_after_idle,
+            shared: SharedUse::new(outcome),
             cache_miss_percent: 100.0 * outcome.caches.miss_rate(),
             alloc_p50_ns: alloc.percentile_ns(0.5),
             alloc_p99_ns: alloc.percentile_ns(0.99),

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use pageset_core::Policy;
 use pageset_core::policy::{BatchRule, HighRule};
 use pageset_sim::{MACHINES, Machine, TickPhase};
 use pageset_trace::Layout;
 use pageset_workload::VmSettings;
+use pageset_workload::contest::Entrant;
 use pageset_workload::load::{Generation, Plan, PlanError, Played, Recorded, Settings, Setup, Workload};
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +20,7 @@ pub struct RunSpec {
     pub machine: String,
     /// Name of a workload, or `trace:` and the path of a recording.
     pub workload: String,
-    /// Name of a policy.
+    /// Name of a policy of Linux's allocator, or of an allocator of our own.
     pub policy: String,
     /// CPUs that the workload uses. Default: all.
     pub cpus: Option<u32>,
@@ -113,7 +113,7 @@ impl Work {
 pub(super) struct Resolved {
     pub(super) machine: Machine,
     pub(super) load: Work,
-    pub(super) policy: Policy,
+    pub(super) entrant: Entrant,
     pub(super) generation: Generation,
     pub(super) cpus: u32,
     pub(super) settings: Settings,
@@ -152,14 +152,7 @@ impl RunSpec {
     pub(super) fn resolve(&self) -> Result<Resolved> {
         let mut machine = parse_machine(&machine_text(&self.machine)?, &self.machine)?;
         machine.tick_phase = self.tick_phase.unwrap_or(machine.tick_phase);
-        let mut policy = *Policy::named(&self.policy)
-            .ok_or_else(|| anyhow!("unknown policy `{}`; `pageset policies` names all", self.policy))?;
-        if let Some(batch) = self.batch {
-            policy.batch = BatchRule::Fixed(pages("batch", batch)?);
-        }
-        if let Some(high) = self.high {
-            policy.high = HighRule::Fixed(pages("high", high)?);
-        }
+        let entrant = self.entrant()?;
         let cpus = self.cpus.unwrap_or_else(|| machine.cpus());
         if cpus == 0 || cpus > machine.cpus() {
             bail!("{} has {} CPUs: the workload cannot use {cpus}", machine.name, machine.cpus());
@@ -173,12 +166,15 @@ impl RunSpec {
                 settings.set(key, *value);
             }
         }
+        if !matches!(entrant, Entrant::Linux(_)) && vm.percpu_pagelist_high_fraction.is_some() {
+            bail!("{} has no page sets: leave vm.percpu_pagelist_high_fraction out", self.policy);
+        }
         let load = Work::find(&self.workload, &settings)?;
         let (warmup_ms, duration_ms) = load.duration_ms();
         Ok(Resolved {
             machine,
             load,
-            policy,
+            entrant,
             generation: generation_of(self.kernel_of.as_ref().unwrap_or(&self.policy)),
             cpus,
             settings,
@@ -186,6 +182,26 @@ impl RunSpec {
             warmup_ms: milliseconds("the warm-up", self.warmup_ms.unwrap_or(warmup_ms), 0)?,
             duration_ms: milliseconds("the measured time", self.duration_ms.unwrap_or(duration_ms), 1)?,
         })
+    }
+}
+
+impl RunSpec {
+    /// The allocator that the policy names, with this spec's batch and high.
+    fn entrant(&self) -> Result<Entrant> {
+        let name = &self.policy;
+        let mut entrant = Entrant::named(name)
+            .ok_or_else(|| anyhow!("unknown policy `{name}`; `pageset policies` names all"))?;
+        if let Entrant::Linux(policy) = &mut entrant {
+            if let Some(batch) = self.batch {
+                policy.batch = BatchRule::Fixed(pages("batch", batch)?);
+            }
+            if let Some(high) = self.high {
+                policy.high = HighRule::Fixed(pages("high", high)?);
+            }
+        } else if self.batch.or(self.high).is_some() {
+            bail!("{name} has no page sets: leave batch and high out");
+        }
+        Ok(entrant)
     }
 }
 
@@ -279,7 +295,7 @@ mod tests {
     #[test]
     fn names_are_found_and_unknown_ones_told() {
         let resolved = spec().resolve().unwrap();
-        assert_eq!((resolved.cpus, resolved.policy.name), (2, "linux-6.12"));
+        assert_eq!((resolved.cpus, resolved.entrant.name()), (2, "linux-6.12"));
         expect_error(&RunSpec { machine: "pdp-11".to_owned(), ..spec() }, "`pdp-11` is not a file");
         expect_error(&RunSpec { workload: "doom".to_owned(), ..spec() }, "unknown workload `doom`");
         expect_error(&RunSpec { policy: "linux-1.0".to_owned(), ..spec() }, "unknown policy `linux-1.0`");
@@ -310,8 +326,21 @@ mod tests {
     #[test]
     fn a_fixed_batch_replaces_the_policys() {
         let resolved = RunSpec { batch: Some(63), high: Some(378), ..spec() }.resolve().unwrap();
-        assert_eq!(resolved.policy.batch, BatchRule::Fixed(63));
-        assert_eq!(resolved.policy.high, HighRule::Fixed(378));
+        let Entrant::Linux(policy) = resolved.entrant else { panic!("it is Linux's") };
+        assert_eq!((policy.batch, policy.high), (BatchRule::Fixed(63), HighRule::Fixed(378)));
+    }
+
+    #[test]
+    fn an_allocator_without_page_sets_refuses_their_settings() {
+        let ours = RunSpec { policy: "owned-blocks".to_owned(), ..spec() };
+        assert_eq!(ours.resolve().unwrap().entrant, Entrant::OWNED_BLOCKS);
+        expect_error(&RunSpec { batch: Some(63), ..ours.clone() }, "owned-blocks has no page sets");
+        expect_error(&RunSpec { high: Some(63), ..ours.clone() }, "leave batch and high out");
+        let settings = BTreeMap::from([("vm.percpu_pagelist_high_fraction".to_owned(), 8)]);
+        expect_error(
+            &RunSpec { settings, ..ours },
+            "no page sets: leave vm.percpu_pagelist_high_fraction out",
+        );
     }
 
     #[test]

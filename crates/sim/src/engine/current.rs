@@ -31,6 +31,13 @@ pub(crate) fn enter<R>(engine: &Engine, body: impl FnOnce() -> R) -> R {
     body()
 }
 
+/// Runs `body` as if no simulation were running: what it does costs nothing and suspends nobody. For the scheduler, which is no
+/// virtual CPU.
+pub(crate) fn outside<R>(body: impl FnOnce() -> R) -> R {
+    let _restore = Restore(CURRENT.replace(None));
+    body()
+}
+
 /// Runs `body` with this thread's simulation, if there is one.
 ///
 /// `body` may suspend the virtual CPU it runs on; others may come here meanwhile.

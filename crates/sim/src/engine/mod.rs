@@ -18,6 +18,7 @@ pub(crate) use stack::Strand;
 use crate::bandwidth::Bandwidth;
 use crate::digest::Digest;
 use crate::footprint::Footprint;
+use crate::lines::Lines;
 use crate::lock::{LockModel, LockTable};
 use crate::prices::{Prices, SLOWDOWN_BITS};
 use crate::tally::Tally;
@@ -55,6 +56,7 @@ pub(crate) struct Engine {
     /// CPUs that will go on without being woken by another.
     live: Cell<u32>,
     pub(crate) locks: LockTable,
+    pub(crate) lines: Lines,
     pub(crate) model: LockModel,
     pub(crate) prices: Prices,
     pub(crate) footprint: RefCell<Footprint>,
@@ -67,7 +69,7 @@ pub(crate) struct Engine {
 impl Engine {
     pub(crate) fn new(
         cpus: Box<[Processor]>,
-        locks: LockTable,
+        (locks, lines): (LockTable, Lines),
         model: LockModel,
         prices: Prices,
         footprint: Footprint,
@@ -81,6 +83,7 @@ impl Engine {
             horizon: Cell::new(u64::MAX),
             live: Cell::new(0),
             locks,
+            lines,
             model,
             bandwidth: Bandwidth::new(prices.nodes),
             prices,

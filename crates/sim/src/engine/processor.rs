@@ -61,6 +61,8 @@ pub(crate) struct Scratch {
     pub(crate) waited_for_drains: Cell<u64>,
     /// Whether the held zone lock was used for a drain.
     pub(crate) is_drain: Cell<bool>,
+    /// Atomic exchanges that the price of the operation includes.
+    pub(crate) exchanges_included: Cell<u64>,
 }
 
 impl Scratch {

@@ -4,8 +4,10 @@ use std::rc::Rc;
 use std::thread;
 
 use pageset_core::{CpuId, Order, Pfn, Request};
+use pageset_sim::pageset_blocks::Part;
 use pageset_sim::{
-    Channel, LockClass, Machine, Outcome, SharedLine, Simulation, Span, VirtualCpu, VirtualMutex, mutex,
+    Builder, Channel, LockClass, Machine, Outcome, SharedLine, Simulation, Span, VirtualCpu, VirtualMutex,
+    mutex,
 };
 use rand::Rng;
 
@@ -34,14 +36,15 @@ fn consume(cpu: &VirtualCpu, pages: &Channel<Pfn>, common: &Common) {
 
 /// Half of the CPUs allocate, the others free; all use one lock.
 fn run(seed: u64) -> Outcome {
+    run_with(seed, |builder| builder)
+}
+
+fn run_with(seed: u64, choose: impl FnOnce(Builder<'_>) -> Builder<'_>) -> Outcome {
     let machine = Machine::named("epyc-2").unwrap();
     let cpus = machine.cpus();
-    let mut simulation = Simulation::builder(&machine)
-        .seed(seed)
-        .duration(Span::from_ms(3))
-        .tick(Span::from_us(100))
-        .build()
-        .unwrap();
+    let builder =
+        Simulation::builder(&machine).seed(seed).duration(Span::from_ms(3)).tick(Span::from_us(100));
+    let mut simulation = choose(builder).build().unwrap();
     let lock = Rc::new((mutex(LockClass::Lru, 0_u64), SharedLine::new()));
     let pages = Channel::<Pfn>::new(64, cpus / 2);
     for cpu in 0..cpus / 2 {
@@ -64,4 +67,20 @@ fn one_seed_gives_one_digest_on_any_number_of_threads() {
     assert_eq!(digests[2], alone.digest);
     assert_ne!(digests[1], alone.digest);
     assert_eq!(digests[1], digests[3]);
+}
+
+/// Where tables lie in memory is another place each time; it must not matter.
+#[test]
+fn owned_pageblocks_are_determined_by_the_seed_too() {
+    let run = |seed: u64| run_with(seed, |builder| builder.owned_blocks(Some(Part::KeptBlocks)));
+    let alone = run(1);
+    let elsewhere = thread::spawn(move || {
+        let _moves_what_comes_next = vec![1_u8; 100_001];
+        run(1)
+    });
+    let elsewhere = elsewhere.join().unwrap();
+    assert!(alone.lines.contended > 0, "{:?}", alone.lines);
+    assert_eq!((alone.digest, alone.lines), (elsewhere.digest, elsewhere.lines));
+    assert_ne!(alone.digest, run(2).digest);
+    assert_ne!(alone.digest, run_with(1, |builder| builder).digest, "Linux's does something else");
 }

@@ -2,5 +2,6 @@
 
 mod conservation;
 mod determinism;
+mod lines;
 mod machine_files;
 mod queueing;

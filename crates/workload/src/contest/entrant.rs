@@ -35,15 +35,40 @@ impl Entrant {
         Part::ALL.into_iter().map(|part| Self::OwnedBlocks { without: Some(part) })
     }
 
+    /// The one with this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        let ours = || Self::ablations().chain([Self::OWNED_BLOCKS]).find(|ours| ours.name() == name);
+        Policy::named(name).map(|policy| Self::Linux(Box::new(*policy))).or_else(ours)
+    }
+
     /// Its name; a policy's is that of Linux under it.
     #[must_use]
-    pub fn name(&self) -> &str {
+    pub fn name(&self) -> &'static str {
         match self {
             Self::Linux(policy) => policy.name,
             Self::OwnedBlocks { without: None } => "owned-blocks",
             Self::OwnedBlocks { without: Some(Part::KeptBlocks) } => "owned-blocks-at-once",
             Self::OwnedBlocks { without: Some(Part::SparePageblocks) } => "owned-blocks-no-spares",
             Self::OwnedBlocks { without: Some(Part::OwnStacks) } => "owned-blocks-no-stacks",
+        }
+    }
+
+    /// What it is, on one line of help.
+    #[must_use]
+    pub fn summary(&self) -> &'static str {
+        match self {
+            Self::Linux(policy) => policy.summary,
+            Self::OwnedBlocks { without: None } => "an allocator of our own: CPUs own pageblocks, no lock",
+            Self::OwnedBlocks { without: Some(Part::KeptBlocks) } => {
+                "the same, without keeping pages of other CPUs' pageblocks"
+            }
+            Self::OwnedBlocks { without: Some(Part::SparePageblocks) } => {
+                "the same, without whole pageblocks at hand"
+            }
+            Self::OwnedBlocks { without: Some(Part::OwnStacks) } => {
+                "the same, without pageblocks with free frames that are one CPU's own"
+            }
         }
     }
 

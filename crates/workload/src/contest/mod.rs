@@ -107,6 +107,14 @@ mod tests {
     }
 
     #[test]
+    fn entrants_are_found_by_their_names() {
+        for entrant in entrants() {
+            assert_eq!(Entrant::named(entrant.name()), Some(entrant));
+        }
+        assert_eq!(Entrant::named("doom"), None);
+    }
+
+    #[test]
     fn a_machine_that_is_too_large_is_an_error() {
         let mut machine = small_layout();
         let zone = machine.zones.last_mut().unwrap();

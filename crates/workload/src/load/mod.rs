@@ -13,10 +13,12 @@ mod anon_rand;
 mod ebizzy;
 mod file;
 mod hackbench;
+mod handoff;
 mod kbuild;
 mod lru_file;
 mod malloc;
 mod mapping;
+mod mass_exit;
 mod net;
 mod page_fault;
 pub(crate) mod plan;
@@ -63,6 +65,9 @@ impl Workload {
         ebizzy::EBIZZY,
         service::PIGZ,
         service::OLTP,
+        handoff::PRODUCER_CONSUMER,
+        mass_exit::MASS_EXIT,
+        handoff::PURGER,
     ];
 
     /// The workload called `name`.

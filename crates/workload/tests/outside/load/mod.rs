@@ -20,6 +20,9 @@ fn short(workload: &str) -> Vec<(&'static str, u64)> {
         }
         "pigz" | "oltp" => vec![("work_ns", 5_000)],
         "stress-vm" => vec![("mapping_pages", 100)],
+        "producer-consumer" => vec![("message_pages", 8)],
+        "mass-exit" => vec![("process_pages", 100)],
+        "purger" => vec![("range_pages", 20), ("user_ns", 1000)],
         "ebizzy" => vec![("mapped_percent", 50)],
         _ => vec![],
     }

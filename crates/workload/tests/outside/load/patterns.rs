@@ -1,9 +1,11 @@
 //! The page events of each workload, against its definition.
 
+use std::collections::BTreeSet;
+
 use pageset_core::{CpuId, MigrateType};
 use pageset_workload::Hold;
 
-use super::world::{Act, run};
+use super::world::{Act, Log, run};
 
 const MS: u64 = 1_000_000;
 
@@ -228,4 +230,38 @@ fn every_cpu_of_a_build_works() {
     for cpu in (0..4).map(CpuId) {
         assert!(log.allocs(0).iter().any(|(found, ..)| *found == cpu));
     }
+}
+
+/// CPUs on which blocks are freed.
+fn freeing_cpus(log: &Log) -> BTreeSet<u32> {
+    let freed = log.acts.iter().filter(|(.., act)| matches!(act, Act::Free { .. }));
+    freed.map(|(_, cpu, _)| cpu.0).collect()
+}
+
+#[test]
+fn a_consumer_frees_all_that_its_producer_allocates() {
+    let log = run("producer-consumer", 5, 1_000_000, &[("message_pages", 8)]);
+    assert_eq!(log.frees().0, 0, "nobody frees what it allocated");
+    assert_eq!(freeing_cpus(&log), BTreeSet::from([1, 3]));
+}
+
+#[test]
+fn purgers_free_everything_and_nobody_else_does() {
+    let settings = [("range_pages", 20), ("user_ns", 1000)];
+    let log = run("purger", 12, 1_000_000, &settings);
+    assert_eq!(freeing_cpus(&log), (8..12).collect());
+    assert!(log.allocs(0).iter().all(|(cpu, ..)| cpu.0 < 8), "purgers allocate nothing");
+    assert_eq!(freeing_cpus(&run("purger", 4, 1_000_000, &settings)), BTreeSet::from([2, 3]), "half of four");
+}
+
+#[test]
+fn processes_of_a_mass_exit_end_when_all_are_full() {
+    let pages = 100;
+    let log = run("mass-exit", 4, 1_000_000, &[("process_pages", pages)]);
+    let is_alloc = |act: &Act| matches!(act, Act::Alloc { .. });
+    let first_free = log.acts.iter().position(|(.., act)| matches!(act, Act::Free { .. })).unwrap();
+    // A page table besides.
+    let filled = log.acts[..first_free].iter().filter(|(.., act)| is_alloc(act)).count() as u64;
+    assert_eq!(filled, 4 * (pages + 1));
+    assert_eq!(freeing_cpus(&log).len(), 4);
 }

@@ -1,0 +1,173 @@
+//! What was found, as tables and sentences.
+
+use pageset_report::{Cell, Column, Row, Spread, Table};
+use pageset_sim::LineTraffic;
+
+use super::axes::{AXES, Axis, Match, shared_percent};
+use super::grid::{ABLATION_CPUS_MAX, BASE, Found, LINUX, OURS, OWNED_BLOCKS, Place};
+use crate::simulate::RunResult;
+
+/// Which goals are met, at how many places.
+pub(super) fn verdict(found: &[Found]) -> Table {
+    let mut columns = vec![Column::label("axis", "axis"), Column::label("goal", "goal, beside Linux's")];
+    columns.extend(LINUX.map(|policy| Column::label(&format!("met_{policy}"), policy)));
+    columns.push(Column::ratio("mean", &format!("mean, of {BASE}")));
+    columns.push(Column::ratio("worst", "worst"));
+    columns.push(Column::label("worst_at", "at"));
+    let mut table = Table::new("owned-blocks: goals met, in how many places", columns);
+    for axis in AXES {
+        let matches = |linux| matches(found, &axis, OWNED_BLOCKS, linux);
+        let met = LINUX.map(|linux| {
+            let matches = matches(linux);
+            let met = matches.iter().filter(|(_, one)| one.is_met).count();
+            Cell::from(format!("{met} of {}", matches.len()))
+        });
+        let of_base = matches(BASE);
+        let worst = of_base.iter().max_by(|(_, one), (_, other)| {
+            let order = one.ratio.total_cmp(&other.ratio);
+            if axis.is_better_above() { order.reverse() } else { order }
+        });
+        let (ratio, at) = worst.map_or((Cell::Absent, String::new()), |(place, one)| {
+            (Cell::real(one.ratio, 3), format!("{} {}", place.workload, place.cpus))
+        });
+        let names = [Cell::from(axis.name), axis.goal.into()];
+        table.push(Row::new(names.into_iter().chain(met).chain([mean(&of_base), ratio, at.into()])));
+    }
+    table
+}
+
+/// Ours, and ours without one part each: means over the places where parts are left out, beside the base.
+pub(super) fn ablations(found: &[Found]) -> Table {
+    let is_ablated = |found: &&Found| found.place.cpus <= ABLATION_CPUS_MAX;
+    let mut columns = vec![Column::label("axis", format!("mean, of {BASE}").as_str())];
+    columns.extend(OURS.map(|policy| Column::ratio(policy, policy)));
+    let title = format!("Ablations: ours without one part each, up to {ABLATION_CPUS_MAX} CPUs");
+    let mut table = Table::new(title, columns);
+    for axis in AXES {
+        let means = OURS.map(|ours| mean(&matches(found.iter().filter(is_ablated), &axis, ours, BASE)));
+        table.push(Row::new([Cell::from(axis.name)].into_iter().chain(means)));
+    }
+    table
+}
+
+fn matches<'f>(
+    found: impl IntoIterator<Item = &'f Found>,
+    axis: &Axis,
+    ours: &str,
+    linux: &str,
+) -> Vec<(Place, Match)> {
+    found.into_iter().filter_map(|found| Some((found.place, axis.compare(found, ours, linux)?))).collect()
+}
+
+/// Geometric.
+fn mean(matches: &[(Place, Match)]) -> Cell {
+    if matches.is_empty() {
+        return Cell::Absent;
+    }
+    let logarithms: f64 = matches.iter().map(|(_, one)| one.ratio.ln()).sum();
+    Cell::real((logarithms / matches.len() as f64).exp(), 3)
+}
+
+/// All figures: a table for each machine, and in it a row for each workload and allocator.
+pub(super) fn by_size(found: &[Found]) -> Vec<Table> {
+    let of_same_size = found.chunk_by(|one, other| one.place.machine == other.place.machine);
+    of_same_size.map(|found| table_of_size(found[0].place, found)).collect()
+}
+
+fn table_of_size(place: Place, found: &[Found]) -> Table {
+    let columns = vec![
+        Column::label("workload", "workload"),
+        Column::label("allocator", "allocator"),
+        Column::ratio("score_percent", "score").with_unit("%"),
+        Column::ratio("spread_percent", "+/-").with_unit("%"),
+        Column::ratio("visits", "visits"),
+        Column::ratio("lines", "lines"),
+        Column::ratio("shared_percent", "shared").with_unit("%"),
+        Column::ratio("held_mean", "held, mean"),
+        Column::ratio("held_after_two_ticks", "two ticks"),
+        Column::ratio("pcp_pages_idle", "30 ticks"),
+        Column::ratio("whole_at_end", "whole, end"),
+        Column::ratio("whole_when_gone", "whole, gone"),
+        Column::ratio("fallbacks", "fallbacks"),
+        Column::ratio("alloc_mean_ns", "mean").with_unit("ns"),
+        Column::ratio("alloc_p999_ns", "p99.9").with_unit("ns"),
+        Column::ratio("alloc_max_ns", "longest").with_unit("ns"),
+    ];
+    let title = format!("{} CPUs ({}); score: {BASE} = 100", place.cpus, place.machine);
+    let mut table = Table::new(title, columns);
+    for found in found {
+        let base = mean_of(found.of(BASE), |run| run.score_per_s);
+        for policy in found.policies() {
+            table.push(row(found.place, policy, found.of(policy), base));
+        }
+    }
+    table
+}
+
+fn row(place: Place, policy: &str, results: &[RunResult], base: Option<f64>) -> Row {
+    let of = |figure: fn(&RunResult) -> f64, digits| {
+        mean_of(results, figure).map_or(Cell::Absent, |mean| Cell::real(mean, digits))
+    };
+    let scores: Vec<_> = results.iter().map(|run| run.score_per_s).collect();
+    let spread = Spread::of(&scores);
+    let score = spread.zip(base).map(|(spread, base)| 100.0 * spread.mean / base);
+    let percent = |value: Option<f64>| {
+        value.filter(|value| value.is_finite()).map_or(Cell::Absent, |value| Cell::real(value, 1))
+    };
+    Row::new([
+        place.workload.into(),
+        policy.into(),
+        percent(score),
+        percent(spread.and_then(|spread| spread.stddev_percent())),
+        of(|run| run.shared.visits as f64, 0),
+        of(|run| run.shared.lines() as f64, 0),
+        of(shared_percent, 2),
+        of(|run| run.shared.held_mean, 0),
+        of(|run| run.shared.held_after_two_ticks as f64, 0),
+        of(|run| run.pcp_pages_idle as f64, 0),
+        of(|run| run.shared.whole_at_end as f64, 0),
+        of(|run| run.shared.whole_when_gone as f64, 0),
+        of(|run| run.shared.fallbacks as f64, 0),
+        of(|run| run.alloc_mean_ns, 0),
+        of(|run| run.alloc_p999_ns, 0),
+        of(|run| run.alloc_max_ns, 0),
+    ])
+}
+
+fn mean_of(results: &[RunResult], figure: fn(&RunResult) -> f64) -> Option<f64> {
+    Spread::of(&results.iter().map(figure).collect::<Vec<_>>()).map(|spread| spread.mean)
+}
+
+/// What the lines are of that CPUs of ours get from each other.
+pub(super) fn lines(found: &[Found]) -> Table {
+    let mut columns = vec![Column::label("workload", "lines, of 1000 pages"), Column::count("cpus", "CPUs")];
+    columns.extend(LineTraffic::TABLES.map(|table| Column::ratio(table, table)));
+    let mut table =
+        Table::new("owned-blocks: lines that pass from CPU to CPU, for 1000 pages allocated", columns);
+    for found in found {
+        let results = found.of(OWNED_BLOCKS);
+        let pages: u64 = results.iter().map(|run| run.allocated_pages).sum();
+        let of = |table: &str| {
+            let passes = results.iter().filter_map(|run| run.shared.line_passes.get(table)).sum::<u64>();
+            if pages == 0 { Cell::Absent } else { Cell::real(1000.0 * passes as f64 / pages as f64, 2) }
+        };
+        let place = [Cell::from(found.place.workload), u64::from(found.place.cpus).into()];
+        table.push(Row::new(place.into_iter().chain(LineTraffic::TABLES.map(of))));
+    }
+    table
+}
+
+/// A sentence for each goal that is missed beside the base, with the places.
+pub(super) fn losses(found: &[Found]) -> Vec<String> {
+    let of_axis = |axis: &Axis| {
+        let matches = matches(found, axis, OWNED_BLOCKS, BASE);
+        let missed = matches.iter().filter(|(_, one)| !one.is_met);
+        let places: Vec<_> = missed
+            .map(|(place, one)| format!("{} on {} CPUs ({:.2})", place.workload, place.cpus, one.ratio))
+            .collect();
+        (!places.is_empty()).then(|| {
+            format!("{}, goal \"{}\" beside {BASE}, missed by {}.", axis.name, axis.goal, places.join(", "))
+        })
+    };
+    AXES.iter().filter_map(of_axis).collect()
+}

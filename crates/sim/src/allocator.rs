@@ -1,0 +1,166 @@
+//! The allocators that can be simulated.
+
+use std::sync::LazyLock;
+
+use pageset_blocks::{BlockAllocator, Part, observe_lines};
+use pageset_core::{
+    Config, ConfigError, CpuId, FrameAllocator, FrameUsage, PageAllocator, Policy, Storage, TableCounts,
+    Tables, Zone,
+};
+
+use crate::charge::VirtualPlatform;
+use crate::lines::{self, Lines};
+use crate::lock::LockTable;
+use crate::machine::Machine;
+use crate::memory;
+
+/// Which allocator a machine has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Choice {
+    /// Linux's, under a policy.
+    Linux(Policy),
+    /// That of owned pageblocks, without one of its parts if one is named.
+    OwnedBlocks { without: Option<Part> },
+}
+
+/// The allocator of a simulation.
+#[derive(Debug)]
+pub(crate) enum Allocator {
+    /// Its events are charged as time, and its locks are waited for.
+    Linux(Box<PageAllocator<'static, VirtualPlatform>>),
+    /// Its lines are charged as time.
+    OwnedBlocks(Box<BlockAllocator<'static>>),
+}
+
+/// What an allocator without events counts itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counted {
+    /// Times a CPU changed what all CPUs of a zone share, or a pageblock that another CPU had changed last.
+    pub(crate) visits: u64,
+    /// Blocks that came from another migratetype's memory.
+    pub(crate) fallbacks: u64,
+}
+
+/// Whether `lines` hears of each atomic operation: unless this process has another observer.
+static IS_OBSERVED: LazyLock<bool> = LazyLock::new(|| observe_lines(lines::observe));
+
+impl Choice {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Linux(policy) => policy.name,
+            Self::OwnedBlocks { .. } => "owned-blocks",
+        }
+    }
+
+    /// Builds the allocator, with what CPUs share of it.
+    pub(crate) fn build(
+        self,
+        config: &Config<'_>,
+        machine: &Machine,
+    ) -> Result<(Allocator, LockTable, Lines), ConfigError> {
+        match self {
+            Self::Linux(policy) => linux(&config.with_policy(policy), machine),
+            Self::OwnedBlocks { without } => owned_blocks(config, without),
+        }
+    }
+}
+
+impl Allocator {
+    /// What both can do.
+    #[inline]
+    pub(crate) fn frames(&self) -> &dyn FrameAllocator {
+        match self {
+            Self::Linux(allocator) => &**allocator,
+            Self::OwnedBlocks(allocator) => &**allocator,
+        }
+    }
+
+    /// What memory is used for while CPUs run. `cached` pages are in page sets, as their events say: their locks may be held by
+    /// CPUs that are suspended.
+    pub(crate) fn usage_now(&self, cached: u64) -> FrameUsage {
+        match self {
+            Self::Linux(allocator) => FrameUsage {
+                held: cached,
+                whole_pageblocks: allocator.zones().map(|zone| zone.whole_pageblocks()).sum(),
+                ..FrameUsage::default()
+            },
+            Self::OwnedBlocks(allocator) => allocator.usage(),
+        }
+    }
+
+    /// Whether its events say what happens.
+    pub(crate) fn has_events(&self) -> bool {
+        matches!(self, Self::Linux(_))
+    }
+
+    /// What it has counted itself since it was built, if no events say so.
+    pub(crate) fn counted(&self) -> Counted {
+        match self {
+            Self::Linux(_) => Counted::default(),
+            Self::OwnedBlocks(allocator) => {
+                let counters = allocator.counters();
+                let visits = counters.shared() + counters.line_transfers;
+                Counted { visits: visits as u64, fallbacks: counters.foreign as u64 }
+            }
+        }
+    }
+}
+
+fn linux(config: &Config<'_>, machine: &Machine) -> Result<(Allocator, LockTable, Lines), ConfigError> {
+    let tables = tables(config)?;
+    let locks = LockTable::new(addresses(&tables.zones), addresses(&tables.pagesets));
+    let allocator = PageAllocator::new(VirtualPlatform::default(), config, tables)?;
+    let slice = machine.topology.cache_slice();
+    (0..config.cpus.len() as u32).try_for_each(|cpu| allocator.set_cache_slice(CpuId(cpu), slice))?;
+    Ok((Allocator::Linux(Box::new(allocator)), locks, Lines::default()))
+}
+
+fn owned_blocks(
+    config: &Config<'_>,
+    without: Option<Part>,
+) -> Result<(Allocator, LockTable, Lines), ConfigError> {
+    assert!(*IS_OBSERVED, "this process observes the lines of allocators for something else");
+    let tables = pageset_blocks::Tables::on_heap(config)?;
+    // As in `LineTraffic::TABLES`; the most frequent first.
+    let lines = Lines::new(
+        [
+            addresses(&tables.free),
+            addresses(&tables.states),
+            addresses(&tables.lists),
+            addresses(&tables.zones),
+            addresses(&tables.whole),
+            addresses(&tables.tails),
+            addresses(&tables.bad),
+        ],
+        config.cpus.len() as u32,
+    );
+    let whole = BlockAllocator::new(config, tables)?;
+    let allocator = match without {
+        Some(part) => whole.without(part),
+        None => whole,
+    };
+    Ok((Allocator::OwnedBlocks(Box::new(allocator)), LockTable::new(0..0, 0..0), lines))
+}
+
+/// Tables on the heap, those of frames only where they are written.
+fn tables(config: &Config<'_>) -> Result<Tables<'static, VirtualPlatform>, ConfigError> {
+    let needed = TableCounts::for_config(config);
+    let zones = config.zones.iter().enumerate().map(|(index, zone)| {
+        let counts = pageset_core::FrameCounts::for_span(zone.span.clone());
+        let counts = counts.ok_or(ConfigError::BadZoneSpan(index))?;
+        let owners = Storage::owned(counts.owners(&config.policy, needed.cpus), Default::default);
+        Ok(Zone::new(memory::frame_tables(counts)).with_owners(owners))
+    });
+    Ok(Tables {
+        zones: Storage::Owned(zones.collect::<Result<_, ConfigError>>()?),
+        pagesets: Storage::owned(needed.pagesets, Default::default),
+        cpus: Storage::owned(needed.cpus, Default::default),
+        zonelists: Storage::owned(needed.zonelists, Default::default),
+    })
+}
+
+/// Where a table is. Moving its owner does not move it: it is on the heap.
+fn addresses<T>(table: &[T]) -> std::ops::Range<usize> {
+    let range = table.as_ptr_range();
+    range.start.addr()..range.end.addr()
+}

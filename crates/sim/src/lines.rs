@@ -1,0 +1,218 @@
+//! Cache lines of an allocator without locks: which CPUs have each of them, and when the next one gets it.
+//!
+//! Operations on words happen in the order of virtual time. A line belongs to the CPU that wrote it last, and others may have
+//! copies that they have read since. A CPU that has what it needs goes on. Any other one gets the line: by distance, and after
+//! whoever is getting it already. So exchanges that meet wait for each other, and an exchange that comes too late fails as it
+//! would on a machine.
+
+use std::cell::{Cell, RefCell};
+use std::ops::Range;
+
+use pageset_blocks::LineUse;
+
+use crate::engine::{Engine, current};
+use crate::footprint::{Footprint, LINE_BYTES};
+use crate::recency::Held;
+
+/// The lines of an allocator's tables.
+#[derive(Debug, Default)]
+pub(crate) struct Lines {
+    /// Addresses of each table, and the number of its first line.
+    tables: Vec<(Range<usize>, usize)>,
+    /// As integers, so that they come zeroed from the system and take memory only where they are written.
+    lines: RefCell<Vec<[u64; 3]>>,
+    /// CPUs that have copies of a line, a bit each.
+    copies: RefCell<Vec<Box<[Cell<u64>]>>>,
+    cpus: usize,
+}
+
+/// One line.
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    /// The [`Footprint`]'s mark of the CPU that has it.
+    mark: u64,
+    /// When the CPU that got it from others last had it and had done its exchange, in picoseconds; 0 if none did.
+    arrives_ps: u64,
+    /// Place of its copies, plus one; 0 if there never were any.
+    copies: u64,
+}
+
+/// Copies in one word.
+const WORD_COPIES: u32 = u64::BITS;
+
+impl Lines {
+    /// Lines of tables at these addresses, for so many CPUs.
+    pub(crate) fn new(tables: impl IntoIterator<Item = Range<usize>>, cpus: u32) -> Self {
+        let mut all = 0;
+        let tables = tables.into_iter().map(|addresses| {
+            let first = all;
+            all += addresses.len().div_ceil(LINE_BYTES as usize);
+            (addresses, first)
+        });
+        let tables = tables.collect();
+        Self {
+            tables,
+            lines: RefCell::new(vec![[0; 3]; all]),
+            copies: RefCell::default(),
+            cpus: cpus as usize,
+        }
+    }
+
+    /// The table of a word, and the number of its line.
+    #[inline]
+    fn find(&self, address: usize) -> Option<(usize, usize)> {
+        let table = self.tables.iter().position(|(addresses, _)| addresses.contains(&address))?;
+        let (addresses, first) = &self.tables[table];
+        Some((table, first + (address - addresses.start) / LINE_BYTES as usize))
+    }
+
+    #[inline]
+    fn get(&self, number: usize) -> Line {
+        let [mark, arrives_ps, copies] = self.lines.borrow()[number];
+        Line { mark, arrives_ps, copies }
+    }
+
+    #[inline]
+    fn set(&self, number: usize, Line { mark, arrives_ps, copies }: Line) {
+        self.lines.borrow_mut()[number] = [mark, arrives_ps, copies];
+    }
+
+    /// CPUs that have copies of a line.
+    fn holders(&self, line: Line) -> Vec<u32> {
+        let mut holders = Vec::new();
+        if let Some(place) = line.copies.checked_sub(1) {
+            for (word, first) in
+                self.copies.borrow()[place as usize].iter().zip((0..).step_by(WORD_COPIES as usize))
+            {
+                let mut bits = word.get();
+                while bits != 0 {
+                    holders.push(first + bits.trailing_zeros());
+                    bits &= bits - 1;
+                }
+            }
+        }
+        holders
+    }
+
+    #[inline]
+    fn has_copy(&self, line: Line, cpu: u32) -> bool {
+        line.copies.checked_sub(1).is_some_and(|place| {
+            let word = &self.copies.borrow()[place as usize][(cpu / WORD_COPIES) as usize];
+            word.get() >> (cpu % WORD_COPIES) & 1 == 1
+        })
+    }
+
+    #[inline]
+    fn has_copies(&self, line: Line) -> bool {
+        let copies = self.copies.borrow();
+        line.copies
+            .checked_sub(1)
+            .is_some_and(|place| copies[place as usize].iter().any(|word| word.get() != 0))
+    }
+
+    fn add_copy(&self, line: &mut Line, cpu: u32) {
+        let mut copies = self.copies.borrow_mut();
+        if line.copies == 0 {
+            copies.push(vec![Cell::new(0); self.cpus.div_ceil(WORD_COPIES as usize)].into());
+            line.copies = copies.len() as u64;
+        }
+        let word = &copies[line.copies as usize - 1][(cpu / WORD_COPIES) as usize];
+        word.set(word.get() | 1 << (cpu % WORD_COPIES));
+    }
+
+    fn drop_copies(&self, line: Line) {
+        if let Some(place) = line.copies.checked_sub(1) {
+            self.copies.borrow()[place as usize].iter().for_each(|word| word.set(0));
+        }
+    }
+}
+
+/// Hears of each atomic operation of an allocator without locks.
+pub(crate) fn observe(address: usize, how: LineUse) {
+    current::with(|engine| {
+        if let Some(engine) = engine {
+            engine.use_word(address, how);
+        }
+    });
+}
+
+impl Engine {
+    /// The running CPU is about to do an atomic operation on a word of the allocator's.
+    #[inline]
+    fn use_word(&self, address: usize, how: LineUse) {
+        let Some((table, number)) = self.lines.find(address) else { return };
+        self.sync();
+        let me = self.cpu_index();
+        let line = self.lines.get(number);
+        let owner = Footprint::cpu_of(line.mark);
+        let is_here = match how {
+            LineUse::Read => owner == Some(me) || self.lines.has_copy(line, me),
+            LineUse::Write | LineUse::Exchange => owner == Some(me) && !self.lines.has_copies(line),
+        };
+        if !is_here {
+            return self.get_line(table, number, how);
+        }
+        if owner == Some(me) {
+            self.use_own(number, line, me);
+        }
+        if how == LineUse::Exchange {
+            let included = &self.cpu().scratch.exchanges_included;
+            match included.get().checked_sub(1) {
+                Some(left) => included.set(left),
+                None => self.charge(self.prices.atomic),
+            }
+        }
+    }
+
+    /// A line that the running CPU wrote last: what it costs depends on what the CPU has used since.
+    #[inline]
+    fn use_own(&self, number: usize, line: Line, me: u32) {
+        let mut footprint = self.footprint.borrow_mut();
+        let held = footprint.held(line.mark);
+        self.lines.set(number, Line { mark: footprint.renew(line.mark, me, 1), ..line });
+        self.charge(self.price_of_own(held));
+    }
+
+    #[inline]
+    fn price_of_own(&self, held: Held) -> u64 {
+        match held {
+            Held::Near => 0,
+            Held::Shared => self.prices.metadata[1],
+            Held::Nowhere => self.prices.metadata[2],
+        }
+    }
+
+    /// The running CPU gets a line from memory or from other CPUs. All who have it are asked if it is to be written.
+    fn get_line(&self, table: usize, number: usize, how: LineUse) {
+        let (me, cpu) = (self.cpu_index(), self.cpu());
+        let mut line = self.lines.get(number);
+        let is_write = how != LineUse::Read;
+        let from_owner = Footprint::cpu_of(line.mark).filter(|owner| *owner != me).map(|owner| {
+            match self.footprint.borrow().held(line.mark) {
+                Held::Nowhere => self.prices.metadata[2],
+                Held::Near | Held::Shared => self.variation.of(self.line(owner, me)),
+            }
+        });
+        let copies = if is_write { self.lines.holders(line) } else { Vec::new() };
+        let from_copies =
+            copies.into_iter().filter(|cpu| *cpu != me).map(|cpu| self.variation.of(self.line(cpu, me)));
+        let pass = from_owner.into_iter().chain(from_copies).max();
+        let now = cpu.clock.get();
+        let begins = now.max(line.arrives_ps);
+        let exchange = if how == LineUse::Exchange { self.prices.atomic } else { 0 };
+        let done = begins.saturating_add(pass.unwrap_or(self.prices.metadata[2]) + exchange);
+        cpu.clock.set(done);
+        if pass.is_some() {
+            line.arrives_ps = done;
+            self.tally.borrow_mut().lines.passed(table, done - now, begins - now);
+        }
+        if is_write || line.mark == 0 {
+            self.lines.drop_copies(line);
+            line.mark = self.footprint.borrow_mut().renew(line.mark, me, 1);
+        } else {
+            self.lines.add_copy(&mut line, me);
+        }
+        self.lines.set(number, line);
+        self.note(done ^ number as u64);
+    }
+}

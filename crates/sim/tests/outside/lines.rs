@@ -1,0 +1,110 @@
+//! What lines and exchanges of an allocator without locks cost, against operations counted by hand.
+
+use pageset_core::{CpuId, Order, Pfn, Request};
+use pageset_sim::pageset_blocks::Part;
+use pageset_sim::{Channel, Machine, Outcome, Simulation, Span, Time, VirtualCpu};
+
+/// Time of an exchange beyond the first of an operation, in these tests: so long that one more shows.
+const EXCHANGE_NS: f64 = 1e6;
+
+fn machine() -> Machine {
+    Machine::named("epyc-2").expect("it is bundled")
+}
+
+/// What CPU 0 does, and CPU 1, under owned pageblocks without kept pages.
+fn run(machine: &Machine, bodies: [impl FnOnce(&VirtualCpu, &Channel<Vec<Pfn>>) + 'static; 2]) -> Outcome {
+    let builder = Simulation::builder(machine).owned_blocks(Some(Part::KeptBlocks));
+    let mut simulation = builder.duration(Span::from_ms(100)).build().unwrap();
+    let pages = Channel::new(4, 1);
+    for (cpu, body) in (0..).zip(bodies) {
+        let pages = pages.clone();
+        simulation.spawn(CpuId(cpu), move |cpu| body(cpu, &pages)).unwrap();
+    }
+    simulation.run().unwrap()
+}
+
+type Body = Box<dyn FnOnce(&VirtualCpu, &Channel<Vec<Pfn>>)>;
+
+fn page(cpu: &VirtualCpu) -> Pfn {
+    cpu.alloc(&Request::new(Order::ZERO)).unwrap()
+}
+
+fn free(cpu: &VirtualCpu, page: Pfn) {
+    cpu.free(page, Order::ZERO).unwrap();
+}
+
+#[test]
+fn an_allocation_and_a_free_at_hand_are_one_exchange_each_and_no_line() {
+    let mut machine = machine();
+    machine.costs.atomic.ns = EXCHANGE_NS;
+    let pairs: Body = Box::new(|cpu, _| {
+        let first = page(cpu);
+        free(cpu, first);
+        let began = cpu.now();
+        for _ in 0..100 {
+            let page = page(cpu);
+            free(cpu, page);
+        }
+        let took_ns = cpu.now().as_ns() - began.as_ns();
+        assert!((100..EXCHANGE_NS as u64).contains(&took_ns), "{took_ns} ns");
+    });
+    let idle: Body = Box::new(|_, _| ());
+    assert_eq!(run(&machine, [pairs, idle]).lines.all(), 0, "nobody else was there");
+}
+
+#[test]
+fn a_page_that_another_cpu_frees_takes_its_line_there_and_back() {
+    const TURNS: u64 = 50;
+    let (there, back) = (Channel::new(1, 1), Channel::new(1, 1));
+    let (to, from) = (there.clone(), back.clone());
+    let allocates: Body = Box::new(move |cpu, _| {
+        for _ in 0..TURNS {
+            to.send(cpu, page(cpu));
+            from.receive(cpu);
+        }
+        to.close(cpu);
+    });
+    let frees: Body = Box::new(move |cpu, _| {
+        while let Some(page) = there.receive(cpu) {
+            free(cpu, page);
+            back.send(cpu, ());
+        }
+    });
+    let lines = run(&machine(), [allocates, frees]).lines;
+    let [free_bits, states, ..] = lines.passes;
+    // Each way the word is read and then exchanged: the line comes as a copy, and then for the CPU alone. Nobody has it before the
+    // first turn, and nobody comes back for it after the last.
+    assert_eq!(free_bits, 2 * TURNS + 2 * (TURNS - 1));
+    assert_eq!(states, 1, "the state of a pageblock does not change; the other CPU reads it once");
+    assert_eq!(lines.contended, 0, "they take turns");
+}
+
+#[test]
+fn two_cpus_that_free_to_one_pageblock_wait_for_its_line() {
+    const PAGES: usize = 200;
+    let machine = machine();
+    let line_ns = machine.costs.line_from_cache.ns;
+    // Pages of one pageblock, whose words are one line, for both.
+    let both_free = |cpu: &VirtualCpu, pages: Vec<Pfn>| {
+        cpu.sleep_until(Time::ZERO + Span::from_us(100));
+        let began = cpu.now();
+        pages.into_iter().for_each(|page| free(cpu, page));
+        cpu.now().as_ns() - began.as_ns()
+    };
+    let allocates: Body = Box::new(move |cpu, pages| {
+        let mine = (0..PAGES).map(|_| page(cpu)).collect();
+        pages.send(cpu, (0..PAGES).map(|_| page(cpu)).collect());
+        pages.close(cpu);
+        both_free(cpu, mine);
+    });
+    let other: Body = Box::new(move |cpu, pages| {
+        let theirs = pages.receive(cpu).unwrap();
+        both_free(cpu, theirs);
+    });
+    let outcome = run(&machine, [allocates, other]);
+    assert!(outcome.lines.contended as usize > PAGES, "{:?}", outcome.lines);
+    // The line is at one place at a time.
+    let least_ns = outcome.lines.passes[0] as f64 * line_ns;
+    let busy_ns: f64 = outcome.busy.iter().map(|busy| busy.as_ns_f64()).sum();
+    assert!(busy_ns > least_ns, "{busy_ns} ns for {:?}", outcome.lines);
+}
