@@ -103,23 +103,19 @@ impl FreeBits {
         }
     }
 
-    /// Takes up to `count` single frames of a word by one exchange. Returns them as bits.
+    /// Takes up to `limit` blocks of `order`, at most a word's, by one exchange, the lowest first. Returns a bit for each, at its
+    /// first frame.
     #[inline]
-    pub(crate) fn take_frames(&self, word: usize, count: usize) -> usize {
+    pub(crate) fn take_blocks(&self, word: usize, order: Order, limit: usize) -> usize {
         let word = &self.words[word];
         let mut free = word.load(Relaxed);
         loop {
-            let mut rest = free;
-            let mut left = count;
-            while rest != 0 && left != 0 {
-                rest &= rest - 1;
-                left -= 1;
-            }
-            if rest == free {
+            let heads = lowest(runs(free, order), limit);
+            if heads == 0 {
                 return 0;
             }
-            match word.compare_exchange_weak(free, rest, Acquire, Relaxed) {
-                Ok(_) => return free & !rest,
+            match word.compare_exchange_weak(free, free & !frames_of(heads, order), Acquire, Relaxed) {
+                Ok(_) => return heads,
                 Err(now) => free = now,
             }
         }
@@ -174,6 +170,16 @@ impl FreeBits {
                 Err(now) => free = now,
             }
         }
+    }
+
+    /// Puts back blocks of `order`, at most a word's: a bit for each, at its first frame. Returns the word as it is then. Error if
+    /// one is free, or lies where none of this order begins.
+    #[inline]
+    pub(crate) fn put_blocks(&self, word: usize, order: Order, heads: usize) -> Result<usize, IsFree> {
+        if heads & !STARTS[order.index()] != 0 {
+            return Err(IsFree);
+        }
+        self.put_frames(word, frames_of(heads, order))
     }
 
     /// Only one of two that put the same block back changes its first word; the rest is that one's alone.
@@ -274,12 +280,40 @@ fn lowest_run(free: usize, order: Order) -> Option<usize> {
     if order.index() == 0 {
         return (free != 0).then(|| free.trailing_zeros() as usize);
     }
+    let runs = runs(free, order);
+    (runs != 0).then(|| runs.trailing_zeros() as usize)
+}
+
+/// The multiples of the order's size from which on so many bits are set.
+#[inline]
+fn runs(free: usize, order: Order) -> usize {
     let mut runs = free;
     for half in 0..order.index() {
         runs &= runs >> (1 << half);
     }
-    runs &= STARTS[order.index()];
-    (runs != 0).then(|| runs.trailing_zeros() as usize)
+    runs & STARTS[order.index()]
+}
+
+/// The lowest bits that are set, at most `limit`.
+#[inline]
+fn lowest(bits: usize, limit: usize) -> usize {
+    if limit >= WORD_FRAMES {
+        return bits;
+    }
+    let mut rest = bits;
+    let mut left = limit;
+    while rest != 0 && left != 0 {
+        rest &= rest - 1;
+        left -= 1;
+    }
+    bits & !rest
+}
+
+/// All frames of blocks that are given by their first ones.
+#[inline]
+fn frames_of(heads: usize, order: Order) -> usize {
+    // No two blocks have a frame in common, so nothing is carried.
+    heads.wrapping_mul(run(order))
 }
 
 const _: () = assert!(WORDS.is_power_of_two() && PAGEBLOCK_ORDER > WORD_ORDER);
@@ -348,13 +382,28 @@ mod tests {
     }
 
     #[test]
-    fn single_frames_come_many_at_once() {
+    fn blocks_come_and_go_many_at_once() {
+        for o in 0..=WORD_ORDER as u8 {
+            let bits = open();
+            let blocks = WORD_FRAMES >> o;
+            let one = bits.take_blocks(0, order(o), 1);
+            assert_eq!((one, bits.count()), (1, 512 - (1 << o)), "order {o}");
+            let rest = bits.take_blocks(0, order(o), 1000);
+            assert_eq!((rest.count_ones() as usize, bits.word(0)), (blocks - 1, 0), "order {o}");
+            assert_eq!(bits.take_blocks(0, order(o), 1), 0);
+            assert!(bits.put_blocks(0, order(o), one | rest).is_ok() && bits.is_full(), "order {o}");
+            assert_eq!(bits.put_blocks(0, order(o), one), Err(IsFree));
+        }
+    }
+
+    #[test]
+    fn of_several_blocks_one_that_is_free_or_begins_elsewhere_stops_all() {
         let bits = open();
-        assert_eq!(bits.take_frames(0, 3), 0b111);
-        assert_eq!(bits.take_frames(0, 2), 0b11000);
-        assert_eq!(bits.put_frames(0, 0b101), Ok(FULL & !0b11010));
-        assert_eq!(bits.put_frames(0, 0b100), Err(IsFree));
-        assert_eq!(bits.take_frames(0, 1000).count_ones() as usize, WORD_FRAMES - 3);
-        assert_eq!(bits.take_frames(0, 1), 0);
+        assert_eq!(bits.take_blocks(0, order(2), 3), 0b1_0001_0001);
+        assert_eq!(bits.put_blocks(0, order(2), 0b1_0001_0000_0001), Err(IsFree));
+        assert_eq!(bits.put_blocks(0, order(2), 0b10_0001), Err(IsFree));
+        assert_eq!(bits.word(0), FULL << 12, "nothing was put back");
+        assert!(bits.take_at(17, Order::ZERO));
+        assert_eq!(bits.take_blocks(0, order(2), 2), 1 << 12 | 1 << 20, "not the one that is free in part");
     }
 }

@@ -9,9 +9,9 @@
 //! - A pageblock whose frames are all free is whole again: one bit of a map.
 //! - Every misuse that a bit can show is an error value.
 //!
-//! Modules from the bottom: `atomic`; `free_bits`, `tail_bits`, `bad_bits` (frames of a pageblock), `state` (what a pageblock is
-//! for), `stack` (pageblocks with free frames), `whole_map` (pageblocks that are whole); `kept` (what a CPU freed for others),
-//! `activity`, `budget`, `cpu_lists` (what a CPU has of a zone), `zone`; `allocator` (the operations).
+//! Modules from the bottom: `atomic`; `free_bits`, `tail_bits`, `bad_bits` (frames of a pageblock), `block_word` (blocks that
+//! lie together), `state` (what a pageblock is for), `stack` (pageblocks with free frames), `whole_map` (pageblocks that are
+//! whole); `kept` (what a CPU freed for others), `activity`, `budget`, `cpu_lists` (what a CPU has of a zone), `zone`; `allocator` (the operations).
 #![no_std]
 #![cfg_attr(not(all(loom, test)), forbid(unsafe_code))]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -23,6 +23,7 @@ mod activity;
 mod allocator;
 mod atomic;
 mod bad_bits;
+mod block_word;
 mod budget;
 mod cpu_lists;
 mod frame_allocator;
@@ -40,6 +41,7 @@ pub use allocator::{BlockAllocator, Part, RemoteFrees, TableCounts, Tables, Zone
 #[cfg(all(feature = "observed", not(any(loom, shuttle))))]
 pub use atomic::{LineUse, observe_lines};
 pub use bad_bits::BadBits;
+pub use block_word::BlockWord;
 pub use cpu_lists::{BlockCounters, CpuHome, CpuLists};
 pub use free_bits::FreeBits;
 pub use state::BlockState;

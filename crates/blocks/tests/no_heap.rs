@@ -101,6 +101,9 @@ fn everything(allocator: &BlockAllocator<'_>, held: &mut [Option<(Pfn, Order)>])
     allocator.free_batch(OTHER, &blocks).expect("allocated above");
     let page = allocator.alloc(CPU, &request(0)).expect("memory enough");
     allocator.free(OTHER, page, Order::ZERO).expect("allocated above");
+    let together = allocator.alloc_word(CPU, &request(1), 9).expect("memory enough");
+    assert_eq!(allocator.free_word(OTHER, together), None);
+    assert_eq!(allocator.free_word(OTHER, together), Some(together));
     allocator.drain_all();
     let start = allocator.alloc_exact(CPU, 77, &request(0)).expect("memory enough").0;
     allocator.free_range(CPU, start + 10..start + 20).expect("allocated above");

@@ -3,9 +3,11 @@
 //! Files in the order of an allocation: `alloc` (from the pageblock at hand), `refill` (another pageblock), `slow` (which zone,
 //! and what else to try), `rescue` (what is left when no pageblock is), `whole` (pageblocks and pairs of them); `free`,
 //! `keep` (frees to pageblocks of other
-//! CPUs), `settle` (what a pageblock becomes after a free), `line` (which CPU changed it last); `bulk`; `mixed` (pageblocks with blocks of several orders), `range` (a
-//! given place, exact counts, parts); `add` (memory that comes later); `isolation` (pageblocks out of service), `bad` (frames out
-//! of service for good); `tick`, `cpu`, `settings`; `build`, `tables`, `parts` (what a laboratory leaves out); `info`, `check`; `orderings` (tests of the whole under loom).
+//! CPUs), `settle` (what a pageblock becomes after a free), `line` (which CPU changed it last); `word` (blocks that lie
+//! together), `bulk`; `mixed` (pageblocks with blocks of several orders), `range` (a given place, exact counts, parts);
+//! `add` (memory that comes later); `isolation` (pageblocks out of service), `bad` (frames out of service for good); `tick`,
+//! `cpu`, `settings`; `build`, `tables`, `parts` (what a laboratory leaves out); `info`, `check`; `orderings` (tests of the
+//! whole under loom).
 
 mod add;
 mod alloc;
@@ -32,6 +34,7 @@ mod slow;
 mod tables;
 mod tick;
 mod whole;
+mod word;
 
 use core::fmt;
 

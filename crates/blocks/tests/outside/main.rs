@@ -12,3 +12,4 @@ mod reviewers;
 mod settings;
 mod split;
 mod threads;
+mod word;

@@ -53,6 +53,15 @@ fn nothing_is_lost_and_nothing_is_given_twice() {
                             pages.iter().flatten().for_each(|pfn| mark(*pfn, 1, true));
                             mine.extend(pages.iter().flatten().map(|pfn| (*pfn, Order::ZERO)));
                         }
+                        _ if random(24) == 0 => {
+                            let of = order(random(10) as u8);
+                            let any = request(of.get(), MigrateType::Movable);
+                            if let Ok(word) = allocator.alloc_word(cpu, &any, 20) {
+                                word.for_each(|pfn| mark(pfn, u64::from(of.frames()), true));
+                                word.for_each(|pfn| mark(pfn, u64::from(of.frames()), false));
+                                assert_eq!(allocator.free_word(cpu, word), None);
+                            }
+                        }
                         7 => {
                             let frames = random(600) + 1;
                             let any = request(0, MigrateType::Movable);

@@ -1,0 +1,139 @@
+//! All blocks of a word by one exchange: for caches above, which take and give many at a time.
+
+use pageset_core::{AllocError, CpuId, Order, Pfn, Request};
+
+use super::{BlockAllocator, FRAMES};
+use crate::block_word::BlockWord;
+use crate::cpu_lists::Wanted;
+use crate::free_bits::WORD_FRAMES;
+use crate::stack::BlockIndex;
+
+impl BlockAllocator<'_> {
+    /// Allocates blocks that lie in one word: at least one, at most `limit`. One is the most there is of orders larger than a
+    /// word. O(1) while the CPU's pageblock has a free block.
+    ///
+    /// # Errors
+    /// As [`alloc`](Self::alloc), if not one block could be had.
+    #[inline]
+    pub fn alloc_word(&self, cpu: CpuId, request: &Request, limit: usize) -> Result<BlockWord, AllocError> {
+        if let Some(blocks) = self.take_word_at_hand(cpu, request, limit) {
+            return Ok(blocks);
+        }
+        // One the usual way, which has what follows at hand.
+        let pfn = self.alloc(cpu, request)?;
+        let one = BlockWord::of(pfn, request.order);
+        let more = self.take_word_at_hand(cpu, request, limit.saturating_sub(1));
+        Ok(match more {
+            Some(more) if more.first() == one.first() => {
+                BlockWord::from_heads(one.first(), request.order, one.heads() | more.heads())
+            }
+            Some(more) => {
+                self.return_heads(more);
+                one
+            }
+            None => one,
+        })
+    }
+
+    /// Blocks of the word that the CPU's last one came from.
+    #[inline]
+    fn take_word_at_hand(&self, cpu: CpuId, request: &Request, limit: usize) -> Option<BlockWord> {
+        let order = request.order;
+        if limit == 0 || order.frames() as usize > WORD_FRAMES {
+            return None;
+        }
+        let lists = self.lists_at(self.home_zone(cpu, request)?, cpu);
+        let wanted = Wanted::of(request);
+        let (block, word) = lists.cursor(wanted).get()?;
+        let heads = self.free.get(block)?.take_blocks(word, order, limit);
+        if heads == 0 {
+            return None;
+        }
+        let first = (block * FRAMES + word * WORD_FRAMES) as u64;
+        let blocks = BlockWord::from_heads(Pfn(first.wrapping_add(lists.offset)), order, heads);
+        if !self.states[block].get().serves(order, wanted.migratetype) {
+            self.return_heads(blocks);
+            return None;
+        }
+        self.note_line(block, cpu);
+        Some(blocks)
+    }
+
+    /// Puts back what was taken and is not wanted.
+    #[cold]
+    fn return_heads(&self, blocks: BlockWord) {
+        let Some((block, word)) = self.place_of(blocks) else { return };
+        let put = self.free[block].put_blocks(word, blocks.order(), blocks.heads());
+        debug_assert!(put.is_ok(), "blocks that were just taken are not free");
+        self.settle(block);
+    }
+
+    /// Frees blocks that lie in one word. Returns those that are no blocks in use, and says no more of them: a
+    /// [`free`](Self::free) of one does. The others are free then.
+    ///
+    /// All of them go back to their pageblock, whoever owns it; none is [kept](crate::RemoteFrees::Kept).
+    #[inline]
+    #[must_use = "the blocks that it returns are not free"]
+    pub fn free_word(&self, cpu: CpuId, blocks: BlockWord) -> Option<BlockWord> {
+        if self.put_word(cpu, blocks) {
+            return None;
+        }
+        self.free_one_by_one(cpu, blocks)
+    }
+
+    #[cold]
+    fn free_one_by_one(&self, cpu: CpuId, blocks: BlockWord) -> Option<BlockWord> {
+        let order = blocks.order();
+        let is_refused = |pfn: &Pfn| !self.free_alone(cpu, *pfn, order);
+        let mut refused = blocks.filter(is_refused);
+        let mut all = BlockWord::of(refused.next()?, order);
+        refused.for_each(|pfn| {
+            all.add(pfn);
+        });
+        Some(all)
+    }
+
+    fn free_alone(&self, cpu: CpuId, pfn: Pfn, order: Order) -> bool {
+        let alone = BlockWord::of(pfn, order);
+        let is_plain = |block: BlockIndex| self.states[block].get().takes_back(order);
+        // Of what needs no other look than at its bits, `free` would keep a block that is free already.
+        let is_free = || {
+            order.frames() as usize <= WORD_FRAMES
+                && self.place_of(alone).is_some_and(|(block, _)| is_plain(block))
+        };
+        self.put_word(cpu, alone) || !is_free() && self.free(cpu, pfn, order).is_ok()
+    }
+
+    /// Frees all of these, if all is as it should be; otherwise none.
+    #[inline]
+    pub(super) fn put_word(&self, cpu: CpuId, blocks: BlockWord) -> bool {
+        let order = blocks.order();
+        let Some((block, word)) = self.place_of(blocks) else { return false };
+        if order.frames() as usize > WORD_FRAMES || !self.states[block].get().takes_back(order) {
+            return false;
+        }
+        let Ok(free) = self.free[block].put_blocks(word, order, blocks.heads()) else { return false };
+        self.note_line(block, cpu);
+        self.note_free(block, order, free);
+        true
+    }
+
+    /// Pageblock, and word in it.
+    #[inline]
+    fn place_of(&self, blocks: BlockWord) -> Option<(BlockIndex, usize)> {
+        // The word's first frame may be a hole, or lie below the zone; a block of it is not.
+        let frame = u64::from(blocks.heads().trailing_zeros());
+        let (_, index) = self.locate(Pfn(blocks.first().0.checked_add(frame)?))?;
+        Some((index / FRAMES, index % FRAMES / WORD_FRAMES))
+    }
+}
+
+impl BlockWord {
+    /// The blocks at the beginning of a list that lie in one word, and how many these are.
+    pub(super) fn leading(blocks: &[(Pfn, Order)]) -> Option<(Self, usize)> {
+        let (&(pfn, order), rest) = blocks.split_first()?;
+        let mut word = Self::of(pfn, order);
+        let more = rest.iter().take_while(|(pfn, of)| *of == order && word.add(*pfn)).count();
+        Some((word, 1 + more))
+    }
+}
