@@ -62,6 +62,22 @@ impl BlockWord {
         self.heads
     }
 
+    /// A bit for each frame of these blocks, at its place in the word; only for those of the first word, if a block is larger.
+    #[must_use]
+    #[inline]
+    pub const fn frames(self) -> usize {
+        crate::free_bits::frames_of(self.heads, self.order)
+    }
+
+    /// The block, if there is only one.
+    #[inline]
+    pub(crate) const fn alone(self) -> Option<(Pfn, Order)> {
+        if !self.heads.is_power_of_two() {
+            return None;
+        }
+        Some((Pfn(self.first.0 + self.heads.trailing_zeros() as u64), self.order))
+    }
+
     /// How many blocks these are.
     #[must_use]
     #[inline]

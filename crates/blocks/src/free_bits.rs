@@ -309,11 +309,11 @@ fn lowest(bits: usize, limit: usize) -> usize {
     bits & !rest
 }
 
-/// All frames of blocks that are given by their first ones.
+/// All frames of blocks that are given by their first ones, as far as they lie in the word.
 #[inline]
-fn frames_of(heads: usize, order: Order) -> usize {
+pub(crate) const fn frames_of(heads: usize, order: Order) -> usize {
     // No two blocks have a frame in common, so nothing is carried.
-    heads.wrapping_mul(run(order))
+    heads.wrapping_mul(RUNS[if order.index() < WORD_ORDER { order.index() } else { WORD_ORDER }])
 }
 
 const _: () = assert!(WORDS.is_power_of_two() && PAGEBLOCK_ORDER > WORD_ORDER);

@@ -4,9 +4,10 @@ use pageset_core::{AllocError, CpuId, Order, Pfn, Request};
 
 use super::{BlockAllocator, FRAMES};
 use crate::block_word::BlockWord;
-use crate::cpu_lists::Wanted;
-use crate::free_bits::WORD_FRAMES;
+use crate::cpu_lists::{CpuLists, Wanted};
+use crate::free_bits::{WORD_FRAMES, WORDS};
 use crate::stack::BlockIndex;
+use crate::state::Phase;
 
 impl BlockAllocator<'_> {
     /// Allocates blocks that lie in one word: at least one, at most `limit`. One is the most there is of orders larger than a
@@ -19,11 +20,20 @@ impl BlockAllocator<'_> {
         if let Some(blocks) = self.take_word_at_hand(cpu, request, limit) {
             return Ok(blocks);
         }
-        // One the usual way, which has what follows at hand.
+        self.alloc_word_near(cpu, request, limit.max(1))
+    }
+
+    /// From another word of the pageblock at hand, or wherever there is one.
+    #[cold]
+    #[inline(never)]
+    fn alloc_word_near(&self, cpu: CpuId, request: &Request, limit: usize) -> Result<BlockWord, AllocError> {
+        if let Some(blocks) = self.take_word_of_rest(cpu, request, limit) {
+            return Ok(blocks);
+        }
+        // One the usual way, which has another pageblock at hand then.
         let pfn = self.alloc(cpu, request)?;
         let one = BlockWord::of(pfn, request.order);
-        let more = self.take_word_at_hand(cpu, request, limit.saturating_sub(1));
-        Ok(match more {
+        Ok(match self.take_word_at_hand(cpu, request, limit - 1) {
             Some(more) if more.first() == one.first() => {
                 BlockWord::from_heads(one.first(), request.order, one.heads() | more.heads())
             }
@@ -35,27 +45,61 @@ impl BlockAllocator<'_> {
         })
     }
 
+    /// Blocks of the next word of the pageblock at hand that has any.
+    fn take_word_of_rest(&self, cpu: CpuId, request: &Request, limit: usize) -> Option<BlockWord> {
+        let lists = self.lists_at(self.home_zone(cpu, request)?, cpu);
+        let cursor = lists.cursor(Self::word_wanted(request, limit)?);
+        let (block, word) = cursor.get()?;
+        let state = self.states.get(block)?.get();
+        // What the CPU keeps comes before the rest, one by one.
+        if state.phase() != Phase::Current || state.owner() != cpu || lists.kept.has(Wanted::of(request)) {
+            return None;
+        }
+        lists.activity.note();
+        (1..WORDS).find_map(|step| {
+            let next = (word + step) % WORDS;
+            let blocks = self.take_word(lists, (block, next), request, limit)?;
+            cursor.advance(block, word, next);
+            self.note_line(block, cpu);
+            Some(blocks)
+        })
+    }
+
     /// Blocks of the word that the CPU's last one came from.
     #[inline]
     fn take_word_at_hand(&self, cpu: CpuId, request: &Request, limit: usize) -> Option<BlockWord> {
-        let order = request.order;
-        if limit == 0 || order.frames() as usize > WORD_FRAMES {
-            return None;
-        }
         let lists = self.lists_at(self.home_zone(cpu, request)?, cpu);
-        let wanted = Wanted::of(request);
-        let (block, word) = lists.cursor(wanted).get()?;
-        let heads = self.free.get(block)?.take_blocks(word, order, limit);
+        let place = lists.cursor(Self::word_wanted(request, limit)?).get()?;
+        let blocks = self.take_word(lists, place, request, limit)?;
+        self.note_line(place.0, cpu);
+        Some(blocks)
+    }
+
+    /// What such a request takes, if words have several blocks of it.
+    #[inline]
+    fn word_wanted(request: &Request, limit: usize) -> Option<Wanted> {
+        let has_several = limit > 0 && request.order.frames() as usize <= WORD_FRAMES;
+        has_several.then(|| Wanted::of(request))
+    }
+
+    #[inline]
+    fn take_word(
+        &self,
+        lists: &CpuLists,
+        (block, word): (BlockIndex, usize),
+        request: &Request,
+        limit: usize,
+    ) -> Option<BlockWord> {
+        let heads = self.free.get(block)?.take_blocks(word, request.order, limit);
         if heads == 0 {
             return None;
         }
         let first = (block * FRAMES + word * WORD_FRAMES) as u64;
-        let blocks = BlockWord::from_heads(Pfn(first.wrapping_add(lists.offset)), order, heads);
-        if !self.states[block].get().serves(order, wanted.migratetype) {
+        let blocks = BlockWord::from_heads(Pfn(first.wrapping_add(lists.offset)), request.order, heads);
+        if !self.states[block].get().serves(request.order, request.migratetype) {
             self.return_heads(blocks);
             return None;
         }
-        self.note_line(block, cpu);
         Some(blocks)
     }
 
@@ -75,10 +119,12 @@ impl BlockAllocator<'_> {
     #[inline]
     #[must_use = "the blocks that it returns are not free"]
     pub fn free_word(&self, cpu: CpuId, blocks: BlockWord) -> Option<BlockWord> {
-        if self.put_word(cpu, blocks) {
-            return None;
-        }
-        self.free_one_by_one(cpu, blocks)
+        // One that is larger than a word comes alone, mostly.
+        let is_free = match blocks.alone() {
+            Some((pfn, order)) if order.frames() as usize > WORD_FRAMES => self.free(cpu, pfn, order).is_ok(),
+            _ => self.put_word(cpu, blocks),
+        };
+        if is_free { None } else { self.free_one_by_one(cpu, blocks) }
     }
 
     #[cold]
