@@ -55,7 +55,7 @@ impl World {
     fn step(&self, cpu: CpuId, mine: &mut Vec<(Pfn, Order)>) {
         const ORDERS: [u8; 8] = [0, 0, 0, 3, 6, 8, 9, 10];
         let mut random = thread_rng();
-        match random.gen_range(0..12) {
+        match random.gen_range(0..13) {
             0..5 => {
                 let order = Order::new(ORDERS[random.gen_range(0..ORDERS.len())]).expect("small");
                 let migratetype = MigrateType::ALL[random.gen_range(0..2)];
@@ -95,6 +95,16 @@ impl World {
                     } else {
                         self.allocator.free_range(cpu, pfn.0..pfn.0 + frames).expect("it is in use");
                     }
+                }
+            }
+            11 => {
+                let order = Order::new([0, 3, 6][random.gen_range(0..3)]).expect("small");
+                let request = Request::new(order).movable().with(RequestTraits::NO_WATERMARKS);
+                if let Ok(word) = self.allocator.alloc_word(cpu, &request, random.gen_range(1..64)) {
+                    let frames = u64::from(order.frames());
+                    word.for_each(|pfn| self.mark(pfn, frames, true));
+                    word.for_each(|pfn| self.mark(pfn, frames, false));
+                    assert_eq!(self.allocator.free_word(cpu, word), None, "all of it is in use");
                 }
             }
             _ => {
