@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("handoff order {}: {}", order.get(), handoff(&pool, order));
     }
     let stats = pool.stats();
-    println!("metadata {} KiB per GiB", stats.metadata_bytes * 2 / 9 >> 10);
+    println!("metadata {} KiB per GiB", (stats.metadata_bytes * 2 / 9) >> 10);
     Ok(())
 }
 
