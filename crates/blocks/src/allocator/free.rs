@@ -1,6 +1,6 @@
 //! A free: a bit is set, whoever frees.
 
-use pageset_core::{CpuId, FreeError, Order, Pfn};
+use pageset_core::{CpuId, FreeError, Order, Pfn, ZoneId};
 
 use super::{BlockAllocator, FRAMES};
 use crate::cpu_lists::Wanted;
@@ -84,7 +84,7 @@ impl BlockAllocator<'_> {
                 self.free_mixed(pfn, index, order)
             }
             Phase::Idle | Phase::Current | Phase::Changing if state.is_holed() => {
-                self.free_in_holed(pfn, index, order)
+                self.free_in_holed(cpu, zone.id, pfn, index, order)
             }
             Phase::Idle | Phase::Current | Phase::Changing
                 if state.order() == order && pfn.is_aligned(order) =>
@@ -107,7 +107,14 @@ impl BlockAllocator<'_> {
     }
 
     /// Frees a frame of a pageblock that has holes.
-    fn free_in_holed(&self, pfn: Pfn, index: usize, order: Order) -> Result<(), FreeError> {
+    fn free_in_holed(
+        &self,
+        cpu: CpuId,
+        zone: ZoneId,
+        pfn: Pfn,
+        index: usize,
+        order: Order,
+    ) -> Result<(), FreeError> {
         let (block, frame) = (index / FRAMES, index % FRAMES);
         if self.tails[block].is_tail(frame) {
             return Err(FreeError::Foreign(pfn));
@@ -118,6 +125,11 @@ impl BlockAllocator<'_> {
         if order != Order::ZERO {
             return Err(FreeError::WrongOrder { pfn, given: order, allocated: Order::ZERO });
         }
+        let state = self.states[block].get();
+        if state.owner() != cpu && !state.is_isolated() && self.keep(cpu, zone, state, order, index) {
+            return Ok(());
+        }
+        self.note_line(block, cpu);
         let free = self.free[block].put(frame, order).map_err(|_| FreeError::DoubleFree(pfn))?;
         self.note_free(block, order, free);
         Ok(())

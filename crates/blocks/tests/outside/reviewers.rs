@@ -140,6 +140,21 @@ fn a_cpu_keeps_what_it_frees_for_others_and_gives_back_quarters() {
     assert_eq!(allocator.validate().unwrap().allocated, 0);
 }
 
+/// Found in a simulation: the last pageblock of a machine's memory was its only one that CPUs fought for.
+#[test]
+fn pages_of_a_pageblock_with_holes_are_kept_too() {
+    let allocator = plain(500, 2);
+    let pages: Vec<Pfn> =
+        (0..100).map(|_| allocator.alloc(CpuId(0), &request(0, MOVABLE)).unwrap()).collect();
+    let owner = allocator.owner_of(pages[0]).unwrap();
+    let other = CpuId(1 - owner.0);
+    pages.iter().for_each(|pfn| allocator.free(other, *pfn, Order::ZERO).unwrap());
+    assert_eq!(allocator.zones().map(|zone| zone.held).sum::<u64>(), 100);
+    assert_eq!(allocator.alloc(other, &request(0, MOVABLE)), Ok(pages[99]));
+    allocator.drain_all();
+    assert_eq!(allocator.validate().unwrap().allocated, 1);
+}
+
 /// Found with 320 MiB of memory that a cache had filled: each page was searched for, among all pageblocks.
 #[test]
 fn a_cpu_takes_over_the_last_pageblock_of_another() {
