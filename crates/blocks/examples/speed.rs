@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use pageset_blocks::{BlockAllocator, Tables};
+use pageset_blocks::{BlockAllocator, CpuArrays, Tables};
 use pageset_core::{Config, CpuId, NodeId, Order, Pfn, Request, ZoneConfig, ZoneKind};
 
 fn best(rounds: usize, mut work: impl FnMut() -> usize) -> f64 {
@@ -47,17 +47,62 @@ fn main() {
         });
         println!("pair-{order}      {pair:6.2}");
     }
+    arrays(&allocator);
     for live in [1_000, 10_000, 100_000] {
-        mix(&allocator, live);
+        mix("", &allocator, live);
+        mix("with arrays", CpuArrays::new(&allocator, cpu), live);
+        allocator.drain_all();
+    }
+}
+
+/// The same pairs through a CPU's own arrays.
+fn arrays(allocator: &BlockAllocator<'_>) {
+    let mut arrays = CpuArrays::new(allocator, CpuId(0));
+    for order in [0, 3, 9] {
+        let order = Order::new(order).expect("small");
+        let request = Request::new(order).movable();
+        let pair = best(20, || {
+            for _ in 0..100_000 {
+                let pfn = arrays.alloc(&request).expect("there is memory");
+                arrays.free(black_box(pfn), order).expect("in use");
+            }
+            100_000
+        });
+        println!("pair-{order}      {pair:6.2} with arrays");
+    }
+}
+
+/// How pages come and go: straight from the allocator, or through a CPU's arrays.
+trait Source {
+    fn alloc(&mut self) -> Pfn;
+    fn free(&mut self, pfn: Pfn);
+}
+
+const PAGE: Request = Request::new(Order::ZERO).movable();
+
+impl Source for &BlockAllocator<'_> {
+    fn alloc(&mut self) -> Pfn {
+        BlockAllocator::alloc(self, CpuId(0), &PAGE).expect("there is memory")
+    }
+
+    fn free(&mut self, pfn: Pfn) {
+        BlockAllocator::free(self, CpuId(0), pfn, Order::ZERO).expect("in use");
+    }
+}
+
+impl Source for CpuArrays<'_> {
+    fn alloc(&mut self) -> Pfn {
+        CpuArrays::alloc(self, &PAGE).expect("there is memory")
+    }
+
+    fn free(&mut self, pfn: Pfn) {
+        CpuArrays::free(self, pfn, Order::ZERO).expect("in use");
     }
 }
 
 /// Random blocks of a population are replaced.
-fn mix(allocator: &BlockAllocator<'_>, live: usize) {
-    let cpu = CpuId(0);
-    let request = Request::new(Order::ZERO).movable();
-    let alloc = || allocator.alloc(cpu, &request).expect("there is memory");
-    let mut pages: Vec<Pfn> = (0..live).map(|_| alloc()).collect();
+fn mix(name: &str, mut source: impl Source, live: usize) {
+    let mut pages: Vec<Pfn> = (0..live).map(|_| source.alloc()).collect();
     let mut seed = 1_u64;
     let mut random = move || {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -65,17 +110,18 @@ fn mix(allocator: &BlockAllocator<'_>, live: usize) {
     };
     const ROUNDS: usize = 10;
     const PAIRS: usize = 400_000;
-    let before = allocator.counters();
     let cost = best(ROUNDS, || {
         for _ in 0..PAIRS {
             let which = random();
-            allocator.free(cpu, pages[which], Order::ZERO).expect("in use");
-            pages[which] = alloc();
+            source.free(pages[which]);
+            pages[which] = source.alloc();
         }
         PAIRS
     });
-    let reused = (allocator.counters().reused - before.reused) as f64 / (ROUNDS * PAIRS) as f64;
-    println!("mix {live:<7} {cost:6.2}, {reused:.4} pageblocks a pair");
-    pages.into_iter().for_each(|pfn| allocator.free(cpu, pfn, Order::ZERO).expect("in use"));
-    allocator.drain_all();
+    println!("mix {live:<7} {cost:6.2} {name}");
+    let bulk = best(1, || {
+        pages.iter().for_each(|pfn| source.free(*pfn));
+        live
+    });
+    println!("  free all  {bulk:6.2} {name}");
 }

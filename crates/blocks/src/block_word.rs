@@ -109,6 +109,15 @@ impl Iterator for BlockWord {
     }
 }
 
+impl DoubleEndedIterator for BlockWord {
+    #[inline]
+    fn next_back(&mut self) -> Option<Pfn> {
+        let frame = self.heads.checked_ilog2()?;
+        self.heads &= !(1 << frame);
+        Some(Pfn(self.first.0 + u64::from(frame)))
+    }
+}
+
 impl ExactSizeIterator for BlockWord {}
 
 #[cfg(test)]
@@ -125,6 +134,7 @@ mod tests {
         assert!(!blocks.add(Pfn(2 * word)) && !blocks.add(Pfn(0)), "of another word");
         assert_eq!((blocks.first(), blocks.heads(), blocks.order()), (Pfn(word), 0x111, order));
         assert_eq!(ExactSizeIterator::len(&blocks), 3);
+        assert!(blocks.rev().eq([word + 8, word + 4, word].map(Pfn)));
         assert!(blocks.eq([word, word + 4, word + 8].map(Pfn)));
     }
 }

@@ -4,13 +4,14 @@
 //! and what else to try), `rescue` (what is left when no pageblock is), `whole` (pageblocks and pairs of them); `free`,
 //! `keep` (frees to pageblocks of other
 //! CPUs), `settle` (what a pageblock becomes after a free), `line` (which CPU changed it last); `word` (blocks that lie
-//! together), `bulk`; `mixed` (pageblocks with blocks of several orders), `range` (a given place, exact counts, parts);
+//! together), `arrays` (what a host's CPU has to itself), `bulk`; `mixed` (pageblocks with blocks of several orders), `range` (a given place, exact counts, parts);
 //! `add` (memory that comes later); `isolation` (pageblocks out of service), `bad` (frames out of service for good); `tick`,
 //! `cpu`, `settings`; `build`, `tables`, `parts` (what a laboratory leaves out); `info`, `check`; `orderings` (tests of the
 //! whole under loom).
 
 mod add;
 mod alloc;
+mod arrays;
 mod bad;
 mod build;
 mod bulk;
@@ -40,6 +41,7 @@ use core::fmt;
 
 use pageset_core::{ConfigError, CpuId, Order, PAGEBLOCK_FRAMES, Pfn, Storage, ZoneId};
 
+pub use arrays::CpuArrays;
 pub use info::ZoneUse;
 pub use keep::RemoteFrees;
 pub use parts::Part;

@@ -1,6 +1,7 @@
 //! The allocator as its users see it.
 
 mod add;
+mod arrays;
 mod bad;
 mod budget;
 mod cpus;

@@ -1,0 +1,270 @@
+//! A CPU's own small arrays of blocks, for hosts that let one at a time use them: most requests take no atomic operation then.
+
+use core::fmt;
+
+use pageset_core::{
+    AllocError, COSTLY_ORDER, ConfigError, CpuId, FreeError, Order, Pfn, Request, TickOutcome, ZoneId,
+};
+
+use super::{BlockAllocator, FRAMES};
+use crate::block_word::BlockWord;
+use crate::cpu_lists::{TYPES, Wanted, count};
+use crate::free_bits::WORD_FRAMES;
+
+/// Orders that have arrays.
+const ORDERS: usize = COSTLY_ORDER + 1;
+/// Blocks of an array at most.
+const BLOCKS_MAX: usize = 64;
+
+/// One CPU's arrays of blocks up to order 3 of one zone: those that it freed last, for its next requests.
+///
+/// A kernel has one for each CPU, in memory that only this CPU uses, while it cannot be interrupted by another user of it. A
+/// program has one for each thread. Both are what `&mut` says. An allocation is a read and a free is a write then. An array
+/// that is empty gets half of what it holds by one exchange, and one that is full gives half of it back.
+///
+/// To the allocator, blocks in arrays are in use. So a host [drains](Self::drain) the arrays of other CPUs before it reports
+/// that memory is short, and before it takes pageblocks out of service. Arrays that are dropped give everything back.
+///
+/// A block that is freed twice may be handed out twice while one of the two is in an array. It is found when
+/// it is given back, and [counted](crate::BlockCounters::double_frees). All other mistakes are errors, as without arrays.
+pub struct CpuArrays<'a> {
+    allocator: &'a BlockAllocator<'a>,
+    cpu: CpuId,
+    /// Where the CPU's requests go first. `None` if it is unknown; then nothing is kept here.
+    home: Option<Home>,
+    arrays: [[Array; ORDERS]; TYPES],
+    /// Whether an array was filled or emptied since the last tick.
+    is_busy: bool,
+    /// Frames at the last tick.
+    frames_before: u32,
+}
+
+/// The zone whose blocks these are.
+#[derive(Clone, Copy)]
+struct Home {
+    zone: ZoneId,
+    /// Frame number minus frame index, modulo 2^64.
+    offset: u64,
+}
+
+/// Blocks of one type and order by the indices of their first frames, the last freed at the end.
+struct Array {
+    len: u32,
+    blocks: [u32; BLOCKS_MAX],
+}
+
+impl Array {
+    const EMPTY: Self = Self { len: 0, blocks: [0; BLOCKS_MAX] };
+
+    #[inline]
+    fn pop(&mut self) -> Option<u32> {
+        self.len = self.len.checked_sub(1)?;
+        self.blocks.get(self.len as usize).copied()
+    }
+
+    /// `false` if there is no room.
+    #[inline]
+    fn push(&mut self, block: u32, most: usize) -> bool {
+        let has_room = (self.len as usize) < most;
+        if has_room && let Some(slot) = self.blocks.get_mut(self.len as usize) {
+            *slot = block;
+            self.len += 1;
+        }
+        has_room
+    }
+}
+
+/// Blocks that an array of this order holds at most: twice what it gets and gives at once, which is a word, or half of one.
+const fn most(order: Order) -> usize {
+    let of_two_words = 2 * WORD_FRAMES / order.frames() as usize;
+    if of_two_words < BLOCKS_MAX { of_two_words } else { BLOCKS_MAX }
+}
+
+impl<'a> CpuArrays<'a> {
+    /// Empty arrays for one CPU. For a CPU that the allocator does not know they stay empty, and each request is an error.
+    #[must_use]
+    pub fn new(allocator: &'a BlockAllocator<'a>, cpu: CpuId) -> Self {
+        let home = |zone| Home { zone, offset: allocator.lists_at(zone, cpu).offset };
+        Self {
+            allocator,
+            cpu,
+            home: allocator.home_zone(cpu, &Request::new(Order::ZERO)).map(home),
+            arrays: [const { [const { Array::EMPTY }; ORDERS] }; TYPES],
+            is_busy: false,
+            frames_before: 0,
+        }
+    }
+
+    /// Allocates a block, from an array if it has one. O(1) but for the [allocator's](BlockAllocator::alloc) own cost once for each
+    /// half of an array.
+    ///
+    /// # Errors
+    /// As [`BlockAllocator::alloc`]. These arrays are empty then.
+    #[inline]
+    pub fn alloc(&mut self, request: &Request) -> Result<Pfn, AllocError> {
+        if request.order.index() >= ORDERS {
+            return self.allocator.alloc(self.cpu, request).or_else(|error| self.alloc_again(request, error));
+        }
+        let popped = self
+            .array_for(request)
+            .and_then(|(array, offset)| array.pop().map(|block| Pfn(u64::from(block).wrapping_add(offset))));
+        match popped {
+            Some(pfn) => Ok(pfn),
+            None => self.refill(request),
+        }
+    }
+
+    /// Frees a block, to an array if it has room for it. O(1) but for the exchanges of a half array once for as many frees.
+    ///
+    /// # Errors
+    /// As [`BlockAllocator::free`].
+    #[inline]
+    pub fn free(&mut self, pfn: Pfn, order: Order) -> Result<(), FreeError> {
+        let Some((wanted, block)) = self.wanted_here(pfn, order) else {
+            return self.allocator.free(self.cpu, pfn, order);
+        };
+        if !self.array(wanted).push(block, most(order)) {
+            self.flush(wanted);
+            self.array(wanted).push(block, most(order));
+        }
+        Ok(())
+    }
+
+    /// Frames of all blocks here.
+    #[must_use]
+    pub fn frames(&self) -> u32 {
+        let of = |array: &Array, order: usize| array.len << order;
+        self.arrays
+            .iter()
+            .flat_map(|arrays| arrays.iter().zip(0..))
+            .map(|(array, order)| of(array, order))
+            .sum()
+    }
+
+    /// Gives back everything.
+    pub fn drain(&mut self) {
+        Wanted::all()
+            .filter(|wanted| wanted.order.index() < ORDERS)
+            .for_each(|wanted| self.give_back(wanted, BLOCKS_MAX));
+    }
+
+    /// Gives back everything if nothing happened here since the last tick. Then does the CPU's
+    /// [periodic work](BlockAllocator::tick). So arrays of a CPU that does nothing are empty after two ticks.
+    ///
+    /// # Errors
+    /// As [`BlockAllocator::tick`].
+    pub fn tick(&mut self) -> Result<TickOutcome, ConfigError> {
+        let frames = self.frames();
+        if !self.is_busy && frames == self.frames_before {
+            self.drain();
+        }
+        self.is_busy = false;
+        self.frames_before = frames;
+        self.allocator.tick(self.cpu)
+    }
+
+    fn array(&mut self, wanted: Wanted) -> &mut Array {
+        &mut self.arrays[wanted.migratetype.index()][wanted.order.index()]
+    }
+
+    /// The array that a request may use, and what turns its blocks into frame numbers.
+    #[inline]
+    fn array_for(&mut self, request: &Request) -> Option<(&mut Array, u64)> {
+        let home = self.home?;
+        let is_home = self.allocator.home_zone(self.cpu, request) == Some(home.zone);
+        (is_home && request.order.index() < ORDERS).then(|| (self.array(Wanted::of(request)), home.offset))
+    }
+
+    /// The array that a block may go to, and the index of its first frame.
+    #[inline]
+    fn wanted_here(&self, pfn: Pfn, order: Order) -> Option<(Wanted, u32)> {
+        if order.index() >= ORDERS {
+            return None;
+        }
+        let index = self.allocator.zones[self.home?.zone.index()].frame(pfn)?;
+        let (block, frame) = (index / FRAMES, index % FRAMES);
+        let state = self.allocator.states[block].get();
+        let migratetype = state.migratetype();
+        let is_aligned = frame & (order.frames() as usize - 1) == 0;
+        let is_plain = migratetype.index() < TYPES && is_aligned && state.takes_back(order);
+        // To look at the bits of another CPU's pageblock would fetch its line.
+        let is_free = || state.owner() == self.cpu && self.allocator.free[block].is_free(frame);
+        let index = u32::try_from(index).ok()?;
+        (is_plain && !is_free()).then_some((Wanted { order, migratetype }, index))
+    }
+
+    #[inline(never)]
+    fn refill(&mut self, request: &Request) -> Result<Pfn, AllocError> {
+        let (allocator, cpu) = (self.allocator, self.cpu);
+        self.is_busy = true;
+        let Some((array, offset)) = self.array_for(request) else {
+            return allocator.alloc(cpu, request).or_else(|error| self.alloc_again(request, error));
+        };
+        let mut blocks = match allocator.alloc_word(cpu, request, most(request.order) / 2) {
+            Ok(blocks) => blocks,
+            Err(error) => return self.alloc_again(request, error),
+        };
+        let first = blocks.next();
+        // The lowest is used next.
+        for pfn in blocks.rev() {
+            array.push(pfn.0.wrapping_sub(offset) as u32, BLOCKS_MAX);
+        }
+        first.ok_or(AllocError::OutOfMemory { order: request.order })
+    }
+
+    /// A second try, with what the arrays have.
+    #[cold]
+    fn alloc_again(&mut self, request: &Request, error: AllocError) -> Result<Pfn, AllocError> {
+        if self.frames() == 0 {
+            return Err(error);
+        }
+        self.drain();
+        self.allocator.alloc(self.cpu, request)
+    }
+
+    /// Gives back the half of an array that was freed first.
+    #[inline(never)]
+    fn flush(&mut self, wanted: Wanted) {
+        self.is_busy = true;
+        self.give_back(wanted, most(wanted.order) / 2);
+    }
+
+    /// Gives back so many blocks of an array, those first that were freed first.
+    fn give_back(&mut self, wanted: Wanted, blocks: usize) {
+        let Some(Home { zone, offset }) = self.home else { return };
+        let (allocator, cpu) = (self.allocator, self.cpu);
+        let array = self.array(wanted);
+        let len = (array.len as usize).min(BLOCKS_MAX);
+        let given = blocks.min(len);
+        let pfn = |block: &u32| Pfn(u64::from(*block).wrapping_add(offset));
+        let mut rest = &array.blocks[..given];
+        while let Some((first, others)) = rest.split_first() {
+            let mut word = BlockWord::of(pfn(first), wanted.order);
+            let more = others.iter().take_while(|block| word.add(pfn(block))).count();
+            rest = &others[more..];
+            for refused in allocator.free_word(cpu, word).into_iter().flatten() {
+                // Frames that are out of service stay so; what is free already was freed twice.
+                if !matches!(allocator.free(cpu, refused, wanted.order), Ok(()) | Err(FreeError::Leaked(_))) {
+                    count(&allocator.lists_at(zone, cpu).counters.double_frees);
+                }
+            }
+        }
+        array.blocks.copy_within(given..len, 0);
+        array.len = (len - given) as u32;
+    }
+}
+
+impl Drop for CpuArrays<'_> {
+    fn drop(&mut self) {
+        self.drain();
+    }
+}
+
+impl fmt::Debug for CpuArrays<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CpuArrays")
+            .field("cpu", &self.cpu)
+            .field("frames", &self.frames())
+            .finish_non_exhaustive()
+    }
+}
