@@ -72,6 +72,12 @@ pub(crate) const TARGETS: &[TargetInfo] = &[
         side: Side::Part,
     },
     TargetInfo {
+        name: "pageset-blocks-arrays",
+        version: env!("CARGO_PKG_VERSION"),
+        build: "Rust, dist profile of this workspace; owned pageblocks below arrays that each thread has to itself",
+        side: Side::Part,
+    },
+    TargetInfo {
         name: "pageset-core",
         version: env!("CARGO_PKG_VERSION"),
         build: "Rust, dist profile of this workspace; policy linux-6.18, a spin lock per CPU, no pool over it",
@@ -134,6 +140,7 @@ pub(crate) fn visit<V: Visit>(name: &str, visit: V) -> Option<V::Output> {
     Some(match name {
         "pageset" => visit.visit::<pageset::Pageset>(),
         "pageset-blocks" => visit.visit::<pageset_blocks::Blocks>(),
+        "pageset-blocks-arrays" => visit.visit::<pageset_blocks::Arrays>(),
         "pageset-core" => visit.visit::<pageset_core::Core>(),
         "jemalloc-on-pool" => visit.visit::<jemalloc_on_pool::JemallocOnPool>(),
         "floor" => visit.visit::<floor::Floor>(),

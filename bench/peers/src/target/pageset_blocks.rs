@@ -1,6 +1,8 @@
-//! `pageset-blocks` alone: pageblocks that CPUs own, called with a CPU number.
+//! `pageset-blocks` alone: pageblocks that CPUs own, called with a CPU number; or through arrays that each thread has to itself.
 
-use pageset_blocks::{BlockAllocator, Tables};
+use std::cell::RefCell;
+
+use pageset_blocks::{BlockAllocator, CpuArrays, Tables};
 use pageset_core::{Config, CpuId, NodeId, Order, Pfn, Request, ZoneConfig, ZoneKind};
 
 use super::Target;
@@ -43,5 +45,56 @@ impl Target for Blocks {
         let pfn = Pfn(self.arena.page(block) as u64);
         let order = Order::new(order as u8).expect("it was allocated with this order");
         self.pages.free(CpuId(cpu as u32), pfn, order).expect("it is allocated");
+    }
+}
+
+thread_local! {
+    static ARRAYS: RefCell<Option<CpuArrays<'static>>> = const { RefCell::new(None) };
+}
+
+/// The same, with arrays for each thread.
+pub(super) struct Arrays {
+    arena: Arena,
+    /// Lives as long as the process, which has one target.
+    pages: &'static BlockAllocator<'static>,
+}
+
+impl Arrays {
+    /// Does something with the calling thread's arrays.
+    #[inline]
+    fn with<R>(work: impl FnOnce(&mut CpuArrays<'static>) -> R) -> R {
+        ARRAYS.with_borrow_mut(|arrays| work(arrays.as_mut().expect("the thread is attached")))
+    }
+}
+
+impl Target for Arrays {
+    type Block = Block;
+
+    fn open(count: usize) -> Result<Self, String> {
+        let Blocks { arena, pages } = Blocks::open(count)?;
+        Ok(Self { arena, pages: Box::leak(Box::new(pages)) })
+    }
+
+    fn attach(&self, cpu: usize) {
+        ARRAYS.set(Some(CpuArrays::new(self.pages, CpuId(cpu as u32))));
+    }
+
+    fn detach(&self, _: usize) {
+        ARRAYS.set(None);
+    }
+
+    #[inline]
+    fn alloc(&self, _: usize, order: u32) -> Option<Block> {
+        let request = Request::new(Order::new(order as u8)?).movable();
+        let pfn = Self::with(|arrays| arrays.alloc(&request)).ok()?;
+        // SAFETY: the zone spans the arena's pages, and the allocator hands each out once, since none is freed twice.
+        unsafe { self.arena.block(pfn.0 as usize) }
+    }
+
+    #[inline]
+    fn free(&self, _: usize, block: Block, order: u32) {
+        let pfn = Pfn(self.arena.page(block) as u64);
+        let order = Order::new(order as u8).expect("it was allocated with this order");
+        Self::with(|arrays| arrays.free(pfn, order)).expect("it is allocated");
     }
 }

@@ -6,8 +6,8 @@ use pageset_core::{
     AllocError, COSTLY_ORDER, ConfigError, CpuId, FreeError, Order, Pfn, Request, TickOutcome, ZoneId,
 };
 
+use super::keep::Together;
 use super::{BlockAllocator, FRAMES};
-use crate::block_word::BlockWord;
 use crate::cpu_lists::{TYPES, Wanted, count};
 use crate::free_bits::WORD_FRAMES;
 
@@ -231,26 +231,35 @@ impl<'a> CpuArrays<'a> {
 
     /// Gives back so many blocks of an array, those first that were freed first.
     fn give_back(&mut self, wanted: Wanted, blocks: usize) {
-        let Some(Home { zone, offset }) = self.home else { return };
+        let Some(Home { zone, .. }) = self.home else { return };
         let (allocator, cpu) = (self.allocator, self.cpu);
         let array = self.array(wanted);
         let len = (array.len as usize).min(BLOCKS_MAX);
         let given = blocks.min(len);
-        let pfn = |block: &u32| Pfn(u64::from(*block).wrapping_add(offset));
         let mut rest = &array.blocks[..given];
-        while let Some((first, others)) = rest.split_first() {
-            let mut word = BlockWord::of(pfn(first), wanted.order);
-            let more = others.iter().take_while(|block| word.add(pfn(block))).count();
-            rest = &others[more..];
-            for refused in allocator.free_word(cpu, word).into_iter().flatten() {
-                // Frames that are out of service stay so; what is free already was freed twice.
-                if !matches!(allocator.free(cpu, refused, wanted.order), Ok(()) | Err(FreeError::Leaked(_))) {
-                    count(&allocator.lists_at(zone, cpu).counters.double_frees);
-                }
+        while !rest.is_empty() {
+            let mut together = Together::default();
+            let alike = rest.iter().take_while(|block| together.add(**block as usize)).count();
+            let (now, later) = rest.split_at(alike);
+            if !allocator.put_heads(cpu, together.place(), wanted.order, together.frames) {
+                now.iter().for_each(|block| allocator.free_from_array(cpu, zone, *block, wanted.order));
             }
+            rest = later;
         }
         array.blocks.copy_within(given..len, 0);
         array.len = (len - given) as u32;
+    }
+}
+
+impl BlockAllocator<'_> {
+    /// Frees a block that an array gives back: one that is free already was freed twice.
+    #[cold]
+    fn free_from_array(&self, cpu: CpuId, zone: ZoneId, index: u32, order: Order) {
+        let freed = self.free(cpu, self.zones[zone.index()].pfn(index as usize), order);
+        // Frames that are out of service stay so.
+        if !matches!(freed, Ok(()) | Err(FreeError::Leaked(_))) {
+            count(&self.lists_at(zone, cpu).counters.double_frees);
+        }
     }
 }
 

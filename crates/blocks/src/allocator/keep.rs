@@ -7,8 +7,9 @@ use pageset_core::{CpuId, Order, ZoneId};
 
 use super::{BlockAllocator, FRAMES};
 use crate::cpu_lists::{CpuLists, Wanted, count};
-use crate::free_bits::WORD_FRAMES;
+use crate::free_bits::{WORD_FRAMES, WORDS};
 use crate::kept::{Held, Kept};
+use crate::stack::BlockIndex;
 use crate::state::State;
 
 /// What happens to blocks that a CPU frees to another CPU's pageblock.
@@ -91,7 +92,7 @@ impl BlockAllocator<'_> {
         if together.frames == 0 {
             return;
         }
-        let (block, word) = (together.word / (FRAMES / WORD_FRAMES), together.word % (FRAMES / WORD_FRAMES));
+        let (block, word) = together.place();
         self.note_line(block, cpu);
         if let Ok(free) = self.free[block].put_frames(word, together.frames) {
             return self.note_free(block, Order::ZERO, free);
@@ -121,17 +122,23 @@ impl BlockAllocator<'_> {
     }
 }
 
-/// Single frames of one word.
+/// Frames of one word: single ones, or the first ones of blocks.
 #[derive(Debug, Default)]
-struct Together {
+pub(super) struct Together {
     /// Its number, over all pageblocks.
     word: usize,
-    frames: usize,
+    pub(super) frames: usize,
 }
 
 impl Together {
+    /// Its pageblock, and the word in it.
+    pub(super) const fn place(&self) -> (BlockIndex, usize) {
+        (self.word / WORDS, self.word % WORDS)
+    }
+
     /// Adds a frame, if it lies in the same word and is not there yet.
-    fn add(&mut self, index: usize) -> bool {
+    #[inline]
+    pub(super) fn add(&mut self, index: usize) -> bool {
         let (word, frame) = (index / WORD_FRAMES, 1 << (index % WORD_FRAMES));
         if self.frames != 0 && (self.word != word || self.frames & frame != 0) {
             return false;

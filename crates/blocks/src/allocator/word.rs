@@ -153,12 +153,24 @@ impl BlockAllocator<'_> {
     /// Frees all of these, if all is as it should be; otherwise none.
     #[inline]
     pub(super) fn put_word(&self, cpu: CpuId, blocks: BlockWord) -> bool {
-        let order = blocks.order();
-        let Some((block, word)) = self.place_of(blocks) else { return false };
-        if order.frames() as usize > WORD_FRAMES || !self.states[block].get().takes_back(order) {
+        let is_in_word = blocks.order().frames() as usize <= WORD_FRAMES;
+        self.place_of(blocks)
+            .is_some_and(|place| is_in_word && self.put_heads(cpu, place, blocks.order(), blocks.heads()))
+    }
+
+    /// The same for blocks that are no larger than a word, by pageblock, word in it, and a bit for each first frame.
+    #[inline]
+    pub(super) fn put_heads(
+        &self,
+        cpu: CpuId,
+        (block, word): (BlockIndex, usize),
+        order: Order,
+        heads: usize,
+    ) -> bool {
+        if !self.states[block].get().takes_back(order) {
             return false;
         }
-        let Ok(free) = self.free[block].put_blocks(word, order, blocks.heads()) else { return false };
+        let Ok(free) = self.free[block].put_blocks(word, order, heads) else { return false };
         self.note_line(block, cpu);
         self.note_free(block, order, free);
         true
