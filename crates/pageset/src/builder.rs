@@ -6,11 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
-use pageset_core::{Config, FrameCounts, NodeId, Policy, Watermarks, ZoneConfig, ZoneId, ZoneKind, policy};
-
 use crate::arrays::{ArraySet, Caps};
 use crate::background::Background;
-use crate::core::Core;
+use crate::base::Base;
 use crate::depot::{Depot, DepotLock};
 use crate::error::BuildError;
 use crate::ledger::{Contents, Ledger};
@@ -208,7 +206,6 @@ pub struct Builder {
     numa: Numa,
     fork: Fork,
     residency: Residency,
-    policy: String,
     fast_path: FastPath,
     returns: ReturnPolicy,
     /// CPUs that get arrays. Default: all that can exist.
@@ -225,7 +222,6 @@ impl Builder {
             numa: Numa::FirstTouch,
             fork: Fork::Copy,
             residency: Residency::Pageable,
-            policy: policy::LINUX_6_12.name.to_owned(),
             fast_path: FastPath::Auto,
             returns: ReturnPolicy::default(),
             array_cpus: None,
@@ -290,13 +286,6 @@ impl Builder {
         self
     }
 
-    /// The policy of the core's per-CPU page sets, by name. Default: `linux-6.12`.
-    #[must_use]
-    pub fn policy(mut self, name: &str) -> Self {
-        name.clone_into(&mut self.policy);
-        self
-    }
-
     /// How the fast path is protected. Default: [`FastPath::Auto`].
     #[must_use]
     pub fn fast_path(mut self, fast_path: FastPath) -> Self {
@@ -311,7 +300,7 @@ impl Builder {
         self
     }
 
-    /// Builds the pool. This costs some system calls, and 10 bytes of address space for each 4 KiB.
+    /// Builds the pool. This costs some system calls, and memory for metadata: about 160 KiB for each GiB.
     ///
     /// # Errors
     /// See [`BuildError`]. After an error nothing stays mapped.
@@ -328,27 +317,17 @@ impl Builder {
     }
 
     fn inner(&self) -> Result<Inner, BuildError> {
-        let policy =
-            Policy::named(&self.policy).ok_or_else(|| BuildError::UnknownPolicy(self.policy.clone()))?;
         let memory = self.map()?;
         let frames = (self.bytes >> PAGE_SHIFT) as u64;
         let system = |what| move |source| BuildError::System { what, source };
-        let region = [0..frames];
-        let zones =
-            [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..frames, regions: &region }];
-        let cpus = vec![NodeId(0); cpu::possible()];
-        let mut config = Config::new(&zones, &cpus).with_policy(*policy);
-        config.watermark_boost_factor = 0;
-        let counts = FrameCounts::for_span(0..frames).ok_or(self.bad_size(PAGE_BYTES))?;
-        let core = Core::new(&config, counts)?;
-        // A pool keeps no reserve: its users may have every page of it.
-        core.allocator().set_watermarks(ZoneId(0), Watermarks::default())?;
+        let base = Base::new(frames)?;
+        let cpus = cpu::possible();
         let area = match self.fast_path {
             FastPath::Auto if rseq_wanted() => rseq::area().filter(|_| membarrier::register()),
             FastPath::Auto | FastPath::Locks => None,
         };
         let caps = Caps::for_pool(frames, cpu::usable());
-        let array_cpus = self.array_cpus.unwrap_or(cpus.len());
+        let array_cpus = self.array_cpus.unwrap_or(cpus);
         let set = || ArraySet::new(array_cpus, caps);
         // Without sequences the second set is not used.
         let spare = if area.is_some() { set() } else { ArraySet::new(0, Caps::NONE) };
@@ -365,8 +344,8 @@ impl Builder {
         Ok(Inner {
             percpu: PerCpu::new(hot, area, caps),
             memory,
-            core,
-            depot: DepotLock::new(Depot::new(frames as usize, cpus.len(), caps)),
+            base,
+            depot: DepotLock::new(Depot::new(frames as usize, cpus, caps)),
             ledger: Ledger::new(frames as usize, contents),
             capacity: Capacity::new(capacity),
             counts: Counts::default(),
@@ -461,7 +440,7 @@ mod tests {
 
     /// As if CPUs had appeared that nobody thought possible: their ids are beyond the arrays.
     #[test]
-    fn cpus_beyond_the_arrays_use_the_core() {
+    fn cpus_beyond_the_arrays_use_the_base() {
         let mut last = CpuSet::new();
         last.set(cpu::possible() - 1);
         if cpu::possible() < 2 || sched_setaffinity(None, &last).is_err() {

@@ -62,8 +62,6 @@ pub enum BuildError {
         /// What it must be a multiple of, in bytes.
         multiple_of: usize,
     },
-    /// No policy has this name. `pageset_core::POLICIES` lists all policies.
-    UnknownPolicy(String),
     /// There is not enough address space: the limit of the process (`ulimit -v`) or of the system is reached.
     AddressSpace {
         /// What was asked for, in bytes.
@@ -103,7 +101,7 @@ pub enum BuildError {
         /// What the system said.
         source: io::Error,
     },
-    /// The core refused the configuration.
+    /// The base refused the configuration.
     Config(ConfigError),
 }
 
@@ -116,7 +114,6 @@ impl fmt::Display for BuildError {
                     "a pool of {bytes} bytes: the size must be a multiple of {multiple_of}, 4 TiB at most"
                 )
             }
-            Self::UnknownPolicy(name) => write!(f, "no policy is called {name:?}"),
             Self::AddressSpace { bytes, .. } => {
                 write!(f, "cannot reserve {bytes} bytes of address space (see ulimit -v)")
             }

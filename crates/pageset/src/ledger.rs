@@ -1,6 +1,6 @@
-//! What is known about frames that the core does not need to know: which are zero, and which pageblocks are resident.
+//! What is known about frames that the base does not need to know: which are zero, and which pageblocks are resident.
 //!
-//! Changed only where blocks pass between the core and the rest, so the fast path never looks here.
+//! Changed only where blocks pass between the base and the rest, so the fast path never looks here.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};

@@ -15,31 +15,30 @@
 //!
 //! An allocation goes down through the modules in this order: `pool` (which path), `percpu` with `arrays` and `rseq` (the
 //! blocks of this CPU, changed by a restartable sequence, or under a try-lock), then, for many blocks at once, `depot`
-//! (pageblocks, split into blocks of one order by bits), and `core`, the one edge to `pageset-core` (page sets, buddy lists).
+//! (pageblocks, split into blocks of one order by bits), and `base`, the one edge to `pageset-blocks` (whole pageblocks, and what else is left).
 //! Beside them: `ledger` (which frames are zero, which pageblocks resident), `pool::giveback` and `background` (idle memory
 //! goes back), `sys` (the operating system).
 //!
 //! # What is promised
-//! - Nothing is mapped beyond what was asked for, except metadata: 10 bytes per 4 KiB, resident where it is used.
+//! - Nothing is mapped beyond what was asked for, except metadata: about 160 KiB for each GiB, and 12 KiB for each CPU.
 //! - [`Pool::backing`] tells what memory the system really gave.
 //! - A free by another thread or CPU costs as much as a local one. Blocks belong to no thread, so a thread that ends
 //!   leaves nothing behind.
-//! - CPUs may come and go, ids may have holes (cpusets), and threads without a registered area work through the core.
+//! - CPUs may come and go, ids may have holes (cpusets), and threads without a registered area work through the base.
 //! - In a child of `fork`, pages may be read, and nothing else happens: see [`Fork`].
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![deny(unsafe_code)]
 
 mod arrays;
 mod background;
+mod base;
 mod builder;
-mod core;
 mod depot;
 mod error;
 mod ledger;
 #[expect(unsafe_code, reason = "pages are memory that somebody owns")]
 mod pages;
 mod percpu;
-mod platform;
 mod pool;
 #[expect(unsafe_code, reason = "sequences are assembly")]
 mod rseq;
@@ -53,7 +52,8 @@ pub use error::{AllocError, BuildError, FreeError};
 #[cfg(feature = "allocator-api2")]
 pub use pages::PageCollections;
 pub use pages::{OwnedPages, Pages, RawPages};
-pub use pageset_core::{Order, POLICIES, Pfn, Policy};
+pub use pageset_blocks::BlockCounters;
+pub use pageset_core::{Order, Pfn};
 pub use pool::{BackingReport, CachedOrder, Pool, PopulateProgress, Populated, Stats, Trimmed};
 
 /// Bytes of a base page, which is a block of order 0.

@@ -6,7 +6,7 @@
 //! CPUs), `settle` (what a pageblock becomes after a free), `line` (which CPU changed it last); `word` (blocks that lie
 //! together), `arrays` (what a host's CPU has to itself), `bulk`; `mixed` (pageblocks with blocks of several orders), `range` (a given place, exact counts, parts);
 //! `add` (memory that comes later); `isolation` (pageblocks out of service), `bad` (frames out of service for good); `tick`,
-//! `cpu`, `settings`; `build`, `tables`, `parts` (what a laboratory leaves out); `info`, `check`; `orderings` (tests of the
+//! `cpu`, `settings`; `build`, `tables`, `look` (what is at one place), `parts` (what a laboratory leaves out); `info`, `check`; `orderings` (tests of the
 //! whole under loom).
 
 mod add;
@@ -22,6 +22,7 @@ mod info;
 mod isolation;
 mod keep;
 mod line;
+mod look;
 mod mixed;
 #[cfg(all(loom, test))]
 mod orderings;

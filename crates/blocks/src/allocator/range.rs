@@ -167,7 +167,7 @@ impl BlockAllocator<'_> {
         Ok(())
     }
 
-    fn check_in_use(&self, pfn: Pfn) -> Result<(), FreeError> {
+    pub(super) fn check_in_use(&self, pfn: Pfn) -> Result<(), FreeError> {
         let (_, index) = self.locate(pfn).ok_or(FreeError::Foreign(pfn))?;
         let (block, frame) = (index / FRAMES, index % FRAMES);
         let state = self.states[block].get();

@@ -95,6 +95,20 @@ pub(super) fn pageblocks_of(zone: &ZoneConfig<'_>) -> Option<usize> {
 }
 
 impl Tables<'_> {
+    /// Bytes of all of them.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        size_of_val(&*self.free)
+            + size_of_val(&*self.tails)
+            + size_of_val(&*self.bad)
+            + size_of_val(&*self.states)
+            + size_of_val(&*self.whole)
+            + size_of_val(&*self.lists)
+            + size_of_val(&*self.homes)
+            + size_of_val(&*self.zones)
+            + size_of_val(&*self.zonelists)
+    }
+
     pub(super) fn check(&self, needed: TableCounts) -> Result<(), ConfigError> {
         for (table, len, needed) in [
             ("free", self.free.len(), needed.pageblocks),

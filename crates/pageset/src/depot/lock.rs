@@ -7,7 +7,7 @@ use super::Depot;
 /// Turns for which a thread waits before it sleeps: some microseconds.
 const SPINS: u32 = 100;
 
-/// A depot under its lock, which comes before the core's.
+/// A depot under its lock, which comes before the base's.
 pub(crate) struct DepotLock(Mutex<Depot>);
 
 impl DepotLock {

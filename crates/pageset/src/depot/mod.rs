@@ -1,9 +1,9 @@
-//! Pageblocks between the arrays and the core: whole, or split into blocks of one order by one bit each.
+//! Pageblocks between the arrays and the base: whole, or split into blocks of one order by one bit each.
 //!
-//! The core's lists keep blocks of all orders, and pay for it with links, merges and a lock for each block. What moves
-//! in bulk between arrays and pool needs less: a whole pageblock comes from the core, its parts are bits, and when all
-//! bits are set it is whole again. (Measured with a million pages freed at random: 70 ns each through the core's lists.)
-//! From the core's view all of these pageblocks are allocated.
+//! The base's lists keep blocks of all orders, and pay for it with links, merges and a lock for each block. What moves
+//! in bulk between arrays and pool needs less: a whole pageblock comes from the base, its parts are bits, and when all
+//! bits are set it is whole again. (Measured with a million pages freed at random: 70 ns each through the base's lists.)
+//! From the base's view all of these pageblocks are allocated.
 //!
 //! Each CPU takes from a pageblock of its own as long as that has free blocks. (Measured on two CPUs with all of them
 //! taking from the lowest: pages of both lay side by side, and freeing 10 000 of them in random order took three times as
@@ -34,7 +34,7 @@ use transfer::Transfer;
 /// Orders that a pageblock is split into: all classes below it.
 const SPLITS: usize = Class::COUNT - 1;
 
-/// The pageblocks between the arrays and the core.
+/// The pageblocks between the arrays and the base.
 ///
 /// # Invariants
 /// `partial` of a class has the pageblocks that are split into it, have a bit and are not reserved. A reserved one has a

@@ -27,9 +27,9 @@ pub(super) struct Pageblock {
 /// Where a pageblock is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// In the core, or from there with somebody.
+    /// In the base, or from there with somebody.
     Elsewhere,
-    /// As `Elsewhere`, and its owners have parts of it that the core knows nothing of.
+    /// As `Elsewhere`, and its owners have parts of it that the base knows nothing of.
     Dissolved,
     /// From here, all of it with one owner.
     Owned,

@@ -1,4 +1,4 @@
-//! Into the depot: passed on as they are, or put to their place; what has no place here is free in the core.
+//! Into the depot: passed on as they are, or put to their place; what has no place here is free in the base.
 
 use pageset_core::{FreeError, Order, PAGEBLOCK_FRAMES, PAGEBLOCK_ORDER};
 
@@ -6,7 +6,7 @@ use super::Depot;
 use super::pageblock::Place;
 use super::parts::Parts;
 use crate::arrays::{Class, Entry, ZeroState};
-use crate::core::Core;
+use crate::base::Base;
 use crate::ledger::Ledger;
 
 /// What became of blocks of one word.
@@ -14,9 +14,9 @@ use crate::ledger::Ledger;
 pub(super) enum Put {
     /// They are free; so many were before, or are none.
     Kept { refused: u32 },
-    /// They are no blocks of a pageblock that is split here: free them in the core.
+    /// They are no blocks of a pageblock that is split here: free them in the base.
     Foreign,
-    /// As `Foreign`, and the core may know them as parts of larger blocks.
+    /// As `Foreign`, and the base may know them as parts of larger blocks.
     ForeignPart,
 }
 
@@ -38,22 +38,22 @@ impl Depot {
         all
     }
 
-    /// Puts blocks to their places, whether they came from here or from the core. Returns how many were free already.
-    pub(crate) fn put(&mut self, class: Class, entries: &[Entry], core: &Core, ledger: &Ledger) -> u64 {
+    /// Puts blocks to their places, whether they came from here or from the base. Returns how many were free already.
+    pub(crate) fn put(&mut self, class: Class, entries: &[Entry], base: &Base, ledger: &Ledger) -> u64 {
         for entry in entries.iter().filter(|entry| entry.zero() == ZeroState::Zero) {
             // Before somebody else can have it.
             ledger.note_zero(entry.frame()..entry.frame() + class.frames());
         }
         match class {
             Class::Order9 => {
-                // The core knows the owners of those that it handed out itself.
-                let is_owned = |frame| core.is_allocated(frame, Order::PAGEBLOCK);
+                // The base knows the owners of those that it handed out itself.
+                let is_owned = |frame| base.block_in_use(frame) == Some((frame, Order::PAGEBLOCK));
                 let mut is_refused = |entry: &&Entry| !self.put_whole(entry.frame(), is_owned);
                 entries.iter().filter(&mut is_refused).count() as u64
             }
             // Apart, so that the compiler knows the class of most blocks.
-            Class::Order0 => self.put_words(Class::Order0, entries, core),
-            _ => self.put_words(class, entries, core),
+            Class::Order0 => self.put_words(Class::Order0, entries, base),
+            _ => self.put_words(class, entries, base),
         }
     }
 
@@ -76,7 +76,7 @@ impl Depot {
     /// Puts blocks of a class below that of pageblocks. Pages that were allocated together are often freed together: one
     /// look for all in a row that lie in one word. Returns how many were free already.
     #[inline(always)]
-    fn put_words(&mut self, class: Class, entries: &[Entry], core: &Core) -> u64 {
+    fn put_words(&mut self, class: Class, entries: &[Entry], base: &Base) -> u64 {
         let mut rest = entries;
         let mut refused = 0;
         while let Some((first, others)) = rest.split_first() {
@@ -85,8 +85,8 @@ impl Depot {
             rest = &others[together..];
             refused += match self.put_word(class, parts) {
                 Put::Kept { refused } => u64::from(refused),
-                Put::Foreign => free_blocks(core, class, parts),
-                Put::ForeignPart => free_parts(core, class, parts),
+                Put::Foreign => free_blocks(base, class, parts),
+                Put::ForeignPart => free_parts(base, class, parts),
             };
         }
         refused
@@ -119,20 +119,20 @@ impl Depot {
     }
 }
 
-/// Frees blocks in the core. Returns how many were free already.
+/// Frees blocks in the base. Returns how many were free already.
 #[cold]
-fn free_blocks(core: &Core, class: Class, parts: Parts) -> u64 {
-    let is_refused = |frame: &u32| core.free(*frame, class.order()).is_err();
+fn free_blocks(base: &Base, class: Class, parts: Parts) -> u64 {
+    let is_refused = |frame: &u32| base.free(*frame, class.order()).is_err();
     parts.frames(class).filter(is_refused).count() as u64
 }
 
-/// Frees blocks that the core may know as parts of larger ones. Returns how many were free already.
+/// Frees blocks that the base may know as parts of larger ones. Returns how many were free already.
 #[cold]
-fn free_parts(core: &Core, class: Class, parts: Parts) -> u64 {
+fn free_parts(base: &Base, class: Class, parts: Parts) -> u64 {
     let is_refused = |frame: &u32| {
-        let outcome = core.free(*frame, class.order()).or_else(|error| match error {
+        let outcome = base.free(*frame, class.order()).or_else(|error| match error {
             FreeError::WrongOrder { .. } | FreeError::NotABlock(_) => {
-                core.free_range(*frame..*frame + class.frames())
+                base.free_range(*frame..*frame + class.frames())
             }
             other => Err(other),
         });

@@ -1,4 +1,4 @@
-//! Out of the depot for good: whole pageblocks are released, split ones dissolved. The core has their free frames then.
+//! Out of the depot for good: whole pageblocks are released, split ones dissolved. The base has their free frames then.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -36,7 +36,7 @@ impl Depot {
         }
     }
 
-    /// Gives up the pageblock with this frame: from now on the core knows who has it. If it is split, `free_range` gets its
+    /// Gives up the pageblock with this frame: from now on the base knows who has it. If it is split, `free_range` gets its
     /// free frames.
     pub(crate) fn dissolve(&mut self, frame: u32, mut free_range: impl FnMut(Range<u32>)) {
         let block = frame >> PAGEBLOCK_ORDER;

@@ -1,5 +1,5 @@
 //! Out of the depot: what was passed on, parts of split pageblocks, whole ones; and into it, when nothing is left, a
-//! pageblock from the core.
+//! pageblock from the base.
 
 use pageset_core::{Order, PAGEBLOCK_FRAMES, PAGEBLOCK_ORDER};
 
@@ -8,14 +8,14 @@ use super::pageblock::Place;
 use super::parts::Parts;
 use super::taken::Taken;
 use crate::arrays::Class;
-use crate::core::Core;
+use crate::base::Base;
 use crate::ledger::Ledger;
 
 impl Depot {
     /// Takes blocks for a CPU until none is missing: those that were passed on, the last first, then others, the lowest
-    /// first. Some stay missing if the core has no pageblock any more.
+    /// first. Some stay missing if the base has no pageblock any more.
     #[inline]
-    pub(crate) fn take(&mut self, cpu: usize, taken: &mut Taken, core: &Core, ledger: &Ledger) {
+    pub(crate) fn take(&mut self, cpu: usize, taken: &mut Taken, base: &Base, ledger: &Ledger) {
         let class = taken.class;
         let passed = self.transfer.take(class, taken.missing(), |entries| taken.fill(entries));
         self.free -= (passed as u64) << class.shift();
@@ -26,7 +26,7 @@ impl Depot {
             };
             match found {
                 Some(parts) => taken.push_word(parts, ledger),
-                None => match core.alloc(Order::PAGEBLOCK) {
+                None => match base.alloc(Order::PAGEBLOCK) {
                     Some(first) => self.add(first),
                     None if self.share(class) => {}
                     None => return,

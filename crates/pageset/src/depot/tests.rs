@@ -1,4 +1,4 @@
-//! The depot without a core: nothing is lost or doubled, and the lowest is used first.
+//! The depot without a base: nothing is lost or doubled, and the lowest is used first.
 
 use super::parts::Parts;
 use super::put::Put;

@@ -132,7 +132,7 @@ impl<'p> Pages<'p> {
 
     /// Takes back pages that [`into_raw`](Self::into_raw) gave up.
     ///
-    /// If the promise below is broken, the pool may find out late. The core refuses pages that were freed twice, but only
+    /// If the promise below is broken, the pool may find out late. The base refuses pages that were freed twice, but only
     /// when their array is emptied; it counts them in [`Stats::bad_frees`](crate::Stats::bad_frees). Until then two owners
     /// may hold the same pages. [`from_raw_checked`](Self::from_raw_checked) checks first.
     ///
@@ -144,7 +144,7 @@ impl<'p> Pages<'p> {
         Self { pool: pool.inner(), span: raw.0 }
     }
 
-    /// As [`from_raw`](Self::from_raw), but checks first. Returns `None` if the pages are free already, in the core or in the
+    /// As [`from_raw`](Self::from_raw), but checks first. Returns `None` if the pages are free already, in the base or in the
     /// array of a CPU. Returns `None` in a child of [`fork`](crate::Fork) too, which cannot check. For debugging, and for
     /// callers in other languages. O(CPUs).
     ///

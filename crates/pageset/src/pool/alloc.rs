@@ -1,4 +1,4 @@
-//! An allocation: from this CPU's array, by a refill of it, or directly from the core.
+//! An allocation: from this CPU's array, by a refill of it, or directly from the base.
 
 use std::sync::Arc;
 
@@ -73,31 +73,31 @@ impl Inner {
         Ok(block)
     }
 
-    /// Allocates one block directly from the core. If it has none, all that is free elsewhere goes there.
+    /// Allocates one block directly from the base. If it has none, all that is free elsewhere goes there.
     pub(super) fn alloc_direct(&self, order: Order) -> Result<Entry, AllocError> {
         let frame = self
-            .alloc_from_core(order)
+            .alloc_from_base(order)
             .or_else(|_| {
                 self.release_whole(0);
-                self.alloc_from_core(order)
+                self.alloc_from_base(order)
             })
             .or_else(|_| {
                 self.drain_arrays();
                 self.dissolve_depot();
                 // What is isolated for a moment comes back.
                 let _all_there = self.returning.lock();
-                self.alloc_from_core(order)
+                self.alloc_from_base(order)
             })?;
         Ok(Entry::with_zero(frame, self.ledger.hand_out(frame..frame + order.frames())))
     }
 
-    fn alloc_from_core(&self, order: Order) -> Result<u32, AllocError> {
+    fn alloc_from_base(&self, order: Order) -> Result<u32, AllocError> {
         let frames = u64::from(order.frames());
         if !self.capacity.try_charge(frames) {
             let has_limit = self.capacity.limit() < u64::from(self.frames);
             return Err(if has_limit { AllocError::OverCapacity } else { AllocError::OutOfMemory { order } });
         }
-        self.core.alloc(order).ok_or_else(|| {
+        self.base.alloc(order).ok_or_else(|| {
             self.capacity.uncharge(frames);
             AllocError::OutOfMemory { order }
         })

@@ -1,4 +1,4 @@
-//! How many frames may be out of the core, and how many are.
+//! How many frames may be out of the base, and how many are.
 
 use std::sync::atomic::{
     AtomicU64,

@@ -1,4 +1,4 @@
-//! A drain: all that is cached goes downwards, from the arrays to the depot and from there to the core, so that large
+//! A drain: all that is cached goes downwards, from the arrays to the depot and from there to the base, so that large
 //! blocks can be made of it.
 
 use std::sync::atomic::Ordering::Relaxed;
@@ -9,12 +9,11 @@ use super::Inner;
 use crate::arrays::Class;
 
 impl Inner {
-    /// Moves everything that is cached to the core's free lists, but for pageblocks of which a part is in use, and as many as
+    /// Moves everything that is cached to the base's free lists, but for pageblocks of which a part is in use, and as many as
     /// are kept.
     pub(super) fn empty_caches(&self, kept: usize) {
         self.drain_arrays();
         self.release_whole(kept);
-        self.core.drain();
     }
 
     /// Empties the arrays of all CPUs into the depot, and there into pageblocks.
@@ -27,7 +26,7 @@ impl Inner {
         self.counts.array_drains.fetch_add(1, Relaxed);
         let Some(drained) = self.percpu.drain() else { return };
         for (class, entries) in Class::ALL.into_iter().zip(&drained) {
-            let refused = self.depot.lock().put(class, entries, &self.core, &self.ledger);
+            let refused = self.depot.lock().put(class, entries, &self.base, &self.ledger);
             self.note_put(class, entries.len(), refused);
         }
     }
@@ -37,7 +36,7 @@ impl Inner {
         let mut depot = self.depot.lock();
         for class in Class::ALL {
             let entries = depot.empty_passed(class);
-            let refused = depot.put(class, &entries, &self.core, &self.ledger);
+            let refused = depot.put(class, &entries, &self.base, &self.ledger);
             if refused > 0 {
                 // Freed twice: somebody's frames, which were taken for free until now.
                 self.counts.note_bad_frees(refused);
@@ -46,15 +45,15 @@ impl Inner {
         }
     }
 
-    /// Moves whole pageblocks of the depot, but for so many, to the core's free lists.
+    /// Moves whole pageblocks of the depot, but for so many, to the base's free lists.
     pub(super) fn release_whole(&self, kept: usize) {
-        self.depot.lock().release_whole(kept, |first| self.core.release(first, Order::PAGEBLOCK));
+        self.depot.lock().release_whole(kept, |first| self.base.release(first, Order::PAGEBLOCK));
     }
 
-    /// Moves all that is free in the depot to the core.
+    /// Moves all that is free in the depot to the base.
     pub(super) fn dissolve_depot(&self) {
         let mut depot = self.depot.lock();
-        depot.release_whole(0, |first| self.core.release(first, Order::PAGEBLOCK));
-        depot.dissolve_all(|free| self.core.release_range(free));
+        depot.release_whole(0, |first| self.base.release(first, Order::PAGEBLOCK));
+        depot.dissolve_all(|free| self.base.release_range(free));
     }
 }

@@ -1,4 +1,4 @@
-//! A flush: half an array's blocks go to the depot, which frees in the core what is not its own.
+//! A flush: half an array's blocks go to the depot, which frees in the base what is not its own.
 
 use super::Inner;
 use crate::arrays::{Class, Entry};
@@ -18,7 +18,7 @@ impl Inner {
         let mut depot = self.depot.lock();
         depot.exchanges.flushes += 1;
         let is_passed = depot.pass_on(class, entries);
-        let refused = if is_passed { 0 } else { depot.put(class, entries, &self.core, &self.ledger) };
+        let refused = if is_passed { 0 } else { depot.put(class, entries, &self.base, &self.ledger) };
         drop(depot);
         self.note_put(class, entries.len(), refused);
     }

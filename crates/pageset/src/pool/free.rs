@@ -1,4 +1,4 @@
-//! A free: into this CPU's array, by a flush of half of it, or directly to the core.
+//! A free: into this CPU's array, by a flush of half of it, or directly to the base.
 
 use std::ops::Range;
 
@@ -39,7 +39,7 @@ impl Inner {
                 self.flush(class, Entry::dirty(span.frame()));
             }
             _ => match span.order() {
-                Some(order) => self.note_freed(span.count(), self.core.free(span.frame(), order)),
+                Some(order) => self.note_freed(span.count(), self.base.free(span.frame(), order)),
                 None => self.free_frames(span.frame()..span.frame() + span.count()),
             },
         }
@@ -50,10 +50,10 @@ impl Inner {
         if frames.is_empty() || self.is_in_child() {
             return;
         }
-        // The core has to know the pageblock's other parts, and nobody may cut the same block meanwhile.
+        // The base has to know the pageblock's other parts, and nobody may cut the same block meanwhile.
         let mut depot = self.depot.lock();
-        depot.dissolve(frames.start, |free| self.core.release_range(free));
-        self.note_freed(frames.end - frames.start, self.core.free_range(frames));
+        depot.dissolve(frames.start, |free| self.base.release_range(free));
+        self.note_freed(frames.end - frames.start, self.base.free_range(frames));
     }
 
     fn note_freed(&self, frames: u32, outcome: Result<(), FreeError>) {

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use pageset_core::{BlockUse, Order, PAGEBLOCK_FRAMES, Pfn};
+use pageset_core::{Order, PAGEBLOCK_FRAMES};
 
 use super::{Inner, Pool, bytes_of};
 use crate::Prezero;
@@ -15,10 +15,10 @@ use crate::sys::zero;
 
 /// Most pageblocks that go back in one call of the system: 32 MiB, which takes about a millisecond.
 const BATCH_BLOCKS: usize = 16;
-/// Looks at idle memory between two ticks of the core's page sets, whose decay is made for one a second.
-const LOOKS_PER_TICK: u32 = 10;
-/// Smallest part of a pageblock that a trim gives back: 64 KiB, below which the calls cost more than the memory (guess).
-const PART_ORDER_MIN: u8 = 4;
+/// Looks at idle memory between two at the arrays of a pool that is in use (guess: once a second).
+const LOOKS_PER_DRAIN: u32 = 10;
+/// The parts of pageblocks that a trim gives back: 64 KiB, below which the calls cost more than the memory (guess).
+const PART_ORDER: Order = Order::new(4).unwrap();
 
 /// What one call returned to the system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,7 +62,6 @@ impl Pool {
         inner.populated_blocks.store(0, Relaxed);
         inner.empty_caches(0);
         inner.dissolve_depot();
-        inner.core.drain();
         let whole = inner.return_blocks(Which::AllFree, usize::MAX);
         let parts = inner.return_parts();
         Trimmed { returned_bytes: whole.returned_bytes + parts, more: false }
@@ -79,11 +78,10 @@ impl Inner {
         let kept = self.returns.kept_blocks(self.memory.bytes());
         if is_idle {
             self.empty_caches(kept);
-        } else if look.looks.is_multiple_of(LOOKS_PER_TICK) {
+        } else if look.looks.is_multiple_of(LOOKS_PER_DRAIN) {
             self.drain_arrays();
-            self.core.tick();
         }
-        self.depot.lock().release_unused(kept, |first| self.core.release(first, Order::PAGEBLOCK));
+        self.depot.lock().release_unused(kept, |first| self.base.release(first, Order::PAGEBLOCK));
         // Emptying caches is no use of memory.
         look.activity = self.activity();
         if let Prezero::Blocks(blocks) = self.returns.prezero {
@@ -139,7 +137,7 @@ impl Inner {
                     let first = block * PAGEBLOCK_FRAMES;
                     self.ledger.note_zero(first..first + PAGEBLOCK_FRAMES);
                 }
-                self.core.release(block * PAGEBLOCK_FRAMES, Order::PAGEBLOCK);
+                self.base.release(block * PAGEBLOCK_FRAMES, Order::PAGEBLOCK);
             }
             if discarded == Discarded::Yes {
                 outcome.returned_bytes += run.len() as u64 * BLOCK_BYTES as u64;
@@ -151,7 +149,7 @@ impl Inner {
         outcome
     }
 
-    /// Takes the last run of neighbouring pageblocks that may go back out of the core. What was `searched` is left out of
+    /// Takes the last run of neighbouring pageblocks that may go back out of the base. What was `searched` is left out of
     /// the range, in which the search goes on.
     fn isolate_last_run(
         &self,
@@ -188,16 +186,14 @@ impl Inner {
         run
     }
 
-    /// Whether the core has a whole pageblock on its free lists, as far as one can see without a lock.
+    /// Whether the base has a whole pageblock on its free lists, as far as one can see without a lock.
     fn is_free(&self, block: u32) -> bool {
-        self.core
-            .block_of(block * PAGEBLOCK_FRAMES)
-            .is_some_and(|found| found.held_by == BlockUse::FreeList && found.order >= Order::PAGEBLOCK)
+        self.base.is_whole(block * PAGEBLOCK_FRAMES)
     }
 
-    /// Takes a free pageblock out of the core, without a charge: nobody gets it, and a release puts it back.
+    /// Takes a free pageblock out of the base, without a charge: nobody gets it, and a release puts it back.
     pub(super) fn isolate(&self, block: u32) -> bool {
-        self.core.alloc_at(block * PAGEBLOCK_FRAMES, Order::PAGEBLOCK).is_ok()
+        self.base.alloc_at(block * PAGEBLOCK_FRAMES, Order::PAGEBLOCK).is_ok()
     }
 
     /// Gives free parts of pageblocks back. Returns the bytes.
@@ -207,25 +203,22 @@ impl Inner {
         }
         let begun = Instant::now();
         let mut bytes = 0;
-        let mut frame = 0;
-        while frame < self.frames {
-            let Some(block) = self.core.block_of(frame) else { break };
-            let frames = frame..(block.first.0 as u32).saturating_add(block.order.frames()).max(frame + 1);
-            let is_candidate = block.held_by == BlockUse::FreeList
-                && (PART_ORDER_MIN..Order::PAGEBLOCK.get()).contains(&block.order.get())
-                && block.first == Pfn(u64::from(frame))
+        for first in (0..self.frames).step_by(PART_ORDER.frames() as usize) {
+            let frames = first..first.saturating_add(PART_ORDER.frames());
+            let is_candidate = frames.end <= self.frames
+                && frames.clone().all(|frame| self.base.is_free(frame))
                 && !self.ledger.is_zero(frames.clone());
-            if is_candidate {
-                let _batch = self.returning.lock();
-                if self.core.alloc_at(frame, block.order).is_ok() {
-                    if discard(&self.memory, bytes_of(&frames), self.giveback) == Discarded::Yes {
-                        self.ledger.note_zero(frames.clone());
-                        bytes += bytes_of(&frames).len() as u64;
-                    }
-                    self.core.release(frame, block.order);
-                }
+            if !is_candidate {
+                continue;
             }
-            frame = frames.end;
+            let _batch = self.returning.lock();
+            if self.base.alloc_at(first, PART_ORDER).is_ok() {
+                if discard(&self.memory, bytes_of(&frames), self.giveback) == Discarded::Yes {
+                    self.ledger.note_zero(frames.clone());
+                    bytes += bytes_of(&frames).len() as u64;
+                }
+                self.base.release(first, PART_ORDER);
+            }
         }
         self.note_returned(bytes, begun.elapsed());
         bytes
@@ -245,7 +238,7 @@ impl Inner {
                 if self.isolate(block) {
                     zero::clear(&self.memory, bytes_of(&frames));
                     self.ledger.note_zero(frames.clone());
-                    self.core.release(frames.start, Order::PAGEBLOCK);
+                    self.base.release(frames.start, Order::PAGEBLOCK);
                     self.counts.prezeroed.fetch_add(u64::from(PAGEBLOCK_FRAMES), Relaxed);
                     left -= 1;
                 }

@@ -9,22 +9,22 @@
 //!
 //! | word | from | to |
 //! |---|---|---|
-//! | alloc | the array, the depot or the core | a user |
+//! | alloc | the array, the depot or the base | a user |
 //! | pop | this CPU's array | a user |
 //! | refill | the depot | this CPU's array, half of it |
-//! | fetch | the depot, or else the core | a refill, or a bulk allocation |
+//! | fetch | the depot, or else the base | a refill, or a bulk allocation |
 //! | take | the depot | a fetch |
-//! | free | a user | the array, the depot or the core |
+//! | free | a user | the array, the depot or the base |
 //! | push | a user | this CPU's array |
 //! | flush | this CPU's array, half of it | the depot |
-//! | put | an array | the depot, each block to its place; the core, if the depot does not know it |
+//! | put | an array | the depot, each block to its place; the base, if the depot does not know it |
 //! | pass on | an array | the depot, all as they are, for the next fetch |
-//! | drain | the arrays of all CPUs | the depot; in the core, its page sets to its free lists |
-//! | release | the depot, whole pageblocks | the core |
-//! | dissolve | the depot, split pageblocks | the core, which then knows who has their other parts |
-//! | isolate | the core's free lists | nobody, until a release |
+//! | drain | the arrays of all CPUs | the depot; in the base, its page sets to its free lists |
+//! | release | the depot, whole pageblocks | the base |
+//! | dissolve | the depot, split pageblocks | the base, which then knows who has their other parts |
+//! | isolate | the base's free lists | nobody, until a release |
 //!
-//! Frames that a user or an array has are charged to the capacity; what is in the depot or the core is not.
+//! Frames that a user or an array has are charged to the capacity; what is in the depot or the base is not.
 
 mod alloc;
 mod cached;
@@ -57,7 +57,7 @@ pub use stats::Stats;
 pub use truth::BackingReport;
 
 use crate::background::Background;
-use crate::core::Core;
+use crate::base::Base;
 use crate::depot::DepotLock;
 use crate::ledger::Ledger;
 use crate::percpu::PerCpu;
@@ -80,8 +80,8 @@ pub(crate) struct Inner {
     /// The arrays, which most blocks come from and go to.
     pub(crate) percpu: PerCpu,
     pub(crate) memory: Mapping,
-    pub(crate) core: Core,
-    /// Pageblocks between the arrays and the core.
+    pub(crate) base: Base,
+    /// Pageblocks between the arrays and the base.
     pub(crate) depot: DepotLock,
     pub(crate) ledger: Ledger,
     pub(crate) capacity: Capacity,

@@ -1,4 +1,6 @@
-//! A refill: half an array's blocks come from the depot, which asks the core for pageblocks.
+//! A refill: half an array's blocks come from the depot, which asks the base for pageblocks.
+
+use pageset_core::PAGEBLOCK_FRAMES;
 
 use super::Inner;
 use crate::arrays::{Batch, Class, Entry};
@@ -32,7 +34,7 @@ impl Inner {
         let cpu = self.percpu.cpu();
         let mut depot = self.depot.lock();
         depot.exchanges.refills += 1;
-        depot.take(cpu, &mut taken, &self.core, &self.ledger);
+        depot.take(cpu, &mut taken, &self.base, &self.ledger);
         drop(depot);
         // What is known of them can be looked up when nobody waits for the lock: they are ours.
         taken.look_up(&self.ledger);
@@ -43,13 +45,21 @@ impl Inner {
         taken.into_batch()
     }
 
-    /// Fetches blocks from the core one by one, where no whole pageblock is free any more.
+    /// Fetches blocks from the base, where no whole pageblock is free any more. The base looks for one in all pageblocks, so
+    /// those behind it are taken too.
     #[cold]
     fn fetch_scattered(&self, taken: &mut Taken) {
+        let order = taken.class.order();
         while taken.missing() > 0
-            && let Some(frame) = self.core.alloc(taken.class.order())
+            && let Some(first) = self.base.alloc(order)
         {
-            taken.push(frame, &self.ledger);
+            taken.push(first, &self.ledger);
+            let end = (first | (PAGEBLOCK_FRAMES - 1)) + 1;
+            for frame in (first..end).step_by(order.frames() as usize).skip(1) {
+                if taken.missing() > 0 && self.base.is_free(frame) && self.base.alloc_at(frame, order).is_ok() {
+                    taken.push(frame, &self.ledger);
+                }
+            }
         }
     }
 }

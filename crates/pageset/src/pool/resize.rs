@@ -18,14 +18,13 @@ impl Pool {
         let Ok(inner) = self.in_parent() else { return self.inner().memory.bytes() };
         inner.empty_caches(0);
         inner.dissolve_depot();
-        inner.core.drain();
         let mut retired = inner.retired.lock();
         let in_service = |retired: &Vec<u32>| inner.memory.bytes() - retired.len() * BLOCK_BYTES;
         while in_service(&retired) + BLOCK_BYTES <= bytes
             && let Some(block) = retired.pop()
         {
             inner.ledger.set_block(block as usize, BlockState::Returned);
-            inner.core.release(block * PAGEBLOCK_FRAMES, Order::PAGEBLOCK);
+            inner.base.release(block * PAGEBLOCK_FRAMES, Order::PAGEBLOCK);
         }
         for block in (0..inner.frames / PAGEBLOCK_FRAMES).rev() {
             if in_service(&retired) <= bytes {

@@ -5,7 +5,7 @@ use pageset_core::{Order, Pfn};
 use super::{Inner, Pool};
 use crate::Pages;
 use crate::arrays::Class;
-use crate::core::CoreError;
+use crate::base::BaseError;
 use crate::error::AllocError;
 
 impl Pool {
@@ -57,7 +57,7 @@ impl Pool {
             return self.alloc(order);
         }
         let inner = self.in_parent()?;
-        // From the core, since a part of a pageblock that the depot has split cannot be cut without dissolving it.
+        // From the base, since a part of a pageblock that the depot has split cannot be cut without dissolving it.
         let block = inner.alloc_direct(order)?;
         inner.counts.note_slow_alloc(order.frames());
         let mut pages = Pages::of_block(inner, block.frame(), order);
@@ -92,15 +92,15 @@ impl Pool {
 }
 
 impl Inner {
-    /// Takes a block at a given place from the core, and charges the capacity for it.
+    /// Takes a block at a given place from the base, and charges the capacity for it.
     pub(super) fn alloc_at(&self, frame: u32, order: Order) -> Result<(), AllocError> {
         if !self.capacity.try_charge(u64::from(order.frames())) {
             return Err(AllocError::OverCapacity);
         }
-        self.core.alloc_at(frame, order).map_err(|error| {
+        self.base.alloc_at(frame, order).map_err(|error| {
             self.capacity.uncharge(u64::from(order.frames()));
             match error {
-                CoreError::Foreign(_) | CoreError::Misaligned(..) => AllocError::BadFrame,
+                BaseError::Foreign(_) | BaseError::Misaligned(..) => AllocError::BadFrame,
                 _ => AllocError::NotFree,
             }
         })

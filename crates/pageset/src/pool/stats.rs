@@ -3,7 +3,8 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use pageset_core::{BlockUse, Counters, CpuId, Order, PAGEBLOCK_FRAMES, Pfn, ZoneId};
+use pageset_blocks::BlockCounters;
+use pageset_core::{Order, PAGEBLOCK_FRAMES};
 
 use super::{Inner, Pool};
 use crate::arrays::Class;
@@ -18,13 +19,11 @@ pub struct Stats {
     pub pgalloc: u64,
     /// Pages freed (kernel: `pgfree`).
     pub pgfree: u64,
-    /// Pages on the core's free lists (kernel: `nr_free_pages`).
+    /// Free pages of the base, which are in no array and not in the depot (kernel: `nr_free_pages`).
     pub nr_free_pages: u64,
-    /// Pages in the core's per-CPU page sets (kernel: `count` in `/proc/zoneinfo`).
-    pub nr_pageset: u64,
     /// Pages in the arrays of the fast path.
     pub nr_array: u64,
-    /// Free pages of the pageblocks between the arrays and the core.
+    /// Free pages of the pageblocks between the arrays and the base.
     pub nr_depot: u64,
     /// Of these, pages of whole pageblocks: in an idle pool what [`keep_bytes`](crate::ReturnPolicy::keep_bytes) keeps.
     pub nr_depot_whole: u64,
@@ -32,9 +31,9 @@ pub struct Stats {
     pub nr_used: u64,
     /// Pages out of service after a [`Pool::resize`].
     pub nr_retired: u64,
-    /// Most pages that may be outside of the free lists and page sets.
+    /// Most pages that users and arrays may have.
     pub capacity_pages: u64,
-    /// Largest order with a free block. `None` if nothing is free.
+    /// Largest order of which the base has a free block. `None` if it has nothing.
     pub largest_free_order: Option<Order>,
     /// Times an array was filled.
     pub array_refills: u64,
@@ -44,7 +43,7 @@ pub struct Stats {
     pub array_drains: u64,
     /// Sequences begun again, in all pools of the process.
     pub rseq_restarts: u64,
-    /// Frees that the core refused: see [`Pages::from_raw`](crate::Pages::from_raw).
+    /// Frees that the base refused: see [`Pages::from_raw`](crate::Pages::from_raw).
     pub bad_frees: u64,
     /// Bytes cleared by `alloc_zeroed`.
     pub cleared_bytes: u64,
@@ -58,13 +57,13 @@ pub struct Stats {
     pub return_time: Duration,
     /// Bytes of metadata mapped. Only the used part is resident.
     pub metadata_bytes: u64,
-    /// The core's own counters.
-    pub core: Counters,
+    /// The base's own counters.
+    pub base: BlockCounters,
 }
 
 impl Pool {
-    /// What happened, and where the pages are. All zero in a child of [`fork`](crate::Fork). Takes the locks of all page
-    /// sets in turn; O(CPUs).
+    /// What happened, and where the pages are. All zero in a child of [`fork`](crate::Fork). O(CPUs + pool / 2 MiB);
+    /// O(pool / 4 KiB) if no pageblock is free.
     #[must_use]
     pub fn stats(&self) -> Stats {
         let Ok(inner) = self.in_parent() else { return Stats::default() };
@@ -77,22 +76,18 @@ impl Pool {
         };
         let nr_used = inner.capacity.out().saturating_sub(nr_array);
         let pgalloc = inner.percpu.popped() + counts.slow_alloc.load(Relaxed);
-        let zone = inner.core.allocator().zones().next();
-        let nr_free = zone.as_ref().map_or([0; pageset_core::NR_ORDERS], |zone| zone.nr_free);
-        let largest = nr_free.iter().rposition(|blocks| *blocks > 0);
         let arrays = inner.percpu.bytes();
         Stats {
             pgalloc,
             pgfree: pgalloc.saturating_sub(nr_used),
-            nr_free_pages: zone.map_or(0, |zone| zone.free),
-            nr_pageset: inner.nr_pageset(),
+            nr_free_pages: inner.base.free_frames(),
             nr_array,
             nr_depot,
             nr_depot_whole,
             nr_used,
             nr_retired: inner.retired.lock().len() as u64 * u64::from(PAGEBLOCK_FRAMES),
             capacity_pages: inner.capacity.limit(),
-            largest_free_order: largest.and_then(|order| Order::new(order as u8)),
+            largest_free_order: inner.base.largest_free_order(),
             array_refills: exchanges.refills,
             array_flushes: exchanges.flushes,
             array_drains: counts.array_drains.load(Relaxed),
@@ -103,13 +98,13 @@ impl Pool {
             returned_bytes: counts.returned.load(Relaxed),
             refaulted_bytes: inner.ledger.refaulted_blocks() * crate::sys::BLOCK_BYTES as u64,
             return_time: Duration::from_nanos(counts.return_nanos.load(Relaxed)),
-            metadata_bytes: (inner.core.mapped_bytes() + inner.ledger.bytes() + depot_bytes + arrays) as u64,
-            core: inner.core.allocator().counters(),
+            metadata_bytes: (inner.base.bytes() + inner.ledger.bytes() + depot_bytes + arrays) as u64,
+            base: inner.base.counters(),
         }
     }
 
-    /// Checks everything that can be checked by looking: the core's own proof that no frame is lost or doubled, that
-    /// every block in an array is allocated in the core and in one array only, and that the sums agree. O(pages);
+    /// Checks everything that can be checked by looking: the base's own proof that no frame is lost or doubled, that
+    /// every block in an array is allocated in the base and in one array only, and that the sums agree. O(pages);
     /// exact only while nobody else uses the pool.
     ///
     /// # Errors
@@ -118,16 +113,14 @@ impl Pool {
         let inner = self.in_parent().map_err(|error| error.to_string())?;
         // The pool's own thread stays away meanwhile.
         let _no_look = inner.looks.lock();
-        let census = inner.core.allocator().validate().map_err(|violation| violation.to_string())?;
+        let used = inner.base.validate()?;
         let mut seen = std::collections::HashSet::new();
         for (class, entry) in inner.percpu.entries() {
             let frame = entry.frame();
-            let block = inner.core.block_of(frame);
-            let is_right = block.is_some_and(|block| {
-                block.held_by == BlockUse::Owner
-                    // Blocks may be parts of a larger one.
-                    && block.order >= class.order()
-                    && (class != Class::Order9 || block.first == Pfn(u64::from(frame)))
+            let block = inner.base.block_in_use(frame);
+            let is_right = block.is_some_and(|(first, order)| {
+                // Blocks may be parts of a larger one.
+                order >= class.order() && (class != Class::Order9 || first == frame)
             });
             if !is_right || inner.depot.lock().has(frame) {
                 return Err(format!("frame {frame} in an array of {class:?} is not allocated so: {block:?}"));
@@ -138,28 +131,18 @@ impl Pool {
         }
         let retired = inner.retired.lock().len() as u64 * u64::from(PAGEBLOCK_FRAMES);
         let out = inner.capacity.out() + retired + inner.depot.lock().free();
-        if census.allocated != out {
-            return Err(format!(
-                "{} frames are allocated in the core, {out} are accounted for",
-                census.allocated
-            ));
+        if used != out {
+            return Err(format!("{used} frames are allocated in the base, {out} are accounted for"));
         }
         Ok(())
     }
 }
 
 impl Inner {
-    fn nr_pageset(&self) -> u64 {
-        let core = self.core.allocator();
-        let of_cpu = |cpu| core.pageset_info(ZoneId(0), CpuId(cpu)).map_or(0, |info| info.count.max(0));
-        (0..core.cpus() as u32).map(|cpu| u64::from(of_cpu(cpu).unsigned_abs())).sum()
-    }
-
-    /// Whether frames are allocated in the core, in service and in no array, as far as one can see.
+    /// Whether frames are allocated in the base, in service and in no array, as far as one can see.
     pub(crate) fn looks_allocated(&self, frame: u32, frames: u32) -> bool {
         let is_out = |frame: u32| {
-            let block = self.core.block_of(frame);
-            block.is_some_and(|block| block.held_by == BlockUse::Owner)
+            self.base.block_in_use(frame).is_some()
                 && self.ledger.block((frame / PAGEBLOCK_FRAMES) as usize) != BlockState::Retired
         };
         let depot = self.depot.lock();

@@ -12,7 +12,6 @@ pub(crate) mod membarrier;
 mod miri;
 pub(crate) mod node;
 pub(crate) mod smaps;
-pub(crate) mod tables;
 pub(crate) mod zero;
 
 #[cfg(not(miri))]

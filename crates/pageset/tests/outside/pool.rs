@@ -47,7 +47,7 @@ fn every_order_is_aligned_writable_and_accounted_for() {
         let stats = pool.stats();
         assert_eq!(stats.nr_used, 2 * 2047);
         assert_eq!(stats.pgalloc, 2 * 2047);
-        let free = stats.nr_array + stats.nr_depot + stats.nr_pageset + stats.nr_free_pages;
+        let free = stats.nr_array + stats.nr_depot + stats.nr_free_pages;
         assert_eq!(stats.nr_used + free, 16_384);
         drop(held);
         let stats = pool.stats();
@@ -571,7 +571,6 @@ fn what_cannot_be_built_is_said_clearly() {
         text(Pool::builder().size(4097)),
         "a pool of 4097 bytes: the size must be a multiple of 4096, 4 TiB at most"
     );
-    assert_eq!(text(builder(4).policy("linux-0.01")), r#"no policy is called "linux-0.01""#);
     let hugetlb = builder(2 * 1024 * 1024).backing(Backing::Hugetlb(HugePageSize::Mib2));
     assert!(text(hugetlb).starts_with("cannot get 1048576 huge pages: "));
     for node in [63, 64, 127, 1023, 1024, u16::MAX] {
@@ -581,16 +580,6 @@ fn what_cannot_be_built_is_said_clearly() {
     let said = text(builder(4).numa(Numa::Interleave(1 << 63)));
     assert!(said.starts_with("cannot take memory from the nodes 0b1000"), "{said}");
     assert!(said.ends_with(" in turn (see /sys/devices/system/node/online)"), "{said}");
-}
-
-#[test]
-fn policies_are_found_by_name() {
-    for policy in pageset::POLICIES {
-        let pool = builder(16).policy(policy.name).build().unwrap();
-        let pages: Vec<_> = (0..300).map(|_| pool.alloc(Order::ZERO).unwrap()).collect();
-        drop(pages);
-        pool.validate().unwrap();
-    }
 }
 
 /// A CPU may go away while its array is full: the next look at idle memory finds what it left.

@@ -4,8 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use pageset::{
-    Backing, FastPath, Fork, HugePageSize, Numa, Order, PAGE_BYTES, POLICIES, Prezero, Residency,
-    ReturnPolicy, Worker,
+    Backing, FastPath, Fork, HugePageSize, Numa, Order, PAGE_BYTES, Prezero, Residency, ReturnPolicy, Worker,
 };
 
 /// Most steps of a program: later ones find what earlier ones find.
@@ -27,7 +26,6 @@ pub(super) struct Setup {
     pub(super) numa: Numa,
     pub(super) fork: Fork,
     pub(super) residency: Residency,
-    pub(super) policy: &'static str,
     pub(super) fast_path: FastPath,
     pub(super) returns: ReturnPolicy,
 }
@@ -188,11 +186,6 @@ impl Setup {
                 Residency::Locked
             } else {
                 Residency::Pageable
-            },
-            policy: if numbers.rarely(8) {
-                POLICIES[numbers.byte() % POLICIES.len()].name
-            } else {
-                "linux-6.12"
             },
             fast_path: numbers.one_of(&[FastPath::Auto, FastPath::Locks]),
             returns: Self::returns(numbers),

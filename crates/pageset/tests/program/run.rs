@@ -71,7 +71,7 @@ impl Setup {
         if let Some(bytes) = self.capacity {
             builder = builder.capacity(bytes);
         }
-        let builder = builder.numa(self.numa).fork(self.fork).residency(self.residency).policy(self.policy);
+        let builder = builder.numa(self.numa).fork(self.fork).residency(self.residency);
         builder.fast_path(self.fast_path).returns(self.returns).build()
     }
 
@@ -361,7 +361,7 @@ impl<'p> Run<'p> {
         self.model.note_drained();
         if self.setup.returns.worker == Worker::None {
             let stats = self.check_stats();
-            assert_eq!((stats.nr_array, stats.nr_depot, stats.nr_pageset), (0, 0, 0));
+            assert_eq!((stats.nr_array, stats.nr_depot), (0, 0));
         }
     }
 
@@ -374,7 +374,7 @@ impl<'p> Run<'p> {
         if self.setup.returns.worker == Worker::None {
             assert_eq!(stats.nr_used, self.model.used() as u64);
             assert_eq!(stats.pgalloc - stats.pgfree, stats.nr_used);
-            let free = stats.nr_array + stats.nr_depot + stats.nr_pageset + stats.nr_free_pages;
+            let free = stats.nr_array + stats.nr_depot + stats.nr_free_pages;
             assert_eq!(stats.nr_used + stats.nr_retired + free, self.model.frames() as u64, "{stats:?}");
         }
         stats

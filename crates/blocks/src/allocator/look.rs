@@ -1,0 +1,69 @@
+//! What is at one place, as far as one can see while others allocate and free.
+
+use pageset_core::{MAX_ORDER, Order, Pfn};
+
+use super::{BlockAllocator, FRAMES};
+use crate::state::Phase;
+
+impl BlockAllocator<'_> {
+    /// The block in use around a frame: its first frame and order. `None` if the frame is free, or no memory of this allocator.
+    /// O(frames of a pageblock).
+    #[must_use]
+    pub fn block_in_use(&self, pfn: Pfn) -> Option<(Pfn, Order)> {
+        self.check_in_use(pfn).ok()?;
+        let (_, index) = self.locate(pfn)?;
+        let (block, frame) = (index / FRAMES, index % FRAMES);
+        let state = self.states[block].get();
+        let (before, order) = match state.phase() {
+            Phase::Inner => (frame + FRAMES, self.states[block.checked_sub(1)?].get().order()),
+            Phase::Handed => (frame, state.order()),
+            _ if state.is_mixed() => {
+                let start = (0..=frame).rev().find(|frame| !self.tails[block].is_tail(*frame)).unwrap_or(0);
+                (frame - start, self.order_in_mixed(block, start))
+            }
+            _ => (frame & (state.order().frames() as usize - 1), state.order()),
+        };
+        Some((Pfn(pfn.0.checked_sub(before as u64)?), order))
+    }
+
+    /// Whether a frame is free. O(1).
+    #[must_use]
+    pub fn is_free(&self, pfn: Pfn) -> bool {
+        self.locate(pfn).is_some_and(|(_, index)| {
+            let (block, frame) = (index / FRAMES, index % FRAMES);
+            match self.states[block].get().phase() {
+                Phase::Whole | Phase::Spare => true,
+                Phase::Idle | Phase::Current => self.free[block].is_free(frame),
+                _ => false,
+            }
+        })
+    }
+
+    /// Whether the pageblock of a frame is free as a whole, in service, and nobody's for certain. O(1).
+    #[must_use]
+    pub fn is_whole(&self, pfn: Pfn) -> bool {
+        self.locate(pfn).is_some_and(|(_, index)| {
+            let block = index / FRAMES;
+            let state = self.states[block].get();
+            !state.is_isolated() && self.free_of(block, state) == FRAMES
+        })
+    }
+
+    /// The largest order of which a block is free. `None` if nothing is. O(frames).
+    #[must_use]
+    pub fn largest_free_order(&self) -> Option<Order> {
+        let is_whole = |block: usize| self.free_of(block, self.states[block].get()) == FRAMES;
+        let pairs = (0..self.states.len() / 2).map(|pair| 2 * pair);
+        if { pairs }.any(|block| is_whole(block) && is_whole(block + 1)) {
+            return Order::new(MAX_ORDER as u8);
+        }
+        if (0..self.states.len()).any(is_whole) {
+            return Some(Order::PAGEBLOCK);
+        }
+        let has = |order: &Order| {
+            (0..self.states.len())
+                .any(|block| self.states[block].get().is_open() && self.free[block].has(*order))
+        };
+        (0..Order::PAGEBLOCK.get()).rev().filter_map(Order::new).find(has)
+    }
+}
