@@ -81,7 +81,6 @@ class Pool:
         backing: Literal["thp", "plain", "hugetlb-2m", "hugetlb-1g"] = "thp",
         node: int | None = None,
         locked: bool = False,
-        policy: str = "linux-6.12",
     ) -> Pool: ...
     @property
     def size(self) -> int:
@@ -153,8 +152,6 @@ class PoolStats:
     def pgfree(self) -> int: ...
     @property
     def nr_free_pages(self) -> int: ...
-    @property
-    def nr_pageset(self) -> int: ...
     @property
     def nr_array(self) -> int: ...
     @property

@@ -19,7 +19,7 @@ pub(crate) struct Pool(Arc<pageset::Pool>);
 #[pymethods]
 impl Pool {
     #[new]
-    #[pyo3(signature = (size=1 << 30, *, capacity=None, backing="thp", node=None, locked=false, policy="linux-6.12"))]
+    #[pyo3(signature = (size=1 << 30, *, capacity=None, backing="thp", node=None, locked=false))]
     fn new(
         py: Python<'_>,
         size: usize,
@@ -27,11 +27,10 @@ impl Pool {
         backing: &str,
         node: Option<u16>,
         locked: bool,
-        policy: &str,
     ) -> PyResult<Self> {
         let backing = named_backing(backing)?;
         let build = || {
-            let mut builder = pageset::Pool::builder().size(size).backing(backing).policy(policy);
+            let mut builder = pageset::Pool::builder().size(size).backing(backing);
             if let Some(capacity) = capacity {
                 builder = builder.capacity(capacity);
             }
@@ -158,13 +157,11 @@ pub(crate) struct PoolStats {
     pgalloc: u64,
     /// Pages freed.
     pgfree: u64,
-    /// Pages on the core's free lists.
+    /// Free pages that are in no array and not in the depot.
     nr_free_pages: u64,
-    /// Pages in the core's per-CPU page sets.
-    nr_pageset: u64,
     /// Pages in the arrays of the fast path.
     nr_array: u64,
-    /// Free pages between the arrays and the core.
+    /// Free pages in the depot, between the arrays and the rest.
     nr_depot: u64,
     /// Pages that users hold.
     nr_used: u64,
@@ -178,7 +175,7 @@ pub(crate) struct PoolStats {
     array_flushes: u64,
     /// Times all arrays were emptied.
     array_drains: u64,
-    /// Frames that the core refused.
+    /// Frees that were refused.
     bad_frees: u64,
     /// Bytes cleared for those who asked for zeroes.
     cleared_bytes: u64,
@@ -197,7 +194,6 @@ impl PoolStats {
             pgalloc: stats.pgalloc,
             pgfree: stats.pgfree,
             nr_free_pages: stats.nr_free_pages,
-            nr_pageset: stats.nr_pageset,
             nr_array: stats.nr_array,
             nr_depot: stats.nr_depot,
             nr_used: stats.nr_used,
@@ -221,7 +217,7 @@ impl PoolStats {
         format!(
             "<pageset.PoolStats: {} pages used, {} cached, {} free>",
             self.nr_used,
-            self.nr_array + self.nr_depot + self.nr_pageset,
+            self.nr_array + self.nr_depot,
             self.nr_free_pages
         )
     }

@@ -108,8 +108,6 @@ def test_what_a_pool_cannot_be_is_said() -> None:
         pageset.Pool(5)
     with pytest.raises(pageset.Error, match="unknown backing `gold`; choose one of: thp"):
         pageset.Pool(16 * MIB, backing="gold")  # type: ignore[arg-type]
-    with pytest.raises(pageset.Error, match="no policy is called"):
-        pageset.Pool(16 * MIB, policy="x")
     with pytest.raises(pageset.Error, match="order 11 is none: use 0 to 10"):
         pageset.Pool(16 * MIB).alloc(11)
     with pytest.raises(OverflowError):

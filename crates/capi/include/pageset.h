@@ -151,10 +151,6 @@ typedef struct {
    */
   void *region;
   /*
-   The policy of the per-CPU page sets, by name, such as "linux-6.12"; NULL for that one. (NULL)
-   */
-  const char *policy;
-  /*
    Bit n for node n, if numa is PAGESET_NUMA_INTERLEAVE. (0)
    */
   uint64_t numa_nodes;
@@ -235,19 +231,15 @@ typedef struct {
    */
   uint64_t pgfree;
   /*
-   Pages on the free lists (kernel: nr_free_pages).
+   Free pages that are in no array and not in the depot (kernel: nr_free_pages).
    */
   uint64_t nr_free_pages;
-  /*
-   Pages in the per-CPU page sets (kernel: count in /proc/zoneinfo).
-   */
-  uint64_t nr_pageset;
   /*
    Pages in the arrays of the fast path.
    */
   uint64_t nr_array;
   /*
-   Free pages of the pageblocks between the arrays and the page sets.
+   Free pages of the pageblocks in the depot, which is between the arrays and the rest.
    */
   uint64_t nr_depot;
   /*
@@ -545,7 +537,7 @@ int pageset_validate(pageset_pool *pool);
 int pageset_get_stats(pageset_pool *pool, pageset_stats *stats, size_t struct_bytes);
 
 /*
- One counter of the free lists and page sets by name, such as "refills": the book's page "Counters and columns" has them.
+ One counter of the allocator of pageblocks by name, such as "claimed": the book's page "Counters and columns" has them.
 
  Errors: ENOENT (no counter has this name), EINVAL (NULL), EBADF, EPERM.
  */

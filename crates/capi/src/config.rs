@@ -1,6 +1,6 @@
 //! What a pool is made from.
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_int, c_void};
 use std::ptr::{self, NonNull};
 use std::time::Duration;
 
@@ -8,7 +8,6 @@ use pageset::{
     Backing, Builder, FastPath, Fork, HugePageSize, Numa, Pool, Prezero, Residency, ReturnPolicy, Worker,
 };
 
-use crate::array::string;
 use crate::failure::{Failure, number};
 use crate::sized::{self, Grows};
 
@@ -70,8 +69,6 @@ pub struct Config {
     /// Memory of the program's to be used instead of the system's, aligned to 4 MiB, of `bytes` bytes, that nobody else uses until
     /// the pool is destroyed; then backing is not looked at. NULL for none. (NULL)
     pub region: *mut c_void,
-    /// The policy of the per-CPU page sets, by name, such as "linux-6.12"; NULL for that one. (NULL)
-    pub policy: *const c_char,
     /// Bit n for node n, if numa is PAGESET_NUMA_INTERLEAVE. (0)
     pub numa_nodes: u64,
     /// PAGESET_NUMA_... (FIRST_TOUCH)
@@ -126,7 +123,6 @@ impl Default for Config {
             capacity_bytes: 0,
             huge_page_bytes: HugePageSize::Mib2.bytes(),
             region: ptr::null_mut(),
-            policy: ptr::null(),
             numa_nodes: 0,
             numa: PAGESET_NUMA_FIRST_TOUCH,
             numa_node: 0,
@@ -170,9 +166,6 @@ impl Config {
             .returns(self.returns()?);
         if self.capacity_bytes != 0 {
             builder = builder.capacity(self.capacity_bytes);
-        }
-        if !self.policy.is_null() {
-            builder = builder.policy(&string(self.policy)?.to_string_lossy());
         }
         if let Some(region) = NonNull::new(self.region) {
             // SAFETY: the header makes the caller promise what `region` asks for.

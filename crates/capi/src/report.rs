@@ -28,13 +28,11 @@ pub struct Stats {
     pub pgalloc: u64,
     /// Pages freed (kernel: pgfree).
     pub pgfree: u64,
-    /// Pages on the free lists (kernel: nr_free_pages).
+    /// Free pages that are in no array and not in the depot (kernel: nr_free_pages).
     pub nr_free_pages: u64,
-    /// Pages in the per-CPU page sets (kernel: count in /proc/zoneinfo).
-    pub nr_pageset: u64,
     /// Pages in the arrays of the fast path.
     pub nr_array: u64,
-    /// Free pages of the pageblocks between the arrays and the page sets.
+    /// Free pages of the pageblocks in the depot, which is between the arrays and the rest.
     pub nr_depot: u64,
     /// Of these, pages of whole pageblocks.
     pub nr_depot_whole: u64,
@@ -137,7 +135,6 @@ pub extern "C" fn pageset_get_stats(pool: *mut PoolHandle, stats: *mut Stats, st
             pgalloc: now.pgalloc,
             pgfree: now.pgfree,
             nr_free_pages: now.nr_free_pages,
-            nr_pageset: now.nr_pageset,
             nr_array: now.nr_array,
             nr_depot: now.nr_depot,
             nr_depot_whole: now.nr_depot_whole,
@@ -160,7 +157,7 @@ pub extern "C" fn pageset_get_stats(pool: *mut PoolHandle, stats: *mut Stats, st
     })
 }
 
-/// One counter of the free lists and page sets by name, such as "refills": the book's page "Counters and columns" has them.
+/// One counter of the allocator of pageblocks by name, such as "claimed": the book's page "Counters and columns" has them.
 ///
 /// Errors: ENOENT (no counter has this name), EINVAL (NULL), EBADF, EPERM.
 #[unsafe(no_mangle)]
@@ -173,9 +170,9 @@ pub extern "C" fn pageset_get_counter(
         let value = value.ok_or(NULL_OUTPUT)?;
         let stats = own(pool)?.pool.stats();
         let name = string(name)?;
-        let found = stats.core.named().find(|(counter, _)| counter.as_bytes() == name.to_bytes());
+        let found = stats.base.named().find(|(counter, _)| counter.as_bytes() == name.to_bytes());
         let unknown = || Failure::with_text(libc::ENOENT, format!("no counter is called {name:?}"));
-        value.write(found.ok_or_else(unknown)?.1);
+        value.write(found.ok_or_else(unknown)?.1 as u64);
         Ok(())
     })
 }

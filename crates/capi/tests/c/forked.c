@@ -31,7 +31,7 @@ static void child(pageset_pool *pool, void *page) {
     CHECK(pageset_resize(pool, 0, NULL) == EPERM);
     CHECK(pageset_validate(pool) == EPERM);
     CHECK(pageset_get_stats(pool, &stats, sizeof stats) == EPERM);
-    CHECK(pageset_get_counter(pool, "refills", &bytes) == EPERM);
+    CHECK(pageset_get_counter(pool, "claimed", &bytes) == EPERM);
     CHECK(pageset_get_backing(pool, &backing, sizeof backing) == 0);
     CHECK(pageset_get_page_count(pool, &count) == 0 && count == 16384);
     CHECK(pageset_destroy(pool) == EPERM);
