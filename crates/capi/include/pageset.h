@@ -537,7 +537,7 @@ int pageset_validate(pageset_pool *pool);
 int pageset_get_stats(pageset_pool *pool, pageset_stats *stats, size_t struct_bytes);
 
 /*
- One counter of the allocator of pageblocks by name, such as "claimed": the book's page "Counters and columns" has them.
+ One counter of the allocator of pageblocks by name, such as "claimed": BlockCounters of the Rust crate pageset-blocks has them.
 
  Errors: ENOENT (no counter has this name), EINVAL (NULL), EBADF, EPERM.
  */

@@ -157,7 +157,7 @@ pub extern "C" fn pageset_get_stats(pool: *mut PoolHandle, stats: *mut Stats, st
     })
 }
 
-/// One counter of the allocator of pageblocks by name, such as "claimed": the book's page "Counters and columns" has them.
+/// One counter of the allocator of pageblocks by name, such as "claimed": BlockCounters of the Rust crate pageset-blocks has them.
 ///
 /// Errors: ENOENT (no counter has this name), EINVAL (NULL), EBADF, EPERM.
 #[unsafe(no_mangle)]
