@@ -14,7 +14,7 @@ const ALLOWED: &[(&str, Allowed)] = &[
     ("pageset-blocks", Allowed::Only(&["pageset-core"])),
     ("pageset-pageops", Allowed::Only(&[])),
     ("pageset-fault", Allowed::Only(&["pageset-core", "pageset-pageops"])),
-    ("pageset", Allowed::Only(&["pageset-core", "pageset-pageops"])),
+    ("pageset", Allowed::Only(&["pageset-blocks", "pageset-core", "pageset-pageops"])),
     ("pageset-sim", Allowed::Only(&["pageset-blocks", "pageset-core"])),
     ("pageset-trace", Allowed::Only(&["pageset-core"])),
     (
