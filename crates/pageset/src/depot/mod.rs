@@ -28,7 +28,7 @@ pub(crate) use taken::Taken;
 
 use crate::arrays::{Caps, Class};
 use block_set::BlockSet;
-use pageblock::{Pageblock, Place};
+use pageblock::{Bits, Pageblock, Place};
 use transfer::Transfer;
 
 /// Orders that a pageblock is split into: all classes below it.
@@ -46,6 +46,8 @@ const SPLITS: usize = Class::COUNT - 1;
 #[repr(C, align(128))]
 pub(crate) struct Depot {
     blocks: Box<[Pageblock]>,
+    /// By pageblock, its free parts.
+    bits: Box<[Bits]>,
     /// Free frames.
     free: u64,
     /// How often arrays were filled and half-emptied from here.
@@ -73,6 +75,7 @@ impl Depot {
         let blocks = frames / PAGEBLOCK_FRAMES as usize;
         Self {
             blocks: vec![Pageblock::ELSEWHERE; blocks].into(),
+            bits: vec![Bits::NONE; blocks].into(),
             partial: std::array::from_fn(|_| BlockSet::new(blocks)),
             reserved: vec![[u32::MAX; SPLITS]; cpus.max(1)].into(),
             transfer: Transfer::new(caps),
@@ -90,7 +93,7 @@ impl Depot {
 
     pub(crate) fn bytes(&self) -> usize {
         let sets: usize = self.partial.iter().map(BlockSet::bytes).sum();
-        let lists = size_of_val(&*self.blocks) + size_of_val(&*self.reserved);
+        let lists = size_of_val(&*self.blocks) + size_of_val(&*self.bits) + size_of_val(&*self.reserved);
         lists + sets + self.transfer.bytes() + self.whole.capacity() * size_of::<u32>()
     }
 
@@ -109,7 +112,8 @@ impl Depot {
 
     /// Whether a frame is free here.
     pub(crate) fn has(&self, frame: u32) -> bool {
-        let pageblock = self.blocks.get((frame >> PAGEBLOCK_ORDER) as usize);
-        pageblock.is_some_and(|pageblock| pageblock.has(frame)) || self.transfer.has(frame)
+        let block = (frame >> PAGEBLOCK_ORDER) as usize;
+        let pageblock = self.blocks.get(block);
+        pageblock.is_some_and(|pageblock| pageblock.has(&self.bits[block], frame)) || self.transfer.has(frame)
     }
 }

@@ -8,15 +8,22 @@ use crate::arrays::Class;
 /// Words for a pageblock's bits, when it is split into single pages.
 const WORDS: usize = PAGEBLOCK_FRAMES as usize / 64;
 
-/// One pageblock. In lines of cache of its own, since different CPUs use neighbours at the same time.
+/// Bit set: this part of the pageblock is free, and here. The first words are used, as many as its class needs. A line of
+/// cache, apart from the rest of the pageblock: together they would take two.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+pub(super) struct Bits([u64; WORDS]);
+
+impl Bits {
+    pub(super) const NONE: Self = Self([0; WORDS]);
+}
+
+/// One pageblock, without its bits.
 ///
 /// # Invariants
 /// A bit is set only if it is split, and `free` counts the bits.
 #[derive(Clone, Copy)]
-#[repr(C, align(128))]
 pub(super) struct Pageblock {
-    /// Bit set: this part of the pageblock is free, and here. The first words are used, as many as its class needs.
-    bits: [u64; WORDS],
     pub(super) place: Place,
     /// Whether it is split and only one CPU takes from it.
     pub(super) is_reserved: bool,
@@ -40,8 +47,7 @@ pub(super) enum Place {
 }
 
 impl Pageblock {
-    pub(super) const ELSEWHERE: Self =
-        Self { bits: [0; WORDS], place: Place::Elsewhere, is_reserved: false, free: 0 };
+    pub(super) const ELSEWHERE: Self = Self { place: Place::Elsewhere, is_reserved: false, free: 0 };
 
     /// Parts that are free.
     pub(super) fn free(&self) -> u32 {
@@ -49,15 +55,15 @@ impl Pageblock {
     }
 
     /// Splits it into blocks of a class, all of them free.
-    pub(super) fn split(&mut self, class: Class) {
-        self.bits[..words_of(class)].fill(u64::MAX);
+    pub(super) fn split(&mut self, bits: &mut Bits, class: Class) {
+        bits.0[..words_of(class)].fill(u64::MAX);
         self.place = Place::Split(class);
         self.free = (PAGEBLOCK_FRAMES >> class.shift()) as u16;
     }
 
     /// Forgets that it was split into this class.
-    pub(super) fn unsplit(&mut self, class: Class, place: Place) {
-        self.bits[..words_of(class)].fill(0);
+    pub(super) fn unsplit(&mut self, bits: &mut Bits, class: Class, place: Place) {
+        bits.0[..words_of(class)].fill(0);
         self.free = 0;
         self.is_reserved = false;
         self.place = place;
@@ -66,8 +72,8 @@ impl Pageblock {
     /// Takes up to `limit` blocks (64 at most) of the class that it is split into, the lowest; `block` is its number. `None`
     /// if there is none.
     #[inline]
-    pub(super) fn take(&mut self, block: u32, class: Class, limit: u32) -> Option<Parts> {
-        let words = &mut self.bits[..words_of(class)];
+    pub(super) fn take(&mut self, bits: &mut Bits, block: u32, class: Class, limit: u32) -> Option<Parts> {
+        let words = &mut bits.0[..words_of(class)];
         let word = words.iter().position(|word| *word != 0)?;
         let (bits, count) = lowest(words[word], limit);
         words[word] &= !bits;
@@ -78,10 +84,10 @@ impl Pageblock {
 
     /// Puts blocks of the class that it is split into. Returns how many were free already.
     #[inline(always)]
-    pub(super) fn put(&mut self, class: Class, parts: Parts) -> u32 {
+    pub(super) fn put(&mut self, free: &mut Bits, class: Class, parts: Parts) -> u32 {
         let Parts { first, bits, count } = parts;
         let word = ((first % PAGEBLOCK_FRAMES) >> class.shift()) / 64;
-        let word = &mut self.bits[word as usize];
+        let word = &mut free.0[word as usize];
         let refused = if *word & bits == 0 { 0 } else { (*word & bits).count_ones() };
         *word |= bits;
         self.free += (count - refused) as u16;
@@ -89,12 +95,12 @@ impl Pageblock {
     }
 
     /// Whether a frame is free here.
-    pub(super) fn has(&self, frame: u32) -> bool {
+    pub(super) fn has(&self, bits: &Bits, frame: u32) -> bool {
         match self.place {
             Place::Whole => true,
             Place::Split(class) => {
                 let part = (frame % PAGEBLOCK_FRAMES) >> class.shift();
-                self.bits[part as usize / 64] & 1 << (part % 64) != 0
+                bits.0[part as usize / 64] & 1 << (part % 64) != 0
             }
             Place::Elsewhere | Place::Dissolved | Place::Owned => false,
         }

@@ -104,13 +104,14 @@ impl Depot {
             Place::Whole | Place::Split(_) => return Put::Kept { refused: parts.count },
         }
         let before = pageblock.free();
-        let refused = pageblock.put(class, parts);
+        let bits = &mut self.bits[block as usize];
+        let refused = pageblock.put(bits, class, parts);
         self.free += u64::from((parts.count - refused) << class.shift());
         if pageblock.free() == PAGEBLOCK_FRAMES >> class.shift() {
             if before > 0 && !pageblock.is_reserved {
                 self.partial[class as usize].remove(block);
             }
-            self.blocks[block as usize].unsplit(class, Place::Whole);
+            pageblock.unsplit(bits, class, Place::Whole);
             self.whole.push(block);
         } else if before == 0 {
             self.partial[class as usize].insert(block);

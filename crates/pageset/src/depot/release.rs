@@ -45,11 +45,12 @@ impl Depot {
             pageblock.place = Place::Elsewhere;
         }
         let Place::Split(class) = pageblock.place else { return };
+        let bits = &mut self.bits[block as usize];
         let end = (block + 1) * PAGEBLOCK_FRAMES;
         let mut frame = block * PAGEBLOCK_FRAMES;
         while frame < end {
             let start = frame;
-            while frame < end && pageblock.has(frame) {
+            while frame < end && pageblock.has(bits, frame) {
                 frame += class.frames();
             }
             if frame > start {
@@ -61,7 +62,7 @@ impl Depot {
             self.partial[class as usize].remove(block);
         }
         self.free -= u64::from(pageblock.free() * class.frames());
-        pageblock.unsplit(class, Place::Dissolved);
+        pageblock.unsplit(bits, class, Place::Dissolved);
     }
 
     /// Gives up every pageblock that is split.

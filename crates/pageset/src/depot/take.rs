@@ -45,7 +45,7 @@ impl Depot {
             None => self.reserve(cpu, class)?,
         };
         let pageblock = &mut self.blocks[block as usize];
-        let parts = pageblock.take(block, class, limit)?;
+        let parts = pageblock.take(&mut self.bits[block as usize], block, class, limit)?;
         pageblock.is_reserved = pageblock.free() > 0;
         self.free -= u64::from(parts.count << class.shift());
         Some(parts)
@@ -76,7 +76,7 @@ impl Depot {
     fn split(&mut self, class: Class) -> Option<u32> {
         let block = self.take_whole()? >> PAGEBLOCK_ORDER;
         self.free += u64::from(PAGEBLOCK_FRAMES);
-        self.blocks[block as usize].split(class);
+        self.blocks[block as usize].split(&mut self.bits[block as usize], class);
         Some(block)
     }
 

@@ -56,7 +56,8 @@ impl Inner {
             taken.push(first, &self.ledger);
             let end = (first | (PAGEBLOCK_FRAMES - 1)) + 1;
             for frame in (first..end).step_by(order.frames() as usize).skip(1) {
-                if taken.missing() > 0 && self.base.is_free(frame) && self.base.alloc_at(frame, order).is_ok() {
+                if taken.missing() > 0 && self.base.is_free(frame) && self.base.alloc_at(frame, order).is_ok()
+                {
                     taken.push(frame, &self.ledger);
                 }
             }
