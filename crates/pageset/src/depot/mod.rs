@@ -78,7 +78,7 @@ impl Depot {
             bits: vec![Bits::NONE; blocks].into(),
             partial: std::array::from_fn(|_| BlockSet::new(blocks)),
             reserved: vec![[u32::MAX; SPLITS]; cpus.max(1)].into(),
-            transfer: Transfer::new(caps),
+            transfer: Transfer::new(caps, blocks),
             whole: Vec::new(),
             whole_min: 0,
             free: 0,

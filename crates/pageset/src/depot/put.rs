@@ -21,7 +21,7 @@ pub(super) enum Put {
 }
 
 impl Depot {
-    /// Puts blocks where the next refill finds them first, as they are. `false` if there is no room, or for pageblocks.
+    /// Puts blocks where the next refill finds them first, as they are. `false` if there is no room.
     #[inline]
     pub(crate) fn pass_on(&mut self, class: Class, entries: &[Entry]) -> bool {
         let is_put = self.transfer.put(class, entries);

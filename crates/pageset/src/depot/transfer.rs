@@ -3,16 +3,29 @@
 
 use crate::arrays::{Caps, Class, Entry};
 
-/// Classes that pass here: all but pageblocks, which have no bits.
-const CLASSES: usize = Class::COUNT - 1;
+/// Classes that pass here: all.
+const CLASSES: usize = Class::COUNT;
+/// Half arrays of a class that wait here at most, since larger blocks cannot be made of them meanwhile.
+const HALVES: usize = 2;
+/// The same of pageblocks, of which nothing larger is made; and their share of the pool at most, since other classes do not look
+/// here.
+const PAGEBLOCK_HALVES: usize = 40;
+const PAGEBLOCK_SHARE: usize = 8;
 
-/// Up to two halves of an array for each class, the next to be used last. Entries keep what is known of their contents.
+/// Some halves of an array for each class, the next to be used last. Entries keep what is known of their contents.
 pub(super) struct Transfer([Vec<Entry>; CLASSES]);
 
 impl Transfer {
-    pub(super) fn new(caps: Caps) -> Self {
-        let most = |class: usize| Vec::with_capacity(caps.of(Class::ALL[class]) as usize / 2 * 2);
-        Self(std::array::from_fn(most))
+    /// For a pool of so many pageblocks.
+    pub(super) fn new(caps: Caps, pageblocks: usize) -> Self {
+        let most = |class: Class| {
+            let half = caps.of(class) as usize / 2;
+            match class {
+                Class::Order9 => (half * PAGEBLOCK_HALVES).min(pageblocks / PAGEBLOCK_SHARE),
+                _ => half * HALVES,
+            }
+        };
+        Self(Class::ALL.map(|class| Vec::with_capacity(most(class))))
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -64,7 +77,7 @@ mod tests {
 
     #[test]
     fn what_was_put_last_is_taken_first() {
-        let mut transfer = Transfer::new(Caps([5, 2, 2, 2, 2]));
+        let mut transfer = Transfer::new(Caps([5, 2, 2, 2, 2]), 8);
         let [a, b, c] = [1, 2, 3].map(Entry::dirty);
         assert!(transfer.put(Class::Order0, &[a, b]) && transfer.put(Class::Order0, &[c]));
         assert!(!transfer.put(Class::Order0, &[a, b]), "room for one");
@@ -74,6 +87,8 @@ mod tests {
         assert_eq!(taken, [b, c]);
         assert_eq!((transfer.empty(Class::Order0), transfer.empty(Class::Order0)), (vec![a], vec![]));
         assert!(transfer.put(Class::Order3, &[Entry::dirty(8)]) && transfer.has(15) && !transfer.has(16));
-        assert!(!transfer.put(Class::Order9, &[a]) && transfer.empty(Class::Order9).is_empty());
+        assert!(
+            transfer.put(Class::Order9, &[Entry::dirty(512)]) && transfer.has(1023) && !transfer.has(1024)
+        );
     }
 }
