@@ -300,7 +300,7 @@ impl Builder {
         self
     }
 
-    /// Builds the pool. This costs some system calls, and memory for metadata: about 160 KiB for each GiB.
+    /// Builds the pool. This costs some system calls, and memory for metadata: about 140 KiB for each GiB.
     ///
     /// # Errors
     /// See [`BuildError`]. After an error nothing stays mapped.

@@ -20,7 +20,7 @@
 //! goes back), `sys` (the operating system).
 //!
 //! # What is promised
-//! - Nothing is mapped beyond what was asked for, except metadata: about 160 KiB for each GiB, and 12 KiB for each CPU.
+//! - Nothing is mapped beyond what was asked for, except metadata: about 140 KiB for each GiB, and 30 KiB.
 //! - [`Pool::backing`] tells what memory the system really gave.
 //! - A free by another thread or CPU costs as much as a local one. Blocks belong to no thread, so a thread that ends
 //!   leaves nothing behind.
