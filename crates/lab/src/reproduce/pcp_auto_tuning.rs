@@ -25,6 +25,16 @@ const STATES: [(&str, &str); 7] = [
     ("patch10", "patch10"),
 ];
 
+/// The same for the third version of the series, which was merged.
+const STATES_V3: [(&str, &str); 6] = [
+    ("base", "linux-6.6"),
+    ("patch1", "patch1"),
+    ("patch3", "patch3"),
+    ("patch5", "patch5"),
+    ("patch7", "patch7"),
+    ("patch9", "linux-6.7"),
+];
+
 /// Drains because of high-order frees, and pages from zones.
 const FREE_HIGH: Figure = |result| result.free_high as f64;
 const ALLOC_ZONE: Figure = |result| result.alloc_zone as f64;
@@ -38,7 +48,7 @@ impl Study for PcpAutoTuning {
     }
 
     fn summary(&self) -> &'static str {
-        "the 2023 series that tunes page sets by itself, patch by patch: 3 tables"
+        "the 2023 series that tunes page sets by itself, patch by patch: 4 tables"
     }
 
     fn has_parameters(&self) -> bool {
@@ -46,7 +56,7 @@ impl Study for PcpAutoTuning {
     }
 
     fn run(&self, options: &Options, progress: &mut dyn Progress) -> Result<Findings> {
-        let experiments = [kbuild()?, sctp()?, unix()?];
+        let experiments = [kbuild()?, sctp()?, unix()?, kbuild_v3()?];
         let fitted = simulated::fitted(&experiments, options, progress)?;
         let simulated = simulated::run(&experiments, &fitted, options, progress)?;
         let panels = Panels {
@@ -56,7 +66,8 @@ impl Study for PcpAutoTuning {
             columns: &["zone_lock_percent", "free_high_rel", "alloc_zone_rel"],
         };
         Ok(Findings {
-            figures: vec![(self.name().to_owned(), panels.draw(&simulated.tables))],
+            // The last table has the rows of another version.
+            figures: vec![(self.name().to_owned(), panels.draw(&simulated.tables[..3]))],
             notes: NOTES.map(str::to_owned).to_vec(),
             explanations: simulated.explanations(&EXPLANATIONS),
             tables: simulated.tables,
@@ -99,8 +110,9 @@ const EXPLANATIONS: [&str; 6] = [
      faster processor computes for 15: real visits come in bursts.",
 ];
 
-fn kbuild() -> Result<Experiment> {
-    let columns = vec![
+/// Columns of the tables of builds.
+fn build_columns() -> Vec<(Quantity, Metric)> {
+    vec![
         (Quantity::relative("build_time_rel", "build time", "% of base", 1), Metric::TimeOfBase),
         (
             Quantity::share("zone_lock_percent", "zone lock", 1),
@@ -111,15 +123,32 @@ fn kbuild() -> Result<Experiment> {
             Quantity::relative("alloc_zone_rel", "alloc_zone", "% of base", 1),
             Metric::PerWorkOfBase(ALLOC_ZONE),
         ),
-    ];
+    ]
+}
+
+fn kbuild() -> Result<Experiment> {
     let printed = ["build_time_rel", "zone_lock_pct", "free_high_rel", "alloc_zone_rel"];
     let table = published!("pcp-auto-tuning/kbuild.csv")?;
     let run = RunSpec { cpus: Some(112), ..RunSpec::new(KBUILD_MACHINE, "kbuild", "") };
     Ok(Experiment {
         id: "kbuild".to_owned(),
         title: "kbuild on one socket of a 2-socket server, make -j 112".to_owned(),
-        columns,
+        columns: build_columns(),
         cases: Case::of_states(&table, &STATES, &printed, &run)?,
+        fits: vec![Fit { case: 0, parameter: "page_ns", range: (500, 64_000), column: 1, rises: false }],
+        borrowed: Vec::new(),
+    })
+}
+
+fn kbuild_v3() -> Result<Experiment> {
+    let printed = ["build_time_rel", "lock_contend_pct", "free_high_rel", "alloc_zone_rel"];
+    let table = published!("pcp-auto-tuning/kbuild-v3.csv")?;
+    let run = RunSpec::new(KBUILD_MACHINE, "kbuild", "");
+    Ok(Experiment {
+        id: "kbuild-v3".to_owned(),
+        title: "kbuild on all of that server, 8 builds at once, in the series' third version".to_owned(),
+        columns: build_columns(),
+        cases: Case::of_states(&table, &STATES_V3, &printed, &run)?,
         fits: vec![Fit { case: 0, parameter: "page_ns", range: (500, 64_000), column: 1, rises: false }],
         borrowed: Vec::new(),
     })
