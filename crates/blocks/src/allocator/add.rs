@@ -44,7 +44,8 @@ impl BlockAllocator<'_> {
         Ok(())
     }
 
-    fn is_hole(&self, index: usize) -> bool {
+    /// Whether a frame of a zone's span is no memory.
+    pub(super) fn is_hole(&self, index: usize) -> bool {
         let (block, frame) = (index / FRAMES, index % FRAMES);
         let state = self.states[block].get();
         state.phase() == Phase::Absent || state.is_holed() && self.tails[block].is_tail(frame)

@@ -37,6 +37,9 @@ impl BlockAllocator<'_> {
             return Err(FreeError::BadCpu(cpu));
         }
         let (zone, index) = self.locate(pfn).ok_or(FreeError::Foreign(pfn))?;
+        if self.is_hole(index) {
+            return Err(FreeError::Foreign(pfn));
+        }
         // Free frames that CPUs keep for themselves are in use as far as their pageblocks know.
         (0..self.cpus()).for_each(|of| self.give_back_all(zone.id, CpuId(of as u32)));
         // Before anything changes, since afterwards nothing may fail.
@@ -149,12 +152,7 @@ impl BlockAllocator<'_> {
 
     /// The block in use around a frame does not come back.
     fn mark_used(&self, block: BlockIndex, frame: usize, state: State) -> bool {
-        let (start, order) = if state.is_mixed() {
-            let start = (0..=frame).rev().find(|frame| !self.tails[block].is_tail(*frame)).unwrap_or(0);
-            (start, self.order_in_mixed(block, start))
-        } else {
-            (frame & !(state.order().frames() as usize - 1), state.order())
-        };
+        let (start, order) = self.block_in_split(block, frame, state);
         let is_same = |now: State| now.linked(false) == state.linked(false);
         if self.states[block].update(|now| is_same(now).then(|| now.bad())).is_err() {
             return false;

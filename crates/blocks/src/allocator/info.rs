@@ -80,8 +80,13 @@ impl BlockAllocator<'_> {
     #[must_use]
     pub fn pageblock_type(&self, pfn: Pfn) -> Option<MigrateType> {
         let (_, index) = self.locate(pfn)?;
-        let state = self.states[index / FRAMES].get();
-        (state.is_open() || state.phase() == Phase::Handed).then(|| state.migratetype())
+        let block = index / FRAMES;
+        let state = self.states[block].get();
+        match state.phase() {
+            Phase::Inner => Some(self.states[block - 1].get().migratetype()),
+            Phase::Handed | Phase::Idle | Phase::Current => Some(state.migratetype()),
+            Phase::Absent | Phase::Whole | Phase::Spare | Phase::Changing => None,
+        }
     }
 
     /// What all CPUs did together since the allocator was built.

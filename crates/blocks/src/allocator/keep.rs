@@ -27,7 +27,7 @@ impl BlockAllocator<'_> {
     /// Keeps a block that is another CPU's, if it may be kept.
     pub(super) fn keep(&self, cpu: CpuId, zone: ZoneId, state: State, order: Order, index: usize) -> bool {
         let Ok(frame) = u32::try_from(index) else { return false };
-        if self.parts.remote_frees != RemoteFrees::Kept || !self.is_known(cpu) {
+        if self.parts.remote_frees != RemoteFrees::Kept {
             return false;
         }
         let wanted = Wanted { order, migratetype: state.migratetype() };

@@ -8,7 +8,7 @@ use crate::atomic::relax;
 use crate::cpu_lists::count;
 use crate::free_bits::{WORD_FRAMES, WORDS};
 use crate::stack::BlockIndex;
-use crate::state::Phase;
+use crate::state::{Phase, State};
 
 /// Whether a pageblock can have blocks of several orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,6 +106,15 @@ impl BlockAllocator<'_> {
         Order::holding(tails as u64 + 1).unwrap_or(Order::ZERO)
     }
 
+    /// The block in use around a frame of a split pageblock.
+    pub(super) fn block_in_split(&self, block: BlockIndex, frame: usize, state: State) -> (usize, Order) {
+        if state.is_mixed() {
+            let start = (0..=frame).rev().find(|frame| !self.tails[block].is_tail(*frame)).unwrap_or(0);
+            return (start, self.order_in_mixed(block, start));
+        }
+        (frame & !(state.order().frames() as usize - 1), state.order())
+    }
+
     /// Frees a block of a pageblock that has blocks of several orders.
     pub(super) fn free_mixed(&self, pfn: Pfn, index: usize, order: Order) -> Result<(), FreeError> {
         let (block, frame) = (index / FRAMES, index % FRAMES);
@@ -114,6 +123,9 @@ impl BlockAllocator<'_> {
         }
         if self.tails[block].is_tail(frame) {
             return Err(FreeError::NotABlock(pfn));
+        }
+        if self.is_bad(block, frame, self.states[block].get()) {
+            return Err(FreeError::Leaked(pfn));
         }
         let allocated = self.order_in_mixed(block, frame);
         if allocated != order {

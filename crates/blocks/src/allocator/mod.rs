@@ -106,7 +106,7 @@ impl BlockAllocator<'_> {
         cpu.index() < self.cpus()
     }
 
-    fn check_cpu(&self, cpu: CpuId) -> Result<(), ConfigError> {
+    pub(crate) fn check_cpu(&self, cpu: CpuId) -> Result<(), ConfigError> {
         if self.is_known(cpu) { Ok(()) } else { Err(ConfigError::BadCpu(cpu.0)) }
     }
 

@@ -139,12 +139,6 @@ impl BlockAllocator<'_> {
         if self.states[block].update(to_spare).is_err() {
             return false;
         }
-        if !self.is_known(cpu) {
-            if self.states[block].change(Phase::Spare, Phase::Whole) {
-                self.publish(block, 1);
-            }
-            return true;
-        }
         let lists = self.lists_at(zone, cpu);
         if lists.spares.last() != block {
             let before = lists.spares.replace(0, block);

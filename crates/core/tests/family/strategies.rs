@@ -3,8 +3,8 @@
 use pageset_core::{FreeTraits, MigrateType, RequestTraits, ZoneKind};
 use proptest::prelude::*;
 
-use super::machine::{LAYOUTS, Machine, ZoneShape, regions};
-use super::operation::{How, Operation, Wish};
+use crate::family::machine::{LAYOUTS, Machine, ZoneShape, regions};
+use crate::family::operation::{How, Operation, Wish};
 
 fn sizes() -> BoxedStrategy<u64> {
     if cfg!(miri) {
@@ -185,6 +185,8 @@ pub(crate) fn operations() -> impl Strategy<Value = Operation> {
             .prop_map(|(zone, min, step)| SetWatermarks { zone, min, step }),
         1 => (cpu(), block(), any::<u64>(), any::<bool>())
             .prop_map(|(cpu, zone, offset, drained)| MarkBad { cpu, zone, offset, drained }),
+        2 => (cpu(), block(), any::<u64>(), prop_oneof![0_u64..9, 0_u64..1500])
+            .prop_map(|(cpu, zone, offset, frames)| AddMemory { cpu, zone, offset, frames }),
         1 => (cpu(), block(), any::<u64>()).prop_map(|(cpu, zone, offset)| Look { cpu, zone, offset }),
     ]
 }

@@ -33,6 +33,7 @@ pub(crate) enum Operation {
     SetBelowHigh(u16, bool),
     SetCacheSlice(u32, u32),
     SetWatermarks { zone: u16, min: u64, step: u64 },
+    AddMemory { cpu: u32, zone: usize, offset: u64, frames: u64 },
     MarkBad { cpu: u32, zone: usize, offset: u64, drained: bool },
     Look { cpu: u32, zone: usize, offset: u64 },
 }
