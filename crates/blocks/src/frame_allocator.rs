@@ -98,7 +98,8 @@ impl FrameAllocator for BlockAllocator<'_> {
         let mut usage =
             FrameUsage { shared_visits: self.counters().shared() as u64, ..FrameUsage::default() };
         for zone in self.zones() {
-            usage.free += zone.free - zone.held - zone.at_hand;
+            // Others may change what is counted meanwhile.
+            usage.free += zone.free.saturating_sub(zone.held + zone.at_hand);
             usage.held += zone.held;
             usage.at_hand += zone.at_hand;
             usage.whole_pageblocks += zone.whole_pageblocks;

@@ -106,15 +106,23 @@ impl Kept {
         self.lists.iter().flatten().flat_map(move |list| {
             let chunk = |chunk: u32| (chunk != NONE).then_some(chunk);
             let newest = chunk(list.newest.load(Relaxed));
-            let older = move |now: &u32| chunk(self.links[*now as usize].older.load(Relaxed));
+            let older = move |now: &u32| chunk(self.links.get(*now as usize)?.older.load(Relaxed));
             let mut left = list.blocks.load(Relaxed) as usize;
             // No more chunks than there are: somebody may change them meanwhile.
             core::iter::successors(newest, older).take(CHUNKS).flat_map(move |chunk| {
                 let len = newest_len(left);
                 left = left.saturating_sub(len);
-                self.chunks[chunk as usize].0[..len].iter().map(|frame| frame.load(Relaxed))
+                let chunk = self.chunks.get(chunk as usize).map_or(&[][..], |chunk| &chunk.0[..len]);
+                chunk.iter().map(|frame| frame.load(Relaxed))
             })
         })
+    }
+
+    /// Whether its numbers agree with each other. Exact only while nobody else is here.
+    pub(crate) fn is_sound(&self) -> bool {
+        let blocks = |wanted: Wanted| self.list(wanted).blocks.load(Relaxed) as usize;
+        let frames = Self::all().map(|wanted| blocks(wanted) << wanted.order.get()).sum::<usize>();
+        frames == self.frames() && self.iter().count() == Self::all().map(blocks).sum::<usize>()
     }
 
     /// What is kept.
@@ -142,14 +150,15 @@ impl<'k> Held<'k> {
     #[inline]
     pub(crate) fn push(self, wanted: Wanted, frame: u32) -> bool {
         let (kept, list) = (self.0, self.0.list(wanted));
-        let frames = kept.frames.load(Relaxed) + wanted.order.frames();
+        let frames = kept.frames.load(Relaxed).saturating_add(wanted.order.frames());
         let blocks = list.blocks.load(Relaxed);
         let place = blocks as usize % CHUNK_BLOCKS;
         if frames > FRAMES_MAX || (place == 0 && !self.open_chunk(list)) {
             return false;
         }
-        kept.chunks[list.newest.load(Relaxed) as usize].0[place].store(frame, Relaxed);
-        list.blocks.store(blocks + 1, Relaxed);
+        let Some(newest) = kept.chunks.get(list.newest.load(Relaxed) as usize) else { return false };
+        newest.0[place].store(frame, Relaxed);
+        list.blocks.store(blocks.saturating_add(1), Relaxed);
         kept.frames.store(frames, Relaxed);
         true
     }
@@ -161,7 +170,7 @@ impl<'k> Held<'k> {
         let left = list.blocks.load(Relaxed).checked_sub(1)?;
         let newest = list.newest.load(Relaxed);
         let place = left as usize % CHUNK_BLOCKS;
-        let frame = kept.chunks[newest as usize].0[place].load(Relaxed);
+        let frame = kept.chunks.get(newest as usize)?.0[place].load(Relaxed);
         self.note_less(list, wanted.order, 1);
         if place == 0 {
             self.close_chunk(list, newest);
@@ -187,14 +196,25 @@ impl<'k> Held<'k> {
         Kept::all().max_by_key(frames).filter(|wanted| frames(wanted) > 0)
     }
 
+    /// Forgets a list whose blocks cannot be found.
+    #[cold]
+    pub(crate) fn forget(self, wanted: Wanted) {
+        let list = self.0.list(wanted);
+        self.note_less(list, wanted.order, list.blocks.load(Relaxed));
+        list.newest.store(NONE, Relaxed);
+        list.oldest.store(NONE, Relaxed);
+    }
+
     /// Blocks of a list.
     pub(crate) fn blocks(self, wanted: Wanted) -> usize {
         self.0.list(wanted).blocks.load(Relaxed) as usize
     }
 
     fn note_less(self, list: &List, order: Order, blocks: u32) {
-        list.blocks.store(list.blocks.load(Relaxed) - blocks, Relaxed);
-        self.0.frames.store(self.0.frames.load(Relaxed) - (blocks << order.get()), Relaxed);
+        let less =
+            |number: &AtomicU32, by: u32| number.store(number.load(Relaxed).saturating_sub(by), Relaxed);
+        less(&list.blocks, blocks);
+        less(&self.0.frames, blocks << order.get());
     }
 
     /// Gives a list one more chunk, if there is any.
@@ -222,7 +242,7 @@ impl<'k> Held<'k> {
     /// Takes an empty chunk out of its list.
     fn close_chunk(self, list: &List, chunk: u32) {
         let kept = self.0;
-        let links = &kept.links[chunk as usize];
+        let Some(links) = kept.links.get(chunk as usize) else { return };
         let (older, newer) = (links.older.load(Relaxed), links.newer.load(Relaxed));
         kept.links.get(older as usize).map_or(&list.oldest, |links| &links.newer).store(newer, Relaxed);
         kept.links.get(newer as usize).map_or(&list.newest, |links| &links.older).store(older, Relaxed);

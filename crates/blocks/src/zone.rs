@@ -111,9 +111,9 @@ impl Zone {
     /// Frames that are free at least: frames that were freed to pageblocks since those became idle are not counted, nor are
     /// those of pageblocks that CPUs allocate from.
     pub(crate) fn free_at_least(&self) -> u64 {
-        let whole = self.whole_blocks() as u64 * u64::from(PAGEBLOCK_FRAMES);
+        let whole = (self.whole_blocks() as u64).saturating_mul(u64::from(PAGEBLOCK_FRAMES));
         // Two CPUs that count at the same time may leave a difference below zero for a moment.
-        whole + (self.gauges.idle.load(Relaxed) as isize).max(0) as u64
+        whole.saturating_add((self.gauges.idle.load(Relaxed) as isize).max(0) as u64)
     }
 
     pub(crate) fn mark(&self, mark: Watermark) -> u64 {

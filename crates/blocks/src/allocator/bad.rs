@@ -2,7 +2,7 @@
 
 use pageset_core::{CpuId, FreeError, MigrateType, Order, Pfn};
 
-use super::{BlockAllocator, FRAMES};
+use super::{BlockAllocator, FRAMES, head_of};
 use crate::atomic::relax;
 use crate::bad_bits::BadBits;
 use crate::free_bits::{WORD_FRAMES, WORDS};
@@ -68,9 +68,9 @@ impl BlockAllocator<'_> {
             }
             Phase::Handed => self.mark_handed(block, state),
             Phase::Inner => {
-                let head = self.states[block - 1].get();
+                let head = self.states[head_of(block)].get();
                 // Who frees a part of it makes two blocks of it first.
-                head.order() > Order::PAGEBLOCK && self.mark_handed(block - 1, head)
+                head.order() > Order::PAGEBLOCK && self.mark_handed(head_of(block), head)
             }
             Phase::Changing => false,
             Phase::Idle | Phase::Current if state.is_holed() && self.tails[block].is_tail(frame) => {
@@ -99,7 +99,7 @@ impl BlockAllocator<'_> {
     pub(super) fn is_bad(&self, block: BlockIndex, frame: usize, state: State) -> bool {
         match state.phase() {
             Phase::Handed => state.has_bad(),
-            Phase::Inner => self.states[block - 1].get().has_bad(),
+            Phase::Inner => self.states[head_of(block)].get().has_bad(),
             Phase::Idle | Phase::Current | Phase::Changing => {
                 state.has_bad() && BadBits::of(&self.bad, block).is_some_and(|bad| bad.is_bad(frame))
             }

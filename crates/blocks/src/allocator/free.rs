@@ -33,8 +33,11 @@ impl BlockAllocator<'_> {
             let state = self.states[block].get();
             if state.phase() == Phase::Idle {
                 let left = Left::of_word(free, order);
-                if left == Left::Few && state.owner() == cpu && self.is_known(cpu) {
-                    let wanted = Wanted { order, migratetype: state.migratetype() };
+                if left == Left::Few
+                    && state.owner() == cpu
+                    && self.is_known(cpu)
+                    && let Some(wanted) = Wanted::of_split(state)
+                {
                     self.lists_at(zone.id, cpu).cursor(wanted).note_freed(block, frame / WORD_FRAMES);
                 } else {
                     self.note_free_to_idle(block, state, left);
@@ -96,7 +99,8 @@ impl BlockAllocator<'_> {
                 self.free_in_holed(cpu, zone.id, pfn, index, order)
             }
             Phase::Idle | Phase::Current | Phase::Changing => {
-                let start = frame & !(state.order().frames() as usize - 1);
+                let allocated = state.split_order();
+                let start = frame & !(allocated.frames() as usize - 1);
                 if self.free[block].is_free(start) {
                     return Err(FreeError::DoubleFree(pfn));
                 }
@@ -106,8 +110,8 @@ impl BlockAllocator<'_> {
                 if self.is_bad(block, frame, state) {
                     return Err(FreeError::Leaked(pfn));
                 }
-                if state.order() != order {
-                    return Err(FreeError::WrongOrder { pfn, given: order, allocated: state.order() });
+                if allocated != order {
+                    return Err(FreeError::WrongOrder { pfn, given: order, allocated });
                 }
                 let free = self.free[block].put(frame, order).map_err(|_| FreeError::DoubleFree(pfn))?;
                 self.note_free(block, order, free);

@@ -2,7 +2,7 @@
 
 use pageset_core::{CpuId, MigrateType, NodeId, Pfn, Watermark, Watermarks, ZoneId, ZoneKind};
 
-use super::{BlockAllocator, FRAMES};
+use super::{BlockAllocator, FRAMES, head_of};
 use crate::cpu_lists::BlockCounters;
 use crate::state::Phase;
 
@@ -83,7 +83,7 @@ impl BlockAllocator<'_> {
         let block = index / FRAMES;
         let state = self.states[block].get();
         match state.phase() {
-            Phase::Inner => Some(self.states[block - 1].get().migratetype()),
+            Phase::Inner => Some(self.states[head_of(block)].get().migratetype()),
             Phase::Handed | Phase::Idle | Phase::Current => Some(state.migratetype()),
             Phase::Absent | Phase::Whole | Phase::Spare | Phase::Changing => None,
         }

@@ -6,7 +6,8 @@
 //! CPUs), `settle` (what a pageblock becomes after a free), `line` (which CPU changed it last); `word` (blocks that lie
 //! together), `arrays` (what a host's CPU has to itself), `bulk`; `mixed` (pageblocks with blocks of several orders), `range` (a given place, exact counts, parts);
 //! `add` (memory that comes later); `isolation` (pageblocks out of service), `bad` (frames out of service for good); `tick`,
-//! `cpu`, `settings`; `build`, `tables`, `look` (what is at one place), `parts` (what a laboratory leaves out); `info`, `check`; `orderings` (tests of the
+//! `cpu`, `settings`; `build`, `tables`, `look` (what is at one place), `parts` (what a laboratory leaves out); `info`,
+//! `check`, `check_lists`; `orderings` (tests of the
 //! whole under loom).
 
 mod add;
@@ -16,6 +17,7 @@ mod bad;
 mod build;
 mod bulk;
 mod check;
+mod check_lists;
 mod cpu;
 mod free;
 mod info;
@@ -51,10 +53,10 @@ pub use tables::{TableCounts, Tables};
 use parts::Parts;
 
 use crate::bad_bits::BadBits;
-use crate::cpu_lists::{CpuHome, CpuLists};
+use crate::cpu_lists::{CpuHome, CpuLists, count};
 use crate::free_bits::FreeBits;
 use crate::stack::BlockIndex;
-use crate::state::BlockState;
+use crate::state::{BlockState, State};
 use crate::tail_bits::TailBits;
 use crate::whole_map::WholeMap;
 use crate::zone::Zone;
@@ -115,6 +117,18 @@ impl BlockAllocator<'_> {
         &self.lists[zone.index() * self.cpus() + cpu.index()]
     }
 
+    /// What the owner of a split pageblock has of its zone. A CPU that does not exist is damage; then it is CPU 0's.
+    fn lists_of_owner(&self, zone: ZoneId, state: State) -> &CpuLists {
+        let owner = state.owner();
+        self.lists_at(zone, if self.is_known(owner) { owner } else { CpuId(0) })
+    }
+
+    /// Notes that a table contradicts another one.
+    #[cold]
+    fn note_damage(&self, zone: ZoneId) {
+        count(&self.lists_at(zone, CpuId(0)).counters.damaged);
+    }
+
     /// The zone of a pageblock.
     fn zone_of_block(&self, block: BlockIndex) -> ZoneId {
         let zone = self.zones.iter().position(|zone| zone.blocks.contains(&block));
@@ -127,6 +141,11 @@ impl BlockAllocator<'_> {
         // The last zone is the largest one, mostly.
         self.zones.iter().rev().find_map(|zone| zone.frame(pfn).map(|frame| (zone, frame)))
     }
+}
+
+/// The pageblock in which a block of two begins, of which this is the second.
+const fn head_of(block: BlockIndex) -> BlockIndex {
+    block.saturating_sub(1)
 }
 
 /// Pageblocks in a block of an order that is not below theirs.

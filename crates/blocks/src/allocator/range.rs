@@ -5,7 +5,7 @@ use core::ops::Range;
 use pageset_core::{AllocError, CpuId, FreeError, Order, Pfn, Request};
 
 use super::mixed::Mix;
-use super::{BlockAllocator, FRAMES, blocks_in};
+use super::{BlockAllocator, FRAMES, blocks_in, head_of};
 use crate::cpu_lists::Wanted;
 use crate::free_bits::WORDS;
 use crate::stack::BlockIndex;
@@ -91,7 +91,8 @@ impl BlockAllocator<'_> {
     ///
     /// # Errors
     /// As [`alloc`](Self::alloc) for the block that holds them; [`AllocError::BadCount`] if none does.
-    /// [`AllocError::OutOfMemory`] too if other CPUs change each pageblock that was tried.
+    /// [`AllocError::OutOfMemory`] too if other CPUs change each pageblock that was tried; [`AllocError::NotFree`] if somebody
+    /// freed what was found, who did not own it.
     pub fn alloc_exact(&self, cpu: CpuId, frames: u64, request: &Request) -> Result<Pfn, AllocError> {
         let order = Order::holding(frames).ok_or(AllocError::BadCount(frames))?;
         let mut request = *request;
@@ -104,9 +105,8 @@ impl BlockAllocator<'_> {
             if self.free_range(cpu, pfn.0 + frames..end).is_ok() {
                 return Ok(pfn);
             }
-            // Nothing of it was freed.
-            let freed = self.free(cpu, pfn, order);
-            debug_assert!(freed.is_ok(), "a block that was just allocated is in use");
+            // Nothing of it was freed. If somebody else freed it, who must not, there is nothing to give back.
+            self.free(cpu, pfn, order).map_err(|_| AllocError::NotFree(pfn))?;
         }
         Err(AllocError::OutOfMemory { order })
     }
@@ -165,7 +165,7 @@ impl BlockAllocator<'_> {
         let (block, frame) = (index / FRAMES, index % FRAMES);
         let state = self.states[block].get();
         let (start, order) = match state.phase() {
-            Phase::Inner => ((block - 1) * FRAMES, Order::MAX),
+            Phase::Inner => (head_of(block) * FRAMES, Order::MAX),
             Phase::Handed => (block * FRAMES, state.order()),
             _ => {
                 let (start, order) = self.block_in_split(block, frame, state);
@@ -231,12 +231,14 @@ impl BlockAllocator<'_> {
 
     /// A block of two pageblocks becomes two blocks.
     fn cut_pair(&self, block: BlockIndex) {
-        let head = if self.states[block].get().phase() == Phase::Inner { block - 1 } else { block };
+        let head = if self.states[block].get().phase() == Phase::Inner { head_of(block) } else { block };
         let is_pair = |state: State| state.phase() == Phase::Handed && state.order() > Order::PAGEBLOCK;
         let cut = self.states[head].update(|state| is_pair(state).then(|| state.of_order(Order::PAGEBLOCK)));
-        if let Ok(before) = cut {
+        if let Ok(before) = cut
+            && let Some(second) = self.states.get(head + 1)
+        {
             let inner = before.in_phase(Phase::Handed).of_order(Order::PAGEBLOCK);
-            self.states[head + 1].update(|state| Some(inner.keeping(state))).ok();
+            second.update(|state| Some(inner.keeping(state))).ok();
         }
     }
 

@@ -91,7 +91,8 @@ impl BlockAllocator<'_> {
 
     /// The first pageblock of a stack that serves; it is this CPU's from then on.
     fn pop_idle(&self, pop: impl Fn() -> Option<BlockIndex>, needy: Needy<'_>) -> Option<BlockIndex> {
-        while let Some(block) = pop() {
+        // No more than there are: a list that is damaged may have no end.
+        for block in core::iter::from_fn(pop).take(self.zones[needy.zone.index()].blocks.len()) {
             let wanted = needy.wanted;
             // What became of it in the stack shows only now.
             let before = self.states[block].update(|state| {

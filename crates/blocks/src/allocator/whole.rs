@@ -65,7 +65,7 @@ impl BlockAllocator<'_> {
         let zone = &self.zones[needy.zone.index()];
         let claim_size = &needy.lists.spares.claim_size;
         let size = claim_size.load(Relaxed);
-        claim_size.store((size * 2).min(SPARES as u32), Relaxed);
+        claim_size.store(size.saturating_mul(2).min(SPARES as u32), Relaxed);
         let near = needy.lists.near.load(Relaxed) as usize;
         let (first, mut taken) =
             self.whole.claim_some(&zone.blocks, near, (size as usize).min(self.most_spares(zone)))?;
@@ -124,10 +124,17 @@ impl BlockAllocator<'_> {
         }
         let is_this =
             |state: State| state.phase() == Phase::Handed && state.order() == order && !state.has_bad();
+        let parts = block..block + blocks_in(order);
+        let is_inner =
+            |part: BlockIndex| self.states.get(part).is_some_and(|s| s.get().phase() == Phase::Inner);
+        if !parts.clone().skip(1).all(is_inner) {
+            self.note_damage(zone);
+            return false;
+        }
         let freed =
             self.states[block].update(|state| is_this(state).then(|| state.unused(Phase::Changing))).is_ok();
         if freed {
-            (block..block + blocks_in(order)).rev().for_each(|part| self.give_whole(part));
+            parts.rev().for_each(|part| self.give_whole(part));
         }
         freed
     }
