@@ -118,11 +118,59 @@ impl Kept {
         })
     }
 
-    /// Whether its numbers agree with each other. Exact only while nobody else is here.
+    /// Whether somebody is here.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.busy.load(Relaxed) != 0
+    }
+
+    /// Whether its numbers agree with each other: each chunk that was ever used is in one list, or unused. Exact only while nobody
+    /// else is here.
     pub(crate) fn is_sound(&self) -> bool {
-        let blocks = |wanted: Wanted| self.list(wanted).blocks.load(Relaxed) as usize;
-        let frames = Self::all().map(|wanted| blocks(wanted) << wanted.order.get()).sum::<usize>();
-        frames == self.frames() && self.iter().count() == Self::all().map(blocks).sum::<usize>()
+        let mut seen = 0_u128;
+        let mut frames = 0;
+        for wanted in Self::all() {
+            let list = self.list(wanted);
+            let blocks = list.blocks.load(Relaxed) as usize;
+            frames += blocks << wanted.order.get();
+            let oldest = list.oldest.load(Relaxed);
+            if !self.see_chain(list.newest.load(Relaxed), blocks.div_ceil(CHUNK_BLOCKS), oldest, &mut seen) {
+                return false;
+            }
+        }
+        let unused = core::iter::successors(Some(self.unused.load(Relaxed)), |chunk| {
+            self.links.get(*chunk as usize).map(|links| links.older.load(Relaxed))
+        });
+        // One that was seen before is in a list, or in a circle.
+        let are_unused = unused.take_while(|chunk| *chunk != NONE).all(|chunk| see(chunk, &mut seen));
+        are_unused && frames == self.frames() && seen.count_ones() == self.fresh.load(Relaxed)
+    }
+
+    /// Sees the chunks of a list: so many, from the newest to the oldest one, each of which names the one after it.
+    fn see_chain(&self, newest: u32, chunks: usize, oldest: u32, seen: &mut u128) -> bool {
+        let (mut newer, mut chunk) = (NONE, newest);
+        for _ in 0..chunks {
+            let Some(links) = self.links.get(chunk as usize) else { return false };
+            if links.newer.load(Relaxed) != newer || !see(chunk, seen) {
+                return false;
+            }
+            newer = chunk;
+            chunk = links.older.load(Relaxed);
+        }
+        (newer, chunk) == (oldest, NONE)
+    }
+
+    /// Its counts and links, to be damaged.
+    #[cfg(all(test, not(any(loom, miri))))]
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = &AtomicU32> {
+        let lists = self.lists.iter().flatten().flat_map(|list| [&list.blocks, &list.newest, &list.oldest]);
+        let links = self.links.iter().take(6).flat_map(|links| [&links.older, &links.newer]);
+        [&self.busy, &self.frames, &self.fresh, &self.unused].into_iter().chain(lists).chain(links)
+    }
+
+    /// Frames of the first chunks, to be damaged.
+    #[cfg(all(test, not(any(loom, miri))))]
+    pub(crate) fn frames_of_chunks(&self) -> impl Iterator<Item = &AtomicU32> {
+        self.chunks.iter().take(3).flat_map(|chunk| chunk.0.iter().step_by(5))
     }
 
     /// What is kept.
@@ -134,6 +182,14 @@ impl Kept {
     fn list(&self, wanted: Wanted) -> &List {
         &self.lists[wanted.migratetype.index()][wanted.order.index()]
     }
+}
+
+/// Sees a chunk. `false` if it was seen before, or is none.
+fn see(chunk: u32, seen: &mut u128) -> bool {
+    let bit = 1_u128.checked_shl(chunk).unwrap_or(0);
+    let is_new = bit != 0 && *seen & bit == 0;
+    *seen |= bit;
+    is_new
 }
 
 /// Blocks in the newest chunk of a list with so many.

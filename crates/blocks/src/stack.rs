@@ -54,11 +54,11 @@ impl Stack {
         }
     }
 
-    /// All of them, from the top on; no more than there are pageblocks. Exact only while nobody else is here.
+    /// All of them, from the top on; one more than there are pageblocks at most, which shows that there is no end. Exact only while nobody else is here.
     pub(crate) fn iter(&self, states: &Storage<'_, BlockState>) -> impl Iterator<Item = BlockIndex> {
         let number = |word: usize| (word & INDEX).checked_sub(1);
         let next = move |block: &BlockIndex| number(states.get(*block)?.next.load(Relaxed) as usize);
-        core::iter::successors(number(self.0.load(Acquire)), next).take(states.len())
+        core::iter::successors(number(self.0.load(Acquire)), next).take(states.len() + 1)
     }
 }
 

@@ -302,6 +302,12 @@ impl BlockState {
         State(self.state.load(SeqCst))
     }
 
+    /// Damages one bit.
+    #[cfg(all(test, not(any(loom, miri))))]
+    pub(crate) fn flip(&self, bit: u32) {
+        self.state.fetch_xor(1 << bit, SeqCst);
+    }
+
     /// For whoever has the pageblock for himself.
     #[inline]
     pub(crate) fn set(&self, state: State) {

@@ -127,6 +127,9 @@ impl BlockAllocator<'_> {
         if state.is_isolated() && self.states[block].counted.load(crate::atomic::Relaxed) != 0 {
             return Err("free frames of a pageblock that is out of service are not counted");
         }
+        if state.is_holed() && (state.is_mixed() || state.order() != Order::ZERO) {
+            return Err("a pageblock with holes has single frames");
+        }
         if state.is_holed() {
             let is_free_hole = |frame| self.tails[block].is_tail(frame) && self.free[block].is_free(frame);
             if (0..FRAMES).any(is_free_hole) {

@@ -12,16 +12,30 @@ impl BlockAllocator<'_> {
     pub(super) fn check_kept(&self, id: ZoneId, zone: &Zone) -> Result<u64, &'static str> {
         for cpu in 0..self.cpus() {
             let kept = &self.lists_at(id, CpuId(cpu as u32)).kept;
-            let is_there = |frame: u32| zone.blocks.contains(&(frame as usize / FRAMES));
-            if !kept.is_sound() || !kept.iter().all(is_there) {
-                return Err("a CPU keeps as many blocks of the zone as it counts");
+            if kept.is_busy() {
+                return Err("nobody is at what a CPU keeps while nobody is at work");
             }
-            let is_free = |frame: u32| self.free[frame as usize / FRAMES].is_free(frame as usize % FRAMES);
-            if kept.iter().any(is_free) {
+            if !kept.is_sound() {
+                return Err("a CPU keeps as many blocks as it counts");
+            }
+            if !kept.iter().all(|frame| self.is_in_use(zone, frame as usize)) {
                 return Err("a block that a CPU keeps is in use for its pageblock");
             }
         }
         Ok(self.kept_in(id) as u64)
+    }
+
+    /// Whether a frame of a split pageblock is in use as far as that knows.
+    fn is_in_use(&self, zone: &Zone, index: usize) -> bool {
+        let (block, frame) = (index / FRAMES, index % FRAMES);
+        if !zone.blocks.contains(&block) {
+            return false;
+        }
+        let state = self.states[block].get();
+        let has_tails = state.is_mixed() || state.is_holed();
+        state.is_open()
+            && !self.free[block].is_free(frame)
+            && !(has_tails && self.tails[block].is_tail(frame))
     }
 
     /// A pageblock that says that it is in a stack is in one.

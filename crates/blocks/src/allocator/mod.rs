@@ -7,8 +7,7 @@
 //! together), `arrays` (what a host's CPU has to itself), `bulk`; `mixed` (pageblocks with blocks of several orders), `range` (a given place, exact counts, parts);
 //! `add` (memory that comes later); `isolation` (pageblocks out of service), `bad` (frames out of service for good); `tick`,
 //! `cpu`, `settings`; `build`, `tables`, `look` (what is at one place), `parts` (what a laboratory leaves out); `info`,
-//! `check`, `check_lists`; `orderings` (tests of the
-//! whole under loom).
+//! `check`, `check_lists`; `orderings` (tests of the whole under loom), `damage` (tests of damaged tables).
 
 mod add;
 mod alloc;
@@ -19,6 +18,9 @@ mod bulk;
 mod check;
 mod check_lists;
 mod cpu;
+// Hours under miri.
+#[cfg(all(test, not(any(loom, miri))))]
+mod damage;
 mod free;
 mod info;
 mod isolation;

@@ -62,7 +62,7 @@ impl BlockAllocator<'_> {
     pub(super) fn retire(&self, block: BlockIndex, cpu: CpuId) {
         let is_ours = |state: State| state.phase() == Phase::Current && state.owner() == cpu;
         let to_idle = |state: State| is_ours(state).then(|| state.in_phase(Phase::Idle));
-        if self.states[block].update(to_idle).is_ok() {
+        if self.states.get(block).is_some_and(|state| state.update(to_idle).is_ok()) {
             self.settle(block);
         }
     }

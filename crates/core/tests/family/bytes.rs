@@ -120,7 +120,7 @@ fn operation(bytes: &mut Unstructured<'_>) -> Result<Operation> {
     use Operation::*;
     let (cpu, block) = (cpu(bytes)?, usize::from(u16::arbitrary(bytes)?));
     let offset = |bytes: &mut Unstructured<'_>| u16::arbitrary(bytes).map(u64::from);
-    Ok(match bytes.int_in_range(0..=48_u8)? {
+    Ok(match bytes.int_in_range(0..=49_u8)? {
         0..=8 => Alloc(cpu, wish(bytes)?),
         9..=12 => AllocMany(cpu, wish(bytes)?, bytes.int_in_range(1..=100)?),
         13..=19 => {
@@ -143,6 +143,7 @@ fn operation(bytes: &mut Unstructured<'_>) -> Result<Operation> {
         34 => Unisolate { cpu, zone: block, offset: offset(bytes)?, to: migratetype(bytes)? },
         35 => MarkBad { cpu, zone: block, offset: offset(bytes)?, drained: bytes.arbitrary()? },
         36 => Look { cpu, zone: block, offset: offset(bytes)? },
+        38 => Fill(cpu, wish(bytes)?),
         37 => AddMemory { cpu, zone: block, offset: offset(bytes)?, frames: frames(bytes)? },
         _ => administer(bytes, cpu)?,
     })

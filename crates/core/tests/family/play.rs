@@ -58,6 +58,13 @@ impl<S: Subject> Run<S> {
         match *operation {
             Alloc(cpu, wish) => self.alloc(cpu, &wish),
             AllocMany(cpu, wish, count) => (0..count).for_each(|_| self.alloc(cpu, &wish)),
+            Fill(cpu, wish) => loop {
+                let before = self.model.blocks.len();
+                self.alloc(cpu, &wish);
+                if self.model.blocks.len() == before {
+                    break;
+                }
+            },
             Free { cpu, block, how, traits } => {
                 let Some((pfn, held)) = self.model.nth(block) else { return };
                 match how {

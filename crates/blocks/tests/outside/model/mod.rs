@@ -1,7 +1,7 @@
 //! The family's model judges this allocator too: with the same programs as the core's.
 //!
 //! `block_allocator` and the family's own directory are the fuzz target `blocks_operations` too. `PROPTEST_CASES` sets the
-//! number of machines per rule. A failure becomes a test of its own in `regressions`.
+//! number of machines. A failure becomes a test of its own in `regressions`.
 
 mod block_allocator;
 mod regressions;
@@ -11,23 +11,31 @@ mod strategies;
 use pageset_blocks::RemoteFrees;
 use proptest::prelude::*;
 
+use crate::family::operation::Operation;
 use crate::family::play::play;
 use block_allocator::BlockSubject;
 
-proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(400),
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    })]
+fn run(programs: impl Strategy<Value = Vec<Operation>>, share: u32) {
+    let all = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(400);
+    let cases = u32::div_ceil(all, share);
+    let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
+    let strategy = (strategies::machines(), programs, any::<bool>());
+    let outcome =
+        proptest::test_runner::TestRunner::new(config).run(&strategy, |(machine, operations, keeps)| {
+            let rule = if keeps { RemoteFrees::Kept } else { RemoteFrees::AtOnce };
+            play(BlockSubject::new(&machine, rule), &machine, &operations, 1);
+            Ok(())
+        });
+    outcome.unwrap_or_else(|failure| panic!("{failure}"));
+}
 
-    #[test]
-    fn every_program_agrees_with_the_model(
-        machine in strategies::machines(),
-        operations in prop::collection::vec(strategies::operations(), 1..80),
-        keeps: bool,
-    ) {
-        let rule = if keeps { RemoteFrees::Kept } else { RemoteFrees::AtOnce };
-        play(BlockSubject::new(&machine, rule), &machine, &operations, 1);
-    }
+#[test]
+fn every_program_agrees_with_the_model() {
+    run(prop::collection::vec(strategies::operations(), 1..80), 1);
+}
+
+#[test]
+fn every_program_agrees_with_the_model_when_memory_is_used_up() {
+    // Each takes all memory many times.
+    run(strategies::dry_programs(), 10);
 }

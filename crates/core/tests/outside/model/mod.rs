@@ -14,6 +14,7 @@ mod strategies;
 use pageset_core::Policy;
 use proptest::prelude::*;
 
+use crate::family::operation::Operation;
 use crate::family::play::play;
 use page_allocator::PageSubject;
 
@@ -30,9 +31,9 @@ fn steps() -> usize {
     if cfg!(miri) { 10 } else { 80 }
 }
 
-fn run(policy: Policy) {
-    let strategy = (strategies::machines(), prop::collection::vec(strategies::operations(), 1..steps()));
-    let outcome = proptest::test_runner::TestRunner::new(cases()).run(&strategy, |(machine, operations)| {
+fn run(policy: Policy, programs: impl Strategy<Value = Vec<Operation>>, cases: ProptestConfig) {
+    let strategy = (strategies::machines(), programs);
+    let outcome = proptest::test_runner::TestRunner::new(cases).run(&strategy, |(machine, operations)| {
         play(PageSubject::new(&machine, policy), &machine, &operations, 1);
         Ok(())
     });
@@ -45,6 +46,16 @@ fn run(policy: Policy) {
 fn every_policy_agrees_with_the_model() {
     // A few kernels that differ much are what miri has time for.
     for policy in pageset_core::POLICIES.iter().step_by(if cfg!(miri) { 8 } else { 1 }) {
-        run(*policy);
+        run(*policy, prop::collection::vec(strategies::operations(), 1..steps()), cases());
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "hours")]
+fn every_policy_agrees_with_the_model_when_memory_is_used_up() {
+    for policy in pageset_core::POLICIES {
+        // Each takes all memory many times.
+        let few = ProptestConfig { cases: cases().cases.div_ceil(10), ..cases() };
+        run(*policy, strategies::dry_programs(), few);
     }
 }
