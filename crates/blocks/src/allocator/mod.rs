@@ -54,6 +54,7 @@ pub use tables::{TableCounts, Tables};
 
 use parts::Parts;
 
+use crate::atomic::AtomicUsize;
 use crate::bad_bits::BadBits;
 use crate::cpu_lists::{CpuHome, CpuLists, count};
 use crate::free_bits::FreeBits;
@@ -89,6 +90,8 @@ pub struct BlockAllocator<'a> {
     /// One row of zones per node.
     zonelists: Storage<'a, ZoneId>,
     parts: Parts,
+    /// Memory to keep free, from which watermarks follow; at most what a word holds.
+    min_free_kbytes: AtomicUsize,
     /// Bytes per frame.
     page_bytes: u32,
     /// Distance between watermarks, in 10 000ths of a zone.
