@@ -3,6 +3,7 @@
 use pageset_core::{CpuId, MigrateType, NodeId, Pfn, Watermark, Watermarks, ZoneId, ZoneKind};
 
 use super::{BlockAllocator, FRAMES, head_of};
+use crate::atomic::Relaxed;
 use crate::cpu_lists::BlockCounters;
 use crate::state::Phase;
 
@@ -26,6 +27,8 @@ pub struct ZoneUse {
     pub whole_pageblocks: u64,
     /// Pageblocks that are out of service. Their free frames are none of the above.
     pub isolated_pageblocks: u64,
+    /// Frames of whole pageblocks that are kept for requests of high order that cannot wait.
+    pub reserved_highatomic: u64,
     /// Frames to keep free.
     pub watermarks: Watermarks,
 }
@@ -52,6 +55,7 @@ impl BlockAllocator<'_> {
                 at_hand: zone.blocks.clone().map(at_hand).sum::<usize>() as u64,
                 whole_pageblocks: (zone.whole_blocks() + spares) as u64,
                 isolated_pageblocks: zone.blocks.clone().filter(is_isolated).count() as u64,
+                reserved_highatomic: (zone.reserved.load(Relaxed) * FRAMES) as u64,
                 watermarks: Watermarks {
                     min: zone.mark(Watermark::Min),
                     low: zone.mark(Watermark::Low),

@@ -1,7 +1,8 @@
 //! The allocator and its operations.
 //!
 //! Files in the order of an allocation: `alloc` (from the pageblock at hand), `refill` (another pageblock), `slow` (which zone,
-//! and what else to try), `rescue` (what is left when no pageblock is), `whole` (pageblocks and pairs of them); `free`,
+//! and what else to try), `rescue` (what is left when no pageblock is), `reserve` (for atomic
+//! requests of high order), `whole` (pageblocks and pairs of them); `free`,
 //! `keep` (frees to pageblocks of other
 //! CPUs), `settle` (what a pageblock becomes after a free), `line` (which CPU changed it last); `word` (blocks that lie
 //! together), `arrays` (what a host's CPU has to itself), `bulk`; `mixed` (pageblocks with blocks of several orders), `range` (a given place, exact counts, parts);
@@ -34,6 +35,7 @@ mod parts;
 mod range;
 mod refill;
 mod rescue;
+mod reserve;
 mod settings;
 mod settle;
 mod slow;

@@ -4,6 +4,7 @@
 use pageset_core::{CpuId, ZoneId};
 
 use super::BlockAllocator;
+use super::reserve::Reserve;
 use crate::cpu_lists::{CpuLists, Wanted, count};
 use crate::free_bits::WORDS;
 use crate::stack::BlockIndex;
@@ -16,6 +17,7 @@ pub(super) struct Needy<'l> {
     pub(super) cpu: CpuId,
     pub(super) lists: &'l CpuLists,
     pub(super) wanted: Wanted,
+    pub(super) reserve: Reserve,
 }
 
 impl BlockAllocator<'_> {

@@ -67,8 +67,8 @@ impl BlockAllocator<'_> {
         let size = claim_size.load(Relaxed);
         claim_size.store(size.saturating_mul(2).min(SPARES as u32), Relaxed);
         let near = needy.lists.near.load(Relaxed) as usize;
-        let (first, mut taken) =
-            self.whole.claim_some(&zone.blocks, near, (size as usize).min(self.most_spares(zone)))?;
+        let most = self.most_spares(zone).min(zone.open_blocks(needy.reserve));
+        let (first, mut taken) = self.whole.claim_some(&zone.blocks, near, (size as usize).min(most))?;
         zone.remove_whole(taken.count_ones() as usize);
         count(&needy.lists.counters.claimed);
         let block = first + taken.trailing_zeros() as usize;
@@ -87,6 +87,9 @@ impl BlockAllocator<'_> {
     /// Takes adjacent whole pageblocks from the map; nobody else sees them from then on.
     fn claim_run(&self, needy: Needy<'_>, blocks: usize) -> Option<BlockIndex> {
         let zone = &self.zones[needy.zone.index()];
+        if zone.open_blocks(needy.reserve) < blocks {
+            return None;
+        }
         let near = needy.lists.near.load(Relaxed) as usize;
         let block = self.whole.claim(&zone.blocks, near, blocks)?;
         zone.remove_whole(blocks);

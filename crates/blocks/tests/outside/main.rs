@@ -12,6 +12,7 @@ mod family;
 mod isolation;
 mod machine;
 mod model;
+mod reserve;
 mod reviewers;
 mod settings;
 mod split;
