@@ -33,7 +33,9 @@ impl Budget {
     /// One less.
     pub(crate) fn remove(&self) {
         // There is none only if this number is damaged.
-        self.linked.fetch_update(Relaxed, Relaxed, |linked| linked.checked_sub(1)).ok();
+        if self.linked.fetch_sub(1, Relaxed) == 0 {
+            self.linked.fetch_add(1, Relaxed);
+        }
     }
 
     /// Pageblocks in the CPU's stacks.

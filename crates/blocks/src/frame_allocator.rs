@@ -10,10 +10,12 @@ use pageset_core::{
 use crate::BlockAllocator;
 
 impl FrameAllocator for BlockAllocator<'_> {
+    #[inline]
     fn alloc(&self, cpu: CpuId, request: &Request) -> Result<Pfn, AllocError> {
         self.alloc(cpu, request)
     }
 
+    #[inline]
     fn free(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError> {
         self.free(cpu, pfn, order)
     }
@@ -92,6 +94,10 @@ impl FrameAllocator for BlockAllocator<'_> {
 
     fn set_watermarks(&self, zone: ZoneId, watermarks: Watermarks) -> Result<(), ConfigError> {
         self.set_watermarks(zone, watermarks)
+    }
+
+    fn span(&self) -> Range<u64> {
+        self.span()
     }
 
     fn usage(&self) -> FrameUsage {

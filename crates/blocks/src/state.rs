@@ -305,7 +305,7 @@ impl BlockState {
     /// Damages one bit.
     #[cfg(all(test, not(any(loom, miri))))]
     pub(crate) fn flip(&self, bit: u32) {
-        self.state.fetch_xor(1 << bit, SeqCst);
+        self.set(State(self.get().0 ^ 1 << bit));
     }
 
     /// For whoever has the pageblock for himself.

@@ -129,6 +129,9 @@ pub trait FrameAllocator {
     /// [`ConfigError::BadZone`] for an unknown zone.
     fn set_watermarks(&self, zone: ZoneId, watermarks: Watermarks) -> Result<(), ConfigError>;
 
+    /// From the first to the last frame of its zones.
+    fn span(&self) -> Range<u64>;
+
     /// What memory is used for, and how often CPUs met. O(pageblocks) at most.
     fn usage(&self) -> FrameUsage;
 
@@ -234,6 +237,12 @@ impl<P: Platform> FrameAllocator for PageAllocator<'_, P> {
 
     fn set_watermarks(&self, zone: ZoneId, watermarks: Watermarks) -> Result<(), ConfigError> {
         self.set_watermarks(zone, watermarks)
+    }
+
+    fn span(&self) -> Range<u64> {
+        let spans = || self.zones().map(|zone| zone.span);
+        let start = spans().map(|span| span.start).min().unwrap_or(0);
+        start..spans().map(|span| span.end).max().unwrap_or(0)
     }
 
     fn usage(&self) -> FrameUsage {

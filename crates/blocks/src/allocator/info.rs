@@ -1,5 +1,7 @@
 //! What one may look at.
 
+use core::ops::Range;
+
 use pageset_core::{CpuId, MigrateType, NodeId, Pfn, Watermark, Watermarks, ZoneId, ZoneKind};
 
 use super::{BlockAllocator, FRAMES, head_of};
@@ -63,6 +65,14 @@ impl BlockAllocator<'_> {
                 },
             }
         })
+    }
+
+    /// From the first to the last frame of its zones.
+    #[must_use]
+    pub fn span(&self) -> Range<u64> {
+        let spans = || self.zones.iter().map(|zone| &zone.span);
+        let start = spans().map(|span| span.start).min().unwrap_or(0);
+        start..spans().map(|span| span.end).max().unwrap_or(0)
     }
 
     /// Which zone a frame lies in.
