@@ -6,10 +6,14 @@ use pageset_core::{CpuId, MigrateType, Order, Pfn};
 
 use crate::machine::{RAGGED_FRAMES, order, ragged, request};
 
-/// Rounds of each thread; `PAGESET_ROUNDS` for more.
+/// Rounds of each thread; `PAGESET_ROUNDS` for more. Miri is some thousand times slower.
 fn rounds() -> u64 {
-    std::env::var("PAGESET_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(20_000)
+    let usual = if cfg!(miri) { 40 } else { 20_000 };
+    std::env::var("PAGESET_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(usual)
 }
+
+/// Most frames of an exact count, each of which is looked at several times.
+const EXACT_MAX: u64 = if cfg!(miri) { 12 } else { 600 };
 
 #[test]
 fn nothing_is_lost_and_nothing_is_given_twice() {
@@ -63,13 +67,15 @@ fn nothing_is_lost_and_nothing_is_given_twice() {
                             }
                         }
                         7 => {
-                            let frames = random(600) + 1;
+                            let frames = random(EXACT_MAX) + 1;
                             let any = request(0, MigrateType::Movable);
                             if let Ok(pfn) = allocator.alloc_exact(cpu, frames, &any) {
                                 mark(pfn, frames, true);
                                 mark(pfn, frames, false);
                                 // Another CPU may be at the pageblock; then it stays as it is.
-                                if allocator.split_range(cpu, pfn.0..pfn.0 + frames).is_ok() && frames < 100 {
+                                if allocator.split_range(cpu, pfn.0..pfn.0 + frames).is_ok()
+                                    && frames < EXACT_MAX / 6
+                                {
                                     (pfn.0..pfn.0 + frames)
                                         .for_each(|pfn| allocator.free(cpu, Pfn(pfn), Order::ZERO).unwrap());
                                 } else {
