@@ -1,15 +1,19 @@
 //! Real threads on all operations at once.
 
 use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 use pageset_core::{CpuId, MigrateType, Order, Pfn};
 
 use crate::machine::{RAGGED_FRAMES, order, ragged, request};
 
-/// Rounds of each thread; `PAGESET_ROUNDS` for more. Miri is some thousand times slower.
-fn rounds() -> u64 {
+/// Rounds of each thread: so many, or as many as there are in a time. Miri is some thousand times slower.
+fn rounds() -> impl Iterator<Item = u64> {
+    let setting = |name| std::env::var(name).ok().and_then(|number| number.parse().ok());
     let usual = if cfg!(miri) { 40 } else { 20_000 };
-    std::env::var("PAGESET_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(usual)
+    let count = setting("PAGESET_ROUNDS").unwrap_or(usual);
+    let time = setting("PAGESET_SOAK_SECONDS").map(|seconds| (Instant::now(), Duration::from_secs(seconds)));
+    (0..).take_while(move |round| time.map_or(*round < count, |(begun, time)| begun.elapsed() < time))
 }
 
 /// Most frames of an exact count, each of which is looked at several times.
@@ -38,7 +42,7 @@ fn nothing_is_lost_and_nothing_is_given_twice() {
                     (seed >> 33) % below
                 };
                 let mut mine: Vec<(Pfn, Order)> = Vec::new();
-                for _ in 0..rounds() {
+                for _ in rounds() {
                     // Two threads share a CPU's number.
                     let cpu = CpuId((thread % 3) as u32);
                     match random(16) {
