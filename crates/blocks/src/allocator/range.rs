@@ -138,8 +138,10 @@ impl BlockAllocator<'_> {
     pub fn split_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
         self.check_all_in_use(cpu, &pfns)?;
         let (Some(first), Some(last)) = (pfns.clone().next(), pfns.last()) else { return Ok(()) };
-        let mut start = self.block_around(Pfn(first))?.start;
-        let end = self.block_around(Pfn(last))?.end;
+        let around = |pfn| self.block_in_use(Pfn(pfn)).ok_or(FreeError::DoubleFree(Pfn(pfn)));
+        let (Pfn(mut start), _) = around(first)?;
+        let (Pfn(end), order) = around(last)?;
+        let end = end + u64::from(order.frames());
         while start < end {
             let (_, index) = self.locate(Pfn(start)).ok_or(FreeError::Foreign(Pfn(start)))?;
             let (block, frame) = (index / FRAMES, index % FRAMES);
@@ -157,23 +159,6 @@ impl BlockAllocator<'_> {
             start = part_end;
         }
         Ok(())
-    }
-
-    /// The block in use around a frame.
-    fn block_around(&self, pfn: Pfn) -> Result<Range<u64>, FreeError> {
-        let (zone, index) = self.locate(pfn).ok_or(FreeError::Foreign(pfn))?;
-        let (block, frame) = (index / FRAMES, index % FRAMES);
-        let state = self.states[block].get();
-        let (start, order) = match state.phase() {
-            Phase::Inner => (head_of(block) * FRAMES, Order::MAX),
-            Phase::Handed => (block * FRAMES, state.order()),
-            _ => {
-                let (start, order) = self.block_in_split(block, frame, state);
-                (block * FRAMES + start, order)
-            }
-        };
-        let start = zone.pfn(start).0;
-        Ok(start..start + u64::from(order.frames()))
     }
 
     fn check_all_in_use(&self, cpu: CpuId, pfns: &Range<u64>) -> Result<(), FreeError> {

@@ -91,14 +91,18 @@ impl Zone {
 
     /// Frames that ordinary requests leave to atomic ones: of whole pageblocks that are there.
     pub(super) fn reserved_frames(&self) -> u64 {
-        (self.reserved.load(Relaxed).min(self.whole_blocks()) as u64).saturating_mul(FRAMES as u64)
+        // Most zones have none: then the gauges, which every CPU changes, are left alone.
+        match self.reserved.load(Relaxed) {
+            0 => 0,
+            reserved => (reserved.min(self.whole_blocks()) as u64).saturating_mul(FRAMES as u64),
+        }
     }
 
-    /// Whole pageblocks of the map that a request may take.
-    pub(super) fn open_blocks(&self, reserve: Reserve) -> usize {
-        match reserve {
-            Reserve::Open => self.whole_blocks(),
-            Reserve::Closed => self.whole_blocks().saturating_sub(self.reserved.load(Relaxed)),
+    /// Whole pageblocks of the map that a request may take, `wanted` at most.
+    pub(super) fn open_blocks(&self, wanted: usize, reserve: Reserve) -> usize {
+        match (reserve, self.reserved.load(Relaxed)) {
+            (Reserve::Open, _) | (_, 0) => wanted,
+            (Reserve::Closed, reserved) => self.whole_blocks().saturating_sub(reserved).min(wanted),
         }
     }
 }

@@ -67,7 +67,7 @@ impl BlockAllocator<'_> {
         let size = claim_size.load(Relaxed);
         claim_size.store(size.saturating_mul(2).min(SPARES as u32), Relaxed);
         let near = needy.lists.near.load(Relaxed) as usize;
-        let most = self.most_spares(zone).min(zone.open_blocks(needy.reserve));
+        let most = zone.open_blocks(self.most_spares(zone), needy.reserve);
         let (first, mut taken) = self.whole.claim_some(&zone.blocks, near, (size as usize).min(most))?;
         zone.remove_whole(taken.count_ones() as usize);
         count(&needy.lists.counters.claimed);
@@ -87,7 +87,7 @@ impl BlockAllocator<'_> {
     /// Takes adjacent whole pageblocks from the map; nobody else sees them from then on.
     fn claim_run(&self, needy: Needy<'_>, blocks: usize) -> Option<BlockIndex> {
         let zone = &self.zones[needy.zone.index()];
-        if zone.open_blocks(needy.reserve) < blocks {
+        if zone.open_blocks(blocks, needy.reserve) < blocks {
             return None;
         }
         let near = needy.lists.near.load(Relaxed) as usize;
