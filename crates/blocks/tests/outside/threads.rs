@@ -10,7 +10,7 @@ use crate::machine::{RAGGED_FRAMES, order, ragged, request};
 /// Rounds of each thread: so many, or as many as there are in a time. Miri is some thousand times slower.
 fn rounds() -> impl Iterator<Item = u64> {
     let setting = |name| std::env::var(name).ok().and_then(|number| number.parse().ok());
-    let usual = if cfg!(miri) { 40 } else { 20_000 };
+    let usual = if cfg!(miri) { 20 } else { 20_000 };
     let count = setting("PAGESET_ROUNDS").unwrap_or(usual);
     let time = setting("PAGESET_SOAK_SECONDS").map(|seconds| (Instant::now(), Duration::from_secs(seconds)));
     (0..).take_while(move |round| time.map_or(*round < count, |(begun, time)| begun.elapsed() < time))
