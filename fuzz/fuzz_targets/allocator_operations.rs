@@ -10,6 +10,7 @@
 mod bytes;
 #[path = "../../crates/core/tests/family/mod.rs"]
 mod family;
+#[expect(dead_code, reason = "some tests of the core need more of it")]
 #[path = "../../crates/core/tests/outside/host.rs"]
 mod host;
 #[path = "../../crates/core/tests/outside/model/owners.rs"]
