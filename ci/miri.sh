@@ -42,10 +42,8 @@ part() {
         pool_unit) "${miri[@]}" --package pageset --lib ;;
         pool_torture) "${miri[@]}" --package pageset --test torture ;;
         blocks_unit) "${miri[@]}" --package pageset-blocks --lib ;;
-        # Four threads on all operations, some hundred times each.
-        blocks_threads)
-            PAGESET_ROUNDS="${PAGESET_ROUNDS:-100}" "${miri[@]}" --package pageset-blocks --test outside -- threads:: errors::
-            ;;
+        # Four threads on all operations.
+        blocks_threads) "${miri[@]}" --package pageset-blocks --test outside -- threads:: errors:: ;;
         # The portable kernel; others are not known to miri, and say that they are skipped.
         pageops)
             "${miri[@]}" --package pageset-pageops --lib &&

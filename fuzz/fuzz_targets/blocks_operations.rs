@@ -1,22 +1,28 @@
-//! Programs of every operation of a `BlockAllocator`, misuse included, against the model of its tests.
+//! Any machine, both rules for frees to other CPUs' pageblocks, any operations, misuse included: every answer of a
+//! `BlockAllocator` is the family's model's (`crates/core/tests/family`), and every frame is accounted for. A find becomes a
+//! named test in `crates/blocks/tests/outside/model/regressions.rs`.
 #![no_main]
 
-#[path = "../../crates/blocks/tests/outside/machine.rs"]
-mod machine;
-#[path = "../../crates/blocks/tests/outside/model/reference.rs"]
-mod reference;
-#[path = "../../crates/blocks/tests/outside/model/step.rs"]
-mod step;
+#[path = "../../crates/blocks/tests/outside/model/block_allocator.rs"]
+mod block_allocator;
+#[path = "../../crates/core/tests/family/bytes.rs"]
+mod bytes;
+#[expect(dead_code, reason = "some operations are the core's only")]
+#[path = "../../crates/core/tests/family/mod.rs"]
+mod family;
 
+use arbitrary::{Result, Unstructured};
+use block_allocator::BlockSubject;
+use libfuzzer_sys::fuzz_target;
 use pageset_blocks::RemoteFrees;
 
-/// Most steps of one program.
-const STEPS_MAX: usize = 64;
-
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    let Some((first, rest)) = bytes.split_first() else { return };
-    let rule = if first % 2 == 0 { RemoteFrees::Kept } else { RemoteFrees::AtOnce };
-    let mut steps = step::Step::program(rest);
-    steps.truncate(STEPS_MAX);
-    reference::play(rule, steps, 8);
+fuzz_target!(|program: &[u8]| {
+    let _ = run(&mut Unstructured::new(program));
 });
+
+fn run(bytes: &mut Unstructured<'_>) -> Result<()> {
+    let rule = *bytes.choose(&[RemoteFrees::Kept, RemoteFrees::AtOnce])?;
+    let (machine, operations, stride) = bytes::program(bytes)?;
+    family::play::play(BlockSubject::new(&machine, rule), &machine, &operations, stride);
+    Ok(())
+}

@@ -8,6 +8,7 @@ use crate::budget::Budget;
 use crate::free_bits::WORDS;
 use crate::kept::Kept;
 use crate::stack::{BlockIndex, Stack};
+use crate::state::State;
 
 /// Types of requests.
 pub(crate) const TYPES: usize = MigrateType::PCP_COUNT;
@@ -105,6 +106,14 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
+    /// What the blocks of a split pageblock are. None if nothing is split so: the state is damaged.
+    #[inline]
+    pub(crate) const fn of_split(state: State) -> Option<Self> {
+        let (order, migratetype) = (state.order(), state.migratetype());
+        let is_possible = order.index() < PAGEBLOCK_ORDER && migratetype.index() < TYPES;
+        if is_possible { Some(Self { order, migratetype }) } else { None }
+    }
+
     /// All of them.
     pub(crate) fn all() -> impl Iterator<Item = Self> {
         MigrateType::ALL.into_iter().take(TYPES).flat_map(|migratetype| {
@@ -280,6 +289,8 @@ counters! {
     given_back,
     /// Blocks that were free already when a CPU gave them back: somebody freed them twice.
     double_frees,
+    /// Entries of tables that contradicted another table, and were left alone: the allocator's own data is damaged.
+    damaged,
     /// Times a CPU changed the free frames of a pageblock that another one had changed last. Counted with the feature
     /// `line-counts` only.
     line_transfers,

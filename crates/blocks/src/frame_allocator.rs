@@ -3,17 +3,19 @@
 use core::ops::Range;
 
 use pageset_core::{
-    AllocError, ConfigError, CpuId, FrameAllocator, FrameCensus, FrameUsage, FreeError, Order, Pfn, Request,
-    TickOutcome, Violation,
+    AllocError, ConfigError, CpuId, FrameAllocator, FrameCensus, FrameUsage, FreeError, MigrateType, Order,
+    Pfn, Request, TickOutcome, Violation, Watermarks, ZoneId,
 };
 
 use crate::BlockAllocator;
 
 impl FrameAllocator for BlockAllocator<'_> {
+    #[inline]
     fn alloc(&self, cpu: CpuId, request: &Request) -> Result<Pfn, AllocError> {
         self.alloc(cpu, request)
     }
 
+    #[inline]
     fn free(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError> {
         self.free(cpu, pfn, order)
     }
@@ -55,16 +57,55 @@ impl FrameAllocator for BlockAllocator<'_> {
         self.tick(cpu)
     }
 
-    fn drain_all(&self, _: CpuId) -> Result<(), ConfigError> {
+    fn drain_cpu(&self, cpu: CpuId, of: CpuId) -> Result<(), ConfigError> {
+        self.check_cpu(cpu)?;
+        self.drain_cpu(of)
+    }
+
+    fn drain_all(&self, cpu: CpuId) -> Result<(), ConfigError> {
+        self.check_cpu(cpu)?;
         self.drain_all();
         Ok(())
+    }
+
+    fn cpu_offline(&self, cpu: CpuId) -> Result<(), ConfigError> {
+        self.cpu_offline(cpu)
+    }
+
+    fn cpu_online(&self, cpu: CpuId) -> Result<(), ConfigError> {
+        self.cpu_online(cpu)
+    }
+
+    fn isolate_pageblock(&self, cpu: CpuId, pfn: Pfn) -> Result<(), ConfigError> {
+        self.isolate_pageblock(cpu, pfn)
+    }
+
+    fn unisolate_pageblock(&self, cpu: CpuId, pfn: Pfn, migratetype: MigrateType) -> Result<(), ConfigError> {
+        self.unisolate_pageblock(cpu, pfn, migratetype)
+    }
+
+    fn mark_bad(&self, cpu: CpuId, pfn: Pfn) -> Result<(), FreeError> {
+        self.mark_bad(cpu, pfn)
+    }
+
+    fn set_min_free_kbytes(&self, kbytes: u64) {
+        self.set_min_free_kbytes(kbytes);
+    }
+
+    fn set_watermarks(&self, zone: ZoneId, watermarks: Watermarks) -> Result<(), ConfigError> {
+        self.set_watermarks(zone, watermarks)
+    }
+
+    fn span(&self) -> Range<u64> {
+        self.span()
     }
 
     fn usage(&self) -> FrameUsage {
         let mut usage =
             FrameUsage { shared_visits: self.counters().shared() as u64, ..FrameUsage::default() };
         for zone in self.zones() {
-            usage.free += zone.free - zone.held - zone.at_hand;
+            // Others may change what is counted meanwhile.
+            usage.free += zone.free.saturating_sub(zone.held + zone.at_hand);
             usage.held += zone.held;
             usage.at_hand += zone.at_hand;
             usage.whole_pageblocks += zone.whole_pageblocks;

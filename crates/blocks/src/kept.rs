@@ -106,15 +106,71 @@ impl Kept {
         self.lists.iter().flatten().flat_map(move |list| {
             let chunk = |chunk: u32| (chunk != NONE).then_some(chunk);
             let newest = chunk(list.newest.load(Relaxed));
-            let older = move |now: &u32| chunk(self.links[*now as usize].older.load(Relaxed));
+            let older = move |now: &u32| chunk(self.links.get(*now as usize)?.older.load(Relaxed));
             let mut left = list.blocks.load(Relaxed) as usize;
             // No more chunks than there are: somebody may change them meanwhile.
             core::iter::successors(newest, older).take(CHUNKS).flat_map(move |chunk| {
                 let len = newest_len(left);
                 left = left.saturating_sub(len);
-                self.chunks[chunk as usize].0[..len].iter().map(|frame| frame.load(Relaxed))
+                let chunk = self.chunks.get(chunk as usize).map_or(&[][..], |chunk| &chunk.0[..len]);
+                chunk.iter().map(|frame| frame.load(Relaxed))
             })
         })
+    }
+
+    /// Whether somebody is here.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.busy.load(Relaxed) != 0
+    }
+
+    /// Whether its numbers agree with each other: each chunk that was ever used is in one list, or unused. Exact only while nobody
+    /// else is here.
+    pub(crate) fn is_sound(&self) -> bool {
+        let mut seen = 0_u128;
+        let mut frames = 0;
+        for wanted in Self::all() {
+            let list = self.list(wanted);
+            let blocks = list.blocks.load(Relaxed) as usize;
+            frames += blocks << wanted.order.get();
+            let oldest = list.oldest.load(Relaxed);
+            if !self.see_chain(list.newest.load(Relaxed), blocks.div_ceil(CHUNK_BLOCKS), oldest, &mut seen) {
+                return false;
+            }
+        }
+        let unused = core::iter::successors(Some(self.unused.load(Relaxed)), |chunk| {
+            self.links.get(*chunk as usize).map(|links| links.older.load(Relaxed))
+        });
+        // One that was seen before is in a list, or in a circle.
+        let are_unused = unused.take_while(|chunk| *chunk != NONE).all(|chunk| see(chunk, &mut seen));
+        are_unused && frames == self.frames() && seen.count_ones() == self.fresh.load(Relaxed)
+    }
+
+    /// Sees the chunks of a list: so many, from the newest to the oldest one, each of which names the one after it.
+    fn see_chain(&self, newest: u32, chunks: usize, oldest: u32, seen: &mut u128) -> bool {
+        let (mut newer, mut chunk) = (NONE, newest);
+        for _ in 0..chunks {
+            let Some(links) = self.links.get(chunk as usize) else { return false };
+            if links.newer.load(Relaxed) != newer || !see(chunk, seen) {
+                return false;
+            }
+            newer = chunk;
+            chunk = links.older.load(Relaxed);
+        }
+        (newer, chunk) == (oldest, NONE)
+    }
+
+    /// Its counts and links, to be damaged.
+    #[cfg(all(test, not(any(loom, miri))))]
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = &AtomicU32> {
+        let lists = self.lists.iter().flatten().flat_map(|list| [&list.blocks, &list.newest, &list.oldest]);
+        let links = self.links.iter().take(6).flat_map(|links| [&links.older, &links.newer]);
+        [&self.busy, &self.frames, &self.fresh, &self.unused].into_iter().chain(lists).chain(links)
+    }
+
+    /// Frames of the first chunks, to be damaged.
+    #[cfg(all(test, not(any(loom, miri))))]
+    pub(crate) fn frames_of_chunks(&self) -> impl Iterator<Item = &AtomicU32> {
+        self.chunks.iter().take(3).flat_map(|chunk| chunk.0.iter().step_by(5))
     }
 
     /// What is kept.
@@ -126,6 +182,14 @@ impl Kept {
     fn list(&self, wanted: Wanted) -> &List {
         &self.lists[wanted.migratetype.index()][wanted.order.index()]
     }
+}
+
+/// Sees a chunk. `false` if it was seen before, or is none.
+fn see(chunk: u32, seen: &mut u128) -> bool {
+    let bit = 1_u128.checked_shl(chunk).unwrap_or(0);
+    let is_new = bit != 0 && *seen & bit == 0;
+    *seen |= bit;
+    is_new
 }
 
 /// Blocks in the newest chunk of a list with so many.
@@ -142,14 +206,15 @@ impl<'k> Held<'k> {
     #[inline]
     pub(crate) fn push(self, wanted: Wanted, frame: u32) -> bool {
         let (kept, list) = (self.0, self.0.list(wanted));
-        let frames = kept.frames.load(Relaxed) + wanted.order.frames();
+        let frames = kept.frames.load(Relaxed).saturating_add(wanted.order.frames());
         let blocks = list.blocks.load(Relaxed);
         let place = blocks as usize % CHUNK_BLOCKS;
         if frames > FRAMES_MAX || (place == 0 && !self.open_chunk(list)) {
             return false;
         }
-        kept.chunks[list.newest.load(Relaxed) as usize].0[place].store(frame, Relaxed);
-        list.blocks.store(blocks + 1, Relaxed);
+        let Some(newest) = kept.chunks.get(list.newest.load(Relaxed) as usize) else { return false };
+        newest.0[place].store(frame, Relaxed);
+        list.blocks.store(blocks.saturating_add(1), Relaxed);
         kept.frames.store(frames, Relaxed);
         true
     }
@@ -161,7 +226,7 @@ impl<'k> Held<'k> {
         let left = list.blocks.load(Relaxed).checked_sub(1)?;
         let newest = list.newest.load(Relaxed);
         let place = left as usize % CHUNK_BLOCKS;
-        let frame = kept.chunks[newest as usize].0[place].load(Relaxed);
+        let frame = kept.chunks.get(newest as usize)?.0[place].load(Relaxed);
         self.note_less(list, wanted.order, 1);
         if place == 0 {
             self.close_chunk(list, newest);
@@ -187,14 +252,25 @@ impl<'k> Held<'k> {
         Kept::all().max_by_key(frames).filter(|wanted| frames(wanted) > 0)
     }
 
+    /// Forgets a list whose blocks cannot be found.
+    #[cold]
+    pub(crate) fn forget(self, wanted: Wanted) {
+        let list = self.0.list(wanted);
+        self.note_less(list, wanted.order, list.blocks.load(Relaxed));
+        list.newest.store(NONE, Relaxed);
+        list.oldest.store(NONE, Relaxed);
+    }
+
     /// Blocks of a list.
     pub(crate) fn blocks(self, wanted: Wanted) -> usize {
         self.0.list(wanted).blocks.load(Relaxed) as usize
     }
 
     fn note_less(self, list: &List, order: Order, blocks: u32) {
-        list.blocks.store(list.blocks.load(Relaxed) - blocks, Relaxed);
-        self.0.frames.store(self.0.frames.load(Relaxed) - (blocks << order.get()), Relaxed);
+        let less =
+            |number: &AtomicU32, by: u32| number.store(number.load(Relaxed).saturating_sub(by), Relaxed);
+        less(&list.blocks, blocks);
+        less(&self.0.frames, blocks << order.get());
     }
 
     /// Gives a list one more chunk, if there is any.
@@ -222,7 +298,7 @@ impl<'k> Held<'k> {
     /// Takes an empty chunk out of its list.
     fn close_chunk(self, list: &List, chunk: u32) {
         let kept = self.0;
-        let links = &kept.links[chunk as usize];
+        let Some(links) = kept.links.get(chunk as usize) else { return };
         let (older, newer) = (links.older.load(Relaxed), links.newer.load(Relaxed));
         kept.links.get(older as usize).map_or(&list.oldest, |links| &links.newer).store(newer, Relaxed);
         kept.links.get(newer as usize).map_or(&list.newest, |links| &links.older).store(older, Relaxed);

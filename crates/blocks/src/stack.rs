@@ -44,13 +44,21 @@ impl Stack {
         let mut top = self.0.load(Acquire);
         loop {
             let block = (top & INDEX).checked_sub(1)?;
-            // If somebody took it meanwhile, this reads another list's link, and the exchange fails.
-            let next = states[block].next.load(Relaxed) as usize;
+            // If somebody took it meanwhile, this reads another list's link, and the exchange fails. A number that no pageblock has
+            // is damage, and ends the list.
+            let next = states.get(block)?.next.load(Relaxed) as usize;
             match self.0.compare_exchange_weak(top, next_tag(top) | next, AcqRel, Acquire) {
                 Ok(_) => return Some(block),
                 Err(now) => top = now,
             }
         }
+    }
+
+    /// All of them, from the top on; one more than there are pageblocks at most, which shows that there is no end. Exact only while nobody else is here.
+    pub(crate) fn iter(&self, states: &Storage<'_, BlockState>) -> impl Iterator<Item = BlockIndex> {
+        let number = |word: usize| (word & INDEX).checked_sub(1);
+        let next = move |block: &BlockIndex| number(states.get(*block)?.next.load(Relaxed) as usize);
+        core::iter::successors(number(self.0.load(Acquire)), next).take(states.len() + 1)
     }
 }
 

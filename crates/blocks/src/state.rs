@@ -1,6 +1,6 @@
 //! What a pageblock is for: phase, order, type, owner, in one word that changes by exchange.
 
-use pageset_core::{CpuId, MigrateType, Order};
+use pageset_core::{CpuId, MigrateType, Order, PAGEBLOCK_ORDER};
 
 use crate::atomic::{AtomicU32, SeqCst, constant};
 
@@ -124,6 +124,12 @@ impl State {
             Some(order) => order,
             None => Order::MAX,
         }
+    }
+
+    /// The order of its blocks, if it is split: below that of pageblocks. Other bits are damage.
+    #[inline]
+    pub(crate) const fn split_order(self) -> Order {
+        if self.order().index() < PAGEBLOCK_ORDER { self.order() } else { Order::ZERO }
     }
 
     #[inline]
@@ -294,6 +300,12 @@ impl BlockState {
     #[inline]
     pub(crate) fn get(&self) -> State {
         State(self.state.load(SeqCst))
+    }
+
+    /// Damages one bit.
+    #[cfg(all(test, not(any(loom, miri))))]
+    pub(crate) fn flip(&self, bit: u32) {
+        self.set(State(self.get().0 ^ 1 << bit));
     }
 
     /// For whoever has the pageblock for himself.

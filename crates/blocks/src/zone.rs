@@ -26,6 +26,8 @@ pub struct Zone {
     pub(crate) lowmem_reserve: [u64; ZoneKind::COUNT],
     marks: [AtomicUsize; 3],
     gauges: Gauges,
+    /// Whole pageblocks that are kept for atomic requests of high order. There may be fewer at the moment.
+    pub(crate) reserved: AtomicUsize,
     /// What no CPU has of the budget for pageblocks in CPUs' stacks.
     pub(crate) unassigned: AtomicUsize,
     /// Pageblocks with free frames whose owners are idle, by type and order.
@@ -61,6 +63,7 @@ impl Zone {
                 offset: 0,
                 lowmem_reserve: [0; ZoneKind::COUNT],
                 marks: array!(AtomicUsize::new(0)),
+                reserved: AtomicUsize::new(0),
                 unassigned: AtomicUsize::new(0),
                 gauges: Gauges { whole: AtomicUsize::new(0), idle: AtomicUsize::new(0) },
                 shared: array!(array!(Stack::new())),
@@ -111,9 +114,9 @@ impl Zone {
     /// Frames that are free at least: frames that were freed to pageblocks since those became idle are not counted, nor are
     /// those of pageblocks that CPUs allocate from.
     pub(crate) fn free_at_least(&self) -> u64 {
-        let whole = self.whole_blocks() as u64 * u64::from(PAGEBLOCK_FRAMES);
+        let whole = (self.whole_blocks() as u64).saturating_mul(u64::from(PAGEBLOCK_FRAMES));
         // Two CPUs that count at the same time may leave a difference below zero for a moment.
-        whole + (self.gauges.idle.load(Relaxed) as isize).max(0) as u64
+        whole.saturating_add((self.gauges.idle.load(Relaxed) as isize).max(0) as u64)
     }
 
     pub(crate) fn mark(&self, mark: Watermark) -> u64 {

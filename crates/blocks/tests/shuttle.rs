@@ -5,16 +5,19 @@
 //! schedules. The schedule of a failure is printed, and `shuttle::replay` takes it.
 #![cfg(shuttle)]
 
+#[path = "shuttle/random.rs"]
+mod random;
 #[path = "shuttle/world.rs"]
 mod world;
 
 use pageset_blocks::RemoteFrees;
 use pageset_core::{CpuId, MigrateType, Order, Pfn, Request, RequestTraits};
+use random::{check, iterations};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::scheduler::{RandomScheduler, Schedule, Scheduler, Task, TaskId};
 use shuttle::sync::Arc;
 use shuttle::thread;
-use world::{FRAMES, World, check, check_with, iterations};
+use world::{FRAMES, World, check_with};
 
 const STEPS: u32 = 12;
 

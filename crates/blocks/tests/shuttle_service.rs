@@ -4,6 +4,8 @@
 //! Needs `RUSTFLAGS="--cfg shuttle"`, and is empty otherwise; `ci/shuttle.sh` runs it.
 #![cfg(shuttle)]
 
+#[path = "shuttle/random.rs"]
+mod random;
 #[path = "shuttle/world.rs"]
 mod world;
 
@@ -11,10 +13,11 @@ use std::collections::BTreeSet;
 
 use pageset_blocks::RemoteFrees;
 use pageset_core::{CpuId, FreeError, MigrateType, Order, Pfn, Request, RequestTraits, Watermarks, ZoneId};
+use random::check;
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::sync::Arc;
 use shuttle::thread;
-use world::{FRAMES, World, check};
+use world::{FRAMES, World};
 
 /// What each user does in turn.
 const STEPS: u32 = 8;

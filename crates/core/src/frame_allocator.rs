@@ -4,7 +4,9 @@ use core::ops::Range;
 
 use crate::check::{FrameCensus, Violation};
 use crate::error::{AllocError, ConfigError, FreeError};
-use crate::{CpuId, Order, PageAllocator, Pfn, Platform, Request, TickOutcome};
+use crate::{
+    CpuId, MigrateType, Order, PageAllocator, Pfn, Platform, Request, TickOutcome, Watermarks, ZoneId,
+};
 
 /// A page-frame allocator: [`PageAllocator`], which does what Linux does, or another one.
 ///
@@ -37,7 +39,7 @@ pub trait FrameAllocator {
     /// Frees blocks one after the other.
     ///
     /// # Errors
-    /// The place of the first block that could not be freed, and why.
+    /// The place of the first block that could not be freed, and why. The other blocks are freed nevertheless.
     fn free_batch(&self, cpu: CpuId, blocks: &[(Pfn, Order)]) -> Result<(), (usize, FreeError)>;
 
     /// Allocates contiguous frames, any number of them.
@@ -76,11 +78,59 @@ pub trait FrameAllocator {
     /// [`ConfigError::BadCpu`] for an unknown CPU.
     fn tick(&self, cpu: CpuId) -> Result<TickOutcome, ConfigError>;
 
+    /// Lets everybody have what one CPU keeps back; `cpu` does it.
+    ///
+    /// # Errors
+    /// [`ConfigError::BadCpu`] if either CPU is unknown.
+    fn drain_cpu(&self, cpu: CpuId, of: CpuId) -> Result<(), ConfigError>;
+
     /// Lets everybody have what any CPU keeps back.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.
     fn drain_all(&self, cpu: CpuId) -> Result<(), ConfigError>;
+
+    /// Takes a CPU off-line: it keeps nothing back any more. All are on-line at first.
+    ///
+    /// # Errors
+    /// [`ConfigError::BadCpu`] for an unknown CPU.
+    fn cpu_offline(&self, cpu: CpuId) -> Result<(), ConfigError>;
+
+    /// Brings a CPU back.
+    ///
+    /// # Errors
+    /// [`ConfigError::BadCpu`] for an unknown CPU.
+    fn cpu_online(&self, cpu: CpuId) -> Result<(), ConfigError>;
+
+    /// Takes a pageblock out of service: its free frames are handed out no more.
+    ///
+    /// # Errors
+    /// See [`ConfigError`].
+    fn isolate_pageblock(&self, cpu: CpuId, pfn: Pfn) -> Result<(), ConfigError>;
+
+    /// Returns a pageblock to service, for requests of `migratetype`.
+    ///
+    /// # Errors
+    /// See [`ConfigError`].
+    fn unisolate_pageblock(&self, cpu: CpuId, pfn: Pfn, migratetype: MigrateType) -> Result<(), ConfigError>;
+
+    /// Takes a frame out of service for good: alone if it is free, otherwise with the block that it is part of.
+    ///
+    /// # Errors
+    /// See [`FreeError`].
+    fn mark_bad(&self, cpu: CpuId, pfn: Pfn) -> Result<(), FreeError>;
+
+    /// Sets `min_free_kbytes`; all watermarks follow.
+    fn set_min_free_kbytes(&self, kbytes: u64);
+
+    /// Sets one zone's watermarks outright.
+    ///
+    /// # Errors
+    /// [`ConfigError::BadZone`] for an unknown zone.
+    fn set_watermarks(&self, zone: ZoneId, watermarks: Watermarks) -> Result<(), ConfigError>;
+
+    /// From the first to the last frame of its zones.
+    fn span(&self) -> Range<u64>;
 
     /// What memory is used for, and how often CPUs met. O(pageblocks) at most.
     fn usage(&self) -> FrameUsage;
@@ -153,8 +203,46 @@ impl<P: Platform> FrameAllocator for PageAllocator<'_, P> {
         self.tick(cpu)
     }
 
+    fn drain_cpu(&self, cpu: CpuId, of: CpuId) -> Result<(), ConfigError> {
+        self.drain_cpu(cpu, of).map(drop)
+    }
+
     fn drain_all(&self, cpu: CpuId) -> Result<(), ConfigError> {
         self.drain_all(cpu).map(drop)
+    }
+
+    fn cpu_offline(&self, cpu: CpuId) -> Result<(), ConfigError> {
+        self.cpu_offline(cpu)
+    }
+
+    fn cpu_online(&self, cpu: CpuId) -> Result<(), ConfigError> {
+        self.cpu_online(cpu)
+    }
+
+    fn isolate_pageblock(&self, cpu: CpuId, pfn: Pfn) -> Result<(), ConfigError> {
+        self.isolate_pageblock(cpu, pfn)
+    }
+
+    fn unisolate_pageblock(&self, cpu: CpuId, pfn: Pfn, migratetype: MigrateType) -> Result<(), ConfigError> {
+        self.unisolate_pageblock(cpu, pfn, migratetype)
+    }
+
+    fn mark_bad(&self, cpu: CpuId, pfn: Pfn) -> Result<(), FreeError> {
+        self.mark_bad(cpu, pfn)
+    }
+
+    fn set_min_free_kbytes(&self, kbytes: u64) {
+        self.set_min_free_kbytes(kbytes);
+    }
+
+    fn set_watermarks(&self, zone: ZoneId, watermarks: Watermarks) -> Result<(), ConfigError> {
+        self.set_watermarks(zone, watermarks)
+    }
+
+    fn span(&self) -> Range<u64> {
+        let spans = || self.zones().map(|zone| zone.span);
+        let start = spans().map(|span| span.start).min().unwrap_or(0);
+        start..spans().map(|span| span.end).max().unwrap_or(0)
     }
 
     fn usage(&self) -> FrameUsage {

@@ -9,7 +9,7 @@ use pageset_core::{Order, Pfn};
 use crate::area::{Access, AreaMap};
 use crate::counts::Counts;
 use crate::engine::Engine;
-use crate::frames::FrameAllocator;
+use crate::frames::FrameSource;
 use crate::pte::{Meaning, Pte, TableId};
 use crate::space::AddressSpace;
 use crate::world::World;

@@ -9,7 +9,7 @@ use pageset_core::{CpuId, Order, Pfn};
 
 use crate::atomic::{AtomicU32, Ordering::Relaxed, Padded};
 use crate::frame_table::FrameTable;
-use crate::frames::{FrameAllocator, FrameUse};
+use crate::frames::{FrameSource, FrameUse};
 use crate::geometry::Geometry;
 use crate::grace::Grace;
 use crate::local::Local;
@@ -187,8 +187,8 @@ impl<W: World> Engine<W> {
         }
         self.lru.remove(&self.frames, blocks);
         debug_assert!(blocks.iter().all(|(pfn, _)| self.is_unused(*pfn)), "{blocks:?}: one is still in use");
-        if let Err(refused) = self.world.frames().free_batch(local.cpu, blocks) {
-            local.stats.refused_frees += refused as u64;
+        if self.world.frames().free_batch(local.cpu, blocks).is_err() {
+            local.stats.refused_frees += 1;
         }
         blocks.clear();
     }

@@ -1,8 +1,8 @@
-//! Where frames come from: the core's allocator, or a bump pointer as the cheapest thing possible.
+//! Where frames come from: a page-frame allocator, or a bump pointer as the cheapest thing possible.
 
 use core::ops::Range;
 
-use pageset_core::{CpuId, FreeError, FreeTraits, Order, PageAllocator, Pfn, Platform, Request};
+use pageset_core::{CpuId, FrameAllocator, FreeError, Order, Pfn, Request};
 
 use crate::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -16,7 +16,7 @@ pub enum FrameUse {
 }
 
 impl FrameUse {
-    /// What the core's allocator is asked for.
+    /// What an allocator is asked for.
     #[must_use]
     pub const fn request(self, order: Order) -> Request {
         match self {
@@ -26,8 +26,8 @@ impl FrameUse {
     }
 }
 
-/// Hands out blocks of `2^order` frames.
-pub trait FrameAllocator {
+/// Hands out blocks of `2^order` frames: what the engine needs of an allocator.
+pub trait FrameSource {
     /// All frames it may ever hand out.
     fn span(&self) -> Range<u64>;
 
@@ -56,10 +56,9 @@ pub trait FrameAllocator {
     /// Takes many blocks back.
     ///
     /// # Errors
-    /// The number of refused blocks. The others are free.
-    fn free_batch(&self, cpu: CpuId, blocks: &[(Pfn, Order)]) -> Result<(), usize> {
-        let refused = blocks.iter().filter(|(pfn, order)| self.free(cpu, *pfn, *order).is_err()).count();
-        if refused == 0 { Ok(()) } else { Err(refused) }
+    /// Why the first block was refused that was. The others are free.
+    fn free_batch(&self, cpu: CpuId, blocks: &[(Pfn, Order)]) -> Result<(), FreeError> {
+        blocks.iter().map(|(pfn, order)| self.free(cpu, *pfn, *order)).fold(Ok(()), Result::and)
     }
 
     /// Frames handed out and not yet back; `None` if nothing counts them. May be slow. Exact only while nobody allocates.
@@ -68,16 +67,15 @@ pub trait FrameAllocator {
     }
 }
 
-impl<P: Platform> FrameAllocator for PageAllocator<'_, P> {
+/// Every page-frame allocator of the family.
+impl<A: FrameAllocator> FrameSource for A {
     fn span(&self) -> Range<u64> {
-        let spans = || self.zones().map(|zone| zone.span);
-        let start = spans().map(|span| span.start).min().unwrap_or(0);
-        start..spans().map(|span| span.end).max().unwrap_or(0)
+        FrameAllocator::span(self)
     }
 
     #[inline]
     fn alloc(&self, cpu: CpuId, order: Order, wanted_for: FrameUse) -> Option<Pfn> {
-        PageAllocator::alloc(self, cpu, &wanted_for.request(order)).ok()
+        FrameAllocator::alloc(self, cpu, &wanted_for.request(order)).ok()
     }
 
     fn alloc_many(&self, cpu: CpuId, wanted_for: FrameUse, frames: &mut [Option<Pfn>]) -> usize {
@@ -87,15 +85,11 @@ impl<P: Platform> FrameAllocator for PageAllocator<'_, P> {
 
     #[inline]
     fn free(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError> {
-        PageAllocator::free(self, cpu, pfn, order)
+        FrameAllocator::free(self, cpu, pfn, order)
     }
 
-    fn free_batch(&self, cpu: CpuId, blocks: &[(Pfn, Order)]) -> Result<(), usize> {
-        let is_refused = |(pfn, order): &&(Pfn, Order)| {
-            PageAllocator::free_with(self, cpu, *pfn, *order, FreeTraits::BATCHED).is_err()
-        };
-        let refused = blocks.iter().filter(is_refused).count();
-        if refused == 0 { Ok(()) } else { Err(refused) }
+    fn free_batch(&self, cpu: CpuId, blocks: &[(Pfn, Order)]) -> Result<(), FreeError> {
+        FrameAllocator::free_batch(self, cpu, blocks).map_err(|(_, error)| error)
     }
 
     fn frames_allocated(&self) -> Option<u64> {
@@ -119,7 +113,7 @@ impl Bump {
     }
 }
 
-impl FrameAllocator for Bump {
+impl FrameSource for Bump {
     fn span(&self) -> Range<u64> {
         self.span.clone()
     }

@@ -5,7 +5,7 @@ use core::marker::PhantomData;
 use pageset_core::Platform;
 use pageset_core::lock_api::RawMutex;
 
-use crate::frames::FrameAllocator;
+use crate::frames::FrameSource;
 use crate::world::{Memory, World};
 
 /// A platform of locks of kind `R`, and no events: for the core's allocator.
@@ -62,7 +62,7 @@ impl<R: RawMutex, F: Sync, M: Sync> Platform for Host<R, F, M> {
     }
 }
 
-impl<R: RawMutex, F: FrameAllocator + Sync, M: Memory + Sync> World for Host<R, F, M> {
+impl<R: RawMutex, F: FrameSource + Sync, M: Memory + Sync> World for Host<R, F, M> {
     type Frames = F;
     type Memory = M;
 

@@ -6,7 +6,7 @@
 //! page counts by atomics, deltas or a counter per CPU ([`Account`]). So the comparisons of 2005 and of what followed
 //! can be run side by side: on threads, in virtual time, under a model checker.
 //!
-//! The host supplies a [`World`]: locks, [`FrameAllocator`], [`Memory`]. A [`Engine`] around it holds frames and tables,
+//! The host supplies a [`World`]: locks, [`FrameSource`], [`Memory`]. A [`Engine`] around it holds frames and tables,
 //! an [`AddressSpace`] areas and counters, and a [`Task`] does the work:
 //!
 //! ```
@@ -84,7 +84,7 @@ pub use counts::Counts;
 pub use engine::{Engine, EngineConfig};
 pub use error::{FaultError, SpaceError};
 pub use fault::Backing;
-pub use frames::{Bump, FrameAllocator, FrameUse};
+pub use frames::{Bump, FrameSource, FrameUse};
 pub use geometry::Geometry;
 pub use host::{Host, Locks};
 pub use pte::Pte;

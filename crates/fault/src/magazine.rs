@@ -4,7 +4,7 @@
 
 use pageset_core::{CpuId, Order, Pfn};
 
-use crate::frames::{FrameAllocator, FrameUse};
+use crate::frames::{FrameSource, FrameUse};
 
 /// Most frames of a magazine. A task that sleeps keeps them, so they are few.
 const FRAMES_MAX: usize = 32;
@@ -27,14 +27,14 @@ impl Magazine {
 
     /// A single frame for a page; the allocator is called if none is left.
     #[inline]
-    pub(crate) fn take(&mut self, frames: &impl FrameAllocator, cpu: CpuId) -> Option<Pfn> {
+    pub(crate) fn take(&mut self, frames: &impl FrameSource, cpu: CpuId) -> Option<Pfn> {
         match self.pop() {
             Some(pfn) => Some(pfn),
             None => self.fetch(frames, cpu),
         }
     }
 
-    fn fetch(&mut self, frames: &impl FrameAllocator, cpu: CpuId) -> Option<Pfn> {
+    fn fetch(&mut self, frames: &impl FrameSource, cpu: CpuId) -> Option<Pfn> {
         if self.slots == 0 {
             return frames.alloc(cpu, Order::ZERO, FrameUse::Anon);
         }

@@ -3,7 +3,7 @@
 use pageset_core::{Order, Pfn};
 
 use crate::engine::Engine;
-use crate::frames::{FrameAllocator, FrameUse};
+use crate::frames::{FrameSource, FrameUse};
 use crate::local::Local;
 use crate::world::{Memory, World};
 

@@ -3,14 +3,14 @@
 use pageset_core::{CpuId, Pfn, Platform};
 
 use crate::atomic::AtomicU64;
-use crate::frames::FrameAllocator;
+use crate::frames::FrameSource;
 
 /// What a host supplies. Frames and memory are required. Every hook has a default that compiles to nothing.
 ///
 /// Locks come from the platform. They may suspend the caller in virtual time, or belong to a model checker.
 pub trait World: Platform + Sized {
     /// Where frames come from.
-    type Frames: FrameAllocator;
+    type Frames: FrameSource;
     /// What is in them.
     type Memory: Memory;
     /// Whether every fault reads [`now_ns`](Self::now_ns). If not, only waits are timed.

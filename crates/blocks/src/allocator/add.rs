@@ -14,7 +14,8 @@ impl BlockAllocator<'_> {
     /// Takes frames that were holes until now, and makes them free. They have to lie in the spans of the zones. O(frames).
     ///
     /// A pageblock that is added as a whole is like all others. One that is added in parts has single frames only, as each with a
-    /// hole has, until all of it is free. Watermarks stay until [`set_min_free_kbytes`](Self::set_min_free_kbytes).
+    /// hole has, until all of it is free. Watermarks follow; `min_free_kbytes` and the reserves of low zones stay as they were made from
+    /// the memory that was there first.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU, [`ConfigError::Foreign`] for a frame in no zone,
@@ -28,6 +29,12 @@ impl BlockAllocator<'_> {
                 return Err(ConfigError::AlreadyManaged(pfn));
             }
         }
+        let added = self.add_holes(cpu, pfns);
+        self.update_watermarks();
+        added
+    }
+
+    fn add_holes(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), ConfigError> {
         let mut start = pfns.start;
         while start < pfns.end {
             let pfn = Pfn(start);
@@ -44,7 +51,8 @@ impl BlockAllocator<'_> {
         Ok(())
     }
 
-    fn is_hole(&self, index: usize) -> bool {
+    /// Whether a frame of a zone's span is no memory.
+    pub(super) fn is_hole(&self, index: usize) -> bool {
         let (block, frame) = (index / FRAMES, index % FRAMES);
         let state = self.states[block].get();
         state.phase() == Phase::Absent || state.is_holed() && self.tails[block].is_tail(frame)

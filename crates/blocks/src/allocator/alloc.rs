@@ -4,7 +4,7 @@ use pageset_core::{
     AllocError, CpuId, MigrateType, NodeChoice, Order, PAGEBLOCK_ORDER, Pfn, Request, ZoneId,
 };
 
-use super::refill::Needy;
+use super::reserve::Reserve;
 use super::{BlockAllocator, FRAMES};
 use crate::cpu_lists::{CpuHome, CpuLists, Wanted};
 use crate::free_bits::WORD_FRAMES;
@@ -106,7 +106,7 @@ impl BlockAllocator<'_> {
         if let Some(zone) = self.home_zone(cpu, request)
             && request.order < Order::PAGEBLOCK
         {
-            let needy = Needy { zone, cpu, lists: self.lists_at(zone, cpu), wanted: Wanted::of(request) };
+            let needy = self.needy(zone, cpu, request, Reserve::Closed);
             needy.lists.activity.note();
             if let Some(frame) = self.take_kept(needy.lists, needy.wanted).or_else(|| self.take_rest(needy)) {
                 return Ok(self.zones[zone.index()].pfn(frame));

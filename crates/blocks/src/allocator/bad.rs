@@ -2,7 +2,7 @@
 
 use pageset_core::{CpuId, FreeError, MigrateType, Order, Pfn};
 
-use super::{BlockAllocator, FRAMES};
+use super::{BlockAllocator, FRAMES, head_of};
 use crate::atomic::relax;
 use crate::bad_bits::BadBits;
 use crate::free_bits::{WORD_FRAMES, WORDS};
@@ -37,6 +37,9 @@ impl BlockAllocator<'_> {
             return Err(FreeError::BadCpu(cpu));
         }
         let (zone, index) = self.locate(pfn).ok_or(FreeError::Foreign(pfn))?;
+        if self.is_hole(index) {
+            return Err(FreeError::Foreign(pfn));
+        }
         // Free frames that CPUs keep for themselves are in use as far as their pageblocks know.
         (0..self.cpus()).for_each(|of| self.give_back_all(zone.id, CpuId(of as u32)));
         // Before anything changes, since afterwards nothing may fail.
@@ -65,9 +68,9 @@ impl BlockAllocator<'_> {
             }
             Phase::Handed => self.mark_handed(block, state),
             Phase::Inner => {
-                let head = self.states[block - 1].get();
+                let head = self.states[head_of(block)].get();
                 // Who frees a part of it makes two blocks of it first.
-                head.order() > Order::PAGEBLOCK && self.mark_handed(block - 1, head)
+                head.order() > Order::PAGEBLOCK && self.mark_handed(head_of(block), head)
             }
             Phase::Changing => false,
             Phase::Idle | Phase::Current if state.is_holed() && self.tails[block].is_tail(frame) => {
@@ -96,7 +99,7 @@ impl BlockAllocator<'_> {
     pub(super) fn is_bad(&self, block: BlockIndex, frame: usize, state: State) -> bool {
         match state.phase() {
             Phase::Handed => state.has_bad(),
-            Phase::Inner => self.states[block - 1].get().has_bad(),
+            Phase::Inner => self.states[head_of(block)].get().has_bad(),
             Phase::Idle | Phase::Current | Phase::Changing => {
                 state.has_bad() && BadBits::of(&self.bad, block).is_some_and(|bad| bad.is_bad(frame))
             }
@@ -149,12 +152,7 @@ impl BlockAllocator<'_> {
 
     /// The block in use around a frame does not come back.
     fn mark_used(&self, block: BlockIndex, frame: usize, state: State) -> bool {
-        let (start, order) = if state.is_mixed() {
-            let start = (0..=frame).rev().find(|frame| !self.tails[block].is_tail(*frame)).unwrap_or(0);
-            (start, self.order_in_mixed(block, start))
-        } else {
-            (frame & !(state.order().frames() as usize - 1), state.order())
-        };
+        let (start, order) = self.block_in_split(block, frame, state);
         let is_same = |now: State| now.linked(false) == state.linked(false);
         if self.states[block].update(|now| is_same(now).then(|| now.bad())).is_err() {
             return false;

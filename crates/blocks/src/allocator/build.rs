@@ -7,7 +7,7 @@ use pageset_core::{Config, ConfigError, CpuId, MigrateType, Order, ZoneConfig, Z
 use super::parts::Parts;
 use super::tables::{covering, pageblocks_of};
 use super::{BlockAllocator, FRAMES, TableCounts, Tables};
-use crate::atomic::Relaxed;
+use crate::atomic::{AtomicUsize, Relaxed};
 use crate::cpu_lists::CpuHome;
 use crate::stack::{BlockIndex, MAX_BLOCKS};
 use crate::state::{MAX_CPUS, Phase, State};
@@ -52,6 +52,7 @@ impl<'a> BlockAllocator<'a> {
         for (zone, lists) in tables.zones.iter().zip(tables.lists.chunks_mut(config.cpus.len())) {
             lists.iter_mut().for_each(|lists| lists.offset = zone.offset);
         }
+        let min_free_kbytes = config.min_free_kbytes_or_default();
         let allocator = Self {
             free: tables.free,
             tails: tables.tails,
@@ -63,6 +64,7 @@ impl<'a> BlockAllocator<'a> {
             zones: tables.zones,
             zonelists: tables.zonelists,
             parts: Parts::ALL,
+            min_free_kbytes: AtomicUsize::new(usize::try_from(min_free_kbytes).unwrap_or(usize::MAX)),
             page_bytes: config.page_bytes,
             watermark_scale_factor: config.watermark_scale_factor,
         };

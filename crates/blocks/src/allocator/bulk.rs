@@ -41,20 +41,20 @@ impl BlockAllocator<'_> {
     /// Frees blocks one after the other. Those that lie together and follow each other are one step.
     ///
     /// # Errors
-    /// The first block that could not be freed, by its place, and why. Those before it are free, those from it on are not.
+    /// The first block that could not be freed, by its place, and why. The other blocks are freed nevertheless.
     pub fn free_batch(&self, cpu: CpuId, blocks: &[(Pfn, Order)]) -> Result<(), (usize, FreeError)> {
+        let mut outcome = Ok(());
         let mut done = 0;
         while let Some((together, count)) = BlockWord::leading(&blocks[done..]) {
             // A block alone may be kept. One of several that is no block in use shows when they are freed one by one.
-            if count > 1 && self.put_word(cpu, together) {
-                done += count;
-                continue;
+            if count == 1 || !self.is_known(cpu) || !self.put_word(cpu, together) {
+                for (at, (pfn, order)) in blocks.iter().enumerate().skip(done).take(count) {
+                    let freed = self.free(cpu, *pfn, *order).map_err(|error| (at, error));
+                    outcome = outcome.and(freed);
+                }
             }
-            for (pfn, order) in &blocks[done..done + count] {
-                self.free(cpu, *pfn, *order).map_err(|error| (done, error))?;
-                done += 1;
-            }
+            done += count;
         }
-        Ok(())
+        outcome
     }
 }

@@ -1,8 +1,9 @@
-//! `validate`: proof by inspection that no frame is lost, doubled or miscounted.
+//! `validate`: proof by inspection that no frame is lost, doubled or miscounted. `check_lists` has what CPUs have of pageblocks.
 
-use pageset_core::{CpuId, FrameCensus, Order, Pfn, Violation, ZoneId};
+use pageset_core::{FrameCensus, Order, Pfn, Violation, ZoneId};
 
-use super::{BlockAllocator, FRAMES};
+use super::{BlockAllocator, FRAMES, head_of};
+use crate::cpu_lists::Wanted;
 use crate::stack::BlockIndex;
 use crate::state::{Phase, State};
 use crate::zone::Zone;
@@ -51,10 +52,10 @@ impl BlockAllocator<'_> {
                 }
                 Phase::Spare => census.cached += FRAMES as u64,
                 Phase::Handed => self.check_handed(zone, block, state).map_err(broken)?,
-                Phase::Inner => {}
+                Phase::Inner => self.check_inner(zone, block).map_err(broken)?,
                 Phase::Changing => return Err(broken("nobody changes a pageblock while nobody is at work")),
                 Phase::Idle | Phase::Current => {
-                    self.check_split(block, state).map_err(broken)?;
+                    self.check_split(id, block, state).map_err(broken)?;
                     let share =
                         if state.phase() == Phase::Idle { &mut census.free } else { &mut census.cached };
                     *share += free as u64;
@@ -62,16 +63,18 @@ impl BlockAllocator<'_> {
             }
             let used = match state.phase() {
                 Phase::Handed | Phase::Inner => FRAMES as u64,
-                Phase::Idle | Phase::Current => (FRAMES - free - self.holes(block, state)) as u64,
+                Phase::Idle | Phase::Current => FRAMES.saturating_sub(free + self.holes(block, state)) as u64,
                 _ => 0,
             };
             let leaked = self.leaked(block, state);
             census.leaked += leaked;
-            census.allocated += used - leaked;
+            census.allocated += used.checked_sub(leaked).ok_or(broken("a frame out of service is memory"))?;
         }
         let broken = |rule| Violation { zone: id, pfn: None::<Pfn>, rule };
-        let kept = self.check_kept(id).map_err(broken)?;
-        census.allocated -= kept;
+        self.check_stacks(id, zone).map_err(broken)?;
+        let kept = self.check_kept(id, zone).map_err(broken)?;
+        let used = census.allocated.checked_sub(kept);
+        census.allocated = used.ok_or(broken("CPUs keep frames that are in use for their pageblocks"))?;
         census.cached += kept;
         if whole != zone.whole_blocks() {
             return Err(broken("the count of whole pageblocks equals the pageblocks"));
@@ -85,23 +88,14 @@ impl BlockAllocator<'_> {
         Ok(census)
     }
 
-    /// Counts the frames that CPUs keep of other CPUs' pageblocks.
-    fn check_kept(&self, id: ZoneId) -> Result<u64, &'static str> {
-        for cpu in 0..self.cpus() {
-            let is_free = |frame: u32| self.free[frame as usize / FRAMES].is_free(frame as usize % FRAMES);
-            if self.lists_at(id, CpuId(cpu as u32)).kept.iter().any(is_free) {
-                return Err("a block that a CPU keeps is in use for its pageblock");
-            }
-        }
-        Ok(self.kept_in(id) as u64)
-    }
-
     fn check_handed(&self, zone: &Zone, block: BlockIndex, state: State) -> Result<(), &'static str> {
         if state.order() < Order::PAGEBLOCK {
             return Err("a block smaller than a pageblock lies in a split one");
         }
-        let inner = block + super::blocks_in(state.order());
-        if (block + 1..inner).any(|inner| self.states[inner].get().phase() != Phase::Inner) {
+        let parts = block..block + super::blocks_in(state.order());
+        let is_inner =
+            |part: BlockIndex| self.states.get(part).is_some_and(|s| s.get().phase() == Phase::Inner);
+        if parts.end > zone.blocks.end || !parts.skip(1).all(is_inner) {
             return Err("a block of several pageblocks has all of them");
         }
         if !zone.pfn(block * FRAMES).is_aligned(state.order()) {
@@ -110,15 +104,31 @@ impl BlockAllocator<'_> {
         Ok(())
     }
 
-    fn check_split(&self, block: BlockIndex, state: State) -> Result<(), &'static str> {
-        if state.owner().index() >= self.cpus() {
+    fn check_inner(&self, zone: &Zone, block: BlockIndex) -> Result<(), &'static str> {
+        let head = self.states[head_of(block)].get();
+        if block > zone.blocks.start && head.phase() == Phase::Handed && head.order() > Order::PAGEBLOCK {
+            Ok(())
+        } else {
+            Err("the second half of a block of two pageblocks has a first one")
+        }
+    }
+
+    fn check_split(&self, id: ZoneId, block: BlockIndex, state: State) -> Result<(), &'static str> {
+        if !self.is_known(state.owner()) {
             return Err("a split pageblock has an owner");
+        }
+        let blocks = Wanted::of_split(state).ok_or("a split pageblock has blocks of an order and type")?;
+        if state.phase() == Phase::Current && !self.is_at_hand(id, block, state.owner(), blocks) {
+            return Err("a pageblock that a CPU allocates from is at hand for it");
         }
         if state.is_isolated() && state.phase() == Phase::Current {
             return Err("no CPU allocates from a pageblock that is out of service");
         }
         if state.is_isolated() && self.states[block].counted.load(crate::atomic::Relaxed) != 0 {
             return Err("free frames of a pageblock that is out of service are not counted");
+        }
+        if state.is_holed() && (state.is_mixed() || state.order() != Order::ZERO) {
+            return Err("a pageblock with holes has single frames");
         }
         if state.is_holed() {
             let is_free_hole = |frame| self.tails[block].is_tail(frame) && self.free[block].is_free(frame);

@@ -14,13 +14,18 @@ impl BlockAllocator<'_> {
     /// [`FreeError`] if it is no block of this order that is in use. The allocator is unchanged then.
     #[inline]
     pub fn free(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError> {
-        let Some((zone, index)) = self.locate(pfn) else { return Err(FreeError::Foreign(pfn)) };
+        let Some((zone, index)) = self.locate(pfn) else { return self.free_slow(cpu, pfn, order) };
         let (block, frame) = (index / FRAMES, index % FRAMES);
         let state = self.states[block].get();
         let is_aligned = frame & (order.frames() as usize - 1) == 0;
         if order < Order::PAGEBLOCK && state.takes_back(order) && is_aligned {
-            if state.owner() != cpu && self.keep(cpu, zone.id, state, order, index) {
-                return Ok(());
+            if state.owner() != cpu {
+                if !self.is_known(cpu) {
+                    return Err(FreeError::BadCpu(cpu));
+                }
+                if self.keep(cpu, zone.id, state, order, index) {
+                    return Ok(());
+                }
             }
             self.note_line(block, cpu);
             let free = self.free[block].put(frame, order).map_err(|_| FreeError::DoubleFree(pfn))?;
@@ -28,8 +33,11 @@ impl BlockAllocator<'_> {
             let state = self.states[block].get();
             if state.phase() == Phase::Idle {
                 let left = Left::of_word(free, order);
-                if left == Left::Few && state.owner() == cpu && self.is_known(cpu) {
-                    let wanted = Wanted { order, migratetype: state.migratetype() };
+                if left == Left::Few
+                    && state.owner() == cpu
+                    && self.is_known(cpu)
+                    && let Some(wanted) = Wanted::of_split(state)
+                {
                     self.lists_at(zone.id, cpu).cursor(wanted).note_freed(block, frame / WORD_FRAMES);
                 } else {
                     self.note_free_to_idle(block, state, left);
@@ -37,7 +45,8 @@ impl BlockAllocator<'_> {
             }
             return Ok(());
         }
-        if order == Order::PAGEBLOCK && frame == 0 && self.free_pageblock(cpu, zone.id, block) {
+        let is_pageblock = order == Order::PAGEBLOCK && frame == 0 && self.is_known(cpu);
+        if is_pageblock && self.free_pageblock(cpu, zone.id, block) {
             return Ok(());
         }
         self.free_slow(cpu, pfn, order)
@@ -66,15 +75,18 @@ impl BlockAllocator<'_> {
     /// Frees of blocks that are not what their pageblock is split into: whole pageblocks, and mistakes.
     #[cold]
     fn free_slow(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError> {
+        if !self.is_known(cpu) {
+            return Err(FreeError::BadCpu(cpu));
+        }
         let Some((zone, index)) = self.locate(pfn) else { return Err(FreeError::Foreign(pfn)) };
         let (block, frame) = (index / FRAMES, index % FRAMES);
         let state = self.states[block].get();
         match state.phase() {
             Phase::Absent => Err(FreeError::Foreign(pfn)),
-            _ if self.is_bad(block, frame, state) => Err(FreeError::Leaked(pfn)),
             Phase::Whole | Phase::Spare => Err(FreeError::DoubleFree(pfn)),
             Phase::Inner => Err(FreeError::NotABlock(pfn)),
             Phase::Handed if frame != 0 => Err(FreeError::NotABlock(pfn)),
+            Phase::Handed if state.has_bad() => Err(FreeError::Leaked(pfn)),
             Phase::Handed if state.order() != order => {
                 Err(FreeError::WrongOrder { pfn, given: order, allocated: state.order() })
             }
@@ -86,22 +98,24 @@ impl BlockAllocator<'_> {
             Phase::Idle | Phase::Current | Phase::Changing if state.is_holed() => {
                 self.free_in_holed(cpu, zone.id, pfn, index, order)
             }
-            Phase::Idle | Phase::Current | Phase::Changing
-                if state.order() == order && pfn.is_aligned(order) =>
-            {
+            Phase::Idle | Phase::Current | Phase::Changing => {
+                let allocated = state.split_order();
+                let start = frame & !(allocated.frames() as usize - 1);
+                if self.free[block].is_free(start) {
+                    return Err(FreeError::DoubleFree(pfn));
+                }
+                if start != frame {
+                    return Err(FreeError::NotABlock(pfn));
+                }
+                if self.is_bad(block, frame, state) {
+                    return Err(FreeError::Leaked(pfn));
+                }
+                if allocated != order {
+                    return Err(FreeError::WrongOrder { pfn, given: order, allocated });
+                }
                 let free = self.free[block].put(frame, order).map_err(|_| FreeError::DoubleFree(pfn))?;
                 self.note_free(block, order, free);
                 Ok(())
-            }
-            Phase::Idle | Phase::Current | Phase::Changing => {
-                let start = frame & !(state.order().frames() as usize - 1);
-                Err(if self.free[block].is_free(start) {
-                    FreeError::DoubleFree(pfn)
-                } else if start != frame {
-                    FreeError::NotABlock(pfn)
-                } else {
-                    FreeError::WrongOrder { pfn, given: order, allocated: state.order() }
-                })
             }
         }
     }
@@ -122,10 +136,13 @@ impl BlockAllocator<'_> {
         if self.free[block].is_free(frame) {
             return Err(FreeError::DoubleFree(pfn));
         }
+        let state = self.states[block].get();
+        if self.is_bad(block, frame, state) {
+            return Err(FreeError::Leaked(pfn));
+        }
         if order != Order::ZERO {
             return Err(FreeError::WrongOrder { pfn, given: order, allocated: Order::ZERO });
         }
-        let state = self.states[block].get();
         if state.owner() != cpu && !state.is_isolated() && self.keep(cpu, zone, state, order, index) {
             return Ok(());
         }

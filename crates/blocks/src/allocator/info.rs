@@ -1,8 +1,11 @@
 //! What one may look at.
 
+use core::ops::Range;
+
 use pageset_core::{CpuId, MigrateType, NodeId, Pfn, Watermark, Watermarks, ZoneId, ZoneKind};
 
-use super::{BlockAllocator, FRAMES};
+use super::{BlockAllocator, FRAMES, head_of};
+use crate::atomic::Relaxed;
 use crate::cpu_lists::BlockCounters;
 use crate::state::Phase;
 
@@ -26,6 +29,8 @@ pub struct ZoneUse {
     pub whole_pageblocks: u64,
     /// Pageblocks that are out of service. Their free frames are none of the above.
     pub isolated_pageblocks: u64,
+    /// Frames of whole pageblocks that are kept for requests of high order that cannot wait.
+    pub reserved_highatomic: u64,
     /// Frames to keep free.
     pub watermarks: Watermarks,
 }
@@ -52,6 +57,7 @@ impl BlockAllocator<'_> {
                 at_hand: zone.blocks.clone().map(at_hand).sum::<usize>() as u64,
                 whole_pageblocks: (zone.whole_blocks() + spares) as u64,
                 isolated_pageblocks: zone.blocks.clone().filter(is_isolated).count() as u64,
+                reserved_highatomic: (zone.reserved.load(Relaxed) * FRAMES) as u64,
                 watermarks: Watermarks {
                     min: zone.mark(Watermark::Min),
                     low: zone.mark(Watermark::Low),
@@ -59,6 +65,14 @@ impl BlockAllocator<'_> {
                 },
             }
         })
+    }
+
+    /// From the first to the last frame of its zones.
+    #[must_use]
+    pub fn span(&self) -> Range<u64> {
+        let spans = || self.zones.iter().map(|zone| &zone.span);
+        let start = spans().map(|span| span.start).min().unwrap_or(0);
+        start..spans().map(|span| span.end).max().unwrap_or(0)
     }
 
     /// Which zone a frame lies in.
@@ -80,8 +94,13 @@ impl BlockAllocator<'_> {
     #[must_use]
     pub fn pageblock_type(&self, pfn: Pfn) -> Option<MigrateType> {
         let (_, index) = self.locate(pfn)?;
-        let state = self.states[index / FRAMES].get();
-        (state.is_open() || state.phase() == Phase::Handed).then(|| state.migratetype())
+        let block = index / FRAMES;
+        let state = self.states[block].get();
+        match state.phase() {
+            Phase::Inner => Some(self.states[head_of(block)].get().migratetype()),
+            Phase::Handed | Phase::Idle | Phase::Current => Some(state.migratetype()),
+            Phase::Absent | Phase::Whole | Phase::Spare | Phase::Changing => None,
+        }
     }
 
     /// What all CPUs did together since the allocator was built.

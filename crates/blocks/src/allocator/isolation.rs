@@ -58,14 +58,17 @@ impl BlockAllocator<'_> {
     }
 
     /// A pageblock that the caller has for itself becomes what `change` says. `false` if it was isolated meanwhile: then it is out
-    /// of service, and not the caller's any more.
+    /// of service, and not the caller's any more. `false` too if somebody uses it: the map or the list that named it is damaged.
     pub(super) fn turn_into(&self, block: BlockIndex, change: impl Fn(State) -> State) -> bool {
-        let change = |state: State| (!state.is_isolated()).then(|| change(state));
-        let is_turned = self.states[block].update(change).is_ok();
-        if !is_turned {
+        let is_ours = |state: State| matches!(state.phase(), Phase::Whole | Phase::Changing | Phase::Inner);
+        let change = |state: State| (is_ours(state) && !state.is_isolated()).then(|| change(state));
+        let Err(found) = self.states[block].update(change) else { return true };
+        if is_ours(found) {
             self.put_away(block);
+        } else {
+            self.note_damage(self.zone_of_block(block));
         }
-        is_turned
+        false
     }
 
     /// Takes back a pageblock that was put into the map of whole ones while it was being isolated.

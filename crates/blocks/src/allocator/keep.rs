@@ -26,11 +26,13 @@ pub enum RemoteFrees {
 impl BlockAllocator<'_> {
     /// Keeps a block that is another CPU's, if it may be kept.
     pub(super) fn keep(&self, cpu: CpuId, zone: ZoneId, state: State, order: Order, index: usize) -> bool {
-        let Ok(frame) = u32::try_from(index) else { return false };
-        if self.parts.remote_frees != RemoteFrees::Kept || !self.is_known(cpu) {
+        if self.parts.remote_frees != RemoteFrees::Kept {
             return false;
         }
-        let wanted = Wanted { order, migratetype: state.migratetype() };
+        let (Ok(frame), Some(wanted)) = (u32::try_from(index), Wanted::of_split(state.of_order(order)))
+        else {
+            return false;
+        };
         let lists = self.lists_at(zone, cpu);
         let keep = |held: Held<'_>| {
             let is_kept = held.push(wanted, frame);
@@ -65,11 +67,22 @@ impl BlockAllocator<'_> {
         count(&lists.counters.given_back);
         let left = held.blocks(wanted).saturating_sub(blocks);
         let is_due = || held.blocks(wanted) > left;
-        let chunks = core::iter::from_fn(|| is_due().then(|| held.pop_oldest(wanted)).flatten());
+        let chunks = core::iter::from_fn(|| {
+            let chunk = is_due().then(|| held.pop_oldest(wanted))?;
+            if chunk.is_none() {
+                held.forget(wanted);
+                count(&lists.counters.damaged);
+            }
+            chunk
+        });
         let mut together = Together::default();
         let order = wanted.order;
         for frame in chunks.flatten() {
             let index = frame as usize;
+            if index / FRAMES >= self.free.len() {
+                count(&lists.counters.damaged);
+                continue;
+            }
             if order == Order::ZERO && together.add(index) {
                 continue;
             }

@@ -15,13 +15,12 @@ impl BlockAllocator<'_> {
         let (block, frame) = (index / FRAMES, index % FRAMES);
         let state = self.states[block].get();
         let (before, order) = match state.phase() {
-            Phase::Inner => (frame + FRAMES, self.states[block.checked_sub(1)?].get().order()),
+            Phase::Inner => (frame + FRAMES, Order::MAX),
             Phase::Handed => (frame, state.order()),
-            _ if state.is_mixed() => {
-                let start = (0..=frame).rev().find(|frame| !self.tails[block].is_tail(*frame)).unwrap_or(0);
-                (frame - start, self.order_in_mixed(block, start))
+            _ => {
+                let (start, order) = self.block_in_split(block, frame, state);
+                (frame - start, order)
             }
-            _ => (frame & (state.order().frames() as usize - 1), state.order()),
         };
         Some((Pfn(pfn.0.checked_sub(before as u64)?), order))
     }

@@ -8,7 +8,7 @@ use crate::atomic::relax;
 use crate::cpu_lists::count;
 use crate::free_bits::{WORD_FRAMES, WORDS};
 use crate::stack::BlockIndex;
-use crate::state::Phase;
+use crate::state::{Phase, State};
 
 /// Whether a pageblock can have blocks of several orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl BlockAllocator<'_> {
             may.then(|| state.in_phase(Phase::Changing))
         });
         let order = match begin {
-            Ok(before) => before.order(),
+            Ok(before) => before.split_order(),
             Err(state) if state.is_open() && state.is_mixed() => return Mix::Mixed,
             Err(state) if state.phase() == Phase::Changing => return Mix::Busy,
             Err(_) => return Mix::Refused,
@@ -58,8 +58,8 @@ impl BlockAllocator<'_> {
         }
         self.states[block].update(|state| Some(state.in_phase(Phase::Idle).mixed())).ok();
         self.put_all(block, free);
-        let owner = self.states[block].get().owner();
-        count(&self.lists_at(self.zone_of_block(block), owner).counters.mixed);
+        let state = self.states[block].get();
+        count(&self.lists_of_owner(self.zone_of_block(block), state).counters.mixed);
         Mix::Mixed
     }
 
@@ -102,8 +102,18 @@ impl BlockAllocator<'_> {
     /// The order of the block in use that begins at this frame of a pageblock with blocks of several orders.
     pub(super) fn order_in_mixed(&self, block: BlockIndex, frame: usize) -> Order {
         let is_tail = |frame: &usize| self.tails[block].is_tail(*frame) && !self.free[block].is_free(*frame);
-        let tails = (frame + 1..FRAMES).take_while(is_tail).count();
-        Order::holding(tails as u64 + 1).unwrap_or(Order::ZERO)
+        let frames = 1 + (frame + 1..FRAMES).take_while(is_tail).count();
+        Order::new(frames.ilog2() as u8).unwrap_or(Order::ZERO)
+    }
+
+    /// The block in use around a frame of a split pageblock.
+    pub(super) fn block_in_split(&self, block: BlockIndex, frame: usize, state: State) -> (usize, Order) {
+        if state.is_mixed() {
+            let start = (0..=frame).rev().find(|frame| !self.tails[block].is_tail(*frame)).unwrap_or(0);
+            return (start, self.order_in_mixed(block, start));
+        }
+        let order = state.split_order();
+        (frame & !(order.frames() as usize - 1), order)
     }
 
     /// Frees a block of a pageblock that has blocks of several orders.
@@ -114,6 +124,9 @@ impl BlockAllocator<'_> {
         }
         if self.tails[block].is_tail(frame) {
             return Err(FreeError::NotABlock(pfn));
+        }
+        if self.is_bad(block, frame, self.states[block].get()) {
+            return Err(FreeError::Leaked(pfn));
         }
         let allocated = self.order_in_mixed(block, frame);
         if allocated != order {

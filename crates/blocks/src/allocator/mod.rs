@@ -1,13 +1,14 @@
 //! The allocator and its operations.
 //!
 //! Files in the order of an allocation: `alloc` (from the pageblock at hand), `refill` (another pageblock), `slow` (which zone,
-//! and what else to try), `rescue` (what is left when no pageblock is), `whole` (pageblocks and pairs of them); `free`,
+//! and what else to try), `rescue` (what is left when no pageblock is), `reserve` (for atomic
+//! requests of high order), `whole` (pageblocks and pairs of them); `free`,
 //! `keep` (frees to pageblocks of other
 //! CPUs), `settle` (what a pageblock becomes after a free), `line` (which CPU changed it last); `word` (blocks that lie
 //! together), `arrays` (what a host's CPU has to itself), `bulk`; `mixed` (pageblocks with blocks of several orders), `range` (a given place, exact counts, parts);
 //! `add` (memory that comes later); `isolation` (pageblocks out of service), `bad` (frames out of service for good); `tick`,
-//! `cpu`, `settings`; `build`, `tables`, `look` (what is at one place), `parts` (what a laboratory leaves out); `info`, `check`; `orderings` (tests of the
-//! whole under loom).
+//! `cpu`, `settings`; `build`, `tables`, `look` (what is at one place), `parts` (what a laboratory leaves out); `info`,
+//! `check`, `check_lists`; `orderings` (tests of the whole under loom), `damage` (tests of damaged tables).
 
 mod add;
 mod alloc;
@@ -16,7 +17,11 @@ mod bad;
 mod build;
 mod bulk;
 mod check;
+mod check_lists;
 mod cpu;
+// Hours under miri.
+#[cfg(all(test, not(any(loom, miri))))]
+mod damage;
 mod free;
 mod info;
 mod isolation;
@@ -30,6 +35,7 @@ mod parts;
 mod range;
 mod refill;
 mod rescue;
+mod reserve;
 mod settings;
 mod settle;
 mod slow;
@@ -50,11 +56,12 @@ pub use tables::{TableCounts, Tables};
 
 use parts::Parts;
 
+use crate::atomic::AtomicUsize;
 use crate::bad_bits::BadBits;
-use crate::cpu_lists::{CpuHome, CpuLists};
+use crate::cpu_lists::{CpuHome, CpuLists, count};
 use crate::free_bits::FreeBits;
 use crate::stack::BlockIndex;
-use crate::state::BlockState;
+use crate::state::{BlockState, State};
 use crate::tail_bits::TailBits;
 use crate::whole_map::WholeMap;
 use crate::zone::Zone;
@@ -85,6 +92,8 @@ pub struct BlockAllocator<'a> {
     /// One row of zones per node.
     zonelists: Storage<'a, ZoneId>,
     parts: Parts,
+    /// Memory to keep free, from which watermarks follow; at most what a word holds.
+    min_free_kbytes: AtomicUsize,
     /// Bytes per frame.
     page_bytes: u32,
     /// Distance between watermarks, in 10 000ths of a zone.
@@ -106,13 +115,25 @@ impl BlockAllocator<'_> {
         cpu.index() < self.cpus()
     }
 
-    fn check_cpu(&self, cpu: CpuId) -> Result<(), ConfigError> {
+    pub(crate) fn check_cpu(&self, cpu: CpuId) -> Result<(), ConfigError> {
         if self.is_known(cpu) { Ok(()) } else { Err(ConfigError::BadCpu(cpu.0)) }
     }
 
     #[inline]
     fn lists_at(&self, zone: ZoneId, cpu: CpuId) -> &CpuLists {
         &self.lists[zone.index() * self.cpus() + cpu.index()]
+    }
+
+    /// What the owner of a split pageblock has of its zone. A CPU that does not exist is damage; then it is CPU 0's.
+    fn lists_of_owner(&self, zone: ZoneId, state: State) -> &CpuLists {
+        let owner = state.owner();
+        self.lists_at(zone, if self.is_known(owner) { owner } else { CpuId(0) })
+    }
+
+    /// Notes that a table contradicts another one.
+    #[cold]
+    fn note_damage(&self, zone: ZoneId) {
+        count(&self.lists_at(zone, CpuId(0)).counters.damaged);
     }
 
     /// The zone of a pageblock.
@@ -127,6 +148,11 @@ impl BlockAllocator<'_> {
         // The last zone is the largest one, mostly.
         self.zones.iter().rev().find_map(|zone| zone.frame(pfn).map(|frame| (zone, frame)))
     }
+}
+
+/// The pageblock in which a block of two begins, of which this is the second.
+const fn head_of(block: BlockIndex) -> BlockIndex {
+    block.saturating_sub(1)
 }
 
 /// Pageblocks in a block of an order that is not below theirs.

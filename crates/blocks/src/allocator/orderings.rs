@@ -12,6 +12,7 @@ use pageset_core::{
 };
 
 use super::refill::Needy;
+use super::reserve::Reserve;
 use super::{BlockAllocator, FRAMES, RemoteFrees, Tables};
 use crate::atomic::Relaxed;
 use crate::cpu_lists::Wanted;
@@ -181,8 +182,13 @@ fn a_pageblock_adopted_while_it_is_linked_is_not_counted() {
             &allocator,
             move |allocator| allocator.give(OTHER, sixth, 0),
             |allocator| {
-                let needy =
-                    Needy { zone: ZONE, cpu: CPU, lists: allocator.lists_at(ZONE, CPU), wanted: wanted(0) };
+                let needy = Needy {
+                    zone: ZONE,
+                    cpu: CPU,
+                    lists: allocator.lists_at(ZONE, CPU),
+                    wanted: wanted(0),
+                    reserve: Reserve::Closed,
+                };
                 allocator.adopt(block, allocator.states[block].get(), needy);
             },
         );
@@ -281,7 +287,13 @@ fn of_two_cpus_one_claims_the_last_pageblock() {
         assert!(allocator.alloc(CPU, &request(9)).is_ok());
         let claim = |allocator: &BlockAllocator<'_>, cpu| {
             let lists = allocator.lists_at(ZONE, cpu);
-            let taken = allocator.claim(Needy { zone: ZONE, cpu, lists, wanted: wanted(0) });
+            let taken = allocator.claim(Needy {
+                zone: ZONE,
+                cpu,
+                lists,
+                wanted: wanted(0),
+                reserve: Reserve::Closed,
+            });
             taken.map(|block| assert_eq!(allocator.states[block].get().owner(), cpu));
         };
         both(&allocator, move |allocator| claim(allocator, OTHER), move |allocator| claim(allocator, CPU));

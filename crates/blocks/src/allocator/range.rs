@@ -5,7 +5,7 @@ use core::ops::Range;
 use pageset_core::{AllocError, CpuId, FreeError, Order, Pfn, Request};
 
 use super::mixed::Mix;
-use super::{BlockAllocator, FRAMES, blocks_in};
+use super::{BlockAllocator, FRAMES, blocks_in, head_of};
 use crate::cpu_lists::Wanted;
 use crate::free_bits::WORDS;
 use crate::stack::BlockIndex;
@@ -16,7 +16,8 @@ impl BlockAllocator<'_> {
     /// Allocates the block that begins at this frame. Watermarks do not count; order and type are the request's.
     ///
     /// # Errors
-    /// [`AllocError::NotFree`] if a frame of it is in use, [`AllocError::Foreign`] if one lies in no zone.
+    /// [`AllocError::Foreign`] if this frame is no memory; [`AllocError::NotFree`] if a frame of the block is in use, or is none of
+    /// the zone's. See [`AllocError`] for what no request can be.
     pub fn alloc_at(&self, cpu: CpuId, pfn: Pfn, request: &Request) -> Result<(), AllocError> {
         if !self.is_known(cpu) {
             return Err(AllocError::BadCpu(cpu));
@@ -27,11 +28,13 @@ impl BlockAllocator<'_> {
         if !pfn.is_aligned(request.order) {
             return Err(AllocError::Misaligned(pfn, request.order));
         }
-        let (_, index) = self.locate(pfn).ok_or(AllocError::Foreign(pfn))?;
-        let last = pfn.checked_add(u64::from(request.order.frames()) - 1).ok_or(AllocError::Foreign(pfn))?;
-        let last_index = self.locate(last).ok_or(AllocError::Foreign(last))?.1;
-        if last_index.wrapping_sub(index) != request.order.frames() as usize - 1 {
-            return Err(AllocError::Foreign(last));
+        let (zone, index) = self.locate(pfn).ok_or(AllocError::Foreign(pfn))?;
+        if self.is_hole(index) {
+            return Err(AllocError::Foreign(pfn));
+        }
+        let last = pfn.checked_add(u64::from(request.order.frames()) - 1);
+        if !last.is_some_and(|last| zone.span.contains(&last.0)) {
+            return Err(AllocError::NotFree(pfn));
         }
         let take = || {
             if request.order < Order::PAGEBLOCK {
@@ -42,8 +45,7 @@ impl BlockAllocator<'_> {
         };
         let taken = take() || {
             // A CPU may keep what was freed to it.
-            let zone = self.zone_of_block(index / FRAMES);
-            (0..self.cpus()).for_each(|of| self.give_back_all(zone, CpuId(of as u32)));
+            (0..self.cpus()).for_each(|of| self.give_back_all(zone.id, CpuId(of as u32)));
             take()
         };
         if taken { Ok(()) } else { Err(AllocError::NotFree(pfn)) }
@@ -89,7 +91,8 @@ impl BlockAllocator<'_> {
     ///
     /// # Errors
     /// As [`alloc`](Self::alloc) for the block that holds them; [`AllocError::BadCount`] if none does.
-    /// [`AllocError::OutOfMemory`] too if other CPUs change each pageblock that was tried.
+    /// [`AllocError::OutOfMemory`] too if other CPUs change each pageblock that was tried; [`AllocError::NotFree`] if somebody
+    /// freed what was found, who did not own it.
     pub fn alloc_exact(&self, cpu: CpuId, frames: u64, request: &Request) -> Result<Pfn, AllocError> {
         let order = Order::holding(frames).ok_or(AllocError::BadCount(frames))?;
         let mut request = *request;
@@ -102,9 +105,8 @@ impl BlockAllocator<'_> {
             if self.free_range(cpu, pfn.0 + frames..end).is_ok() {
                 return Ok(pfn);
             }
-            // Nothing of it was freed.
-            let freed = self.free(cpu, pfn, order);
-            debug_assert!(freed.is_ok(), "a block that was just allocated is in use");
+            // Nothing of it was freed. If somebody else freed it, who must not, there is nothing to give back.
+            self.free(cpu, pfn, order).map_err(|_| AllocError::NotFree(pfn))?;
         }
         Err(AllocError::OutOfMemory { order })
     }
@@ -116,14 +118,7 @@ impl BlockAllocator<'_> {
     /// [`FreeError`] if a frame is not in use: nothing is freed then. [`FreeError::Busy`] with the first frame that is not free, if
     /// another CPU changes its pageblock.
     pub fn free_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
-        if pfns.is_empty() {
-            return Ok(());
-        }
-        let mut pfn = pfns.start;
-        while pfn < pfns.end {
-            self.check_in_use(Pfn(pfn))?;
-            pfn += 1;
-        }
+        self.check_all_in_use(cpu, &pfns)?;
         let mut start = pfns.start;
         while start < pfns.end {
             let end = ((start / FRAMES as u64 + 1) * FRAMES as u64).min(pfns.end);
@@ -136,35 +131,41 @@ impl BlockAllocator<'_> {
     }
 
     /// Turns the blocks of a range into single frames, each of which is a block of its own from then on: for those who free them
-    /// one by one. A block of whole pageblocks that reaches beyond the range is split as a whole, of a smaller one what is inside.
+    /// one by one. A block that reaches beyond the range is split as a whole.
     ///
     /// # Errors
     /// [`FreeError`] if a frame is not in use: nothing is split then. [`FreeError::Busy`] if another CPU changes its pageblock.
     pub fn split_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
-        for pfn in pfns.clone() {
-            self.check_in_use(Pfn(pfn))?;
-        }
-        let mut start = pfns.start;
-        while start < pfns.end {
+        self.check_all_in_use(cpu, &pfns)?;
+        let (Some(first), Some(last)) = (pfns.clone().next(), pfns.last()) else { return Ok(()) };
+        let around = |pfn| self.block_in_use(Pfn(pfn)).ok_or(FreeError::DoubleFree(Pfn(pfn)));
+        let (Pfn(mut start), _) = around(first)?;
+        let (Pfn(end), order) = around(last)?;
+        let end = end + u64::from(order.frames());
+        while start < end {
             let (_, index) = self.locate(Pfn(start)).ok_or(FreeError::Foreign(Pfn(start)))?;
             let (block, frame) = (index / FRAMES, index % FRAMES);
-            let end = ((start / FRAMES as u64 + 1) * FRAMES as u64).min(pfns.end);
-            let mut part = frame..frame + (end - start) as usize;
+            let part_end = ((start / FRAMES as u64 + 1) * FRAMES as u64).min(end);
             self.cut_pair(block);
             let state = self.states[block].get();
             if state.phase() == Phase::Handed {
                 self.cut_whole(cpu, block).ok_or(FreeError::DoubleFree(Pfn(start)))?;
-                part = 0..FRAMES;
             } else if state.order() != Order::ZERO && !state.is_mixed() && self.mix(block) != Mix::Mixed {
                 return Err(FreeError::Busy(Pfn(start)));
             }
             if self.states[block].get().is_mixed() {
-                self.cut_ends(block, part.clone());
-                self.tails[block].clear_frames(part);
+                self.tails[block].clear_frames(frame..frame + (part_end - start) as usize);
             }
-            start = end;
+            start = part_end;
         }
         Ok(())
+    }
+
+    fn check_all_in_use(&self, cpu: CpuId, pfns: &Range<u64>) -> Result<(), FreeError> {
+        if !self.is_known(cpu) {
+            return Err(FreeError::BadCpu(cpu));
+        }
+        pfns.clone().try_for_each(|pfn| self.check_in_use(Pfn(pfn)))
     }
 
     pub(super) fn check_in_use(&self, pfn: Pfn) -> Result<(), FreeError> {
@@ -215,12 +216,14 @@ impl BlockAllocator<'_> {
 
     /// A block of two pageblocks becomes two blocks.
     fn cut_pair(&self, block: BlockIndex) {
-        let head = if self.states[block].get().phase() == Phase::Inner { block - 1 } else { block };
+        let head = if self.states[block].get().phase() == Phase::Inner { head_of(block) } else { block };
         let is_pair = |state: State| state.phase() == Phase::Handed && state.order() > Order::PAGEBLOCK;
         let cut = self.states[head].update(|state| is_pair(state).then(|| state.of_order(Order::PAGEBLOCK)));
-        if let Ok(before) = cut {
+        if let Ok(before) = cut
+            && let Some(second) = self.states.get(head + 1)
+        {
             let inner = before.in_phase(Phase::Handed).of_order(Order::PAGEBLOCK);
-            self.states[head + 1].update(|state| Some(inner.keeping(state))).ok();
+            second.update(|state| Some(inner.keeping(state))).ok();
         }
     }
 
@@ -233,8 +236,7 @@ impl BlockAllocator<'_> {
         self.states[block]
             .update(|state| {
                 let split = State::split(Order::ZERO, state.migratetype()).in_phase(Phase::Idle).mixed();
-                let owner = if self.is_known(cpu) { cpu } else { CpuId(0) };
-                Some(split.of_owner(owner).keeping(state))
+                Some(split.of_owner(cpu).keeping(state))
             })
             .ok()
             .map(|_| ())

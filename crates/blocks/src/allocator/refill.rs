@@ -4,6 +4,7 @@
 use pageset_core::{CpuId, ZoneId};
 
 use super::BlockAllocator;
+use super::reserve::Reserve;
 use crate::cpu_lists::{CpuLists, Wanted, count};
 use crate::free_bits::WORDS;
 use crate::stack::BlockIndex;
@@ -16,6 +17,7 @@ pub(super) struct Needy<'l> {
     pub(super) cpu: CpuId,
     pub(super) lists: &'l CpuLists,
     pub(super) wanted: Wanted,
+    pub(super) reserve: Reserve,
 }
 
 impl BlockAllocator<'_> {
@@ -62,7 +64,7 @@ impl BlockAllocator<'_> {
     pub(super) fn retire(&self, block: BlockIndex, cpu: CpuId) {
         let is_ours = |state: State| state.phase() == Phase::Current && state.owner() == cpu;
         let to_idle = |state: State| is_ours(state).then(|| state.in_phase(Phase::Idle));
-        if self.states[block].update(to_idle).is_ok() {
+        if self.states.get(block).is_some_and(|state| state.update(to_idle).is_ok()) {
             self.settle(block);
         }
     }
@@ -91,7 +93,8 @@ impl BlockAllocator<'_> {
 
     /// The first pageblock of a stack that serves; it is this CPU's from then on.
     fn pop_idle(&self, pop: impl Fn() -> Option<BlockIndex>, needy: Needy<'_>) -> Option<BlockIndex> {
-        while let Some(block) = pop() {
+        // No more than there are: a list that is damaged may have no end.
+        for block in core::iter::from_fn(pop).take(self.zones[needy.zone.index()].blocks.len()) {
             let wanted = needy.wanted;
             // What became of it in the stack shows only now.
             let before = self.states[block].update(|state| {

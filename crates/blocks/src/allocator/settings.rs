@@ -3,10 +3,18 @@
 use pageset_core::{ConfigError, WatermarkInputs, WatermarkSettings, Watermarks, ZoneId, ZoneKind};
 
 use super::BlockAllocator;
+use crate::atomic::Relaxed;
 
 impl BlockAllocator<'_> {
     /// Sets `min_free_kbytes`; all watermarks follow (spec §1.9).
     pub fn set_min_free_kbytes(&self, kbytes: u64) {
+        self.min_free_kbytes.store(usize::try_from(kbytes).unwrap_or(usize::MAX), Relaxed);
+        self.update_watermarks();
+    }
+
+    /// All watermarks as they follow from the memory there is.
+    pub(super) fn update_watermarks(&self) {
+        let kbytes = self.min_free_kbytes.load(Relaxed) as u64;
         let counts_as_low = |kind| !matches!(kind, ZoneKind::HighMem | ZoneKind::Movable);
         let low_zones = self.zones.iter().filter(|zone| counts_as_low(zone.kind));
         let settings = WatermarkSettings {
@@ -20,7 +28,7 @@ impl BlockAllocator<'_> {
     }
 
     /// Sets one zone's watermarks outright (a recording's, say). The next [`set_min_free_kbytes`](Self::set_min_free_kbytes)
-    /// overrides it.
+    /// or [`add_memory`](Self::add_memory) overrides it.
     ///
     /// # Errors
     /// [`ConfigError::BadZone`] for an unknown zone.

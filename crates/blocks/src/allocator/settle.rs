@@ -33,7 +33,8 @@ impl BlockAllocator<'_> {
     /// Puts a pageblock into the stack of its owner, or of the zone if the owner is idle or has enough; if it has enough free
     /// frames. `false` if somebody changed it meanwhile.
     fn link(&self, block: BlockIndex, state: State) -> bool {
-        if !self.free[block].is_worthwhile(state.order()) {
+        let Some(wanted) = Wanted::of_split(state) else { return true };
+        if !self.free[block].is_worthwhile(wanted.order) {
             return true;
         }
         let is_same = |now: State| now == state;
@@ -47,8 +48,7 @@ impl BlockAllocator<'_> {
             self.uncount(block);
         }
         let zone = self.zone_of_block(block);
-        let wanted = Wanted { order: state.order(), migratetype: state.migratetype() };
-        let owner = self.lists_at(zone, state.owner());
+        let owner = self.lists_of_owner(zone, state);
         let may_keep = self.parts.has_own_stacks && owner.activity.is_recent();
         let stack = if may_keep && owner.budget.add() {
             owner.stack(wanted)
@@ -74,9 +74,8 @@ impl BlockAllocator<'_> {
             // None of them is: all frames are free.
             self.clear_bad(block);
         }
-        let owner = state.owner();
         self.uncount(block);
-        let lists = self.lists_at(zone, owner);
+        let lists = self.lists_of_owner(zone, state);
         count(&lists.counters.closed);
         if lists.activity.is_recent() {
             if self.turn_into(block, |state| state.unused(Phase::Spare)) {

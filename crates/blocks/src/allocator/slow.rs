@@ -5,8 +5,9 @@ use pageset_core::{
 };
 
 use super::refill::Needy;
+use super::reserve::{Reserve, counts_reserve, is_high_atomic};
 use super::{BlockAllocator, FRAMES};
-use crate::cpu_lists::{Wanted, count};
+use crate::cpu_lists::count;
 use crate::zone::Zone;
 
 impl BlockAllocator<'_> {
@@ -21,17 +22,17 @@ impl BlockAllocator<'_> {
         }
         let node = self.node_for(cpu, request).ok_or(AllocError::NoEligibleZone)?;
         let zones = || self.zones_for(request, node);
-        let needy =
-            |zone: ZoneId| Needy { zone, cpu, lists: self.lists_at(zone, cpu), wanted: Wanted::of(request) };
-        let first = zones().next().ok_or(AllocError::NoEligibleZone)?;
-        needy(first).lists.activity.note();
+        let needy = |zone, reserve| self.needy(zone, cpu, request, reserve);
+        let first = needy(zones().next().ok_or(AllocError::NoEligibleZone)?, Reserve::Closed);
+        first.lists.activity.note();
+        let above_low = |zone| self.take_above(needy(zone, Reserve::Closed), request, Watermark::Low);
         let found = self
-            .take_left(needy(first))
-            .or_else(|| zones().find_map(|zone| self.take_above(needy(zone), request, Watermark::Low)))
-            .or_else(|| zones().find_map(|zone| self.take_above(needy(zone), request, Watermark::Min)))
-            .or_else(|| zones().find_map(|zone| self.rescue(needy(zone), request)));
+            .take_left(first)
+            .or_else(|| zones().find_map(above_low))
+            .or_else(|| self.take_above_min(cpu, request, zones))
+            .or_else(|| self.open_reserves(cpu, request, zones));
         let Some((zone, frame)) = found else {
-            count(&needy(first).lists.counters.failed);
+            count(&first.lists.counters.failed);
             return Err(AllocError::OutOfMemory { order: request.order });
         };
         Ok(self.zones[zone.index()].pfn(frame))
@@ -62,6 +63,24 @@ impl BlockAllocator<'_> {
             return self.take_rest(needy).map(|frame| (needy.zone, frame));
         }
         None
+    }
+
+    /// Above the minimum watermark: a pageblock, or what there is.
+    fn take_above_min<I: Iterator<Item = ZoneId>>(
+        &self,
+        cpu: CpuId,
+        request: &Request,
+        zones: impl Fn() -> I,
+    ) -> Option<(ZoneId, usize)> {
+        let reserve = if is_high_atomic(request) { Reserve::Open } else { Reserve::Closed };
+        let needy = |zone| self.needy(zone, cpu, request, reserve);
+        let found = zones()
+            .find_map(|zone| self.take_above(needy(zone), request, Watermark::Min))
+            .or_else(|| zones().find_map(|zone| self.rescue(needy(zone), request)));
+        if let (Some((zone, _)), Reserve::Open) = (found, reserve) {
+            self.zones[zone.index()].grow_reserve(request.order);
+        }
+        found
     }
 
     /// From a zone that has so much memory that a pageblock less does no harm.
@@ -102,6 +121,9 @@ impl Zone {
             if has(RequestTraits::OOM_VICTIM) {
                 floor -= floor / 2;
             }
+        }
+        if mark != Watermark::Min || !counts_reserve(request) {
+            floor = floor.saturating_add(self.reserved_frames());
         }
         floor.saturating_add(self.lowmem_reserve[request.highest_zone.index()])
     }

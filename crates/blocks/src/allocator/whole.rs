@@ -65,10 +65,10 @@ impl BlockAllocator<'_> {
         let zone = &self.zones[needy.zone.index()];
         let claim_size = &needy.lists.spares.claim_size;
         let size = claim_size.load(Relaxed);
-        claim_size.store((size * 2).min(SPARES as u32), Relaxed);
+        claim_size.store(size.saturating_mul(2).min(SPARES as u32), Relaxed);
         let near = needy.lists.near.load(Relaxed) as usize;
-        let (first, mut taken) =
-            self.whole.claim_some(&zone.blocks, near, (size as usize).min(self.most_spares(zone)))?;
+        let most = zone.open_blocks(self.most_spares(zone), needy.reserve);
+        let (first, mut taken) = self.whole.claim_some(&zone.blocks, near, (size as usize).min(most))?;
         zone.remove_whole(taken.count_ones() as usize);
         count(&needy.lists.counters.claimed);
         let block = first + taken.trailing_zeros() as usize;
@@ -87,6 +87,9 @@ impl BlockAllocator<'_> {
     /// Takes adjacent whole pageblocks from the map; nobody else sees them from then on.
     fn claim_run(&self, needy: Needy<'_>, blocks: usize) -> Option<BlockIndex> {
         let zone = &self.zones[needy.zone.index()];
+        if zone.open_blocks(blocks, needy.reserve) < blocks {
+            return None;
+        }
         let near = needy.lists.near.load(Relaxed) as usize;
         let block = self.whole.claim(&zone.blocks, near, blocks)?;
         zone.remove_whole(blocks);
@@ -124,10 +127,17 @@ impl BlockAllocator<'_> {
         }
         let is_this =
             |state: State| state.phase() == Phase::Handed && state.order() == order && !state.has_bad();
+        let parts = block..block + blocks_in(order);
+        let is_inner =
+            |part: BlockIndex| self.states.get(part).is_some_and(|s| s.get().phase() == Phase::Inner);
+        if !parts.clone().skip(1).all(is_inner) {
+            self.note_damage(zone);
+            return false;
+        }
         let freed =
             self.states[block].update(|state| is_this(state).then(|| state.unused(Phase::Changing))).is_ok();
         if freed {
-            (block..block + blocks_in(order)).rev().for_each(|part| self.give_whole(part));
+            parts.rev().for_each(|part| self.give_whole(part));
         }
         freed
     }
@@ -138,12 +148,6 @@ impl BlockAllocator<'_> {
         let to_spare = |state: State| state.is_pageblock_in_use().then(|| state.unused(Phase::Spare));
         if self.states[block].update(to_spare).is_err() {
             return false;
-        }
-        if !self.is_known(cpu) {
-            if self.states[block].change(Phase::Spare, Phase::Whole) {
-                self.publish(block, 1);
-            }
-            return true;
         }
         let lists = self.lists_at(zone, cpu);
         if lists.spares.last() != block {

@@ -2,14 +2,17 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use pageset_core::{ConfigError, CpuId, MigrateType, Order, Pfn, ZoneKind};
+use pageset_blocks::{BlockAllocator, Tables};
+use pageset_core::{
+    Config, ConfigError, CpuId, MigrateType, NodeId, Order, Pfn, Watermarks, ZoneConfig, ZoneId, ZoneKind,
+};
 
 use crate::machine::{allocator, request};
 
 const CPU: CpuId = CpuId(0);
 
 /// 16 MiB of which the boot code has a part at first; two CPUs.
-fn machine() -> pageset_blocks::BlockAllocator<'static> {
+fn machine() -> BlockAllocator<'static> {
     allocator(&[(ZoneKind::Normal, 0..4096, vec![5..600, 2048..4096])], 2)
 }
 
@@ -51,6 +54,27 @@ fn only_holes_can_be_added() {
     assert_eq!(allocator.add_memory(CPU, 7..7), Ok(()));
     let census = allocator.validate().expect("unchanged");
     assert_eq!(census.free + census.cached, 595 + 2048);
+}
+
+#[test]
+fn watermarks_follow_the_memory_that_comes() {
+    let zone_of = |regions: &[std::ops::Range<u64>]| {
+        let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..8192, regions }];
+        let mut config = Config::new(&zones, &[NodeId(0)]);
+        config.min_free_kbytes = Some(16);
+        let tables = Tables::on_heap(&config).expect("the zone is possible");
+        BlockAllocator::new(&config, tables).expect("the zone is possible")
+    };
+    let marks = |allocator: &BlockAllocator<'_>| allocator.zones().next().expect("one zone").watermarks;
+    let (grown, large) = (zone_of(&[0..2048]), zone_of(&[0..8000]));
+    let before = marks(&grown);
+    grown.add_memory(CPU, 2048..8000).expect("these are holes");
+    assert_ne!(marks(&grown), before, "the distance of watermarks is a share of the zone");
+    assert_eq!(marks(&grown), marks(&large));
+    // Those that were set outright end here, as the core's do.
+    grown.set_watermarks(ZoneId(0), Watermarks { min: 1, low: 2, high: 3 }).expect("it is a zone");
+    grown.add_memory(CPU, 8000..8192).expect("these are holes");
+    assert_eq!(marks(&grown), marks(&zone_of(&[0..8192])));
 }
 
 #[test]

@@ -35,7 +35,10 @@ fn requests_that_cannot_be() {
     );
     assert_eq!(allocator.alloc_at(CPU, Pfn(3000), &any), Err(AllocError::Foreign(Pfn(3000))));
     assert_eq!(allocator.alloc_at(CPU, Pfn(u64::MAX), &any), Err(AllocError::Foreign(Pfn(u64::MAX))));
-    assert_eq!(allocator.alloc_at(CPU, Pfn(750), &any), Err(AllocError::NotFree(Pfn(750))));
+    assert_eq!(allocator.alloc_at(CPU, Pfn(750), &any), Err(AllocError::Foreign(Pfn(750))));
+    // The last frame of the block is none of the zone's.
+    let end = allocator.alloc_at(CPU, Pfn(7296), &request(3, MigrateType::Movable));
+    assert_eq!(end, Err(AllocError::NotFree(Pfn(7296))));
 }
 
 #[test]
@@ -63,16 +66,18 @@ fn frees_of_what_is_no_block() {
 }
 
 #[test]
-fn a_batch_stops_at_the_first_mistake() {
+fn a_batch_goes_on_after_a_mistake() {
     let allocator = plain(2048, 1);
     let mut pages = [None; 10];
     allocator.alloc_bulk(CPU, &request(0, MigrateType::Movable), &mut pages).unwrap();
     let pages = pages.map(|page| page.expect("there is memory"));
     let mut batch = pages.map(|pfn| (pfn, Order::ZERO));
     batch[6] = batch[3];
-    let stopped = allocator.free_batch(CPU, &batch);
-    assert_eq!(stopped, Err((6, FreeError::DoubleFree(pages[3]))));
-    assert_eq!(allocator.validate().unwrap().allocated, 4);
+    assert_eq!(allocator.free_batch(CPU, &batch), Err((6, FreeError::DoubleFree(pages[3]))));
+    assert_eq!(allocator.validate().unwrap().allocated, 1);
+    let unknown = allocator.free_batch(CpuId(1), &[(pages[6], Order::ZERO)]);
+    assert_eq!(unknown, Err((0, FreeError::BadCpu(CpuId(1)))));
+    assert_eq!(allocator.free_batch(CPU, &[(pages[6], Order::ZERO)]), Ok(()));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use pageset_blocks::{BlockAllocator, Tables};
-use pageset_core::{Config, MigrateType, NodeId, Order, Pfn, Request, RequestTraits, ZoneConfig, ZoneKind};
+use pageset_core::{Config, MigrateType, NodeId, Order, Request, RequestTraits, ZoneConfig, ZoneKind};
 
 pub(crate) fn order(order: u8) -> Order {
     Order::new(order).expect("tests name orders that there are")
@@ -48,8 +48,3 @@ pub(crate) fn ragged(cpus: usize) -> BlockAllocator<'static> {
 
 /// Frames of [`ragged`].
 pub(crate) const RAGGED_FRAMES: u64 = 700 + 1248 + 3205;
-
-/// Whether a frame is one of [`ragged`]'s.
-pub(crate) fn is_ragged(pfn: Pfn) -> bool {
-    [0..700, 800..2048, 4096..7301].iter().any(|region: &Range<u64>| region.contains(&pfn.0))
-}

@@ -6,9 +6,13 @@ mod bad;
 mod budget;
 mod cpus;
 mod errors;
+#[expect(dead_code, reason = "some operations are the core's only")]
+#[path = "../../../core/tests/family/mod.rs"]
+mod family;
 mod isolation;
 mod machine;
 mod model;
+mod reserve;
 mod reviewers;
 mod settings;
 mod split;

@@ -1,15 +1,23 @@
 //! Real threads on all operations at once.
 
 use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 use pageset_core::{CpuId, MigrateType, Order, Pfn};
 
 use crate::machine::{RAGGED_FRAMES, order, ragged, request};
 
-/// Rounds of each thread; `PAGESET_ROUNDS` for more.
-fn rounds() -> u64 {
-    std::env::var("PAGESET_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(20_000)
+/// Rounds of each thread: so many, or as many as there are in a time. Miri is some thousand times slower.
+fn rounds() -> impl Iterator<Item = u64> {
+    let setting = |name| std::env::var(name).ok().and_then(|number| number.parse().ok());
+    let usual = if cfg!(miri) { 20 } else { 20_000 };
+    let count = setting("PAGESET_ROUNDS").unwrap_or(usual);
+    let time = setting("PAGESET_SOAK_SECONDS").map(|seconds| (Instant::now(), Duration::from_secs(seconds)));
+    (0..).take_while(move |round| time.map_or(*round < count, |(begun, time)| begun.elapsed() < time))
 }
+
+/// Most frames of an exact count, each of which is looked at several times.
+const EXACT_MAX: u64 = if cfg!(miri) { 12 } else { 600 };
 
 #[test]
 fn nothing_is_lost_and_nothing_is_given_twice() {
@@ -34,7 +42,7 @@ fn nothing_is_lost_and_nothing_is_given_twice() {
                     (seed >> 33) % below
                 };
                 let mut mine: Vec<(Pfn, Order)> = Vec::new();
-                for _ in 0..rounds() {
+                for _ in rounds() {
                     // Two threads share a CPU's number.
                     let cpu = CpuId((thread % 3) as u32);
                     match random(16) {
@@ -63,13 +71,15 @@ fn nothing_is_lost_and_nothing_is_given_twice() {
                             }
                         }
                         7 => {
-                            let frames = random(600) + 1;
+                            let frames = random(EXACT_MAX) + 1;
                             let any = request(0, MigrateType::Movable);
                             if let Ok(pfn) = allocator.alloc_exact(cpu, frames, &any) {
                                 mark(pfn, frames, true);
                                 mark(pfn, frames, false);
                                 // Another CPU may be at the pageblock; then it stays as it is.
-                                if allocator.split_range(cpu, pfn.0..pfn.0 + frames).is_ok() && frames < 100 {
+                                if allocator.split_range(cpu, pfn.0..pfn.0 + frames).is_ok()
+                                    && frames < EXACT_MAX / 6
+                                {
                                     (pfn.0..pfn.0 + frames)
                                         .for_each(|pfn| allocator.free(cpu, Pfn(pfn), Order::ZERO).unwrap());
                                 } else {

@@ -6,6 +6,8 @@ mod block_of;
 mod decisions;
 mod errors;
 mod examples;
+#[path = "../family/mod.rs"]
+mod family;
 mod host;
 mod interrupts;
 mod invariants;

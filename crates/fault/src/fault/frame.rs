@@ -2,7 +2,7 @@
 
 use pageset_core::{Order, Pfn};
 
-use crate::frames::{FrameAllocator, FrameUse};
+use crate::frames::{FrameSource, FrameUse};
 use crate::local::Local;
 use crate::lru::Lru;
 use crate::space::AddressSpace;

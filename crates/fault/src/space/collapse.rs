@@ -13,7 +13,7 @@ use crate::area::Prot;
 use crate::atomic::Ordering;
 use crate::counts::Counts;
 use crate::error::SpaceError;
-use crate::frames::FrameAllocator;
+use crate::frames::FrameSource;
 use crate::local::Local;
 use crate::lru::Lru;
 use crate::pte::{Meaning, Pte, TableId};

@@ -13,7 +13,7 @@ use pageset_core::{
     Config, CpuId, FreeError, NodeId, Order, PageAllocator, Pfn, Platform, Tables, ZoneConfig, ZoneKind,
 };
 use pageset_fault::{
-    Backing, Engine, EngineConfig, FrameAllocator, FrameUse, Geometry, Line, Locks, Memory, Strategy, World,
+    Backing, Engine, EngineConfig, FrameSource, FrameUse, Geometry, Line, Locks, Memory, Strategy, World,
 };
 
 /// What a schedule is made of: what happens at each shared step.
@@ -182,9 +182,9 @@ impl<S: Scheduler> Frames<S> {
     }
 }
 
-impl<S: Scheduler> FrameAllocator for Frames<S> {
+impl<S: Scheduler> FrameSource for Frames<S> {
     fn span(&self) -> Range<u64> {
-        FrameAllocator::span(&self.allocator)
+        FrameSource::span(&self.allocator)
     }
 
     fn alloc(&self, cpu: CpuId, order: Order, wanted_for: FrameUse) -> Option<Pfn> {
@@ -194,13 +194,13 @@ impl<S: Scheduler> FrameAllocator for Frames<S> {
             return None;
         }
         self.until_failure.store((left - 1).max(-1), Relaxed);
-        let block = FrameAllocator::alloc(&self.allocator, cpu, order, wanted_for);
+        let block = FrameSource::alloc(&self.allocator, cpu, order, wanted_for);
         self.failures.fetch_add(u64::from(block.is_none()), Relaxed);
         block
     }
 
     fn free(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError> {
-        FrameAllocator::free(&self.allocator, cpu, pfn, order)
+        FrameSource::free(&self.allocator, cpu, pfn, order)
     }
 
     fn frames_allocated(&self) -> Option<u64> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::host::{PAGE, TestMachine, TestWorld, Threads, engine, machine_with, strategies};
 use pageset_core::{CpuId, Order};
 use pageset_fault::{
-    Access, AddressSpace, FaultError, FrameAllocator, FrameUse, Geometry, Huge, Options, Prot, SpaceError,
+    Access, AddressSpace, FaultError, FrameSource, FrameUse, Geometry, Huge, Options, Prot, SpaceError,
     Strategy, Task,
 };
 

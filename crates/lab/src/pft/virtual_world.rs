@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 
 use pageset_core::{CpuId, FreeError, Order, Pfn, Platform, Request};
-use pageset_fault::{FrameAllocator, FrameUse, Line, Memory, World};
+use pageset_fault::{FrameSource, FrameUse, Line, Memory, World};
 use pageset_sim::{SharedLine, VirtualCpu, VirtualLock};
 use serde::{Deserialize, Serialize};
 
@@ -160,7 +160,7 @@ impl World for VirtualWorld {
 /// The simulation's allocator.
 pub(super) struct VirtualFrames(Range<u64>);
 
-impl FrameAllocator for VirtualFrames {
+impl FrameSource for VirtualFrames {
     fn span(&self) -> Range<u64> {
         self.0.clone()
     }

@@ -1,20 +1,22 @@
-//! Random operations on random machines against a naive model, for every policy. After each operation: every frame is
-//! somewhere, nobody's frame is handed out twice, every refusal is the right one, the counters are true.
+//! The family's model judges the core's allocator, for every policy; besides, all its counters are true.
 //!
-//! `machine`, `operation`, `owners` and `reference`, with `host` and `steady` beside this directory, are the fuzz target
-//! `allocator_operations` too, which decodes machines and operations from bytes; `strategies` makes them for proptest.
+//! `page_allocator` and `owners`, with `host` and `steady` beside this directory and the family's own directory, are the fuzz
+//! target `allocator_operations` too.
 //!
 //! `PROPTEST_CASES` sets the number of machines per policy. A failure becomes a test of its own in `regressions`.
 
-mod machine;
-mod operation;
 mod owners;
-mod reference;
+mod page_allocator;
 mod regressions;
+#[path = "../../family/strategies.rs"]
 mod strategies;
 
 use pageset_core::Policy;
 use proptest::prelude::*;
+
+use crate::family::operation::Operation;
+use crate::family::play::play;
+use page_allocator::PageSubject;
 
 fn cases() -> ProptestConfig {
     let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
@@ -29,10 +31,10 @@ fn steps() -> usize {
     if cfg!(miri) { 10 } else { 80 }
 }
 
-fn run(policy: Policy) {
-    let strategy = (strategies::machines(), prop::collection::vec(strategies::operations(), 1..steps()));
-    let outcome = proptest::test_runner::TestRunner::new(cases()).run(&strategy, |(machine, operations)| {
-        reference::play(&machine, policy, &operations, 1);
+fn run(policy: Policy, programs: impl Strategy<Value = Vec<Operation>>, cases: ProptestConfig) {
+    let strategy = (strategies::machines(), programs);
+    let outcome = proptest::test_runner::TestRunner::new(cases).run(&strategy, |(machine, operations)| {
+        play(PageSubject::new(&machine, policy), &machine, &operations, 1);
         Ok(())
     });
     if let Err(failure) = outcome {
@@ -44,6 +46,16 @@ fn run(policy: Policy) {
 fn every_policy_agrees_with_the_model() {
     // A few kernels that differ much are what miri has time for.
     for policy in pageset_core::POLICIES.iter().step_by(if cfg!(miri) { 8 } else { 1 }) {
-        run(*policy);
+        run(*policy, prop::collection::vec(strategies::operations(), 1..steps()), cases());
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "hours")]
+fn every_policy_agrees_with_the_model_when_memory_is_used_up() {
+    for policy in pageset_core::POLICIES {
+        // Each takes all memory many times.
+        let few = ProptestConfig { cases: cases().cases.div_ceil(10), ..cases() };
+        run(*policy, strategies::dry_programs(), few);
     }
 }

@@ -1,31 +1,19 @@
 //! The model of owned pageblocks: what must hold of their owners, and to whom a freed block goes.
 
-use std::collections::BTreeSet;
-
 use pageset_core::{BlockUse, CpuId, FreeTraits, MigrateType, Order, PAGEBLOCK_FRAMES, Pfn, ZoneId};
 
+use crate::family::model::Model;
 use crate::host::Allocator;
 
-/// CPUs that may own pageblocks: all but those that left.
-#[derive(Default)]
-pub(crate) struct Owners {
-    offline: BTreeSet<CpuId>,
-}
+/// CPUs that own pageblocks.
+pub(crate) struct Owners;
 
 /// The page set that a freed block must go to: it counts one free more then.
 pub(crate) struct Receiver(Option<(ZoneId, CpuId, u64)>);
 
 impl Owners {
-    pub(crate) fn leave(&mut self, cpu: CpuId) {
-        self.offline.insert(cpu);
-    }
-
-    pub(crate) fn come(&mut self, cpu: CpuId) {
-        self.offline.remove(&cpu);
-    }
-
     /// Looks at every pageblock of every zone, one by one.
-    pub(crate) fn check(&self, allocator: &Allocator, isolated: &BTreeSet<(ZoneId, u64)>) {
+    pub(crate) fn check(allocator: &Allocator, model: &Model) {
         let has_owners = allocator.policy().ownership.is_some();
         for zone in allocator.zones() {
             let pageblocks = zone.span.start / 512..zone.span.end.div_ceil(512);
@@ -34,8 +22,8 @@ impl Owners {
                 let Some(owner) = allocator.pageblock_owner(Pfn(first)) else { continue };
                 assert!(has_owners, "{}: {owner:?} owns a pageblock", allocator.policy().name);
                 assert!((owner.0 as usize) < allocator.cpus(), "{owner:?} owns {first:#x} but is not there");
-                assert!(!self.offline.contains(&owner), "{owner:?} is offline and owns {first:#x}");
-                assert!(!isolated.contains(&(zone.id, pageblock)), "{first:#x} is isolated");
+                assert!(!model.offline.contains(&owner), "{owner:?} is offline and owns {first:#x}");
+                assert!(!model.isolated.contains(&(zone.id, pageblock)), "{first:#x} is isolated");
                 let block = allocator.block_of(Pfn(first));
                 let is_free = block.is_some_and(|block| {
                     block.held_by == BlockUse::FreeList && block.order.frames() >= PAGEBLOCK_FRAMES
@@ -47,19 +35,18 @@ impl Owners {
 
     /// Whose page set is going to get a block, if it is freed: the owner's of its pageblock, or else that of the CPU itself.
     pub(crate) fn receiver(
-        &self,
         allocator: &Allocator,
-        cpu: u32,
-        pfn: u64,
+        cpu: CpuId,
+        pfn: Pfn,
         order: Order,
         traits: FreeTraits,
     ) -> Receiver {
-        let pageblock_type = allocator.pageblock_type(Pfn(pfn));
+        let pageblock_type = allocator.pageblock_type(pfn);
         let passes = traits.contains(FreeTraits::BYPASS_PCP)
             || !allocator.policy().lists.holds(order)
             || pageblock_type == Some(MigrateType::Isolate);
-        let owner = allocator.pageblock_owner(Pfn(pfn)).unwrap_or(CpuId(cpu));
-        let zone = allocator.zone_of(Pfn(pfn)).filter(|_| !passes);
+        let owner = allocator.pageblock_owner(pfn).unwrap_or(cpu);
+        let zone = allocator.zone_of(pfn).filter(|_| !passes);
         let frees = |zone| Some((zone, owner, allocator.pageset_counters(zone, owner)?.pcp_free));
         Receiver(zone.and_then(frees))
     }

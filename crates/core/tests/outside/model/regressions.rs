@@ -2,11 +2,12 @@
 
 use pageset_core::policy::{LINUX_6_1, LINUX_6_12};
 use pageset_core::{
-    AllocError, ConfigError, CpuId, MigrateType, Order, POLICIES, Pfn, Request, RequestTraits, ZoneKind,
+    AllocError, ConfigError, CpuId, MigrateType, Order, POLICIES, Pfn, Policy, Request, RequestTraits,
+    ZoneKind,
 };
 
-use super::machine::{Machine, ZoneShape};
-use crate::host::{Allocator, order};
+use crate::family::machine::{Machine, ZoneShape};
+use crate::host::{Allocator, build, order};
 
 const CPU: CpuId = CpuId(0);
 
@@ -22,6 +23,12 @@ fn machine(span: std::ops::Range<u64>, regions: &[std::ops::Range<u64>]) -> Mach
         lowmem_ratio: 256,
         high_fraction: 0,
         distances: None,
+    }
+}
+
+impl Machine {
+    fn build(&self, policy: Policy) -> Allocator {
+        self.with_config(|config| build(&config.with_policy(policy)))
     }
 }
 

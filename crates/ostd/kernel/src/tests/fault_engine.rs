@@ -19,7 +19,7 @@ use ostd::sync::SpinLock;
 use ostd::task::disable_preempt;
 use pageset_core::{CpuId, FreeError, Order, Pfn, Platform};
 use pageset_fault::{
-    Access, AddressSpace, Engine, EngineConfig, FrameAllocator, FrameUse, Geometry, Memory, Options, Prot,
+    Access, AddressSpace, Engine, EngineConfig, FrameSource, FrameUse, Geometry, Memory, Options, Prot,
     Task, World,
 };
 use pageset_ostd::SpinLock as RawSpinLock;
@@ -99,7 +99,7 @@ impl World for Processor {
 
 struct KernelFrames;
 
-impl FrameAllocator for KernelFrames {
+impl FrameSource for KernelFrames {
     fn span(&self) -> Range<u64> {
         frames::span()
     }

@@ -2,9 +2,7 @@
 
 use std::ops::Range;
 
-use pageset_core::{Config, NodeId, Policy, ZoneConfig, ZoneKind};
-
-use crate::host::{Allocator, build};
+use pageset_core::{Config, NodeId, Order, ZoneConfig, ZoneKind};
 
 /// A machine that an allocator can be built for.
 #[derive(Clone, Debug)]
@@ -29,8 +27,34 @@ pub(crate) struct ZoneShape {
     pub(crate) regions: Vec<Range<u64>>,
 }
 
+impl ZoneShape {
+    /// One more region, in its place; those that touch become one.
+    pub(crate) fn add(&mut self, region: Range<u64>) {
+        if region.start >= region.end {
+            return;
+        }
+        self.regions.retain(|region| region.start < region.end);
+        self.regions.push(region);
+        self.regions.sort_by_key(|region| region.start);
+        self.regions.dedup_by(|next, region| {
+            let touches = region.end == next.start;
+            if touches {
+                region.end = next.end;
+            }
+            touches
+        });
+    }
+}
+
+/// The order with this number.
+#[track_caller]
+pub(crate) fn order(order: u8) -> Order {
+    Order::new(order).expect("an order")
+}
+
 impl Machine {
-    pub(crate) fn build(&self, policy: Policy) -> Allocator {
+    /// Calls `build` with a configuration for this machine.
+    pub(crate) fn with_config<R>(&self, build: impl FnOnce(Config<'_>) -> R) -> R {
         let zones: Vec<_> = self
             .zones
             .iter()
@@ -43,7 +67,7 @@ impl Machine {
             .collect();
         let cpus: Vec<_> = self.cpus.iter().map(|node| NodeId(*node)).collect();
         let nodes = usize::from(self.nodes());
-        let mut config = Config::new(&zones, &cpus).with_policy(policy);
+        let mut config = Config::new(&zones, &cpus);
         config.distances = self.distances.as_ref().map(|distances| &distances[..nodes * nodes]);
         config.lowmem_reserve_ratio = [self.lowmem_ratio; ZoneKind::COUNT];
         config.percpu_pagelist_high_fraction = self.high_fraction;
@@ -51,7 +75,7 @@ impl Machine {
         config.min_free_kbytes = self.min_free_kbytes;
         config.watermark_scale_factor = self.scale_factor;
         config.watermark_boost_factor = self.boost_factor;
-        build(&config)
+        build(config)
     }
 
     /// The zone whose span holds a frame.

@@ -3,8 +3,8 @@
 use pageset_core::{FreeTraits, MigrateType, RequestTraits, ZoneKind};
 use proptest::prelude::*;
 
-use super::machine::{LAYOUTS, Machine, ZoneShape, regions};
-use super::operation::{How, Operation, Wish};
+use crate::family::machine::{LAYOUTS, Machine, ZoneShape, regions};
+use crate::family::operation::{How, Operation, Wish};
 
 fn sizes() -> BoxedStrategy<u64> {
     if cfg!(miri) {
@@ -138,6 +138,26 @@ fn how() -> impl Strategy<Value = How> {
     ]
 }
 
+/// What takes all memory there is.
+fn fill() -> impl Strategy<Value = Operation> {
+    let traits = RequestTraits::NO_WATERMARKS | RequestTraits::MAY_WAIT;
+    let wish = Wish {
+        order: 0,
+        migratetype: MigrateType::Movable,
+        highest: ZoneKind::Movable,
+        node: None,
+        below: None,
+        traits,
+    };
+    cpu().prop_map(move |cpu| Operation::Fill(cpu, wish))
+}
+
+/// A program whose every operation finds memory used up.
+pub(crate) fn dry_programs() -> impl Strategy<Value = Vec<Operation>> {
+    let step = (fill(), operations()).prop_map(|(fill, operation)| [fill, operation]);
+    prop::collection::vec(step, 1..30).prop_map(|steps| steps.into_iter().flatten().collect())
+}
+
 /// Any operation.
 pub(crate) fn operations() -> impl Strategy<Value = Operation> {
     use Operation::*;
@@ -146,6 +166,7 @@ pub(crate) fn operations() -> impl Strategy<Value = Operation> {
     prop_oneof![
         8 => (cpu(), wish()).prop_map(|(cpu, wish)| Alloc(cpu, wish)),
         3 => (cpu(), wish(), 1_u16..many).prop_map(|(cpu, wish, count)| AllocMany(cpu, wish, count)),
+        1 => (cpu(), wish()).prop_map(|(cpu, wish)| Fill(cpu, wish)),
         10 => (cpu(), block(), how(), free_traits())
             .prop_map(|(cpu, block, how, traits)| Free { cpu, block, how, traits }),
         5 => (cpu(), block(), 1_u16..many).prop_map(|(cpu, block, count)| FreeMany { cpu, block, count }),
@@ -185,6 +206,8 @@ pub(crate) fn operations() -> impl Strategy<Value = Operation> {
             .prop_map(|(zone, min, step)| SetWatermarks { zone, min, step }),
         1 => (cpu(), block(), any::<u64>(), any::<bool>())
             .prop_map(|(cpu, zone, offset, drained)| MarkBad { cpu, zone, offset, drained }),
+        2 => (cpu(), block(), any::<u64>(), prop_oneof![0_u64..9, 0_u64..1500])
+            .prop_map(|(cpu, zone, offset, frames)| AddMemory { cpu, zone, offset, frames }),
         1 => (cpu(), block(), any::<u64>()).prop_map(|(cpu, zone, offset)| Look { cpu, zone, offset }),
     ]
 }

@@ -1,0 +1,65 @@
+//! The engine takes its frames from either page-frame allocator of the family.
+
+use std::sync::Arc;
+
+use pageset_blocks::BlockAllocator;
+use pageset_core::{Config, CpuId, FrameAllocator, NodeId, PageAllocator, ZoneConfig, ZoneKind};
+use pageset_fault::{
+    Access, AddressSpace, Engine, EngineConfig, Geometry, Host, Locks, NoMemory, Options, Prot, Task,
+};
+
+const PAGE: u64 = 4096;
+const FRAMES: u64 = 8192;
+/// Pages of each task.
+const PAGES: u64 = 2000;
+const CPUS: u32 = 2;
+
+fn with_config<R>(build: impl FnOnce(&Config<'_>) -> R) -> R {
+    let regions = [0..FRAMES];
+    let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..FRAMES, regions: &regions }];
+    let mut config = Config::new(&zones, &[NodeId(0); CPUS as usize]);
+    config.min_free_kbytes = Some(0);
+    build(&config)
+}
+
+/// Two tasks on two CPUs fill an address space, and all of it goes: each frame comes back.
+fn faults_and_returns(allocator: impl FrameAllocator + Send + Sync + 'static) {
+    let host = Host::<parking_lot::RawMutex, _, _>::new(allocator, NoMemory);
+    let engine = Engine::new(host, &EngineConfig::new(Geometry::PAGES_4K, CPUS, FRAMES));
+    let space = AddressSpace::new(&engine, Options::new("P2,V7,R3".parse().expect("a strategy")));
+    let space = space.expect("memory enough");
+    std::thread::scope(|scope| {
+        for cpu in 0..CPUS {
+            let space = Arc::clone(&space);
+            scope.spawn(move || {
+                let mut task = Task::new(&space, CpuId(cpu)).expect("a task is free");
+                let start = u64::from(cpu) << 30;
+                task.map(start..start + PAGES * PAGE, Prot::ReadWrite).expect("free");
+                for page in 0..PAGES {
+                    task.fault(start + page * PAGE, Access::Write).expect("memory enough");
+                }
+                assert_eq!((task.stats().installed, task.stats().refused_frees), (PAGES, 0));
+            });
+        }
+    });
+    assert_eq!(engine.check(&[&space]).expect("the invariants").pages, PAGES * u64::from(CPUS));
+    drop(space);
+    assert_eq!(engine.check(&[]).expect("the invariants").tables, 0);
+}
+
+#[test]
+fn linux_has_frames() {
+    faults_and_returns(with_config(|config| {
+        let tables = pageset_core::Tables::on_heap(config).expect("the zone is possible");
+        PageAllocator::new(Locks::<parking_lot::RawMutex>::new(), config, tables)
+            .expect("the zone is possible")
+    }));
+}
+
+#[test]
+fn our_own_has_frames() {
+    faults_and_returns(with_config(|config| {
+        let tables = pageset_blocks::Tables::on_heap(config).expect("the zone is possible");
+        BlockAllocator::new(config, tables).expect("the zone is possible")
+    }));
+}
