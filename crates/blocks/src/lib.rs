@@ -37,7 +37,7 @@ mod tail_bits;
 mod whole_map;
 mod zone;
 
-pub use allocator::{BlockAllocator, CpuArrays, Part, RemoteFrees, TableCounts, Tables, ZoneUse};
+pub use allocator::{BlockAllocator, CpuArrays, Part, RemoteFrees, TableCounts, Tables, WholeUse, ZoneUse};
 #[cfg(all(feature = "observed", not(any(loom, shuttle))))]
 pub use atomic::{LineUse, observe_lines};
 pub use bad_bits::BadBits;

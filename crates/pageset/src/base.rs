@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use pageset_blocks::{BlockAllocator, BlockCounters, RemoteFrees, Tables, ZoneUse};
+use pageset_blocks::{BlockAllocator, BlockCounters, RemoteFrees, Tables, WholeUse, ZoneUse};
 pub(crate) use pageset_core::AllocError as BaseError;
 use pageset_core::{
     Config, ConfigError, CpuId, FreeError, NodeId, Order, PAGEBLOCK_FRAMES, Pfn, Request, RequestTraits,
@@ -48,7 +48,10 @@ impl Base {
         let config = Config::new(&zones, &[NodeId(0)]);
         let tables = Tables::on_heap(&config)?;
         let bytes = tables.bytes();
-        let allocator = BlockAllocator::new(&config, tables)?.with_remote_frees(RemoteFrees::AtOnce);
+        // What lies at the end is given back first.
+        let allocator = BlockAllocator::new(&config, tables)?
+            .with_remote_frees(RemoteFrees::AtOnce)
+            .with_whole_use(WholeUse::LowestFirst);
         // A pool keeps no reserve: its users may have every page of it.
         allocator.set_watermarks(ZONE, Watermarks::default())?;
         let base = Self { allocator, bytes, beyond: end - frames };
@@ -65,6 +68,12 @@ impl Base {
     pub(crate) fn alloc(&self, order: Order) -> Option<u32> {
         let block = self.allocator.alloc(CPU, &request(order));
         block.ok().map(|pfn| pfn.0 as u32)
+    }
+
+    /// Allocates a pageblock that is free as a whole, as far as one can see: its first frame. `None` is soon said.
+    pub(crate) fn alloc_whole(&self) -> Option<u32> {
+        // The allocator would look for one everywhere.
+        (self.allocator.whole_pageblocks() > 0).then(|| self.alloc(Order::PAGEBLOCK)).flatten()
     }
 
     /// Allocates the block at this place.

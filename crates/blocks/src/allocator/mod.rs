@@ -2,7 +2,7 @@
 //!
 //! Files in the order of an allocation: `alloc` (from the pageblock at hand), `refill` (another pageblock), `slow` (which zone,
 //! and what else to try), `rescue` (what is left when no pageblock is), `reserve` (for atomic
-//! requests of high order), `whole` (pageblocks and pairs of them); `free`,
+//! requests of high order), `whole` (pageblocks and pairs of them), `whole_use` (which is next); `free`,
 //! `keep` (frees to pageblocks of other
 //! CPUs), `settle` (what a pageblock becomes after a free), `line` (which CPU changed it last); `word` (blocks that lie
 //! together), `arrays` (what a host's CPU has to itself), `bulk`; `mixed` (pageblocks with blocks of several orders), `range` (a given place, exact counts, parts);
@@ -42,6 +42,7 @@ mod slow;
 mod tables;
 mod tick;
 mod whole;
+mod whole_use;
 mod word;
 
 use core::fmt;
@@ -53,6 +54,7 @@ pub use info::ZoneUse;
 pub use keep::RemoteFrees;
 pub use parts::Part;
 pub use tables::{TableCounts, Tables};
+pub use whole_use::WholeUse;
 
 use parts::Parts;
 

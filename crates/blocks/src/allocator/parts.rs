@@ -1,6 +1,6 @@
 //! Parts of the mechanism that can be left out: for laboratories, which ask what each is worth.
 
-use super::{BlockAllocator, RemoteFrees};
+use super::{BlockAllocator, RemoteFrees, WholeUse};
 use crate::cpu_lists::SPARES;
 
 /// A part of the mechanism.
@@ -24,14 +24,19 @@ impl Part {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parts {
     pub(super) remote_frees: RemoteFrees,
+    pub(super) whole_use: WholeUse,
     /// Whole pageblocks that a CPU keeps at hand at most, besides the one that it freed last.
     pub(super) spares_max: usize,
     pub(super) has_own_stacks: bool,
 }
 
 impl Parts {
-    pub(super) const ALL: Self =
-        Self { remote_frees: RemoteFrees::Kept, spares_max: SPARES - 1, has_own_stacks: true };
+    pub(super) const ALL: Self = Self {
+        remote_frees: RemoteFrees::Kept,
+        whole_use: WholeUse::AtHand,
+        spares_max: SPARES - 1,
+        has_own_stacks: true,
+    };
 }
 
 impl BlockAllocator<'_> {

@@ -3,7 +3,7 @@
 use pageset_core::{CpuId, MigrateType, Order, ZoneId};
 
 use super::refill::Needy;
-use super::{BlockAllocator, blocks_in};
+use super::{BlockAllocator, WholeUse, blocks_in};
 use crate::atomic::Relaxed;
 use crate::cpu_lists::{CpuLists, SPARES, count};
 use crate::stack::BlockIndex;
@@ -66,7 +66,7 @@ impl BlockAllocator<'_> {
         let claim_size = &needy.lists.spares.claim_size;
         let size = claim_size.load(Relaxed);
         claim_size.store(size.saturating_mul(2).min(SPARES as u32), Relaxed);
-        let near = needy.lists.near.load(Relaxed) as usize;
+        let near = self.search_start(needy);
         let most = zone.open_blocks(self.most_spares(zone), needy.reserve);
         let (first, mut taken) = self.whole.claim_some(&zone.blocks, near, (size as usize).min(most))?;
         zone.remove_whole(taken.count_ones() as usize);
@@ -84,13 +84,21 @@ impl BlockAllocator<'_> {
         Some(block)
     }
 
+    /// The pageblock at which a search of the map begins.
+    fn search_start(&self, needy: Needy<'_>) -> BlockIndex {
+        match self.parts.whole_use {
+            WholeUse::AtHand => needy.lists.near.load(Relaxed) as usize,
+            WholeUse::LowestFirst => self.zones[needy.zone.index()].blocks.start,
+        }
+    }
+
     /// Takes adjacent whole pageblocks from the map; nobody else sees them from then on.
     fn claim_run(&self, needy: Needy<'_>, blocks: usize) -> Option<BlockIndex> {
         let zone = &self.zones[needy.zone.index()];
         if zone.open_blocks(blocks, needy.reserve) < blocks {
             return None;
         }
-        let near = needy.lists.near.load(Relaxed) as usize;
+        let near = self.search_start(needy);
         let block = self.whole.claim(&zone.blocks, near, blocks)?;
         zone.remove_whole(blocks);
         count(&needy.lists.counters.claimed);
@@ -142,12 +150,18 @@ impl BlockAllocator<'_> {
         freed
     }
 
-    /// Frees a pageblock: it is kept at hand, and the one before goes into the map.
+    /// Frees a pageblock: it is kept at hand, and the one before goes into the map; or it goes there itself.
     #[inline]
     pub(super) fn free_pageblock(&self, cpu: CpuId, zone: ZoneId, block: BlockIndex) -> bool {
         let to_spare = |state: State| state.is_pageblock_in_use().then(|| state.unused(Phase::Spare));
         if self.states[block].update(to_spare).is_err() {
             return false;
+        }
+        if self.parts.whole_use == WholeUse::LowestFirst {
+            if self.states[block].change(Phase::Spare, Phase::Whole) {
+                self.publish(block, 1);
+            }
+            return true;
         }
         let lists = self.lists_at(zone, cpu);
         if lists.spares.last() != block {
@@ -165,6 +179,9 @@ impl BlockAllocator<'_> {
 
     /// Whole pageblocks that a CPU keeps at hand of a zone, besides the one that it freed last: none that many CPUs would miss.
     fn most_spares(&self, zone: &Zone) -> usize {
+        if self.parts.whole_use == WholeUse::LowestFirst {
+            return 1;
+        }
         (zone.whole_blocks() / (4 * self.cpus())).clamp(1, self.parts.spares_max)
     }
 

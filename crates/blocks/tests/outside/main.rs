@@ -17,4 +17,5 @@ mod reviewers;
 mod settings;
 mod split;
 mod threads;
+mod whole_use;
 mod word;

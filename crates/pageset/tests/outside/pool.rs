@@ -304,6 +304,28 @@ fn without_a_thread_ticks_return_what_two_looks_saw_idle() {
 }
 
 #[test]
+fn memory_that_was_given_back_is_used_last() {
+    for o in [0, 3, 5, 9, 10] {
+        let mut returns = quiet();
+        returns.bytes_per_second = 80 * MIB as u64;
+        let pool = Pool::builder().size(256 * MIB).returns(returns).build().unwrap();
+        let blocks = |mib: usize| -> Vec<_> {
+            let blocks = mib * MIB / (PAGE_BYTES << o);
+            (0..blocks).map(|_| pool.alloc(order(o)).unwrap()).collect()
+        };
+        drop(blocks(128));
+        while pool.stats().returned_bytes < 64 * MIB as u64 {
+            assert!(pool.tick().more, "order {o}: more than half is idle");
+        }
+        let refaulted = pool.stats().refaulted_bytes;
+        let held = blocks(40);
+        assert_eq!(pool.stats().refaulted_bytes, refaulted, "order {o}: 64 MiB were resident");
+        drop(held);
+        pool.validate().unwrap();
+    }
+}
+
+#[test]
 fn something_is_kept_resident_for_whoever_comes_next() {
     both(|builder| {
         let mut returns = quiet();
