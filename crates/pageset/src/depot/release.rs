@@ -65,10 +65,12 @@ impl Depot {
         pageblock.unsplit(bits, class, Place::Dissolved);
     }
 
-    /// Gives up every pageblock that is split.
+    /// Gives up every pageblock that is split and of which a part is free.
     pub(crate) fn dissolve_all(&mut self, mut free_range: impl FnMut(Range<u32>)) {
         for block in 0..self.blocks.len() as u32 {
-            self.dissolve(block * PAGEBLOCK_FRAMES, &mut free_range);
+            if self.blocks[block as usize].free() > 0 {
+                self.dissolve(block * PAGEBLOCK_FRAMES, &mut free_range);
+            }
         }
     }
 }

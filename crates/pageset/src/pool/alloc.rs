@@ -73,33 +73,41 @@ impl Inner {
         Ok(block)
     }
 
-    /// Allocates one block directly from the base. If it has none, all that is free elsewhere goes there.
+    /// Allocates one block directly from the base. If it has none, all that is free elsewhere is looked at, or goes there.
     pub(super) fn alloc_direct(&self, order: Order) -> Result<Entry, AllocError> {
-        let frame = self
-            .alloc_from_base(order)
+        self.alloc_from_base(order)
             .or_else(|_| {
                 self.release_whole(0);
                 self.alloc_from_base(order)
             })
             .or_else(|_| {
                 self.drain_arrays();
-                self.dissolve_depot();
-                // What is isolated for a moment comes back.
-                let _all_there = self.returning.lock();
-                self.alloc_from_base(order)
-            })?;
-        Ok(Entry::with_zero(frame, self.ledger.hand_out(frame..frame + order.frames())))
+                self.alloc_drained(order)
+            })
     }
 
-    fn alloc_from_base(&self, order: Order) -> Result<u32, AllocError> {
+    /// Allocates one block when the arrays are empty.
+    fn alloc_drained(&self, order: Order) -> Result<Entry, AllocError> {
+        // A part of a pageblock that is split into such blocks, and stays so: pools that are used up are used up again.
+        if let Some(part) = Class::of(order).and_then(|class| self.fetch(class, 1).pop_back()) {
+            return Ok(part);
+        }
+        self.dissolve_depot();
+        // What is isolated for a moment comes back.
+        let _all_there = self.returning.lock();
+        self.alloc_from_base(order)
+    }
+
+    fn alloc_from_base(&self, order: Order) -> Result<Entry, AllocError> {
         let frames = u64::from(order.frames());
         if !self.capacity.try_charge(frames) {
             let has_limit = self.capacity.limit() < u64::from(self.frames);
             return Err(if has_limit { AllocError::OverCapacity } else { AllocError::OutOfMemory { order } });
         }
-        self.base.alloc(order).ok_or_else(|| {
+        let Some(frame) = self.base.alloc(order) else {
             self.capacity.uncharge(frames);
-            AllocError::OutOfMemory { order }
-        })
+            return Err(AllocError::OutOfMemory { order });
+        };
+        Ok(Entry::with_zero(frame, self.ledger.hand_out(frame..frame + order.frames())))
     }
 }

@@ -696,3 +696,25 @@ fn pages_come_back_by_numbers() {
         pool.validate().unwrap();
     });
 }
+
+/// A cache that takes all there is, and gives up an old page for each new one from then on.
+#[test]
+fn a_pool_that_was_used_up_stays_split() {
+    both(|builder| {
+        let pool = builder.build().unwrap();
+        for o in [0, 3] {
+            let mut held: Vec<_> = std::iter::from_fn(|| pool.alloc(order(o)).ok()).collect();
+            assert_eq!(held.len(), 16_384 >> o);
+            for round in 0..50 {
+                let given_up = 2000 >> o;
+                (0..given_up).for_each(|page| drop(held.swap_remove((page + round) * 7 % held.len())));
+                held.extend(std::iter::from_fn(|| pool.alloc(order(o)).ok()));
+                assert_eq!(held.len(), 16_384 >> o, "nothing is lost");
+            }
+            // Whoever allocates a part of a pageblock that was given up searches all of them.
+            assert_eq!(pool.stats().base.rescued, 0);
+            drop(held);
+            pool.validate().unwrap();
+        }
+    });
+}
