@@ -1,6 +1,6 @@
 //! What becomes of an idle pageblock after frames came back to it: whole again, or known to have free frames.
 
-use super::BlockAllocator;
+use super::{BlockAllocator, WholeUse};
 use crate::atomic::{SeqCst, fence};
 use crate::cpu_lists::{Wanted, count};
 use crate::stack::BlockIndex;
@@ -77,7 +77,7 @@ impl BlockAllocator<'_> {
         self.uncount(block);
         let lists = self.lists_of_owner(zone, state);
         count(&lists.counters.closed);
-        if lists.activity.is_recent() {
+        if lists.activity.is_recent() && self.parts.whole_use == WholeUse::AtHand {
             if self.turn_into(block, |state| state.unused(Phase::Spare)) {
                 self.keep_spare(lists, block);
             }
