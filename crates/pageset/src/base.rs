@@ -12,6 +12,8 @@ use pageset_core::{
     Watermarks, ZoneConfig, ZoneId, ZoneKind,
 };
 
+use crate::scattered::Scattered;
+
 /// The CPU that everybody is.
 const CPU: CpuId = CpuId(0);
 /// The zone that has all frames.
@@ -20,6 +22,8 @@ const ZONE: ZoneId = ZoneId(0);
 /// The allocator of the pool's frames.
 pub(crate) struct Base {
     allocator: BlockAllocator<'static>,
+    /// Where it has parts of pageblocks.
+    scattered: Scattered,
     /// Bytes of its tables.
     bytes: usize,
     /// Frames behind the pool's end that complete its last pageblock: in use for ever.
@@ -54,7 +58,8 @@ impl Base {
             .with_whole_use(WholeUse::LowestFirst);
         // A pool keeps no reserve: its users may have every page of it.
         allocator.set_watermarks(ZONE, Watermarks::default())?;
-        let base = Self { allocator, bytes, beyond: end - frames };
+        let scattered = Scattered::new((end / pageblock) as usize);
+        let base = Self { allocator, bytes: bytes + scattered.bytes(), scattered, beyond: end - frames };
         if base.beyond > 0 {
             let first = (end - pageblock) as u32;
             let taken = base.alloc_at(first, Order::PAGEBLOCK);
@@ -64,26 +69,55 @@ impl Base {
         Ok(base)
     }
 
-    /// Allocates a block: its first frame. `None` if there is none.
+    /// Allocates a block: its first frame. `None` if there is none, as far as one can soon see.
     pub(crate) fn alloc(&self, order: Order) -> Option<u32> {
+        match self.allocator.alloc_soon(CPU, &request(order)) {
+            Some(block) => Some(self.taken(block.0 as u32, order)),
+            None if order < Order::PAGEBLOCK => {
+                self.scattered.find(order, |block| self.alloc_in(block, order))
+            }
+            None => None,
+        }
+    }
+
+    /// As [`alloc`](Self::alloc), but looks everywhere: others may be at work where one that is free was seen last. O(pages).
+    pub(crate) fn search(&self, order: Order) -> Option<u32> {
+        if order < Order::PAGEBLOCK {
+            let found = self.scattered.pageblocks().find_map(|block| self.alloc_in(block, order));
+            // What turned out to be whole is no part.
+            return found.or_else(|| self.alloc(order));
+        }
         let block = self.allocator.alloc(CPU, &request(order));
         block.ok().map(|pfn| pfn.0 as u32)
     }
 
-    /// Allocates a pageblock that is free as a whole, as far as one can see: its first frame. `None` is soon said.
-    pub(crate) fn alloc_whole(&self) -> Option<u32> {
-        // The allocator would look for one everywhere.
-        (self.allocator.whole_pageblocks() > 0).then(|| self.alloc(Order::PAGEBLOCK)).flatten()
+    fn alloc_in(&self, pageblock: u32, order: Order) -> Option<u32> {
+        let place = pfn(pageblock * PAGEBLOCK_FRAMES);
+        self.allocator.alloc_in(place, &request(order)).map(|pfn| pfn.0 as u32)
+    }
+
+    /// Notes where this block was taken.
+    fn taken(&self, frame: u32, order: Order) -> u32 {
+        if order < Order::PAGEBLOCK {
+            self.scattered.note_taken(frame);
+        }
+        frame
     }
 
     /// Allocates the block at this place.
     pub(crate) fn alloc_at(&self, frame: u32, order: Order) -> Result<(), BaseError> {
-        self.allocator.alloc_at(CPU, pfn(frame), &request(order))
+        self.allocator.alloc_at(CPU, pfn(frame), &request(order))?;
+        self.taken(frame, order);
+        Ok(())
     }
 
     /// Frees a block.
     pub(crate) fn free(&self, frame: u32, order: Order) -> Result<(), FreeError> {
-        self.allocator.free(CPU, pfn(frame), order)
+        self.allocator.free(CPU, pfn(frame), order)?;
+        if order < Order::PAGEBLOCK {
+            self.scattered.note_freed(frame..frame + order.frames());
+        }
+        Ok(())
     }
 
     /// Frees frames, whatever blocks they are or are parts of. While another thread changes the same pageblock, this waits for
@@ -93,7 +127,11 @@ impl Base {
         loop {
             match self.allocator.free_range(CPU, rest.clone()) {
                 Err(FreeError::Busy(pfn)) => rest.start = pfn.0,
-                outcome => return outcome,
+                outcome => {
+                    outcome?;
+                    self.scattered.note_freed(frames);
+                    return Ok(());
+                }
             }
             std::thread::yield_now();
         }

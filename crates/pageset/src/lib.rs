@@ -42,6 +42,7 @@ mod percpu;
 mod pool;
 #[expect(unsafe_code, reason = "sequences are assembly")]
 mod rseq;
+mod scattered;
 #[expect(unsafe_code, reason = "the system's calls")]
 mod sys;
 

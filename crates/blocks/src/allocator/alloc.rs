@@ -24,7 +24,7 @@ impl BlockAllocator<'_> {
     }
 
     #[inline(always)]
-    fn alloc_at_hand(&self, cpu: CpuId, request: &Request) -> Option<Pfn> {
+    pub(super) fn alloc_at_hand(&self, cpu: CpuId, request: &Request) -> Option<Pfn> {
         let lists = self.lists_at(self.home_zone(cpu, request)?, cpu);
         let frame = match request.order.index() {
             0..PAGEBLOCK_ORDER => {

@@ -78,7 +78,7 @@ impl BlockAllocator<'_> {
     }
 
     /// One block, from a pageblock that stays whose it is.
-    fn take_one(&self, block: BlockIndex, wanted: Wanted) -> Option<usize> {
+    pub(super) fn take_one(&self, block: BlockIndex, wanted: Wanted) -> Option<usize> {
         (0..WORDS).find_map(|word| {
             let frame = self.take_bits(block, word, wanted.order)?;
             self.still(block, frame, wanted)

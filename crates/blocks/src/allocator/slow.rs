@@ -58,7 +58,7 @@ impl BlockAllocator<'_> {
     }
 
     /// What the CPU has left of a pageblock that it took before. No watermark is looked at: the memory left the zone then.
-    fn take_left(&self, needy: Needy<'_>) -> Option<(ZoneId, usize)> {
+    pub(super) fn take_left(&self, needy: Needy<'_>) -> Option<(ZoneId, usize)> {
         if needy.wanted.order < Order::PAGEBLOCK {
             return self.take_rest(needy).map(|frame| (needy.zone, frame));
         }
@@ -84,7 +84,12 @@ impl BlockAllocator<'_> {
     }
 
     /// From a zone that has so much memory that a pageblock less does no harm.
-    fn take_above(&self, needy: Needy<'_>, request: &Request, mark: Watermark) -> Option<(ZoneId, usize)> {
+    pub(super) fn take_above(
+        &self,
+        needy: Needy<'_>,
+        request: &Request,
+        mark: Watermark,
+    ) -> Option<(ZoneId, usize)> {
         let zone = &self.zones[needy.zone.index()];
         let frames = u64::from(request.order.frames());
         if zone.free_at_least() < zone.floor(request, mark).saturating_add(frames) {

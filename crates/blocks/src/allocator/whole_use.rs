@@ -20,10 +20,4 @@ impl BlockAllocator<'_> {
         self.parts.whole_use = rule;
         self
     }
-
-    /// Pageblocks that are free as a whole, without those that CPUs keep at hand. O(zones).
-    #[must_use]
-    pub fn whole_pageblocks(&self) -> usize {
-        self.zones.iter().map(|zone| zone.whole_blocks()).sum()
-    }
 }

@@ -15,6 +15,7 @@ mod model;
 mod reserve;
 mod reviewers;
 mod settings;
+mod soon;
 mod split;
 mod threads;
 mod whole_use;

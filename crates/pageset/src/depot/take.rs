@@ -1,7 +1,7 @@
 //! Out of the depot: what was passed on, parts of split pageblocks, whole ones; and into it, when nothing is left, a
 //! pageblock from the base.
 
-use pageset_core::{PAGEBLOCK_FRAMES, PAGEBLOCK_ORDER};
+use pageset_core::{Order, PAGEBLOCK_FRAMES, PAGEBLOCK_ORDER};
 
 use super::Depot;
 use super::pageblock::Place;
@@ -26,7 +26,7 @@ impl Depot {
             };
             match found {
                 Some(parts) => taken.push_word(parts, ledger),
-                None => match base.alloc_whole() {
+                None => match base.alloc(Order::PAGEBLOCK) {
                     Some(first) => self.add(first),
                     None if self.share(class) => {}
                     None => return,

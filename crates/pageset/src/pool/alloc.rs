@@ -6,6 +6,7 @@ use pageset_core::Order;
 
 use super::{Inner, Pool};
 use crate::arrays::{Class, Entry, ZeroState};
+use crate::base::Base;
 use crate::error::AllocError;
 use crate::{OwnedPages, Pages};
 
@@ -75,10 +76,11 @@ impl Inner {
 
     /// Allocates one block directly from the base. If it has none, all that is free elsewhere is looked at, or goes there.
     pub(super) fn alloc_direct(&self, order: Order) -> Result<Entry, AllocError> {
-        self.alloc_from_base(order)
+        let soon = || self.alloc_from_base(order, Base::alloc);
+        soon()
             .or_else(|_| {
                 self.release_whole(0);
-                self.alloc_from_base(order)
+                soon()
             })
             .or_else(|_| {
                 self.drain_arrays();
@@ -95,16 +97,20 @@ impl Inner {
         self.dissolve_depot();
         // What is isolated for a moment comes back.
         let _all_there = self.returning.lock();
-        self.alloc_from_base(order)
+        self.alloc_from_base(order, Base::alloc).or_else(|_| self.alloc_from_base(order, Base::search))
     }
 
-    fn alloc_from_base(&self, order: Order) -> Result<Entry, AllocError> {
+    fn alloc_from_base(
+        &self,
+        order: Order,
+        alloc: impl Fn(&Base, Order) -> Option<u32>,
+    ) -> Result<Entry, AllocError> {
         let frames = u64::from(order.frames());
         if !self.capacity.try_charge(frames) {
             let has_limit = self.capacity.limit() < u64::from(self.frames);
             return Err(if has_limit { AllocError::OverCapacity } else { AllocError::OutOfMemory { order } });
         }
-        let Some(frame) = self.base.alloc(order) else {
+        let Some(frame) = alloc(&self.base, order) else {
             self.capacity.uncharge(frames);
             return Err(AllocError::OutOfMemory { order });
         };

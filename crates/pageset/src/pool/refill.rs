@@ -1,7 +1,5 @@
 //! A refill: half an array's blocks come from the depot, which asks the base for pageblocks.
 
-use pageset_core::PAGEBLOCK_FRAMES;
-
 use super::Inner;
 use crate::arrays::{Batch, Class, Entry};
 use crate::depot::Taken;
@@ -45,22 +43,13 @@ impl Inner {
         taken.into_batch()
     }
 
-    /// Fetches blocks from the base, where no whole pageblock is free any more. The base looks for one in all pageblocks, so
-    /// those behind it are taken too.
+    /// Fetches blocks from the base one by one, where no whole pageblock is free any more.
     #[cold]
     fn fetch_scattered(&self, taken: &mut Taken) {
-        let order = taken.class.order();
         while taken.missing() > 0
-            && let Some(first) = self.base.alloc(order)
+            && let Some(frame) = self.base.alloc(taken.class.order())
         {
-            taken.push(first, &self.ledger);
-            let end = (first | (PAGEBLOCK_FRAMES - 1)) + 1;
-            for frame in (first..end).step_by(order.frames() as usize).skip(1) {
-                if taken.missing() > 0 && self.base.is_free(frame) && self.base.alloc_at(frame, order).is_ok()
-                {
-                    taken.push(frame, &self.ledger);
-                }
-            }
+            taken.push(frame, &self.ledger);
         }
     }
 }

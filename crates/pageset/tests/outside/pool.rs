@@ -718,3 +718,35 @@ fn a_pool_that_was_used_up_stays_split() {
         }
     });
 }
+
+/// The same of a cache of blocks of several orders: parts of pageblocks are found without a search of all.
+#[test]
+fn a_pool_that_was_used_up_by_several_orders_goes_on() {
+    both(|builder| {
+        let pool = builder.build().unwrap();
+        let mut held: Vec<_> = Vec::new();
+        let mut random = 1_u64;
+        let mut next = |below: usize| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (random >> 33) as usize % below
+        };
+        let mut failed = 0;
+        for _ in 0..20_000 {
+            let wanted = order(next(9) as u8);
+            match pool.alloc(wanted) {
+                Ok(pages) => held.push(pages),
+                Err(_) => {
+                    failed += 1;
+                    (0..8).for_each(|_| drop(held.swap_remove(next(held.len()))));
+                }
+            }
+        }
+        assert!(failed > 100, "{failed}");
+        assert_eq!(pool.stats().base.rescued, 0);
+        pool.validate().unwrap();
+        drop(held);
+        let _ = pool.trim();
+        assert_eq!(pool.stats().nr_free_pages, 16_384, "all of it is whole again");
+        pool.validate().unwrap();
+    });
+}

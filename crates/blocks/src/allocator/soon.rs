@@ -1,0 +1,46 @@
+//! Allocations that give up soon: for hosts that know where else to look.
+
+use pageset_core::{CpuId, Order, Pfn, Request, Watermark};
+
+use super::mixed::Mix;
+use super::refill::Needy;
+use super::{BlockAllocator, FRAMES};
+use crate::cpu_lists::Wanted;
+
+impl BlockAllocator<'_> {
+    /// As [`alloc`](Self::alloc), but from the CPU's first zone only, and `None` where that would search all pageblocks for a
+    /// part that is free.
+    #[must_use]
+    pub fn alloc_soon(&self, cpu: CpuId, request: &Request) -> Option<Pfn> {
+        if let Some(pfn) = self.alloc_at_hand(cpu, request) {
+            return Some(pfn);
+        }
+        let id = self.home_zone(cpu, request)?;
+        let needy = Needy { zone: id, cpu, lists: self.lists_at(id, cpu), wanted: Wanted::of(request) };
+        let (_, frame) = self.take_left(needy).or_else(|| self.take_above(needy, request, Watermark::Min))?;
+        Some(self.zones[id.index()].pfn(frame))
+    }
+
+    /// Allocates a block of the pageblock that a frame lies in, if that is split; it is cut if it is split into blocks of
+    /// another order. Watermarks do not count. If all of it is free it is whole from then on, which
+    /// [`alloc_soon`](Self::alloc_soon) finds. O(words of a pageblock).
+    #[must_use]
+    pub fn alloc_in(&self, pfn: Pfn, request: &Request) -> Option<Pfn> {
+        let (zone, index) = self.locate(pfn)?;
+        let (block, wanted) = (index / FRAMES, Wanted::of(request));
+        self.reap_block(block);
+        let state = self.states[block].get();
+        let may = state.gives() && state.migratetype() == wanted.migratetype;
+        if !may || wanted.order >= Order::PAGEBLOCK || !self.free[block].has(wanted.order) {
+            return None;
+        }
+        let frame = if state.serves(wanted.order, wanted.migratetype) {
+            self.take_one(block, wanted)?
+        } else if self.mix(block) == Mix::Mixed {
+            self.take_mixed(block, wanted.order)?
+        } else {
+            return None;
+        };
+        Some(zone.pfn(frame))
+    }
+}
