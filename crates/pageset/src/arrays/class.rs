@@ -6,7 +6,7 @@ use pageset_core::Order;
 
 use super::CpuArrays;
 
-/// The orders that have an array: those that the base's page sets hold too.
+/// The orders that have an array: those that are asked for most, and pageblocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
     Order0,

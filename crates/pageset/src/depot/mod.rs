@@ -1,9 +1,9 @@
 //! Pageblocks between the arrays and the base: whole, or split into blocks of one order by one bit each.
 //!
-//! The base's lists keep blocks of all orders, and pay for it with links, merges and a lock for each block. What moves
-//! in bulk between arrays and pool needs less: a whole pageblock comes from the base, its parts are bits, and when all
-//! bits are set it is whole again. (Measured with a million pages freed at random: 70 ns each through the base's lists.)
-//! From the base's view all of these pageblocks are allocated.
+//! The base keeps blocks of all orders for callers at the same time, and pays for it with an exchange of atomic words for each
+//! one. What moves in bulk between arrays and pool needs less: a whole pageblock comes from the base, its parts are bits under
+//! the depot's lock, and when all bits are set it is whole again. (Measured with pages freed at random: 6.8 ns each, and
+//! 9.5 ns past the depot; decision 0018.) From the base's view all of these pageblocks are in use.
 //!
 //! Each CPU takes from a pageblock of its own as long as that has free blocks. (Measured on two CPUs with all of them
 //! taking from the lowest: pages of both lay side by side, and freeing 10 000 of them in random order took three times as

@@ -9,8 +9,7 @@ use super::Inner;
 use crate::arrays::Class;
 
 impl Inner {
-    /// Moves everything that is cached to the base's free lists, but for pageblocks of which a part is in use, and as many as
-    /// are kept.
+    /// Moves everything that is cached to the base, but for pageblocks of which a part is in use, and as many as are kept.
     pub(super) fn empty_caches(&self, kept: usize) {
         self.drain_arrays();
         self.release_whole(kept);
@@ -45,7 +44,7 @@ impl Inner {
         }
     }
 
-    /// Moves whole pageblocks of the depot, but for so many, to the base's free lists.
+    /// Moves whole pageblocks of the depot, but for so many, to the base.
     pub(super) fn release_whole(&self, kept: usize) {
         self.depot.lock().release_whole(kept, |first| self.base.release(first, Order::PAGEBLOCK));
     }

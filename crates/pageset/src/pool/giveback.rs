@@ -48,9 +48,9 @@ enum Which {
 
 impl Pool {
     /// Returns idle memory to the system: one scan, as the pool's thread does every
-    /// [`interval`](crate::ReturnPolicy::interval). The scan empties caches that nobody used since the last one. Page sets
-    /// decay as their policy says. Pageblocks that two scans in a row found free go back to the system, as many as the rate
-    /// allows. [`keep_bytes`](crate::ReturnPolicy::keep_bytes) and [populated](Self::populate) memory stay. O(pool / 2 MiB).
+    /// [`interval`](crate::ReturnPolicy::interval). The scan empties caches that nobody used since the last one, and
+    /// every tenth scan those of a pool that is in use. Pageblocks that two scans in a row found free go back to the system, the
+    /// last ones first, as many as the rate allows. [`keep_bytes`](crate::ReturnPolicy::keep_bytes) and [populated](Self::populate) memory stay. O(pool / 2 MiB).
     pub fn tick(&self) -> Trimmed {
         self.in_parent().map(Inner::look).unwrap_or_default()
     }
@@ -186,7 +186,7 @@ impl Inner {
         run
     }
 
-    /// Whether the base has a whole pageblock on its free lists, as far as one can see without a lock.
+    /// Whether the base has a pageblock that is free as a whole, as far as one can see without a lock.
     fn is_free(&self, block: u32) -> bool {
         self.base.is_whole(block * PAGEBLOCK_FRAMES)
     }

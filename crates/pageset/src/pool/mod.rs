@@ -19,10 +19,10 @@
 //! | flush | this CPU's array, half of it | the depot |
 //! | put | an array | the depot, each block to its place; the base, if the depot does not know it |
 //! | pass on | an array | the depot, all as they are, for the next fetch |
-//! | drain | the arrays of all CPUs | the depot; in the base, its page sets to its free lists |
+//! | drain | the arrays of all CPUs | the depot |
 //! | release | the depot, whole pageblocks | the base |
 //! | dissolve | the depot, split pageblocks | the base, which then knows who has their other parts |
-//! | isolate | the base's free lists | nobody, until a release |
+//! | isolate | the base | nobody, until a release |
 //!
 //! Frames that a user or an array has are charged to the capacity; what is in the depot or the base is not.
 
