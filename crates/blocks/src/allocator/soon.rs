@@ -3,7 +3,7 @@
 use pageset_core::{CpuId, Order, Pfn, Request, Watermark};
 
 use super::mixed::Mix;
-use super::refill::Needy;
+use super::reserve::Reserve;
 use super::{BlockAllocator, FRAMES};
 use crate::cpu_lists::Wanted;
 
@@ -16,7 +16,7 @@ impl BlockAllocator<'_> {
             return Some(pfn);
         }
         let id = self.home_zone(cpu, request)?;
-        let needy = Needy { zone: id, cpu, lists: self.lists_at(id, cpu), wanted: Wanted::of(request) };
+        let needy = self.needy(id, cpu, request, Reserve::Closed);
         let (_, frame) = self.take_left(needy).or_else(|| self.take_above(needy, request, Watermark::Min))?;
         Some(self.zones[id.index()].pfn(frame))
     }
