@@ -11,6 +11,7 @@ use crate::free_bits::WORDS;
 use crate::stack::BlockIndex;
 use crate::state::{Phase, State};
 use crate::tail_bits::words_of;
+use crate::zone::Zone;
 
 impl BlockAllocator<'_> {
     /// Allocates the block that begins at this frame. Watermarks do not count; order and type are the request's.
@@ -121,8 +122,8 @@ impl BlockAllocator<'_> {
         self.check_all_in_use(cpu, &pfns)?;
         let mut start = pfns.start;
         while start < pfns.end {
-            let end = ((start / FRAMES as u64 + 1) * FRAMES as u64).min(pfns.end);
-            let (_, index) = self.locate(Pfn(start)).ok_or(FreeError::Foreign(Pfn(start)))?;
+            let (zone, index) = self.locate(Pfn(start)).ok_or(FreeError::Foreign(Pfn(start)))?;
+            let end = part_end(zone, start, pfns.end);
             let frame = index % FRAMES;
             self.free_part(cpu, index / FRAMES, frame..frame + (end - start) as usize, Pfn(start))?;
             start = end;
@@ -143,9 +144,9 @@ impl BlockAllocator<'_> {
         let (Pfn(end), order) = around(last)?;
         let end = end + u64::from(order.frames());
         while start < end {
-            let (_, index) = self.locate(Pfn(start)).ok_or(FreeError::Foreign(Pfn(start)))?;
+            let (zone, index) = self.locate(Pfn(start)).ok_or(FreeError::Foreign(Pfn(start)))?;
             let (block, frame) = (index / FRAMES, index % FRAMES);
-            let part_end = ((start / FRAMES as u64 + 1) * FRAMES as u64).min(end);
+            let part_end = part_end(zone, start, end);
             self.cut_pair(block);
             let state = self.states[block].get();
             if state.phase() == Phase::Handed {
@@ -267,4 +268,9 @@ fn largest_blocks(range: Range<usize>) -> impl Iterator<Item = (usize, Order)> {
         start += order.frames() as usize;
         Some((at, order))
     })
+}
+
+/// Where the pageblock or the zone of a frame ends, or else the range. Another zone may go on in the same 512 frames.
+fn part_end(zone: &Zone, start: u64, range_end: u64) -> u64 {
+    ((start / FRAMES as u64 + 1) * FRAMES as u64).min(zone.span.end).min(range_end)
 }

@@ -50,6 +50,16 @@ fn a_block_that_reaches_beyond_a_range_is_split_as_a_whole() {
 }
 
 #[test]
+fn a_range_may_reach_into_a_zone_that_begins_in_the_same_pageblock() {
+    let zones = [(ZoneKind::Dma32, 0..1211, vec![0..1211]), (ZoneKind::Normal, 1211..3708, vec![1211..3708])];
+    let allocator = allocator(&zones, 1);
+    while allocator.alloc(CPU, &request(0, MOVABLE)).is_ok() {}
+    assert_eq!(allocator.split_range(CPU, 1200..1220), Ok(()));
+    assert_eq!(allocator.free_range(CPU, 1024..1536), Ok(()));
+    assert_eq!(allocator.validate().map(|census| census.allocated), Ok(3708 - 512));
+}
+
+#[test]
 fn a_place_that_is_no_memory_is_foreign() {
     let allocator = ragged(1);
     assert_eq!(allocator.alloc_at(CPU, Pfn(750), &request(0, MOVABLE)), Err(AllocError::Foreign(Pfn(750))));
