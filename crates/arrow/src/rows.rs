@@ -12,13 +12,16 @@ use serde_arrow::schema::{SchemaLike as _, TracingOptions};
 ///
 /// # Errors
 ///
-/// The type has no columns: it is a number, say, or an enumeration with contents.
+/// The type has no columns: it is a number, say, or an enumeration with contents. One without is text.
 pub fn batch<T: Serialize + DeserializeOwned>(rows: &[T]) -> Result<RecordBatch> {
     serde_arrow::to_record_batch(&fields::<T>()?, &rows).context("these rows do not fit into columns")
 }
 
 fn fields<T: DeserializeOwned>() -> Result<Vec<FieldRef>> {
-    let options = TracingOptions::default().map_as_struct(false).strings_as_large_utf8(false);
+    let options = TracingOptions::default()
+        .map_as_struct(false)
+        .strings_as_large_utf8(false)
+        .enums_without_data_as_strings(true);
     Vec::<FieldRef>::from_type::<T>(options).context("these rows have no columns")
 }
 
@@ -87,15 +90,24 @@ mod tests {
     use std::collections::BTreeMap;
 
     use arrow_array::cast::AsArray as _;
-    use arrow_array::types::UInt64Type;
+    use arrow_array::types::{UInt32Type, UInt64Type};
     use serde::Deserialize;
 
     use super::*;
+
+    #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    enum Phase {
+        Aligned,
+        Spread,
+    }
 
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
     struct Run {
         policy: String,
         batch: Option<u32>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        phase: Option<Phase>,
         settings: BTreeMap<String, u64>,
     }
 
@@ -105,7 +117,8 @@ mod tests {
     }
 
     fn run(batch: Option<u32>) -> Run {
-        Run { policy: "p".into(), batch, settings: BTreeMap::from([("think_ns".into(), 5)]) }
+        let phase = batch.map(|batch| if batch > 31 { Phase::Spread } else { Phase::Aligned });
+        Run { policy: "p".into(), batch, phase, settings: BTreeMap::from([("think_ns".into(), 5)]) }
     }
 
     #[test]
@@ -122,11 +135,20 @@ mod tests {
         let joined = keyed(&["00ff".into()], &[run(None)], &[Score { pages: 7 }]).unwrap();
         let joined = labelled(&[("recording", "r")], &joined).unwrap();
         let names: Vec<_> = joined.schema().fields().iter().map(|field| field.name().clone()).collect();
-        assert_eq!(names, ["recording", "key", "policy", "batch", "settings", "pages"]);
+        assert_eq!(names, ["recording", "key", "policy", "batch", "phase", "settings", "pages"]);
         assert_eq!(read::<Run>(&joined).unwrap(), [run(None)]);
         assert!(read::<Run>(&joined.project(&[1]).unwrap()).is_err());
         assert_eq!(joined["pages"].as_primitive::<UInt64Type>().value(0), 7);
         assert_eq!(joined["key"].as_string::<i32>().value(0), "00ff");
+    }
+
+    #[test]
+    fn one_of_several_names_is_text() {
+        let runs = [run(Some(63)), run(None), run(Some(1))];
+        let rows = batch(&runs).unwrap();
+        let words = rows["phase"].as_dictionary::<UInt32Type>().downcast_dict::<StringArray>().unwrap();
+        assert_eq!(words.into_iter().collect::<Vec<_>>(), [Some("spread"), None, Some("aligned")]);
+        assert_eq!(read::<Run>(&rows).unwrap(), runs);
     }
 
     #[test]
