@@ -18,7 +18,7 @@ from .forecast import Intervals, Outcome, Replay, replay
 from .many import Results, replay_many, sweep
 from .progress import Bar
 from .recording import Recording, open, record
-from .simulation import RunResult, Runs, RunSpec, simulate, simulate_all
+from .simulation import RunResult, Runs, RunSpec, SharedUse, simulate, simulate_all
 from .verification import Verification, verify
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
     "RunResult",
     "RunSpec",
     "Runs",
+    "SharedUse",
     "Table",
     "Verification",
     "advise",

@@ -27,6 +27,8 @@ class RunSpec:
     """A fixed ``high``, in pages."""
     kernel_of: str | None = None
     """The policy whose kernel surrounds the allocator."""
+    tick_phase: str | None = None
+    """``aligned`` or ``spread``: when CPUs tick, relative to each other."""
     seed: int = 1
     """Seed of all random numbers."""
     warmup_ms: int | None = None
@@ -35,6 +37,24 @@ class RunSpec:
     """Virtual time that is measured."""
     settings: Mapping[str, int] = field(default_factory=dict)
     """Parameters of the workload, and ``vm.*`` settings of the kernel."""
+
+
+@dataclass(frozen=True)
+class SharedUse:
+    """What CPUs share of an allocator, and what becomes of memory: the same figures for every allocator."""
+
+    visits: int
+    """Times a CPU took a zone's lock or, without locks, changed what others use."""
+    line_passes: dict[str, int]
+    """Cache lines that CPUs got from others, by what they are lines of; for allocators without locks."""
+    line_waits: int
+    line_percent: float
+    fallbacks: int
+    held_mean: float
+    held_after_two_ticks: int
+    at_hand_mean: float
+    whole_at_end: int
+    whole_when_gone: int
 
 
 @dataclass(frozen=True, repr=False)
@@ -60,6 +80,7 @@ class RunResult:
     zone_lock_acquisitions: int
     pcp_pages_peak: int
     pcp_pages_idle: int
+    shared: SharedUse
     cache_miss_percent: float
     alloc_p50_ns: float
     alloc_p99_ns: float
@@ -72,7 +93,7 @@ class RunResult:
     played: dict[str, int] | None = None
 
     def _rows(self) -> list[tuple[str, object]]:
-        return [(key, value) for key, value in dataclasses.asdict(self).items() if key != "played"]
+        return [(key, value) for key, value in dataclasses.asdict(self).items() if key not in ("played", "shared")]
 
     def __repr__(self) -> str:
         return text_table(["", ""], self._rows()).lstrip()

@@ -5,6 +5,7 @@ mod documents;
 mod files;
 mod layers;
 mod provenance;
+mod python;
 mod report;
 mod sweep;
 mod tidy;
