@@ -62,3 +62,40 @@ macro_rules! constant {
     };
 }
 pub(crate) use constant;
+
+/// Operations that are made of `load` and `compare_exchange`, for types that stand for the language's. None fails without a reason,
+/// so that a laboratory sees the same on every processor.
+#[cfg(any(loom, all(feature = "observed", not(shuttle))))]
+macro_rules! composed {
+    ($value:ty) => {
+        #[inline]
+        pub(crate) fn compare_exchange_weak(
+            &self,
+            from: $value,
+            to: $value,
+            order: Ordering,
+            failure: Ordering,
+        ) -> Result<$value, $value> {
+            self.compare_exchange(from, to, order, failure)
+        }
+
+        #[inline]
+        pub(crate) fn fetch_update(
+            &self,
+            order: Ordering,
+            failure: Ordering,
+            mut change: impl FnMut($value) -> Option<$value>,
+        ) -> Result<$value, $value> {
+            let mut before = self.load(failure);
+            while let Some(next) = change(before) {
+                match self.compare_exchange(before, next, order, failure) {
+                    Ok(_) => return Ok(before),
+                    Err(now) => before = now,
+                }
+            }
+            Err(before)
+        }
+    };
+}
+#[cfg(any(loom, all(feature = "observed", not(shuttle))))]
+use composed;

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use pageset_blocks::{BlockAllocator, BlockCounters, RemoteFrees, Tables, WholeUse, ZoneUse};
+use pageset_blocks::{BlockAllocator, BlockCounters, RemoteFrees, Tables, WholeUse};
 pub(crate) use pageset_core::AllocError as BaseError;
 use pageset_core::{
     Config, ConfigError, CpuId, FreeError, NodeId, Order, PAGEBLOCK_FRAMES, Pfn, Request, RequestTraits,
@@ -166,7 +166,7 @@ impl Base {
 
     /// Frames that are free.
     pub(crate) fn free_frames(&self) -> u64 {
-        self.zone().map_or(0, |zone| zone.free)
+        self.allocator.zones().map(|zone| zone.free).sum()
     }
 
     /// The largest order of which a block is free.
@@ -188,9 +188,5 @@ impl Base {
     pub(crate) fn validate(&self) -> Result<u64, String> {
         let census = self.allocator.validate().map_err(|violation| violation.to_string())?;
         Ok(census.allocated - self.beyond)
-    }
-
-    fn zone(&self) -> Option<ZoneUse> {
-        self.allocator.zones().next()
     }
 }

@@ -78,34 +78,7 @@ macro_rules! observed {
                 self.0.compare_exchange(from, to, order, failure)
             }
 
-            /// Never fails without a reason, so that a simulation does the same on every processor.
-            #[inline]
-            pub(crate) fn compare_exchange_weak(
-                &self,
-                from: $value,
-                to: $value,
-                order: Ordering,
-                failure: Ordering,
-            ) -> Result<$value, $value> {
-                self.compare_exchange(from, to, order, failure)
-            }
-
-            #[inline]
-            pub(crate) fn fetch_update(
-                &self,
-                order: Ordering,
-                failure: Ordering,
-                mut change: impl FnMut($value) -> Option<$value>,
-            ) -> Result<$value, $value> {
-                let mut before = self.load(failure);
-                while let Some(next) = change(before) {
-                    match self.compare_exchange(before, next, order, failure) {
-                        Ok(_) => return Ok(before),
-                        Err(now) => before = now,
-                    }
-                }
-                Err(before)
-            }
+            super::composed!($value);
 
             #[inline]
             pub(crate) fn fetch_add(&self, value: $value, order: Ordering) -> $value {

@@ -82,31 +82,7 @@ macro_rules! sequential {
                 result
             }
 
-            pub(crate) fn compare_exchange_weak(
-                &self,
-                from: $value,
-                to: $value,
-                order: Ordering,
-                failure: Ordering,
-            ) -> Result<$value, $value> {
-                self.compare_exchange(from, to, order, failure)
-            }
-
-            pub(crate) fn fetch_update(
-                &self,
-                order: Ordering,
-                failure: Ordering,
-                mut change: impl FnMut($value) -> Option<$value>,
-            ) -> Result<$value, $value> {
-                let mut before = self.load(failure);
-                while let Some(next) = change(before) {
-                    match self.compare_exchange(before, next, order, failure) {
-                        Ok(_) => return Ok(before),
-                        Err(now) => before = now,
-                    }
-                }
-                Err(before)
-            }
+            super::composed!($value);
 
             pub(crate) fn fetch_add(&self, value: $value, order: Ordering) -> $value {
                 between_fences(order, || self.0.fetch_add(value, order))

@@ -5,14 +5,17 @@ use pageset_report::Spread;
 use super::grid::Found;
 use crate::simulate::RunResult;
 
+/// A figure of one run.
+pub(super) type Figure = fn(&RunResult) -> f64;
+
 /// One figure, and the goal.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Axis {
     pub(super) name: &'static str,
     /// In words, beside Linux's.
     pub(super) goal: &'static str,
-    of_ours: fn(&RunResult) -> f64,
-    of_linux: fn(&RunResult) -> f64,
+    of_ours: Figure,
+    of_linux: Figure,
     /// Which part of Linux's figure ours may reach, or has to.
     limit: Limit,
     /// What is added to both figures before one is divided by the other, since either may be 0.
@@ -34,86 +37,52 @@ enum Limit {
 
 /// The axes.
 pub(super) const AXES: [Axis; 10] = [
+    Axis::of("visits to shared state", "never more", |run| run.shared.visits as f64, Limit::AtMost(1.0), ONE),
     Axis {
-        name: "visits to shared state",
-        goal: "never more",
-        of_ours: |run| run.shared.visits as f64,
         of_linux: |run| run.shared.visits as f64,
-        limit: Limit::AtMost(1.0),
-        added: ONE,
+        ..Axis::of(
+            "lines, beside visits",
+            "never more",
+            |run| run.shared.lines() as f64,
+            Limit::AtMost(1.0),
+            ONE,
+        )
     },
+    Axis::of("time for shared state", "never more", shared_percent, Limit::AtMost(1.0), LITTLE),
+    Axis::of("pages held, mean", "at most half", |run| run.shared.held_mean, Limit::AtMost(0.5), ONE),
     Axis {
-        name: "lines, beside visits",
-        goal: "never more",
-        of_ours: |run| run.shared.lines() as f64,
-        of_linux: |run| run.shared.visits as f64,
-        limit: Limit::AtMost(1.0),
-        added: ONE,
-    },
-    Axis {
-        name: "time for shared state",
-        goal: "never more",
-        of_ours: shared_percent,
-        of_linux: shared_percent,
-        limit: Limit::AtMost(1.0),
-        added: LITTLE,
-    },
-    Axis {
-        name: "pages held, mean",
-        goal: "at most half",
-        of_ours: |run| run.shared.held_mean,
-        of_linux: |run| run.shared.held_mean,
-        limit: Limit::AtMost(0.5),
-        added: ONE,
-    },
-    Axis {
-        name: "pages held after two idle ticks",
-        goal: "at most Linux's after 30",
-        of_ours: |run| run.shared.held_after_two_ticks as f64,
         of_linux: |run| run.pcp_pages_idle as f64,
-        limit: Limit::AtMost(1.0),
-        added: ONE,
+        ..Axis::of(
+            "pages held after two idle ticks",
+            "at most Linux's after 30",
+            |run| run.shared.held_after_two_ticks as f64,
+            Limit::AtMost(1.0),
+            ONE,
+        )
     },
-    Axis {
-        name: "whole pageblocks at the end",
-        goal: "never fewer",
-        of_ours: |run| run.shared.whole_at_end as f64,
-        of_linux: |run| run.shared.whole_at_end as f64,
-        limit: Limit::AtLeast,
-        added: ONE,
-    },
-    Axis {
-        name: "whole pageblocks, load gone",
-        goal: "never fewer",
-        of_ours: |run| run.shared.whole_when_gone as f64,
-        of_linux: |run| run.shared.whole_when_gone as f64,
-        limit: Limit::AtLeast,
-        added: ONE,
-    },
-    Axis {
-        name: "fallbacks",
-        goal: "never more",
-        of_ours: |run| run.shared.fallbacks as f64,
-        of_linux: |run| run.shared.fallbacks as f64,
-        limit: Limit::AtMost(1.0),
-        added: ONE,
-    },
-    Axis {
-        name: "score",
-        goal: "never less",
-        of_ours: |run| run.score_per_s,
-        of_linux: |run| run.score_per_s,
-        limit: Limit::AtLeast,
-        added: 0.0,
-    },
-    Axis {
-        name: "p99.9 of an allocation",
-        goal: "at most a third",
-        of_ours: |run| run.alloc_p999_ns,
-        of_linux: |run| run.alloc_p999_ns,
-        limit: Limit::AtMost(1.0 / 3.0),
-        added: 0.0,
-    },
+    Axis::of(
+        "whole pageblocks at the end",
+        "never fewer",
+        |run| run.shared.whole_at_end as f64,
+        Limit::AtLeast,
+        ONE,
+    ),
+    Axis::of(
+        "whole pageblocks, load gone",
+        "never fewer",
+        |run| run.shared.whole_when_gone as f64,
+        Limit::AtLeast,
+        ONE,
+    ),
+    Axis::of("fallbacks", "never more", |run| run.shared.fallbacks as f64, Limit::AtMost(1.0), ONE),
+    Axis::of("score", "never less", |run| run.score_per_s, Limit::AtLeast, 0.0),
+    Axis::of(
+        "p99.9 of an allocation",
+        "at most a third",
+        |run| run.alloc_p999_ns,
+        Limit::AtMost(1.0 / 3.0),
+        0.0,
+    ),
 ];
 
 /// Time that CPUs waited for zones' locks and held them, or until lines of the allocator's were there; in percent.
@@ -129,13 +98,21 @@ pub(super) struct Match {
     pub(super) ratio: f64,
 }
 
+/// A figure over all runs of an allocator; `None` without results.
+pub(super) fn spread(results: &[RunResult], figure: Figure) -> Option<Spread> {
+    Spread::of(&results.iter().map(figure).collect::<Vec<_>>())
+}
+
 impl Axis {
+    /// The same figure of both.
+    const fn of(name: &'static str, goal: &'static str, figure: Figure, limit: Limit, added: f64) -> Self {
+        Self { name, goal, of_ours: figure, of_linux: figure, limit, added }
+    }
+
     /// Compares the means over all seeds; `None` without results.
     pub(super) fn compare(&self, found: &Found, ours: &str, linux: &str) -> Option<Match> {
-        let spread = |policy: &str, figure: fn(&RunResult) -> f64| {
-            Spread::of(&found.of(policy).iter().map(figure).collect::<Vec<_>>())
-        };
-        let (ours, linux) = (spread(ours, self.of_ours)?, spread(linux, self.of_linux)?);
+        let ours = spread(found.of(ours), self.of_ours)?;
+        let linux = spread(found.of(linux), self.of_linux)?;
         let is_met = match self.limit {
             Limit::AtMost(part) => ours.mean <= linux.mean * part,
             Limit::AtLeast => ours.mean >= linux.mean || !ours.is_apart_from(&linux) && ours.runs > 1,

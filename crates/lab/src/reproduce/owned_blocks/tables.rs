@@ -3,7 +3,7 @@
 use pageset_report::{Cell, Column, Row, Spread, Table};
 use pageset_sim::LineTraffic;
 
-use super::axes::{AXES, Axis, Match, shared_percent};
+use super::axes::{AXES, Axis, Figure, Match, shared_percent, spread};
 use super::grid::{ABLATION_CPUS_MAX, BASE, Found, LINUX, OURS, OWNED_BLOCKS, Place};
 use crate::simulate::RunResult;
 
@@ -75,67 +75,54 @@ pub(super) fn by_size(found: &[Found]) -> Vec<Table> {
 }
 
 fn table_of_size(place: Place, found: &[Found]) -> Table {
-    let columns = vec![
+    let mut columns = vec![
         Column::label("workload", "workload"),
         Column::label("allocator", "allocator"),
         Column::ratio("score_percent", "score").with_unit("%"),
         Column::ratio("spread_percent", "+/-").with_unit("%"),
-        Column::ratio("visits", "visits"),
-        Column::ratio("lines", "lines"),
-        Column::ratio("shared_percent", "shared").with_unit("%"),
-        Column::ratio("held_mean", "held, mean"),
-        Column::ratio("held_after_two_ticks", "two ticks"),
-        Column::ratio("pcp_pages_idle", "30 ticks"),
-        Column::ratio("whole_at_end", "whole, end"),
-        Column::ratio("whole_when_gone", "whole, gone"),
-        Column::ratio("fallbacks", "fallbacks"),
-        Column::ratio("alloc_mean_ns", "mean").with_unit("ns"),
-        Column::ratio("alloc_p999_ns", "p99.9").with_unit("ns"),
-        Column::ratio("alloc_max_ns", "longest").with_unit("ns"),
     ];
+    columns.extend(figures().map(|(column, ..)| column));
     let title = format!("{} CPUs ({}); score: {BASE} = 100", place.cpus, place.machine);
     let mut table = Table::new(title, columns);
     for found in found {
-        let base = mean_of(found.of(BASE), |run| run.score_per_s);
+        let base = spread(found.of(BASE), SCORE);
         for policy in found.policies() {
-            table.push(row(found.place, policy, found.of(policy), base));
+            table.push(row(found.place, policy, found.of(policy), base.as_ref()));
         }
     }
     table
 }
 
-fn row(place: Place, policy: &str, results: &[RunResult], base: Option<f64>) -> Row {
-    let of = |figure: fn(&RunResult) -> f64, digits| {
-        mean_of(results, figure).map_or(Cell::Absent, |mean| Cell::real(mean, digits))
-    };
-    let scores: Vec<_> = results.iter().map(|run| run.score_per_s).collect();
-    let spread = Spread::of(&scores);
-    let score = spread.zip(base).map(|(spread, base)| 100.0 * spread.mean / base);
-    let percent = |value: Option<f64>| {
-        value.filter(|value| value.is_finite()).map_or(Cell::Absent, |value| Cell::real(value, 1))
-    };
-    Row::new([
-        place.workload.into(),
-        policy.into(),
-        percent(score),
-        percent(spread.and_then(|spread| spread.stddev_percent())),
-        of(|run| run.shared.visits as f64, 0),
-        of(|run| run.shared.lines() as f64, 0),
-        of(shared_percent, 2),
-        of(|run| run.shared.held_mean, 0),
-        of(|run| run.shared.held_after_two_ticks as f64, 0),
-        of(|run| run.pcp_pages_idle as f64, 0),
-        of(|run| run.shared.whole_at_end as f64, 0),
-        of(|run| run.shared.whole_when_gone as f64, 0),
-        of(|run| run.shared.fallbacks as f64, 0),
-        of(|run| run.alloc_mean_ns, 0),
-        of(|run| run.alloc_p999_ns, 0),
-        of(|run| run.alloc_max_ns, 0),
-    ])
+const SCORE: Figure = |run| run.score_per_s;
+
+/// Columns of means, and how many digits they have.
+fn figures() -> [(Column, u8, Figure); 12] {
+    [
+        (Column::ratio("visits", "visits"), 0, |run| run.shared.visits as f64),
+        (Column::ratio("lines", "lines"), 0, |run| run.shared.lines() as f64),
+        (Column::ratio("shared_percent", "shared").with_unit("%"), 2, shared_percent),
+        (Column::ratio("held_mean", "held, mean"), 0, |run| run.shared.held_mean),
+        (Column::ratio("held_after_two_ticks", "two ticks"), 0, |run| run.shared.held_after_two_ticks as f64),
+        (Column::ratio("pcp_pages_idle", "30 ticks"), 0, |run| run.pcp_pages_idle as f64),
+        (Column::ratio("whole_at_end", "whole, end"), 0, |run| run.shared.whole_at_end as f64),
+        (Column::ratio("whole_when_gone", "whole, gone"), 0, |run| run.shared.whole_when_gone as f64),
+        (Column::ratio("fallbacks", "fallbacks"), 0, |run| run.shared.fallbacks as f64),
+        (Column::ratio("alloc_mean_ns", "mean").with_unit("ns"), 0, |run| run.alloc_mean_ns),
+        (Column::ratio("alloc_p999_ns", "p99.9").with_unit("ns"), 0, |run| run.alloc_p999_ns),
+        (Column::ratio("alloc_max_ns", "longest").with_unit("ns"), 0, |run| run.alloc_max_ns),
+    ]
 }
 
-fn mean_of(results: &[RunResult], figure: fn(&RunResult) -> f64) -> Option<f64> {
-    Spread::of(&results.iter().map(figure).collect::<Vec<_>>()).map(|spread| spread.mean)
+fn row(place: Place, policy: &str, results: &[RunResult], base: Option<&Spread>) -> Row {
+    let mean = |(_, digits, figure): (Column, u8, Figure)| {
+        spread(results, figure).map_or(Cell::Absent, |spread| Cell::real(spread.mean, digits))
+    };
+    let scores = spread(results, SCORE);
+    let score = scores.as_ref().zip(base).map(|(scores, base)| 100.0 * scores.mean / base.mean);
+    let percent = |value: Option<f64>| value.map_or(Cell::Absent, |value| Cell::real(value, 1));
+    let deviation = scores.and_then(|scores| scores.stddev_percent());
+    let names = [place.workload.into(), policy.into(), percent(score), percent(deviation)];
+    Row::new(names.into_iter().chain(figures().map(mean)))
 }
 
 /// What the lines are of that CPUs of ours get from each other.
