@@ -134,6 +134,14 @@ pub enum Event {
         /// The buddy's first frame.
         pfn: Pfn,
     },
+    /// A drain took a block off its page set, before it asked for the zone's lock: it read the metadata of the block's first
+    /// frame.
+    DrainPick {
+        /// First frame.
+        pfn: Pfn,
+        /// The first frame of its buddy, if the policy says that its metadata is fetched ahead.
+        buddy: Option<Pfn>,
+    },
     /// A zone fell below a watermark (or used boosted memory) on behalf of a request that may wake the reclaimer.
     WakeKswapd {
         /// The zone.

@@ -195,6 +195,15 @@ impl Engine {
                     self.touch_metadata(pfn);
                 }
             }
+            Event::DrainPick { pfn, buddy } => {
+                self.touch_metadata(pfn);
+                if let Some(buddy) = buddy
+                    && self.prices.frame_layout == FrameLayout::LinePerFrame
+                {
+                    // Nobody waits for what is fetched ahead, and it is there when the lock is.
+                    self.touch(buddy, Touched::Metadata);
+                }
+            }
             Event::PcpDecay { .. } => {}
         }
     }

@@ -2,7 +2,7 @@
 
 use pageset_core::policy::{
     BatchRule, BelowHigh, BoostConsumer, BusyOwner, ClaimLimit, Decay, DecayDrain, DemandDrain,
-    DivertedFrees, DrainOrder, DrainType, FactorCap, FactorGrows, Fallback, FirstList, FreeDrain,
+    DivertedFrees, DrainOrder, DrainPicks, DrainType, FactorCap, FactorGrows, Fallback, FirstList, FreeDrain,
     FreeHighDrains, FreeHighRule, FreeHighThreshold, FreeHistory, HighAtomicRule, HighRule, NextSlice,
     PressureStep, PreviousFree, RaiseHigh, ReclaimLimit, RefillRule, SliceCaches,
 };
@@ -34,6 +34,7 @@ pub(super) fn rules(policy: &Policy) -> Vec<Rule> {
         free_high,
         reclaim,
         drain_order,
+        drain_picks,
         free_drain,
         scale_max,
         decay_drain,
@@ -66,6 +67,7 @@ pub(super) fn rules(policy: &Policy) -> Vec<Rule> {
     }
     rule("limit while the zone is reclaimed", reclaim_rule(*reclaim).to_owned());
     rule("order of a drain", drain_order_rule(*drain_order).to_owned());
+    rule("a drain takes its blocks", drain_picks_rule(*drain_picks).to_owned());
     rule("a free's drain", free_drain_rule(*free_drain).to_owned());
     rule(
         "scale_max",
@@ -235,6 +237,16 @@ fn drain_order_rule(order: DrainOrder) -> &'static str {
     }
 }
 
+fn drain_picks_rule(picks: DrainPicks) -> &'static str {
+    match picks {
+        DrainPicks::UnderLock => "one by one, under the zone's lock",
+        DrainPicks::BeforeLock { prefetches_buddies: false } => "before it takes the zone's lock",
+        DrainPicks::BeforeLock { prefetches_buddies: true } => {
+            "before it takes the zone's lock, and fetches their buddies' metadata ahead"
+        }
+    }
+}
+
 fn free_drain_rule(drain: FreeDrain) -> &'static str {
     match drain {
         FreeDrain::Whole => "in one hold of the lock",
@@ -331,7 +343,7 @@ mod tests {
         assert_eq!(
             fields.join(" "),
             "name kernel summary source lists batch high refill tuning free_history free_high reclaim drain_order \
-             free_drain scale_max decay_drain demand_drain buddy ownership"
+             drain_picks free_drain scale_max decay_drain demand_drain buddy ownership"
         );
     }
 

@@ -4,7 +4,7 @@ use core::fmt;
 use core::sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed};
 
 use super::{DrainFrom, DueDrain, Limits, ListIndex, ListScheme, Pcp};
-use crate::event::{DrainReason, Event, FoundAt, emit};
+use crate::event::{Event, FoundAt, emit};
 use crate::frame::{FrameIndex, State};
 use crate::platform::{Lock, Platform};
 use crate::policy::Policy;
@@ -307,17 +307,5 @@ impl<P: Platform> CpuZone<'_, '_, P> {
             rest = left;
         }
         self.zone.body.clear_below_high();
-    }
-
-    /// Drains part of the page set under the zone's lock. Returns the pages drained.
-    pub(crate) fn drain(self, state: &mut PagesetState, from: DrainFrom, reason: DrainReason) -> u32 {
-        self.pageset.touch();
-        if self.policy.ownership.is_some() {
-            return self.drain_merged(state, from, reason);
-        }
-        self.zone.with_lock(self.platform, self.cpu, |locked| {
-            let order = self.policy.drain_order;
-            state.pcp.drain(locked, self.owner, order, from, reason, &mut state.counters)
-        })
     }
 }

@@ -61,13 +61,35 @@ pub const HIGH_ORDER_V5_SCALED_REFILL: Policy = Policy {
     ..HIGH_ORDER_V5
 };
 
+const PICKS: &str =
+    "free_pcppages_bulk: do not hold lock when picking pages; prefetch buddy; Jan 2018, in Linux 4.17";
+
+/// The first of the two patches that shorten a drain's hold of the zone's lock.
+pub const LINUX_4_15_PICKS: Policy = Policy {
+    name: "linux-4.15-picks",
+    kernel: "4.15 + free_pcppages_bulk v1, patch 1",
+    summary: "as 4.9; a drain picks its pages before it takes the zone's lock",
+    source: PICKS,
+    drain_picks: DrainPicks::BeforeLock { prefetches_buddies: false },
+    ..LINUX_4_9
+};
+
+/// Both of them.
+pub const LINUX_4_15_PREFETCH: Policy = Policy {
+    name: "linux-4.15-prefetch",
+    kernel: "4.15 + free_pcppages_bulk v1, patches 1-2",
+    summary: "as 4.15-picks; it fetches the metadata of their buddies ahead, too",
+    drain_picks: DrainPicks::BeforeLock { prefetches_buddies: true },
+    ..LINUX_4_15_PICKS
+};
+
 /// Before the batch size was doubled.
 pub const LINUX_4_18: Policy = Policy {
     name: "linux-4.18",
     kernel: "4.18",
-    summary: "as 4.9: batch at most 31 pages (512 KiB / 4)",
+    summary: "as 4.15-prefetch: batch at most 31 pages (512 KiB / 4)",
     source: "double zone's batchsize study, 2018, before",
-    ..LINUX_4_9
+    ..LINUX_4_15_PREFETCH
 };
 
 /// After.

@@ -23,7 +23,7 @@ pub(crate) use limits::MIN_HIGH_FRACTION;
 pub use limits::{BatchRule, HighRule, LimitInputs, high_share, zone_batch};
 pub use linux_4::{
     HIGH_ORDER_V5, HIGH_ORDER_V5_EXCESS, HIGH_ORDER_V5_LAST_LIST, HIGH_ORDER_V5_SCALED_REFILL, LINUX_4_9,
-    LINUX_4_18, LINUX_4_19, fixed,
+    LINUX_4_15_PICKS, LINUX_4_15_PREFETCH, LINUX_4_18, LINUX_4_19, fixed,
 };
 pub use linux_5_14::LINUX_5_14;
 pub use linux_6_1::LINUX_6_1;
@@ -46,6 +46,8 @@ pub static POLICIES: &[Policy] = &[
     HIGH_ORDER_V5_LAST_LIST,
     HIGH_ORDER_V5_EXCESS,
     HIGH_ORDER_V5_SCALED_REFILL,
+    LINUX_4_15_PICKS,
+    LINUX_4_15_PREFETCH,
     LINUX_4_18,
     LINUX_4_19,
     LINUX_5_14,
@@ -117,6 +119,8 @@ pub struct Policy {
     pub reclaim: ReclaimLimit,
     /// Which lists a drain visits, and how long it stays.
     pub drain_order: DrainOrder,
+    /// When a drain takes its blocks off the page set.
+    pub drain_picks: DrainPicks,
     /// How a free takes the page set's lock for its drain.
     pub free_drain: FreeDrain,
     /// Refill, free history and decay never scale `batch` by more than `2^scale_max`.
@@ -295,6 +299,19 @@ pub enum FirstList {
     One,
     /// Behind the list where the last drain stopped.
     AfterLast,
+}
+
+/// When a drain takes its blocks off the page set. The same blocks go the same way; what differs is how long the zone's lock is
+/// held, and what has to be waited for meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DrainPicks {
+    /// One by one, under the zone's lock.
+    UnderLock,
+    /// All, before the zone's lock is asked for.
+    BeforeLock {
+        /// Whether the metadata of each block's buddy, which the zone looks at first, is fetched ahead.
+        prefetches_buddies: bool,
+    },
 }
 
 /// How a free takes the page set's lock for its drain (spec §3.13).

@@ -20,6 +20,7 @@ pub const LINUX_6_6: Policy = Policy {
     free_high: Some(BASE_FREE_HIGH),
     reclaim: ReclaimLimit::FourBatches,
     drain_order: DrainOrder::ListByList,
+    drain_picks: DrainPicks::UnderLock,
     free_drain: FreeDrain::Whole,
     scale_max: 5,
     decay_drain: DecayDrain::Whole,

@@ -4,6 +4,7 @@
 //! `simulated` runs studies whose values come from simulations. `reproduction` is the result as one value.
 
 mod batch_size;
+mod drain_picks;
 mod free_high_threshold;
 mod high_order_pcp;
 mod huge_copy;
@@ -22,6 +23,7 @@ pub use simulated::Fitted;
 pub use study::{Findings, Options, Study};
 
 use batch_size::BatchSize;
+use drain_picks::DrainPicks;
 use free_high_threshold::FreeHighThreshold;
 use high_order_pcp::HighOrderPcp;
 use huge_copy::HugeCopy;
@@ -38,6 +40,7 @@ pub const STUDIES: &[&dyn Study] = &[
     &BatchSize,
     &HugeCopy,
     &PageFault,
+    &DrainPicks,
     &FreeHighThreshold,
     &SlicedFrees,
     &TickSpread,

@@ -1,19 +1,14 @@
 //! Merging what a drain takes, without the zone's lock.
 
 use crate::frame::{FrameIndex, FrameTables, List, State};
+use crate::pcp::drain::Leaving;
 use crate::pcp::{DrainFrom, Pcp};
 use crate::policy::DrainOrder;
 use crate::{MigrateType, Order};
 
-/// Blocks on their way to the zone, on no list of the page set any more.
-pub(super) struct Leaving {
-    pub(super) blocks: List,
-    pub(super) pages: u32,
-}
-
 impl Pcp {
     /// Takes out at least so many pages, and with each block the buddies that the page set has.
-    pub(super) fn remove_merged(
+    pub(in crate::pcp) fn remove_merged(
         &mut self,
         frames: &FrameTables<'_>,
         order: DrainOrder,

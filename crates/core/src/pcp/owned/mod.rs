@@ -7,7 +7,6 @@
 //! A block is `Owned` while it is in its owner's page set, and `Cached` in any other or on its way. A pageblock gets another owner
 //! only when it was free as a whole in between, so all its `Owned` blocks are in one page set, whose lock protects them.
 
-mod drain;
 mod give_back;
 mod merge;
 mod refill;

@@ -16,7 +16,7 @@ pub(super) const PAGES: u64 = 1 << 18;
 
 /// A policy with limits that do not move, so that it is known which page goes where.
 pub(super) fn fixed(batch: i32) -> Policy {
-    let mut policy = policy::LINUX_4_18;
+    let mut policy = policy::LINUX_4_9;
     policy.batch = BatchRule::Fixed(batch);
     policy.high = HighRule::Fixed(4 * batch);
     policy

@@ -11,7 +11,7 @@ use super::phase_two::{COPY_PARAMETER, COPY_RANGE, COPYING};
 use super::{phase_one, phase_two};
 use crate::Progress;
 use crate::jobs::{self, Stage};
-use crate::reproduce::simulated::{Case, Fitted, FittedValue, nearest, set};
+use crate::reproduce::simulated::{Case, Fitted, FittedValue, Range, nearest, set};
 use crate::simulate::{RunSpec, simulate};
 
 /// Chooses the values for all machines, and writes each one that is found.
@@ -46,7 +46,9 @@ fn search(two: &Case, one: &Case) -> Result<FittedValue> {
     let (upper, lower) = printed(two).zip(printed(one)).context("a row of batch 31 is not printed")?;
     let wanted = 100.0 * upper / lower;
     let of_one = simulate(&one.run)?.score_per_s;
-    let (value, reached) = nearest(COPY_RANGE, wanted, 0.0, false, |value| {
+    let guess = two.run.settings.get(COPY_PARAMETER).copied();
+    let range = Range { ends: COPY_RANGE, guess, rises: false };
+    let (value, reached) = nearest(range, wanted, 0.0, |value| {
         let reached = 100.0 * score(&two.run, value)? / of_one;
         Ok((reached, (value, reached)))
     })?;

@@ -2,7 +2,7 @@
 //! on those machines with three batches.
 
 mod copying;
-mod phase_one;
+pub(super) mod phase_one;
 mod phase_two;
 
 use anyhow::Result;

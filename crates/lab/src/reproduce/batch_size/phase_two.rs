@@ -113,17 +113,12 @@ fn copy_fits(cases: &[Case]) -> Vec<Fit> {
 fn borrowed(cases: &[Case], workload: &str) -> Vec<Borrowed> {
     let mut borrowed = Vec::new();
     for (case, Case { name, base, run, .. }) in cases.iter().enumerate() {
-        let base_row = base.map_or(name, |base| &cases[base].name);
-        let mut take = |parameter, table: &str, row: &str| {
-            borrowed.push(Borrowed { case, parameter, table: table.to_owned(), row: row.to_owned() });
-        };
         if FAULTING.contains(&workload) {
-            for parameter in ["fault_ns", "lru_page_ns"] {
-                take(parameter, &phase_one::id(&run.machine), "31");
-            }
+            borrowed.extend(phase_one::borrowed(&run.machine, case));
         }
         if workload == COPYING_ALIKE {
-            take(COPY_PARAMETER, COPYING, base_row);
+            let row = base.map_or(name, |base| &cases[base].name).clone();
+            borrowed.push(Borrowed { case, parameter: COPY_PARAMETER, table: COPYING.to_owned(), row });
         }
     }
     borrowed

@@ -8,7 +8,7 @@ use super::compare;
 use super::experiment::{Case, Experiment, Fit};
 use super::fitted::{Fitted, FittedValue, set};
 use super::runs::Results;
-use super::search::nearest;
+use super::search::{Range, nearest};
 use crate::Progress;
 use crate::jobs::{self, Stage};
 use crate::reproduce::study::Options;
@@ -34,7 +34,7 @@ fn all(
     jobs: usize,
     progress: &mut dyn Progress,
 ) -> Result<()> {
-    let rows: Vec<_> = experiments.iter().flat_map(BaseRow::of).collect();
+    let rows: Vec<_> = experiments.iter().flat_map(|experiment| BaseRow::of(experiment, fitted)).collect();
     let mut stage = Stage::begin(progress, "fitting", "base rows", rows.len());
     jobs::each(&rows, jobs, BaseRow::fit, |_, values| {
         values?.into_iter().for_each(|value| fitted.insert(value));
@@ -48,20 +48,23 @@ struct BaseRow<'a> {
     experiment: &'a Experiment,
     case: &'a Case,
     fits: Vec<Fit>,
+    /// The values that the fits have had up to now.
+    former: Vec<Option<u64>>,
 }
 
 impl<'a> BaseRow<'a> {
     /// The base rows of an experiment that parameters are chosen on.
-    fn of(experiment: &'a Experiment) -> Vec<Self> {
+    fn of(experiment: &'a Experiment, former: &Fitted) -> Vec<Self> {
         let rows = experiment.cases.iter().enumerate().map(|(index, case)| {
-            let fits = experiment.fits.iter().copied().filter(|fit| fit.case == index).collect();
-            Self { experiment, case, fits }
+            let fits: Vec<_> = experiment.fits.iter().copied().filter(|fit| fit.case == index).collect();
+            let former = |fit: &Fit| former.get(&experiment.id, &case.name, fit.parameter);
+            Self { experiment, case, former: fits.iter().map(former).collect(), fits }
         });
         rows.filter(|row| !row.fits.is_empty()).collect()
     }
 
     fn fit(&self) -> Result<Vec<FittedValue>> {
-        let Settled { values, reached } = self.settle(&[])?;
+        let Settled { values, reached } = self.settle(&[], &mut self.former.clone())?;
         let fitted = self.fits.iter().zip(values).zip(reached).map(|((fit, value), reached)| FittedValue {
             table: self.experiment.id.clone(),
             row: self.case.name.clone(),
@@ -75,8 +78,9 @@ impl<'a> BaseRow<'a> {
     }
 
     /// Chooses the parameters after the `given` ones: for each value that is tried for the next one all later ones are
-    /// chosen anew, since each moves the others' results.
-    fn settle(&self, given: &[u64]) -> Result<Settled> {
+    /// chosen anew, since each moves the others' results. The search for each begins at its value in `known`, the last one that
+    /// came near.
+    fn settle(&self, given: &[u64], known: &mut [Option<u64>]) -> Result<Settled> {
         let Some(fit) = self.fits.get(given.len()) else {
             return Ok(Settled { values: given.to_vec(), reached: self.results(given)? });
         };
@@ -84,10 +88,13 @@ impl<'a> BaseRow<'a> {
             anyhow!("{}: nothing is published in row {}", self.experiment.id, self.case.name)
         })?;
         let rounding = self.experiment.columns[fit.column].0.rounding();
-        nearest(fit.range, wanted, rounding, fit.rises, |value| {
-            let settled = self.settle(&[given, &[value]].concat())?;
+        let range = Range { ends: fit.range, guess: known[given.len()], rises: fit.rises };
+        let settled = nearest(range, wanted, rounding, |value| {
+            let settled = self.settle(&[given, &[value]].concat(), known)?;
             Ok((settled.reached[given.len()], settled))
-        })
+        })?;
+        known[given.len()] = Some(settled.values[given.len()]);
+        Ok(settled)
     }
 
     /// What the row gives for each fit with these values.
@@ -144,9 +151,10 @@ mod tests {
             fits: vec![work, hold],
             borrowed: Vec::new(),
         };
-        let known = BaseRow::of(&experiment)[0].results(&[900, 70]).unwrap();
+        let nothing = Fitted::default();
+        let known = BaseRow::of(&experiment, &nothing)[0].results(&[900, 70]).unwrap();
         experiment.cases[0].published = known.iter().copied().map(Some).collect();
-        let found = BaseRow::of(&experiment)[0].fit().unwrap();
+        let found = BaseRow::of(&experiment, &nothing)[0].fit().unwrap();
         for (value, known) in found.iter().zip(known) {
             assert!((value.reached / known - 1.0).abs() < 0.03, "{value:?}");
         }
@@ -173,7 +181,7 @@ mod tests {
             fits: vec![Fit { case: 0, parameter: "fault_ns", range: (1, 2), column: 0, rises: false }],
             borrowed: Vec::new(),
         };
-        let error = BaseRow::of(&experiment)[0].fit().unwrap_err();
+        let error = BaseRow::of(&experiment, &Fitted::default())[0].fit().unwrap_err();
         assert_eq!(error.to_string(), "t: nothing is published in row 31");
     }
 }

@@ -25,7 +25,7 @@ pub(crate) use fit::fitted;
 pub use fitted::Fitted;
 pub(crate) use fitted::{FittedValue, set};
 pub(crate) use panels::Panels;
-pub(crate) use search::nearest;
+pub(crate) use search::{Range, nearest};
 
 /// What came out of all experiments of a study.
 #[derive(Debug, Default)]

@@ -2,59 +2,105 @@
 
 use anyhow::{Context as _, Result};
 
-/// Values tried. Each halves the range, on a logarithmic scale: of a range of 1 to 200, 2 % are left.
+/// Values tried.
 const STEPS: usize = 8;
+/// How far from a guess the next value is, as a quotient; the one after that is so far twice over, and so on.
+const STRIDE: f64 = 1.15;
 /// A part of the wanted result that is near enough.
 const NEAR: f64 = 0.005;
 /// A part of the rounding that is near enough.
 const PART: f64 = 0.2;
 
-/// Halves the range until a value is found whose result comes near the wanted one, which is known to within `rounding`, and
-/// returns what `result` returned beside the nearest one. `rises` says whether results rise with the value; else they fall.
+/// Where a value is looked for, both ends included.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Range {
+    pub(crate) ends: (u64, u64),
+    /// Where to begin, if something is known: an older value, say.
+    pub(crate) guess: Option<u64>,
+    /// Whether results rise with the value; else they fall.
+    pub(crate) rises: bool,
+}
+
+/// Tries values until the result of one comes near the wanted one, which is known to within `rounding`, and returns what
+/// `result` returned beside the nearest one. It goes away from a guess in longer and longer strides until the wanted result is
+/// between two values, then halves what is between them.
 pub(crate) fn nearest<T>(
-    (mut low, mut high): (u64, u64),
+    range: Range,
     wanted: f64,
     rounding: f64,
-    rises: bool,
     mut result: impl FnMut(u64) -> Result<(f64, T)>,
 ) -> Result<T> {
+    let (mut low, mut high) = range.ends;
+    let (mut tried_low, mut tried_high) = (range.guess.is_none(), range.guess.is_none());
+    let mut stride = STRIDE;
+    let mut value = range.guess.map_or_else(|| middle(low, high), |guess| guess.clamp(low, high));
     let mut nearest: Option<(f64, T)> = None;
     for _ in 0..STEPS {
-        // The geometric middle: parameters are times, of which a quotient counts.
-        let middle = ((low.max(1) as f64) * (high.max(1) as f64)).sqrt().round() as u64;
-        let (reached, found) = result(middle)?;
+        let (reached, found) = result(value)?;
         let distance = (reached - wanted).abs();
         if nearest.as_ref().is_none_or(|(least, _)| distance < *least) {
             nearest = Some((distance, found));
         }
-        if distance <= (NEAR * wanted.abs()).max(PART * rounding) || middle <= low || middle >= high {
+        let is_low = (reached < wanted) == range.rises;
+        let (end, tried) = if is_low { (&mut low, &mut tried_low) } else { (&mut high, &mut tried_high) };
+        (*end, *tried) = (value, true);
+        let next = match (tried_low, tried_high) {
+            (true, true) => middle(low, high),
+            (true, false) => ((value as f64 * stride).ceil() as u64).min(high),
+            (false, _) => ((value as f64 / stride) as u64).max(low),
+        };
+        stride *= stride;
+        if distance <= (NEAR * wanted.abs()).max(PART * rounding) || next == value {
             break;
         }
-        *(if (reached < wanted) == rises { &mut low } else { &mut high }) = middle;
+        value = next;
     }
     nearest.map(|(_, found)| found).context("at least one value was tried")
+}
+
+/// The geometric middle: parameters are times, of which a quotient counts.
+fn middle(low: u64, high: u64) -> u64 {
+    ((low.max(1) as f64) * (high.max(1) as f64)).sqrt().round() as u64
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn search(ends: (u64, u64), guess: Option<u64>, rises: bool) -> Range {
+        Range { ends, guess, rises }
+    }
+
     #[test]
     fn the_nearest_value_is_found_in_both_directions() {
         let square = |value: u64| Ok(((value * value) as f64, value));
-        let found = nearest((1, 1000), 10_000.0, 0.0, true, square).unwrap();
-        assert!((95..=105).contains(&found), "{found}");
         let inverse = |value: u64| Ok((1000.0 / value as f64, value));
-        let found = nearest((1, 1000), 10.0, 0.0, false, inverse).unwrap();
-        assert!((95..=105).contains(&found), "{found}");
+        for guess in [None, Some(60), Some(101), Some(180)] {
+            let found = nearest(search((1, 1000), guess, true), 10_000.0, 0.0, square).unwrap();
+            assert!((95..=105).contains(&found), "{found} from {guess:?}");
+            let found = nearest(search((1, 1000), guess, false), 10.0, 0.0, inverse).unwrap();
+            assert!((95..=105).contains(&found), "{found} from {guess:?}");
+        }
+    }
+
+    #[test]
+    fn a_good_guess_is_found_soon() {
+        let mut tries = 0;
+        let found = nearest(search((1, 20_000), Some(950), true), 1000.0, 0.0, |value| {
+            tries += 1;
+            Ok((value as f64, value))
+        });
+        assert!((995..=1005).contains(&found.unwrap()) && tries <= 5, "{tries} tries");
     }
 
     #[test]
     fn what_cannot_be_reached_comes_near_the_end_and_errors_are_passed_on() {
-        let found = nearest((1, 1000), 1e9, 0.0, true, |value| Ok((value as f64, value))).unwrap();
-        assert!(found > 950, "{found}");
-        assert!(
-            nearest((1, 9), 1.0, 0.0, true, |_| Result::<(f64, ())>::Err(anyhow::anyhow!("no"))).is_err()
-        );
+        for guess in [None, Some(100), Some(1000)] {
+            let identity = |value| Ok((value as f64, value));
+            let found = nearest(search((1, 1000), guess, true), 1e9, 0.0, identity).unwrap();
+            assert!(found > 950, "{found}");
+        }
+        let fails = |_| Result::<(f64, ())>::Err(anyhow::anyhow!("no"));
+        assert!(nearest(search((1, 9), None, true), 1.0, 0.0, fails).is_err());
     }
 }
