@@ -126,7 +126,11 @@ impl Wanted {
 /// Whole pageblocks that a CPU took, or got back, and does not use: hints, since others may have taken them.
 #[derive(Debug)]
 pub(crate) struct Spares {
+    /// The one that was freed last, then a stack of others.
     blocks: [AtomicU32; SPARES],
+    /// How many places of the stack were used last. Whoever runs as the same CPU may leave a pageblock above: it is found when
+    /// nothing else is, or replaced.
+    depth: AtomicU32,
     /// How many to take at once next time.
     pub(crate) claim_size: AtomicU32,
 }
@@ -140,7 +144,11 @@ pub(crate) const CLAIM_MIN: u32 = if cfg!(loom) { 1 } else { 8 };
 impl Spares {
     constant! {
         fn new() -> Self {
-            Self { blocks: array!(AtomicU32::new(NONE)), claim_size: AtomicU32::new(CLAIM_MIN) }
+            Self {
+                blocks: array!(AtomicU32::new(NONE)),
+                depth: AtomicU32::new(0),
+                claim_size: AtomicU32::new(CLAIM_MIN),
+            }
         }
     }
 
@@ -153,6 +161,40 @@ impl Spares {
     /// All of them.
     pub(crate) fn iter(&self) -> impl Iterator<Item = BlockIndex> {
         self.blocks.iter().map(|block| block.load(Relaxed) as usize)
+    }
+
+    /// Takes the last one from the stack that `take` can have.
+    #[inline]
+    pub(crate) fn pop(&self, take: impl Fn(BlockIndex) -> bool) -> Option<BlockIndex> {
+        for place in (1..=self.depth()).rev() {
+            let block = self.blocks[place].load(Relaxed) as usize;
+            if take(block) {
+                self.depth.store(place as u32 - 1, Relaxed);
+                return Some(block);
+            }
+        }
+        self.depth.store(0, Relaxed);
+        None
+    }
+
+    /// Puts one on the stack. Returns what was there.
+    #[inline]
+    pub(crate) fn push(&self, block: BlockIndex) -> BlockIndex {
+        let place = (self.depth() + 1).min(SPARES - 1);
+        self.depth.store(place as u32, Relaxed);
+        self.replace(place, block)
+    }
+
+    /// Places of the stack that are in use.
+    #[inline]
+    pub(crate) fn depth(&self) -> usize {
+        (self.depth.load(Relaxed) as usize).min(SPARES - 1)
+    }
+
+    /// Those of the stack above a depth, which it has from now on at most.
+    pub(crate) fn cut(&self, depth: usize) -> impl Iterator<Item = BlockIndex> {
+        self.depth.store(depth.min(self.depth()) as u32, Relaxed);
+        self.iter().skip(1 + depth)
     }
 
     /// Puts a pageblock at a place. Returns the one that was there.

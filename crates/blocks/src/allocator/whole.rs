@@ -54,9 +54,11 @@ impl BlockAllocator<'_> {
 
     /// A whole pageblock that nobody else has: one that this CPU kept, or the first of some that it takes from the map.
     pub(super) fn take_whole(&self, needy: Needy<'_>) -> Option<BlockIndex> {
-        let kept = needy.lists.spares.iter().find(|block| {
-            self.states.get(*block).is_some_and(|state| state.change(Phase::Spare, Phase::Changing))
-        });
+        let spares = &needy.lists.spares;
+        let take = |block: BlockIndex| {
+            self.states.get(block).is_some_and(|state| state.change(Phase::Spare, Phase::Changing))
+        };
+        let kept = spares.pop(take).or_else(|| spares.iter().find(|block| take(*block)));
         kept.or_else(|| self.claim_some(needy))
     }
 
@@ -188,14 +190,11 @@ impl BlockAllocator<'_> {
     /// Keeps a spare pageblock at hand behind the one that was freed last. If there are too many, half of them go into the map.
     pub(super) fn keep_spare(&self, lists: &CpuLists, block: BlockIndex) {
         let most = self.most_spares(&self.zones[self.zone_of_block(block).index()]);
-        let place = lists.spares.iter().skip(1).take(most).position(|kept| !self.is_spare(kept));
-        let place = place.unwrap_or_else(|| {
-            let half = lists.spares.iter().skip(1 + most / 2);
-            self.give_spares(lists, half);
-            most / 2
-        });
+        if lists.spares.depth() >= most {
+            self.give_spares(lists, lists.spares.cut(most / 2));
+        }
         // Somebody who runs as the same CPU may have been faster.
-        let before = lists.spares.replace(place + 1, block);
+        let before = lists.spares.push(block);
         if before != block {
             self.give_spares(lists, core::iter::once(before));
         }
