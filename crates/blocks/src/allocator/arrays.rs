@@ -3,35 +3,41 @@
 use core::fmt;
 
 use pageset_core::{
-    AllocError, COSTLY_ORDER, ConfigError, CpuId, FreeError, Order, Pfn, Request, TickOutcome, ZoneId,
+    AllocError, COSTLY_ORDER, ConfigError, CpuId, FreeError, MigrateType, Order, PAGEBLOCK_ORDER, Pfn,
+    Request, TickOutcome, ZoneId,
 };
 
+use super::home::Home;
 use super::keep::Together;
 use super::{BlockAllocator, FRAMES};
 use crate::cpu_lists::{TYPES, Wanted, count};
 use crate::free_bits::WORD_FRAMES;
 
-/// Orders that have arrays.
-const ORDERS: usize = COSTLY_ORDER + 1;
+/// Orders that have arrays: those up to [`COSTLY_ORDER`], and a pageblock's behind them.
+const ORDERS: usize = COSTLY_ORDER + 2;
 /// Blocks of an array at most.
 const BLOCKS_MAX: usize = 64;
+/// Pageblocks of an array at most.
+const PAGEBLOCKS_MAX: usize = 2;
 
-/// One CPU's arrays of blocks up to order 3 of one zone: those that it freed last, for its next requests.
+/// One CPU's arrays of one zone's blocks, up to order 3 and of a pageblock's order: those that it freed last, for its next
+/// requests.
 ///
 /// A kernel has one for each CPU, in memory that only this CPU uses, while it cannot be interrupted by another user of it. A
 /// program has one for each thread. Both are what `&mut` says. An allocation is a read and a free is a write then. An array
 /// that is empty gets half of what it holds by one exchange, and one that is full gives half of it back.
 ///
+/// An array holds at most 128 pages, and at most two pageblocks.
+///
 /// To the allocator, blocks in arrays are in use. So a host [drains](Self::drain) the arrays of other CPUs before it reports
 /// that memory is short, and before it takes pageblocks out of service. Arrays that are dropped give everything back.
 ///
-/// A block that is freed twice may be handed out twice while one of the two is in an array. It is found when
-/// it is given back, and [counted](crate::BlockCounters::double_frees). All other mistakes are errors, as without arrays.
+/// A block that is freed twice may be handed out twice while one of the two is in an array. It is found when it is given back, and [counted](crate::BlockCounters::double_frees). All other mistakes are errors, as without arrays.
 pub struct CpuArrays<'a> {
     allocator: &'a BlockAllocator<'a>,
     cpu: CpuId,
-    /// Where the CPU's requests go first. `None` if it is unknown; then nothing is kept here.
-    home: Option<Home>,
+    /// Where the CPU's requests go first. If it is unknown, nothing is kept here.
+    home: Home,
     arrays: [[Array; ORDERS]; TYPES],
     /// Whether an array was filled or emptied since the last tick.
     is_busy: bool,
@@ -39,12 +45,28 @@ pub struct CpuArrays<'a> {
     frames_before: u32,
 }
 
-/// The zone whose blocks these are.
-#[derive(Clone, Copy)]
-struct Home {
-    zone: ZoneId,
-    /// Frame number minus frame index, modulo 2^64.
-    offset: u64,
+/// The order of each array's blocks.
+const ARRAY_ORDERS: [Order; ORDERS] = {
+    let mut orders = [Order::PAGEBLOCK; ORDERS];
+    let mut index = 0;
+    while index <= COSTLY_ORDER {
+        orders[index] = match Order::new(index as u8) {
+            Some(order) => order,
+            None => Order::MAX,
+        };
+        index += 1;
+    }
+    orders
+};
+
+/// Which array has blocks of an order.
+#[inline]
+const fn place(order: Order) -> Option<usize> {
+    match order.index() {
+        index @ 0..=COSTLY_ORDER => Some(index),
+        PAGEBLOCK_ORDER => Some(ORDERS - 1),
+        _ => None,
+    }
 }
 
 /// Blocks of one type and order by the indices of their first frames, the last freed at the end.
@@ -62,6 +84,10 @@ impl Array {
         self.blocks.get(self.len as usize).copied()
     }
 
+    fn has(&self, block: u32) -> bool {
+        self.blocks.iter().take(self.len as usize).any(|other| *other == block)
+    }
+
     /// `false` if there is no room.
     #[inline]
     fn push(&mut self, block: u32, most: usize) -> bool {
@@ -74,8 +100,12 @@ impl Array {
     }
 }
 
-/// Blocks that an array of this order holds at most: twice what it gets and gives at once, which is a word, or half of one.
+/// Blocks that an array of this order holds at most: twice what it gets and gives at once, which is a word, or half of one, or
+/// a pageblock.
 const fn most(order: Order) -> usize {
+    if order.index() == PAGEBLOCK_ORDER {
+        return PAGEBLOCKS_MAX;
+    }
     let of_two_words = 2 * WORD_FRAMES / order.frames() as usize;
     if of_two_words < BLOCKS_MAX { of_two_words } else { BLOCKS_MAX }
 }
@@ -84,11 +114,10 @@ impl<'a> CpuArrays<'a> {
     /// Empty arrays for one CPU. For a CPU that the allocator does not know they stay empty, and each request is an error.
     #[must_use]
     pub fn new(allocator: &'a BlockAllocator<'a>, cpu: CpuId) -> Self {
-        let home = |zone| Home { zone, offset: allocator.lists_at(zone, cpu).offset };
         Self {
             allocator,
             cpu,
-            home: allocator.home_zone(cpu, &Request::new(Order::ZERO)).map(home),
+            home: Home::of(allocator, cpu),
             arrays: [const { [const { Array::EMPTY }; ORDERS] }; TYPES],
             is_busy: false,
             frames_before: 0,
@@ -102,14 +131,8 @@ impl<'a> CpuArrays<'a> {
     /// As [`BlockAllocator::alloc`]. These arrays are empty then.
     #[inline]
     pub fn alloc(&mut self, request: &Request) -> Result<Pfn, AllocError> {
-        if request.order.index() >= ORDERS {
-            return self.allocator.alloc(self.cpu, request).or_else(|error| self.alloc_again(request, error));
-        }
-        let popped = self
-            .array_for(request)
-            .and_then(|(array, offset)| array.pop().map(|block| Pfn(u64::from(block).wrapping_add(offset))));
-        match popped {
-            Some(pfn) => Ok(pfn),
+        match self.array_for(request).and_then(Array::pop) {
+            Some(block) => Ok(self.home.pfn(block)),
             None => self.refill(request),
         }
     }
@@ -123,9 +146,12 @@ impl<'a> CpuArrays<'a> {
         let Some((wanted, block)) = self.wanted_here(pfn, order) else {
             return self.allocator.free(self.cpu, pfn, order);
         };
-        if !self.array(wanted).push(block, most(order)) {
-            self.flush(wanted);
-            self.array(wanted).push(block, most(order));
+        let Some(array) = self.array(wanted) else { return self.allocator.free(self.cpu, pfn, order) };
+        if order == Order::PAGEBLOCK && array.has(block) {
+            return Err(FreeError::DoubleFree(pfn));
+        }
+        if !array.push(block, most(order)) {
+            self.flush(wanted, block);
         }
         Ok(())
     }
@@ -133,19 +159,19 @@ impl<'a> CpuArrays<'a> {
     /// Frames of all blocks here.
     #[must_use]
     pub fn frames(&self) -> u32 {
-        let of = |array: &Array, order: usize| array.len << order;
-        self.arrays
-            .iter()
-            .flat_map(|arrays| arrays.iter().zip(0..))
-            .map(|(array, order)| of(array, order))
-            .sum()
+        let of_type = |arrays: &[Array; ORDERS]| -> u32 {
+            arrays.iter().zip(ARRAY_ORDERS).map(|(array, order)| array.len << order.index()).sum()
+        };
+        self.arrays.iter().map(of_type).sum()
     }
 
     /// Gives back everything.
     pub fn drain(&mut self) {
-        Wanted::all()
-            .filter(|wanted| wanted.order.index() < ORDERS)
-            .for_each(|wanted| self.give_back(wanted, BLOCKS_MAX));
+        for migratetype in MigrateType::ALL.into_iter().take(TYPES) {
+            for order in ARRAY_ORDERS {
+                self.give_back(Wanted { order, migratetype }, BLOCKS_MAX);
+            }
+        }
     }
 
     /// Gives back everything if nothing happened here since the last tick. Then does the CPU's
@@ -163,43 +189,45 @@ impl<'a> CpuArrays<'a> {
         self.allocator.tick(self.cpu)
     }
 
-    fn array(&mut self, wanted: Wanted) -> &mut Array {
-        &mut self.arrays[wanted.migratetype.index()][wanted.order.index()]
-    }
-
-    /// The array that a request may use, and what turns its blocks into frame numbers.
     #[inline]
-    fn array_for(&mut self, request: &Request) -> Option<(&mut Array, u64)> {
-        let home = self.home?;
-        let is_home = self.allocator.home_zone(self.cpu, request) == Some(home.zone);
-        (is_home && request.order.index() < ORDERS).then(|| (self.array(Wanted::of(request)), home.offset))
+    fn array(&mut self, wanted: Wanted) -> Option<&mut Array> {
+        self.arrays.get_mut(wanted.migratetype.index())?.get_mut(place(wanted.order)?)
     }
 
-    /// The array that a block may go to, and the index of its first frame.
+    /// The array that a request may use.
+    #[inline]
+    fn array_for(&mut self, request: &Request) -> Option<&mut Array> {
+        if self.home.serves(request) { self.array(Wanted::of(request)) } else { None }
+    }
+
+    /// What a block is that may go to an array, and the index of its first frame.
     #[inline]
     fn wanted_here(&self, pfn: Pfn, order: Order) -> Option<(Wanted, u32)> {
-        if order.index() >= ORDERS {
-            return None;
-        }
-        let index = self.allocator.zones[self.home?.zone.index()].frame(pfn)?;
-        let (block, frame) = (index / FRAMES, index % FRAMES);
+        let index = self.home.frame(pfn)?;
+        let (block, frame) = (index as usize / FRAMES, index as usize % FRAMES);
         let state = self.allocator.states[block].get();
-        let migratetype = state.migratetype();
-        let is_aligned = frame & (order.frames() as usize - 1) == 0;
-        let is_plain = migratetype.index() < TYPES && is_aligned && state.takes_back(order);
-        // To look at the bits of another CPU's pageblock would fetch its line.
-        let is_free = || state.owner() == self.cpu && self.allocator.free[block].is_free(frame);
-        let index = u32::try_from(index).ok()?;
-        (is_plain && !is_free()).then_some((Wanted { order, migratetype }, index))
+        let is_plain = if order < Order::PAGEBLOCK {
+            let is_aligned = frame & (order.frames() as usize - 1) == 0;
+            // To look at the bits of another CPU's pageblock would fetch its line.
+            let is_free = || state.owner() == self.cpu && self.allocator.free[block].is_free(frame);
+            is_aligned && state.takes_back(order) && !is_free()
+        } else {
+            order == Order::PAGEBLOCK && frame == 0 && state.is_pageblock_in_use()
+        };
+        is_plain.then_some((Wanted { order, migratetype: state.migratetype() }, index))
     }
 
     #[inline(never)]
     fn refill(&mut self, request: &Request) -> Result<Pfn, AllocError> {
         let (allocator, cpu) = (self.allocator, self.cpu);
         self.is_busy = true;
-        let Some((array, offset)) = self.array_for(request) else {
+        let home = self.home;
+        let Some(array) = self.array_for(request) else {
             return allocator.alloc(cpu, request).or_else(|error| self.alloc_again(request, error));
         };
+        if request.order == Order::PAGEBLOCK {
+            return allocator.alloc(cpu, request).or_else(|error| self.alloc_again(request, error));
+        }
         let mut blocks = match allocator.alloc_word(cpu, request, most(request.order) / 2) {
             Ok(blocks) => blocks,
             Err(error) => return self.alloc_again(request, error),
@@ -207,7 +235,11 @@ impl<'a> CpuArrays<'a> {
         let first = blocks.next();
         // The lowest is used next.
         for pfn in blocks.rev() {
-            array.push(pfn.0.wrapping_sub(offset) as u32, BLOCKS_MAX);
+            match home.frame(pfn) {
+                Some(block) => array.push(block, BLOCKS_MAX),
+                // Blocks of another zone come one by one.
+                None => allocator.free(cpu, pfn, request.order).is_ok(),
+            };
         }
         first.ok_or(AllocError::OutOfMemory { order: request.order })
     }
@@ -222,18 +254,20 @@ impl<'a> CpuArrays<'a> {
         self.allocator.alloc(self.cpu, request)
     }
 
-    /// Gives back the half of an array that was freed first.
+    /// Gives back the half of an array that was freed first, and frees one more block to it.
     #[inline(never)]
-    fn flush(&mut self, wanted: Wanted) {
+    fn flush(&mut self, wanted: Wanted, block: u32) {
         self.is_busy = true;
         self.give_back(wanted, most(wanted.order) / 2);
+        if let Some(array) = self.array(wanted) {
+            array.push(block, most(wanted.order));
+        }
     }
 
     /// Gives back so many blocks of an array, those first that were freed first.
     fn give_back(&mut self, wanted: Wanted, blocks: usize) {
-        let Some(Home { zone, .. }) = self.home else { return };
-        let (allocator, cpu) = (self.allocator, self.cpu);
-        let array = self.array(wanted);
+        let (allocator, cpu, zone) = (self.allocator, self.cpu, self.home.zone);
+        let Some(array) = self.array(wanted) else { return };
         let len = (array.len as usize).min(BLOCKS_MAX);
         let given = blocks.min(len);
         let mut rest = &array.blocks[..given];
@@ -241,7 +275,8 @@ impl<'a> CpuArrays<'a> {
             let mut together = Together::default();
             let alike = rest.iter().take_while(|block| together.add(**block as usize)).count();
             let (now, later) = rest.split_at(alike);
-            if !allocator.put_heads(cpu, together.place(), wanted.order, together.frames) {
+            let is_split = wanted.order < Order::PAGEBLOCK;
+            if !(is_split && allocator.put_heads(cpu, together.place(), wanted.order, together.frames)) {
                 now.iter().for_each(|block| allocator.free_from_array(cpu, zone, *block, wanted.order));
             }
             rest = later;

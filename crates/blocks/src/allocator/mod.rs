@@ -23,6 +23,7 @@ mod cpu;
 #[cfg(all(test, not(any(loom, miri))))]
 mod damage;
 mod free;
+mod home;
 mod info;
 mod isolation;
 mod keep;

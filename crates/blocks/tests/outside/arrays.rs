@@ -35,7 +35,12 @@ fn arrays_hand_out_all_memory_of_their_zone_and_give_it_back() {
         for pfn in &blocks {
             assert_eq!(others.free(*pfn, order(o)), Ok(()), "order {o}");
         }
-        assert!(others.frames() <= 128 && (o > 3) == (others.frames() == 0), "order {o}: {others:?}");
+        let most = match o {
+            0..=3 => 128,
+            9 => 1024,
+            _ => 0,
+        };
+        assert!(others.frames() <= most && (most == 0) == (others.frames() == 0), "order {o}: {others:?}");
         assert_eq!(used(&allocator), u64::from(others.frames()), "order {o}: those in arrays are in use");
         drop(others);
         assert_eq!(used(&allocator), 0, "order {o}: arrays that go give everything back");
@@ -77,6 +82,26 @@ fn mistakes_are_errors_or_counted() {
     assert_eq!(double_frees(&allocator), 0);
     drop(arrays);
     assert_eq!((double_frees(&allocator), used(&allocator)), (1, 0));
+}
+
+#[test]
+fn pageblocks_have_an_array_too() {
+    let allocator = plain(4096, 2);
+    let mut arrays = CpuArrays::new(&allocator, CPU);
+    let huge = request(9, MigrateType::Movable);
+    let held: Vec<Pfn> = (0..4).map(|_| arrays.alloc(&huge).unwrap()).collect();
+    for pfn in &held {
+        assert!(arrays.free(*pfn, Order::ZERO).is_err(), "it is no single page");
+        arrays.free(*pfn, order(9)).unwrap();
+        assert_eq!(arrays.free(*pfn, order(9)), Err(FreeError::DoubleFree(*pfn)));
+    }
+    assert_eq!((arrays.frames(), used(&allocator)), (1024, 1024), "the last two stay");
+    assert_eq!([0; 2].map(|_| arrays.alloc(&huge).unwrap()), [held[3], held[2]]);
+    let other = arrays.alloc(&request(9, MigrateType::Unmovable)).unwrap();
+    arrays.free(other, order(9)).unwrap();
+    assert_ne!(arrays.alloc(&huge), Ok(other), "types stay apart");
+    drop(arrays);
+    assert_eq!((double_frees(&allocator), used(&allocator)), (0, 3 * 512));
 }
 
 #[test]
