@@ -3,10 +3,11 @@
 use pageset_core::{MigrateType, NodeId, Order, PAGEBLOCK_ORDER, ZoneId, ZoneKind};
 
 use crate::activity::Activity;
-use crate::atomic::{AtomicU32, AtomicUsize, Relaxed, SeqCst, array, constant};
+use crate::atomic::{AtomicU32, AtomicUsize, Relaxed, array, constant};
 use crate::budget::Budget;
 use crate::free_bits::WORDS;
 use crate::kept::Kept;
+use crate::spares::Spares;
 use crate::stack::{BlockIndex, Stack};
 use crate::state::State;
 
@@ -120,90 +121,6 @@ impl Wanted {
             let orders = Order::ZERO.and_above().take(PAGEBLOCK_ORDER);
             orders.map(move |order| Self { order, migratetype })
         })
-    }
-}
-
-/// Whole pageblocks that a CPU took, or got back, and does not use: hints, since others may have taken them.
-#[derive(Debug)]
-pub(crate) struct Spares {
-    /// The one that was freed last, then a stack of others.
-    blocks: [AtomicU32; SPARES],
-    /// How many places of the stack were used last. Whoever runs as the same CPU may leave a pageblock above: it is found when
-    /// nothing else is, or replaced.
-    depth: AtomicU32,
-    /// How many to take at once next time.
-    pub(crate) claim_size: AtomicU32,
-}
-
-/// Whole pageblocks that a CPU keeps at hand. Guess: 256 MiB are little beside what a CPU has that asks for so much. Loom has few.
-pub(crate) const SPARES: usize = if cfg!(loom) { 3 } else { 128 };
-
-/// Whole pageblocks that a CPU takes at once at first, if there are many.
-pub(crate) const CLAIM_MIN: u32 = if cfg!(loom) { 1 } else { 8 };
-
-impl Spares {
-    constant! {
-        fn new() -> Self {
-            Self {
-                blocks: array!(AtomicU32::new(NONE)),
-                depth: AtomicU32::new(0),
-                claim_size: AtomicU32::new(CLAIM_MIN),
-            }
-        }
-    }
-
-    /// The one that was freed last.
-    #[inline]
-    pub(crate) fn last(&self) -> BlockIndex {
-        self.blocks[0].load(SeqCst) as usize
-    }
-
-    /// All of them.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = BlockIndex> {
-        self.blocks.iter().map(|block| block.load(Relaxed) as usize)
-    }
-
-    /// Takes the last one from the stack that `take` can have.
-    #[inline]
-    pub(crate) fn pop(&self, take: impl Fn(BlockIndex) -> bool) -> Option<BlockIndex> {
-        for place in (1..=self.depth()).rev() {
-            let block = self.blocks[place].load(Relaxed) as usize;
-            if take(block) {
-                self.depth.store(place as u32 - 1, Relaxed);
-                return Some(block);
-            }
-        }
-        self.depth.store(0, Relaxed);
-        None
-    }
-
-    /// Puts one on the stack. Returns what was there.
-    #[inline]
-    pub(crate) fn push(&self, block: BlockIndex) -> BlockIndex {
-        let place = (self.depth() + 1).min(SPARES - 1);
-        self.depth.store(place as u32, Relaxed);
-        self.replace(place, block)
-    }
-
-    /// Places of the stack that are in use.
-    #[inline]
-    pub(crate) fn depth(&self) -> usize {
-        (self.depth.load(Relaxed) as usize).min(SPARES - 1)
-    }
-
-    /// Those of the stack above a depth, which it has from now on at most.
-    pub(crate) fn cut(&self, depth: usize) -> impl Iterator<Item = BlockIndex> {
-        self.depth.store(depth.min(self.depth()) as u32, Relaxed);
-        self.iter().skip(1 + depth)
-    }
-
-    /// Puts a pageblock at a place. Returns the one that was there.
-    ///
-    /// In one order with the pageblocks' states: who finds his spare pageblock here leaves it, and who replaces it meanwhile finds
-    /// that it is spare.
-    #[inline]
-    pub(crate) fn replace(&self, place: usize, block: BlockIndex) -> BlockIndex {
-        self.blocks[place].swap(block as u32, SeqCst) as usize
     }
 }
 

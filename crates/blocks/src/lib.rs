@@ -31,6 +31,7 @@ mod free_bits;
 mod kept;
 #[cfg(all(loom, test))]
 mod orderings;
+mod spares;
 mod stack;
 mod state;
 mod tail_bits;

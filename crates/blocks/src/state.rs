@@ -138,9 +138,15 @@ impl State {
         Self(self.0 & !ORDER | (order.get() as u32) << ORDER_AT)
     }
 
+    /// The type's number, or another one if it is damaged.
+    #[inline]
+    pub(crate) const fn type_index(self) -> usize {
+        ((self.0 & TYPE) >> TYPE_AT) as usize
+    }
+
     #[inline]
     pub(crate) const fn migratetype(self) -> MigrateType {
-        match MigrateType::from_index(((self.0 & TYPE) >> TYPE_AT) as usize) {
+        match MigrateType::from_index(self.type_index()) {
             Some(migratetype) => migratetype,
             None => MigrateType::Isolate,
         }

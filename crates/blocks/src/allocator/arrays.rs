@@ -3,22 +3,23 @@
 use core::fmt;
 
 use pageset_core::{
-    AllocError, COSTLY_ORDER, ConfigError, CpuId, FreeError, MigrateType, Order, PAGEBLOCK_ORDER, Pfn,
-    Request, TickOutcome, ZoneId,
+    AllocError, COSTLY_ORDER, ConfigError, CpuId, FreeError, Order, PAGEBLOCK_ORDER, Pfn, Request,
+    TickOutcome, ZoneId,
 };
 
 use super::home::Home;
 use super::keep::Together;
 use super::{BlockAllocator, FRAMES};
-use crate::cpu_lists::{TYPES, Wanted, count};
+use crate::cpu_lists::{TYPES, count};
 use crate::free_bits::WORD_FRAMES;
+use crate::state::State;
 
 /// Orders that have arrays: those up to [`COSTLY_ORDER`], and a pageblock's behind them.
 const ORDERS: usize = COSTLY_ORDER + 2;
 /// Blocks of an array at most.
 const BLOCKS_MAX: usize = 64;
 /// Pageblocks of an array at most.
-const PAGEBLOCKS_MAX: usize = 2;
+const PAGEBLOCKS_MAX: u32 = 2;
 
 /// One CPU's arrays of one zone's blocks, up to order 3 and of a pageblock's order: those that it freed last, for its next
 /// requests.
@@ -72,11 +73,16 @@ const fn place(order: Order) -> Option<usize> {
 /// Blocks of one type and order by the indices of their first frames, the last freed at the end.
 struct Array {
     len: u32,
+    /// How many there may be.
+    most: u32,
     blocks: [u32; BLOCKS_MAX],
 }
 
 impl Array {
-    const EMPTY: Self = Self { len: 0, blocks: [0; BLOCKS_MAX] };
+    /// Nothing yet.
+    const fn empty(order: Order) -> Self {
+        Self { len: 0, most: most(order), blocks: [0; BLOCKS_MAX] }
+    }
 
     #[inline]
     fn pop(&mut self) -> Option<u32> {
@@ -90,8 +96,8 @@ impl Array {
 
     /// `false` if there is no room.
     #[inline]
-    fn push(&mut self, block: u32, most: usize) -> bool {
-        let has_room = (self.len as usize) < most;
+    fn push(&mut self, block: u32) -> bool {
+        let has_room = self.len < self.most;
         if has_room && let Some(slot) = self.blocks.get_mut(self.len as usize) {
             *slot = block;
             self.len += 1;
@@ -100,14 +106,14 @@ impl Array {
     }
 }
 
-/// Blocks that an array of this order holds at most: twice what it gets and gives at once, which is a word, or half of one, or
-/// a pageblock.
-const fn most(order: Order) -> usize {
+/// Blocks that an array of this order holds at most: twice what it gets and gives at once, which is a word, or half of one.
+/// Pageblocks come and go one by one.
+const fn most(order: Order) -> u32 {
     if order.index() == PAGEBLOCK_ORDER {
         return PAGEBLOCKS_MAX;
     }
-    let of_two_words = 2 * WORD_FRAMES / order.frames() as usize;
-    if of_two_words < BLOCKS_MAX { of_two_words } else { BLOCKS_MAX }
+    let of_two_words = 2 * WORD_FRAMES as u32 / order.frames();
+    if of_two_words < BLOCKS_MAX as u32 { of_two_words } else { BLOCKS_MAX as u32 }
 }
 
 impl<'a> CpuArrays<'a> {
@@ -118,7 +124,7 @@ impl<'a> CpuArrays<'a> {
             allocator,
             cpu,
             home: Home::of(allocator, cpu),
-            arrays: [const { [const { Array::EMPTY }; ORDERS] }; TYPES],
+            arrays: [(); TYPES].map(|()| ARRAY_ORDERS.map(Array::empty)),
             is_busy: false,
             frames_before: 0,
         }
@@ -143,17 +149,7 @@ impl<'a> CpuArrays<'a> {
     /// As [`BlockAllocator::free`].
     #[inline]
     pub fn free(&mut self, pfn: Pfn, order: Order) -> Result<(), FreeError> {
-        let Some((wanted, block)) = self.wanted_here(pfn, order) else {
-            return self.allocator.free(self.cpu, pfn, order);
-        };
-        let Some(array) = self.array(wanted) else { return self.allocator.free(self.cpu, pfn, order) };
-        if order == Order::PAGEBLOCK && array.has(block) {
-            return Err(FreeError::DoubleFree(pfn));
-        }
-        if !array.push(block, most(order)) {
-            self.flush(wanted, block);
-        }
-        Ok(())
+        if self.keep(pfn, order) { Ok(()) } else { self.free_past(pfn, order) }
     }
 
     /// Frames of all blocks here.
@@ -167,9 +163,9 @@ impl<'a> CpuArrays<'a> {
 
     /// Gives back everything.
     pub fn drain(&mut self) {
-        for migratetype in MigrateType::ALL.into_iter().take(TYPES) {
+        for type_index in 0..TYPES {
             for order in ARRAY_ORDERS {
-                self.give_back(Wanted { order, migratetype }, BLOCKS_MAX);
+                self.give_back(type_index, order, BLOCKS_MAX);
             }
         }
     }
@@ -190,19 +186,51 @@ impl<'a> CpuArrays<'a> {
     }
 
     #[inline]
-    fn array(&mut self, wanted: Wanted) -> Option<&mut Array> {
-        self.arrays.get_mut(wanted.migratetype.index())?.get_mut(place(wanted.order)?)
+    fn array(&mut self, type_index: usize, order: Order) -> Option<&mut Array> {
+        self.arrays.get_mut(type_index)?.get_mut(place(order)?)
     }
 
     /// The array that a request may use.
     #[inline]
     fn array_for(&mut self, request: &Request) -> Option<&mut Array> {
-        if self.home.serves(request) { self.array(Wanted::of(request)) } else { None }
+        if self.home.serves(request) { self.array(request.migratetype.index(), request.order) } else { None }
     }
 
-    /// What a block is that may go to an array, and the index of its first frame.
+    /// Puts a block into an array, if it is one that may go there and there is room.
     #[inline]
-    fn wanted_here(&self, pfn: Pfn, order: Order) -> Option<(Wanted, u32)> {
+    fn keep(&mut self, pfn: Pfn, order: Order) -> bool {
+        let Some((state, block)) = self.look(pfn, order) else { return false };
+        let Some(array) = self.array(state.type_index(), order) else { return false };
+        let is_here = order == Order::PAGEBLOCK && array.has(block);
+        !is_here && array.push(block)
+    }
+
+    /// Frees what is not for the arrays, or for which they have no room yet.
+    #[inline(never)]
+    fn free_past(&mut self, pfn: Pfn, order: Order) -> Result<(), FreeError> {
+        let Some((state, block)) = self.look(pfn, order) else {
+            return self.allocator.free(self.cpu, pfn, order);
+        };
+        let type_index = state.type_index();
+        if order == Order::PAGEBLOCK {
+            let is_here = self.array(type_index, order).is_some_and(|array| array.has(block));
+            return if is_here {
+                Err(FreeError::DoubleFree(pfn))
+            } else {
+                self.allocator.free(self.cpu, pfn, order)
+            };
+        }
+        self.is_busy = true;
+        self.give_back(type_index, order, most(order) as usize / 2);
+        match self.array(type_index, order).is_some_and(|array| array.push(block)) {
+            true => Ok(()),
+            false => self.allocator.free(self.cpu, pfn, order),
+        }
+    }
+
+    /// The pageblock around a block that may go to an array, and the index of its first frame.
+    #[inline]
+    fn look(&self, pfn: Pfn, order: Order) -> Option<(State, u32)> {
         let index = self.home.frame(pfn)?;
         let (block, frame) = (index as usize / FRAMES, index as usize % FRAMES);
         let state = self.allocator.states[block].get();
@@ -214,7 +242,7 @@ impl<'a> CpuArrays<'a> {
         } else {
             order == Order::PAGEBLOCK && frame == 0 && state.is_pageblock_in_use()
         };
-        is_plain.then_some((Wanted { order, migratetype: state.migratetype() }, index))
+        is_plain.then_some((state, index))
     }
 
     #[inline(never)]
@@ -228,7 +256,7 @@ impl<'a> CpuArrays<'a> {
         if request.order == Order::PAGEBLOCK {
             return allocator.alloc(cpu, request).or_else(|error| self.alloc_again(request, error));
         }
-        let mut blocks = match allocator.alloc_word(cpu, request, most(request.order) / 2) {
+        let mut blocks = match allocator.alloc_word(cpu, request, most(request.order) as usize / 2) {
             Ok(blocks) => blocks,
             Err(error) => return self.alloc_again(request, error),
         };
@@ -236,7 +264,7 @@ impl<'a> CpuArrays<'a> {
         // The lowest is used next.
         for pfn in blocks.rev() {
             match home.frame(pfn) {
-                Some(block) => array.push(block, BLOCKS_MAX),
+                Some(block) => array.push(block),
                 // Blocks of another zone come one by one.
                 None => allocator.free(cpu, pfn, request.order).is_ok(),
             };
@@ -254,20 +282,10 @@ impl<'a> CpuArrays<'a> {
         self.allocator.alloc(self.cpu, request)
     }
 
-    /// Gives back the half of an array that was freed first, and frees one more block to it.
-    #[inline(never)]
-    fn flush(&mut self, wanted: Wanted, block: u32) {
-        self.is_busy = true;
-        self.give_back(wanted, most(wanted.order) / 2);
-        if let Some(array) = self.array(wanted) {
-            array.push(block, most(wanted.order));
-        }
-    }
-
     /// Gives back so many blocks of an array, those first that were freed first.
-    fn give_back(&mut self, wanted: Wanted, blocks: usize) {
+    fn give_back(&mut self, type_index: usize, order: Order, blocks: usize) {
         let (allocator, cpu, zone) = (self.allocator, self.cpu, self.home.zone);
-        let Some(array) = self.array(wanted) else { return };
+        let Some(array) = self.array(type_index, order) else { return };
         let len = (array.len as usize).min(BLOCKS_MAX);
         let given = blocks.min(len);
         let mut rest = &array.blocks[..given];
@@ -275,9 +293,9 @@ impl<'a> CpuArrays<'a> {
             let mut together = Together::default();
             let alike = rest.iter().take_while(|block| together.add(**block as usize)).count();
             let (now, later) = rest.split_at(alike);
-            let is_split = wanted.order < Order::PAGEBLOCK;
-            if !(is_split && allocator.put_heads(cpu, together.place(), wanted.order, together.frames)) {
-                now.iter().for_each(|block| allocator.free_from_array(cpu, zone, *block, wanted.order));
+            let is_split = order < Order::PAGEBLOCK;
+            if !(is_split && allocator.put_heads(cpu, together.place(), order, together.frames)) {
+                now.iter().for_each(|block| allocator.free_from_array(cpu, zone, *block, order));
             }
             rest = later;
         }

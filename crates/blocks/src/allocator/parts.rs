@@ -1,7 +1,7 @@
 //! Parts of the mechanism that can be left out: for laboratories, which ask what each is worth.
 
 use super::{BlockAllocator, RemoteFrees, WholeUse};
-use crate::cpu_lists::SPARES;
+use crate::spares::SPARES;
 
 /// A part of the mechanism.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl Parts {
     pub(super) const ALL: Self = Self {
         remote_frees: RemoteFrees::Kept,
         whole_use: WholeUse::AtHand,
-        spares_max: SPARES - 1,
+        spares_max: SPARES,
         has_own_stacks: true,
     };
 }

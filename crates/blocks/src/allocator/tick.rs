@@ -5,7 +5,8 @@ use pageset_core::{ConfigError, CpuId, TickOutcome, ZoneId};
 use super::BlockAllocator;
 use crate::atomic::Relaxed;
 use crate::budget::Budget;
-use crate::cpu_lists::{CLAIM_MIN, CpuLists, Wanted};
+use crate::cpu_lists::{CpuLists, Wanted};
+use crate::spares::CLAIM_MIN;
 
 impl BlockAllocator<'_> {
     /// Does one CPU's periodic work: one that did next to nothing since the last tick but one gives up all it has, and one that

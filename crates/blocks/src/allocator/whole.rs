@@ -5,7 +5,8 @@ use pageset_core::{CpuId, MigrateType, Order, ZoneId};
 use super::refill::Needy;
 use super::{BlockAllocator, WholeUse, blocks_in};
 use crate::atomic::Relaxed;
-use crate::cpu_lists::{CpuLists, SPARES, count};
+use crate::cpu_lists::{CpuLists, count};
+use crate::spares::SPARES;
 use crate::stack::BlockIndex;
 use crate::state::{Phase, State};
 use crate::whole_map::WholeMap;
@@ -187,11 +188,11 @@ impl BlockAllocator<'_> {
         (zone.whole_blocks() / (4 * self.cpus())).clamp(1, self.parts.spares_max)
     }
 
-    /// Keeps a spare pageblock at hand behind the one that was freed last. If there are too many, half of them go into the map.
+    /// Keeps a spare pageblock at hand behind the one that was freed last. If there are too many, the older half goes into the map.
     pub(super) fn keep_spare(&self, lists: &CpuLists, block: BlockIndex) {
         let most = self.most_spares(&self.zones[self.zone_of_block(block).index()]);
-        if lists.spares.depth() >= most {
-            self.give_spares(lists, lists.spares.cut(most / 2));
+        if lists.spares.kept() >= most {
+            self.give_spares(lists, lists.spares.shed(most / 2));
         }
         // Somebody who runs as the same CPU may have been faster.
         let before = lists.spares.push(block);
@@ -218,6 +219,8 @@ impl BlockAllocator<'_> {
                 continue;
             }
             self.zones[self.zone_of_block(block).index()].add_whole(1);
+            // What this CPU used last is what it takes next: it has page tables in a host, and lines in caches.
+            lists.near.store(lists.near.load(Relaxed).min(block as u32), Relaxed);
             let (word, bit) = WholeMap::place(block);
             if together.0 != word {
                 put(core::mem::replace(&mut together, (word, 0)));
