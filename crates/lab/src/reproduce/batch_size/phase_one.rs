@@ -19,7 +19,7 @@ const CPU_MS: u64 = 8000;
 /// round the zone's lock of the 2-socket Skylake is held for a fifth less than after three; more change little.
 const WARMUP_ROUNDS: f64 = 3.0;
 /// Pages of one round.
-const ROUND_PAGES: f64 = 32768.0;
+const MAPPING_PAGES: u64 = 32768;
 /// Column of the score.
 const SCORE: usize = 0;
 /// Column of the LRU lock's share, which is fitted on.
@@ -72,17 +72,17 @@ pub(super) fn experiments(is_quick: bool) -> Result<Vec<Experiment>> {
 
 /// The benchmark on all of a machine that is published with this score.
 pub(in crate::reproduce) fn run_at(machine: &str, policy: &str, score_per_s: Option<f64>) -> RunSpec {
-    let cpus = Machine::named(machine).map(|machine| machine.cpus());
     RunSpec {
-        warmup_ms: cpus.zip(score_per_s).map(|(cpus, score_per_s)| warmup_ms(cpus, score_per_s)),
-        duration_ms: cpus.map(duration_ms),
+        warmup_ms: warmup_ms(machine, MAPPING_PAGES, score_per_s),
+        duration_ms: Machine::named(machine).map(|machine| duration_ms(machine.cpus())),
         ..RunSpec::new(machine, WORKLOAD, policy)
     }
 }
 
-/// How long so many CPUs take for the rounds of a warm-up, with this score of all of them.
-fn warmup_ms(cpus: u32, score_per_s: f64) -> u64 {
-    (1000.0 * WARMUP_ROUNDS * ROUND_PAGES * f64::from(cpus) / score_per_s).round() as u64
+/// How long all CPUs of a machine take for the rounds of a warm-up, with mappings of so many pages and this score of all of them.
+pub(super) fn warmup_ms(machine: &str, mapping_pages: u64, score_per_s: Option<f64>) -> Option<u64> {
+    let cpus = f64::from(Machine::named(machine)?.cpus());
+    Some((1000.0 * WARMUP_ROUNDS * mapping_pages as f64 * cpus / score_per_s?).round() as u64)
 }
 
 /// How long is measured. Each CPU maps and unmaps in turn, and who meets whom is chance: of few CPUs as much is seen as

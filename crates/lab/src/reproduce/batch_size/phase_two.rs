@@ -85,10 +85,12 @@ fn add(cases: &mut Vec<Case>, row: PublishedRow<'_>, workload: &str) -> Result<(
     let base = cases.len();
     let deviation = |batch| row.number(&format!("batch{batch}_stddev_pct"));
     let base_deviation = deviation(BATCHES[0])?.unwrap_or(0.0);
+    let score = row.number(&format!("batch{}", BATCHES[0]))?;
     for batch in BATCHES {
         let mut run = RunSpec { batch: Some(batch), ..RunSpec::new(machine, workload, POLICY) };
         if FAULTING.contains(&workload) {
             run.settings.insert("mapping_pages".to_owned(), MAPPING_PAGES);
+            run.warmup_ms = phase_one::warmup_ms(machine, MAPPING_PAGES, score);
         }
         let percent = deviation(batch)?.unwrap_or(0.0).hypot(base_deviation).max(2.0);
         cases.push(Case {
