@@ -41,7 +41,7 @@ impl BlockAllocator<'_> {
             return Err(FreeError::Foreign(pfn));
         }
         // Free frames that CPUs keep for themselves are in use as far as their pageblocks know.
-        (0..self.cpus()).for_each(|of| self.give_back_all(zone.id, CpuId(of as u32)));
+        self.give_back_of_all(zone);
         // Before anything changes, since afterwards nothing may fail.
         BadBits::entry(&self.bad, index / FRAMES).ok_or(FreeError::NoRoom(pfn))?;
         for _ in 0..ATTEMPTS {

@@ -29,7 +29,7 @@ impl BlockAllocator<'_> {
         self.states[block].update(isolate).map_err(|_| ConfigError::AlreadyIsolated(pfn))?;
         self.uncount(block);
         self.withdraw(block);
-        (0..self.cpus()).for_each(|of| self.give_back_all(zone.id, CpuId(of as u32)));
+        self.give_back_of_all(zone);
         Ok(())
     }
 

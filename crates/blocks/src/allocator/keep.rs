@@ -11,6 +11,7 @@ use crate::free_bits::{WORD_FRAMES, WORDS};
 use crate::kept::{Held, Kept};
 use crate::stack::BlockIndex;
 use crate::state::State;
+use crate::zone::Zone;
 
 /// What happens to blocks that a CPU frees to another CPU's pageblock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -117,6 +118,11 @@ impl BlockAllocator<'_> {
                 Err(_) => count(&lists.counters.double_frees),
             }
         }
+    }
+
+    /// Gives back everything that CPUs keep of a zone, but for what somebody is at.
+    pub(super) fn give_back_of_all(&self, zone: &Zone) {
+        (0..self.cpus()).for_each(|cpu| self.give_back_all(zone.id, CpuId(cpu as u32)));
     }
 
     /// Gives back everything that a CPU keeps of a zone, unless somebody is at it.

@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use pageset_core::{AllocError, CpuId, FreeError, Order, Pfn, Request};
+use pageset_core::{AllocError, CpuId, FreeError, Order, Pfn, Request, RequestTraits, Watermark, ZoneKind};
 
 use super::mixed::Mix;
 use super::{BlockAllocator, FRAMES, blocks_in, head_of};
@@ -14,11 +14,13 @@ use crate::tail_bits::words_of;
 use crate::zone::Zone;
 
 impl BlockAllocator<'_> {
-    /// Allocates the block that begins at this frame. Watermarks do not count; order and type are the request's.
+    /// Allocates the block that begins at this frame. Order and type are the request's; its zone, node and address limit are
+    /// ignored. O(CPUs), or O(pageblocks) near the watermark.
     ///
     /// # Errors
     /// [`AllocError::Foreign`] if this frame is no memory; [`AllocError::NotFree`] if a frame of the block is in use, or is none of
-    /// the zone's. See [`AllocError`] for what no request can be.
+    /// the zone's; [`AllocError::OutOfMemory`] if the zone would not stay above its minimum watermark, unless the request ignores
+    /// it. See [`AllocError`] for what no request can be.
     pub fn alloc_at(&self, cpu: CpuId, pfn: Pfn, request: &Request) -> Result<(), AllocError> {
         if !self.is_known(cpu) {
             return Err(AllocError::BadCpu(cpu));
@@ -45,11 +47,32 @@ impl BlockAllocator<'_> {
             }
         };
         let taken = take() || {
-            // A CPU may keep what was freed to it.
-            (0..self.cpus()).for_each(|of| self.give_back_all(zone.id, CpuId(of as u32)));
+            self.give_back_of_all(zone);
             take()
         };
-        if taken { Ok(()) } else { Err(AllocError::NotFree(pfn)) }
+        if !taken {
+            return Err(AllocError::NotFree(pfn));
+        }
+        if self.stays_above_min(zone, request) {
+            return Ok(());
+        }
+        // Nobody else can have freed it.
+        let freed = self.free(cpu, pfn, request.order);
+        debug_assert!(freed.is_ok(), "a block that was just taken is in use");
+        Err(AllocError::OutOfMemory { order: request.order })
+    }
+
+    /// Whether a zone has its minimum now that a block at a given place was taken (spec §1.8): a request of high priority has to
+    /// leave as much as any other, since it could do with another place.
+    fn stays_above_min(&self, zone: &Zone, request: &Request) -> bool {
+        let lasting = request.traits & (RequestTraits::NO_WATERMARKS | RequestTraits::NO_RESERVES);
+        let mut anywhere = request.with(lasting);
+        anywhere.highest_zone = ZoneKind::Dma;
+        let floor = zone.floor(&anywhere, Watermark::Min);
+        zone.free_at_least() >= floor || {
+            self.give_back_of_all(zone);
+            self.free_in(zone) >= floor
+        }
     }
 
     fn take_whole_place(&self, block: BlockIndex, request: &Request) -> bool {
@@ -80,6 +103,7 @@ impl BlockAllocator<'_> {
             }
             if is_same(self.states[block].get()) {
                 self.settle(block);
+                self.note_taken(block);
                 return true;
             }
             self.return_frames(block, frame, wanted.order);

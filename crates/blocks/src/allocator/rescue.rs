@@ -14,7 +14,7 @@ use crate::zone::Zone;
 impl BlockAllocator<'_> {
     pub(super) fn rescue(&self, needy: Needy<'_>, request: &Request) -> Option<(ZoneId, usize)> {
         let zone = &self.zones[needy.zone.index()];
-        (0..self.cpus()).for_each(|cpu| self.give_back_all(needy.zone, CpuId(cpu as u32)));
+        self.give_back_of_all(zone);
         let floor = zone.floor(request, Watermark::Min);
         if self.free_in(zone) < floor.saturating_add(u64::from(request.order.frames())) {
             return None;
@@ -81,6 +81,7 @@ impl BlockAllocator<'_> {
     pub(super) fn take_one(&self, block: BlockIndex, wanted: Wanted) -> Option<usize> {
         (0..WORDS).find_map(|word| {
             let frame = self.take_bits(block, word, wanted.order)?;
+            self.note_taken(block);
             self.still(block, frame, wanted)
         })
     }

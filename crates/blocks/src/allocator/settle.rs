@@ -41,12 +41,7 @@ impl BlockAllocator<'_> {
         if self.states[block].update(|now| is_same(now).then(|| now.linked(true))).is_err() {
             return false;
         }
-        self.recount(block, self.free[block].count());
-        let now = self.states[block].get();
-        if now.phase() != Phase::Idle || now.is_isolated() {
-            // Whoever made something else of it may have been faster.
-            self.uncount(block);
-        }
+        self.count_idle(block);
         let zone = self.zone_of_block(block);
         let owner = self.lists_of_owner(zone, state);
         let may_keep = self.parts.has_own_stacks && owner.activity.is_recent();
@@ -86,6 +81,23 @@ impl BlockAllocator<'_> {
             count(&lists.counters.published);
         }
         true
+    }
+
+    /// The zone counts what is free in this idle pageblock, which is in a stack.
+    fn count_idle(&self, block: BlockIndex) {
+        self.recount(block, self.free[block].count());
+        let now = self.states[block].get();
+        if now.phase() != Phase::Idle || now.is_isolated() {
+            // Whoever made something else of it may have been faster.
+            self.uncount(block);
+        }
+    }
+
+    /// Frames were taken from a pageblock, idle or not: the zone must not count more than there are.
+    pub(super) fn note_taken(&self, block: BlockIndex) {
+        if self.states[block].counted.load(crate::atomic::Relaxed) as usize > self.free[block].count() {
+            self.count_idle(block);
+        }
     }
 
     /// The zone counts so many frames of this idle pageblock as free.

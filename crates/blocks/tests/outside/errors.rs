@@ -2,8 +2,8 @@
 
 use pageset_blocks::{BlockAllocator, Tables};
 use pageset_core::{
-    AllocError, Config, ConfigError, CpuId, FreeError, MigrateType, NodeChoice, NodeId, Order, Pfn,
-    ZoneConfig, ZoneKind,
+    AllocError, Config, ConfigError, CpuId, FreeError, MigrateType, NodeChoice, NodeId, Order, Pfn, Request,
+    RequestTraits, Watermarks, ZoneConfig, ZoneId, ZoneKind,
 };
 
 use crate::machine::{order, plain, ragged, request};
@@ -103,4 +103,23 @@ fn configurations_that_contradict_themselves() {
     let mut tables = Tables::on_heap(&config).unwrap();
     tables.free = pageset_core::Storage::owned(0, || unreachable!());
     assert_eq!(BlockAllocator::new(&config, tables).map(drop), Err(ConfigError::TableLength("free", 8)));
+}
+
+#[test]
+fn a_given_place_leaves_the_minimum_as_any_other() {
+    const MIN: u64 = 700;
+    let allocator = plain(4096, 2);
+    allocator.set_watermarks(ZoneId(0), Watermarks { min: MIN, low: MIN, high: MIN }).unwrap();
+    let page = request(0, MigrateType::Movable).with(RequestTraits::MAY_WAIT);
+    let at = |pfn: u64, request: &Request| allocator.alloc_at(CPU, Pfn(pfn), request);
+    (0..4096 - MIN).for_each(|pfn| assert_eq!(at(pfn, &page), Ok(())));
+    let short = Err(AllocError::OutOfMemory { order: Order::ZERO });
+    let urgent = page.with(page.traits | RequestTraits::HIGH_PRIORITY);
+    assert_eq!([at(4000, &page), at(4000, &urgent)], [short, short]);
+    assert_eq!(at(0, &page), Err(AllocError::NotFree(Pfn(0))), "memory does not matter then");
+    assert_eq!(allocator.validate().unwrap().free, MIN, "what was refused is free again");
+    assert_eq!(at(4000, &page.with(RequestTraits::NO_WATERMARKS)), Ok(()));
+    allocator.free(CPU, Pfn(5), Order::ZERO).unwrap();
+    allocator.free(CpuId(1), Pfn(6), Order::ZERO).unwrap();
+    assert_eq!([at(4001, &page), at(4002, &page)], [Ok(()), short]);
 }
