@@ -377,3 +377,39 @@ fn a_frame_out_of_service() {
         blocks
     });
 }
+
+/// Others have all memory that was there before, whatever CPU 0 has added until it stops.
+#[test]
+fn memory_that_is_added() {
+    const BEFORE: u64 = 4 * PAGEBLOCK;
+    const ADDED: u64 = PAGEBLOCK + 100;
+    let is_over = StdArc::new(Flag::new(false));
+    let scheduler = StopAt { step: 0, left: 0, is_over: is_over.clone() };
+    check_with(scheduler, move || {
+        let world = Arc::new(World::with_memory(3, RemoteFrees::Kept, BEFORE));
+        let is_done = StdArc::new(Flag::new(false));
+        let stopped = {
+            let (world, is_done) = (world.clone(), is_done.clone());
+            thread::spawn(move || {
+                world.allocator.add_memory(CPU, BEFORE..BEFORE + ADDED).expect("they are holes");
+                is_done.store(true, Relaxed);
+            })
+        };
+        thread::yield_now();
+        is_over.store(is_done.load(Relaxed), Relaxed);
+        for cpu in [OTHER, THIRD] {
+            let all = world.take_all(cpu);
+            assert!((BEFORE..=BEFORE + ADDED).contains(&(all.len() as u64)), "{} frames", all.len());
+            world.give(OTHER, all);
+            world.allocator.tick(cpu).expect("it is a CPU");
+        }
+        // Another one adds what is left of the pageblock, which is an error while the first begins with it.
+        let add_rest = || world.allocator.add_memory(OTHER, BEFORE + ADDED..BEFORE + 2 * PAGEBLOCK);
+        let is_added = add_rest().is_ok();
+        stopped.join().expect("it ends");
+        if !is_added {
+            add_rest().expect("nothing of it was added");
+        }
+        world.end();
+    });
+}

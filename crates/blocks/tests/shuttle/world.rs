@@ -30,7 +30,12 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(cpus: usize, rule: RemoteFrees) -> Self {
-        let regions = [0..FRAMES];
+        Self::with_memory(cpus, rule, FRAMES)
+    }
+
+    /// One whose last frames are holes.
+    pub(crate) fn with_memory(cpus: usize, rule: RemoteFrees, frames: u64) -> Self {
+        let regions = [0..frames];
         let zones =
             [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..FRAMES, regions: &regions }];
         let nodes = vec![NodeId(0); cpus];
