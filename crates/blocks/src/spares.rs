@@ -49,16 +49,20 @@ impl Spares {
         self.blocks.iter().map(|block| block.load(Relaxed) as usize)
     }
 
-    /// Takes the newest of the ring that `take` can have.
+    /// Takes the newest of the ring that `take` can have. Its place is empty then: a pageblock that is used and comes back has
+    /// another place, and whoever gets the old one would give the pageblock away.
     #[inline]
     pub(crate) fn pop(&self, take: impl Fn(BlockIndex) -> bool) -> Option<BlockIndex> {
         let next = self.next.load(Relaxed);
         for back in 1..=self.kept() as u32 {
             let newest = next.wrapping_sub(back);
-            let block = self.blocks[place(newest)].load(Relaxed) as usize;
-            if take(block) {
+            let place = &self.blocks[place(newest)];
+            let block = place.load(Relaxed);
+            if take(block as usize) {
                 self.next.store(newest, Relaxed);
-                return Some(block);
+                // Somebody who runs as the same CPU may have put another one there.
+                place.compare_exchange(block, NONE, Relaxed, Relaxed).ok();
+                return Some(block as usize);
             }
         }
         self.next.store(self.oldest.load(Relaxed), Relaxed);
@@ -125,6 +129,18 @@ mod tests {
             assert_eq!(spares.shed(1).collect::<Vec<_>>(), [base]);
             assert_eq!([0; 2].map(|_| spares.pop(ANY)), [Some(base + 1), None]);
         }
+    }
+
+    #[test]
+    fn what_was_taken_is_nowhere_when_it_comes_back() {
+        let spares = Spares::new();
+        spares.push(1);
+        spares.push(2);
+        assert_eq!([0; 2].map(|_| spares.pop(ANY)), [Some(2), Some(1)]);
+        for block in [2, 1] {
+            assert_eq!(spares.push(block), NONE as usize, "nothing is replaced");
+        }
+        assert_eq!(spares.iter().filter(|block| *block != NONE as usize).collect::<Vec<_>>(), [2, 1]);
     }
 
     #[test]
