@@ -49,24 +49,35 @@ impl Spares {
         self.blocks.iter().map(|block| block.load(Relaxed) as usize)
     }
 
-    /// Takes the newest of the ring that `take` can have. Its place is empty then: a pageblock that is used and comes back has
-    /// another place, and whoever gets the old one would give the pageblock away.
+    /// Takes the newest of the ring that `take` can have.
     #[inline]
     pub(crate) fn pop(&self, take: impl Fn(BlockIndex) -> bool) -> Option<BlockIndex> {
         let next = self.next.load(Relaxed);
         for back in 1..=self.kept() as u32 {
             let newest = next.wrapping_sub(back);
-            let place = &self.blocks[place(newest)];
-            let block = place.load(Relaxed);
-            if take(block as usize) {
+            let block = self.blocks[place(newest)].load(Relaxed) as usize;
+            if take(block) {
                 self.next.store(newest, Relaxed);
-                // Somebody who runs as the same CPU may have put another one there.
-                place.compare_exchange(block, NONE, Relaxed, Relaxed).ok();
-                return Some(block as usize);
+                self.forget(place(newest), block);
+                return Some(block);
             }
         }
         self.next.store(self.oldest.load(Relaxed), Relaxed);
         None
+    }
+
+    /// Takes any that `take` can have.
+    pub(crate) fn take_any(&self, take: impl Fn(BlockIndex) -> bool) -> Option<BlockIndex> {
+        let found = self.iter().enumerate().find(|(_, block)| take(*block));
+        found.map(|(place, block)| {
+            self.forget(place, block);
+            block
+        })
+    }
+
+    /// A pageblock is not at this place any more. Else it would seem to be here when it is kept at another place.
+    fn forget(&self, place: usize, block: BlockIndex) {
+        self.blocks[place].compare_exchange(block as u32, NONE, Relaxed, Relaxed).ok();
     }
 
     /// Puts one on the ring. Returns what was there.
@@ -88,7 +99,11 @@ impl Spares {
         let (next, kept) = (self.next.load(Relaxed), self.kept());
         self.oldest.store(next.wrapping_sub(left.min(kept) as u32), Relaxed);
         let ages = (left..kept).rev().map(move |age| next.wrapping_sub(1 + age as u32));
-        ages.map(|age| self.blocks[place(age)].load(Relaxed) as usize)
+        ages.map(|age| {
+            let block = self.blocks[place(age)].load(Relaxed) as usize;
+            self.forget(place(age), block);
+            block
+        })
     }
 
     /// Puts a pageblock at a place, 0 for the one that was freed last. Returns the one that was there.
@@ -128,6 +143,8 @@ mod tests {
             assert_eq!(spares.pop(|block| block < base + 3), Some(base + 2), "what is gone is passed over");
             assert_eq!(spares.shed(1).collect::<Vec<_>>(), [base]);
             assert_eq!([0; 2].map(|_| spares.pop(ANY)), [Some(base + 1), None]);
+            let passed = spares.take_any(|block| block / 10 == round).map(|block| block % 10);
+            assert!(matches!(passed, Some(3 | 4)), "both were passed over: {passed:?}");
         }
     }
 

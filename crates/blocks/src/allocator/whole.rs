@@ -6,7 +6,7 @@ use super::refill::Needy;
 use super::{BlockAllocator, WholeUse, blocks_in};
 use crate::atomic::Relaxed;
 use crate::cpu_lists::{CpuLists, count};
-use crate::spares::SPARES;
+use crate::spares::{CLAIM_MIN, SPARES};
 use crate::stack::BlockIndex;
 use crate::state::{Phase, State};
 use crate::whole_map::WholeMap;
@@ -59,8 +59,7 @@ impl BlockAllocator<'_> {
         let take = |block: BlockIndex| {
             self.states.get(block).is_some_and(|state| state.change(Phase::Spare, Phase::Changing))
         };
-        let kept = spares.pop(take).or_else(|| spares.iter().find(|block| take(*block)));
-        kept.or_else(|| self.claim_some(needy))
+        spares.pop(take).or_else(|| spares.take_any(take)).or_else(|| self.claim_some(needy))
     }
 
     /// Takes pageblocks from the map: the more, the more often this CPU does so, and none that many CPUs would miss.
@@ -208,6 +207,10 @@ impl BlockAllocator<'_> {
             if bits != 0 {
                 self.whole.put_bits(word, bits);
                 count(&lists.counters.published);
+                if bits.count_ones() >= CLAIM_MIN {
+                    // What this CPU used last is what it takes next: it has page tables in a host, and lines in caches.
+                    lists.near.store(WholeMap::block(word, bits) as u32, Relaxed);
+                }
             }
             while bits != 0 {
                 self.note_whole(WholeMap::block(word, bits));
@@ -219,8 +222,6 @@ impl BlockAllocator<'_> {
                 continue;
             }
             self.zones[self.zone_of_block(block).index()].add_whole(1);
-            // What this CPU used last is what it takes next: it has page tables in a host, and lines in caches.
-            lists.near.store(lists.near.load(Relaxed).min(block as u32), Relaxed);
             let (word, bit) = WholeMap::place(block);
             if together.0 != word {
                 put(core::mem::replace(&mut together, (word, 0)));
