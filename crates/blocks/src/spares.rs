@@ -149,6 +149,18 @@ mod tests {
     }
 
     #[test]
+    fn what_was_taken_is_nowhere_when_it_comes_back() {
+        let spares = Spares::new();
+        spares.push(1);
+        spares.push(2);
+        assert_eq!([0; 2].map(|_| spares.pop(ANY)), [Some(2), Some(1)]);
+        for block in [2, 1] {
+            assert_eq!(spares.push(block), NONE as usize, "nothing is replaced");
+        }
+        assert_eq!(spares.iter().filter(|block| *block != NONE as usize).collect::<Vec<_>>(), [2, 1]);
+    }
+
+    #[test]
     fn numbers_that_end_and_numbers_that_lie_do_no_harm() {
         for (oldest, next) in [(u32::MAX - 2, u32::MAX - 2), (5, 3), (0, u32::MAX)] {
             let spares = Spares::new();
