@@ -23,7 +23,8 @@ impl<P: Platform> PageAllocator<'_, P> {
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU, [`ConfigError::Foreign`] if the frame lies in no zone,
-    /// [`ConfigError::BadType`] for [`MigrateType::Isolate`], [`ConfigError::NotIsolated`] if the pageblock is in service.
+    /// [`ConfigError::BadType`] for [`MigrateType::Isolate`], and for [`MigrateType::HighAtomic`], whose pageblocks the allocator chooses,
+    /// [`ConfigError::NotIsolated`] if the pageblock is in service.
     pub fn unisolate_pageblock(
         &self,
         cpu: CpuId,
@@ -32,7 +33,8 @@ impl<P: Platform> PageAllocator<'_, P> {
     ) -> Result<(), ConfigError> {
         self.check_cpu(cpu)?;
         let (zone, frame) = self.locate(pfn).ok_or(ConfigError::Foreign(pfn))?;
-        if migratetype == MigrateType::Isolate {
+        // A reserve that is not counted as one would be given up for no request.
+        if matches!(migratetype, MigrateType::Isolate | MigrateType::HighAtomic) {
             return Err(ConfigError::BadType(migratetype));
         }
         let returned =

@@ -66,7 +66,7 @@ impl Subject for PageSubject {
     }
 
     fn has_type(&self, migratetype: MigrateType) -> bool {
-        migratetype != MigrateType::Isolate
+        !matches!(migratetype, MigrateType::Isolate | MigrateType::HighAtomic)
     }
 
     /// But for pages of contiguous areas, which are for movable requests.

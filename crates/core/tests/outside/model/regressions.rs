@@ -90,6 +90,20 @@ fn a_request_that_may_use_all_reserves_finds_the_atomic_one() {
 }
 
 #[test]
+fn a_pageblock_comes_back_from_isolation_as_no_reserve() {
+    for policy in POLICIES {
+        let allocator = machine(0..2048, &[0..2048]).build(*policy);
+        allocator.isolate_pageblock(CPU, Pfn(0)).expect("it is in service");
+        let refused = allocator.unisolate_pageblock(CPU, Pfn(0), MigrateType::HighAtomic);
+        assert_eq!(refused, Err(ConfigError::BadType(MigrateType::HighAtomic)), "{}", policy.name);
+        allocator.unisolate_pageblock(CPU, Pfn(0), MigrateType::Movable).expect("it is out of service");
+        let any = Request::new(Order::ZERO).with(RequestTraits::MAY_WAIT | RequestTraits::NO_WATERMARKS);
+        while allocator.alloc(CPU, &any).is_ok() {}
+        assert_eq!(allocator.zones().next().map(|zone| zone.free), Some(0), "{}", policy.name);
+    }
+}
+
+#[test]
 fn an_atomic_request_served_by_a_page_set_reserves_its_pageblock_too() {
     let allocator = machine(0..20_000, &[0..20_000]).build(LINUX_6_1);
     let pair = Request::new(order(1));
