@@ -170,6 +170,34 @@ fn a_pageblock_that_becomes_free_while_its_owner_leaves_is_whole() {
 }
 
 /// A CPU that stops in the middle of any operation blocks nobody: the others do all they have to do before it goes on.
+/// A block comes back while its pageblock is being mixed; parts of it are taken and freed at once.
+#[test]
+fn neighbours_in_a_pageblock_that_was_just_mixed_are_told_apart() {
+    check(|| {
+        let world = Arc::new(World::new(3, RemoteFrees::AtOnce));
+        let eight = Order::new(3).expect("small");
+        let request = |order| Request::new(order).movable().with(RequestTraits::NO_WATERMARKS);
+        let block = world.alloc(CpuId(0), eight, MigrateType::Movable).expect("memory is free");
+        let first = block.0;
+        let part = |cpu: u32, pfn: Pfn| {
+            let world = world.clone();
+            thread::spawn(move || {
+                for _ in 0..6 {
+                    if world.allocator.alloc_at(CpuId(cpu), pfn, &request(Order::ZERO)).is_ok() {
+                        world.mark(pfn, 1, true);
+                        world.free(CpuId(cpu), (pfn, Order::ZERO));
+                    }
+                }
+            })
+        };
+        let mixing = part(1, first);
+        let other = part(2, Pfn(first.0 + 1));
+        world.free(CpuId(0), block);
+        [mixing, other].map(|thread| thread.join().expect("nobody panics"));
+        world.end();
+    });
+}
+
 #[test]
 fn a_thread_that_stops_blocks_nobody() {
     let scheduler = Stopping { random: RandomScheduler::new(iterations()), left: 0 };

@@ -21,11 +21,12 @@ pub(super) enum Mix {
     Busy,
 }
 
+/// How often to look whether another CPU is done. It is after some words, unless it stopped there.
+const LOOKS: u32 = 1000;
+
 impl BlockAllocator<'_> {
     /// Lets a pageblock have blocks of several orders.
     pub(super) fn mix(&self, block: BlockIndex) -> Mix {
-        /// How often to look whether another CPU is done. It is after some words, unless it stopped there.
-        const LOOKS: u32 = 1000;
         let mut outcome = Mix::Busy;
         for _ in 0..LOOKS {
             outcome = self.try_mix(block);
@@ -106,6 +107,25 @@ impl BlockAllocator<'_> {
         Order::new(frames.ilog2() as u8).unwrap_or(Order::ZERO)
     }
 
+    /// Whether the block in use that begins at this frame has this order.
+    fn is_mixed_block(&self, block: BlockIndex, frame: usize, order: Order) -> bool {
+        let end = frame + order.frames() as usize;
+        let goes_on =
+            |at: usize| at < FRAMES && self.tails[block].is_tail(at) && !self.free[block].is_free(at);
+        if end > FRAMES || !(frame + 1..end).all(goes_on) {
+            return false;
+        }
+        // What came back while the pageblock was being mixed still has its tails. Who takes a part of that says right afterwards
+        // that another block begins there.
+        (0..LOOKS).any(|_| {
+            let ends = !goes_on(end);
+            if !ends {
+                relax();
+            }
+            ends
+        })
+    }
+
     /// The block in use around a frame of a split pageblock.
     pub(super) fn block_in_split(&self, block: BlockIndex, frame: usize, state: State) -> (usize, Order) {
         if state.is_mixed() {
@@ -128,8 +148,8 @@ impl BlockAllocator<'_> {
         if self.is_bad(block, frame, self.states[block].get()) {
             return Err(FreeError::Leaked(pfn));
         }
-        let allocated = self.order_in_mixed(block, frame);
-        if allocated != order {
+        if !self.is_mixed_block(block, frame, order) {
+            let allocated = self.order_in_mixed(block, frame);
             return Err(FreeError::WrongOrder { pfn, given: order, allocated });
         }
         self.tails[block].clear_frames(frame..frame + order.frames() as usize);
