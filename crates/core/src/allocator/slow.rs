@@ -88,13 +88,14 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         });
     }
 
-    /// Gives one reserved pageblock back to ordinary use. `false` if there was none to give.
+    /// Gives one reserved pageblock with free frames back to ordinary use. `false` if there was none to give.
     fn unreserve(&self, walk: &Walk<'_, 'a, P>, how: Unreserve) -> bool {
         self.zones_for(walk.request, walk.node).any(|zone| {
             let reserved = zone.body.gauges.reserved_highatomic();
             let spared = how == Unreserve::KeepOne && reserved <= u64::from(crate::PAGEBLOCK_FRAMES);
+            // Not whether anything is reserved: a page set may bring back frames of a reserve that was given up (spec §1.5).
             !spared
-                && reserved > 0
+                && zone.body.gauges.free_highatomic() > 0
                 && zone.with_lock(&self.platform, walk.cpu, |zone| {
                     zone.unreserve_highatomic(walk.request.migratetype)
                 })

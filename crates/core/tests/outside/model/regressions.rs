@@ -2,7 +2,7 @@
 
 use pageset_core::policy::{LINUX_6_1, LINUX_6_12};
 use pageset_core::{
-    AllocError, ConfigError, CpuId, MigrateType, Order, POLICIES, Pfn, Policy, Request, RequestTraits,
+    AllocError, ConfigError, CpuId, FreeTraits, MigrateType, Order, POLICIES, Pfn, Policy, Request, RequestTraits,
     ZoneKind,
 };
 
@@ -87,6 +87,29 @@ fn a_request_that_may_use_all_reserves_finds_the_atomic_one() {
     let one = Request::new(Order::ZERO).with(desperate);
     while allocator.alloc(CPU, &one).is_ok() {}
     assert_eq!(allocator.zones().next().map(|zone| zone.free), Some(0));
+}
+
+/// A page set brings back a block as part of a reserve that was given up meanwhile.
+#[test]
+fn a_request_that_may_use_all_finds_what_is_left_of_a_reserve() {
+    for policy in POLICIES {
+        let allocator = machine(0..2048, &[0..2048]).build(*policy);
+        let any = |order| Request::new(order).with(RequestTraits::MAY_WAIT | RequestTraits::NO_WATERMARKS);
+        while allocator.alloc(CPU, &any(order(3))).is_ok() {}
+        let directly = |pfn, order| allocator.free_with(CPU, Pfn(pfn), order, FreeTraits::BYPASS_PCP);
+        // Both pageblocks become reserved by what they serve.
+        for pfn in [0, 512] {
+            directly(pfn, order(3)).expect("allocated");
+            assert_eq!(allocator.alloc(CPU, &Request::new(order(3)).atomic()), Ok(Pfn(pfn)), "{}", policy.name);
+        }
+        for pfn in [512 + 8, 8] {
+            allocator.split_range(CPU, pfn..pfn + 8).expect("allocated");
+            directly(pfn, Order::ZERO).expect("allocated");
+        }
+        allocator.free(CPU, Pfn(0), order(3)).expect("allocated");
+        while allocator.alloc(CPU, &any(Order::ZERO)).is_ok() {}
+        assert_eq!(allocator.zones().next().map(|zone| zone.free), Some(0), "{}", policy.name);
+    }
 }
 
 #[test]
