@@ -2,8 +2,8 @@
 
 use pageset_core::policy::{LINUX_6_1, LINUX_6_12};
 use pageset_core::{
-    AllocError, ConfigError, CpuId, FreeTraits, MigrateType, Order, POLICIES, Pfn, Policy, Request, RequestTraits,
-    ZoneKind,
+    AllocError, ConfigError, CpuId, FreeTraits, MigrateType, Order, POLICIES, Pfn, Policy, Request,
+    RequestTraits, ZoneKind,
 };
 
 use crate::family::machine::{Machine, ZoneShape};
@@ -100,7 +100,12 @@ fn a_request_that_may_use_all_finds_what_is_left_of_a_reserve() {
         // Both pageblocks become reserved by what they serve.
         for pfn in [0, 512] {
             directly(pfn, order(3)).expect("allocated");
-            assert_eq!(allocator.alloc(CPU, &Request::new(order(3)).atomic()), Ok(Pfn(pfn)), "{}", policy.name);
+            assert_eq!(
+                allocator.alloc(CPU, &Request::new(order(3)).atomic()),
+                Ok(Pfn(pfn)),
+                "{}",
+                policy.name
+            );
         }
         for pfn in [512 + 8, 8] {
             allocator.split_range(CPU, pfn..pfn + 8).expect("allocated");
