@@ -1,4 +1,9 @@
 //! Where blocks begin in pageblocks that have blocks of several orders: a bit for each frame that is not a block's first.
+//!
+//! A block that was in use before the pageblock had blocks of several orders is *uncut*: it has the pageblock's own order, and its
+//! first frame alone is marked. Nothing else looks so, since a block of two frames or more that has its first frame for a tail
+//! has the next one too. Whoever frees it may not know that the pageblock changed, and leave the mark: it says no more than that
+//! a block begins here.
 
 use pageset_core::{Order, PAGEBLOCK_FRAMES};
 
@@ -31,10 +36,22 @@ impl TailBits {
         self.words[frame / WORD_FRAMES].load(Acquire) >> (frame % WORD_FRAMES) & 1 == 1
     }
 
+    /// Whether an uncut block begins here, or did when it was freed.
+    pub(crate) fn is_uncut(&self, frame: usize) -> bool {
+        frame.is_multiple_of(2)
+            && self.words[frame / WORD_FRAMES].load(Acquire) >> (frame % WORD_FRAMES) & 0b11 == 0b01
+    }
+
+    /// An uncut block of two frames or more begins here.
+    pub(crate) fn mark_uncut(&self, frame: usize) {
+        self.mark_tails(frame..frame + 1);
+    }
+
     /// A block of this order begins here.
     pub(crate) fn mark_block(&self, frame: usize, order: Order) {
-        self.mark_tails(frame + 1..frame + order.frames() as usize);
+        // At no time does it look as if the block before went on.
         self.mark_head(frame);
+        self.mark_tails(frame + 1..frame + order.frames() as usize);
     }
 
     /// A block begins here.
@@ -100,6 +117,18 @@ mod tests {
             }
             assert_eq!(frames, range.collect::<std::vec::Vec<_>>());
         }
+    }
+
+    #[test]
+    fn an_uncut_block_becomes_another_one() {
+        let tails = TailBits::new();
+        tails.mark_uncut(126);
+        assert!(tails.is_uncut(126) && !tails.is_uncut(127) && !tails.is_uncut(128));
+        tails.mark_block(126, Order::new(1).unwrap());
+        assert!(!tails.is_uncut(126) && !tails.is_tail(126) && tails.is_tail(127));
+        tails.mark_uncut(128);
+        tails.mark_block(0, Order::new(8).unwrap());
+        assert!(!tails.is_uncut(128) && tails.is_tail(128), "it is part of a larger one");
     }
 
     #[test]

@@ -169,7 +169,6 @@ fn a_pageblock_that_becomes_free_while_its_owner_leaves_is_whole() {
     });
 }
 
-/// A CPU that stops in the middle of any operation blocks nobody: the others do all they have to do before it goes on.
 /// A block comes back while its pageblock is being mixed; parts of it are taken and freed at once.
 #[test]
 fn neighbours_in_a_pageblock_that_was_just_mixed_are_told_apart() {
@@ -185,6 +184,7 @@ fn neighbours_in_a_pageblock_that_was_just_mixed_are_told_apart() {
                 for _ in 0..6 {
                     if world.allocator.alloc_at(CpuId(cpu), pfn, &request(Order::ZERO)).is_ok() {
                         world.mark(pfn, 1, true);
+                        assert_eq!(world.allocator.block_in_use(pfn), Some((pfn, Order::ZERO)));
                         world.free(CpuId(cpu), (pfn, Order::ZERO));
                     }
                 }
@@ -193,11 +193,12 @@ fn neighbours_in_a_pageblock_that_was_just_mixed_are_told_apart() {
         let mixing = part(1, first);
         let other = part(2, Pfn(first.0 + 1));
         world.free(CpuId(0), block);
-        [mixing, other].map(|thread| thread.join().expect("nobody panics"));
+        [mixing, other].into_iter().for_each(|thread| thread.join().expect("nobody panics"));
         world.end();
     });
 }
 
+/// A CPU that stops in the middle of any operation blocks nobody: the others do all they have to do before it goes on.
 #[test]
 fn a_thread_that_stops_blocks_nobody() {
     let scheduler = Stopping { random: RandomScheduler::new(iterations()), left: 0 };

@@ -145,7 +145,7 @@ impl BlockAllocator<'_> {
             self.return_frames(block, frame, Order::ZERO);
             return false;
         }
-        self.tails[block].mark_head(frame);
+        self.begin_block(block, frame, Order::ZERO);
         self.mark_bits(block, frame..frame + 1);
         self.states[block].update(|state| Some(state.bad())).is_ok()
     }

@@ -143,7 +143,7 @@ impl BlockAllocator<'_> {
                     frame += 1;
                     continue;
                 }
-                if self.tails[block].is_tail(frame) {
+                if self.goes_on(block, frame) {
                     return Err("every frame in use belongs to a block");
                 }
                 let order = self.order_in_mixed(block, frame);

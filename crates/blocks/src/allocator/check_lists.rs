@@ -32,10 +32,14 @@ impl BlockAllocator<'_> {
             return false;
         }
         let state = self.states[block].get();
-        let has_tails = state.is_mixed() || state.is_holed();
-        state.is_open()
-            && !self.free[block].is_free(frame)
-            && !(has_tails && self.tails[block].is_tail(frame))
+        if !state.is_open() || self.free[block].is_free(frame) {
+            return false;
+        }
+        if state.is_holed() {
+            !self.tails[block].is_tail(frame)
+        } else {
+            self.begins_in_split(block, frame, state)
+        }
     }
 
     /// A pageblock that says that it is in a stack is in one.

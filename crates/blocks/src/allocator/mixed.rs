@@ -1,14 +1,14 @@
 //! Pageblocks with blocks of several orders: what a request of one order makes of a pageblock that was split for another one,
 //! when memory is short or a place is given.
 
-use pageset_core::{FreeError, Order, Pfn};
+use pageset_core::Order;
 
 use super::{BlockAllocator, FRAMES};
 use crate::atomic::relax;
 use crate::cpu_lists::count;
 use crate::free_bits::{WORD_FRAMES, WORDS};
 use crate::stack::BlockIndex;
-use crate::state::{Phase, State};
+use crate::state::Phase;
 
 /// Whether a pageblock can have blocks of several orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,10 +52,10 @@ impl BlockAllocator<'_> {
         // With all free frames in hand, whatever is not among them stays in use or becomes free; it cannot be taken.
         let free = self.free[block].take_all();
         self.tails[block].clear();
-        for start in (0..FRAMES).step_by(order.frames() as usize) {
-            if free[start / WORD_FRAMES] >> (start % WORD_FRAMES) & 1 == 0 {
-                self.tails[block].mark_block(start, order);
-            }
+        if order != Order::ZERO {
+            let is_used = |start: &usize| free[start / WORD_FRAMES] >> (start % WORD_FRAMES) & 1 == 0;
+            let starts = (0..FRAMES).step_by(order.frames() as usize);
+            starts.filter(is_used).for_each(|start| self.tails[block].mark_uncut(start));
         }
         self.states[block].update(|state| Some(state.in_phase(Phase::Idle).mixed())).ok();
         self.put_all(block, free);
@@ -93,68 +93,10 @@ impl BlockAllocator<'_> {
     fn keep_mixed(&self, block: BlockIndex, frame: usize, order: Order) -> Option<usize> {
         let state = self.states[block].get();
         if state.gives() && state.is_mixed() {
-            self.tails[block].mark_block(frame, order);
+            self.begin_block(block, frame, order);
             return Some(block * FRAMES + frame);
         }
         self.return_frames(block, frame, order);
         None
-    }
-
-    /// The order of the block in use that begins at this frame of a pageblock with blocks of several orders.
-    pub(super) fn order_in_mixed(&self, block: BlockIndex, frame: usize) -> Order {
-        let is_tail = |frame: &usize| self.tails[block].is_tail(*frame) && !self.free[block].is_free(*frame);
-        let frames = 1 + (frame + 1..FRAMES).take_while(is_tail).count();
-        Order::new(frames.ilog2() as u8).unwrap_or(Order::ZERO)
-    }
-
-    /// Whether the block in use that begins at this frame has this order.
-    fn is_mixed_block(&self, block: BlockIndex, frame: usize, order: Order) -> bool {
-        let end = frame + order.frames() as usize;
-        let goes_on =
-            |at: usize| at < FRAMES && self.tails[block].is_tail(at) && !self.free[block].is_free(at);
-        if end > FRAMES || !(frame + 1..end).all(goes_on) {
-            return false;
-        }
-        // What came back while the pageblock was being mixed still has its tails. Who takes a part of that says right afterwards
-        // that another block begins there.
-        (0..LOOKS).any(|_| {
-            let ends = !goes_on(end);
-            if !ends {
-                relax();
-            }
-            ends
-        })
-    }
-
-    /// The block in use around a frame of a split pageblock.
-    pub(super) fn block_in_split(&self, block: BlockIndex, frame: usize, state: State) -> (usize, Order) {
-        if state.is_mixed() {
-            let start = (0..=frame).rev().find(|frame| !self.tails[block].is_tail(*frame)).unwrap_or(0);
-            return (start, self.order_in_mixed(block, start));
-        }
-        let order = state.split_order();
-        (frame & !(order.frames() as usize - 1), order)
-    }
-
-    /// Frees a block of a pageblock that has blocks of several orders.
-    pub(super) fn free_mixed(&self, pfn: Pfn, index: usize, order: Order) -> Result<(), FreeError> {
-        let (block, frame) = (index / FRAMES, index % FRAMES);
-        if self.free[block].is_free(frame) {
-            return Err(FreeError::DoubleFree(pfn));
-        }
-        if self.tails[block].is_tail(frame) {
-            return Err(FreeError::NotABlock(pfn));
-        }
-        if self.is_bad(block, frame, self.states[block].get()) {
-            return Err(FreeError::Leaked(pfn));
-        }
-        if !self.is_mixed_block(block, frame, order) {
-            let allocated = self.order_in_mixed(block, frame);
-            return Err(FreeError::WrongOrder { pfn, given: order, allocated });
-        }
-        self.tails[block].clear_frames(frame..frame + order.frames() as usize);
-        let free = self.free[block].put(frame, order).map_err(|_| FreeError::DoubleFree(pfn))?;
-        self.note_free(block, order, free);
-        Ok(())
     }
 }

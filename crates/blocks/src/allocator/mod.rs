@@ -30,6 +30,7 @@ mod keep;
 mod line;
 mod look;
 mod mixed;
+mod mixed_layout;
 #[cfg(all(loom, test))]
 mod orderings;
 mod parts;

@@ -229,8 +229,7 @@ impl BlockAllocator<'_> {
         }
         let state = self.states[block].get();
         if state.is_mixed() {
-            self.cut_ends(block, frames.clone());
-            self.tails[block].clear_frames(frames.clone());
+            self.cut_out(block, frames.clone());
         }
         for (word, bits) in words_of(frames) {
             let free = self.free[block].put_frames(word, bits).map_err(|_| FreeError::DoubleFree(pfn))?;
@@ -266,32 +265,6 @@ impl BlockAllocator<'_> {
             .ok()
             .map(|_| ())
     }
-
-    /// What is left of blocks at both ends of a part becomes blocks of their own.
-    fn cut_ends(&self, block: BlockIndex, part: Range<usize>) {
-        let tails = &self.tails[block];
-        let head = (0..=part.start).rev().find(|frame| !tails.is_tail(*frame)).unwrap_or(0);
-        let is_tail = |frame: &usize| tails.is_tail(*frame) && !self.free[block].is_free(*frame);
-        let end = (part.end..FRAMES).take_while(is_tail).last().map_or(part.end, |last| last + 1);
-        for rest in [head..part.start, part.end..end] {
-            for (start, order) in largest_blocks(rest) {
-                tails.mark_block(start, order);
-            }
-        }
-    }
-}
-
-/// A range as blocks, each as large as its place allows.
-fn largest_blocks(range: Range<usize>) -> impl Iterator<Item = (usize, Order)> {
-    let mut start = range.start;
-    core::iter::from_fn(move || {
-        let left = range.end.checked_sub(start).filter(|left| *left > 0)?;
-        let by_place = if start == 0 { u32::MAX } else { start.trailing_zeros() };
-        let order = Order::new(by_place.min(left.ilog2()) as u8)?;
-        let at = start;
-        start += order.frames() as usize;
-        Some((at, order))
-    })
 }
 
 /// Where the pageblock or the zone of a frame ends, or else the range. Another zone may go on in the same 512 frames.
