@@ -29,6 +29,8 @@ mod cpu_lists;
 mod frame_allocator;
 mod free_bits;
 mod kept;
+#[cfg(feature = "line-counts")]
+mod last_change;
 #[cfg(all(loom, test))]
 mod orderings;
 mod spares;

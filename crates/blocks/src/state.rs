@@ -269,9 +269,9 @@ pub struct BlockState {
     pub(crate) next: AtomicU32,
     /// Free frames that the zone's count of idle frames includes.
     pub(crate) counted: AtomicU32,
-    /// The CPU that changed its free frames last, plus 1. Nobody observes it: it is not part of what happens.
+    /// Of its free frames.
     #[cfg(feature = "line-counts")]
-    writer: core::sync::atomic::AtomicU32,
+    pub(crate) last_change: crate::last_change::LastChange,
 }
 
 impl Default for BlockState {
@@ -290,17 +290,9 @@ impl BlockState {
                 next: AtomicU32::new(0),
                 counted: AtomicU32::new(0),
                 #[cfg(feature = "line-counts")]
-                writer: core::sync::atomic::AtomicU32::new(0),
+                last_change: crate::last_change::LastChange::NONE,
             }
         }
-    }
-
-    /// Notes that a CPU changes its free frames. Returns whether another one did last.
-    #[cfg(feature = "line-counts")]
-    pub(crate) fn note_writer(&self, cpu: pageset_core::CpuId) -> bool {
-        let writer = cpu.0.wrapping_add(1);
-        let before = self.writer.swap(writer, core::sync::atomic::Ordering::Relaxed);
-        before != 0 && before != writer
     }
 
     #[inline]

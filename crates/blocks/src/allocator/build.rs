@@ -67,6 +67,8 @@ impl<'a> BlockAllocator<'a> {
             min_free_kbytes: AtomicUsize::new(usize::try_from(min_free_kbytes).unwrap_or(usize::MAX)),
             page_bytes: config.page_bytes,
             watermark_scale_factor: config.watermark_scale_factor,
+            #[cfg(feature = "line-counts")]
+            now_ns: core::sync::atomic::AtomicUsize::new(0),
         };
         for (index, of) in config.zones.iter().enumerate() {
             allocator.populate(ZoneId(index as u16), of.regions);

@@ -1,18 +1,37 @@
-//! Which CPU changed the free frames of a pageblock last: for laboratories, which count how often that is another one.
+//! How often CPUs meet at the free frames of a pageblock: for laboratories, which count it.
 
 use pageset_core::CpuId;
 
 use super::BlockAllocator;
 use crate::stack::BlockIndex;
 
+/// A line is contended if another CPU changed it so short a time ago, in ns: as long as a CPU that is slow needs for an operation.
+#[cfg(feature = "line-counts")]
+const CONTENDED_NS: usize = 10_000;
+
 impl BlockAllocator<'_> {
+    /// From now on operations happen at this time, in ns from any beginning on: what is counted as contended goes by it. O(1).
+    #[cfg(feature = "line-counts")]
+    pub fn set_time_ns(&self, now_ns: u64) {
+        self.now_ns.store(now_ns as usize, core::sync::atomic::Ordering::Relaxed);
+    }
+
     /// A CPU changes which frames of a pageblock are free.
     #[inline]
     #[cfg_attr(not(feature = "line-counts"), expect(clippy::unused_self, reason = "nothing is counted"))]
     pub(super) fn note_line(&self, block: BlockIndex, cpu: CpuId) {
         #[cfg(feature = "line-counts")]
-        if self.states[block].note_writer(cpu) && self.is_known(cpu) {
-            crate::cpu_lists::count(&self.lists_at(self.zone_of_block(block), cpu).counters.line_transfers);
+        {
+            let now_ns = self.now_ns.load(core::sync::atomic::Ordering::Relaxed);
+            if let Some(passed_ns) = self.states[block].last_change.note(cpu, now_ns)
+                && self.is_known(cpu)
+            {
+                let counters = &self.lists_at(self.zone_of_block(block), cpu).counters;
+                crate::cpu_lists::count(&counters.line_transfers);
+                if passed_ns < CONTENDED_NS {
+                    crate::cpu_lists::count(&counters.contended_lines);
+                }
+            }
         }
         #[cfg(not(feature = "line-counts"))]
         let _ = (block, cpu);

@@ -103,6 +103,8 @@ pub struct BlockAllocator<'a> {
     page_bytes: u32,
     /// Distance between watermarks, in 10 000ths of a zone.
     watermark_scale_factor: u32,
+    #[cfg(feature = "line-counts")]
+    now_ns: core::sync::atomic::AtomicUsize,
 }
 
 impl BlockAllocator<'_> {

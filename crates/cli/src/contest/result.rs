@@ -50,7 +50,8 @@ impl Finished {
         let columns = vec![
             Column::label("allocator", "allocator"),
             Column::count("visits", "visits"),
-            Column::count("line_transfers", "lines"),
+            Column::count("contended_lines", "lines"),
+            Column::count("line_transfers", "passed"),
             Column::count("fallbacks", "fallbacks"),
             Column::ratio("held_mean", "held, mean"),
             Column::count("held_peak", "held, peak"),
@@ -69,7 +70,8 @@ impl Finished {
     fn notes(&self) -> Vec<String> {
         let mut notes = vec![
             "`visits`: a CPU took a zone's lock, or changed what all CPUs of a zone share; `lines` of them changed a \
-             pageblock that another CPU had changed last."
+             pageblock that another CPU had changed less than 10 us before. `passed`: a pageblock that another CPU had \
+             changed last, however long ago."
                 .to_owned(),
             "`held`: free pages that a CPU keeps back from all others; `idle` is two seconds after the last event. `at \
              hand`: free pages that are meant for one CPU, but that others take if they find none."
@@ -151,6 +153,7 @@ fn row(standing: &Standing) -> Row {
     Row::new([
         standing.entrant.as_str().into(),
         standing.visits().into(),
+        standing.contended_lines.into(),
         standing.line_transfers.into(),
         standing.fallbacks.into(),
         Cell::real(standing.held_mean, 0),

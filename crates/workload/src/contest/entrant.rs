@@ -10,7 +10,7 @@ use pageset_core::{
 use pageset_trace::Layout;
 use parking_lot::RawMutex;
 
-use super::stage::{Counted, play};
+use super::stage::{Counted, Counting, play};
 use super::{ContestError, Script, Standing};
 
 /// An allocator that takes part.
@@ -81,9 +81,7 @@ impl Entrant {
                 let config = config.with_policy(**policy);
                 let host = Host::default();
                 let allocator = PageAllocator::new(host, &config, Tables::on_heap(&config)?)?;
-                let counted =
-                    || Counted { fallbacks: allocator.platform().fallbacks.load(Relaxed), line_transfers: 0 };
-                play(script, &allocator, machine.cpus, counted)
+                play(script, &allocator, machine.cpus)
             }
             Self::OwnedBlocks { without } => {
                 let tables = pageset_blocks::Tables::on_heap(&config)?;
@@ -92,17 +90,33 @@ impl Entrant {
                     Some(part) => whole.without(*part),
                     None => whole,
                 };
-                let counted = || {
-                    let counters = allocator.counters();
-                    Counted {
-                        fallbacks: counters.foreign as u64,
-                        line_transfers: counters.line_transfers as u64,
-                    }
-                };
-                play(script, &allocator, machine.cpus, counted)
+                play(script, &allocator, machine.cpus)
             }
         };
         Ok(Standing { entrant: self.name().to_owned(), ..standing })
+    }
+}
+
+impl Counting for PageAllocator<'_, Host> {
+    fn set_time_ns(&self, _: u64) {}
+
+    fn counted(&self) -> Counted {
+        Counted { fallbacks: self.platform().fallbacks.load(Relaxed), line_transfers: 0, contended_lines: 0 }
+    }
+}
+
+impl Counting for BlockAllocator<'_> {
+    fn set_time_ns(&self, now_ns: u64) {
+        BlockAllocator::set_time_ns(self, now_ns);
+    }
+
+    fn counted(&self) -> Counted {
+        let counters = self.counters();
+        Counted {
+            fallbacks: counters.foreign as u64,
+            line_transfers: counters.line_transfers as u64,
+            contended_lines: counters.contended_lines as u64,
+        }
     }
 }
 

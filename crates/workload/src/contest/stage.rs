@@ -20,20 +20,24 @@ const MOST_TICKS: u64 = 100;
 pub(super) struct Counted {
     pub(super) fallbacks: u64,
     pub(super) line_transfers: u64,
+    pub(super) contended_lines: u64,
 }
 
-/// Plays a script. `counted` is asked after the last event.
-pub(super) fn play(
-    script: &Script,
-    allocator: &impl FrameAllocator,
-    cpus: u32,
-    counted: impl Fn() -> Counted,
-) -> Standing {
+/// An allocator that counts in a way of its own.
+pub(super) trait Counting: FrameAllocator {
+    /// The time of what follows, for those who count what is done at about the same time.
+    fn set_time_ns(&self, now_ns: u64);
+    /// What it counted until now.
+    fn counted(&self) -> Counted;
+}
+
+/// Plays a script.
+pub(super) fn play(script: &Script, allocator: &impl Counting, cpus: u32) -> Standing {
     let mut stage =
         Stage { allocator, cpus, blocks: vec![None; script.blocks], standing: Standing::default() };
     stage.perform(script);
-    let Counted { fallbacks, line_transfers } = counted();
-    stage.standing = Standing { fallbacks, line_transfers, ..stage.standing };
+    let Counted { fallbacks, line_transfers, contended_lines } = allocator.counted();
+    stage.standing = Standing { fallbacks, line_transfers, contended_lines, ..stage.standing };
     stage.end();
     stage.standing
 }
@@ -45,7 +49,7 @@ struct Stage<'a, A> {
     standing: Standing,
 }
 
-impl<A: FrameAllocator> Stage<'_, A> {
+impl<A: Counting> Stage<'_, A> {
     fn perform(&mut self, script: &Script) {
         let began_ns = script.acts.first().map_or(0, |act| act.ts_ns);
         let ended_ns = script.acts.last().map_or(0, |act| act.ts_ns);
@@ -68,6 +72,7 @@ impl<A: FrameAllocator> Stage<'_, A> {
                 self.standing.held_peak = self.standing.held_peak.max(now);
                 next_look_ns = act.ts_ns.saturating_add(look_ns);
             }
+            self.allocator.set_time_ns(act.ts_ns);
             // A hostile recording may name any CPU.
             let cpu = CpuId(u32::from(act.cpu) % self.cpus);
             match act.what {

@@ -16,6 +16,8 @@ pub struct Standing {
     pub shared_visits: u64,
     /// Times a CPU changed the free frames of a pageblock that another CPU had changed last; 0 where a lock guards them.
     pub line_transfers: u64,
+    /// Those of them that came less than 10 us after the other CPU's change.
+    pub contended_lines: u64,
     /// Requests that got memory of another type's.
     pub fallbacks: u64,
     /// Frames that CPUs kept back: mean over the recording's time.
@@ -33,9 +35,9 @@ pub struct Standing {
 }
 
 impl Standing {
-    /// Times a CPU met others, as far as the allocator shows it.
+    /// Times a CPU came to where all CPUs of a zone come, or changed a line that another one was about to change.
     #[must_use]
     pub const fn visits(&self) -> u64 {
-        self.shared_visits.saturating_add(self.line_transfers)
+        self.shared_visits.saturating_add(self.contended_lines)
     }
 }
