@@ -15,7 +15,10 @@ pub(crate) struct LastChange {
 }
 
 impl LastChange {
-    pub(crate) const NONE: Self = Self { cpu: AtomicU32::new(0), at_ns: AtomicUsize::new(0) };
+    /// A line that nobody has changed.
+    pub(crate) const fn none() -> Self {
+        Self { cpu: AtomicU32::new(0), at_ns: AtomicUsize::new(0) }
+    }
 
     /// A CPU changes the line. Returns how long ago another one did, if that was the last change.
     pub(crate) fn note(&self, cpu: CpuId, now_ns: usize) -> Option<usize> {

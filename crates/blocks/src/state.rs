@@ -290,7 +290,7 @@ impl BlockState {
                 next: AtomicU32::new(0),
                 counted: AtomicU32::new(0),
                 #[cfg(feature = "line-counts")]
-                last_change: crate::last_change::LastChange::NONE,
+                last_change: crate::last_change::LastChange::none(),
             }
         }
     }
