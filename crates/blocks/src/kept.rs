@@ -6,15 +6,11 @@ use pageset_core::{COSTLY_ORDER, Order};
 use crate::atomic::{Acquire, AtomicU32, Relaxed, Release, array, constant};
 use crate::cpu_lists::{TYPES, Wanted};
 
-/// Blocks of a chunk, the unit in which lists get room: a line of cache.
-const CHUNK_BLOCKS: usize = if cfg!(loom) { 1 } else { 16 };
-/// Chunks of all lists together. Loom sees each of them, so there it has two.
-const CHUNKS: usize = if cfg!(loom) { 2 } else { 128 };
 /// Orders that are kept.
 const KEPT_ORDERS: usize = COSTLY_ORDER + 1;
-/// Frames that a CPU keeps of a zone at most. With twice as many, CPUs meet 5 % less often and keep half as much again.
-const FRAMES_MAX: u32 = 2048;
-/// No chunk.
+/// Frames that a CPU keeps of a zone at most. Decision 0025 in the sources compares sizes. Loom sees each block, so there it has two.
+pub(crate) const FRAMES_MAX: usize = if cfg!(loom) { 2 } else { 256 };
+/// No entry.
 const NONE: u32 = u32::MAX;
 
 /// Blocks of one zone that a CPU freed to pageblocks of others, by index of their first frame. They are in use as far as their
@@ -26,32 +22,26 @@ const NONE: u32 = u32::MAX;
 pub(crate) struct Kept {
     busy: AtomicU32,
     frames: AtomicU32,
-    /// Chunks from this one on were never used.
+    /// Entries from this one on were never used.
     fresh: AtomicU32,
     /// The first of those that nobody uses any more; `older` leads to the next.
     unused: AtomicU32,
     lists: [[List; KEPT_ORDERS]; TYPES],
-    links: [Links; CHUNKS],
-    chunks: [Chunk; CHUNKS],
+    entries: [Entry; FRAMES_MAX],
 }
 
-/// Chunks of one type and order: all but the newest are full.
+/// Blocks of one type and order.
 #[derive(Debug)]
 struct List {
     blocks: AtomicU32,
     newest: AtomicU32,
-    oldest: AtomicU32,
 }
 
 #[derive(Debug)]
-#[repr(align(64))]
-struct Chunk([AtomicU32; CHUNK_BLOCKS]);
-
-/// The chunks of the same list that became full before and after this one.
-#[derive(Debug)]
-struct Links {
+struct Entry {
+    frame: AtomicU32,
+    /// The block of the same list that came before this one.
     older: AtomicU32,
-    newer: AtomicU32,
 }
 
 impl Kept {
@@ -62,13 +52,8 @@ impl Kept {
                 frames: AtomicU32::new(0),
                 fresh: AtomicU32::new(0),
                 unused: AtomicU32::new(NONE),
-                lists: array!(array!(List {
-                    blocks: AtomicU32::new(0),
-                    newest: AtomicU32::new(NONE),
-                    oldest: AtomicU32::new(NONE),
-                })),
-                chunks: array!(Chunk(array!(AtomicU32::new(0)))),
-                links: array!(Links { older: AtomicU32::new(NONE), newer: AtomicU32::new(NONE) }),
+                lists: array!(array!(List { blocks: AtomicU32::new(0), newest: AtomicU32::new(NONE) })),
+                entries: array!(Entry { frame: AtomicU32::new(0), older: AtomicU32::new(NONE) }),
             }
         }
     }
@@ -103,18 +88,10 @@ impl Kept {
 
     /// The first frames of all blocks. Exact only while nobody else is here.
     pub(crate) fn iter(&self) -> impl Iterator<Item = u32> {
-        self.lists.iter().flatten().flat_map(move |list| {
-            let chunk = |chunk: u32| (chunk != NONE).then_some(chunk);
-            let newest = chunk(list.newest.load(Relaxed));
-            let older = move |now: &u32| chunk(self.links.get(*now as usize)?.older.load(Relaxed));
-            let mut left = list.blocks.load(Relaxed) as usize;
-            // No more chunks than there are: somebody may change them meanwhile.
-            core::iter::successors(newest, older).take(CHUNKS).flat_map(move |chunk| {
-                let len = newest_len(left);
-                left = left.saturating_sub(len);
-                let chunk = self.chunks.get(chunk as usize).map_or(&[][..], |chunk| &chunk.0[..len]);
-                chunk.iter().map(|frame| frame.load(Relaxed))
-            })
+        self.lists.iter().flatten().flat_map(|list| {
+            // No more than there are: somebody may change them meanwhile.
+            let entries = self.chain(&list.newest).take(list.blocks.load(Relaxed) as usize);
+            entries.filter_map(|entry| Some(self.entries.get(entry as usize)?.frame.load(Relaxed)))
         })
     }
 
@@ -123,54 +100,50 @@ impl Kept {
         self.busy.load(Relaxed) != 0
     }
 
-    /// Whether its numbers agree with each other: each chunk that was ever used is in one list, or unused. Exact only while nobody
+    /// Whether its numbers agree with each other: each entry that was ever used is in one list, or unused. Exact only while nobody
     /// else is here.
     pub(crate) fn is_sound(&self) -> bool {
-        let mut seen = 0_u128;
+        let mut seen = [false; FRAMES_MAX];
+        // One that was seen before is in another list too, or in a circle.
+        let mut see =
+            |entry: u32| seen.get_mut(entry as usize).is_some_and(|seen| !core::mem::replace(seen, true));
+        let mut used = 0;
         let mut frames = 0;
         for wanted in Self::all() {
             let list = self.list(wanted);
             let blocks = list.blocks.load(Relaxed) as usize;
-            frames += blocks << wanted.order.get();
-            let oldest = list.oldest.load(Relaxed);
-            if !self.see_chain(list.newest.load(Relaxed), blocks.div_ceil(CHUNK_BLOCKS), oldest, &mut seen) {
+            if self.chain(&list.newest).count() != blocks || !self.chain(&list.newest).all(&mut see) {
                 return false;
             }
+            used += blocks;
+            frames += blocks << wanted.order.get();
         }
-        let unused = core::iter::successors(Some(self.unused.load(Relaxed)), |chunk| {
-            self.links.get(*chunk as usize).map(|links| links.older.load(Relaxed))
-        });
-        // One that was seen before is in a list, or in a circle.
-        let are_unused = unused.take_while(|chunk| *chunk != NONE).all(|chunk| see(chunk, &mut seen));
-        are_unused && frames == self.frames() && seen.count_ones() == self.fresh.load(Relaxed)
+        used += self.chain(&self.unused).count();
+        self.chain(&self.unused).all(see)
+            && frames == self.frames()
+            && used == self.fresh.load(Relaxed) as usize
     }
 
-    /// Sees the chunks of a list: so many, from the newest to the oldest one, each of which names the one after it.
-    fn see_chain(&self, newest: u32, chunks: usize, oldest: u32, seen: &mut u128) -> bool {
-        let (mut newer, mut chunk) = (NONE, newest);
-        for _ in 0..chunks {
-            let Some(links) = self.links.get(chunk as usize) else { return false };
-            if links.newer.load(Relaxed) != newer || !see(chunk, seen) {
-                return false;
-            }
-            newer = chunk;
-            chunk = links.older.load(Relaxed);
-        }
-        (newer, chunk) == (oldest, NONE)
+    /// Entries from this one on, or one more than there are if they form a circle.
+    fn chain(&self, first: &AtomicU32) -> impl Iterator<Item = u32> {
+        let is_one = |entry: &u32| *entry != NONE;
+        let older =
+            move |entry: &u32| Some(self.entries.get(*entry as usize)?.older.load(Relaxed)).filter(is_one);
+        core::iter::successors(Some(first.load(Relaxed)).filter(is_one), older).take(FRAMES_MAX + 1)
     }
 
     /// Its counts and links, to be damaged.
     #[cfg(all(test, not(any(loom, miri))))]
     pub(crate) fn numbers(&self) -> impl Iterator<Item = &AtomicU32> {
-        let lists = self.lists.iter().flatten().flat_map(|list| [&list.blocks, &list.newest, &list.oldest]);
-        let links = self.links.iter().take(6).flat_map(|links| [&links.older, &links.newer]);
+        let lists = self.lists.iter().flatten().flat_map(|list| [&list.blocks, &list.newest]);
+        let links = self.entries.iter().take(12).map(|entry| &entry.older);
         [&self.busy, &self.frames, &self.fresh, &self.unused].into_iter().chain(lists).chain(links)
     }
 
-    /// Frames of the first chunks, to be damaged.
+    /// Frames of some entries, to be damaged.
     #[cfg(all(test, not(any(loom, miri))))]
-    pub(crate) fn frames_of_chunks(&self) -> impl Iterator<Item = &AtomicU32> {
-        self.chunks.iter().take(3).flat_map(|chunk| chunk.0.iter().step_by(5))
+    pub(crate) fn first_frames(&self) -> impl Iterator<Item = &AtomicU32> {
+        self.entries.iter().take(48).step_by(5).map(|entry| &entry.frame)
     }
 
     /// What is kept.
@@ -184,66 +157,48 @@ impl Kept {
     }
 }
 
-/// Sees a chunk. `false` if it was seen before, or is none.
-fn see(chunk: u32, seen: &mut u128) -> bool {
-    let bit = 1_u128.checked_shl(chunk).unwrap_or(0);
-    let is_new = bit != 0 && *seen & bit == 0;
-    *seen |= bit;
-    is_new
-}
-
-/// Blocks in the newest chunk of a list with so many.
-const fn newest_len(blocks: usize) -> usize {
-    if blocks == 0 { 0 } else { (blocks - 1) % CHUNK_BLOCKS + 1 }
-}
-
 /// Kept blocks, held by one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Held<'k>(&'k Kept);
 
-impl<'k> Held<'k> {
-    /// Adds a block. `false` if there is no room: then the [largest](Self::largest) list should give some back.
+impl Held<'_> {
+    /// Adds a block. `false` if there is no room: then the [largest](Self::largest) list should be given back.
     #[inline]
     pub(crate) fn push(self, wanted: Wanted, frame: u32) -> bool {
         let (kept, list) = (self.0, self.0.list(wanted));
         let frames = kept.frames.load(Relaxed).saturating_add(wanted.order.frames());
-        let blocks = list.blocks.load(Relaxed);
-        let place = blocks as usize % CHUNK_BLOCKS;
-        if frames > FRAMES_MAX || (place == 0 && !self.open_chunk(list)) {
+        if frames as usize > FRAMES_MAX {
             return false;
         }
-        let Some(newest) = kept.chunks.get(list.newest.load(Relaxed) as usize) else { return false };
-        newest.0[place].store(frame, Relaxed);
-        list.blocks.store(blocks.saturating_add(1), Relaxed);
+        let unused = kept.unused.load(Relaxed);
+        let at = if unused == NONE { kept.fresh.load(Relaxed) } else { unused };
+        let Some(entry) = kept.entries.get(at as usize) else { return false };
+        if unused == NONE {
+            kept.fresh.store(at + 1, Relaxed);
+        } else {
+            kept.unused.store(entry.older.load(Relaxed), Relaxed);
+        }
+        entry.frame.store(frame, Relaxed);
+        entry.older.store(list.newest.load(Relaxed), Relaxed);
+        list.newest.store(at, Relaxed);
+        list.blocks.store(list.blocks.load(Relaxed).saturating_add(1), Relaxed);
         kept.frames.store(frames, Relaxed);
         true
     }
 
     /// Takes the block of a list that was added last.
     #[inline]
-    pub(crate) fn pop_newest(self, wanted: Wanted) -> Option<u32> {
+    pub(crate) fn pop(self, wanted: Wanted) -> Option<u32> {
         let (kept, list) = (self.0, self.0.list(wanted));
-        let left = list.blocks.load(Relaxed).checked_sub(1)?;
+        let blocks = list.blocks.load(Relaxed).checked_sub(1)?;
         let newest = list.newest.load(Relaxed);
-        let place = left as usize % CHUNK_BLOCKS;
-        let frame = kept.chunks.get(newest as usize)?.0[place].load(Relaxed);
-        self.note_less(list, wanted.order, 1);
-        if place == 0 {
-            self.close_chunk(list, newest);
-        }
-        Some(frame)
-    }
-
-    /// Takes the blocks of a list that have been here longest, a chunk of them.
-    pub(crate) fn pop_oldest(self, wanted: Wanted) -> Option<impl Iterator<Item = u32> + use<'k>> {
-        let (kept, list) = (self.0, self.0.list(wanted));
-        let oldest = list.oldest.load(Relaxed);
-        let chunk = kept.chunks.get(oldest as usize)?;
-        let blocks = list.blocks.load(Relaxed) as usize;
-        let len = if oldest == list.newest.load(Relaxed) { newest_len(blocks) } else { CHUNK_BLOCKS };
-        self.note_less(list, wanted.order, len as u32);
-        self.close_chunk(list, oldest);
-        Some(chunk.0[..len].iter().map(|frame| frame.load(Relaxed)))
+        let entry = kept.entries.get(newest as usize)?;
+        list.newest.store(entry.older.load(Relaxed), Relaxed);
+        list.blocks.store(blocks, Relaxed);
+        entry.older.store(kept.unused.load(Relaxed), Relaxed);
+        kept.unused.store(newest, Relaxed);
+        self.note_less(wanted.order.frames());
+        Some(entry.frame.load(Relaxed))
     }
 
     /// The list with the most frames.
@@ -256,9 +211,8 @@ impl<'k> Held<'k> {
     #[cold]
     pub(crate) fn forget(self, wanted: Wanted) {
         let list = self.0.list(wanted);
-        self.note_less(list, wanted.order, list.blocks.load(Relaxed));
+        self.note_less(list.blocks.swap(0, Relaxed) << wanted.order.get());
         list.newest.store(NONE, Relaxed);
-        list.oldest.store(NONE, Relaxed);
     }
 
     /// Blocks of a list.
@@ -266,44 +220,8 @@ impl<'k> Held<'k> {
         self.0.list(wanted).blocks.load(Relaxed) as usize
     }
 
-    fn note_less(self, list: &List, order: Order, blocks: u32) {
-        let less =
-            |number: &AtomicU32, by: u32| number.store(number.load(Relaxed).saturating_sub(by), Relaxed);
-        less(&list.blocks, blocks);
-        less(&self.0.frames, blocks << order.get());
-    }
-
-    /// Gives a list one more chunk, if there is any.
-    fn open_chunk(self, list: &List) -> bool {
-        let kept = self.0;
-        let unused = kept.unused.load(Relaxed);
-        let chunk = if unused == NONE { kept.fresh.load(Relaxed) } else { unused };
-        let Some(links) = kept.links.get(chunk as usize) else { return false };
-        if unused == NONE {
-            kept.fresh.store(chunk + 1, Relaxed);
-        } else {
-            kept.unused.store(links.older.load(Relaxed), Relaxed);
-        }
-        let older = list.newest.load(Relaxed);
-        links.older.store(older, Relaxed);
-        links.newer.store(NONE, Relaxed);
-        match kept.links.get(older as usize) {
-            Some(links) => links.newer.store(chunk, Relaxed),
-            None => list.oldest.store(chunk, Relaxed),
-        }
-        list.newest.store(chunk, Relaxed);
-        true
-    }
-
-    /// Takes an empty chunk out of its list.
-    fn close_chunk(self, list: &List, chunk: u32) {
-        let kept = self.0;
-        let Some(links) = kept.links.get(chunk as usize) else { return };
-        let (older, newer) = (links.older.load(Relaxed), links.newer.load(Relaxed));
-        kept.links.get(older as usize).map_or(&list.oldest, |links| &links.newer).store(newer, Relaxed);
-        kept.links.get(newer as usize).map_or(&list.newest, |links| &links.older).store(older, Relaxed);
-        links.older.store(kept.unused.load(Relaxed), Relaxed);
-        kept.unused.store(chunk, Relaxed);
+    fn note_less(self, frames: u32) {
+        self.0.frames.store(self.0.frames.load(Relaxed).saturating_sub(frames), Relaxed);
     }
 }
 
@@ -322,23 +240,20 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_come_back_and_the_oldest_go() {
+    fn the_newest_come_back_first() {
         let kept = Kept::new();
-        let told = kept.try_with(|held| {
+        held(&kept, |held| {
             for round in 0..100 {
                 (0..40).for_each(|frame| assert!(held.push(SINGLE, round * 40 + frame)));
                 assert!(kept.try_with(|_| ()).is_none(), "somebody is here");
-                let mut all: Vec<u32> = kept.iter().collect();
-                all.sort_unstable();
-                assert!(all.into_iter().eq(round * 40..round * 40 + 40));
-                let newest: Vec<u32> = (0..10).map_while(|_| held.pop_newest(SINGLE)).collect();
+                assert!(kept.iter().eq((round * 40..round * 40 + 40).rev()));
+                let newest: Vec<u32> = (0..10).map_while(|_| held.pop(SINGLE)).collect();
                 assert!(newest.into_iter().eq((round * 40 + 30..round * 40 + 40).rev()));
-                let oldest: Vec<u32> = core::iter::from_fn(|| held.pop_oldest(SINGLE)).flatten().collect();
-                assert!(oldest.into_iter().eq(round * 40..round * 40 + 30));
-                assert_eq!((held.pop_newest(SINGLE), kept.frames()), (None, 0));
+                assert!((0..5).all(|frame| held.push(SINGLE, frame)) && kept.is_sound());
+                assert_eq!(core::iter::from_fn(|| held.pop(SINGLE)).count(), 35);
+                assert_eq!((held.pop(SINGLE), kept.frames(), kept.is_sound()), (None, 0, true));
             }
         });
-        assert_eq!(told, Some(()));
     }
 
     #[test]
@@ -349,21 +264,23 @@ mod tests {
             let single = (0..100).take_while(|frame| held.push(SINGLE, *frame)).count();
             let blocks = (0..1000).take_while(|frame| held.push(large, frame * 8)).count();
             assert_eq!((single, blocks * 8 + 100), (100, kept.frames()));
-            assert!(kept.frames() + 8 > FRAMES_MAX as usize);
+            assert!(kept.frames() + 8 > FRAMES_MAX && kept.is_sound());
             assert_eq!(held.largest(), Some(large));
-            while held.pop_oldest(large).is_some() {}
+            while held.pop(large).is_some() {}
             assert_eq!((held.largest(), kept.frames()), (Some(SINGLE), 100));
+            held.forget(SINGLE);
+            assert_eq!((held.largest(), kept.frames(), kept.is_sound()), (None, 0, false));
         });
     }
 
     #[test]
-    fn chunks_are_used_again() {
+    fn entries_are_used_again() {
         let kept = Kept::new();
         held(&kept, |held| {
             for round in 0..3 {
                 let pushed = (0..).take_while(|frame| held.push(SINGLE, *frame)).count();
-                assert_eq!(pushed, FRAMES_MAX as usize, "round {round}");
-                while held.pop_newest(SINGLE).is_some() {}
+                assert_eq!(pushed, FRAMES_MAX, "round {round}");
+                while held.pop(SINGLE).is_some() {}
             }
         });
     }

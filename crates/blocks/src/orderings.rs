@@ -182,7 +182,7 @@ fn kept_blocks_are_taken_once() {
             theirs.0.try_with(|held| held.push(single, 7)).unwrap_or(false)
         });
         begin();
-        let taken = shared.0.try_with(|held| held.pop_newest(single)).flatten();
+        let taken = shared.0.try_with(|held| held.pop(single)).flatten();
         if taken.is_some() {
             shared.1.write();
         }

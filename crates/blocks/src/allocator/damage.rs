@@ -356,10 +356,10 @@ fn frames_that_no_cpu_can_keep() {
     };
     let frames: Vec<u32> = (0..PAGEBLOCKS as u32 + 1).map(|block| block * FRAMES as u32 + 3).collect();
     for frame in frames.into_iter().filter(is_no_block).chain([u32::MAX]) {
-        for at in 0..all.frames_of_chunks().count() {
+        for at in 0..all.first_frames().count() {
             damage(&format!("kept frame {at} is {frame}"), |allocator| {
                 let lists = allocator.lists_at(ZoneId(0), OTHER);
-                if let Some(entry) = lists.kept.frames_of_chunks().nth(at) {
+                if let Some(entry) = lists.kept.first_frames().nth(at) {
                     entry.store(frame, Relaxed);
                 }
             });

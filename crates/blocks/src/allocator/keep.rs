@@ -8,7 +8,7 @@ use pageset_core::{CpuId, Order, ZoneId};
 use super::{BlockAllocator, FRAMES};
 use crate::cpu_lists::{CpuLists, Wanted, count};
 use crate::free_bits::{WORD_FRAMES, WORDS};
-use crate::kept::{Held, Kept};
+use crate::kept::{FRAMES_MAX, Held, Kept};
 use crate::stack::BlockIndex;
 use crate::state::State;
 use crate::zone::Zone;
@@ -16,8 +16,8 @@ use crate::zone::Zone;
 /// What happens to blocks that a CPU frees to another CPU's pageblock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RemoteFrees {
-    /// The CPU keeps those up to order 3 for its own requests, 2048 frames of a zone at most, and gives back the oldest
-    /// of those it has most of. A block that is freed twice so is found when it is given back, and counted.
+    /// The CPU keeps those up to order 3 for its own requests, 256 frames of a zone at most. Then it gives back those of the type
+    /// and order that it has most of. A block that is freed twice so is found when it is given back, and counted.
     #[default]
     Kept,
     /// They go back at once. Every double free is an error.
@@ -37,8 +37,8 @@ impl BlockAllocator<'_> {
         let lists = self.lists_at(zone, cpu);
         let keep = |held: Held<'_>| {
             let is_kept = held.push(wanted, frame);
-            if !is_kept {
-                self.make_room(cpu, lists, held);
+            if !is_kept && let Some(largest) = held.largest() {
+                self.give_back(cpu, lists, held, largest);
             }
             is_kept || held.push(wanted, frame)
         };
@@ -51,34 +51,16 @@ impl BlockAllocator<'_> {
         if !lists.kept.has(wanted) {
             return None;
         }
-        lists.kept.try_with(|held| held.pop_newest(wanted)).flatten().map(|frame| frame as usize)
+        lists.kept.try_with(|held| held.pop(wanted)).flatten().map(|frame| frame as usize)
     }
 
-    /// Gives back the oldest quarter of the blocks that there are most of. (With a half, CPUs meet as often; with an eighth, once
-    /// more in twenty-five.)
-    #[cold]
-    fn make_room(&self, cpu: CpuId, lists: &CpuLists, held: Held<'_>) {
-        if let Some(wanted) = held.largest() {
-            self.give_back(cpu, lists, held, wanted, held.blocks(wanted).div_ceil(4));
-        }
-    }
-
-    /// Gives back at least so many of the oldest blocks of a list, if there are so many.
-    fn give_back(&self, cpu: CpuId, lists: &CpuLists, held: Held<'_>, wanted: Wanted, blocks: usize) {
+    /// Gives back all blocks of a list: many at a time, so that a line moves once for many of them.
+    fn give_back(&self, cpu: CpuId, lists: &CpuLists, held: Held<'_>, wanted: Wanted) {
         count(&lists.counters.given_back);
-        let left = held.blocks(wanted).saturating_sub(blocks);
-        let is_due = || held.blocks(wanted) > left;
-        let chunks = core::iter::from_fn(|| {
-            let chunk = is_due().then(|| held.pop_oldest(wanted))?;
-            if chunk.is_none() {
-                held.forget(wanted);
-                count(&lists.counters.damaged);
-            }
-            chunk
-        });
         let mut together = Together::default();
         let order = wanted.order;
-        for frame in chunks.flatten() {
+        // No more than there can be: a count that is damaged keeps nobody here.
+        for frame in core::iter::from_fn(|| held.pop(wanted)).take(FRAMES_MAX) {
             let index = frame as usize;
             if index / FRAMES >= self.free.len() {
                 count(&lists.counters.damaged);
@@ -100,6 +82,10 @@ impl BlockAllocator<'_> {
             }
         }
         self.put_together(cpu, lists, together);
+        if held.blocks(wanted) > 0 {
+            held.forget(wanted);
+            count(&lists.counters.damaged);
+        }
     }
 
     fn put_together(&self, cpu: CpuId, lists: &CpuLists, together: Together) {
@@ -130,7 +116,7 @@ impl BlockAllocator<'_> {
         let lists = self.lists_at(zone, cpu);
         lists.kept.try_with(|held| {
             while let Some(wanted) = held.largest() {
-                self.give_back(cpu, lists, held, wanted, usize::MAX);
+                self.give_back(cpu, lists, held, wanted);
             }
         });
     }

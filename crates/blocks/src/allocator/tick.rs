@@ -25,7 +25,9 @@ impl BlockAllocator<'_> {
                 Wanted::all().for_each(|wanted| self.give_up_stack(zone, lists, wanted, Budget::is_exceeded));
                 outcome = TickOutcome::Again;
             } else {
-                self.give_up(zone, cpu);
+                self.give_up_split(zone, cpu);
+                self.give_spares(lists, lists.spares.shed(CLAIM_MIN as usize));
+                lists.spares.claim_size.store(CLAIM_MIN, Relaxed);
             }
         }
         Ok(outcome)
@@ -58,6 +60,13 @@ impl BlockAllocator<'_> {
 
     fn give_up(&self, zone: ZoneId, cpu: CpuId) {
         let lists = self.lists_at(zone, cpu);
+        self.give_up_split(zone, cpu);
+        self.give_spares(lists, lists.spares.iter());
+        lists.spares.claim_size.store(CLAIM_MIN, Relaxed);
+    }
+
+    fn give_up_split(&self, zone: ZoneId, cpu: CpuId) {
+        let lists = self.lists_at(zone, cpu);
         self.give_back_all(zone, cpu);
         for wanted in Wanted::all() {
             if let Some(block) = lists.cursor(wanted).replace(None) {
@@ -65,8 +74,6 @@ impl BlockAllocator<'_> {
             }
             self.give_up_stack(zone, lists, wanted, |_| true);
         }
-        self.give_spares(lists, lists.spares.iter());
-        lists.spares.claim_size.store(CLAIM_MIN, Relaxed);
     }
 
     /// What a CPU has of pageblocks with free frames is anybody's, while its budget says so.
