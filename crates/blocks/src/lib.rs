@@ -40,6 +40,8 @@ mod tail_bits;
 mod whole_map;
 mod zone;
 
+#[cfg(feature = "line-counts")]
+pub use allocator::CONTENDED_NS;
 pub use allocator::{BlockAllocator, CpuArrays, Part, RemoteFrees, TableCounts, Tables, WholeUse, ZoneUse};
 #[cfg(all(feature = "observed", not(any(loom, shuttle))))]
 pub use atomic::{LineUse, observe_lines};

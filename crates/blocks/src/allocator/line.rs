@@ -7,7 +7,7 @@ use crate::stack::BlockIndex;
 
 /// A line is contended if another CPU changed it so short a time ago, in ns: as long as a CPU that is slow needs for an operation.
 #[cfg(feature = "line-counts")]
-const CONTENDED_NS: usize = 10_000;
+pub const CONTENDED_NS: u64 = 10_000;
 
 impl BlockAllocator<'_> {
     /// From now on operations happen at this time, in ns from any beginning on: what is counted as contended goes by it. O(1).
@@ -28,7 +28,7 @@ impl BlockAllocator<'_> {
             {
                 let counters = &self.lists_at(self.zone_of_block(block), cpu).counters;
                 crate::cpu_lists::count(&counters.line_transfers);
-                if passed_ns < CONTENDED_NS {
+                if passed_ns < CONTENDED_NS as usize {
                     crate::cpu_lists::count(&counters.contended_lines);
                 }
             }

@@ -55,6 +55,8 @@ use pageset_core::{ConfigError, CpuId, Order, PAGEBLOCK_FRAMES, Pfn, Storage, Zo
 pub use arrays::CpuArrays;
 pub use info::ZoneUse;
 pub use keep::RemoteFrees;
+#[cfg(feature = "line-counts")]
+pub use line::CONTENDED_NS;
 pub use parts::Part;
 pub use tables::{TableCounts, Tables};
 pub use whole_use::WholeUse;

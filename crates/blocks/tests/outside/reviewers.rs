@@ -38,15 +38,19 @@ fn a_pageblock_whose_frames_are_free_is_whole_at_once() {
 }
 
 #[test]
-fn an_idle_cpu_gives_up_all_it_has_within_two_ticks() {
-    let allocator = plain(8192, 2);
+fn an_idle_cpu_gives_up_all_but_nine_pageblocks_within_two_ticks() {
+    let allocator = plain(65_536, 2);
     let page = allocator.alloc(CpuId(0), &request(0, MOVABLE)).unwrap();
-    let huge = allocator.alloc(CpuId(0), &request(9, MOVABLE)).unwrap();
-    allocator.free(CpuId(0), huge, order(9)).unwrap();
-    assert!(allocator.zones().next().unwrap().at_hand > 512);
+    let huge: Vec<Pfn> = (0..32).map(|_| allocator.alloc(CpuId(0), &request(9, MOVABLE)).unwrap()).collect();
+    huge.into_iter().for_each(|pfn| allocator.free(CpuId(0), pfn, order(9)).unwrap());
+    let at_hand = || allocator.zones().next().unwrap().at_hand;
+    assert!(at_hand() > 9 * 512 + 1);
     allocator.tick(CpuId(0)).unwrap();
     allocator.tick(CpuId(0)).unwrap();
-    assert_eq!(allocator.zones().next().unwrap().at_hand, 0);
+    // The one that was freed last, and what an idle CPU keeps.
+    assert_eq!(at_hand(), 9 * 512);
+    allocator.drain_cpu(CpuId(0)).unwrap();
+    assert_eq!(at_hand(), 0);
     // Another CPU goes on with the pageblock that is in use.
     let other = allocator.alloc(CpuId(1), &request(0, MOVABLE)).unwrap();
     assert_eq!(page.0 / 512, other.0 / 512);
@@ -116,13 +120,13 @@ fn churn_ends_in_few_pageblocks() {
 }
 
 #[test]
-fn a_cpu_keeps_what_it_frees_for_others_and_gives_back_quarters() {
+fn a_cpu_keeps_what_it_frees_for_others_and_gives_all_of_them_back() {
     let allocator = plain(16384, 2);
     let pages: Vec<Pfn> =
         (0..4096).map(|_| allocator.alloc(CpuId(0), &request(0, MOVABLE)).unwrap()).collect();
     let held = || allocator.zones().map(|zone| zone.held).sum::<u64>();
     let mut already = 0;
-    for (freed, expected) in [(100, 100), (2048, 2048), (2049, 1537), (2560, 2048), (2561, 1537)] {
+    for (freed, expected) in [(100, 100), (256, 256), (257, 1), (512, 256), (513, 1)] {
         pages[already..freed].iter().for_each(|pfn| {
             allocator.free(CpuId(1), *pfn, Order::ZERO).unwrap();
         });
@@ -131,8 +135,8 @@ fn a_cpu_keeps_what_it_frees_for_others_and_gives_back_quarters() {
         assert_eq!(allocator.validate().unwrap().allocated, 4096 - freed as u64);
     }
     // The last is the first that the CPU gets again, since it has no pageblock of its own.
-    assert_eq!(allocator.alloc(CpuId(1), &request(0, MOVABLE)), Ok(pages[2560]));
-    pages[2560..].iter().for_each(|pfn| allocator.free(CpuId(1), *pfn, Order::ZERO).unwrap());
+    assert_eq!(allocator.alloc(CpuId(1), &request(0, MOVABLE)), Ok(pages[512]));
+    pages[512..].iter().for_each(|pfn| allocator.free(CpuId(1), *pfn, Order::ZERO).unwrap());
     for _ in 0..2 {
         allocator.tick(CpuId(1)).unwrap();
     }

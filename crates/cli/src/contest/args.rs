@@ -18,8 +18,10 @@ How to read this:
   visits              times a CPU met others: it took a zone's lock, or changed
                       what all CPUs of a zone share
   lines               of these, changes of a pageblock that another CPU had
-                      changed last. Only ours has them; Linux's pageblocks are
-                      under the zone's lock
+                      changed less than 10 us before. Linux's pageblocks are
+                      under the zone's lock; under pcp-buddy-rfc, lines are
+                      changes of a page set, where pages of others go back
+  passed              such changes, however long ago the other CPU's was
   fallbacks           requests that got memory of another type
   held                free pages that a CPU keeps back: nobody else gets them
                       until it gives them back; \"idle\" is two idle seconds

@@ -70,8 +70,8 @@ impl Finished {
     fn notes(&self) -> Vec<String> {
         let mut notes = vec![
             "`visits`: a CPU took a zone's lock, or changed what all CPUs of a zone share; `lines` of them changed a \
-             pageblock that another CPU had changed less than 10 us before. `passed`: a pageblock that another CPU had \
-             changed last, however long ago."
+             pageblock, or a page set, that another CPU had changed less than 10 us before. `passed`: one that another CPU \
+             had changed last, however long ago."
                 .to_owned(),
             "`held`: free pages that a CPU keeps back from all others; `idle` is two seconds after the last event. `at \
              hand`: free pages that are meant for one CPU, but that others take if they find none."

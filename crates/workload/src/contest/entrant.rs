@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use pageset_blocks::{BlockAllocator, Part};
 use pageset_core::{
-    Config, CpuId, Event, EventSink, NodeId, PageAllocator, Platform, Policy, Tables, ZoneConfig,
+    Config, CpuId, Event, EventSink, NodeId, PageAllocator, Pfn, Platform, Policy, Tables, ZoneConfig,
 };
 use pageset_trace::Layout;
-use parking_lot::RawMutex;
+use parking_lot::{Mutex, RawMutex};
 
+use super::page_set_lines::PageSetLines;
 use super::stage::{Counted, Counting, play};
 use super::{ContestError, Script, Standing};
 
@@ -98,10 +99,25 @@ impl Entrant {
 }
 
 impl Counting for PageAllocator<'_, Host> {
-    fn set_time_ns(&self, _: u64) {}
+    fn set_time_ns(&self, now_ns: u64) {
+        self.platform().now_ns.store(now_ns, Relaxed);
+    }
+
+    fn note(&self, cpu: CpuId, pfn: Pfn) {
+        let Some(zone) = self.zone_of(pfn) else { return };
+        let page_set = (zone, self.pageblock_owner(pfn).unwrap_or(cpu));
+        let host = self.platform();
+        host.lines.lock().note(page_set, cpu, host.now_ns.load(Relaxed));
+    }
 
     fn counted(&self) -> Counted {
-        Counted { fallbacks: self.platform().fallbacks.load(Relaxed), line_transfers: 0, contended_lines: 0 }
+        let host = self.platform();
+        let lines = host.lines.lock();
+        Counted {
+            fallbacks: host.fallbacks.load(Relaxed),
+            line_transfers: lines.passed,
+            contended_lines: lines.contended,
+        }
     }
 }
 
@@ -109,6 +125,8 @@ impl Counting for BlockAllocator<'_> {
     fn set_time_ns(&self, now_ns: u64) {
         BlockAllocator::set_time_ns(self, now_ns);
     }
+
+    fn note(&self, _: CpuId, _: Pfn) {}
 
     fn counted(&self) -> Counted {
         let counters = self.counters();
@@ -163,10 +181,12 @@ impl<'m> Grounds<'m> {
     }
 }
 
-/// Counts requests that got another type's memory.
+/// Counts requests that got another type's memory, and where CPUs meet at page sets.
 #[derive(Debug, Default)]
 struct Host {
     fallbacks: AtomicU64,
+    now_ns: AtomicU64,
+    lines: Mutex<PageSetLines>,
 }
 
 impl Platform for Host {

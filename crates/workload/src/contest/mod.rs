@@ -5,9 +5,11 @@
 //! recording allocates is allocated, and the same one is freed when the recording frees it, on the same CPU.
 //!
 //! `script` is the recording; `entrant` builds an allocator on its machine; `stage` plays the one on the other;
+//! `page_set_lines` counts where CPUs meet at Linux's page sets;
 //! `standing` is what is found.
 
 mod entrant;
+mod page_set_lines;
 mod script;
 mod stage;
 mod standing;

@@ -27,6 +27,8 @@ pub(super) struct Counted {
 pub(super) trait Counting: FrameAllocator {
     /// The time of what follows, for those who count what is done at about the same time.
     fn set_time_ns(&self, now_ns: u64);
+    /// This CPU allocated a block of pages, or is about to free it.
+    fn note(&self, cpu: CpuId, pfn: Pfn);
     /// What it counted until now.
     fn counted(&self) -> Counted;
 }
@@ -113,6 +115,7 @@ impl<A: Counting> Stage<'_, A> {
         match self.allocator.alloc(cpu, request) {
             Ok(pfn) => {
                 self.standing.allocs += 1;
+                self.allocator.note(cpu, pfn);
                 self.blocks[block] = Some((pfn, request.order));
             }
             Err(_) => self.standing.failures += 1,
@@ -121,6 +124,7 @@ impl<A: Counting> Stage<'_, A> {
 
     fn free(&mut self, cpu: CpuId, block: usize) {
         if let Some((pfn, order)) = self.blocks[block].take() {
+            self.allocator.note(cpu, pfn);
             self.allocator.free(cpu, pfn, order).expect("the block is in use");
         }
     }

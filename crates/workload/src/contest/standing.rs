@@ -14,7 +14,8 @@ pub struct Standing {
     pub failures: u64,
     /// Times a CPU took a zone's lock, or changed what all CPUs of a zone share.
     pub shared_visits: u64,
-    /// Times a CPU changed the free frames of a pageblock that another CPU had changed last; 0 where a lock guards them.
+    /// Times a CPU changed the free frames of a pageblock that another CPU had changed last, or a page set to which pages of
+    /// other CPUs go back.
     pub line_transfers: u64,
     /// Those of them that came less than 10 us after the other CPU's change.
     pub contended_lines: u64,

@@ -1,0 +1,46 @@
+//! How often CPUs meet at a page set of Linux's: only where pages go back to the page set of the CPU that owns them.
+
+use pageset_blocks::CONTENDED_NS;
+use pageset_core::{CpuId, ZoneId};
+
+/// A page set: of a zone and a CPU.
+type PageSet = (ZoneId, CpuId);
+
+/// Who changed each page set last, and when.
+#[derive(Debug, Default)]
+pub(super) struct PageSetLines {
+    last: std::collections::HashMap<PageSet, (CpuId, u64)>,
+    /// Times a CPU changed one that another had changed last.
+    pub(super) passed: u64,
+    /// Those of them that came soon after.
+    pub(super) contended: u64,
+}
+
+impl PageSetLines {
+    /// A CPU changes a page set.
+    pub(super) fn note(&mut self, page_set: PageSet, cpu: CpuId, now_ns: u64) {
+        let Some((before, then_ns)) = self.last.insert(page_set, (cpu, now_ns)) else { return };
+        if before != cpu {
+            self.passed += 1;
+            self.contended += u64::from(now_ns.saturating_sub(then_ns) < CONTENDED_NS);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_passes_from_cpu_to_cpu_and_is_contended_for_a_while() {
+        let mut lines = PageSetLines::default();
+        let (page_set, another) = ((ZoneId(0), CpuId(0)), (ZoneId(1), CpuId(0)));
+        lines.note(page_set, CpuId(0), 0);
+        lines.note(page_set, CpuId(1), CONTENDED_NS - 1);
+        lines.note(page_set, CpuId(1), CONTENDED_NS);
+        assert_eq!((lines.passed, lines.contended), (1, 1));
+        lines.note(another, CpuId(0), CONTENDED_NS);
+        lines.note(page_set, CpuId(0), 2 * CONTENDED_NS);
+        assert_eq!((lines.passed, lines.contended), (2, 1));
+    }
+}
