@@ -9,9 +9,9 @@ use crate::cpu_lists::{CpuLists, Wanted};
 use crate::spares::CLAIM_MIN;
 
 impl BlockAllocator<'_> {
-    /// Does one CPU's periodic work: one that did next to nothing since the last tick but one gives up all it has, and one that
-    /// found all it asked for among its own leaves a part of its budget for pageblocks to those that did not. Call it about
-    /// once a second, on or for that CPU.
+    /// Does one CPU's periodic work: one that did next to nothing since the last tick but one gives up all it has but a few
+    /// whole pageblocks, and one that found all it asked for among its own leaves a part of its budget for pageblocks to those
+    /// that did not. Call it about once a second, on or for that CPU.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.
@@ -26,8 +26,8 @@ impl BlockAllocator<'_> {
                 outcome = TickOutcome::Again;
             } else {
                 self.give_up_split(zone, cpu);
+                // What one claim takes: a CPU that does little would give them back and take others again and again.
                 self.give_spares(lists, lists.spares.shed(CLAIM_MIN as usize));
-                lists.spares.claim_size.store(CLAIM_MIN, Relaxed);
             }
         }
         Ok(outcome)
@@ -41,7 +41,9 @@ impl BlockAllocator<'_> {
         self.check_cpu(cpu)?;
         for zone in self.zone_ids() {
             self.lists_at(zone, cpu).activity.forget();
-            self.give_up(zone, cpu);
+            self.give_up_split(zone, cpu);
+            let lists = self.lists_at(zone, cpu);
+            self.give_spares(lists, lists.spares.iter());
         }
         Ok(())
     }
@@ -58,13 +60,7 @@ impl BlockAllocator<'_> {
         (0..self.zones.len()).map(|zone| ZoneId(zone as u16))
     }
 
-    fn give_up(&self, zone: ZoneId, cpu: CpuId) {
-        let lists = self.lists_at(zone, cpu);
-        self.give_up_split(zone, cpu);
-        self.give_spares(lists, lists.spares.iter());
-        lists.spares.claim_size.store(CLAIM_MIN, Relaxed);
-    }
-
+    /// Lets others have the blocks that a CPU keeps, and its pageblocks of which a part is in use.
     fn give_up_split(&self, zone: ZoneId, cpu: CpuId) {
         let lists = self.lists_at(zone, cpu);
         self.give_back_all(zone, cpu);
@@ -74,6 +70,7 @@ impl BlockAllocator<'_> {
             }
             self.give_up_stack(zone, lists, wanted, |_| true);
         }
+        lists.spares.claim_size.store(CLAIM_MIN, Relaxed);
     }
 
     /// What a CPU has of pageblocks with free frames is anybody's, while its budget says so.
