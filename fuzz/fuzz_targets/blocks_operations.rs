@@ -1,4 +1,4 @@
-//! Any machine, both rules for frees to other CPUs' pageblocks, any operations, misuse included: every answer of a
+//! Any machine, both rules for frees to other CPUs' pageblocks, with and without mixed pageblocks, any operations, misuse included: every answer of a
 //! `BlockAllocator` is the family's model's (`crates/core/tests/family`), and every frame is accounted for. A find becomes a
 //! named test in `crates/blocks/tests/outside/model/regressions.rs`.
 #![no_main]
@@ -22,7 +22,8 @@ fuzz_target!(|program: &[u8]| {
 
 fn run(bytes: &mut Unstructured<'_>) -> Result<()> {
     let rule = *bytes.choose(&[RemoteFrees::Kept, RemoteFrees::AtOnce])?;
+    let mixes = bytes.arbitrary()?;
     let (machine, operations, stride) = bytes::program(bytes)?;
-    family::play::play(BlockSubject::new(&machine, rule), &machine, &operations, stride);
+    family::play::play(BlockSubject::new(&machine, rule, mixes), &machine, &operations, stride);
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! What one CPU has of one zone: the pageblocks it allocates from, and those of its own that have free frames.
 
-use pageset_core::{MigrateType, NodeId, Order, PAGEBLOCK_ORDER, ZoneId, ZoneKind};
+use pageset_core::{MigrateType, NodeId, Order, PAGEBLOCK_FRAMES, PAGEBLOCK_ORDER, ZoneId, ZoneKind};
 
 use crate::activity::Activity;
 use crate::atomic::{AtomicU32, AtomicUsize, Relaxed, array, constant};
@@ -51,6 +51,8 @@ pub struct CpuLists {
     pub(crate) offset: u64,
     /// By type and order, where the next block comes from.
     cursors: [[Cursor; PAGEBLOCK_ORDER]; TYPES],
+    /// By type, its pageblock with blocks of several orders.
+    mixed: [Cursor; TYPES],
     pub(crate) spares: Spares,
     /// Where this CPU looked for a whole pageblock last.
     pub(crate) near: AtomicU32,
@@ -77,6 +79,7 @@ impl CpuLists {
             Self {
                 offset: 0,
                 cursors: array!(array!(Cursor::new())),
+                mixed: array!(Cursor::new()),
                 spares: Spares::new(),
                 near: AtomicU32::new(0),
                 activity: Activity::new(),
@@ -91,6 +94,15 @@ impl CpuLists {
     #[inline]
     pub(crate) fn cursor(&self, wanted: Wanted) -> &Cursor {
         &self.cursors[wanted.migratetype.index()][wanted.order.index()]
+    }
+
+    pub(crate) fn mixed(&self, migratetype: MigrateType) -> &Cursor {
+        &self.mixed[migratetype.index()]
+    }
+
+    /// All of them.
+    pub(crate) fn cursors(&self) -> impl Iterator<Item = &Cursor> {
+        self.cursors.iter().flatten().chain(&self.mixed)
     }
 
     #[inline]
@@ -124,6 +136,10 @@ impl Wanted {
     }
 }
 
+/// Frames of an order and type that a CPU takes of mixed pageblocks between two ticks, before it has a pageblock of its own for
+/// them: as many as that has.
+const FEW: u32 = PAGEBLOCK_FRAMES;
+
 /// Where the next block of an order and type comes from: words by number, which are hints and may be wrong.
 #[derive(Debug)]
 pub(crate) struct Cursor {
@@ -131,12 +147,14 @@ pub(crate) struct Cursor {
     at_hand: AtomicU32,
     /// To which this CPU freed last, in another pageblock of its own that is nearly full.
     freed: AtomicU32,
+    /// Frames that the CPU took of mixed pageblocks since the last tick.
+    of_mixed: AtomicU32,
 }
 
 impl Cursor {
     constant! {
         fn new() -> Self {
-            Self { at_hand: AtomicU32::new(NONE), freed: AtomicU32::new(NONE) }
+            Self { at_hand: AtomicU32::new(NONE), freed: AtomicU32::new(NONE), of_mixed: AtomicU32::new(0) }
         }
     }
 
@@ -158,6 +176,26 @@ impl Cursor {
     pub(crate) fn replace(&self, block: Option<BlockIndex>) -> Option<BlockIndex> {
         let new = block.map_or(NONE, |block| (block * WORDS) as u32);
         place(self.at_hand.swap(new, Relaxed)).map(|(block, _)| block)
+    }
+
+    /// Whether the CPU has no pageblock for these blocks alone, and needs none.
+    pub(crate) fn needs_few(&self) -> bool {
+        self.of_mixed.load(Relaxed) < FEW && self.get().is_none()
+    }
+
+    /// The CPU took a block of a mixed pageblock.
+    pub(crate) fn note_few(&self, order: Order) {
+        self.of_mixed.store(self.of_mixed.load(Relaxed).saturating_add(order.frames()), Relaxed);
+    }
+
+    /// A tick has passed.
+    pub(crate) fn forget_few(&self) {
+        self.of_mixed.store(0, Relaxed);
+    }
+
+    /// The CPU asks for many blocks.
+    pub(crate) fn note_many(&self) {
+        self.of_mixed.store(FEW, Relaxed);
     }
 
     /// The next block comes from this word, once.
@@ -240,7 +278,7 @@ counters! {
     rescued,
     /// Blocks that came from pageblocks of another type than was asked for.
     foreign,
-    /// Pageblocks that were cut for blocks of several orders.
+    /// Pageblocks that were split for blocks of several orders, or cut for them later.
     mixed,
     /// Pageblocks that changed their type because requests of another one found no other memory.
     retyped,

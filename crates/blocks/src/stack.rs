@@ -39,6 +39,12 @@ impl Stack {
         }
     }
 
+    /// Whether there is none.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.load(Relaxed) & INDEX == 0
+    }
+
     /// Takes the top one.
     pub(crate) fn pop(&self, states: &Storage<'_, BlockState>) -> Option<BlockIndex> {
         let mut top = self.0.load(Acquire);

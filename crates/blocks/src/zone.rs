@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use pageset_core::{NodeId, PAGEBLOCK_FRAMES, Pfn, Watermark, Watermarks, ZoneId, ZoneKind};
+use pageset_core::{MigrateType, NodeId, PAGEBLOCK_FRAMES, Pfn, Watermark, Watermarks, ZoneId, ZoneKind};
 
 use crate::atomic::{AtomicUsize, Relaxed, array, constant};
 use crate::cpu_lists::{TYPES, Wanted};
@@ -32,6 +32,8 @@ pub struct Zone {
     pub(crate) unassigned: AtomicUsize,
     /// Pageblocks with free frames whose owners are idle, by type and order.
     shared: [[Stack; pageset_core::PAGEBLOCK_ORDER]; TYPES],
+    /// Pageblocks with blocks of several orders and free frames, which no CPU has at hand, by type.
+    mixed: [Stack; TYPES],
 }
 
 /// What is free and in nobody's use. A line of its own, which changes when pageblocks do, not when frames do.
@@ -67,6 +69,7 @@ impl Zone {
                 unassigned: AtomicUsize::new(0),
                 gauges: Gauges { whole: AtomicUsize::new(0), idle: AtomicUsize::new(0) },
                 shared: array!(array!(Stack::new())),
+                mixed: array!(Stack::new()),
             }
         }
     }
@@ -89,6 +92,10 @@ impl Zone {
 
     pub(crate) fn shared(&self, wanted: Wanted) -> &Stack {
         &self.shared[wanted.migratetype.index()][wanted.order.index()]
+    }
+
+    pub(crate) fn mixed(&self, migratetype: MigrateType) -> &Stack {
+        &self.mixed[migratetype.index()]
     }
 
     pub(crate) fn add_whole(&self, blocks: usize) {

@@ -119,7 +119,8 @@ impl World {
 
 fn programs(threads: u32, cpus: u32, rule: RemoteFrees) {
     check(move || {
-        let world = Arc::new(World::new(cpus as usize, rule));
+        let world = World::new(cpus as usize, rule);
+        let world = Arc::new(if thread_rng().gen_bool(0.5) { world } else { world.apart() });
         let threads: Vec<_> = (0..threads)
             .map(|thread| {
                 let world = world.clone();
@@ -155,7 +156,7 @@ fn three_threads_as_two_cpus() {
 #[test]
 fn a_pageblock_that_becomes_free_while_its_owner_leaves_is_whole() {
     check(|| {
-        let world = Arc::new(World::new(2, RemoteFrees::AtOnce));
+        let world = Arc::new(World::new(2, RemoteFrees::AtOnce).apart());
         let page = world.alloc(CpuId(0), Order::ZERO, MigrateType::Movable).expect("there is memory");
         let freer = {
             let world = world.clone();
@@ -173,7 +174,7 @@ fn a_pageblock_that_becomes_free_while_its_owner_leaves_is_whole() {
 #[test]
 fn neighbours_in_a_pageblock_that_was_just_mixed_are_told_apart() {
     check(|| {
-        let world = Arc::new(World::new(3, RemoteFrees::AtOnce));
+        let world = Arc::new(World::new(3, RemoteFrees::AtOnce).apart());
         let eight = Order::new(3).expect("small");
         let request = |order| Request::new(order).movable().with(RequestTraits::NO_WATERMARKS);
         let block = world.alloc(CpuId(0), eight, MigrateType::Movable).expect("memory is free");
@@ -203,7 +204,8 @@ fn neighbours_in_a_pageblock_that_was_just_mixed_are_told_apart() {
 fn a_thread_that_stops_blocks_nobody() {
     let scheduler = Stopping { random: RandomScheduler::new(iterations()), left: 0 };
     check_with(scheduler, || {
-        let world = Arc::new(World::new(3, RemoteFrees::Kept));
+        let world = World::new(3, RemoteFrees::Kept);
+        let world = Arc::new(if thread_rng().gen_bool(0.5) { world } else { world.apart() });
         // Beyond its own steps, the stopped thread touches nothing that others lock.
         let stopped = {
             let world = world.clone();

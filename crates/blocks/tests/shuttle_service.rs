@@ -49,7 +49,8 @@ fn beside_users<R: Send + 'static>(
     look: impl Fn(&World, R) + Send + Sync + 'static,
 ) {
     check(move || {
-        let world = Arc::new(World::new(3, rule));
+        let world = World::new(3, rule);
+        let world = Arc::new(if thread_rng().gen_bool(0.5) { world } else { world.apart() });
         let users: Vec<_> = (0..2)
             .map(|cpu| {
                 let world = world.clone();

@@ -96,9 +96,23 @@ fn stop_at_each_step(
     stop_and_lose(rule, held_max, 0, prepare, operate);
 }
 
-/// The same with an operation after which so many frames of one pageblock are out of service.
+/// The same with an operation after which so many frames of one pageblock are out of service; with and without mixed pageblocks.
 fn stop_and_lose(
     rule: RemoteFrees,
+    held_max: u64,
+    lost: u64,
+    prepare: impl Fn(&World) -> Blocks + Send + Sync + 'static,
+    operate: impl Fn(&World, Blocks) -> Blocks + Send + Sync + Copy + 'static,
+) {
+    let prepare = StdArc::new(prepare);
+    for world in [World::new, |cpus, rule| World::new(cpus, rule).apart()] {
+        let prepare = prepare.clone();
+        stop_in(move || world(3, rule), held_max, lost, move |world| prepare(world), operate);
+    }
+}
+
+fn stop_in(
+    world: impl Fn() -> World + Send + Sync + 'static,
     held_max: u64,
     lost: u64,
     prepare: impl Fn(&World) -> Blocks + Send + Sync + 'static,
@@ -109,7 +123,7 @@ fn stop_and_lose(
     let scheduler = StopAt { step: 0, left: 0, is_over: is_over.clone() };
     let counted = steps.clone();
     check_with(scheduler, move || {
-        let world = Arc::new(World::new(3, rule));
+        let world = Arc::new(world());
         let blocks = prepare(&world);
         let ours: u64 = blocks.iter().map(|(_, order)| u64::from(order.frames())).sum();
         let is_done = StdArc::new(Flag::new(false));

@@ -108,7 +108,9 @@ impl BlockAllocator<'_> {
         {
             let needy = self.needy(zone, cpu, request, Reserve::Closed);
             needy.lists.activity.note();
-            if let Some(frame) = self.take_kept(needy.lists, needy.wanted).or_else(|| self.take_rest(needy)) {
+            let kept = self.take_kept(needy.lists, needy.wanted);
+            let found = kept.or_else(|| self.take_rest(needy)).or_else(|| self.take_few(needy));
+            if let Some(frame) = found {
                 return Ok(self.zones[zone.index()].pfn(frame));
             }
         }

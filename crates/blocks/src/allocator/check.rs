@@ -118,7 +118,7 @@ impl BlockAllocator<'_> {
             return Err("a split pageblock has an owner");
         }
         let blocks = Wanted::of_split(state).ok_or("a split pageblock has blocks of an order and type")?;
-        if state.phase() == Phase::Current && !self.is_at_hand(id, block, state.owner(), blocks) {
+        if state.phase() == Phase::Current && !self.is_at_hand(id, block, state, blocks) {
             return Err("a pageblock that a CPU allocates from is at hand for it");
         }
         if state.is_isolated() && state.phase() == Phase::Current {

@@ -1,10 +1,11 @@
 //! `validate`, of what CPUs and zones have of pageblocks: each list says what the pageblocks say.
 
-use pageset_core::{CpuId, ZoneId};
+use pageset_core::{CpuId, Order, ZoneId};
 
 use super::{BlockAllocator, FRAMES};
 use crate::cpu_lists::Wanted;
 use crate::stack::{BlockIndex, Stack};
+use crate::state::State;
 use crate::zone::Zone;
 
 impl BlockAllocator<'_> {
@@ -58,6 +59,9 @@ impl BlockAllocator<'_> {
         }
         for wanted in Wanted::all() {
             found += self.check_stack(zone, zone.shared(wanted))?;
+            if wanted.order == Order::ZERO {
+                found += self.check_stack(zone, zone.mixed(wanted.migratetype))?;
+            }
         }
         let linked = zone.blocks.clone().filter(|block| self.states[*block].get().is_linked()).count();
         if found == linked { Ok(()) } else { Err("every pageblock that says so is in a stack, once") }
@@ -76,8 +80,10 @@ impl BlockAllocator<'_> {
         if found < most { Ok(found) } else { Err("a stack has an end") }
     }
 
-    /// Whether a CPU takes blocks of this kind from a pageblock.
-    pub(super) fn is_at_hand(&self, id: ZoneId, block: BlockIndex, owner: CpuId, blocks: Wanted) -> bool {
-        self.lists_at(id, owner).cursor(blocks).get().is_some_and(|(at_hand, _)| at_hand == block)
+    /// Whether the owner of a pageblock takes its blocks from it.
+    pub(super) fn is_at_hand(&self, id: ZoneId, block: BlockIndex, state: State, blocks: Wanted) -> bool {
+        let lists = self.lists_at(id, state.owner());
+        let cursor = if state.is_mixed() { lists.mixed(blocks.migratetype) } else { lists.cursor(blocks) };
+        cursor.get().is_some_and(|(at_hand, _)| at_hand == block)
     }
 }

@@ -93,7 +93,7 @@ impl BlockAllocator<'_> {
             Phase::Handed if self.free_whole(cpu, zone.id, block, order) => Ok(()),
             Phase::Handed => Err(FreeError::DoubleFree(pfn)),
             Phase::Idle | Phase::Current | Phase::Changing if state.is_mixed() => {
-                self.free_mixed(pfn, index, order)
+                self.free_mixed(cpu, zone.id, pfn, index, order)
             }
             Phase::Idle | Phase::Current | Phase::Changing if state.is_holed() => {
                 self.free_in_holed(cpu, zone.id, pfn, index, order)

@@ -44,9 +44,13 @@ impl BlockAllocator<'_> {
                 Phase::Spare => FRAMES,
                 _ => 0,
             };
-            let is_spare = |block: &usize| self.states[*block].get().phase() == Phase::Spare;
+            let is_whole_at_hand = |block: &usize| match self.states[*block].get().phase() {
+                Phase::Spare => true,
+                Phase::Current => self.free[*block].is_full(),
+                _ => false,
+            };
             let is_isolated = |block: &usize| self.states[*block].get().is_isolated();
-            let spares = zone.blocks.clone().filter(is_spare).count();
+            let whole_at_hand = zone.blocks.clone().filter(is_whole_at_hand).count();
             let held = self.kept_in(zone.id) as u64;
             ZoneUse {
                 kind: zone.kind,
@@ -55,7 +59,7 @@ impl BlockAllocator<'_> {
                 free: self.free_in(zone) + held,
                 held,
                 at_hand: zone.blocks.clone().map(at_hand).sum::<usize>() as u64,
-                whole_pageblocks: (zone.whole_blocks() + spares) as u64,
+                whole_pageblocks: (zone.whole_blocks() + whole_at_hand) as u64,
                 isolated_pageblocks: zone.blocks.clone().filter(is_isolated).count() as u64,
                 reserved_highatomic: (zone.reserved.load(Relaxed) * FRAMES) as u64,
                 watermarks: Watermarks {

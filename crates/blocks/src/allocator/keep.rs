@@ -75,6 +75,9 @@ impl BlockAllocator<'_> {
             } else {
                 let (block, frame) = (index / FRAMES, index % FRAMES);
                 self.note_line(block, cpu);
+                if self.states[block].get().is_mixed() {
+                    self.tails[block].clear_frames(frame..frame + order.frames() as usize);
+                }
                 match self.free[block].put(frame, order) {
                     Ok(free) => self.note_free(block, order, free),
                     Err(_) => count(&lists.counters.double_frees),

@@ -94,6 +94,7 @@ impl BlockAllocator<'_> {
         let state = self.states[block].get();
         if state.gives() && state.is_mixed() {
             self.begin_block(block, frame, order);
+            self.note_taken(block);
             return Some(block * FRAMES + frame);
         }
         self.return_frames(block, frame, order);

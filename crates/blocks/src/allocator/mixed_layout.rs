@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use pageset_core::{FreeError, Order, Pfn};
+use pageset_core::{CpuId, FreeError, Order, Pfn, ZoneId};
 
 use super::{BlockAllocator, FRAMES};
 use crate::stack::BlockIndex;
@@ -64,8 +64,40 @@ impl BlockAllocator<'_> {
         (0..=frame).rev().find(|at| !self.goes_on(block, *at)).unwrap_or(0)
     }
 
+    /// Frees a block of a pageblock that has blocks of several orders, unless the CPU keeps it.
+    pub(super) fn free_mixed(
+        &self,
+        cpu: CpuId,
+        zone: ZoneId,
+        pfn: Pfn,
+        index: usize,
+        order: Order,
+    ) -> Result<(), FreeError> {
+        let state = self.check_in_mixed(pfn, index, order)?;
+        if state.owner() != cpu && !state.is_isolated() && self.keep(cpu, zone, state, order, index) {
+            return Ok(());
+        }
+        self.put_mixed(cpu, pfn, index, order)
+    }
+
     /// Frees a block of a pageblock that has blocks of several orders.
-    pub(super) fn free_mixed(&self, pfn: Pfn, index: usize, order: Order) -> Result<(), FreeError> {
+    pub(super) fn put_mixed(
+        &self,
+        cpu: CpuId,
+        pfn: Pfn,
+        index: usize,
+        order: Order,
+    ) -> Result<(), FreeError> {
+        let (block, frame) = (index / FRAMES, index % FRAMES);
+        self.tails[block].clear_frames(frame..frame + order.frames() as usize);
+        self.note_line(block, cpu);
+        let free = self.free[block].put(frame, order).map_err(|_| FreeError::DoubleFree(pfn))?;
+        self.note_free(block, order, free);
+        Ok(())
+    }
+
+    /// The state of a pageblock that has blocks of several orders, if this is one of them and in use.
+    pub(super) fn check_in_mixed(&self, pfn: Pfn, index: usize, order: Order) -> Result<State, FreeError> {
         let (block, frame) = (index / FRAMES, index % FRAMES);
         if self.free[block].is_free(frame) {
             return Err(FreeError::DoubleFree(pfn));
@@ -78,13 +110,11 @@ impl BlockAllocator<'_> {
             return Err(FreeError::Leaked(pfn));
         }
         let allocated = self.order_in_mixed(block, frame);
-        if allocated != order {
-            return Err(FreeError::WrongOrder { pfn, given: order, allocated });
+        if allocated == order {
+            Ok(state)
+        } else {
+            Err(FreeError::WrongOrder { pfn, given: order, allocated })
         }
-        self.tails[block].clear_frames(frame..frame + order.frames() as usize);
-        let free = self.free[block].put(frame, order).map_err(|_| FreeError::DoubleFree(pfn))?;
-        self.note_free(block, order, free);
-        Ok(())
     }
 
     /// These frames, which are in use, become blocks of one frame; what is left of blocks at both ends becomes the largest blocks

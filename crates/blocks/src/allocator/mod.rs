@@ -1,6 +1,6 @@
 //! The allocator and its operations.
 //!
-//! Files in the order of an allocation: `alloc` (from the pageblock at hand), `refill` (another pageblock), `slow` (which zone,
+//! Files in the order of an allocation: `alloc` (from the pageblock at hand), `refill` (another pageblock), `few` (orders that share one), `slow` (which zone,
 //! and what else to try), `soon` (who gives up sooner), `rescue` (what is left when no pageblock is), `reserve` (for atomic
 //! requests of high order), `whole` (pageblocks and pairs of them), `whole_use` (which is next); `free`,
 //! `keep` (frees to pageblocks of other
@@ -22,6 +22,7 @@ mod cpu;
 // Hours under miri.
 #[cfg(all(test, not(any(loom, miri))))]
 mod damage;
+mod few;
 mod free;
 mod home;
 mod info;

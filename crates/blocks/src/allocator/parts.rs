@@ -13,11 +13,14 @@ pub enum Part {
     SparePageblocks,
     /// A CPU has stacks of its own for its pageblocks with free frames. Without: all are anybody's at once.
     OwnStacks,
+    /// Blocks of orders of which a CPU needs few lie in one pageblock for each type. Without: in one for each order and type.
+    MixedPageblocks,
 }
 
 impl Part {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::KeptBlocks, Self::SparePageblocks, Self::OwnStacks];
+    pub const ALL: [Self; 4] =
+        [Self::KeptBlocks, Self::SparePageblocks, Self::OwnStacks, Self::MixedPageblocks];
 }
 
 /// Which parts there are.
@@ -28,6 +31,7 @@ pub(super) struct Parts {
     /// Whole pageblocks that a CPU keeps at hand at most, besides the one that it freed last.
     pub(super) spares_max: usize,
     pub(super) has_own_stacks: bool,
+    pub(super) mixes_orders: bool,
 }
 
 impl Parts {
@@ -36,6 +40,7 @@ impl Parts {
         whole_use: WholeUse::AtHand,
         spares_max: SPARES,
         has_own_stacks: true,
+        mixes_orders: true,
     };
 }
 
@@ -54,6 +59,7 @@ impl BlockAllocator<'_> {
             Part::KeptBlocks => self.parts.remote_frees = RemoteFrees::AtOnce,
             Part::SparePageblocks => self.parts.spares_max = 1,
             Part::OwnStacks => self.parts.has_own_stacks = false,
+            Part::MixedPageblocks => self.parts.mixes_orders = false,
         }
         self
     }

@@ -5,7 +5,7 @@ use pageset_core::{CpuId, ZoneId};
 
 use super::BlockAllocator;
 use super::reserve::Reserve;
-use crate::cpu_lists::{CpuLists, Wanted, count};
+use crate::cpu_lists::{CpuLists, Cursor, Wanted, count};
 use crate::free_bits::WORDS;
 use crate::stack::BlockIndex;
 use crate::state::{Phase, State};
@@ -39,11 +39,14 @@ impl BlockAllocator<'_> {
         })
     }
 
-    /// A block from another pageblock, which is at hand from then on.
+    /// A block from another pageblock, which is at hand from then on; or one of few, from a mixed one.
     pub(super) fn take_from_another(&self, needy: Needy<'_>) -> Option<usize> {
+        if let Some(frame) = self.take_few_from_another(needy) {
+            return Some(frame);
+        }
         loop {
             let block = self.next_block(needy)?;
-            self.put_at_hand(needy, Some(block));
+            self.put_at_hand(needy.lists.cursor(needy.wanted), Some(block), needy.cpu);
             // Others may have been faster: then the next one.
             if let Some(frame) = self.take_rest(needy) {
                 return Some(frame);
@@ -52,11 +55,11 @@ impl BlockAllocator<'_> {
     }
 
     /// From now on blocks come from this pageblock; the one before is idle.
-    pub(super) fn put_at_hand(&self, needy: Needy<'_>, block: Option<BlockIndex>) {
-        if let Some(before) = needy.lists.cursor(needy.wanted).replace(block)
+    pub(super) fn put_at_hand(&self, cursor: &Cursor, block: Option<BlockIndex>, cpu: CpuId) {
+        if let Some(before) = cursor.replace(block)
             && Some(before) != block
         {
-            self.retire(before, needy.cpu);
+            self.retire(before, cpu);
         }
     }
 

@@ -41,6 +41,7 @@ impl BlockAllocator<'_> {
                 self.reap(zone);
                 self.take_from_another(needy)
             })
+            .or_else(|| if self.mixes_orders() { self.take_over_mixed(needy, zone) } else { None })
             .or_else(|| {
                 wanted.fallbacks().into_iter().find_map(|other| self.take_foreign(needy, zone, of(other)))
             })
@@ -72,7 +73,7 @@ impl BlockAllocator<'_> {
         let adopted = self.states[block].update(|now| (now == state).then_some(ours)).is_ok();
         if adopted {
             self.uncount(block);
-            self.put_at_hand(needy, Some(block));
+            self.put_at_hand(needy.lists.cursor(needy.wanted), Some(block), needy.cpu);
         }
         adopted
     }
@@ -102,6 +103,27 @@ impl BlockAllocator<'_> {
             let frame = self.take_one(block, foreign)?;
             count(&needy.lists.counters.foreign);
             Some(frame)
+        })
+    }
+
+    /// From a mixed pageblock, which is this CPU's from then on: else each of its blocks would be searched for.
+    fn take_over_mixed(&self, needy: Needy<'_>, zone: &Zone) -> Option<usize> {
+        let wanted = needy.wanted;
+        zone.blocks.clone().find_map(|block| {
+            let state = self.states[block].get();
+            let is_mixed = state.gives() && state.is_mixed() && state.migratetype() == wanted.migratetype;
+            if !is_mixed || !self.free[block].has(wanted.order) {
+                return None;
+            }
+            let ours = state.in_phase(Phase::Current).of_owner(needy.cpu);
+            if self.states[block].update(|now| (now == state).then_some(ours)).is_ok() {
+                self.uncount(block);
+                self.put_at_hand(needy.lists.mixed(wanted.migratetype), Some(block), needy.cpu);
+                // The next one comes from there.
+                self.put_at_hand(needy.lists.cursor(wanted), None, needy.cpu);
+                needy.lists.cursor(wanted).forget_few();
+            }
+            self.take_mixed(block, wanted.order)
         })
     }
 

@@ -24,25 +24,34 @@ impl BlockAllocator<'_> {
                 // Somebody took a frame or changes the pageblock; who freed one meanwhile did not see it idle.
                 continue;
             }
-            if state.is_linked() || state.is_mixed() || self.link(block, state) {
+            if state.is_linked() || self.link(block, state) {
                 return;
             }
         }
     }
 
-    /// Puts a pageblock into the stack of its owner, or of the zone if the owner is idle or has enough; if it has enough free
-    /// frames. `false` if somebody changed it meanwhile.
+    /// Puts a pageblock into the stack of its owner, or of the zone if the owner is idle or has enough, or if it is mixed; if it has
+    /// enough free frames. `false` if somebody changed it meanwhile.
     fn link(&self, block: BlockIndex, state: State) -> bool {
         let Some(wanted) = Wanted::of_split(state) else { return true };
-        if !self.free[block].is_worthwhile(wanted.order) {
+        let is_worthwhile = if state.is_mixed() {
+            self.is_mixed_worthwhile(block)
+        } else {
+            self.free[block].is_worthwhile(wanted.order)
+        };
+        if !is_worthwhile {
             return true;
         }
         let is_same = |now: State| now == state;
         if self.states[block].update(|now| is_same(now).then(|| now.linked(true))).is_err() {
             return false;
         }
-        self.count_idle(block);
         let zone = self.zone_of_block(block);
+        if state.is_mixed() {
+            self.zones[zone.index()].mixed(wanted.migratetype).push(&self.states, block);
+            return true;
+        }
+        self.count_idle(block);
         let owner = self.lists_of_owner(zone, state);
         let may_keep = self.parts.has_own_stacks && owner.activity.is_recent();
         let stack = if may_keep && owner.budget.add() {
@@ -95,7 +104,8 @@ impl BlockAllocator<'_> {
 
     /// Frames were taken from a pageblock, idle or not: the zone must not count more than there are.
     pub(super) fn note_taken(&self, block: BlockIndex) {
-        if self.states[block].counted.load(crate::atomic::Relaxed) as usize > self.free[block].count() {
+        let counted = self.states[block].counted.load(crate::atomic::Relaxed) as usize;
+        if counted != 0 && counted > self.free[block].count() {
             self.count_idle(block);
         }
     }

@@ -60,7 +60,8 @@ impl BlockAllocator<'_> {
     /// What the CPU has left of a pageblock that it took before. No watermark is looked at: the memory left the zone then.
     pub(super) fn take_left(&self, needy: Needy<'_>) -> Option<(ZoneId, usize)> {
         if needy.wanted.order < Order::PAGEBLOCK {
-            return self.take_rest(needy).map(|frame| (needy.zone, frame));
+            let left = self.take_rest(needy).or_else(|| self.take_few(needy));
+            return left.map(|frame| (needy.zone, frame));
         }
         None
     }

@@ -5,7 +5,7 @@ use pageset_core::{ConfigError, CpuId, TickOutcome, ZoneId};
 use super::BlockAllocator;
 use crate::atomic::Relaxed;
 use crate::budget::Budget;
-use crate::cpu_lists::{CpuLists, Wanted};
+use crate::cpu_lists::{CpuLists, Cursor, Wanted};
 use crate::spares::CLAIM_MIN;
 
 impl BlockAllocator<'_> {
@@ -20,6 +20,7 @@ impl BlockAllocator<'_> {
         let mut outcome = TickOutcome::Idle;
         for zone in self.zone_ids() {
             let lists = self.lists_at(zone, cpu);
+            lists.cursors().for_each(Cursor::forget_few);
             lists.budget.adjust(&self.zones[zone.index()].unassigned);
             if lists.activity.age() {
                 Wanted::all().for_each(|wanted| self.give_up_stack(zone, lists, wanted, Budget::is_exceeded));
@@ -64,12 +65,8 @@ impl BlockAllocator<'_> {
     fn give_up_split(&self, zone: ZoneId, cpu: CpuId) {
         let lists = self.lists_at(zone, cpu);
         self.give_back_all(zone, cpu);
-        for wanted in Wanted::all() {
-            if let Some(block) = lists.cursor(wanted).replace(None) {
-                self.retire(block, cpu);
-            }
-            self.give_up_stack(zone, lists, wanted, |_| true);
-        }
+        lists.cursors().for_each(|cursor| self.put_at_hand(cursor, None, cpu));
+        Wanted::all().for_each(|wanted| self.give_up_stack(zone, lists, wanted, |_| true));
         lists.spares.claim_size.store(CLAIM_MIN, Relaxed);
     }
 

@@ -30,6 +30,11 @@ impl BlockAllocator<'_> {
         if let Some(blocks) = self.take_word_of_rest(cpu, request, limit) {
             return Ok(blocks);
         }
+        if let (Some(zone), Some(wanted)) =
+            (self.home_zone(cpu, request), Self::word_wanted(request, limit - 1))
+        {
+            self.lists_at(zone, cpu).cursor(wanted).note_many();
+        }
         // One the usual way, which has another pageblock at hand then.
         let pfn = self.alloc(cpu, request)?;
         let one = BlockWord::of(pfn, request.order);
@@ -142,6 +147,12 @@ impl BlockAllocator<'_> {
     fn free_alone(&self, cpu: CpuId, pfn: Pfn, order: Order) -> bool {
         let alone = BlockWord::of(pfn, order);
         let is_plain = |block: BlockIndex| self.states[block].get().takes_back(order);
+        if let Some((_, index)) = self.locate(pfn)
+            && self.states[index / FRAMES].get().is_mixed()
+        {
+            return self.check_in_mixed(pfn, index, order).is_ok()
+                && self.put_mixed(cpu, pfn, index, order).is_ok();
+        }
         // Of what needs no other look than at its bits, `free` would keep a block that is free already.
         let is_free = || {
             order.frames() as usize <= WORD_FRAMES

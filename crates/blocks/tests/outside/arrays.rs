@@ -6,7 +6,7 @@ use pageset_blocks::{BlockAllocator, CpuArrays};
 use pageset_core::{AllocError, ConfigError, CpuId, FreeError, MigrateType, Order, Pfn, ZoneKind};
 use proptest::prelude::*;
 
-use crate::machine::{order, plain, ragged, request};
+use crate::machine::{order, plain, ragged, ragged_mixing, request};
 
 const CPU: CpuId = CpuId(0);
 const OTHER: CpuId = CpuId(1);
@@ -188,8 +188,11 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     /// Whatever two CPUs do, no frame is handed out twice, and in the end all are free.
     #[test]
-    fn no_frame_is_lost_or_handed_out_twice(steps in prop::collection::vec(step(), 0..400)) {
-        let allocator = ragged(2);
+    fn no_frame_is_lost_or_handed_out_twice(
+        steps in prop::collection::vec(step(), 0..400),
+        mixes in any::<bool>(),
+    ) {
+        let allocator = if mixes { ragged_mixing(2) } else { ragged(2) };
         let mut arrays = [CPU, OTHER].map(|cpu| CpuArrays::new(&allocator, cpu));
         let mut live: Vec<(Pfn, Order)> = Vec::new();
         let mut handed = HashSet::new();

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use pageset_blocks::{BlockAllocator, Tables};
+use pageset_blocks::{BlockAllocator, Part, Tables};
 use pageset_core::{Config, MigrateType, NodeId, Order, Request, RequestTraits, ZoneConfig, ZoneKind};
 
 pub(crate) fn order(order: u8) -> Order {
@@ -17,8 +17,12 @@ pub(crate) fn request(of: u8, migratetype: MigrateType) -> Request {
 /// A zone: kind, span and regions.
 type Zone = (ZoneKind, Range<u64>, Vec<Range<u64>>);
 
-/// An allocator over zones of one node.
+/// An allocator over zones of one node, in which a CPU's orders do not share pageblocks: what is not about that is shorter so.
 pub(crate) fn allocator(zones: &[Zone], cpus: usize) -> BlockAllocator<'static> {
+    whole(zones, cpus).without(Part::MixedPageblocks)
+}
+
+fn whole(zones: &[Zone], cpus: usize) -> BlockAllocator<'static> {
     let zones: Vec<_> = zones
         .iter()
         .map(|(kind, span, regions)| ZoneConfig { kind: *kind, node: NodeId(0), span: span.clone(), regions })
@@ -30,20 +34,28 @@ pub(crate) fn allocator(zones: &[Zone], cpus: usize) -> BlockAllocator<'static> 
     BlockAllocator::new(&config, tables).expect("the zones do not overlap")
 }
 
+/// One zone without holes, in which they share them.
+pub(crate) fn mixing(frames: u64, cpus: usize) -> BlockAllocator<'static> {
+    whole(&[(ZoneKind::Normal, 0..frames, vec![0..frames])], cpus)
+}
+
 /// One zone without holes.
 pub(crate) fn plain(frames: u64, cpus: usize) -> BlockAllocator<'static> {
     allocator(&[(ZoneKind::Normal, 0..frames, vec![0..frames])], cpus)
 }
 
+fn ragged_zones() -> [Zone; 2] {
+    [(ZoneKind::Dma32, 0..2048, vec![0..700, 800..2048]), (ZoneKind::Normal, 4096..7301, vec![4096..7301])]
+}
+
 /// Two zones, with a hole in the first, an end that is no pageblock's, and a gap between them.
 pub(crate) fn ragged(cpus: usize) -> BlockAllocator<'static> {
-    allocator(
-        &[
-            (ZoneKind::Dma32, 0..2048, vec![0..700, 800..2048]),
-            (ZoneKind::Normal, 4096..7301, vec![4096..7301]),
-        ],
-        cpus,
-    )
+    allocator(&ragged_zones(), cpus)
+}
+
+/// The same, in which a CPU's orders share pageblocks.
+pub(crate) fn ragged_mixing(cpus: usize) -> BlockAllocator<'static> {
+    whole(&ragged_zones(), cpus)
 }
 
 /// Frames of [`ragged`].

@@ -9,6 +9,7 @@ mod errors;
 #[expect(dead_code, reason = "some operations are the core's only")]
 #[path = "../../../core/tests/family/mod.rs"]
 mod family;
+mod few;
 mod isolation;
 mod machine;
 mod model;

@@ -1,6 +1,6 @@
 //! Allocations that give up soon, and those of one pageblock.
 
-use pageset_blocks::{BlockAllocator, Tables};
+use pageset_blocks::{BlockAllocator, Tables, WholeUse};
 use pageset_core::{
     Config, CpuId, NodeId, Order, PAGEBLOCK_FRAMES, Pfn, Request, RequestTraits, ZoneConfig, ZoneKind,
 };
@@ -8,13 +8,14 @@ use pageset_core::{
 const CPU: CpuId = CpuId(0);
 const PAGEBLOCK: u64 = PAGEBLOCK_FRAMES as u64;
 
-/// An allocator of four pageblocks.
+/// An allocator of four pageblocks, as hosts have it that ask so.
 fn allocator() -> BlockAllocator<'static> {
     let regions = [0..4 * PAGEBLOCK];
     let zones =
         [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..4 * PAGEBLOCK, regions: &regions }];
     let config = Config::new(&zones, &[NodeId(0)]);
-    BlockAllocator::new(&config, Tables::on_heap(&config).unwrap()).unwrap()
+    let allocator = BlockAllocator::new(&config, Tables::on_heap(&config).unwrap()).unwrap();
+    allocator.with_whole_use(WholeUse::LowestFirst)
 }
 
 fn request(order: u8) -> Request {

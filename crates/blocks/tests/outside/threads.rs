@@ -3,9 +3,10 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use pageset_blocks::BlockAllocator;
 use pageset_core::{CpuId, MigrateType, Order, Pfn};
 
-use crate::machine::{RAGGED_FRAMES, order, ragged, request};
+use crate::machine::{RAGGED_FRAMES, order, ragged, ragged_mixing, request};
 
 /// Rounds of each thread: so many, or as many as there are in a time. Miri is some thousand times slower.
 fn rounds() -> impl Iterator<Item = u64> {
@@ -21,8 +22,16 @@ const EXACT_MAX: u64 = if cfg!(miri) { 12 } else { 600 };
 
 #[test]
 fn nothing_is_lost_and_nothing_is_given_twice() {
+    run_threads(&ragged(3));
+}
+
+#[test]
+fn nothing_is_lost_where_orders_share_pageblocks() {
+    run_threads(&ragged_mixing(3));
+}
+
+fn run_threads(allocator: &BlockAllocator<'_>) {
     const THREADS: u64 = 4;
-    let allocator = ragged(3);
     let owned: Vec<_> = (0..8192).map(|_| std::sync::atomic::AtomicBool::new(false)).collect();
     let mailbox: Mutex<Vec<(Pfn, Order)>> = Mutex::new(Vec::new());
     let mark = |pfn: Pfn, frames: u64, to: bool| {
@@ -33,7 +42,7 @@ fn nothing_is_lost_and_nothing_is_given_twice() {
     };
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
-            let (allocator, mailbox, mark) = (&allocator, &mailbox, &mark);
+            let (mailbox, mark) = (&mailbox, &mark);
             scope.spawn(move || {
                 let mut seed = thread + 1;
                 let mut random = move |below: u64| {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool as Flag, Ordering};
 
-use pageset_blocks::{BlockAllocator, RemoteFrees, Tables};
+use pageset_blocks::{BlockAllocator, Part, RemoteFrees, Tables};
 use pageset_core::{
     Config, CpuId, MigrateType, NodeId, Order, Pfn, Request, RequestTraits, ZoneConfig, ZoneKind,
 };
@@ -49,6 +49,11 @@ impl World {
             owned: (0..FRAMES).map(|_| Flag::new(false)).collect(),
             mailbox: Mutex::new(Vec::new()),
         }
+    }
+
+    /// The same, but a CPU's orders do not share pageblocks.
+    pub(crate) fn apart(self) -> Self {
+        Self { allocator: self.allocator.without(Part::MixedPageblocks), ..self }
     }
 
     pub(crate) fn mark(&self, pfn: Pfn, frames: u64, to: bool) {

@@ -76,10 +76,11 @@ fn contest_has_a_row_for_each_allocator_and_ours_is_last() {
     assert_eq!((&trace["cpus"], &trace["events"]), (&2.into(), &17548.into()));
     assert!(document["left_out"]["unmatched_frees"].is_u64() && document["notes"].is_array());
     let rows = document["rows"].as_array().expect("rows are a list");
-    let names: Vec<_> = rows.iter().map(|row| &row["entrant"]).collect();
-    let ablations = ["owned-blocks-at-once", "owned-blocks-no-spares", "owned-blocks-no-stacks"];
-    let expected: Vec<_> =
-        ["linux-6.1", "linux-6.12"].into_iter().chain(ablations).chain(["owned-blocks"]).collect();
+    let names: Vec<_> = rows.iter().map(|row| row["entrant"].as_str().expect("a name")).collect();
+    let ablations =
+        ["at-once", "no-spares", "no-stacks", "no-mixed"].map(|part| format!("owned-blocks-{part}"));
+    let linux = ["linux-6.1", "linux-6.12"].map(String::from);
+    let expected: Vec<_> = linux.into_iter().chain(ablations).chain(["owned-blocks".into()]).collect();
     assert_eq!(names, expected);
     for row in rows {
         let count = |key: &str| row[key].as_u64().unwrap_or_else(|| panic!("{key} is {}", row[key]));

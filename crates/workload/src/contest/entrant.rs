@@ -52,6 +52,7 @@ impl Entrant {
             Self::OwnedBlocks { without: Some(Part::KeptBlocks) } => "owned-blocks-at-once",
             Self::OwnedBlocks { without: Some(Part::SparePageblocks) } => "owned-blocks-no-spares",
             Self::OwnedBlocks { without: Some(Part::OwnStacks) } => "owned-blocks-no-stacks",
+            Self::OwnedBlocks { without: Some(Part::MixedPageblocks) } => "owned-blocks-no-mixed",
         }
     }
 
@@ -69,6 +70,9 @@ impl Entrant {
             }
             Self::OwnedBlocks { without: Some(Part::OwnStacks) } => {
                 "the same, without pageblocks with free frames that are one CPU's own"
+            }
+            Self::OwnedBlocks { without: Some(Part::MixedPageblocks) } => {
+                "the same, without pageblocks that a CPU's orders share"
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pageset_blocks::{BlockAllocator, RemoteFrees, Tables};
+use pageset_blocks::{BlockAllocator, Part, RemoteFrees, Tables};
 use pageset_core::{CpuId, FrameAllocator, FreeError, FreeTraits, MigrateType, Order, Pfn, ZoneId};
 
 use crate::family::machine::Machine;
@@ -17,12 +17,13 @@ pub(crate) struct BlockSubject {
 }
 
 impl BlockSubject {
-    pub(crate) fn new(machine: &Machine, rule: RemoteFrees) -> Self {
+    pub(crate) fn new(machine: &Machine, rule: RemoteFrees, mixes: bool) -> Self {
         let allocator = machine.with_config(|config| {
             let tables = Tables::on_heap(&config).expect("spans of a sensible size");
             BlockAllocator::new(&config, tables).expect("a configuration without contradictions")
         });
-        Self { allocator: allocator.with_remote_frees(rule), rule }
+        let allocator = allocator.with_remote_frees(rule);
+        Self { allocator: if mixes { allocator } else { allocator.without(Part::MixedPageblocks) }, rule }
     }
 }
 

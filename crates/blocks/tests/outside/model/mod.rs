@@ -19,13 +19,15 @@ fn run(programs: impl Strategy<Value = Vec<Operation>>, share: u32) {
     let all = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(400);
     let cases = u32::div_ceil(all, share);
     let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
-    let strategy = (strategies::machines(), programs, any::<bool>());
-    let outcome =
-        proptest::test_runner::TestRunner::new(config).run(&strategy, |(machine, operations, keeps)| {
+    let strategy = (strategies::machines(), programs, any::<bool>(), any::<bool>());
+    let outcome = proptest::test_runner::TestRunner::new(config).run(
+        &strategy,
+        |(machine, operations, keeps, mixes)| {
             let rule = if keeps { RemoteFrees::Kept } else { RemoteFrees::AtOnce };
-            play(BlockSubject::new(&machine, rule), &machine, &operations, 1);
+            play(BlockSubject::new(&machine, rule, mixes), &machine, &operations, 1);
             Ok(())
-        });
+        },
+    );
     outcome.unwrap_or_else(|failure| panic!("{failure}"));
 }
 

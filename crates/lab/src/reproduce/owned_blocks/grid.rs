@@ -12,8 +12,13 @@ pub(super) const LINUX: [&str; 4] = ["linux-6.12", BASE, "linux-6.19", "pcp-budd
 /// See [`LINUX`].
 pub(super) const BASE: &str = "linux-6.18";
 /// Ours, and then ours without one of its parts each.
-pub(super) const OURS: [&str; 4] =
-    [OWNED_BLOCKS, "owned-blocks-at-once", "owned-blocks-no-spares", "owned-blocks-no-stacks"];
+pub(super) const OURS: [&str; 5] = [
+    OWNED_BLOCKS,
+    "owned-blocks-at-once",
+    "owned-blocks-no-spares",
+    "owned-blocks-no-stacks",
+    "owned-blocks-no-mixed",
+];
 /// CPUs of the largest machine that parts are left out on: larger ones take minutes.
 pub(super) const ABLATION_CPUS_MAX: u32 = 112;
 /// See [`OURS`].

@@ -1,0 +1,111 @@
+//! A CPU's orders share a pageblock for each type, until it needs many of one.
+
+use pageset_blocks::{BlockAllocator, Part};
+use pageset_core::{CpuId, FreeError, MigrateType, Order, Pfn};
+
+use crate::machine::{mixing, order, request};
+
+const CPU: CpuId = CpuId(0);
+const OTHER: CpuId = CpuId(1);
+const MOVABLE: MigrateType = MigrateType::Movable;
+const PAGEBLOCK: u64 = 512;
+
+fn alloc(allocator: &BlockAllocator<'_>, cpu: CpuId, of: u8) -> Pfn {
+    allocator.alloc(cpu, &request(of, MOVABLE)).expect("there is memory")
+}
+
+fn whole(allocator: &BlockAllocator<'_>) -> u64 {
+    allocator.zones().map(|zone| zone.whole_pageblocks).sum()
+}
+
+fn pageblock(pfn: Pfn) -> u64 {
+    pfn.0 / PAGEBLOCK
+}
+
+#[test]
+fn orders_share_a_pageblock_and_types_do_not() {
+    let allocator = mixing(8192, 1);
+    let blocks = [0, 3, 1, 6, 0, 2, 7].map(|of| (alloc(&allocator, CPU, of), order(of)));
+    assert!(blocks.iter().all(|(pfn, _)| pageblock(*pfn) == pageblock(blocks[0].0)), "{blocks:?}");
+    assert_eq!(whole(&allocator), 15);
+    let of_another_type = allocator.alloc(CPU, &request(0, MigrateType::Unmovable)).unwrap();
+    assert_ne!(pageblock(of_another_type), pageblock(blocks[0].0));
+    for (pfn, of) in blocks {
+        assert!(matches!(allocator.free(CPU, pfn, order(8)), Err(FreeError::WrongOrder { .. })));
+        assert_eq!(allocator.free(CPU, pfn, of), Ok(()));
+        assert_eq!(allocator.free(CPU, pfn, of), Err(FreeError::DoubleFree(pfn)));
+    }
+    allocator.drain_all();
+    assert_eq!(allocator.validate().unwrap().allocated, 1);
+    assert_eq!(whole(&allocator), 15);
+}
+
+#[test]
+fn without_this_part_each_order_has_a_pageblock() {
+    let allocator = mixing(8192, 1).without(Part::MixedPageblocks);
+    let [page, block] = [0, 3].map(|of| alloc(&allocator, CPU, of));
+    assert_ne!(pageblock(page), pageblock(block));
+}
+
+#[test]
+fn a_cpu_that_needs_many_gets_a_pageblock_for_them_alone() {
+    let allocator = mixing(8192, 1);
+    let block = alloc(&allocator, CPU, 3);
+    let pages: Vec<Pfn> = (0..1000).map(|_| alloc(&allocator, CPU, 0)).collect();
+    let last = pageblock(pages[999]);
+    assert_ne!(last, pageblock(block));
+    assert!(pages[pages.len() - 400..].iter().all(|pfn| pageblock(*pfn) == last), "one after the other");
+    assert_ne!(pageblock(alloc(&allocator, CPU, 1)), last, "of others it needs few");
+    let word = allocator.alloc_word(CPU, &request(2, MOVABLE), 8).unwrap();
+    assert_eq!(word.len(), 8, "who asks for many at once needs many");
+}
+
+#[test]
+fn what_an_idle_cpu_leaves_is_used_before_a_whole_pageblock() {
+    let allocator = mixing(8192, 2);
+    let left = alloc(&allocator, CPU, 3);
+    assert!((0..3).all(|_| allocator.tick(CPU).is_ok()));
+    let next = alloc(&allocator, OTHER, 0);
+    assert_eq!((pageblock(next), allocator.owner_of(left)), (pageblock(left), Some(OTHER)));
+    assert_eq!(allocator.counters().adopted, 1);
+    // One that has no room is passed over, and is there for others all the same.
+    allocator.drain_all();
+    let large = alloc(&allocator, OTHER, 8);
+    assert_eq!(pageblock(large), pageblock(left));
+    allocator.drain_all();
+    assert_ne!(pageblock(alloc(&allocator, CPU, 8)), pageblock(left));
+    assert_eq!(pageblock(alloc(&allocator, OTHER, 2)), pageblock(left));
+}
+
+#[test]
+fn what_other_cpus_free_is_kept_with_its_order() {
+    let allocator = mixing(8192, 2);
+    let blocks: Vec<Pfn> = (0..6).map(|_| alloc(&allocator, CPU, 2)).collect();
+    let page = alloc(&allocator, CPU, 0);
+    blocks.iter().for_each(|pfn| allocator.free(OTHER, *pfn, order(2)).unwrap());
+    allocator.free(OTHER, page, Order::ZERO).unwrap();
+    let held = || allocator.zones().map(|zone| zone.held).sum::<u64>();
+    assert_eq!(held(), 25);
+    assert_eq!(alloc(&allocator, OTHER, 2), blocks[5], "the last one first");
+    assert_eq!(alloc(&allocator, OTHER, 0), page);
+    // It goes back as a block, and single pages can lie there then.
+    allocator.drain_all();
+    assert_eq!(held(), 0);
+    let inside = Pfn(blocks[0].0 + 1);
+    assert_eq!(allocator.alloc_at(CPU, inside, &request(0, MOVABLE)), Ok(()));
+    assert_eq!(allocator.block_in_use(inside), Some((inside, Order::ZERO)));
+    assert_eq!(allocator.validate().unwrap().allocated, 4 + 1 + 1);
+}
+
+/// Found when this was built: each page was searched for, among all pageblocks.
+#[test]
+fn the_last_mixed_pageblock_of_another_is_taken_over() {
+    let allocator = mixing(2048, 2);
+    let theirs = alloc(&allocator, CPU, 0);
+    let more = || allocator.alloc(OTHER, &request(0, MOVABLE)).ok();
+    let pages: Vec<Pfn> = core::iter::from_fn(more).collect();
+    assert_eq!(pages.len(), 2047);
+    assert_eq!(allocator.owner_of(theirs), Some(OTHER));
+    let rescued = allocator.counters().rescued;
+    assert!(rescued < 40, "{rescued} pages were searched for");
+}
