@@ -3,8 +3,9 @@
 //! [`BlockAllocator`] hands out frames of zones, as `pageset-core`'s `PageAllocator` does, with the same requests,
 //! configuration and errors. It does not follow Linux: it is what we would do instead.
 //!
-//! - A CPU takes whole pageblocks and splits them, each into blocks of one order and one type. An allocation clears a bit in
-//!   the CPU's pageblock; a free sets it, whoever frees. One atomic exchange each, no lock, and nobody waits for anybody.
+//! - A CPU takes whole pageblocks and splits them, each into blocks of one type, and of one order if it needs many of that. An
+//!   allocation clears a bit in the CPU's pageblock; a free sets it, whoever frees. One atomic exchange each, no lock, and nobody
+//!   waits for anybody.
 //! - A CPU finds what others freed to its pageblocks when it needs blocks. Pageblocks of CPUs that do nothing are anybody's.
 //! - A pageblock whose frames are all free is whole again: one bit of a map.
 //! - Every misuse that a bit can show is an error value.

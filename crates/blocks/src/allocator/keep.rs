@@ -1,4 +1,4 @@
-//! Frees to other CPUs' pageblocks: the CPU keeps such blocks for its own requests, and gives back the oldest, many at a time.
+//! Frees to other CPUs' pageblocks: the CPU keeps such blocks for its own requests, and gives back many at a time.
 //!
 //! A bit that is set in another CPU's pageblock moves a cache line from that CPU to this one, and back. Blocks that are kept
 //! move nothing. Those that are given back together lie together, mostly, and move a line once.

@@ -79,8 +79,8 @@ const FRAMES: usize = PAGEBLOCK_FRAMES as usize;
 
 /// A page-frame allocator without a lock: CPUs own pageblocks, and a free sets a bit.
 ///
-/// A CPU splits the pageblocks that it owns into blocks of one order and one type. An allocation clears a bit in a pageblock
-/// of its CPU's, a free sets it, whoever frees: one atomic exchange each. So no operation ever waits for another, and a CPU
+/// A CPU splits the pageblocks that it owns into blocks of one type, and of one order if it needs many of that. An allocation clears
+/// a bit in a pageblock of its CPU's, a free sets it, whoever frees: one atomic exchange each. So no operation ever waits for another, and a CPU
 /// that stops in the middle of one blocks nobody.
 ///
 /// Every operation takes the CPU it runs on. Several threads may pass the same one at once.
