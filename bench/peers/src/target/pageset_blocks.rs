@@ -1,6 +1,7 @@
 //! `pageset-blocks` alone: pageblocks that CPUs own, called with a CPU number; or through arrays that each thread has to itself.
 
 use std::cell::RefCell;
+use std::mem::ManuallyDrop;
 
 use pageset_blocks::{BlockAllocator, CpuArrays, Tables};
 use pageset_core::{Config, CpuId, NodeId, Order, Pfn, Request, ZoneConfig, ZoneKind};
@@ -49,7 +50,8 @@ impl Target for Blocks {
 }
 
 thread_local! {
-    static ARRAYS: RefCell<Option<CpuArrays<'static>>> = const { RefCell::new(None) };
+    /// Dropped by whoever detaches: a thread local with a destructor looks at each use whether that has run.
+    static ARRAYS: RefCell<Option<ManuallyDrop<CpuArrays<'static>>>> = const { RefCell::new(None) };
 }
 
 /// The same, with arrays for each thread.
@@ -76,11 +78,11 @@ impl Target for Arrays {
     }
 
     fn attach(&self, cpu: usize) {
-        ARRAYS.set(Some(CpuArrays::new(self.pages, CpuId(cpu as u32))));
+        ARRAYS.set(Some(ManuallyDrop::new(CpuArrays::new(self.pages, CpuId(cpu as u32)))));
     }
 
     fn detach(&self, _: usize) {
-        ARRAYS.set(None);
+        drop(ARRAYS.take().map(ManuallyDrop::into_inner));
     }
 
     #[inline]
