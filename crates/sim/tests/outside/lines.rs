@@ -1,11 +1,12 @@
 //! What lines and exchanges of an allocator without locks cost, against operations counted by hand.
 
-use pageset_core::{CpuId, Order, Pfn, Request};
+use pageset_core::{CpuId, Order, PAGEBLOCK_FRAMES, Pfn, Request};
 use pageset_sim::pageset_blocks::Part;
 use pageset_sim::{Channel, Machine, Outcome, Simulation, Span, Time, VirtualCpu};
 
-/// Time of an exchange beyond the first of an operation, in these tests: so long that one more shows.
-const EXCHANGE_NS: f64 = 1e6;
+/// Time of an exchange beyond the first of an operation, in these tests: so long that one more shows, and so short
+/// that no tick passes.
+const EXCHANGE_NS: f64 = 1e4;
 
 fn machine() -> Machine {
     Machine::named("epyc-2").expect("it is bundled")
@@ -38,8 +39,9 @@ fn an_allocation_and_a_free_at_hand_are_one_exchange_each_and_no_line() {
     let mut machine = machine();
     machine.costs.atomic.ns = EXCHANGE_NS;
     let pairs: Body = Box::new(|cpu, _| {
-        let first = page(cpu);
-        free(cpu, first);
+        // From then on the CPU has pageblocks for single pages alone.
+        let many: Vec<_> = (0..=PAGEBLOCK_FRAMES).map(|_| page(cpu)).collect();
+        many.into_iter().for_each(|page| free(cpu, page));
         let began = cpu.now();
         for _ in 0..100 {
             let page = page(cpu);
