@@ -132,6 +132,11 @@ impl Engine {
         self.touch_metadata(pfn);
     }
 
+    /// The running CPU has just taken a lock, and uses what follows it: heads of lists and counters, which the last holder changed.
+    pub(crate) fn fetch_behind_lock(&self) {
+        self.charge(self.prices.zone_lines * self.cpu().scratch.lock_line.get());
+    }
+
     /// The running CPU gets a block, or none.
     pub(crate) fn note_alloc(&self, pfn: Option<Pfn>, order: Order) {
         let Some(pfn) = pfn else {
@@ -168,7 +173,7 @@ impl Engine {
                 scratch.blocks_in_hold.set(0);
                 scratch.is_drain.set(false);
                 self.work(self.prices.zone_visit);
-                self.charge(self.prices.zone_lines * scratch.lock_line.get());
+                self.fetch_behind_lock();
             }
             Event::PcpRefill { order, got, .. } => {
                 count(&scratch.refilled, got);

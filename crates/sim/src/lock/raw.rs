@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use pageset_core::lock_api::RawMutex;
 
 use super::LockClass;
-use crate::engine::current;
+use crate::engine::{Engine, current};
 
 /// Nobody has it.
 const FREE: u8 = 0;
@@ -135,10 +135,13 @@ impl Spin {
         Self { lock: VirtualLock::of(class), hold: RefCell::new(None) }
     }
 
-    /// Takes the lock, and waits for it if needed.
+    /// Takes the lock, and waits for it if needed. Behind that of an LRU list are its head and its counters.
     pub fn lock(&self) {
         let hold = self.lock.lock();
         self.hold.replace(Some(hold));
+        if self.lock.class() == Some(LockClass::Lru) {
+            current::with(|engine| engine.into_iter().for_each(Engine::fetch_behind_lock));
+        }
     }
 
     /// Releases the lock.

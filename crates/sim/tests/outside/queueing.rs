@@ -10,7 +10,7 @@ use pageset_core::policy::LINUX_6_18;
 use pageset_core::{CpuId, Order, Request};
 use pageset_sim::{
     Channel, FrameLayout, LockClass, LockModel, MACHINES, Machine, Outcome, SharedLine, Simulation, Span,
-    TickPhase, VirtualCpu, mutex,
+    Spin, TickPhase, Time, VirtualCpu, mutex,
 };
 use rand::{Rng, RngExt};
 
@@ -325,4 +325,37 @@ fn a_free_waits_for_its_buddys_line_where_each_frame_has_one() {
     };
     let [shared, own] = [FrameLayout::SharedLines, FrameLayout::LinePerFrame].map(free_ns);
     assert!(own > shared, "{own} and {shared} ns");
+}
+
+/// For how long a lock of a class is held when two CPUs take turns at it, which never wait.
+fn held_in_turns(class: LockClass, turns: u64) -> f64 {
+    let mut machine = ideal("skylake-ex");
+    machine.costs.line_from_cache.ns = 100.0;
+    machine.costs.lines_vary = false;
+    let mut simulation = Simulation::builder(&machine).cpus(4).duration(Span::from_ms(10)).build().unwrap();
+    let lock = Rc::new(Spin::new(class));
+    // Two cores of one socket.
+    for (place, cpu) in [(0, CpuId(0)), (1, CpuId(2))] {
+        let lock = Rc::clone(&lock);
+        let body = move |cpu: &VirtualCpu| {
+            for turn in 0..turns {
+                cpu.sleep_until(Time::ZERO + Span::from_us(10 * (2 * turn + place)));
+                lock.lock();
+                cpu.advance(Span::from_ns(50));
+                lock.unlock();
+            }
+        };
+        simulation.spawn(cpu, body).unwrap();
+    }
+    simulation.run().unwrap().lock(class).hold_ns() as f64
+}
+
+#[test]
+fn the_lock_of_an_lru_list_is_held_until_its_head_and_counters_are_there() {
+    const TURNS: u64 = 100;
+    let lines = f64::from(Machine::named("skylake-ex").unwrap().costs.zone_lines);
+    let (list, other) = (held_in_turns(LockClass::Lru, TURNS), held_in_turns(LockClass::Slab, TURNS));
+    // Nobody had the lock before the first.
+    let fetched_ns = lines * 100.0 * (2 * TURNS - 1) as f64;
+    agrees("held for the lines behind the lock, ns", list - other, fetched_ns, 1e-6);
 }

@@ -50,6 +50,14 @@ const CACHED: Parameter = Parameter {
     source: "guess: keeps memory bounded",
 };
 
+const CGROUPS: Parameter = Parameter {
+    key: "cgroups",
+    default: 1,
+    min: 1,
+    meaning: "builds that run at once, each in a memory cgroup of its own, which has LRU lists of its own",
+    source: "one build",
+};
+
 /// Processes of one compilation, besides the compiler. Source: spec fault.md §4.3, make, sh, gcc, as; guess.
 const SMALL_PROCESSES: u32 = 4;
 /// Faults between two system calls that allocate for a while. Guess.
@@ -87,6 +95,7 @@ pub(super) const KBUILD: Workload = Workload {
         SMALL_PAGES,
         PAGE_NS,
         CACHED,
+        CGROUPS,
         FAULT_NS,
         UNMAP_NS,
         Parameter { default: 15, ..lru::HOLD_NS },
@@ -112,7 +121,7 @@ const BUFFER_KINDS: [u32; 3] = [4096, 1024, 8192];
 
 fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     let mut plan = Plan::default();
-    let lrus = Lru::for_cpus(&mut plan, setup);
+    let lrus = Lru::for_cgroups(&mut plan, setup, setup.get(&CGROUPS));
     let mut slabs = Slabs::new(setup);
     let mut cache = |size, migratetype| slabs.cache(&mut plan, size, migratetype);
     let kinds = KINDS.map(|(size, count)| (cache(size, MigrateType::Unmovable), count));

@@ -1,7 +1,11 @@
-//! The list of pages in order of use: one lock for each node, taken for several pages at once.
+//! The list of pages in order of use: one lock for each node and memory cgroup, taken for several pages at once.
 //!
 //! It is not the allocator's, but every anonymous or file page passes it, so its lock is the next to be contended when
 //! the zone lock is not (spec fault.md §4.1, the 2018 study of batch sizes).
+
+use std::collections::BTreeMap;
+
+use pageset_core::CpuId;
 
 use crate::load::plan::{LockKind, Plan};
 use crate::load::setup::{Parameter, Setup};
@@ -18,7 +22,8 @@ pub(crate) const HOLD_NS: Parameter = Parameter {
     key: "lru_page_ns",
     default: 40,
     min: 0,
-    meaning: "time under the LRU lock to add or remove one page, in ns",
+    meaning: "time under the LRU lock to add or remove one page, besides what the machine takes to fetch the list's head and \
+              counters, in ns",
     source: "guess: two or three cold lines of metadata",
 };
 
@@ -33,18 +38,21 @@ pub(crate) struct Lru {
 impl Lru {
     /// One for each CPU that `setup` uses, over one lock for each node among them.
     pub(crate) fn for_cpus(plan: &mut Plan, setup: &Setup<'_>) -> Vec<Self> {
+        Self::for_cgroups(plan, setup, 1)
+    }
+
+    /// The same where programs run in so many memory cgroups, each with a list of its own on each node. The CPUs take turns among
+    /// them.
+    pub(crate) fn for_cgroups(plan: &mut Plan, setup: &Setup<'_>, cgroups: u64) -> Vec<Self> {
         let page_ns = setup.get(&HOLD_NS);
-        let mut nodes = Vec::new();
-        let mut lock_of = |node| match nodes.iter().find(|(known, _)| *known == node) {
-            Some((_, lock)) => *lock,
-            None => {
-                let lock = plan.lock(LockKind::Lru(node));
-                nodes.push((node, lock));
-                lock
-            }
+        let mut locks = BTreeMap::new();
+        let lock_of = |cpu: CpuId| {
+            let node = setup.node_of(cpu);
+            let list = (node, u64::from(cpu.0) % cgroups.max(1));
+            *locks.entry(list).or_insert_with(|| plan.lock(LockKind::Lru(node)))
         };
-        let locks = setup.each_cpu().map(|cpu| lock_of(setup.node_of(cpu)));
-        locks.map(|lock| Self { lock, page_ns, pending: 0 }).collect()
+        let locks: Vec<_> = setup.each_cpu().map(lock_of).collect();
+        locks.into_iter().map(|lock| Self { lock, page_ns, pending: 0 }).collect()
     }
 
     /// Adds a page: at once to this CPU's batch, and the whole batch to the list when it is full.
@@ -75,5 +83,23 @@ impl Lru {
     fn hold(&self, target: &mut dyn Target, pages: u32) {
         let ns = varied(target, self.page_ns * u64::from(pages));
         locked(target, self.lock, Hold::Exclusive, |target| target.compute(ns));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::setup::{Generation, Settings, Topology};
+
+    #[test]
+    fn each_cgroup_has_a_list_of_its_own_on_each_node() {
+        let (topology, settings) = (Topology::even(16, 2), Settings::default());
+        let setup =
+            Setup { topology: &topology, cpus: 16, generation: Generation::V6_6, settings: &settings };
+        for (cgroups, lists) in [(1, 2), (4, 8), (100, 16)] {
+            let mut plan = Plan::default();
+            let lrus = Lru::for_cgroups(&mut plan, &setup, cgroups);
+            assert_eq!((lrus.len(), plan.locks.len()), (16, lists), "{cgroups} cgroups");
+        }
     }
 }
