@@ -64,7 +64,7 @@ pub struct Costs {
     pub give_block: Cost,
     /// Work of taking and releasing a zone's lock that nobody else wants.
     pub zone_visit: Cost,
-    /// Cache lines that follow a zone's lock from CPU to CPU: free-list heads, counters.
+    /// Cache lines that follow a zone's lock from CPU to CPU: free-list heads, counters. As many follow the lock of an LRU list.
     pub zone_lines: u32,
     /// A frame's metadata, one line, per touch.
     pub metadata: ByLevel,
