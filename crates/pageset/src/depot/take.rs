@@ -44,9 +44,11 @@ impl Depot {
             Some(block) => block,
             None => self.reserve(cpu, class)?,
         };
-        let pageblock = &mut self.blocks[block as usize];
-        let parts = pageblock.take(&mut self.bits[block as usize], block, class, limit)?;
-        pageblock.is_reserved = pageblock.free() > 0;
+        let bits = &mut self.bits[block as usize];
+        let parts = bits.take(block, class, limit)?;
+        if !bits.has_any() {
+            self.blocks[block as usize].is_reserved = false;
+        }
         self.free -= u64::from(parts.count << class.shift());
         Some(parts)
     }
