@@ -15,7 +15,7 @@ impl Depot {
     /// Takes blocks for a CPU until none is missing: those that were passed on, the last first, then others, the lowest
     /// first. Some stay missing if the base has no pageblock any more.
     #[inline]
-    pub(crate) fn take(&mut self, cpu: usize, taken: &mut Taken, base: &Base, ledger: &Ledger) {
+    pub(crate) fn take(&mut self, cpu: usize, taken: &mut Taken<'_>, base: &Base, ledger: &Ledger) {
         let class = taken.class;
         let passed = self.transfer.take(class, taken.missing(), |entries| taken.fill(entries));
         self.free -= (passed as u64) << class.shift();
