@@ -11,7 +11,7 @@ pub(crate) const WORDS: usize = PAGEBLOCK_FRAMES as usize / WORD_FRAMES;
 /// The order whose blocks are one word.
 const WORD_ORDER: usize = usize::BITS.trailing_zeros() as usize;
 /// Every frame of a word is free.
-const FULL: usize = usize::MAX;
+pub(crate) const FULL: usize = usize::MAX;
 
 /// The free frames of one pageblock. 64 bytes, in a cache line of their own: what CPUs share of a pageblock is this line.
 ///

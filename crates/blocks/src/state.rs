@@ -110,6 +110,14 @@ impl State {
         (self.0 ^ wanted) & (0b100 | ORDER | MIXED | HOLED | ISOLATED | BAD) == 0
     }
 
+    /// Whether this is a pageblock of the same order, type and owner, if `other` [takes back](Self::takes_back) such blocks without another
+    /// look than at their bits; then this one does too.
+    #[inline]
+    pub(crate) const fn is_like(self, other: Self) -> bool {
+        const OWNER: u32 = u32::MAX << OWNER_AT;
+        (self.0 ^ other.0) & (0b100 | ORDER | TYPE | MIXED | HOLED | ISOLATED | BAD | OWNER) == 0
+    }
+
     /// Whether it is one block in use, which comes back as a whole without another look.
     #[inline]
     pub(crate) const fn is_pageblock_in_use(self) -> bool {

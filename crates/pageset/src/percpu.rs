@@ -20,6 +20,9 @@ pub(crate) type Drained = [Vec<Entry>; Class::COUNT];
 
 impl PerCpu {
     pub(crate) fn new(hot: HotPage, area: Option<Area>, caps: Caps) -> Self {
+        if let Some(area) = area {
+            rseq::announce(hot.hot(), area);
+        }
         Self { hot, area, caps }
     }
 
@@ -47,6 +50,11 @@ impl PerCpu {
     /// Puts a block into this CPU's array by a sequence. `false` if there is no room, or there are no sequences.
     #[inline(always)]
     pub(crate) fn push_in_sequence(&self, span: Span) -> bool {
+        if span.stack() == Some(StackAt::of_class(Class::Order0))
+            && let Some(is_pushed) = rseq::push_first(self.hot.hot(), Entry::dirty(span.frame()))
+        {
+            return is_pushed;
+        }
         // The area first: where there is none, nobody need know the stack.
         if let Some(area) = self.area
             && let Some(stack) = span.stack()

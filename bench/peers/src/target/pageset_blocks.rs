@@ -1,7 +1,7 @@
 //! `pageset-blocks` alone: pageblocks that CPUs own, called with a CPU number; or through arrays that each thread has to itself.
 
-use std::cell::RefCell;
-use std::mem::ManuallyDrop;
+use std::cell::Cell;
+use std::ptr;
 
 use pageset_blocks::{BlockAllocator, CpuArrays, Tables};
 use pageset_core::{Config, CpuId, NodeId, Order, Pfn, Request, ZoneConfig, ZoneKind};
@@ -50,8 +50,9 @@ impl Target for Blocks {
 }
 
 thread_local! {
-    /// Dropped by whoever detaches: a thread local with a destructor looks at each use whether that has run.
-    static ARRAYS: RefCell<Option<ManuallyDrop<CpuArrays<'static>>>> = const { RefCell::new(None) };
+    /// Where the thread's arrays are, as a kernel's CPU knows where its own data is. Null before the thread attaches, and after it
+    /// detaches.
+    static ARRAYS: Cell<*mut CpuArrays<'static>> = const { Cell::new(ptr::null_mut()) };
 }
 
 /// The same, with arrays for each thread.
@@ -65,7 +66,10 @@ impl Arrays {
     /// Does something with the calling thread's arrays.
     #[inline]
     fn with<R>(work: impl FnOnce(&mut CpuArrays<'static>) -> R) -> R {
-        ARRAYS.with_borrow_mut(|arrays| work(arrays.as_mut().expect("the thread is attached")))
+        // SAFETY: the box that `attach` made lives until the thread detaches, and is used here only: by this thread, which knows it
+        // alone, and once at a time, since no `work` comes back here.
+        let arrays = unsafe { ARRAYS.get().as_mut() };
+        work(arrays.expect("the thread is attached"))
     }
 }
 
@@ -78,11 +82,15 @@ impl Target for Arrays {
     }
 
     fn attach(&self, cpu: usize) {
-        ARRAYS.set(Some(ManuallyDrop::new(CpuArrays::new(self.pages, CpuId(cpu as u32)))));
+        let arrays = Box::new(CpuArrays::new(self.pages, CpuId(cpu as u32)));
+        ARRAYS.set(Box::into_raw(arrays));
     }
 
     fn detach(&self, _: usize) {
-        drop(ARRAYS.take().map(ManuallyDrop::into_inner));
+        let arrays = ARRAYS.replace(ptr::null_mut());
+        assert!(!arrays.is_null(), "the thread is attached");
+        // SAFETY: `attach` made it of a box, and nobody can find it any more.
+        drop(unsafe { Box::from_raw(arrays) });
     }
 
     #[inline]

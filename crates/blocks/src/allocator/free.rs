@@ -4,7 +4,7 @@ use pageset_core::{CpuId, FreeError, Order, Pfn, ZoneId};
 
 use super::{BlockAllocator, FRAMES};
 use crate::cpu_lists::Wanted;
-use crate::free_bits::{Left, WORD_FRAMES};
+use crate::free_bits::{FULL, Left, WORD_FRAMES};
 use crate::state::{Phase, State};
 
 impl BlockAllocator<'_> {
@@ -56,7 +56,9 @@ impl BlockAllocator<'_> {
     #[inline]
     pub(super) fn note_free(&self, block: usize, order: Order, free: usize) {
         let state = self.states[block].get();
-        if state.phase() == Phase::Idle {
+        // One that is known already can only become whole, which is sooner seen than how much there is.
+        let is_news = || !state.is_linked() || free == FULL;
+        if state.phase() == Phase::Idle && is_news() {
             self.note_free_to_idle(block, state, Left::of_word(free, order));
         }
     }

@@ -139,9 +139,21 @@ pub(super) struct Together {
 }
 
 impl Together {
+    /// One frame.
+    #[inline]
+    pub(super) const fn of(index: usize) -> Self {
+        Self { word: index / WORD_FRAMES, frames: 1 << (index % WORD_FRAMES) }
+    }
+
     /// Its pageblock, and the word in it.
     pub(super) const fn place(&self) -> (BlockIndex, usize) {
         (self.word / WORDS, self.word % WORDS)
+    }
+
+    /// The indices of the frames.
+    pub(super) fn indices(&self) -> impl Iterator<Item = usize> {
+        let first = self.word * WORD_FRAMES;
+        (0..WORD_FRAMES).filter(|bit| self.frames >> bit & 1 == 1).map(move |bit| first + bit)
     }
 
     /// Adds a frame, if it lies in the same word and is not there yet.

@@ -170,7 +170,7 @@ impl BlockAllocator<'_> {
     }
 
     /// The same for blocks that are no larger than a word, by pageblock, word in it, and a bit for each first frame.
-    #[inline]
+    #[inline(always)]
     pub(super) fn put_heads(
         &self,
         cpu: CpuId,

@@ -16,19 +16,58 @@ pub(super) struct Bits([u64; WORDS]);
 
 impl Bits {
     pub(super) const NONE: Self = Self([0; WORDS]);
+
+    /// Whether any part is free.
+    pub(super) fn has_any(&self) -> bool {
+        self.0.iter().any(|word| *word != 0)
+    }
+
+    /// Words of which a part is free.
+    pub(super) fn words_with_any(&self) -> usize {
+        self.0.iter().filter(|word| **word != 0).count()
+    }
+
+    /// Whether all parts of a pageblock that is split into this class are free.
+    pub(super) fn has_all(&self, class: Class) -> bool {
+        self.0[..words_of(class)].iter().all(|word| *word == u64::MAX)
+    }
+
+    /// Parts that are free. Slow.
+    pub(super) fn count(&self) -> u32 {
+        self.0.iter().map(|word| word.count_ones()).sum()
+    }
+
+    /// Takes up to `limit` blocks (64 at most) of the class that pageblock `block` is split into, the lowest. `None` if there is none.
+    #[inline]
+    pub(super) fn take(&mut self, block: u32, class: Class, limit: u32) -> Option<Parts> {
+        let words = &mut self.0[..words_of(class)];
+        let word = words.iter().position(|word| *word != 0)?;
+        let (bits, count) = lowest(words[word], limit);
+        words[word] &= !bits;
+        let first = block * PAGEBLOCK_FRAMES + ((word as u32 * 64) << class.shift());
+        Some(Parts { first, bits, count })
+    }
+
+    /// Puts blocks of the class that the pageblock is split into. Returns their word before and after.
+    #[inline(always)]
+    pub(super) fn put(&mut self, class: Class, parts: Parts) -> (u64, u64) {
+        let word = ((parts.first % PAGEBLOCK_FRAMES) >> class.shift()) / 64;
+        let word = &mut self.0[word as usize];
+        let before = *word;
+        *word |= parts.bits;
+        (before, *word)
+    }
 }
 
-/// One pageblock, without its bits.
+/// One pageblock, without its bits, which change with each block: of this, CPUs have copies in their caches.
 ///
 /// # Invariants
-/// A bit is set only if it is split, and `free` counts the bits.
+/// A bit is set only if it is split.
 #[derive(Clone, Copy)]
 pub(super) struct Pageblock {
     pub(super) place: Place,
     /// Whether it is split and only one CPU takes from it.
     pub(super) is_reserved: bool,
-    /// Parts that are free.
-    free: u16,
 }
 
 /// Where a pageblock is.
@@ -47,51 +86,19 @@ pub(super) enum Place {
 }
 
 impl Pageblock {
-    pub(super) const ELSEWHERE: Self = Self { place: Place::Elsewhere, is_reserved: false, free: 0 };
-
-    /// Parts that are free.
-    pub(super) fn free(&self) -> u32 {
-        u32::from(self.free)
-    }
+    pub(super) const ELSEWHERE: Self = Self { place: Place::Elsewhere, is_reserved: false };
 
     /// Splits it into blocks of a class, all of them free.
     pub(super) fn split(&mut self, bits: &mut Bits, class: Class) {
         bits.0[..words_of(class)].fill(u64::MAX);
         self.place = Place::Split(class);
-        self.free = (PAGEBLOCK_FRAMES >> class.shift()) as u16;
     }
 
     /// Forgets that it was split into this class.
     pub(super) fn unsplit(&mut self, bits: &mut Bits, class: Class, place: Place) {
         bits.0[..words_of(class)].fill(0);
-        self.free = 0;
         self.is_reserved = false;
         self.place = place;
-    }
-
-    /// Takes up to `limit` blocks (64 at most) of the class that it is split into, the lowest; `block` is its number. `None`
-    /// if there is none.
-    #[inline]
-    pub(super) fn take(&mut self, bits: &mut Bits, block: u32, class: Class, limit: u32) -> Option<Parts> {
-        let words = &mut bits.0[..words_of(class)];
-        let word = words.iter().position(|word| *word != 0)?;
-        let (bits, count) = lowest(words[word], limit);
-        words[word] &= !bits;
-        self.free -= count as u16;
-        let first = block * PAGEBLOCK_FRAMES + ((word as u32 * 64) << class.shift());
-        Some(Parts { first, bits, count })
-    }
-
-    /// Puts blocks of the class that it is split into. Returns how many were free already.
-    #[inline(always)]
-    pub(super) fn put(&mut self, free: &mut Bits, class: Class, parts: Parts) -> u32 {
-        let Parts { first, bits, count } = parts;
-        let word = ((first % PAGEBLOCK_FRAMES) >> class.shift()) / 64;
-        let word = &mut free.0[word as usize];
-        let refused = if *word & bits == 0 { 0 } else { (*word & bits).count_ones() };
-        *word |= bits;
-        self.free += (count - refused) as u16;
-        refused
     }
 
     /// Whether a frame is free here.

@@ -33,10 +33,13 @@ impl Parts {
     /// Adds a block, if it lies in the same word and is not one of these; `false` if not.
     #[inline(always)]
     pub(super) fn add(&mut self, frame: u32, class: Class) -> bool {
-        let next = Self::one(frame, class);
-        let belongs = next.first == self.first && next.bits & self.bits == 0;
+        if (frame ^ self.first) >> class.shift() >= 64 {
+            return false;
+        }
+        let bit = 1 << ((frame >> class.shift()) % 64);
+        let belongs = self.bits & bit == 0;
         if belongs {
-            self.bits |= next.bits;
+            self.bits |= bit;
             self.count += 1;
         }
         belongs

@@ -1,9 +1,9 @@
 //! Into the depot: passed on as they are, or put to their place; what has no place here is free in the base.
 
-use pageset_core::{FreeError, Order, PAGEBLOCK_FRAMES, PAGEBLOCK_ORDER};
+use pageset_core::{FreeError, Order, PAGEBLOCK_ORDER};
 
 use super::Depot;
-use super::pageblock::Place;
+use super::pageblock::{Pageblock, Place};
 use super::parts::Parts;
 use crate::arrays::{Class, Entry, ZeroState};
 use crate::base::Base;
@@ -40,9 +40,9 @@ impl Depot {
 
     /// Puts blocks to their places, whether they came from here or from the base. Returns how many were free already.
     pub(crate) fn put(&mut self, class: Class, entries: &[Entry], base: &Base, ledger: &Ledger) -> u64 {
-        for entry in entries.iter().filter(|entry| entry.zero() == ZeroState::Zero) {
-            // Before somebody else can have it.
-            ledger.note_zero(entry.frame()..entry.frame() + class.frames());
+        if entries.iter().fold(0, |any, entry| any | entry.raw() & 1) != 0 {
+            // Before somebody else can have them.
+            note_zero(class, entries, ledger);
         }
         match class {
             Class::Order9 => {
@@ -78,66 +78,102 @@ impl Depot {
     #[inline(always)]
     fn put_words(&mut self, class: Class, entries: &[Entry], base: &Base) -> u64 {
         let mut rest = entries;
-        let mut refused = 0;
+        // Only exceptions are counted on the way: each would wait for the count that the one before leaves.
+        let (mut refused, mut elsewhere) = (0, 0);
         while let Some((first, others)) = rest.split_first() {
             let mut parts = Parts::one(first.frame(), class);
-            let together = others.iter().take_while(|entry| parts.add(entry.frame(), class)).count();
-            rest = &others[together..];
-            refused += match self.put_word(class, parts) {
-                Put::Kept { refused } => u64::from(refused),
-                Put::Foreign => free_blocks(base, class, parts),
-                Put::ForeignPart => free_parts(base, class, parts),
-            };
+            rest = others;
+            while let Some((next, others)) = rest.split_first()
+                && parts.add(next.frame(), class)
+            {
+                rest = others;
+            }
+            match self.put_word(class, parts) {
+                Put::Kept { refused: 0 } => {}
+                Put::Kept { refused: of_word } => refused += of_word,
+                Put::Foreign => elsewhere += free_blocks(base, class, parts, &mut refused),
+                Put::ForeignPart => elsewhere += free_parts(base, class, parts, &mut refused),
+            }
         }
-        refused
+        self.free += (entries.len() as u64 - u64::from(refused) - u64::from(elsewhere)) << class.shift();
+        u64::from(refused)
     }
 
-    /// Puts blocks that lie in one word.
+    /// Puts blocks that lie in one word. The caller counts them.
     #[inline(always)]
     pub(super) fn put_word(&mut self, class: Class, parts: Parts) -> Put {
         let block = parts.first >> PAGEBLOCK_ORDER;
-        let Some(pageblock) = self.blocks.get_mut(block as usize) else { return Put::Foreign };
-        match pageblock.place {
-            Place::Split(split) if split == class => {}
-            Place::Elsewhere | Place::Owned => return Put::Foreign,
-            Place::Dissolved => return Put::ForeignPart,
-            Place::Whole | Place::Split(_) => return Put::Kept { refused: parts.count },
+        let is_split = |pageblock: &Pageblock| pageblock.place == Place::Split(class);
+        if !self.blocks.get(block as usize).is_some_and(is_split) {
+            return self.put_nowhere(block, parts);
         }
-        let before = pageblock.free();
+        let (before, after) = self.bits[block as usize].put(class, parts);
+        // One test of what happens seldom.
+        if before == 0 || after == u64::MAX || before & parts.bits != 0 {
+            return self.note_word(class, block, parts, before);
+        }
+        Put::Kept { refused: 0 }
+    }
+
+    /// What becomes of blocks whose pageblock is not split into such.
+    #[cold]
+    fn put_nowhere(&self, block: u32, parts: Parts) -> Put {
+        match self.blocks.get(block as usize).map(|pageblock| pageblock.place) {
+            None | Some(Place::Elsewhere | Place::Owned) => Put::Foreign,
+            Some(Place::Dissolved) => Put::ForeignPart,
+            Some(Place::Whole | Place::Split(_)) => Put::Kept { refused: parts.count },
+        }
+    }
+
+    /// Looks after a word that has its first free parts or is all free now, or had some of these before.
+    #[inline(never)]
+    fn note_word(&mut self, class: Class, block: u32, parts: Parts, before: u64) -> Put {
         let bits = &mut self.bits[block as usize];
-        let refused = pageblock.put(bits, class, parts);
-        self.free += u64::from((parts.count - refused) << class.shift());
-        if pageblock.free() == PAGEBLOCK_FRAMES >> class.shift() {
-            if before > 0 && !pageblock.is_reserved {
+        let had_any = before != 0 || bits.words_with_any() > 1;
+        let pageblock = &mut self.blocks[block as usize];
+        if bits.has_all(class) {
+            if had_any && !pageblock.is_reserved {
                 self.partial[class as usize].remove(block);
             }
             pageblock.unsplit(bits, class, Place::Whole);
             self.whole.push(block);
-        } else if before == 0 {
+        } else if !had_any {
             self.partial[class as usize].insert(block);
         }
-        Put::Kept { refused }
+        Put::Kept { refused: (before & parts.bits).count_ones() }
     }
 }
 
-/// Frees blocks in the base. Returns how many were free already.
+/// Notes which of these are zero.
 #[cold]
-fn free_blocks(base: &Base, class: Class, parts: Parts) -> u64 {
-    let is_refused = |frame: &u32| base.free(*frame, class.order()).is_err();
-    parts.frames(class).filter(is_refused).count() as u64
+fn note_zero(class: Class, entries: &[Entry], ledger: &Ledger) {
+    for entry in entries.iter().filter(|entry| entry.zero() == ZeroState::Zero) {
+        ledger.note_zero(entry.frame()..entry.frame() + class.frames());
+    }
 }
 
-/// Frees blocks that the base may know as parts of larger ones. Returns how many were free already.
+/// Frees blocks in the base. Returns how many are free now; others were so already.
 #[cold]
-fn free_parts(base: &Base, class: Class, parts: Parts) -> u64 {
-    let is_refused = |frame: &u32| {
-        let outcome = base.free(*frame, class.order()).or_else(|error| match error {
+fn free_blocks(base: &Base, class: Class, parts: Parts, refused: &mut u32) -> u32 {
+    count_freed(parts, class, refused, |frame| base.free(frame, class.order()).is_ok())
+}
+
+/// Frees blocks that the base may know as parts of larger ones. Returns how many are free now; others were so already.
+#[cold]
+fn free_parts(base: &Base, class: Class, parts: Parts, refused: &mut u32) -> u32 {
+    count_freed(parts, class, refused, |frame| {
+        let outcome = base.free(frame, class.order()).or_else(|error| match error {
             FreeError::WrongOrder { .. } | FreeError::NotABlock(_) => {
-                base.free_range(*frame..*frame + class.frames())
+                base.free_range(frame..frame + class.frames())
             }
             other => Err(other),
         });
-        outcome.is_err()
-    };
-    parts.frames(class).filter(is_refused).count() as u64
+        outcome.is_ok()
+    })
+}
+
+fn count_freed(parts: Parts, class: Class, refused: &mut u32, free: impl FnMut(u32) -> bool) -> u32 {
+    let freed = parts.frames(class).map(free).filter(|is_free| *is_free).count() as u32;
+    *refused += parts.count - freed;
+    freed
 }

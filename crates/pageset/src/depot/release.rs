@@ -61,14 +61,14 @@ impl Depot {
         if !pageblock.is_reserved {
             self.partial[class as usize].remove(block);
         }
-        self.free -= u64::from(pageblock.free() * class.frames());
+        self.free -= u64::from(bits.count() * class.frames());
         pageblock.unsplit(bits, class, Place::Dissolved);
     }
 
     /// Gives up every pageblock that is split and of which a part is free.
     pub(crate) fn dissolve_all(&mut self, mut free_range: impl FnMut(Range<u32>)) {
         for block in 0..self.blocks.len() as u32 {
-            if self.blocks[block as usize].free() > 0 {
+            if self.bits[block as usize].has_any() {
                 self.dissolve(block * PAGEBLOCK_FRAMES, &mut free_range);
             }
         }

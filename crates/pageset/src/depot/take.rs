@@ -15,7 +15,7 @@ impl Depot {
     /// Takes blocks for a CPU until none is missing: those that were passed on, the last first, then others, the lowest
     /// first. Some stay missing if the base has no pageblock any more.
     #[inline]
-    pub(crate) fn take(&mut self, cpu: usize, taken: &mut Taken, base: &Base, ledger: &Ledger) {
+    pub(crate) fn take(&mut self, cpu: usize, taken: &mut Taken<'_>, base: &Base, ledger: &Ledger) {
         let class = taken.class;
         let passed = self.transfer.take(class, taken.missing(), |entries| taken.fill(entries));
         self.free -= (passed as u64) << class.shift();
@@ -44,9 +44,11 @@ impl Depot {
             Some(block) => block,
             None => self.reserve(cpu, class)?,
         };
-        let pageblock = &mut self.blocks[block as usize];
-        let parts = pageblock.take(&mut self.bits[block as usize], block, class, limit)?;
-        pageblock.is_reserved = pageblock.free() > 0;
+        let bits = &mut self.bits[block as usize];
+        let parts = bits.take(block, class, limit)?;
+        if !bits.has_any() {
+            self.blocks[block as usize].is_reserved = false;
+        }
         self.free -= u64::from(parts.count << class.shift());
         Some(parts)
     }

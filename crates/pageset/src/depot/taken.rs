@@ -12,20 +12,21 @@ const TOGETHER: usize = 12;
 ///
 /// # Invariants
 /// Both together are at most `wanted`, and that is at most [`BATCH_MAX`].
-pub(crate) struct Taken {
+pub(crate) struct Taken<'b> {
     pub(crate) class: Class,
     wanted: usize,
-    batch: Batch,
+    batch: &'b mut Batch,
     words: [Parts; TOGETHER],
     word_count: usize,
     /// Blocks in all words.
     blocks: usize,
 }
 
-impl Taken {
-    pub(crate) fn new(class: Class, wanted: usize) -> Self {
+impl<'b> Taken<'b> {
+    /// Nothing yet; the batch is empty.
+    pub(crate) fn new(class: Class, wanted: usize, batch: &'b mut Batch) -> Self {
         let wanted = wanted.min(BATCH_MAX);
-        Self { class, wanted, batch: Batch::new(), words: [Parts::NONE; TOGETHER], word_count: 0, blocks: 0 }
+        Self { class, wanted, batch, words: [Parts::NONE; TOGETHER], word_count: 0, blocks: 0 }
     }
 
     /// Blocks that are wanted and not there yet.
@@ -80,12 +81,6 @@ impl Taken {
         self.word_count = 0;
         self.blocks = 0;
     }
-
-    /// The batch, of which everything is looked up.
-    pub(crate) fn into_batch(self) -> Batch {
-        debug_assert_eq!(self.blocks, 0, "nothing waits to be looked up");
-        self.batch
-    }
 }
 
 #[cfg(test)]
@@ -97,7 +92,8 @@ mod tests {
     fn more_words_than_fit_are_looked_up_on_the_way() {
         let ledger = Ledger::new(2048, Contents::Zero);
         ledger.hand_out(64..128);
-        let mut taken = Taken::new(Class::Order0, TOGETHER + 3);
+        let mut batch = Batch::new();
+        let mut taken = Taken::new(Class::Order0, TOGETHER + 3, &mut batch);
         taken.fill(&[Entry::dirty(7)]);
         for word in 0..=TOGETHER as u32 {
             taken.push_word(Parts::one(word * 64 + 1, Class::Order0), &ledger);
@@ -106,7 +102,6 @@ mod tests {
         taken.look_up(&ledger);
         taken.push(2000, &ledger);
         assert_eq!(taken.missing(), 0);
-        let mut batch = taken.into_batch();
         let used: Vec<_> = std::iter::from_fn(|| batch.pop_back()).map(|entry| entry.frame()).collect();
         let words = (0..=TOGETHER as u32).map(|word| word * 64 + 1);
         assert!([7].into_iter().chain(words).chain([2000]).eq(used), "as they were taken");
@@ -116,10 +111,11 @@ mod tests {
     #[test]
     fn a_whole_pageblock_is_one_block() {
         let ledger = Ledger::new(2048, Contents::Zero);
-        let mut taken = Taken::new(Class::Order9, 1);
+        let mut batch = Batch::new();
+        let mut taken = Taken::new(Class::Order9, 1, &mut batch);
         taken.push_word(Parts::pageblock(1024), &ledger);
         taken.look_up(&ledger);
-        let entry = taken.into_batch().pop_back();
+        let entry = batch.pop_back();
         assert_eq!(entry, Some(Entry::with_zero(1024, ZeroState::Zero)));
         assert_eq!(ledger.hand_out_pageblock(1024), ZeroState::Unknown);
     }

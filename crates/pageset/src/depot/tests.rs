@@ -6,8 +6,16 @@ use super::*;
 
 const KEPT: Put = Put::Kept { refused: 0 };
 
+fn put_parts(depot: &mut Depot, class: Class, parts: Parts) -> Put {
+    let put = depot.put_word(class, parts);
+    if let Put::Kept { refused } = put {
+        depot.free += u64::from(parts.count - refused) << class.shift();
+    }
+    put
+}
+
 fn put(depot: &mut Depot, frame: u32, class: Class) -> Put {
-    depot.put_word(class, Parts::one(frame, class))
+    put_parts(depot, class, Parts::one(frame, class))
 }
 
 fn is_refused(depot: &mut Depot, frame: u32, class: Class) -> bool {
@@ -47,10 +55,13 @@ fn many_pages_are_put_at_once() {
     let mut depot = depot(&[0]);
     while depot.take_word(0, Class::Order0, 64).is_some() {}
     for word in 0..8 {
-        assert_eq!(depot.put_word(Class::Order0, Parts { first: word * 64, bits: !1, count: 63 }), KEPT);
+        assert_eq!(
+            put_parts(&mut depot, Class::Order0, Parts { first: word * 64, bits: !1, count: 63 }),
+            KEPT
+        );
     }
     let again = Parts { first: 64, bits: 0b11, count: 2 };
-    assert_eq!(depot.put_word(Class::Order0, again), Put::Kept { refused: 1 });
+    assert_eq!(put_parts(&mut depot, Class::Order0, again), Put::Kept { refused: 1 });
     assert_eq!(again.frames(Class::Order0).collect::<Vec<_>>(), [64, 65]);
     assert_eq!(depot.free(), 505);
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pageset_core::Order;
 
 use super::{Inner, Pool};
-use crate::arrays::{Class, Entry, ZeroState};
+use crate::arrays::{Batch, Class, Entry, ZeroState};
 use crate::base::Base;
 use crate::error::AllocError;
 use crate::{OwnedPages, Pages};
@@ -91,8 +91,12 @@ impl Inner {
     /// Allocates one block when the arrays are empty.
     fn alloc_drained(&self, order: Order) -> Result<Entry, AllocError> {
         // A part of a pageblock that is split into such blocks, and stays so: pools that are used up are used up again.
-        if let Some(part) = Class::of(order).and_then(|class| self.fetch(class, 1).pop_back()) {
-            return Ok(part);
+        if let Some(class) = Class::of(order) {
+            let mut part = Batch::new();
+            self.fetch(class, 1, &mut part);
+            if let Some(part) = part.pop_back() {
+                return Ok(part);
+            }
         }
         self.dissolve_depot();
         // What is isolated for a moment comes back.

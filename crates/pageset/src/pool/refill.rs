@@ -8,10 +8,11 @@ impl Inner {
     /// Refills this CPU's array, and returns one block more. `None` if it has no array, or memory or capacity is short.
     pub(super) fn refill(&self, class: Class) -> Option<Entry> {
         let wanted = self.percpu.refill_size(class)?;
-        let mut batch = self.fetch(class, wanted);
+        let mut batch = Batch::new();
+        self.fetch(class, wanted, &mut batch);
         if batch.len() == 0 {
             // Near the capacity.
-            batch = self.fetch(class, 1);
+            self.fetch(class, 1, &mut batch);
         }
         let first = batch.pop_back()?;
         self.percpu.push_many(class, &mut batch);
@@ -22,12 +23,12 @@ impl Inner {
         Some(first)
     }
 
-    /// Fetches up to `wanted` blocks, the lowest to be used first. The capacity is charged with those it returns.
-    pub(super) fn fetch(&self, class: Class, wanted: usize) -> Batch {
-        let mut taken = Taken::new(class, wanted);
+    /// Fetches up to `wanted` blocks into an empty batch, the lowest to be used first. The capacity is charged with them.
+    pub(super) fn fetch(&self, class: Class, wanted: usize, batch: &mut Batch) {
+        let mut taken = Taken::new(class, wanted, batch);
         let frames = u64::from(class.frames());
         if !self.capacity.try_charge(taken.missing() as u64 * frames) {
-            return Batch::new();
+            return;
         }
         let cpu = self.percpu.cpu();
         let mut depot = self.depot.lock();
@@ -40,12 +41,11 @@ impl Inner {
             self.fetch_scattered(&mut taken);
             self.capacity.uncharge(taken.missing() as u64 * frames);
         }
-        taken.into_batch()
     }
 
     /// Fetches blocks from the base one by one, where no whole pageblock is free any more.
     #[cold]
-    fn fetch_scattered(&self, taken: &mut Taken) {
+    fn fetch_scattered(&self, taken: &mut Taken<'_>) {
         while taken.missing() > 0
             && let Some(frame) = self.base.alloc(taken.class.order())
         {

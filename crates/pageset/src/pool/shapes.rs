@@ -4,7 +4,7 @@ use pageset_core::{Order, Pfn};
 
 use super::{Inner, Pool};
 use crate::Pages;
-use crate::arrays::Class;
+use crate::arrays::{Batch, Class};
 use crate::base::BaseError;
 use crate::error::AllocError;
 
@@ -26,7 +26,8 @@ impl Pool {
             got += 1;
         }
         while got < count {
-            let batch = inner.fetch(Class::Order0, count - got);
+            let mut batch = Batch::new();
+            inner.fetch(Class::Order0, count - got, &mut batch);
             let singles = batch.as_slice().iter().rev();
             inner.counts.note_slow_alloc(batch.len() as u32);
             pages.extend(singles.map(|entry| Pages::of_block(inner, entry.frame(), Order::ZERO)));

@@ -11,6 +11,12 @@ pub(crate) fn area() -> Option<Area> {
     None
 }
 
+pub(crate) fn announce(_: &Hot, area: Area) {
+    match area {}
+}
+
+pub(super) fn forget(_: &Hot) {}
+
 pub(crate) fn cpu(area: Area) -> usize {
     match area {}
 }
@@ -23,6 +29,11 @@ pub(crate) fn pop(_: &Hot, _: Area, _: StackAt) -> Option<Entry> {
 #[inline(always)]
 pub(crate) fn push(_: &Hot, _: Area, _: StackAt, _: Entry) -> bool {
     false
+}
+
+#[inline(always)]
+pub(crate) fn push_first(_: &Hot, _: Entry) -> Option<bool> {
+    None
 }
 
 pub(crate) fn pop_many(_: &Hot, _: Area, _: StackAt, _: usize, _: &mut Batch) {}

@@ -7,6 +7,10 @@ use std::sync::atomic::{
     Ordering::{Relaxed, SeqCst},
 };
 
+#[cfg(not(sequences))]
+use super::absent::forget;
+#[cfg(sequences)]
+use super::first::forget;
 use crate::Backing;
 use crate::arrays::{ArraySet, CpuArrays};
 use crate::sys::{Mapping, PAGE_BYTES, advice};
@@ -75,5 +79,12 @@ impl HotPage {
     fn current_index(&self) -> usize {
         let first = ptr::from_ref(self.sets[0].cpus()).cast::<CpuArrays>();
         usize::from(!ptr::eq(first, self.hot().arrays.load(SeqCst)))
+    }
+}
+
+impl Drop for HotPage {
+    fn drop(&mut self) {
+        // Before something else can be mapped there.
+        forget(self.hot());
     }
 }

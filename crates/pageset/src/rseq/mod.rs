@@ -7,12 +7,16 @@
 #[cfg(not(sequences))]
 mod absent;
 #[cfg(sequences)]
+mod first;
+#[cfg(sequences)]
 mod x86_64;
 
 #[cfg(not(sequences))]
-pub(crate) use absent::{Area, area, cpu, pop, pop_many, push, push_many, restarts};
+pub(crate) use absent::{Area, announce, area, cpu, pop, pop_many, push, push_first, push_many, restarts};
 #[cfg(sequences)]
-pub(crate) use x86_64::{Area, area, cpu, pop, pop_many, push, push_many, restarts};
+pub(crate) use first::announce;
+#[cfg(sequences)]
+pub(crate) use x86_64::{Area, area, cpu, pop, pop_many, push, push_first, push_many, restarts};
 
 mod hot;
 

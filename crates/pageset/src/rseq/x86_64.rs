@@ -9,7 +9,8 @@ use std::num::NonZeroIsize;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::Hot;
-use crate::arrays::{BATCH_MAX, Batch, CpuArrays, Entry, StackAt};
+use super::first::{FIRST, First};
+use crate::arrays::{BATCH_MAX, Batch, Class, CpuArrays, Entry, StackAt};
 
 /// Sequences begun again, in all pools of the process.
 static RESTARTS: AtomicU64 = AtomicU64::new(0);
@@ -28,6 +29,13 @@ const AREA_BYTES_MIN: u32 = 20;
 /// Distance of each thread's registered area from its thread pointer: what [`area`] found.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Area(NonZeroIsize);
+
+impl Area {
+    /// The distance.
+    pub(super) const fn distance(self) -> isize {
+        self.0.get()
+    }
+}
 
 /// Where glibc keeps each thread's area, relative to the thread pointer. `None` if it registered none: an old glibc,
 /// another C library, or the tunable `glibc.pthread.rseq=0`.
@@ -151,6 +159,49 @@ pub(crate) fn push(hot: &Hot, area: Area, stack: StackAt, entry: Entry) -> bool 
         );
     }
     true
+}
+
+/// Puts a single page on this CPU's stack in the process's [first pool](FIRST); `false` if there is no room, or the CPU has no
+/// arrays. `None` if this is another pool.
+#[inline(always)]
+pub(crate) fn push_first(hot: &Hot, entry: Entry) -> Option<bool> {
+    // SAFETY: as for `push`, since what is known of the first pool is that of `hot` if the addresses are the same: `hot` is
+    // borrowed, so it is not forgotten meanwhile.
+    unsafe {
+        asm!(
+            concat!(
+                "cmp {hot}, qword ptr [rip + {first} + {at_pool}];",
+                "jne {other};",
+                "mov {area}, qword ptr [rip + {first} + {at_area}];",
+                "mov {hot}, qword ptr [rip + {first} + {at_hot}];",
+                sequence!(
+                    first "", without_arrays "{full}",
+                    "movzx {count:e}, {head:x}"
+                    "cmp {count:e}, dword ptr [{at} + 8]"
+                    "jae {full}"
+                    "mov dword ptr [{at} + {count} * 4 + 16], {entry:e}"
+                    "add {head}, 1"
+                ),
+            ),
+            hot = inout(reg) std::ptr::from_ref(hot) => _,
+            entry = in(reg) entry.raw(),
+            area = out(reg) _,
+            count = out(reg) _,
+            at = out(reg) _,
+            head = out(reg) _,
+            full = label { return Some(false) },
+            other = label { return None },
+            first = sym FIRST,
+            at_pool = const First::POOL,
+            at_hot = const First::HOT,
+            at_area = const First::AREA,
+            offset = const StackAt::of_class(Class::Order0).bytes(),
+            shift = const CPU_SHIFT,
+            restarts = sym RESTARTS,
+            options(nostack),
+        );
+    }
+    Some(true)
 }
 
 /// Takes up to `limit` entries of this CPU's stack, those that were put last, into an empty batch. Not counted

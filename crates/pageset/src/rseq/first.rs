@@ -1,0 +1,84 @@
+//! The first pool of the process: where its arrays are, known without a look at the pool.
+//!
+//! Who frees a page that it had for long finds the handle in no cache near. The handle names the pool, so where the array is would
+//! be known when the handle has come, and what the next allocation reads, the array's head, later still: one miss after the
+//! other. Most processes have one pool. So a free compares with this one, which the processor predicts, and goes on with what
+//! stands here.
+
+use std::ptr;
+use std::sync::atomic::{
+    AtomicIsize, AtomicPtr,
+    Ordering::{Acquire, Relaxed, Release},
+};
+
+use super::{Area, Hot};
+
+/// What sequences of a pool need.
+///
+/// # Invariants
+/// While `pool` is the address of somebody's [`Hot`], `hot` is so too, and `area` is where each thread's area is.
+#[repr(C)]
+pub(super) struct First {
+    pool: AtomicPtr<Hot>,
+    /// The same once more: what is loaded from here does not wait for the comparison.
+    hot: AtomicPtr<Hot>,
+    area: AtomicIsize,
+}
+
+impl First {
+    pub(super) const POOL: usize = std::mem::offset_of!(Self, pool);
+    pub(super) const HOT: usize = std::mem::offset_of!(Self, hot);
+    pub(super) const AREA: usize = std::mem::offset_of!(Self, area);
+}
+
+pub(super) static FIRST: First = First {
+    pool: AtomicPtr::new(ptr::null_mut()),
+    hot: AtomicPtr::new(ptr::null_mut()),
+    area: AtomicIsize::new(0),
+};
+
+/// What `FIRST.pool` is while it is changed: nobody's address.
+const CHANGING: *mut Hot = ptr::dangling_mut();
+
+/// Notes a pool as the first one, unless there is another.
+pub(crate) fn announce(hot: &Hot, area: Area) {
+    let address = ptr::from_ref(hot).cast_mut();
+    if FIRST.pool.compare_exchange(ptr::null_mut(), CHANGING, Acquire, Relaxed).is_ok() {
+        FIRST.hot.store(address, Relaxed);
+        FIRST.area.store(area.distance(), Relaxed);
+        // INVARIANT: the other two were stored before.
+        FIRST.pool.store(address, Release);
+    }
+}
+
+/// Notes that a pool is gone, before something else can be at this address.
+pub(super) fn forget(hot: &Hot) {
+    let address = ptr::from_ref(hot).cast_mut();
+    FIRST.pool.compare_exchange(address, ptr::null_mut(), Release, Relaxed).ok();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arrays::{ArraySet, Caps, Class, Entry};
+    use crate::rseq::{HotPage, area, cpu, push_first};
+
+    #[test]
+    fn blocks_go_to_their_own_pool_whichever_was_first() {
+        let Some(area) = area() else { return };
+        let cpus = crate::sys::cpu::possible();
+        let page = || HotPage::new([(); 2].map(|()| ArraySet::new(cpus, Caps([1, 0, 0, 0, 0])))).unwrap();
+        let pages = [page(), page()];
+        // Pools of other tests may be first.
+        pages.iter().for_each(|page| announce(page.hot(), area));
+        let held = |page: &HotPage| page.all().map(|cpu| cpu.stack(Class::Order0).count()).sum::<u32>();
+        for page in &pages {
+            let pushed = push_first(page.hot(), Entry::dirty(7));
+            assert_eq!(held(page), u32::from(pushed == Some(true)), "on {}", cpu(area));
+        }
+        assert!(pages.iter().map(held).sum::<u32>() <= 1, "only one can be first");
+        let addresses = pages.each_ref().map(|page| ptr::from_ref(page.hot()).cast_mut());
+        pages.iter().for_each(|page| forget(page.hot()));
+        assert!(!addresses.contains(&FIRST.pool.load(Acquire)));
+    }
+}
