@@ -23,7 +23,8 @@ const KEPT_OF_MIXED: usize = 64;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RemoteFrees {
     /// The CPU keeps those up to order 3 for its own requests, 256 frames of a zone at most. Then it gives back those of the type
-    /// and order that it has most of. A block that is freed twice so is found when it is given back, and counted.
+    /// and order that it has most of. Blocks of pageblocks that several CPUs share are kept likewise, whoever frees them. A block
+    /// that is freed twice so is found when it is given back, and counted.
     #[default]
     Kept,
     /// They go back at once. Every double free is an error.
