@@ -51,7 +51,7 @@ pub struct CpuLists {
     pub(crate) offset: u64,
     /// By type and order, where the next block comes from.
     cursors: [[Cursor; PAGEBLOCK_ORDER]; TYPES],
-    /// By type, its pageblock with blocks of several orders.
+    /// By type, the pageblock with blocks of several orders that it and its neighbours take from, if it is the first of these.
     mixed: [Cursor; TYPES],
     pub(crate) spares: Spares,
     /// Where this CPU looked for a whole pageblock last.
@@ -100,9 +100,14 @@ impl CpuLists {
         &self.mixed[migratetype.index()]
     }
 
-    /// All of them.
+    /// Where it takes blocks of one order from.
     pub(crate) fn cursors(&self) -> impl Iterator<Item = &Cursor> {
-        self.cursors.iter().flatten().chain(&self.mixed)
+        self.cursors.iter().flatten()
+    }
+
+    /// Where it, or its neighbours, take blocks of any order from.
+    pub(crate) fn mixed_cursors(&self) -> impl Iterator<Item = &Cursor> {
+        self.mixed.iter()
     }
 
     #[inline]
@@ -178,14 +183,27 @@ impl Cursor {
         place(self.at_hand.swap(new, Relaxed)).map(|(block, _)| block)
     }
 
+    /// From now on from this pageblock, if it came from `before` until now.
+    pub(crate) fn replace_if(&self, before: Option<BlockIndex>, block: BlockIndex) -> bool {
+        let number = |block: BlockIndex| (block * WORDS) as u32;
+        let before = before.map_or(NONE, number);
+        self.at_hand.compare_exchange(before, number(block), Relaxed, Relaxed).is_ok()
+    }
+
     /// Whether the CPU has no pageblock for these blocks alone, and needs none.
     pub(crate) fn needs_few(&self) -> bool {
         self.of_mixed.load(Relaxed) < FEW && self.get().is_none()
     }
 
-    /// The CPU took a block of a mixed pageblock.
-    pub(crate) fn note_few(&self, order: Order) {
-        self.of_mixed.store(self.of_mixed.load(Relaxed).saturating_add(order.frames()), Relaxed);
+    /// Frames that the CPU took of mixed pageblocks since the last tick.
+    pub(crate) fn taken_of_mixed(&self) -> u32 {
+        self.of_mixed.load(Relaxed)
+    }
+
+    /// The CPU took blocks of a mixed pageblock.
+    pub(crate) fn note_few(&self, order: Order, blocks: u32) {
+        let frames = blocks.saturating_mul(order.frames());
+        self.of_mixed.store(self.taken_of_mixed().saturating_add(frames), Relaxed);
     }
 
     /// A tick has passed.

@@ -1,5 +1,5 @@
-//! Blocks that a CPU freed to other CPUs' pageblocks and has not given back yet: lists by type and order that share their
-//! room, for whoever gets hold of them.
+//! Blocks that a CPU freed to other CPUs' pageblocks and has not given back yet, or took ahead of a shared one: lists by type and
+//! order that share their room, for whoever gets hold of them.
 
 use pageset_core::{COSTLY_ORDER, Order};
 

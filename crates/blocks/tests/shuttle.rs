@@ -199,6 +199,30 @@ fn neighbours_in_a_pageblock_that_was_just_mixed_are_told_apart() {
     });
 }
 
+/// Neighbours take their first block at once, free it, and are idle now and then: of the pageblocks that they claim, one is theirs,
+/// and each of the others is whole again.
+#[test]
+fn neighbours_that_claim_at_once_share_one() {
+    check(|| {
+        let world = Arc::new(World::new(3, RemoteFrees::Kept));
+        let neighbour = |cpu: u32| {
+            let world = world.clone();
+            thread::spawn(move || {
+                for _ in 0..4 {
+                    let block = world.alloc(CpuId(cpu), Order::ZERO, MigrateType::Movable);
+                    block.into_iter().for_each(|block| world.free(CpuId(cpu), block));
+                    if thread_rng().gen_bool(0.5) {
+                        world.allocator.drain_cpu(CpuId(cpu)).expect("it is one of the CPUs");
+                    }
+                }
+            })
+        };
+        let neighbours = [0, 1, 2].map(neighbour);
+        neighbours.into_iter().for_each(|thread| thread.join().expect("nobody panics"));
+        world.end();
+    });
+}
+
 /// A CPU that stops in the middle of any operation blocks nobody: the others do all they have to do before it goes on.
 #[test]
 fn a_thread_that_stops_blocks_nobody() {

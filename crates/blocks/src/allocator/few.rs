@@ -5,23 +5,28 @@
 use pageset_core::Order;
 
 use super::refill::Needy;
-use super::{BlockAllocator, FRAMES, WholeUse};
-use crate::cpu_lists::count;
+use super::{BlockAllocator, FRAMES, RemoteFrees, WholeUse};
+use crate::cpu_lists::{Cursor, count};
 use crate::free_bits::WORDS;
+use crate::kept::Kept;
 use crate::stack::BlockIndex;
 use crate::state::{Phase, State};
-use crate::tail_bits::words_of;
 
 /// Mixed pageblocks that nobody has at hand, to try before a whole one is split.
 const TRIES: usize = 2;
+
+/// Frames that a CPU takes of a mixed pageblock at once, at least and at most. Decision 0029 in the sources compares numbers.
+const BATCH_MIN: usize = if cfg!(loom) { 1 } else { 4 };
+const BATCH_MAX: usize = if cfg!(loom) { 2 } else { 16 };
 
 /// Free frames of a mixed pageblock that are worth a look.
 const WORTHWHILE: usize = FRAMES / 8;
 
 impl BlockAllocator<'_> {
-    /// A block of the CPU's mixed pageblock, if the CPU needs few and has no pageblock for this order and type alone.
+    /// A block of the mixed pageblock of the CPU and its neighbours, if the CPU needs few and has no pageblock for this order and
+    /// type alone.
     pub(super) fn take_few(&self, needy: Needy<'_>) -> Option<usize> {
-        let (block, _) = needy.lists.mixed(needy.wanted.migratetype).get()?;
+        let (block, _) = self.mixed_at_hand(needy.zone, needy.cpu, needy.wanted.migratetype).get()?;
         if self.needs_few(needy) { self.take_from_mixed(block, needy) } else { None }
     }
 
@@ -33,7 +38,12 @@ impl BlockAllocator<'_> {
         }
         let zone = &self.zones[needy.zone.index()];
         let has_pageblocks = || !zone.shared(needy.wanted).is_empty();
-        self.adopt_mixed(needy).or_else(|| if has_pageblocks() { None } else { self.claim_mixed(needy) })
+        // Before one looks once more: a neighbour may have been faster.
+        let before = self.mixed_at_hand(needy.zone, needy.cpu, needy.wanted.migratetype).get();
+        let before = before.map(|(block, _)| block);
+        self.take_few(needy)
+            .or_else(|| self.adopt_mixed(needy, before))
+            .or_else(|| if has_pageblocks() { None } else { self.claim_mixed(needy, before) })
     }
 
     fn needs_few(&self, needy: Needy<'_>) -> bool {
@@ -51,42 +61,59 @@ impl BlockAllocator<'_> {
         self.mixes_orders() && self.free[block].count() >= WORTHWHILE
     }
 
-    /// A block of a mixed pageblock that is this CPU's.
+    /// A block of a mixed pageblock that is this CPU's and its neighbours'. The CPU keeps some more for its next requests, so that
+    /// neighbours seldom meet there.
     fn take_from_mixed(&self, block: BlockIndex, needy: Needy<'_>) -> Option<usize> {
+        let (cursor, order) = (needy.lists.cursor(needy.wanted), needy.wanted.order);
         let state = self.states.get(block)?.get();
-        let is_ours = state.phase() == Phase::Current && state.owner() == needy.cpu;
+        let is_ours = state.phase() == Phase::Current && state.owner() == Self::first_neighbour(needy.cpu);
         if !is_ours || !state.is_mixed() || state.migratetype() != needy.wanted.migratetype {
             return None;
         }
-        let frame = self.take_mixed(block, needy.wanted.order)?;
+        let blocks = (self.batch(cursor) >> order.get()).max(1);
+        let (frame, taken) = if blocks == 1 || !Kept::keeps(order) {
+            (self.take_mixed(block, order)?, 1)
+        } else {
+            (0..WORDS).find_map(|word| {
+                let heads = self.take_word_of_mixed(block, word, order, blocks)?;
+                Some((self.keep_all_but_first(block, word, heads, needy), heads.count_ones()))
+            })?
+        };
         self.note_line(block, needy.cpu);
-        needy.lists.cursor(needy.wanted).note_few(needy.wanted.order);
+        cursor.note_few(order, taken);
         Some(frame)
     }
 
-    /// A block of a mixed pageblock that nobody has at hand, and that is this CPU's from then on.
-    fn adopt_mixed(&self, needy: Needy<'_>) -> Option<usize> {
+    /// Frames to take at once: the more, the more the CPU took since the last tick.
+    fn batch(&self, cursor: &Cursor) -> usize {
+        if self.parts.remote_frees != RemoteFrees::Kept {
+            return 1;
+        }
+        (cursor.taken_of_mixed() as usize).clamp(BATCH_MIN, BATCH_MAX)
+    }
+
+    /// A block of a mixed pageblock that nobody has at hand, and that the CPU and its neighbours have from then on.
+    fn adopt_mixed(&self, needy: Needy<'_>, before: Option<BlockIndex>) -> Option<usize> {
         let mut passed = [None; TRIES];
         let found = passed.iter_mut().find_map(|passed| {
             let block = self.pop_mixed(needy)?;
             let frame = self.take_from_mixed(block, needy);
             match frame {
-                Some(_) => {
-                    self.put_at_hand(needy.lists.mixed(needy.wanted.migratetype), Some(block), needy.cpu)
-                }
+                Some(_) => self.share(needy, before, block),
                 None => *passed = Some(block),
             }
             frame
         });
         // Not before, or the same one would come again.
-        passed.into_iter().flatten().for_each(|block| self.retire(block, needy.cpu));
+        let first = Self::first_neighbour(needy.cpu);
+        passed.into_iter().flatten().for_each(|block| self.retire(block, first));
         found.inspect(|_| count(&needy.lists.counters.adopted))
     }
 
-    /// A mixed pageblock that nobody has at hand; it is this CPU's from then on.
+    /// A mixed pageblock that nobody has at hand; it is this CPU's and its neighbours' from then on.
     fn pop_mixed(&self, needy: Needy<'_>) -> Option<BlockIndex> {
         let zone = &self.zones[needy.zone.index()];
-        let migratetype = needy.wanted.migratetype;
+        let (first, migratetype) = (Self::first_neighbour(needy.cpu), needy.wanted.migratetype);
         let is_idle = |state: State| {
             state.phase() == Phase::Idle
                 && !state.is_isolated()
@@ -99,7 +126,7 @@ impl BlockAllocator<'_> {
             // What became of it in the stack shows only now.
             let before = self.states[block].update(|state| {
                 let state = state.linked(false);
-                Some(if is_idle(state) { state.in_phase(Phase::Current).of_owner(needy.cpu) } else { state })
+                Some(if is_idle(state) { state.in_phase(Phase::Current).of_owner(first) } else { state })
             });
             if before.is_ok_and(is_idle) {
                 self.uncount(block);
@@ -110,23 +137,26 @@ impl BlockAllocator<'_> {
         None
     }
 
-    /// The first block of a whole pageblock, which is this CPU's for blocks of all orders from then on.
-    fn claim_mixed(&self, needy: Needy<'_>) -> Option<usize> {
-        let wanted = needy.wanted;
-        let mixed = State::split(Order::ZERO, wanted.migratetype).mixed().of_owner(needy.cpu);
+    /// A block of a whole pageblock, which is this CPU's and its neighbours' for blocks of all orders from then on.
+    fn claim_mixed(&self, needy: Needy<'_>, mut before: Option<BlockIndex>) -> Option<usize> {
+        let migratetype = needy.wanted.migratetype;
+        let first = Self::first_neighbour(needy.cpu);
+        let mixed = State::split(Order::ZERO, migratetype).mixed().of_owner(first);
         loop {
             let block = self.take_whole(needy)?;
             self.tails[block].clear();
-            self.tails[block].mark_block(0, wanted.order);
-            if self.turn_into(block, |state| mixed.keeping(state)) {
-                let mut rest = [0; WORDS];
-                words_of(wanted.order.frames() as usize..FRAMES).for_each(|(word, bits)| rest[word] = bits);
-                self.put_at_hand(needy.lists.mixed(wanted.migratetype), Some(block), needy.cpu);
-                self.put_all(block, rest);
-                self.note_line(block, needy.cpu);
-                needy.lists.cursor(wanted).note_few(wanted.order);
+            if !self.turn_into(block, |state| mixed.keeping(state)) {
+                continue;
+            }
+            self.free[block].open(0..WORDS);
+            // A neighbour with an old cursor may have retired it before its frames were there.
+            self.settle(block);
+            // Of neighbours that do this at the same time, all but one give theirs back whole.
+            self.share(needy, before, block);
+            before = self.mixed_at_hand(needy.zone, needy.cpu, migratetype).get().map(|(block, _)| block);
+            if let Some(frame) = before.and_then(|block| self.take_from_mixed(block, needy)) {
                 count(&needy.lists.counters.mixed);
-                return Some(block * FRAMES);
+                return Some(frame);
             }
         }
     }

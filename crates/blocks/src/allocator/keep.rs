@@ -5,6 +5,8 @@
 
 use pageset_core::{CpuId, Order, ZoneId};
 
+use super::mixed::frames_of_word;
+use super::refill::Needy;
 use super::{BlockAllocator, FRAMES};
 use crate::cpu_lists::{CpuLists, Wanted, count};
 use crate::free_bits::{WORD_FRAMES, WORDS};
@@ -13,11 +15,16 @@ use crate::stack::BlockIndex;
 use crate::state::State;
 use crate::zone::Zone;
 
+/// Frames of a type and order that a CPU keeps when one more is freed to a mixed pageblock, at most. Decision 0029 in the sources
+/// compares numbers.
+const KEPT_OF_MIXED: usize = 64;
+
 /// What happens to blocks that a CPU frees to another CPU's pageblock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RemoteFrees {
     /// The CPU keeps those up to order 3 for its own requests, 256 frames of a zone at most. Then it gives back those of the type
-    /// and order that it has most of. A block that is freed twice so is found when it is given back, and counted.
+    /// and order that it has most of. Blocks of pageblocks that several CPUs share are kept likewise, whoever frees them. A block
+    /// that is freed twice so is found when it is given back, and counted.
     #[default]
     Kept,
     /// They go back at once. Every double free is an error.
@@ -36,6 +43,10 @@ impl BlockAllocator<'_> {
         };
         let lists = self.lists_at(zone, cpu);
         let keep = |held: Held<'_>| {
+            // Of what a CPU needs few, it keeps few.
+            if state.is_mixed() && held.blocks(wanted) << order.get() >= KEPT_OF_MIXED {
+                self.give_back(cpu, lists, held, wanted);
+            }
             let is_kept = held.push(wanted, frame);
             if !is_kept && let Some(largest) = held.largest() {
                 self.give_back(cpu, lists, held, largest);
@@ -44,6 +55,28 @@ impl BlockAllocator<'_> {
         };
         lists.activity.note();
         Kept::keeps(order) && lists.kept.try_with(keep).unwrap_or(false)
+    }
+
+    /// Keeps what was taken of a word of a mixed pageblock, but for the first block, which it returns.
+    pub(super) fn keep_all_but_first(
+        &self,
+        block: BlockIndex,
+        word: usize,
+        heads: usize,
+        needy: Needy<'_>,
+    ) -> usize {
+        let order = needy.wanted.order;
+        let index = |frame: usize| block * FRAMES + frame;
+        let keep = |frame: usize| {
+            let push = |held: Held<'_>| held.push(needy.wanted, index(frame) as u32);
+            needy.lists.kept.try_with(push).unwrap_or(false)
+        };
+        // The highest first, so that the lowest are the next ones.
+        for frame in frames_of_word(word, heads & (heads - 1)).filter(|frame| !keep(*frame)) {
+            self.tails[block].clear_frames(frame..frame + order.frames() as usize);
+            self.return_frames(block, frame, order);
+        }
+        index(word * WORD_FRAMES + heads.trailing_zeros() as usize)
     }
 
     /// The block that this CPU freed last of those that it keeps.

@@ -21,6 +21,15 @@ pub(super) enum Mix {
     Busy,
 }
 
+/// The frames that a word of bits stands for, the highest first.
+pub(super) fn frames_of_word(word: usize, mut bits: usize) -> impl Iterator<Item = usize> {
+    core::iter::from_fn(move || {
+        let bit = bits.checked_ilog2()? as usize;
+        bits &= !(1 << bit);
+        Some(word * WORD_FRAMES + bit)
+    })
+}
+
 /// How often to look whether another CPU is done. It is after some words, unless it stopped there.
 const LOOKS: u32 = 1000;
 
@@ -79,6 +88,29 @@ impl BlockAllocator<'_> {
             let frame = self.take_bits(block, word, order)?;
             self.keep_mixed(block, frame, order)
         })
+    }
+
+    /// Up to so many blocks, each smaller than a word, from one word of a pageblock that has blocks of several orders: a bit for
+    /// each, at its first frame.
+    pub(super) fn take_word_of_mixed(
+        &self,
+        block: BlockIndex,
+        word: usize,
+        order: Order,
+        blocks: usize,
+    ) -> Option<usize> {
+        let heads = self.free[block].take_blocks(word, order, blocks);
+        if heads == 0 {
+            return None;
+        }
+        let state = self.states[block].get();
+        if state.gives() && state.is_mixed() {
+            frames_of_word(word, heads).for_each(|frame| self.begin_block(block, frame, order));
+            self.note_taken(block);
+            return Some(heads);
+        }
+        frames_of_word(word, heads).for_each(|frame| self.return_frames(block, frame, order));
+        None
     }
 
     /// The block at this frame, if it is free and the pageblock can have blocks of several orders.

@@ -74,7 +74,8 @@ impl BlockAllocator<'_> {
         order: Order,
     ) -> Result<(), FreeError> {
         let state = self.check_in_mixed(pfn, index, order)?;
-        if state.owner() != cpu && !state.is_isolated() && self.keep(cpu, zone, state, order, index) {
+        // Its owner's too: neighbours take from it.
+        if !state.is_isolated() && self.keep(cpu, zone, state, order, index) {
             return Ok(());
         }
         self.put_mixed(cpu, pfn, index, order)

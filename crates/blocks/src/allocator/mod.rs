@@ -1,7 +1,7 @@
 //! The allocator and its operations.
 //!
-//! Files in the order of an allocation: `alloc` (from the pageblock at hand), `refill` (another pageblock), `few` (orders that share one), `slow` (which zone,
-//! and what else to try), `soon` (who gives up sooner), `rescue` (what is left when no pageblock is), `reserve` (for atomic
+//! Files in the order of an allocation: `alloc` (from the pageblock at hand), `refill` (another pageblock), `few` (orders that share
+//! one), `neighbours` (CPUs that do), `slow` (which zone, and what else to try), `soon` (who gives up sooner), `rescue` (what is left when no pageblock is), `reserve` (for atomic
 //! requests of high order), `whole` (pageblocks and pairs of them), `whole_use` (which is next); `free`,
 //! `keep` (frees to pageblocks of other
 //! CPUs), `settle` (what a pageblock becomes after a free), `line` (which CPU changed it last); `word` (blocks that lie
@@ -33,6 +33,7 @@ mod line;
 mod look;
 mod mixed;
 mod mixed_layout;
+mod neighbours;
 #[cfg(all(loom, test))]
 mod orderings;
 mod parts;

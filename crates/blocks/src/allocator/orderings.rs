@@ -13,7 +13,7 @@ use pageset_core::{
 
 use super::refill::Needy;
 use super::reserve::Reserve;
-use super::{BlockAllocator, FRAMES, RemoteFrees, Tables};
+use super::{BlockAllocator, FRAMES, Part, RemoteFrees, Tables};
 use crate::atomic::Relaxed;
 use crate::cpu_lists::Wanted;
 use crate::orderings::{begin, check};
@@ -46,6 +46,12 @@ fn allocator() -> Arc<BlockAllocator<'static>> {
     let tables = Tables::on_heap(&config).expect("the zone is possible");
     let allocator = BlockAllocator::new(&config, tables).expect("the zone is possible");
     Arc::new(allocator.with_remote_frees(RemoteFrees::AtOnce))
+}
+
+/// The same, in which each order has pageblocks of its own.
+fn apart() -> Arc<BlockAllocator<'static>> {
+    let allocator = Arc::into_inner(allocator()).expect("nobody else has it");
+    Arc::new(allocator.without(Part::MixedPageblocks))
 }
 
 impl BlockAllocator<'_> {
@@ -137,7 +143,7 @@ fn the_last_two_blocks_of_several_words_freed_at_once_make_their_pageblock_whole
 #[test]
 fn a_pageblock_with_many_free_frames_is_linked_when_its_owner_leaves() {
     check(3, || {
-        let allocator = allocator();
+        let allocator = apart();
         let pages = allocator.fill(0);
         pages[..5].iter().for_each(|pfn| allocator.give(CPU, *pfn, 0));
         let last = pages[5];
@@ -154,7 +160,7 @@ fn a_pageblock_with_many_free_frames_is_linked_when_its_owner_leaves() {
 #[test]
 fn a_bad_frame_does_not_keep_its_pageblock_from_being_linked() {
     check(2, || {
-        let allocator = allocator();
+        let allocator = apart();
         let pages = allocator.fill(0);
         allocator.retire(pages[0].0 as usize / FRAMES, CPU);
         pages[..5].iter().for_each(|pfn| allocator.give(OTHER, *pfn, 0));
@@ -172,7 +178,7 @@ fn a_bad_frame_does_not_keep_its_pageblock_from_being_linked() {
 #[test]
 fn a_pageblock_adopted_while_it_is_linked_is_not_counted() {
     check(3, || {
-        let allocator = allocator();
+        let allocator = apart();
         let pages = allocator.fill(0);
         let block = pages[0].0 as usize / FRAMES;
         allocator.retire(block, CPU);
@@ -201,7 +207,7 @@ fn a_pageblock_adopted_while_it_is_linked_is_not_counted() {
 #[test]
 fn a_block_that_was_free_in_part_when_it_was_tried_makes_its_pageblock_whole() {
     check(2, || {
-        let allocator = allocator();
+        let allocator = apart();
         let blocks = allocator.fill(7);
         allocator.retire(blocks[0].0 as usize / FRAMES, CPU);
         blocks[1..].iter().for_each(|pfn| allocator.give(CPU, *pfn, 7));

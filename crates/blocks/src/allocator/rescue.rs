@@ -115,10 +115,12 @@ impl BlockAllocator<'_> {
             if !is_mixed || !self.free[block].has(wanted.order) {
                 return None;
             }
-            let ours = state.in_phase(Phase::Current).of_owner(needy.cpu);
+            let first = Self::first_neighbour(needy.cpu);
+            let ours = state.in_phase(Phase::Current).of_owner(first);
             if self.states[block].update(|now| (now == state).then_some(ours)).is_ok() {
                 self.uncount(block);
-                self.put_at_hand(needy.lists.mixed(wanted.migratetype), Some(block), needy.cpu);
+                let cursor = self.mixed_at_hand(needy.zone, needy.cpu, wanted.migratetype);
+                self.put_at_hand(cursor, Some(block), first);
                 // The next one comes from there.
                 self.put_at_hand(needy.lists.cursor(wanted), None, needy.cpu);
                 needy.lists.cursor(wanted).forget_few();

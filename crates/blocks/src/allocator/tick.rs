@@ -66,6 +66,7 @@ impl BlockAllocator<'_> {
         let lists = self.lists_at(zone, cpu);
         self.give_back_all(zone, cpu);
         lists.cursors().for_each(|cursor| self.put_at_hand(cursor, None, cpu));
+        self.give_up_mixed(zone, cpu);
         Wanted::all().for_each(|wanted| self.give_up_stack(zone, lists, wanted, |_| true));
         lists.spares.claim_size.store(CLAIM_MIN, Relaxed);
     }

@@ -1,12 +1,16 @@
 //! A CPU's orders share a pageblock for each type, until it needs many of one.
 
-use pageset_blocks::{BlockAllocator, Part};
+use pageset_blocks::{BlockAllocator, Part, RemoteFrees};
 use pageset_core::{CpuId, FreeError, MigrateType, Order, Pfn};
 
 use crate::machine::{mixing, order, request};
 
 const CPU: CpuId = CpuId(0);
-const OTHER: CpuId = CpuId(1);
+/// It shares mixed pageblocks with the first.
+const NEIGHBOUR: CpuId = CpuId(1);
+/// It does not.
+const OTHER: CpuId = CpuId(8);
+const CPUS: usize = 9;
 const MOVABLE: MigrateType = MigrateType::Movable;
 const PAGEBLOCK: u64 = 512;
 
@@ -18,13 +22,17 @@ fn whole(allocator: &BlockAllocator<'_>) -> u64 {
     allocator.zones().map(|zone| zone.whole_pageblocks).sum()
 }
 
+fn held(allocator: &BlockAllocator<'_>) -> u64 {
+    allocator.zones().map(|zone| zone.held).sum()
+}
+
 fn pageblock(pfn: Pfn) -> u64 {
     pfn.0 / PAGEBLOCK
 }
 
 #[test]
 fn orders_share_a_pageblock_and_types_do_not() {
-    let allocator = mixing(8192, 1);
+    let allocator = mixing(8192, 1).with_remote_frees(RemoteFrees::AtOnce);
     let blocks = [0, 3, 1, 6, 0, 2, 7].map(|of| (alloc(&allocator, CPU, of), order(of)));
     assert!(blocks.iter().all(|(pfn, _)| pageblock(*pfn) == pageblock(blocks[0].0)), "{blocks:?}");
     assert_eq!(whole(&allocator), 15);
@@ -62,7 +70,7 @@ fn a_cpu_that_needs_many_gets_a_pageblock_for_them_alone() {
 
 #[test]
 fn what_an_idle_cpu_leaves_is_used_before_a_whole_pageblock() {
-    let allocator = mixing(8192, 2);
+    let allocator = mixing(8192, CPUS);
     let left = alloc(&allocator, CPU, 3);
     assert!((0..3).all(|_| allocator.tick(CPU).is_ok()));
     let next = alloc(&allocator, OTHER, 0);
@@ -79,18 +87,18 @@ fn what_an_idle_cpu_leaves_is_used_before_a_whole_pageblock() {
 
 #[test]
 fn what_other_cpus_free_is_kept_with_its_order() {
-    let allocator = mixing(8192, 2);
+    let allocator = mixing(8192, CPUS);
     let blocks: Vec<Pfn> = (0..6).map(|_| alloc(&allocator, CPU, 2)).collect();
     let page = alloc(&allocator, CPU, 0);
+    let before = held(&allocator);
     blocks.iter().for_each(|pfn| allocator.free(OTHER, *pfn, order(2)).unwrap());
     allocator.free(OTHER, page, Order::ZERO).unwrap();
-    let held = || allocator.zones().map(|zone| zone.held).sum::<u64>();
-    assert_eq!(held(), 25);
+    assert_eq!(held(&allocator), before + 25);
     assert_eq!(alloc(&allocator, OTHER, 2), blocks[5], "the last one first");
     assert_eq!(alloc(&allocator, OTHER, 0), page);
     // It goes back as a block, and single pages can lie there then.
     allocator.drain_all();
-    assert_eq!(held(), 0);
+    assert_eq!(held(&allocator), 0);
     let inside = Pfn(blocks[0].0 + 1);
     assert_eq!(allocator.alloc_at(CPU, inside, &request(0, MOVABLE)), Ok(()));
     assert_eq!(allocator.block_in_use(inside), Some((inside, Order::ZERO)));
@@ -100,7 +108,7 @@ fn what_other_cpus_free_is_kept_with_its_order() {
 /// Found when this was built: each page was searched for, among all pageblocks.
 #[test]
 fn the_last_mixed_pageblock_of_another_is_taken_over() {
-    let allocator = mixing(2048, 2);
+    let allocator = mixing(2048, CPUS);
     let theirs = alloc(&allocator, CPU, 0);
     let more = || allocator.alloc(OTHER, &request(0, MOVABLE)).ok();
     let pages: Vec<Pfn> = core::iter::from_fn(more).collect();
@@ -108,4 +116,58 @@ fn the_last_mixed_pageblock_of_another_is_taken_over() {
     assert_eq!(allocator.owner_of(theirs), Some(OTHER));
     let rescued = allocator.counters().rescued;
     assert!(rescued < 40, "{rescued} pages were searched for");
+}
+
+#[test]
+fn neighbours_share_a_mixed_pageblock_and_others_do_not() {
+    let allocator = mixing(8192, CPUS);
+    let [ours, same, other] = [CPU, NEIGHBOUR, OTHER].map(|cpu| pageblock(alloc(&allocator, cpu, 0)));
+    assert_eq!(ours, same);
+    assert_ne!(ours, other);
+    assert_eq!(allocator.validate().unwrap().allocated, 3);
+    assert_eq!(whole(&allocator), 14);
+}
+
+#[test]
+fn a_cpu_takes_more_at_once_the_more_it_takes() {
+    let allocator = mixing(8192, CPUS);
+    let kept_after = |_| {
+        alloc(&allocator, CPU, 0);
+        held(&allocator)
+    };
+    let kept: Vec<u64> = (0..40).map(kept_after).collect();
+    // Four, four again, eight, and then sixteen.
+    assert_eq!((kept[0], kept[4], kept[8], kept[16], kept[32]), (3, 3, 7, 15, 15));
+    let frame = alloc(&allocator, CPU, 3);
+    assert_eq!(held(&allocator), kept[39], "one block of order 3 is more than four frames");
+    allocator.free(CPU, frame, order(3)).unwrap();
+    assert_eq!(held(&allocator), kept[39] + 8, "neighbours take from its pageblock, so it is kept");
+    allocator.validate().unwrap();
+    assert!((0..3).all(|_| allocator.tick(CPU).is_ok()));
+    assert_eq!(held(&allocator), 0);
+}
+
+#[test]
+fn of_what_a_cpu_needs_few_it_keeps_few() {
+    let allocator = mixing(8192, CPUS);
+    let pages: Vec<Pfn> = (0..100).map(|_| alloc(&allocator, CPU, 0)).collect();
+    let before = held(&allocator);
+    let most = pages.into_iter().map(|pfn| {
+        allocator.free(CPU, pfn, Order::ZERO).unwrap();
+        held(&allocator)
+    });
+    assert_eq!(most.max(), Some(64), "after {before}");
+    assert!(allocator.counters().given_back > 0);
+    allocator.validate().unwrap();
+}
+
+#[test]
+fn a_mixed_pageblock_is_given_up_when_all_neighbours_are_idle() {
+    let allocator = mixing(8192, CPUS);
+    let [left, theirs] = [CPU, NEIGHBOUR].map(|cpu| alloc(&allocator, cpu, 0));
+    assert!((0..3).all(|_| allocator.tick(CPU).is_ok()));
+    assert_ne!(pageblock(alloc(&allocator, OTHER, 0)), pageblock(left), "a neighbour uses it");
+    allocator.drain_cpu(OTHER).unwrap();
+    assert!((0..3).all(|_| allocator.tick(NEIGHBOUR).is_ok()));
+    assert!([left, theirs].map(pageblock).contains(&pageblock(alloc(&allocator, OTHER, 0))));
 }
