@@ -47,8 +47,9 @@ impl Budget {
         self.linked.load(Relaxed) > self.limit.load(Relaxed)
     }
 
+    /// Of two who run as the same CPU one may not be counted: this is no more than a hint.
     pub(crate) fn note_miss(&self) {
-        self.misses.fetch_add(1, Relaxed);
+        self.misses.store(self.misses.load(Relaxed).saturating_add(1), Relaxed);
     }
 
     /// A CPU that got pageblocks from elsewhere since the last tick takes as many from what nobody has of the zone's budget; one

@@ -7,9 +7,11 @@ use crate::atomic::{AtomicU32, AtomicUsize, Relaxed, array, constant};
 use crate::budget::Budget;
 use crate::free_bits::WORDS;
 use crate::kept::Kept;
+use crate::outlook::Outlook;
 use crate::spares::Spares;
 use crate::stack::{BlockIndex, Stack};
 use crate::state::State;
+use crate::surplus::Surplus;
 
 /// Types of requests.
 pub(crate) const TYPES: usize = MigrateType::PCP_COUNT;
@@ -43,26 +45,37 @@ impl CpuHome {
     }
 }
 
-/// One CPU's share of one zone. Others write here only what they link to its stacks.
+/// One CPU's share of one zone. Others write here what they link to its stacks, and what they close of its pageblocks.
+///
+/// In this order, so that the words that a CPU needs to go to its next pageblock of movable single pages lie in the line that each
+/// allocation of one reads.
 #[derive(Debug)]
-#[repr(align(128))]
+#[repr(C, align(128))]
 pub struct CpuLists {
     /// The zone's: frame number minus frame index, modulo 2^64.
     pub(crate) offset: u64,
-    /// By type and order, where the next block comes from.
-    cursors: [[Cursor; PAGEBLOCK_ORDER]; TYPES],
-    /// By type, its pageblock with blocks of several orders.
-    mixed: [Cursor; TYPES],
-    pub(crate) spares: Spares,
     /// Where this CPU looked for a whole pageblock last.
     pub(crate) near: AtomicU32,
+    /// Single pages come last, and movable ones last of those.
+    supplies: [[Supply; TYPES]; PAGEBLOCK_ORDER],
+    pub(crate) surplus: Surplus,
+    pub(crate) outlook: Outlook,
     pub(crate) activity: Activity,
     pub(crate) budget: Budget,
-    /// By type and order, its pageblocks that have free frames and are not allocated from.
-    pub(crate) stacks: [[Stack; PAGEBLOCK_ORDER]; TYPES],
+    pub(crate) spares: Spares,
+    /// By type, its pageblock with blocks of several orders.
+    mixed: [Cursor; TYPES],
+    pub(crate) counters: Counters,
     /// Blocks that it freed to pageblocks of others.
     pub(crate) kept: Kept,
-    pub(crate) counters: Counters,
+}
+
+/// Where blocks of an order and type come from.
+#[derive(Debug)]
+struct Supply {
+    /// The CPU's pageblocks that have free frames and are not allocated from.
+    stack: Stack,
+    cursor: Cursor,
 }
 
 impl Default for CpuLists {
@@ -78,22 +91,29 @@ impl CpuLists {
         pub fn new() -> Self {
             Self {
                 offset: 0,
-                cursors: array!(array!(Cursor::new())),
-                mixed: array!(Cursor::new()),
-                spares: Spares::new(),
                 near: AtomicU32::new(0),
+                supplies: array!(array!(Supply { stack: Stack::new(), cursor: Cursor::new() })),
+                surplus: Surplus::new(),
+                outlook: Outlook::new(),
                 activity: Activity::new(),
                 budget: Budget::new(),
-                stacks: array!(array!(Stack::new())),
-                kept: Kept::new(),
+                spares: Spares::new(),
+                mixed: array!(Cursor::new()),
                 counters: Counters::new(),
+                kept: Kept::new(),
             }
         }
     }
 
     #[inline]
+    fn supply(&self, wanted: Wanted) -> &Supply {
+        // The type after movable comes first, so that movable comes last.
+        &self.supplies[PAGEBLOCK_ORDER - 1 - wanted.order.index()][(wanted.migratetype.index() + 1) % TYPES]
+    }
+
+    #[inline]
     pub(crate) fn cursor(&self, wanted: Wanted) -> &Cursor {
-        &self.cursors[wanted.migratetype.index()][wanted.order.index()]
+        &self.supply(wanted).cursor
     }
 
     pub(crate) fn mixed(&self, migratetype: MigrateType) -> &Cursor {
@@ -102,14 +122,24 @@ impl CpuLists {
 
     /// All of them.
     pub(crate) fn cursors(&self) -> impl Iterator<Item = &Cursor> {
-        self.cursors.iter().flatten().chain(&self.mixed)
+        self.supplies.iter().flatten().map(|supply| &supply.cursor).chain(&self.mixed)
     }
 
     #[inline]
     pub(crate) fn stack(&self, wanted: Wanted) -> &Stack {
-        &self.stacks[wanted.migratetype.index()][wanted.order.index()]
+        &self.supply(wanted).stack
     }
 }
+
+/// What lies in the line of movable single pages: their supply, and all that a CPU needs to go to its next pageblock.
+#[cfg(all(target_pointer_width = "64", not(any(loom, shuttle))))]
+const _: () = {
+    use core::mem::offset_of;
+    const LINE: usize = 64;
+    assert!(MigrateType::Movable.index() + 1 == TYPES - 1);
+    assert!(offset_of!(CpuLists, surplus) % LINE == size_of::<Supply>());
+    assert!(offset_of!(CpuLists, spares) + Spares::NUMBERS_BYTES <= offset_of!(CpuLists, surplus).next_multiple_of(LINE));
+};
 
 /// Order and type of a block below pageblock size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

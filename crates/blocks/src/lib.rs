@@ -34,9 +34,11 @@ mod kept;
 mod last_change;
 #[cfg(all(loom, test))]
 mod orderings;
+mod outlook;
 mod spares;
 mod stack;
 mod state;
+mod surplus;
 mod tail_bits;
 mod whole_map;
 mod zone;

@@ -289,8 +289,10 @@ fn counts_of_zones_and_cpus() {
             ("managed", Box::new(move |a| a.zones[0].managed.store(wide, Relaxed))),
             ("whole", Box::new(move |a| a.zones[0].add_whole(wide))),
             ("less whole", Box::new(move |a| a.zones[0].remove_whole(wide))),
-            ("idle", Box::new(move |a| a.zones[0].recount_idle(0, number))),
-            ("unassigned", Box::new(move |a| a.zones[0].unassigned.store(wide, Relaxed))),
+            ("idle", Box::new(move |a| a.zones[0].add_idle(number))),
+            ("surplus", Box::new(move |a| a.lists_at(ZoneId(0), CPU).surplus.set(number))),
+            ("outlook", Box::new(move |a| a.lists_at(ZoneId(0), CPU).outlook.set(number))),
+            ("unassigned", Box::new(move |a| a.zones[0].common.unassigned.store(wide, Relaxed))),
             ("near", Box::new(move |a| a.lists_at(ZoneId(0), CPU).near.store(number, Relaxed))),
             (
                 "claim size",

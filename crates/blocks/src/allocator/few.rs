@@ -102,7 +102,7 @@ impl BlockAllocator<'_> {
                 Some(if is_idle(state) { state.in_phase(Phase::Current).of_owner(needy.cpu) } else { state })
             });
             if before.is_ok_and(is_idle) {
-                self.uncount(block);
+                self.uncount(block, needy.lists);
                 return Some(block);
             }
             self.settle(block);

@@ -30,10 +30,13 @@ impl BlockAllocator<'_> {
         if !is_ours || !state.serves(needy.wanted.order, needy.wanted.migratetype) {
             return None;
         }
-        (1..=WORDS).find_map(|step| {
+        // The word at hand first: of another pageblock it has not been looked at.
+        (0..WORDS).find_map(|step| {
             let next = (word + step) % WORDS;
             let frame = self.take_bits(block, next, needy.wanted.order)?;
-            cursor.advance(block, word, next);
+            if step > 0 {
+                cursor.advance(block, word, next);
+            }
             self.note_line(block, needy.cpu);
             self.still(block, frame, needy.wanted)
         })
@@ -107,7 +110,7 @@ impl BlockAllocator<'_> {
             });
             let Ok(before) = before else { continue };
             if before.phase() == Phase::Idle && before.serves(wanted.order, wanted.migratetype) {
-                self.uncount(block);
+                self.uncount(block, needy.lists);
                 return Some(block);
             }
             // It may have free frames all the same: whoever may use them finds it in its own stack.
@@ -119,13 +122,23 @@ impl BlockAllocator<'_> {
     /// A whole pageblock, split for this CPU.
     pub(super) fn claim(&self, needy: Needy<'_>) -> Option<BlockIndex> {
         let split = State::split(needy.wanted.order, needy.wanted.migratetype).of_owner(needy.cpu);
+        let open = |block: BlockIndex| {
+            self.free[block].open(0..WORDS);
+            // Somebody who runs as the same CPU, with an old cursor, may have retired it before its frames were there.
+            self.settle(block);
+            block
+        };
+        // One exchange: from spare to split.
+        let to_split = |state: State| {
+            (state.phase() == Phase::Spare && !state.is_isolated()).then(|| split.keeping(state))
+        };
+        if let Some(block) = self.take_spare(needy.lists, to_split) {
+            return Some(open(block));
+        }
         loop {
-            let block = self.take_whole(needy)?;
+            let block = self.claim_some(needy)?;
             if self.turn_into(block, |state| split.keeping(state)) {
-                self.free[block].open(0..WORDS);
-                // Somebody who runs as the same CPU, with an old cursor, may have retired it before its frames were there.
-                self.settle(block);
-                return Some(block);
+                return Some(open(block));
             }
         }
     }

@@ -72,7 +72,7 @@ impl BlockAllocator<'_> {
         let ours = state.in_phase(Phase::Current).of_owner(needy.cpu).of_type(needy.wanted.migratetype);
         let adopted = self.states[block].update(|now| (now == state).then_some(ours)).is_ok();
         if adopted {
-            self.uncount(block);
+            self.uncount(block, needy.lists);
             self.put_at_hand(needy.lists.cursor(needy.wanted), Some(block), needy.cpu);
         }
         adopted
@@ -117,7 +117,7 @@ impl BlockAllocator<'_> {
             }
             let ours = state.in_phase(Phase::Current).of_owner(needy.cpu);
             if self.states[block].update(|now| (now == state).then_some(ours)).is_ok() {
-                self.uncount(block);
+                self.uncount(block, needy.lists);
                 self.put_at_hand(needy.lists.mixed(wanted.migratetype), Some(block), needy.cpu);
                 // The next one comes from there.
                 self.put_at_hand(needy.lists.cursor(wanted), None, needy.cpu);
