@@ -52,8 +52,8 @@ impl Budget {
         self.misses.store(self.misses.load(Relaxed).saturating_add(1), Relaxed);
     }
 
-    /// A CPU that got pageblocks from elsewhere since the last tick takes as many from what nobody has of the zone's budget; one
-    /// that got none leaves a quarter of its limit there.
+    /// A CPU that used its limit up, and got pageblocks from elsewhere since the last tick, takes as many from what nobody has of the
+    /// zone's budget; one that got none leaves a quarter of its limit there.
     pub(crate) fn adjust(&self, unassigned: &AtomicUsize) {
         let misses = self.misses.swap(0, Relaxed);
         if misses == 0 {
@@ -62,6 +62,10 @@ impl Budget {
             if self.limit.fetch_update(Relaxed, Relaxed, |limit| limit.checked_sub(back)).is_ok() {
                 unassigned.fetch_add(back as usize, Relaxed);
             }
+            return;
+        }
+        if self.linked.load(Relaxed) < self.limit.load(Relaxed) {
+            // It did not use what it has.
             return;
         }
         let take = |left: usize| Some(left.saturating_sub(misses as usize));

@@ -63,8 +63,6 @@ pub struct CpuLists {
     pub(crate) activity: Activity,
     pub(crate) budget: Budget,
     pub(crate) spares: Spares,
-    /// By type, its pageblock with blocks of several orders.
-    mixed: [Cursor; TYPES],
     pub(crate) counters: Counters,
     /// Blocks that it freed to pageblocks of others.
     pub(crate) kept: Kept,
@@ -76,6 +74,8 @@ struct Supply {
     /// The CPU's pageblocks that have free frames and are not allocated from.
     stack: Stack,
     cursor: Cursor,
+    /// The pageblock of this type with blocks of several orders: of the supply of single pages only. It has the room that would be left.
+    mixed: AtHand,
 }
 
 impl Default for CpuLists {
@@ -92,13 +92,12 @@ impl CpuLists {
             Self {
                 offset: 0,
                 near: AtomicU32::new(0),
-                supplies: array!(array!(Supply { stack: Stack::new(), cursor: Cursor::new() })),
+                supplies: array!(array!(Supply { stack: Stack::new(), cursor: Cursor::new(), mixed: AtHand::new() })),
                 surplus: Surplus::new(),
                 outlook: Outlook::new(),
                 activity: Activity::new(),
                 budget: Budget::new(),
                 spares: Spares::new(),
-                mixed: array!(Cursor::new()),
                 counters: Counters::new(),
                 kept: Kept::new(),
             }
@@ -116,13 +115,19 @@ impl CpuLists {
         &self.supply(wanted).cursor
     }
 
-    pub(crate) fn mixed(&self, migratetype: MigrateType) -> &Cursor {
-        &self.mixed[migratetype.index()]
+    /// Its pageblock of a type with blocks of several orders.
+    pub(crate) fn mixed(&self, migratetype: MigrateType) -> &AtHand {
+        &self.supply(Wanted { order: Order::ZERO, migratetype }).mixed
     }
 
-    /// All of them.
+    /// By type and order, where the next block comes from.
     pub(crate) fn cursors(&self) -> impl Iterator<Item = &Cursor> {
-        self.supplies.iter().flatten().map(|supply| &supply.cursor).chain(&self.mixed)
+        self.supplies.iter().flatten().map(|supply| &supply.cursor)
+    }
+
+    /// All pageblocks that the CPU allocates from.
+    pub(crate) fn at_hand(&self) -> impl Iterator<Item = &AtHand> {
+        self.supplies.iter().flatten().flat_map(|supply| [&supply.cursor.at_hand, &supply.mixed])
     }
 
     #[inline]
@@ -138,7 +143,10 @@ const _: () = {
     const LINE: usize = 64;
     assert!(MigrateType::Movable.index() + 1 == TYPES - 1);
     assert!(offset_of!(CpuLists, surplus) % LINE == size_of::<Supply>());
-    assert!(offset_of!(CpuLists, spares) + Spares::NUMBERS_BYTES <= offset_of!(CpuLists, surplus).next_multiple_of(LINE));
+    assert!(
+        offset_of!(CpuLists, spares) + Spares::NUMBERS_BYTES
+            <= offset_of!(CpuLists, surplus).next_multiple_of(LINE)
+    );
 };
 
 /// Order and type of a block below pageblock size.
@@ -170,12 +178,35 @@ impl Wanted {
 /// them: as many as that has.
 const FEW: u32 = PAGEBLOCK_FRAMES;
 
-/// Where the next block of an order and type comes from: words by number, which are hints and may be wrong.
+/// The pageblock that a CPU allocates from, and a word in it, by number: a hint that may be wrong.
+#[derive(Debug)]
+pub(crate) struct AtHand(AtomicU32);
+
+impl AtHand {
+    constant! {
+        fn new() -> Self {
+            Self(AtomicU32::new(NONE))
+        }
+    }
+
+    /// Pageblock and word in it.
+    #[inline]
+    pub(crate) fn get(&self) -> Option<(BlockIndex, usize)> {
+        place(self.0.load(Relaxed))
+    }
+
+    /// From now on this pageblock. Returns the one before.
+    pub(crate) fn replace(&self, block: Option<BlockIndex>) -> Option<BlockIndex> {
+        let new = block.map_or(NONE, |block| (block * WORDS) as u32);
+        place(self.0.swap(new, Relaxed)).map(|(block, _)| block)
+    }
+}
+
+/// Where the next block of an order and type comes from.
 #[derive(Debug)]
 pub(crate) struct Cursor {
-    /// In the pageblock that the CPU allocates from.
-    at_hand: AtomicU32,
-    /// To which this CPU freed last, in another pageblock of its own that is nearly full.
+    pub(crate) at_hand: AtHand,
+    /// To which this CPU freed last, in another pageblock of its own that is nearly full. A word by number, which may be wrong.
     freed: AtomicU32,
     /// Frames that the CPU took of mixed pageblocks since the last tick.
     of_mixed: AtomicU32,
@@ -184,14 +215,14 @@ pub(crate) struct Cursor {
 impl Cursor {
     constant! {
         fn new() -> Self {
-            Self { at_hand: AtomicU32::new(NONE), freed: AtomicU32::new(NONE), of_mixed: AtomicU32::new(0) }
+            Self { at_hand: AtHand::new(), freed: AtomicU32::new(NONE), of_mixed: AtomicU32::new(0) }
         }
     }
 
     /// Pageblock and word in it.
     #[inline]
     pub(crate) fn get(&self) -> Option<(BlockIndex, usize)> {
-        place(self.at_hand.load(Relaxed))
+        self.at_hand.get()
     }
 
     /// From `from` on to another word of the same pageblock; unless somebody who runs as the same CPU went on to another
@@ -199,13 +230,7 @@ impl Cursor {
     #[inline]
     pub(crate) fn advance(&self, block: BlockIndex, from: usize, to: usize) {
         let number = |word| (block * WORDS + word) as u32;
-        self.at_hand.compare_exchange(number(from), number(to), Relaxed, Relaxed).ok();
-    }
-
-    /// From now on from this pageblock. Returns the one before.
-    pub(crate) fn replace(&self, block: Option<BlockIndex>) -> Option<BlockIndex> {
-        let new = block.map_or(NONE, |block| (block * WORDS) as u32);
-        place(self.at_hand.swap(new, Relaxed)).map(|(block, _)| block)
+        self.at_hand.0.compare_exchange(number(from), number(to), Relaxed, Relaxed).ok();
     }
 
     /// Whether the CPU has no pageblock for these blocks alone, and needs none.

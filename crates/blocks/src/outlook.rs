@@ -1,14 +1,12 @@
-//! What a CPU saw of its zone when it looked last: how many whole pageblocks it may keep, and whether memory is short.
+//! What a CPU saw of its zone when it looked last: that memory is far above the watermarks, and how many whole pageblocks the CPU
+//! may keep then.
 //!
 //! The zone's counts change whenever a CPU takes whole pageblocks. Who goes from one pageblock of its own to the next need not look
-//! at them: it took that memory out of the zone before.
+//! at them: it took that memory out of the zone before. Near the watermarks everybody looks each time.
 
 use crate::atomic::{AtomicU32, Relaxed, constant};
 
-/// The zone was far above its watermarks.
-const ROOMY: u32 = 1 << 31;
-
-/// One CPU's view of one zone; 0 if it has to look.
+/// One CPU's view of one zone: how many whole pageblocks it may keep; 0 if it has to look.
 #[derive(Debug)]
 pub(crate) struct Outlook(AtomicU32);
 
@@ -19,32 +17,28 @@ impl Outlook {
         }
     }
 
-    /// The CPU has looked.
-    pub(crate) fn note(&self, spares_max: usize, room: Room) {
-        let roomy = match room {
-            Room::Plenty => ROOMY,
-            Room::Short => 0,
-        };
-        self.0.store((spares_max as u32).min(ROOMY - 1) | roomy, Relaxed);
+    /// The CPU has looked, and there is plenty.
+    pub(crate) fn note_plenty(&self, spares_max: usize) {
+        self.0.store(u32::try_from(spares_max).unwrap_or(u32::MAX), Relaxed);
     }
 
-    /// The zone is not as it was: the CPU has to look.
+    /// The zone is not as it was, or memory is short: the CPU has to look.
     pub(crate) fn forget(&self) {
         if self.0.load(Relaxed) != 0 {
             self.0.store(0, Relaxed);
         }
     }
 
-    /// Whole pageblocks that the CPU may keep at hand, if it has looked.
+    /// Whole pageblocks that the CPU may keep at hand, if it need not look.
     pub(crate) fn spares_max(&self) -> Option<usize> {
-        let most = self.0.load(Relaxed) & !ROOMY;
+        let most = self.0.load(Relaxed);
         (most > 0).then_some(most as usize)
     }
 
     /// Whether the zone was so far above its watermarks that no request need look at them.
     #[inline]
-    pub(crate) fn is_roomy(&self) -> bool {
-        self.0.load(Relaxed) & ROOMY != 0
+    pub(crate) fn is_plenty(&self) -> bool {
+        self.0.load(Relaxed) != 0
     }
 
     /// Damages it.
@@ -54,15 +48,6 @@ impl Outlook {
     }
 }
 
-/// How much memory a zone has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Room {
-    /// Far more than its watermarks.
-    Plenty,
-    /// So little that requests have to compare.
-    Short,
-}
-
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
@@ -70,12 +55,10 @@ mod tests {
     #[test]
     fn who_has_not_looked_knows_nothing() {
         let outlook = Outlook::new();
-        assert_eq!((outlook.spares_max(), outlook.is_roomy()), (None, false));
-        outlook.note(7, Room::Short);
-        assert_eq!((outlook.spares_max(), outlook.is_roomy()), (Some(7), false));
-        outlook.note(usize::MAX, Room::Plenty);
-        assert_eq!((outlook.spares_max(), outlook.is_roomy()), (Some(ROOMY as usize - 1), true));
+        assert_eq!((outlook.spares_max(), outlook.is_plenty()), (None, false));
+        outlook.note_plenty(usize::MAX);
+        assert_eq!((outlook.spares_max(), outlook.is_plenty()), (Some(u32::MAX as usize), true));
         outlook.forget();
-        assert_eq!((outlook.spares_max(), outlook.is_roomy()), (None, false));
+        assert_eq!((outlook.spares_max(), outlook.is_plenty()), (None, false));
     }
 }

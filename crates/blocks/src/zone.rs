@@ -9,41 +9,39 @@ use crate::cpu_lists::{TYPES, Wanted};
 use crate::stack::{BlockIndex, Stack};
 use crate::surplus::Surplus;
 
-/// One zone.
+/// One zone. In this order, so that what requests and frees compare with lies in one line that seldom changes.
 #[derive(Debug)]
-#[repr(align(64))]
+#[repr(C, align(64))]
 pub struct Zone {
+    /// Frames that the allocator may hand out.
+    pub(crate) managed: AtomicUsize,
+    marks: [AtomicUsize; 3],
+    /// Whole pageblocks that are kept for atomic requests of high order. There may be fewer at the moment.
+    pub(crate) reserved: AtomicUsize,
+    /// Frames that a CPU may keep in its surplus.
+    surplus_max: AtomicU32,
     pub(crate) id: ZoneId,
     pub(crate) kind: ZoneKind,
     pub(crate) node: NodeId,
     pub(crate) span: Range<u64>,
-    /// Frames that the allocator may hand out.
-    pub(crate) managed: AtomicUsize,
     /// Its pageblocks, the first of which begins at a multiple of the largest block.
     pub(crate) blocks: Range<BlockIndex>,
     /// Frame number minus frame index, modulo 2^64.
     pub(crate) offset: u64,
     /// Frames to keep back from requests that could use a higher zone.
     pub(crate) lowmem_reserve: [u64; ZoneKind::COUNT],
-    marks: [AtomicUsize; 3],
     gauges: Gauges,
-    /// Frames that a CPU may keep in its surplus.
-    surplus_max: AtomicU32,
-    /// Whole pageblocks that are kept for atomic requests of high order. There may be fewer at the moment.
-    pub(crate) reserved: AtomicUsize,
-    pub(crate) common: Common,
+    common: Common,
 }
 
-/// What CPUs leave to each other. Lines of their own, since what is above seldom changes and is read all the time.
+/// What CPUs leave to each other. Lines of their own.
 #[derive(Debug)]
 #[repr(C, align(64))]
-pub(crate) struct Common {
+struct Common {
     /// Pageblocks with free frames whose owners are idle, by type and order.
     shared: [[Stack; pageset_core::PAGEBLOCK_ORDER]; TYPES],
     /// Pageblocks with blocks of several orders and free frames, which no CPU has at hand, by type.
     mixed: [Stack; TYPES],
-    /// What no CPU has of the budget for pageblocks in CPUs' stacks. At the end, since it changes at ticks.
-    pub(crate) unassigned: AtomicUsize,
 }
 
 /// The share of a zone that all CPUs together may know free without the zone knowing it, by its inverse. Guess: of this much, a
@@ -56,6 +54,8 @@ const HIDDEN_SHARE: u64 = 64;
 struct Gauges {
     whole: AtomicUsize,
     idle: AtomicUsize,
+    /// What no CPU has of the budget for pageblocks in CPUs' stacks.
+    unassigned: AtomicUsize,
 }
 
 impl Default for Zone {
@@ -81,11 +81,14 @@ impl Zone {
                 marks: array!(AtomicUsize::new(0)),
                 reserved: AtomicUsize::new(0),
                 surplus_max: AtomicU32::new(0),
-                gauges: Gauges { whole: AtomicUsize::new(0), idle: AtomicUsize::new(0) },
+                gauges: Gauges {
+                    whole: AtomicUsize::new(0),
+                    idle: AtomicUsize::new(0),
+                    unassigned: AtomicUsize::new(0),
+                },
                 common: Common {
                     shared: array!(array!(Stack::new())),
                     mixed: array!(Stack::new()),
-                    unassigned: AtomicUsize::new(0),
                 },
             }
         }
@@ -113,6 +116,11 @@ impl Zone {
 
     pub(crate) fn mixed(&self, migratetype: MigrateType) -> &Stack {
         &self.common.mixed[migratetype.index()]
+    }
+
+    /// What no CPU has of the budget for pageblocks in CPUs' stacks.
+    pub(crate) fn unassigned(&self) -> &AtomicUsize {
+        &self.gauges.unassigned
     }
 
     pub(crate) fn add_whole(&self, blocks: usize) {

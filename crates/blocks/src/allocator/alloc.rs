@@ -112,7 +112,7 @@ impl BlockAllocator<'_> {
             let left = kept.or_else(|| self.take_rest(needy)).or_else(|| self.take_few(needy));
             let found = left.or_else(|| {
                 // No watermark is near: what follows needs no other zone.
-                if needy.lists.outlook.is_roomy() { self.take_from_another(needy) } else { None }
+                if needy.lists.outlook.is_plenty() { self.take_from_another(needy) } else { None }
             });
             if let Some(frame) = found {
                 return Ok(self.zones[zone.index()].pfn(frame));

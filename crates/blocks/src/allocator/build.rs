@@ -125,7 +125,7 @@ impl<'a> BlockAllocator<'a> {
         for cpu in 0..self.cpus() {
             self.lists_at(id, CpuId(cpu as u32)).budget.set_limit(share as u32);
         }
-        zone.common.unassigned.store(zone.blocks.len() / 2 - share * self.cpus(), Relaxed);
+        zone.unassigned().store(zone.blocks.len() / 2 - share * self.cpus(), Relaxed);
     }
 
     /// CPUs begin to look for whole pageblocks at places far from each other.

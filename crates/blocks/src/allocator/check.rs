@@ -80,7 +80,9 @@ impl BlockAllocator<'_> {
             return Err(broken("the count of whole pageblocks equals the pageblocks"));
         }
         if i128::from(counted) != i128::from(zone.idle_frames()) + i128::from(self.surplus_in(id)) {
-            return Err(broken("what zone and CPUs count as free equals what each pageblock was counted with"));
+            return Err(broken(
+                "what zone and CPUs count as free equals what each pageblock was counted with",
+            ));
         }
         if census.free + census.cached + census.allocated + census.leaked != zone.managed() {
             return Err(broken("managed = free + cached + allocated + leaked"));

@@ -5,7 +5,7 @@ use pageset_core::{CpuId, ZoneId};
 
 use super::BlockAllocator;
 use super::reserve::Reserve;
-use crate::cpu_lists::{CpuLists, Cursor, Wanted, count};
+use crate::cpu_lists::{AtHand, CpuLists, Wanted, count};
 use crate::free_bits::WORDS;
 use crate::stack::BlockIndex;
 use crate::state::{Phase, State};
@@ -49,7 +49,7 @@ impl BlockAllocator<'_> {
         }
         loop {
             let block = self.next_block(needy)?;
-            self.put_at_hand(needy.lists.cursor(needy.wanted), Some(block), needy.cpu);
+            self.put_at_hand(&needy.lists.cursor(needy.wanted).at_hand, Some(block), needy.cpu);
             // Others may have been faster: then the next one.
             if let Some(frame) = self.take_rest(needy) {
                 return Some(frame);
@@ -58,8 +58,8 @@ impl BlockAllocator<'_> {
     }
 
     /// From now on blocks come from this pageblock; the one before is idle.
-    pub(super) fn put_at_hand(&self, cursor: &Cursor, block: Option<BlockIndex>, cpu: CpuId) {
-        if let Some(before) = cursor.replace(block)
+    pub(super) fn put_at_hand(&self, at_hand: &AtHand, block: Option<BlockIndex>, cpu: CpuId) {
+        if let Some(before) = at_hand.replace(block)
             && Some(before) != block
         {
             self.retire(before, cpu);

@@ -73,7 +73,7 @@ impl BlockAllocator<'_> {
         let adopted = self.states[block].update(|now| (now == state).then_some(ours)).is_ok();
         if adopted {
             self.uncount(block, needy.lists);
-            self.put_at_hand(needy.lists.cursor(needy.wanted), Some(block), needy.cpu);
+            self.put_at_hand(&needy.lists.cursor(needy.wanted).at_hand, Some(block), needy.cpu);
         }
         adopted
     }
@@ -120,7 +120,7 @@ impl BlockAllocator<'_> {
                 self.uncount(block, needy.lists);
                 self.put_at_hand(needy.lists.mixed(wanted.migratetype), Some(block), needy.cpu);
                 // The next one comes from there.
-                self.put_at_hand(needy.lists.cursor(wanted), None, needy.cpu);
+                self.put_at_hand(&needy.lists.cursor(wanted).at_hand, None, needy.cpu);
                 needy.lists.cursor(wanted).forget_few();
             }
             self.take_mixed(block, wanted.order)
