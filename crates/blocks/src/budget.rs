@@ -64,7 +64,7 @@ impl Budget {
             }
             return;
         }
-        if self.linked.load(Relaxed) < self.limit.load(Relaxed) {
+        if unassigned.load(Relaxed) == 0 {
             // It did not use what it has.
             return;
         }
