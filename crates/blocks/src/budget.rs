@@ -58,6 +58,9 @@ impl Budget {
         let misses = self.misses.swap(0, Relaxed);
         if misses == 0 {
             let back = self.limit.load(Relaxed).div_ceil(4);
+            if back == 0 {
+                return;
+            }
             // Two ticks of the same CPU at once are one.
             if self.limit.fetch_update(Relaxed, Relaxed, |limit| limit.checked_sub(back)).is_ok() {
                 unassigned.fetch_add(back as usize, Relaxed);
