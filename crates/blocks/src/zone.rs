@@ -9,10 +9,22 @@ use crate::cpu_lists::{TYPES, Wanted};
 use crate::stack::{BlockIndex, Stack};
 use crate::surplus::Surplus;
 
-/// One zone. In this order, so that what requests and frees compare with lies in one line that seldom changes.
+/// One zone. In this order: what says where it is lies in one line; then, on both sides of what changes often, what requests and
+/// frees compare with, and which seldom changes.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Zone {
+    pub(crate) span: Range<u64>,
+    /// Frame number minus frame index, modulo 2^64.
+    pub(crate) offset: u64,
+    /// Its pageblocks, the first of which begins at a multiple of the largest block.
+    pub(crate) blocks: Range<BlockIndex>,
+    pub(crate) id: ZoneId,
+    pub(crate) kind: ZoneKind,
+    pub(crate) node: NodeId,
+    /// Frames to keep back from requests that could use a higher zone.
+    pub(crate) lowmem_reserve: [u64; ZoneKind::COUNT],
+    gauges: Gauges,
     /// Frames that the allocator may hand out.
     pub(crate) managed: AtomicUsize,
     marks: [AtomicUsize; 3],
@@ -20,17 +32,6 @@ pub struct Zone {
     pub(crate) reserved: AtomicUsize,
     /// Frames that a CPU may keep in its surplus.
     surplus_max: AtomicU32,
-    pub(crate) id: ZoneId,
-    pub(crate) kind: ZoneKind,
-    pub(crate) node: NodeId,
-    pub(crate) span: Range<u64>,
-    /// Its pageblocks, the first of which begins at a multiple of the largest block.
-    pub(crate) blocks: Range<BlockIndex>,
-    /// Frame number minus frame index, modulo 2^64.
-    pub(crate) offset: u64,
-    /// Frames to keep back from requests that could use a higher zone.
-    pub(crate) lowmem_reserve: [u64; ZoneKind::COUNT],
-    gauges: Gauges,
     common: Common,
 }
 

@@ -1,6 +1,8 @@
 //! Where a CPU's next block comes from when the word at hand has none: the rest of its pageblock, another one of its own, one
 //! that nobody uses, a whole one.
 
+use core::ops::Range;
+
 use pageset_core::{CpuId, ZoneId};
 
 use super::BlockAllocator;
@@ -23,6 +25,11 @@ pub(super) struct Needy<'l> {
 impl BlockAllocator<'_> {
     /// A block from the rest of the pageblock at hand.
     pub(super) fn take_rest(&self, needy: Needy<'_>) -> Option<usize> {
+        self.take_from_words(needy, 1..WORDS + 1)
+    }
+
+    /// A block from a word of the pageblock at hand that is so many after the one at hand.
+    fn take_from_words(&self, needy: Needy<'_>, mut steps: Range<usize>) -> Option<usize> {
         let cursor = needy.lists.cursor(needy.wanted);
         let (block, word) = cursor.get()?;
         let state = self.states.get(block)?.get();
@@ -30,8 +37,7 @@ impl BlockAllocator<'_> {
         if !is_ours || !state.serves(needy.wanted.order, needy.wanted.migratetype) {
             return None;
         }
-        // The word at hand first: of another pageblock it has not been looked at.
-        (0..WORDS).find_map(|step| {
+        steps.find_map(|step| {
             let next = (word + step) % WORDS;
             let frame = self.take_bits(block, next, needy.wanted.order)?;
             if step > 0 {
@@ -50,8 +56,8 @@ impl BlockAllocator<'_> {
         loop {
             let block = self.next_block(needy)?;
             self.put_at_hand(&needy.lists.cursor(needy.wanted).at_hand, Some(block), needy.cpu);
-            // Others may have been faster: then the next one.
-            if let Some(frame) = self.take_rest(needy) {
+            // The word at hand has not been looked at yet. Others may have been faster: then the next pageblock.
+            if let Some(frame) = self.take_from_words(needy, 0..WORDS) {
                 return Some(frame);
             }
         }
