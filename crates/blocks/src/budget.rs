@@ -47,20 +47,28 @@ impl Budget {
         self.linked.load(Relaxed) > self.limit.load(Relaxed)
     }
 
+    /// Of two who run as the same CPU one may not be counted: this is no more than a hint.
     pub(crate) fn note_miss(&self) {
-        self.misses.fetch_add(1, Relaxed);
+        self.misses.store(self.misses.load(Relaxed).saturating_add(1), Relaxed);
     }
 
-    /// A CPU that got pageblocks from elsewhere since the last tick takes as many from what nobody has of the zone's budget; one
-    /// that got none leaves a quarter of its limit there.
+    /// A CPU that used its limit up, and got pageblocks from elsewhere since the last tick, takes as many from what nobody has of the
+    /// zone's budget; one that got none leaves a quarter of its limit there.
     pub(crate) fn adjust(&self, unassigned: &AtomicUsize) {
         let misses = self.misses.swap(0, Relaxed);
         if misses == 0 {
             let back = self.limit.load(Relaxed).div_ceil(4);
+            if back == 0 {
+                return;
+            }
             // Two ticks of the same CPU at once are one.
             if self.limit.fetch_update(Relaxed, Relaxed, |limit| limit.checked_sub(back)).is_ok() {
                 unassigned.fetch_add(back as usize, Relaxed);
             }
+            return;
+        }
+        if unassigned.load(Relaxed) == 0 {
+            // It did not use what it has.
             return;
         }
         let take = |left: usize| Some(left.saturating_sub(misses as usize));

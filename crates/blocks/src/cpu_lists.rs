@@ -7,9 +7,11 @@ use crate::atomic::{AtomicU32, AtomicUsize, Relaxed, array, constant};
 use crate::budget::Budget;
 use crate::free_bits::WORDS;
 use crate::kept::Kept;
+use crate::outlook::Outlook;
 use crate::spares::Spares;
 use crate::stack::{BlockIndex, Stack};
 use crate::state::State;
+use crate::surplus::Surplus;
 
 /// Types of requests.
 pub(crate) const TYPES: usize = MigrateType::PCP_COUNT;
@@ -43,26 +45,37 @@ impl CpuHome {
     }
 }
 
-/// One CPU's share of one zone. Others write here only what they link to its stacks.
+/// One CPU's share of one zone. Others write here what they link to its stacks, and what they close of its pageblocks.
+///
+/// In this order, so that the words that a CPU needs to go to its next pageblock of movable single pages lie in the line that each
+/// allocation of one reads.
 #[derive(Debug)]
-#[repr(align(128))]
+#[repr(C, align(128))]
 pub struct CpuLists {
     /// The zone's: frame number minus frame index, modulo 2^64.
     pub(crate) offset: u64,
-    /// By type and order, where the next block comes from.
-    cursors: [[Cursor; PAGEBLOCK_ORDER]; TYPES],
-    /// By type, the pageblock with blocks of several orders that it and its neighbours take from, if it is the first of these.
-    mixed: [Cursor; TYPES],
-    pub(crate) spares: Spares,
     /// Where this CPU looked for a whole pageblock last.
     pub(crate) near: AtomicU32,
+    /// Single pages come last, and movable ones last of those.
+    supplies: [[Supply; TYPES]; PAGEBLOCK_ORDER],
+    pub(crate) surplus: Surplus,
+    pub(crate) outlook: Outlook,
     pub(crate) activity: Activity,
     pub(crate) budget: Budget,
-    /// By type and order, its pageblocks that have free frames and are not allocated from.
-    pub(crate) stacks: [[Stack; PAGEBLOCK_ORDER]; TYPES],
+    pub(crate) spares: Spares,
+    pub(crate) counters: Counters,
     /// Blocks that it freed to pageblocks of others.
     pub(crate) kept: Kept,
-    pub(crate) counters: Counters,
+}
+
+/// Where blocks of an order and type come from.
+#[derive(Debug)]
+struct Supply {
+    /// The CPU's pageblocks that have free frames and are not allocated from.
+    stack: Stack,
+    cursor: Cursor,
+    /// The pageblock of this type with blocks of several orders: of the supply of single pages only. It has the room that would be left.
+    mixed: AtHand,
 }
 
 impl Default for CpuLists {
@@ -78,43 +91,65 @@ impl CpuLists {
         pub fn new() -> Self {
             Self {
                 offset: 0,
-                cursors: array!(array!(Cursor::new())),
-                mixed: array!(Cursor::new()),
-                spares: Spares::new(),
                 near: AtomicU32::new(0),
+                supplies: array!(array!(Supply { stack: Stack::new(), cursor: Cursor::new(), mixed: AtHand::new() })),
+                surplus: Surplus::new(),
+                outlook: Outlook::new(),
                 activity: Activity::new(),
                 budget: Budget::new(),
-                stacks: array!(array!(Stack::new())),
-                kept: Kept::new(),
+                spares: Spares::new(),
                 counters: Counters::new(),
+                kept: Kept::new(),
             }
         }
     }
 
     #[inline]
+    fn supply(&self, wanted: Wanted) -> &Supply {
+        // The type after movable comes first, so that movable comes last. Not by division, since each allocation asks.
+        let after = wanted.migratetype.index() + 1;
+        let place = if after == TYPES { 0 } else { after };
+        &self.supplies[PAGEBLOCK_ORDER - 1 - wanted.order.index()][place]
+    }
+
+    #[inline]
     pub(crate) fn cursor(&self, wanted: Wanted) -> &Cursor {
-        &self.cursors[wanted.migratetype.index()][wanted.order.index()]
+        &self.supply(wanted).cursor
     }
 
-    pub(crate) fn mixed(&self, migratetype: MigrateType) -> &Cursor {
-        &self.mixed[migratetype.index()]
+    /// Its pageblock of a type with blocks of several orders.
+    pub(crate) fn mixed(&self, migratetype: MigrateType) -> &AtHand {
+        &self.supply(Wanted { order: Order::ZERO, migratetype }).mixed
     }
 
-    /// Where it takes blocks of one order from.
+    /// By type and order, where the next block comes from.
     pub(crate) fn cursors(&self) -> impl Iterator<Item = &Cursor> {
-        self.cursors.iter().flatten()
+        self.supplies.iter().flatten().map(|supply| &supply.cursor)
     }
 
     /// Where it, or its neighbours, take blocks of any order from.
-    pub(crate) fn mixed_cursors(&self) -> impl Iterator<Item = &Cursor> {
-        self.mixed.iter()
+    pub(crate) fn mixed_at_hand(&self) -> impl Iterator<Item = &AtHand> {
+        self.supplies.iter().flatten().map(|supply| &supply.mixed)
     }
 
     #[inline]
     pub(crate) fn stack(&self, wanted: Wanted) -> &Stack {
-        &self.stacks[wanted.migratetype.index()][wanted.order.index()]
+        &self.supply(wanted).stack
     }
 }
+
+/// What lies in the line of movable single pages: their supply, and all that a CPU needs to go to its next pageblock.
+#[cfg(all(target_pointer_width = "64", not(any(loom, shuttle))))]
+const _: () = {
+    use core::mem::offset_of;
+    const LINE: usize = 64;
+    assert!(MigrateType::Movable.index() + 1 == TYPES - 1);
+    assert!(offset_of!(CpuLists, surplus) % LINE == size_of::<Supply>());
+    assert!(
+        offset_of!(CpuLists, spares) + Spares::NUMBERS_BYTES
+            <= offset_of!(CpuLists, surplus).next_multiple_of(LINE)
+    );
+};
 
 /// Order and type of a block below pageblock size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,12 +180,42 @@ impl Wanted {
 /// them: as many as that has.
 const FEW: u32 = PAGEBLOCK_FRAMES;
 
-/// Where the next block of an order and type comes from: words by number, which are hints and may be wrong.
+/// The pageblock that a CPU allocates from, and a word in it, by number: a hint that may be wrong.
+#[derive(Debug)]
+pub(crate) struct AtHand(AtomicU32);
+
+impl AtHand {
+    constant! {
+        fn new() -> Self {
+            Self(AtomicU32::new(NONE))
+        }
+    }
+
+    /// Pageblock and word in it.
+    #[inline]
+    pub(crate) fn get(&self) -> Option<(BlockIndex, usize)> {
+        place(self.0.load(Relaxed))
+    }
+
+    /// From now on this pageblock. Returns the one before.
+    pub(crate) fn replace(&self, block: Option<BlockIndex>) -> Option<BlockIndex> {
+        let new = block.map_or(NONE, |block| (block * WORDS) as u32);
+        place(self.0.swap(new, Relaxed)).map(|(block, _)| block)
+    }
+
+    /// From now on this pageblock, if it was `before` until now.
+    pub(crate) fn replace_if(&self, before: Option<BlockIndex>, block: BlockIndex) -> bool {
+        let number = |block: BlockIndex| (block * WORDS) as u32;
+        let before = before.map_or(NONE, number);
+        self.0.compare_exchange(before, number(block), Relaxed, Relaxed).is_ok()
+    }
+}
+
+/// Where the next block of an order and type comes from.
 #[derive(Debug)]
 pub(crate) struct Cursor {
-    /// In the pageblock that the CPU allocates from.
-    at_hand: AtomicU32,
-    /// To which this CPU freed last, in another pageblock of its own that is nearly full.
+    pub(crate) at_hand: AtHand,
+    /// To which this CPU freed last, in another pageblock of its own that is nearly full. A word by number, which may be wrong.
     freed: AtomicU32,
     /// Frames that the CPU took of mixed pageblocks since the last tick.
     of_mixed: AtomicU32,
@@ -159,14 +224,14 @@ pub(crate) struct Cursor {
 impl Cursor {
     constant! {
         fn new() -> Self {
-            Self { at_hand: AtomicU32::new(NONE), freed: AtomicU32::new(NONE), of_mixed: AtomicU32::new(0) }
+            Self { at_hand: AtHand::new(), freed: AtomicU32::new(NONE), of_mixed: AtomicU32::new(0) }
         }
     }
 
     /// Pageblock and word in it.
     #[inline]
     pub(crate) fn get(&self) -> Option<(BlockIndex, usize)> {
-        place(self.at_hand.load(Relaxed))
+        self.at_hand.get()
     }
 
     /// From `from` on to another word of the same pageblock; unless somebody who runs as the same CPU went on to another
@@ -174,20 +239,7 @@ impl Cursor {
     #[inline]
     pub(crate) fn advance(&self, block: BlockIndex, from: usize, to: usize) {
         let number = |word| (block * WORDS + word) as u32;
-        self.at_hand.compare_exchange(number(from), number(to), Relaxed, Relaxed).ok();
-    }
-
-    /// From now on from this pageblock. Returns the one before.
-    pub(crate) fn replace(&self, block: Option<BlockIndex>) -> Option<BlockIndex> {
-        let new = block.map_or(NONE, |block| (block * WORDS) as u32);
-        place(self.at_hand.swap(new, Relaxed)).map(|(block, _)| block)
-    }
-
-    /// From now on from this pageblock, if it came from `before` until now.
-    pub(crate) fn replace_if(&self, before: Option<BlockIndex>, block: BlockIndex) -> bool {
-        let number = |block: BlockIndex| (block * WORDS) as u32;
-        let before = before.map_or(NONE, number);
-        self.at_hand.compare_exchange(before, number(block), Relaxed, Relaxed).is_ok()
+        self.at_hand.0.compare_exchange(number(from), number(to), Relaxed, Relaxed).ok();
     }
 
     /// Whether the CPU has no pageblock for these blocks alone, and needs none.

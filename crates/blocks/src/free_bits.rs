@@ -18,9 +18,12 @@ pub(crate) const FULL: usize = usize::MAX;
 /// A block of an order below that of a word comes and goes by one exchange of its word. Larger blocks take their words one
 /// after the other, and put back what they took if one is in use.
 #[derive(Debug)]
-#[repr(align(64))]
+#[repr(C, align(64))]
 pub struct FreeBits {
     words: [AtomicUsize; WORDS],
+    /// In another line, so that all tables have the lines that they have without it.
+    #[cfg(feature = "line-counts")]
+    pub(crate) last_change: crate::last_change::LastChange,
 }
 
 /// Why a block cannot be put back: some or all of its frames are free.
@@ -70,7 +73,11 @@ impl FreeBits {
         /// An entry of a table, to be filled when the allocator is built.
         #[must_use]
         pub fn new() -> Self {
-            Self { words: array!(AtomicUsize::new(0)) }
+            Self {
+                words: array!(AtomicUsize::new(0)),
+                #[cfg(feature = "line-counts")]
+                last_change: crate::last_change::LastChange::none(),
+            }
         }
     }
 

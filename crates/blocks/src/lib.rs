@@ -12,7 +12,7 @@
 //!
 //! Modules from the bottom: `atomic`; `free_bits`, `tail_bits`, `bad_bits` (frames of a pageblock), `block_word` (blocks that
 //! lie together), `state` (what a pageblock is for), `stack` (pageblocks with free frames), `whole_map` (pageblocks that are
-//! whole); `kept` (what a CPU freed for others), `activity`, `budget`, `cpu_lists` (what a CPU has of a zone), `zone`; `allocator` (the operations).
+//! whole); `kept` (what a CPU freed for others), `activity`, `budget`, `surplus` (what a CPU counted), `outlook` (what it saw), `cpu_lists` (what a CPU has of a zone), `zone`; `allocator` (the operations).
 #![no_std]
 #![cfg_attr(not(all(loom, test)), forbid(unsafe_code))]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -34,9 +34,11 @@ mod kept;
 mod last_change;
 #[cfg(all(loom, test))]
 mod orderings;
+mod outlook;
 mod spares;
 mod stack;
 mod state;
+mod surplus;
 mod tail_bits;
 mod whole_map;
 mod zone;

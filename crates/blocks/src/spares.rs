@@ -16,24 +16,29 @@ const NONE: u32 = u32::MAX;
 /// Pageblocks at hand: hints, since others may have taken them. Several may run as the same CPU: then a pageblock may stay where
 /// nobody looks first. It is found when nothing else is, or when another one gets its place.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Spares {
-    /// The one that was freed last, then a ring of the others.
-    blocks: [AtomicU32; 1 + SPARES],
     /// How many went to the ring before the oldest, and before the next one that will. They begin anew after the largest word.
     oldest: AtomicU32,
     next: AtomicU32,
     /// How many to take at once next time.
     pub(crate) claim_size: AtomicU32,
+    /// The one that was freed last, then a ring of the others.
+    blocks: [AtomicU32; 1 + SPARES],
 }
 
 impl Spares {
+    /// Bytes of what comes before the pageblocks.
+    #[cfg(all(target_pointer_width = "64", not(any(loom, shuttle))))]
+    pub(crate) const NUMBERS_BYTES: usize = core::mem::offset_of!(Self, blocks);
+
     constant! {
         pub(crate) fn new() -> Self {
             Self {
-                blocks: array!(AtomicU32::new(NONE)),
                 oldest: AtomicU32::new(0),
                 next: AtomicU32::new(0),
                 claim_size: AtomicU32::new(CLAIM_MIN),
+                blocks: array!(AtomicU32::new(NONE)),
             }
         }
     }

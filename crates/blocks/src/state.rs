@@ -277,9 +277,6 @@ pub struct BlockState {
     pub(crate) next: AtomicU32,
     /// Free frames that the zone's count of idle frames includes.
     pub(crate) counted: AtomicU32,
-    /// Of its free frames.
-    #[cfg(feature = "line-counts")]
-    pub(crate) last_change: crate::last_change::LastChange,
 }
 
 impl Default for BlockState {
@@ -297,8 +294,6 @@ impl BlockState {
                 state: AtomicU32::new(State::ABSENT.0),
                 next: AtomicU32::new(0),
                 counted: AtomicU32::new(0),
-                #[cfg(feature = "line-counts")]
-                last_change: crate::last_change::LastChange::none(),
             }
         }
     }

@@ -187,7 +187,7 @@ const AT_WORK: [&str; 14] = [
     "nobody is at what a CPU keeps while nobody is at work",
     "the map of whole pageblocks has those that are whole, and no others",
     "the count of whole pageblocks equals the pageblocks",
-    "what the zone counts as free equals what each pageblock was counted with",
+    "what zone and CPUs count as free equals what each pageblock was counted with",
     "a CPU has as many pageblocks in its stacks as its budget counts",
     "every pageblock that says so is in a stack, once",
     "a pageblock that a CPU allocates from is at hand for it",

@@ -43,6 +43,7 @@ impl BlockAllocator<'_> {
             let len = (FRAMES - frame).min((pfns.end.min(zone.span.end) - start) as usize);
             let added = self.add_to_pageblock(cpu, block, frame..frame + len);
             zone.managed.fetch_add(added, Relaxed);
+            zone.set_surplus_max(self.cpus());
             if added < len {
                 return Err(ConfigError::AlreadyManaged(pfn));
             }

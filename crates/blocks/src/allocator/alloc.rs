@@ -109,7 +109,11 @@ impl BlockAllocator<'_> {
             let needy = self.needy(zone, cpu, request, Reserve::Closed);
             needy.lists.activity.note();
             let kept = self.take_kept(needy.lists, needy.wanted);
-            let found = kept.or_else(|| self.take_rest(needy)).or_else(|| self.take_few(needy));
+            let left = kept.or_else(|| self.take_rest(needy)).or_else(|| self.take_few(needy));
+            let found = left.or_else(|| {
+                // No watermark is near: what follows needs no other zone.
+                if needy.lists.outlook.is_plenty() { self.take_from_another(needy) } else { None }
+            });
             if let Some(frame) = found {
                 return Ok(self.zones[zone.index()].pfn(frame));
             }

@@ -71,6 +71,7 @@ impl<'a> BlockAllocator<'a> {
             now_ns: core::sync::atomic::AtomicUsize::new(0),
         };
         for (index, of) in config.zones.iter().enumerate() {
+            allocator.zones[index].set_surplus_max(config.cpus.len());
             allocator.populate(ZoneId(index as u16), of.regions);
             allocator.spread_cpus(ZoneId(index as u16));
             allocator.spread_budget(ZoneId(index as u16));
@@ -124,7 +125,7 @@ impl<'a> BlockAllocator<'a> {
         for cpu in 0..self.cpus() {
             self.lists_at(id, CpuId(cpu as u32)).budget.set_limit(share as u32);
         }
-        zone.unassigned.store(zone.blocks.len() / 2 - share * self.cpus(), Relaxed);
+        zone.unassigned().store(zone.blocks.len() / 2 - share * self.cpus(), Relaxed);
     }
 
     /// CPUs begin to look for whole pageblocks at places far from each other.

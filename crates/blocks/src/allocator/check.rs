@@ -79,8 +79,10 @@ impl BlockAllocator<'_> {
         if whole != zone.whole_blocks() {
             return Err(broken("the count of whole pageblocks equals the pageblocks"));
         }
-        if whole as u64 * FRAMES as u64 + counted != zone.free_at_least() {
-            return Err(broken("what the zone counts as free equals what each pageblock was counted with"));
+        if i128::from(counted) != i128::from(zone.idle_frames()) + i128::from(self.surplus_in(id)) {
+            return Err(broken(
+                "what zone and CPUs count as free equals what each pageblock was counted with",
+            ));
         }
         if census.free + census.cached + census.allocated + census.leaked != zone.managed() {
             return Err(broken("managed = free + cached + allocated + leaked"));

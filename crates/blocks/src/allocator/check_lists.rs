@@ -83,7 +83,8 @@ impl BlockAllocator<'_> {
     /// Whether the owner of a pageblock takes its blocks from it.
     pub(super) fn is_at_hand(&self, id: ZoneId, block: BlockIndex, state: State, blocks: Wanted) -> bool {
         let lists = self.lists_at(id, state.owner());
-        let cursor = if state.is_mixed() { lists.mixed(blocks.migratetype) } else { lists.cursor(blocks) };
-        cursor.get().is_some_and(|(at_hand, _)| at_hand == block)
+        let mixed = lists.mixed(blocks.migratetype);
+        let own = if state.is_mixed() { mixed } else { &lists.cursor(blocks).at_hand };
+        own.get().is_some_and(|(at_hand, _)| at_hand == block)
     }
 }

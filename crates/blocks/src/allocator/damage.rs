@@ -289,8 +289,10 @@ fn counts_of_zones_and_cpus() {
             ("managed", Box::new(move |a| a.zones[0].managed.store(wide, Relaxed))),
             ("whole", Box::new(move |a| a.zones[0].add_whole(wide))),
             ("less whole", Box::new(move |a| a.zones[0].remove_whole(wide))),
-            ("idle", Box::new(move |a| a.zones[0].recount_idle(0, number))),
-            ("unassigned", Box::new(move |a| a.zones[0].unassigned.store(wide, Relaxed))),
+            ("idle", Box::new(move |a| a.zones[0].add_idle(number))),
+            ("surplus", Box::new(move |a| a.lists_at(ZoneId(0), CPU).surplus.set(number))),
+            ("outlook", Box::new(move |a| a.lists_at(ZoneId(0), CPU).outlook.set(number))),
+            ("unassigned", Box::new(move |a| a.zones[0].unassigned().store(wide, Relaxed))),
             ("near", Box::new(move |a| a.lists_at(ZoneId(0), CPU).near.store(number, Relaxed))),
             (
                 "claim size",
@@ -316,7 +318,7 @@ fn hints_are_only_hints() {
     for block in [0, 1, 3, 12, PAGEBLOCKS - 1, PAGEBLOCKS, 1 << 20] {
         for wanted in Wanted::all().step_by(5) {
             damage(&format!("at hand {block} for {wanted:?}"), |allocator| {
-                allocator.lists_at(ZoneId(0), CPU).cursor(wanted).replace(Some(block));
+                allocator.lists_at(ZoneId(0), CPU).cursor(wanted).at_hand.replace(Some(block));
             });
             damage(&format!("freed to {block} of {wanted:?}"), |allocator| {
                 allocator.lists_at(ZoneId(0), CPU).cursor(wanted).note_freed(block, 3);
@@ -413,7 +415,7 @@ fn rules() {
                 let current = first(a, &|state| state.get().phase() == Phase::Current);
                 let state = a.states[current].get();
                 let wanted = Wanted::of_split(state).expect("split");
-                a.lists_at(ZoneId(0), state.owner()).cursor(wanted).replace(None);
+                a.lists_at(ZoneId(0), state.owner()).cursor(wanted).at_hand.replace(None);
             }),
         ),
         (

@@ -129,7 +129,7 @@ impl BlockAllocator<'_> {
                 Some(if is_idle(state) { state.in_phase(Phase::Current).of_owner(first) } else { state })
             });
             if before.is_ok_and(is_idle) {
-                self.uncount(block);
+                self.uncount(block, needy.lists);
                 return Some(block);
             }
             self.settle(block);

@@ -27,7 +27,7 @@ impl BlockAllocator<'_> {
             (!state.is_isolated()).then(|| isolated.in_phase(to))
         };
         self.states[block].update(isolate).map_err(|_| ConfigError::AlreadyIsolated(pfn))?;
-        self.uncount(block);
+        self.uncount(block, self.lists_of(block));
         self.withdraw(block);
         self.give_back_of_all(zone);
         Ok(())

@@ -23,7 +23,7 @@ impl BlockAllocator<'_> {
         #[cfg(feature = "line-counts")]
         {
             let now_ns = self.now_ns.load(core::sync::atomic::Ordering::Relaxed);
-            if let Some(passed_ns) = self.states[block].last_change.note(cpu, now_ns)
+            if let Some(passed_ns) = self.free[block].last_change.note(cpu, now_ns)
                 && self.is_known(cpu)
             {
                 let counters = &self.lists_at(self.zone_of_block(block), cpu).counters;

@@ -1,7 +1,8 @@
 //! The allocator and its operations.
 //!
 //! Files in the order of an allocation: `alloc` (from the pageblock at hand), `refill` (another pageblock), `few` (orders that share
-//! one), `neighbours` (CPUs that do), `slow` (which zone, and what else to try), `soon` (who gives up sooner), `rescue` (what is left when no pageblock is), `reserve` (for atomic
+//! one), `neighbours` (CPUs that do), `slow` (which zone, and what else to try), `room` (how much memory a zone has), `soon` (who gives
+//! up sooner), `rescue` (what is left when no pageblock is), `reserve` (for atomic
 //! requests of high order), `whole` (pageblocks and pairs of them), `whole_use` (which is next); `free`,
 //! `keep` (frees to pageblocks of other
 //! CPUs), `settle` (what a pageblock becomes after a free), `line` (which CPU changed it last); `word` (blocks that lie
@@ -41,6 +42,7 @@ mod range;
 mod refill;
 mod rescue;
 mod reserve;
+mod room;
 mod settings;
 mod settle;
 mod slow;

@@ -35,7 +35,7 @@ fn wanted(of: u8) -> Wanted {
     Wanted { order: order(of), migratetype: MigrateType::Movable }
 }
 
-/// Two pageblocks, and two CPUs that give back at once.
+/// Two pageblocks, and two CPUs that give back at once and whose orders do not share pageblocks.
 fn allocator() -> Arc<BlockAllocator<'static>> {
     let regions = [0..2 * FRAMES as u64];
     let span = 0..2 * FRAMES as u64;
@@ -45,7 +45,7 @@ fn allocator() -> Arc<BlockAllocator<'static>> {
     config.min_free_kbytes = Some(0);
     let tables = Tables::on_heap(&config).expect("the zone is possible");
     let allocator = BlockAllocator::new(&config, tables).expect("the zone is possible");
-    Arc::new(allocator.with_remote_frees(RemoteFrees::AtOnce))
+    Arc::new(allocator.with_remote_frees(RemoteFrees::AtOnce).without(Part::MixedPageblocks))
 }
 
 /// The same, in which each order has pageblocks of its own.
@@ -199,7 +199,29 @@ fn a_pageblock_adopted_while_it_is_linked_is_not_counted() {
             },
         );
         let state = &allocator.states[block];
-        assert!(state.get().phase() == Phase::Idle || state.counted.load(Relaxed) == 0);
+        let counted = state.counted.load(Relaxed);
+        assert!(state.get().phase() == Phase::Idle || counted == 0);
+        assert_eq!(allocator.zones[0].idle_frames() + allocator.surplus_in(ZONE) as i64, i64::from(counted));
+    });
+}
+
+/// A CPU counts a pageblock and its zone gathers what CPUs counted, while the owner uses the pageblock again: nothing is counted
+/// twice, and nothing is left.
+#[test]
+fn what_is_gathered_while_it_changes_is_counted_once() {
+    check(3, || {
+        let allocator = allocator();
+        allocator.zones[0].recount_idle(&allocator.lists_at(ZONE, CPU).surplus, 0, 6);
+        both(
+            &allocator,
+            |allocator| assert!(!allocator.is_free_at_least(&allocator.zones[0], u64::MAX)),
+            |allocator| {
+                let surplus = &allocator.lists_at(ZONE, CPU).surplus;
+                allocator.zones[0].recount_idle(surplus, 6, 0);
+                allocator.zones[0].recount_idle(surplus, 0, 4);
+            },
+        );
+        assert_eq!(allocator.zones[0].idle_frames() + allocator.surplus_in(ZONE) as i64, 4);
     });
 }
 

@@ -69,7 +69,7 @@ impl BlockAllocator<'_> {
         let mut anywhere = request.with(lasting);
         anywhere.highest_zone = ZoneKind::Dma;
         let floor = zone.floor(&anywhere, Watermark::Min);
-        zone.free_at_least() >= floor || {
+        self.is_free_at_least(zone, floor) || {
             self.give_back_of_all(zone);
             self.free_in(zone) >= floor
         }

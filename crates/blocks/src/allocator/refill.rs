@@ -1,11 +1,13 @@
 //! Where a CPU's next block comes from when the word at hand has none: the rest of its pageblock, another one of its own, one
 //! that nobody uses, a whole one.
 
+use core::ops::Range;
+
 use pageset_core::{CpuId, ZoneId};
 
 use super::BlockAllocator;
 use super::reserve::Reserve;
-use crate::cpu_lists::{CpuLists, Cursor, Wanted, count};
+use crate::cpu_lists::{AtHand, CpuLists, Wanted, count};
 use crate::free_bits::WORDS;
 use crate::stack::BlockIndex;
 use crate::state::{Phase, State};
@@ -23,6 +25,11 @@ pub(super) struct Needy<'l> {
 impl BlockAllocator<'_> {
     /// A block from the rest of the pageblock at hand.
     pub(super) fn take_rest(&self, needy: Needy<'_>) -> Option<usize> {
+        self.take_from_words(needy, 1..WORDS + 1)
+    }
+
+    /// A block from a word of the pageblock at hand that is so many after the one at hand.
+    fn take_from_words(&self, needy: Needy<'_>, mut steps: Range<usize>) -> Option<usize> {
         let cursor = needy.lists.cursor(needy.wanted);
         let (block, word) = cursor.get()?;
         let state = self.states.get(block)?.get();
@@ -30,10 +37,12 @@ impl BlockAllocator<'_> {
         if !is_ours || !state.serves(needy.wanted.order, needy.wanted.migratetype) {
             return None;
         }
-        (1..=WORDS).find_map(|step| {
+        steps.find_map(|step| {
             let next = (word + step) % WORDS;
             let frame = self.take_bits(block, next, needy.wanted.order)?;
-            cursor.advance(block, word, next);
+            if step > 0 {
+                cursor.advance(block, word, next);
+            }
             self.note_line(block, needy.cpu);
             self.still(block, frame, needy.wanted)
         })
@@ -46,17 +55,17 @@ impl BlockAllocator<'_> {
         }
         loop {
             let block = self.next_block(needy)?;
-            self.put_at_hand(needy.lists.cursor(needy.wanted), Some(block), needy.cpu);
-            // Others may have been faster: then the next one.
-            if let Some(frame) = self.take_rest(needy) {
+            self.put_at_hand(&needy.lists.cursor(needy.wanted).at_hand, Some(block), needy.cpu);
+            // The word at hand has not been looked at yet. Others may have been faster: then the next pageblock.
+            if let Some(frame) = self.take_from_words(needy, 0..WORDS) {
                 return Some(frame);
             }
         }
     }
 
     /// From now on blocks come from this pageblock; the one before is idle.
-    pub(super) fn put_at_hand(&self, cursor: &Cursor, block: Option<BlockIndex>, cpu: CpuId) {
-        if let Some(before) = cursor.replace(block)
+    pub(super) fn put_at_hand(&self, at_hand: &AtHand, block: Option<BlockIndex>, cpu: CpuId) {
+        if let Some(before) = at_hand.replace(block)
             && Some(before) != block
         {
             self.retire(before, cpu);
@@ -107,7 +116,7 @@ impl BlockAllocator<'_> {
             });
             let Ok(before) = before else { continue };
             if before.phase() == Phase::Idle && before.serves(wanted.order, wanted.migratetype) {
-                self.uncount(block);
+                self.uncount(block, needy.lists);
                 return Some(block);
             }
             // It may have free frames all the same: whoever may use them finds it in its own stack.
@@ -119,13 +128,23 @@ impl BlockAllocator<'_> {
     /// A whole pageblock, split for this CPU.
     pub(super) fn claim(&self, needy: Needy<'_>) -> Option<BlockIndex> {
         let split = State::split(needy.wanted.order, needy.wanted.migratetype).of_owner(needy.cpu);
+        let open = |block: BlockIndex| {
+            self.free[block].open(0..WORDS);
+            // Somebody who runs as the same CPU, with an old cursor, may have retired it before its frames were there.
+            self.settle(block);
+            block
+        };
+        // One exchange: from spare to split.
+        let to_split = |state: State| {
+            (state.phase() == Phase::Spare && !state.is_isolated()).then(|| split.keeping(state))
+        };
+        if let Some(block) = self.take_spare(needy.lists, to_split) {
+            return Some(open(block));
+        }
         loop {
-            let block = self.take_whole(needy)?;
+            let block = self.claim_some(needy)?;
             if self.turn_into(block, |state| split.keeping(state)) {
-                self.free[block].open(0..WORDS);
-                // Somebody who runs as the same CPU, with an old cursor, may have retired it before its frames were there.
-                self.settle(block);
-                return Some(block);
+                return Some(open(block));
             }
         }
     }

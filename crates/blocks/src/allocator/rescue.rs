@@ -72,8 +72,8 @@ impl BlockAllocator<'_> {
         let ours = state.in_phase(Phase::Current).of_owner(needy.cpu).of_type(needy.wanted.migratetype);
         let adopted = self.states[block].update(|now| (now == state).then_some(ours)).is_ok();
         if adopted {
-            self.uncount(block);
-            self.put_at_hand(needy.lists.cursor(needy.wanted), Some(block), needy.cpu);
+            self.uncount(block, needy.lists);
+            self.put_at_hand(&needy.lists.cursor(needy.wanted).at_hand, Some(block), needy.cpu);
         }
         adopted
     }
@@ -118,11 +118,11 @@ impl BlockAllocator<'_> {
             let first = Self::first_neighbour(needy.cpu);
             let ours = state.in_phase(Phase::Current).of_owner(first);
             if self.states[block].update(|now| (now == state).then_some(ours)).is_ok() {
-                self.uncount(block);
-                let cursor = self.mixed_at_hand(needy.zone, needy.cpu, wanted.migratetype);
-                self.put_at_hand(cursor, Some(block), first);
+                self.uncount(block, needy.lists);
+                let at_hand = self.mixed_at_hand(needy.zone, needy.cpu, wanted.migratetype);
+                self.put_at_hand(at_hand, Some(block), first);
                 // The next one comes from there.
-                self.put_at_hand(needy.lists.cursor(wanted), None, needy.cpu);
+                self.put_at_hand(&needy.lists.cursor(wanted).at_hand, None, needy.cpu);
                 needy.lists.cursor(wanted).forget_few();
             }
             self.take_mixed(block, wanted.order)

@@ -24,6 +24,7 @@ impl BlockAllocator<'_> {
         };
         for zone in self.zones.iter() {
             zone.set_marks(settings.watermarks(WatermarkInputs { kind: zone.kind, managed: zone.managed() }));
+            self.warn(zone);
         }
     }
 
@@ -33,7 +34,9 @@ impl BlockAllocator<'_> {
     /// # Errors
     /// [`ConfigError::BadZone`] for an unknown zone.
     pub fn set_watermarks(&self, zone: ZoneId, watermarks: Watermarks) -> Result<(), ConfigError> {
-        self.zones.get(zone.index()).ok_or(ConfigError::BadZone(zone))?.set_marks(watermarks);
+        let zone = self.zones.get(zone.index()).ok_or(ConfigError::BadZone(zone))?;
+        zone.set_marks(watermarks);
+        self.warn(zone);
         Ok(())
     }
 }

@@ -1,8 +1,8 @@
 //! What becomes of an idle pageblock after frames came back to it: whole again, or known to have free frames.
 
 use super::{BlockAllocator, WholeUse};
-use crate::atomic::{SeqCst, fence};
-use crate::cpu_lists::{Wanted, count};
+use crate::atomic::{Relaxed, SeqCst, fence};
+use crate::cpu_lists::{CpuLists, Wanted, count};
 use crate::stack::BlockIndex;
 use crate::state::{Phase, State};
 
@@ -51,8 +51,8 @@ impl BlockAllocator<'_> {
             self.zones[zone.index()].mixed(wanted.migratetype).push(&self.states, block);
             return true;
         }
-        self.count_idle(block);
         let owner = self.lists_of_owner(zone, state);
+        self.count_idle(block, owner);
         let may_keep = self.parts.has_own_stacks && owner.activity.is_recent();
         let stack = if may_keep && owner.budget.add() {
             owner.stack(wanted)
@@ -78,8 +78,8 @@ impl BlockAllocator<'_> {
             // None of them is: all frames are free.
             self.clear_bad(block);
         }
-        self.uncount(block);
         let lists = self.lists_of_owner(zone, state);
+        self.uncount(block, lists);
         count(&lists.counters.closed);
         if lists.activity.is_recent() && self.parts.whole_use == WholeUse::AtHand {
             if self.turn_into(block, |state| state.unused(Phase::Spare)) {
@@ -92,32 +92,42 @@ impl BlockAllocator<'_> {
         true
     }
 
-    /// The zone counts what is free in this idle pageblock, which is in a stack.
-    fn count_idle(&self, block: BlockIndex) {
-        self.recount(block, self.free[block].count());
+    /// What is free in this idle pageblock, which is in a stack, counts as free, in this CPU's surplus first.
+    fn count_idle(&self, block: BlockIndex, lists: &CpuLists) {
+        self.recount(block, self.free[block].count(), lists);
         let now = self.states[block].get();
         if now.phase() != Phase::Idle || now.is_isolated() {
             // Whoever made something else of it may have been faster.
-            self.uncount(block);
+            self.uncount(block, lists);
         }
     }
 
     /// Frames were taken from a pageblock, idle or not: the zone must not count more than there are.
     pub(super) fn note_taken(&self, block: BlockIndex) {
-        let counted = self.states[block].counted.load(crate::atomic::Relaxed) as usize;
+        let counted = self.states[block].counted.load(Relaxed) as usize;
         if counted != 0 && counted > self.free[block].count() {
-            self.count_idle(block);
+            self.count_idle(block, self.lists_of(block));
         }
     }
 
-    /// The zone counts so many frames of this idle pageblock as free.
-    fn recount(&self, block: BlockIndex, free: usize) {
-        let before = self.states[block].counted.swap(free as u32, crate::atomic::AcqRel);
-        self.zones[self.zone_of_block(block).index()].recount_idle(before, free as u32);
+    /// So many frames of this idle pageblock count as free.
+    fn recount(&self, block: BlockIndex, free: usize, lists: &CpuLists) {
+        let before = self.states[block].counted.swap(free as u32, SeqCst);
+        self.zones[self.zone_of_block(block).index()].recount_idle(&lists.surplus, before, free as u32);
     }
 
-    /// The zone does not count frames of this pageblock any more: it is not idle.
-    pub(super) fn uncount(&self, block: BlockIndex) {
-        self.recount(block, 0);
+    /// Frames of this pageblock do not count as free any more: it is not idle.
+    ///
+    /// In one order with the changes of the pageblock's state: who counts it at this moment sees that it is not idle, or this sees
+    /// what was counted.
+    pub(super) fn uncount(&self, block: BlockIndex, lists: &CpuLists) {
+        if self.states[block].counted.load(SeqCst) != 0 {
+            self.recount(block, 0, lists);
+        }
+    }
+
+    /// What the owner of a pageblock, if it is split, has of its zone.
+    pub(super) fn lists_of(&self, block: BlockIndex) -> &CpuLists {
+        self.lists_of_owner(self.zone_of_block(block), self.states[block].get())
     }
 }

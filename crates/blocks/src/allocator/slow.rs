@@ -80,6 +80,7 @@ impl BlockAllocator<'_> {
             .or_else(|| zones().find_map(|zone| self.rescue(needy(zone), request)));
         if let (Some((zone, _)), Reserve::Open) = (found, reserve) {
             self.zones[zone.index()].grow_reserve(request.order);
+            self.warn(&self.zones[zone.index()]);
         }
         found
     }
@@ -91,9 +92,7 @@ impl BlockAllocator<'_> {
         request: &Request,
         mark: Watermark,
     ) -> Option<(ZoneId, usize)> {
-        let zone = &self.zones[needy.zone.index()];
-        let frames = u64::from(request.order.frames());
-        if zone.free_at_least() < zone.floor(request, mark).saturating_add(frames) {
+        if !self.has_room(needy, request, mark) {
             if mark == Watermark::Low {
                 count(&needy.lists.counters.below_low);
             }

@@ -21,7 +21,10 @@ impl BlockAllocator<'_> {
         for zone in self.zone_ids() {
             let lists = self.lists_at(zone, cpu);
             lists.cursors().for_each(Cursor::forget_few);
-            lists.budget.adjust(&self.zones[zone.index()].unassigned);
+            lists.budget.adjust(self.zones[zone.index()].unassigned());
+            if !lists.outlook.is_plenty() {
+                self.look_at(&self.zones[zone.index()], lists);
+            }
             if lists.activity.age() {
                 Wanted::all().for_each(|wanted| self.give_up_stack(zone, lists, wanted, Budget::is_exceeded));
                 outcome = TickOutcome::Again;
@@ -65,9 +68,10 @@ impl BlockAllocator<'_> {
     fn give_up_split(&self, zone: ZoneId, cpu: CpuId) {
         let lists = self.lists_at(zone, cpu);
         self.give_back_all(zone, cpu);
-        lists.cursors().for_each(|cursor| self.put_at_hand(cursor, None, cpu));
+        lists.cursors().for_each(|cursor| self.put_at_hand(&cursor.at_hand, None, cpu));
         self.give_up_mixed(zone, cpu);
         Wanted::all().for_each(|wanted| self.give_up_stack(zone, lists, wanted, |_| true));
+        self.give_up_surplus(zone, lists);
         lists.spares.claim_size.store(CLAIM_MIN, Relaxed);
     }
 

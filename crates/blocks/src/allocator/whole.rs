@@ -55,24 +55,34 @@ impl BlockAllocator<'_> {
 
     /// A whole pageblock that nobody else has: one that this CPU kept, or the first of some that it takes from the map.
     pub(super) fn take_whole(&self, needy: Needy<'_>) -> Option<BlockIndex> {
-        let spares = &needy.lists.spares;
-        let take = |block: BlockIndex| {
-            self.states.get(block).is_some_and(|state| state.change(Phase::Spare, Phase::Changing))
-        };
-        spares.pop(take).or_else(|| spares.take_any(take)).or_else(|| self.claim_some(needy))
+        let to_changing =
+            |state: State| (state.phase() == Phase::Spare).then(|| state.in_phase(Phase::Changing));
+        self.take_spare(needy.lists, to_changing).or_else(|| self.claim_some(needy))
+    }
+
+    /// A pageblock that a CPU kept and whose state `change` changes.
+    pub(super) fn take_spare(
+        &self,
+        lists: &CpuLists,
+        change: impl Fn(State) -> Option<State>,
+    ) -> Option<BlockIndex> {
+        let take =
+            |block: BlockIndex| self.states.get(block).is_some_and(|state| state.update(&change).is_ok());
+        lists.spares.pop(take).or_else(|| lists.spares.take_any(take))
     }
 
     /// Takes pageblocks from the map: the more, the more often this CPU does so, and none that many CPUs would miss.
-    fn claim_some(&self, needy: Needy<'_>) -> Option<BlockIndex> {
+    pub(super) fn claim_some(&self, needy: Needy<'_>) -> Option<BlockIndex> {
         let zone = &self.zones[needy.zone.index()];
         let claim_size = &needy.lists.spares.claim_size;
         let size = claim_size.load(Relaxed);
         claim_size.store(size.saturating_mul(2).min(SPARES as u32), Relaxed);
         let near = self.search_start(needy);
-        let most = zone.open_blocks(self.most_spares(zone), needy.reserve);
+        let most = zone.open_blocks(self.look_at(zone, needy.lists), needy.reserve);
         let (first, mut taken) = self.whole.claim_some(&zone.blocks, near, (size as usize).min(most))?;
         zone.remove_whole(taken.count_ones() as usize);
         count(&needy.lists.counters.claimed);
+        self.look_at(zone, needy.lists);
         let block = first + taken.trailing_zeros() as usize;
         needy.lists.near.store(block as u32, Relaxed);
         taken &= taken - 1;
@@ -179,19 +189,15 @@ impl BlockAllocator<'_> {
         self.states.get(block).is_some_and(|state| state.get().phase() == Phase::Spare)
     }
 
-    /// Whole pageblocks that a CPU keeps at hand of a zone, besides the one that it freed last: none that many CPUs would miss.
-    fn most_spares(&self, zone: &Zone) -> usize {
-        if self.parts.whole_use == WholeUse::LowestFirst {
-            return 1;
-        }
-        (zone.whole_blocks() / (4 * self.cpus())).clamp(1, self.parts.spares_max)
-    }
-
     /// Keeps a spare pageblock at hand behind the one that was freed last. If there are too many, the older half goes into the map.
     pub(super) fn keep_spare(&self, lists: &CpuLists, block: BlockIndex) {
-        let most = self.most_spares(&self.zones[self.zone_of_block(block).index()]);
-        if lists.spares.kept() >= most {
-            self.give_spares(lists, lists.spares.shed(most / 2));
+        let zone = &self.zones[self.zone_of_block(block).index()];
+        if lists.spares.kept() >= self.most_spares(zone, lists) {
+            // What it knows may be old.
+            let most = self.look_at(zone, lists);
+            if lists.spares.kept() >= most {
+                self.give_spares(lists, lists.spares.shed(most / 2));
+            }
         }
         // Somebody who runs as the same CPU may have been faster.
         let before = lists.spares.push(block);

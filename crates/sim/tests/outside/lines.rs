@@ -110,3 +110,21 @@ fn two_cpus_that_free_to_one_pageblock_wait_for_its_line() {
     let busy_ns: f64 = outcome.busy.iter().map(|busy| busy.as_ns_f64()).sum();
     assert!(busy_ns > least_ns, "{busy_ns} ns for {:?}", outcome.lines);
 }
+
+#[test]
+fn a_cpu_that_goes_through_pageblocks_of_its_own_meets_nobody() {
+    const ROUNDS: usize = 20;
+    let body = || -> Body {
+        Box::new(|cpu, _| {
+            for _ in 0..ROUNDS {
+                let pages: Vec<_> = (0..3 * PAGEBLOCK_FRAMES).map(|_| page(cpu)).collect();
+                let list: Vec<_> = pages.into_iter().map(|page| (page, Order::ZERO)).collect();
+                // In parts that do not end where pageblocks do.
+                list.chunks(500).for_each(|part| cpu.free_list(part).unwrap());
+            }
+        })
+    };
+    let lines = run(&machine(), [body(), body()]).lines;
+    // Both take pageblocks from the map once, and see what a zone has, which the other one has read or changed before.
+    assert!(lines.all() < 20, "{lines:?} for {} pageblocks", 2 * 3 * ROUNDS);
+}

@@ -63,11 +63,12 @@ const NOTES: [&str; 6] = [
 ];
 
 const REASONS: [&str; 4] = [
-    "Lines: a CPU of ours goes to another pageblock every 512 pages at least, and changes the zone's gauges then. A large page \
+    "Lines: a CPU of ours that frees pages of other CPUs' pageblocks gives them back to as many lines as those have. A large page \
      set of Linux's goes to its zone once for thousands of pages, and holds the lock for as long as moving them takes.",
-    "p99.9: one allocation in 512 takes another pageblock. It needs about a microsecond, but 1 in 512 is more than 1 in 1000. \
-     Linux's page sets refill less often than that: what they wait for then is in the mean and in the longest time.",
-    "Pages held: a CPU of ours keeps up to 2048 pages that it frees to other CPUs' pageblocks.",
+    "p99.9: one allocation in 512 takes another pageblock, whose lines are cold. It needs half a microsecond, and 1 in 512 is more \
+     than 1 in 1000. Linux's page sets refill less often than that: what they wait for then is in the mean and in the longest \
+     time.",
+    "Pages held: a CPU of ours keeps up to 256 pages that it frees to other CPUs' pageblocks.",
     "A score below Linux's: a page set hands out the page that was freed last, whose lines the CPU still has. Ours hands out the \
      lowest free page of a pageblock, which is colder.",
 ];
