@@ -26,8 +26,12 @@ impl BlockAllocator<'_> {
     /// A block of the mixed pageblock of the CPU and its neighbours, if the CPU needs few and has no pageblock for this order and
     /// type alone.
     pub(super) fn take_few(&self, needy: Needy<'_>) -> Option<usize> {
+        // First, since to look where neighbours take from fetches a line of theirs.
+        if !self.needs_few(needy) {
+            return None;
+        }
         let (block, _) = self.mixed_at_hand(needy.zone, needy.cpu, needy.wanted.migratetype).get()?;
-        if self.needs_few(needy) { self.take_from_mixed(block, needy) } else { None }
+        self.take_from_mixed(block, needy)
     }
 
     /// A block of another mixed pageblock, or of a whole one that becomes mixed. None if the CPU needs more than a few, or if there

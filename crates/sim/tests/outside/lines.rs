@@ -116,6 +116,10 @@ fn a_cpu_that_goes_through_pageblocks_of_its_own_meets_nobody() {
     const ROUNDS: usize = 20;
     let body = || -> Body {
         Box::new(|cpu, _| {
+            // Who asks for many at once has pageblocks of its own from then on.
+            let mut pages = [None; PAGEBLOCK_FRAMES as usize];
+            cpu.alloc_bulk(&Request::new(Order::ZERO), &mut pages).unwrap();
+            pages.into_iter().flatten().for_each(|page| free(cpu, page));
             for _ in 0..ROUNDS {
                 let pages: Vec<_> = (0..3 * PAGEBLOCK_FRAMES).map(|_| page(cpu)).collect();
                 let list: Vec<_> = pages.into_iter().map(|page| (page, Order::ZERO)).collect();
