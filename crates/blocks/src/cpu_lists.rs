@@ -178,7 +178,10 @@ impl Wanted {
 
 /// Frames of an order and type that a CPU takes of mixed pageblocks between two ticks, before it has a pageblock of its own for
 /// them: as many as that has.
-const FEW: u32 = PAGEBLOCK_FRAMES;
+const FEW: u32 = PAGEBLOCK_FRAMES * KEPT_AS_ONE;
+
+/// Kept blocks that count as one frame of a mixed pageblock. Decision 0029 in the sources compares numbers.
+const KEPT_AS_ONE: u32 = 128;
 
 /// The pageblock that a CPU allocates from, and a word in it, by number: a hint that may be wrong.
 #[derive(Debug)]
@@ -217,14 +220,15 @@ pub(crate) struct Cursor {
     pub(crate) at_hand: AtHand,
     /// To which this CPU freed last, in another pageblock of its own that is nearly full. A word by number, which may be wrong.
     freed: AtomicU32,
-    /// Frames that the CPU took of mixed pageblocks since the last tick.
-    of_mixed: AtomicU32,
+    /// What the CPU asked for since the last tick and took of mixed pageblocks, in frames, or of what it keeps: [`KEPT_AS_ONE`] for
+    /// each frame, one for each kept block.
+    needed: AtomicU32,
 }
 
 impl Cursor {
     constant! {
         fn new() -> Self {
-            Self { at_hand: AtHand::new(), freed: AtomicU32::new(NONE), of_mixed: AtomicU32::new(0) }
+            Self { at_hand: AtHand::new(), freed: AtomicU32::new(NONE), needed: AtomicU32::new(0) }
         }
     }
 
@@ -244,28 +248,41 @@ impl Cursor {
 
     /// Whether the CPU has no pageblock for these blocks alone, and needs none.
     pub(crate) fn needs_few(&self) -> bool {
-        self.of_mixed.load(Relaxed) < FEW && self.get().is_none()
+        self.needed.load(Relaxed) < FEW && self.get().is_none()
+    }
+
+    /// Whether the CPU has no pageblock for these blocks alone, and needs one.
+    pub(crate) fn needs_many(&self) -> bool {
+        self.needed.load(Relaxed) >= FEW && self.get().is_none()
     }
 
     /// Frames that the CPU took of mixed pageblocks since the last tick.
     pub(crate) fn taken_of_mixed(&self) -> u32 {
-        self.of_mixed.load(Relaxed)
+        self.needed.load(Relaxed) / KEPT_AS_ONE
     }
 
     /// The CPU took blocks of a mixed pageblock.
     pub(crate) fn note_few(&self, order: Order, blocks: u32) {
-        let frames = blocks.saturating_mul(order.frames());
-        self.of_mixed.store(self.taken_of_mixed().saturating_add(frames), Relaxed);
+        self.note_needed(blocks.saturating_mul(order.frames()).saturating_mul(KEPT_AS_ONE));
+    }
+
+    /// The CPU took a block that it kept.
+    pub(crate) fn note_kept(&self) {
+        self.note_needed(1);
+    }
+
+    fn note_needed(&self, more: u32) {
+        self.needed.store(self.needed.load(Relaxed).saturating_add(more), Relaxed);
     }
 
     /// A tick has passed.
     pub(crate) fn forget_few(&self) {
-        self.of_mixed.store(0, Relaxed);
+        self.needed.store(0, Relaxed);
     }
 
     /// The CPU asks for many blocks.
     pub(crate) fn note_many(&self) {
-        self.of_mixed.store(FEW, Relaxed);
+        self.needed.store(FEW, Relaxed);
     }
 
     /// The next block comes from this word, once.

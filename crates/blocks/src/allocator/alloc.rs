@@ -108,12 +108,16 @@ impl BlockAllocator<'_> {
         {
             let needy = self.needy(zone, cpu, request, Reserve::Closed);
             needy.lists.activity.note();
-            let kept = self.take_kept(needy.lists, needy.wanted);
-            let left = kept.or_else(|| self.take_rest(needy)).or_else(|| self.take_few(needy));
-            let found = left.or_else(|| {
+            let kept = || self.take_kept(needy.lists, needy.wanted);
+            // Who asks often has a pageblock at hand, which is faster than what it keeps.
+            let needs_many = needy.lists.cursor(needy.wanted).needs_many();
+            let first = if needs_many { None } else { kept() };
+            let left = first.or_else(|| self.take_rest(needy)).or_else(|| self.take_few(needy));
+            let more = left.or_else(|| {
                 // No watermark is near: what follows needs no other zone.
                 if needy.lists.outlook.is_plenty() { self.take_from_another(needy) } else { None }
             });
+            let found = more.or_else(|| if needs_many { kept() } else { None });
             if let Some(frame) = found {
                 return Ok(self.zones[zone.index()].pfn(frame));
             }

@@ -84,7 +84,9 @@ impl BlockAllocator<'_> {
         if !lists.kept.has(wanted) {
             return None;
         }
-        lists.kept.try_with(|held| held.pop(wanted)).flatten().map(|frame| frame as usize)
+        let frame = lists.kept.try_with(|held| held.pop(wanted)).flatten()?;
+        lists.cursor(wanted).note_kept();
+        Some(frame as usize)
     }
 
     /// Gives back all blocks of a list: many at a time, so that a line moves once for many of them.

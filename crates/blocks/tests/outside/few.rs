@@ -171,3 +171,28 @@ fn a_mixed_pageblock_is_given_up_when_all_neighbours_are_idle() {
     assert!((0..3).all(|_| allocator.tick(NEIGHBOUR).is_ok()));
     assert!([left, theirs].map(pageblock).contains(&pageblock(alloc(&allocator, OTHER, 0))));
 }
+
+#[test]
+fn a_cpu_that_asks_often_gets_a_pageblock_of_its_own_although_it_keeps_enough() {
+    let allocator = mixing(8192, 1);
+    let shared = alloc(&allocator, CPU, 0);
+    let mut asked = 0_u32;
+    while pageblock(alloc_and_free(&allocator)) == pageblock(shared) {
+        asked += 1;
+        assert!(asked < 1 << 20, "each of these takes the long way");
+    }
+    assert!(asked > 10_000, "after {asked} requests the pageblock would lie nearly empty");
+    allocator.tick(CPU).unwrap();
+    assert_ne!(
+        pageblock(alloc_and_free(&allocator)),
+        pageblock(shared),
+        "it has that pageblock until it is idle"
+    );
+}
+
+/// The same page again and again.
+fn alloc_and_free(allocator: &BlockAllocator<'_>) -> Pfn {
+    let page = alloc(allocator, CPU, 0);
+    allocator.free(CPU, page, order(0)).unwrap();
+    page
+}
