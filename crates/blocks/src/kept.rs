@@ -186,6 +186,14 @@ impl Held<'_> {
         true
     }
 
+    /// Whether this block is in the list. O(blocks of the list).
+    pub(crate) fn contains(self, wanted: Wanted, frame: u32) -> bool {
+        let is_this = |entry: u32| {
+            self.0.entries.get(entry as usize).is_some_and(|entry| entry.frame.load(Relaxed) == frame)
+        };
+        self.0.chain(&self.0.list(wanted).newest).any(is_this)
+    }
+
     /// Takes the block of a list that was added last.
     #[inline]
     pub(crate) fn pop(self, wanted: Wanted) -> Option<u32> {

@@ -2,6 +2,7 @@
 
 use pageset_core::{CpuId, FreeError, Order, Pfn, ZoneId};
 
+use super::keep::KeepOutcome;
 use super::{BlockAllocator, FRAMES};
 use crate::cpu_lists::Wanted;
 use crate::free_bits::{FULL, Left, WORD_FRAMES};
@@ -23,7 +24,7 @@ impl BlockAllocator<'_> {
                 if !self.is_known(cpu) {
                     return Err(FreeError::BadCpu(cpu));
                 }
-                if self.keep(cpu, zone.id, state, order, index) {
+                if self.keep(cpu, zone.id, state, order, index) == KeepOutcome::Kept {
                     return Ok(());
                 }
             }
@@ -145,7 +146,8 @@ impl BlockAllocator<'_> {
         if order != Order::ZERO {
             return Err(FreeError::WrongOrder { pfn, given: order, allocated: Order::ZERO });
         }
-        if state.owner() != cpu && !state.is_isolated() && self.keep(cpu, zone, state, order, index) {
+        let may_keep = state.owner() != cpu && !state.is_isolated();
+        if may_keep && self.keep(cpu, zone, state, order, index) == KeepOutcome::Kept {
             return Ok(());
         }
         self.note_line(block, cpu);

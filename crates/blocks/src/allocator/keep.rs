@@ -24,25 +24,48 @@ const KEPT_OF_MIXED: usize = 64;
 pub enum RemoteFrees {
     /// The CPU keeps those up to order 3 for its own requests, 256 frames of a zone at most. Then it gives back those of the type
     /// and order that it has most of. Blocks of pageblocks that several CPUs share are kept likewise, whoever frees them. A block
-    /// that is freed twice so is found when it is given back, and counted.
+    /// that is freed twice so is found when it is given back, and counted; if it is one of a shared pageblock and the CPU still keeps
+    /// it, at once.
     #[default]
     Kept,
     /// They go back at once. Every double free is an error.
     AtOnce,
 }
 
+/// What became of a block that a CPU should keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum KeepOutcome {
+    /// The CPU keeps it.
+    Kept,
+    /// It is not one that may be kept, or somebody else is there.
+    Refused,
+    /// The CPU keeps it already: it was freed twice.
+    KeptBefore,
+}
+
 impl BlockAllocator<'_> {
     /// Keeps a block that is another CPU's, if it may be kept.
-    pub(super) fn keep(&self, cpu: CpuId, zone: ZoneId, state: State, order: Order, index: usize) -> bool {
-        if self.parts.remote_frees != RemoteFrees::Kept {
-            return false;
+    pub(super) fn keep(
+        &self,
+        cpu: CpuId,
+        zone: ZoneId,
+        state: State,
+        order: Order,
+        index: usize,
+    ) -> KeepOutcome {
+        if self.parts.remote_frees != RemoteFrees::Kept || !Kept::keeps(order) {
+            return KeepOutcome::Refused;
         }
         let (Ok(frame), Some(wanted)) = (u32::try_from(index), Wanted::of_split(state.of_order(order)))
         else {
-            return false;
+            return KeepOutcome::Refused;
         };
         let lists = self.lists_at(zone, cpu);
         let keep = |held: Held<'_>| {
+            // There are few of these, and a CPU seldom frees many of them.
+            if state.is_mixed() && held.contains(wanted, frame) {
+                return KeepOutcome::KeptBefore;
+            }
             // Of what a CPU needs few, it keeps few.
             if state.is_mixed() && held.blocks(wanted) << order.get() >= KEPT_OF_MIXED {
                 self.give_back(cpu, lists, held, wanted);
@@ -51,10 +74,10 @@ impl BlockAllocator<'_> {
             if !is_kept && let Some(largest) = held.largest() {
                 self.give_back(cpu, lists, held, largest);
             }
-            is_kept || held.push(wanted, frame)
+            if is_kept || held.push(wanted, frame) { KeepOutcome::Kept } else { KeepOutcome::Refused }
         };
         lists.activity.note();
-        Kept::keeps(order) && lists.kept.try_with(keep).unwrap_or(false)
+        lists.kept.try_with(keep).unwrap_or(KeepOutcome::Refused)
     }
 
     /// Keeps what was taken of a word of a mixed pageblock, but for the first block, which it returns.

@@ -4,6 +4,7 @@ use core::ops::Range;
 
 use pageset_core::{CpuId, FreeError, Order, Pfn, ZoneId};
 
+use super::keep::KeepOutcome;
 use super::{BlockAllocator, FRAMES};
 use crate::stack::BlockIndex;
 use crate::state::State;
@@ -75,10 +76,14 @@ impl BlockAllocator<'_> {
     ) -> Result<(), FreeError> {
         let state = self.check_in_mixed(pfn, index, order)?;
         // Its owner's too: neighbours take from it.
-        if !state.is_isolated() && self.keep(cpu, zone, state, order, index) {
-            return Ok(());
+        if state.is_isolated() {
+            return self.put_mixed(cpu, pfn, index, order);
         }
-        self.put_mixed(cpu, pfn, index, order)
+        match self.keep(cpu, zone, state, order, index) {
+            KeepOutcome::Kept => Ok(()),
+            KeepOutcome::KeptBefore => Err(FreeError::DoubleFree(pfn)),
+            KeepOutcome::Refused => self.put_mixed(cpu, pfn, index, order),
+        }
     }
 
     /// Frees a block of a pageblock that has blocks of several orders.

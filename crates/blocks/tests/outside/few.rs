@@ -196,3 +196,23 @@ fn alloc_and_free(allocator: &BlockAllocator<'_>) -> Pfn {
     allocator.free(CPU, page, order(0)).unwrap();
     page
 }
+
+#[test]
+fn a_block_of_a_shared_pageblock_that_its_cpu_frees_twice_is_an_error() {
+    let allocator = mixing(8192, CPUS);
+    for of in [0, 2] {
+        let blocks = [0; 20].map(|_| alloc(&allocator, CPU, of));
+        for block in blocks {
+            assert_eq!(allocator.free(CPU, block, order(of)), Ok(()));
+            assert_eq!(
+                allocator.free(CPU, block, order(of)),
+                Err(FreeError::DoubleFree(block)),
+                "order {of}"
+            );
+        }
+        assert_eq!(allocator.free(CPU, blocks[0], order(of)), Err(FreeError::DoubleFree(blocks[0])));
+    }
+    allocator.drain_all();
+    assert_eq!(allocator.validate().unwrap().allocated, 0);
+    assert_eq!(allocator.counters().double_frees, 0, "none was kept");
+}
