@@ -113,18 +113,16 @@ impl PerCpu {
         }
     }
 
-    /// Takes half of this CPU's array, those that were put last.
-    pub(crate) fn pop_half(&self, class: Class) -> Batch {
+    /// Takes half of this CPU's array, those that were put last, into an empty batch.
+    pub(crate) fn pop_half(&self, class: Class, batch: &mut Batch) {
         let half = self.caps.of(class) as usize / 2;
-        let mut batch = Batch::new();
         match self.area {
-            Some(area) => rseq::pop_many(self.hot.hot(), area, StackAt::of_class(class), half, &mut batch),
+            Some(area) => rseq::pop_many(self.hot.hot(), area, StackAt::of_class(class), half, batch),
             None => {
                 let cpu = self.locked_arrays();
-                cpu.into_iter().for_each(|cpu| cpu.try_pop_many(class, half, &mut batch));
+                cpu.into_iter().for_each(|cpu| cpu.try_pop_many(class, half, batch));
             }
         }
-        batch
     }
 
     /// Takes everything out of the arrays of all CPUs. `None` if that cannot be done now.

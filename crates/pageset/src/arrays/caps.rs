@@ -1,7 +1,7 @@
 //! How large the arrays are.
 
-use super::batch::COPIED_TOGETHER;
-use super::{BATCH_MAX, Class};
+use super::Class;
+use super::batch::{BATCH_MAX, COPIED_TOGETHER, PAGEBLOCKS_MAX};
 
 /// How many blocks of each class one CPU may keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +31,7 @@ impl Caps {
             assert!(Self::MOST[class] as usize / 2 <= BATCH_MAX);
             class += 1;
         }
+        assert!(Self::MOST[Class::Order9 as usize] as usize / 2 <= PAGEBLOCKS_MAX);
     };
 
     /// No arrays at all.

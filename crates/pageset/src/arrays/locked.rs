@@ -83,12 +83,12 @@ mod tests {
 
     /// Passes what it has in batches, then empties the array as a drain does.
     fn exchange(arrays: &CpuArrays, held: Vec<Entry>) -> Vec<Entry> {
-        let mut batch = Batch::new();
+        let batch: &mut Batch = &mut Batch::new();
         held.into_iter().for_each(|entry| batch.push_front(entry));
-        arrays.try_push_many(Class::Order0, &mut batch);
+        arrays.try_push_many(Class::Order0, batch);
         let mut held = batch.as_slice().to_vec();
-        let mut popped = Batch::new();
-        arrays.try_pop_many(Class::Order0, 2, &mut popped);
+        let popped: &mut Batch = &mut Batch::new();
+        arrays.try_pop_many(Class::Order0, 2, popped);
         held.extend(popped.as_slice());
         arrays.empty_locked(|_, entry| held.push(entry));
         held

@@ -12,7 +12,7 @@ mod locked;
 mod set;
 mod sync;
 
-pub(crate) use batch::{BATCH_MAX, Batch};
+pub(crate) use batch::Batch;
 pub(crate) use caps::Caps;
 pub(crate) use class::{Class, StackAt};
 pub(crate) use entry::{Entry, ZeroState};

@@ -1,7 +1,7 @@
 //! What a fetch has so far.
 
 use super::parts::Parts;
-use crate::arrays::{BATCH_MAX, Batch, Class, Entry, ZeroState};
+use crate::arrays::{Batch, Class, Entry, ZeroState};
 use crate::ledger::Ledger;
 
 /// Words of bits that are taken from the depot at once, so that their frames are looked up without its lock: all of a batch
@@ -11,7 +11,7 @@ const TOGETHER: usize = 12;
 /// Blocks that were taken for somebody: a batch of them, and those of which it is not looked up yet what is in them.
 ///
 /// # Invariants
-/// Both together are at most `wanted`, and that is at most [`BATCH_MAX`].
+/// Both together are at most `wanted`, and the batch has room for that.
 pub(crate) struct Taken<'b> {
     pub(crate) class: Class,
     wanted: usize,
@@ -25,7 +25,7 @@ pub(crate) struct Taken<'b> {
 impl<'b> Taken<'b> {
     /// Nothing yet; the batch is empty.
     pub(crate) fn new(class: Class, wanted: usize, batch: &'b mut Batch) -> Self {
-        let wanted = wanted.min(BATCH_MAX);
+        let wanted = wanted.min(batch.capacity());
         Self { class, wanted, batch, words: [Parts::NONE; TOGETHER], word_count: 0, blocks: 0 }
     }
 
@@ -92,8 +92,8 @@ mod tests {
     fn more_words_than_fit_are_looked_up_on_the_way() {
         let ledger = Ledger::new(2048, Contents::Zero);
         ledger.hand_out(64..128);
-        let mut batch = Batch::new();
-        let mut taken = Taken::new(Class::Order0, TOGETHER + 3, &mut batch);
+        let batch: &mut Batch = &mut Batch::new();
+        let mut taken = Taken::new(Class::Order0, TOGETHER + 3, batch);
         taken.fill(&[Entry::dirty(7)]);
         for word in 0..=TOGETHER as u32 {
             taken.push_word(Parts::one(word * 64 + 1, Class::Order0), &ledger);
@@ -111,8 +111,8 @@ mod tests {
     #[test]
     fn a_whole_pageblock_is_one_block() {
         let ledger = Ledger::new(2048, Contents::Zero);
-        let mut batch = Batch::new();
-        let mut taken = Taken::new(Class::Order9, 1, &mut batch);
+        let batch: &mut Batch = &mut Batch::new();
+        let mut taken = Taken::new(Class::Order9, 1, batch);
         taken.push_word(Parts::pageblock(1024), &ledger);
         taken.look_up(&ledger);
         let entry = batch.pop_back();

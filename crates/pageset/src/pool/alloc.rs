@@ -92,8 +92,8 @@ impl Inner {
     fn alloc_drained(&self, order: Order) -> Result<Entry, AllocError> {
         // A part of a pageblock that is split into such blocks, and stays so: pools that are used up are used up again.
         if let Some(class) = Class::of(order) {
-            let mut part = Batch::new();
-            self.fetch(class, 1, &mut part);
+            let part: &mut Batch = &mut Batch::new();
+            self.fetch(class, 1, part);
             if let Some(part) = part.pop_back() {
                 return Ok(part);
             }

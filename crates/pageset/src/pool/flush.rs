@@ -1,12 +1,19 @@
 //! A flush: half an array's blocks go to the depot, which frees in the base what is not its own.
 
 use super::Inner;
-use crate::arrays::{Class, Entry};
+use crate::arrays::{Batch, Class, Entry};
 
 impl Inner {
     /// Moves half of this CPU's array to the depot to make room for a block.
     pub(super) fn flush(&self, class: Class, block: Entry) {
-        let batch = self.percpu.pop_half(class);
+        match class {
+            Class::Order9 => self.flush_by(class, block, &mut Batch::of_pageblocks()),
+            _ => self.flush_by(class, block, &mut Batch::new()),
+        }
+    }
+
+    fn flush_by(&self, class: Class, block: Entry, batch: &mut Batch) {
+        self.percpu.pop_half(class, batch);
         if batch.len() == 0 || !self.percpu.push(class, block) {
             self.put_in_depot(class, &[block]);
         }

@@ -7,15 +7,21 @@ use crate::depot::Taken;
 impl Inner {
     /// Refills this CPU's array, and returns one block more. `None` if it has no array, or memory or capacity is short.
     pub(super) fn refill(&self, class: Class) -> Option<Entry> {
+        match class {
+            Class::Order9 => self.refill_by(class, &mut Batch::of_pageblocks()),
+            _ => self.refill_by(class, &mut Batch::new()),
+        }
+    }
+
+    fn refill_by(&self, class: Class, batch: &mut Batch) -> Option<Entry> {
         let wanted = self.percpu.refill_size(class)?;
-        let mut batch = Batch::new();
-        self.fetch(class, wanted, &mut batch);
+        self.fetch(class, wanted, batch);
         if batch.len() == 0 {
             // Near the capacity.
-            self.fetch(class, 1, &mut batch);
+            self.fetch(class, 1, batch);
         }
         let first = batch.pop_back()?;
-        self.percpu.push_many(class, &mut batch);
+        self.percpu.push_many(class, batch);
         if batch.len() > 0 {
             // This thread was moved to a CPU whose array is fuller, or somebody else is at this one.
             self.put_in_depot(class, batch.as_slice());

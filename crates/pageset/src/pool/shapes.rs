@@ -26,8 +26,8 @@ impl Pool {
             got += 1;
         }
         while got < count {
-            let mut batch = Batch::new();
-            inner.fetch(Class::Order0, count - got, &mut batch);
+            let batch: &mut Batch = &mut Batch::new();
+            inner.fetch(Class::Order0, count - got, batch);
             let singles = batch.as_slice().iter().rev();
             inner.counts.note_slow_alloc(batch.len() as u32);
             pages.extend(singles.map(|entry| Pages::of_block(inner, entry.frame(), Order::ZERO)));

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::Hot;
 use super::first::{FIRST, First};
-use crate::arrays::{BATCH_MAX, Batch, Class, CpuArrays, Entry, StackAt};
+use crate::arrays::{Batch, Class, CpuArrays, Entry, StackAt};
 
 /// Sequences begun again, in all pools of the process.
 static RESTARTS: AtomicU64 = AtomicU64::new(0);
@@ -232,7 +232,7 @@ pub(crate) fn pop_many(hot: &Hot, area: Area, stack: StackAt, limit: usize, batc
             ),
             hot = in(reg) std::ptr::from_ref(hot),
             area = in(reg) area.0.get(),
-            limit = in(reg) limit.min(BATCH_MAX),
+            limit = in(reg) limit.min(batch.capacity()),
             to = in(reg) batch.room(),
             at = out(reg) _,
             head = out(reg) _,
