@@ -100,6 +100,20 @@ macro_rules! sequence {
     };
 }
 
+/// The sequence that puts an entry on a stack, or goes to `full`.
+macro_rules! push_sequence {
+    () => {
+        sequence!(
+            first "", without_arrays "{full}",
+            "movzx {count:e}, {head:x}"
+            "cmp {count:e}, dword ptr [{at} + 8]"
+            "jae {full}"
+            "mov dword ptr [{at} + {count} * 4 + 16], {entry:e}"
+            "add {head}, 1"
+        )
+    };
+}
+
 /// Takes the last entry of this CPU's stack; `None` if there is none, or the CPU has no arrays.
 #[inline(always)]
 pub(crate) fn pop(hot: &Hot, area: Area, stack: StackAt) -> Option<Entry> {
@@ -137,14 +151,7 @@ pub(crate) fn push(hot: &Hot, area: Area, stack: StackAt, entry: Entry) -> bool 
     // SAFETY: as for `pop`; the entry is written behind the count and below the capacity, where nobody reads.
     unsafe {
         asm!(
-            sequence!(
-                first "", without_arrays "{full}",
-                "movzx {count:e}, {head:x}"
-                "cmp {count:e}, dword ptr [{at} + 8]"
-                "jae {full}"
-                "mov dword ptr [{at} + {count} * 4 + 16], {entry:e}"
-                "add {head}, 1"
-            ),
+            push_sequence!(),
             hot = in(reg) std::ptr::from_ref(hot),
             entry = in(reg) entry.raw(),
             area = in(reg) area.0.get(),
@@ -174,14 +181,7 @@ pub(crate) fn push_first(hot: &Hot, entry: Entry) -> Option<bool> {
                 "jne {other};",
                 "mov {area}, qword ptr [rip + {first} + {at_area}];",
                 "mov {hot}, qword ptr [rip + {first} + {at_hot}];",
-                sequence!(
-                    first "", without_arrays "{full}",
-                    "movzx {count:e}, {head:x}"
-                    "cmp {count:e}, dword ptr [{at} + 8]"
-                    "jae {full}"
-                    "mov dword ptr [{at} + {count} * 4 + 16], {entry:e}"
-                    "add {head}, 1"
-                ),
+                push_sequence!(),
             ),
             hot = inout(reg) std::ptr::from_ref(hot) => _,
             entry = in(reg) entry.raw(),
