@@ -48,12 +48,6 @@ fn allocator() -> Arc<BlockAllocator<'static>> {
     Arc::new(allocator.with_remote_frees(RemoteFrees::AtOnce).without(Part::MixedPageblocks))
 }
 
-/// The same, in which each order has pageblocks of its own.
-fn apart() -> Arc<BlockAllocator<'static>> {
-    let allocator = Arc::into_inner(allocator()).expect("nobody else has it");
-    Arc::new(allocator.without(Part::MixedPageblocks))
-}
-
 impl BlockAllocator<'_> {
     /// Blocks of one pageblock, all of them, in use. Their owner is idle from then on.
     fn fill(&self, of: u8) -> Vec<Pfn> {
@@ -143,7 +137,7 @@ fn the_last_two_blocks_of_several_words_freed_at_once_make_their_pageblock_whole
 #[test]
 fn a_pageblock_with_many_free_frames_is_linked_when_its_owner_leaves() {
     check(3, || {
-        let allocator = apart();
+        let allocator = allocator();
         let pages = allocator.fill(0);
         pages[..5].iter().for_each(|pfn| allocator.give(CPU, *pfn, 0));
         let last = pages[5];
@@ -160,7 +154,7 @@ fn a_pageblock_with_many_free_frames_is_linked_when_its_owner_leaves() {
 #[test]
 fn a_bad_frame_does_not_keep_its_pageblock_from_being_linked() {
     check(2, || {
-        let allocator = apart();
+        let allocator = allocator();
         let pages = allocator.fill(0);
         allocator.retire(pages[0].0 as usize / FRAMES, CPU);
         pages[..5].iter().for_each(|pfn| allocator.give(OTHER, *pfn, 0));
@@ -178,7 +172,7 @@ fn a_bad_frame_does_not_keep_its_pageblock_from_being_linked() {
 #[test]
 fn a_pageblock_adopted_while_it_is_linked_is_not_counted() {
     check(3, || {
-        let allocator = apart();
+        let allocator = allocator();
         let pages = allocator.fill(0);
         let block = pages[0].0 as usize / FRAMES;
         allocator.retire(block, CPU);
@@ -229,7 +223,7 @@ fn what_is_gathered_while_it_changes_is_counted_once() {
 #[test]
 fn a_block_that_was_free_in_part_when_it_was_tried_makes_its_pageblock_whole() {
     check(2, || {
-        let allocator = apart();
+        let allocator = allocator();
         let blocks = allocator.fill(7);
         allocator.retire(blocks[0].0 as usize / FRAMES, CPU);
         blocks[1..].iter().for_each(|pfn| allocator.give(CPU, *pfn, 7));
