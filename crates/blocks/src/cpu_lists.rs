@@ -15,6 +15,12 @@ use crate::surplus::Surplus;
 
 /// Types of requests.
 pub(crate) const TYPES: usize = MigrateType::PCP_COUNT;
+
+/// They themselves, in the order of their numbers.
+pub(crate) fn types() -> impl Iterator<Item = MigrateType> {
+    MigrateType::ALL.into_iter().take(TYPES)
+}
+
 /// No pageblock.
 const NONE: u32 = u32::MAX;
 
@@ -127,11 +133,6 @@ impl CpuLists {
         self.supplies.iter().flatten().map(|supply| &supply.cursor)
     }
 
-    /// Where it, or its neighbours, take blocks of any order from.
-    pub(crate) fn mixed_at_hand(&self) -> impl Iterator<Item = &AtHand> {
-        self.supplies.iter().flatten().map(|supply| &supply.mixed)
-    }
-
     #[inline]
     pub(crate) fn stack(&self, wanted: Wanted) -> &Stack {
         &self.supply(wanted).stack
@@ -169,7 +170,7 @@ impl Wanted {
 
     /// All of them.
     pub(crate) fn all() -> impl Iterator<Item = Self> {
-        MigrateType::ALL.into_iter().take(TYPES).flat_map(|migratetype| {
+        types().flat_map(|migratetype| {
             let orders = Order::ZERO.and_above().take(PAGEBLOCK_ORDER);
             orders.map(move |order| Self { order, migratetype })
         })

@@ -70,7 +70,7 @@ impl BlockAllocator<'_> {
     fn take_from_mixed(&self, block: BlockIndex, needy: Needy<'_>) -> Option<usize> {
         let (cursor, order) = (needy.lists.cursor(needy.wanted), needy.wanted.order);
         let state = self.states.get(block)?.get();
-        let is_ours = state.phase() == Phase::Current && state.owner() == Self::first_neighbour(needy.cpu);
+        let is_ours = state.phase() == Phase::Current && state.owner() == needy.first_neighbour(self);
         if !is_ours || !state.is_mixed() || state.migratetype() != needy.wanted.migratetype {
             return None;
         }
@@ -109,7 +109,7 @@ impl BlockAllocator<'_> {
             frame
         });
         // Not before, or the same one would come again.
-        let first = Self::first_neighbour(needy.cpu);
+        let first = needy.first_neighbour(self);
         passed.into_iter().flatten().for_each(|block| self.retire(block, first));
         found.inspect(|_| count(&needy.lists.counters.adopted))
     }
@@ -117,7 +117,7 @@ impl BlockAllocator<'_> {
     /// A mixed pageblock that nobody has at hand; it is this CPU's and its neighbours' from then on.
     fn pop_mixed(&self, needy: Needy<'_>) -> Option<BlockIndex> {
         let zone = &self.zones[needy.zone.index()];
-        let (first, migratetype) = (Self::first_neighbour(needy.cpu), needy.wanted.migratetype);
+        let (first, migratetype) = (needy.first_neighbour(self), needy.wanted.migratetype);
         let is_idle = |state: State| {
             state.phase() == Phase::Idle
                 && !state.is_isolated()
@@ -144,7 +144,7 @@ impl BlockAllocator<'_> {
     /// A block of a whole pageblock, which is this CPU's and its neighbours' for blocks of all orders from then on.
     fn claim_mixed(&self, needy: Needy<'_>, mut before: Option<BlockIndex>) -> Option<usize> {
         let migratetype = needy.wanted.migratetype;
-        let first = Self::first_neighbour(needy.cpu);
+        let first = needy.first_neighbour(self);
         let mixed = State::split(Order::ZERO, migratetype).mixed().of_owner(first);
         loop {
             let block = self.take_whole(needy)?;

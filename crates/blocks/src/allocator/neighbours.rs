@@ -1,26 +1,37 @@
 //! CPUs whose numbers follow each other have their mixed pageblocks together: those of the first of them.
 //!
-//! If each CPU had one for each type, most would lie nearly empty.
+//! If each CPU had one for each type, most would lie nearly empty. Where there is much memory for each CPU, that matters little, and
+//! CPUs would only meet: there each has its own for movable memory, of which programs ask for most.
 
 use pageset_core::{CpuId, MigrateType, ZoneId};
 
 use super::BlockAllocator;
 use super::refill::Needy;
-use crate::cpu_lists::AtHand;
+use crate::cpu_lists::{AtHand, types};
 use crate::stack::BlockIndex;
 
-/// CPUs that share mixed pageblocks. Decision 0029 in the sources compares numbers.
-const NEIGHBOURS: u32 = 8;
+/// CPUs that share mixed pageblocks, a power of two. Decision 0029 in the sources compares numbers.
+pub(super) const NEIGHBOURS: u32 = 8;
+
+/// Pageblocks of a zone for each CPU from which on nobody shares movable memory: 512 MiB. Decision 0032 in the sources says what
+/// that gains.
+const AMPLE: usize = 256;
 
 impl BlockAllocator<'_> {
-    /// Whose the mixed pageblocks of a CPU and its neighbours are.
-    pub(super) const fn first_neighbour(cpu: CpuId) -> CpuId {
-        CpuId(cpu.0 - cpu.0 % NEIGHBOURS)
+    /// How many CPUs share mixed pageblocks of a type. It follows from how large the zone can become, so it never changes.
+    fn sharers(&self, zone: ZoneId, migratetype: MigrateType) -> u32 {
+        let is_ample = self.zones[zone.index()].blocks.len() >= AMPLE.saturating_mul(self.cpus());
+        if is_ample && migratetype == MigrateType::Movable { 1 } else { self.parts.sharers_max }
+    }
+
+    /// Whose the mixed pageblocks of this type are that a CPU takes from.
+    pub(super) fn first_neighbour(&self, zone: ZoneId, cpu: CpuId, migratetype: MigrateType) -> CpuId {
+        CpuId(cpu.0 & !(self.sharers(zone, migratetype) - 1))
     }
 
     /// Which mixed pageblock of this type a CPU and its neighbours take from.
     pub(super) fn mixed_at_hand(&self, zone: ZoneId, cpu: CpuId, migratetype: MigrateType) -> &AtHand {
-        self.lists_at(zone, Self::first_neighbour(cpu)).mixed(migratetype)
+        self.lists_at(zone, self.first_neighbour(zone, cpu, migratetype)).mixed(migratetype)
     }
 
     /// The CPU and its neighbours take from this mixed pageblock from now on, and the one `before` is idle. If they have another one
@@ -34,17 +45,26 @@ impl BlockAllocator<'_> {
             Some(block)
         };
         if let Some(left) = left {
-            self.retire(left, Self::first_neighbour(needy.cpu));
+            self.retire(left, needy.first_neighbour(self));
         }
     }
 
-    /// Lets everybody have the mixed pageblocks of a CPU and its neighbours, if all of them are idle.
+    /// Lets everybody have the mixed pageblocks of a CPU and its neighbours, if all who share one are idle.
     pub(super) fn give_up_mixed(&self, zone: ZoneId, cpu: CpuId) {
-        let first = Self::first_neighbour(cpu);
-        let mut neighbours = (first.0..first.0.saturating_add(NEIGHBOURS)).map(CpuId);
-        if !neighbours.any(|cpu| self.is_known(cpu) && self.lists_at(zone, cpu).activity.is_recent()) {
-            let mixed = self.lists_at(zone, first).mixed_at_hand();
-            mixed.for_each(|at_hand| self.put_at_hand(at_hand, None, first));
+        for migratetype in types() {
+            let first = self.first_neighbour(zone, cpu, migratetype);
+            let last = first.0.saturating_add(self.sharers(zone, migratetype) - 1);
+            let is_busy = |cpu| self.is_known(cpu) && self.lists_at(zone, cpu).activity.is_recent();
+            if !(first.0..=last).map(CpuId).any(is_busy) {
+                self.put_at_hand(self.lists_at(zone, first).mixed(migratetype), None, first);
+            }
         }
+    }
+}
+
+impl Needy<'_> {
+    /// Whose the mixed pageblocks are that it takes from.
+    pub(super) fn first_neighbour(&self, allocator: &BlockAllocator<'_>) -> CpuId {
+        allocator.first_neighbour(self.zone, self.cpu, self.wanted.migratetype)
     }
 }

@@ -1,5 +1,6 @@
 //! Parts of the mechanism that can be left out: for laboratories, which ask what each is worth.
 
+use super::neighbours::NEIGHBOURS;
 use super::{BlockAllocator, RemoteFrees, WholeUse};
 use crate::spares::SPARES;
 
@@ -15,12 +16,19 @@ pub enum Part {
     OwnStacks,
     /// Blocks of orders of which a CPU needs few lie in one pageblock for each type. Without: in one for each order and type.
     MixedPageblocks,
+    /// Neighbouring CPUs take such blocks from the same pageblock. Without: each CPU has pageblocks of its own for them.
+    SharedPageblocks,
 }
 
 impl Part {
     /// All of them.
-    pub const ALL: [Self; 4] =
-        [Self::KeptBlocks, Self::SparePageblocks, Self::OwnStacks, Self::MixedPageblocks];
+    pub const ALL: [Self; 5] = [
+        Self::KeptBlocks,
+        Self::SparePageblocks,
+        Self::OwnStacks,
+        Self::MixedPageblocks,
+        Self::SharedPageblocks,
+    ];
 }
 
 /// Which parts there are.
@@ -32,6 +40,8 @@ pub(super) struct Parts {
     pub(super) spares_max: usize,
     pub(super) has_own_stacks: bool,
     pub(super) mixes_orders: bool,
+    /// CPUs that share mixed pageblocks at most, a power of two.
+    pub(super) sharers_max: u32,
 }
 
 impl Parts {
@@ -41,6 +51,7 @@ impl Parts {
         spares_max: SPARES,
         has_own_stacks: true,
         mixes_orders: true,
+        sharers_max: NEIGHBOURS,
     };
 }
 
@@ -60,6 +71,7 @@ impl BlockAllocator<'_> {
             Part::SparePageblocks => self.parts.spares_max = 1,
             Part::OwnStacks => self.parts.has_own_stacks = false,
             Part::MixedPageblocks => self.parts.mixes_orders = false,
+            Part::SharedPageblocks => self.parts.sharers_max = 1,
         }
         self
     }

@@ -115,7 +115,7 @@ impl BlockAllocator<'_> {
             if !is_mixed || !self.free[block].has(wanted.order) {
                 return None;
             }
-            let first = Self::first_neighbour(needy.cpu);
+            let first = needy.first_neighbour(self);
             let ours = state.in_phase(Phase::Current).of_owner(first);
             if self.states[block].update(|now| (now == state).then_some(ours)).is_ok() {
                 self.uncount(block, needy.lists);

@@ -129,6 +129,41 @@ fn neighbours_share_a_mixed_pageblock_and_others_do_not() {
 }
 
 #[test]
+fn where_memory_is_ample_nobody_shares_movable_memory() {
+    let ample = mixing(256 * PAGEBLOCK * CPUS as u64, CPUS);
+    let pageblocks = |allocator: &BlockAllocator<'_>, migratetype| {
+        let take = |cpu| allocator.alloc(cpu, &request(0, migratetype)).expect("there is memory");
+        [CPU, NEIGHBOUR].map(|cpu| pageblock(take(cpu)))
+    };
+    let [ours, theirs] = pageblocks(&ample, MOVABLE);
+    assert_ne!(ours, theirs);
+    let [ours, theirs] = pageblocks(&ample, MigrateType::Unmovable);
+    assert_eq!(ours, theirs);
+    assert_eq!(ample.validate().unwrap().allocated, 4);
+    // A zone ends with a block of the largest order: one less, and memory is not ample.
+    let [ours, theirs] = pageblocks(&mixing((256 * CPUS as u64 - 2) * PAGEBLOCK, CPUS), MOVABLE);
+    assert_eq!(ours, theirs);
+}
+
+#[test]
+fn a_movable_pageblock_that_nobody_shares_is_given_up_by_its_cpu_alone() {
+    let allocator = mixing(256 * PAGEBLOCK * CPUS as u64, CPUS);
+    let [ours, theirs] = [CPU, NEIGHBOUR].map(|cpu| pageblock(alloc(&allocator, cpu, 0)));
+    assert!((0..3).all(|_| allocator.tick(NEIGHBOUR).is_ok()));
+    assert_eq!(pageblock(alloc(&allocator, OTHER, 0)), theirs, "it is idle");
+    assert_eq!(pageblock(alloc(&allocator, CPU, 0)), ours);
+}
+
+#[test]
+fn without_this_part_nobody_shares_anything() {
+    let allocator = mixing(8192, CPUS).without(Part::SharedPageblocks);
+    for migratetype in [MOVABLE, MigrateType::Unmovable] {
+        let take = |cpu| allocator.alloc(cpu, &request(0, migratetype)).expect("there is memory");
+        assert_ne!(pageblock(take(CPU)), pageblock(take(NEIGHBOUR)), "{migratetype:?}");
+    }
+}
+
+#[test]
 fn a_cpu_takes_more_at_once_the_more_it_takes() {
     let allocator = mixing(8192, CPUS);
     let kept_after = |_| {

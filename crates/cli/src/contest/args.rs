@@ -60,7 +60,7 @@ pub(crate) struct ContestArgs {
     /// Add rows for ours without one of its parts each: without pages of other CPUs' pageblocks that CPUs keep
     /// (`owned-blocks-at-once`), without whole pageblocks at hand (`owned-blocks-no-spares`), without lists of
     /// half-used pageblocks that are a CPU's own (`owned-blocks-no-stacks`), without pageblocks that a CPU's orders share
-    /// (`owned-blocks-no-mixed`)
+    /// (`owned-blocks-no-mixed`), without pageblocks that CPUs share (`owned-blocks-no-sharing`)
     #[arg(short, long)]
     pub(super) ablations: bool,
     /// Machine to play on, instead of the recorded one: a file as `pageset layout` prints it, or a copy of /proc/zoneinfo

@@ -77,8 +77,8 @@ fn contest_has_a_row_for_each_allocator_and_ours_is_last() {
     assert!(document["left_out"]["unmatched_frees"].is_u64() && document["notes"].is_array());
     let rows = document["rows"].as_array().expect("rows are a list");
     let names: Vec<_> = rows.iter().map(|row| row["entrant"].as_str().expect("a name")).collect();
-    let ablations =
-        ["at-once", "no-spares", "no-stacks", "no-mixed"].map(|part| format!("owned-blocks-{part}"));
+    let ablations = ["at-once", "no-spares", "no-stacks", "no-mixed", "no-sharing"]
+        .map(|part| format!("owned-blocks-{part}"));
     let linux = ["linux-6.1", "linux-6.12"].map(String::from);
     let expected: Vec<_> = linux.into_iter().chain(ablations).chain(["owned-blocks".into()]).collect();
     assert_eq!(names, expected);

@@ -53,6 +53,7 @@ impl Entrant {
             Self::OwnedBlocks { without: Some(Part::SparePageblocks) } => "owned-blocks-no-spares",
             Self::OwnedBlocks { without: Some(Part::OwnStacks) } => "owned-blocks-no-stacks",
             Self::OwnedBlocks { without: Some(Part::MixedPageblocks) } => "owned-blocks-no-mixed",
+            Self::OwnedBlocks { without: Some(Part::SharedPageblocks) } => "owned-blocks-no-sharing",
         }
     }
 
@@ -73,6 +74,9 @@ impl Entrant {
             }
             Self::OwnedBlocks { without: Some(Part::MixedPageblocks) } => {
                 "the same, without pageblocks that a CPU's orders share"
+            }
+            Self::OwnedBlocks { without: Some(Part::SharedPageblocks) } => {
+                "the same, without pageblocks that CPUs share"
             }
         }
     }

@@ -10,6 +10,15 @@ use crate::family::model::{Model, around};
 use crate::family::operation::Operation;
 use crate::family::subject::{Promises, Subject};
 
+/// Parts that the allocator may be without, besides its rule.
+pub(crate) const WITHOUT: [Option<Part>; 5] = [
+    None,
+    Some(Part::SharedPageblocks),
+    Some(Part::MixedPageblocks),
+    Some(Part::OwnStacks),
+    Some(Part::SparePageblocks),
+];
+
 /// A [`BlockAllocator`] and its rule.
 pub(crate) struct BlockSubject {
     allocator: BlockAllocator<'static>,
@@ -17,13 +26,19 @@ pub(crate) struct BlockSubject {
 }
 
 impl BlockSubject {
-    pub(crate) fn new(machine: &Machine, rule: RemoteFrees, mixes: bool) -> Self {
+    pub(crate) fn new(machine: &Machine, rule: RemoteFrees, without: Option<Part>) -> Self {
         let allocator = machine.with_config(|config| {
             let tables = Tables::on_heap(&config).expect("spans of a sensible size");
             BlockAllocator::new(&config, tables).expect("a configuration without contradictions")
         });
         let allocator = allocator.with_remote_frees(rule);
-        Self { allocator: if mixes { allocator } else { allocator.without(Part::MixedPageblocks) }, rule }
+        Self {
+            allocator: match without {
+                Some(part) => allocator.without(part),
+                None => allocator,
+            },
+            rule,
+        }
     }
 }
 

@@ -12,12 +12,13 @@ pub(super) const LINUX: [&str; 4] = ["linux-6.12", BASE, "linux-6.19", "pcp-budd
 /// See [`LINUX`].
 pub(super) const BASE: &str = "linux-6.18";
 /// Ours, and then ours without one of its parts each.
-pub(super) const OURS: [&str; 5] = [
+pub(super) const OURS: [&str; 6] = [
     OWNED_BLOCKS,
     "owned-blocks-at-once",
     "owned-blocks-no-spares",
     "owned-blocks-no-stacks",
     "owned-blocks-no-mixed",
+    "owned-blocks-no-sharing",
 ];
 /// CPUs of the largest machine that parts are left out on: larger ones take minutes.
 pub(super) const ABLATION_CPUS_MAX: u32 = 112;
