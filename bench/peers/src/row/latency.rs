@@ -18,16 +18,11 @@ const SUSPICIOUS_NS: u32 = 20_000;
 pub(super) fn run<T: Target>(target: &T, effort: &Effort) -> Vec<f64> {
     let mut times = team::run(1, |member| {
         target.attach(member.cpu);
-        let mut slot = 0;
         let mut population = Population::new(target, member.cpu, Orders::Zero, LIVE);
         let mut times = vec![0u32; effort.samples];
         let mut interruptions = interruptions_so_far();
         let mut kept = 0;
-        for index in 0..effort.samples / 2 * 2 {
-            if index % 2 == 0 {
-                slot = population.choose();
-            }
-            let time = timed(|| if index % 2 == 0 { population.free(slot) } else { population.fill(slot) });
+        let mut keep = |time| {
             let before = interruptions;
             if time > SUSPICIOUS_NS {
                 interruptions = interruptions_so_far();
@@ -36,6 +31,15 @@ pub(super) fn run<T: Target>(target: &T, effort: &Effort) -> Vec<f64> {
                 times[kept] = time;
                 kept += 1;
             }
+        };
+        for _ in 0..effort.samples / 2 {
+            let slot = population.choose();
+            // Looked up before the clock is read: a miss there is the row's, and depends on how large a handle is.
+            let block = population.take(slot);
+            keep(timed(|| population.give(slot, block)).1);
+            let (block, time) = timed(|| population.ask(slot));
+            keep(time);
+            population.put(slot, block);
         }
         times.truncate(kept);
         population.clear();
@@ -60,17 +64,17 @@ fn interruptions_so_far() -> i64 {
     usage.ru_nivcsw
 }
 
-/// Nanoseconds that `operation` takes, the clock included.
+/// What `operation` returns, and the nanoseconds that it takes, the clock included.
 #[inline]
-fn timed(operation: impl FnOnce()) -> u32 {
+fn timed<R>(operation: impl FnOnce() -> R) -> (R, u32) {
     let start = Instant::now();
-    operation();
-    u32::try_from(start.elapsed().as_nanos()).unwrap_or(u32::MAX)
+    let result = operation();
+    (result, u32::try_from(start.elapsed().as_nanos()).unwrap_or(u32::MAX))
 }
 
 /// Nanoseconds between two readings of the clock, usually.
 fn clock_cost() -> u32 {
-    let mut times: Vec<_> = (0..1001).map(|_| timed(|| {})).collect();
+    let mut times: Vec<_> = (0..1001).map(|_| timed(|| {}).1).collect();
     times.sort_unstable();
     times[times.len() / 2]
 }

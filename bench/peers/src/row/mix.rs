@@ -55,7 +55,8 @@ impl<'t, T: Target> Population<'t, T> {
     pub(super) fn replace(&mut self) {
         let slot = self.choose();
         self.free(slot);
-        self.fill(slot);
+        let block = self.ask(slot);
+        self.put(slot, block);
     }
 
     /// A random slot.
@@ -64,18 +65,36 @@ impl<'t, T: Target> Population<'t, T> {
         self.random.below(self.slots.len())
     }
 
-    /// Frees the block of a slot.
+    /// The block of a slot, which is empty then.
     #[inline]
-    pub(super) fn free(&mut self, slot: usize) {
-        if let Some(block) = self.slots[slot].take() {
+    pub(super) fn take(&mut self, slot: usize) -> Option<T::Block> {
+        self.slots[slot].take()
+    }
+
+    /// Frees a block that was taken from a slot.
+    #[inline]
+    pub(super) fn give(&self, slot: usize, block: Option<T::Block>) {
+        if let Some(block) = block {
             self.target.free(self.cpu, block, self.orders.of(slot));
         }
     }
 
     /// Allocates a block for an empty slot.
     #[inline]
-    pub(super) fn fill(&mut self, slot: usize) {
-        self.slots[slot] = Some(self.target.alloc(self.cpu, self.orders.of(slot)).expect(EXHAUSTED));
+    pub(super) fn ask(&self, slot: usize) -> T::Block {
+        self.target.alloc(self.cpu, self.orders.of(slot)).expect(EXHAUSTED)
+    }
+
+    /// Puts a block into an empty slot.
+    #[inline]
+    pub(super) fn put(&mut self, slot: usize, block: T::Block) {
+        self.slots[slot] = Some(block);
+    }
+
+    #[inline]
+    fn free(&mut self, slot: usize) {
+        let block = self.take(slot);
+        self.give(slot, block);
     }
 
     /// Frees everything.
