@@ -9,7 +9,7 @@ use super::bulk::{
 use super::mix::Orders;
 use super::{bulk, burst, handoff, huge, latency, mix, overhead, pair, resident, touch};
 use crate::effort::Effort;
-use crate::target::{PAGE, Target};
+use crate::target::{Line, PAGE, Target};
 
 /// Pages in the large rows.
 const MILLION: usize = 1_000_000;
@@ -24,7 +24,7 @@ enum Work {
     Latency,
     Handoff,
     HandoffOrder3,
-    Touch { order: u32 },
+    Touch { order: u32, line: Line },
     Burst,
     Resident,
     Huge,
@@ -214,8 +214,19 @@ pub(crate) const JOBS: &[Job] = &[
         rows!["latency-p50": "ns", "latency-p99": "ns", "latency-p99.9": "ns", "latency-max": "ns"],
         Work::Latency,
     ),
-    job("touch-128m", 1, rows!["touch-128m": "ns/page"], Work::Touch { order: 0 }),
-    job("touch-128m-order-9", 1, rows!["touch-128m-order-9": "ns/page"], Work::Touch { order: 9 }),
+    job("touch-128m", 1, rows!["touch-128m": "ns/page"], Work::Touch { order: 0, line: Line::First }),
+    job(
+        "touch-128m-order-9",
+        1,
+        rows!["touch-128m-order-9": "ns/page"],
+        Work::Touch { order: 9, line: Line::First },
+    ),
+    job(
+        "touch-128m-lines",
+        1,
+        rows!["touch-128m-lines": "ns/page"],
+        Work::Touch { order: 9, line: Line::Next },
+    ),
     job("burst", 1, rows!["burst": "ns/page", "burst-again": "ns/page"], Work::Burst),
     job(
         "resident",
@@ -245,7 +256,7 @@ pub(crate) fn run<T: Target>(target: &T, job: &Job, before: u64, effort: &Effort
         Work::Latency => latency::run(target, effort),
         Work::Handoff => vec![handoff::run::<T, 0>(target, effort)],
         Work::HandoffOrder3 => vec![handoff::run::<T, 3>(target, effort)],
-        Work::Touch { order } => vec![touch::run(target, order, effort)],
+        Work::Touch { order, line } => vec![touch::run(target, order, line, effort)],
         Work::Burst => burst::run(target, effort),
         Work::Resident => resident::run(target, before, effort),
         Work::Huge => vec![huge::run(target, effort)],

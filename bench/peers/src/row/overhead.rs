@@ -3,7 +3,7 @@
 use crate::effort::Effort;
 use crate::memory;
 use crate::row::EXHAUSTED;
-use crate::target::{Held as _, PAGE, Target};
+use crate::target::{Held as _, Line, PAGE, Target};
 use crate::team;
 
 /// KiB per GiB of single pages, all of them allocated and touched. `before` is what was resident before the target was
@@ -15,7 +15,7 @@ pub(super) fn run<T: Target>(target: &T, before: u64, effort: &Effort) -> f64 {
         // A list of the blocks would be counted, so they are lost.
         for _ in 0..pages {
             let mut block = target.alloc(member.cpu, 0).expect(EXHAUSTED);
-            block.touch(0);
+            block.touch(0, Line::First);
             std::mem::forget(block);
         }
         memory::anonymous()

@@ -6,7 +6,7 @@ use crate::effort::Effort;
 use crate::memory;
 use crate::row::EXHAUSTED;
 use crate::row::touch::burst;
-use crate::target::{Held as _, Target};
+use crate::target::{Held as _, Line, Target};
 use crate::team;
 
 /// Pages that are allocated and touched after the last wait.
@@ -46,7 +46,7 @@ fn next<T: Target>(target: &T, cpu: usize) -> Duration {
     let start = Instant::now();
     for _ in 0..NEXT {
         let mut block = target.alloc(cpu, 0).expect(EXHAUSTED);
-        block.touch(0);
+        block.touch(0, Line::First);
         blocks.push(block);
     }
     let time = start.elapsed();

@@ -5,14 +5,14 @@ use std::time::Instant;
 use crate::batches;
 use crate::effort::Effort;
 use crate::row::EXHAUSTED;
-use crate::target::{Held as _, PAGE, Target};
+use crate::target::{Held as _, Line, PAGE, Target};
 use crate::team;
 
 /// 128 MiB are a block of this order.
 const SPAN: u32 = 15;
 
-/// Nanoseconds per page of 4 KiB for 128 MiB in blocks of `order`; targets that take whole spans take one block.
-pub(super) fn run<T: Target>(target: &T, order: u32, effort: &Effort) -> f64 {
+/// Nanoseconds per page of 4 KiB for 128 MiB in blocks of `order`, of each page of which one line is written to; targets that take whole spans take one block.
+pub(super) fn run<T: Target>(target: &T, order: u32, line: Line, effort: &Effort) -> f64 {
     let order = if T::WHOLE_SPANS { SPAN } else { order };
     let pages = 1usize << SPAN;
     team::run(1, |member| {
@@ -22,7 +22,7 @@ pub(super) fn run<T: Target>(target: &T, order: u32, effort: &Effort) -> f64 {
             let start = Instant::now();
             for _ in 0..pages >> order {
                 let mut block = target.alloc(member.cpu, order).expect(EXHAUSTED);
-                block.touch(order);
+                block.touch(order, line);
                 blocks.push(block);
             }
             for block in blocks.drain(..) {
@@ -43,7 +43,7 @@ pub(super) fn burst<T: Target>(target: &T, cpu: usize, bytes: usize) -> (Vec<T::
     let mut blocks = Vec::with_capacity(count);
     for _ in 0..count {
         let mut block = target.alloc(cpu, order).expect(EXHAUSTED);
-        block.touch(order);
+        block.touch(order, Line::First);
         blocks.push(block);
     }
     (blocks, order)

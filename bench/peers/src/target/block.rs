@@ -5,6 +5,29 @@ use std::ptr::NonNull;
 /// Bytes of a page.
 pub(crate) const PAGE: usize = 4096;
 
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
+/// Which line of each page is written to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Line {
+    /// The first one, as page_fault1 does. Of contiguous memory, these lines lie in few of a cache's sets.
+    First,
+    /// In each page the next one.
+    Next,
+}
+
+impl Line {
+    /// Where in its page the line of a block's page begins.
+    #[inline]
+    pub(super) const fn offset(self, page: usize) -> usize {
+        match self {
+            Self::First => 0,
+            Self::Next => page * LINE % PAGE,
+        }
+    }
+}
+
 /// What rows do with a block besides freeing it.
 pub(crate) trait Held: Send {
     /// Where it begins.
@@ -16,7 +39,7 @@ pub(crate) trait Held: Send {
     }
 
     /// Writes to each of its pages; `order` is that of the allocation.
-    fn touch(&mut self, order: u32);
+    fn touch(&mut self, order: u32, line: Line);
 }
 
 /// A block that its holder may write to until it gives it back.
@@ -50,10 +73,10 @@ impl Held for Block {
     }
 
     #[inline]
-    fn touch(&mut self, order: u32) {
+    fn touch(&mut self, order: u32, line: Line) {
         for page in 0..1 << order {
             // SAFETY: the block has this many pages, as rows ask with the order they allocated it with.
-            let start = unsafe { self.0.add(page * PAGE) };
+            let start = unsafe { self.0.add(page * PAGE + line.offset(page)) };
             // SAFETY: the page belongs to the holder and may be written to.
             unsafe { start.write_volatile(1) };
         }

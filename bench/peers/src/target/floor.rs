@@ -1,6 +1,6 @@
 //! No allocator: what rows cost by themselves.
 
-use super::{Held, Target};
+use super::{Held, Line, Target};
 
 /// Gives the same number again and again.
 #[derive(Debug)]
@@ -34,5 +34,5 @@ impl Held for Number {
         self.0
     }
 
-    fn touch(&mut self, _: u32) {}
+    fn touch(&mut self, _: u32, _: Line) {}
 }

@@ -36,7 +36,7 @@ mod slot;
 mod snmalloc;
 mod tcmalloc;
 
-pub(crate) use block::{Held, PAGE};
+pub(crate) use block::{Held, Line, PAGE};
 pub(crate) use kernel::{Huge, Mapping};
 #[cfg(test)]
 pub(crate) use list::TARGETS;

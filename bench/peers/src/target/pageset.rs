@@ -2,7 +2,7 @@
 
 use pageset::{Order, Pages, Pool};
 
-use super::{Held, PAGE, Target, bytes};
+use super::{Held, Line, PAGE, Target, bytes};
 
 /// A pool that lives as long as the process.
 #[derive(Debug)]
@@ -36,7 +36,8 @@ impl Held for Pages<'static> {
     }
 
     #[inline]
-    fn touch(&mut self, _: u32) {
-        self.iter_mut().step_by(PAGE).for_each(|byte| *byte = 1);
+    fn touch(&mut self, _: u32, line: Line) {
+        let pages = self.chunks_exact_mut(PAGE).enumerate();
+        pages.for_each(|(page, bytes)| bytes[line.offset(page)] = 1);
     }
 }
