@@ -4,7 +4,7 @@ use anyhow::Result;
 use pageset_report::Format;
 use pageset_report::{Cell, Column, Row, Table, json_document};
 use pageset_sim::MACHINES;
-use pageset_workload::load::Workload;
+use pageset_workload::load::{START_SPREAD_US, Workload};
 use serde::Serialize;
 
 use crate::options::OutputArgs;
@@ -70,16 +70,17 @@ fn parameters() -> Table {
         Column::label("source", "where its default is from"),
     ];
     let mut table = Table::new("Parameters (--set KEY=VALUE)", columns);
-    for workload in Workload::ALL {
-        for parameter in workload.parameters {
-            table.push(Row::new([
-                workload.name.into(),
-                parameter.key.into(),
-                parameter.default.into(),
-                parameter.meaning.into(),
-                parameter.source.into(),
-            ]));
-        }
+    let of_workload =
+        |workload: &'static Workload| workload.parameters.iter().map(|parameter| (workload.name, parameter));
+    for (workload, parameter) in Workload::ALL.iter().flat_map(of_workload).chain([("all", &START_SPREAD_US)])
+    {
+        table.push(Row::new([
+            workload.into(),
+            parameter.key.into(),
+            parameter.default.into(),
+            parameter.meaning.into(),
+            parameter.source.into(),
+        ]));
     }
     table
 }

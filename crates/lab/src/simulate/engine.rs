@@ -126,6 +126,23 @@ mod tests {
         assert!(tight.zone_lock_acquisitions > generous.zone_lock_acquisitions);
     }
 
+    /// Whoever starts after the end does nothing.
+    #[test]
+    fn programs_start_within_the_time_that_is_set() {
+        let mut spec = RunSpec::new("epyc-2", "page_fault1", "linux-6.12");
+        (spec.cpus, spec.warmup_ms, spec.duration_ms) = (Some(2), Some(0), Some(1));
+        let at_once = simulate(&spec).unwrap();
+        let mut set = |spread_us| {
+            spec.settings.insert("start_spread_us".into(), spread_us);
+            simulate(&spec)
+        };
+        assert_eq!(set(0).unwrap().score_per_s, at_once.score_per_s);
+        let during = set(1000).unwrap().score_per_s;
+        assert!(0.0 < during && during < at_once.score_per_s, "{during} for {}", at_once.score_per_s);
+        assert_eq!(set(60_000_000).unwrap().score_per_s, 0.0);
+        assert!(format!("{:#}", set(60_000_001).unwrap_err()).contains("use 0 to 60000000"));
+    }
+
     /// A run fails if pages are left or the allocator's state is wrong.
     #[test]
     fn every_workload_runs_on_owned_pageblocks() {

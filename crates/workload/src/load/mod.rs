@@ -25,12 +25,14 @@ pub(crate) mod plan;
 mod recorded;
 mod service;
 pub(crate) mod setup;
+mod start;
 mod stress_vm;
 mod workload;
 
 pub use plan::{Body, ChannelSpec, LockKind, Plan, Worker};
 pub use recorded::{Played, Recorded};
 pub use setup::{Generation, Parameter, PlanError, Settings, Setup, Topology};
+pub use start::START_SPREAD_US;
 pub use workload::Workload;
 
 impl Workload {

@@ -114,11 +114,14 @@ impl Settings {
     }
 
     /// Whether all of these are among `parameters`, which can take their values; else the first that is not.
-    pub(super) fn check_against(&self, parameters: &[Parameter]) -> Result<(), PlanError> {
+    pub(super) fn check_against<'p>(
+        &self,
+        parameters: impl Iterator<Item = &'p Parameter> + Clone,
+    ) -> Result<(), PlanError> {
         for (key, value) in &self.0 {
-            let parameter = parameters.iter().find(|parameter| parameter.key == key);
+            let parameter = parameters.clone().find(|parameter| parameter.key == key);
             let Some(parameter) = parameter else {
-                let known = parameters.iter().map(|parameter| parameter.key).collect::<Vec<_>>();
+                let known = parameters.map(|parameter| parameter.key).collect::<Vec<_>>();
                 return Err(PlanError::Unknown { key: key.clone(), known: known.join(", ") });
             };
             if !(parameter.min..=Self::VALUE_MAX).contains(value) {

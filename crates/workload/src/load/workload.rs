@@ -5,6 +5,7 @@
 
 use super::plan::Plan;
 use super::setup::{Parameter, PlanError, Settings, Setup};
+use super::start::{self, START_SPREAD_US};
 
 /// A benchmark.
 #[derive(Clone, Copy, Debug)]
@@ -32,12 +33,18 @@ impl Workload {
     /// # Errors
     /// If a setting is unknown, or there are too few CPUs.
     pub fn plan(&self, setup: &Setup<'_>) -> Result<Plan, PlanError> {
-        setup.settings.check_against(self.parameters)?;
+        setup.settings.check_against(self.all_parameters())?;
         if setup.cpus == 0 || setup.cpus as usize > setup.topology.nodes_of_cpus.len() {
             return Err(PlanError::Cpus { wanted: setup.cpus, present: setup.topology.nodes_of_cpus.len() });
         }
         let settings = setup.settings.completed(self.parameters);
-        (self.build)(&Setup { settings: &settings, ..*setup })
+        let setup = Setup { settings: &settings, ..*setup };
+        start::spread((self.build)(&setup)?, &setup)
+    }
+
+    /// Its own parameters, and those that every workload has.
+    fn all_parameters(&self) -> impl Iterator<Item = &Parameter> + Clone {
+        self.parameters.iter().chain([&START_SPREAD_US])
     }
 }
 
@@ -47,7 +54,7 @@ impl Settings {
     /// # Errors
     /// Names the first that it has not.
     pub fn check(&self, workload: &Workload) -> Result<(), PlanError> {
-        self.check_against(workload.parameters)
+        self.check_against(workload.all_parameters())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use pageset_report::Seeds;
+use pageset_workload::load::START_SPREAD_US;
 
 use crate::Progress;
 use crate::reproduce::study::Options;
@@ -50,6 +51,9 @@ const LONG_MS: (u64, u64) = (50, 100);
 /// Where a unit of work is a process, some of which live long.
 const LONGEST_MS: (u64, u64) = (100, 200);
 const QUICK_MS: (u64, u64) = (5, 10);
+/// Programs start within this time. All at once they would queue in the order of their CPUs' numbers, and which allocator keeps that order
+/// would decide. Guess: less than each warm-up, and longer than a lap of the longest queue.
+const SPREAD_US: u64 = 2000;
 
 /// A workload on a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,6 +129,7 @@ fn specs(place: Place, seeds: Seeds, is_quick: bool) -> impl Iterator<Item = Run
         kernel_of: Some(BASE.to_owned()),
         warmup_ms: Some(warmup_ms),
         duration_ms: Some(duration_ms),
+        settings: [(START_SPREAD_US.key.to_owned(), SPREAD_US)].into(),
         ..RunSpec::new(place.machine, place.workload, policy)
     };
     place.policies().flat_map(move |policy| seeds.iter().map(move |seed| spec(policy, seed)))

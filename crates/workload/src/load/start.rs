@@ -1,0 +1,36 @@
+//! When a workload's programs start.
+//!
+//! If all start at once, CPUs come to their first contended lock in the order of their numbers, and a lock that serves whoever came first
+//! keeps that order. Its cache lines then pass between neighbours, which is faster than programs are that were started one by one.
+
+use super::plan::Plan;
+use super::setup::{Parameter, PlanError, Setup};
+
+/// Every workload has it.
+pub const START_SPREAD_US: Parameter = Parameter {
+    key: "start_spread_us",
+    default: 0,
+    min: 0,
+    meaning: "programs start at random times within this much virtual time, in us, instead of all at once",
+    source: "all at once is simplest; published tables are fitted so",
+};
+
+/// A minute: a run ends ten times later at the latest.
+const MAX_US: u64 = 60_000_000;
+
+/// Lets the programs of a plan start as `setup` says.
+pub(super) fn spread(plan: Plan, setup: &Setup<'_>) -> Result<Plan, PlanError> {
+    let spread_ns = 1000 * setup.at_most(&START_SPREAD_US, MAX_US)?;
+    if spread_ns == 0 {
+        return Ok(plan);
+    }
+    let mut late = Plan { workers: Vec::new(), ..plan };
+    for worker in plan.workers {
+        late.work(worker.cpu, move |target| {
+            let wait_ns = target.random() % spread_ns;
+            target.sleep(wait_ns);
+            (worker.body)(target);
+        });
+    }
+    Ok(late)
+}
