@@ -11,7 +11,8 @@ use crate::team;
 /// 128 MiB are a block of this order.
 const SPAN: u32 = 15;
 
-/// Nanoseconds per page of 4 KiB for 128 MiB in blocks of `order`, of each page of which one line is written to; targets that take whole spans take one block.
+/// Nanoseconds per page of 4 KiB for 128 MiB in blocks of `order`, with one line of each page written to; targets that take
+/// whole spans take one block.
 pub(super) fn run<T: Target>(target: &T, order: u32, line: Line, effort: &Effort) -> f64 {
     let order = if T::WHOLE_SPANS { SPAN } else { order };
     let pages = 1usize << SPAN;
