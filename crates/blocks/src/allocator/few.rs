@@ -30,7 +30,7 @@ impl BlockAllocator<'_> {
         if !self.needs_few(needy) {
             return None;
         }
-        let (block, _) = self.mixed_at_hand(needy.zone, needy.cpu, needy.wanted.migratetype).get()?;
+        let (block, _) = self.mixed_at_hand(needy).get()?;
         self.take_from_mixed(block, needy)
     }
 
@@ -43,7 +43,7 @@ impl BlockAllocator<'_> {
         let zone = &self.zones[needy.zone.index()];
         let has_pageblocks = || !zone.shared(needy.wanted).is_empty();
         // Before one looks once more: a neighbour may have been faster.
-        let before = self.mixed_at_hand(needy.zone, needy.cpu, needy.wanted.migratetype).get();
+        let before = self.mixed_at_hand(needy).get();
         let before = before.map(|(block, _)| block);
         self.take_few(needy)
             .or_else(|| self.adopt_mixed(needy, before))
@@ -157,7 +157,7 @@ impl BlockAllocator<'_> {
             self.settle(block);
             // Of neighbours that do this at the same time, all but one give theirs back whole.
             self.share(needy, before, block);
-            before = self.mixed_at_hand(needy.zone, needy.cpu, migratetype).get().map(|(block, _)| block);
+            before = self.mixed_at_hand(needy).get().map(|(block, _)| block);
             if let Some(frame) = before.and_then(|block| self.take_from_mixed(block, needy)) {
                 count(&needy.lists.counters.mixed);
                 return Some(frame);

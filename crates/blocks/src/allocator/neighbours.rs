@@ -25,19 +25,19 @@ impl BlockAllocator<'_> {
     }
 
     /// Whose the mixed pageblocks of this type are that a CPU takes from.
-    pub(super) fn first_neighbour(&self, zone: ZoneId, cpu: CpuId, migratetype: MigrateType) -> CpuId {
+    fn first_neighbour(&self, zone: ZoneId, cpu: CpuId, migratetype: MigrateType) -> CpuId {
         CpuId(cpu.0 & !(self.sharers(zone, migratetype) - 1))
     }
 
-    /// Which mixed pageblock of this type a CPU and its neighbours take from.
-    pub(super) fn mixed_at_hand(&self, zone: ZoneId, cpu: CpuId, migratetype: MigrateType) -> &AtHand {
-        self.lists_at(zone, self.first_neighbour(zone, cpu, migratetype)).mixed(migratetype)
+    /// Which mixed pageblock the CPU and its neighbours take from.
+    pub(super) fn mixed_at_hand(&self, needy: Needy<'_>) -> &AtHand {
+        self.lists_at(needy.zone, needy.first_neighbour(self)).mixed(needy.wanted.migratetype)
     }
 
     /// The CPU and its neighbours take from this mixed pageblock from now on, and the one `before` is idle. If they have another one
     /// than that by now, it stays, and this one is idle.
     pub(super) fn share(&self, needy: Needy<'_>, before: Option<BlockIndex>, block: BlockIndex) {
-        let at_hand = self.mixed_at_hand(needy.zone, needy.cpu, needy.wanted.migratetype);
+        let at_hand = self.mixed_at_hand(needy);
         let left = if at_hand.replace_if(before, block) {
             // It may be the same one, which became whole and was claimed again.
             before.filter(|before| *before != block)

@@ -119,7 +119,7 @@ impl BlockAllocator<'_> {
             let ours = state.in_phase(Phase::Current).of_owner(first);
             if self.states[block].update(|now| (now == state).then_some(ours)).is_ok() {
                 self.uncount(block, needy.lists);
-                let at_hand = self.mixed_at_hand(needy.zone, needy.cpu, wanted.migratetype);
+                let at_hand = self.mixed_at_hand(needy);
                 self.put_at_hand(at_hand, Some(block), first);
                 // The next one comes from there.
                 self.put_at_hand(&needy.lists.cursor(wanted).at_hand, None, needy.cpu);
