@@ -15,7 +15,7 @@ pub const START_SPREAD_US: Parameter = Parameter {
     source: "all at once is simplest; published tables are fitted so",
 };
 
-/// A minute: a run ends ten times later at the latest.
+/// A minute: a run ends when its last program has started and seen that the time is over.
 const MAX_US: u64 = 60_000_000;
 
 /// Lets the programs of a plan start as `setup` says.
