@@ -42,6 +42,15 @@ impl TailBits {
             && self.words[frame / WORD_FRAMES].load(Acquire) >> (frame % WORD_FRAMES) & 0b11 == 0b01
     }
 
+    /// The frames of a word that are not the first of their block, be it uncut or not, as bits.
+    pub(crate) fn going_on(&self, word: usize) -> usize {
+        // Each frame with an even number.
+        const FIRSTS: usize = usize::MAX / 3;
+        let tails = self.words[word].load(Acquire);
+        let uncut = tails & !(tails >> 1) & FIRSTS;
+        tails & !uncut
+    }
+
     /// An uncut block of two frames or more begins here.
     pub(crate) fn mark_uncut(&self, frame: usize) {
         self.mark_tails(frame..frame + 1);
@@ -105,6 +114,19 @@ pub(crate) fn words_of(frames: core::ops::Range<usize>) -> impl Iterator<Item = 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_say_what_frames_say() {
+        let tails = TailBits::new();
+        for (frame, order) in [(0, 0), (2, 1), (4, 2), (64, 6), (128, 7), (256, 4)] {
+            tails.mark_block(frame, Order::new(order).expect("small"));
+        }
+        [8, 62, 288, 510].into_iter().for_each(|frame| tails.mark_uncut(frame));
+        for frame in 0..PAGEBLOCK_FRAMES as usize {
+            let goes_on = tails.going_on(frame / WORD_FRAMES) >> (frame % WORD_FRAMES) & 1 == 1;
+            assert_eq!(goes_on, tails.is_tail(frame) && !tails.is_uncut(frame), "frame {frame}");
+        }
+    }
 
     #[test]
     fn ranges_become_words() {

@@ -195,6 +195,8 @@ const AT_WORK: [&str; 14] = [
 
 /// A pageblock, and what its CPU has at hand.
 const PAGEBLOCK: u64 = 512;
+/// Frames that a CPU takes of a mixed pageblock at once if it has taken few (decision 0029 in the sources).
+const AT_ONCE: u64 = 4;
 
 fn nothing(_: &World) -> Blocks {
     Vec::new()
@@ -210,13 +212,33 @@ fn an_allocation_of_any_order() {
     }
 }
 
+/// One that is the CPU's own, of one order.
 #[test]
 fn an_allocation_from_the_pageblock_at_hand() {
-    let one = |world: &World| world.take(CPU, 0, 1);
-    stop_at_each_step(RemoteFrees::Kept, 1, one, |world, mut blocks| {
-        blocks.extend(world.alloc(CPU, Order::ZERO, MOVABLE));
-        blocks
-    });
+    let apart = || World::new(3, RemoteFrees::Kept).apart();
+    stop_in(apart, 1, 0, |world| world.take(CPU, 0, 1), one_more);
+}
+
+/// One that neighbours share. All but the frame that is asked for stay there if nothing may be kept.
+#[test]
+fn an_allocation_from_a_mixed_pageblock() {
+    let mixed = || World::new(3, RemoteFrees::AtOnce);
+    stop_in(mixed, 1, 0, |world| world.take(CPU, 0, 1), one_more);
+}
+
+/// A CPU takes some frames of it at once, so it may stop with these in hand: while it keeps the rest of them, while it takes one
+/// of what it keeps, or while it fetches the next.
+#[test]
+fn an_allocation_of_frames_that_are_taken_at_once() {
+    for taken in [1, AT_ONCE as usize] {
+        let mixed = || World::new(3, RemoteFrees::Kept);
+        stop_in(mixed, AT_ONCE, 0, move |world| world.take(CPU, 0, taken), one_more);
+    }
+}
+
+fn one_more(world: &World, mut blocks: Blocks) -> Blocks {
+    blocks.extend(world.alloc(CPU, Order::ZERO, MOVABLE));
+    blocks
 }
 
 #[test]

@@ -6,6 +6,7 @@ use pageset_core::{CpuId, FreeError, Order, Pfn, ZoneId};
 
 use super::keep::KeepOutcome;
 use super::{BlockAllocator, FRAMES};
+use crate::free_bits::WORD_FRAMES;
 use crate::stack::BlockIndex;
 use crate::state::State;
 
@@ -33,8 +34,12 @@ impl BlockAllocator<'_> {
 
     /// Whether the block in use before this frame goes on here.
     pub(super) fn goes_on(&self, block: BlockIndex, frame: usize) -> bool {
-        let tails = &self.tails[block];
-        frame < FRAMES && tails.is_tail(frame) && !tails.is_uncut(frame) && !self.free[block].is_free(frame)
+        frame < FRAMES && self.going_on(block, frame / WORD_FRAMES) >> (frame % WORD_FRAMES) & 1 == 1
+    }
+
+    /// The frames of a word at which a block in use goes on, as bits.
+    fn going_on(&self, block: BlockIndex, word: usize) -> usize {
+        self.tails[block].going_on(word) & !self.free[block].word(word)
     }
 
     /// The order of the block in use that begins at this frame.
@@ -42,8 +47,22 @@ impl BlockAllocator<'_> {
         if self.uncut_around(block, frame) == Some(frame) {
             return self.uncut_order(block);
         }
-        let frames = 1 + (frame + 1..FRAMES).take_while(|at| self.goes_on(block, *at)).count();
+        let frames = self.end_in_mixed(block, frame) - frame;
         Order::new(frames.ilog2() as u8).unwrap_or(Order::ZERO)
+    }
+
+    /// Where the block in use ends that has this frame.
+    fn end_in_mixed(&self, block: BlockIndex, frame: usize) -> usize {
+        let mut end = frame + 1;
+        while end < FRAMES {
+            let (word, bit) = (end / WORD_FRAMES, end % WORD_FRAMES);
+            let more = (self.going_on(block, word) >> bit).trailing_ones() as usize;
+            end += more;
+            if bit + more < WORD_FRAMES {
+                break;
+            }
+        }
+        end
     }
 
     /// The block in use around a frame of a split pageblock.
@@ -61,8 +80,14 @@ impl BlockAllocator<'_> {
         self.block_in_split(block, frame, state).0 == frame
     }
 
+    /// Where the block in use begins that has this frame.
     fn start_in_mixed(&self, block: BlockIndex, frame: usize) -> usize {
-        (0..=frame).rev().find(|at| !self.goes_on(block, *at)).unwrap_or(0)
+        let last_head = |word: usize| {
+            let frames = (frame + 1 - word * WORD_FRAMES).min(WORD_FRAMES);
+            let heads = !self.going_on(block, word) & (usize::MAX >> (WORD_FRAMES - frames));
+            heads.checked_ilog2().map(|bit| word * WORD_FRAMES + bit as usize)
+        };
+        (0..=frame / WORD_FRAMES).rev().find_map(last_head).unwrap_or(0)
     }
 
     /// Frees a block of a pageblock that has blocks of several orders, unless the CPU keeps it.

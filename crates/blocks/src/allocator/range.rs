@@ -190,7 +190,31 @@ impl BlockAllocator<'_> {
         if !self.is_known(cpu) {
             return Err(FreeError::BadCpu(cpu));
         }
-        pfns.clone().try_for_each(|pfn| self.check_in_use(Pfn(pfn)))
+        let mut start = pfns.start;
+        while start < pfns.end {
+            let (zone, index) = self.locate(Pfn(start)).ok_or(FreeError::Foreign(Pfn(start)))?;
+            let end = part_end(zone, start, pfns.end);
+            let frame = index % FRAMES;
+            if !self.are_all_in_use(index / FRAMES, frame..frame + (end - start) as usize) {
+                (start..end).try_for_each(|pfn| self.check_in_use(Pfn(pfn)))?;
+            }
+            start = end;
+        }
+        Ok(())
+    }
+
+    /// Whether all these frames of a pageblock are in use, with one look at each word. If it has holes or bad frames, each frame
+    /// needs a look of its own, so this says `false`.
+    fn are_all_in_use(&self, block: BlockIndex, frames: Range<usize>) -> bool {
+        let state = self.states[block].get();
+        match state.phase() {
+            Phase::Handed | Phase::Inner => !self.is_bad(block, frames.start, state),
+            Phase::Idle | Phase::Current | Phase::Changing => {
+                let is_in_use = |(word, bits)| self.free[block].word(word) & bits == 0;
+                !state.has_bad() && !state.is_holed() && words_of(frames).all(is_in_use)
+            }
+            Phase::Absent | Phase::Whole | Phase::Spare => false,
+        }
     }
 
     pub(super) fn check_in_use(&self, pfn: Pfn) -> Result<(), FreeError> {
