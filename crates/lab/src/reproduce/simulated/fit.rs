@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Result, anyhow};
+use pageset_report::Seeds;
 
 use super::compare;
 use super::experiment::{Case, Experiment, Fit};
@@ -22,7 +23,7 @@ pub(crate) fn fitted(
 ) -> Result<Fitted> {
     let Some(path) = &options.fit else { return Fitted::bundled() };
     let mut fitted = if path.exists() { Fitted::read(path)? } else { Fitted::bundled()? };
-    all(experiments, &mut fitted, path, options.jobs, progress)?;
+    all(experiments, &mut fitted, path, options, progress)?;
     Ok(fitted)
 }
 
@@ -31,12 +32,13 @@ fn all(
     experiments: &[Experiment],
     fitted: &mut Fitted,
     file: &Path,
-    jobs: usize,
+    options: &Options,
     progress: &mut dyn Progress,
 ) -> Result<()> {
-    let rows: Vec<_> = experiments.iter().flat_map(|experiment| BaseRow::of(experiment, fitted)).collect();
+    let rows_of = |experiment| BaseRow::of(experiment, fitted, options.seeds());
+    let rows: Vec<_> = experiments.iter().flat_map(rows_of).collect();
     let mut stage = Stage::begin(progress, "fitting", "base rows", rows.len());
-    jobs::each(&rows, jobs, BaseRow::fit, |_, values| {
+    jobs::each(&rows, options.jobs, BaseRow::fit, |_, values| {
         values?.into_iter().for_each(|value| fitted.insert(value));
         fitted.write(file)?;
         Ok(stage.step()?)
@@ -50,15 +52,17 @@ struct BaseRow<'a> {
     fits: Vec<Fit>,
     /// The values that the fits have had up to now.
     former: Vec<Option<u64>>,
+    /// A value is chosen on the mean of these, as the study prints it: one seed alone may be far from it.
+    seeds: Seeds,
 }
 
 impl<'a> BaseRow<'a> {
     /// The base rows of an experiment that parameters are chosen on.
-    fn of(experiment: &'a Experiment, former: &Fitted) -> Vec<Self> {
+    fn of(experiment: &'a Experiment, former: &Fitted, seeds: Seeds) -> Vec<Self> {
         let rows = experiment.cases.iter().enumerate().map(|(index, case)| {
             let fits: Vec<_> = experiment.fits.iter().copied().filter(|fit| fit.case == index).collect();
             let former = |fit: &Fit| former.get(&experiment.id, &case.name, fit.parameter);
-            Self { experiment, case, former: fits.iter().map(former).collect(), fits }
+            Self { experiment, case, former: fits.iter().map(former).collect(), fits, seeds }
         });
         rows.filter(|row| !row.fits.is_empty()).collect()
     }
@@ -103,7 +107,7 @@ impl<'a> BaseRow<'a> {
         for (fit, value) in self.fits.iter().zip(values) {
             set(&mut case.run, fit.parameter, *value);
         }
-        let results = Results::of(&case.run);
+        let results = Results::of(&case.run, self.seeds);
         let result = |fit: &Fit| {
             let (_, metric) = self.experiment.columns[fit.column];
             compare::values(metric, &case, &case, &results).map(|values| values.mean).ok_or_else(|| {
@@ -152,9 +156,9 @@ mod tests {
             borrowed: Vec::new(),
         };
         let nothing = Fitted::default();
-        let known = BaseRow::of(&experiment, &nothing)[0].results(&[900, 70]).unwrap();
+        let known = BaseRow::of(&experiment, &nothing, Seeds::one(1))[0].results(&[900, 70]).unwrap();
         experiment.cases[0].published = known.iter().copied().map(Some).collect();
-        let found = BaseRow::of(&experiment, &nothing)[0].fit().unwrap();
+        let found = BaseRow::of(&experiment, &nothing, Seeds::one(1))[0].fit().unwrap();
         for (value, known) in found.iter().zip(known) {
             assert!((value.reached / known - 1.0).abs() < 0.03, "{value:?}");
         }
@@ -181,7 +185,7 @@ mod tests {
             fits: vec![Fit { case: 0, parameter: "fault_ns", range: (1, 2), column: 0, rises: false }],
             borrowed: Vec::new(),
         };
-        let error = BaseRow::of(&experiment, &Fitted::default())[0].fit().unwrap_err();
+        let error = BaseRow::of(&experiment, &Fitted::default(), Seeds::one(1))[0].fit().unwrap_err();
         assert_eq!(error.to_string(), "t: nothing is published in row 31");
     }
 }

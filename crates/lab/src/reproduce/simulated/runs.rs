@@ -18,9 +18,9 @@ pub(super) struct Results {
 }
 
 impl Results {
-    /// Simulates one run.
-    pub(super) fn of(run: &RunSpec) -> Self {
-        Self { by_run: HashMap::from([(line(run), result_of(run))]), seeds: Seeds::one(run.seed) }
+    /// Simulates one run with each of the seeds.
+    pub(super) fn of(run: &RunSpec, seeds: Seeds) -> Self {
+        Self { by_run: seeded(run, seeds).map(|run| (line(&run), result_of(&run))).collect(), seeds }
     }
 
     /// The results of a run, one for each seed; `None` if one failed.
