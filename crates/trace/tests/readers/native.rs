@@ -6,8 +6,9 @@ use pageset_trace::{
     TraceError, TraceInfo, WriteOptions, convert, open,
 };
 
-const BUNDLED: [(&str, usize); 10] = [
+const BUNDLED: [(&str, usize); 11] = [
     ("k618_2c_make_lua_j4", 1_114_888),
+    ("k618_2c_make_openssl_j4", 665_737),
     ("k618_2c_hackbench_sock", 210_962),
     ("k612_2c_pf1x1", 131_156),
     ("k612_2c_tcp", 54_775),
