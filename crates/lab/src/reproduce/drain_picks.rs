@@ -101,7 +101,7 @@ fn experiment(table: &Published, name: &str, machine: &str) -> Result<Experiment
     Ok(Experiment {
         id: format!("drain-picks-{machine}"),
         title: format!("will-it-scale page_fault1 on {name}"),
-        columns: vec![(Quantity::relative("score", "score", "", 0), Metric::Score)],
+        columns: vec![(Quantity::relative("score", "score", "", 0), Metric::SCORE)],
         borrowed: (0..cases.len()).flat_map(|case| phase_one::borrowed(machine, case)).collect(),
         cases,
         fits: Vec::new(),

@@ -91,8 +91,8 @@ fn experiments() -> Result<Vec<Experiment>> {
     let groups = |case: &str| Some(("groups", case.to_owned()));
     let pair =
         |machine: &str, workload: &str| RunSpec { cpus: Some(2), ..RunSpec::new(machine, workload, "") };
-    let throughput = || (Quantity::relative("throughput", "throughput", "", 2), Metric::Score);
-    let seconds = || (Quantity::relative("seconds", "seconds", "s", 4), Metric::Time);
+    let throughput = || (Quantity::relative("throughput", "throughput", "", 2), Metric::SCORE);
+    let seconds = || (Quantity::relative("seconds", "seconds", "s", 4), Metric::TIME);
     let stream = "netperf UDP_STREAM over localhost";
     let tables = [
         ("netperf-udp-1socket", format!("{stream}, one socket"), "Hmean", throughput()),

@@ -8,6 +8,7 @@ mod drain_picks;
 mod free_high_threshold;
 mod high_order_pcp;
 mod huge_copy;
+mod kernel_build;
 mod owned_blocks;
 mod page_fault;
 mod pcp_auto_tuning;

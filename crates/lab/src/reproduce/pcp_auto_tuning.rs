@@ -4,6 +4,7 @@ use anyhow::Result;
 use pageset_report::comparison::Quantity;
 use pageset_report::plot::{Axis, Mark};
 
+use super::kernel_build::build_time;
 use super::published::published;
 use super::simulated::{self, Case, Experiment, Figure, Fit, Metric, Panels};
 use super::study::{Findings, Options, Study};
@@ -34,6 +35,9 @@ const STATES_V3: [(&str, &str); 6] = [
     ("patch7", "patch7"),
     ("patch9", "linux-6.7"),
 ];
+
+/// Builds that ran at once in the third version.
+const BUILDS_V3: u32 = 8;
 
 /// Drains because of high-order frees, and pages from zones.
 const FREE_HIGH: Figure = |result| result.free_high as f64;
@@ -124,9 +128,9 @@ const fn spin_locks_by(parameter: &'static str, range: (u64, u64)) -> Fit {
 }
 
 /// Columns of the tables of builds.
-fn build_columns() -> Vec<(Quantity, Metric)> {
+fn build_columns(time: Figure) -> Vec<(Quantity, Metric)> {
     vec![
-        (Quantity::relative("build_time_rel", "build time", "% of base", 1), Metric::TimeOfBase),
+        (Quantity::relative("build_time_rel", "build time", "% of base", 1), Metric::OfBase(time)),
         (Quantity::share("spin_lock_percent", "spin locks", 1), SPIN_LOCKS),
         (Quantity::relative("free_high_rel", "free_high", "% of base", 1), Metric::PerWorkOfBase(FREE_HIGH)),
         (
@@ -143,7 +147,7 @@ fn kbuild() -> Result<Experiment> {
     Ok(Experiment {
         id: "kbuild".to_owned(),
         title: "kbuild on one socket of a 2-socket server, make -j 112".to_owned(),
-        columns: build_columns(),
+        columns: build_columns(build_time::<1>),
         cases: Case::of_states(&table, &STATES, &printed, &run)?,
         fits: vec![spin_locks_by("page_ns", (500, 64_000))],
         borrowed: Vec::new(),
@@ -154,10 +158,11 @@ fn kbuild_v3() -> Result<Experiment> {
     let printed = ["build_time_rel", "lock_contend_pct", "free_high_rel", "alloc_zone_rel"];
     let table = published!("pcp-auto-tuning/kbuild-v3.csv")?;
     let mut run = RunSpec::new(KBUILD_MACHINE, "kbuild", "");
-    run.settings.insert("cgroups".to_owned(), 8);
+    run.settings.insert("cgroups".to_owned(), BUILDS_V3.into());
     Ok(Experiment {
         id: "kbuild-v3".to_owned(),
         title: "kbuild on all of that server, 8 builds at once, in the series' third version".to_owned(),
+        columns: build_columns(build_time::<BUILDS_V3>),
         cases: Case::of_states(&table, &STATES_V3, &printed, &run)?,
         ..kbuild()?
     })

@@ -97,7 +97,7 @@ fn columns() -> Vec<(Quantity, Metric)> {
     let zone: Figure = |result| result.zone_wait_percent;
     let lru: Figure = |result| result.lru_wait_percent;
     vec![
-        (Quantity::relative("score", "score", "", 0), Metric::Score),
+        (Quantity::relative("score", "score", "", 0), Metric::SCORE),
         (share("zone_contention_percent", "zone", 0), Metric::Result(zone)),
         (share("lru_contention_percent", "LRU", 0), Metric::Result(lru)),
         (share("total_contention_percent", "total", 0), Metric::Sum(zone, lru)),

@@ -38,7 +38,7 @@ pub(super) fn compare(experiment: &Experiment, fitted: &Fitted, results: &Result
         });
     }
     for (quantity, metric) in &experiment.columns {
-        if matches!(metric, Metric::Score | Metric::Time) {
+        if matches!(metric, Metric::Scaled(_)) {
             comparison.scale_to_base(&quantity.key);
         }
     }
@@ -48,7 +48,7 @@ pub(super) fn compare(experiment: &Experiment, fitted: &Fitted, results: &Result
 impl Metric {
     /// Whether base rows have 100 by definition.
     fn is_relative(self) -> bool {
-        matches!(self, Self::OfBase(_) | Self::PerWorkOfBase(_) | Self::TimeOfBase)
+        matches!(self, Self::OfBase(_) | Self::PerWorkOfBase(_))
     }
 }
 
@@ -61,16 +61,13 @@ pub(super) fn values(metric: Metric, case: &Case, base: &Case, results: &Results
 
 fn value(metric: Metric, ours: &RunResult, base: &RunResult) -> f64 {
     match metric {
-        Metric::Result(figure) => figure(ours),
+        Metric::Result(figure) | Metric::Scaled(figure) => figure(ours),
         Metric::Sum(one, other) => one(ours) + other(ours),
         Metric::OfBase(figure) => 100.0 * figure(ours) / figure(base),
         Metric::PerWorkOfBase(figure) => {
             let per_work = |result: &RunResult| figure(result) / result.score_per_s;
             100.0 * per_work(ours) / per_work(base)
         }
-        Metric::TimeOfBase => 100.0 * base.score_per_s / ours.score_per_s,
-        Metric::Score => ours.score_per_s,
-        Metric::Time => 1.0 / ours.score_per_s,
     }
 }
 

@@ -81,12 +81,15 @@ pub(crate) enum Metric {
     OfBase(Figure),
     /// The result for each unit of work, in percent of the base row's.
     PerWorkOfBase(Figure),
-    /// Time for the same work, in percent of the base row's.
-    TimeOfBase,
-    /// Work done in the same time, scaled so that the base row is as published: our unit is another.
-    Score,
-    /// Time for the same work, scaled in the same way.
-    Time,
+    /// The result, scaled so that the base row is as published: our unit is another.
+    Scaled(Figure),
+}
+
+impl Metric {
+    /// Work done in the same time.
+    pub(crate) const SCORE: Self = Self::Scaled(|result| result.score_per_s);
+    /// Time for the same work.
+    pub(crate) const TIME: Self = Self::Scaled(|result| 1.0 / result.score_per_s);
 }
 
 /// A parameter of a workload that is chosen so that a result of a base row is as published.

@@ -137,7 +137,7 @@ mod tests {
     /// What comes out with known parameters is taken for published, and has to be found again.
     #[test]
     fn parameters_that_move_each_other_are_found_together() {
-        let score = (Quantity::relative("score", "score", "", 0), Metric::Score);
+        let score = (Quantity::relative("score", "score", "", 0), Metric::SCORE);
         let lru = (Quantity::share("lru", "LRU", 0), Metric::Result(|result| result.lru_lock_percent));
         let run = RunSpec {
             warmup_ms: Some(1),

@@ -92,8 +92,8 @@ mod tests {
             id: "test".to_owned(),
             title: "A test".to_owned(),
             columns: vec![
-                (Quantity::relative("score", "score", "", 0), Metric::Score),
-                (Quantity::relative("time", "time", "", 0), Metric::TimeOfBase),
+                (Quantity::relative("score", "score", "", 0), Metric::SCORE),
+                (Quantity::relative("time", "time", "", 0), Metric::OfBase(|run| 1.0 / run.score_per_s)),
             ],
             cases: vec![case("31", None, 31), case("63", Some(0), 63), case("again", Some(0), 31)],
             fits: Vec::new(),

@@ -1,0 +1,74 @@
+//! How long a kernel build takes, by what a simulated one did.
+//!
+//! The simulated build is the part in which all CPUs compile. A real one has steps of which only one runs at a time: it links,
+//! looks for symbols, compresses. No lock makes them slower, so a build gains less than its compilers do.
+
+use crate::simulate::RunResult;
+
+/// Share of a build's CPU time that only one CPU at a time can do. The median of five published builds of Linux (0.7, 1.0, 1.1,
+/// 1.6 and 2.0 %), each by `(elapsed x CPUs - CPU time) / (CPUs - 1) / CPU time`, as if all else ran on all CPUs:
+///
+/// | CPUs | elapsed, s | CPU time, s | published at |
+/// |---|---|---|---|
+/// | 8, Xeon W3520 | 178.25 | 1362.9 | `gist.github.com/rn/45606e8963d52cb60e04f5bde6a9917a` |
+/// | 48, 2 x Xeon E5-2650 v4 | 63.4 | 2082.5 | the same |
+/// | 24, Ryzen 3900X | 93.5 | 1788.0 | `gist.github.com/mcgrof/94dbf0185f0d69f7879639939e795806` |
+/// | 16, AMD | 98.12 | 1269.7 | `perf.mvermeulen.com/workloads/phoronix/build-linux-kernel` |
+/// | 8, Intel | 160.12 | 1120.3 | the same |
+///
+/// Some of it may be waiting for a disk: that is serial here too.
+const SERIAL_SHARE: f64 = 0.011;
+
+/// Time of a build for each page that it allocates, in milliseconds, if `BUILDS` of them share the CPUs evenly.
+pub(super) fn build_time<const BUILDS: u32>(run: &RunResult) -> f64 {
+    let busy = run.busy_ms / run.allocated_pages as f64;
+    let waits_percent = run.zone_wait_percent + run.lru_wait_percent + run.mmap_wait_percent;
+    // Nobody waits for a lock while one CPU works.
+    let serial = SERIAL_SHARE * busy * (1.0 - waits_percent / 100.0);
+    serial + (busy - serial) * f64::from(BUILDS) / f64::from(run.workers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(workers: u32, zone_wait_percent: f64) -> RunResult {
+        RunResult {
+            workers,
+            zone_wait_percent,
+            busy_ms: 1000.0,
+            allocated_pages: 1000,
+            ..RunResult::default()
+        }
+    }
+
+    #[test]
+    fn the_serial_share_is_the_median_of_what_was_published() {
+        let builds = [
+            (8.0, 178.25, 1362.9),
+            (48.0, 63.4, 2082.5),
+            (24.0, 93.5, 1788.0),
+            (16.0, 98.12, 1269.7),
+            (8.0, 160.12, 1120.3),
+        ];
+        let share = |(cpus, elapsed, busy): (f64, f64, f64)| (elapsed * cpus - busy) / (cpus - 1.0) / busy;
+        let mut shares = builds.map(share);
+        shares.sort_by(f64::total_cmp);
+        assert!((shares[2] - SERIAL_SHARE).abs() < 0.0005, "{shares:?}");
+    }
+
+    #[test]
+    fn one_cpu_does_all_and_many_wait_for_the_serial_part() {
+        assert!((build_time::<1>(&run(1, 0.0)) - 1.0).abs() < 1e-9);
+        let many = build_time::<1>(&run(1_000_000, 0.0));
+        assert!((many - SERIAL_SHARE).abs() < 1e-5, "{many}");
+        // Half of the busy time is waiting, which the serial part does not do.
+        let half = build_time::<1>(&run(1_000_000, 50.0));
+        assert!((half - SERIAL_SHARE / 2.0).abs() < 1e-5, "{half}");
+    }
+
+    #[test]
+    fn builds_that_share_the_cpus_have_as_many_fewer() {
+        assert!((build_time::<8>(&run(224, 10.0)) - build_time::<1>(&run(28, 10.0))).abs() < 1e-12);
+    }
+}
