@@ -6,7 +6,7 @@ use pageset_core::Order;
 
 use super::refill::Needy;
 use super::{BlockAllocator, FRAMES, RemoteFrees, WholeUse};
-use crate::cpu_lists::{Cursor, count};
+use crate::cpu_lists::count;
 use crate::free_bits::WORDS;
 use crate::kept::Kept;
 use crate::stack::BlockIndex;
@@ -74,7 +74,7 @@ impl BlockAllocator<'_> {
         if !is_ours || !state.is_mixed() || state.migratetype() != needy.wanted.migratetype {
             return None;
         }
-        let blocks = (self.batch(cursor) >> order.get()).max(1);
+        let blocks = (self.batch(needy) >> order.get()).max(1);
         let (frame, taken) = if blocks == 1 || !Kept::keeps(order) {
             (self.take_mixed(block, order)?, 1)
         } else {
@@ -88,12 +88,16 @@ impl BlockAllocator<'_> {
         Some(frame)
     }
 
-    /// Frames to take at once: the more, the more the CPU took since the last tick.
-    fn batch(&self, cursor: &Cursor) -> usize {
+    /// Frames to take at once: the more, the more the CPU took since the last tick, and the most at once where memory is ample.
+    fn batch(&self, needy: Needy<'_>) -> usize {
         if self.parts.remote_frees != RemoteFrees::Kept {
             return 1;
         }
-        (cursor.taken_of_mixed() as usize).clamp(BATCH_MIN, BATCH_MAX)
+        if self.is_ample(needy.zone) {
+            return BATCH_MAX;
+        }
+        let taken = needy.lists.cursor(needy.wanted).taken_of_mixed();
+        (taken as usize).clamp(BATCH_MIN, BATCH_MAX)
     }
 
     /// A block of a mixed pageblock that nobody has at hand, and that the CPU and its neighbours have from then on.

@@ -18,10 +18,14 @@ pub(super) const NEIGHBOURS: u32 = 8;
 const AMPLE: usize = 256;
 
 impl BlockAllocator<'_> {
+    /// Whether there is much memory for each CPU. It follows from how large the zone can become, so it never changes.
+    pub(super) fn is_ample(&self, zone: ZoneId) -> bool {
+        self.zones[zone.index()].blocks.len() >= AMPLE.saturating_mul(self.cpus())
+    }
+
     /// How many CPUs share mixed pageblocks of a type. It follows from how large the zone can become, so it never changes.
     fn sharers(&self, zone: ZoneId, migratetype: MigrateType) -> u32 {
-        let is_ample = self.zones[zone.index()].blocks.len() >= AMPLE.saturating_mul(self.cpus());
-        if is_ample && migratetype == MigrateType::Movable { 1 } else { self.parts.sharers_max }
+        if self.is_ample(zone) && migratetype == MigrateType::Movable { 1 } else { self.parts.sharers_max }
     }
 
     /// Whose the mixed pageblocks of this type are that a CPU takes from.
