@@ -10,9 +10,6 @@ pub(crate) const SPARES: usize = if cfg!(loom) { 2 } else { 128 };
 /// Whole pageblocks that a CPU takes at once at first, if there are many.
 pub(crate) const CLAIM_MIN: u32 = if cfg!(loom) { 1 } else { 8 };
 
-/// The same, where memory is ample for each CPU.
-pub(crate) const CLAIM_OF_AMPLE: u32 = if cfg!(loom) { 1 } else { 32 };
-
 /// No pageblock.
 const NONE: u32 = u32::MAX;
 

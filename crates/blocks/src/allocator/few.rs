@@ -4,6 +4,7 @@
 
 use pageset_core::Order;
 
+use super::neighbours::NEIGHBOURS;
 use super::refill::Needy;
 use super::{BlockAllocator, FRAMES, RemoteFrees, WholeUse};
 use crate::cpu_lists::count;
@@ -88,12 +89,13 @@ impl BlockAllocator<'_> {
         Some(frame)
     }
 
-    /// Frames to take at once: the more, the more the CPU took since the last tick, and the most at once where memory is ample.
+    /// Frames to take at once: the more, the more the CPU took since the last tick; the most from the beginning, where many CPUs meet
+    /// and none lacks memory.
     fn batch(&self, needy: Needy<'_>) -> usize {
         if self.parts.remote_frees != RemoteFrees::Kept {
             return 1;
         }
-        if self.is_ample(needy.zone) {
+        if self.is_ample(needy.zone) && self.cpus() > NEIGHBOURS as usize {
             return BATCH_MAX;
         }
         let taken = needy.lists.cursor(needy.wanted).taken_of_mixed();

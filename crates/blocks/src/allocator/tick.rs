@@ -30,7 +30,8 @@ impl BlockAllocator<'_> {
                 outcome = TickOutcome::Again;
             } else {
                 self.give_up_split(zone, cpu);
-                self.give_spares(lists, lists.spares.shed(self.first_claim(zone) as usize));
+                // What one claim takes: a CPU that does little would give them back and take others again and again.
+                self.give_spares(lists, lists.spares.shed(CLAIM_MIN as usize));
             }
         }
         Ok(outcome)

@@ -6,7 +6,7 @@ use super::refill::Needy;
 use super::{BlockAllocator, WholeUse, blocks_in};
 use crate::atomic::Relaxed;
 use crate::cpu_lists::{CpuLists, count};
-use crate::spares::{CLAIM_MIN, CLAIM_OF_AMPLE, SPARES};
+use crate::spares::{CLAIM_MIN, SPARES};
 use crate::stack::BlockIndex;
 use crate::state::{Phase, State};
 use crate::whole_map::WholeMap;
@@ -75,7 +75,7 @@ impl BlockAllocator<'_> {
     pub(super) fn claim_some(&self, needy: Needy<'_>) -> Option<BlockIndex> {
         let zone = &self.zones[needy.zone.index()];
         let claim_size = &needy.lists.spares.claim_size;
-        let size = claim_size.load(Relaxed).max(self.first_claim(zone.id));
+        let size = claim_size.load(Relaxed);
         claim_size.store(size.saturating_mul(2).min(SPARES as u32), Relaxed);
         let near = self.search_start(needy);
         let most = zone.open_blocks(self.look_at(zone, needy.lists), needy.reserve);
@@ -94,12 +94,6 @@ impl BlockAllocator<'_> {
             taken &= taken - 1;
         }
         Some(block)
-    }
-
-    /// How many whole pageblocks a CPU takes at once at first. So many it keeps when it is idle, too: a CPU that does little would
-    /// give them back and take others again and again.
-    pub(super) fn first_claim(&self, zone: ZoneId) -> u32 {
-        if self.is_ample(zone) { CLAIM_OF_AMPLE } else { CLAIM_MIN }
     }
 
     /// The pageblock at which a search of the map begins.

@@ -69,6 +69,19 @@ fn a_cpu_that_needs_many_gets_a_pageblock_for_them_alone() {
 }
 
 #[test]
+fn where_many_cpus_meet_and_none_lacks_memory_each_takes_more_at_once() {
+    let taken = |frames: u64, cpus: usize| {
+        let allocator = mixing(frames, cpus);
+        allocator.alloc(CPU, &request(0, MigrateType::Unmovable)).expect("there is memory");
+        1 + held(&allocator)
+    };
+    let ample = |cpus: usize| 256 * PAGEBLOCK * cpus as u64;
+    assert_eq!(taken(ample(CPUS), CPUS), 16);
+    assert_eq!(taken(ample(CPUS) / 2, CPUS), 4, "memory is not ample");
+    assert_eq!(taken(ample(CPUS - 1), CPUS - 1), 4, "few CPUs meet");
+}
+
+#[test]
 fn what_an_idle_cpu_leaves_is_used_before_a_whole_pageblock() {
     let allocator = mixing(8192, CPUS);
     let left = alloc(&allocator, CPU, 3);

@@ -36,8 +36,10 @@ enum Limit {
 }
 
 /// The axes.
-pub(super) const AXES: [Axis; 10] = [
+pub(super) const AXES: [Axis; 11] = [
     Axis::of("visits to shared state", "never more", |run| run.shared.visits as f64, Limit::AtMost(1.0), ONE),
+    // Whoever does more in the same time has more reason to visit.
+    Axis::of("visits, for as much work", "never more", visits_for_work, Limit::AtMost(1.0), ONE),
     Axis {
         of_linux: |run| run.shared.visits as f64,
         ..Axis::of(
@@ -85,6 +87,11 @@ pub(super) const AXES: [Axis; 10] = [
     ),
 ];
 
+/// Visits, by how many millions of units of work were done in a second.
+fn visits_for_work(run: &RunResult) -> f64 {
+    1e6 * run.shared.visits as f64 / run.score_per_s
+}
+
 /// Time that CPUs waited for zones' locks and held them, or until lines of the allocator's were there; in percent.
 pub(super) fn shared_percent(run: &RunResult) -> f64 {
     run.zone_lock_percent + run.shared.line_percent
@@ -131,6 +138,7 @@ mod tests {
     use super::super::grid::tests::found;
     use super::super::grid::{BASE, OWNED_BLOCKS};
     use super::*;
+    use crate::simulate::SharedUse;
 
     fn result(score_per_s: f64, held_mean: f64) -> RunResult {
         let mut result = RunResult { score_per_s, ..RunResult::default() };
@@ -154,5 +162,9 @@ mod tests {
         assert!(matched("pages held, mean", result(1.0, 50.0), result(1.0, 100.0)).is_met);
         assert!(!matched("pages held, mean", result(1.0, 51.0), result(1.0, 100.0)).is_met);
         assert!(matched("fallbacks", result(1.0, 0.0), result(1.0, 0.0)).is_met, "none beside none");
+        let busy = RunResult { shared: SharedUse { visits: 30, ..SharedUse::default() }, ..result(4.0, 0.0) };
+        let slow = RunResult { shared: SharedUse { visits: 10, ..SharedUse::default() }, ..result(1.0, 0.0) };
+        assert!(!matched("visits to shared state", busy.clone(), slow.clone()).is_met);
+        assert!(matched("visits, for as much work", busy, slow).is_met);
     }
 }
