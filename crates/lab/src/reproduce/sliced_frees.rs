@@ -79,8 +79,8 @@ const NOTES: [&str; 4] = [
 ];
 
 const EXPLANATIONS: [&str; 2] = [
-    "On 176 and 316 CPUs our build loses what the published one gains. Slices are more visits to the zone's lock, and in our \
-     model, in which every CPU is busy all the time, a visit costs more in a longer queue. On 36 CPUs the lock is nearly free.",
+    "On 316 CPUs our build loses what the published one gains. Slices are more visits to the zone's lock, and in our model, in \
+     which every CPU is busy all the time, a visit costs more in a longer queue. On 176 and 36 CPUs that is little.",
     "User time changes in the text, also where the kernel has nothing to gain. A user's program takes the same time in every row \
      here, except where the other thread of its core is idle.",
 ];
