@@ -38,17 +38,13 @@ impl TailBits {
 
     /// Whether an uncut block begins here, or did when it was freed.
     pub(crate) fn is_uncut(&self, frame: usize) -> bool {
-        frame.is_multiple_of(2)
-            && self.words[frame / WORD_FRAMES].load(Acquire) >> (frame % WORD_FRAMES) & 0b11 == 0b01
+        uncut_of(self.words[frame / WORD_FRAMES].load(Acquire)) >> (frame % WORD_FRAMES) & 1 == 1
     }
 
     /// The frames of a word that are not the first of their block, be it uncut or not, as bits.
     pub(crate) fn going_on(&self, word: usize) -> usize {
-        // Each frame with an even number.
-        const FIRSTS: usize = usize::MAX / 3;
         let tails = self.words[word].load(Acquire);
-        let uncut = tails & !(tails >> 1) & FIRSTS;
-        tails & !uncut
+        tails & !uncut_of(tails)
     }
 
     /// An uncut block of two frames or more begins here.
@@ -99,6 +95,13 @@ impl TailBits {
     }
 }
 
+/// The first frames of the uncut blocks of a word, by its tails.
+const fn uncut_of(tails: usize) -> usize {
+    // Each frame with an even number.
+    const FIRSTS: usize = usize::MAX / 3;
+    tails & !(tails >> 1) & FIRSTS
+}
+
 /// A range of frames as words and bits in them.
 pub(crate) fn words_of(frames: core::ops::Range<usize>) -> impl Iterator<Item = (usize, usize)> {
     debug_assert!(frames.end <= PAGEBLOCK_FRAMES as usize);
@@ -116,15 +119,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_say_what_frames_say() {
+    fn blocks_begin_where_they_were_marked_and_go_on_behind() {
         let tails = TailBits::new();
-        for (frame, order) in [(0, 0), (2, 1), (4, 2), (64, 6), (128, 7), (256, 4)] {
+        let blocks = [(0, 0), (2, 1), (4, 2), (64, 6), (128, 7), (256, 4)];
+        for (frame, order) in blocks {
             tails.mark_block(frame, Order::new(order).expect("small"));
         }
-        [8, 62, 288, 510].into_iter().for_each(|frame| tails.mark_uncut(frame));
+        let uncut = [8, 62, 288, 510];
+        uncut.into_iter().for_each(|frame| tails.mark_uncut(frame));
         for frame in 0..PAGEBLOCK_FRAMES as usize {
+            let is_behind =
+                blocks.iter().any(|(head, order)| (head + 1..head + (1 << order)).contains(&frame));
             let goes_on = tails.going_on(frame / WORD_FRAMES) >> (frame % WORD_FRAMES) & 1 == 1;
-            assert_eq!(goes_on, tails.is_tail(frame) && !tails.is_uncut(frame), "frame {frame}");
+            assert_eq!(
+                (goes_on, tails.is_uncut(frame)),
+                (is_behind, uncut.contains(&frame)),
+                "frame {frame}"
+            );
         }
     }
 
