@@ -19,7 +19,8 @@ use crate::simulate::RunResult;
 /// Some of it may be waiting for a disk: that is serial here too.
 const SERIAL_SHARE: f64 = 0.011;
 
-/// Time of a build for each page that it allocates, in milliseconds, if `BUILDS` of them share the CPUs evenly.
+/// Time of a build for each page that it allocates, in milliseconds, if `BUILDS` of them share the CPUs evenly. By pages and not by
+/// processes: in a short run few large compilers end.
 pub(super) fn build_time<const BUILDS: u32>(run: &RunResult) -> f64 {
     let busy = run.busy_ms / run.allocated_pages as f64;
     let waits_percent = run.zone_wait_percent + run.lru_wait_percent + run.mmap_wait_percent;
