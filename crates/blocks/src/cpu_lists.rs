@@ -379,7 +379,7 @@ counters! {
     /// Times a CPU changed the free frames of a pageblock that another one had changed last. Counted with the feature
     /// `line-counts` only.
     line_transfers,
-    /// Those of them that came within 10 us of the other CPU's change, by `set_time_ns`.
+    /// Those of them that came within 10 us of the other CPU's change, by the clock.
     contended_lines,
     /// Times a request found a zone below its low watermark: a reclaimer should work when this rises.
     below_low,

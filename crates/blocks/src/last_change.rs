@@ -24,7 +24,8 @@ impl LastChange {
     pub(crate) fn note(&self, cpu: CpuId, now_ns: usize) -> Option<usize> {
         let cpu = cpu.0.wrapping_add(1);
         let before = self.cpu.swap(cpu, Relaxed);
-        let passed_ns = now_ns.wrapping_sub(self.at_ns.swap(now_ns, Relaxed));
+        // A CPU may note its change a little later than it made it: then another one seems to have been before.
+        let passed_ns = now_ns.abs_diff(self.at_ns.swap(now_ns, Relaxed));
         (before != 0 && before != cpu).then_some(passed_ns)
     }
 }

@@ -9,10 +9,12 @@ use pageset_core::{
 };
 
 use crate::charge::VirtualPlatform;
+use crate::engine::current;
 use crate::lines::{self, Lines};
 use crate::lock::LockTable;
 use crate::machine::Machine;
 use crate::memory;
+use crate::time::Time;
 
 /// Which allocator a machine has.
 #[derive(Clone, Copy, Debug)]
@@ -35,8 +37,12 @@ pub(crate) enum Allocator {
 /// What an allocator without events counts itself.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counted {
-    /// Times a CPU changed what all CPUs of a zone share, or a pageblock that another CPU had changed last.
-    pub(crate) visits: u64,
+    /// Times a CPU changed what all CPUs of a zone share.
+    pub(crate) shared_visits: u64,
+    /// Times a CPU changed the free frames of a pageblock that another CPU had changed last.
+    pub(crate) line_transfers: u64,
+    /// Those of them that came less than 10 us after the other CPU's change.
+    pub(crate) contended_lines: u64,
     /// Blocks that came from another migratetype's memory.
     pub(crate) fallbacks: u64,
 }
@@ -99,8 +105,12 @@ impl Allocator {
             Self::Linux(_) => Counted::default(),
             Self::OwnedBlocks(allocator) => {
                 let counters = allocator.counters();
-                let visits = counters.shared() + counters.line_transfers;
-                Counted { visits: visits as u64, fallbacks: counters.foreign as u64 }
+                Counted {
+                    shared_visits: counters.shared() as u64,
+                    line_transfers: counters.line_transfers as u64,
+                    contended_lines: counters.contended_lines as u64,
+                    fallbacks: counters.foreign as u64,
+                }
             }
         }
     }
@@ -134,12 +144,17 @@ fn owned_blocks(
         ],
         config.cpus.len() as u32,
     );
-    let whole = BlockAllocator::new(config, tables)?;
+    let whole = BlockAllocator::new(config, tables)?.with_clock(now_ns);
     let allocator = match without {
         Some(part) => whole.without(part),
         None => whole,
     };
     Ok((Allocator::OwnedBlocks(Box::new(allocator)), LockTable::new(0..0, 0..0), lines))
+}
+
+/// The time of the CPU that runs.
+fn now_ns() -> u64 {
+    current::with(|engine| engine.map_or(0, |engine| Time(engine.cpu().clock.get()).as_ns()))
 }
 
 /// Tables on the heap, those of frames only where they are written.

@@ -108,8 +108,10 @@ impl Measure {
         let mut tally = engine.tally.borrow().clone();
         let (counted, before) = (world.allocator.counted(), self.looks.counted_before);
         tally.counts.fallbacks += counted.fallbacks - before.fallbacks;
+        tally.counts.line_transfers = counted.line_transfers - before.line_transfers;
+        tally.counts.contended_lines = counted.contended_lines - before.contended_lines;
         tally.counts.shared_visits = tally.locks[LockClass::Zone as usize].acquisitions;
-        tally.counts.shared_visits += counted.visits - before.visits;
+        tally.counts.shared_visits += counted.shared_visits - before.shared_visits;
         let memory = self.looks.memory(world);
         let span = end.since(self.begins.min(end));
         let (workers, digest) = (self.workers.clone(), engine.digest());

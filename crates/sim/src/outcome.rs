@@ -31,9 +31,12 @@ pub struct Counts {
     pub drained_pages: u64,
     /// Blocks taken from another migratetype's memory.
     pub fallbacks: u64,
-    /// Times a CPU took a zone's lock, or, of an allocator without locks, changed what all CPUs of a zone share or a pageblock that
-    /// another CPU had changed last.
+    /// Times a CPU took a zone's lock, or, of an allocator without locks, changed what all CPUs of a zone share.
     pub shared_visits: u64,
+    /// Times a CPU changed the free frames of a pageblock that another CPU had changed last; none of Linux's.
+    pub line_transfers: u64,
+    /// Those of them that came less than 10 us after the other CPU's change.
+    pub contended_lines: u64,
     /// Times the reclaimer would have been woken.
     pub kswapd_wakes: u64,
     /// Times a request would have reclaimed itself.

@@ -68,7 +68,7 @@ impl<'a> BlockAllocator<'a> {
             page_bytes: config.page_bytes,
             watermark_scale_factor: config.watermark_scale_factor,
             #[cfg(feature = "line-counts")]
-            now_ns: core::sync::atomic::AtomicUsize::new(0),
+            now_ns: || 0,
         };
         for (index, of) in config.zones.iter().enumerate() {
             allocator.zones[index].set_surplus_max(config.cpus.len());

@@ -10,10 +10,13 @@ use crate::stack::BlockIndex;
 pub const CONTENDED_NS: u64 = 10_000;
 
 impl BlockAllocator<'_> {
-    /// From now on operations happen at this time, in ns from any beginning on: what is counted as contended goes by it. O(1).
+    /// Operations happen at the time that `now_ns` says, in ns from any beginning on: what is counted as contended goes by it.
+    /// Without it, everything happens at once.
     #[cfg(feature = "line-counts")]
-    pub fn set_time_ns(&self, now_ns: u64) {
-        self.now_ns.store(now_ns as usize, core::sync::atomic::Ordering::Relaxed);
+    #[must_use]
+    pub fn with_clock(mut self, now_ns: fn() -> u64) -> Self {
+        self.now_ns = now_ns;
+        self
     }
 
     /// A CPU changes which frames of a pageblock are free.
@@ -22,7 +25,7 @@ impl BlockAllocator<'_> {
     pub(super) fn note_line(&self, block: BlockIndex, cpu: CpuId) {
         #[cfg(feature = "line-counts")]
         {
-            let now_ns = self.now_ns.load(core::sync::atomic::Ordering::Relaxed);
+            let now_ns = (self.now_ns)() as usize;
             if let Some(passed_ns) = self.free[block].last_change.note(cpu, now_ns)
                 && self.is_known(cpu)
             {

@@ -111,7 +111,7 @@ pub struct BlockAllocator<'a> {
     /// Distance between watermarks, in 10 000ths of a zone.
     watermark_scale_factor: u32,
     #[cfg(feature = "line-counts")]
-    now_ns: core::sync::atomic::AtomicUsize,
+    now_ns: fn() -> u64,
 }
 
 impl BlockAllocator<'_> {

@@ -79,9 +79,14 @@ pub struct RunResult {
 /// What CPUs share of an allocator, and what becomes of memory: the same figures for every allocator.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SharedUse {
-    /// Times a CPU took a zone's lock, or, of an allocator without locks, changed what all CPUs of a zone share or a pageblock that
-    /// another CPU had changed last.
+    /// Times a CPU took a zone's lock, or, of an allocator without locks, changed what all CPUs of a zone share, or one of the
+    /// contended lines.
     pub visits: u64,
+    /// Times a CPU changed the free frames of a pageblock that another CPU had changed last, however long ago. Not counted for
+    /// Linux's.
+    pub line_transfers: u64,
+    /// Those of them that came less than 10 us after the other CPU's change.
+    pub contended_lines: u64,
     /// Lines of an allocator without locks that CPUs got from others, by what they are lines of. Linux's are under its locks and
     /// not counted.
     pub line_passes: BTreeMap<String, u64>,
@@ -114,7 +119,9 @@ impl SharedUse {
         let (lines, memory) = (outcome.lines, outcome.memory);
         let passes = LineTraffic::TABLES.into_iter().zip(lines.passes).filter(|(_, passes)| *passes > 0);
         Self {
-            visits: outcome.counts.shared_visits,
+            visits: outcome.counts.shared_visits + outcome.counts.contended_lines,
+            line_transfers: outcome.counts.line_transfers,
+            contended_lines: outcome.counts.contended_lines,
             line_passes: passes.map(|(table, passes)| (table.to_owned(), passes)).collect(),
             line_waits: lines.contended,
             line_percent: outcome.line_pass_pct(),

@@ -1,5 +1,6 @@
 //! Who takes part, and an allocator of each for a machine.
 
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -94,7 +95,7 @@ impl Entrant {
             }
             Self::OwnedBlocks { without } => {
                 let tables = pageset_blocks::Tables::on_heap(&config)?;
-                let whole = BlockAllocator::new(&config, tables)?;
+                let whole = BlockAllocator::new(&config, tables)?.with_clock(|| NOW_NS.get());
                 let allocator = match without {
                     Some(part) => whole.without(*part),
                     None => whole,
@@ -129,9 +130,14 @@ impl Counting for PageAllocator<'_, Host> {
     }
 }
 
+thread_local! {
+    /// The time of what this thread plays, for an allocator that has no other way to it than a function.
+    static NOW_NS: Cell<u64> = const { Cell::new(0) };
+}
+
 impl Counting for BlockAllocator<'_> {
     fn set_time_ns(&self, now_ns: u64) {
-        BlockAllocator::set_time_ns(self, now_ns);
+        NOW_NS.set(now_ns);
     }
 
     fn note(&self, _: CpuId, _: Pfn) {}

@@ -3,7 +3,7 @@
 use pageset_report::Spread;
 
 use super::grid::Found;
-use crate::simulate::RunResult;
+use crate::simulate::{RunResult, SharedUse};
 
 /// A figure of one run.
 pub(super) type Figure = fn(&RunResult) -> f64;
@@ -36,10 +36,17 @@ enum Limit {
 }
 
 /// The axes.
-pub(super) const AXES: [Axis; 11] = [
+pub(super) const AXES: [Axis; 12] = [
     Axis::of("visits to shared state", "never more", |run| run.shared.visits as f64, Limit::AtMost(1.0), ONE),
     // Whoever does more in the same time has more reason to visit.
     Axis::of("visits, for as much work", "never more", visits_for_work, Limit::AtMost(1.0), ONE),
+    Axis::of(
+        "visits and all lines that passed",
+        "never more",
+        |run| visits_and_passed(&run.shared) as f64,
+        Limit::AtMost(1.0),
+        ONE,
+    ),
     Axis {
         of_linux: |run| run.shared.visits as f64,
         ..Axis::of(
@@ -92,6 +99,11 @@ fn visits_for_work(run: &RunResult) -> f64 {
     1e6 * run.shared.visits as f64 / run.score_per_s
 }
 
+/// As if each line that passed from CPU to CPU were contended.
+fn visits_and_passed(shared: &SharedUse) -> u64 {
+    shared.visits - shared.contended_lines + shared.line_transfers
+}
+
 /// Time that CPUs waited for zones' locks and held them, or until lines of the allocator's were there; in percent.
 pub(super) fn shared_percent(run: &RunResult) -> f64 {
     run.zone_lock_percent + run.shared.line_percent
@@ -138,7 +150,6 @@ mod tests {
     use super::super::grid::tests::found;
     use super::super::grid::{BASE, OWNED_BLOCKS};
     use super::*;
-    use crate::simulate::SharedUse;
 
     fn result(score_per_s: f64, held_mean: f64) -> RunResult {
         let mut result = RunResult { score_per_s, ..RunResult::default() };
