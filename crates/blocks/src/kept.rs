@@ -4,12 +4,17 @@
 use pageset_core::{COSTLY_ORDER, Order};
 
 use crate::atomic::{Acquire, AtomicU32, Relaxed, Release, array, constant};
+use crate::collected::Collected;
 use crate::cpu_lists::{TYPES, Wanted};
+use crate::free_bits::{WORD_FRAMES, WORDS};
+use crate::stack::BlockIndex;
 
 /// Orders that are kept.
 const KEPT_ORDERS: usize = COSTLY_ORDER + 1;
 /// Frames that a CPU keeps of a zone at most. Decision 0025 in the sources compares sizes. Loom sees each block, so there it has two.
 pub(crate) const FRAMES_MAX: usize = if cfg!(loom) { 2 } else { 256 };
+/// Frames of a pageblock.
+const FRAMES: usize = WORDS * WORD_FRAMES;
 /// No entry.
 const NONE: u32 = u32::MAX;
 
@@ -27,6 +32,8 @@ pub(crate) struct Kept {
     /// The first of those that nobody uses any more; `older` leads to the next.
     unused: AtomicU32,
     lists: [[List; KEPT_ORDERS]; TYPES],
+    /// Besides, those of one pageblock.
+    collected: Collected,
     entries: [Entry; FRAMES_MAX],
 }
 
@@ -53,6 +60,7 @@ impl Kept {
                 fresh: AtomicU32::new(0),
                 unused: AtomicU32::new(NONE),
                 lists: array!(array!(List { blocks: AtomicU32::new(0), newest: AtomicU32::new(NONE) })),
+                collected: Collected::new(),
                 entries: array!(Entry { frame: AtomicU32::new(0), older: AtomicU32::new(NONE) }),
             }
         }
@@ -66,13 +74,19 @@ impl Kept {
     /// Frames of all blocks.
     #[inline]
     pub(crate) fn frames(&self) -> usize {
+        self.listed() + self.collected.frames()
+    }
+
+    /// Frames of the blocks in lists.
+    fn listed(&self) -> usize {
         self.frames.load(Relaxed) as usize
     }
 
     /// Whether there is a block of this type and order.
     #[inline]
     pub(crate) fn has(&self, wanted: Wanted) -> bool {
-        Self::keeps(wanted.order) && self.list(wanted).blocks.load(Relaxed) > 0
+        let is_collected = || wanted.order == Order::ZERO && self.collected.has(wanted.migratetype);
+        Self::keeps(wanted.order) && (self.list(wanted).blocks.load(Relaxed) > 0 || is_collected())
     }
 
     /// Calls `work` if nobody else is here.
@@ -88,11 +102,12 @@ impl Kept {
 
     /// The first frames of all blocks. Exact only while nobody else is here.
     pub(crate) fn iter(&self) -> impl Iterator<Item = u32> {
-        self.lists.iter().flatten().flat_map(|list| {
+        let listed = self.lists.iter().flatten().flat_map(|list| {
             // No more than there are: somebody may change them meanwhile.
             let entries = self.chain(&list.newest).take(list.blocks.load(Relaxed) as usize);
             entries.filter_map(|entry| Some(self.entries.get(entry as usize)?.frame.load(Relaxed)))
-        })
+        });
+        listed.chain(self.collected.iter())
     }
 
     /// Whether somebody is here.
@@ -119,8 +134,9 @@ impl Kept {
             frames += blocks << wanted.order.get();
         }
         used += self.chain(&self.unused).count();
-        self.chain(&self.unused).all(see)
-            && frames == self.frames()
+        self.collected.is_sound()
+            && self.chain(&self.unused).all(see)
+            && frames == self.listed()
             && used == self.fresh.load(Relaxed) as usize
     }
 
@@ -137,7 +153,8 @@ impl Kept {
     pub(crate) fn numbers(&self) -> impl Iterator<Item = &AtomicU32> {
         let lists = self.lists.iter().flatten().flat_map(|list| [&list.blocks, &list.newest]);
         let links = self.entries.iter().take(12).map(|entry| &entry.older);
-        [&self.busy, &self.frames, &self.fresh, &self.unused].into_iter().chain(lists).chain(links)
+        let own = [&self.busy, &self.frames, &self.fresh, &self.unused];
+        own.into_iter().chain(lists).chain(links).chain(self.collected.numbers())
     }
 
     /// Frames of some entries, to be damaged.
@@ -192,6 +209,28 @@ impl Held<'_> {
             self.0.entries.get(entry as usize).is_some_and(|entry| entry.frame.load(Relaxed) == frame)
         };
         self.0.chain(&self.0.list(wanted).newest).any(is_this)
+    }
+
+    /// What is collected of one pageblock.
+    #[inline]
+    pub(crate) const fn collected(&self) -> &Collected {
+        &self.0.collected
+    }
+
+    /// The pageblock of the blocks of a list that were added last, if so many are of the same one.
+    pub(crate) fn block_of_newest(self, wanted: Wanted, blocks: usize) -> Option<BlockIndex> {
+        let entries = self.0.chain(&self.0.list(wanted).newest).take(blocks);
+        let mut of = entries
+            .filter_map(|entry| Some(self.0.entries.get(entry as usize)?.frame.load(Relaxed) as usize / FRAMES));
+        let first = of.next()?;
+        (of.take_while(|block| *block == first).count() + 1 == blocks).then_some(first)
+    }
+
+    /// Takes a block for a request: the last one of its list, or one that is collected.
+    #[inline]
+    pub(crate) fn pop_any(self, wanted: Wanted) -> Option<u32> {
+        let is_single = wanted.order == Order::ZERO;
+        self.pop(wanted).or_else(|| if is_single { self.0.collected.pop(wanted.migratetype) } else { None })
     }
 
     /// Takes the block of a list that was added last.

@@ -29,6 +29,7 @@ mod budget;
 mod cpu_lists;
 mod frame_allocator;
 mod free_bits;
+mod collected;
 mod kept;
 #[cfg(feature = "line-counts")]
 mod last_change;

@@ -12,18 +12,22 @@ use crate::cpu_lists::{CpuLists, Wanted, count};
 use crate::free_bits::{WORD_FRAMES, WORDS};
 use crate::kept::{FRAMES_MAX, Held, Kept};
 use crate::stack::BlockIndex;
-use crate::state::State;
+use crate::state::{Phase, State};
 use crate::zone::Zone;
 
 /// Frames of a type and order that a CPU keeps when one more is freed to a mixed pageblock, at most. Decision 0029 in the sources
 /// compares numbers.
 const KEPT_OF_MIXED: usize = 64;
 
+/// Frames of one pageblock that were freed last, from which on that pageblock is collected: nearly all that there is room for.
+const WORTHWHILE: usize = FRAMES_MAX / 4 * 3;
+
 /// What happens to blocks that a CPU frees to another CPU's pageblock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RemoteFrees {
     /// The CPU keeps those up to order 3 for its own requests, 256 frames of a zone at most. Then it gives back those of the type
-    /// and order that it has most of. Blocks of pageblocks that several CPUs share are kept likewise, whoever frees them. A block
+    /// and order that it has most of; but single ones of one pageblock from which another CPU allocates at the moment, 512 at most,
+    /// when that CPU has left it. Blocks of pageblocks that several CPUs share are kept likewise, whoever frees them. A block
     /// that is freed twice so is found when it is given back, and counted; if it is one of a shared pageblock and the CPU still keeps
     /// it, at once.
     #[default]
@@ -41,6 +45,15 @@ pub(super) enum KeepOutcome {
     Refused,
     /// The CPU keeps it already: it was freed twice.
     KeptBefore,
+}
+
+/// What happens to frames of a pageblock from which another CPU allocates when frames are given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum InUse {
+    /// They go back, too.
+    GoesBack,
+    /// Those of one pageblock are collected until that CPU has left it.
+    IsCollected,
 }
 
 impl BlockAllocator<'_> {
@@ -62,19 +75,26 @@ impl BlockAllocator<'_> {
         };
         let lists = self.lists_at(zone, cpu);
         let keep = |held: Held<'_>| {
+            let collect = || if order == Order::ZERO { self.collect(cpu, lists, held, index) } else { None };
+            if let Some(outcome) = collect() {
+                return outcome;
+            }
             // There are few of these, and a CPU seldom frees many of them.
             if state.is_mixed() && held.contains(wanted, frame) {
                 return KeepOutcome::KeptBefore;
             }
             // Of what a CPU needs few, it keeps few.
             if state.is_mixed() && held.blocks(wanted) << order.get() >= KEPT_OF_MIXED {
-                self.give_back(cpu, lists, held, wanted);
+                self.give_back(cpu, lists, held, wanted, InUse::GoesBack);
             }
-            let is_kept = held.push(wanted, frame);
-            if !is_kept && let Some(largest) = held.largest() {
-                self.give_back(cpu, lists, held, largest);
+            if held.push(wanted, frame) {
+                return KeepOutcome::Kept;
             }
-            if is_kept || held.push(wanted, frame) { KeepOutcome::Kept } else { KeepOutcome::Refused }
+            if let Some(largest) = held.largest() {
+                self.give_back(cpu, lists, held, largest, InUse::IsCollected);
+            }
+            let push = || if held.push(wanted, frame) { KeepOutcome::Kept } else { KeepOutcome::Refused };
+            collect().unwrap_or_else(push)
         };
         lists.activity.note();
         lists.kept.try_with(keep).unwrap_or(KeepOutcome::Refused)
@@ -107,16 +127,73 @@ impl BlockAllocator<'_> {
         if !lists.kept.has(wanted) {
             return None;
         }
-        let frame = lists.kept.try_with(|held| held.pop(wanted)).flatten()?;
+        let frame = lists.kept.try_with(|held| held.pop_any(wanted)).flatten()?;
         lists.cursor(wanted).note_kept();
         Some(frame as usize)
     }
 
+    /// Keeps a frame, if it is one of the pageblock that the CPU collects.
+    fn collect(&self, cpu: CpuId, lists: &CpuLists, held: Held<'_>, index: usize) -> Option<KeepOutcome> {
+        let (block, frame) = (index / FRAMES, index % FRAMES);
+        if held.collected().block() != Some(block) {
+            return None;
+        }
+        if !held.collected().add(frame / WORD_FRAMES, 1 << (frame % WORD_FRAMES)) {
+            return Some(KeepOutcome::KeptBefore);
+        }
+        if held.collected().is_whole() {
+            self.give_back_collected(cpu, lists, held);
+        }
+        Some(KeepOutcome::Kept)
+    }
+
+    /// Whether frames should rather be collected than go back: those of one pageblock, from which another CPU allocates.
+    fn collects(held: Held<'_>, together: &Together) -> bool {
+        let (block, word) = together.place();
+        held.collected().block() == Some(block) && held.collected().add(word, together.frames)
+    }
+
+    /// Whether another CPU allocates single pages from this pageblock, and no others do.
+    fn is_in_use_by_another(&self, cpu: CpuId, block: BlockIndex) -> bool {
+        let state = self.states[block].get();
+        state.phase() == Phase::Current && state.owner() != cpu && state.takes_back(Order::ZERO)
+    }
+
+    /// Gives back what is collected: all at once, so that a line moves once.
+    fn give_back_collected(&self, cpu: CpuId, lists: &CpuLists, held: Held<'_>) {
+        let Some(block) = held.collected().block() else { return };
+        count(&lists.counters.given_back);
+        let words = held.collected().take();
+        if block >= self.free.len() {
+            return count(&lists.counters.damaged);
+        }
+        for (word, frames) in (block * WORDS..).zip(words) {
+            self.put_together(cpu, lists, Together { word, frames });
+        }
+    }
+
     /// Gives back all blocks of a list: many at a time, so that a line moves once for many of them.
-    fn give_back(&self, cpu: CpuId, lists: &CpuLists, held: Held<'_>, wanted: Wanted) {
+    fn give_back(&self, cpu: CpuId, lists: &CpuLists, held: Held<'_>, wanted: Wanted, in_use: InUse) {
         count(&lists.counters.given_back);
         let mut together = Together::default();
         let order = wanted.order;
+        if held.collected().block().is_some_and(|block| !self.is_in_use_by_another(cpu, block)) {
+            self.give_back_collected(cpu, lists, held);
+        }
+        if in_use == InUse::IsCollected
+            && order == Order::ZERO
+            && held.collected().block().is_none()
+            && let Some(block) = held.block_of_newest(wanted, WORTHWHILE)
+            && block < self.free.len()
+            && self.is_in_use_by_another(cpu, block)
+        {
+            held.collected().begin(block, wanted.migratetype);
+        }
+        let put = |together: Together| {
+            if in_use == InUse::GoesBack || !Self::collects(held, &together) {
+                self.put_together(cpu, lists, together);
+            }
+        };
         // No more than there can be: a count that is damaged keeps nobody here.
         for frame in core::iter::from_fn(|| held.pop(wanted)).take(FRAMES_MAX) {
             let index = frame as usize;
@@ -127,7 +204,7 @@ impl BlockAllocator<'_> {
             if order == Order::ZERO && together.add(index) {
                 continue;
             }
-            self.put_together(cpu, lists, core::mem::take(&mut together));
+            put(core::mem::take(&mut together));
             if order == Order::ZERO {
                 together.add(index);
             } else {
@@ -142,7 +219,7 @@ impl BlockAllocator<'_> {
                 }
             }
         }
-        self.put_together(cpu, lists, together);
+        put(together);
         if held.blocks(wanted) > 0 {
             held.forget(wanted);
             count(&lists.counters.damaged);
@@ -177,8 +254,9 @@ impl BlockAllocator<'_> {
         let lists = self.lists_at(zone, cpu);
         lists.kept.try_with(|held| {
             while let Some(wanted) = held.largest() {
-                self.give_back(cpu, lists, held, wanted);
+                self.give_back(cpu, lists, held, wanted, InUse::GoesBack);
             }
+            self.give_back_collected(cpu, lists, held);
         });
     }
 
