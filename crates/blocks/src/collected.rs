@@ -143,7 +143,10 @@ mod tests {
         assert_eq!((collected.frames(), collected.is_sound()), (2, true));
         let words = collected.take();
         assert_eq!((words[0], words[WORDS - 1]), (0b1000, 1));
-        assert_eq!((collected.block(), collected.frames(), collected.pop(MigrateType::Movable)), (None, 0, None));
+        assert_eq!(
+            (collected.block(), collected.frames(), collected.pop(MigrateType::Movable)),
+            (None, 0, None)
+        );
     }
 
     #[test]

@@ -220,8 +220,9 @@ impl Held<'_> {
     /// The pageblock of the blocks of a list that were added last, if so many are of the same one.
     pub(crate) fn block_of_newest(self, wanted: Wanted, blocks: usize) -> Option<BlockIndex> {
         let entries = self.0.chain(&self.0.list(wanted).newest).take(blocks);
-        let mut of = entries
-            .filter_map(|entry| Some(self.0.entries.get(entry as usize)?.frame.load(Relaxed) as usize / FRAMES));
+        let mut of = entries.filter_map(|entry| {
+            Some(self.0.entries.get(entry as usize)?.frame.load(Relaxed) as usize / FRAMES)
+        });
         let first = of.next()?;
         (of.take_while(|block| *block == first).count() + 1 == blocks).then_some(first)
     }

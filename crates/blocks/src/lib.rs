@@ -26,10 +26,10 @@ mod atomic;
 mod bad_bits;
 mod block_word;
 mod budget;
+mod collected;
 mod cpu_lists;
 mod frame_allocator;
 mod free_bits;
-mod collected;
 mod kept;
 #[cfg(feature = "line-counts")]
 mod last_change;

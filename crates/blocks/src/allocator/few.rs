@@ -95,7 +95,8 @@ impl BlockAllocator<'_> {
         if self.parts.remote_frees != RemoteFrees::Kept {
             return 1;
         }
-        if self.is_ample(needy.zone) && self.cpus() > NEIGHBOURS as usize {
+        let (zone, migratetype) = (needy.zone, needy.wanted.migratetype);
+        if self.is_ample(zone) && self.cpus() > NEIGHBOURS as usize && self.sharers(zone, migratetype) > 1 {
             return BATCH_MAX;
         }
         let taken = needy.lists.cursor(needy.wanted).taken_of_mixed();

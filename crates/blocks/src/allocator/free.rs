@@ -24,8 +24,10 @@ impl BlockAllocator<'_> {
                 if !self.is_known(cpu) {
                     return Err(FreeError::BadCpu(cpu));
                 }
-                if self.keep(cpu, zone.id, state, order, index) == KeepOutcome::Kept {
-                    return Ok(());
+                match self.keep(cpu, zone.id, state, order, index) {
+                    KeepOutcome::Kept => return Ok(()),
+                    KeepOutcome::KeptBefore => return Err(FreeError::DoubleFree(pfn)),
+                    KeepOutcome::Refused => {}
                 }
             }
             self.note_line(block, cpu);
@@ -146,9 +148,12 @@ impl BlockAllocator<'_> {
         if order != Order::ZERO {
             return Err(FreeError::WrongOrder { pfn, given: order, allocated: Order::ZERO });
         }
-        let may_keep = state.owner() != cpu && !state.is_isolated();
-        if may_keep && self.keep(cpu, zone, state, order, index) == KeepOutcome::Kept {
-            return Ok(());
+        if state.owner() != cpu && !state.is_isolated() {
+            match self.keep(cpu, zone, state, order, index) {
+                KeepOutcome::Kept => return Ok(()),
+                KeepOutcome::KeptBefore => return Err(FreeError::DoubleFree(pfn)),
+                KeepOutcome::Refused => {}
+            }
         }
         self.note_line(block, cpu);
         let free = self.free[block].put(frame, order).map_err(|_| FreeError::DoubleFree(pfn))?;

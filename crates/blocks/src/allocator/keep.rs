@@ -12,7 +12,7 @@ use crate::cpu_lists::{CpuLists, Wanted, count};
 use crate::free_bits::{WORD_FRAMES, WORDS};
 use crate::kept::{FRAMES_MAX, Held, Kept};
 use crate::stack::BlockIndex;
-use crate::state::{Phase, State};
+use crate::state::{BlockState, Phase, State};
 use crate::zone::Zone;
 
 /// Frames of a type and order that a CPU keeps when one more is freed to a mixed pageblock, at most. Decision 0029 in the sources
@@ -155,8 +155,9 @@ impl BlockAllocator<'_> {
 
     /// Whether another CPU allocates single pages from this pageblock, and no others do.
     fn is_in_use_by_another(&self, cpu: CpuId, block: BlockIndex) -> bool {
-        let state = self.states[block].get();
-        state.phase() == Phase::Current && state.owner() != cpu && state.takes_back(Order::ZERO)
+        self.states.get(block).map(BlockState::get).is_some_and(|state| {
+            state.phase() == Phase::Current && state.owner() != cpu && state.takes_back(Order::ZERO)
+        })
     }
 
     /// Gives back what is collected: all at once, so that a line moves once.
@@ -184,7 +185,6 @@ impl BlockAllocator<'_> {
             && order == Order::ZERO
             && held.collected().block().is_none()
             && let Some(block) = held.block_of_newest(wanted, WORTHWHILE)
-            && block < self.free.len()
             && self.is_in_use_by_another(cpu, block)
         {
             held.collected().begin(block, wanted.migratetype);

@@ -24,7 +24,7 @@ impl BlockAllocator<'_> {
     }
 
     /// How many CPUs share mixed pageblocks of a type. It follows from how large the zone can become, so it never changes.
-    fn sharers(&self, zone: ZoneId, migratetype: MigrateType) -> u32 {
+    pub(super) fn sharers(&self, zone: ZoneId, migratetype: MigrateType) -> u32 {
         if self.is_ample(zone) && migratetype == MigrateType::Movable { 1 } else { self.parts.sharers_max }
     }
 

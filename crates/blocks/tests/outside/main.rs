@@ -4,6 +4,7 @@ mod add;
 mod arrays;
 mod bad;
 mod budget;
+mod collected;
 mod cpus;
 mod errors;
 #[expect(dead_code, reason = "some operations are the core's only")]
