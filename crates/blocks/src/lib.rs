@@ -12,7 +12,8 @@
 //!
 //! Modules from the bottom: `atomic`; `free_bits`, `tail_bits`, `bad_bits` (frames of a pageblock), `block_word` (blocks that
 //! lie together), `state` (what a pageblock is for), `stack` (pageblocks with free frames), `whole_map` (pageblocks that are
-//! whole); `kept` (what a CPU freed for others), `activity`, `budget`, `surplus` (what a CPU counted), `outlook` (what it saw), `cpu_lists` (what a CPU has of a zone), `zone`; `allocator` (the operations).
+//! whole); `kept` (what a CPU freed for others), `collected` (the same, of one
+//! pageblock in use), `activity`, `budget`, `surplus` (what a CPU counted), `outlook` (what it saw), `cpu_lists` (what a CPU has of a zone), `zone`; `allocator` (the operations).
 #![no_std]
 #![cfg_attr(not(all(loom, test)), forbid(unsafe_code))]
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -300,6 +300,7 @@ How to read this:
   With owned-blocks, which has no page sets and no locks, there are besides:
   visits            times a CPU took a zone's lock, or changed what all CPUs of
                     a zone share, or a pageblock that another CPU had changed
+                    less than 10 us before, as in `pageset contest`
   lines             share of the CPUs' busy time until lines of the allocator
                     came from other CPUs
   held, mean        free pages that CPUs kept back from all others

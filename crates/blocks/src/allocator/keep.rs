@@ -5,6 +5,7 @@
 
 use pageset_core::{CpuId, Order, ZoneId};
 
+use super::collect::InUse;
 use super::mixed::frames_of_word;
 use super::refill::Needy;
 use super::{BlockAllocator, FRAMES};
@@ -12,15 +13,12 @@ use crate::cpu_lists::{CpuLists, Wanted, count};
 use crate::free_bits::{WORD_FRAMES, WORDS};
 use crate::kept::{FRAMES_MAX, Held, Kept};
 use crate::stack::BlockIndex;
-use crate::state::{BlockState, Phase, State};
+use crate::state::State;
 use crate::zone::Zone;
 
 /// Frames of a type and order that a CPU keeps when one more is freed to a mixed pageblock, at most. Decision 0029 in the sources
 /// compares numbers.
 const KEPT_OF_MIXED: usize = 64;
-
-/// Frames of one pageblock that were freed last, from which on that pageblock is collected: nearly all that there is room for.
-const WORTHWHILE: usize = FRAMES_MAX / 4 * 3;
 
 /// What happens to blocks that a CPU frees to another CPU's pageblock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,15 +43,6 @@ pub(super) enum KeepOutcome {
     Refused,
     /// The CPU keeps it already: it was freed twice.
     KeptBefore,
-}
-
-/// What happens to frames of a pageblock from which another CPU allocates when frames are given back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum InUse {
-    /// They go back, too.
-    GoesBack,
-    /// Those of one pageblock are collected until that CPU has left it.
-    IsCollected,
 }
 
 impl BlockAllocator<'_> {
@@ -132,63 +121,12 @@ impl BlockAllocator<'_> {
         Some(frame as usize)
     }
 
-    /// Keeps a frame, if it is one of the pageblock that the CPU collects.
-    fn collect(&self, cpu: CpuId, lists: &CpuLists, held: Held<'_>, index: usize) -> Option<KeepOutcome> {
-        let (block, frame) = (index / FRAMES, index % FRAMES);
-        if held.collected().block() != Some(block) {
-            return None;
-        }
-        if !held.collected().add(frame / WORD_FRAMES, 1 << (frame % WORD_FRAMES)) {
-            return Some(KeepOutcome::KeptBefore);
-        }
-        if held.collected().is_whole() {
-            self.give_back_collected(cpu, lists, held);
-        }
-        Some(KeepOutcome::Kept)
-    }
-
-    /// Whether frames should rather be collected than go back: those of one pageblock, from which another CPU allocates.
-    fn collects(held: Held<'_>, together: &Together) -> bool {
-        let (block, word) = together.place();
-        held.collected().block() == Some(block) && held.collected().add(word, together.frames)
-    }
-
-    /// Whether another CPU allocates single pages from this pageblock, and no others do.
-    fn is_in_use_by_another(&self, cpu: CpuId, block: BlockIndex) -> bool {
-        self.states.get(block).map(BlockState::get).is_some_and(|state| {
-            state.phase() == Phase::Current && state.owner() != cpu && state.takes_back(Order::ZERO)
-        })
-    }
-
-    /// Gives back what is collected: all at once, so that a line moves once.
-    fn give_back_collected(&self, cpu: CpuId, lists: &CpuLists, held: Held<'_>) {
-        let Some(block) = held.collected().block() else { return };
-        count(&lists.counters.given_back);
-        let words = held.collected().take();
-        if block >= self.free.len() {
-            return count(&lists.counters.damaged);
-        }
-        for (word, frames) in (block * WORDS..).zip(words) {
-            self.put_together(cpu, lists, Together { word, frames });
-        }
-    }
-
     /// Gives back all blocks of a list: many at a time, so that a line moves once for many of them.
     fn give_back(&self, cpu: CpuId, lists: &CpuLists, held: Held<'_>, wanted: Wanted, in_use: InUse) {
         count(&lists.counters.given_back);
         let mut together = Together::default();
         let order = wanted.order;
-        if held.collected().block().is_some_and(|block| !self.is_in_use_by_another(cpu, block)) {
-            self.give_back_collected(cpu, lists, held);
-        }
-        if in_use == InUse::IsCollected
-            && order == Order::ZERO
-            && held.collected().block().is_none()
-            && let Some(block) = held.block_of_newest(wanted, WORTHWHILE)
-            && self.is_in_use_by_another(cpu, block)
-        {
-            held.collected().begin(block, wanted.migratetype);
-        }
+        self.look_what_to_collect(cpu, lists, held, wanted, in_use);
         let put = |together: Together| {
             if in_use == InUse::GoesBack || !Self::collects(held, &together) {
                 self.put_together(cpu, lists, together);
@@ -226,7 +164,7 @@ impl BlockAllocator<'_> {
         }
     }
 
-    fn put_together(&self, cpu: CpuId, lists: &CpuLists, together: Together) {
+    pub(super) fn put_together(&self, cpu: CpuId, lists: &CpuLists, together: Together) {
         if together.frames == 0 {
             return;
         }
@@ -270,7 +208,7 @@ impl BlockAllocator<'_> {
 #[derive(Debug, Default)]
 pub(super) struct Together {
     /// Its number, over all pageblocks.
-    word: usize,
+    pub(super) word: usize,
     pub(super) frames: usize,
 }
 

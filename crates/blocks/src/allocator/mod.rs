@@ -20,6 +20,7 @@ mod build;
 mod bulk;
 mod check;
 mod check_lists;
+mod collect;
 mod cpu;
 // Hours under miri.
 #[cfg(all(test, not(any(loom, miri))))]

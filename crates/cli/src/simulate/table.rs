@@ -73,8 +73,8 @@ pub(super) fn table(
     ));
     if has_ours(specs) {
         table.note(
-            "`visits`: a CPU took a zone's lock, or, of an allocator without locks, changed what all CPUs of a zone share or a \
-             pageblock that another CPU had changed last. `lines`: time until lines came that other CPUs had.",
+            "`visits`: a CPU took a zone's lock, or, of an allocator without locks, changed what all CPUs of a zone share, or a \
+             pageblock that another CPU had changed less than 10 us before. `lines`: time until lines came that other CPUs had.",
         );
     }
     if let Some(failures) =

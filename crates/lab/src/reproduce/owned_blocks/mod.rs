@@ -51,7 +51,7 @@ const NOTES: [&str; 6] = [
     "Nothing here is published, and nothing was fitted. Values are means over all seeds. A score that is less counts as a miss \
      only if every seed says so.",
     "`visits`: a CPU took a zone's lock; of ours, it changed what all CPUs of a zone share, or a pageblock that another CPU had \
-     changed last. `lines`: all lines of ours that a CPU got from others. A visit of Linux's may hold the lock for thousands of \
+     changed less than 10 us before; `passed` counts all pageblocks that another CPU had changed last. `lines`: all lines of ours that a CPU got from others. A visit of Linux's may hold the lock for thousands of \
      pages, and its lines are not counted. `shared` is the time of both: waiting for zone locks and holding them, or until lines \
      came, in percent of all busy time.",
     "`held`: free pages that CPUs keep back from all others, on average and after two ticks of an idle machine. Linux's is compared \
@@ -68,7 +68,8 @@ const REASONS: [&str; 4] = [
     "p99.9: one allocation in 512 takes another pageblock, whose lines are cold. It needs half a microsecond, and 1 in 512 is more \
      than 1 in 1000. Linux's page sets refill less often than that: what they wait for then is in the mean and in the longest \
      time.",
-    "Pages held: a CPU of ours keeps up to 256 pages that it frees to other CPUs' pageblocks.",
+    "Pages held: a CPU of ours keeps up to 256 pages that it frees to other CPUs' pageblocks, and up to 512 of one pageblock from \
+     which another CPU allocates.",
     "A score below Linux's: a page set hands out the page that was freed last, whose lines the CPU still has. Ours hands out the \
      lowest free page of a pageblock, which is colder.",
 ];

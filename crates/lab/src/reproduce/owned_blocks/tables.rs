@@ -96,9 +96,10 @@ fn table_of_size(place: Place, found: &[Found]) -> Table {
 const SCORE: Figure = |run| run.score_per_s;
 
 /// Columns of means, and how many digits they have.
-fn figures() -> [(Column, u8, Figure); 12] {
+fn figures() -> [(Column, u8, Figure); 13] {
     [
         (Column::ratio("visits", "visits"), 0, |run| run.shared.visits as f64),
+        (Column::ratio("passed", "passed"), 0, |run| run.shared.line_transfers as f64),
         (Column::ratio("lines", "lines"), 0, |run| run.shared.lines() as f64),
         (Column::ratio("shared_percent", "shared").with_unit("%"), 2, shared_percent),
         (Column::ratio("held_mean", "held, mean"), 0, |run| run.shared.held_mean),
