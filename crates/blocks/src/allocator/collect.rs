@@ -51,7 +51,13 @@ impl BlockAllocator<'_> {
     }
 
     /// Keeps a frame, if it is one of the pageblock that the CPU collects.
-    pub(super) fn collect(&self, cpu: CpuId, lists: &CpuLists, held: Held<'_>, index: usize) -> Option<KeepOutcome> {
+    pub(super) fn collect(
+        &self,
+        cpu: CpuId,
+        lists: &CpuLists,
+        held: Held<'_>,
+        index: usize,
+    ) -> Option<KeepOutcome> {
         let (block, frame) = (index / FRAMES, index % FRAMES);
         if held.collected().block() != Some(block) {
             return None;

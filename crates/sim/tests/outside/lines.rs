@@ -82,6 +82,35 @@ fn a_page_that_another_cpu_frees_takes_its_line_there_and_back() {
 }
 
 #[test]
+fn a_line_that_another_cpu_changed_long_before_is_not_contended() {
+    const TURNS: u64 = 50;
+    let counts_with_pauses = |pause: Span| {
+        let (there, back) = (Channel::new(1, 1), Channel::new(1, 1));
+        let (to, from) = (there.clone(), back.clone());
+        let allocates: Body = Box::new(move |cpu, _| {
+            for _ in 0..TURNS {
+                cpu.sleep(pause);
+                to.send(cpu, page(cpu));
+                from.receive(cpu);
+            }
+            to.close(cpu);
+        });
+        let frees: Body = Box::new(move |cpu, _| {
+            while let Some(page) = there.receive(cpu) {
+                cpu.sleep(pause);
+                free(cpu, page);
+                back.send(cpu, ());
+            }
+        });
+        let counts = run(&machine(), [allocates, frees]).counts;
+        assert_eq!(counts.line_transfers, TURNS + TURNS - 1);
+        counts.contended_lines
+    };
+    assert_eq!(counts_with_pauses(Span::from_us(20)), 0);
+    assert_eq!(counts_with_pauses(Span::ZERO), TURNS + TURNS - 1);
+}
+
+#[test]
 fn two_cpus_that_free_to_one_pageblock_wait_for_its_line() {
     const PAGES: usize = 200;
     let machine = machine();

@@ -176,6 +176,10 @@ mod tests {
         let busy = RunResult { shared: SharedUse { visits: 30, ..SharedUse::default() }, ..result(4.0, 0.0) };
         let slow = RunResult { shared: SharedUse { visits: 10, ..SharedUse::default() }, ..result(1.0, 0.0) };
         assert!(!matched("visits to shared state", busy.clone(), slow.clone()).is_met);
-        assert!(matched("visits, for as much work", busy, slow).is_met);
+        assert!(matched("visits, for as much work", busy, slow.clone()).is_met);
+        let shared = SharedUse { visits: 5, contended_lines: 2, line_transfers: 7, ..SharedUse::default() };
+        let passes = RunResult { shared, ..result(1.0, 0.0) };
+        assert!(matched("visits to shared state", passes.clone(), slow.clone()).is_met);
+        assert_eq!(matched("visits and all lines that passed", passes, slow).ratio, 1.0);
     }
 }
