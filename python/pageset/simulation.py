@@ -44,7 +44,11 @@ class SharedUse:
     """What CPUs share of an allocator, and what becomes of memory: the same figures for every allocator."""
 
     visits: int
-    """Times a CPU took a zone's lock or, without locks, changed what others use."""
+    """Times a CPU took a zone's lock or, without locks, changed what all CPUs of a zone share, or a contended line."""
+    line_transfers: int
+    """Times a CPU changed a pageblock that another CPU had changed last, however long ago; for allocators without locks."""
+    contended_lines: int
+    """Those of them that came less than 10 us after the other CPU's change."""
     line_passes: dict[str, int]
     """Cache lines that CPUs got from others, by what they are lines of; for allocators without locks."""
     line_waits: int
