@@ -14,8 +14,8 @@ use crate::kept::{FRAMES_MAX, Held};
 use crate::stack::BlockIndex;
 use crate::state::{BlockState, Phase};
 
-/// Frames of one pageblock that were freed last, from which on that pageblock is collected: nearly all that there is room for.
-const WORTHWHILE: usize = FRAMES_MAX / 4 * 3;
+/// Frames of one pageblock that were freed last, from which on that pageblock is collected: of what there is room for.
+const NEARLY_ALL: usize = FRAMES_MAX / 4 * 3;
 
 /// What happens to frames of a pageblock from which another CPU allocates when frames are given back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl BlockAllocator<'_> {
         if in_use == InUse::IsCollected
             && wanted.order == Order::ZERO
             && held.collected().block().is_none()
-            && let Some(block) = held.block_of_newest(wanted, WORTHWHILE)
+            && let Some(block) = held.block_of_newest(wanted, NEARLY_ALL)
             && self.is_in_use_by_another(cpu, block)
         {
             held.collected().begin(block, wanted.migratetype);
@@ -71,7 +71,8 @@ impl BlockAllocator<'_> {
         Some(KeepOutcome::Kept)
     }
 
-    /// Whether frames should rather be collected than go back: those of one pageblock, from which another CPU allocates.
+    /// Collects frames instead of giving them back. `false` if they are of another pageblock than that which is collected, or if one
+    /// of them is there already.
     pub(super) fn collects(held: Held<'_>, together: &Together) -> bool {
         let (block, word) = together.place();
         held.collected().block() == Some(block) && held.collected().add(word, together.frames)
