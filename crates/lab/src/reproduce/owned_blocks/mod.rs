@@ -51,8 +51,8 @@ const NOTES: [&str; 6] = [
     "Nothing here is published, and nothing was fitted. Values are means over all seeds. A score that is less counts as a miss \
      only if every seed says so.",
     "`visits`: a CPU took a zone's lock; of ours, it changed what all CPUs of a zone share, or a pageblock that another CPU had \
-     changed less than 10 us before; `passed` counts all pageblocks that another CPU had changed last. `lines`: all lines of ours that a CPU got from others. A visit of Linux's may hold the lock for thousands of \
-     pages, and its lines are not counted. `shared` is the time of both: waiting for zone locks and holding them, or until lines \
+     changed less than 10 us before; `passed` counts all pageblocks that another CPU had changed last. `lines`: all lines of ours \
+     that a CPU got from others. A visit of Linux's may hold the lock for thousands of pages, and its lines are not counted. `shared` is the time of both: waiting for zone locks and holding them, or until lines \
      came, in percent of all busy time.",
     "`held`: free pages that CPUs keep back from all others, on average and after two ticks of an idle machine. Linux's is compared \
      after 30 ticks there.",
