@@ -5,11 +5,9 @@
 use pageset_core::MigrateType;
 
 use crate::atomic::{AtomicU32, AtomicUsize, Relaxed, array, constant};
-use crate::free_bits::{WORD_FRAMES, WORDS};
+use crate::free_bits::{FRAMES, WORD_FRAMES, WORDS};
 use crate::stack::BlockIndex;
 
-/// Frames of a pageblock.
-const FRAMES: usize = WORDS * WORD_FRAMES;
 /// No pageblock.
 const NONE: u32 = u32::MAX;
 

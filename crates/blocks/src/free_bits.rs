@@ -6,8 +6,10 @@ use crate::atomic::{Acquire, AtomicUsize, Relaxed, Release, SeqCst, array, const
 
 /// Frames in one word.
 pub(crate) const WORD_FRAMES: usize = usize::BITS as usize;
+/// Frames of a pageblock.
+pub(crate) const FRAMES: usize = PAGEBLOCK_FRAMES as usize;
 /// Words of a pageblock.
-pub(crate) const WORDS: usize = PAGEBLOCK_FRAMES as usize / WORD_FRAMES;
+pub(crate) const WORDS: usize = FRAMES / WORD_FRAMES;
 /// The order whose blocks are one word.
 const WORD_ORDER: usize = usize::BITS.trailing_zeros() as usize;
 /// Every frame of a word is free.

@@ -6,15 +6,13 @@ use pageset_core::{COSTLY_ORDER, Order};
 use crate::atomic::{Acquire, AtomicU32, Relaxed, Release, array, constant};
 use crate::collected::Collected;
 use crate::cpu_lists::{TYPES, Wanted};
-use crate::free_bits::{WORD_FRAMES, WORDS};
+use crate::free_bits::FRAMES;
 use crate::stack::BlockIndex;
 
 /// Orders that are kept.
 const KEPT_ORDERS: usize = COSTLY_ORDER + 1;
 /// Frames that a CPU keeps of a zone at most. Decision 0025 in the sources compares sizes. Loom sees each block, so there it has two.
 pub(crate) const FRAMES_MAX: usize = if cfg!(loom) { 2 } else { 256 };
-/// Frames of a pageblock.
-const FRAMES: usize = WORDS * WORD_FRAMES;
 /// No entry.
 const NONE: u32 = u32::MAX;
 

@@ -73,7 +73,7 @@ impl BlockAllocator<'_> {
 
     /// Collects frames instead of giving them back. `false` if they are of another pageblock than that which is collected, or if one
     /// of them is there already.
-    pub(super) fn collects(held: Held<'_>, together: &Together) -> bool {
+    pub(super) fn collect_together(held: Held<'_>, together: &Together) -> bool {
         let (block, word) = together.place();
         held.collected().block() == Some(block) && held.collected().add(word, together.frames)
     }

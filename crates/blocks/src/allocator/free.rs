@@ -2,7 +2,6 @@
 
 use pageset_core::{CpuId, FreeError, Order, Pfn, ZoneId};
 
-use super::keep::KeepOutcome;
 use super::{BlockAllocator, FRAMES};
 use crate::cpu_lists::Wanted;
 use crate::free_bits::{FULL, Left, WORD_FRAMES};
@@ -24,10 +23,8 @@ impl BlockAllocator<'_> {
                 if !self.is_known(cpu) {
                     return Err(FreeError::BadCpu(cpu));
                 }
-                match self.keep(cpu, zone.id, state, order, index) {
-                    KeepOutcome::Kept => return Ok(()),
-                    KeepOutcome::KeptBefore => return Err(FreeError::DoubleFree(pfn)),
-                    KeepOutcome::Refused => {}
+                if self.keep(cpu, zone.id, state, order, index).is_kept(pfn)? {
+                    return Ok(());
                 }
             }
             self.note_line(block, cpu);
@@ -148,12 +145,9 @@ impl BlockAllocator<'_> {
         if order != Order::ZERO {
             return Err(FreeError::WrongOrder { pfn, given: order, allocated: Order::ZERO });
         }
-        if state.owner() != cpu && !state.is_isolated() {
-            match self.keep(cpu, zone, state, order, index) {
-                KeepOutcome::Kept => return Ok(()),
-                KeepOutcome::KeptBefore => return Err(FreeError::DoubleFree(pfn)),
-                KeepOutcome::Refused => {}
-            }
+        let may_keep = state.owner() != cpu && !state.is_isolated();
+        if may_keep && self.keep(cpu, zone, state, order, index).is_kept(pfn)? {
+            return Ok(());
         }
         self.note_line(block, cpu);
         let free = self.free[block].put(frame, order).map_err(|_| FreeError::DoubleFree(pfn))?;

@@ -3,7 +3,7 @@
 //! A bit that is set in another CPU's pageblock moves a cache line from that CPU to this one, and back. Blocks that are kept
 //! move nothing. Those that are given back together lie together, mostly, and move a line once.
 
-use pageset_core::{CpuId, Order, ZoneId};
+use pageset_core::{CpuId, FreeError, Order, Pfn, ZoneId};
 
 use super::collect::InUse;
 use super::mixed::frames_of_word;
@@ -43,6 +43,17 @@ pub(super) enum KeepOutcome {
     Refused,
     /// The CPU keeps it already: it was freed twice.
     KeptBefore,
+}
+
+impl KeepOutcome {
+    /// Whether the free of this block is done with that.
+    pub(super) fn is_kept(self, pfn: Pfn) -> Result<bool, FreeError> {
+        match self {
+            Self::Kept => Ok(true),
+            Self::Refused => Ok(false),
+            Self::KeptBefore => Err(FreeError::DoubleFree(pfn)),
+        }
+    }
 }
 
 impl BlockAllocator<'_> {
@@ -128,7 +139,7 @@ impl BlockAllocator<'_> {
         let order = wanted.order;
         self.look_what_to_collect(cpu, lists, held, wanted, in_use);
         let put = |together: Together| {
-            if in_use == InUse::GoesBack || !Self::collects(held, &together) {
+            if in_use == InUse::GoesBack || !Self::collect_together(held, &together) {
                 self.put_together(cpu, lists, together);
             }
         };

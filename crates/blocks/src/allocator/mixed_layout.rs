@@ -4,7 +4,6 @@ use core::ops::Range;
 
 use pageset_core::{CpuId, FreeError, Order, Pfn, ZoneId};
 
-use super::keep::KeepOutcome;
 use super::{BlockAllocator, FRAMES};
 use crate::free_bits::WORD_FRAMES;
 use crate::stack::BlockIndex;
@@ -104,11 +103,10 @@ impl BlockAllocator<'_> {
         if state.is_isolated() {
             return self.put_mixed(cpu, pfn, index, order);
         }
-        match self.keep(cpu, zone, state, order, index) {
-            KeepOutcome::Kept => Ok(()),
-            KeepOutcome::KeptBefore => Err(FreeError::DoubleFree(pfn)),
-            KeepOutcome::Refused => self.put_mixed(cpu, pfn, index, order),
+        if self.keep(cpu, zone, state, order, index).is_kept(pfn)? {
+            return Ok(());
         }
+        self.put_mixed(cpu, pfn, index, order)
     }
 
     /// Frees a block of a pageblock that has blocks of several orders.

@@ -72,15 +72,12 @@ use parts::Parts;
 use crate::atomic::AtomicUsize;
 use crate::bad_bits::BadBits;
 use crate::cpu_lists::{CpuHome, CpuLists, count};
-use crate::free_bits::FreeBits;
+use crate::free_bits::{FRAMES, FreeBits};
 use crate::stack::BlockIndex;
 use crate::state::{BlockState, State};
 use crate::tail_bits::TailBits;
 use crate::whole_map::WholeMap;
 use crate::zone::Zone;
-
-/// Frames of a pageblock.
-const FRAMES: usize = PAGEBLOCK_FRAMES as usize;
 
 /// A page-frame allocator without a lock: CPUs own pageblocks, and a free sets a bit.
 ///
