@@ -58,6 +58,7 @@ class SharedUse:
     held_after_two_ticks: int
     at_hand_mean: float
     whole_at_end: int
+    apart_at_end: int
     whole_when_gone: int
 
 

@@ -86,6 +86,7 @@ impl Allocator {
     pub(crate) fn usage_now(&self, cached: u64) -> FrameUsage {
         match self {
             Self::Linux(allocator) => FrameUsage {
+                free: allocator.zones().map(|zone| zone.free).sum(),
                 held: cached,
                 whole_pageblocks: allocator.zones().map(|zone| zone.whole_pageblocks()).sum(),
                 ..FrameUsage::default()

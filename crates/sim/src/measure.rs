@@ -1,6 +1,6 @@
 //! The measured part of a run: from the end of the warm-up until the deadline, or until the last body ends.
 
-use pageset_core::{CpuId, FrameUsage};
+use pageset_core::{CpuId, FrameUsage, Order};
 
 use crate::allocator::Counted;
 use crate::cpu::World;
@@ -156,6 +156,8 @@ impl Looks {
             held_at_end: usage.held,
             at_hand_mean: mean(self.at_hand_sum, usage.at_hand),
             whole_at_end: usage.whole_pageblocks,
+            apart_at_end: (usage.free + usage.held + usage.at_hand)
+                .saturating_sub(usage.whole_pageblocks * u64::from(Order::PAGEBLOCK.frames())),
             ..MemoryUse::default()
         }
     }

@@ -104,6 +104,8 @@ pub struct SharedUse {
     pub at_hand_mean: f64,
     /// Pageblocks that are free as a whole at the end of the measured time.
     pub whole_at_end: u64,
+    /// Free pages that are in none of them then: what an allocator leaves in pieces, however much its load has in use.
+    pub apart_at_end: u64,
     /// The same, after 30 idle seconds: the load is gone.
     pub whole_when_gone: u64,
 }
@@ -130,6 +132,7 @@ impl SharedUse {
             held_after_two_ticks: memory.held_after_two_ticks,
             at_hand_mean: memory.at_hand_mean,
             whole_at_end: memory.whole_at_end,
+            apart_at_end: memory.apart_at_end,
             whole_when_gone: memory.whole_when_gone,
         }
     }

@@ -64,6 +64,13 @@ fn churned(name: &str, choose: impl FnOnce(Builder<'_>) -> Builder<'_>) -> Outco
     assert!(outcome.stuck.is_empty(), "{name}");
     assert_eq!((outcome.census.allocated, outcome.census.leaked), (0, 0), "{name}");
     assert!(outcome.counts.allocs > 1000, "{name}: {:?}", outcome.counts);
+    // Some thousand pages are in use at the end of the measured time, or less. All others are free, whole or apart.
+    let (pages, memory) = (machine.memory_bytes() / 4096, outcome.memory);
+    let free = memory.whole_at_end * 512 + memory.apart_at_end;
+    assert!(
+        (pages * 4 / 5..=pages).contains(&free) && memory.apart_at_end >= memory.held_at_end,
+        "{memory:?} of {pages}"
+    );
     outcome
 }
 

@@ -36,7 +36,7 @@ enum Limit {
 }
 
 /// The axes.
-pub(super) const AXES: [Axis; 12] = [
+pub(super) const AXES: [Axis; 13] = [
     Axis::of("visits to shared state", "never more", |run| run.shared.visits as f64, Limit::AtMost(1.0), ONE),
     // Whoever does more in the same time has more reason to visit.
     Axis::of("visits, for as much work", "never more", visits_for_work, Limit::AtMost(1.0), ONE),
@@ -74,6 +74,14 @@ pub(super) const AXES: [Axis; 12] = [
         "never fewer",
         |run| run.shared.whole_at_end as f64,
         Limit::AtLeast,
+        ONE,
+    ),
+    // Whoever does more in the same time may have more in use at the last moment.
+    Axis::of(
+        "free pages outside of them",
+        "never more",
+        |run| run.shared.apart_at_end as f64,
+        Limit::AtMost(1.0),
         ONE,
     ),
     Axis::of(

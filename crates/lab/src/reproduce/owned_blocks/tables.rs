@@ -96,7 +96,7 @@ fn table_of_size(place: Place, found: &[Found]) -> Table {
 const SCORE: Figure = |run| run.score_per_s;
 
 /// Columns of means, and how many digits they have.
-fn figures() -> [(Column, u8, Figure); 13] {
+fn figures() -> [(Column, u8, Figure); 14] {
     [
         (Column::ratio("visits", "visits"), 0, |run| run.shared.visits as f64),
         (Column::ratio("passed", "passed"), 0, |run| run.shared.line_transfers as f64),
@@ -106,6 +106,7 @@ fn figures() -> [(Column, u8, Figure); 13] {
         (Column::ratio("held_after_two_ticks", "two ticks"), 0, |run| run.shared.held_after_two_ticks as f64),
         (Column::ratio("pcp_pages_idle", "30 ticks"), 0, |run| run.pcp_pages_idle as f64),
         (Column::ratio("whole_at_end", "whole, end"), 0, |run| run.shared.whole_at_end as f64),
+        (Column::ratio("apart_at_end", "apart, end"), 0, |run| run.shared.apart_at_end as f64),
         (Column::ratio("whole_when_gone", "whole, gone"), 0, |run| run.shared.whole_when_gone as f64),
         (Column::ratio("fallbacks", "fallbacks"), 0, |run| run.shared.fallbacks as f64),
         (Column::ratio("alloc_mean_ns", "mean").with_unit("ns"), 0, |run| run.alloc_mean_ns),
