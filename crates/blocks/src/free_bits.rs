@@ -20,6 +20,7 @@ pub(crate) const FULL: usize = usize::MAX;
 /// A block of an order below that of a word comes and goes by one exchange of its word. Larger blocks take their words one
 /// after the other, and put back what they took if one is in use.
 #[derive(Debug)]
+#[cfg_attr(all(feature = "alloc", not(any(loom, shuttle))), derive(zerocopy::FromZeros))]
 #[repr(C, align(64))]
 pub struct FreeBits {
     words: [AtomicUsize; WORDS],

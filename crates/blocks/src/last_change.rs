@@ -8,6 +8,7 @@ use pageset_core::CpuId;
 
 /// The last change of a line.
 #[derive(Debug)]
+#[cfg_attr(feature = "alloc", derive(zerocopy::FromZeros))]
 pub(crate) struct LastChange {
     /// The CPU, plus 1; 0 if there was no change.
     cpu: AtomicU32,

@@ -13,6 +13,7 @@ use crate::free_bits::{WORD_FRAMES, WORDS};
 /// The frames of a pageblock that are no block's first. Read and written only in pageblocks with blocks of several orders, or
 /// with holes, which are marked so too.
 #[derive(Debug)]
+#[cfg_attr(all(feature = "alloc", not(any(loom, shuttle))), derive(zerocopy::FromZeros))]
 pub struct TailBits {
     words: [AtomicUsize; WORDS],
 }

@@ -5,14 +5,16 @@
 
 use std::ops::Range;
 
-use pageset_blocks::{BlockAllocator, BlockCounters, RemoteFrees, Tables, WholeUse};
+use pageset_blocks::{BlockAllocator, BlockCounters, RemoteFrees, WholeUse};
 pub(crate) use pageset_core::AllocError as BaseError;
 use pageset_core::{
-    Config, ConfigError, CpuId, FreeError, NodeId, Order, PAGEBLOCK_FRAMES, Pfn, Request, RequestTraits,
-    Watermarks, ZoneConfig, ZoneId, ZoneKind,
+    Config, CpuId, FreeError, NodeId, Order, PAGEBLOCK_FRAMES, Pfn, Request, RequestTraits, Watermarks,
+    ZoneConfig, ZoneId, ZoneKind,
 };
 
+use crate::BuildError;
 use crate::scattered::Scattered;
+use crate::tables::Allocator;
 
 /// The CPU that everybody is.
 const CPU: CpuId = CpuId(0);
@@ -21,7 +23,7 @@ const ZONE: ZoneId = ZoneId(0);
 
 /// The allocator of the pool's frames.
 pub(crate) struct Base {
-    allocator: BlockAllocator<'static>,
+    allocator: Allocator,
     /// Where it has parts of pageblocks.
     scattered: Scattered,
     /// Bytes of its tables.
@@ -43,21 +45,22 @@ fn pfn(frame: u32) -> Pfn {
 
 impl Base {
     /// An allocator of so many frames, all of them free.
-    pub(crate) fn new(frames: u64) -> Result<Self, ConfigError> {
+    pub(crate) fn new(frames: u64) -> Result<Self, BuildError> {
         let pageblock = u64::from(PAGEBLOCK_FRAMES);
         // Of a pageblock with a hole, the allocator hands out single frames only. The last one has none.
         let end = frames.next_multiple_of(pageblock);
         let region = [0..end];
         let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..end, regions: &region }];
         let config = Config::new(&zones, &[NodeId(0)]);
-        let tables = Tables::on_heap(&config)?;
-        let bytes = tables.bytes();
-        // What lies at the end is given back first.
-        let allocator = BlockAllocator::new(&config, tables)?
-            .with_remote_frees(RemoteFrees::AtOnce)
-            .with_whole_use(WholeUse::LowestFirst);
-        // A pool keeps no reserve: its users may have every page of it.
-        allocator.set_watermarks(ZONE, Watermarks::default())?;
+        let (allocator, bytes) = Allocator::with_tables(&config, |tables| {
+            // What lies at the end is given back first.
+            let allocator = BlockAllocator::new(&config, tables)?
+                .with_remote_frees(RemoteFrees::AtOnce)
+                .with_whole_use(WholeUse::LowestFirst);
+            // A pool keeps no reserve: its users may have every page of it.
+            allocator.set_watermarks(ZONE, Watermarks::default())?;
+            Ok(allocator)
+        })?;
         let scattered = Scattered::new((end / pageblock) as usize);
         let base = Self { allocator, bytes: bytes + scattered.bytes(), scattered, beyond: end - frames };
         if base.beyond > 0 {
@@ -69,9 +72,13 @@ impl Base {
         Ok(base)
     }
 
+    fn allocator(&self) -> &BlockAllocator<'_> {
+        self.allocator.borrow_dependent()
+    }
+
     /// Allocates a block: its first frame. `None` if there is none, as far as one can soon see.
     pub(crate) fn alloc(&self, order: Order) -> Option<u32> {
-        match self.allocator.alloc_soon(CPU, &request(order)) {
+        match self.allocator().alloc_soon(CPU, &request(order)) {
             Some(block) => Some(self.taken(block.0 as u32, order)),
             None if order < Order::PAGEBLOCK => {
                 self.scattered.find(order, |block| self.alloc_in(block, order))
@@ -87,13 +94,13 @@ impl Base {
             // What turned out to be whole is no part.
             return found.or_else(|| self.alloc(order));
         }
-        let block = self.allocator.alloc(CPU, &request(order));
+        let block = self.allocator().alloc(CPU, &request(order));
         block.ok().map(|pfn| pfn.0 as u32)
     }
 
     fn alloc_in(&self, pageblock: u32, order: Order) -> Option<u32> {
         let place = pfn(pageblock * PAGEBLOCK_FRAMES);
-        self.allocator.alloc_in(place, &request(order)).map(|pfn| pfn.0 as u32)
+        self.allocator().alloc_in(place, &request(order)).map(|pfn| pfn.0 as u32)
     }
 
     /// Notes where this block was taken.
@@ -106,14 +113,14 @@ impl Base {
 
     /// Allocates the block at this place.
     pub(crate) fn alloc_at(&self, frame: u32, order: Order) -> Result<(), BaseError> {
-        self.allocator.alloc_at(CPU, pfn(frame), &request(order))?;
+        self.allocator().alloc_at(CPU, pfn(frame), &request(order))?;
         self.taken(frame, order);
         Ok(())
     }
 
     /// Frees a block.
     pub(crate) fn free(&self, frame: u32, order: Order) -> Result<(), FreeError> {
-        self.allocator.free(CPU, pfn(frame), order)?;
+        self.allocator().free(CPU, pfn(frame), order)?;
         if order < Order::PAGEBLOCK {
             self.scattered.note_freed(frame..frame + order.frames());
         }
@@ -125,7 +132,7 @@ impl Base {
     pub(crate) fn free_range(&self, frames: Range<u32>) -> Result<(), FreeError> {
         let mut rest = u64::from(frames.start)..u64::from(frames.end);
         loop {
-            match self.allocator.free_range(CPU, rest.clone()) {
+            match self.allocator().free_range(CPU, rest.clone()) {
                 Err(FreeError::Busy(pfn)) => rest.start = pfn.0,
                 outcome => {
                     outcome?;
@@ -151,32 +158,32 @@ impl Base {
 
     /// The block in use around a frame, as far as one can see: its first frame and order.
     pub(crate) fn block_in_use(&self, frame: u32) -> Option<(u32, Order)> {
-        self.allocator.block_in_use(pfn(frame)).map(|(first, order)| (first.0 as u32, order))
+        self.allocator().block_in_use(pfn(frame)).map(|(first, order)| (first.0 as u32, order))
     }
 
     /// Whether a frame is free, as far as one can see.
     pub(crate) fn is_free(&self, frame: u32) -> bool {
-        self.allocator.is_free(pfn(frame))
+        self.allocator().is_free(pfn(frame))
     }
 
     /// Whether the pageblock that begins here is free as a whole, as far as one can see.
     pub(crate) fn is_whole(&self, frame: u32) -> bool {
-        self.allocator.is_whole(pfn(frame))
+        self.allocator().is_whole(pfn(frame))
     }
 
     /// Frames that are free.
     pub(crate) fn free_frames(&self) -> u64 {
-        self.allocator.zones().map(|zone| zone.free).sum()
+        self.allocator().zones().map(|zone| zone.free).sum()
     }
 
     /// The largest order of which a block is free.
     pub(crate) fn largest_free_order(&self) -> Option<Order> {
-        self.allocator.largest_free_order()
+        self.allocator().largest_free_order()
     }
 
     /// What it did.
     pub(crate) fn counters(&self) -> BlockCounters {
-        self.allocator.counters()
+        self.allocator().counters()
     }
 
     /// Bytes of metadata.
@@ -186,7 +193,7 @@ impl Base {
 
     /// Proves that no frame is lost or doubled. Returns how many are in use.
     pub(crate) fn validate(&self) -> Result<u64, String> {
-        let census = self.allocator.validate().map_err(|violation| violation.to_string())?;
+        let census = self.allocator().validate().map_err(|violation| violation.to_string())?;
         Ok(census.allocated - self.beyond)
     }
 }

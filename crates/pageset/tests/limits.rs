@@ -109,3 +109,23 @@ fn nothing_is_mapped_beyond_what_was_asked_for() {
     }
     assert!(mapped() < before + (4 << 20), "a dropped pool leaves nothing");
 }
+
+#[test]
+fn tables_of_pageblocks_that_nobody_splits_below_the_depot_take_no_memory() {
+    if !is_child() {
+        return again("tables_of_pageblocks_that_nobody_splits_below_the_depot_take_no_memory", "");
+    }
+    let anonymous = || {
+        let rollup = std::fs::read_to_string("/proc/self/smaps_rollup").unwrap();
+        let line = rollup.lines().find_map(|line| line.strip_prefix("Anonymous:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+    };
+    let before = anonymous();
+    let returns = pageset::ReturnPolicy::default().with_worker(pageset::Worker::None);
+    let pool = Pool::builder().size(16 << 30).backing(Backing::Plain).returns(returns).build().unwrap();
+    for order in [0, 3, 9] {
+        drop(pool.alloc(pageset::Order::new(order).unwrap()).unwrap());
+    }
+    let (resident, metadata) = (anonymous() - before, pool.stats().metadata_bytes);
+    assert!(resident * 3 < metadata * 2, "{resident} bytes are resident of {metadata}");
+}

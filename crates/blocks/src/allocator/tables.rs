@@ -136,10 +136,27 @@ impl Tables<'static> {
     /// # Errors
     /// [`ConfigError::BadZoneSpan`] if a zone is empty or larger than memory can be.
     pub fn on_heap(config: &Config<'_>) -> Result<Self, ConfigError> {
+        let pageblocks = TableCounts::for_config(config)?.pageblocks;
+        Tables::with_bits(Storage::owned(pageblocks, FreeBits::new), untouched_tails(pageblocks), config)
+    }
+}
+
+#[cfg(feature = "alloc")]
+impl<'a> Tables<'a> {
+    /// Tables on the heap for `config`, but for these two, which are nearly all of the memory: they may lie on pages that the
+    /// system provides when they are used. Of a pageblock that is handed out as a whole, neither is.
+    ///
+    /// # Errors
+    /// [`ConfigError::BadZoneSpan`] if a zone is empty or larger than memory can be.
+    pub fn with_bits(
+        free: Storage<'a, FreeBits>,
+        tails: Storage<'a, TailBits>,
+        config: &Config<'_>,
+    ) -> Result<Self, ConfigError> {
         let counts = TableCounts::for_config(config)?;
         Ok(Self {
-            free: Storage::owned(counts.pageblocks, FreeBits::new),
-            tails: Storage::owned(counts.pageblocks, TailBits::new),
+            free,
+            tails,
             bad: Storage::owned(counts.bad, BadBits::new),
             states: Storage::owned(counts.pageblocks, BlockState::new),
             whole: Storage::owned(counts.whole, WholeWord::new),
@@ -149,4 +166,20 @@ impl Tables<'static> {
             zonelists: Storage::owned(counts.zonelists, || ZoneId(0)),
         })
     }
+}
+
+/// Few pageblocks have tails, if any. Of a large table, the system provides what is used: zeros are not written.
+#[cfg(all(feature = "alloc", not(any(loom, shuttle))))]
+fn untouched_tails(pageblocks: usize) -> Storage<'static, TailBits> {
+    use zerocopy::FromZeros as _;
+
+    // Where a heap has no room, the other way ends as heaps do.
+    <[TailBits]>::new_box_zeroed_with_elems(pageblocks)
+        .map_or_else(|_| Storage::owned(pageblocks, TailBits::new), Storage::Owned)
+}
+
+/// Atomics of model checkers are more than their zeros.
+#[cfg(all(feature = "alloc", any(loom, shuttle)))]
+fn untouched_tails(pageblocks: usize) -> Storage<'static, TailBits> {
+    Storage::owned(pageblocks, TailBits::new)
 }

@@ -40,6 +40,7 @@ fn tell<T>(word: &T, how: LineUse) {
 macro_rules! observed {
     ($name:ident, $value:ty) => {
         #[derive(Debug)]
+        #[cfg_attr(feature = "alloc", derive(zerocopy::FromZeros))]
         #[repr(transparent)]
         pub(crate) struct $name(language::$name);
 

@@ -13,6 +13,7 @@ mod miri;
 pub(crate) mod node;
 pub(crate) mod smaps;
 pub(crate) mod zero;
+pub(crate) mod zeros;
 
 #[cfg(not(miri))]
 use kernel as host;

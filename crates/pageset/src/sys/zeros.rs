@@ -1,0 +1,72 @@
+//! Tables of zeros on pages of their own: the system provides those that are used.
+
+use std::io;
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+use std::slice;
+
+use zerocopy::FromZeros;
+
+use super::{Mapping, PAGE_BYTES};
+use crate::Backing;
+
+/// A table whose entries are zero at first.
+///
+/// # Invariants
+/// The mapping has room for `len` entries, and nobody else has it.
+pub(crate) struct Zeros<T> {
+    mapping: Mapping,
+    len: usize,
+    entries: PhantomData<T>,
+}
+
+impl<T: FromZeros> Zeros<T> {
+    /// A table of `len` entries.
+    ///
+    /// # Errors
+    /// What the system says if there is no address space.
+    pub(crate) fn new(len: usize) -> io::Result<Self> {
+        const { assert!(align_of::<T>() <= PAGE_BYTES) };
+        let bytes = len.checked_mul(size_of::<T>()).ok_or(io::ErrorKind::OutOfMemory)?;
+        let mapping = Mapping::new(bytes.max(1).next_multiple_of(PAGE_BYTES), Backing::Plain)?;
+        Ok(Self { mapping, len, entries: PhantomData })
+    }
+}
+
+impl<T: FromZeros> Deref for Zeros<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        // SAFETY: the mapping is ours alone, starts at a page, and has room for `len` entries, which were valid when they were zero.
+        unsafe { slice::from_raw_parts(self.mapping.start().as_ptr().cast(), self.len) }
+    }
+}
+
+impl<T: FromZeros> DerefMut for Zeros<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: as for `deref`, and whoever has `self` is alone with it.
+        unsafe { slice::from_raw_parts_mut(self.mapping.start().as_ptr().cast(), self.len) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_is_zero_and_keeps_what_is_written() {
+        for len in [0, 1, 1000] {
+            let mut table = Zeros::<u64>::new(len).expect("a few pages");
+            assert!(table.iter().all(|entry| *entry == 0) && table.len() == len);
+            table.iter_mut().zip(1..).for_each(|(entry, number)| *entry = number);
+            assert!(table.iter().copied().eq(1..=len as u64));
+        }
+    }
+
+    #[test]
+    fn a_table_that_no_address_space_can_hold_is_an_error() {
+        for len in [usize::MAX, usize::MAX / 8, usize::MAX / 16] {
+            assert!(Zeros::<u64>::new(len).is_err(), "{len}");
+        }
+    }
+}
