@@ -32,12 +32,16 @@ pub(crate) struct Args {
     /// What the program calls itself with: job and target.
     #[arg(long, num_args = 2, value_names = ["JOB", "TARGET"], hide = true)]
     child: Option<Vec<String>>,
+    /// What it tells a child: the round.
+    #[arg(long, default_value_t = 0, hide = true)]
+    seed: u64,
 }
 
 impl Args {
     /// How long each measurement takes.
     pub(crate) fn effort(&self) -> Effort {
-        if self.quick { Effort::QUICK } else { Effort::FULL }
+        let effort = if self.quick { Effort::QUICK } else { Effort::FULL };
+        Effort { seed: self.seed, ..effort }
     }
 
     /// How often each measurement is repeated.

@@ -7,6 +7,8 @@ use std::time::Duration;
 pub(crate) struct Effort {
     /// Whether `--quick` was given: what a child passes on.
     pub(crate) is_quick: bool,
+    /// What rows begin their random numbers with whose value hangs on chance: another one in each round, the same for all targets.
+    pub(crate) seed: u64,
     /// How long operations are repeated for one value.
     pub(crate) window: Duration,
     /// How long passes over many pages are repeated; the one that is running is finished.
@@ -25,6 +27,7 @@ impl Effort {
     /// What the published table is made with.
     pub(crate) const FULL: Self = Self {
         is_quick: false,
+        seed: 0,
         window: Duration::from_millis(50),
         budget: Duration::from_millis(300),
         passes: 20,
@@ -36,6 +39,7 @@ impl Effort {
     /// At most a minute for everything.
     pub(crate) const QUICK: Self = Self {
         is_quick: true,
+        seed: 0,
         window: Duration::from_millis(10),
         budget: Duration::from_millis(20),
         passes: 5,

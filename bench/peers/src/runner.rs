@@ -50,6 +50,7 @@ pub(crate) fn run(
         eprint!("{} ", job.name);
         let mut measured: Vec<_> = targets.iter().map(|target| Measured::new(target, job, &effort)).collect();
         for round in 0..job.rounds(rounds) as usize {
+            let effort = Effort { seed: round as u64, ..effort };
             eprint!(".");
             let first = round % measured.len().max(1);
             measured.rotate_left(first);
@@ -81,7 +82,7 @@ fn run_group(program: &std::path::Path, job: &Job, effort: Effort, group: &mut [
 /// One child.
 fn measure(program: &std::path::Path, job: &Job, target: &TargetInfo, effort: Effort) -> Report {
     let mut command = Command::new(program);
-    command.args(["--child", job.name, target.name]).stdin(Stdio::null());
+    command.args(["--child", job.name, target.name, "--seed", &effort.seed.to_string()]).stdin(Stdio::null());
     if effort.is_quick {
         command.arg("--quick");
     }

@@ -18,7 +18,7 @@ pub(super) fn run<T: Target>(target: &T, effort: &Effort) -> f64 {
     let mut occupied = team::run(1, |member| {
         target.attach(member.cpu);
         let alloc = || target.alloc(member.cpu, 0).expect(EXHAUSTED);
-        let mut random = Random::new(3);
+        let mut random = Random::new(3 + effort.seed);
         let mut blocks: Vec<T::Block> = (0..pages).map(|_| alloc()).collect();
         random.shuffle(&mut blocks);
         for block in blocks.drain(pages / 4..) {
