@@ -11,8 +11,15 @@ use crate::stack::BlockIndex;
 
 /// Orders that are kept.
 const KEPT_ORDERS: usize = COSTLY_ORDER + 1;
-/// Frames that a CPU keeps of a zone at most. Decision 0025 in the sources compares sizes. Loom sees each block, so there it has two.
-pub(crate) const FRAMES_MAX: usize = if cfg!(loom) { 2 } else { 256 };
+/// Frames that a CPU keeps of a zone at most. Decision 0025 in the sources compares sizes. Model
+/// checkers see each block, so there they are few.
+pub(crate) const FRAMES_MAX: usize = if cfg!(loom) {
+    2
+} else if cfg!(shuttle) {
+    16
+} else {
+    256
+};
 /// No entry.
 const NONE: u32 = u32::MAX;
 

@@ -10,6 +10,8 @@ mod random;
 #[path = "shuttle/world.rs"]
 mod world;
 
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
 use pageset_blocks::RemoteFrees;
 use pageset_core::{CpuId, MigrateType, Order, Pfn, Request, RequestTraits};
 use random::{check, iterations};
@@ -221,6 +223,62 @@ fn neighbours_that_claim_at_once_share_one() {
         neighbours.into_iter().for_each(|thread| thread.join().expect("nobody panics"));
         world.end();
     });
+}
+
+/// A consumer collects the pages of the pageblock from which its producer allocates, and a third CPU makes it give them back, or
+/// allocates as the same CPU meanwhile.
+#[test]
+fn what_a_consumer_collects_is_lost_nowhere() {
+    static COLLECTED: AtomicUsize = AtomicUsize::new(0);
+    check(|| {
+        let world = Arc::new(World::new(2, RemoteFrees::Kept).apart());
+        let producer = {
+            let world = world.clone();
+            thread::spawn(move || {
+                for _ in 0..60 {
+                    let page = world.alloc(CpuId(0), Order::ZERO, MigrateType::Movable);
+                    world.mailbox.lock().expect("nobody panicked").extend(page);
+                }
+                // Sometimes the pageblock stays in use, sometimes not.
+                if thread_rng().gen_bool(0.3) {
+                    world.allocator.drain_cpu(CpuId(0)).expect("it is one of the CPUs");
+                }
+            })
+        };
+        let consumer = {
+            let world = world.clone();
+            thread::spawn(move || {
+                let mut freed = 0;
+                while freed < 40 {
+                    let pages = std::mem::take(&mut *world.mailbox.lock().expect("nobody panicked"));
+                    freed += pages.len();
+                    pages.into_iter().for_each(|page| world.free(CpuId(1), page));
+                    thread::yield_now();
+                }
+            })
+        };
+        let other = {
+            let world = world.clone();
+            thread::spawn(move || {
+                for _ in 0..4 {
+                    match thread_rng().gen_range(0..4) {
+                        0 => drop(world.allocator.tick(CpuId(1)).expect("it is one of the CPUs")),
+                        1 => world.allocator.drain_cpu(CpuId(1)).expect("it is one of the CPUs"),
+                        _ => {
+                            let page = world.alloc(CpuId(1), Order::ZERO, MigrateType::Movable);
+                            world.mailbox.lock().expect("nobody panicked").extend(page);
+                        }
+                    }
+                }
+            })
+        };
+        [producer, consumer, other].into_iter().for_each(|thread| thread.join().expect("nobody panics"));
+        let held: u64 = world.allocator.zones().map(|zone| zone.held).sum();
+        // No list has room for so many.
+        COLLECTED.fetch_add(usize::from(held > 16), Relaxed);
+        world.end();
+    });
+    assert!(COLLECTED.load(Relaxed) > 0, "no schedule collected anything");
 }
 
 /// A CPU that stops in the middle of any operation blocks nobody: the others do all they have to do before it goes on.

@@ -37,9 +37,7 @@ impl BlockAllocator<'_> {
         wanted: Wanted,
         in_use: InUse,
     ) {
-        if held.collected().block().is_some_and(|block| !self.is_in_use_by_another(cpu, block)) {
-            self.give_back_collected(cpu, lists, held);
-        }
+        self.give_back_left(cpu, lists, held);
         if in_use == InUse::IsCollected
             && wanted.order == Order::ZERO
             && held.collected().block().is_none()
@@ -83,6 +81,13 @@ impl BlockAllocator<'_> {
         self.states.get(block).map(BlockState::get).is_some_and(|state| {
             state.phase() == Phase::Current && state.owner() != cpu && state.takes_back(Order::ZERO)
         })
+    }
+
+    /// Gives back what is collected of a pageblock that nobody else allocates from any more.
+    pub(super) fn give_back_left(&self, cpu: CpuId, lists: &CpuLists, held: Held<'_>) {
+        if held.collected().block().is_some_and(|block| !self.is_in_use_by_another(cpu, block)) {
+            self.give_back_collected(cpu, lists, held);
+        }
     }
 
     /// Gives back what is collected: all at once, so that a line moves once.

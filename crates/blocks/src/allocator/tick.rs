@@ -10,7 +10,8 @@ use crate::spares::CLAIM_MIN;
 
 impl BlockAllocator<'_> {
     /// Does one CPU's periodic work: one that did next to nothing since the last tick but one gives up all it has but a few
-    /// whole pageblocks, and one that found all it asked for among its own leaves a part of its budget for pageblocks to those
+    /// whole pageblocks, and one that is busy gives back what it collected of a
+    /// pageblock that its owner has left. One that found all it asked for among its own leaves a part of its budget for pageblocks to those
     /// that did not. Call it about once a second, on or for that CPU.
     ///
     /// # Errors
@@ -26,6 +27,7 @@ impl BlockAllocator<'_> {
                 self.look_at(&self.zones[zone.index()], lists);
             }
             if lists.activity.age() {
+                lists.kept.try_with(|held| self.give_back_left(cpu, lists, held));
                 Wanted::all().for_each(|wanted| self.give_up_stack(zone, lists, wanted, Budget::is_exceeded));
                 outcome = TickOutcome::Again;
             } else {

@@ -64,6 +64,23 @@ fn they_go_back_when_their_owner_has_left_them() {
 }
 
 #[test]
+fn a_tick_gives_them_back_when_their_owner_has_left_them() {
+    let allocator = plain(8192, 2);
+    let pages = produce(&allocator, PAGEBLOCK);
+    consume(&allocator, &pages[..KEPT + 100]);
+    let tick = || allocator.tick(CONSUMER).expect("it is one of the CPUs");
+    tick();
+    assert_eq!(held(&allocator), KEPT + 100, "the producer is still here");
+    let next = produce(&allocator, 1);
+    assert_ne!(pageblock(next[0]), pageblock(pages[0]));
+    // The consumer is as busy as before.
+    consume(&allocator, &pages[KEPT + 100..KEPT + 200]);
+    tick();
+    assert_eq!(held(&allocator), 0);
+    assert_eq!(allocator.validate().unwrap().allocated, (PAGEBLOCK - KEPT - 200 + 1) as u64);
+}
+
+#[test]
 fn whoever_collects_them_uses_them() {
     let allocator = plain(8192, 2);
     let pages = produce(&allocator, KEPT + 44);
