@@ -27,8 +27,9 @@ impl<T: FromZeros> Zeros<T> {
     /// What the system says if there is no address space.
     pub(crate) fn new(len: usize) -> io::Result<Self> {
         const { assert!(align_of::<T>() <= PAGE_BYTES) };
-        let bytes = len.checked_mul(size_of::<T>()).ok_or(io::ErrorKind::OutOfMemory)?;
-        let mapping = Mapping::new(bytes.max(1).next_multiple_of(PAGE_BYTES), Backing::Plain)?;
+        let bytes = len.checked_mul(size_of::<T>()).map(|bytes| bytes.max(1));
+        let bytes = bytes.and_then(|bytes| bytes.checked_next_multiple_of(PAGE_BYTES));
+        let mapping = Mapping::new(bytes.ok_or(io::ErrorKind::OutOfMemory)?, Backing::Plain)?;
         Ok(Self { mapping, len, entries: PhantomData })
     }
 }

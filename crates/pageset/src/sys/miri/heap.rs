@@ -22,8 +22,9 @@ unsafe impl Sync for Mapping {}
 
 impl Mapping {
     pub(crate) fn new(bytes: usize, _: Backing) -> io::Result<Self> {
-        // SAFETY: the layout's size is not zero, the builder refuses that.
-        let start = unsafe { alloc_zeroed(layout(bytes)) };
+        let layout = layout(bytes).ok_or(io::ErrorKind::OutOfMemory)?;
+        // SAFETY: the layout's size is not zero: neither the builder nor a table asks for nothing.
+        let start = unsafe { alloc_zeroed(layout) };
         let start = NonNull::new(start).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Self { start, bytes, is_ours: true })
     }
@@ -51,12 +52,13 @@ impl Mapping {
 impl Drop for Mapping {
     fn drop(&mut self) {
         if self.is_ours {
+            let layout = layout(self.bytes).expect("it was allocated");
             // SAFETY: allocated by `new` with this layout, and no page of it has an owner any more.
-            unsafe { dealloc(self.start.as_ptr(), layout(self.bytes)) };
+            unsafe { dealloc(self.start.as_ptr(), layout) };
         }
     }
 }
 
-fn layout(bytes: usize) -> Layout {
-    Layout::from_size_align(bytes, POOL_ALIGN).expect("the builder limits the size")
+fn layout(bytes: usize) -> Option<Layout> {
+    Layout::from_size_align(bytes, POOL_ALIGN).ok()
 }
