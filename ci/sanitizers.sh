@@ -43,7 +43,8 @@ for sanitizer in "${sanitizers[@]}"; do
         # Our own allocator's threads share nothing but atomics.
         PAGESET_ROUNDS="${PAGESET_ROUNDS:-2000}" sanitized thread pageset-blocks --test outside -- threads
     fi
-    # A sanitizer's own memory does not fit into the address space that this test leaves.
-    sanitized "$sanitizer" pageset --lib --tests --no-fail-fast -- --skip exhausted_address_space_is_said
+    # A sanitizer's own memory does not fit into the address space that the first of these leaves, and the second counts it.
+    sanitized "$sanitizer" pageset --lib --tests --no-fail-fast -- \
+        --skip exhausted_address_space_is_said --skip tables_that_are_not_used_take_no_memory
 done
 echo "ci/sanitizers.sh: passed in $SECONDS s"

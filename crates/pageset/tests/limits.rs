@@ -111,9 +111,9 @@ fn nothing_is_mapped_beyond_what_was_asked_for() {
 }
 
 #[test]
-fn tables_of_pageblocks_that_nobody_splits_below_the_depot_take_no_memory() {
+fn tables_that_are_not_used_take_no_memory() {
     if !is_child() {
-        return again("tables_of_pageblocks_that_nobody_splits_below_the_depot_take_no_memory", "");
+        return again("tables_that_are_not_used_take_no_memory", "");
     }
     let anonymous = || {
         let rollup = std::fs::read_to_string("/proc/self/smaps_rollup").unwrap();
