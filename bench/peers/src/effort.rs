@@ -7,7 +7,7 @@ use std::time::Duration;
 pub(crate) struct Effort {
     /// Whether `--quick` was given: what a child passes on.
     pub(crate) is_quick: bool,
-    /// What rows begin their random numbers with whose value hangs on chance: another one in each round, the same for all targets.
+    /// Seed of a row whose value depends on chance: another one in each round, the same for all targets.
     pub(crate) seed: u64,
     /// How long operations are repeated for one value.
     pub(crate) window: Duration,

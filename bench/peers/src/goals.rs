@@ -32,7 +32,7 @@ const GOALS: &[(&str, usize, Bound)] = &[
     ("burst", 1, Bound::Of("mimalloc3", 1.3)),
     // 5 % of the burst.
     ("resident-1s", 1, Bound::Value(51.2)),
-    ("metadata", 1, Bound::Value(2560.0)),
+    ("metadata", 1, Bound::Value(160.0)),
 ];
 
 /// A goal and what was measured.

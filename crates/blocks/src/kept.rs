@@ -11,8 +11,8 @@ use crate::stack::BlockIndex;
 
 /// Orders that are kept.
 const KEPT_ORDERS: usize = COSTLY_ORDER + 1;
-/// Frames that a CPU keeps of a zone at most. Decision 0025 in the sources compares sizes. Model
-/// checkers see each block, so there they are few.
+/// Frames that a CPU keeps of a zone at most. Decision 0025 in the sources compares sizes. Model checkers see each block, so there
+/// they are few.
 pub(crate) const FRAMES_MAX: usize = if cfg!(loom) {
     2
 } else if cfg!(shuttle) {

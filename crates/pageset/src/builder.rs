@@ -96,7 +96,7 @@ pub enum Fork {
 pub enum Residency {
     /// It may be swapped out, as any memory.
     Pageable,
-    /// Building the pool makes all of it resident and locks it. Idle memory is never returned.
+    /// Building the pool makes all of it resident and locks it. Idle memory is never returned. The pool's own tables are not locked.
     Locked,
 }
 
@@ -301,7 +301,7 @@ impl Builder {
     }
 
     /// Builds the pool. This costs some system calls, and memory for metadata: about 76 KiB for each GiB at first, 140 at
-    /// most.
+    /// most, and 30 KiB.
     ///
     /// # Errors
     /// See [`BuildError`]. After an error nothing stays mapped.

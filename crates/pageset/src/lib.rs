@@ -20,8 +20,8 @@
 //! goes back), `sys` (the operating system).
 //!
 //! # What is promised
-//! - Nothing is mapped beyond what was asked for, except metadata: about 140 KiB for each GiB, of which mostly 76 are
-//!   resident, and 30 KiB.
+//! - Nothing is mapped beyond what was asked for, except metadata: about 140 KiB for each GiB, and 30 KiB. Of most pools, half of
+//!   it is resident.
 //! - [`Pool::backing`] tells what memory the system really gave.
 //! - A free by another thread or CPU costs as much as a local one. Blocks belong to no thread, so a thread that ends
 //!   leaves nothing behind.

@@ -1,34 +1,24 @@
 //! The memory of the base's tables: the bits of pageblocks lie on pages that the system provides when they are used. The
 //! depot takes pageblocks as wholes and has bits of its own, so most of the base's never are.
 
+use std::io;
+
 use pageset_blocks::{BlockAllocator, FreeBits, TableCounts, Tables, TailBits};
 use pageset_core::Config;
 use self_cell::{MutBorrow, self_cell};
 
 use crate::BuildError;
+use crate::sys::zeros::Zeros;
 
 /// The bits of all pageblocks.
 struct Bits {
-    free: Table<FreeBits>,
-    tails: Table<TailBits>,
+    free: Zeros<FreeBits>,
+    tails: Zeros<TailBits>,
 }
 
-#[cfg(not(shuttle))]
-type Table<T> = crate::sys::zeros::Zeros<T>;
-/// Atomics of a model checker are more than their zeros.
-#[cfg(shuttle)]
-type Table<T> = Box<[T]>;
-
 impl Bits {
-    #[cfg(not(shuttle))]
-    fn new(pageblocks: usize) -> std::io::Result<Self> {
-        Ok(Self { free: Table::new(pageblocks)?, tails: Table::new(pageblocks)? })
-    }
-
-    #[cfg(shuttle)]
-    fn new(pageblocks: usize) -> std::io::Result<Self> {
-        let (free, tails) = (|_| FreeBits::new(), |_| TailBits::new());
-        Ok(Self { free: (0..pageblocks).map(free).collect(), tails: (0..pageblocks).map(tails).collect() })
+    fn new(pageblocks: usize) -> io::Result<Self> {
+        Ok(Self { free: Zeros::new(pageblocks)?, tails: Zeros::new(pageblocks)? })
     }
 }
 

@@ -124,7 +124,7 @@ fn tables_that_are_not_used_take_no_memory() {
     let returns = pageset::ReturnPolicy::default().with_worker(pageset::Worker::None);
     let pool = Pool::builder().size(16 << 30).backing(Backing::Plain).returns(returns).build().unwrap();
     for order in [0, 3, 9] {
-        drop(pool.alloc(pageset::Order::new(order).unwrap()).unwrap());
+        drop(pool.alloc(Order::new(order).unwrap()).unwrap());
     }
     let (resident, metadata) = (anonymous() - before, pool.stats().metadata_bytes);
     assert!(resident * 3 < metadata * 2, "{resident} bytes are resident of {metadata}");

@@ -142,7 +142,7 @@ pub struct MemoryUse {
     pub at_hand_mean: f64,
     /// Pageblocks that were free as a whole at the end of the measured time.
     pub whole_at_end: u64,
-    /// Free pages that were in none of them.
+    /// Free pages that were in none of them. A pageblock at hand is whole, one that a page set holds is not.
     pub apart_at_end: u64,
     /// Free pages that CPUs kept back when all bodies had ended and each CPU had ticked twice.
     pub held_after_two_ticks: u64,

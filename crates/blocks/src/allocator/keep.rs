@@ -17,7 +17,7 @@ use crate::state::State;
 use crate::zone::Zone;
 
 /// Frames of a type and order that a CPU keeps when one more is freed to a mixed pageblock, at most. Decision 0029 in the sources
-/// compares numbers.
+/// compares numbers. A part of what is kept, as small as that is for model checkers.
 const KEPT_OF_MIXED: usize = if cfg!(shuttle) { 4 } else { 64 };
 
 /// What happens to blocks that a CPU frees to another CPU's pageblock.

@@ -137,17 +137,23 @@ impl Tables<'static> {
     /// [`ConfigError::BadZoneSpan`] if a zone is empty or larger than memory can be.
     pub fn on_heap(config: &Config<'_>) -> Result<Self, ConfigError> {
         let pageblocks = TableCounts::for_config(config)?.pageblocks;
-        Tables::with_bits(Storage::owned(pageblocks, FreeBits::new), untouched_tails(pageblocks), config)
+        let (free, tails) =
+            (Storage::owned(pageblocks, FreeBits::new), Storage::owned(pageblocks, TailBits::new));
+        Tables::with_bits(free, tails, config)
     }
 }
 
 #[cfg(feature = "alloc")]
 impl<'a> Tables<'a> {
-    /// Tables on the heap for `config`, but for these two, which are nearly all of the memory: they may lie on pages that the
-    /// system provides when they are used. Of a pageblock that is handed out as a whole, neither is.
+    /// Tables on the heap for `config`, but for these two, which are nearly all of the memory. Each needs
+    /// [`TableCounts::pageblocks`] entries, as their `new` makes them or as zeros are.
+    ///
+    /// They may lie on pages that the system provides when they are used: neither is used of a pageblock that is handed out as a
+    /// whole.
     ///
     /// # Errors
-    /// [`ConfigError::BadZoneSpan`] if a zone is empty or larger than memory can be.
+    /// [`ConfigError::BadZoneSpan`] if a zone is empty or larger than memory can be. A table of another length is an error of
+    /// [`BlockAllocator::new`](crate::BlockAllocator::new).
     pub fn with_bits(
         free: Storage<'a, FreeBits>,
         tails: Storage<'a, TailBits>,
@@ -168,18 +174,17 @@ impl<'a> Tables<'a> {
     }
 }
 
-/// Few pageblocks have tails, if any. Of a large table, the system provides what is used: zeros are not written.
-#[cfg(all(feature = "alloc", not(any(loom, shuttle))))]
-fn untouched_tails(pageblocks: usize) -> Storage<'static, TailBits> {
+#[cfg(all(test, feature = "alloc", not(any(loom, shuttle))))]
+mod tests {
+    use std::format;
+
     use zerocopy::FromZeros as _;
 
-    // Where a heap has no room, the other way ends as heaps do.
-    <[TailBits]>::new_box_zeroed_with_elems(pageblocks)
-        .map_or_else(|_| Storage::owned(pageblocks, TailBits::new), Storage::Owned)
-}
+    use super::*;
 
-/// Atomics of model checkers are more than their zeros.
-#[cfg(all(feature = "alloc", any(loom, shuttle)))]
-fn untouched_tails(pageblocks: usize) -> Storage<'static, TailBits> {
-    Storage::owned(pageblocks, TailBits::new)
+    #[test]
+    fn zeros_are_entries_of_which_nothing_is_known() {
+        assert_eq!(format!("{:?}", FreeBits::new_zeroed()), format!("{:?}", FreeBits::new()));
+        assert_eq!(format!("{:?}", TailBits::new_zeroed()), format!("{:?}", TailBits::new()));
+    }
 }

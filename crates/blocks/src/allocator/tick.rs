@@ -9,10 +9,11 @@ use crate::cpu_lists::{CpuLists, Cursor, Wanted};
 use crate::spares::CLAIM_MIN;
 
 impl BlockAllocator<'_> {
-    /// Does one CPU's periodic work: one that did next to nothing since the last tick but one gives up all it has but a few
-    /// whole pageblocks, and one that is busy gives back what it collected of a
-    /// pageblock that its owner has left. One that found all it asked for among its own leaves a part of its budget for pageblocks to those
-    /// that did not. Call it about once a second, on or for that CPU.
+    /// Does one CPU's periodic work. Call it about once a second, on or for that CPU.
+    ///
+    /// A CPU that did next to nothing since the last tick but one gives up all it has but a few whole pageblocks. One that is busy
+    /// gives back what it collected of a pageblock that its owner has left. One that found all it asked for among its own leaves a
+    /// part of its budget for pageblocks to those that did not.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.

@@ -13,6 +13,7 @@ mod miri;
 pub(crate) mod node;
 pub(crate) mod smaps;
 pub(crate) mod zero;
+#[cfg_attr(any(loom, shuttle), path = "zeros_of_checkers.rs")]
 pub(crate) mod zeros;
 
 #[cfg(not(miri))]

@@ -1,7 +1,9 @@
-//! Tables of zeros on pages of their own: the system provides those that are used.
+//! Tables of zeros on pages of their own: the system provides those that are used, one by one (`Backing::Plain`: no huge pages).
 
+use std::alloc::Layout;
 use std::io;
 use std::marker::PhantomData;
+use std::mem::needs_drop;
 use std::ops::{Deref, DerefMut};
 use std::slice;
 
@@ -13,7 +15,7 @@ use crate::Backing;
 /// A table whose entries are zero at first.
 ///
 /// # Invariants
-/// The mapping has room for `len` entries, and nobody else has it.
+/// The mapping has room for `len` entries, at most `isize::MAX` bytes, and nobody else has it.
 pub(crate) struct Zeros<T> {
     mapping: Mapping,
     len: usize,
@@ -26,8 +28,8 @@ impl<T: FromZeros> Zeros<T> {
     /// # Errors
     /// What the system says if there is no address space.
     pub(crate) fn new(len: usize) -> io::Result<Self> {
-        const { assert!(align_of::<T>() <= PAGE_BYTES) };
-        let bytes = len.checked_mul(size_of::<T>()).map(|bytes| bytes.max(1));
+        const { assert!(align_of::<T>() <= PAGE_BYTES && !needs_drop::<T>()) };
+        let bytes = Layout::array::<T>(len).ok().map(|layout| layout.size().max(1));
         let bytes = bytes.and_then(|bytes| bytes.checked_next_multiple_of(PAGE_BYTES));
         let mapping = Mapping::new(bytes.ok_or(io::ErrorKind::OutOfMemory)?, Backing::Plain)?;
         Ok(Self { mapping, len, entries: PhantomData })

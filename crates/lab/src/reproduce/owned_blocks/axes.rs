@@ -76,9 +76,9 @@ pub(super) const AXES: [Axis; 13] = [
         Limit::AtLeast,
         ONE,
     ),
-    // Whoever does more in the same time may have more in use at the last moment.
+    // However much is in use at the last moment.
     Axis::of(
-        "free pages outside of them",
+        "free pages outside whole pageblocks",
         "never more",
         |run| run.shared.apart_at_end as f64,
         Limit::AtMost(1.0),

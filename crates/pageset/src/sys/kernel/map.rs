@@ -1,4 +1,4 @@
-//! The pool's mapping: address space is reserved once, and what was asked for is mapped inside it.
+//! Mappings, a pool's and those of tables: address space is reserved once, and what was asked for is mapped inside it.
 
 use std::ffi::c_void;
 use std::io;
@@ -101,7 +101,8 @@ impl Mapping {
 impl Drop for Mapping {
     fn drop(&mut self) {
         if self.is_ours {
-            // SAFETY: the mapping is ours, and its pages have no owner any more: they borrow from the pool.
+            // SAFETY: the mapping is ours, and nobody has its pages any more: owners of pages, and slices of a table, borrow from
+            // whoever drops it.
             let _ = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
             return;
         }

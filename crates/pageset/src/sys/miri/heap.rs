@@ -1,4 +1,4 @@
-//! The pool's memory under miri: from the heap, zeroed.
+//! The memory of a pool and of tables under miri: from the heap, zeroed.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::io;
@@ -53,7 +53,7 @@ impl Drop for Mapping {
     fn drop(&mut self) {
         if self.is_ours {
             let layout = layout(self.bytes).expect("it was allocated");
-            // SAFETY: allocated by `new` with this layout, and no page of it has an owner any more.
+            // SAFETY: allocated by `new` with this layout, and nobody has a page of it any more.
             unsafe { dealloc(self.start.as_ptr(), layout) };
         }
     }
