@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use pageset::{Backing, BuildError, FastPath, Order, Pool, Residency};
+use pageset::{Backing, BuildError, FastPath, Order, Pool, Residency, ReturnPolicy, Worker};
 
 /// Runs one test of this file again, alone, in a shell with a limit or an environment of its own.
 fn again(test: &str, shell: &str) {
@@ -87,6 +87,12 @@ fn a_process_of_one_cpu_works() {
     }
 }
 
+/// A pool without a thread of its own, which would have memory too.
+fn without_thread(bytes: usize, backing: Backing) -> Pool {
+    let returns = ReturnPolicy::default().with_worker(Worker::None);
+    Pool::builder().size(bytes).backing(backing).returns(returns).build().unwrap()
+}
+
 #[test]
 fn nothing_is_mapped_beyond_what_was_asked_for() {
     if !is_child() {
@@ -98,9 +104,7 @@ fn nothing_is_mapped_beyond_what_was_asked_for() {
     };
     let before = mapped();
     for backing in [Backing::Thp, Backing::Plain, Backing::Memfd] {
-        let pool = Pool::builder().size(1 << 30).backing(backing);
-        let returns = pageset::ReturnPolicy::default().with_worker(pageset::Worker::None);
-        let pool = pool.returns(returns).build().unwrap();
+        let pool = without_thread(1 << 30, backing);
         let beyond = mapped() - before - (1 << 30);
         let metadata = pool.stats().metadata_bytes;
         assert!(metadata <= (5 << 20) / 2, "{metadata} bytes of metadata");
@@ -121,8 +125,7 @@ fn tables_that_are_not_used_take_no_memory() {
         line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
     };
     let before = anonymous();
-    let returns = pageset::ReturnPolicy::default().with_worker(pageset::Worker::None);
-    let pool = Pool::builder().size(16 << 30).backing(Backing::Plain).returns(returns).build().unwrap();
+    let pool = without_thread(16 << 30, Backing::Plain);
     for order in [0, 3, 9] {
         drop(pool.alloc(Order::new(order).unwrap()).unwrap());
     }

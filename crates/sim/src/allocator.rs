@@ -85,12 +85,14 @@ impl Allocator {
     /// CPUs that are suspended.
     pub(crate) fn usage_now(&self, cached: u64) -> FrameUsage {
         match self {
-            Self::Linux(allocator) => FrameUsage {
-                free: allocator.zones().map(|zone| zone.free).sum(),
-                held: cached,
-                whole_pageblocks: allocator.zones().map(|zone| zone.whole_pageblocks()).sum(),
-                ..FrameUsage::default()
-            },
+            Self::Linux(allocator) => {
+                let mut usage = FrameUsage { held: cached, ..FrameUsage::default() };
+                for zone in allocator.zones() {
+                    usage.free += zone.free;
+                    usage.whole_pageblocks += zone.whole_pageblocks();
+                }
+                usage
+            }
             Self::OwnedBlocks(allocator) => allocator.usage(),
         }
     }
