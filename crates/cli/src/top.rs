@@ -1,10 +1,8 @@
 //! `pageset top`: what the page sets of this machine do. `args` says what can be typed, `tables` turns a view into
-//! tables. `once` prints them; `frame` makes lines of them, of what `selection` chose, for `plain` or `screen`; `listen`
-//! serves metrics.
+//! tables. `once` prints them; `frame` makes lines of them, of what `selection` chose, for `plain` or `screen`.
 
 mod args;
 mod frame;
-mod listen;
 mod once;
 mod plain;
 #[cfg(test)]
@@ -32,18 +30,15 @@ pub(crate) fn run(args: &TopArgs, invocation: &Invocation) -> Result<()> {
     if let Some(problem) = args.problem() {
         refuse(problem);
     }
-    let is_shown = !args.once && args.listen.is_none();
-    if is_shown && !io::stdout().is_terminal() {
-        bail!(
-            "the standard output is not a terminal; use --once to write one interval, or --listen to serve metrics"
-        );
+    if !args.once && !io::stdout().is_terminal() {
+        bail!("the standard output is not a terminal; use --once to write one interval");
     }
     let signals = Signals::watch()?;
     let monitor = Monitor::start(Proc::at(&args.proc))?;
-    let ended = match args.listen {
-        _ if args.once => once::run(args, monitor, &signals, invocation),
-        Some(address) => listen::run(args, address, monitor, &signals),
-        None => show(args, monitor, &signals),
+    let ended = if args.once {
+        once::run(args, monitor, &signals, invocation)
+    } else {
+        show(args, monitor, &signals)
     };
     signals.pass_on()?;
     ended

@@ -10,7 +10,7 @@
 //! - `counters`: tracepoints, counted by the kernel for each CPU.
 //! - `zone_lock`: how long zone locks are waited for, and by whom.
 //! - `view`: all of it together; `monitor`: once for each interval.
-//! - `openmetrics`: a view for programs that collect metrics; `http`: how they get it.
+//! - `openmetrics`: a view for programs that collect metrics.
 //!
 //! No privileges are needed, except for the counters and the waits; a view says what it has not.
 #![forbid(unsafe_code)]
@@ -18,7 +18,6 @@
 mod counters;
 mod difference;
 mod flow;
-mod http;
 mod monitor;
 mod openmetrics;
 mod reading;
@@ -31,9 +30,8 @@ pub use {pageset_core, pageset_trace};
 
 pub use counters::{Counters, CpuCounts, Tracepoint};
 pub use flow::{Bounds, Flow};
-pub use http::serve;
 pub use monitor::Monitor;
-pub use openmetrics::{CONTENT_TYPE, openmetrics};
+pub use openmetrics::openmetrics;
 pub use reading::{Proc, ReadError, Reading};
 pub use unchanged::Unchanged;
 pub use view::{Counted, CpuRates, PagesetView, Totals, View, ZoneView};

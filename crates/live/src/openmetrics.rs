@@ -7,9 +7,6 @@ use std::fmt::Write as _;
 use crate::flow::Bounds;
 use crate::view::View;
 
-/// The content type of [`openmetrics`].
-pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
 /// Writes all metrics of a view, ending with `# EOF`.
 #[must_use]
 pub fn openmetrics(view: &View) -> String {

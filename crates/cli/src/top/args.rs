@@ -6,7 +6,8 @@ use std::time::Duration;
 use clap::ValueHint;
 use pageset_report::Format;
 
-use crate::options::OutputArgs;
+use crate::choice::one_of;
+use crate::options::TargetArgs;
 
 /// Shortest and longest interval.
 const INTERVAL_S: std::ops::RangeInclusive<f64> = 0.1..=3600.0;
@@ -35,7 +36,7 @@ Examples:
   pageset top                            until it is interrupted
   pageset top --once --format json | jq .totals.pcp_pages
   sudo pageset top --once --interval 10s
-  pageset top --listen 127.0.0.1:9101    metrics for Prometheus";
+  pageset top --once -f openmetrics      metrics for collectors";
 
 /// Show what the page sets of this machine do, once a second
 ///
@@ -50,21 +51,37 @@ pub(crate) struct TopArgs {
     /// Print one interval, and end
     #[arg(long)]
     pub(crate) once: bool,
-    /// Serve metrics of the last interval in OpenMetrics at http://ADDRESS/metrics, instead of showing them. Port 0 is
-    /// any that is free. Whoever reaches the address can read them
-    #[arg(short, long, value_name = "ADDRESS", conflicts_with = "once", value_parser = address)]
-    pub(crate) listen: Option<std::net::SocketAddr>,
     /// Read the files of another directory
     #[arg(long, value_name = "DIR", default_value = "/proc", hide = true, value_hint = ValueHint::DirPath)]
     pub(crate) proc: PathBuf,
+    /// How to write the interval: `table` is for people, 80 columns of plain ASCII; the others have every digit
+    #[arg(short, long, default_value = "table", help_heading = "Output", value_name = "FORMAT")]
+    #[arg(value_parser = one_of(TopFormat::named()))]
+    pub(crate) format: TopFormat,
     #[command(flatten)]
-    pub(crate) output: OutputArgs,
+    pub(crate) target: TargetArgs,
+}
+
+/// How one interval is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TopFormat {
+    /// As any other result.
+    Printed(Format),
+    /// For programs that collect metrics.
+    OpenMetrics,
+}
+
+impl TopFormat {
+    fn named() -> impl Iterator<Item = (&'static str, Self)> {
+        let printed = Format::ALL.map(|format| (format.name(), Self::Printed(format)));
+        printed.into_iter().chain([("openmetrics", Self::OpenMetrics)])
+    }
 }
 
 impl TopArgs {
     /// What makes no sense together.
     pub(crate) fn problem(&self) -> Option<&'static str> {
-        let is_written = self.output.format() != Format::Table || self.output.target.output.is_some();
+        let is_written = self.format != TopFormat::Printed(Format::Table) || self.target.output.is_some();
         (is_written && !self.once).then_some("--format and --output write one interval: add --once")
     }
 }
@@ -83,14 +100,6 @@ fn interval(typed: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs_f64(seconds))
 }
 
-/// Where to listen, with or without the path that is served.
-fn address(typed: &str) -> Result<std::net::SocketAddr, String> {
-    let bare = typed.strip_prefix("http://").unwrap_or(typed);
-    let bare = bare.strip_suffix("/metrics").unwrap_or(bare);
-    bare.parse()
-        .map_err(|_| "expected an address and a port, such as 127.0.0.1:9101 or [::1]:9101".to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,17 +111,6 @@ mod tests {
         }
         for typed in ["", "1", "s", "99ms", "61m", "-1s", "nans", "infs", "1e9s", "1 s"] {
             assert!(interval(typed).is_err(), "{typed}");
-        }
-    }
-
-    #[test]
-    fn addresses_may_have_the_path() {
-        let port = |typed| address(typed).map(|address| address.port()).ok();
-        assert_eq!(port("127.0.0.1:9101"), Some(9101));
-        assert_eq!(port("127.0.0.1:9101/metrics"), Some(9101));
-        assert_eq!(port("http://[::1]:1/metrics"), Some(1));
-        for typed in ["", "9101", "127.0.0.1", "127.0.0.1:99999", "127.0.0.1:1/other"] {
-            assert_eq!(port(typed), None, "{typed}");
         }
     }
 }

@@ -4,11 +4,12 @@ use std::fs;
 use std::io::Write;
 
 use anyhow::Result;
-use pageset_live::{Monitor, View};
+use pageset_live::{Monitor, View, openmetrics};
 use pageset_report::{Format, Provenance, json_document};
 use serde::Serialize;
 
 use super::TopArgs;
+use super::args::TopFormat;
 use super::signals::Signals;
 use super::tables;
 use crate::invocation::Invocation;
@@ -32,7 +33,10 @@ pub(super) fn run(
     }
     let view = monitor.step()?;
     let provenance = Provenance { machine: machine(&view), ..invocation.provenance() };
-    output::write(&args.output.target, |out| write(&view, &provenance, args.output.format(), out))
+    output::write(&args.target, |out| match args.format {
+        TopFormat::Printed(format) => write(&view, &provenance, format, out),
+        TopFormat::OpenMetrics => Ok(out.write_all(openmetrics(&view).as_bytes())?),
+    })
 }
 
 fn write(view: &View, provenance: &Provenance, format: Format, out: &mut dyn Write) -> Result<()> {

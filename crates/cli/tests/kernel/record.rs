@@ -421,7 +421,7 @@ fn pages_of_the_recorder_can_be_left_out() {
 #[test]
 fn an_interrupted_top_leaves_nothing_behind() {
     let Some(_guard) = machine() else { return };
-    let mut child = start(&["top", "--listen", "127.0.0.1:0", "--interval", "100ms"]);
+    let mut child = start(&["top", "--once", "--interval", "1m"]);
     let watch = Path::new(INSTANCES).join(format!("pageset-{}-watch", child.id()));
     wait_until("it watches waits", || watch.exists());
     send("-INT", &child);

@@ -2,10 +2,8 @@
 //! answered with a remedy. How fast anything is, is never looked at.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
@@ -108,9 +106,8 @@ fn mistakes_are_answered_with_a_remedy() {
     let machine = machine();
     refused(&[], 1, "the standard output is not a terminal; use --once");
     refused(&["--format", "json"], 2, "add --once");
-    refused(&["--once", "--listen", "127.0.0.1:0"], 2, "cannot be used with");
+    refused(&["--format", "openmetrics"], 2, "add --once");
     refused(&["--interval", "1ms"], 2, "from 100ms to 60m");
-    refused(&["--listen", "9101"], 2, "such as 127.0.0.1:9101");
     refused(
         &["--once", "--proc", "/nowhere"],
         1,
@@ -122,47 +119,28 @@ fn mistakes_are_answered_with_a_remedy() {
     refused(&["--once", "--proc", text(&machine)], 1, "/proc/zoneinfo, line 1");
 }
 
+/// A server that reads requests is no part of the command: a slow client has nothing to block.
 #[test]
-fn a_port_in_use_is_named() {
-    let machine = machine();
-    let taken = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-    let address = taken.local_addr().expect("it has an address").to_string();
-    refused(&["--listen", &address, "--proc", text(&machine)], 1, "choose another address or port");
-}
-
-/// A process that ends with the test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+fn fault_17_nothing_listens_on_the_network() {
+    for arguments in [["--listen", "127.0.0.1:0"], ["-l", "127.0.0.1:0"]] {
+        refused(
+            &[&arguments[..], &["--proc", "/nowhere"]].concat(),
+            2,
+            &format!("unexpected argument '{}'", arguments[0]),
+        );
     }
+    let help = String::from_utf8(output(&["--help"]).stdout).expect("it prints UTF-8");
+    assert!(help.contains("--once") && !help.contains("listen"), "{help}");
 }
 
 #[test]
-fn metrics_are_served_until_it_is_ended() {
+fn one_interval_is_written_for_collectors_of_metrics() {
     let machine = machine();
-    let child = top(&["--listen", "127.0.0.1:0", "--interval", "100ms", "--proc", text(&machine)])
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("pageset can be started");
-    let mut running = Running(child);
-    let mut line = String::new();
-    let out = running.0.stdout.take().expect("the output is a pipe");
-    BufReader::new(out).read_line(&mut line).expect("it says where it listens");
-    let place = line.trim().strip_prefix("metrics are at http://").expect("it names a place");
-    let address = place.strip_suffix("/metrics").expect("it names the path");
-    let ask = |request: &[u8]| {
-        let mut stream = TcpStream::connect(address).expect("it listens");
-        let _ = stream.write_all(request);
-        let mut answer = Vec::new();
-        let _ = stream.read_to_end(&mut answer);
-        String::from_utf8_lossy(&answer).into_owned()
-    };
-    assert!(ask(&[0xff; 20_000]).starts_with("HTTP/1.1 431 "));
-    let answer = ask(b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n");
-    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
-    assert!(answer.contains("\npageset_count_pages{node=\"0\",zone=\"Normal\",cpu=\"1\"} 11\n"), "{answer}");
-    assert!(answer.ends_with("# EOF\n"), "{answer}");
+    let arguments = ["--once", "--interval", "100ms", "--format", "openmetrics", "--proc", text(&machine)];
+    let printed = String::from_utf8(output(&arguments).stdout).expect("it prints UTF-8");
+    assert!(
+        printed.contains("\npageset_count_pages{node=\"0\",zone=\"Normal\",cpu=\"1\"} 11\n"),
+        "{printed}"
+    );
+    assert!(printed.ends_with("# EOF\n"), "{printed}");
 }
