@@ -130,7 +130,8 @@ pub struct ReturnPolicy {
     /// system. The lowest pageblocks stay: they are used first. `None` keeps a fiftieth of the pool, 32 MiB at most.
     /// [`Pool::trim`] and a shortage return these too. Memory from [`Pool::populate`] stays in addition.
     pub keep_bytes: Option<u64>,
-    /// Whether a thread of the pool returns memory. If not, call [`Pool::tick`].
+    /// Whether a thread of the pool returns memory. If not, call [`Pool::tick`]. Where nothing ever goes back and nothing is
+    /// cleared ([`Builder::pinned`], [`Residency::Locked`], a caller's region), there is no thread.
     pub worker: Worker,
     /// Whether the pool clears free pages for `alloc_zeroed` in idle time.
     pub prezero: Prezero,
@@ -208,6 +209,8 @@ pub struct Builder {
     residency: Residency,
     fast_path: FastPath,
     returns: ReturnPolicy,
+    /// Whether every address keeps its page.
+    is_pinned: bool,
     /// CPUs that get arrays. Default: all that can exist.
     array_cpus: Option<usize>,
 }
@@ -224,6 +227,7 @@ impl Builder {
             residency: Residency::Pageable,
             fast_path: FastPath::Auto,
             returns: ReturnPolicy::default(),
+            is_pinned: false,
             array_cpus: None,
         }
     }
@@ -293,10 +297,30 @@ impl Builder {
         self
     }
 
-    /// How idle memory goes back. Default: `ReturnPolicy::default()`.
+    /// How idle memory goes back. Default: `ReturnPolicy::default()`, which gives idle memory back. A pool that a device or
+    /// the kernel knows by its pages is [`pinned`](Self::pinned) instead.
     #[must_use]
     pub fn returns(mut self, returns: ReturnPolicy) -> Self {
         self.returns = returns;
+        self
+    }
+
+    /// Every address of the pool keeps the page that is behind it, until the pool is dropped. For a pool that is registered
+    /// as a whole: buffers of io_uring, a memory region of RDMA, the UMEM of AF_XDP, memory of vhost or VFIO.
+    ///
+    /// Such a registration pins the pages of its moment. A pool that gives memory back gets other pages behind the same
+    /// addresses. From then on the device reads and writes pages that the program no longer sees: the length is right,
+    /// there is no error, and the bytes are wrong.
+    ///
+    /// A pinned pool gives nothing back: not by its thread (which it has only for [`Prezero`]), not by [`Pool::tick`],
+    /// [`Pool::trim`] or [`Pool::resize`], and not when memory is short. It locks nothing, so it needs no room in
+    /// `ulimit -l`; the registration itself may. [`Pool::populate`] may run before or after it.
+    ///
+    /// A fork is the program's part: use [`Fork::Hide`]. Before Linux 5.12, the first write after a fork may put a copy
+    /// behind an address of the parent. So is the end of pages: free them when the device is done with them.
+    #[must_use]
+    pub fn pinned(mut self) -> Self {
+        self.is_pinned = true;
         self
     }
 
@@ -308,11 +332,11 @@ impl Builder {
     pub fn build(self) -> Result<Pool, BuildError> {
         let inner = Arc::new(self.inner()?);
         let background = match self.returns.worker {
-            Worker::Thread => Some(
+            Worker::Thread if inner.has_idle_work() => Some(
                 Background::start(&inner)
                     .map_err(|source| BuildError::System { what: "start the pool's thread", source })?,
             ),
-            Worker::None => None,
+            Worker::Thread | Worker::None => None,
         };
         Ok(Pool::new(inner, background))
     }
@@ -333,13 +357,9 @@ impl Builder {
         // Without sequences the second set is not used.
         let spare = if area.is_some() { set() } else { ArraySet::new(0, Caps::NONE) };
         let hot = HotPage::new([set(), spare]).map_err(system("map the page of the fast path"))?;
-        let (contents, giveback) = match (self.source, self.backing, self.residency) {
-            (Source::Caller(_), ..) => (Contents::Unknown, Giveback::Never),
-            (_, Backing::Hugetlb(HugePageSize::Gib1), _) | (_, _, Residency::Locked) => {
-                (Contents::Zero, Giveback::Never)
-            }
-            (_, Backing::Memfd, _) => (Contents::Zero, Giveback::PunchHole),
-            _ => (Contents::Zero, Giveback::DontNeed),
+        let contents = match self.source {
+            Source::Caller(_) => Contents::Unknown,
+            Source::System => Contents::Zero,
         };
         let capacity = self.capacity.map_or(frames, |bytes| (bytes >> PAGE_SHIFT) as u64).min(frames);
         Ok(Inner {
@@ -352,7 +372,7 @@ impl Builder {
             counts: Counts::default(),
             frames: frames as u32,
             backing: self.backing,
-            giveback,
+            giveback: self.giveback(),
             returns: self.returns,
             drain: parking_lot::Mutex::default(),
             retired: parking_lot::Mutex::default(),
@@ -360,6 +380,17 @@ impl Builder {
             populated_blocks: AtomicU32::new(0),
             looks: parking_lot::Mutex::default(),
         })
+    }
+
+    /// How free memory goes back.
+    fn giveback(&self) -> Giveback {
+        let is_kept = self.is_pinned || self.residency == Residency::Locked;
+        match (self.source, self.backing) {
+            _ if is_kept => Giveback::Never,
+            (Source::Caller(_), _) | (_, Backing::Hugetlb(HugePageSize::Gib1)) => Giveback::Never,
+            (_, Backing::Memfd) => Giveback::PunchHole,
+            _ => Giveback::DontNeed,
+        }
     }
 
     fn bad_size(&self, multiple_of: usize) -> BuildError {

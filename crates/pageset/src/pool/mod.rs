@@ -63,7 +63,7 @@ use crate::ledger::Ledger;
 use crate::percpu::PerCpu;
 use crate::sys::advice::Giveback;
 use crate::sys::{Mapping, PAGE_SHIFT};
-use crate::{Backing, Builder, ReturnPolicy};
+use crate::{Backing, Builder, Prezero, ReturnPolicy};
 
 /// A pool of pages.
 ///
@@ -106,6 +106,11 @@ impl Inner {
     /// Whether nobody has a page, and no array.
     pub(crate) fn is_all_free(&self) -> bool {
         self.capacity.out() == 0
+    }
+
+    /// Whether the pool's thread would have anything to do.
+    pub(crate) fn has_idle_work(&self) -> bool {
+        self.giveback != Giveback::Never || self.returns.prezero != Prezero::Off
     }
 
     #[inline(always)]

@@ -5,7 +5,7 @@ use pageset_core::{Order, PAGEBLOCK_FRAMES};
 use super::{Inner, Pool, bytes_of};
 use crate::ledger::BlockState;
 use crate::sys::BLOCK_BYTES;
-use crate::sys::advice::{Discarded, discard};
+use crate::sys::advice::{Discarded, Giveback, discard};
 
 impl Pool {
     /// Makes the pool smaller, or larger again up to the size it was built with. Returns the bytes in service afterwards.
@@ -23,7 +23,11 @@ impl Pool {
         while in_service(&retired) + BLOCK_BYTES <= bytes
             && let Some(block) = retired.pop()
         {
-            inner.ledger.set_block(block as usize, BlockState::Returned);
+            let state = match inner.giveback {
+                Giveback::Never => BlockState::Resident,
+                Giveback::DontNeed | Giveback::PunchHole => BlockState::Returned,
+            };
+            inner.ledger.set_block(block as usize, state);
             inner.base.release(block * PAGEBLOCK_FRAMES, Order::PAGEBLOCK);
         }
         for block in (0..inner.frames / PAGEBLOCK_FRAMES).rev() {

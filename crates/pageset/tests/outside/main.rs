@@ -3,3 +3,4 @@
 mod cpus;
 mod owned;
 mod pool;
+mod registered;
