@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs, path::Path};
 
-use pageset_trace::{Layout, LayoutSource, Snapshot, Vmstat};
+use pageset_trace::{Layout, LayoutSource, SettingChange, Snapshot, Vmstat};
 
 use crate::cpus::CpuList;
 use crate::error::RecordError;
@@ -89,11 +89,45 @@ pub(crate) fn sysctls() -> BTreeMap<String, String> {
     SYSCTLS.into_iter().filter_map(value).collect()
 }
 
-/// Settings that were others before, each in words.
-pub(crate) fn changes(before: &BTreeMap<String, String>, after: &BTreeMap<String, String>) -> Vec<String> {
-    let both = after.iter().filter_map(|(name, now)| Some((name, before.get(name)?, now)));
-    let changed = both.filter(|(_, then, now)| then != now);
-    changed.map(|(name, then, now)| format!("when vm.{name} changed from {then} to {now}")).collect()
+/// Changes that are kept. More are no settings under which anything can be said.
+const CHANGES_MAX: usize = 1000;
+
+/// The settings, as they are looked at again and again.
+#[derive(Debug)]
+pub(crate) struct SettingsWatch {
+    values: BTreeMap<String, String>,
+    seen_ns: u64,
+    changes: Vec<SettingChange>,
+}
+
+impl SettingsWatch {
+    /// Looks at them for the first time.
+    pub(crate) fn begin(now_ns: u64) -> Self {
+        Self { values: sysctls(), seen_ns: now_ns, changes: Vec::new() }
+    }
+
+    /// Looks at them again.
+    pub(crate) fn look(&mut self, now_ns: u64) {
+        self.note(sysctls(), now_ns);
+    }
+
+    fn note(&mut self, values: BTreeMap<String, String>, now_ns: u64) {
+        let after_ns = std::mem::replace(&mut self.seen_ns, now_ns);
+        for (name, to) in &values {
+            let Some(from) = self.values.get(name).filter(|from| *from != to) else { continue };
+            if self.changes.len() < CHANGES_MAX {
+                let (name, from, to) = (name.clone(), from.clone(), to.clone());
+                self.changes.push(SettingChange { name, from, to, after_ns, before_ns: now_ns });
+            }
+        }
+        // One that could not be read this time keeps its value.
+        self.values.extend(values);
+    }
+
+    /// What changed, by time.
+    pub(crate) fn end(self) -> Vec<SettingChange> {
+        self.changes
+    }
 }
 
 /// Frames allocated between two states: the counters of all zones together.
@@ -124,14 +158,33 @@ mod tests {
     }
 
     #[test]
-    fn only_settings_that_changed_are_named() {
+    fn a_setting_that_changes_is_named_with_the_times_between_which_it_did() {
         let settings = |high: &str| {
             let settings = [("percpu_pagelist_high_fraction", high), ("stat_interval", "1")];
-            settings.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
+            BTreeMap::from(settings.map(|(name, value)| (name.to_owned(), value.to_owned())))
         };
-        let named = changes(&settings("0"), &settings("8"));
-        assert_eq!(named, ["when vm.percpu_pagelist_high_fraction changed from 0 to 8"]);
-        assert!(changes(&BTreeMap::new(), &settings("8")).is_empty());
+        let mut watch = SettingsWatch { values: settings("0"), seen_ns: 5, changes: Vec::new() };
+        watch.note(settings("0"), 10);
+        watch.note(settings("8"), 20);
+        watch.note(BTreeMap::new(), 30);
+        watch.note(settings("0"), 40);
+        let found = watch.end().into_iter();
+        let found: Vec<_> = found
+            .map(|change| (change.name, change.from, change.to, change.after_ns, change.before_ns))
+            .collect();
+        let change = |from: &str, to: &str, after_ns, before_ns| {
+            ("percpu_pagelist_high_fraction".to_owned(), from.to_owned(), to.to_owned(), after_ns, before_ns)
+        };
+        assert_eq!(found, [change("0", "8", 10, 20), change("8", "0", 30, 40)]);
+    }
+
+    #[test]
+    fn changes_are_bounded() {
+        let mut watch = SettingsWatch { values: BTreeMap::new(), seen_ns: 0, changes: Vec::new() };
+        for look in 0..2 * CHANGES_MAX as u64 {
+            watch.note([("stat_interval".to_owned(), look.to_string())].into(), look);
+        }
+        assert_eq!(watch.end().len(), CHANGES_MAX);
     }
 
     #[test]

@@ -12,13 +12,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use pageset_trace::{Sample, ZoneSample, Zoneinfo};
+use pageset_trace::{Sample, SettingChange, ZoneSample, Zoneinfo};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::clock::now_ns;
 use crate::cpus::CpuList;
 use crate::error::RecordError;
 use crate::instance::Instance;
+use crate::machine::SettingsWatch;
 
 /// Between two looks of a CPU.
 const PERIOD: Duration = Duration::from_millis(20);
@@ -40,6 +41,7 @@ pub(crate) struct Sampler {
     samples: Vec<Sample>,
     pagesets: usize,
     period: Duration,
+    settings: SettingsWatch,
 }
 
 impl Sampler {
@@ -51,7 +53,9 @@ impl Sampler {
         let path = "/proc/zoneinfo";
         let zoneinfo = File::open(path).map_err(|error| RecordError::io(path, "open", error))?;
         let marks = OpenOptions::new().write(true).open(instance.path("trace_marker_raw")).ok();
-        Ok(Self { cpus, zoneinfo, marks, text: Vec::new(), samples: Vec::new(), pagesets: 0, period: PERIOD })
+        let settings = SettingsWatch::begin(now_ns());
+        let (text, samples) = (Vec::new(), Vec::new());
+        Ok(Self { cpus, zoneinfo, marks, text, samples, pagesets: 0, period: PERIOD, settings })
     }
 
     /// Whether samples are marked in the trace.
@@ -59,15 +63,17 @@ impl Sampler {
         self.marks.is_some()
     }
 
-    /// Looks until `stop`; returns what was seen.
-    pub(crate) fn run(mut self, stop: &AtomicBool) -> Vec<Sample> {
+    /// Looks until `stop`; returns what was seen, and which settings changed.
+    pub(crate) fn run(mut self, stop: &AtomicBool) -> (Vec<Sample>, Vec<SettingChange>) {
         while !stop.load(Ordering::Relaxed) {
             let began = Instant::now();
             self.look_everywhere(stop);
+            self.settings.look(now_ns());
             let pause = self.period.max(began.elapsed() * SHARE).saturating_sub(began.elapsed());
             thread::park_timeout(pause);
         }
-        self.samples
+        self.settings.look(now_ns());
+        (self.samples, self.settings.end())
     }
 
     fn look_everywhere(&mut self, stop: &AtomicBool) {
@@ -174,6 +180,7 @@ mod tests {
             samples: Vec::new(),
             pagesets: 0,
             period: PERIOD,
+            settings: SettingsWatch::begin(0),
         }
     }
 

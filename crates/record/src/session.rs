@@ -154,14 +154,14 @@ impl Session {
         tell: &mut dyn FnMut(&Status) -> Going,
     ) -> Result<Recording, RecordError> {
         let Self { options, cpus, buffer_bytes, setup, mut alarm, instance, .. } = self;
-        let Setup { layout, decoder, not_recorded } = setup;
+        let Setup { layout, decoder, recorded, not_recorded } = setup;
         let page_bytes = layout.page_bytes;
         let sampler = Sampler::new(&instance, cpus.clone())?;
         let since_ns = now_ns();
         let rings = cpus.iter().map(|cpu| Ring::open(&instance, cpu, &layout, since_ns));
         let merger = Merger::new(rings.collect::<Result<_, _>>()?, layout, decoder);
-        let settings = machine::sysctls();
         let mut head = describe(&options, &cpus, not_recorded)?;
+        head.recorded = recorded;
         if !sampler.is_marking() {
             head.not_recorded.push("marks around samples: trace_marker_raw cannot be written".to_owned());
         }
@@ -188,11 +188,12 @@ impl Session {
             let ended = reader.record(&options, &mut head, alarm.as_mut(), tell);
             stop.store(true, Ordering::Relaxed);
             samples.thread().unpark();
-            put_samples(&mut head, samples.join().unwrap_or_default(), &cpus);
+            let (samples, setting_changes) = samples.join().unwrap_or_default();
+            put_samples(&mut head, samples, &cpus);
+            head.setting_changes = setting_changes;
             if options.cpus.is_none() {
                 note_newcomers(&mut head, &cpus);
             }
-            head.not_recorded.extend(machine::changes(&settings, &machine::sysctls()));
             let ended = ended.and_then(|ended| reader.finish(&cpus, &mut head).map(|lost| (ended, lost)));
             head.recorder_pids = pids_of(&pids);
             let events = reader.end(ended.as_ref().ok().map(|(_, lost)| (head.clone(), *lost)));

@@ -21,6 +21,8 @@ use pageset_trace::raw::{Callers, Filter, Need, PROBES, SPINNING, TRACEPOINTS, T
 pub(crate) struct Setup {
     pub(crate) layout: PageLayout,
     pub(crate) decoder: Decoder,
+    /// Names of the events that are switched on.
+    pub(crate) recorded: Vec<String>,
     /// What it will not record, each with the reason.
     pub(crate) not_recorded: Vec<String>,
 }
@@ -85,6 +87,8 @@ pub(crate) fn set_up(
         }
     }
 
+    let recorded = events.iter().map(|(tracepoint, _)| tracepoint.kind.name().to_owned()).collect();
+
     let (page, event) = (tracefs.path("events/header_page"), tracefs.path("events/header_event"));
     let layout = PageLayout::parse(&tracefs::read(&page)?, &tracefs::read(&event)?)
         .map_err(|problem| RecordError::unknown(page, problem))?;
@@ -98,7 +102,7 @@ pub(crate) fn set_up(
             Err(error) => not_recorded.push(error.to_string()),
         }
     }
-    Ok(Setup { layout, decoder, not_recorded })
+    Ok(Setup { layout, decoder, recorded, not_recorded })
 }
 
 /// Has the kernel write the call chain of each wait for a spinning lock behind its beginning. Source: the kernel's

@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{layout::Layout, recording_cost::RecordingCost, sample::Sample, snapshot::Snapshot};
+use crate::{
+    layout::Layout, recording_cost::RecordingCost, sample::Sample, setting_change::SettingChange,
+    snapshot::Snapshot,
+};
 
 /// The formats that can be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -141,6 +144,13 @@ pub struct TraceInfo {
     /// Threads of the recorder. Their events are not part of the recorded load.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recorder_pids: Vec<u32>,
+    /// Tracepoints that were switched on, by the kernel's names; empty if the source does not say. One that is not among them
+    /// was not recorded, and that there are none of its events means nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recorded: Vec<String>,
+    /// Settings of the kernel that changed meanwhile, by time. [`TraceInfo::machine`] has those of the beginning.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub setting_changes: Vec<SettingChange>,
     /// What the recorder could not record, each with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_recorded: Vec<String>,

@@ -34,6 +34,7 @@ pub mod raw;
 mod reader;
 mod recording_cost;
 mod sample;
+mod setting_change;
 mod sidecar;
 mod snapshot;
 mod without_recorder;
@@ -58,6 +59,7 @@ pub use procfs::{
 pub use reader::{BLOCK_EVENTS_MAX, Recovery, Strictness, TraceReader};
 pub use recording_cost::{CostRange, RecordingCost};
 pub use sample::{Sample, ZoneSample};
+pub use setting_change::SettingChange;
 pub use sidecar::find as side_file;
 pub use snapshot::Snapshot;
 pub use without_recorder::WithoutRecorder;

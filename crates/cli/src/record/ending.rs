@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use pageset_record::{Ending, Met, Recording};
-use pageset_trace::{CostRange, RecordingCost};
+use pageset_trace::{CostRange, RecordingCost, SettingChange};
 
 use crate::convert::size;
 use crate::invocation::quoted;
@@ -42,6 +42,10 @@ pub(crate) fn print(out: &mut dyn Write, path: &Path, recording: &Recording) -> 
         )?;
     }
     print_not_recorded(out, &info.not_recorded)?;
+    for change in &info.setting_changes {
+        let SettingChange { name, from, to, .. } = change;
+        writeln!(out, "vm.{name} changed from {from} to {to} meanwhile: forecasts are of one stretch only.")?;
+    }
     let name = quoted(&path.display().to_string());
     writeln!(out, "`pageset replay {name}` shows what other kernels would have made of it.")?;
     Ok(())
