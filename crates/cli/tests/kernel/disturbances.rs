@@ -183,7 +183,10 @@ fn a_setting_that_changes_meanwhile_is_named() {
     assert!(said.contains(&expected), "{said}");
     let info = pageset_trace::open(&trace).unwrap().info().clone();
     let change = info.setting_changes.first().expect("the change is in the file");
-    assert_eq!((change.name.as_str(), change.to.as_str()), ("stat_interval", (then + 1).to_string().as_str()));
+    assert_eq!(
+        (change.name.as_str(), change.to.as_str()),
+        ("stat_interval", (then + 1).to_string().as_str())
+    );
     let on = info.t_on_ns.unwrap()..=info.t_off_ns.unwrap();
     assert!(change.after_ns < change.before_ns && on.contains(&change.after_ns), "{change:?}, {on:?}");
 }
