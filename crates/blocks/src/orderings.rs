@@ -131,7 +131,7 @@ fn a_pageblock_is_closed_with_all_of_its_larger_blocks_or_not_at_all() {
 #[test]
 fn a_stack_whose_top_is_back_is_another_one() {
     check(3, || {
-        let stack = Arc::new((Stack::new(), Storage::owned(3, BlockState::new)));
+        let stack = Arc::new((Stack::new(), Storage::owned(3, BlockState::new).unwrap()));
         (0..3).for_each(|block| stack.0.push(&stack.1, block));
         let theirs = Arc::clone(&stack);
         let other = thread::spawn(move || {
@@ -152,7 +152,7 @@ fn a_stack_whose_top_is_back_is_another_one() {
 #[test]
 fn a_stack_gives_what_was_done_before() {
     check(2, || {
-        let stack = Arc::new((Stack::new(), Storage::owned(2, BlockState::new), Frame::new()));
+        let stack = Arc::new((Stack::new(), Storage::owned(2, BlockState::new).unwrap(), Frame::new()));
         stack.0.push(&stack.1, 1);
         let theirs = Arc::clone(&stack);
         let pusher = thread::spawn(move || {

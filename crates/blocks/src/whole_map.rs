@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     fn map(blocks: &[BlockIndex]) -> WholeMap<'static> {
-        let map = WholeMap(Storage::owned(WholeMap::words(300), WholeWord::new));
+        let map = WholeMap(Storage::owned(WholeMap::words(300), WholeWord::new).unwrap());
         blocks.iter().for_each(|block| map.put(*block, 1));
         map
     }

@@ -5,30 +5,40 @@ use std::cell::Cell;
 use std::sync::Mutex;
 
 use pageset_blocks::{
-    BadBits, BlockAllocator, BlockState, CpuHome, CpuLists, FreeBits, TableCounts, Tables, TailBits,
-    WholeWord, Zone,
+    BadBits, BlockAllocator, BlockState, CpuHome, CpuLists, FreeBits, RemoteFrees, TableCounts, Tables,
+    TailBits, WholeWord, Zone,
 };
 use pageset_core::{
-    Config, CpuId, MigrateType, NodeId, Order, Pfn, Request, RequestTraits, Storage, Watermarks, ZoneConfig,
+    Config, ConfigError, CpuId, MigrateType, NodeId, Order, Pfn, Request, RequestTraits, Storage, Watermarks, ZoneConfig,
     ZoneId, ZoneKind,
 };
 
-/// The system's heap, counting what this thread asks of it.
+/// The system's heap, counting what this thread asks of it, and refusing one request.
 struct Counting;
 
 thread_local! {
     static ASKED: Cell<u64> = const { Cell::new(0) };
+    /// Bytes that this thread has.
+    static HELD: Cell<isize> = const { Cell::new(0) };
+    /// The request that is refused, by its number among those that this thread asks.
+    static REFUSED: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: every call is passed on to the system's allocator as it is; counting touches a thread-local integer only.
+// SAFETY: every call is passed on to the system's allocator as it is, or refused, which an allocator may do; counting touches
+// thread-local integers only.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ASKED.set(ASKED.get() + 1);
+        if ASKED.get() == REFUSED.get() {
+            return std::ptr::null_mut();
+        }
+        HELD.set(HELD.get() + layout.size() as isize);
         // SAFETY: the caller's promises are those that `System` asks for.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        HELD.set(HELD.get() - layout.size() as isize);
         // SAFETY: `memory` came from `System`, through `alloc` above.
         unsafe { System.dealloc(memory, layout) }
     }
@@ -152,6 +162,42 @@ fn in_statics_no_operation_asks_the_heap() {
         zonelists: Storage::Borrowed(&mut memory.zonelists),
     };
     let allocator = BlockAllocator::new(&config, tables).expect("the zone is possible");
+    let allocator = allocator.with_remote_frees(RemoteFrees::Kept);
     everything(&allocator, &mut held);
     assert_eq!(ASKED.get(), before);
+}
+
+/// Refuses the first request of the heap, then the second, and so on, until `build` needs no more. Each refusal is an error, and
+/// nothing is left behind.
+fn each_request_refused<T>(mut build: impl FnMut() -> Result<T, ConfigError>) -> T {
+    for request in 1.. {
+        let held = HELD.get();
+        REFUSED.set(ASKED.get() + request);
+        let built = build();
+        let is_over = ASKED.get() < REFUSED.replace(0);
+        match built {
+            Ok(built) if is_over => {
+                assert!(request > 4, "only {request} requests: what is built is not on the heap");
+                return built;
+            }
+            Ok(_) => panic!("request {request} was refused, and nobody noticed"),
+            Err(error) => assert!(matches!(error, ConfigError::OutOfMemory(bytes) if bytes > 0), "{error}"),
+        }
+        assert_eq!(HELD.get(), held, "what was made before request {request} is given back");
+    }
+    unreachable!("there are not so many requests")
+}
+
+#[test]
+fn fault_06_an_allocator_that_finds_no_memory_for_its_tables_is_an_error() {
+    let mut held = vec![None; FRAMES as usize];
+    let regions = [0..FRAMES];
+    let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..FRAMES, regions: &regions }];
+    let config = Config::new(&zones, &[NodeId(0); 2]);
+    let allocator = each_request_refused(|| BlockAllocator::new(&config, Tables::on_heap(&config)?));
+    let allocator = allocator.with_remote_frees(RemoteFrees::Kept);
+    // Each request of an operation's would be the first of all.
+    REFUSED.set(ASKED.get() + 1);
+    everything(&allocator, &mut held);
+    assert_eq!(ASKED.get() + 1, REFUSED.replace(0));
 }

@@ -85,6 +85,8 @@ pub enum FreeError {
     Busy(Pfn),
     /// The table of pageblocks with bad frames has no entry left.
     NoRoom(Pfn),
+    /// The range has no frames, or its end lies before its start.
+    BadRange(Pfn, Pfn),
     /// The CPU does not exist.
     BadCpu(CpuId),
 }
@@ -102,6 +104,7 @@ impl fmt::Display for FreeError {
             Self::NoRoom(pfn) => {
                 write!(f, "frame {pfn} stays in service: too many pageblocks have bad frames")
             }
+            Self::BadRange(start, end) => write!(f, "frames {start} to {end} are no range: it has no frames"),
             Self::Busy(pfn) => write!(f, "the pageblock of frame {pfn} is being changed: free it again"),
             Self::BadCpu(cpu) => write!(f, "CPU {} does not exist", cpu.0),
         }
@@ -122,7 +125,7 @@ pub enum ConfigError {
     BadZoneSpan(usize),
     /// Two zones' spans overlap, or zones are not in ascending order of (node, kind).
     ZonesOverlap(usize, usize),
-    /// A usable region lies outside its zone, or regions overlap or are out of order.
+    /// A usable region has no frames or lies outside its zone, or regions overlap or are out of order.
     BadRegion(usize),
     /// A CPU or a zone names a node above 255.
     BadNode(u16),
@@ -146,6 +149,10 @@ pub enum ConfigError {
     AlreadyManaged(Pfn),
     /// A pageblock in service cannot be of this type.
     BadType(MigrateType),
+    /// The range has no frames, or its end lies before its start.
+    BadRange(Pfn, Pfn),
+    /// The heap has not so many bytes for a table.
+    OutOfMemory(usize),
 }
 
 impl fmt::Display for ConfigError {
@@ -160,7 +167,7 @@ impl fmt::Display for ConfigError {
                 write!(f, "zones {a} and {b} overlap, or are not in ascending order of node and kind")
             }
             Self::BadRegion(zone) => {
-                write!(f, "a region of zone {zone} lies outside it, overlaps another or is out of order")
+                write!(f, "a region of zone {zone} has no frames, lies outside it, overlaps another or is out of order")
             }
             Self::BadNode(node) => write!(f, "node {node} is too high: nodes are 0 to {}", MAX_NODES - 1),
             Self::NoCpus => f.write_str("an allocator needs at least one CPU"),
@@ -177,6 +184,8 @@ impl fmt::Display for ConfigError {
             Self::AlreadyManaged(pfn) => write!(f, "frame {pfn} is the allocator's already"),
             Self::NotIsolated(pfn) => write!(f, "the pageblock of frame {pfn} is not isolated"),
             Self::BadType(migratetype) => write!(f, "a pageblock in service cannot be {migratetype}"),
+            Self::BadRange(start, end) => write!(f, "frames {start} to {end} are no range: it has no frames"),
+            Self::OutOfMemory(bytes) => write!(f, "out of memory: no {bytes} bytes for a table"),
         }
     }
 }

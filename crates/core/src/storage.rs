@@ -2,6 +2,9 @@
 
 use core::ops::{Deref, DerefMut};
 
+#[cfg(feature = "alloc")]
+use crate::error::ConfigError;
+
 /// A fixed table of `T`: memory of the caller's, or (feature `alloc`) of the heap.
 ///
 /// A kernel lends statics or carves tables from its first zone; a program or a simulator owns them.
@@ -17,9 +20,17 @@ pub enum Storage<'a, T> {
 
 impl<T> Storage<'_, T> {
     /// `len` entries of the heap, each made by `make`.
+    ///
+    /// # Errors
+    /// [`ConfigError::OutOfMemory`] if the heap has not so many bytes.
     #[cfg(feature = "alloc")]
-    pub fn owned(len: usize, make: impl FnMut() -> T) -> Self {
-        Self::Owned(core::iter::repeat_with(make).take(len).collect())
+    pub fn owned(len: usize, make: impl FnMut() -> T) -> Result<Self, ConfigError> {
+        let mut entries = alloc::vec::Vec::new();
+        let refused = |_| ConfigError::OutOfMemory(len.saturating_mul(size_of::<T>()));
+        entries.try_reserve_exact(len).map_err(refused)?;
+        entries.extend(core::iter::repeat_with(make).take(len));
+        // It is as long as its room, so nothing is moved.
+        Ok(Self::Owned(entries.into_boxed_slice()))
     }
 }
 

@@ -132,7 +132,7 @@ impl<E: Engine> Frames<E> {
     #[cold]
     fn dealloc_frames(&self, ready: &Ready<E>, cpu: CpuId, frames: Range<u64>) {
         for pfn in frames {
-            let freed = place::retry(|| ready.engine.free_range(cpu, pfn..pfn + 1));
+            let freed = place::free_range(&ready.engine, cpu, pfn..pfn + 1);
             // ANCHOR: late
             match freed {
                 Ok(()) => {}

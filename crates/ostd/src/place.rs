@@ -1,6 +1,7 @@
 //! Layouts of any size and alignment, as blocks.
 
 use core::alloc::Layout;
+use core::ops::Range;
 
 use ostd::mm::PAGE_SIZE;
 use pageset_core::{CpuId, FreeError, Order, Pfn, Request};
@@ -29,7 +30,7 @@ impl<E: Engine> Ready<E> {
             let mut whole = request;
             whole.order = order;
             let pfn = self.engine.alloc(cpu, &whole).ok()?;
-            retry(|| self.engine.free_range(cpu, pfn.0 + frames..pfn.0 + block)).ok()?;
+            free_range(&self.engine, cpu, pfn.0 + frames..pfn.0 + block).ok()?;
             pfn
         };
         // OSTD frees frames one by one. What cannot be split now is split when a part of it is freed.
@@ -38,14 +39,18 @@ impl<E: Engine> Ready<E> {
     }
 }
 
-/// Does it again while another CPU is at the same pageblock, which is soon over: interrupts are off there, too.
-pub(crate) fn retry(mut free: impl FnMut() -> Result<(), FreeError>) -> Result<(), FreeError> {
-    loop {
-        match free() {
-            Err(FreeError::Busy(_)) => core::hint::spin_loop(),
+/// Frees these frames, if there are any. While another CPU is at the same pageblock, which is soon over, since interrupts are off
+/// there, too, it goes on with the frames that are left.
+pub(crate) fn free_range<E: Engine>(engine: &E, cpu: CpuId, frames: Range<u64>) -> Result<(), FreeError> {
+    let mut rest = frames;
+    while !rest.is_empty() {
+        match engine.free_range(cpu, rest.clone()) {
+            Err(FreeError::Busy(pfn)) => rest.start = pfn.0,
             freed => return freed,
         }
+        core::hint::spin_loop();
     }
+    Ok(())
 }
 
 /// Size and alignment in frames.

@@ -6,7 +6,7 @@ use pageset_core::{CpuId, Order, Pfn, Request};
 
 use crate::engine::Engine;
 use crate::frames::Ready;
-use crate::place::retry;
+use crate::place::free_range;
 
 /// Frames of the largest block.
 const STEP: u64 = Order::MAX.frames() as u64;
@@ -20,7 +20,7 @@ impl<E: Engine> Ready<E> {
             let mut start = span.start.next_multiple_of(align);
             while start.checked_add(whole).is_some_and(|end| end <= span.end) {
                 let Err(busy) = self.take(cpu, start..start + whole, &request) else {
-                    retry(|| self.engine.free_range(cpu, start + frames..start + whole)).ok()?;
+                    free_range(&self.engine, cpu, start + frames..start + whole).ok()?;
                     return Some(Pfn(start));
                 };
                 start = (busy + STEP).next_multiple_of(align);
@@ -34,7 +34,7 @@ impl<E: Engine> Ready<E> {
         for block in frames.clone().step_by(STEP as usize) {
             if self.engine.alloc_at(cpu, Pfn(block), request).is_err() {
                 // These are whole blocks that were just taken, so nothing is refused.
-                let _ = retry(|| self.engine.free_range(cpu, frames.start..block));
+                let _ = free_range(&self.engine, cpu, frames.start..block);
                 return Err(block);
             }
         }

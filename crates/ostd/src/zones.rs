@@ -40,13 +40,17 @@ impl Zones {
     /// Calls `with` with the zones as the allocators want them, with these pieces in them.
     pub(crate) fn with_config<T>(&self, pieces: &Pieces, with: impl FnOnce(&[ZoneConfig<'_>]) -> T) -> T {
         let mut regions = [const { [const { 0..0 }; MAX_PIECES] }; BOUNDS.len()];
-        for (regions, span) in regions.iter_mut().zip(self.spans()) {
+        let mut counts = [0; BOUNDS.len()];
+        for ((regions, count), span) in regions.iter_mut().zip(&mut counts).zip(self.spans()) {
             let inside = pieces.iter().filter_map(|piece| clip(&piece, &span));
-            regions.iter_mut().zip(inside).for_each(|(region, piece)| *region = piece);
+            for (region, piece) in regions.iter_mut().zip(inside) {
+                *region = piece;
+                *count += 1;
+            }
         }
         let config = core::array::from_fn::<_, { BOUNDS.len() }, _>(|at| {
             let (kind, span) = self.zones[at].clone();
-            ZoneConfig { kind, node: NodeId(0), span, regions: &regions[at] }
+            ZoneConfig { kind, node: NodeId(0), span, regions: &regions[at][..counts[at]] }
         });
         with(&config[..self.len])
     }

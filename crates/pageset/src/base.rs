@@ -131,7 +131,7 @@ impl Base {
     /// it.
     pub(crate) fn free_range(&self, frames: Range<u32>) -> Result<(), FreeError> {
         let mut rest = u64::from(frames.start)..u64::from(frames.end);
-        loop {
+        while !rest.is_empty() {
             match self.allocator().free_range(CPU, rest.clone()) {
                 Err(FreeError::Busy(pfn)) => rest.start = pfn.0,
                 outcome => {
@@ -142,6 +142,7 @@ impl Base {
             }
             std::thread::yield_now();
         }
+        Ok(())
     }
 
     /// Puts back a block that nobody has.

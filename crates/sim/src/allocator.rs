@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use pageset_blocks::{BlockAllocator, Part, observe_lines};
+use pageset_blocks::{BlockAllocator, Part, RemoteFrees, observe_lines};
 use pageset_core::{
     Config, ConfigError, CpuId, FrameAllocator, FrameUsage, PageAllocator, Policy, Storage, TableCounts,
     Tables, Zone,
@@ -147,7 +147,8 @@ fn owned_blocks(
         ],
         config.cpus.len() as u32,
     );
-    let whole = BlockAllocator::new(config, tables)?.with_clock(now_ns);
+    // What is studied is the allocator with all of its parts; the default leaves one out.
+    let whole = BlockAllocator::new(config, tables)?.with_clock(now_ns).with_remote_frees(RemoteFrees::Kept);
     let allocator = match without {
         Some(part) => whole.without(part),
         None => whole,
@@ -166,14 +167,14 @@ fn tables(config: &Config<'_>) -> Result<Tables<'static, VirtualPlatform>, Confi
     let zones = config.zones.iter().enumerate().map(|(index, zone)| {
         let counts = pageset_core::FrameCounts::for_span(zone.span.clone());
         let counts = counts.ok_or(ConfigError::BadZoneSpan(index))?;
-        let owners = Storage::owned(counts.owners(&config.policy, needed.cpus), Default::default);
+        let owners = Storage::owned(counts.owners(&config.policy, needed.cpus), Default::default)?;
         Ok(Zone::new(memory::frame_tables(counts)).with_owners(owners))
     });
     Ok(Tables {
         zones: Storage::Owned(zones.collect::<Result<_, ConfigError>>()?),
-        pagesets: Storage::owned(needed.pagesets, Default::default),
-        cpus: Storage::owned(needed.cpus, Default::default),
-        zonelists: Storage::owned(needed.zonelists, Default::default),
+        pagesets: Storage::owned(needed.pagesets, Default::default)?,
+        cpus: Storage::owned(needed.cpus, Default::default)?,
+        zonelists: Storage::owned(needed.zonelists, Default::default)?,
     })
 }
 

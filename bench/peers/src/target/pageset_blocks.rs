@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::ptr;
 
-use pageset_blocks::{BlockAllocator, CpuArrays, Tables};
+use pageset_blocks::{BlockAllocator, CpuArrays, RemoteFrees, Tables};
 use pageset_core::{Config, CpuId, NodeId, Order, Pfn, Request, ZoneConfig, ZoneKind};
 
 use super::Target;
@@ -30,6 +30,7 @@ impl Target for Blocks {
         let config = Config::new(&zones, &[NodeId(0); CPUS]);
         let tables = Tables::on_heap(&config).map_err(|error| error.to_string())?;
         let pages = BlockAllocator::new(&config, tables).map_err(|error| error.to_string())?;
+        let pages = pages.with_remote_frees(RemoteFrees::Kept);
         Ok(Self { arena: Arena::new(count)?, pages })
     }
 

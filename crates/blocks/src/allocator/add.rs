@@ -18,11 +18,15 @@ impl BlockAllocator<'_> {
     /// the memory that was there first.
     ///
     /// # Errors
-    /// [`ConfigError::BadCpu`] for an unknown CPU, [`ConfigError::Foreign`] for a frame in no zone,
+    /// [`ConfigError::BadCpu`] for an unknown CPU, [`ConfigError::BadRange`] for a range without frames,
+    /// [`ConfigError::Foreign`] for a frame in no zone,
     /// [`ConfigError::AlreadyManaged`] for one that is no hole: then nothing is added. (If another CPU adds frames of the same
     /// pageblock at the same time, one of the two may get the error, and what it added before stays.)
     pub fn add_memory(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), ConfigError> {
         self.check_cpu(cpu)?;
+        if pfns.is_empty() {
+            return Err(ConfigError::BadRange(Pfn(pfns.start), Pfn(pfns.end)));
+        }
         for pfn in pfns.clone().map(Pfn) {
             let (_, index) = self.locate(pfn).ok_or(ConfigError::Foreign(pfn))?;
             if !self.is_hole(index) {

@@ -32,6 +32,7 @@ impl<'a> BlockAllocator<'a> {
         let mut first = 0;
         for (index, (zone, of)) in tables.zones.iter_mut().zip(config.zones).enumerate() {
             let blocks = pageblocks_of(of).ok_or(ConfigError::BadZoneSpan(index))?;
+            let first_frame = covering(of).ok_or(ConfigError::BadZoneSpan(index))?.start;
             check_regions(index, of)?;
             zone.id = ZoneId(index as u16);
             zone.kind = of.kind;
@@ -39,7 +40,7 @@ impl<'a> BlockAllocator<'a> {
             zone.span = of.span.clone();
             zone.managed.store(of.managed() as usize, Relaxed);
             zone.blocks = first..first + blocks;
-            zone.offset = covering(of).start.wrapping_sub((first * FRAMES) as u64);
+            zone.offset = first_frame.wrapping_sub((first * FRAMES) as u64);
             zone.lowmem_reserve = config.lowmem_reserve(index);
             zone.set_marks(config.watermarks(index));
             first += blocks;
@@ -63,7 +64,7 @@ impl<'a> BlockAllocator<'a> {
             homes: tables.homes,
             zones: tables.zones,
             zonelists: tables.zonelists,
-            parts: Parts::ALL,
+            parts: Parts::DEFAULT,
             min_free_kbytes: AtomicUsize::new(usize::try_from(min_free_kbytes).unwrap_or(usize::MAX)),
             page_bytes: config.page_bytes,
             watermark_scale_factor: config.watermark_scale_factor,
@@ -149,8 +150,8 @@ fn first_zones(config: &Config<'_>, zonelist: &[ZoneId]) -> [ZoneId; ZoneKind::C
 
 fn check_regions(index: usize, zone: &ZoneConfig<'_>) -> Result<(), ConfigError> {
     let mut end = zone.span.start;
-    for region in zone.regions.iter().filter(|region| !region.is_empty()) {
-        if region.start < end || region.end > zone.span.end {
+    for region in zone.regions {
+        if region.is_empty() || region.start < end || region.end > zone.span.end {
             return Err(ConfigError::BadRegion(index));
         }
         end = region.end;

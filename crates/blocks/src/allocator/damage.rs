@@ -48,6 +48,7 @@ impl Machine {
         config.min_free_kbytes = Some(0);
         let tables = Tables::on_heap(&config).expect("the zone is possible");
         let allocator = BlockAllocator::new(&config, tables).expect("the zone is possible");
+        let allocator = allocator.with_remote_frees(crate::RemoteFrees::Kept);
         let mut machine = Self { allocator, used: BTreeMap::new() };
         machine.use_all_kinds();
         machine

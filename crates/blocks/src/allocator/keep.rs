@@ -23,15 +23,19 @@ const KEPT_OF_MIXED: usize = if cfg!(shuttle) { 4 } else { 64 };
 /// What happens to blocks that a CPU frees to another CPU's pageblock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RemoteFrees {
+    /// They go back at once. Every double free is an error.
+    #[default]
+    AtOnce,
     /// The CPU keeps those up to order 3 for its own requests, 256 frames of a zone at most. Then it gives back those of the type
     /// and order that it has most of; but single ones of one pageblock from which another CPU allocates at the moment, 512 at most,
-    /// when that CPU has left it. Blocks of pageblocks that several CPUs share are kept likewise, whoever frees them. A block
-    /// that is freed twice so is found when it is given back, and counted; if it is one of a shared pageblock and the CPU still keeps
-    /// it, at once.
-    #[default]
+    /// when that CPU has left it. Blocks of pageblocks that several CPUs share are kept likewise, whichever CPU frees them; and a
+    /// CPU takes some of those ahead for its next requests.
+    ///
+    /// This saves cache lines that pass between CPUs. Its price: if two CPUs free the same block, both frees may succeed, and the
+    /// block may be handed out **twice** before the allocator finds that. It finds it when one of the two gives the block back, and
+    /// [counts](crate::BlockCounters::double_frees) it; if both were handed out and freed again, never. So this rule is for hosts
+    /// whose own types make a double free impossible. A second free by the same CPU, and every wrong range, is an error here too.
     Kept,
-    /// They go back at once. Every double free is an error.
-    AtOnce,
 }
 
 /// What became of a block that a CPU should keep.

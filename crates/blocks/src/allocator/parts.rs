@@ -7,7 +7,8 @@ use crate::spares::SPARES;
 /// A part of the mechanism.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// A CPU keeps blocks that it frees to other CPUs' pageblocks. Without: [`RemoteFrees::AtOnce`].
+    /// A CPU keeps blocks that it frees to other CPUs' pageblocks: [`RemoteFrees::Kept`]. An allocator has this part only if that
+    /// was [chosen](BlockAllocator::with_remote_frees).
     KeptBlocks,
     /// A CPU takes whole pageblocks several at a time, and keeps those that it does not need at hand. Without: one by one, and
     /// at most one at hand besides the one that it freed last.
@@ -31,7 +32,7 @@ impl Part {
     ];
 }
 
-/// Which parts there are.
+/// Which parts an allocator has.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parts {
     pub(super) remote_frees: RemoteFrees,
@@ -45,8 +46,8 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    pub(super) const ALL: Self = Self {
-        remote_frees: RemoteFrees::Kept,
+    pub(super) const DEFAULT: Self = Self {
+        remote_frees: RemoteFrees::AtOnce,
         whole_use: WholeUse::AtHand,
         spares_max: SPARES,
         has_own_stacks: true,
@@ -56,7 +57,7 @@ impl Parts {
 }
 
 impl BlockAllocator<'_> {
-    /// The same allocator with another rule for frees to other CPUs' pageblocks. Default: [`RemoteFrees::Kept`].
+    /// The same allocator with another rule for frees to other CPUs' pageblocks. Default: [`RemoteFrees::AtOnce`].
     #[must_use]
     pub fn with_remote_frees(mut self, rule: RemoteFrees) -> Self {
         self.parts.remote_frees = rule;

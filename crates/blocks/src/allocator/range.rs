@@ -126,8 +126,8 @@ impl BlockAllocator<'_> {
         const TRIES: u32 = 8;
         for _ in 0..TRIES {
             let pfn = self.alloc(cpu, &request)?;
-            let end = pfn.0 + u64::from(order.frames());
-            if self.free_range(cpu, pfn.0 + frames..end).is_ok() {
+            let surplus = pfn.0 + frames..pfn.0 + u64::from(order.frames());
+            if surplus.is_empty() || self.free_range(cpu, surplus).is_ok() {
                 return Ok(pfn);
             }
             // Nothing of it was freed. If somebody else freed it, who must not, there is nothing to give back.
@@ -189,6 +189,9 @@ impl BlockAllocator<'_> {
     fn check_all_in_use(&self, cpu: CpuId, pfns: &Range<u64>) -> Result<(), FreeError> {
         if !self.is_known(cpu) {
             return Err(FreeError::BadCpu(cpu));
+        }
+        if pfns.is_empty() {
+            return Err(FreeError::BadRange(Pfn(pfns.start), Pfn(pfns.end)));
         }
         let mut start = pfns.start;
         while start < pfns.end {

@@ -117,7 +117,8 @@ mod tests {
         let nodes = [NodeId(0); 2];
         let mut config = Config::new(&zones, &nodes);
         config.min_free_kbytes = Some(0);
-        BlockAllocator::new(&config, Tables::on_heap(&config).expect("possible")).expect("possible")
+        let allocator = BlockAllocator::new(&config, Tables::on_heap(&config).expect("possible"));
+        allocator.expect("possible").with_remote_frees(crate::RemoteFrees::Kept)
     }
 
     fn page() -> Request {

@@ -79,15 +79,16 @@ impl TableCounts {
     }
 }
 
-/// The frames from which and up to which a zone has pageblocks, both multiples of the largest block.
-pub(super) fn covering(zone: &ZoneConfig<'_>) -> core::ops::Range<u64> {
+/// The frames from which and up to which a zone has pageblocks, both multiples of the largest block. `None` if the end is beyond
+/// all frame numbers.
+pub(super) fn covering(zone: &ZoneConfig<'_>) -> Option<core::ops::Range<u64>> {
     const LARGEST: u64 = 1 << MAX_ORDER;
-    zone.span.start / LARGEST * LARGEST..zone.span.end.div_ceil(LARGEST).saturating_mul(LARGEST)
+    Some(zone.span.start / LARGEST * LARGEST..zone.span.end.checked_next_multiple_of(LARGEST)?)
 }
 
 /// Pageblocks of a zone, if it has any and not too many.
 pub(super) fn pageblocks_of(zone: &ZoneConfig<'_>) -> Option<usize> {
-    let covering = covering(zone);
+    let covering = covering(zone)?;
     let blocks = covering.end.checked_sub(covering.start)? / FRAMES as u64;
     let is_possible =
         zone.span.start < zone.span.end && blocks < u64::from(u32::MAX) / crate::free_bits::WORDS as u64;
@@ -134,11 +135,12 @@ impl Tables<'static> {
     /// Tables on the heap for `config`.
     ///
     /// # Errors
-    /// [`ConfigError::BadZoneSpan`] if a zone is empty or larger than memory can be.
+    /// [`ConfigError::BadZoneSpan`] if a zone is empty or larger than memory can be, [`ConfigError::OutOfMemory`] if the heap has
+    /// too little.
     pub fn on_heap(config: &Config<'_>) -> Result<Self, ConfigError> {
         let pageblocks = TableCounts::for_config(config)?.pageblocks;
         let (free, tails) =
-            (Storage::owned(pageblocks, FreeBits::new), Storage::owned(pageblocks, TailBits::new));
+            (Storage::owned(pageblocks, FreeBits::new)?, Storage::owned(pageblocks, TailBits::new)?);
         Tables::with_bits(free, tails, config)
     }
 }
@@ -152,8 +154,8 @@ impl<'a> Tables<'a> {
     /// whole.
     ///
     /// # Errors
-    /// [`ConfigError::BadZoneSpan`] if a zone is empty or larger than memory can be. A table of another length is an error of
-    /// [`BlockAllocator::new`](crate::BlockAllocator::new).
+    /// [`ConfigError::BadZoneSpan`] if a zone is empty or larger than memory can be, [`ConfigError::OutOfMemory`] if the heap has
+    /// too little. A table of another length is an error of [`BlockAllocator::new`](crate::BlockAllocator::new).
     pub fn with_bits(
         free: Storage<'a, FreeBits>,
         tails: Storage<'a, TailBits>,
@@ -163,13 +165,13 @@ impl<'a> Tables<'a> {
         Ok(Self {
             free,
             tails,
-            bad: Storage::owned(counts.bad, BadBits::new),
-            states: Storage::owned(counts.pageblocks, BlockState::new),
-            whole: Storage::owned(counts.whole, WholeWord::new),
-            lists: Storage::owned(counts.lists, CpuLists::new),
-            homes: Storage::owned(counts.cpus, CpuHome::new),
-            zones: Storage::owned(counts.zones, Zone::empty),
-            zonelists: Storage::owned(counts.zonelists, || ZoneId(0)),
+            bad: Storage::owned(counts.bad, BadBits::new)?,
+            states: Storage::owned(counts.pageblocks, BlockState::new)?,
+            whole: Storage::owned(counts.whole, WholeWord::new)?,
+            lists: Storage::owned(counts.lists, CpuLists::new)?,
+            homes: Storage::owned(counts.cpus, CpuHome::new)?,
+            zones: Storage::owned(counts.zones, Zone::empty)?,
+            zonelists: Storage::owned(counts.zonelists, || ZoneId(0))?,
         })
     }
 }

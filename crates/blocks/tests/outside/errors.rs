@@ -95,13 +95,21 @@ fn configurations_that_contradict_themselves() {
     assert_eq!(build(&[]), Err(ConfigError::NoZones));
     assert_eq!(build(&[zone(5..5, &[])]), Err(ConfigError::BadZoneSpan(0)));
     assert_eq!(build(&[zone(0..u64::MAX, &[])]), Err(ConfigError::BadZoneSpan(0)));
+    for end in [u64::MAX, u64::MAX - 500, u64::MAX - 1022] {
+        assert_eq!(build(&[zone(end - 65_536..end, &[])]), Err(ConfigError::BadZoneSpan(0)), "{end:#x}");
+    }
+    assert_eq!(build(&[zone(u64::MAX - 65_535..u64::MAX - 1023, &[])]), Ok(()), "no table reaches beyond it");
+    assert_eq!(build(&[zone(0..100, &[10..10])]), Err(ConfigError::BadRegion(0)));
+    #[expect(clippy::reversed_empty_ranges, reason = "that is the mistake")]
+    let reversed = [20..10];
+    assert_eq!(build(&[zone(0..100, &reversed)]), Err(ConfigError::BadRegion(0)));
     assert_eq!(build(&[zone(0..100, &[0..101])]), Err(ConfigError::BadRegion(0)));
     assert_eq!(build(&[zone(0..100, &[10..20, 5..7])]), Err(ConfigError::BadRegion(0)));
     assert_eq!(build(&[zone(0..100, &[10..20])]), Ok(()));
     let zones = [zone(0..4096, &[0..4096])];
     let config = Config::new(&zones, &[NodeId(0)]);
     let mut tables = Tables::on_heap(&config).unwrap();
-    tables.free = pageset_core::Storage::owned(0, || unreachable!());
+    tables.free = pageset_core::Storage::owned(0, || unreachable!()).unwrap();
     assert_eq!(BlockAllocator::new(&config, tables).map(drop), Err(ConfigError::TableLength("free", 8)));
 }
 
@@ -122,4 +130,38 @@ fn a_given_place_leaves_the_minimum_as_any_other() {
     allocator.free(CPU, Pfn(5), Order::ZERO).unwrap();
     allocator.free(CpuId(1), Pfn(6), Order::ZERO).unwrap();
     assert_eq!([at(4001, &page), at(4002, &page)], [Ok(()), short]);
+}
+
+/// The last frames that there can be are frames like all others.
+#[test]
+fn a_zone_whose_tables_end_with_the_frame_numbers_is_whole() {
+    const END: u64 = u64::MAX - 1023;
+    let regions = [END - 4096..END];
+    let zones =
+        [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: END - 4096..END, regions: &regions }];
+    let mut config = Config::new(&zones, &[NodeId(0)]);
+    config.min_free_kbytes = Some(0);
+    let allocator = BlockAllocator::new(&config, Tables::on_heap(&config).unwrap()).unwrap();
+    assert_eq!(allocator.validate().map(|census| census.free), Ok(4096));
+    let block = allocator.alloc(CPU, &Request::new(Order::PAGEBLOCK)).unwrap();
+    assert_eq!(allocator.free_range(CPU, block.0 + 1..block.0 + 512), Ok(()));
+    let pages = std::iter::from_fn(|| allocator.alloc(CPU, &Request::new(Order::ZERO)).ok());
+    assert_eq!(pages.count(), 4095);
+    assert_eq!(allocator.validate().map(|census| census.allocated), Ok(4096));
+}
+
+#[test]
+#[expect(clippy::reversed_empty_ranges, reason = "that is the mistake")]
+fn ranges_without_frames_are_errors() {
+    let allocator = ragged(1);
+    let block = allocator.alloc(CPU, &request(5, MigrateType::Movable)).unwrap().0;
+    for range in [block..block, block + 9..block + 2, 10..5, 5..5, u64::MAX..0, 3000..3000] {
+        let (start, end) = (Pfn(range.start), Pfn(range.end));
+        assert_eq!(allocator.free_range(CPU, range.clone()), Err(FreeError::BadRange(start, end)));
+        assert_eq!(allocator.split_range(CPU, range.clone()), Err(FreeError::BadRange(start, end)));
+        assert_eq!(allocator.add_memory(CPU, range), Err(ConfigError::BadRange(start, end)));
+    }
+    let told = FreeError::BadRange(Pfn(10), Pfn(5)).to_string();
+    assert_eq!(told, "frames 0xa to 0x5 are no range: it has no frames");
+    assert_eq!(allocator.validate().map(|census| census.allocated), Ok(32));
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use pageset_blocks::{BlockAllocator, Part, Tables};
+use pageset_blocks::{BlockAllocator, Part, RemoteFrees, Tables};
 use pageset_core::{Config, MigrateType, NodeId, Order, Request, RequestTraits, ZoneConfig, ZoneKind};
 
 pub(crate) fn order(order: u8) -> Order {
@@ -22,6 +22,7 @@ pub(crate) fn allocator(zones: &[Zone], cpus: usize) -> BlockAllocator<'static> 
     whole(zones, cpus).without(Part::MixedPageblocks)
 }
 
+/// CPUs keep what they free to others, which is not the default, and has more to test.
 fn whole(zones: &[Zone], cpus: usize) -> BlockAllocator<'static> {
     let zones: Vec<_> = zones
         .iter()
@@ -31,7 +32,8 @@ fn whole(zones: &[Zone], cpus: usize) -> BlockAllocator<'static> {
     let mut config = Config::new(&zones, &nodes);
     config.min_free_kbytes = Some(0);
     let tables = Tables::on_heap(&config).expect("the zones are possible");
-    BlockAllocator::new(&config, tables).expect("the zones do not overlap")
+    let allocator = BlockAllocator::new(&config, tables).expect("the zones do not overlap");
+    allocator.with_remote_frees(RemoteFrees::Kept)
 }
 
 /// One zone without holes, in which they share them.

@@ -19,11 +19,15 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     /// was there first. O(frames), with the zone's lock held for a pageblock at a time.
     ///
     /// # Errors
-    /// [`ConfigError::BadCpu`] for an unknown CPU, [`ConfigError::Foreign`] for a frame in no zone,
+    /// [`ConfigError::BadCpu`] for an unknown CPU, [`ConfigError::BadRange`] for a range without frames,
+    /// [`ConfigError::Foreign`] for a frame in no zone,
     /// [`ConfigError::AlreadyManaged`] for one that is no hole: then nothing is added. (If another CPU adds the same frames at the
     /// same time, one of the two gets the error, and what it added before stays.)
     pub fn add_memory(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), ConfigError> {
         self.check_cpu(cpu)?;
+        if pfns.is_empty() {
+            return Err(ConfigError::BadRange(Pfn(pfns.start), Pfn(pfns.end)));
+        }
         for pfn in pfns.clone().map(Pfn) {
             let (zone, frame) = self.locate(pfn).ok_or(ConfigError::Foreign(pfn))?;
             if zone.body.frames.state(frame) != State::Hole {

@@ -96,6 +96,9 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         let order = Order::holding(frames).ok_or(AllocError::BadCount(frames))?;
         let pfn = self.alloc(cpu, &Request { order, ..*request })?;
         let surplus = pfn.0 + frames..pfn.0 + u64::from(order.frames());
+        if surplus.is_empty() {
+            return Ok(pfn);
+        }
         match self.free_range(cpu, surplus) {
             Ok(()) => Ok(pfn),
             // Somebody freed frames of a block that is ours: nothing to give back, and nothing lost either.
@@ -104,14 +107,17 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     }
 
     /// Frees the frames of a range: whole blocks, parts of blocks, or several blocks. A block that reaches beyond the range
-    /// keeps its frames outside. An empty range frees nothing.
+    /// keeps its frames outside.
     ///
     /// # Errors
-    /// Names the first frame that is not allocated; then nothing is freed. (If another CPU frees parts of the range at the
+    /// [`FreeError::BadRange`] for a range without frames. Otherwise names the first frame that is not allocated; then nothing is freed. (If another CPU frees parts of the range at the
     /// same time, both calls may free some of it, and one gets the error.)
     pub fn free_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
         if !self.is_known(cpu) {
             return Err(FreeError::BadCpu(cpu));
+        }
+        if pfns.is_empty() {
+            return Err(FreeError::BadRange(Pfn(pfns.start), Pfn(pfns.end)));
         }
         self.for_each_allocated(&pfns, |_, _, _| Ok(()))?;
         self.for_each_allocated(&pfns, |zone, head, order| {
@@ -132,11 +138,14 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     /// those who free them one by one. A block that reaches beyond the range is split as a whole.
     ///
     /// # Errors
-    /// Names the first frame that is not allocated; then nothing is split. (If another CPU frees parts of the range at the same
+    /// [`FreeError::BadRange`] for a range without frames. Otherwise names the first frame that is not allocated; then nothing is split. (If another CPU frees parts of the range at the same
     /// time, some of it may be.)
     pub fn split_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
         if !self.is_known(cpu) {
             return Err(FreeError::BadCpu(cpu));
+        }
+        if pfns.is_empty() {
+            return Err(FreeError::BadRange(Pfn(pfns.start), Pfn(pfns.end)));
         }
         self.for_each_allocated(&pfns, |_, _, _| Ok(()))?;
         self.for_each_allocated(&pfns, |zone, head, order| {

@@ -64,22 +64,24 @@ impl<P: Platform> Tables<'static, P> {
     /// Tables on the heap for `config`.
     ///
     /// # Errors
-    /// If a zone's span is empty or too large.
+    /// If a zone's span is empty or too large, or the heap has too little memory.
     pub fn on_heap(config: &Config<'_>) -> Result<Self, ConfigError> {
         let needed = TableCounts::for_config(config);
-        let mut zones = alloc::vec::Vec::with_capacity(needed.zones);
+        let mut zones = alloc::vec::Vec::new();
+        let bytes = needed.zones.saturating_mul(size_of::<Zone<'static, P>>());
+        zones.try_reserve_exact(needed.zones).map_err(|_| ConfigError::OutOfMemory(bytes))?;
         for (index, zone) in config.zones.iter().enumerate() {
             let counts =
                 crate::FrameCounts::for_span(zone.span.clone()).ok_or(ConfigError::BadZoneSpan(index))?;
-            let zone = Zone::new(crate::frame::FrameTables::on_heap(counts));
+            let zone = Zone::new(crate::frame::FrameTables::on_heap(counts)?);
             let owners = counts.owners(&config.policy, needed.cpus);
-            zones.push(zone.with_owners(Storage::owned(owners, crate::frame::PageblockOwner::new)));
+            zones.push(zone.with_owners(Storage::owned(owners, crate::frame::PageblockOwner::new)?));
         }
         Ok(Self {
             zones: Storage::Owned(zones.into()),
-            pagesets: Storage::owned(needed.pagesets, Pageset::new),
-            cpus: Storage::owned(needed.cpus, Cpu::new),
-            zonelists: Storage::owned(needed.zonelists, ZoneId::default),
+            pagesets: Storage::owned(needed.pagesets, Pageset::new)?,
+            cpus: Storage::owned(needed.cpus, Cpu::new)?,
+            zonelists: Storage::owned(needed.zonelists, ZoneId::default)?,
         })
     }
 }
@@ -87,13 +89,15 @@ impl<P: Platform> Tables<'static, P> {
 #[cfg(feature = "alloc")]
 impl crate::frame::FrameTables<'static> {
     /// Metadata on the heap for one zone.
-    #[must_use]
-    pub fn on_heap(counts: crate::FrameCounts) -> Self {
-        Self {
-            links: Storage::owned(counts.frames, crate::frame::FrameLinks::new),
-            states: Storage::owned(counts.frames, crate::frame::FrameState::new),
-            pageblocks: Storage::owned(counts.pageblocks, crate::frame::PageblockType::new),
-        }
+    ///
+    /// # Errors
+    /// [`ConfigError::OutOfMemory`] if the heap has too little memory.
+    pub fn on_heap(counts: crate::FrameCounts) -> Result<Self, ConfigError> {
+        Ok(Self {
+            links: Storage::owned(counts.frames, crate::frame::FrameLinks::new)?,
+            states: Storage::owned(counts.frames, crate::frame::FrameState::new)?,
+            pageblocks: Storage::owned(counts.pageblocks, crate::frame::PageblockType::new)?,
+        })
     }
 }
 

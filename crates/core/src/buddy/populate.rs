@@ -28,7 +28,7 @@ pub(crate) fn populate(
     let mut filled = 0;
     for region in regions {
         if region.is_empty() {
-            continue;
+            return Err(ConfigError::BadRegion(zone));
         }
         let inside = |pfn| span.index(Pfn(pfn)).ok_or(ConfigError::BadRegion(zone));
         let (start, last) = (inside(region.start)?, inside(region.end - 1)?);
@@ -97,7 +97,9 @@ mod tests {
 
     #[test]
     fn impossible_regions_are_refused() {
-        for regions in [&[0..10, 5..20][..], &[10..20, 0..5], &[100..5000]] {
+        #[expect(clippy::reversed_empty_ranges, reason = "that is the mistake")]
+        let reversed = 20..10;
+        for regions in [&[0..10, 5..20][..], &[10..20, 0..5], &[100..5000], &[7..7], &[reversed]] {
             assert_eq!(fill(0..4096, regions).err(), Some(ConfigError::BadRegion(0)), "{regions:?}");
         }
     }

@@ -33,7 +33,6 @@ impl ZoneShape {
         if region.start >= region.end {
             return;
         }
-        self.regions.retain(|region| region.start < region.end);
         self.regions.push(region);
         self.regions.sort_by_key(|region| region.start);
         self.regions.dedup_by(|next, region| {
@@ -128,5 +127,6 @@ pub(crate) fn regions(span: Range<u64>, holes: Vec<(u64, u64)>) -> Vec<Range<u64
         from = hole.end;
     }
     regions.push(from..span.end);
+    regions.retain(|region| !region.is_empty());
     regions
 }

@@ -202,6 +202,8 @@ impl Model {
         let first_not_ours = range.clone().find(|pfn| self.around(*pfn).is_none());
         if !self.knows(cpu) {
             Err(FreeError::BadCpu(CpuId(cpu)))
+        } else if range.is_empty() {
+            Err(FreeError::BadRange(Pfn(range.start), Pfn(range.end)))
         } else if let Some(pfn) = first_not_ours {
             Err(if !self.machine.is_memory(pfn) {
                 FreeError::Foreign(Pfn(pfn))
@@ -238,6 +240,9 @@ impl Model {
     /// What additions of memory answer; they change the machine.
     pub(crate) fn add_memory(&mut self, cpu: u32, range: &Range<u64>) -> Result<(), ConfigError> {
         self.cpu_answer(cpu)?;
+        if range.is_empty() {
+            return Err(ConfigError::BadRange(Pfn(range.start), Pfn(range.end)));
+        }
         for pfn in range.clone() {
             self.pageblock_of(pfn).ok_or(ConfigError::Foreign(Pfn(pfn)))?;
             if self.machine.is_memory(pfn) {

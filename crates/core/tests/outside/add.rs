@@ -52,7 +52,7 @@ fn only_holes_can_be_added() {
         assert_eq!(allocator.add_memory(CPU, pfns.clone()), Err(error), "{pfns:?}");
     }
     assert_eq!(allocator.add_memory(CpuId(2), 0..1), Err(ConfigError::BadCpu(2)));
-    assert_eq!(allocator.add_memory(CPU, 7..7), Ok(()));
+    assert_eq!(allocator.add_memory(CPU, 7..7), Err(ConfigError::BadRange(Pfn(7), Pfn(7))));
     assert_eq!(allocator.validate().expect("unchanged").free, 595 + 2048);
     assert_eq!(ConfigError::AlreadyManaged(Pfn(5)).to_string(), "frame 0x5 is the allocator's already");
 }

@@ -209,6 +209,10 @@ fn contradictory_configurations_are_refused() {
     assert_eq!(bad(&[(Normal, 0, 0..8, &[]), (Dma, 0, 8..16, &[])], &[0]), ConfigError::ZonesOverlap(0, 1));
     assert_eq!(bad(&[(Normal, 0, 0..8, from_ref(&(0..9)))], &[0]), ConfigError::BadRegion(0));
     assert_eq!(bad(&[(Normal, 0, 0..8, &[4..6, 5..8])], &[0]), ConfigError::BadRegion(0));
+    assert_eq!(bad(&[(Normal, 0, 0..8, from_ref(&(4..4)))], &[0]), ConfigError::BadRegion(0));
+    #[expect(clippy::reversed_empty_ranges, reason = "that is the mistake")]
+    let reversed = 6..4;
+    assert_eq!(bad(&[(Normal, 0, 0..8, from_ref(&reversed))], &[0]), ConfigError::BadRegion(0));
     for node in [256, 300, u16::MAX] {
         assert_eq!(bad(&[(Normal, node, 0..8, &[])], &[0]), ConfigError::BadNode(node));
         assert_eq!(bad(&[(Normal, 0, 0..8, &[])], &[node]), ConfigError::BadNode(node));
@@ -230,13 +234,13 @@ fn tables_of_the_wrong_length_are_refused() {
     let config = Config::new(&zones, &[NodeId(0)]);
     let tables = || Tables::<host::Host>::on_heap(&config).expect("a small span");
     let refused = |tables| PageAllocator::new(host::Host(()), &config, tables).map(drop);
-    let none = || Storage::owned(0, || unreachable!());
+    let none = || Storage::owned(0, || unreachable!()).expect("no bytes");
     assert_eq!(refused(Tables { zones: none(), ..tables() }), Err(ConfigError::TableLength("zones", 1)));
-    let pagesets = Storage::owned(0, || unreachable!());
+    let pagesets = Storage::owned(0, || unreachable!()).expect("no bytes");
     assert_eq!(refused(Tables { pagesets, ..tables() }), Err(ConfigError::TableLength("pagesets", 1)));
-    let cpus = Storage::owned(2, Default::default);
+    let cpus = Storage::owned(2, Default::default).expect("a few bytes");
     assert_eq!(refused(Tables { cpus, ..tables() }), Err(ConfigError::TableLength("cpus", 1)));
-    let zonelists = Storage::owned(0, Default::default);
+    let zonelists = Storage::owned(0, Default::default).expect("no bytes");
     assert_eq!(refused(Tables { zonelists, ..tables() }), Err(ConfigError::TableLength("zonelists", 1)));
 }
 
@@ -416,4 +420,18 @@ fn configuration_errors_say_what_is_wrong() {
         &Violation { zone: ZoneId(1), pfn: Some(Pfn(16)), rule: "blocks do not overlap (4)" },
         "zone 1: frame 0x10: blocks do not overlap (4)",
     );
+}
+
+#[test]
+#[expect(clippy::reversed_empty_ranges, reason = "that is the mistake")]
+fn ranges_without_frames_are_errors() {
+    let allocator = machine();
+    let before = allocator.validate();
+    for range in [5..5, 10..5, u64::MAX..0] {
+        let (start, end) = (Pfn(range.start), Pfn(range.end));
+        assert_eq!(allocator.free_range(CPU, range.clone()), Err(FreeError::BadRange(start, end)));
+        assert_eq!(allocator.split_range(CPU, range.clone()), Err(FreeError::BadRange(start, end)));
+        assert_eq!(allocator.add_memory(CPU, range), Err(ConfigError::BadRange(start, end)));
+    }
+    assert_eq!(allocator.validate(), before);
 }

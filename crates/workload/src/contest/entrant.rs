@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use pageset_blocks::{BlockAllocator, Part};
+use pageset_blocks::{BlockAllocator, Part, RemoteFrees};
 use pageset_core::{
     Config, CpuId, Event, EventSink, NodeId, PageAllocator, Pfn, Platform, Policy, Tables, ZoneConfig,
 };
@@ -95,7 +95,10 @@ impl Entrant {
             }
             Self::OwnedBlocks { without } => {
                 let tables = pageset_blocks::Tables::on_heap(&config)?;
-                let whole = BlockAllocator::new(&config, tables)?.with_clock(|| NOW_NS.get());
+                let whole = BlockAllocator::new(&config, tables)?
+                    .with_clock(|| NOW_NS.get())
+                    // The default leaves this part out.
+                    .with_remote_frees(RemoteFrees::Kept);
                 let allocator = match without {
                     Some(part) => whole.without(*part),
                     None => whole,

@@ -78,7 +78,7 @@ impl<'m> PageSets<'m> {
             let mut pressure = ZonePressure::new(zone, cpus as u32);
             pressure.set_visible(start.idle.max(0) as u64);
             ZoneSets {
-                frames: FrameTables::on_heap(counts),
+                frames: FrameTables::on_heap(counts).expect("the heap has room for the page sets' frames"),
                 tokens: Tokens::new(tokens as usize),
                 pressure,
                 idle_before: start.idle,

@@ -69,7 +69,7 @@ impl Geometry {
                 base: span.start / BASE_ALIGN * BASE_ALIGN,
                 end: span.end,
                 offset,
-                frames: FrameTables::on_heap(counts),
+                frames: FrameTables::on_heap(counts).map_err(|error| error.to_string())?,
                 tokens: Tokens::new(counts.frames),
                 limits,
                 pressure: ZonePressure::new(description, machine.cpus),
