@@ -9,8 +9,8 @@ use pageset_blocks::{
     TailBits, WholeWord, Zone,
 };
 use pageset_core::{
-    Config, ConfigError, CpuId, MigrateType, NodeId, Order, Pfn, Request, RequestTraits, Storage, Watermarks, ZoneConfig,
-    ZoneId, ZoneKind,
+    Config, ConfigError, CpuId, MigrateType, NodeId, Order, Pfn, Request, RequestTraits, Storage, Watermarks,
+    ZoneConfig, ZoneId, ZoneKind,
 };
 
 /// The system's heap, counting what this thread asks of it, and refusing one request.

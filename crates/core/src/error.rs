@@ -167,7 +167,10 @@ impl fmt::Display for ConfigError {
                 write!(f, "zones {a} and {b} overlap, or are not in ascending order of node and kind")
             }
             Self::BadRegion(zone) => {
-                write!(f, "a region of zone {zone} has no frames, lies outside it, overlaps another or is out of order")
+                write!(
+                    f,
+                    "a region of zone {zone} has no frames, lies outside it, overlaps another or is out of order"
+                )
             }
             Self::BadNode(node) => write!(f, "node {node} is too high: nodes are 0 to {}", MAX_NODES - 1),
             Self::NoCpus => f.write_str("an allocator needs at least one CPU"),

@@ -8,8 +8,8 @@ use std::cell::Cell;
 
 use host::{Allocator, build, order};
 use pageset_core::{
-    BelowHighMark, CacheSlice, Config, ConfigError, CpuId, MigrateType, NodeId, Order, POLICIES, PageAllocator,
-    Pfn, Policy, Reclaim, Request, RequestTraits, Tables, ZoneConfig, ZoneId, ZoneKind,
+    BelowHighMark, CacheSlice, Config, ConfigError, CpuId, MigrateType, NodeId, Order, POLICIES,
+    PageAllocator, Pfn, Policy, Reclaim, Request, RequestTraits, Tables, ZoneConfig, ZoneId, ZoneKind,
 };
 
 /// The system's heap, counting what this thread asks of it, and refusing one request.
@@ -165,9 +165,8 @@ fn fault_06_an_allocator_that_finds_no_memory_for_its_tables_is_an_error() {
     let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..60_000, regions: &regions }];
     for policy in POLICIES {
         let config = Config::new(&zones, &[NodeId(0), NodeId(1)]).with_policy(*policy);
-        let allocator = each_request_refused(|| {
-            PageAllocator::new(host::Host(()), &config, Tables::on_heap(&config)?)
-        });
+        let allocator =
+            each_request_refused(|| PageAllocator::new(host::Host(()), &config, Tables::on_heap(&config)?));
         // Each request of an operation's would be the first of all.
         REFUSED.set(ASKED.get() + 1);
         everything(&allocator, &mut held);

@@ -29,7 +29,14 @@ impl Set {
         let span = 1 << 20;
         let counts = FrameCounts::for_span(0..span).unwrap();
         let pcp = Pcp::with_scheme(policy.lists);
-        Self { policy, batch, pcp, frames: FrameTables::on_heap(counts).expect("memory enough"), next: 0, list_of: Vec::new() }
+        Self {
+            policy,
+            batch,
+            pcp,
+            frames: FrameTables::on_heap(counts).expect("memory enough"),
+            next: 0,
+            list_of: Vec::new(),
+        }
     }
 
     fn high(&self) -> i32 {
