@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use pageset_lab::file::{Existing, begin_file, check_file};
+use pageset_lab::file::{Existing, begin_file, check_file, remove_begun};
 use pageset_record::{Condition, CpuList, Going, Options, RecordError, Session, Timing};
 use pyo3::prelude::*;
 
@@ -62,7 +62,7 @@ pub(crate) fn record(
         });
         if matches!(recording, Err(RecordError::Command { .. })) {
             // It has no event that anybody asked for.
-            drop(fs::remove_file(&path));
+            remove_begun(&path);
         }
         match recording {
             Ok(_) => Ok(removed),

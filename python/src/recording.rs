@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::bail;
 use pageset_lab::recordings::bundled;
 use pageset_trace::{
-    Event, LostEvents, OpenOptions, Recovery, Strictness, TraceError, TraceInfo, TraceReader,
+    Event, Layout, LostEvents, OpenOptions, Recovery, Strictness, TraceError, TraceInfo, TraceReader,
 };
 use pyo3::prelude::*;
 
@@ -66,11 +66,11 @@ impl Recording {
         if let Some(sidecar) = sidecar {
             options = options.sidecar(sidecar);
         }
-        if let Some(layout) = layout {
-            options = options.layout(layout);
-        }
-        let source = path.map_or(Source::Bundled, |path| Source::File(path, options));
         run(py, None, Interrupted::LeftAlone, move |watch| {
+            if let Some(layout) = layout {
+                options = options.layout(Layout::load(&layout)?);
+            }
+            let source = path.map_or(Source::Bundled, |path| Source::File(path, options));
             let info = source.open(&watch)?.info().clone();
             Ok(Self { source, info })
         })

@@ -3,8 +3,8 @@
 use std::fs;
 use std::io::{self, Write as _};
 
-use anyhow::{Result, bail};
-use pageset_trace::{TraceReader, WithoutRecorder, WriteOptions, convert};
+use anyhow::{Result, anyhow, bail};
+use pageset_trace::{CONVERT_WRITES, TraceError, TraceReader, WithoutRecorder, WriteOptions, convert};
 
 use crate::args::ConvertArgs;
 use crate::hint;
@@ -24,8 +24,15 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<()> {
     let info = source.info().clone();
     let mut left_out = None;
     let mut write = |reader: &mut dyn TraceReader| {
-        convert(reader, &mut file, WriteOptions::default(), |events| progress.show(events))
-            .map_err(hint::of_trace)
+        convert(reader, &mut file, WriteOptions::default(), |events| progress.show(events)).map_err(|error| {
+            match error {
+                TraceError::Io { source, action: CONVERT_WRITES, .. } => {
+                    // It names its file.
+                    anyhow!(source)
+                }
+                error => hint::of_trace(error),
+            }
+        })
     };
     let summary = if args.without_recorder {
         if info.recorder_pids.is_empty() {

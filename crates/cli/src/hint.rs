@@ -29,11 +29,9 @@ pub(crate) fn of_conversion(error: anyhow::Error) -> anyhow::Error {
     anyhow!("{error:#}: `pageset convert {option}` makes a file that can be used here")
 }
 
-/// Adds a remedy to the error of a layout file.
-pub(crate) fn of_layout(error: &TraceError) -> anyhow::Error {
-    let is_simulated = std::fs::read_to_string(error.path())
-        .is_ok_and(|text| pageset_sim::Machine::parse(&text, "").is_ok());
-    if is_simulated {
+/// Adds a remedy to the error of a layout file with this text.
+pub(crate) fn of_layout(error: &TraceError, text: &str) -> anyhow::Error {
+    if pageset_sim::Machine::parse(text, "").is_ok() {
         let name = error.path().display();
         return anyhow!(
             "{name}: this is a machine to simulate, for `pageset simulate --machine`; a layout has zones, and `pageset \

@@ -113,8 +113,9 @@ pub(crate) fn find(
 }
 
 /// A layout file.
-fn load(path: &Path) -> Result<Layout> {
-    Layout::load(path).map_err(|error| hint::of_layout(&error))
+pub(crate) fn load(path: &Path) -> Result<Layout> {
+    let text = Layout::text(path).map_err(|error| hint::of_layout(&error, ""))?;
+    Layout::parse(path, &text).map_err(|error| hint::of_layout(&error, &text))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! of it.
 //!
 //! One file for each subcommand. `args` says what can be typed, `options` what several have in common; `source` opens traces, `layouts` finds the layout of a trace's machine,
-//! `output`, `page` and `paragraph` write results, `invocation` and `origin` say where they come from, `progress`
+//! `output`, `page` and `paragraph` write results, `limits` makes a limit of files an error, `invocation` and `origin` say where they come from, `progress`
 //! shows that a long run is alive. What is computed is computed in `pageset-lab`.
 #![forbid(unsafe_code)]
 
@@ -20,6 +20,7 @@ mod hint;
 mod invocation;
 mod layout;
 mod layouts;
+mod limits;
 mod man;
 mod options;
 mod origin;
@@ -52,6 +53,7 @@ use invocation::Invocation;
 /// that makes no sense ends the process.
 #[must_use]
 pub fn command(typed: impl IntoIterator<Item = OsString>) -> u8 {
+    limits::make_errors();
     // clap prints usage errors itself and exits with status 2.
     let mut definition = Args::command();
     let mut matches = definition.try_get_matches_from_mut(typed).unwrap_or_else(|error| error.exit());

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::ArgMatches;
-pub(crate) use pageset_lab::file::{AtomicFile, Existing, begin_file, check_file, write_file};
+pub(crate) use pageset_lab::file::{AtomicFile, Existing, begin_file, check_file, remove_begun, write_file};
 
 use crate::options::TargetArgs;
 

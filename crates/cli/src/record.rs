@@ -63,7 +63,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<()> {
     drop(live);
     if matches!(recording, Err(RecordError::Command { .. })) {
         // It has no event that anybody asked for.
-        drop(fs::remove_file(path));
+        output::remove_begun(path);
     }
     let recording = recording.map_err(|error| match error {
         RecordError::Output(_) => anyhow!("{}: {error}", path.display()),

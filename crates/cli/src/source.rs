@@ -10,6 +10,7 @@ use pageset_trace::{
 
 use crate::hint;
 use crate::invocation::quoted;
+use crate::layouts;
 use crate::options::{OpeningArgs, SourceArgs};
 
 /// An open trace that remembers when its events happened.
@@ -40,11 +41,9 @@ impl Source {
             options = options.sidecar(sidecar);
         }
         if let Some(layout) = layout {
-            options = options.layout(layout);
+            options = options.layout(layouts::load(layout)?);
         }
-        let reader = options.open(&path).map_err(|error| {
-            if layout == Some(error.path()) { hint::of_layout(&error) } else { hint::of_trace(error) }
-        })?;
+        let reader = options.open(&path).map_err(hint::of_trace)?;
         Ok(Self::new(reader, argument))
     }
 

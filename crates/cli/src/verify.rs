@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, anyhow};
 use pageset_core::Policy;
 use pageset_report::{Cell, Column, Format, Provenance, Row, Table, json_document};
-use pageset_trace::{Layout, TraceReader as _};
+use pageset_trace::TraceReader as _;
 use pageset_workload::{
     Against, Class, ExplainRequest, Fit, Verification, VerifyError, VerifyOptions, VmSettings, neighbours,
     verify,
@@ -18,6 +18,7 @@ use serde::Serialize;
 use crate::args::{self, AutoOr, VerifyArgs};
 use crate::hint;
 use crate::invocation::Invocation;
+use crate::layouts;
 use crate::options::SourceArgs;
 use crate::output;
 use crate::progress::Progress;
@@ -39,7 +40,7 @@ pub(crate) fn run(args: &VerifyArgs, invocation: &Invocation) -> Result<()> {
             AutoOr::Auto => None,
             AutoOr::Named(policy) => Some(*policy),
         },
-        machine: args.layout.as_deref().map(Layout::load).transpose()?,
+        machine: args.layout.as_deref().map(layouts::load).transpose()?,
         settings: args.set.iter().fold(VmSettings::default(), |all, one| all.and(*one)),
         mode: args.mode,
         explain: args.explain.map(|number| ExplainRequest { number, class: args.class }),

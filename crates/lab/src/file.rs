@@ -25,7 +25,7 @@ pub fn write_file(
     let mut result = Vec::new();
     make(&mut result)?;
     let mut file = AtomicFile::create(path, existing)?;
-    file.write_all(&result).with_context(|| cannot_write(path))?;
+    file.write_all(&result)?;
     file.finish()
 }
 
@@ -37,12 +37,33 @@ pub fn write_file(
 /// The name is taken and stays, or the system refuses.
 pub fn begin_file(path: &Path, existing: Existing) -> Result<File> {
     check_file(path, existing)?;
-    let is_taken = path.exists();
-    let mut options = File::options();
-    options.write(true).truncate(true);
-    // One that somebody makes meanwhile stays too.
-    let file = if is_taken { options.open(path) } else { options.create_new(true).open(path) };
-    file.with_context(|| cannot_write(path))
+    open_unlooked(path, existing)
+}
+
+/// Begins a file without having looked at what has its name: another process may make that at any moment.
+fn open_unlooked(path: &Path, existing: Existing) -> Result<File> {
+    match File::options().write(true).create_new(true).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        made => return made.with_context(|| cannot_write(path)),
+    }
+    // Nothing is cut off before it is known what was opened.
+    let opened = File::options().write(true).create(existing == Existing::Replace).truncate(false).open(path);
+    let file = opened.with_context(|| cannot_write(path))?;
+    if file.metadata().with_context(|| cannot_write(path))?.is_file() {
+        if existing == Existing::Refuse {
+            return Err(exists(path));
+        }
+        file.set_len(0).with_context(|| cannot_write(path))?;
+    }
+    Ok(file)
+}
+
+/// Removes a file that [`begin_file`] has begun and that has nothing in it. A device or a pipe stays.
+pub fn remove_begun(path: &Path) {
+    if fs::symlink_metadata(path).is_ok_and(|kind| kind.is_file()) {
+        // What cannot be removed is an empty file, and the caller has an error of its own to tell.
+        drop(fs::remove_file(path));
+    }
 }
 
 /// Refuses a file that must not be written.
@@ -77,14 +98,15 @@ enum Sink {
 impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Self::Beside(file) => file.write(bytes),
+            // Not through the library's own `write`, whose errors name a file that has no name yet.
+            Self::Beside(file) => file.as_file_mut().write(bytes),
             Self::Device(file) => file.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
-            Self::Beside(file) => file.flush(),
+            Self::Beside(file) => file.as_file_mut().flush(),
             Self::Device(file) => file.flush(),
         }
     }
@@ -100,8 +122,12 @@ impl AtomicFile {
         check_file(target, existing)?;
         let is_device = fs::metadata(target).is_ok_and(|kind| !kind.is_file() && !kind.is_dir());
         let (target, sink) = if is_device {
-            let file = fs::OpenOptions::new().write(true).open(target);
-            (target.to_owned(), Sink::Device(file.with_context(|| cannot_write(target))?))
+            let file = File::options().write(true).open(target).with_context(|| cannot_write(target))?;
+            if file.metadata().with_context(|| cannot_write(target))?.is_file() {
+                // A file has taken the device's name since the look.
+                return Err(exists(target));
+            }
+            (target.to_owned(), Sink::Device(file))
         } else {
             // A link's target is replaced, not the link.
             let target = fs::canonicalize(target).unwrap_or_else(|_| target.to_owned());
@@ -151,12 +177,17 @@ impl AtomicFile {
 
 impl Write for AtomicFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.out.write(bytes)
+        self.out.write(bytes).map_err(|error| named(&self.target, &error))
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
+        self.out.flush().map_err(|error| named(&self.target, &error))
     }
+}
+
+/// A caller that writes has an error of reading, too: it must not have to know which of the two it was.
+fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", cannot_write(path)))
 }
 
 fn cannot_write(path: &Path) -> String {
@@ -234,6 +265,34 @@ mod tests {
         begin_file(&target, Existing::Replace).unwrap();
         assert!(fs::read(&target).unwrap().is_empty());
         begin_file(Path::new("/dev/null"), Existing::Refuse).unwrap();
+    }
+
+    #[test]
+    fn fault_13_a_file_that_appears_after_the_look_stays() {
+        let directory = tempfile::tempdir().unwrap();
+        let target = directory.path().join("result");
+        // As if it had appeared when `check_file` had found nothing.
+        fs::write(&target, "precious").unwrap();
+        let error = open_unlooked(&target, Existing::Refuse).unwrap_err().to_string();
+        assert!(error.ends_with("exists already; choose another name, or replace it with --force"), "{error}");
+        let link = directory.path().join("link");
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        open_unlooked(&link, Existing::Refuse).unwrap_err();
+        assert_eq!(fs::read(&target).unwrap(), b"precious");
+        open_unlooked(&link, Existing::Replace).unwrap();
+        assert_eq!(fs::read(&target).unwrap(), b"");
+    }
+
+    #[test]
+    fn a_device_that_was_begun_is_not_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let (target, link) = (directory.path().join("result"), directory.path().join("link"));
+        begin_file(&target, Existing::Refuse).unwrap();
+        std::os::unix::fs::symlink("/dev/null", &link).unwrap();
+        begin_file(&link, Existing::Refuse).unwrap();
+        remove_begun(&target);
+        remove_begun(&link);
+        assert_eq!(names(directory.path()), ["link"]);
     }
 
     #[test]

@@ -9,6 +9,9 @@ use crate::{
     reader::TraceReader,
 };
 
+/// The `action` of [`TraceError::Io`] if what refuses is not the trace that is read, but the file that is written.
+pub const CONVERT_WRITES: &str = "write the native file of";
+
 /// What a conversion did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConvertSummary {
@@ -32,7 +35,7 @@ pub fn convert(
     mut progress: impl FnMut(u64),
 ) -> Result<ConvertSummary, TraceError> {
     let path = reader.info().path.clone();
-    let refused = |error| TraceError::io(&path, "write the native file of", error);
+    let refused = |error| TraceError::io(&path, CONVERT_WRITES, error);
     let mut info = reader.info().clone();
     // Counted anew: the index has the true numbers.
     info.events = None;

@@ -40,7 +40,7 @@ impl Input {
         let file = File::open(path).map_err(|error| TraceError::io(path, "open", error))?;
         let kind = file.metadata().map_err(|error| TraceError::io(path, "inspect", error))?;
         if kind.is_dir() {
-            return Err(TraceError::file(path, "is a directory", "name a trace file"));
+            return Err(TraceError::file(path, "is a directory", "name a file"));
         }
         if !kind.is_file() {
             // A pipe cannot be rewound: treat it like a decompressor's output.
@@ -110,6 +110,19 @@ impl Input {
     }
 }
 
+/// Bytes of a description at most, other than of a recorded machine: of one to simulate, of a plan, of parameters. A person
+/// writes some kilobytes.
+pub const DESCRIPTION_BYTES_MAX: u64 = 1 << 20;
+
+/// The text of a description, unpacked if it is packed. Every description is read here or by [`Layout`](crate::Layout), so
+/// that a device or a sparse file takes no more memory than the limit.
+///
+/// # Errors
+/// The file cannot be read, is larger than [`DESCRIPTION_BYTES_MAX`], or is not UTF-8.
+pub fn read_description(path: &Path) -> Result<String, TraceError> {
+    read_text(path, DESCRIPTION_BYTES_MAX)
+}
+
 /// A whole text file of at most `bytes_max` bytes, unpacked if it is packed.
 pub(crate) fn read_text(path: &Path, bytes_max: u64) -> Result<String, TraceError> {
     let mut bytes = Vec::new();
@@ -121,7 +134,7 @@ pub(crate) fn read_text(path: &Path, bytes_max: u64) -> Result<String, TraceErro
     if bytes.len() as u64 > bytes_max {
         return Err(TraceError::file(
             path,
-            format!("is larger than {bytes_max} bytes"),
+            format!("is larger than {} MiB, the most that a description may have", bytes_max >> 20),
             "name a description, not a trace",
         ));
     }

@@ -200,15 +200,30 @@ impl Layout {
     /// # Errors
     /// The file cannot be read, is too large, has an unknown or a missing field, or [`Layout::check`] fails.
     pub fn load(path: &Path) -> Result<Self, TraceError> {
-        let text = input::read_text(path, FILE_BYTES_MAX)?;
+        Self::parse(path, &Self::text(path)?)
+    }
+
+    /// The text of the file that [`Layout::parse`] takes, of at most 64 MiB.
+    ///
+    /// # Errors
+    /// The file cannot be read, is too large, or is not UTF-8.
+    pub fn text(path: &Path) -> Result<String, TraceError> {
+        input::read_text(path, FILE_BYTES_MAX)
+    }
+
+    /// As [`Layout::load`], of the text of the file at `path`.
+    ///
+    /// # Errors
+    /// As [`Layout::load`], but for what the system refuses.
+    pub fn parse(path: &Path, text: &str) -> Result<Self, TraceError> {
         if text.starts_with("Node ") {
-            return build::of_zoneinfo(&text)
+            return build::of_zoneinfo(text)
                 .map_err(|problem| TraceError::file(path, problem, "give a machine description instead"));
         }
         let machine: Self = if path.extension().is_some_and(|extension| extension == "json") {
             serde_json::from_slice(text.as_bytes()).map_err(|error| error.to_string())
         } else {
-            toml::from_str(&text).map_err(|error| error.to_string())
+            toml::from_str(text).map_err(|error| error.to_string())
         }
         .map_err(|problem| TraceError::file(path, problem.trim_end(), "correct the machine description"))?;
         machine

@@ -44,10 +44,11 @@ mod zone_name;
 // Its types are in signatures here.
 pub use pageset_core;
 
-pub use convert::{ConvertSummary, convert};
+pub use convert::{CONVERT_WRITES, ConvertSummary, convert};
 pub use error::TraceError;
 pub use event::{Caller, Event, EventKind, Extfrag, MIGRATETYPE_NONE, PFN_NONE, Work, irq_flag};
 pub use gfp::{gfp_bits, gfp_names};
+pub use input::{DESCRIPTION_BYTES_MAX, read_description};
 pub use info::{Gap, LostEvents, SourceFormat, TraceInfo};
 pub use layout::{Cache, CacheKind, Layout, LayoutSource, Node, PcpSample, Sysctls, ZoneDescription};
 pub use lock_waits::{LockWait, LockWaits};

@@ -37,7 +37,7 @@ pub fn open_with(path: &Path, options: &OpenOptions) -> Result<Box<dyn TraceRead
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
     sidecar: Option<PathBuf>,
-    layout: Option<PathBuf>,
+    layout: Option<Layout>,
     strictness: Strictness,
     recovery: Recovery,
     spool_bytes_max: u64,
@@ -70,10 +70,10 @@ impl OpenOptions {
         self
     }
 
-    /// Takes the layout of the machine from the TOML or JSON file at `path` instead of the trace.
+    /// Takes this layout of the machine instead of the trace's own.
     #[must_use]
-    pub fn layout(mut self, path: impl Into<PathBuf>) -> Self {
-        self.layout = Some(path.into());
+    pub fn layout(mut self, layout: Layout) -> Self {
+        self.layout = Some(layout);
         self
     }
 
@@ -121,7 +121,7 @@ impl OpenOptions {
         if format == SourceFormat::Native {
             let file = input.into_seekable(path, self.spool_bytes_max)?;
             let mut reader = NativeReader::new(path, file, self.recovery)?;
-            self.complete(reader.info_mut())?;
+            self.complete(reader.info_mut());
             return Ok(Box::new(reader));
         }
         let mut info = TraceInfo { path: path.to_owned(), source: format, ..TraceInfo::default() };
@@ -129,7 +129,7 @@ impl OpenOptions {
         if let Some(side_file) = side_file {
             sidecar::read_into(&side_file, &mut info)?;
         }
-        self.complete(&mut info)?;
+        self.complete(&mut info);
         if format == SourceFormat::Pcpt {
             let file = input.into_seekable(path, self.spool_bytes_max)?;
             return Ok(Box::new(PcptReader::new(info, file)?));
@@ -145,11 +145,10 @@ impl OpenOptions {
         Ok(open_text(info, input.into_stream(), self.strictness))
     }
 
-    fn complete(&self, info: &mut TraceInfo) -> Result<(), TraceError> {
-        if let Some(path) = &self.layout {
-            info.machine = Some(Layout::load(path)?);
+    fn complete(&self, info: &mut TraceInfo) {
+        if let Some(layout) = &self.layout {
+            info.machine = Some(layout.clone());
         }
-        Ok(())
     }
 }
 

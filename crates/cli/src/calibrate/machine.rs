@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use clap::ValueHint;
 use pageset_lab::calibrate::machine::{self, Measured};
 use pageset_lab::host;
 use pageset_lab::simulate::parse_machine;
 use pageset_report::{Format, Provenance};
+use pageset_trace::read_description;
 
 use crate::invocation::Invocation;
 use crate::options::OutputArgs;
@@ -48,11 +49,7 @@ pub(crate) struct CalibrateMachineArgs {
 
 pub(super) fn run(args: &CalibrateMachineArgs, invocation: &Invocation) -> Result<()> {
     let (text, measured) = match &args.machine {
-        Some(path) => {
-            let text = std::fs::read_to_string(path);
-            let name = || format!("{}: cannot read this machine file", path.display());
-            (text.with_context(name)?, Measured::Before)
-        }
+        Some(path) => (read_description(path)?, Measured::Before),
         None => (machine::measure()?, Measured::Now),
     };
     let origin =

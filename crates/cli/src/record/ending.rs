@@ -55,11 +55,11 @@ pub(crate) fn print(out: &mut dyn Write, path: &Path, recording: &Recording) -> 
 pub(super) fn print_cost(out: &mut dyn Write, cost: &RecordingCost) -> Result<()> {
     for (what, range) in [("time", cost.wall_percent), ("CPU time of the machine", cost.cpu_percent)] {
         if let Some(CostRange { min, median, max }) = range {
-            let rounds = cost.rounds;
-            writeln!(
-                out,
-                "Recorded, the command takes {median:+.0} % {what} ({min:+.0} to {max:+.0}, {rounds} pairs)."
-            )?;
+            let sure = match cost.rounds {
+                1 => "one pair of runs; --calibrate-cost=5 also says how much pairs differ".to_owned(),
+                rounds => format!("{min:+.0} to {max:+.0}, {rounds} pairs"),
+            };
+            writeln!(out, "Recorded, the command takes {median:+.0} % {what} ({sure}).")?;
         }
     }
     Ok(())
@@ -70,4 +70,28 @@ pub(crate) fn print_not_recorded(out: &mut dyn Write, not_recorded: &[String]) -
         writeln!(out, "Not recorded: {what}.")?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn printed(rounds: u32, percent: &mut [f64]) -> String {
+        let cost = RecordingCost { rounds, wall_percent: CostRange::of(percent), cpu_percent: None };
+        let mut out = Vec::new();
+        print_cost(&mut out, &cost).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn one_pair_of_runs_has_no_range() {
+        assert_eq!(
+            printed(1, &mut [-33.0]),
+            "Recorded, the command takes -33 % time (one pair of runs; --calibrate-cost=5 also says how much pairs differ).\n"
+        );
+        assert_eq!(
+            printed(3, &mut [5.0, 9.0, 2.0]),
+            "Recorded, the command takes +5 % time (+2 to +9, 3 pairs).\n"
+        );
+    }
 }

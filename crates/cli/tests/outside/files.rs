@@ -221,3 +221,77 @@ fn completions_know_the_policies() {
         assert_eq!(text(&script.stdout).contains("linux-6.12"), knows_values, "{shell}");
     }
 }
+
+/// Runs the command in a shell that has set a limit for it before.
+fn pageset_under(limit: &str, directory: &Path, arguments: &[&str]) -> Output {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("{limit}; exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_pageset")]);
+    shell.args(arguments).current_dir(directory).output().expect("a shell can be started")
+}
+
+#[test]
+fn fault_09_a_limit_of_file_sizes_is_an_error_like_a_full_disk() {
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    for arguments in [
+        &["convert", THREE_BLOCKS, "t.pgtrace"][..],
+        &["export", "perfetto", TRACE, "-o", "t.pftrace"],
+        &["report", TRACE, "-o", "t.html"],
+    ] {
+        let output = pageset_under("ulimit -f 4", directory.path(), arguments);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {:?}", output.status);
+        let error = text(&output.stderr);
+        assert!(error.starts_with("error: t.") && error.contains(": cannot write: File too large"), "{error}");
+        assert_eq!(fs::read_dir(directory.path()).expect("it can be listed").count(), 0, "{arguments:?}");
+    }
+}
+
+#[test]
+fn fault_14_descriptions_are_read_up_to_a_limit() {
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let hole = fs::File::create(directory.path().join("hole.toml")).expect("a file can be made");
+    hole.set_len(8 << 30).expect("a file can have a hole");
+    let cannot = |arguments: &[&str]| {
+        // Far less than the file has, so that a test that fails does not take the machine's memory.
+        let output = pageset_under("ulimit -v 2000000", directory.path(), arguments);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {:?}", output.status);
+        text(&output.stderr)
+    };
+    for name in ["hole.toml", "/dev/zero"] {
+        for arguments in [
+            &["simulate", "-m", name, "-w", "page_fault1"][..],
+            &["sweep", name],
+            &["reproduce", "pcp-auto-tuning", "--fit", name],
+            &["pft", "--machine", name],
+            &["calibrate", "machine", "--check", "-m", name],
+            &["replay", TRACE, "--layout", name],
+            &["verify", TRACE, "--layout", name],
+            &["convert", TRACE, "t.pgtrace", "--layout", name],
+            &["replay", TEXT, "--sidecar", name],
+        ] {
+            let error = cannot(arguments);
+            assert!(error.starts_with(&format!("error: {name}: is larger than ")), "{arguments:?}: {error}");
+            assert!(error.contains(" MiB, the most that a description may have; "), "{arguments:?}: {error}");
+        }
+    }
+    assert!(!directory.path().join("t.pgtrace").exists());
+}
+
+#[test]
+fn fault_14_a_layout_from_a_pipe_is_told_apart_without_reading_it_again() {
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let machine = fs::File::open(concat!(env!("CARGO_MANIFEST_DIR"), "/../../machines/epyc-2.toml"));
+    let mut cat = Command::new("cat")
+        .stdin(machine.expect("the machine is there"))
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("cat can be started");
+    let output = Command::new(env!("CARGO_BIN_EXE_pageset"))
+        .args(["replay", TRACE, "--layout", "/dev/stdin"])
+        .current_dir(directory.path())
+        .stdin(cat.stdout.take().expect("stdout is piped"))
+        .output()
+        .expect("pageset can be started");
+    cat.wait().expect("cat ends");
+    let error = text(&output.stderr);
+    assert!(error.contains("/dev/stdin: this is a machine to simulate"), "{error}");
+}

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result, anyhow, bail};
 use pageset_core::policy::{BatchRule, HighRule};
 use pageset_sim::{MACHINES, Machine, TickPhase};
-use pageset_trace::Layout;
+use pageset_trace::{Layout, read_description};
 use pageset_workload::VmSettings;
 use pageset_workload::contest::Entrant;
 use pageset_workload::load::{Generation, Plan, PlanError, Played, Recorded, Settings, Setup, Workload};
@@ -235,7 +235,7 @@ pub fn machine_text(machine: &str) -> Result<String> {
     if !path.exists() {
         bail!("`{machine}` is not a file, nor a machine that `pageset simulate --list` names");
     }
-    std::fs::read_to_string(path).with_context(|| format!("{machine}: cannot read this machine"))
+    Ok(read_description(path)?)
 }
 
 /// The machine that a file describes; `name` is for messages.

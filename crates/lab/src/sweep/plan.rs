@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
+use pageset_trace::read_description;
 use serde::Deserialize;
 
 /// Most runs of one plan: a file of rows should not have more than a million lines.
@@ -139,7 +140,7 @@ impl Plan {
     /// Reads a plan file. The names in it are checked where they are used.
     pub fn read(path: &Path) -> Result<Self> {
         let name = path.display();
-        let text = std::fs::read_to_string(path).with_context(|| format!("{name}: cannot read this plan"))?;
+        let text = read_description(path)?;
         Self::parse(&text).with_context(|| format!("{name}: this is not a plan of a sweep"))
     }
 

@@ -11,8 +11,6 @@ mod tick_phase;
 mod topology;
 mod zones;
 
-use std::path::Path;
-
 pub use bundled::{BundledMachine, MACHINES};
 pub use costs::{ByLevel, Cost, Costs, FrameLayout, MemoryBandwidth};
 pub use error::MachineError;
@@ -50,18 +48,6 @@ impl Machine {
     /// Says which file and key is wrong, and what would be right.
     pub fn parse(text: &str, origin: &str) -> Result<Self, MachineError> {
         file::parse(text).map_err(|problem| MachineError::new(origin, problem))
-    }
-
-    /// Reads a machine from a file.
-    ///
-    /// # Errors
-    /// As [`parse`](Self::parse), and if the file cannot be read.
-    pub fn read(path: &Path) -> Result<Self, MachineError> {
-        let origin = path.display().to_string();
-        match std::fs::read_to_string(path) {
-            Ok(text) => Self::parse(&text, &origin),
-            Err(problem) => Err(MachineError::new(&origin, format!("cannot be read: {problem}"))),
-        }
     }
 
     /// The bundled machine called `name`.

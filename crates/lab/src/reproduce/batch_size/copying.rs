@@ -10,6 +10,7 @@ use anyhow::{Context as _, Result};
 use super::phase_two::{COPY_PARAMETER, COPY_RANGE, COPYING};
 use super::{phase_one, phase_two};
 use crate::Progress;
+use crate::file::Existing;
 use crate::jobs::{self, Stage};
 use crate::reproduce::simulated::{Case, Fitted, FittedValue, Range, nearest, set};
 use crate::simulate::{RunSpec, simulate};
@@ -34,7 +35,7 @@ pub(super) fn fit(fitted: &mut Fitted, file: &Path, jobs: usize, progress: &mut 
         |(two, one)| search(two, one),
         |_, value| {
             fitted.insert(value?);
-            fitted.write(file)?;
+            fitted.write(file, Existing::Replace)?;
             Ok(stage.step()?)
         },
     )

@@ -11,6 +11,7 @@ use super::fitted::{Fitted, FittedValue, set};
 use super::runs::Results;
 use super::search::{Range, nearest};
 use crate::Progress;
+use crate::file::Existing;
 use crate::jobs::{self, Stage};
 use crate::reproduce::study::Options;
 
@@ -22,7 +23,14 @@ pub(crate) fn fitted(
     progress: &mut dyn Progress,
 ) -> Result<Fitted> {
     let Some(path) = &options.fit else { return Fitted::bundled() };
-    let mut fitted = if path.exists() { Fitted::read(path)? } else { Fitted::bundled()? };
+    let mut fitted = if path.exists() {
+        Fitted::read(path)?
+    } else {
+        let bundled = Fitted::bundled()?;
+        // It is made now, so that a file of another program which appears meanwhile is not replaced.
+        bundled.write(path, Existing::Refuse)?;
+        bundled
+    };
     all(experiments, &mut fitted, path, options, progress)?;
     Ok(fitted)
 }
@@ -40,7 +48,7 @@ fn all(
     let mut stage = Stage::begin(progress, "fitting", "base rows", rows.len());
     jobs::each(&rows, options.jobs, BaseRow::fit, |_, values| {
         values?.into_iter().for_each(|value| fitted.insert(value));
-        fitted.write(file)?;
+        fitted.write(file, Existing::Replace)?;
         Ok(stage.step()?)
     })
 }

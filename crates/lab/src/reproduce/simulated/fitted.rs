@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
+use pageset_trace::read_description;
 use serde::{Deserialize, Serialize};
 
 use super::experiment::{Borrowed, Experiment, Fit};
@@ -51,7 +52,7 @@ impl Fitted {
     /// Those of a file that will be written over, so it must be one that [`Self::write`] has written.
     pub(super) fn read(path: &Path) -> Result<Self> {
         let name = || format!("{}: these are not fitted parameters", path.display());
-        let text = std::fs::read_to_string(path).with_context(name)?;
+        let text = read_description(path)?;
         Self::parse(&text).with_context(name)
     }
 
@@ -64,9 +65,9 @@ impl Fitted {
     }
 
     /// Writes the file.
-    pub(crate) fn write(&self, path: &Path) -> Result<()> {
+    pub(crate) fn write(&self, path: &Path, existing: Existing) -> Result<()> {
         let text = self.text()?;
-        file::write_file(path, Existing::Replace, |out| Ok(out.write_all(text.as_bytes())?))
+        file::write_file(path, existing, |out| Ok(out.write_all(text.as_bytes())?))
     }
 
     /// The file's text.
@@ -167,7 +168,8 @@ mod tests {
             let error = format!("{:#}", Fitted::read(&path).unwrap_err());
             assert!(error.contains("these are not fitted parameters: --fit has not written it"), "{error}");
         }
-        Fitted::bundled().unwrap().write(&path).unwrap();
+        Fitted::bundled().unwrap().write(&path, Existing::Refuse).unwrap_err();
+        Fitted::bundled().unwrap().write(&path, Existing::Replace).unwrap();
         assert_eq!(Fitted::read(&path).unwrap(), Fitted::bundled().unwrap());
     }
 
