@@ -274,7 +274,10 @@ mod tests {
         // As if it had appeared when `check_file` had found nothing.
         fs::write(&target, "precious").unwrap();
         let error = open_unlooked(&target, Existing::Refuse).unwrap_err().to_string();
-        assert!(error.ends_with("exists already; choose another name, or replace it with --force"), "{error}");
+        assert!(
+            error.ends_with("exists already; choose another name, or replace it with --force"),
+            "{error}"
+        );
         let link = directory.path().join("link");
         std::os::unix::fs::symlink(&target, &link).unwrap();
         open_unlooked(&link, Existing::Refuse).unwrap_err();

@@ -240,7 +240,10 @@ fn fault_09_a_limit_of_file_sizes_is_an_error_like_a_full_disk() {
         let output = pageset_under("ulimit -f 4", directory.path(), arguments);
         assert_eq!(output.status.code(), Some(1), "{arguments:?}: {:?}", output.status);
         let error = text(&output.stderr);
-        assert!(error.starts_with("error: t.") && error.contains(": cannot write: File too large"), "{error}");
+        assert!(
+            error.starts_with("error: t.") && error.contains(": cannot write: File too large"),
+            "{error}"
+        );
         assert_eq!(fs::read_dir(directory.path()).expect("it can be listed").count(), 0, "{arguments:?}");
     }
 }
