@@ -92,7 +92,7 @@ impl Pool {
 
     /// The memory as the kernel accounts for it, in bytes, with what is resident by NUMA node. `None` without `/proc`.
     fn backing<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let Some(report) = py.detach(|| self.0.backing()) else { return Ok(None) };
+        let Ok(report) = py.detach(|| self.0.backing()) else { return Ok(None) };
         let backing = PyDict::new(py);
         for (key, bytes) in [
             ("mapped_bytes", report.mapped_bytes),

@@ -119,5 +119,7 @@ pub extern "C" fn pageset_resize(
 /// Errors: EUCLEAN (something is wrong: a mistake in pageset, or memory that was overwritten), EBADF, EPERM.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_validate(pool: *mut PoolHandle) -> c_int {
-    number(move || own(pool)?.pool.validate().map_err(|what| Failure::with_text(libc::EUCLEAN, what)))
+    number(move || {
+        own(pool)?.pool.validate().map_err(|what| Failure::with_text(libc::EUCLEAN, what.to_string()))
+    })
 }

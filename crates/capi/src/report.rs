@@ -1,6 +1,7 @@
 //! What happened in a pool, and what memory it really has.
 
 use std::ffi::{c_char, c_int};
+use std::io;
 use std::mem::MaybeUninit;
 
 use pageset::Backing;
@@ -180,7 +181,7 @@ pub extern "C" fn pageset_get_counter(
 /// What memory the pool really has. struct_bytes is sizeof(pageset_backing). Reads /proc/self/smaps: O(mappings of the process).
 /// In a child of fork it tells of the child's own memory.
 ///
-/// Errors: ENOSYS (/proc is not there), EINVAL (backing is NULL, or struct_bytes too small), EBADF.
+/// Errors: ENOSYS (/proc cannot be read), ENOMEM (the heap is used up), EINVAL (backing is NULL, or struct_bytes too small), EBADF.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_get_backing(
     pool: *mut PoolHandle,
@@ -188,7 +189,7 @@ pub extern "C" fn pageset_get_backing(
     struct_bytes: usize,
 ) -> c_int {
     number(move || {
-        let now = open(pool)?.pool.backing().ok_or(NO_PROC)?;
+        let now = backing_of(pool)?;
         let report = BackingReport {
             struct_bytes: 0,
             version: sized::VERSION,
@@ -214,7 +215,7 @@ pub extern "C" fn pageset_get_backing(
 /// The pool's resident memory node by node, nodes_max at most. *count is how many nodes there are: if it is more than nodes_max,
 /// those beyond were not written. 0 if the kernel does not tell.
 ///
-/// Errors: ENOSYS (/proc is not there), EINVAL (NULL), EBADF.
+/// Errors: ENOSYS (/proc cannot be read), ENOMEM (the heap is used up), EINVAL (NULL), EBADF.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_get_nodes(
     pool: *mut PoolHandle,
@@ -224,12 +225,19 @@ pub extern "C" fn pageset_get_nodes(
 ) -> c_int {
     number(move || {
         let count = count.ok_or(NULL_OUTPUT)?;
-        let now = open(pool)?.pool.backing().ok_or(NO_PROC)?.nodes;
+        let now = backing_of(pool)?.nodes;
         for (to, (node, resident_bytes)) in output(nodes, nodes_max)?.iter_mut().zip(&now) {
             to.write(NodeMemory { resident_bytes: *resident_bytes, node: u32::from(*node), reserved: 0 });
         }
         count.write(now.len());
         Ok(())
+    })
+}
+
+fn backing_of(pool: *mut PoolHandle) -> Result<pageset::BackingReport, Failure> {
+    open(pool)?.pool.backing().map_err(|error| match error.kind() {
+        io::ErrorKind::OutOfMemory => Failure::new(libc::ENOMEM, "no memory for the list of nodes"),
+        _ => NO_PROC,
     })
 }
 

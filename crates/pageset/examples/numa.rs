@@ -14,7 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let mut blocks: Vec<_> = (0..16).map(|_| pool.alloc(Order::THP)).collect::<Result<_, _>>()?;
     blocks.iter_mut().for_each(|block| block.fill(1));
-    let report = pool.backing().ok_or("no /proc")?;
+    let report = pool.backing()?;
     for (node, bytes) in &report.nodes {
         println!("node {node}: {} MiB", bytes >> 20);
     }

@@ -8,8 +8,8 @@ use std::ops::Range;
 use pageset_blocks::{BlockAllocator, BlockCounters, RemoteFrees, WholeUse};
 pub(crate) use pageset_core::AllocError as BaseError;
 use pageset_core::{
-    Config, CpuId, FreeError, NodeId, Order, PAGEBLOCK_FRAMES, Pfn, Request, RequestTraits, Watermarks,
-    ZoneConfig, ZoneId, ZoneKind,
+    Config, CpuId, FreeError, NodeId, Order, PAGEBLOCK_FRAMES, Pfn, Request, RequestTraits, Violation,
+    Watermarks, ZoneConfig, ZoneId, ZoneKind,
 };
 
 use crate::BuildError;
@@ -193,8 +193,8 @@ impl Base {
     }
 
     /// Proves that no frame is lost or doubled. Returns how many are in use.
-    pub(crate) fn validate(&self) -> Result<u64, String> {
-        let census = self.allocator().validate().map_err(|violation| violation.to_string())?;
-        Ok(census.allocated - self.beyond)
+    pub(crate) fn validate(&self) -> Result<u64, Violation> {
+        let census = self.allocator().validate()?;
+        Ok(census.allocated.saturating_sub(self.beyond))
     }
 }

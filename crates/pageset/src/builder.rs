@@ -12,6 +12,7 @@ use crate::base::Base;
 use crate::depot::{Depot, DepotLock};
 use crate::error::BuildError;
 use crate::ledger::{Contents, Ledger};
+use crate::lock::Lock;
 use crate::percpu::PerCpu;
 use crate::pool::{Capacity, Counts, Inner, Pool};
 use crate::rseq::{self, HotPage};
@@ -374,11 +375,11 @@ impl Builder {
             backing: self.backing,
             giveback: self.giveback(),
             returns: self.returns,
-            drain: parking_lot::Mutex::default(),
-            retired: parking_lot::Mutex::default(),
-            returning: parking_lot::Mutex::default(),
+            drain: Lock::default(),
+            retired: Lock::default(),
+            returning: Lock::default(),
             populated_blocks: AtomicU32::new(0),
-            looks: parking_lot::Mutex::default(),
+            looks: Lock::default(),
         })
     }
 

@@ -3,7 +3,7 @@
 use std::{fmt, io};
 
 pub use pageset_core::FreeError;
-use pageset_core::{ConfigError, Order};
+use pageset_core::{ConfigError, Order, Violation};
 
 use crate::Numa;
 
@@ -24,12 +24,14 @@ pub enum AllocError {
     /// A child of `fork` cannot allocate from its parent's pool. It may read pages: they are copies, or shared if the pool
     /// is a memfd.
     Forked,
-    /// The frames of an `alloc_at` are not all free.
+    /// The pages of an `alloc_at` are not all free.
     NotFree,
-    /// The frame is not in the pool, or not a multiple of the block's size.
+    /// The page is not in the pool, or its number is not a multiple of the block's size.
     BadFrame,
-    /// A count of zero, or of more frames than the largest block has (1024).
+    /// A count of zero, or of more pages than the largest block has (1024).
     BadCount,
+    /// The program's heap has no memory for a list of pages.
+    HeapExhausted,
 }
 
 impl fmt::Display for AllocError {
@@ -42,14 +44,62 @@ impl fmt::Display for AllocError {
             Self::Forked => {
                 f.write_str("the pool belongs to the parent process: a child cannot allocate from it")
             }
-            Self::NotFree => f.write_str("the frames are not all free"),
-            Self::BadFrame => f.write_str("the frame is not in the pool, or not aligned to the block's size"),
-            Self::BadCount => f.write_str("a count must be 1 to 1024 frames"),
+            Self::NotFree => f.write_str("the pages are not all free"),
+            Self::BadFrame => f.write_str("no block of this order begins at this page of the pool"),
+            Self::BadCount => f.write_str("a count must be 1 to 1024 pages"),
+            Self::HeapExhausted => f.write_str("the program's heap has no memory for a list of pages"),
         }
     }
 }
 
 impl std::error::Error for AllocError {}
+
+/// What [`Pool::validate`](crate::Pool::validate) found wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ValidateError {
+    /// A child of `fork` cannot check its parent's pool.
+    Forked,
+    /// The base's own proof fails.
+    Base(Violation),
+    /// A block in a CPU's array is not allocated in the base, or is free in the depot, too.
+    NotAllocated {
+        /// Its first page, counted from the pool's start.
+        page: u32,
+        /// Its order.
+        order: Order,
+    },
+    /// Two blocks in arrays have this page.
+    Doubled {
+        /// The page, counted from the pool's start.
+        page: u32,
+    },
+    /// Pages are lost or doubled.
+    Sum {
+        /// Pages that are allocated in the base.
+        allocated: u64,
+        /// Pages of users, arrays and the depot, and those out of service.
+        accounted: u64,
+    },
+}
+
+impl fmt::Display for ValidateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Forked => AllocError::Forked.fmt(f),
+            Self::Base(violation) => violation.fmt(f),
+            Self::NotAllocated { page, order } => {
+                write!(f, "page {page} is in an array of blocks of order {order}, and is not allocated so")
+            }
+            Self::Doubled { page } => write!(f, "page {page} is in two blocks of arrays"),
+            Self::Sum { allocated, accounted } => {
+                write!(f, "{allocated} pages are allocated in the base, {accounted} are accounted for")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ValidateError {}
 
 /// Why a pool could not be built.
 #[derive(Debug)]

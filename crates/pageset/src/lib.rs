@@ -37,6 +37,7 @@ mod builder;
 mod depot;
 mod error;
 mod ledger;
+mod lock;
 #[expect(unsafe_code, reason = "pages are memory that somebody owns")]
 mod pages;
 mod percpu;
@@ -51,12 +52,12 @@ mod tables;
 pub use builder::{
     Backing, Builder, FastPath, Fork, HugePageSize, Numa, Prezero, Residency, ReturnPolicy, Worker,
 };
-pub use error::{AllocError, BuildError, FreeError};
+pub use error::{AllocError, BuildError, FreeError, ValidateError};
 #[cfg(feature = "allocator-api2")]
 pub use pages::PageCollections;
 pub use pages::{OwnedPages, Pages, RawPages};
 pub use pageset_blocks::BlockCounters;
-pub use pageset_core::{Order, Pfn};
+pub use pageset_core::{Order, Pfn, Violation};
 pub use pool::{BackingReport, CachedOrder, Pool, PopulateProgress, Populated, Stats, Trimmed};
 
 /// Bytes of a base page, which is a block of order 0.

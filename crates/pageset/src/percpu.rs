@@ -15,9 +15,6 @@ pub(crate) struct PerCpu {
     caps: Caps,
 }
 
-/// Blocks that were in arrays, by class.
-pub(crate) type Drained = [Vec<Entry>; Class::COUNT];
-
 impl PerCpu {
     pub(crate) fn new(hot: HotPage, area: Option<Area>, caps: Caps) -> Self {
         if let Some(area) = area {
@@ -125,30 +122,28 @@ impl PerCpu {
         }
     }
 
-    /// Takes everything out of the arrays of all CPUs. `None` if that cannot be done now.
+    /// Takes everything out of the arrays of all CPUs, and hands it to `take` in parts. `false` if that cannot be done now.
     ///
     /// With sequences, the other set of arrays is put into use, and every sequence under way begins again there; then
     /// nobody is at the old set any more. One call at a time.
-    pub(crate) fn drain(&self) -> Option<Drained> {
-        let mut drained = Drained::default();
-        let mut take = |class: Class, entry| drained[class as usize].push(entry);
+    pub(crate) fn drain(&self, mut take: impl FnMut(Class, &[Entry])) -> bool {
         if self.area.is_some() {
             let old = self.hot.swap();
             if !membarrier::restart_all() {
                 // Announced when the pool was built, so this does not happen; if it does, the old set is not touched
                 // until it is in use again.
                 self.hot.swap();
-                return None;
+                return false;
             }
             for cpu in old {
                 for class in Class::ALL {
-                    cpu.stack(class).empty(|entry| take(class, entry));
+                    cpu.stack(class).empty(|entries| take(class, entries));
                 }
             }
         } else {
             self.hot.current().iter().for_each(|cpu| cpu.empty_locked(&mut take));
         }
-        Some(drained)
+        true
     }
 
     /// This CPU's arrays, if they are locked for each use.
@@ -187,15 +182,10 @@ impl PerCpu {
         Class::ALL.into_iter().map(of_class).sum()
     }
 
-    /// Every block in an array, as far as one can see while others use them.
-    pub(crate) fn entries(&self) -> Vec<(Class, Entry)> {
-        let mut entries = Vec::new();
-        for cpu in self.hot.all() {
-            for class in Class::ALL {
-                cpu.stack(class).for_each(|entry| entries.push((class, entry)));
-            }
-        }
-        entries
+    /// Shows every block in an array, as far as one can see while others use them.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (Class, Entry)> {
+        let stacks = self.hot.all().flat_map(|cpu| Class::ALL.map(move |class| (class, cpu.stack(class))));
+        stacks.flat_map(|(class, stack)| stack.entries().map(move |entry| (class, entry)))
     }
 
     pub(crate) fn bytes(&self) -> usize {

@@ -32,15 +32,20 @@ impl CpuArrays {
         self.try_with(|arrays| arrays.stack(class).take_last(limit, |entry| batch.push_front(entry)));
     }
 
-    /// Waits for these arrays, and takes everything out.
-    pub(crate) fn empty_locked(&self, mut take: impl FnMut(Class, Entry)) {
-        while !self.try_lock() {
-            yield_now();
-        }
+    /// Takes everything out, in parts. It waits for these arrays once for each part, and hands it to `take` without the lock.
+    pub(crate) fn empty_locked(&self, mut take: impl FnMut(Class, &[Entry])) {
         for class in Class::ALL {
-            self.stack(class).empty(|entry| take(class, entry));
+            // What others put there meanwhile came after the drain.
+            for _ in 0..self.stack(class).parts() {
+                while !self.try_lock() {
+                    yield_now();
+                }
+                let part: &mut Batch = &mut Batch::new();
+                self.stack(class).take_part(part);
+                self.lock.store(0, Release);
+                take(class, part.as_slice());
+            }
         }
-        self.lock.store(0, Release);
     }
 
     #[inline]
@@ -90,7 +95,7 @@ mod tests {
         let popped: &mut Batch = &mut Batch::new();
         arrays.try_pop_many(Class::Order0, 2, popped);
         held.extend(popped.as_slice());
-        arrays.empty_locked(|_, entry| held.push(entry));
+        arrays.empty_locked(|_, entries| held.extend_from_slice(entries));
         held
     }
 
@@ -109,7 +114,7 @@ mod tests {
                 })
                 .collect();
             let mut all: Vec<_> = threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect();
-            set.cpus()[0].empty_locked(|_, entry| all.push(entry));
+            set.cpus()[0].empty_locked(|_, entries| all.extend_from_slice(entries));
             all.sort_by_key(|entry| entry.frame());
             assert_eq!(all, entries(0..6));
         };

@@ -1,7 +1,8 @@
 //! The arrays of all CPUs, in memory.
 
+use super::batch::BATCH_MAX;
 use super::sync::{AtomicU32, AtomicU64, Ordering::Relaxed};
-use super::{Caps, Class, Entry};
+use super::{Batch, Caps, Class, Entry};
 
 /// A stack of blocks. The head word holds the count in its low 16 bits and the pops ever made in the others, so that
 /// one store changes both.
@@ -85,7 +86,7 @@ pub(crate) struct View<'a> {
     entries: &'a [AtomicU32],
 }
 
-impl View<'_> {
+impl<'a> View<'a> {
     /// Blocks in it at this moment.
     pub(crate) fn count(&self) -> u32 {
         (self.head.load(Relaxed) & COUNT_MASK) as u32
@@ -120,18 +121,29 @@ impl View<'_> {
         true
     }
 
-    /// Shows every block in it.
-    pub(crate) fn for_each(&self, mut show: impl FnMut(Entry)) {
-        let count = self.count() as usize;
-        self.entries[..count]
-            .iter()
-            .filter_map(|slot| Entry::from_raw(slot.load(Relaxed)))
-            .for_each(&mut show);
+    /// Every block in it at this moment.
+    pub(crate) fn entries(self) -> impl Iterator<Item = Entry> + use<'a> {
+        let entries = &self.entries[..self.count() as usize];
+        entries.iter().filter_map(|slot| Entry::from_raw(slot.load(Relaxed)))
     }
 
-    /// Takes everything out and hands it to `take`. Only for whoever owns the stack; not counted as pops.
-    pub(crate) fn empty(&self, take: impl FnMut(Entry)) {
-        self.take_last(self.entries.len(), take);
+    /// Takes everything out and hands it to `take` in parts. Only for whoever owns the stack; not counted as pops.
+    pub(crate) fn empty(&self, mut take: impl FnMut(&[Entry])) {
+        for _ in 0..self.parts() {
+            let part: &mut Batch = &mut Batch::new();
+            self.take_part(part);
+            take(part.as_slice());
+        }
+    }
+
+    /// How many times [`take_part`](Self::take_part) empties it.
+    pub(super) fn parts(&self) -> usize {
+        (self.count() as usize).div_ceil(BATCH_MAX)
+    }
+
+    /// Takes as many as fit into an empty batch. Only for whoever owns the stack; not counted as pops.
+    pub(super) fn take_part(&self, part: &mut Batch) {
+        self.take_last(part.capacity(), |entry| part.push_front(entry));
     }
 
     /// Takes up to `limit` of those that were put last. Only for whoever owns the stack; not counted as pops.
@@ -178,7 +190,7 @@ mod tests {
         assert_eq!(stack.pop(), Some(Entry::dirty(6)));
         assert_eq!((stack.count(), stack.pops()), (1, 1));
         let mut rest = Vec::new();
-        stack.empty(|entry| rest.push(entry));
+        stack.empty(|entries| rest.extend_from_slice(entries));
         assert_eq!(rest, [Entry::dirty(5)]);
         assert_eq!((stack.count(), stack.pops(), stack.pop()), (0, 1, None));
         assert!(stack.push(Entry::dirty(8)) && stack.push(Entry::dirty(9)));

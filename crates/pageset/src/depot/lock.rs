@@ -1,18 +1,19 @@
 //! The depot's lock.
 
-use parking_lot::{Mutex, MutexGuard};
+use std::sync::MutexGuard;
 
 use super::Depot;
+use crate::lock::Lock;
 
 /// Turns for which a thread waits before it sleeps: some microseconds.
 const SPINS: u32 = 100;
 
 /// A depot under its lock, which comes before the base's.
-pub(crate) struct DepotLock(Mutex<Depot>);
+pub(crate) struct DepotLock(Lock<Depot>);
 
 impl DepotLock {
     pub(crate) fn new(depot: Depot) -> Self {
-        Self(Mutex::new(depot))
+        Self(Lock::new(depot))
     }
 
     /// Waits for the lock. It is mostly held for less than a microsecond, for which it is not worth to sleep: a thread that

@@ -5,7 +5,7 @@ use pageset_core::{FreeError, Order, PAGEBLOCK_ORDER};
 use super::Depot;
 use super::pageblock::{Pageblock, Place};
 use super::parts::Parts;
-use crate::arrays::{Class, Entry, ZeroState};
+use crate::arrays::{Batch, Class, Entry, ZeroState};
 use crate::base::Base;
 use crate::ledger::Ledger;
 
@@ -31,11 +31,10 @@ impl Depot {
         is_put
     }
 
-    /// Takes all blocks of a class that were passed on, to be put to their places.
-    pub(crate) fn empty_passed(&mut self, class: Class) -> Vec<Entry> {
-        let all = self.transfer.empty(class);
-        self.free -= (all.len() as u64) << class.shift();
-        all
+    /// Takes blocks of a class that were passed on, to be put to their places: as many as fit into an empty batch.
+    pub(crate) fn take_passed(&mut self, class: Class, batch: &mut Batch) {
+        self.transfer.take(class, batch.capacity(), |entries| batch.fill(entries));
+        self.free -= (batch.len() as u64) << class.shift();
     }
 
     /// Puts blocks to their places, whether they came from here or from the base. Returns how many were free already.

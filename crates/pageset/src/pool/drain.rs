@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use pageset_core::Order;
 
 use super::Inner;
-use crate::arrays::Class;
+use crate::arrays::{Batch, Class};
 
 impl Inner {
     /// Moves everything that is cached to the base, but for pageblocks of which a part is in use, and as many as are kept.
@@ -23,23 +23,28 @@ impl Inner {
             return;
         }
         self.counts.array_drains.fetch_add(1, Relaxed);
-        let Some(drained) = self.percpu.drain() else { return };
-        for (class, entries) in Class::ALL.into_iter().zip(&drained) {
+        self.percpu.drain(|class, entries| {
             let refused = self.depot.lock().put(class, entries, &self.base, &self.ledger);
             self.note_put(class, entries.len(), refused);
-        }
+        });
     }
 
     /// Puts blocks that were to be passed on to their places.
     fn put_passed(&self) {
         let mut depot = self.depot.lock();
         for class in Class::ALL {
-            let entries = depot.empty_passed(class);
-            let refused = depot.put(class, &entries, &self.base, &self.ledger);
-            if refused > 0 {
-                // Freed twice: somebody's frames, which were taken for free until now.
-                self.counts.note_bad_frees(refused);
-                self.capacity.charge(refused * u64::from(class.frames()));
+            loop {
+                let entries: &mut Batch = &mut Batch::new();
+                depot.take_passed(class, entries);
+                if entries.len() == 0 {
+                    break;
+                }
+                let refused = depot.put(class, entries.as_slice(), &self.base, &self.ledger);
+                if refused > 0 {
+                    // Freed twice: somebody's frames, which were taken for free until now.
+                    self.counts.note_bad_frees(refused);
+                    self.capacity.charge(refused * u64::from(class.frames()));
+                }
             }
         }
     }

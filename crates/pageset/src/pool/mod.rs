@@ -60,6 +60,7 @@ use crate::background::Background;
 use crate::base::Base;
 use crate::depot::DepotLock;
 use crate::ledger::Ledger;
+use crate::lock::Lock;
 use crate::percpu::PerCpu;
 use crate::sys::advice::Giveback;
 use crate::sys::{Mapping, PAGE_SHIFT};
@@ -67,8 +68,8 @@ use crate::{Backing, Builder, Prezero, ReturnPolicy};
 
 /// A pool of pages.
 ///
-/// All methods may be called from any thread. Pages borrow from the pool; for pages that live as long as the program,
-/// see [`Pool::leak`].
+/// All methods may be called from any thread. Pages borrow from the pool; for pages that outlive a function,
+/// see [`OwnedPages`](crate::OwnedPages).
 pub struct Pool {
     // Stopped before the last reference to `inner` here goes.
     background: Option<Background>,
@@ -91,15 +92,15 @@ pub(crate) struct Inner {
     pub(crate) giveback: Giveback,
     pub(crate) returns: ReturnPolicy,
     /// One drain of the arrays at a time.
-    pub(crate) drain: parking_lot::Mutex<()>,
-    /// Pageblocks that are out of service.
-    pub(crate) retired: parking_lot::Mutex<Vec<u32>>,
+    pub(crate) drain: Lock<()>,
+    /// How many pageblocks are out of service. The ledger says which.
+    pub(crate) retired: Lock<usize>,
     /// Held while free blocks are isolated for a moment, to be discarded or cleared.
-    pub(crate) returning: parking_lot::Mutex<()>,
+    pub(crate) returning: Lock<()>,
     /// Pageblocks below this one were populated, and stay until the next trim.
     pub(crate) populated_blocks: AtomicU32,
     /// What the last look at idle memory saw.
-    pub(crate) looks: parking_lot::Mutex<giveback::Look>,
+    pub(crate) looks: Lock<giveback::Look>,
 }
 
 impl Inner {
@@ -137,12 +138,6 @@ impl Pool {
 
     pub(crate) fn inner(&self) -> &Inner {
         &self.inner
-    }
-
-    /// Leaks the pool, so that its pages may live as long as the program.
-    #[must_use]
-    pub fn leak(self) -> &'static Self {
-        Box::leak(Box::new(self))
     }
 
     /// Pages of 4 KiB in the pool.

@@ -43,16 +43,19 @@ impl Pool {
     ///
     /// The thread that populated 32 MiB calls `progress`; two calls never overlap. [`ControlFlow::Break`] ends the work.
     ///
+    /// The caller is one of the threads. What others would do, it does itself where the system starts none. To start a
+    /// thread, the standard library asks the heap for memory, and ends the program if there is none; with one thread, this does not happen.
+    ///
     /// # Errors
     /// The system's error: out of memory, or a kernel before 5.14. Memory populated so far stays. In a child of
-    /// [`fork`](crate::Fork), [`AllocError::Forked`](crate::AllocError::Forked).
+    /// [`fork`](crate::Fork), [`PermissionDenied`](io::ErrorKind::PermissionDenied) (`EPERM`).
     pub fn populate(
         &self,
         bytes: usize,
         threads: NonZeroUsize,
         progress: impl FnMut(PopulateProgress) -> ControlFlow<()> + Send,
     ) -> io::Result<Populated> {
-        let inner = self.in_parent().map_err(io::Error::other)?;
+        let inner = self.in_parent().map_err(|_| io::Error::from_raw_os_error(libc::EPERM))?;
         let total = bytes.min(inner.memory.bytes()).next_multiple_of(crate::PAGE_BYTES);
         let work = Work {
             inner,
@@ -61,12 +64,11 @@ impl Pool {
             ended: AtomicBool::new(false),
             state: Mutex::new(State { done: 0, error: None, progress }),
         };
-        thread::scope(|scope| {
-            for _ in 1..threads.get().min(total.div_ceil(CHUNK_BYTES)) {
-                scope.spawn(|| work.run());
-            }
-            work.run();
-        });
+        match threads.get().min(total.div_ceil(CHUNK_BYTES)) {
+            // Even a scope without threads asks the heap for memory.
+            0 | 1 => work.run(),
+            threads => work.run_by(threads),
+        }
         let state = work.state.into_inner().expect("a panic of the callback has left the scope");
         match state.error {
             Some(error) => Err(error),
@@ -91,7 +93,16 @@ struct State<F> {
     progress: F,
 }
 
-impl<F: FnMut(PopulateProgress) -> ControlFlow<()>> Work<'_, F> {
+impl<F: FnMut(PopulateProgress) -> ControlFlow<()> + Send> Work<'_, F> {
+    /// Runs in this thread and others: fewer than so many if the system starts no more.
+    fn run_by(&self, threads: usize) {
+        thread::scope(|scope| {
+            let start = |_| thread::Builder::new().spawn_scoped(scope, || self.run()).is_ok();
+            let _all_started = (1..threads).all(start);
+            self.run();
+        });
+    }
+
     fn run(&self) {
         while !self.ended.load(SeqCst) {
             let start = self.next.fetch_add(CHUNK_BYTES, Relaxed);

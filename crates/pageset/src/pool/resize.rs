@@ -19,28 +19,32 @@ impl Pool {
         inner.empty_caches(0);
         inner.dissolve_depot();
         let mut retired = inner.retired.lock();
-        let in_service = |retired: &Vec<u32>| inner.memory.bytes() - retired.len() * BLOCK_BYTES;
-        while in_service(&retired) + BLOCK_BYTES <= bytes
-            && let Some(block) = retired.pop()
-        {
+        let in_service = |retired: usize| inner.memory.bytes() - retired * BLOCK_BYTES;
+        let blocks = 0..inner.frames / PAGEBLOCK_FRAMES;
+        let is_retired = |block: &u32| inner.ledger.block(*block as usize) == BlockState::Retired;
+        for block in blocks.clone().filter(is_retired) {
+            if in_service(*retired) + BLOCK_BYTES > bytes {
+                break;
+            }
             let state = match inner.giveback {
                 Giveback::Never => BlockState::Resident,
                 Giveback::DontNeed | Giveback::PunchHole => BlockState::Returned,
             };
             inner.ledger.set_block(block as usize, state);
             inner.base.release(block * PAGEBLOCK_FRAMES, Order::PAGEBLOCK);
+            *retired -= 1;
         }
-        for block in (0..inner.frames / PAGEBLOCK_FRAMES).rev() {
-            if in_service(&retired) <= bytes {
+        for block in blocks.rev() {
+            if in_service(*retired) <= bytes {
                 break;
             }
-            if inner.ledger.block(block as usize) != BlockState::Retired && inner.retire(block) {
-                retired.push(block);
+            if !is_retired(&block) && inner.retire(block) {
+                *retired += 1;
             }
         }
         let capacity = (bytes.min(inner.memory.bytes()) / crate::PAGE_BYTES) as u64;
         inner.capacity.set_limit(capacity);
-        in_service(&retired)
+        in_service(*retired)
     }
 }
 

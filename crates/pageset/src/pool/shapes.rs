@@ -10,14 +10,30 @@ use crate::error::AllocError;
 
 impl Pool {
     /// Allocates `count` single pages and appends them to `pages`. Returns how many it allocated: fewer than `count` only
-    /// if memory or capacity is short. O(count).
+    /// if memory or capacity is short, be it that of the heap for the list. The list grows by no more pages than the capacity has left. O(count).
     ///
     /// # Errors
-    /// As [`alloc`](Self::alloc), if not even one page could be allocated.
+    /// As [`alloc`](Self::alloc), and [`AllocError::HeapExhausted`], if not even one page could be allocated.
     pub fn alloc_bulk<'p>(&'p self, count: usize, pages: &mut Vec<Pages<'p>>) -> Result<usize, AllocError> {
         let inner = self.in_parent()?;
-        // However many are asked for, there are no more than the pool has.
-        pages.reserve(count.min(self.page_count()));
+        let mut got = 0;
+        while got < count {
+            // What is charged for others' refills at this moment may come back: so one page is always asked for.
+            let wanted = (count - got).min(inner.left_frames().max(1));
+            let part = pages.try_reserve(wanted).map_err(|_| AllocError::HeapExhausted);
+            match part.and_then(|()| self.alloc_reserved(wanted, pages)) {
+                Ok(all) if all == wanted => got += all,
+                Ok(some) => return Ok(got + some),
+                Err(error) if got == 0 => return Err(error),
+                Err(_) => break,
+            }
+        }
+        Ok(got)
+    }
+
+    /// As [`alloc_bulk`](Self::alloc_bulk), into a list that has room for `count` pages more.
+    fn alloc_reserved<'p>(&'p self, count: usize, pages: &mut Vec<Pages<'p>>) -> Result<usize, AllocError> {
+        let inner = self.inner();
         let mut got = 0;
         while got < count
             && let Some(entry) = inner.percpu.pop(Order::ZERO)
@@ -93,6 +109,12 @@ impl Pool {
 }
 
 impl Inner {
+    /// Single pages that may still be handed out, as far as one can see.
+    fn left_frames(&self) -> usize {
+        let free = self.capacity.limit().saturating_sub(self.capacity.out()) + self.percpu.frames();
+        usize::try_from(free.min(u64::from(self.frames))).unwrap_or(usize::MAX)
+    }
+
     /// Takes a block at a given place from the base, and charges the capacity for it.
     pub(super) fn alloc_at(&self, frame: u32, order: Order) -> Result<(), AllocError> {
         if !self.capacity.try_charge(u64::from(order.frames())) {

@@ -7,7 +7,8 @@ use pageset_blocks::BlockCounters;
 use pageset_core::{Order, PAGEBLOCK_FRAMES};
 
 use super::{Inner, Pool};
-use crate::arrays::Class;
+use crate::arrays::{Class, Entry};
+use crate::error::ValidateError;
 use crate::ledger::BlockState;
 use crate::rseq;
 
@@ -85,7 +86,7 @@ impl Pool {
             nr_depot,
             nr_depot_whole,
             nr_used,
-            nr_retired: inner.retired.lock().len() as u64 * u64::from(PAGEBLOCK_FRAMES),
+            nr_retired: *inner.retired.lock() as u64 * u64::from(PAGEBLOCK_FRAMES),
             capacity_pages: inner.capacity.limit(),
             largest_free_order: inner.base.largest_free_order(),
             array_refills: exchanges.refills,
@@ -108,37 +109,54 @@ impl Pool {
     /// exact only while nobody else uses the pool.
     ///
     /// # Errors
-    /// A sentence on what is wrong. In a child of [`fork`](crate::Fork): that nothing can be checked there.
-    pub fn validate(&self) -> Result<(), String> {
-        let inner = self.in_parent().map_err(|error| error.to_string())?;
+    /// What is wrong. In a child of [`fork`](crate::Fork): that nothing can be checked there.
+    pub fn validate(&self) -> Result<(), ValidateError> {
+        let inner = self.in_parent().map_err(|_| ValidateError::Forked)?;
         // The pool's own thread stays away meanwhile.
         let _no_look = inner.looks.lock();
-        let used = inner.base.validate()?;
-        let mut seen = std::collections::HashSet::new();
+        let used = inner.base.validate().map_err(ValidateError::Base)?;
         for (class, entry) in inner.percpu.entries() {
-            let frame = entry.frame();
-            let block = inner.base.block_in_use(frame);
-            let is_right = block.is_some_and(|(first, order)| {
+            let (page, order) = (entry.frame(), class.order());
+            let is_right = inner.base.block_in_use(page).is_some_and(|(first, of_base)| {
                 // Blocks may be parts of a larger one.
-                order >= class.order() && (class != Class::Order9 || first == frame)
+                of_base >= order && (class != Class::Order9 || first == page)
             });
-            if !is_right || inner.depot.lock().has(frame) {
-                return Err(format!("frame {frame} in an array of {class:?} is not allocated so: {block:?}"));
-            }
-            if !seen.insert(frame) {
-                return Err(format!("frame {frame} is in two arrays"));
+            if !is_right || inner.depot.lock().has(page) {
+                return Err(ValidateError::NotAllocated { page, order });
             }
         }
-        let retired = inner.retired.lock().len() as u64 * u64::from(PAGEBLOCK_FRAMES);
+        if let Some(page) = inner.doubled_in_arrays() {
+            return Err(ValidateError::Doubled { page });
+        }
+        let retired = *inner.retired.lock() as u64 * u64::from(PAGEBLOCK_FRAMES);
         let out = inner.capacity.out() + retired + inner.depot.lock().free();
         if used != out {
-            return Err(format!("{used} frames are allocated in the base, {out} are accounted for"));
+            return Err(ValidateError::Sum { allocated: used, accounted: out });
         }
         Ok(())
     }
 }
 
+/// Frames of which [`Inner::doubled_in_arrays`] looks at a bit each at once: 4 KiB of the stack.
+const WINDOW_FRAMES: u32 = 32_768;
+
 impl Inner {
+    /// A frame that is in two blocks of arrays. Looks at all arrays once for each 128 MiB of the pool, and needs no memory of the heap.
+    fn doubled_in_arrays(&self) -> Option<u32> {
+        (0..self.frames).step_by(WINDOW_FRAMES as usize).find_map(|start| {
+            let window = start..start.saturating_add(WINDOW_FRAMES);
+            let mut seen = [0_u64; WINDOW_FRAMES as usize / 64];
+            let frames = |(class, entry): (Class, Entry)| entry.frame()..entry.frame() + class.frames();
+            let mut frames = self.percpu.entries().flat_map(frames).filter(|frame| window.contains(frame));
+            frames.find(|frame| {
+                let (word, bit) = ((frame - start) / 64, 1 << (frame % 64));
+                let before = seen[word as usize];
+                seen[word as usize] |= bit;
+                before & bit != 0
+            })
+        })
+    }
+
     /// Whether frames are allocated in the base, in service and in no array, as far as one can see.
     pub(crate) fn looks_allocated(&self, frame: u32, frames: u32) -> bool {
         let is_out = |frame: u32| {
@@ -147,7 +165,7 @@ impl Inner {
         };
         let depot = self.depot.lock();
         (frame..frame + frames).all(|frame| is_out(frame) && !depot.has(frame))
-            && !self.percpu.entries().iter().any(|(class, entry)| {
+            && !self.percpu.entries().any(|(class, entry)| {
                 entry.frame() < frame + frames && frame < entry.frame() + class.frames()
             })
     }

@@ -1,5 +1,7 @@
 //! What memory the system really gave.
 
+use std::io;
+
 use super::{Inner, Pool};
 use crate::sys::smaps;
 use crate::{Backing, HugePageSize, PAGE_BYTES};
@@ -27,12 +29,14 @@ pub struct BackingReport {
 }
 
 impl Pool {
-    /// Tells what memory the system really gave, by page size and by node. `None` without `/proc`.
+    /// Tells what memory the system really gave, by page size and by node.
     ///
     /// Reads `/proc/self/smaps`: O(mappings of the process), milliseconds for some thousands of them. For a caller's
     /// region, the figures are of the mappings that contain it.
-    #[must_use]
-    pub fn backing(&self) -> Option<BackingReport> {
+    ///
+    /// # Errors
+    /// What the system says where `/proc` cannot be read; [`OutOfMemory`](io::ErrorKind::OutOfMemory) if the heap has no memory for the list of nodes.
+    pub fn backing(&self) -> io::Result<BackingReport> {
         let inner = self.inner();
         let start = self.start().addr();
         let range = start..start + inner.memory.bytes();
@@ -41,7 +45,7 @@ impl Pool {
             Backing::Hugetlb(_) => resident.all,
             _ => resident.huge,
         };
-        Some(BackingReport {
+        Ok(BackingReport {
             asked: inner.backing,
             mapped_bytes: inner.memory.bytes() as u64,
             resident_bytes: resident.all,
@@ -49,7 +53,7 @@ impl Pool {
             small_bytes: resident.all.saturating_sub(huge),
             locked_bytes: resident.locked,
             page_bytes: resident.kernel_page,
-            nodes: smaps::nodes(range).unwrap_or_default(),
+            nodes: smaps::nodes(range)?,
         })
     }
 }

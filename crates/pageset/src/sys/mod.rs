@@ -7,6 +7,7 @@ pub(crate) mod advice;
 pub(crate) mod cpu;
 #[cfg(not(miri))]
 mod kernel;
+pub(crate) mod lines;
 pub(crate) mod membarrier;
 #[cfg(miri)]
 mod miri;

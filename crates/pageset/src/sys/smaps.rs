@@ -1,6 +1,10 @@
 //! What the kernel says about a range of memory, from `/proc/self/smaps` and `/proc/self/numa_maps`.
 
+use std::collections::TryReserveError;
+use std::io;
 use std::ops::Range;
+
+use super::lines;
 
 /// Memory of a range, in bytes, by the size of the pages it consists of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,26 +19,46 @@ pub(crate) struct Resident {
     pub(crate) locked: u64,
 }
 
-/// Reads what is resident of the mappings that lie inside `range`. `None` where there is no `/proc`.
-pub(crate) fn resident(range: Range<usize>) -> Option<Resident> {
-    Some(sum_smaps(&std::fs::read_to_string("/proc/self/smaps").ok()?, &range))
+/// Reads what is resident of the mappings that lie inside `range`.
+///
+/// # Errors
+/// What the system says, such as that there is no `/proc`.
+pub(crate) fn resident(range: Range<usize>) -> io::Result<Resident> {
+    let mut sum = SmapsSum { range, sum: Resident::default(), is_inside: false };
+    lines::for_each("/proc/self/smaps", |line| sum.add(line))?;
+    Ok(sum.sum)
 }
 
-/// Reads how many bytes of `range` lie on each node. `None` if the kernel does not say.
-pub(crate) fn nodes(range: Range<usize>) -> Option<Vec<(u16, u64)>> {
-    Some(sum_nodes(&std::fs::read_to_string("/proc/self/numa_maps").ok()?, &range))
+/// Reads how many bytes of `range` lie on each node. Of none if the kernel does not say.
+///
+/// # Errors
+/// If the heap has no memory for the list.
+pub(crate) fn nodes(range: Range<usize>) -> io::Result<Vec<(u16, u64)>> {
+    let mut sum = NodesSum { range, nodes: Vec::new(), outcome: Ok(()) };
+    // A kernel without NUMA has no such file.
+    let _ = lines::for_each("/proc/self/numa_maps", |line| sum.add(line));
+    sum.outcome.map_err(|_| io::ErrorKind::OutOfMemory)?;
+    sum.nodes.sort_unstable();
+    Ok(sum.nodes)
 }
 
-fn sum_smaps(text: &str, range: &Range<usize>) -> Resident {
-    let mut sum = Resident::default();
-    let mut is_inside = false;
-    for line in text.lines() {
+/// Lines of `smaps`, summed up.
+struct SmapsSum {
+    range: Range<usize>,
+    sum: Resident,
+    /// Whether the last mapping that a line named is one of the range.
+    is_inside: bool,
+}
+
+impl SmapsSum {
+    fn add(&mut self, line: &str) {
         if let Some(mapping) = addresses(line) {
-            is_inside = mapping.start < range.end && mapping.end > range.start;
-            continue;
+            self.is_inside = mapping.start < self.range.end && mapping.end > self.range.start;
+            return;
         }
-        let Some((key, rest)) = line.split_once(':').filter(|_| is_inside) else { continue };
+        let Some((key, rest)) = line.split_once(':').filter(|_| self.is_inside) else { return };
         let bytes = rest.split_whitespace().next().and_then(|n| n.parse::<u64>().ok()).unwrap_or(0) * 1024;
+        let sum = &mut self.sum;
         match key {
             "Rss" | "Private_Hugetlb" | "Shared_Hugetlb" => sum.all += bytes,
             "AnonHugePages" | "ShmemPmdMapped" => sum.huge += bytes,
@@ -43,7 +67,6 @@ fn sum_smaps(text: &str, range: &Range<usize>) -> Resident {
             _ => {}
         }
     }
-    sum
 }
 
 /// The range of a line that begins a mapping.
@@ -52,13 +75,19 @@ fn addresses(line: &str) -> Option<Range<usize>> {
     Some(usize::from_str_radix(start, 16).ok()?..usize::from_str_radix(end, 16).ok()?)
 }
 
-fn sum_nodes(text: &str, range: &Range<usize>) -> Vec<(u16, u64)> {
-    let mut nodes: Vec<(u16, u64)> = Vec::new();
-    for line in text.lines() {
+/// Lines of `numa_maps`, summed up by node.
+struct NodesSum {
+    range: Range<usize>,
+    nodes: Vec<(u16, u64)>,
+    outcome: Result<(), TryReserveError>,
+}
+
+impl NodesSum {
+    fn add(&mut self, line: &str) {
         let mut words = line.split_whitespace();
         let start = words.next().and_then(|word| usize::from_str_radix(word, 16).ok());
-        if !start.is_some_and(|start| range.contains(&start)) {
-            continue;
+        if !start.is_some_and(|start| self.range.contains(&start)) {
+            return;
         }
         let value =
             |key| line.split_whitespace().find_map(|word| word.strip_prefix(key)?.parse::<u64>().ok());
@@ -67,20 +96,33 @@ fn sum_nodes(text: &str, range: &Range<usize>) -> Vec<(u16, u64)> {
             let Some((node, pages)) = word.strip_prefix('N').and_then(|word| word.split_once('=')) else {
                 continue;
             };
-            let (Ok(node), Ok(pages)) = (node.parse(), pages.parse::<u64>()) else { continue };
-            match nodes.iter_mut().find(|(known, _)| *known == node) {
-                Some((_, bytes)) => *bytes += pages * page,
-                None => nodes.push((node, pages * page)),
+            if let (Ok(node), Ok(pages)) = (node.parse(), pages.parse::<u64>()) {
+                self.add_node(node, pages * page);
             }
         }
     }
-    nodes.sort_unstable();
-    nodes
+
+    fn add_node(&mut self, node: u16, more: u64) {
+        if let Some((_, bytes)) = self.nodes.iter_mut().find(|(known, _)| *known == node) {
+            *bytes += more;
+            return;
+        }
+        match self.nodes.try_reserve(1) {
+            Ok(()) => self.nodes.push((node, more)),
+            Err(error) => self.outcome = Err(error),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn sum_smaps(text: &str, range: Range<usize>) -> Resident {
+        let mut sum = SmapsSum { range, sum: Resident::default(), is_inside: false };
+        text.lines().for_each(|line| sum.add(line));
+        sum.sum
+    }
 
     const SMAPS: &str = "\
 7f0000000000-7f0000400000 rw-p 00000000 00:00 0
@@ -96,9 +138,9 @@ Rss:                   8 kB
 
     #[test]
     fn only_mappings_of_the_range_count() {
-        let sum = sum_smaps(SMAPS, &(0x7f00_0000_0000..0x7f00_0040_0000));
+        let sum = sum_smaps(SMAPS, 0x7f00_0000_0000..0x7f00_0040_0000);
         assert_eq!(sum, Resident { all: 2052 << 10, huge: 2 << 20, kernel_page: 4096, locked: 0 });
-        assert_eq!(sum_smaps(SMAPS, &(0..0x1000)), Resident::default());
+        assert_eq!(sum_smaps(SMAPS, 0..0x1000), Resident::default());
     }
 
     #[test]
@@ -106,7 +148,9 @@ Rss:                   8 kB
         let text = "7f0000000000 default anon=3 N0=2 N1=1 kernelpagesize_kB=4\n\
                     7f0000200000 bind:1 huge anon=1 N1=1 kernelpagesize_kB=2048\n\
                     7f1000000000 default anon=9 N0=9 kernelpagesize_kB=4\n";
-        let nodes = sum_nodes(text, &(0x7f00_0000_0000..0x7f00_0040_0000));
-        assert_eq!(nodes, [(0, 8192), (1, 4096 + (2 << 20))]);
+        let mut sum =
+            NodesSum { range: 0x7f00_0000_0000..0x7f00_0040_0000, nodes: Vec::new(), outcome: Ok(()) };
+        text.lines().for_each(|line| sum.add(line));
+        assert_eq!(sum.nodes, [(0, 8192), (1, 4096 + (2 << 20))]);
     }
 }

@@ -1,0 +1,82 @@
+//! Lines of a file, read without memory of the heap.
+
+use std::fs::File;
+use std::io::{self, Read};
+
+/// Most bytes of a line that are looked at: more than any that is not the name of a file.
+const LINE_BYTES: usize = 8192;
+
+/// Shows each line of a file to `show`, without what is no UTF-8 in it or behind it.
+///
+/// # Errors
+/// What the system says.
+pub(crate) fn for_each(path: &str, show: impl FnMut(&str)) -> io::Result<()> {
+    for_each_of(File::open(path)?, show)
+}
+
+fn for_each_of(mut file: impl Read, mut show: impl FnMut(&str)) -> io::Result<()> {
+    let mut buffer = [0; LINE_BYTES];
+    let mut filled = 0;
+    // Whether what follows up to the next end of a line is the rest of one that was shown.
+    let mut is_rest = false;
+    loop {
+        let read = match file.read(&mut buffer[filled..]) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            outcome => outcome?,
+        };
+        filled += read;
+        let mut start = 0;
+        while let Some(length) = buffer[start..filled].iter().position(|byte| *byte == b'\n') {
+            if !std::mem::take(&mut is_rest) {
+                show(text_of(&buffer[start..start + length]));
+            }
+            start += length + 1;
+        }
+        buffer.copy_within(start..filled, 0);
+        filled -= start;
+        if filled == buffer.len() || read == 0 {
+            if filled > 0 && !is_rest {
+                show(text_of(&buffer[..filled]));
+            }
+            is_rest = true;
+            filled = 0;
+        }
+        if read == 0 {
+            return Ok(());
+        }
+    }
+}
+
+/// The text that bytes begin with.
+fn text_of(bytes: &[u8]) -> &str {
+    bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gives a few bytes at a time.
+    struct Slow<'a>(&'a [u8]);
+
+    impl Read for Slow<'_> {
+        fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+            let count = to.len().min(7);
+            (&mut self.0).read(&mut to[..count])
+        }
+    }
+
+    #[test]
+    fn every_line_is_shown_once_however_long_it_is() {
+        let long = "x".repeat(LINE_BYTES * 2 + 5);
+        let text = format!("first\n\n{long}\nlast but one\nlast");
+        for file in [&mut Slow(text.as_bytes()) as &mut dyn Read, &mut text.as_bytes()] {
+            let mut lines = Vec::new();
+            for_each_of(file, |line| lines.push(line.to_owned())).unwrap();
+            assert_eq!(lines, ["first", "", &long[..LINE_BYTES], "last but one", "last"]);
+        }
+        let mut lines = Vec::new();
+        for_each_of(&b"/a\xffb\n"[..], |line| lines.push(line.to_owned())).unwrap();
+        assert_eq!(lines, ["/a"]);
+    }
+}
