@@ -15,7 +15,7 @@ impl Target for Pageset {
 
     fn open(pages: usize) -> Result<Self, String> {
         let pool = Pool::builder().size(pages * bytes(0)).build().map_err(|error| error.to_string())?;
-        Ok(Self { pool: pool.leak() })
+        Ok(Self { pool: Box::leak(Box::new(pool)) })
     }
 
     #[inline]

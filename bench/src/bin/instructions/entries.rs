@@ -96,7 +96,7 @@ fn core_pair(core: &PageAllocator<'static, Host>, order: Order) {
 fn pool(fast_path: FastPath) -> Result<&'static Pool, String> {
     let returns = ReturnPolicy::default().with_worker(Worker::None);
     let builder = Pool::builder().size(256 << 20).fast_path(fast_path).returns(returns);
-    builder.build().map(Pool::leak).map_err(|error| error.to_string())
+    builder.build().map(|pool| &*Box::leak(Box::new(pool))).map_err(|error| error.to_string())
 }
 
 /// Does one entry, for valgrind to count. What comes before it in other functions is not counted.
