@@ -11,6 +11,7 @@ use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
 
 use crate::pool::Inner;
+use crate::sys::thread::{be_ordinary, without_signals};
 
 /// How long the thread sleeps when nothing is idle, but pages are out that may be freed into arrays unnoticed.
 const SLEEP_WITH_USERS: Duration = Duration::from_secs(1);
@@ -80,7 +81,8 @@ impl Bell {
 impl Background {
     pub(crate) fn start(inner: &Arc<Inner>) -> io::Result<Self> {
         let of_thread = Arc::clone(inner);
-        let thread = thread::Builder::new().name("pageset".into()).spawn(move || run(&of_thread))?;
+        let start = || thread::Builder::new().name("pageset".into()).spawn(move || run(&of_thread));
+        let thread = without_signals(start)?;
         Ok(Self { thread, inner: Arc::clone(inner) })
     }
 
@@ -94,12 +96,13 @@ impl Background {
 }
 
 fn run(inner: &Inner) {
+    be_ordinary();
     let bell = &inner.capacity.bell;
     let interval = inner.returns.interval;
     bell.thread.get_or_init(thread::current);
     while !bell.ends.load(SeqCst) {
         bell.listen();
-        if inner.look().more {
+        if inner.enter().is_ok_and(|_inside| inner.look().more) {
             bell.stop_listening();
             thread::park_timeout(interval);
             continue;

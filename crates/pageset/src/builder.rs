@@ -3,7 +3,7 @@
 use std::io;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
 use std::time::Duration;
 
 use crate::arrays::{ArraySet, Caps};
@@ -14,7 +14,7 @@ use crate::error::BuildError;
 use crate::ledger::{Contents, Ledger};
 use crate::lock::Lock;
 use crate::percpu::PerCpu;
-use crate::pool::{Capacity, Counts, Inner, Pool};
+use crate::pool::{Capacity, Counts, Inner, Pool, PoolId};
 use crate::rseq::{self, HotPage};
 use crate::sys::advice::Giveback;
 use crate::sys::node::{Binding, NodeSet};
@@ -167,6 +167,12 @@ impl ReturnPolicy {
     pub const fn with_worker(mut self, worker: Worker) -> Self {
         self.worker = worker;
         self
+    }
+
+    /// Pageblocks that one scan may give back, at least one.
+    pub(crate) fn blocks_per_scan(&self) -> usize {
+        let bytes = u128::from(self.bytes_per_second).saturating_mul(self.interval.as_micros()) / 1_000_000;
+        (usize::try_from(bytes).unwrap_or(usize::MAX) / BLOCK_BYTES).max(1)
     }
 
     /// Whole pageblocks that are kept of a pool of `bytes`.
@@ -379,6 +385,9 @@ impl Builder {
             retired: Lock::default(),
             returning: Lock::default(),
             populated_blocks: AtomicU32::new(0),
+            id: PoolId::next(),
+            in_service: AtomicUsize::new(self.bytes),
+            deferred: AtomicU64::new(0),
             looks: Lock::default(),
         })
     }

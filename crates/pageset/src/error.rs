@@ -32,6 +32,9 @@ pub enum AllocError {
     BadCount,
     /// The program's heap has no memory for a list of pages.
     HeapExhausted,
+    /// A signal handler asks for pages, and has interrupted an operation of the same pool on its own thread, which may hold a
+    /// lock. Waiting for it would never end. Outside of handlers, this does not happen.
+    WouldBlock,
 }
 
 impl fmt::Display for AllocError {
@@ -48,6 +51,9 @@ impl fmt::Display for AllocError {
             Self::BadFrame => f.write_str("no block of this order begins at this page of the pool"),
             Self::BadCount => f.write_str("a count must be 1 to 1024 pages"),
             Self::HeapExhausted => f.write_str("the program's heap has no memory for a list of pages"),
+            Self::WouldBlock => f.write_str(
+                "this signal handler has interrupted an operation of the pool: allocate when it has returned",
+            ),
         }
     }
 }
@@ -60,6 +66,8 @@ impl std::error::Error for AllocError {}
 pub enum ValidateError {
     /// A child of `fork` cannot check its parent's pool.
     Forked,
+    /// Nor can a signal handler that has interrupted an operation of the pool on its own thread.
+    WouldBlock,
     /// The base's own proof fails.
     Base(Violation),
     /// A block in a CPU's array is not allocated in the base, or is free in the depot, too.
@@ -87,6 +95,7 @@ impl fmt::Display for ValidateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Forked => AllocError::Forked.fmt(f),
+            Self::WouldBlock => AllocError::WouldBlock.fmt(f),
             Self::Base(violation) => violation.fmt(f),
             Self::NotAllocated { page, order } => {
                 write!(f, "page {page} is in an array of blocks of order {order}, and is not allocated so")

@@ -36,6 +36,7 @@ mod base;
 mod builder;
 mod depot;
 mod error;
+mod inside;
 mod ledger;
 mod lock;
 #[expect(unsafe_code, reason = "pages are memory that somebody owns")]

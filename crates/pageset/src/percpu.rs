@@ -3,6 +3,7 @@
 use pageset_core::Order;
 
 use crate::arrays::{Batch, Caps, Class, CpuArrays, Entry, StackAt};
+use crate::inside::Inside;
 use crate::pages::Span;
 use crate::rseq::{self, Area, HotPage};
 use crate::sys::{cpu, membarrier};
@@ -41,7 +42,14 @@ impl PerCpu {
 
     #[inline(never)]
     fn pop_locked(&self, order: Order) -> Option<Entry> {
+        // A handler that interrupts us must not drain these arrays: it would wait for our lock.
+        let _inside = self.enter()?;
         self.locked_arrays()?.try_pop(Class::of(order)?)
+    }
+
+    /// Begins what takes locks. `None` if this thread is at it: a signal handler has interrupted it.
+    pub(crate) fn enter(&self) -> Option<Inside> {
+        Inside::of(std::ptr::from_ref(self).addr())
     }
 
     /// Puts a block into this CPU's array by a sequence. `false` if there is no room, or there are no sequences.
@@ -72,14 +80,17 @@ impl PerCpu {
     pub(crate) fn push(&self, class: Class, entry: Entry) -> bool {
         match self.area {
             Some(area) => rseq::push(self.hot.hot(), area, StackAt::of_class(class), entry),
-            None => self.push_locked(class, entry),
+            None => self.locked_arrays().is_some_and(|cpu| cpu.try_push(class, entry)),
         }
     }
 
-    /// Puts a block into this CPU's array under its lock. `false` if there is no room, or there are no locks.
+    /// Puts a block into this CPU's array under its lock. `false` if there is no room, or there are no locks; and if this thread
+    /// is inside of the pool.
     #[inline(never)]
     pub(crate) fn push_locked(&self, class: Class, entry: Entry) -> bool {
-        self.locked_arrays().is_some_and(|cpu| cpu.try_push(class, entry))
+        let Some(arrays) = self.locked_arrays() else { return false };
+        // As in `pop_locked`.
+        self.enter().is_some_and(|_inside| arrays.try_push(class, entry))
     }
 
     /// The CPU that runs this thread, or one beyond all CPUs if that is not known.
@@ -130,8 +141,8 @@ impl PerCpu {
         if self.area.is_some() {
             let old = self.hot.swap();
             if !membarrier::restart_all() {
-                // Announced when the pool was built, so this does not happen; if it does, the old set is not touched
-                // until it is in use again.
+                // Announced when the pool was built; so a filter of system calls came later. The old set is not touched until it
+                // is in use again.
                 self.hot.swap();
                 return false;
             }

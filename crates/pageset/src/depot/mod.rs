@@ -62,6 +62,19 @@ pub(crate) struct Depot {
     whole_min: usize,
 }
 
+/// What the depot knows of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// It is free here.
+    Free,
+    /// It is in use, in a block of this class.
+    Used(Class),
+    /// Nothing but that its pageblock was split here once.
+    Dissolved,
+    /// Nothing: the base knows.
+    Elsewhere,
+}
+
 /// How often half an array passed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Exchanges {
@@ -108,6 +121,18 @@ impl Depot {
     /// Frames of whole pageblocks.
     pub(crate) fn whole_frames(&self) -> u64 {
         self.whole.len() as u64 * u64::from(PAGEBLOCK_FRAMES)
+    }
+
+    /// What is known here of a frame.
+    pub(crate) fn find(&self, frame: u32) -> Found {
+        if self.has(frame) {
+            return Found::Free;
+        }
+        match self.blocks.get((frame >> PAGEBLOCK_ORDER) as usize).map(|pageblock| pageblock.place) {
+            Some(Place::Split(class)) => Found::Used(class),
+            Some(Place::Dissolved) => Found::Dissolved,
+            Some(Place::Whole | Place::Owned | Place::Elsewhere) | None => Found::Elsewhere,
+        }
     }
 
     /// Whether a frame is free here.

@@ -6,8 +6,8 @@ use std::ptr::NonNull;
 use allocator_api2::alloc::{AllocError, Allocator};
 use pageset_core::Order;
 
+use super::Pages;
 use super::span::Span;
-use super::{Pages, RawPages};
 use crate::pool::Pool;
 use crate::sys::{PAGE_BYTES, PAGE_SHIFT};
 
@@ -43,8 +43,8 @@ impl<'p> PageCollections<'p> {
 
     fn leave(pages: Pages<'p>) -> NonNull<[u8]> {
         let start = pages.as_ptr();
-        let raw = pages.into_raw();
-        NonNull::slice_from_raw_parts(start, raw.page_count() * PAGE_BYTES)
+        let span = pages.give_up();
+        NonNull::slice_from_raw_parts(start, span.count() as usize * PAGE_BYTES)
     }
 }
 
@@ -64,8 +64,8 @@ unsafe impl Allocator for PageCollections<'_> {
     unsafe fn deallocate(&self, start: NonNull<u8>, layout: Layout) {
         let Some(order) = Self::order(layout) else { return };
         let bytes = start.addr().get() - self.pool.start().addr();
-        let raw = RawPages(Span::block((bytes >> PAGE_SHIFT) as u32, order));
+        let block = Span::block((bytes >> PAGE_SHIFT) as u32, order);
         // SAFETY: the caller promises that the block was allocated here with a layout that fits, and is free now.
-        drop(unsafe { Pages::from_raw(self.pool, raw) });
+        drop(unsafe { Pages::take_back(self.pool.inner(), block) });
     }
 }

@@ -11,12 +11,13 @@ pub use owned::OwnedPages;
 pub(crate) use span::Span;
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::ops::{Deref, DerefMut, Range};
 use std::ptr::NonNull;
 
 use pageset_core::{Order, Pfn};
 
-use crate::pool::{Inner, Pool};
+use crate::pool::{Inner, Pool, PoolId};
 use crate::sys::{PAGE_BYTES, PAGE_SHIFT};
 
 /// A block or a run of pages. Derefs to its bytes. Dropping it, on any thread, frees it.
@@ -30,17 +31,23 @@ pub struct Pages<'p> {
 }
 
 /// Pages without an owner in Rust: [`Pages::into_raw`] returns them, and a C interface hands them out.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(transparent)]
-pub struct RawPages(Span);
+///
+/// They know their pool, and another one refuses them. Two are equal if they have the same numbers, also of different pools.
+#[derive(Clone, Copy)]
+pub struct RawPages {
+    span: Span,
+    /// None of pages that were named by numbers.
+    pool: Option<PoolId>,
+}
 
 impl RawPages {
-    /// Names `page_count` pages (1 to 1024) that begin `frame` pages after a pool's start. `None` for other numbers. This is
-    /// for callers in other languages, who keep an address. It does not check whether the pages are allocated.
+    /// Names `page_count` pages (1 to 1024) that begin `frame` pages after a pool's start: of the pool to which they are given
+    /// back. `None` for other numbers. This is for callers in other languages, who keep an address. It does not check whether
+    /// there are such pages.
     #[must_use]
     pub const fn new(frame: usize, page_count: usize) -> Option<Self> {
         if frame <= u32::MAX as usize && 0 < page_count && page_count <= Order::MAX.frames() as usize {
-            Some(Self(Span::of(frame as u32, page_count as u32)))
+            Some(Self { span: Span::of(frame as u32, page_count as u32), pool: None })
         } else {
             None
         }
@@ -49,13 +56,34 @@ impl RawPages {
     /// Pages from the pool's start to the first of these.
     #[must_use]
     pub const fn frame(self) -> usize {
-        self.0.frame() as usize
+        self.span.frame() as usize
     }
 
     /// How many pages these are.
     #[must_use]
     pub const fn page_count(self) -> usize {
-        self.0.count() as usize
+        self.span.count() as usize
+    }
+
+    /// Whether a pool has such pages, whoever they belong to.
+    #[inline]
+    fn may_be_of(self, pool: &Inner) -> bool {
+        let end = self.span.frame().checked_add(self.span.count());
+        self.pool.is_none_or(|id| id == pool.id) && end.is_some_and(|end| end <= pool.frames)
+    }
+}
+
+impl PartialEq for RawPages {
+    fn eq(&self, other: &Self) -> bool {
+        self.span == other.span
+    }
+}
+
+impl Eq for RawPages {}
+
+impl Hash for RawPages {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.span.hash(state);
     }
 }
 
@@ -122,12 +150,26 @@ impl<'p> Pages<'p> {
         self.pool.free_frames(first + end..first + count);
     }
 
-    /// Gives up ownership without freeing the pages.
+    /// Gives up ownership without freeing the pages. The pool stays mapped as long as they are out, also when it is dropped.
     #[must_use = "the pages are lost unless they are taken back by `from_raw`"]
     pub fn into_raw(self) -> RawPages {
-        let raw = RawPages(self.span);
+        RawPages { pool: Some(self.pool.id), span: self.give_up() }
+    }
+
+    /// As [`into_raw`](Self::into_raw), for those who know the pool.
+    fn give_up(self) -> Span {
+        let span = self.span;
         std::mem::forget(self);
-        raw
+        span
+    }
+
+    /// Takes back what [`give_up`](Self::give_up) gave.
+    ///
+    /// # Safety
+    /// `span` comes from `give_up` of pages of this pool, and is taken back only once.
+    unsafe fn take_back(pool: &'p Inner, span: Span) -> Self {
+        // INVARIANT: the caller promises that these pages are allocated and have no owner.
+        Self { pool, span }
     }
 
     /// Takes back pages that [`into_raw`](Self::into_raw) gave up.
@@ -136,30 +178,39 @@ impl<'p> Pages<'p> {
     /// when their array is emptied; it counts them in [`Stats::bad_frees`](crate::Stats::bad_frees). Until then two owners
     /// may hold the same pages. [`from_raw_checked`](Self::from_raw_checked) checks first.
     ///
+    /// # Panics
+    /// If these are pages of another pool, or lie beyond the pool's end.
+    ///
     /// # Safety
     /// `raw` comes from `into_raw` of pages of this pool, and is taken back only once.
     #[inline]
     pub unsafe fn from_raw(pool: &'p Pool, raw: RawPages) -> Self {
-        // INVARIANT: the caller promises that these pages are allocated and have no owner.
-        Self { pool: pool.inner(), span: raw.0 }
+        let inner = pool.inner();
+        assert!(raw.may_be_of(inner), "{raw:?} are no pages of {pool:?}");
+        // SAFETY: the caller promises it.
+        unsafe { Self::take_back(inner, raw.span) }
     }
 
-    /// As [`from_raw`](Self::from_raw), but checks first. Returns `None` if the pages are free already, in the base or in the
-    /// array of a CPU. Returns `None` in a child of [`fork`](crate::Fork) too, which cannot check. For debugging, and for
-    /// callers in other languages. O(CPUs).
+    /// As [`from_raw`](Self::from_raw), but checks first. Returns `None` for what these pages cannot be:
+    ///
+    /// - pages of another pool, or beyond the pool's end;
+    /// - pages that are free, in the base or in the array of a CPU;
+    /// - a part of a block, or more than one block: pages come back as they were given up. Of a pageblock that [`Pool::trim`], a
+    ///   shortage or [`shrink_to`](Self::shrink_to) has dissolved, the pool knows only which pages are in use.
+    ///
+    /// Returns `None` too in a child of [`fork`](crate::Fork), and in a signal handler that has interrupted an operation of the pool
+    /// on its own thread: they cannot check. For debugging, and for callers in other languages. O(CPUs).
     ///
     /// # Safety
     /// As for `from_raw`: pages that were freed and allocated again look right.
     pub unsafe fn from_raw_checked(pool: &'p Pool, raw: RawPages) -> Option<Self> {
-        let inner = pool.in_parent().ok()?;
-        let (frame, count) = (raw.0.frame(), raw.0.count());
-        let end = frame.checked_add(count)?;
-        if count == 0 || end > inner.frames || !raw.0.is_consistent() || !inner.looks_allocated(frame, count)
-        {
+        let (inner, _inside) = pool.enter().ok()?;
+        let span = raw.span;
+        if !raw.may_be_of(inner) || !inner.looks_allocated(span.frame()..span.frame() + span.count()) {
             return None;
         }
         // SAFETY: the caller promises it.
-        Some(unsafe { Self::from_raw(pool, raw) })
+        Some(unsafe { Self::take_back(inner, span) })
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use super::{Pages, RawPages};
+use super::{Pages, Span};
 use crate::pool::Pool;
 use crate::sys::PAGE_BYTES;
 
@@ -33,7 +33,7 @@ use crate::sys::PAGE_BYTES;
 /// `pages` were given up by pages of `pool`, and this value is their only owner.
 #[must_use = "pages that are dropped are free again"]
 pub struct OwnedPages {
-    pages: RawPages,
+    pages: Span,
     pool: Arc<Pool>,
 }
 
@@ -44,7 +44,7 @@ impl Pages<'_> {
     /// If these are pages of another pool.
     pub fn into_owned(self, pool: &Arc<Pool>) -> OwnedPages {
         assert!(std::ptr::eq(self.pool, pool.inner()), "{self:?} are pages of another pool than {pool:?}");
-        OwnedPages { pages: self.into_raw(), pool: Arc::clone(pool) }
+        OwnedPages { pages: self.give_up(), pool: Arc::clone(pool) }
     }
 }
 
@@ -52,13 +52,13 @@ impl OwnedPages {
     /// Number of pages.
     #[must_use]
     pub const fn page_count(&self) -> usize {
-        self.pages.page_count()
+        self.pages.count() as usize
     }
 
     /// Bytes from the pool's start: the offset in a shared pool's file.
     #[must_use]
     pub const fn offset(&self) -> usize {
-        self.pages.frame() * PAGE_BYTES
+        self.pages.frame() as usize * PAGE_BYTES
     }
 
     /// Address of the first byte. It stays the same when this value moves.
@@ -77,7 +77,7 @@ impl OwnedPages {
 impl Drop for OwnedPages {
     fn drop(&mut self) {
         // SAFETY: by the invariant these were given up by pages of this pool and have no other owner; a value is dropped once.
-        drop(unsafe { Pages::from_raw(&self.pool, self.pages) });
+        drop(unsafe { Pages::take_back(self.pool.inner(), self.pages) });
     }
 }
 

@@ -15,8 +15,11 @@ impl Pool {
     ///
     /// O(1) from this CPU's array; otherwise O(blocks moved) under one or two locks.
     ///
+    /// A signal handler may call this, and may drop pages: where it has interrupted an operation of this pool on its own thread, it
+    /// gets [`AllocError::WouldBlock`], and its pages are free a little later.
+    ///
     /// # Errors
-    /// [`AllocError::OutOfMemory`], [`AllocError::OverCapacity`], [`AllocError::Forked`].
+    /// [`AllocError::OutOfMemory`], [`AllocError::OverCapacity`], [`AllocError::Forked`], [`AllocError::WouldBlock`].
     #[inline]
     pub fn alloc(&self, order: Order) -> Result<Pages<'_>, AllocError> {
         match self.inner.percpu.pop(order) {
@@ -63,9 +66,7 @@ impl Inner {
     #[cold]
     #[inline(never)]
     fn alloc_past_array(&self, order: Order) -> Result<Entry, AllocError> {
-        if self.is_in_child() {
-            return Err(AllocError::Forked);
-        }
+        let _inside = self.enter()?;
         let block = match Class::of(order).and_then(|class| self.refill(class)) {
             Some(block) => block,
             None => self.alloc_direct(order)?,

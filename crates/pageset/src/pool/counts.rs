@@ -8,6 +8,7 @@ pub(crate) struct Counts {
     /// Frames handed out by slow paths.
     pub(super) slow_alloc: AtomicU64,
     pub(super) array_drains: AtomicU64,
+    pub(super) array_drains_refused: AtomicU64,
     pub(super) bad_frees: AtomicU64,
     pub(super) cleared: AtomicU64,
     pub(super) returned: AtomicU64,

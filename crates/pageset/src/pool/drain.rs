@@ -22,11 +22,12 @@ impl Inner {
         if self.percpu.frames() == 0 {
             return;
         }
-        self.counts.array_drains.fetch_add(1, Relaxed);
-        self.percpu.drain(|class, entries| {
+        let is_drained = self.percpu.drain(|class, entries| {
             let refused = self.depot.lock().put(class, entries, &self.base, &self.ledger);
             self.note_put(class, entries.len(), refused);
         });
+        let count = if is_drained { &self.counts.array_drains } else { &self.counts.array_drains_refused };
+        count.fetch_add(1, Relaxed);
     }
 
     /// Puts blocks that were to be passed on to their places.

@@ -1,11 +1,13 @@
-//! Who may use a pool: the process that built it. What a child of `fork` may do is written at [`Fork`](crate::Fork).
+//! Who may use a pool: the process that built it, and there no signal handler that interrupts an operation of the same pool.
+//! What a child of `fork` may do is written at [`Fork`](crate::Fork).
 //!
-//! Every public operation that takes a lock, or changes memory or metadata, gets the pool's parts from
-//! [`Pool::in_parent`]; what the end of [`Pages`](crate::Pages) does asks [`Inner::is_in_child`]. Others only read what
-//! never changes.
+//! Every public operation that takes a lock gets the pool's parts from [`Pool::enter`]; one that takes none, and changes
+//! memory or metadata, from [`Pool::in_parent`]. The end of [`Pages`](crate::Pages) asks [`Inner::enter`]. Others only read
+//! what never changes.
 
 use super::{Inner, Pool};
 use crate::error::AllocError;
+use crate::inside::Inside;
 
 impl Pool {
     /// Whether this process is a child of the one that built the pool: [`Fork`](crate::Fork) says what it may do.
@@ -19,6 +21,11 @@ impl Pool {
     pub(crate) fn in_parent(&self) -> Result<&Inner, AllocError> {
         if self.inner.is_in_child() { Err(AllocError::Forked) } else { Ok(&self.inner) }
     }
+
+    /// The parts of the pool for an operation that takes locks, which lasts as long as the second value.
+    pub(crate) fn enter(&self) -> Result<(&Inner, Inside), AllocError> {
+        Ok((&self.inner, self.inner.enter()?))
+    }
 }
 
 impl Inner {
@@ -26,6 +33,17 @@ impl Inner {
     #[inline]
     pub(crate) fn is_in_child(&self) -> bool {
         self.percpu.is_in_child()
+    }
+
+    /// Begins an operation that takes locks, and frees what could not be freed earlier. Refused in a child, and where this thread
+    /// is inside of another such operation: a signal handler has interrupted it.
+    pub(crate) fn enter(&self) -> Result<Inside, AllocError> {
+        if self.is_in_child() {
+            return Err(AllocError::Forked);
+        }
+        let inside = self.percpu.enter().ok_or(AllocError::WouldBlock)?;
+        self.free_deferred();
+        Ok(inside)
     }
 }
 

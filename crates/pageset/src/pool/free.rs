@@ -1,12 +1,25 @@
 //! A free: into this CPU's array, by a flush of half of it, or directly to the base.
 
 use std::ops::Range;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use pageset_core::FreeError;
 
 use super::Inner;
 use crate::arrays::{Class, Entry};
+use crate::error::AllocError;
 use crate::pages::Span;
+use crate::sys::link;
+
+/// What frames are that will be freed later: a bit that no [`Span`] has.
+#[derive(Clone, Copy)]
+#[repr(u64)]
+enum Deferred {
+    /// A block or a run as it was allocated.
+    Whole = 0,
+    /// A part of one, which the base has to cut out.
+    Part = 1 << 47,
+}
 
 impl Inner {
     /// Frees a block or a run of frames.
@@ -31,25 +44,74 @@ impl Inner {
     #[cold]
     #[inline(never)]
     fn free_slow(&self, span: Span, class: Option<Class>) {
-        if self.is_in_child() {
-            return;
+        match self.enter() {
+            Ok(_inside) => self.free_inside(span, class),
+            Err(AllocError::WouldBlock) => self.defer(span, Deferred::Whole),
+            // A child frees nothing.
+            Err(_) => {}
         }
+    }
+
+    fn free_inside(&self, span: Span, class: Option<Class>) {
         match class {
             Some(class) if class != Class::Order9 || self.percpu.holds_many(class) => {
                 self.flush(class, Entry::dirty(span.frame()));
             }
             _ => match span.order() {
                 Some(order) => self.note_freed(span.count(), self.base.free(span.frame(), order)),
-                None => self.free_frames(span.frame()..span.frame() + span.count()),
+                None => self.free_frames_inside(span.frame()..span.frame() + span.count()),
             },
+        }
+    }
+
+    /// Leaves frames to the next operation that enters the pool: a signal handler frees them, and has interrupted an operation of
+    /// its own thread. The list is in the pages.
+    fn defer(&self, span: Span, what: Deferred) {
+        let mut first = self.deferred.load(Relaxed);
+        loop {
+            link::set(&self.memory, span.frame(), first);
+            // Against other threads' handlers: who comes second puts its pages before the first one's.
+            match self.deferred.compare_exchange_weak(first, span.to_bits() | what as u64, Release, Relaxed) {
+                Ok(_) => return,
+                Err(now) => first = now,
+            }
+        }
+    }
+
+    /// Frees what was left by [`defer`](Self::defer). The caller is inside of the pool.
+    #[inline]
+    pub(crate) fn free_deferred(&self) {
+        if self.deferred.load(Relaxed) == 0 {
+            return;
+        }
+        // All at once, so that nobody else follows the list.
+        let mut first = self.deferred.swap(0, Acquire);
+        while let Some(span) = Span::from_bits(first & !(Deferred::Part as u64)) {
+            let is_part = first & Deferred::Part as u64 != 0;
+            first = link::get(&self.memory, span.frame());
+            if is_part {
+                self.free_frames_inside(span.frame()..span.frame() + span.count());
+            } else {
+                self.free_inside(span, span.class());
+            }
         }
     }
 
     /// Frees frames that are no block: those at the edge of somebody's pages, or what is left of them.
     pub(crate) fn free_frames(&self, frames: Range<u32>) {
-        if frames.is_empty() || self.is_in_child() {
+        if frames.is_empty() {
             return;
         }
+        match self.enter() {
+            Ok(_inside) => self.free_frames_inside(frames),
+            Err(AllocError::WouldBlock) => {
+                self.defer(Span::of(frames.start, frames.end - frames.start), Deferred::Part);
+            }
+            Err(_) => {}
+        }
+    }
+
+    fn free_frames_inside(&self, frames: Range<u32>) {
         // The base has to know the pageblock's other parts, and nobody may cut the same block meanwhile.
         let mut depot = self.depot.lock();
         depot.dissolve(frames.start, |free| self.base.release_range(free));
@@ -60,6 +122,62 @@ impl Inner {
         match outcome {
             Ok(()) => self.capacity.uncharge(u64::from(frames)),
             Err(_) => self.counts.note_bad_frees(1),
+        }
+    }
+}
+
+#[cfg(test)]
+#[expect(unsafe_code, reason = "pages without an owner")]
+mod tests {
+    use std::num::NonZeroUsize;
+    use std::ops::ControlFlow;
+
+    use pageset_core::Order;
+
+    use super::*;
+    use crate::error::ValidateError;
+    use crate::{FastPath, Pages, Pool, ReturnPolicy, Stats, Trimmed, Worker};
+
+    /// As a signal handler that has interrupted an operation of its own thread.
+    #[test]
+    fn an_operation_inside_of_another_is_refused_and_its_frees_come_later() {
+        for path in [FastPath::Auto, FastPath::Locks] {
+            let returns = ReturnPolicy::default().with_worker(Worker::None);
+            let pool = Pool::builder().size(16 << 20).fast_path(path).returns(returns).build().unwrap();
+            let (huge, run) = (pool.alloc(Order::MAX).unwrap(), pool.alloc_exact(100).unwrap());
+            let mut cut = pool.alloc(Order::new(5).unwrap()).unwrap();
+            let singles: Vec<_> = (0..1000).map(|_| pool.alloc(Order::ZERO).unwrap()).collect();
+            let used = pool.stats().nr_used;
+            assert_eq!(used, 1024 + 100 + 32 + 1000);
+
+            let interrupted = pool.enter().unwrap();
+            assert_eq!(pool.alloc(Order::MAX).unwrap_err(), AllocError::WouldBlock);
+            assert_eq!(pool.alloc_exact(3).unwrap_err(), AllocError::WouldBlock);
+            assert_eq!(pool.alloc_at(0, Order::ZERO).unwrap_err(), AllocError::WouldBlock);
+            let mut list = Vec::new();
+            let got = pool.alloc_bulk(2000, &mut list);
+            assert!(
+                got == Err(AllocError::WouldBlock) || got.unwrap() < 2000,
+                "no more than this CPU's array"
+            );
+            drop((list, huge, run, singles));
+            cut.shrink_to(1..2);
+            assert_eq!((pool.trim(), pool.tick()), (Trimmed::default(), Trimmed::default()));
+            assert_eq!((pool.resize(0), pool.stats()), (16 << 20, Stats::default()));
+            assert_eq!(pool.validate(), Err(ValidateError::WouldBlock));
+            let raw = cut.into_raw();
+            // SAFETY: given up above; nothing is taken back here.
+            assert!(unsafe { Pages::from_raw_checked(&pool, raw) }.is_none());
+            let outcome = pool.populate(2 << 20, NonZeroUsize::MIN, |_| ControlFlow::Continue(()));
+            outcome.expect("takes no lock");
+            drop(interrupted);
+
+            // SAFETY: as above, and taken back once.
+            let cut = unsafe { Pages::from_raw_checked(&pool, raw) };
+            assert_eq!(cut.expect("in use").page_count(), 1);
+            assert_eq!((pool.stats().nr_used, pool.stats().bad_frees), (0, 0));
+            pool.validate().unwrap();
+            assert!(pool.alloc_bulk(4096, &mut Vec::new()).is_ok_and(|all| all == 4096), "all are free");
         }
     }
 }

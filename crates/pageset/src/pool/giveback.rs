@@ -52,13 +52,13 @@ impl Pool {
     /// every tenth scan those of a pool that is in use. Pageblocks that two scans in a row found free go back to the system, the
     /// last ones first, as many as the rate allows. [`keep_bytes`](crate::ReturnPolicy::keep_bytes) and [populated](Self::populate) memory stay. O(pool / 2 MiB).
     pub fn tick(&self) -> Trimmed {
-        self.in_parent().map(Inner::look).unwrap_or_default()
+        self.enter().map(|(inner, _inside)| inner.look()).unwrap_or_default()
     }
 
     /// Returns all free memory to the system now, populated memory too. It empties all caches, then returns whole
     /// pageblocks, then free parts of 64 KiB and more. O(pool / 2 MiB), plus the system's time: about 20 µs per pageblock.
     pub fn trim(&self) -> Trimmed {
-        let Ok(inner) = self.in_parent() else { return Trimmed::default() };
+        let Ok((inner, _inside)) = self.enter() else { return Trimmed::default() };
         inner.populated_blocks.store(0, Relaxed);
         inner.empty_caches(0);
         inner.dissolve_depot();
@@ -87,10 +87,7 @@ impl Inner {
         if let Prezero::Blocks(blocks) = self.returns.prezero {
             self.prezero(blocks as usize);
         }
-        let per_look =
-            u128::from(self.returns.bytes_per_second) * self.returns.interval.as_micros() / 1_000_000;
-        let blocks = usize::try_from(per_look).unwrap_or(usize::MAX) / BLOCK_BYTES;
-        let mut outcome = self.return_blocks(Which::IdleSinceLastLook, blocks.max(1));
+        let mut outcome = self.return_blocks(Which::IdleSinceLastLook, self.returns.blocks_per_scan());
         outcome.more |= !is_idle;
         outcome
     }
@@ -246,7 +243,7 @@ impl Inner {
         }
     }
 
-    fn note_returned(&self, bytes: u64, time: Duration) {
+    pub(super) fn note_returned(&self, bytes: u64, time: Duration) {
         if bytes > 0 {
             self.counts.returned.fetch_add(bytes, Relaxed);
             self.counts.return_nanos.fetch_add(time.as_nanos() as u64, Relaxed);

@@ -43,10 +43,11 @@ mod stats;
 mod truth;
 
 use std::fmt;
+use std::num::NonZeroU64;
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 pub use cached::CachedOrder;
 pub(crate) use capacity::Capacity;
@@ -70,10 +71,34 @@ use crate::{Backing, Builder, Prezero, ReturnPolicy};
 ///
 /// All methods may be called from any thread. Pages borrow from the pool; for pages that outlive a function,
 /// see [`OwnedPages`](crate::OwnedPages).
+///
+/// Dropping a pool unmaps its memory. If pages are out that nothing borrows ([`Pages::into_raw`](crate::Pages::into_raw), or pages
+/// that were forgotten), it unmaps nothing: somebody may still use their addresses. Then the memory and the tables stay until the
+/// program ends. `stats().nr_used` tells beforehand.
+///
+/// # Signal handlers
+/// A handler may allocate pages and drop them. Where it has interrupted an operation of the same pool on its own thread, an
+/// allocation past this CPU's array returns [`AllocError::WouldBlock`](crate::AllocError::WouldBlock), pages that are dropped are
+/// free a little later, and the other methods do nothing, as in a child of [`Fork`](crate::Fork). No method waits for the
+/// operation that its own thread is at. [`Pool::populate`] and [`Pool::backing`] are not for handlers, nor are building a pool and
+/// dropping it.
 pub struct Pool {
     // Stopped before the last reference to `inner` here goes.
     background: Option<Background>,
     inner: Arc<Inner>,
+}
+
+/// Tells the pools of a process apart, also those that are gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PoolId(NonZeroU64);
+
+impl PoolId {
+    /// One that no other pool has.
+    pub(crate) fn next() -> Self {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        // INVARIANT: 2^64 pools are never made.
+        Self(NonZeroU64::MIN.saturating_add(COUNT.fetch_add(1, Relaxed)))
+    }
 }
 
 /// What a pool's thread and its pages see of it.
@@ -91,6 +116,10 @@ pub(crate) struct Inner {
     pub(crate) backing: Backing,
     pub(crate) giveback: Giveback,
     pub(crate) returns: ReturnPolicy,
+    /// Tells this pool from others of the process.
+    pub(crate) id: PoolId,
+    /// Bytes that are in service after the last resize.
+    pub(crate) in_service: AtomicUsize,
     /// One drain of the arrays at a time.
     pub(crate) drain: Lock<()>,
     /// How many pageblocks are out of service. The ledger says which.
@@ -99,6 +128,8 @@ pub(crate) struct Inner {
     pub(crate) returning: Lock<()>,
     /// Pageblocks below this one were populated, and stay until the next trim.
     pub(crate) populated_blocks: AtomicU32,
+    /// Pages that signal handlers freed while their thread was inside of the pool: the first of a list, or 0.
+    pub(crate) deferred: AtomicU64,
     /// What the last look at idle memory saw.
     pub(crate) looks: Lock<giveback::Look>,
 }
@@ -107,6 +138,12 @@ impl Inner {
     /// Whether nobody has a page, and no array.
     pub(crate) fn is_all_free(&self) -> bool {
         self.capacity.out() == 0
+    }
+
+    /// Whether pages are out although nobody borrows from the pool, which is about to be unmapped.
+    fn has_raw_pages(&self) -> bool {
+        let _inside = self.enter();
+        self.memory.is_ours() && self.capacity.out() > self.percpu.frames()
     }
 
     /// Whether the pool's thread would have anything to do.
@@ -182,8 +219,14 @@ impl Drop for Pool {
             // There is no such thread to wait for. Nor is anything unmapped: where a pool is hidden, its addresses may be
             // somebody else's in the child.
             std::mem::forget((background, Arc::clone(&self.inner)));
-        } else if let Some(background) = background {
+            return;
+        }
+        if let Some(background) = background {
             background.stop();
+        }
+        if self.inner.has_raw_pages() {
+            // Nothing borrows them, so they may be in use: by C, by a device, by whoever has their address.
+            std::mem::forget(Arc::clone(&self.inner));
         }
     }
 }

@@ -1,8 +1,12 @@
 //! Making a pool smaller: pageblocks go out of service.
 
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
+
 use pageset_core::{Order, PAGEBLOCK_FRAMES};
 
 use super::{Inner, Pool, bytes_of};
+use crate::error::AllocError;
 use crate::ledger::BlockState;
 use crate::sys::BLOCK_BYTES;
 use crate::sys::advice::{Discarded, Giveback, discard};
@@ -15,7 +19,11 @@ impl Pool {
     /// stay in service, but the capacity still falls to `bytes`. Call this again after pages were freed. Until then, a page
     /// in a CPU's array may be allocated again.
     pub fn resize(&self, bytes: usize) -> usize {
-        let Ok(inner) = self.in_parent() else { return self.inner().memory.bytes() };
+        let (inner, _inside) = match self.enter() {
+            Ok(entered) => entered,
+            Err(AllocError::WouldBlock) => return self.inner().in_service.load(Relaxed),
+            Err(_) => return self.inner().memory.bytes(),
+        };
         inner.empty_caches(0);
         inner.dissolve_depot();
         let mut retired = inner.retired.lock();
@@ -44,6 +52,7 @@ impl Pool {
         }
         let capacity = (bytes.min(inner.memory.bytes()) / crate::PAGE_BYTES) as u64;
         inner.capacity.set_limit(capacity);
+        inner.in_service.store(in_service(*retired), Relaxed);
         in_service(*retired)
     }
 }
@@ -54,9 +63,13 @@ impl Inner {
         if !self.isolate(block) {
             return false;
         }
+        let begun = Instant::now();
         let frames = block * PAGEBLOCK_FRAMES..(block + 1) * PAGEBLOCK_FRAMES;
         if discard(&self.memory, bytes_of(&frames), self.giveback) == Discarded::Yes {
             self.ledger.note_zero(frames);
+            if matches!(self.ledger.block(block as usize), BlockState::Resident | BlockState::Idle) {
+                self.note_returned(BLOCK_BYTES as u64, begun.elapsed());
+            }
         }
         self.ledger.set_block(block as usize, BlockState::Retired);
         true

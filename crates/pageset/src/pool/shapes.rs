@@ -41,7 +41,9 @@ impl Pool {
             pages.push(Pages::of_block(inner, entry.frame(), Order::ZERO));
             got += 1;
         }
-        while got < count {
+        // A handler that has interrupted an operation of its thread is refused below.
+        let inside = inner.enter().ok();
+        while inside.is_some() && got < count {
             let batch: &mut Batch = &mut Batch::new();
             inner.fetch(Class::Order0, count - got, batch);
             let singles = batch.as_slice().iter().rev();
@@ -52,6 +54,7 @@ impl Pool {
                 break;
             }
         }
+        drop(inside);
         // The rest, if there is one, is in caches or beyond the capacity.
         while got < count {
             match self.alloc(Order::ZERO) {
@@ -73,10 +76,11 @@ impl Pool {
         if order.frames() as usize == count {
             return self.alloc(order);
         }
-        let inner = self.in_parent()?;
+        let (inner, inside) = self.enter()?;
         // From the base, since a part of a pageblock that the depot has split cannot be cut without dissolving it.
         let block = inner.alloc_direct(order)?;
         inner.counts.note_slow_alloc(order.frames());
+        drop(inside);
         let mut pages = Pages::of_block(inner, block.frame(), order);
         pages.shrink_to(0..count);
         Ok(pages)
@@ -86,9 +90,10 @@ impl Pool {
     /// all caches first.
     ///
     /// # Errors
-    /// [`AllocError::BadFrame`], [`AllocError::NotFree`], [`AllocError::OverCapacity`], [`AllocError::Forked`].
+    /// [`AllocError::BadFrame`], [`AllocError::NotFree`], [`AllocError::OverCapacity`], [`AllocError::Forked`],
+    /// [`AllocError::WouldBlock`].
     pub fn alloc_at(&self, frame: usize, order: Order) -> Result<Pages<'_>, AllocError> {
-        let inner = self.in_parent()?;
+        let (inner, _inside) = self.enter()?;
         let (pfn, frames) = (Pfn(frame as u64), u64::from(order.frames()));
         if !pfn.is_aligned(order) || pfn.0.saturating_add(frames) > u64::from(inner.frames) {
             return Err(AllocError::BadFrame);

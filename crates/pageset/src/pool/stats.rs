@@ -1,5 +1,6 @@
 //! Counters and gauges, under the kernel's names where it has one.
 
+use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -8,7 +9,8 @@ use pageset_core::{Order, PAGEBLOCK_FRAMES};
 
 use super::{Inner, Pool};
 use crate::arrays::{Class, Entry};
-use crate::error::ValidateError;
+use crate::depot::Found;
+use crate::error::{AllocError, ValidateError};
 use crate::ledger::BlockState;
 use crate::rseq;
 
@@ -42,6 +44,9 @@ pub struct Stats {
     pub array_flushes: u64,
     /// Times all arrays were emptied.
     pub array_drains: u64,
+    /// Times they could not be emptied, since the system refused membarrier(2): a filter of system calls was installed after the
+    /// pool was built. Pages in arrays of other CPUs are then neither larger blocks nor given back.
+    pub array_drains_refused: u64,
     /// Sequences begun again, in all pools of the process.
     pub rseq_restarts: u64,
     /// Frees that the base refused: see [`Pages::from_raw`](crate::Pages::from_raw).
@@ -63,11 +68,12 @@ pub struct Stats {
 }
 
 impl Pool {
-    /// What happened, and where the pages are. All zero in a child of [`fork`](crate::Fork). O(CPUs + pool / 2 MiB);
+    /// What happened, and where the pages are. All zero in a child of [`fork`](crate::Fork), and in a signal handler that has
+    /// interrupted an operation of the pool on its own thread. O(CPUs + pool / 2 MiB);
     /// O(pool / 4 KiB) if no pageblock is free.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        let Ok(inner) = self.in_parent() else { return Stats::default() };
+        let Ok((inner, _inside)) = self.enter() else { return Stats::default() };
         let counts = &inner.counts;
         let page = crate::PAGE_BYTES as u64;
         let nr_array = inner.percpu.frames();
@@ -92,6 +98,7 @@ impl Pool {
             array_refills: exchanges.refills,
             array_flushes: exchanges.flushes,
             array_drains: counts.array_drains.load(Relaxed),
+            array_drains_refused: counts.array_drains_refused.load(Relaxed),
             rseq_restarts: rseq::restarts(),
             bad_frees: counts.bad_frees.load(Relaxed),
             cleared_bytes: counts.cleared.load(Relaxed) * page,
@@ -111,7 +118,10 @@ impl Pool {
     /// # Errors
     /// What is wrong. In a child of [`fork`](crate::Fork): that nothing can be checked there.
     pub fn validate(&self) -> Result<(), ValidateError> {
-        let inner = self.in_parent().map_err(|_| ValidateError::Forked)?;
+        let (inner, _inside) = self.enter().map_err(|error| match error {
+            AllocError::WouldBlock => ValidateError::WouldBlock,
+            _ => ValidateError::Forked,
+        })?;
         // The pool's own thread stays away meanwhile.
         let _no_look = inner.looks.lock();
         let used = inner.base.validate().map_err(ValidateError::Base)?;
@@ -157,16 +167,36 @@ impl Inner {
         })
     }
 
-    /// Whether frames are allocated in the base, in service and in no array, as far as one can see.
-    pub(crate) fn looks_allocated(&self, frame: u32, frames: u32) -> bool {
-        let is_out = |frame: u32| {
-            self.base.block_in_use(frame).is_some()
-                && self.ledger.block((frame / PAGEBLOCK_FRAMES) as usize) != BlockState::Retired
+    /// Whether frames are whole blocks that are in service and nobody has but a user, as far as one can see.
+    pub(crate) fn looks_allocated(&self, frames: Range<u32>) -> bool {
+        let overlaps = |(class, entry): (Class, Entry)| {
+            entry.frame() < frames.end && frames.start < entry.frame() + class.frames()
         };
-        let depot = self.depot.lock();
-        (frame..frame + frames).all(|frame| is_out(frame) && !depot.has(frame))
-            && !self.percpu.entries().any(|(class, entry)| {
-                entry.frame() < frame + frames && frame < entry.frame() + class.frames()
-            })
+        let mut next = frames.start;
+        while next < frames.end {
+            match self.block_at(next) {
+                Some(block) if block.start == next => next = block.end,
+                _ => return false,
+            }
+        }
+        next == frames.end && !self.percpu.entries().any(overlaps)
+    }
+
+    /// The block in use around a frame. If the pool does not know where it ends, the frame alone.
+    fn block_at(&self, frame: u32) -> Option<Range<u32>> {
+        if self.ledger.block((frame / PAGEBLOCK_FRAMES) as usize) == BlockState::Retired {
+            return None;
+        }
+        let (first, order) = self.base.block_in_use(frame)?;
+        match self.depot.lock().find(frame) {
+            Found::Free => None,
+            Found::Used(class) => {
+                let first = frame & !(class.frames() - 1);
+                Some(first..first + class.frames())
+            }
+            // Whoever had a part before has it still, and what is in use since is for the base one block with it.
+            Found::Dissolved if order < Order::PAGEBLOCK => Some(frame..frame + 1),
+            Found::Dissolved | Found::Elsewhere => Some(first..first + order.frames()),
+        }
     }
 }

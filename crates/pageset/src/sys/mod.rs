@@ -8,11 +8,13 @@ pub(crate) mod cpu;
 #[cfg(not(miri))]
 mod kernel;
 pub(crate) mod lines;
+pub(crate) mod link;
 pub(crate) mod membarrier;
 #[cfg(miri)]
 mod miri;
 pub(crate) mod node;
 pub(crate) mod smaps;
+pub(crate) mod thread;
 pub(crate) mod zero;
 #[cfg_attr(any(loom, shuttle), path = "zeros_of_checkers.rs")]
 pub(crate) mod zeros;

@@ -3,4 +3,5 @@
 mod cpus;
 mod owned;
 mod pool;
+mod raw;
 mod registered;

@@ -84,6 +84,11 @@ impl Mapping {
         self.start
     }
 
+    /// Whether it is unmapped at its end.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.is_ours
+    }
+
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }

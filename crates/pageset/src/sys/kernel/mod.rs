@@ -2,9 +2,11 @@
 
 mod calls;
 mod map;
+mod thread;
 
 pub(super) use calls::{advise, bind_to, current_cpu, discard, lock, membarrier, possible_cpus};
 pub(crate) use map::Mapping;
+pub(super) use thread::{block_signals, leave_real_time, use_all_cpus};
 
 /// How often tests repeat what is random.
 #[cfg(test)]

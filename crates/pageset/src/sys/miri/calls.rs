@@ -38,6 +38,13 @@ pub(in crate::sys) fn discard(mapping: &Mapping, bytes: Range<usize>, _: Advice)
     Ok(())
 }
 
+/// There are no signals.
+pub(in crate::sys) fn block_signals() {}
+
+pub(in crate::sys) fn use_all_cpus() {}
+
+pub(in crate::sys) fn leave_real_time() {}
+
 pub(in crate::sys) fn lock(_: &Mapping) -> io::Result<()> {
     Ok(())
 }

@@ -4,7 +4,10 @@
 mod calls;
 mod heap;
 
-pub(super) use calls::{advise, bind_to, current_cpu, discard, lock, membarrier, possible_cpus};
+pub(super) use calls::{
+    advise, bind_to, block_signals, current_cpu, discard, leave_real_time, lock, membarrier, possible_cpus,
+    use_all_cpus,
+};
 pub(crate) use heap::Mapping;
 
 /// How often tests repeat what is random: it takes a thousand times as long here.

@@ -1,0 +1,89 @@
+//! Which pools a thread is inside of. A signal handler may interrupt an operation of a pool that holds a lock, and then call
+//! the same pool: the lock would wait for its own thread for ever. So such a call is refused.
+
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed, Ordering::SeqCst, compiler_fence};
+
+/// Operations of different pools that may interrupt each other on one thread.
+const DEPTH: usize = 8;
+
+/// The addresses of the pools that this thread is inside of. Only this thread and its signal handlers use it.
+struct Place {
+    depth: AtomicUsize,
+    pools: [AtomicUsize; DEPTH],
+}
+
+// Without a destructor and made of constants: a handler may use it at any moment of the thread's life.
+thread_local! {
+    static PLACE: Place = const { Place { depth: AtomicUsize::new(0), pools: [const { AtomicUsize::new(0) }; DEPTH] } };
+}
+
+/// A thread that is inside of a pool until this is dropped, on the same thread.
+#[must_use]
+pub(crate) struct Inside {
+    depth: usize,
+    /// What was in our place: a handler may have interrupted another entry between its two steps.
+    before: usize,
+    on_this_thread: PhantomData<*const ()>,
+}
+
+impl Inside {
+    /// Enters the pool that has this address. `None` if this thread is inside of it.
+    pub(crate) fn of(pool: usize) -> Option<Self> {
+        PLACE.with(|place| {
+            let depth = place.depth.load(Relaxed);
+            let free = place.pools.get(depth)?;
+            if place.pools[..depth].iter().any(|inside| inside.load(Relaxed) == pool) {
+                return None;
+            }
+            let before = free.load(Relaxed);
+            free.store(pool, Relaxed);
+            // A handler that interrupts here takes the same place, and puts our address back when it leaves.
+            compiler_fence(SeqCst);
+            place.depth.store(depth + 1, Relaxed);
+            Some(Self { depth, before, on_this_thread: PhantomData })
+        })
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        PLACE.with(|place| {
+            place.depth.store(self.depth, Relaxed);
+            // As above: a handler may take the place that we are about to put right.
+            compiler_fence(SeqCst);
+            if let Some(ours) = place.pools.get(self.depth) {
+                ours.store(self.before, Relaxed);
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_enters_a_pool_once_and_others_meanwhile() {
+        let first = Inside::of(4096);
+        assert!(first.is_some() && Inside::of(4096).is_none());
+        let second = Inside::of(8192);
+        assert!(second.is_some() && Inside::of(8192).is_none());
+        std::thread::scope(|scope| {
+            scope.spawn(|| assert!(Inside::of(4096).is_some(), "another thread"));
+        });
+        drop(second);
+        assert!(Inside::of(8192).is_some() && Inside::of(4096).is_none());
+        drop(first);
+        assert!(Inside::of(4096).is_some());
+    }
+
+    #[test]
+    fn more_pools_than_there_is_room_for_are_refused() {
+        let held: Vec<_> = (1..=DEPTH).map(Inside::of).collect();
+        assert!(held.iter().all(Option::is_some) && Inside::of(4096).is_none());
+        // As they would be left: the last first.
+        held.into_iter().rev().for_each(drop);
+        assert!(Inside::of(4096).is_some());
+    }
+}

@@ -1,0 +1,49 @@
+//! System calls about this thread.
+
+use std::mem::MaybeUninit;
+use std::ptr;
+
+/// Bits for more CPUs than any kernel has.
+const CPU_WORDS: usize = 8192 / 64;
+
+/// Puts this thread's signal mask back when it is dropped.
+pub(in crate::sys) struct SignalsBlocked(Option<libc::sigset_t>);
+
+/// Blocks all signals for this thread.
+pub(in crate::sys) fn block_signals() -> SignalsBlocked {
+    let mut all = MaybeUninit::uninit();
+    // SAFETY: the call initialises the set that it is given.
+    unsafe { libc::sigfillset(all.as_mut_ptr()) };
+    let mut before = MaybeUninit::uninit();
+    // SAFETY: both sets outlive the call, and the first one is initialised.
+    let outcome = unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) };
+    // SAFETY: the call has succeeded, so it has written what was there before.
+    SignalsBlocked((outcome == 0).then(|| unsafe { before.assume_init() }))
+}
+
+impl Drop for SignalsBlocked {
+    fn drop(&mut self) {
+        if let Some(before) = &self.0 {
+            // SAFETY: the set outlives the call; what is blocked now is not wanted.
+            unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before, ptr::null_mut()) };
+        }
+    }
+}
+
+/// Lets this thread run on all CPUs that its cpuset allows.
+pub(in crate::sys) fn use_all_cpus() {
+    let all = [u64::MAX; CPU_WORDS];
+    // SAFETY: the kernel reads as many bytes as it is told, and leaves out CPUs that there are not.
+    unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size_of_val(&all), all.as_ptr()) };
+}
+
+/// Gives up a real-time policy.
+pub(in crate::sys) fn leave_real_time() {
+    // SAFETY: the call has no memory arguments.
+    let policy = unsafe { libc::sched_getscheduler(0) } & !libc::SCHED_RESET_ON_FORK;
+    if [libc::SCHED_FIFO, libc::SCHED_RR].contains(&policy) {
+        let ordinary = libc::sched_param { sched_priority: 0 };
+        // SAFETY: the parameter outlives the call.
+        unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const ordinary) };
+    }
+}

@@ -1,0 +1,24 @@
+//! A word in a page that the pool owns for the moment: how pages form a list that needs no other memory.
+
+use std::ptr::NonNull;
+
+use super::{Mapping, PAGE_SHIFT};
+
+/// Writes a word to the beginning of a page. The caller owns it.
+pub(crate) fn set(mapping: &Mapping, frame: u32, word: u64) {
+    // SAFETY: the word lies inside the mapping, aligned to a page, and the caller owns the page, so that nobody else looks at it.
+    unsafe { at(mapping, frame).write(word) };
+}
+
+/// Reads what [`set`] wrote. The caller owns the page, and has since.
+pub(crate) fn get(mapping: &Mapping, frame: u32) -> u64 {
+    // SAFETY: as above, and the page is initialised.
+    unsafe { at(mapping, frame).read() }
+}
+
+fn at(mapping: &Mapping, frame: u32) -> NonNull<u64> {
+    let offset = (frame as usize) << PAGE_SHIFT;
+    assert!(offset < mapping.bytes(), "page {frame} is not in the pool");
+    // SAFETY: the offset lies inside the mapping.
+    unsafe { mapping.start().byte_add(offset) }.cast()
+}
