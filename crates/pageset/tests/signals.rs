@@ -146,7 +146,7 @@ fn a_program_that_waits_for_a_signal_gets_it() {
         // SAFETY: the set outlives the call.
         unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, ptr::null_mut()) };
         // SAFETY: signals this process.
-        unsafe { libc::kill(libc::getpid(), libc::SIGTERM) };
+        unsafe { libc::kill(std::process::id() as libc::pid_t, libc::SIGTERM) };
         let mut signal = 0;
         // SAFETY: both outlive the call.
         unsafe { libc::sigwait(&raw const set, &raw mut signal) };
@@ -208,11 +208,12 @@ fn the_pools_thread_may_run_wherever_its_process_may() {
     }
     let all = status_of(std::path::Path::new("/proc/thread-self"), "Cpus_allowed_list");
     let last = std::thread::available_parallelism().unwrap().get() - 1;
-    let mut one = MaybeUninit::<libc::cpu_set_t>::zeroed();
     // SAFETY: zeros are an empty set.
-    unsafe { libc::CPU_SET(last, one.assume_init_mut()) };
+    let mut one = unsafe { MaybeUninit::<libc::cpu_set_t>::zeroed().assume_init() };
+    // SAFETY: the set has room for every CPU of this machine.
+    unsafe { libc::CPU_SET(last, &mut one) };
     // SAFETY: the set outlives the call.
-    let outcome = unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), one.as_ptr()) };
+    let outcome = unsafe { libc::sched_setaffinity(0, size_of_val(&one), &raw const one) };
     assert_eq!(outcome, 0, "{}", std::io::Error::last_os_error());
     let _pool = Pool::builder().size(64 << 20).build().unwrap();
     let task = thread_of_pool();

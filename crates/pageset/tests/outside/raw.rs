@@ -48,7 +48,9 @@ fn pages_of_another_pool_are_refused() {
     assert!(is_taken(&one, raw) && is_checked(&one, raw));
     // Nor are they those of a pool that comes when theirs is gone.
     // SAFETY: given up above, and taken back once.
-    drop(unsafe { [Pages::from_raw(&one, raw), Pages::from_raw(&other, of_other)] });
+    drop(unsafe { Pages::from_raw(&one, raw) });
+    // SAFETY: as above.
+    drop(unsafe { Pages::from_raw(&other, of_other) });
     drop(one);
     let next = builder(4).build().unwrap();
     assert!(!is_taken(&next, raw) && !is_checked(&next, raw));
