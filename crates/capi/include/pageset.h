@@ -67,7 +67,7 @@ extern "C" {
 #define PAGESET_NUMA_INTERLEAVE 2
 
 /*
- A child of fork sees a copy of the pages; of a memfd, the pages themselves.
+ A child of fork sees a copy of the pages; of a memfd and of hugetlb, the pages themselves.
  */
 #define PAGESET_FORK_COPY 0
 

@@ -27,7 +27,7 @@ pub const PAGESET_NUMA_BIND: u32 = 1;
 /// Memory comes from each node of numa_nodes in turn.
 pub const PAGESET_NUMA_INTERLEAVE: u32 = 2;
 
-/// A child of fork sees a copy of the pages; of a memfd, the pages themselves.
+/// A child of fork sees a copy of the pages; of a memfd and of hugetlb, the pages themselves.
 pub const PAGESET_FORK_COPY: u32 = 0;
 /// A child of fork does not see the pages, and the fork is faster.
 pub const PAGESET_FORK_HIDE: u32 = 1;
@@ -160,10 +160,12 @@ impl Config {
             .size(self.bytes)
             .backing(self.backing()?)
             .numa(self.numa()?)
-            .fork(self.fork()?)
             .residency(self.residency()?)
             .fast_path(self.fast_path()?)
             .returns(self.returns()?);
+        if let Some(fork) = self.fork()? {
+            builder = builder.fork(fork);
+        }
         if self.capacity_bytes != 0 {
             builder = builder.capacity(self.capacity_bytes);
         }
@@ -201,10 +203,11 @@ impl Config {
         }
     }
 
-    fn fork(&self) -> Result<Fork, Failure> {
+    /// What children see. `None` for what the backing does by itself.
+    fn fork(&self) -> Result<Option<Fork>, Failure> {
         match self.fork {
-            PAGESET_FORK_COPY => Ok(Fork::Copy),
-            PAGESET_FORK_HIDE => Ok(Fork::Hide),
+            PAGESET_FORK_COPY => Ok(None),
+            PAGESET_FORK_HIDE => Ok(Some(Fork::Hide)),
             other => bad("fork", other, "a PAGESET_FORK_..."),
         }
     }

@@ -59,9 +59,13 @@ impl From<BuildError> for Failure {
     fn from(error: BuildError) -> Self {
         let system = |source: &io::Error| source.raw_os_error();
         let errno = match &error {
-            BuildError::AddressSpace { .. } | BuildError::HugetlbShortage { .. } => libc::ENOMEM,
+            BuildError::AddressSpace { .. }
+            | BuildError::HugetlbShortage { .. }
+            | BuildError::HugetlbOutOfReach { .. } => libc::ENOMEM,
             BuildError::LockLimit { source, .. } => system(source).unwrap_or(libc::ENOMEM),
-            BuildError::System { source, .. } => system(source).unwrap_or(libc::EIO),
+            BuildError::System { source, .. }
+            | BuildError::Memfd { source, .. }
+            | BuildError::Denied { source, .. } => system(source).unwrap_or(libc::EIO),
             _ => libc::EINVAL,
         };
         let source =

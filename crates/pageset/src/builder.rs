@@ -1,6 +1,7 @@
 //! What a pool is built from.
 
-use std::io;
+mod memory;
+
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
@@ -17,8 +18,8 @@ use crate::percpu::PerCpu;
 use crate::pool::{Capacity, Counts, Inner, Pool, PoolId};
 use crate::rseq::{self, HotPage};
 use crate::sys::advice::Giveback;
-use crate::sys::node::{Binding, NodeSet};
-use crate::sys::{BLOCK_BYTES, Mapping, PAGE_BYTES, PAGE_SHIFT, POOL_ALIGN, advice, cpu, membarrier, node};
+use crate::sys::{BLOCK_BYTES, MapStep, PAGE_BYTES, PAGE_SHIFT, cpu, membarrier};
+use memory::refused;
 
 /// Most bytes of a pool: frame numbers of arrays have 30 bits.
 const BYTES_MAX: usize = 1 << (30 + PAGE_SHIFT);
@@ -29,7 +30,9 @@ const BYTES_MAX: usize = 1 << (30 + PAGE_SHIFT);
 pub enum Backing {
     /// Private memory, in transparent huge pages as far as the system provides them.
     Thp,
-    /// Huge pages that the administrator reserved. Building the pool claims all of them.
+    /// Huge pages that the administrator set apart. Building the pool takes all of them, clears them, and has them until it is
+    /// dropped: none goes back before, so no access finds one missing. That takes the time of clearing: some tenths of a second
+    /// for each GiB. Children of `fork` see the parent's memory itself, and [`Fork::Copy`] is refused.
     Hugetlb(HugePageSize),
     /// A file in memory, to be shared with other processes: see [`Pool::memfd`].
     Memfd,
@@ -42,7 +45,7 @@ pub enum Backing {
 pub enum HugePageSize {
     /// 2 MiB.
     Mib2,
-    /// 1 GiB. Such a pool returns nothing before it is dropped.
+    /// 1 GiB.
     Gib1,
 }
 
@@ -60,7 +63,7 @@ impl HugePageSize {
 /// From which NUMA nodes the memory comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Numa {
-    /// From the node of the CPU that touches it first.
+    /// From the node of the CPU that touches it first. Of hugetlb, that is the CPU that builds the pool.
     FirstTouch,
     /// From this node only.
     Bind(u16),
@@ -75,7 +78,7 @@ pub enum Numa {
 /// locked for ever. Its metadata is a copy: a page that is free there may be in use in the parent a moment later. So no
 /// operation in a child waits for a lock, changes memory, or reaches the parent:
 ///
-/// - Pages can be read, as the variants say. Pages of a memfd are the parent's own memory. The program that forks
+/// - Pages can be read, as the variants say. Pages of a memfd and of hugetlb are the parent's own memory. The program that forks
 ///   answers for what its child writes there; [`Pool::memfd`] gives the rules.
 /// - Every allocation, and [`Pool::populate`], returns the error [`AllocError::Forked`](crate::AllocError::Forked).
 /// - Dropping [`Pages`](crate::Pages), or giving up a part of them, does nothing.
@@ -86,7 +89,8 @@ pub enum Numa {
 /// - Dropping the [`Pool`] does nothing. Its memory stays mapped until the child ends or runs another program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fork {
-    /// A copy, made at the fork. If the pool is a memfd: the parent's memory itself.
+    /// A copy, made at the fork. If the pool is a memfd: the parent's memory itself. Refused for hugetlb: when no huge page is left
+    /// for a copy, the system takes the child's, and kills it when it reads.
     Copy,
     /// Nothing, and the fork is faster. In the child the addresses are not mapped, or other memory is mapped there.
     Hide,
@@ -132,7 +136,7 @@ pub struct ReturnPolicy {
     /// [`Pool::trim`] and a shortage return these too. Memory from [`Pool::populate`] stays in addition.
     pub keep_bytes: Option<u64>,
     /// Whether a thread of the pool returns memory. If not, call [`Pool::tick`]. Where nothing ever goes back and nothing is
-    /// cleared ([`Builder::pinned`], [`Residency::Locked`], a caller's region), there is no thread.
+    /// cleared ([`Builder::pinned`], [`Residency::Locked`], hugetlb, a caller's region), there is no thread.
     pub worker: Worker,
     /// Whether the pool clears free pages for `alloc_zeroed` in idle time.
     pub prezero: Prezero,
@@ -212,7 +216,8 @@ pub struct Builder {
     backing: Backing,
     source: Source,
     numa: Numa,
-    fork: Fork,
+    /// `None` for what the backing does by itself.
+    fork: Option<Fork>,
     residency: Residency,
     fast_path: FastPath,
     returns: ReturnPolicy,
@@ -230,7 +235,7 @@ impl Builder {
             backing: Backing::Thp,
             source: Source::System,
             numa: Numa::FirstTouch,
-            fork: Fork::Copy,
+            fork: None,
             residency: Residency::Pageable,
             fast_path: FastPath::Auto,
             returns: ReturnPolicy::default(),
@@ -283,10 +288,10 @@ impl Builder {
         self
     }
 
-    /// What children of `fork` see. Default: [`Fork::Copy`].
+    /// What children of `fork` see. Default: [`Fork::Copy`] of private memory, the parent's memory itself of a memfd and of hugetlb.
     #[must_use]
     pub fn fork(mut self, fork: Fork) -> Self {
-        self.fork = fork;
+        self.fork = Some(fork);
         self
     }
 
@@ -351,7 +356,6 @@ impl Builder {
     fn inner(&self) -> Result<Inner, BuildError> {
         let memory = self.map()?;
         let frames = (self.bytes >> PAGE_SHIFT) as u64;
-        let system = |what| move |source| BuildError::System { what, source };
         let base = Base::new(frames)?;
         let cpus = cpu::possible();
         let area = match self.fast_path {
@@ -363,7 +367,10 @@ impl Builder {
         let set = || ArraySet::new(array_cpus, caps);
         // Without sequences the second set is not used.
         let spare = if area.is_some() { set() } else { ArraySet::new(0, Caps::NONE) };
-        let hot = HotPage::new([set(), spare]).map_err(system("map the page of the fast path"))?;
+        let hot = HotPage::new([set(), spare]).map_err(|error| match error.step {
+            MapStep::Wipe => refused("madvise", "hide the page of the fast path from children", error.source),
+            _ => refused("mmap", "map the page of the fast path", error.source),
+        })?;
         let contents = match self.source {
             Source::Caller(_) => Contents::Unknown,
             Source::System => Contents::Zero,
@@ -397,71 +404,10 @@ impl Builder {
         let is_kept = self.is_pinned || self.residency == Residency::Locked;
         match (self.source, self.backing) {
             _ if is_kept => Giveback::Never,
-            (Source::Caller(_), _) | (_, Backing::Hugetlb(HugePageSize::Gib1)) => Giveback::Never,
+            // A huge page that went back is no longer ours: another program may have it when ours is needed.
+            (Source::Caller(_), _) | (_, Backing::Hugetlb(_)) => Giveback::Never,
             (_, Backing::Memfd) => Giveback::PunchHole,
             _ => Giveback::DontNeed,
-        }
-    }
-
-    fn bad_size(&self, multiple_of: usize) -> BuildError {
-        BuildError::BadSize { bytes: self.bytes, multiple_of }
-    }
-
-    /// Maps the pool's memory as it was asked for.
-    fn map(&self) -> Result<Mapping, BuildError> {
-        let multiple_of = match self.backing {
-            Backing::Hugetlb(size) => size.bytes(),
-            _ => PAGE_BYTES,
-        };
-        if self.bytes == 0 || !self.bytes.is_multiple_of(multiple_of) || self.bytes > BYTES_MAX {
-            return Err(self.bad_size(multiple_of));
-        }
-        let mut memory = match self.source {
-            Source::Caller(start) if start.addr().get().is_multiple_of(POOL_ALIGN) => {
-                Mapping::lent(start, self.bytes)
-            }
-            Source::Caller(_) => return Err(BuildError::UnalignedRegion),
-            Source::System => {
-                Mapping::new(self.bytes, self.backing).map_err(|source| self.map_error(source))?
-            }
-        };
-        self.place(&mut memory).map_err(|source| BuildError::BadNodes { numa: self.numa, source })?;
-        if self.residency == Residency::Locked {
-            advice::lock(&mut memory)
-                .map_err(|source| BuildError::LockLimit { bytes: self.bytes, source })?;
-        }
-        if self.fork == Fork::Hide {
-            advice::hide_from_children(&mut memory)
-                .map_err(|source| BuildError::System { what: "hide the pool from children", source })?;
-        }
-        Ok(memory)
-    }
-
-    /// Decides from which nodes the memory will come.
-    fn place(&self, memory: &mut Mapping) -> io::Result<()> {
-        let (nodes, how) = match self.numa {
-            Numa::FirstTouch => return Ok(()),
-            Numa::Bind(node) => {
-                (NodeSet::of(node).ok_or(io::Error::from_raw_os_error(libc::EINVAL))?, Binding::Bind)
-            }
-            Numa::Interleave(nodes) => (NodeSet::of_bits(nodes), Binding::Interleave),
-        };
-        node::bind(memory, &nodes, how)
-    }
-
-    fn map_error(&self, source: io::Error) -> BuildError {
-        match self.backing {
-            Backing::Hugetlb(size) => {
-                let kib = size.bytes() / 1024;
-                let path = format!("/sys/kernel/mm/hugepages/hugepages-{kib}kB/free_hugepages");
-                let free = std::fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok());
-                let wanted = self.bytes / size.bytes();
-                if free.is_none_or(|free: usize| free < wanted) {
-                    return BuildError::HugetlbShortage { wanted, free, source };
-                }
-                BuildError::AddressSpace { bytes: self.bytes, source }
-            }
-            _ => BuildError::AddressSpace { bytes: self.bytes, source },
         }
     }
 }

@@ -121,7 +121,8 @@ pub enum BuildError {
         /// What it must be a multiple of, in bytes.
         multiple_of: usize,
     },
-    /// There is not enough address space: the limit of the process (`ulimit -v`) or of the system is reached.
+    /// There is not enough address space: the limit of the process (`ulimit -v`), or its limit of mappings
+    /// (`vm.max_map_count`), or that of the system is reached.
     AddressSpace {
         /// What was asked for, in bytes.
         bytes: usize,
@@ -132,8 +133,42 @@ pub enum BuildError {
     HugetlbShortage {
         /// Pages wanted.
         wanted: usize,
-        /// Pages that were free. `None` if the system does not have this size.
+        /// Pages that were free, and reserved by nobody. `None` where `/sys` does not tell.
         free: Option<usize>,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The system has no huge pages of this size.
+    NoSuchHugePages {
+        /// The size, in bytes.
+        bytes: usize,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Enough huge pages were reserved, and this process cannot have them: they are on other nodes than it was told to take, or
+    /// than its cpuset allows, or its cgroup has a limit (`hugetlb.*.max`).
+    HugetlbOutOfReach {
+        /// What was asked for, in bytes.
+        bytes: usize,
+        /// From which nodes.
+        numa: Numa,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Huge pages of hugetlb are not copied for children: see [`Fork::Copy`](crate::Fork::Copy).
+    CopyOfHugetlb,
+    /// The pool's file in memory cannot be made: no file descriptor is left, or the file may not be so large.
+    Memfd {
+        /// The file's size, in bytes.
+        bytes: usize,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A call is denied as such, whatever it is asked for: by a filter of system calls (seccomp) or a container that withholds a
+    /// right (`CAP_SYS_NICE` for mbind); or this kernel was built without it.
+    Denied {
+        /// The call's name.
+        call: &'static str,
         /// What the system said.
         source: io::Error,
     },
@@ -174,13 +209,47 @@ impl fmt::Display for BuildError {
                 )
             }
             Self::AddressSpace { bytes, .. } => {
-                write!(f, "cannot reserve {bytes} bytes of address space (see ulimit -v)")
+                write!(f, "cannot reserve {bytes} bytes of address space (see ulimit -v and vm.max_map_count)")
             }
             Self::HugetlbShortage { wanted, free: Some(free), .. } => {
                 write!(f, "cannot get {wanted} huge pages: {free} are free (see /proc/sys/vm/nr_hugepages)")
             }
             Self::HugetlbShortage { wanted, free: None, .. } => {
-                write!(f, "cannot get {wanted} huge pages: this system has none of that size")
+                write!(f, "cannot get {wanted} huge pages: too few are free (see /proc/sys/vm/nr_hugepages)")
+            }
+            Self::NoSuchHugePages { bytes, .. } => {
+                write!(f, "this system has no huge pages of {bytes} bytes")
+            }
+            Self::HugetlbOutOfReach { bytes, numa, .. } => {
+                write!(f, "cannot have {bytes} bytes of huge pages ")?;
+                match numa {
+                    Numa::FirstTouch => f.write_str("here")?,
+                    Numa::Bind(node) => write!(f, "on node {node}")?,
+                    Numa::Interleave(nodes) => write!(f, "on the nodes {nodes:#b} in turn")?,
+                }
+                f.write_str(": see free_hugepages of the node, the cpuset, and hugetlb.*.max of the cgroup")
+            }
+            Self::CopyOfHugetlb => f.write_str(
+                "huge pages are not copied for children: use Fork::Hide, or choose nothing, and they share them",
+            ),
+            Self::Memfd { bytes, source } => match source.raw_os_error() {
+                Some(libc::EMFILE) => {
+                    f.write_str("cannot create the pool's file: no file descriptor is left (see ulimit -n)")
+                }
+                Some(libc::ENFILE) => f.write_str(
+                    "cannot create the pool's file: the system has too many open (see /proc/sys/fs/file-max)",
+                ),
+                Some(libc::EFBIG) => {
+                    write!(f, "a file may not have the pool's {bytes} bytes (see ulimit -f)")
+                }
+                _ => write!(f, "cannot create the pool's file of {bytes} bytes"),
+            },
+            Self::Denied { call, .. } => {
+                write!(f, "{call}(2) is denied: allow it in the filter of system calls (seccomp)")?;
+                if *call == "mbind" {
+                    f.write_str(", or give the container CAP_SYS_NICE")?;
+                }
+                Ok(())
             }
             Self::LockLimit { bytes, .. } => write!(f, "cannot lock {bytes} bytes in memory (see ulimit -l)"),
             Self::BadNodes { numa, .. } => match numa {
@@ -202,6 +271,10 @@ impl std::error::Error for BuildError {
         match self {
             Self::AddressSpace { source, .. }
             | Self::HugetlbShortage { source, .. }
+            | Self::NoSuchHugePages { source, .. }
+            | Self::HugetlbOutOfReach { source, .. }
+            | Self::Memfd { source, .. }
+            | Self::Denied { source, .. }
             | Self::LockLimit { source, .. }
             | Self::BadNodes { source, .. }
             | Self::System { source, .. } => Some(source),

@@ -24,7 +24,10 @@ fn exhausted_address_space_is_said() {
     }
     let error = Pool::builder().size(4 << 30).build().unwrap_err();
     assert!(matches!(error, BuildError::AddressSpace { .. }), "{error:?}");
-    assert_eq!(error.to_string(), "cannot reserve 4294967296 bytes of address space (see ulimit -v)");
+    assert_eq!(
+        error.to_string(),
+        "cannot reserve 4294967296 bytes of address space (see ulimit -v and vm.max_map_count)"
+    );
     // Nothing stayed behind: a smaller pool fits, again and again.
     for _ in 0..50 {
         assert!(Pool::builder().size(256 << 20).build().is_ok());

@@ -1,6 +1,5 @@
 //! What a sequence needs to find its array, on a page that children of a `fork` see as zero.
 
-use std::io;
 use std::ptr;
 use std::sync::atomic::{
     AtomicPtr, AtomicU32,
@@ -13,7 +12,7 @@ use super::absent::forget;
 use super::first::forget;
 use crate::Backing;
 use crate::arrays::{ArraySet, CpuArrays};
-use crate::sys::{Mapping, PAGE_BYTES, advice};
+use crate::sys::{MapError, MapStep, Mapping, PAGE_BYTES, advice};
 
 /// What a sequence needs to find its array. All zero (in a child) sends everybody to the slow path.
 ///
@@ -34,9 +33,9 @@ pub(crate) struct HotPage {
 }
 
 impl HotPage {
-    pub(crate) fn new(sets: [ArraySet; 2]) -> io::Result<Self> {
+    pub(crate) fn new(sets: [ArraySet; 2]) -> Result<Self, MapError> {
         let page = Mapping::new(PAGE_BYTES, Backing::Plain)?;
-        advice::wipe_in_children(&page)?;
+        advice::wipe_in_children(&page).map_err(|error| MapStep::Wipe.refused(error))?;
         let this = Self { page, sets };
         // INVARIANT: the first set has this many arrays, and lives as long as this value.
         this.hot().arrays.store(ptr::from_ref(this.sets[0].cpus()).cast::<CpuArrays>().cast_mut(), SeqCst);

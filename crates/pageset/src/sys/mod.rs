@@ -3,8 +3,11 @@
 //! With `rseq/` and the type `Pages`, the only place of this crate with unsafe code. Two folders answer: `kernel`, and `miri`,
 //! which stands in for it where programs are interpreted. Everything else here is written once over them.
 
+use std::io;
+
 pub(crate) mod advice;
 pub(crate) mod cpu;
+pub(crate) mod hugetlb;
 #[cfg(not(miri))]
 mod kernel;
 pub(crate) mod lines;
@@ -36,6 +39,34 @@ pub(crate) const PAGE_SHIFT: u32 = 12;
 pub(crate) const BLOCK_BYTES: usize = 2 << 20;
 /// What the start of a pool is aligned to: the largest block.
 pub(crate) const POOL_ALIGN: usize = 4 << 20;
+
+/// Which step of making a mapping the system refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MapStep {
+    /// To make the file behind it.
+    File,
+    /// To reserve address space.
+    Reserve,
+    /// To map memory there.
+    Map,
+    /// To have children see zeros there.
+    Wipe,
+}
+
+impl MapStep {
+    /// This step was refused.
+    pub(crate) fn refused(self, source: impl Into<io::Error>) -> MapError {
+        MapError { step: self, source: source.into() }
+    }
+}
+
+/// Why there is no mapping.
+#[derive(Debug)]
+pub(crate) struct MapError {
+    pub(crate) step: MapStep,
+    /// What the system said.
+    pub(crate) source: io::Error,
+}
 
 /// What the pool changed about its memory, and undoes when it gives a region back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

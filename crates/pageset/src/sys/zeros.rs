@@ -31,7 +31,8 @@ impl<T: FromZeros> Zeros<T> {
         const { assert!(align_of::<T>() <= PAGE_BYTES && !needs_drop::<T>()) };
         let bytes = Layout::array::<T>(len).ok().map(|layout| layout.size().max(1));
         let bytes = bytes.and_then(|bytes| bytes.checked_next_multiple_of(PAGE_BYTES));
-        let mapping = Mapping::new(bytes.ok_or(io::ErrorKind::OutOfMemory)?, Backing::Plain)?;
+        let mapping = Mapping::new(bytes.ok_or(io::ErrorKind::OutOfMemory)?, Backing::Plain);
+        let mapping = mapping.map_err(|error| error.source)?;
         Ok(Self { mapping, len, entries: PhantomData })
     }
 }

@@ -654,8 +654,7 @@ fn hugetlb_is_what_it_says() {
             pool.alloc(Order::MAX).unwrap().fill(1);
             let report = pool.backing().unwrap();
             assert_eq!((report.huge_bytes, report.page_bytes), (4 * MIB as u64, 2 * MIB as u64));
-            assert_eq!(pool.trim().returned_bytes, 4 * MIB as u64);
-            assert_eq!(pool.backing().unwrap().resident_bytes, 0);
+            assert_eq!(pool.trim().returned_bytes, 0, "it has its pages until it is dropped");
         }
         Err(BuildError::HugetlbShortage { wanted: 4, free, .. }) => assert!(free.is_none_or(|free| free < 4)),
         Err(error) => panic!("{error}"),

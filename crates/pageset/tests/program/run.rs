@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 
 use allocator_api2::vec::Vec as PagesVec;
 use pageset::{
-    AllocError, Backing, BuildError, Numa, Order, PAGE_BYTES, PageCollections, Pages, Pool, Populated,
+    AllocError, Backing, BuildError, Fork, Numa, Order, PAGE_BYTES, PageCollections, Pages, Pool, Populated,
     RawPages, Residency, Stats, Worker,
 };
 
@@ -77,13 +77,15 @@ impl Setup {
 
     /// A pool is refused for a reason only.
     fn check_refusal(&self, error: &BuildError) {
+        let is_hugetlb = matches!(self.memory, Memory::Of(Backing::Hugetlb(_)));
         let is_right = match error {
             BuildError::BadSize { multiple_of, .. } => {
                 self.bytes == 0 || !self.bytes.is_multiple_of(*multiple_of)
             }
             BuildError::BadNodes { numa, .. } => *numa == self.numa && *numa != Numa::FirstTouch,
             BuildError::LockLimit { .. } => self.residency == Residency::Locked,
-            BuildError::HugetlbShortage { .. } => matches!(self.memory, Memory::Of(Backing::Hugetlb(_))),
+            BuildError::HugetlbShortage { .. } | BuildError::NoSuchHugePages { .. } => is_hugetlb,
+            BuildError::CopyOfHugetlb => is_hugetlb && self.fork == Fork::Copy,
             _ => false,
         };
         assert!(is_right && !error.to_string().is_empty(), "{error:?}");

@@ -9,7 +9,7 @@ use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
 use super::calls;
-use crate::sys::{Change, POOL_ALIGN};
+use crate::sys::{Change, MapError, MapStep, POOL_ALIGN};
 use crate::{Backing, HugePageSize};
 
 /// A mapping that is undone when it is dropped, or a region that the caller keeps.
@@ -28,40 +28,36 @@ unsafe impl Sync for Mapping {}
 
 impl Mapping {
     /// Maps `bytes` of `backing`, aligned to the largest block, and nothing else.
-    pub(crate) fn new(bytes: usize, backing: Backing) -> io::Result<Self> {
+    pub(crate) fn new(bytes: usize, backing: Backing) -> Result<Self, MapError> {
         let memfd = match backing {
-            Backing::Memfd => {
-                let memfd = memfd_create(c"pageset", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
-                ftruncate(&memfd, bytes as u64)?;
-                // Nobody makes it shorter behind the pages. Writes cannot be sealed where they are mapped, nor holes.
-                fcntl_add_seals(&memfd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
-                Some(memfd)
-            }
+            Backing::Memfd => Some(file_of(bytes).map_err(|error| MapStep::File.refused(error))?),
             Backing::Thp | Backing::Plain | Backing::Hugetlb(_) => None,
         };
-        let start = reserve_aligned(bytes)?;
+        let start = reserve_aligned(bytes).map_err(|error| MapStep::Reserve.refused(error))?;
         let mapping = Self { start, bytes, memfd, is_ours: true, changes: Vec::new() };
         let prot = ProtFlags::READ | ProtFlags::WRITE;
         let address = start.as_ptr().cast::<c_void>();
+        let refused = |error| MapStep::Map.refused(error);
         match (&mapping.memfd, backing) {
             (Some(memfd), _) => {
                 let flags = MapFlags::SHARED | MapFlags::FIXED;
                 // SAFETY: the range was reserved above and nobody else knows of it.
-                unsafe { mmap(address, bytes, prot, flags, memfd, 0) }?;
+                unsafe { mmap(address, bytes, prot, flags, memfd, 0) }.map_err(refused)?;
             }
             (None, Backing::Hugetlb(size)) => {
                 let size = match size {
                     HugePageSize::Mib2 => MapFlags::HUGE_2MB,
                     HugePageSize::Gib1 => MapFlags::HUGE_1GB,
                 };
-                let flags = MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::HUGETLB | size;
+                // Shared with children: of private huge pages, a child's copy may be taken from it when the parent writes.
+                let flags = MapFlags::SHARED | MapFlags::FIXED | MapFlags::HUGETLB | size;
                 // SAFETY: the range was reserved above and nobody else knows of it.
-                unsafe { mmap_anonymous(address, bytes, prot, flags) }?;
+                unsafe { mmap_anonymous(address, bytes, prot, flags) }.map_err(refused)?;
             }
             (None, _) => {
                 let flags = MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE;
                 // SAFETY: the range was reserved above and nobody else knows of it.
-                unsafe { mmap_anonymous(address, bytes, prot, flags) }?;
+                unsafe { mmap_anonymous(address, bytes, prot, flags) }.map_err(refused)?;
                 let advice = match backing {
                     Backing::Thp => Advice::LinuxHugepage,
                     _ => Advice::LinuxNoHugepage,
@@ -120,6 +116,15 @@ impl Drop for Mapping {
             };
         }
     }
+}
+
+/// A file in memory of so many bytes.
+fn file_of(bytes: usize) -> io::Result<OwnedFd> {
+    let memfd = memfd_create(c"pageset", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+    ftruncate(&memfd, bytes as u64)?;
+    // Nobody makes it shorter behind the pages. Writes cannot be sealed where they are mapped, nor holes.
+    fcntl_add_seals(&memfd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+    Ok(memfd)
 }
 
 /// Names private memory, so that it shows in `/proc/self/smaps` and is never merged with a neighbour's. Kernels that do

@@ -6,7 +6,7 @@ use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 
 use crate::Backing;
-use crate::sys::{Change, POOL_ALIGN};
+use crate::sys::{Change, MapError, MapStep, POOL_ALIGN};
 
 /// Memory of the heap, or a region that the caller keeps.
 pub(crate) struct Mapping {
@@ -21,11 +21,12 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    pub(crate) fn new(bytes: usize, _: Backing) -> io::Result<Self> {
-        let layout = layout(bytes).ok_or(io::ErrorKind::OutOfMemory)?;
+    pub(crate) fn new(bytes: usize, _: Backing) -> Result<Self, MapError> {
+        let none = || MapStep::Reserve.refused(io::ErrorKind::OutOfMemory);
+        let layout = layout(bytes).ok_or_else(none)?;
         // SAFETY: the layout's size is not zero: neither the builder nor a table asks for nothing.
         let start = unsafe { alloc_zeroed(layout) };
-        let start = NonNull::new(start).ok_or(io::ErrorKind::OutOfMemory)?;
+        let start = NonNull::new(start).ok_or_else(none)?;
         Ok(Self { start, bytes, is_ours: true })
     }
 
