@@ -2,7 +2,8 @@
 
 use pageset_core::{Order, PAGEBLOCK_FRAMES, PAGEBLOCK_ORDER};
 
-use crate::atomic::{Acquire, AtomicUsize, Relaxed, Release, SeqCst, array, constant, fence};
+use crate::atomic::{AcqRel, Acquire, AtomicUsize, Relaxed, Release, SeqCst, array, constant, fence};
+use crate::tail_bits::words_of;
 
 /// Frames in one word.
 pub(crate) const WORD_FRAMES: usize = usize::BITS as usize;
@@ -163,6 +164,16 @@ impl FreeBits {
         self.put_frames(word, run(order) << (frame % WORD_FRAMES))
     }
 
+    /// Whether all frames of a block are free.
+    pub(crate) fn is_block_free(&self, frame: usize, order: Order) -> bool {
+        words_of(frame..frame + order.frames() as usize).all(|(word, bits)| self.word(word) & bits == bits)
+    }
+
+    /// Whether a frame of this part is free.
+    pub(crate) fn has_any(&self, frames: core::ops::Range<usize>) -> bool {
+        words_of(frames).any(|(word, bits)| self.word(word) & bits != 0)
+    }
+
     /// Puts back frames of one word, as bits. Returns the word as it is then.
     ///
     /// In one order with the changes of the pageblock's state, as all that puts frames back: who looks at the state afterwards
@@ -216,9 +227,15 @@ impl FreeBits {
         self.take_words(0, WORDS)
     }
 
-    /// Takes all free frames. Returns them as words of bits.
-    pub(crate) fn take_all(&self) -> [usize; WORDS] {
-        core::array::from_fn(|word| self.words[word].swap(0, Acquire))
+    /// The free frames, as words of bits. In one order with all that takes and puts back frames: of one who takes a frame and one
+    /// who asks for all, one sees what the other did before.
+    pub(crate) fn all(&self) -> [usize; WORDS] {
+        core::array::from_fn(|word| self.words[word].fetch_or(0, AcqRel))
+    }
+
+    /// Takes those of these frames of a word that are free. Returns the word as it was.
+    pub(crate) fn take_those(&self, word: usize, frames: usize) -> usize {
+        self.words[word].fetch_and(!frames, AcqRel)
     }
 
     /// The free frames of a word, as bits.

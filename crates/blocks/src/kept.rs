@@ -107,12 +107,27 @@ impl Kept {
 
     /// The first frames of all blocks. Exact only while nobody else is here.
     pub(crate) fn iter(&self) -> impl Iterator<Item = u32> {
-        let listed = self.lists.iter().flatten().flat_map(|list| {
-            // No more than there are: somebody may change them meanwhile.
-            let entries = self.chain(&list.newest).take(list.blocks.load(Relaxed) as usize);
-            entries.filter_map(|entry| Some(self.entries.get(entry as usize)?.frame.load(Relaxed)))
-        });
-        listed.chain(self.collected.iter())
+        Self::all().flat_map(|wanted| self.blocks_of(wanted)).chain(self.collected.iter())
+    }
+
+    /// The first frames of the blocks of a list.
+    fn blocks_of(&self, wanted: Wanted) -> impl Iterator<Item = u32> {
+        let list = self.list(wanted);
+        // No more than there are: somebody may change them meanwhile.
+        let entries = self.chain(&list.newest).take(list.blocks.load(Relaxed) as usize);
+        entries.filter_map(|entry| Some(self.entries.get(entry as usize)?.frame.load(Relaxed)))
+    }
+
+    /// The first of these frames that a block here has. Exact only while nobody else is here.
+    pub(crate) fn first_in(&self, frames: core::ops::Range<usize>) -> Option<usize> {
+        let of_block = |first: u32, order: Order| {
+            let (first, end) = (first as usize, first as usize + order.frames() as usize);
+            (first < frames.end && frames.start < end).then(|| first.max(frames.start))
+        };
+        let listed =
+            Self::all().flat_map(|wanted| self.blocks_of(wanted).map(move |first| (first, wanted.order)));
+        let collected = self.collected.iter().map(|frame| (frame, Order::ZERO));
+        listed.chain(collected).filter_map(|(first, order)| of_block(first, order)).min()
     }
 
     /// Whether somebody is here.

@@ -20,7 +20,7 @@ pub(crate) enum Phase {
     Idle = 4,
     /// Split, and owned by a CPU that allocates from it.
     Current = 5,
-    /// Somebody is changing it; its free frames are in nobody's way, and nobody waits for them.
+    /// Split, while a CPU changes what it is. Frames may come back to it, and nobody keeps what it takes of it.
     Changing = 6,
     /// Allocated as a whole together with the one before it.
     Inner = 7,
@@ -40,6 +40,7 @@ const MIXED: u32 = 1 << 11;
 const HOLED: u32 = 1 << 12;
 const ISOLATED: u32 = 1 << 13;
 const BAD: u32 = 1 << 14;
+const CUTTING: u32 = 1 << 15;
 /// What does not change with what a pageblock is for.
 const LASTING: u32 = LINKED | ISOLATED;
 const OWNER_AT: u32 = 16;
@@ -108,6 +109,13 @@ impl State {
         // Idle, current and changing pageblocks are split. So says the phase of the second half of a block of several, whose
         // order is none of these.
         (self.0 ^ wanted) & (0b100 | ORDER | MIXED | HOLED | ISOLATED | BAD) == 0
+    }
+
+    /// Whether frees of `order` need no look afterwards: a CPU allocates such blocks from it, and no others.
+    #[inline]
+    pub(crate) const fn is_current_of(self, order: Order) -> bool {
+        let wanted = (order.get() as u32) << ORDER_AT | Phase::Current as u32;
+        (self.0 ^ wanted) & (PHASE | ORDER | MIXED | HOLED | ISOLATED | BAD) == 0
     }
 
     /// Whether this is a pageblock of the same order, type and owner, if `other` [takes back](Self::takes_back) such blocks without another
@@ -235,6 +243,30 @@ impl State {
     #[must_use]
     pub(crate) const fn isolated(self, is_isolated: bool) -> Self {
         if is_isolated { Self(self.0 | ISOLATED) } else { Self(self.0 & !ISOLATED) }
+    }
+
+    /// Whether a CPU is making other blocks of blocks in use. Only those who do the same mind.
+    #[inline]
+    pub(crate) const fn is_being_cut(self) -> bool {
+        self.0 & CUTTING != 0
+    }
+
+    #[inline]
+    #[must_use]
+    pub(crate) const fn being_cut(self, is_being_cut: bool) -> Self {
+        if is_being_cut { Self(self.0 | CUTTING) } else { Self(self.0 & !CUTTING) }
+    }
+
+    /// Whether a block of `order`, below that of pageblocks, may come back to it: it is split, into no larger blocks.
+    pub(crate) const fn may_get_back(self, order: Order) -> bool {
+        let has_its_size = self.is_mixed() || self.is_holed() || self.order().index() <= order.index();
+        self.is_split() && has_its_size
+    }
+
+    /// Whether its free bits mean anything.
+    #[inline]
+    pub(crate) const fn is_split(self) -> bool {
+        matches!(self.phase(), Phase::Idle | Phase::Current | Phase::Changing)
     }
 
     /// With what lasts of the state before: whether it is in a list, for those who will find it there, and whether it is out of

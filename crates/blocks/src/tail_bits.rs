@@ -1,5 +1,9 @@
 //! Where blocks begin in pageblocks that have blocks of several orders: a bit for each frame that is not a block's first.
 //!
+//! The bits of free frames say nothing. Frames in use that follow each other, of which the first alone is no tail, are one block; if that
+//! could not be one, they are the largest blocks that fit. So all bits there can be say which blocks there are, also if somebody
+//! freed what is not his, and a block of which a part is freed need not be marked anew.
+//!
 //! A block that was in use before the pageblock had blocks of several orders is *uncut*: it has the pageblock's own order, and its
 //! first frame alone is marked. Nothing else looks so, since a block of two frames or more that has its first frame for a tail
 //! has the next one too. Whoever frees it may not know that the pageblock changed, and leave the mark: it says no more than that
@@ -53,16 +57,26 @@ impl TailBits {
         self.mark_tails(frame..frame + 1);
     }
 
-    /// A block of this order begins here.
+    /// A block of this order begins here. What lies behind it must not look as if it were a part of it.
     pub(crate) fn mark_block(&self, frame: usize, order: Order) {
         // At no time does it look as if the block before went on.
         self.mark_head(frame);
         self.mark_tails(frame + 1..frame + order.frames() as usize);
     }
 
-    /// A block begins here.
-    pub(crate) fn mark_head(&self, frame: usize) {
-        self.words[frame / WORD_FRAMES].fetch_and(!(1 << (frame % WORD_FRAMES)), AcqRel);
+    /// A block begins here. Returns the word as it is then.
+    pub(crate) fn mark_head(&self, frame: usize) -> usize {
+        let head = 1 << (frame % WORD_FRAMES);
+        self.words[frame / WORD_FRAMES].fetch_and(!head, AcqRel) & !head
+    }
+
+    /// An uncut block is marked as all others are from here on. At no time is it anything but this one block.
+    pub(crate) fn mark_cut(&self, frame: usize, order: Order) {
+        let mut words = words_of(frame + 1..frame + order.frames() as usize);
+        let Some((first, bits)) = words.next() else { return };
+        words.for_each(|(word, bits)| _ = self.words[word].fetch_or(bits, AcqRel));
+        let head = 1 << (frame % WORD_FRAMES);
+        self.words[first].fetch_update(AcqRel, Acquire, |tails| Some(tails & !head | bits)).ok();
     }
 
     /// No block begins in these frames.
@@ -72,7 +86,7 @@ impl TailBits {
         }
     }
 
-    /// These frames are about to be free, and free frames are no tails: somebody who takes one marks it only afterwards, and
+    /// These frames are about to be free, and free frames are no tails: a CPU that takes one marks it only afterwards, and
     /// until then it must not look as if it belonged to the block before it.
     pub(crate) fn clear_frames(&self, frames: core::ops::Range<usize>) {
         for (word, bits) in words_of(frames) {

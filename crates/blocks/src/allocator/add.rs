@@ -4,6 +4,7 @@ use core::ops::Range;
 
 use pageset_core::{ConfigError, CpuId, MigrateType, Order, Pfn};
 
+use super::free::Back;
 use super::{BlockAllocator, FRAMES};
 use crate::atomic::Relaxed;
 use crate::stack::BlockIndex;
@@ -82,7 +83,7 @@ impl BlockAllocator<'_> {
             }
             if let Ok(free) = self.free[block].put_frames(word, bits) {
                 added += bits.count_ones() as usize;
-                self.note_free(block, Order::ZERO, free);
+                self.note_free(block, Order::ZERO, Back { word, frames: bits, free }).ok();
             }
         }
         self.settle(block);

@@ -4,10 +4,11 @@ use pageset_core::{
     AllocError, CpuId, MigrateType, NodeChoice, Order, PAGEBLOCK_ORDER, Pfn, Request, ZoneId,
 };
 
+use super::free::Back;
 use super::reserve::Reserve;
 use super::{BlockAllocator, FRAMES};
-use crate::cpu_lists::{CpuHome, CpuLists, Wanted};
-use crate::free_bits::WORD_FRAMES;
+use crate::cpu_lists::{CpuHome, CpuLists, Wanted, count};
+use crate::free_bits::{IsFree, WORD_FRAMES};
 use crate::stack::BlockIndex;
 
 impl BlockAllocator<'_> {
@@ -128,9 +129,21 @@ impl BlockAllocator<'_> {
     /// Puts back what was taken from a pageblock that is not what it was thought to be.
     #[cold]
     pub(super) fn return_frames(&self, block: usize, frame: usize, order: Order) {
-        // Nobody else can have put back what was taken here.
         let put = self.free[block].put(frame, order);
-        debug_assert!(put.is_ok(), "frames that were just taken are not free");
+        self.note_returned(block, order, put.map(|free| Back::of_block(frame, order, free)));
+    }
+
+    /// Looks after a pageblock to which frames were put back, or were not, since they were free.
+    pub(super) fn note_returned(&self, block: usize, order: Order, put: Result<Back, IsFree>) {
+        match put {
+            Ok(back) if !self.states[block].get().is_split() => {
+                // They were there although the pageblock is no more split: a CPU freed them twice, and did not take them back yet.
+                self.take_back(block, order, back);
+            }
+            Ok(_) => {}
+            // Nobody else can have put back what was taken here, unless it was nobody's to take.
+            Err(IsFree) => count(&self.lists_of(block).counters.double_frees),
+        }
         self.settle(block);
     }
 }

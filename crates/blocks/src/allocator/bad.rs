@@ -5,7 +5,7 @@ use pageset_core::{CpuId, FreeError, MigrateType, Order, Pfn};
 use super::{BlockAllocator, FRAMES, head_of};
 use crate::atomic::relax;
 use crate::bad_bits::BadBits;
-use crate::free_bits::{WORD_FRAMES, WORDS};
+use crate::free_bits::WORD_FRAMES;
 use crate::stack::BlockIndex;
 use crate::state::{Phase, State};
 use crate::zone::Zone;
@@ -63,8 +63,7 @@ impl BlockAllocator<'_> {
             Phase::Absent => return Err(FreeError::Foreign(pfn)),
             Phase::Whole => self.claim_whole_at(zone, block, 1) && self.open_without(cpu, block, frame),
             Phase::Spare => {
-                self.states[block].change(Phase::Spare, Phase::Changing)
-                    && self.open_without(cpu, block, frame)
+                self.states[block].change(Phase::Spare, Phase::Whole) && self.open_without(cpu, block, frame)
             }
             Phase::Handed => self.mark_handed(block, state),
             Phase::Inner => {
@@ -99,7 +98,11 @@ impl BlockAllocator<'_> {
     pub(super) fn is_bad(&self, block: BlockIndex, frame: usize, state: State) -> bool {
         match state.phase() {
             Phase::Handed => state.has_bad(),
-            Phase::Inner => self.states[head_of(block)].get().has_bad(),
+            // If it is no pair any more, its second half is about to be known as another block.
+            Phase::Inner => {
+                let head = self.states[head_of(block)].get();
+                head.phase() == Phase::Handed && head.order() > Order::PAGEBLOCK && head.has_bad()
+            }
             Phase::Idle | Phase::Current | Phase::Changing => {
                 state.has_bad() && BadBits::of(&self.bad, block).is_some_and(|bad| bad.is_bad(frame))
             }
@@ -109,17 +112,15 @@ impl BlockAllocator<'_> {
 
     /// A pageblock that the caller has for itself is split, without one frame.
     fn open_without(&self, cpu: CpuId, block: BlockIndex, frame: usize) -> bool {
-        let split = State::split(Order::ZERO, MigrateType::Movable).in_phase(Phase::Idle).of_owner(cpu);
+        let split = State::split(Order::ZERO, MigrateType::Movable).of_owner(cpu);
         self.mark_bits(block, frame..frame + 1);
-        if !self.turn_into(block, |state| split.keeping(state).bad()) {
+        if !self.turn_into(block, |state| split.in_phase(Phase::Changing).bad().keeping(state)) {
             self.clear_bad(block);
             return false;
         }
-        for word in 0..WORDS {
-            let is_there = word == frame / WORD_FRAMES;
-            self.free[block].set(word, usize::MAX ^ usize::from(is_there) << (frame % WORD_FRAMES));
-        }
-        self.settle(block);
+        let is_there = |word: usize| usize::from(word == frame / WORD_FRAMES);
+        let free = core::array::from_fn(|word| usize::MAX ^ is_there(word) << (frame % WORD_FRAMES));
+        self.end_opening(block, Phase::Idle, free);
         true
     }
 
@@ -153,7 +154,8 @@ impl BlockAllocator<'_> {
     /// The block in use around a frame does not come back.
     fn mark_used(&self, block: BlockIndex, frame: usize, state: State) -> bool {
         let (start, order) = self.block_in_split(block, frame, state);
-        let is_same = |now: State| now.linked(false) == state.linked(false);
+        // While its blocks are cut, one cannot say where this one ends.
+        let is_same = |now: State| now.linked(false) == state.linked(false) && !now.is_being_cut();
         if self.states[block].update(|now| is_same(now).then(|| now.bad())).is_err() {
             return false;
         }

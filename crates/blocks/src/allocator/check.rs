@@ -137,24 +137,7 @@ impl BlockAllocator<'_> {
             if (0..FRAMES).any(is_free_hole) {
                 return Err("a hole is not free");
             }
-        } else if state.is_mixed() {
-            let is_free = |frame| self.free[block].is_free(frame);
-            let mut frame = 0;
-            while frame < FRAMES {
-                if is_free(frame) {
-                    frame += 1;
-                    continue;
-                }
-                if self.goes_on(block, frame) {
-                    return Err("every frame in use belongs to a block");
-                }
-                let order = self.order_in_mixed(block, frame);
-                if frame & (order.frames() as usize - 1) != 0 {
-                    return Err("a block is aligned to its size");
-                }
-                frame += order.frames() as usize;
-            }
-        } else {
+        } else if !state.is_mixed() {
             let frames = state.order().frames() as usize;
             let is_split = |start: usize| {
                 let free = (start..start + frames).filter(|frame| self.free[block].is_free(*frame)).count();

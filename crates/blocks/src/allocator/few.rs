@@ -156,12 +156,9 @@ impl BlockAllocator<'_> {
         loop {
             let block = self.take_whole(needy)?;
             self.tails[block].clear();
-            if !self.turn_into(block, |state| mixed.keeping(state)) {
+            if !self.open(block, mixed) {
                 continue;
             }
-            self.free[block].open(0..WORDS);
-            // A neighbour with an old cursor may have retired it before its frames were there.
-            self.settle(block);
             // Of neighbours that do this at the same time, all but one give theirs back whole.
             self.share(needy, before, block);
             before = self.mixed_at_hand(needy).get().map(|(block, _)| block);

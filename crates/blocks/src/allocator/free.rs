@@ -1,10 +1,17 @@
 //! A free: a bit is set, whoever frees.
+//!
+//! Whoever sets it looked at the pageblock before, which may be another one by then if the block was freed already. So each looks once
+//! more afterwards, and takes back what does not belong there (`note_free`).
 
 use pageset_core::{CpuId, FreeError, Order, Pfn, ZoneId};
 
+use super::in_use::FrameUse;
+use super::mixed::LOOKS;
 use super::{BlockAllocator, FRAMES};
-use crate::cpu_lists::Wanted;
-use crate::free_bits::{FULL, Left, WORD_FRAMES};
+use crate::atomic::relax;
+use crate::cpu_lists::{Wanted, count};
+use crate::free_bits::{FULL, IsFree, Left, WORD_FRAMES, WORDS, frames_of};
+use crate::stack::BlockIndex;
 use crate::state::{Phase, State};
 
 impl BlockAllocator<'_> {
@@ -28,22 +35,27 @@ impl BlockAllocator<'_> {
                 }
             }
             self.note_line(block, cpu);
-            let free = self.free[block].put(frame, order).map_err(|_| FreeError::DoubleFree(pfn))?;
+            let Ok(free) = self.free[block].put(frame, order) else {
+                return self.put_again(block, frame, order).map_err(|_| FreeError::DoubleFree(pfn));
+            };
             // After the bit was set: whoever makes the pageblock idle now sees the bit, or this sees that it is idle.
             let state = self.states[block].get();
-            if state.phase() == Phase::Idle {
-                let left = Left::of_word(free, order);
-                if left == Left::Few
-                    && state.owner() == cpu
-                    && self.is_known(cpu)
-                    && let Some(wanted) = Wanted::of_split(state)
-                {
-                    self.lists_at(zone.id, cpu).cursor(wanted).note_freed(block, frame / WORD_FRAMES);
-                } else {
-                    self.note_free_to_idle(block, state, left);
-                }
+            if state.is_current_of(order) {
+                return Ok(());
             }
-            return Ok(());
+            let left = Left::of_word(free, order);
+            if state.takes_back(order)
+                && state.phase() == Phase::Idle
+                && left == Left::Few
+                && state.owner() == cpu
+                && self.is_known(cpu)
+                && let Some(wanted) = Wanted::of_split(state)
+            {
+                self.lists_at(zone.id, cpu).cursor(wanted).note_freed(block, frame / WORD_FRAMES);
+                return Ok(());
+            }
+            let back = Back::of_block(frame, order, free);
+            return self.note_back(block, order, back, state).map_err(|_| FreeError::DoubleFree(pfn));
         }
         let is_pageblock = order == Order::PAGEBLOCK && frame == 0 && self.is_known(cpu);
         if is_pageblock && self.free_pageblock(cpu, zone.id, block) {
@@ -52,15 +64,76 @@ impl BlockAllocator<'_> {
         self.free_slow(cpu, pfn, order)
     }
 
-    /// Looks after a pageblock to which frames came back, if nobody else does. `free` is the word they came to.
-    #[inline]
-    pub(super) fn note_free(&self, block: usize, order: Order, free: usize) {
-        let state = self.states[block].get();
-        // One that is known already can only become whole, which is sooner seen than how much there is.
-        let is_news = || !state.is_linked() || free == FULL;
-        if state.phase() == Phase::Idle && is_news() {
-            self.note_free_to_idle(block, state, Left::of_word(free, order));
+    /// Puts back a block of a split pageblock, and looks after that.
+    pub(super) fn put_block(&self, block: BlockIndex, frame: usize, order: Order) -> Result<(), IsFree> {
+        let free = self.free[block].put(frame, order)?;
+        self.note_free(block, order, Back::of_block(frame, order, free))
+    }
+
+    /// Some of the block is free already. If not all of it is, in a pageblock that has no smaller blocks, these are frames that another
+    /// CPU is about to [take back](Self::take_back).
+    #[cold]
+    fn put_again(&self, block: BlockIndex, frame: usize, order: Order) -> Result<(), IsFree> {
+        for _ in 0..LOOKS {
+            let is_plain = self.states[block].get().takes_back(order);
+            if !is_plain || self.free[block].is_block_free(frame, order) {
+                break;
+            }
+            if self.free[block].put(frame, order).is_ok() {
+                let free = self.free[block].word(frame / WORD_FRAMES);
+                return self.note_free(block, order, Back::of_block(frame, order, free));
+            }
+            relax();
         }
+        Err(IsFree)
+    }
+
+    /// Looks after a pageblock to which frames came back as blocks of `order`, if nobody else does. Error if they do not belong there:
+    /// they were free before, and their pageblock is what it has become since.
+    #[inline]
+    pub(super) fn note_free(&self, block: BlockIndex, order: Order, back: Back) -> Result<(), IsFree> {
+        self.note_back(block, order, back, self.states[block].get())
+    }
+
+    /// The same, by the state that the pageblock had afterwards.
+    #[inline]
+    fn note_back(&self, block: BlockIndex, order: Order, back: Back, state: State) -> Result<(), IsFree> {
+        if !state.takes_back(order) && !state.may_get_back(order) {
+            self.take_back(block, order, back);
+            return Err(IsFree);
+        }
+        // One that is known already can only become whole, which is sooner seen than how much there is.
+        let is_news = || !state.is_linked() || back.free == FULL;
+        if state.phase() == Phase::Idle && is_news() {
+            self.note_free_to_idle(block, state, Left::of_word(back.free, order));
+        }
+        Ok(())
+    }
+
+    /// Frames came back to a pageblock that can have no such blocks: it is free or in use as a whole, or split into larger ones. They
+    /// are free no more, unless they are by now as parts of what it is. Returns whether one was that should not be.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn take_back(&self, block: BlockIndex, order: Order, back: Back) -> bool {
+        let mut had_any = false;
+        for (word, frames) in back.words(order) {
+            let before = self.free[block].take_those(word, frames);
+            let state = self.states[block].get();
+            let larger = state.split_order();
+            // All of the larger blocks are free: then these are theirs, from when the pageblock was opened.
+            let is_theirs = || {
+                let around = frames_around(frames, larger);
+                state.is_split() && before & around == around
+            };
+            if state.may_get_back(order) || is_theirs() {
+                // It became such a pageblock meanwhile.
+                self.free[block].put_frames(word, before & frames).ok();
+                self.settle(block);
+            } else {
+                had_any |= before & frames != 0;
+            }
+        }
+        had_any
     }
 
     fn note_free_to_idle(&self, block: usize, state: State, left: Left) {
@@ -71,6 +144,17 @@ impl BlockAllocator<'_> {
         };
         if is_news {
             self.settle(block);
+        }
+    }
+
+    /// A pageblock is free as a whole from here on. A CPU that freed one of its frames once more, before it was known as that, did not
+    /// see it.
+    pub(super) fn take_back_all(&self, block: BlockIndex) {
+        for word in 0..WORDS {
+            let free = self.free[block].word(word);
+            if free != 0 && self.take_back(block, Order::ZERO, Back { word, frames: free, free }) {
+                count(&self.lists_of(block).counters.double_frees);
+            }
         }
     }
 
@@ -103,21 +187,15 @@ impl BlockAllocator<'_> {
             Phase::Idle | Phase::Current | Phase::Changing => {
                 let allocated = state.split_order();
                 let start = frame & !(allocated.frames() as usize - 1);
-                if self.free[block].is_free(start) {
-                    return Err(FreeError::DoubleFree(pfn));
-                }
-                if start != frame {
-                    return Err(FreeError::NotABlock(pfn));
-                }
-                if self.is_bad(block, frame, state) {
-                    return Err(FreeError::Leaked(pfn));
+                match self.frame_use(block * FRAMES + start) {
+                    FrameUse::Free => return Err(FreeError::DoubleFree(pfn)),
+                    _ if start != frame => return Err(FreeError::NotABlock(pfn)),
+                    in_use => in_use.check(pfn)?,
                 }
                 if allocated != order {
                     return Err(FreeError::WrongOrder { pfn, given: order, allocated });
                 }
-                let free = self.free[block].put(frame, order).map_err(|_| FreeError::DoubleFree(pfn))?;
-                self.note_free(block, order, free);
-                Ok(())
+                self.put_block(block, frame, order).map_err(|_| FreeError::DoubleFree(pfn))
             }
         }
     }
@@ -132,26 +210,52 @@ impl BlockAllocator<'_> {
         order: Order,
     ) -> Result<(), FreeError> {
         let (block, frame) = (index / FRAMES, index % FRAMES);
-        if self.tails[block].is_tail(frame) {
-            return Err(FreeError::Foreign(pfn));
-        }
-        if self.free[block].is_free(frame) {
-            return Err(FreeError::DoubleFree(pfn));
-        }
-        let state = self.states[block].get();
-        if self.is_bad(block, frame, state) {
-            return Err(FreeError::Leaked(pfn));
-        }
+        self.frame_use(index).check(pfn)?;
         if order != Order::ZERO {
             return Err(FreeError::WrongOrder { pfn, given: order, allocated: Order::ZERO });
         }
+        let state = self.states[block].get();
         let may_keep = state.owner() != cpu && !state.is_isolated();
         if may_keep && self.keep(cpu, zone, state, order, index).is_kept(pfn)? {
             return Ok(());
         }
         self.note_line(block, cpu);
-        let free = self.free[block].put(frame, order).map_err(|_| FreeError::DoubleFree(pfn))?;
-        self.note_free(block, order, free);
-        Ok(())
+        self.put_block(block, frame, order).map_err(|_| FreeError::DoubleFree(pfn))
     }
+}
+
+/// Frames of one word that came back together, or the first word of a block that has several.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Back {
+    /// The word in its pageblock.
+    pub(super) word: usize,
+    /// The frames that came back, as bits.
+    pub(super) frames: usize,
+    /// The free frames that the word had then.
+    pub(super) free: usize,
+}
+
+impl Back {
+    #[inline]
+    pub(super) fn of_block(frame: usize, order: Order, free: usize) -> Self {
+        let head = 1 << (frame % WORD_FRAMES);
+        Self { word: frame / WORD_FRAMES, frames: frames_of(head, order), free }
+    }
+
+    /// All words, if these were blocks of `order`.
+    fn words(self, order: Order) -> impl Iterator<Item = (usize, usize)> {
+        let words = (order.frames() as usize / WORD_FRAMES).max(1);
+        (self.word..self.word + words).map(move |word| (word, self.frames))
+    }
+}
+
+/// The frames of all blocks of `order` that have one of these frames of a word, as far as they lie in it.
+fn frames_around(frames: usize, order: Order) -> usize {
+    let size = (order.frames() as usize).min(WORD_FRAMES);
+    let block = |start: usize| FULL >> (WORD_FRAMES - size) << start;
+    (0..WORD_FRAMES)
+        .step_by(size)
+        .map(block)
+        .filter(|block| block & frames != 0)
+        .fold(0, |all, block| all | block)
 }

@@ -71,6 +71,29 @@ impl BlockAllocator<'_> {
         false
     }
 
+    /// A pageblock that the caller has for itself is split, and all of its frames are free. `false` if it was isolated meanwhile, as for
+    /// [`turn_into`](Self::turn_into).
+    ///
+    /// While its bits are set it is changing: otherwise a CPU could keep a frame that another one freed twice, and that is set again then.
+    pub(super) fn open(&self, block: BlockIndex, split: State) -> bool {
+        let changing = split.in_phase(Phase::Changing);
+        self.turn_into(block, |state| changing.keeping(state))
+            && self.end_opening(block, split.phase(), [usize::MAX; WORDS])
+    }
+
+    /// What is changing is split from here on, and these frames of it are free, as words of bits. `false` if it is out of service.
+    pub(super) fn end_opening(&self, block: BlockIndex, phase: Phase, free: [usize; WORDS]) -> bool {
+        free.into_iter().enumerate().for_each(|(word, frames)| self.free[block].set(word, frames));
+        let to_split = |state: State| {
+            let is_ours = state.phase() == Phase::Changing;
+            is_ours.then(|| state.in_phase(if state.is_isolated() { Phase::Idle } else { phase }))
+        };
+        let opened = self.states[block].update(to_split);
+        // A CPU that is to allocate from it may have left it already, and it may be in service again.
+        self.settle(block);
+        opened.is_ok_and(|before| !before.is_isolated())
+    }
+
     /// Takes back a pageblock that was put into the map of whole ones while it was being isolated.
     #[inline]
     pub(super) fn note_whole(&self, block: BlockIndex) {
@@ -86,7 +109,7 @@ impl BlockAllocator<'_> {
         let zone = &self.zones[self.zone_of_block(block).index()];
         let is_ours = match self.states[block].get().phase() {
             Phase::Whole => self.claim_whole_at(zone, block, 1),
-            Phase::Spare => self.states[block].change(Phase::Spare, Phase::Changing),
+            Phase::Spare => self.states[block].change(Phase::Spare, Phase::Whole),
             _ => false,
         };
         if is_ours {
@@ -97,10 +120,8 @@ impl BlockAllocator<'_> {
     /// The frames of a pageblock that the caller has for itself become free one by one, and stay in it while it is isolated.
     #[cold]
     fn put_away(&self, block: BlockIndex) {
-        let split = State::split(Order::ZERO, MigrateType::Movable).in_phase(Phase::Idle);
+        let split = State::split(Order::ZERO, MigrateType::Movable).in_phase(Phase::Changing);
         self.states[block].update(|state| Some(split.keeping(state))).ok();
-        self.free[block].open(0..WORDS);
-        // It may be in service again.
-        self.settle(block);
+        self.end_opening(block, Phase::Idle, [usize::MAX; WORDS]);
     }
 }

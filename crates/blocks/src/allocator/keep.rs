@@ -6,6 +6,7 @@
 use pageset_core::{CpuId, FreeError, Order, Pfn, ZoneId};
 
 use super::collect::InUse;
+use super::free::Back;
 use super::mixed::frames_of_word;
 use super::refill::Needy;
 use super::{BlockAllocator, FRAMES};
@@ -164,11 +165,10 @@ impl BlockAllocator<'_> {
                 let (block, frame) = (index / FRAMES, index % FRAMES);
                 self.note_line(block, cpu);
                 if self.states[block].get().is_mixed() {
-                    self.tails[block].clear_frames(frame..frame + order.frames() as usize);
+                    self.cut_off(block, frame..frame + order.frames() as usize);
                 }
-                match self.free[block].put(frame, order) {
-                    Ok(free) => self.note_free(block, order, free),
-                    Err(_) => count(&lists.counters.double_frees),
+                if self.put_block(block, frame, order).is_err() {
+                    count(&lists.counters.double_frees);
                 }
             }
         }
@@ -185,14 +185,17 @@ impl BlockAllocator<'_> {
         }
         let (block, word) = together.place();
         self.note_line(block, cpu);
-        if let Ok(free) = self.free[block].put_frames(word, together.frames) {
-            return self.note_free(block, Order::ZERO, free);
+        let put = |frames| {
+            let free = self.free[block].put_frames(word, frames)?;
+            self.note_free(block, Order::ZERO, Back { word, frames, free })
+        };
+        if put(together.frames).is_ok() {
+            return;
         }
         // One of them is free already. The others are not its fault.
         for bit in (0..WORD_FRAMES).filter(|bit| together.frames >> bit & 1 == 1) {
-            match self.free[block].put_frames(word, 1 << bit) {
-                Ok(free) => self.note_free(block, Order::ZERO, free),
-                Err(_) => count(&lists.counters.double_frees),
+            if put(1 << bit).is_err() {
+                count(&lists.counters.double_frees);
             }
         }
     }

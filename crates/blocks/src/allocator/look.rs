@@ -2,16 +2,20 @@
 
 use pageset_core::{MAX_ORDER, Order, Pfn};
 
+use super::in_use::FrameUse;
 use super::{BlockAllocator, FRAMES};
 use crate::state::Phase;
 
 impl BlockAllocator<'_> {
-    /// The block in use around a frame: its first frame and order. `None` if the frame is free, or no memory of this allocator.
-    /// O(frames of a pageblock).
+    /// The block in use around a frame: its first frame and order. `None` if the frame is free, be it that a CPU keeps it, or no memory
+    /// of this allocator. O(frames of a pageblock).
     #[must_use]
     pub fn block_in_use(&self, pfn: Pfn) -> Option<(Pfn, Order)> {
-        self.check_in_use(pfn).ok()?;
-        let (_, index) = self.locate(pfn)?;
+        let (zone, index) = self.locate(pfn)?;
+        let is_kept = || self.first_kept(zone, index..index + 1).is_ok_and(|kept| kept.is_some());
+        if self.frame_use(index) != FrameUse::InBlock || is_kept() {
+            return None;
+        }
         let (block, frame) = (index / FRAMES, index % FRAMES);
         let state = self.states[block].get();
         let (before, order) = match state.phase() {
@@ -25,7 +29,8 @@ impl BlockAllocator<'_> {
         Some((Pfn(pfn.0.checked_sub(before as u64)?), order))
     }
 
-    /// Whether a frame is free. O(1).
+    /// Whether a frame is free. `false` for a frame that a CPU [keeps](crate::RemoteFrees::Kept) for its own requests, until it gives it
+    /// back. O(1).
     #[must_use]
     pub fn is_free(&self, pfn: Pfn) -> bool {
         self.locate(pfn).is_some_and(|(_, index)| {

@@ -31,7 +31,7 @@ pub(super) fn frames_of_word(word: usize, mut bits: usize) -> impl Iterator<Item
 }
 
 /// How often to look whether another CPU is done. It is after some words, unless it stopped there.
-const LOOKS: u32 = 1000;
+pub(super) const LOOKS: u32 = 1000;
 
 impl BlockAllocator<'_> {
     /// Lets a pageblock have blocks of several orders.
@@ -47,7 +47,7 @@ impl BlockAllocator<'_> {
         outcome
     }
 
-    fn try_mix(&self, block: BlockIndex) -> Mix {
+    pub(super) fn try_mix(&self, block: BlockIndex) -> Mix {
         let begin = self.states[block].update(|state| {
             let may = state.is_open() && !state.is_holed() && !state.is_mixed();
             may.then(|| state.in_phase(Phase::Changing))
@@ -58,8 +58,8 @@ impl BlockAllocator<'_> {
             Err(state) if state.phase() == Phase::Changing => return Mix::Busy,
             Err(_) => return Mix::Refused,
         };
-        // With all free frames in hand, whatever is not among them stays in use or becomes free; it cannot be taken.
-        let free = self.free[block].take_all();
+        // Nobody keeps what it takes from here on: what is not free now stays in use or becomes free.
+        let free = self.free[block].all();
         self.tails[block].clear();
         if order != Order::ZERO {
             let is_used = |start: &usize| free[start / WORD_FRAMES] >> (start % WORD_FRAMES) & 1 == 0;
@@ -67,19 +67,10 @@ impl BlockAllocator<'_> {
             starts.filter(is_used).for_each(|start| self.tails[block].mark_uncut(start));
         }
         self.states[block].update(|state| Some(state.in_phase(Phase::Idle).mixed())).ok();
-        self.put_all(block, free);
+        self.settle(block);
         let state = self.states[block].get();
         count(&self.lists_of_owner(self.zone_of_block(block), state).counters.mixed);
         Mix::Mixed
-    }
-
-    /// Puts frames back, as words of bits.
-    pub(super) fn put_all(&self, block: BlockIndex, frames: [usize; WORDS]) {
-        for (word, frames) in frames.into_iter().enumerate() {
-            let put = self.free[block].put_frames(word, frames);
-            debug_assert!(put.is_ok(), "frames that were just taken are not free");
-        }
-        self.settle(block);
     }
 
     /// A block from a pageblock that has blocks of several orders.

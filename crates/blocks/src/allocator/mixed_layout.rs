@@ -4,6 +4,7 @@ use core::ops::Range;
 
 use pageset_core::{CpuId, FreeError, Order, Pfn, ZoneId};
 
+use super::in_use::FrameUse;
 use super::{BlockAllocator, FRAMES};
 use crate::free_bits::WORD_FRAMES;
 use crate::stack::BlockIndex;
@@ -12,12 +13,36 @@ use crate::state::State;
 impl BlockAllocator<'_> {
     /// A block that was just taken from a pageblock with blocks of several orders begins here.
     pub(super) fn begin_block(&self, block: BlockIndex, frame: usize, order: Order) {
+        let tails = &self.tails[block];
         let uncut = self.uncut_order(block);
         if order < uncut {
-            // What is free of an uncut block was freed by somebody who left its mark.
-            self.tails[block].mark_head(start_of(frame, uncut));
+            // What is free of an uncut block was freed by a CPU that left its mark.
+            tails.mark_head(start_of(frame, uncut));
         }
-        self.tails[block].mark_block(frame, order);
+        let end = frame + order.frames() as usize;
+        let word = tails.mark_head(frame);
+        let is_tail = || match end / WORD_FRAMES == frame / WORD_FRAMES {
+            true => word >> (end % WORD_FRAMES) & 1 == 1,
+            false => tails.is_tail(end),
+        };
+        // A part of a block that was in use in one piece before. First, so that at no time it seems to be a part of this one.
+        if end < FRAMES && is_tail() && self.goes_on(block, end) {
+            tails.mark_head(end);
+        }
+        tails.mark_tails(frame + 1..end);
+    }
+
+    /// These frames are in use, and about to be free; what lies before and behind them are other blocks, or will be.
+    pub(super) fn cut_off(&self, block: BlockIndex, part: Range<usize>) {
+        let tails = &self.tails[block];
+        if self.goes_on(block, part.end) {
+            tails.mark_head(part.end);
+        }
+        // Else what is left before it would end like the mark of an uncut block.
+        if part.start % 2 == 1 && self.goes_on(block, part.start) {
+            tails.mark_head(part.start - 1);
+        }
+        tails.clear_frames(part);
     }
 
     /// The order of blocks that are in use since before the pageblock had blocks of several orders.
@@ -27,31 +52,68 @@ impl BlockAllocator<'_> {
 
     /// The first frame of the uncut block in use that has this frame.
     fn uncut_around(&self, block: BlockIndex, frame: usize) -> Option<usize> {
-        let start = start_of(frame, self.uncut_order(block));
-        (self.tails[block].is_uncut(start) && !self.free[block].is_free(start)).then_some(start)
+        let order = self.uncut_order(block);
+        let start = start_of(frame, order);
+        let is_used = || !self.free[block].has_any(start..start + order.frames() as usize);
+        (self.tails[block].is_uncut(start) && is_used()).then_some(start)
     }
 
-    /// Whether the block in use before this frame goes on here.
-    pub(super) fn goes_on(&self, block: BlockIndex, frame: usize) -> bool {
+    /// An uncut block in use is marked as all others are from here on, if this frame is in one.
+    fn mark_cut(&self, block: BlockIndex, frame: usize) {
+        if let Some(start) = self.uncut_around(block, frame) {
+            self.tails[block].mark_cut(start, self.uncut_order(block));
+        }
+    }
+
+    /// Whether what is in use before this frame goes on here.
+    fn goes_on(&self, block: BlockIndex, frame: usize) -> bool {
         frame < FRAMES && self.going_on(block, frame / WORD_FRAMES) >> (frame % WORD_FRAMES) & 1 == 1
     }
 
-    /// The frames of a word at which a block in use goes on, as bits.
+    /// The frames of a word at which what is in use goes on, as bits.
     fn going_on(&self, block: BlockIndex, word: usize) -> usize {
         self.tails[block].going_on(word) & !self.free[block].word(word)
     }
 
-    /// The order of the block in use that begins at this frame.
-    pub(super) fn order_in_mixed(&self, block: BlockIndex, frame: usize) -> Order {
-        if self.uncut_around(block, frame) == Some(frame) {
-            return self.uncut_order(block);
+    /// The block in use around a frame of a split pageblock: its first frame and order.
+    pub(super) fn block_in_split(&self, block: BlockIndex, frame: usize, state: State) -> (usize, Order) {
+        let order = state.split_order();
+        if !state.is_mixed() {
+            return (start_of(frame, order), order);
         }
-        let frames = self.end_in_mixed(block, frame) - frame;
-        Order::new(frames.ilog2() as u8).unwrap_or(Order::ZERO)
+        if let Some(start) = self.uncut_around(block, frame) {
+            return (start, order);
+        }
+        let run = self.start_of_run(block, frame)..self.end_of_run(block, frame);
+        let is_around = |(start, order): &(usize, Order)| frame < start + order.frames() as usize;
+        largest_blocks(run).find(is_around).unwrap_or((frame, Order::ZERO))
     }
 
-    /// Where the block in use ends that has this frame.
-    fn end_in_mixed(&self, block: BlockIndex, frame: usize) -> usize {
+    /// Whether a block in use begins at this frame, which is in use.
+    pub(super) fn begins_in_split(&self, block: BlockIndex, frame: usize, state: State) -> bool {
+        self.block_in_split(block, frame, state).0 == frame
+    }
+
+    /// Where frames in use begin that go on up to this one.
+    fn start_of_run(&self, block: BlockIndex, frame: usize) -> usize {
+        let last_head = |word: usize| {
+            let frames = (frame + 1 - word * WORD_FRAMES).min(WORD_FRAMES);
+            let heads = !self.going_on(block, word) & (usize::MAX >> (WORD_FRAMES - frames));
+            heads.checked_ilog2().map(|bit| word * WORD_FRAMES + bit as usize)
+        };
+        let head = (0..=frame / WORD_FRAMES).rev().find_map(last_head).unwrap_or(0);
+        if head == frame {
+            frame
+        } else if self.free[block].is_free(head) {
+            head + 1
+        } else {
+            let behind = |start: usize| start + self.uncut_order(block).frames() as usize;
+            self.uncut_around(block, head).map_or(head, behind)
+        }
+    }
+
+    /// Where they end that go on from this one.
+    fn end_of_run(&self, block: BlockIndex, frame: usize) -> usize {
         let mut end = frame + 1;
         while end < FRAMES {
             let (word, bit) = (end / WORD_FRAMES, end % WORD_FRAMES);
@@ -62,31 +124,6 @@ impl BlockAllocator<'_> {
             }
         }
         end
-    }
-
-    /// The block in use around a frame of a split pageblock.
-    pub(super) fn block_in_split(&self, block: BlockIndex, frame: usize, state: State) -> (usize, Order) {
-        if !state.is_mixed() {
-            let order = state.split_order();
-            return (start_of(frame, order), order);
-        }
-        let start = self.uncut_around(block, frame).unwrap_or_else(|| self.start_in_mixed(block, frame));
-        (start, self.order_in_mixed(block, start))
-    }
-
-    /// Whether a block in use begins at this frame, which is in use.
-    pub(super) fn begins_in_split(&self, block: BlockIndex, frame: usize, state: State) -> bool {
-        self.block_in_split(block, frame, state).0 == frame
-    }
-
-    /// Where the block in use begins that has this frame.
-    fn start_in_mixed(&self, block: BlockIndex, frame: usize) -> usize {
-        let last_head = |word: usize| {
-            let frames = (frame + 1 - word * WORD_FRAMES).min(WORD_FRAMES);
-            let heads = !self.going_on(block, word) & (usize::MAX >> (WORD_FRAMES - frames));
-            heads.checked_ilog2().map(|bit| word * WORD_FRAMES + bit as usize)
-        };
-        (0..=frame / WORD_FRAMES).rev().find_map(last_head).unwrap_or(0)
     }
 
     /// Frees a block of a pageblock that has blocks of several orders, unless the CPU keeps it.
@@ -118,27 +155,24 @@ impl BlockAllocator<'_> {
         order: Order,
     ) -> Result<(), FreeError> {
         let (block, frame) = (index / FRAMES, index % FRAMES);
-        self.tails[block].clear_frames(frame..frame + order.frames() as usize);
+        self.cut_off(block, frame..frame + order.frames() as usize);
         self.note_line(block, cpu);
-        let free = self.free[block].put(frame, order).map_err(|_| FreeError::DoubleFree(pfn))?;
-        self.note_free(block, order, free);
-        Ok(())
+        self.put_block(block, frame, order).map_err(|_| FreeError::DoubleFree(pfn))
     }
 
     /// The state of a pageblock that has blocks of several orders, if this is one of them and in use.
     pub(super) fn check_in_mixed(&self, pfn: Pfn, index: usize, order: Order) -> Result<State, FreeError> {
         let (block, frame) = (index / FRAMES, index % FRAMES);
-        if self.free[block].is_free(frame) {
+        let state = self.states[block].get();
+        let of_frame = self.frame_use(index);
+        if of_frame == FrameUse::Free {
             return Err(FreeError::DoubleFree(pfn));
         }
-        let state = self.states[block].get();
-        if !self.begins_in_split(block, frame, state) {
+        let (start, allocated) = self.block_in_split(block, frame, state);
+        if start != frame {
             return Err(FreeError::NotABlock(pfn));
         }
-        if self.is_bad(block, frame, state) {
-            return Err(FreeError::Leaked(pfn));
-        }
-        let allocated = self.order_in_mixed(block, frame);
+        of_frame.check(pfn)?;
         if allocated == order {
             Ok(state)
         } else {
@@ -146,20 +180,47 @@ impl BlockAllocator<'_> {
         }
     }
 
-    /// These frames, which are in use, become blocks of one frame; what is left of blocks at both ends becomes the largest blocks
-    /// that fit.
-    pub(super) fn cut_out(&self, block: BlockIndex, part: Range<usize>) {
-        let Some(last) = part.end.checked_sub(1) else { return };
+    /// These frames, which are in use, are blocks that end where the range does, or will be. `false` if a CPU cuts blocks of the same
+    /// pageblock, or if it is not what it was.
+    pub(super) fn cut_out(&self, block: BlockIndex, part: Range<usize>) -> bool {
+        let Some(last) = part.end.checked_sub(1) else { return true };
         let state = self.states[block].get();
-        let (head, _) = self.block_in_split(block, part.start, state);
         let (tail, order) = self.block_in_split(block, last, state);
-        let end = (tail + order.frames() as usize).max(part.end);
-        self.tails[block].clear_frames(head..end);
-        for rest in [head..part.start, part.end..end] {
-            for (start, order) in largest_blocks(rest) {
-                self.tails[block].mark_block(start, order);
-            }
+        let begins = self.block_in_split(block, part.start, state).0 == part.start;
+        if begins && tail + order.frames() as usize == part.end {
+            // Whole blocks, which concern nobody else.
+            self.cut_off(block, part);
+            return true;
         }
+        self.while_cutting(block, || {
+            // Its other frames may be another's by now.
+            [part.start, last].into_iter().for_each(|frame| self.mark_cut(block, frame));
+            self.cut_off(block, part);
+        })
+    }
+
+    /// The blocks of these frames, which are in use, become blocks of one frame: all of each. `false` as for a
+    /// [cut](Self::cut_out).
+    pub(super) fn cut_up(&self, block: BlockIndex, part: Range<usize>) -> bool {
+        let Some(last) = part.end.checked_sub(1) else { return true };
+        self.while_cutting(block, || {
+            let state = self.states[block].get();
+            let (start, _) = self.block_in_split(block, part.start, state);
+            let (tail, order) = self.block_in_split(block, last, state);
+            self.cut_off(block, start..(tail + order.frames() as usize).max(part.end));
+        })
+    }
+
+    /// Two who own parts of one block may cut it at the same time: one after the other does. `false` if another is at work, or if
+    /// the pageblock has no blocks of several orders.
+    fn while_cutting(&self, block: BlockIndex, cut: impl FnOnce()) -> bool {
+        let may = |state: State| state.is_open() && state.is_mixed() && !state.is_being_cut();
+        let begun = self.states[block].update(|state| may(state).then(|| state.being_cut(true)));
+        if begun.is_ok() {
+            cut();
+            self.states[block].update(|state| Some(state.being_cut(false))).ok();
+        }
+        begun.is_ok()
     }
 }
 

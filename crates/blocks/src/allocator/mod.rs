@@ -6,7 +6,7 @@
 //! requests of high order), `whole` (pageblocks and pairs of them), `whole_use` (which is next); `free`,
 //! `keep` (frees to pageblocks of other
 //! CPUs), `settle` (what a pageblock becomes after a free), `line` (which CPU changed it last); `word` (blocks that lie
-//! together), `arrays` and `array` (what a host's CPU has to itself), `bulk`; `mixed` (pageblocks with blocks of several orders), `range` (a given place, exact counts, parts);
+//! together), `arrays` and `array` (what a host's CPU has to itself), `bulk`; `mixed` (pageblocks with blocks of several orders), `mixed_layout` (which blocks are where in them), `in_use` (whether a frame is), `range` (a given place, exact counts, parts);
 //! `add` (memory that comes later); `isolation` (pageblocks out of service), `bad` (frames out of service for good); `tick`,
 //! `cpu`, `settings`; `build`, `tables`, `look` (what is at one place), `parts` (what a laboratory leaves out); `info`,
 //! `check`, `check_lists`; `orderings` (tests of the whole under loom), `damage` (tests of damaged tables).
@@ -28,6 +28,7 @@ mod damage;
 mod few;
 mod free;
 mod home;
+mod in_use;
 mod info;
 mod isolation;
 mod keep;

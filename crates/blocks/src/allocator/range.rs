@@ -4,10 +4,11 @@ use core::ops::Range;
 
 use pageset_core::{AllocError, CpuId, FreeError, Order, Pfn, Request, RequestTraits, Watermark, ZoneKind};
 
-use super::mixed::Mix;
+use super::free::Back;
+use super::mixed::{LOOKS, Mix};
 use super::{BlockAllocator, FRAMES, blocks_in, head_of};
+use crate::atomic::relax;
 use crate::cpu_lists::Wanted;
-use crate::free_bits::WORDS;
 use crate::stack::BlockIndex;
 use crate::state::{Phase, State};
 use crate::tail_bits::words_of;
@@ -70,7 +71,7 @@ impl BlockAllocator<'_> {
         anywhere.highest_zone = ZoneKind::Dma;
         let floor = zone.floor(&anywhere, Watermark::Min);
         self.is_free_at_least(zone, floor) || {
-            self.give_back_of_all(zone);
+            self.give_up_at_hand(zone);
             self.free_in(zone) >= floor
         }
     }
@@ -89,10 +90,9 @@ impl BlockAllocator<'_> {
         let zone = &self.zones[self.zone_of_block(block).index()];
         if self.claim_whole_at(zone, block, 1) {
             let split = State::split(wanted.order, wanted.migratetype).in_phase(Phase::Idle).of_owner(cpu);
-            if !self.turn_into(block, |state| split.keeping(state)) {
+            if !self.open(block, split) {
                 return false;
             }
-            self.free[block].open(0..WORDS);
         }
         let state = self.states[block].get();
         if state.gives() && !state.is_mixed() && state.order() == wanted.order {
@@ -126,12 +126,19 @@ impl BlockAllocator<'_> {
         const TRIES: u32 = 8;
         for _ in 0..TRIES {
             let pfn = self.alloc(cpu, &request)?;
-            let surplus = pfn.0 + frames..pfn.0 + u64::from(order.frames());
-            if surplus.is_empty() || self.free_range(cpu, surplus).is_ok() {
-                return Ok(pfn);
+            let end = pfn.0 + u64::from(order.frames());
+            match self.free_parts(cpu, pfn.0 + frames..end) {
+                Ok(()) => return Ok(pfn),
+                Err(FreeError::Busy(_)) => {}
+                Err(_) => return Err(AllocError::NotFree(pfn)),
             }
-            // Nothing of it was freed. If somebody else freed it, who must not, there is nothing to give back.
-            self.free(cpu, pfn, order).map_err(|_| AllocError::NotFree(pfn))?;
+            // Nothing of it was freed, since all of that lies in one pageblock; but a pair may be two blocks by now.
+            let halves =
+                || [pfn.0, pfn.0 + FRAMES as u64].map(Pfn).map(|half| self.free(cpu, half, Order::PAGEBLOCK));
+            let freed = self.free(cpu, pfn, order);
+            if freed.is_err() && (order <= Order::PAGEBLOCK || halves().iter().any(Result::is_err)) {
+                return Err(AllocError::NotFree(pfn));
+            }
         }
         Err(AllocError::OutOfMemory { order })
     }
@@ -139,53 +146,64 @@ impl BlockAllocator<'_> {
     /// Frees these frames, whatever blocks they are parts of. What is left of such a block is in use as the largest blocks that
     /// fit.
     ///
+    /// Several CPUs may free parts of one block at the same time.
+    ///
     /// # Errors
-    /// [`FreeError`] if a frame is not in use: nothing is freed then. [`FreeError::Busy`] with the first frame that is not free, if
-    /// another CPU changes its pageblock.
+    /// [`FreeError::BadRange`] for a range without frames; [`FreeError`] if a frame is not in use, be it that a CPU keeps it for its own
+    /// requests: nothing is freed then. [`FreeError::Busy`] with the first frame that is not free, if another CPU changes its
+    /// pageblock at this moment: free the rest again.
     pub fn free_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
         self.check_all_in_use(cpu, &pfns)?;
-        let mut start = pfns.start;
-        while start < pfns.end {
-            let (zone, index) = self.locate(Pfn(start)).ok_or(FreeError::Foreign(Pfn(start)))?;
-            let end = part_end(zone, start, pfns.end);
-            let frame = index % FRAMES;
-            self.free_part(cpu, index / FRAMES, frame..frame + (end - start) as usize, Pfn(start))?;
-            start = end;
-        }
-        Ok(())
+        self.free_parts(cpu, pfns)
+    }
+
+    /// Frees frames that are in use.
+    fn free_parts(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
+        for_each_part(self, &pfns, |zone, block, frames| {
+            self.until_done(zone.pfn(block * FRAMES + frames.start), |pfn| {
+                self.try_free_part(cpu, zone, block, frames.clone(), pfn)
+            })
+        })
     }
 
     /// Turns the blocks of a range into single frames, each of which is a block of its own from then on: for those who free them
     /// one by one. A block that reaches beyond the range is split as a whole.
     ///
     /// # Errors
-    /// [`FreeError`] if a frame is not in use: nothing is split then. [`FreeError::Busy`] if another CPU changes its pageblock.
+    /// As [`free_range`](Self::free_range): nothing is split if a frame is not in use, and after [`FreeError::Busy`] it may be called
+    /// again for the same range.
     pub fn split_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
         self.check_all_in_use(cpu, &pfns)?;
-        let (Some(first), Some(last)) = (pfns.clone().next(), pfns.last()) else { return Ok(()) };
-        let around = |pfn| self.block_in_use(Pfn(pfn)).ok_or(FreeError::DoubleFree(Pfn(pfn)));
-        let (Pfn(mut start), _) = around(first)?;
+        let last = pfns.end.saturating_sub(1);
+        let around = |pfn| self.block_in_use(Pfn(pfn)).ok_or(FreeError::Busy(Pfn(pfns.start)));
+        let (Pfn(start), _) = around(pfns.start)?;
         let (Pfn(end), order) = around(last)?;
-        let end = end + u64::from(order.frames());
-        while start < end {
-            let (zone, index) = self.locate(Pfn(start)).ok_or(FreeError::Foreign(Pfn(start)))?;
-            let (block, frame) = (index / FRAMES, index % FRAMES);
-            let part_end = part_end(zone, start, end);
-            self.cut_pair(block);
-            let state = self.states[block].get();
-            if state.phase() == Phase::Handed {
-                self.cut_whole(cpu, block).ok_or(FreeError::DoubleFree(Pfn(start)))?;
-            } else if state.order() != Order::ZERO && !state.is_mixed() && self.mix(block) != Mix::Mixed {
-                return Err(FreeError::Busy(Pfn(start)));
-            }
-            if self.states[block].get().is_mixed() {
-                self.tails[block].clear_frames(frame..frame + (part_end - start) as usize);
-            }
-            start = part_end;
-        }
-        Ok(())
+        // Both pageblocks of a pair, though the range be in one.
+        for_each_part(self, &(start..end + u64::from(order.frames())), |zone, block, _| {
+            let first = zone.pfn(block * FRAMES).0;
+            let ours = pfns.start.max(first)..pfns.end.min(first + FRAMES as u64);
+            let frames =
+                (ours.start.saturating_sub(first) as usize)..(ours.end.saturating_sub(first) as usize);
+            self.until_done(Pfn(pfns.start), |pfn| self.try_split_part(cpu, block, frames.clone(), pfn))
+        })
     }
 
+    /// Tries until it is done, or refused; not for ever, since another CPU may stop in the middle.
+    fn until_done(
+        &self,
+        pfn: Pfn,
+        mut attempt: impl FnMut(Pfn) -> Result<Attempt, FreeError>,
+    ) -> Result<(), FreeError> {
+        for _ in 0..LOOKS {
+            if attempt(pfn)? == Attempt::Done {
+                return Ok(());
+            }
+            relax();
+        }
+        Err(FreeError::Busy(pfn))
+    }
+
+    /// Checks that all frames of a range are in use.
     fn check_all_in_use(&self, cpu: CpuId, pfns: &Range<u64>) -> Result<(), FreeError> {
         if !self.is_known(cpu) {
             return Err(FreeError::BadCpu(cpu));
@@ -193,108 +211,158 @@ impl BlockAllocator<'_> {
         if pfns.is_empty() {
             return Err(FreeError::BadRange(Pfn(pfns.start), Pfn(pfns.end)));
         }
-        let mut start = pfns.start;
-        while start < pfns.end {
-            let (zone, index) = self.locate(Pfn(start)).ok_or(FreeError::Foreign(Pfn(start)))?;
-            let end = part_end(zone, start, pfns.end);
-            let frame = index % FRAMES;
-            if !self.are_all_in_use(index / FRAMES, frame..frame + (end - start) as usize) {
-                (start..end).try_for_each(|pfn| self.check_in_use(Pfn(pfn)))?;
-            }
-            start = end;
-        }
-        Ok(())
+        for_each_part(self, pfns, |zone, block, frames| self.check_in_use(zone, block, frames))
     }
 
-    /// Whether all these frames of a pageblock are in use, with one look at each word. If it has holes or bad frames, each frame
-    /// needs a look of its own, so this says `false`.
-    fn are_all_in_use(&self, block: BlockIndex, frames: Range<usize>) -> bool {
+    /// Frees frames of one pageblock, the first of which is `pfn`.
+    fn try_free_part(
+        &self,
+        cpu: CpuId,
+        zone: &Zone,
+        block: BlockIndex,
+        frames: Range<usize>,
+        pfn: Pfn,
+    ) -> Result<Attempt, FreeError> {
         let state = self.states[block].get();
         match state.phase() {
-            Phase::Handed | Phase::Inner => !self.is_bad(block, frames.start, state),
-            Phase::Idle | Phase::Current | Phase::Changing => {
-                let is_in_use = |(word, bits)| self.free[block].word(word) & bits == 0;
-                !state.has_bad() && !state.is_holed() && words_of(frames).all(is_in_use)
+            Phase::Absent => return Err(FreeError::Foreign(pfn)),
+            Phase::Whole | Phase::Spare => return Err(FreeError::DoubleFree(pfn)),
+            // Another CPU that owns a part of the same block may be faster with what follows: then one looks again.
+            Phase::Changing => {}
+            Phase::Inner => self.cut_pair(head_of(block)),
+            Phase::Handed if state.has_bad() => return Err(FreeError::Leaked(pfn)),
+            Phase::Handed if state.order() > Order::PAGEBLOCK => self.cut_pair(block),
+            Phase::Handed if frames.len() == FRAMES => {
+                if self.free_whole(cpu, zone.id, block, Order::PAGEBLOCK) {
+                    return Ok(Attempt::Done);
+                }
             }
-            Phase::Absent | Phase::Whole | Phase::Spare => false,
+            Phase::Handed => self.cut_whole(cpu, block, Order::PAGEBLOCK),
+            Phase::Idle | Phase::Current => return self.try_free_of_split(block, state, frames, pfn),
         }
+        Ok(Attempt::Again)
     }
 
-    pub(super) fn check_in_use(&self, pfn: Pfn) -> Result<(), FreeError> {
-        let (_, index) = self.locate(pfn).ok_or(FreeError::Foreign(pfn))?;
-        let (block, frame) = (index / FRAMES, index % FRAMES);
-        let state = self.states[block].get();
-        match state.phase() {
-            Phase::Absent => Err(FreeError::Foreign(pfn)),
-            _ if self.is_bad(block, frame, state) => Err(FreeError::Leaked(pfn)),
-            Phase::Whole | Phase::Spare => Err(FreeError::DoubleFree(pfn)),
-            Phase::Handed | Phase::Inner => Ok(()),
-            _ if state.is_holed() && self.tails[block].is_tail(frame) => Err(FreeError::Foreign(pfn)),
-            _ if self.free[block].is_free(frame) => Err(FreeError::DoubleFree(pfn)),
-            _ => Ok(()),
+    fn try_free_of_split(
+        &self,
+        block: BlockIndex,
+        state: State,
+        frames: Range<usize>,
+        pfn: Pfn,
+    ) -> Result<Attempt, FreeError> {
+        let size = state.split_order().frames() as usize;
+        let are_blocks = frames.start.is_multiple_of(size) && frames.end.is_multiple_of(size);
+        let order = if state.is_mixed() {
+            if !self.cut_out(block, frames.clone()) {
+                return Ok(Attempt::Again);
+            }
+            Order::ZERO
+        } else if are_blocks {
+            state.split_order()
+        } else {
+            self.try_mix(block);
+            return Ok(Attempt::Again);
+        };
+        for (word, frames) in words_of(frames) {
+            let free = self.free[block].put_frames(word, frames).map_err(|_| FreeError::DoubleFree(pfn))?;
+            let noted = self.note_free(block, order, Back { word, frames, free });
+            noted.map_err(|_| FreeError::DoubleFree(pfn))?;
         }
+        Ok(Attempt::Done)
     }
 
-    /// Frees frames of one pageblock, of which the first is `pfn`.
-    fn free_part(
+    /// Splits the blocks around frames of one pageblock; all of it if these are none, and it is still one block.
+    fn try_split_part(
         &self,
         cpu: CpuId,
         block: BlockIndex,
         frames: Range<usize>,
         pfn: Pfn,
-    ) -> Result<(), FreeError> {
-        self.cut_pair(block);
+    ) -> Result<Attempt, FreeError> {
         let state = self.states[block].get();
-        if state.phase() == Phase::Handed {
-            if frames.len() == FRAMES {
-                let freed = self.free_whole(cpu, self.zone_of_block(block), block, Order::PAGEBLOCK);
-                return if freed { Ok(()) } else { Err(FreeError::DoubleFree(pfn)) };
+        match state.phase() {
+            // Of a pair, the other half: another CPU that owns it has freed it.
+            Phase::Absent | Phase::Whole | Phase::Spare if frames.is_empty() => return Ok(Attempt::Done),
+            Phase::Absent | Phase::Whole | Phase::Spare => return Err(FreeError::DoubleFree(pfn)),
+            Phase::Changing => {}
+            Phase::Inner => self.cut_pair(head_of(block)),
+            Phase::Handed if state.order() > Order::PAGEBLOCK => self.cut_pair(block),
+            Phase::Handed => self.cut_whole(cpu, block, Order::ZERO),
+            // The CPU that made parts of it owns them.
+            Phase::Idle | Phase::Current if frames.is_empty() => return Ok(Attempt::Done),
+            Phase::Idle | Phase::Current if state.is_mixed() => {
+                let is_split = self.cut_up(block, frames);
+                return Ok(if is_split { Attempt::Done } else { Attempt::Again });
             }
-            self.cut_whole(cpu, block).ok_or(FreeError::DoubleFree(pfn))?;
-        } else if state.order() != Order::ZERO && !state.is_mixed() && self.mix(block) != Mix::Mixed {
-            return Err(FreeError::Busy(pfn));
+            Phase::Idle | Phase::Current if state.split_order() == Order::ZERO => return Ok(Attempt::Done),
+            Phase::Idle | Phase::Current => _ = self.try_mix(block),
         }
-        let state = self.states[block].get();
-        if state.is_mixed() {
-            self.cut_out(block, frames.clone());
-        }
-        for (word, bits) in words_of(frames) {
-            let free = self.free[block].put_frames(word, bits).map_err(|_| FreeError::DoubleFree(pfn))?;
-            self.note_free(block, Order::ZERO, free);
-        }
-        Ok(())
+        Ok(Attempt::Again)
     }
 
-    /// A block of two pageblocks becomes two blocks.
-    fn cut_pair(&self, block: BlockIndex) {
-        let head = if self.states[block].get().phase() == Phase::Inner { head_of(block) } else { block };
+    /// A block of two pageblocks, the first of which this is, becomes two blocks.
+    fn cut_pair(&self, head: BlockIndex) {
         let is_pair = |state: State| state.phase() == Phase::Handed && state.order() > Order::PAGEBLOCK;
         let cut = self.states[head].update(|state| is_pair(state).then(|| state.of_order(Order::PAGEBLOCK)));
         if let Ok(before) = cut
             && let Some(second) = self.states.get(head + 1)
         {
             let inner = before.in_phase(Phase::Handed).of_order(Order::PAGEBLOCK);
-            second.update(|state| Some(inner.keeping(state))).ok();
+            second.update(|state| (state.phase() == Phase::Inner).then(|| inner.keeping(state))).ok();
         }
     }
 
-    /// A block that is a pageblock becomes a pageblock with one block, of which parts can be freed.
-    fn cut_whole(&self, cpu: CpuId, block: BlockIndex) -> Option<()> {
-        let is_whole = |state: State| state.phase() == Phase::Handed && state.order() == Order::PAGEBLOCK;
-        self.states[block].update(|state| is_whole(state).then(|| state.in_phase(Phase::Changing))).ok()?;
+    /// A block that is a pageblock becomes a pageblock with one block, of which parts can be freed, or with blocks of one frame. One that
+    /// is out of service stays.
+    fn cut_whole(&self, cpu: CpuId, block: BlockIndex, into: Order) {
+        let is_whole = |state: State| {
+            state.phase() == Phase::Handed && state.order() == Order::PAGEBLOCK && !state.has_bad()
+        };
+        let begun =
+            self.states[block].update(|state| is_whole(state).then(|| state.in_phase(Phase::Changing)));
+        if begun.is_err() {
+            return;
+        }
         self.tails[block].clear();
-        self.tails[block].mark_block(0, Order::PAGEBLOCK);
-        self.states[block]
-            .update(|state| {
-                let split = State::split(Order::ZERO, state.migratetype()).in_phase(Phase::Idle).mixed();
-                Some(split.of_owner(cpu).keeping(state))
-            })
-            .ok()
-            .map(|_| ())
+        if into == Order::PAGEBLOCK {
+            self.tails[block].mark_block(0, into);
+        }
+        let to_split = |state: State| {
+            let split = State::split(Order::ZERO, state.migratetype()).in_phase(Phase::Idle).mixed();
+            let split = split.of_owner(cpu).keeping(state);
+            // Out of service since.
+            if state.has_bad() { split.bad() } else { split }
+        };
+        self.states[block].update(|state| Some(to_split(state))).ok();
     }
+}
+
+/// What became of an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Attempt {
+    Done,
+    /// Another CPU changes the pageblock, or this attempt did.
+    Again,
+}
+
+/// Visits the parts of a range that lie in one pageblock each.
+fn for_each_part(
+    allocator: &BlockAllocator<'_>,
+    pfns: &Range<u64>,
+    mut visit: impl FnMut(&Zone, BlockIndex, Range<usize>) -> Result<(), FreeError>,
+) -> Result<(), FreeError> {
+    let mut start = pfns.start;
+    while start < pfns.end {
+        let (zone, index) = allocator.locate(Pfn(start)).ok_or(FreeError::Foreign(Pfn(start)))?;
+        let end = part_end(zone, start, pfns.end);
+        let frame = index % FRAMES;
+        visit(zone, index / FRAMES, frame..frame + (end - start) as usize)?;
+        start = end;
+    }
+    Ok(())
 }
 
 /// Where the pageblock or the zone of a frame ends, or else the range. Another zone may go on in the same 512 frames.
 fn part_end(zone: &Zone, start: u64, range_end: u64) -> u64 {
-    ((start / FRAMES as u64 + 1) * FRAMES as u64).min(zone.span.end).min(range_end)
+    (start / FRAMES as u64 * FRAMES as u64).saturating_add(FRAMES as u64).min(zone.span.end).min(range_end)
 }

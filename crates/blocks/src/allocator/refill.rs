@@ -128,23 +128,10 @@ impl BlockAllocator<'_> {
     /// A whole pageblock, split for this CPU.
     pub(super) fn claim(&self, needy: Needy<'_>) -> Option<BlockIndex> {
         let split = State::split(needy.wanted.order, needy.wanted.migratetype).of_owner(needy.cpu);
-        let open = |block: BlockIndex| {
-            self.free[block].open(0..WORDS);
-            // Somebody who runs as the same CPU, with an old cursor, may have retired it before its frames were there.
-            self.settle(block);
-            block
-        };
-        // One exchange: from spare to split.
-        let to_split = |state: State| {
-            (state.phase() == Phase::Spare && !state.is_isolated()).then(|| split.keeping(state))
-        };
-        if let Some(block) = self.take_spare(needy.lists, to_split) {
-            return Some(open(block));
-        }
         loop {
-            let block = self.claim_some(needy)?;
-            if self.turn_into(block, |state| split.keeping(state)) {
-                return Some(open(block));
+            let block = self.take_whole(needy)?;
+            if self.open(block, split) {
+                return Some(block);
             }
         }
     }

@@ -5,7 +5,7 @@ use pageset_core::{CpuId, Order, Request, Watermark, ZoneId};
 use super::mixed::Mix;
 use super::refill::Needy;
 use super::{BlockAllocator, FRAMES};
-use crate::cpu_lists::{Wanted, count};
+use crate::cpu_lists::{AtHand, Wanted, count, types};
 use crate::free_bits::WORDS;
 use crate::stack::BlockIndex;
 use crate::state::{Phase, State};
@@ -16,14 +16,25 @@ impl BlockAllocator<'_> {
         let zone = &self.zones[needy.zone.index()];
         self.give_back_of_all(zone);
         let floor = zone.floor(request, Watermark::Min);
-        if self.free_in(zone) < floor.saturating_add(u64::from(request.order.frames())) {
+        let mut free = self.free_in(zone);
+        let with_pageblock = floor.saturating_add(FRAMES as u64);
+        let mut is_tight = floor > 0 && free.saturating_sub(self.at_hand_in(zone)) < with_pageblock;
+        if is_tight {
+            // CPUs take what they have at hand without a look, so it would not be left for those who may go below this floor.
+            self.give_up_at_hand(zone);
+            free = self.free_in(zone);
+            is_tight = free < with_pageblock;
+        }
+        if free < floor.saturating_add(u64::from(request.order.frames())) {
             return None;
         }
-        let frame = if request.order < Order::PAGEBLOCK {
-            self.rescue_part(needy, zone)
-        } else {
+        let frame = if request.order >= Order::PAGEBLOCK {
             self.reap(zone);
             self.alloc_whole(needy).map(|block| block * FRAMES)
+        } else if is_tight {
+            self.take_alone(needy, zone)
+        } else {
+            self.rescue_part(needy, zone)
         };
         frame.map(|frame| {
             count(&needy.lists.counters.rescued);
@@ -47,6 +58,58 @@ impl BlockAllocator<'_> {
             })
             .or_else(|| types().find_map(|other| self.take_cut(needy, zone, of(other), State::is_mixed)))
             .or_else(|| types().find_map(|other| self.take_cut(needy, zone, of(other), |_| true)))
+    }
+
+    /// One block, and no pageblock: of a zone so near its minimum that no CPU may have a pageblock at hand.
+    fn take_alone(&self, needy: Needy<'_>, zone: &Zone) -> Option<usize> {
+        let wanted = needy.wanted;
+        let of = |migratetype| Wanted { migratetype, ..wanted };
+        let alike = |wanted: Wanted| {
+            zone.blocks.clone().find_map(|block| {
+                let serves = self.states[block].get().serves(wanted.order, wanted.migratetype);
+                (serves && self.free[block].has(wanted.order)).then(|| self.take_one(block, wanted))?
+            })
+        };
+        let types = || core::iter::once(wanted.migratetype).chain(wanted.fallbacks());
+        alike(wanted)
+            .or_else(|| self.take_cut(needy, zone, wanted, State::is_mixed))
+            .or_else(|| {
+                let split = State::split(wanted.order, wanted.migratetype).in_phase(Phase::Idle);
+                let block = self.claim_run(needy, 1)?;
+                self.open(block, split.of_owner(needy.cpu)).then(|| self.take_one(block, wanted))?
+            })
+            .or_else(|| wanted.fallbacks().into_iter().find_map(|other| alike(of(other))))
+            .or_else(|| types().find_map(|other| self.take_cut(needy, zone, of(other), |_| true)))
+    }
+
+    /// No CPU has anything at hand of a zone that it would take without a look at how much is left.
+    pub(super) fn give_up_at_hand(&self, zone: &Zone) {
+        for cpu in (0..self.cpus()).map(|cpu| CpuId(cpu as u32)) {
+            self.give_back_all(zone.id, cpu);
+            let lists = self.lists_at(zone.id, cpu);
+            for cursor in lists.cursors() {
+                cursor.take_freed();
+                self.give_up(&cursor.at_hand, cpu);
+            }
+            types().for_each(|migratetype| self.give_up(lists.mixed(migratetype), cpu));
+        }
+        self.reap(zone);
+        self.warn(zone);
+    }
+
+    fn give_up(&self, at_hand: &AtHand, cpu: CpuId) {
+        if at_hand.get().is_some() {
+            self.put_at_hand(at_hand, None, cpu);
+        }
+    }
+
+    /// Frames that CPUs have at hand of a zone.
+    fn at_hand_in(&self, zone: &Zone) -> u64 {
+        let at_hand = |block: BlockIndex| match self.states[block].get().phase() {
+            Phase::Current => self.free[block].count(),
+            _ => 0,
+        };
+        zone.blocks.clone().map(at_hand).sum::<usize>() as u64
     }
 
     /// From a pageblock of the same order and type that is not known to have free frames, or is another CPU's.

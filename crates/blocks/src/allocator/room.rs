@@ -1,6 +1,6 @@
 //! How much memory a zone has: what CPUs know of it, and what they have to look at.
 
-use pageset_core::{CpuId, MAX_ORDER, Request, Watermark, ZoneId, ZoneKind};
+use pageset_core::{CpuId, MAX_ORDER, Order, Request, Watermark, ZoneId, ZoneKind};
 
 use super::refill::Needy;
 use super::{BlockAllocator, FRAMES, WholeUse};
@@ -14,7 +14,12 @@ impl BlockAllocator<'_> {
             return true;
         }
         let zone = &self.zones[needy.zone.index()];
-        let wanted = zone.floor(request, mark).saturating_add(u64::from(request.order.frames()));
+        let mut wanted = zone.floor(request, mark).saturating_add(u64::from(request.order.frames()));
+        let min = zone.floor(request, Watermark::Min);
+        if request.order < Order::PAGEBLOCK && min > 0 {
+            // A CPU that takes a pageblock uses all of it, without another look.
+            wanted = wanted.max(min.saturating_add(FRAMES as u64));
+        }
         let has_room = self.is_free_at_least(zone, wanted);
         if has_room {
             self.look_at(zone, needy.lists);
@@ -76,7 +81,7 @@ impl BlockAllocator<'_> {
     }
 
     /// What each CPU has of a zone.
-    fn lists_in(&self, zone: ZoneId) -> impl Iterator<Item = &CpuLists> {
+    pub(super) fn lists_in(&self, zone: ZoneId) -> impl Iterator<Item = &CpuLists> {
         (0..self.cpus()).map(move |cpu| self.lists_at(zone, CpuId(cpu as u32)))
     }
 }
@@ -96,7 +101,7 @@ impl Zone {
 mod tests {
     use std::vec::Vec;
 
-    use pageset_core::{Config, NodeId, Order, Pfn, RequestTraits, Watermarks, ZoneConfig};
+    use pageset_core::{Config, NodeId, Pfn, RequestTraits, Watermarks, ZoneConfig};
 
     use super::*;
     use crate::allocator::Tables;

@@ -83,9 +83,11 @@ impl BlockAllocator<'_> {
         count(&lists.counters.closed);
         if lists.activity.is_recent() && self.parts.whole_use == WholeUse::AtHand {
             if self.turn_into(block, |state| state.unused(Phase::Spare)) {
+                self.take_back_all(block);
                 self.keep_spare(lists, block);
             }
         } else if self.turn_into(block, |state| state.unused(Phase::Whole)) {
+            self.take_back_all(block);
             self.publish(block, 1);
             count(&lists.counters.published);
         }

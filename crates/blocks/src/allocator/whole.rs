@@ -55,9 +55,9 @@ impl BlockAllocator<'_> {
 
     /// A whole pageblock that nobody else has: one that this CPU kept, or the first of some that it takes from the map.
     pub(super) fn take_whole(&self, needy: Needy<'_>) -> Option<BlockIndex> {
-        let to_changing =
-            |state: State| (state.phase() == Phase::Spare).then(|| state.in_phase(Phase::Changing));
-        self.take_spare(needy.lists, to_changing).or_else(|| self.claim_some(needy))
+        // As one that is taken from the map.
+        let to_whole = |state: State| (state.phase() == Phase::Spare).then(|| state.in_phase(Phase::Whole));
+        self.take_spare(needy.lists, to_whole).or_else(|| self.claim_some(needy))
     }
 
     /// A pageblock that a CPU kept and whose state `change` changes.
@@ -105,7 +105,7 @@ impl BlockAllocator<'_> {
     }
 
     /// Takes adjacent whole pageblocks from the map; nobody else sees them from then on.
-    fn claim_run(&self, needy: Needy<'_>, blocks: usize) -> Option<BlockIndex> {
+    pub(super) fn claim_run(&self, needy: Needy<'_>, blocks: usize) -> Option<BlockIndex> {
         let zone = &self.zones[needy.zone.index()];
         if zone.open_blocks(blocks, needy.reserve) < blocks {
             return None;
@@ -155,7 +155,7 @@ impl BlockAllocator<'_> {
             return false;
         }
         let freed =
-            self.states[block].update(|state| is_this(state).then(|| state.unused(Phase::Changing))).is_ok();
+            self.states[block].update(|state| is_this(state).then(|| state.unused(Phase::Whole))).is_ok();
         if freed {
             parts.rev().for_each(|part| self.give_whole(part));
         }

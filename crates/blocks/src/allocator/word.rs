@@ -2,10 +2,11 @@
 
 use pageset_core::{AllocError, CpuId, Order, Pfn, Request};
 
+use super::free::Back;
 use super::{BlockAllocator, FRAMES};
 use crate::block_word::BlockWord;
 use crate::cpu_lists::{CpuLists, Wanted};
-use crate::free_bits::{WORD_FRAMES, WORDS};
+use crate::free_bits::{WORD_FRAMES, WORDS, frames_of};
 use crate::stack::BlockIndex;
 use crate::state::Phase;
 
@@ -112,9 +113,9 @@ impl BlockAllocator<'_> {
     #[cold]
     fn return_heads(&self, blocks: BlockWord) {
         let Some((block, word)) = self.place_of(blocks) else { return };
-        let put = self.free[block].put_blocks(word, blocks.order(), blocks.heads());
-        debug_assert!(put.is_ok(), "blocks that were just taken are not free");
-        self.settle(block);
+        let frames = frames_of(blocks.heads(), blocks.order());
+        let put = self.free[block].put_frames(word, frames);
+        self.note_returned(block, blocks.order(), put.map(|free| Back { word, frames, free }));
     }
 
     /// Frees blocks that lie in one word. Returns those that are no blocks in use, and says no more of them: a
@@ -183,8 +184,7 @@ impl BlockAllocator<'_> {
         }
         let Ok(free) = self.free[block].put_blocks(word, order, heads) else { return false };
         self.note_line(block, cpu);
-        self.note_free(block, order, free);
-        true
+        self.note_free(block, order, Back { word, frames: frames_of(heads, order), free }).is_ok()
     }
 
     /// Pageblock, and word in it.

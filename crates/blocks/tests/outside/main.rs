@@ -13,6 +13,8 @@ mod family;
 mod few;
 mod isolation;
 mod machine;
+mod marks;
+mod misuse;
 mod model;
 mod reserve;
 mod reviewers;
