@@ -121,6 +121,7 @@ impl BlockAllocator<'_> {
         let is_there = |word: usize| usize::from(word == frame / WORD_FRAMES);
         let free = core::array::from_fn(|word| usize::MAX ^ is_there(word) << (frame % WORD_FRAMES));
         self.end_opening(block, Phase::Idle, free);
+        self.settle(block);
         true
     }
 

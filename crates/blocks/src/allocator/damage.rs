@@ -240,7 +240,11 @@ fn free_bits_and_tail_bits_of_any_pageblock() {
             });
             damage(&format!("tail bit {frame} of {block}"), |allocator| {
                 let tails = &allocator.tails[block];
-                if tails.is_tail(frame) { _ = tails.mark_head(frame) } else { tails.mark_tails(frame..frame + 1) }
+                if tails.is_tail(frame) {
+                    _ = tails.mark_head(frame)
+                } else {
+                    tails.mark_tails(frame..frame + 1)
+                }
             });
         }
         damage(&format!("free bits of {block}"), |allocator| {

@@ -89,8 +89,6 @@ impl BlockAllocator<'_> {
             is_ours.then(|| state.in_phase(if state.is_isolated() { Phase::Idle } else { phase }))
         };
         let opened = self.states[block].update(to_split);
-        // A CPU that is to allocate from it may have left it already, and it may be in service again.
-        self.settle(block);
         opened.is_ok_and(|before| !before.is_isolated())
     }
 
@@ -123,5 +121,7 @@ impl BlockAllocator<'_> {
         let split = State::split(Order::ZERO, MigrateType::Movable).in_phase(Phase::Changing);
         self.states[block].update(|state| Some(split.keeping(state))).ok();
         self.end_opening(block, Phase::Idle, [usize::MAX; WORDS]);
+        // It may be in service again.
+        self.settle(block);
     }
 }

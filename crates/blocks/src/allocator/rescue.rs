@@ -76,7 +76,11 @@ impl BlockAllocator<'_> {
             .or_else(|| {
                 let split = State::split(wanted.order, wanted.migratetype).in_phase(Phase::Idle);
                 let block = self.claim_run(needy, 1)?;
-                self.open(block, split.of_owner(needy.cpu)).then(|| self.take_one(block, wanted))?
+                let taken =
+                    self.open(block, split.of_owner(needy.cpu)).then(|| self.take_one(block, wanted))?;
+                // What is left of it is known from here on.
+                self.settle(block);
+                taken
             })
             .or_else(|| wanted.fallbacks().into_iter().find_map(|other| alike(of(other))))
             .or_else(|| types().find_map(|other| self.take_cut(needy, zone, of(other), |_| true)))
