@@ -50,6 +50,24 @@ fn a_lock_limit_is_said() {
 }
 
 #[test]
+fn a_file_that_no_descriptor_is_left_for_is_said() {
+    if !is_child() {
+        return again("a_file_that_no_descriptor_is_left_for_is_said", "ulimit -n 32;");
+    }
+    let files: Vec<_> = std::iter::from_fn(|| std::fs::File::open("/dev/null").ok()).collect();
+    let error = Pool::builder().size(64 << 20).backing(Backing::Memfd).build().unwrap_err();
+    assert!(matches!(error, BuildError::Memfd { .. }), "{error:?}");
+    assert_eq!(
+        error.to_string(),
+        "cannot create the pool's file: no file descriptor is left (see ulimit -n)"
+    );
+    // Other pools need none.
+    assert!(Pool::builder().size(64 << 20).build().is_ok());
+    drop(files);
+    assert!(Pool::builder().size(64 << 20).backing(Backing::Memfd).build().is_ok());
+}
+
+#[test]
 fn the_environment_can_refuse_sequences() {
     if !is_child() {
         return again("the_environment_can_refuse_sequences", "PAGESET_RSEQ=0");

@@ -1,5 +1,6 @@
 //! The pool through its public interface. What forks, or has limits of its own, is a test target of its own.
 
+mod changed;
 mod cpus;
 mod owned;
 mod pool;
