@@ -63,11 +63,11 @@ fn provenance(invocation: &Invocation, findings: &mut Findings) -> Provenance {
 
 /// Published and own values beside each other: drawn, then as tables.
 fn as_page(findings: &Findings, reproduction: &Reproduction<'_>) -> Result<Page> {
-    let tables = findings.tables.iter().map(Comparison::to_table).chain(findings.more.iter().cloned());
+    let tables = reproduction.all_tables().map(Comparison::to_table).chain(findings.more.iter().cloned());
     let differences = reproduction.differences.iter().chain(reproduction.explanations);
     let sections = [
         page::figures(findings.figures.iter().map(|(_, figure)| figure))?,
-        page::tables(tables),
+        page::tables(reproduction.skill_table().into_iter().chain(tables)),
         page::sentences("How to read this", reproduction.notes.iter().map(String::as_str)),
         page::sentences(sections::differences_heading(findings), differences.map(String::as_str)),
         page::origin(&reproduction.provenance),

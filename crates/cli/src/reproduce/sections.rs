@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
-use pageset_lab::reproduce::{Findings, Reproduction};
+use pageset_lab::reproduce::{Findings, Group, Reproduction};
 use pageset_report::Format;
-use pageset_report::comparison::Misses;
+use pageset_report::comparison::Skill;
 
 use crate::paragraph;
 
@@ -17,7 +17,7 @@ pub(crate) fn write(
     out: &mut dyn Write,
 ) -> Result<()> {
     let exporter = format.exporter();
-    for comparison in &findings.tables {
+    for comparison in reproduction.all_tables() {
         exporter.export(&comparison.to_table(), out)?;
         writeln!(out)?;
     }
@@ -33,15 +33,12 @@ pub(crate) fn write(
         paragraph::write(out, 0, note)?;
     }
     writeln!(out)?;
-    if is_published {
+    if let Some(table) = reproduction.skill_table() {
         heading(out, format, "Agreement")?;
-        if let Some(agreement) = reproduction.direction_agreement {
-            let (agreed, all) = (reproduction.directions_agreed, reproduction.directions);
-            let percent = agreement * 100.0;
-            paragraph::write(out, 0, &format!("Direction of change: {agreed} of {all} ({percent:.1} %)."))?;
-            if reproduction.misses.total() > 0 {
-                paragraph::write(out, 0, &misses(&reproduction.misses))?;
-            }
+        exporter.export(&table, out)?;
+        writeln!(out)?;
+        for text in agreement(reproduction) {
+            paragraph::write(out, 0, &text)?;
         }
         writeln!(out)?;
     }
@@ -56,11 +53,41 @@ pub(crate) fn write(
     Ok(provenance(reproduction, format, out)?)
 }
 
-fn misses(misses: &Misses) -> String {
-    let Misses { only_published, only_ours, opposite, close, .. } = misses;
+/// The counts of directions as sentences, and where they are worth nothing.
+fn agreement(reproduction: &Reproduction<'_>) -> Vec<String> {
+    let Skill { directions, directions_agreed, null_model, changes_published, changes_met, .. } =
+        reproduction.skill;
+    let Skill { changes_seen_only_here, steps_published, steps_met, .. } = reproduction.skill;
+    let mut sentences = Vec::new();
+    if let Some(part) = reproduction.direction_agreement {
+        let percent = part * 100.0;
+        sentences.push(format!(
+            "Direction of change: {directions_agreed} of {directions} ({percent:.1} %). \"Nothing ever changes\" would have \
+             {null_model}. Of {changes_published} published changes {changes_met} are met; {changes_seen_only_here} changes are \
+             seen where none is published. From one row to the next, {steps_met} of {steps_published} published steps are met."
+        ));
+    }
+    let without = reproduction.groups.iter().filter(|group| group.has_skill == Some(false));
+    sentences.extend(without.map(no_skill));
+    let misses = &reproduction.misses;
+    if misses.opposite + misses.close > 0 {
+        sentences.push(format!(
+            "{} changes go the opposite way. In {} of the directions that differ, both changes are nearer to each other than \
+             what counts as no change.",
+            misses.opposite, misses.close
+        ));
+    }
+    sentences
+}
+
+/// Why a group's directions say nothing.
+fn no_skill(group: &Group) -> String {
+    let Skill { changes_published, changes_met, changes_seen_only_here, .. } = group.skill;
     format!(
-        "Of the others, {only_published} change only as published, {only_ours} only here, {opposite} the opposite way. In \
-         {close} of them both changes are nearer to each other than what counts as no change."
+        "No skill here: {}. Of {changes_published} published changes {changes_met} are met, and {changes_seen_only_here} changes \
+         are seen only here (sign test against \"nothing ever changes\": p = {:.2}). Do not rely on a simulation for such a \
+         question.",
+        group.group, group.p_value
     )
 }
 
@@ -69,11 +96,14 @@ pub(super) fn differences_heading(findings: &Findings) -> &'static str {
     if findings.tables.is_empty() { "What was missed, and why" } else { "What did not reproduce, and why" }
 }
 
-const NOTES: [&str; 3] = [
+const NOTES: [&str; 4] = [
     "The first value of a pair is the published one, the second is ours.",
     "Direction: a value goes up, down or stays the same, counted from the base row; changes of at most 2 % (of scores, \
      times and counts) or 1 point (of shares), or of what the text itself calls its variation, are none. Nor are changes of ours \
      that the seeds' spread covers.",
+    "Null model: the forecast that nothing ever changes. Its directions are right wherever no change is published. A group of \
+     tables has skill if at least a third of its published changes are met, and if its directions beat the null model's by a \
+     sign test (p < 0.05).",
     "Spearman: 1 if both have the same order. Where published values are equal, ours that differ cannot reach 1: the \
      most that they can reach is printed then. The base row is included unless a table has several.",
 ];

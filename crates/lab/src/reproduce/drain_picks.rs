@@ -95,7 +95,7 @@ fn experiment(table: &Published, name: &str, machine: &str) -> Result<Experiment
         base: (index > 0).then_some(0),
         run: RunSpec { policy: (*policy).to_owned(), kernel_of: Some(KERNEL.to_owned()), ..run.clone() },
         published: vec![scores.get(index).copied().flatten()],
-        band: None,
+        variation_percent: None,
     };
     let cases: Vec<_> = STATES.iter().enumerate().map(case).collect();
     Ok(Experiment {

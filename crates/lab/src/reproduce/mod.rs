@@ -19,7 +19,7 @@ mod sliced_frees;
 mod study;
 mod tick_spread;
 
-pub use reproduction::Reproduction;
+pub use reproduction::{Group, Reproduction, Withdrawn};
 pub use simulated::Fitted;
 pub use study::{Findings, Options, Study};
 

@@ -36,6 +36,9 @@ const STATES_V3: [(&str, &str); 6] = [
     ("patch9", "linux-6.7"),
 ];
 
+/// Tables of the first version, which are the first ones.
+const TABLES_V1: usize = 3;
+
 /// Builds that ran at once in the third version.
 const BUILDS_V3: u32 = 8;
 
@@ -66,7 +69,11 @@ impl Study for PcpAutoTuning {
     fn run(&self, options: &Options, progress: &mut dyn Progress) -> Result<Findings> {
         let experiments = [kbuild()?, sctp()?, unix()?, kbuild_v3()?];
         let fitted = simulated::fitted(&experiments, options, progress)?;
-        let simulated = simulated::run(&experiments, &fitted, options, progress)?;
+        let mut simulated = simulated::run(&experiments, &fitted, options, progress)?;
+        for (table, index) in simulated.tables.iter_mut().zip(0..) {
+            // The last table has the rows of another version.
+            table.set_group(if index < TABLES_V1 { "first version" } else { "third version's build" });
+        }
         let panels = Panels {
             title: "PCP auto-tuning, patch by patch: published and simulated",
             axis: Axis::categories("kernel", STATES.map(|(name, _)| name)),
@@ -74,8 +81,7 @@ impl Study for PcpAutoTuning {
             columns: &["spin_lock_percent", "free_high_rel", "alloc_zone_rel"],
         };
         Ok(Findings {
-            // The last table has the rows of another version.
-            figures: vec![(self.name().to_owned(), panels.draw(&simulated.tables[..3]))],
+            figures: vec![(self.name().to_owned(), panels.draw(&simulated.tables[..TABLES_V1]))],
             notes: NOTES.map(str::to_owned).to_vec(),
             explanations: simulated.explanations(&EXPLANATIONS),
             tables: simulated.tables,

@@ -1,6 +1,6 @@
 //! A reproduced study as JSON, and as one flat table.
 
-use pageset_report::comparison::{Agreement, Comparison, Misses};
+use pageset_report::comparison::{Agreement, Comparison, Misses, Skill};
 use pageset_report::{Cell, Column, Kind, Provenance, Row, Table};
 use serde::Serialize;
 
@@ -14,18 +14,22 @@ const SPEARMAN_MIN: f64 = 0.9;
 pub struct Reproduction<'a> {
     /// Name of the study.
     pub study: &'static str,
-    /// Published tables with our values.
-    pub tables: &'a [Comparison],
-    /// Tables of our own.
-    pub more: &'a [Table],
-    /// Over all tables: pairs whose direction was compared, and those that agree.
-    pub directions: u64,
-    /// How many of these agree.
-    pub directions_agreed: u64,
-    /// Their share.
+    /// Directions of all tables but the withdrawn ones, beside those of the null model.
+    #[serde(flatten)]
+    pub skill: Skill,
+    /// The part of the directions that agree.
     pub direction_agreement: Option<f64>,
     /// How the others differ.
     pub misses: Misses,
+    /// The same for tables that belong together. One group is the whole study.
+    pub groups: Vec<Group>,
+    /// Published tables with our values, but for the withdrawn ones.
+    pub tables: Vec<&'a Comparison>,
+    /// What its author has withdrawn: none of it is counted above.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub withdrawn: Option<Withdrawn<'a>>,
+    /// Tables of our own.
+    pub more: &'a [Table],
     /// What the reader must know.
     pub notes: &'a [String],
     /// What differs, found from the tables.
@@ -36,26 +40,101 @@ pub struct Reproduction<'a> {
     pub provenance: Provenance,
 }
 
+/// Tables that belong together: whether ours has skill is judged for all of them at once.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Group {
+    /// What they have in common.
+    pub group: String,
+    /// Their directions beside those of the null model.
+    #[serde(flatten)]
+    pub skill: Skill,
+    /// The sign test's: how often chance does as well as ours against the null model.
+    pub p_value: f64,
+    /// Whether ours has skill; `None` where no change is published.
+    pub has_skill: Option<bool>,
+}
+
+impl Group {
+    fn new(group: String, skill: Skill) -> Self {
+        Self { group, skill, p_value: skill.p_value(), has_skill: skill.is_shown() }
+    }
+}
+
+/// Tables that their author has withdrawn.
+#[derive(Debug, Serialize)]
+pub struct Withdrawn<'a> {
+    /// Their directions beside those of the null model.
+    #[serde(flatten)]
+    pub skill: Skill,
+    /// The tables, with our values.
+    pub tables: Vec<&'a Comparison>,
+}
+
 impl<'a> Reproduction<'a> {
     /// Compares what was found with what was published.
     pub fn new(study: &'static str, findings: &'a Findings, provenance: Provenance) -> Self {
-        let agreements: Vec<Agreement> = findings.tables.iter().map(Comparison::agreement).collect();
-        let directions = agreements.iter().map(|agreement| agreement.directions).sum();
-        let agreed = agreements.iter().map(|agreement| agreement.directions_agreed).sum();
-        let total = Agreement { directions, directions_agreed: agreed, ..Agreement::default() };
+        let is_withdrawn = |table: &&Comparison| table.withdrawn().is_some();
+        let (withdrawn, tables): (Vec<_>, Vec<_>) = findings.tables.iter().partition(is_withdrawn);
+        let skill: Skill = skill_of(&tables);
+        let total = Agreement {
+            directions: skill.directions,
+            directions_agreed: skill.directions_agreed,
+            ..Agreement::default()
+        };
         Self {
             study,
-            tables: &findings.tables,
-            more: &findings.more,
-            directions,
-            directions_agreed: agreed,
+            skill,
             direction_agreement: total.direction_agreement(),
-            misses: findings.tables.iter().map(Comparison::misses).sum(),
+            misses: tables.iter().map(|table| table.misses()).sum(),
+            groups: groups(study, &tables),
+            withdrawn: (!withdrawn.is_empty())
+                .then(|| Withdrawn { skill: skill_of(&withdrawn), tables: withdrawn }),
+            tables,
+            more: &findings.more,
             notes: &findings.notes,
             differences: findings.tables.iter().flat_map(differences).collect(),
             explanations: &findings.explanations,
             provenance,
         }
+    }
+
+    /// All published tables, the withdrawn ones last.
+    pub fn all_tables(&self) -> impl Iterator<Item = &'a Comparison> {
+        let withdrawn = self.withdrawn.iter().flat_map(|withdrawn| &withdrawn.tables);
+        self.tables.iter().chain(withdrawn).copied()
+    }
+
+    /// Directions of each group beside those of the null model, and what is withdrawn, as a table; `None` if nothing is
+    /// published.
+    pub fn skill_table(&self) -> Option<Table> {
+        let columns = vec![
+            Column::label("group", "directions"),
+            Column::count("directions", "all"),
+            Column::count("directions_agreed", "right"),
+            Column::count("null_model", "null model"),
+            Column::count("changes_published", "changes"),
+            Column::count("changes_met", "met"),
+            Column::count("changes_seen_only_here", "only here"),
+            Column::count("steps_published", "steps"),
+            Column::count("steps_met", "met"),
+            Column::label("verdict", ""),
+        ];
+        let mut table = Table::new("Directions, beside the forecast that nothing ever changes", columns);
+        for group in self.groups.iter().filter(|group| group.skill.directions > 0) {
+            let verdict = match group.has_skill {
+                Some(true) => "",
+                Some(false) => "no skill here",
+                None => "no change published",
+            };
+            table.push(skill_row(&group.group, &group.skill, verdict));
+        }
+        if self.groups.len() > 1 {
+            table.push(skill_row("all", &self.skill, ""));
+        }
+        if let Some(withdrawn) = &self.withdrawn {
+            table.push(skill_row("withdrawn, not counted above", &withdrawn.skill, ""));
+        }
+        (!table.rows().is_empty()).then_some(table)
     }
 
     /// All pairs of all tables, one for each row; then all numbers of our own tables, which have nothing published.
@@ -69,7 +148,7 @@ impl<'a> Reproduction<'a> {
             Column::label("origin", "origin"),
         ];
         let mut table = Table::new(self.study, columns);
-        for comparison in self.tables {
+        for comparison in self.all_tables() {
             for (index, quantity) in comparison.quantities().iter().enumerate() {
                 for (row, pair) in comparison.row_names().zip(comparison.pairs(index)) {
                     let cell = |value: Option<f64>| {
@@ -91,6 +170,38 @@ impl<'a> Reproduction<'a> {
         }
         table.with_provenance(self.provenance.clone())
     }
+}
+
+fn skill_of(tables: &[&Comparison]) -> Skill {
+    tables.iter().map(|table| table.skill()).sum()
+}
+
+/// One group for each name, in the order of the tables.
+fn groups(study: &str, tables: &[&Comparison]) -> Vec<Group> {
+    let mut groups: Vec<(&str, Skill)> = Vec::new();
+    for table in tables {
+        let name = table.group().unwrap_or(study);
+        match groups.iter_mut().find(|(group, _)| *group == name) {
+            Some((_, skill)) => *skill = [*skill, table.skill()].into_iter().sum(),
+            None => groups.push((name, table.skill())),
+        }
+    }
+    groups.into_iter().map(|(name, skill)| Group::new(name.to_owned(), skill)).collect()
+}
+
+fn skill_row(name: &str, skill: &Skill, verdict: &str) -> Row {
+    let counts = [
+        skill.directions,
+        skill.directions_agreed,
+        skill.null_model,
+        skill.changes_published,
+        skill.changes_met,
+        skill.changes_seen_only_here,
+        skill.steps_published,
+        skill.steps_met,
+    ];
+    let cells = std::iter::once(name.into()).chain(counts.map(Cell::from)).chain([verdict.into()]);
+    Row::new(cells)
 }
 
 /// Adds the numbers of one row of a table of our own. The row's name is its labels and, where these do not tell rows
@@ -151,7 +262,58 @@ fn differences(comparison: &Comparison) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use pageset_report::Origin;
+    use pageset_report::comparison::{Pair, Quantity};
+
     use super::*;
+
+    /// One table of a base row and one change for each pair of a published and an own value.
+    fn table(id: &str, changes: &[(f64, f64)]) -> Comparison {
+        let pair = |published, ours| vec![Pair::new(Some(published), Some(ours), Origin::Simulated)];
+        let mut table = Comparison::new(id, id, "m", vec![Quantity::relative("score", "score", "", 0)]);
+        let base = table.push_base("base", pair(100.0, 100.0));
+        for (index, (published, ours)) in changes.iter().enumerate() {
+            table.push(format!("row {index}"), base, pair(*published, *ours));
+        }
+        table
+    }
+
+    #[test]
+    fn the_top_of_the_json_counts_directions_beside_nothing_ever_changes() {
+        let met = [(110.0, 120.0), (120.0, 130.0), (130.0, 140.0), (140.0, 150.0), (150.0, 160.0)];
+        let mut good = table("good", &met);
+        good.set_group("good ones");
+        let mut bad = table("bad", &[(110.0, 100.0), (100.0, 100.0), (100.0, 110.0)]);
+        bad.set_group("others");
+        let mut withdrawn = table("withdrawn", &[(110.0, 100.0), (110.0, 120.0)]);
+        withdrawn.withdraw("by its author");
+        let findings = Findings { tables: vec![good, withdrawn, bad], ..Findings::default() };
+        let reproduction = Reproduction::new("study", &findings, Provenance::default());
+        let json = serde_json::to_value(&reproduction).unwrap();
+        for (key, count) in [
+            ("directions", 8),
+            ("directions_agreed", 6),
+            ("null_model", 2),
+            ("changes_published", 6),
+            ("changes_met", 5),
+            ("changes_seen_only_here", 1),
+            ("steps_published", 7),
+            ("steps_met", 5),
+        ] {
+            assert_eq!(json[key], count, "{key}");
+        }
+        assert_eq!(json["groups"][0]["group"], "good ones");
+        assert_eq!(json["groups"][0]["has_skill"], true);
+        assert_eq!(json["groups"][1]["has_skill"], false, "none of its changes is met");
+        assert_eq!(json["withdrawn"]["directions"], 2);
+        assert_eq!(json["withdrawn"]["tables"][0]["id"], "withdrawn");
+        assert_eq!(json["tables"].as_array().unwrap().len(), 2);
+
+        let table = reproduction.skill_table().unwrap();
+        let verdict = |row: usize| table.rows()[row].cells.last().unwrap().clone();
+        assert_eq!(verdict(0), Cell::from(""));
+        assert_eq!(verdict(1), Cell::from("no skill here"));
+    }
 
     #[test]
     fn numbers_of_our_own_tables_are_in_the_flat_one() {

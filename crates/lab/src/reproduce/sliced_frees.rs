@@ -107,7 +107,7 @@ fn experiment(table: &Published, name: &str, machine: &str) -> Result<Experiment
         base,
         run: RunSpec { duration_ms: Some(DURATION_MS), ..RunSpec::new(machine, "kbuild", policy) },
         published,
-        band: None,
+        variation_percent: None,
     };
     let base = vec![Some(100.0); TIMES.len()];
     Ok(Experiment {

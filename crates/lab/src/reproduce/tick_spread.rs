@@ -95,7 +95,7 @@ fn experiment(table: &Published) -> Result<Experiment> {
             base: (!cases.is_empty()).then_some(0),
             run: RunSpec { tick_phase: Some(phase), ..RunSpec::new(MACHINE, "stress-vm", POLICY) },
             published: relative.chain([Some(1e3 * total_wait_ms / waits)]).collect(),
-            band: None,
+            variation_percent: None,
         });
     }
     Ok(Experiment {

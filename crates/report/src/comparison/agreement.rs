@@ -84,18 +84,29 @@ impl Comparison {
         }
     }
 
-    /// Which way the value of a row went; `None` for base rows, and where a value is missing.
+    /// Which way the value of a row went from its base row; `None` for base rows, and where a value is missing.
     #[must_use]
     pub fn change(&self, row: usize, column: usize) -> Option<Change> {
-        let row = self.rows.get(row)?;
-        let base = self.rows.get(row.base?)?;
-        let (base, pair) = (base.pairs.get(column)?, row.pairs.get(column)?);
-        let band = pair.band.unwrap_or(self.quantities[column].band);
-        let spread = base.spread.unwrap_or(0.0).hypot(pair.spread.unwrap_or(0.0));
-        let is_noise = (pair.ours? - base.ours?).abs() <= spread;
+        self.change_between(self.rows.get(row)?.base?, row, column)
+    }
+
+    /// Which way the value of a row went from the row before, below the same base row; `None` for base rows, and where a value
+    /// is missing.
+    #[must_use]
+    pub fn step(&self, row: usize, column: usize) -> Option<Change> {
+        let base = self.rows.get(row)?.base?;
+        let before = (base..row).rev().find(|&before| before == base || self.rows[before].base == Some(base));
+        self.change_between(before?, row, column)
+    }
+
+    fn change_between(&self, before: usize, after: usize, column: usize) -> Option<Change> {
+        let (before, after) = (self.rows.get(before)?.pairs.get(column)?, self.rows.get(after)?.pairs.get(column)?);
+        let band = self.quantities[column].band.with_variation(before.variation_percent, after.variation_percent);
+        let spread = before.spread.unwrap_or(0.0).hypot(after.spread.unwrap_or(0.0));
+        let is_noise = (after.ours? - before.ours?).abs() <= spread;
         Some(Change {
-            published: Direction::of(base.published?, pair.published?, band),
-            ours: if is_noise { Direction::Same } else { Direction::of(base.ours?, pair.ours?, band) },
+            published: Direction::of(before.published?, after.published?, band),
+            ours: if is_noise { Direction::Same } else { Direction::of(before.ours?, after.ours?, band) },
             band,
         })
     }
@@ -187,13 +198,18 @@ mod tests {
     }
 
     #[test]
-    fn a_band_of_the_pair_goes_first() {
+    fn a_change_within_the_printed_deviations_of_both_rows_is_none() {
         let mut comparison =
             Comparison::new("t", "t", "m", vec![Quantity::relative("score", "score", "", 0)]);
-        let base = comparison.push_base("a", vec![Pair::new(Some(100.0), Some(1.0), Origin::Simulated)]);
-        let noisy = Pair::new(Some(106.0), Some(1.0), Origin::Simulated).with_band(Band::Percent(7.0));
-        comparison.push("b", base, vec![noisy]);
-        assert_eq!(comparison.agreement().directions_agreed, 1);
+        let noisy = |published, percent| {
+            let pair = Pair::new(Some(published), Some(1.0), Origin::Simulated);
+            vec![Pair { variation_percent: Some(percent), ..pair }]
+        };
+        let base = comparison.push_base("a", noisy(100.0, 3.0));
+        comparison.push("within 5 %", base, noisy(104.9, 4.0));
+        comparison.push("beyond", base, noisy(105.1, 4.0));
+        let published = |row| comparison.change(row, 0).unwrap().published;
+        assert_eq!((published(1), published(2)), (Direction::Same, Direction::Up));
     }
 
     #[test]

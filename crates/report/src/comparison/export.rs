@@ -1,6 +1,6 @@
 //! A comparison as a table for people.
 
-use super::{Agreement, Comparison};
+use super::{Agreement, Comparison, Skill};
 use crate::{Cell, Column, Origin, Row, Table};
 
 impl Comparison {
@@ -34,7 +34,8 @@ impl Comparison {
         }
         self.fitted_on.iter().for_each(|what| table.note(format!("Fitted: {what}.")));
         for (column, quantity) in self.quantities.iter().enumerate() {
-            table.note(format!("{}: {}", quantity.heading, words(&self.agreement_of(column))));
+            let words = words(&self.agreement_of(column), &self.skill_of(column));
+            table.note(format!("{}: {words}", quantity.heading));
         }
         table
     }
@@ -77,8 +78,9 @@ impl Comparison {
 /// Ceilings of the rank correlation from here on are printed as 1.
 const WORTH_TELLING: f64 = 0.995;
 
-/// The agreement in words: `Spearman 0.96, direction 5 of 6, median error 12 %.`
-fn words(agreement: &Agreement) -> String {
+/// The agreement in words: `Spearman 0.96, direction 5 of 6 (null model 2; 3 of 4 changes, 0 only here; 4 of 5 steps), median
+/// error 12 %.`
+fn words(agreement: &Agreement, skill: &Skill) -> String {
     let mut parts = Vec::new();
     match agreement.spearman {
         Some(spearman) => {
@@ -90,7 +92,7 @@ fn words(agreement: &Agreement) -> String {
         None => parts.push("no order to rank".to_owned()),
     }
     if agreement.directions > 0 {
-        parts.push(format!("direction {} of {}", agreement.directions_agreed, agreement.directions));
+        parts.push(directions(skill));
     }
     if let Some(error) = agreement.median_rel_error {
         parts.push(format!("median error {:.0} %", error * 100.0));
@@ -99,6 +101,16 @@ fn words(agreement: &Agreement) -> String {
         parts.push(format!("{} without ours", agreement.missing));
     }
     format!("{}.", parts.join(", "))
+}
+
+/// Directions, and what they are worth beside the forecast that nothing changes.
+fn directions(skill: &Skill) -> String {
+    let Skill { directions, directions_agreed, null_model, changes_published, changes_met, .. } = skill;
+    let Skill { changes_seen_only_here, steps_published, steps_met, .. } = skill;
+    format!(
+        "direction {directions_agreed} of {directions} (null model {null_model}; {changes_met} of {changes_published} changes, \
+         {changes_seen_only_here} only here; {steps_met} of {steps_published} steps)"
+    )
 }
 
 #[cfg(test)]
@@ -118,8 +130,10 @@ mod tests {
             "zone lock in %.",
             "Ours: simulated, a machine.",
             "Fitted: score, scaled so that the base row agrees.",
-            "score: Spearman 0.50, direction 1 of 2, median error 99 %.",
-            "zone lock: Spearman 1.00, direction 2 of 2, median error 25 %.",
+            "score: Spearman 0.50, direction 1 of 2 (null model 0; 1 of 2 changes, 0 only here; 1 of 1 steps), median error \
+             99 %.",
+            "zone lock: Spearman 1.00, direction 2 of 2 (null model 0; 2 of 2 changes, 0 only here; 2 of 2 steps), median \
+             error 25 %.",
         ] {
             assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
         }

@@ -3,11 +3,13 @@
 //! - [`Comparison`]: rows, and in each row a published and an own value for each quantity.
 //! - `statistics`: rank correlation, direction of change, relative error.
 //! - `agreement`: these for one quantity and for a table.
+//! - `skill`: directions beside the forecast that nothing ever changes.
 //! - `export`: the comparison as a [`Table`](crate::Table) for people.
 
 mod agreement;
 mod export;
 mod misses;
+mod skill;
 mod statistics;
 
 use serde::ser::SerializeStruct;
@@ -15,6 +17,7 @@ use serde::{Serialize, Serializer};
 
 pub use agreement::{Agreement, Change};
 pub use misses::Misses;
+pub use skill::Skill;
 pub use statistics::{Band, Direction, relative_error, spearman};
 
 use crate::Origin;
@@ -71,22 +74,17 @@ pub struct Pair {
     /// How much ours varies between the seeds of a simulation: standard deviation. A change within it, and that of the base row,
     /// is none. `None` if there was one seed.
     pub spread: Option<f64>,
-    /// Instead of the quantity's, where the source prints how much its values vary.
-    pub band: Option<Band>,
+    /// The standard deviation that the source prints of its value, in percent. A change within it, and that of the other row,
+    /// is none. `None` if none is printed.
+    pub variation_percent: Option<f64>,
 }
 
 impl Pair {
-    /// A pair with the quantity's own band.
+    /// A pair without deviations.
     #[must_use]
     pub fn new(published: Option<f64>, ours: Option<f64>, origin: Origin) -> Self {
         let finite = |value: Option<f64>| value.filter(|value| value.is_finite());
-        Self { published: finite(published), ours: finite(ours), origin, spread: None, band: None }
-    }
-
-    /// The same pair with a band of its own.
-    #[must_use]
-    pub fn with_band(self, band: Band) -> Self {
-        Self { band: Some(band), ..self }
+        Self { published: finite(published), ours: finite(ours), origin, spread: None, variation_percent: None }
     }
 }
 
@@ -109,6 +107,8 @@ pub struct Comparison {
     id: String,
     title: String,
     machine: String,
+    group: Option<String>,
+    withdrawn: Option<String>,
     fitted_on: Vec<String>,
     quantities: Vec<Quantity>,
     rows: Vec<ComparedRow>,
@@ -124,13 +124,32 @@ impl Comparison {
         quantities: Vec<Quantity>,
     ) -> Self {
         let (id, title, machine) = (id.into(), title.into(), machine.into());
-        Self { id, title, machine, fitted_on: Vec::new(), quantities, rows: Vec::new() }
+        Self {
+            id,
+            title,
+            machine,
+            group: None,
+            withdrawn: None,
+            fitted_on: Vec::new(),
+            quantities,
+            rows: Vec::new(),
+        }
     }
 
     /// Says that a parameter was chosen so that a published value comes out: "think time 1200 ns, on the base row's zone
     /// lock".
     pub fn fitted_on(&mut self, what: impl Into<String>) {
         self.fitted_on.push(what.into());
+    }
+
+    /// Says which tables of a study it belongs to. Whether ours has skill is judged for each group.
+    pub fn set_group(&mut self, group: impl Into<String>) {
+        self.group = Some(group.into());
+    }
+
+    /// Says that its author has withdrawn it, and why. It is shown, and counted apart.
+    pub fn withdraw(&mut self, reason: impl Into<String>) {
+        self.withdrawn = Some(reason.into());
     }
 
     /// Adds a row that others are compared with, and returns its number.
@@ -199,6 +218,18 @@ impl Comparison {
         &self.title
     }
 
+    /// Which tables of the study it belongs to; `None` if they are one group.
+    #[must_use]
+    pub fn group(&self) -> Option<&str> {
+        self.group.as_deref()
+    }
+
+    /// Why its author has withdrawn it; `None` if it stands.
+    #[must_use]
+    pub fn withdrawn(&self) -> Option<&str> {
+        self.withdrawn.as_deref()
+    }
+
     /// The columns.
     #[must_use]
     pub fn quantities(&self) -> &[Quantity] {
@@ -216,15 +247,16 @@ impl Comparison {
     }
 }
 
-/// `{"id", "title", "machine", "fitted_on", "rows": [{"row", "column", "published", "ours", "origin"}], "columns": […],
-/// "spearman", "direction_agreement", "median_rel_error"}`; one entry of `rows` for each pair, one of `columns` for each
+/// `{"id", "title", "group", "machine", "fitted_on", "rows": [{"row", "column", "published", "ours", "origin"}], "columns":
+/// […], "spearman", "direction_agreement", "median_rel_error", "skill"}`; one entry of `rows` for each pair, one of `columns` for each
 /// quantity.
 impl Serialize for Comparison {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let agreement = self.agreement();
-        let mut map = serializer.serialize_struct("Comparison", 9)?;
+        let mut map = serializer.serialize_struct("Comparison", 11)?;
         map.serialize_field("id", &self.id)?;
         map.serialize_field("title", &self.title)?;
+        map.serialize_field("group", &self.group)?;
         map.serialize_field("machine", &self.machine)?;
         map.serialize_field("fitted_on", &self.fitted_on)?;
         map.serialize_field("rows", &self.flat())?;
@@ -232,6 +264,7 @@ impl Serialize for Comparison {
         map.serialize_field("spearman", &agreement.spearman)?;
         map.serialize_field("direction_agreement", &agreement.direction_agreement())?;
         map.serialize_field("median_rel_error", &agreement.median_rel_error)?;
+        map.serialize_field("skill", &self.skill())?;
         map.end()
     }
 }
@@ -248,6 +281,8 @@ struct FlatPair<'a> {
     spread: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     change: Option<Change>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    step: Option<Change>,
 }
 
 /// One quantity in JSON.
@@ -275,6 +310,7 @@ impl Comparison {
                     origin,
                     spread,
                     change,
+                    step: self.step(index, column),
                 });
             }
         }

@@ -85,6 +85,16 @@ impl Band {
         }
     }
 
+    /// At least the printed standard deviations of both values together; of shares, none are printed.
+    pub(super) fn with_variation(self, base_percent: Option<f64>, percent: Option<f64>) -> Self {
+        match self {
+            Self::Percent(width) => {
+                Self::Percent(base_percent.unwrap_or(0.0).hypot(percent.unwrap_or(0.0)).max(width))
+            }
+            Self::Points(_) => self,
+        }
+    }
+
     /// The change from `base` to `value` in the band's unit.
     pub(super) fn size(self, base: f64, value: f64) -> f64 {
         match self {

@@ -52,8 +52,10 @@ impl Study for BatchSize {
         if let Some(file) = &options.fit {
             copying::fit(&mut fitted, file, options.jobs, progress)?;
         }
-        let one = simulated::run(&ones, &fitted, options, progress)?;
-        let two = simulated::run(&phase_two::experiments(options.is_quick)?, &fitted, options, progress)?;
+        let mut one = simulated::run(&ones, &fitted, options, progress)?;
+        let mut two = simulated::run(&phase_two::experiments(options.is_quick)?, &fitted, options, progress)?;
+        one.tables.iter_mut().for_each(|table| table.set_group("page_fault1"));
+        two.tables.iter_mut().for_each(|table| table.set_group(phase_two::group(table.id())));
         let panels = Panels {
             title: "page_fault1: from the zone lock to the LRU lock as the batch grows",
             axis: Axis::log("batch", "pages"),

@@ -55,7 +55,7 @@ pub(super) fn experiments(is_quick: bool) -> Result<Vec<Experiment>> {
                 base: (!cases.is_empty()).then_some(0),
                 run,
                 published,
-                band: None,
+                variation_percent: None,
             });
         }
         experiments.push(Experiment {

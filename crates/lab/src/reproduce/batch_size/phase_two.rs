@@ -1,7 +1,7 @@
 //! Phase two: 21 benchmarks with three batches.
 
 use anyhow::Result;
-use pageset_report::comparison::{Band, Quantity};
+use pageset_report::comparison::Quantity;
 
 use super::{MACHINES, POLICY, phase_one};
 use crate::reproduce::kernel_build::build_time;
@@ -51,6 +51,12 @@ const MAPPING_PAGES: u64 = 8192;
 /// Batches, the first is the base.
 const BATCHES: [u32; 3] = [31, 63, 127];
 
+/// With which tables one of this name is judged: the other programs take few pages, or none, while they are measured.
+pub(super) fn group(table: &str) -> &'static str {
+    let is_faulting = ["page_fault2", "page_fault3"].iter().any(|program| table.contains(program));
+    if is_faulting { "page_fault2 and page_fault3" } else { "other programs" }
+}
+
 /// One table for each benchmark.
 pub(super) fn experiments(is_quick: bool) -> Result<Vec<Experiment>> {
     let table = published!("batch-size/phase2.csv")?;
@@ -84,8 +90,6 @@ fn add(cases: &mut Vec<Case>, row: PublishedRow<'_>, workload: &str) -> Result<(
     let machine = MACHINES.iter().find(|(_, known, _)| *known == name);
     let (_, _, machine) = machine.ok_or_else(|| anyhow::anyhow!("no machine stands for {name}"))?;
     let base = cases.len();
-    let deviation = |batch| row.number(&format!("batch{batch}_stddev_pct"));
-    let base_deviation = deviation(BATCHES[0])?.unwrap_or(0.0);
     let score = row.number(&format!("batch{}", BATCHES[0]))?;
     for batch in BATCHES {
         let mut run = RunSpec { batch: Some(batch), ..RunSpec::new(machine, workload, POLICY) };
@@ -93,13 +97,12 @@ fn add(cases: &mut Vec<Case>, row: PublishedRow<'_>, workload: &str) -> Result<(
             run.settings.insert("mapping_pages".to_owned(), MAPPING_PAGES);
             run.warmup_ms = phase_one::warmup_ms(machine, MAPPING_PAGES, score);
         }
-        let percent = deviation(batch)?.unwrap_or(0.0).hypot(base_deviation).max(2.0);
         cases.push(Case {
             name: format!("{name} {batch}"),
             base: (batch != BATCHES[0]).then_some(base),
             run,
             published: vec![corrected(row.number(&format!("batch{batch}"))?)],
-            band: Some(Band::Percent(percent)),
+            variation_percent: row.number(&format!("batch{batch}_stddev_pct"))?,
         });
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! Results beside what is published.
 
-use pageset_report::comparison::{Band, Comparison, Pair};
+use pageset_report::comparison::{Comparison, Pair};
 use pageset_report::{Origin, Spread};
 
 use super::experiment::{Case, Experiment, Metric};
@@ -17,7 +17,7 @@ pub(super) fn compare(experiment: &Experiment, fitted: &Fitted, results: &Result
     let mut numbers = Vec::with_capacity(experiment.cases.len());
     for (index, case) in experiment.cases.iter().enumerate() {
         let base = case.base.map_or(case, |base| &experiment.cases[base]);
-        let pairs = experiment.columns.iter().enumerate().map(|(column, (quantity, metric))| {
+        let pairs = experiment.columns.iter().enumerate().map(|(column, (_, metric))| {
             let values = values(*metric, case, base, results);
             let ours = values.map(|values| values.mean);
             let spread = values.filter(|values| values.runs > 1).map(|values| values.stddev);
@@ -25,8 +25,7 @@ pub(super) fn compare(experiment: &Experiment, fitted: &Fitted, results: &Result
             let is_fitted = experiment.fits.iter().any(|fit| fit.case == index && fit.column == column);
             let is_given = case.base.is_none() && metric.is_relative();
             let origin = if is_fitted || is_given { Origin::Fitted } else { Origin::Simulated };
-            let band = case.band.filter(|_| matches!(quantity.band, Band::Percent(_)));
-            Pair { origin, band, spread, ..pair }
+            Pair { origin, spread, variation_percent: case.variation_percent, ..pair }
         });
         let pairs = pairs.collect();
         numbers.push(match case.base {

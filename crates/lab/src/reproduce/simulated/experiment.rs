@@ -1,7 +1,7 @@
 //! A published table as something to simulate: which rows, which columns, which parameters are chosen.
 
 use anyhow::{Context as _, Result};
-use pageset_report::comparison::{Band, Quantity};
+use pageset_report::comparison::Quantity;
 
 use crate::reproduce::published::Published;
 use crate::simulate::{RunResult, RunSpec};
@@ -34,8 +34,8 @@ pub(crate) struct Case {
     pub(crate) run: RunSpec,
     /// The published values, one for each column.
     pub(crate) published: Vec<Option<f64>>,
-    /// The variation that the text states for this row and its base.
-    pub(crate) band: Option<Band>,
+    /// The standard deviation that the text prints of this row's values, in percent.
+    pub(crate) variation_percent: Option<f64>,
 }
 
 impl Case {
@@ -60,7 +60,7 @@ impl Case {
                 base: (!cases.is_empty()).then_some(0),
                 run: RunSpec { policy: (*policy).to_owned(), ..run.clone() },
                 published: values.collect::<Result<_>>()?,
-                band: None,
+                variation_percent: None,
             });
         }
         Ok(cases)

@@ -86,7 +86,7 @@ mod tests {
                 ..RunSpec::new("epyc-2", "page_fault1", "linux-4.18")
             },
             published: vec![Some(1000.0), Some(100.0)],
-            band: None,
+            variation_percent: None,
         };
         Experiment {
             id: "test".to_owned(),
