@@ -419,8 +419,8 @@ Formats read, found out by content:
   Each may be packed: .gz, .zst, .xz (with the feature xz)
 
 Examples:
-  pageset convert trace.txt my.pgtrace
-  perf script --ns -F comm,pid,cpu,time,event,trace | pageset convert - my.pgtrace";
+  perf script --ns -F comm,pid,cpu,time,event,trace > trace.txt
+  pageset convert trace.txt my.pgtrace";
 
 /// Write a trace of any known format as .pgtrace
 ///

@@ -3,7 +3,7 @@
 //!
 //! One file for each subcommand. `args` says what can be typed, `options` what several have in common; `source` opens traces, `layouts` finds the layout of a trace's machine,
 //! `output`, `page` and `paragraph` write results, `limits` makes a limit of files an error, `invocation` and `origin` say where they come from, `progress`
-//! shows that a long run is alive. What is computed is computed in `pageset-lab`.
+//! shows that a long run is alive. `examples` parses what texts show, in tests. What is computed is computed in `pageset-lab`.
 #![forbid(unsafe_code)]
 
 mod advise;
@@ -15,6 +15,10 @@ mod columnar;
 mod completions;
 mod contest;
 mod convert;
+#[cfg(test)]
+mod example_lines;
+#[cfg(test)]
+mod examples;
 mod export;
 mod hint;
 mod invocation;

@@ -1,9 +1,10 @@
 //! A sign of life on the standard error, for work that takes longer than a second.
 
+use std::fmt;
 use std::io::{self, IsTerminal as _};
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use pageset_lab::Cancelled;
 
 /// Nothing is shown before.
@@ -76,21 +77,58 @@ fn bar(what: &'static str, unit: &str, total: Option<u64>) -> ProgressBar {
     let (bar, template) = match total {
         Some(total) => (
             ProgressBar::new(total),
-            format!("{{msg}} [{{bar:30}}] {{percent:>3}} %  {{human_pos}} {unit}  {{per_sec}}  {{eta}} left"),
+            format!("{{msg}} [{{bar:30}}] {{percent:>3}} %  {{human_pos}} {unit}  {{rate}}  {{eta}} left"),
         ),
         None => {
-            (ProgressBar::new_spinner(), format!("{{msg}} {{spinner}} {{human_pos}} {unit}  {{per_sec}}"))
+            (ProgressBar::new_spinner(), format!("{{msg}} {{spinner}} {{human_pos}} {unit}  {{rate}}"))
         }
     };
     let style = ProgressStyle::with_template(&template).expect("the template is right");
+    let style = style.with_key("rate", |state: &ProgressState, out: &mut dyn fmt::Write| {
+        // What cannot be written on a terminal is not shown.
+        let _ = write!(out, "{}/s", rounded(state.per_sec()));
+    });
     bar.set_style(style.progress_chars("=> "));
     bar.set_message(what);
     bar
 }
 
+/// A number as it is said: two digits or three, and the letter of a power of a thousand.
+fn rounded(number: f64) -> String {
+    const LETTERS: [&str; 5] = ["", " k", " M", " G", " T"];
+    let mut scaled = number;
+    let mut power = 0;
+    // What would be printed as 1000 has the next letter.
+    while scaled >= 999.5 && power + 1 < LETTERS.len() {
+        scaled /= 1000.0;
+        power += 1;
+    }
+    let decimals = usize::from(scaled < 9.95 && (power > 0 || scaled.fract() != 0.0));
+    format!("{scaled:.decimals$}{}", LETTERS[power])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rates_have_two_or_three_digits_and_a_letter() {
+        for (number, expected) in [
+            (2_945_804_074.887_3, "2.9 G"),
+            (32_593_140.225_3, "33 M"),
+            (0.0, "0"),
+            (0.25, "0.2"),
+            (7.0, "7"),
+            (9.96, "10"),
+            (999.4, "999"),
+            (999.6, "1.0 k"),
+            (1000.0, "1.0 k"),
+            (999_700.0, "1.0 M"),
+            (5e15, "5000 T"),
+        ] {
+            assert_eq!(rounded(number), expected, "{number}");
+        }
+    }
 
     #[test]
     fn both_templates_are_right() {

@@ -13,11 +13,12 @@ The plan:
   title = \"Batch sizes on two machines\"
 
   [[grid]]                     # every combination is run
-  machine = [\"skylake-ex\", \"haswell-ep\"]
+  machine = [\"haswell-desktop\", \"epyc-2\"]
   workload = \"page_fault1\"
   policy = \"linux-4.19\"
-  batch = [31, 63, 127]        # also: cpus, high, seed, duration_ms
-  set = { think_ns = [0, 500] }  # parameters of the workload
+  batch = [31, 63, 127]        # also: cpus, high, seed, warmup_ms
+  duration_ms = 40
+  set = { fault_ns = [500, 1000] }  # parameters of the workload
 
   [[question]]                 # one figure: --svg DIR draws DIR/batch.svg
   title = \"Where do CPUs wait?\"
@@ -25,6 +26,9 @@ The plan:
   x = \"batch\"
   y = [\"zone_lock_percent\", \"lru_lock_percent\"]
   series = \"machine\"
+
+  `pageset simulate --list` names machines, workloads and their parameters. A
+  plan whose runs cannot all begin is refused before the first one.
 
 How a sweep continues:
   pageset adds each finished run at once to PLAN.rows.jsonl, beside the plan. A

@@ -81,6 +81,40 @@ fn mistakes_name_file_and_key() {
     }
 }
 
+#[test]
+fn the_plan_of_the_help_text_runs() {
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let help = pageset(directory.path(), &["sweep", "--help"]);
+    let help = String::from_utf8(help.stdout).expect("help is text");
+    let plan = help.split_once("The plan:\n").expect("help shows a plan").1;
+    let plan: String =
+        plan.lines().take_while(|line| !line.trim_start().starts_with('`')).map(|line| format!("{line}\n")).collect();
+    fs::write(directory.path().join("plan.toml"), &plan).expect("the plan can be written");
+    let rows = rows(directory.path(), &["sweep", "plan.toml", "--svg", "plots"]);
+    assert_eq!(rows.as_array().map(Vec::len), Some(2 * 3 * 2));
+    assert!(directory.path().join("plots/batch.svg").is_file());
+}
+
+#[test]
+fn a_plan_that_cannot_run_leaves_no_file_and_runs_nothing() {
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let rows_file = directory.path().join("plan.rows.jsonl");
+    for (keys, message) in [
+        ("set = { think_ns = 0 }", "the workload has no parameter `think_ns`; choose from: "),
+        ("cpus = 4096", "cannot use 4096 CPUs: the machine has 2"),
+    ] {
+        // The first grid could run.
+        let bad = format!(
+            "{PLAN}[[grid]]\nmachine = \"epyc-2\"\nworkload = \"page_fault1\"\npolicy = \"linux-4.19\"\n{keys}\n"
+        );
+        fs::write(directory.path().join("plan.toml"), &bad).expect("the plan can be written");
+        let output = pageset(directory.path(), &["sweep", "plan.toml"]);
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && error.contains(message), "{error}");
+        assert!(!rows_file.exists(), "{keys}");
+    }
+}
+
 /// Rows of another simulator, and of another recording, are computed again.
 #[test]
 fn a_row_of_another_recording_is_not_used_again() {

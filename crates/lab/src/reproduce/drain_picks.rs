@@ -54,7 +54,7 @@ impl Study for DrainPicks {
         Ok(Findings {
             figures: vec![(self.name().to_owned(), panels.draw(&simulated.tables))],
             notes: NOTES.map(str::to_owned).to_vec(),
-            explanations: simulated.explanations(&EXPLANATIONS),
+            explanations: simulated.explanations(&EXPLANATIONS, options),
             tables: simulated.tables,
             machine: format!("simulated: {}", MACHINES.map(|(_, machine)| machine).join(", ")),
             policies: STATES.map(|(_, policy)| policy.to_owned()).to_vec(),

@@ -43,7 +43,7 @@ impl Study for HighOrderPcp {
         Ok(Findings {
             figures: vec![(self.name().to_owned(), gain.draw(&simulated.tables))],
             notes: NOTES.map(str::to_owned).to_vec(),
-            explanations: simulated.explanations(&EXPLANATIONS),
+            explanations: simulated.explanations(&EXPLANATIONS, options),
             tables: simulated.tables,
             machine: format!("simulated: {OLD}, {NEW}"),
             policies: vec![VANILLA.to_owned(), PATCHED.to_owned()],

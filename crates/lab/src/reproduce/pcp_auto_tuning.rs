@@ -36,6 +36,9 @@ const STATES_V3: [(&str, &str); 6] = [
     ("patch9", "linux-6.7"),
 ];
 
+/// Rows of a quick run.
+const QUICK: [&str; 3] = ["base", "patch5", "patch7"];
+
 /// Tables of the first version, which are the first ones.
 const TABLES_V1: usize = 3;
 
@@ -67,7 +70,13 @@ impl Study for PcpAutoTuning {
     }
 
     fn run(&self, options: &Options, progress: &mut dyn Progress) -> Result<Findings> {
-        let experiments = [kbuild()?, sctp()?, unix()?, kbuild_v3()?];
+        let mut experiments = [kbuild()?, sctp()?, unix()?, kbuild_v3()?];
+        if options.is_quick {
+            for experiment in &mut experiments {
+                experiment.cases.retain(|case| QUICK.contains(&case.name.as_str()));
+            }
+        }
+        let drawn = experiments[0].cases.iter().map(|case| case.name.as_str());
         let fitted = simulated::fitted(&experiments, options, progress)?;
         let mut simulated = simulated::run(&experiments, &fitted, options, progress)?;
         for (table, index) in simulated.tables.iter_mut().zip(0..) {
@@ -76,14 +85,14 @@ impl Study for PcpAutoTuning {
         }
         let panels = Panels {
             title: "PCP auto-tuning, patch by patch: published and simulated",
-            axis: Axis::categories("kernel", STATES.map(|(name, _)| name)),
+            axis: Axis::categories("kernel", drawn),
             mark: Mark::Bars,
             columns: &["spin_lock_percent", "free_high_rel", "alloc_zone_rel"],
         };
         Ok(Findings {
             figures: vec![(self.name().to_owned(), panels.draw(&simulated.tables[..TABLES_V1]))],
             notes: NOTES.map(str::to_owned).to_vec(),
-            explanations: simulated.explanations(&EXPLANATIONS),
+            explanations: simulated.explanations(&EXPLANATIONS, options),
             tables: simulated.tables,
             machine: format!("simulated: {KBUILD_MACHINE}, {NETWORK_MACHINE}"),
             policies: STATES.map(|(_, policy)| policy.to_owned()).to_vec(),

@@ -60,7 +60,7 @@ impl Study for SlicedFrees {
             figures: vec![(self.name().to_owned(), panels.draw(&simulated.tables))],
             more: vec![changes(&simulated.tables)],
             notes: NOTES.map(str::to_owned).to_vec(),
-            explanations: simulated.explanations(&EXPLANATIONS),
+            explanations: simulated.explanations(&EXPLANATIONS, options),
             tables: simulated.tables,
             machine: format!("simulated: {}", MACHINES.map(|(_, machine)| machine).join(", ")),
             policies: STATES.map(str::to_owned).to_vec(),

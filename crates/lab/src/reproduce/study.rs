@@ -48,7 +48,8 @@ pub trait Study: fmt::Debug + Sync {
 /// How a study is run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Options {
-    /// Fewer rows or shorter runs: enough to see whether it works.
+    /// Fewer rows and one seed: enough to see whether it works. A row is measured for as long as ever, but for those of
+    /// `owned-blocks`, of which none is fitted.
     pub is_quick: bool,
     /// Runs that go on at once.
     pub jobs: usize,
@@ -58,6 +59,9 @@ pub struct Options {
     pub seeds: Option<u64>,
 }
 
+/// Instead of a study's reasons, in a quick run.
+const REASONS_ELSEWHERE: &str = "This was a quick run. Reasons are known of the full one, and stand in its report.";
+
 /// Seeds of a whole study. Guess: enough to see how much a result varies.
 const SEEDS: u64 = 5;
 
@@ -66,6 +70,15 @@ impl Options {
     #[must_use]
     pub fn seeds(&self) -> Seeds {
         Seeds { first: 1, count: self.seeds.unwrap_or(if self.is_quick { 1 } else { SEEDS }) }
+    }
+
+    /// The reasons that a study gives for what it found. They speak of the full run: a quick one says where they are instead.
+    #[must_use]
+    pub fn reasons(&self, reasons: &[&str]) -> Vec<String> {
+        if self.is_quick {
+            return vec![REASONS_ELSEWHERE.to_owned()];
+        }
+        reasons.iter().map(|&reason| reason.to_owned()).collect()
     }
 }
 

@@ -42,7 +42,7 @@ impl Study for TickSpread {
             figures: vec![(self.name().to_owned(), panels.draw(&simulated.tables))],
             more: vec![changes(&simulated.tables)],
             notes: NOTES.map(str::to_owned).to_vec(),
-            explanations: simulated.explanations(&EXPLANATIONS),
+            explanations: simulated.explanations(&EXPLANATIONS, options),
             tables: simulated.tables,
             machine: format!("simulated: {MACHINE}"),
             policies: vec![POLICY.to_owned()],

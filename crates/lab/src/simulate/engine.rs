@@ -12,7 +12,7 @@ use pageset_workload::contest::Entrant;
 use pageset_workload::load::{Plan, Setup, Topology};
 
 use super::result::RunResult;
-use super::spec::{Resolved, RunSpec};
+use super::spec::{Resolved, RunSpec, recording};
 use super::target::{Shared, VirtualTarget};
 use crate::Cancelled;
 
@@ -33,13 +33,8 @@ pub fn simulate(spec: &RunSpec) -> Result<RunResult> {
 /// As [`simulate`], but [`Cancelled`] once `cancel` is set.
 pub(super) fn simulate_until(spec: &RunSpec, cancel: &Arc<AtomicBool>) -> Result<RunResult> {
     let resolved = spec.resolve()?;
-    let Resolved { machine, load, entrant, generation, cpus, settings, vm, warmup_ms, duration_ms } =
-        &resolved;
-    let nodes_of_cpus =
-        (0..machine.cpus()).map(|cpu| machine.topology.node_of(pageset_core::CpuId(cpu))).collect();
-    let topology = Topology { nodes_of_cpus };
-    let setup = Setup { topology: &topology, cpus: *cpus, generation: *generation, settings };
-    let plan = load.plan(&setup).with_context(|| format!("workload {}", spec.workload))?;
+    let plan = plan(spec, &resolved)?;
+    let Resolved { machine, entrant, vm, warmup_ms, duration_ms, .. } = &resolved;
     let simulation = with_allocator(with_vm(Simulation::builder(machine), vm), entrant)?
         .seed(spec.seed)
         .warm_up(Span::from_ms(*warmup_ms))
@@ -49,6 +44,28 @@ pub(super) fn simulate_until(spec: &RunSpec, cancel: &Arc<AtomicBool>) -> Result
         .build()?;
     let outcome = run_plan(simulation, plan).with_context(|| format!("workload {}", spec.workload))?;
     Ok(RunResult::new(&outcome, &resolved))
+}
+
+/// Whether a run can be begun, without running it: names, values, and whether the workload fits the machine. A recording is
+/// not read.
+///
+/// # Errors
+///
+/// As [`simulate`].
+pub(crate) fn check(spec: &RunSpec) -> Result<()> {
+    if recording(&spec.workload).is_some() {
+        return Ok(());
+    }
+    plan(spec, &spec.resolve()?).map(drop)
+}
+
+fn plan(spec: &RunSpec, resolved: &Resolved) -> Result<Plan> {
+    let Resolved { machine, load, generation, cpus, settings, .. } = resolved;
+    let nodes_of_cpus =
+        (0..machine.cpus()).map(|cpu| machine.topology.node_of(pageset_core::CpuId(cpu))).collect();
+    let topology = Topology { nodes_of_cpus };
+    let setup = Setup { topology: &topology, cpus: *cpus, generation: *generation, settings };
+    load.plan(&setup).with_context(|| format!("workload {}", spec.workload))
 }
 
 fn with_allocator<'m>(builder: Builder<'m>, entrant: &Entrant) -> Result<Builder<'m>> {

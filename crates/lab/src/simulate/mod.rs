@@ -11,7 +11,7 @@ use anyhow::Result;
 
 use crate::Progress;
 use crate::jobs::{self, Stage};
-pub(crate) use engine::run_plan;
+pub(crate) use engine::{check, run_plan};
 pub use engine::simulate;
 pub use result::{RunResult, SharedUse};
 pub use spec::{RunSpec, machine_text, parse_machine, recording};

@@ -15,7 +15,7 @@ use anyhow::{Context as _, Result};
 
 use crate::Progress;
 use crate::jobs::{self, Stage};
-use crate::simulate::{RunSpec, simulate};
+use crate::simulate::{RunSpec, check, simulate};
 pub use grid::{keys, runs};
 use key::Keys;
 pub use key::{key, replay_key};
@@ -67,8 +67,16 @@ impl Sweep {
     ///
     /// The file cannot be written, or is not a file of rows; a run is impossible; [`Cancelled`](crate::Cancelled).
     pub fn finish(&mut self, rows: &Path, jobs: usize, progress: &mut dyn Progress) -> Result<()> {
+        // A plan that cannot run leaves no file behind, and fails before the first run, not after hours.
+        let is_new = !rows.exists();
+        if is_new {
+            self.check()?;
+        }
         let mut file = RowsFile::open(rows, &mut self.rows)?;
-        let todo: Vec<_> = self.runs.iter().filter(|(key, _)| self.rows.get(key).is_none()).collect();
+        if !is_new {
+            self.check()?;
+        }
+        let todo: Vec<_> = todo(&self.runs, &self.rows).collect();
         let mut stage = Stage::begin(progress, "simulating", "runs", todo.len());
         jobs::each(
             &todo,
@@ -76,7 +84,7 @@ impl Sweep {
             |(_, spec)| simulate(spec),
             |index, result| {
                 let (key, spec) = todo[index];
-                let result = result.with_context(|| format!("the run {}", grid::canonical(spec)))?;
+                let result = result.with_context(|| name_of(spec))?;
                 let run = FinishedRun::new(key.clone(), spec.clone(), &result)?;
                 file.append(&run)?;
                 self.rows.insert(run);
@@ -85,10 +93,24 @@ impl Sweep {
         )
     }
 
+    /// Whether each run that is not finished can be begun.
+    fn check(&self) -> Result<()> {
+        todo(&self.runs, &self.rows).try_for_each(|(_, spec)| check(spec).with_context(|| name_of(spec)))
+    }
+
     /// The finished runs, in the order of the plan.
     pub fn finished(&self) -> impl Iterator<Item = &FinishedRun> {
         self.runs.iter().filter_map(|(key, _)| self.rows.get(key))
     }
+}
+
+/// The runs that have no row yet.
+fn todo<'a>(runs: &'a [(String, RunSpec)], rows: &Rows) -> impl Iterator<Item = &'a (String, RunSpec)> {
+    runs.iter().filter(|(key, _)| rows.get(key).is_none())
+}
+
+fn name_of(spec: &RunSpec) -> String {
+    format!("the run {}", grid::canonical(spec))
 }
 
 /// Where a plan's rows are kept if nothing else is said: `plan.toml` has them in `plan.rows.jsonl`.

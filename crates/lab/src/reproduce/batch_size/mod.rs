@@ -62,8 +62,8 @@ impl Study for BatchSize {
             mark: Mark::Line,
             columns: &["zone_contention_percent", "lru_contention_percent"],
         };
-        let mut explanations = one.explanations(&EXPLANATIONS);
-        explanations.extend(two.explanations(&[]));
+        let mut explanations = one.explanations(&EXPLANATIONS, options);
+        explanations.extend(two.failures);
         Ok(Findings {
             figures: vec![(self.name().to_owned(), panels.draw(&one.tables))],
             notes: NOTES.map(str::to_owned).to_vec(),

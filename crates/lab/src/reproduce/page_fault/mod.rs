@@ -60,7 +60,7 @@ impl Study for PageFault {
         let mut explanations = score.sentences();
         explanations.extend(predictions::sentences(&runs, options.is_quick)?);
         explanations.extend(matrix.sentences());
-        explanations.extend(EXPLANATIONS.map(str::to_owned));
+        explanations.extend(options.reasons(&EXPLANATIONS));
         Ok(Findings {
             tables: tables::comparisons(&rows, &runs, fault_ns)?,
             more: vec![threads::table(&rows), matrix.table()],

@@ -11,9 +11,6 @@ use crate::simulate::RunResult;
 pub(super) fn compare(experiment: &Experiment, fitted: &Fitted, results: &Results) -> Comparison {
     let quantities = experiment.columns.iter().map(|(quantity, _)| quantity.clone()).collect();
     let mut comparison = Comparison::new(&experiment.id, &experiment.title, machines(experiment), quantities);
-    for sentence in fitted.sentences(experiment) {
-        comparison.fitted_on(sentence);
-    }
     let mut numbers = Vec::with_capacity(experiment.cases.len());
     for (index, case) in experiment.cases.iter().enumerate() {
         let base = case.base.map_or(case, |base| &experiment.cases[base]);
@@ -35,6 +32,10 @@ pub(super) fn compare(experiment: &Experiment, fitted: &Fitted, results: &Result
                 index
             }
         });
+    }
+    let here = |case: usize, column: usize| comparison.pairs(column).nth(case).and_then(|pair| pair.ours);
+    for sentence in fitted.sentences(experiment, here) {
+        comparison.fitted_on(sentence);
     }
     for (quantity, metric) in &experiment.columns {
         if matches!(metric, Metric::Scaled(_)) {

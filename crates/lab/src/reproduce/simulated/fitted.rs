@@ -117,17 +117,26 @@ impl Fitted {
         applied
     }
 
-    /// What the reader of a table has to know.
-    pub(super) fn sentences(&self, experiment: &Experiment) -> Vec<String> {
+    /// What the reader of a table has to know. `here` is what this run gives in a row and column: whether it comes near the
+    /// published value is told of this run, and never of the one in which the parameter was chosen.
+    pub(super) fn sentences(
+        &self,
+        experiment: &Experiment,
+        here: impl Fn(usize, usize) -> Option<f64>,
+    ) -> Vec<String> {
         let sentence = |fit: &Fit| {
             let row = &experiment.cases[fit.case].name;
             let Some(fitted) = self.find(&experiment.id, row, fit.parameter) else {
                 return format!("{} has its default: nothing was fitted", fit.parameter);
             };
             let FittedValue { parameter, value, column, published, reached, .. } = fitted;
-            format!(
-                "{parameter} = {value}, on {column} of row {row}: published {published}, reached {reached:.1}"
-            )
+            let chosen = format!("{parameter} = {value}, on {column} of row {row}: published {published}");
+            // A parameter may be chosen on something that is no column of the table.
+            if experiment.columns[fit.column].0.heading != *column {
+                return format!("{chosen}, {reached:.1} when it was chosen");
+            }
+            here(fit.case, fit.column)
+                .map_or_else(|| format!("{chosen}, no value here"), |here| format!("{chosen}, {here:.1} here"))
         };
         experiment.fits.iter().map(sentence).collect()
     }

@@ -1,0 +1,56 @@
+//! The command lines that texts show: help, the book, READMEs. Tests parse all of them, and run those of the help.
+
+/// Command lines in a text whose examples are indented: all lines below `Examples:`, and elsewhere those that begin with the
+/// command and one of its subcommands. What a line says of itself, after two spaces, is left out.
+pub fn command_lines(text: &str, subcommands: &[String]) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut is_example = false;
+    for line in text.lines() {
+        if !line.starts_with(' ') && !line.is_empty() {
+            is_example = line == "Examples:";
+        }
+        let is_indented = line.starts_with("  ") && !line.starts_with("   ");
+        let typed = line.trim_start().split("  ").next().unwrap_or_default().trim_end();
+        let names_command = pageset_parts(typed).any(|words| {
+            let second = words.get(1).map_or("", String::as_str);
+            second.starts_with('-') || subcommands.iter().any(|subcommand| subcommand == second)
+        });
+        if is_indented && (is_example || names_command) {
+            lines.push(typed.to_owned());
+        }
+    }
+    lines
+}
+
+/// The words of each call of `pageset` in a line of a shell, `pageset` first and without `sudo`.
+pub fn pageset_parts(line: &str) -> impl Iterator<Item = Vec<String>> {
+    let commands = commands(line).into_iter().map(|mut words| {
+        if words.first().is_some_and(|first| first == "sudo") {
+            words.remove(0);
+        }
+        words
+    });
+    commands.filter(|words| words.first().is_some_and(|first| first == "pageset"))
+}
+
+/// The commands of a line, as words: what is between `;`, `|` and `&&`, without redirections. Single quotes are understood.
+fn commands(line: &str) -> Vec<Vec<String>> {
+    let mut commands = vec![vec![String::new()]];
+    let mut is_quoted = false;
+    for character in line.chars() {
+        let command = commands.last_mut().expect("there is always one");
+        match character {
+            '\'' => is_quoted = !is_quoted,
+            ';' | '|' | '&' if !is_quoted => commands.push(vec![String::new()]),
+            ' ' if !is_quoted => command.push(String::new()),
+            _ => command.last_mut().expect("there is always one").push(character),
+        }
+    }
+    for command in &mut commands {
+        command.retain(|word| !word.is_empty());
+        if let Some(redirection) = command.iter().position(|word| word.starts_with('>')) {
+            command.truncate(redirection);
+        }
+    }
+    commands
+}
