@@ -19,7 +19,7 @@ class Range:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What one setting or kernel would have made of the recording. Four of five truths lie in a range."""
+    """What one setting or kernel would have made of the recording. `visits_range` is an 80 % interval."""
 
     kernel: str | None
     """The kernel's policy, if it is another one than the recorded."""

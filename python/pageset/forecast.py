@@ -10,7 +10,8 @@ from .document import Progress, Tabular, html_table, parse, settings_list, text_
 from .recording import Recording
 
 Interval = tuple[int, int]
-"""Four of five truths lie from the first to the second."""
+"""An 80 % interval, both ends included. Measured, it held 81 % of the runs of loads whose repeats agree within
+25 %, 75 % of those of other loads, and 61 % in trials of settings on one machine."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ use anyhow::Result;
 use pageset_lab::advise::{Advice, Forecast, advise};
 use pageset_report::{Cell, Column, Format, Provenance, Row, Table, json_document};
 use pageset_trace::{TraceError, TraceReader};
-use pageset_workload::{Against, ReplayError};
+use pageset_workload::{Against, INTERVAL_COVERAGE, ReplayError};
 use serde::Serialize;
 
 pub(crate) use args::AdviseArgs;
@@ -141,10 +141,10 @@ impl Said<'_> {
             writeln!(out)?;
         }
         let mut table = table(advice);
-        table.note(
-            "A row is what a setting or kernel would have made of the recorded load. Four of five truths lie from `from` \
-             to `to`; in percent of the recorded kernel's visits, `least` and `most`.",
-        );
+        table.note(format!(
+            "A row is what a setting or kernel would have made of the recorded load. `from` and `to` are its 80 % interval; in \
+             percent of the recorded kernel's visits, `least` and `most`. {INTERVAL_COVERAGE}",
+        ));
         Ok(format.exporter().export(&table.with_provenance(provenance.clone()), out)?)
     }
 }

@@ -2,7 +2,7 @@
 
 /// Command lines in a text whose examples are indented: all lines below `Examples:`, and elsewhere those that begin with the
 /// command and one of its subcommands. What a line says of itself, after two spaces, is left out.
-pub fn command_lines(text: &str, subcommands: &[String]) -> Vec<String> {
+pub(crate) fn command_lines(text: &str, subcommands: &[String]) -> Vec<String> {
     let mut lines = Vec::new();
     let mut is_example = false;
     for line in text.lines() {
@@ -23,7 +23,7 @@ pub fn command_lines(text: &str, subcommands: &[String]) -> Vec<String> {
 }
 
 /// The words of each call of `pageset` in a line of a shell, `pageset` first and without `sudo`.
-pub fn pageset_parts(line: &str) -> impl Iterator<Item = Vec<String>> {
+pub(crate) fn pageset_parts(line: &str) -> impl Iterator<Item = Vec<String>> {
     let commands = commands(line).into_iter().map(|mut words| {
         if words.first().is_some_and(|first| first == "sudo") {
             words.remove(0);

@@ -37,7 +37,7 @@ pub use cpus::{pin, usable_cpus};
 pub use kernel_policy::{neighbours, policy_of_kernel};
 pub use ladder::{Ladder, Sweep};
 pub use replay::{
-    Candidate, Interval, Intervals, KernelTotals, Made, Outcome, Replay, ReplayError, ReplayOptions, Stage,
+    Candidate, INTERVAL_COVERAGE, Interval, Intervals, KernelTotals, Made, Outcome, Replay, ReplayError, ReplayOptions, Stage,
     Step, Steps, Unreplayed, Unseen, VmSettings, Window, guess_layout, replay, replayable,
 };
 pub use slab::Object;

@@ -5,7 +5,9 @@ use std::io::Write;
 use anyhow::Result;
 use pageset_report::{Cell, Column, Format, Provenance, Row, Table, json_document, relative_to_first};
 use pageset_trace::TraceReader as _;
-use pageset_workload::{Interval, KernelTotals, Outcome, Replay, Unreplayed, Unseen, Window};
+use pageset_workload::{
+    INTERVAL_COVERAGE, Interval, KernelTotals, Outcome, Replay, Unreplayed, Unseen, Window,
+};
 use serde::Serialize;
 
 use crate::layouts::LayoutOrigin;
@@ -124,7 +126,8 @@ impl Finished {
             Column::count("drained_pages", "drained pages"),
             Column::count("free_high_drains", "drains by free_high"),
             Column::count("zone_lock_acquisitions", "zone lock acquisitions"),
-            Column::ratio("zone_lock_percent", "+/-").with_unit("%"),
+            Column::count("zone_lock_acquisitions_low", "zone locks, from"),
+            Column::count("zone_lock_acquisitions_high", "zone locks, to"),
             Column::ratio("pages_per_acquisition", "pages per acquisition"),
             Column::count("pcp_pages_peak", "PCP pages, peak"),
             Column::count("pcp_pages_end", "PCP pages, end"),
@@ -157,17 +160,17 @@ impl Finished {
         let keys = LADDER.map(|(key, _)| key);
         let relative = relative_to_first(&self.counts(), &keys);
         let column = |key: &str| relative.column_index(key).expect("the counts have the columns of a ladder");
-        let keys = keys.into_iter().chain(["zone_lock_percent"]);
         let columns = LADDER.map(|(key, heading)| Column::ratio(key, heading));
-        let off = Column::ratio("zone_lock_percent", "+/- %");
+        let interval = Column::ratio("zone_lock_interval", "zone lock, 80 % interval");
         let columns =
-            std::iter::once(Column::label("policy", "policy")).chain(columns).chain([off]).collect();
+            std::iter::once(Column::label("policy", "policy")).chain(columns).chain([interval]).collect();
         let title = format!("{}; {} = 100", self.title(), self.base_name());
         let mut table = Table::new(title, columns);
-        for row in relative.rows() {
-            let cells =
-                std::iter::once("policy").chain(keys.clone()).map(|key| row.cells[column(key)].clone());
-            table.push(Row::new(cells));
+        let base = self.replay.outcomes.first().map_or(0, |base| base.zone_lock_acquisitions);
+        for (row, outcome) in relative.rows().iter().zip(&self.replay.outcomes) {
+            let cells = std::iter::once("policy").chain(keys).map(|key| row.cells[column(key)].clone());
+            let interval = range(outcome.interval.zone_lock_acquisitions, base);
+            table.push(Row::new(cells.chain([interval.into()])));
         }
         table
     }
@@ -237,11 +240,10 @@ impl Finished {
                  others are idle here."
             ));
         }
-        notes.push(
+        notes.push(format!(
             "The recorded kernel's policy begins where that kernel was, every other in its own steady state; the recorded \
-             order of events is kept, without timing feedback. `+/- %` is how far a value may be off in four of five cases. `pageset replay --help` says more."
-                .to_owned(),
-        );
+             order of events is kept, without timing feedback. {INTERVAL_COVERAGE} `pageset replay --help` says more."
+        ));
         notes
     }
 
@@ -284,11 +286,10 @@ impl Finished {
         let off = ratio_percent(own.visits(), kernel.visits());
         (off.abs() > FAR_OFF_PERCENT).then(|| {
             format!(
-                "Beware: {} under its own policy is replayed {:.0} % {} zone visits than it made. Forecasts from this \
-                 recording are as far off. A longer recording does better, with all events that the guide to recording names.",
+                "Beware: {} under its own policy is replayed {}. Forecasts from this recording are as far off. A longer \
+                 recording does better, with all events that the guide to recording names.",
                 own.policy,
-                off.abs(),
-                if off > 0.0 { "more" } else { "fewer" },
+                visits_beside(off),
             )
         })
     }
@@ -326,25 +327,39 @@ const FAR_OFF_PERCENT: f64 = 25.0;
 
 fn own_row(own: &Outcome, kernel: KernelTotals) -> String {
     let off = ratio_percent(own.visits(), kernel.visits());
-    let how = match off.round() {
+    format!("{} is the recorded kernel: replayed {}.", own.policy, visits_beside(off))
+}
+
+/// How many visits a replay has beside the kernel, which it is so many percent above. More than twice as many is a factor.
+fn visits_beside(off_percent: f64) -> String {
+    match off_percent.round() {
         0.0 => "as many zone visits as it made".to_owned(),
+        off if off > 100.0 => format!("{:.1} times as many zone visits as it made", off_percent / 100.0 + 1.0),
         off if off > 0.0 => format!("{off:.0} % more zone visits than it made"),
         off => format!("{:.0} % fewer zone visits than it made", -off),
-    };
-    format!("{} is the recorded kernel: replayed {how}.", own.policy)
+    }
 }
 
 fn ratio_percent(ours: u64, truth: u64) -> f64 {
     100.0 * (ours as f64 / truth.max(1) as f64 - 1.0)
 }
 
-/// How far the ends of an interval are from its (geometric) middle, in percent.
-fn percent(Interval(low, high): Interval) -> f64 {
-    100.0 * (((high as f64 + 1.0) / (low as f64 + 1.0)).sqrt() - 1.0)
+/// Both ends of an interval in percent of the base row's value: `0.6 to 12`. Nothing where that has 0.
+fn range(Interval(low, high): Interval, base: u64) -> String {
+    if base == 0 {
+        return String::new();
+    }
+    let end = |value: u64| {
+        let percent = 100.0 * value as f64 / base as f64;
+        let decimals = usize::from(value > 0 && percent < 9.95);
+        format!("{percent:.decimals$}")
+    };
+    format!("{} to {}", end(low), end(high))
 }
 
 fn row(outcome: &Outcome) -> Row {
     let real = |value: Option<f64>, digits| value.map_or(Cell::Absent, |value| Cell::real(value, digits));
+    let Interval(low, high) = outcome.interval.zone_lock_acquisitions;
     Row::new([
         outcome.policy.as_str().into(),
         outcome.allocs.into(),
@@ -356,7 +371,8 @@ fn row(outcome: &Outcome) -> Row {
         outcome.drained_pages.into(),
         outcome.free_high_drains.into(),
         outcome.zone_lock_acquisitions.into(),
-        Cell::real(percent(outcome.interval.zone_lock_acquisitions), 0),
+        low.into(),
+        high.into(),
         real(outcome.pages_per_acquisition(), 2),
         outcome.pcp_pages_peak.into(),
         outcome.pcp_pages_end.into(),
@@ -400,5 +416,21 @@ impl<'a> RowDocument<'a> {
     fn new(outcome: &'a Outcome) -> Self {
         let (hit_percent, pages_per_acquisition) = (outcome.hit_percent(), outcome.pages_per_acquisition());
         Self { outcome, hit_percent, pages_per_acquisition }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_a_factor_is_a_range() {
+        assert_eq!(range(Interval(6, 120), 1000), "0.6 to 12");
+        assert_eq!(range(Interval(0, 2000), 1000), "0 to 200");
+        assert_eq!(range(Interval(918, 1090), 1000), "92 to 109");
+        assert_eq!(range(Interval(1, 2), 0), "");
+        assert_eq!(visits_beside(48.0), "48 % more zone visits than it made");
+        assert_eq!(visits_beside(348.0), "4.5 times as many zone visits as it made");
+        assert_eq!(visits_beside(-48.4), "48 % fewer zone visits than it made");
     }
 }

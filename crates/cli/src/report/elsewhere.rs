@@ -2,7 +2,7 @@
 
 use pageset_lab::dossier::Dossier;
 use pageset_report::page::{Bar, Bars, Part, Section};
-use pageset_workload::{Interval, Outcome};
+use pageset_workload::{INTERVAL_COVERAGE, Interval, Outcome};
 
 use crate::advise;
 
@@ -12,7 +12,7 @@ pub(super) fn section(dossier: &Dossier, heading: String) -> Section {
     section.push(Part::Text(match &advice.policy {
         Some(policy) => format!(
             "The recording is replayed under the recorded kernel's policy, {policy}, which stands first, and under others. A \
-             mark over a bar shows where four of five truths lie."
+             mark over a bar is an 80 % interval. {INTERVAL_COVERAGE}"
         ),
         None => "No policy is known for the recorded kernel, so the first row is another kernel's.".to_owned(),
     }));

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::findings::Findings;
 
-/// One row: four of five truths lie in a range.
+/// One row: a forecast, and its 80 % interval.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Forecast {
     /// The kernel's policy, if it is another one than the recorded.

@@ -128,7 +128,7 @@ fn would(forecast: &Forecast, findings: &Findings) -> String {
         None => format!("{} visits to the zones", forecast.visits),
     };
     format!(
-        "would leave {parts}: {} are predicted for {}, and four of five truths lie in {} to {}.",
+        "would leave {parts}: {} are predicted for {}, the 80 % interval is {} to {}.",
         forecast.visits, findings.visits, forecast.visits_range.low, forecast.visits_range.high
     )
 }

@@ -31,7 +31,7 @@ impl Study for HighOrderPcp {
     fn run(&self, options: &Options, progress: &mut dyn Progress) -> Result<Findings> {
         let experiments = experiments()?;
         let mut simulated = simulated::run(&experiments, &Fitted::default(), options, progress)?;
-        for table in simulated.tables.iter_mut().filter(|table| table.id().starts_with("netperf")) {
+        for table in simulated.tables.iter_mut().filter(|table| is_withdrawn(table.id())) {
             table.withdraw("by its author, on 7 December 2016: errors in his automation");
         }
         let gain = Panels {
@@ -51,6 +51,11 @@ impl Study for HighOrderPcp {
             ..Findings::default()
         })
     }
+}
+
+/// Whether the author has withdrawn a table.
+pub(super) fn is_withdrawn(table: &str) -> bool {
+    table.starts_with("netperf")
 }
 
 const NOTES: [&str; 4] = [
@@ -88,7 +93,7 @@ const EXPLANATIONS: [&str; 6] = [
      31 blocks of whatever order. Objects have no cache lines in our model.",
 ];
 
-fn experiments() -> Result<Vec<Experiment>> {
+pub(super) fn experiments() -> Result<Vec<Experiment>> {
     let netperf = |size: &str| size.strip_prefix("recv-").map(|bytes| ("message_bytes", bytes.to_owned()));
     let bytes = |size: &str| Some(("message_bytes", size.to_owned()));
     let groups = |case: &str| Some(("groups", case.to_owned()));

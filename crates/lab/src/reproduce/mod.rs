@@ -4,6 +4,8 @@
 //! `simulated` runs studies whose values come from simulations. `reproduction` is the result as one value.
 
 mod batch_size;
+#[cfg(test)]
+mod counts;
 mod drain_picks;
 mod free_high_threshold;
 mod high_order_pcp;

@@ -70,7 +70,7 @@ impl Study for PcpAutoTuning {
     }
 
     fn run(&self, options: &Options, progress: &mut dyn Progress) -> Result<Findings> {
-        let mut experiments = [kbuild()?, sctp()?, unix()?, kbuild_v3()?];
+        let mut experiments = experiments()?;
         if options.is_quick {
             for experiment in &mut experiments {
                 experiment.cases.retain(|case| QUICK.contains(&case.name.as_str()));
@@ -100,6 +100,11 @@ impl Study for PcpAutoTuning {
             ..Findings::default()
         })
     }
+}
+
+/// Those of the first version, then the build of the third.
+pub(super) fn experiments() -> Result<[Experiment; TABLES_V1 + 1]> {
+    Ok([kbuild()?, sctp()?, unix()?, kbuild_v3()?])
 }
 
 const NOTES: [&str; 3] = [

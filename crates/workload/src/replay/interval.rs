@@ -8,8 +8,14 @@
 
 use serde::{Deserialize, Serialize};
 
-/// An interval that covers the truth in four of five cases.
+/// Of a normal distribution, 80 % lie within so many standard deviations. How many true values lay in intervals so made is in
+/// [`INTERVAL_COVERAGE`].
 const QUANTILE: f64 = 1.28;
+
+/// What an interval promises, and how often real runs were found inside. The book's pages `forecasts` and `guide/advise` have
+/// the measurements.
+pub const INTERVAL_COVERAGE: &str = "An interval is meant to hold 80 % of the true values. Measured, it held 81 % of the runs \
+of loads whose repeats agree within 25 %, 75 % of those of other loads, and 61 % in trials of settings on one machine.";
 
 /// What forecasts were found to be off by, as a spread of logarithms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

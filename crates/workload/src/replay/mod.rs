@@ -23,7 +23,7 @@ mod vm_settings;
 mod window;
 
 pub use guess::guess_layout;
-pub use interval::Interval;
+pub use interval::{INTERVAL_COVERAGE, Interval};
 pub use outcome::{Intervals, Outcome};
 pub use steps::{Made, Step, Steps};
 pub use vm_settings::VmSettings;

@@ -40,7 +40,7 @@ pub struct Outcome {
     pub pcp_pages_end: u64,
     /// Pages they hold after a minute without work.
     pub pcp_pages_idle: u64,
-    /// Between which values four of five truths lie.
+    /// 80 % intervals; [`INTERVAL_COVERAGE`](crate::INTERVAL_COVERAGE) says how often they were found to hold.
     pub interval: Intervals,
 }
 

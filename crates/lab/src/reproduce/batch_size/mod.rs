@@ -3,7 +3,7 @@
 
 mod copying;
 pub(super) mod phase_one;
-mod phase_two;
+pub(super) mod phase_two;
 
 use anyhow::Result;
 use pageset_report::plot::{Axis, Mark};

@@ -33,7 +33,7 @@ pub(super) fn id(machine: &str) -> String {
 }
 
 /// One table for each machine.
-pub(super) fn experiments(is_quick: bool) -> Result<Vec<Experiment>> {
+pub(in crate::reproduce) fn experiments(is_quick: bool) -> Result<Vec<Experiment>> {
     let table = published!("batch-size/phase1.csv")?;
     let mut experiments = Vec::new();
     for (name, _, machine) in MACHINES {

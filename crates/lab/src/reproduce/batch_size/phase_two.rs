@@ -52,13 +52,13 @@ const MAPPING_PAGES: u64 = 8192;
 const BATCHES: [u32; 3] = [31, 63, 127];
 
 /// With which tables one of this name is judged: the other programs take few pages, or none, while they are measured.
-pub(super) fn group(table: &str) -> &'static str {
+pub(in crate::reproduce) fn group(table: &str) -> &'static str {
     let is_faulting = ["page_fault2", "page_fault3"].iter().any(|program| table.contains(program));
     if is_faulting { "page_fault2 and page_fault3" } else { "other programs" }
 }
 
 /// One table for each benchmark.
-pub(super) fn experiments(is_quick: bool) -> Result<Vec<Experiment>> {
+pub(in crate::reproduce) fn experiments(is_quick: bool) -> Result<Vec<Experiment>> {
     let table = published!("batch-size/phase2.csv")?;
     let mut experiments = Vec::new();
     for (benchmark, workload, metric) in BENCHMARKS {
