@@ -94,7 +94,7 @@ How to read this:
   PCP pages, peak and end   what it costs: memory that other CPUs cannot use;
                             \"idle\" is after a minute without work
 
-  zone locks, from and to   an 80 % interval of the zone lock acquisitions. It
+  80 % interval             of the acquisitions, or of a ladder's zone lock. It
                             held 81 % of real runs where repeats agree within
                             25 %, and 75 % of others; JSON has more intervals
 
@@ -191,7 +191,7 @@ Examples:
   pageset verify data/traces/*.pgtrace
   pageset verify k61_2c_tcp.pgtrace --against k612_2c_tcp.pgtrace
   pageset verify my.pgtrace --mode free --policy linux-6.7
-  pageset verify my.pgtrace --explain 3 --class event-order";
+  pageset verify my.pgtrace --explain 1 --class hidden-at-start";
 
 /// Compare each decision of the recorded kernel with a policy's
 ///

@@ -87,7 +87,7 @@ impl Finished {
                 exporter.export(&table.with_provenance(self.provenance.clone()), out)?;
             }
             Format::Table | Format::Markdown => {
-                exporter.export(&self.counts(), out)?;
+                exporter.export(&self.counts_with_intervals(), out)?;
                 writeln!(out)?;
                 let mut last = if self.replay.outcomes.len() > 1 {
                     self.relative()
@@ -140,6 +140,23 @@ impl Finished {
         table
     }
 
+    /// The same for people: both ends of the interval are in one column.
+    fn counts_with_intervals(&self) -> Table {
+        let counts = self.counts();
+        let at = counts.column_index("zone_lock_acquisitions_low").expect("the counts have intervals");
+        let mut columns = counts.columns().to_vec();
+        let interval = Column::ratio("zone_lock_interval", "acquisitions, 80 % interval");
+        columns.splice(at..at + 2, [interval]);
+        let mut table = Table::new(self.title(), columns);
+        for (row, outcome) in counts.rows().iter().zip(&self.replay.outcomes) {
+            let Interval(low, high) = outcome.interval.zone_lock_acquisitions;
+            let mut cells = row.cells.clone();
+            cells.splice(at..at + 2, [format!("{low} to {high}").into()]);
+            table.push(Row::new(cells));
+        }
+        table
+    }
+
     /// The columns that differ between policies, with the first row as 100.
     fn relative(&self) -> Table {
         let relative = relative_to_first(&self.counts(), &RELATIVE);
@@ -161,7 +178,7 @@ impl Finished {
         let relative = relative_to_first(&self.counts(), &keys);
         let column = |key: &str| relative.column_index(key).expect("the counts have the columns of a ladder");
         let columns = LADDER.map(|(key, heading)| Column::ratio(key, heading));
-        let interval = Column::ratio("zone_lock_interval", "zone lock, 80 % interval");
+        let interval = Column::ratio("zone_lock_interval", "zone lock, 80 %");
         let columns =
             std::iter::once(Column::label("policy", "policy")).chain(columns).chain([interval]).collect();
         let title = format!("{}; {} = 100", self.title(), self.base_name());

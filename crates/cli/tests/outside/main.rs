@@ -2,6 +2,8 @@
 //! a test target of its own.
 
 mod documents;
+mod examples;
+mod facts;
 mod files;
 mod layers;
 mod provenance;

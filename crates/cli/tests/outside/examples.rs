@@ -1,0 +1,186 @@
+//! The examples of every help text, run in a directory with small recordings under the names that they use. Those that need
+//! root or minutes are run by `ci/night.sh`.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+#[path = "../../src/example_lines.rs"]
+mod example_lines;
+
+use example_lines::{command_lines, pageset_parts};
+
+/// Beginnings of examples that take long where every test is run: they simulate large machines, play long recordings under
+/// every policy, or measure this machine.
+const MINUTES: [&str; 18] = [
+    "pageset replay --layout big.toml",
+    "pageset layout -o big.toml; $EDITOR big.toml; pageset replay",
+    "pageset replay --ladder=batch",
+    "pageset verify data/traces/*.pgtrace",
+    "pageset reproduce",
+    "pageset simulate -m sapphire-rapids",
+    "pageset simulate -w af-unix",
+    "pageset simulate -m epyc-768",
+    "pageset pft --peer kernel",
+    "pageset pft -g 1 -f 2",
+    "pageset pft --machine altix-512",
+    "pageset pft -f 2",
+    "pageset bench",
+    "pageset calibrate",
+    "pageset simulate --machine here.toml",
+    "zcat trace.txt.gz | pageset replay",
+    "pageset replay --sweep",
+    "pageset contest --layout big.toml",
+];
+
+/// Beginnings of examples that nothing here can run: they wait for Ctrl-C, for a cluster, or for a wait that may never come.
+const ENDLESS: [&str; 7] = [
+    "pageset top",
+    "sudo pageset top",
+    "pageset sweep plan.toml --on",
+    "sudo pageset record",
+    "sudo pageset advise --for 5m",
+    "sudo pageset advise --apply",
+    "perf script",
+];
+
+/// Of these, what root can run in seconds.
+const ROOT: [&str; 3] =
+    ["sudo pageset record -- ", "sudo pageset record --for 10s", "sudo pageset top --once"];
+
+/// What `reproduce` of an example takes longer than a night's turn. `ci/night.sh` leaves it out: see the guide to `reproduce`.
+const HOURS: [&str; 2] = ["pageset reproduce batch-size", "pageset reproduce high-order-pcp"];
+
+fn starts_with_any(line: &str, beginnings: &[&str]) -> bool {
+    beginnings.iter().any(|beginning| line.starts_with(beginning))
+}
+
+fn help(command: &[String]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_pageset")).args(command).arg("--help").output();
+    String::from_utf8(output.expect("pageset can be started").stdout).expect("help is text")
+}
+
+/// Names of the subcommands that a help text lists, the last of which is `help`.
+fn subcommands(help: &str) -> Vec<String> {
+    let mut paragraphs = help.split("\n\n");
+    let listed = paragraphs.find(|paragraph| paragraph.contains("\n  help ")).unwrap_or_default();
+    let lines = listed.lines().skip(1).filter(|line| !line.starts_with("   "));
+    let names = lines.filter_map(|line| line.split_whitespace().next());
+    names.filter(|name| *name != "help").map(str::to_owned).collect()
+}
+
+/// The examples of a command and of those below it.
+fn examples_below(command: &[String], top: &[String], found: &mut Vec<String>) {
+    let help = help(command);
+    for line in command_lines(&help, top) {
+        if !found.contains(&line) {
+            found.push(line);
+        }
+    }
+    for name in subcommands(&help) {
+        examples_below(&[command, &[name]].concat(), top, found);
+    }
+}
+
+fn examples() -> Vec<String> {
+    let mut found = Vec::new();
+    examples_below(&[], &subcommands(&help(&[])), &mut found);
+    assert!(found.len() > 60, "{} examples were found", found.len());
+    found
+}
+
+/// Whether a transcript, which is a test of its own, has the line.
+fn is_in_a_transcript(line: &str) -> bool {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let pages = fs::read_dir(root.join("tests/cmd")).expect("transcripts are there");
+    let pages = pages.map(|entry| entry.expect("a transcript").path()).chain([root.join("../../README.md")]);
+    let typed = format!("$ {line}");
+    pages.into_iter().any(|page| {
+        fs::read_to_string(&page).expect("a page is text").lines().any(|found| found.trim_end() == typed)
+    })
+}
+
+/// What the examples find: recordings, texts and plans of a reader, all small.
+fn prepare(directory: &Path) {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data");
+    let traces = data.join("traces");
+    for (name, copy) in [
+        ("k61_2c_tcp.pgtrace", "my.pgtrace"),
+        ("k61_2c_tcp.pgtrace", "k61_2c_tcp.pgtrace"),
+        ("k612_2c_tcp.pgtrace", "k612_2c_tcp.pgtrace"),
+        ("k61_2c_tcp.pgtrace", "before.pgtrace"),
+        ("k612_2c_tcp.pgtrace", "after.pgtrace"),
+    ] {
+        fs::copy(traces.join(name), directory.join(copy)).expect("a recording can be copied");
+    }
+    let formats = data.join("formats");
+    fs::copy(formats.join("trace-cmd-7.dat"), directory.join("trace.dat")).expect("a file can be copied");
+    fs::copy(formats.join("ftrace-old.txt"), directory.join("trace.txt")).expect("a file can be copied");
+    std::os::unix::fs::symlink(&data, directory.join("data")).expect("a link can be made");
+    for name in [".local/share/bash-completion/completions", ".zfunc", ".config/fish/completions"] {
+        fs::create_dir_all(directory.join(name)).expect("a directory can be made");
+    }
+}
+
+/// Runs a line of a shell as a reader would. Each line begins from nothing, but for what its section of the help has made.
+#[track_caller]
+fn run(line: &str) {
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let here = directory.path();
+    prepare(here);
+    let command = Path::new(env!("CARGO_BIN_EXE_pageset")).parent().expect("it is in a directory");
+    let path = std::env::var("PATH").unwrap_or_default();
+    // What is not ours need not be installed.
+    let others = "sudo() { \"$@\"; }; jq() { cat; }; zcat() { cat trace.txt; }";
+    // Nothing is written over without --force.
+    let free = if line.contains("convert") { "rm my.pgtrace; " } else { "" };
+    let shell = format!("{others}; {free}{line}");
+    let made = if line.contains("big.toml") && !line.contains("-o big.toml") {
+        "pageset layout -o big.toml && "
+    } else {
+        ""
+    };
+    let output = Command::new("bash")
+        .args(["-c", &format!("set -e -o pipefail; {made}{shell}")])
+        .env("PATH", format!("{}:{path}", command.display()))
+        .env("HOME", here)
+        .env("EDITOR", "true")
+        .current_dir(here)
+        .stdin(Stdio::null())
+        .output()
+        .expect("bash can be started");
+    assert!(output.status.success(), "`{line}`: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn examples_on_bundled_input_run() {
+    let all = examples();
+    let is_left =
+        |line: &&String| starts_with_any(line, &MINUTES) || starts_with_any(line, &ENDLESS) || line.starts_with("sudo");
+    let here: Vec<_> = all.iter().filter(|line| !is_left(line) && !is_in_a_transcript(line)).collect();
+    assert!(here.len() > 15, "{here:?}");
+    here.iter().for_each(|line| run(line));
+}
+
+/// A list that names what no help has would hide that an example was lost.
+#[test]
+fn every_exception_is_an_example() {
+    let all = examples();
+    for beginning in MINUTES.iter().chain(&ENDLESS).chain(&ROOT).chain(&HOURS) {
+        assert!(all.iter().any(|line| line.starts_with(beginning)), "no example begins with `{beginning}`");
+    }
+    assert!(all.iter().any(|line| pageset_parts(line).count() == 2), "lines of two commands are found");
+}
+
+#[test]
+#[ignore = "needs minutes of CPU time: ci/night.sh examples"]
+fn examples_that_take_minutes() {
+    let lines = examples().into_iter().filter(|line| starts_with_any(line, &MINUTES));
+    lines.filter(|line| !starts_with_any(line, &HOURS)).for_each(|line| run(&line));
+}
+
+#[test]
+#[ignore = "needs root, and records the running kernel: ci/night.sh examples-root"]
+fn examples_for_root() {
+    examples().iter().filter(|line| starts_with_any(line, &ROOT)).for_each(|line| run(line));
+}
