@@ -118,3 +118,22 @@ fn name_of(spec: &RunSpec) -> String {
 pub fn rows_path(plan: &Path) -> PathBuf {
     plan.with_extension("rows.jsonl")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A plan of the book once had a parameter that no workload has.
+    #[test]
+    fn every_plan_that_a_page_shows_can_begin() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let page = std::fs::read_to_string(root.join("docs/book/src/guide/sweep.md")).unwrap();
+        let blocks = page.split("```toml\n").skip(1).map(|block| block.split("```").next().unwrap());
+        let plans: Vec<_> = blocks.filter(|block| block.contains("[[grid]]")).collect();
+        assert!(!plans.is_empty());
+        for text in plans.into_iter().chain([include_str!("../../../../studies/batch-sizes.toml")]) {
+            let plan = Plan::parse(text).unwrap();
+            Sweep::new(&plan).unwrap().check().unwrap();
+        }
+    }
+}

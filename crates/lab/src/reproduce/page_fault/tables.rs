@@ -124,9 +124,38 @@ struct ReadingScore {
     errors_without_deltas: Vec<f64>,
     /// Ours as a multiple of the printed value, where the line decides: without deltas, from 32 threads on.
     crowded: Vec<f64>,
-    /// Pairs of consecutive rows of a table, and those that go the same way.
-    directions: usize,
+    /// How far off the worst row is, as a factor of at least 1.
+    worst: f64,
+    steps: Steps,
+}
+
+/// Steps from a row of a table to the next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Steps {
+    all: usize,
     agreed: usize,
+    /// Those that are no change as printed: so many "nothing ever changes" has right.
+    null_model: usize,
+    /// Of those that are a change, how many go the printed way.
+    changes_met: usize,
+}
+
+impl Steps {
+    fn count(&mut self, printed: i8, ours: i8) {
+        self.all += 1;
+        self.agreed += usize::from(printed == ours);
+        self.null_model += usize::from(printed == 0);
+        self.changes_met += usize::from(printed != 0 && printed == ours);
+    }
+
+    fn sentence(&self) -> String {
+        let Self { all, agreed, null_model, changes_met } = self;
+        let (changes, only_here) = (all - null_model, null_model - (agreed - changes_met));
+        format!(
+            "{agreed} of {all} steps to the next number of threads go the printed way (\"nothing ever changes\" has {null_model}; \
+             {changes_met} of {changes} changes are met, {only_here} are seen only here)"
+        )
+    }
 }
 
 /// Threads from which on the line that all write decides.
@@ -169,12 +198,11 @@ impl ReadingScore {
         let error = |(row, ours): (&&PrintedRow, &f64)| (ours / row.faults_per_wall_s - 1.0).abs();
         let predicted = || rows.iter().zip(ours).filter(|(row, _)| row.threads > 1);
         let has_deltas = |row: &PrintedRow| row.table.contains("delta");
-        let (mut directions, mut agreed) = (0, 0);
+        let mut steps = Steps::default();
         for (rows, ours) in rows.windows(2).zip(ours.windows(2)) {
             if rows[0].table == rows[1].table {
                 let printed = rows[1].faults_per_wall_s / rows[0].faults_per_wall_s;
-                directions += 1;
-                agreed += usize::from(direction(printed) == direction(ours[1] / ours[0]));
+                steps.count(direction(printed), direction(ours[1] / ours[0]));
             }
         }
         Ok(Self {
@@ -185,8 +213,8 @@ impl ReadingScore {
                 .filter(|(row, _)| row.threads >= CROWDED && !has_deltas(row))
                 .map(|(row, ours)| ours / row.faults_per_wall_s)
                 .collect(),
-            directions,
-            agreed,
+            worst: predicted().map(|(row, ours)| factor(ours / row.faults_per_wall_s)).fold(1.0, f64::max),
+            steps,
         })
     }
 
@@ -199,16 +227,20 @@ impl ReadingScore {
             100.0 * median(&rest)
         );
         format!(
-            "{}: fault/wsec is off by {:.0} % in the median row ({:.0} % without the rows of deltas), by {:.0} % in the \
-             worst; {} of {} steps to the next number of threads go the printed way. {factor}",
+            "{}: fault/wsec is off by {:.0} % in the median row ({:.0} % without the rows of deltas), by a factor of {:.1} in \
+             the worst; {}. {factor}",
             self.name,
             100.0 * median(&self.errors),
             100.0 * median(&self.errors_without_deltas),
-            100.0 * self.errors.iter().copied().fold(0.0, f64::max),
-            self.agreed,
-            self.directions
+            self.worst,
+            self.steps.sentence()
         )
     }
+}
+
+/// A ratio or its reciprocal, whichever is larger.
+fn factor(ratio: f64) -> f64 {
+    ratio.max(1.0 / ratio)
 }
 
 /// -1, 0 or 1.
@@ -236,9 +268,20 @@ mod tests {
         let rows: Vec<_> = rows.iter().collect();
         let ours: Vec<_> = rows.iter().map(|row| row.faults_per_wall_s * 1.1).collect();
         let score = ReadingScore::new("x".to_owned(), &rows, &ours).unwrap();
-        assert_eq!((score.directions, score.agreed, score.errors.len()), (25, 25, 30));
+        assert_eq!((score.steps.all, score.steps.agreed, score.errors.len()), (25, 25, 30));
+        assert!((score.worst - 1.1).abs() < 1e-9);
         assert!((median(&score.errors) - 0.1).abs() < 1e-9);
         assert_eq!([0.97, 0.99, 1.01, 1.03].map(direction), [-1, 0, 0, 1]);
+    }
+
+    #[test]
+    fn steps_stand_beside_those_of_nothing_ever_changes() {
+        let mut steps = Steps::default();
+        for (printed, ours) in [(1, 1), (-1, 1), (0, 0), (0, 1), (0, 0)] {
+            steps.count(printed, ours);
+        }
+        assert_eq!(steps, Steps { all: 5, agreed: 3, null_model: 3, changes_met: 1 });
+        assert!(steps.sentence().ends_with("has 3; 1 of 2 changes are met, 1 are seen only here)"));
     }
 
     #[test]
