@@ -47,7 +47,8 @@ fn every_example_of_every_help_text_can_be_typed() {
 
 #[test]
 fn a_line_that_cannot_be_typed_is_found() {
-    let lines = command_lines("Examples:\n  sudo pageset recrod -- ls\n  pageset stat     a word on it\n", &[]);
+    let lines =
+        command_lines("Examples:\n  sudo pageset recrod -- ls\n  pageset stat     a word on it\n", &[]);
     assert_eq!(lines, ["sudo pageset recrod -- ls", "pageset stat"]);
     assert!(refused(&lines[0]).is_some());
     assert_eq!(refused("zcat t.gz | pageset replay - > out; pageset stat 'a b.pgtrace'"), None);

@@ -79,9 +79,7 @@ fn bar(what: &'static str, unit: &str, total: Option<u64>) -> ProgressBar {
             ProgressBar::new(total),
             format!("{{msg}} [{{bar:30}}] {{percent:>3}} %  {{human_pos}} {unit}  {{rate}}  {{eta}} left"),
         ),
-        None => {
-            (ProgressBar::new_spinner(), format!("{{msg}} {{spinner}} {{human_pos}} {unit}  {{rate}}"))
-        }
+        None => (ProgressBar::new_spinner(), format!("{{msg}} {{spinner}} {{human_pos}} {unit}  {{rate}}")),
     };
     let style = ProgressStyle::with_template(&template).expect("the template is right");
     let style = style.with_key("rate", |state: &ProgressState, out: &mut dyn fmt::Write| {

@@ -37,8 +37,9 @@ pub use cpus::{pin, usable_cpus};
 pub use kernel_policy::{neighbours, policy_of_kernel};
 pub use ladder::{Ladder, Sweep};
 pub use replay::{
-    Candidate, INTERVAL_COVERAGE, Interval, Intervals, KernelTotals, Made, Outcome, Replay, ReplayError, ReplayOptions, Stage,
-    Step, Steps, Unreplayed, Unseen, VmSettings, Window, guess_layout, replay, replayable,
+    Candidate, INTERVAL_COVERAGE, Interval, Intervals, KernelTotals, Made, Outcome, Replay, ReplayError,
+    ReplayOptions, Stage, Step, Steps, Unreplayed, Unseen, VmSettings, Window, guess_layout, replay,
+    replayable,
 };
 pub use slab::Object;
 pub use survey::{

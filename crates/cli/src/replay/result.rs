@@ -351,7 +351,9 @@ fn own_row(own: &Outcome, kernel: KernelTotals) -> String {
 fn visits_beside(off_percent: f64) -> String {
     match off_percent.round() {
         0.0 => "as many zone visits as it made".to_owned(),
-        off if off > 100.0 => format!("{:.1} times as many zone visits as it made", off_percent / 100.0 + 1.0),
+        off if off > 100.0 => {
+            format!("{:.1} times as many zone visits as it made", off_percent / 100.0 + 1.0)
+        }
         off if off > 0.0 => format!("{off:.0} % more zone visits than it made"),
         off => format!("{:.0} % fewer zone visits than it made", -off),
     }

@@ -160,8 +160,9 @@ fn run(line: &str) {
 #[test]
 fn examples_on_bundled_input_run() {
     let all = examples();
-    let is_left =
-        |line: &&String| starts_with_any(line, &MINUTES) || starts_with_any(line, &ENDLESS) || line.starts_with("sudo");
+    let is_left = |line: &&String| {
+        starts_with_any(line, &MINUTES) || starts_with_any(line, &ENDLESS) || line.starts_with("sudo")
+    };
     let here: Vec<_> = all.iter().filter(|line| !is_left(line) && !is_in_a_transcript(line)).collect();
     assert!(here.len() > 15, "{here:?}");
     here.iter().for_each(|line| run(line));
@@ -172,7 +173,10 @@ fn examples_on_bundled_input_run() {
 fn every_exception_is_an_example() {
     let all = examples();
     for beginning in MINUTES.iter().chain(&ENDLESS).chain(&ROOT).chain(&HOURS) {
-        assert!(all.iter().any(|line| starts_with_any(line, &[beginning])), "no example begins with `{beginning}`");
+        assert!(
+            all.iter().any(|line| starts_with_any(line, &[beginning])),
+            "no example begins with `{beginning}`"
+        );
     }
     assert!(all.iter().any(|line| pageset_parts(line).count() == 2), "lines of two commands are found");
 }

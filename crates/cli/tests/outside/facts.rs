@@ -18,9 +18,12 @@ fn text(path: &str) -> String {
 
 /// What stands in backquotes in the first column of a Markdown table's rows, between two lines that begin so.
 fn first_column(text: &str, from: &str, to: &str) -> Vec<String> {
-    let lines = text.lines().skip_while(|line| !line.starts_with(from)).take_while(|line| !line.starts_with(to));
+    let lines =
+        text.lines().skip_while(|line| !line.starts_with(from)).take_while(|line| !line.starts_with(to));
     let cells = lines.filter_map(|line| line.strip_prefix("| ")?.split(" |").next());
-    cells.filter_map(|cell| cell.strip_prefix('`')?.split_once('`').map(|(name, _)| name.to_owned())).collect()
+    cells
+        .filter_map(|cell| cell.strip_prefix('`')?.split_once('`').map(|(name, _)| name.to_owned()))
+        .collect()
 }
 
 #[test]
@@ -48,13 +51,20 @@ fn the_coverage_of_intervals_is_the_one_that_was_measured() {
     let forecasts = text("docs/book/src/forecasts.md");
     let covered = |row: &str| {
         let line = forecasts.lines().find(|line| line.starts_with(row)).expect("the page has a row of it");
-        line.split('|').map(str::trim).find(|cell| cell.ends_with('%') && !cell.contains("25")).unwrap().to_owned()
+        line.split('|')
+            .map(str::trim)
+            .find(|cell| cell.ends_with('%') && !cell.contains("25"))
+            .unwrap()
+            .to_owned()
     };
     let (quiet, noisy) = (covered("| agree within 25 %"), covered("| do not"));
     let advise = text("docs/book/src/guide/advise.md");
-    let trials = advise.lines().find_map(|line| line.split_once(" true values are inside, ")).expect("it says so").1;
+    let trials =
+        advise.lines().find_map(|line| line.split_once(" true values are inside, ")).expect("it says so").1;
     let trials = trials.split(" instead").next().unwrap();
-    let promise = format!("{quiet} of the runs of loads whose repeats agree within 25 %, {noisy} of those of other loads, and {trials} in trials");
+    let promise = format!(
+        "{quiet} of the runs of loads whose repeats agree within 25 %, {noisy} of those of other loads, and {trials} in trials"
+    );
     assert!(INTERVAL_COVERAGE.replace('\n', " ").contains(&promise), "{INTERVAL_COVERAGE} / {promise}");
     for page in [
         "README.md",
@@ -106,13 +116,16 @@ fn programs_that_texts_name_exist() {
         for (at, _) in text.match_indices("--example ") {
             let name = text[at..].split_whitespace().nth(1).unwrap_or_default();
             let name = name.trim_end_matches(|end: char| !end.is_ascii_alphanumeric());
-            let package = text[..at].rsplit_once("-p ").and_then(|(_, behind)| behind.split_whitespace().next());
+            let package =
+                text[..at].rsplit_once("-p ").and_then(|(_, behind)| behind.split_whitespace().next());
             let exists = |package: &str| {
-                let directory = root().join("crates").join(package.trim_start_matches("pageset-")).join("examples");
+                let directory =
+                    root().join("crates").join(package.trim_start_matches("pageset-")).join("examples");
                 directory.join(format!("{name}.rs")).is_file() || directory.join(name).is_dir()
             };
             let packages = fs::read_dir(root().join("crates")).expect("there are crates");
-            let mut names = packages.map(|entry| entry.expect("a crate").file_name().into_string().expect("a name"));
+            let mut names =
+                packages.map(|entry| entry.expect("a crate").file_name().into_string().expect("a name"));
             let is_there = package.is_some_and(exists) || names.any(|name| exists(&name));
             assert!(is_there, "{}: there is no example `{name}`", path.display());
             count += 1;
@@ -132,7 +145,10 @@ fn guesses_in_machine_files_are_counted() {
         machines += 1;
     }
     let limits = text("docs/limits.md").replace('\n', " ");
-    assert!(limits.contains(&format!("{guesses} of {sources} sources say \"guess\"")), "{guesses} of {sources}");
+    assert!(
+        limits.contains(&format!("{guesses} of {sources} sources say \"guess\"")),
+        "{guesses} of {sources}"
+    );
     assert!(limits.contains(&format!("One machine of {machines},")), "{machines} machines");
 }
 
@@ -142,7 +158,8 @@ fn the_night_runs_every_proof() {
     let night = text("ci/night.sh");
     for path in fs::read_dir(root().join("ci")).expect("there are scripts") {
         let name = path.expect("a file").file_name().into_string().expect("a name");
-        let is_proof = name.ends_with(".sh") && !["test.sh", "legs.sh", "bench.sh", "night.sh"].contains(&name.as_str());
+        let is_proof =
+            name.ends_with(".sh") && !["test.sh", "legs.sh", "bench.sh", "night.sh"].contains(&name.as_str());
         assert!(!is_proof || night.contains(&format!("|ci/{name}\"")), "ci/night.sh does not run ci/{name}");
     }
 }

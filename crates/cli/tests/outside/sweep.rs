@@ -87,8 +87,11 @@ fn the_plan_of_the_help_text_runs() {
     let help = pageset(directory.path(), &["sweep", "--help"]);
     let help = String::from_utf8(help.stdout).expect("help is text");
     let plan = help.split_once("The plan:\n").expect("help shows a plan").1;
-    let plan: String =
-        plan.lines().take_while(|line| !line.trim_start().starts_with('`')).map(|line| format!("{line}\n")).collect();
+    let plan: String = plan
+        .lines()
+        .take_while(|line| !line.trim_start().starts_with('`'))
+        .map(|line| format!("{line}\n"))
+        .collect();
     fs::write(directory.path().join("plan.toml"), &plan).expect("the plan can be written");
     let rows = rows(directory.path(), &["sweep", "plan.toml", "--svg", "plots"]);
     assert_eq!(rows.as_array().map(Vec::len), Some(2 * 3 * 2));

@@ -53,7 +53,11 @@ fn published() -> BTreeMap<&'static str, Skill> {
         );
     }
     for (experiment, index) in pcp_auto_tuning::experiments().unwrap().iter().zip(0..) {
-        let group = if index < 3 { "`pcp-auto-tuning`, first version" } else { "`pcp-auto-tuning`, third version's build" };
+        let group = if index < 3 {
+            "`pcp-auto-tuning`, first version"
+        } else {
+            "`pcp-auto-tuning`, third version's build"
+        };
         add(group, experiment);
     }
     for experiment in high_order_pcp::experiments().unwrap() {

@@ -60,7 +60,8 @@ pub struct Options {
 }
 
 /// Instead of a study's reasons, in a quick run.
-const REASONS_ELSEWHERE: &str = "This was a quick run. Reasons are known of the full one, and stand in its report.";
+const REASONS_ELSEWHERE: &str =
+    "This was a quick run. Reasons are known of the full one, and stand in its report.";
 
 /// Seeds of a whole study. Guess: enough to see how much a result varies.
 const SEEDS: u64 = 5;

@@ -11,8 +11,8 @@ use anyhow::Result;
 
 use crate::Progress;
 use crate::jobs::{self, Stage};
-pub(crate) use engine::{check, run_plan};
 pub use engine::simulate;
+pub(crate) use engine::{check, run_plan};
 pub use result::{RunResult, SharedUse};
 pub use spec::{RunSpec, machine_text, parse_machine, recording};
 

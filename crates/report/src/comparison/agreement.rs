@@ -100,8 +100,10 @@ impl Comparison {
     }
 
     fn change_between(&self, before: usize, after: usize, column: usize) -> Option<Change> {
-        let (before, after) = (self.rows.get(before)?.pairs.get(column)?, self.rows.get(after)?.pairs.get(column)?);
-        let band = self.quantities[column].band.with_variation(before.variation_percent, after.variation_percent);
+        let (before, after) =
+            (self.rows.get(before)?.pairs.get(column)?, self.rows.get(after)?.pairs.get(column)?);
+        let band =
+            self.quantities[column].band.with_variation(before.variation_percent, after.variation_percent);
         let spread = before.spread.unwrap_or(0.0).hypot(after.spread.unwrap_or(0.0));
         let is_noise = (after.ours? - before.ours?).abs() <= spread;
         Some(Change {

@@ -84,7 +84,13 @@ impl Pair {
     #[must_use]
     pub fn new(published: Option<f64>, ours: Option<f64>, origin: Origin) -> Self {
         let finite = |value: Option<f64>| value.filter(|value| value.is_finite());
-        Self { published: finite(published), ours: finite(ours), origin, spread: None, variation_percent: None }
+        Self {
+            published: finite(published),
+            ours: finite(ours),
+            origin,
+            spread: None,
+            variation_percent: None,
+        }
     }
 }
 

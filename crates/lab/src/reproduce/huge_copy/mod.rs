@@ -61,7 +61,10 @@ impl Study for HugeCopy {
             ],
             figures: vec![("huge-copy".to_owned(), figure(&every_cpu, &alone))],
             notes: NOTES.map(str::to_owned).to_vec(),
-            explanations: [verdict(&every_cpu, &claims)?].into_iter().chain(options.reasons(&[WHY])).collect(),
+            explanations: [verdict(&every_cpu, &claims)?]
+                .into_iter()
+                .chain(options.reasons(&[WHY]))
+                .collect(),
             machine,
             ..Findings::default()
         };

@@ -152,7 +152,13 @@ mod tests {
             duration_ms: Some(5),
             ..RunSpec::new("epyc-2", "page_fault1", "linux-4.18")
         };
-        let case = Case { name: "31".to_owned(), base: None, run, published: vec![None; 2], variation_percent: None };
+        let case = Case {
+            name: "31".to_owned(),
+            base: None,
+            run,
+            published: vec![None; 2],
+            variation_percent: None,
+        };
         let work = Fit { case: 0, parameter: "fault_ns", range: (100, 10_000), column: 0, rises: false };
         let hold = Fit { case: 0, parameter: "lru_page_ns", range: (5, 500), column: 1, rises: true };
         let mut experiment = Experiment {

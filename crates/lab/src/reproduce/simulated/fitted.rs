@@ -135,8 +135,10 @@ impl Fitted {
             if experiment.columns[fit.column].0.heading != *column {
                 return format!("{chosen}, {reached:.1} when it was chosen");
             }
-            here(fit.case, fit.column)
-                .map_or_else(|| format!("{chosen}, no value here"), |here| format!("{chosen}, {here:.1} here"))
+            here(fit.case, fit.column).map_or_else(
+                || format!("{chosen}, no value here"),
+                |here| format!("{chosen}, {here:.1} here"),
+            )
         };
         experiment.fits.iter().map(sentence).collect()
     }
