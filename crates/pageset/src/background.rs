@@ -1,7 +1,6 @@
 //! The pool's thread: it looks at idle memory, and sleeps while there is none.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{
     AtomicBool, AtomicU8,
@@ -11,6 +10,7 @@ use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
 
 use crate::pool::Inner;
+use crate::sys::shared::Shared;
 use crate::sys::thread::{be_ordinary, without_signals};
 
 /// How long the thread sleeps when nothing is idle, but pages are out that may be freed into arrays unnoticed.
@@ -19,7 +19,7 @@ const SLEEP_WITH_USERS: Duration = Duration::from_secs(1);
 /// The running thread.
 pub(crate) struct Background {
     thread: JoinHandle<()>,
-    inner: Arc<Inner>,
+    inner: Shared<Inner>,
 }
 
 /// Nobody has to be told: the thread looks again soon in any case, or there is none.
@@ -79,11 +79,11 @@ impl Bell {
 }
 
 impl Background {
-    pub(crate) fn start(inner: &Arc<Inner>) -> io::Result<Self> {
-        let of_thread = Arc::clone(inner);
+    pub(crate) fn start(inner: &Shared<Inner>) -> io::Result<Self> {
+        let of_thread = inner.clone();
         let start = || thread::Builder::new().name("pageset".into()).spawn(move || run(&of_thread));
         let thread = without_signals(start)?;
-        Ok(Self { thread, inner: Arc::clone(inner) })
+        Ok(Self { thread, inner: inner.clone() })
     }
 
     /// Ends the thread and waits for it.

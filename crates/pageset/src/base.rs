@@ -61,7 +61,7 @@ impl Base {
             allocator.set_watermarks(ZONE, Watermarks::default())?;
             Ok(allocator)
         })?;
-        let scattered = Scattered::new((end / pageblock) as usize);
+        let scattered = Scattered::new((end / pageblock) as usize)?;
         let base = Self { allocator, bytes: bytes + scattered.bytes(), scattered, beyond: end - frames };
         if base.beyond > 0 {
             let first = (end - pageblock) as u32;
@@ -73,7 +73,7 @@ impl Base {
     }
 
     fn allocator(&self) -> &BlockAllocator<'_> {
-        self.allocator.borrow_dependent()
+        self.allocator.get()
     }
 
     /// Allocates a block: its first frame. `None` if there is none, as far as one can soon see.

@@ -3,7 +3,6 @@
 mod memory;
 
 use std::ptr::NonNull;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
 use std::time::Duration;
 
@@ -18,7 +17,8 @@ use crate::percpu::PerCpu;
 use crate::pool::{Capacity, Counts, Inner, Pool, PoolId};
 use crate::rseq::{self, HotPage};
 use crate::sys::advice::Giveback;
-use crate::sys::{BLOCK_BYTES, MapStep, PAGE_BYTES, PAGE_SHIFT, cpu, membarrier};
+use crate::sys::shared::Shared;
+use crate::sys::{BLOCK_BYTES, MapStep, PAGE_BYTES, PAGE_SHIFT, cpu, environment, membarrier};
 use memory::refused;
 
 /// Most bytes of a pool: frame numbers of arrays have 30 bits.
@@ -339,10 +339,13 @@ impl Builder {
     /// Builds the pool. This costs some system calls, and memory for metadata: about 76 KiB for each GiB at first, 140 at
     /// most, and 30 KiB.
     ///
+    /// To start the pool's thread, the standard library asks the heap for memory, and ends the program if there is none.
+    /// With [`Worker::None`], this does not happen: a heap that is used up is [`BuildError::HeapExhausted`].
+    ///
     /// # Errors
     /// See [`BuildError`]. After an error nothing stays mapped.
     pub fn build(self) -> Result<Pool, BuildError> {
-        let inner = Arc::new(self.inner()?);
+        let inner = Shared::new(self.inner()?)?;
         let background = match self.returns.worker {
             Worker::Thread if inner.has_idle_work() => Some(
                 Background::start(&inner)
@@ -366,8 +369,8 @@ impl Builder {
         let array_cpus = self.array_cpus.unwrap_or(cpus);
         let set = || ArraySet::new(array_cpus, caps);
         // Without sequences the second set is not used.
-        let spare = if area.is_some() { set() } else { ArraySet::new(0, Caps::NONE) };
-        let hot = HotPage::new([set(), spare]).map_err(|error| match error.step {
+        let spare = if area.is_some() { set()? } else { ArraySet::new(0, Caps::NONE)? };
+        let hot = HotPage::new([set()?, spare]).map_err(|error| match error.step {
             MapStep::Wipe => refused("madvise", "hide the page of the fast path from children", error.source),
             _ => refused("mmap", "map the page of the fast path", error.source),
         })?;
@@ -380,8 +383,8 @@ impl Builder {
             percpu: PerCpu::new(hot, area, caps),
             memory,
             base,
-            depot: DepotLock::new(Depot::new(frames as usize, cpus, caps)),
-            ledger: Ledger::new(frames as usize, contents),
+            depot: DepotLock::new(Depot::new(frames as usize, cpus, caps)?),
+            ledger: Ledger::new(frames as usize, contents)?,
             capacity: Capacity::new(capacity),
             counts: Counts::default(),
             frames: frames as u32,
@@ -414,7 +417,7 @@ impl Builder {
 
 /// Whether the environment allows restartable sequences.
 fn rseq_wanted() -> bool {
-    std::env::var_os("PAGESET_RSEQ").is_none_or(|value| value != "0")
+    !environment::says(c"PAGESET_RSEQ", c"0")
 }
 
 const _: () = assert!(BLOCK_BYTES == (1 << pageset_core::PAGEBLOCK_ORDER) * PAGE_BYTES);

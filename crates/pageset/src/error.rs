@@ -6,6 +6,7 @@ pub use pageset_core::FreeError;
 use pageset_core::{ConfigError, Order, Violation};
 
 use crate::Numa;
+use crate::heap::HeapExhausted;
 
 /// Where it stands which nodes there are.
 const NODES_ONLINE: &str = "see /sys/devices/system/node/online";
@@ -188,6 +189,11 @@ pub enum BuildError {
     },
     /// The caller's region is not aligned to 4 MiB.
     UnalignedRegion,
+    /// The program's heap has no memory for the pool's tables.
+    HeapExhausted {
+        /// What was asked for, in bytes.
+        bytes: usize,
+    },
     /// Another call to the system failed.
     System {
         /// What was attempted.
@@ -260,6 +266,9 @@ impl fmt::Display for BuildError {
                 Numa::FirstTouch => f.write_str("cannot place memory"),
             },
             Self::UnalignedRegion => f.write_str("a region must be aligned to 4 MiB"),
+            Self::HeapExhausted { bytes } => {
+                write!(f, "the program's heap has no {bytes} bytes for the pool's tables")
+            }
             Self::System { what, .. } => write!(f, "cannot {what}"),
             Self::Config(error) => error.fmt(f),
         }
@@ -285,6 +294,15 @@ impl std::error::Error for BuildError {
 
 impl From<ConfigError> for BuildError {
     fn from(error: ConfigError) -> Self {
-        Self::Config(error)
+        match error {
+            ConfigError::OutOfMemory(bytes) => Self::HeapExhausted { bytes },
+            other => Self::Config(other),
+        }
+    }
+}
+
+impl From<HeapExhausted> for BuildError {
+    fn from(HeapExhausted { bytes }: HeapExhausted) -> Self {
+        Self::HeapExhausted { bytes }
     }
 }

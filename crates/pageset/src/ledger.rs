@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 use pageset_core::{PAGEBLOCK_FRAMES, PAGEBLOCK_ORDER};
 
 use crate::arrays::ZeroState;
+use crate::heap::{self, HeapExhausted};
 
 /// Contents of a pool's memory when it is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,18 +58,18 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    pub(crate) fn new(frames: usize, contents: Contents) -> Self {
-        let (word, block) = match contents {
-            Contents::Zero => (0, BlockState::Fresh),
-            Contents::Unknown => (u64::MAX, BlockState::Resident),
-        };
+    pub(crate) fn new(frames: usize, contents: Contents) -> Result<Self, HeapExhausted> {
         let blocks = frames.div_ceil(PAGEBLOCK_FRAMES as usize);
-        Self {
-            dirty: (0..frames.div_ceil(64)).map(|_| AtomicU64::new(word)).collect(),
-            blocks: (0..blocks).map(|_| AtomicU8::new(block as u8)).collect(),
-            all_dirty: (0..blocks).map(|_| AtomicU8::new(0)).collect(),
-            refaulted_blocks: AtomicU64::new(0),
-        }
+        let (dirty, states) = match contents {
+            // What is known of fresh memory is zero, too.
+            Contents::Zero => (heap::zeroed(frames.div_ceil(64))?, heap::zeroed(blocks)?),
+            Contents::Unknown => (
+                heap::made(frames.div_ceil(64), || AtomicU64::new(u64::MAX))?,
+                heap::made(blocks, || AtomicU8::new(BlockState::Resident as u8))?,
+            ),
+        };
+        let all_dirty = heap::zeroed(blocks)?;
+        Ok(Self { dirty, blocks: states, all_dirty, refaulted_blocks: AtomicU64::new(0) })
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -197,18 +198,18 @@ mod tests {
 
     #[test]
     fn knowledge_of_zeros_survives_only_unchanged() {
-        let ledger = Ledger::new(2048, Contents::Zero);
+        let ledger = Ledger::new(2048, Contents::Zero).unwrap();
         assert_eq!(ledger.hand_out(60..70), ZeroState::Zero);
         assert_eq!(ledger.hand_out(69..72), ZeroState::Unknown);
         assert!(!ledger.is_zero(60..61) && ledger.is_zero(72..2048));
         ledger.note_zero(60..72);
         assert!(ledger.is_zero(0..2048));
-        assert_eq!(Ledger::new(512, Contents::Unknown).hand_out(0..1), ZeroState::Unknown);
+        assert_eq!(Ledger::new(512, Contents::Unknown).unwrap().hand_out(0..1), ZeroState::Unknown);
     }
 
     #[test]
     fn a_pageblock_of_which_a_frame_became_zero_is_looked_at_again() {
-        let ledger = Ledger::new(1024, Contents::Zero);
+        let ledger = Ledger::new(1024, Contents::Zero).unwrap();
         assert_eq!(ledger.hand_out_pageblock(512), ZeroState::Zero);
         assert_eq!(ledger.hand_out_pageblock(512), ZeroState::Unknown);
         ledger.note_zero(512..1023);
@@ -219,7 +220,7 @@ mod tests {
 
     #[test]
     fn a_returned_block_that_is_used_again_is_counted() {
-        let ledger = Ledger::new(1024, Contents::Zero);
+        let ledger = Ledger::new(1024, Contents::Zero).unwrap();
         ledger.set_block(1, BlockState::Returned);
         ledger.hand_out(511..513);
         assert_eq!(ledger.refaulted_blocks(), 1);

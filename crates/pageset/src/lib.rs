@@ -36,6 +36,7 @@ mod base;
 mod builder;
 mod depot;
 mod error;
+mod heap;
 mod inside;
 mod ledger;
 mod lock;
@@ -48,6 +49,7 @@ mod rseq;
 mod scattered;
 #[expect(unsafe_code, reason = "the system's calls")]
 mod sys;
+#[expect(unsafe_code, reason = "an allocator and the tables that it borrows move together")]
 mod tables;
 
 pub use builder::{

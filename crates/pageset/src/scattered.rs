@@ -9,6 +9,8 @@ use std::sync::atomic::{
 
 use pageset_core::{Order, PAGEBLOCK_FRAMES, PAGEBLOCK_ORDER};
 
+use crate::heap::{self, HeapExhausted};
+
 /// A bit for each order below that of a pageblock.
 const ALL: u16 = (1 << PAGEBLOCK_ORDER) - 1;
 
@@ -22,8 +24,8 @@ pub(crate) struct Scattered {
 
 impl Scattered {
     /// For so many pageblocks, none of which is split.
-    pub(crate) fn new(pageblocks: usize) -> Self {
-        Self { orders: (0..pageblocks).map(|_| AtomicU16::new(0)).collect(), near: AtomicUsize::new(0) }
+    pub(crate) fn new(pageblocks: usize) -> Result<Self, HeapExhausted> {
+        Ok(Self { orders: heap::zeroed(pageblocks)?, near: AtomicUsize::new(0) })
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -76,7 +78,7 @@ mod tests {
 
     #[test]
     fn who_has_none_is_asked_again_when_something_was_freed() {
-        let scattered = Scattered::new(4);
+        let scattered = Scattered::new(4).unwrap();
         let order = |order| Order::new(order).unwrap();
         let asked = |of: u8| {
             let asked = std::cell::RefCell::new(Vec::new());

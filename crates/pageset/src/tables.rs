@@ -5,7 +5,6 @@ use std::io;
 
 use pageset_blocks::{BlockAllocator, FreeBits, TableCounts, Tables, TailBits};
 use pageset_core::Config;
-use self_cell::{MutBorrow, self_cell};
 
 use crate::BuildError;
 use crate::sys::zeros::Zeros;
@@ -22,14 +21,15 @@ impl Bits {
     }
 }
 
-self_cell!(
-    /// An allocator, and the memory that it borrows.
-    pub(crate) struct Allocator {
-        owner: MutBorrow<Bits>,
-        #[covariant]
-        dependent: BlockAllocator,
-    }
-);
+/// An allocator, and the memory that it borrows.
+///
+/// # Invariants
+/// Nobody but the allocator uses the bits, and it goes first: fields are dropped in this order.
+pub(crate) struct Allocator {
+    /// Only as long as this value lives: [`get`](Self::get) says so.
+    allocator: BlockAllocator<'static>,
+    _bits: Bits,
+}
 
 impl Allocator {
     /// The allocator that `build` makes of its tables, and the bytes that these are.
@@ -38,15 +38,20 @@ impl Allocator {
         build: impl for<'a> FnOnce(Tables<'a>) -> Result<BlockAllocator<'a>, BuildError>,
     ) -> Result<(Self, usize), BuildError> {
         let counts = TableCounts::for_config(config)?;
-        let bits = Bits::new(counts.pageblocks)
+        let mut bits = Bits::new(counts.pageblocks)
             .map_err(|source| BuildError::System { what: "map the pool's tables", source })?;
-        let mut bytes = 0;
-        let allocator = Self::try_new(MutBorrow::new(bits), |bits| {
-            let bits = bits.borrow_mut();
-            let tables = Tables::with_bits((&mut *bits.free).into(), (&mut *bits.tails).into(), config)?;
-            bytes = tables.bytes();
-            build(tables)
-        })?;
-        Ok((allocator, bytes))
+        // SAFETY: `build` cannot keep them, since it is for any lifetime; by the invariant the allocator, which has them, goes before the bits.
+        let free = unsafe { bits.free.lend() };
+        // SAFETY: as above.
+        let tails = unsafe { bits.tails.lend() };
+        let tables = Tables::with_bits(free.into(), tails.into(), config)?;
+        let bytes = tables.bytes();
+        Ok((Self { allocator: build(tables)?, _bits: bits }, bytes))
+    }
+
+    /// The allocator, for as long as its tables are there.
+    #[inline(always)]
+    pub(crate) fn get(&self) -> &BlockAllocator<'_> {
+        &self.allocator
     }
 }

@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use pageset::{Backing, BuildError, FastPath, Order, Pool, Residency, ReturnPolicy, Worker};
+use pageset::{Backing, BuildError, FastPath, Order, Pool, Populated, Residency, ReturnPolicy, Worker};
 
 /// Runs one test of this file again, alone, in a shell with a limit or an environment of its own.
 fn again(test: &str, shell: &str) {
@@ -32,6 +32,68 @@ fn exhausted_address_space_is_said() {
     for _ in 0..50 {
         assert!(Pool::builder().size(256 << 20).build().is_ok());
     }
+}
+
+fn set_limit(resource: libc::__rlimit_resource_t, bytes: u64) {
+    let limit = libc::rlimit { rlim_cur: bytes, rlim_max: bytes };
+    // SAFETY: reads the limit, which outlives the call.
+    assert_eq!(unsafe { libc::setrlimit(resource, &raw const limit) }, 0);
+}
+
+/// The kernel sends SIGXFSZ with the error, and that would end the program.
+#[test]
+fn fault_09_a_limit_of_file_sizes_is_an_error_and_no_signal() {
+    if !is_child() {
+        return again("fault_09_a_limit_of_file_sizes_is_an_error_and_no_signal", "");
+    }
+    let states = || {
+        let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+        let is_of_signals = |line: &&str| line.starts_with("Sig") || line.starts_with("ShdPnd");
+        status.lines().filter(is_of_signals).map(str::to_owned).collect::<Vec<_>>()
+    };
+    set_limit(libc::RLIMIT_FSIZE, 1 << 20);
+    let before = states();
+    let build = || Pool::builder().size(64 << 20).backing(Backing::Memfd).build();
+    let error = build().unwrap_err();
+    assert!(matches!(error, BuildError::Memfd { .. }), "{error:?}");
+    assert!(error.to_string().contains("ulimit -f"), "{error}");
+    assert_eq!(states(), before, "signals are blocked, pending and handled as before");
+    // A signal that the program itself has to come is left for it.
+    // SAFETY: a set of zeros is empty.
+    let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
+    // SAFETY: changes the set, which is valid.
+    unsafe { libc::sigaddset(&raw mut set, libc::SIGXFSZ) };
+    // SAFETY: reads the set, which outlives the call.
+    assert_eq!(unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) }, 0);
+    // SAFETY: a blocked signal only waits.
+    assert_eq!(unsafe { libc::raise(libc::SIGXFSZ) }, 0);
+    let before = states();
+    assert!(build().is_err());
+    assert_eq!(states(), before);
+    assert!(Pool::builder().size(64 << 20).build().is_ok(), "no file, no limit");
+}
+
+#[test]
+fn fault_11_populate_does_itself_what_threads_would_that_cannot_be_started() {
+    if !is_child() {
+        let test = "fault_11_populate_does_itself_what_threads_would_that_cannot_be_started";
+        return again(test, "");
+    }
+    let pool = without_thread(1 << 30, Backing::Plain);
+    // Room for a few small tables, and for no thread's stack.
+    set_limit(libc::RLIMIT_AS, mapped() + (1 << 20));
+    assert!(std::thread::Builder::new().spawn(|| ()).is_err(), "the limit is felt");
+    let threads = std::num::NonZero::new(64).unwrap();
+    let mut calls = 0;
+    let outcome = pool.populate(128 << 20, threads, |progress| {
+        calls += 1;
+        assert_eq!(progress.done_bytes, calls * (32 << 20));
+        std::ops::ControlFlow::Continue(())
+    });
+    assert_eq!(outcome.unwrap(), Populated::All);
+    let outcome = pool.populate(1 << 30, threads, |_| std::ops::ControlFlow::Break(()));
+    assert_eq!(outcome.unwrap(), Populated::Cancelled(32 << 20));
+    pool.validate().unwrap();
 }
 
 #[test]
@@ -114,15 +176,16 @@ fn without_thread(bytes: usize, backing: Backing) -> Pool {
     Pool::builder().size(bytes).backing(backing).returns(returns).build().unwrap()
 }
 
+fn mapped() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+    statm.split(' ').next().unwrap().parse::<u64>().unwrap() * 4096
+}
+
 #[test]
 fn nothing_is_mapped_beyond_what_was_asked_for() {
     if !is_child() {
         return again("nothing_is_mapped_beyond_what_was_asked_for", "");
     }
-    let mapped = || {
-        let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
-        statm.split(' ').next().unwrap().parse::<u64>().unwrap() * 4096
-    };
     let before = mapped();
     for backing in [Backing::Thp, Backing::Plain, Backing::Memfd] {
         let pool = without_thread(1 << 30, backing);

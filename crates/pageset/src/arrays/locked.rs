@@ -104,7 +104,7 @@ mod tests {
     fn no_block_is_lost_or_doubled() {
         let schedules = std::env::var("SHUTTLE_ITERATIONS").ok().and_then(|text| text.parse().ok());
         let test = || {
-            let set = Arc::new(ArraySet::new(1, Caps([3, 0, 0, 0, 0])));
+            let set = Arc::new(ArraySet::new(1, Caps([3, 0, 0, 0, 0])).unwrap());
             let entries = |range: std::ops::Range<u32>| range.map(Entry::dirty).collect::<Vec<_>>();
             let threads: Vec<_> = (0..3)
                 .map(|index| {

@@ -3,6 +3,7 @@
 use super::batch::BATCH_MAX;
 use super::sync::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use super::{Batch, Caps, Class, Entry};
+use crate::heap::{self, HeapExhausted};
 
 /// A stack of blocks. The head word holds the count in its low 16 bits and the pops ever made in the others, so that
 /// one store changes both.
@@ -161,14 +162,14 @@ impl<'a> View<'a> {
 pub(crate) struct ArraySet(Box<[CpuArrays]>);
 
 impl ArraySet {
-    pub(crate) fn new(cpus: usize, caps: Caps) -> Self {
-        let arrays: Box<[CpuArrays]> = std::iter::repeat_with(CpuArrays::new).take(cpus).collect();
+    pub(crate) fn new(cpus: usize, caps: Caps) -> Result<Self, HeapExhausted> {
+        let arrays = heap::made(cpus, CpuArrays::new)?;
         for cpu in &arrays {
             for class in Class::ALL {
                 cpu.stack(class).cap.store(caps.of(class), Relaxed);
             }
         }
-        Self(arrays)
+        Ok(Self(arrays))
     }
 
     pub(crate) fn cpus(&self) -> &[CpuArrays] {
@@ -182,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_stack_gives_what_was_put_last_and_counts_pops() {
-        let set = ArraySet::new(1, Caps([2, 0, 0, 0, 0]));
+        let set = ArraySet::new(1, Caps([2, 0, 0, 0, 0])).unwrap();
         let stack = set.cpus()[0].stack(Class::Order0);
         assert!(stack.push(Entry::dirty(5)));
         assert!(stack.push(Entry::dirty(6)));

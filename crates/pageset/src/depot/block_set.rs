@@ -1,9 +1,12 @@
 //! A set of pageblocks that gives its lowest member.
 
+use crate::heap::{self, HeapExhausted};
+
 /// Bits of pageblocks, and above them a bit for each word that is not zero.
 ///
 /// # Invariants
 /// A bit of `summary` is set if and only if its word is not zero; no word of `summary` before `first` has bits.
+#[derive(Default)]
 pub(super) struct BlockSet {
     words: Box<[u64]>,
     summary: Box<[u64]>,
@@ -12,9 +15,9 @@ pub(super) struct BlockSet {
 
 impl BlockSet {
     /// The empty set of pageblocks below `blocks`.
-    pub(super) fn new(blocks: usize) -> Self {
+    pub(super) fn new(blocks: usize) -> Result<Self, HeapExhausted> {
         let words = blocks.div_ceil(64);
-        Self { words: vec![0; words].into(), summary: vec![0; words.div_ceil(64)].into(), first: 0 }
+        Ok(Self { words: heap::zeroed(words)?, summary: heap::zeroed(words.div_ceil(64))?, first: 0 })
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -59,7 +62,7 @@ mod tests {
     #[test]
     fn the_lowest_member_is_that_of_a_sorted_set() {
         let blocks = 10_000;
-        let (mut set, mut model) = (BlockSet::new(blocks), BTreeSet::new());
+        let (mut set, mut model) = (BlockSet::new(blocks).unwrap(), BTreeSet::new());
         let mut random = 1_u64;
         for _ in 0..crate::sys::TEST_ROUNDS {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

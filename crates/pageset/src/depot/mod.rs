@@ -27,6 +27,7 @@ pub(crate) use lock::DepotLock;
 pub(crate) use taken::Taken;
 
 use crate::arrays::{Caps, Class};
+use crate::heap::{self, HeapExhausted};
 use block_set::BlockSet;
 use pageblock::{Bits, Pageblock, Place};
 use transfer::Transfer;
@@ -38,7 +39,7 @@ const SPLITS: usize = Class::COUNT - 1;
 ///
 /// # Invariants
 /// `partial` of a class has the pageblocks that are split into it, have a bit and are not reserved. A reserved one has a
-/// bit. `whole` has exactly those whose place is `Whole`.
+/// bit. `whole` has exactly those whose place is `Whole`, and room for all pageblocks.
 ///
 /// In lines of cache of its own: whoever waits for the lock looks at it again and again, and would take what is next to it
 /// away from whoever has the lock. What every exchange of single pages needs comes first and is one line, since on two CPUs
@@ -84,19 +85,24 @@ pub(crate) struct Exchanges {
 
 impl Depot {
     /// An empty depot for `frames` frames, used by CPUs below `cpus` that have arrays so large.
-    pub(crate) fn new(frames: usize, cpus: usize, caps: Caps) -> Self {
+    pub(crate) fn new(frames: usize, cpus: usize, caps: Caps) -> Result<Self, HeapExhausted> {
         let blocks = frames / PAGEBLOCK_FRAMES as usize;
-        Self {
-            blocks: vec![Pageblock::ELSEWHERE; blocks].into(),
-            bits: vec![Bits::NONE; blocks].into(),
-            partial: std::array::from_fn(|_| BlockSet::new(blocks)),
-            reserved: vec![[u32::MAX; SPLITS]; cpus.max(1)].into(),
-            transfer: Transfer::new(caps, blocks),
-            whole: Vec::new(),
+        let mut partial = <[BlockSet; SPLITS]>::default();
+        for set in &mut partial {
+            *set = BlockSet::new(blocks)?;
+        }
+        Ok(Self {
+            blocks: heap::made(blocks, || Pageblock::ELSEWHERE)?,
+            bits: heap::made(blocks, || Bits::NONE)?,
+            partial,
+            reserved: heap::made(cpus.max(1), || [u32::MAX; SPLITS])?,
+            transfer: Transfer::new(caps, blocks)?,
+            // INVARIANT: room for all, so that no free needs memory.
+            whole: heap::with_room(blocks)?,
             whole_min: 0,
             free: 0,
             exchanges: Exchanges::default(),
-        }
+        })
     }
 
     /// Free frames.

@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn more_words_than_fit_are_looked_up_on_the_way() {
-        let ledger = Ledger::new(2048, Contents::Zero);
+        let ledger = Ledger::new(2048, Contents::Zero).unwrap();
         ledger.hand_out(64..128);
         let batch: &mut Batch = &mut Batch::new();
         let mut taken = Taken::new(Class::Order0, TOGETHER + 3, batch);
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_whole_pageblock_is_one_block() {
-        let ledger = Ledger::new(2048, Contents::Zero);
+        let ledger = Ledger::new(2048, Contents::Zero).unwrap();
         let batch: &mut Batch = &mut Batch::new();
         let mut taken = Taken::new(Class::Order9, 1, batch);
         taken.push_word(Parts::pageblock(1024), &ledger);

@@ -23,7 +23,7 @@ fn is_refused(depot: &mut Depot, frame: u32, class: Class) -> bool {
 }
 
 fn depot(pageblocks: &[u32]) -> Depot {
-    let mut depot = Depot::new(8192, 2, Caps::for_pool(8192, 2));
+    let mut depot = Depot::new(8192, 2, Caps::for_pool(8192, 2)).unwrap();
     pageblocks.iter().for_each(|block| depot.add(block * 512));
     depot
 }

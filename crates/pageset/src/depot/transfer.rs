@@ -2,6 +2,7 @@
 //! at any bit.
 
 use crate::arrays::{Caps, Class, Entry};
+use crate::heap::{self, HeapExhausted};
 
 /// Classes that pass here: all.
 const CLASSES: usize = Class::COUNT;
@@ -17,7 +18,7 @@ pub(super) struct Transfer([Vec<Entry>; CLASSES]);
 
 impl Transfer {
     /// For a pool of so many pageblocks.
-    pub(super) fn new(caps: Caps, pageblocks: usize) -> Self {
+    pub(super) fn new(caps: Caps, pageblocks: usize) -> Result<Self, HeapExhausted> {
         let most = |class: Class| {
             let half = caps.of(class) as usize / 2;
             match class {
@@ -25,7 +26,11 @@ impl Transfer {
                 _ => half * HALVES,
             }
         };
-        Self(Class::ALL.map(|class| Vec::with_capacity(most(class))))
+        let mut halves = <[Vec<Entry>; CLASSES]>::default();
+        for (kept, class) in halves.iter_mut().zip(Class::ALL) {
+            *kept = heap::with_room(most(class))?;
+        }
+        Ok(Self(halves))
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -70,7 +75,7 @@ mod tests {
 
     #[test]
     fn what_was_put_last_is_taken_first() {
-        let mut transfer = Transfer::new(Caps([5, 2, 2, 2, 2]), 8);
+        let mut transfer = Transfer::new(Caps([5, 2, 2, 2, 2]), 8).unwrap();
         let [a, b, c] = [1, 2, 3].map(Entry::dirty);
         assert!(transfer.put(Class::Order0, &[a, b]) && transfer.put(Class::Order0, &[c]));
         assert!(!transfer.put(Class::Order0, &[a, b]), "room for one");

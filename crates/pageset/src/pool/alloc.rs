@@ -105,6 +105,12 @@ impl Inner {
         self.alloc_from_base(order, Base::alloc).or_else(|_| self.alloc_from_base(order, Base::search))
     }
 
+    /// Why nothing can be charged.
+    pub(super) fn shortage(&self, order: Order) -> AllocError {
+        let has_limit = self.capacity.limit() < u64::from(self.frames);
+        if has_limit { AllocError::OverCapacity } else { AllocError::OutOfMemory { order } }
+    }
+
     fn alloc_from_base(
         &self,
         order: Order,
@@ -112,8 +118,7 @@ impl Inner {
     ) -> Result<Entry, AllocError> {
         let frames = u64::from(order.frames());
         if !self.capacity.try_charge(frames) {
-            let has_limit = self.capacity.limit() < u64::from(self.frames);
-            return Err(if has_limit { AllocError::OverCapacity } else { AllocError::OutOfMemory { order } });
+            return Err(self.shortage(order));
         }
         let Some(frame) = alloc(&self.base, order) else {
             self.capacity.uncharge(frames);

@@ -46,7 +46,6 @@ use std::fmt;
 use std::num::NonZeroU64;
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 pub use cached::CachedOrder;
@@ -64,6 +63,7 @@ use crate::ledger::Ledger;
 use crate::lock::Lock;
 use crate::percpu::PerCpu;
 use crate::sys::advice::Giveback;
+use crate::sys::shared::Shared;
 use crate::sys::{Mapping, PAGE_SHIFT};
 use crate::{Backing, Builder, Prezero, ReturnPolicy};
 
@@ -85,7 +85,7 @@ use crate::{Backing, Builder, Prezero, ReturnPolicy};
 pub struct Pool {
     // Stopped before the last reference to `inner` here goes.
     background: Option<Background>,
-    inner: Arc<Inner>,
+    inner: Shared<Inner>,
 }
 
 /// Tells the pools of a process apart, also those that are gone.
@@ -169,7 +169,7 @@ impl Pool {
         Builder::new()
     }
 
-    pub(crate) fn new(inner: Arc<Inner>, background: Option<Background>) -> Self {
+    pub(crate) fn new(inner: Shared<Inner>, background: Option<Background>) -> Self {
         Self { background, inner }
     }
 
@@ -218,7 +218,7 @@ impl Drop for Pool {
         if self.inner.is_in_child() {
             // There is no such thread to wait for. Nor is anything unmapped: where a pool is hidden, its addresses may be
             // somebody else's in the child.
-            std::mem::forget((background, Arc::clone(&self.inner)));
+            std::mem::forget((background, self.inner.clone()));
             return;
         }
         if let Some(background) = background {
@@ -226,7 +226,7 @@ impl Drop for Pool {
         }
         if self.inner.has_raw_pages() {
             // Nothing borrows them, so they may be in use: by C, by a device, by whoever has their address.
-            std::mem::forget(Arc::clone(&self.inner));
+            std::mem::forget(self.inner.clone());
         }
     }
 }

@@ -18,8 +18,10 @@ impl Pool {
         let inner = self.in_parent()?;
         let mut got = 0;
         while got < count {
-            // What is charged for others' refills at this moment may come back: so one page is always asked for.
-            let wanted = (count - got).min(inner.left_frames().max(1));
+            let wanted = (count - got).min(inner.left_frames());
+            if wanted == 0 {
+                return if got == 0 { Err(inner.shortage(Order::ZERO)) } else { Ok(got) };
+            }
             let part = pages.try_reserve(wanted).map_err(|_| AllocError::HeapExhausted);
             match part.and_then(|()| self.alloc_reserved(wanted, pages)) {
                 Ok(all) if all == wanted => got += all,

@@ -67,7 +67,8 @@ mod tests {
     fn blocks_go_to_their_own_pool_whichever_was_first() {
         let Some(area) = area() else { return };
         let cpus = crate::sys::cpu::possible();
-        let page = || HotPage::new([(); 2].map(|()| ArraySet::new(cpus, Caps([1, 0, 0, 0, 0])))).unwrap();
+        let page =
+            || HotPage::new([(); 2].map(|()| ArraySet::new(cpus, Caps([1, 0, 0, 0, 0])).unwrap())).unwrap();
         let pages = [page(), page()];
         // Pools of other tests may be first.
         pages.iter().for_each(|page| announce(page.hot(), area));

@@ -4,12 +4,12 @@ use super::host;
 
 /// One more than the highest CPU id that can ever exist.
 pub(crate) fn possible() -> usize {
-    host::possible_cpus().unwrap_or_else(usable).clamp(1, 8192)
+    host::possible_cpus().or_else(host::usable_cpus).unwrap_or(1).clamp(1, 8192)
 }
 
-/// CPUs that this process may run on now.
+/// CPUs that this thread may run on now, or all where the kernel does not say.
 pub(crate) fn usable() -> usize {
-    std::thread::available_parallelism().map_or(1, |cpus| cpus.get())
+    host::usable_cpus().or_else(host::possible_cpus).unwrap_or(1)
 }
 
 /// The CPU that runs this thread, which may be another one a moment later.

@@ -7,6 +7,7 @@ use std::io;
 
 pub(crate) mod advice;
 pub(crate) mod cpu;
+pub(crate) mod environment;
 pub(crate) mod hugetlb;
 #[cfg(not(miri))]
 mod kernel;
@@ -16,6 +17,7 @@ pub(crate) mod membarrier;
 #[cfg(miri)]
 mod miri;
 pub(crate) mod node;
+pub(crate) mod shared;
 pub(crate) mod smaps;
 pub(crate) mod thread;
 pub(crate) mod zero;
@@ -77,4 +79,10 @@ pub(crate) enum Change {
     Locked,
     /// Its pages come from certain nodes.
     Bound,
+}
+
+impl Change {
+    /// All of them, each at the place of its number.
+    #[cfg_attr(miri, expect(dead_code, reason = "there is no kernel that a change would be undone in"))]
+    pub(in crate::sys) const ALL: [Self; 3] = [Self::Hidden, Self::Locked, Self::Bound];
 }

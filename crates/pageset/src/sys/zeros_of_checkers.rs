@@ -1,27 +1,41 @@
 //! Tables of what is empty at first, from the heap: atomics of model checkers are more than their zeros.
 
 use std::io;
-use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
 
 /// A table whose entries are the default at first.
-pub(crate) struct Zeros<T>(Box<[T]>);
+///
+/// # Invariants
+/// It leads to a leaked box, and nobody else has it.
+pub(crate) struct Zeros<T>(NonNull<[T]>);
+
+// SAFETY: it owns the entries as a box does.
+unsafe impl<T: Send> Send for Zeros<T> {}
+// SAFETY: as for Send.
+unsafe impl<T: Sync> Sync for Zeros<T> {}
 
 impl<T: Default> Zeros<T> {
     pub(crate) fn new(len: usize) -> io::Result<Self> {
-        Ok(Self((0..len).map(|_| T::default()).collect()))
+        let table: Box<[T]> = (0..len).map(|_| T::default()).collect();
+        // INVARIANT: leaked here.
+        Ok(Self(NonNull::from(Box::leak(table))))
     }
 }
 
-impl<T> Deref for Zeros<T> {
-    type Target = [T];
-
-    fn deref(&self) -> &[T] {
-        &self.0
+impl<T> Zeros<T> {
+    /// The entries, for somebody who moves together with this table.
+    ///
+    /// # Safety
+    /// They are not used once the table is dropped, and the table itself is not read as long as they are used.
+    pub(crate) unsafe fn lend(&mut self) -> &'static mut [T] {
+        // SAFETY: by the invariant they are ours; the caller answers for the lifetime.
+        unsafe { self.0.as_mut() }
     }
 }
 
-impl<T> DerefMut for Zeros<T> {
-    fn deref_mut(&mut self) -> &mut [T] {
-        &mut self.0
+impl<T> Drop for Zeros<T> {
+    fn drop(&mut self) {
+        // SAFETY: from a leaked box, which nobody else has.
+        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
     }
 }

@@ -1,16 +1,34 @@
 //! System calls about a mapping, and about CPUs.
 
+use std::ffi::CStr;
 use std::io;
 use std::ops::Range;
 
 use rustix::mm::{Advice, madvise, mlock, munlock};
 
 use super::Mapping;
+use crate::sys::lines;
 
 /// One more than the highest CPU id that can ever exist, if the kernel says so.
 pub(in crate::sys) fn possible_cpus() -> Option<usize> {
-    let listed = std::fs::read_to_string("/sys/devices/system/cpu/possible").ok()?;
-    highest_of(&listed).map(|highest| highest + 1)
+    let mut highest = None;
+    lines::for_each("/sys/devices/system/cpu/possible", |listed| highest = highest_of(listed)).ok()?;
+    highest.map(|highest: usize| highest + 1)
+}
+
+/// CPUs that this thread may run on now, if the kernel says so. (The standard library's count asks the heap for memory.)
+pub(in crate::sys) fn usable_cpus() -> Option<usize> {
+    // It refuses if there are more CPUs than the set has bits: 1024.
+    let usable = rustix::thread::sched_getaffinity(None).ok()?;
+    usize::try_from(usable.count()).ok().filter(|count| *count > 0)
+}
+
+/// Whether a variable of the environment has this value. (The standard library would copy it to the heap.)
+pub(in crate::sys) fn environment_says(name: &CStr, value: &CStr) -> bool {
+    // SAFETY: the name is a C string. Those who change the environment promise that no other thread reads it meanwhile.
+    let found = unsafe { libc::getenv(name.as_ptr()) };
+    // SAFETY: not null, so a C string, which nobody changes meanwhile.
+    !found.is_null() && unsafe { CStr::from_ptr(found) } == value
 }
 
 /// The last number of a list such as `0-3,8-11`.

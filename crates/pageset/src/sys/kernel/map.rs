@@ -1,14 +1,14 @@
 //! Mappings, a pool's and those of tables: address space is reserved once, and what was asked for is mapped inside it.
 
 use std::ffi::c_void;
-use std::io;
+use std::io::{self, Write as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::{self, NonNull};
 
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
-use super::calls;
+use super::{calls, file_size};
 use crate::sys::{Change, MapError, MapStep, POOL_ALIGN};
 use crate::{Backing, HugePageSize};
 
@@ -18,7 +18,8 @@ pub(crate) struct Mapping {
     bytes: usize,
     memfd: Option<OwnedFd>,
     is_ours: bool,
-    changes: Vec<Change>,
+    /// By [`Change::ALL`].
+    changed: [bool; Change::ALL.len()],
 }
 
 // SAFETY: a mapping is an address and a length; what threads do with the memory is decided by who owns its pages.
@@ -34,7 +35,7 @@ impl Mapping {
             Backing::Thp | Backing::Plain | Backing::Hugetlb(_) => None,
         };
         let start = reserve_aligned(bytes).map_err(|error| MapStep::Reserve.refused(error))?;
-        let mapping = Self { start, bytes, memfd, is_ours: true, changes: Vec::new() };
+        let mapping = Self { start, bytes, memfd, is_ours: true, changed: [false; _] };
         let prot = ProtFlags::READ | ProtFlags::WRITE;
         let address = start.as_ptr().cast::<c_void>();
         let refused = |error| MapStep::Map.refused(error);
@@ -73,7 +74,7 @@ impl Mapping {
 
     /// A region that the caller lent and takes back.
     pub(crate) fn lent(start: NonNull<u8>, bytes: usize) -> Self {
-        Self { start, bytes, memfd: None, is_ours: false, changes: Vec::new() }
+        Self { start, bytes, memfd: None, is_ours: false, changed: [false; _] }
     }
 
     pub(crate) fn start(&self) -> NonNull<u8> {
@@ -91,7 +92,7 @@ impl Mapping {
 
     /// Notes a change before it is made.
     pub(in crate::sys) fn note(&mut self, change: Change) {
-        self.changes.push(change);
+        self.changed[change as usize] = true;
     }
 
     pub(crate) fn memfd(&self) -> Option<BorrowedFd<'_>> {
@@ -108,7 +109,8 @@ impl Drop for Mapping {
             return;
         }
         // Whoever uses the region next knows nothing of the pool, and may fork, or count on its limit of locked memory.
-        for change in &self.changes {
+        let changes = Change::ALL.into_iter().zip(self.changed).filter(|(_, is_made)| *is_made);
+        for (change, _) in changes {
             let _ = match change {
                 Change::Hidden => calls::advise(self, 0..self.bytes, Advice::LinuxDoFork),
                 Change::Locked => calls::unlock(self),
@@ -121,7 +123,7 @@ impl Drop for Mapping {
 /// A file in memory of so many bytes.
 fn file_of(bytes: usize) -> io::Result<OwnedFd> {
     let memfd = memfd_create(c"pageset", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
-    ftruncate(&memfd, bytes as u64)?;
+    file_size::set(&memfd, bytes as u64)?;
     // Nobody makes it shorter behind the pages. Writes cannot be sealed where they are mapped, nor holes.
     fcntl_add_seals(&memfd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
     Ok(memfd)
@@ -130,7 +132,11 @@ fn file_of(bytes: usize) -> io::Result<OwnedFd> {
 /// Names private memory, so that it shows in `/proc/self/smaps` and is never merged with a neighbour's. Kernels that do
 /// not name memory refuse, which is no harm.
 fn name(start: NonNull<u8>, bytes: usize) {
-    let name = format!("pageset-{:x}\0", start.addr());
+    // Room for 16 digits and the zero at the end.
+    let mut name = [0; 32];
+    if write!(&mut name[..31], "pageset-{:x}", start.addr()).is_err() {
+        return;
+    }
     // SAFETY: the range is mapped, the name ends with zero, and naming changes no contents.
     unsafe {
         libc::prctl(libc::PR_SET_VMA, libc::PR_SET_VMA_ANON_NAME, start.as_ptr(), bytes, name.as_ptr());

@@ -1,10 +1,13 @@
 //! The Linux kernel: what the pool asks of it, call by call. Nothing above this folder calls the system.
 
 mod calls;
+mod file_size;
 mod map;
 mod thread;
 
-pub(super) use calls::{advise, bind_to, current_cpu, discard, lock, membarrier, possible_cpus};
+pub(super) use calls::{
+    advise, bind_to, current_cpu, discard, environment_says, lock, membarrier, possible_cpus, usable_cpus,
+};
 pub(crate) use map::Mapping;
 pub(super) use thread::{block_signals, leave_real_time, use_all_cpus};
 

@@ -1,5 +1,6 @@
 //! What a kernel would answer that has nothing to do.
 
+use std::ffi::CStr;
 use std::io;
 use std::ops::Range;
 
@@ -10,6 +11,16 @@ use super::Mapping;
 /// Two, so that tests see more than one.
 pub(in crate::sys) fn possible_cpus() -> Option<usize> {
     Some(2)
+}
+
+/// One, as programs under miri have.
+pub(in crate::sys) fn usable_cpus() -> Option<usize> {
+    Some(1)
+}
+
+/// The environment is the machine's, not the program's.
+pub(in crate::sys) fn environment_says(_: &CStr, _: &CStr) -> bool {
+    false
 }
 
 /// Threads are spread over the CPUs by the address of something of theirs.

@@ -5,8 +5,8 @@ mod calls;
 mod heap;
 
 pub(super) use calls::{
-    advise, bind_to, block_signals, current_cpu, discard, leave_real_time, lock, membarrier, possible_cpus,
-    use_all_cpus,
+    advise, bind_to, block_signals, current_cpu, discard, environment_says, leave_real_time, lock,
+    membarrier, possible_cpus, usable_cpus, use_all_cpus,
 };
 pub(crate) use heap::Mapping;
 
