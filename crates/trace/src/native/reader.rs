@@ -65,21 +65,19 @@ impl NativeReader {
         info.path = path.to_owned();
         let size =
             file.seek(SeekFrom::End(0)).map_err(|error| TraceError::io(path, "find the end of", error))?;
-        let index = match read_index(path, &mut file, offset, size) {
-            Ok(index) => Some(index),
-            Err(_) if recovery == Recovery::UpToDamage => None,
-            Err(error) => return Err(error),
-        };
-        let (index, end) = match index {
-            Some((index, end)) => (Some(index), end),
-            None => (None, size),
+        let mut damage = None;
+        let (index, end) = match read_index(path, &mut file, offset, size) {
+            Ok((index, end)) => (Some(index), end),
+            Err(error) => {
+                damage = Some(error);
+                (None, size)
+            }
         };
         if let Some(index) = index.as_ref().filter(|index| index.closing_bytes > 0) {
             match read_closing(path, &mut file, index.closing_bytes, end + u64::from(index.closing_bytes)) {
                 Ok(closing) => info = TraceInfo { path: path.to_owned(), ..closing },
                 // The one at the head says what was known when the recording began.
-                Err(_) if recovery == Recovery::UpToDamage => {}
-                Err(error) => return Err(error),
+                Err(error) => damage = Some(error),
             }
         }
         let lost = match &index {
@@ -94,7 +92,7 @@ impl NativeReader {
         };
         info.lost = lost;
         let decoder = Decoder::new().map_err(|error| TraceError::io(path, "unpack", error))?;
-        Ok(Self {
+        let mut reader = Self {
             info,
             file,
             offset,
@@ -108,7 +106,23 @@ impl NativeReader {
             lost,
             is_at_end: false,
             has_sought: false,
-        })
+        };
+        match damage {
+            Some(error) if recovery == Recovery::Refuse => Err(reader.refusal(error)),
+            _ => Ok(reader),
+        }
+    }
+
+    /// The error of a reader that refuses damage. It names recovery only if recovery would read something.
+    fn refusal(&mut self, error: TraceError) -> TraceError {
+        match error {
+            TraceError::Damaged { path, offset, problem }
+                if self.events_read == 0 && !self.has_sought && self.next_block(&mut Vec::new()).is_err() =>
+            {
+                TraceError::Offset { path, offset, problem, remedy: NOTHING_LEFT.to_owned() }
+            }
+            error => error,
+        }
     }
 
     pub(crate) const fn info_mut(&mut self) -> &mut TraceInfo {
@@ -216,7 +230,8 @@ impl NativeReader {
         }
         let problem =
             format!("the blocks hold {} events, but the index says {}", self.events_read, index.events());
-        Err(TraceError::damaged(&self.info.path, self.offset, problem))
+        let error = TraceError::damaged(&self.info.path, self.offset, problem);
+        Err(self.refusal(error))
     }
 }
 
@@ -240,12 +255,8 @@ impl TraceReader for NativeReader {
                 if self.index.is_none() && self.is_closing(self.offset) {
                     break;
                 }
-                if self.recovery == Recovery::Refuse {
-                    return Err(error);
-                }
-                if self.events_read == 0 {
-                    let problem = "is damaged in its first block, so nothing of it can be read";
-                    return Err(TraceError::file(&self.info.path, problem, "copy or record it again"));
+                if self.recovery == Recovery::Refuse || self.events_read == 0 {
+                    return Err(self.refusal(error));
                 }
                 self.lost.damaged_blocks += 1;
                 break;
@@ -294,6 +305,9 @@ impl TraceReader for NativeReader {
         Ok(())
     }
 }
+
+/// The remedy where recovery would find nothing.
+const NOTHING_LEFT: &str = "no event before this can be read, so copy or record the trace again";
 
 const ENDS_WITHIN: &str = "the file ends within what starts here";
 

@@ -139,7 +139,7 @@ fn a_truncated_file_is_recognised_and_can_be_read_up_to_the_damage() {
         };
         let mut first = Vec::new();
         if let Err(error) = reader.read_block(&mut first) {
-            assert!(error.to_string().contains("first block"), "{error}");
+            assert!(error.to_string().contains("no event before this"), "{error}");
             continue;
         }
         let left = [first, all(reader.as_mut())].concat();
@@ -328,4 +328,35 @@ fn a_damaged_closing_description_is_noticed() {
         assert_eq!(reader.info().name, head.name);
         assert_eq!(all(reader.as_mut()).len(), 10);
     }
+}
+
+/// Any byte may be wrong, and a file may end anywhere.
+#[test]
+fn recovery_is_advised_exactly_where_it_recovers_events() {
+    let (bytes, ..) = recorded();
+    let cut = (0..bytes.len()).map(|end| bytes[..end].to_vec());
+    let flipped = (0..bytes.len()).map(|at| {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 0x40;
+        damaged
+    });
+    let count = |bytes: &[u8], recovery| -> Result<usize, TraceError> {
+        let options = OpenOptions::new().recovery(recovery);
+        let mut reader = options.open_bytes("t.pgtrace".as_ref(), bytes.to_vec())?;
+        let (mut count, mut block) = (0, Vec::new());
+        while reader.read_block(&mut block)? > 0 {
+            count += block.len();
+        }
+        Ok(count)
+    };
+    let mut advised = [0, 0];
+    for damaged in cut.chain(flipped) {
+        let Err(error) = count(&damaged, Recovery::Refuse) else { continue };
+        let is_advised = matches!(error, TraceError::Damaged { .. });
+        let recovered = count(&damaged, Recovery::UpToDamage).unwrap_or(0);
+        assert_eq!(is_advised, recovered > 0, "{recovered} events: {error}");
+        assert_eq!(is_advised, error.to_string().contains("recovery"), "{error}");
+        advised[usize::from(is_advised)] += 1;
+    }
+    assert!(advised.iter().all(|&files| files > 10), "both kinds are met: {advised:?}");
 }
