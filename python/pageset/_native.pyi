@@ -70,7 +70,7 @@ class Table:
 class Pool:
     """A pool of 4 KiB to 4 MiB pages: per-CPU cached, huge-page backed, returned to the system when idle.
 
-    It lives as long as the last of its pages. In a child of a fork its pages may be read, and nothing else happens.
+    It lives as long as the last of its pages. In a child of a fork its pages may be read; every other call is an error.
     """
 
     def __new__(
@@ -113,7 +113,7 @@ class Pool:
 class Pages:
     """Pages of a pool. ``memoryview(pages)`` and ``numpy.frombuffer(pages, ...)`` are their bytes without a copy.
 
-    They are free again when the last of these and the object itself are gone, or at ``free()``.
+    They are free again when the last of these and the object itself are gone, at ``free()``, or behind a ``with`` block.
     """
 
     @property
@@ -127,9 +127,9 @@ class Pages:
         """Bytes from the pool's start to these pages."""
     @property
     def is_free(self) -> bool:
-        """Whether they were given back by ``free()``."""
+        """Whether they were given back, by ``free()`` or behind a ``with`` block."""
     def free(self) -> None:
-        """Gives them back now. A ``BufferError`` while somebody looks at their bytes; nothing if they are free already."""
+        """Gives them back now. A ``BufferError`` while there are views of their bytes; nothing if they are free already."""
     def __len__(self) -> int: ...
     def __enter__(self) -> Pages: ...
     def __exit__(

@@ -3,6 +3,8 @@
 import dataclasses
 import html
 import json
+import operator
+import os
 import types
 import typing
 from collections.abc import Iterable, Mapping, Sequence
@@ -55,13 +57,29 @@ def _build(kind: Any, value: Any) -> Any:
     return value
 
 
+def listed(name: str, values: Iterable[T]) -> list[T]:
+    """The argument ``name``, which is a list. A text or a path is a list to Python, of its letters."""
+    if isinstance(values, str | bytes | os.PathLike):
+        raise TypeError(f"{name} is a list: write [{values!r}]")
+    return list(values)
+
+
+def whole(name: str, value: object) -> int:
+    """The number ``name``. Text is none, and NumPy's whole numbers are."""
+    try:
+        return operator.index(typing.cast(typing.SupportsIndex, value))
+    except TypeError:
+        raise TypeError(f"{name} is a whole number, not {value!r}") from None
+
+
 def settings_list(settings: Mapping[str, int | Sequence[int]] | None) -> list[str]:
     """Settings as they are typed: ``KEY=VALUE[,VALUE]``."""
 
-    def values(value: int | Sequence[int]) -> str:
-        return ",".join(map(str, [value] if isinstance(value, int) else value))
+    def values(key: str, value: int | Sequence[int]) -> str:
+        several = value if isinstance(value, Iterable) and not isinstance(value, str | bytes) else [value]
+        return ",".join(str(whole(key, one)) for one in several)
 
-    return [f"{key}={values(value)}" for key, value in (settings or {}).items()]
+    return [f"{key}={values(key, value)}" for key, value in (settings or {}).items()]
 
 
 def text_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

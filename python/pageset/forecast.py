@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import _native
-from .document import Progress, Tabular, html_table, parse, settings_list, text_table
+from .document import Progress, Tabular, html_table, listed, parse, settings_list, text_table
 from .recording import Recording
 
 Interval = tuple[int, int]
@@ -107,21 +107,20 @@ class Replay(Tabular):
 
 def replay(
     recording: Recording,
-    policies: Sequence[str] = (),
+    policies: str | Sequence[str] = (),
     settings: Mapping[str, int | Sequence[int]] | None = None,
     *,
     layout: str | os.PathLike[str] | None = None,
     cpus: int | None = None,
     progress: Progress | None = None,
 ) -> Replay:
-    """Replays a recording under each policy; under all if none is named.
+    """Replays a recording under each policy, or under the one that is named; under all that a replay can play if none is.
 
     ``settings`` are constants of the policies (``batch``, ``high``, ``scale-max``) and settings of the kernel (``vm.``
     and the name); a key with several values gives a row for each combination. ``layout`` is a machine to replay on
     instead of the recorded one, ``cpus`` a number of CPUs that share its memory.
     """
-    if isinstance(policies, str):
-        policies = [policies]
-    asked = (list(policies), settings_list(settings))
+    names = [policies] if isinstance(policies, str) else listed("policies", policies)
+    asked = (names, settings_list(settings))
     text, table = _native.replay(recording._native, *asked, layout=layout, cpus=cpus, progress=progress)
     return parse(Replay, text, table=table)

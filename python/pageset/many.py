@@ -8,7 +8,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 
 from . import _native, tasks
-from .document import Progress, html_table, settings_list, text_table
+from .document import Progress, html_table, listed, settings_list, text_table
 
 Path = str | os.PathLike[str]
 
@@ -76,9 +76,10 @@ def replay_many(
 ) -> Results:
     """Replays each recording under all policies, each recording a task; otherwise as :func:`sweep`.
 
-    Those who work must find the recordings under the same names.
+    Each worker must find the recordings under the same names.
     """
-    names, chosen, given = [os.fspath(path) for path in recordings], list(policies), settings_list(settings)
+    names = [os.fspath(path) for path in listed("recordings", recordings)]
+    chosen, given = listed("policies", policies), settings_list(settings)
     keys = _native.replay_tasks(names, chosen, given)
     todo = {
         key: tasks.Task(key, _native.replay_task, (key, name, chosen, given))

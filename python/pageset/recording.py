@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from . import _native
-from .document import Progress, html_table
+from .document import Progress, html_table, listed
 
 
 class Recording:
@@ -151,7 +151,7 @@ def record(
     """
     removed = _native.record(
         path,
-        [os.fspath(word) for word in command],
+        [os.fspath(word) for word in listed("command", command)],
         seconds=seconds,
         cpus=cpus,
         buffer_bytes=buffer_bytes,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from . import _native
-from .document import Progress, Tabular, html_table, parse, text_table
+from .document import Progress, Tabular, html_table, listed, parse, text_table, whole
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,27 @@ class RunSpec:
     """Virtual time that is measured."""
     settings: Mapping[str, int] = field(default_factory=dict)
     """Parameters of the workload, and ``vm.*`` settings of the kernel."""
+
+    def __post_init__(self) -> None:
+        for name in _TEXTS:
+            if not isinstance(value := getattr(self, name), str | None):
+                raise TypeError(f"{name} is a name, not {value!r}")
+        for name in _NUMBERS:
+            if (value := getattr(self, name)) is not None:
+                object.__setattr__(self, name, _not_negative(name, value))
+        settings = {key: _not_negative(key, value) for key, value in self.settings.items()}
+        object.__setattr__(self, "settings", settings)
+
+
+_TEXTS = ("machine", "workload", "policy", "kernel_of", "tick_phase")
+_NUMBERS = ("cpus", "batch", "high", "seed", "warmup_ms", "duration_ms")
+
+
+def _not_negative(name: str, value: object) -> int:
+    number = whole(name, value)
+    if number < 0:
+        raise ValueError(f"{name} is {number}: it cannot be negative")
+    return number
 
 
 @dataclass(frozen=True)
@@ -147,6 +168,7 @@ def simulate_all(
     specs: Sequence[RunSpec], *, jobs: int | None = None, progress: Progress | None = None
 ) -> Runs:
     """Runs all, up to ``jobs`` at once, one for each CPU if nothing is said; the results are in their order."""
+    specs = listed("specs", specs)
     asked = json.dumps([dataclasses.asdict(spec) for spec in specs])
     text, table = _native.simulate(asked, jobs=jobs, progress=progress)
     return Runs(tuple(specs), parse(tuple[RunResult, ...], text), table)

@@ -1,29 +1,62 @@
 //! Errors become exceptions with the words of the command.
 
 use std::io;
+use std::path::Path;
 
 use anyhow::anyhow;
 use pageset::AllocError;
 use pageset_lab::recordings::{ReplayError, VerifyError};
 use pageset_trace::TraceError;
-use pyo3::PyErr;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
 
 mod exceptions {
     //! Classes that Python defines, so that one of them can be two things.
 
     pyo3::import_exception!(pageset.errors, Error);
-    pyo3::import_exception!(pageset.errors, FileError);
     pyo3::import_exception!(pageset.errors, OutOfMemoryError);
 }
 
-/// The exception for an error: `FileError`, which is an `OSError` too, if the system has refused something.
+/// The exception for an error: a `FileError`, which is an `OSError` too, if the system has refused something.
 pub(crate) fn raised(error: anyhow::Error) -> PyErr {
-    let is_of_system = error.chain().any(|cause| cause.is::<io::Error>());
-    let text = match of_trace(error) {
-        Ok(error) => with_remedy(&error),
-        Err(error) => format!("{error:#}"),
+    raised_at(error, None)
+}
+
+/// The same for work on the file `path`, which the error itself may not know.
+pub(crate) fn raised_at(error: anyhow::Error, path: Option<&Path>) -> PyErr {
+    let of_system = error.chain().find_map(|cause| cause.downcast_ref::<io::Error>()).map(errno);
+    let (text, path) = match of_trace(error) {
+        Ok(error) => (with_remedy(&error), Some(error.path().to_owned())),
+        Err(error) => (format!("{error:#}"), path.map(Path::to_owned)),
     };
-    if is_of_system { exceptions::FileError::new_err(text) } else { exceptions::Error::new_err(text) }
+    let Some(errno) = of_system else { return exceptions::Error::new_err(text) };
+    Python::attach(|py| {
+        let exception = py
+            .import("pageset.errors")
+            .and_then(|errors| errors.call_method1("of_file", (text, errno, path.map(file_name))));
+        exception.map_or_else(|error| error, PyErr::from_value)
+    })
+}
+
+/// The system's number of an error, where it is one of the system's.
+fn errno(error: &io::Error) -> Option<i32> {
+    error.raw_os_error().or(match error.kind() {
+        io::ErrorKind::NotFound => Some(libc::ENOENT),
+        io::ErrorKind::AlreadyExists => Some(libc::EEXIST),
+        io::ErrorKind::PermissionDenied => Some(libc::EACCES),
+        io::ErrorKind::IsADirectory => Some(libc::EISDIR),
+        _ => None,
+    })
+}
+
+/// `OSError.filename` is text.
+fn file_name(path: std::path::PathBuf) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+/// A number that an argument cannot be.
+pub(crate) fn bad_number(problem: impl std::fmt::Display) -> PyErr {
+    PyValueError::new_err(problem.to_string())
 }
 
 /// What an argument cannot be.

@@ -11,6 +11,7 @@
 //! | `work` | runs them while Python goes on; progress, interrupts |
 //! | `document` | results become text, of which Python makes values |
 //! | `error` | errors become exceptions |
+//! | `number` | whole numbers as arguments |
 //! | `pool`, `pages` | the pool, and pages with the buffer protocol |
 //!
 //! Nothing is computed here. The part in Python is `python/pageset`.
@@ -21,6 +22,7 @@ mod command;
 mod document;
 mod error;
 mod events;
+mod number;
 #[expect(unsafe_code, reason = "the buffer protocol is C's")]
 mod pages;
 mod pool;

@@ -3,13 +3,15 @@
 use std::ffi::c_int;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use pageset::{OwnedPages, PAGE_BYTES};
+use pageset::{AllocError, OwnedPages, PAGE_BYTES};
 use pyo3::exceptions::{PyBufferError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 
+use crate::error::refused;
+
 /// Pages of a pool. `memoryview(pages)` and `numpy.frombuffer(pages, ...)` are their bytes without a copy. They are free
-/// again when the last of these and the object itself are gone, or at `free()`.
+/// again when the last of these and the object itself are gone, at `free()`, or behind a `with` block.
 #[pyclass(frozen, module = "pageset")]
 pub(crate) struct Pages {
     state: Mutex<State>,
@@ -22,12 +24,14 @@ pub(crate) struct Pages {
 struct State {
     pages: Option<OwnedPages>,
     views: usize,
+    /// A `with` block has ended while there were views: the last of them frees the pages, and no more are made.
+    is_left: bool,
 }
 
 impl Pages {
     pub(crate) fn new(pages: OwnedPages) -> Self {
         let (page_count, offset) = (pages.page_count(), pages.offset());
-        Self { state: Mutex::new(State { pages: Some(pages), views: 0 }), page_count, offset }
+        Self { state: Mutex::new(State { pages: Some(pages), views: 0, is_left: false }), page_count, offset }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -55,15 +59,18 @@ impl Pages {
         self.offset
     }
 
-    /// Whether they were given back by `free()`.
+    /// Whether they were given back, by `free()` or behind a `with` block.
     #[getter]
     fn is_free(&self) -> bool {
         self.state().pages.is_none()
     }
 
-    /// Gives them back now. A `BufferError` while somebody looks at their bytes; nothing if they are free already.
+    /// Gives them back now. A `BufferError` while there are views of their bytes; nothing if they are free already.
     fn free(&self) -> PyResult<()> {
         let mut state = self.state();
+        if state.pages.as_ref().is_some_and(|pages| pages.pool().is_in_child()) {
+            return Err(refused(AllocError::Forked));
+        }
         if state.views > 0 {
             let views = state.views;
             let text = format!("the pages have {views} views: release memoryviews and arrays of them first");
@@ -81,13 +88,16 @@ impl Pages {
         slf
     }
 
+    /// Gives them back, as soon as there are no views of them. Never raises: it would hide the block's own exception.
     fn __exit__(
         &self,
         _type: &Bound<'_, PyAny>,
         _value: &Bound<'_, PyAny>,
         _traceback: &Bound<'_, PyAny>,
-    ) -> PyResult<()> {
-        self.free()
+    ) {
+        let mut state = self.state();
+        state.is_left = true;
+        state.free_if_left();
     }
 
     fn __repr__(&self) -> String {
@@ -102,7 +112,7 @@ impl Pages {
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let pages = slf.get();
         let mut state = pages.state();
-        let start = state.pages.as_ref().map(OwnedPages::as_ptr);
+        let start = state.pages.as_ref().filter(|_| !state.is_left).map(OwnedPages::as_ptr);
         let start = start.ok_or_else(|| PyValueError::new_err("the pages are free"))?;
         let bytes = pages.nbytes() as ffi::Py_ssize_t;
         // SAFETY: Python passes a buffer to fill. The bytes are mapped and initialised, and stay so: the view keeps this
@@ -122,5 +132,14 @@ impl Pages {
     unsafe fn __releasebuffer__(&self, _view: *mut ffi::Py_buffer) {
         let mut state = self.state();
         state.views = state.views.saturating_sub(1);
+        state.free_if_left();
+    }
+}
+
+impl State {
+    fn free_if_left(&mut self) {
+        if self.is_left && self.views == 0 {
+            self.pages = None;
+        }
     }
 }

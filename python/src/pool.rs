@@ -8,33 +8,34 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::error::{out_of_memory, refused};
+use crate::number::Whole;
 use crate::pages::Pages;
 
 /// A pool of 4 KiB to 4 MiB pages: per-CPU cached, huge-page backed, returned to the system when idle.
 ///
-/// It lives as long as the last of its pages. In a child of a fork its pages may be read, and nothing else happens.
+/// It lives as long as the last of its pages. In a child of a fork its pages may be read; every other call is an error.
 #[pyclass(frozen, module = "pageset")]
 pub(crate) struct Pool(Arc<pageset::Pool>);
 
 #[pymethods]
 impl Pool {
     #[new]
-    #[pyo3(signature = (size=1 << 30, *, capacity=None, backing="thp", node=None, locked=false))]
+    #[pyo3(signature = (size=Whole(1 << 30), *, capacity=None, backing="thp", node=None, locked=false))]
     fn new(
         py: Python<'_>,
-        size: usize,
-        capacity: Option<usize>,
+        size: Whole<usize>,
+        capacity: Option<Whole<usize>>,
         backing: &str,
-        node: Option<u16>,
+        node: Option<Whole<u16>>,
         locked: bool,
     ) -> PyResult<Self> {
         let backing = named_backing(backing)?;
         let build = || {
-            let mut builder = pageset::Pool::builder().size(size).backing(backing);
-            if let Some(capacity) = capacity {
+            let mut builder = pageset::Pool::builder().size(size.0).backing(backing);
+            if let Some(Whole(capacity)) = capacity {
                 builder = builder.capacity(capacity);
             }
-            if let Some(node) = node {
+            if let Some(Whole(node)) = node {
                 builder = builder.numa(Numa::Bind(node));
             }
             if locked {
@@ -65,33 +66,38 @@ impl Pool {
     }
 
     /// Allocates a block of `2**order` pages, aligned to its size; order 0 to 10. What is in it is unspecified, or all zero.
-    #[pyo3(signature = (order=0, *, zeroed=false))]
-    fn alloc(&self, py: Python<'_>, order: u8, zeroed: bool) -> PyResult<Pages> {
-        let order = Order::new(order)
+    #[pyo3(signature = (order=Whole(0), *, zeroed=false))]
+    fn alloc(&self, py: Python<'_>, order: Whole<u64>, zeroed: bool) -> PyResult<Pages> {
+        let Whole(order) = order;
+        let order = u8::try_from(order)
+            .ok()
+            .and_then(Order::new)
             .ok_or_else(|| refused(format!("order {order} is none: use 0 to {}", Order::MAX.get())))?;
         let block = if zeroed { py.detach(|| self.0.alloc_zeroed(order)) } else { self.0.alloc(order) };
         self.owned(block)
     }
 
     /// Allocates exactly `count` pages that lie side by side, 1 to 1024.
-    fn alloc_exact(&self, py: Python<'_>, count: usize) -> PyResult<Pages> {
-        self.owned(py.detach(|| self.0.alloc_exact(count)))
+    fn alloc_exact(&self, py: Python<'_>, count: Whole<usize>) -> PyResult<Pages> {
+        self.owned(py.detach(|| self.0.alloc_exact(count.0)))
     }
 
     /// Allocates `count` single pages; fewer if there are no more.
-    fn alloc_bulk(&self, py: Python<'_>, count: usize) -> PyResult<Vec<Pages>> {
+    fn alloc_bulk(&self, py: Python<'_>, count: Whole<usize>) -> PyResult<Vec<Pages>> {
         let mut pages = Vec::new();
-        py.detach(|| self.0.alloc_bulk(count, &mut pages)).map_err(not_allocated)?;
+        py.detach(|| self.0.alloc_bulk(count.0, &mut pages)).map_err(not_allocated)?;
         Ok(pages.into_iter().map(|pages| Pages::new(pages.into_owned(&self.0))).collect())
     }
 
     /// What happened, and where the pages are.
-    fn stats(&self, py: Python<'_>) -> PoolStats {
-        py.detach(|| PoolStats::of(&self.0))
+    fn stats(&self, py: Python<'_>) -> PyResult<PoolStats> {
+        self.check_process()?;
+        Ok(py.detach(|| PoolStats::of(&self.0)))
     }
 
     /// The memory as the kernel accounts for it, in bytes, with what is resident by NUMA node. `None` without `/proc`.
     fn backing<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        self.check_process()?;
         let Ok(report) = py.detach(|| self.0.backing()) else { return Ok(None) };
         let backing = PyDict::new(py);
         for (key, bytes) in [
@@ -109,8 +115,9 @@ impl Pool {
     }
 
     /// Gives all free memory back to the system now. Bytes that went back.
-    fn trim(&self, py: Python<'_>) -> u64 {
-        py.detach(|| self.0.trim()).returned_bytes
+    fn trim(&self, py: Python<'_>) -> PyResult<u64> {
+        self.check_process()?;
+        Ok(py.detach(|| self.0.trim()).returned_bytes)
     }
 
     /// Checks everything that can be checked by looking, while nobody else uses the pool.
@@ -124,13 +131,18 @@ impl Pool {
 }
 
 impl Pool {
+    /// An error in a child of the process that built the pool.
+    fn check_process(&self) -> PyResult<()> {
+        if self.0.is_in_child() { Err(refused(AllocError::Forked)) } else { Ok(()) }
+    }
+
     /// What borrows in Rust is shared in Python.
     fn owned(&self, pages: Result<pageset::Pages<'_>, AllocError>) -> PyResult<Pages> {
         pages.map(|pages| Pages::new(pages.into_owned(&self.0))).map_err(not_allocated)
     }
 }
 
-/// What a child of a fork cannot reach of its parent, and so nothing that its parent cannot answer for.
+/// The backing of that name. A file that processes share is none of them: a child could change what its parent reads.
 fn named_backing(name: &str) -> PyResult<Backing> {
     match name {
         "thp" => Ok(Backing::Thp),

@@ -10,7 +10,8 @@ use pageset_lab::file::{Existing, begin_file, check_file, remove_begun};
 use pageset_record::{Condition, CpuList, Going, Options, RecordError, Session, Timing};
 use pyo3::prelude::*;
 
-use crate::error::refused;
+use crate::error::{bad_number, refused};
+use crate::number::Whole;
 use crate::work::{Interrupted, run};
 
 /// Records into a new file. Returns the tracing instances of killed recorders that it has removed.
@@ -23,7 +24,7 @@ pub(crate) fn record(
     command: Vec<OsString>,
     seconds: Option<f64>,
     cpus: Option<&str>,
-    buffer_bytes: Option<u64>,
+    buffer_bytes: Option<Whole<u64>>,
     faults: bool,
     call_chains: bool,
     flight_recorder: bool,
@@ -35,11 +36,11 @@ pub(crate) fn record(
     let until = until.map(|until| until.parse::<Condition>().map_err(refused)).transpose()?;
     let duration = seconds.map(|seconds| {
         let duration = Duration::try_from_secs_f64(seconds);
-        duration.map_err(|error| refused(format!("seconds is {seconds}: {error}")))
+        duration.map_err(|error| bad_number(format!("seconds is {seconds}: {error}")))
     });
     let options = Options {
         cpus,
-        buffer_bytes,
+        buffer_bytes: buffer_bytes.map(|bytes| bytes.0),
         duration: duration.transpose()?,
         command,
         with_faults: faults,

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use anyhow::bail;
-use pageset_lab::recordings::bundled;
+use pageset_lab::recordings::bundled_with;
 use pageset_trace::{
     Event, Layout, LostEvents, OpenOptions, Recovery, Strictness, TraceError, TraceInfo, TraceReader,
 };
@@ -24,7 +24,7 @@ pub(crate) struct Recording {
 #[derive(Clone)]
 pub(crate) enum Source {
     /// In this library.
-    Bundled,
+    Bundled(OpenOptions),
     /// In a file.
     File(PathBuf, OpenOptions),
 }
@@ -33,7 +33,7 @@ impl Source {
     /// Opens it. Reading ends once `watch` is cancelled.
     pub(crate) fn open(&self, watch: &Watch) -> anyhow::Result<Watched> {
         let reader = match self {
-            Self::Bundled => bundled()?,
+            Self::Bundled(options) => bundled_with(options)?,
             Self::File(path, options) => {
                 if path.exists() && !path.is_file() {
                     bail!(
@@ -70,7 +70,10 @@ impl Recording {
             if let Some(layout) = layout {
                 options = options.layout(Layout::load(&layout)?);
             }
-            let source = path.map_or(Source::Bundled, |path| Source::File(path, options));
+            let source = match path {
+                Some(path) => Source::File(path, options),
+                None => Source::Bundled(options),
+            };
             let info = source.open(&watch)?.info().clone();
             Ok(Self { source, info })
         })

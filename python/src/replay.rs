@@ -3,18 +3,20 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use pageset_core::{POLICIES, Policy};
-use pageset_lab::recordings::{Candidate, Replay, ReplayOptions, Stage, Sweep, guess_layout, replay as play};
+use pageset_core::Policy;
+use pageset_lab::recordings::{Candidate, Replay, ReplayOptions, Stage, Sweep, guess_layout, replay as play, replayable};
 use pageset_trace::{Layout, TraceReader as _};
 use pyo3::prelude::*;
 
 use crate::document;
 use crate::error::refused;
+use crate::number::Whole;
 use crate::recording::{Recording, Source};
 use crate::stream::Table;
 use crate::work::{Interrupted, Watch, run};
 
-/// Replays a recording under each policy, with every combination of the settings; all policies if none is named.
+/// Replays a recording under each policy, with every combination of the settings; under all that a replay can play if none is
+/// named.
 #[pyfunction]
 #[pyo3(signature = (recording, policies, settings, *, layout, cpus, progress))]
 pub(crate) fn replay(
@@ -23,13 +25,13 @@ pub(crate) fn replay(
     policies: Vec<String>,
     settings: Vec<String>,
     layout: Option<PathBuf>,
-    cpus: Option<u32>,
+    cpus: Option<Whole<u32>>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<(String, Table)> {
     let candidates = candidates(&policies, &settings)?;
     let source = recording.source.clone();
     let replayed = run(py, progress, Interrupted::LeftAlone, move |watch| {
-        played(&source, candidates, layout.as_deref(), cpus, &watch)
+        played(&source, candidates, layout.as_deref(), cpus.map(|cpus| cpus.0), &watch)
     })?;
     Ok((document::of(&replayed)?, Table::of(&replayed.outcomes)?))
 }
@@ -64,7 +66,7 @@ pub(crate) fn played(
     })?)
 }
 
-/// The policies with these names.
+/// The policies with these names, or all that a replay can play.
 pub(crate) fn candidates(names: &[String], settings: &[String]) -> PyResult<Vec<Candidate>> {
     let named = |name: &String| {
         Policy::named(name)
@@ -72,7 +74,7 @@ pub(crate) fn candidates(names: &[String], settings: &[String]) -> PyResult<Vec<
             .ok_or_else(|| refused(format!("unknown policy `{name}`; `pageset policies` names all")))
     };
     let policies: Vec<Policy> = if names.is_empty() {
-        POLICIES.to_vec()
+        replayable()
     } else {
         names.iter().map(named).collect::<PyResult<_>>()?
     };

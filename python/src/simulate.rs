@@ -5,6 +5,7 @@ use pageset_lab::simulate::{RunSpec, simulate_all};
 use pyo3::prelude::*;
 
 use crate::document;
+use crate::number::Whole;
 use crate::stream::Table;
 use crate::work::{Interrupted, run};
 
@@ -14,11 +15,11 @@ use crate::work::{Interrupted, run};
 pub(crate) fn simulate(
     py: Python<'_>,
     specs: &str,
-    jobs: Option<u16>,
+    jobs: Option<Whole<u16>>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<(String, Table)> {
     let specs: Vec<RunSpec> = document::read(specs)?;
-    let jobs = jobs.map_or_else(jobs_of_this_machine, usize::from);
+    let jobs = jobs.map_or_else(jobs_of_this_machine, |jobs| usize::from(jobs.0));
     let (specs, results) = run(py, progress, Interrupted::LeftAlone, move |mut watch| {
         simulate_all(&specs, jobs, &mut watch).map(|results| (specs, results))
     })?;

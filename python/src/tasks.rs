@@ -14,7 +14,7 @@ use pageset_trace::OpenOptions;
 use pyo3::prelude::*;
 
 use crate::document;
-use crate::error::raised;
+use crate::error::{raised, raised_at};
 use crate::recording::Source;
 use crate::replay::{candidates, played};
 use crate::work::{Interrupted, run};
@@ -23,7 +23,7 @@ use crate::work::{Interrupted, run};
 #[pyfunction]
 pub(crate) fn sweep_tasks(py: Python<'_>, plan: PathBuf) -> PyResult<Vec<(String, String)>> {
     let runs = py.detach(|| -> Result<_> { Ok(Sweep::new(&Plan::read(&plan)?)?.runs().to_vec()) });
-    let runs = runs.map_err(raised)?;
+    let runs = runs.map_err(|error| raised_at(error, Some(&plan)))?;
     runs.into_iter().map(|(key, spec)| Ok((key, document::of(&spec)?))).collect()
 }
 
@@ -95,7 +95,7 @@ pub(crate) struct Results(Dataset);
 impl Results {
     #[new]
     fn new(directory: PathBuf) -> PyResult<Self> {
-        Dataset::at(&directory).map(Self).map_err(raised)
+        Dataset::at(&directory).map(Self).map_err(|error| raised_at(error, Some(&directory)))
     }
 
     /// Keys of the results that are there.

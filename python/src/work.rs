@@ -7,9 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use pageset_lab::{Cancelled, Progress};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
+use rayon::ThreadPoolBuilder;
 
 use crate::error;
 
@@ -101,6 +103,12 @@ impl Progress for Watch {
     }
 }
 
+/// Runs `work` on threads of its own. Rayon's global threads are not in a child of a fork, which would wait for them for ever.
+fn on_own_threads<T: Send>(work: impl FnOnce() -> anyhow::Result<T> + Send) -> anyhow::Result<T> {
+    let threads = ThreadPoolBuilder::new().thread_name(|index| format!("pageset-{index}")).build();
+    threads.context("the system gives no threads")?.install(work)
+}
+
 /// Runs `work` without Python's lock. Its errors become exceptions; what a signal handler or `progress` raises cancels it.
 pub(crate) fn run<T: Send + 'static>(
     py: Python<'_>,
@@ -113,7 +121,7 @@ pub(crate) fn run<T: Send + 'static>(
     let of_worker = watch.clone();
     let worker = thread::Builder::new().name("pageset".to_owned());
     // Nobody receives what interrupted work gives.
-    let worker = worker.spawn(move || drop(sender.send(work(of_worker))))?;
+    let worker = worker.spawn(move || drop(sender.send(on_own_threads(move || work(of_worker)))))?;
     loop {
         let receiver = &mut receiver;
         let received = py.detach(move || receiver.recv_timeout(PERIOD));

@@ -85,6 +85,27 @@ def test_a_with_block_frees_at_its_end(pool: pageset.Pool) -> None:
     assert pages.is_free and pool.stats().nr_used == 0
 
 
+def test_a_with_block_frees_behind_the_last_view(pool: pageset.Pool) -> None:
+    with pool.alloc(1) as pages:
+        array = numpy.frombuffer(memoryview(pages), dtype=numpy.uint8)
+    assert not pages.is_free and pool.stats().nr_used == 2
+    with pytest.raises(ValueError, match="the pages are free"):
+        memoryview(pages)
+    array[:] = 1
+    del array
+    gc.collect()
+    assert pages.is_free and pool.stats().nr_used == 0
+
+
+def test_a_with_block_raises_what_the_program_raised(pool: pageset.Pool) -> None:
+    with pytest.raises(LookupError, match="the program's own"):
+        with pool.alloc(1) as pages:
+            view = memoryview(pages)
+            raise LookupError("the program's own")
+    view.release()
+    assert pages.is_free and pool.stats().nr_used == 0
+
+
 def test_many_pages_are_had_at_once(pool: pageset.Pool) -> None:
     pages = pool.alloc_bulk(1000)
     assert len({page.offset for page in pages}) == 1000
@@ -110,8 +131,14 @@ def test_what_a_pool_cannot_be_is_said() -> None:
         pageset.Pool(16 * MIB, backing="gold")  # type: ignore[arg-type]
     with pytest.raises(pageset.Error, match="order 11 is none: use 0 to 10"):
         pageset.Pool(16 * MIB).alloc(11)
-    with pytest.raises(OverflowError):
-        pageset.Pool(-1)
+    for bad in (lambda: pageset.Pool(-1), lambda: pageset.Pool(16 * MIB, capacity=-1), lambda: pageset.Pool(1 << 64)):
+        with pytest.raises(ValueError, match="is not a number from 0 to"):
+            bad()
+    with pytest.raises(TypeError):
+        pageset.Pool("16")  # type: ignore[arg-type]
+    for call in (pageset.Pool(16 * MIB).alloc, pageset.Pool(16 * MIB).alloc_exact, pageset.Pool(16 * MIB).alloc_bulk):
+        with pytest.raises(ValueError, match="-1 is not a number from 0 to"):
+            call(-1)
 
 
 def test_memory_is_accounted_for_and_given_back(pool: pageset.Pool) -> None:
@@ -133,11 +160,16 @@ def test_a_child_reads_pages_and_gets_none(pool: pageset.Pool) -> None:
     if child == 0:
         try:
             is_right = memoryview(pages)[0] == 42
-            try:
-                pool.alloc()
-                is_right = False
-            except pageset.Error as error:
-                is_right = is_right and "a child cannot allocate from it" in str(error)
+            for call in (
+                pool.alloc, pool.stats, pool.trim, pool.backing, pool.validate, pages.free,
+                lambda: pool.alloc_exact(3), lambda: pool.alloc_bulk(3),
+            ):
+                try:
+                    call()
+                    is_right = False
+                except pageset.Error as error:
+                    is_right = is_right and "a child cannot allocate from it" in str(error)
+            is_right = is_right and not pages.is_free
             del pages, pool
             gc.collect()
             os._exit(0 if is_right else 1)

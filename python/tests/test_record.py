@@ -53,7 +53,7 @@ def test_an_interrupt_ends_a_recording_whose_file_is_whole(tmp_path: Path) -> No
 
 def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "none.pgtrace"
-    with pytest.raises(pageset.Error, match="seconds is -1"):
+    with pytest.raises(ValueError, match="seconds is -1"):
         pageset.record(path, seconds=-1)
     with pytest.raises(pageset.Error):
         pageset.record(path, until="tea_time")

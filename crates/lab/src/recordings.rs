@@ -6,7 +6,7 @@ use pageset_trace::{OpenOptions, TraceError, TraceReader};
 
 pub use pageset_workload::{
     Against, Candidate, Change, Interval, Mode, Outcome, Replay, ReplayError, ReplayOptions, Stage, Sweep,
-    Verification, VerifyError, VerifyOptions, VmSettings, against, guess_layout, replay, verify,
+    Verification, VerifyError, VerifyOptions, VmSettings, against, guess_layout, replay, replayable, verify,
 };
 
 /// Recorded on Linux 6.18.44 with 2 CPUs: `make -j4` of Lua, 1.1 million events. It is built in, so that nobody needs a
@@ -20,5 +20,13 @@ const BUNDLED_NAME: &str = "k618_2c_make_lua_j4 (bundled)";
 /// # Errors
 /// As [`pageset_trace::open`]; it is whole, so there are none.
 pub fn bundled() -> Result<Box<dyn TraceReader>, TraceError> {
-    OpenOptions::new().open_bytes(Path::new(BUNDLED_NAME), BUNDLED.to_vec())
+    bundled_with(&OpenOptions::new())
+}
+
+/// The same with options.
+///
+/// # Errors
+/// As [`pageset_trace::open`], for the files that the options name.
+pub fn bundled_with(options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
+    options.open_bytes(Path::new(BUNDLED_NAME), BUNDLED.to_vec())
 }

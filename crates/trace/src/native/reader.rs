@@ -280,7 +280,7 @@ impl TraceReader for NativeReader {
         }
         match self.find_tick() {
             Err(_) if self.recovery == Recovery::UpToDamage => Ok(false),
-            found => found,
+            found => found.map_err(|error| self.refusal(error)),
         }
     }
 
