@@ -68,7 +68,7 @@ class Table:
 
 @final
 class Pool:
-    """A pool of 4 KiB to 4 MiB pages: per-CPU cached, huge-page backed, returned to the system when idle.
+    """A pool of 4 KiB to 4 MiB pages: per-CPU cached, huge-page backed, returned to the system when idle unless ``pinned``.
 
     It lives as long as the last of its pages. In a child of a fork its pages may be read; every other call is an error.
     """
@@ -81,6 +81,7 @@ class Pool:
         backing: Literal["thp", "plain", "hugetlb-2m", "hugetlb-1g"] = "thp",
         node: int | None = None,
         locked: bool = False,
+        pinned: bool = False,
     ) -> Pool: ...
     @property
     def size(self) -> int:

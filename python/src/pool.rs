@@ -11,7 +11,7 @@ use crate::error::{out_of_memory, refused};
 use crate::number::Whole;
 use crate::pages::Pages;
 
-/// A pool of 4 KiB to 4 MiB pages: per-CPU cached, huge-page backed, returned to the system when idle.
+/// A pool of 4 KiB to 4 MiB pages: per-CPU cached, huge-page backed, returned to the system when idle unless `pinned`.
 ///
 /// It lives as long as the last of its pages. In a child of a fork its pages may be read; every other call is an error.
 #[pyclass(frozen, module = "pageset")]
@@ -20,7 +20,7 @@ pub(crate) struct Pool(Arc<pageset::Pool>);
 #[pymethods]
 impl Pool {
     #[new]
-    #[pyo3(signature = (size=Whole(1 << 30), *, capacity=None, backing="thp", node=None, locked=false))]
+    #[pyo3(signature = (size=Whole(1 << 30), *, capacity=None, backing="thp", node=None, locked=false, pinned=false))]
     fn new(
         py: Python<'_>,
         size: Whole<usize>,
@@ -28,6 +28,7 @@ impl Pool {
         backing: &str,
         node: Option<Whole<u16>>,
         locked: bool,
+        pinned: bool,
     ) -> PyResult<Self> {
         let backing = named_backing(backing)?;
         let build = || {
@@ -40,6 +41,9 @@ impl Pool {
             }
             if locked {
                 builder = builder.residency(Residency::Locked);
+            }
+            if pinned {
+                builder = builder.pinned();
             }
             builder.build().map_err(|error| format!("{:#}", anyhow::Error::from(error)))
         };

@@ -1,5 +1,6 @@
 """What an argument cannot be is a TypeError, a ValueError, or the error that Python has for it."""
 
+import importlib
 import os
 import pickle
 from collections.abc import Callable
@@ -96,8 +97,7 @@ def test_recovery_is_advised_only_where_it_recovers(traces: Path, tmp_path: Path
 
 
 def is_recovery_advised(directory: Path, recording: bytes, at: int) -> bool:
-    import pyarrow
-
+    pyarrow = importlib.import_module("pyarrow")
     damaged = bytearray(recording)
     damaged[at] ^= 0x40
     path = directory / "damaged.pgtrace"

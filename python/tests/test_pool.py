@@ -2,6 +2,7 @@
 
 import gc
 import os
+from collections.abc import Callable
 from typing import Any
 
 import numpy
@@ -136,9 +137,21 @@ def test_what_a_pool_cannot_be_is_said() -> None:
             bad()
     with pytest.raises(TypeError):
         pageset.Pool("16")  # type: ignore[arg-type]
-    for call in (pageset.Pool(16 * MIB).alloc, pageset.Pool(16 * MIB).alloc_exact, pageset.Pool(16 * MIB).alloc_bulk):
+    pool = pageset.Pool(16 * MIB)
+    calls: list[Callable[[int], object]] = [pool.alloc, pool.alloc_exact, pool.alloc_bulk]
+    for call in calls:
         with pytest.raises(ValueError, match="-1 is not a number from 0 to"):
             call(-1)
+
+
+def test_a_pinned_pool_keeps_its_memory() -> None:
+    pool = pageset.Pool(16 * MIB, pinned=True)
+    pages = pool.alloc(10, zeroed=True)
+    numpy.frombuffer(memoryview(pages), dtype=numpy.uint8)[:] = 1
+    pages.free()
+    assert pool.trim() == 0
+    backing = pool.backing()
+    assert backing is not None and backing["resident_bytes"] >= 4 * MIB
 
 
 def test_memory_is_accounted_for_and_given_back(pool: pageset.Pool) -> None:
