@@ -132,9 +132,9 @@ def test_what_a_pool_cannot_be_is_said() -> None:
         pageset.Pool(16 * MIB, backing="gold")  # type: ignore[arg-type]
     with pytest.raises(pageset.Error, match="order 11 is none: use 0 to 10"):
         pageset.Pool(16 * MIB).alloc(11)
-    for bad in (lambda: pageset.Pool(-1), lambda: pageset.Pool(16 * MIB, capacity=-1), lambda: pageset.Pool(1 << 64)):
+    for size, capacity in ((-1, None), (16 * MIB, -1), (1 << 64, None)):
         with pytest.raises(ValueError, match="is not a number from 0 to"):
-            bad()
+            pageset.Pool(size, capacity=capacity)
     with pytest.raises(TypeError):
         pageset.Pool("16")  # type: ignore[arg-type]
     pool = pageset.Pool(16 * MIB)
