@@ -103,7 +103,7 @@ class Pool:
         """Allocates ``count`` single pages; fewer if there are no more."""
     def stats(self) -> PoolStats:
         """What happened, and where the pages are."""
-    def backing(self) -> dict[str, Any] | None:
+    def backing(self) -> dict[str, Any]:
         """The memory as the kernel accounts for it, in bytes, with what is resident by NUMA node."""
     def trim(self) -> int:
         """Gives all free memory back to the system now. Bytes that went back."""

@@ -7,7 +7,7 @@ use pageset::{AllocError, Backing, HugePageSize, Numa, Order, PAGE_BYTES, Reside
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::error::{out_of_memory, refused};
+use crate::error::{out_of_memory, raised, refused};
 use crate::number::Whole;
 use crate::pages::Pages;
 
@@ -20,7 +20,10 @@ pub(crate) struct Pool(Arc<pageset::Pool>);
 #[pymethods]
 impl Pool {
     #[new]
-    #[pyo3(signature = (size=Whole(1 << 30), *, capacity=None, backing="thp", node=None, locked=false, pinned=false))]
+    #[pyo3(
+        signature = (size=Whole(1 << 30), *, capacity=None, backing="thp", node=None, locked=false, pinned=false),
+        text_signature = "(size=1073741824, *, capacity=None, backing='thp', node=None, locked=False, pinned=False)"
+    )]
     fn new(
         py: Python<'_>,
         size: Whole<usize>,
@@ -70,7 +73,7 @@ impl Pool {
     }
 
     /// Allocates a block of `2**order` pages, aligned to its size; order 0 to 10. What is in it is unspecified, or all zero.
-    #[pyo3(signature = (order=Whole(0), *, zeroed=false))]
+    #[pyo3(signature = (order=Whole(0), *, zeroed=false), text_signature = "($self, order=0, *, zeroed=False)")]
     fn alloc(&self, py: Python<'_>, order: Whole<u64>, zeroed: bool) -> PyResult<Pages> {
         let Whole(order) = order;
         let order = u8::try_from(order)
@@ -99,10 +102,10 @@ impl Pool {
         Ok(py.detach(|| PoolStats::of(&self.0)))
     }
 
-    /// The memory as the kernel accounts for it, in bytes, with what is resident by NUMA node. `None` without `/proc`.
-    fn backing<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+    /// The memory as the kernel accounts for it, in bytes, with what is resident by NUMA node.
+    fn backing<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.check_process()?;
-        let Ok(report) = py.detach(|| self.0.backing()) else { return Ok(None) };
+        let report = py.detach(|| self.0.backing()).map_err(|error| raised(error.into()))?;
         let backing = PyDict::new(py);
         for (key, bytes) in [
             ("mapped_bytes", report.mapped_bytes),
@@ -115,7 +118,7 @@ impl Pool {
             backing.set_item(key, bytes)?;
         }
         backing.set_item("nodes", report.nodes.into_iter().collect::<BTreeMap<u16, u64>>())?;
-        Ok(Some(backing))
+        Ok(backing)
     }
 
     /// Gives all free memory back to the system now. Bytes that went back.

@@ -1,7 +1,6 @@
 //! What this machine's kernel allocates and frees, as a recording.
 
 use std::ffi::OsString;
-use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -151,18 +151,18 @@ def test_a_pinned_pool_keeps_its_memory() -> None:
     pages.free()
     assert pool.trim() == 0
     backing = pool.backing()
-    assert backing is not None and backing["resident_bytes"] >= 4 * MIB
+    assert backing["resident_bytes"] >= 4 * MIB
 
 
 def test_memory_is_accounted_for_and_given_back(pool: pageset.Pool) -> None:
     pages = pool.alloc(10)
     numpy.frombuffer(memoryview(pages), dtype=numpy.uint8)[:] = 1
     backing = pool.backing()
-    assert backing is not None and backing["resident_bytes"] >= 4 * MIB
+    assert backing["resident_bytes"] >= 4 * MIB
     pages.free()
     assert pool.trim() >= 4 * MIB
     after = pool.backing()
-    assert after is not None and after["resident_bytes"] < 4 * MIB
+    assert after["resident_bytes"] < 4 * MIB
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
