@@ -89,12 +89,7 @@ impl Pages {
     }
 
     /// Gives them back, as soon as there are no views of them. Never raises: it would hide the block's own exception.
-    fn __exit__(
-        &self,
-        _type: &Bound<'_, PyAny>,
-        _value: &Bound<'_, PyAny>,
-        _traceback: &Bound<'_, PyAny>,
-    ) {
+    fn __exit__(&self, _type: &Bound<'_, PyAny>, _value: &Bound<'_, PyAny>, _traceback: &Bound<'_, PyAny>) {
         let mut state = self.state();
         state.is_left = true;
         state.free_if_left();

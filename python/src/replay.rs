@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use pageset_core::Policy;
-use pageset_lab::recordings::{Candidate, Replay, ReplayOptions, Stage, Sweep, guess_layout, replay as play, replayable};
+use pageset_lab::recordings::{
+    Candidate, Replay, ReplayOptions, Stage, Sweep, guess_layout, replay as play, replayable,
+};
 use pageset_trace::{Layout, TraceReader as _};
 use pyo3::prelude::*;
 
@@ -73,11 +75,8 @@ pub(crate) fn candidates(names: &[String], settings: &[String]) -> PyResult<Vec<
             .copied()
             .ok_or_else(|| refused(format!("unknown policy `{name}`; `pageset policies` names all")))
     };
-    let policies: Vec<Policy> = if names.is_empty() {
-        replayable()
-    } else {
-        names.iter().map(named).collect::<PyResult<_>>()?
-    };
+    let policies: Vec<Policy> =
+        if names.is_empty() { replayable() } else { names.iter().map(named).collect::<PyResult<_>>()? };
     let settings = Sweep::parse(settings.iter().map(String::as_str)).map_err(refused)?;
     Ok(policies.iter().flat_map(|policy| settings.candidates(policy)).collect())
 }
