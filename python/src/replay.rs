@@ -49,7 +49,7 @@ pub(crate) fn played(
     let mut reader = source.open(watch)?;
     let machine = match layout {
         Some(path) => Some(Layout::load(path)?),
-        None if reader.info().machine.is_none() => Some(guess_layout(&mut source.open(watch)?)?),
+        None if reader.info().machine.is_none() => Some(guess_layout(&mut source.open(watch)?, None)?),
         // A recorded machine is left to the replay, which then uses the recorded state of its memory too.
         None => None,
     };

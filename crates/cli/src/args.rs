@@ -18,7 +18,9 @@ use crate::calibrate::CalibrateArgs;
 use crate::choice::one_of;
 use crate::contest::ContestArgs;
 use crate::export::ExportArgs;
-use crate::options::{OpeningArgs, OutputArgs, RowsOutputArgs, SourceArgs, TargetArgs};
+use crate::options::{
+    MachineArgs, MachineFacts, OpeningArgs, OutputArgs, RowsOutputArgs, SourceArgs, TargetArgs,
+};
 use crate::page::PageArgs;
 use crate::pft::PftArgs;
 use crate::record::RecordArgs;
@@ -150,9 +152,8 @@ pub(crate) struct ReplayArgs {
     /// Replay on N CPUs, which share the recorded memory; the CPUs beyond the recorded ones stay idle
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) cpus: Option<u32>,
-    /// Machine to replay on, instead of the recorded one: a file as `pageset layout` prints it, or a copy of /proc/zoneinfo
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) layout: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) machine: MachineArgs,
     #[command(flatten)]
     pub(crate) output: RowsOutputArgs,
 }
@@ -218,16 +219,15 @@ pub(crate) struct VerifyArgs {
     #[arg(long, value_name = "CLASS", requires = "explain")]
     #[arg(value_parser = one_of(Class::ALL.map(|class| (class.name(), class))))]
     pub(crate) class: Option<Class>,
-    /// Machine to use, instead of the recorded one: a file as `pageset layout` prints it, or a copy of /proc/zoneinfo
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) layout: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) machine: MachineArgs,
     /// Judge the kernel under a setting that the recorded machine did not have: vm.percpu_pagelist_high_fraction, vm.min_free_kbytes,
     /// vm.watermark_scale_factor or vm.stat_interval. May be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<VmSettings>,
     /// Check forecasts instead: traces of the same load under another kernel or setting, and repeats of them
     #[arg(long, value_name = "TRACE", num_args = 1.., value_hint = ValueHint::FilePath)]
-    #[arg(conflicts_with_all = ["policy", "mode", "explain", "layout", "set"])]
+    #[arg(conflicts_with_all = ["policy", "mode", "explain", "layout", "page_size", "node_cpus", "set"])]
     pub(crate) against: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) opening: OpeningArgs,
@@ -439,10 +439,8 @@ pub(crate) struct ConvertArgs {
     /// Replace OUT if it exists
     #[arg(short, long)]
     pub(crate) force: bool,
-    /// Take the machine's layout from FILE, for traces that do not describe theirs: as `pageset layout` prints it, or a
-    /// copy of /proc/zoneinfo
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) layout: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) machine: MachineArgs,
     /// Leave out the pages that the recorder itself used. Only files of `pageset record` tell them apart
     #[arg(long)]
     pub(crate) without_recorder: bool,
@@ -456,17 +454,29 @@ How to use this:
   $EDITOR big.toml                      more memory, other watermarks, sysctls
   pageset replay --layout big.toml      the same load on that machine
 
+  pageset layout zoneinfo.txt -o my.toml
+  pageset layout arm.txt --page-size 64K -o arm.toml
+  pageset layout two.txt --node-cpus 0=0-3,1=4-7 -o two.toml
+
+  In place of a trace, this takes a copy of /proc/zoneinfo, of any kernel since
+  2.6.32. The file says neither the size of a page nor which CPUs are local to
+  which node. Where its numbers contradict pages of 4 KiB, or do not show the
+  CPUs of several nodes, an error asks for these options. What is assumed
+  stands in the list `assumed` of the layout, and below each result.
+
   Text traces do not describe a machine. Then one is made up from what the
   events show, with Linux's defaults, and a comment says so. What a machine of
   `pageset simulate` costs in time is in a file of another kind, which `pageset
   calibrate machine` writes.";
 
-/// Print the layout of a trace's machine, to edit and to replay on
+/// Print the layout of a trace's machine, or of a copy of /proc/zoneinfo, to edit and to replay on
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING_LAYOUT)]
 pub(crate) struct LayoutArgs {
     #[command(flatten)]
     pub(crate) source: SourceArgs,
+    #[command(flatten)]
+    pub(crate) facts: MachineFacts,
     #[command(flatten)]
     pub(crate) target: TargetArgs,
 }

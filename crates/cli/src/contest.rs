@@ -20,7 +20,7 @@ use result::Finished;
 
 pub(crate) fn run(args: &ContestArgs, invocation: &Invocation) -> Result<()> {
     let mut source = Source::open(&args.source)?;
-    let (machine, origin) = layouts::find(&source, &args.source, args.layout.as_deref())?;
+    let (machine, origin) = layouts::find(&source, &args.source, &args.machine)?;
     let script = read(&mut source)?;
     let entrants = entrants(args);
     let standings = play(&script, &machine, &entrants)?;

@@ -6,7 +6,7 @@ use std::io::{self, Write as _};
 use anyhow::{Result, anyhow, bail};
 use pageset_trace::{CONVERT_WRITES, TraceError, TraceReader, WithoutRecorder, WriteOptions, convert};
 
-use crate::args::ConvertArgs;
+use crate::args::{ConvertArgs, refuse};
 use crate::hint;
 use crate::origin;
 use crate::output::{self, AtomicFile, Existing};
@@ -18,7 +18,12 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<()> {
     let (input, output) = (&args.input, &args.output);
     let existing = if args.force { Existing::Replace } else { Existing::Refuse };
     output::check_file(output, existing)?;
-    let mut source = Source::open_path(input, &args.opening, args.layout.as_deref())?;
+    let facts = &args.machine.facts;
+    if args.machine.layout.is_none() && (facts.page_size.is_some() || facts.node_cpus.is_some()) {
+        refuse("--page-size and --node-cpus complete a copy of /proc/zoneinfo: give it with --layout");
+    }
+    let layout = args.machine.layout.as_deref().map(|path| (path, facts.options()));
+    let mut source = Source::open_path(input, &args.opening, layout)?;
     let mut file = AtomicFile::create(output, existing)?;
     let mut progress = Progress::new("converting", "events", source.info().events);
     let info = source.info().clone();
@@ -67,6 +72,9 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<()> {
         writeln!(out, "{note}")?;
     }
     print_not_recorded(&mut out, &info.not_recorded)?;
+    for note in info.assumptions(info.machine.as_ref()) {
+        writeln!(out, "{note}")?;
+    }
     if info.machine.is_none() {
         writeln!(out, "The trace does not describe its machine; --layout FILE adds a description.")?;
     }

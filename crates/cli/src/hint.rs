@@ -9,7 +9,9 @@ pub(crate) fn of_trace(error: TraceError) -> anyhow::Error {
         TraceError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
             Some("check the path, or leave it out to use the bundled trace")
         }
-        TraceError::Line { .. } => Some("or skip such lines with --lenient"),
+        TraceError::Line { remedy, .. } if remedy.contains("leniently") => {
+            Some("the option for that is --lenient")
+        }
         TraceError::Damaged { .. } => Some("the option for that is --recover"),
         _ => None,
     };
@@ -23,7 +25,7 @@ pub(crate) fn of_trace(error: TraceError) -> anyhow::Error {
 pub(crate) fn of_conversion(error: anyhow::Error) -> anyhow::Error {
     let option = match error.downcast_ref() {
         Some(TraceError::Damaged { .. }) => "--recover",
-        Some(TraceError::Line { .. }) => "--lenient",
+        Some(TraceError::Line { remedy, .. }) if remedy.contains("leniently") => "--lenient",
         _ => return error,
     };
     anyhow!("{error:#}: `pageset convert {option}` makes a file that can be used here")
@@ -38,5 +40,10 @@ pub(crate) fn of_layout(error: &TraceError, text: &str) -> anyhow::Error {
              layout` prints one"
         );
     }
-    anyhow!("{error}; `pageset layout` prints one to start from")
+    let is_description =
+        matches!(error, TraceError::File { remedy, .. } if remedy.contains("machine description"));
+    match is_description {
+        true => anyhow!("{error}; `pageset layout` prints one to start from"),
+        false => anyhow!("{error}"),
+    }
 }

@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use pageset_trace::{Layout, TraceReader as _};
+use pageset_trace::{Layout, LayoutOptions, TraceReader as _};
 use pageset_workload::guess_layout;
 use serde::Serialize;
 
 use crate::hint;
-use crate::options::SourceArgs;
+use crate::options::{MachineArgs, SourceArgs};
 use crate::source::Source;
 
 /// Where a layout comes from.
@@ -21,6 +21,8 @@ pub(crate) enum LayoutOrigin {
     Given,
     /// Made up from the events.
     Guessed,
+    /// From a copy of `/proc/zoneinfo` that stands for the trace.
+    Copied,
 }
 
 /// A layout in short.
@@ -34,6 +36,9 @@ pub(crate) struct LayoutSummary {
     /// Frames the allocator manages, in bytes.
     managed_bytes: u64,
     zones: Vec<ZoneSummary>,
+    /// What the layout's source does not say and is assumed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    assumed: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -59,6 +64,7 @@ impl LayoutSummary {
             nodes: machine.nodes.len(),
             managed_bytes: pages.saturating_mul(u64::from(machine.page_size)),
             zones: machine.zones.iter().map(zone).collect(),
+            assumed: machine.assumed.clone(),
         }
     }
 
@@ -79,7 +85,7 @@ impl LayoutSummary {
             parts.push(format!("recorded on Linux {}", self.kernel));
         }
         match self.origin {
-            LayoutOrigin::Recorded => {}
+            LayoutOrigin::Recorded | LayoutOrigin::Copied => {}
             LayoutOrigin::Given => parts.push("from --layout".to_owned()),
             LayoutOrigin::Guessed => parts.push("made up from the events".to_owned()),
         }
@@ -92,13 +98,30 @@ impl LayoutSummary {
 pub(crate) fn find(
     source: &Source,
     args: &SourceArgs,
-    given: Option<&Path>,
+    given: &MachineArgs,
 ) -> Result<(Layout, LayoutOrigin)> {
-    if let Some(path) = given {
-        return Ok((load(path)?, LayoutOrigin::Given));
+    let recorded = source.info().machine.as_ref();
+    if let Some(path) = &given.layout {
+        let options = given.facts.options();
+        let options = match recorded {
+            Some(machine) => options.recorded_on(machine),
+            None => options,
+        };
+        return Ok((load(path, &options)?, LayoutOrigin::Given));
     }
-    if let Some(machine) = &source.info().machine {
+    if let Some(machine) = recorded {
+        let size = given.facts.page_size.filter(|size| *size != machine.page_size);
+        if size.is_some() || given.facts.node_cpus.is_some() {
+            bail!(
+                "{}: the recording describes its machine, with pages of {} bytes: leave --page-size and --node-cpus out",
+                source.argument,
+                machine.page_size
+            );
+        }
         return Ok((machine.clone(), LayoutOrigin::Recorded));
+    }
+    if given.facts.node_cpus.is_some() {
+        bail!("{}: --node-cpus goes with a copy of /proc/zoneinfo: give one with --layout", source.argument);
     }
     let path = args.trace.as_deref();
     if path.is_some_and(|path| !path.is_file()) {
@@ -108,14 +131,14 @@ pub(crate) fn find(
             source.argument
         );
     }
-    let machine = guess_layout(&mut Source::open(args)?).map_err(hint::of_trace)?;
+    let machine = guess_layout(&mut Source::open(args)?, given.facts.page_size).map_err(hint::of_trace)?;
     Ok((machine, LayoutOrigin::Guessed))
 }
 
 /// A layout file.
-pub(crate) fn load(path: &Path) -> Result<Layout> {
+pub(crate) fn load(path: &Path, options: &LayoutOptions) -> Result<Layout> {
     let text = Layout::text(path).map_err(|error| hint::of_layout(&error, ""))?;
-    Layout::parse(path, &text).map_err(|error| hint::of_layout(&error, &text))
+    options.parse(path, &text).map_err(|error| hint::of_layout(&error, &text))
 }
 
 #[cfg(test)]
@@ -125,7 +148,7 @@ mod tests {
     #[test]
     fn a_machine_to_simulate_is_told_apart() {
         let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../machines/epyc-2.toml"));
-        let error = load(path).unwrap_err().to_string();
+        let error = load(path, &LayoutOptions::new()).unwrap_err().to_string();
         assert!(error.contains("epyc-2.toml: this is a machine to simulate"), "{error}");
     }
 
@@ -133,7 +156,7 @@ mod tests {
     fn a_machine_fits_on_a_line() {
         let args = SourceArgs { trace: None, opening: crate::options::OpeningArgs::default() };
         let source = Source::open(&args).unwrap();
-        let (machine, origin) = find(&source, &args, None).unwrap();
+        let (machine, origin) = find(&source, &args, &MachineArgs::default()).unwrap();
         assert_eq!(
             LayoutSummary::new(&machine, origin).line(),
             "2 CPUs, 1 node, 16.8 GiB in 3 zones, recorded on Linux 6.18.44"

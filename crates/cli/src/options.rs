@@ -7,6 +7,7 @@ use anyhow::{Result, bail};
 use clap::ValueHint;
 use pageset_lab::file::Existing;
 use pageset_report::Format;
+use pageset_trace::LayoutOptions;
 
 use crate::choice::one_of;
 use crate::columnar::Columnar;
@@ -33,6 +34,53 @@ pub(crate) struct OpeningArgs {
     /// Read a damaged .pgtrace up to the damage, and count the rest as lost
     #[arg(long, help_heading = "Reading")]
     pub(crate) recover: bool,
+}
+
+/// Another machine than the trace's own.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct MachineArgs {
+    /// Machine to use, instead of the recorded one: a file as `pageset layout` prints it, or a copy of /proc/zoneinfo
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) layout: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) facts: MachineFacts,
+}
+
+/// What neither text of events nor a copy of /proc/zoneinfo says of a machine.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct MachineFacts {
+    /// Size of a page, as 4K, 16K or 64K: `getconf PAGESIZE` prints it, /proc/zoneinfo does not say it
+    #[arg(long, value_name = "SIZE", value_parser = page_size)]
+    pub(crate) page_size: Option<u32>,
+    /// CPUs of each node, as 0=0-3,1=4-7: `lscpu` prints them, /proc/zoneinfo does not say them
+    #[arg(long, value_name = "LIST", value_parser = node_cpus)]
+    pub(crate) node_cpus: Option<LayoutOptions>,
+}
+
+impl MachineFacts {
+    /// The same, for reading a layout.
+    pub(crate) fn options(&self) -> LayoutOptions {
+        let options = self.node_cpus.clone().unwrap_or_default();
+        match self.page_size {
+            Some(bytes) => options.page_size(bytes),
+            None => options,
+        }
+    }
+}
+
+/// `64K`, or 65536 bytes.
+fn page_size(typed: &str) -> Result<u32, String> {
+    let (digits, unit) = match typed.trim_end_matches("iB").strip_suffix(['k', 'K']) {
+        Some(digits) => (digits, 1 << 10),
+        None => (typed, 1),
+    };
+    let bytes = digits.parse::<u32>().ok().and_then(|number| number.checked_mul(unit));
+    let is_size = |bytes: &u32| bytes.is_power_of_two() && (4096..=1 << 20).contains(bytes);
+    bytes.filter(is_size).ok_or_else(|| "a page has 4K, 8K, 16K, 64K or 256K".to_owned())
+}
+
+fn node_cpus(typed: &str) -> Result<LayoutOptions, String> {
+    LayoutOptions::new().node_cpus(typed)
 }
 
 /// How a result is written.
@@ -110,4 +158,21 @@ impl OutputArgs {
 /// The number of jobs asked for, or one for each CPU of this machine.
 pub(crate) fn jobs(asked: Option<u16>) -> usize {
     asked.map_or_else(pageset_lab::jobs_of_this_machine, usize::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_has_a_size_that_pages_have() {
+        for (typed, bytes) in
+            [("4K", 4096), ("64k", 65_536), ("16KiB", 16_384), ("4096", 4096), ("256K", 1 << 18)]
+        {
+            assert_eq!(page_size(typed), Ok(bytes), "{typed}");
+        }
+        for wrong in ["", "K", "5K", "2K", "64M", "-4K", "4KB", "4294967296K", "2M"] {
+            assert!(page_size(wrong).is_err(), "{wrong}");
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! Where a result comes from: the lines about losses below a table, and the `trace` object of JSON documents.
 
-use pageset_trace::{LostEvents, TraceInfo};
+use pageset_trace::{Layout, LostEvents, TraceInfo};
 use serde::Serialize;
 
 use crate::layouts::{LayoutOrigin, LayoutSummary};
@@ -26,6 +26,9 @@ pub(crate) struct TraceDocument {
     zones: Vec<String>,
     /// What is missing or could not be used, by reason.
     lost: LostEvents,
+    /// What the trace does not say and is assumed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    assumed: Vec<String>,
     machine: Option<LayoutSummary>,
 }
 
@@ -35,7 +38,7 @@ impl TraceDocument {
         events: u64,
         seconds: Option<f64>,
         lost: LostEvents,
-        machine: Option<&(pageset_trace::Layout, LayoutOrigin)>,
+        machine: Option<&(Layout, LayoutOrigin)>,
     ) -> Self {
         let machine = machine.map(|(machine, origin)| LayoutSummary::new(machine, *origin));
         Self {
@@ -49,6 +52,7 @@ impl TraceDocument {
             cpus: machine.as_ref().map(|machine| machine.cpus).or(info.cpus),
             zones: machine.as_ref().map(LayoutSummary::zone_names).unwrap_or_default(),
             lost,
+            assumed: info.assumed.clone(),
             machine,
         }
     }

@@ -2,7 +2,6 @@
 
 mod result;
 
-use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
@@ -17,7 +16,7 @@ use crate::args::{self, ReplayArgs};
 use crate::hint;
 use crate::invocation::Invocation;
 use crate::layouts::{self, LayoutOrigin, LayoutSummary};
-use crate::options::{RowsOutputArgs, SourceArgs};
+use crate::options::{MachineArgs, RowsOutputArgs, SourceArgs};
 use crate::output;
 use crate::progress::Progress;
 use crate::source::Source;
@@ -27,8 +26,7 @@ pub(crate) fn run(args: &ReplayArgs, invocation: &Invocation) -> Result<()> {
     args.output.check()?;
     let candidates = choose(args);
     let columns = if args.ladder.is_some() { Columns::Ladder } else { Columns::Full };
-    let comparison =
-        Comparison { invocation, candidates, cpus: args.cpus, layout: args.layout.as_deref(), columns };
+    let comparison = Comparison { invocation, candidates, cpus: args.cpus, machine: &args.machine, columns };
     comparison.run(&args.source, &args.output)
 }
 
@@ -71,15 +69,15 @@ pub(crate) struct Comparison<'a> {
     pub(crate) cpus: Option<u32>,
     /// What is printed for people.
     pub(crate) columns: Columns,
-    /// A layout file.
-    pub(crate) layout: Option<&'a Path>,
+    /// Another machine.
+    pub(crate) machine: &'a MachineArgs,
 }
 
 impl Comparison<'_> {
     /// Replays and prints.
     pub(crate) fn run(&self, source_args: &SourceArgs, output: &RowsOutputArgs) -> Result<()> {
         let source = Source::open(source_args)?;
-        let (machine, origin) = layouts::find(&source, source_args, self.layout)?;
+        let (machine, origin) = layouts::find(&source, source_args, self.machine)?;
         let (source, replay) = self.replay(source, machine, origin)?;
         let provenance = self.provenance(&replay, origin);
         let finished =

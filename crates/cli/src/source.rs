@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use pageset_lab::recordings::bundled;
 use pageset_trace::{
-    Event, LostEvents, OpenOptions, Recovery, Strictness, TraceError, TraceInfo, TraceReader,
+    Event, Layout, LayoutOptions, LostEvents, OpenOptions, Recovery, Strictness, TraceError, TraceInfo,
+    TraceReader,
 };
 
 use crate::hint;
 use crate::invocation::quoted;
-use crate::layouts;
 use crate::options::{OpeningArgs, SourceArgs};
 
 /// An open trace that remembers when its events happened.
@@ -31,7 +31,11 @@ impl Source {
     }
 
     /// Opens the trace at a path; `-` is the standard input. A layout file replaces the trace's own description.
-    pub(crate) fn open_path(path: &Path, args: &OpeningArgs, layout: Option<&Path>) -> Result<Self> {
+    pub(crate) fn open_path(
+        path: &Path,
+        args: &OpeningArgs,
+        layout: Option<(&Path, LayoutOptions)>,
+    ) -> Result<Self> {
         let argument = typed(path, args);
         let path = if is_stdin(path) { PathBuf::from("/dev/stdin") } else { path.to_owned() };
         let mut options = OpenOptions::new()
@@ -40,10 +44,16 @@ impl Source {
         if let Some(sidecar) = &args.sidecar {
             options = options.sidecar(sidecar);
         }
-        if let Some(layout) = layout {
-            options = options.layout(layouts::load(layout)?);
+        let mut layout_text = None;
+        if let Some((path, facts)) = layout {
+            let text = Layout::text(path).map_err(|error| hint::of_layout(&error, ""))?;
+            layout_text = Some((path, text.clone()));
+            options = options.layout_text(path, text, facts);
         }
-        let reader = options.open(&path).map_err(hint::of_trace)?;
+        let reader = options.open(&path).map_err(|error| match &layout_text {
+            Some((path, text)) if *path == error.path() => hint::of_layout(&error, text),
+            _ => hint::of_trace(error),
+        })?;
         Ok(Self::new(reader, argument))
     }
 
@@ -166,7 +176,10 @@ mod tests {
         let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/traces/k61_2c_tcp.pgtrace");
         let file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
         std::fs::write(file.path(), "cpus = 2").unwrap();
-        let error = Source::open_path(&trace, &OpeningArgs::default(), Some(file.path())).err().unwrap();
+        let error =
+            Source::open_path(&trace, &OpeningArgs::default(), Some((file.path(), LayoutOptions::new())))
+                .err()
+                .unwrap();
         let error = error.to_string();
         assert!(error.starts_with(file.path().to_str().unwrap()), "{error}");
         assert!(error.ends_with("`pageset layout` prints one to start from"), "{error}");

@@ -71,6 +71,9 @@ fn write(
             }
             let mut last = Table::new("Where this comes from", Vec::new());
             origin::lost_notes(&survey.lost).into_iter().for_each(|note| last.note(note));
+            let info = source.info();
+            let assumed = info.assumptions(info.machine.as_ref());
+            assumed.into_iter().for_each(|note| last.note(note));
             source.info().not_recorded.iter().for_each(|what| last.note(format!("Not recorded: {what}.")));
             format.exporter().export(&last.with_provenance(provenance.clone()), out)?;
         }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, anyhow};
 use pageset_core::Policy;
 use pageset_report::{Cell, Column, Format, Provenance, Row, Table, json_document};
-use pageset_trace::TraceReader as _;
+use pageset_trace::{Layout, TraceReader as _};
 use pageset_workload::{
     Against, Class, ExplainRequest, Fit, Verification, VerifyError, VerifyOptions, VmSettings, neighbours,
     verify,
@@ -19,7 +19,7 @@ use crate::args::{self, AutoOr, VerifyArgs};
 use crate::hint;
 use crate::invocation::Invocation;
 use crate::layouts;
-use crate::options::SourceArgs;
+use crate::options::{MachineArgs, SourceArgs};
 use crate::output;
 use crate::progress::Progress;
 use crate::source::Source;
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &VerifyArgs, invocation: &Invocation) -> Result<()> {
             AutoOr::Auto => None,
             AutoOr::Named(policy) => Some(*policy),
         },
-        machine: args.layout.as_deref().map(layouts::load).transpose()?,
+        machine: given(args)?,
         settings: args.set.iter().fold(VmSettings::default(), |all, one| all.and(*one)),
         mode: args.mode,
         explain: args.explain.map(|number| ExplainRequest { number, class: args.class }),
@@ -57,6 +57,15 @@ pub(crate) fn run(args: &VerifyArgs, invocation: &Invocation) -> Result<()> {
     output::write(&args.output.target, |out| write(&verified, provenance, format, out))
 }
 
+/// The machine to use instead of those of the recordings.
+fn given(args: &VerifyArgs) -> Result<Option<Layout>> {
+    let MachineArgs { layout, facts } = &args.machine;
+    if layout.is_none() && (facts.page_size.is_some() || facts.node_cpus.is_some()) {
+        args::refuse("--page-size and --node-cpus complete a copy of /proc/zoneinfo: give it with --layout");
+    }
+    layout.as_deref().map(|path| layouts::load(path, &facts.options())).transpose()
+}
+
 /// A forecast beside what happened, with its notes.
 pub(crate) fn compared(found: &Against) -> Table {
     against::compared(found)
@@ -70,21 +79,24 @@ struct Verified {
     /// Empty if the policy was named, or if the trace can be read once only.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     neighbours: Vec<Fit>,
+    /// What neither the trace nor the description of its machine says.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    assumed: Vec<String>,
 }
 
 fn verify_one(args: &SourceArgs, options: &VerifyOptions) -> Result<Verified> {
-    let verification = verify_under(args, options)?;
+    let (verification, assumed) = verify_under(args, options)?;
     let is_read_once = args.trace.as_deref() == Some(Path::new("-"));
     let is_guess = options.policy.is_none() && options.explain.is_none() && !is_read_once;
     let guess = Policy::named(&verification.policy).filter(|_| is_guess);
     let fits = guess.map_or_else(Vec::new, neighbours).into_iter().map(|neighbour| {
         let options = VerifyOptions { policy: Some(*neighbour), ..options.clone() };
-        Ok(verify_under(args, &options)?.fit())
+        Ok(verify_under(args, &options)?.0.fit())
     });
-    Ok(Verified { neighbours: fits.collect::<Result<_>>()?, verification })
+    Ok(Verified { neighbours: fits.collect::<Result<_>>()?, verification, assumed })
 }
 
-fn verify_under(args: &SourceArgs, options: &VerifyOptions) -> Result<Verification> {
+fn verify_under(args: &SourceArgs, options: &VerifyOptions) -> Result<(Verification, Vec<String>)> {
     let mut source = Source::open(args)?;
     let mut progress = Progress::new("verifying", "events", source.info().events);
     let verified =
@@ -100,7 +112,11 @@ fn verify_under(args: &SourceArgs, options: &VerifyOptions) -> Result<Verificati
             request.class.map(|class| format!(" of class {}", class.name())).unwrap_or_default(),
             verified.mismatches.total(),
         )),
-        _ => Ok(verified),
+        _ => {
+            let machine = options.machine.as_ref().or(source.info().machine.as_ref());
+            let assumed = source.info().assumptions(machine);
+            Ok((verified, assumed))
+        }
     }
 }
 
@@ -204,6 +220,9 @@ fn notes(verified: &[Verified]) -> Vec<String> {
          --explain 1` shows the events around the first mismatch."
     ));
     notes.push(taken_for_refills(verified));
+    let mut assumed: Vec<_> = verified.iter().flat_map(|one| one.assumed.iter().cloned()).collect();
+    assumed.dedup();
+    notes.extend(assumed);
     notes.extend(verified.iter().filter_map(nearest));
     notes
 }

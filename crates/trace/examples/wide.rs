@@ -122,6 +122,7 @@ fn info(cpus: u32) -> TraceInfo {
             kernel: "6.12.0".to_owned(),
             architecture: "x86_64".to_owned(),
             page_size: 4096,
+            assumed: Vec::new(),
             cpus,
             sysctls: Sysctls {
                 min_free_kbytes: Some(80_000),

@@ -57,7 +57,8 @@ pub struct Event {
     /// The kernel's migratetype number, or [`MIGRATETYPE_NONE`].
     pub migratetype: i8,
     /// For [`EventKind::MmPageAllocZoneLocked`]: 1 if the block could go to a per-CPU page set;
-    /// for [`EventKind::MmPageAllocExtfrag`]: the fallback order; else 0.
+    /// for [`EventKind::MmPageAllocExtfrag`]: the fallback order; for [`EventKind::MmPageFreeBatched`]: 1 if no
+    /// [`EventKind::MmPageFree`] told of the free; else 0.
     pub refill: u8,
     /// Interrupt state, bits of [`irq_flag`].
     pub irq_flags: u8,
@@ -114,6 +115,16 @@ impl Event {
     #[must_use]
     pub const fn is_failed_allocation(&self) -> bool {
         matches!(self.kind, EventKind::MmPageAlloc) && self.pfn == PFN_NONE
+    }
+
+    /// Whether a block is freed that no event before told of: `mm_page_free`, and `mm_pagevec_free` of Linux before 3.3.
+    #[must_use]
+    pub const fn is_free(&self) -> bool {
+        match self.kind {
+            EventKind::MmPageFree => true,
+            EventKind::MmPageFreeBatched => self.refill != 0,
+            _ => false,
+        }
     }
 
     /// Whether a block taken from the zone could go to a per-CPU page set (zone-locked events).

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use crate::{
-    Buddyinfo, Event, Layout, Pagetypeinfo, Vmstat, Zoneinfo,
+    Buddyinfo, Event, Layout, LayoutOptions, Pagetypeinfo, Vmstat, Zoneinfo,
     info::TraceInfo,
     native,
     opening::OpenOptions,
@@ -76,8 +76,14 @@ pub fn layout(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Parses `text` as each of the `/proc` files.
+/// Parses `text` as each of the `/proc` files; a layout of a copy survives writing.
 pub fn procfs(text: &str) {
+    for options in [LayoutOptions::new(), LayoutOptions::new().page_size(65_536)] {
+        let Ok(machine) = options.read_zoneinfo(Path::new(NAME), text) else { continue };
+        // TOML has no number above 2^63 - 1.
+        let Ok(written) = machine.to_toml() else { continue };
+        assert_eq!(toml::from_str(&written), Ok(machine));
+    }
     drop(Zoneinfo::parse(text));
     drop(Buddyinfo::parse(text));
     drop(Pagetypeinfo::parse(text));

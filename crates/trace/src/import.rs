@@ -3,6 +3,8 @@
 mod blocks;
 mod bytes;
 mod fields;
+mod flags;
+mod frames;
 mod ftrace;
 mod header;
 mod lines;
@@ -10,38 +12,49 @@ mod payload;
 mod pcpt;
 mod perf_data;
 mod perf_script;
+mod repeats;
 mod rings;
 mod text;
 mod trace_cmd;
 mod trace_dat;
 mod tracing_data;
+mod unreadable;
 
 pub(crate) use header::{HeaderStyle, is_event_line};
 pub(crate) use pcpt::{PcptReader, looks_pcpt};
 pub(crate) use perf_data::{looks_perf_data, open_perf_data};
+pub(crate) use text::unquoted;
 pub(crate) use trace_dat::{looks_trace_dat, open_trace_dat};
+pub(crate) use unreadable::unreadable;
 
 use blocks::Blocks;
 
 use crate::{
+    error::TraceError,
     info::{SourceFormat, TraceInfo},
     input::ByteStream,
     reader::{Strictness, TraceReader},
 };
 
-/// A reader of one of the text formats, by `info.source`.
+/// A reader of one of the text formats, by `info.source`. `head` is the stream's beginning.
 pub(crate) fn open_text(
     info: TraceInfo,
+    head: &[u8],
     stream: Box<dyn ByteStream>,
     strictness: Strictness,
-) -> Box<dyn TraceReader> {
+) -> Result<Box<dyn TraceReader>, TraceError> {
+    fn open<F: text::TextFormat + 'static>(
+        info: TraceInfo,
+        text: (&[u8], Box<dyn ByteStream>),
+        strictness: Strictness,
+        format: F,
+    ) -> Result<Box<dyn TraceReader>, TraceError> {
+        Ok(Box::new(Blocks::new(text::TextReader::new(info, text, strictness, format)?)))
+    }
+    let text = (head, stream);
     match info.source {
-        SourceFormat::PerfScript => {
-            Box::new(Blocks::new(text::TextReader::new(info, stream, strictness, perf_script::PerfScript)))
-        }
-        SourceFormat::TraceCmd => {
-            Box::new(Blocks::new(text::TextReader::new(info, stream, strictness, trace_cmd::TraceCmd)))
-        }
-        _ => Box::new(Blocks::new(text::TextReader::new(info, stream, strictness, ftrace::Ftrace))),
+        SourceFormat::PerfScript => open(info, text, strictness, perf_script::PerfScript),
+        SourceFormat::TraceCmd => open(info, text, strictness, trace_cmd::TraceCmd),
+        _ => open(info, text, strictness, ftrace::Ftrace),
     }
 }

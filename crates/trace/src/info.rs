@@ -58,9 +58,9 @@ pub struct LostEvents {
     pub lost_in_text: u64,
     /// `LOST` lines and pages that give no number, and pages that contradict themselves (lenient reading only).
     pub gaps_of_unknown_size: u64,
-    /// Lines, records and samples of events that this crate does not know.
+    /// Lines, records and samples of events that this crate does not know, and second lines of one free (Linux 2.6.32).
     pub unknown_events: u64,
-    /// Lines that are neither events nor comments nor reports of losses (call chains, for example).
+    /// Lines that are neither events nor comments nor parts of call chains nor reports of losses.
     pub unrecognised_lines: u64,
     /// Lines and samples of known events that make no sense (lenient reading only; else they are errors).
     pub malformed_lines: u64,
@@ -154,12 +154,24 @@ pub struct TraceInfo {
     /// What the recorder could not record, each with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_recorded: Vec<String>,
+    /// What the file does not say and is assumed, each a sentence without its stop.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub assumed: Vec<String>,
     /// Where events are missing, by time; the recorder keeps the first ones only if there are very many.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gaps: Vec<Gap>,
     /// How much recording slowed the command down, if that was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording_cost: Option<RecordingCost>,
+}
+
+impl TraceInfo {
+    /// Sentences about what neither the trace says nor the description of `machine`, which may be another one's.
+    #[must_use]
+    pub fn assumptions(&self, machine: Option<&Layout>) -> Vec<String> {
+        let of_machine = machine.into_iter().flat_map(|machine| &machine.assumed);
+        self.assumed.iter().chain(of_machine).map(|sentence| format!("Assumed: {sentence}.")).collect()
+    }
 }
 
 #[cfg(test)]

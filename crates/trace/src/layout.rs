@@ -1,6 +1,9 @@
 //! The machine a trace was recorded on, or one that the user describes instead (`--layout FILE`).
 
 mod build;
+mod copied;
+mod options;
+mod zoneinfo;
 
 use std::path::Path;
 
@@ -10,6 +13,8 @@ use serde::{Deserialize, Serialize};
 use crate::{error::TraceError, input, procfs::CPUS_MAX};
 
 pub use build::LayoutSource;
+pub use options::LayoutOptions;
+pub(crate) use zoneinfo::is_zoneinfo;
 
 /// Bytes of a machine file at most; a machine of 8192 CPUs needs about 10 MB.
 const FILE_BYTES_MAX: u64 = 64 << 20;
@@ -26,8 +31,11 @@ pub struct Layout {
     /// Bytes in a frame.
     #[serde(default = "four_kibibytes")]
     pub page_size: u32,
-    /// Number of CPUs; their ids are `0..cpus`.
+    /// One more than the last CPU's number. A CPU that is on no node is offline.
     pub cpus: u32,
+    /// What the description's source does not say and is assumed, each a sentence without its stop.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub assumed: Vec<String>,
     /// Settings of `/proc/sys/vm`.
     #[serde(default)]
     pub sysctls: Sysctls,
@@ -194,16 +202,15 @@ pub struct PcpSample {
 }
 
 impl Layout {
-    /// Reads a description in TOML, in JSON if the file's name ends in `.json`, or what `/proc/zoneinfo` of a machine with
-    /// one node printed.
+    /// [`LayoutOptions::load`] with nothing known besides the file.
     ///
     /// # Errors
-    /// The file cannot be read, is too large, has an unknown or a missing field, or [`Layout::check`] fails.
+    /// As there.
     pub fn load(path: &Path) -> Result<Self, TraceError> {
-        Self::parse(path, &Self::text(path)?)
+        LayoutOptions::new().load(path)
     }
 
-    /// The text of the file that [`Layout::parse`] takes, of at most 64 MiB.
+    /// The text of the file that [`LayoutOptions::parse`] takes, of at most 64 MiB.
     ///
     /// # Errors
     /// The file cannot be read, is too large, or is not UTF-8.
@@ -211,24 +218,14 @@ impl Layout {
         input::read_text(path, FILE_BYTES_MAX)
     }
 
-    /// As [`Layout::load`], of the text of the file at `path`.
-    ///
-    /// # Errors
-    /// As [`Layout::load`], but for what the system refuses.
-    pub fn parse(path: &Path, text: &str) -> Result<Self, TraceError> {
-        if text.starts_with("Node ") {
-            return build::of_zoneinfo(text)
-                .map_err(|problem| TraceError::file(path, problem, "give a machine description instead"));
-        }
-        let machine: Self = if path.extension().is_some_and(|extension| extension == "json") {
-            serde_json::from_slice(text.as_bytes()).map_err(|error| error.to_string())
+    /// A description in TOML or JSON, checked.
+    fn of_text(text: &str, is_json: bool) -> Result<Self, String> {
+        let machine: Self = if is_json {
+            serde_json::from_str(text).map_err(|error| error.to_string())?
         } else {
-            toml::from_str(text).map_err(|error| error.to_string())
-        }
-        .map_err(|problem| TraceError::file(path, problem.trim_end(), "correct the machine description"))?;
-        machine
-            .check()
-            .map_err(|problem| TraceError::file(path, problem, "correct the machine description"))?;
+            toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?
+        };
+        machine.check()?;
         Ok(machine)
     }
 
@@ -262,8 +259,12 @@ impl Layout {
                 return Err(format!("node {} has CPU {cpu}, but cpus is {}", node.id, self.cpus));
             }
         }
-        if let Some(cpu) = (0..self.cpus).find(|cpu| self.node_of_cpu(*cpu).is_none()) {
-            return Err(format!("CPU {cpu} is on no node: add it to the cpus of one, or set cpus to {cpu}"));
+        // Those between may be offline.
+        let last = self.cpus - 1;
+        if self.node_of_cpu(last).is_none() {
+            return Err(format!(
+                "CPU {last} is on no node: add it to the cpus of one, or set cpus to {last}"
+            ));
         }
         for (index, zone) in self.zones.iter().enumerate() {
             zone.check(self.cpus)
@@ -284,7 +285,13 @@ impl Layout {
         self.zones.iter().position(|zone| zone.spans(pfn))
     }
 
-    /// The node that `cpu` is local to.
+    /// Number of CPUs that are online.
+    #[must_use]
+    pub fn online_cpus(&self) -> u32 {
+        (0..self.cpus).filter(|cpu| self.node_of_cpu(*cpu).is_some()).count() as u32
+    }
+
+    /// The node that `cpu` is local to; `None` if it is offline.
     #[must_use]
     pub fn node_of_cpu(&self, cpu: u32) -> Option<u16> {
         self.nodes.iter().find(|node| node.cpus.contains(&cpu)).map(|node| node.id)
@@ -309,6 +316,11 @@ impl ZoneDescription {
     }
 }
 
+/// `4 KiB` for 4096.
+fn size_name(bytes: u32) -> String {
+    format!("{} KiB", bytes >> 10)
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -319,6 +331,7 @@ pub(crate) mod tests {
             architecture: x86_64(),
             page_size: 4096,
             cpus: 2,
+            assumed: Vec::new(),
             sysctls: Sysctls { min_free_kbytes: Some(1024), ..Sysctls::default() },
             nodes: vec![Node { id: 0, cpus: vec![0, 1], distances: vec![10] }],
             caches: vec![Cache { cpu: 0, level: 1, kind: CacheKind::Data, bytes: 32768, shared_by: vec![0] }],
@@ -358,6 +371,12 @@ pub(crate) mod tests {
         let mut machine = small();
         machine.zones[0].pagesets[0].cpu = 2;
         assert!(machine.check().unwrap_err().contains("CPU 2"));
+        let mut machine = small();
+        machine.nodes[0].cpus = vec![0];
+        assert!(machine.check().unwrap_err().contains("CPU 1 is on no node"));
+        machine.nodes[0].cpus = vec![1];
+        assert_eq!((machine.check(), machine.node_of_cpu(0)), (Ok(()), None), "CPU 0 is offline");
+        assert_eq!((machine.cpus, machine.online_cpus()), (2, 1));
         let mut machine = small();
         machine.zones[0].node = 3;
         assert!(machine.check().unwrap_err().contains("node 3"));

@@ -28,6 +28,7 @@ mod layout;
 mod lock_waits;
 mod native;
 mod opening;
+mod other_files;
 mod packing;
 mod procfs;
 pub mod raw;
@@ -50,10 +51,13 @@ pub use event::{Caller, Event, EventKind, Extfrag, MIGRATETYPE_NONE, PFN_NONE, W
 pub use gfp::{gfp_bits, gfp_names};
 pub use info::{Gap, LostEvents, SourceFormat, TraceInfo};
 pub use input::{DESCRIPTION_BYTES_MAX, read_description};
-pub use layout::{Cache, CacheKind, Layout, LayoutSource, Node, PcpSample, Sysctls, ZoneDescription};
+pub use layout::{
+    Cache, CacheKind, Layout, LayoutOptions, LayoutSource, Node, PcpSample, Sysctls, ZoneDescription,
+};
 pub use lock_waits::{LockWait, LockWaits};
 pub use native::{BlockEntry, NativeReader, NativeWriter, WriteOptions};
 pub use opening::{OpenOptions, open, open_with};
+pub use other_files::is_zoneinfo;
 pub use procfs::{
     Buddyinfo, FreeBlocks, Pageblocks, Pagetypeinfo, ProcError, TypedFreeBlocks, Vmstat, Zoneinfo,
 };

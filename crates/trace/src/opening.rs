@@ -4,15 +4,16 @@ mod detect;
 
 use std::path::{Path, PathBuf};
 
-use detect::detect;
+pub(crate) use detect::detect;
 
 use crate::{
     error::TraceError,
-    import::{PcptReader, open_perf_data, open_text, open_trace_dat},
+    import::{PcptReader, open_perf_data, open_text, open_trace_dat, unreadable},
     info::{SourceFormat, TraceInfo},
     input::Input,
-    layout::Layout,
+    layout::{Layout, LayoutOptions},
     native::NativeReader,
+    other_files,
     reader::{Recovery, Strictness, TraceReader},
     sidecar,
 };
@@ -37,10 +38,18 @@ pub fn open_with(path: &Path, options: &OpenOptions) -> Result<Box<dyn TraceRead
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
     sidecar: Option<PathBuf>,
-    layout: Option<Layout>,
+    layout: Option<GivenLayout>,
     strictness: Strictness,
     recovery: Recovery,
     spool_bytes_max: u64,
+}
+
+/// A layout that takes the place of the trace's own.
+#[derive(Clone, Debug)]
+enum GivenLayout {
+    Whole(Box<Layout>),
+    /// The text of a file.
+    Text(PathBuf, String, LayoutOptions),
 }
 
 impl Default for OpenOptions {
@@ -73,7 +82,15 @@ impl OpenOptions {
     /// Takes this layout of the machine instead of the trace's own.
     #[must_use]
     pub fn layout(mut self, layout: Layout) -> Self {
-        self.layout = Some(layout);
+        self.layout = Some(GivenLayout::Whole(Box::new(layout)));
+        self
+    }
+
+    /// Takes the layout of the machine from the text of the file at `path`: see [`LayoutOptions::parse`]. What the trace
+    /// knows of its machine completes it.
+    #[must_use]
+    pub fn layout_text(mut self, path: impl Into<PathBuf>, text: String, options: LayoutOptions) -> Self {
+        self.layout = Some(GivenLayout::Text(path.into(), text, options));
         self
     }
 
@@ -121,7 +138,7 @@ impl OpenOptions {
         if format == SourceFormat::Native {
             let file = input.into_seekable(path, self.spool_bytes_max)?;
             let mut reader = NativeReader::new(path, file, self.recovery)?;
-            self.complete(reader.info_mut());
+            self.complete(reader.info_mut())?;
             return Ok(Box::new(reader));
         }
         let mut info = TraceInfo { path: path.to_owned(), source: format, ..TraceInfo::default() };
@@ -129,7 +146,7 @@ impl OpenOptions {
         if let Some(side_file) = side_file {
             sidecar::read_into(&side_file, &mut info)?;
         }
-        self.complete(&mut info);
+        self.complete(&mut info)?;
         if format == SourceFormat::Pcpt {
             let file = input.into_seekable(path, self.spool_bytes_max)?;
             return Ok(Box::new(PcptReader::new(info, file)?));
@@ -142,17 +159,37 @@ impl OpenOptions {
             let file = input.into_seekable(path, self.spool_bytes_max)?;
             return open_perf_data(info, file, self.strictness);
         }
-        Ok(open_text(info, input.into_stream(), self.strictness))
+        let head = input.head.clone();
+        open_text(info, &head, input.into_stream(), self.strictness)
     }
 
-    fn complete(&self, info: &mut TraceInfo) {
-        if let Some(layout) = &self.layout {
-            info.machine = Some(layout.clone());
+    fn complete(&self, info: &mut TraceInfo) -> Result<(), TraceError> {
+        match &self.layout {
+            None => {}
+            Some(GivenLayout::Whole(layout)) => info.machine = Some(Layout::clone(layout)),
+            Some(GivenLayout::Text(path, text, options)) => {
+                let options = match &info.machine {
+                    Some(machine) => options.clone().recorded_on(machine),
+                    None => options.clone(),
+                };
+                info.machine = Some(options.parse(path, text)?);
+            }
         }
+        Ok(())
     }
 }
 
 fn unrecognised(path: &Path, head: &[u8]) -> TraceError {
+    // A line of page events says more than the rest.
+    let lines = (1..).zip(head.split(|byte| *byte == b'\n'));
+    if let Some((number, line)) =
+        lines.take(4096).find_map(|(number, line)| Some((number, unreadable(line)?)))
+    {
+        return TraceError::line(path, number, line.problem, line.remedy);
+    }
+    if let Some(other) = other_files::what_is(head) {
+        return other.as_trace(path);
+    }
     let (problem, remedy) = if head.is_empty() {
         ("is empty", "record the trace again")
     } else if head.starts_with(b"{") {

@@ -11,6 +11,7 @@ mod zoneinfo;
 pub use buddyinfo::{Buddyinfo, FreeBlocks};
 pub use pagetypeinfo::{Pageblocks, Pagetypeinfo, TypedFreeBlocks};
 pub use vmstat::Vmstat;
+pub(crate) use zoneinfo::ZoneText;
 pub use zoneinfo::Zoneinfo;
 
 use pageset_core::ZoneKind;

@@ -21,13 +21,14 @@ pub(crate) fn printed_or_computed(policy: &Policy, machine: &Layout, zone: &Zone
 
 /// What the policy's formula gives.
 pub(crate) fn computed(policy: &Policy, machine: &Layout, zone: &ZoneDescription) -> Limits {
-    let cpus = (0..machine.cpus).filter(|cpu| machine.node_of_cpu(*cpu).unwrap_or(0) == zone.node).count();
+    let on_node = machine.nodes.iter().filter(|node| node.id == zone.node);
+    let cpus: usize = on_node.map(|node| node.cpus.len()).sum();
     policy.high.limits(
         policy.batch,
         &LimitInputs {
             managed: zone.managed,
             low_watermark: zone.low.saturating_sub(zone.boost),
-            sharers: if cpus == 0 { machine.cpus } else { cpus as u32 },
+            sharers: if cpus == 0 { machine.online_cpus() } else { cpus as u32 },
             fraction: machine.sysctls.percpu_pagelist_high_fraction.unwrap_or(0),
             page_bytes: machine.page_size,
         },

@@ -1,12 +1,9 @@
 //! What can be typed for `pageset contest`.
 
-use std::path::PathBuf;
-
-use clap::ValueHint;
 use pageset_core::Policy;
 
 use crate::args::policy;
-use crate::options::{OutputArgs, SourceArgs};
+use crate::options::{MachineArgs, OutputArgs, SourceArgs};
 
 const READING_CONTEST: &str = "\
 How to read this:
@@ -63,9 +60,8 @@ pub(crate) struct ContestArgs {
     /// (`owned-blocks-no-mixed`), without pageblocks that CPUs share (`owned-blocks-no-sharing`)
     #[arg(short, long)]
     pub(super) ablations: bool,
-    /// Machine to play on, instead of the recorded one: a file as `pageset layout` prints it, or a copy of /proc/zoneinfo
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(super) layout: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) machine: MachineArgs,
     #[command(flatten)]
     pub(super) output: OutputArgs,
 }

@@ -94,6 +94,7 @@ impl Finished {
         ));
         notes.extend(self.oddities());
         notes.extend(origin::lost_notes(&self.source.lost()));
+        notes.extend(self.source.info().assumptions(Some(&self.machine)));
         if self.origin == LayoutOrigin::Guessed {
             notes.push(
                 "The trace does not describe its machine: one is made up, with Linux's defaults. `pageset layout` \

@@ -14,7 +14,7 @@ use crate::args::policy;
 use crate::convert::size;
 use crate::hint;
 use crate::layouts::{self, LayoutOrigin};
-use crate::options::SourceArgs;
+use crate::options::{MachineArgs, SourceArgs};
 use crate::origin;
 use crate::output::{AtomicFile, Existing};
 use crate::paragraph;
@@ -54,9 +54,8 @@ pub(super) struct PerfettoArgs {
     #[arg(short, long = "policy", value_name = "NAME", value_delimiter = ',', hide_possible_values = true)]
     #[arg(value_parser = policy())]
     policies: Vec<&'static Policy>,
-    /// Machine to use, instead of the recorded one: a file as `pageset layout` prints it, or a copy of /proc/zoneinfo
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    layout: Option<PathBuf>,
+    #[command(flatten)]
+    machine: MachineArgs,
     /// File to write; it appears whole or not at all
     #[arg(short, long, value_name = "FILE", help_heading = "Output", value_hint = ValueHint::FilePath)]
     output: PathBuf,
@@ -75,8 +74,9 @@ pub(super) fn run(args: &PerfettoArgs) -> Result<()> {
             source.argument
         );
     }
-    let (machine, layout_origin) = layouts::find(&source, &args.source, args.layout.as_deref())?;
+    let (machine, layout_origin) = layouts::find(&source, &args.source, &args.machine)?;
     let not_recorded = source.info().not_recorded.clone();
+    let assumed = source.info().assumptions(Some(&machine));
     let options = PerfettoOptions {
         machine,
         policies: args.policies.iter().map(|policy| Candidate::from(**policy)).collect(),
@@ -90,7 +90,7 @@ pub(super) fn run(args: &PerfettoArgs) -> Result<()> {
     let summary = perfetto(&mut open, &options, &mut file, &mut Progress::on_terminal())
         .map_err(|error| error.downcast::<TraceError>().map_or_else(|other| other, hint::of_trace))?;
     file.finish()?;
-    print(args, &options, &summary, layout_origin, &not_recorded)
+    print(args, &options, &summary, layout_origin, (&not_recorded, &assumed))
 }
 
 fn print(
@@ -98,7 +98,7 @@ fn print(
     options: &PerfettoOptions,
     summary: &PerfettoSummary,
     layout_origin: LayoutOrigin,
-    not_recorded: &[String],
+    (not_recorded, assumed): (&[String], &[String]),
 ) -> Result<()> {
     let mut out = io::stdout().lock();
     writeln!(
@@ -144,6 +144,9 @@ fn print(
         writeln!(out, "{note}")?;
     }
     print_not_recorded(&mut out, not_recorded)?;
+    for note in assumed {
+        writeln!(out, "{note}")?;
+    }
     if layout_origin == LayoutOrigin::Guessed {
         writeln!(out, "The trace does not describe its machine: zones are made up from the events.")?;
     }

@@ -232,6 +232,7 @@ impl Finished {
             )
         }));
         notes.extend(origin::lost_notes(&self.replay.lost));
+        notes.extend(self.source.info().assumptions(Some(&self.replay.machine)));
         let Unreplayed { failed_in_recording, foreign_frames, impossible, allocated_twice } =
             self.replay.unreplayed;
         for (count, what) in [

@@ -15,6 +15,9 @@ pub(super) fn section(dossier: &Dossier, provenance: &Provenance, heading: Strin
     for lost in origin::lost_notes(&examined.replay.lost) {
         section.push(Part::Text(lost));
     }
+    for assumed in examined.info.assumptions(Some(&examined.replay.machine)) {
+        section.push(Part::Text(assumed));
+    }
     for what in &examined.info.not_recorded {
         section.push(Part::Text(format!("Not recorded: {what}.")));
     }

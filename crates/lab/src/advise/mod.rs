@@ -127,10 +127,12 @@ pub fn examine<R: TraceReader>(
         .zip(advised)
         .and_then(|(policy, advised)| latency::simulated(&info.path, findings.cpus, policy.name, advised));
     let fraction = machine.sysctls.percpu_pagelist_high_fraction.unwrap_or(0);
+    let mut warnings = wording::warnings(&findings, &forecasts, &verdict, policy.as_ref(), fraction);
+    warnings.extend(info.assumptions(Some(machine)));
     let advice = Advice {
         recording: info.path.file_name().unwrap_or(info.path.as_os_str()).to_string_lossy().into_owned(),
         sentences: wording::sentences(&findings, &forecasts, &verdict, latency.as_ref()),
-        warnings: wording::warnings(&findings, &forecasts, &verdict, policy.as_ref(), fraction),
+        warnings,
         kernel: Some(release).filter(|release| !release.is_empty()),
         policy: policy.map(|policy| policy.name.to_owned()),
         command: info.command.clone(),

@@ -63,6 +63,7 @@ mod tests {
             kernel: String::new(),
             architecture: String::new(),
             page_size: 4096,
+            assumed: Vec::new(),
             cpus: 6,
             sysctls: Sysctls::default(),
             nodes: vec![node(0, &[0, 2, 4]), node(1, &[1, 3])],

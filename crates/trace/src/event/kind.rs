@@ -8,7 +8,8 @@ pub enum EventKind {
     MmPageAlloc = 1,
     /// A block was freed: `pfn`, `order`. With a later [`EventKind::MmPageFreeBatched`] only prepared.
     MmPageFree = 2,
-    /// A frame freed earlier in a batch reaches its per-CPU page set: `pfn`.
+    /// A frame freed earlier in a batch reaches its per-CPU page set: `pfn`. `refill` = 1: no event before it told of the
+    /// free, as on Linux before 3.3 (`mm_pagevec_free`).
     MmPageFreeBatched = 3,
     /// A block left a per-CPU page set for the buddy: `pfn`, `order`, `migratetype`.
     MmPagePcpuDrain = 4,
@@ -139,6 +140,9 @@ impl EventKind {
             b"mm_page_alloc" => Some(Self::MmPageAlloc),
             b"mm_page_free" => Some(Self::MmPageFree),
             b"mm_page_free_batched" => Some(Self::MmPageFreeBatched),
+            // Their names before Linux 3.3.
+            b"mm_page_free_direct" => Some(Self::MmPageFree),
+            b"mm_pagevec_free" => Some(Self::MmPageFreeBatched),
             _ => Self::ALL.into_iter().find(|kind| kind.name().as_bytes() == name),
         }
     }
@@ -164,5 +168,7 @@ mod tests {
         assert_eq!(EventKind::from_code(0), None);
         assert_eq!(EventKind::from_code(23), None);
         assert_eq!(EventKind::from_tracepoint(b"mm_page"), None);
+        assert_eq!(EventKind::from_tracepoint(b"mm_page_free_direct"), Some(EventKind::MmPageFree));
+        assert_eq!(EventKind::from_tracepoint(b"mm_pagevec_free"), Some(EventKind::MmPageFreeBatched));
     }
 }

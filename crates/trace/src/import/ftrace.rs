@@ -14,9 +14,9 @@ impl TextFormat for Ftrace {
     const STYLE: HeaderStyle = HeaderStyle::Dash;
     const REMEDY: &'static str =
         "copy /sys/kernel/tracing/trace again, with trace_clock = mono and without latency-format";
+    const REMEDY_WITHOUT_FRAME: &'static str = "copy the kernel's own text, /sys/kernel/tracing/trace";
 
     fn other_line(&self, line: &[u8], info: &mut TraceInfo, lost: &mut LostEvents) -> OtherLine {
-        let line = line.trim_ascii();
         if let Some(rest) = line.strip_prefix(b"# entries-in-buffer/entries-written:") {
             entries(rest, info, lost);
             return OtherLine::Taken;

@@ -5,12 +5,12 @@
 //! with task groups    comm-1458  (   1458) [001] d..1.  5313.517212: mm_page_alloc: …
 //! perf script         comm  1471 [001]  5313.938799708:   kmem:mm_page_alloc: …
 //! with pid and tid    comm  1471/1471  [001]  5313.938799708:   kmem:mm_page_alloc: …
+//! of no known task    :-1    -1 [001]  5313.938799708:   kmem:mm_page_alloc: …
 //! ```
 //! A task's name may hold spaces, dashes and brackets, so the CPU's brackets are searched from the left until what
 //! stands before and behind them fits.
 
-use super::fields::decimal;
-use crate::event::irq_flag;
+use super::{fields::decimal, flags::Legend};
 
 /// How the task is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,19 +35,22 @@ pub(super) struct Header<'line> {
     pub(super) payload: &'line [u8],
 }
 
+/// The thread of which perf knows neither name nor id, as its files number it.
+const NO_THREAD: u32 = u32::MAX;
+
 /// Whether `line` is an event's line of this style.
 pub(crate) fn is_event_line(line: &[u8], style: HeaderStyle) -> bool {
-    parse(line, style).is_some()
+    parse(line, style, &Legend::default()).is_some()
 }
 
 /// The front of `line`, or `None` if it is no event's line.
-pub(super) fn parse(line: &[u8], style: HeaderStyle) -> Option<Header<'_>> {
+pub(super) fn parse<'line>(line: &'line [u8], style: HeaderStyle, legend: &Legend) -> Option<Header<'line>> {
     for bracket in memchr::memchr_iter(b'[', line) {
         let rest = &line[bracket + 1..];
         let Some(digits) = rest.iter().take(6).position(|byte| *byte == b']') else { continue };
         let Some(cpu) = decimal(&rest[..digits]).and_then(|cpu| u16::try_from(cpu).ok()) else { continue };
         let Some(pid) = pid_before(&line[..bracket], style) else { continue };
-        if let Some(header) = behind_cpu(&rest[digits + 1..], pid, cpu) {
+        if let Some(header) = behind_cpu(&rest[digits + 1..], (pid, cpu), legend) {
             return Some(header);
         }
     }
@@ -67,6 +70,16 @@ fn pid_before(text: &[u8], style: HeaderStyle) -> Option<u32> {
     let digits = text.iter().rev().take(11).take_while(|byte| byte.is_ascii_digit()).count();
     let (before, pid) = text.split_at(text.len() - digits);
     let pid = u32::try_from(decimal(pid)?).ok()?;
+    // `-1` and `-1/-1` behind a name: perf's task of which nothing is known. A name of ftrace may end in a space, too.
+    if let (1, Some((b'-', name))) = (pid, before.split_last()) {
+        let name = name.strip_suffix(b"-1/").unwrap_or(name);
+        let is_apart = name.last().is_some_and(u8::is_ascii_whitespace);
+        match style {
+            HeaderStyle::Space if is_apart => return Some(NO_THREAD),
+            HeaderStyle::Dash if is_apart && name.trim_ascii_end().ends_with(b":-1") => return None,
+            _ => {}
+        }
+    }
     let fits = match (style, before.last()) {
         (HeaderStyle::Dash, Some(b'-')) => true,
         (HeaderStyle::Space, None | Some(b' ' | b'\t')) => true,
@@ -77,11 +90,11 @@ fn pid_before(text: &[u8], style: HeaderStyle) -> Option<u32> {
     fits.then_some(pid)
 }
 
-fn behind_cpu(text: &[u8], pid: u32, cpu: u16) -> Option<Header<'_>> {
+fn behind_cpu<'line>(text: &'line [u8], (pid, cpu): (u32, u16), legend: &Legend) -> Option<Header<'line>> {
     let (mut word, mut rest) = word(text)?;
     let (mut irq_flags, mut preempt) = (0, 0);
     if !word.ends_with(b":") {
-        (irq_flags, preempt) = state(word)?;
+        (irq_flags, preempt) = legend.state(word)?;
         (word, rest) = self::word(rest)?;
     }
     let ts_ns = seconds(word.strip_suffix(b":")?)?;
@@ -102,50 +115,8 @@ fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
     if end == 0 { None } else { Some(text.split_at(end)) }
 }
 
-/// `d..1.`: interrupts, rescheduling, context, preemption depth, and in newer kernels migration disabled.
-///
-/// Sources: the letters and `X` for "cannot be told" stand in the kernel's documentation, `Documentation/trace/ftrace.rst`,
-/// section "Latency trace format"; the columns in the heading that ftrace prints above its text. `b` and `D`, for
-/// bottom halves off, are in neither: on Linux 6.18 each was compared with `common_flags` of the same event, read from
-/// `trace_pipe_raw` (0x80 and 0x81 in 882 events), as were the other letters that occurred.
-fn state(word: &[u8]) -> Option<(u8, u8)> {
-    let [irqs, resched, context, depth, rest @ ..] = word else { return None };
-    if rest.len() > 4 {
-        return None;
-    }
-    let irqs = match irqs {
-        b'd' => irq_flag::IRQS_OFF,
-        b'b' => irq_flag::BH_OFF,
-        b'D' => irq_flag::IRQS_OFF | irq_flag::BH_OFF,
-        b'.' | b'X' => 0,
-        _ => return None,
-    };
-    let resched = match resched {
-        b'N' | b'B' => irq_flag::NEED_RESCHED | irq_flag::PREEMPT_RESCHED,
-        b'n' | b'b' => irq_flag::NEED_RESCHED,
-        b'p' | b'L' => irq_flag::PREEMPT_RESCHED,
-        // `l` is lazy rescheduling alone, which has no bit here.
-        b'l' | b'.' => 0,
-        _ => return None,
-    };
-    let context = match context {
-        b'h' => irq_flag::HARDIRQ,
-        b's' => irq_flag::SOFTIRQ,
-        b'H' => irq_flag::HARDIRQ | irq_flag::SOFTIRQ,
-        b'z' => irq_flag::NMI,
-        b'Z' => irq_flag::NMI | irq_flag::HARDIRQ,
-        b'.' => 0,
-        _ => return None,
-    };
-    let depth = match depth {
-        b'.' => 0,
-        _ => (*depth as char).to_digit(16)? as u8,
-    };
-    Some((irqs | resched | context, depth))
-}
-
 /// `5313.517212` in nanoseconds; digits below a nanosecond are not accepted.
-fn seconds(text: &[u8]) -> Option<u64> {
+pub(super) fn seconds(text: &[u8]) -> Option<u64> {
     let dot = memchr::memchr(b'.', text)?;
     let (whole, fraction) = (&text[..dot], &text[dot + 1..]);
     if fraction.is_empty() || fraction.len() > 9 {
@@ -159,9 +130,13 @@ fn seconds(text: &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
+    fn parse(line: &[u8], style: HeaderStyle) -> Option<Header<'_>> {
+        super::parse(line, style, &Legend::default())
+    }
+
     #[track_caller]
     fn check(line: &str, style: HeaderStyle, pid: u32, cpu: u16, ts_ns: u64, event: &str) {
-        let header = parse(line.as_bytes(), style).expect(line);
+        let header = super::parse(line.as_bytes(), style, &Legend::default()).expect(line);
         assert_eq!((header.pid, header.cpu, header.ts_ns), (pid, cpu, ts_ns));
         assert_eq!(header.event, event.as_bytes());
         assert_eq!(header.payload, b"pfn=1");
@@ -198,6 +173,22 @@ mod tests {
             "mm_page_free",
         );
         check("a b 1/22  [001]  0.000000001: 1 kmem:b: pfn=1", Space, 22, 1, 1, "b");
+        check("kworker/u8:2-e [x] 7 [001]  0.000000001: kmem:b: pfn=1", Space, 7, 1, 1, "b");
+        check("a: [002] b 7 [001]  0.000000001: kmem:b: pfn=1", Space, 7, 1, 1, "b");
+    }
+
+    #[test]
+    fn perfs_task_of_which_nothing_is_known_has_no_thread() {
+        for line in [
+            "             :-1    -1 [012] 0.000000001:       kmem:b: pfn=1",
+            ":-1 -1/-1 [012] 0.000000001: kmem:b: pfn=1",
+            "> :-1 -1 [012] 0.000000001: 1 kmem:b: pfn=1",
+        ] {
+            check(line, HeaderStyle::Space, NO_THREAD, 12, 1, "b");
+            assert!(parse(line.as_bytes(), HeaderStyle::Dash).is_none(), "{line}");
+        }
+        check(" :-1-1 [012] .... 0.000000001: b: pfn=1", HeaderStyle::Dash, 1, 12, 1, "b");
+        check("a -1 [012] .... 0.000000001: b: pfn=1", HeaderStyle::Dash, 1, 12, 1, "b");
     }
 
     #[test]
@@ -220,14 +211,5 @@ mod tests {
         ] {
             assert!(parse(wrong.as_bytes(), HeaderStyle::Dash).is_none(), "{wrong}");
         }
-    }
-
-    #[test]
-    fn interrupt_state_is_read() {
-        assert_eq!(state(b"dNs5."), Some((0x01 | 0x04 | 0x20 | 0x10, 5)));
-        assert_eq!(state(b"D.H."), Some((0x01 | 0x80 | 0x08 | 0x10, 0)));
-        assert_eq!(state(b"...a1"), Some((0, 10)));
-        assert_eq!(state(b"..."), None);
-        assert_eq!(state(b"...g"), None);
     }
 }

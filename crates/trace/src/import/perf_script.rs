@@ -13,9 +13,10 @@ pub(super) struct PerfScript;
 impl TextFormat for PerfScript {
     const STYLE: HeaderStyle = HeaderStyle::Space;
     const REMEDY: &'static str = "run `perf script --ns -F comm,pid,cpu,time,event,trace` again";
+    const REMEDY_WITHOUT_FRAME: &'static str =
+        "perf cannot print frames of this kernel: record with ftrace, and copy /sys/kernel/tracing/trace";
 
     fn other_line(&self, line: &[u8], _info: &mut TraceInfo, lost: &mut LostEvents) -> OtherLine {
-        let line = line.trim_ascii();
         if line.is_empty() || line.starts_with(b"#") {
             return OtherLine::Taken;
         }

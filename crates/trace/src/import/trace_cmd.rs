@@ -14,9 +14,9 @@ pub(super) struct TraceCmd;
 impl TextFormat for TraceCmd {
     const STYLE: HeaderStyle = HeaderStyle::Dash;
     const REMEDY: &'static str = "run `trace-cmd report` again, without --ts-diff and with the clock mono";
+    const REMEDY_WITHOUT_FRAME: &'static str = "run `trace-cmd report` again, without -R; if it prints no frames then, copy /sys/kernel/tracing/trace";
 
     fn other_line(&self, line: &[u8], info: &mut TraceInfo, lost: &mut LostEvents) -> OtherLine {
-        let line = line.trim_ascii();
         if let Some(cpus) = line.strip_prefix(b"cpus=") {
             let cpus = decimal(cpus).and_then(|cpus| u32::try_from(cpus).ok());
             info.cpus = info.cpus.or(cpus);

@@ -56,6 +56,7 @@ impl LayoutSource<'_> {
             });
         }
         let machine = Layout {
+            assumed: Vec::new(),
             kernel: self.kernel.to_owned(),
             architecture: self.architecture.to_owned(),
             page_size: self.page_size,
@@ -70,35 +71,15 @@ impl LayoutSource<'_> {
     }
 }
 
-/// The machine whose `/proc/zoneinfo` is `text`. Of its kernel, caches and settings nothing is known.
-pub(super) fn of_zoneinfo(text: &str) -> Result<Layout, String> {
-    let zoneinfo = Zoneinfo::parse(text).map_err(|error| error.to_string())?;
-    let cpus = zoneinfo.populated().flat_map(|zone| &zone.pagesets).map(|set| set.cpu + 1).max();
-    if zoneinfo.zones.iter().any(|zone| zone.node != 0) {
-        return Err("it has several nodes, and does not say which CPUs are local to which".to_owned());
-    }
-    LayoutSource {
-        kernel: "",
-        architecture: "x86_64",
-        page_size: 4096,
-        cpus: cpus.ok_or("no zone has page sets")?,
-        node_cpulists: &[],
-        caches: &[],
-        sysctls: &BTreeMap::new(),
-        zoneinfo: &zoneinfo,
-    }
-    .build()
-}
-
 /// `0-3,8`, as sysfs prints sets of CPUs; empty for a node without CPUs.
-fn cpulist(text: &str) -> Result<Vec<u32>, String> {
+pub(super) fn cpulist(text: &str) -> Result<Vec<u32>, String> {
     let wrong = || format!("not a list of CPUs: {:?}", text.chars().take(40).collect::<String>());
     let mut cpus = Vec::new();
     for range in text.trim().split(',').filter(|range| !range.is_empty()) {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
         let first: u32 = first.trim().parse().map_err(|_| wrong())?;
         let last: u32 = last.trim().parse().map_err(|_| wrong())?;
-        if last >= CPUS_MAX || cpus.len() > CPUS_MAX as usize {
+        if first > last || last >= CPUS_MAX || cpus.len() > CPUS_MAX as usize {
             return Err(wrong());
         }
         cpus.extend(first..=last);
@@ -158,21 +139,11 @@ mod tests {
         assert_eq!(cpulist("0-2,7\n").unwrap(), [0, 1, 2, 7]);
         assert!(cpulist("").unwrap().is_empty());
         assert!(cpulist("0-4000000000").is_err());
+        assert!(cpulist("3-2").is_err());
         assert!(cpulist("a").is_err());
         assert_eq!(size_bytes("16384K").unwrap(), 16 << 20);
         assert!(size_bytes("99999999999999999M").is_err());
         assert!(size_bytes("é").is_err());
-    }
-
-    #[test]
-    fn a_zoneinfo_of_one_node_is_a_machine() {
-        let zone = "Node 0, zone Normal\n pages free 7\n spanned 9\n present 9\n managed 8\n start_pfn: 1\n \
-                    pagesets\n  cpu: 2\n   count: 3\n";
-        let machine = of_zoneinfo(zone).unwrap();
-        assert_eq!((machine.cpus, machine.zones.len()), (3, 1));
-        assert_eq!((machine.nodes[0].cpus.len(), machine.zones[0].pagesets[0].count), (3, 3));
-        assert!(of_zoneinfo(&zone.replace("Node 0", "Node 1")).unwrap_err().contains("nodes"));
-        assert!(of_zoneinfo("Node 0, zone Normal\n managed 8\n").is_err());
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::{
 };
 
 /// The format that `head`, the first bytes after decompression, is in.
-pub(super) fn detect(head: &[u8]) -> Option<SourceFormat> {
+pub(crate) fn detect(head: &[u8]) -> Option<SourceFormat> {
     if native::looks_native(head) {
         return Some(SourceFormat::Native);
     }
@@ -22,6 +22,7 @@ pub(super) fn detect(head: &[u8]) -> Option<SourceFormat> {
     }
     // Text: the first line that settles it.
     for line in head.split(|byte| *byte == b'\n').take(4096) {
+        let line = import::unquoted(line);
         if line.starts_with(b"# tracer:") {
             return Some(SourceFormat::Ftrace);
         }
@@ -46,7 +47,9 @@ mod tests {
     fn formats_are_told_by_content() {
         for (head, format) in [
             (b"# tracer: nop\n#\n".as_slice(), Some(SourceFormat::Ftrace)),
+            (b"> # tracer: nop\r\n", Some(SourceFormat::Ftrace)),
             (b"cpus=2\n", Some(SourceFormat::TraceCmd)),
+            (b" :-1 -1 [012] 5.1: kmem:mm_page_free: pfn=1 order=0\n", Some(SourceFormat::PerfScript)),
             (b"  a-1 [001] d..1. 5.1: mm_page_free: pfn=1 order=0\n", Some(SourceFormat::Ftrace)),
             (b"\n  a b  1 [001] 5.1: kmem:mm_page_free: pfn=1 order=0\n", Some(SourceFormat::PerfScript)),
             (b"  a 1/2 [001] 5.1: kmem:mm_page_free: pfn=1 order=0\n", Some(SourceFormat::PerfScript)),

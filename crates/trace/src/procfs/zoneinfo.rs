@@ -25,12 +25,17 @@ impl Zoneinfo {
     /// # Errors
     /// A known field whose value makes no sense, or a field outside of any zone.
     pub fn parse(text: &str) -> Result<Self, ProcError> {
-        let mut parser = Parser::default();
-        for (index, line) in text.lines().enumerate() {
-            parser.line(line, index + 1)?;
+        let mut info = Self::default();
+        let mut first_node = None;
+        for ZoneText { name, zone, kind, .. } in ZoneText::parse_all(text)? {
+            if *first_node.get_or_insert(zone.node) == zone.node && info.zone_names.len() < 16 {
+                info.zone_names.push(name);
+            }
+            if kind.is_some() {
+                info.zones.push(zone);
+            }
         }
-        parser.finish_zone();
-        Ok(parser.info)
+        Ok(info)
     }
 
     /// Zones with frames: managed > 0.
@@ -51,88 +56,123 @@ impl Zoneinfo {
     }
 }
 
-#[derive(Default)]
-struct Parser {
-    info: Zoneinfo,
-    first_node: Option<u16>,
-    /// The zone whose lines are being read; `None` before the first zone and in zones not modelled.
-    zone: Option<ZoneDescription>,
-    seen_zone: bool,
+/// A zone as the text has it.
+#[derive(Clone, Debug)]
+pub(crate) struct ZoneText {
+    /// The line that names it, counted from 1.
+    pub(crate) line: usize,
+    pub(crate) name: String,
+    /// `None` for a zone with a name of its own, as `Device`; then the description has an arbitrary one.
+    pub(crate) kind: Option<ZoneKind>,
+    pub(crate) zone: ZoneDescription,
+    /// Page sets are two lists, one of them for cold pages, as on Linux before 2.6.25: here they are one, with the limits of
+    /// the first.
+    pub(crate) has_cold_lists: bool,
+    /// The fields that are there.
+    fields: Vec<&'static str>,
 }
 
-impl Parser {
-    fn line(&mut self, line: &str, number: usize) -> Result<(), ProcError> {
-        if line.starts_with("Node") {
-            return self.start_zone(line, number);
+impl ZoneText {
+    /// All zones, in the file's order.
+    pub(crate) fn parse_all(text: &str) -> Result<Vec<Self>, ProcError> {
+        let mut zones: Vec<Self> = Vec::new();
+        for (index, line) in text.lines().enumerate() {
+            let number = index + 1;
+            if line.starts_with("Node") {
+                if zones.len() >= ZONES_MAX {
+                    return Err(ProcError::new(FILE, number, format!("more than {ZONES_MAX} zones")));
+                }
+                zones.push(Self::start(line, number)?);
+            } else if let Some(zone) = zones.last_mut() {
+                zone.read(line, number)?;
+            } else if !line.trim().is_empty() {
+                let problem = format!("expected a zone, found {}", excerpt(line.trim()));
+                return Err(ProcError::new(FILE, number, problem));
+            }
         }
+        Ok(zones)
+    }
+
+    /// Whether the text has this field of the zone.
+    pub(crate) fn has(&self, field: &str) -> bool {
+        self.fields.contains(&field)
+    }
+
+    fn start(line: &str, number: usize) -> Result<Self, ProcError> {
+        let owner = ZoneLine::parse(line)
+            .ok_or_else(|| ProcError::new(FILE, number, format!("not a zone: {}", excerpt(line))))?;
+        let kind = owner.kind();
+        Ok(Self {
+            line: number,
+            name: owner.name.to_owned(),
+            kind,
+            zone: ZoneDescription::empty(owner.node, kind.unwrap_or(ZoneKind::Normal)),
+            has_cold_lists: false,
+            fields: Vec::new(),
+        })
+    }
+
+    fn read(&mut self, line: &str, number: usize) -> Result<(), ProcError> {
         let mut words = line.split_whitespace();
         let Some(key) = words.next() else { return Ok(()) };
-        if !self.seen_zone {
-            return Err(ProcError::new(
-                FILE,
-                number,
-                format!("expected a zone, found {}", excerpt(line.trim())),
-            ));
-        }
-        let Some(zone) = &mut self.zone else { return Ok(()) };
         let value = words.next().unwrap_or_default();
-        match key {
+        let zone = &mut self.zone;
+        let (slot, field) = match key {
             // "pages free 3713": the only key of two words.
             "pages" if value == "free" => {
                 zone.free = parse(words.next().unwrap_or_default(), "pages free", number)?;
+                return Ok(());
             }
-            "boost" => zone.boost = parse(value, key, number)?,
-            "min" => zone.min = parse(value, key, number)?,
-            "low" => zone.low = parse(value, key, number)?,
-            "high" => zone.high = parse(value, key, number)?,
-            "spanned" => zone.spanned = parse(value, key, number)?,
-            "present" => zone.present = parse(value, key, number)?,
-            "managed" => zone.managed = parse(value, key, number)?,
-            "start_pfn:" => zone.start_pfn = parse(value, key, number)?,
-            "protection:" => zone.protection = protection(line, number)?,
-            "cpu:" => {
-                let cpu = parse(value, key, number)?;
-                if cpu >= CPUS_MAX || zone.pagesets.len() >= CPUS_MAX as usize {
-                    return Err(ProcError::new(FILE, number, format!("more than {CPUS_MAX} CPUs")));
-                }
-                zone.pagesets.push(PcpSample { cpu, ..PcpSample::default() });
+            "protection:" => {
+                zone.protection = protection(line, number)?;
+                return Ok(());
             }
+            "cpu:" => return self.start_page_set(parse(value, key, number)?, number),
             "count:" | "high:" | "batch:" | "high_min:" | "high_max:" => {
-                let number_of_frames = parse(value, key, number)?;
-                let pageset = zone
-                    .pagesets
-                    .last_mut()
-                    .ok_or_else(|| ProcError::new(FILE, number, format!("{key} before any cpu:")))?;
-                match key {
-                    "count:" => pageset.count = number_of_frames,
-                    "high:" => pageset.high = number_of_frames,
-                    "batch:" => pageset.batch = number_of_frames,
-                    "high_min:" => pageset.high_min = Some(number_of_frames),
-                    _ => pageset.high_max = Some(number_of_frames),
-                }
+                return self.read_page_set(key, parse(value, key, number)?, number);
             }
+            "boost" => (&mut zone.boost, "boost"),
+            "min" => (&mut zone.min, "min"),
+            "low" => (&mut zone.low, "low"),
+            "high" => (&mut zone.high, "high"),
+            "spanned" => (&mut zone.spanned, "spanned"),
+            "present" => (&mut zone.present, "present"),
+            "managed" => (&mut zone.managed, "managed"),
+            "start_pfn:" => (&mut zone.start_pfn, "start_pfn"),
+            _ => return Ok(()),
+        };
+        *slot = parse(value, key, number)?;
+        self.fields.push(field);
+        Ok(())
+    }
+
+    fn start_page_set(&mut self, cpu: u32, number: usize) -> Result<(), ProcError> {
+        let pagesets = &mut self.zone.pagesets;
+        if cpu >= CPUS_MAX || pagesets.len() >= CPUS_MAX as usize {
+            return Err(ProcError::new(FILE, number, format!("more than {CPUS_MAX} CPUs")));
+        }
+        if pagesets.last().is_some_and(|last| last.cpu == cpu) {
+            self.has_cold_lists = true;
+        } else {
+            pagesets.push(PcpSample { cpu, ..PcpSample::default() });
+        }
+        Ok(())
+    }
+
+    fn read_page_set(&mut self, key: &str, pages: u32, number: usize) -> Result<(), ProcError> {
+        let pageset = self.zone.pagesets.last_mut();
+        let pageset =
+            pageset.ok_or_else(|| ProcError::new(FILE, number, format!("{key} before any cpu:")))?;
+        match key {
+            "count:" => pageset.count = pageset.count.saturating_add(pages),
+            // The second of two lists leaves the limits of the first.
+            "high:" if pageset.high == 0 => pageset.high = pages,
+            "batch:" if pageset.batch == 0 => pageset.batch = pages,
+            "high_min:" => pageset.high_min = Some(pages),
+            "high_max:" => pageset.high_max = Some(pages),
             _ => {}
         }
         Ok(())
-    }
-
-    fn start_zone(&mut self, line: &str, number: usize) -> Result<(), ProcError> {
-        self.finish_zone();
-        let owner = ZoneLine::parse(line)
-            .ok_or_else(|| ProcError::new(FILE, number, format!("not a zone: {}", excerpt(line))))?;
-        self.seen_zone = true;
-        if self.info.zones.len() >= ZONES_MAX {
-            return Err(ProcError::new(FILE, number, format!("more than {ZONES_MAX} zones")));
-        }
-        if *self.first_node.get_or_insert(owner.node) == owner.node && self.info.zone_names.len() < 16 {
-            self.info.zone_names.push(owner.name.to_owned());
-        }
-        self.zone = owner.kind().map(|kind| ZoneDescription::empty(owner.node, kind));
-        Ok(())
-    }
-
-    fn finish_zone(&mut self) {
-        self.info.zones.extend(self.zone.take());
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod book;
 mod bundled;
+mod field;
 mod formats;
 mod native;
 mod smoke;

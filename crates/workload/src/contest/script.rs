@@ -104,10 +104,12 @@ impl Script {
                 let what = What::Alloc { order, migratetype, highest };
                 self.acts.push(Act { ts_ns: event.ts_ns, cpu: event.cpu, what, block });
             }
-            EventKind::MmPageFree => match in_use.remove(&event.pfn) {
-                Some(block) => self.acts.push(free(block)),
-                None => self.left_out.unmatched_frees += 1,
-            },
+            EventKind::MmPageFree | EventKind::MmPageFreeBatched if event.is_free() => {
+                match in_use.remove(&event.pfn) {
+                    Some(block) => self.acts.push(free(block)),
+                    None => self.left_out.unmatched_frees += 1,
+                }
+            }
             _ => {}
         }
     }

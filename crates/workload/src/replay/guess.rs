@@ -4,11 +4,11 @@ use pageset_core::ZoneKind;
 use pageset_trace::{Event, EventKind, Layout, Node, Sysctls, TraceError, TraceReader, ZoneDescription};
 
 /// Reads a recording to its end and makes up a machine that could have made it: as many CPUs and frames as occur, one
-/// node, x86-64's zones, half of the memory free.
+/// node, x86-64's zones, half of the memory free. A page has 4 KiB unless `page_size` says otherwise.
 ///
 /// # Errors
 /// If the recording is damaged.
-pub fn guess_layout(reader: &mut dyn TraceReader) -> Result<Layout, TraceError> {
+pub fn guess_layout(reader: &mut dyn TraceReader, page_size: Option<u32>) -> Result<Layout, TraceError> {
     let (mut cpus, mut last_pfn) = (1, 0);
     let mut events = Vec::new();
     while reader.read_block(&mut events)? > 0 {
@@ -17,7 +17,12 @@ pub fn guess_layout(reader: &mut dyn TraceReader) -> Result<Layout, TraceError> 
             last_pfn = last_pfn.max(last_frame(event));
         }
     }
-    Ok(machine(cpus, last_pfn, reader.info().kernel.clone().unwrap_or_default()))
+    let kernel = reader.info().kernel.clone().unwrap_or_default();
+    let mut layout = machine(cpus, last_pfn, kernel, page_size.unwrap_or(4096));
+    if page_size.is_none() {
+        layout.assumed.push("a page has 4 KiB: the trace does not say (--page-size)".to_owned());
+    }
+    Ok(layout)
 }
 
 fn last_frame(event: &Event) -> u64 {
@@ -32,11 +37,11 @@ fn last_frame(event: &Event) -> u64 {
     event.frame().filter(|pfn| is_block && pfn.0 < 1 << 34).map_or(0, |pfn| pfn.0)
 }
 
-fn machine(cpus: u32, last_pfn: u64, kernel: String) -> Layout {
-    const DMA_END: u64 = 1 << 12;
-    const DMA32_END: u64 = 1 << 20;
+fn machine(cpus: u32, last_pfn: u64, kernel: String, page_size: u32) -> Layout {
+    let frames = |bytes: u64| (bytes / u64::from(page_size)).max(1);
+    let (dma_end, dma32_end) = (frames(16 << 20), frames(4 << 30));
     // Whole 128 MiB, which is what memory is plugged in.
-    let end = (last_pfn + 1).next_multiple_of(1 << 15);
+    let end = (last_pfn + 1).next_multiple_of(frames(128 << 20));
     let zone = |kind, start: u64, end: u64| ZoneDescription {
         node: 0,
         kind,
@@ -52,22 +57,24 @@ fn machine(cpus: u32, last_pfn: u64, kernel: String) -> Layout {
         protection: Vec::new(),
         pagesets: Vec::new(),
     };
-    let mut zones = vec![zone(ZoneKind::Dma32, DMA_END, end.min(DMA32_END))];
-    if end > DMA32_END {
-        zones.push(zone(ZoneKind::Normal, DMA32_END, end));
+    let mut zones = vec![zone(ZoneKind::Dma32, dma_end, end.min(dma32_end))];
+    if end > dma32_end {
+        zones.push(zone(ZoneKind::Normal, dma32_end, end));
     }
-    zones.insert(0, zone(ZoneKind::Dma, 0, DMA_END));
+    zones.insert(0, zone(ZoneKind::Dma, 0, dma_end));
     let managed: u64 = zones.iter().map(|zone| zone.managed).sum();
-    let min_free_kbytes = pageset_core::default_min_free_kbytes(managed * 4);
+    let page_kbytes = u64::from(page_size / 1024).max(1);
+    let min_free_kbytes = pageset_core::default_min_free_kbytes(managed.saturating_mul(page_kbytes));
     for zone in &mut zones {
-        zone.min = min_free_kbytes / 4 * zone.managed / managed;
+        zone.min = min_free_kbytes / page_kbytes * zone.managed / managed;
         let step = (zone.min / 4).max(zone.managed / 1000);
         (zone.low, zone.high) = (zone.min + step, zone.min + 2 * step);
     }
     Layout {
         kernel,
         architecture: "x86_64".into(),
-        page_size: 4096,
+        page_size,
+        assumed: Vec::new(),
         cpus,
         sysctls: Sysctls { min_free_kbytes: Some(min_free_kbytes), ..Sysctls::default() },
         nodes: vec![Node { id: 0, cpus: (0..cpus).collect(), distances: vec![10] }],
@@ -82,8 +89,10 @@ mod tests {
 
     #[test]
     fn a_guessed_machine_can_be_built() {
-        for last_pfn in [0, 4096, 300_000, 2_000_000] {
-            let machine = machine(3, last_pfn, String::new());
+        for (last_pfn, page_size) in
+            [(0, 4096), (4096, 4096), (300_000, 4096), (2_000_000, 4096), (0, 65_536), (300_000, 65_536)]
+        {
+            let machine = machine(3, last_pfn, String::new(), page_size);
             machine.check().unwrap();
             assert!(machine.zone_of(last_pfn).is_some());
             super::super::machine::Machine::new(machine).unwrap();

@@ -19,6 +19,7 @@ pub(super) struct Machine {
     spans: Vec<Range<u64>>,
     /// Node of each CPU.
     pub(super) nodes: Vec<u16>,
+    is_online: Vec<bool>,
 }
 
 impl Machine {
@@ -38,9 +39,17 @@ impl Machine {
         let spans =
             zones.iter().map(|zone| zone.start_pfn..zone.start_pfn.saturating_add(zone.spanned)).collect();
         let nodes = (0..layout.cpus).map(|cpu| layout.node_of_cpu(cpu).unwrap_or(0)).collect();
-        Ok(Self { layout, zones, spans, nodes })
+        let is_online = (0..layout.cpus).map(|cpu| layout.node_of_cpu(cpu).is_some()).collect();
+        Ok(Self { layout, zones, spans, nodes, is_online })
     }
 
+    /// Whether the machine has this CPU, and it is online.
+    #[inline]
+    pub(super) fn has_cpu(&self, cpu: u16) -> bool {
+        self.is_online.get(usize::from(cpu)).is_some_and(|is_online| *is_online)
+    }
+
+    /// One more than the last CPU's number.
     pub(super) fn cpus(&self) -> usize {
         self.nodes.len()
     }

@@ -75,7 +75,7 @@ impl<'m> PageSets<'m> {
             let tokens = start.tokens(zone, &policy, cpus);
             let counts =
                 FrameCounts::for_span(0..tokens).expect("no larger than the span, which was checked");
-            let mut pressure = ZonePressure::new(zone, cpus as u32);
+            let mut pressure = ZonePressure::new(zone, machine.layout.online_cpus());
             pressure.set_visible(start.idle.max(0) as u64);
             ZoneSets {
                 frames: FrameTables::on_heap(counts).expect("the heap has room for the page sets' frames"),

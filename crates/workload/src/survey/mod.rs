@@ -138,8 +138,13 @@ impl Counter {
         match event.kind {
             EventKind::MmPageAlloc => self.allocated(event),
             EventKind::MmPageFree => self.freed(event),
-            // The second event of a free that `MmPageFree` has counted.
-            EventKind::MmPageFreeBatched => self.orders.freed_in_batches += 1,
+            EventKind::MmPageFreeBatched => {
+                self.orders.freed_in_batches += 1;
+                // Mostly it is the second event of a free that `MmPageFree` has counted.
+                if event.is_free() {
+                    self.freed(event);
+                }
+            }
             _ => {}
         }
     }

@@ -69,7 +69,9 @@ impl Engine {
         }
         match event.kind {
             EventKind::MmPageAlloc => self.hit(chunk, index),
-            EventKind::MmPageFree => self.freed(chunk, index),
+            EventKind::MmPageFree | EventKind::MmPageFreeBatched if event.is_free() => {
+                self.freed(chunk, index)
+            }
             EventKind::MmPageFreeBatched => self.committed(chunk, index),
             EventKind::MmPagePcpuDrain => self.drained(chunk, index),
             EventKind::MmPageAllocZoneLocked | EventKind::MmPageAllocExtfrag => self.fetched(chunk, index),

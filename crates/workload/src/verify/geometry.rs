@@ -72,7 +72,7 @@ impl Geometry {
                 frames: FrameTables::on_heap(counts).map_err(|error| error.to_string())?,
                 tokens: Tokens::new(counts.frames),
                 limits,
-                pressure: ZonePressure::new(description, machine.cpus),
+                pressure: ZonePressure::new(description, machine.online_cpus()),
             });
             offset += counts.frames;
         }
@@ -109,6 +109,7 @@ mod tests {
             kernel: "6.12".into(),
             architecture: "x86_64".into(),
             page_size: 4096,
+            assumed: Vec::new(),
             cpus: 2,
             sysctls: Sysctls::default(),
             nodes: vec![Node { id: 0, cpus: vec![0, 1], distances: vec![10] }],

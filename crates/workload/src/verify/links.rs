@@ -107,6 +107,7 @@ mod tests {
             kernel: "6.12".into(),
             architecture: "x86_64".into(),
             page_size: 4096,
+            assumed: Vec::new(),
             cpus: 2,
             sysctls: Sysctls::default(),
             nodes: vec![Node { id: 0, cpus: vec![0, 1], distances: vec![10] }],

@@ -104,7 +104,7 @@ fn bundled_recordings_tick_when_their_kernels_did() {
         assert_eq!(replay.tick_interval_s, None, "{name}");
     }
     for (name, interval_s) in [("formats/ftrace-old.txt", None), ("formats/ftrace.txt.xz", Some(1))] {
-        let machine = guess_layout(open(name).as_mut()).unwrap();
+        let machine = guess_layout(open(name).as_mut(), None).unwrap();
         let options = ReplayOptions { machine: Some(machine), ..asking(&POLICIES[..1]) };
         assert_eq!(replayed_with(name, options).tick_interval_s, interval_s, "{name}");
     }
@@ -230,7 +230,7 @@ fn a_recording_without_a_machine_asks_for_one_or_gets_a_guess() {
     let options = asking(&replayable());
     let error = replay(open(name).as_mut(), &options, |_| {}).unwrap_err().to_string();
     assert!(error.contains("ftrace-old.txt") && error.contains("--layout"), "{error}");
-    let machine = guess_layout(open(name).as_mut()).unwrap();
+    let machine = guess_layout(open(name).as_mut(), None).unwrap();
     let replay = replayed_with(name, ReplayOptions { machine: Some(machine), ..options });
     assert!(replay.outcomes.iter().all(|outcome| outcome.allocs > 0));
 }

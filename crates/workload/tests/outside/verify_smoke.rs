@@ -51,6 +51,7 @@ fn machine(kernel: &str) -> Layout {
         kernel: kernel.into(),
         architecture: "x86_64".into(),
         page_size: 4096,
+        assumed: Vec::new(),
         cpus: 2,
         sysctls: Sysctls::default(),
         nodes: vec![

@@ -93,7 +93,7 @@ impl Reading {
     fn take(&mut self, event: &Event) -> io::Result<()> {
         match event.kind {
             EventKind::MmPageAlloc => self.alloc(event),
-            EventKind::MmPageFree => self.free(event),
+            EventKind::MmPageFree | EventKind::MmPageFreeBatched if event.is_free() => self.free(event),
             EventKind::BulkAllocReturn => self.bulk(event),
             _ => Ok(()),
         }

@@ -132,7 +132,7 @@ impl<'m> Reading<'m> {
     #[inline]
     pub(super) fn event(&mut self, event: &Event) {
         self.ticks.bring(event, self.machine.cpus() as u32, &mut self.traffic.acts);
-        if usize::from(event.cpu) >= self.cpus.len() {
+        if !self.machine.has_cpu(event.cpu) {
             let counts = matches!(
                 event.kind,
                 EventKind::MmPageAlloc
@@ -149,7 +149,7 @@ impl<'m> Reading<'m> {
         self.resolve_batch(event);
         match event.kind {
             EventKind::MmPageAlloc => self.allocated(event),
-            EventKind::MmPageFree => self.freed(event),
+            EventKind::MmPageFree | EventKind::MmPageFreeBatched if event.is_free() => self.freed(event),
             EventKind::MmPageFreeBatched => self.committed(event),
             EventKind::MmPageAllocZoneLocked => self.fetched(event),
             EventKind::MmPageAllocExtfrag => self.forget_diverted(event),

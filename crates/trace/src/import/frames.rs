@@ -1,0 +1,213 @@
+//! What `pfn=` of a text is: the number of a frame, or an address from which it follows.
+//!
+//! Kernels before 4.1 record the address of a frame's `struct page`. Old perf and trace-cmd subtract the address of the first
+//! one, and forget to divide by the size: they print 70400064 and 70400128 for the frames 1100001 and 1100002. The field
+//! `page=` then has the same low bits, and all numbers are multiples of the size.
+//!
+//! Such numbers are not multiples by chance only. Where the kernel records the frame's number, some perf prints it behind
+//! the high bits of an address, too; but then the numbers have no common divisor.
+
+use super::{
+    fields::{Fields, hexadecimal, number},
+    flags::Legend,
+    header::{self, HeaderStyle},
+};
+use crate::event::EventKind;
+
+/// Sizes of `struct page` on 64-bit machines, by configuration.
+const PAGE_STRUCT_BYTES: [u64; 4] = [48, 56, 64, 80];
+/// The addresses of kernels begin here on all 64-bit machines.
+const KERNEL_FROM: u64 = 1 << 63;
+/// The array of `struct page` begins at a multiple of this.
+const ARRAY_ALIGNMENT: u64 = 1 << 30;
+
+/// What a number in the field `pfn=` is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Frames {
+    /// A frame's.
+    Numbers,
+    /// How far the frame's `struct page` is from the first, which has this size.
+    Distances(u64),
+}
+
+impl Frames {
+    /// What the first lines of a text show.
+    ///
+    /// # Errors
+    /// They are distances, and their steps do not tell the size.
+    pub(super) fn of_head(head: &[u8], style: HeaderStyle) -> Result<Self, String> {
+        let mut counts = Counts::default();
+        // The last line may be cut off.
+        let end = memchr::memrchr(b'\n', head).unwrap_or(0);
+        for line in head[..end].split(|byte| *byte == b'\n') {
+            let Some(header) = header::parse(line, style, &Legend::default()) else { continue };
+            if EventKind::from_tracepoint(header.event).is_some_and(EventKind::has_frame)
+                && let Some(fields) = fields(header.payload)
+            {
+                counts.note(fields);
+            }
+        }
+        counts.frames()
+    }
+
+    /// The frame that `number` stands for, at the beginning of a block of this order; `None` if there is none.
+    pub(super) const fn frame(self, number: u64, order: u8) -> Option<u64> {
+        match self {
+            Self::Numbers => Some(number),
+            Self::Distances(size) if number.is_multiple_of(size) => {
+                let frame = number / size;
+                if order < 16 && !frame.is_multiple_of(1 << order) { None } else { Some(frame) }
+            }
+            Self::Distances(_) => None,
+        }
+    }
+
+    /// What is assumed, for people.
+    pub(super) fn assumption(self) -> Option<String> {
+        match self {
+            Self::Numbers => None,
+            Self::Distances(size) => Some(format!(
+                "pfn= of this text is the distance of a frame's `struct page` from the first one, in steps of {size} \
+                 bytes: frames are pfn= divided by {size}"
+            )),
+        }
+    }
+}
+
+/// What the lines of a text have in common. One of ten may be damaged.
+#[derive(Default)]
+struct Counts {
+    all: u32,
+    /// Those whose number is the low bits of an address.
+    low_bits: u32,
+    /// Those whose number is a multiple of a size, by size.
+    multiples: [u32; PAGE_STRUCT_BYTES.len()],
+    /// Pages, the first one's number, and what divides all differences from it.
+    pages: u32,
+    first: u64,
+    step: u64,
+}
+
+impl Counts {
+    fn note(&mut self, (page, pfn, order): (u64, u64, u32)) {
+        self.all += 1;
+        let array = page.wrapping_sub(pfn);
+        if page < KERNEL_FROM || array < KERNEL_FROM || !array.is_multiple_of(ARRAY_ALIGNMENT) {
+            return;
+        }
+        self.low_bits += 1;
+        for (count, size) in self.multiples.iter_mut().zip(PAGE_STRUCT_BYTES) {
+            // A block of order 3 begins at a multiple of 8 anyway.
+            *count += u32::from(pfn.is_multiple_of(size << order.min(32)));
+        }
+        if order == 0 {
+            self.first = if self.pages == 0 { pfn } else { self.first };
+            self.pages += 1;
+            self.step = common_divisor(self.step, pfn.abs_diff(self.first));
+        }
+    }
+
+    fn frames(&self) -> Result<Frames, String> {
+        let nearly_all = |count: u32| count > 0 && count * 10 >= self.all * 9;
+        if !nearly_all(self.low_bits) {
+            return Ok(Frames::Numbers);
+        }
+        let sizes =
+            || PAGE_STRUCT_BYTES.into_iter().zip(self.multiples).filter(|(_, count)| nearly_all(*count));
+        let unclear = |why: String| {
+            Err(format!(
+                "pfn= is the distance of a frame's `struct page` from the first, not its number, and {why}"
+            ))
+        };
+        match (sizes().count(), sizes().next()) {
+            (1, Some((size, _))) if self.all > 1 => Ok(Frames::Distances(size)),
+            (1.., _) => unclear("too few events show in which steps".to_owned()),
+            // Some ten numbers of frames do not differ by multiples of 56 by chance.
+            _ if self.pages > 8
+                && self.step > 0
+                && PAGE_STRUCT_BYTES.iter().any(|size| self.step.is_multiple_of(*size)) =>
+            {
+                unclear(format!("steps of {} do not begin at a multiple of that", self.step))
+            }
+            _ => Ok(Frames::Numbers),
+        }
+    }
+}
+
+/// `page=0xffffea0004323840 pfn=70400064 order=0`; `None` if one of the first two is missing or 0.
+fn fields(payload: &[u8]) -> Option<(u64, u64, u32)> {
+    let page = Fields::find(payload, b"page")?;
+    let page = hexadecimal(page.strip_prefix(b"0x").unwrap_or(page))?;
+    let pfn = number(Fields::find(payload, b"pfn")?)?;
+    let order = Fields::find(payload, b"order").or_else(|| Fields::find(payload, b"alloc_order"));
+    let order = order.and_then(number).and_then(|order| u32::try_from(order).ok()).unwrap_or(0).min(63);
+    (page != 0 && pfn != 0).then_some((page, pfn, order))
+}
+
+const fn common_divisor(mut a: u64, mut b: u64) -> u64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lines of perf about these numbers, each with the order of its block.
+    fn text(numbers: &[(u64, u32)], array: u64) -> String {
+        let line = |(pfn, order): &(u64, u32)| {
+            let page = array + pfn;
+            format!("f 9 [001] 1.000100: kmem:mm_page_free: page={page:#x} pfn={pfn} order={order}\n")
+        };
+        numbers.iter().map(line).collect()
+    }
+
+    const ARRAY: u64 = 0xffff_ea00_0000_0000;
+
+    fn frames(numbers: &[(u64, u32)]) -> Result<Frames, String> {
+        Frames::of_head(text(numbers, ARRAY).as_bytes(), HeaderStyle::Space)
+    }
+
+    #[test]
+    fn the_size_of_a_step_is_found() {
+        for size in PAGE_STRUCT_BYTES {
+            let numbers: Vec<_> = (0..20).map(|frame| ((1_100_001 + frame) * size, 0)).collect();
+            assert_eq!(frames(&numbers), Ok(Frames::Distances(size)));
+            assert_eq!(frames(&numbers[..2]), Ok(Frames::Distances(size)));
+        }
+        let huge: Vec<_> = (0..20).map(|block| ((2000 + block) * 512 * 56, 9)).collect();
+        assert_eq!(frames(&huge), Ok(Frames::Distances(56)));
+    }
+
+    #[test]
+    fn numbers_of_frames_stay_what_they_are() {
+        let numbers: Vec<_> = (0..20).map(|frame| (1_100_001 + 3 * frame, 0)).collect();
+        assert_eq!(frames(&numbers), Ok(Frames::Numbers), "behind the high bits of an address");
+        let huge: Vec<_> = (0..20).map(|block| ((2000 + block) * 512, 9)).collect();
+        assert_eq!(frames(&huge), Ok(Frames::Numbers), "multiples of 512, for their order is 9");
+        let multiples: Vec<_> = (0..20).map(|frame| ((1_100_001 + frame) * 64, 0)).collect();
+        let low = text(&multiples, 0);
+        assert_eq!(Frames::of_head(low.as_bytes(), HeaderStyle::Space), Ok(Frames::Numbers), "no address");
+        let others = text(&multiples, ARRAY + 640);
+        assert_eq!(Frames::of_head(others.as_bytes(), HeaderStyle::Space), Ok(Frames::Numbers));
+        assert_eq!(frames(&[]), Ok(Frames::Numbers));
+    }
+
+    #[test]
+    fn distances_that_do_not_tell_the_size_are_refused() {
+        assert!(frames(&[(70_400_000, 0)]).unwrap_err().contains("too few"));
+        assert!(frames(&[(192_000, 0), (384_000, 0)]).unwrap_err().contains("too few"), "48 or 64");
+        let shifted: Vec<_> = (0..20).map(|frame| (70_400_001 + frame * 56, 0)).collect();
+        assert!(frames(&shifted).unwrap_err().contains("steps of 56"));
+    }
+
+    #[test]
+    fn a_number_that_is_no_multiple_has_no_frame() {
+        assert_eq!(Frames::Distances(56).frame(112, 0), Some(2));
+        assert_eq!(Frames::Distances(56).frame(112, 2), None);
+        assert_eq!(Frames::Distances(56).frame(113, 0), None);
+        assert_eq!(Frames::Numbers.frame(113, 9), Some(113));
+    }
+}

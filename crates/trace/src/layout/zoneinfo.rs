@@ -1,0 +1,383 @@
+//! A layout from a copy of `/proc/zoneinfo`, of any kernel since 2.6.32.
+//!
+//! The file has no kernel, no size of a page, no caches, and does not say which CPUs are local to which node. What is needed is
+//! asked for, where it cannot be told from the rest; whatever is assumed is said in [`Layout::assumed`].
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use pageset_core::policy::zone_batch;
+
+use super::{Layout, LayoutOptions, Node, Sysctls, copied, size_name};
+use crate::{error::TraceError, procfs::ZoneText};
+
+const COPY_AGAIN: &str = "copy the whole file: `cat /proc/zoneinfo > zoneinfo.txt`";
+/// Zones of fewer pages have the same batch for several sizes of a page.
+const TELLING_PAGES: u64 = 32_768;
+/// What the batch of a kernel is at most a quarter of: before Linux 4.19, and since.
+const BATCH_CAPS_BYTES: [u32; 2] = [512 << 10, 1 << 20];
+/// Sizes of a page on Linux, the commonest first.
+const PAGE_SIZES: [u32; 4] = [4096, 65_536, 16_384, 8192];
+
+/// Whether a text is such a copy.
+pub(crate) fn is_zoneinfo(text: &str) -> bool {
+    copied::without_prefix(text, is_zone).lines().any(is_zone)
+}
+
+/// `Node 0, zone      DMA`. Other files of `/proc` have something behind it.
+fn is_zone(line: &str) -> bool {
+    let parts = line.strip_prefix("Node ").and_then(|rest| rest.split_once(','));
+    let Some((node, rest)) = parts else { return false };
+    let mut words = rest.split_whitespace();
+    !node.trim().is_empty()
+        && node.trim().bytes().all(|byte| byte.is_ascii_digit())
+        && words.next() == Some("zone")
+        && words.next().is_some()
+        && words.next().is_none()
+}
+
+/// The machine of such a copy.
+pub(super) fn read(path: &Path, text: &str, options: &LayoutOptions) -> Result<Layout, TraceError> {
+    let plain = copied::without_prefix(text, is_zone);
+    // What stands before the first zone is the reader's prompt or a heading.
+    let start = plain.lines().position(is_zone).unwrap_or(0);
+    let body = plain.lines().enumerate().map(|(number, line)| if number < start { "" } else { line });
+    let body: String = body.flat_map(|line| [line, "\n"]).collect();
+    let zones = ZoneText::parse_all(&body)
+        .map_err(|error| TraceError::line(path, error.line as u64, error.problem, COPY_AGAIN))?;
+    let mut copy = Copied { path, zones, assumed: Vec::new() };
+    if !text.ends_with('\n') && text.trim_end() == text && text.ends_with(|c: char| c.is_ascii_digit()) {
+        copy.assume("the last line has no end: its number is taken as whole");
+    }
+    copy.complete()?;
+    copy.refuse_strangers()?;
+    let page_size = copy.page_size(options)?;
+    let nodes = copy.nodes(options)?;
+    copy.assume(
+        "kernel, caches and settings are not in /proc/zoneinfo: no cache is known, and settings of /proc/sys/vm are the \
+         kernel's defaults",
+    );
+    copy.note_absent_zones();
+    copy.layout(page_size, nodes)
+}
+
+struct Copied<'path> {
+    path: &'path Path,
+    zones: Vec<ZoneText>,
+    assumed: Vec<String>,
+}
+
+impl Copied<'_> {
+    fn assume(&mut self, what: impl Into<String>) {
+        self.assumed.push(what.into());
+    }
+
+    fn populated(&self) -> impl Iterator<Item = &ZoneText> {
+        self.zones.iter().filter(|zone| zone.zone.managed > 0)
+    }
+
+    /// An error about a zone.
+    fn wrong(&self, zone: &ZoneText, problem: &str, remedy: impl Into<String>) -> TraceError {
+        let problem = format!("zone {} of node {} {problem}", zone.name, zone.zone.node);
+        TraceError::line(self.path, zone.line as u64, problem, remedy)
+    }
+
+    /// Takes `present` where the kernel does not print `managed`; a zone whose end is missing is refused.
+    fn complete(&mut self) -> Result<(), TraceError> {
+        let is_old = !self.zones.iter().any(|zone| zone.has("managed"));
+        if is_old {
+            self.zones.iter_mut().for_each(|zone| zone.zone.managed = zone.zone.present);
+        }
+        for zone in &self.zones {
+            let is_empty = zone.has("spanned") && zone.has("present") && zone.zone.present == 0;
+            let needed = ["min", "low", "high", "spanned", "present"];
+            let needed = needed.into_iter().chain((!is_old).then_some("managed"));
+            let needed = needed.chain((!is_empty).then_some("start_pfn"));
+            if let Some(missing) = needed.filter(|_| !is_empty).find(|field| !zone.has(field)) {
+                let problem = format!("has no {missing}: the copy is cut off or not whole");
+                return Err(self.wrong(zone, &problem, COPY_AGAIN));
+            }
+        }
+        if self.populated().next().is_none() {
+            return Err(TraceError::file(self.path, "no zone has pages", COPY_AGAIN));
+        }
+        if is_old {
+            self.assume("pages that exist (present) are taken for those that the allocator manages: Linux before 3.8 does \
+                         not print managed");
+        }
+        if self.populated().any(|zone| zone.has_cold_lists) {
+            self.assume("the two lists of a page set, hot and cold, are taken as one, with the limits of the first: Linux \
+                         has one since 2.6.25");
+        }
+        Ok(())
+    }
+
+    /// A zone with a name of its own is no other's. `Device` has no pages of the allocator's.
+    fn refuse_strangers(&mut self) -> Result<(), TraceError> {
+        let strangers = || self.zones.iter().filter(|zone| zone.kind.is_none());
+        if let Some(zone) = strangers().find(|zone| zone.zone.managed > 0) {
+            let problem = format!(
+                "has {} pages, and is none that is known: which requests may use it is not known either",
+                zone.zone.managed
+            );
+            let remedy = format!(
+                "if its pages do not matter, leave it out: `sed '/zone *{}/,/start_pfn/d' {} > other.txt`",
+                zone.name,
+                quoted(self.path)
+            );
+            return Err(self.wrong(zone, &problem, remedy));
+        }
+        let left_out = strangers().filter(|zone| zone.zone.spanned > 0);
+        let sentences: Vec<_> = left_out
+            .map(|zone| {
+                let (node, pages) = (zone.zone.node, zone.zone.spanned);
+                format!(
+                    "zone {} of node {node} is left out: none of its {pages} pages is the allocator's",
+                    zone.name
+                )
+            })
+            .collect();
+        self.assumed.extend(sentences);
+        self.zones.retain(|zone| zone.kind.is_some());
+        Ok(())
+    }
+
+    /// The size of a page: as given, if batches do not contradict it.
+    fn page_size(&mut self, options: &LayoutOptions) -> Result<u32, TraceError> {
+        let said = options.page_size.or(options.recorded.as_ref().map(|(size, _)| *size));
+        let size = said.unwrap_or(4096);
+        let batch = |zone: &ZoneText| zone.zone.pagesets.first().map_or(0, |set| set.batch);
+        let telling = self.populated().filter(|zone| zone.zone.managed >= TELLING_PAGES && batch(zone) > 0);
+        // A zone that grew after the kernel worked out its batch has too small a one.
+        let telling = telling.max_by_key(|zone| batch(zone));
+        let Some(zone) = telling else {
+            if said.is_none() {
+                self.assume("a page has 4 KiB: zones as small as these do not show it (--page-size)");
+            }
+            return Ok(size);
+        };
+        let fits = |size: u32| batches(zone, size).contains(&batch(zone));
+        if !fits(size)
+            && let Some(other) = PAGE_SIZES.into_iter().find(|size| fits(*size))
+        {
+            let [before, since] = batches(zone, size).map(|batch| batch.to_string());
+            let problem = format!(
+                "has batch {}, and with pages of {} it would have {before} or {since}",
+                batch(zone),
+                size_name(size)
+            );
+            let remedy = format!(
+                "give the size of a page as `getconf PAGESIZE` prints it there, probably `pageset layout {} --page-size {}`",
+                quoted(self.path),
+                size_name(other).replace(" KiB", "K"),
+            );
+            return Err(self.wrong(zone, &problem, remedy));
+        }
+        if said.is_none() {
+            let shows = if fits(size) { "fits it" } else { "does not show it" };
+            let sentence = format!(
+                "a page has 4 KiB: /proc/zoneinfo does not say, and batch {} {shows} (--page-size)",
+                batch(zone)
+            );
+            self.assume(sentence);
+        }
+        Ok(size)
+    }
+
+    fn layout(self, page_size: u32, nodes: Vec<Node>) -> Result<Layout, TraceError> {
+        let cpus = nodes.iter().flat_map(|node| &node.cpus).max().map_or(0, |last| last + 1);
+        let layout = Layout {
+            kernel: String::new(),
+            architecture: String::new(),
+            page_size,
+            cpus,
+            assumed: self.assumed,
+            sysctls: Sysctls::default(),
+            nodes,
+            caches: Vec::new(),
+            zones: self.zones.into_iter().map(|zone| zone.zone).filter(|zone| zone.managed > 0).collect(),
+        };
+        match layout.check() {
+            Ok(()) => Ok(layout),
+            Err(problem) => Err(TraceError::file(self.path, problem, COPY_AGAIN)),
+        }
+    }
+
+    /// A reserve for a higher zone shows that there is one.
+    fn note_absent_zones(&mut self) {
+        let mut sentences = Vec::new();
+        for node in self.node_ids() {
+            let here = || self.populated().filter(|zone| zone.zone.node == node);
+            let Some(last) = here().last() else { continue };
+            let protection = &last.zone.protection;
+            if protection.last().is_some_and(|reserve| *reserve > 0) {
+                sentences.push(format!(
+                    "node {node} has no zone above {}, though that keeps pages back from requests for one: check that the \
+                     copy is whole",
+                    last.name
+                ));
+            }
+        }
+        self.assumed.extend(sentences);
+    }
+
+    fn node_ids(&self) -> Vec<u16> {
+        let mut ids: Vec<_> = self.zones.iter().map(|zone| zone.zone.node).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        ids
+    }
+}
+
+/// What a zone's batch is before Linux 4.19 and since, if a page has this size.
+fn batches(zone: &ZoneText, page_size: u32) -> [u32; 2] {
+    BATCH_CAPS_BYTES.map(|cap| zone_batch(zone.zone.managed, page_size, cap).max(1) as u32)
+}
+
+impl Copied<'_> {
+    /// The nodes with their CPUs: as given, as the recording has them, or as page sets show them.
+    fn nodes(&mut self, options: &LayoutOptions) -> Result<Vec<Node>, TraceError> {
+        let mut cpus: BTreeMap<u32, Shown> = BTreeMap::new();
+        for zone in self.populated() {
+            for set in &zone.zone.pagesets {
+                cpus.entry(set.cpu).or_default().note(zone.zone.node, set.count);
+            }
+        }
+        if cpus.is_empty() {
+            let problem = "no zone has page sets, so it does not show the CPUs";
+            return Err(TraceError::file(self.path, problem, COPY_AGAIN));
+        }
+        let mut ids = self.node_ids();
+        if let Some(given) = &options.node_cpus {
+            ids.extend(given.iter().map(|node| node.id));
+            return self.given(given, ids, &cpus);
+        }
+        let recorded = options.recorded.as_ref().map_or(&[][..], |(_, nodes)| nodes);
+        if ids.len() > 1 && cpus.keys().all(|cpu| recorded.iter().any(|node| node.cpus.contains(cpu))) {
+            self.assume("CPUs are local to the nodes that the recording names");
+            ids.extend(recorded.iter().map(|node| node.id));
+            // The recording may have seen a CPU that was offline when the file was copied.
+            let online = |node: &Node| Node {
+                cpus: node.cpus.iter().copied().filter(|cpu| cpus.contains_key(cpu)).collect(),
+                ..node.clone()
+            };
+            let online: Vec<_> = recorded.iter().map(online).collect();
+            return self.given(&online, ids, &cpus);
+        }
+        self.shown(&ids, &cpus)
+    }
+
+    /// Every CPU that has page sets must be on a node, and no other.
+    fn given(
+        &self,
+        given: &[Node],
+        mut ids: Vec<u16>,
+        cpus: &BTreeMap<u32, Shown>,
+    ) -> Result<Vec<Node>, TraceError> {
+        ids.sort_unstable();
+        ids.dedup();
+        let wrong = |problem: String| {
+            Err(TraceError::file(
+                self.path,
+                problem,
+                "give each CPU to one node, as in --node-cpus 0=0-3,1=4-7",
+            ))
+        };
+        let all: Vec<u32> = given.iter().flat_map(|node| node.cpus.iter().copied()).collect();
+        if let Some(cpu) = cpus.keys().find(|cpu| !all.contains(cpu)) {
+            return wrong(format!("CPU {cpu} has page sets, and no node has it"));
+        }
+        if let Some((_, cpu)) = all.iter().enumerate().find(|(at, cpu)| all[..*at].contains(cpu)) {
+            return wrong(format!("CPU {cpu} is on two nodes"));
+        }
+        if let Some(cpu) = all.iter().find(|cpu| !cpus.contains_key(cpu)) {
+            return wrong(format!("CPU {cpu} is given to a node, and no zone has a page set of it"));
+        }
+        let of =
+            |id| given.iter().filter(move |node| node.id == id).flat_map(|node| node.cpus.iter().copied());
+        Ok(ids.into_iter().map(|id| Node { id, cpus: of(id).collect(), distances: Vec::new() }).collect())
+    }
+
+    /// One node has all CPUs. Of several, each CPU is on the one where it has page sets; kernels that list every CPU at
+    /// every node show it by the pages in them, since a CPU gives pages of other nodes back when it idles.
+    fn shown(&mut self, ids: &[u16], cpus: &BTreeMap<u32, Shown>) -> Result<Vec<Node>, TraceError> {
+        let listed = |shown: &Shown| if let [(node, _)] = shown.0[..] { Some(node) } else { None };
+        let holding = |shown: &Shown| {
+            let mut nodes = shown.0.iter().filter(|(_, pages)| *pages > 0);
+            nodes.next().filter(|_| nodes.next().is_none()).map(|(node, _)| *node)
+        };
+        let place = |of: &dyn Fn(&Shown) -> Option<u16>| {
+            cpus.iter().map(|(cpu, shown)| Some((*cpu, of(shown)?))).collect::<Option<Vec<_>>>()
+        };
+        let (places, why) = if let Some(places) = place(&listed) {
+            (places, "no other node has page sets of theirs")
+        } else if let Some(places) = place(&holding) {
+            (places, "their page sets hold pages of no other node")
+        } else {
+            return Err(self.no_places(ids, cpus));
+        };
+        let on = |id| places.iter().filter(move |(_, node)| *node == id).map(|(cpu, _)| *cpu);
+        let nodes: Vec<_> =
+            ids.iter().map(|id| Node { id: *id, cpus: on(*id).collect(), distances: Vec::new() }).collect();
+        if nodes.len() > 1 {
+            let lists = nodes.iter().map(|node| format!("{}={}", node.id, list(&node.cpus)));
+            let lists: Vec<_> = lists.collect();
+            self.assume(format!("CPUs are local to nodes as {}: {why} (--node-cpus)", lists.join(",")));
+        }
+        Ok(nodes)
+    }
+
+    fn no_places(&self, ids: &[u16], cpus: &BTreeMap<u32, Shown>) -> TraceError {
+        let all: Vec<_> = cpus.keys().copied().collect();
+        let share = all.len().div_ceil(ids.len()).max(1);
+        let mut shares = all.chunks(share);
+        let example: Vec<_> =
+            ids.iter().map(|id| format!("{id}={}", list(shares.next().unwrap_or_default()))).collect();
+        let problem = format!(
+            "it has {} nodes, lists all {} CPUs at each of them, and does not say which are local to which",
+            ids.len(),
+            all.len()
+        );
+        let remedy = format!(
+            "say it as `lscpu` prints it there: `pageset layout {} --node-cpus {}`, with the true numbers",
+            quoted(self.path),
+            example.join(",")
+        );
+        TraceError::file(self.path, problem, remedy)
+    }
+}
+
+/// The nodes that have page sets of a CPU, each with the pages in them.
+#[derive(Default)]
+struct Shown(Vec<(u16, u64)>);
+
+impl Shown {
+    fn note(&mut self, node: u16, pages: u32) {
+        match self.0.iter_mut().find(|(known, _)| *known == node) {
+            Some((_, sum)) => *sum += u64::from(pages),
+            None => self.0.push((node, pages.into())),
+        }
+    }
+}
+
+/// `0-3,8`: sorted numbers as sysfs prints them.
+fn list(cpus: &[u32]) -> String {
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for cpu in cpus {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == *cpu => *last = *cpu,
+            _ => ranges.push((*cpu, *cpu)),
+        }
+    }
+    let range = |(first, last): &(u32, u32)| {
+        if first == last { first.to_string() } else { format!("{first}-{last}") }
+    };
+    ranges.iter().map(range).collect::<Vec<_>>().join(",")
+}
+
+/// A path as a shell takes it.
+fn quoted(path: &Path) -> String {
+    let path = path.display().to_string();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._/-+".contains(c);
+    if path.chars().all(is_plain) { path } else { format!("'{}'", path.replace('\'', "'\\''")) }
+}
