@@ -10,7 +10,7 @@ source ci/legs.sh
 
 cargo_c=0.10.24
 capi=crates/capi
-tests=(misuse uses threads forked)
+tests=(misuse uses threads forked handler)
 tools=${CARGO_TARGET_DIR:-target}/tools
 export PATH=$PATH:$tools/bin
 work=$(mktemp -d)
@@ -48,6 +48,8 @@ look() {
         { echo "$capi/include/pageset.h is old: ci/capi.sh header" >&2; return 1; }
     readelf -d "$library/libpageset.so" | grep -F "Library soname: [libpageset.so.${version%.*}]"
     [[ $(readlink -f "$library/libpageset.so") == "$library/libpageset.so.$version" ]]
+    # Threads may be in its code when it is closed.
+    readelf -d "$library/libpageset.so" | grep -w NODELETE
     [[ -f $library/libpageset.a ]]
     [[ $(pkg-config --modversion pageset) == "$version" ]]
     grep -F "PACKAGE_VERSION \"$version\"" "$root$prefix/share/cmake/pageset/pagesetConfigVersion.cmake"
@@ -82,7 +84,8 @@ programs() {
     program blocks $capi/examples/blocks.c gcc -std=c89 "$@"
     program owned $capi/examples/owned.cpp g++ -std=c++17 "$@"
     program misuse_cpp $capi/tests/c/misuse.c g++ -x c++ "$@" -x none
-    $under "$work/blocks" && $under "$work/owned" && $under "$work/misuse_cpp"
+    program ahead $capi/tests/c/ahead.cpp g++ -std=c++11 "$@"
+    $under "$work/blocks" && $under "$work/owned" && $under "$work/misuse_cpp" && $under "$work/ahead"
     local test
     for test in "${tests[@]}"; do
         program "$test" "$capi/tests/c/$test.c" gcc -std=c89 "$@"

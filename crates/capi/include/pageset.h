@@ -2,15 +2,25 @@
  * pageset: a pool of 4 KiB to 4 MiB pages in user space. Link with -lpageset (pkg-config pageset, find_package(pageset)).
  *
  * Results. Every function that can fail gives 0, or a number of errno.h, and then has changed nothing unless it says so.
- * pageset_message says more. EBADF: no such pool. EPERM: this process is a child of fork, and the pool its parent's.
+ * pageset_message says more. EBADF: no such pool, or one of another copy of the library. EPERM: this process is a child of fork,
+ * and the pool its parent's.
  * ENOTRECOVERABLE: a mistake in pageset itself. Results go to variables whose addresses are passed.
  *
  * Promises. A pointer to a variable, struct, array or string is NULL or leads to one, which no other thread changes meanwhile.
  * All else is looked up: handles and pages may be any pointer, at the cost of an error.
  *
  * Threads. Every function may be called by any thread at any time, with two exceptions: nobody else is inside of a call on a pool
- * that is being destroyed, and nobody else frees the same pages at the same moment. Pages belong to no thread. Not to be called
- * in a signal handler.
+ * that is being destroyed, and nobody else frees the same pages at the same moment. Pages belong to no thread.
+ *
+ * Signal handlers. A handler may call pageset_alloc, pageset_alloc_zeroed and pageset_free. If it has interrupted a call of its own
+ * thread on the same pool, an allocation may get EAGAIN. A free gets 0, and the pages are free a little later. No other function is
+ * for handlers. The pool's thread blocks all signals.
+ *
+ * Memory of the heap. Only pageset_create, pageset_get_backing and pageset_get_nodes ask for it, and get ENOMEM if there is none. A
+ * free never does. To start a thread, the system's libraries ask for it, and end the program if there is none: pageset_create with
+ * PAGESET_WORKER_THREAD, and pageset_populate with more than one thread.
+ *
+ * Unloading. The shared library stays in memory after dlclose, since threads may have been interrupted in its code.
  *
  * Fork. In a child, pages of the parent's pools can be read (unless PAGESET_FORK_HIDE), and everything that would change a pool, or
  * look into it, gets EPERM. The child may make pools of its own.
@@ -120,7 +130,7 @@ typedef struct pageset_pool pageset_pool;
 /*
  What a pool is made from. pageset_config_init fills it with the defaults, which are in parentheses at the end.
  */
-typedef struct {
+typedef struct pageset_config {
   /*
    sizeof(pageset_config), as the program was built.
    */
@@ -138,7 +148,8 @@ typedef struct {
    */
   size_t bytes;
   /*
-   Most bytes that may be handed out at any time, caches included; 0 for the pool's size. (0)
+   Most bytes that may be handed out at any time, caches included; 0 for the pool's size. Only whole pages of 4096 bytes
+   count: of less than one, nothing can be had. (0)
    */
   size_t capacity_bytes;
   /*
@@ -195,9 +206,10 @@ typedef struct {
    */
   uint32_t prezero_blocks;
   /*
-   0.
+   1: the page behind every address stays the same until the pool is destroyed. For a pool that is registered as a whole:
+   buffers of io_uring, memory of RDMA, AF_XDP, vhost, VFIO. Nothing is returned to the system. Or 0. (0)
    */
-  uint32_t reserved;
+  uint32_t pinned;
 } pageset_config;
 
 /*
@@ -209,7 +221,7 @@ typedef int (*pageset_progress)(void *context, size_t done_bytes, size_t total_b
 /*
  A pool at one moment. Pages are of 4 KiB. Taken while others allocate, gauges may be a few pages apart.
  */
-typedef struct {
+typedef struct pageset_stats {
   /*
    Bytes of this struct that were written.
    */
@@ -307,7 +319,7 @@ typedef struct {
 /*
  The pool's memory as the kernel accounts for it, in bytes.
  */
-typedef struct {
+typedef struct pageset_backing {
   /*
    Bytes of this struct that were written.
    */
@@ -349,7 +361,7 @@ typedef struct {
 /*
  Memory of one NUMA node.
  */
-typedef struct {
+typedef struct pageset_node {
   /*
    Bytes of the pool that are resident on it.
    */
@@ -369,17 +381,18 @@ typedef struct {
 
  Errors: EINVAL (config is NULL, or struct_bytes is smaller than the first two fields), E2BIG.
  */
-int pageset_config_init(pageset_config *config, size_t struct_bytes);
+int pageset_config_init(struct pageset_config *config, size_t struct_bytes);
 
 /*
  Makes a pool as *config says, or as pageset_config_init says if config is NULL, and writes its handle to *pool. Costs some
- system calls; memory is used when pages are touched.
+ system calls; memory is used when pages are touched, but for tables: about 70 KiB for each GiB.
 
  Errors: EINVAL (a field of config; pageset_message names it), E2BIG (config has fields that are set and that this library does
- not know), ENOMEM (address space, or huge pages), EMFILE (4096 pools), or what the system said. Then *pool is NULL.
+ not know), ENOMEM (address space, heap, or huge pages), EMFILE (4096 pools), EFBIG (a limit of file sizes), or what the system
+ said. Then *pool is NULL.
  */
-int pageset_create(const pageset_config *config,
-                   pageset_pool **pool);
+int pageset_create(const struct pageset_config *config,
+                   struct pageset_pool **pool);
 
 /*
  Ends a pool none of whose pages is handed out, and unmaps its memory. O(pages of the pool). No other thread may be inside of a
@@ -387,15 +400,16 @@ int pageset_create(const pageset_config *config,
 
  Errors: EBUSY (pages are handed out; nothing has changed), EBADF, EPERM.
  */
-int pageset_destroy(pageset_pool *pool);
+int pageset_destroy(struct pageset_pool *pool);
 
 /*
  Allocates a block of 4 KiB << order (order 0 to 10), aligned to its size. Its contents are unspecified. Writes its address to
  *pages; nothing if it fails. O(1), mostly a few nanoseconds.
 
- Errors: EINVAL (order, or pages is NULL), ENOMEM (no such block is free), EDQUOT (the capacity is handed out), EBADF, EPERM.
+ Errors: EINVAL (order, or pages is NULL), ENOMEM (no such block is free), EDQUOT (the capacity is handed out), EAGAIN (in a
+ signal handler only), EBADF, EPERM.
  */
-int pageset_alloc(pageset_pool *pool,
+int pageset_alloc(struct pageset_pool *pool,
                   unsigned int order,
                   void **pages);
 
@@ -404,7 +418,7 @@ int pageset_alloc(pageset_pool *pool,
 
  Errors: as pageset_alloc.
  */
-int pageset_alloc_zeroed(pageset_pool *pool, unsigned int order, void **pages);
+int pageset_alloc_zeroed(struct pageset_pool *pool, unsigned int order, void **pages);
 
 /*
  Allocates exactly page_count contiguous pages of 4 KiB, 1 to 1024, aligned as the smallest block that holds them. Their contents
@@ -412,7 +426,7 @@ int pageset_alloc_zeroed(pageset_pool *pool, unsigned int order, void **pages);
 
  Errors: EINVAL (page_count, or pages is NULL); otherwise as pageset_alloc.
  */
-int pageset_alloc_exact(pageset_pool *pool,
+int pageset_alloc_exact(struct pageset_pool *pool,
                         size_t page_count,
                         void **pages);
 
@@ -422,7 +436,7 @@ int pageset_alloc_exact(pageset_pool *pool,
 
  Errors: EBUSY (not all of it is free), EINVAL (order, no block begins at this frame, or pages is NULL), EDQUOT, EBADF, EPERM.
  */
-int pageset_alloc_at(pageset_pool *pool,
+int pageset_alloc_at(struct pageset_pool *pool,
                      size_t frame,
                      unsigned int order,
                      void **pages);
@@ -433,7 +447,7 @@ int pageset_alloc_at(pageset_pool *pool,
 
  Errors: as pageset_alloc, if there was not one page. None if page_count is 0.
  */
-int pageset_alloc_bulk(pageset_pool *pool, size_t page_count, void **pages, size_t *got);
+int pageset_alloc_bulk(struct pageset_pool *pool, size_t page_count, void **pages, size_t *got);
 
 /*
  Frees a block of 4 KiB << order. Any thread may free what another one allocated. O(1), mostly a few nanoseconds.
@@ -442,7 +456,7 @@ int pageset_alloc_bulk(pageset_pool *pool, size_t page_count, void **pages, size
  with another order), EBADF, EPERM. Two threads that free the same block at the same moment may both get 0; then the pool
  counts a bad free later.
  */
-int pageset_free(pageset_pool *pool,
+int pageset_free(struct pageset_pool *pool,
                  void *pages,
                  unsigned int order);
 
@@ -452,7 +466,7 @@ int pageset_free(pageset_pool *pool,
 
  Errors, each of which changes nothing: as pageset_free.
  */
-int pageset_free_exact(pageset_pool *pool,
+int pageset_free_exact(struct pageset_pool *pool,
                        void *pages,
                        size_t page_count);
 
@@ -462,7 +476,7 @@ int pageset_free_exact(pageset_pool *pool,
 
  Errors: as pageset_free, for that page; EINVAL if pages is NULL.
  */
-int pageset_free_bulk(pageset_pool *pool, size_t page_count, void *const *pages, size_t *freed);
+int pageset_free_bulk(struct pageset_pool *pool, size_t page_count, void *const *pages, size_t *freed);
 
 /*
  Keeps keep_count of page_count contiguous pages, beginning with the one of index keep_first, and frees the others at once.
@@ -471,7 +485,7 @@ int pageset_free_bulk(pageset_pool *pool, size_t page_count, void *const *pages,
  Errors, each of which changes nothing: EINVAL (page_count is not what is handed out here, keep_count is 0, or they reach beyond
  page_count), EBADF, EPERM.
  */
-int pageset_shrink(pageset_pool *pool,
+int pageset_shrink(struct pageset_pool *pool,
                    void *pages,
                    size_t page_count,
                    size_t keep_first,
@@ -483,10 +497,11 @@ int pageset_shrink(pageset_pool *pool,
  this may run while the pool is used. progress (may be NULL) is called with context about every 32 MiB. *done_bytes (may be
  NULL) is how many bytes are resident.
 
- Errors: EINVAL (no thread), ECANCELED (progress ended it), ENOMEM and what else the system says, ENOTRECOVERABLE (a thread
- cannot be started), EBADF, EPERM. What was made resident stays so.
+ Errors: EINVAL (no thread), ECANCELED (progress ended it), ENOMEM and what else the system says, EBADF, EPERM. What was made
+ resident stays so. If a thread cannot be started, the others do its part. To start one takes memory of the heap, without which
+ the program ends; with 1 thread, none is started.
  */
-int pageset_populate(pageset_pool *pool,
+int pageset_populate(struct pageset_pool *pool,
                      size_t bytes,
                      unsigned int threads,
                      pageset_progress progress,
@@ -498,7 +513,7 @@ int pageset_populate(pageset_pool *pool,
 
  Errors: EBADF, EPERM.
  */
-int pageset_trim(pageset_pool *pool, uint64_t *returned_bytes);
+int pageset_trim(struct pageset_pool *pool, uint64_t *returned_bytes);
 
 /*
  One look at idle memory, as the pool's thread takes it: for pools made with PAGESET_WORKER_NONE. *returned_bytes (may be NULL)
@@ -506,7 +521,7 @@ int pageset_trim(pageset_pool *pool, uint64_t *returned_bytes);
 
  Errors: EBADF, EPERM.
  */
-int pageset_tick(pageset_pool *pool,
+int pageset_tick(struct pageset_pool *pool,
                  uint64_t *returned_bytes,
                  int *more);
 
@@ -517,7 +532,7 @@ int pageset_tick(pageset_pool *pool,
 
  Errors: EBADF, EPERM.
  */
-int pageset_resize(pageset_pool *pool,
+int pageset_resize(struct pageset_pool *pool,
                    size_t bytes,
                    size_t *bytes_in_service);
 
@@ -527,42 +542,40 @@ int pageset_resize(pageset_pool *pool,
 
  Errors: EUCLEAN (something is wrong: a mistake in pageset, or memory that was overwritten), EBADF, EPERM.
  */
-int pageset_validate(pageset_pool *pool);
+int pageset_validate(struct pageset_pool *pool);
 
 /*
  What happened in the pool, and where its pages are. struct_bytes is sizeof(pageset_stats).
 
  Errors: EINVAL (stats is NULL, or struct_bytes too small), EBADF, EPERM.
  */
-int pageset_get_stats(pageset_pool *pool, pageset_stats *stats, size_t struct_bytes);
+int pageset_get_stats(struct pageset_pool *pool, struct pageset_stats *stats, size_t struct_bytes);
 
 /*
- One counter of the allocator of pageblocks by name, such as "claimed": BlockCounters of the Rust crate pageset-blocks has them.
+ One counter of the allocator of pageblocks by name, such as "claimed". The guide to the C library lists them.
 
  Errors: ENOENT (no counter has this name), EINVAL (NULL), EBADF, EPERM.
  */
-int pageset_get_counter(pageset_pool *pool,
-                        const char *name,
-                        uint64_t *value);
+int pageset_get_counter(struct pageset_pool *pool, const char *name, uint64_t *value);
 
 /*
  What memory the pool really has. struct_bytes is sizeof(pageset_backing). Reads /proc/self/smaps: O(mappings of the process).
  In a child of fork it tells of the child's own memory.
 
- Errors: ENOSYS (/proc is not there), EINVAL (backing is NULL, or struct_bytes too small), EBADF.
+ Errors: ENOSYS (/proc cannot be read), ENOMEM (the heap is used up), EINVAL (backing is NULL, or struct_bytes too small), EBADF.
  */
-int pageset_get_backing(pageset_pool *pool,
-                        pageset_backing *backing,
+int pageset_get_backing(struct pageset_pool *pool,
+                        struct pageset_backing *backing,
                         size_t struct_bytes);
 
 /*
  The pool's resident memory node by node, nodes_max at most. *count is how many nodes there are: if it is more than nodes_max,
  those beyond were not written. 0 if the kernel does not tell.
 
- Errors: ENOSYS (/proc is not there), EINVAL (NULL), EBADF.
+ Errors: ENOSYS (/proc cannot be read), ENOMEM (the heap is used up), EINVAL (NULL), EBADF.
  */
-int pageset_get_nodes(pageset_pool *pool,
-                      pageset_node *nodes,
+int pageset_get_nodes(struct pageset_pool *pool,
+                      struct pageset_node *nodes,
                       size_t nodes_max,
                       size_t *count);
 
@@ -576,14 +589,14 @@ const char *pageset_version(void);
 
  Errors: EINVAL (page_count is NULL), EBADF.
  */
-int pageset_get_page_count(pageset_pool *pool, size_t *page_count);
+int pageset_get_page_count(struct pageset_pool *pool, size_t *page_count);
 
 /*
  Where the pool begins. A page's distance from here is its offset in the pool's file, if it has one.
 
  Errors: EINVAL (start is NULL), EBADF.
  */
-int pageset_get_start(pageset_pool *pool, void **start);
+int pageset_get_start(struct pageset_pool *pool, void **start);
 
 /*
  The file of a pool that was made with PAGESET_BACKING_MEMFD, to be mapped by other processes. It is closed with the pool: pass
@@ -591,7 +604,7 @@ int pageset_get_start(pageset_pool *pool, void **start);
 
  Errors: ENOTSUP (another backing), EINVAL (memfd is NULL), EBADF.
  */
-int pageset_get_memfd(pageset_pool *pool,
+int pageset_get_memfd(struct pageset_pool *pool,
                       int *memfd);
 
 /*
@@ -599,7 +612,7 @@ int pageset_get_memfd(pageset_pool *pool,
 
  Errors: EINVAL (uses_rseq is NULL), EBADF.
  */
-int pageset_get_uses_rseq(pageset_pool *pool, int *uses_rseq);
+int pageset_get_uses_rseq(struct pageset_pool *pool, int *uses_rseq);
 
 /*
  What was wrong with this thread's last call that failed, and what to do about it: one sentence of English without a newline.

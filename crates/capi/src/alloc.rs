@@ -10,13 +10,11 @@ use crate::entry::Entry;
 use crate::failure::{BAD_ORDER, Failure, NULL_OUTPUT, number};
 use crate::pools::{PoolHandle, find, open};
 
-/// Pages that `pageset_alloc_bulk` asks for at once.
-const BULK_PAGES: usize = 512;
-
 /// Allocates a block of 4 KiB << order (order 0 to 10), aligned to its size. Its contents are unspecified. Writes its address to
 /// *pages; nothing if it fails. O(1), mostly a few nanoseconds.
 ///
-/// Errors: EINVAL (order, or pages is NULL), ENOMEM (no such block is free), EDQUOT (the capacity is handed out), EBADF, EPERM.
+/// Errors: EINVAL (order, or pages is NULL), ENOMEM (no such block is free), EDQUOT (the capacity is handed out), EAGAIN (in a
+/// signal handler only), EBADF, EPERM.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_alloc(
     pool: *mut PoolHandle,
@@ -97,28 +95,18 @@ pub extern "C" fn pageset_alloc_bulk(
     number(move || {
         let got = got.ok_or(NULL_OUTPUT)?.write(0);
         let entry = open(pool)?;
-        let pages = output(pages, page_count)?;
-        while let Some(to) = pages.get_mut(*got)
-            && let Some(page) = entry.pop(0)
-        {
+        for to in output(pages, page_count)? {
+            let page = match entry.pop(0) {
+                Some(page) => page,
+                // Fills this CPU's array, too.
+                None => match entry.pool.alloc(Order::ZERO) {
+                    Ok(page) => entry.hand_out(page),
+                    Err(error) if *got == 0 => return Err(error.into()),
+                    Err(_) => break,
+                },
+            };
             to.write(page);
             *got += 1;
-        }
-        let mut batch = Vec::new();
-        for part in pages[*got..].chunks_mut(BULK_PAGES) {
-            match entry.pool.alloc_bulk(part.len(), &mut batch) {
-                Ok(_) => {}
-                Err(error) if *got == 0 => return Err(error.into()),
-                Err(_) => break,
-            }
-            let is_short = batch.len() < part.len();
-            *got += batch.len();
-            for (to, page) in part.iter_mut().zip(batch.drain(..)) {
-                to.write(entry.hand_out(page));
-            }
-            if is_short {
-                break;
-            }
         }
         Ok(())
     })

@@ -62,7 +62,8 @@ pub struct Config {
     pub backing: u32,
     /// Bytes of the pool, a multiple of 4096, or of the huge page size; 4 TiB at most. (1 GiB)
     pub bytes: usize,
-    /// Most bytes that may be handed out at any time, caches included; 0 for the pool's size. (0)
+    /// Most bytes that may be handed out at any time, caches included; 0 for the pool's size. Only whole pages of 4096 bytes
+    /// count: of less than one, nothing can be had. (0)
     pub capacity_bytes: usize,
     /// Bytes of a huge page if backing is PAGESET_BACKING_HUGETLB: 2 MiB or 1 GiB. (2 MiB)
     pub huge_page_bytes: usize,
@@ -91,8 +92,9 @@ pub struct Config {
     pub keep_bytes: u64,
     /// A look clears up to this many free 2 MiB for pageset_alloc_zeroed. (0)
     pub prezero_blocks: u32,
-    /// 0.
-    pub reserved: u32,
+    /// 1: the page behind every address stays the same until the pool is destroyed. For a pool that is registered as a whole:
+    /// buffers of io_uring, memory of RDMA, AF_XDP, vhost, VFIO. Nothing is returned to the system. Or 0. (0)
+    pub pinned: u32,
 }
 
 // SAFETY: C's layout, size and version first; numbers and raw pointers only.
@@ -134,15 +136,14 @@ impl Default for Config {
             return_bytes_per_second: returns.bytes_per_second,
             keep_bytes: PAGESET_KEEP_DEFAULT,
             prezero_blocks: 0,
-            reserved: 0,
+            pinned: 0,
         }
     }
 }
 
 /// A field that says what there is not.
 fn bad<T>(field: &str, value: impl std::fmt::Display, wanted: &str) -> Result<T, Failure> {
-    let text = format!("pageset_config: {field} is {value}, not {wanted}");
-    Err(Failure::with_text(libc::EINVAL, text))
+    Err(Failure::with_text(libc::EINVAL, format_args!("pageset_config: {field} is {value}, not {wanted}")))
 }
 
 impl Config {
@@ -153,9 +154,6 @@ impl Config {
 
     /// What Rust builds a pool from.
     pub(crate) fn builder(&self) -> Result<Builder, Failure> {
-        if self.reserved != 0 {
-            return bad("reserved", self.reserved, "0");
-        }
         let mut builder = Pool::builder()
             .size(self.bytes)
             .backing(self.backing()?)
@@ -166,6 +164,11 @@ impl Config {
         if let Some(fork) = self.fork()? {
             builder = builder.fork(fork);
         }
+        builder = match self.pinned {
+            0 => builder,
+            1 => builder.pinned(),
+            other => return bad("pinned", other, "0 or 1"),
+        };
         if self.capacity_bytes != 0 {
             builder = builder.capacity(self.capacity_bytes);
         }

@@ -9,10 +9,11 @@ use crate::failure::{FORKED, Failure, NULL_OUTPUT, number};
 use crate::pools::{self, PoolHandle, open};
 
 /// Makes a pool as *config says, or as pageset_config_init says if config is NULL, and writes its handle to *pool. Costs some
-/// system calls; memory is used when pages are touched.
+/// system calls; memory is used when pages are touched, but for tables: about 70 KiB for each GiB.
 ///
 /// Errors: EINVAL (a field of config; pageset_message names it), E2BIG (config has fields that are set and that this library does
-/// not know), ENOMEM (address space, or huge pages), EMFILE (4096 pools), or what the system said. Then *pool is NULL.
+/// not know), ENOMEM (address space, heap, or huge pages), EMFILE (4096 pools), EFBIG (a limit of file sizes), or what the system
+/// said. Then *pool is NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_create(
     config: *const Config,
@@ -21,7 +22,7 @@ pub extern "C" fn pageset_create(
     number(move || {
         let pool = pool.ok_or(NULL_OUTPUT)?.write(std::ptr::null_mut());
         let built = Config::read(config)?.builder()?.build()?;
-        *pool = pools::insert(Box::new(Entry::new(built)?))?;
+        *pool = pools::insert(Entry::new(built)?)?;
         Ok(())
     })
 }

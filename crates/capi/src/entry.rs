@@ -38,14 +38,22 @@ pub(crate) enum Push {
 }
 
 impl Entry {
-    pub(crate) fn new(pool: Pool) -> Result<Self, Failure> {
-        // Zeroed by the system: memory is resident only where pages are handed out.
-        let held = <[AtomicU16]>::new_box_zeroed_with_elems(pool.page_count());
-        let no_table =
+    /// An entry in a box of its own, without a handle.
+    ///
+    /// # Errors
+    /// `ENOMEM`.
+    pub(crate) fn new(pool: Pool) -> Result<Box<[Self; 1]>, Failure> {
+        const NO_TABLE: Failure =
             Failure::new(libc::ENOMEM, "no memory for a table of 2 bytes for each page of the pool");
+        let mut list = Vec::new();
+        list.try_reserve_exact(1).map_err(|_| NO_TABLE)?;
+        // Zeroed by the system: memory is resident only where pages are handed out.
+        let held = <[AtomicU16]>::new_box_zeroed_with_elems(pool.page_count()).map_err(|_| NO_TABLE)?;
         let order = |index: usize| Order::new(index as u8).filter(|_| pool.uses_rseq());
         let cached = array::from_fn(|index| order(index).and_then(CachedOrder::of));
-        Ok(Self { handle: 0, cached, pool, held: held.map_err(|_| no_table)? })
+        list.push(Self { handle: 0, cached, pool, held });
+        // As long as its room, so nothing is moved.
+        list.into_boxed_slice().try_into().map_err(|_| NO_TABLE)
     }
 
     /// Whether C has no pages of it. O(pages of the pool).
@@ -132,19 +140,18 @@ impl Entry {
         }
         let frame = self.frame(address);
         let held = self.held.get(frame).map(|held| Held(held.load(Relaxed)));
-        let why = match held {
-            _ if address == 0 => "NULL is not a page".to_owned(),
-            None => format!("{address:#x} is not a page of this pool"),
-            Some(Held::NOTHING) => {
-                format!(
-                    "no pages that begin at {address:#x} are handed out: they are free already, or inside of a block"
-                )
-            }
+        let because = |why| Failure::with_text(libc::EINVAL, why);
+        match held {
+            _ if address == 0 => because(format_args!("NULL is not a page")),
+            None => because(format_args!("{address:#x} is not a page of this pool")),
+            Some(Held::NOTHING) => because(format_args!(
+                "no pages that begin at {address:#x} are handed out: they are free already, or inside of a block"
+            )),
             Some(held) => {
-                format!("{} pages are handed out at {address:#x}, not {page_count}", held.page_count())
+                let handed_out = held.page_count();
+                because(format_args!("{handed_out} pages are handed out at {address:#x}, not {page_count}"))
             }
-        };
-        Failure::with_text(libc::EINVAL, why)
+        }
     }
 }
 

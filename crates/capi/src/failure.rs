@@ -1,23 +1,38 @@
-//! Why a call failed: a number for the program, and a message for whoever reads its log.
+//! Why a call failed: a number for the program, and a message for whoever reads its log. Neither needs memory of the heap, since
+//! the program may have none left, or be a malloc over a pool.
 
-use std::cell::{Cell, RefCell};
-use std::ffi::{CString, c_char, c_int};
+use std::cell::Cell;
+use std::ffi::{c_char, c_int};
+use std::fmt::{self, Write as _};
 use std::io;
 use std::panic::catch_unwind;
 
 use pageset::{AllocError, BuildError};
 
-/// Why a call failed.
+use crate::text::{Os, Text};
+
+/// Why a call failed. The words of a text are the thread's already.
 pub(crate) struct Failure {
     errno: c_int,
     reason: Reason,
 }
 
+/// What is kept of a failure.
+#[derive(Clone, Copy)]
 enum Reason {
-    /// Put into words when somebody asks.
+    Nothing,
+    /// Put into words when the program asks.
     Alloc(AllocError),
     Words(&'static str),
-    Text(String),
+    /// In `TEXT`.
+    Text,
+}
+
+thread_local! {
+    // All without a destructor, since the first use of one asks for memory. Cells, since a signal handler may come between.
+    static LAST: Cell<Reason> = const { Cell::new(Reason::Nothing) };
+    static TEXT: Cell<Text> = const { Cell::new(Text::EMPTY) };
+    static MESSAGE: Cell<Text> = const { Cell::new(Text::EMPTY) };
 }
 
 impl Failure {
@@ -25,14 +40,25 @@ impl Failure {
         Self { errno, reason: Reason::Words(words) }
     }
 
-    pub(crate) fn with_text(errno: c_int, text: String) -> Self {
-        Self { errno, reason: Reason::Text(text) }
+    /// A failure that is told of in these words. It is the thread's last one: whoever makes it reports it.
+    pub(crate) fn with_text(errno: c_int, words: fmt::Arguments<'_>) -> Self {
+        let mut text = Text::EMPTY;
+        // What does not fit is left out.
+        let _ = text.write_fmt(words);
+        TEXT.set(text);
+        Self { errno, reason: Reason::Text }
     }
 
     /// What the system said, with the number it gave.
     pub(crate) fn system(what: &str, error: &io::Error) -> Self {
-        Self::with_text(error.raw_os_error().unwrap_or(libc::EIO), format!("{what}: {error}"))
+        Self::with_text(number_of(error), format_args!("{what}: {}", Os(error)))
     }
+}
+
+/// The number of what the system said.
+fn number_of(error: &io::Error) -> c_int {
+    let by_kind = if error.kind() == io::ErrorKind::OutOfMemory { libc::ENOMEM } else { libc::EIO };
+    error.raw_os_error().unwrap_or(by_kind)
 }
 
 pub(crate) const NULL_OUTPUT: Failure =
@@ -49,6 +75,7 @@ impl From<AllocError> for Failure {
             AllocError::OverCapacity => libc::EDQUOT,
             AllocError::Forked => libc::EPERM,
             AllocError::NotFree => libc::EBUSY,
+            AllocError::WouldBlock => libc::EAGAIN,
             _ => libc::EINVAL,
         };
         Self { errno, reason: Reason::Alloc(error) }
@@ -57,64 +84,44 @@ impl From<AllocError> for Failure {
 
 impl From<BuildError> for Failure {
     fn from(error: BuildError) -> Self {
-        let system = |source: &io::Error| source.raw_os_error();
         let errno = match &error {
             BuildError::AddressSpace { .. }
+            | BuildError::HeapExhausted { .. }
             | BuildError::HugetlbShortage { .. }
             | BuildError::HugetlbOutOfReach { .. } => libc::ENOMEM,
-            BuildError::LockLimit { source, .. } => system(source).unwrap_or(libc::ENOMEM),
+            BuildError::LockLimit { source, .. } => source.raw_os_error().unwrap_or(libc::ENOMEM),
             BuildError::System { source, .. }
             | BuildError::Memfd { source, .. }
-            | BuildError::Denied { source, .. } => system(source).unwrap_or(libc::EIO),
+            | BuildError::Denied { source, .. } => number_of(source),
             _ => libc::EINVAL,
         };
-        let source =
-            std::error::Error::source(&error).map(|source| format!(": {source}")).unwrap_or_default();
-        Self::with_text(errno, format!("{error}{source}"))
+        let source = std::error::Error::source(&error).and_then(|source| source.downcast_ref());
+        match source {
+            Some(source) => Self::with_text(errno, format_args!("{error}: {}", Os(source))),
+            None => Self::with_text(errno, format_args!("{error}")),
+        }
     }
-}
-
-/// What is kept of a failure without a heap: whoever is out of memory may be a malloc over a pool.
-#[derive(Clone, Copy)]
-enum Last {
-    Nothing,
-    Alloc(AllocError),
-    Words(&'static str),
-    /// In `TEXT`.
-    Text,
-}
-
-thread_local! {
-    // Without a destructor, since the first use of one asks for memory.
-    static LAST: Cell<Last> = const { Cell::new(Last::Nothing) };
-    static TEXT: RefCell<String> = const { RefCell::new(String::new()) };
-    static MESSAGE: RefCell<CString> = RefCell::new(CString::default());
 }
 
 /// Keeps the failure for `pageset_message`, and gives its number.
 #[cold]
 #[inline(never)]
 pub(crate) fn fail(failure: Failure) -> c_int {
-    LAST.set(match failure.reason {
-        Reason::Alloc(error) => Last::Alloc(error),
-        Reason::Words(words) => Last::Words(words),
-        Reason::Text(text) => {
-            // Not there any more while a thread ends: then the message is empty.
-            let _ = TEXT.try_with(|last| last.replace(text));
-            Last::Text
-        }
-    });
+    LAST.set(failure.reason);
     failure.errno
 }
 
 /// The words of this thread's last failure.
-fn last() -> String {
-    match LAST.get() {
-        Last::Nothing => String::new(),
-        Last::Alloc(error) => error.to_string(),
-        Last::Words(words) => words.to_owned(),
-        Last::Text => TEXT.try_with(|text| text.borrow().clone()).unwrap_or_default(),
-    }
+fn last() -> Text {
+    let mut text = Text::EMPTY;
+    // What does not fit is left out.
+    let _ = match LAST.get() {
+        Reason::Nothing => Ok(()),
+        Reason::Alloc(error) => write!(text, "{error}"),
+        Reason::Words(words) => text.write_str(words),
+        Reason::Text => return TEXT.get(),
+    };
+    text
 }
 
 /// What a call came to, as a number. A panic ends here: C cannot be unwound.
@@ -136,12 +143,9 @@ pub(crate) fn number(call: impl FnOnce() -> Result<(), Failure>) -> c_int {
 #[unsafe(no_mangle)]
 #[expect(unsafe_code, reason = "an exported name")]
 pub extern "C" fn pageset_message() -> *const c_char {
-    let text = last().replace(['\0', '\n'], " ");
-    let message = MESSAGE.try_with(|message| {
-        message.replace(CString::new(text).unwrap_or_default());
-        message.borrow().as_ptr()
-    });
-    message.unwrap_or(c"".as_ptr())
+    MESSAGE.set(last());
+    // The cell is the thread's, and its text ends with zero.
+    MESSAGE.with(|message| message.as_ptr().cast_const().cast())
 }
 
 #[cfg(test)]
@@ -163,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_message_is_one_line_of_this_thread() {
-        assert_eq!(fail(Failure::with_text(libc::EIO, "two\nlines\0".to_owned())), libc::EIO);
+        assert_eq!(fail(Failure::with_text(libc::EIO, format_args!("two\nlines\0"))), libc::EIO);
         assert_eq!(message(), "two lines ");
         assert_eq!(std::thread::spawn(message).join().unwrap(), "");
     }

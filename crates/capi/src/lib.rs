@@ -5,7 +5,7 @@
 //!
 //! Files in the order of a call: `create` with `config`; `alloc` and `free` (pages); `memory` (all of a pool); `report` (what
 //! happened, what memory it is); `facts` (what never changes). They find a pool by `pools` (which one a handle names), whose
-//! `entry` knows what is handed out (`held`). `failure` is an error and a thread's message, `sized` are structs that grow with versions,
+//! `entry` knows what is handed out (`held`). `failure` is an error and a thread's message (`text`), `sized` are structs that grow with versions,
 //! `array` the arrays of a caller.
 //!
 //! Functions are not `unsafe`, since only C calls them. What C promises, the head of the header says (`cbindgen.toml`): a pointer
@@ -33,6 +33,7 @@ mod entry;
 mod held;
 mod pools;
 mod sized;
+mod text;
 
 pub use alloc::*;
 pub use config::*;

@@ -26,8 +26,9 @@ pub(crate) fn own(pool: *mut PoolHandle) -> Result<&'static Entry, Failure> {
 /// this may run while the pool is used. progress (may be NULL) is called with context about every 32 MiB. *done_bytes (may be
 /// NULL) is how many bytes are resident.
 ///
-/// Errors: EINVAL (no thread), ECANCELED (progress ended it), ENOMEM and what else the system says, ENOTRECOVERABLE (a thread
-/// cannot be started), EBADF, EPERM. What was made resident stays so.
+/// Errors: EINVAL (no thread), ECANCELED (progress ended it), ENOMEM and what else the system says, EBADF, EPERM. What was made
+/// resident stays so. If a thread cannot be started, the others do its part. To start one takes memory of the heap, without which
+/// the program ends; with 1 thread, none is started.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_populate(
     pool: *mut PoolHandle,
@@ -120,6 +121,6 @@ pub extern "C" fn pageset_resize(
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_validate(pool: *mut PoolHandle) -> c_int {
     number(move || {
-        own(pool)?.pool.validate().map_err(|what| Failure::with_text(libc::EUCLEAN, what.to_string()))
+        own(pool)?.pool.validate().map_err(|what| Failure::with_text(libc::EUCLEAN, format_args!("{what}")))
     })
 }

@@ -1,7 +1,7 @@
 //! Which pool a handle names.
 //!
 //! A handle is a number in the shape of a pointer: a slot's index in its low bits, above them a number that no other pool ever
-//! has. So whatever a caller passes is looked up, never followed. Finding a pool takes no lock and waits for nobody, nor do
+//! has, in no other copy of the library either. So whatever a caller passes is looked up, never followed. Finding a pool takes no lock and waits for nobody, nor do
 //! making and ending one: a child of `fork` may do it, too.
 
 use std::ptr;
@@ -16,7 +16,7 @@ use crate::failure::Failure;
 /// Most pools at a time.
 const SLOTS: usize = 4096;
 /// Most pools ever made: a handle has room for no more.
-const MADE_MAX: usize = usize::MAX / SLOTS;
+const NUMBERS: usize = usize::MAX / SLOTS;
 
 /// A pool, which pageset_create makes and pageset_destroy ends. The pointer is a number in disguise: it points nowhere, and a
 /// wrong, old or NULL one gets EBADF.
@@ -33,7 +33,7 @@ static MADE: AtomicUsize = AtomicUsize::new(0);
 pub(crate) fn find(handle: *mut PoolHandle) -> Option<&'static Entry> {
     let handle = handle.addr();
     let entry = SLOT[handle % SLOTS].load(Acquire);
-    // SAFETY: null, or from `Box::into_raw` in `insert`: the header forbids other threads to use a pool that is being
+    // SAFETY: null, or the only entry of a box that `insert` gave up: the header forbids other threads to use a pool that is being
     // destroyed, and `remove` clears the slot before the entry goes.
     let entry = unsafe { entry.as_ref() }?;
     (entry.handle == handle).then_some(entry)
@@ -50,19 +50,18 @@ pub(crate) const fn no_pool() -> Failure {
 }
 
 /// Keeps a pool, and gives it a handle.
-pub(crate) fn insert(mut entry: Box<Entry>) -> Result<*mut PoolHandle, Failure> {
-    let next = |made: usize| (made < MADE_MAX).then_some(made + 1);
+pub(crate) fn insert(mut entry: Box<[Entry; 1]>) -> Result<*mut PoolHandle, Failure> {
+    let next = |made: usize| (made < NUMBERS).then_some(made + 1);
     let worn = Failure::new(libc::EMFILE, "this process has made all the pools that it ever can");
-    // From 1 on, so that no handle is NULL.
-    let number = MADE.fetch_update(Relaxed, Relaxed, next).map_err(|_| worn)? + 1;
+    let number = number(MADE.fetch_update(Relaxed, Relaxed, next).map_err(|_| worn)?);
     for index in (number..number + SLOTS).map(|slot| slot % SLOTS) {
         if !SLOT[index].load(Relaxed).is_null() {
             continue;
         }
         let handle = number * SLOTS + index;
-        entry.handle = handle;
+        entry[0].handle = handle;
         let raw = Box::into_raw(entry);
-        match SLOT[index].compare_exchange(ptr::null_mut(), raw, AcqRel, Relaxed) {
+        match SLOT[index].compare_exchange(ptr::null_mut(), raw.cast(), AcqRel, Relaxed) {
             Ok(_) => return Ok(ptr::without_provenance_mut(handle)),
             // SAFETY: from `into_raw` above, and nobody has seen it.
             Err(_) => entry = unsafe { Box::from_raw(raw) },
@@ -71,11 +70,34 @@ pub(crate) fn insert(mut entry: Box<Entry>) -> Result<*mut PoolHandle, Failure> 
     Err(Failure::new(libc::EMFILE, "there are 4096 pools: destroy those that are not used"))
 }
 
+/// The number of the pool that is made after so many. Each copy of the library in a process begins at another one, so that a handle
+/// of the static library names nothing in the shared one: copies differ by where they are.
+fn number(made: usize) -> usize {
+    let place = ptr::from_ref(&MADE).addr();
+    // Splits the numbers as evenly as the golden ratio does. Source: Knuth, The Art of Computer Programming, 6.4.
+    let first = (place as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) as usize / SLOTS;
+    // From 1 on, so that no handle is NULL.
+    (first + made) % NUMBERS + 1
+}
+
 /// Takes a pool out: its handle names nothing from here on.
-pub(crate) fn remove(entry: &'static Entry) -> Result<Box<Entry>, Failure> {
+pub(crate) fn remove(entry: &'static Entry) -> Result<Box<[Entry; 1]>, Failure> {
     let raw = ptr::from_ref(entry).cast_mut();
     let slot = &SLOT[entry.handle % SLOTS];
     slot.compare_exchange(raw, ptr::null_mut(), AcqRel, Relaxed).map_err(|_| no_pool())?;
     // SAFETY: from `into_raw` in `insert`, and the exchange lets only one caller have it.
-    Ok(unsafe { Box::from_raw(raw) })
+    Ok(unsafe { Box::from_raw(raw.cast()) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_never_the_same_and_their_handles_never_overflow() {
+        let numbers: std::collections::HashSet<_> = (0..10_000).map(number).collect();
+        assert!(numbers.len() == 10_000 && !numbers.contains(&0));
+        assert!(NUMBERS.checked_mul(SLOTS).and_then(|most| most.checked_add(SLOTS - 1)).is_some());
+        assert!(number(0) > 1 << 32, "begins at {}", number(0));
+    }
 }

@@ -158,7 +158,7 @@ pub extern "C" fn pageset_get_stats(pool: *mut PoolHandle, stats: *mut Stats, st
     })
 }
 
-/// One counter of the allocator of pageblocks by name, such as "claimed": BlockCounters of the Rust crate pageset-blocks has them.
+/// One counter of the allocator of pageblocks by name, such as "claimed". The guide to the C library lists them.
 ///
 /// Errors: ENOENT (no counter has this name), EINVAL (NULL), EBADF, EPERM.
 #[unsafe(no_mangle)]
@@ -172,7 +172,7 @@ pub extern "C" fn pageset_get_counter(
         let stats = own(pool)?.pool.stats();
         let name = string(name)?;
         let found = stats.base.named().find(|(counter, _)| counter.as_bytes() == name.to_bytes());
-        let unknown = || Failure::with_text(libc::ENOENT, format!("no counter is called {name:?}"));
+        let unknown = || Failure::with_text(libc::ENOENT, format_args!("no counter is called {name:?}"));
         value.write(found.ok_or_else(unknown)?.1 as u64);
         Ok(())
     })

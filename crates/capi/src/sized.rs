@@ -3,7 +3,7 @@
 //! Each begins with its size in bytes and its version. What the program knows and the library does not must be zero; what the
 //! library knows and the program does not has its default. (The rule of the system call clone3.)
 
-use std::{ptr, slice};
+use std::{fmt, ptr, slice};
 
 use crate::failure::{Failure, NULL_OUTPUT};
 
@@ -29,17 +29,18 @@ pub(crate) unsafe trait Grows: Copy {
 
 /// Reads what a program filled in; what it does not know is as in `value`.
 pub(crate) fn read<T: Grows>(at: *const T, mut value: T) -> Result<T, Failure> {
-    let bad = |errno, what: String| Err(Failure::with_text(errno, format!("{}: {what}", T::NAME)));
+    let bad =
+        |errno, what: fmt::Arguments<'_>| Err(Failure::with_text(errno, format_args!("{}: {what}", T::NAME)));
     if at.is_null() || !at.is_aligned() {
-        return bad(libc::EINVAL, "not the address of such a struct".to_owned());
+        return bad(libc::EINVAL, format_args!("not the address of such a struct"));
     }
     // SAFETY: not null and aligned; the header makes the caller promise that a size is there.
     let bytes = unsafe { at.cast::<usize>().read() };
     if bytes < HEAD_BYTES {
-        return bad(libc::EINVAL, format!("struct_bytes is {bytes}; use pageset_config_init"));
+        return bad(libc::EINVAL, format_args!("struct_bytes is {bytes}; use pageset_config_init"));
     }
     if bytes > BYTES_MAX {
-        return bad(libc::E2BIG, format!("struct_bytes is {bytes}, and {BYTES_MAX} at most"));
+        return bad(libc::E2BIG, format_args!("struct_bytes is {bytes}, and {BYTES_MAX} at most"));
     }
     let known = bytes.min(size_of::<T>());
     // SAFETY: the caller promises `bytes` bytes, and the value has as many as `known`, of which any are valid.
@@ -47,11 +48,17 @@ pub(crate) fn read<T: Grows>(at: *const T, mut value: T) -> Result<T, Failure> {
     // SAFETY: the bytes behind those that were copied, of those that the caller promises.
     let unknown = unsafe { slice::from_raw_parts(at.cast::<u8>().wrapping_add(known), bytes - known) };
     if unknown.iter().any(|byte| *byte != 0) {
-        return bad(libc::E2BIG, "a field is set that this version of the library does not know".to_owned());
+        return bad(
+            libc::E2BIG,
+            format_args!("a field is set that this version of the library does not know"),
+        );
     }
     let version = *value.head().1;
     if version != VERSION {
-        return bad(libc::EINVAL, format!("version is {version}, not {VERSION}; use pageset_config_init"));
+        return bad(
+            libc::EINVAL,
+            format_args!("version is {version}, not {VERSION}; use pageset_config_init"),
+        );
     }
     Ok(value)
 }
@@ -59,7 +66,8 @@ pub(crate) fn read<T: Grows>(at: *const T, mut value: T) -> Result<T, Failure> {
 /// Fills a program's struct, to be changed and read again: what the library does not know of it is zero.
 pub(crate) fn fill<T: Grows>(at: *mut T, bytes: usize, mut value: T) -> Result<(), Failure> {
     if bytes > BYTES_MAX {
-        let what = format!("{}: struct_bytes is {bytes}, and {BYTES_MAX} at most", T::NAME);
+        let name = T::NAME;
+        let what = format_args!("{name}: struct_bytes is {bytes}, and {BYTES_MAX} at most");
         return Err(Failure::with_text(libc::E2BIG, what));
     }
     let known = check(at, bytes)?;
@@ -84,7 +92,8 @@ fn check<T: Grows>(at: *mut T, bytes: usize) -> Result<usize, Failure> {
         return Err(NULL_OUTPUT);
     }
     if bytes < HEAD_BYTES {
-        let what = format!("{}: struct_bytes is {bytes}, not the size of the struct", T::NAME);
+        let name = T::NAME;
+        let what = format_args!("{name}: struct_bytes is {bytes}, not the size of the struct");
         return Err(Failure::with_text(libc::EINVAL, what));
     }
     Ok(bytes.min(size_of::<T>()))

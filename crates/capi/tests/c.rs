@@ -3,10 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use tempfile::TempDir;
+
 /// Where cargo has put the libraries.
 fn libraries() -> PathBuf {
     let test = std::env::current_exe().expect("a test has a path");
     test.parent().expect("a test is in a directory").to_owned()
+}
+
+fn shared_library() -> PathBuf {
+    libraries().join("libpageset_capi.so")
 }
 
 fn succeed(command: &mut Command) {
@@ -16,26 +22,52 @@ fn succeed(command: &mut Command) {
 }
 
 const C89: &[&str] = &["-std=c89"];
+/// What the static library needs besides.
+const SYSTEM: [&str; 4] = ["-lgcc_s", "-lpthread", "-ldl", "-lm"];
+
+/// A program, in a directory that goes with it.
+struct Program {
+    directory: TempDir,
+}
+
+impl Program {
+    /// Compiles a program with the static library.
+    fn new(compiler: &str, flags: &[&str], source: &str) -> Self {
+        Self::linked(compiler, flags, source, &[libraries().join("libpageset_capi.a")])
+    }
+
+    fn linked(compiler: &str, flags: &[&str], source: &str, libraries: &[PathBuf]) -> Self {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let program = Self { directory: tempfile::tempdir().expect("a temporary directory") };
+        succeed(
+            Command::new(compiler)
+                .args(["-pedantic", "-Wall", "-Wextra", "-Werror", "-O1"])
+                .args(flags)
+                .arg("-I")
+                .arg(root.join("include"))
+                .arg("-o")
+                .arg(program.path())
+                .arg(root.join("tests/c").join(source))
+                .args(["-x", "none"])
+                .args(libraries)
+                .args(SYSTEM),
+        );
+        program
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.path().join("program")
+    }
+
+    fn run(&self, arguments: &[&str]) {
+        // One that waits for ever is a failure, too.
+        succeed(Command::new("timeout").arg("120").arg(self.path()).args(arguments));
+    }
+}
 
 /// Compiles a program and runs it.
 fn run(compiler: &str, flags: &[&str], source: &str) {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let program = directory.path().join("program");
-    succeed(
-        Command::new(compiler)
-            .args(["-pedantic", "-Wall", "-Wextra", "-Werror", "-O1"])
-            .args(flags)
-            .arg("-I")
-            .arg(root.join("include"))
-            .arg("-o")
-            .arg(&program)
-            .arg(root.join("tests/c").join(source))
-            .args(["-x", "none"])
-            .arg(libraries().join("libpageset_capi.a"))
-            .args(["-lpthread", "-ldl", "-lm"]),
-    );
-    succeed(&mut Command::new(&program));
+    Program::new(compiler, flags, source).run(&[]);
 }
 
 #[test]
@@ -61,4 +93,108 @@ fn threads_free_what_others_allocated() {
 #[test]
 fn the_header_is_cpp_too() {
     run("c++", &["-x", "c++"], "misuse.c");
+}
+
+#[test]
+fn structs_can_be_declared_before_the_header() {
+    run("c++", &["-std=c++11"], "ahead.cpp");
+}
+
+#[test]
+fn fault_12_a_handler_that_allocates_never_waits_in_c() {
+    run("cc", C89, "handler.c");
+}
+
+/// The static library and the shared one in one process.
+#[test]
+fn a_handle_of_another_copy_of_the_library_is_refused() {
+    let shared = shared_library();
+    Program::new("cc", C89, "copies.c").run(&[shared.to_str().expect("cargo's paths are text")]);
+}
+
+/// A program that knows the library by `dlopen` only.
+fn unload(library: &Path, arguments: &[&str]) {
+    let program = Program::linked("cc", C89, "unload.c", &[]);
+    let library = library.to_str().expect("cargo's paths are text");
+    program.run(&[&[library], arguments].concat());
+}
+
+#[test]
+fn fault_05_a_library_that_is_closed_stays_for_threads_that_used_it() {
+    unload(&shared_library(), &[]);
+}
+
+#[test]
+fn fault_05_a_plugin_that_forgets_its_pools_can_be_closed() {
+    unload(&shared_library(), &["forget"]);
+}
+
+/// No option of its linker's keeps it: the pool does.
+#[test]
+fn fault_05_a_plugin_with_the_static_library_can_be_closed() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let plugin = directory.path().join("libplugin.so");
+    let names = ["config_init", "create", "destroy", "alloc", "free"];
+    succeed(
+        Command::new("cc")
+            // Of a library built in several units, names would be looked up in the program first.
+            .args(["-shared", "-Wl,-Bsymbolic"])
+            .arg("-o")
+            .arg(&plugin)
+            .args(names.map(|name| format!("-Wl,-u,pageset_{name}")))
+            .arg(libraries().join("libpageset_capi.a"))
+            .args(SYSTEM),
+    );
+    for arguments in [&[][..], &["forget"]] {
+        unload(&plugin, arguments);
+    }
+}
+
+/// Compiles the program whose heap can be used up, and runs a part of it.
+fn shortage(part: &str) {
+    let wraps =
+        ["malloc", "calloc", "realloc", "posix_memalign", "free"].map(|name| format!("-Wl,--wrap={name}"));
+    let flags: Vec<_> = C89.iter().copied().chain(wraps.iter().map(String::as_str)).collect();
+    Program::new("cc", &flags, "shortage.c").run(&[part]);
+}
+
+#[test]
+fn fault_06_a_heap_that_is_used_up_is_an_error_in_c() {
+    shortage("heap");
+}
+
+#[test]
+fn fault_06_address_space_that_is_used_up_is_an_error_in_c() {
+    shortage("address space");
+}
+
+#[test]
+fn fault_09_a_limit_of_file_sizes_is_an_error_in_c() {
+    shortage("file size");
+}
+
+#[test]
+fn fault_11_populate_in_c_does_itself_what_threads_would_that_cannot_be_started() {
+    shortage("threads");
+}
+
+#[test]
+fn the_guide_names_every_counter() {
+    let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/book/src/guide/c.md");
+    let guide = std::fs::read_to_string(guide).expect("the repository has the book");
+    let (_, counters) = guide.split_once("## Counters").expect("a section has the counters");
+    let (counters, _) = counters.split_once("\n## ").expect("another section follows");
+    let rows = counters.lines().filter(|line| line.starts_with("| `"));
+    let first_cell = |line: &'_ str| line.split('|').nth(1).map(str::to_owned);
+    let mut named: Vec<String> = rows
+        .filter_map(first_cell)
+        .flat_map(|cell| {
+            cell.split(',').map(|name| name.trim().trim_matches('`').to_owned()).collect::<Vec<_>>()
+        })
+        .collect();
+    let mut all: Vec<_> =
+        pageset::BlockCounters::default().named().map(|(name, _)| name.to_owned()).collect();
+    named.sort();
+    all.sort();
+    assert_eq!(named, all);
 }

@@ -16,6 +16,7 @@ use crate::lock::Lock;
 use crate::percpu::PerCpu;
 use crate::pool::{Capacity, Counts, Inner, Pool, PoolId};
 use crate::rseq::{self, HotPage};
+use crate::sys;
 use crate::sys::advice::Giveback;
 use crate::sys::shared::Shared;
 use crate::sys::{BLOCK_BYTES, MapStep, PAGE_BYTES, PAGE_SHIFT, cpu, environment, membarrier};
@@ -346,6 +347,8 @@ impl Builder {
     /// See [`BuildError`]. After an error nothing stays mapped.
     pub fn build(self) -> Result<Pool, BuildError> {
         let inner = Shared::new(self.inner()?)?;
+        // From here on threads run the pool's code, and may be interrupted in it.
+        sys::stay_loaded();
         let background = match self.returns.worker {
             Worker::Thread if inner.has_idle_work() => Some(
                 Background::start(&inner)

@@ -1,4 +1,4 @@
-/* What the tests in C have in common: a check that says where it failed, and a pool of 64 MiB. */
+/* What the tests in C have in common: a check that says where it failed. */
 #ifndef CHECK_H
 #define CHECK_H
 
@@ -15,14 +15,5 @@
                     exit(1)))
 
 #define MIB ((size_t)1 << 20)
-
-static pageset_pool *make_pool(void) {
-    pageset_config config;
-    pageset_pool *pool;
-    CHECK(pageset_config_init(&config, sizeof config) == 0);
-    config.bytes = 64 * MIB;
-    CHECK(pageset_create(&config, &pool) == 0);
-    return pool;
-}
 
 #endif

@@ -3,7 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "check.h"
+#include "make_pool.h"
 
 static void child(pageset_pool *pool, void *page) {
     pageset_pool *own;

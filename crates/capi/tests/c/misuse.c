@@ -1,5 +1,5 @@
 /* Every function with every misuse: an error, no change, no crash. */
-#include "check.h"
+#include "make_pool.h"
 
 /* A handle that names no pool. */
 static void wrong_handle(pageset_pool *pool) {
@@ -153,7 +153,7 @@ static void wrong_config(void) {
     fields[3] = &config.residency;
     fields[4] = &config.fast_path;
     fields[5] = &config.worker;
-    fields[6] = &config.reserved;
+    fields[6] = &config.pinned;
     fields[7] = &config.version;
     for (field = 0; field < 8; field++) {
         CHECK(pageset_config_init(&config, sizeof config) == 0);

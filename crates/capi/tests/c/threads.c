@@ -1,7 +1,7 @@
 /* Threads that free what others allocated, and a flood of pools that come and go beside. */
 #include <pthread.h>
 
-#include "check.h"
+#include "make_pool.h"
 
 #define THREADS 4
 #define ROUNDS 20000

@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <sys/mman.h>
 
-#include "check.h"
+#include "make_pool.h"
 
 /* Bytes that are not zero. */
 static size_t set_bytes(const void *pages, size_t bytes) {
@@ -203,6 +203,37 @@ static void configs(void) {
     CHECK(pageset_destroy(pool) == 0);
 }
 
+/* A pool that a program registers as a whole: pages stay where they are, whatever is called. */
+static void pinned(void) {
+    static void *pages[8];
+    pageset_config config;
+    pageset_pool *pool;
+    pageset_backing backing;
+    uint64_t bytes, resident;
+    size_t index, in_service;
+    int round;
+    CHECK(pageset_config_init(&config, sizeof config) == 0);
+    CHECK(config.pinned == 0);
+    config.bytes = 16 * MIB;
+    config.worker = PAGESET_WORKER_NONE;
+    config.pinned = 1;
+    CHECK(pageset_create(&config, &pool) == 0);
+    for (index = 0; index < 8; index++) {
+        CHECK(pageset_alloc(pool, 9, &pages[index]) == 0);
+        memset(pages[index], 1, 2 * MIB);
+    }
+    CHECK(pageset_get_backing(pool, &backing, sizeof backing) == 0);
+    resident = backing.resident_bytes;
+    CHECK(resident == 16 * MIB);
+    for (index = 0; index < 8; index++) CHECK(pageset_free(pool, pages[index], 9) == 0);
+    for (round = 0; round < 25; round++) CHECK(pageset_tick(pool, &bytes, NULL) == 0 && bytes == 0);
+    CHECK(pageset_trim(pool, &bytes) == 0 && bytes == 0);
+    CHECK(pageset_resize(pool, 4 * MIB, &in_service) == 0 && in_service == 4 * MIB);
+    CHECK(pageset_resize(pool, 16 * MIB, &in_service) == 0 && in_service == 16 * MIB);
+    CHECK(pageset_get_backing(pool, &backing, sizeof backing) == 0 && backing.resident_bytes == resident);
+    CHECK(pageset_destroy(pool) == 0);
+}
+
 /* More pools than fit at a time. */
 static void many(void) {
     static pageset_pool *pools[4097];
@@ -228,6 +259,7 @@ int main(void) {
     file();
     region();
     configs();
+    pinned();
     many();
     return 0;
 }

@@ -1,6 +1,6 @@
 //! What the pool asks of the operating system: mappings, advice, nodes, CPUs, fork handlers, barriers.
 //!
-//! With `rseq/` and the type `Pages`, the only place of this crate with unsafe code. Two folders answer: `kernel`, and `miri`,
+//! With `rseq/`, `tables` and the type `Pages`, the only place of this crate with unsafe code. Two folders answer: `kernel`, and `miri`,
 //! which stands in for it where programs are interpreted. Everything else here is written once over them.
 
 use std::io;
@@ -32,6 +32,11 @@ use miri as host;
 pub(crate) use host::Mapping;
 #[cfg(test)]
 pub(crate) use host::TEST_ROUNDS;
+
+/// Keeps this code loaded until the process ends, whatever it closes.
+pub(crate) fn stay_loaded() {
+    host::stay_loaded();
+}
 
 /// Bytes of a base page.
 pub(crate) const PAGE_BYTES: usize = 4096;

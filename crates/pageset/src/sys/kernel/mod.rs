@@ -2,12 +2,14 @@
 
 mod calls;
 mod file_size;
+mod loaded;
 mod map;
 mod thread;
 
 pub(super) use calls::{
     advise, bind_to, current_cpu, discard, environment_says, lock, membarrier, possible_cpus, usable_cpus,
 };
+pub(super) use loaded::stay_loaded;
 pub(crate) use map::Mapping;
 pub(super) use thread::{block_signals, leave_real_time, use_all_cpus};
 

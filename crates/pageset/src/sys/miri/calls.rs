@@ -18,6 +18,9 @@ pub(in crate::sys) fn usable_cpus() -> Option<usize> {
     Some(1)
 }
 
+/// Nothing is ever unloaded.
+pub(in crate::sys) fn stay_loaded() {}
+
 /// The environment is the machine's, not the program's.
 pub(in crate::sys) fn environment_says(_: &CStr, _: &CStr) -> bool {
     false

@@ -6,7 +6,7 @@ mod heap;
 
 pub(super) use calls::{
     advise, bind_to, block_signals, current_cpu, discard, environment_says, leave_real_time, lock,
-    membarrier, possible_cpus, usable_cpus, use_all_cpus,
+    membarrier, possible_cpus, stay_loaded, usable_cpus, use_all_cpus,
 };
 pub(crate) use heap::Mapping;
 

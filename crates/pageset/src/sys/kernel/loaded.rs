@@ -1,0 +1,34 @@
+//! Keeps this code loaded, where it is part of a shared library that the program may close.
+
+use std::ffi::c_void;
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// Most bytes between the beginning of the program's file in memory and its program headers.
+const HEADERS_AT_MOST: usize = 4096;
+
+/// Asks the loader to keep the library that has this code, whatever is closed. A thread that was interrupted in a sequence names
+/// it to the kernel, and the pool's own thread runs it: if it were unmapped, they would die.
+pub(in crate::sys) fn stay_loaded() {
+    static IS_ASKED: AtomicBool = AtomicBool::new(false);
+    if IS_ASKED.swap(true, Relaxed) {
+        return;
+    }
+    let mut library = MaybeUninit::<libc::Dl_info>::uninit();
+    let here = stay_loaded as fn() as *const c_void;
+    // SAFETY: looks an address up, and fills the struct if some object has it.
+    if unsafe { libc::dladdr(here, library.as_mut_ptr()) } == 0 {
+        return;
+    }
+    // SAFETY: filled, as the call said.
+    let library = unsafe { library.assume_init() };
+    // SAFETY: reads a number that the kernel gave the process.
+    let program = unsafe { libc::getauxval(libc::AT_PHDR) } as usize;
+    if program.wrapping_sub(library.dli_fbase.addr()) < HEADERS_AT_MOST {
+        // The program itself, which nobody closes.
+        return;
+    }
+    let flags = libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE;
+    // SAFETY: a name that the loader gave; it opens nothing that is not open already. The handle is kept for ever.
+    let _ = unsafe { libc::dlopen(library.dli_fname, flags) };
+}
