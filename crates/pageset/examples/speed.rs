@@ -16,8 +16,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     row("order-0 pair, 1 thread", || pairs::<0>(&pool, 1_000_000));
     row("order-3 pair, 1 thread", || pairs::<3>(&pool, 1_000_000));
     row("order-9 pair, 1 thread", || pairs::<9>(&pool, 1_000_000));
+    row("order-4 pair, 1 thread", || pairs::<4>(&pool, 100_000));
+    row("order-6 pair, 1 thread", || pairs::<6>(&pool, 100_000));
+    row("order-8 pair, 1 thread", || pairs::<8>(&pool, 100_000));
     row("order-10 pair, 1 thread", || pairs::<10>(&pool, 100_000));
-    row("order-0 pair, 2 threads", || pairs_on_threads(&pool, 2));
+    row("order-0 pair, 2 threads", || pairs_on_threads::<0>(&pool, 2, 4_000_000));
+    row("order-4 pair, 2 threads", || pairs_on_threads::<4>(&pool, 2, 100_000));
+    row("order-8 pair, 2 threads", || pairs_on_threads::<8>(&pool, 2, 100_000));
+    for live_percent in [50, 75, 90] {
+        full(live_percent)?;
+    }
     // The list of pages is touched before, so that its page faults are not measured.
     let mut held = Vec::with_capacity(MILLION);
     random_million(&pool, &mut held);
@@ -67,12 +75,12 @@ fn pairs<const ORDER: u8>(pool: &Pool, count: usize) -> f64 {
     per(begun.elapsed(), count)
 }
 
-fn pairs_on_threads(pool: &Pool, threads: usize) -> f64 {
+fn pairs_on_threads<const ORDER: u8>(pool: &Pool, threads: usize, count: usize) -> f64 {
     let start = Barrier::new(threads);
     let times: Vec<f64> = std::thread::scope(|scope| {
         let run = || {
             start.wait();
-            pairs::<0>(pool, 4_000_000)
+            pairs::<ORDER>(pool, count)
         };
         let handles: Vec<_> = (0..threads).map(|_| scope.spawn(run)).collect();
         handles.into_iter().map(|handle| handle.join().expect("no panic")).collect()
@@ -123,6 +131,33 @@ fn mix(pool: &Pool, live: usize, operations: usize) -> f64 {
         };
     }
     per(begun.elapsed(), operations)
+}
+
+/// A pool of 64 MiB, in blocks of 4 to 512 KiB, of which so many percent stay allocated: what is refused, and what a call costs.
+fn full(live_percent: usize) -> Result<(), Box<dyn std::error::Error>> {
+    const BYTES: usize = 64 << 20;
+    const CALLS: usize = 200_000;
+    let pool = Pool::builder().size(BYTES).returns(no_thread()).build()?;
+    let mut random = Random(11);
+    let (mut live, mut held, mut refused) = (0, Vec::new(), 0);
+    let begun = Instant::now();
+    for _ in 0..CALLS {
+        let order = Order::new(random.below(8) as u8).expect("an order");
+        match pool.alloc(order) {
+            Ok(block) => {
+                live += block.len();
+                held.push(block);
+            }
+            Err(_) => refused += 1,
+        }
+        while live * 100 > BYTES * live_percent {
+            live -= held.swap_remove(random.below(held.len())).len();
+        }
+    }
+    let nanos = per(begun.elapsed(), CALLS);
+    let refused = refused as f64 * 100.0 / CALLS as f64;
+    println!("orders 0 to 7, {live_percent} % live: {refused:.1} % refused, {nanos:.0} ns for each");
+    Ok(())
 }
 
 /// 128 MiB allocated, each page touched, freed; against a fresh mapping each time.

@@ -42,8 +42,6 @@ impl PerCpu {
 
     #[inline(never)]
     fn pop_locked(&self, order: Order) -> Option<Entry> {
-        // A handler that interrupts us must not drain these arrays: it would wait for our lock.
-        let _inside = self.enter()?;
         self.locked_arrays()?.try_pop(Class::of(order)?)
     }
 
@@ -80,17 +78,14 @@ impl PerCpu {
     pub(crate) fn push(&self, class: Class, entry: Entry) -> bool {
         match self.area {
             Some(area) => rseq::push(self.hot.hot(), area, StackAt::of_class(class), entry),
-            None => self.locked_arrays().is_some_and(|cpu| cpu.try_push(class, entry)),
+            None => self.push_locked(class, entry),
         }
     }
 
-    /// Puts a block into this CPU's array under its lock. `false` if there is no room, or there are no locks; and if this thread
-    /// is inside of the pool.
+    /// Puts a block into this CPU's array under its lock. `false` if there is no room, or there are no locks.
     #[inline(never)]
     pub(crate) fn push_locked(&self, class: Class, entry: Entry) -> bool {
-        let Some(arrays) = self.locked_arrays() else { return false };
-        // As in `pop_locked`.
-        self.enter().is_some_and(|_inside| arrays.try_push(class, entry))
+        self.locked_arrays().is_some_and(|cpu| cpu.try_push(class, entry))
     }
 
     /// The CPU that runs this thread, or one beyond all CPUs if that is not known.

@@ -1,7 +1,7 @@
 //! The arrays under a try-lock per CPU: where sequences cannot be restarted.
 
 use super::sync::Ordering::{Acquire, Relaxed, Release};
-use super::sync::yield_now;
+use super::sync::{this_thread, yield_now};
 
 use super::{Batch, Class, CpuArrays, Entry};
 
@@ -33,11 +33,15 @@ impl CpuArrays {
     }
 
     /// Takes everything out, in parts. It waits for these arrays once for each part, and hands it to `take` without the lock.
+    /// If this thread is at them, it leaves them as they are: a signal handler has interrupted it, and would wait for ever.
     pub(crate) fn empty_locked(&self, mut take: impl FnMut(Class, &[Entry])) {
         for class in Class::ALL {
             // What others put there meanwhile came after the drain.
             for _ in 0..self.stack(class).parts() {
                 while !self.try_lock() {
+                    if self.lock.load(Relaxed) == this_thread() {
+                        return;
+                    }
                     yield_now();
                 }
                 let part: &mut Batch = &mut Batch::new();
@@ -60,7 +64,30 @@ impl CpuArrays {
 
     #[inline]
     fn try_lock(&self) -> bool {
-        self.lock.load(Relaxed) == 0 && self.lock.swap(1, Acquire) == 0
+        // Whoever comes second must leave the first one's number there, so this is no swap.
+        self.lock.load(Relaxed) == 0 && self.lock.compare_exchange(0, this_thread(), Acquire, Relaxed).is_ok()
+    }
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod tests_of_handlers {
+    use super::super::{ArraySet, Caps};
+    use super::*;
+
+    /// As a signal handler that has interrupted its thread at these arrays.
+    #[test]
+    fn a_drain_does_not_wait_for_its_own_thread() {
+        let set = ArraySet::new(1, Caps([3, 0, 0, 0, 0]));
+        let arrays = &set.cpus()[0];
+        assert!(arrays.try_push(Class::Order0, Entry::dirty(7)));
+        let mut drained = Vec::new();
+        let outcome = arrays.try_with(|arrays| {
+            arrays.empty_locked(|_, entries| drained.extend_from_slice(entries));
+            assert_eq!((arrays.try_pop(Class::Order0), drained.len()), (None, 0));
+        });
+        assert!(outcome.is_some());
+        arrays.empty_locked(|_, entries| drained.extend_from_slice(entries));
+        assert_eq!(drained, [Entry::dirty(7)]);
     }
 }
 
