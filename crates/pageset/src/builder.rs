@@ -134,7 +134,8 @@ pub struct ReturnPolicy {
     pub bytes_per_second: u64,
     /// Bytes of free pageblocks (2 MiB) that scans leave with the pool, so that the next allocations need not wait for the
     /// system. The lowest pageblocks stay: they are used first. `None` keeps a fiftieth of the pool, 32 MiB at most.
-    /// [`Pool::trim`] and a shortage return these too. Memory from [`Pool::populate`] stays in addition.
+    /// [`Pool::trim`] and [`Pool::resize`] give these back too. Memory from [`Pool::populate`] stays in addition. For a pool of which
+    /// nothing may go back, see [`Builder::pinned`].
     pub keep_bytes: Option<u64>,
     /// Whether a thread of the pool returns memory. If not, call [`Pool::tick`]. Where nothing ever goes back and nothing is
     /// cleared ([`Builder::pinned`], [`Residency::Locked`], hugetlb, a caller's region), there is no thread.
@@ -146,7 +147,8 @@ pub struct ReturnPolicy {
 /// Whether a pool has a thread of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Worker {
-    /// It sleeps while nothing is idle.
+    /// It sleeps while nothing is idle. It blocks all signals, may run on every CPU that the process's cpuset allows, whatever the
+    /// builder's affinity is, and has no real-time policy. A program that wants another thread for it takes `None`.
     Thread,
     /// The program calls [`Pool::tick`].
     None,
@@ -245,8 +247,9 @@ impl Builder {
         }
     }
 
-    /// Bytes of the pool, a multiple of the backing's page size. Default: 1 GiB. Address space for exactly
-    /// this much is mapped; memory is used when pages are touched.
+    /// Bytes of the pool, a multiple of the backing's page size. Default: 1 GiB. This much address space is mapped, and
+    /// [`metadata_bytes`](crate::Stats::metadata_bytes) for tables. To align it, building reserves 4 MiB more for a moment (1 GiB
+    /// for pools of 1 GiB and more, if there is room). Memory is used when pages are touched, but for [`Backing::Hugetlb`].
     #[must_use]
     pub fn size(mut self, bytes: usize) -> Self {
         self.bytes = bytes;

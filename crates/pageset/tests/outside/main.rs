@@ -2,6 +2,7 @@
 
 mod changed;
 mod cpus;
+mod giveback;
 mod owned;
 mod pool;
 mod raw;

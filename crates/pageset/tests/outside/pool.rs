@@ -749,35 +749,3 @@ fn a_pool_that_was_used_up_by_several_orders_goes_on() {
         pool.validate().unwrap();
     });
 }
-
-#[test]
-fn fault_16_any_interval_and_any_rate_are_a_policy() {
-    let (long, much) = (Duration::MAX, u64::MAX);
-    for (interval, bytes_per_second) in [(long, much), (long, 1), (Duration::ZERO, much), (Duration::ZERO, 0)]
-    {
-        let mut returns = quiet();
-        (returns.interval, returns.bytes_per_second) = (interval, bytes_per_second);
-        let pool = Pool::builder().size(64 * MIB).returns(returns).build().unwrap();
-        pool.alloc(Order::MAX).unwrap().fill(1);
-        let ticks: Vec<_> = (0..5).map(|_| pool.tick().returned_bytes).collect();
-        assert_eq!(ticks.iter().sum::<u64>(), 4 * MIB as u64, "{ticks:?} at {interval:?}");
-    }
-    // The thread of such a pool sleeps, and ends when it is told to.
-    let mut returns = ReturnPolicy::default();
-    (returns.interval, returns.bytes_per_second) = (long, much);
-    let pool = Pool::builder().size(64 * MIB).returns(returns).build().unwrap();
-    pool.alloc(Order::MAX).unwrap().fill(1);
-}
-
-/// What a program reads to see whether a smaller pool gave anything back.
-#[test]
-fn what_a_resize_gives_back_is_counted() {
-    let pool = builder(64).build().unwrap();
-    let mut blocks: Vec<_> = std::iter::from_fn(|| pool.alloc(Order::MAX).ok()).collect();
-    blocks.iter_mut().for_each(|block| block.fill(1));
-    drop(blocks);
-    assert_eq!(pool.resize(32 * MIB), 32 * MIB);
-    assert_eq!(pool.stats().returned_bytes, 32 * MIB as u64);
-    assert_eq!((pool.resize(64 * MIB), pool.resize(32 * MIB)), (64 * MIB, 32 * MIB));
-    assert_eq!(pool.stats().returned_bytes, 32 * MIB as u64, "what was not used again went back before");
-}

@@ -145,7 +145,12 @@ fn name(start: NonNull<u8>, bytes: usize) {
 
 /// Reserves `bytes` of address space at a multiple of [`POOL_ALIGN`]; what alignment needs beyond that is given back.
 fn reserve_aligned(bytes: usize) -> io::Result<NonNull<u8>> {
-    let align = if bytes >= 1 << 30 { 1 << 30 } else { POOL_ALIGN };
+    let small = || reserve_aligned_to(bytes, POOL_ALIGN);
+    // So that huge page tables fit; where there is no room for that, without.
+    if bytes >= 1 << 30 { reserve_aligned_to(bytes, 1 << 30).or_else(|_| small()) } else { small() }
+}
+
+fn reserve_aligned_to(bytes: usize, align: usize) -> io::Result<NonNull<u8>> {
     let length = bytes.checked_add(align).ok_or(io::ErrorKind::OutOfMemory)?;
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
     // SAFETY: a new mapping at an address of the kernel's choice touches no memory that is in use.

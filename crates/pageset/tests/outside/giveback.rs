@@ -1,0 +1,63 @@
+//! What goes back to the system, and what does not.
+
+use std::time::Duration;
+
+use pageset::{Backing, Builder, Order, Pool, ReturnPolicy, Worker};
+
+const MIB: usize = 1 << 20;
+
+fn quiet() -> ReturnPolicy {
+    ReturnPolicy::default().with_worker(Worker::None)
+}
+
+fn builder(mib: usize) -> Builder {
+    Pool::builder().size(mib * MIB).returns(quiet())
+}
+
+#[test]
+fn fault_16_any_interval_and_any_rate_are_a_policy() {
+    let (long, much) = (Duration::MAX, u64::MAX);
+    for (interval, bytes_per_second) in [(long, much), (long, 1), (Duration::ZERO, much), (Duration::ZERO, 0)]
+    {
+        let mut returns = quiet();
+        (returns.interval, returns.bytes_per_second) = (interval, bytes_per_second);
+        let pool = Pool::builder().size(64 * MIB).returns(returns).build().unwrap();
+        pool.alloc(Order::MAX).unwrap().fill(1);
+        let ticks: Vec<_> = (0..5).map(|_| pool.tick().returned_bytes).collect();
+        assert_eq!(ticks.iter().sum::<u64>(), 4 * MIB as u64, "{ticks:?} at {interval:?}");
+    }
+    // The thread of such a pool sleeps, and ends when it is told to.
+    let mut returns = ReturnPolicy::default();
+    (returns.interval, returns.bytes_per_second) = (long, much);
+    let pool = Pool::builder().size(64 * MIB).returns(returns).build().unwrap();
+    pool.alloc(Order::MAX).unwrap().fill(1);
+}
+
+/// What a program reads to see whether a smaller pool gave anything back.
+#[test]
+fn what_a_resize_gives_back_is_counted() {
+    let pool = builder(64).build().unwrap();
+    let mut blocks: Vec<_> = std::iter::from_fn(|| pool.alloc(Order::MAX).ok()).collect();
+    blocks.iter_mut().for_each(|block| block.fill(1));
+    drop(blocks);
+    assert_eq!(pool.resize(32 * MIB), 32 * MIB);
+    assert_eq!(pool.stats().returned_bytes, 32 * MIB as u64);
+    assert_eq!((pool.resize(64 * MIB), pool.resize(32 * MIB)), (64 * MIB, 32 * MIB));
+    assert_eq!(pool.stats().returned_bytes, 32 * MIB as u64, "what was not used again went back before");
+}
+
+/// As the guide says: scans give whole pageblocks back, a trim their free parts too.
+#[test]
+fn one_live_page_keeps_its_pageblock_resident_until_a_trim() {
+    let pool = builder(32).backing(Backing::Plain).build().unwrap();
+    let mut pages: Vec<_> = std::iter::from_fn(|| pool.alloc(Order::ZERO).ok()).collect();
+    pages.iter_mut().for_each(|page| page[0] = 1);
+    pages.retain(|page| page.pfn().0 % 512 == 100);
+    assert_eq!(pages.len(), 16);
+    (0..20).for_each(|_| while pool.tick().more {});
+    assert_eq!(pool.backing().unwrap().resident_bytes, 32 * MIB as u64);
+    let _ = pool.trim();
+    // Of each pageblock, 64 KiB around the page stay.
+    assert_eq!(pool.backing().unwrap().resident_bytes, 16 * (64 << 10));
+    assert!(pages.iter().all(|page| page[0] == 1));
+}
