@@ -77,7 +77,7 @@ mod tests_of_handlers {
     /// As a signal handler that has interrupted its thread at these arrays.
     #[test]
     fn a_drain_does_not_wait_for_its_own_thread() {
-        let set = ArraySet::new(1, Caps([3, 0, 0, 0, 0]));
+        let set = ArraySet::new(1, Caps([3, 0, 0, 0, 0])).unwrap();
         let arrays = &set.cpus()[0];
         assert!(arrays.try_push(Class::Order0, Entry::dirty(7)));
         let mut drained = Vec::new();
