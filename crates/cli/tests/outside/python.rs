@@ -23,3 +23,37 @@ fn python_knows_every_field_of_a_simulation() {
         assert!(class.lines().any(|line| line.starts_with("    ") && line.contains(": ")), "{name}");
     }
 }
+
+/// Children of `os.fork` see the huge pages of their parent, also when none is left for a copy.
+///
+/// `PAGESET_PYTHON` names a Python that has the package, such as the one of `ci/python.sh`.
+#[test]
+#[ignore = "needs root, no huge page in use, and a Python with the package in PAGESET_PYTHON"]
+fn fault_04_a_child_in_python_reads_huge_pages_when_none_is_left_for_a_copy() {
+    let python = std::env::var_os("PAGESET_PYTHON").expect("PAGESET_PYTHON names a Python");
+    let huge_pages = Path::new("/proc/sys/vm/nr_hugepages");
+    let before = std::fs::read_to_string(huge_pages).expect("hugetlb is there");
+    std::fs::write(huge_pages, "8").expect("root may set it");
+    let script = "
+import os, pageset
+pool = pageset.Pool(16 << 20, backing='hugetlb-2m')
+views = [memoryview(pool.alloc(9)) for _ in range(8)]
+for view in views:
+    view[0] = 7
+written, read = os.pipe(), os.pipe()
+if (child := os.fork()) == 0:
+    os.read(written[0], 1)
+    os._exit(sum(view[0] for view in views))
+for view in views:
+    view[0] = 9
+os.write(written[1], b'.')
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+";
+    let output = std::process::Command::new(python).args(["-c", script]).output();
+    std::fs::write(huge_pages, before).expect("it is put back");
+    let output = output.expect("PAGESET_PYTHON starts");
+    let said = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    // The child shares its parent's pages: it sees the later values.
+    assert_eq!(said.trim(), "72", "{errors}");
+}
