@@ -242,7 +242,10 @@ How to read this:
   Each table is printed with the published value first and ours beside it.
   Below it stands how well they agree: the order of the rows (Spearman), the
   direction in which each row differs from the base row, the median error.
-  The last section lists what did not reproduce.
+  Directions stand beside the null model: \"nothing ever changes\" has many of
+  them right. A group of tables has no skill here if fewer than a third of its
+  published changes are met, or if the null model is not beaten (sign test, p <
+  0.05). The last section lists what did not reproduce.
 
   measured   on this machine
   simulated  our allocator on a modelled machine, in virtual time

@@ -64,14 +64,20 @@ fn provenance(invocation: &Invocation, findings: &mut Findings) -> Provenance {
 /// Published and own values beside each other: drawn, then as tables.
 fn as_page(findings: &Findings, reproduction: &Reproduction<'_>) -> Result<Page> {
     let tables = reproduction.all_tables().map(Comparison::to_table).chain(findings.more.iter().cloned());
+    let agreement = sections::agreement(reproduction);
     let differences = reproduction.differences.iter().chain(reproduction.explanations);
-    let sections = [
+    let mut sections = vec![
         page::figures(findings.figures.iter().map(|(_, figure)| figure))?,
         page::tables(reproduction.skill_table().into_iter().chain(tables)),
+    ];
+    if !agreement.is_empty() {
+        sections.push(page::sentences("Agreement", agreement.iter().map(String::as_str)));
+    }
+    sections.extend([
         page::sentences("How to read this", reproduction.notes.iter().map(String::as_str)),
         page::sentences(sections::differences_heading(findings), differences.map(String::as_str)),
         page::origin(&reproduction.provenance),
-    ];
+    ]);
     Ok(page::page(reproduction.study, sections))
 }
 

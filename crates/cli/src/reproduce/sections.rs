@@ -54,7 +54,7 @@ pub(crate) fn write(
 }
 
 /// The counts of directions as sentences, and where they are worth nothing.
-fn agreement(reproduction: &Reproduction<'_>) -> Vec<String> {
+pub(super) fn agreement(reproduction: &Reproduction<'_>) -> Vec<String> {
     let Skill { directions, directions_agreed, null_model, changes_published, changes_met, .. } =
         reproduction.skill;
     let Skill { changes_seen_only_here, steps_published, steps_met, .. } = reproduction.skill;

@@ -32,6 +32,9 @@ impl Comparison {
         if (0..self.quantities.len()).any(|column| self.has_spread(column)) {
             table.note("+/-: standard deviation of ours between seeds. A change within it is none.");
         }
+        if let Some(how) = &self.withdrawn {
+            table.note(format!("Withdrawn {how}. Counted apart."));
+        }
         self.fitted_on.iter().for_each(|what| table.note(format!("Fitted: {what}.")));
         for (column, quantity) in self.quantities.iter().enumerate() {
             let words = words(&self.agreement_of(column), &self.skill_of(column));
@@ -122,6 +125,7 @@ mod tests {
     fn the_text_has_both_values_and_the_agreement() {
         let mut comparison = example();
         comparison.fitted_on("score, scaled so that the base row agrees");
+        comparison.withdraw("by its author");
         let text = Format::Table.exporter().to_string(&comparison.to_table());
         assert_eq!(text.lines().next(), Some("Title"));
         let row = text.lines().find(|line| line.starts_with("127")).unwrap();
@@ -129,6 +133,7 @@ mod tests {
         for line in [
             "zone lock in %.",
             "Ours: simulated, a machine.",
+            "Withdrawn by its author. Counted apart.",
             "Fitted: score, scaled so that the base row agrees.",
             "score: Spearman 0.50, direction 1 of 2 (null model 0; 1 of 2 changes, 0 only here; 1 of 1 steps), median error \
              99 %.",
