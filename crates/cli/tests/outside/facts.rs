@@ -168,7 +168,8 @@ fn the_night_runs_every_proof() {
 fn default_of(command: &str, option: &str) -> String {
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_pageset")).args([command, "--help"]).output();
     let help = String::from_utf8(output.expect("pageset can be started").stdout).expect("help is text");
-    let (_, behind) = help.split_once(&format!("--{option} <")).unwrap_or_else(|| panic!("{command} --{option}"));
+    let (_, behind) =
+        help.split_once(&format!("--{option} <")).unwrap_or_else(|| panic!("{command} --{option}"));
     let default = behind.split_once("[default: ").expect("it has a default").1;
     default.split([']', ';']).next().expect("it ends").trim().to_owned()
 }
@@ -176,8 +177,20 @@ fn default_of(command: &str, option: &str) -> String {
 #[test]
 fn defaults_in_the_guides_are_those_of_the_command() {
     for (command, option, default, page, sentence) in [
-        ("reproduce", "seeds", "5", "docs/book/src/guide/reproduce.md", "Every simulation runs with five seeds."),
-        ("advise", "for", "30s", "docs/book/src/guide/advise.md", "records this machine first: for 30 seconds"),
+        (
+            "reproduce",
+            "seeds",
+            "5",
+            "docs/book/src/guide/reproduce.md",
+            "Every simulation runs with five seeds.",
+        ),
+        (
+            "advise",
+            "for",
+            "30s",
+            "docs/book/src/guide/advise.md",
+            "records this machine first: for 30 seconds",
+        ),
         ("top", "interval", "1s", "docs/book/src/guide/top.md", "once a second"),
     ] {
         assert_eq!(default_of(command, option), default, "{command} --{option}");
@@ -188,5 +201,8 @@ fn defaults_in_the_guides_are_those_of_the_command() {
 #[test]
 fn the_readme_knows_the_largest_block() {
     let readme = text("README.md");
-    assert!(readme.contains(&format!("2^0 to 2^{} frames", pageset_core::Order::MAX.get())), "the last paragraph");
+    assert!(
+        readme.contains(&format!("2^0 to 2^{} frames", pageset_core::Order::MAX.get())),
+        "the last paragraph"
+    );
 }
