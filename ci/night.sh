@@ -7,7 +7,7 @@
 #   ci/night.sh list            the parts and what they take
 #   ci/night.sh PART...         these parts
 #
-# Needs root for `examples-root`, `guest` and `advise`: those are left out without it, and the end says so.
+# Needs root for `examples-root`, `guest`, `settings` and `advise`: those are left out without it, and the end says so.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -29,6 +29,7 @@ parts=(
     "sanitizers|15 minutes||ci/sanitizers.sh"
     "shuttle|20 minutes||ci/shuttle.sh"
     "soak|10 minutes||ci/soak.sh"
+    "settings|4 minutes|root|cargo test --release --package pageset-cli --test kernel -- --include-ignored --test-threads 1 advise::"
     "advise|10 minutes|root|ci/advise.sh"
     "cluster|10 minutes||ci/cluster.sh"
     "miri|60 minutes||ci/miri.sh"

@@ -9,9 +9,10 @@ mod recorder;
 use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::Result;
-use pageset_lab::advise::{Advice, Forecast, advise};
-use pageset_report::{Cell, Column, Format, Provenance, Row, Table, json_document};
+use anyhow::{Result, bail};
+use pageset_lab::advise::{Advice, Forecast, RunTimes, advise};
+use pageset_lab::host::Settings;
+use pageset_report::{Cell, Column, Format, Provenance, Row, Table, command_line, json_document, printable};
 use pageset_trace::{TraceError, TraceReader};
 use pageset_workload::{Against, INTERVAL_COVERAGE, ReplayError};
 use serde::Serialize;
@@ -21,14 +22,16 @@ pub(crate) use args::AdviseArgs;
 use crate::args::refuse;
 use crate::hint;
 use crate::invocation::Invocation;
+use crate::left;
 use crate::options::SourceArgs;
 use crate::output;
 use crate::paragraph;
 use crate::progress::Progress;
+use crate::signals::Signals;
 use crate::source::Source;
 use crate::verify;
-use apply::Tried;
-use recorder::Recorder;
+use apply::{Trial, Tried};
+use recorder::{Recorder, Runs};
 
 /// Name of a recording that `advise` has made itself.
 const THIS_MACHINE: &str = "This machine";
@@ -40,24 +43,45 @@ pub(crate) fn run(args: &AdviseArgs, invocation: &Invocation) -> Result<()> {
     if args.trace.is_some() && args.apply.is_none() && !args.command.is_empty() {
         refuse("a COMMAND is for recordings: leave out the file, or say --apply");
     }
-    let recorder = Recorder::new(args.duration, &args.command)?;
-    let traces = match &args.trace {
-        Some(trace) => vec![trace.clone()],
-        None if args.apply.is_some() => recorder.record_settled("before", args.times)?,
-        None => vec![recorder.record("now")?],
+    let settings = Settings::of_this_machine();
+    if args.put_back {
+        return left::put_back(&settings);
+    }
+    left::offer(&settings)?;
+    let signals = Signals::watch()?;
+    let judged = judge(args, invocation, &settings, &signals);
+    signals.pass_on()?;
+    judged
+}
+
+/// Records if no recording is given, says what to do, and tries it if that is asked for.
+fn judge(args: &AdviseArgs, invocation: &Invocation, settings: &Settings, signals: &Signals) -> Result<()> {
+    let provenance = invocation.provenance();
+    let trial = Trial::begin(args, settings, &provenance.command)?;
+    let recorder = Recorder::new(args, signals)?;
+    if args.trace.is_none() || trial.is_some() {
+        recorder.check()?;
+    }
+    let before = match &args.trace {
+        Some(trace) => Runs { traces: vec![trace.clone()], ..Runs::default() },
+        None if trial.is_some() => recorder.record_settled("before", args.times)?,
+        None => recorder.record("now")?,
     };
-    let open = |trace: &PathBuf| {
-        Source::open(&SourceArgs { trace: Some(trace.clone()), opening: args.opening.clone() })
+    let opening = args.opening.clone();
+    let open = move |trace: &PathBuf| {
+        Source::open(&SourceArgs { trace: Some(trace.clone()), opening: opening.clone() })
     };
-    let mut advice = advise(|| open(&traces[0]), &mut Progress::on_terminal()).map_err(of_reading)?;
+    let (first, open_first) = (before.traces[0].clone(), open.clone());
+    let judged = signals.during(move || advise(|| open_first(&first), &mut Progress::on_terminal()))?;
+    let mut advice = judged.map_err(of_reading)?;
     if args.trace.is_none() {
         advice.recording = THIS_MACHINE.to_owned();
     }
-    let tried = match apply::setting(args, &advice) {
-        Some(setting) => {
-            let before = traces.iter().map(|trace| Ok(Box::new(open(trace)?) as Box<dyn TraceReader>));
-            let mut before = before.collect::<Result<Vec<_>>>()?;
-            Some(apply::run(args, setting, &recorder, &mut before).map_err(of_reading)?)
+    advice.warnings.extend(before.warnings.iter().cloned());
+    let tried = match trial {
+        Some(trial) => {
+            let open = move |trace: &PathBuf| Ok(Box::new(open(trace)?) as Box<dyn TraceReader>);
+            Some(trial.run(&advice, &recorder, &before, signals, open).map_err(of_reading)?)
         }
         None => None,
     };
@@ -68,10 +92,14 @@ pub(crate) fn run(args: &AdviseArgs, invocation: &Invocation) -> Result<()> {
             advice.kernel.as_deref().unwrap_or("unknown")
         ),
         policies: advice.policy.iter().cloned().collect(),
-        ..invocation.provenance()
+        ..provenance
     };
     let said = Said { advice: &advice, tried: tried.as_ref(), provenance: &provenance };
-    output::write(&args.output.target, |out| said.write(args.output.format(), out))
+    output::write(&args.output.target, |out| said.write(args.output.format(), out))?;
+    match tried {
+        Some(Tried::Compared(compared)) if !compared.is_settled => bail!("the setting was not put back"),
+        _ => Ok(()),
+    }
 }
 
 pub(crate) fn of_reading(error: anyhow::Error) -> anyhow::Error {
@@ -101,6 +129,11 @@ struct AdviceDocument<'a> {
     applied: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     against: Option<&'a Against>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run_times: Option<&'a RunTimes>,
+    /// What came of it, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tried: Option<Vec<&'a str>>,
     provenance: &'a Provenance,
 }
 
@@ -109,9 +142,16 @@ impl Said<'_> {
         let Self { advice, tried, provenance } = *self;
         match format {
             Format::Json => {
-                let applied = tried.map(|tried| tried.setting.as_str());
-                let against = tried.map(|tried| &tried.against);
-                return Ok(json_document(&AdviceDocument { advice, applied, against, provenance }, out)?);
+                let compared = tried.and_then(Tried::compared);
+                let document = AdviceDocument {
+                    advice,
+                    applied: compared.map(|compared| compared.setting.as_str()),
+                    against: compared.map(|compared| &compared.against),
+                    run_times: compared.map(|compared| &compared.run_times),
+                    tried: tried.map(|tried| tried.sentences().collect()),
+                    provenance,
+                };
+                return Ok(json_document(&document, out)?);
             }
             Format::Csv => {
                 let table = table(advice).with_provenance(provenance.clone());
@@ -119,8 +159,14 @@ impl Said<'_> {
             }
             Format::Markdown => {
                 writeln!(out, "## {}\n", title(advice))?;
-                advice.sentences.iter().try_for_each(|sentence| writeln!(out, "- {sentence}"))?;
-                advice.warnings.iter().try_for_each(|warning| writeln!(out, "- *Note:* {warning}"))?;
+                advice
+                    .sentences
+                    .iter()
+                    .try_for_each(|sentence| writeln!(out, "- {}", printable(sentence)))?;
+                advice
+                    .warnings
+                    .iter()
+                    .try_for_each(|warning| writeln!(out, "- *Note:* {}", printable(warning)))?;
             }
             Format::Table => {
                 writeln!(out, "{}\n", title(advice))?;
@@ -132,12 +178,16 @@ impl Said<'_> {
         }
         writeln!(out)?;
         if let Some(tried) = tried {
-            let mut compared = verify::compared(&tried.against);
-            compared.note(match &tried.way_back {
-                Some(way_back) => format!("{} is left as it is. `{way_back}` puts it back.", tried.setting),
-                None => format!("{} was put back.", tried.setting),
-            });
-            format.exporter().export(&compared, out)?;
+            match format {
+                Format::Markdown => {
+                    tried.sentences().try_for_each(|sentence| writeln!(out, "- {sentence}"))?;
+                }
+                _ => tried.sentences().try_for_each(|sentence| paragraph::write(out, 0, sentence))?,
+            }
+            writeln!(out)?;
+        }
+        if let Some(compared) = tried.and_then(Tried::compared) {
+            format.exporter().export(&verify::compared(&compared.against), out)?;
             writeln!(out)?;
         }
         let mut table = table(advice);
@@ -151,9 +201,17 @@ impl Said<'_> {
 
 fn title(advice: &Advice) -> String {
     let findings = &advice.findings;
-    let command =
-        if advice.command.is_empty() { String::new() } else { format!(", `{}`", advice.command.join(" ")) };
-    format!("{}: {} events in {:.1} s{command}", advice.recording, findings.events, findings.seconds)
+    let command = if advice.command.is_empty() {
+        String::new()
+    } else {
+        format!(", `{}`", command_line(&advice.command))
+    };
+    format!(
+        "{}: {} events in {:.1} s{command}",
+        printable(&advice.recording),
+        findings.events,
+        findings.seconds
+    )
 }
 
 /// What other settings and kernels would have made of the load.

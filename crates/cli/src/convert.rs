@@ -1,7 +1,6 @@
 //! `pageset convert`: any trace as a native file.
 
 use std::fs;
-use std::io::{self, Write as _};
 
 use anyhow::{Result, anyhow, bail};
 use pageset_trace::{CONVERT_WRITES, TraceError, TraceReader, WithoutRecorder, WriteOptions, convert};
@@ -56,29 +55,30 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<()> {
     drop(progress);
     file.finish()?;
     let from = fs::metadata(input).map(|metadata| metadata.len()).ok().filter(|bytes| *bytes > 0);
-    let mut out = io::stdout().lock();
-    writeln!(
-        out,
-        "{}: {} events, {}{}",
-        output.display(),
-        summary.events,
-        from.map(|bytes| format!("{} -> ", size(bytes))).unwrap_or_default(),
-        size(summary.bytes)
-    )?;
-    if let Some(events) = left_out {
-        writeln!(out, "Left out: {events} events of pages that the recorder used.")?;
-    }
-    for note in origin::lost_notes(&summary.lost) {
-        writeln!(out, "{note}")?;
-    }
-    print_not_recorded(&mut out, &info.not_recorded)?;
-    for note in info.assumptions(info.machine.as_ref()) {
-        writeln!(out, "{note}")?;
-    }
-    if info.machine.is_none() {
-        writeln!(out, "The trace does not describe its machine; --layout FILE adds a description.")?;
-    }
-    Ok(())
+    output::print(|out| {
+        writeln!(
+            out,
+            "{}: {} events, {}{}",
+            output.display(),
+            summary.events,
+            from.map(|bytes| format!("{} -> ", size(bytes))).unwrap_or_default(),
+            size(summary.bytes)
+        )?;
+        if let Some(events) = left_out {
+            writeln!(out, "Left out: {events} events of pages that the recorder used.")?;
+        }
+        for note in origin::lost_notes(&summary.lost) {
+            writeln!(out, "{note}")?;
+        }
+        print_not_recorded(out, &info.not_recorded)?;
+        for note in info.assumptions(info.machine.as_ref()) {
+            writeln!(out, "{note}")?;
+        }
+        if info.machine.is_none() {
+            writeln!(out, "The trace does not describe its machine; --layout FILE adds a description.")?;
+        }
+        Ok(())
+    })
 }
 
 /// Bytes for people.

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
-use pageset_report::Provenance;
+use pageset_report::{Provenance, shell_word};
 
 /// Options that say where a result goes, how it is written, and how many CPUs and whose work on it, and never what it is.
 /// All others belong to the command line that gives it again.
@@ -74,7 +74,7 @@ fn option(arg: &Arg, matches: &ArgMatches) -> Vec<String> {
     }
     let with_equals = |value: &String| {
         let sign = if arg.get_long().is_some() { "=" } else { "" };
-        format!("{name}{sign}{}", quoted(value))
+        format!("{name}{sign}{}", shell_word(value))
     };
     let occurrence = |values: Vec<String>| {
         if arg.is_require_equals_set() || values.iter().any(|value| value.starts_with('-')) {
@@ -91,17 +91,7 @@ fn option(arg: &Arg, matches: &ArgMatches) -> Vec<String> {
 }
 
 fn quoted_all(words: &[String]) -> Vec<String> {
-    words.iter().map(|word| quoted(word)).collect()
-}
-
-/// A word as it has to be typed in a shell.
-pub(crate) fn quoted(word: &str) -> String {
-    let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_./,=:+@%".contains(character);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
+    words.iter().map(|word| shell_word(word)).collect()
 }
 
 #[cfg(test)]
@@ -111,7 +101,7 @@ mod tests {
     use super::*;
     use crate::args::Args;
 
-    /// Words as a shell makes them of a line that [`quoted`] has written.
+    /// Words as a shell makes them of a line that [`shell_word`] has written.
     fn words(line: &str) -> Vec<String> {
         let mut words = vec![String::new()];
         let mut is_quoted = false;
@@ -143,7 +133,7 @@ mod tests {
     }
 
     /// Between them, these have every option of every command that prints where its result is from.
-    const LINES: [&str; 27] = [
+    const LINES: [&str; 28] = [
         "pageset replay --sidecar 'a b.json' --lenient --recover -p linux-6.1,linux-6.6 -p linux-6.12 -c 4 --layout m.toml t",
         "pageset replay t --ladder",
         "pageset replay --ladder=batch",
@@ -151,7 +141,8 @@ mod tests {
         "pageset verify -p linux-6.1 --mode free -e 2 --class event-order --layout m.toml --sidecar s --lenient --recover a 'b c'",
         "pageset replay t --set vm.min_free_kbytes=1000 --set batch=31",
         "pageset advise --sidecar s --lenient --recover 'a b'",
-        "pageset advise --for 5m --apply vm.stat_interval=2 --times 3 --keep --yes -- make -j4",
+        "pageset advise --for 5m --apply vm.stat_interval=2 --times 3 --keep --yes --prepare 'make clean' -- make -j4",
+        "pageset advise --put-back",
         "pageset verify",
         "pageset verify a 'b c' --set vm.stat_interval=10 --set vm.watermark_scale_factor=20",
         "pageset verify a b --against c 'd e'",
@@ -228,15 +219,5 @@ mod tests {
             printed("pageset replay t -p linux-6.1 -p linux-6.6"),
             "pageset replay t --policy linux-6.1,linux-6.6"
         );
-    }
-
-    #[test]
-    fn words_are_quoted_where_a_shell_needs_it() {
-        for (word, typed) in
-            [("a/b-1.pgtrace", "a/b-1.pgtrace"), ("a b", "'a b'"), ("it's", r"'it'\''s'"), ("", "''")]
-        {
-            assert_eq!(quoted(word), typed);
-            assert_eq!(words(typed), [word]);
-        }
     }
 }

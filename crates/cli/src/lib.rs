@@ -3,7 +3,8 @@
 //!
 //! One file for each subcommand. `args` says what can be typed, `options` what several have in common; `source` opens traces, `layouts` finds the layout of a trace's machine,
 //! `output`, `page` and `paragraph` write results, `limits` makes a limit of files an error, `invocation` and `origin` say where they come from, `progress`
-//! shows that a long run is alive. `examples` parses what texts show, in tests. What is computed is computed in `pageset-lab`.
+//! shows that a long run is alive. `signals` end what must be put away first, `left` says what a killed command did not put
+//! back, `terminal` asks, `rights` says what only root may do. `examples` parses what texts show, in tests. What is computed is computed in `pageset-lab`.
 #![forbid(unsafe_code)]
 
 mod advise;
@@ -24,6 +25,7 @@ mod hint;
 mod invocation;
 mod layout;
 mod layouts;
+mod left;
 mod limits;
 mod man;
 mod options;
@@ -38,15 +40,18 @@ mod record;
 mod replay;
 mod report;
 mod reproduce;
+mod rights;
+mod signals;
 mod simulate;
 mod source;
 mod stat;
 mod sweep;
+mod terminal;
 mod top;
 mod verify;
 
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io;
 
 use clap::{CommandFactory as _, FromArgMatches as _};
 
@@ -58,6 +63,8 @@ use invocation::Invocation;
 #[must_use]
 pub fn command(typed: impl IntoIterator<Item = OsString>) -> u8 {
     limits::make_errors();
+    let typed: Vec<OsString> = typed.into_iter().collect();
+    let words: Vec<String> = typed.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     // clap prints usage errors itself and exits with status 2.
     let mut definition = Args::command();
     let mut matches = definition.try_get_matches_from_mut(typed).unwrap_or_else(|error| error.exit());
@@ -70,8 +77,7 @@ pub fn command(typed: impl IntoIterator<Item = OsString>) -> u8 {
         // Whoever read our output has seen enough.
         Err(error) if is_broken_pipe(&error) => 0,
         Err(error) => {
-            // Nobody is left to be told if this fails too.
-            let _ = writeln!(io::stderr(), "error: {error:#}");
+            output::say(&format!("error: {}", rights::told(&error, &words)));
             1
         }
     }

@@ -1,11 +1,15 @@
-//! Where results go: the standard output, or a file that appears whole or not at all.
+//! Where results go: the standard output, or a file that appears whole or not at all. Whatever text of others is in them,
+//! no control character of it leaves this file; a test says that nothing else writes to a terminal.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::ArgMatches;
 pub(crate) use pageset_lab::file::{AtomicFile, Existing, begin_file, check_file, remove_begun, write_file};
+
+use pageset_report::printable_lines;
 
 use crate::options::TargetArgs;
 
@@ -14,17 +18,35 @@ use crate::options::TargetArgs;
 pub(crate) fn write(target: &TargetArgs, make: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     match &target.output {
         None => print(make),
-        Some(path) => write_file(path, target.existing(), make),
+        Some(path) => {
+            let result = made(make)?;
+            write_file(path, target.existing(), |out| Ok(out.write_all(&result)?))
+        }
     }
 }
 
 /// Writes a result to the standard output.
 pub(crate) fn print(make: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
-    let mut result = Vec::new();
-    make(&mut result)?;
+    let result = made(make)?;
     let mut out = io::stdout().lock();
     out.write_all(&result)?;
     Ok(out.flush()?)
+}
+
+/// A result, in memory. Columns of numbers for other programs are no text, and stay as they are.
+fn made(make: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<Vec<u8>> {
+    let mut result = Vec::new();
+    make(&mut result)?;
+    Ok(match std::str::from_utf8(&result).map(printable_lines) {
+        Ok(Cow::Owned(shown)) => shown.into_bytes(),
+        _ => result,
+    })
+}
+
+/// Says something on the standard error, beside the result: what a person should know, or why there is none.
+pub(crate) fn say(text: &str) {
+    // Nobody is left to be told if this fails.
+    drop(writeln!(io::stderr(), "{}", printable_lines(text)));
 }
 
 /// Refuses a file that must not be written, before hours of work go into what would be written there. Of any subcommand:

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use pageset_lab::recordings::bundled;
+use pageset_report::{printable, shell_word};
 use pageset_trace::{
     Event, Layout, LayoutOptions, LostEvents, OpenOptions, Recovery, Strictness, TraceError, TraceInfo,
     TraceReader,
 };
 
 use crate::hint;
-use crate::invocation::quoted;
 use crate::options::{OpeningArgs, SourceArgs};
 
 /// An open trace that remembers when its events happened.
@@ -69,9 +69,9 @@ impl Source {
 
 /// The arguments again, as they have to be typed.
 fn typed(path: &Path, args: &OpeningArgs) -> String {
-    let mut typed = quoted(&path.display().to_string());
+    let mut typed = shell_word(&path.display().to_string());
     if let Some(sidecar) = &args.sidecar {
-        typed += &format!(" --sidecar {}", quoted(&sidecar.display().to_string()));
+        typed += &format!(" --sidecar {}", shell_word(&sidecar.display().to_string()));
     }
     for (is_set, option) in [(args.lenient, " --lenient"), (args.recover, " --recover")] {
         typed += if is_set { option } else { "" };
@@ -109,7 +109,8 @@ impl TraceReader for Source {
 
 /// Name of a trace for titles: the file's.
 pub(crate) fn title(info: &TraceInfo) -> String {
-    info.path.file_name().unwrap_or(info.path.as_os_str()).to_string_lossy().into_owned()
+    let name = info.path.file_name().unwrap_or(info.path.as_os_str()).to_string_lossy();
+    printable(&name).into_owned()
 }
 
 #[cfg(test)]

@@ -10,18 +10,19 @@ mod sample;
 #[cfg(feature = "screen")]
 mod screen;
 mod selection;
-mod signals;
 mod tables;
 
 use std::io::{self, IsTerminal as _};
 
 use anyhow::{Result, bail};
+use pageset_lab::host::Settings;
 use pageset_live::{Monitor, Proc};
 
 use crate::args::refuse;
 use crate::invocation::Invocation;
+use crate::left;
+use crate::signals::Signals;
 pub(crate) use args::TopArgs;
-use signals::Signals;
 
 /// Lines of a terminal that does not say how many it has.
 const HEIGHT: usize = 24;
@@ -33,6 +34,7 @@ pub(crate) fn run(args: &TopArgs, invocation: &Invocation) -> Result<()> {
     if !args.once && !io::stdout().is_terminal() {
         bail!("the standard output is not a terminal; use --once to write one interval");
     }
+    left::offer(&Settings::of_this_machine())?;
     let signals = Signals::watch()?;
     let monitor = Monitor::start(Proc::at(&args.proc))?;
     let ended = if args.once {

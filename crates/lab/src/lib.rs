@@ -12,7 +12,7 @@
 //! | [`pft`] | the page fault test: on threads, on the kernel, on a simulated machine |
 //! | [`pageops`] | what clearing and copying pages costs on this machine |
 //! | [`calibrate`] | what this machine costs, as a file that simulates it |
-//! | [`host`] | this machine: CPUs, memory, CPU time |
+//! | [`host`] | this machine: CPUs, memory, CPU time, settings that are changed and put back |
 //!
 //! A function is given a spec and returns a result; both can be written as JSON. Long work says how far it is to a
 //! [`Progress`], which may end it. Nothing here prints, and nothing ends the process.

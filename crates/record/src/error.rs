@@ -19,6 +19,12 @@ pub enum RecordError {
         /// What to do.
         remedy: String,
     },
+    /// This user may not use the kernel's tracing files.
+    #[error("only root may use {}; run this as root, as with `sudo`", path.display())]
+    NotRoot {
+        /// Their directory, or one of them.
+        path: PathBuf,
+    },
     /// The system refused.
     #[error("{}: cannot {action}: {source}", path.display())]
     Io {

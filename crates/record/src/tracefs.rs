@@ -55,13 +55,13 @@ pub(crate) fn denied(place: &Path) -> RecordError {
             remedy: "boot with `lockdown=integrity`, or record on another machine".to_owned(),
         };
     }
-    let problem = format!("{} may be used by root only", place.display());
-    let remedy = if rustix::process::geteuid().is_root() {
-        "this root lacks the rights, as in a container: record on the host, whose kernel is the same"
-    } else {
-        "record with `sudo pageset record`"
-    };
-    RecordError::Refused { problem, remedy: remedy.to_owned() }
+    if !rustix::process::geteuid().is_root() {
+        return RecordError::NotRoot { path: place.to_owned() };
+    }
+    RecordError::Refused {
+        problem: format!("{} is closed to this root, as in a container", place.display()),
+        remedy: "record on the host, whose kernel is the same".to_owned(),
+    }
 }
 
 /// Nobody may write the tracing file or directory `path`.

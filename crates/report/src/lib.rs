@@ -7,6 +7,7 @@
 //! In the order in which a result meets them:
 //!
 //! - `cell`, `table`: the values. Numbers stay numbers until an exporter writes them.
+//! - `foreign`: text of others, as it can be shown.
 //! - `number`: how a number is written for people.
 //! - `relative`: the same table as percentages of its first row.
 //! - `spread`: what several runs of one measurement say together.
@@ -23,6 +24,7 @@
 mod cell;
 pub mod comparison;
 mod export;
+mod foreign;
 mod format;
 mod histogram;
 mod matrix;
@@ -39,6 +41,7 @@ mod wrap;
 
 pub use cell::Cell;
 pub use export::{Exporter, json_document};
+pub use foreign::{command_line, is_hidden, printable, printable_lines, shell_word};
 pub use format::{Format, UnknownFormat};
 pub use histogram::Histogram;
 pub use matrix::Matrix;

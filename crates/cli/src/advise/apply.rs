@@ -1,70 +1,168 @@
 //! `pageset advise --apply`: make the setting, record again, and put forecast and truth side by side.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead as _, BufReader, IsTerminal as _, Write};
+use std::path::PathBuf;
 
-use anyhow::{Context as _, Result, bail};
-use pageset_lab::advise::{Advice, Verdict};
-use pageset_lab::host::Setting;
+use anyhow::{Result, bail};
+use pageset_lab::advise::{Advice, RunTimes, Verdict};
+use pageset_lab::host::Settings;
+use pageset_lab::host::settings::Changes;
+use pageset_report::wrap;
 use pageset_trace::TraceReader;
 use pageset_workload::{Against, against};
 
 use super::args::AdviseArgs;
-use super::recorder::Recorder;
+use super::recorder::{Recorder, Runs};
+use crate::output::say;
+use crate::signals::Signals;
+use crate::{rights, terminal};
 
-/// What came of a setting.
-pub(super) struct Tried {
+/// A setting that every machine has, and root may write where it may write others.
+const ANY_SETTING: &str = "vm.min_free_kbytes=65536";
+
+/// A setting that can be tried: rights and terminal are there, and no other process changes settings meanwhile.
+pub(super) struct Trial<'a> {
+    args: &'a AdviseArgs,
+    changes: Changes,
+}
+
+/// What came of a trial.
+pub(super) enum Tried {
+    /// Nothing was changed. Why.
+    Not(String),
+    /// It was compared.
+    Compared(Box<Compared>),
+}
+
+/// A setting that was tried.
+pub(super) struct Compared {
     pub(super) setting: String,
     pub(super) against: Against,
-    /// What puts it back, if it was left.
-    pub(super) way_back: Option<String>,
+    /// What the command took.
+    pub(super) run_times: RunTimes,
+    /// What came of it, in a few sentences.
+    pub(super) sentences: Vec<String>,
+    /// Whether the setting is as it was before, or as it was asked to be.
+    pub(super) is_settled: bool,
 }
 
-/// The setting to try; `None` if none is named and none is advised.
-pub(super) fn setting(args: &AdviseArgs, advice: &Advice) -> Option<String> {
-    match args.apply.as_ref()? {
-        Some(named) => Some(named.clone()),
-        None => match advice.verdict {
-            Verdict::Set { forecast, .. } => Some(advice.forecasts[forecast].settings.clone()),
-            _ => None,
-        },
+impl Tried {
+    pub(super) fn compared(&self) -> Option<&Compared> {
+        match self {
+            Self::Not(_) => None,
+            Self::Compared(compared) => Some(compared),
+        }
+    }
+
+    /// What came of it.
+    pub(super) fn sentences(&self) -> impl Iterator<Item = &str> {
+        let all = match self {
+            Self::Not(why) => std::slice::from_ref(why),
+            Self::Compared(compared) => compared.sentences.as_slice(),
+        };
+        all.iter().map(String::as_str)
     }
 }
 
-/// Makes the setting, records again, and compares.
-pub(super) fn run(
-    args: &AdviseArgs,
-    setting: String,
-    recorder: &Recorder<'_>,
-    before: &mut [Box<dyn TraceReader>],
-) -> Result<Tried> {
-    if !args.yes && !is_agreed(&format!("Set {setting} now, and record again?"))? {
-        bail!("nothing was changed");
+impl<'a> Trial<'a> {
+    /// Checks all that a trial needs, before anything runs. `None` if none was asked for.
+    pub(super) fn begin(args: &'a AdviseArgs, settings: &Settings, command: &str) -> Result<Option<Self>> {
+        let Some(named) = &args.apply else { return Ok(None) };
+        settings.check(named.as_deref().unwrap_or(ANY_SETTING))?;
+        if !args.yes && terminal::open().is_none() {
+            bail!("there is no terminal to ask before a setting is changed; --yes changes it without asking");
+        }
+        Ok(Some(Self { args, changes: settings.begin(command)? }))
     }
-    let changed = Setting::change(&setting)?;
-    let way_back = changed.way_back();
-    writeln!(io::stderr(), "Set {setting}. Should this be killed, `{way_back}` puts it back.")?;
-    let after = recorder.record_settled("after", args.times)?;
-    let mut after = after.iter().map(|path| pageset_trace::open(path)).collect::<Result<Vec<_>, _>>()?;
-    let against = against(before, &mut after)?;
-    let way_back = if args.keep {
-        changed.keep();
-        Some(way_back)
-    } else {
-        changed.put_back().with_context(|| format!("the setting was not put back; `{way_back}` does it"))?;
-        None
-    };
-    Ok(Tried { setting, against, way_back })
+
+    /// The setting to try; `None` if none is named and none is advised.
+    fn setting(&self, advice: &Advice) -> Option<String> {
+        match self.args.apply.as_ref()? {
+            Some(named) => Some(named.clone()),
+            None => match advice.verdict {
+                Verdict::Set { forecast, .. } => Some(advice.forecasts[forecast].settings.clone()),
+                _ => None,
+            },
+        }
+    }
+
+    /// Makes the setting, records again, and compares. `open` opens a recording that was made before.
+    pub(super) fn run(
+        mut self,
+        advice: &Advice,
+        recorder: &Recorder<'_>,
+        before: &Runs,
+        signals: &Signals,
+        open: impl Fn(&PathBuf) -> Result<Box<dyn TraceReader>> + Send + 'static,
+    ) -> Result<Tried> {
+        let Some(setting) = self.setting(advice) else {
+            return Ok(Tried::Not("Nothing was tried: no setting is advised.".to_owned()));
+        };
+        if !self.args.yes && !is_agreed(advice, &setting, signals)? {
+            return Ok(Tried::Not(format!("{setting} was not tried: you did not agree.")));
+        }
+        self.changes.set(&setting)?;
+        let way_back = rights::as_root(&["advise", "--put-back"]);
+        say(&format!("Set {setting}. Should this be killed, `{way_back}` puts it back."));
+        let after = recorder.record_settled("after", self.args.times);
+        // First of all: what comes then takes time, and needs the setting no longer.
+        let (after, ended) = self.end(after, &setting)?;
+        let traces = (before.traces.clone(), after.traces);
+        let found = signals.during(move || {
+            let opened = |traces: &[PathBuf]| traces.iter().map(&open).collect::<Result<Vec<_>>>();
+            Ok::<_, anyhow::Error>(against(&mut opened(&traces.0)?, &mut opened(&traces.1)?)?)
+        })??;
+        let run_times = RunTimes { before_s: before.seconds.clone(), after_s: after.seconds };
+        let mut sentences: Vec<String> =
+            run_times.sentence(&recorder.command(), &setting).into_iter().collect();
+        sentences.extend(visits(&found, &setting));
+        sentences.extend(after.warnings.into_iter().filter(|warning| !before.warnings.contains(warning)));
+        sentences.extend(ended.sentences);
+        let is_settled = ended.is_settled;
+        Ok(Tried::Compared(Box::new(Compared { setting, against: found, run_times, sentences, is_settled })))
+    }
+
+    /// Keeps the setting or puts it back. If nothing could be recorded, it is put back in any case.
+    fn end(self, after: Result<Runs>, setting: &str) -> Result<(Runs, Ended)> {
+        if self.args.keep
+            && let Ok(after) = after
+        {
+            let ways_back = self.changes.ways_back().join("; ");
+            self.changes.keep()?;
+            let sentence = format!("{setting} is left as it is. `{ways_back}` puts it back.");
+            return Ok((after, Ended { sentences: vec![sentence], is_settled: true }));
+        }
+        let all = self.changes.put_back();
+        let is_settled = all.iter().all(|one| one.is_settled());
+        let sentences: Vec<String> = all.iter().map(ToString::to_string).collect();
+        if after.is_err() {
+            sentences.iter().for_each(|sentence| say(sentence));
+        }
+        Ok((after?, Ended { sentences, is_settled }))
+    }
 }
 
-/// Asks whoever sits at the terminal.
-fn is_agreed(question: &str) -> Result<bool> {
-    let terminal = OpenOptions::new().read(true).write(true).open("/dev/tty").ok().filter(File::is_terminal);
-    let Some(mut terminal) = terminal else {
-        bail!("there is no terminal to ask before a setting is changed; --yes changes it without asking");
-    };
-    write!(terminal, "{question} [y/N] ")?;
-    let mut answer = String::new();
-    BufReader::new(terminal).read_line(&mut answer)?;
-    Ok(["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str()))
+/// What became of the setting at the end.
+struct Ended {
+    sentences: Vec<String>,
+    is_settled: bool,
+}
+
+/// How far the forecast was right, in a sentence.
+fn visits(found: &Against, setting: &str) -> Option<String> {
+    let visits = found.changes.iter().find(|change| change.quantity == "visits")?;
+    let range = visits.interval.map_or_else(String::new, |(low, high)| format!(" ({low:.0} to {high:.0})"));
+    Some(format!(
+        "Visits to the zones: {:.0} before, and {:.0} with {setting}; predicted were {:.0}{range}.",
+        visits.from, visits.to, visits.predicted
+    ))
+}
+
+/// Asks the person at the terminal, who sees the verdict first.
+fn is_agreed(advice: &Advice, setting: &str, signals: &Signals) -> Result<bool> {
+    let Some(terminal) = terminal::open() else { bail!("the terminal is gone; nothing was changed") };
+    let verdict = advice.sentences.iter().take(3).flat_map(|sentence| wrap(sentence, 80));
+    let question =
+        format!("{}\nSet {setting} now, and record again? [y/N]", verdict.collect::<Vec<_>>().join("\n"));
+    let answer = signals.during(move || terminal::ask(terminal, &question))??;
+    Ok(["y", "yes"].contains(&answer.as_str()))
 }

@@ -24,16 +24,24 @@ How it decides:
 
 Try it:
   --apply changes the advised setting, or the one you name. It records again,
-  and prints the forecast beside what happened. At the end it restores the old
-  value, also after Ctrl-C; --keep keeps the new one. A COMMAND runs once
-  unrecorded before each recording, to bring page sets into its steady state.
-  Without a COMMAND, pageset waits as long as one recording lasts instead.
+  and prints the forecast beside what happened, and what COMMAND took before and
+  with the setting. Before anything runs, it checks that it may do all of that.
+  At the end it restores the old value, also after Ctrl-C; --keep keeps the new
+  one. A COMMAND runs once unrecorded before each recording, to bring page sets
+  into its steady state; --prepare runs before each of these runs. Without a
+  COMMAND, pageset waits as long as one recording lasts instead.
+
+  A setting is written down in /run/pageset/settings before it is changed. If
+  pageset is killed, the next advise, record or top says so and offers to put the
+  setting back; `pageset advise --put-back` does that without asking. What
+  another process changed meanwhile is said, and left alone.
 
 Examples:
   pageset advise my.pgtrace
   sudo pageset advise                    record for 30 seconds, then judge
   sudo pageset advise --for 5m -o advice.md --format markdown
-  sudo pageset advise --apply vm.percpu_pagelist_high_fraction=8 -- make -j4";
+  sudo pageset advise --apply vm.percpu_pagelist_high_fraction=8 --times 4
+  sudo pageset advise --apply --prepare 'make clean' -- make -j4";
 
 /// Say whether page sets are this machine's problem, and which setting helps
 ///
@@ -53,6 +61,10 @@ pub(crate) struct AdviseArgs {
     /// Record while this command runs, instead of for a time
     #[arg(last = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
     pub(super) command: Vec<OsString>,
+    /// Run CMD by `sh` before each run of COMMAND, which could otherwise have nothing left to do
+    #[arg(long, value_name = "CMD", requires = "command", help_heading = "Recording",
+        value_hint = ValueHint::CommandString)]
+    pub(super) prepare: Option<OsString>,
     /// Make the setting, record again, and compare with the forecast [default: the setting that is advised]
     #[arg(long, value_name = "SETTING", num_args = 0..=1, help_heading = "Trying it")]
     pub(super) apply: Option<Option<String>>,
@@ -66,6 +78,9 @@ pub(crate) struct AdviseArgs {
     /// Do not ask before the setting is made
     #[arg(short, long, requires = "apply", help_heading = "Trying it")]
     pub(super) yes: bool,
+    /// Only put back the settings of a command that was killed
+    #[arg(long, help_heading = "Trying it", conflicts_with_all = ["trace", "apply", "command", "prepare", "output"])]
+    pub(super) put_back: bool,
     #[command(flatten)]
     pub(super) output: OutputArgs,
 }

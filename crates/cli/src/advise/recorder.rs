@@ -2,23 +2,27 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
-use pageset_record::{Going, Options, Session};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::flag;
+use pageset_record::{Ending, Going, Options, Session, check};
+use pageset_report::command_line;
 use tempfile::TempDir;
 
+use super::args::AdviseArgs;
+use crate::output::say;
 use crate::record::Live;
+use crate::signals::Signals;
 
-/// How soon an interrupt is noticed while nothing is recorded.
-const PAUSE: Duration = Duration::from_millis(50);
+/// A command that is so many times faster when it runs again has probably nothing left to do.
+const DONE_FACTOR: u32 = 5;
+/// A command that ends sooner says nothing of that.
+const DONE_MIN: Duration = Duration::from_secs(1);
+/// Time for a command that got the signal too, as from Ctrl-C, to end.
+const FAREWELL: Duration = Duration::from_millis(100);
 
 /// Records the same load as often as it is asked to.
 pub(super) struct Recorder<'a> {
@@ -26,74 +30,157 @@ pub(super) struct Recorder<'a> {
     directory: TempDir,
     duration: Duration,
     command: &'a [OsString],
-    /// Set by an interrupt. It does not end the process: a setting may have to be put back.
-    is_interrupted: Arc<AtomicBool>,
+    prepare: Option<&'a OsString>,
+    /// A signal does not end the process: a setting may have to be put back.
+    signals: &'a Signals,
+}
+
+/// Some recordings of the load.
+#[derive(Debug, Default)]
+pub(super) struct Runs {
+    pub(super) traces: Vec<PathBuf>,
+    /// What the command took in each, if there is a command.
+    pub(super) seconds: Vec<f64>,
+    /// What is easily overlooked about them.
+    pub(super) warnings: Vec<String>,
 }
 
 impl<'a> Recorder<'a> {
-    pub(super) fn new(duration: Duration, command: &'a [OsString]) -> Result<Self> {
-        let is_interrupted = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
-            flag::register(signal, Arc::clone(&is_interrupted))?;
+    pub(super) fn new(args: &'a AdviseArgs, signals: &'a Signals) -> Result<Self> {
+        Ok(Self {
+            directory: tempfile::tempdir()?,
+            duration: args.duration,
+            command: &args.command,
+            prepare: args.prepare.as_ref(),
+            signals,
+        })
+    }
+
+    /// Whether it could record now, before anything runs.
+    pub(super) fn check(&self) -> Result<()> {
+        match check(self.options()).refused {
+            Some(refused) => Err(refused.into()),
+            None => Ok(()),
         }
-        Ok(Self { directory: tempfile::tempdir()?, duration, command, is_interrupted })
+    }
+
+    /// The command as it has to be typed.
+    pub(super) fn command(&self) -> String {
+        let words = self.command.iter().map(|word| word.to_string_lossy());
+        command_line(&words.collect::<Vec<_>>())
     }
 
     /// Records so many times, each once page sets are as the load leaves them.
-    pub(super) fn record_settled(&self, name: &str, times: u32) -> Result<Vec<PathBuf>> {
-        let one = |time: u32| {
-            self.settle()?;
-            self.record(&format!("{name}-{time}"))
-        };
-        (1..=times).map(one).collect()
+    pub(super) fn record_settled(&self, name: &str, times: u32) -> Result<Runs> {
+        let mut runs = Runs::default();
+        for time in 1..=times {
+            let unrecorded = self.settle()?;
+            let recorded = self.record_into(&format!("{name}-{time}"), &mut runs)?;
+            if unrecorded >= DONE_MIN && recorded * DONE_FACTOR < unrecorded && self.prepare.is_none() {
+                runs.warnings.push(format!(
+                    "`{}` took {:.1} s unrecorded, and {:.1} s when it ran again to be recorded. It may have had nothing \
+                     left to do: --prepare CMD, as in --prepare 'make clean', runs before each run.",
+                    self.command(),
+                    unrecorded.as_secs_f64(),
+                    recorded.as_secs_f64()
+                ));
+            }
+        }
+        runs.warnings.dedup();
+        Ok(runs)
     }
 
     /// Records once.
-    pub(super) fn record(&self, name: &str) -> Result<PathBuf> {
+    pub(super) fn record(&self, name: &str) -> Result<Runs> {
+        let mut runs = Runs::default();
+        self.record_into(name, &mut runs)?;
+        Ok(runs)
+    }
+
+    fn record_into(&self, name: &str, runs: &mut Runs) -> Result<Duration> {
+        self.prepare()?;
         let path = self.directory.path().join(name).with_extension("pgtrace");
-        let is_of_command = !self.command.is_empty();
-        let duration = (!is_of_command).then_some(self.duration);
-        let options = Options {
-            duration,
+        let session = Session::prepare(self.options())?;
+        let mut live = Live::new(self.command.is_empty());
+        let file = File::create(&path).with_context(|| path.display().to_string())?;
+        let recording = session.run(file, &mut |status| {
+            live.show(status);
+            if self.signals.has_come() { Going::End } else { Going::On }
+        })?;
+        drop(live);
+        if self.signals.has_come()
+            && let Some(pid) = recording.still_running
+        {
+            say_running(&self.command(), pid);
+        }
+        self.signals.check()?;
+        runs.traces.push(path);
+        if let Ending::Command(status) = recording.ending {
+            runs.seconds.push(recording.duration.as_secs_f64());
+            self.note_failure(status, runs);
+        }
+        Ok(recording.duration)
+    }
+
+    fn options(&self) -> Options {
+        Options {
+            duration: self.command.is_empty().then_some(self.duration),
             command: self.command.to_vec(),
             // Which waits are for zone locks is then known, and not inferred.
             with_call_chains: true,
             ..Options::default()
-        };
-        let session = Session::prepare(options)?;
-        let mut live = Live::new(!is_of_command);
-        let file = File::create(&path).with_context(|| path.display().to_string())?;
-        session.run(file, &mut |status| {
-            live.show(status);
-            if self.is_interrupted.load(Relaxed) { Going::End } else { Going::On }
-        })?;
-        drop(live);
-        self.go_on()?;
-        Ok(path)
-    }
-
-    /// Lets the load run unrecorded.
-    fn settle(&self) -> Result<()> {
-        match self.command {
-            [] => {
-                let until = Instant::now() + self.duration;
-                while Instant::now() < until && !self.is_interrupted.load(Relaxed) {
-                    thread::sleep(PAUSE);
-                }
-            }
-            [program, arguments @ ..] => {
-                let mut command = Command::new(program);
-                command.args(arguments).stdout(Stdio::null());
-                command.status().with_context(|| format!("cannot run `{}`", program.display()))?;
-            }
         }
-        self.go_on()
     }
 
-    fn go_on(&self) -> Result<()> {
-        if self.is_interrupted.load(Relaxed) {
-            bail!("interrupted");
+    fn note_failure(&self, status: ExitStatus, runs: &mut Runs) {
+        let warning = format!("`{}` failed ({status}): its figures may be of less work.", self.command());
+        if !status.success() && !runs.warnings.contains(&warning) {
+            runs.warnings.push(warning);
+        }
+    }
+
+    /// Lets the load run unrecorded; returns how long it took.
+    fn settle(&self) -> Result<Duration> {
+        let [program, arguments @ ..] = self.command else {
+            self.signals.sleep(self.duration);
+            self.signals.check()?;
+            return Ok(self.duration);
+        };
+        self.prepare()?;
+        let mut command = Command::new(program);
+        command.args(arguments).stdout(Stdio::null());
+        Ok(self.run(command, &self.command())?.1)
+    }
+
+    /// Makes the command's work undone again.
+    fn prepare(&self) -> Result<()> {
+        let Some(prepare) = self.prepare else { return Ok(()) };
+        let mut command = Command::new("sh");
+        command.arg("-c").arg(prepare).stdout(Stdio::null());
+        let (status, _) = self.run(command, &prepare.to_string_lossy())?;
+        if !status.success() {
+            bail!("--prepare failed ({status}): `{}`", prepare.display());
         }
         Ok(())
+    }
+
+    /// Runs a command to its end, or until a signal comes.
+    fn run(&self, mut command: Command, name: &str) -> Result<(ExitStatus, Duration)> {
+        let began = Instant::now();
+        let mut child = command.spawn().with_context(|| format!("cannot run `{name}`"))?;
+        let pid = child.id();
+        let ended = self.signals.during(move || child.wait().map(|status| (status, began.elapsed())));
+        if ended.is_err() {
+            say_running(name, pid);
+        }
+        Ok(ended??)
+    }
+}
+
+/// Says that a command goes on although pageset ends, unless it ends, too.
+fn say_running(name: &str, pid: u32) {
+    thread::sleep(FAREWELL);
+    if Path::new(&format!("/proc/{pid}")).exists() {
+        say(&format!("`{name}` still runs as process {pid}."));
     }
 }

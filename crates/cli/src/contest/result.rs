@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use anyhow::Result;
-use pageset_report::{Cell, Column, Format, Provenance, Row, Table, json_document};
+use pageset_report::{Cell, Column, Format, Provenance, Row, Table, command_line, json_document};
 use pageset_trace::{Layout, TraceReader as _};
 use pageset_workload::contest::{LeftOut, Script, Standing};
 use serde::Serialize;
@@ -41,7 +41,7 @@ impl Finished {
             title += &format!(" in {seconds:.1} s");
         }
         if !info.command.is_empty() {
-            title += &format!(", `{}`", info.command.join(" "));
+            title += &format!(", `{}`", command_line(&info.command));
         }
         title
     }

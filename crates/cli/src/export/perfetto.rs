@@ -1,6 +1,6 @@
 //! `pageset export perfetto`: a trace as the Perfetto UI shows it.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
@@ -16,7 +16,7 @@ use crate::hint;
 use crate::layouts::{self, LayoutOrigin};
 use crate::options::{MachineArgs, SourceArgs};
 use crate::origin;
-use crate::output::{AtomicFile, Existing};
+use crate::output::{self, AtomicFile, Existing};
 use crate::paragraph;
 use crate::progress::Progress;
 use crate::record::print_not_recorded;
@@ -90,17 +90,16 @@ pub(super) fn run(args: &PerfettoArgs) -> Result<()> {
     let summary = perfetto(&mut open, &options, &mut file, &mut Progress::on_terminal())
         .map_err(|error| error.downcast::<TraceError>().map_or_else(|other| other, hint::of_trace))?;
     file.finish()?;
-    print(args, &options, &summary, layout_origin, (&not_recorded, &assumed))
+    output::print(|out| print(args, &options, &summary, (layout_origin, &not_recorded, &assumed), out))
 }
 
 fn print(
     args: &PerfettoArgs,
     options: &PerfettoOptions,
     summary: &PerfettoSummary,
-    layout_origin: LayoutOrigin,
-    (not_recorded, assumed): (&[String], &[String]),
+    (layout_origin, not_recorded, assumed): (LayoutOrigin, &[String], &[String]),
+    out: &mut dyn Write,
 ) -> Result<()> {
-    let mut out = io::stdout().lock();
     writeln!(
         out,
         "{}: {} events, {} packets, {}",
@@ -139,11 +138,11 @@ fn print(
             summary.unpaired
         );
     }
-    paragraph::write(&mut out, 0, &text)?;
+    paragraph::write(out, 0, &text)?;
     for note in origin::lost_notes(&summary.lost) {
         writeln!(out, "{note}")?;
     }
-    print_not_recorded(&mut out, not_recorded)?;
+    print_not_recorded(out, not_recorded)?;
     for note in assumed {
         writeln!(out, "{note}")?;
     }

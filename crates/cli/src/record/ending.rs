@@ -5,10 +5,10 @@ use std::path::Path;
 
 use anyhow::Result;
 use pageset_record::{Ending, Met, Recording};
+use pageset_report::{command_line, printable, shell_word};
 use pageset_trace::{CostRange, RecordingCost, SettingChange};
 
 use crate::convert::size;
-use crate::invocation::quoted;
 use crate::origin;
 
 pub(crate) fn print(out: &mut dyn Write, path: &Path, recording: &Recording) -> Result<()> {
@@ -21,7 +21,7 @@ pub(crate) fn print(out: &mut dyn Write, path: &Path, recording: &Recording) -> 
         duration.as_secs_f64(),
         size(*bytes)
     )?;
-    let command = info.command.join(" ");
+    let command = command_line(&info.command);
     if let Ending::Met(Met { condition, took_us, caller, cpu, pid, .. }) = recording.ending {
         let by = caller.map_or_else(String::new, |caller| format!(" ({})", caller.name()));
         writeln!(out, "Ended by {condition}: {took_us} us{by} of task {pid} on CPU {cpu}.")?;
@@ -46,7 +46,7 @@ pub(crate) fn print(out: &mut dyn Write, path: &Path, recording: &Recording) -> 
         let SettingChange { name, from, to, .. } = change;
         writeln!(out, "vm.{name} changed from {from} to {to} meanwhile: forecasts are of one stretch only.")?;
     }
-    let name = quoted(&path.display().to_string());
+    let name = shell_word(&path.display().to_string());
     writeln!(out, "`pageset replay {name}` shows what other kernels would have made of it.")?;
     Ok(())
 }
@@ -67,7 +67,7 @@ pub(super) fn print_cost(out: &mut dyn Write, cost: &RecordingCost) -> Result<()
 
 pub(crate) fn print_not_recorded(out: &mut dyn Write, not_recorded: &[String]) -> Result<()> {
     for what in not_recorded {
-        writeln!(out, "Not recorded: {what}.")?;
+        writeln!(out, "Not recorded: {}.", printable(what))?;
     }
     Ok(())
 }

@@ -3,7 +3,9 @@
 use std::io::Write;
 
 use anyhow::Result;
-use pageset_report::{Cell, Column, Format, Provenance, Row, Table, json_document, relative_to_first};
+use pageset_report::{
+    Cell, Column, Format, Provenance, Row, Table, command_line, json_document, relative_to_first,
+};
 use pageset_trace::TraceReader as _;
 use pageset_workload::{
     INTERVAL_COVERAGE, Interval, KernelTotals, Outcome, Replay, Unreplayed, Unseen, Window,
@@ -108,7 +110,7 @@ impl Finished {
             title += &format!(" in {seconds:.1} s");
         }
         if !info.command.is_empty() {
-            title += &format!(", `{}`", info.command.join(" "));
+            title += &format!(", `{}`", command_line(&info.command));
         }
         title
     }

@@ -1,6 +1,7 @@
 //! What to do, and what was recorded.
 
 use pageset_lab::dossier::Dossier;
+use pageset_report::command_line;
 use pageset_report::page::{Part, Section};
 
 use crate::layouts::{LayoutOrigin, LayoutSummary};
@@ -24,7 +25,7 @@ fn facts(dossier: &Dossier) -> Vec<(String, String)> {
     let findings = &advice.findings;
     let unknown = || "unknown".to_owned();
     let machine = LayoutSummary::new(&dossier.examined.replay.machine, LayoutOrigin::Recorded).line();
-    let command = advice.command.join(" ");
+    let command = command_line(&advice.command);
     let policy = advice.policy.as_ref().map_or_else(unknown, Clone::clone);
     [
         ("Machine", machine),

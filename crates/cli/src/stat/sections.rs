@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use pageset_core::MigrateType;
-use pageset_report::{Cell, Column, Histogram, Matrix, Row, Table};
+use pageset_report::{Cell, Column, Histogram, Matrix, Row, Table, command_line};
 use pageset_trace::{EventKind, TraceInfo};
 use pageset_workload::{Log2Counts, Survey, ZoneState};
 
@@ -60,7 +60,7 @@ fn summary(info: &TraceInfo, survey: &Survey) -> Table {
     ];
     let mut title = format!("What is in {}", source::title(info));
     if !info.command.is_empty() {
-        title += &format!(": `{}`", info.command.join(" "));
+        title += &format!(": `{}`", command_line(&info.command));
     }
     let mut table = Table::new(title, columns);
     let (orders, cpus, lifetimes) = (&survey.orders, &survey.cpus, &survey.lifetimes);

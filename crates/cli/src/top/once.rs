@@ -10,10 +10,10 @@ use serde::Serialize;
 
 use super::TopArgs;
 use super::args::TopFormat;
-use super::signals::Signals;
 use super::tables;
 use crate::invocation::Invocation;
 use crate::output;
+use crate::signals::Signals;
 
 #[derive(Serialize)]
 struct TopDocument<'a> {

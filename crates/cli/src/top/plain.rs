@@ -8,7 +8,7 @@ use pageset_live::Monitor;
 use super::TopArgs;
 use super::frame::Frame;
 use super::selection::Selection;
-use super::signals::Signals;
+use crate::signals::Signals;
 
 /// Goes to the first line, and clears what is below. Source: ECMA-48, CUP and ED.
 const CLEAR: &str = "\x1b[H\x1b[J";

@@ -14,7 +14,7 @@ use ratatui::widgets::Paragraph;
 use super::TopArgs;
 use super::frame::{Frame, WIDTH};
 use super::selection::Selection;
-use super::signals::{PATIENCE, Signals};
+use crate::signals::{PATIENCE, Signals};
 
 /// Least height: all but the page sets, and three of them.
 const HEIGHT_MIN: u16 = 18;

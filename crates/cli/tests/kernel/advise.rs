@@ -1,8 +1,13 @@
 //! `pageset advise` on the machine that the test runs on. What needs root or tracefs is skipped aloud without them.
 
 use std::fs;
-use std::process::{Command, Output};
+use std::io::Write as _;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::MutexGuard;
+
+use crate::record::{send, start, wait_until};
 
 const FRACTION: &str = "/proc/sys/vm/percpu_pagelist_high_fraction";
 /// A load that allocates and frees.
@@ -51,6 +56,15 @@ fn a_setting_is_tried_compared_and_put_back() {
     let said: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(said["applied"], "vm.percpu_pagelist_high_fraction=512");
     assert_eq!(said["recording"], "This machine");
+    for side in ["before_s", "after_s"] {
+        let seconds = said["run_times"][side].as_array().unwrap();
+        assert!(seconds.len() == 1 && seconds[0].as_f64().unwrap() >= 0.5, "{said}");
+    }
+    let sentences: Vec<&str> =
+        said["tried"].as_array().unwrap().iter().filter_map(|one| one.as_str()).collect();
+    assert!(sentences[0].contains("` took ") && sentences[0].contains("--times 4 does"), "{sentences:?}");
+    assert!(sentences[1].starts_with("Visits to the zones: "), "{sentences:?}");
+    assert!(sentences[2].starts_with("vm.percpu_pagelist_high_fraction was put back to "), "{sentences:?}");
     assert!(said["findings"]["allocated_pages"].as_u64().unwrap() > 1000, "{said}");
     let changes = said["against"]["changes"].as_array().unwrap();
     assert_eq!(changes.len(), 5);
@@ -84,4 +98,219 @@ fn what_is_no_setting_is_refused_before_anything_is_changed() {
     assert!(text(&output.stderr).contains("`kernel.panic=1` is not a setting"), "{}", text(&output.stderr));
     let output = pageset(&["advise", trace, "--", "true"]);
     assert!(text(&output.stderr).contains("say --apply"), "{}", text(&output.stderr));
+}
+
+/// A harmless setting, and one that resets another.
+const INTERVAL: &str = "/proc/sys/vm/stat_interval";
+const BYTES: &str = "/proc/sys/vm/dirty_background_bytes";
+const RATIO: &str = "/proc/sys/vm/dirty_background_ratio";
+const TRACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/traces/k61_2c_tcp.pgtrace");
+
+/// The machine, which has to be one that can record.
+fn machine() -> MutexGuard<'static, ()> {
+    crate::record::machine().expect("this machine can record")
+}
+
+fn value(path: &str) -> String {
+    fs::read_to_string(path).unwrap().trim().to_owned()
+}
+
+/// Runs `advise --apply` with a setting, and waits until it is made.
+fn begun(setting: &str, rest: &[&str]) -> Child {
+    let arguments = [&["advise", TRACE, "--yes", "--apply", setting][..], rest].concat();
+    let child = start(&arguments);
+    let (key, wanted) = setting.split_once('=').unwrap();
+    let path = format!("/proc/sys/{}", key.replace('.', "/"));
+    wait_until("the setting is made", || value(&path) == wanted);
+    child
+}
+
+fn killed(mut child: Child) {
+    send("-KILL", &child);
+    child.wait().unwrap();
+}
+
+#[test]
+#[ignore = "needs root and tracefs, and changes vm.stat_interval"]
+fn fault_07_two_at_once_are_refused_and_the_setting_is_put_back() {
+    let _guard = machine();
+    let before = value(INTERVAL);
+    let first = begun("vm.stat_interval=7", &["--for", "3s"]);
+    let second = pageset(&["advise", TRACE, "--yes", "--apply", "vm.stat_interval=8", "--for", "1s"]);
+    let error = text(&second.stderr);
+    assert_eq!(second.status.code(), Some(1), "{error}");
+    assert!(error.contains(&format!("process {} (`pageset advise ", first.id())), "{error}");
+    assert!(error.contains(" ago)"), "{error}");
+    let first = first.wait_with_output().unwrap();
+    assert!(first.status.success(), "{}", text(&first.stderr));
+    assert!(text(&first.stdout).contains(&format!("vm.stat_interval was put back to {before}.")));
+    assert_eq!(value(INTERVAL), before);
+}
+
+#[test]
+#[ignore = "needs root and tracefs, and changes vm.stat_interval"]
+fn fault_07_the_value_of_another_process_is_kept_and_said() {
+    let _guard = machine();
+    let before = value(INTERVAL);
+    let child = begun("vm.stat_interval=7", &["--for", "1s"]);
+    fs::write(INTERVAL, "42").unwrap();
+    let output = child.wait_with_output().unwrap();
+    let now = value(INTERVAL);
+    fs::write(INTERVAL, &before).unwrap();
+    assert_eq!(now, "42");
+    let said = text(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("another process set vm.stat_interval=42 meanwhile"), "{said}");
+}
+
+#[test]
+#[ignore = "needs root and tracefs, and changes vm.stat_interval"]
+fn fault_07_after_a_kill_every_command_says_what_was_left_and_one_puts_it_back() {
+    let _guard = machine();
+    let before = value(INTERVAL);
+    let child = begun("vm.stat_interval=7", &["--for", "1m"]);
+    let number = child.id();
+    killed(child);
+    let directory = tempfile::tempdir().unwrap();
+    let made = directory.path().join("a.pgtrace").display().to_string();
+    let commands: [&[&str]; 4] = [
+        &["advise", TRACE],
+        &["record", "--for", "100ms", "-o", &made],
+        &["top", "--once", "--interval", "100ms"],
+        &["advise", TRACE, "--yes", "--apply", "vm.stat_interval=9", "--for", "1s"],
+    ];
+    for arguments in commands {
+        let output = pageset(arguments);
+        let error = text(&output.stderr);
+        assert!(error.contains(&format!("rocess {number} (`pageset advise ")), "{arguments:?}: {error}");
+        assert!(error.contains(&format!("vm.stat_interval is 7, and was {before}")), "{error}");
+        assert!(error.contains("advise --put-back` puts them back"), "{error}");
+        assert_eq!(output.status.success(), !arguments.contains(&"--apply"), "{arguments:?}: {error}");
+        assert_eq!(value(INTERVAL), "7", "nothing is put back silently");
+    }
+    let output = pageset(&["advise", "--put-back"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stderr), format!("vm.stat_interval was put back to {before}.\n"));
+    assert_eq!(value(INTERVAL), before);
+    assert!(text(&pageset(&["advise", "--put-back"]).stderr).starts_with("No command was killed"));
+}
+
+#[test]
+#[ignore = "needs root and tracefs, and changes vm.stat_interval"]
+fn fault_07_every_signal_acts_while_the_command_runs_unrecorded() {
+    let _guard = machine();
+    let before = value(INTERVAL);
+    for (signal, number) in [("-TERM", 15), ("-INT", 2), ("-HUP", 1)] {
+        let mut child = begun("vm.stat_interval=7", &["--", "sleep", "20"]);
+        send(signal, &child);
+        wait_until("the signal ends it", || child.try_wait().unwrap().is_some());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.signal(), Some(number), "{}", text(&output.stderr));
+        assert_eq!(value(INTERVAL), before, "{signal}");
+        let said = text(&output.stderr);
+        assert!(
+            said.contains("was put back to") && said.contains("`sleep 20` still runs as process "),
+            "{said}"
+        );
+    }
+    // Under nohup, SIGHUP does nothing.
+    let child = Command::new("env")
+        .args(["--default-signal=INT,TERM", "--ignore-signal=HUP", env!("CARGO_BIN_EXE_pageset")])
+        .args(["advise", TRACE, "--yes", "--apply", "vm.stat_interval=7", "--for", "2s"])
+        .stdout(Stdio::null())
+        .spawn();
+    let mut child = child.unwrap();
+    wait_until("the setting is made", || value(INTERVAL) == "7");
+    send("-HUP", &child);
+    assert!(child.wait().unwrap().success());
+    assert_eq!(value(INTERVAL), before);
+}
+
+#[test]
+#[ignore = "needs root and tracefs, and changes vm.dirty_background_bytes"]
+fn fault_07_a_pair_of_settings_is_put_back_as_a_pair() {
+    let _guard = machine();
+    let before = (value(BYTES), value(RATIO));
+    let child = begun("vm.dirty_background_bytes=100000000", &["--for", "1s"]);
+    assert_eq!(value(RATIO), "0", "the kernel resets it");
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!((value(BYTES), value(RATIO)), before);
+    killed(begun("vm.dirty_background_bytes=100000000", &["--for", "1m"]));
+    assert!(pageset(&["advise", "--put-back"]).status.success());
+    assert_eq!((value(BYTES), value(RATIO)), before);
+}
+
+#[test]
+fn nothing_runs_before_rights_and_terminal_are_there() {
+    let _guard = crate::one_at_a_time();
+    let directory = tempfile::tempdir().unwrap();
+    let marker = directory.path().join("it ran");
+    // Without a terminal, nobody can be asked.
+    let output = Command::new("setsid")
+        .args(["-w", env!("CARGO_BIN_EXE_pageset"), "advise", "--apply", "vm.stat_interval=7", "--", "touch"])
+        .arg(&marker)
+        .output()
+        .unwrap();
+    let error = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(error.contains("--yes changes it without asking") || error.contains("only root may"), "{error}");
+    assert!(!marker.exists(), "{error}");
+    let output = pageset(&["advise", "--prepare", "true"]);
+    assert_eq!(output.status.code(), Some(2), "it is for a COMMAND: {}", text(&output.stderr));
+}
+
+#[test]
+#[ignore = "needs root and tracefs, and changes vm.stat_interval"]
+fn a_command_that_can_run_only_once_is_prepared_before_each_run() {
+    let _guard = machine();
+    let before = value(INTERVAL);
+    let directory = tempfile::tempdir().unwrap();
+    let log = directory.path().join("log").display().to_string();
+    let (prepare, command) = (format!("echo clean >>{log}"), format!("echo make >>{log}; sleep 0.6"));
+    let output = pageset(&[
+        "advise",
+        "--yes",
+        "--apply",
+        "vm.stat_interval=7",
+        "--prepare",
+        &prepare,
+        "--",
+        "sh",
+        "-c",
+        &command,
+    ]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(fs::read_to_string(&log).unwrap(), "clean\nmake\n".repeat(4));
+    assert_eq!(value(INTERVAL), before);
+    let failing = pageset(&["advise", "--prepare", "exit 3", "--", "true"]);
+    assert!(
+        text(&failing.stderr).contains("--prepare failed (exit status: 3): `exit 3`"),
+        "{}",
+        text(&failing.stderr)
+    );
+}
+
+#[test]
+#[ignore = "needs root, tracefs and script(1)"]
+fn an_answer_of_no_keeps_the_verdict() {
+    let _guard = machine();
+    let before = value(INTERVAL);
+    assert!(Path::new("/usr/bin/script").exists(), "script(1) makes a terminal");
+    let command = format!("{} advise {TRACE} --apply vm.stat_interval=7", env!("CARGO_BIN_EXE_pageset"));
+    let mut child = Command::new("script")
+        .args(["-qec", &command, "/dev/null"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut answer = child.stdin.take().unwrap();
+    answer.write_all(b"n\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    drop(answer);
+    let said = text(&output.stdout);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("Set vm.stat_interval=7 now, and record again? [y/N]"), "{said}");
+    assert!(said.contains("No: leave the settings alone."), "{said}");
+    assert!(said.contains("vm.stat_interval=7 was not tried: you did not agree."), "{said}");
+    assert_eq!(value(INTERVAL), before);
 }

@@ -285,9 +285,10 @@ fn who_is_not_root_is_told_what_to_do() {
             .args(arguments)
             .output()
             .expect("setpriv is there");
+        let works = format!("sudo {} {}", copy.display(), arguments.join(" "));
         assert_eq!(
             text(&output.stderr),
-            "error: /sys/kernel/tracing may be used by root only; record with `sudo pageset record`\n"
+            format!("error: only root may use /sys/kernel/tracing: run `{works}`\n")
         );
         assert_eq!(output.status.code(), Some(1));
     }

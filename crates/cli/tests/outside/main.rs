@@ -5,6 +5,7 @@ mod documents;
 mod examples;
 mod facts;
 mod files;
+mod foreign;
 mod layers;
 mod provenance;
 mod python;

@@ -303,3 +303,39 @@ fn the_checks_find_what_they_look_for() {
     assert_eq!(prose("a `[x](y)` b\n```\n[x](y)\n```\nc"), ["a ` b", "", "", "", "c"]);
     assert_eq!(anchors("## The `high` limit, in short\n"), ["the-high-limit-in-short"]);
 }
+
+/// `output` shows text of others so that a terminal does not obey it. What writes past it says why.
+#[test]
+fn fault_15_one_file_writes_to_the_terminal() {
+    const WRITERS: [&str; 3] = [
+        "crates/cli/src/output.rs",
+        // Clears the screen on purpose; what is on it is made by `report`, in ASCII.
+        "crates/cli/src/top/plain.rs",
+        // The terminal itself, for a question, which passes through the same function.
+        "crates/cli/src/terminal.rs",
+    ];
+    let writes = [
+        "println!(",
+        "print!(",
+        "eprint!(",
+        "stdout().lock()",
+        "stderr().lock()",
+        "(io::stdout()",
+        "(io::stderr()",
+    ];
+    let is_writing =
+        |line: &str| writes.iter().any(|write| line.contains(write)) && !line.contains("is_terminal");
+    let mut wrong = Vec::new();
+    for file in
+        files().iter().filter(|file| file.name.starts_with("crates/cli/src/") && file.has_extension(&["rs"]))
+    {
+        let text = file.text();
+        let product = text.split("#[cfg(test)]").next().unwrap_or_default();
+        let lines = product.lines().enumerate().filter(|(_, line)| is_writing(line));
+        wrong.extend(lines.map(|(at, line)| format!("{}:{}: {}", file.name, at + 1, line.trim())));
+    }
+    wrong.retain(|place| !WRITERS.iter().any(|writer| place.starts_with(writer)));
+    let allowed = ["top.rs:", "terminal::tcgetwinsize"];
+    wrong.retain(|place| !allowed.iter().any(|allowed| place.contains(allowed)));
+    assert!(wrong.is_empty(), "use `output`: {wrong:#?}");
+}

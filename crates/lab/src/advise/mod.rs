@@ -1,12 +1,14 @@
 //! What to do about a machine's page sets, from one recording of its load: mostly nothing.
 //!
 //! `findings` is what the recording shows, `options` which kernels and settings are asked, `forecast` what they would do,
-//! `verdict` what follows, `latency` what allocations would take then, `wording` the sentences that say so. Each sentence names the figures it rests on.
+//! `verdict` what follows, `latency` what allocations would take then, `wording` the sentences that say so. `run_times` is
+//! what came of a setting that was tried. Each sentence names the figures it rests on.
 
 mod findings;
 mod forecast;
 mod latency;
 mod options;
+mod run_times;
 mod verdict;
 mod wording;
 
@@ -22,6 +24,7 @@ use crate::Progress;
 pub use findings::{Findings, Waiting};
 pub use forecast::{Forecast, Range};
 pub use latency::{Latency, Times};
+pub use run_times::{Difference, RunTimes};
 pub use verdict::{Matter, Verdict, Why};
 
 /// What is said about a machine.

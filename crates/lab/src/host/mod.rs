@@ -2,14 +2,14 @@
 
 mod cpu_time;
 mod memory;
-mod setting;
+pub mod settings;
 
 use std::fs;
 
 pub use cpu_time::{process_cpu, thread_cpu};
 pub use memory::Meminfo;
 pub use pageset_workload::{pin, usable_cpus};
-pub use setting::{Setting, SettingError};
+pub use settings::{SettingError, Settings};
 
 /// CPUs, model, memory and kernel, as far as the system tells.
 #[must_use]

@@ -6,7 +6,7 @@
 use std::io;
 
 use super::Exporter;
-use crate::{Cell, Provenance, Table};
+use crate::{Cell, Provenance, Table, printable};
 
 /// Writes tables as CSV.
 pub(crate) struct Csv;
@@ -19,7 +19,8 @@ impl Exporter for Csv {
         writer.write_record(keys.chain(facts.iter().map(|(name, _)| format!("run_{name}"))))?;
         for row in table.rows() {
             let values = row.cells.iter().map(field);
-            writer.write_record(values.chain(facts.iter().map(|(_, value)| value.clone())))?;
+            writer
+                .write_record(values.chain(facts.iter().map(|(_, value)| printable(value).into_owned())))?;
         }
         writer.flush()
     }
@@ -29,7 +30,7 @@ fn field(cell: &Cell) -> String {
     match cell {
         Cell::Count(value) => value.to_string(),
         Cell::Real { value, .. } => value.to_string(),
-        Cell::Text(text) => text.clone(),
+        Cell::Text(text) => printable(text).into_owned(),
         Cell::Absent => String::new(),
     }
 }

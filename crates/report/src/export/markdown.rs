@@ -4,7 +4,7 @@ use std::io;
 
 use super::Exporter;
 use crate::number::{SHORT_FORM_NOTE, is_short, text_of};
-use crate::{Align, Provenance, Table};
+use crate::{Align, Provenance, Table, printable};
 
 /// Writes tables as Markdown.
 pub(crate) struct Markdown;
@@ -21,7 +21,9 @@ impl Exporter for Markdown {
         let notes = table.notes().iter().map(String::as_str).chain(short.then_some(SHORT_FORM_NOTE));
         let mut items: Vec<_> = notes.map(inline).collect();
         let facts = table.provenance().map(Provenance::facts).unwrap_or_default();
-        items.extend(facts.iter().map(|(name, value)| format!("{name}: `{}`", value.replace('`', "'"))));
+        items.extend(
+            facts.iter().map(|(name, value)| format!("{name}: `{}`", printable(value).replace('`', "'"))),
+        );
         if !items.is_empty() {
             writeln!(out)?;
         }
@@ -43,10 +45,9 @@ fn rule(align: Align) -> &'static str {
 /// Text that stays in its cell and is not read as markup.
 fn inline(text: &str) -> String {
     let mut result = String::with_capacity(text.len());
-    for character in text.chars() {
+    for character in printable(&text.replace(['\n', '\r'], " ")).chars() {
         match character {
             '|' | '\\' | '`' | '*' | '_' | '<' | '[' => result.extend(['\\', character]),
-            '\n' | '\r' => result.push(' '),
             _ => result.push(character),
         }
     }

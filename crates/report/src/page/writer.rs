@@ -1,5 +1,7 @@
 //! Writes HTML. Names of elements and attributes are ours; all text passes through [`escaped`], so no caller can forget it.
 
+use crate::is_hidden;
+
 /// HTML that is being written.
 #[derive(Debug, Default)]
 pub(super) struct Html(String);
@@ -61,11 +63,8 @@ fn escaped(text: &str, out: &mut String) {
             '&' => out.push_str("&amp;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-                out.push('\u{fffd}');
-            }
             '\n' => out.push('\n'),
-            control if control.is_control() => out.push('\u{fffd}'),
+            hidden if is_hidden(hidden) => out.push('\u{fffd}'),
             other => out.push(other),
         }
     }

@@ -1,0 +1,60 @@
+//! Settings that a killed command did not put back: said by every command that looks at the running kernel.
+
+use anyhow::{Result, bail};
+use pageset_lab::host::Settings;
+use pageset_lab::host::settings::{Left, PutBack};
+
+use crate::output::say;
+use crate::{rights, terminal};
+
+/// Says what was left, and offers to put it back to a person who may do that.
+pub(crate) fn offer(settings: &Settings) -> Result<()> {
+    let Some(left) = settings.left() else { return Ok(()) };
+    let is_root = rustix::process::geteuid().is_root();
+    let answer = match terminal::open().filter(|_| is_root && terminal::is_attended()) {
+        Some(terminal) => {
+            terminal::ask(terminal, &format!("{left}\nPut them back? [y]es, [k]eep them, or not now [N]"))?
+        }
+        None => {
+            say(&format!("{left} {}", way_back()));
+            return Ok(());
+        }
+    };
+    match answer.as_str() {
+        "y" | "yes" => told(&left.put_back()?),
+        "k" | "keep" => Ok(left.keep()?),
+        _ => {
+            say(&way_back());
+            Ok(())
+        }
+    }
+}
+
+/// Puts back what was left, without asking: this was asked for.
+pub(crate) fn put_back(settings: &Settings) -> Result<()> {
+    match settings.left() {
+        Some(left) => told(&left.put_back()?),
+        None => {
+            say("No command was killed before it put its settings back.");
+            Ok(())
+        }
+    }
+}
+
+/// An error of a command that wants to change settings while some are left.
+pub(crate) fn refused(left: &Left) -> String {
+    format!("{left} {}", way_back())
+}
+
+fn way_back() -> String {
+    format!("`{}` puts them back.", rights::as_root(&["advise", "--put-back"]))
+}
+
+/// Says what became of each, and fails if one is not as it was before.
+fn told(all: &[PutBack]) -> Result<()> {
+    all.iter().for_each(|one| say(&one.to_string()));
+    if all.iter().any(|one| !one.is_settled()) {
+        bail!("a setting was not put back");
+    }
+    Ok(())
+}

@@ -1,0 +1,105 @@
+//! What only root may do: the missing right, and the command that has it.
+
+use std::env;
+use std::path::Path;
+
+use anyhow::Error;
+use pageset_lab::host::SettingError;
+use pageset_record::RecordError;
+use pageset_report::shell_word;
+
+use crate::left;
+
+/// Where `sudo` looks for a command, whatever the user's PATH is. Source: sudoers(5), `secure_path` of distributions.
+const PATHS_OF_ROOT: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
+
+/// The text of an error. Each cause is said once, and what root may do is said as the command that does it. `typed` are the
+/// words of the command line behind the program's name.
+pub(crate) fn told(error: &Error, typed: &[String]) -> String {
+    let missing = error.chain().find_map(|cause| {
+        let not_root = |what: &str| Some(format!("{what}: run `{}`", as_root(typed)));
+        match (cause.downcast_ref::<RecordError>(), cause.downcast_ref::<SettingError>()) {
+            (Some(RecordError::NotRoot { path }), _) => {
+                not_root(&format!("only root may use {}", path.display()))
+            }
+            (_, Some(SettingError::NotRoot { path })) => {
+                not_root(&format!("only root may change {}", path.display()))
+            }
+            (_, Some(SettingError::Left(left))) => Some(left::refused(left)),
+            _ => None,
+        }
+    });
+    missing.unwrap_or_else(|| causes(error))
+}
+
+/// An error and its causes, without those that the text before has already.
+fn causes(error: &Error) -> String {
+    let mut told = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if told.is_empty() {
+            told = cause;
+        } else if !told.contains(&cause) {
+            told += &format!(": {cause}");
+        }
+    }
+    told
+}
+
+/// This program with these words, run by root.
+pub(crate) fn as_root(words: &[impl AsRef<str>]) -> String {
+    let program = env::args().next().unwrap_or_else(|| "pageset".to_owned());
+    let found = env::current_exe().ok();
+    let mut line = format!("sudo {}", shell_word(&program_of_root(&program, found.as_deref())));
+    words.iter().for_each(|word| line += &format!(" {}", shell_word(word.as_ref())));
+    line
+}
+
+/// The program as root finds it: a bare name only if it is where root looks.
+fn program_of_root(typed: &str, found: Option<&Path>) -> String {
+    match found {
+        Some(found) if !typed.contains('/') => {
+            let is_known = PATHS_OF_ROOT.iter().any(|path| Path::new(path).join(typed) == found);
+            if is_known { typed.to_owned() } else { found.display().to_string() }
+        }
+        _ => typed.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::{Context as _, anyhow};
+
+    use super::*;
+
+    #[test]
+    fn a_cause_is_said_once() {
+        let system = || std::io::Error::from_raw_os_error(22);
+        let error = SettingError::Refused { path: "/x".into(), value: "1".into(), source: system() };
+        let told = told(&Error::from(error), &[]);
+        assert_eq!(told.matches("os error 22").count(), 1, "{told}");
+        let error = Err::<(), _>(anyhow!("a: b")).context("c").unwrap_err();
+        assert_eq!(causes(&error), "c: a: b");
+    }
+
+    #[test]
+    fn a_missing_right_is_named_once_with_the_command_that_has_it() {
+        let typed = ["advise", "--for", "5s", "--", "sh", "-c", "make -s; make"].map(str::to_owned);
+        for error in [
+            Error::from(RecordError::NotRoot { path: "/sys/kernel/tracing".into() }),
+            Error::from(SettingError::NotRoot { path: "/proc/sys/vm/x".into() }).context("another"),
+        ] {
+            let told = told(&error, &typed);
+            assert!(told.starts_with("only root may ") && told.matches("root").count() == 1, "{told}");
+            assert!(told.ends_with(" advise --for 5s -- sh -c 'make -s; make'`"), "{told}");
+            assert!(told.contains(": run `sudo /"), "root does not look where this test is: {told}");
+        }
+    }
+
+    #[test]
+    fn root_is_told_a_program_that_it_finds() {
+        assert_eq!(program_of_root("pageset", Some(Path::new("/usr/bin/pageset"))), "pageset");
+        assert_eq!(program_of_root("pageset", Some(Path::new("/home/u/bin/pageset"))), "/home/u/bin/pageset");
+        assert_eq!(program_of_root("./pageset", Some(Path::new("/home/u/pageset"))), "./pageset");
+        assert_eq!(program_of_root("pageset", None), "pageset");
+    }
+}

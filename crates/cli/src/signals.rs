@@ -1,0 +1,133 @@
+//! Signals that end the command. It goes on until it has put away what it made in the kernel, and put its settings back.
+
+use std::error::Error;
+use std::fmt;
+use std::fs;
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::{flag, low_level};
+
+/// Longest time until a signal is noticed.
+pub(crate) const PATIENCE: Duration = Duration::from_millis(50);
+
+/// The last signal that came; 0 as long as there is none.
+#[derive(Clone)]
+pub(crate) struct Signals(Arc<AtomicUsize>);
+
+/// A signal has come.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Interrupted;
+
+impl fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("interrupted")
+    }
+}
+
+impl Error for Interrupted {}
+
+/// Those that end a command, without those that this process was started to ignore, as by `nohup`.
+pub(crate) fn ending() -> impl Iterator<Item = i32> {
+    let ignored = ignored(&fs::read_to_string("/proc/self/status").unwrap_or_default());
+    [SIGHUP, SIGINT, SIGTERM].into_iter().filter(move |signal| ignored >> (signal - 1) & 1 == 0)
+}
+
+/// Ignored signals, from the first bit on. Source: proc_pid_status(5).
+fn ignored(status: &str) -> u64 {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}
+
+impl Signals {
+    pub(crate) fn watch() -> Result<Self> {
+        let signal = Arc::new(AtomicUsize::new(0));
+        for number in ending() {
+            let value = usize::try_from(number).unwrap_or_default();
+            flag::register_usize(number, Arc::clone(&signal), value).context("signals cannot be watched")?;
+        }
+        Ok(Self(signal))
+    }
+
+    pub(crate) fn has_come(&self) -> bool {
+        self.0.load(Ordering::Relaxed) != 0
+    }
+
+    /// Goes on unless a signal has come.
+    pub(crate) fn check(&self) -> Result<(), Interrupted> {
+        if self.has_come() { Err(Interrupted) } else { Ok(()) }
+    }
+
+    /// Sleeps so long, or until a signal comes; whether it was the whole time.
+    pub(crate) fn sleep(&self, interval: Duration) -> bool {
+        // An end could be later than the clock reaches.
+        let began = Instant::now();
+        loop {
+            let left = interval.saturating_sub(began.elapsed());
+            if self.has_come() || left.is_zero() {
+                return !self.has_come();
+            }
+            thread::sleep(left.min(PATIENCE));
+        }
+    }
+
+    /// Does `work` on another thread, and returns as soon as it is done or a signal comes. After a signal the work goes on
+    /// until the process ends: whatever has to be put back must not depend on it.
+    pub(crate) fn during<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Interrupted> {
+        let (sender, receiver) = sync_channel(1);
+        let worker = thread::spawn(move || drop(sender.send(work())));
+        loop {
+            self.check()?;
+            match receiver.recv_timeout(PATIENCE) {
+                Ok(done) => return Ok(done),
+                Err(RecvTimeoutError::Timeout) => {}
+                // It ends without a result only by a panic.
+                Err(RecvTimeoutError::Disconnected) => match worker.join() {
+                    Ok(()) => return Err(Interrupted),
+                    Err(panic) => resume_unwind(panic),
+                },
+            }
+        }
+    }
+
+    /// Ends the process by the signal that has come, so that whoever waits for it learns that; returns if there was none.
+    pub(crate) fn pass_on(&self) -> Result<()> {
+        let number = i32::try_from(self.0.load(Ordering::Relaxed)).unwrap_or_default();
+        if number != 0 {
+            low_level::emulate_default_handler(number).context("the signal cannot be passed on")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ignored_signals_are_read() {
+        let status = "SigBlk:\t0000000000000000\nSigIgn:\t0000000000001001\n";
+        assert_eq!(ignored(status), 0x1001);
+        assert_eq!(ignored(""), 0);
+    }
+
+    #[test]
+    fn work_ends_by_itself_or_by_a_signal() {
+        let signals = Signals(Arc::default());
+        assert_eq!(signals.during(|| 7).unwrap(), 7);
+        let (sender, receiver) = sync_channel::<()>(0);
+        signals.0.store(1, Ordering::Relaxed);
+        signals.during(move || receiver.recv().is_ok()).unwrap_err();
+        drop(sender);
+        assert!(signals.check().is_err() && !signals.sleep(Duration::MAX));
+    }
+}

@@ -1,0 +1,163 @@
+//! How long a command took before and with a setting, and whether its own noise shows a change.
+
+use serde::Serialize;
+
+/// Two groups of runs that do not differ lie this rarely as far apart as possible, if a change is to be claimed.
+const CHANCE_MAX: f64 = 0.05;
+
+/// Seconds that each run of a command took, all of them recorded.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct RunTimes {
+    /// As the machine was.
+    pub before_s: Vec<f64>,
+    /// With the setting.
+    pub after_s: Vec<f64>,
+}
+
+/// What run times say.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Difference {
+    /// One run of each says nothing of how far runs differ.
+    OneRun,
+    /// Every run with the setting lies on one side of every run before, but runs are so few that chance does that too.
+    TooFew,
+    /// Runs before and with the setting overlap.
+    WithinNoise,
+    /// Change of the median in percent; and one in how many times chance alone puts the runs so far apart.
+    Shown {
+        /// Below 0 if the setting saves time.
+        percent: f64,
+        /// Times that it takes.
+        one_in: u64,
+    },
+}
+
+impl RunTimes {
+    /// What they say. Any order of runs is equally likely if nothing has changed; of those, only two have the groups apart.
+    #[must_use]
+    pub fn difference(&self) -> Difference {
+        let (Some(before), Some(after)) = (Range::of(&self.before_s), Range::of(&self.after_s)) else {
+            return Difference::OneRun;
+        };
+        let (runs, of_them) = (self.before_s.len() + self.after_s.len(), self.after_s.len());
+        if runs <= 2 {
+            return Difference::OneRun;
+        }
+        if before.low <= after.high && after.low <= before.high {
+            return Difference::WithinNoise;
+        }
+        let orders = (1..=of_them).fold(1.0, |orders, n| orders * (runs - of_them + n) as f64 / n as f64);
+        if 2.0 / orders > CHANCE_MAX {
+            return Difference::TooFew;
+        }
+        Difference::Shown {
+            percent: 100.0 * (after.median / before.median - 1.0),
+            one_in: (orders / 2.0).round() as u64,
+        }
+    }
+
+    /// In words: what `command` took as the machine was and with `setting`. `None` if it did not run on both sides.
+    #[must_use]
+    pub fn sentence(&self, command: &str, setting: &str) -> Option<String> {
+        let (before, after) = (Range::of(&self.before_s)?, Range::of(&self.after_s)?);
+        let took = format!("`{command}` took {before} before, and {after} with {setting}");
+        Some(match self.difference() {
+            Difference::OneRun => format!(
+                "{took}. One run each does not show how far its runs differ: --times {} does.",
+                Self::enough()
+            ),
+            Difference::TooFew => format!(
+                "{took}: no change that its noise would show, since chance puts so few runs apart too. --times {} is enough.",
+                Self::enough()
+            ),
+            Difference::WithinNoise => format!("{took}: no change that its noise would show."),
+            Difference::Shown { percent, one_in } => {
+                let (size, direction) = (percent.abs(), if percent < 0.0 { "less" } else { "more" });
+                format!(
+                    "{took}: {size:.1} % {direction}. Chance alone puts these runs so far apart once in {one_in} times."
+                )
+            }
+        })
+    }
+
+    /// Runs of each side from which a change can be shown.
+    fn enough() -> usize {
+        let apart = |runs: usize| Self { before_s: vec![1.0; runs], after_s: vec![2.0; runs] };
+        (1..).find(|runs| matches!(apart(*runs).difference(), Difference::Shown { .. })).unwrap_or(1)
+    }
+}
+
+/// The middle of some times, and how far they reach.
+struct Range {
+    median: f64,
+    low: f64,
+    high: f64,
+    runs: usize,
+}
+
+impl Range {
+    fn of(times: &[f64]) -> Option<Self> {
+        let mut sorted = times.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let (low, high) = (*sorted.first()?, *sorted.last()?);
+        let (half, runs) = (sorted.len() / 2, sorted.len());
+        let median = if runs % 2 == 1 { sorted[half] } else { f64::midpoint(sorted[half - 1], sorted[half]) };
+        Some(Self { median, low, high, runs })
+    }
+}
+
+impl std::fmt::Display for Range {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { median, low, high, runs } = self;
+        // A recording ends up to 10 ms after its command.
+        let digits = if *high < 10.0 { 2 } else { 1 };
+        write!(f, "{median:.digits$} s")?;
+        if *runs > 1 {
+            write!(f, " ({low:.digits$} to {high:.digits$})")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn times(before: &[f64], after: &[f64]) -> RunTimes {
+        RunTimes { before_s: before.to_vec(), after_s: after.to_vec() }
+    }
+
+    #[test]
+    fn a_change_is_claimed_only_if_noise_does_not_explain_it() {
+        let four = [9.5, 9.6, 9.4, 9.9];
+        assert_eq!(times(&[9.6], &[4.0]).difference(), Difference::OneRun);
+        assert_eq!(times(&four[..3], &[4.0, 4.1, 4.2]).difference(), Difference::TooFew);
+        assert_eq!(times(&four, &[9.45, 4.1, 4.2, 4.3]).difference(), Difference::WithinNoise);
+        let Difference::Shown { percent, one_in } = times(&four, &[4.0, 4.1, 4.2, 4.3]).difference() else {
+            panic!("eight runs in two groups apart")
+        };
+        assert!((percent + 56.5).abs() < 0.1 && one_in == 35, "{percent} {one_in}");
+    }
+
+    #[test]
+    fn run_times_are_a_sentence() {
+        let said =
+            |before: &[f64], after: &[f64]| times(before, after).sentence("make -j4", "vm.a=8").unwrap();
+        assert_eq!(
+            said(&[9.6], &[9.5]),
+            "`make -j4` took 9.60 s before, and 9.50 s with vm.a=8. One run each does not show how far its runs differ: \
+             --times 4 does."
+        );
+        assert_eq!(
+            said(&[9.6, 9.4, 9.9], &[9.5, 9.3, 9.8]),
+            "`make -j4` took 9.60 s (9.40 to 9.90) before, and 9.50 s (9.30 to 9.80) with vm.a=8: no change that its \
+             noise would show."
+        );
+        let shorter = said(&[12.0, 12.1, 12.2, 12.4], &[11.0, 11.1, 11.2, 11.4]);
+        assert!(
+            shorter.ends_with(": 8.2 % less. Chance alone puts these runs so far apart once in 35 times."),
+            "{shorter}"
+        );
+        assert_eq!(times(&[1.0], &[]).sentence("x", "y"), None);
+    }
+}

@@ -1,0 +1,154 @@
+//! One change: a setting with its values before and after, and with the other setting that the kernel resets by it.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::{SettingError, read, write};
+
+/// Two names of one limit: the kernel sets one to 0 when the other is written. The first is in bytes or KiB, the second in
+/// percent. Source: the kernel's documentation of `vm` sysctls; every setting of `vm` tried on Linux 6.18.
+const PAIRS: [(&str, &str); 3] = [
+    ("vm.dirty_bytes", "vm.dirty_ratio"),
+    ("vm.dirty_background_bytes", "vm.dirty_background_ratio"),
+    ("vm.overcommit_kbytes", "vm.overcommit_ratio"),
+];
+
+/// Files that act when they are written.
+const ACTS: [&str; 3] = ["vm.compact_memory", "vm.drop_caches", "vm.stat_refresh"];
+
+/// A setting and what it is to be, as `sysctl` takes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Assignment {
+    key: String,
+    value: String,
+}
+
+/// A setting before and after a change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Values {
+    pub(super) key: String,
+    pub(super) before: String,
+    pub(super) after: String,
+}
+
+/// What a change does to a setting, and to the one that is reset by it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Change {
+    /// The setting that is written.
+    pub(super) written: Values,
+    /// The one that the kernel resets then.
+    pub(super) reset: Option<Values>,
+}
+
+/// What the settings of a change are now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Now {
+    /// As the change made them.
+    After,
+    /// As they were before it.
+    Before,
+    /// Neither: another process wrote them. Values of the changed settings.
+    Other(String),
+}
+
+impl Assignment {
+    /// Of a text like `vm.stat_interval=5`.
+    pub(super) fn parse(text: &str) -> Result<Self, SettingError> {
+        let not_a_setting = || SettingError::NotASetting(text.to_owned());
+        let (key, value) = text.split_once('=').ok_or_else(not_a_setting)?;
+        let name = key.strip_prefix("vm.").ok_or_else(not_a_setting)?;
+        let is_name =
+            |name: &str| !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
+        if !is_name(name) || value.is_empty() || !value.bytes().all(|b| b.is_ascii_digit()) {
+            return Err(not_a_setting());
+        }
+        if ACTS.contains(&key) {
+            return Err(SettingError::AnAct(key.to_owned()));
+        }
+        let digits = value.trim_start_matches('0');
+        let value = if digits.is_empty() { "0" } else { digits };
+        Ok(Self { key: key.to_owned(), value: value.to_owned() })
+    }
+
+    pub(super) fn key(&self) -> &str {
+        &self.key
+    }
+
+    pub(super) fn value(&self) -> &str {
+        &self.value
+    }
+
+    /// What it would change below `root`.
+    pub(super) fn change(&self, root: &Path) -> Result<Change, SettingError> {
+        let written =
+            Values { key: self.key.clone(), before: read(root, &self.key)?, after: self.value.clone() };
+        let other = PAIRS.iter().find_map(|(one, other)| match self.key.as_str() {
+            key if key == *one => Some(*other),
+            key if key == *other => Some(*one),
+            _ => None,
+        });
+        // A kernel that has only one of them resets nothing.
+        let reset = other.and_then(|key| {
+            let before = read(root, key).ok()?;
+            Some(Values { key: key.to_owned(), before, after: "0".to_owned() })
+        });
+        Ok(Change { written, reset })
+    }
+}
+
+impl Change {
+    /// The written setting, and the one that is reset.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Values> {
+        [Some(&self.written), self.reset.as_ref()].into_iter().flatten()
+    }
+
+    /// What the settings are below `root`.
+    pub(super) fn now(&self, root: &Path) -> Result<Now, SettingError> {
+        let now = self.all().map(|values| read(root, &values.key)).collect::<Result<Vec<_>, _>>()?;
+        let are = |wanted: fn(&Values) -> &String| self.all().map(wanted).eq(&now);
+        // A change that changes nothing is undone already.
+        Ok(if are(|values| &values.before) {
+            Now::Before
+        } else if are(|values| &values.after) {
+            Now::After
+        } else {
+            let pairs = self.all().zip(&now).map(|(values, now)| format!("{}={now}", values.key));
+            Now::Other(pairs.collect::<Vec<_>>().join(" and "))
+        })
+    }
+
+    /// Makes it.
+    pub(super) fn make(&self, root: &Path) -> Result<(), SettingError> {
+        write(root, &self.written.key, &self.written.after)
+    }
+
+    /// The setting that undoes it when it is written. Of a pair, it is the one that was in force: the kernel sets the
+    /// other one to 0 then.
+    pub(super) fn undoing(&self) -> &Values {
+        let Some(reset) = &self.reset else { return &self.written };
+        let [bytes, percent] = if PAIRS.iter().any(|(bytes, _)| *bytes == self.written.key) {
+            [&self.written, reset]
+        } else {
+            [reset, &self.written]
+        };
+        if bytes.before == "0" { percent } else { bytes }
+    }
+
+    /// Undoes it.
+    pub(super) fn undo(&self, root: &Path) -> Result<(), SettingError> {
+        let Values { key, before, .. } = self.undoing();
+        write(root, key, before)?;
+        // The kernel has reset the other one of a pair by now. One that has not is written, too.
+        let others = self.all().filter(|values| values.key != *key);
+        others
+            .filter(|values| read(root, &values.key).is_ok_and(|now| now != values.before))
+            .try_for_each(|values| write(root, &values.key, &values.before))
+    }
+
+    /// The command that undoes it, for people.
+    pub(super) fn way_back(&self) -> String {
+        let Values { key, before, .. } = self.undoing();
+        format!("sysctl {key}={before}")
+    }
+}

@@ -1,0 +1,82 @@
+//! Changed settings, until they are put back.
+
+use std::path::PathBuf;
+
+use super::SettingError;
+use super::change::{Assignment, Change, Now};
+use super::record::Record;
+use super::told::PutBack;
+
+/// Changed settings. They are put back when this goes out of scope. No other process changes settings as long as it lives.
+#[derive(Debug)]
+pub struct Changes {
+    root: PathBuf,
+    record: Record,
+    /// In the order in which they were made.
+    made: Vec<Change>,
+}
+
+impl Changes {
+    pub(super) fn new(root: PathBuf, record: Record) -> Self {
+        Self { root, record, made: Vec::new() }
+    }
+
+    /// Changes a setting of `vm`, written as `sysctl` takes it: `vm.percpu_pagelist_high_fraction=64`. It is written down
+    /// before it is made.
+    ///
+    /// # Errors
+    /// It is no setting of `vm`, or the kernel refuses it or makes another value of it; then nothing is changed.
+    pub fn set(&mut self, text: &str) -> Result<(), SettingError> {
+        let assignment = Assignment::parse(text)?;
+        let change = assignment.change(&self.root)?;
+        self.record.append(&change)?;
+        change.make(&self.root)?;
+        self.made.push(change);
+        // From here on, it is put back.
+        let change = self.made.last().expect("it was put there");
+        let Now::Other(now) = change.now(&self.root)? else { return Ok(()) };
+        change.undo(&self.root)?;
+        Err(SettingError::Altered {
+            key: assignment.key().to_owned(),
+            asked: assignment.value().to_owned(),
+            now,
+        })
+    }
+
+    /// The commands that put the old values back, for people; the last change first.
+    #[must_use]
+    pub fn ways_back(&self) -> Vec<String> {
+        self.made.iter().rev().map(Change::way_back).collect()
+    }
+
+    /// Leaves the settings as they are now.
+    ///
+    /// # Errors
+    /// The file of changes cannot be written: the next command would take them for those of a killed process.
+    pub fn keep(mut self) -> Result<(), SettingError> {
+        self.made.clear();
+        self.record.clear()
+    }
+
+    /// Puts back what still is as it was changed, and tells what became of each.
+    #[must_use]
+    pub fn put_back(mut self) -> Vec<PutBack> {
+        self.undo()
+    }
+
+    fn undo(&mut self) -> Vec<PutBack> {
+        let made = std::mem::take(&mut self.made);
+        let told: Vec<_> = made.iter().rev().map(|change| PutBack::try_on(&self.root, change)).collect();
+        if told.iter().all(PutBack::is_settled) {
+            // A file that cannot be emptied has changes that are undone: the next command sees that.
+            drop(self.record.clear());
+        }
+        told
+    }
+}
+
+impl Drop for Changes {
+    fn drop(&mut self) {
+        drop(self.undo());
+    }
+}

@@ -1,0 +1,71 @@
+//! Settings that a killed process did not put back.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use super::SettingError;
+use super::change::{Change, Now};
+use super::record::{Content, Owner, Record};
+use super::told::PutBack;
+
+/// Settings that a killed process did not put back. Nothing is put back without being asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Left {
+    /// Which process that was.
+    pub owner: Owner,
+    /// Those that are still as it left them.
+    changes: Vec<Change>,
+    root: PathBuf,
+    record: PathBuf,
+}
+
+impl Left {
+    /// What of the content of the file `record` is still changed below `root`.
+    pub(super) fn of(content: Content, root: &Path, record: &Path) -> Option<Self> {
+        let owner = content.owner.filter(Owner::is_of_this_boot)?;
+        let mut changes = content.changes;
+        changes.retain(|change| matches!(change.now(root), Ok(Now::After)));
+        if changes.is_empty() {
+            return None;
+        }
+        Some(Self { owner, changes, root: root.to_owned(), record: record.to_owned() })
+    }
+
+    /// The commands that put the old values back, for people; the last change first.
+    #[must_use]
+    pub fn ways_back(&self) -> Vec<String> {
+        self.changes.iter().rev().map(Change::way_back).collect()
+    }
+
+    /// Puts back what still is as it was left, and tells what became of each.
+    ///
+    /// # Errors
+    /// Another process changes settings now, or this one may not.
+    pub fn put_back(self) -> Result<Vec<PutBack>, SettingError> {
+        let mut record = Record::lock(&[self.record])?;
+        let changes = record.content().changes;
+        let told: Vec<_> = changes.iter().rev().map(|change| PutBack::try_on(&self.root, change)).collect();
+        if told.iter().all(PutBack::is_settled) {
+            record.clear()?;
+        }
+        Ok(told)
+    }
+
+    /// Leaves the settings as they are now, and forgets that they were changed.
+    ///
+    /// # Errors
+    /// Another process changes settings now, or this one may not.
+    pub fn keep(self) -> Result<(), SettingError> {
+        Record::lock(&[self.record])?.clear()
+    }
+}
+
+impl fmt::Display for Left {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} was killed before it put settings back: ", self.owner)?;
+        let values = self.changes.iter().flat_map(Change::all);
+        let each =
+            values.map(|values| format!("{} is {}, and was {}", values.key, values.after, values.before));
+        write!(f, "{}.", each.collect::<Vec<_>>().join("; "))
+    }
+}

@@ -1,0 +1,184 @@
+//! Settings of the running kernel that are changed for a while. They are put back whatever ends the program.
+//!
+//! Whatever changes a setting goes through [`Settings::begin`]: `record` is the file where changes are written down
+//! first, `change` is a setting with its values before and after, `changes` makes and undoes them, `left` is what a
+//! killed process did not undo, `told` says what came of it.
+//!
+//! A setting lasts until the machine stops, and so does what was written to a file of `/proc/sys`. The file of changes
+//! therefore needs no flush to the disk: it outlives processes, and a boot makes it void.
+
+mod change;
+mod changes;
+mod left;
+mod record;
+#[cfg(test)]
+mod tests;
+mod told;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+pub use changes::Changes;
+pub use left::Left;
+pub use record::Owner;
+pub use told::{Outcome, PutBack};
+
+use change::Assignment;
+use record::{Content, Record};
+
+/// Where the kernel has its settings.
+const ROOT: &str = "/proc/sys";
+/// Where changes are written down: in the first directory that can be made.
+const RECORDS: [&str; 2] = ["/run/pageset/settings", "/var/lib/pageset/settings"];
+
+/// The kernel's settings, and the file where changes of them are written down.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    root: PathBuf,
+    /// Places of the file, the preferred one first.
+    records: Vec<PathBuf>,
+}
+
+/// A setting cannot be read or changed.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum SettingError {
+    /// It is not written as `sysctl` takes it.
+    #[error("`{0}` is not a setting: write it like vm.percpu_pagelist_high_fraction=64")]
+    NotASetting(String),
+    /// Writing it does something, so there is no value to put back.
+    #[error("{0} is no value: the kernel acts when it is written, and nothing puts that back")]
+    AnAct(String),
+    /// The kernel has no such setting, or does not show it.
+    #[error("{path}: cannot read this setting: {source}")]
+    Unreadable {
+        /// Its file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// This user may not change settings.
+    #[error("{path}: only root may change a setting")]
+    NotRoot {
+        /// What may not be written.
+        path: PathBuf,
+    },
+    /// The kernel refuses the value.
+    #[error("{path}: the kernel does not take {value}: {source}")]
+    Refused {
+        /// Its file.
+        path: PathBuf,
+        /// What was to be written.
+        value: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The kernel took another value than the one that was written. It was put back.
+    #[error("{key}: the kernel makes {now} of {asked}; it was put back")]
+    Altered {
+        /// The setting.
+        key: String,
+        /// What was written.
+        asked: String,
+        /// What could be read then.
+        now: String,
+    },
+    /// Another process changes settings. Two at once would each take the other's value for the one to put back.
+    #[error("another process changes settings now: {owner}; wait until it has ended")]
+    Busy {
+        /// Which one.
+        owner: Owner,
+    },
+    /// A process was killed before it put its settings back.
+    #[error("{0}")]
+    Left(Left),
+    /// Changes cannot be written down, so nothing is changed.
+    #[error("{path}: cannot write down which setting changes: {source}; nothing was changed")]
+    NoRecord {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+impl Settings {
+    /// Those of the running kernel. Changes are written down in `/run/pageset/settings`, or in
+    /// `/var/lib/pageset/settings` where `/run` cannot be written.
+    #[must_use]
+    pub fn of_this_machine() -> Self {
+        Self { root: ROOT.into(), records: RECORDS.map(PathBuf::from).to_vec() }
+    }
+
+    /// Those below `root`, a directory like `/proc/sys`. Changes are written down in `record`.
+    #[must_use]
+    pub fn at(root: impl Into<PathBuf>, record: impl Into<PathBuf>) -> Self {
+        Self { root: root.into(), records: vec![record.into()] }
+    }
+
+    /// Whether `text`, as in `vm.stat_interval=5`, could be written now.
+    ///
+    /// # Errors
+    /// It is no setting of `vm`, or this process may not write it.
+    pub fn check(&self, text: &str) -> Result<(), SettingError> {
+        let assignment = Assignment::parse(text)?;
+        assignment.change(&self.root)?;
+        let path = path_of(&self.root, assignment.key());
+        fs::OpenOptions::new().write(true).open(&path).map(drop).map_err(|source| match source.kind() {
+            io::ErrorKind::PermissionDenied => SettingError::NotRoot { path },
+            _ => SettingError::Refused { path, value: assignment.value().to_owned(), source },
+        })
+    }
+
+    /// Takes the file of changes, so that no other process changes settings until the result is gone. `command` is what
+    /// others are told of this process.
+    ///
+    /// # Errors
+    /// Another process has the file, one that was killed left settings changed, or the file cannot be written.
+    pub fn begin(&self, command: &str) -> Result<Changes, SettingError> {
+        let mut record = Record::lock(&self.records)?;
+        // Of the locked file first: between a look and the lock, its owner could be killed.
+        if let Some(left) = Left::of(record.content(), &self.root, record.path()).or_else(|| self.left()) {
+            return Err(SettingError::Left(left));
+        }
+        record.begin(&Owner::this_process(command))?;
+        Ok(Changes::new(self.root.clone(), record))
+    }
+
+    /// What a process that was killed did not put back; `None` if there is nothing, or if its changes are undone already.
+    /// Needs no privileges.
+    #[must_use]
+    pub fn left(&self) -> Option<Left> {
+        self.records.iter().find_map(|path| Left::of(Content::of_killed(path)?, &self.root, path))
+    }
+}
+
+fn path_of(root: &Path, key: &str) -> PathBuf {
+    root.join(key.replace('.', "/"))
+}
+
+/// What a setting is now.
+fn read(root: &Path, key: &str) -> Result<String, SettingError> {
+    let path = path_of(root, key);
+    match fs::read_to_string(&path) {
+        Ok(text) => Ok(text.trim().to_owned()),
+        Err(source) => Err(SettingError::Unreadable { path, source }),
+    }
+}
+
+/// Writes a setting, without creating: a file that is not there is no setting.
+fn write(root: &Path, key: &str, value: &str) -> Result<(), SettingError> {
+    let path = path_of(root, key);
+    let written = fs::OpenOptions::new()
+        .write(true)
+        .truncate(true)
+        .open(&path)
+        .and_then(|mut file| io::Write::write_all(&mut file, value.as_bytes()));
+    written.map_err(|source| match source.kind() {
+        io::ErrorKind::PermissionDenied => SettingError::NotRoot { path },
+        _ => SettingError::Refused { path, value: value.to_owned(), source },
+    })
+}

@@ -1,0 +1,97 @@
+//! What is said of changed settings.
+
+use std::fmt;
+use std::path::Path;
+use std::time::Duration;
+
+use super::change::{Change, Now};
+use super::record::Owner;
+
+/// What became of a changed setting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PutBack {
+    /// The setting that was written to undo the change.
+    pub key: String,
+    /// Its value before the change.
+    pub before: String,
+    /// What became of it.
+    pub outcome: Outcome,
+    way_back: String,
+}
+
+/// What became of a changed setting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It has its old value again.
+    Done,
+    /// Another process gave it its old value already.
+    WasDone,
+    /// It is neither as it was changed nor as it was before: another process wrote it, so it is left alone. Its value.
+    ChangedByAnother(String),
+    /// The kernel refuses the old value. Why.
+    Refused(String),
+}
+
+impl PutBack {
+    /// Compares, and undoes a change that is still there. Between the two, another process may write the setting too: the
+    /// kernel offers no way to do both at once.
+    pub(super) fn try_on(root: &Path, change: &Change) -> Self {
+        let refused = |error: super::SettingError| Outcome::Refused(error.to_string());
+        let outcome = match change.now(root) {
+            Ok(Now::Before) => Outcome::WasDone,
+            Ok(Now::Other(now)) => Outcome::ChangedByAnother(now),
+            Err(error) => refused(error),
+            Ok(Now::After) => match change.undo(root).and_then(|()| change.now(root)) {
+                Ok(Now::Before) => Outcome::Done,
+                Ok(Now::After) => Outcome::Refused("the kernel keeps the changed value".to_owned()),
+                Ok(Now::Other(now)) => Outcome::ChangedByAnother(now),
+                Err(error) => refused(error),
+            },
+        };
+        let values = change.undoing();
+        Self { key: values.key.clone(), before: values.before.clone(), outcome, way_back: change.way_back() }
+    }
+
+    /// Whether nothing is left to be done: it is as before, or another process decided.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        !matches!(self.outcome, Outcome::Refused(_))
+    }
+}
+
+impl fmt::Display for PutBack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { key, before, outcome, way_back } = self;
+        match outcome {
+            Outcome::Done => write!(f, "{key} was put back to {before}."),
+            Outcome::WasDone => write!(f, "{key} is {before} again already."),
+            Outcome::ChangedByAnother(now) => write!(
+                f,
+                "{key} was not put back to {before}: another process set {now} meanwhile. `{way_back}` puts it back."
+            ),
+            Outcome::Refused(why) => {
+                write!(f, "{key} was not put back to {before}: {why}. Try `{way_back}` as root.")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.pid == 0 {
+            return f.write_str("a process that has not said its number yet");
+        }
+        write!(f, "process {} (`{}`, begun {} ago)", self.pid, self.command, span(self.age()))
+    }
+}
+
+/// A time in its largest unit.
+fn span(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7_200 => format!("{} min", seconds / 60),
+        7_200..172_800 => format!("{} h", seconds / 3_600),
+        _ => format!("{} days", seconds / 86_400),
+    }
+}
