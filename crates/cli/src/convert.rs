@@ -3,7 +3,9 @@
 use std::fs;
 
 use anyhow::{Result, anyhow, bail};
-use pageset_trace::{CONVERT_WRITES, TraceError, TraceReader, WithoutRecorder, WriteOptions, convert};
+use pageset_trace::{
+    CONVERT_WRITES, RECORDER_UNKNOWN, TraceError, TraceReader, WithoutRecorder, WriteOptions, convert,
+};
 
 use crate::args::{ConvertArgs, refuse};
 use crate::hint;
@@ -40,10 +42,10 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<()> {
     };
     let summary = if args.without_recorder {
         if info.recorder_pids.is_empty() {
-            bail!(
-                "{}: does not name its recorder's threads; only `pageset record` does that",
-                input.display()
-            );
+            let why = info.not_recorded.iter().find(|what| what.starts_with(RECORDER_UNKNOWN));
+            let why = why
+                .map_or("only `pageset record` does that".to_owned(), |why| format!("not recorded: {why}"));
+            bail!("{}: does not name its recorder's threads; {why}", input.display());
         }
         let mut reader = WithoutRecorder::new(source);
         let summary = write(&mut reader)?;

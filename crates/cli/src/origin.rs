@@ -68,6 +68,7 @@ pub(crate) fn lost_notes(lost: &LostEvents) -> Vec<String> {
         (lost.malformed_lines, "malformed lines"),
         (lost.oversized_lines, "oversized lines"),
         (lost.damaged_blocks, "damaged blocks with all that follows"),
+        (lost.taken, "read by another program in the kernel's buffer"),
     ]);
     let unused = reasons([
         (lost.unknown_events, "events of other kinds skipped"),
@@ -78,7 +79,11 @@ pub(crate) fn lost_notes(lost: &LostEvents) -> Vec<String> {
     let mut notes = match missing {
         None => vec!["Lost events: 0.".to_owned()],
         Some(missing) => vec![
-            format!("Lost events: {} ({missing}).", lost.missing()),
+            match lost.gaps_of_unknown_size {
+                0 => format!("Lost events: {} ({missing}).", lost.missing()),
+                // Each counts as one.
+                _ => format!("Lost events: at least {} ({missing}).", lost.missing()),
+            },
             "Events are missing: small differences mean nothing.".to_owned(),
         ],
     };
@@ -100,6 +105,11 @@ mod tests {
     #[test]
     fn losses_are_told_by_reason() {
         assert_eq!(lost_notes(&LostEvents::default()), ["Lost events: 0."]);
+        let unknown = LostEvents { gaps_of_unknown_size: 2, taken: 5, ..LostEvents::default() };
+        assert_eq!(
+            lost_notes(&unknown)[0],
+            "Lost events: at least 7 (2 gaps of unknown size, 5 read by another program in the kernel's buffer)."
+        );
         let lost = LostEvents { overrun: 3, out_of_order: 1, ..LostEvents::default() };
         assert_eq!(
             lost_notes(&lost),

@@ -17,6 +17,8 @@ use crate::tracefs::{self, Tracefs};
 
 /// What every instance of a recorder begins with.
 const PREFIX: &str = "pageset-";
+/// Recorders of the same number at most.
+const NAMES_MAX: usize = 1000;
 
 /// An instance. Dropped, it is removed; files below it must be closed before.
 #[derive(Debug)]
@@ -30,7 +32,8 @@ pub(crate) struct Instance {
 
 impl Instance {
     /// Makes one, with recording switched off, after removing those of recorders that were killed; returns their names
-    /// too. A process that makes several gives each another `suffix`.
+    /// too. A process that makes several gives each another `suffix`. A process of another PID namespace may have the same
+    /// number; the later one gets a name with a second number.
     ///
     /// # Errors
     /// The system refuses.
@@ -40,11 +43,19 @@ impl Instance {
         Ok((Self::make(tracefs, format!("{PREFIX}{}{suffix}", std::process::id()))?, removed))
     }
 
-    /// Makes one of this name. The caller has its turn.
+    /// Makes one of this name, or of one that begins with it. The caller has its turn.
     fn make(tracefs: &Tracefs, name: String) -> Result<Self, RecordError> {
         let instances = tracefs.path("instances");
+        let names = (2..=NAMES_MAX).map(|number| format!("{name}-{number}"));
+        let mut made = Err(io::ErrorKind::AlreadyExists.into());
+        for name in std::iter::once(name.clone()).chain(names) {
+            made = fs::create_dir(instances.join(&name)).map(|()| name);
+            if !matches!(&made, Err(error) if error.kind() == io::ErrorKind::AlreadyExists) {
+                break;
+            }
+        }
+        let name = made.map_err(|error| cannot_make(&instances, error))?;
         let directory = instances.join(&name);
-        fs::create_dir(&directory).map_err(|error| cannot_make(&instances, error))?;
         let lock = lock(&directory)
             .ok_or_else(|| RecordError::io(&directory, "lock", io::ErrorKind::WouldBlock.into()))?;
         let instance = Self { tracefs: tracefs.clone(), directory, name, _lock: lock };

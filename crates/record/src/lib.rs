@@ -5,6 +5,7 @@
 //!                                                           merge: one order, by time ─► writing ─► .pgtrace
 //! /proc, /sys ─► machine, before and after ────────────────────────────────────────────────┘
 //!                sampler, every 20 ms ─────────────────────────────────────────────────────┘
+//! roll_call: which threads of the trace are the recorder's        intrusion: what other programs write into the instance
 //! a second instance ─► watch ─► alarm: the events of one condition, which ends a flight recorder
 //! ```
 //!
@@ -22,6 +23,7 @@ mod error;
 #[doc(hidden)]
 pub mod fuzzing;
 mod instance;
+mod intrusion;
 mod lock_watch;
 mod losses;
 mod machine;
@@ -30,6 +32,7 @@ mod options;
 mod probes;
 mod reader;
 mod ring;
+mod roll_call;
 mod sampler;
 mod session;
 mod setup;

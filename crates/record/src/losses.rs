@@ -1,4 +1,7 @@
-//! What is missing from a recording: gaps as they are met, and the kernel's own count at the end.
+//! What is missing from a recording: gaps as they are met, and the kernel's own counts at the end.
+//!
+//! A ring has room for what its CPU writes until it is read, and the kernel says where it overwrote. Of two losses it says
+//! nothing: another program reads the ring, or clears it. So the kernel's counts are compared with what was read.
 
 use std::fs;
 
@@ -15,6 +18,10 @@ pub(crate) struct Losses {
     pub(crate) gaps: Vec<Gap>,
     counted: u64,
     gaps_of_unknown_size: u64,
+    /// Events that other programs read.
+    pub(crate) taken: u64,
+    /// What other programs did, of which it is not known how many events it cost.
+    pub(crate) disturbances: u64,
     /// Events that came later than others of a later time.
     pub(crate) out_of_order: u64,
 }
@@ -39,22 +46,49 @@ impl Losses {
     /// counts beyond the gaps belongs to those of unknown size.
     pub(crate) fn total(&self, kernel: &RingCounts) -> LostEvents {
         let overrun = self.counted.max(kernel.overrun);
+        let unknown = if kernel.overrun > self.counted { 0 } else { self.gaps_of_unknown_size };
         LostEvents {
             overrun,
             dropped: kernel.dropped,
-            gaps_of_unknown_size: if kernel.overrun > self.counted { 0 } else { self.gaps_of_unknown_size },
+            gaps_of_unknown_size: unknown.saturating_add(self.disturbances),
             out_of_order: self.out_of_order,
+            taken: self.taken,
             ..LostEvents::default()
         }
     }
 }
 
-/// What the kernel says of the rings of these CPUs together.
-pub(crate) fn kernel_counts(instance: &Instance, cpus: impl Iterator<Item = u32>) -> RingCounts {
-    cpus.fold(RingCounts::default(), |sum, cpu| {
-        let path = instance.path(format!("per_cpu/cpu{cpu}/stats"));
-        sum.plus(RingCounts::parse(&fs::read_to_string(path).unwrap_or_default()))
-    })
+/// What the kernel says of a CPU's ring; `None` if it says nothing.
+pub(crate) fn counts_of(instance: &Instance, cpu: u16) -> Option<RingCounts> {
+    let text = fs::read_to_string(instance.path(format!("per_cpu/cpu{cpu}/stats")));
+    text.ok().map(|text| RingCounts::parse(&text))
+}
+
+/// A ring that has nothing left to read, as the kernel counts it beside what was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Compared {
+    /// All of it was read here.
+    Whole,
+    /// Another program has read so many records.
+    Taken(u64),
+    /// The kernel's counts began anew: the ring was cleared, or its clock was set.
+    Cleared,
+    /// The kernel does not say.
+    Unknown,
+}
+
+impl Compared {
+    /// Of a ring of which so many records were read. What was overwritten is in other counts.
+    pub(crate) fn of(kernel: Option<RingCounts>, records: u64) -> Self {
+        let Some((read, there)) = kernel.and_then(|kernel| kernel.read.zip(kernel.entries)) else {
+            return Self::Unknown;
+        };
+        match read.saturating_add(there).checked_sub(records) {
+            Some(0) => Self::Whole,
+            Some(taken) => Self::Taken(taken),
+            None => Self::Cleared,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -71,10 +105,25 @@ mod tests {
         losses.add(gap(Some(10)));
         losses.add(gap(None));
         assert_eq!(losses.events(), 11);
-        let total = losses.total(&RingCounts { overrun: 31, dropped: 5 });
+        let total = losses.total(&RingCounts { overrun: 31, dropped: 5, ..RingCounts::default() });
         assert_eq!((total.overrun, total.gaps_of_unknown_size, total.missing()), (31, 0, 36));
         let total = losses.total(&RingCounts::default());
         assert_eq!((total.overrun, total.gaps_of_unknown_size), (10, 1));
+    }
+
+    #[test]
+    fn fault_10_what_the_kernel_counted_and_nobody_read_here_is_missing() {
+        let counts = |read, entries| {
+            Some(RingCounts { read: Some(read), entries: Some(entries), ..RingCounts::default() })
+        };
+        assert_eq!(Compared::of(counts(100, 0), 100), Compared::Whole);
+        assert_eq!(Compared::of(counts(90, 17), 100), Compared::Taken(7));
+        assert_eq!(Compared::of(counts(99, 0), 100), Compared::Cleared);
+        assert_eq!(Compared::of(Some(RingCounts::default()), 100), Compared::Unknown);
+        assert_eq!(Compared::of(None, 0), Compared::Unknown);
+        let losses = Losses { taken: 7, disturbances: 2, ..Losses::default() };
+        let total = losses.total(&RingCounts { overrun: 5, ..RingCounts::default() });
+        assert_eq!((total.taken, total.gaps_of_unknown_size, total.missing()), (7, 2, 14));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use pageset_trace::raw::PageLayout;
 
 /// An event has its time a little before it can be read. A CPU that is interrupted between the two, as a virtual one may
 /// be, makes it late; such events are kept out of order and counted. Guess.
-const LATE_NS: u64 = 5_000_000;
+pub(crate) const LATE_NS: u64 = 5_000_000;
 /// Pages that one round reads of all rings together, 16 MiB on most machines: what bounds the memory.
 const ROUND_PAGES_MAX: usize = 4096;
 /// Pages that one round reads of a ring, whatever the number of CPUs is.
@@ -69,6 +69,11 @@ impl Merger {
     /// Whether a ring waits for others to come as far.
     pub(crate) fn is_behind(&self) -> bool {
         self.rings.iter().any(|ring| ring.waiting() > self.pages_max * PAGE_EVENTS)
+    }
+
+    /// Each CPU, and the records that were read of its ring.
+    pub(crate) fn records(&self) -> impl Iterator<Item = (u16, u64)> {
+        self.rings.iter().map(|ring| (ring.cpu, ring.records))
     }
 
     /// Puts all that waits into `out`: for when no more events come.

@@ -12,14 +12,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use pageset_trace::{Event, LostEvents, TraceInfo};
+use pageset_trace::{Event, LostEvents, TraceInfo, raw::RingCounts};
 
 use crate::alarm::Alarm;
 use crate::clock::now_ns;
-use crate::cpus::CpuList;
 use crate::error::RecordError;
 use crate::instance::Instance;
-use crate::losses::kernel_counts;
+use crate::intrusion::Intrusions;
+use crate::losses::{Compared, counts_of};
 use crate::machine;
 use crate::merge::Merger;
 use crate::options::{Options, Timing};
@@ -39,6 +39,7 @@ pub(crate) struct Reader<'a> {
     buffer_pages: u64,
     bytes: &'a AtomicU64,
     instance: &'a Instance,
+    intrusions: Intrusions,
     timing: Timing,
     /// What is older is left out: a flight recorder's buffers do not all reach back as far.
     begin_ns: u64,
@@ -47,6 +48,7 @@ pub(crate) struct Reader<'a> {
 impl<'a> Reader<'a> {
     pub(crate) fn new(
         instance: &'a Instance,
+        intrusions: Intrusions,
         merger: Merger,
         sender: SyncSender<Piece>,
         bytes: &'a AtomicU64,
@@ -54,7 +56,7 @@ impl<'a> Reader<'a> {
         timing: Timing,
     ) -> Self {
         let (batch, events, begin_ns) = (Vec::new(), 0, 0);
-        Self { merger, sender, batch, events, buffer_pages, bytes, instance, timing, begin_ns }
+        Self { merger, sender, batch, events, buffer_pages, bytes, instance, intrusions, timing, begin_ns }
     }
 
     /// Switches recording on, follows it to its end, and switches it off.
@@ -68,6 +70,7 @@ impl<'a> Reader<'a> {
         let on = Instant::now();
         head.t_on_ns = Some(now_ns());
         self.instance.set("tracing_on", "1")?;
+        self.intrusions.begin();
         if let Some(alarm) = &alarm {
             alarm.begin()?;
         }
@@ -81,8 +84,10 @@ impl<'a> Reader<'a> {
         };
         let ending = self.follow(options, child.as_mut(), on, alarm.as_deref_mut(), tell);
         head.t_end_ns = Some(now_ns());
+        self.intrusions.look(on.elapsed());
         if !self.instance.is_recording() {
             head.not_recorded.push("the end: somebody else switched recording off (tracing_on)".to_owned());
+            self.merger.losses.disturbances += 1;
         }
         self.instance.set("tracing_on", "0")?;
         head.t_off_ns = Some(now_ns());
@@ -131,6 +136,7 @@ impl<'a> Reader<'a> {
                 return Ok(Ending::Command(status));
             }
             let elapsed = on.elapsed();
+            self.intrusions.look(elapsed);
             if options.duration.is_some_and(|duration| elapsed >= duration) {
                 return Ok(Ending::Time);
             }
@@ -176,14 +182,14 @@ impl<'a> Reader<'a> {
     }
 
     /// Hands on all that the kernel still has, when recording is switched off; returns what is missing.
-    pub(crate) fn finish(&mut self, cpus: &CpuList, head: &mut TraceInfo) -> Result<LostEvents, RecordError> {
+    pub(crate) fn finish(&mut self, head: &mut TraceInfo) -> Result<LostEvents, RecordError> {
         if self.timing == Timing::AtTheEnd {
             self.find_begin()?;
         }
         while self.round()?.pages > 0 || self.merger.is_behind() {}
         self.merger.finish(&mut self.batch);
         self.hand_on()?;
-        let mut kernel = kernel_counts(self.instance, cpus.iter());
+        let mut kernel = self.compare(head);
         if self.begin_ns > 0 {
             begins_late(head, self.begin_ns, kernel.overrun);
             // They were to be overwritten.
@@ -192,6 +198,37 @@ impl<'a> Reader<'a> {
         let losses = &mut self.merger.losses;
         head.gaps = std::mem::take(&mut losses.gaps);
         Ok(losses.total(&kernel))
+    }
+
+    /// Compares the rings, which have nothing left to read, with what was read of them; returns the kernel's counts of all.
+    fn compare(&mut self, head: &mut TraceInfo) -> RingCounts {
+        let intrusions = self.intrusions.count();
+        head.not_recorded.extend(self.intrusions.sentences());
+        let losses = &mut self.merger.losses;
+        losses.disturbances = losses.disturbances.saturating_add(intrusions);
+        let mut kernel = RingCounts::default();
+        let rings: Vec<_> = self.merger.records().collect();
+        for (cpu, records) in rings {
+            let counts = counts_of(self.instance, cpu);
+            kernel = kernel.plus(counts.unwrap_or_default());
+            let losses = &mut self.merger.losses;
+            match Compared::of(counts, records) {
+                Compared::Whole => {}
+                Compared::Taken(taken) => losses.taken = losses.taken.saturating_add(taken),
+                // Whoever has cleared it has written to a file.
+                Compared::Cleared if intrusions > 0 => {}
+                Compared::Cleared => {
+                    losses.disturbances += 1;
+                    let what = "some events, how many is unknown: another program cleared its buffer";
+                    head.not_recorded.push(format!("CPU {cpu}: {what}"));
+                }
+                Compared::Unknown => {
+                    let what = "whether all of its events were read: the kernel's counts cannot be read";
+                    head.not_recorded.push(format!("CPU {cpu}: {what}"));
+                }
+            }
+        }
+        kernel
     }
 
     /// Where a flight recorder's trace begins: where the last of the buffers does that the kernel has overwritten. Each begins

@@ -20,7 +20,7 @@ const NEAR: usize = 16;
 
 /// A CPU's ring.
 pub(crate) struct Ring {
-    cpu: u16,
+    pub(crate) cpu: u16,
     pipe: File,
     page: Vec<u8>,
     waits: Waits,
@@ -28,6 +28,8 @@ pub(crate) struct Ring {
     pending: Vec<Event>,
     /// Time of the last event that was read.
     pub(crate) last_ns: u64,
+    /// Records that were read, of any kind: what the kernel counts too.
+    pub(crate) records: u64,
 }
 
 /// How far a ring, or all of them, was read.
@@ -63,6 +65,7 @@ impl Ring {
             waits: Waits::default(),
             pending: Vec::new(),
             last_ns: since_ns,
+            records: 0,
         })
     }
 
@@ -76,6 +79,7 @@ impl Ring {
             waits: Waits::default(),
             pending: Vec::new(),
             last_ns: 0,
+            records: 0,
         }
     }
 
@@ -115,6 +119,7 @@ impl Ring {
                 missed = Some(Missed { events: None });
                 break;
             };
+            self.records += 1;
             self.note_gap(&mut missed, record.ts_ns, losses);
             self.last_ns = record.ts_ns;
             if let Some(caller) = decoder.stack(&record) {

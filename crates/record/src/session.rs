@@ -4,15 +4,17 @@ use std::{
     io::{self, Write},
     process::ExitStatus,
     sync::{
-        Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
-        mpsc::sync_channel,
+        mpsc::{channel, sync_channel},
     },
     thread,
     time::Duration,
 };
 
-use pageset_trace::{LostEvents, Sample, TraceInfo};
+use pageset_trace::{
+    LostEvents, RECORDER_UNKNOWN, Sample, TraceInfo,
+    raw::{Decoder, PageLayout},
+};
 
 use crate::alarm::Alarm;
 use crate::clock::now_ns;
@@ -20,11 +22,13 @@ use crate::condition::{Condition, Met};
 use crate::cpus::CpuList;
 use crate::error::RecordError;
 use crate::instance::Instance;
+use crate::intrusion::Intrusions;
 use crate::machine;
 use crate::merge::Merger;
 use crate::options::Options;
 use crate::reader::Reader;
 use crate::ring::Ring;
+use crate::roll_call::RollCall;
 use crate::sampler::Sampler;
 use crate::setup::{Setup, Wanted, set_up};
 use crate::tracefs::Tracefs;
@@ -154,37 +158,42 @@ impl Session {
         tell: &mut dyn FnMut(&Status) -> Going,
     ) -> Result<Recording, RecordError> {
         let Self { options, cpus, buffer_bytes, setup, mut alarm, instance, .. } = self;
-        let Setup { layout, decoder, recorded, not_recorded } = setup;
-        let page_bytes = layout.page_bytes;
-        let sampler = Sampler::new(&instance, cpus.clone())?;
-        let since_ns = now_ns();
-        let rings = cpus.iter().map(|cpu| Ring::open(&instance, cpu, &layout, since_ns));
-        let merger = Merger::new(rings.collect::<Result<_, _>>()?, layout, decoder);
-        let mut head = describe(&options, &cpus, not_recorded)?;
-        head.recorded = recorded;
-        if !sampler.is_marking() {
-            head.not_recorded.push("marks around samples: trace_marker_raw cannot be written".to_owned());
-        }
-
-        let stop = AtomicBool::new(false);
-        let bytes = AtomicU64::new(0);
-        let pids = Mutex::new(Vec::new());
-        note_pid(&pids);
+        let (stop, bytes) = (AtomicBool::new(false), AtomicU64::new(0));
+        let roll_call = RollCall::begin(&instance)?;
         let (sender, pieces) = sync_channel(PIECES_MAX);
         thread::scope(|scope| {
-            let samples = scope.spawn(|| {
-                note_pid(&pids);
-                sampler.run(&stop)
+            // What two threads wait for when they have answered. If this one fails before, they end.
+            let (give_head, head_given) = channel();
+            let (give_sampler, sampler_given) = channel::<Sampler>();
+            let (roll_call, stop, bytes) = (&roll_call, &stop, &bytes);
+            let samples = scope.spawn(move || {
+                roll_call.answer();
+                sampler_given.recv().map(|sampler| sampler.run(stop)).unwrap_or_default()
             });
-            let first = head.clone();
-            let (shared_pids, shared_bytes) = (&pids, &bytes);
             let writer = scope.spawn(move || {
-                note_pid(shared_pids);
-                let head = TraceInfo { recorder_pids: pids_of(shared_pids), ..first };
-                writing::write(out, &head, &pieces, shared_bytes)
+                roll_call.answer();
+                match head_given.recv() {
+                    Ok(head) => writing::write(out, &head, &pieces, bytes),
+                    Err(_) => Ok(0),
+                }
             });
-            let buffer_pages = (buffer_bytes / page_bytes as u64).max(1);
-            let mut reader = Reader::new(&instance, merger, sender, &bytes, buffer_pages, options.reading);
+            let pids = roll_call.end(&cpus, &setup.layout, &setup.decoder)?;
+            let mut head = describe(&options, &cpus, setup.recorded, setup.not_recorded)?;
+            match pids {
+                Ok(pids) => head.recorder_pids = pids,
+                Err(reason) => head.not_recorded.push(format!("{RECORDER_UNKNOWN}: {reason}")),
+            }
+            let sampler = Sampler::new(&instance, cpus.clone())?;
+            if !sampler.is_marking() {
+                head.not_recorded.push("marks around samples: trace_marker_raw cannot be written".to_owned());
+            }
+            let intrusions = Intrusions::watch(&instance, &setup.directories, &cpus);
+            let buffer_pages = (buffer_bytes / setup.layout.page_bytes as u64).max(1);
+            let merger = merger(&instance, &cpus, setup.layout, setup.decoder)?;
+            let reading = options.reading;
+            let mut reader = Reader::new(&instance, intrusions, merger, sender, bytes, buffer_pages, reading);
+            // Both threads wait for nothing else, so they take it.
+            drop((give_head.send(head.clone()), give_sampler.send(sampler)));
             let ended = reader.record(&options, &mut head, alarm.as_mut(), tell);
             stop.store(true, Ordering::Relaxed);
             samples.thread().unpark();
@@ -194,8 +203,7 @@ impl Session {
             if options.cpus.is_none() {
                 note_newcomers(&mut head, &cpus);
             }
-            let ended = ended.and_then(|ended| reader.finish(&cpus, &mut head).map(|lost| (ended, lost)));
-            head.recorder_pids = pids_of(&pids);
+            let ended = ended.and_then(|ended| reader.finish(&mut head).map(|lost| (ended, lost)));
             let events = reader.end(ended.as_ref().ok().map(|(_, lost)| (head.clone(), *lost)));
             let written =
                 writer.join().unwrap_or_else(|_| Err(io::Error::other("the writing thread failed")));
@@ -206,13 +214,31 @@ impl Session {
     }
 }
 
+/// Reads the rings of these CPUs, from now on.
+fn merger(
+    instance: &Instance,
+    cpus: &CpuList,
+    layout: PageLayout,
+    decoder: Decoder,
+) -> Result<Merger, RecordError> {
+    let since_ns = now_ns();
+    let rings = cpus.iter().map(|cpu| Ring::open(instance, cpu, &layout, since_ns));
+    Ok(Merger::new(rings.collect::<Result<_, _>>()?, layout, decoder))
+}
+
 /// What is known when a recording begins.
-fn describe(options: &Options, cpus: &CpuList, not_recorded: Vec<String>) -> Result<TraceInfo, RecordError> {
+fn describe(
+    options: &Options,
+    cpus: &CpuList,
+    recorded: Vec<String>,
+    not_recorded: Vec<String>,
+) -> Result<TraceInfo, RecordError> {
     let before = machine::snapshot()?;
     let mut info = TraceInfo {
         kernel: Some(machine::kernel()),
         command: options.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
         cpus: u32::try_from(CpuList::online().len()).ok(),
+        recorded,
         not_recorded,
         recording_cost: options.cost,
         ..TraceInfo::default()
@@ -245,16 +271,4 @@ fn note_newcomers(head: &mut TraceInfo, cpus: &CpuList) {
     for cpu in CpuList::online().iter().filter(|cpu| !cpus.contains(*cpu)) {
         head.not_recorded.push(format!("CPU {cpu}: it was switched on meanwhile"));
     }
-}
-
-/// Notes that this thread is one of the recorder's.
-fn note_pid(pids: &Mutex<Vec<u32>>) {
-    let pid = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
-    pids.lock().unwrap_or_else(PoisonError::into_inner).push(pid);
-}
-
-fn pids_of(pids: &Mutex<Vec<u32>>) -> Vec<u32> {
-    let mut pids = pids.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    pids.sort_unstable();
-    pids
 }

@@ -21,6 +21,8 @@ use pageset_trace::raw::{Callers, Filter, Need, PROBES, SPINNING, TRACEPOINTS, T
 pub(crate) struct Setup {
     pub(crate) layout: PageLayout,
     pub(crate) decoder: Decoder,
+    /// Directories of its events, below the instance.
+    pub(crate) directories: Vec<PathBuf>,
     /// Names of the events that are switched on.
     pub(crate) recorded: Vec<String>,
     /// What it will not record, each with the reason.
@@ -66,11 +68,15 @@ pub(crate) fn set_up(
 
     let symbols = Symbols::read();
     let mut not_recorded = Vec::new();
-    let mut events = Vec::new();
+    let (mut events, mut directories) = (Vec::new(), Vec::new());
     for tracepoint in TRACEPOINTS.into_iter().filter(|tracepoint| wanted.has(tracepoint)) {
         let directory = PathBuf::from("events").join(tracepoint.system).join(tracepoint.name);
-        match switch_on(tracefs, instance, directory, &tracepoint, &symbols) {
-            Ok(format) => events.push((tracepoint, format)),
+        match switch_on(tracefs, instance, directory.clone(), &tracepoint, &symbols) {
+            Ok(format) => {
+                events.push((tracepoint, format));
+                // The kernel's own have no directory in an instance.
+                directories.extend((tracepoint.system != "ftrace").then_some(directory));
+            }
             Err(Missing(problem)) if tracepoint.need == Need::Required || wanted.only.is_some() => {
                 return Err(RecordError::Refused {
                     problem: format!("{} cannot be recorded: {problem}", label(&tracepoint)),
@@ -82,7 +88,11 @@ pub(crate) fn set_up(
     }
     if wanted.only.is_none() {
         match probe(tracefs, instance, &symbols) {
-            Ok(probes) => events.extend(probes),
+            Ok(probes) => {
+                let group = PathBuf::from("events").join(probes::group(instance.name()));
+                directories.extend(probes.iter().map(|(probe, _)| group.join(probe.name)));
+                events.extend(probes);
+            }
             Err(problem) => not_recorded.push(format!("bulk allocations: {problem}")),
         }
     }
@@ -102,7 +112,7 @@ pub(crate) fn set_up(
             Err(error) => not_recorded.push(error.to_string()),
         }
     }
-    Ok(Setup { layout, decoder, recorded, not_recorded })
+    Ok(Setup { layout, decoder, directories, recorded, not_recorded })
 }
 
 /// Has the kernel write the call chain of each wait for a spinning lock behind its beginning. Source: the kernel's

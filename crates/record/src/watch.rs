@@ -2,13 +2,13 @@
 
 use std::io;
 
-use pageset_trace::{Event, EventKind};
+use pageset_trace::{Event, EventKind, raw::RingCounts};
 
 use crate::clock::now_ns;
 use crate::cpus::CpuList;
 use crate::error::RecordError;
 use crate::instance::Instance;
-use crate::losses::kernel_counts;
+use crate::losses::counts_of;
 use crate::merge::Merger;
 use crate::ring::Ring;
 use crate::setup::{Setup, Wanted, set_up};
@@ -28,7 +28,6 @@ pub(crate) struct Watched<'a> {
 pub(crate) struct Watch {
     merger: Merger,
     events: Vec<Event>,
-    cpus: CpuList,
     /// Removed after the rings are closed.
     instance: Instance,
 }
@@ -50,7 +49,7 @@ impl Watch {
         let since_ns = now_ns();
         let rings = cpus.iter().map(|cpu| Ring::open(&instance, cpu, &layout, since_ns));
         let merger = Merger::new(rings.collect::<Result<_, _>>()?, layout, decoder);
-        Ok(Self { merger, events: Vec::new(), cpus: cpus.clone(), instance })
+        Ok(Self { merger, events: Vec::new(), instance })
     }
 
     /// Switches recording on.
@@ -68,6 +67,13 @@ impl Watch {
 
     /// Events missed so far.
     pub(crate) fn lost(&self) -> u64 {
-        self.merger.losses.total(&kernel_counts(&self.instance, self.cpus.iter())).missing()
+        let (mut kernel, mut taken) = (RingCounts::default(), 0_u64);
+        for (cpu, records) in self.merger.records() {
+            let Some(counts) = counts_of(&self.instance, cpu) else { continue };
+            kernel = kernel.plus(counts);
+            // More may have been written since the reading.
+            taken = taken.saturating_add(counts.read.unwrap_or(0).saturating_sub(records));
+        }
+        self.merger.losses.total(&kernel).missing().saturating_add(taken)
     }
 }

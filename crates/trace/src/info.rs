@@ -72,6 +72,9 @@ pub struct LostEvents {
     pub out_of_order: u64,
     /// Blocks of a damaged native file that were not read (recovery only).
     pub damaged_blocks: u64,
+    /// Written into the ring, and read there by another program.
+    #[serde(default)]
+    pub taken: u64,
 }
 
 impl LostEvents {
@@ -84,6 +87,7 @@ impl LostEvents {
             .saturating_add(self.gaps_of_unknown_size)
             .saturating_add(self.malformed_lines)
             .saturating_add(self.oversized_lines)
+            .saturating_add(self.taken)
     }
 }
 

@@ -67,7 +67,7 @@ pub use sample::{Sample, ZoneSample};
 pub use setting_change::SettingChange;
 pub use sidecar::find as side_file;
 pub use snapshot::Snapshot;
-pub use without_recorder::WithoutRecorder;
+pub use without_recorder::{RECORDER_UNKNOWN, WithoutRecorder};
 
 /// The crate's README, its example run as a test.
 #[cfg(doctest)]

@@ -21,6 +21,9 @@ pub struct WithoutRecorder<R> {
     left_out: u64,
 }
 
+/// What [`TraceInfo::not_recorded`] begins with, before the reason, where a recorder does not know its threads.
+pub const RECORDER_UNKNOWN: &str = "which threads are the recorder's";
+
 /// Frames of the recorder.
 #[derive(Debug, Default)]
 struct Frames {

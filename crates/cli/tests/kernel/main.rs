@@ -3,6 +3,7 @@
 mod advise;
 mod clocks;
 mod disturbances;
+mod faults;
 mod record;
 mod refusals;
 

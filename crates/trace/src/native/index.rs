@@ -49,6 +49,7 @@ fn lost_words(lost: &mut LostEvents) -> [&mut u64; LOST_WORDS] {
         unknown_gfp_names,
         out_of_order,
         damaged_blocks,
+        taken,
     } = lost;
     [
         overrun,
@@ -62,10 +63,13 @@ fn lost_words(lost: &mut LostEvents) -> [&mut u64; LOST_WORDS] {
         unknown_gfp_names,
         out_of_order,
         damaged_blocks,
+        taken,
     ]
 }
 
-const LOST_WORDS: usize = 11;
+const LOST_WORDS: usize = 12;
+/// Those that every index has. The others are written if one of them is not 0, as with kinds.
+const LOST_WORDS_MIN: usize = 11;
 
 /// Kinds that every index counts. Counts of the others are written if there is an event of one, so that files without them can
 /// be read by programs that do not know them.
@@ -112,7 +116,10 @@ impl Index {
         let is_used = self.kinds[KINDS_MIN + 1..].iter().any(|count| *count > 0);
         let kinds = if is_used { EventKind::COUNT } else { KINDS_MIN };
         let words = self.kinds[1..=kinds].iter().copied().chain(self.cpus.iter().copied());
-        for word in words.chain(lost_words(&mut lost).map(|word| *word)) {
+        let lost = lost_words(&mut lost).map(|word| *word);
+        let is_used = lost[LOST_WORDS_MIN..].iter().any(|count| *count > 0);
+        let lost = &lost[..if is_used { LOST_WORDS } else { LOST_WORDS_MIN }];
+        for word in words.chain(lost.iter().copied()) {
             bytes.extend(word.to_le_bytes());
         }
         let crc = crc32fast::hash(&bytes);
@@ -135,9 +142,11 @@ impl Index {
             return Err("the index has too many blocks or CPUs");
         }
         let entries = INDEX_HEADER_BYTES + blocks * INDEX_ENTRY_BYTES;
+        let is_long = |kinds: usize, lost: usize| body.len() == entries + (kinds + cpus + lost) * 8;
+        // No two of the four lengths are the same.
         let kinds = [KINDS_MIN, EventKind::COUNT]
             .into_iter()
-            .find(|kinds| body.len() == entries + (kinds + cpus + LOST_WORDS) * 8)
+            .find(|kinds| is_long(*kinds, LOST_WORDS_MIN) || is_long(*kinds, LOST_WORDS))
             .ok_or("the index has the wrong length")?;
         let mut index = Self {
             blocks: body[INDEX_HEADER_BYTES..entries]
@@ -203,6 +212,19 @@ mod tests {
         assert_eq!(with.to_bytes().len(), without.len() + (EventKind::COUNT - KINDS_MIN) * 8);
         assert_eq!(Index::from_bytes(&with.to_bytes()), Ok(with));
     }
+
+    #[test]
+    fn losses_that_came_later_take_no_room_where_there_are_none() {
+        let without = index().to_bytes();
+        let mut with = index();
+        with.lost.taken = 9;
+        assert_eq!(with.to_bytes().len(), without.len() + (LOST_WORDS - LOST_WORDS_MIN) * 8);
+        assert_eq!(Index::from_bytes(&with.to_bytes()), Ok(with.clone()));
+        with.kinds[usize::from(EventKind::MmPagePcpuRefill.code())] = 7;
+        assert_eq!(Index::from_bytes(&with.to_bytes()), Ok(with));
+    }
+
+    const _: () = assert!(EventKind::COUNT - KINDS_MIN != LOST_WORDS - LOST_WORDS_MIN);
 
     #[test]
     fn every_damaged_byte_is_noticed() {
