@@ -40,7 +40,7 @@ impl Failure {
         Self { errno, reason: Reason::Words(words) }
     }
 
-    /// A failure that is told of in these words. It is the thread's last one: whoever makes it reports it.
+    /// A failure in these words. They are the thread's last text from here on, so the caller reports it.
     pub(crate) fn with_text(errno: c_int, words: fmt::Arguments<'_>) -> Self {
         let mut text = Text::EMPTY;
         // What does not fit is left out.

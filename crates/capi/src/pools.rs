@@ -1,7 +1,7 @@
 //! Which pool a handle names.
 //!
 //! A handle is a number in the shape of a pointer: a slot's index in its low bits, above them a number that no other pool ever
-//! has, in no other copy of the library either. So whatever a caller passes is looked up, never followed. Finding a pool takes no lock and waits for nobody, nor do
+//! has, of this copy of the library or another one. So whatever a caller passes is looked up, never followed. Finding a pool takes no lock and waits for nobody, nor do
 //! making and ending one: a child of `fork` may do it, too.
 
 use std::ptr;
@@ -70,8 +70,8 @@ pub(crate) fn insert(mut entry: Box<[Entry; 1]>) -> Result<*mut PoolHandle, Fail
     Err(Failure::new(libc::EMFILE, "there are 4096 pools: destroy those that are not used"))
 }
 
-/// The number of the pool that is made after so many. Each copy of the library in a process begins at another one, so that a handle
-/// of the static library names nothing in the shared one: copies differ by where they are.
+/// The number of the pool that is made after so many. Each copy of the library in a process begins at a number of its own, which its
+/// address decides. So a handle of the static library names nothing in the shared one.
 fn number(made: usize) -> usize {
     let place = ptr::from_ref(&MADE).addr();
     // Splits the numbers as evenly as the golden ratio does. Source: Knuth, The Art of Computer Programming, 6.4.

@@ -30,7 +30,7 @@ impl fmt::Write for Text {
     }
 }
 
-/// What the system said, in words. (The standard library puts them on the heap.)
+/// The system's words for an error. (The standard library puts them on the heap.)
 pub(crate) struct Os<'a>(pub(crate) &'a io::Error);
 
 impl fmt::Display for Os<'_> {
@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_left_out_and_no_character_is_cut() {
         let mut text = Text::EMPTY;
-        assert!(write!(text, "one {}\n", 2).is_ok());
+        assert!(writeln!(text, "one {}", 2).is_ok());
         assert_eq!(read(&text), "one 2 ");
         assert!(write!(text, "{}", "\u{e4}".repeat(200)).is_err());
         assert_eq!(read(&text).len(), 254, "an odd number of bytes was left");

@@ -22,7 +22,7 @@ fn succeed(command: &mut Command) {
 }
 
 const C89: &[&str] = &["-std=c89"];
-/// What the static library needs besides.
+/// Libraries that the static library needs.
 const SYSTEM: [&str; 4] = ["-lgcc_s", "-lpthread", "-ldl", "-lm"];
 
 /// A program, in a directory that goes with it.
@@ -137,7 +137,7 @@ fn fault_05_a_plugin_with_the_static_library_can_be_closed() {
     let names = ["config_init", "create", "destroy", "alloc", "free"];
     succeed(
         Command::new("cc")
-            // Of a library built in several units, names would be looked up in the program first.
+            // A library that is built in several units would look names up in the program first.
             .args(["-shared", "-Wl,-Bsymbolic"])
             .arg("-o")
             .arg(&plugin)

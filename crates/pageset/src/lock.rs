@@ -1,4 +1,4 @@
-//! The locks of what is seldom done. Waiting for one asks nobody for memory, so a free may wait where the heap is used up.
+//! The pool's locks. A thread that waits for one needs no memory, so a free may wait where the heap is used up.
 //! (With `parking_lot`, a thread that waits for the first time asks the heap for its place in a queue.)
 
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
@@ -17,7 +17,7 @@ impl<T> Lock<T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the lock if nobody has it.
+    /// Takes the lock if no thread has it.
     pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         match self.0.try_lock() {
             Ok(guard) => Some(guard),

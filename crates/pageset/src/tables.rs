@@ -24,7 +24,7 @@ impl Bits {
 /// An allocator, and the memory that it borrows.
 ///
 /// # Invariants
-/// Nobody but the allocator uses the bits, and it goes first: fields are dropped in this order.
+/// Only the allocator uses the bits, and it goes first: fields are dropped in this order.
 pub(crate) struct Allocator {
     /// Only as long as this value lives: [`get`](Self::get) says so.
     allocator: BlockAllocator<'static>,
@@ -40,7 +40,8 @@ impl Allocator {
         let counts = TableCounts::for_config(config)?;
         let mut bits = Bits::new(counts.pageblocks)
             .map_err(|source| BuildError::System { what: "map the pool's tables", source })?;
-        // SAFETY: `build` cannot keep them, since it is for any lifetime; by the invariant the allocator, which has them, goes before the bits.
+        // SAFETY: `build` is for any lifetime, so it keeps none of them. The allocator has them, and by the invariant it goes before
+        // the bits.
         let free = unsafe { bits.free.lend() };
         // SAFETY: as above.
         let tails = unsafe { bits.tails.lend() };

@@ -126,7 +126,7 @@ fn order(order: u8) -> Order {
     Order::new(order).unwrap()
 }
 
-/// What every operation gets: the pool, pages of it, and room for more of them.
+/// Every operation gets this: the pool, pages of it, and room for more of them.
 struct Held<'p> {
     pool: &'p Arc<Pool>,
     pages: Vec<Pages<'p>>,

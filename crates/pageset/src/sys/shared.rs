@@ -43,7 +43,7 @@ impl<T> Shared<T> {
 
 impl<T> Clone for Shared<T> {
     fn clone(&self) -> Self {
-        // INVARIANT: one owner more, whom nobody has to see before the share is passed on.
+        // INVARIANT: one owner more. Other threads see the count at the latest when they get the share.
         self.owned().owners.fetch_add(1, Relaxed);
         Self(self.0)
     }
@@ -63,7 +63,7 @@ impl<T> Drop for Shared<T> {
         if self.owned().owners.fetch_sub(1, Release) > 1 {
             return;
         }
-        // What other owners did with the value came before they left.
+        // Other threads dropped their shares before: what they wrote to the value is seen from here on.
         fence(Acquire);
         // SAFETY: from a leaked box of one entry, and by the invariant this was its last share.
         drop(unsafe { Box::from_raw(ptr::slice_from_raw_parts_mut(self.0.as_ptr(), 1)) });

@@ -38,7 +38,7 @@ impl<T: FromZeros> Zeros<T> {
 }
 
 impl<T> Zeros<T> {
-    /// The entries, for somebody who moves together with this table.
+    /// The entries, for a value that moves together with this table.
     ///
     /// # Safety
     /// They are not used once the table is dropped, and the table itself is not read as long as they are used.

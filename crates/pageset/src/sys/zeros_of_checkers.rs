@@ -1,4 +1,4 @@
-//! Tables of what is empty at first, from the heap: atomics of model checkers are more than their zeros.
+//! Tables whose entries are empty at first, from the heap: atomics of model checkers are more than their zeros.
 
 use std::io;
 use std::ptr::NonNull;
@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 /// A table whose entries are the default at first.
 ///
 /// # Invariants
-/// It leads to a leaked box, and nobody else has it.
+/// It leads to a leaked box, which only this value has.
 pub(crate) struct Zeros<T>(NonNull<[T]>);
 
 // SAFETY: it owns the entries as a box does.
@@ -23,7 +23,7 @@ impl<T: Default> Zeros<T> {
 }
 
 impl<T> Zeros<T> {
-    /// The entries, for somebody who moves together with this table.
+    /// The entries, for a value that moves together with this table.
     ///
     /// # Safety
     /// They are not used once the table is dropped, and the table itself is not read as long as they are used.
@@ -35,7 +35,7 @@ impl<T> Zeros<T> {
 
 impl<T> Drop for Zeros<T> {
     fn drop(&mut self) {
-        // SAFETY: from a leaked box, which nobody else has.
+        // SAFETY: from a leaked box, which only this value has.
         drop(unsafe { Box::from_raw(self.0.as_ptr()) });
     }
 }

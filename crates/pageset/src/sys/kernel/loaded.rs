@@ -25,7 +25,7 @@ pub(in crate::sys) fn stay_loaded() {
     // SAFETY: reads a number that the kernel gave the process.
     let program = unsafe { libc::getauxval(libc::AT_PHDR) } as usize;
     if program.wrapping_sub(library.dli_fbase.addr()) < HEADERS_AT_MOST {
-        // The program itself, which nobody closes.
+        // The program itself, which cannot be closed.
         return;
     }
     let flags = libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE;
