@@ -209,17 +209,15 @@ fn listed(row: &str) -> Vec<libc::c_long> {
 }
 
 /// The calls that the page may name.
-const NUMBERS: [(&str, libc::c_long); 33] = [
+const NUMBERS: [(&str, libc::c_long); 30] = [
     ("clone", libc::SYS_clone),
     ("clone3", libc::SYS_clone3),
     ("close", libc::SYS_close),
     ("exit", libc::SYS_exit),
     ("fcntl", libc::SYS_fcntl),
-    ("fstat", libc::SYS_fstat),
     ("ftruncate", libc::SYS_ftruncate),
     ("futex", libc::SYS_futex),
     ("gettid", libc::SYS_gettid),
-    ("lseek", libc::SYS_lseek),
     ("madvise", libc::SYS_madvise),
     ("mbind", libc::SYS_mbind),
     ("membarrier", libc::SYS_membarrier),
@@ -228,13 +226,13 @@ const NUMBERS: [(&str, libc::c_long); 33] = [
     ("mmap", libc::SYS_mmap),
     ("mprotect", libc::SYS_mprotect),
     ("munmap", libc::SYS_munmap),
-    ("newfstatat", libc::SYS_newfstatat),
     ("openat", libc::SYS_openat),
     ("prctl", libc::SYS_prctl),
-    ("prlimit64", libc::SYS_prlimit64),
     ("read", libc::SYS_read),
     ("rseq", libc::SYS_rseq),
+    ("rt_sigpending", libc::SYS_rt_sigpending),
     ("rt_sigprocmask", libc::SYS_rt_sigprocmask),
+    ("rt_sigtimedwait", libc::SYS_rt_sigtimedwait),
     ("sched_getaffinity", libc::SYS_sched_getaffinity),
     ("sched_getscheduler", libc::SYS_sched_getscheduler),
     ("sched_setaffinity", libc::SYS_sched_setaffinity),
@@ -242,7 +240,6 @@ const NUMBERS: [(&str, libc::c_long); 33] = [
     ("sched_yield", libc::SYS_sched_yield),
     ("set_robust_list", libc::SYS_set_robust_list),
     ("sigaltstack", libc::SYS_sigaltstack),
-    ("statx", libc::SYS_statx),
 ];
 
 fn number_of(name: &str) -> libc::c_long {
