@@ -28,6 +28,8 @@ pub(super) struct Setup {
     pub(super) residency: Residency,
     pub(super) fast_path: FastPath,
     pub(super) returns: ReturnPolicy,
+    /// Every address keeps its page.
+    pub(super) is_pinned: bool,
 }
 
 /// Whose memory a pool is.
@@ -189,6 +191,7 @@ impl Setup {
             },
             fast_path: numbers.one_of(&[FastPath::Auto, FastPath::Locks]),
             returns: Self::returns(numbers),
+            is_pinned: numbers.rarely(32),
         }
     }
 

@@ -72,7 +72,8 @@ impl Setup {
             builder = builder.capacity(bytes);
         }
         let builder = builder.numa(self.numa).fork(self.fork).residency(self.residency);
-        builder.fast_path(self.fast_path).returns(self.returns).build()
+        let builder = builder.fast_path(self.fast_path).returns(self.returns);
+        if self.is_pinned { builder.pinned().build() } else { builder.build() }
     }
 
     /// A pool is refused for a reason only.
@@ -360,6 +361,9 @@ impl<'p> Run<'p> {
     fn trim(&mut self) {
         let trimmed = self.pool.trim();
         assert!(trimmed.returned_bytes.is_multiple_of(PAGE_BYTES as u64) && !trimmed.more);
+        if self.setup.is_pinned {
+            assert_eq!(self.pool.stats().returned_bytes, 0, "every address keeps its page");
+        }
         self.model.note_drained();
         if self.setup.returns.worker == Worker::None {
             let stats = self.check_stats();
