@@ -48,7 +48,7 @@ class Advice(Tabular):
     policy: str | None
     command: list[str]
     findings: dict[str, Any]
-    """What the recording shows."""
+    """What the recording shows; ``None`` where it does not say. ``not_recorded`` names the events that it lacks."""
     forecasts: tuple[Forecast, ...]
     """What other settings and kernels would have made of it: settings first."""
     verdict: dict[str, Any]
@@ -58,7 +58,7 @@ class Advice(Tabular):
     sentences: tuple[str, ...]
     """The verdict in words."""
     warnings: tuple[str, ...]
-    """What is easily overlooked when the advice is followed."""
+    """What the recording does not say, and what is easily overlooked when the advice is followed."""
     table: _native.Table = field(compare=False)
     """The forecasts as a table."""
 

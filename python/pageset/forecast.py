@@ -1,5 +1,6 @@
 """What other kernels and settings would have made of a recording."""
 
+import html
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -43,7 +44,8 @@ class Outcome:
     pcp_pages_peak: int
     pcp_pages_end: int
     pcp_pages_idle: int
-    interval: Intervals
+    interval: Intervals | None
+    """``None`` if the recording does not show what its kernel did, and so not how near a replay of it comes."""
 
     @property
     def visits(self) -> int:
@@ -86,12 +88,14 @@ class Replay(Tabular):
     """Seconds between ticks, where the recording has none of its own."""
     window: dict[str, Any]
     """What of the recording is counted."""
-    kernel_itself: dict[str, int]
-    """What the recorded kernel did, by its events."""
+    kernel_itself: dict[str, int | None]
+    """What the recorded kernel did, by its events; ``None`` where they were not recorded."""
     own: Outcome | None
     """What its own policy makes of the recording."""
     outcomes: tuple[Outcome, ...]
     """The rows, in the order asked for."""
+    warnings: tuple[str, ...]
+    """What the recording does not say, which part of it is replayed, and whether the replay is far off."""
     table: _native.Table = field(compare=False)
     """The rows as a table."""
 
@@ -99,10 +103,11 @@ class Replay(Tabular):
         return [[getattr(outcome, key) for key in _COLUMNS] for outcome in self.outcomes]
 
     def __repr__(self) -> str:
-        return text_table(list(_COLUMNS.values()), self._rows())
+        return "\n".join([*self.warnings, text_table(list(_COLUMNS.values()), self._rows())])
 
     def _repr_html_(self) -> str:
-        return html_table(list(_COLUMNS.values()), self._rows(), f"Replay of {self.events} events")
+        said = "".join(f"<p>{html.escape(warning)}</p>" for warning in self.warnings)
+        return said + html_table(list(_COLUMNS.values()), self._rows(), f"Replay of {self.events} events")
 
 
 def replay(
@@ -118,7 +123,8 @@ def replay(
 
     ``settings`` are constants of the policies (``batch``, ``high``, ``scale-max``) and settings of the kernel (``vm.``
     and the name); a key with several values gives a row for each combination. ``layout`` is a machine to replay on
-    instead of the recorded one, ``cpus`` a number of CPUs that share its memory.
+    instead of the recorded one, ``cpus`` a number of CPUs that share its memory. A recording without allocations or without
+    frees is an ``Error``, which names the events that it lacks.
     """
     names = [policies] if isinstance(policies, str) else listed("policies", policies)
     asked = (names, settings_list(settings))

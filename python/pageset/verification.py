@@ -75,6 +75,8 @@ class Verification:
     mismatches: dict[str, int]
     """What differs, by reason."""
     passed_over: PassedOver
+    warnings: tuple[str, ...]
+    """Which part of the recording is compared, if a setting changed."""
 
     def _rows(self) -> list[tuple[str, int, int]]:
         return [
@@ -90,7 +92,8 @@ class Verification:
         return f"{self.policy} against Linux {self.kernel}, {self.events} events"
 
     def __repr__(self) -> str:
-        return self._title() + "\n" + text_table(["decisions", "the kernel's", "the same"], self._rows())
+        table = text_table(["decisions", "the kernel's", "the same"], self._rows())
+        return "\n".join([self._title(), *self.warnings, table])
 
     def _repr_html_(self) -> str:
         return html_table(["decisions", "the kernel's", "the same"], self._rows(), self._title())

@@ -12,7 +12,9 @@ def test_a_replay_has_a_row_for_each_policy(recording: pageset.Recording) -> Non
     replay = pageset.replay(recording, ["linux-6.1", "linux-6.12"])
     assert [outcome.policy for outcome in replay.outcomes] == ["linux-6.1", "linux-6.12"]
     assert replay.events == recording.event_count
-    low, high = replay.outcomes[0].interval.visits
+    interval = replay.outcomes[0].interval
+    assert interval is not None
+    low, high = interval.visits
     assert low <= replay.outcomes[0].visits <= high
     assert replay.own is not None and replay.own.is_recorded_kernel
     assert "linux-6.12" in repr(replay) and "<td>linux-6.12</td>" in replay._repr_html_()
@@ -41,6 +43,18 @@ def test_advice_is_said_in_sentences(traces: Path) -> None:
     assert advice.sentences and advice.forecasts
     assert advice.sentences[0] in repr(advice)
     assert advice.verdict["verdict"] in {"leave_alone", "set", "change_kernel", "nothing_helps", "unknown"}
+
+
+def test_what_was_not_recorded_is_none_and_is_named(traces: Path) -> None:
+    recording = pageset.open(traces.parent / "formats" / "allocs-only.txt")
+    advice = pageset.advise(recording)
+    assert advice.verdict == {"verdict": "unknown", "why": "not_recorded"}
+    assert advice.findings["visits"] is None and advice.findings["waiting"] is None
+    assert "mm_page_pcpu_drain" in advice.findings["not_recorded"]
+    assert advice.sentences[0].startswith("This recording does not say. It has no mm_page_free")
+    assert advice.forecasts == () and len(advice.table) == 0
+    with pytest.raises(pageset.Error, match="This recording does not say. It has no mm_page_free events"):
+        pageset.replay(recording, "linux-6.12")
 
 
 def test_equal_simulations_give_equal_results() -> None:

@@ -88,7 +88,7 @@ fn judge(args: &AdviseArgs, invocation: &Invocation, settings: &Settings, signal
     let provenance = Provenance {
         machine: format!(
             "{} CPUs, Linux {}",
-            advice.findings.cpus,
+            advice.findings.cpus.map_or_else(|| "unknown".to_owned(), |cpus| cpus.to_string()),
             advice.kernel.as_deref().unwrap_or("unknown")
         ),
         policies: advice.policy.iter().cloned().collect(),
@@ -189,6 +189,10 @@ impl Said<'_> {
         if let Some(compared) = tried.and_then(Tried::compared) {
             format.exporter().export(&verify::compared(&compared.against), out)?;
             writeln!(out)?;
+        }
+        if advice.forecasts.is_empty() {
+            let none = Table::new("There is no forecast.", Vec::new());
+            return Ok(format.exporter().export(&none.with_provenance(provenance.clone()), out)?);
         }
         let mut table = table(advice);
         table.note(format!(

@@ -143,7 +143,7 @@ pub(crate) struct ReplayArgs {
     pub(crate) ladder: Option<Ladder>,
     /// Try values for a policy's constants (batch, high, scale-max) and for settings (vm.percpu_pagelist_high_fraction,
     /// vm.min_free_kbytes, vm.watermark_scale_factor, vm.stat_interval), in every combination. The policy is the one
-    /// that -p names, else linux-4.19. A TRACE stands before it
+    /// that -p names, else the recorded kernel's. A TRACE stands before it
     #[arg(short, long, value_name = "KEY=VALUES", num_args = 1..)]
     pub(crate) sweep: Vec<String>,
     /// Replay every policy with this constant or setting, of those that --sweep knows. May be repeated

@@ -7,10 +7,11 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::Result;
 use pageset_core::Policy;
-use pageset_core::policy::LINUX_4_19;
 use pageset_report::Provenance;
-use pageset_trace::{Layout, TraceReader as _};
-use pageset_workload::{Candidate, Replay, ReplayError, ReplayOptions, Stage, Sweep, replay, replayable};
+use pageset_trace::{Layout, TraceInfo, TraceReader as _};
+use pageset_workload::{
+    Candidate, Replay, ReplayError, ReplayOptions, Stage, Sweep, policy_of_kernel, replay, replayable,
+};
 
 use crate::args::{self, ReplayArgs};
 use crate::hint;
@@ -24,14 +25,21 @@ use result::{Columns, Finished};
 
 pub(crate) fn run(args: &ReplayArgs, invocation: &Invocation) -> Result<()> {
     args.output.check()?;
-    let candidates = choose(args);
+    let source = Source::open(&args.source)?;
+    let candidates = choose(args, policy_of(source.info()));
     let columns = if args.ladder.is_some() { Columns::Ladder } else { Columns::Full };
     let comparison = Comparison { invocation, candidates, cpus: args.cpus, machine: &args.machine, columns };
-    comparison.run(&args.source, &args.output)
+    comparison.run(source, &args.source, &args.output)
+}
+
+/// The policy of the recorded kernel, if it is known.
+fn policy_of(info: &TraceInfo) -> Option<Policy> {
+    let machine = info.machine.as_ref().map(|machine| machine.kernel.as_str());
+    info.kernel.as_deref().or(machine).and_then(policy_of_kernel).copied()
 }
 
 /// The kernels that are asked for.
-fn choose(args: &ReplayArgs) -> Vec<Candidate> {
+fn choose(args: &ReplayArgs, recorded: Option<Policy>) -> Vec<Candidate> {
     let of = |policies: Vec<Policy>| policies.into_iter().map(Candidate::from).collect();
     if let Some(ladder) = args.ladder {
         return of(ladder.policies());
@@ -42,7 +50,12 @@ fn choose(args: &ReplayArgs) -> Vec<Candidate> {
     };
     if !args.sweep.is_empty() {
         let base = match named.as_slice() {
-            [] => LINUX_4_19,
+            [] => recorded.unwrap_or_else(|| {
+                args::refuse(
+                    "a sweep varies the recorded kernel's policy, and this recording does not say which kernel it is \
+                     of: give --policy one name",
+                )
+            }),
             [policy] => *policy,
             _ => args::refuse("a sweep varies one policy: give --policy one name"),
         };
@@ -75,8 +88,12 @@ pub(crate) struct Comparison<'a> {
 
 impl Comparison<'_> {
     /// Replays and prints.
-    pub(crate) fn run(&self, source_args: &SourceArgs, output: &RowsOutputArgs) -> Result<()> {
-        let source = Source::open(source_args)?;
+    pub(crate) fn run(
+        &self,
+        source: Source,
+        source_args: &SourceArgs,
+        output: &RowsOutputArgs,
+    ) -> Result<()> {
         let (machine, origin) = layouts::find(&source, source_args, self.machine)?;
         let (source, replay) = self.replay(source, machine, origin)?;
         let provenance = self.provenance(&replay, origin);
@@ -134,10 +151,14 @@ mod tests {
             else {
                 panic!("replay was asked for")
             };
-            choose(&args).iter().map(Candidate::name).collect::<Vec<_>>()
+            choose(&args, Policy::named("linux-6.18").copied())
+                .iter()
+                .map(Candidate::name)
+                .collect::<Vec<_>>()
         };
         assert_eq!(chosen(&[]).len(), replayable().len());
         assert_eq!(chosen(&["-p", "linux-6.12"]), ["linux-6.12"]);
-        assert_eq!(chosen(&["--sweep", "batch=31,63"]).len(), 2);
+        let swept = chosen(&["--sweep", "batch=31,63"]);
+        assert_eq!(swept, ["linux-6.18 batch=31", "linux-6.18 batch=63"], "the recorded kernel's policy");
     }
 }

@@ -10,7 +10,8 @@ use std::io::Write;
 use anyhow::Result;
 use pageset_core::{COSTLY_ORDER, THP_ORDER};
 use pageset_report::{Cell, Column, Format, Histogram, Kind, Provenance, Row, Table, json_document};
-use pageset_trace::TraceReader as _;
+use pageset_trace::{SettingChange, TraceInfo, TraceReader as _};
+use pageset_workload::recorded::needs;
 use pageset_workload::{Log2Counts, Survey, SurveyOptions, survey};
 
 use crate::args::StatArgs;
@@ -75,10 +76,23 @@ fn write(
             let assumed = info.assumptions(info.machine.as_ref());
             assumed.into_iter().for_each(|note| last.note(note));
             source.info().not_recorded.iter().for_each(|what| last.note(format!("Not recorded: {what}.")));
+            warnings(source.info(), survey).into_iter().for_each(|warning| last.note(warning));
             format.exporter().export(&last.with_provenance(provenance.clone()), out)?;
         }
     }
     Ok(())
+}
+
+/// What the recording does not say, and what changed while it was made.
+fn warnings(info: &TraceInfo, survey: &Survey) -> Vec<String> {
+    let unsaid = survey.recorded.unsaid_beside(needs::VISITS, needs::WAITS);
+    let unsaid = unsaid.map(|why| format!("What stands as `-` is unknown. {why}"));
+    let changes = info.setting_changes.iter().map(|change| {
+        let SettingChange { name, from, to, before_ns, .. } = change;
+        let seconds = before_ns.saturating_sub(survey.first_ns.unwrap_or(0)) as f64 / 1e9;
+        format!("vm.{name} changed from {from} to {to}, {seconds:.1} s after the first event.")
+    });
+    unsaid.into_iter().chain(survey.extent.part(info)).chain(changes).collect()
 }
 
 /// All sections as one table, a line for each number that there is: CSV has no place for tables of different shapes.
@@ -138,5 +152,6 @@ fn kernel_hit_percent(survey: &Survey) -> Option<f64> {
     let refills = survey.kernel.refills.total();
     let blocks = |order: usize| survey.orders.allocated[order].iter().sum::<u64>();
     let held: u64 = (0..=COSTLY_ORDER).chain([THP_ORDER]).map(blocks).sum();
-    if refills == 0 { None } else { percent(held.saturating_sub(refills), held) }
+    let is_known = refills > 0 && survey.recorded.has(needs::REFILLS);
+    percent(held.saturating_sub(refills), held).filter(|_| is_known)
 }

@@ -204,7 +204,10 @@ fn title(verified: &[Verified]) -> String {
 }
 
 fn notes(verified: &[Verified]) -> Vec<String> {
-    let mut notes = Vec::new();
+    let warned =
+        verified.iter().flat_map(|one| one.verification.warnings.iter().map(move |said| (one, said)));
+    let mut notes: Vec<String> =
+        warned.map(|(one, said)| format!("{}: {said}", name(&one.verification))).collect();
     let sum = |class: Class| verified.iter().map(|one| one.verification.mismatches.get(class)).sum::<u64>();
     let classes: Vec<_> = Class::ALL
         .into_iter()

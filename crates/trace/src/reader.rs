@@ -66,3 +66,25 @@ pub trait TraceReader: Send {
         ))
     }
 }
+
+impl<R: TraceReader + ?Sized> TraceReader for &mut R {
+    fn info(&self) -> &TraceInfo {
+        (**self).info()
+    }
+
+    fn read_block(&mut self, events: &mut Vec<Event>) -> Result<usize, TraceError> {
+        (**self).read_block(events)
+    }
+
+    fn has_ticks(&mut self) -> Result<bool, TraceError> {
+        (**self).has_ticks()
+    }
+
+    fn lost(&self) -> LostEvents {
+        (**self).lost()
+    }
+
+    fn seek_ns(&mut self, ts_ns: u64) -> Result<(), TraceError> {
+        (**self).seek_ns(ts_ns)
+    }
+}

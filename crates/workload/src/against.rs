@@ -5,7 +5,10 @@ use pageset_trace::TraceReader;
 use serde::Serialize;
 
 use crate::kernel_policy::policy_of_kernel;
-use crate::replay::{Candidate, Interval, KernelTotals, ReplayError, ReplayOptions, VmSettings, replay};
+use crate::recorded::needs;
+use crate::replay::{
+    Candidate, Interval, KernelTotals, Replay, ReplayError, ReplayOptions, VmSettings, replay,
+};
 
 /// What the recordings of one side have in common, and what their kernels did.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -78,7 +81,7 @@ pub struct Against {
 /// either side show how far the kernel itself differs from run to run.
 ///
 /// # Errors
-/// If a recording is damaged, does not describe its machine, or comes from a kernel whose policy is not known.
+/// If a recording is damaged, does not describe its machine, lacks events, or comes from a kernel whose policy is not known.
 pub fn against(
     from: &mut [Box<dyn TraceReader>],
     to: &mut [Box<dyn TraceReader>],
@@ -96,17 +99,19 @@ pub fn against(
     let mut to_runs = Vec::new();
     for reader in to {
         let options = ReplayOptions::default();
-        to_runs.push(replay(reader.as_mut(), &options, |_| {})?.kernel_itself);
+        to_runs.push(replayed(reader.as_mut(), &options)?.kernel_itself);
     }
     let (mut from_runs, mut predictions) = (Vec::new(), Vec::new());
     for reader in from {
         let options = ReplayOptions { candidates: vec![candidate], ..ReplayOptions::default() };
-        let replay = replay(reader.as_mut(), &options, |_| {})?;
+        let replay = replayed(reader.as_mut(), &options)?;
         from_runs.push(replay.kernel_itself);
         predictions.extend(replay.outcomes);
     }
-    let change = |quantity, real: fn(&KernelTotals) -> u64, predicted: Vec<(u64, Option<Interval>)>| {
-        let truths: Vec<u64> = to_runs.iter().map(real).collect();
+    let change = |quantity,
+                  real: fn(&KernelTotals) -> Option<u64>,
+                  predicted: Vec<(u64, Option<Interval>)>| {
+        let truths: Vec<u64> = to_runs.iter().filter_map(real).collect();
         let to = mean(truths.iter().copied());
         let intervals: Option<Vec<Interval>> = predicted.iter().map(|(_, interval)| *interval).collect();
         let covered = intervals.as_ref().map(|intervals| {
@@ -117,7 +122,7 @@ pub fn against(
         let range = truths.iter().max().zip(truths.iter().min()).map_or(0, |(most, fewest)| most - fewest);
         Change {
             quantity,
-            from: mean(from_runs.iter().map(real)),
+            from: mean(from_runs.iter().filter_map(real)),
             to,
             predicted: mean(predicted.iter().map(|(value, _)| *value)),
             noise: range as f64 / to.max(1.0),
@@ -130,18 +135,24 @@ pub fn against(
         change(
             "refilled_pages",
             |run| run.refilled_pages,
-            predictions.iter().map(|p| (p.refilled_pages, Some(p.interval.refilled_pages))).collect(),
+            predictions
+                .iter()
+                .map(|p| (p.refilled_pages, p.interval.map(|interval| interval.refilled_pages)))
+                .collect(),
         ),
         change("drains", |run| run.drains, predictions.iter().map(|p| (p.drains, None)).collect()),
         change(
             "drained_pages",
             |run| run.drained_pages,
-            predictions.iter().map(|p| (p.drained_pages, Some(p.interval.drained_pages))).collect(),
+            predictions
+                .iter()
+                .map(|p| (p.drained_pages, p.interval.map(|interval| interval.drained_pages)))
+                .collect(),
         ),
         change(
             "visits",
             KernelTotals::visits,
-            predictions.iter().map(|p| (p.visits(), Some(p.interval.visits))).collect(),
+            predictions.iter().map(|p| (p.visits(), p.interval.map(|interval| interval.visits))).collect(),
         ),
     ];
     Ok(Against {
@@ -150,6 +161,13 @@ pub fn against(
         settings: candidate.settings.to_string(),
         changes,
     })
+}
+
+/// A replay of a recording that shows what its kernel did.
+fn replayed(reader: &mut dyn TraceReader, options: &ReplayOptions) -> Result<Replay, ReplayError> {
+    let replay = replay(reader, options, |_| {})?;
+    replay.recorded.require(needs::VISITS, reader.info())?;
+    Ok(replay)
 }
 
 fn policy_of(reader: &dyn TraceReader) -> Result<Policy, ReplayError> {

@@ -20,8 +20,10 @@ mod limits;
 pub mod load;
 mod lru;
 mod pressure;
+pub mod recorded;
 mod replay;
 mod slab;
+mod stretch;
 mod survey;
 mod target;
 mod threads;
@@ -36,16 +38,18 @@ pub use against::{Against, Change, Side, against};
 pub use cpus::{pin, usable_cpus};
 pub use kernel_policy::{neighbours, policy_of_kernel};
 pub use ladder::{Ladder, Sweep};
+pub use recorded::{Recorded, RecordedKinds};
 pub use replay::{
-    Candidate, INTERVAL_COVERAGE, Interval, Intervals, KernelTotals, Made, Outcome, Replay, ReplayError,
-    ReplayOptions, Stage, Step, Steps, Unreplayed, Unseen, VmSettings, Window, guess_layout, replay,
-    replayable,
+    Candidate, FAR_OFF_PERCENT, FEW_VISITS, INTERVAL_COVERAGE, Interval, Intervals, KernelTotals, Made, Outcome,
+    Replay, ReplayError, ReplayOptions, Stage, Step, Steps, Unreplayed, Unseen, VmSettings, Window,
+    guess_layout, replay, replayable,
 };
 pub use slab::Object;
+pub use stretch::{OneSetting, untimed};
 pub use survey::{
-    Bursts, CallerWaits, CpuTimeline, CpuTotals, Cpus, Decision, Decisions, Kernel, KernelCounter, Lifetimes,
-    Log2Counts, MATRIX_CPUS_MAX, Orders, PagesetState, Runs, Survey, SurveyOptions, TYPE_COLUMNS, Timeline,
-    ZoneLocks, ZoneState, ZoneSurvey, survey, timeline,
+    Bursts, CallerWaits, CpuTimeline, CpuTotals, Cpus, Decision, Decisions, Extent, Kernel, KernelCounter,
+    Lifetimes, Log2Counts, MATRIX_CPUS_MAX, Orders, PagesetState, Runs, Survey, SurveyOptions, TYPE_COLUMNS,
+    Timeline, ZoneLocks, ZoneState, ZoneSurvey, survey, timeline,
 };
 pub use target::{Access, Block, ChannelId, Fill, Hold, LockId, Message, Received, Target, locked};
 pub use threads::{ThreadError, ThreadOptions, ThreadOutcome, run_on_threads};

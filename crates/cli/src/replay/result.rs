@@ -8,7 +8,7 @@ use pageset_report::{
 };
 use pageset_trace::TraceReader as _;
 use pageset_workload::{
-    INTERVAL_COVERAGE, Interval, KernelTotals, Outcome, Replay, Unreplayed, Unseen, Window,
+    FEW_VISITS, INTERVAL_COVERAGE, Interval, KernelTotals, Outcome, Replay, Unreplayed, Unseen, Window,
 };
 use serde::Serialize;
 
@@ -75,8 +75,8 @@ impl Finished {
     fn print(&self, format: Format, out: &mut dyn Write) -> Result<()> {
         let exporter = format.exporter();
         let is_text = matches!(format, Format::Table | Format::Markdown);
-        if let Some(warning) = self.warning().filter(|_| is_text) {
-            paragraph::write(out, 0, &warning)?;
+        for warning in self.replay.warnings.iter().filter(|_| is_text) {
+            paragraph::write(out, 0, warning)?;
             writeln!(out)?;
         }
         match format {
@@ -151,9 +151,10 @@ impl Finished {
         columns.splice(at..at + 2, [interval]);
         let mut table = Table::new(self.title(), columns);
         for (row, outcome) in counts.rows().iter().zip(&self.replay.outcomes) {
-            let Interval(low, high) = outcome.interval.zone_lock_acquisitions;
+            let ends = outcome.interval.map(|interval| interval.zone_lock_acquisitions);
+            let ends = ends.map(|Interval(low, high)| format!("{low} to {high}"));
             let mut cells = row.cells.clone();
-            cells.splice(at..at + 2, [format!("{low} to {high}").into()]);
+            cells.splice(at..at + 2, [ends.into()]);
             table.push(Row::new(cells));
         }
         table
@@ -188,7 +189,8 @@ impl Finished {
         let base = self.replay.outcomes.first().map_or(0, |base| base.zone_lock_acquisitions);
         for (row, outcome) in relative.rows().iter().zip(&self.replay.outcomes) {
             let cells = std::iter::once("policy").chain(keys).map(|key| row.cells[column(key)].clone());
-            let interval = range(outcome.interval.zone_lock_acquisitions, base);
+            let interval =
+                outcome.interval.map(|interval| range(interval.zone_lock_acquisitions, base));
             table.push(Row::new(cells.chain([interval.into()])));
         }
         table
@@ -270,17 +272,23 @@ impl Finished {
     /// How far the table can be trusted: what the recorded kernel did, and what its own policy makes of the recording.
     fn trust(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        if let Some(kernel @ KernelTotals { refills, refilled_pages, drains, drained_pages }) = self.kernel()
-        {
+        if let Some(kernel) = self.kernel() {
+            let part = |count: Option<u64>, pages: Option<u64>, what: &str| match (count, pages) {
+                (Some(count), Some(pages)) => format!("{count} {what} of {pages} pages"),
+                _ => format!("an unknown number of {what}"),
+            };
             notes.push(format!(
-                "The recorded kernel itself: {refills} refills of {refilled_pages} pages, {drains} drains of \
-                 {drained_pages} pages, by its events."
+                "The recorded kernel itself: {}, {}, by its events.",
+                part(kernel.refills, kernel.refilled_pages, "refills"),
+                part(kernel.drains, kernel.drained_pages, "drains")
             ));
-            notes.extend(self.replay.own.as_ref().map(|own| own_row(own, kernel)));
-            if kernel.visits() < FEW_VISITS {
+            let own = self.replay.own.as_ref().zip(self.replay.own_beside());
+            notes.extend(own.map(|(own, beside)| {
+                format!("{} is the recorded kernel: replayed {beside}.", own.policy)
+            }));
+            if let Some(visits) = kernel.visits().filter(|visits| *visits < FEW_VISITS) {
                 notes.push(format!(
-                    "It went to its zones {} times only: chance decides much of that. Record longer.",
-                    kernel.visits()
+                    "It went to its zones {visits} times only: chance decides much of that. Record longer."
                 ));
             }
         }
@@ -300,23 +308,12 @@ impl Finished {
         notes
     }
 
-    /// What has to be known before the table is read.
-    fn warning(&self) -> Option<String> {
-        let (own, kernel) = (self.replay.own.as_ref()?, self.kernel()?);
-        let off = ratio_percent(own.visits(), kernel.visits());
-        (off.abs() > FAR_OFF_PERCENT).then(|| {
-            format!(
-                "Beware: {} under its own policy is replayed {}. Forecasts from this recording are as far off. A longer \
-                 recording does better, with all events that the guide to recording names.",
-                own.policy,
-                visits_beside(off),
-            )
-        })
-    }
-
-    /// The kernel's own counts, if they were recorded.
+    /// The kernel's own counts, if they were recorded and there are any.
     fn kernel(&self) -> Option<KernelTotals> {
-        Some(self.replay.kernel_itself).filter(|kernel| kernel.visits() > 0)
+        let kernel = self.replay.kernel_itself;
+        let counts = [kernel.refills, kernel.drains];
+        let has_none = counts.iter().all(Option::is_none) || kernel.visits() == Some(0);
+        Some(kernel).filter(|_| !has_none)
     }
 
     fn document(&self) -> ReplayDocument<'_> {
@@ -334,36 +331,11 @@ impl Finished {
             },
             window: replay.window,
             rows: replay.outcomes.iter().map(RowDocument::new).collect(),
+            warnings: &replay.warnings,
             notes: self.notes(),
             provenance: &self.provenance,
         }
     }
-}
-
-/// Fewer visits to the zones than this say little.
-const FEW_VISITS: u64 = 20;
-/// A replay of the recorded kernel that is off by more than this is no base for a forecast.
-const FAR_OFF_PERCENT: f64 = 25.0;
-
-fn own_row(own: &Outcome, kernel: KernelTotals) -> String {
-    let off = ratio_percent(own.visits(), kernel.visits());
-    format!("{} is the recorded kernel: replayed {}.", own.policy, visits_beside(off))
-}
-
-/// How many visits a replay has beside the kernel, which it is so many percent above. More than twice as many is a factor.
-fn visits_beside(off_percent: f64) -> String {
-    match off_percent.round() {
-        0.0 => "as many zone visits as it made".to_owned(),
-        off if off > 100.0 => {
-            format!("{:.1} times as many zone visits as it made", off_percent / 100.0 + 1.0)
-        }
-        off if off > 0.0 => format!("{off:.0} % more zone visits than it made"),
-        off => format!("{:.0} % fewer zone visits than it made", -off),
-    }
-}
-
-fn ratio_percent(ours: u64, truth: u64) -> f64 {
-    100.0 * (ours as f64 / truth.max(1) as f64 - 1.0)
 }
 
 /// Both ends of an interval in percent of the base row's value: `0.6 to 12`. Nothing where that has 0.
@@ -381,7 +353,7 @@ fn range(Interval(low, high): Interval, base: u64) -> String {
 
 fn row(outcome: &Outcome) -> Row {
     let real = |value: Option<f64>, digits| value.map_or(Cell::Absent, |value| Cell::real(value, digits));
-    let Interval(low, high) = outcome.interval.zone_lock_acquisitions;
+    let ends = outcome.interval.map(|interval| interval.zone_lock_acquisitions);
     Row::new([
         outcome.policy.as_str().into(),
         outcome.allocs.into(),
@@ -393,8 +365,8 @@ fn row(outcome: &Outcome) -> Row {
         outcome.drained_pages.into(),
         outcome.free_high_drains.into(),
         outcome.zone_lock_acquisitions.into(),
-        low.into(),
-        high.into(),
+        ends.map(|ends| ends.0).into(),
+        ends.map(|ends| ends.1).into(),
         real(outcome.pages_per_acquisition(), 2),
         outcome.pcp_pages_peak.into(),
         outcome.pcp_pages_end.into(),
@@ -409,6 +381,8 @@ struct ReplayDocument<'a> {
     /// What of the recording is counted, in the rows and of the kernel itself.
     window: Window,
     rows: Vec<RowDocument<'a>>,
+    /// What the recording does not say, and how far it can be trusted if that is not far.
+    warnings: &'a [String],
     notes: Vec<String>,
     provenance: &'a Provenance,
 }
@@ -451,8 +425,5 @@ mod tests {
         assert_eq!(range(Interval(0, 2000), 1000), "0 to 200");
         assert_eq!(range(Interval(918, 1090), 1000), "92 to 109");
         assert_eq!(range(Interval(1, 2), 0), "");
-        assert_eq!(visits_beside(48.0), "48 % more zone visits than it made");
-        assert_eq!(visits_beside(348.0), "4.5 times as many zone visits as it made");
-        assert_eq!(visits_beside(-48.4), "48 % fewer zone visits than it made");
     }
 }

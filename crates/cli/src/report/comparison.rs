@@ -17,14 +17,15 @@ const FIGURES: [(&str, &str, Figure); 4] = [
         per_second(dossier, dossier.examined.advice.findings.zone_pages)
     }),
     ("Waits for zone locks", "us a second", |dossier| {
-        let is_measured = matches!(dossier.examined.advice.findings.waiting, Waiting::Measured { .. });
-        per_second(dossier, dossier.examined.survey.kernel.zone_locks.wait_ns / 1000).filter(|_| is_measured)
+        let is_measured = matches!(dossier.examined.advice.findings.waiting, Some(Waiting::Measured { .. }));
+        let wait_us = dossier.examined.survey.kernel.zone_locks.wait_ns / 1000;
+        per_second(dossier, Some(wait_us).filter(|_| is_measured))
     }),
     ("Held in page sets at most", "pages", |dossier| dossier.examined.advice.findings.held_pages_peak),
 ];
 
-fn per_second(dossier: &Dossier, count: u64) -> Option<u64> {
-    let seconds = dossier.examined.advice.findings.seconds;
+fn per_second(dossier: &Dossier, count: Option<u64>) -> Option<u64> {
+    let (seconds, count) = (dossier.examined.advice.findings.seconds, count?);
     (seconds > 0.0).then(|| (count as f64 / seconds).round() as u64)
 }
 
@@ -99,14 +100,14 @@ fn table(dossiers: &[Dossier], names: &[String], order: &[usize]) -> Table {
             findings.visits.into(),
             findings.zone_pages.into(),
             percent(findings.zone_percent()),
-            percent(Some(findings.waiting.percent())),
+            percent(findings.waiting.map(Waiting::percent)),
             percent(findings.remote_percent),
             findings.held_pages_peak.into(),
         ]));
     }
     if dossiers
         .iter()
-        .any(|dossier| matches!(dossier.examined.advice.findings.waiting, Waiting::AtMost { .. }))
+        .any(|dossier| matches!(dossier.examined.advice.findings.waiting, Some(Waiting::AtMost { .. })))
     {
         table.note("Where waits were not recorded, waiting is at most what stands there: no longer than others held the locks.");
     }

@@ -9,6 +9,11 @@ use crate::advise;
 pub(super) fn section(dossier: &Dossier, heading: String) -> Section {
     let advice = &dossier.examined.advice;
     let mut section = Section::new(heading);
+    if advice.forecasts.is_empty() {
+        section
+            .push(Part::Text("There is no forecast: the verdict says what the recording lacks.".to_owned()));
+        return section;
+    }
     section.push(Part::Text(match &advice.policy {
         Some(policy) => format!(
             "The recording is replayed under the recorded kernel's policy, {policy}, which stands first, and under others. A \
@@ -24,10 +29,11 @@ pub(super) fn section(dossier: &Dossier, heading: String) -> Section {
 
 /// The figures that matter, of each kernel.
 fn multiples(dossier: &Dossier) -> Vec<Bars> {
-    let (advice, replay) = (&dossier.examined.advice, &dossier.examined.replay);
-    let others =
-        advice.forecasts.iter().zip(&replay.outcomes).filter(|(forecast, _)| forecast.kernel.is_some());
-    let outcomes: Vec<&Outcome> = replay.own.iter().chain(others.map(|(_, outcome)| outcome)).collect();
+    let (advice, replay) = (&dossier.examined.advice, dossier.examined.replay.as_ref());
+    let outcomes = replay.iter().flat_map(|replay| &replay.outcomes);
+    let others = advice.forecasts.iter().zip(outcomes).filter(|(forecast, _)| forecast.kernel.is_some());
+    let own = replay.and_then(|replay| replay.own.as_ref());
+    let outcomes: Vec<&Outcome> = own.into_iter().chain(others.map(|(_, outcome)| outcome)).collect();
     let bars =
         |title: &str, unit: &str, value: fn(&Outcome) -> u64, range: fn(&Outcome) -> Option<Interval>| {
             let bar = |outcome: &&Outcome| Bar {
@@ -42,13 +48,13 @@ fn multiples(dossier: &Dossier) -> Vec<Bars> {
             "Zone locks taken",
             "times",
             |outcome| outcome.zone_lock_acquisitions,
-            |outcome| Some(outcome.interval.zone_lock_acquisitions),
+            |outcome| outcome.interval.map(|interval| interval.zone_lock_acquisitions),
         ),
         bars(
             "Pages fetched from zones",
             "pages",
             |outcome| outcome.refilled_pages,
-            |outcome| Some(outcome.interval.refilled_pages),
+            |outcome| outcome.interval.map(|interval| interval.refilled_pages),
         ),
         bars("Held in page sets at most", "pages", |outcome| outcome.pcp_pages_peak, |_| None),
         bars("Held after a minute without work", "pages", |outcome| outcome.pcp_pages_idle, |_| None),
@@ -58,7 +64,8 @@ fn multiples(dossier: &Dossier) -> Vec<Bars> {
 /// Visits to the zones under each setting, the recorded one first.
 fn settings(dossier: &Dossier) -> Bars {
     let advice = &dossier.examined.advice;
-    let recorded = Bar { name: "as recorded".to_owned(), value: advice.findings.visits, range: None };
+    let recorded =
+        advice.findings.visits.map(|value| Bar { name: "as recorded".to_owned(), value, range: None });
     let settings = advice.forecasts.iter().filter(|forecast| forecast.kernel.is_none()).map(|forecast| Bar {
         name: advise::name(forecast),
         value: forecast.visits,
@@ -67,6 +74,6 @@ fn settings(dossier: &Dossier) -> Bars {
     Bars {
         title: "Refills and drains under other settings".to_owned(),
         unit: "visits to zones".to_owned(),
-        bars: std::iter::once(recorded).chain(settings).collect(),
+        bars: recorded.into_iter().chain(settings).collect(),
     }
 }

@@ -12,10 +12,10 @@ const ROWS_MAX: usize = 2000;
 pub(super) fn section(dossier: &Dossier, provenance: &Provenance, heading: String) -> Section {
     let examined = &dossier.examined;
     let mut section = Section::new(heading);
-    for lost in origin::lost_notes(&examined.replay.lost) {
+    for lost in origin::lost_notes(&examined.survey.lost) {
         section.push(Part::Text(lost));
     }
-    for assumed in examined.info.assumptions(Some(&examined.replay.machine)) {
+    for assumed in examined.info.assumptions(examined.info.machine.as_ref()) {
         section.push(Part::Text(assumed));
     }
     for what in &examined.info.not_recorded {
@@ -26,7 +26,9 @@ pub(super) fn section(dossier: &Dossier, provenance: &Provenance, heading: Strin
         stat::sections(&examined.info, &examined.survey).into_iter().filter(|each| each.key != "orders")
     {
         let rows = each.table.rows().len();
-        section.push(if rows > ROWS_MAX {
+        section.push(if each.table.columns().is_empty() {
+            Part::Text(format!("{}: {}", each.table.title(), each.table.notes().join(" ")))
+        } else if rows > ROWS_MAX {
             Part::Text(format!("{}: {rows} rows; `pageset stat` prints them.", each.table.title()))
         } else {
             Part::Evidence(each.table)

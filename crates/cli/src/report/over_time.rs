@@ -2,6 +2,7 @@
 
 use pageset_lab::dossier::{CpuSamples, Dossier, Extremes, ZoneSamples};
 use pageset_report::page::{Chart, Heat, Height, Layer, Line, Lines, Look, Marks, Part, Section, Span};
+use pageset_workload::recorded::needs;
 use pageset_workload::{CpuTimeline, Timeline};
 
 use super::cpu_rows::CpuRows;
@@ -61,8 +62,14 @@ fn line(name: &str, look: Look, extremes: &Extremes) -> Line {
 fn cpu_lines(dossier: &Dossier, cpu: usize, link: usize) -> Lines {
     let nothing = CpuTimeline::default();
     let done = dossier.timeline.cpus.get(cpu).unwrap_or(&nothing);
-    let (refills, drains) = (done.refills.iter().sum::<u64>(), done.drains.iter().sum::<u64>());
-    let mut text = format!("CPU {cpu}: {refills} refills, {drains} drains.");
+    let recorded = &dossier.examined.survey.recorded;
+    let counted = [("refills", needs::REFILLS, &done.refills), ("drains", needs::DRAINS, &done.drains)];
+    let counted = counted.into_iter().filter(|(_, needed, _)| recorded.has(needed));
+    let counts: Vec<String> =
+        counted.clone().map(|(name, _, counts)| format!("{} {name}", counts.iter().sum::<u64>())).collect();
+    let counts =
+        if counts.is_empty() { "what it moved is not recorded".to_owned() } else { counts.join(", ") };
+    let mut text = format!("CPU {cpu}: {counts}.");
     let mut lines = Vec::new();
     if let Some(samples) = dossier.samples.cpus.iter().find(|samples| samples.cpu as usize == cpu) {
         lines.push(line("pages held", Look::Filled, &samples.held));
@@ -76,10 +83,9 @@ fn cpu_lines(dossier: &Dossier, cpu: usize, link: usize) -> Lines {
         height: Height::Linear,
         span: span(&dossier.timeline, link),
         lines,
-        marks: vec![
-            Marks { name: "refills".to_owned(), counts: done.refills.clone() },
-            Marks { name: "drains".to_owned(), counts: done.drains.clone() },
-        ],
+        marks: counted
+            .map(|(name, _, counts)| Marks { name: name.to_owned(), counts: counts.clone() })
+            .collect(),
     }
 }
 
@@ -121,23 +127,22 @@ pub(super) fn map(dossier: &Dossier, link: usize, heading: String) -> Section {
         rows.cells(|cpu| timeline.cpus.get(cpu).map_or_else(Vec::new, |cpu| list(cpu).clone()))
     };
     let layer = |name: &str, unit: &str, cells| Layer { name: name.to_owned(), unit: unit.to_owned(), cells };
-    let mut layers = vec![
-        layer("refills", "", of(|cpu| &cpu.refills)),
-        layer("drains", "", of(|cpu| &cpu.drains)),
-        layer("waits for zone locks", "ns", of(|cpu| &cpu.wait_ns)),
-    ];
+    let recorded = &dossier.examined.survey.recorded;
+    let mut layers = Vec::new();
+    layers.extend(recorded.known(needs::REFILLS, layer("refills", "", of(|cpu| &cpu.refills))));
+    layers.extend(recorded.known(needs::DRAINS, layer("drains", "", of(|cpu| &cpu.drains))));
+    let waits = layer("waits for zone locks", "ns", of(|cpu| &cpu.wait_ns));
+    layers.extend(recorded.known(needs::ZONE_WAITS, waits));
+    let sums: Vec<String> = layers.iter().map(|layer| format!("{} {}", layer.name, layer.total())).collect();
     if !dossier.samples.is_empty() {
         let samples = |cpu: usize| dossier.samples.cpus.iter().find(|samples| samples.cpu as usize == cpu);
         let held = rows.cells(|cpu| samples(cpu).map_or_else(Vec::new, |samples| held(samples, timeline)));
         layers.push(layer("pages held", "pages", held));
     }
-    let sums = layers.iter().take(3).map(|layer| format!("{} {}", layer.name, layer.total()));
+    let layers_are_none = layers.is_empty();
     let heat = Heat {
         title: "CPU by time".to_owned(),
-        text: format!(
-            "A row for each CPU, by node and last-level cache; sums: {}.",
-            sums.collect::<Vec<_>>().join(", ")
-        ),
+        text: format!("A row for each CPU, by node and last-level cache; sums: {}.", sums.join(", ")),
         row: "CPU".to_owned(),
         column: String::new(),
         rows: rows.names(),
@@ -147,6 +152,12 @@ pub(super) fn map(dossier: &Dossier, link: usize, heading: String) -> Section {
         layers,
     };
     let mut section = Section::new(heading);
+    if let Some(why) = recorded.unsaid(needs::VISITS) {
+        section.push(Part::Text(format!("This recording does not say what each CPU did when. {why}")));
+    }
+    if layers_are_none {
+        return section;
+    }
     section.push(Part::Text(format!(
         "A row for each CPU, grouped by node and last-level cache. A column stands for {:.3} ms; drawn narrower, it shows \
          the largest of what it stands for.",

@@ -3,6 +3,7 @@
 use pageset_lab::dossier::Dossier;
 use pageset_report::page::{Bar, Bars, Chart, Heat, Layer, Part, Section};
 use pageset_workload::Log2Counts;
+use pageset_workload::recorded::needs;
 
 use super::cpu_rows::CpuRows;
 use crate::stat::{self, duration};
@@ -10,6 +11,10 @@ use crate::stat::{self, duration};
 pub(super) fn section(dossier: &Dossier, heading: String) -> Section {
     let survey = &dossier.examined.survey;
     let mut section = Section::new(heading);
+    if let Some(why) = survey.recorded.unsaid(needs::LOAD) {
+        section.push(Part::Text(format!("This recording does not say. {why}")));
+        return section;
+    }
     section.push(Part::Chart(Chart::Heat(matrix(dossier))));
     if survey.cpus.beyond_matrix > 0 {
         section.push(Part::Text(format!(

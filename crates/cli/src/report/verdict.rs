@@ -24,11 +24,12 @@ fn facts(dossier: &Dossier) -> Vec<(String, String)> {
     let advice = &dossier.examined.advice;
     let findings = &advice.findings;
     let unknown = || "unknown".to_owned();
-    let machine = LayoutSummary::new(&dossier.examined.replay.machine, LayoutOrigin::Recorded).line();
+    let machine = dossier.examined.info.machine.as_ref();
+    let machine = machine.map(|machine| LayoutSummary::new(machine, LayoutOrigin::Recorded).line());
     let command = command_line(&advice.command);
     let policy = advice.policy.as_ref().map_or_else(unknown, Clone::clone);
     [
-        ("Machine", machine),
+        ("Machine", machine.unwrap_or_else(unknown)),
         ("Kernel", advice.kernel.clone().unwrap_or_else(unknown)),
         ("Its policy", policy),
         ("Command", if command.is_empty() { unknown() } else { command }),

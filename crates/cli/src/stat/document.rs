@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use pageset_report::{Histogram, Provenance};
-use pageset_trace::TraceInfo;
+use pageset_trace::{EventKind, TraceInfo};
+use pageset_workload::recorded::needs;
 use pageset_workload::{CpuTotals, Log2Counts, Runs, Survey, ZoneLocks, ZoneState};
 use serde::Serialize;
 
-use super::sections::{type_key, type_names};
-use super::{histogram, kernel_hit_percent, percent};
+use super::sections::{other_waits, type_key, type_names};
+use super::{histogram, kernel_hit_percent, percent, warnings};
 use crate::layouts::LayoutOrigin;
 use crate::origin::TraceDocument;
 
@@ -17,12 +18,15 @@ pub(super) struct StatDocument<'a> {
     trace: TraceDocument,
     /// Events by tracepoint.
     events: BTreeMap<&'static str, u64>,
+    /// Tracepoints that are not known to be recorded. What needs their events is `null`.
+    not_recorded: Vec<&'static str>,
     orders: Orders,
     cpus: Cpus,
-    lifetimes: Lifetimes,
-    bursts: Bursts,
+    lifetimes: Option<Lifetimes>,
+    bursts: Option<Bursts>,
     kernel: Kernel,
     zones: Vec<Zone>,
+    warnings: Vec<String>,
     provenance: &'a Provenance,
 }
 
@@ -30,12 +34,12 @@ pub(super) struct StatDocument<'a> {
 struct Orders {
     /// Orders without any block are left out.
     by_order: Vec<ByOrder>,
-    allocated_blocks: u64,
-    allocated_pages: u64,
-    freed_blocks: u64,
-    freed_pages: u64,
-    freed_in_batches: u64,
-    failed: u64,
+    allocated_blocks: Option<u64>,
+    allocated_pages: Option<u64>,
+    freed_blocks: Option<u64>,
+    freed_pages: Option<u64>,
+    freed_in_batches: Option<u64>,
+    failed: Option<u64>,
     impossible: u64,
 }
 
@@ -43,13 +47,14 @@ struct Orders {
 struct ByOrder {
     order: usize,
     /// Blocks by migratetype.
-    allocated: BTreeMap<String, u64>,
-    freed: u64,
+    allocated: Option<BTreeMap<String, u64>>,
+    freed: Option<u64>,
 }
 
 impl ByOrder {
     fn is_used(&self) -> bool {
-        self.freed > 0 || self.allocated.values().any(|blocks| *blocks > 0)
+        self.freed.is_some_and(|freed| freed > 0)
+            || self.allocated.iter().flat_map(BTreeMap::values).any(|blocks| *blocks > 0)
     }
 }
 
@@ -57,12 +62,12 @@ impl ByOrder {
 struct Cpus {
     each: Vec<Cpu>,
     /// Blocks; pairs without any are left out.
-    matrix: Vec<Pair>,
-    beyond_matrix: u64,
-    local_blocks: u64,
-    local_pages: u64,
-    remote_blocks: u64,
-    remote_pages: u64,
+    matrix: Option<Vec<Pair>>,
+    beyond_matrix: Option<u64>,
+    local_blocks: Option<u64>,
+    local_pages: Option<u64>,
+    remote_blocks: Option<u64>,
+    remote_pages: Option<u64>,
     remote_percent: Option<f64>,
 }
 
@@ -70,8 +75,8 @@ struct Cpus {
 struct Cpu {
     cpu: usize,
     events: u64,
-    allocated_pages: u64,
-    freed_pages: u64,
+    allocated_pages: Option<u64>,
+    freed_pages: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -153,27 +158,27 @@ impl ZoneLockWaits {
 #[derive(Serialize)]
 struct Kernel {
     hit_percent: Option<f64>,
-    refills: Distribution,
-    drains: Distribution,
-    direct_blocks: u64,
-    direct_pages: u64,
-    bulk_calls: u64,
-    bulk_pages_asked: u64,
-    bulk_pages_got: u64,
-    extfrag: u64,
-    extfrag_ownership_changes: u64,
-    vmstat_ticks: u64,
-    lru_drains: u64,
-    spin_wait_ns: Distribution,
-    other_wait_ns: Distribution,
-    zone_lock_waits: ZoneLockWaits,
-    unpaired_waits: u64,
-    kswapd_wakes: u64,
-    kswapd_sleeps: u64,
-    direct_reclaims: u64,
-    direct_reclaimed_pages: u64,
-    page_faults: u64,
-    forks: u64,
+    refills: Option<Distribution>,
+    drains: Option<Distribution>,
+    direct_blocks: Option<u64>,
+    direct_pages: Option<u64>,
+    bulk_calls: Option<u64>,
+    bulk_pages_asked: Option<u64>,
+    bulk_pages_got: Option<u64>,
+    extfrag: Option<u64>,
+    extfrag_ownership_changes: Option<u64>,
+    vmstat_ticks: Option<u64>,
+    lru_drains: Option<u64>,
+    spin_wait_ns: Option<Distribution>,
+    other_wait_ns: Option<Distribution>,
+    zone_lock_waits: Option<ZoneLockWaits>,
+    unpaired_waits: Option<u64>,
+    kswapd_wakes: Option<u64>,
+    kswapd_sleeps: Option<u64>,
+    direct_reclaims: Option<u64>,
+    direct_reclaimed_pages: Option<u64>,
+    page_faults: Option<u64>,
+    forks: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -208,21 +213,24 @@ impl<'a> StatDocument<'a> {
     pub(super) fn new(info: &TraceInfo, survey: &Survey, provenance: &'a Provenance) -> Self {
         let seconds = survey.first_ns.zip(survey.last_ns).map(|(first, last)| (last - first) as f64 / 1e9);
         let machine = info.machine.clone().map(|machine| (machine, LayoutOrigin::Recorded));
+        let recorded = &survey.recorded;
         let events = survey.kinds.iter().filter(|(_, count)| *count > 0);
         Self {
             trace: TraceDocument::new(info, survey.events, seconds, survey.lost, machine.as_ref()),
             events: events.map(|(kind, count)| (kind.name(), *count)).collect(),
+            not_recorded: recorded.lacking(&EventKind::ALL).into_iter().map(EventKind::name).collect(),
             orders: orders(survey),
             cpus: cpus(survey),
-            lifetimes: lifetimes(survey),
-            bursts: Bursts {
-                allocations: burst(&survey.bursts.allocations),
-                frees: burst(&survey.bursts.frees),
-                peak_per_ms: survey.bursts.peak_per_ms,
-                peak_at_ns: survey.bursts.peak_at_ns,
-            },
+            lifetimes: recorded.known(needs::LOAD, survey).map(lifetimes),
+            bursts: recorded.known(needs::LOAD, &survey.bursts).map(|bursts| Bursts {
+                allocations: burst(&bursts.allocations),
+                frees: burst(&bursts.frees),
+                peak_per_ms: bursts.peak_per_ms,
+                peak_at_ns: bursts.peak_at_ns,
+            }),
             kernel: kernel(survey),
             zones: zones(survey),
+            warnings: warnings(info, survey),
             provenance,
         }
     }
@@ -230,26 +238,31 @@ impl<'a> StatDocument<'a> {
 
 fn orders(survey: &Survey) -> Orders {
     let orders = &survey.orders;
-    let by_order =
-        orders.allocated.iter().zip(orders.freed).enumerate().map(|(order, (types, freed))| ByOrder {
-            order,
-            allocated: type_names().into_iter().map(type_key).zip(types.iter().copied()).collect(),
-            freed,
-        });
+    let allocated = |count| survey.recorded.known(needs::ALLOCATIONS, count);
+    let freed = |count| survey.recorded.known(needs::FREES, count);
+    let batched = &[EventKind::MmPageFreeBatched];
+    let by_type = |types: &[u64]| type_names().into_iter().map(type_key).zip(types.iter().copied()).collect();
+    let by_order = orders.allocated.iter().zip(orders.freed).enumerate();
+    let by_order = by_order.map(|(order, (types, count))| ByOrder {
+        order,
+        allocated: survey.recorded.known(needs::ALLOCATIONS, types.as_slice()).map(by_type),
+        freed: freed(count),
+    });
     Orders {
         by_order: by_order.filter(ByOrder::is_used).collect(),
-        allocated_blocks: orders.allocated_blocks(),
-        allocated_pages: orders.allocated_pages(),
-        freed_blocks: orders.freed_blocks(),
-        freed_pages: orders.freed_pages(),
-        freed_in_batches: orders.freed_in_batches,
-        failed: orders.failed,
+        allocated_blocks: allocated(orders.allocated_blocks()),
+        allocated_pages: allocated(orders.allocated_pages()),
+        freed_blocks: freed(orders.freed_blocks()),
+        freed_pages: freed(orders.freed_pages()),
+        freed_in_batches: survey.recorded.known(batched, orders.freed_in_batches),
+        failed: allocated(orders.failed),
         impossible: orders.impossible,
     }
 }
 
 fn cpus(survey: &Survey) -> Cpus {
-    let cpus = &survey.cpus;
+    let (cpus, recorded) = (&survey.cpus, &survey.recorded);
+    let of_load = |count: u64| recorded.known(needs::LOAD, count);
     let each = cpus.each.iter().enumerate().filter(|(_, totals)| totals.events > 0);
     let pairs = cpus.matrix.iter().enumerate().flat_map(|(from, row)| {
         let used = row.iter().enumerate().filter(|(_, blocks)| **blocks > 0);
@@ -260,17 +273,18 @@ fn cpus(survey: &Survey) -> Cpus {
             .map(|(cpu, &CpuTotals { events, allocated_pages, freed_pages })| Cpu {
                 cpu,
                 events,
-                allocated_pages,
-                freed_pages,
+                allocated_pages: recorded.known(needs::ALLOCATIONS, allocated_pages),
+                freed_pages: recorded.known(needs::FREES, freed_pages),
             })
             .collect(),
-        matrix: pairs.collect(),
-        beyond_matrix: cpus.beyond_matrix,
-        local_blocks: cpus.local_blocks,
-        local_pages: cpus.local_pages,
-        remote_blocks: cpus.remote_blocks,
-        remote_pages: cpus.remote_pages,
-        remote_percent: percent(cpus.remote_blocks, cpus.local_blocks + cpus.remote_blocks),
+        matrix: recorded.known(needs::LOAD, pairs.collect()),
+        beyond_matrix: of_load(cpus.beyond_matrix),
+        local_blocks: of_load(cpus.local_blocks),
+        local_pages: of_load(cpus.local_pages),
+        remote_blocks: of_load(cpus.remote_blocks),
+        remote_pages: of_load(cpus.remote_pages),
+        remote_percent: percent(cpus.remote_blocks, cpus.local_blocks + cpus.remote_blocks)
+            .filter(|_| recorded.has(needs::LOAD)),
     }
 }
 
@@ -311,30 +325,33 @@ fn burst(runs: &Runs) -> Burst {
 }
 
 fn kernel(survey: &Survey) -> Kernel {
-    let kernel = &survey.kernel;
+    let (kernel, recorded) = (&survey.kernel, &survey.recorded);
+    let of = |kind: EventKind, count: u64| recorded.known(&[kind], count);
+    let runs = |needed, counts| recorded.known(needed, counts).map(distribution);
+    let zone_locks = recorded.known(needs::ZONE_WAITS, &kernel.zone_locks);
     Kernel {
         hit_percent: kernel_hit_percent(survey),
-        refills: distribution(&kernel.refills),
-        drains: distribution(&kernel.drains),
-        direct_blocks: kernel.direct_blocks,
-        direct_pages: kernel.direct_pages,
-        bulk_calls: kernel.bulk_calls,
-        bulk_pages_asked: kernel.bulk_pages_asked,
-        bulk_pages_got: kernel.bulk_pages_got,
-        extfrag: kernel.extfrag,
-        extfrag_ownership_changes: kernel.extfrag_ownership_changes,
-        vmstat_ticks: kernel.vmstat_ticks,
-        lru_drains: kernel.lru_drains,
-        spin_wait_ns: distribution(&kernel.spin_waits),
-        other_wait_ns: distribution(&kernel.other_waits),
-        zone_lock_waits: ZoneLockWaits::of(&kernel.zone_locks),
-        unpaired_waits: kernel.unpaired_waits,
-        kswapd_wakes: kernel.kswapd_wakes,
-        kswapd_sleeps: kernel.kswapd_sleeps,
-        direct_reclaims: kernel.direct_reclaims,
-        direct_reclaimed_pages: kernel.direct_reclaimed_pages,
-        page_faults: kernel.page_faults,
-        forks: kernel.forks,
+        refills: runs(needs::REFILLS, &kernel.refills),
+        drains: runs(needs::DRAINS, &kernel.drains),
+        direct_blocks: recorded.known(needs::ZONE_PAGES, kernel.direct_blocks),
+        direct_pages: recorded.known(needs::ZONE_PAGES, kernel.direct_pages),
+        bulk_calls: of(EventKind::BulkAllocEntry, kernel.bulk_calls),
+        bulk_pages_asked: of(EventKind::BulkAllocEntry, kernel.bulk_pages_asked),
+        bulk_pages_got: of(EventKind::BulkAllocReturn, kernel.bulk_pages_got),
+        extfrag: of(EventKind::MmPageAllocExtfrag, kernel.extfrag),
+        extfrag_ownership_changes: of(EventKind::MmPageAllocExtfrag, kernel.extfrag_ownership_changes),
+        vmstat_ticks: of(EventKind::WorkqueueExecuteStart, kernel.vmstat_ticks),
+        lru_drains: of(EventKind::WorkqueueExecuteStart, kernel.lru_drains),
+        spin_wait_ns: runs(needs::WAITS, &kernel.spin_waits),
+        other_wait_ns: other_waits(survey).map(distribution),
+        zone_lock_waits: zone_locks.map(ZoneLockWaits::of),
+        unpaired_waits: recorded.known(needs::WAITS, kernel.unpaired_waits),
+        kswapd_wakes: of(EventKind::KswapdWake, kernel.kswapd_wakes),
+        kswapd_sleeps: of(EventKind::KswapdSleep, kernel.kswapd_sleeps),
+        direct_reclaims: of(EventKind::DirectReclaimBegin, kernel.direct_reclaims),
+        direct_reclaimed_pages: of(EventKind::DirectReclaimEnd, kernel.direct_reclaimed_pages),
+        page_faults: of(EventKind::PageFaultUser, kernel.page_faults),
+        forks: of(EventKind::SchedProcessFork, kernel.forks),
     }
 }
 

@@ -5,11 +5,15 @@ use std::fmt::Write as _;
 use pageset_core::MigrateType;
 use pageset_report::{Cell, Column, Histogram, Matrix, Row, Table, command_line};
 use pageset_trace::{EventKind, TraceInfo};
+use pageset_workload::recorded::needs;
 use pageset_workload::{Log2Counts, Survey, ZoneState};
 
 use super::{histogram, kernel_hit_percent, percent};
 use crate::source;
 
+/// Titles of what needs both ends of a block.
+const MATRIX: &str = "Who frees what whom allocated, in blocks";
+const LIFETIMES: &str = "Lifetimes of blocks, from allocation to free";
 /// Page sets of more CPUs are not shown one by one to people.
 const CPUS_SHOWN: usize = 16;
 
@@ -29,17 +33,30 @@ pub(crate) fn sections(info: &TraceInfo, survey: &Survey) -> Vec<Section> {
         plain("summary", summary(info, survey)),
         plain("events", events(survey)),
         plain("orders", orders(survey)),
-        matrix(survey),
-        lifetimes(survey),
-        runs(
-            "allocation_runs",
-            "Runs of allocations on a CPU without a free, in pages",
-            &survey.bursts.allocations,
-        ),
-        runs("free_runs", "Runs of frees on a CPU without an allocation, in pages", &survey.bursts.frees),
-        plain("kernel", moved(survey)),
-        plain("activity", activity(survey)),
     ];
+    let allocations = "Runs of allocations on a CPU without a free, in pages";
+    let frees = "Runs of frees on a CPU without an allocation, in pages";
+    match survey.recorded.unsaid(needs::LOAD) {
+        None => sections.extend([
+            matrix(survey),
+            lifetimes(survey),
+            runs("allocation_runs", allocations, &survey.bursts.allocations),
+            runs("free_runs", frees, &survey.bursts.frees),
+        ]),
+        Some(why) => {
+            for (key, title) in [
+                ("cpu_matrix", MATRIX),
+                ("lifetimes", LIFETIMES),
+                ("allocation_runs", allocations),
+                ("free_runs", frees),
+            ] {
+                let mut table = Table::new(title, Vec::new());
+                table.note(format!("This recording does not say. {why}"));
+                sections.push(plain(key, table));
+            }
+        }
+    }
+    sections.extend([plain("kernel", moved(survey)), plain("activity", activity(survey))]);
     if !survey.zones.is_empty() {
         sections.push(plain("zones", zones(survey)));
         sections.push(plain("pagesets", pagesets(survey)));
@@ -67,26 +84,36 @@ fn summary(info: &TraceInfo, survey: &Survey) -> Table {
     let seconds = survey.first_ns.zip(survey.last_ns).map(|(first, last)| (last - first) as f64 / 1e9);
     let freed = orders.freed_blocks();
     let matched = cpus.local_blocks + cpus.remote_blocks;
-    let rows: [(&str, Cell, Option<f64>); 12] = [
-        ("events", survey.events.into(), None),
-        ("seconds", real(seconds, 3), None),
-        ("CPUs that did something", (cpus.active() as u64).into(), None),
-        ("blocks allocated", orders.allocated_blocks().into(), None),
-        ("pages allocated", orders.allocated_pages().into(), None),
-        ("blocks freed", freed.into(), None),
-        ("pages freed", orders.freed_pages().into(), None),
-        ("unmatched frees", lifetimes.unmatched_frees.into(), percent(lifetimes.unmatched_frees, freed)),
-        ("remote frees", cpus.remote_blocks.into(), percent(cpus.remote_blocks, matched)),
+    let (allocations, frees) = (needs::ALLOCATIONS, needs::FREES);
+    // A share is of what its row counts, and needs the same events.
+    let rows: [(&str, &[EventKind], Cell, Option<f64>); 12] = [
+        ("events", &[], survey.events.into(), None),
+        ("seconds", &[], real(seconds, 3), None),
+        ("CPUs with events", &[], (cpus.active() as u64).into(), None),
+        ("blocks allocated", allocations, orders.allocated_blocks().into(), None),
+        ("pages allocated", allocations, orders.allocated_pages().into(), None),
+        ("blocks freed", frees, freed.into(), None),
+        ("pages freed", frees, orders.freed_pages().into(), None),
+        (
+            "unmatched frees",
+            needs::LOAD,
+            lifetimes.unmatched_frees.into(),
+            percent(lifetimes.unmatched_frees, freed),
+        ),
+        ("remote frees", needs::LOAD, cpus.remote_blocks.into(), percent(cpus.remote_blocks, matched)),
         (
             "still allocated at the end",
+            needs::LOAD,
             lifetimes.alive_at_end.into(),
             percent(lifetimes.alive_at_end, orders.allocated_blocks()),
         ),
-        ("allocations that failed", orders.failed.into(), None),
-        ("hits of the kernel's page sets", Cell::Absent, kernel_hit_percent(survey)),
+        ("allocations that failed", allocations, orders.failed.into(), None),
+        ("hits of the kernel's page sets", needs::REFILLS, Cell::Absent, kernel_hit_percent(survey)),
     ];
-    for (what, value, share) in rows {
-        table.push(Row::new([what.into(), value, real(share, 2)]));
+    for (what, needed, value, share) in rows {
+        let known = survey.recorded.known(needed, [value, real(share, 2)]);
+        let [value, share] = known.unwrap_or([Cell::Absent, Cell::Absent]);
+        table.push(Row::new([what.into(), value, share]));
     }
     for (count, what) in [
         (orders.impossible, "events with an order or frame that no block has"),
@@ -97,7 +124,8 @@ fn summary(info: &TraceInfo, survey: &Survey) -> Table {
             table.note(format!("{count} {what}."));
         }
     }
-    if let Some(pages) = info.pgalloc_delta.filter(|pages| *pages > 0) {
+    let allocated = info.pgalloc_delta.filter(|pages| *pages > 0 && survey.recorded.has(allocations));
+    if let Some(pages) = allocated {
         let seen = orders.allocated_pages() + survey.kernel.bulk_pages_got;
         let share = seen as f64 / pages as f64 * 100.0;
         table.note(format!(
@@ -141,8 +169,10 @@ fn orders(survey: &Survey) -> Table {
         if allocated + freed == 0 {
             continue;
         }
-        let counts = used.iter().map(|(column, _)| types[*column]).chain([allocated, freed]);
-        table.push(Row::new(std::iter::once(order as u64).chain(counts).map(Cell::Count)));
+        let known = |needed, count: u64| Cell::from(survey.recorded.known(needed, count));
+        let counts = used.iter().map(|(column, _)| Cell::from(types[*column]));
+        let sums = [known(needs::ALLOCATIONS, allocated), known(needs::FREES, freed)];
+        table.push(Row::new(std::iter::once(Cell::from(order as u64)).chain(counts).chain(sums)));
     }
     if orders.freed_in_batches > 0 {
         table.note(format!("Of the blocks freed, {} were freed in batches.", orders.freed_in_batches));
@@ -167,7 +197,7 @@ pub(super) fn cpu_matrix(survey: &Survey) -> Matrix {
 fn matrix(survey: &Survey) -> Section {
     let matrix = cpu_matrix(survey);
     let cpus = &survey.cpus;
-    let mut table = matrix.to_table("Who frees what whom allocated, in blocks");
+    let mut table = matrix.to_table(MATRIX);
     let matched = cpus.local_blocks + cpus.remote_blocks;
     if let Some(share) = percent(cpus.remote_blocks, matched) {
         table.note(format!(
@@ -191,8 +221,7 @@ fn distribution(key: &'static str, title: &str, counts: &Log2Counts) -> Section 
 
 fn lifetimes(survey: &Survey) -> Section {
     let lifetimes = &survey.lifetimes;
-    let mut section =
-        distribution("lifetimes", "Lifetimes of blocks, from allocation to free", &lifetimes.ns);
+    let mut section = distribution("lifetimes", LIFETIMES, &lifetimes.ns);
     if let Some((half, most)) = lifetimes.ns.percentile_at_most(50).zip(lifetimes.ns.percentile_at_most(90)) {
         section.table.note(format!(
             "Half of the blocks live at most {}, nine of ten at most {}, the longest {}.",
@@ -253,37 +282,36 @@ fn moved(survey: &Survey) -> Table {
     ];
     let kernel = &survey.kernel;
     let mut table = Table::new("What the kernel itself moved between zones and page sets", columns);
-    for (what, counts) in [("refills of page sets", &kernel.refills), ("drains of page sets", &kernel.drains)]
-    {
+    let recorded = &survey.recorded;
+    // Pages need the events of their blocks only; how often they moved, what comes between.
+    for (what, counts, pages, runs) in [
+        ("refills of page sets", &kernel.refills, needs::ZONE_PAGES, needs::REFILLS),
+        ("drains of page sets", &kernel.drains, &[EventKind::MmPagePcpuDrain], needs::DRAINS),
+    ] {
         table.push(Row::new([
             what.into(),
-            counts.total().into(),
-            counts.sum.into(),
-            real(counts.mean(), 1),
-            counts.max.into(),
+            recorded.known(runs, counts.total()).into(),
+            recorded.known(pages, counts.sum).into(),
+            real(counts.mean().filter(|_| recorded.has(runs)), 1),
+            recorded.known(runs, counts.max).into(),
         ]));
     }
-    let quotient = |pages, times| Cell::quotient(pages, times, 1);
-    table.push(Row::new([
-        "blocks past the page sets".into(),
-        kernel.direct_blocks.into(),
-        kernel.direct_pages.into(),
-        quotient(kernel.direct_pages, kernel.direct_blocks),
-        Cell::Absent,
-    ]));
-    table.push(Row::new([
-        "bulk allocations".into(),
-        kernel.bulk_calls.into(),
-        kernel.bulk_pages_got.into(),
-        quotient(kernel.bulk_pages_got, kernel.bulk_calls),
-        Cell::Absent,
-    ]));
-    let count = |kind: EventKind| survey.kinds[kind.index()].1;
-    if count(EventKind::MmPageAllocZoneLocked) + count(EventKind::MmPagePcpuDrain) == 0 {
-        table.note("The trace has no events of refills and drains: they were not recorded.");
+    for (what, needed, times, pages) in [
+        ("blocks past the page sets", needs::ZONE_PAGES, kernel.direct_blocks, kernel.direct_pages),
+        ("bulk allocations", BULK, kernel.bulk_calls, kernel.bulk_pages_got),
+    ] {
+        let each = recorded.known(needed, Cell::quotient(pages, times, 1));
+        let (times, pages) = (recorded.known(needed, times), recorded.known(needed, pages));
+        table.push(Row::new([what.into(), times.into(), pages.into(), each.into(), Cell::Absent]));
+    }
+    if let Some(why) = recorded.unsaid(needs::VISITS) {
+        table.note(format!("This recording does not say all of it. {why}"));
     }
     table
 }
+
+/// What a bulk allocation was asked for, and what it gave.
+pub(super) const BULK: &[EventKind] = &[EventKind::BulkAllocEntry, EventKind::BulkAllocReturn];
 
 /// What else the recorded kernel did that has to do with its memory.
 fn activity(survey: &Survey) -> Table {
@@ -293,45 +321,57 @@ fn activity(survey: &Survey) -> Table {
         Column::measure("total_ms", "total").with_unit("ms"),
         Column::measure("longest_us", "longest").with_unit("us"),
     ];
-    let kernel = &survey.kernel;
+    let (kernel, recorded) = (&survey.kernel, &survey.recorded);
     let mut table = Table::new("What else the kernel did", columns);
-    for (what, waits) in
-        [("waits for other locks", &kernel.other_waits), ("waits for spinning locks", &kernel.spin_waits)]
-    {
+    for (what, waits) in [
+        ("waits for other locks", other_waits(survey)),
+        ("waits for spinning locks", recorded.known(needs::WAITS, &kernel.spin_waits)),
+    ] {
         table.push(Row::new([
             what.into(),
-            waits.total().into(),
-            Cell::real(waits.sum as f64 / 1e6, 3),
-            Cell::real(waits.max as f64 / 1e3, 1),
+            waits.map(Log2Counts::total).into(),
+            waits.map(|waits| Cell::real(waits.sum as f64 / 1e6, 3)).into(),
+            waits.map(|waits| Cell::real(waits.max as f64 / 1e3, 1)).into(),
         ]));
     }
     let locks = &kernel.zone_locks;
-    let zone_waits = [("of those, for zone locks".to_owned(), locks.waits, locks.wait_ns)];
+    let zone_waits = recorded.known(needs::ZONE_WAITS, (locks.waits, locks.wait_ns));
+    let zone_waits = [("of those, for zone locks".to_owned(), zone_waits)];
     let by_caller = locks.by_caller();
     let by_caller = by_caller.map(|(caller, found)| {
-        (format!("... by {}, as call chains say", caller.name()), found.waits, found.wait_ns)
+        (format!("... by {}, as call chains say", caller.name()), Some((found.waits, found.wait_ns)))
     });
-    for (what, waits, wait_ns) in zone_waits.into_iter().chain(by_caller) {
-        table.push(Row::new([what.into(), waits.into(), Cell::real(wait_ns as f64 / 1e6, 3), Cell::Absent]));
+    for (what, found) in zone_waits.into_iter().chain(by_caller) {
+        let total = found.map(|(_, wait_ns)| Cell::real(wait_ns as f64 / 1e6, 3));
+        let waits = found.map(|(waits, _)| waits);
+        table.push(Row::new([what.into(), waits.into(), total.into(), Cell::Absent]));
     }
-    for (what, times) in [
-        ("ticks (vmstat_update)", kernel.vmstat_ticks),
-        ("LRU flushes on request", kernel.lru_drains),
-        ("blocks of another migratetype used", kernel.extfrag),
-        ("pageblocks that changed migratetype", kernel.extfrag_ownership_changes),
-        ("kswapd woken", kernel.kswapd_wakes),
-        ("kswapd asleep", kernel.kswapd_sleeps),
-        ("direct reclaims", kernel.direct_reclaims),
-        ("page faults from user mode", kernel.page_faults),
-        ("forks", kernel.forks),
+    for (what, kind, times) in [
+        ("ticks (vmstat_update)", EventKind::WorkqueueExecuteStart, kernel.vmstat_ticks),
+        ("LRU flushes on request", EventKind::WorkqueueExecuteStart, kernel.lru_drains),
+        ("blocks of another migratetype used", EventKind::MmPageAllocExtfrag, kernel.extfrag),
+        (
+            "pageblocks that changed migratetype",
+            EventKind::MmPageAllocExtfrag,
+            kernel.extfrag_ownership_changes,
+        ),
+        ("kswapd woken", EventKind::KswapdWake, kernel.kswapd_wakes),
+        ("kswapd asleep", EventKind::KswapdSleep, kernel.kswapd_sleeps),
+        ("direct reclaims", EventKind::DirectReclaimBegin, kernel.direct_reclaims),
+        ("page faults from user mode", EventKind::PageFaultUser, kernel.page_faults),
+        ("forks", EventKind::SchedProcessFork, kernel.forks),
     ] {
+        let times = recorded.known(&[kind], times);
         table.push(Row::new([what.into(), times.into(), Cell::Absent, Cell::Absent]));
     }
-    if kernel.unpaired_waits > 0 {
+    if table.rows().iter().any(|row| row.cells[1] == Cell::Absent) {
+        table.note("Where `times` has a `-`, these events were not recorded, or the recording does not say whether they were.");
+    }
+    if kernel.unpaired_waits > 0 && recorded.has(needs::WAITS) {
         table.note(format!("Beginnings of waits without an end, or the reverse: {}.", kernel.unpaired_waits));
     }
     let bursts = &survey.bursts;
-    if bursts.peak_per_ms > 0 {
+    if bursts.peak_per_ms > 0 && recorded.has(needs::LOAD) {
         let since = survey.first_ns.map_or(0, |first| bursts.peak_at_ns.saturating_sub(first));
         table.note(format!(
             "Busiest millisecond: {} allocations and frees, {} after the first event.",
@@ -340,6 +380,12 @@ fn activity(survey: &Survey) -> Table {
         ));
     }
     table
+}
+
+/// Waits for locks for which nobody spins. Recorders leave them out, so none means nothing.
+pub(super) fn other_waits(survey: &Survey) -> Option<&Log2Counts> {
+    let waits = &survey.kernel.other_waits;
+    Some(waits).filter(|waits| waits.total() > 0 && survey.recorded.has(needs::WAITS))
 }
 
 fn zones(survey: &Survey) -> Table {

@@ -13,3 +13,4 @@ mod report;
 mod sweep;
 mod tidy;
 mod top;
+mod unrecorded;

@@ -1,29 +1,32 @@
 //! What a recording shows of a machine's page sets, in figures.
 
 use pageset_trace::{EventKind, TraceInfo};
-use pageset_workload::{Replay, Survey};
+use pageset_workload::recorded::needs;
+use pageset_workload::{Replay, Survey, untimed};
 use serde::Serialize;
 
-/// What a recording shows. Percentages are of what their names say.
+/// What a recording shows. Percentages are of what their names say. What the recording does not say is `None`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Findings {
     /// CPUs of the machine.
-    pub cpus: u32,
+    pub cpus: Option<u32>,
     /// Time recorded.
     pub seconds: f64,
     /// Events read.
     pub events: u64,
     /// Events known to be missing.
     pub lost_events: u64,
+    /// Tracepoints that figures need, and that are not known to be recorded.
+    pub not_recorded: Vec<&'static str>,
     /// Pages allocated.
-    pub allocated_pages: u64,
+    pub allocated_pages: Option<u64>,
     /// Pages that left a zone: fetched by a page set, or given past one.
-    pub zone_pages: u64,
+    pub zone_pages: Option<u64>,
     /// Refills and drains.
-    pub visits: u64,
+    pub visits: Option<u64>,
     /// How long the zones' locks were waited for, of all CPUs' time.
-    pub waiting: Waiting,
-    /// How long all other spinning locks were waited for, in percent of all CPUs' time; `None` if it was not recorded.
+    pub waiting: Option<Waiting>,
+    /// How long all other spinning locks were waited for, in percent of all CPUs' time.
     pub other_spin_percent: Option<f64>,
     /// Of those, the one that was waited for longest.
     pub other_longest_percent: Option<f64>,
@@ -34,13 +37,45 @@ pub struct Findings {
     /// Pages its page sets held when the recording ended.
     pub held_pages_end: Option<u64>,
     /// Pages that the machine's zones manage.
-    pub managed_pages: u64,
+    pub managed_pages: Option<u64>,
     /// Times the background reclaimer was woken.
-    pub kswapd_wakes: u64,
+    pub kswapd_wakes: Option<u64>,
     /// Times a task had to reclaim for itself.
-    pub direct_reclaims: u64,
-    /// How far the replay of the recorded kernel is off its own visits, in percent; `None` if its policy is not known.
+    pub direct_reclaims: Option<u64>,
+    /// How far the replay of the recorded kernel is off its own visits, in percent.
     pub own_off_percent: Option<f64>,
+    /// Whether that is too far for a forecast.
+    #[serde(skip)]
+    pub is_own_far_off: bool,
+    /// What makes the recording one that says nothing of its machine.
+    #[serde(skip)]
+    pub doubts: Doubts,
+}
+
+/// What makes a recording one that says nothing of its machine, in words.
+#[derive(Clone, Debug, Default)]
+pub struct Doubts {
+    /// Events that a verdict needs were not recorded.
+    pub not_recorded: Option<String>,
+    /// The same of events that say whether memory was short.
+    pub shortage_not_recorded: Option<String>,
+    /// A setting changed, and it is not known when.
+    pub setting_changed: Option<String>,
+    /// It has a part of its machine's events.
+    pub part_of_machine: Option<String>,
+}
+
+impl Doubts {
+    pub(super) fn new(info: &TraceInfo, survey: &Survey) -> Self {
+        let recorded = &survey.recorded;
+        let all = [needs::WAITS, needs::SHORTAGE].concat();
+        Self {
+            not_recorded: recorded.unsaid_beside(needs::VISITS, &all),
+            shortage_not_recorded: recorded.unsaid_beside(needs::SHORTAGE, needs::WAITS),
+            setting_changed: untimed(info),
+            part_of_machine: survey.extent.part(info),
+        }
+    }
 }
 
 /// How long zone locks were waited for, in percent of all CPUs' time.
@@ -72,71 +107,78 @@ impl Waiting {
 }
 
 impl Findings {
-    pub(super) fn new(info: &TraceInfo, survey: &Survey, replay: &Replay) -> Self {
-        let (kernel, locks) = (&survey.kernel, &survey.kernel.zone_locks);
+    /// `replay` is `None` if the recording lacks what one is made from.
+    pub(super) fn new(info: &TraceInfo, survey: &Survey, replay: Option<&Replay>) -> Self {
+        let (kernel, locks, recorded) = (&survey.kernel, &survey.kernel.zone_locks, &survey.recorded);
         let ns = survey.first_ns.zip(survey.last_ns).map_or(0, |(first, last)| last - first);
-        let cpus = replay.machine.cpus;
-        let of_cpu_time = |part_ns: u64| percent(part_ns as f64, ns as f64 * f64::from(cpus)).unwrap_or(0.0);
-        let seen = |kind: EventKind| survey.kinds.iter().any(|(other, count)| *other == kind && *count > 0);
-        let has_waits = seen(EventKind::ContentionEnd);
-        let waiting = if has_waits {
-            Waiting::Measured { percent: of_cpu_time(locks.wait_ns), waits: locks.waits }
+        let machine = info.machine.as_ref();
+        let cpus = machine.map(|machine| machine.cpus).or(info.cpus);
+        let of_cpu_time =
+            |part_ns: u64| Some(percent(part_ns as f64, ns as f64 * f64::from(cpus?)).unwrap_or(0.0));
+        let shows_locks = recorded.has(needs::ZONE_WAITS);
+        let waiting = if shows_locks {
+            of_cpu_time(locks.wait_ns).map(|percent| Waiting::Measured { percent, waits: locks.waits })
         } else {
-            let others = u64::from(cpus.saturating_sub(1));
-            Waiting::AtMost { percent: of_cpu_time(locks.held_ns.saturating_mul(others)) }
+            let others = u64::from(cpus.unwrap_or(1).saturating_sub(1));
+            let most = recorded.known(needs::VISITS, locks.held_ns.saturating_mul(others));
+            most.and_then(of_cpu_time).map(|percent| Waiting::AtMost { percent })
         };
+        let of_others = |part_ns| Some(part_ns).filter(|_| shows_locks).and_then(of_cpu_time);
         let both_ends = survey.cpus.local_pages + survey.cpus.remote_pages;
+        let remote = percent(survey.cpus.remote_pages as f64, both_ends as f64);
         let held_at_end = |after: &pageset_trace::Snapshot| {
             let sets = after.zoneinfo.zones.iter().flat_map(|zone| &zone.pagesets);
             sets.map(|set| u64::from(set.count)).sum()
         };
-        let own_off = replay.own.as_ref().map(|own| {
-            let (own, itself) = (own.visits() as f64 + 1.0, replay.kernel_itself.visits() as f64 + 1.0);
-            100.0 * (own / itself - 1.0)
-        });
+        let managed = machine.map(|machine| machine.zones.iter().map(|zone| zone.managed).sum());
+        let own = replay.and_then(|replay| replay.own.as_ref());
+        let needed = [needs::VISITS, needs::WAITS, needs::SHORTAGE].concat();
+        let visits = kernel.refills.total() + kernel.drains.total();
         Self {
             cpus,
             seconds: ns as f64 / 1e9,
             events: survey.events,
-            lost_events: replay.lost.missing(),
-            allocated_pages: allocated_pages(survey),
-            zone_pages: kernel.refills.sum + kernel.direct_pages,
-            visits: kernel.refills.total() + kernel.drains.total(),
+            lost_events: survey.lost.missing(),
+            not_recorded: recorded.lacking(&needed).into_iter().map(EventKind::name).collect(),
+            allocated_pages: recorded.known(needs::ALLOCATIONS, survey.orders.allocated_pages()),
+            zone_pages: recorded.known(needs::ZONE_PAGES, kernel.refills.sum + kernel.direct_pages),
+            visits: recorded.known(needs::VISITS, visits),
             waiting,
-            other_spin_percent: has_waits.then(|| of_cpu_time(locks.other_wait_ns)),
-            other_longest_percent: has_waits.then(|| of_cpu_time(locks.other_longest_wait_ns)),
-            remote_percent: percent(survey.cpus.remote_pages as f64, both_ends as f64),
-            held_pages_peak: replay.own.as_ref().map(|own| own.pcp_pages_peak),
+            other_spin_percent: of_others(locks.other_wait_ns),
+            other_longest_percent: of_others(locks.other_longest_wait_ns),
+            remote_percent: remote.filter(|_| recorded.has(needs::LOAD)),
+            held_pages_peak: own.map(|own| own.pcp_pages_peak),
             held_pages_end: info.after.as_ref().map(held_at_end),
-            managed_pages: replay.machine.zones.iter().map(|zone| zone.managed).sum(),
-            kswapd_wakes: kernel.kswapd_wakes,
-            direct_reclaims: kernel.direct_reclaims,
-            own_off_percent: own_off,
+            managed_pages: managed,
+            kswapd_wakes: recorded.known(&[EventKind::KswapdWake], kernel.kswapd_wakes),
+            direct_reclaims: recorded.known(&[EventKind::DirectReclaimBegin], kernel.direct_reclaims),
+            own_off_percent: replay.and_then(Replay::own_off_percent),
+            is_own_far_off: replay.is_some_and(Replay::is_far_off),
+            doubts: Doubts::new(info, survey),
         }
     }
 
     /// Pages that left a zone, in percent of those allocated; `None` if nothing was allocated.
     #[must_use]
     pub fn zone_percent(&self) -> Option<f64> {
-        percent(self.zone_pages as f64, self.allocated_pages as f64)
+        percent(self.zone_pages? as f64, self.allocated_pages? as f64)
     }
 
     /// Pages in page sets at most, in percent of the machine's.
     #[must_use]
     pub fn held_percent(&self) -> Option<f64> {
-        percent(self.held_pages_peak.max(self.held_pages_end)? as f64, self.managed_pages as f64)
+        percent(self.held_pages_peak.max(self.held_pages_end)? as f64, self.managed_pages? as f64)
     }
 
-    /// Whether memory was short.
+    /// Whether memory was short; `None` if that was not recorded.
     #[must_use]
-    pub const fn is_memory_short(&self) -> bool {
-        self.kswapd_wakes > 0 || self.direct_reclaims > 0
+    pub fn is_memory_short(&self) -> Option<bool> {
+        let signs = [self.kswapd_wakes, self.direct_reclaims];
+        if signs.iter().flatten().any(|times| *times > 0) {
+            return Some(true);
+        }
+        signs.iter().all(Option::is_some).then_some(false)
     }
-}
-
-fn allocated_pages(survey: &Survey) -> u64 {
-    let orders = survey.orders.allocated.iter().enumerate();
-    orders.map(|(order, types)| types.iter().sum::<u64>() << order).sum()
 }
 
 fn percent(part: f64, whole: f64) -> Option<f64> {

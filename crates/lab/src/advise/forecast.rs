@@ -37,26 +37,27 @@ pub struct Range {
 }
 
 impl Forecast {
+    /// `None` if the recording does not show what its kernel did: there is nothing to compare with.
     pub(super) fn new(
         candidate: &Candidate,
         outcome: &Outcome,
         findings: &Findings,
         recorded: Option<&Policy>,
-    ) -> Self {
-        let visits = outcome.interval.visits;
+    ) -> Option<Self> {
+        let (visits, now) = (outcome.interval?.visits, findings.visits?);
         let is_recorded = recorded.is_some_and(|recorded| recorded.name == candidate.policy.name);
         let fraction = candidate.settings.percpu_pagelist_high_fraction;
-        let of_recorded = |value: u64| 100.0 * value as f64 / findings.visits as f64;
-        Self {
+        let of_recorded = |value: u64| 100.0 * value as f64 / now as f64;
+        Some(Self {
             kernel: (!is_recorded).then(|| candidate.policy.name.to_owned()),
             settings: candidate.settings.to_string(),
             visits: outcome.visits(),
             visits_range: Range { low: visits.0, high: visits.1 },
-            visits_percent: (findings.visits > 0).then(|| (of_recorded(visits.0), of_recorded(visits.1))),
+            visits_percent: (now > 0).then(|| (of_recorded(visits.0), of_recorded(visits.1))),
             held_pages_peak: outcome.pcp_pages_peak,
             held_pages_idle: outcome.pcp_pages_idle,
             ends_tuning: candidate.policy.tuning.is_some() && fraction.is_some_and(|fraction| fraction > 0),
-        }
+        })
     }
 
     /// Whether fewer visits than now are certain: the whole range is below.

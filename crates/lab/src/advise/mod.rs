@@ -12,16 +12,18 @@ mod run_times;
 mod verdict;
 mod wording;
 
-use pageset_trace::{TraceInfo, TraceReader};
+use anyhow::anyhow;
+use pageset_trace::{TraceError, TraceInfo, TraceReader};
+use pageset_workload::recorded::needs;
 use pageset_workload::{
-    Candidate, Replay, ReplayError, ReplayOptions, Stage, Survey, SurveyOptions, policy_of_kernel, replay,
-    survey,
+    Candidate, OneSetting, Replay, ReplayError, ReplayOptions, Stage, Survey, SurveyOptions,
+    policy_of_kernel, replay, survey, untimed,
 };
 use serde::Serialize;
 
 use crate::Progress;
 
-pub use findings::{Findings, Waiting};
+pub use findings::{Doubts, Findings, Waiting};
 pub use forecast::{Forecast, Range};
 pub use latency::{Latency, Times};
 pub use run_times::{Difference, RunTimes};
@@ -61,8 +63,32 @@ pub struct Examined {
     pub info: TraceInfo,
     /// What is in it.
     pub survey: Survey,
-    /// What other settings and kernels would have made of it.
-    pub replay: Replay,
+    /// What other settings and kernels would have made of it; `None` if the recording lacks what that is made from.
+    pub replay: Option<Replay>,
+}
+
+/// The part of a recording of which something can be said. Where a setting changed and it is not known when, that is all of
+/// it: its events are counted, and no forecast is made.
+pub(crate) fn part<R: TraceReader>(reader: R) -> Result<OneSetting<R>, TraceError> {
+    if untimed(reader.info()).is_some() { Ok(OneSetting::whole(reader)) } else { OneSetting::new(reader) }
+}
+
+fn play(
+    mut reader: impl TraceReader,
+    candidates: &[Candidate],
+    progress: &mut dyn Progress,
+) -> anyhow::Result<Replay> {
+    progress.begin("replaying", "rows", Some(candidates.len() as u64));
+    progress.update(0)?;
+    let candidates = candidates.to_vec();
+    let rows = candidates.len() as u64;
+    let asked = ReplayOptions { candidates, cancel: progress.cancel(), ..ReplayOptions::default() };
+    let replayed = replay(&mut reader, &asked, |stage| match stage {
+        // The replay plays rows side by side: nobody is told, since that would have to wait for others.
+        Stage::Read(_) | Stage::Played => {}
+    })?;
+    progress.update(rows)?;
+    Ok(replayed)
 }
 
 /// Reads a recording twice, by `open`, and says what to do.
@@ -84,7 +110,7 @@ pub fn examine<R: TraceReader>(
     mut open: impl FnMut() -> anyhow::Result<R>,
     progress: &mut dyn Progress,
 ) -> anyhow::Result<Examined> {
-    let mut reader = open()?;
+    let mut reader = part(open()?)?;
     progress.begin("reading", "events", reader.info().events);
     let mut going = Ok(());
     let surveyed = survey(&mut reader, &SurveyOptions::default(), |events| {
@@ -92,34 +118,31 @@ pub fn examine<R: TraceReader>(
     })?;
     going?;
 
-    let mut reader = open()?;
-    let info = reader.info().clone();
-    let machine = info.machine.as_ref().ok_or_else(|| {
+    let reader = part(open()?)?;
+    let (info, said) = (reader.info().clone(), reader.said().map(str::to_owned));
+    let unsaid = surveyed.recorded.unsaid(needs::VISITS);
+    if info.machine.is_none() && unsaid.is_none() {
         let path = info.path.display();
-        ReplayError::NoMachine(format!(
+        return Err(anyhow!(ReplayError::NoMachine(format!(
             "{path}: advice needs the machine's zones, and this recording does not describe them"
-        ))
-    })?;
-    let release = info.kernel.clone().unwrap_or_else(|| machine.kernel.clone());
+        ))));
+    }
+    let machine = info.machine.as_ref();
+    let release =
+        info.kernel.clone().or_else(|| machine.map(|machine| machine.kernel.clone())).unwrap_or_default();
     let policy = policy_of_kernel(&release).copied();
-    let settings = policy.map(|policy| options::settings(policy, machine)).unwrap_or_default();
+    let settings = policy.zip(machine).map(|(policy, machine)| options::settings(policy, machine));
     let kernels = options::kernels(policy);
-    let candidates: Vec<Candidate> = settings.iter().chain(&kernels).copied().collect();
-    progress.begin("replaying", "rows", Some(candidates.len() as u64));
-    progress.update(0)?;
-    let asked = ReplayOptions { candidates, cancel: progress.cancel(), ..ReplayOptions::default() };
-    let replayed = replay(&mut reader, &asked, |stage| match stage {
-        // The replay plays rows side by side: nobody is told, since that would have to wait for others.
-        Stage::Read(_) | Stage::Played => {}
-    })?;
-    progress.update(asked.candidates.len() as u64)?;
+    let candidates: Vec<Candidate> = settings.into_iter().flatten().chain(kernels).collect();
+    let is_replayable = unsaid.is_none() && untimed(&info).is_none();
+    let replayed = if is_replayable { Some(play(reader, &candidates, progress)?) } else { None };
 
-    let findings = Findings::new(&info, &surveyed, &replayed);
-    let forecasts: Vec<Forecast> = asked
-        .candidates
+    let findings = Findings::new(&info, &surveyed, replayed.as_ref());
+    let outcomes = replayed.iter().flat_map(|replayed| &replayed.outcomes);
+    let forecasts: Vec<Forecast> = candidates
         .iter()
-        .zip(&replayed.outcomes)
-        .map(|(candidate, outcome)| Forecast::new(candidate, outcome, &findings, policy.as_ref()))
+        .zip(outcomes)
+        .filter_map(|(candidate, outcome)| Forecast::new(candidate, outcome, &findings, policy.as_ref()))
         .collect();
     let verdict = verdict::find(&findings, &forecasts);
     let advised = match verdict {
@@ -128,10 +151,14 @@ pub fn examine<R: TraceReader>(
     };
     let latency = policy
         .zip(advised)
-        .and_then(|(policy, advised)| latency::simulated(&info.path, findings.cpus, policy.name, advised));
-    let fraction = machine.sysctls.percpu_pagelist_high_fraction.unwrap_or(0);
-    let mut warnings = wording::warnings(&findings, &forecasts, &verdict, policy.as_ref(), fraction);
-    warnings.extend(info.assumptions(Some(machine)));
+        .zip(findings.cpus)
+        .and_then(|((policy, advised), cpus)| latency::simulated(&info.path, cpus, policy.name, advised));
+    let fraction = machine.and_then(|machine| machine.sysctls.percpu_pagelist_high_fraction).unwrap_or(0);
+    let beware = replayed.iter().flat_map(|replayed| &replayed.warnings);
+    let said: Vec<String> = said.iter().chain(beware).cloned().collect();
+    let mut warnings =
+        wording::warnings(&findings, &forecasts, &verdict, policy.as_ref(), fraction, &said);
+    warnings.extend(info.assumptions(machine));
     let advice = Advice {
         recording: info.path.file_name().unwrap_or(info.path.as_os_str()).to_string_lossy().into_owned(),
         sentences: wording::sentences(&findings, &forecasts, &verdict, latency.as_ref()),

@@ -14,8 +14,6 @@ const HELD_PERCENT: f64 = 1.0;
 const HELD_PERCENT_MAX: f64 = 5.0;
 /// Part of the visits that a change must save at least, in percent: a smaller one cannot be told from the load's own noise.
 const SAVED_PERCENT: f64 = 20.0;
-/// A recording whose own kernel the replay misses by more says nothing about others.
-const OWN_OFF_PERCENT: f64 = 25.0;
 /// Missing events, in percent, from which the figures are no longer those of the load.
 const LOST_PERCENT: f64 = 5.0;
 /// Time from which a recording is a sample of a load.
@@ -67,6 +65,12 @@ pub enum Matter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
+    /// It lacks events that the answer is made from.
+    NotRecorded,
+    /// A setting changed, and it does not say when.
+    SettingChanged,
+    /// It has a part of its machine's events.
+    PartOfMachine,
     /// It has no allocations, or is very short.
     TooShort,
     /// Too many events are missing.
@@ -81,23 +85,49 @@ pub enum Why {
 
 /// The verdict.
 pub(super) fn find(findings: &Findings, forecasts: &[Forecast]) -> Verdict {
+    match doubt(findings).map_or_else(|| matter(findings), Err) {
+        Err(why) => Verdict::Unknown { why },
+        Ok(None) => Verdict::LeaveAlone,
+        Ok(Some(matter)) => what_helps(findings, forecasts, matter),
+    }
+}
+
+/// Why nothing can be said, whatever matters.
+fn doubt(findings: &Findings) -> Option<Why> {
     let lost_percent =
         100.0 * findings.lost_events as f64 / (findings.events + findings.lost_events).max(1) as f64;
-    if findings.allocated_pages == 0 || findings.seconds < SECONDS_MIN {
-        return Verdict::Unknown { why: Why::TooShort };
+    let doubts = &findings.doubts;
+    let checks = [
+        (findings.waiting.is_none() || findings.allocated_pages.is_none(), Why::NotRecorded),
+        (doubts.setting_changed.is_some(), Why::SettingChanged),
+        (findings.allocated_pages == Some(0) || findings.seconds < SECONDS_MIN, Why::TooShort),
+        (lost_percent > LOST_PERCENT, Why::EventsLost),
+        (doubts.part_of_machine.is_some(), Why::PartOfMachine),
+        (findings.is_own_far_off, Why::OwnKernelMissed),
+    ];
+    checks.into_iter().find(|(is_so, _)| *is_so).map(|(_, why)| why)
+}
+
+/// What matters; `None` if nothing does.
+fn matter(findings: &Findings) -> Result<Option<Matter>, Why> {
+    if findings.waiting.is_some_and(|waiting| waiting.percent() >= WAITING_PERCENT) {
+        return Ok(Some(Matter::ZoneLocks));
     }
-    if lost_percent > LOST_PERCENT {
-        return Verdict::Unknown { why: Why::EventsLost };
+    let holds_much = findings.held_percent().map(|percent| percent >= HELD_PERCENT);
+    match (findings.is_memory_short(), holds_much) {
+        (Some(true), Some(true)) => Ok(Some(Matter::HeldMemory)),
+        (Some(true), None) => Err(Why::UnknownKernel),
+        (None, Some(true) | None) => Err(Why::NotRecorded),
+        (Some(false), _) | (_, Some(false)) => Ok(None),
     }
-    let Some(matter) = matter(findings) else { return Verdict::LeaveAlone };
-    let Some(own_off) = findings.own_off_percent else {
+}
+
+fn what_helps(findings: &Findings, forecasts: &[Forecast], matter: Matter) -> Verdict {
+    if findings.own_off_percent.is_none() {
         return Verdict::Unknown { why: Why::UnknownKernel };
-    };
-    if matter == Matter::ZoneLocks && matches!(findings.waiting, super::Waiting::AtMost { .. }) {
-        return Verdict::Unknown { why: Why::WaitsNotRecorded };
     }
-    if own_off.abs() > OWN_OFF_PERCENT {
-        return Verdict::Unknown { why: Why::OwnKernelMissed };
+    if matter == Matter::ZoneLocks && matches!(findings.waiting, Some(super::Waiting::AtMost { .. })) {
+        return Verdict::Unknown { why: Why::WaitsNotRecorded };
     }
     let best = |is_kernel: bool| best(findings, forecasts, matter, is_kernel);
     match (best(false), best(true)) {
@@ -107,29 +137,19 @@ pub(super) fn find(findings: &Findings, forecasts: &[Forecast]) -> Verdict {
     }
 }
 
-fn matter(findings: &Findings) -> Option<Matter> {
-    if findings.waiting.percent() >= WAITING_PERCENT {
-        return Some(Matter::ZoneLocks);
-    }
-    let holds_much = findings.held_percent().is_some_and(|percent| percent >= HELD_PERCENT);
-    (findings.is_memory_short() && holds_much).then_some(Matter::HeldMemory)
-}
-
 /// The forecast to follow: of those that certainly help, and of those that cannot be told from the best of them, the one
 /// whose page sets hold least.
 fn best(findings: &Findings, forecasts: &[Forecast], matter: Matter, is_kernel: bool) -> Option<usize> {
-    let held_max = (findings.managed_pages as f64 * HELD_PERCENT_MAX / 100.0) as u64;
-    let enough = (findings.visits as f64 * (1.0 - SAVED_PERCENT / 100.0)) as u64;
+    let visits = findings.visits?;
+    let held_max = (findings.managed_pages? as f64 * HELD_PERCENT_MAX / 100.0) as u64;
+    let enough = (visits as f64 * (1.0 - SAVED_PERCENT / 100.0)) as u64;
     let helps = |forecast: &Forecast| match matter {
         Matter::ZoneLocks => {
-            forecast.is_less(findings.visits)
-                && forecast.visits <= enough
-                && forecast.held_pages_peak <= held_max
+            forecast.is_less(visits) && forecast.visits <= enough && forecast.held_pages_peak <= held_max
         }
         Matter::HeldMemory => {
             let now = findings.held_pages_peak.unwrap_or(u64::MAX);
-            forecast.held_pages_peak <= now / 2
-                && forecast.visits_range.high <= findings.visits.saturating_mul(2)
+            forecast.held_pages_peak <= now / 2 && forecast.visits_range.high <= visits.saturating_mul(2)
         }
     };
     let those: Vec<usize> = (0..forecasts.len())
@@ -142,29 +162,33 @@ fn best(findings: &Findings, forecasts: &[Forecast], matter: Matter, is_kernel: 
 
 #[cfg(test)]
 pub(super) mod tests {
+    use super::super::findings::Doubts;
     use super::super::{Range, Waiting};
     use super::*;
 
     /// A load that waits for `percent` of its time.
     pub(crate) fn waiting(percent: f64) -> Findings {
         Findings {
-            cpus: 4,
+            cpus: Some(4),
             seconds: 10.0,
             events: 100_000,
             lost_events: 0,
-            allocated_pages: 40_000,
-            zone_pages: 30_000,
-            visits: 1000,
-            waiting: Waiting::Measured { percent, waits: 900 },
+            not_recorded: Vec::new(),
+            allocated_pages: Some(40_000),
+            zone_pages: Some(30_000),
+            visits: Some(1000),
+            waiting: Some(Waiting::Measured { percent, waits: 900 }),
             other_spin_percent: Some(0.1),
             other_longest_percent: Some(0.1),
             remote_percent: Some(50.0),
             held_pages_peak: Some(2000),
             held_pages_end: Some(1000),
-            managed_pages: 1_000_000,
-            kswapd_wakes: 0,
-            direct_reclaims: 0,
+            managed_pages: Some(1_000_000),
+            kswapd_wakes: Some(0),
+            direct_reclaims: Some(0),
             own_off_percent: Some(1.0),
+            is_own_far_off: false,
+            doubts: Doubts::default(),
         }
     }
 
@@ -185,7 +209,7 @@ pub(super) mod tests {
     fn what_costs_nothing_is_left_alone() {
         let helpful = [forecast("a", 10, (5, 20), 3000)];
         assert_eq!(find(&waiting(0.9), &helpful), Verdict::LeaveAlone);
-        assert_eq!(find(&Findings { kswapd_wakes: 1, ..waiting(0.0) }, &helpful), Verdict::LeaveAlone);
+        assert_eq!(find(&Findings { kswapd_wakes: Some(1), ..waiting(0.0) }, &helpful), Verdict::LeaveAlone);
     }
 
     #[test]
@@ -216,20 +240,46 @@ pub(super) mod tests {
     fn a_recording_that_does_not_say_gives_no_advice() {
         let good = [forecast("a", 10, (5, 20), 3000)];
         let base = waiting(5.0);
+        let (said, none) = (|| Some(String::new()), Doubts::default);
         for (findings, why) in [
             (Findings { seconds: 0.1, ..base.clone() }, Why::TooShort),
             (Findings { lost_events: 50_000, ..base.clone() }, Why::EventsLost),
-            (Findings { own_off_percent: Some(-40.0), ..base.clone() }, Why::OwnKernelMissed),
+            (Findings { is_own_far_off: true, ..base.clone() }, Why::OwnKernelMissed),
+            (Findings { is_own_far_off: true, ..waiting(0.0) }, Why::OwnKernelMissed),
             (Findings { own_off_percent: None, ..base.clone() }, Why::UnknownKernel),
-            (Findings { waiting: Waiting::AtMost { percent: 5.0 }, ..base }, Why::WaitsNotRecorded),
+            (Findings { waiting: None, ..base.clone() }, Why::NotRecorded),
+            (Findings { allocated_pages: None, ..base.clone() }, Why::NotRecorded),
+            (
+                Findings { kswapd_wakes: None, held_pages_peak: Some(20_000), ..waiting(0.0) },
+                Why::NotRecorded,
+            ),
+            (
+                Findings { waiting: Some(Waiting::AtMost { percent: 5.0 }), ..base.clone() },
+                Why::WaitsNotRecorded,
+            ),
+            (
+                Findings { doubts: Doubts { setting_changed: said(), ..none() }, ..base.clone() },
+                Why::SettingChanged,
+            ),
+            (Findings { doubts: Doubts { part_of_machine: said(), ..none() }, ..base }, Why::PartOfMachine),
         ] {
             assert_eq!(find(&findings, &good), Verdict::Unknown { why });
         }
     }
 
+    /// What page sets hold is too little to matter, whether or not memory was short.
+    #[test]
+    fn a_shortage_that_was_not_recorded_does_not_hide_that_page_sets_hold_little() {
+        let findings = Findings { kswapd_wakes: None, direct_reclaims: None, ..waiting(0.0) };
+        assert_eq!(find(&findings, &[]), Verdict::LeaveAlone);
+        let held_pages_end = None;
+        let unknown = Findings { held_pages_peak: None, held_pages_end, ..findings };
+        assert_eq!(find(&unknown, &[]), Verdict::Unknown { why: Why::NotRecorded });
+    }
+
     #[test]
     fn memory_in_page_sets_matters_where_memory_is_short() {
-        let findings = Findings { kswapd_wakes: 3, held_pages_peak: Some(20_000), ..waiting(0.0) };
+        let findings = Findings { kswapd_wakes: Some(3), held_pages_peak: Some(20_000), ..waiting(0.0) };
         let forecasts =
             [forecast("less", 1500, (1200, 1900), 5000), forecast("costs", 9000, (8000, 9900), 100)];
         let matter = Matter::HeldMemory;

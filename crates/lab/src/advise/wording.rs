@@ -46,7 +46,7 @@ pub(super) fn sentences(
             all.push("Every forecast's range has room for no change.".to_owned());
         }
         Verdict::Unknown { why } => {
-            all.push(format!("This recording does not say: {}", unknown(*why, findings)));
+            all.push(format!("This recording does not say. {}", unknown(*why, findings)));
         }
     }
     all.extend(latency.map(|latency| {
@@ -81,11 +81,12 @@ fn because(matter: Matter, findings: &Findings) -> String {
 
 fn waited(findings: &Findings) -> String {
     match findings.waiting {
-        Waiting::Measured { waits: 0, .. } => "No CPU waited for a zone lock.".to_owned(),
-        Waiting::Measured { percent, waits } => {
+        None => "How long CPUs waited for zone locks is not recorded.".to_owned(),
+        Some(Waiting::Measured { waits: 0, .. }) => "No CPU waited for a zone lock.".to_owned(),
+        Some(Waiting::Measured { percent, waits }) => {
             format!("CPUs waited for zone locks for {} of their time ({waits} waits).", share(percent))
         }
-        Waiting::AtMost { percent } => format!(
+        Some(Waiting::AtMost { percent }) => format!(
             "CPUs waited for zone locks for {} of their time, at most: no longer than others held them.",
             share(percent)
         ),
@@ -99,27 +100,50 @@ fn held(findings: &Findings) -> String {
             "Page sets held at most {pages} pages ({}), {} of memory, {}.",
             mib(pages),
             share(percent),
-            if findings.is_memory_short() { "and memory was short" } else { "and memory was not short" },
+            match findings.is_memory_short() {
+                Some(true) => "and memory was short",
+                Some(false) => "and memory was not short",
+                None => "and whether memory was short is not recorded",
+            },
         ),
         _ => "How much page sets held is not recorded.".to_owned(),
     }
 }
 
 fn shortage(findings: &Findings) -> String {
+    let times = |times: Option<u64>| {
+        times.map_or_else(|| "an unknown number of".to_owned(), |times| times.to_string())
+    };
     format!(
         "The background reclaimer was woken {} times, and tasks reclaimed for themselves {} times.",
-        findings.kswapd_wakes, findings.direct_reclaims
+        times(findings.kswapd_wakes),
+        times(findings.direct_reclaims)
     )
 }
 
 fn reached(findings: &Findings) -> String {
-    let Some(percent) = findings.zone_percent() else { return "No page was allocated.".to_owned() };
-    format!(
-        "{} pages came from the zones for {} that were allocated ({percent:.1} %), in {:.0} visits a second.",
-        findings.zone_pages,
-        findings.allocated_pages,
-        findings.visits as f64 / findings.seconds.max(f64::MIN_POSITIVE)
-    )
+    let visits = findings.visits.map_or_else(
+        || ". How often page sets went there is not recorded.".to_owned(),
+        |visits| {
+            format!(", in {:.0} visits a second.", visits as f64 / findings.seconds.max(f64::MIN_POSITIVE))
+        },
+    );
+    match (findings.zone_pages, findings.allocated_pages) {
+        (_, Some(0)) => "No page was allocated.".to_owned(),
+        (Some(pages), Some(allocated)) => {
+            let percent = findings.zone_percent().unwrap_or(0.0);
+            format!(
+                "{pages} pages came from the zones for {allocated} that were allocated ({percent:.1} %){visits}"
+            )
+        }
+        (Some(pages), None) => {
+            format!("{pages} pages came from the zones. How many were allocated is not recorded.")
+        }
+        (None, Some(allocated)) => {
+            format!("{allocated} pages were allocated. How many came from the zones is not recorded.")
+        }
+        (None, None) => "How many pages were allocated is not recorded.".to_owned(),
+    }
 }
 
 fn would(forecast: &Forecast, findings: &Findings) -> String {
@@ -129,7 +153,10 @@ fn would(forecast: &Forecast, findings: &Findings) -> String {
     };
     format!(
         "would leave {parts}: {} are predicted for {}, the 80 % interval is {} to {}.",
-        forecast.visits, findings.visits, forecast.visits_range.low, forecast.visits_range.high
+        forecast.visits,
+        findings.visits.unwrap_or(0),
+        forecast.visits_range.low,
+        forecast.visits_range.high
     )
 }
 
@@ -144,40 +171,54 @@ fn price(forecast: &Forecast, findings: &Findings) -> String {
 }
 
 fn unknown(why: Why, findings: &Findings) -> String {
+    let doubts = &findings.doubts;
     match why {
+        Why::NotRecorded => doubts
+            .not_recorded
+            .as_ref()
+            .or(doubts.shortage_not_recorded.as_ref())
+            .cloned()
+            .unwrap_or_default(),
+        Why::SettingChanged => {
+            let change = doubts.setting_changed.as_deref().unwrap_or("A setting changed");
+            format!("It does not say when {change}. Record again while no setting changes.")
+        }
+        Why::PartOfMachine => doubts.part_of_machine.clone().unwrap_or_default(),
         Why::TooShort => format!(
-            "it has {} allocated pages in {:.2} s. Record the load for longer.",
-            findings.allocated_pages, findings.seconds
+            "It has {} allocated pages in {:.2} s. Record the load for longer.",
+            findings.allocated_pages.unwrap_or(0),
+            findings.seconds
         ),
         Why::EventsLost => format!(
             "{} events are missing beside {} that it has. Record with larger buffers, or fewer CPUs.",
             findings.lost_events, findings.events
         ),
         Why::OwnKernelMissed => format!(
-            "the replay of the recorded kernel itself is {:+.0} % off. Record for longer, all CPUs, and with the state \
+            "The replay of the recorded kernel itself is {:+.0} % off. Record for longer, all CPUs, and with the state \
              of the zones.",
             findings.own_off_percent.unwrap_or(0.0)
         ),
         Why::UnknownKernel => {
-            "no policy is known for its kernel. `pageset policies` names those that are.".to_owned()
+            "No policy is known for its kernel. `pageset policies` names those that are.".to_owned()
         }
         Why::WaitsNotRecorded => format!(
-            "waits for locks are not in it, and may be as much as {} of the CPUs' time. Record \
+            "Waits for locks are not in it, and may be as much as {} of the CPUs' time. Record \
              lock:contention_begin and contention_end too.",
-            share(findings.waiting.percent())
+            share(findings.waiting.map_or(0.0, Waiting::percent))
         ),
     }
 }
 
-/// What is easily overlooked.
+/// What is easily overlooked, behind what is `said` of the recording anyway.
 pub(super) fn warnings(
     findings: &Findings,
     forecasts: &[Forecast],
     verdict: &Verdict,
     policy: Option<&Policy>,
     fraction: u32,
+    said: &[String],
 ) -> Vec<String> {
-    let mut all = Vec::new();
+    let mut all = said.to_vec();
     let tunes = policy.is_some_and(|policy| policy.tuning.is_some());
     if let Verdict::Set { forecast, .. } = verdict {
         let forecast = &forecasts[*forecast];
@@ -227,6 +268,7 @@ fn lowered(sentence: String) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::findings::Doubts;
     use super::super::verdict::find;
     use super::super::verdict::tests::{forecast, waiting};
     use super::*;
@@ -252,8 +294,33 @@ mod tests {
             assert!(said.contains(part), "{part}: {said}");
         }
         let policy = Policy::named("linux-6.18");
-        let warned = warnings(&findings, &forecasts, &verdict, policy, 64).join(" ");
+        let warned = warnings(&findings, &forecasts, &verdict, policy, 64, &[]).join(" ");
         assert!(warned.contains("switches off") && warned.contains("is 64 here"), "{warned}");
+    }
+
+    #[test]
+    fn what_is_not_recorded_is_said_and_no_figure_is_made_up() {
+        let not_recorded = Some("It has no mm_page_free events; record them with X.".to_owned());
+        let findings = Findings {
+            waiting: None,
+            visits: None,
+            zone_pages: None,
+            remote_percent: None,
+            other_spin_percent: None,
+            doubts: Doubts { not_recorded, ..Doubts::default() },
+            ..waiting(0.0)
+        };
+        let said = sentences(&findings, &[], &find(&findings, &[]), None);
+        assert_eq!(
+            said,
+            [
+                "This recording does not say. It has no mm_page_free events; record them with X.",
+                "40000 pages were allocated. How many came from the zones is not recorded.",
+            ]
+        );
+        let visits_alone = Findings { zone_pages: Some(10_000), ..findings };
+        let said = sentences(&visits_alone, &[], &find(&visits_alone, &[]), None);
+        assert!(said[1].ends_with("(25.0 %). How often page sets went there is not recorded."), "{said:?}");
     }
 
     #[test]

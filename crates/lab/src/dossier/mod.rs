@@ -10,7 +10,7 @@ use pageset_trace::TraceReader;
 use pageset_workload::{Timeline, timeline};
 
 use crate::Progress;
-use crate::advise::{Examined, examine};
+use crate::advise::{Examined, examine, part};
 
 pub use neighbours::{Neighbours, neighbours};
 pub use samples::{CpuSamples, Extremes, Samples, ZoneSamples};
@@ -37,7 +37,7 @@ pub fn dossier<R: TraceReader>(
     progress: &mut dyn Progress,
 ) -> anyhow::Result<Dossier> {
     let examined = examine(&mut open, progress)?;
-    let mut reader = open()?;
+    let mut reader = part(open()?)?;
     progress.begin("placing in time", "events", Some(examined.survey.events));
     let mut going = Ok(());
     let timeline = timeline(&mut reader, &examined.survey, |events| {
@@ -46,7 +46,7 @@ pub fn dossier<R: TraceReader>(
     going?;
     Ok(Dossier {
         samples: Samples::new(&examined.info, &timeline),
-        neighbours: neighbours(&examined.replay.machine, timeline.cpus.len()),
+        neighbours: neighbours(examined.info.machine.as_ref(), timeline.cpus.len()),
         examined,
         timeline,
     })

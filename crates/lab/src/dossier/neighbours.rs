@@ -14,12 +14,15 @@ pub struct Neighbours {
     pub cpus: Vec<u32>,
 }
 
-/// All CPUs of a machine, in groups; and those that events name besides, up to `seen`.
+/// All CPUs of a machine, in groups, if it is described; and those that events name besides, up to `seen`.
 #[must_use]
-pub fn neighbours(machine: &Layout, seen: usize) -> Vec<Neighbours> {
-    let mut left: BTreeSet<u32> = (0..machine.cpus.max(seen as u32)).collect();
+pub fn neighbours(machine: Option<&Layout>, seen: usize) -> Vec<Neighbours> {
+    let cpus = machine.map_or(0, |machine| machine.cpus);
+    let caches = machine.map_or(&[][..], |machine| &machine.caches);
+    let nodes = machine.map_or(&[][..], |machine| &machine.nodes);
+    let mut left: BTreeSet<u32> = (0..cpus.max(seen as u32)).collect();
     let mut all = Vec::new();
-    let levels = machine.caches.iter().filter(|cache| cache.kind != CacheKind::Instruction);
+    let levels = caches.iter().filter(|cache| cache.kind != CacheKind::Instruction);
     let last_level = levels.map(|cache| cache.level).max();
     let mut add = |node, cpus: &mut dyn Iterator<Item = u32>, left: &mut BTreeSet<u32>| {
         let mut cpus: Vec<u32> = cpus.filter(|cpu| left.remove(cpu)).collect();
@@ -28,9 +31,9 @@ pub fn neighbours(machine: &Layout, seen: usize) -> Vec<Neighbours> {
             all.push(Neighbours { node, cpus });
         }
     };
-    for node in &machine.nodes {
+    for node in nodes {
         let is_local = |cpu: &u32| node.cpus.contains(cpu);
-        let last = machine.caches.iter().filter(|cache| {
+        let last = caches.iter().filter(|cache| {
             Some(cache.level) == last_level && cache.kind != CacheKind::Instruction && is_local(&cache.cpu)
         });
         for cache in last {
@@ -73,6 +76,6 @@ mod tests {
         let group = |node, cpus: &[u32]| Neighbours { node, cpus: cpus.to_vec() };
         let expected =
             [group(Some(0), &[0, 4]), group(Some(0), &[2]), group(Some(1), &[1, 3]), group(None, &[5, 6])];
-        assert_eq!(neighbours(&machine, 7), expected);
+        assert_eq!(neighbours(Some(&machine), 7), expected);
     }
 }

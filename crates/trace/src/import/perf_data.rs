@@ -67,6 +67,10 @@ pub(crate) fn open_perf_data(
     let head = Head::read(&path, &mut file)?;
     info.kernel = info.kernel.take().or(head.kernel);
     info.cpus = info.cpus.or(head.cpus);
+    // perf describes the events that it was told to record.
+    if info.recorded.is_empty() {
+        info.recorded = head.described.names();
+    }
     if !head.described.names_ticks() {
         info.not_recorded.push(NO_TICKS.to_owned());
     }

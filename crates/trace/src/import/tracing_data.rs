@@ -96,6 +96,11 @@ impl TracingData {
         Ok(())
     }
 
+    /// Names of the events that are described: those that were recorded, and that a trace has a place for.
+    pub(super) fn names(&self) -> Vec<String> {
+        self.events.iter().map(|(tracepoint, _)| tracepoint.kind.name().to_owned()).collect()
+    }
+
     /// Whether it is known which works are ticks.
     pub(super) const fn names_ticks(&self) -> bool {
         self.symbols.vmstat_update.is_some()

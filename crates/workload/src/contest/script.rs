@@ -7,6 +7,7 @@ use pageset_trace::{Event, EventKind, TraceError, TraceReader};
 use serde::Serialize;
 
 use crate::pressure::highest_zone;
+use crate::recorded::{self, RecordedKinds, needs};
 
 /// A recording, ready to be played any number of times.
 #[derive(Clone, Debug, Default)]
@@ -56,17 +57,19 @@ impl Script {
     /// events were read.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// If it cannot be read, or has no allocations or no frees.
     pub fn read(reader: &mut dyn TraceReader, mut progress: impl FnMut(u64)) -> Result<Self, TraceError> {
         let mut script = Self::default();
         let mut in_use = HashMap::new();
         let mut events = Vec::new();
-        let mut read = 0;
+        let (mut read, mut kinds) = (0, [0; EventKind::COUNT]);
         while reader.read_block(&mut events)? > 0 {
             events.iter().for_each(|event| script.take(event, &mut in_use));
             read += events.len() as u64;
+            recorded::count(&mut kinds, &events);
             progress(read);
         }
+        RecordedKinds::new(reader.info(), &kinds).require(needs::LOAD, reader.info())?;
         Ok(script)
     }
 

@@ -42,6 +42,9 @@ use pageset_core::{POLICIES, Policy};
 use pageset_trace::{Layout, LostEvents, TraceError, TraceReader};
 use rayon::iter::{IntoParallelIterator as _, ParallelIterator as _};
 
+use crate::recorded::{RecordedKinds, needs};
+use crate::stretch::OneSetting;
+
 /// A kernel to ask: a policy, and settings of `/proc/sys/vm`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Candidate {
@@ -92,6 +95,9 @@ pub struct Replay {
     pub events: u64,
     /// What the recording lacks.
     pub lost: LostEvents,
+    /// Which kinds of events were recorded.
+    #[serde(skip)]
+    pub recorded: RecordedKinds,
     /// Events that could not be replayed, by reason; the same under every policy.
     pub unreplayed: Unreplayed,
     /// Work without an event of its own, as far as other events show it.
@@ -106,28 +112,71 @@ pub struct Replay {
     pub own: Option<Outcome>,
     /// One row per candidate, in the order asked for.
     pub outcomes: Vec<Outcome>,
+    /// What the recording does not say, and which part of it is replayed, in words.
+    pub warnings: Vec<String>,
 }
 
-/// What a kernel did: refills and drains of page sets.
+/// What a kernel did: refills and drains of page sets. What was not recorded is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct KernelTotals {
     /// Refills.
-    pub refills: u64,
+    pub refills: Option<u64>,
     /// Pages they fetched.
-    pub refilled_pages: u64,
+    pub refilled_pages: Option<u64>,
     /// Drains.
-    pub drains: u64,
+    pub drains: Option<u64>,
     /// Pages they gave back.
-    pub drained_pages: u64,
+    pub drained_pages: Option<u64>,
 }
 
 impl KernelTotals {
     /// Refills and drains.
     #[must_use]
-    pub fn visits(&self) -> u64 {
-        self.refills + self.drains
+    pub fn visits(&self) -> Option<u64> {
+        Some(self.refills? + self.drains?)
     }
 }
+
+impl Replay {
+    /// How far the replay of the recorded kernel is off that kernel's own visits to its zones, in percent; `None` if either is
+    /// not known.
+    #[must_use]
+    pub fn own_off_percent(&self) -> Option<f64> {
+        let (own, itself) = (self.own.as_ref()?.visits() as f64, self.kernel_itself.visits()? as f64);
+        Some(100.0 * ((own + 1.0) / (itself + 1.0) - 1.0))
+    }
+
+    /// The same in words, as in `12 % more zone visits than it made`. More than twice as many is a factor.
+    #[must_use]
+    pub fn own_beside(&self) -> Option<String> {
+        self.own_off_percent().map(visits_beside)
+    }
+
+    /// Whether that is further than a forecast can be trusted. Of few visits, chance decides.
+    #[must_use]
+    pub fn is_far_off(&self) -> bool {
+        let visits = self.own.as_ref().map(Outcome::visits).max(self.kernel_itself.visits());
+        let is_more_than_chance = visits.is_some_and(|visits| visits >= FEW_VISITS);
+        is_more_than_chance && self.own_off_percent().is_some_and(|off| off.abs() > FAR_OFF_PERCENT)
+    }
+}
+
+/// How many visits a replay has beside the kernel, which it is so many percent above.
+fn visits_beside(off_percent: f64) -> String {
+    match off_percent.round() {
+        0.0 => "as many zone visits as it made".to_owned(),
+        off if off > 100.0 => {
+            format!("{:.1} times as many zone visits as it made", off_percent / 100.0 + 1.0)
+        }
+        off if off > 0.0 => format!("{off:.0} % more zone visits than it made"),
+        off => format!("{:.0} % fewer zone visits than it made", -off),
+    }
+}
+
+/// Fewer visits to the zones than this say little.
+pub const FEW_VISITS: u64 = 20;
+/// A replay of the recorded kernel that is off by more than this, in percent, is no base for a forecast.
+pub const FAR_OFF_PERCENT: f64 = 25.0;
 
 /// Events of the recording that were not replayed, by reason. The counts are the same under every policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -158,7 +207,7 @@ pub struct Unseen {
 /// Why a replay could not be done.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
-    /// The recording is damaged or unreadable.
+    /// The recording is damaged or unreadable, or lacks what a replay is made from.
     #[error(transparent)]
     Trace(#[from] TraceError),
     /// [`ReplayOptions::cancel`] was set.
@@ -210,14 +259,50 @@ pub enum Stage {
 /// Replays a recording under each candidate. The recording is read once, at eight bytes of memory for each allocation and
 /// free; candidates are played side by side. `progress` gets the number of events read, and each finished candidate.
 ///
+/// If settings changed while it was recorded, its longest part under one setting is replayed.
+///
 /// # Errors
-/// If the recording is damaged, no machine is known that could be built, or it is cancelled.
+/// If the recording is damaged, has no allocations or no frees, no machine is known that could be built, a setting changed and
+/// it does not say when, or it is cancelled.
 pub fn replay(
-    reader: &mut dyn TraceReader,
+    mut reader: &mut dyn TraceReader,
     options: &ReplayOptions,
     progress: impl Fn(Stage) + Sync,
 ) -> Result<Replay, ReplayError> {
     options.candidates.iter().try_for_each(check)?;
+    if options.machine.is_some() {
+        // Its settings are one.
+        return replay_part(&mut reader, options, progress);
+    }
+    let mut part = OneSetting::new(reader)?;
+    let mut replay = replay_part(&mut part, options, progress)?;
+    replay.warnings.splice(0..0, part.said().map(str::to_owned));
+    Ok(replay)
+}
+
+/// What to know before a replay is read.
+fn warnings(replay: &Replay) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if let Some(why) = replay.recorded.unsaid(needs::VISITS) {
+        warnings.push(format!(
+            "This recording does not say what its kernel did, nor how near a forecast from it comes. {why}"
+        ));
+    }
+    if let (Some(own), Some(beside), true) = (&replay.own, replay.own_beside(), replay.is_far_off()) {
+        warnings.push(format!(
+            "Beware: {} under its own policy is replayed {beside}. Forecasts from this recording are as far off. A longer \
+             recording does better, with all events that the guide to recording names.",
+            own.policy,
+        ));
+    }
+    warnings
+}
+
+fn replay_part(
+    reader: &mut dyn TraceReader,
+    options: &ReplayOptions,
+    progress: impl Fn(Stage) + Sync,
+) -> Result<Replay, ReplayError> {
     let from = (options.machine.clone(), options.cpus);
     let prepared = Prepared::read(reader, from, Times::Forget, |events| {
         progress(Stage::Read(events));
@@ -227,9 +312,12 @@ pub fn replay(
     let Prepared { policy, window, ref traffic, .. } = prepared;
 
     let kernel_itself = kernel_itself(traffic, window);
-    let own = policy.map(Candidate::from);
+    let recorded = traffic.recorded;
+    let shows_kernel = recorded.has(needs::VISITS);
+    let own = policy.filter(|_| shows_kernel).map(Candidate::from);
     let own = own.map(|own| forecaster.forecast(&own).map(|forecast| (own, forecast))).transpose()?;
     let off = own.as_ref().map_or_else(OwnDistance::default, |(_, own)| own_distance(own, kernel_itself));
+    let off = shows_kernel.then_some(off);
     let own = own.map(|(own, forecast)| Outcome::new(&own, Kind::Recorded, &forecast, off));
     let outcomes = options.candidates.as_slice().into_par_iter().map(|candidate| {
         let kind = match policy {
@@ -251,10 +339,11 @@ pub fn replay(
         diverted_frees: traffic.diverted_frees,
     };
     let (lost, machine) = (reader.lost(), prepared.machine.layout);
-    Ok(Replay {
+    let mut replay = Replay {
         machine,
         events,
         lost,
+        recorded,
         unreplayed,
         unseen,
         tick_interval_s,
@@ -262,7 +351,10 @@ pub fn replay(
         kernel_itself,
         own,
         outcomes,
-    })
+        warnings: Vec::new(),
+    };
+    replay.warnings = warnings(&replay);
+    Ok(replay)
 }
 
 /// Whether somebody still wants the result.
@@ -271,23 +363,30 @@ fn go_on(cancel: &AtomicBool) -> Result<(), ReplayError> {
 }
 
 fn kernel_itself(traffic: &Traffic, window: Window) -> KernelTotals {
-    let mut totals = KernelTotals::default();
+    let (mut refills, mut refilled_pages, mut drains, mut drained_pages) = (0, 0, 0, 0);
     for decided in traffic.decisions.iter().filter(|decided| u64::from(decided.before) >= window.skipped) {
         let (count, pages) = match decided.refill {
-            Some(_) => (&mut totals.refills, &mut totals.refilled_pages),
-            None => (&mut totals.drains, &mut totals.drained_pages),
+            Some(_) => (&mut refills, &mut refilled_pages),
+            None => (&mut drains, &mut drained_pages),
         };
         *count += 1;
         *pages += u64::from(decided.pages);
     }
-    totals
+    let recorded = &traffic.recorded;
+    KernelTotals {
+        refills: recorded.known(needs::REFILLS, refills),
+        refilled_pages: recorded.known(needs::REFILLS, refilled_pages),
+        drains: recorded.known(needs::DRAINS, drains),
+        drained_pages: recorded.known(needs::DRAINS, drained_pages),
+    }
 }
 
 fn own_distance(own: &Forecast, kernel: KernelTotals) -> OwnDistance {
+    let far = |own, kernel: Option<u64>| kernel.map_or(0.0, |kernel| distance(own, kernel));
     OwnDistance {
-        visits: distance(own.totals.visits(), kernel.visits()),
-        refilled_pages: distance(own.totals.refilled_pages, kernel.refilled_pages),
-        drained_pages: distance(own.totals.drained_pages, kernel.drained_pages),
+        visits: far(own.totals.visits(), kernel.visits()),
+        refilled_pages: far(own.totals.refilled_pages, kernel.refilled_pages),
+        drained_pages: far(own.totals.drained_pages, kernel.drained_pages),
     }
 }
 
@@ -297,6 +396,13 @@ pub(crate) mod tests {
     use pageset_trace::{Node, Sysctls, ZoneDescription};
 
     use super::*;
+
+    #[test]
+    fn more_than_twice_as_many_is_a_factor() {
+        assert_eq!(visits_beside(48.0), "48 % more zone visits than it made");
+        assert_eq!(visits_beside(348.0), "4.5 times as many zone visits as it made");
+        assert_eq!(visits_beside(-48.4), "48 % fewer zone visits than it made");
+    }
 
     fn zone(kind: ZoneKind, start_pfn: u64, managed: u64) -> ZoneDescription {
         ZoneDescription {

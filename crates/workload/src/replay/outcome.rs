@@ -40,8 +40,9 @@ pub struct Outcome {
     pub pcp_pages_end: u64,
     /// Pages they hold after a minute without work.
     pub pcp_pages_idle: u64,
-    /// 80 % intervals; [`INTERVAL_COVERAGE`](crate::INTERVAL_COVERAGE) says how often they were found to hold.
-    pub interval: Intervals,
+    /// 80 % intervals; [`INTERVAL_COVERAGE`](crate::INTERVAL_COVERAGE) says how often they were found to hold. `None` if the
+    /// recording does not show what its kernel did, and so not how near a replay of it comes.
+    pub interval: Option<Intervals>,
 }
 
 /// Intervals of a row's main values.
@@ -66,7 +67,13 @@ pub(super) struct OwnDistance {
 }
 
 impl Outcome {
-    pub(super) fn new(candidate: &Candidate, kind: Kind, forecast: &Forecast, own: OwnDistance) -> Self {
+    /// A row; without an own distance it has no interval.
+    pub(super) fn new(
+        candidate: &Candidate,
+        kind: Kind,
+        forecast: &Forecast,
+        own: Option<OwnDistance>,
+    ) -> Self {
         let totals = &forecast.totals;
         let basis = Basis { kind, decisions: totals.visits(), zone_share: forecast.zone_share() };
         let of = |value: fn(&Totals) -> u64, own| {
@@ -89,12 +96,12 @@ impl Outcome {
             pcp_pages_peak: totals.held_peak(),
             pcp_pages_end: totals.held_now(),
             pcp_pages_idle: forecast.held_idle,
-            interval: Intervals {
+            interval: own.map(|own| Intervals {
                 visits: of(Totals::visits, own.visits),
                 zone_lock_acquisitions: of(Totals::zone_lock_acquisitions, own.visits),
                 refilled_pages: of(|totals| totals.refilled_pages, own.refilled_pages),
                 drained_pages: of(|totals| totals.drained_pages, own.drained_pages),
-            },
+            }),
         }
     }
 

@@ -12,6 +12,7 @@ use super::start::{self, SetStart};
 use super::traffic::{Times, Traffic};
 use super::window::Window;
 use crate::kernel_policy::policy_of_kernel;
+use crate::recorded::needs;
 
 /// A recording that can be played under any policy.
 pub(super) struct Prepared {
@@ -49,9 +50,13 @@ impl Prepared {
         let kernel = reader.info().kernel.clone().unwrap_or_else(|| layout.kernel.clone());
         let machine = Machine::new(layout)?;
         let traffic = Traffic::read(reader, &machine, times, progress)?;
+        traffic.recorded.require(needs::LOAD, reader.info())?;
         let policy = policy_of_kernel(&kernel).copied().filter(|_| is_recorded_machine);
-        let is_start_known = start::is_known(&machine, before.as_ref());
-        let window = Window::find(&machine, &traffic, is_start_known);
+        // What the kernel decided says what its lists held, if all of it was recorded.
+        let shows_kernel = traffic.recorded.has(needs::VISITS);
+        let is_start_known = shows_kernel && start::is_known(&machine, before.as_ref());
+        let window =
+            if shows_kernel { Window::find(&machine, &traffic, is_start_known) } else { Window::OF_LOAD };
         let starts = policy.filter(|_| is_start_known);
         let starts = starts.map(|policy| start::find(&machine, before.as_ref(), &policy, &traffic));
         Ok(Self { machine, before, traffic, policy, starts, window })

@@ -10,6 +10,7 @@ use super::page_sets::PageSets;
 use super::prepared::Prepared;
 use super::traffic::Times;
 use super::{Candidate, ReplayError};
+use crate::stretch::OneSetting;
 
 /// A recording that was read to be played step by step. It takes 16 bytes of memory for each allocation and free.
 pub struct Steps {
@@ -64,15 +65,21 @@ impl Steps {
     /// # Errors
     /// As [`replay`](super::replay).
     pub fn read(
-        reader: &mut dyn TraceReader,
+        mut reader: &mut dyn TraceReader,
         machine: Option<Layout>,
         mut progress: impl FnMut(u64),
     ) -> Result<Self, ReplayError> {
-        let prepared = Prepared::read(reader, (machine, None), Times::Keep, |events| {
+        let progress = |events| {
             progress(events);
             Ok(())
-        })?;
-        Ok(Self { prepared })
+        };
+        let prepared = if machine.is_some() {
+            Prepared::read(&mut reader, (machine, None), Times::Keep, progress)
+        } else {
+            let mut part = OneSetting::new(reader)?;
+            Prepared::read(&mut part, (None, None), Times::Keep, progress)
+        };
+        Ok(Self { prepared: prepared? })
     }
 
     /// Node and kind of each zone.

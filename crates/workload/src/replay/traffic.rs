@@ -9,13 +9,14 @@ mod remainder;
 mod tests;
 
 use pageset_core::CpuId;
-use pageset_trace::TraceReader;
+use pageset_trace::{EventKind, TraceReader};
 
 use super::ReplayError;
 use super::Unreplayed;
 use super::act::{Act, ActKind, BlockKind};
 use super::machine::Machine;
 use super::ticks::Ticks;
+use crate::recorded::{self, RecordedKinds};
 use reading::Reading;
 
 /// A recording as page sets see it.
@@ -32,6 +33,8 @@ pub(super) struct Traffic {
     pub(super) moves: Vec<Moved>,
     /// Events read.
     pub(super) events: u64,
+    /// Which kinds of events were recorded.
+    pub(super) recorded: RecordedKinds,
     /// Events that are none of the replay's, by reason.
     pub(super) unreplayed: Unreplayed,
     /// Allocations, pages of bulk allocations included.
@@ -89,7 +92,7 @@ impl Traffic {
         let ticks = Ticks::find(reader, &machine.layout)?;
         let mut reading = Reading::new(machine, ticks);
         let mut events = Vec::new();
-        let mut read = 0;
+        let (mut read, mut kinds) = (0, [0; EventKind::COUNT]);
         while reader.read_block(&mut events)? > 0 {
             for event in &events {
                 reading.event(event);
@@ -98,9 +101,11 @@ impl Traffic {
                 }
             }
             read += events.len() as u64;
+            recorded::count(&mut kinds, &events);
             progress(read)?;
         }
-        let mut traffic = Self { events: read, ..reading.finish() };
+        let recorded = RecordedKinds::new(reader.info(), &kinds);
+        let mut traffic = Self { events: read, recorded, ..reading.finish(&recorded) };
         traffic.remainder = remainder::remainder(machine, &traffic.acts);
         Ok(traffic)
     }

@@ -5,12 +5,15 @@
 //! One concept a file: `orders` (sizes and types), `cpus` (who frees whose pages), `lifetimes`, `bursts`, `kernel` (the
 //! kernel's refills and drains; `decisions` puts its events together, `zone_lock` knows
 //! its locks), `zones` (before and after), `timeline` (when, in a second
-//! reading). `blocks` follows what is allocated.
+//! reading), `extent` (whose events). `blocks` follows what is allocated.
+//!
+//! A count is of events. Where [`Survey::recorded`] does not have their kind, it is no figure of the load.
 
 mod blocks;
 mod bursts;
 mod cpus;
 pub(crate) mod decisions;
+mod extent;
 mod kernel;
 mod lifetimes;
 mod log2;
@@ -22,14 +25,17 @@ mod zone_lock;
 mod zones;
 
 use pageset_core::Order;
-use pageset_trace::{Event, EventKind, LostEvents, TraceError, TraceReader};
+use pageset_trace::{Event, EventKind, LostEvents, TraceError, TraceInfo, TraceReader};
 
 use blocks::{Block, LiveBlocks};
 use bursts::{BurstCounter, Direction};
 
+use crate::recorded::RecordedKinds;
+
 pub use bursts::{Bursts, Runs};
 pub use cpus::{CpuTotals, Cpus, MATRIX_CPUS_MAX};
 pub use decisions::{Decision, Decisions};
+pub use extent::Extent;
 pub use kernel::{Kernel, KernelCounter};
 pub use lifetimes::Lifetimes;
 pub use log2::Log2Counts;
@@ -59,6 +65,10 @@ pub struct Survey {
     pub events: u64,
     /// Events by kind.
     pub kinds: [(EventKind, u64); EventKind::COUNT],
+    /// Which kinds were recorded.
+    pub recorded: RecordedKinds,
+    /// Whose events they are.
+    pub extent: Extent,
     /// Time of the earliest event; `None` without events.
     pub first_ns: Option<u64>,
     /// Time of the latest event.
@@ -94,13 +104,14 @@ pub fn survey(
         events.iter().for_each(|event| counter.record(event));
         progress(counter.events);
     }
-    Ok(Survey { lost: reader.lost(), zones: zones::zones(reader.info()), ..counter.finish() })
+    Ok(Survey { lost: reader.lost(), zones: zones::zones(reader.info()), ..counter.finish(reader.info()) })
 }
 
 /// A survey that is not finished.
 struct Counter {
     events: u64,
     kinds: [u64; EventKind::COUNT],
+    extent: Extent,
     first_ns: Option<u64>,
     last_ns: Option<u64>,
     orders: Orders,
@@ -116,6 +127,7 @@ impl Counter {
         Self {
             events: 0,
             kinds: [0; EventKind::COUNT],
+            extent: Extent::default(),
             first_ns: None,
             last_ns: None,
             orders: Orders::default(),
@@ -134,6 +146,7 @@ impl Counter {
         self.first_ns = Some(self.first_ns.map_or(event.ts_ns, |first| first.min(event.ts_ns)));
         self.last_ns = self.last_ns.max(Some(event.ts_ns));
         self.cpus.totals(event.cpu).events += 1;
+        self.extent.record(event);
         self.kernel.record(event);
         match event.kind {
             EventKind::MmPageAlloc => self.allocated(event),
@@ -190,7 +203,7 @@ impl Counter {
         lifetimes.freed(order.frames(), found);
     }
 
-    fn finish(mut self) -> Survey {
+    fn finish(mut self, info: &TraceInfo) -> Survey {
         for (order, blocks) in self.blocks.live().into_iter().enumerate() {
             self.lifetimes.alive_at_end += blocks;
             self.lifetimes.alive_pages_at_end += blocks << order;
@@ -198,6 +211,8 @@ impl Counter {
         Survey {
             events: self.events,
             kinds: EventKind::ALL.map(|kind| (kind, self.kinds[kind.index()])),
+            recorded: RecordedKinds::new(info, &self.kinds),
+            extent: self.extent,
             first_ns: self.first_ns,
             last_ns: self.last_ns,
             lost: LostEvents::default(),

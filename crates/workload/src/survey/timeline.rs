@@ -153,7 +153,7 @@ mod tests {
         let mut counter = super::super::Counter::new(&super::super::SurveyOptions::default());
         counter.record(&event(EventKind::MmPageAlloc, 1_000, 0));
         counter.record(&event(EventKind::MmPageAlloc, 11_000, 3));
-        counter.finish()
+        counter.finish(&pageset_trace::TraceInfo::default())
     }
 
     #[test]

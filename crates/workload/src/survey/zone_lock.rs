@@ -105,10 +105,11 @@ impl ZoneLockCounter {
     /// Notes an event of any kind but the end of a wait.
     #[inline]
     pub(super) fn record(&mut self, event: &Event) {
-        let moves = matches!(
-            event.kind,
-            EventKind::MmPageAllocZoneLocked | EventKind::MmPagePcpuDrain | EventKind::MmPageAllocExtfrag
-        );
+        // The event of a fallback comes before that of its block. Many recordings do not have it, and none needs it.
+        if event.kind == EventKind::MmPageAllocExtfrag {
+            return;
+        }
+        let moves = matches!(event.kind, EventKind::MmPageAllocZoneLocked | EventKind::MmPagePcpuDrain);
         if moves {
             self.moved(event);
         } else if let Some(last) = self.last.get_mut(usize::from(event.cpu)) {

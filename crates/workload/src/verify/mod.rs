@@ -43,9 +43,11 @@ pub use mode::Mode;
 pub use options::{VerifyError, VerifyOptions};
 pub use report::{Decays, Drains, PassedOver, Refills, Samples, Verification};
 
-use pageset_trace::{BLOCK_EVENTS_MAX, TraceReader};
+use pageset_trace::{BLOCK_EVENTS_MAX, EventKind, TraceReader};
 
 use crate::kernel_policy::policy_of_kernel;
+use crate::recorded::{self, RecordedKinds, needs};
+use crate::stretch::OneSetting;
 use dispatch::LimitsFrom;
 use engine::Engine;
 use explain::Explainer;
@@ -59,12 +61,16 @@ const LOOK_AHEAD: usize = 64 << 10;
 /// Compares a recording with a policy. `progress` gets the number of events compared so far.
 ///
 /// # Errors
-/// The recording is damaged, does not describe its machine or its kernel, or the machine is too large for the tables.
+/// The recording is damaged, lacks events, does not describe its machine or its kernel, or the machine is too large for the
+/// tables; a setting changed, and it does not say when.
 pub fn verify(
     reader: &mut dyn TraceReader,
     options: &VerifyOptions,
     mut progress: impl FnMut(u64),
 ) -> Result<Verification, VerifyError> {
+    // The kernel decides by its settings.
+    let mut reader = OneSetting::new(reader)?;
+    let warnings = reader.said().map(str::to_owned).into_iter().collect();
     let info = reader.info().clone();
     let path = info.path.display().to_string();
     let unusable = |problem: String, remedy| VerifyError::Unusable { path: path.clone(), problem, remedy };
@@ -90,13 +96,16 @@ pub fn verify(
     let announced = usize::try_from(info.events.unwrap_or(0)).unwrap_or(usize::MAX);
     chunk.events.reserve(announced.min(CHUNK_EVENTS_MAX));
     let mut block = Vec::new();
-    let mut events = 0;
+    let (mut events, mut kinds) = (0, [0; EventKind::COUNT]);
     let mut is_read = false;
     while !is_read {
         while !is_read && chunk.events.len() <= CHUNK_EVENTS_MAX - BLOCK_EVENTS_MAX {
             match reader.read_block(&mut block)? {
                 0 => is_read = true,
-                _ => chunk.events.extend_from_slice(&block),
+                _ => {
+                    recorded::count(&mut kinds, &block);
+                    chunk.events.extend_from_slice(&block);
+                }
             }
         }
         chunk.link(&engine.geometry);
@@ -108,6 +117,7 @@ pub fn verify(
         events += end as u64;
         progress(events);
     }
+    RecordedKinds::new(&info, &kinds).require(needs::VISITS, &info)?;
     Ok(Verification {
         trace: path,
         kernel,
@@ -115,6 +125,7 @@ pub fn verify(
         mode: options.mode.name(),
         events,
         explained: engine.explainer.found.take(),
+        warnings,
         ..engine.out
     })
 }

@@ -25,7 +25,7 @@ pub struct VerifyOptions {
 /// Why a verification could not be done.
 #[derive(Debug, thiserror::Error)]
 pub enum VerifyError {
-    /// The recording is damaged or unreadable.
+    /// The recording is damaged or unreadable, or lacks what a comparison is made from.
     #[error(transparent)]
     Trace(#[from] TraceError),
     /// The recording lacks something, or has too much of it.

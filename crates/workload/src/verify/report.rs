@@ -30,6 +30,8 @@ pub struct Verification {
     pub mismatches: Mismatches,
     /// Events that could not be compared.
     pub passed_over: PassedOver,
+    /// Which part of the recording is compared, if a setting changed.
+    pub warnings: Vec<String>,
     /// The mismatch that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explained: Option<Explanation>,

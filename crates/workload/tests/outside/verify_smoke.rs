@@ -102,7 +102,8 @@ fn run(
         event.ts_ns = at as u64;
     }
     samples.sort_by_key(|sample| sample.t0_ns);
-    let info = TraceInfo { machine: Some(machine(kernel)), samples, ..TraceInfo::default() };
+    let recorded = EventKind::ALL.map(|kind| kind.name().to_owned()).into();
+    let info = TraceInfo { machine: Some(machine(kernel)), samples, recorded, ..TraceInfo::default() };
     let mut reader = Events { info, blocks: vec![events] };
     verify(&mut reader, options, |_| ()).expect("a machine that can be verified")
 }

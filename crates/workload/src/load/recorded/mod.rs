@@ -32,7 +32,7 @@ impl Recorded {
     /// Reads a recording, of any length, in bounded memory: what is to be played goes to a temporary file.
     ///
     /// # Errors
-    /// As the reader's, and if the temporary file cannot be written.
+    /// As the reader's, and if the temporary file cannot be written, or there are no allocations or no frees.
     pub fn read(reader: &mut dyn TraceReader) -> Result<Self, TraceError> {
         let (recording, played) = reading::read(reader)?;
         Ok(Self { recording: Arc::new(recording), played })

@@ -7,6 +7,8 @@ use pageset_core::{MigrateType, Order};
 use pageset_trace::{Event, EventKind, TraceError, TraceReader};
 use serde::{Deserialize, Serialize};
 
+use crate::recorded::{self, RecordedKinds, needs};
+
 use super::acts::{Act, ActWriter, Acts, BULK_PAGES_MAX, Name, What};
 
 /// What is played of a recording, and what is left out of it.
@@ -54,10 +56,12 @@ pub(super) fn read(reader: &mut dyn TraceReader) -> Result<(Recording, Played), 
     let action = "write what the recording's CPUs did to a file in";
     let refused = |source| TraceError::Io { path: path.clone(), action, source };
     let mut reading = Reading::new();
-    let mut events = Vec::new();
+    let (mut events, mut kinds) = (Vec::new(), [0; EventKind::COUNT]);
     while reader.read_block(&mut events)? > 0 {
         events.iter().try_for_each(|event| reading.take(event)).map_err(refused)?;
+        recorded::count(&mut kinds, &events);
     }
+    RecordedKinds::new(reader.info(), &kinds).require(needs::LOAD, reader.info())?;
     let (recording, played) = reading.finish().map_err(refused)?;
     Ok((recording, Played { lost_events: reader.lost().missing(), ..played }))
 }

@@ -7,6 +7,7 @@ use pageset_trace::{Event, EventKind};
 
 use super::{Decided, Moved, Traffic};
 use crate::pressure::highest_zone;
+use crate::recorded::{RecordedKinds, needs};
 use crate::replay::act::{Act, ActKind, BlockKind};
 use crate::replay::frame_map::FrameMap;
 use crate::replay::machine::Machine;
@@ -96,7 +97,10 @@ impl<'m> Reading<'m> {
         }
     }
 
-    pub(super) fn finish(mut self) -> Traffic {
+    pub(super) fn finish(mut self, recorded: &RecordedKinds) -> Traffic {
+        if !recorded.has(needs::VISITS) {
+            self.take_back_diverted();
+        }
         for (cpu, decision) in std::mem::take(&mut self.decisions).finish() {
             self.decided(cpu, decision);
         }
@@ -104,6 +108,13 @@ impl<'m> Reading<'m> {
             self.give_stacks();
         }
         self.traffic
+    }
+
+    /// That a block left the zone shows that it was freed past its page set only where drains show, too.
+    fn take_back_diverted(&mut self) {
+        let acts = self.traffic.acts.iter_mut();
+        acts.filter(|act| act.kind == ActKind::PastSet).for_each(|act| act.kind = ActKind::Free);
+        self.traffic.diverted_frees = 0;
     }
 
     /// Without events of bulk allocations, stacks of forked tasks come from nowhere. As many pages are allocated for them,

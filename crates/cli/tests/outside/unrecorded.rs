@@ -1,0 +1,353 @@
+//! What was not recorded is unknown, not zero: variants of a bundled recording without the events of some kinds.
+//!
+//! Every number that a verb prints of a variant is that of the whole recording, or it is not there.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use pageset_trace::{EventKind, LostEvents, NativeWriter, SourceFormat, TraceInfo, WriteOptions};
+use serde_json::Value;
+use tempfile::TempDir;
+
+const TRACE: &str = "data/traces/k612_2c_tcp.pgtrace";
+
+/// What may be missing, kind by kind; both ends of a wait are one.
+const PARTS: [&[EventKind]; 7] = {
+    use EventKind::*;
+    [
+        &[MmPageAlloc],
+        &[MmPageFree],
+        &[MmPageFreeBatched],
+        &[MmPageAllocZoneLocked],
+        &[MmPagePcpuDrain],
+        &[MmPageAllocExtfrag],
+        &[ContentionBegin, ContentionEnd],
+    ]
+};
+/// Those without which no refill and no drain can be counted.
+const VISITS: u32 = 0b001_1111;
+/// Allocations and frees.
+const LOAD: u32 = 0b000_0011;
+
+/// Whether the file says what was recorded, as a recorder's does, or leaves it to be seen, as text does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Source {
+    Recorder,
+    Text,
+}
+
+fn root() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+fn run(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pageset"));
+    command.current_dir(root()).args(arguments).output().expect("pageset can be started")
+}
+
+/// What is printed, of an error too.
+fn said(arguments: &[&str]) -> String {
+    let output = run(arguments);
+    let text = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    text.concat().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn json(arguments: &[&str]) -> Value {
+    let output = run(&[arguments, &["--format", "json"]].concat());
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+/// Writes the recording with those parts whose bit is set, and changes what it says about itself.
+fn write(directory: &TempDir, parts: u32, source: Source, change: impl Fn(&mut TraceInfo)) -> String {
+    let mut reader = pageset_trace::open(&root().join(TRACE)).expect("it is bundled");
+    let left_out = PARTS.iter().enumerate().filter(|(at, _)| parts >> at & 1 == 0);
+    let left_out: Vec<EventKind> = left_out.flat_map(|(_, kinds)| kinds.iter().copied()).collect();
+    let mut info = reader.info().clone();
+    match source {
+        Source::Recorder => {
+            let recorded = EventKind::ALL.into_iter().filter(|kind| !left_out.contains(kind));
+            info.recorded = recorded.map(|kind| kind.name().to_owned()).collect();
+        }
+        Source::Text => info.source = SourceFormat::Ftrace,
+    }
+    change(&mut info);
+    let path = directory.path().join(format!("{parts:07b}-{}.pgtrace", u8::from(source == Source::Text)));
+    let file = std::fs::File::create(&path).expect("it can be written");
+    let mut writer = NativeWriter::new(file, &info, WriteOptions::new().level(1)).expect("a head");
+    let mut events = Vec::new();
+    while reader.read_block(&mut events).expect("it is whole") > 0 {
+        events.retain(|event| !left_out.contains(&event.kind));
+        writer.write(&events).expect("it can be written");
+    }
+    writer.finish(LostEvents::default()).expect("it can be written");
+    path.display().to_string()
+}
+
+/// Counts of what is in the file, whatever it is of; and a bound, which stands only where nothing was measured.
+fn is_of_file(path: &str) -> bool {
+    let last = path.rsplit('.').next().unwrap_or_default();
+    path.starts_with("events.")
+        || ["trace.", "provenance."].iter().any(|head| path.starts_with(head)) && path != "trace.unseen"
+        || ["events", "seconds", "impossible"].contains(&last)
+        || path == "findings.waiting.percent"
+}
+
+/// What names an entry of a list.
+fn name(value: &Value) -> Option<String> {
+    let keys = ["order", "cpu", "policy", "zone", "from"];
+    keys.iter().find_map(|key| value.get(key)).map(Value::to_string)
+}
+
+/// Numbers of a part that are not those of the whole.
+fn differing(path: &str, whole: &Value, part: &Value, found: &mut Vec<String>) {
+    match part {
+        Value::Number(number) if part != whole && !is_of_file(path) => {
+            found.push(format!("{path}: {number}, not {whole}"));
+        }
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                let inner = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                differing(&inner, whole.get(key).unwrap_or(&Value::Null), value, found);
+            }
+        }
+        Value::Array(values) => {
+            for (at, value) in values.iter().enumerate() {
+                let others = whole.as_array();
+                let other = match name(value) {
+                    Some(named) => {
+                        others.and_then(|all| all.iter().find(|one| name(one).as_deref() == Some(&named)))
+                    }
+                    None => others.and_then(|all| all.get(at)),
+                };
+                differing(path, other.unwrap_or(&Value::Null), value, found);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[track_caller]
+fn assert_part(verb: &str, parts: u32, whole: &Value, part: &Value) {
+    let mut found = Vec::new();
+    differing("", whole, part, &mut found);
+    assert!(found.is_empty(), "{verb}, parts {parts:07b}: {found:#?}");
+}
+
+#[test]
+fn every_number_of_stat_and_advise_is_that_of_the_whole_recording_or_unknown() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for source in [Source::Recorder, Source::Text] {
+        let whole = write(&directory, 0b111_1111, source, |_| ());
+        let whole = [json(&["stat", &whole]), json(&["advise", &whole])];
+        for parts in 0..0b111_1111 {
+            let part = write(&directory, parts, source, |_| ());
+            let [stat, advice] = [json(&["stat", &part]), json(&["advise", &part])];
+            assert_part("stat", parts, &whole[0], &stat);
+            assert_part("advise", parts, &whole[1], &advice);
+            if parts & VISITS != VISITS {
+                let label = format!("{parts:07b}: {advice}");
+                assert_eq!(
+                    advice["verdict"],
+                    serde_json::json!({"verdict": "unknown", "why": "not_recorded"}),
+                    "{label}"
+                );
+                assert_eq!(advice["forecasts"], serde_json::json!([]), "{label}");
+                assert!(
+                    advice["findings"]["visits"].is_null() && advice["findings"]["waiting"].is_null(),
+                    "{label}"
+                );
+                let first = advice["sentences"][0].as_str().expect("a sentence");
+                assert!(first.starts_with("This recording does not say. It has no mm_page_"), "{first}");
+                assert!(first.contains("record them with `pageset record`"), "{first}");
+                let lacking = advice["findings"]["not_recorded"].as_array().expect("a list");
+                assert!(!lacking.is_empty() && stat["warnings"][0].as_str().is_some(), "{label}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_number_of_replay_is_that_of_the_whole_recording_or_unknown() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let replay = |path: &str| json(&["replay", path, "-p", "linux-6.12"]);
+    let whole = replay(&write(&directory, 0b111_1111, Source::Recorder, |_| ()));
+    for parts in (0..0b111_1111).filter(|parts| parts & LOAD == LOAD) {
+        let mut part = replay(&write(&directory, parts, Source::Text, |_| ()));
+        assert_part("replay", parts, &whole["trace"]["kernel_itself"], &part["trace"]["kernel_itself"]);
+        if parts & VISITS == VISITS {
+            assert_part("replay", parts, &whole, &part);
+            continue;
+        }
+        let row = part["rows"][0].take();
+        assert!(row["interval"].is_null(), "{parts:07b}: how near it comes is not known");
+        assert_eq!(
+            (&row["allocs"], &row["frees"]),
+            (&whole["rows"][0]["allocs"], &whole["rows"][0]["frees"])
+        );
+        assert_eq!(row["is_recorded_kernel"], false, "{parts:07b}");
+        let warning = part["warnings"][0].as_str().expect("a warning");
+        assert!(warning.contains("does not say what its kernel did"), "{warning}");
+        assert!(warning.contains("It has no mm_page_"), "{warning}");
+    }
+}
+
+#[test]
+fn verbs_that_need_what_was_not_recorded_refuse_and_say_what_is_missing() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for (parts, verbs) in [
+        (0b111_1110, ["replay", "verify", "contest"].as_slice()),
+        (0b111_1101, &["replay", "verify", "contest"]),
+        (0b000_0001, &["replay", "verify", "contest"]),
+        (0b111_1011, &["verify"]),
+        (0b111_0111, &["verify"]),
+        (0b110_1111, &["verify"]),
+        (0b000_0011, &["verify"]),
+    ] {
+        let path = write(&directory, parts, Source::Text, |_| ());
+        for verb in verbs {
+            let output = run(&[verb, &path]);
+            let error = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.code(), Some(1), "{verb} {parts:07b}: {error}");
+            assert!(error.contains("This recording does not say. It has no mm_page_"), "{verb}: {error}");
+            assert!(error.contains("record them with `pageset record`"), "{verb}: {error}");
+            assert!(output.stdout.is_empty(), "{verb} {parts:07b}");
+        }
+    }
+    let path = write(&directory, LOAD, Source::Text, |_| ());
+    let against = said(&["verify", &path, "--against", TRACE]);
+    assert!(
+        against.contains("It has no mm_page_free_batched, mm_page_pcpu_drain and mm_page_alloc_zone_locked"),
+        "{against}"
+    );
+}
+
+#[test]
+fn a_page_of_a_recording_without_its_kernels_events_has_no_count_of_them() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for parts in [0b000_0001, 0b000_0011, 0b000_1111, 0b111_1110] {
+        let path = write(&directory, parts, Source::Text, |_| ());
+        let page = said(&["report", &path]);
+        assert!(page.contains("This recording does not say. It has no mm_page_"), "{parts:07b}");
+        assert!(page.contains("There is no forecast"), "{parts:07b}");
+        for made_up in ["0 refills", "0 drains", "visits a second", "drains 0", "refills 0"] {
+            assert!(!page.contains(made_up), "{parts:07b}: {made_up}");
+        }
+    }
+}
+
+#[test]
+fn text_of_allocations_alone_says_nothing_of_page_sets() {
+    for trace in ["data/formats/allocs-only.txt", "data/formats/alloc-free-only.txt"] {
+        let advice = said(&["advise", trace]);
+        assert!(
+            advice.contains(
+                "This recording does not say. It has no mm_page_free, mm_page_free_batched, mm_page_pcpu_drain and \
+                 mm_page_alloc_zone_locked events; record them with `pageset record`, or with `perf record -a -e \
+                 'kmem:mm_page_*'"
+            ),
+            "{advice}"
+        );
+        for verb in ["replay", "contest"] {
+            let error = said(&[verb, trace]);
+            assert!(error.contains("This recording does not say. It has no mm_page_free events"), "{error}");
+        }
+        let stat = said(&["stat", trace]);
+        assert!(stat.contains("What stands as `-` is unknown."), "{stat}");
+    }
+}
+
+#[test]
+fn where_a_setting_changed_and_it_is_not_known_when_no_forecast_is_made() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let change = |info: &mut TraceInfo| {
+        info.not_recorded.push("when vm.percpu_pagelist_high_fraction changed from 8 to 512".to_owned());
+    };
+    let path = write(&directory, 0b111_1111, Source::Recorder, change);
+    let advice = json(&["advise", &path]);
+    assert_eq!(advice["verdict"]["why"], "setting_changed");
+    assert_eq!(advice["forecasts"], serde_json::json!([]));
+    for verb in ["advise", "replay", "verify", "report"] {
+        let said = said(&[verb, &path]);
+        let sentence = "does not say when vm.percpu_pagelist_high_fraction changed from 8 to 512";
+        assert!(said.contains(sentence), "{verb}: {said}");
+    }
+}
+
+#[test]
+fn what_is_said_is_of_the_longest_part_under_one_setting() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut on = (0, 0);
+    let change_at = |part: f64| {
+        move |info: &mut TraceInfo| {
+            let (begin, end) = info.t_on_ns.zip(info.t_off_ns).expect("a recorder's times");
+            let at = begin + ((end - begin) as f64 * part) as u64;
+            info.setting_changes.push(pageset_trace::SettingChange {
+                name: "percpu_pagelist_high_fraction".to_owned(),
+                from: "0".to_owned(),
+                to: "8".to_owned(),
+                after_ns: at - 1_000_000,
+                before_ns: at,
+            });
+        }
+    };
+    let info = pageset_trace::open(&root().join(TRACE)).expect("it is bundled").info().clone();
+    (on.0, on.1) = info.t_on_ns.zip(info.t_off_ns).expect("times");
+    for (part, words) in [(0.7, "its first 2.6 s"), (0.2, "what comes after 0.7 s")] {
+        let path = write(&directory, 0b111_1111, Source::Recorder, change_at(part));
+        let advice = json(&["advise", &path]);
+        let seconds = advice["findings"]["seconds"].as_f64().expect("a time");
+        assert!(seconds < 0.85 * (on.1 - on.0) as f64 / 1e9, "{seconds}");
+        for (verb, warnings) in [
+            ("advise", &advice["warnings"]),
+            ("replay", &json(&["replay", &path, "-p", "linux-6.12"])["warnings"]),
+            ("verify", &json(&["verify", &path])["warnings"]),
+        ] {
+            let warning = warnings[0].as_str().expect("a warning");
+            assert!(
+                warning.contains("vm.percpu_pagelist_high_fraction changed from 0 to 8"),
+                "{verb}: {warning}"
+            );
+            assert!(warning.contains(words), "{verb}: {warning}");
+        }
+        for verb in ["advise", "replay", "verify", "report"] {
+            let said = said(&[verb, &path]);
+            assert!(said.contains("changed from 0 to 8"), "{verb}: {said}");
+        }
+        let forecast = |setting: &str| {
+            let forecasts = advice["forecasts"].as_array().expect("a list");
+            forecasts.iter().any(|forecast| forecast["settings"] == setting)
+        };
+        let is_under_8 = part < 0.5;
+        assert_eq!(forecast("vm.percpu_pagelist_high_fraction=8"), !is_under_8, "the part's own is none");
+        assert_eq!(forecast("vm.percpu_pagelist_high_fraction=0"), is_under_8);
+    }
+}
+
+/// The load of one kernel, said to be that of another: its own row is far from what its kernel did.
+#[test]
+fn beyond_the_limit_of_its_own_row_a_recording_gives_no_advice() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path =
+        write(&directory, 0b111_1111, Source::Recorder, |info| info.kernel = Some("5.14.0".to_owned()));
+    let advice = json(&["advise", &path]);
+    let off = advice["findings"]["own_off_percent"].as_f64().expect("a distance");
+    assert!(off.abs() > 25.0, "{off}");
+    assert_eq!(advice["verdict"]["why"], "own_kernel_missed");
+    let warnings = advice["warnings"].to_string();
+    assert!(warnings.contains("Beware: linux-5.14 under its own policy is replayed"), "{warnings}");
+    for verb in ["advise", "replay", "report"] {
+        let said = said(&[verb, &path]);
+        assert!(said.contains("Beware: linux-5.14 under its own policy is replayed"), "{verb}: {said}");
+    }
+}
+
+#[test]
+fn a_recording_of_some_cpus_gives_no_verdict_on_the_machine() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let change = |info: &mut TraceInfo| info.not_recorded.push("other CPUs than 0: not asked for".to_owned());
+    let path = write(&directory, 0b111_1111, Source::Recorder, change);
+    let advice = json(&["advise", &path]);
+    assert_eq!(advice["verdict"]["why"], "part_of_machine");
+    assert!(said(&["advise", &path]).contains("It has the events of CPUs 0 only."));
+}

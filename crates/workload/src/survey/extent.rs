@@ -1,0 +1,74 @@
+//! Whose events a recording has: those of the whole machine, or of a part of it.
+
+use pageset_trace::{Event, SourceFormat, TraceInfo};
+
+/// Events from which a recording of a whole machine has those of several threads.
+const EVENTS_MIN: u64 = 100;
+
+/// What the recorder says where it recorded some CPUs only.
+const OTHER_CPUS: &str = "other CPUs than ";
+
+/// Whose events there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extent {
+    events: u64,
+    pid: Option<u32>,
+    has_several_threads: bool,
+}
+
+impl Extent {
+    #[inline]
+    pub(super) fn record(&mut self, event: &Event) {
+        self.events += 1;
+        self.has_several_threads |= *self.pid.get_or_insert(event.pid) != event.pid;
+    }
+
+    /// Which part of its machine a recording has, and what to do; `None` if nothing speaks against the whole machine.
+    #[must_use]
+    pub fn part(&self, info: &TraceInfo) -> Option<String> {
+        let cpus = info.not_recorded.iter().find_map(|what| what.strip_prefix(OTHER_CPUS));
+        if let Some(cpus) = cpus {
+            let cpus = cpus.split(':').next().unwrap_or_default();
+            return Some(format!("It has the events of CPUs {cpus} only. Record all CPUs."));
+        }
+        // Recorders of this project record every thread.
+        let is_ours =
+            matches!(info.source, SourceFormat::Native | SourceFormat::Pcpt) && info.before.is_some();
+        let pid = self.pid.filter(|_| !is_ours && !self.has_several_threads && self.events >= EVENTS_MIN)?;
+        Some(format!(
+            "All its events are of thread {pid}. Record the whole machine, with `pageset record` or `perf record -a`."
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pageset_trace::EventKind;
+
+    use super::*;
+
+    fn of(pids: &[u32]) -> Extent {
+        let mut extent = Extent::default();
+        for pid in pids {
+            extent.record(&Event { pid: *pid, ..Event::new(EventKind::MmPageAlloc, 0, 0) });
+        }
+        extent
+    }
+
+    #[test]
+    fn a_recording_of_one_thread_is_a_part_of_its_machine() {
+        let text = TraceInfo { source: SourceFormat::PerfScript, ..TraceInfo::default() };
+        assert!(of(&[7; 100]).part(&text).unwrap().contains("thread 7"));
+        assert_eq!(of(&[7; 99]).part(&text), None, "too few to say");
+        let mut two = vec![7; 99];
+        two.push(0);
+        assert_eq!(of(&two).part(&text), None);
+    }
+
+    #[test]
+    fn a_recording_of_some_cpus_says_which() {
+        let not_recorded = vec!["other CPUs than 0-1,4: not asked for".to_owned()];
+        let info = TraceInfo { not_recorded, ..TraceInfo::default() };
+        assert!(of(&[]).part(&info).unwrap().starts_with("It has the events of CPUs 0-1,4 only."));
+    }
+}
