@@ -40,8 +40,8 @@ pub use kernel_policy::{neighbours, policy_of_kernel};
 pub use ladder::{Ladder, Sweep};
 pub use recorded::{Recorded, RecordedKinds};
 pub use replay::{
-    Candidate, FAR_OFF_PERCENT, FEW_VISITS, INTERVAL_COVERAGE, Interval, Intervals, KernelTotals, Made, Outcome,
-    Replay, ReplayError, ReplayOptions, Stage, Step, Steps, Unreplayed, Unseen, VmSettings, Window,
+    Candidate, FAR_OFF_PERCENT, FEW_VISITS, INTERVAL_COVERAGE, Interval, Intervals, KernelTotals, Made,
+    Outcome, Replay, ReplayError, ReplayOptions, Stage, Step, Steps, Unreplayed, Unseen, VmSettings, Window,
     guess_layout, replay, replayable,
 };
 pub use slab::Object;

@@ -189,8 +189,7 @@ impl Finished {
         let base = self.replay.outcomes.first().map_or(0, |base| base.zone_lock_acquisitions);
         for (row, outcome) in relative.rows().iter().zip(&self.replay.outcomes) {
             let cells = std::iter::once("policy").chain(keys).map(|key| row.cells[column(key)].clone());
-            let interval =
-                outcome.interval.map(|interval| range(interval.zone_lock_acquisitions, base));
+            let interval = outcome.interval.map(|interval| range(interval.zone_lock_acquisitions, base));
             table.push(Row::new(cells.chain([interval.into()])));
         }
         table
@@ -283,9 +282,9 @@ impl Finished {
                 part(kernel.drains, kernel.drained_pages, "drains")
             ));
             let own = self.replay.own.as_ref().zip(self.replay.own_beside());
-            notes.extend(own.map(|(own, beside)| {
-                format!("{} is the recorded kernel: replayed {beside}.", own.policy)
-            }));
+            notes.extend(
+                own.map(|(own, beside)| format!("{} is the recorded kernel: replayed {beside}.", own.policy)),
+            );
             if let Some(visits) = kernel.visits().filter(|visits| *visits < FEW_VISITS) {
                 notes.push(format!(
                     "It went to its zones {visits} times only: chance decides much of that. Record longer."

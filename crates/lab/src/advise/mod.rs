@@ -156,8 +156,7 @@ pub fn examine<R: TraceReader>(
     let fraction = machine.and_then(|machine| machine.sysctls.percpu_pagelist_high_fraction).unwrap_or(0);
     let beware = replayed.iter().flat_map(|replayed| &replayed.warnings);
     let said: Vec<String> = said.iter().chain(beware).cloned().collect();
-    let mut warnings =
-        wording::warnings(&findings, &forecasts, &verdict, policy.as_ref(), fraction, &said);
+    let mut warnings = wording::warnings(&findings, &forecasts, &verdict, policy.as_ref(), fraction, &said);
     warnings.extend(info.assumptions(machine));
     let advice = Advice {
         recording: info.path.file_name().unwrap_or(info.path.as_os_str()).to_string_lossy().into_owned(),
