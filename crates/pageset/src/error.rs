@@ -122,8 +122,8 @@ pub enum BuildError {
         /// What it must be a multiple of, in bytes.
         multiple_of: usize,
     },
-    /// There is not enough address space: the limit of the process (`ulimit -v`), or its limit of mappings
-    /// (`vm.max_map_count`), or that of the system is reached.
+    /// There is not enough address space. The limit of the process (`ulimit -v`), its limit of mappings (`vm.max_map_count`), or the
+    /// system's own limit is reached.
     AddressSpace {
         /// What was asked for, in bytes.
         bytes: usize,
@@ -134,7 +134,7 @@ pub enum BuildError {
     HugetlbShortage {
         /// Pages wanted.
         wanted: usize,
-        /// Pages that were free, and reserved by nobody. `None` where `/sys` does not tell.
+        /// Pages that were free and not reserved. `None` where `/sys` does not tell.
         free: Option<usize>,
         /// What the system said.
         source: io::Error,

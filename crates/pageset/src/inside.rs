@@ -22,7 +22,7 @@ thread_local! {
 #[must_use]
 pub(crate) struct Inside {
     depth: usize,
-    /// What was in our place: a handler may have interrupted another entry between its two steps.
+    /// The former content of our place. It matters if a handler interrupts an entry between its two steps.
     before: usize,
     on_this_thread: PhantomData<*const ()>,
 }

@@ -108,7 +108,7 @@ fn refusal(builder: pageset::Builder) -> (BuildError, String) {
     (error, text)
 }
 
-/// A call, its number, a pool that needs it, and what is said.
+/// A call, its number, a pool that needs it, and the error's text.
 type Denial = (&'static str, libc::c_long, fn() -> pageset::Builder, &'static str);
 
 #[test]
@@ -247,7 +247,7 @@ fn number_of(name: &str) -> libc::c_long {
     known.unwrap_or_else(|| panic!("the page names {name}, which this test does not know")).1
 }
 
-/// What the test itself needs: its end, words if something is wrong, and a heap.
+/// The test's own calls: its end, its words if something is wrong, and its heap.
 const OF_THE_TEST: [libc::c_long; 7] = [
     libc::SYS_exit_group,
     libc::SYS_write,

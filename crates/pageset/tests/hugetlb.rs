@@ -11,7 +11,7 @@ use pageset::{Backing, BuildError, Builder, Fork, HugePageSize, Numa, Order, Pag
 use pageset::{ReturnPolicy, Worker};
 
 const HUGE: usize = 2 << 20;
-/// Those that are set apart, and those that the kernel may make beyond them.
+/// How many are set apart, and how many the kernel may make beyond them.
 const KEYS: [&str; 2] = ["/proc/sys/vm/nr_hugepages", "/proc/sys/vm/nr_overcommit_hugepages"];
 
 fn read(path: &str) -> usize {
@@ -74,7 +74,7 @@ fn fill(pool: &Pool, byte: u8) -> Vec<Pages<'_>> {
 #[ignore = "needs root and huge pages"]
 fn fault_03_no_huge_page_of_a_pool_is_lost_to_others_whatever_is_called() {
     let _machine = FourAndFour::set_up();
-    // Those that are set apart, and those that the kernel makes.
+    // First as many as are set apart, then as many as the kernel can make, too.
     for pages in [4, 8] {
         let pool = builder(pages).build().unwrap();
         assert_eq!(fill(&pool, 1).len(), pages);
@@ -88,7 +88,7 @@ fn fault_03_no_huge_page_of_a_pool_is_lost_to_others_whatever_is_called() {
         others.iter_mut().for_each(|other| drop(fill(other, 2)));
         let error = builder(1).build().unwrap_err();
         assert!(matches!(error, BuildError::HugetlbShortage { wanted: 1, free: Some(0), .. }), "{error:?}");
-        // No SIGBUS, and nobody else's bytes.
+        // No SIGBUS, and no bytes of others.
         let blocks = fill(&pool, 3);
         assert_eq!(blocks.len(), pages);
         assert!(blocks.iter().all(|block| block.iter().all(|byte| *byte == 3)));

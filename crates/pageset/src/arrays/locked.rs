@@ -64,7 +64,7 @@ impl CpuArrays {
 
     #[inline]
     fn try_lock(&self) -> bool {
-        // Whoever comes second must leave the first one's number there, so this is no swap.
+        // Two threads may race here. The second one must leave the first one's number, so this is no swap.
         self.lock.load(Relaxed) == 0 && self.lock.compare_exchange(0, this_thread(), Acquire, Relaxed).is_ok()
     }
 }

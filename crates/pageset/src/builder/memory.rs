@@ -1,4 +1,4 @@
-//! The memory of a pool, as it was asked for; and what is really wrong if the system refuses it.
+//! The memory of a pool, as the builder describes it; and the true cause if the system refuses it.
 
 use std::io;
 
@@ -59,8 +59,8 @@ impl Builder {
         })
     }
 
-    /// Takes every huge page now. A reservation alone is no page: the node, the cpuset or the cgroup of whoever touches it first
-    /// may have none, and then the system sends SIGBUS.
+    /// Takes every huge page now. A reservation alone is no page. The thread that touches it first may find none: its node, its cpuset
+    /// or its cgroup has too few. Then the system sends SIGBUS.
     fn claim(&self, memory: &Mapping) -> Result<(), BuildError> {
         match advice::populate(memory, 0..self.bytes) {
             // A kernel before 5.14: what is reserved is all that can be had.
@@ -101,7 +101,7 @@ impl Builder {
     }
 }
 
-/// What the system refused: a call as such, or what was attempted with it.
+/// The error for a call that the system refused: it denies the call as such, or this use of it.
 pub(super) fn refused(call: &'static str, what: &'static str, source: io::Error) -> BuildError {
     match source.raw_os_error() {
         Some(libc::EPERM | libc::EACCES | libc::ENOSYS) => BuildError::Denied { call, source },
@@ -109,7 +109,7 @@ pub(super) fn refused(call: &'static str, what: &'static str, source: io::Error)
     }
 }
 
-/// Huge pages that nobody has and nobody reserved. `None` where the kernel does not tell.
+/// Huge pages that are in no mapping, and that no mapping reserved. `None` where the kernel does not tell.
 fn free_huge_pages(size: HugePageSize) -> Option<usize> {
     let counts = match size {
         HugePageSize::Mib2 => hugetlb::MIB_2,

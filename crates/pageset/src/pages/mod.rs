@@ -32,7 +32,7 @@ pub struct Pages<'p> {
 
 /// Pages without an owner in Rust: [`Pages::into_raw`] returns them, and a C interface hands them out.
 ///
-/// They know their pool, and another one refuses them. Two are equal if they have the same numbers, also of different pools.
+/// They know their pool, and other pools refuse them. Two values are equal if their numbers are, even if their pools differ.
 #[derive(Clone, Copy)]
 pub struct RawPages {
     span: Span,
@@ -41,8 +41,8 @@ pub struct RawPages {
 }
 
 impl RawPages {
-    /// Names `page_count` pages (1 to 1024) that begin `frame` pages after a pool's start: of the pool to which they are given
-    /// back. `None` for other numbers. This is for callers in other languages, who keep an address. It does not check whether
+    /// Names `page_count` pages (1 to 1024) that begin `frame` pages after a pool's start. The pool is the one that takes them back.
+    /// `None` for other numbers. This is for callers in other languages, which keep an address. It does not check whether
     /// there are such pages.
     #[must_use]
     pub const fn new(frame: usize, page_count: usize) -> Option<Self> {
@@ -65,7 +65,7 @@ impl RawPages {
         self.span.count() as usize
     }
 
-    /// Whether a pool has such pages, whoever they belong to.
+    /// Whether a pool has such pages, free or not.
     #[inline]
     fn may_be_of(self, pool: &Inner) -> bool {
         let end = self.span.frame().checked_add(self.span.count());
@@ -191,12 +191,12 @@ impl<'p> Pages<'p> {
         unsafe { Self::take_back(inner, raw.span) }
     }
 
-    /// As [`from_raw`](Self::from_raw), but checks first. Returns `None` for what these pages cannot be:
+    /// As [`from_raw`](Self::from_raw), but checks first. It returns `None` for:
     ///
     /// - pages of another pool, or beyond the pool's end;
     /// - pages that are free, in the base or in the array of a CPU;
-    /// - a part of a block, or more than one block: pages come back as they were given up. Of a pageblock that [`Pool::trim`], a
-    ///   shortage or [`shrink_to`](Self::shrink_to) has dissolved, the pool knows only which pages are in use.
+    /// - a part of a block, or more than one block: pages come back as they were given up. There is an exception. After a
+    ///   [`Pool::trim`], a shortage or a [`shrink_to`](Self::shrink_to), the pool may know of a pageblock only which pages are in use.
     ///
     /// Returns `None` too in a child of [`fork`](crate::Fork), and in a signal handler that has interrupted an operation of the pool
     /// on its own thread: they cannot check. For debugging, and for callers in other languages. O(CPUs).

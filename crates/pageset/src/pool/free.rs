@@ -11,7 +11,7 @@ use crate::error::AllocError;
 use crate::pages::Span;
 use crate::sys::link;
 
-/// What frames are that will be freed later: a bit that no [`Span`] has.
+/// How frames will be freed later: a bit that no [`Span`] has.
 #[derive(Clone, Copy)]
 #[repr(u64)]
 enum Deferred {
@@ -70,7 +70,7 @@ impl Inner {
         let mut first = self.deferred.load(Relaxed);
         loop {
             link::set(&self.memory, span.frame(), first);
-            // Against other threads' handlers: who comes second puts its pages before the first one's.
+            // Handlers of two threads may do this at once. The second one fails here, and puts its pages before the first one's.
             match self.deferred.compare_exchange_weak(first, span.to_bits() | what as u64, Release, Relaxed) {
                 Ok(_) => return,
                 Err(now) => first = now,
@@ -84,7 +84,7 @@ impl Inner {
         if self.deferred.load(Relaxed) == 0 {
             return;
         }
-        // All at once, so that nobody else follows the list.
+        // All at once, so that no other thread follows the list.
         let mut first = self.deferred.swap(0, Acquire);
         while let Some(span) = Span::from_bits(first & !(Deferred::Part as u64)) {
             let is_part = first & Deferred::Part as u64 != 0;

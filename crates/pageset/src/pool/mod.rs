@@ -73,14 +73,14 @@ use crate::{Backing, Builder, Prezero, ReturnPolicy};
 /// see [`OwnedPages`](crate::OwnedPages).
 ///
 /// Dropping a pool unmaps its memory. If pages are out that nothing borrows ([`Pages::into_raw`](crate::Pages::into_raw), or pages
-/// that were forgotten), it unmaps nothing: somebody may still use their addresses. Then the memory and the tables stay until the
+/// that were forgotten), it unmaps nothing: a device or other code may still use their addresses. Then the memory and the tables stay until the
 /// program ends. `stats().nr_used` tells beforehand.
 ///
 /// # Signal handlers
-/// A handler may allocate pages and drop them. Where it has interrupted an operation of the same pool on its own thread, an
-/// allocation past this CPU's array returns [`AllocError::WouldBlock`](crate::AllocError::WouldBlock), pages that are dropped are
-/// free a little later, and the other methods do nothing, as in a child of [`Fork`](crate::Fork). No method waits for the
-/// operation that its own thread is at. [`Pool::populate`] and [`Pool::backing`] are not for handlers, nor are building a pool and
+/// A handler may allocate pages and drop them. It may have interrupted an operation of the same pool on its own thread. Then an
+/// allocation past this CPU's array returns [`AllocError::WouldBlock`](crate::AllocError::WouldBlock). Dropped pages are free a
+/// little later. The other methods do nothing, as in a child of [`Fork`](crate::Fork). No method waits for the operation that its
+/// own thread is at. [`Pool::populate`] and [`Pool::backing`] are not for handlers, nor are building a pool and
 /// dropping it.
 pub struct Pool {
     // Stopped before the last reference to `inner` here goes.
@@ -140,7 +140,7 @@ impl Inner {
         self.capacity.out() == 0
     }
 
-    /// Whether pages are out although nobody borrows from the pool, which is about to be unmapped.
+    /// Whether pages are out although no value borrows from the pool any more, which is about to be unmapped.
     fn has_raw_pages(&self) -> bool {
         let _inside = self.enter();
         self.memory.is_ours() && self.capacity.out() > self.percpu.frames()
@@ -225,7 +225,7 @@ impl Drop for Pool {
             background.stop();
         }
         if self.inner.has_raw_pages() {
-            // Nothing borrows them, so they may be in use: by C, by a device, by whoever has their address.
+            // No value borrows them, so C code, a device or another process may still use their addresses.
             std::mem::forget(self.inner.clone());
         }
     }

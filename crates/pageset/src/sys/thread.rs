@@ -1,4 +1,4 @@
-//! What a thread of the pool takes from the thread that builds the pool, and must not keep.
+//! Signals, CPUs and policy of the pool's thread. It inherits them from the thread that builds the pool, and must not keep them.
 
 use super::host;
 

@@ -1,4 +1,4 @@
-//! What users do to their pages by calls of the system, and what of it the next owner gets: as the guide's page says.
+//! Calls of the system on pages, and their effect on the next owner: each line of the guide's page.
 #![cfg(not(miri))]
 
 use std::fs;
@@ -16,7 +16,7 @@ fn pool(backing: Backing) -> Pool {
     Pool::builder().size(BYTES).backing(backing).returns(returns).build().unwrap()
 }
 
-/// The pool's second block of 4 MiB, whoever had it before.
+/// The pool's second block of 4 MiB.
 fn block(pool: &Pool) -> Pages<'_> {
     pool.alloc_at(1024, Order::MAX).unwrap()
 }
@@ -257,7 +257,7 @@ fn a_userfaultfd_passes_to_the_next_owner_unless_it_is_unregistered() {
     }
 }
 
-/// Whoever has the file of a pool has all of it, so a guest that must not see another one's memory has a pool of its own.
+/// The file of a pool is all of it. So a guest that must not see another guest's memory has a pool of its own.
 #[test]
 fn the_file_of_a_pool_reaches_every_page_of_it_and_of_no_other() {
     let [pool, other] = [(); 2].map(|()| pool(Backing::Memfd));
