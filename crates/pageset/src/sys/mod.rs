@@ -48,6 +48,7 @@ pub(crate) const BLOCK_BYTES: usize = 2 << 20;
 pub(crate) const POOL_ALIGN: usize = 4 << 20;
 
 /// Which step of making a mapping the system refused.
+#[cfg_attr(miri, expect(dead_code, reason = "the heap has one step"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MapStep {
     /// To make the file behind it.
