@@ -1,6 +1,7 @@
 //! Any machine, both rules for frees to other CPUs' pageblocks, with each part and without, any operations, misuse included: every answer of a
-//! `BlockAllocator` is the family's model's (`crates/core/tests/family`), and every frame is accounted for. A find becomes a
-//! named test in `crates/blocks/tests/outside/model/regressions.rs`.
+//! `BlockAllocator` is the family's model's (`crates/core/tests/family`), and every frame is accounted for. Many frees, of blocks and
+//! of ranges, lie beside or across what is in use, and are wrong; under the rule that is the default each is told, under the other
+//! one each but a block that two CPUs free. A find becomes a named test in `crates/blocks/tests/outside/model/regressions.rs`.
 #![no_main]
 
 #[path = "../../crates/blocks/tests/outside/model/block_allocator.rs"]

@@ -8,7 +8,11 @@
 //!   waits for anybody.
 //! - A CPU finds what others freed to its pageblocks when it needs blocks. Pageblocks of CPUs that do nothing are anybody's.
 //! - A pageblock whose frames are all free is whole again: one bit of a map.
-//! - Every misuse that a bit can show is an error value.
+//! - Every misuse is an error value: a double free, a wrong order, frames that nobody has. A host may [choose](RemoteFrees::Kept) to give
+//!   up a part of that for speed: then a block that **two CPUs** free may be handed out twice before that is found. The default is
+//!   [`RemoteFrees::AtOnce`], under which no double free is obeyed, unless the block has got another user meanwhile.
+//! - Ordinary requests leave a zone's minimum watermark to those that cannot wait. So [`Config::min_free_kbytes`](pageset_core::Config)
+//!   has to be `Some(0)`, or a request [ignores watermarks](pageset_core::RequestTraits::NO_WATERMARKS), where every frame shall be had.
 //!
 //! Modules from the bottom: `atomic`; `free_bits`, `tail_bits`, `bad_bits` (frames of a pageblock), `block_word` (blocks that
 //! lie together), `state` (what a pageblock is for), `stack` (pageblocks with free frames), `whole_map` (pageblocks that are

@@ -13,7 +13,7 @@ mod world;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use pageset_blocks::RemoteFrees;
-use pageset_core::{CpuId, MigrateType, Order, Pfn, Request, RequestTraits};
+use pageset_core::{CpuId, FreeError, MigrateType, Order, Pfn, Request, RequestTraits};
 use random::{check, iterations};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::scheduler::{RandomScheduler, Schedule, Scheduler, Task, TaskId};
@@ -320,5 +320,92 @@ fn a_thread_that_stops_blocks_nobody() {
         others.into_iter().for_each(|thread| thread.join().expect("it ends"));
         stopped.join().expect("it ends");
         world.end();
+    });
+}
+
+/// Three CPUs own parts of one block, and free them at once; one of them may split its part before.
+#[test]
+fn fault_02_parts_of_a_block_that_are_freed_at_once_are_all_freed() {
+    check(|| {
+        let world = World::new(3, RemoteFrees::AtOnce);
+        let world = Arc::new(if thread_rng().gen_bool(0.5) { world } else { world.apart() });
+        let order = Order::new([4, 7, 9, 10][thread_rng().gen_range(0..4)]).expect("small");
+        let (start, _) = world.alloc(CpuId(0), order, MigrateType::Movable).expect("memory is free");
+        let frames = u64::from(order.frames());
+        let mut cuts = [0, thread_rng().gen_range(0..=frames), frames / 2, frames];
+        cuts.sort_unstable();
+        world.mark(start, frames, false);
+        let part = |cpu: u32| {
+            let world = world.clone();
+            let part = start.0 + cuts[cpu as usize]..start.0 + cuts[cpu as usize + 1];
+            thread::spawn(move || {
+                let cpu = CpuId(cpu);
+                let is_split = thread_rng().gen_bool(0.3);
+                while is_split && !part.is_empty() {
+                    match world.allocator.split_range(cpu, part.clone()) {
+                        Err(FreeError::Busy(_)) => thread::yield_now(),
+                        outcome => break outcome.expect("it is in use"),
+                    }
+                }
+                let mut rest = part;
+                while !rest.is_empty() {
+                    match world.allocator.free_range(cpu, rest.clone()) {
+                        Err(FreeError::Busy(pfn)) => rest.start = pfn.0,
+                        outcome => break outcome.expect("it is in use"),
+                    }
+                    thread::yield_now();
+                }
+                // Who frees takes again what others may be about to mark.
+                let block = world.alloc(cpu, Order::new(2).expect("small"), MigrateType::Movable);
+                block.into_iter().for_each(|block| world.free(cpu, block));
+            })
+        };
+        [0, 1, 2].map(part).into_iter().for_each(|thread| thread.join().expect("nobody panics"));
+        world.end();
+    });
+}
+
+/// Two CPUs free the same block, or parts of it, while a third one takes and frees blocks: the tables agree with each other, and every
+/// frame can be freed.
+#[test]
+fn fault_18_racing_double_frees_leave_tables_that_agree() {
+    check(|| {
+        let world = World::new(3, RemoteFrees::AtOnce);
+        let world = Arc::new(if thread_rng().gen_bool(0.5) { world } else { world.apart() });
+        let request = |order| Request::new(order).movable().with(RequestTraits::NO_WATERMARKS);
+        let order = Order::new([0, 1, 3, 7, 9, 10][thread_rng().gen_range(0..6)]).expect("small");
+        let frames = u64::from(order.frames());
+        let pfn = world.allocator.alloc(CpuId(0), &request(order)).expect("memory is free");
+        let freer = |cpu: u32| {
+            let world = world.clone();
+            thread::spawn(move || {
+                let end = pfn.0 + thread_rng().gen_range(1..=frames);
+                let _ = match thread_rng().gen_bool(0.6) {
+                    true => world.allocator.free(CpuId(cpu), pfn, order),
+                    false => world.allocator.free_range(CpuId(cpu), pfn.0..end),
+                };
+            })
+        };
+        let user = {
+            let world = world.clone();
+            thread::spawn(move || {
+                for _ in 0..6 {
+                    let order = Order::new([0, 1, 3, 9][thread_rng().gen_range(0..4)]).expect("small");
+                    if let Ok(pfn) = world.allocator.alloc(CpuId(2), &request(order)) {
+                        let _ = world.allocator.free(CpuId(2), pfn, order);
+                    }
+                }
+            })
+        };
+        let threads = [freer(0), freer(1), user];
+        threads.into_iter().for_each(|thread| thread.join().expect("nobody panics"));
+        let census = || world.allocator.validate().unwrap_or_else(|violation| panic!("{violation}"));
+        world.allocator.drain_all();
+        census();
+        for pfn in (0..FRAMES).filter(|pfn| world.allocator.block_in_use(Pfn(*pfn)).is_some()) {
+            world.allocator.free_range(CpuId(0), pfn..pfn + 1).expect("it is in use");
+        }
+        world.allocator.drain_all();
+        assert_eq!((census().free, census().allocated), (FRAMES, 0));
     });
 }

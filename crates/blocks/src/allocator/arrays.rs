@@ -27,7 +27,8 @@ use crate::state::{BlockState, State};
 /// To the allocator, blocks in arrays are in use. So a host [drains](Self::drain) the arrays of other CPUs before it reports
 /// that memory is short, and before it takes pageblocks out of service. Arrays that are dropped give everything back.
 ///
-/// A block that is freed twice may be handed out twice while one of the two is in an array. It is found when it is given back, and [counted](crate::BlockCounters::double_frees). All other mistakes are errors, as without arrays.
+/// A block that is freed twice may be handed out twice while one of the two is in an array. It is found when it is given back, and [counted](crate::BlockCounters::double_frees).
+/// Likewise [`free_range`](BlockAllocator::free_range) takes a block in an array for one in use. All other mistakes are errors, as without arrays.
 pub struct CpuArrays<'a> {
     allocator: &'a BlockAllocator<'a>,
     /// The allocator's, for each free.

@@ -4,7 +4,7 @@ use pageset_core::{MAX_ORDER, Order, Pfn};
 
 use super::in_use::FrameUse;
 use super::{BlockAllocator, FRAMES};
-use crate::state::Phase;
+use crate::state::{Phase, State};
 
 impl BlockAllocator<'_> {
     /// The block in use around a frame: its first frame and order. `None` if the frame is free, be it that a CPU keeps it, or no memory
@@ -64,9 +64,11 @@ impl BlockAllocator<'_> {
         if (0..self.states.len()).any(is_whole) {
             return Some(Order::PAGEBLOCK);
         }
+        // A pageblock with a hole has single frames only.
+        let may_have = |state: State, order| state.is_open() && (!state.is_holed() || order == Order::ZERO);
         let has = |order: &Order| {
             (0..self.states.len())
-                .any(|block| self.states[block].get().is_open() && self.free[block].has(*order))
+                .any(|block| may_have(self.states[block].get(), *order) && self.free[block].has(*order))
         };
         (0..Order::PAGEBLOCK.get()).rev().filter_map(Order::new).find(has)
     }

@@ -89,7 +89,11 @@ use crate::zone::Zone;
 /// Every operation takes the CPU it runs on. Several threads may pass the same one at once.
 ///
 /// Cost: an allocation or free is O(1) while the CPU's pageblock has a free block, O(words of a pageblock) for each pageblock
-/// that it is done with. When a zone is nearly used up, an allocation is O(pageblocks).
+/// that it is done with. An allocation that finds no pageblock for its order and type looks at all of them: O(pageblocks). So it is when a
+/// zone is nearly used up; and much sooner, at a fifth of the memory, if most requests are [exact](Self::alloc_exact) counts that are no
+/// power of two, since their rests leave no pageblock whole. `pageset-core` serves those better.
+///
+/// A pageblock with a hole, as at the ends of regions, has single frames only.
 pub struct BlockAllocator<'a> {
     free: Storage<'a, FreeBits>,
     tails: Storage<'a, TailBits>,

@@ -111,8 +111,10 @@ impl BlockAllocator<'_> {
         self.mix(block) == Mix::Mixed && self.take_mixed_at(block, frame, wanted.order).is_some()
     }
 
-    /// Allocates `frames` contiguous frames; what the next power of two has beyond is free. They are freed with
-    /// [`free_range`](Self::free_range), all at once or in parts.
+    /// Allocates `frames` contiguous frames, 1024 at most; what the next power of two has beyond is free. The request's order is ignored.
+    /// They are freed with [`free_range`](Self::free_range), all at once or in parts.
+    ///
+    /// O(pageblocks) as soon as no pageblock is whole, which is soon if most requests are such.
     ///
     /// # Errors
     /// As [`alloc`](Self::alloc) for the block that holds them; [`AllocError::BadCount`] if none does.

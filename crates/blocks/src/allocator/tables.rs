@@ -12,6 +12,8 @@ use crate::whole_map::{WholeMap, WholeWord};
 use crate::zone::Zone;
 
 /// Tables of an allocator: about 140 bytes for each pageblock (72 KiB for each GiB), 3.5 KiB for each CPU and zone.
+///
+/// A zone's span is rounded to 1024 frames at both ends, holes included: a zone has as many pageblocks as that.
 #[derive(Debug)]
 pub struct Tables<'a> {
     /// The free frames of each pageblock.
@@ -41,7 +43,7 @@ pub struct TableCounts {
     /// Pageblocks: entries of [`free`](Tables::free), [`tails`](Tables::tails) and
     /// [`states`](Tables::states).
     pub pageblocks: usize,
-    /// Entries of [`Tables::bad`].
+    /// Entries of [`Tables::bad`]: 16, or a 32nd of the pageblocks from 512 of them on.
     pub bad: usize,
     /// Entries of [`Tables::whole`].
     pub whole: usize,

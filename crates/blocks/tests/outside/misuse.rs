@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Barrier, Mutex};
+use std::time::{Duration, Instant};
 
 use pageset_blocks::{BlockAllocator, RemoteFrees, Tables};
 use pageset_core::{
@@ -162,45 +163,72 @@ fn retried(
     }
 }
 
+/// Rounds of a race: so many, or as many as there are in some seconds, where other programs use the machine too.
+fn rounds(most: usize) -> impl Iterator<Item = usize> {
+    const TIME: Duration = Duration::from_secs(4);
+    let begun = Instant::now();
+    (0..if cfg!(miri) { 5 } else { most }).take_while(move |_| begun.elapsed() < TIME)
+}
+
+/// A block, as parts that several threads own.
+fn parts_of_a_block(
+    allocator: &BlockAllocator<'_>,
+    round: usize,
+    seed: &mut u64,
+    parts: usize,
+) -> Vec<Range<u64>> {
+    let of = order([9, 9, 10, 8, 7, 4][round % 6]);
+    let start = allocator.alloc(CPU, &movable(of.get())).expect("all is free").0;
+    let frames = u64::from(of.frames());
+    let mut cuts = vec![0, frames];
+    cuts.resize_with(parts + 1, || [frames / 2, random(seed, frames + 1)][round % 2]);
+    cuts.sort_unstable();
+    cuts.windows(2).map(|cut| start + cut[0]..start + cut[1]).collect()
+}
+
 #[test]
 fn fault_02_parts_of_a_block_that_several_threads_free_at_once_are_all_freed() {
-    let rounds = if cfg!(miri) { 5 } else { 20_000 };
+    const THREADS: usize = 3;
     for rule in RULES {
-        const THREADS: usize = 3;
         let allocator = by_default(4096, THREADS).with_remote_frees(rule);
         let (begin, end) = (Start::of(THREADS), Start::of(THREADS));
         let parts = Mutex::new(Vec::<Range<u64>>::new());
+        let free_own = |thread: usize, round: usize| {
+            let cpu = CpuId(thread as u32);
+            let part = parts.lock().unwrap().get(thread).cloned()?;
+            if !part.is_empty() {
+                if (round + thread).is_multiple_of(3) {
+                    let split = retried(part.clone(), |_| allocator.split_range(cpu, part.clone()));
+                    assert_eq!(split, Ok(()), "round {round}: {part:?}");
+                }
+                let freed = retried(part.clone(), |rest| allocator.free_range(cpu, rest));
+                assert_eq!(freed, Ok(()), "round {round}: {part:?}");
+            }
+            Some(())
+        };
         std::thread::scope(|scope| {
-            for thread in 0..THREADS {
-                let (allocator, begin, end, parts) = (&allocator, &begin, &end, &parts);
+            for thread in 1..THREADS {
+                let (begin, end, free_own) = (&begin, &end, &free_own);
                 scope.spawn(move || {
-                    let cpu = CpuId(thread as u32);
-                    let mut seed = thread as u64 + 1;
-                    for round in 0..rounds {
-                        if thread == 0 {
-                            let of = order([9, 9, 10, 8, 7, 4][round % 6]);
-                            let start = allocator.alloc(cpu, &movable(of.get())).expect("all is free").0;
-                            let frames = u64::from(of.frames());
-                            let mut cuts = [0, frames / 2, random(&mut seed, frames + 1), frames];
-                            cuts.sort_unstable();
-                            *parts.lock().unwrap() =
-                                cuts.windows(2).map(|cut| start + cut[0]..start + cut[1]).collect();
-                        }
+                    for round in 0.. {
                         begin.wait();
-                        let part = parts.lock().unwrap()[thread].clone();
-                        if !part.is_empty() {
-                            if (round + thread).is_multiple_of(3) {
-                                let split =
-                                    retried(part.clone(), |_| allocator.split_range(cpu, part.clone()));
-                                assert_eq!(split, Ok(()), "round {round}: {part:?}");
-                            }
-                            let freed = retried(part.clone(), |rest| allocator.free_range(cpu, rest));
-                            assert_eq!(freed, Ok(()), "round {round}: {part:?}");
+                        // No parts, no more rounds.
+                        if free_own(thread, round).is_none() {
+                            return;
                         }
                         end.wait();
                     }
                 });
             }
+            let mut seed = 1;
+            for round in rounds(20_000) {
+                *parts.lock().unwrap() = parts_of_a_block(&allocator, round, &mut seed, THREADS);
+                begin.wait();
+                free_own(0, round);
+                end.wait();
+            }
+            parts.lock().unwrap().clear();
+            begin.wait();
         });
         allocator.drain_all();
         assert_eq!(allocator.validate().map(|census| census.allocated), Ok(0), "{rule:?}");
@@ -287,10 +315,10 @@ fn run_misuse(rule: RemoteFrees, seed: u64, calls: u64) -> BlockAllocator<'stati
 
 #[test]
 fn fault_18_tables_are_consistent_after_threads_freed_what_was_not_theirs() {
-    let (rounds, calls) = if cfg!(miri) { (1, 200) } else { (60, 8000) };
+    let calls = if cfg!(miri) { 200 } else { 8000 };
     for rule in RULES {
-        for seed in 0..rounds {
-            let allocator = run_misuse(rule, seed, calls);
+        for seed in rounds(60) {
+            let allocator = run_misuse(rule, seed as u64, calls);
             let told = |when: &str| {
                 allocator
                     .validate()

@@ -144,6 +144,9 @@ fn operation(bytes: &mut Unstructured<'_>) -> Result<Operation> {
         35 => MarkBad { cpu, zone: block, offset: offset(bytes)?, drained: bytes.arbitrary()? },
         36 => Look { cpu, zone: block, offset: offset(bytes)? },
         38 => Fill(cpu, wish(bytes)?),
+        39 | 40 => FreeNear { cpu, block, offset: offset(bytes)?, order: order(bytes)? },
+        41 => FreeRange { cpu, block, offset: offset(bytes)?, frames: bytes.int_in_range(1..=12)? },
+        42 => SplitRange { cpu, block, offset: offset(bytes)?, frames: bytes.int_in_range(1..=12)? },
         37 => AddMemory { cpu, zone: block, offset: offset(bytes)?, frames: frames(bytes)? },
         _ => administer(bytes, cpu)?,
     })

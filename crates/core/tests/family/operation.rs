@@ -25,6 +25,13 @@ pub(crate) enum Operation {
         pfn: u64,
         order: u8,
     },
+    /// A frame beside or in a block in use.
+    FreeNear {
+        cpu: u32,
+        block: usize,
+        offset: u64,
+        order: u8,
+    },
     FreeBatch {
         cpu: u32,
         block: usize,

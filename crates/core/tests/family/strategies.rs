@@ -172,6 +172,8 @@ pub(crate) fn operations() -> impl Strategy<Value = Operation> {
         5 => (cpu(), block(), 1_u16..many).prop_map(|(cpu, block, count)| FreeMany { cpu, block, count }),
         1 => (cpu(), prop_oneof![0_u64..60_000, any::<u64>(), Just(u64::MAX)], 0_u8..11)
             .prop_map(|(cpu, pfn, order)| FreeFrame { cpu, pfn, order }),
+        3 => (cpu(), block(), any::<u64>(), 0_u8..4)
+            .prop_map(|(cpu, block, offset, order)| FreeNear { cpu, block, offset, order }),
         2 => (cpu(), block(), 0_u8..80, any::<bool>())
             .prop_map(|(cpu, block, count, twice)| FreeBatch { cpu, block, count, twice }),
         2 => (cpu(), wish(), 0_u8..90, 0_u8..10)

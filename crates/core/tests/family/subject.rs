@@ -44,7 +44,7 @@ pub(crate) trait Subject {
 /// What an allocator promises, or does not.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Promises {
-    /// Every misuse of a free is told. Otherwise programs free nothing twice.
+    /// Every misuse of a free is told. Otherwise programs free no block twice; wrong ranges are told all the same.
     pub(crate) tells_double_frees: bool,
     /// A request that ignores watermarks finds a free block of its order if there is one, wherever it lies, but for pageblocks
     /// that have or had holes. Otherwise: it finds a free page, unless that is contiguous memory's.

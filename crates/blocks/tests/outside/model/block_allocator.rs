@@ -51,7 +51,8 @@ impl Subject for BlockSubject {
 
     fn promises(&self) -> Promises {
         Promises {
-            tells_double_frees: self.rule == RemoteFrees::AtOnce,
+            // Of two CPUs that free a block, the second one may not be told.
+            tells_double_frees: self.rule == RemoteFrees::AtOnce || self.allocator.cpus() == 1,
             finds_blocks: true,
             keeps_isolated: true,
         }
