@@ -227,8 +227,8 @@ impl FreeBits {
         self.take_words(0, WORDS)
     }
 
-    /// The free frames, as words of bits. In one order with all that takes and puts back frames: of one who takes a frame and one
-    /// who asks for all, one sees what the other did before.
+    /// The free frames, as words of bits. In one order with all that takes and puts back frames: of a CPU that takes a frame and one
+    /// that asks for all, one sees what the other did before.
     pub(crate) fn all(&self) -> [usize; WORDS] {
         core::array::from_fn(|word| self.words[word].fetch_or(0, AcqRel))
     }

@@ -113,7 +113,7 @@ impl Kept {
     /// The first frames of the blocks of a list.
     fn blocks_of(&self, wanted: Wanted) -> impl Iterator<Item = u32> {
         let list = self.list(wanted);
-        // No more than there are: somebody may change them meanwhile.
+        // No more than there are: another CPU may change them meanwhile.
         let entries = self.chain(&list.newest).take(list.blocks.load(Relaxed) as usize);
         entries.filter_map(|entry| Some(self.entries.get(entry as usize)?.frame.load(Relaxed)))
     }

@@ -245,7 +245,7 @@ impl State {
         if is_isolated { Self(self.0 | ISOLATED) } else { Self(self.0 & !ISOLATED) }
     }
 
-    /// Whether a CPU is making other blocks of blocks in use. Only those who do the same mind.
+    /// Whether a CPU is cutting blocks in use. Only a CPU that would cut others minds.
     #[inline]
     pub(crate) const fn is_being_cut(self) -> bool {
         self.0 & CUTTING != 0

@@ -1,8 +1,8 @@
 //! Where blocks begin in pageblocks that have blocks of several orders: a bit for each frame that is not a block's first.
 //!
-//! The bits of free frames say nothing. Frames in use that follow each other, of which the first alone is no tail, are one block; if that
-//! could not be one, they are the largest blocks that fit. So all bits there can be say which blocks there are, also if somebody
-//! freed what is not his, and a block of which a part is freed need not be marked anew.
+//! The bits of free frames say nothing. Frames in use that follow each other, of which the first alone is no tail, are one block. If that
+//! could not be one, they are the largest blocks that fit. So whatever the bits are, they say which blocks there are. A wrong free that
+//! raced with another one leaves no contradiction, and a block of which a part is freed need not be marked anew.
 //!
 //! A block that was in use before the pageblock had blocks of several orders is *uncut*: it has the pageblock's own order, and its
 //! first frame alone is marked. Nothing else looks so, since a block of two frames or more that has its first frame for a tail

@@ -355,7 +355,7 @@ fn fault_02_parts_of_a_block_that_are_freed_at_once_are_all_freed() {
                     }
                     thread::yield_now();
                 }
-                // Who frees takes again what others may be about to mark.
+                // It may get frames that another one is about to mark, and is not to.
                 let block = world.alloc(cpu, Order::new(2).expect("small"), MigrateType::Movable);
                 block.into_iter().for_each(|block| world.free(cpu, block));
             })

@@ -83,7 +83,7 @@ impl BlockAllocator<'_> {
             }
             if let Ok(free) = self.free[block].put_frames(word, bits) {
                 added += bits.count_ones() as usize;
-                self.note_free(block, Order::ZERO, Back { word, frames: bits, free }).ok();
+                self.note_free(block, Order::ZERO, Back::of_word(word, bits, free)).ok();
             }
         }
         self.settle(block);

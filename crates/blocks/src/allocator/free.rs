@@ -1,7 +1,7 @@
 //! A free: a bit is set, whoever frees.
 //!
-//! Whoever sets it looked at the pageblock before, which may be another one by then if the block was freed already. So each looks once
-//! more afterwards, and takes back what does not belong there (`note_free`).
+//! A CPU looks at the pageblock first. If another CPU frees the same block meanwhile, the pageblock may become whole and be split anew
+//! before the first CPU sets its bit. So each CPU looks once more afterwards, and takes back what does not belong there (`note_free`).
 
 use pageset_core::{CpuId, FreeError, Order, Pfn, ZoneId};
 
@@ -116,7 +116,8 @@ impl BlockAllocator<'_> {
     #[inline(never)]
     pub(super) fn take_back(&self, block: BlockIndex, order: Order, back: Back) -> bool {
         let mut had_any = false;
-        for (word, frames) in back.words(order) {
+        let frames = back.frames;
+        for word in back.word..back.word + back.words {
             let before = self.free[block].take_those(word, frames);
             let state = self.states[block].get();
             let larger = state.split_order();
@@ -152,7 +153,7 @@ impl BlockAllocator<'_> {
     pub(super) fn take_back_all(&self, block: BlockIndex) {
         for word in 0..WORDS {
             let free = self.free[block].word(word);
-            if free != 0 && self.take_back(block, Order::ZERO, Back { word, frames: free, free }) {
+            if free != 0 && self.take_back(block, Order::ZERO, Back::of_word(word, free, free)) {
                 count(&self.lists_of(block).counters.double_frees);
             }
         }
@@ -224,28 +225,30 @@ impl BlockAllocator<'_> {
     }
 }
 
-/// Frames of one word that came back together, or the first word of a block that has several.
+/// Frames of one word that came back together, or a block of several words.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Back {
-    /// The word in its pageblock.
-    pub(super) word: usize,
-    /// The frames that came back, as bits.
-    pub(super) frames: usize,
-    /// The free frames that the word had then.
-    pub(super) free: usize,
+    /// The first word in its pageblock, and how many there are.
+    word: usize,
+    words: usize,
+    /// The frames of each word that came back, as bits.
+    frames: usize,
+    /// The free frames that the first word had then.
+    free: usize,
 }
 
 impl Back {
+    /// Frames of one word, which has these free frames now.
     #[inline]
-    pub(super) fn of_block(frame: usize, order: Order, free: usize) -> Self {
-        let head = 1 << (frame % WORD_FRAMES);
-        Self { word: frame / WORD_FRAMES, frames: frames_of(head, order), free }
+    pub(super) const fn of_word(word: usize, frames: usize, free: usize) -> Self {
+        Self { word, words: 1, frames, free }
     }
 
-    /// All words, if these were blocks of `order`.
-    fn words(self, order: Order) -> impl Iterator<Item = (usize, usize)> {
+    #[inline]
+    pub(super) fn of_block(frame: usize, order: Order, free: usize) -> Self {
         let words = (order.frames() as usize / WORD_FRAMES).max(1);
-        (self.word..self.word + words).map(move |word| (word, self.frames))
+        let frames = frames_of(1 << (frame % WORD_FRAMES), order);
+        Self { word: frame / WORD_FRAMES, words, frames, free }
     }
 }
 

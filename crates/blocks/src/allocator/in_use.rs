@@ -22,7 +22,7 @@ pub(super) enum FrameUse {
     /// It does not come back.
     OutOfService,
     Free,
-    /// A block has it: somebody's, or one that a CPU keeps.
+    /// A block has it: one in use, or one that a CPU keeps.
     InBlock,
 }
 
@@ -98,8 +98,9 @@ impl BlockAllocator<'_> {
         let mut first = None;
         for lists in self.lists_in(zone.id).filter(|lists| lists.kept.frames() > 0) {
             let look = || lists.kept.first_in(frames.clone());
-            // What is read while others change it may be an entry that is not used any more, so this is only a hint that there may be
-            // one. Somebody who uses a frame knows that no CPU keeps it: a change that is not seen yet is not about this frame.
+            // Another CPU may change its list at this moment. Then this look may read an entry that is not used any more, and find a frame
+            // that is not kept: so a find is looked at again, with the list in hand. A frame that its owner frees rightly is in no list,
+            // and comes into none meanwhile.
             if look().is_none() {
                 continue;
             }

@@ -187,7 +187,7 @@ impl BlockAllocator<'_> {
         self.note_line(block, cpu);
         let put = |frames| {
             let free = self.free[block].put_frames(word, frames)?;
-            self.note_free(block, Order::ZERO, Back { word, frames, free })
+            self.note_free(block, Order::ZERO, Back::of_word(word, frames, free))
         };
         if put(together.frames).is_ok() {
             return;

@@ -211,8 +211,9 @@ impl BlockAllocator<'_> {
         })
     }
 
-    /// Two who own parts of one block may cut it at the same time: one after the other does. `false` if another is at work, or if
-    /// the pageblock has no blocks of several orders.
+    /// Two CPUs that own parts of one block may cut it at the same time. The first to set the bit cuts, and the other one is told to try
+    /// again: else it could mark frames that the first one has freed, and that a third one has got by then. `false` if another CPU is at
+    /// work, or if the pageblock has no blocks of several orders.
     fn while_cutting(&self, block: BlockIndex, cut: impl FnOnce()) -> bool {
         let may = |state: State| state.is_open() && state.is_mixed() && !state.is_being_cut();
         let begun = self.states[block].update(|state| may(state).then(|| state.being_cut(true)));

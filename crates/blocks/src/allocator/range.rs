@@ -267,7 +267,7 @@ impl BlockAllocator<'_> {
         };
         for (word, frames) in words_of(frames) {
             let free = self.free[block].put_frames(word, frames).map_err(|_| FreeError::DoubleFree(pfn))?;
-            let noted = self.note_free(block, order, Back { word, frames, free });
+            let noted = self.note_free(block, order, Back::of_word(word, frames, free));
             noted.map_err(|_| FreeError::DoubleFree(pfn))?;
         }
         Ok(Attempt::Done)

@@ -115,7 +115,7 @@ impl BlockAllocator<'_> {
         let Some((block, word)) = self.place_of(blocks) else { return };
         let frames = frames_of(blocks.heads(), blocks.order());
         let put = self.free[block].put_frames(word, frames);
-        self.note_returned(block, blocks.order(), put.map(|free| Back { word, frames, free }));
+        self.note_returned(block, blocks.order(), put.map(|free| Back::of_word(word, frames, free)));
     }
 
     /// Frees blocks that lie in one word. Returns those that are no blocks in use, and says no more of them: a
@@ -184,7 +184,7 @@ impl BlockAllocator<'_> {
         }
         let Ok(free) = self.free[block].put_blocks(word, order, heads) else { return false };
         self.note_line(block, cpu);
-        self.note_free(block, order, Back { word, frames: frames_of(heads, order), free }).is_ok()
+        self.note_free(block, order, Back::of_word(word, frames_of(heads, order), free)).is_ok()
     }
 
     /// Pageblock, and word in it.

@@ -18,7 +18,7 @@ const CPU: CpuId = CpuId(0);
 const OTHER: CpuId = CpuId(1);
 const RULES: [RemoteFrees; 2] = [RemoteFrees::AtOnce, RemoteFrees::Kept];
 
-/// As an embedder gets it who chooses nothing.
+/// As an embedder that chooses nothing gets it.
 fn by_default(frames: u64, cpus: usize) -> BlockAllocator<'static> {
     let regions = [0..frames];
     let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..frames, regions: &regions }];
