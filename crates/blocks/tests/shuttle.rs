@@ -342,16 +342,21 @@ fn fault_02_parts_of_a_block_that_are_freed_at_once_are_all_freed() {
                 let cpu = CpuId(cpu);
                 let is_split = thread_rng().gen_bool(0.3);
                 while is_split && !part.is_empty() {
-                    match world.allocator.split_range(cpu, part.clone()) {
-                        Err(FreeError::Busy(_)) => thread::yield_now(),
-                        outcome => break outcome.expect("it is in use"),
+                    let split = world.allocator.split_range(cpu, part.clone());
+                    if !matches!(split, Err(FreeError::Busy(_))) {
+                        split.expect("it is in use");
+                        break;
                     }
+                    thread::yield_now();
                 }
                 let mut rest = part;
                 while !rest.is_empty() {
                     match world.allocator.free_range(cpu, rest.clone()) {
                         Err(FreeError::Busy(pfn)) => rest.start = pfn.0,
-                        outcome => break outcome.expect("it is in use"),
+                        freed => {
+                            freed.expect("it is in use");
+                            break;
+                        }
                     }
                     thread::yield_now();
                 }

@@ -177,7 +177,7 @@ fn parts_of_a_block(
     seed: &mut u64,
     parts: usize,
 ) -> Vec<Range<u64>> {
-    let of = order([9, 9, 10, 8, 7, 4][round % 6]);
+    let of = order([9, 9, 10, 9, 8, 4][round % 6]);
     let start = allocator.alloc(CPU, &movable(of.get())).expect("all is free").0;
     let frames = u64::from(of.frames());
     let mut cuts = vec![0, frames];
@@ -188,7 +188,8 @@ fn parts_of_a_block(
 
 #[test]
 fn fault_02_parts_of_a_block_that_several_threads_free_at_once_are_all_freed() {
-    const THREADS: usize = 3;
+    // As many as run at the same time on most machines: more would wait for each other.
+    const THREADS: usize = 2;
     for rule in RULES {
         let allocator = by_default(4096, THREADS).with_remote_frees(rule);
         let (begin, end) = (Start::of(THREADS), Start::of(THREADS));
@@ -223,7 +224,7 @@ fn fault_02_parts_of_a_block_that_several_threads_free_at_once_are_all_freed() {
                 });
             }
             let mut seed = 1;
-            for round in rounds(20_000) {
+            for round in rounds(200_000) {
                 *parts.lock().unwrap() = parts_of_a_block(&allocator, round, &mut seed, THREADS);
                 begin.wait();
                 free_own(0, round);
