@@ -8,6 +8,9 @@ use crate::free_bits::WORDS;
 use crate::stack::BlockIndex;
 use crate::state::{Phase, State};
 
+/// All frames of a pageblock are free, as words of bits.
+pub(super) const ALL_FREE: [usize; WORDS] = [usize::MAX; WORDS];
+
 impl BlockAllocator<'_> {
     /// Takes a pageblock out of service: its free frames are handed out no more and leave the counts, and frames freed in it stay
     /// in it. Frames that are in use stay so. (A block that another CPU frees at this very moment may be kept by that CPU for one
@@ -78,7 +81,7 @@ impl BlockAllocator<'_> {
     pub(super) fn open(&self, block: BlockIndex, split: State) -> bool {
         let changing = split.in_phase(Phase::Changing);
         self.turn_into(block, |state| changing.keeping(state))
-            && self.end_opening(block, split.phase(), [usize::MAX; WORDS])
+            && self.end_opening(block, split.phase(), ALL_FREE)
     }
 
     /// What is changing is split from here on, and these frames of it are free, as words of bits. `false` if it is out of service.
@@ -120,7 +123,7 @@ impl BlockAllocator<'_> {
     fn put_away(&self, block: BlockIndex) {
         let split = State::split(Order::ZERO, MigrateType::Movable).in_phase(Phase::Changing);
         self.states[block].update(|state| Some(split.keeping(state))).ok();
-        self.end_opening(block, Phase::Idle, [usize::MAX; WORDS]);
+        self.end_opening(block, Phase::Idle, ALL_FREE);
         // It may be in service again.
         self.settle(block);
     }

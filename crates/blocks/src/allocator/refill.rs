@@ -6,6 +6,7 @@ use core::ops::Range;
 use pageset_core::{CpuId, ZoneId};
 
 use super::BlockAllocator;
+use super::isolation::ALL_FREE;
 use super::reserve::Reserve;
 use crate::cpu_lists::{AtHand, CpuLists, Wanted, count};
 use crate::free_bits::WORDS;
@@ -128,8 +129,17 @@ impl BlockAllocator<'_> {
     /// A whole pageblock, split for this CPU.
     pub(super) fn claim(&self, needy: Needy<'_>) -> Option<BlockIndex> {
         let split = State::split(needy.wanted.order, needy.wanted.migratetype).of_owner(needy.cpu);
+        let to_changing = |state: State| {
+            let is_spare = state.phase() == Phase::Spare && !state.is_isolated();
+            is_spare.then(|| split.in_phase(Phase::Changing).keeping(state))
+        };
+        if let Some(block) = self.take_spare(needy.lists, to_changing)
+            && self.end_opening(block, Phase::Current, ALL_FREE)
+        {
+            return Some(block);
+        }
         loop {
-            let block = self.take_whole(needy)?;
+            let block = self.claim_some(needy)?;
             if self.open(block, split) {
                 return Some(block);
             }
