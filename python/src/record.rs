@@ -60,7 +60,7 @@ pub(crate) fn record(
             watch.show(status.events);
             if watch.is_cancelled() { Going::End } else { Going::On }
         });
-        if matches!(recording, Err(RecordError::Command { .. })) {
+        if matches!(recording, Err(RecordError::Command { .. } | RecordError::Refused { .. })) {
             // It has no event that anybody asked for.
             remove_begun(&path);
         }

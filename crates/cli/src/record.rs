@@ -61,7 +61,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<()> {
         if is_interrupted.load(Ordering::Relaxed) { Going::End } else { Going::On }
     });
     drop(live);
-    if matches!(recording, Err(RecordError::Command { .. })) {
+    if matches!(recording, Err(RecordError::Command { .. } | RecordError::Refused { .. })) {
         // It has no event that anybody asked for.
         output::remove_begun(path);
     }

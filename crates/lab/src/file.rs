@@ -58,10 +58,10 @@ fn open_unlooked(path: &Path, existing: Existing) -> Result<File> {
     Ok(file)
 }
 
-/// Removes a file that [`begin_file`] has begun and that has nothing in it. A device or a pipe stays.
+/// Removes a file that [`begin_file`] has begun and that has nothing of worth in it. A device or a pipe stays.
 pub fn remove_begun(path: &Path) {
     if fs::symlink_metadata(path).is_ok_and(|kind| kind.is_file()) {
-        // What cannot be removed is an empty file, and the caller has an error of its own to tell.
+        // The caller has an error of its own to tell.
         drop(fs::remove_file(path));
     }
 }

@@ -67,6 +67,39 @@ fn fault_08_a_recorder_in_a_pid_namespace_knows_its_threads() {
 
 #[test]
 #[ignore = "needs root and tracefs"]
+fn fault_08_a_recorder_in_a_time_namespace_is_refused_where_the_clocks_differ() {
+    let _guard = this_machine();
+    let (_directory, path, name) = directory();
+    let under = |offset: &str| {
+        let mut command = Command::new("unshare");
+        command.args([
+            "--time",
+            "--monotonic",
+            offset,
+            "--fork",
+            PAGESET,
+            "record",
+            "--for",
+            "200ms",
+            "-o",
+            &name,
+        ]);
+        command.output().unwrap()
+    };
+    for offset in ["1000", "-1"] {
+        let refused = under(offset);
+        let error = text(&refused.stderr);
+        assert!(
+            error.contains("the clock of this process is not that of the kernel's trace"),
+            "{offset}: {error}"
+        );
+        assert!(!path.exists(), "nothing was recorded");
+    }
+    ends_well(&under("0"));
+}
+
+#[test]
+#[ignore = "needs root and tracefs"]
 fn fault_08_two_recorders_may_have_the_same_number() {
     let _guard = this_machine();
     let (directory, ..) = directory();
