@@ -41,7 +41,10 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "miri has no limit of its own, and ends the program")]
     fn a_table_that_no_heap_can_hold_is_an_error() {
-        for len in [usize::MAX, usize::MAX / 8, isize::MAX as usize / 8] {
+        // The last one is a size that heaps are asked for; miri, which has no limit, ends there.
+        let lens = [usize::MAX, usize::MAX / 8, isize::MAX as usize / 8];
+        for len in &lens[..if cfg!(miri) { 2 } else { 3 }] {
+            let len = *len;
             assert_eq!(zeroed::<u64>(len).unwrap_err(), HeapExhausted::of::<u64>(len));
             assert_eq!(made(len, || 1_u64).unwrap_err(), HeapExhausted::of::<u64>(len));
             assert_eq!(with_room::<u64>(len).unwrap_err().bytes, len.saturating_mul(8));
