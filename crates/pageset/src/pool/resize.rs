@@ -17,7 +17,7 @@ impl Pool {
     /// To shrink, it takes free pageblocks (2 MiB) out of service, highest first, until at most `bytes` are in service.
     /// Their memory goes back to the system; their address space stays reserved. If too few are free, more than `bytes`
     /// stay in service, but the capacity still falls to `bytes`. Call this again after pages were freed. Until then, a page
-    /// in a CPU's array may be allocated again.
+    /// in a CPU's array may be allocated again. To grow, it puts the lowest back first.
     pub fn resize(&self, bytes: usize) -> usize {
         let (inner, _inside) = match self.enter() {
             Ok(entered) => entered,

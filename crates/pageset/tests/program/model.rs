@@ -1,5 +1,7 @@
 //! What a pool is, said as simply as possible: frames that somebody has, and pageblocks that are out of service.
 
+use std::collections::BTreeSet;
+
 use pageset::{AllocError, Order, PAGE_BYTES};
 
 /// Frames of a pageblock, the unit in which a pool is resized.
@@ -15,15 +17,15 @@ pub(super) struct Model {
     capacity: usize,
     /// What may be used at most: more than the capacity if it fell below what was used, until arrays are emptied.
     limit: usize,
-    /// Pageblocks out of service, the first to come back last.
-    retired: Vec<usize>,
+    /// Pageblocks out of service.
+    retired: BTreeSet<usize>,
 }
 
 impl Model {
     pub(super) fn new(bytes: usize, capacity: Option<usize>) -> Self {
         let frames = bytes / PAGE_BYTES;
         let capacity = capacity.map_or(frames, |bytes| bytes / PAGE_BYTES).min(frames);
-        Self { is_used: vec![false; frames], used: 0, capacity, limit: capacity, retired: Vec::new() }
+        Self { is_used: vec![false; frames], used: 0, capacity, limit: capacity, retired: BTreeSet::new() }
     }
 
     pub(super) fn frames(&self) -> usize {
@@ -116,13 +118,14 @@ impl Model {
     /// Resizes. Returns the bytes in service.
     pub(super) fn resize(&mut self, bytes: usize) -> usize {
         let all = self.frames() * PAGE_BYTES;
-        let in_service = |retired: &Vec<usize>| all - retired.len() * BLOCK_BYTES;
+        let in_service = |retired: &BTreeSet<usize>| all - retired.len() * BLOCK_BYTES;
+        // The lowest comes back first.
         while !self.retired.is_empty() && in_service(&self.retired) + BLOCK_BYTES <= bytes {
-            self.retired.pop();
+            self.retired.pop_first();
         }
         for block in (0..self.frames() / BLOCK_FRAMES).rev() {
             if in_service(&self.retired) > bytes && self.are_free(block * BLOCK_FRAMES, BLOCK_FRAMES) {
-                self.retired.push(block);
+                self.retired.insert(block);
             }
         }
         self.capacity = bytes.min(all) / PAGE_BYTES;
