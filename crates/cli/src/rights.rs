@@ -10,6 +10,8 @@ use pageset_report::shell_word;
 
 use crate::left;
 
+/// What the command is called.
+const NAME: &str = "pageset";
 /// Where `sudo` looks for a command, whatever the user's PATH is. Source: sudoers(5), `secure_path` of distributions.
 const PATHS_OF_ROOT: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
 
@@ -47,8 +49,11 @@ fn causes(error: &Error) -> String {
 
 /// This program with these words, run by root.
 pub(crate) fn as_root(words: &[impl AsRef<str>]) -> String {
-    let program = env::args().next().unwrap_or_else(|| "pageset".to_owned());
-    let found = env::current_exe().ok();
+    // As a part of another program, such as Python, it is a command of its own name.
+    let found = env::current_exe()
+        .ok()
+        .filter(|found| found.file_name().is_some_and(|name| name.to_string_lossy().starts_with(NAME)));
+    let program = env::args().next().filter(|_| found.is_some()).unwrap_or_else(|| NAME.to_owned());
     let mut line = format!("sudo {}", shell_word(&program_of_root(&program, found.as_deref())));
     words.iter().for_each(|word| line += &format!(" {}", shell_word(word.as_ref())));
     line
