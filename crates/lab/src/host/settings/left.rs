@@ -62,7 +62,7 @@ impl Left {
 
 impl fmt::Display for Left {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} was killed before it put settings back: ", self.owner)?;
+        write!(f, "A command was killed before it put settings back, {}: ", self.owner)?;
         let values = self.changes.iter().flat_map(Change::all);
         let each =
             values.map(|values| format!("{} is {}, and was {}", values.key, values.after, values.before));

@@ -94,7 +94,7 @@ pub enum SettingError {
     },
     /// A process was killed before it put its settings back.
     #[error("{0}")]
-    Left(Left),
+    Left(Box<Left>),
     /// Changes cannot be written down, so nothing is changed.
     #[error("{path}: cannot write down which setting changes: {source}; nothing was changed")]
     NoRecord {
@@ -142,7 +142,7 @@ impl Settings {
         let mut record = Record::lock(&self.records)?;
         // Of the locked file first: between a look and the lock, its owner could be killed.
         if let Some(left) = Left::of(record.content(), &self.root, record.path()).or_else(|| self.left()) {
-            return Err(SettingError::Left(left));
+            return Err(SettingError::Left(Box::new(left)));
         }
         record.begin(&Owner::this_process(command))?;
         Ok(Changes::new(self.root.clone(), record))
