@@ -45,7 +45,7 @@ fn made(make: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<Vec<u8>> {
 
 /// Says something on the standard error, beside the result: what a person should know, or why there is none.
 pub(crate) fn say(text: &str) {
-    // Nobody is left to be told if this fails.
+    // No other place is left to say that this failed.
     drop(writeln!(io::stderr(), "{}", printable_lines(text)));
 }
 

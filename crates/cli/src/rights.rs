@@ -1,4 +1,4 @@
-//! What only root may do: the missing right, and the command that has it.
+//! Errors of a missing right: only root has it, and one command line would work.
 
 use std::env;
 use std::path::Path;
@@ -10,12 +10,12 @@ use pageset_report::shell_word;
 
 use crate::left;
 
-/// What the command is called.
+/// Name of the command.
 const NAME: &str = "pageset";
 /// Where `sudo` looks for a command, whatever the user's PATH is. Source: sudoers(5), `secure_path` of distributions.
 const PATHS_OF_ROOT: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
 
-/// The text of an error. Each cause is said once, and what root may do is said as the command that does it. `typed` are the
+/// The text of an error. Each cause is said once. An error of a missing right shows the command line that would work. `typed` are the
 /// words of the command line behind the program's name.
 pub(crate) fn told(error: &Error, typed: &[String]) -> String {
     let missing = error.chain().find_map(|cause| {

@@ -33,7 +33,7 @@ impl fmt::Display for Interrupted {
 
 impl Error for Interrupted {}
 
-/// Those that end a command, without those that this process was started to ignore, as by `nohup`.
+/// Signals that end a command, without those that this process was started to ignore, as by `nohup`.
 pub(crate) fn ending() -> impl Iterator<Item = i32> {
     let ignored = ignored(&fs::read_to_string("/proc/self/status").unwrap_or_default());
     [SIGHUP, SIGINT, SIGTERM].into_iter().filter(move |signal| ignored >> (signal - 1) & 1 == 0)

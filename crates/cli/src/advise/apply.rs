@@ -25,7 +25,7 @@ pub(super) struct Trial<'a> {
     changes: Changes,
 }
 
-/// What came of a trial.
+/// The result of a trial.
 pub(super) enum Tried {
     /// Nothing was changed. Why.
     Not(String),
@@ -37,9 +37,9 @@ pub(super) enum Tried {
 pub(super) struct Compared {
     pub(super) setting: String,
     pub(super) against: Against,
-    /// What the command took.
+    /// Times of the command.
     pub(super) run_times: RunTimes,
-    /// What came of it, in a few sentences.
+    /// The result in a few sentences.
     pub(super) sentences: Vec<String>,
     /// Whether the setting is as it was before, or as it was asked to be.
     pub(super) is_settled: bool,
@@ -53,7 +53,7 @@ impl Tried {
         }
     }
 
-    /// What came of it.
+    /// The result in words.
     pub(super) fn sentences(&self) -> impl Iterator<Item = &str> {
         let all = match self {
             Self::Not(why) => std::slice::from_ref(why),
@@ -141,13 +141,13 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// What became of the setting at the end.
+/// How the setting is at the end.
 struct Ended {
     sentences: Vec<String>,
     is_settled: bool,
 }
 
-/// How far the forecast was right, in a sentence.
+/// Forecast and truth in a sentence.
 fn visits(found: &Against, setting: &str) -> Option<String> {
     let visits = found.changes.iter().find(|change| change.quantity == "visits")?;
     let range = visits.interval.map_or_else(String::new, |(low, high)| format!(" ({low:.0} to {high:.0})"));
@@ -157,7 +157,7 @@ fn visits(found: &Against, setting: &str) -> Option<String> {
     ))
 }
 
-/// Asks the person at the terminal, who sees the verdict first.
+/// Asks the person at the terminal. The verdict is shown first.
 fn is_agreed(advice: &Advice, setting: &str, signals: &Signals) -> Result<bool> {
     let Some(terminal) = terminal::open() else { bail!("the terminal is gone; nothing was changed") };
     let verdict = advice.sentences.iter().take(3).flat_map(|sentence| wrap(sentence, 80));

@@ -39,9 +39,9 @@ pub(super) struct Recorder<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Runs {
     pub(super) traces: Vec<PathBuf>,
-    /// What the command took in each, if there is a command.
+    /// Times of the command in each, if there is a command.
     pub(super) seconds: Vec<f64>,
-    /// What is easily overlooked about them.
+    /// Notes about them that are easily overlooked.
     pub(super) warnings: Vec<String>,
 }
 

@@ -14,7 +14,7 @@ pub struct RunTimes {
     pub after_s: Vec<f64>,
 }
 
-/// What run times say.
+/// The difference that run times show.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Difference {
     /// One run of each says nothing of how far runs differ.
@@ -33,7 +33,8 @@ pub enum Difference {
 }
 
 impl RunTimes {
-    /// What they say. Any order of runs is equally likely if nothing has changed; of those, only two have the groups apart.
+    /// The difference that they show. Any order of runs is equally likely if nothing has changed. Only two of these orders
+    /// have both groups apart.
     #[must_use]
     pub fn difference(&self) -> Difference {
         let (Some(before), Some(after)) = (Range::of(&self.before_s), Range::of(&self.after_s)) else {
@@ -80,7 +81,7 @@ impl RunTimes {
         })
     }
 
-    /// Runs of each side from which a change can be shown.
+    /// So many runs of each side can show a change.
     fn enough() -> usize {
         let apart = |runs: usize| Self { before_s: vec![1.0; runs], after_s: vec![2.0; runs] };
         (1..).find(|runs| matches!(apart(*runs).difference(), Difference::Shown { .. })).unwrap_or(1)

@@ -17,7 +17,7 @@ const PAIRS: [(&str, &str); 3] = [
 /// Files that act when they are written.
 const ACTS: [&str; 3] = ["vm.compact_memory", "vm.drop_caches", "vm.stat_refresh"];
 
-/// A setting and what it is to be, as `sysctl` takes it.
+/// A setting and its new value, as `sysctl` takes them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Assignment {
     key: String,
@@ -32,7 +32,7 @@ pub(super) struct Values {
     pub(super) after: String,
 }
 
-/// What a change does to a setting, and to the one that is reset by it.
+/// A change of a setting, and of the other one that the kernel resets by it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Change {
     /// The setting that is written.
@@ -41,7 +41,7 @@ pub(super) struct Change {
     pub(super) reset: Option<Values>,
 }
 
-/// What the settings of a change are now.
+/// How the settings of a change are now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Now {
     /// As the change made them.
@@ -53,7 +53,7 @@ pub(super) enum Now {
 }
 
 impl Assignment {
-    /// Of a text like `vm.stat_interval=5`.
+    /// Reads a text like `vm.stat_interval=5`.
     pub(super) fn parse(text: &str) -> Result<Self, SettingError> {
         let not_a_setting = || SettingError::NotASetting(text.to_owned());
         let (key, value) = text.split_once('=').ok_or_else(not_a_setting)?;
@@ -79,7 +79,7 @@ impl Assignment {
         &self.value
     }
 
-    /// What it would change below `root`.
+    /// The change that it would be below `root`.
     pub(super) fn change(&self, root: &Path) -> Result<Change, SettingError> {
         let written =
             Values { key: self.key.clone(), before: read(root, &self.key)?, after: self.value.clone() };
@@ -103,7 +103,7 @@ impl Change {
         [Some(&self.written), self.reset.as_ref()].into_iter().flatten()
     }
 
-    /// What the settings are below `root`.
+    /// How its settings are below `root`.
     pub(super) fn now(&self, root: &Path) -> Result<Now, SettingError> {
         let now = self.all().map(|values| read(root, &values.key)).collect::<Result<Vec<_>, _>>()?;
         let are = |wanted: fn(&Values) -> &String| self.all().map(wanted).eq(&now);

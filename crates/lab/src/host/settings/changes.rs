@@ -12,7 +12,7 @@ use super::told::PutBack;
 pub struct Changes {
     root: PathBuf,
     record: Record,
-    /// In the order in which they were made.
+    /// The oldest first.
     made: Vec<Change>,
 }
 
@@ -52,7 +52,7 @@ impl Changes {
     /// Leaves the settings as they are now.
     ///
     /// # Errors
-    /// The file of changes cannot be written: the next command would take them for those of a killed process.
+    /// The file of changes cannot be written: the next command would take a killed process for their owner.
     pub fn keep(mut self) -> Result<(), SettingError> {
         self.made.clear();
         self.record.clear()

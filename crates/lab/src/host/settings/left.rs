@@ -13,14 +13,14 @@ use super::told::PutBack;
 pub struct Left {
     /// Which process that was.
     pub owner: Owner,
-    /// Those that are still as it left them.
+    /// The changes that still are as it left them.
     changes: Vec<Change>,
     root: PathBuf,
     record: PathBuf,
 }
 
 impl Left {
-    /// What of the content of the file `record` is still changed below `root`.
+    /// The changes in the content of the file `record` that still are as they were made below `root`.
     pub(super) fn of(content: Content, root: &Path, record: &Path) -> Option<Self> {
         let owner = content.owner.filter(Owner::is_of_this_boot)?;
         let mut changes = content.changes;

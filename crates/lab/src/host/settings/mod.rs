@@ -1,8 +1,8 @@
 //! Settings of the running kernel that are changed for a while. They are put back whatever ends the program.
 //!
-//! Whatever changes a setting goes through [`Settings::begin`]: `record` is the file where changes are written down
-//! first, `change` is a setting with its values before and after, `changes` makes and undoes them, `left` is what a
-//! killed process did not undo, `told` says what came of it.
+//! Code that changes a setting goes through [`Settings::begin`]. `record` is the file where changes are written down
+//! first. `change` is a setting with its values before and after. `changes` makes and undoes them. `left` has the changes
+//! that a killed process did not undo. `told` has the sentences about them.
 //!
 //! A setting lasts until the machine stops, and so does what was written to a file of `/proc/sys`. The file of changes
 //! therefore needs no flush to the disk: it outlives processes, and a boot makes it void.
@@ -57,13 +57,13 @@ pub enum SettingError {
     Unreadable {
         /// Its file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's reason.
         source: io::Error,
     },
     /// This user may not change settings.
     #[error("{path}: only root may change a setting")]
     NotRoot {
-        /// What may not be written.
+        /// The file that may not be written.
         path: PathBuf,
     },
     /// The kernel refuses the value.
@@ -71,9 +71,9 @@ pub enum SettingError {
     Refused {
         /// Its file.
         path: PathBuf,
-        /// What was to be written.
+        /// The value that it refuses.
         value: String,
-        /// What the system says.
+        /// The system's reason.
         source: io::Error,
     },
     /// The kernel took another value than the one that was written. It was put back.
@@ -81,9 +81,9 @@ pub enum SettingError {
     Altered {
         /// The setting.
         key: String,
-        /// What was written.
+        /// The written value.
         asked: String,
-        /// What could be read then.
+        /// The value that is read then.
         now: String,
     },
     /// Another process changes settings. Two at once would each take the other's value for the one to put back.
@@ -100,20 +100,20 @@ pub enum SettingError {
     NoRecord {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's reason.
         source: io::Error,
     },
 }
 
 impl Settings {
-    /// Those of the running kernel. Changes are written down in `/run/pageset/settings`, or in
+    /// The settings of the running kernel. Changes are written down in `/run/pageset/settings`, or in
     /// `/var/lib/pageset/settings` where `/run` cannot be written.
     #[must_use]
     pub fn of_this_machine() -> Self {
         Self { root: ROOT.into(), records: RECORDS.map(PathBuf::from).to_vec() }
     }
 
-    /// Those below `root`, a directory like `/proc/sys`. Changes are written down in `record`.
+    /// The settings below `root`, a directory like `/proc/sys`. Changes are written down in `record`.
     #[must_use]
     pub fn at(root: impl Into<PathBuf>, record: impl Into<PathBuf>) -> Self {
         Self { root: root.into(), records: vec![record.into()] }
@@ -140,7 +140,7 @@ impl Settings {
     /// Another process has the file, one that was killed left settings changed, or the file cannot be written.
     pub fn begin(&self, command: &str) -> Result<Changes, SettingError> {
         let mut record = Record::lock(&self.records)?;
-        // Of the locked file first: between a look and the lock, its owner could be killed.
+        // The locked file is read first: between a look and the lock, its owner could be killed.
         if let Some(left) = Left::of(record.content(), &self.root, record.path()).or_else(|| self.left()) {
             return Err(SettingError::Left(Box::new(left)));
         }
@@ -148,7 +148,7 @@ impl Settings {
         Ok(Changes::new(self.root.clone(), record))
     }
 
-    /// What a process that was killed did not put back; `None` if there is nothing, or if its changes are undone already.
+    /// Changes that a killed process did not put back; `None` if there are none, or if they are undone already.
     /// Needs no privileges.
     #[must_use]
     pub fn left(&self) -> Option<Left> {
@@ -160,7 +160,7 @@ fn path_of(root: &Path, key: &str) -> PathBuf {
     root.join(key.replace('.', "/"))
 }
 
-/// What a setting is now.
+/// The value of a setting now.
 fn read(root: &Path, key: &str) -> Result<String, SettingError> {
     let path = path_of(root, key);
     match fs::read_to_string(&path) {

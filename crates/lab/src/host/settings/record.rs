@@ -23,7 +23,8 @@ use super::change::Change;
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 /// Longest file that is read. Each change has less than 300 bytes.
 const BYTES_MAX: u64 = 64 << 10;
-/// A process that looks for what was left has the lock for a moment: how often, and how long apart, it is tried again.
+/// A process that looks for changes that were left has the lock for a moment. So often, and after such a pause, it is tried
+/// again.
 const TRIES: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -32,7 +33,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub struct Owner {
     /// Its number.
     pub pid: u32,
-    /// What was typed.
+    /// Its command line.
     pub command: String,
     /// When it began, in seconds since 1970.
     began_s: u64,
@@ -150,7 +151,7 @@ pub(super) struct Content {
 }
 
 impl Content {
-    /// What a process that no longer lives has written down; `None` if its process lives.
+    /// The lines of a process that no longer lives; `None` if it lives.
     pub(super) fn of_killed(path: &Path) -> Option<Self> {
         let file = File::open(path).ok()?;
         // The lock is of a process that lives. Dropped with the file.

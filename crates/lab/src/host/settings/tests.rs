@@ -1,5 +1,5 @@
-//! On a directory that stands for `/proc/sys`. What a killed process leaves is what stands in the file while it lives, so a
-//! copy of the file, which nobody has locked, stands for a kill.
+//! On a directory that stands for `/proc/sys`. A killed process leaves the lines that stand in the file while it lives. So a
+//! copy of the file, which no process has locked, stands for a kill.
 
 use std::path::Path;
 
@@ -34,7 +34,7 @@ impl Machine {
         fs::read_to_string(path_of(self.root(), key)).unwrap()
     }
 
-    /// What the machine looks like to a command that begins once this process was killed.
+    /// The machine as it looks to a command that begins once this process was killed.
     fn killed(&self) -> Settings {
         fs::copy(self.root().join("run/settings"), self.root().join("left")).unwrap();
         Settings::at(self.root(), self.root().join("left"))

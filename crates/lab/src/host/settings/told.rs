@@ -1,4 +1,4 @@
-//! What is said of changed settings.
+//! Sentences about changed settings.
 
 use std::fmt;
 use std::path::Path;
@@ -7,19 +7,19 @@ use std::time::Duration;
 use super::change::{Change, Now};
 use super::record::Owner;
 
-/// What became of a changed setting.
+/// The end of a changed setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PutBack {
     /// The setting that was written to undo the change.
     pub key: String,
     /// Its value before the change.
     pub before: String,
-    /// What became of it.
+    /// Whether it has that value again.
     pub outcome: Outcome,
     way_back: String,
 }
 
-/// What became of a changed setting.
+/// Whether a changed setting is as it was before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It has its old value again.
