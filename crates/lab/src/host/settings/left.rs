@@ -62,10 +62,10 @@ impl Left {
 
 impl fmt::Display for Left {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "A command was killed before it put settings back, {}: ", self.owner)?;
         let values = self.changes.iter().flat_map(Change::all);
         let each =
             values.map(|values| format!("{} is {}, and was {}", values.key, values.after, values.before));
-        write!(f, "{}.", each.collect::<Vec<_>>().join("; "))
+        let each = each.collect::<Vec<_>>().join("; ");
+        write!(f, "A command was killed before it put settings back: {each}. It was {}.", self.owner)
     }
 }

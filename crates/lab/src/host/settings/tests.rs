@@ -118,10 +118,12 @@ fn fault_07_what_a_killed_process_left_is_found_and_not_taken_for_the_original()
     let left = later.left().unwrap();
     assert_eq!(left.ways_back(), ["sysctl vm.stat_interval=1"]);
     let sentence = left.to_string();
+    let begin =
+        "A command was killed before it put settings back: vm.stat_interval is 7, and was 1. It was process ";
     assert!(
-        sentence.contains("(`pageset advise`, begun ")
-            && sentence
-                .ends_with("was killed before it put settings back: vm.stat_interval is 7, and was 1."),
+        sentence.starts_with(begin)
+            && sentence.contains("(`pageset advise`, begun ")
+            && sentence.ends_with(" ago)."),
         "{sentence}"
     );
     let error = later.begin("test").unwrap_err();
