@@ -18,12 +18,13 @@ pub(crate) enum OtherFile {
 }
 
 /// Lines that only one file has, with that file.
-const SIGNS: [(&str, OtherFile); 9] = [
+const SIGNS: [(&str, OtherFile); 10] = [
     ("Mem-Info:", OtherFile::MemInfo),
     ("Mem-info:", OtherFile::MemInfo),
     ("invoked oom-killer", OtherFile::MemInfo),
     (" per-cpu:", OtherFile::MemInfo),
     ("active_anon:", OtherFile::MemInfo),
+    ("kB min:", OtherFile::MemInfo),
     ("Free pages count per migrate type", OtherFile::Proc("/proc/pagetypeinfo")),
     ("Page block order:", OtherFile::Proc("/proc/pagetypeinfo")),
     ("MemTotal: ", OtherFile::Proc("/proc/meminfo")),
@@ -107,6 +108,7 @@ mod tests {
         for (text, expected) in [
             ("[ 12.3] Mem-Info:\n[ 12.3] DMA per-cpu:\n", Some(OtherFile::MemInfo)),
             ("DMA per-cpu:\nCPU    0: hi:    0, btch:   1 usd:   0\n", Some(OtherFile::MemInfo)),
+            ("Node 0 DMA free:15900kB min:40kB low:48kB\n", Some(OtherFile::MemInfo)),
             ("active_anon:1 inactive_anon:2\n", Some(OtherFile::MemInfo)),
             ("> Node 0, zone   DMA\n>   pages free     3\n", Some(OtherFile::Zoneinfo)),
             ("Node 0, zone      DMA      1      1      0      0\n", Some(OtherFile::Proc("/proc/buddyinfo"))),

@@ -83,6 +83,12 @@ impl TracingData {
         let event = (tracepoint, EventFormat::parse(text)?);
         match Decoder::new(std::slice::from_ref(&event), Symbols::default()) {
             Ok(_) => self.events.push(event),
+            Err(problem) if tracepoint.need == Need::Required && event.1.field("page").is_some() => {
+                return Err(format!(
+                    "{problem}, but an address, as kernels before 4.1: copy the kernel's own text, \
+                     /sys/kernel/tracing/trace, which has frames"
+                ));
+            }
             Err(problem) if tracepoint.need == Need::Required => return Err(problem),
             Err(_) => {}
         }
@@ -142,7 +148,8 @@ mod tests {
     #[test]
     fn only_events_that_a_recording_needs_must_have_their_fields() {
         let without_pfn = FORMAT.replace(" pfn;", " page;");
-        assert!(TracingData::default().note("kmem", &without_pfn).unwrap_err().contains("pfn"));
+        let error = TracingData::default().note("kmem", &without_pfn).unwrap_err();
+        assert!(error.contains("pfn") && error.contains("before 4.1"), "{error}");
         let mut described = TracingData::default();
         let other = without_pfn.replace("name: mm_page_alloc", "name: mm_page_pcpu_drain");
         described.note("kmem", &other).unwrap();

@@ -26,7 +26,9 @@ fn stripped<'line>(line: &'line str, prefix: &str) -> &'line str {
     // A time or a name of a log: as wide in every line, but for numbers that grow.
     let word = prefix.trim_end();
     let last = word.chars().next_back();
-    let same_width = line.get(..word.len()).filter(|before| before.chars().next_back() == last);
+    let is_alike =
+        |c: char| Some(c) == last || c.is_ascii_digit() && last.is_some_and(|last| last.is_ascii_digit());
+    let same_width = line.get(..word.len()).filter(|before| before.chars().next_back().is_some_and(is_alike));
     let width = same_width.map(str::len).or_else(|| {
         let last = last?;
         let near = line.get(..word.len() + 4).unwrap_or(line);
@@ -54,6 +56,8 @@ mod tests {
             "[    9.876543] Node 0\n[    9.876544]   free 7\n",
             "[99999.876543] Node 0\n[100000.876544]   free 7\n",
             "Jan  1 12:00:00 host kernel: Node 0\nJan  1 12:00:01 host kernel:   free 7\n",
+            "    9\tNode 0\n   10\t  free 7\n",
+            "9:Node 0\n10:  free 7\n",
             "2024-01-01T00:00:00.123+01:00 | Node 0\n2024-01-01T00:00:00.124+01:00 |  free 7\n",
         ] {
             let zone = zone(text);
