@@ -43,6 +43,13 @@ static VALID: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
         text("formats/perf-script-fields.txt.xz"),
         text("formats/trace-cmd-report.txt.xz"),
         text("formats/trace-cmd-report-R.txt"),
+        text("formats/field/ftrace-stacktrace.txt"),
+        text("formats/field/ftrace-real-time.txt"),
+        text("formats/field/ftrace-2.6.txt"),
+        text("formats/field/ftrace-raw.txt"),
+        text("formats/field/perf-unknown-task.txt"),
+        text("formats/field/perf-distances.txt"),
+        text("formats/field/mem-info.txt"),
         crate::bundled::bytes("formats/trace-cmd-6.dat.xz"),
         crate::bundled::bytes("formats/trace-cmd-7.dat"),
         crate::bundled::bytes("formats/perf.data.xz"),
@@ -55,6 +62,13 @@ static VALID: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
 /// The texts under `before` of a bundled side file, and the whole.
 static SIDE: LazyLock<String> =
     LazyLock::new(|| String::from_utf8(crate::bundled::bytes("formats/k61_2c_tcp.json.xz")).expect("JSON"));
+
+/// Copies of `/proc/zoneinfo`.
+static COPIES: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let names = ["2.6", "2node-cold", "2node", "64k", "indented", "own-zone"];
+    let copy = |name| crate::bundled::bytes(&format!("formats/field/zoneinfo-{name}.txt"));
+    names.map(|name| String::from_utf8(copy(name)).expect("text")).to_vec()
+});
 
 /// One change to a file.
 #[derive(Clone, Debug)]
@@ -158,6 +172,15 @@ proptest! {
             drop(fuzzing::side_file(text));
             drop(fuzzing::layout(text));
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn damaged_copies_of_zoneinfo(which in any::<Index>(), damage in vec(damage(), 1..6)) {
+        fuzzing::procfs(&damaged_text(&COPIES[which.index(COPIES.len())], &damage));
     }
 }
 
