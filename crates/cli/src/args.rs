@@ -459,7 +459,7 @@ How to use this:
 
   pageset layout zoneinfo.txt -o my.toml
   pageset layout arm.txt --page-size 64K -o arm.toml
-  pageset layout two.txt --node-cpus 0=0-3,1=4-7 -o two.toml
+  pageset layout two.txt --node-cpus 0=0-1,1=2-3 -o two.toml
 
   In place of a trace, this takes a copy of /proc/zoneinfo, of any kernel since
   2.6.32. The file says neither the size of a page nor which CPUs are local to

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::hint;
 use crate::options::{MachineArgs, SourceArgs};
-use crate::source::Source;
+use crate::source::{self, Source};
 
 /// Where a layout comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -114,14 +114,17 @@ pub(crate) fn find(
         if size.is_some() || given.facts.node_cpus.is_some() {
             bail!(
                 "{}: the recording describes its machine, with pages of {} bytes: leave --page-size and --node-cpus out",
-                source.argument,
+                source::title(source.info()),
                 machine.page_size
             );
         }
         return Ok((machine.clone(), LayoutOrigin::Recorded));
     }
     if given.facts.node_cpus.is_some() {
-        bail!("{}: --node-cpus goes with a copy of /proc/zoneinfo: give one with --layout", source.argument);
+        bail!(
+            "{}: --node-cpus goes with a copy of /proc/zoneinfo: give one with --layout",
+            source::title(source.info())
+        );
     }
     let path = args.trace.as_deref();
     if path.is_some_and(|path| !path.is_file()) {

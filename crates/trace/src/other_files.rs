@@ -88,7 +88,7 @@ impl OtherFile {
     pub(crate) fn as_trace(self, path: &Path) -> TraceError {
         let (lacks, remedy) = match self {
             Self::Zoneinfo => {
-                ("no events", "give it as the layout of a trace; `pageset layout` makes a layout of it")
+                ("no events", "give it as the layout of a trace; `pageset layout FILE` makes a layout of it")
             }
             _ => (
                 "neither events nor the zones' places",

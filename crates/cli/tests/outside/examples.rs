@@ -119,8 +119,15 @@ fn prepare(directory: &Path) {
         fs::copy(traces.join(name), directory.join(copy)).expect("a recording can be copied");
     }
     let formats = data.join("formats");
-    fs::copy(formats.join("trace-cmd-7.dat"), directory.join("trace.dat")).expect("a file can be copied");
-    fs::copy(formats.join("ftrace-old.txt"), directory.join("trace.txt")).expect("a file can be copied");
+    for (name, copy) in [
+        ("trace-cmd-7.dat", "trace.dat"),
+        ("ftrace-old.txt", "trace.txt"),
+        ("field/zoneinfo-2.6.txt", "zoneinfo.txt"),
+        ("field/zoneinfo-64k.txt", "arm.txt"),
+        ("field/zoneinfo-2node.txt", "two.txt"),
+    ] {
+        fs::copy(formats.join(name), directory.join(copy)).expect("a file can be copied");
+    }
     std::os::unix::fs::symlink(&data, directory.join("data")).expect("a link can be made");
     for name in [".local/share/bash-completion/completions", ".zfunc", ".config/fish/completions"] {
         fs::create_dir_all(directory.join(name)).expect("a directory can be made");
