@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
 
 use crate::pool::Inner;
-use crate::sys::shared::Shared;
+use crate::sys::share::Shared;
 use crate::sys::thread::{be_ordinary, without_signals};
 
 /// How long the thread sleeps when nothing is idle, but pages are out that may be freed into arrays unnoticed.

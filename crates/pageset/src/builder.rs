@@ -18,7 +18,7 @@ use crate::pool::{Capacity, Counts, Inner, Pool, PoolId};
 use crate::rseq::{self, HotPage};
 use crate::sys;
 use crate::sys::advice::Giveback;
-use crate::sys::shared::Shared;
+use crate::sys::share::Shared;
 use crate::sys::{BLOCK_BYTES, MapStep, PAGE_BYTES, PAGE_SHIFT, cpu, environment, membarrier};
 use memory::refused;
 

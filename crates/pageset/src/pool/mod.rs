@@ -63,7 +63,7 @@ use crate::ledger::Ledger;
 use crate::lock::Lock;
 use crate::percpu::PerCpu;
 use crate::sys::advice::Giveback;
-use crate::sys::shared::Shared;
+use crate::sys::share::Shared;
 use crate::sys::{Mapping, PAGE_SHIFT};
 use crate::{Backing, Builder, Prezero, ReturnPolicy};
 

@@ -17,7 +17,7 @@ pub(crate) mod membarrier;
 #[cfg(miri)]
 mod miri;
 pub(crate) mod node;
-pub(crate) mod shared;
+pub(crate) mod share;
 pub(crate) mod smaps;
 pub(crate) mod thread;
 pub(crate) mod zero;
