@@ -17,7 +17,7 @@
 //! blocks of this CPU, changed by a restartable sequence, or under a try-lock), then, for many blocks at once, `depot`
 //! (pageblocks, split into blocks of one order by bits), and `base`, the one edge to `pageset-blocks` (whole pageblocks, and what else is left).
 //! Beside them: `ledger` (which frames are zero, which pageblocks resident), `pool::giveback` and `background` (idle memory
-//! goes back), `sys` (the operating system).
+//! goes back), `inside` (signal handlers), `sys` (the operating system).
 //!
 //! # What is promised
 //! - Nothing is mapped beyond what was asked for, except metadata: about 140 KiB for each GiB, and 30 KiB. Of most pools, half of
