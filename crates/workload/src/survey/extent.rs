@@ -1,6 +1,6 @@
 //! Whose events a recording has: those of the whole machine, or of a part of it.
 
-use pageset_trace::{Event, SourceFormat, TraceInfo};
+use pageset_trace::{Event, EventKind, SourceFormat, TraceInfo};
 
 /// Events from which a recording of a whole machine has those of several threads.
 const EVENTS_MIN: u64 = 100;
@@ -14,6 +14,8 @@ pub struct Extent {
     events: u64,
     pid: Option<u32>,
     has_several_threads: bool,
+    allocations: u64,
+    has_single_pages: bool,
 }
 
 impl Extent {
@@ -21,6 +23,10 @@ impl Extent {
     pub(super) fn record(&mut self, event: &Event) {
         self.events += 1;
         self.has_several_threads |= *self.pid.get_or_insert(event.pid) != event.pid;
+        if event.kind == EventKind::MmPageAlloc {
+            self.allocations += 1;
+            self.has_single_pages |= event.order == 0;
+        }
     }
 
     /// Which part of its machine a recording has, and what to do; `None` if nothing speaks against the whole machine.
@@ -34,7 +40,15 @@ impl Extent {
         // Recorders of this project record every thread.
         let is_ours =
             matches!(info.source, SourceFormat::Native | SourceFormat::Pcpt) && info.before.is_some();
-        let pid = self.pid.filter(|_| !is_ours && !self.has_several_threads && self.events >= EVENTS_MIN)?;
+        if is_ours {
+            return None;
+        }
+        if self.allocations >= EVENTS_MIN && !self.has_single_pages {
+            return Some(
+                "It has no allocation of a single page. Record without a filter on orders.".to_owned(),
+            );
+        }
+        let pid = self.pid.filter(|_| !self.has_several_threads && self.events >= EVENTS_MIN)?;
         Some(format!(
             "All its events are of thread {pid}. Record the whole machine, with `pageset record` or `perf record -a`."
         ))
@@ -43,8 +57,6 @@ impl Extent {
 
 #[cfg(test)]
 mod tests {
-    use pageset_trace::EventKind;
-
     use super::*;
 
     fn of(pids: &[u32]) -> Extent {
@@ -63,6 +75,18 @@ mod tests {
         let mut two = vec![7; 99];
         two.push(0);
         assert_eq!(of(&two).part(&text), None);
+    }
+
+    #[test]
+    fn a_recording_without_single_pages_was_filtered() {
+        let text = TraceInfo { source: SourceFormat::Ftrace, ..TraceInfo::default() };
+        let mut extent = Extent::default();
+        for pid in 0..100 {
+            extent.record(&Event { pid, order: 3, ..Event::new(EventKind::MmPageAlloc, 0, 0) });
+        }
+        assert!(extent.part(&text).unwrap().starts_with("It has no allocation of a single page."));
+        extent.record(&Event::new(EventKind::MmPageAlloc, 0, 0));
+        assert_eq!(extent.part(&text), None);
     }
 
     #[test]
