@@ -65,6 +65,12 @@ fn recording(info: &TraceInfo, events: &[Event]) -> impl Fn() -> Box<dyn TraceRe
     move || OpenOptions::new().open_bytes("t.pgtrace".as_ref(), bytes.clone()).unwrap()
 }
 
+/// Of a recorder that recorded all kinds of events.
+fn all_recorded() -> TraceInfo {
+    let recorded = EventKind::ALL.map(|kind| kind.name().to_owned()).into();
+    TraceInfo { recorded, ..TraceInfo::default() }
+}
+
 /// All that the survey counts of the same events.
 #[track_caller]
 fn says_what_the_survey_says(name: &str) -> ReadBack {
@@ -142,8 +148,7 @@ fn policies_stand_beside_the_kernel_with_the_numbers_of_their_rows() {
 
 #[test]
 fn a_recording_without_events_is_a_trace_too() {
-    let recorded = EventKind::ALL.map(|kind| kind.name().to_owned()).into();
-    let info = TraceInfo { recorded, ..TraceInfo::default() };
+    let info = all_recorded();
     for events in [&[][..], &[Event::new(EventKind::MmPageAlloc, 7, 0)]] {
         let (found, summary) = exported(recording(&info, events), &["linux-6.12"]);
         assert_eq!(summary.events, events.len() as u64);
@@ -259,7 +264,7 @@ proptest! {
     /// Whatever a recording says, the trace can be read, and no refill or drain is lost.
     #[test]
     fn any_events_make_a_trace(events in proptest::collection::vec(any_event(), 0..200)) {
-        let open = recording(&TraceInfo::default(), &events);
+        let open = recording(&all_recorded(), &events);
         let (found, summary) = exported(&open, &["linux-6.12"]);
         let counted = survey(open().as_mut(), &SurveyOptions::default(), |_| ()).unwrap();
         let kernel = &counted.kernel;
