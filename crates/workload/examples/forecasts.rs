@@ -2,7 +2,7 @@
 //!
 //! Each recording is replayed under its own kernel's policy; printed are both totals, and the errors of all together.
 
-use pageset_workload::{KernelTotals, ReplayOptions, replay};
+use pageset_workload::{Outcome, ReplayOptions, replay};
 
 fn main() {
     let mut errors: [Vec<f64>; 3] = Default::default();
@@ -10,23 +10,22 @@ fn main() {
         let mut reader = pageset_trace::open(path.as_ref()).expect("a readable recording");
         let replay = replay(reader.as_mut(), &ReplayOptions::default(), |_| {}).expect("a replay");
         let (kernel, Some(own)) = (replay.kernel_itself, replay.own) else { continue };
-        let replayed = KernelTotals {
-            refills: own.refills,
-            refilled_pages: own.refilled_pages,
-            drains: own.drains,
-            drained_pages: own.drained_pages,
-        };
+        // Where there is an own row, all of the kernel's events were recorded.
+        let kernel = [kernel.refills, kernel.refilled_pages, kernel.drains, kernel.drained_pages]
+            .map(|count| count.unwrap_or(0));
+        let Outcome { refills, refilled_pages, drains, drained_pages, .. } = own;
+        let replayed = [refills, refilled_pages, drains, drained_pages];
         println!("{path}");
         for (who, totals) in [("kernel", kernel), ("replay", replayed)] {
-            let KernelTotals { refills, refilled_pages, drains, drained_pages } = totals;
+            let [refills, refilled_pages, drains, drained_pages] = totals;
             println!(
                 "  {who} {refills:7} refills {refilled_pages:9} pages {drains:7} drains {drained_pages:9} pages"
             );
         }
         let off = |ours: u64, truth: u64| (ours as f64 - truth as f64).abs() / truth.max(1) as f64;
-        errors[0].push(off(replayed.refilled_pages, kernel.refilled_pages));
-        errors[1].push(off(replayed.drained_pages, kernel.drained_pages));
-        errors[2].push(off(replayed.visits(), kernel.visits()));
+        errors[0].push(off(replayed[1], kernel[1]));
+        errors[1].push(off(replayed[3], kernel[3]));
+        errors[2].push(off(replayed[0] + replayed[2], kernel[0] + kernel[2]));
         println!("  {:?} {:?}", replay.unseen, replay.unreplayed);
     }
     for (what, mut errors) in ["refilled pages", "drained pages", "visits"].into_iter().zip(errors) {

@@ -85,7 +85,7 @@ fn open(path: &Path) -> Box<dyn TraceReader> {
 }
 
 fn visits_of(runs: &[KernelTotals]) -> Vec<u64> {
-    runs.iter().map(KernelTotals::visits).collect()
+    runs.iter().filter_map(KernelTotals::visits).collect()
 }
 
 /// From the least to the most.

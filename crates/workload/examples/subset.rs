@@ -61,7 +61,7 @@ fn played(mut reader: Box<dyn TraceReader>) -> Played {
     let options = ReplayOptions { candidates: candidates.into(), ..ReplayOptions::default() };
     let replay = replay(reader.as_mut(), &options, |_| {}).expect("a replay");
     Played {
-        itself: replay.kernel_itself.visits(),
+        itself: replay.kernel_itself.visits().expect("what the kernel did"),
         own: replay.own.map_or(0, |own| own.visits()),
         others: replay.outcomes.iter().map(|outcome| outcome.visits()).collect(),
     }
