@@ -134,11 +134,11 @@ mod tests {
 
     /// Between them, these have every option of every command that prints where its result is from.
     const LINES: [&str; 28] = [
-        "pageset replay --sidecar 'a b.json' --lenient --recover -p linux-6.1,linux-6.6 -p linux-6.12 -c 4 --layout m.toml t",
+        "pageset replay --sidecar 'a b.json' --lenient --recover -p linux-6.1,linux-6.6 -p linux-6.12 -c 4 --layout m.toml --page-size 64K --node-cpus 0=0-3,1=4-7 t",
         "pageset replay t --ladder",
         "pageset replay --ladder=batch",
         "pageset replay t --sweep batch=31,63 high=186,378 -s scale-max=1",
-        "pageset verify -p linux-6.1 --mode free -e 2 --class event-order --layout m.toml --sidecar s --lenient --recover a 'b c'",
+        "pageset verify -p linux-6.1 --mode free -e 2 --class event-order --layout m.toml --page-size 64K --node-cpus 0=0-3,1=4-7 --sidecar s --lenient --recover a 'b c'",
         "pageset replay t --set vm.min_free_kbytes=1000 --set batch=31",
         "pageset advise --sidecar s --lenient --recover 'a b'",
         "pageset advise --for 5m --apply vm.stat_interval=2 --times 3 --keep --yes --prepare 'make clean' -- make -j4",
@@ -150,7 +150,7 @@ mod tests {
         r"pageset stat --lenient --sidecar s --recover it\'s",
         "pageset stat --lenient --sidecar=-s -- -t",
         "pageset stat -",
-        "pageset contest --sidecar s --lenient --recover -p linux-6.1,linux-6.6 --ablations --layout m.toml t",
+        "pageset contest --sidecar s --lenient --recover -p linux-6.1,linux-6.6 --ablations --layout m.toml --page-size 64K --node-cpus 0=0-3,1=4-7 t",
         "pageset simulate -m m -w w -c 2 -p linux-6.1 --seed 3 --seeds 2 --set a=1 --set b=2 --warmup-ms 1 --duration-ms 2 --check",
         "pageset simulate --list",
         "pageset sweep p.toml --rows r.jsonl",
