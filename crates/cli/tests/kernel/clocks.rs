@@ -129,9 +129,7 @@ fn text_of_the_kernel_is_read_under_clocks_of_time_only() {
     let Some(_guard) = machine() else { return };
     let directory = TempDir::new().unwrap();
     under_each_clock(
-        |_| {
-            "without task, CPU or time in seconds before it; copy /sys/kernel/tracing/trace again, with trace_clock = mono".into()
-        },
+        |_| "a page event whose time is not in seconds: the recording's clock counts something else".into(),
         |instance, clock| {
             let path = directory.path().join(format!("{clock}.txt"));
             fs::write(&path, instance.text()).unwrap();
