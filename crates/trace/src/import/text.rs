@@ -55,6 +55,8 @@ pub(super) struct TextReader<F> {
     has_events: bool,
     /// The first line that is nothing known.
     first_unrecognised: Option<u64>,
+    /// The first line that makes no sense, where such lines are skipped.
+    first_malformed: Option<(u64, Malformed)>,
     /// An error met while the headings were read, for the first block.
     pending: Option<TraceError>,
 }
@@ -97,6 +99,7 @@ impl<F: TextFormat> TextReader<F> {
             last_ts_ns: 0,
             has_events: false,
             first_unrecognised: None,
+            first_malformed: None,
             pending: None,
         };
         reader.read_headings();
@@ -177,6 +180,9 @@ impl<F: TextFormat> TextReader<F> {
         }
         // The error comes once; then this is the end.
         self.has_events = true;
+        if let Some((line, Malformed { problem, remedy })) = self.first_malformed.take() {
+            return Err(TraceError::line(&self.info.path, line, problem, remedy));
+        }
         let problem = format!("none of the {} lines that are no headings is an event", skipped);
         let line = self.first_unrecognised.unwrap_or(self.lines.number());
         Err(TraceError::line(&self.info.path, line, problem, F::REMEDY))
@@ -203,7 +209,11 @@ impl<F: TextFormat> EventSource for TextReader<F> {
                     return Ok(Some(event));
                 }
                 Some(Found::Malformed(Malformed { problem, remedy })) => match self.strictness {
-                    Strictness::Lenient => self.lost.malformed_lines += 1,
+                    Strictness::Lenient => {
+                        self.lost.malformed_lines += 1;
+                        let line = self.lines.number();
+                        self.first_malformed.get_or_insert((line, Malformed { problem, remedy }));
+                    }
                     Strictness::Strict => {
                         // To skip such lines helps where some are damaged, not where all are of another form.
                         let or_skip = match remedy == F::REMEDY {
