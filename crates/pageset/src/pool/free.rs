@@ -143,27 +143,27 @@ mod tests {
     fn an_operation_inside_of_another_is_refused_and_its_frees_come_later() {
         for path in [FastPath::Auto, FastPath::Locks] {
             let returns = ReturnPolicy::default().with_worker(Worker::None);
-            let pool = Pool::builder().size(16 << 20).fast_path(path).returns(returns).build().unwrap();
+            let pool = Pool::builder().size(8 << 20).fast_path(path).returns(returns).build().unwrap();
             let (huge, run) = (pool.alloc(Order::MAX).unwrap(), pool.alloc_exact(100).unwrap());
             let mut cut = pool.alloc(Order::new(5).unwrap()).unwrap();
-            let singles: Vec<_> = (0..1000).map(|_| pool.alloc(Order::ZERO).unwrap()).collect();
+            let singles: Vec<_> = (0..500).map(|_| pool.alloc(Order::ZERO).unwrap()).collect();
             let used = pool.stats().nr_used;
-            assert_eq!(used, 1024 + 100 + 32 + 1000);
+            assert_eq!(used, 1024 + 100 + 32 + 500);
 
             let interrupted = pool.enter().unwrap();
             assert_eq!(pool.alloc(Order::MAX).unwrap_err(), AllocError::WouldBlock);
             assert_eq!(pool.alloc_exact(3).unwrap_err(), AllocError::WouldBlock);
             assert_eq!(pool.alloc_at(0, Order::ZERO).unwrap_err(), AllocError::WouldBlock);
             let mut list = Vec::new();
-            let got = pool.alloc_bulk(2000, &mut list);
+            let got = pool.alloc_bulk(800, &mut list);
             assert!(
-                got == Err(AllocError::WouldBlock) || got.unwrap() < 2000,
+                got == Err(AllocError::WouldBlock) || got.unwrap() < 800,
                 "no more than this CPU's array"
             );
             drop((list, huge, run, singles));
             cut.shrink_to(1..2);
             assert_eq!((pool.trim(), pool.tick()), (Trimmed::default(), Trimmed::default()));
-            assert_eq!((pool.resize(0), pool.stats()), (16 << 20, Stats::default()));
+            assert_eq!((pool.resize(0), pool.stats()), (8 << 20, Stats::default()));
             assert_eq!(pool.validate(), Err(ValidateError::WouldBlock));
             let raw = cut.into_raw();
             // SAFETY: given up above; nothing is taken back here.
@@ -177,7 +177,7 @@ mod tests {
             assert_eq!(cut.expect("in use").page_count(), 1);
             assert_eq!((pool.stats().nr_used, pool.stats().bad_frees), (0, 0));
             pool.validate().unwrap();
-            assert!(pool.alloc_bulk(4096, &mut Vec::new()).is_ok_and(|all| all == 4096), "all are free");
+            assert!(pool.alloc_bulk(2048, &mut Vec::new()).is_ok_and(|all| all == 2048), "all are free");
         }
     }
 }
