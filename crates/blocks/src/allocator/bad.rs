@@ -147,7 +147,10 @@ impl BlockAllocator<'_> {
             self.return_frames(block, frame, Order::ZERO);
             return false;
         }
-        self.begin_block(block, frame, Order::ZERO);
+        if now.is_mixed() {
+            // In a pageblock with holes, the same marks say where these are.
+            self.begin_block(block, frame, Order::ZERO);
+        }
         self.mark_bits(block, frame..frame + 1);
         self.states[block].update(|state| Some(state.bad())).is_ok()
     }

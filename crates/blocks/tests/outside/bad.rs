@@ -100,3 +100,13 @@ fn what_is_no_frame_cannot_be_bad() {
     assert_eq!(allocator.free(CPU, Pfn(600), Order::ZERO), Err(FreeError::Leaked(Pfn(600))));
     assert_eq!(allocator.validate().unwrap().leaked, 1);
 }
+
+/// A find of the fuzzer's: the hole became memory.
+#[test]
+fn a_hole_behind_a_bad_frame_stays_a_hole() {
+    let allocator = crate::machine::ragged(1);
+    assert_eq!(allocator.mark_bad(CpuId(0), Pfn(699)), Ok(()));
+    let census = allocator.validate().expect("everything in its place");
+    assert_eq!((census.leaked, census.free + census.cached), (1, crate::machine::RAGGED_FRAMES - 1));
+    assert_eq!(allocator.mark_bad(CpuId(0), Pfn(700)), Err(FreeError::Foreign(Pfn(700))));
+}
