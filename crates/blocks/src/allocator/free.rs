@@ -88,8 +88,8 @@ impl BlockAllocator<'_> {
         Err(IsFree)
     }
 
-    /// Looks after a pageblock to which frames came back as blocks of `order`, if nobody else does. Error if they do not belong there:
-    /// they were free before, and their pageblock is what it has become since.
+    /// Looks after a pageblock to which frames came back as blocks of `order`, if no other CPU does. Error if they were free before: then
+    /// they are still there, in a pageblock that can have no such blocks.
     #[inline]
     pub(super) fn note_free(&self, block: BlockIndex, order: Order, back: Back) -> Result<(), IsFree> {
         self.note_back(block, order, back, self.states[block].get())
@@ -99,8 +99,9 @@ impl BlockAllocator<'_> {
     #[inline]
     fn note_back(&self, block: BlockIndex, order: Order, back: Back, state: State) -> Result<(), IsFree> {
         if !state.takes_back(order) && !state.may_get_back(order) {
-            self.take_back(block, order, back);
-            return Err(IsFree);
+            // Two CPUs free the last blocks of a pageblock. The other one may see that all is free, and make the pageblock whole, before
+            // this one reads its state. Then the frames are not there any more, and this free was right.
+            return if self.take_back(block, order, back) { Err(IsFree) } else { Ok(()) };
         }
         // One that is known already can only become whole, which is sooner seen than how much there is.
         let is_news = || !state.is_linked() || back.free == FULL;

@@ -243,6 +243,53 @@ fn fault_02_parts_of_a_block_that_several_threads_free_at_once_are_all_freed() {
     }
 }
 
+/// The pageblock becomes whole at the moment of the last free, and either CPU may be the one that sees it.
+#[test]
+fn two_cpus_that_free_the_last_frames_of_a_pageblock_both_succeed() {
+    for rule in RULES {
+        let allocator = by_default(2048, 2).with_remote_frees(rule);
+        let (begin, end) = (Start::of(2), Start::of(2));
+        let frames = Mutex::new(Some([Pfn(0); 2]));
+        let refused = Mutex::new(Vec::new());
+        let free_own = |cpu: CpuId, round: usize| {
+            let own = (*frames.lock().unwrap())?[cpu.0 as usize];
+            if let Err(error) = allocator.free(cpu, own, Order::ZERO) {
+                refused.lock().unwrap().push((round, error));
+            }
+            Some(())
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for round in 0.. {
+                    begin.wait();
+                    // No frames, no more rounds.
+                    if free_own(OTHER, round).is_none() {
+                        return;
+                    }
+                    end.wait();
+                }
+            });
+            for round in rounds(200_000) {
+                let Pfn(start) = allocator.alloc(CPU, &movable(9)).expect("all is free");
+                allocator.split_range(CPU, start..start + 512).expect("it is in use");
+                allocator.free_range(CPU, start..start + 510).expect("they are in use");
+                *frames.lock().unwrap() = Some([Pfn(start + 510), Pfn(start + 511)]);
+                begin.wait();
+                free_own(CPU, round);
+                end.wait();
+                if !refused.lock().unwrap().is_empty() {
+                    break;
+                }
+            }
+            *frames.lock().unwrap() = None;
+            begin.wait();
+        });
+        assert_eq!(refused.into_inner().unwrap(), [], "{rule:?}");
+        allocator.drain_all();
+        assert_eq!(allocator.validate().map(|census| census.allocated), Ok(0), "{rule:?}");
+    }
+}
+
 /// What a thread that frees what is not its own does, besides what is right.
 fn misuse(
     allocator: &BlockAllocator<'_>,
