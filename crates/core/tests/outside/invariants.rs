@@ -13,8 +13,8 @@ use pageset_core::policy::{
 };
 use pageset_core::{
     BelowHighMark, CacheSlice, Config, ConfigError, Counters, CpuId, DrainReason, Event, EventSink,
-    FreeTraits, MigrateType, NodeId, Order, POLICIES, Pfn, Policy, Reclaim, Request, RequestTraits,
-    TickOutcome, ZoneConfig, ZoneKind,
+    FreeError, FreeTraits, MigrateType, NodeId, Order, POLICIES, Pfn, Policy, Reclaim, Request,
+    RequestTraits, TickOutcome, ZoneConfig, ZoneKind,
 };
 
 /// Large enough for batch 63.
@@ -624,6 +624,11 @@ fn i35_freeing_all_parts_restores_the_block() {
             let start = machine.alloc(CPU, size).0.0;
             let end = start + (1 << size);
             machine.allocator.free_range(CPU, start..start + 1).expect("allocated");
+            if size == 0 {
+                let rest = machine.allocator.free_range(CPU, start + 1..end);
+                assert_eq!(rest, Err(FreeError::BadRange(Pfn(end), Pfn(end))), "a range without frames");
+                continue;
+            }
             machine.allocator.free_range(CPU, start + 1..end).expect("allocated");
             machine.allocator.drain_all(CPU).expect("it exists");
             let nr_free = machine.allocator.zones().next().map(|zone| zone.nr_free);

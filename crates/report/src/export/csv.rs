@@ -6,7 +6,7 @@
 use std::io;
 
 use super::Exporter;
-use crate::{Cell, Provenance, Table, printable};
+use crate::{Cell, Provenance, Table, printable, printable_lines};
 
 /// Writes tables as CSV.
 pub(crate) struct Csv;
@@ -30,7 +30,8 @@ fn field(cell: &Cell) -> String {
     match cell {
         Cell::Count(value) => value.to_string(),
         Cell::Real { value, .. } => value.to_string(),
-        Cell::Text(text) => printable(text).into_owned(),
+        // A cell in quotes may have several lines.
+        Cell::Text(text) => printable_lines(text).into_owned(),
         Cell::Absent => String::new(),
     }
 }

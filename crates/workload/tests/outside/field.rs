@@ -32,7 +32,9 @@ fn allocations(cpu: u32, count: u64) -> String {
             1000 + number
         )
     };
-    (0..count).map(line).collect()
+    // So that frees are known to be recorded; this one is of a frame that was in use before.
+    let free = " cc1-9 [000] ..... 99.000000: mm_page_free: page=1 pfn=900 order=0\n".to_owned();
+    std::iter::once(free).chain((0..count).map(line)).collect()
 }
 
 /// CPU 0 allocates what CPU 1 frees.
