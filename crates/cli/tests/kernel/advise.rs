@@ -76,16 +76,13 @@ fn a_setting_is_put_back_after_an_interrupt() {
     let Some(_guard) = may_record() else { return };
     let before = fs::read_to_string(FRACTION).unwrap();
     let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/traces/k618_2c_hackbench_sock.pgtrace");
-    let mut child = Command::new(env!("CARGO_BIN_EXE_pageset"))
-        .args(["advise", trace, "--for", "1m", "--apply", "vm.percpu_pagelist_high_fraction=777", "--yes"])
-        .spawn()
-        .unwrap();
-    while fs::read_to_string(FRACTION).unwrap().trim() != "777" {
+    let mut child =
+        start(&["advise", trace, "--for", "1m", "--apply", "vm.percpu_pagelist_high_fraction=777", "--yes"]);
+    wait_until("the setting is made", || {
         assert!(child.try_wait().unwrap().is_none(), "it ended before it changed the setting");
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
-    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    assert!(killed.success());
+        fs::read_to_string(FRACTION).unwrap().trim() == "777"
+    });
+    send("-INT", &child);
     assert!(!child.wait().unwrap().success());
     assert_eq!(fs::read_to_string(FRACTION).unwrap(), before, "put back");
 }
