@@ -7,7 +7,8 @@
 #   ci/night.sh list            the parts and what they take
 #   ci/night.sh PART...         these parts
 #
-# Needs root for `examples-root`, `guest`, `settings` and `advise`: those are left out without it, and the end says so.
+# `faults` needs the Python package of the part `python`, and no huge page in use.
+# Needs root for `examples-root`, `guest`, `faults`, `settings` and `advise`: those are left out without it, and the end says so.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -29,6 +30,7 @@ parts=(
     "sanitizers|15 minutes||ci/sanitizers.sh"
     "shuttle|20 minutes||ci/shuttle.sh"
     "soak|10 minutes||ci/soak.sh"
+    "faults|4 minutes|root|env PAGESET_PYTHON=$PWD/target/python/3.11/bin/python cargo test --workspace --exclude pageset-peers --exclude pageset-arrow --exclude pageset-python --no-fail-fast fault_ -- --ignored --test-threads 1"
     "settings|4 minutes|root|cargo test --release --package pageset-cli --test kernel -- --include-ignored --test-threads 1 advise::"
     "advise|10 minutes|root|ci/advise.sh"
     "cluster|10 minutes||ci/cluster.sh"
