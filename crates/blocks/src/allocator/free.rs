@@ -163,6 +163,16 @@ impl BlockAllocator<'_> {
     /// Frees of blocks that are not what their pageblock is split into: whole pageblocks, and mistakes.
     #[cold]
     fn free_slow(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError> {
+        match self.free_other(cpu, pfn, order) {
+            // A pageblock knows a frame that a CPU keeps as one in use. But nobody has it, whatever order is given.
+            Err(FreeError::WrongOrder { .. } | FreeError::NotABlock(_)) if self.is_kept(pfn) => {
+                Err(FreeError::DoubleFree(pfn))
+            }
+            outcome => outcome,
+        }
+    }
+
+    fn free_other(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError> {
         if !self.is_known(cpu) {
             return Err(FreeError::BadCpu(cpu));
         }

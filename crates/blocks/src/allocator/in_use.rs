@@ -90,6 +90,12 @@ impl BlockAllocator<'_> {
         Ok(())
     }
 
+    /// Whether a CPU keeps this frame, as far as one can see while others allocate and free.
+    pub(super) fn is_kept(&self, pfn: Pfn) -> bool {
+        let Some((zone, index)) = self.locate(pfn) else { return false };
+        self.first_kept(zone, index..index + 1).is_ok_and(|kept| kept.is_some())
+    }
+
     /// The first of these frames of a zone that a CPU keeps.
     ///
     /// # Errors

@@ -11,9 +11,8 @@ impl BlockAllocator<'_> {
     /// of this allocator. O(frames of a pageblock).
     #[must_use]
     pub fn block_in_use(&self, pfn: Pfn) -> Option<(Pfn, Order)> {
-        let (zone, index) = self.locate(pfn)?;
-        let is_kept = || self.first_kept(zone, index..index + 1).is_ok_and(|kept| kept.is_some());
-        if self.frame_use(index) != FrameUse::InBlock || is_kept() {
+        let (_, index) = self.locate(pfn)?;
+        if self.frame_use(index) != FrameUse::InBlock || self.is_kept(pfn) {
             return None;
         }
         let (block, frame) = (index / FRAMES, index % FRAMES);

@@ -90,3 +90,29 @@ fn a_hole_takes_no_place_among_the_bad_frames() {
     }
     assert_eq!(allocator.mark_bad(CPU, Pfn(0)), Err(FreeError::NoRoom(Pfn(0))));
 }
+
+/// It was told as one of the wrong order, since its pageblock knows it as in use.
+#[test]
+fn a_frame_that_a_cpu_keeps_is_freed_twice_whatever_order_is_given() {
+    let (owner, other) = (CPU, CpuId(1));
+    for allocator in
+        [plain(4096, 2), ragged(2)].map(|allocator| allocator.with_remote_frees(RemoteFrees::Kept))
+    {
+        for of in [0, 2] {
+            // Aligned to more than their order.
+            let blocks: Vec<_> =
+                (0..40).filter_map(|_| allocator.alloc(owner, &request(of, MOVABLE)).ok()).collect();
+            let block = blocks.into_iter().find(|pfn| pfn.is_aligned(order(of + 1))).expect("memory enough");
+            assert_eq!(allocator.free(other, block, order(of)), Ok(()), "order {of}");
+            // Of the right order, and by another CPU, it may be found later.
+            for given in (0..=10).filter(|given| *given != of) {
+                let again = allocator.free(owner, block, order(given));
+                assert_eq!(again, Err(FreeError::DoubleFree(block)), "order {of}, then {given}");
+            }
+            for inside in block.0 + 1..block.0 + u64::from(order(of).frames()) {
+                let again = allocator.free(owner, Pfn(inside), Order::ZERO);
+                assert_eq!(again, Err(FreeError::DoubleFree(Pfn(inside))), "order {of}");
+            }
+        }
+    }
+}
