@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What `pageset export perfetto` writes, read by Perfetto's own code: the SQL of the book's page is run over recordings, and
+# What `pageset convert --to perfetto` writes, read by Perfetto's own code: the SQL of the book's page is run over recordings, and
 # its answers are compared with `pageset stat` and `pageset replay`. Needs python3 with venv, and installs `perfetto` from
 # PyPI into a directory of its own; a minute, once the command is built.
 #
@@ -121,7 +121,7 @@ PY
 
 for name in k618_2c_make_lua_j4 k612_2c_tcp k612_8c_unix_stream k612_4c_2node_numa_tcp; do
     trace=data/traces/$name.pgtrace
-    "$pageset" export perfetto "$trace" -p linux-6.6,linux-6.12 -o "$work/$name.pftrace" >/dev/null
+    "$pageset" convert "$trace" "$work/$name.pftrace" --to perfetto -p linux-6.6,linux-6.12 >/dev/null
     "$pageset" stat "$trace" -f json -o "$work/$name.stat.json"
     "$pageset" replay "$trace" -p linux-6.6,linux-6.12 -f json -o "$work/$name.replay.json"
     echo "$name"

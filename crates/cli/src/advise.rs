@@ -69,7 +69,7 @@ fn judge(args: &AdviseArgs, invocation: &Invocation, settings: &Settings, signal
     };
     let opening = args.opening.clone();
     let open = move |trace: &PathBuf| {
-        Source::open(&SourceArgs { trace: Some(trace.clone()), opening: opening.clone() })
+        Source::open(&SourceArgs { recording: Some(trace.clone()), opening: opening.clone() })
     };
     let (first, open_first) = (before.traces[0].clone(), open.clone());
     let judged = signals.during(move || advise(|| open_first(&first), &mut Progress::on_terminal()))?;

@@ -2,57 +2,51 @@
 
 use std::path::PathBuf;
 
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
-use pageset_core::policy::FORMER_NAMES;
-use pageset_core::{POLICIES, Policy};
+use pageset_core::Policy;
 use pageset_lab::reproduce::{STUDIES, Study};
-use pageset_workload::contest::Entrant;
 use pageset_workload::{Class, Ladder, Mode, VmSettings};
 
 use crate::advise::AdviseArgs;
 use crate::bench::BenchArgs;
-use crate::calibrate::CalibrateArgs;
 use crate::choice::one_of;
-use crate::contest::ContestArgs;
-use crate::export::ExportArgs;
-use crate::options::{
-    MachineArgs, MachineFacts, OpeningArgs, OutputArgs, RowsOutputArgs, SourceArgs, TargetArgs,
-};
+use crate::options::{MachineArgs, OpeningArgs, OutputArgs, RowsOutputArgs, SourceArgs};
 use crate::page::PageArgs;
-use crate::pft::PftArgs;
+use crate::policy_name::{AUTO, AutoOr, policy, policy_or_auto, policy_or_ours};
 use crate::record::RecordArgs;
 use crate::report::ReportArgs;
+use crate::simulate::RecordingArgs;
 use crate::sweep::SweepArgs;
 use crate::top::TopArgs;
 
 const EXAMPLES: &str = "\
 Examples:
-  pageset replay                         the bundled trace, every policy
-  pageset replay -p linux-6.6,linux-6.12 my.pgtrace
-                                         two kernels; the first is the base
+  sudo pageset advise -- make -j4        is it the page sets?
+  sudo pageset record -- make -j4        a recording of what this machine does
   pageset stat my.pgtrace                who allocates, who frees, how soon
-  sudo pageset record -- make -j4        what this machine does, as a trace
+  pageset replay my.pgtrace              what other kernels would have done
+  pageset replay -p 6.6,6.12 my.pgtrace  two kernels; the first is the base
   pageset convert trace.dat my.pgtrace   files of ftrace, perf or trace-cmd
 
 Where data comes from:
-  A trace is a recording of the kernel's page events. Without a TRACE,
-  commands use one that is built in: Lua compiled with make -j4 on Linux
-  6.18, 2 CPUs. More are in data/traces/ of the sources. `pageset record` makes
-  one of your own machine; that is the only step that needs privileges.
+  A recording holds the kernel's page events. Without a RECORDING, commands
+  use one that is built in: Lua compiled with make -j4 on Linux 6.18, 2 CPUs.
+  More are in data/traces/ of the sources. `pageset record` makes one of your
+  own machine; that needs root.
 
 Exit status: 0 done, 1 failed, 2 the command line is wrong.";
 
-/// Replay, inspect and convert recordings of a Linux kernel's page allocation.
+/// What Linux's page allocation does on your machine, and what other settings and kernels would do.
 ///
 /// A recording holds every page that a kernel allocated and freed, and on which CPU. pageset tells what is in it, and
 /// what the per-CPU page sets (PCP) of other kernels would have made of the same load: how often they fetch pages from
 /// the zone, how often they give pages back, and so how often the zone lock is taken.
 #[derive(Debug, Parser)]
 #[command(name = "pageset", version, after_help = EXAMPLES, max_term_width = 80)]
-#[command(arg_required_else_help = true, subcommand_help_heading = "Commands")]
+#[command(arg_required_else_help = true)]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -61,46 +55,97 @@ pub(crate) struct Args {
 /// The subcommands, in the order in which help lists them.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    Replay(ReplayArgs),
+    Record(RecordArgs),
     Advise(AdviseArgs),
-    Verify(VerifyArgs),
-    Contest(ContestArgs),
-    Reproduce(ReproduceArgs),
-    Simulate(SimulateArgs),
-    Pft(PftArgs),
-    Bench(BenchArgs),
-    Calibrate(CalibrateArgs),
-    Sweep(SweepArgs),
     Top(TopArgs),
     Stat(StatArgs),
+    Replay(ReplayArgs),
     Report(ReportArgs),
-    Record(RecordArgs),
+    Verify(VerifyArgs),
     Convert(ConvertArgs),
-    Export(ExportArgs),
-    Layout(LayoutArgs),
+    Simulate(SimulateArgs),
+    Sweep(SweepArgs),
+    Reproduce(ReproduceArgs),
+    Bench(BenchArgs),
     Policies(PoliciesArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
 }
 
+/// What the commands are about, in the order of a user's day. Those that are not named here are for shells and packagers.
+const GROUPS: [(&str, &[&str]); 5] = [
+    ("Your machine", &["record", "advise", "top"]),
+    ("A recording", &["stat", "replay", "report", "verify", "convert"]),
+    ("A larger machine", &["simulate", "sweep", "reproduce"]),
+    ("This machine's costs", &["bench"]),
+    ("Kernels", &["policies"]),
+];
+
+/// What can be typed, with commands in groups.
+pub(crate) fn definition() -> clap::Command {
+    let definition = Args::command();
+    let about = |name: &str| {
+        let command = definition.find_subcommand(name);
+        command.and_then(clap::Command::get_about).map(ToString::to_string).unwrap_or_default()
+    };
+    let mut groups = String::new();
+    for (group, names) in GROUPS {
+        groups += &format!("{group}:\n");
+        for name in names {
+            let words = textwrap_at(&about(name), WIDTH - NAME_WIDTH);
+            groups += &format!("  {name:<width$}{words}\n", width = NAME_WIDTH - 2);
+        }
+        groups.push('\n');
+    }
+    let template = format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}{{options-heading}}\n{{options}}{{after-help}}"
+    );
+    definition.help_template(template.replace("{options-heading}", "Options:"))
+}
+
+/// Columns of a help page, and those that names take.
+const WIDTH: usize = 80;
+const NAME_WIDTH: usize = 13;
+
+/// Words in lines of this width, the second one and all that follow indented as far as the first one stands.
+fn textwrap_at(text: &str, width: usize) -> String {
+    let (mut lines, mut line) = (Vec::new(), String::new());
+    for word in text.split_ascii_whitespace() {
+        if !line.is_empty() && line.len() + 1 + word.len() > width {
+            lines.push(std::mem::take(&mut line));
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line += word;
+    }
+    lines.push(line);
+    lines.join(&format!("\n{}", " ".repeat(NAME_WIDTH)))
+}
+
 const READING_REPLAY: &str = "\
 How to read this:
-  The load is the same in every row; what differs is the policy. The first
-  row is the base: the second table has it as 100.
+  The load is the same in every row; what differs is the policy. Without -p,
+  the first row is the recorded kernel's, and the releases from 5.14 on follow.
 
-  zone lock acquisitions    what page sets exist to avoid
-  pages per acquisition     how well each of them is used
-  refilled pages            pages that came from the zone (\"alloc_zone\" in the
-                            tables of the 2023 series)
-  drains by free_high       page sets emptied because of high-order frees
-  PCP pages, peak and end   what it costs: memory that other CPUs cannot use;
+  zone locks                times a zone's lock was taken: what page sets exist
+                            to avoid
+  pages in, pages back      pages that refills took from the zone (\"alloc_zone\"
+                            in the tables of the 2023 series), and that drains
+                            gave back
+  PCP pages, peak and idle  what it costs: memory that other CPUs cannot use;
                             \"idle\" is after a minute without work
 
-  80 % interval             of the acquisitions, or of a ladder's zone lock. It
+  With --all there are besides:
+  pages per acquisition     how well each taking of the lock is used
+  drains by free_high       page sets emptied because of high-order frees
+  and a second table, in which the first row is 100
+
+  80 % interval             of the acquisitions, or of a series' zone lock. It
                             held 81 % of real runs where repeats agree within
                             25 %, and 75 % of others; JSON has more intervals
 
-  Below the tables you see what the recorded kernel did, and what its own policy
+  Below the table you see what the recorded kernel did, and what its own policy
   does with the recording. If the two differ by more than a quarter, a warning
   stands above the tables.
 
@@ -113,41 +158,49 @@ How to read this:
   events would have come earlier or later.
 
 Examples:
-  pageset replay -p linux-6.1,linux-6.12
+  pageset replay -p 6.1,6.12
   pageset replay data/traces/k612_2c_tcp.pgtrace --format json -o tcp.json
-  pageset replay --ladder --cpus 112     the series, as on its own machine
-  pageset replay --ladder=batch          the batch sizes of the 2018 study
+  pageset replay --series --cpus 112     the 2023 series, on its own machine
+  pageset replay --series=batch          the batch sizes of the 2018 study
   pageset replay --sweep batch=31,63,127 high=186,378,762
   pageset replay -p linux-6.18 --set vm.percpu_pagelist_high_fraction=8
-  pageset layout -o big.toml; $EDITOR big.toml; pageset replay --layout big.toml
+  pageset convert my.pgtrace big.toml --to layout; $EDITOR big.toml
+  pageset replay --layout big.toml my.pgtrace
   zcat trace.txt.gz | pageset replay - --layout big.toml";
 
-/// Run a trace under other kernels' policies, one row each
+/// Run a recording under other kernels' policies, one row each
 ///
-/// Plays every allocation and free of a trace on the page sets of each policy, on the recorded CPUs and in the recorded
+/// Plays every allocation and free of a recording on the page sets of each policy, on the recorded CPUs and in the recorded
 /// order. Counts what the page sets do.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING_REPLAY)]
 pub(crate) struct ReplayArgs {
     #[command(flatten)]
     pub(crate) source: SourceArgs,
-    /// Policy to replay under; the first is the base. May be repeated, or be a list with commas [default: all]
+    /// Policy to replay under; the first is the base. May be repeated, or be a list with commas [default: the recorded
+    /// kernel's, then the releases from 5.14 on]
     #[arg(short, long = "policy", value_name = "NAME", value_delimiter = ',', hide_possible_values = true)]
     #[arg(value_parser = policy())]
     pub(crate) policies: Vec<&'static Policy>,
+    /// Every policy, and every column
+    #[arg(long, conflicts_with_all = ["policies", "series", "sweep"])]
+    pub(crate) all: bool,
+    /// Say where each count comes from, what was left out, and how to get the result again
+    #[arg(short, long, help_heading = "Output")]
+    pub(crate) verbose: bool,
     /// Policies of a published table: the 2023 series patch by patch, the 2016 high-order series, or the batch sizes of
     /// the 2018 study [default: series]
-    #[arg(short, long, value_name = "NAME", num_args = 0..=1, require_equals = true)]
+    #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "series")]
     #[arg(conflicts_with_all = ["policies", "sweep"], value_parser = one_of(Ladder::ALL.map(|ladder| (ladder.name(), ladder))))]
-    pub(crate) ladder: Option<Ladder>,
+    pub(crate) series: Option<Ladder>,
     /// Try values for a policy's constants (batch, high, scale-max) and for settings (vm.percpu_pagelist_high_fraction,
     /// vm.min_free_kbytes, vm.watermark_scale_factor, vm.stat_interval), in every combination. The policy is the one
-    /// that -p names, else the recorded kernel's. A TRACE stands before it
-    #[arg(short, long, value_name = "KEY=VALUES", num_args = 1..)]
+    /// that -p names, else the recorded kernel's. A RECORDING stands before it
+    #[arg(long, value_name = "KEY=VALUES", num_args = 1..)]
     pub(crate) sweep: Vec<String>,
     /// Replay every policy with this constant or setting, of those that --sweep knows. May be repeated
-    #[arg(long, value_name = "KEY=VALUE", conflicts_with_all = ["ladder", "sweep"])]
+    #[arg(long, value_name = "KEY=VALUE", conflicts_with_all = ["series", "sweep"])]
     pub(crate) set: Vec<String>,
     /// Replay on N CPUs, which share the recorded memory; the CPUs beyond the recorded ones stay idle
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
@@ -157,9 +210,6 @@ pub(crate) struct ReplayArgs {
     #[command(flatten)]
     pub(crate) output: RowsOutputArgs,
 }
-
-/// The name that stands for the recorded kernel's own policy.
-const AUTO: &str = "auto";
 
 const READING_VERIFY: &str = "\
 How to read this:
@@ -181,8 +231,8 @@ Modes:
   free    the policy's own decisions are carried out, so errors add up
 
 Against another kernel or setting:
-  --against names traces of the same load under another kernel or setting. The
-  first traces are replayed under that kernel and setting, and the forecast is
+  --against names recordings of the same load under another kernel or setting. The
+  first recordings are replayed under that kernel and setting, and the forecast is
   compared with what really happened. Nothing is compared step by step.
   was, is, predicted  means over the runs
   noise               how far the runs behind --against differ from each other
@@ -201,8 +251,8 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING_VERIFY)]
 pub(crate) struct VerifyArgs {
-    /// Traces to verify, of any known format [default: the bundled one]
-    #[arg(value_name = "TRACE", value_hint = ValueHint::FilePath)]
+    /// Recordings to verify, of any known format [default: the bundled one]
+    #[arg(value_name = "RECORDING", value_hint = ValueHint::FilePath)]
     pub(crate) traces: Vec<PathBuf>,
     /// Policy that should decide as the kernel did; `auto` is the recorded kernel's own
     #[arg(short, long, value_name = "NAME", default_value = AUTO, hide_possible_values = true)]
@@ -213,7 +263,7 @@ pub(crate) struct VerifyArgs {
     #[arg(value_parser = one_of(Mode::ALL.map(|mode| (mode.name(), mode))))]
     pub(crate) mode: Mode,
     /// Show the events around the N-th decision that differs
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) explain: Option<u64>,
     /// Count only differences of this class for --explain
     #[arg(long, value_name = "CLASS", requires = "explain")]
@@ -225,8 +275,8 @@ pub(crate) struct VerifyArgs {
     /// vm.watermark_scale_factor or vm.stat_interval. May be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<VmSettings>,
-    /// Check forecasts instead: traces of the same load under another kernel or setting, and repeats of them
-    #[arg(long, value_name = "TRACE", num_args = 1.., value_hint = ValueHint::FilePath)]
+    /// Check forecasts instead: recordings of the same load under another kernel or setting, and repeats of them
+    #[arg(long, value_name = "RECORDING", num_args = 1.., value_hint = ValueHint::FilePath)]
     #[arg(conflicts_with_all = ["policy", "mode", "explain", "layout", "page_size", "node_cpus", "set"])]
     pub(crate) against: Vec<PathBuf>,
     #[command(flatten)]
@@ -265,7 +315,7 @@ pub(crate) struct ReproduceArgs {
     #[arg(value_name = "STUDY", value_parser = study())]
     pub(crate) study: &'static dyn Study,
     /// Fewer and shorter runs: to see whether it works, not to cite
-    #[arg(short, long)]
+    #[arg(long)]
     pub(crate) quick: bool,
     /// How many runs to do at once; the result is the same [default: one for each CPU]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -304,7 +354,7 @@ How to read this:
   With owned-blocks, which has no page sets and no locks, there are besides:
   visits            times a CPU took a zone's lock, or changed what all CPUs of
                     a zone share, or a pageblock that another CPU had changed
-                    less than 10 us before, as in `pageset contest`
+                    less than 10 us before, as with --recording
   lines             share of the CPUs' busy time until lines of the allocator
                     came from other CPUs
   held, mean        free pages that CPUs kept back from all others
@@ -312,21 +362,24 @@ How to read this:
 
   Every figure is simulated. Compare rows, not machines; the machine file says
   which costs are measured and which are guessed.
+";
 
+const SIMULATE_EXAMPLES: &str = "\
 Examples:
   pageset simulate --list
   pageset simulate -w page_fault1 -p linux-6.6,linux-6.12
   pageset simulate -m sapphire-rapids -w kbuild --cpus 112 -p linux-6.6,patch7
   pageset simulate -w af-unix --set copy_kib_ns=30 --check
   pageset simulate -m xeon-36 -w purger -p linux-6.18,owned-blocks
-  pageset simulate -m epyc-768 -w trace:my.pgtrace";
+  pageset simulate -m epyc-768 -w trace:my.pgtrace
+  pageset simulate --recording my.pgtrace -p 6.1,6.12";
 
 /// Run a workload on a simulated machine, one row for each policy
 ///
 /// Runs the allocator on virtual CPUs in virtual time: locks are waited for, cache lines travel, work takes as long as
 /// the machine's file says. So it shows what a policy would do on a machine that is not here.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = READING_SIMULATE)]
+#[command(after_long_help = [READING_SIMULATE, crate::simulate::READING, "", SIMULATE_EXAMPLES].join("\n"))]
 pub(crate) struct SimulateArgs {
     /// Bundled machine, or a machine file
     #[arg(short, long, value_name = "MACHINE", default_value = "epyc-2", value_hint = ValueHint::FilePath)]
@@ -338,8 +391,9 @@ pub(crate) struct SimulateArgs {
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) cpus: Option<u32>,
     /// Policy to run under; the first is the base, and brings the kernel around the allocator
+    /// [default: linux-6.6,linux-6.12; with --recording linux-6.12,linux-6.18,linux-6.19,pcp-buddy-rfc]
     #[arg(short, long = "policy", value_name = "NAME", value_delimiter = ',', hide_possible_values = true)]
-    #[arg(default_value = "linux-6.6,linux-6.12", value_parser = policy_names())]
+    #[arg(value_parser = policy_or_ours())]
     pub(crate) policies: Vec<String>,
     /// Seed of all random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -360,11 +414,17 @@ pub(crate) struct SimulateArgs {
     /// How many runs to do at once; the result is the same [default: one for each CPU]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
+    /// Play a recording's blocks on whole allocators instead, and count how often CPUs meet; without FILE the bundled one
+    #[arg(long, value_name = "FILE", num_args = 0..=1, value_hint = ValueHint::FilePath, help_heading = "A recording")]
+    #[arg(conflicts_with_all = ["machine", "workload", "cpus", "seed", "seeds", "set", "warmup_ms", "duration_ms", "check", "list"])]
+    pub(crate) recording: Option<Option<PathBuf>>,
+    #[command(flatten)]
+    pub(crate) play: RecordingArgs,
     /// Run everything twice and fail if the results differ
     #[arg(long)]
     pub(crate) check: bool,
     /// List machines, workloads and their parameters instead
-    #[arg(short, long)]
+    #[arg(long)]
     pub(crate) list: bool,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
@@ -399,9 +459,9 @@ Examples:
   pageset stat
   pageset stat my.pgtrace --format json | jq .cpus.remote_percent";
 
-/// Tell what is in a trace, without replaying it
+/// Tell what is in a recording, without replaying it
 ///
-/// Reads a trace once and counts: orders and migratetypes, which CPU frees whose pages, how long blocks live, bursts,
+/// Reads a recording once and counts: orders and migratetypes, which CPU frees whose pages, how long blocks live, bursts,
 /// what the kernel itself refilled and drained, and the zones before and after.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING_STAT)]
@@ -421,67 +481,85 @@ Formats read, found out by content:
   text              of ftrace (/sys/kernel/tracing/trace), `perf script` or
                     `trace-cmd report`
   Each may be packed: .gz, .zst, .xz (with the feature xz)
+  --to layout reads a copy of /proc/zoneinfo too, of any kernel since 2.6.32
+
+Formats written (--to):
+  pgtrace    a fraction of the size of text, and read many times faster. All
+             that is known of the recording is kept
+  perfetto   for https://ui.perfetto.dev, which uploads nothing. There:
+             node 0 Normal        free pages against the watermarks
+             node 0 Normal CPU 1  a page set: refills, drains, count, high
+             CPU 1                ticks, and arrows from where pages are
+                                  allocated to where another CPU frees them:
+                                  one allocation in 16 is followed
+             kswapd, threads      reclaim, and waits for locks, with the holder
+                                  where it is known
+             replay under ...     the same load under a policy of -p
+  layout     the recorded machine, to edit: more memory, other watermarks,
+             sysctls. `replay --layout FILE` plays the load on that machine.
+             Text does not describe a machine. Then one is made up from what
+             the events show, with Linux's defaults, and a comment says so.
+             A copy of /proc/zoneinfo says neither the size of a page nor
+             which CPUs are local to which node: --page-size, --node-cpus
 
 Examples:
   perf script --ns -F comm,pid,cpu,time,event,trace > trace.txt
-  pageset convert trace.txt my.pgtrace";
+  pageset convert trace.txt my.pgtrace
+  pageset convert my.pgtrace my.pftrace --to perfetto -p 6.6,6.12
+  pageset convert my.pgtrace big.toml --to layout
+  pageset convert two.txt --to layout --node-cpus 0=0-1,1=2-3";
 
-/// Write a trace of any known format as .pgtrace
+/// Write a recording in another format
 ///
-/// The result is a fraction of the size of text and is read many times faster. Everything that is known of the recording
-/// is kept: machine, states before and after, samples, losses.
+/// Reads a recording of any known format, and writes it as this tool's own, for the Perfetto UI, or as the layout of its
+/// machine.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING_CONVERT)]
 pub(crate) struct ConvertArgs {
-    /// Trace to read; `-` is the standard input
+    /// Recording to read; `-` is the standard input
     #[arg(value_name = "IN", value_hint = ValueHint::FilePath)]
     pub(crate) input: PathBuf,
-    /// File to write
+    /// File to write; it appears whole or not at all [default: IN's name with .pgtrace or .pftrace, here; a layout is printed]
     #[arg(value_name = "OUT", value_hint = ValueHint::FilePath)]
-    pub(crate) output: PathBuf,
+    pub(crate) output: Option<PathBuf>,
+    /// What to write
+    #[arg(long, value_name = "FORMAT", default_value = "pgtrace")]
+    #[arg(value_parser = one_of(ConvertTo::ALL.map(|to| (to.name(), to))))]
+    pub(crate) to: ConvertTo,
     /// Replace OUT if it exists
-    #[arg(short, long)]
+    #[arg(long, help_heading = "Output")]
     pub(crate) force: bool,
+    /// Policy to show beside the recorded kernel, with --to perfetto. May be repeated, or be a list with commas
+    #[arg(short, long = "policy", value_name = "NAME", value_delimiter = ',', hide_possible_values = true)]
+    #[arg(value_parser = policy())]
+    pub(crate) policies: Vec<&'static Policy>,
     #[command(flatten)]
     pub(crate) machine: MachineArgs,
-    /// Leave out the pages that the recorder itself used. Only files of `pageset record` tell them apart
+    /// Leave out the pages that the recorder itself used, with --to pgtrace. Only files of `pageset record` tell them apart
     #[arg(long)]
     pub(crate) without_recorder: bool,
     #[command(flatten)]
     pub(crate) opening: OpeningArgs,
 }
 
-const READING_LAYOUT: &str = "\
-How to use this:
-  pageset layout -o big.toml            the bundled trace's layout
-  $EDITOR big.toml                      more memory, other watermarks, sysctls
-  pageset replay --layout big.toml      the same load on that machine
+/// What `convert` writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ConvertTo {
+    Pgtrace,
+    Perfetto,
+    Layout,
+}
 
-  pageset layout zoneinfo.txt -o my.toml
-  pageset layout arm.txt --page-size 64K -o arm.toml
-  pageset layout two.txt --node-cpus 0=0-1,1=2-3 -o two.toml
+impl ConvertTo {
+    const ALL: [Self; 3] = [Self::Pgtrace, Self::Perfetto, Self::Layout];
 
-  In place of a trace, this takes a copy of /proc/zoneinfo, of any kernel since
-  2.6.32. The file says neither the size of a page nor which CPUs are local to
-  which node. Where its numbers contradict pages of 4 KiB, or do not show the
-  CPUs of several nodes, an error asks for these options. What is assumed
-  stands in the list `assumed` of the layout, and below each result.
-
-  Text traces do not describe a machine. Then one is made up from what the
-  events show, with Linux's defaults, and a comment says so. What a machine of
-  `pageset simulate` costs in time is in a file of another kind, which `pageset
-  calibrate machine` writes.";
-
-/// Print the layout of a trace's machine, or of a copy of /proc/zoneinfo, to edit and to replay on
-#[derive(Debug, clap::Args)]
-#[command(after_long_help = READING_LAYOUT)]
-pub(crate) struct LayoutArgs {
-    #[command(flatten)]
-    pub(crate) source: SourceArgs,
-    #[command(flatten)]
-    pub(crate) facts: MachineFacts,
-    #[command(flatten)]
-    pub(crate) target: TargetArgs,
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Pgtrace => "pgtrace",
+            Self::Perfetto => "perfetto",
+            Self::Layout => "layout",
+        }
+    }
 }
 
 const READING_POLICIES: &str = "\
@@ -515,7 +593,7 @@ Examples:
 
 /// Print a completion script for a shell
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = READING_COMPLETIONS)]
+#[command(hide = true, after_long_help = READING_COMPLETIONS)]
 pub(crate) struct CompletionsArgs {
     /// The shell
     pub(crate) shell: Shell,
@@ -523,6 +601,7 @@ pub(crate) struct CompletionsArgs {
 
 /// Print the manual page, or write one for each command
 #[derive(Debug, clap::Args)]
+#[command(hide = true)]
 pub(crate) struct ManArgs {
     /// Write pageset.1, pageset-replay.1 … into DIR; it is created if it is missing
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -531,57 +610,49 @@ pub(crate) struct ManArgs {
 
 /// Ends the program as for any other mistake in the command line.
 pub(crate) fn refuse(problem: impl std::fmt::Display) -> ! {
-    Args::command().error(ErrorKind::ValueValidation, problem).exit()
+    definition().error(ErrorKind::ValueValidation, problem).exit()
 }
 
 fn study() -> impl TypedValueParser<Value = &'static dyn Study> {
     one_of(STUDIES.iter().map(|study| (PossibleValue::new(study.name()).help(study.summary()), *study)))
 }
 
-/// The policy that was named, or the recorded kernel's own.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum AutoOr {
-    Auto,
-    Named(&'static Policy),
-}
-
-fn policy_or_auto() -> impl TypedValueParser<Value = AutoOr> {
-    let named = POLICIES.iter().map(|policy| (named(policy), AutoOr::Named(policy)));
-    one_of(std::iter::once((AUTO.into(), AutoOr::Auto)).chain(named))
-}
-
-pub(crate) fn policy() -> impl TypedValueParser<Value = &'static Policy> {
-    one_of(POLICIES.iter().map(|policy| (described(policy), policy)))
-}
-
-fn described(policy: &'static Policy) -> PossibleValue {
-    named(policy).help(policy.summary)
-}
-
-/// Its name, and those that it had before.
-fn named(policy: &'static Policy) -> PossibleValue {
-    let former = FORMER_NAMES.iter().filter(|(_, today)| *today == policy.name).map(|(former, _)| *former);
-    PossibleValue::new(policy.name).aliases(former)
-}
-
-/// Names of policies, and of allocators of our own.
-fn policy_names() -> PossibleValuesParser {
-    let ours = [Entrant::OWNED_BLOCKS].into_iter().chain(Entrant::ablations());
-    let ours = ours.map(|entrant| PossibleValue::new(entrant.name()).help(entrant.summary()));
-    PossibleValuesParser::new(POLICIES.iter().map(described).chain(ours))
-}
-
 #[cfg(test)]
 mod tests {
     use crate::options::RowsFormat;
-    use clap::CommandFactory;
     use pageset_report::Format;
 
     use super::*;
 
     #[test]
     fn the_definition_is_sound() {
-        Args::command().debug_assert();
+        definition().debug_assert();
+    }
+
+    /// `-f` had three meanings.
+    #[test]
+    fn an_option_letter_means_the_same_everywhere() {
+        fn collect(command: &clap::Command, letters: &mut std::collections::BTreeMap<char, String>) {
+            for arg in command.get_arguments() {
+                let Some(letter) = arg.get_short() else { continue };
+                let name = arg.get_long().expect("an option with a letter has a name").to_owned();
+                let known = letters.entry(letter).or_insert_with(|| name.clone());
+                assert_eq!(*known, name, "-{letter} of {}", command.get_name());
+            }
+            command.get_subcommands().for_each(|command| collect(command, letters));
+        }
+        collect(&definition(), &mut std::collections::BTreeMap::new());
+    }
+
+    #[test]
+    fn help_names_every_command_in_a_group_once() {
+        let mut grouped: Vec<_> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        let definition = definition();
+        let shown = definition.get_subcommands().filter(|command| !command.is_hide_set());
+        let mut shown: Vec<_> = shown.map(clap::Command::get_name).collect();
+        grouped.sort_unstable();
+        shown.sort_unstable();
+        assert_eq!(grouped, shown);
     }
 
     #[test]

@@ -1,13 +1,17 @@
-//! `pageset convert`: any trace as a native file.
+//! `pageset convert`: a recording of any format as a native file, for Perfetto, or as the layout of its machine.
+
+mod layout;
+mod perfetto;
 
 use std::fs;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
 use pageset_trace::{
     CONVERT_WRITES, RECORDER_UNKNOWN, TraceError, TraceReader, WithoutRecorder, WriteOptions, convert,
 };
 
-use crate::args::{ConvertArgs, refuse};
+use crate::args::{ConvertArgs, ConvertTo, refuse};
 use crate::hint;
 use crate::origin;
 use crate::output::{self, AtomicFile, Existing};
@@ -16,8 +20,33 @@ use crate::record::print_not_recorded;
 use crate::source::Source;
 
 pub(crate) fn run(args: &ConvertArgs) -> Result<()> {
-    let (input, output) = (&args.input, &args.output);
+    if !args.policies.is_empty() && args.to != ConvertTo::Perfetto {
+        refuse("--policy goes with --to perfetto");
+    }
+    if args.without_recorder && args.to != ConvertTo::Pgtrace {
+        refuse("--without-recorder goes with --to pgtrace");
+    }
+    if args.machine.layout.is_some() && args.to == ConvertTo::Layout {
+        refuse("--layout goes with --to pgtrace and --to perfetto");
+    }
     let existing = if args.force { Existing::Replace } else { Existing::Refuse };
+    match args.to {
+        ConvertTo::Pgtrace => native(args, &output_of(args, "pgtrace"), existing),
+        ConvertTo::Perfetto => perfetto::run(args, &output_of(args, "pftrace"), existing),
+        ConvertTo::Layout => layout::run(args),
+    }
+}
+
+/// The file that was named, or one in this directory with the input's name.
+fn output_of(args: &ConvertArgs, extension: &str) -> PathBuf {
+    args.output.clone().unwrap_or_else(|| {
+        let stem = args.input.file_stem().filter(|stem| *stem != "-");
+        Path::new(stem.unwrap_or("recording".as_ref())).with_extension(extension)
+    })
+}
+
+fn native(args: &ConvertArgs, output: &Path, existing: Existing) -> Result<()> {
+    let input = &args.input;
     output::check_file(output, existing)?;
     let facts = &args.machine.facts;
     if args.machine.layout.is_none() && (facts.page_size.is_some() || facts.node_cpus.is_some()) {
@@ -77,7 +106,7 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<()> {
             writeln!(out, "{note}")?;
         }
         if info.machine.is_none() {
-            writeln!(out, "The trace does not describe its machine; --layout FILE adds a description.")?;
+            writeln!(out, "The recording does not describe its machine; --layout FILE adds a description.")?;
         }
         Ok(())
     })

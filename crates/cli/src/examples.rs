@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use clap::{Command, CommandFactory as _};
+use clap::Command;
 
-use crate::args::Args;
+use crate::args::definition;
 use crate::example_lines::{command_lines, pageset_parts};
 
 /// Examples below `Examples:` and elsewhere, of a command and of those below it.
@@ -18,12 +18,12 @@ fn helps(command: &Command, found: &mut Vec<(String, String)>) {
 }
 
 fn subcommands() -> Vec<String> {
-    Args::command().get_subcommands().map(|command| command.get_name().to_owned()).collect()
+    definition().get_subcommands().map(|command| command.get_name().to_owned()).collect()
 }
 
 /// Whether clap takes each call of pageset in a line; what it says if not.
 fn refused(line: &str) -> Option<String> {
-    let refused = |words| Args::command().try_get_matches_from(words).err();
+    let refused = |words| definition().try_get_matches_from(words).err();
     let is_wrong = |error: &clap::Error| error.use_stderr();
     let error = pageset_parts(line).find_map(|words| refused(words).filter(is_wrong))?;
     Some(format!("`{line}`: {error}"))
@@ -33,7 +33,7 @@ fn refused(line: &str) -> Option<String> {
 fn every_example_of_every_help_text_can_be_typed() {
     let subcommands = subcommands();
     let mut texts = Vec::new();
-    helps(&Args::command(), &mut texts);
+    helps(&definition(), &mut texts);
     let mut count = 0;
     for (command, text) in texts {
         for line in command_lines(&text, &subcommands) {

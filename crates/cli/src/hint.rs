@@ -7,7 +7,7 @@ use pageset_trace::TraceError;
 pub(crate) fn of_trace(error: TraceError) -> anyhow::Error {
     let hint = match &error {
         TraceError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
-            Some("check the path, or leave it out to use the bundled trace")
+            Some("check the path, or leave it out to use the bundled recording")
         }
         TraceError::Line { remedy, .. } if remedy.contains("leniently") => {
             Some("the option for that is --lenient")
@@ -43,7 +43,7 @@ pub(crate) fn of_layout(error: &TraceError, text: &str) -> anyhow::Error {
     let is_description =
         matches!(error, TraceError::File { remedy, .. } if remedy.contains("machine description"));
     match is_description {
-        true => anyhow!("{error}; `pageset layout` prints one to start from"),
+        true => anyhow!("{error}; `pageset convert --to layout` prints one to start from"),
         false => anyhow!("{error}"),
     }
 }

@@ -8,7 +8,7 @@ use pageset_report::{Provenance, shell_word};
 
 /// Options that say where a result goes, how it is written, and how many CPUs and whose work on it, and never what it is.
 /// All others belong to the command line that gives it again.
-const OUTSIDE: [&str; 8] = ["format", "output", "force", "svg", "html", "jobs", "on", "into"];
+const OUTSIDE: [&str; 9] = ["format", "output", "force", "svg", "html", "jobs", "on", "into", "verbose"];
 
 /// A command line without what does not change the result.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,10 +96,10 @@ fn quoted_all(words: &[String]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::{CommandFactory as _, FromArgMatches as _};
+    use clap::FromArgMatches as _;
 
     use super::*;
-    use crate::args::Args;
+    use crate::args::{Args, definition};
 
     /// Words as a shell makes them of a line that [`shell_word`] has written.
     fn words(line: &str) -> Vec<String> {
@@ -120,7 +120,7 @@ mod tests {
 
     #[track_caller]
     fn parsed(words: &[String]) -> (String, ArgMatches, Command) {
-        let mut definition = Args::command();
+        let mut definition = definition();
         let matches = definition.try_get_matches_from_mut(words).unwrap_or_else(|error| panic!("{error}"));
         let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| panic!("{error}"));
         (format!("{args:?}"), matches, definition)
@@ -133,12 +133,12 @@ mod tests {
     }
 
     /// Between them, these have every option of every command that prints where its result is from.
-    const LINES: [&str; 28] = [
+    const LINES: [&str; 30] = [
         "pageset replay --sidecar 'a b.json' --lenient --recover -p linux-6.1,linux-6.6 -p linux-6.12 -c 4 --layout m.toml --page-size 64K --node-cpus 0=0-3,1=4-7 t",
-        "pageset replay t --ladder",
-        "pageset replay --ladder=batch",
-        "pageset replay t --sweep batch=31,63 high=186,378 -s scale-max=1",
-        "pageset verify -p linux-6.1 --mode free -e 2 --class event-order --layout m.toml --page-size 64K --node-cpus 0=0-3,1=4-7 --sidecar s --lenient --recover a 'b c'",
+        "pageset replay t --series",
+        "pageset replay --series=batch",
+        "pageset replay t --sweep batch=31,63 high=186,378 --sweep scale-max=1",
+        "pageset verify -p linux-6.1 --mode free --explain 2 --class event-order --layout m.toml --page-size 64K --node-cpus 0=0-3,1=4-7 --sidecar s --lenient --recover a 'b c'",
         "pageset replay t --set vm.min_free_kbytes=1000 --set batch=31",
         "pageset advise --sidecar s --lenient --recover 'a b'",
         "pageset advise --for 5m --apply vm.stat_interval=2 --times 3 --keep --yes --prepare 'make clean' -- make -j4",
@@ -150,18 +150,20 @@ mod tests {
         r"pageset stat --lenient --sidecar s --recover it\'s",
         "pageset stat --lenient --sidecar=-s -- -t",
         "pageset stat -",
-        "pageset contest --sidecar s --lenient --recover -p linux-6.1,linux-6.6 --ablations --layout m.toml --page-size 64K --node-cpus 0=0-3,1=4-7 t",
+        "pageset simulate --recording t --sidecar s --lenient --recover -p linux-6.1,linux-6.6 --ablations --layout m.toml --page-size 64K --node-cpus 0=0-3,1=4-7",
+        "pageset simulate --recording",
+        "pageset replay --all t",
         "pageset simulate -m m -w w -c 2 -p linux-6.1 --seed 3 --seeds 2 --set a=1 --set b=2 --warmup-ms 1 --duration-ms 2 --check",
         "pageset simulate --list",
         "pageset sweep p.toml --rows r.jsonl",
         "pageset sweep p.toml --rows=-r.jsonl",
-        "pageset reproduce batch-size -q --seeds 3 --fit f.toml",
-        "pageset pft -g 0.5 -f 2 -r 3 -l 4 -s P1,V1,R1 P2,V1,R1 --regions one_region_sliced --page-shift 14 --magazine 0 \
+        "pageset reproduce batch-size --quick --seeds 3 --fit f.toml",
+        "pageset bench faults --gib 0.5 --threads 2 --repetitions 3 --lines 4 --strategy P1,V1,R1 P2,V1,R1 --regions one_region_sliced --page-shift 14 --magazine 0 \
          --zero skip --peer kernel,clear",
-        "pageset pft --machine epyc-2 --rss-line own --strategy all",
-        "pageset bench pageops --quick --seed 7",
-        "pageset calibrate pageops",
-        "pageset calibrate machine --check -m m.toml",
+        "pageset bench faults --machine epyc-2 --rss-line own --strategy all",
+        "pageset bench pages --quick --seed 7",
+        "pageset bench pages --choose",
+        "pageset bench machine --check -m m.toml",
         "pageset top --once --interval 2s --proc 'a b'",
     ];
 
@@ -184,9 +186,8 @@ mod tests {
             }
         }
         // These print no provenance.
-        const OTHERS: [&str; 8] =
-            ["record", "convert", "export", "layout", "policies", "completions", "man", "help"];
-        let mut definition = Args::command();
+        const OTHERS: [&str; 6] = ["record", "convert", "policies", "completions", "man", "help"];
+        let mut definition = definition();
         definition.build();
         let mut all = Vec::new();
         each(&definition, "pageset", &mut all);
@@ -213,8 +214,11 @@ mod tests {
             printed("pageset sweep p.toml -j 2 --svg d --force -o r.txt -f json --on processes --into d"),
             "pageset sweep p.toml"
         );
-        assert_eq!(printed("pageset pft --format csv -f 2"), "pageset pft --threads 2");
-        assert_eq!(printed("pageset replay t --ladder"), "pageset replay t --ladder=series");
+        assert_eq!(
+            printed("pageset bench faults --format csv --threads 2"),
+            "pageset bench faults --threads 2"
+        );
+        assert_eq!(printed("pageset replay t --series"), "pageset replay t --series=series");
         assert_eq!(
             printed("pageset replay t -p linux-6.1 -p linux-6.6"),
             "pageset replay t --policy linux-6.1,linux-6.6"

@@ -93,7 +93,7 @@ impl LayoutSummary {
     }
 }
 
-/// The machine to replay `source` on. For a trace that does not say, it is made up from a first reading, so the trace must
+/// The machine to replay `source` on. For a recording that does not say, it is made up from a first reading, so the recording must
 /// be one that can be read twice.
 pub(crate) fn find(
     source: &Source,
@@ -126,11 +126,11 @@ pub(crate) fn find(
             source::title(source.info())
         );
     }
-    let path = args.trace.as_deref();
+    let path = args.recording.as_deref();
     if path.is_some_and(|path| !path.is_file()) {
         bail!(
-            "{}: the trace does not describe its machine, and a pipe cannot be read twice to make one up; pass \
-             --layout FILE, or save the trace to a file first",
+            "{}: the recording does not describe its machine, and a pipe cannot be read twice to make one up; pass \
+             --layout FILE, or save the recording to a file first",
             source.argument
         );
     }
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_machine_fits_on_a_line() {
-        let args = SourceArgs { trace: None, opening: crate::options::OpeningArgs::default() };
+        let args = SourceArgs { recording: None, opening: crate::options::OpeningArgs::default() };
         let source = Source::open(&args).unwrap();
         let (machine, origin) = find(&source, &args, &MachineArgs::default()).unwrap();
         assert_eq!(

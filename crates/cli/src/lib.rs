@@ -1,7 +1,7 @@
 //! The `pageset` command: what a recording of a kernel's page events contains, and what other kernels would have made
 //! of it.
 //!
-//! One file for each subcommand. `args` says what can be typed, `options` what several have in common; `source` opens traces, `layouts` finds the layout of a trace's machine,
+//! One file for each subcommand. `args` says what can be typed, `options` what several have in common; `source` opens recordings, `layouts` finds the layout of a trace's machine,
 //! `output`, `page` and `paragraph` write results, `limits` makes a limit of files an error, `invocation` and `origin` say where they come from, `progress`
 //! shows that a long run is alive. `signals` end what must be put away first, `left` says what a killed command did not put
 //! back, `terminal` asks, `rights` says what only root may do. `examples` parses what texts show, in tests. What is computed is computed in `pageset-lab`.
@@ -10,20 +10,16 @@
 mod advise;
 mod args;
 mod bench;
-mod calibrate;
 mod choice;
 mod columnar;
 mod completions;
-mod contest;
 mod convert;
 #[cfg(test)]
 mod example_lines;
 #[cfg(test)]
 mod examples;
-mod export;
 mod hint;
 mod invocation;
-mod layout;
 mod layouts;
 mod left;
 mod limits;
@@ -33,8 +29,8 @@ mod origin;
 mod output;
 mod page;
 mod paragraph;
-mod pft;
 mod policies;
+mod policy_name;
 mod progress;
 mod record;
 mod replay;
@@ -53,7 +49,7 @@ mod verify;
 use std::ffi::OsString;
 use std::io;
 
-use clap::{CommandFactory as _, FromArgMatches as _};
+use clap::FromArgMatches as _;
 
 use args::{Args, Command};
 use invocation::Invocation;
@@ -66,7 +62,7 @@ pub fn command(typed: impl IntoIterator<Item = OsString>) -> u8 {
     let typed: Vec<OsString> = typed.into_iter().collect();
     let words: Vec<String> = typed.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     // clap prints usage errors itself and exits with status 2.
-    let mut definition = Args::command();
+    let mut definition = args::definition();
     let mut matches = definition.try_get_matches_from_mut(typed).unwrap_or_else(|error| error.exit());
     let invocation = Invocation::of(&definition, &matches);
     let check = output::check(&matches);
@@ -88,20 +84,15 @@ fn run(command: Command, invocation: &Invocation) -> anyhow::Result<()> {
         Command::Replay(args) => replay::run(&args, invocation),
         Command::Advise(args) => advise::run(&args, invocation),
         Command::Verify(args) => verify::run(&args, invocation),
-        Command::Contest(args) => contest::run(&args, invocation),
         Command::Reproduce(args) => reproduce::run(&args, invocation),
         Command::Simulate(args) => simulate::execute(&args, invocation),
-        Command::Pft(args) => pft::execute(&args, invocation),
         Command::Bench(args) => bench::run(&args, invocation),
-        Command::Calibrate(args) => calibrate::run(&args, invocation),
         Command::Sweep(args) => sweep::run(&args, invocation),
         Command::Top(args) => top::run(&args, invocation),
         Command::Stat(args) => stat::run(&args, invocation),
         Command::Report(args) => report::run(&args, invocation),
         Command::Record(args) => record::run(&args),
         Command::Convert(args) => convert::run(&args),
-        Command::Export(args) => export::run(&args),
-        Command::Layout(args) => layout::run(&args),
         Command::Policies(args) => policies::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),

@@ -12,20 +12,20 @@ use pageset_trace::LayoutOptions;
 use crate::choice::one_of;
 use crate::columnar::Columnar;
 
-/// Which trace, and how it is opened.
+/// Which recording, and how it is opened.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SourceArgs {
-    /// Trace to read, of any known format; `-` is the standard input [default: the bundled one]
+    /// Recording to read, of any known format; `-` is the standard input [default: the bundled one]
     #[arg(value_hint = ValueHint::FilePath)]
-    pub(crate) trace: Option<PathBuf>,
+    pub(crate) recording: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) opening: OpeningArgs,
 }
 
-/// How a trace is opened.
+/// How a recording is opened.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct OpeningArgs {
-    /// The recorder's side file, if it does not lie beside the trace
+    /// The recorder's side file, if it does not lie beside the recording
     #[arg(long, value_name = "FILE", help_heading = "Reading", value_hint = ValueHint::FilePath)]
     pub(crate) sidecar: Option<PathBuf>,
     /// Skip damaged lines, samples and ring-buffer pages, and count them as lost
@@ -36,10 +36,10 @@ pub(crate) struct OpeningArgs {
     pub(crate) recover: bool,
 }
 
-/// Another machine than the trace's own.
+/// Another machine than the recorded one.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct MachineArgs {
-    /// Machine to use, instead of the recorded one: a file as `pageset layout` prints it, or a copy of /proc/zoneinfo
+    /// Machine to use, instead of the recorded one: a file as `pageset convert --to layout` writes it, or a copy of /proc/zoneinfo
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) layout: Option<PathBuf>,
     #[command(flatten)]
@@ -143,6 +143,11 @@ pub(crate) struct TargetArgs {
 }
 
 impl TargetArgs {
+    /// A file, or the standard output.
+    pub(crate) const fn to(output: Option<PathBuf>, force: bool) -> Self {
+        Self { output, force }
+    }
+
     /// What becomes of files that exist.
     pub(crate) fn existing(&self) -> Existing {
         if self.force { Existing::Replace } else { Existing::Refuse }

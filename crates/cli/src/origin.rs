@@ -5,14 +5,14 @@ use serde::Serialize;
 
 use crate::layouts::{LayoutOrigin, LayoutSummary};
 
-/// What a trace is, in JSON.
+/// What a recording is, in JSON.
 #[derive(Debug, Serialize)]
 pub(crate) struct TraceDocument {
     /// Path as given.
     path: String,
     /// As the recorder called it.
     name: Option<String>,
-    /// Format of the first file of this trace; a converted one keeps its origin.
+    /// Format of the first file of this recording; a converted one keeps its origin.
     format: &'static str,
     kernel: Option<String>,
     /// The recorded command and its arguments.
@@ -26,7 +26,7 @@ pub(crate) struct TraceDocument {
     zones: Vec<String>,
     /// What is missing or could not be used, by reason.
     lost: LostEvents,
-    /// What the trace does not say and is assumed.
+    /// What the recording does not say and is assumed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     assumed: Vec<String>,
     machine: Option<LayoutSummary>,

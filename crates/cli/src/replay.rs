@@ -1,4 +1,4 @@
-//! `pageset replay`: a trace under several policies, one row each.
+//! `pageset replay`: a recording under several policies, one row each.
 
 mod result;
 
@@ -27,8 +27,14 @@ pub(crate) fn run(args: &ReplayArgs, invocation: &Invocation) -> Result<()> {
     args.output.check()?;
     let source = Source::open(&args.source)?;
     let candidates = choose(args, policy_of(source.info()));
-    let columns = if args.ladder.is_some() { Columns::Ladder } else { Columns::Full };
-    let comparison = Comparison { invocation, candidates, cpus: args.cpus, machine: &args.machine, columns };
+    let columns = match (args.series, args.all) {
+        (Some(_), _) => Columns::Series,
+        (None, true) => Columns::Full,
+        (None, false) => Columns::Brief,
+    };
+    let is_verbose = args.verbose;
+    let comparison =
+        Comparison { invocation, candidates, cpus: args.cpus, machine: &args.machine, columns, is_verbose };
     comparison.run(source, &args.source, &args.output)
 }
 
@@ -38,10 +44,21 @@ fn policy_of(info: &TraceInfo) -> Option<Policy> {
     info.kernel.as_deref().or(machine).and_then(policy_of_kernel).copied()
 }
 
+/// Releases whose policies differ, from the oldest that is maintained on.
+const RELEASES: [&str; 7] =
+    ["linux-5.14", "linux-6.1", "linux-6.6", "linux-6.7", "linux-6.12", "linux-6.18", "linux-6.19"];
+
+/// The recorded kernel's policy, if it is known, and the releases.
+fn releases(recorded: Option<Policy>) -> Vec<Policy> {
+    let others = RELEASES.into_iter().filter_map(|name| Policy::named(name).copied());
+    let is_other = |policy: &Policy| recorded.is_none_or(|recorded| recorded.name != policy.name);
+    recorded.into_iter().chain(others.filter(is_other)).collect()
+}
+
 /// The kernels that are asked for.
 fn choose(args: &ReplayArgs, recorded: Option<Policy>) -> Vec<Candidate> {
     let of = |policies: Vec<Policy>| policies.into_iter().map(Candidate::from).collect();
-    if let Some(ladder) = args.ladder {
+    if let Some(ladder) = args.series {
         return of(ladder.policies());
     }
     let named: Vec<Policy> = args.policies.iter().map(|policy| **policy).collect();
@@ -61,7 +78,11 @@ fn choose(args: &ReplayArgs, recorded: Option<Policy>) -> Vec<Candidate> {
         };
         return parse(&args.sweep).candidates(&base);
     }
-    let policies = if named.is_empty() { replayable() } else { named };
+    let policies = match (args.all, named.is_empty()) {
+        (true, _) => replayable(),
+        (false, true) => releases(recorded),
+        (false, false) => named,
+    };
     if args.set.is_empty() {
         return of(policies);
     }
@@ -84,6 +105,8 @@ pub(crate) struct Comparison<'a> {
     pub(crate) columns: Columns,
     /// Another machine.
     pub(crate) machine: &'a MachineArgs,
+    /// Whether all is said that can be said.
+    pub(crate) is_verbose: bool,
 }
 
 impl Comparison<'_> {
@@ -97,8 +120,8 @@ impl Comparison<'_> {
         let (machine, origin) = layouts::find(&source, source_args, self.machine)?;
         let (source, replay) = self.replay(source, machine, origin)?;
         let provenance = self.provenance(&replay, origin);
-        let finished =
-            Finished { source, replay, origin, provenance, columns: self.columns, cpus: self.cpus };
+        let Self { columns, cpus, is_verbose, .. } = *self;
+        let finished = Finished { source, replay, origin, provenance, columns, cpus, is_verbose };
         output::write(&output.target, |out| finished.write(output.format, out))
     }
 
@@ -144,7 +167,7 @@ mod tests {
     use crate::args::{Args, Command};
 
     #[test]
-    fn without_names_all_policies_are_replayed() {
+    fn without_names_the_recorded_kernel_and_the_releases_are_replayed() {
         let chosen = |arguments: &[&str]| {
             let Command::Replay(args) =
                 Args::parse_from([&["pageset", "replay"], arguments].concat()).command
@@ -156,7 +179,13 @@ mod tests {
                 .map(Candidate::name)
                 .collect::<Vec<_>>()
         };
-        assert_eq!(chosen(&[]).len(), replayable().len());
+        assert_eq!(
+            chosen(&[])[..3],
+            ["linux-6.18", "linux-5.14", "linux-6.1"],
+            "the recorded kernel is the base"
+        );
+        assert_eq!(chosen(&[]).len(), RELEASES.len(), "and stands there once");
+        assert_eq!(chosen(&["--all"]).len(), replayable().len());
         assert_eq!(chosen(&["-p", "linux-6.12"]), ["linux-6.12"]);
         let swept = chosen(&["--sweep", "batch=31,63"]);
         assert_eq!(swept, ["linux-6.18 batch=31", "linux-6.18 batch=63"], "the recorded kernel's policy");

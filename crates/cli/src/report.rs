@@ -32,7 +32,7 @@ pub(crate) fn run(args: &ReportArgs, invocation: &Invocation) -> Result<()> {
     let mut sources: Vec<SourceArgs> = args
         .traces
         .iter()
-        .map(|trace| SourceArgs { trace: Some(trace.clone()), opening: args.opening.clone() })
+        .map(|trace| SourceArgs { recording: Some(trace.clone()), opening: args.opening.clone() })
         .collect();
     if args.traces.iter().any(|trace| trace.as_os_str() == "-") {
         refuse(
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &ReportArgs, invocation: &Invocation) -> Result<()> {
         refuse("--sidecar is for one recording; with several, each finds its own by name");
     }
     if sources.is_empty() {
-        sources.push(SourceArgs { trace: None, opening: args.opening.clone() });
+        sources.push(SourceArgs { recording: None, opening: args.opening.clone() });
     }
     let mut dossiers = Vec::new();
     for source in &sources {

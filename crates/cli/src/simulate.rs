@@ -1,9 +1,10 @@
 //! `pageset simulate`: a workload on a simulated machine, one row for each policy.
 //!
-//! `played` says what was left out of a recording, `list` names machines and workloads, `table` prints.
+//! `recording` plays a recording's blocks on whole allocators. `played` says what was left out of a recording, `list` names machines and workloads, `table` prints.
 
 mod list;
 mod played;
+mod recording;
 mod table;
 
 use anyhow::{Result, bail};
@@ -14,11 +15,15 @@ use crate::invocation::Invocation;
 use crate::options::jobs;
 use crate::progress::Progress;
 use crate::{hint, output, page};
+pub(crate) use recording::{READING, RecordingArgs};
 
 /// The subcommand.
 pub(crate) fn execute(args: &SimulateArgs, invocation: &Invocation) -> Result<()> {
     if args.list {
         return list::print(&args.output);
+    }
+    if let Some(recording) = &args.recording {
+        return recording::run(args, recording.as_deref(), invocation);
     }
     let specs = specs(args);
     let results = run_all(&specs, args.jobs)?;
@@ -53,7 +58,7 @@ fn specs(args: &SimulateArgs) -> Vec<RunSpec> {
         batch: None,
         high: None,
         // One kernel surrounds all policies that are compared: the base's.
-        kernel_of: args.policies.first().cloned(),
+        kernel_of: policies(args).first().cloned(),
         tick_phase: None,
         seed,
         warmup_ms: args.warmup_ms,
@@ -61,7 +66,15 @@ fn specs(args: &SimulateArgs) -> Vec<RunSpec> {
         settings: args.set.iter().cloned().collect(),
     };
     let of_policy = |policy| table::seeds(args).iter().map(move |seed| spec(policy, seed));
-    args.policies.iter().flat_map(of_policy).collect()
+    policies(args).iter().flat_map(of_policy).collect()
+}
+
+/// The policies that were named, or two kernels before and after the series of 2023.
+pub(super) fn policies(args: &SimulateArgs) -> Vec<String> {
+    match args.policies.is_empty() {
+        true => ["linux-6.6", "linux-6.12"].map(str::to_owned).to_vec(),
+        false => args.policies.clone(),
+    }
 }
 
 /// Runs all, several at once; the results are in the order of the runs.

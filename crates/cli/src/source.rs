@@ -13,24 +13,24 @@ use pageset_trace::{
 use crate::hint;
 use crate::options::{OpeningArgs, SourceArgs};
 
-/// An open trace that remembers when its events happened.
+/// An open recording that remembers when its events happened.
 pub(crate) struct Source {
     reader: Box<dyn TraceReader>,
-    /// What a person would type to get the same trace; empty for the bundled one.
+    /// What a person would type to get the same recording; empty for the bundled one.
     pub(crate) argument: String,
     times_ns: Option<(u64, u64)>,
 }
 
 impl Source {
-    /// Opens the trace that the arguments name.
+    /// Opens the recording that the arguments name.
     pub(crate) fn open(args: &SourceArgs) -> Result<Self> {
-        match &args.trace {
+        match &args.recording {
             Some(path) => Self::open_path(path, &args.opening, None),
             None => Ok(Self::new(bundled()?, String::new())),
         }
     }
 
-    /// Opens the trace at a path; `-` is the standard input. A layout file replaces the trace's own description.
+    /// Opens the recording at a path; `-` is the standard input. A layout file replaces the trace's own description.
     pub(crate) fn open_path(
         path: &Path,
         args: &OpeningArgs,
@@ -107,7 +107,7 @@ impl TraceReader for Source {
     }
 }
 
-/// Name of a trace for titles: the file's.
+/// Name of a recording for titles: the file's.
 pub(crate) fn title(info: &TraceInfo) -> String {
     let name = info.path.file_name().unwrap_or(info.path.as_os_str()).to_string_lossy();
     printable(&name).into_owned()
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn the_bundled_trace_is_whole() {
-        let args = SourceArgs { trace: None, opening: OpeningArgs::default() };
+        let args = SourceArgs { recording: None, opening: OpeningArgs::default() };
         let mut source = Source::open(&args).unwrap();
         assert_eq!(title(source.info()), "k618_2c_make_lua_j4 (bundled)");
         let (mut events, mut count) = (Vec::new(), 0);
@@ -183,7 +183,7 @@ mod tests {
                 .unwrap();
         let error = error.to_string();
         assert!(error.starts_with(file.path().to_str().unwrap()), "{error}");
-        assert!(error.ends_with("`pageset layout` prints one to start from"), "{error}");
+        assert!(error.ends_with("`pageset convert --to layout` prints one to start from"), "{error}");
         assert!(!error.contains("Layout::"), "no Rust in messages: {error}");
     }
 
@@ -192,6 +192,6 @@ mod tests {
         let error =
             Source::open_path(Path::new("missing.pgtrace"), &OpeningArgs::default(), None).err().unwrap();
         assert!(error.to_string().starts_with("missing.pgtrace: cannot open"), "{error}");
-        assert!(error.to_string().ends_with("the bundled trace"), "{error}");
+        assert!(error.to_string().ends_with("the bundled recording"), "{error}");
     }
 }

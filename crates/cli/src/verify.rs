@@ -15,12 +15,13 @@ use pageset_workload::{
 };
 use serde::Serialize;
 
-use crate::args::{self, AutoOr, VerifyArgs};
+use crate::args::{self, VerifyArgs};
 use crate::hint;
 use crate::invocation::Invocation;
 use crate::layouts;
 use crate::options::{MachineArgs, SourceArgs};
 use crate::output;
+use crate::policy_name::AutoOr;
 use crate::progress::Progress;
 use crate::source::Source;
 
@@ -51,7 +52,7 @@ pub(crate) fn run(args: &VerifyArgs, invocation: &Invocation) -> Result<()> {
     };
     let mut verified = Vec::new();
     for trace in traces {
-        verified.push(verify_one(&SourceArgs { trace, opening: args.opening.clone() }, &options)?);
+        verified.push(verify_one(&SourceArgs { recording: trace, opening: args.opening.clone() }, &options)?);
     }
     let provenance = provenance(invocation, &verified);
     output::write(&args.output.target, |out| write(&verified, provenance, format, out))
@@ -76,17 +77,17 @@ pub(crate) fn compared(found: &Against) -> Table {
 struct Verified {
     #[serde(flatten)]
     verification: Verification,
-    /// Empty if the policy was named, or if the trace can be read once only.
+    /// Empty if the policy was named, or if the recording can be read once only.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     neighbours: Vec<Fit>,
-    /// What neither the trace nor the description of its machine says.
+    /// What neither the recording nor the description of its machine says.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     assumed: Vec<String>,
 }
 
 fn verify_one(args: &SourceArgs, options: &VerifyOptions) -> Result<Verified> {
     let (verification, assumed) = verify_under(args, options)?;
-    let is_read_once = args.trace.as_deref() == Some(Path::new("-"));
+    let is_read_once = args.recording.as_deref() == Some(Path::new("-"));
     let is_guess = options.policy.is_none() && options.explain.is_none() && !is_read_once;
     let guess = Policy::named(&verification.policy).filter(|_| is_guess);
     let fits = guess.map_or_else(Vec::new, neighbours).into_iter().map(|neighbour| {
@@ -120,7 +121,7 @@ fn verify_under(args: &SourceArgs, options: &VerifyOptions) -> Result<(Verificat
     }
 }
 
-/// What was found in one trace, and where that comes from.
+/// What was found in one recording, and where that comes from.
 #[derive(Serialize)]
 struct VerifyDocument<'a> {
     #[serde(flatten)]
@@ -131,7 +132,7 @@ struct VerifyDocument<'a> {
 fn write(verified: &[Verified], provenance: Provenance, format: Format, out: &mut dyn Write) -> Result<()> {
     if format == Format::Json {
         let document = |verified| VerifyDocument { verified, provenance: &provenance };
-        // One trace gives an object, several an array of them.
+        // One recording gives an object, several an array of them.
         match verified {
             [one] => json_document(&document(one), out)?,
             several => json_document(&several.iter().map(document).collect::<Vec<_>>(), out)?,

@@ -6,7 +6,7 @@ use crate::{
 };
 
 /// The neighbourhood is this part of the second-level cache, so that it is there whatever else the program uses, and
-/// costs little: 64 KiB of 1 MiB. What it buys and costs is measured by `pageset calibrate pageops`.
+/// costs little: 64 KiB of 1 MiB. What it buys and costs is measured by `pageset bench pages --choose`.
 const L2_SHARE: usize = 16;
 
 /// Longest range that a kernel copies in one go. A streamed copy goes on in two places of its range at once; with them

@@ -72,6 +72,13 @@ impl Column {
         Self::new(key, heading, Align::Right, Kind::Ratio)
     }
 
+    /// The same column with another heading.
+    #[must_use]
+    pub fn with_heading(mut self, heading: &str) -> Self {
+        heading.clone_into(&mut self.heading);
+        self
+    }
+
     /// The same column with a unit.
     #[must_use]
     pub fn with_unit(mut self, unit: &str) -> Self {

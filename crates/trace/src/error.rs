@@ -7,7 +7,7 @@ use std::{
 
 use thiserror::Error;
 
-/// A trace could not be read, understood or written.
+/// A recording could not be read, understood or written.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TraceError {
@@ -46,7 +46,7 @@ pub enum TraceError {
         remedy: String,
     },
     /// A native file is damaged. Reading with recovery can skip the damage.
-    #[error("{}: byte {offset}: {problem}; copy or convert the trace again, or read what is left with recovery", path.display())]
+    #[error("{}: byte {offset}: {problem}; copy or convert the recording again, or read what is left with recovery", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,

@@ -78,7 +78,9 @@ impl OtherFile {
             _ => "which does not say where zones begin, nor what page sets may hold of each",
         };
         let remedy = match self {
-            Self::Trace(_) => "give it as the trace; `pageset layout` prints the machine of a trace",
+            Self::Trace(_) => {
+                "give it as the recording; `pageset convert --to layout` prints the machine of one"
+            }
             _ => "give a copy of /proc/zoneinfo of that machine: `cat /proc/zoneinfo > zoneinfo.txt`",
         };
         TraceError::file(path, format!("{}, {lacks}", self.name()), remedy)
@@ -87,9 +89,10 @@ impl OtherFile {
     /// The error where a trace was wanted.
     pub(crate) fn as_trace(self, path: &Path) -> TraceError {
         let (lacks, remedy) = match self {
-            Self::Zoneinfo => {
-                ("no events", "give it as the layout of a trace; `pageset layout FILE` makes a layout of it")
-            }
+            Self::Zoneinfo => (
+                "no events",
+                "give it as the layout of a recording; `pageset convert FILE --to layout` makes a layout of it",
+            ),
             _ => (
                 "neither events nor the zones' places",
                 "record page events with `pageset record`, ftrace, perf or trace-cmd; for a layout, `cat /proc/zoneinfo > zoneinfo.txt`",

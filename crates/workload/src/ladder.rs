@@ -103,7 +103,7 @@ impl Sweep {
         let mut sweep = Self::default();
         for setting in settings {
             let (key, values) = setting.split_once('=').ok_or_else(|| {
-                format!("`{setting}` is not a setting: write KEY=VALUE[,VALUE], e.g. batch=31,63 (a TRACE stands before --sweep)")
+                format!("`{setting}` is not a setting: write KEY=VALUE[,VALUE], e.g. batch=31,63 (a RECORDING stands before --sweep)")
             })?;
             match key {
                 "batch" => sweep.batch = numbers(setting, values, 1..=1 << 16)?,
@@ -244,7 +244,7 @@ mod tests {
         let error = |settings: &[&str]| Sweep::parse(settings.iter().copied()).unwrap_err();
         assert_eq!(
             error(&["batch"]),
-            "`batch` is not a setting: write KEY=VALUE[,VALUE], e.g. batch=31,63 (a TRACE stands before --sweep)"
+            "`batch` is not a setting: write KEY=VALUE[,VALUE], e.g. batch=31,63 (a RECORDING stands before --sweep)"
         );
         assert_eq!(
             error(&["speed=1"]),

@@ -4,13 +4,15 @@ use std::path::PathBuf;
 
 use clap::{Subcommand, ValueHint};
 
+use super::faults::FaultsArgs;
+use super::machine::MachineCostsArgs;
 use crate::options::OutputArgs;
 
-/// Measure operations on this machine
+/// Measure what this machine's memory costs: page faults, huge pages, steps of the allocator
 ///
-/// Benchmarks need a machine that does nothing else: what is measured is memory, which all CPUs share.
+/// Measurements need a machine that does nothing else: what is measured is memory, which all CPUs share.
 #[derive(Debug, clap::Args)]
-#[command(arg_required_else_help = true, subcommand_help_heading = "Benchmarks")]
+#[command(arg_required_else_help = true, subcommand_help_heading = "Measurements")]
 pub(crate) struct BenchArgs {
     #[command(subcommand)]
     pub(crate) benchmark: Benchmark,
@@ -19,10 +21,12 @@ pub(crate) struct BenchArgs {
 /// The benchmarks.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Benchmark {
-    Pageops(BenchPageopsArgs),
+    Faults(FaultsArgs),
+    Pages(BenchPagesArgs),
+    Machine(MachineCostsArgs),
 }
 
-const READING_PAGEOPS: &str = "\
+const READING_PAGES: &str = "\
 How to read this:
   A huge page is cleared or copied because a program touches one place of it,
   the target. What counts is both times together: until the page is ready, and
@@ -41,17 +45,28 @@ How to read this:
   forgotten them. The table shows medians over the targets; JSON and CSV have
   a row for each.
 
-Examples:
-  pageset bench pageops --quick
-  pageset bench pageops --svg pageops.svg --format json -o pageops.json";
+With --choose, each row is a way to clear and copy a page of 2 MiB. Its cost
+is the mean of clearing and copying, each with a touch of 4, 16 and 64 KiB
+around the target, at the start, in the middle and at the end. The method with
+the least cost is chosen; of its neighbourhoods, the largest that costs at most
+1 % more. The line below the table is what a program says once, at its start,
+to get this method. Without it, a program gets what the CPU's features suggest.
 
-/// Clear and copy huge pages in every order, with every kernel
+Examples:
+  pageset bench pages --choose
+  pageset bench pages --quick
+  pageset bench pages --svg pages.svg --format json -o pages.json";
+
+/// Clear and copy huge pages in every order, with every kernel; takes five minutes
 ///
 /// Measures the operation, and what the program that caused it pays afterwards: orders x kernels x place of the touch x
 /// size of the touch x what the other CPUs do. Also single base pages and a page of 1 GiB.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = READING_PAGEOPS)]
-pub(crate) struct BenchPageopsArgs {
+#[command(after_long_help = READING_PAGES)]
+pub(crate) struct BenchPagesArgs {
+    /// Choose how programs should clear and copy pages here, in a second, instead of measuring everything
+    #[arg(long, conflicts_with_all = ["quick", "svg", "seed"])]
+    pub(crate) choose: bool,
     /// A tenth of the rounds, and no page of 1 GiB: less than a minute
     #[arg(long)]
     pub(crate) quick: bool,

@@ -1,17 +1,22 @@
-//! `pageset bench`: what operations cost on this machine.
+//! `pageset bench`: what operations cost on this machine. `faults` touches memory, `pages` clears and copies it, `machine` writes a machine file.
 
 mod args;
-pub(crate) mod pageops;
+mod faults;
+mod machine;
+pub(crate) mod pages;
 
 use anyhow::Result;
 
-pub(crate) use args::{BenchArgs, BenchPageopsArgs};
+pub(crate) use args::{BenchArgs, BenchPagesArgs};
 
 use crate::invocation::Invocation;
 use args::Benchmark;
 
 pub(crate) fn run(args: &BenchArgs, invocation: &Invocation) -> Result<()> {
     match &args.benchmark {
-        Benchmark::Pageops(args) => pageops::run(args, invocation),
+        Benchmark::Faults(args) => faults::execute(args, invocation),
+        Benchmark::Pages(args) if args.choose => pages::choose(args, invocation),
+        Benchmark::Pages(args) => pages::run(args, invocation),
+        Benchmark::Machine(args) => machine::run(args, invocation),
     }
 }

@@ -44,13 +44,13 @@ pub(crate) struct RecordArgs {
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
     /// Replace FILE if it exists
-    #[arg(short, long)]
+    #[arg(long)]
     pub(crate) force: bool,
     /// Record all CPUs, as without this option
     #[arg(short, long, conflicts_with = "cpus")]
     all: bool,
     /// Record these CPUs only, as in 0-3,8. A page that another CPU frees is then missing
-    #[arg(short = 'C', long, value_name = "CPUS")]
+    #[arg(long, value_name = "CPUS")]
     cpus: Option<CpuList>,
     /// How long to record: 500ms, 10s, 5m, 1h
     #[arg(long = "for", value_name = "TIME", value_parser = time)]

@@ -6,7 +6,7 @@ use anyhow::Result;
 use pageset_report::{
     Cell, Column, Format, Provenance, Row, Table, command_line, json_document, relative_to_first,
 };
-use pageset_trace::TraceReader as _;
+use pageset_trace::{LostEvents, TraceReader as _};
 use pageset_workload::{
     FEW_VISITS, INTERVAL_COVERAGE, Interval, KernelTotals, Outcome, Replay, Unreplayed, Unseen, Window,
 };
@@ -27,18 +27,33 @@ pub(super) struct Finished {
     pub(super) columns: Columns,
     /// CPUs that share the memory, if others than recorded.
     pub(super) cpus: Option<u32>,
+    /// Whether all is said that can be said.
+    pub(super) is_verbose: bool,
 }
 
 /// What is printed for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Columns {
+    /// What one compares first.
+    Brief,
     /// All counts, and the same relative to the first row.
     Full,
     /// The columns that patches are posted with, relative to the first row.
-    Ladder,
+    Series,
 }
 
-/// Columns of a ladder, and what they are called in the tables that patches are posted with.
+/// Columns of the brief table, by their keys in the counts, and what they are called there.
+const BRIEF: [(&str, &str); 7] = [
+    ("policy", "policy"),
+    ("zone_lock_acquisitions", "zone locks"),
+    ("zone_lock_interval", "80 % interval"),
+    ("refilled_pages", "pages in"),
+    ("drained_pages", "pages back"),
+    ("pcp_pages_peak", "PCP pages, peak"),
+    ("pcp_pages_idle", "PCP pages, idle"),
+];
+
+/// Columns of a series, and what they are called in the tables that patches are posted with.
 const LADDER: [(&str, &str); 6] = [
     ("free_high_drains", "free_high"),
     ("refilled_pages", "alloc_zone"),
@@ -47,6 +62,10 @@ const LADDER: [(&str, &str); 6] = [
     ("pcp_pages_peak", "PCP peak"),
     ("pcp_pages_idle", "PCP idle"),
 ];
+
+/// What is said where the machine is not recorded.
+const MADE_UP: &str = "The recording does not describe its machine: CPUs and frames are those that occur in it, zones and \
+    watermarks are Linux's defaults. `pageset convert --to layout` prints them, `--layout` replaces them.";
 
 /// Columns of the second table.
 const RELATIVE: [&str; 10] = [
@@ -82,22 +101,23 @@ impl Finished {
         match format {
             Format::Json => json_document(&self.document(), out)?,
             Format::Csv => exporter.export(&self.counts().with_provenance(self.provenance.clone()), out)?,
-            Format::Table | Format::Markdown if self.columns == Columns::Ladder => {
+            Format::Table | Format::Markdown if self.columns == Columns::Series => {
                 let mut table = self.ladder();
                 table.note(self.base());
-                self.notes().into_iter().for_each(|note| table.note(note));
-                exporter.export(&table.with_provenance(self.provenance.clone()), out)?;
+                exporter.export(&self.with_notes(table), out)?;
+            }
+            Format::Table | Format::Markdown if self.columns == Columns::Brief => {
+                exporter.export(&self.with_notes(self.brief()), out)?;
             }
             Format::Table | Format::Markdown => {
                 exporter.export(&self.counts_with_intervals(), out)?;
                 writeln!(out)?;
-                let mut last = if self.replay.outcomes.len() > 1 {
+                let last = if self.replay.outcomes.len() > 1 {
                     self.relative()
                 } else {
                     Table::new("One policy, so there is nothing to compare.", Vec::new())
                 };
-                self.notes().into_iter().for_each(|note| last.note(note));
-                exporter.export(&last.with_provenance(self.provenance.clone()), out)?;
+                exporter.export(&self.with_notes(last), out)?;
             }
         }
         Ok(())
@@ -158,6 +178,48 @@ impl Finished {
             table.push(Row::new(cells));
         }
         table
+    }
+
+    /// What one compares first, in one table of 80 columns.
+    fn brief(&self) -> Table {
+        let counts = self.counts_with_intervals();
+        let at = BRIEF.map(|(key, _)| counts.column_index(key).expect("the counts have these columns"));
+        let heading = |(at, (_, heading)): (usize, (&str, &str))| {
+            counts.columns()[at].clone().with_heading(heading).with_unit("")
+        };
+        let mut table = Table::new(self.title(), at.into_iter().zip(BRIEF).map(heading).collect());
+        for row in counts.rows() {
+            table.push(Row::new(at.map(|at| row.cells[at].clone())));
+        }
+        table
+    }
+
+    /// What has to be said below a table: how far it can be trusted, and the rest if that was asked for.
+    fn with_notes(&self, mut table: Table) -> Table {
+        if self.is_verbose {
+            self.notes().into_iter().for_each(|note| table.note(note));
+            return table.with_provenance(self.provenance.clone());
+        }
+        self.trust().into_iter().for_each(|note| table.note(note));
+        self.assumed().into_iter().for_each(|note| table.note(note));
+        table.note(
+            "Counted, not timed. `-v` says what was left out and how to repeat this, `--all` has more.",
+        );
+        table
+    }
+
+    /// What was made up, and what was lost.
+    fn assumed(&self) -> Vec<String> {
+        let lost = if self.replay.lost == LostEvents::default() {
+            Vec::new()
+        } else {
+            origin::lost_notes(&self.replay.lost)
+        };
+        let made_up = (self.origin == LayoutOrigin::Guessed).then(|| MADE_UP.to_owned());
+        lost.into_iter()
+            .chain(self.source.info().assumptions(Some(&self.replay.machine)))
+            .chain(made_up)
+            .collect()
     }
 
     /// The columns that differ between policies, with the first row as 100.
@@ -249,11 +311,7 @@ impl Finished {
             }
         }
         if self.origin == LayoutOrigin::Guessed {
-            notes.push(
-                "The trace does not describe its machine: CPUs and frames are those that occur in it, zones and \
-                 watermarks are Linux's defaults. `pageset layout` prints them, `--layout` replaces them."
-                    .to_owned(),
-            );
+            notes.push(MADE_UP.to_owned());
         }
         if let Some(cpus) = self.cpus {
             notes.push(format!(

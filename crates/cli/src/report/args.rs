@@ -39,7 +39,7 @@ Examples:
 #[command(after_long_help = READING_REPORT)]
 pub(crate) struct ReportArgs {
     /// Recordings to show [default: the bundled one]
-    #[arg(value_name = "TRACE", value_hint = ValueHint::FilePath)]
+    #[arg(value_name = "RECORDING", value_hint = ValueHint::FilePath)]
     pub(super) traces: Vec<PathBuf>,
     #[command(flatten)]
     pub(super) opening: OpeningArgs,

@@ -26,7 +26,7 @@ pub(super) fn run(args: &VerifyArgs, invocation: &Invocation) -> Result<()> {
             traces => traces.iter().cloned().map(Some).collect(),
         };
         let opened = traces.into_iter().map(|trace| {
-            let source = Source::open(&SourceArgs { trace, opening: args.opening.clone() })?;
+            let source = Source::open(&SourceArgs { recording: trace, opening: args.opening.clone() })?;
             Ok(Box::new(source) as Box<dyn TraceReader>)
         });
         opened.collect::<Result<Vec<_>>>()

@@ -104,7 +104,7 @@ fn a_cpu_that_comes_while_others_are_recorded_is_said_to_be_missing() {
     let (_directory, path, name) = directory();
     let Some(off) = SwitchedOff::last() else { return };
     let cpu = off.cpu;
-    let refused = pageset(&["record", "--check", "-C", &cpu.to_string()]);
+    let refused = pageset(&["record", "--check", "--cpus", &cpu.to_string()]);
     let child = start(&["record", "-o", &name]);
     has_begun(&path);
     drop(off);

@@ -41,7 +41,7 @@ fn allocated(events: &[Event], pids: &[u32]) -> usize {
 fn fault_08_a_recorder_in_a_pid_namespace_knows_its_threads() {
     let _guard = this_machine();
     let (_directory, path, name) = directory();
-    for options in [&[][..], &["-C", "0"], &["--flight-recorder"], &["--buffer", "8K"]] {
+    for options in [&[][..], &["--cpus", "0"], &["--flight-recorder"], &["--buffer", "8K"]] {
         let load = ["--force", "-o", &name, "--", "sh", "-c", LOAD];
         let recorded = in_pid_namespace(&[&["record"], options, &load].concat()).output().unwrap();
         ends_well(&recorded);
@@ -172,7 +172,7 @@ fn disturbed(options: &[&str], script: &str) -> (String, TraceInfo, Vec<Event>) 
 #[ignore = "needs root and tracefs"]
 fn fault_10_an_undisturbed_recording_has_all_that_the_kernel_counted() {
     let _guard = this_machine();
-    for options in [&[][..], &["--stack"], &["-C", "0"], &["--flight-recorder", "--buffer", "64K"]] {
+    for options in [&[][..], &["--stack"], &["--cpus", "0"], &["--flight-recorder", "--buffer", "64K"]] {
         // Looking, marking and more room take nothing away.
         let look =
             "cat $I/trace >/dev/null; cat $I/per_cpu/cpu*/stats >/dev/null; echo hello >$I/trace_marker";

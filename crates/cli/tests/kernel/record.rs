@@ -226,7 +226,7 @@ fn two_recorders_do_not_disturb_each_other() {
     let second = directory.path().join("second.pgtrace");
     let mut children = [
         start(&["record", "--for", "1s", "-o", &name]),
-        start(&["record", "--for", "1s", "-C", "0", "-o", &second.display().to_string()]),
+        start(&["record", "--for", "1s", "--cpus", "0", "-o", &second.display().to_string()]),
     ];
     for child in &mut children {
         let status = child.wait().unwrap();
@@ -308,7 +308,7 @@ fn a_command_that_is_not_there_leaves_no_file() {
 fn buffers_and_cpus_that_cannot_be_are_refused() {
     let Some(_guard) = machine() else { return };
     let (_directory, path, name) = directory();
-    let error = pageset::fails(&["record", "-o", &name, "-C", "0,4095", "--for", "1s"]);
+    let error = pageset::fails(&["record", "-o", &name, "--cpus", "0,4095", "--for", "1s"]);
     assert!(error.contains("there is no CPU 4095"), "{error}");
     let error = pageset::fails(&["record", "-o", &name, "--buffer", "9000000G", "--for", "1s"]);
     assert!(error.contains("make --buffer smaller"), "{error}");

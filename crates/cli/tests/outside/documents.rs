@@ -70,8 +70,9 @@ fn replay_has_a_trace_and_a_row_for_each_policy() {
 }
 
 #[test]
-fn contest_has_a_row_for_each_allocator_and_ours_is_last() {
-    let document = json(&["contest", TRACE, "--policy", TWO, "--ablations", "--format", "json"]);
+fn a_recording_on_allocators_has_a_row_for_each_allocator_and_ours_is_last() {
+    let document =
+        json(&["simulate", "--recording", TRACE, "--policy", TWO, "--ablations", "--format", "json"]);
     let trace = &document["trace"];
     assert_eq!((&trace["cpus"], &trace["events"]), (&2.into(), &17548.into()));
     assert!(document["left_out"]["unmatched_frees"].is_u64() && document["notes"].is_array());
@@ -140,8 +141,8 @@ fn two_runs_print_the_same_bytes() {
 fn tables_are_ascii_within_80_columns() {
     for arguments in [
         ["replay", TRACE].as_slice(),
-        &["contest", TRACE, "--ablations"],
-        &["contest", "--help"],
+        &["simulate", "--recording", TRACE, "--ablations"],
+        &["simulate", "--help"],
         &["stat", TRACE],
         &["stat", "data/traces/k612_4c_2node_numa_tcp.pgtrace"],
         &["policies"],
@@ -216,4 +217,14 @@ fn verify_says_how_often_a_refill_is_not_certain() {
     let book = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/book/src/guide/verify.md");
     let book = joined(&std::fs::read_to_string(book).expect("the book's page"));
     assert!(book.contains(&format!("{begin}{figure}")), "the book does not say: {begin}{figure}");
+}
+
+/// A first look fits a screen.
+#[test]
+fn a_replay_of_the_bundled_recording_fits_24_lines() {
+    let printed = pageset(&["replay"]);
+    assert!(printed.lines().count() <= 24, "{printed}");
+    assert!(printed.lines().all(|line| line.len() <= 80), "{printed}");
+    assert!(printed.contains("\nlinux-6.18 ") && printed.contains("\nlinux-5.14 "), "{printed}");
+    assert!(!printed.contains("linux-4.9") && !printed.contains("commit"), "{printed}");
 }

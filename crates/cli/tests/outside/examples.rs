@@ -12,27 +12,19 @@ use example_lines::{command_lines, pageset_parts};
 
 /// Beginnings of examples that take long where every test is run: they simulate large machines, play long recordings under
 /// every policy, or measure this machine.
-const MINUTES: [&str; 19] = [
-    // This line alone: every policy on the longest recording.
-    "pageset replay$",
+const MINUTES: [&str; 12] = [
     "pageset replay --layout big.toml",
-    "pageset layout -o big.toml; $EDITOR big.toml; pageset replay",
-    "pageset replay --ladder=batch",
+    "pageset convert my.pgtrace big.toml --to layout; $EDITOR big.toml",
+    "pageset replay --series=batch",
     "pageset verify data/traces/*.pgtrace",
     "pageset reproduce",
     "pageset simulate -m sapphire-rapids",
     "pageset simulate -w af-unix",
     "pageset simulate -m epyc-768",
-    "pageset pft --peer kernel",
-    "pageset pft -g 1 -f 2",
-    "pageset pft --machine altix-512",
-    "pageset pft -f 2",
     "pageset bench",
-    "pageset calibrate",
     "pageset simulate --machine here.toml",
     "zcat trace.txt.gz | pageset replay",
     "pageset replay --sweep",
-    "pageset contest --layout big.toml",
 ];
 
 /// Beginnings of examples that nothing here can run: they wait for Ctrl-C, for a cluster, or for a wait that may never come.
@@ -67,9 +59,14 @@ fn help(command: &[String]) -> String {
 
 /// Names of the subcommands that a help text lists, the last of which is `help`.
 fn subcommands(help: &str) -> Vec<String> {
-    let mut paragraphs = help.split("\n\n");
-    let listed = paragraphs.find(|paragraph| paragraph.contains("\n  help ")).unwrap_or_default();
-    let lines = listed.lines().skip(1).filter(|line| !line.starts_with("   "));
+    // The whole command lists them in groups, others behind one heading with `help` as the last one.
+    let is_list = |paragraph: &&str| paragraph.contains("\n  help ");
+    let listed = match help.split("\n\n").find(is_list) {
+        Some(list) => list,
+        None => help.split_once("\nUsage: pageset <COMMAND>\n").map_or("", |(_, rest)| rest),
+    };
+    let listed = listed.split("\nOptions:").next().unwrap_or_default();
+    let lines = listed.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     let names = lines.filter_map(|line| line.split_whitespace().next());
     names.filter(|name| *name != "help").map(str::to_owned).collect()
 }
@@ -145,10 +142,10 @@ fn run(line: &str) {
     // What is not ours need not be installed.
     let others = "sudo() { \"$@\"; }; jq() { cat; }; zcat() { cat trace.txt; }";
     // Nothing is written over without --force.
-    let free = if line.contains("convert") { "rm my.pgtrace; " } else { "" };
+    let free = if line.contains("convert") && line.ends_with(" my.pgtrace") { "rm my.pgtrace; " } else { "" };
     let shell = format!("{others}; {free}{line}");
-    let made = if line.contains("big.toml") && !line.contains("-o big.toml") {
-        "pageset layout -o big.toml && "
+    let made = if line.contains("big.toml") && !line.contains("--to layout") {
+        "pageset convert my.pgtrace big.toml --to layout && "
     } else {
         ""
     };
@@ -185,7 +182,8 @@ fn every_exception_is_an_example() {
             "no example begins with `{beginning}`"
         );
     }
-    assert!(all.iter().any(|line| pageset_parts(line).count() == 2), "lines of two commands are found");
+    let two = "pageset stat a; pageset stat b";
+    assert_eq!(pageset_parts(two).count(), 2, "lines of two commands are found");
 }
 
 #[test]

@@ -76,13 +76,13 @@ fn an_export_replaces_nothing_unless_told_and_one_that_fails_leaves_nothing() {
     let directory = tempfile::tempdir().expect("a directory can be made");
     let target = directory.path().join("t.pftrace");
     fs::write(&target, "precious").expect("a file can be written");
-    let export = ["export", "perfetto", TRACE, "-o", "t.pftrace"];
+    let export = ["convert", TRACE, "t.pftrace", "--to", "perfetto"];
     let refused = pageset(directory.path(), &export);
     assert_eq!(refused.status.code(), Some(1));
     assert!(text(&refused.stderr).contains("--force"), "{}", text(&refused.stderr));
     let whole = fs::read(THREE_BLOCKS).expect("the trace is there");
     fs::write(directory.path().join("cut"), &whole[..120_000]).expect("a file can be written");
-    let failed = pageset(directory.path(), &["export", "perfetto", "cut", "-o", "t.pftrace", "--force"]);
+    let failed = pageset(directory.path(), &["convert", "cut", "t.pftrace", "--to", "perfetto", "--force"]);
     assert_eq!(failed.status.code(), Some(1));
     assert!(text(&failed.stderr).ends_with("--recover\n"), "{}", text(&failed.stderr));
     assert_eq!(fs::read(&target).expect("the file is there"), b"precious");
@@ -96,7 +96,7 @@ fn a_pipe_is_exported_but_not_replayed() {
     let directory = tempfile::tempdir().expect("a directory can be made");
     let export = |arguments: &[&str]| {
         Command::new(env!("CARGO_BIN_EXE_pageset"))
-            .args(["export", "perfetto", "-", "-o", "t.pftrace"])
+            .args(["convert", "-", "t.pftrace", "--to", "perfetto"])
             .args(arguments)
             .current_dir(directory.path())
             .stdin(fs::File::open(TRACE).expect("the trace is there"))
@@ -105,7 +105,11 @@ fn a_pipe_is_exported_but_not_replayed() {
     };
     let refused = export(&["-p", "linux-6.12"]);
     assert_eq!(refused.status.code(), Some(1));
-    assert!(text(&refused.stderr).contains("save the trace to a file first"), "{}", text(&refused.stderr));
+    assert!(
+        text(&refused.stderr).contains("save the recording to a file first"),
+        "{}",
+        text(&refused.stderr)
+    );
     assert!(export(&[]).status.success());
 }
 
@@ -120,10 +124,10 @@ fn no_result_takes_the_place_of_a_file_unless_told() {
     fs::write(&precious, "precious").expect("a file can be written");
     for arguments in [
         ["stat", TRACE, "-o", "precious"].as_slice(),
-        &["layout", TRACE, "-o", "precious"],
+        &["convert", TRACE, "precious", "--to", "layout"],
         &["simulate", "--list", "-o", "precious"],
-        &["calibrate", "machine", "-o", "precious"],
-        &["bench", "pageops", "--quick", "--svg", "precious"],
+        &["bench", "machine", "-o", "precious"],
+        &["bench", "pages", "--quick", "--svg", "precious"],
         &["sweep", "plan.toml", "--rows", "precious"],
         &["sweep", "plan.toml", "--svg", "."],
         &["reproduce", "pcp-auto-tuning", "--fit", "precious"],
@@ -180,7 +184,7 @@ fn a_failed_conversion_leaves_no_file() {
 #[test]
 fn a_trace_comes_through_a_pipe() {
     let directory = tempfile::tempdir().expect("a directory can be made");
-    let machine = pageset(directory.path(), &["layout", TEXT, "-o", "machine.toml"]);
+    let machine = pageset(directory.path(), &["convert", TEXT, "machine.toml", "--to", "layout"]);
     assert!(machine.status.success(), "{}", text(&machine.stderr));
     let piped = |arguments: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pageset"));
@@ -218,7 +222,7 @@ fn completions_know_the_policies() {
         assert!(script.status.success() && !script.stdout.is_empty(), "{shell}");
         // PowerShell and Elvish scripts complete no values.
         let knows_values = ["bash", "zsh", "fish"].contains(&shell);
-        assert_eq!(text(&script.stdout).contains("linux-6.12"), knows_values, "{shell}");
+        assert_eq!(text(&script.stdout).contains("linux-6.7"), knows_values, "{shell}");
     }
 }
 
@@ -234,7 +238,7 @@ fn fault_09_a_limit_of_file_sizes_is_an_error_like_a_full_disk() {
     let directory = tempfile::tempdir().expect("a directory can be made");
     for arguments in [
         &["convert", THREE_BLOCKS, "t.pgtrace"][..],
-        &["export", "perfetto", TRACE, "-o", "t.pftrace"],
+        &["convert", TRACE, "t.pftrace", "--to", "perfetto"],
         &["report", TRACE, "-o", "t.html"],
     ] {
         let output = pageset_under("ulimit -f 4", directory.path(), arguments);
@@ -264,8 +268,8 @@ fn fault_14_descriptions_are_read_up_to_a_limit() {
             &["simulate", "-m", name, "-w", "page_fault1"][..],
             &["sweep", name],
             &["reproduce", "pcp-auto-tuning", "--fit", name],
-            &["pft", "--machine", name],
-            &["calibrate", "machine", "--check", "-m", name],
+            &["bench", "faults", "--machine", name],
+            &["bench", "machine", "--check", "-m", name],
             &["replay", TRACE, "--layout", name],
             &["verify", TRACE, "--layout", name],
             &["convert", TRACE, "t.pgtrace", "--layout", name],

@@ -84,20 +84,22 @@ fn fault_15_no_text_of_a_recording_is_obeyed_by_a_terminal() {
     let directory = tempfile::tempdir().expect("a directory can be made");
     let trace = forged(directory.path());
     let made = directory.path().join("made");
-    for verb in ["advise", "replay", "stat", "verify", "contest"] {
+    for verb in ["advise", "replay", "stat", "verify", "simulate --recording"] {
         for format in ["table", "markdown", "csv", "json"] {
-            let output = pageset(&[verb.as_ref(), trace.as_ref(), "-f".as_ref(), format.as_ref()]);
+            let mut arguments: Vec<&std::ffi::OsStr> = verb.split(' ').map(AsRef::as_ref).collect();
+            arguments.extend([trace.as_os_str(), std::ffi::OsStr::new("-f"), std::ffi::OsStr::new(format)]);
+            let output = pageset(&arguments);
             let what = format!("{verb} {format}");
             is_harmless(&what, &output.stdout);
             is_harmless(&what, &output.stderr);
             assert!(output.status.success(), "{what}: {}", String::from_utf8_lossy(&output.stderr));
         }
     }
-    let others: [&[&str]; 3] = [&["convert"], &["export", "perfetto"], &["report"]];
+    let others: [&[&str]; 3] = [&["convert"], &["convert", "--to", "perfetto"], &["report"]];
     for verb in others {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pageset"));
         command.args(verb).arg("--force").arg(&trace);
-        if verb != ["convert"] {
+        if verb == ["report"] {
             command.arg("-o");
         }
         let output = command.arg(&made).output().expect("pageset can be started");
@@ -140,8 +142,10 @@ fn a_recorded_command_is_shown_as_it_has_to_be_typed() {
     convert(&mut Forged { events, info }, &mut written, WriteOptions::default(), |_| {})
         .expect("it is written");
     fs::write(&path, written).expect("a file can be written");
-    for verb in ["advise", "stat", "replay", "contest"] {
-        let output = pageset(&[verb.as_ref(), path.as_ref()]);
+    for verb in ["advise", "stat", "replay", "simulate --recording"] {
+        let mut arguments: Vec<&std::ffi::OsStr> = verb.split(' ').map(AsRef::as_ref).collect();
+        arguments.push(path.as_os_str());
+        let output = pageset(&arguments);
         let printed =
             String::from_utf8_lossy(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(printed.contains("`sh -c 'make -s -C a; make'`"), "{verb}: {printed}");

@@ -62,17 +62,19 @@ fn a_printed_command_gives_the_same_result_again() {
     let directory = directory();
     let here = directory.path();
     let exe = Path::new(env!("CARGO_BIN_EXE_pageset"));
-    let machine =
-        Command::new(exe).args(["layout", "old.txt", "-o", "machine.toml"]).current_dir(here).status();
+    let machine = Command::new(exe)
+        .args(["convert", "old.txt", "machine.toml", "--to", "layout"])
+        .current_dir(here)
+        .status();
     assert!(machine.is_ok_and(|status| status.success()));
     let trace = r#""my trace's.pgtrace""#;
     for line in [
         format!("pageset replay {trace} -p linux-6.1,linux-6.6 -p linux-6.12 --cpus 4"),
         format!("pageset replay {trace} --sweep batch=31,63 high=186"),
-        "pageset replay old.txt --ladder=batch --lenient --layout machine.toml".to_owned(),
+        "pageset replay old.txt --series=batch --lenient --layout machine.toml".to_owned(),
         "pageset replay damaged.pgtrace --recover -p linux-6.12".to_owned(),
         format!("pageset replay {trace} -p linux-6.12 --set vm.percpu_pagelist_high_fraction=64"),
-        format!("pageset verify {trace} -p linux-6.1 --mode free -e 1"),
+        format!("pageset verify {trace} -p linux-6.1 --mode free --explain 1"),
         format!("pageset verify {trace} --set vm.percpu_pagelist_high_fraction=64"),
         format!("pageset verify {trace} --against {trace}"),
         "pageset verify damaged.pgtrace --recover --lenient".to_owned(),
@@ -83,7 +85,7 @@ fn a_printed_command_gives_the_same_result_again() {
             .to_owned(),
         "pageset sweep 'a plan.toml' --jobs 1 --rows one.jsonl".to_owned(),
         "pageset sweep 'a plan.toml' --rows one.jsonl --svg plots".to_owned(),
-        "pageset pft --machine epyc-2 -g 0.01 -f 2 -l 2 -s P1,V1,R1 P2,V1,R1 --rss-line own".to_owned(),
+        "pageset bench faults --machine epyc-2 --gib 0.01 --threads 2 --lines 2 --strategy P1,V1,R1 P2,V1,R1 --rss-line own".to_owned(),
     ] {
         let first = typed(here, &format!("{line} --format json"));
         let again = typed(here, &format!("{} --format json", command(&first)));
@@ -96,8 +98,8 @@ fn a_printed_command_gives_the_same_result_again() {
 fn a_printed_command_of_a_measurement_can_be_typed_again() {
     let directory = directory();
     for line in [
-        "pageset pft -g 0.01 -f 1 -r 1 -l 3 --regions one_region_sliced --zero skip --peer clear --magazine 0 -s P2,V7,R3",
-        "pageset calibrate pageops",
+        "pageset bench faults --gib 0.01 --threads 1 --repetitions 1 --lines 3 --regions one_region_sliced --zero skip --peer clear --magazine 0 --strategy P2,V7,R3",
+        "pageset bench pages --choose",
     ] {
         let first = command(&typed(directory.path(), &format!("{line} --format json")));
         assert_eq!(command(&typed(directory.path(), &format!("{first} --format json"))), first);

@@ -192,13 +192,18 @@ fn every_number_of_replay_is_that_of_the_whole_recording_or_unknown() {
     }
 }
 
+/// A verb with its options, and a recording.
+fn words<'w>(verb: &'w str, recording: &'w str) -> Vec<&'w str> {
+    verb.split(' ').chain([recording]).collect()
+}
+
 #[test]
 fn verbs_that_need_what_was_not_recorded_refuse_and_say_what_is_missing() {
     let directory = tempfile::tempdir().expect("a directory");
     for (parts, verbs) in [
-        (0b111_1110, ["replay", "verify", "contest"].as_slice()),
-        (0b111_1101, &["replay", "verify", "contest"]),
-        (0b000_0001, &["replay", "verify", "contest"]),
+        (0b111_1110, ["replay", "verify", "simulate --recording"].as_slice()),
+        (0b111_1101, &["replay", "verify", "simulate --recording"]),
+        (0b000_0001, &["replay", "verify", "simulate --recording"]),
         (0b111_1011, &["verify"]),
         (0b111_0111, &["verify"]),
         (0b110_1111, &["verify"]),
@@ -206,7 +211,7 @@ fn verbs_that_need_what_was_not_recorded_refuse_and_say_what_is_missing() {
     ] {
         let path = write(&directory, parts, Source::Text, |_| ());
         for verb in verbs {
-            let output = run(&[verb, &path]);
+            let output = run(&words(verb, &path));
             let error = String::from_utf8_lossy(&output.stderr).into_owned();
             assert_eq!(output.status.code(), Some(1), "{verb} {parts:07b}: {error}");
             assert!(error.contains("This recording does not say. It has no mm_page_"), "{verb}: {error}");
@@ -248,8 +253,8 @@ fn text_of_allocations_alone_says_nothing_of_page_sets() {
             ),
             "{advice}"
         );
-        for verb in ["replay", "contest"] {
-            let error = said(&[verb, trace]);
+        for verb in ["replay", "simulate --recording"] {
+            let error = said(&words(verb, trace));
             assert!(error.contains("This recording does not say. It has no mm_page_free events"), "{error}");
         }
         let stat = said(&["stat", trace]);

@@ -247,7 +247,7 @@ pub fn parse_machine(text: &str, name: &str) -> Result<Machine> {
     Machine::parse(text, name).or_else(|error| match toml::from_str::<Layout>(text) {
         Ok(_) => bail!(
             "{name}: this is the layout of a recorded machine, for `pageset replay --layout`; a machine to simulate has \
-             costs, and `pageset calibrate machine` writes one"
+             costs, and `pageset bench machine` writes one"
         ),
         Err(_) => Err(error.into()),
     })

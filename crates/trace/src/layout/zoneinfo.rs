@@ -167,7 +167,7 @@ impl Copied<'_> {
                 size_name(size)
             );
             let remedy = format!(
-                "give the size of a page as `getconf PAGESIZE` prints it there, probably `pageset layout {} --page-size {}`",
+                "give the size of a page as `getconf PAGESIZE` prints it there, probably `pageset convert {} --to layout --page-size {}`",
                 quoted(self.path),
                 size_name(other).replace(" KiB", "K"),
             );
@@ -339,7 +339,7 @@ impl Copied<'_> {
             all.len()
         );
         let remedy = format!(
-            "say it as `lscpu` prints it there: `pageset layout {} --node-cpus {}`, with the true numbers",
+            "say it as `lscpu` prints it there: `pageset convert {} --to layout --node-cpus {}`, with the true numbers",
             quoted(self.path),
             example.join(",")
         );

@@ -364,7 +364,7 @@ fn another_file_is_called_by_its_name() {
     assert!(plain(&prefixed).unwrap_err().contains("Mem-Info"));
     assert!(read(&prefixed).map(drop).unwrap_err().contains("Mem-Info"));
     let zoneinfo = open(&field("zoneinfo-64k.txt")).map(drop).unwrap_err().to_string();
-    assert!(zoneinfo.contains("/proc/zoneinfo") && zoneinfo.contains("pageset layout"), "{zoneinfo}");
+    assert!(zoneinfo.contains("/proc/zoneinfo") && zoneinfo.contains("--to layout"), "{zoneinfo}");
     let trace = Layout::load(&field("perf-unknown-task.txt")).unwrap_err().to_string();
     assert!(trace.contains("is a trace (perf script text)"), "{trace}");
     assert!(is_zoneinfo(&field("zoneinfo-indented.txt")).unwrap());

@@ -20,7 +20,7 @@ pub fn guess_layout(reader: &mut dyn TraceReader, page_size: Option<u32>) -> Res
     let kernel = reader.info().kernel.clone().unwrap_or_default();
     let mut layout = machine(cpus, last_pfn, kernel, page_size.unwrap_or(4096));
     if page_size.is_none() {
-        layout.assumed.push("a page has 4 KiB: the trace does not say (--page-size)".to_owned());
+        layout.assumed.push("a page has 4 KiB: the recording does not say (--page-size)".to_owned());
     }
     Ok(layout)
 }

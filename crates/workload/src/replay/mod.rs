@@ -227,7 +227,7 @@ pub enum ReplayError {
     /// The policy's page sets look at the zone's lists, and a replay has no zone (decision 0010).
     #[error(
         "{0} cannot be replayed: its CPUs own pageblocks, and a replay has page sets without a zone. \
-         `pageset contest` and `pageset simulate -w trace:FILE` play it"
+         `pageset simulate --recording` and `pageset simulate -w trace:FILE` play it"
     )]
     NeedsZone(&'static str),
     /// The machine cannot be built.

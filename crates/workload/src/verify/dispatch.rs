@@ -28,11 +28,11 @@ impl Engine {
         }
     }
 
-    /// Compares a part of the trace, which has been linked, up to `end`; what lies behind is looked at only.
+    /// Compares a part of the recording, which has been linked, up to `end`; what lies behind is looked at only.
     pub(super) fn compare(&mut self, chunk: &mut Chunk, end: usize) {
         let has_begun = std::mem::replace(&mut self.has_begun, true);
         if has_begun {
-            // Links end with the part of the trace that they lie in.
+            // Links end with the part of the recording that they lie in.
             self.forget_links();
         }
         self.has_bulk_events |= chunk.events.iter().any(|event| event.kind == EventKind::BulkAllocEntry);

@@ -7,7 +7,7 @@ use super::geometry::Geometry;
 /// No such event.
 pub(super) const NEVER: u32 = u32::MAX;
 
-/// Where the trace goes on from an event.
+/// Where the recording goes on from an event.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Link {
     /// The next event on this CPU.
@@ -18,7 +18,7 @@ pub(super) struct Link {
     pub(super) order: u8,
 }
 
-/// A part of the trace, with its links.
+/// A part of the recording, with its links.
 #[derive(Debug, Default)]
 pub(super) struct Chunk {
     pub(super) events: Vec<Event>,

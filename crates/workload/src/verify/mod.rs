@@ -55,7 +55,7 @@ use links::Chunk;
 
 /// Events that are looked at together, 256 MiB of them.
 const CHUNK_EVENTS_MAX: usize = 8 << 20;
-/// Events that are kept for the next part of the trace, since those before them have to see what comes.
+/// Events that are kept for the next part of the recording, since those before them have to see what comes.
 const LOOK_AHEAD: usize = 64 << 10;
 
 /// Compares a recording with a policy. `progress` gets the number of events compared so far.

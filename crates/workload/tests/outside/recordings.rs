@@ -116,7 +116,7 @@ fn a_policy_that_needs_a_zone_is_refused() {
     let policy = *Policy::named("pcp-buddy-rfc").unwrap();
     let error = replay(open(SMALL[0]).as_mut(), &asking(&[policy]), |_| panic!("before anything is read"));
     let error = error.unwrap_err().to_string();
-    assert!(error.contains("pcp-buddy-rfc") && error.contains("pageset contest"), "{error}");
+    assert!(error.contains("pcp-buddy-rfc") && error.contains("pageset simulate --recording"), "{error}");
 }
 
 #[test]

@@ -92,7 +92,7 @@ fn header(shape: &Shape, last_level_kib: u32) -> String {
     let Shape { nodes, threads_per_core, cpus_per_cache, .. } = shape;
     let title = shape.title.replace(['"', '\\'], "'");
     format!(
-        "# Written by `pageset calibrate machine`. Costs are of this project's allocator in user space.\n\
+        "# Written by `pageset bench machine`. Costs are of this project's allocator in user space.\n\
          name = \"this-machine\"\n\
          title = \"{title}\"\n\
          source = \"/sys and /proc of this machine\"\n\

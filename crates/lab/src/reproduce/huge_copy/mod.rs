@@ -95,7 +95,7 @@ copied first was gone when the program came to it. Then it matters which part is
 copied page whatever the order, writing takes the same time after each of them, as the last column shows, and only the \
 copy itself counts: single base pages, in an order that jumps or descends, lose what CPUs fetch ahead along ascending \
 addresses, and string instructions of 4 KiB cannot do what those of 2 MiB can. Streaming past the cache gains less here \
-than in `pageset bench pageops`, presumably since the program's own writes have left a page of dirty lines in the caches, \
+than in `pageset bench pages`, presumably since the program's own writes have left a page of dirty lines in the caches, \
 which go to memory while the next page streams there.";
 
 /// What the series says of this load.

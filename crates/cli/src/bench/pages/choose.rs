@@ -1,4 +1,4 @@
-//! `pageset calibrate pageops`: which order, kernel and neighbourhood clear and copy huge pages fastest here.
+//! `pageset bench pages --choose`: which order, kernel and neighbourhood clear and copy huge pages fastest here.
 
 use anyhow::Result;
 use pageset_lab::calibrate::pageops::{Calibration, Choice, RESIDENT_MIB, calibrate};
@@ -6,38 +6,11 @@ use pageset_lab::host;
 use pageset_report::{Cell, Column, Format, Provenance, Row, Table, json_document};
 use serde::Serialize;
 
+use crate::bench::BenchPagesArgs;
 use crate::invocation::Invocation;
-use crate::options::OutputArgs;
 use crate::output;
 
-const READING: &str = "\
-How to read this:
-  Each row is a way to clear and copy a page of 2 MiB. Its cost is the mean of
-  clearing and copying, each with a touch of 4, 16 and 64 KiB around the target
-  afterwards, at the start, in the middle and at the end of the page. The
-  method with the least cost is chosen; of its neighbourhoods, which stand
-  below, the largest that costs at most 1 % more than the least.
-
-Use it:
-  The line below the table is what a program says once, at its start, in order
-  to get this method for pageset_pageops::clear and copy. Without it, a program
-  gets what the features of the CPU suggest.
-
-Examples:
-  pageset calibrate pageops
-  pageset calibrate pageops --format json | jq .chosen";
-
-/// Choose how this machine clears and copies pages, in a second
-///
-/// Measures orders, kernels and neighbourhoods on cold huge pages, prints all of them, and names the best.
-#[derive(Debug, clap::Args)]
-#[command(after_long_help = READING)]
-pub(crate) struct CalibratePageopsArgs {
-    #[command(flatten)]
-    output: OutputArgs,
-}
-
-pub(super) fn run(args: &CalibratePageopsArgs, invocation: &Invocation) -> Result<()> {
+pub(crate) fn choose(args: &BenchPagesArgs, invocation: &Invocation) -> Result<()> {
     // Before the thread is kept on one CPU, which hides the others.
     let machine = host::line();
     let calibration = calibrate()?;

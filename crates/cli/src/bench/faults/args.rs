@@ -1,4 +1,4 @@
-//! What can be typed after `pageset pft`.
+//! What can be typed after `pageset bench faults`.
 
 use clap::ValueHint;
 use pageset_fault::Strategy;
@@ -37,10 +37,10 @@ How to read this:
   After every run all pages, tables, references and counters are checked.
 
 Examples:
-  pageset pft --peer kernel --peer clear
-  pageset pft -g 1 -f 2 --strategy all --zero skip
-  pageset pft --machine altix-512 -g 512 -f 512 --page-shift 14
-  pageset pft -f 2 --regions interleaved --strategy P1,V1,R1 P2,V1,R1";
+  pageset bench faults --peer kernel --peer clear
+  pageset bench faults --gib 1 --threads 2 --strategy all --zero skip
+  pageset bench faults --machine altix-512 --gib 512 --threads 512
+  pageset bench faults --regions interleaved --strategy P2,V1,R1";
 
 /// Touch memory with many threads, through the fault engine or the kernel
 ///
@@ -48,23 +48,21 @@ Examples:
 /// and memory, or on a simulated one in virtual time.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_long_help = READING)]
-// As for the original, -f is the number of threads.
-#[command(mut_arg("format", |format| format.short(None::<char>)))]
-pub(crate) struct PftArgs {
+pub(crate) struct FaultsArgs {
     /// Memory to touch, of all threads together [default: 0.25, with --machine 64]
-    #[arg(short, value_name = "GIB", value_parser = gib)]
+    #[arg(long, value_name = "GIB", value_parser = gib)]
     pub(crate) gib: Option<f64>,
     /// Threads [default: one for each CPU]
-    #[arg(short = 'f', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) threads: Option<u32>,
     /// Repetitions [default: 10, with --machine 1]
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) repetitions: Option<u32>,
     /// Cache lines to write in each page
-    #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) lines: u32,
     /// Strategies to compare, or `all`
-    #[arg(short, long = "strategy", value_name = "P,V,R", num_args = 1.., value_parser = wanted)]
+    #[arg(long = "strategy", value_name = "P,V,R", num_args = 1.., value_parser = wanted)]
     #[arg(default_values = ["P1,V1,R1", "P2,V1,R1", "P1,V2,R4", "P2,V7,R3"])]
     pub(crate) strategies: Vec<Wanted>,
     /// How threads share what is touched: regions of their own, slices, every N-th page, all the same pages
@@ -106,7 +104,7 @@ pub(crate) enum Wanted {
 /// Who can be compared with the strategies, in the order of the result.
 const PEERS: [(&str, Contestant); 2] = [("kernel", Contestant::Kernel), ("clear", Contestant::Clear)];
 
-impl PftArgs {
+impl FaultsArgs {
     pub(super) fn spec(&self) -> PftSpec {
         let peers = PEERS.into_iter().map(|(_, peer)| peer).filter(|peer| self.peers.contains(peer));
         PftSpec {

@@ -1,5 +1,6 @@
-//! `pageset bench pageops`: what clearing and copying pages costs here. `tables`, `goals` and `figure` show it.
+//! `pageset bench pages`: what clearing and copying pages costs here. `tables`, `goals` and `figure` show it.
 
+mod choose;
 mod figure;
 mod goals;
 mod tables;
@@ -12,12 +13,13 @@ use pageset_lab::pageops::{BenchSpec, Load, Measurement, Measurements, Operation
 use pageset_report::{Format, Provenance, Seeds, Table, json_document};
 use serde::Serialize;
 
-use super::BenchPageopsArgs;
+use super::BenchPagesArgs;
 use crate::invocation::Invocation;
 use crate::output::{self, Existing};
 use crate::progress::Progress;
+pub(super) use choose::choose;
 
-pub(crate) fn run(args: &BenchPageopsArgs, invocation: &Invocation) -> Result<()> {
+pub(crate) fn run(args: &BenchPagesArgs, invocation: &Invocation) -> Result<()> {
     if let Some(path) = &args.svg {
         output::check_file(path, args.output.target.existing())?;
     }
@@ -53,7 +55,7 @@ struct BenchDocument<'a> {
     provenance: &'a Provenance,
 }
 
-fn provenance(args: &BenchPageopsArgs, invocation: &Invocation) -> Provenance {
+fn provenance(args: &BenchPagesArgs, invocation: &Invocation) -> Provenance {
     Provenance { machine: host::line(), seeds: Some(Seeds::one(args.seed)), ..invocation.provenance() }
 }
 

@@ -1,4 +1,4 @@
-//! `pageset pft`: the page fault test. `args` says what can be typed, `table` prints what was found.
+//! `pageset bench faults`: the page fault test. `args` says what can be typed, `table` prints what was found.
 
 mod args;
 mod table;
@@ -10,10 +10,10 @@ use pageset_report::{Format, json_document};
 use crate::invocation::Invocation;
 use crate::output;
 use crate::progress::Progress;
-pub(crate) use args::PftArgs;
+pub(crate) use args::FaultsArgs;
 
 /// The subcommand.
-pub(crate) fn execute(args: &PftArgs, invocation: &Invocation) -> Result<()> {
+pub(crate) fn execute(args: &FaultsArgs, invocation: &Invocation) -> Result<()> {
     let test = Test::new(&args.spec())?;
     let series = test.run(&mut Progress::on_terminal())?;
     let tables = table::PftTables::new(invocation.provenance(), &test, &series);

@@ -1,40 +1,59 @@
-//! `pageset contest`: a trace on whole allocators, one row each.
+//! `pageset simulate --recording`: a recording on whole allocators, one row each.
 //!
 //! `result` is what is printed.
 
 mod args;
 mod result;
 
+use std::path::Path;
+
 use anyhow::Result;
+use pageset_core::Policy;
 use pageset_trace::{Layout, TraceReader as _};
 use pageset_workload::contest::{ContestError, Entrant, Script, Standing};
 
+use crate::args::SimulateArgs;
 use crate::hint;
 use crate::invocation::Invocation;
 use crate::layouts::{self, LayoutSummary};
+use crate::options::SourceArgs;
 use crate::output;
 use crate::progress::Progress;
 use crate::source::Source;
-pub(crate) use args::ContestArgs;
+pub(crate) use args::{READING, RecordingArgs};
 use result::Finished;
 
-pub(crate) fn run(args: &ContestArgs, invocation: &Invocation) -> Result<()> {
-    let mut source = Source::open(&args.source)?;
-    let (machine, origin) = layouts::find(&source, &args.source, &args.machine)?;
+/// The policies if none is named.
+const POLICIES: [&str; 4] = ["linux-6.12", "linux-6.18", "linux-6.19", "pcp-buddy-rfc"];
+
+pub(super) fn run(args: &SimulateArgs, recording: Option<&Path>, invocation: &Invocation) -> Result<()> {
+    let opened = SourceArgs { recording: recording.map(Path::to_owned), opening: args.play.opening.clone() };
+    let mut source = Source::open(&opened)?;
+    let (machine, origin) = layouts::find(&source, &opened, &args.play.machine)?;
     let script = read(&mut source)?;
-    let entrants = entrants(args);
+    let policies = policies(args);
+    let entrants = entrants(args, &policies);
     let standings = play(&script, &machine, &entrants)?;
     let mut provenance = invocation.provenance();
     provenance.machine = LayoutSummary::new(&machine, origin).line();
-    provenance.policies = args.policies.iter().map(|policy| policy.name.to_owned()).collect();
+    provenance.policies = policies.iter().map(|policy| policy.name.to_owned()).collect();
     let finished = Finished { source, machine, origin, script, standings, provenance };
     output::write(&args.output.target, |out| finished.write(args.output.format(), out))
 }
 
+/// Linux's policies among the names; ours takes part always.
+fn policies(args: &SimulateArgs) -> Vec<&'static Policy> {
+    let named = |name: &str| Policy::named(name);
+    match args.policies.is_empty() {
+        true => POLICIES.into_iter().filter_map(named).collect(),
+        false => args.policies.iter().filter_map(|name| named(name)).collect(),
+    }
+}
+
 /// Who takes part; ours comes last.
-fn entrants(args: &ContestArgs) -> Vec<Entrant> {
-    let linux = args.policies.iter().map(|policy| Entrant::Linux(Box::new(**policy)));
-    let ablations = Entrant::ablations().filter(|_| args.ablations);
+fn entrants(args: &SimulateArgs, policies: &[&'static Policy]) -> Vec<Entrant> {
+    let linux = policies.iter().map(|policy| Entrant::Linux(Box::new(**policy)));
+    let ablations = Entrant::ablations().filter(|_| args.play.ablations);
     linux.chain(ablations).chain([Entrant::OWNED_BLOCKS]).collect()
 }
 

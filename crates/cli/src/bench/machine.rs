@@ -1,4 +1,4 @@
-//! `pageset calibrate machine`: what steps cost on this machine, as a machine file for `pageset simulate`.
+//! `pageset bench machine`: what steps cost on this machine, as a machine file for `pageset simulate`.
 
 use std::path::PathBuf;
 
@@ -27,16 +27,16 @@ How to read this:
   meanwhile spoil both the measured costs and the comparison.
 
 Examples:
-  pageset calibrate machine -o here.toml
+  pageset bench machine -o here.toml
   pageset simulate --machine here.toml --workload page_fault1
-  pageset calibrate machine --check";
+  pageset bench machine --check";
 
 /// Measure this machine, and write a file that simulates it
 ///
 /// Takes some ten seconds, on a machine that does nothing else meanwhile.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING)]
-pub(crate) struct CalibrateMachineArgs {
+pub(crate) struct MachineCostsArgs {
     /// Run workloads here and on a simulation of this machine, and compare
     #[arg(long)]
     check: bool,
@@ -47,7 +47,7 @@ pub(crate) struct CalibrateMachineArgs {
     output: OutputArgs,
 }
 
-pub(super) fn run(args: &CalibrateMachineArgs, invocation: &Invocation) -> Result<()> {
+pub(super) fn run(args: &MachineCostsArgs, invocation: &Invocation) -> Result<()> {
     let (text, measured) = match &args.machine {
         Some(path) => (read_description(path)?, Measured::Before),
         None => (machine::measure()?, Measured::Now),

@@ -97,13 +97,13 @@ impl Finished {
         notes.extend(self.source.info().assumptions(Some(&self.machine)));
         if self.origin == LayoutOrigin::Guessed {
             notes.push(
-                "The trace does not describe its machine: one is made up, with Linux's defaults. `pageset layout` \
+                "The recording does not describe its machine: one is made up, with Linux's defaults. `pageset convert --to layout` \
                  prints it, `--layout` replaces it."
                     .to_owned(),
             );
         }
         notes.push(
-            "Memory is empty at first, the recorded order of events is kept, and no time is modelled. `pageset contest \
+            "Memory is empty at first, the recorded order of events is kept, and no time is modelled. `pageset simulate --recording \
              --help` says more."
                 .to_owned(),
         );

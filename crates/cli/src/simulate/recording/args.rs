@@ -1,12 +1,10 @@
-//! What can be typed for `pageset contest`.
+//! What can be typed for `pageset simulate --recording`.
 
-use pageset_core::Policy;
+use crate::options::{MachineArgs, OpeningArgs};
 
-use crate::args::policy;
-use crate::options::{MachineArgs, OutputArgs, SourceArgs};
-
-const READING_CONTEST: &str = "\
-How to read this:
+/// How to read its result.
+pub(crate) const READING: &str = "\
+With --recording:
   The load is the same in every row; what differs is the allocator: Linux's
   under a policy, then ours (owned-blocks), in which CPUs own pageblocks. Each
   block that the recording allocates is allocated, and the same one is freed
@@ -32,36 +30,20 @@ How to read this:
   A contest counts, it does not time. Memory is empty at first, and the
   recorded order of events is kept. Not played: bulk allocations, whose pages a
   recording does not name, and frees of pages whose allocation it does not
-  show.
+  show.";
 
-Examples:
-  pageset contest
-  pageset contest data/traces/k618_2c_hackbench_sock.pgtrace --ablations
-  pageset contest -p linux-6.1,linux-6.12 my.pgtrace --format json
-  pageset layout -o big.toml; $EDITOR big.toml
-  pageset contest --layout big.toml      the same load on that machine";
-
-/// Play a trace's blocks on whole allocators: Linux's and our own, one row each
-///
-/// Plays every allocation and free of a trace on an allocator that has all of the machine's memory: Linux's, under each
-/// policy, and one of our own that needs no lock. Counts how often CPUs meet, and what becomes of memory.
+/// Options of `--recording` alone.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = READING_CONTEST)]
-pub(crate) struct ContestArgs {
-    #[command(flatten)]
-    pub(super) source: SourceArgs,
-    /// Policy of Linux's allocator. May be repeated, or be a list with commas
-    #[arg(short, long = "policy", value_name = "NAME", value_delimiter = ',', hide_possible_values = true)]
-    #[arg(default_value = "linux-6.12,linux-6.18,linux-6.19,pcp-buddy-rfc", value_parser = policy())]
-    pub(super) policies: Vec<&'static Policy>,
+#[command(next_help_heading = "A recording")]
+pub(crate) struct RecordingArgs {
     /// Add rows for ours without one of its parts each: without pages of other CPUs' pageblocks that CPUs keep
     /// (`owned-blocks-at-once`), without whole pageblocks at hand (`owned-blocks-no-spares`), without lists of
     /// half-used pageblocks that are a CPU's own (`owned-blocks-no-stacks`), without pageblocks that a CPU's orders share
     /// (`owned-blocks-no-mixed`), without pageblocks that CPUs share (`owned-blocks-no-sharing`)
-    #[arg(short, long)]
+    #[arg(long, requires = "recording")]
     pub(super) ablations: bool,
     #[command(flatten)]
     pub(super) machine: MachineArgs,
     #[command(flatten)]
-    pub(super) output: OutputArgs,
+    pub(super) opening: OpeningArgs,
 }

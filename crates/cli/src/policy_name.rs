@@ -1,0 +1,158 @@
+//! Names of policies, as people type them: `6.12` is `linux-6.12`, and a wrong name gets the nearest ones.
+
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use pageset_core::policy::FORMER_NAMES;
+use pageset_core::{POLICIES, Policy};
+use pageset_workload::contest::Entrant;
+
+/// The name that stands for the recorded kernel's own policy.
+pub(crate) const AUTO: &str = "auto";
+
+/// How like a name has to be to what was typed, of 1 for the same, to be shown as what may be meant.
+const ALIKE: f64 = 0.8;
+
+/// The policy that was named, or the recorded kernel's own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum AutoOr {
+    Auto,
+    Named(&'static Policy),
+}
+
+/// One of Linux's policies.
+pub(crate) fn policy() -> impl TypedValueParser<Value = &'static Policy> {
+    Names { possible: described, known: |name: &str| Policy::named(name) }
+}
+
+/// One of Linux's policies, or the recorded kernel's own.
+pub(crate) fn policy_or_auto() -> impl TypedValueParser<Value = AutoOr> {
+    Names {
+        possible: || std::iter::once(AUTO.into()).chain(described()).collect(),
+        known: |name: &str| match name {
+            AUTO => Some(AutoOr::Auto),
+            name => Policy::named(name).map(AutoOr::Named),
+        },
+    }
+}
+
+/// The name of one of Linux's policies, or of an allocator of our own.
+pub(crate) fn policy_or_ours() -> impl TypedValueParser<Value = String> {
+    let ours = || [Entrant::OWNED_BLOCKS].into_iter().chain(Entrant::ablations());
+    Names {
+        possible: move || {
+            let ours = ours().map(|entrant| PossibleValue::new(entrant.name()).help(entrant.summary()));
+            described().into_iter().chain(ours).collect()
+        },
+        known: move |name: &str| match Policy::named(name) {
+            Some(policy) => Some(policy.name.to_owned()),
+            None => ours().map(|entrant| entrant.name()).find(|ours| *ours == name).map(str::to_owned),
+        },
+    }
+}
+
+fn described() -> Vec<PossibleValue> {
+    let former = |policy: &'static Policy| {
+        FORMER_NAMES.iter().filter(|(_, today)| *today == policy.name).map(|(former, _)| *former)
+    };
+    let named = |policy: &'static Policy| {
+        PossibleValue::new(policy.name).aliases(former(policy)).help(policy.summary)
+    };
+    POLICIES.iter().map(named).collect()
+}
+
+/// Takes names, and gives what has the name.
+#[derive(Clone)]
+struct Names<P, K> {
+    possible: P,
+    known: K,
+}
+
+impl<T, P, K> TypedValueParser for Names<P, K>
+where
+    T: Clone + Send + Sync + 'static,
+    P: Fn() -> Vec<PossibleValue> + Clone + Send + Sync + 'static,
+    K: Fn(&str) -> Option<T> + Clone + Send + Sync + 'static,
+{
+    type Value = T;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        arg: Option<&clap::Arg>,
+        typed: &std::ffi::OsStr,
+    ) -> Result<T, clap::Error> {
+        let typed = StringValueParser::new().parse_ref(command, arg, typed)?;
+        let possible = (self.possible)();
+        let named = |name: &str| {
+            let value = possible.iter().find(|value| value.matches(name, false))?;
+            (self.known)(value.get_name())
+        };
+        full_names(&typed).iter().find_map(|name| named(name)).ok_or_else(|| {
+            let mut error = clap::Error::new(ErrorKind::InvalidValue).with_cmd(command);
+            if let Some(arg) = arg {
+                error.insert(ContextKind::InvalidArg, ContextValue::String(arg.to_string()));
+            }
+            let nearest = nearest(&typed, possible.iter().map(PossibleValue::get_name));
+            error.insert(ContextKind::InvalidValue, ContextValue::String(typed));
+            error.insert(ContextKind::SuggestedValue, ContextValue::String(nearest));
+            error
+        })
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new((self.possible)().into_iter()))
+    }
+}
+
+/// What may be meant: the name itself; a release without `linux-`; a release of which only the first two numbers matter.
+fn full_names(typed: &str) -> Vec<String> {
+    let release = typed.strip_prefix("linux-").unwrap_or(typed);
+    let numbers: Vec<_> = release.splitn(3, '.').take(2).collect();
+    vec![typed.to_owned(), format!("linux-{release}"), format!("linux-{}", numbers.join("."))]
+}
+
+/// The name that is most like what was typed, or the command that lists all.
+fn nearest<'n>(typed: &str, names: impl Iterator<Item = &'n str>) -> String {
+    // What nearly all names begin with says nothing.
+    let own = |name: &str| name.strip_prefix("linux-").unwrap_or(name).to_owned();
+    let likeness =
+        |name: &str| strsim::jaro_winkler(&own(typed), &own(name)).max(strsim::jaro(typed, name) - 0.05);
+    let alike = names.map(|name| (likeness(name), name)).max_by(|one, other| one.0.total_cmp(&other.0));
+    match alike {
+        Some((likeness, name)) if likeness >= ALIKE => name.to_owned(),
+        _ => "one of `pageset policies`".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use crate::args::{Args, Command};
+
+    fn replayed(typed: &str) -> Result<Vec<&'static str>, String> {
+        let args =
+            Args::try_parse_from(["pageset", "replay", "-p", typed]).map_err(|error| error.to_string())?;
+        let Command::Replay(replay) = args.command else { panic!("replay was asked for") };
+        Ok(replay.policies.iter().map(|policy| policy.name).collect())
+    }
+
+    #[test]
+    fn a_release_is_enough() {
+        for typed in ["linux-6.12", "6.12", "6.12.3", "linux-6.12.41-cloud"] {
+            assert_eq!(replayed(typed).as_deref(), Ok(&["linux-6.12"][..]), "{typed}");
+        }
+        assert_eq!(replayed("6.1,6.6").as_deref(), Ok(&["linux-6.1", "linux-6.6"][..]));
+    }
+
+    #[test]
+    fn a_wrong_name_gets_the_nearest() {
+        for (typed, nearest) in
+            [("linux-6.13x", "linux-6.1"), ("patch77", "patch7"), ("lunix-6.6", "linux-6.6")]
+        {
+            let error = replayed(typed).expect_err("no policy has this name");
+            assert!(error.contains(nearest) && error.contains(typed), "{error}");
+        }
+        assert!(replayed("zzz").is_err_and(|error| error.contains("pageset policies")));
+    }
+}
