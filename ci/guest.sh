@@ -92,7 +92,7 @@ guest() {
 }
 
 run "setup" setup
-run "pageset" cargo build --release --target "$target" --package pageset-cli --features pageset-cli/perf
+run "pageset" cargo build --release --target "$target" --package pageset-cli
 run "file system" initramfs
 for release in "${releases[@]}"; do
     run "kernel of $release" kernel "$release"

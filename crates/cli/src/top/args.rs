@@ -27,10 +27,10 @@ How to read this:
                     high_max; batch is how many pages move at a time
   unchanged         for how long every reading has shown this count
 
-  With privileges, and built with `--features perf`, tracepoints are counted,
-  not recorded: blocks refilled and drained on each CPU, exactly, and spin locks
-  that had to be waited for, those of zones among all others. As root, waits for
-  zone locks are shown by who waits, and as a part of the time of all CPUs.
+  With privileges, tracepoints are counted, not recorded: blocks refilled and
+  drained on each CPU, exactly, and spin locks that had to be waited for, those
+  of zones among all others. As root, waits for zone locks are shown by who
+  waits, and as a part of the time of all CPUs.
 
 Examples:
   pageset top                            until it is interrupted

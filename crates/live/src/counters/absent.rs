@@ -12,7 +12,7 @@ impl Counters {
     /// # Errors
     /// Always.
     pub fn open(_cpus: &Cpus) -> Result<Self, String> {
-        Err("pageset was built without counters; build it with `--features perf`".to_owned())
+        Err("pageset was built without its feature `perf`; the default build has it".to_owned())
     }
 
     /// Never called.

@@ -6,7 +6,7 @@ pub(in super::super) enum Counters {}
 impl Counters {
     /// Says what is missing.
     pub(in super::super) fn of_this_thread() -> Result<Self, String> {
-        Err("pageset was built without `--features perf`".to_owned())
+        Err("pageset was built without its feature `perf`; the default build has it".to_owned())
     }
 
     pub(in super::super) fn read(&self) -> Result<(u64, u64), String> {
