@@ -76,6 +76,8 @@ class SharedUse:
     line_percent: float
     fallbacks: int
     held_mean: float
+    used_peak: int
+    """Pages in use or kept back by a CPU, at most: what a system calls used memory."""
     held_after_two_ticks: int
     at_hand_mean: float
     whole_at_end: int

@@ -36,6 +36,9 @@ struct Looks {
     held_sum: u64,
     held_peak: u64,
     at_hand_sum: u64,
+    /// All pages, and the fewest of them that others could take.
+    pages: u64,
+    available_least: u64,
     /// What the allocator had counted before the beginning.
     counted_before: Counted,
 }
@@ -59,12 +62,14 @@ impl Measure {
         world.engine.enter_mark(begins);
         world.engine.enter_mark(ends);
         let every_ps = (ends.since(begins).0 / LOOKS).max(1);
+        // Nothing is in use yet.
+        let pages = available(&usage(world)) + usage(world).held;
         Self {
             workers,
             begins,
             ends,
             began: None,
-            looks: Looks::new(begins.0 + every_ps, every_ps),
+            looks: Looks::new(begins.0 + every_ps, every_ps, pages),
             result: None,
         }
     }
@@ -131,10 +136,20 @@ impl Measure {
 }
 
 impl Looks {
-    fn new(first_ps: u64, every_ps: u64) -> Self {
+    fn new(first_ps: u64, every_ps: u64, pages: u64) -> Self {
         let (count, held_sum, held_peak, at_hand_sum) = (0, 0, 0, 0);
         let counted_before = Counted::default();
-        Self { next_ps: first_ps, every_ps, count, held_sum, held_peak, at_hand_sum, counted_before }
+        Self {
+            next_ps: first_ps,
+            every_ps,
+            count,
+            held_sum,
+            held_peak,
+            at_hand_sum,
+            pages,
+            available_least: pages,
+            counted_before,
+        }
     }
 
     fn look(&mut self, world: &World, now_ps: u64) {
@@ -143,6 +158,7 @@ impl Looks {
         self.held_sum += usage.held;
         self.held_peak = self.held_peak.max(usage.held);
         self.at_hand_sum += usage.at_hand;
+        self.available_least = self.available_least.min(available(&usage));
         self.next_ps += (1 + (now_ps - self.next_ps) / self.every_ps) * self.every_ps;
     }
 
@@ -154,6 +170,7 @@ impl Looks {
             held_mean: mean(self.held_sum, usage.held),
             held_peak: self.held_peak.max(usage.held),
             held_at_end: usage.held,
+            used_peak: self.pages.saturating_sub(self.available_least.min(available(&usage))),
             at_hand_mean: mean(self.at_hand_sum, usage.at_hand),
             whole_at_end: usage.whole_pageblocks,
             apart_at_end: (usage.free + usage.held + usage.at_hand)
@@ -161,6 +178,11 @@ impl Looks {
             ..MemoryUse::default()
         }
     }
+}
+
+/// Pages that any CPU could take.
+fn available(usage: &FrameUsage) -> u64 {
+    usage.free + usage.at_hand
 }
 
 fn usage(world: &World) -> FrameUsage {

@@ -138,6 +138,9 @@ pub struct MemoryUse {
     pub held_peak: u64,
     /// How many they were at the end of the measured time.
     pub held_at_end: u64,
+    /// Pages that were in use or that a CPU kept back, the most, of those times at which was looked: what a system calls used
+    /// memory.
+    pub used_peak: u64,
     /// Free pages that were meant for one CPU, but that others could take, on average.
     pub at_hand_mean: f64,
     /// Pageblocks that were free as a whole at the end of the measured time.

@@ -98,7 +98,10 @@ pub struct SharedUse {
     pub fallbacks: u64,
     /// Free pages that a CPU kept back, on average.
     pub held_mean: f64,
-    /// The same, after two ticks of a machine that is idle.
+    /// Pages that were in use or that a CPU kept back, at most: what a system calls used memory.
+    #[serde(default)]
+    pub used_peak: u64,
+    /// Free pages that a CPU kept back, after two ticks of a machine that is idle.
     pub held_after_two_ticks: u64,
     /// Free pages that are meant for one CPU, but that others take if they find none, on average.
     pub at_hand_mean: f64,
@@ -129,6 +132,7 @@ impl SharedUse {
             line_percent: outcome.line_pass_pct(),
             fallbacks: outcome.counts.fallbacks,
             held_mean: memory.held_mean,
+            used_peak: memory.used_peak,
             held_after_two_ticks: memory.held_after_two_ticks,
             at_hand_mean: memory.at_hand_mean,
             whole_at_end: memory.whole_at_end,

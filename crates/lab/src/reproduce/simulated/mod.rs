@@ -14,6 +14,7 @@ mod runs;
 mod search;
 
 use anyhow::Result;
+use pageset_report::Spread;
 use pageset_report::comparison::Comparison;
 
 use super::study::Options;
@@ -33,9 +34,20 @@ pub(crate) struct Simulated {
     pub(crate) tables: Vec<Comparison>,
     /// Runs that failed: which, and why.
     pub(crate) failures: Vec<String>,
+    /// The experiments as they were run, and what came out.
+    ran: Option<(Vec<Experiment>, runs::Results)>,
 }
 
 impl Simulated {
+    /// A figure of one row over all seeds, which need not be a column of its table.
+    pub(crate) fn spread(&self, experiment: usize, case: usize, metric: Metric) -> Option<Spread> {
+        let (experiments, results) = self.ran.as_ref()?;
+        let cases = &experiments.get(experiment)?.cases;
+        let case = cases.get(case)?;
+        let base = case.base.map_or(case, |base| &cases[base]);
+        compare::values(metric, case, base, results)
+    }
+
     /// The reasons that a study gives, and the runs that failed.
     pub(crate) fn explanations(&self, reasons: &[&str], options: &Options) -> Vec<String> {
         options.reasons(reasons).into_iter().chain(self.failures.iter().cloned()).collect()
@@ -52,7 +64,8 @@ pub(crate) fn run(
     let experiments: Vec<_> = experiments.iter().map(|experiment| fitted.applied(experiment)).collect();
     let results = runs::all(&experiments, options.seeds(), options.jobs, progress)?;
     let tables = experiments.iter().map(|experiment| compare::compare(experiment, fitted, &results));
-    Ok(Simulated { tables: tables.collect(), failures: results.failures() })
+    let (tables, failures) = (tables.collect(), results.failures());
+    Ok(Simulated { tables, failures, ran: Some((experiments, results)) })
 }
 
 #[cfg(test)]
