@@ -4,7 +4,7 @@ use pageset_core::{CpuId, FrameUsage, Order};
 
 use crate::allocator::Counted;
 use crate::cpu::World;
-use crate::engine::Engine;
+use crate::engine::{Engine, current};
 use crate::lock::LockClass;
 use crate::outcome::MemoryUse;
 use crate::tally::Tally;
@@ -62,8 +62,9 @@ impl Measure {
         world.engine.enter_mark(begins);
         world.engine.enter_mark(ends);
         let every_ps = (ends.since(begins).0 / LOOKS).max(1);
-        // Nothing is in use yet.
-        let pages = available(&usage(world)) + usage(world).held;
+        // What is in use already was filled in before the run, and is no part of what the run uses.
+        let before = current::outside(|| usage(world));
+        let pages = available(&before) + before.held;
         Self {
             workers,
             begins,

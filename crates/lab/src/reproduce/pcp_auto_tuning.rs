@@ -156,9 +156,9 @@ fn memory(kbuild: &Experiment, simulated: &Simulated) -> Table {
          thousands of pages."
     ));
     table.note(
-        "Why they differ: high may rise to an eighth of the memory here, and nothing takes pages back while the build runs. There \
-         is no reclaim here, and the rest of a kernel, its page cache of sources and objects above all, is not in the base's \
-         memory. So the same pages are a larger share of it.",
+        "Why they differ, as far as we can tell: high of all CPUs together may rise to an eighth of the memory, and nothing takes \
+         pages back while the build runs, since there is no reclaim here. Nor is there a whole kernel: its page cache of sources and \
+         objects is not in the base's memory, so the same pages are a larger share of it.",
     );
     table
 }
@@ -327,7 +327,8 @@ mod tests {
         assert_eq!(row("peak, published")["patch7"], 150.6);
         assert_eq!(row("peak, ours")["base"], 100.0);
         assert!(row("peak, ours")["patch7"].as_f64().unwrap() > 50.0);
-        assert!(row("back, ours")["base"].as_f64().unwrap() < 100.0);
+        // Nothing is in use any more, and no page set can keep more than was ever taken.
+        assert!(row("back, ours")["patch7"].as_f64() <= row("peak, ours")["patch7"].as_f64(), "{rows}");
         assert!(row("page sets, 1000s")["base"].as_f64().unwrap() > 0.0);
     }
 }
