@@ -1,0 +1,92 @@
+//! Whether a CPU uses a zone: one that does not keeps nothing of it back.
+
+use crate::atomic::{AtomicU32, Relaxed, constant};
+
+const IDLE: u32 = 0;
+/// It was active before the last tick.
+const RECENT: u32 = 1;
+const ACTIVE: u32 = 2;
+/// It is never active, so it keeps nothing.
+const OFFLINE: u32 = 3;
+
+/// When a CPU last did more in a zone than to take from the word at hand, or to free to a pageblock of its own.
+#[derive(Debug)]
+pub(crate) struct Activity(AtomicU32);
+
+impl Activity {
+    constant! {
+        pub(crate) fn new() -> Self {
+            Self(AtomicU32::new(IDLE))
+        }
+    }
+
+    /// The CPU is active.
+    #[inline]
+    pub(crate) fn note(&self) {
+        if self.0.load(Relaxed) != ACTIVE {
+            self.change(|now| matches!(now, IDLE | RECENT).then_some(ACTIVE));
+        }
+    }
+
+    /// A tick passes. Whether the CPU was active since the last one.
+    pub(crate) fn age(&self) -> bool {
+        let age = |now: u32| match now {
+            ACTIVE => Some(RECENT),
+            RECENT => Some(IDLE),
+            _ => None,
+        };
+        self.change(age) == Some(ACTIVE)
+    }
+
+    /// The CPU counts as idle.
+    pub(crate) fn forget(&self) {
+        self.change(|now| matches!(now, RECENT | ACTIVE).then_some(IDLE));
+    }
+
+    /// Whether the CPU was active since the last tick but one.
+    #[cfg(test)]
+    fn is_recent(&self) -> bool {
+        matches!(self.0.load(Relaxed), RECENT | ACTIVE)
+    }
+
+    pub(crate) fn set_offline(&self) {
+        self.0.store(OFFLINE, Relaxed);
+    }
+
+    pub(crate) fn set_online(&self) {
+        self.change(|now| (now == OFFLINE).then_some(IDLE));
+    }
+
+    /// Returns what it was before, if it changed.
+    fn change(&self, change: impl Fn(u32) -> Option<u32>) -> Option<u32> {
+        self.0.fetch_update(Relaxed, Relaxed, change).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_ticks_without_work_make_a_cpu_idle() {
+        let activity = Activity::new();
+        assert!(!activity.is_recent());
+        activity.note();
+        assert!(activity.age() && activity.is_recent());
+        assert!(!activity.age() && !activity.is_recent());
+        activity.note();
+        activity.forget();
+        assert!(!activity.is_recent());
+    }
+
+    #[test]
+    fn a_cpu_that_is_off_line_is_never_active() {
+        let activity = Activity::new();
+        activity.set_offline();
+        activity.note();
+        assert!(!activity.is_recent() && !activity.age());
+        activity.set_online();
+        activity.note();
+        assert!(activity.is_recent());
+    }
+}

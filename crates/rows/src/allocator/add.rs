@@ -1,0 +1,93 @@
+//! Memory that comes after the allocator was built: what the boot code had, or a device gives back.
+
+use core::ops::Range;
+
+use pageset_core::{ConfigError, CpuId, MigrateType, Pfn};
+
+use super::{BlockAllocator, FRAMES};
+use crate::atomic::Relaxed;
+use crate::index::BlockIndex;
+use crate::row::rows_of;
+use crate::rows::Use;
+use crate::state::{Phase, State};
+
+impl BlockAllocator<'_> {
+    /// Takes frames that were holes until now, and makes them free. They have to lie in the spans of the zones. O(frames).
+    ///
+    /// Watermarks follow; `min_free_kbytes` and the reserves of low zones stay as they were made from
+    /// the memory that was there first.
+    ///
+    /// # Errors
+    /// [`ConfigError::BadCpu`] for an unknown CPU, [`ConfigError::BadRange`] for a range without frames,
+    /// [`ConfigError::Foreign`] for a frame in no zone,
+    /// [`ConfigError::AlreadyManaged`] for one that is no hole: then nothing is added. (If another CPU adds frames of the same
+    /// pageblock at the same time, one of the two may get the error, and what it added before stays.)
+    pub fn add_memory(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), ConfigError> {
+        self.check_cpu(cpu)?;
+        if pfns.is_empty() {
+            return Err(ConfigError::BadRange(Pfn(pfns.start), Pfn(pfns.end)));
+        }
+        for pfn in pfns.clone().map(Pfn) {
+            let (_, index) = self.locate(pfn).ok_or(ConfigError::Foreign(pfn))?;
+            if !self.is_hole(index) {
+                return Err(ConfigError::AlreadyManaged(pfn));
+            }
+        }
+        let added = self.add_holes(pfns);
+        self.update_watermarks();
+        added
+    }
+
+    fn add_holes(&self, pfns: Range<u64>) -> Result<(), ConfigError> {
+        let mut start = pfns.start;
+        while start < pfns.end {
+            let pfn = Pfn(start);
+            let (zone, index) = self.locate(pfn).ok_or(ConfigError::Foreign(pfn))?;
+            let (block, frame) = (index / FRAMES, index % FRAMES);
+            let len = (FRAMES - frame).min((pfns.end.min(zone.span.end) - start) as usize);
+            let added = self.add_to_pageblock(block, frame..frame + len);
+            zone.managed.fetch_add(added, Relaxed);
+            if added < len {
+                return Err(ConfigError::AlreadyManaged(pfn));
+            }
+            start += len as u64;
+        }
+        Ok(())
+    }
+
+    /// Whether a frame of a zone's span is no memory.
+    pub(super) fn is_hole(&self, index: usize) -> bool {
+        let (block, frame) = (index / FRAMES, index % FRAMES);
+        let state = self.states[block].get();
+        state.phase() == Phase::Absent
+            || state.is_holed()
+                && self.rows[block].look(frame) == Use::Withheld
+                && !self.is_bad(block, frame, state)
+    }
+
+    /// Returns how many frames were added: fewer than asked for if somebody else is adding them.
+    fn add_to_pageblock(&self, block: BlockIndex, frames: Range<usize>) -> usize {
+        if self.states[block].change(Phase::Absent, Phase::Changing) {
+            self.rows[block].withhold_everything();
+            if frames.len() == FRAMES {
+                self.give_whole(block);
+                return FRAMES;
+            }
+            let all_holes = State::open(MigrateType::Movable).holed();
+            // Nobody else changes what is `Changing`, but for whether it is isolated.
+            self.states[block].update(|state| Some(all_holes.isolated(state.is_isolated()))).ok();
+        }
+        let mut added = 0;
+        for (row, bits) in rows_of(frames) {
+            if !self.states[block].get().is_holed() {
+                break;
+            }
+            let Ok(left) = self.rows[block].offer(row, bits) else { break };
+            added += bits.count_ones() as usize;
+            self.note_free(block, left);
+        }
+        self.settle(block);
+        self.count_free(block);
+        added
+    }
+}

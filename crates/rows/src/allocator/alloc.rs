@@ -1,0 +1,117 @@
+//! What nearly every allocation is: a block of the pageblock at hand.
+
+use pageset_core::{AllocError, CpuId, NodeChoice, Order, Pfn, Request, ZoneId};
+
+use super::refill::Needy;
+use super::reserve::Reserve;
+use super::{BlockAllocator, FRAMES};
+use crate::cpu_lists::{CpuHome, CpuLists, Wanted};
+use crate::index::BlockIndex;
+use crate::rows::Rows;
+
+impl BlockAllocator<'_> {
+    /// Allocates a block. Of two requests at once, from the same CPU or others, each gets its own.
+    ///
+    /// # Errors
+    /// See [`AllocError`]. A block that lies below the watermark is an error even if there are free frames.
+    #[inline(always)]
+    pub fn alloc(&self, cpu: CpuId, request: &Request) -> Result<Pfn, AllocError> {
+        match self.alloc_at_hand(cpu, request) {
+            Some(pfn) => Ok(pfn),
+            None => self.alloc_near(cpu, request),
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn alloc_at_hand(&self, cpu: CpuId, request: &Request) -> Option<Pfn> {
+        if request.order >= Order::PAGEBLOCK {
+            return None;
+        }
+        let lists = self.lists_at(self.home_zone(cpu, request)?, cpu);
+        let wanted = Wanted::of(request);
+        let (block, row) = lists.at_hand(wanted).get()?;
+        let frame = self.rows.get(block)?.take(row, wanted.order)?;
+        self.note_line(block, cpu);
+        let index = self.still(block, frame, wanted)?;
+        Some(Pfn((index as u64).wrapping_add(lists.offset)))
+    }
+
+    /// The zone that such a request uses first, if that is simple to say.
+    #[inline(always)]
+    pub(super) fn home_zone(&self, cpu: CpuId, request: &Request) -> Option<ZoneId> {
+        let home = self.homes.get(cpu.index())?;
+        let is_at_home = match request.nodes {
+            NodeChoice::Local => true,
+            NodeChoice::Prefer(node) => node == home.node,
+            NodeChoice::Only(_) => false,
+        };
+        let zone = home.zones[request.highest_zone.index()];
+        let is_simple = is_at_home && request.below.is_none() && request.migratetype.is_mergeable();
+        (is_simple && zone != CpuHome::NO_ZONE).then_some(zone)
+    }
+
+    /// The frame's index, if its pageblock still gives frames of this type: what a CPU has at hand may be old, and the pageblock be
+    /// for another type by now, out of service, or about to be whole. Then the block that was just taken goes back.
+    #[inline(always)]
+    pub(super) fn still(&self, block: BlockIndex, frame: usize, wanted: Wanted) -> Option<usize> {
+        if self.states[block].get().serves(wanted.migratetype) {
+            return Some(block * FRAMES + frame);
+        }
+        self.return_block(block, frame, wanted.order);
+        None
+    }
+
+    #[cold]
+    pub(super) fn return_block(&self, block: BlockIndex, frame: usize, order: Order) {
+        self.rows[block].put(frame, order).ok();
+        self.settle(block);
+    }
+
+    /// From another row of the pageblock at hand, or wherever there is one.
+    #[inline(never)]
+    fn alloc_near(&self, cpu: CpuId, request: &Request) -> Result<Pfn, AllocError> {
+        if let Some(zone) = self.home_zone(cpu, request)
+            && request.order < Order::PAGEBLOCK
+        {
+            let needy = self.needy(zone, cpu, request, Reserve::Closed);
+            needy.lists.activity.note();
+            if let Some(index) = self.take_rest(needy) {
+                return Ok(self.zones[zone.index()].pfn(index));
+            }
+        }
+        self.alloc_slow(cpu, request)
+    }
+
+    /// A block of the pageblock at hand. No watermark is looked at: the memory left the zone when the CPU reserved it.
+    pub(super) fn take_rest(&self, needy: Needy<'_>) -> Option<usize> {
+        let at_hand = needy.lists.at_hand(needy.wanted);
+        let (block, row) = at_hand.get()?;
+        let state = self.states.get(block)?.get();
+        if !state.is_reserved_by(needy.cpu) || !state.serves(needy.wanted.migratetype) {
+            return None;
+        }
+        Rows::rows_from(row, needy.wanted.order).find_map(|next| {
+            let frame = self.rows[block].take(next, needy.wanted.order)?;
+            at_hand.advance(block, row, next);
+            self.note_line(block, needy.cpu);
+            self.still(block, frame, needy.wanted)
+        })
+    }
+
+    /// What a CPU has of a zone, and what a request wants.
+    pub(super) fn needy(&self, zone: ZoneId, cpu: CpuId, request: &Request, reserve: Reserve) -> Needy<'_> {
+        Needy { zone, cpu, lists: self.lists_at(zone, cpu), wanted: Wanted::of(request), reserve }
+    }
+
+    /// What each CPU has of a zone.
+    pub(super) fn lists_in(&self, zone: ZoneId) -> impl Iterator<Item = &CpuLists> {
+        (0..self.cpus()).map(move |cpu| self.lists_at(zone, CpuId(cpu as u32)))
+    }
+}
+
+impl Wanted {
+    #[inline]
+    pub(super) const fn of(request: &Request) -> Self {
+        Self { order: request.order, migratetype: request.migratetype }
+    }
+}

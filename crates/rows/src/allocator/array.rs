@@ -1,0 +1,104 @@
+//! A CPU's array of blocks of one type and order, and which orders have one.
+
+use pageset_core::{COSTLY_ORDER, Order, PAGEBLOCK_ORDER};
+
+use crate::row::ROW_FRAMES as WORD_FRAMES;
+
+/// Orders that have arrays: those up to [`COSTLY_ORDER`], and a pageblock's behind them.
+pub(super) const ORDERS: usize = COSTLY_ORDER + 2;
+/// Blocks of an array at most. A power of two, so that each place is one without a check.
+const BLOCKS_MAX: usize = 64;
+/// Pageblocks of an array at most.
+const PAGEBLOCKS_MAX: u32 = 2;
+
+/// The order of each array's blocks.
+pub(super) const ARRAY_ORDERS: [Order; ORDERS] = {
+    let mut orders = [Order::PAGEBLOCK; ORDERS];
+    let mut index = 0;
+    while index <= COSTLY_ORDER {
+        orders[index] = match Order::new(index as u8) {
+            Some(order) => order,
+            None => Order::MAX,
+        };
+        index += 1;
+    }
+    orders
+};
+
+/// Which array has blocks of an order.
+#[inline]
+pub(super) const fn place(order: Order) -> Option<usize> {
+    match order.index() {
+        index @ 0..=COSTLY_ORDER => Some(index),
+        PAGEBLOCK_ORDER => Some(ORDERS - 1),
+        _ => None,
+    }
+}
+
+/// Blocks of one type and order by the indices of their first frames, the last freed at the end.
+///
+/// # Invariants
+/// `len` is at most `most`, and that is at most [`BLOCKS_MAX`].
+pub(super) struct Array {
+    len: u32,
+    /// How many there may be.
+    most: u32,
+    blocks: [u32; BLOCKS_MAX],
+}
+
+impl Array {
+    /// Nothing yet.
+    pub(super) const fn empty(order: Order) -> Self {
+        Self { len: 0, most: most(order), blocks: [0; BLOCKS_MAX] }
+    }
+
+    pub(super) const fn len(&self) -> u32 {
+        self.len
+    }
+
+    #[inline]
+    pub(super) fn pop(&mut self) -> Option<u32> {
+        self.len = self.len.checked_sub(1)?;
+        Some(self.blocks[self.len as usize % BLOCKS_MAX])
+    }
+
+    #[inline]
+    pub(super) fn has(&self, block: u32) -> bool {
+        self.blocks.iter().take(self.len as usize).any(|other| *other == block)
+    }
+
+    /// `false` if there is no room.
+    #[inline]
+    pub(super) fn push(&mut self, block: u32) -> bool {
+        let has_room = self.len < self.most;
+        if has_room {
+            self.blocks[self.len as usize % BLOCKS_MAX] = block;
+            self.len += 1;
+        }
+        has_room
+    }
+
+    /// Up to so many blocks, those that were freed first.
+    pub(super) fn oldest(&self, count: usize) -> &[u32] {
+        &self.blocks[..count.min(self.len as usize)]
+    }
+
+    /// Somebody else has so many now, those that were freed first.
+    pub(super) fn forget_oldest(&mut self, count: usize) {
+        let len = self.len as usize;
+        self.blocks.copy_within(count..len, 0);
+        self.len = (len - count) as u32;
+    }
+}
+
+/// Blocks that an array of this order holds at most: twice what it gets and gives at once, which is a word, or half of one.
+/// Pageblocks come and go one by one.
+pub(super) const fn most(order: Order) -> u32 {
+    if order.index() == PAGEBLOCK_ORDER {
+        return PAGEBLOCKS_MAX;
+    }
+    let of_two_words = 2 * WORD_FRAMES as u32 / order.frames();
+    if of_two_words < BLOCKS_MAX as u32 { of_two_words } else { BLOCKS_MAX as u32 }
+}
+
+const _: () = assert!(BLOCKS_MAX.is_power_of_two());

@@ -1,0 +1,303 @@
+//! A CPU's own small arrays of blocks, for hosts that let one at a time use them: most requests take no atomic operation then.
+
+use core::fmt;
+
+use pageset_core::{
+    AllocError, COSTLY_ORDER, ConfigError, CpuId, FreeError, Order, Pfn, Request, TickOutcome, ZoneId,
+};
+
+use super::array::{ARRAY_ORDERS, Array, ORDERS, most, place};
+use super::home::Home;
+use super::{BlockAllocator, FRAMES};
+use crate::cpu_lists::{TYPES, count};
+use crate::index::BlockIndex;
+use crate::row::{ROW_FRAMES, ROWS};
+use crate::rows::Rows;
+use crate::state::BlockState;
+
+/// One CPU's arrays of one zone's blocks, up to order 3 and of a pageblock's order: those that it freed last, for its next
+/// requests.
+///
+/// A kernel has one for each CPU, in memory that only this CPU uses, while it cannot be interrupted by another user of it. A
+/// program has one for each thread. Both are what `&mut` says. An allocation is a read and a free is a write then. An array
+/// that is empty gets half of what it holds by one exchange, and one that is full gives half of it back.
+///
+/// An array holds at most 128 pages, and at most two pageblocks.
+///
+/// To the allocator, blocks in arrays are in use. So a host [drains](Self::drain) the arrays of other CPUs before it reports
+/// that memory is short, and before it takes pageblocks out of service. Arrays that are dropped give everything back.
+///
+/// A block that is freed twice may be handed out twice while one of the two is in an array. It is found when it is given back, and [counted](crate::BlockCounters::double_frees).
+/// Likewise [`free_range`](BlockAllocator::free_range) takes a block in an array for one in use. All other mistakes are errors, as without arrays.
+pub struct CpuArrays<'a> {
+    allocator: &'a BlockAllocator<'a>,
+    /// The allocator's, for each free.
+    states: &'a [BlockState],
+    rows: &'a [Rows],
+    cpu: CpuId,
+    /// Where the CPU's requests go first. If it is unknown, nothing is kept here.
+    home: Home,
+    arrays: [[Array; ORDERS]; TYPES],
+    /// Whether an array was filled or emptied since the last tick.
+    is_busy: bool,
+    /// Frames at the last tick.
+    frames_before: u32,
+}
+
+impl<'a> CpuArrays<'a> {
+    /// Empty arrays for one CPU. For a CPU that the allocator does not know they stay empty, and each request is an error.
+    #[must_use]
+    pub fn new(allocator: &'a BlockAllocator<'a>, cpu: CpuId) -> Self {
+        Self {
+            allocator,
+            states: &allocator.states,
+            rows: &allocator.rows,
+            cpu,
+            home: Home::of(allocator, cpu),
+            arrays: [(); TYPES].map(|()| ARRAY_ORDERS.map(Array::empty)),
+            is_busy: false,
+            frames_before: 0,
+        }
+    }
+
+    /// Allocates a block, from an array if it has one. O(1) but for the [allocator's](BlockAllocator::alloc) own cost once for each
+    /// half of an array.
+    ///
+    /// # Errors
+    /// As [`BlockAllocator::alloc`]. These arrays are empty then.
+    #[inline]
+    pub fn alloc(&mut self, request: &Request) -> Result<Pfn, AllocError> {
+        match self.array_for(request).and_then(Array::pop) {
+            Some(block) => Ok(self.home.pfn(block)),
+            // A copy, which is made here only.
+            None => self.refill(*request),
+        }
+    }
+
+    /// Frees a block, to an array if it has room for it. O(1) but for the exchanges of a half array once for as many frees.
+    ///
+    /// # Errors
+    /// As [`BlockAllocator::free`].
+    #[inline]
+    pub fn free(&mut self, pfn: Pfn, order: Order) -> Result<(), FreeError> {
+        if self.keep(pfn, order) { Ok(()) } else { self.free_past(pfn, order) }
+    }
+
+    /// Frames of all blocks here.
+    #[must_use]
+    pub fn frames(&self) -> u32 {
+        let of_type = |arrays: &[Array; ORDERS]| -> u32 {
+            arrays.iter().zip(ARRAY_ORDERS).map(|(array, order)| array.len() << order.index()).sum()
+        };
+        self.arrays.iter().map(of_type).sum()
+    }
+
+    /// Gives back everything.
+    pub fn drain(&mut self) {
+        for type_index in 0..TYPES {
+            for order in ARRAY_ORDERS {
+                self.give_back(type_index, order, usize::MAX);
+            }
+        }
+    }
+
+    /// Gives back everything if nothing happened here since the last tick. Then does the CPU's
+    /// [periodic work](BlockAllocator::tick). So arrays of a CPU that does nothing are empty after two ticks.
+    ///
+    /// # Errors
+    /// As [`BlockAllocator::tick`].
+    pub fn tick(&mut self) -> Result<TickOutcome, ConfigError> {
+        let frames = self.frames();
+        if !self.is_busy && frames == self.frames_before {
+            self.drain();
+        }
+        self.is_busy = false;
+        self.frames_before = frames;
+        self.allocator.tick(self.cpu)
+    }
+
+    #[inline]
+    fn array(&mut self, type_index: usize, order: Order) -> Option<&mut Array> {
+        self.arrays.get_mut(type_index)?.get_mut(place(order)?)
+    }
+
+    /// The array that a request may use.
+    #[inline]
+    fn array_for(&mut self, request: &Request) -> Option<&mut Array> {
+        if self.home.serves(request) { self.array(request.migratetype.index(), request.order) } else { None }
+    }
+
+    /// Puts a block into an array, if there is room, and it is a block in use.
+    #[inline]
+    fn keep(&mut self, pfn: Pfn, order: Order) -> bool {
+        let Some((type_index, index)) = self.look(pfn, order) else { return false };
+        self.array(type_index, order)
+            .is_some_and(|array| (order != Order::PAGEBLOCK || !array.has(index)) && array.push(index))
+    }
+
+    /// Frees what is not for the arrays, or for which they have no room yet.
+    #[inline(never)]
+    fn free_past(&mut self, pfn: Pfn, order: Order) -> Result<(), FreeError> {
+        let Some((type_index, index)) = self.look(pfn, order) else {
+            return self.allocator.free(self.cpu, pfn, order);
+        };
+        let Some(array) = self.array(type_index, order) else {
+            return self.allocator.free(self.cpu, pfn, order);
+        };
+        if order == Order::PAGEBLOCK {
+            return match array.has(index) {
+                true => Err(FreeError::DoubleFree(pfn)),
+                false => self.allocator.free(self.cpu, pfn, order),
+            };
+        }
+        self.is_busy = true;
+        self.give_back(type_index, order, most(order) as usize / 2);
+        let is_kept = self.array(type_index, order).is_some_and(|array| array.push(index));
+        if is_kept { Ok(()) } else { self.allocator.free(self.cpu, pfn, order) }
+    }
+
+    /// The type of a block in use that may go to an array, and the index of its first frame.
+    #[inline]
+    fn look(&self, pfn: Pfn, order: Order) -> Option<(usize, u32)> {
+        let index = self.home.frame(pfn)?;
+        let (block, frame) = (index as usize / FRAMES, index as usize % FRAMES);
+        let state = self.states.get(block)?.get();
+        let is_block = if order.index() <= COSTLY_ORDER {
+            let (row, at) = (frame / ROW_FRAMES, frame % ROW_FRAMES);
+            self.rows.get(block)?.row(row).with_put(1 << at, order).is_some()
+        } else {
+            order == Order::PAGEBLOCK && frame == 0 && state.is_block_of(order)
+        };
+        (is_block && !state.is_isolated()).then_some((state.type_index(), index))
+    }
+
+    #[inline(never)]
+    fn refill(&mut self, request: Request) -> Result<Pfn, AllocError> {
+        let (allocator, cpu) = (self.allocator, self.cpu);
+        self.is_busy = true;
+        let home = self.home;
+        let Some(array) = self.array_for(&request) else {
+            return allocator.alloc(cpu, &request).or_else(|error| self.alloc_again(&request, error));
+        };
+        if request.order == Order::PAGEBLOCK {
+            return allocator.alloc(cpu, &request).or_else(|error| self.alloc_again(&request, error));
+        }
+        let mut blocks = match allocator.alloc_word(cpu, &request, most(request.order) as usize / 2) {
+            Ok(blocks) => blocks,
+            Err(error) => return self.alloc_again(&request, error),
+        };
+        let first = blocks.next();
+        // The lowest is used next.
+        for pfn in blocks.rev() {
+            match home.frame(pfn) {
+                Some(block) => array.push(block),
+                // Blocks of another zone come one by one.
+                None => allocator.free(cpu, pfn, request.order).is_ok(),
+            };
+        }
+        first.ok_or(AllocError::OutOfMemory { order: request.order })
+    }
+
+    /// A second try, with what the arrays have.
+    #[cold]
+    fn alloc_again(&mut self, request: &Request, error: AllocError) -> Result<Pfn, AllocError> {
+        if self.frames() == 0 {
+            return Err(error);
+        }
+        self.drain();
+        self.allocator.alloc(self.cpu, request)
+    }
+
+    /// Gives back so many blocks of an array, those first that were freed first.
+    fn give_back(&mut self, type_index: usize, order: Order, blocks: usize) {
+        let (allocator, cpu, zone) = (self.allocator, self.cpu, self.home.zone);
+        let Some(array) = self.array(type_index, order) else { return };
+        let oldest = array.oldest(blocks);
+        match order {
+            // Apart, so that the compiler knows the order of most blocks.
+            Order::ZERO => allocator.free_from_array(cpu, zone, oldest, Order::ZERO),
+            _ => allocator.free_from_array(cpu, zone, oldest, order),
+        }
+        let given = oldest.len();
+        array.forget_oldest(given);
+    }
+}
+
+impl BlockAllocator<'_> {
+    /// Frees blocks that an array gives back, those together that lie together.
+    #[inline(always)]
+    fn free_from_array(&self, cpu: CpuId, zone: ZoneId, blocks: &[u32], order: Order) {
+        let mut indices = blocks.iter().map(|block| *block as usize);
+        let mut next = indices.next();
+        while let Some(first) = next {
+            let mut together = Together::of(first);
+            next = indices.find(|index| !together.add(*index));
+            let is_split = order < Order::PAGEBLOCK;
+            if !(is_split && self.put_heads(cpu, together.place(), order, together.frames)) {
+                together.indices().for_each(|index| self.free_alone_from_array(cpu, zone, index, order));
+            }
+        }
+    }
+
+    /// Frees a block that an array gives back: one that is free already was freed twice.
+    #[cold]
+    fn free_alone_from_array(&self, cpu: CpuId, zone: ZoneId, index: usize, order: Order) {
+        let freed = self.free(cpu, self.zones[zone.index()].pfn(index), order);
+        // Frames that are out of service stay so.
+        if !matches!(freed, Ok(()) | Err(FreeError::Leaked(_))) {
+            count(&self.lists_at(zone, cpu).counters.double_frees);
+        }
+    }
+}
+
+impl Drop for CpuArrays<'_> {
+    fn drop(&mut self) {
+        self.drain();
+    }
+}
+
+impl fmt::Debug for CpuArrays<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CpuArrays")
+            .field("cpu", &self.cpu)
+            .field("frames", &self.frames())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Blocks of one row, a bit for each first frame.
+struct Together {
+    /// The row's number, over all pageblocks.
+    row: usize,
+    frames: usize,
+}
+
+impl Together {
+    /// One block.
+    #[inline]
+    const fn of(index: usize) -> Self {
+        Self { row: index / ROW_FRAMES, frames: 1 << (index % ROW_FRAMES) }
+    }
+
+    /// Its pageblock, and the row in it.
+    const fn place(&self) -> (BlockIndex, usize) {
+        (self.row / ROWS, self.row % ROWS)
+    }
+
+    /// The indices of the first frames.
+    fn indices(&self) -> impl Iterator<Item = usize> {
+        let first = self.row * ROW_FRAMES;
+        (0..ROW_FRAMES).filter(|bit| self.frames >> bit & 1 == 1).map(move |bit| first + bit)
+    }
+
+    /// Adds a block, if it lies in the same row and is not there yet.
+    #[inline]
+    fn add(&mut self, index: usize) -> bool {
+        let (row, frame) = (index / ROW_FRAMES, 1 << (index % ROW_FRAMES));
+        let is_new = self.row == row && self.frames & frame == 0;
+        if is_new {
+            self.frames |= frame;
+        }
+        is_new
+    }
+}

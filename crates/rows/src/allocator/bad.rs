@@ -1,0 +1,159 @@
+//! Frames that cannot be trusted: out of service for good.
+
+use pageset_core::{CpuId, FreeError, MigrateType, Order, Pfn};
+
+use super::{BlockAllocator, FRAMES, head_of};
+use crate::atomic::relax;
+use crate::bad_bits::BadBits;
+use crate::index::BlockIndex;
+use crate::row::ROW_FRAMES;
+use crate::rows::Use;
+use crate::state::{Phase, State};
+use crate::zone::Zone;
+
+/// How often to look again at a pageblock that others change at this moment. Each of them needs some exchanges only, so this
+/// many fail if one of them stopped in the middle.
+const ATTEMPTS: usize = 1000;
+
+/// What became of an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Attempt {
+    Done,
+    /// Somebody changes the pageblock.
+    Again,
+}
+
+impl BlockAllocator<'_> {
+    /// Takes a frame out of service: alone and at once if it is free, otherwise with the block that it is part of, which cannot be
+    /// freed any more. Memory that hardware reported as failing is the usual reason.
+    ///
+    /// # Errors
+    /// [`FreeError::Foreign`] if the frame is not memory of this allocator, [`FreeError::Leaked`] if it is out of service already,
+    /// [`FreeError::BadCpu`] for an unknown CPU. [`FreeError::Busy`] if another CPU is in the middle of changing the pageblock
+    /// and does not go on: try again. [`FreeError::NoRoom`] if more pageblocks have bad frames than
+    /// [`Tables::bad`](crate::Tables::bad) has entries.
+    pub fn mark_bad(&self, cpu: CpuId, pfn: Pfn) -> Result<(), FreeError> {
+        if !self.is_known(cpu) {
+            return Err(FreeError::BadCpu(cpu));
+        }
+        let (zone, index) = self.locate(pfn).ok_or(FreeError::Foreign(pfn))?;
+        if self.is_hole(index) {
+            return Err(FreeError::Foreign(pfn));
+        }
+        // Before anything changes, since afterwards nothing may fail.
+        BadBits::entry(&self.bad, index / FRAMES).ok_or(FreeError::NoRoom(pfn))?;
+        for _ in 0..ATTEMPTS {
+            if self.try_mark_bad(zone, index, pfn)? == Attempt::Done {
+                return Ok(());
+            }
+            relax();
+        }
+        Err(FreeError::Busy(pfn))
+    }
+
+    fn try_mark_bad(&self, zone: &Zone, index: usize, pfn: Pfn) -> Result<Attempt, FreeError> {
+        let (block, frame) = (index / FRAMES, index % FRAMES);
+        let state = self.states[block].get();
+        if self.is_bad(block, frame, state) {
+            return Err(FreeError::Leaked(pfn));
+        }
+        let done = match state.phase() {
+            Phase::Absent => return Err(FreeError::Foreign(pfn)),
+            Phase::Whole => {
+                if self.claim_whole_at(zone, block, 1) {
+                    self.open(block, State::open(MigrateType::Movable));
+                    self.count_free(block);
+                }
+                false
+            }
+            Phase::Parked => self.unpark(block),
+            Phase::Block => self.mark_block(block, state),
+            Phase::SecondHalf => {
+                let head = self.states[head_of(block)].get();
+                // Who frees a part of it makes two blocks of it first.
+                head.block_order() > Order::PAGEBLOCK && self.mark_block(head_of(block), head)
+            }
+            Phase::Changing => false,
+            Phase::Open => match self.rows[block].look(frame) {
+                Use::Free => self.mark_free(block, frame),
+                Use::Block(start, order) => self.mark_used(block, start, order),
+                Use::InsideWithheld => return Err(FreeError::Leaked(pfn)),
+                // One that another CPU frees or takes is looked at again.
+                Use::Withheld if state.is_holed() => return Err(FreeError::Foreign(pfn)),
+                Use::Withheld => false,
+            },
+        };
+        Ok(if done { Attempt::Done } else { Attempt::Again })
+    }
+
+    fn mark_bits(&self, block: BlockIndex, frames: core::ops::Range<usize>) {
+        let entry = BadBits::entry(&self.bad, block);
+        debug_assert!(entry.is_some(), "there was an entry before");
+        entry.into_iter().for_each(|entry| entry.mark(frames.clone()));
+    }
+
+    /// No frame of a pageblock is bad.
+    pub(super) fn clear_bad(&self, block: BlockIndex) {
+        BadBits::of(&self.bad, block).into_iter().for_each(BadBits::clear);
+    }
+
+    /// Whether a frame is out of service, alone or with the block around it.
+    pub(super) fn is_bad(&self, block: BlockIndex, frame: usize, state: State) -> bool {
+        match state.phase() {
+            Phase::Block => state.has_bad(),
+            // If it is no pair any more, its second half is about to be known as another block.
+            Phase::SecondHalf => {
+                let head = self.states[head_of(block)].get();
+                head.phase() == Phase::Block && head.block_order() > Order::PAGEBLOCK && head.has_bad()
+            }
+            Phase::Open | Phase::Changing => {
+                state.has_bad() && BadBits::of(&self.bad, block).is_some_and(|bad| bad.is_bad(frame))
+            }
+            Phase::Absent | Phase::Whole | Phase::Parked => false,
+        }
+    }
+
+    /// A block of a pageblock or two does not come back.
+    fn mark_block(&self, head: BlockIndex, state: State) -> bool {
+        let is_same = |now: State| now == state && now.phase() == Phase::Block;
+        self.states[head].update(|now| is_same(now).then(|| now.bad())).is_ok()
+    }
+
+    /// A whole pageblock that is out of service is open from here on, and still out of service.
+    fn unpark(&self, block: BlockIndex) -> bool {
+        if self.states[block].change(Phase::Parked, Phase::Changing) {
+            self.rows[block].open();
+            self.states[block]
+                .update(|state| Some(State::open(MigrateType::Movable).isolated(state.is_isolated())))
+                .ok();
+            self.settle(block);
+        }
+        false
+    }
+
+    /// A free frame of an open pageblock leaves it. From then on that stays open, since not all of it is free.
+    fn mark_free(&self, block: BlockIndex, frame: usize) -> bool {
+        if !self.rows[block].withhold(frame / ROW_FRAMES, 1 << (frame % ROW_FRAMES)) {
+            return false;
+        }
+        self.mark_bits(block, frame..frame + 1);
+        self.note_bad(block, Order::ZERO);
+        true
+    }
+
+    /// The block in use that begins at a frame does not come back.
+    fn mark_used(&self, block: BlockIndex, start: usize, order: Order) -> bool {
+        if !self.rows[block].withhold_block(start) {
+            return false;
+        }
+        self.mark_bits(block, start..start + order.frames() as usize);
+        self.states[block].update(|state| Some(state.bad())).ok();
+        true
+    }
+
+    fn note_bad(&self, block: BlockIndex, taken: Order) {
+        self.states[block].update(|state| Some(state.bad())).ok();
+        self.note_taken(block, taken);
+        self.settle(block);
+    }
+}

@@ -1,0 +1,143 @@
+//! Building an allocator in the caller's tables.
+
+use core::ops::Range;
+
+use pageset_core::{Config, ConfigError, CpuId, MigrateType, ZoneConfig, ZoneId, ZoneKind};
+
+use super::tables::{covering, pageblocks_of};
+use super::{BlockAllocator, FRAMES, TableCounts, Tables, WholeUse};
+use crate::atomic::{AtomicUsize, Relaxed};
+use crate::cpu_lists::{CpuHome, MAX_BLOCKS};
+use crate::index::{BlockIndex, Index};
+use crate::row::{ROWS, rows_of};
+use crate::state::{MAX_CPUS, Phase, State};
+
+impl<'a> BlockAllocator<'a> {
+    /// Builds an allocator: every frame of every region free. The configuration's policy does not matter. O(pageblocks).
+    ///
+    /// # Errors
+    /// If a table has the wrong length, or the configuration contradicts itself; see [`ConfigError`].
+    pub fn new(config: &Config<'_>, mut tables: Tables<'a>) -> Result<Self, ConfigError> {
+        config.check()?;
+        if config.cpus.len() > MAX_CPUS {
+            return Err(ConfigError::BadCpu(config.cpus.len() as u32 - 1));
+        }
+        let counts = TableCounts::for_config(config)?;
+        tables.check(counts)?;
+        if counts.pageblocks > MAX_BLOCKS {
+            return Err(ConfigError::BadZoneSpan(config.zones.len() - 1));
+        }
+        let mut first = 0;
+        for (index, (zone, of)) in tables.zones.iter_mut().zip(config.zones).enumerate() {
+            let blocks = pageblocks_of(of).ok_or(ConfigError::BadZoneSpan(index))?;
+            let first_frame = covering(of).ok_or(ConfigError::BadZoneSpan(index))?.start;
+            check_regions(index, of)?;
+            zone.id = ZoneId(index as u16);
+            zone.kind = of.kind;
+            zone.node = of.node;
+            zone.span = of.span.clone();
+            zone.managed.store(of.managed() as usize, Relaxed);
+            zone.blocks = first..first + blocks;
+            zone.offset = first_frame.wrapping_sub((first * FRAMES) as u64);
+            zone.lowmem_reserve = config.lowmem_reserve(index);
+            zone.set_marks(config.watermarks(index));
+            first += blocks;
+        }
+        config.fill_zonelists(&mut tables.zonelists)?;
+        for (home, node) in tables.homes.iter_mut().zip(config.cpus) {
+            let zonelist = &tables.zonelists[node.index() * config.zones.len()..][..config.zones.len()];
+            *home = CpuHome { node: *node, zones: first_zones(config, zonelist) };
+        }
+        for (zone, lists) in tables.zones.iter().zip(tables.lists.chunks_mut(config.cpus.len())) {
+            lists.iter_mut().for_each(|lists| lists.offset = zone.offset);
+        }
+        let min_free_kbytes = config.min_free_kbytes_or_default();
+        let allocator = Self {
+            rows: tables.rows,
+            bad: tables.bad,
+            states: tables.states,
+            index: Index::new(tables.index, counts.pageblocks),
+            lists: tables.lists,
+            homes: tables.homes,
+            zones: tables.zones,
+            zonelists: tables.zonelists,
+            whole_use: WholeUse::default(),
+            min_free_kbytes: AtomicUsize::new(usize::try_from(min_free_kbytes).unwrap_or(usize::MAX)),
+            page_bytes: config.page_bytes,
+            watermark_scale_factor: config.watermark_scale_factor,
+            #[cfg(feature = "line-counts")]
+            now_ns: || 0,
+        };
+        for (index, of) in config.zones.iter().enumerate() {
+            allocator.populate(ZoneId(index as u16), of.regions);
+            allocator.spread_cpus(ZoneId(index as u16));
+        }
+        Ok(allocator)
+    }
+
+    /// Makes the frames of a zone's regions free.
+    fn populate(&self, id: ZoneId, regions: &[Range<u64>]) {
+        let zone = &self.zones[id.index()];
+        for block in zone.blocks.clone() {
+            let start = zone.pfn(block * FRAMES).0;
+            let mut free = [0; ROWS];
+            let mut frames = 0;
+            for region in regions {
+                let part = region.start.max(start)..region.end.min(start + FRAMES as u64);
+                if part.is_empty() {
+                    continue;
+                }
+                frames += (part.end - part.start) as usize;
+                for (row, bits) in rows_of((part.start - start) as usize..(part.end - start) as usize) {
+                    free[row] |= bits;
+                }
+            }
+            if frames == FRAMES {
+                self.rows[block].withhold_everything();
+                self.states[block].set(State::ABSENT.in_phase(Phase::Whole));
+                self.publish(block);
+            } else if frames > 0 {
+                self.open_with_holes(block, free);
+            }
+        }
+    }
+
+    fn open_with_holes(&self, block: BlockIndex, free: [usize; ROWS]) {
+        self.rows[block].withhold_everything();
+        for (row, bits) in free.into_iter().enumerate() {
+            self.rows[block].offer(row, bits).ok();
+        }
+        self.states[block].set(State::open(MigrateType::Movable).holed());
+        self.settle(block);
+        self.count_free(block);
+    }
+
+    /// CPUs begin to look for whole pageblocks at places far from each other.
+    fn spread_cpus(&self, id: ZoneId) {
+        let blocks = &self.zones[id.index()].blocks;
+        for cpu in 0..self.cpus() {
+            // By pairs, so that the largest blocks stay whole.
+            let near = (blocks.len() * cpu / self.cpus()) & !1;
+            self.lists_at(id, CpuId(cpu as u32)).near.store((blocks.start + near) as u32, Relaxed);
+        }
+    }
+}
+
+/// By kind, the first zone that a request for this kind and lower ones uses.
+fn first_zones(config: &Config<'_>, zonelist: &[ZoneId]) -> [ZoneId; ZoneKind::COUNT] {
+    ZoneKind::ALL.map(|kind| {
+        let first = zonelist.iter().find(|id| config.zones[id.index()].kind <= kind);
+        *first.unwrap_or(&CpuHome::NO_ZONE)
+    })
+}
+
+fn check_regions(index: usize, zone: &ZoneConfig<'_>) -> Result<(), ConfigError> {
+    let mut end = zone.span.start;
+    for region in zone.regions {
+        if region.is_empty() || region.start < end || region.end > zone.span.end {
+            return Err(ConfigError::BadRegion(index));
+        }
+        end = region.end;
+    }
+    Ok(())
+}

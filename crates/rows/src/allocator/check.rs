@@ -1,0 +1,182 @@
+//! `validate`: proof by inspection that no frame is lost, doubled or miscounted.
+
+use pageset_core::{FrameCensus, Order, PAGEBLOCK_ORDER, Pfn, Violation, ZoneId};
+
+use super::{BlockAllocator, FRAMES, head_of};
+use crate::atomic::Relaxed;
+use crate::cpu_lists::TYPES;
+use crate::index::BlockIndex;
+use crate::rows::Use;
+use crate::state::{Phase, State};
+use crate::zone::Zone;
+
+impl BlockAllocator<'_> {
+    /// Checks everything that can be checked by looking. O(frames); exact only while no other CPU is inside the allocator.
+    /// What CPUs reserve counts as cached.
+    ///
+    /// # Errors
+    /// The first violated invariant.
+    pub fn validate(&self) -> Result<FrameCensus, Violation> {
+        let mut sum = FrameCensus::default();
+        for (id, zone) in self.zones.iter().enumerate() {
+            let census = self.check_zone(ZoneId(id as u16), zone)?;
+            sum.free += census.free;
+            sum.cached += census.cached;
+            sum.allocated += census.allocated;
+            sum.leaked += census.leaked;
+        }
+        Ok(sum)
+    }
+
+    fn check_zone(&self, id: ZoneId, zone: &Zone) -> Result<FrameCensus, Violation> {
+        let mut census = FrameCensus::default();
+        let (mut whole, mut counted) = (0, 0);
+        for block in zone.blocks.clone() {
+            let broken = |rule| Violation { zone: id, pfn: Some(zone.pfn(block * FRAMES)), rule };
+            let state = self.states[block].get();
+            if self.is_published(block) != (state.phase() == Phase::Whole) {
+                return Err(broken("the set of whole pageblocks has those that are whole, and no others"));
+            }
+            if state.phase() != Phase::Open && self.rows[block].free() != 0 {
+                return Err(broken("only frames of open pageblocks can be taken one by one"));
+            }
+            let of_block = self.states[block].counted.load(Relaxed);
+            let is_idle = state.phase() == Phase::Open && state.owner().is_none() && !state.is_isolated();
+            if of_block != 0 && !is_idle {
+                return Err(broken(
+                    "the zone counts free frames of pageblocks that no CPU reserves, and no others",
+                ));
+            }
+            counted += i64::from(of_block);
+            let of_block = self.check_block(zone, block, state).map_err(broken)?;
+            whole += usize::from(state.phase() == Phase::Whole);
+            census.free += of_block.free;
+            census.cached += of_block.cached;
+            census.allocated += of_block.allocated;
+            census.leaked += of_block.leaked;
+        }
+        let broken = |rule| Violation { zone: id, pfn: None::<Pfn>, rule };
+        if whole != zone.whole_blocks() {
+            return Err(broken("the count of whole pageblocks equals the pageblocks"));
+        }
+        if counted != zone.idle_frames() {
+            return Err(broken("what a zone counts as free equals what each pageblock was counted with"));
+        }
+        if census.free + census.cached + census.allocated + census.leaked != zone.managed() {
+            return Err(broken("managed = free + cached + allocated + leaked"));
+        }
+        Ok(census)
+    }
+
+    fn check_block(&self, zone: &Zone, block: BlockIndex, state: State) -> Result<FrameCensus, &'static str> {
+        let mut census = FrameCensus::default();
+        let frames = FRAMES as u64;
+        match state.phase() {
+            Phase::Absent => {}
+            Phase::Whole | Phase::Parked => census.free = frames,
+            Phase::Block | Phase::SecondHalf => {
+                if state.phase() == Phase::Block {
+                    self.check_pair(zone, block, state)?;
+                } else {
+                    self.check_second_half(zone, block)?;
+                }
+                let is_bad = self.is_bad(block, 0, state);
+                *(if is_bad { &mut census.leaked } else { &mut census.allocated }) = frames;
+            }
+            Phase::Changing => return Err("nobody changes a pageblock while nobody is at work"),
+            Phase::Open => self.check_open(zone.id, block, state, &mut census)?,
+        }
+        Ok(census)
+    }
+
+    fn check_pair(&self, zone: &Zone, block: BlockIndex, state: State) -> Result<(), &'static str> {
+        let parts = block..block + super::blocks_in(state.block_order());
+        let is_second =
+            |part: BlockIndex| self.states.get(part).is_some_and(|s| s.get().phase() == Phase::SecondHalf);
+        if parts.end > zone.blocks.end || !parts.skip(1).all(is_second) {
+            return Err("a block of two pageblocks has both of them");
+        }
+        if !zone.pfn(block * FRAMES).is_aligned(state.block_order()) {
+            return Err("a block is aligned to its size");
+        }
+        Ok(())
+    }
+
+    fn check_second_half(&self, zone: &Zone, block: BlockIndex) -> Result<(), &'static str> {
+        let head = self.states[head_of(block)].get();
+        let has_head = head.phase() == Phase::Block && head.block_order() > Order::PAGEBLOCK;
+        if block > zone.blocks.start && has_head {
+            Ok(())
+        } else {
+            Err("the second half of a block of two pageblocks has a first one")
+        }
+    }
+
+    fn check_open(
+        &self,
+        id: ZoneId,
+        block: BlockIndex,
+        state: State,
+        census: &mut FrameCensus,
+    ) -> Result<(), &'static str> {
+        if state.type_index() >= TYPES {
+            return Err("an open pageblock has blocks of a type");
+        }
+        let mut frame = 0;
+        let (mut free, mut in_use, mut withheld) = (0, 0, 0);
+        while frame < FRAMES {
+            match self.rows[block].look(frame) {
+                Use::Free => free += 1,
+                Use::Withheld | Use::InsideWithheld => {
+                    withheld += u64::from(self.is_bad(block, frame, state));
+                    if !self.is_bad(block, frame, state) && !state.is_holed() {
+                        return Err("a frame is withheld since it is no memory or out of service");
+                    }
+                }
+                Use::Block(start, order) => {
+                    let size = order.frames() as usize;
+                    if start != frame || !frame.is_multiple_of(size) {
+                        return Err("a block is aligned to its size");
+                    }
+                    in_use += size as u64;
+                    frame += size - 1;
+                }
+            }
+            frame += 1;
+        }
+        census.allocated = in_use;
+        census.leaked = withheld;
+        if let Some(cpu) = state.owner() {
+            census.cached = free;
+            if !self.is_known(cpu) {
+                return Err("a CPU reserves a pageblock");
+            }
+            let mut at_hand =
+                self.lists_at(id, cpu).all_at_hand().filter_map(|at_hand| Some(at_hand.get()?.0));
+            if !at_hand.any(|at_hand| at_hand == block) {
+                return Err("a CPU has at hand what it reserves");
+            }
+        } else {
+            census.free = free;
+        }
+        self.check_sets(block, state)
+    }
+
+    /// Whoever looks for a block of an order finds this pageblock, if it has one.
+    fn check_sets(&self, block: BlockIndex, state: State) -> Result<(), &'static str> {
+        if state.owner().is_some() || state.is_isolated() {
+            return Ok(());
+        }
+        let orders = self.rows[block].largest_free().map_or(0, |order| order + 1);
+        if orders > state.mark() {
+            return Err("a pageblock knows the largest order of which it has a free block");
+        }
+        let is_there =
+            |order: usize| order < PAGEBLOCK_ORDER && self.set_of(state.type_index(), order).has(block);
+        if state.set_order().is_none_or(is_there) {
+            Ok(())
+        } else {
+            Err("a pageblock stands in the set of its largest free block")
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! A free: the block goes back to its pageblock, whoever frees.
+
+use pageset_core::{CpuId, FreeError, Order, Pfn};
+
+use super::{BlockAllocator, FRAMES};
+use crate::index::BlockIndex;
+use crate::rows::Use;
+use crate::state::Phase;
+
+impl BlockAllocator<'_> {
+    /// Frees a block. O(1).
+    ///
+    /// # Errors
+    /// [`FreeError`] if it is no block of this order that is in use. The allocator is unchanged then.
+    #[inline]
+    pub fn free(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError> {
+        if order < Order::PAGEBLOCK
+            && let Some((_, index)) = self.locate(pfn)
+            && self.is_known(cpu)
+            && self.put(cpu, index / FRAMES, index % FRAMES, order)
+        {
+            return Ok(());
+        }
+        self.free_slow(cpu, pfn, order)
+    }
+
+    /// Puts a block back to its pageblock. `false` if it is no block in use.
+    #[inline]
+    fn put(&self, cpu: CpuId, block: BlockIndex, frame: usize, order: Order) -> bool {
+        let Ok(row) = self.rows[block].put(frame, order) else { return false };
+        self.note_line(block, cpu);
+        self.note_free(block, row);
+        true
+    }
+
+    /// Whole pageblocks, and mistakes.
+    #[cold]
+    #[inline(never)]
+    fn free_slow(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError> {
+        if !self.is_known(cpu) {
+            return Err(FreeError::BadCpu(cpu));
+        }
+        let Some((zone, index)) = self.locate(pfn) else { return Err(FreeError::Foreign(pfn)) };
+        let (block, frame) = (index / FRAMES, index % FRAMES);
+        let state = self.states[block].get();
+        let wrong = |allocated| Err(FreeError::WrongOrder { pfn, given: order, allocated });
+        match state.phase() {
+            Phase::Absent => Err(FreeError::Foreign(pfn)),
+            Phase::Whole | Phase::Parked => Err(FreeError::DoubleFree(pfn)),
+            Phase::SecondHalf => Err(FreeError::NotABlock(pfn)),
+            Phase::Block if frame != 0 => Err(FreeError::NotABlock(pfn)),
+            Phase::Block if state.has_bad() => Err(FreeError::Leaked(pfn)),
+            Phase::Block if state.block_order() != order => wrong(state.block_order()),
+            Phase::Block if self.free_whole(cpu, zone.id, block, order) => Ok(()),
+            Phase::Block => Err(FreeError::DoubleFree(pfn)),
+            Phase::Open | Phase::Changing => match self.rows[block].look(frame) {
+                Use::Free => Err(FreeError::DoubleFree(pfn)),
+                Use::InsideWithheld => Err(FreeError::NotABlock(pfn)),
+                Use::Block(start, _) if start != frame => Err(FreeError::NotABlock(pfn)),
+                Use::Block(_, allocated) if allocated != order => wrong(allocated),
+                // It became one between the two looks: somebody frees what he does not have.
+                Use::Block(..) => Err(FreeError::DoubleFree(pfn)),
+                Use::Withheld => Err(self.why_withheld(block, frame, pfn)),
+            },
+        }
+    }
+
+    /// Why a withheld frame cannot be freed.
+    pub(super) fn why_withheld(&self, block: BlockIndex, frame: usize, pfn: Pfn) -> FreeError {
+        let state = self.states[block].get();
+        if self.is_bad(block, frame, state) {
+            FreeError::Leaked(pfn)
+        } else if state.is_holed() {
+            FreeError::Foreign(pfn)
+        } else {
+            // Another CPU frees it, or is about to take it.
+            FreeError::DoubleFree(pfn)
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! What one may look at.
+
+use core::ops::Range;
+
+use pageset_core::{CpuId, MigrateType, NodeId, Pfn, Watermark, Watermarks, ZoneId, ZoneKind};
+
+use super::{BlockAllocator, FRAMES, head_of};
+use crate::atomic::Relaxed;
+use crate::cpu_lists::BlockCounters;
+use crate::state::Phase;
+
+/// What a zone's frames are used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ZoneUse {
+    /// Its addresses.
+    pub kind: ZoneKind,
+    /// Its node.
+    pub node: NodeId,
+    /// Frames that the allocator may hand out.
+    pub managed: u64,
+    /// Frames that are free, wherever they are.
+    pub free: u64,
+    /// Of these, frames of pageblocks that CPUs reserve. Another CPU takes them if it finds no others.
+    pub at_hand: u64,
+    /// Pageblocks that are free as a whole, those that CPUs reserve included: whoever needs one gets it.
+    pub whole_pageblocks: u64,
+    /// Pageblocks that are out of service. Their free frames are none of the above.
+    pub isolated_pageblocks: u64,
+    /// Frames of whole pageblocks that are kept for requests of high order that cannot wait.
+    pub reserved_highatomic: u64,
+    /// Frames to keep free.
+    pub watermarks: Watermarks,
+}
+
+impl BlockAllocator<'_> {
+    /// What each zone's frames are used for. O(pageblocks).
+    pub fn zones(&self) -> impl Iterator<Item = ZoneUse> {
+        self.zones.iter().map(|zone| {
+            self.count_frees(zone);
+            let is_isolated = |block: &usize| self.states[*block].get().is_isolated();
+            let reserved = || self.reserved_in(zone.id);
+            let at_hand = reserved().map(|block| self.rows[block].free() as u64).sum();
+            let whole_at_hand = reserved().filter(|block| self.rows[*block].is_free()).count();
+            ZoneUse {
+                kind: zone.kind,
+                node: zone.node,
+                managed: zone.managed(),
+                free: zone.free_at_least() + at_hand,
+                at_hand,
+                whole_pageblocks: (zone.whole_blocks() + whole_at_hand) as u64,
+                isolated_pageblocks: zone.blocks.clone().filter(is_isolated).count() as u64,
+                reserved_highatomic: (zone.reserved.load(Relaxed) * FRAMES) as u64,
+                watermarks: Watermarks {
+                    min: zone.mark(Watermark::Min),
+                    low: zone.mark(Watermark::Low),
+                    high: zone.mark(Watermark::High),
+                },
+            }
+        })
+    }
+
+    /// From the first to the last frame of its zones.
+    #[must_use]
+    pub fn span(&self) -> Range<u64> {
+        let spans = || self.zones.iter().map(|zone| &zone.span);
+        let start = spans().map(|span| span.start).min().unwrap_or(0);
+        start..spans().map(|span| span.end).max().unwrap_or(0)
+    }
+
+    /// Which zone a frame lies in.
+    #[must_use]
+    pub fn zone_of(&self, pfn: Pfn) -> Option<ZoneId> {
+        let zone = self.zones.iter().position(|zone| zone.frame(pfn).is_some())?;
+        Some(ZoneId(zone as u16))
+    }
+
+    /// The CPU that reserves the pageblock of a frame.
+    #[must_use]
+    pub fn owner_of(&self, pfn: Pfn) -> Option<CpuId> {
+        let (_, index) = self.locate(pfn)?;
+        self.states[index / FRAMES].get().owner()
+    }
+
+    /// The type of the pageblock of a frame, if it is in use.
+    #[must_use]
+    pub fn pageblock_type(&self, pfn: Pfn) -> Option<MigrateType> {
+        let (_, index) = self.locate(pfn)?;
+        let block = index / FRAMES;
+        let state = self.states[block].get();
+        match state.phase() {
+            Phase::SecondHalf => Some(self.states[head_of(block)].get().migratetype()),
+            Phase::Block | Phase::Open => Some(state.migratetype()),
+            Phase::Absent | Phase::Whole | Phase::Parked | Phase::Changing => None,
+        }
+    }
+
+    /// What all CPUs did together since the allocator was built.
+    #[must_use]
+    pub fn counters(&self) -> BlockCounters {
+        let mut sum = BlockCounters::default();
+        self.lists.iter().for_each(|lists| sum.add(&lists.counters));
+        sum
+    }
+}

@@ -1,0 +1,66 @@
+//! Taking pageblocks out of service and back: one bit of a pageblock's state, which whoever puts the pageblock to another use sees
+//! in the same exchange.
+
+use pageset_core::{ConfigError, CpuId, MigrateType, Pfn};
+
+use super::{BlockAllocator, FRAMES};
+use crate::state::{Phase, State};
+
+impl BlockAllocator<'_> {
+    /// Takes a pageblock out of service: its free frames are handed out no more and leave the counts, and frames freed in it stay
+    /// in it. Frames that are in use stay so.
+    ///
+    /// # Errors
+    /// [`ConfigError::BadCpu`] for an unknown CPU, [`ConfigError::Foreign`] if the frame lies in no zone,
+    /// [`ConfigError::AlreadyIsolated`] if the pageblock is out of service.
+    pub fn isolate_pageblock(&self, cpu: CpuId, pfn: Pfn) -> Result<(), ConfigError> {
+        self.check_cpu(cpu)?;
+        let (_, index) = self.locate(pfn).ok_or(ConfigError::Foreign(pfn))?;
+        let block = index / FRAMES;
+        let isolate = |state: State| {
+            let left = if state.phase() == Phase::Open { state.unreserved() } else { state };
+            (!state.is_isolated()).then(|| left.isolated(true))
+        };
+        let before = self.states[block].update(isolate).map_err(|_| ConfigError::AlreadyIsolated(pfn))?;
+        if before.phase() == Phase::Open {
+            if before.owner().is_some() {
+                self.note_unreserved(block, before);
+            } else {
+                self.leave_set_of(block, before);
+            }
+            self.uncount(block);
+        }
+        self.withdraw(block);
+        Ok(())
+    }
+
+    /// Returns a pageblock to service, for requests of `migratetype`.
+    ///
+    /// # Errors
+    /// [`ConfigError::BadCpu`] for an unknown CPU, [`ConfigError::Foreign`] if the frame lies in no zone,
+    /// [`ConfigError::BadType`] for a type that no request can be of, [`ConfigError::NotIsolated`] if the pageblock is in service.
+    pub fn unisolate_pageblock(
+        &self,
+        cpu: CpuId,
+        pfn: Pfn,
+        migratetype: MigrateType,
+    ) -> Result<(), ConfigError> {
+        self.check_cpu(cpu)?;
+        let (_, index) = self.locate(pfn).ok_or(ConfigError::Foreign(pfn))?;
+        if !migratetype.is_mergeable() {
+            return Err(ConfigError::BadType(migratetype));
+        }
+        let block = index / FRAMES;
+        let to_service = |state: State| {
+            let to = if state.phase() == Phase::Parked { Phase::Changing } else { state.phase() };
+            state.is_isolated().then(|| state.isolated(false).of_type(migratetype).in_phase(to))
+        };
+        let before = self.states[block].update(to_service).map_err(|_| ConfigError::NotIsolated(pfn))?;
+        if before.phase() == Phase::Parked {
+            self.give_whole(block);
+        }
+        self.settle(block);
+        self.count_free(block);
+        Ok(())
+    }
+}

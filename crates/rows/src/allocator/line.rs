@@ -1,0 +1,42 @@
+//! How often CPUs meet at the free frames of a pageblock: for laboratories, which count it.
+
+use pageset_core::CpuId;
+
+use super::BlockAllocator;
+use crate::index::BlockIndex;
+
+/// A line is contended if another CPU changed it so short a time ago, in ns: as long as a CPU that is slow needs for an operation.
+#[cfg(feature = "line-counts")]
+pub const CONTENDED_NS: u64 = 10_000;
+
+impl BlockAllocator<'_> {
+    /// Operations happen at the time that `now_ns` says, in ns from any beginning on: what is counted as contended goes by it.
+    /// Without it, everything happens at once.
+    #[cfg(feature = "line-counts")]
+    #[must_use]
+    pub fn with_clock(mut self, now_ns: fn() -> u64) -> Self {
+        self.now_ns = now_ns;
+        self
+    }
+
+    /// A CPU changes which frames of a pageblock are free.
+    #[inline]
+    #[cfg_attr(not(feature = "line-counts"), expect(clippy::unused_self, reason = "nothing is counted"))]
+    pub(super) fn note_line(&self, block: BlockIndex, cpu: CpuId) {
+        #[cfg(feature = "line-counts")]
+        {
+            let now_ns = (self.now_ns)() as usize;
+            if let Some(passed_ns) = self.rows[block].last_change.note(cpu, now_ns)
+                && self.is_known(cpu)
+            {
+                let counters = &self.lists_at(self.zone_of_block(block), cpu).counters;
+                crate::cpu_lists::count(&counters.line_transfers);
+                if passed_ns < CONTENDED_NS as usize {
+                    crate::cpu_lists::count(&counters.contended_lines);
+                }
+            }
+        }
+        #[cfg(not(feature = "line-counts"))]
+        let _ = (block, cpu);
+    }
+}

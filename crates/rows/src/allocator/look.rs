@@ -1,0 +1,71 @@
+//! What is at one place, as far as one can see while others allocate and free.
+
+use pageset_core::{MAX_ORDER, Order, PAGEBLOCK_ORDER, Pfn};
+
+use super::{BlockAllocator, FRAMES, head_of};
+use crate::rows::Use;
+use crate::state::Phase;
+
+impl BlockAllocator<'_> {
+    /// The block in use around a frame: its first frame and order. `None` if the frame is free or out of service, or no memory of this
+    /// allocator. O(1).
+    #[must_use]
+    pub fn block_in_use(&self, pfn: Pfn) -> Option<(Pfn, Order)> {
+        let (_, index) = self.locate(pfn)?;
+        let (block, frame) = (index / FRAMES, index % FRAMES);
+        let state = self.states[block].get();
+        let (before, order) = match state.phase() {
+            Phase::Block if !state.has_bad() => (frame, state.block_order()),
+            Phase::SecondHalf if !self.states[head_of(block)].get().has_bad() => (frame + FRAMES, Order::MAX),
+            Phase::Open | Phase::Changing => match self.rows[block].look(frame) {
+                Use::Block(start, order) => (frame - start, order),
+                Use::Free | Use::Withheld | Use::InsideWithheld => return None,
+            },
+            _ => return None,
+        };
+        Some((Pfn(pfn.0.checked_sub(before as u64)?), order))
+    }
+
+    /// Whether a frame is free. O(1).
+    #[must_use]
+    pub fn is_free(&self, pfn: Pfn) -> bool {
+        self.locate(pfn).is_some_and(|(_, index)| {
+            let (block, frame) = (index / FRAMES, index % FRAMES);
+            match self.states[block].get().phase() {
+                Phase::Whole | Phase::Parked => true,
+                Phase::Open => self.rows[block].look(frame) == Use::Free,
+                _ => false,
+            }
+        })
+    }
+
+    /// Whether the pageblock of a frame is free as a whole and in service. O(1).
+    #[must_use]
+    pub fn is_whole(&self, pfn: Pfn) -> bool {
+        self.locate(pfn).is_some_and(|(_, index)| {
+            let block = index / FRAMES;
+            let state = self.states[block].get();
+            let is_free = state.phase() == Phase::Open && self.rows[block].is_free();
+            !state.is_isolated() && (self.is_published(block) || is_free)
+        })
+    }
+
+    /// The largest order of which a block is free. `None` if nothing is. O(pageblocks).
+    #[must_use]
+    pub fn largest_free_order(&self) -> Option<Order> {
+        let is_whole = |block: usize| {
+            let state = self.states[block].get();
+            state.gives() && self.rows[block].is_free() || self.is_published(block)
+        };
+        if (0..self.states.len()).step_by(2).any(|block| is_whole(block) && is_whole(block + 1)) {
+            return Order::new(MAX_ORDER as u8);
+        }
+        let of_block = |block: usize| match self.states[block].get() {
+            _ if is_whole(block) => Some(PAGEBLOCK_ORDER),
+            state if state.gives() => self.rows[block].largest_free(),
+            _ => None,
+        };
+        let largest = (0..self.states.len()).filter_map(of_block).max()?;
+        Order::new(largest as u8)
+    }
+}

@@ -1,0 +1,367 @@
+//! A given place, counts that are no power of two, and parts of blocks.
+
+use core::ops::Range;
+
+use pageset_core::{AllocError, CpuId, FreeError, Order, Pfn, Request, RequestTraits, Watermark, ZoneKind};
+
+use super::{BlockAllocator, FRAMES, blocks_in, head_of};
+use crate::atomic::relax;
+use crate::cpu_lists::Wanted;
+use crate::index::BlockIndex;
+use crate::row::rows_of;
+use crate::rows::Use;
+use crate::state::{Phase, State};
+use crate::zone::Zone;
+
+/// How often to look again at what others change at this moment. Each of them needs some exchanges only, so this many looks fail if
+/// one of them stopped in the middle.
+const LOOKS: u32 = 1000;
+
+impl BlockAllocator<'_> {
+    /// Allocates the block that begins at this frame. Order and type are the request's; its zone, node and address limit are
+    /// ignored. O(CPUs) near the watermark.
+    ///
+    /// # Errors
+    /// [`AllocError::Foreign`] if this frame is no memory; [`AllocError::NotFree`] if a frame of the block is in use, or is none of
+    /// the zone's; [`AllocError::OutOfMemory`] if the zone would not stay above its minimum watermark, unless the request ignores
+    /// it. See [`AllocError`] for what no request can be.
+    pub fn alloc_at(&self, cpu: CpuId, pfn: Pfn, request: &Request) -> Result<(), AllocError> {
+        if !self.is_known(cpu) {
+            return Err(AllocError::BadCpu(cpu));
+        }
+        if !request.migratetype.is_mergeable() {
+            return Err(AllocError::BadType(request.migratetype));
+        }
+        if !pfn.is_aligned(request.order) {
+            return Err(AllocError::Misaligned(pfn, request.order));
+        }
+        let (zone, index) = self.locate(pfn).ok_or(AllocError::Foreign(pfn))?;
+        if self.is_hole(index) {
+            return Err(AllocError::Foreign(pfn));
+        }
+        let last = pfn.checked_add(u64::from(request.order.frames()) - 1);
+        if !last.is_some_and(|last| zone.span.contains(&last.0)) {
+            return Err(AllocError::NotFree(pfn));
+        }
+        let take = || {
+            if request.order < Order::PAGEBLOCK {
+                self.take_place(index, Wanted::of(request))
+            } else {
+                self.take_whole_place(index / FRAMES, request)
+            }
+        };
+        if !take() {
+            return Err(AllocError::NotFree(pfn));
+        }
+        if self.stays_above_min(zone, request) {
+            return Ok(());
+        }
+        // Nobody else can have freed it.
+        let freed = self.free(cpu, pfn, request.order);
+        debug_assert!(freed.is_ok(), "a block that was just taken is in use");
+        Err(AllocError::OutOfMemory { order: request.order })
+    }
+
+    /// Whether a zone has its minimum now that a block at a given place was taken (spec §1.8): a request of high priority has to
+    /// leave as much as any other, since it could do with another place.
+    fn stays_above_min(&self, zone: &Zone, request: &Request) -> bool {
+        let lasting = request.traits & (RequestTraits::NO_WATERMARKS | RequestTraits::NO_RESERVES);
+        let mut anywhere = request.with(lasting);
+        anywhere.highest_zone = ZoneKind::Dma;
+        let floor = zone.floor(&anywhere, Watermark::Min);
+        self.is_free_at_least(zone, floor) || {
+            self.unreserve_all(zone);
+            self.is_free_at_least(zone, floor)
+        }
+    }
+
+    fn take_whole_place(&self, block: BlockIndex, request: &Request) -> bool {
+        let blocks = blocks_in(request.order);
+        (block..block + blocks).for_each(|part| self.reap_block(part));
+        let zone = &self.zones[self.zone_of_block(block).index()];
+        self.claim_whole_at(zone, block, blocks) && self.hand_out(block, request.order, request.migratetype)
+    }
+
+    fn take_place(&self, index: usize, wanted: Wanted) -> bool {
+        let (block, frame) = (index / FRAMES, index % FRAMES);
+        if self.claim_whole_at(self.zone_at(block), block, 1) {
+            if !self.open(block, State::open(wanted.migratetype)) {
+                return false;
+            }
+            self.count_free(block);
+        }
+        let taken = self.states[block].get().gives() && self.rows[block].take_at(frame, wanted.order);
+        if taken && !self.states[block].get().gives() {
+            // It went out of service, or becomes whole.
+            self.return_block(block, frame, wanted.order);
+            return false;
+        }
+        if taken {
+            self.note_taken(block, wanted.order);
+        }
+        self.settle(block);
+        taken
+    }
+
+    /// Allocates `frames` contiguous frames, 1024 at most; what the next power of two has beyond is free. The request's order is ignored.
+    /// They are freed with [`free_range`](Self::free_range), all at once or in parts.
+    ///
+    /// # Errors
+    /// As [`alloc`](Self::alloc) for the block that holds them; [`AllocError::BadCount`] if none does.
+    /// [`AllocError::OutOfMemory`] too if other CPUs change each pageblock that was tried; [`AllocError::NotFree`] if somebody
+    /// freed what was found, who did not own it.
+    pub fn alloc_exact(&self, cpu: CpuId, frames: u64, request: &Request) -> Result<Pfn, AllocError> {
+        let order = Order::holding(frames).ok_or(AllocError::BadCount(frames))?;
+        let mut request = *request;
+        request.order = order;
+        /// Pageblocks to try, if other CPUs are at work on one after the other.
+        const TRIES: u32 = 8;
+        for _ in 0..TRIES {
+            let pfn = self.alloc(cpu, &request)?;
+            let end = pfn.0 + u64::from(order.frames());
+            match self.free_parts(cpu, pfn.0 + frames..end) {
+                Ok(()) => return Ok(pfn),
+                Err(FreeError::Busy(_)) => {}
+                Err(_) => return Err(AllocError::NotFree(pfn)),
+            }
+            // Nothing of it was freed, since all of that lies in one pageblock; but a pair may be two blocks by now.
+            let halves =
+                || [pfn.0, pfn.0 + FRAMES as u64].map(Pfn).map(|half| self.free(cpu, half, Order::PAGEBLOCK));
+            let freed = self.free(cpu, pfn, order);
+            if freed.is_err() && (order <= Order::PAGEBLOCK || halves().iter().any(Result::is_err)) {
+                return Err(AllocError::NotFree(pfn));
+            }
+        }
+        Err(AllocError::OutOfMemory { order })
+    }
+
+    /// Frees these frames, whatever blocks they are parts of. What is left of such a block is in use as the largest blocks that
+    /// fit.
+    ///
+    /// Several CPUs may free parts of one block at the same time.
+    ///
+    /// # Errors
+    /// [`FreeError::BadRange`] for a range without frames; [`FreeError`] if a frame is not in use, be it that a CPU keeps it for its own
+    /// requests: nothing is freed then. [`FreeError::Busy`] with the first frame that is not free, if another CPU changes its
+    /// pageblock at this moment: free the rest again.
+    pub fn free_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
+        self.check_all_in_use(cpu, &pfns)?;
+        self.free_parts(cpu, pfns)
+    }
+
+    /// Frees frames that are in use.
+    fn free_parts(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
+        for_each_part(self, &pfns, |zone, block, frames| {
+            self.until_done(zone.pfn(block * FRAMES + frames.start), |pfn| {
+                self.try_free_part(cpu, zone, block, frames.clone(), pfn)
+            })
+        })
+    }
+
+    /// Turns the blocks of a range into single frames, each of which is a block of its own from then on: for those who free them
+    /// one by one. A block that reaches beyond the range is split as a whole.
+    ///
+    /// # Errors
+    /// As [`free_range`](Self::free_range): nothing is split if a frame is not in use, and after [`FreeError::Busy`] it may be called
+    /// again for the same range.
+    pub fn split_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
+        self.check_all_in_use(cpu, &pfns)?;
+        let last = pfns.end.saturating_sub(1);
+        let around = |pfn| self.block_in_use(Pfn(pfn)).ok_or(FreeError::Busy(Pfn(pfns.start)));
+        let (Pfn(start), _) = around(pfns.start)?;
+        let (Pfn(end), order) = around(last)?;
+        // Both pageblocks of a pair, though the range be in one.
+        for_each_part(self, &(start..end + u64::from(order.frames())), |zone, block, _| {
+            let first = zone.pfn(block * FRAMES).0;
+            let ours = pfns.start.max(first)..pfns.end.min(first + FRAMES as u64);
+            let frames =
+                (ours.start.saturating_sub(first) as usize)..(ours.end.saturating_sub(first) as usize);
+            self.until_done(Pfn(pfns.start), |pfn| self.try_split_part(block, frames.clone(), pfn))
+        })
+    }
+
+    /// Tries until it is done, or refused; not for ever, since another CPU may stop in the middle.
+    fn until_done(
+        &self,
+        pfn: Pfn,
+        mut attempt: impl FnMut(Pfn) -> Result<Attempt, FreeError>,
+    ) -> Result<(), FreeError> {
+        for _ in 0..LOOKS {
+            if attempt(pfn)? == Attempt::Done {
+                return Ok(());
+            }
+            relax();
+        }
+        Err(FreeError::Busy(pfn))
+    }
+
+    /// Checks that all frames of a range are in use.
+    fn check_all_in_use(&self, cpu: CpuId, pfns: &Range<u64>) -> Result<(), FreeError> {
+        if !self.is_known(cpu) {
+            return Err(FreeError::BadCpu(cpu));
+        }
+        if pfns.is_empty() {
+            return Err(FreeError::BadRange(Pfn(pfns.start), Pfn(pfns.end)));
+        }
+        for_each_part(self, pfns, |zone, block, frames| self.check_in_use(zone, block, frames))
+    }
+
+    /// Checks that all these frames of a pageblock are in use. The error names the first that is not.
+    fn check_in_use(&self, zone: &Zone, block: BlockIndex, frames: Range<usize>) -> Result<(), FreeError> {
+        let state = self.states[block].get();
+        let pfn = |frame: usize| zone.pfn(block * FRAMES + frame);
+        match state.phase() {
+            Phase::Absent => Err(FreeError::Foreign(pfn(frames.start))),
+            Phase::Whole | Phase::Parked => Err(FreeError::DoubleFree(pfn(frames.start))),
+            Phase::Block | Phase::SecondHalf if self.is_bad(block, frames.start, state) => {
+                Err(FreeError::Leaked(pfn(frames.start)))
+            }
+            // What changes is looked at again when it is freed.
+            Phase::Block | Phase::SecondHalf | Phase::Changing => Ok(()),
+            // Frames inside a block that is out of service look as if they were in use.
+            Phase::Open if !state.has_bad() && self.rows[block].are_in_use(frames.clone()) => Ok(()),
+            Phase::Open => { frames }.try_for_each(|frame| match self.rows[block].look(frame) {
+                Use::Block(..) => Ok(()),
+                Use::Free => Err(FreeError::DoubleFree(pfn(frame))),
+                Use::InsideWithheld => Err(FreeError::Leaked(pfn(frame))),
+                Use::Withheld => Err(self.why_withheld(block, frame, pfn(frame))),
+            }),
+        }
+    }
+
+    /// Frees frames of one pageblock, the first of which is `pfn`.
+    fn try_free_part(
+        &self,
+        cpu: CpuId,
+        zone: &Zone,
+        block: BlockIndex,
+        frames: Range<usize>,
+        pfn: Pfn,
+    ) -> Result<Attempt, FreeError> {
+        let state = self.states[block].get();
+        match state.phase() {
+            Phase::Absent => return Err(FreeError::Foreign(pfn)),
+            Phase::Whole | Phase::Parked => return Err(FreeError::DoubleFree(pfn)),
+            // Another CPU that owns a part of the same block may be faster with what follows: then one looks again.
+            Phase::Changing => {}
+            Phase::SecondHalf => self.cut_pair(head_of(block)),
+            Phase::Block if state.has_bad() => return Err(FreeError::Leaked(pfn)),
+            Phase::Block if state.block_order() > Order::PAGEBLOCK => self.cut_pair(block),
+            Phase::Block if frames.len() == FRAMES => {
+                if self.free_whole(cpu, zone.id, block, Order::PAGEBLOCK) {
+                    return Ok(Attempt::Done);
+                }
+            }
+            Phase::Block => self.open_in_use(block, Order::PAGEBLOCK),
+            Phase::Open => return self.free_rows(block, frames, pfn),
+        }
+        Ok(Attempt::Again)
+    }
+
+    fn free_rows(&self, block: BlockIndex, frames: Range<usize>, pfn: Pfn) -> Result<Attempt, FreeError> {
+        let rows = &self.rows[block];
+        [frames.start, frames.end]
+            .into_iter()
+            .filter(|border| *border < FRAMES)
+            .for_each(|border| rows.cut_at(border));
+        // The last rows of a block first: nothing can begin where the first one is.
+        for (row, part) in rows_of(frames).rev() {
+            let row = rows.release(row, part).map_err(|_| FreeError::DoubleFree(pfn))?;
+            self.note_free(block, row);
+        }
+        Ok(Attempt::Done)
+    }
+
+    /// Splits the blocks around frames of one pageblock; all of it if these are none, and it is still one block.
+    fn try_split_part(
+        &self,
+        block: BlockIndex,
+        frames: Range<usize>,
+        pfn: Pfn,
+    ) -> Result<Attempt, FreeError> {
+        let state = self.states[block].get();
+        match state.phase() {
+            // Of a pair, the other half: another CPU that owns it has freed it.
+            Phase::Absent | Phase::Whole | Phase::Parked if frames.is_empty() => return Ok(Attempt::Done),
+            Phase::Absent | Phase::Whole | Phase::Parked => return Err(FreeError::DoubleFree(pfn)),
+            Phase::Changing => {}
+            Phase::SecondHalf => self.cut_pair(head_of(block)),
+            Phase::Block if state.has_bad() => return Err(FreeError::Leaked(pfn)),
+            Phase::Block if state.block_order() > Order::PAGEBLOCK => self.cut_pair(block),
+            Phase::Block => self.open_in_use(block, Order::ZERO),
+            // The CPU that made parts of it owns them.
+            Phase::Open if frames.is_empty() => return Ok(Attempt::Done),
+            Phase::Open => {
+                let around = |frame: usize| match self.rows[block].look(frame) {
+                    Use::Block(start, order) => start..start + order.frames() as usize,
+                    _ => frame..frame + 1,
+                };
+                self.rows[block].split(around(frames.start).start..around(frames.end - 1).end);
+                return Ok(Attempt::Done);
+            }
+        }
+        Ok(Attempt::Again)
+    }
+
+    /// A block of two pageblocks, the first of which this is, becomes two blocks.
+    fn cut_pair(&self, head: BlockIndex) {
+        let is_pair = |state: State| state.phase() == Phase::Block && state.block_order() > Order::PAGEBLOCK;
+        let cut = self.states[head].update(|state| is_pair(state).then(|| state.of_block(Order::PAGEBLOCK)));
+        if let Ok(before) = cut
+            && let Some(second) = self.states.get(head + 1)
+        {
+            let as_block = |state: State| before.of_block(Order::PAGEBLOCK).isolated(state.is_isolated());
+            second.update(|state| (state.phase() == Phase::SecondHalf).then(|| as_block(state))).ok();
+        }
+    }
+
+    /// A block that is a pageblock becomes an open pageblock, all of which is in use as blocks of this order. One that is out of service
+    /// stays.
+    fn open_in_use(&self, block: BlockIndex, order: Order) {
+        let is_whole = |state: State| state.is_block_of(Order::PAGEBLOCK);
+        let begun =
+            self.states[block].update(|state| is_whole(state).then(|| state.in_phase(Phase::Changing)));
+        if begun.is_err() {
+            return;
+        }
+        self.rows[block].open_in_use(order);
+        let to_open = |state: State| {
+            let open = State::open(state.migratetype()).isolated(state.is_isolated());
+            if state.has_bad() { open.bad() } else { open }
+        };
+        self.states[block].update(|state| Some(to_open(state))).ok();
+        // A part that another CPU freed meanwhile.
+        self.settle(block);
+        self.count_free(block);
+    }
+}
+
+/// What became of an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Attempt {
+    Done,
+    /// Another CPU changes the pageblock, or this attempt did.
+    Again,
+}
+
+/// Visits the parts of a range that lie in one pageblock each.
+fn for_each_part(
+    allocator: &BlockAllocator<'_>,
+    pfns: &Range<u64>,
+    mut visit: impl FnMut(&Zone, BlockIndex, Range<usize>) -> Result<(), FreeError>,
+) -> Result<(), FreeError> {
+    let mut start = pfns.start;
+    while start < pfns.end {
+        let (zone, index) = allocator.locate(Pfn(start)).ok_or(FreeError::Foreign(Pfn(start)))?;
+        let end = part_end(zone, start, pfns.end);
+        let frame = index % FRAMES;
+        visit(zone, index / FRAMES, frame..frame + (end - start) as usize)?;
+        start = end;
+    }
+    Ok(())
+}
+
+/// Where the pageblock or the zone of a frame ends, or else the range. Another zone may go on in the same 512 frames.
+fn part_end(zone: &Zone, start: u64, range_end: u64) -> u64 {
+    (start / FRAMES as u64 * FRAMES as u64).saturating_add(FRAMES as u64).min(zone.span.end).min(range_end)
+}

@@ -1,0 +1,249 @@
+//! Where a CPU's next block comes from when its pageblock has none: another pageblock, which the CPU reserves.
+
+use pageset_core::{CpuId, MigrateType, Order, PAGEBLOCK_ORDER, ZoneId};
+
+use super::BlockAllocator;
+use super::reserve::Reserve;
+use crate::atomic::Relaxed;
+use crate::cpu_lists::{AtHand, CpuLists, Wanted, count, types};
+use crate::index::{BlockIndex, Set};
+use crate::rows::Rows;
+use crate::state::{Phase, State};
+use crate::zone::Zone;
+
+/// A CPU that needs blocks of a zone.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Needy<'l> {
+    pub(super) zone: ZoneId,
+    pub(super) cpu: CpuId,
+    pub(super) lists: &'l CpuLists,
+    pub(super) wanted: Wanted,
+    pub(super) reserve: Reserve,
+}
+
+/// A pageblock in part use that has a free block of this order is worth reserving for single frames before a whole one is opened.
+const RICH: usize = 2;
+/// A CPU that needs a block of a larger order takes this one alone, and goes on with its pageblock for smaller ones.
+const RESERVED_FOR_MAX: Order = match Order::new(3) {
+    Some(order) => order,
+    None => Order::ZERO,
+};
+
+impl BlockAllocator<'_> {
+    /// A block from another pageblock of the right type, or from a whole one.
+    pub(super) fn take_from_another(&self, needy: Needy<'_>) -> Option<usize> {
+        let order = needy.wanted.order;
+        if order == Order::ZERO {
+            return self
+                .take_from_indexed(needy, RICH)
+                .or_else(|| self.take_from_whole(needy))
+                .or_else(|| (0..RICH).rev().find_map(|order| self.take_from_indexed(needy, order)));
+        }
+        let is_small = order <= RESERVED_FOR_MAX;
+        let from_indexed = if is_small {
+            self.take_from_indexed(needy, order.index())
+        } else {
+            self.take_alone(needy, needy.wanted)
+        };
+        from_indexed.or_else(|| self.take_from_whole(needy))
+    }
+
+    /// Reserves a pageblock of the right type that has a free block of this order, and takes one of the wanted order.
+    fn take_from_indexed(&self, needy: Needy<'_>, order: usize) -> Option<usize> {
+        let zone = &self.zones[needy.zone.index()];
+        loop {
+            let near = needy.lists.near.load(Relaxed) as usize;
+            let block = self.find_indexed(zone, needy.wanted.migratetype, order, near)?;
+            if !self.reserve_indexed(needy, block, needy.wanted.migratetype, order) {
+                continue;
+            }
+            count(&needy.lists.counters.adopted);
+            self.put_at_hand(needy.lists.at_hand(needy.wanted), Some(block), needy.cpu);
+            // Others may have been faster: then the next one.
+            if let Some(index) = self.take_rest(needy) {
+                return Some(index);
+            }
+        }
+    }
+
+    /// Reserves a whole pageblock, and takes a block of it.
+    fn take_from_whole(&self, needy: Needy<'_>) -> Option<usize> {
+        loop {
+            let block = self.claim_whole(needy)?;
+            let state = State::open(needy.wanted.migratetype).reserved_by(needy.cpu);
+            if !self.open(block, state) {
+                continue;
+            }
+            self.zones[needy.zone.index()].note_reserved();
+            self.put_at_hand(needy.lists.at_hand(needy.wanted), Some(block), needy.cpu);
+            if let Some(index) = self.take_rest(needy) {
+                return Some(index);
+            }
+        }
+    }
+
+    /// One block of a pageblock of this type that no CPU reserves, and that stays so.
+    pub(super) fn take_alone(&self, needy: Needy<'_>, wanted: Wanted) -> Option<usize> {
+        let zone = &self.zones[needy.zone.index()];
+        loop {
+            let near = needy.lists.near.load(Relaxed) as usize;
+            let block = self.find_indexed(zone, wanted.migratetype, wanted.order.index(), near)?;
+            if let Some(index) = self.take_one(block, wanted) {
+                needy.lists.near.store(block as u32, Relaxed);
+                return Some(index);
+            }
+            self.settle(block);
+        }
+    }
+
+    /// One block of a pageblock, whoever reserves it.
+    pub(super) fn take_one(&self, block: BlockIndex, wanted: Wanted) -> Option<usize> {
+        let frame =
+            Rows::rows_from(0, wanted.order).find_map(|row| self.rows[block].take(row, wanted.order))?;
+        self.note_taken(block, wanted.order);
+        self.still(block, frame, wanted)
+    }
+
+    /// A pageblock of this type, reserved by nobody, that has a free block of this order: of all such, one with the smallest largest
+    /// free block. So what is fullest is used up, and what is nearly free may become whole.
+    pub(super) fn find_indexed(
+        &self,
+        zone: &Zone,
+        migratetype: MigrateType,
+        order: usize,
+        near: BlockIndex,
+    ) -> Option<BlockIndex> {
+        (order..PAGEBLOCK_ORDER).find_map(|order| self.find_in_set(zone, migratetype, order, near))
+    }
+
+    /// A pageblock of this type, reserved by nobody, whose largest free block has this order.
+    pub(super) fn find_in_set(
+        &self,
+        zone: &Zone,
+        migratetype: MigrateType,
+        order: usize,
+        near: BlockIndex,
+    ) -> Option<BlockIndex> {
+        let set = self.set_of(migratetype.index(), order);
+        loop {
+            let block = set.find(&zone.blocks, near)?;
+            if self.belongs(block, migratetype.index(), order) {
+                return Some(block);
+            }
+            self.leave_set(block, migratetype.index(), order);
+        }
+    }
+
+    fn belongs(&self, block: BlockIndex, type_index: usize, order: usize) -> bool {
+        let state = self.states[block].get();
+        state.set_order() == Some(order) && state.type_index() == type_index
+    }
+
+    /// The set of pageblocks of a type whose largest free block has an order.
+    pub(super) fn set_of(&self, type_index: usize, order: usize) -> Set<'_> {
+        self.index.set(type_index * PAGEBLOCK_ORDER + order)
+    }
+
+    /// Removes a pageblock from a set in which it does not belong. If it does by now, whoever made that so may have added it before this
+    /// removed it: then it comes back.
+    pub(super) fn leave_set(&self, block: BlockIndex, type_index: usize, order: usize) {
+        let set = self.set_of(type_index, order);
+        set.remove(block);
+        if self.belongs(block, type_index, order) {
+            set.add(block);
+        }
+    }
+
+    /// A pageblock leaves the set in which it stood with this state, unless it belongs there by now.
+    pub(super) fn leave_set_of(&self, block: BlockIndex, before: State) {
+        if let Some(order) = before.mark().checked_sub(1) {
+            self.leave_set(block, before.type_index(), order);
+        }
+    }
+
+    /// A CPU reserves a pageblock of a type from the set of an order; from then on it is for the type that the CPU needs. `false` if
+    /// somebody was faster.
+    pub(super) fn reserve_indexed(
+        &self,
+        needy: Needy<'_>,
+        block: BlockIndex,
+        migratetype: MigrateType,
+        order: usize,
+    ) -> bool {
+        let has_block = |state: State| state.set_order().is_some_and(|largest| largest >= order);
+        let is_there = |state: State| has_block(state) && state.migratetype() == migratetype;
+        let reserve = |state: State| state.of_type(needy.wanted.migratetype).reserved_by(needy.cpu);
+        let reserved = self.states[block].update(|state| is_there(state).then(|| reserve(state)));
+        let Ok(before) = reserved else { return false };
+        self.leave_set_of(block, before);
+        self.uncount(block);
+        self.zones[needy.zone.index()].note_reserved();
+        needy.lists.near.store(block as u32, Relaxed);
+        true
+    }
+
+    /// From now on blocks come from this pageblock; the one before is anybody's.
+    pub(super) fn put_at_hand(&self, at_hand: &AtHand, block: Option<BlockIndex>, cpu: CpuId) {
+        if let Some(before) = at_hand.replace(block)
+            && Some(before) != block
+        {
+            self.unreserve(before, |state| state.is_reserved_by(cpu));
+        }
+    }
+
+    /// A pageblock is anybody's from here on, if `is_this`.
+    pub(super) fn unreserve(&self, block: BlockIndex, is_this: impl Fn(State) -> bool) {
+        let Some(of_block) = self.states.get(block) else { return };
+        let is_this =
+            |state: State| state.phase() == Phase::Open && state.owner().is_some() && is_this(state);
+        if let Ok(before) = of_block.update(|state| is_this(state).then(|| state.unreserved())) {
+            self.note_unreserved(block, before);
+            self.settle(block);
+            self.count_free(block);
+        }
+    }
+
+    /// A pageblock with this state before is not reserved any more.
+    pub(super) fn note_unreserved(&self, block: BlockIndex, before: State) {
+        let zone = self.zone_at(block);
+        zone.note_unreserved();
+        if let Some(cpu) = before.owner().filter(|cpu| self.is_known(*cpu)) {
+            self.lists_at(zone.id, cpu).all_at_hand().for_each(|at_hand| at_hand.forget(block));
+        }
+    }
+
+    /// Nobody reserves a pageblock of this zone from here on. O(CPUs).
+    pub(super) fn unreserve_all(&self, zone: &Zone) {
+        if !zone.has_reserved() {
+            return;
+        }
+        for cpu in (0..self.cpus()).map(|cpu| CpuId(cpu as u32)) {
+            self.unreserve_of(zone.id, cpu);
+        }
+    }
+
+    /// A CPU reserves nothing of a zone from here on.
+    pub(super) fn unreserve_of(&self, zone: ZoneId, cpu: CpuId) {
+        for at_hand in self.lists_at(zone, cpu).all_at_hand().filter(|at_hand| at_hand.get().is_some()) {
+            self.put_at_hand(at_hand, None, cpu);
+        }
+    }
+}
+
+impl Wanted {
+    /// The type that requests of this type use if nothing else is left, next first.
+    pub(super) const fn fallbacks(self) -> [MigrateType; 2] {
+        match self.migratetype {
+            MigrateType::Movable => [MigrateType::Reclaimable, MigrateType::Unmovable],
+            MigrateType::Reclaimable => [MigrateType::Unmovable, MigrateType::Movable],
+            _ => [MigrateType::Reclaimable, MigrateType::Movable],
+        }
+    }
+
+    /// The same for each type, its own first.
+    pub(super) fn of_each_type(self) -> impl Iterator<Item = Self> {
+        let own = core::iter::once(self.migratetype);
+        own.chain(types().filter(move |other| *other != self.migratetype))
+            .map(move |migratetype| Self { migratetype, ..self })
+    }
+}

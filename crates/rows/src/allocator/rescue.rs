@@ -1,0 +1,153 @@
+//! What is left when a zone has no pageblock of the right type: free frames wherever they are, above the watermark.
+
+use pageset_core::{Order, PAGEBLOCK_ORDER, Request, Watermark, ZoneId};
+
+use super::refill::Needy;
+use super::{BlockAllocator, FRAMES};
+use crate::atomic::Relaxed;
+use crate::cpu_lists::{Wanted, count};
+use crate::index::BlockIndex;
+use crate::row::FRAMES as PAGEBLOCK;
+use crate::state::State;
+use crate::zone::Zone;
+
+impl BlockAllocator<'_> {
+    pub(super) fn rescue(&self, needy: Needy<'_>, request: &Request) -> Option<(ZoneId, usize)> {
+        let zone = &self.zones[needy.zone.index()];
+        let floor = zone.floor(request, Watermark::Min);
+        let mut is_tight = false;
+        if floor > 0 && !self.is_free_at_least(zone, floor.saturating_add(PAGEBLOCK as u64)) {
+            // A CPU takes what it reserves without a look, so it would not be left for those who may go below this floor.
+            self.unreserve_all(zone);
+            is_tight = !self.is_free_at_least(zone, floor.saturating_add(PAGEBLOCK as u64));
+            if is_tight
+                && !self.is_free_at_least(zone, floor.saturating_add(u64::from(request.order.frames())))
+            {
+                return None;
+            }
+        }
+        let frame = if request.order >= Order::PAGEBLOCK {
+            self.reap(zone);
+            self.alloc_whole(needy).map(|block| block * FRAMES)
+        } else if is_tight {
+            self.take_each_alone(needy)
+        } else {
+            self.take_from_another(needy)
+                .or_else(|| self.steal(needy))
+                .or_else(|| self.take_from_reserved(needy))
+        };
+        frame.map(|frame| {
+            count(&needy.lists.counters.rescued);
+            (needy.zone, frame)
+        })
+    }
+
+    /// One block of a zone so near its minimum that no CPU may reserve a pageblock of it.
+    fn take_each_alone(&self, needy: Needy<'_>) -> Option<usize> {
+        let of_whole = || loop {
+            let block = self.claim_whole(needy)?;
+            if self.open(block, State::open(needy.wanted.migratetype)) {
+                let taken = self.take_one(block, needy.wanted);
+                self.settle(block);
+                self.count_free(block);
+                return taken;
+            }
+        };
+        self.take_alone(needy, needy.wanted).or_else(of_whole).or_else(|| {
+            needy.wanted.of_each_type().skip(1).find_map(|other| self.take_alone_of(needy, other))
+        })
+    }
+
+    fn take_alone_of(&self, needy: Needy<'_>, other: Wanted) -> Option<usize> {
+        let taken = self.take_alone(needy, other);
+        if taken.is_some() {
+            count(&needy.lists.counters.foreign);
+        }
+        taken
+    }
+
+    /// From a pageblock of another type: the one with the largest free block. If half of it is free, it becomes one of the wanted type.
+    fn steal(&self, needy: Needy<'_>) -> Option<usize> {
+        let zone = &self.zones[needy.zone.index()];
+        let near = needy.lists.near.load(Relaxed) as usize;
+        for migratetype in needy.wanted.fallbacks() {
+            for order in (needy.wanted.order.index()..PAGEBLOCK_ORDER).rev() {
+                let Some(block) = self.find_in_set(zone, migratetype, order, near) else { continue };
+                if self.rows[block].free() >= FRAMES / 2
+                    && self.reserve_indexed(needy, block, migratetype, order)
+                {
+                    count(&needy.lists.counters.retyped);
+                    count(&needy.lists.counters.foreign);
+                    self.put_at_hand(needy.lists.at_hand(needy.wanted), Some(block), needy.cpu);
+                    if let Some(index) = self.take_rest(needy) {
+                        return Some(index);
+                    }
+                }
+                let taken = self.take_alone_of(needy, Wanted { migratetype, ..needy.wanted });
+                if taken.is_some() {
+                    return taken;
+                }
+            }
+        }
+        None
+    }
+
+    /// From a pageblock that a CPU reserves. O(CPUs).
+    fn take_from_reserved(&self, needy: Needy<'_>) -> Option<usize> {
+        needy.wanted.of_each_type().find_map(|wanted| {
+            let blocks = self.reserved_in(needy.zone);
+            { blocks }.find_map(|block| {
+                let state = self.states[block].get();
+                if !state.serves(wanted.migratetype)
+                    || self.rows[block].largest_free() < Some(wanted.order.index())
+                {
+                    return None;
+                }
+                if wanted.migratetype == needy.wanted.migratetype && self.take_over(needy, block, state) {
+                    return self.take_rest(needy);
+                }
+                let index = self.take_one(block, wanted)?;
+                if wanted.migratetype != needy.wanted.migratetype {
+                    count(&needy.lists.counters.foreign);
+                }
+                Some(index)
+            })
+        })
+    }
+
+    /// A pageblock that another CPU reserves is this CPU's from here on: else each of its blocks would be searched for.
+    fn take_over(&self, needy: Needy<'_>, block: BlockIndex, state: State) -> bool {
+        let Some(cpu) = state.owner().filter(|cpu| *cpu != needy.cpu && self.is_known(*cpu)) else {
+            return false;
+        };
+        let ours = state.reserved_by(needy.cpu);
+        let taken = self.states[block].update(|now| (now == state).then_some(ours)).is_ok();
+        if taken {
+            self.lists_at(needy.zone, cpu).all_at_hand().for_each(|at_hand| at_hand.forget(block));
+            self.put_at_hand(needy.lists.at_hand(needy.wanted), Some(block), needy.cpu);
+        }
+        taken
+    }
+
+    /// Pageblocks of a zone that CPUs have at hand.
+    pub(super) fn reserved_in(&self, zone: ZoneId) -> impl Iterator<Item = BlockIndex> {
+        let lists = self.lists_in(zone).take_while(move |_| self.zones[zone.index()].has_reserved());
+        let blocks = lists.flat_map(|lists| lists.all_at_hand()).filter_map(|at_hand| Some(at_hand.get()?.0));
+        blocks.filter(|block| self.states.get(*block).is_some_and(|state| state.get().owner().is_some()))
+    }
+
+    /// Makes pageblocks whole that CPUs reserve, and of which all is free. O(CPUs).
+    pub(super) fn reap(&self, zone: &Zone) {
+        for block in self.reserved_in(zone.id) {
+            self.reap_block(block);
+        }
+    }
+
+    /// Makes a pageblock whole if all of its frames are free, whoever reserves it.
+    pub(super) fn reap_block(&self, block: BlockIndex) {
+        if self.rows[block].is_free() {
+            self.unreserve(block, |_| true);
+            self.settle(block);
+        }
+    }
+}

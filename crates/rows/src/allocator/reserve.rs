@@ -1,0 +1,102 @@
+//! The reserve for requests of high order that cannot wait (spec §1.12): whole pageblocks, a number of them in each zone. It grows
+//! when such a request had to go below the low watermark, and goes when another request that may wait would fail.
+
+use pageset_core::{CpuId, Order, Request, RequestTraits, ZoneId};
+
+use super::{BlockAllocator, FRAMES, blocks_in};
+use crate::atomic::Relaxed;
+use crate::zone::Zone;
+
+/// Whether a request takes the last whole pageblocks of a zone, those of its reserve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reserve {
+    Closed,
+    Open,
+}
+
+impl BlockAllocator<'_> {
+    /// What is left when all zones are used up but for their reserves.
+    #[cold]
+    pub(super) fn open_reserves<I: Iterator<Item = ZoneId>>(
+        &self,
+        cpu: CpuId,
+        request: &Request,
+        zones: impl Fn() -> I,
+    ) -> Option<(ZoneId, usize)> {
+        let rescue =
+            |reserve| zones().find_map(|zone| self.rescue(self.needy(zone, cpu, request, reserve), request));
+        let has_reserve = zones().any(|zone| self.zones[zone.index()].has_reserve());
+        // Requests that the reserve is for have seen it.
+        if !has_reserve || is_high_atomic(request) {
+            return None;
+        }
+        if cannot_wait(request) || request.traits.contains(RequestTraits::OOM_VICTIM) {
+            return rescue(Reserve::Open);
+        }
+        while request.traits.contains(RequestTraits::MAY_WAIT)
+            && zones().any(|zone| self.zones[zone.index()].shrink_reserve())
+        {
+            let found = rescue(Reserve::Closed);
+            if found.is_some() {
+                return found;
+            }
+        }
+        None
+    }
+}
+
+/// Whether nobody frees memory for a request, so that it may have the last there is.
+fn cannot_wait(request: &Request) -> bool {
+    !request.traits.intersects(RequestTraits::MAY_WAIT | RequestTraits::NO_RESERVES)
+}
+
+/// Whether the reserve is for this request.
+pub(super) fn is_high_atomic(request: &Request) -> bool {
+    request.order > Order::ZERO
+        && cannot_wait(request)
+        && request.traits.contains(RequestTraits::HIGH_PRIORITY)
+}
+
+/// Whether a request at the minimum watermark may count the reserve's frames as free.
+pub(super) fn counts_reserve(request: &Request) -> bool {
+    cannot_wait(request)
+        || request.traits.intersects(RequestTraits::HIGH_PRIORITY | RequestTraits::OOM_VICTIM)
+}
+
+impl Zone {
+    /// An atomic request got a block of this order with difficulty: the next one shall find one. At most a hundredth of the zone
+    /// is kept, none of one whose hundredth is no pageblock.
+    #[cold]
+    pub(super) fn grow_reserve(&self, order: Order) {
+        let percent = self.managed() / 100;
+        let limit = if percent < FRAMES as u64 { 0 } else { percent.div_ceil(FRAMES as u64) as usize };
+        let grow = |reserved: usize| (reserved < limit).then(|| reserved + blocks_in(order).max(1));
+        self.reserved.fetch_update(Relaxed, Relaxed, grow).ok();
+    }
+
+    /// Gives up one pageblock of the reserve. `false` if there is none.
+    fn shrink_reserve(&self) -> bool {
+        self.reserved.fetch_update(Relaxed, Relaxed, |reserved| reserved.checked_sub(1)).is_ok()
+    }
+
+    fn has_reserve(&self) -> bool {
+        self.reserved.load(Relaxed) > 0
+    }
+
+    /// Frames that ordinary requests leave to atomic ones: of whole pageblocks that are there.
+    pub(super) fn reserved_frames(&self) -> u64 {
+        // Most zones have none: then the gauges, which every CPU changes, are left alone.
+        match self.reserved.load(Relaxed) {
+            0 => 0,
+            reserved => (reserved.min(self.whole_blocks()) as u64).saturating_mul(FRAMES as u64),
+        }
+    }
+
+    /// Whole pageblocks of the map that a request may take, `wanted` at most.
+    pub(super) fn open_blocks(&self, wanted: usize, reserve: Reserve) -> usize {
+        match (reserve, self.reserved.load(Relaxed)) {
+            (Reserve::Open, _) | (_, 0) => wanted,
+            (Reserve::Closed, reserved) => self.whole_blocks().saturating_sub(reserved).min(wanted),
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! How much memory a zone has.
+
+use pageset_core::{Order, Request, Watermark};
+
+use super::refill::Needy;
+use super::{BlockAllocator, FRAMES};
+
+impl BlockAllocator<'_> {
+    /// Whether a zone has so much memory that it stays above a watermark.
+    pub(super) fn has_room(&self, needy: Needy<'_>, request: &Request, mark: Watermark) -> bool {
+        let zone = &self.zones[needy.zone.index()];
+        let mut wanted = zone.floor(request, mark).saturating_add(u64::from(request.order.frames()));
+        let min = zone.floor(request, Watermark::Min);
+        if request.order < Order::PAGEBLOCK && min > 0 {
+            // A CPU that reserves a pageblock uses all of it, without another look.
+            wanted = wanted.max(min.saturating_add(FRAMES as u64));
+        }
+        self.is_free_at_least(zone, wanted)
+    }
+}

@@ -1,0 +1,159 @@
+//! What a pageblock becomes that no CPU reserves: whole, or a member of the sets of pageblocks with free blocks.
+
+use pageset_core::{Order, PAGEBLOCK_ORDER};
+
+use super::BlockAllocator;
+use super::whole::UNCOUNTED;
+use crate::atomic::{Relaxed, SeqCst};
+use crate::cpu_lists::count;
+use crate::index::BlockIndex;
+use crate::row::Row;
+use crate::state::{Phase, State};
+use crate::zone::Zone;
+
+impl BlockAllocator<'_> {
+    /// Frames came back to a pageblock, and left this row.
+    ///
+    /// The free comes before this look at the state. Whoever gives up a pageblock changes its state first and looks at its rows then. So
+    /// one of the two sees what the other did.
+    #[inline]
+    pub(super) fn note_free(&self, block: BlockIndex, row: Row) {
+        let state = self.states[block].get();
+        if state.minds(row) {
+            self.mind(block, state);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn mind(&self, block: BlockIndex, state: State) {
+        if state.is_counted() {
+            let changed = self.states[block].update(|now| now.is_counted().then(|| now.counted(false)));
+            if changed.is_ok() {
+                self.index.set(UNCOUNTED).add(block);
+            }
+        }
+        self.settle(block);
+    }
+
+    /// Makes a pageblock that no CPU reserves whole if all of it is free, and a member of the sets in which it belongs.
+    pub(super) fn settle(&self, block: BlockIndex) {
+        loop {
+            let state = self.states[block].get();
+            if state.phase() != Phase::Open || state.owner().is_some() || state.is_isolated() {
+                return;
+            }
+            if self.rows[block].is_free() {
+                if self.close(block) {
+                    return;
+                }
+                // Somebody took a frame, or changes the pageblock.
+                continue;
+            }
+            let mark = self.rows[block].largest_free().map_or(0, |order| order + 1);
+            let before = state.mark();
+            if mark == before {
+                return;
+            }
+            if self.states[block].update(|now| (now == state).then(|| now.marked(mark))).is_err() {
+                continue;
+            }
+            if let Some(order) = mark.checked_sub(1) {
+                self.set_of(state.type_index(), order).add(block);
+            }
+            self.leave_set_of(block, state);
+            if mark > before {
+                return;
+            }
+            // A block that somebody freed before the mark was lowered: that one saw the old mark, and did not mind.
+        }
+    }
+
+    /// Makes an open pageblock whole, if all of it is free.
+    fn close(&self, block: BlockIndex) -> bool {
+        let begin = |state: State| {
+            let is_open = state.phase() == Phase::Open && state.owner().is_none() && !state.is_isolated();
+            is_open.then(|| state.in_phase(Phase::Changing))
+        };
+        let Ok(before) = self.states[block].update(begin) else { return false };
+        if !self.rows[block].close() {
+            self.states[block].change(Phase::Changing, Phase::Open);
+            return false;
+        }
+        self.leave_set_of(block, before);
+        self.uncount(block);
+        let zone = self.zone_at(block);
+        count(&self.lists_at(zone.id, pageset_core::CpuId(0)).counters.closed);
+        if before.has_bad() {
+            // None of them is: all frames were free.
+            self.clear_bad(block);
+        }
+        self.give_whole(block);
+        true
+    }
+
+    /// The zone of a pageblock.
+    pub(super) fn zone_at(&self, block: BlockIndex) -> &Zone {
+        &self.zones[self.zone_of_block(block).index()]
+    }
+
+    /// What is free in a pageblock that no CPU reserves counts as free in its zone.
+    ///
+    /// The state says first that all is counted. So a free that this does not see finds that, and says that the count is old.
+    pub(super) fn count_free(&self, block: BlockIndex) {
+        let is_idle =
+            |state: State| state.phase() == Phase::Open && state.owner().is_none() && !state.is_isolated();
+        if self.states[block].update(|state| is_idle(state).then(|| state.counted(true))).is_err() {
+            return;
+        }
+        self.recount(block, self.rows[block].free());
+        if !is_idle(self.states[block].get()) {
+            // Whoever made something else of it may have been faster.
+            self.uncount(block);
+        }
+    }
+
+    fn recount(&self, block: BlockIndex, free: usize) {
+        let before = self.states[block].counted.swap(free as u32, SeqCst);
+        self.zone_at(block).recount(before, free as u32);
+    }
+
+    /// Frames of a pageblock do not count as free any more.
+    pub(super) fn uncount(&self, block: BlockIndex) {
+        if self.states[block].counted.load(SeqCst) != 0 {
+            self.recount(block, 0);
+        }
+    }
+
+    /// A block was taken from a pageblock: the zone must not count more than there are.
+    pub(super) fn note_taken(&self, block: BlockIndex, order: Order) {
+        let counted = &self.states[block].counted;
+        if counted.load(Relaxed) != 0 {
+            let take = |counted: u32| Some(counted.saturating_sub(order.frames()));
+            if let Ok(before) = counted.fetch_update(SeqCst, SeqCst, take) {
+                self.zone_at(block).recount(before, before.saturating_sub(order.frames()));
+            }
+        }
+    }
+
+    /// The zone counts what was freed since. O(pageblocks to which something was freed since the last time).
+    pub(super) fn count_frees(&self, zone: &Zone) {
+        let uncounted = self.index.set(UNCOUNTED);
+        // No more than there are: others may free meanwhile, without end.
+        for _ in zone.blocks.clone() {
+            let Some(block) = uncounted.find(&zone.blocks, zone.blocks.start) else { return };
+            uncounted.remove(block);
+            self.count_free(block);
+        }
+    }
+
+    /// Whether so many frames of a zone are free, without those of pageblocks that CPUs reserve.
+    pub(super) fn is_free_at_least(&self, zone: &Zone, frames: u64) -> bool {
+        zone.free_at_least() >= frames || {
+            self.count_frees(zone);
+            zone.free_at_least() >= frames
+        }
+    }
+}
+
+const _: () = assert!(PAGEBLOCK_ORDER < 15, "a mark has four bits");

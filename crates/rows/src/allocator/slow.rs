@@ -1,0 +1,131 @@
+//! An allocation for which nothing is at hand: which zone it comes from, and what else to try.
+
+use pageset_core::{
+    AllocError, CpuId, NodeChoice, NodeId, Order, Pfn, Request, RequestTraits, Watermark, ZoneId,
+};
+
+use super::refill::Needy;
+use super::reserve::{Reserve, counts_reserve, is_high_atomic};
+use super::{BlockAllocator, FRAMES};
+use crate::cpu_lists::count;
+use crate::zone::Zone;
+
+impl BlockAllocator<'_> {
+    #[cold]
+    #[inline(never)]
+    pub(super) fn alloc_slow(&self, cpu: CpuId, request: &Request) -> Result<Pfn, AllocError> {
+        if !self.is_known(cpu) {
+            return Err(AllocError::BadCpu(cpu));
+        }
+        if !request.migratetype.is_mergeable() {
+            return Err(AllocError::BadType(request.migratetype));
+        }
+        let node = self.node_for(cpu, request).ok_or(AllocError::NoEligibleZone)?;
+        let zones = || self.zones_for(request, node);
+        let needy = |zone, reserve| self.needy(zone, cpu, request, reserve);
+        let first = needy(zones().next().ok_or(AllocError::NoEligibleZone)?, Reserve::Closed);
+        first.lists.activity.note();
+        let above_low = |zone| self.take_above(needy(zone, Reserve::Closed), request, Watermark::Low);
+        let found = self
+            .take_left(first)
+            .or_else(|| zones().find_map(above_low))
+            .or_else(|| self.take_above_min(cpu, request, zones))
+            .or_else(|| self.open_reserves(cpu, request, zones));
+        let Some((zone, frame)) = found else {
+            count(&first.lists.counters.failed);
+            return Err(AllocError::OutOfMemory { order: request.order });
+        };
+        Ok(self.zones[zone.index()].pfn(frame))
+    }
+
+    fn node_for(&self, cpu: CpuId, request: &Request) -> Option<NodeId> {
+        let node = match request.nodes {
+            NodeChoice::Local => self.homes[cpu.index()].node,
+            NodeChoice::Prefer(node) | NodeChoice::Only(node) => node,
+        };
+        (node.index() < self.nodes()).then_some(node)
+    }
+
+    /// Zones that a request may use, in the order in which allocations for `node` use them.
+    fn zones_for(&self, request: &Request, node: NodeId) -> impl Iterator<Item = ZoneId> {
+        let zonelist = &self.zonelists[node.index() * self.zones.len()..][..self.zones.len()];
+        zonelist.iter().copied().filter(move |id| {
+            let zone = &self.zones[id.index()];
+            zone.kind <= request.highest_zone
+                && request.below.is_none_or(|limit| zone.span.end <= limit.0)
+                && (!matches!(request.nodes, NodeChoice::Only(_)) || zone.node == node)
+        })
+    }
+
+    /// What the CPU has left of a pageblock that it took before. No watermark is looked at: the memory left the zone then.
+    pub(super) fn take_left(&self, needy: Needy<'_>) -> Option<(ZoneId, usize)> {
+        let left = if needy.wanted.order < Order::PAGEBLOCK { self.take_rest(needy) } else { None };
+        left.map(|frame| (needy.zone, frame))
+    }
+
+    /// Above the minimum watermark: a pageblock, or what there is.
+    fn take_above_min<I: Iterator<Item = ZoneId>>(
+        &self,
+        cpu: CpuId,
+        request: &Request,
+        zones: impl Fn() -> I,
+    ) -> Option<(ZoneId, usize)> {
+        let reserve = if is_high_atomic(request) { Reserve::Open } else { Reserve::Closed };
+        let needy = |zone| self.needy(zone, cpu, request, reserve);
+        let found = zones()
+            .find_map(|zone| self.take_above(needy(zone), request, Watermark::Min))
+            .or_else(|| zones().find_map(|zone| self.rescue(needy(zone), request)));
+        if let (Some((zone, _)), Reserve::Open) = (found, reserve) {
+            self.zones[zone.index()].grow_reserve(request.order);
+        }
+        found
+    }
+
+    /// From a zone that has so much memory that a pageblock less does no harm.
+    pub(super) fn take_above(
+        &self,
+        needy: Needy<'_>,
+        request: &Request,
+        mark: Watermark,
+    ) -> Option<(ZoneId, usize)> {
+        if !self.has_room(needy, request, mark) {
+            if mark == Watermark::Low {
+                count(&needy.lists.counters.below_low);
+            }
+            return None;
+        }
+        needy.lists.activity.note();
+        let frame = if needy.wanted.order < Order::PAGEBLOCK {
+            self.take_from_another(needy)
+        } else {
+            self.alloc_whole(needy).map(|block| block * FRAMES)
+        };
+        frame.map(|frame| (needy.zone, frame))
+    }
+}
+
+impl Zone {
+    /// Frames that this request has to leave (spec §1.11).
+    pub(super) fn floor(&self, request: &Request, mark: Watermark) -> u64 {
+        let has = |traits| request.traits.contains(traits);
+        if has(RequestTraits::NO_WATERMARKS) && !has(RequestTraits::NO_RESERVES) {
+            return 0;
+        }
+        let mut floor = self.mark(mark);
+        if mark == Watermark::Min && !has(RequestTraits::NO_RESERVES) {
+            if has(RequestTraits::HIGH_PRIORITY) {
+                floor -= floor / 2;
+                if !has(RequestTraits::MAY_WAIT) {
+                    floor -= floor / 4;
+                }
+            }
+            if has(RequestTraits::OOM_VICTIM) {
+                floor -= floor / 2;
+            }
+        }
+        if mark != Watermark::Min || !counts_reserve(request) {
+            floor = floor.saturating_add(self.reserved_frames());
+        }
+        floor.saturating_add(self.lowmem_reserve[request.highest_zone.index()])
+    }
+}

@@ -1,0 +1,178 @@
+//! Memory for the allocator's own data: lent by the caller, or on the heap.
+
+use pageset_core::{Config, ConfigError, MAX_ORDER, Storage, ZoneConfig, ZoneId};
+
+use super::FRAMES;
+use super::whole::SETS;
+use crate::bad_bits::BadBits;
+use crate::cpu_lists::{CpuHome, CpuLists};
+use crate::index::{Index, IndexWord};
+use crate::row::ROWS;
+use crate::rows::Rows;
+use crate::state::BlockState;
+use crate::zone::Zone;
+
+/// Tables of an allocator: about 140 bytes for each pageblock (72 KiB for each GiB), 3.5 KiB for each CPU and zone.
+///
+/// A zone's span is rounded to 1024 frames at both ends, holes included: a zone has as many pageblocks as that.
+#[derive(Debug)]
+pub struct Tables<'a> {
+    /// The frames of each pageblock.
+    pub rows: Storage<'a, Rows>,
+    /// Which frames of each pageblock are out of service.
+    pub bad: Storage<'a, BadBits>,
+    /// What each pageblock is for.
+    pub states: Storage<'a, BlockState>,
+    /// Which pageblocks have what free.
+    pub index: Storage<'a, IndexWord>,
+    /// Each CPU's share of each zone.
+    pub lists: Storage<'a, CpuLists>,
+    /// Where each CPU's requests go first.
+    pub homes: Storage<'a, CpuHome>,
+    /// Zones.
+    pub zones: Storage<'a, Zone>,
+    /// Zonelists: all zones, once per node.
+    pub zonelists: Storage<'a, ZoneId>,
+}
+
+/// How many entries each table needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TableCounts {
+    /// Pageblocks: entries of [`rows`](Tables::rows) and [`states`](Tables::states).
+    pub pageblocks: usize,
+    /// Entries of [`Tables::bad`]: 16, or a 32nd of the pageblocks from 512 of them on.
+    pub bad: usize,
+    /// Entries of [`Tables::index`].
+    pub index: usize,
+    /// Entries of [`Tables::lists`].
+    pub lists: usize,
+    /// Entries of [`Tables::homes`].
+    pub cpus: usize,
+    /// Entries of [`Tables::zones`].
+    pub zones: usize,
+    /// Entries of [`Tables::zonelists`].
+    pub zonelists: usize,
+}
+
+impl TableCounts {
+    /// The entries that a configuration needs.
+    ///
+    /// # Errors
+    /// [`ConfigError::BadZoneSpan`] if a zone is empty or larger than memory can be.
+    pub fn for_config(config: &Config<'_>) -> Result<Self, ConfigError> {
+        let (zones, cpus, nodes) = (config.zones.len(), config.cpus.len(), config.nodes());
+        let mut pageblocks = 0;
+        for (index, zone) in config.zones.iter().enumerate() {
+            let blocks = pageblocks_of(zone).ok_or(ConfigError::BadZoneSpan(index))?;
+            pageblocks += blocks;
+        }
+        Ok(Self {
+            pageblocks,
+            bad: BadBits::entries(pageblocks),
+            index: SETS * Index::words(pageblocks),
+            lists: zones * cpus,
+            cpus,
+            zones,
+            zonelists: zones * nodes,
+        })
+    }
+}
+
+/// The frames from which and up to which a zone has pageblocks, both multiples of the largest block. `None` if the end is beyond
+/// all frame numbers.
+pub(super) fn covering(zone: &ZoneConfig<'_>) -> Option<core::ops::Range<u64>> {
+    const LARGEST: u64 = 1 << MAX_ORDER;
+    Some(zone.span.start / LARGEST * LARGEST..zone.span.end.checked_next_multiple_of(LARGEST)?)
+}
+
+/// Pageblocks of a zone, if it has any and not too many.
+pub(super) fn pageblocks_of(zone: &ZoneConfig<'_>) -> Option<usize> {
+    let covering = covering(zone)?;
+    let blocks = covering.end.checked_sub(covering.start)? / FRAMES as u64;
+    let is_possible = zone.span.start < zone.span.end && blocks < u64::from(u32::MAX) / ROWS as u64;
+    is_possible.then_some(usize::try_from(blocks).ok()?)
+}
+
+impl Tables<'_> {
+    /// Bytes of all of them.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        size_of_val(&*self.rows)
+            + size_of_val(&*self.bad)
+            + size_of_val(&*self.states)
+            + size_of_val(&*self.index)
+            + size_of_val(&*self.lists)
+            + size_of_val(&*self.homes)
+            + size_of_val(&*self.zones)
+            + size_of_val(&*self.zonelists)
+    }
+
+    pub(super) fn check(&self, needed: TableCounts) -> Result<(), ConfigError> {
+        for (table, len, needed) in [
+            ("rows", self.rows.len(), needed.pageblocks),
+            ("bad", self.bad.len(), needed.bad),
+            ("states", self.states.len(), needed.pageblocks),
+            ("index", self.index.len(), needed.index),
+            ("lists", self.lists.len(), needed.lists),
+            ("homes", self.homes.len(), needed.cpus),
+            ("zones", self.zones.len(), needed.zones),
+            ("zonelists", self.zonelists.len(), needed.zonelists),
+        ] {
+            if len != needed {
+                return Err(ConfigError::TableLength(table, needed));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(feature = "alloc")]
+impl Tables<'static> {
+    /// Tables on the heap for `config`.
+    ///
+    /// # Errors
+    /// [`ConfigError::BadZoneSpan`] if a zone is empty or larger than memory can be, [`ConfigError::OutOfMemory`] if the heap has
+    /// too little.
+    pub fn on_heap(config: &Config<'_>) -> Result<Self, ConfigError> {
+        let pageblocks = TableCounts::for_config(config)?.pageblocks;
+        Tables::with_rows(Storage::owned(pageblocks, Rows::new)?, config)
+    }
+}
+
+#[cfg(feature = "alloc")]
+impl<'a> Tables<'a> {
+    /// Tables on the heap for `config`, but for this one, which is nearly all of the memory. It needs [`TableCounts::pageblocks`] entries, as
+    /// `new` makes them or as zeros are.
+    ///
+    /// # Errors
+    /// [`ConfigError::BadZoneSpan`] if a zone is empty or larger than memory can be, [`ConfigError::OutOfMemory`] if the heap has
+    /// too little. A table of another length is an error of [`BlockAllocator::new`](crate::BlockAllocator::new).
+    pub fn with_rows(rows: Storage<'a, Rows>, config: &Config<'_>) -> Result<Self, ConfigError> {
+        let counts = TableCounts::for_config(config)?;
+        Ok(Self {
+            rows,
+            bad: Storage::owned(counts.bad, BadBits::new)?,
+            states: Storage::owned(counts.pageblocks, BlockState::new)?,
+            index: Storage::owned(counts.index, IndexWord::new)?,
+            lists: Storage::owned(counts.lists, CpuLists::new)?,
+            homes: Storage::owned(counts.cpus, CpuHome::new)?,
+            zones: Storage::owned(counts.zones, Zone::empty)?,
+            zonelists: Storage::owned(counts.zonelists, || ZoneId(0))?,
+        })
+    }
+}
+
+#[cfg(all(test, feature = "alloc", not(any(loom, shuttle))))]
+mod tests {
+    use std::format;
+
+    use zerocopy::FromZeros as _;
+
+    use super::*;
+
+    #[test]
+    fn zeros_are_entries_of_which_nothing_is_known() {
+        assert_eq!(format!("{:?}", Rows::new_zeroed()), format!("{:?}", Rows::new()));
+    }
+}

@@ -1,0 +1,51 @@
+//! What a CPU gives up when it is idle, off-line, or asked to.
+
+use pageset_core::{ConfigError, CpuId, TickOutcome, ZoneId};
+
+use super::BlockAllocator;
+
+impl BlockAllocator<'_> {
+    /// Does one CPU's periodic work. Call it about once a second, on or for that CPU.
+    ///
+    /// A CPU that did next to nothing since the last tick but one gives up the pageblocks that it reserves.
+    ///
+    /// # Errors
+    /// [`ConfigError::BadCpu`] for an unknown CPU.
+    pub fn tick(&self, cpu: CpuId) -> Result<TickOutcome, ConfigError> {
+        self.check_cpu(cpu)?;
+        let mut outcome = TickOutcome::Idle;
+        for zone in self.zone_ids() {
+            if self.lists_at(zone, cpu).activity.age() {
+                outcome = TickOutcome::Again;
+            } else {
+                self.unreserve_of(zone, cpu);
+            }
+        }
+        Ok(outcome)
+    }
+
+    /// Lets others have everything that a CPU keeps back, as before the CPU goes off-line.
+    ///
+    /// # Errors
+    /// [`ConfigError::BadCpu`] for an unknown CPU.
+    pub fn drain_cpu(&self, cpu: CpuId) -> Result<(), ConfigError> {
+        self.check_cpu(cpu)?;
+        for zone in self.zone_ids() {
+            self.lists_at(zone, cpu).activity.forget();
+            self.unreserve_of(zone, cpu);
+        }
+        Ok(())
+    }
+
+    /// Lets everybody have everything that any CPU keeps back.
+    pub fn drain_all(&self) {
+        for cpu in 0..self.cpus() {
+            let drained = self.drain_cpu(CpuId(cpu as u32));
+            debug_assert!(drained.is_ok(), "it is one of the CPUs");
+        }
+    }
+
+    pub(super) fn zone_ids(&self) -> impl Iterator<Item = ZoneId> {
+        (0..self.zones.len()).map(|zone| ZoneId(zone as u16))
+    }
+}

@@ -1,0 +1,177 @@
+//! Several blocks of a row by one exchange: for caches above, which take and give many at a time.
+
+use pageset_core::{AllocError, CpuId, Order, Pfn, Request};
+
+use super::reserve::Reserve;
+use super::{BlockAllocator, FRAMES};
+use crate::block_word::BlockWord;
+use crate::cpu_lists::{CpuLists, Wanted};
+use crate::index::BlockIndex;
+use crate::row::{ROW_FRAMES, ROWS};
+
+impl BlockAllocator<'_> {
+    /// Allocates blocks that lie in one row: at least one, at most `limit`. One is the most there is of orders larger than a
+    /// row. O(1) while the CPU's pageblock has a free block.
+    ///
+    /// # Errors
+    /// As [`alloc`](Self::alloc), if not one block could be had.
+    #[inline]
+    pub fn alloc_word(&self, cpu: CpuId, request: &Request, limit: usize) -> Result<BlockWord, AllocError> {
+        if let Some(blocks) = self.take_word_at_hand(cpu, request, limit) {
+            return Ok(blocks);
+        }
+        self.alloc_word_near(cpu, request, limit.max(1))
+    }
+
+    /// From another row of the pageblock at hand, or wherever there is one.
+    #[cold]
+    #[inline(never)]
+    fn alloc_word_near(&self, cpu: CpuId, request: &Request, limit: usize) -> Result<BlockWord, AllocError> {
+        if let Some(blocks) = self.take_word_of_rest(cpu, request, limit) {
+            return Ok(blocks);
+        }
+        // One the usual way, which has another pageblock at hand then.
+        let pfn = self.alloc(cpu, request)?;
+        let one = BlockWord::of(pfn, request.order);
+        Ok(match self.take_word_at_hand(cpu, request, limit - 1) {
+            Some(more) if more.first() == one.first() => {
+                BlockWord::from_heads(one.first(), request.order, one.heads() | more.heads())
+            }
+            Some(more) => {
+                self.return_blocks(cpu, more);
+                one
+            }
+            None => one,
+        })
+    }
+
+    /// Blocks of the next row of the pageblock at hand that has any.
+    fn take_word_of_rest(&self, cpu: CpuId, request: &Request, limit: usize) -> Option<BlockWord> {
+        let needy = self.needy(self.home_zone(cpu, request)?, cpu, request, Reserve::Closed);
+        let at_hand = needy.lists.at_hand(Self::word_wanted(request, limit)?);
+        let (block, row) = at_hand.get()?;
+        if !self.states.get(block)?.get().is_reserved_by(cpu) {
+            return None;
+        }
+        needy.lists.activity.note();
+        (1..ROWS).find_map(|step| {
+            let next = (row + step) % ROWS;
+            let blocks = self.take_word(needy.lists, (block, next), request, limit)?;
+            at_hand.advance(block, row, next);
+            self.note_line(block, cpu);
+            Some(blocks)
+        })
+    }
+
+    /// Blocks of the row that the CPU's last one came from.
+    #[inline]
+    fn take_word_at_hand(&self, cpu: CpuId, request: &Request, limit: usize) -> Option<BlockWord> {
+        let lists = self.lists_at(self.home_zone(cpu, request)?, cpu);
+        let place = lists.at_hand(Self::word_wanted(request, limit)?).get()?;
+        let blocks = self.take_word(lists, place, request, limit)?;
+        self.note_line(place.0, cpu);
+        Some(blocks)
+    }
+
+    /// What such a request takes, if rows have several blocks of it.
+    #[inline]
+    fn word_wanted(request: &Request, limit: usize) -> Option<Wanted> {
+        let has_several = limit > 0 && request.order.frames() as usize <= ROW_FRAMES;
+        has_several.then(|| Wanted::of(request))
+    }
+
+    #[inline]
+    fn take_word(
+        &self,
+        lists: &CpuLists,
+        (block, row): (BlockIndex, usize),
+        request: &Request,
+        limit: usize,
+    ) -> Option<BlockWord> {
+        let rows = self.rows.get(block)?;
+        let heads = rows.take_blocks(row, request.order, limit);
+        if heads == 0 {
+            return None;
+        }
+        let first = (block * FRAMES + row * ROW_FRAMES) as u64;
+        let blocks = BlockWord::from_heads(Pfn(first.wrapping_add(lists.offset)), request.order, heads);
+        if !self.states[block].get().serves(request.migratetype) {
+            rows.put_blocks(row, request.order, heads).ok();
+            self.settle(block);
+            return None;
+        }
+        Some(blocks)
+    }
+
+    /// Puts back what was taken and is not wanted.
+    #[cold]
+    fn return_blocks(&self, cpu: CpuId, blocks: BlockWord) {
+        self.put_word(cpu, blocks);
+    }
+
+    /// Frees blocks that lie in one row. Returns those that are no blocks in use, and says no more of them: a
+    /// [`free`](Self::free) of one does. The others are free then.
+    #[inline]
+    #[must_use = "the blocks that it returns are not free"]
+    pub fn free_word(&self, cpu: CpuId, blocks: BlockWord) -> Option<BlockWord> {
+        let is_free = self.put_word(cpu, blocks);
+        if is_free { None } else { self.free_one_by_one(cpu, blocks) }
+    }
+
+    #[cold]
+    fn free_one_by_one(&self, cpu: CpuId, blocks: BlockWord) -> Option<BlockWord> {
+        let order = blocks.order();
+        let mut refused = blocks.filter(|pfn| self.free(cpu, *pfn, order).is_err());
+        let mut all = BlockWord::of(refused.next()?, order);
+        refused.for_each(|pfn| {
+            all.add(pfn);
+        });
+        Some(all)
+    }
+
+    /// Frees all of these, if all is as it should be; otherwise none.
+    #[inline]
+    pub(super) fn put_word(&self, cpu: CpuId, blocks: BlockWord) -> bool {
+        self.is_known(cpu)
+            && self
+                .place_of(blocks)
+                .is_some_and(|place| self.put_heads(cpu, place, blocks.order(), blocks.heads()))
+    }
+
+    /// The same by pageblock, row in it, and a bit for each first frame.
+    #[inline(always)]
+    pub(super) fn put_heads(
+        &self,
+        cpu: CpuId,
+        (block, row): (BlockIndex, usize),
+        order: Order,
+        heads: usize,
+    ) -> bool {
+        if order.frames() as usize >= ROW_FRAMES {
+            return false;
+        }
+        let Ok(row) = self.rows[block].put_blocks(row, order, heads) else { return false };
+        self.note_line(block, cpu);
+        self.note_free(block, row);
+        true
+    }
+
+    /// Pageblock, and row in it.
+    #[inline]
+    fn place_of(&self, blocks: BlockWord) -> Option<(BlockIndex, usize)> {
+        // The row's first frame may be a hole, or lie below the zone; a block of it is not.
+        let frame = u64::from(blocks.heads().trailing_zeros());
+        let (_, index) = self.locate(Pfn(blocks.first().0.checked_add(frame)?))?;
+        Some((index / FRAMES, index % FRAMES / ROW_FRAMES))
+    }
+}
+
+impl BlockWord {
+    /// The blocks at the beginning of a list that lie in one row, and how many these are.
+    pub(super) fn leading(blocks: &[(Pfn, Order)]) -> Option<(Self, usize)> {
+        let (&(pfn, order), rest) = blocks.split_first()?;
+        let mut word = Self::of(pfn, order);
+        let more = rest.iter().take_while(|(pfn, of)| *of == order && word.add(*pfn)).count();
+        Some((word, 1 + more))
+    }
+}

@@ -1,0 +1,101 @@
+//! Atomics: the language's, or those of a model checker, which decides at each of them who runs next (`--cfg loom`,
+//! `--cfg shuttle`), or those that tell a laboratory of each operation (feature `observed`).
+
+#[cfg(loom)]
+mod sequential;
+#[cfg(loom)]
+use sequential as chosen;
+#[cfg(all(shuttle, not(loom)))]
+use shuttle::sync::atomic as chosen;
+
+#[cfg(all(feature = "observed", not(any(loom, shuttle))))]
+mod observed;
+#[cfg(all(feature = "observed", not(any(loom, shuttle))))]
+use observed as chosen;
+
+#[cfg(not(any(loom, shuttle, feature = "observed")))]
+use core::sync::atomic as chosen;
+
+pub(crate) use chosen::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+pub(crate) use chosen::{AtomicU32, AtomicUsize};
+#[cfg(all(feature = "observed", not(any(loom, shuttle))))]
+pub use observed::{LineUse, observe_lines};
+#[cfg(all(loom, test))]
+pub(crate) use sequential::{Fences, set_fences};
+
+/// Lets others go on for a moment.
+pub(crate) fn relax() {
+    #[cfg(loom)]
+    loom::thread::yield_now();
+    #[cfg(all(shuttle, not(loom)))]
+    shuttle::thread::yield_now();
+    #[cfg(not(any(loom, shuttle)))]
+    core::hint::spin_loop();
+}
+
+/// An array of which each element is made anew, in a constant where that is possible: loom's atomics have no constants.
+#[cfg(not(loom))]
+macro_rules! array {
+    ($element:expr) => {
+        [const { $element }; _]
+    };
+}
+#[cfg(loom)]
+macro_rules! array {
+    ($element:expr) => {
+        core::array::from_fn(|_| $element)
+    };
+}
+pub(crate) use array;
+
+/// Functions that are constant, but under loom.
+#[cfg(not(loom))]
+macro_rules! constant {
+    ($(#[$attribute:meta])* $visibility:vis fn $($rest:tt)*) => {
+        $(#[$attribute])* $visibility const fn $($rest)*
+    };
+}
+#[cfg(loom)]
+macro_rules! constant {
+    ($(#[$attribute:meta])* $visibility:vis fn $($rest:tt)*) => {
+        $(#[$attribute])* $visibility fn $($rest)*
+    };
+}
+pub(crate) use constant;
+
+/// Operations that are made of `load` and `compare_exchange`, for types that stand for the language's. None fails without a reason,
+/// so that a laboratory sees the same on every processor.
+#[cfg(any(loom, all(feature = "observed", not(shuttle))))]
+macro_rules! composed {
+    ($value:ty) => {
+        #[inline]
+        pub(crate) fn compare_exchange_weak(
+            &self,
+            from: $value,
+            to: $value,
+            order: Ordering,
+            failure: Ordering,
+        ) -> Result<$value, $value> {
+            self.compare_exchange(from, to, order, failure)
+        }
+
+        #[inline]
+        pub(crate) fn fetch_update(
+            &self,
+            order: Ordering,
+            failure: Ordering,
+            mut change: impl FnMut($value) -> Option<$value>,
+        ) -> Result<$value, $value> {
+            let mut before = self.load(failure);
+            while let Some(next) = change(before) {
+                match self.compare_exchange(before, next, order, failure) {
+                    Ok(_) => return Ok(before),
+                    Err(now) => before = now,
+                }
+            }
+            Err(before)
+        }
+    };
+}
+#[cfg(any(loom, all(feature = "observed", not(shuttle))))]
+use composed;

@@ -1,0 +1,107 @@
+//! Loom's atomics, with the one order of all `SeqCst` operations, which loom itself leaves out: it takes them for acquire and
+//! release.
+//!
+//! A processor keeps that order by fences, in one of two ways: after each such write, or before each such operation. Both are
+//! right, so a program has to be right under both. An operation that should be `SeqCst` and is not shows under one of them: a
+//! write where fences follow writes, a read where they come before reads.
+
+use std::cell::Cell;
+
+use loom::sync::atomic as loom_atomic;
+pub(crate) use loom_atomic::{Ordering, fence};
+
+/// Where a processor puts fences.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fences {
+    /// Before each `SeqCst` operation.
+    Before,
+    /// After each `SeqCst` write.
+    After,
+}
+
+std::thread_local! {
+    /// Loom runs all threads of a model on the thread that started it.
+    static FENCES: Cell<Fences> = const { Cell::new(Fences::Before) };
+}
+
+/// What models of this thread follow from here on.
+#[cfg(test)]
+pub(crate) fn set_fences(fences: Fences) {
+    FENCES.set(fences);
+}
+
+fn fence_at(place: Fences, order: Ordering) {
+    if order == Ordering::SeqCst && FENCES.get() == place {
+        fence(Ordering::SeqCst);
+    }
+}
+
+fn between_fences<R>(order: Ordering, write: impl FnOnce() -> R) -> R {
+    fence_at(Fences::Before, order);
+    let before = write();
+    fence_at(Fences::After, order);
+    before
+}
+
+macro_rules! sequential {
+    ($name:ident, $inner:ident, $value:ty) => {
+        #[derive(Debug)]
+        pub(crate) struct $name(loom_atomic::$inner);
+
+        #[allow(dead_code, reason = "both have the same operations")]
+        impl $name {
+            pub(crate) fn new(value: $value) -> Self {
+                Self(loom_atomic::$inner::new(value))
+            }
+
+            pub(crate) fn load(&self, order: Ordering) -> $value {
+                fence_at(Fences::Before, order);
+                self.0.load(order)
+            }
+
+            pub(crate) fn store(&self, value: $value, order: Ordering) {
+                between_fences(order, || self.0.store(value, order));
+            }
+
+            pub(crate) fn swap(&self, value: $value, order: Ordering) -> $value {
+                between_fences(order, || self.0.swap(value, order))
+            }
+
+            pub(crate) fn compare_exchange(
+                &self,
+                from: $value,
+                to: $value,
+                order: Ordering,
+                failure: Ordering,
+            ) -> Result<$value, $value> {
+                fence_at(Fences::Before, order);
+                let result = self.0.compare_exchange(from, to, order, failure);
+                if result.is_ok() {
+                    fence_at(Fences::After, order);
+                }
+                result
+            }
+
+            super::composed!($value);
+
+            pub(crate) fn fetch_add(&self, value: $value, order: Ordering) -> $value {
+                between_fences(order, || self.0.fetch_add(value, order))
+            }
+
+            pub(crate) fn fetch_sub(&self, value: $value, order: Ordering) -> $value {
+                between_fences(order, || self.0.fetch_sub(value, order))
+            }
+
+            pub(crate) fn fetch_and(&self, value: $value, order: Ordering) -> $value {
+                between_fences(order, || self.0.fetch_and(value, order))
+            }
+
+            pub(crate) fn fetch_or(&self, value: $value, order: Ordering) -> $value {
+                between_fences(order, || self.0.fetch_or(value, order))
+            }
+        }
+    };
+}
+
+sequential!(AtomicU32, AtomicU32, u32);
+sequential!(AtomicUsize, AtomicUsize, usize);

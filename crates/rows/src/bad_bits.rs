@@ -1,0 +1,84 @@
+//! Which frames of a pageblock are out of service for good: a bit each. Few pageblocks have such frames, so the table is short.
+
+use pageset_core::PAGEBLOCK_FRAMES;
+
+use crate::atomic::{AcqRel, Acquire, AtomicU32, AtomicUsize, Release, array, constant};
+use crate::index::BlockIndex;
+use crate::row::{ROW_FRAMES, ROWS, rows_of};
+
+/// The frames of one pageblock that are out of service.
+#[derive(Debug)]
+pub struct BadBits {
+    /// Number of the pageblock, plus 1; 0 for none. It stays once it is set.
+    block: AtomicU32,
+    rows: [AtomicUsize; ROWS],
+}
+
+impl Default for BadBits {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl BadBits {
+    constant! {
+        /// An entry of a table, to be filled when the allocator is built.
+        #[must_use]
+        pub fn new() -> Self {
+            Self { block: AtomicU32::new(0), rows: array!(AtomicUsize::new(0)) }
+        }
+    }
+
+    /// Entries for so many pageblocks: one of 32 may have bad frames, and 16 at least.
+    pub(crate) const fn entries(pageblocks: usize) -> usize {
+        if pageblocks < 512 { 16 } else { pageblocks / 32 }
+    }
+
+    /// The entry of a pageblock, if it has one. O(entries).
+    pub(crate) fn of(entries: &[Self], block: BlockIndex) -> Option<&Self> {
+        entries.iter().find(|entry| entry.block.load(Acquire) as usize == block + 1)
+    }
+
+    /// The entry of a pageblock, if there is room for it. O(entries).
+    pub(crate) fn entry(entries: &[Self], block: BlockIndex) -> Option<&Self> {
+        entries.iter().find(|entry| {
+            let taken = entry.block.compare_exchange(0, block as u32 + 1, AcqRel, Acquire);
+            taken.is_ok() || taken.is_err_and(|other| other as usize == block + 1)
+        })
+    }
+
+    pub(crate) fn is_bad(&self, frame: usize) -> bool {
+        debug_assert!(frame < PAGEBLOCK_FRAMES as usize);
+        self.rows[frame / ROW_FRAMES].load(Acquire) >> (frame % ROW_FRAMES) & 1 == 1
+    }
+
+    /// These frames are out of service.
+    pub(crate) fn mark(&self, frames: core::ops::Range<usize>) {
+        for (row, bits) in rows_of(frames) {
+            self.rows[row].fetch_or(bits, AcqRel);
+        }
+    }
+
+    /// No frame is out of service.
+    pub(crate) fn clear(&self) {
+        self.rows.iter().for_each(|row| row.store(0, Release));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pageblock_has_one_entry_while_there_is_room() {
+        let entries = [(); 2].map(|()| BadBits::new());
+        assert!(BadBits::of(&entries, 7).is_none());
+        BadBits::entry(&entries, 7).unwrap().mark(3..4);
+        BadBits::entry(&entries, 0).unwrap().mark(5..6);
+        assert!(BadBits::entry(&entries, 8).is_none(), "there is no room");
+        let bad = |block, frame| BadBits::of(&entries, block).is_some_and(|entry| entry.is_bad(frame));
+        assert!(bad(7, 3) && !bad(7, 5) && bad(0, 5) && !bad(8, 3));
+        BadBits::entry(&entries, 7).unwrap().clear();
+        assert!(!bad(7, 3) && bad(0, 5));
+    }
+}

@@ -1,0 +1,227 @@
+//! What one CPU has of one zone: the pageblocks that it reserves.
+
+use pageset_core::{MigrateType, NodeId, Order, ZoneId, ZoneKind};
+
+use crate::activity::Activity;
+use crate::atomic::{AtomicU32, AtomicUsize, Relaxed, array, constant};
+use crate::index::BlockIndex;
+use crate::row::ROWS;
+
+/// Types of requests.
+pub(crate) const TYPES: usize = MigrateType::PCP_COUNT;
+
+/// They themselves, in the order of their numbers.
+pub(crate) fn types() -> impl Iterator<Item = MigrateType> {
+    MigrateType::ALL.into_iter().take(TYPES)
+}
+
+/// Where a CPU's requests go first.
+#[derive(Clone, Copy, Debug)]
+pub struct CpuHome {
+    pub(crate) node: NodeId,
+    /// By kind, the first zone that a request for this kind and lower ones uses.
+    pub(crate) zones: [ZoneId; ZoneKind::COUNT],
+}
+
+impl Default for CpuHome {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl CpuHome {
+    /// No zone.
+    pub(crate) const NO_ZONE: ZoneId = ZoneId(u16::MAX);
+
+    constant! {
+        /// An entry of a table, to be filled when the allocator is built.
+        #[must_use]
+        pub fn new() -> Self {
+            Self { node: NodeId(0), zones: [Self::NO_ZONE; ZoneKind::COUNT] }
+        }
+    }
+}
+
+/// One CPU's share of one zone.
+#[derive(Debug)]
+#[repr(C, align(128))]
+pub struct CpuLists {
+    /// The zone's: frame number minus frame index, modulo 2^64.
+    pub(crate) offset: u64,
+    /// Where this CPU looked for a pageblock last.
+    pub(crate) near: AtomicU32,
+    pub(crate) activity: Activity,
+    /// By type: the pageblock for single frames, and the one for blocks of several.
+    at_hand: [[AtHand; 2]; TYPES],
+    pub(crate) counters: Counters,
+}
+
+impl Default for CpuLists {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl CpuLists {
+    constant! {
+        /// An entry of a table, to be filled when the allocator is built.
+        #[must_use]
+        pub fn new() -> Self {
+            Self {
+                offset: 0,
+                near: AtomicU32::new(0),
+                activity: Activity::new(),
+                at_hand: array!(array!(AtHand::new())),
+                counters: Counters::new(),
+            }
+        }
+    }
+
+    /// The pageblock that serves such requests.
+    #[inline]
+    pub(crate) fn at_hand(&self, wanted: Wanted) -> &AtHand {
+        &self.at_hand[wanted.migratetype.index()][usize::from(wanted.order > Order::ZERO)]
+    }
+
+    /// All pageblocks that it may have.
+    pub(crate) fn all_at_hand(&self) -> impl Iterator<Item = &AtHand> {
+        self.at_hand.iter().flatten()
+    }
+}
+
+/// Order and type of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub(crate) order: Order,
+    pub(crate) migratetype: MigrateType,
+}
+
+/// The pageblock that a CPU reserves for some of its requests, and a row in it: a hint that may be old.
+#[derive(Debug)]
+pub(crate) struct AtHand(AtomicU32);
+
+impl AtHand {
+    constant! {
+        fn new() -> Self {
+            Self(AtomicU32::new(0))
+        }
+    }
+
+    /// Pageblock and row in it.
+    #[inline]
+    pub(crate) fn get(&self) -> Option<(BlockIndex, usize)> {
+        place(self.0.load(Relaxed))
+    }
+
+    /// From now on this pageblock. Returns the one before.
+    pub(crate) fn replace(&self, block: Option<BlockIndex>) -> Option<BlockIndex> {
+        let new = block.map_or(0, |block| (block * ROWS) as u32 + 1);
+        place(self.0.swap(new, Relaxed)).map(|(block, _)| block)
+    }
+
+    /// No pageblock from now on, if it is this one.
+    pub(crate) fn forget(&self, block: BlockIndex) {
+        let now = self.0.load(Relaxed);
+        if place(now).is_some_and(|(at_hand, _)| at_hand == block) {
+            self.0.compare_exchange(now, 0, Relaxed, Relaxed).ok();
+        }
+    }
+
+    /// From `from` on to another row of the same pageblock; unless somebody who runs as the same CPU went on to another
+    /// pageblock, which would be forgotten.
+    #[inline]
+    pub(crate) fn advance(&self, block: BlockIndex, from: usize, to: usize) {
+        let number = |row| (block * ROWS + row) as u32 + 1;
+        self.0.compare_exchange(number(from), number(to), Relaxed, Relaxed).ok();
+    }
+}
+
+/// Pageblocks that a place can name.
+pub(crate) const MAX_BLOCKS: usize = (u32::MAX as usize - 1) / ROWS;
+
+#[inline]
+const fn place(number: u32) -> Option<(BlockIndex, usize)> {
+    match number.checked_sub(1) {
+        Some(place) => Some((place as usize / ROWS, place as usize % ROWS)),
+        None => None,
+    }
+}
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
+        /// How often a CPU did what others may notice. All monotone; they begin anew after the largest word.
+        #[derive(Debug)]
+        pub(crate) struct Counters {
+            $(pub(crate) $name: AtomicUsize,)*
+        }
+
+        impl Counters {
+            constant! {
+                fn new() -> Self {
+                    Self { $($name: AtomicUsize::new(0),)* }
+                }
+            }
+        }
+
+        /// What a CPU, a zone or an allocator did since it was built.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub struct BlockCounters {
+            $($(#[$doc])* pub $name: usize,)*
+        }
+
+        impl BlockCounters {
+            pub(crate) fn add(&mut self, counters: &Counters) {
+                $(self.$name = self.$name.wrapping_add(counters.$name.load(Relaxed));)*
+            }
+
+            /// All counters with their names.
+            pub fn named(&self) -> impl Iterator<Item = (&'static str, usize)> {
+                [$((stringify!($name), self.$name)),*].into_iter()
+            }
+        }
+    };
+}
+
+impl BlockCounters {
+    /// Times a CPU changed what all CPUs of a zone share: the map of whole pageblocks, the zone's stacks, another CPU's
+    /// pageblock. Not counted: frees to another CPU's pageblock, which change its line only.
+    #[must_use]
+    pub const fn shared(&self) -> usize {
+        self.adopted.wrapping_add(self.claimed).wrapping_add(self.published).wrapping_add(self.rescued)
+    }
+}
+
+counters! {
+    /// Pageblocks in part use that a CPU reserved.
+    adopted,
+    /// Times a CPU took whole pageblocks, one or several.
+    claimed,
+    /// Times a CPU made whole pageblocks everybody's, one or several.
+    published,
+    /// Pageblocks that became free as a whole.
+    closed,
+    /// Blocks that came from pageblocks that other CPUs allocate from, or of other types or orders.
+    rescued,
+    /// Blocks that came from pageblocks of another type than was asked for.
+    foreign,
+    /// Pageblocks that changed their type because requests of another one found no other memory.
+    retyped,
+    /// Blocks that were free already when a CPU gave them back: somebody freed them twice.
+    double_frees,
+    /// Entries of tables that contradicted another table, and were left alone: the allocator's own data is damaged.
+    damaged,
+    /// Times a CPU changed the free frames of a pageblock that another one had changed last. Counted with the feature
+    /// `line-counts` only.
+    line_transfers,
+    /// Those of them that came within 10 us of the other CPU's change, by the clock.
+    contended_lines,
+    /// Times a request found a zone below its low watermark: a reclaimer should work when this rises.
+    below_low,
+    /// Requests that found no memory.
+    failed,
+}
+
+pub(crate) fn count(counter: &AtomicUsize) {
+    counter.fetch_add(1, Relaxed);
+}

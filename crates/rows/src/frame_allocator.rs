@@ -1,0 +1,118 @@
+//! This allocator as one of the family.
+
+use core::ops::Range;
+
+use pageset_core::{
+    AllocError, ConfigError, CpuId, FrameAllocator, FrameCensus, FrameUsage, FreeError, MigrateType, Order,
+    Pfn, Request, TickOutcome, Violation, Watermarks, ZoneId,
+};
+
+use crate::BlockAllocator;
+
+impl FrameAllocator for BlockAllocator<'_> {
+    #[inline]
+    fn alloc(&self, cpu: CpuId, request: &Request) -> Result<Pfn, AllocError> {
+        self.alloc(cpu, request)
+    }
+
+    #[inline]
+    fn free(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError> {
+        self.free(cpu, pfn, order)
+    }
+
+    fn alloc_bulk(
+        &self,
+        cpu: CpuId,
+        request: &Request,
+        pages: &mut [Option<Pfn>],
+    ) -> Result<usize, AllocError> {
+        self.alloc_bulk(cpu, request, pages)
+    }
+
+    fn free_batch(&self, cpu: CpuId, blocks: &[(Pfn, Order)]) -> Result<(), (usize, FreeError)> {
+        self.free_batch(cpu, blocks)
+    }
+
+    fn alloc_exact(&self, cpu: CpuId, frames: u64, request: &Request) -> Result<Pfn, AllocError> {
+        self.alloc_exact(cpu, frames, request)
+    }
+
+    fn alloc_at(&self, cpu: CpuId, pfn: Pfn, request: &Request) -> Result<(), AllocError> {
+        self.alloc_at(cpu, pfn, request)
+    }
+
+    fn free_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
+        self.free_range(cpu, pfns)
+    }
+
+    fn split_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
+        self.split_range(cpu, pfns)
+    }
+
+    fn add_memory(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), ConfigError> {
+        self.add_memory(cpu, pfns)
+    }
+
+    fn tick(&self, cpu: CpuId) -> Result<TickOutcome, ConfigError> {
+        self.tick(cpu)
+    }
+
+    fn drain_cpu(&self, cpu: CpuId, of: CpuId) -> Result<(), ConfigError> {
+        self.check_cpu(cpu)?;
+        self.drain_cpu(of)
+    }
+
+    fn drain_all(&self, cpu: CpuId) -> Result<(), ConfigError> {
+        self.check_cpu(cpu)?;
+        self.drain_all();
+        Ok(())
+    }
+
+    fn cpu_offline(&self, cpu: CpuId) -> Result<(), ConfigError> {
+        self.cpu_offline(cpu)
+    }
+
+    fn cpu_online(&self, cpu: CpuId) -> Result<(), ConfigError> {
+        self.cpu_online(cpu)
+    }
+
+    fn isolate_pageblock(&self, cpu: CpuId, pfn: Pfn) -> Result<(), ConfigError> {
+        self.isolate_pageblock(cpu, pfn)
+    }
+
+    fn unisolate_pageblock(&self, cpu: CpuId, pfn: Pfn, migratetype: MigrateType) -> Result<(), ConfigError> {
+        self.unisolate_pageblock(cpu, pfn, migratetype)
+    }
+
+    fn mark_bad(&self, cpu: CpuId, pfn: Pfn) -> Result<(), FreeError> {
+        self.mark_bad(cpu, pfn)
+    }
+
+    fn set_min_free_kbytes(&self, kbytes: u64) {
+        self.set_min_free_kbytes(kbytes);
+    }
+
+    fn set_watermarks(&self, zone: ZoneId, watermarks: Watermarks) -> Result<(), ConfigError> {
+        self.set_watermarks(zone, watermarks)
+    }
+
+    fn span(&self) -> Range<u64> {
+        self.span()
+    }
+
+    fn usage(&self) -> FrameUsage {
+        let mut usage =
+            FrameUsage { shared_visits: self.counters().shared() as u64, ..FrameUsage::default() };
+        for zone in self.zones() {
+            // Others may change what is counted meanwhile.
+            usage.free += zone.free.saturating_sub(zone.at_hand);
+            usage.at_hand += zone.at_hand;
+            usage.whole_pageblocks += zone.whole_pageblocks;
+        }
+        usage
+    }
+
+    fn validate(&self) -> Result<FrameCensus, Violation> {
+        self.validate()
+    }
+}

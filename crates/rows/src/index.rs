@@ -1,0 +1,256 @@
+//! Sets of pageblocks, in which the next member is found in a few steps however many pageblocks there are.
+//!
+//! A set is bits, with a bit above each word of them that says whether the word has any, and so on up to one word. Bits above may say
+//! too much for a moment. They never say too little for long: who empties a word and clears the bit above looks at the word again, and
+//! sets the bit if another CPU has put a member there meanwhile.
+
+use core::ops::Range;
+
+use pageset_core::Storage;
+
+use crate::atomic::{AtomicUsize, SeqCst, constant};
+
+const BITS: usize = usize::BITS as usize;
+/// Levels of the largest set: 2^32 pageblocks on 64 bits.
+const LEVELS_MAX: usize = 8;
+
+/// A pageblock, by its place in the tables.
+pub(crate) type BlockIndex = usize;
+
+/// A word of the index. A table's zeros: empty sets.
+#[derive(Debug)]
+pub struct IndexWord(AtomicUsize);
+
+impl Default for IndexWord {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl IndexWord {
+    constant! {
+        /// An entry of a table, to be filled when the allocator is built.
+        #[must_use]
+        pub fn new() -> Self {
+            Self(AtomicUsize::new(0))
+        }
+    }
+}
+
+/// Several sets of the same pageblocks.
+#[derive(Debug)]
+pub(crate) struct Index<'a> {
+    words: Storage<'a, IndexWord>,
+    /// By level, where its words begin in a set.
+    starts: [u32; LEVELS_MAX],
+    levels: usize,
+    /// Words of a set.
+    set_words: usize,
+}
+
+/// One of the sets.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Set<'i> {
+    index: &'i Index<'i>,
+    words: &'i [IndexWord],
+}
+
+impl<'a> Index<'a> {
+    /// Words that a set of so many pageblocks needs.
+    pub(crate) const fn words(blocks: usize) -> usize {
+        let (mut words, mut of_level) = (0, blocks);
+        loop {
+            of_level = of_level.div_ceil(BITS);
+            words += of_level;
+            if of_level <= 1 {
+                return words;
+            }
+        }
+    }
+
+    pub(crate) fn new(words: Storage<'a, IndexWord>, blocks: usize) -> Self {
+        let mut starts = [0; LEVELS_MAX];
+        let (mut levels, mut start, mut of_level) = (0, 0, blocks);
+        loop {
+            of_level = of_level.div_ceil(BITS);
+            starts[levels] = start as u32;
+            levels += 1;
+            start += of_level;
+            if of_level <= 1 {
+                return Self { words, starts, levels, set_words: start };
+            }
+        }
+    }
+
+    /// The set with this number.
+    #[inline]
+    pub(crate) fn set(&self, number: usize) -> Set<'_> {
+        let first = number * self.set_words;
+        Set { index: self, words: &self.words[first..first + self.set_words] }
+    }
+}
+
+impl Set<'_> {
+    #[inline]
+    fn word(&self, level: usize, word: usize) -> Option<&AtomicUsize> {
+        Some(&self.words.get(self.index.starts[level] as usize + word)?.0)
+    }
+
+    fn words_of(&self, level: usize) -> usize {
+        let end = if level + 1 < self.index.levels {
+            self.index.starts[level + 1] as usize
+        } else {
+            self.words.len()
+        };
+        end - self.index.starts[level] as usize
+    }
+
+    #[inline]
+    pub(crate) fn has(&self, block: BlockIndex) -> bool {
+        self.word(0, block / BITS).is_some_and(|word| word.load(SeqCst) >> (block % BITS) & 1 == 1)
+    }
+
+    /// Adds a pageblock.
+    pub(crate) fn add(&self, block: BlockIndex) {
+        self.add_above(0, block);
+    }
+
+    fn add_above(&self, level: usize, at: usize) {
+        let mut at = at;
+        for level in level..self.index.levels {
+            let (word, bit) = (at / BITS, 1 << (at % BITS));
+            let Some(cell) = self.word(level, word) else { return };
+            // Most are there already, and a word that few change stays in all caches. Where the word had bits, the bit above is set, or
+            // whoever set them is about to set it.
+            if cell.load(SeqCst) & bit != 0 || cell.fetch_or(bit, SeqCst) != 0 {
+                return;
+            }
+            at = word;
+        }
+    }
+
+    /// Removes a pageblock. `false` if it is not there.
+    pub(crate) fn remove(&self, block: BlockIndex) -> bool {
+        self.remove_all(block / BITS, 1 << (block % BITS))
+    }
+
+    /// Removes these pageblocks of a word, if all are there.
+    fn remove_all(&self, word: usize, bits: usize) -> bool {
+        let Some(cell) = self.word(0, word) else { return false };
+        let remove = |now: usize| (now & bits == bits).then_some(now & !bits);
+        match cell.fetch_update(SeqCst, SeqCst, remove) {
+            Ok(before) if before == bits => self.note_empty(word),
+            Ok(_) => {}
+            Err(_) => return false,
+        }
+        true
+    }
+
+    /// A word of pageblocks is empty: the bit above it goes, and so on.
+    fn note_empty(&self, word: usize) {
+        let mut at = word;
+        for level in 1..self.index.levels {
+            let (above, bit) = (at / BITS, 1 << (at % BITS));
+            let (Some(below), Some(cell)) = (self.word(level - 1, at), self.word(level, above)) else {
+                return;
+            };
+            let before = cell.fetch_and(!bit, SeqCst);
+            if below.load(SeqCst) != 0 {
+                self.add_above(level, at);
+                return;
+            }
+            if before != bit {
+                return;
+            }
+            at = above;
+        }
+    }
+
+    /// The first member from `from` on.
+    fn next(&self, from: BlockIndex) -> Option<BlockIndex> {
+        let (mut level, mut at) = (0, from);
+        loop {
+            let word = at / BITS;
+            if word >= self.words_of(level) {
+                return None;
+            }
+            let bits = self.word(level, word)?.load(SeqCst) & usize::MAX << (at % BITS);
+            if bits != 0 {
+                let found = word * BITS + bits.trailing_zeros() as usize;
+                if level == 0 {
+                    return Some(found);
+                }
+                (level, at) = (level - 1, found * BITS);
+            } else if level + 1 == self.index.levels {
+                return None;
+            } else {
+                (level, at) = (level + 1, word + 1);
+            }
+        }
+    }
+
+    /// A member in this range: the first one from `near` on, or else the first of all.
+    pub(crate) fn find(&self, range: &Range<BlockIndex>, near: BlockIndex) -> Option<BlockIndex> {
+        let near = near.clamp(range.start, range.end);
+        let within = |from: BlockIndex, end: BlockIndex| self.next(from).filter(|block| *block < end);
+        within(near, range.end).or_else(|| within(range.start, near))
+    }
+
+    /// Removes two members that lie together, the first one at an even place. `false` if one is not there.
+    pub(crate) fn remove_pair(&self, first: BlockIndex) -> bool {
+        self.remove_all(first / BITS, 0b11 << (first % BITS))
+    }
+
+    /// Whether both of a pair are there.
+    pub(crate) fn has_pair(&self, first: BlockIndex) -> bool {
+        self.word(0, first / BITS).is_some_and(|word| word.load(SeqCst) >> (first % BITS) & 0b11 == 0b11)
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn a_set_is_what_a_list_of_its_members_says() {
+        for blocks in [1, 63, 64, 65, 5000, 300_000] {
+            let index = Index::new(Storage::owned(2 * Index::words(blocks), IndexWord::new).unwrap(), blocks);
+            let set = index.set(1);
+            let mut members = BTreeSet::new();
+            let mut seed = 5_u64;
+            let mut random = move |below: usize| {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                (seed >> 33) as usize % below
+            };
+            for _ in 0..if cfg!(miri) { 100 } else { 5000 } {
+                let block = random(blocks);
+                if random(2) == 0 {
+                    set.add(block);
+                    members.insert(block);
+                } else {
+                    assert_eq!(set.remove(block), members.remove(&block));
+                }
+                let (near, start) = (random(blocks), random(blocks));
+                let range = start..start + random(blocks - start + 1);
+                let from = near.clamp(range.start, range.end);
+                let expected =
+                    members.range(from..range.end).next().or_else(|| members.range(range.clone()).next());
+                assert_eq!(set.find(&range, near), expected.copied(), "{near} in {range:?}");
+                assert_eq!(set.has(block), members.contains(&block));
+            }
+            assert_eq!(index.set(0).find(&(0..blocks), 0), None, "the other set is empty");
+        }
+    }
+
+    #[test]
+    fn pairs_go_together_or_not_at_all() {
+        let index = Index::new(Storage::owned(Index::words(300), IndexWord::new).unwrap(), 300);
+        let set = index.set(0);
+        [6, 7, 8].into_iter().for_each(|block| set.add(block));
+        assert!(set.has_pair(6) && !set.has_pair(8));
+        assert!(!set.remove_pair(8) && set.remove_pair(6) && !set.remove_pair(6));
+        assert_eq!(set.find(&(0..300), 0), Some(8));
+    }
+}

@@ -1,0 +1,361 @@
+//! The frames of a row, in one word: which are free, where blocks in use begin, and which nobody has.
+//!
+//! Each frame has two bits: one in the word's lower half, one in the upper half.
+//!
+//! | lower | upper | the frame |
+//! |---|---|---|
+//! | 1 | 0 | is free |
+//! | 0 | 1 | is in use: a block begins here |
+//! | 0 | 0 | is in use: the block that begins before goes on |
+//! | 1 | 1 | is *withheld*: no memory, out of service, or between two owners |
+//!
+//! One exchange of the word takes a block or frees it, and checks the block's order on the way. So of two that free a block, one
+//! finds that it is no block in use any more.
+
+use core::fmt;
+
+use pageset_core::{Order, PAGEBLOCK_FRAMES};
+
+/// Frames of a pageblock.
+pub(crate) const FRAMES: usize = PAGEBLOCK_FRAMES as usize;
+/// Frames of a row.
+pub(crate) const ROW_FRAMES: usize = usize::BITS as usize / 2;
+/// Rows of a pageblock.
+pub(crate) const ROWS: usize = FRAMES / ROW_FRAMES;
+/// The order whose blocks are a row each.
+pub(crate) const ROW_ORDER: usize = ROW_FRAMES.trailing_zeros() as usize;
+
+/// All frames of a row, as bits.
+pub(crate) const ALL: usize = usize::MAX >> ROW_FRAMES;
+
+/// By order, where a block may begin: every first bit of so many. A power of two of entries, so that each place is one without a check.
+const STARTS: [usize; 8] = {
+    let mut starts = [0; 8];
+    let mut order = 0;
+    while order <= ROW_ORDER {
+        let mut at = 0;
+        while at < ROW_FRAMES {
+            starts[order] |= 1 << at;
+            at += 1 << order;
+        }
+        order += 1;
+    }
+    starts
+};
+
+/// What the frames of a row are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Row(pub(crate) usize);
+
+/// What a frame is, as far as its row tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Frame {
+    Free,
+    Withheld,
+    /// A block in use begins here. It has so many frames in this row.
+    Head(usize),
+    /// A block in use begins before.
+    Inside,
+}
+
+impl Row {
+    /// Every frame is free.
+    pub(crate) const FREE: Self = Self(ALL);
+    /// Every frame is withheld.
+    pub(crate) const WITHHELD: Self = Self(usize::MAX);
+    /// A block goes on in every frame.
+    pub(crate) const INSIDE: Self = Self(0);
+    /// A block begins with the first frame, and has the whole row.
+    pub(crate) const HEAD: Self = Self(1 << ROW_FRAMES);
+
+    #[inline]
+    const fn lower(self) -> usize {
+        self.0 & ALL
+    }
+
+    #[inline]
+    const fn upper(self) -> usize {
+        self.0 >> ROW_FRAMES
+    }
+
+    /// The free frames, as bits.
+    #[inline]
+    pub(crate) const fn free(self) -> usize {
+        self.lower() & !self.upper()
+    }
+
+    /// The frames at which blocks in use begin.
+    #[inline]
+    pub(crate) const fn heads(self) -> usize {
+        self.upper() & !self.lower()
+    }
+
+    /// The frames in which a block goes on.
+    #[inline]
+    pub(crate) const fn inside(self) -> usize {
+        !(self.lower() | self.upper()) & ALL
+    }
+
+    /// The frames that nobody has.
+    #[inline]
+    pub(crate) const fn withheld(self) -> usize {
+        self.lower() & self.upper()
+    }
+
+    /// Where free blocks of this order, a row's at most, begin.
+    #[inline]
+    pub(crate) const fn free_blocks(self, order: Order) -> usize {
+        runs(self.free(), order.index())
+    }
+
+    /// Whether a block of this order, a row's at most, is free.
+    #[inline]
+    pub(crate) const fn has_free(self, order: usize) -> bool {
+        runs(self.free(), order) != 0
+    }
+
+    /// The largest order of which a block is free; `None` if nothing is.
+    #[inline]
+    pub(crate) const fn largest_free(self) -> Option<usize> {
+        let (mut free, mut order) = (self.free(), 0);
+        if free == 0 {
+            return None;
+        }
+        while order < ROW_ORDER {
+            free = free & (free >> (1 << order)) & STARTS[order + 1];
+            if free == 0 {
+                break;
+            }
+            order += 1;
+        }
+        Some(order)
+    }
+
+    /// With these free blocks of an order in use.
+    #[inline]
+    pub(crate) const fn with_taken(self, heads: usize, order: Order) -> Self {
+        Self(self.0 & !frames_of(heads, order) | heads << ROW_FRAMES)
+    }
+
+    /// With these blocks of an order free. `None` if one of them is no block in use of this order, as far as this row tells.
+    #[inline]
+    pub(crate) const fn with_put(self, heads: usize, order: Order) -> Option<Self> {
+        let frames = frames_of(heads, order);
+        // Where the next block begins, or else the block is larger.
+        let ends = if order.index() < ROW_ORDER { (heads << order.frames()) & ALL } else { 0 };
+        let is_right = heads & !STARTS[order.index() & 7] == 0
+            && self.lower() & frames == 0
+            && self.upper() & frames == heads
+            && self.inside() & ends == 0;
+        if is_right { Some(Self(self.0 & !(frames << ROW_FRAMES) | frames)) } else { None }
+    }
+
+    /// With these frames, which must be in use, free, whatever blocks they are. `None` if one is not in use.
+    pub(crate) const fn with_released(self, frames: usize) -> Option<Self> {
+        if self.lower() & frames != 0 {
+            return None;
+        }
+        Some(Self(self.0 & !(frames << ROW_FRAMES) | frames))
+    }
+
+    /// With these frames, which must be free, as blocks of one frame or withheld. `None` if one is not free.
+    pub(crate) const fn with_free_withheld(self, frames: usize) -> Option<Self> {
+        if self.free() & frames != frames { None } else { Some(Self(self.0 | frames << ROW_FRAMES)) }
+    }
+
+    /// With these withheld frames free. `None` if one is not withheld.
+    pub(crate) const fn with_freed_withheld(self, frames: usize) -> Option<Self> {
+        if self.withheld() & frames != frames { None } else { Some(Self(self.0 & !(frames << ROW_FRAMES))) }
+    }
+
+    /// With a block in use that begins at this frame withheld: its first frame says so, the others go on as they do.
+    pub(crate) const fn with_block_withheld(self, frame: usize) -> Option<Self> {
+        if self.heads() >> frame & 1 == 1 { Some(Self(self.0 | 1 << frame)) } else { None }
+    }
+
+    /// With a block that begins at this frame, which was inside another one.
+    pub(crate) const fn with_cut(self, frame: usize) -> Option<Self> {
+        if self.inside() >> frame & 1 == 1 { Some(Self(self.0 | 1 << (ROW_FRAMES + frame))) } else { None }
+    }
+
+    /// With all of these frames that are in use blocks of one frame.
+    pub(crate) const fn with_split(self, frames: usize) -> Self {
+        let in_use = !self.lower() & frames;
+        Self(self.0 | in_use << ROW_FRAMES)
+    }
+
+    /// What a frame is.
+    pub(crate) const fn frame(self, frame: usize) -> Frame {
+        match (self.lower() >> frame & 1, self.upper() >> frame & 1) {
+            (1, 0) => Frame::Free,
+            (1, _) => Frame::Withheld,
+            (_, 0) => Frame::Inside,
+            _ => Frame::Head(1 + (self.inside() >> frame >> 1).trailing_ones() as usize),
+        }
+    }
+
+    /// The last frame up to this one that is not inside a block.
+    pub(crate) const fn start_before(self, frame: usize) -> Option<usize> {
+        let starts = !self.inside() & ALL & (ALL >> (ROW_FRAMES - 1 - frame));
+        match starts.checked_ilog2() {
+            Some(start) => Some(start as usize),
+            None => None,
+        }
+    }
+}
+
+impl fmt::Debug for Row {
+    /// One sign a frame: `.` free, `H` head, `-` inside, `x` withheld.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (0..ROW_FRAMES).try_for_each(|frame| {
+            f.write_str(match self.frame(frame) {
+                Frame::Free => ".",
+                Frame::Withheld => "x",
+                Frame::Head(_) => "H",
+                Frame::Inside => "-",
+            })
+        })
+    }
+}
+
+/// Where blocks of an order begin of which all bits are set. Without a loop, since each allocation asks.
+#[inline]
+const fn runs(bits: usize, order: usize) -> usize {
+    let mut runs = bits;
+    if order >= 1 {
+        runs &= runs >> 1;
+        if order >= 2 {
+            runs &= runs >> 2;
+            if order >= 3 {
+                runs &= runs >> 4;
+                if order >= 4 {
+                    runs &= runs >> 8;
+                    if order >= 5 {
+                        runs &= runs >> (ROW_FRAMES / 2);
+                    }
+                }
+            }
+        }
+    }
+    runs & STARTS[order & 7]
+}
+
+/// All frames of blocks of an order, by a bit for each first one.
+#[inline]
+pub(crate) const fn frames_of(heads: usize, order: Order) -> usize {
+    let (mut frames, order) = (heads, order.index());
+    if order >= 1 {
+        frames |= frames << 1;
+        if order >= 2 {
+            frames |= frames << 2;
+            if order >= 3 {
+                frames |= frames << 4;
+                if order >= 4 {
+                    frames |= frames << 8;
+                    if order >= 5 {
+                        frames |= frames << (ROW_FRAMES / 2);
+                    }
+                }
+            }
+        }
+    }
+    frames & ALL
+}
+
+/// The lowest bits, `limit` at most.
+#[inline]
+pub(crate) const fn lowest(bits: usize, limit: usize) -> usize {
+    if limit == 1 {
+        return bits & bits.wrapping_neg();
+    }
+    let (mut rest, mut left) = (bits, limit);
+    while rest != 0 && left > 0 {
+        rest &= rest - 1;
+        left -= 1;
+    }
+    bits & !rest
+}
+
+/// The rows of some frames of a pageblock, and which frames of each as bits.
+pub(crate) fn rows_of(frames: core::ops::Range<usize>) -> impl DoubleEndedIterator<Item = (usize, usize)> {
+    (frames.start / ROW_FRAMES..frames.end.div_ceil(ROW_FRAMES)).map(move |row| {
+        let first = row * ROW_FRAMES;
+        let (from, to) = (frames.start.max(first) - first, frames.end.min(first + ROW_FRAMES) - first);
+        (row, if from < to { (ALL >> (ROW_FRAMES - (to - from))) << from } else { 0 })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order(order: usize) -> Order {
+        Order::new(order as u8).expect("an order")
+    }
+
+    /// A row's blocks, taken and freed at random beside a list of them: every answer is the list's.
+    #[test]
+    fn a_row_knows_each_block_and_its_order() {
+        let mut seed = 7_u64;
+        let mut random = move |below: usize| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (seed >> 33) as usize % below
+        };
+        let mut row = Row::FREE;
+        let mut blocks: std::vec::Vec<(usize, usize)> = std::vec::Vec::new();
+        for _ in 0..20_000 {
+            let of = random(ROW_ORDER + 1);
+            if random(2) == 0 {
+                let heads = lowest(row.free_blocks(order(of)), 1 + random(2));
+                row = row.with_taken(heads, order(of));
+                let taken = (0..ROW_FRAMES).filter(|at| heads >> at & 1 == 1);
+                blocks.extend(taken.map(|at| (at, of)));
+            } else {
+                let at = random(ROW_FRAMES);
+                let put = row.with_put(1 << at, order(of));
+                let known = blocks.iter().position(|block| *block == (at, of));
+                assert_eq!(put.is_some(), known.is_some(), "{row:?} {at} {of} {blocks:?}");
+                if let Some((put, known)) = put.zip(known) {
+                    row = put;
+                    blocks.swap_remove(known);
+                }
+            }
+            for (at, of) in &blocks {
+                assert_eq!(row.frame(*at), Frame::Head(1 << of), "{row:?}");
+                assert_eq!(row.start_before(at + (1 << of) - 1), Some(*at));
+            }
+            let in_use: usize = blocks.iter().map(|(_, of)| 1 << of).sum();
+            assert_eq!(row.free().count_ones() as usize, ROW_FRAMES - in_use);
+            let largest = (0..=ROW_ORDER).rev().find(|of| row.free_blocks(order(*of)) != 0);
+            assert_eq!(row.largest_free(), largest);
+        }
+    }
+
+    #[test]
+    fn withheld_frames_are_neither_free_nor_in_use() {
+        let row = Row::FREE.with_free_withheld(0b110).unwrap();
+        assert_eq!((row.withheld(), row.free(), row.heads(), row.inside()), (0b110, ALL & !0b110, 0, 0));
+        assert_eq!(row.with_put(0b10, Order::ZERO), None);
+        assert_eq!(row.with_released(0b10), None);
+        assert_eq!(row.with_free_withheld(0b10), None);
+        assert_eq!(row.with_freed_withheld(0b110), Some(Row::FREE));
+        let block = Row::FREE.with_taken(0b100, order(2)).with_block_withheld(2).map(|row| row.frame(3));
+        assert_eq!(block, Some(Frame::Inside), "bit 2 is no start of order 2, but a row does not mind");
+    }
+
+    #[test]
+    fn a_block_may_be_cut_in_two() {
+        let row = Row::FREE.with_taken(1, order(3));
+        let cut = row.with_cut(4).unwrap();
+        assert_eq!((cut.frame(0), cut.frame(4)), (Frame::Head(4), Frame::Head(4)));
+        assert_eq!(cut.with_cut(4), None, "a block begins there already");
+        assert_eq!(row.with_split(ALL).heads(), 0xff);
+    }
+
+    #[test]
+    fn rows_of_a_range() {
+        let rows: std::vec::Vec<_> = rows_of(ROW_FRAMES - 1..2 * ROW_FRAMES + 2).collect();
+        assert_eq!(rows, [(0, 1 << (ROW_FRAMES - 1)), (1, ALL), (2, 0b11)]);
+        assert_eq!(rows_of(3..3).map(|(_, frames)| frames).sum::<usize>(), 0);
+    }
+}

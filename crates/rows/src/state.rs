@@ -1,0 +1,340 @@
+//! What a pageblock is for: in one word, which changes by exchange.
+
+use pageset_core::{CpuId, MigrateType, Order, PAGEBLOCK_ORDER};
+
+use crate::atomic::{AtomicU32, SeqCst, constant};
+use crate::row::{ROW_ORDER, Row};
+
+/// What a pageblock is at the moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum Phase {
+    /// No frame of it is memory.
+    Absent = 0,
+    /// Free as a whole.
+    Whole = 1,
+    /// One block in use, or the first half of one.
+    Block = 2,
+    /// The second half of a block in use.
+    SecondHalf = 3,
+    /// Its rows say what its frames are.
+    Open = 4,
+    /// One CPU changes it from one of these to another.
+    Changing = 5,
+    /// Free as a whole, and out of service.
+    Parked = 6,
+}
+
+/// Everything about a pageblock but its frames.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct State(u32);
+
+const PHASE: u32 = 0b111;
+const PAIR: u32 = 1 << 3;
+const TYPE_AT: u32 = 4;
+const TYPE: u32 = 0b111 << TYPE_AT;
+const MARK_AT: u32 = 7;
+const MARK: u32 = 0b1111 << MARK_AT;
+const COUNTED: u32 = 1 << 11;
+const HOLED: u32 = 1 << 12;
+const ISOLATED: u32 = 1 << 13;
+const BAD: u32 = 1 << 14;
+const RESERVED: u32 = 1 << 15;
+const OWNER_AT: u32 = 16;
+
+/// CPUs that can reserve pageblocks.
+pub(crate) const MAX_CPUS: usize = 1 << (32 - OWNER_AT);
+
+impl State {
+    pub(crate) const ABSENT: Self = Self(Phase::Absent as u32);
+
+    /// An open pageblock for requests of one type, which no CPU reserves.
+    #[inline]
+    pub(crate) const fn open(migratetype: MigrateType) -> Self {
+        Self(Phase::Open as u32).of_type(migratetype)
+    }
+
+    #[inline]
+    pub(crate) const fn phase(self) -> Phase {
+        match self.0 & PHASE {
+            0 => Phase::Absent,
+            1 => Phase::Whole,
+            2 => Phase::Block,
+            3 => Phase::SecondHalf,
+            4 => Phase::Open,
+            5 => Phase::Changing,
+            _ => Phase::Parked,
+        }
+    }
+
+    #[inline]
+    #[must_use]
+    pub(crate) const fn in_phase(self, phase: Phase) -> Self {
+        Self(self.0 & !PHASE | phase as u32)
+    }
+
+    /// As a pageblock that nobody uses: only whether it is isolated stays.
+    #[must_use]
+    pub(crate) const fn unused(self, phase: Phase) -> Self {
+        Self(self.0 & ISOLATED | phase as u32)
+    }
+
+    /// Whether frames of it may be taken for requests of this type.
+    #[inline]
+    pub(crate) const fn serves(self, migratetype: MigrateType) -> bool {
+        (self.0 ^ Self::open(migratetype).0) & (PHASE | TYPE | ISOLATED) == 0
+    }
+
+    /// Whether frames of it may be taken.
+    #[inline]
+    pub(crate) const fn gives(self) -> bool {
+        self.0 & (PHASE | ISOLATED) == Phase::Open as u32
+    }
+
+    /// The largest order of which it has a free block, as far as is known: it stands in the set of that order, or is about to. `None` if
+    /// it stands in none.
+    #[inline]
+    pub(crate) const fn set_order(self) -> Option<usize> {
+        if self.0 & (PHASE | ISOLATED | RESERVED) == Phase::Open as u32 {
+            self.mark().checked_sub(1)
+        } else {
+            None
+        }
+    }
+
+    /// Whether a free that left this row asks for a look at the pageblock: one that a CPU reserves is looked at by that CPU.
+    #[inline]
+    pub(crate) const fn minds(self, row: Row) -> bool {
+        if self.0 & (PHASE | RESERVED | ISOLATED) != Phase::Open as u32 {
+            return false;
+        }
+        if self.0 & COUNTED != 0 || row.0 == Row::FREE.0 {
+            return true;
+        }
+        let mark = self.mark();
+        mark <= ROW_ORDER && row.has_free(mark)
+    }
+
+    /// The order of a block in use that is a pageblock, or two.
+    #[inline]
+    pub(crate) const fn block_order(self) -> Order {
+        if self.0 & PAIR == 0 { Order::PAGEBLOCK } else { Order::MAX }
+    }
+
+    #[inline]
+    #[must_use]
+    pub(crate) const fn of_block(self, order: Order) -> Self {
+        if order.index() > PAGEBLOCK_ORDER { Self(self.0 | PAIR) } else { Self(self.0 & !PAIR) }
+    }
+
+    #[inline]
+    pub(crate) const fn is_block_of(self, order: Order) -> bool {
+        let wanted = Self(Phase::Block as u32).of_block(order);
+        (self.0 ^ wanted.0) & (PHASE | PAIR | BAD) == 0
+    }
+
+    /// The lowest order of which it had no free block when it was looked at last.
+    #[inline]
+    pub(crate) const fn mark(self) -> usize {
+        ((self.0 & MARK) >> MARK_AT) as usize
+    }
+
+    #[inline]
+    #[must_use]
+    pub(crate) const fn marked(self, mark: usize) -> Self {
+        Self(self.0 & !MARK | (mark as u32) << MARK_AT & MARK)
+    }
+
+    #[inline]
+    pub(crate) const fn type_index(self) -> usize {
+        ((self.0 & TYPE) >> TYPE_AT) as usize
+    }
+
+    #[inline]
+    pub(crate) const fn migratetype(self) -> MigrateType {
+        match MigrateType::from_index(self.type_index()) {
+            Some(migratetype) => migratetype,
+            None => MigrateType::Isolate,
+        }
+    }
+
+    #[inline]
+    #[must_use]
+    pub(crate) const fn of_type(self, migratetype: MigrateType) -> Self {
+        Self(self.0 & !TYPE | (migratetype.index() as u32) << TYPE_AT)
+    }
+
+    /// The CPU that reserves it.
+    #[inline]
+    pub(crate) const fn owner(self) -> Option<CpuId> {
+        if self.0 & RESERVED == 0 { None } else { Some(CpuId(self.0 >> OWNER_AT)) }
+    }
+
+    #[inline]
+    pub(crate) const fn is_reserved_by(self, cpu: CpuId) -> bool {
+        (self.0 ^ (RESERVED | cpu.0 << OWNER_AT)) & (RESERVED | u32::MAX << OWNER_AT) == 0
+    }
+
+    /// For one CPU, and in no index.
+    #[inline]
+    #[must_use]
+    pub(crate) const fn reserved_by(self, cpu: CpuId) -> Self {
+        Self(self.unreserved().0 | RESERVED | cpu.0 << OWNER_AT)
+    }
+
+    /// For nobody, and not yet in an index.
+    #[inline]
+    #[must_use]
+    pub(crate) const fn unreserved(self) -> Self {
+        Self(self.0 & !(RESERVED | u32::MAX << OWNER_AT | MARK | COUNTED))
+    }
+
+    /// Whether the zone counts all of its free frames.
+    pub(crate) const fn is_counted(self) -> bool {
+        self.0 & COUNTED != 0
+    }
+
+    #[must_use]
+    pub(crate) const fn counted(self, is_counted: bool) -> Self {
+        if is_counted { Self(self.0 | COUNTED) } else { Self(self.0 & !COUNTED) }
+    }
+
+    /// Whether some of its frames are no memory.
+    #[inline]
+    pub(crate) const fn is_holed(self) -> bool {
+        self.0 & HOLED != 0
+    }
+
+    #[must_use]
+    pub(crate) const fn holed(self) -> Self {
+        Self(self.0 | HOLED)
+    }
+
+    /// Whether frames of it are out of service for good; if it is a block in use, whether it is.
+    #[inline]
+    pub(crate) const fn has_bad(self) -> bool {
+        self.0 & BAD != 0
+    }
+
+    #[must_use]
+    pub(crate) const fn bad(self) -> Self {
+        Self(self.0 | BAD)
+    }
+
+    /// Whether it is out of service: its free frames are nobody's.
+    #[inline]
+    pub(crate) const fn is_isolated(self) -> bool {
+        self.0 & ISOLATED != 0
+    }
+
+    #[must_use]
+    pub(crate) const fn isolated(self, is_isolated: bool) -> Self {
+        if is_isolated { Self(self.0 | ISOLATED) } else { Self(self.0 & !ISOLATED) }
+    }
+}
+
+impl core::fmt::Debug for State {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{:?} {} mark {}", self.phase(), self.migratetype(), self.mark())?;
+        if let Some(cpu) = self.owner() {
+            write!(f, " reserved by CPU {}", cpu.0)?;
+        }
+        let flags = [("isolated", self.is_isolated()), ("holed", self.is_holed()), ("bad", self.has_bad())];
+        flags.iter().filter(|(_, set)| *set).try_for_each(|(name, _)| write!(f, " {name}"))
+    }
+}
+
+/// A pageblock's state, and how many of its free frames the zone counts. A table's zeros: no memory.
+#[derive(Debug)]
+pub struct BlockState {
+    state: AtomicU32,
+    pub(crate) counted: AtomicU32,
+}
+
+impl Default for BlockState {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl BlockState {
+    constant! {
+        /// An entry of a table, to be filled when the allocator is built.
+        #[must_use]
+        pub fn new() -> Self {
+            Self { state: AtomicU32::new(State::ABSENT.0), counted: AtomicU32::new(0) }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn get(&self) -> State {
+        State(self.state.load(SeqCst))
+    }
+
+    /// For whoever has the pageblock for himself.
+    #[inline]
+    pub(crate) fn set(&self, state: State) {
+        self.state.store(state.0, SeqCst);
+    }
+
+    /// Changes the state by `change`, unless that returns none. Returns the state before, or the one that was not changed.
+    #[inline]
+    pub(crate) fn update(&self, change: impl Fn(State) -> Option<State>) -> Result<State, State> {
+        let mut state = self.state.load(SeqCst);
+        loop {
+            let Some(next) = change(State(state)) else { return Err(State(state)) };
+            match self.state.compare_exchange_weak(state, next.0, SeqCst, SeqCst) {
+                Ok(_) => return Ok(State(state)),
+                Err(now) => state = now,
+            }
+        }
+    }
+
+    /// Changes the phase from `from` to `to`.
+    #[inline]
+    pub(crate) fn change(&self, from: Phase, to: Phase) -> bool {
+        self.update(|state| (state.phase() == from).then(|| state.in_phase(to))).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_do_not_touch_each_other() {
+        for migratetype in MigrateType::ALL {
+            let open = State::open(migratetype);
+            assert_eq!((open.phase(), open.migratetype(), open.owner()), (Phase::Open, migratetype, None));
+            assert!(open.serves(migratetype) && !open.isolated(true).serves(migratetype));
+            let reserved = open.marked(9).reserved_by(CpuId(65_535));
+            assert_eq!((reserved.owner(), reserved.mark()), (Some(CpuId(65_535)), 0));
+            assert!(reserved.is_reserved_by(CpuId(65_535)) && !reserved.is_reserved_by(CpuId(1)));
+            assert_eq!(reserved.unreserved(), open);
+            for mark in 0..=9 {
+                let marked = open.marked(mark);
+                assert_eq!((marked.mark(), marked.migratetype()), (mark, migratetype));
+                assert_eq!(marked.set_order(), mark.checked_sub(1));
+                assert_eq!(
+                    (marked.reserved_by(CpuId(0)).set_order(), marked.isolated(true).set_order()),
+                    (None, None)
+                );
+            }
+        }
+        for order in [Order::PAGEBLOCK, Order::MAX] {
+            let block = State::ABSENT.in_phase(Phase::Block).of_block(order);
+            assert!(block.is_block_of(order) && !block.bad().is_block_of(order));
+            assert_eq!(block.block_order(), order);
+        }
+    }
+
+    #[test]
+    fn a_free_is_minded_where_it_changes_the_index() {
+        let one = Row(1);
+        let open = State::open(MigrateType::Movable);
+        assert!(open.minds(one) && !open.marked(1).minds(one) && open.marked(1).minds(Row(3)));
+        assert!(open.marked(9).minds(Row::FREE), "it may be whole now");
+        assert!(open.marked(3).counted(true).minds(one), "the zone's count is old now");
+        assert!(!open.reserved_by(CpuId(0)).minds(Row::FREE) && !open.isolated(true).minds(Row::FREE));
+    }
+}

@@ -1,0 +1,157 @@
+//! A zone: which pageblocks it has, how many frames are free, and how many have to stay free.
+
+use core::ops::Range;
+
+use pageset_core::{NodeId, PAGEBLOCK_FRAMES, Pfn, Watermark, Watermarks, ZoneId, ZoneKind};
+
+use crate::atomic::{AtomicUsize, Relaxed, array, constant};
+use crate::index::BlockIndex;
+
+/// One zone. In this order: what says where it is lies in one line; then, on both sides of what changes often, what requests and
+/// frees compare with, and which seldom changes.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct Zone {
+    pub(crate) span: Range<u64>,
+    /// Frame number minus frame index, modulo 2^64.
+    pub(crate) offset: u64,
+    /// Its pageblocks, the first of which begins at a multiple of the largest block.
+    pub(crate) blocks: Range<BlockIndex>,
+    pub(crate) id: ZoneId,
+    pub(crate) kind: ZoneKind,
+    pub(crate) node: NodeId,
+    /// Frames to keep back from requests that could use a higher zone.
+    pub(crate) lowmem_reserve: [u64; ZoneKind::COUNT],
+    gauges: Gauges,
+    /// Frames that the allocator may hand out.
+    pub(crate) managed: AtomicUsize,
+    marks: [AtomicUsize; 3],
+    /// Whole pageblocks that are kept for atomic requests of high order. There may be fewer at the moment.
+    pub(crate) reserved: AtomicUsize,
+}
+
+/// What is free and in nobody's use. A line of its own, which changes when CPUs take and give whole pageblocks.
+#[derive(Debug)]
+#[repr(align(64))]
+struct Gauges {
+    whole: AtomicUsize,
+    /// Free frames of open pageblocks that no CPU reserves, as far as they are counted.
+    idle: AtomicUsize,
+    /// Open pageblocks that CPUs reserve.
+    reserved: AtomicUsize,
+}
+
+impl Default for Zone {
+    fn default() -> Self {
+        Self::empty()
+    }
+}
+
+impl Zone {
+    constant! {
+        /// A zone without memory.
+        #[must_use]
+        pub fn empty() -> Self {
+            Self {
+                id: ZoneId(0),
+                kind: ZoneKind::Normal,
+                node: NodeId(0),
+                span: 0..0,
+                managed: AtomicUsize::new(0),
+                blocks: 0..0,
+                offset: 0,
+                lowmem_reserve: [0; ZoneKind::COUNT],
+                marks: array!(AtomicUsize::new(0)),
+                reserved: AtomicUsize::new(0),
+                gauges: Gauges {
+                    whole: AtomicUsize::new(0),
+                    idle: AtomicUsize::new(0),
+                    reserved: AtomicUsize::new(0),
+                },
+            }
+        }
+    }
+
+    /// The frame number of a frame index.
+    #[inline]
+    pub(crate) fn pfn(&self, frame: usize) -> Pfn {
+        Pfn((frame as u64).wrapping_add(self.offset))
+    }
+
+    /// The frame index of a frame number of this zone's.
+    #[inline]
+    pub(crate) fn frame(&self, pfn: Pfn) -> Option<usize> {
+        self.span.contains(&pfn.0).then(|| pfn.0.wrapping_sub(self.offset) as usize)
+    }
+
+    pub(crate) fn managed(&self) -> u64 {
+        self.managed.load(Relaxed) as u64
+    }
+
+    pub(crate) fn add_whole(&self, blocks: usize) {
+        self.gauges.whole.fetch_add(blocks, Relaxed);
+    }
+
+    pub(crate) fn remove_whole(&self, blocks: usize) {
+        self.gauges.whole.fetch_sub(blocks, Relaxed);
+    }
+
+    /// So many frames of a pageblock were counted as free, and so many are now.
+    pub(crate) fn recount(&self, before: u32, now: u32) {
+        if before != now {
+            self.gauges.idle.fetch_add((now as usize).wrapping_sub(before as usize), Relaxed);
+        }
+    }
+
+    /// A CPU reserves one more pageblock.
+    pub(crate) fn note_reserved(&self) {
+        self.gauges.reserved.fetch_add(1, Relaxed);
+    }
+
+    /// A CPU reserves one pageblock less.
+    pub(crate) fn note_unreserved(&self) {
+        self.gauges.reserved.fetch_sub(1, Relaxed);
+    }
+
+    /// Whether a CPU reserves a pageblock.
+    pub(crate) fn has_reserved(&self) -> bool {
+        self.gauges.reserved.load(Relaxed) != 0
+    }
+
+    /// Pageblocks that are free as a whole, and that anybody can claim.
+    pub(crate) fn whole_blocks(&self) -> usize {
+        self.gauges.whole.load(Relaxed)
+    }
+
+    /// Frames that are free at least: what was freed to a pageblock since it was counted comes on top, and what is free in pageblocks that
+    /// CPUs reserve.
+    pub(crate) fn free_at_least(&self) -> u64 {
+        let whole = (self.whole_blocks() as u64).saturating_mul(u64::from(PAGEBLOCK_FRAMES));
+        whole.saturating_add(self.idle_frames().max(0) as u64)
+    }
+
+    /// Free frames that are counted in open pageblocks.
+    pub(crate) fn idle_frames(&self) -> i64 {
+        self.gauges.idle.load(Relaxed) as isize as i64
+    }
+
+    pub(crate) fn mark(&self, mark: Watermark) -> u64 {
+        self.marks[mark_index(mark)].load(Relaxed) as u64
+    }
+
+    pub(crate) fn set_marks(&self, marks: Watermarks) {
+        for (mark, frames) in
+            [(Watermark::Min, marks.min), (Watermark::Low, marks.low), (Watermark::High, marks.high)]
+        {
+            self.marks[mark_index(mark)].store(usize::try_from(frames).unwrap_or(usize::MAX), Relaxed);
+        }
+    }
+}
+
+const fn mark_index(mark: Watermark) -> usize {
+    match mark {
+        Watermark::Min => 0,
+        Watermark::Low => 1,
+        Watermark::High => 2,
+    }
+}

@@ -1,0 +1,197 @@
+//! The allocator in tables that are lent to it, made by constant functions, and no operation asks the heap for anything.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::sync::Mutex;
+
+use pageset_core::{
+    Config, ConfigError, CpuId, MigrateType, NodeId, Order, Pfn, Request, RequestTraits, Storage, Watermarks,
+    ZoneConfig, ZoneId, ZoneKind,
+};
+use pageset_rows::{
+    BadBits, BlockAllocator, BlockState, CpuHome, CpuLists, IndexWord, Rows, TableCounts, Tables, Zone,
+};
+
+/// The system's heap, counting what this thread asks of it, and refusing one request.
+struct Counting;
+
+thread_local! {
+    static ASKED: Cell<u64> = const { Cell::new(0) };
+    /// Bytes that this thread has.
+    static HELD: Cell<isize> = const { Cell::new(0) };
+    /// The request that is refused, by its number among those that this thread asks.
+    static REFUSED: Cell<u64> = const { Cell::new(0) };
+}
+
+// SAFETY: every call is passed on to the system's allocator as it is, or refused, which an allocator may do; counting touches
+// thread-local integers only.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ASKED.set(ASKED.get() + 1);
+        if ASKED.get() == REFUSED.get() {
+            return std::ptr::null_mut();
+        }
+        HELD.set(HELD.get() + layout.size() as isize);
+        // SAFETY: the caller's promises are those that `System` asks for.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        HELD.set(HELD.get() - layout.size() as isize);
+        // SAFETY: `memory` came from `System`, through `alloc` above.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static HEAP: Counting = Counting;
+
+const CPU: CpuId = CpuId(0);
+const OTHER: CpuId = CpuId(1);
+const FRAMES: u64 = 4096;
+const BLOCKS: usize = 8;
+
+/// What a kernel has in a static.
+struct Memory {
+    rows: [Rows; BLOCKS],
+    bad: [BadBits; 16],
+    states: [BlockState; BLOCKS],
+    index: [IndexWord; 30],
+    lists: [CpuLists; 2],
+    homes: [CpuHome; 2],
+    zones: [Zone; 1],
+    zonelists: [ZoneId; 1],
+}
+
+static MEMORY: Mutex<Memory> = Mutex::new(Memory {
+    rows: [const { Rows::new() }; BLOCKS],
+    bad: [const { BadBits::new() }; 16],
+    states: [const { BlockState::new() }; BLOCKS],
+    index: [const { IndexWord::new() }; 30],
+    lists: [const { CpuLists::new() }; 2],
+    homes: [const { CpuHome::new() }; 2],
+    zones: [const { Zone::empty() }; 1],
+    zonelists: [ZoneId(0); 1],
+});
+
+fn order(order: u8) -> Order {
+    Order::new(order).expect("tests name orders that there are")
+}
+
+fn request(of: u8) -> Request {
+    Request::new(order(of)).movable().with(RequestTraits::NO_WATERMARKS)
+}
+
+/// Every operation, most of them along several paths; `held` has room for all frames.
+fn everything(allocator: &BlockAllocator<'_>, held: &mut [Option<(Pfn, Order)>]) {
+    // At hand, refilled, whole, rescued, cut, and refused in the end.
+    for (index, slot) in held.iter_mut().enumerate() {
+        let size = [0, 0, 1, 2, 3, 0, 7, 9][index % 8];
+        let wanted = request(size).of_type(MigrateType::ALL[index % 3]);
+        *slot = allocator.alloc(CpuId(index as u32 % 2), &wanted).ok().map(|pfn| (pfn, order(size)));
+    }
+    assert!(allocator.alloc(CPU, &request(10)).is_err(), "memory is exhausted");
+    // Kept, given back, and refused.
+    for (index, slot) in held.iter_mut().enumerate() {
+        if let Some((pfn, size)) = slot.take() {
+            allocator.free(CpuId((index / 3) as u32 % 2), pfn, size).expect("allocated above");
+        }
+        if index % 50 == 0 {
+            allocator.tick(OTHER).expect("it exists");
+        }
+    }
+    allocator.drain_all();
+    assert!(allocator.free(CPU, Pfn(5), Order::ZERO).is_err());
+    let mut slots = [None; 40];
+    allocator.alloc_bulk(CPU, &request(0), &mut slots).expect("memory enough");
+    let blocks: [_; 40] = std::array::from_fn(|slot| (slots[slot].unwrap_or_default(), Order::ZERO));
+    allocator.free_batch(OTHER, &blocks).expect("allocated above");
+    let page = allocator.alloc(CPU, &request(0)).expect("memory enough");
+    allocator.free(OTHER, page, Order::ZERO).expect("allocated above");
+    let together = allocator.alloc_word(CPU, &request(1), 9).expect("memory enough");
+    assert_eq!(allocator.free_word(OTHER, together), None);
+    assert_eq!(allocator.free_word(OTHER, together), Some(together));
+    allocator.drain_all();
+    let start = allocator.alloc_exact(CPU, 77, &request(0)).expect("memory enough").0;
+    allocator.free_range(CPU, start + 10..start + 20).expect("allocated above");
+    assert!(allocator.free_range(CPU, start..start + 77).is_err());
+    allocator.free_range(CPU, start..start + 10).expect("allocated above");
+    allocator.free_range(CPU, start + 20..start + 77).expect("allocated above");
+    allocator.drain_all();
+    allocator.alloc_at(CPU, Pfn(1024), &request(5)).expect("all memory is free");
+    allocator.free(CPU, Pfn(1024), order(5)).expect("allocated above");
+    allocator.isolate_pageblock(CPU, Pfn(3000)).expect("it exists");
+    allocator.unisolate_pageblock(CPU, Pfn(3000), MigrateType::Movable).expect("it is isolated");
+    allocator.mark_bad(CPU, Pfn(3001)).expect("it exists");
+    allocator.cpu_offline(OTHER).expect("a CPU");
+    allocator.cpu_online(OTHER).expect("a CPU");
+    allocator.set_min_free_kbytes(256);
+    allocator.set_watermarks(ZoneId(0), Watermarks { min: 1, low: 2, high: 3 }).expect("it exists");
+    allocator.drain_cpu(CPU).expect("it exists");
+    let census = allocator.validate().expect("nothing broke");
+    assert_eq!((census.free, census.cached, census.allocated, census.leaked), (FRAMES - 1, 0, 0, 1));
+    let counters = allocator.counters();
+    assert!(counters.adopted > 0 && counters.claimed > 0, "{counters:?}");
+}
+
+#[test]
+fn in_statics_no_operation_asks_the_heap() {
+    let mut held = vec![None; FRAMES as usize];
+    let regions = [0..FRAMES];
+    let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..FRAMES, regions: &regions }];
+    let nodes = [NodeId(0); 2];
+    let config = Config::new(&zones, &nodes);
+    let mut memory = MEMORY.lock().expect("nobody panicked");
+    let memory = &mut *memory;
+    let before = ASKED.get();
+    assert!(before > 0, "what the test asks is counted");
+    let counts = TableCounts::for_config(&config).expect("the zone is possible");
+    assert_eq!((counts.pageblocks, counts.bad, counts.lists), (BLOCKS, 16, 2));
+    let tables = Tables {
+        rows: Storage::Borrowed(&mut memory.rows),
+        bad: Storage::Borrowed(&mut memory.bad),
+        states: Storage::Borrowed(&mut memory.states),
+        index: Storage::Borrowed(&mut memory.index),
+        lists: Storage::Borrowed(&mut memory.lists),
+        homes: Storage::Borrowed(&mut memory.homes),
+        zones: Storage::Borrowed(&mut memory.zones),
+        zonelists: Storage::Borrowed(&mut memory.zonelists),
+    };
+    let allocator = BlockAllocator::new(&config, tables).expect("the zone is possible");
+    everything(&allocator, &mut held);
+    assert_eq!(ASKED.get(), before);
+}
+
+/// Refuses the first request of the heap, then the second, and so on, until `build` needs no more. Each refusal is an error, and
+/// nothing is left behind.
+fn each_request_refused<T>(mut build: impl FnMut() -> Result<T, ConfigError>) -> T {
+    for request in 1.. {
+        let held = HELD.get();
+        REFUSED.set(ASKED.get() + request);
+        let built = build();
+        let is_over = ASKED.get() < REFUSED.replace(0);
+        match built {
+            Ok(built) if is_over => {
+                assert!(request > 4, "only {request} requests: what is built is not on the heap");
+                return built;
+            }
+            Ok(_) => panic!("request {request} was refused, and nobody noticed"),
+            Err(error) => assert!(matches!(error, ConfigError::OutOfMemory(bytes) if bytes > 0), "{error}"),
+        }
+        assert_eq!(HELD.get(), held, "what was made before request {request} is given back");
+    }
+    unreachable!("there are not so many requests")
+}
+
+#[test]
+fn fault_06_an_allocator_that_finds_no_memory_for_its_tables_is_an_error() {
+    let mut held = vec![None; FRAMES as usize];
+    let regions = [0..FRAMES];
+    let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..FRAMES, regions: &regions }];
+    let config = Config::new(&zones, &[NodeId(0); 2]);
+    let allocator = each_request_refused(|| BlockAllocator::new(&config, Tables::on_heap(&config)?));
+    // Each request of an operation's would be the first of all.
+    REFUSED.set(ASKED.get() + 1);
+    everything(&allocator, &mut held);
+    assert_eq!(ASKED.get() + 1, REFUSED.replace(0));
+}

@@ -1,0 +1,23 @@
+//! The allocator as its users see it.
+
+mod add;
+mod arrays;
+mod bad;
+mod cpus;
+mod errors;
+#[expect(dead_code, reason = "some operations are the core's only")]
+#[path = "../../../core/tests/family/mod.rs"]
+mod family;
+mod isolation;
+mod machine;
+mod marks;
+mod misuse;
+mod model;
+mod reserve;
+mod reviewers;
+mod settings;
+mod soon;
+mod split;
+mod threads;
+mod whole_use;
+mod word;

@@ -1,0 +1,38 @@
+//! The family's model judges this allocator too: with the same programs as the core's.
+//!
+//! `block_allocator` and the family's own directory are the fuzz target `blocks_operations` too. `PROPTEST_CASES` sets the
+//! number of machines. A failure becomes a test of its own in `regressions`.
+
+mod block_allocator;
+mod regressions;
+#[path = "../../../../core/tests/family/strategies.rs"]
+mod strategies;
+
+use proptest::prelude::*;
+
+use crate::family::operation::Operation;
+use crate::family::play::play;
+use block_allocator::BlockSubject;
+
+fn run(programs: impl Strategy<Value = Vec<Operation>>, share: u32) {
+    let all = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(400);
+    let cases = u32::div_ceil(all, share);
+    let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
+    let strategy = (strategies::machines(), programs);
+    let outcome = proptest::test_runner::TestRunner::new(config).run(&strategy, |(machine, operations)| {
+        play(BlockSubject::new(&machine), &machine, &operations, 1);
+        Ok(())
+    });
+    outcome.unwrap_or_else(|failure| panic!("{failure}"));
+}
+
+#[test]
+fn every_program_agrees_with_the_model() {
+    run(prop::collection::vec(strategies::operations(), 1..80), 1);
+}
+
+#[test]
+fn every_program_agrees_with_the_model_when_memory_is_used_up() {
+    // Each takes all memory many times.
+    run(strategies::dry_programs(), 10);
+}
