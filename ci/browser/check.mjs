@@ -25,6 +25,12 @@ for (const file of process.argv.slice(2)) {
   expect("there are numbers", compared > 50);
   expect("names stay text", (await page.title()).indexOf("taken") < 0 && (await page.locator("img, iframe, object").count()) === 0);
 
+  await page.setViewportSize({ width: 400, height: 900 });
+  await page.waitForTimeout(200);
+  expect("nothing scrolls sideways at 400 pixels", await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+  const tracks = await page.locator("span.track").evaluateAll((all) => all.map((track) => track.clientWidth));
+  expect("bars keep their room at 400 pixels", tracks.every((width) => width > 300));
+
   const size = (statSync(file).size / 1e6).toFixed(2);
   console.log(`${file.split("/").pop()}: ${size} MB, open in ${seconds.toFixed(2)} s, ${compared} numbers compared, ${wrong.length} wrong`);
   wrong.slice(0, 20).forEach((what) => console.log(`  ${what}`));
