@@ -2,7 +2,7 @@
 
 use super::tuning::scaled;
 use super::{Activity, Limits, Pcp};
-use crate::policy::{Decay, Policy};
+use crate::policy::Policy;
 
 /// Outcome of one decay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,11 +47,7 @@ impl Pcp {
     pub fn decay(&mut self, policy: &Policy, limits: Limits) -> Option<Decayed> {
         let tuning = policy.tuning?;
         if self.high > limits.high_min {
-            let lowered = match tuning.decay {
-                Decay::Fifth => (i64::from(self.high) * 4 / 5) as i32,
-                Decay::UnusedUpToFifth => self.high - self.count_min.min(self.high / 5),
-                Decay::Eighth => self.high - (self.high >> 3),
-            };
+            let lowered = self.high - tuning.decay.of(self.high, self.count_min);
             let held = self.count - scaled(limits.batch, policy.scale_max);
             self.high = held.max(lowered).max(limits.high_min);
         }

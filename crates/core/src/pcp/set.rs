@@ -11,6 +11,8 @@ pub(crate) const MAX_LISTS: usize = 30;
 
 /// Which orders and types per-CPU page sets hold, and in how many lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum ListScheme {
     /// Order 0, one list per type: Linux 4.9.
     OrderZero,

@@ -7,7 +7,7 @@
 use super::Pcp;
 use crate::event::DrainReason;
 use crate::policy::{
-    BelowHigh, FactorCap, FactorGrows, FreeHighDrains, FreeHighThreshold, FreeHistory, Policy, PressureStep,
+    BelowHigh, FactorCap, FactorGrows, FreeHistory, Policy, PressureStep,
     PreviousFree, RaiseHigh, ReclaimLimit, RefillRule,
 };
 use crate::zone::Pressure;
@@ -136,12 +136,11 @@ impl Pcp {
         }
         let previous_was_high_order = core::mem::replace(&mut self.previous_was_high_order, true);
         let Some(rule) = &policy.free_high else { return DrainReason::High };
-        let enough_history = match (policy.free_history, rule.threshold) {
-            (FreeHistory::None, _) => false,
-            (FreeHistory::Factor { .. }, _) => self.free_factor != 0,
-            (FreeHistory::Count { .. }, FreeHighThreshold::Batch) => self.free_count >= limits.batch,
-            (FreeHistory::Count { .. }, FreeHighThreshold::BatchAndHalfHighMin) => {
-                self.free_count >= limits.batch + limits.high_min / 2
+        let enough_history = match policy.free_history {
+            FreeHistory::None => false,
+            FreeHistory::Factor { .. } => self.free_factor != 0,
+            FreeHistory::Count { .. } => {
+                rule.threshold.is_reached(self.free_count, limits.batch, limits.high_min)
             }
         };
         let follows = match rule.previous {
@@ -239,10 +238,8 @@ impl Pcp {
     /// free factor.
     pub(super) fn drain_size(&mut self, policy: &Policy, batch: i32, limit: i32, reason: DrainReason) -> i32 {
         if reason == DrainReason::FreeHigh {
-            return match policy.free_high.map(|rule| rule.drains) {
-                Some(FreeHighDrains::Capped) => self.count.min(scaled(batch, policy.scale_max)),
-                Some(FreeHighDrains::All) | None => self.count,
-            };
+            let most = scaled(batch, policy.scale_max);
+            return policy.free_high.map_or(self.count, |rule| rule.drains.of(self.count, most));
         }
         if limit < batch {
             return 1;

@@ -2,6 +2,8 @@
 
 /// Rules of the buddy lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub struct BuddyRules {
     /// What happens when a type has no block large enough (spec §1.6).
     pub fallback: Fallback,
@@ -36,6 +38,8 @@ impl BuddyRules {
 
 /// How memory of another type is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum Fallback {
     /// Move free blocks to the wanted type's lists, then look there again; a free block's list may then differ from
     /// its pageblock's type (spec §1.6.1).
@@ -47,6 +51,8 @@ pub enum Fallback {
 
 /// Which type a drained block has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum DrainType {
     /// The pageblock's type when it was freed, or the list's when it was fetched.
     Remembered,
@@ -56,6 +62,8 @@ pub enum DrainType {
 
 /// How the HIGHATOMIC reserve counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum HighAtomicRule {
     /// Up to 1 % and one block more; watermark checks subtract whole pageblocks.
     WholeBlocks,
@@ -65,6 +73,8 @@ pub enum HighAtomicRule {
 
 /// Which request clears the mark of a boosted zone and wakes the reclaimer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum BoostConsumer {
     /// The next one in that zone.
     AnyRequest,
@@ -74,6 +84,8 @@ pub enum BoostConsumer {
 
 /// Whether frees that bypass a page set because it is busy, or because their pageblock is isolated, are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum DivertedFrees {
     /// They are not.
     Uncounted,

@@ -4,6 +4,8 @@ use crate::pcp::Limits;
 
 /// How `batch` follows from the zone's size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum BatchRule {
     /// A 4096th of the zone, at most a quarter of `cap_bytes`, brought to the form 2^n − 1 (spec §2.2).
     ZoneShare {
@@ -26,6 +28,8 @@ impl BatchRule {
 
 /// How the limits of `count` follow from the zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum HighRule {
     /// One limit: the low watermark, or a fraction of the zone if the sysctl sets one, shared between CPUs.
     Share,

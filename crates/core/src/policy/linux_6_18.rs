@@ -12,7 +12,7 @@ pub const LINUX_6_18: Policy = Policy {
     summary: "as 6.12; free_high needs batch + high_min/2 pages freed",
     source: "mailing-list post (free_high threshold, 6.16); recordings of 6.18.44",
     free_high: Some(FreeHighRule {
-        threshold: FreeHighThreshold::BatchAndHalfHighMin,
+        threshold: FreeHighThreshold::BATCH_AND_HALF_HIGH_MIN,
         ..series::MERGED_FREE_HIGH
     }),
     ..LINUX_6_12

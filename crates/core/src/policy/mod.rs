@@ -14,7 +14,10 @@ mod linux_6_1;
 mod linux_6_12;
 mod linux_6_18;
 mod linux_6_19;
+#[cfg(feature = "serde")]
+mod or_none;
 mod pageblock_ownership;
+mod part;
 mod pcp_buddy;
 mod series;
 
@@ -31,6 +34,7 @@ pub use linux_6_12::{LINUX_6_12, LINUX_6_12_0};
 pub use linux_6_18::{LINUX_6_18, LINUX_6_18_0};
 pub use linux_6_19::LINUX_6_19;
 pub use pageblock_ownership::{BusyOwner, ClaimLimit, PageblockOwnership};
+pub use part::Part;
 pub use pcp_buddy::PCP_BUDDY_RFC;
 pub use series::{
     LINUX_6_6, LINUX_6_7, PATCH_1, PATCH_2, PATCH_3, PATCH_4, PATCH_5, PATCH_6, PATCH_7, PATCH_8, PATCH_9,
@@ -91,15 +95,21 @@ pub static FORMER_NAMES: &[(&str, &str)] = &[("linux-6.18-sliced", "linux-6.19")
 /// };
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 #[non_exhaustive]
 pub struct Policy {
     /// The name that commands and results use.
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub name: &'static str,
     /// The kernel it describes.
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub kernel: &'static str,
     /// One sentence: what it is.
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub summary: &'static str,
     /// Where its rules and constants come from.
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub source: &'static str,
     /// Which orders and types per-CPU page sets hold, and in how many lists.
     pub lists: ListScheme,
@@ -110,10 +120,12 @@ pub struct Policy {
     /// How many blocks a refill fetches.
     pub refill: RefillRule,
     /// When `high` moves between its limits by itself.
+    #[cfg_attr(feature = "serde", serde(with = "or_none"))]
     pub tuning: Option<Tuning>,
     /// What a page set remembers of recent frees, and how that sizes a drain.
     pub free_history: FreeHistory,
     /// When consecutive high-order frees drain the page set, if they do.
+    #[cfg_attr(feature = "serde", serde(with = "or_none"))]
     pub free_high: Option<FreeHighRule>,
     /// What the reclaimer's activity does to the limit of a free.
     pub reclaim: ReclaimLimit,
@@ -133,6 +145,7 @@ pub struct Policy {
     pub buddy: BuddyRules,
     /// Whether CPUs own whole pageblocks, and how. Its page sets hold every order up to the pageblock's
     /// ([`ListScheme::EveryOrder`]).
+    #[cfg_attr(feature = "serde", serde(with = "or_none"))]
     pub ownership: Option<PageblockOwnership>,
 }
 
@@ -154,6 +167,8 @@ impl Policy {
 
 /// How many blocks a refill of order `o` fetches (spec §2.7.2, §3.5, §4.3). All rules give 1 for batch 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum RefillRule {
     /// `batch`, whatever the order.
     BatchOfBlocks,
@@ -166,6 +181,8 @@ pub enum RefillRule {
 
 /// Automatic tuning of `high` (patch 7 and later of the 2023 series).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub struct Tuning {
     /// What keeps a refill from raising `high`.
     pub raise: RaiseHigh,
@@ -177,6 +194,8 @@ pub struct Tuning {
 
 /// What keeps a refill from raising `high` by what it fetches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum RaiseHigh {
     /// The reclaimer is at work in this zone (patch 7).
     UnlessReclaimActive,
@@ -186,6 +205,8 @@ pub enum RaiseHigh {
 
 /// How the zone's `BELOW_HIGH` flag is set by the zone walk (spec §2.9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum BelowHigh {
     /// There is no such flag.
     Ignored,
@@ -197,17 +218,51 @@ pub enum BelowHigh {
 
 /// What a tick takes off `high` while it is above its lower limit (spec §2.11, §3.7, §3.9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decay {
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
+pub struct Decay {
+    /// Which part of `high`.
+    pub part: Part,
+    /// What becomes of a part of a page.
+    pub rounded: Rounded,
+    /// Whether it takes no more than the pages that stayed unused since the last tick.
+    pub unused_only: bool,
+}
+
+impl Decay {
     /// A fifth (patch 7 as posted).
-    Fifth,
+    pub const FIFTH: Self = Self { part: Part::new(1, 5), rounded: Rounded::Up, unused_only: false };
     /// A fifth, but no more than the pages that stayed unused since the last tick (patch 9 as posted).
-    UnusedUpToFifth,
+    pub const UNUSED_UP_TO_FIFTH: Self =
+        Self { part: Part::new(1, 5), rounded: Rounded::Down, unused_only: true };
     /// An eighth (as merged).
-    Eighth,
+    pub const EIGHTH: Self = Self { part: Part::new(1, 8), rounded: Rounded::Down, unused_only: false };
+
+    /// What it takes off `high`, if so many pages stayed unused.
+    pub(crate) fn of(self, high: i32, unused: i32) -> i32 {
+        let part = match self.rounded {
+            Rounded::Down => self.part.of(high),
+            Rounded::Up => high - self.part.rest().of(high),
+        };
+        if self.unused_only { part.min(unused) } else { part }
+    }
+}
+
+/// What becomes of a part of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
+pub enum Rounded {
+    /// It stays.
+    Down,
+    /// A whole one goes.
+    Up,
 }
 
 /// How a tick's drain takes the page set's lock (spec §2.11).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum DecayDrain {
     /// Once.
     Whole,
@@ -217,6 +272,8 @@ pub enum DecayDrain {
 
 /// How a drain on demand takes the page set's lock (spec §2.12).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum DemandDrain {
     /// Once.
     Whole,
@@ -226,6 +283,8 @@ pub enum DemandDrain {
 
 /// What a page set remembers of recent frees (spec §2.8, §3.10). An allocation halves it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum FreeHistory {
     /// Nothing: a drain is always `batch`.
     None,
@@ -245,6 +304,8 @@ pub enum FreeHistory {
 
 /// Where a free factor stops growing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum FactorCap {
     /// Only where the drain would exceed the room (the series' base).
     Room,
@@ -254,6 +315,8 @@ pub enum FactorCap {
 
 /// Whether the free factor grows when the drain fills the room exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum FactorGrows {
     /// Only below the room (base to patch 6).
     Below,
@@ -263,6 +326,8 @@ pub enum FactorGrows {
 
 /// How far `high` falls at a free under pressure, with a counted history (spec §3.10).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum PressureStep {
     /// By the pages recently freed (patch 10 as posted).
     Count,
@@ -272,6 +337,8 @@ pub enum PressureStep {
 
 /// What the reclaimer's activity does to the limit of a free (spec §2.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum ReclaimLimit {
     /// Nothing.
     Ignored,
@@ -281,6 +348,8 @@ pub enum ReclaimLimit {
 
 /// Which lists a drain visits, and how long it stays (spec §2.10, §4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum DrainOrder {
     /// From the list that was freed to, each list until it is empty.
     ListByList,
@@ -292,6 +361,8 @@ pub enum DrainOrder {
 
 /// Where a drain in turn begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum FirstList {
     /// At list 0.
     Zero,
@@ -304,6 +375,8 @@ pub enum FirstList {
 /// When a drain takes its blocks off the page set. The same blocks go the same way; what differs is how long the zone's lock is
 /// held, and what has to be waited for meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum DrainPicks {
     /// One by one, under the zone's lock.
     UnderLock,
@@ -316,6 +389,8 @@ pub enum DrainPicks {
 
 /// How a free takes the page set's lock for its drain (spec §3.13).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum FreeDrain {
     /// Once.
     Whole,
@@ -325,6 +400,8 @@ pub enum FreeDrain {
 
 /// Whether a drain in slices takes another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum NextSlice {
     /// While pages are due and the page set has some (as merged).
     WhileDue,
@@ -355,10 +432,13 @@ impl FreeDrain {
 
 /// When consecutive frees of order 1 to 3 drain the page set: *free_high* (spec §2.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub struct FreeHighRule {
     /// Whether the previous free must have been of order 1 to 3 too (patch 1).
     pub previous: PreviousFree,
     /// Whether a CPU with a large share of the data caches keeps up to `batch` pages (patches 2 and 3).
+    #[cfg_attr(feature = "serde", serde(with = "or_none"))]
     pub keep_batch: Option<SliceRule>,
     /// How much history it takes, if the history is a count.
     pub threshold: FreeHighThreshold,
@@ -368,6 +448,8 @@ pub struct FreeHighRule {
 
 /// Whether the previous free matters to free_high.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum PreviousFree {
     /// It does not.
     Any,
@@ -377,6 +459,8 @@ pub enum PreviousFree {
 
 /// Which share of the data caches counts as large: more than `batches · batch` pages (spec §2.14).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub struct SliceRule {
     /// Which caches are summed.
     pub caches: SliceCaches,
@@ -386,6 +470,8 @@ pub struct SliceRule {
 
 /// Which caches make up a CPU's slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum SliceCaches {
     /// All data and unified caches (as posted).
     All,
@@ -395,20 +481,52 @@ pub enum SliceCaches {
 
 /// The count of freed pages from which free_high is possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FreeHighThreshold {
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
+pub struct FreeHighThreshold {
+    /// So many batches,
+    pub batches: u16,
+    /// and this part of the lower limit of `high`.
+    pub high_min_part: Part,
+}
+
+impl FreeHighThreshold {
     /// `batch`.
-    Batch,
+    pub const BATCH: Self = Self { batches: 1, high_min_part: Part::NONE };
     /// `batch + high_min / 2` (Linux 6.16).
-    BatchAndHalfHighMin,
+    pub const BATCH_AND_HALF_HIGH_MIN: Self = Self { batches: 1, high_min_part: Part::new(1, 2) };
+
+    /// Whether so many freed pages are enough.
+    #[inline]
+    pub(crate) fn is_reached(self, freed: i32, batch: i32, high_min: i32) -> bool {
+        let (freed, batches) = (i64::from(freed), i64::from(batch) * i64::from(self.batches));
+        // Most frees end at the first: the second divides.
+        freed >= batches && freed >= batches + i64::from(self.high_min_part.of(high_min))
+    }
 }
 
 /// How much a free_high drain takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FreeHighDrains {
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
+pub struct FreeHighDrains {
+    /// Which part of the pages of the page set: at least one page.
+    pub part: Part,
+    /// Whether it is `batch << scale_max` pages at most (patch 7).
+    pub capped: bool,
+}
+
+impl FreeHighDrains {
     /// Everything.
-    All,
+    pub const ALL: Self = Self { part: Part::ALL, capped: false };
     /// At most `batch << scale_max` pages (patch 7).
-    Capped,
+    pub const CAPPED: Self = Self { part: Part::ALL, capped: true };
+
+    /// How many of `count` pages, if `most` is the cap.
+    pub(crate) fn of(self, count: i32, most: i32) -> i32 {
+        let pages = self.part.of(count).max(count.min(1));
+        if self.capped { pages.min(most) } else { pages }
+    }
 }
 
 #[cfg(test)]

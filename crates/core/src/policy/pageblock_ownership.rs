@@ -6,6 +6,8 @@
 /// Source: the RFC "pcp buddy allocator" (posted in April 2026, not merged). What its text leaves open is a field here; decision
 /// 0016 gives the reasons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 #[non_exhaustive]
 pub struct PageblockOwnership {
     /// Where a page goes if somebody holds the lock of the owner's page set.
@@ -24,6 +26,8 @@ impl PageblockOwnership {
 
 /// Where a page of an owned pageblock goes if the owner's page set is busy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum BusyOwner {
     /// To the zone's free lists.
     Zone,
@@ -34,6 +38,8 @@ pub enum BusyOwner {
 /// Up to how many pages a page set holds with the pageblock that it claims, or takes back fragments of. A zone whose limit is
 /// smaller than a pageblock has no owners.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum ClaimLimit {
     /// The upper limit of `high`.
     HighMax,

@@ -32,8 +32,8 @@ pub const LINUX_6_6: Policy = Policy {
 const BASE_FREE_HIGH: FreeHighRule = FreeHighRule {
     previous: PreviousFree::Any,
     keep_batch: None,
-    threshold: FreeHighThreshold::Batch,
-    drains: FreeHighDrains::All,
+    threshold: FreeHighThreshold::BATCH,
+    drains: FreeHighDrains::ALL,
 };
 
 const POSTED: &str = "PCP high auto-tuning series v1, 20 Sep 2023";
@@ -99,7 +99,7 @@ pub const PATCH_6: Policy = Policy {
     ..PATCH_5
 };
 
-const PATCH_7_FREE_HIGH: FreeHighRule = FreeHighRule { drains: FreeHighDrains::Capped, ..PATCH_3_FREE_HIGH };
+const PATCH_7_FREE_HIGH: FreeHighRule = FreeHighRule { drains: FreeHighDrains::CAPPED, ..PATCH_3_FREE_HIGH };
 
 /// Tune the limit automatically.
 pub const PATCH_7: Policy = Policy {
@@ -108,7 +108,7 @@ pub const PATCH_7: Policy = Policy {
     summary: "high rises with refills, sinks by a fifth a second; high-order drains are capped",
     tuning: Some(Tuning {
         raise: RaiseHigh::UnlessReclaimActive,
-        decay: Decay::Fifth,
+        decay: Decay::FIFTH,
         below_high: BelowHigh::Ignored,
     }),
     free_history: FreeHistory::Factor { cap: FactorCap::ScaleMax, grows: FactorGrows::UpTo },
@@ -123,7 +123,7 @@ pub const PATCH_8: Policy = Policy {
     summary: "high does not rise, and sinks with each free, below the zone's high watermark",
     tuning: Some(Tuning {
         raise: RaiseHigh::UnlessBelowHigh,
-        decay: Decay::Fifth,
+        decay: Decay::FIFTH,
         below_high: BelowHigh::CheckAlways,
     }),
     ..PATCH_7
@@ -136,7 +136,7 @@ pub const PATCH_9: Policy = Policy {
     summary: "high sinks only by pages that stayed unused since the last second",
     tuning: Some(Tuning {
         raise: RaiseHigh::UnlessBelowHigh,
-        decay: Decay::UnusedUpToFifth,
+        decay: Decay::UNUSED_UP_TO_FIFTH,
         below_high: BelowHigh::CheckAlways,
     }),
     ..PATCH_8
@@ -164,7 +164,7 @@ pub const LINUX_6_7: Policy = Policy {
     source: "PCP high auto-tuning series v3, 16 Oct 2023",
     tuning: Some(Tuning {
         raise: RaiseHigh::UnlessBelowHigh,
-        decay: Decay::Eighth,
+        decay: Decay::EIGHTH,
         below_high: BelowHigh::CheckOnce,
     }),
     free_history: FreeHistory::Count { step: PressureStep::CountOrBatch },

@@ -69,8 +69,8 @@ fn every_change_to_linux_6_12_is_caught() {
             ("a scale of 4", |p| p.scale_max = 4),
             ("a scale of 6", |p| p.scale_max = 6),
             ("no tuning", |p| p.tuning = None),
-            ("decay by a fifth", |p| p.tuning.as_mut().unwrap().decay = Decay::Fifth),
-            ("decay of what is unused", |p| p.tuning.as_mut().unwrap().decay = Decay::UnusedUpToFifth),
+            ("decay by a fifth", |p| p.tuning.as_mut().unwrap().decay = Decay::FIFTH),
+            ("decay of what is unused", |p| p.tuning.as_mut().unwrap().decay = Decay::UNUSED_UP_TO_FIFTH),
             ("one limit", |p| p.high = HighRule::Share),
             ("no free history", |p| p.free_history = FreeHistory::None),
             ("a free factor", |p| {
@@ -78,9 +78,9 @@ fn every_change_to_linux_6_12_is_caught() {
             }),
             ("no free_high", |p| p.free_high = None),
             ("free_high after any free", |p| with_free_high(p, |rule| rule.previous = PreviousFree::Any)),
-            ("free_high of everything", |p| with_free_high(p, |rule| rule.drains = FreeHighDrains::All)),
+            ("free_high of everything", |p| with_free_high(p, |rule| rule.drains = FreeHighDrains::ALL)),
             ("the threshold of 6.16", |p| {
-                with_free_high(p, |rule| rule.threshold = FreeHighThreshold::BatchAndHalfHighMin);
+                with_free_high(p, |rule| rule.threshold = FreeHighThreshold::BATCH_AND_HALF_HIGH_MIN);
             }),
             ("drains in turn", |p| p.drain_order = DrainOrder::RoundRobin(FirstList::Zero)),
             ("drains of the fullest", |p| p.drain_order = DrainOrder::ExcessFirst),
@@ -103,7 +103,7 @@ fn every_change_to_linux_6_1_is_caught() {
             ("a fixed limit", |p| p.high = HighRule::Fixed(6000)),
             ("no free history", |p| p.free_history = FreeHistory::None),
             ("no free_high", |p| p.free_high = None),
-            ("free_high that is capped", |p| with_free_high(p, |rule| rule.drains = FreeHighDrains::Capped)),
+            ("free_high that is capped", |p| with_free_high(p, |rule| rule.drains = FreeHighDrains::CAPPED)),
         ],
     );
 }
@@ -115,11 +115,11 @@ fn every_change_to_linux_6_18_is_caught() {
         LINUX_6_18,
         &[
             ("the threshold of 6.12", |p| {
-                with_free_high(p, |rule| rule.threshold = FreeHighThreshold::Batch)
+                with_free_high(p, |rule| rule.threshold = FreeHighThreshold::BATCH)
             }),
             ("drains in slices", |p| p.free_drain = FreeDrain::Slices(NextSlice::WhileDue)),
             ("a scale of 4", |p| p.scale_max = 4),
-            ("decay by a fifth", |p| p.tuning.as_mut().unwrap().decay = Decay::Fifth),
+            ("decay by a fifth", |p| p.tuning.as_mut().unwrap().decay = Decay::FIFTH),
             ("refills that do not double", |p| p.refill = RefillRule::Batch),
         ],
     );
