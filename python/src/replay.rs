@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use pageset_core::Policy;
+use pageset_lab::recordings::{names_policy_file, read_policy};
 use pageset_lab::recordings::{
     Candidate, Replay, ReplayOptions, Stage, Sweep, guess_layout, replay as play, replayable,
 };
@@ -70,13 +71,18 @@ pub(crate) fn played(
 
 /// The policies with these names, or all that a replay can play.
 pub(crate) fn candidates(names: &[String], settings: &[String]) -> PyResult<Vec<Candidate>> {
-    let named = |name: &String| {
-        Policy::named(name)
-            .copied()
-            .ok_or_else(|| refused(format!("unknown policy `{name}`; `pageset policies` names all")))
-    };
+    let named = |name: &String| named(name);
     let policies: Vec<Policy> =
         if names.is_empty() { replayable() } else { names.iter().map(named).collect::<PyResult<_>>()? };
     let settings = Sweep::parse(settings.iter().map(String::as_str)).map_err(refused)?;
     Ok(policies.iter().flat_map(|policy| settings.candidates(policy)).collect())
+}
+
+/// The policy with this name, or of this file.
+pub(crate) fn named(name: &str) -> PyResult<Policy> {
+    if names_policy_file(name) {
+        return read_policy(Path::new(name)).copied().map_err(|error| refused(error.to_string()));
+    }
+    let named = Policy::named(name).copied();
+    named.ok_or_else(|| refused(format!("unknown policy `{name}`; `pageset policies` names all")))
 }

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use pageset_core::Policy;
 use pageset_lab::recordings::{Mode, VerifyOptions, VmSettings, verify as compare};
 use pageset_trace::{Layout, TraceReader as _};
 use pyo3::prelude::*;
@@ -24,10 +23,7 @@ pub(crate) fn verify(
     layout: Option<PathBuf>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<String> {
-    let policy = policy.map(|name| {
-        let named = Policy::named(name).copied();
-        named.ok_or_else(|| refused(format!("unknown policy `{name}`; `pageset policies` names all")))
-    });
+    let policy = policy.map(crate::replay::named);
     let mode = Mode::named(mode).ok_or_else(|| {
         refused(format!("unknown mode `{mode}`; choose one of: {}", Mode::ALL.map(Mode::name).join(", ")))
     })?;

@@ -179,7 +179,7 @@ pub(crate) struct ReplayArgs {
     pub(crate) source: SourceArgs,
     /// Policy to replay under; the first is the base. May be repeated, or be a list with commas [default: the recorded
     /// kernel's, then the releases from 5.14 on]
-    #[arg(short, long = "policy", value_name = "NAME", value_delimiter = ',', hide_possible_values = true)]
+    #[arg(short, long = "policy", value_name = "NAME|FILE", value_delimiter = ',', hide_possible_values = true)]
     #[arg(value_parser = policy())]
     pub(crate) policies: Vec<&'static Policy>,
     /// Every policy, and every column
@@ -392,7 +392,7 @@ pub(crate) struct SimulateArgs {
     pub(crate) cpus: Option<u32>,
     /// Policy to run under; the first is the base, and brings the kernel around the allocator
     /// [default: linux-6.6,linux-6.12; with --recording linux-6.12,linux-6.18,linux-6.19,pcp-buddy-rfc]
-    #[arg(short, long = "policy", value_name = "NAME", value_delimiter = ',', hide_possible_values = true)]
+    #[arg(short, long = "policy", value_name = "NAME|FILE", value_delimiter = ',', hide_possible_values = true)]
     #[arg(value_parser = policy_or_ours())]
     pub(crate) policies: Vec<String>,
     /// Seed of all random numbers
@@ -530,7 +530,7 @@ pub(crate) struct ConvertArgs {
     #[arg(long, help_heading = "Output")]
     pub(crate) force: bool,
     /// Policy to show beside the recorded kernel, with --to perfetto. May be repeated, or be a list with commas
-    #[arg(short, long = "policy", value_name = "NAME", value_delimiter = ',', hide_possible_values = true)]
+    #[arg(short, long = "policy", value_name = "NAME|FILE", value_delimiter = ',', hide_possible_values = true)]
     #[arg(value_parser = policy())]
     pub(crate) policies: Vec<&'static Policy>,
     #[command(flatten)]
@@ -567,10 +567,15 @@ How to read this:
   A policy is what one kernel version decides: how many pages a refill
   fetches, when and how much a page set gives back, how its limit moves.
   Names are stable; a change in what one means is listed in the changelog.
+  A policy of your own is a file: edit what --toml prints, and name the file
+  where a policy is named (a name with a `/`, or that ends in `.toml`). The
+  book has it in \"Try your patch before you write it\".
 
 Examples:
   pageset policies
-  pageset policies linux-6.12";
+  pageset policies linux-6.12
+  pageset policies linux-6.18 --toml > mine.toml
+  pageset replay -p linux-6.18,./mine.toml my.pgtrace";
 
 /// List the policies, or show one with all its rules and constants
 #[derive(Debug, clap::Args)]
@@ -579,6 +584,9 @@ pub(crate) struct PoliciesArgs {
     /// Policy to show in full [default: list all]
     #[arg(hide_possible_values = true, value_parser = policy())]
     pub(crate) name: Option<&'static Policy>,
+    /// Print the named policy as a file to edit, which -p takes in the place of a name
+    #[arg(long, requires = "name", conflicts_with = "format", help_heading = "Output")]
+    pub(crate) toml: bool,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }

@@ -4,9 +4,10 @@ mod wording;
 
 use std::io::Write;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use pageset_core::{POLICIES, Policy};
 use pageset_report::{Cell, Column, Format, Row, Table, json_document};
+use pageset_workload::policy_to_toml;
 use serde::Serialize;
 
 use crate::args::PoliciesArgs;
@@ -15,6 +16,10 @@ use crate::paragraph;
 use wording::{Rule, rules};
 
 pub(crate) fn run(args: &PoliciesArgs) -> Result<()> {
+    if args.toml {
+        let policy = args.name.context("name the policy that the file begins with: pageset policies linux-6.18 --toml")?;
+        return output::write(&args.output.target, |out| Ok(out.write_all(policy_to_toml(policy).as_bytes())?));
+    }
     output::write(&args.output.target, |out| write(args.name, args.output.format(), out))
 }
 

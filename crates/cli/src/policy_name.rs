@@ -1,10 +1,14 @@
-//! Names of policies, as people type them: `6.12` is `linux-6.12`, and a wrong name gets the nearest ones.
+//! Names of policies, as people type them: `6.12` is `linux-6.12`, and a wrong name gets the nearest ones. A file stands
+//! for the policy in it.
+
+use std::path::Path;
 
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use pageset_core::policy::FORMER_NAMES;
 use pageset_core::{POLICIES, Policy};
 use pageset_workload::contest::Entrant;
+use pageset_workload::{names_policy_file, read_policy};
 
 /// The name that stands for the recorded kernel's own policy.
 pub(crate) const AUTO: &str = "auto";
@@ -21,7 +25,7 @@ pub(crate) enum AutoOr {
 
 /// One of Linux's policies.
 pub(crate) fn policy() -> impl TypedValueParser<Value = &'static Policy> {
-    Names { possible: described, known: |name: &str| Policy::named(name) }
+    Names { possible: described, known: |name: &str| Policy::named(name), of_file: |_, policy| policy }
 }
 
 /// One of Linux's policies, or the recorded kernel's own.
@@ -32,6 +36,7 @@ pub(crate) fn policy_or_auto() -> impl TypedValueParser<Value = AutoOr> {
             AUTO => Some(AutoOr::Auto),
             name => Policy::named(name).map(AutoOr::Named),
         },
+        of_file: |_, policy| AutoOr::Named(policy),
     }
 }
 
@@ -47,6 +52,8 @@ pub(crate) fn policy_or_ours() -> impl TypedValueParser<Value = String> {
             Some(policy) => Some(policy.name.to_owned()),
             None => ours().map(|entrant| entrant.name()).find(|ours| *ours == name).map(str::to_owned),
         },
+        // A run reads it again, as it does the machine's file.
+        of_file: |path: &str, _| path.to_owned(),
     }
 }
 
@@ -62,16 +69,19 @@ fn described() -> Vec<PossibleValue> {
 
 /// Takes names, and gives what has the name.
 #[derive(Clone)]
-struct Names<P, K> {
+struct Names<P, K, F> {
     possible: P,
     known: K,
+    /// What stands for a file, and the policy in it.
+    of_file: F,
 }
 
-impl<T, P, K> TypedValueParser for Names<P, K>
+impl<T, P, K, F> TypedValueParser for Names<P, K, F>
 where
     T: Clone + Send + Sync + 'static,
     P: Fn() -> Vec<PossibleValue> + Clone + Send + Sync + 'static,
     K: Fn(&str) -> Option<T> + Clone + Send + Sync + 'static,
+    F: Fn(&str, &'static Policy) -> T + Clone + Send + Sync + 'static,
 {
     type Value = T;
 
@@ -82,6 +92,12 @@ where
         typed: &std::ffi::OsStr,
     ) -> Result<T, clap::Error> {
         let typed = StringValueParser::new().parse_ref(command, arg, typed)?;
+        if names_policy_file(&typed) {
+            return match read_policy(Path::new(&typed)) {
+                Ok(policy) => Ok((self.of_file)(&typed, policy)),
+                Err(error) => Err(command.clone().error(ErrorKind::ValueValidation, error)),
+            };
+        }
         let possible = (self.possible)();
         let named = |name: &str| {
             let value = possible.iter().find(|value| value.matches(name, false))?;
@@ -143,6 +159,20 @@ mod tests {
             assert_eq!(replayed(typed).as_deref(), Ok(&["linux-6.12"][..]), "{typed}");
         }
         assert_eq!(replayed("6.1,6.6").as_deref(), Ok(&["linux-6.1", "linux-6.6"][..]));
+    }
+
+    #[test]
+    fn a_file_stands_for_its_policy() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("half.toml");
+        std::fs::write(&path, "base = \"linux-6.18\"\nfree_high.drains = { part = 0.5 }\n").unwrap();
+        let typed = format!("6.18,{}", path.display());
+        assert_eq!(replayed(&typed).as_deref(), Ok(&["linux-6.18", "half"][..]));
+        std::fs::write(&path, "base = \"linux-6.18\"\nbatsh = { fixed = 31 }\n").unwrap();
+        let error = replayed(&typed).expect_err("a key is unknown");
+        assert!(error.contains("half.toml:2:1: unknown field `batsh`"), "{error}");
+        assert!(error.contains("did you mean `batch`?"), "{error}");
+        assert!(replayed("./nowhere.toml").is_err_and(|error| error.contains("./nowhere.toml: ")));
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod ladder;
 mod limits;
 pub mod load;
 mod lru;
+mod policy_file;
 mod pressure;
 pub mod recorded;
 mod replay;
@@ -38,6 +39,7 @@ pub use against::{Against, Change, Side, against};
 pub use cpus::{pin, usable_cpus};
 pub use kernel_policy::{neighbours, policy_of_kernel};
 pub use ladder::{Ladder, Sweep};
+pub use policy_file::{PolicyFileError, names_policy_file, policy_to_toml, read_policy};
 pub use recorded::{Recorded, RecordedKinds};
 pub use replay::{
     Candidate, FAR_OFF_PERCENT, FEW_VISITS, INTERVAL_COVERAGE, Interval, Intervals, KernelTotals, Made,

@@ -3,7 +3,7 @@
 use pageset_core::policy::{
     BatchRule, BelowHigh, BoostConsumer, BusyOwner, ClaimLimit, Decay, DecayDrain, DemandDrain,
     DivertedFrees, DrainOrder, DrainPicks, DrainType, FactorCap, FactorGrows, Fallback, FirstList, FreeDrain,
-    FreeHighDrains, FreeHighRule, FreeHighThreshold, FreeHistory, HighAtomicRule, HighRule, NextSlice,
+    FreeHighDrains, FreeHighRule, FreeHistory, HighAtomicRule, HighRule, NextSlice, Part,
     PressureStep, PreviousFree, RaiseHigh, ReclaimLimit, RefillRule, SliceCaches,
 };
 use pageset_core::{ListScheme, Policy};
@@ -53,7 +53,7 @@ pub(super) fn rules(policy: &Policy) -> Vec<Rule> {
         None => rule("tuning of high", "none".to_owned()),
         Some(tuning) => {
             rule("high is raised", raise_rule(tuning.raise).to_owned());
-            rule("high decays, each tick", decay_rule(tuning.decay).to_owned());
+            rule("high decays, each tick", decay_rule(tuning.decay));
             rule("zone below its high watermark", below_high_rule(tuning.below_high).to_owned());
         }
     }
@@ -144,11 +144,20 @@ fn raise_rule(raise: RaiseHigh) -> &'static str {
     }
 }
 
-fn decay_rule(decay: Decay) -> &'static str {
-    match decay {
-        Decay::Fifth => "by a fifth",
-        Decay::UnusedUpToFifth => "by a fifth, at most the pages unused since the last tick",
-        Decay::Eighth => "by an eighth",
+fn decay_rule(decay: Decay) -> String {
+    let unused = if decay.unused_only { ", at most the pages unused since the last tick" } else { "" };
+    format!("by {}{unused}", part_words(decay.part))
+}
+
+/// A part of something, in words where there are short ones.
+fn part_words(part: Part) -> String {
+    match part.parts() {
+        (1, 2) => "a half".to_owned(),
+        (1, 4) => "a quarter".to_owned(),
+        (1, 5) => "a fifth".to_owned(),
+        (1, 8) => "an eighth".to_owned(),
+        (numerator, denominator) if numerator == denominator => "all of it".to_owned(),
+        (numerator, denominator) => format!("{numerator}/{denominator}"),
     }
 }
 
@@ -191,9 +200,12 @@ fn free_high_rule(rule: &FreeHighRule) -> String {
         PreviousFree::Any => "a free of order 1 to 3 after a drain",
         PreviousFree::HighOrder => "two frees of order 1 to 3 in a row",
     };
-    let threshold = match rule.threshold {
-        FreeHighThreshold::Batch => "",
-        FreeHighThreshold::BatchAndHalfHighMin => "; from batch + high_min / 2 freed pages on",
+    let threshold = match (rule.threshold.batches, rule.threshold.high_min_part.parts()) {
+        (1, (0, _)) => String::new(),
+        (1, (1, 2)) => "; from batch + high_min / 2 freed pages on".to_owned(),
+        (batches, (numerator, denominator)) => format!(
+            "; from {batches} batches + {numerator}/{denominator} of high_min freed pages on"
+        ),
     };
     let keep = match rule.keep_batch {
         None => String::new(),
@@ -212,9 +224,13 @@ fn free_high_rule(rule: &FreeHighRule) -> String {
 }
 
 fn free_high_drains(drains: FreeHighDrains, scale_max: u8) -> String {
-    match drains {
-        FreeHighDrains::All => "the whole page set".to_owned(),
-        FreeHighDrains::Capped => format!("at most batch << {scale_max} pages"),
+    match (drains.part == Part::ALL, drains.capped) {
+        (true, false) => "the whole page set".to_owned(),
+        (true, true) => format!("at most batch << {scale_max} pages"),
+        (false, false) => format!("{} of the page set", part_words(drains.part)),
+        (false, true) => {
+            format!("{} of the page set, at most batch << {scale_max} pages", part_words(drains.part))
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use std::path::Path;
 use anyhow::Result;
 use pageset_core::Policy;
 use pageset_trace::{Layout, TraceReader as _};
+use pageset_workload::{names_policy_file, read_policy};
 use pageset_workload::contest::{ContestError, Entrant, Script, Standing};
 
 use crate::args::SimulateArgs;
@@ -43,7 +44,10 @@ pub(super) fn run(args: &SimulateArgs, recording: Option<&Path>, invocation: &In
 
 /// Linux's policies among the names; ours takes part always.
 fn policies(args: &SimulateArgs) -> Vec<&'static Policy> {
-    let named = |name: &str| Policy::named(name);
+    let named = |name: &str| match names_policy_file(name) {
+        true => read_policy(Path::new(name)).ok(),
+        false => Policy::named(name),
+    };
     match args.policies.is_empty() {
         true => POLICIES.into_iter().filter_map(named).collect(),
         false => args.policies.iter().filter_map(|name| named(name)).collect(),

@@ -3,6 +3,7 @@
 use pageset_core::Policy;
 use pageset_lab::simulate::{RunResult, RunSpec};
 use pageset_report::{Cell, Column, Format, Kind, Provenance, Row, Seeds, Spread, Table};
+use pageset_workload::names_policy_file;
 
 use super::played;
 use crate::args::SimulateArgs;
@@ -21,7 +22,7 @@ fn figures(specs: &[RunSpec]) -> Vec<Figure> {
 
 /// Whether there is an allocator of our own among them.
 fn has_ours(specs: &[RunSpec]) -> bool {
-    specs.iter().any(|spec| Policy::named(&spec.policy).is_none())
+    specs.iter().any(|spec| Policy::named(&spec.policy).is_none() && !names_policy_file(&spec.policy))
 }
 
 fn of_ours() -> [Figure; 4] {

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use pageset_core::policy::{BatchRule, HighRule};
 use pageset_sim::{MACHINES, Machine, TickPhase};
 use pageset_trace::{Layout, read_description};
-use pageset_workload::VmSettings;
+use pageset_workload::{VmSettings, names_policy_file, read_policy};
 use pageset_workload::contest::Entrant;
 use pageset_workload::load::{Generation, Plan, PlanError, Played, Recorded, Settings, Setup, Workload};
 use serde::{Deserialize, Serialize};
@@ -175,7 +175,7 @@ impl RunSpec {
             machine,
             load,
             entrant,
-            generation: generation_of(self.kernel_of.as_ref().unwrap_or(&self.policy)),
+            generation: generation_of(self.kernel_of.as_ref().unwrap_or(&self.policy))?,
             cpus,
             settings,
             vm,
@@ -189,8 +189,11 @@ impl RunSpec {
     /// The allocator that the policy names, with this spec's batch and high.
     fn entrant(&self) -> Result<Entrant> {
         let name = &self.policy;
-        let mut entrant = Entrant::named(name)
-            .ok_or_else(|| anyhow!("unknown policy `{name}`; `pageset policies` names all"))?;
+        let mut entrant = match names_policy_file(name) {
+            true => Entrant::Linux(Box::new(*read_policy(Path::new(name))?)),
+            false => Entrant::named(name)
+                .ok_or_else(|| anyhow!("unknown policy `{name}`; `pageset policies` names all"))?,
+        };
         if let Entrant::Linux(policy) = &mut entrant {
             if let Some(batch) = self.batch {
                 policy.batch = BatchRule::Fixed(pages("batch", batch)?);
@@ -254,15 +257,19 @@ pub fn parse_machine(text: &str, name: &str) -> Result<Machine> {
 }
 
 /// The kernel that a policy is from: slabs and sockets changed between the kernels of the published texts.
-fn generation_of(policy: &str) -> Generation {
-    let version = policy.strip_prefix("linux-").unwrap_or_default();
-    let mut numbers = version.split(['.', '-']).map_while(|number| number.parse::<u32>().ok());
-    match (numbers.next(), numbers.next()) {
+fn generation_of(policy: &str) -> Result<Generation> {
+    let version = match names_policy_file(policy) {
+        // That of the policy that it begins with.
+        true => read_policy(Path::new(policy))?.kernel,
+        false => policy.strip_prefix("linux-").unwrap_or_default(),
+    };
+    let mut numbers = version.split(['.', '-', ' ']).map_while(|number| number.parse::<u32>().ok());
+    Ok(match (numbers.next(), numbers.next()) {
         (Some(major), Some(minor)) if (major, minor) <= (4, 9) => Generation::V4_9,
         (Some(major), Some(minor)) if (major, minor) < (5, 19) => Generation::V4_18,
         // The 2023 series is of 6.6.
         _ => Generation::V6_6,
-    }
+    })
 }
 
 #[cfg(test)]
@@ -363,7 +370,7 @@ mod tests {
             ("linux-6.1", Generation::V6_6),
             ("patch5", Generation::V6_6),
         ] {
-            assert_eq!(generation_of(policy), generation, "{policy}");
+            assert_eq!(generation_of(policy).unwrap(), generation, "{policy}");
         }
     }
 }
