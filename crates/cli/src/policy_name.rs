@@ -25,7 +25,7 @@ pub(crate) enum AutoOr {
 
 /// One of Linux's policies.
 pub(crate) fn policy() -> impl TypedValueParser<Value = &'static Policy> {
-    Names { possible: described, known: |name: &str| Policy::named(name), of_file: |_, policy| policy }
+    Names { possible: described, known: |name: &str| Policy::named(name), of_file: |_: &str, policy: &'static Policy| policy }
 }
 
 /// One of Linux's policies, or the recorded kernel's own.
@@ -36,7 +36,7 @@ pub(crate) fn policy_or_auto() -> impl TypedValueParser<Value = AutoOr> {
             AUTO => Some(AutoOr::Auto),
             name => Policy::named(name).map(AutoOr::Named),
         },
-        of_file: |_, policy| AutoOr::Named(policy),
+        of_file: |_: &str, policy: &'static Policy| AutoOr::Named(policy),
     }
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn policy_or_ours() -> impl TypedValueParser<Value = String> {
             None => ours().map(|entrant| entrant.name()).find(|ours| *ours == name).map(str::to_owned),
         },
         // A run reads it again, as it does the machine's file.
-        of_file: |path: &str, _| path.to_owned(),
+        of_file: |path: &str, _: &'static Policy| path.to_owned(),
     }
 }
 
