@@ -179,7 +179,13 @@ pub(crate) struct ReplayArgs {
     pub(crate) source: SourceArgs,
     /// Policy to replay under; the first is the base. May be repeated, or be a list with commas [default: the recorded
     /// kernel's, then the releases from 5.14 on]
-    #[arg(short, long = "policy", value_name = "NAME|FILE", value_delimiter = ',', hide_possible_values = true)]
+    #[arg(
+        short,
+        long = "policy",
+        value_name = "NAME|FILE",
+        value_delimiter = ',',
+        hide_possible_values = true
+    )]
     #[arg(value_parser = policy())]
     pub(crate) policies: Vec<&'static Policy>,
     /// Every policy, and every column
@@ -392,7 +398,13 @@ pub(crate) struct SimulateArgs {
     pub(crate) cpus: Option<u32>,
     /// Policy to run under; the first is the base, and brings the kernel around the allocator
     /// [default: linux-6.6,linux-6.12; with --recording linux-6.12,linux-6.18,linux-6.19,pcp-buddy-rfc]
-    #[arg(short, long = "policy", value_name = "NAME|FILE", value_delimiter = ',', hide_possible_values = true)]
+    #[arg(
+        short,
+        long = "policy",
+        value_name = "NAME|FILE",
+        value_delimiter = ',',
+        hide_possible_values = true
+    )]
     #[arg(value_parser = policy_or_ours())]
     pub(crate) policies: Vec<String>,
     /// Seed of all random numbers
@@ -530,7 +542,13 @@ pub(crate) struct ConvertArgs {
     #[arg(long, help_heading = "Output")]
     pub(crate) force: bool,
     /// Policy to show beside the recorded kernel, with --to perfetto. May be repeated, or be a list with commas
-    #[arg(short, long = "policy", value_name = "NAME|FILE", value_delimiter = ',', hide_possible_values = true)]
+    #[arg(
+        short,
+        long = "policy",
+        value_name = "NAME|FILE",
+        value_delimiter = ',',
+        hide_possible_values = true
+    )]
     #[arg(value_parser = policy())]
     pub(crate) policies: Vec<&'static Policy>,
     #[command(flatten)]

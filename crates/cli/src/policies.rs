@@ -17,8 +17,12 @@ use wording::{Rule, rules};
 
 pub(crate) fn run(args: &PoliciesArgs) -> Result<()> {
     if args.toml {
-        let policy = args.name.context("name the policy that the file begins with: pageset policies linux-6.18 --toml")?;
-        return output::write(&args.output.target, |out| Ok(out.write_all(policy_to_toml(policy).as_bytes())?));
+        let policy = args
+            .name
+            .context("name the policy that the file begins with: pageset policies linux-6.18 --toml")?;
+        return output::write(&args.output.target, |out| {
+            Ok(out.write_all(policy_to_toml(policy).as_bytes())?)
+        });
     }
     output::write(&args.output.target, |out| write(args.name, args.output.format(), out))
 }

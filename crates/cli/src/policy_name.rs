@@ -25,7 +25,11 @@ pub(crate) enum AutoOr {
 
 /// One of Linux's policies.
 pub(crate) fn policy() -> impl TypedValueParser<Value = &'static Policy> {
-    Names { possible: described, known: |name: &str| Policy::named(name), of_file: |_: &str, policy: &'static Policy| policy }
+    Names {
+        possible: described,
+        known: |name: &str| Policy::named(name),
+        of_file: |_: &str, policy: &'static Policy| policy,
+    }
 }
 
 /// One of Linux's policies, or the recorded kernel's own.

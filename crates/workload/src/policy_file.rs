@@ -12,8 +12,15 @@ use toml::de::{DeTable, DeValue, Deserializer};
 
 /// Tables whose keys are rules and amounts: what a file leaves out there is the base's. Another table is one choice of
 /// several, so it replaces the base's.
-const OF_KEYS: [&str; 7] =
-    ["tuning", "tuning.decay", "free_high", "free_high.drains", "free_high.threshold", "free_high.keep_batch", "buddy"];
+const OF_KEYS: [&str; 7] = [
+    "tuning",
+    "tuning.decay",
+    "free_high",
+    "free_high.drains",
+    "free_high.threshold",
+    "free_high.keep_batch",
+    "buddy",
+];
 
 /// `scale_max` above this says nothing more: a batch is scaled to all that a page set can hold.
 const SCALE_MAX: u8 = 24;
@@ -103,10 +110,11 @@ fn policy_from_toml(text: &str, stem: &str) -> Result<Policy, Wrong> {
     let mut merged = whole.into_inner();
     let places = Places::of(&file);
     merge(&mut merged, file.into_inner(), "");
-    let mut policy = Policy::deserialize(Deserializer::from(Spanned::new(of_whole, merged))).map_err(|error| {
-        let at = error.span().filter(|at| at.end <= text.len());
-        (at, with_nearest(error.message()))
-    })?;
+    let mut policy =
+        Policy::deserialize(Deserializer::from(Spanned::new(of_whole, merged))).map_err(|error| {
+            let at = error.span().filter(|at| at.end <= text.len());
+            (at, with_nearest(error.message()))
+        })?;
     if let Some((key, why)) = impossible(&policy) {
         return Err((places.at(key), format!("{key}: {why}")));
     }
@@ -119,7 +127,8 @@ fn policy_from_toml(text: &str, stem: &str) -> Result<Policy, Wrong> {
 
 fn merge<'t>(base: &mut DeTable<'t>, file: DeTable<'t>, path: &str) {
     for (key, mut value) in file {
-        let below = if path.is_empty() { key.get_ref().to_string() } else { format!("{path}.{}", key.get_ref()) };
+        let below =
+            if path.is_empty() { key.get_ref().to_string() } else { format!("{path}.{}", key.get_ref()) };
         if OF_KEYS.contains(&below.as_str())
             && let Some(of_base) = base.get_mut(key.get_ref().as_ref())
             && let (DeValue::Table(of_base), DeValue::Table(of_file)) = (of_base.get_mut(), value.get_mut())
@@ -150,7 +159,9 @@ impl Places {
 fn impossible(policy: &Policy) -> Option<(&'static str, &'static str)> {
     match (policy.batch, policy.high) {
         (BatchRule::Fixed(pages), _) if pages < 1 => return Some(("batch", "a batch is at least one page")),
-        (_, HighRule::Fixed(pages)) if pages < 0 => return Some(("high", "no page set holds less than nothing")),
+        (_, HighRule::Fixed(pages)) if pages < 0 => {
+            return Some(("high", "no page set holds less than nothing"));
+        }
         (_, HighRule::Batches(batches)) if batches < 0 => {
             return Some(("high", "no page set holds less than nothing"));
         }
@@ -228,7 +239,8 @@ mod tests {
         tuning.decay = Decay { part: Part::new(1, 3), ..tuning.decay };
         assert_eq!((read.name, read.free_high, read.tuning), ("half", Some(free_high), Some(tuning)));
         assert_eq!((read.batch, read.buddy), (LINUX_6_18.batch, LINUX_6_18.buddy));
-        let read = policy_from_toml("base = \"linux-6.18\"\nfree_high = \"none\"\nbatch = { fixed = 31 }\n", "x");
+        let read =
+            policy_from_toml("base = \"linux-6.18\"\nfree_high = \"none\"\nbatch = { fixed = 31 }\n", "x");
         let read = read.unwrap();
         assert_eq!((read.free_high, read.batch), (None, BatchRule::Fixed(31)));
     }
@@ -249,7 +261,9 @@ mod tests {
             let said = after(lines);
             assert!(parts.iter().all(|part| said.contains(part)), "{lines}: {said}");
         }
-        assert!(refused("base = \"linux-6.81\"").contains(":1:8 no policy is called `linux-6.81`; did you mean"));
+        assert!(
+            refused("base = \"linux-6.81\"").contains(":1:8 no policy is called `linux-6.81`; did you mean")
+        );
         assert!(refused("batch = { fixed = 3 }").contains("base = \"linux-6.18\""));
         assert!(refused("base = \"linux-6.18\"\nname = \"linux-6.1\"").contains(":2:8"));
     }

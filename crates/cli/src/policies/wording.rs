@@ -3,8 +3,8 @@
 use pageset_core::policy::{
     BatchRule, BelowHigh, BoostConsumer, BusyOwner, ClaimLimit, Decay, DecayDrain, DemandDrain,
     DivertedFrees, DrainOrder, DrainPicks, DrainType, FactorCap, FactorGrows, Fallback, FirstList, FreeDrain,
-    FreeHighDrains, FreeHighRule, FreeHistory, HighAtomicRule, HighRule, NextSlice, Part,
-    PressureStep, PreviousFree, RaiseHigh, ReclaimLimit, RefillRule, SliceCaches,
+    FreeHighDrains, FreeHighRule, FreeHistory, HighAtomicRule, HighRule, NextSlice, Part, PressureStep,
+    PreviousFree, RaiseHigh, ReclaimLimit, RefillRule, SliceCaches,
 };
 use pageset_core::{ListScheme, Policy};
 use serde::Serialize;
@@ -203,9 +203,9 @@ fn free_high_rule(rule: &FreeHighRule) -> String {
     let threshold = match (rule.threshold.batches, rule.threshold.high_min_part.parts()) {
         (1, (0, _)) => String::new(),
         (1, (1, 2)) => "; from batch + high_min / 2 freed pages on".to_owned(),
-        (batches, (numerator, denominator)) => format!(
-            "; from {batches} batches + {numerator}/{denominator} of high_min freed pages on"
-        ),
+        (batches, (numerator, denominator)) => {
+            format!("; from {batches} batches + {numerator}/{denominator} of high_min freed pages on")
+        }
     };
     let keep = match rule.keep_batch {
         None => String::new(),

@@ -125,7 +125,8 @@ fn prepare(directory: &Path) {
     ] {
         fs::copy(formats.join(name), directory.join(copy)).expect("a file can be copied");
     }
-    fs::copy(data.join("policies/half-drain.toml"), directory.join("mine.toml")).expect("a file can be copied");
+    fs::copy(data.join("policies/half-drain.toml"), directory.join("mine.toml"))
+        .expect("a file can be copied");
     std::os::unix::fs::symlink(&data, directory.join("data")).expect("a link can be made");
     for name in [".local/share/bash-completion/completions", ".zfunc", ".config/fish/completions"] {
         fs::create_dir_all(directory.join(name)).expect("a directory can be made");

@@ -7,8 +7,8 @@
 use super::Pcp;
 use crate::event::DrainReason;
 use crate::policy::{
-    BelowHigh, FactorCap, FactorGrows, FreeHistory, Policy, PressureStep,
-    PreviousFree, RaiseHigh, ReclaimLimit, RefillRule,
+    BelowHigh, FactorCap, FactorGrows, FreeHistory, Policy, PressureStep, PreviousFree, RaiseHigh,
+    ReclaimLimit, RefillRule,
 };
 use crate::zone::Pressure;
 use crate::{COSTLY_ORDER, Order};

@@ -9,7 +9,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 const NONE: &str = "none";
 
-pub(super) fn serialize<T: Serialize, S: Serializer>(rule: &Option<T>, serializer: S) -> Result<S::Ok, S::Error> {
+pub(super) fn serialize<T: Serialize, S: Serializer>(
+    rule: &Option<T>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     match rule {
         Some(rule) => rule.serialize(serializer),
         None => serializer.serialize_str(NONE),

@@ -7,9 +7,9 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use pageset_core::policy::{BatchRule, HighRule};
 use pageset_sim::{MACHINES, Machine, TickPhase};
 use pageset_trace::{Layout, read_description};
-use pageset_workload::{VmSettings, names_policy_file, read_policy};
 use pageset_workload::contest::Entrant;
 use pageset_workload::load::{Generation, Plan, PlanError, Played, Recorded, Settings, Setup, Workload};
+use pageset_workload::{VmSettings, names_policy_file, read_policy};
 use serde::{Deserialize, Serialize};
 
 /// One simulation: everything that decides its result, besides the program and the machine's file.
