@@ -1,6 +1,6 @@
 //! Frames that were cleared ahead, when somebody had time (spec §1.9, Jan 2005): a stack per CPU.
 
-use pageset_core::{Order, Pfn};
+use pageset_core::{CpuId, Order, Pfn};
 
 use crate::engine::Engine;
 use crate::frames::{FrameSource, FrameUse};
@@ -31,6 +31,16 @@ impl<W: World> Engine<W> {
         let pfn = self.prezeroed[local.cpu.index()].0.lock().pop()?;
         local.stats.prezeroed += 1;
         Some(pfn)
+    }
+
+    /// Gives back what a CPU's pool has: nobody will fault there any more. How many frames that were.
+    pub fn empty_prezeroed(&self, cpu: CpuId) -> usize {
+        let frames = core::mem::take(&mut *self.prezeroed[cpu.index()].0.lock());
+        for pfn in &frames {
+            let freed = self.world.frames().free(cpu, *pfn, Order::ZERO);
+            debug_assert!(freed.is_ok(), "{pfn:?} of the pool: {freed:?}");
+        }
+        frames.len()
     }
 
     /// Frames that wait in the pools.

@@ -111,6 +111,11 @@ impl<W: World> Task<W> {
         self.space.access(&mut self.local, va, access, touch)
     }
 
+    /// Whether a load or store needs no fault. If so the page counts as touched, as hardware notes it.
+    pub fn reaches(&mut self, va: u64, access: Access) -> bool {
+        self.space.reaches(&self.local, va, access)
+    }
+
     /// Maps a free range. No page is in it yet.
     ///
     /// # Errors

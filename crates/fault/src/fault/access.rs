@@ -40,6 +40,10 @@ impl<W: World> AddressSpace<W> {
         }
     }
 
+    pub(crate) fn reaches(&self, local: &Local, va: u64, access: Access) -> bool {
+        self.touch(local, va, access, &mut |_| ()).is_some()
+    }
+
     fn touch<T>(
         &self,
         local: &Local,

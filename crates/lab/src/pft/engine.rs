@@ -12,6 +12,7 @@ use pageset_fault::{
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
+use super::ahead::Ahead;
 use super::arena::{self, Arena, Contents};
 use super::result::Run;
 use super::shape::Shape;
@@ -64,13 +65,13 @@ pub enum Zero {
 }
 
 /// One repetition with one strategy.
-pub(super) fn run(shape: &Shape, strategy: Strategy, zero: Zero) -> Result<Run> {
+pub(super) fn run(shape: &Shape, strategy: Strategy, ahead: Ahead, zero: Zero) -> Result<Run> {
     match zero {
-        Zero::Skip => run_over(shape, strategy, NoMemory),
+        Zero::Skip => run_over(shape, strategy, ahead, NoMemory),
         Zero::Real => {
             let page_bytes = shape.geometry.page_bytes();
             let mut map = arena::map(frames_for(shape), page_bytes)?;
-            run_over(shape, strategy, Arena::new(&mut map, page_bytes))
+            run_over(shape, strategy, ahead, Arena::new(&mut map, page_bytes))
         }
     }
 }
@@ -130,15 +131,17 @@ fn allocator(shape: &Shape) -> Result<Frames> {
     Ok(PageAllocator::new(Locks::new(), &config, tables)?)
 }
 
-fn run_over<M: Contents>(shape: &Shape, strategy: Strategy, memory: M) -> Result<Run> {
+fn run_over<M: Contents>(shape: &Shape, strategy: Strategy, ahead: Ahead, memory: M) -> Result<Run> {
     let world = ThreadWorld { frames: allocator(shape)?, memory, locks: Locks::new() };
     let config = EngineConfig {
         tables: shape.tables(),
         magazine: shape.magazine,
+        prezeroed: ahead.pool(shape.thread_pages),
         ..EngineConfig::new(shape.geometry, shape.threads, shape.pages())
     };
     let engine = Engine::new(world, &config);
-    let space = AddressSpace::new(&engine, Options::new(strategy))?;
+    let options = Options { prefault_order: ahead.prefault_order, ..Options::new(strategy) };
+    let space = AddressSpace::new(&engine, options)?;
     if !shape.regions.is_percore() {
         Task::new(&space, CpuId(0))?.map(shape.region(0), Prot::ReadWrite)?;
     }
@@ -147,8 +150,14 @@ fn run_over<M: Contents>(shape: &Shape, strategy: Strategy, memory: M) -> Result
         if shape.regions.is_percore() {
             task.map(shape.region(thread), Prot::ReadWrite)?;
         }
-        Ok(Touch { task, shape, thread })
+        if ahead.prezero {
+            task.prezero(shape.thread_pages as usize);
+        }
+        Ok(Touch { task, shape, ahead, thread })
     })?;
+    for thread in 0..shape.threads {
+        engine.empty_prezeroed(CpuId(thread));
+    }
     let mut run = phases.run;
     let mut stats = Stats::default();
     phases.left.iter().for_each(|left| stats += left);
@@ -164,6 +173,7 @@ fn run_over<M: Contents>(shape: &Shape, strategy: Strategy, memory: M) -> Result
     }
     run.pages_computed = shape.pages();
     run.pages_counted = stats.installed;
+    run.pages_untouched = stats.installed.saturating_sub(shape.pages());
     run.stats = Some(stats);
     run.census = Some(census);
     Ok(run)
@@ -172,6 +182,7 @@ fn run_over<M: Contents>(shape: &Shape, strategy: Strategy, memory: M) -> Result
 struct Touch<'a, M: Contents> {
     task: Task<ThreadWorld<M>>,
     shape: &'a Shape,
+    ahead: Ahead,
     thread: u32,
 }
 
@@ -186,8 +197,16 @@ impl<M: Contents> Toucher for Touch<'_, M> {
         let page_shift = self.shape.geometry.page_shift();
         for step in 0..self.shape.thread_pages {
             let address = start + (self.shape.page(self.thread, step) << page_shift);
-            if let Backing::Frame(pfn) = self.task.fault(address, Access::Write)? {
-                contents.write(pfn, lines, line_bytes);
+            let write = |backing| {
+                if let Backing::Frame(pfn) = backing {
+                    contents.write(pfn, lines, line_bytes);
+                }
+            };
+            // Only what is mapped ahead may be there: without, each page is a fault, and to look first would be time lost.
+            if self.ahead.prefault_order > 0 {
+                self.task.access(address, Access::Write, write)?;
+            } else {
+                write(self.task.fault(address, Access::Write)?);
             }
         }
         Ok(())
@@ -216,9 +235,13 @@ mod tests {
                     geometry: Geometry::PAGES_4K,
                     lines: 2,
                     magazine: 5,
+                    skipped: 0,
                 };
-                let run = run(&shape, strategy, Zero::Skip).unwrap();
-                assert_eq!(run.pages_counted, run.pages_computed, "{strategy} {regions:?}");
+                for (prefault_order, prezero) in [(0, false), (3, false), (0, true), (5, true)] {
+                    let ahead = Ahead { prefault_order, prezero };
+                    let run = run(&shape, strategy, ahead, Zero::Skip).unwrap();
+                    assert_eq!(run.pages_counted, run.pages_computed, "{strategy} {regions:?} {ahead:?}");
+                }
             }
         }
     }
@@ -226,8 +249,9 @@ mod tests {
     #[test]
     fn large_pages_are_cleared_too() {
         let (regions, geometry) = (Regions::Sliced, Geometry::PAGES_16K);
-        let shape = Shape { threads: 3, thread_pages: 100, regions, geometry, lines: 1, magazine: 0 };
-        let run = run(&shape, "P2,V7,R3".parse().unwrap(), Zero::Real).unwrap();
+        let shape =
+            Shape { threads: 3, thread_pages: 100, regions, geometry, lines: 1, magazine: 0, skipped: 0 };
+        let run = run(&shape, "P2,V7,R3".parse().unwrap(), Ahead::default(), Zero::Real).unwrap();
         assert_eq!((run.pages_counted, run.census.unwrap().pages), (300, 300));
         assert_eq!(run_clear(&shape).unwrap().pages_counted, 300);
     }

@@ -110,6 +110,7 @@ mod tests {
                 geometry: Geometry::PAGES_4K,
                 lines: 2,
                 magazine: 0,
+                skipped: 0,
             };
             let run = run(&shape).unwrap();
             assert!(run.pages_counted >= run.pages_computed, "{regions:?}: {run:?}");
@@ -120,7 +121,8 @@ mod tests {
     #[test]
     fn another_page_size_is_refused() {
         let (regions, geometry) = (Regions::Percore, Geometry::PAGES_16K);
-        let shape = Shape { threads: 1, thread_pages: 1, regions, geometry, lines: 1, magazine: 0 };
+        let shape =
+            Shape { threads: 1, thread_pages: 1, regions, geometry, lines: 1, magazine: 0, skipped: 0 };
         if rustix::param::page_size() == 4096 {
             assert!(super::run(&shape).unwrap_err().to_string().contains("--page-shift 12"));
         }

@@ -5,6 +5,7 @@ use pageset_fault::{Geometry, Strategy, StrategyError};
 use pageset_sim::Machine;
 use serde::{Deserialize, Serialize};
 
+use super::ahead::Ahead;
 use super::engine::{self, Zero};
 use super::kernel;
 use super::result::{Run, Series};
@@ -76,6 +77,8 @@ pub struct PftSpec {
     pub page_shift: Option<u32>,
     /// Frames that a thread fetches with one call of the allocator; 16, on a simulated machine 0.
     pub magazine: Option<u32>,
+    /// What is done before a page is asked for.
+    pub ahead: Ahead,
     /// Whether pages are cleared.
     pub zero: Zero,
     /// Who touches, in this order.
@@ -93,6 +96,8 @@ pub struct Test {
     pub shape: Shape,
     /// Repetitions.
     pub repetitions: u32,
+    /// What is done before a page is asked for.
+    pub ahead: Ahead,
     /// Whether pages are cleared.
     pub zero: Zero,
     /// Who touches.
@@ -141,13 +146,14 @@ impl Test {
         }
         let magazine = spec.magazine.unwrap_or(if machine.is_some() { 0 } else { MAGAZINE });
         let (regions, lines) = (spec.regions, spec.lines);
-        let shape = Shape { threads, thread_pages, regions, geometry, lines, magazine };
+        let shape = Shape { threads, thread_pages, regions, geometry, lines, magazine, skipped: 0 };
         if machine.is_none() {
             check_memory(&shape)?;
         }
         Ok(Self {
             shape,
             repetitions: spec.repetitions.unwrap_or(if machine.is_some() { 1 } else { 10 }),
+            ahead: spec.ahead,
             zero: spec.zero,
             contestants: spec.contestants.clone(),
             machine,
@@ -189,6 +195,7 @@ impl Test {
                 let spec = VirtualSpec {
                     shape: self.shape,
                     strategy,
+                    ahead: self.ahead,
                     rss_line: self.rss_line,
                     area_cache: AreaCache::Task,
                     fault_ns: machine.costs.fault.ns,
@@ -196,7 +203,7 @@ impl Test {
                 };
                 run_virtual(machine, &spec)
             }
-            (Contestant::Engine(strategy), None) => engine::run(&self.shape, strategy, self.zero),
+            (Contestant::Engine(strategy), None) => engine::run(&self.shape, strategy, self.ahead, self.zero),
             (Contestant::Kernel, _) => kernel::run(&self.shape),
             (Contestant::Clear, _) => engine::run_clear(&self.shape),
         }
@@ -239,6 +246,7 @@ mod tests {
                 regions,
                 page_shift: Some(14),
                 magazine: Some(0),
+                ahead: Ahead { prefault_order: 3, prezero: true },
                 zero: Zero::Skip,
                 contestants: [Contestant::Kernel, Contestant::Clear]
                     .into_iter()

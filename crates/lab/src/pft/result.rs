@@ -25,6 +25,8 @@ pub struct Run {
     pub pages_computed: u64,
     /// The same, counted by whoever handled the faults.
     pub pages_counted: u64,
+    /// Pages there in the end that nobody touched: the price of mapping ahead.
+    pub pages_untouched: u64,
     /// What the engine counted; nothing for others.
     pub stats: Option<Stats>,
     /// What the invariants' check found at the end; nothing for others.
@@ -101,6 +103,7 @@ impl Series {
             total.touch_cpu_s += run.touch_cpu_s;
             total.pages_computed += run.pages_computed;
             total.pages_counted += run.pages_counted;
+            total.pages_untouched += run.pages_untouched;
         }
         total
     }

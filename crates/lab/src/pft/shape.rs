@@ -62,7 +62,12 @@ pub struct Shape {
     pub lines: u32,
     /// Frames that a thread fetches at once.
     pub magazine: u32,
+    /// Pages that are left out after each run of [`RUN_PAGES`] that is touched, in regions of a thread's own.
+    pub skipped: u64,
 }
+
+/// Pages of a run, if some are left out. Guess: the larger part of 1 MiB of pages of 16 KiB.
+pub(crate) const RUN_PAGES: u64 = 48;
 
 /// Where regions begin. Any address will do.
 const BASE: u64 = 1 << 32;
@@ -78,7 +83,11 @@ impl Shape {
 
     /// Pages of one mapped region.
     pub fn region_pages(&self) -> u64 {
-        if self.regions.is_percore() { self.thread_pages } else { self.pages() }
+        if self.regions.is_percore() {
+            self.thread_pages + self.thread_pages / RUN_PAGES * self.skipped
+        } else {
+            self.pages()
+        }
     }
 
     /// Bytes between two lines that are written. Source: spec fault.md §2.4.
@@ -90,7 +99,8 @@ impl Shape {
     pub fn page(&self, thread: u32, step: u64) -> u64 {
         let (thread, threads) = (u64::from(thread), u64::from(self.threads));
         match self.regions {
-            Regions::Percore | Regions::Same => step,
+            Regions::Percore => step + step / RUN_PAGES * self.skipped,
+            Regions::Same => step,
             Regions::Sliced => thread * self.thread_pages + step,
             Regions::Interleaved => step * threads + thread,
         }
@@ -129,7 +139,15 @@ mod tests {
     use super::*;
 
     fn shape(regions: Regions) -> Shape {
-        Shape { threads: 3, thread_pages: 700, regions, geometry: Geometry::PAGES_4K, lines: 1, magazine: 0 }
+        Shape {
+            threads: 3,
+            thread_pages: 700,
+            regions,
+            geometry: Geometry::PAGES_4K,
+            lines: 1,
+            magazine: 0,
+            skipped: 0,
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use clap::ValueHint;
 use pageset_fault::Strategy;
-use pageset_lab::pft::{Contestant, PftSpec, Regions, RssLine, Zero};
+use pageset_lab::pft::{Ahead, Contestant, PftSpec, Regions, RssLine, Zero};
 
 use crate::choice::one_of;
 use crate::options::OutputArgs;
@@ -75,6 +75,12 @@ pub(crate) struct FaultsArgs {
     /// Frames that a thread fetches with one call of the allocator, 0 for a call per fault [default: 16, with --machine 0]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=32))]
     pub(crate) magazine: Option<u32>,
+    /// Map runs of pages for a thread whose faults come one after another, each run twice as long, up to 2^ORDER pages
+    #[arg(long, value_name = "ORDER", default_value_t = 0, value_parser = clap::value_parser!(u8).range(..=5))]
+    pub(crate) prefault: u8,
+    /// Clear all pages before they are touched, outside the measured time
+    #[arg(long)]
+    pub(crate) prezero: bool,
     /// Clear pages, or skip that to see the engine alone
     #[arg(long, value_name = "HOW", default_value = "real")]
     #[arg(value_parser = one_of([("real", Zero::Real), ("skip", Zero::Skip)]))]
@@ -115,6 +121,7 @@ impl FaultsArgs {
             regions: self.regions,
             page_shift: self.page_shift,
             magazine: self.magazine,
+            ahead: Ahead { prefault_order: self.prefault, prezero: self.prezero },
             zero: self.zero,
             contestants: peers.chain(self.chosen().into_iter().map(Contestant::Engine)).collect(),
             machine: self.machine.clone(),

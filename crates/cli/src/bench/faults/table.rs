@@ -164,6 +164,15 @@ fn notes(test: &Test, table: &mut Table) {
              Those of the kernel are traps.",
         );
     }
+    if test.ahead.prefault_order > 0 {
+        table.note(format!(
+            "Prefaulting: one fault maps up to {} pages, of a thread whose faults come one after another.",
+            1_u32 << test.ahead.prefault_order
+        ));
+    }
+    if test.ahead.prezero {
+        table.note("Pages were cleared before the time that is measured.");
+    }
     if test.zero == Zero::Skip {
         table.note("Pages are not cleared.");
     }
@@ -189,6 +198,7 @@ fn runs(series: &[Series]) -> Table {
         Column::ratio("imbalance", "imbalance"),
         Column::count("pages_computed", "pages computed"),
         Column::count("pages_counted", "pages counted"),
+        Column::count("pages_untouched", "pages untouched"),
         Column::count("tables", "tables"),
     ];
     let mut table = Table::new("Every repetition", columns);
@@ -208,6 +218,7 @@ fn runs(series: &[Series]) -> Table {
                 Cell::real(run.imbalance, 3),
                 run.pages_computed.into(),
                 run.pages_counted.into(),
+                run.pages_untouched.into(),
                 run.census.map(|census| census.tables).into(),
             ]));
         }

@@ -4,16 +4,23 @@ use anyhow::Result;
 use pageset_report::Origin;
 use pageset_report::plot::{Axis, Figure, Mark, Panel, Series};
 
+use super::ahead::Promises;
 use super::matrix::Matrix;
 use super::printed::PrintedRow;
 use super::runs::Runs;
 use super::tables::{AsPrinted, Reading, key};
 
 /// Names of their files.
-pub(super) const NAMES: [&str; 2] = ["page-fault-printed", "page-fault-matrix"];
+pub(super) const NAMES: [&str; 3] = ["page-fault-printed", "page-fault-matrix", "page-fault-prefault"];
 
-pub(super) fn all(rows: &[PrintedRow], runs: &Runs, matrix: &Matrix) -> Result<Vec<(String, Figure)>> {
-    Ok(vec![(NAMES[0].to_owned(), printed(rows, runs)?), (NAMES[1].to_owned(), strategies(matrix))])
+pub(super) fn all(
+    rows: &[PrintedRow],
+    runs: &Runs,
+    matrix: &Matrix,
+    promises: &Promises,
+) -> Result<Vec<(String, Figure)>> {
+    let figures = [printed(rows, runs)?, strategies(matrix), promises.figure()];
+    Ok(NAMES.map(str::to_owned).into_iter().zip(figures).collect())
 }
 
 /// A panel for each table with at least four rows.

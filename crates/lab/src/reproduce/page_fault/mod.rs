@@ -3,8 +3,9 @@
 //!
 //! `printed` is what the text prints, `runs` simulates, `fit` chooses the one fitted number, `tables` puts ours beside the
 //! printed values, `threads` asks the printed rows how many threads ran, `predictions` tests T1 to T5 of the
-//! specification, `matrix` is the table that no text has, `figures` draws.
+//! specification, `matrix` is the table that no text has, `ahead` what the text promises, `figures` draws.
 
+mod ahead;
 mod figures;
 mod fit;
 mod matrix;
@@ -54,17 +55,20 @@ impl Study for PageFault {
         let mut keys = tables::keys(&rows);
         keys.extend(predictions::keys(options.is_quick));
         keys.extend(matrix::keys(options.is_quick));
+        keys.extend(ahead::keys(options.is_quick));
         let runs = Runs::all(&machine, fault_ns, keys, options.jobs, progress)?;
         let matrix = matrix::Matrix::new(&runs, options.is_quick)?;
+        let promises = ahead::Promises::new(&runs, options.is_quick)?;
         let score = tables::Score::new(&rows, &runs)?;
         let mut explanations = score.sentences();
         explanations.extend(predictions::sentences(&runs, options.is_quick)?);
         explanations.extend(matrix.sentences());
+        explanations.push(promises.sentence());
         explanations.extend(options.reasons(&EXPLANATIONS));
         Ok(Findings {
             tables: tables::comparisons(&rows, &runs, fault_ns)?,
-            more: vec![threads::table(&rows), matrix.table()],
-            figures: figures::all(&rows, &runs, &matrix)?,
+            more: [threads::table(&rows), matrix.table()].into_iter().chain(promises.tables()).collect(),
+            figures: figures::all(&rows, &runs, &matrix, &promises)?,
             notes: notes(fault_ns),
             explanations,
             machine: format!("{}: {}", machine.name, machine.title),

@@ -8,7 +8,7 @@ use pageset_sim::Machine;
 
 use crate::Progress;
 use crate::jobs::{self, Stage};
-use crate::pft::{AreaCache, Regions, RssLine, Run, Shape, VirtualSpec, run_virtual};
+use crate::pft::{Ahead, AreaCache, Regions, RssLine, Run, Shape, VirtualSpec, run_virtual};
 
 /// One simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,6 +24,12 @@ pub(super) struct Key {
     pub(super) shared_cache: bool,
     /// Pages that are simulated, of all threads.
     pub(super) pages_max: u64,
+    /// What is done ahead.
+    pub(super) ahead: Ahead,
+    /// Pages left out after each run.
+    pub(super) skipped: u64,
+    /// Lines of a page that are written.
+    pub(super) lines: u32,
 }
 
 /// How threads share memory.
@@ -45,7 +51,18 @@ const THREAD_PAGES: (u64, u64) = (256, 8192);
 impl Key {
     pub(super) fn new(strategy: Strategy, threads: u32, thread_pages: u64) -> Self {
         let (sharing, own_line, shared_cache) = (Sharing::Apart, false, false);
-        Self { strategy, threads, thread_pages, sharing, own_line, shared_cache, pages_max: PAGES_MAX }
+        Self {
+            strategy,
+            threads,
+            thread_pages,
+            sharing,
+            own_line,
+            shared_cache,
+            pages_max: PAGES_MAX,
+            ahead: Ahead::default(),
+            skipped: 0,
+            lines: 1,
+        }
     }
 
     pub(super) fn run(&self, machine: &Machine, fault_ns: f64) -> Result<Run> {
@@ -61,10 +78,12 @@ impl Key {
                 thread_pages: self.thread_pages,
                 regions,
                 geometry: Geometry::PAGES_16K,
-                lines: 1,
+                lines: self.lines,
                 magazine: 0,
+                skipped: self.skipped,
             },
             strategy: self.strategy,
+            ahead: self.ahead,
             rss_line: if self.own_line { RssLine::Own } else { RssLine::WithMmapLock },
             area_cache: if self.shared_cache { AreaCache::Space } else { AreaCache::Task },
             fault_ns,
