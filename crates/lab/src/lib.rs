@@ -12,6 +12,7 @@
 //! | [`pft`] | the page fault test: on threads, on the kernel, on a simulated machine |
 //! | [`pageops`] | what clearing and copying pages costs on this machine |
 //! | [`calibrate`] | what this machine costs, as a file that simulates it |
+//! | [`visit_cost`] | what a visit to a zone costs this machine's kernel |
 //! | [`host`] | this machine: CPUs, memory, CPU time, settings that are changed and put back |
 //!
 //! A function is given a spec and returns a result; both can be written as JSON. Long work says how far it is to a
@@ -43,6 +44,7 @@ pub mod recordings;
 pub mod reproduce;
 pub mod simulate;
 pub mod sweep;
+pub mod visit_cost;
 
 // Their types are in signatures here.
 pub use {

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use pageset_trace::RecordingCost;
+use pageset_trace::{RecordingCost, VisitCost};
 
 use crate::condition::Condition;
 use crate::cpus::CpuList;
@@ -25,6 +25,8 @@ pub struct Options {
     pub with_call_chains: bool,
     /// What recording costs the command, if it was [measured](crate::measure): kept in the trace.
     pub cost: Option<RecordingCost>,
+    /// What visits to the zones cost on this machine, if it was measured: kept in the trace.
+    pub visit_cost: Option<VisitCost>,
     /// End when this is met.
     pub until: Option<Condition>,
     /// When what the kernel writes is read.

@@ -19,6 +19,7 @@ use pageset_trace::{
 use crate::alarm::Alarm;
 use crate::clock::now_ns;
 use crate::condition::{Condition, Met};
+use crate::cost::busy;
 use crate::cpus::CpuList;
 use crate::error::RecordError;
 use crate::instance::Instance;
@@ -194,7 +195,10 @@ impl Session {
             let mut reader = Reader::new(&instance, intrusions, merger, sender, bytes, buffer_pages, reading);
             // Both threads wait for nothing else, so they take it.
             drop((give_head.send(head.clone()), give_sampler.send(sampler)));
+            let busy_before = busy();
             let ended = reader.record(&options, &mut head, alarm.as_mut(), tell);
+            head.busy_ns =
+                u64::try_from(busy().saturating_sub(busy_before).as_nanos()).ok().filter(|ns| *ns > 0);
             stop.store(true, Ordering::Relaxed);
             samples.thread().unpark();
             let (samples, setting_changes) = samples.join().unwrap_or_default();
@@ -241,6 +245,7 @@ fn describe(
         recorded,
         not_recorded,
         recording_cost: options.cost,
+        visit_cost: options.visit_cost.clone(),
         ..TraceInfo::default()
     };
     // One that was switched on since is named at the end.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     layout::Layout, recording_cost::RecordingCost, sample::Sample, setting_change::SettingChange,
-    snapshot::Snapshot,
+    snapshot::Snapshot, visit_cost::VisitCost,
 };
 
 /// The formats that can be read.
@@ -167,6 +167,12 @@ pub struct TraceInfo {
     /// How much recording slowed the command down, if that was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording_cost: Option<RecordingCost>,
+    /// Time for which CPUs were busy while this was recorded, all together, the recorder's own included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busy_ns: Option<u64>,
+    /// What visits to the zones cost on this machine, if that was measured before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub visit_cost: Option<VisitCost>,
 }
 
 impl TraceInfo {

@@ -38,6 +38,7 @@ mod sample;
 mod setting_change;
 mod sidecar;
 mod snapshot;
+mod visit_cost;
 mod without_recorder;
 mod xz;
 mod zone_name;
@@ -67,6 +68,7 @@ pub use sample::{Sample, ZoneSample};
 pub use setting_change::SettingChange;
 pub use sidecar::find as side_file;
 pub use snapshot::Snapshot;
+pub use visit_cost::VisitCost;
 pub use without_recorder::{RECORDER_UNKNOWN, WithoutRecorder};
 
 /// The crate's README, its example run as a test.

@@ -11,16 +11,21 @@ use crate::record::time;
 
 const READING_ADVISE: &str = "\
 How it decides:
-  Page sets matter if CPUs wait for zone locks for 1 % of their time, or if
-  page sets hold 1 % of a memory that is short. Otherwise the answer is no.
-  pageset advises a setting only if its whole forecast lies at least a fifth
-  below what the recorded kernel did. If several settings do, it advises the one
+  The answer is yes if a setting certainly saves 1 % of the CPU time, or halves
+  what page sets hold where that is 1 % of a memory that is short. Otherwise it
+  is no. A setting saves visits to the zones, and waits for zone locks. What a
+  visit costs stands in the recording, if `pageset bench machine` had measured
+  it there; the machine that reads does not count. Without it, there is no yes.
+  The lower end of the saving is the least cost, times the fewest visits that
+  the forecast saves. If several settings save enough, pageset advises the one
   whose page sets hold the fewest pages. It tries what sysctl can change:
   vm.percpu_pagelist_high_fraction, vm.min_free_kbytes and
   vm.watermark_scale_factor. It tries other kernels last.
 
-  Waits are measured if the recording has lock:contention_begin and
-  contention_end. If not, the time that locks were held is an upper bound.
+  CPU time is the time for which CPUs were busy. Of recordings that do not say
+  that, it is the time of all CPUs. Waits are measured if the recording has
+  lock:contention_begin and contention_end. If not, the time that locks were
+  held is an upper bound.
 
 Try it:
   --apply changes the advised setting, or the one you name. It records again,

@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
+use pageset_lab::visit_cost;
 use pageset_record::{Ending, Going, Options, Session, check};
 use pageset_report::command_line;
 use tempfile::TempDir;
@@ -128,6 +129,7 @@ impl<'a> Recorder<'a> {
             command: self.command.to_vec(),
             // Which waits are for zone locks is then known, and not inferred.
             with_call_chains: true,
+            visit_cost: visit_cost::kept(),
             ..Options::default()
         }
     }

@@ -10,16 +10,23 @@ use pageset_lab::simulate::parse_machine;
 use pageset_report::{Format, Provenance};
 use pageset_trace::read_description;
 
+use super::visit_cost;
 use crate::invocation::Invocation;
 use crate::options::OutputArgs;
 use crate::output;
 
 const READING: &str = "\
 How to read this:
-  Without --check, the result is a machine file: pass it to `pageset simulate
-  --machine FILE`. What is measured says so in its source; the rest are
-  guesses, and say that. Times are of this project's allocator in user space,
-  not of a kernel.
+  Without an option, it measures what a visit to a zone costs this kernel, and
+  needs root: the CPU time of a fault loop under two values of
+  vm.percpu_pagelist_high_fraction, in seven pairs of runs. The setting is put
+  back at the end, also after Ctrl-C. The cost is kept in
+  $XDG_STATE_HOME/pageset/visit-cost.json, or below ~/.local/state. Recordings
+  that are made from then on carry it, and `pageset advise` uses it.
+
+  With -o, the result is a machine file: pass it to `pageset simulate --machine
+  FILE`. What is measured says so in its source; the rest are guesses, and say
+  that. Times are of this project's allocator in user space, not of a kernel.
 
   With --check, workloads run on threads of this machine and on virtual CPUs
   of its file, and each row compares the two. A ratio of 1.00 is a perfect
@@ -27,13 +34,14 @@ How to read this:
   meanwhile spoil both the measured costs and the comparison.
 
 Examples:
+  sudo pageset bench machine
   pageset bench machine -o here.toml
   pageset simulate --machine here.toml --workload page_fault1
   pageset bench machine --check";
 
-/// Measure this machine, and write a file that simulates it
+/// Measure this machine: a file that simulates it, and what a visit to a zone costs
 ///
-/// Takes some ten seconds, on a machine that does nothing else meanwhile.
+/// Takes half a minute, on a machine that does nothing else meanwhile. The cost of a visit needs root; -o writes the file.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING)]
 pub(crate) struct MachineCostsArgs {
@@ -48,6 +56,9 @@ pub(crate) struct MachineCostsArgs {
 }
 
 pub(super) fn run(args: &MachineCostsArgs, invocation: &Invocation) -> Result<()> {
+    if !args.check && args.output.target.output.is_none() {
+        return visit_cost::run(invocation);
+    }
     let (text, measured) = match &args.machine {
         Some(path) => (read_description(path)?, Measured::Before),
         None => (machine::measure()?, Measured::Now),

@@ -4,6 +4,7 @@ mod args;
 mod faults;
 mod machine;
 pub(crate) mod pages;
+mod visit_cost;
 
 use anyhow::Result;
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueHint;
+use pageset_lab::visit_cost;
 use pageset_record::{Condition, CpuList, Options, Timing};
 
 const READING_RECORD: &str = "\
@@ -95,6 +96,7 @@ impl RecordArgs {
             with_call_chains: self.stack,
             until: self.when,
             cost: None,
+            visit_cost: visit_cost::kept(),
             reading: if self.flight_recorder || self.when.is_some() {
                 Timing::AtTheEnd
             } else {

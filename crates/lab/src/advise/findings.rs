@@ -5,6 +5,8 @@ use pageset_workload::recorded::needs;
 use pageset_workload::{Replay, Survey, untimed};
 use serde::Serialize;
 
+use super::spending::{Figure, Load, Spending};
+
 /// What a recording shows. Percentages are of what their names say. What the recording does not say is `None`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Findings {
@@ -26,6 +28,8 @@ pub struct Findings {
     pub visits: Option<u64>,
     /// How long the zones' locks were waited for, of all CPUs' time.
     pub waiting: Option<Waiting>,
+    /// What visits and waits took of the CPU time.
+    pub spending: Spending,
     /// How long all other spinning locks were waited for, in percent of all CPUs' time.
     pub other_spin_percent: Option<f64>,
     /// Of those, the one that was waited for longest.
@@ -134,7 +138,24 @@ impl Findings {
         let own = replay.and_then(|replay| replay.own.as_ref());
         let needed = [needs::VISITS, needs::WAITS, needs::SHORTAGE].concat();
         let visits = kernel.refills.total() + kernel.drains.total();
+        let exact = |count: u64| Figure::exact(count as f64);
+        let wait_ns = match waiting {
+            Some(Waiting::Measured { .. }) => Some(exact(locks.wait_ns)),
+            Some(Waiting::AtMost { percent }) => {
+                let all_ns = ns as f64 * f64::from(cpus.unwrap_or(1));
+                Some(Figure::at_most(percent * all_ns / 100.0))
+            }
+            None => None,
+        };
+        let load = Load {
+            cpu_time_ns: None,
+            visits: recorded.known(needs::VISITS, visits).map(exact),
+            moved_pages: recorded.known(needs::VISITS, kernel.refills.sum + kernel.drains.sum).map(exact),
+            wait_ns,
+        };
+        let all_ns = cpus.map(|cpus| ns.saturating_mul(u64::from(cpus)));
         Self {
+            spending: Spending::of_recording(info, all_ns, load),
             cpus,
             seconds: ns as f64 / 1e9,
             events: survey.events,

@@ -19,6 +19,8 @@ pub struct Forecast {
     pub visits_range: Range,
     /// What that is in percent of the recorded kernel's; `None` if that made none.
     pub visits_percent: Option<(f64, f64)>,
+    /// CPU time that it saves, least and most, in percent. `None` if the cost of a visit is not known.
+    pub saved_percent: Option<(f64, f64)>,
     /// Most pages in page sets at once.
     pub held_pages_peak: u64,
     /// Pages in page sets after a minute without work.
@@ -54,6 +56,11 @@ impl Forecast {
             visits: outcome.visits(),
             visits_range: Range { low: visits.0, high: visits.1 },
             visits_percent: (now > 0).then(|| (of_recorded(visits.0), of_recorded(visits.1))),
+            saved_percent: if now > 0 {
+                findings.spending.saved_percent((visits.0 as f64 / now as f64, visits.1 as f64 / now as f64))
+            } else {
+                None
+            },
             held_pages_peak: outcome.pcp_pages_peak,
             held_pages_idle: outcome.pcp_pages_idle,
             ends_tuning: candidate.policy.tuning.is_some() && fraction.is_some_and(|fraction| fraction > 0),

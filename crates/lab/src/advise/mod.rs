@@ -1,6 +1,6 @@
 //! What to do about a machine's page sets, from one recording of its load: mostly nothing.
 //!
-//! `findings` is what the recording shows, `options` which kernels and settings are asked, `forecast` what they would do,
+//! `findings` is what the recording shows, `spending` what that takes of the CPUs' time, `options` which kernels and settings are asked, `forecast` what they would do,
 //! `verdict` what follows, `latency` what allocations would take then, `wording` the sentences that say so. `run_times` is
 //! what came of a setting that was tried. Each sentence names the figures it rests on.
 
@@ -9,6 +9,7 @@ mod forecast;
 mod latency;
 mod options;
 mod run_times;
+mod spending;
 mod verdict;
 mod wording;
 
@@ -27,6 +28,7 @@ pub use findings::{Doubts, Findings, Waiting};
 pub use forecast::{Forecast, Range};
 pub use latency::{Latency, Times};
 pub use run_times::{Difference, RunTimes};
+pub use spending::{Figure, Load, Spending};
 pub use verdict::{Matter, Verdict, Why};
 
 /// What is said about a machine.

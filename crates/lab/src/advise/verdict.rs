@@ -5,15 +5,12 @@ use serde::Serialize;
 use super::findings::Findings;
 use super::forecast::Forecast;
 
-/// Time lost to zone locks that is worth a change, in percent of all CPUs' time. Less than this, two runs of one benchmark
-/// differ by more.
-const WAITING_PERCENT: f64 = 1.0;
+/// CPU time that is worth a change, in percent. Less than this, two runs of one benchmark differ by more.
+pub(super) const SAVED_PERCENT: f64 = 1.0;
 /// Memory in page sets that is worth a change where memory is short, in percent of all.
 const HELD_PERCENT: f64 = 1.0;
 /// Memory that page sets may hold at most under a setting that is advised, in percent of all.
 const HELD_PERCENT_MAX: f64 = 5.0;
-/// Part of the visits that a change must save at least, in percent: a smaller one cannot be told from the load's own noise.
-const SAVED_PERCENT: f64 = 20.0;
 /// Missing events, in percent, from which the figures are no longer those of the load.
 const LOST_PERCENT: f64 = 5.0;
 /// Time from which a recording is a sample of a load.
@@ -55,8 +52,8 @@ pub enum Verdict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Matter {
-    /// CPUs wait for zone locks.
-    ZoneLocks,
+    /// Zone visits, and waits for zone locks, take CPU time.
+    CpuTime,
     /// Page sets hold memory that others need.
     HeldMemory,
 }
@@ -81,6 +78,8 @@ pub enum Why {
     UnknownKernel,
     /// Waits were not recorded, and may be long.
     WaitsNotRecorded,
+    /// What a visit costs was not measured before the recording, and there are many visits.
+    CostNotMeasured,
 }
 
 /// The verdict.
@@ -110,15 +109,19 @@ fn doubt(findings: &Findings) -> Option<Why> {
 
 /// What matters; `None` if nothing does.
 fn matter(findings: &Findings) -> Result<Option<Matter>, Why> {
-    if findings.waiting.is_some_and(|waiting| waiting.percent() >= WAITING_PERCENT) {
-        return Ok(Some(Matter::ZoneLocks));
+    let spending = &findings.spending;
+    if spending.most_percent.is_some_and(|percent| percent >= SAVED_PERCENT) {
+        return Ok(Some(Matter::CpuTime));
     }
+    let is_cheap = spending.most_percent.or_else(|| spending.most_percent_at_any_cost());
+    let is_cheap = is_cheap.is_some_and(|percent| percent < SAVED_PERCENT);
     let holds_much = findings.held_percent().map(|percent| percent >= HELD_PERCENT);
     match (findings.is_memory_short(), holds_much) {
         (Some(true), Some(true)) => Ok(Some(Matter::HeldMemory)),
         (Some(true), None) => Err(Why::UnknownKernel),
         (None, Some(true) | None) => Err(Why::NotRecorded),
-        (Some(false), _) | (_, Some(false)) => Ok(None),
+        (Some(false), _) | (_, Some(false)) if is_cheap => Ok(None),
+        (Some(false), _) | (_, Some(false)) => Err(Why::CostNotMeasured),
     }
 }
 
@@ -126,13 +129,15 @@ fn what_helps(findings: &Findings, forecasts: &[Forecast], matter: Matter) -> Ve
     if findings.own_off_percent.is_none() {
         return Verdict::Unknown { why: Why::UnknownKernel };
     }
-    if matter == Matter::ZoneLocks && matches!(findings.waiting, Some(super::Waiting::AtMost { .. })) {
-        return Verdict::Unknown { why: Why::WaitsNotRecorded };
-    }
+    let waits = findings.spending.waits_percent;
+    let may_wait = waits.is_some_and(|waits| waits.low < waits.high && waits.high >= SAVED_PERCENT);
     let best = |is_kernel: bool| best(findings, forecasts, matter, is_kernel);
     match (best(false), best(true)) {
         (Some(forecast), _) => Verdict::Set { matter, forecast },
         (None, Some(forecast)) => Verdict::ChangeKernel { matter, forecast },
+        (None, None) if matter == Matter::CpuTime && may_wait => {
+            Verdict::Unknown { why: Why::WaitsNotRecorded }
+        }
         (None, None) => Verdict::NothingHelps { matter },
     }
 }
@@ -142,10 +147,10 @@ fn what_helps(findings: &Findings, forecasts: &[Forecast], matter: Matter) -> Ve
 fn best(findings: &Findings, forecasts: &[Forecast], matter: Matter, is_kernel: bool) -> Option<usize> {
     let visits = findings.visits?;
     let held_max = (findings.managed_pages? as f64 * HELD_PERCENT_MAX / 100.0) as u64;
-    let enough = (visits as f64 * (1.0 - SAVED_PERCENT / 100.0)) as u64;
     let helps = |forecast: &Forecast| match matter {
-        Matter::ZoneLocks => {
-            forecast.is_less(visits) && forecast.visits <= enough && forecast.held_pages_peak <= held_max
+        Matter::CpuTime => {
+            forecast.saved_percent.is_some_and(|(least, _)| least >= SAVED_PERCENT)
+                && forecast.held_pages_peak <= held_max
         }
         Matter::HeldMemory => {
             let now = findings.held_pages_peak.unwrap_or(u64::MAX);
@@ -163,10 +168,21 @@ fn best(findings: &Findings, forecasts: &[Forecast], matter: Matter, is_kernel: 
 #[cfg(test)]
 pub(super) mod tests {
     use super::super::findings::Doubts;
-    use super::super::{Range, Waiting};
+    use super::super::spending::tests::cost;
+    use super::super::{Figure, Load, Range, Spending, Waiting};
     use super::*;
 
-    /// A load that waits for `percent` of its time.
+    /// 10 s of 4 CPUs.
+    pub(crate) fn load(percent: f64) -> Load {
+        Load {
+            cpu_time_ns: Some(Figure::exact(4e10)),
+            visits: Some(Figure::exact(1000.0)),
+            moved_pages: Some(Figure::exact(50_000.0)),
+            wait_ns: Some(Figure::exact(percent * 4e8)),
+        }
+    }
+
+    /// A load that waits for `percent` of its time, and whose visits cost next to nothing beside.
     pub(crate) fn waiting(percent: f64) -> Findings {
         Findings {
             cpus: Some(4),
@@ -178,6 +194,7 @@ pub(super) mod tests {
             zone_pages: Some(30_000),
             visits: Some(1000),
             waiting: Some(Waiting::Measured { percent, waits: 900 }),
+            spending: Spending::new(load(percent), Some(cost())),
             other_spin_percent: Some(0.1),
             other_longest_percent: Some(0.1),
             remote_percent: Some(50.0),
@@ -199,6 +216,9 @@ pub(super) mod tests {
             visits,
             visits_range: Range { low: range.0, high: range.1 },
             visits_percent: Some((range.0 as f64 / 10.0, range.1 as f64 / 10.0)),
+            saved_percent: waiting(5.0)
+                .spending
+                .saved_percent((range.0 as f64 / 1000.0, range.1 as f64 / 1000.0)),
             held_pages_peak: held,
             held_pages_idle: held / 2,
             ends_tuning: false,
@@ -217,11 +237,11 @@ pub(super) mod tests {
         let forecasts = [
             forecast("dear", 100, (80, 130), 9000),
             forecast("cheap", 110, (90, 140), 4000),
-            forecast("weak", 700, (600, 790), 100),
+            forecast("weak", 700, (700, 890), 100),
             forecast("unsure", 20, (1, 1200), 100),
             forecast("huge", 1, (0, 2), 60_000),
         ];
-        let matter = Matter::ZoneLocks;
+        let matter = Matter::CpuTime;
         assert_eq!(find(&waiting(5.0), &forecasts), Verdict::Set { matter, forecast: 1 });
         assert_eq!(find(&waiting(5.0), &forecasts[3..]), Verdict::NothingHelps { matter });
     }
@@ -229,7 +249,7 @@ pub(super) mod tests {
     #[test]
     fn another_kernel_is_advised_only_if_no_setting_helps() {
         let kernel = Forecast { kernel: Some("linux-6.12".into()), ..forecast("", 10, (5, 20), 100) };
-        let matter = Matter::ZoneLocks;
+        let matter = Matter::CpuTime;
         let (unsure, sure) = (forecast("u", 900, (800, 990), 1), forecast("s", 100, (50, 200), 1));
         let found = find(&waiting(5.0), &[unsure, kernel.clone()]);
         assert_eq!(found, Verdict::ChangeKernel { matter, forecast: 1 });
@@ -254,10 +274,6 @@ pub(super) mod tests {
                 Why::NotRecorded,
             ),
             (
-                Findings { waiting: Some(Waiting::AtMost { percent: 5.0 }), ..base.clone() },
-                Why::WaitsNotRecorded,
-            ),
-            (
                 Findings { doubts: Doubts { setting_changed: said(), ..none() }, ..base.clone() },
                 Why::SettingChanged,
             ),
@@ -265,6 +281,42 @@ pub(super) mod tests {
         ] {
             assert_eq!(find(&findings, &good), Verdict::Unknown { why });
         }
+    }
+
+    #[test]
+    fn waits_that_were_not_recorded_prove_nothing() {
+        let unknown = Load { wait_ns: Some(Figure::at_most(2e9)), ..load(0.0) };
+        let findings = Findings { spending: Spending::new(unknown, Some(cost())), ..waiting(0.0) };
+        let saved = |(least, most)| Forecast {
+            saved_percent: Some((least, most)),
+            ..forecast("a", 10, (5, 20), 3000)
+        };
+        let why = Why::WaitsNotRecorded;
+        assert_eq!(find(&findings, &[saved((0.0, 5.0))]), Verdict::Unknown { why });
+        let matter = Matter::CpuTime;
+        assert_eq!(find(&findings, &[saved((1.0, 5.0))]), Verdict::Set { matter, forecast: 0 });
+    }
+
+    #[test]
+    fn without_the_cost_of_a_visit_there_is_no_yes() {
+        let helpful = [Forecast { saved_percent: None, ..forecast("a", 10, (5, 20), 3000) }];
+        let without = |load: Load| Findings { spending: Spending::new(load, None), ..waiting(0.0) };
+        let why = Why::CostNotMeasured;
+        assert_eq!(find(&without(load(5.0)), &helpful), Verdict::Unknown { why });
+        let few = load(0.0);
+        assert_eq!(find(&without(few), &helpful), Verdict::LeaveAlone, "25 visits a second");
+        let many = Load { visits: Some(Figure::exact(100_000.0)), ..few };
+        assert_eq!(find(&without(many), &helpful), Verdict::Unknown { why });
+    }
+
+    #[test]
+    fn visits_matter_without_any_wait() {
+        let many =
+            Load { visits: Some(Figure::exact(1e6)), moved_pages: Some(Figure::exact(5e7)), ..load(0.0) };
+        let findings = Findings { spending: Spending::new(many, Some(cost())), ..waiting(0.0) };
+        let saved = Forecast { saved_percent: Some((3.0, 6.0)), ..forecast("a", 10, (5, 20), 3000) };
+        let matter = Matter::CpuTime;
+        assert_eq!(find(&findings, &[saved]), Verdict::Set { matter, forecast: 0 });
     }
 
     /// What page sets hold is too little to matter, whether or not memory was short.

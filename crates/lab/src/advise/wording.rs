@@ -5,7 +5,7 @@ use pageset_core::Policy;
 use super::findings::{Findings, Waiting};
 use super::forecast::Forecast;
 use super::latency::Latency;
-use super::verdict::{Matter, Verdict, Why};
+use super::verdict::{Matter, SAVED_PERCENT, Verdict, Why};
 
 /// MiB of pages of 4 KiB.
 fn mib(pages: u64) -> String {
@@ -22,13 +22,19 @@ pub(super) fn sentences(
     match verdict {
         Verdict::LeaveAlone => {
             all.push("No: leave the settings alone.".to_owned());
-            all.push(waited(findings));
+            all.push(spent(findings));
+            all.push(most(findings));
             all.push(held(findings));
         }
         Verdict::Set { matter, forecast } => {
             let forecast = &forecasts[*forecast];
             all.push(format!("Yes: {}", because(*matter, findings)));
-            all.push(format!("`sysctl {}` {}", forecast.settings, would(forecast, findings)));
+            all.push(format!(
+                "`sysctl {}` {}{}",
+                forecast.settings,
+                would_save(forecast, *matter),
+                would(forecast, findings)
+            ));
             all.push(price(forecast, findings));
         }
         Verdict::ChangeKernel { matter, forecast } => {
@@ -36,10 +42,16 @@ pub(super) fn sentences(
             let kernel = forecast.kernel.as_deref().unwrap_or_default();
             all.push(format!("Yes: {}", because(*matter, findings)));
             all.push(format!(
-                "No setting certainly helps. The kernel {kernel} {}",
+                "No setting certainly helps. The kernel {kernel} {}{}",
+                would_save(forecast, *matter),
                 would(forecast, findings)
             ));
             all.push(price(forecast, findings));
+        }
+        Verdict::NothingHelps { matter: Matter::CpuTime } => {
+            all.push(format!("No: no setting certainly saves {SAVED_PERCENT} % of the CPU time."));
+            all.push(spent(findings));
+            all.push(most(findings));
         }
         Verdict::NothingHelps { matter } => {
             all.push(format!("Yes, but no setting certainly helps: {}", because(*matter, findings)));
@@ -74,8 +86,56 @@ pub(super) fn sentences(
 
 fn because(matter: Matter, findings: &Findings) -> String {
     match matter {
-        Matter::ZoneLocks => lowered(waited(findings)),
+        Matter::CpuTime => lowered(spent(findings)),
         Matter::HeldMemory => format!("{} {}", lowered(held(findings)), shortage(findings)),
+    }
+}
+
+/// What waits and visits took of the CPU time.
+fn spent(findings: &Findings) -> String {
+    let waited = waited(findings);
+    let spending = &findings.spending;
+    let Some(cost) = &spending.cost else {
+        return format!(
+            "{waited} What a visit to a zone costs was not measured; run `pageset bench machine`."
+        );
+    };
+    let Some(visits) = spending.visits_percent else { return waited };
+    let of = if spending.is_busy_time { "for which CPUs were busy" } else { "of all CPUs" };
+    format!(
+        "{waited} Visits to the zones took {} to {} of the time {of}, at the cost measured there on {}.",
+        share(visits.low),
+        share(visits.high),
+        cost.date
+    )
+}
+
+/// What a setting could save at most.
+fn most(findings: &Findings) -> String {
+    match findings.spending.most_percent {
+        Some(percent) if percent < SAVED_PERCENT => {
+            format!(
+                "A setting could save {} of the CPU time at most: nothing you would notice.",
+                share(percent)
+            )
+        }
+        Some(percent) => format!("A setting could save {} of the CPU time at most.", share(percent)),
+        None => match findings.spending.most_percent_at_any_cost() {
+            Some(percent) => format!(
+                "Even visits of 100 us each would be {} of the CPU time: nothing you would notice.",
+                share(percent)
+            ),
+            None => "What a setting could save is not known.".to_owned(),
+        },
+    }
+}
+
+fn would_save(forecast: &Forecast, matter: Matter) -> String {
+    match forecast.saved_percent {
+        Some((least, most)) if matter == Matter::CpuTime => {
+            format!("would save {least:.1} to {most:.1} % of the CPU time. It ")
+        }
+        _ => String::new(),
     }
 }
 
@@ -201,6 +261,11 @@ fn unknown(why: Why, findings: &Findings) -> String {
         Why::UnknownKernel => {
             "No policy is known for its kernel. `pageset policies` names those that are.".to_owned()
         }
+        Why::CostNotMeasured => format!(
+            "Cost not measured: it has {:.0} visits to the zones a second, and what one costs was not measured on its \
+             machine. Run `pageset bench machine` there, and record again.",
+            findings.visits.unwrap_or(0) as f64 / findings.seconds.max(f64::MIN_POSITIVE)
+        ),
         Why::WaitsNotRecorded => format!(
             "Waits for locks are not in it, and may be as much as {} of the CPUs' time. Record \
              lock:contention_begin and contention_end too.",
@@ -285,6 +350,8 @@ mod tests {
         let said = sentences(&findings, &forecasts, &verdict, None).join(" ");
         for part in [
             "Yes: CPUs waited for zone locks for 5.0 %",
+            "took less than 0.01 % to 0.01 % of the time of all CPUs",
+            "would save 4.4 to 4.6 % of the CPU time",
             "900 waits",
             "=8` would leave 8 to 13 %",
             "80 to 130",
@@ -327,7 +394,13 @@ mod tests {
     fn no_is_said_with_the_figures() {
         let findings = waiting(0.001);
         let said = sentences(&findings, &[], &find(&findings, &[]), None).join(" ");
-        for part in ["No: leave the settings alone.", "less than 0.01 %", "(75.0 %)", "not short"] {
+        for part in [
+            "No: leave the settings alone.",
+            "nothing you would notice",
+            "less than 0.01 %",
+            "(75.0 %)",
+            "not short",
+        ] {
             assert!(said.contains(part), "{part}: {said}");
         }
     }

@@ -1,0 +1,97 @@
+//! What a visit to a zone costs this machine's kernel: measured by root, and kept for later recordings.
+
+use std::fs::File;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::thread;
+
+use anyhow::{Result, anyhow};
+use pageset_lab::Cancelled;
+use pageset_lab::host::Settings;
+use pageset_lab::pageset_trace::{CostRange, TraceReader, VisitCost};
+use pageset_lab::visit_cost::{self, Measuring, Work};
+use pageset_record::{Going, Options, Session};
+
+use crate::invocation::Invocation;
+use crate::left;
+use crate::options::SourceArgs;
+use crate::output::say;
+use crate::progress::Progress;
+use crate::signals::Signals;
+use crate::source::Source;
+
+/// Measures and keeps it.
+pub(super) fn run(invocation: &Invocation) -> Result<()> {
+    let settings = Settings::of_this_machine();
+    settings.check("vm.percpu_pagelist_high_fraction=8")?;
+    left::offer(&settings)?;
+    let signals = Signals::watch()?;
+    let measured = measured(&settings, &invocation.provenance().command, &signals);
+    // Settings are put back by now.
+    signals.pass_on()?;
+    let cost = measured?;
+    let path = visit_cost::path().ok_or_else(|| anyhow!("neither XDG_STATE_HOME nor HOME is set"))?;
+    visit_cost::keep(&cost, &path)?;
+    say(&format!("{} Kept in {}; recordings carry it from now on.", told(&cost), path.display()));
+    Ok(())
+}
+
+fn measured(settings: &Settings, command: &str, signals: &Signals) -> Result<VisitCost> {
+    let mut record = |work: Work| record(work, signals);
+    let mut progress = UntilSignal { shown: Progress::on_terminal(), signals };
+    visit_cost::measure(Measuring { settings, command, record: &mut record }, &mut progress)
+}
+
+/// The cost in a sentence or two.
+fn told(cost: &VisitCost) -> String {
+    let ns = |range: CostRange| format!("{:.0} ns ({:.0} to {:.0})", range.median, range.min, range.max);
+    format!(
+        "A visit to a zone costs {}, or {} for each of its {:.0} pages: {} pairs of runs.",
+        ns(cost.visit_ns),
+        ns(cost.page_ns),
+        cost.pages_per_visit,
+        cost.rounds
+    )
+}
+
+/// Records this machine while work goes on.
+fn record(work: Work, signals: &Signals) -> Result<Box<dyn TraceReader>> {
+    let directory = tempfile::tempdir()?;
+    let path = directory.path().join("visits.pgtrace");
+    let session = Session::prepare(Options::default())?;
+    let (mut work, mut worker) = (Some(work), None);
+    session.run(File::create(&path)?, &mut |_| {
+        // It begins once recording is switched on.
+        if let Some(work) = work.take() {
+            worker = Some(thread::spawn(work));
+        }
+        let is_over = worker.as_ref().is_none_or(thread::JoinHandle::is_finished);
+        if is_over || signals.has_come() { Going::End } else { Going::On }
+    })?;
+    signals.check()?;
+    let worker = worker.ok_or_else(|| anyhow!("nothing was recorded"))?;
+    worker.join().map_err(|_| anyhow!("the fault loop panicked"))??;
+    let opening = crate::options::OpeningArgs::default();
+    Ok(Box::new(Source::open(&SourceArgs { recording: Some(path), opening })?))
+}
+
+/// Shows progress, and ends the work once a signal has come.
+struct UntilSignal<'a, P> {
+    shown: P,
+    signals: &'a Signals,
+}
+
+impl<P: pageset_lab::Progress> pageset_lab::Progress for UntilSignal<'_, P> {
+    fn begin(&mut self, what: &'static str, unit: &'static str, total: Option<u64>) {
+        self.shown.begin(what, unit, total);
+    }
+
+    fn update(&mut self, done: u64) -> Result<(), Cancelled> {
+        self.signals.check().map_err(|_| Cancelled)?;
+        self.shown.update(done)
+    }
+
+    fn cancel(&self) -> Arc<AtomicBool> {
+        self.shown.cancel()
+    }
+}

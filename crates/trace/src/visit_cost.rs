@@ -1,0 +1,60 @@
+//! What visits to the zones cost on the recorded machine, measured before the recording.
+
+use serde::{Deserialize, Serialize};
+
+use crate::recording_cost::CostRange;
+
+/// CPU time of a visit to a zone, from one fault loop under two limits of page sets. Nothing else differs between the two, so
+/// the whole difference of CPU time is divided once by the visits, and once by the pages that they moved.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct VisitCost {
+    /// CPU time of a visit with all its pages, in nanoseconds.
+    pub visit_ns: CostRange,
+    /// The same for each page that a visit moves.
+    pub page_ns: CostRange,
+    /// Pages that a visit moved while this was measured.
+    pub pages_per_visit: f64,
+    /// Pairs of runs.
+    pub rounds: u32,
+    /// The CPU's model.
+    pub cpu: String,
+    /// Kernel release, as `uname -r`.
+    pub kernel: String,
+    /// Day of the measurement, as in 2026-11-26, by UTC.
+    pub date: String,
+}
+
+impl VisitCost {
+    /// Whether the numbers can be costs. Those of a damaged file may be anything.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        [self.visit_ns, self.page_ns].iter().all(|range| {
+            let values = [range.min, range.median, range.max];
+            values.iter().all(|value| value.is_finite()) && values.is_sorted() && range.median > 0.0
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cost_is_a_range_in_order() {
+        let range = |min, median, max| CostRange { min, median, max };
+        let cost = |visit_ns| VisitCost {
+            visit_ns,
+            page_ns: range(30.0, 31.0, 32.0),
+            pages_per_visit: 63.0,
+            rounds: 7,
+            cpu: "x".into(),
+            kernel: "6.18".into(),
+            date: "2026-11-26".into(),
+        };
+        // Noise may put the least below zero.
+        assert!(cost(range(-5.0, 2.0, 9.0)).is_sound());
+        for wrong in [range(3.0, 2.0, 9.0), range(-9.0, -2.0, 9.0), range(1.0, f64::NAN, 2.0)] {
+            assert!(!cost(wrong).is_sound(), "{wrong:?}");
+        }
+    }
+}
