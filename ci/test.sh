@@ -59,6 +59,7 @@ builds() {
         # All features but `observed`, which needs std.
         run "blocks with a heap on $target" cargo build --package pageset-blocks --target "$target" --features alloc,line-counts
     done
+    run "programs of the documentation" ci/snippets.sh
     run "instructions" ci/instructions.sh
     export RUSTDOCFLAGS="${RUSTDOCFLAGS:-} -D warnings"
     run "documentation" cargo doc "${workspace[@]}" --no-deps

@@ -107,6 +107,18 @@ class Pool:
         """The memory as the kernel accounts for it, in bytes, with what is resident by NUMA node."""
     def trim(self) -> int:
         """Gives all free memory back to the system now. Bytes that went back."""
+    def populate(self, size: int | None = None, *, threads: int | None = None, progress: _Progress | None = None) -> int:
+        """Makes the first ``size`` bytes resident, or all of the pool, until ``trim``.
+
+        By so many threads, or as many as there are CPUs. What is in the pages does not change. Bytes that are resident then.
+        """
+    def tick(self) -> int:
+        """One look at idle memory, as the pool's own thread takes it ten times a second. Bytes that went back to the system."""
+    def resize(self, size: int) -> int:
+        """Takes free memory out of service until at most ``size`` bytes are in service, or puts some back.
+
+        Never beyond the size that the pool was built with. Bytes in service then: more than ``size`` if not enough is free.
+        """
     def validate(self) -> None:
         """Checks everything that can be checked by looking, while nobody else uses the pool."""
 

@@ -1,7 +1,10 @@
 //! The pool as a Python object.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::thread::available_parallelism;
 
 use pageset::{AllocError, Backing, HugePageSize, Numa, Order, PAGE_BYTES, Residency};
 use pyo3::prelude::*;
@@ -10,6 +13,7 @@ use pyo3::types::PyDict;
 use crate::error::{out_of_memory, raised, refused};
 use crate::number::Whole;
 use crate::pages::Pages;
+use crate::work::{Interrupted, run};
 
 /// A pool of 4 KiB to 4 MiB pages: per-CPU cached, huge-page backed, returned to the system when idle unless `pinned`.
 ///
@@ -125,6 +129,54 @@ impl Pool {
     fn trim(&self, py: Python<'_>) -> PyResult<u64> {
         self.check_process()?;
         Ok(py.detach(|| self.0.trim()).returned_bytes)
+    }
+
+    /// Makes the first `size` bytes resident, or all of the pool, until `trim`. By so many threads, or as many as there are CPUs.
+    /// What is in the pages does not change. Bytes that are resident then.
+    #[pyo3(
+        signature = (size=None, *, threads=None, progress=None),
+        text_signature = "($self, size=None, *, threads=None, progress=None)"
+    )]
+    fn populate(
+        &self,
+        py: Python<'_>,
+        size: Option<Whole<usize>>,
+        threads: Option<Whole<usize>>,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<usize> {
+        self.check_process()?;
+        let threads = match threads {
+            Some(Whole(threads)) => {
+                NonZeroUsize::new(threads).ok_or_else(|| refused("threads is 0: use 1 or more"))?
+            }
+            None => available_parallelism().unwrap_or(NonZeroUsize::MIN),
+        };
+        let size = size.map_or(self.size(), |Whole(size)| size.min(self.size()));
+        let pool = Arc::clone(&self.0);
+        run(py, progress, Interrupted::LeftAlone, move |watch| {
+            watch.begin("populating", Some(size as u64));
+            let mut done_bytes = 0;
+            pool.populate(size, threads, |moved| {
+                done_bytes = moved.done_bytes;
+                watch.show(done_bytes as u64);
+                if watch.is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            })?;
+            Ok(done_bytes)
+        })
+    }
+
+    /// One look at idle memory, as the pool's own thread takes it ten times a second: what was free at two looks goes back to the
+    /// system. Bytes that went back.
+    fn tick(&self, py: Python<'_>) -> PyResult<u64> {
+        self.check_process()?;
+        Ok(py.detach(|| self.0.tick()).returned_bytes)
+    }
+
+    /// Takes free memory out of service until at most `size` bytes are in service, or puts some back; never beyond the size that
+    /// the pool was built with. Bytes in service then: more than `size` if not enough is free.
+    fn resize(&self, py: Python<'_>, size: Whole<usize>) -> PyResult<usize> {
+        self.check_process()?;
+        Ok(py.detach(|| self.0.resize(size.0)))
     }
 
     /// Checks everything that can be checked by looking, while nobody else uses the pool.

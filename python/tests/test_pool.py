@@ -1,6 +1,7 @@
 """Pages of a pool are Python objects; their bytes are nobody's copy."""
 
 import gc
+import inspect
 import os
 from collections.abc import Callable
 from typing import Any
@@ -165,6 +166,42 @@ def test_memory_is_accounted_for_and_given_back(pool: pageset.Pool) -> None:
     assert after["resident_bytes"] < 4 * MIB
 
 
+def test_populated_memory_is_resident_until_it_is_trimmed(pool: pageset.Pool) -> None:
+    told: list[tuple[str, int, int | None]] = []
+    assert pool.populate(16 * MIB, threads=1, progress=lambda *stage: told.append(stage)) == 16 * MIB
+    assert told[-1] == ("populating", 16 * MIB, 16 * MIB)
+    assert pool.backing()["resident_bytes"] >= 16 * MIB
+    assert pool.populate() == 64 * MIB
+    assert pool.backing()["resident_bytes"] == 64 * MIB
+    assert pool.tick() == 0
+    assert pool.trim() == 64 * MIB
+    with pytest.raises(pageset.Error, match="threads is 0: use 1 or more"):
+        pool.populate(threads=0)
+
+
+def test_a_pool_shrinks_and_grows_again(pool: pageset.Pool) -> None:
+    assert pool.resize(32 * MIB) == 32 * MIB
+    held = pool.alloc_bulk(1 << 20)
+    assert len(held) == 32 * MIB // 4096
+    # Nothing is free: all of it stays in service.
+    assert pool.resize(16 * MIB) == 32 * MIB
+    del held
+    assert pool.resize(128 * MIB) == 64 * MIB
+    pool.validate()
+
+
+def test_help_shows_what_may_be_given() -> None:
+    shown = {
+        "": "(size=1073741824, *, capacity=None, backing='thp', node=None, locked=False, pinned=False)",
+        "alloc": "(self, /, order=0, *, zeroed=False)",
+        "populate": "(self, /, size=None, *, threads=None, progress=None)",
+        "resize": "(self, /, size)",
+    }
+    for name, signature in shown.items():
+        of: Any = getattr(pageset.Pool, name) if name else pageset.Pool
+        assert str(inspect.signature(of)) == signature
+
+
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_child_reads_pages_and_gets_none(pool: pageset.Pool) -> None:
     pages = pool.alloc()
@@ -175,7 +212,7 @@ def test_a_child_reads_pages_and_gets_none(pool: pageset.Pool) -> None:
             is_right = memoryview(pages)[0] == 42
             for call in (
                 pool.alloc, pool.stats, pool.trim, pool.backing, pool.validate, pages.free,
-                lambda: pool.alloc_exact(3), lambda: pool.alloc_bulk(3),
+                lambda: pool.alloc_exact(3), lambda: pool.alloc_bulk(3), pool.populate, pool.tick, lambda: pool.resize(0),
             ):
                 try:
                     call()

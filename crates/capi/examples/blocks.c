@@ -1,5 +1,7 @@
 /*
- * Blocks of a pool in C89. Build:  cc blocks.c $(pkg-config --cflags --libs pageset) -o blocks
+ * Blocks of a pool in C89. Build, at the root of the sources:
+ *     cargo build -p pageset-capi --release
+ *     cc -Icrates/capi/include crates/capi/examples/blocks.c target/release/libpageset_capi.a -o blocks
  */
 #include <stdio.h>
 #include <string.h>

@@ -42,6 +42,26 @@ extern "C" {
 
 
 /*
+ Bytes of a page, which is a block of order 0.
+ */
+#define PAGESET_PAGE_BYTES 4096
+
+/*
+ The largest order: a block of 4 MiB.
+ */
+#define PAGESET_MAX_ORDER 10
+
+/*
+ Most pages that pageset_alloc_exact gives.
+ */
+#define PAGESET_MAX_PAGE_COUNT 1024
+
+/*
+ Most pools of a process at a time.
+ */
+#define PAGESET_MAX_POOLS 4096
+
+/*
  Private memory, in transparent huge pages as far as the system has them.
  */
 #define PAGESET_BACKING_THP 0
@@ -552,7 +572,9 @@ int pageset_validate(struct pageset_pool *pool);
 int pageset_get_stats(struct pageset_pool *pool, struct pageset_stats *stats, size_t struct_bytes);
 
 /*
- One counter of the allocator of pageblocks by name, such as "claimed". The guide to the C library lists them.
+ One counter of the allocator of pageblocks by name: "reused", "adopted", "claimed", "published", "closed", "rescued", "foreign",
+ "mixed", "retyped", "given_back", "double_frees", "damaged", "line_transfers", "contended_lines", "below_low", "failed". The
+ guide to the C library says what each counts.
 
  Errors: ENOENT (no counter has this name), EINVAL (NULL), EBADF, EPERM.
  */
@@ -583,6 +605,13 @@ int pageset_get_nodes(struct pageset_pool *pool,
  The version of the library, such as "0.1.0".
  */
 const char *pageset_version(void);
+
+/*
+ *order is the smallest order whose block holds so many bytes: 0 for up to 4096, 10 for up to 4 MiB.
+
+ Errors: EINVAL (bytes is 0 or more than 4 MiB, or order is NULL).
+ */
+int pageset_order_for_bytes(size_t bytes, unsigned int *order);
 
 /*
  Pages of 4 KiB in the pool.

@@ -11,6 +11,15 @@ use pageset::{
 use crate::failure::{Failure, number};
 use crate::sized::{self, Grows};
 
+/// Bytes of a page, which is a block of order 0.
+pub const PAGESET_PAGE_BYTES: usize = 4096;
+/// The largest order: a block of 4 MiB.
+pub const PAGESET_MAX_ORDER: u32 = 10;
+/// Most pages that pageset_alloc_exact gives.
+pub const PAGESET_MAX_PAGE_COUNT: usize = 1024;
+/// Most pools of a process at a time.
+pub const PAGESET_MAX_POOLS: usize = 4096;
+
 /// Private memory, in transparent huge pages as far as the system has them.
 pub const PAGESET_BACKING_THP: u32 = 0;
 /// Huge pages that the administrator reserved, of huge_page_bytes each; all are claimed when the pool is made.

@@ -1,8 +1,10 @@
 //! What never changes: of a pool, and of the library. Also in a child of `fork`.
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
+
+use pageset::Order;
 
 use crate::failure::{Failure, NULL_OUTPUT, number};
 use crate::pools::{PoolHandle, open};
@@ -12,6 +14,20 @@ use crate::pools::{PoolHandle, open};
 pub extern "C" fn pageset_version() -> *const c_char {
     const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
     VERSION.as_ptr().cast()
+}
+
+/// *order is the smallest order whose block holds so many bytes: 0 for up to 4096, 10 for up to 4 MiB.
+///
+/// Errors: EINVAL (bytes is 0 or more than 4 MiB, or order is NULL).
+#[unsafe(no_mangle)]
+pub extern "C" fn pageset_order_for_bytes(bytes: usize, order: Option<&mut MaybeUninit<c_uint>>) -> c_int {
+    const NO_ORDER: Failure =
+        Failure::new(libc::EINVAL, "no block holds so many bytes: give 1 to 4194304, which is 4 MiB");
+    number(move || {
+        let order = order.ok_or(NULL_OUTPUT)?;
+        order.write(Order::for_bytes(bytes).ok_or(NO_ORDER)?.get().into());
+        Ok(())
+    })
 }
 
 /// Pages of 4 KiB in the pool.

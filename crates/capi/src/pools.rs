@@ -10,11 +10,12 @@ use std::sync::atomic::{
     Ordering::{AcqRel, Acquire, Relaxed},
 };
 
+use crate::config::PAGESET_MAX_POOLS;
 use crate::entry::Entry;
 use crate::failure::Failure;
 
 /// Most pools at a time.
-const SLOTS: usize = 4096;
+const SLOTS: usize = PAGESET_MAX_POOLS;
 /// Most pools ever made: a handle has room for no more.
 const NUMBERS: usize = usize::MAX / SLOTS;
 

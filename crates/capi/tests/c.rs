@@ -178,6 +178,35 @@ fn fault_11_populate_in_c_does_itself_what_threads_would_that_cannot_be_started(
     shortage("threads");
 }
 
+/// Each way that the guide links a program.
+#[test]
+fn the_guides_example_is_linked_in_each_way() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let archive = libraries().join("libpageset_capi.a").display().to_string();
+    let search = libraries().display().to_string();
+    let ways: [&[&str]; 3] = [
+        &[&archive],
+        &["-static", &archive, "-lgcc_eh"],
+        &[&format!("-L{search}"), "-lpageset_capi", &format!("-Wl,-rpath,{search}")],
+    ];
+    for (index, way) in ways.iter().enumerate() {
+        let program = directory.path().join(format!("blocks-{index}"));
+        succeed(
+            Command::new("cc")
+                .arg("-I")
+                .arg(root.join("include"))
+                .arg(root.join("examples/blocks.c"))
+                .args(*way)
+                .arg("-o")
+                .arg(&program),
+        );
+        let output = Command::new("timeout").arg("120").arg(&program).output().expect("it was built");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(text.contains("freed twice: refused\nhello in 512 pages"), "{way:?}: {text}");
+    }
+}
+
 #[test]
 fn the_guide_names_every_counter() {
     let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/book/src/guide/c.md");
@@ -197,4 +226,26 @@ fn the_guide_names_every_counter() {
     named.sort();
     all.sort();
     assert_eq!(named, all);
+    let header = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("include/pageset.h"))
+        .expect("the repository has the header");
+    for name in all {
+        assert!(header.contains(&format!("\"{name}\"")), "the header does not name {name}");
+    }
+}
+
+/// What the header says in numbers is what the library does.
+#[test]
+fn limits_of_the_header_are_those_of_the_pool() {
+    let header = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("include/pageset.h"))
+        .expect("the repository has the header");
+    let limits = [
+        ("PAGE_BYTES", pageset::PAGE_BYTES),
+        ("MAX_ORDER", usize::from(pageset::Order::MAX.get())),
+        ("MAX_PAGE_COUNT", pageset::Order::MAX.frames() as usize),
+        ("MAX_POOLS", 4096),
+    ];
+    for (name, value) in limits {
+        let line = format!("#define PAGESET_{name} {value}\n");
+        assert!(header.contains(&line), "the header lacks {line}");
+    }
 }

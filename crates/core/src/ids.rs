@@ -74,6 +74,19 @@ impl Order {
         Some(Self(frames.next_power_of_two().trailing_zeros() as u8))
     }
 
+    /// The smallest order whose block holds `bytes` bytes in frames of 4 KiB, or `None` if none does (or `bytes` is zero).
+    ///
+    /// ```
+    /// use pageset_core::Order;
+    ///
+    /// assert_eq!(Order::for_bytes(16 << 10), Order::new(2));
+    /// assert_eq!(Order::for_bytes(5000), Order::new(1));
+    /// ```
+    #[must_use]
+    pub const fn for_bytes(bytes: usize) -> Option<Self> {
+        Self::holding(bytes.div_ceil(4096) as u64)
+    }
+
     /// The number itself.
     #[must_use]
     pub const fn get(self) -> u8 {
@@ -295,6 +308,16 @@ mod tests {
         }
         assert_eq!(Order::holding(0), None);
         assert_eq!(Order::holding(1025), None);
+    }
+
+    #[test]
+    fn the_smallest_order_that_holds_bytes() {
+        for (bytes, order) in [(1, 0), (4096, 0), (4097, 1), (16 << 10, 2), (2 << 20, 9), (4 << 20, 10)] {
+            assert_eq!(Order::for_bytes(bytes), Order::new(order), "{bytes} bytes");
+        }
+        for bytes in [0, (4 << 20) + 1, usize::MAX] {
+            assert_eq!(Order::for_bytes(bytes), None, "{bytes} bytes");
+        }
     }
 
     #[test]

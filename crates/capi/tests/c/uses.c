@@ -108,6 +108,7 @@ static void statistics(pageset_pool *pool) {
     uint64_t claimed;
     size_t pages;
     void *page;
+    unsigned int order;
     int uses_rseq;
     const size_t part_bytes = offsetof(pageset_stats, pgfree);
     CHECK(pageset_alloc(pool, 4, &page) == 0);
@@ -124,6 +125,12 @@ static void statistics(pageset_pool *pool) {
     CHECK(pageset_get_counter(pool, "claimed", &claimed) == 0 && claimed > 0);
     CHECK(pageset_get_page_count(pool, &pages) == 0 && pages == 16384);
     CHECK(pageset_get_uses_rseq(pool, &uses_rseq) == 0 && (uses_rseq == 0 || uses_rseq == 1));
+    CHECK(pageset_order_for_bytes(1, &order) == 0 && order == 0);
+    CHECK(pageset_order_for_bytes(PAGESET_PAGE_BYTES + 1, &order) == 0 && order == 1);
+    CHECK(pageset_order_for_bytes((size_t)4 << 20, &order) == 0 && order == PAGESET_MAX_ORDER);
+    CHECK(pageset_order_for_bytes(0, &order) == EINVAL && strstr(pageset_message(), "4 MiB"));
+    CHECK(pageset_order_for_bytes(((size_t)4 << 20) + 1, &order) == EINVAL);
+    CHECK(pageset_order_for_bytes(1, NULL) == EINVAL);
     CHECK(strcmp(pageset_version(), "0.1.0") == 0);
 }
 

@@ -10,6 +10,7 @@ mod layers;
 mod provenance;
 mod python;
 mod report;
+mod shown;
 mod sweep;
 mod tidy;
 mod top;

@@ -36,10 +36,45 @@ pub enum Populated {
 }
 
 impl Pool {
+    /// Makes the whole pool resident, with as many threads as the process may use CPUs. Returns when it is done.
+    /// [`populate`](Self::populate) does a part, with a number of threads of yours, tells its progress and can be ended.
+    ///
+    /// ```
+    /// use pageset::Pool;
+    ///
+    /// let pool = Pool::builder().size(16 << 20).build()?;
+    /// pool.populate_all()?;
+    /// assert_eq!(pool.backing()?.resident_bytes, 16 << 20);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`populate`](Self::populate).
+    pub fn populate_all(&self) -> io::Result<()> {
+        let threads = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+        self.populate(usize::MAX, threads, |_| ControlFlow::Continue(())).map(|_all| ())
+    }
+
     /// Makes the first `bytes` of the pool resident, with `threads` threads. Whole huge pages come first: the pool
     /// begins at one, and only its end can be a part of one. Contents do not change, so this may run while the pool is
     /// in use. Populated memory stays resident, used or free, until [`trim`](Self::trim): no scan for idle memory returns
-    /// it.
+    /// it. [`populate_all`](Self::populate_all) is the easy case.
+    ///
+    /// ```
+    /// use std::num::NonZeroUsize;
+    /// use std::ops::ControlFlow;
+    ///
+    /// use pageset::{Pool, Populated};
+    ///
+    /// let pool = Pool::builder().size(16 << 20).build()?;
+    /// let threads = NonZeroUsize::new(2).expect("two is not zero"); // NonZeroUsize::MIN is one thread
+    /// let ended = pool.populate(8 << 20, threads, |progress| {
+    ///     println!("{} of {} bytes", progress.done_bytes, progress.total_bytes);
+    ///     ControlFlow::Continue(())
+    /// })?;
+    /// assert_eq!(ended, Populated::All);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// The thread that populated 32 MiB calls `progress`; two calls never overlap. [`ControlFlow::Break`] ends the work.
     ///

@@ -484,6 +484,15 @@ fn populating_reports_progress_and_can_be_cancelled() {
 }
 
 #[test]
+fn all_is_populated_by_one_call() {
+    let pool = builder(48).build().unwrap();
+    pool.populate_all().unwrap();
+    assert_eq!(pool.backing().unwrap().resident_bytes, 48 * MIB as u64);
+    while pool.tick().more {}
+    assert_eq!(pool.backing().unwrap().resident_bytes, 48 * MIB as u64);
+}
+
+#[test]
 fn populated_memory_stays_until_it_is_trimmed() {
     both(|builder| {
         let pool = builder.build().unwrap();
