@@ -10,7 +10,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use pageset_lab::advise::{Advice, Forecast, RunTimes, advise};
+use pageset_lab::advise::{Advice, Forecast, RunTimes, Verdict, advise};
 use pageset_lab::host::Settings;
 use pageset_report::{Cell, Column, Format, Provenance, Row, Table, command_line, json_document, printable};
 use pageset_trace::{TraceError, TraceReader};
@@ -94,7 +94,8 @@ fn judge(args: &AdviseArgs, invocation: &Invocation, settings: &Settings, signal
         policies: advice.policy.iter().cloned().collect(),
         ..provenance
     };
-    let said = Said { advice: &advice, tried: tried.as_ref(), provenance: &provenance };
+    let is_brief = matches!(advice.verdict, Verdict::LeaveAlone) && tried.is_none() && !args.evidence;
+    let said = Said { advice: &advice, tried: tried.as_ref(), provenance: &provenance, is_brief };
     output::write(&args.output.target, |out| said.write(args.output.format(), out))?;
     match tried {
         Some(Tried::Compared(compared)) if !compared.is_settled => bail!("the setting was not put back"),
@@ -118,7 +119,12 @@ struct Said<'a> {
     advice: &'a Advice,
     tried: Option<&'a Tried>,
     provenance: &'a Provenance,
+    /// A No needs no evidence unless somebody asks for it.
+    is_brief: bool,
 }
+
+/// Sentences of a No that stand without the evidence.
+const BRIEF: usize = 4;
 
 /// All of it in JSON. Keys are stable.
 #[derive(Serialize)]
@@ -139,7 +145,7 @@ struct AdviceDocument<'a> {
 
 impl Said<'_> {
     fn write(&self, format: Format, out: &mut dyn Write) -> Result<()> {
-        let Self { advice, tried, provenance } = *self;
+        let Self { advice, tried, provenance, is_brief } = *self;
         match format {
             Format::Json => {
                 let compared = tried.and_then(Tried::compared);
@@ -167,6 +173,16 @@ impl Said<'_> {
                     .warnings
                     .iter()
                     .try_for_each(|warning| writeln!(out, "- *Note:* {}", printable(warning)))?;
+            }
+            Format::Table if is_brief => {
+                writeln!(out, "{}\n", title(advice))?;
+                let sentences = advice.sentences.iter().take(BRIEF);
+                { sentences }.try_for_each(|sentence| paragraph::write(out, 0, sentence))?;
+                for warning in &advice.warnings {
+                    paragraph::write(out, 0, &format!("Note: {warning}"))?;
+                }
+                let rows = advice.forecasts.len();
+                return Ok(writeln!(out, "--evidence shows {rows} other settings and kernels with this load.")?);
             }
             Format::Table => {
                 writeln!(out, "{}\n", title(advice))?;

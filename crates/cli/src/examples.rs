@@ -23,7 +23,13 @@ fn subcommands() -> Vec<String> {
 
 /// Whether clap takes each call of pageset in a line; what it says if not.
 fn refused(line: &str) -> Option<String> {
-    let refused = |words| definition().try_get_matches_from(words).err();
+    // Examples name a policy file of the reader's.
+    let mine = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/policies/half-drain.toml");
+    let refused = |words: Vec<String>| {
+        let there = words.iter().map(|word| word.replace("data/policies/half-drain.toml", mine));
+        let there = there.map(|word| if word.contains("./mine.toml") { word.replace("./mine.toml", mine) } else { word });
+        definition().try_get_matches_from(there).err()
+    };
     let is_wrong = |error: &clap::Error| error.use_stderr();
     let error = pageset_parts(line).find_map(|words| refused(words).filter(is_wrong))?;
     Some(format!("`{line}`: {error}"))

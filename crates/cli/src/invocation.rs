@@ -8,7 +8,8 @@ use pageset_report::{Provenance, shell_word};
 
 /// Options that say where a result goes, how it is written, and how many CPUs and whose work on it, and never what it is.
 /// All others belong to the command line that gives it again.
-const OUTSIDE: [&str; 9] = ["format", "output", "force", "svg", "html", "jobs", "on", "into", "verbose"];
+const OUTSIDE: [&str; 10] =
+    ["format", "output", "force", "svg", "html", "jobs", "on", "into", "verbose", "evidence"];
 
 /// A command line without what does not change the result.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -133,7 +134,7 @@ mod tests {
     }
 
     /// Between them, these have every option of every command that prints where its result is from.
-    const LINES: [&str; 30] = [
+    const LINES: [&str; 31] = [
         "pageset replay --sidecar 'a b.json' --lenient --recover -p linux-6.1,linux-6.6 -p linux-6.12 -c 4 --layout m.toml --page-size 64K --node-cpus 0=0-3,1=4-7 t",
         "pageset replay t --series",
         "pageset replay --series=batch",
@@ -161,6 +162,7 @@ mod tests {
         "pageset bench faults --gib 0.5 --threads 2 --repetitions 3 --lines 4 --strategy P1,V1,R1 P2,V1,R1 --regions one_region_sliced --page-shift 14 --magazine 0 \
          --zero skip --peer kernel,clear",
         "pageset bench faults --machine epyc-2 --rss-line own --strategy all",
+        "pageset bench faults --prefault 3 --prezero",
         "pageset bench pages --quick --seed 7",
         "pageset bench pages --choose",
         "pageset bench machine --check -m m.toml",

@@ -83,6 +83,9 @@ pub(crate) struct AdviseArgs {
     /// Do not ask before the setting is made
     #[arg(short, long, requires = "apply", help_heading = "Trying it")]
     pub(super) yes: bool,
+    /// Show the evidence behind a No, too: what other settings and kernels would have made of the load
+    #[arg(long, help_heading = "Output")]
+    pub(super) evidence: bool,
     /// Only put back the settings of a command that was killed
     #[arg(long, help_heading = "Trying it", conflicts_with_all = ["trace", "apply", "command", "prepare", "output"])]
     pub(super) put_back: bool,
