@@ -7,7 +7,8 @@ use std::slice;
 use anyhow::{Context as _, Result, bail};
 use pageset_arrow::dataset::{Dataset, Stored};
 use pageset_arrow::{file, rows};
-use pageset_lab::recordings::Candidate;
+use pageset_core::Policy;
+use pageset_lab::recordings::{Candidate, policy_to_toml};
 use pageset_lab::simulate::{RunSpec, simulate_all};
 use pageset_lab::sweep::{self, Plan, Sweep};
 use pageset_trace::OpenOptions;
@@ -83,8 +84,13 @@ fn check(asked: &str, here: &str) -> Result<()> {
     Ok(())
 }
 
+/// What tells candidates apart: their names, and what a policy decides that is not one of those with names.
 fn names(candidates: &[Candidate]) -> Vec<String> {
-    candidates.iter().map(Candidate::name).collect()
+    let name = |candidate: &Candidate| match Policy::named(candidate.policy.name) {
+        Some(named) if *named == candidate.policy => candidate.name(),
+        _ => candidate.name() + &policy_to_toml(&candidate.policy),
+    };
+    candidates.iter().map(name).collect()
 }
 
 /// A directory of results.

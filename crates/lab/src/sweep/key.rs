@@ -6,6 +6,7 @@ use std::io::{BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
+use pageset_workload::{names_policy_file, policy_to_toml, read_policy};
 
 use super::fnv::Fnv;
 use super::grid;
@@ -40,6 +41,13 @@ impl Keys {
             hash.add(part.as_bytes());
             hash.add(b"\0");
         }
+        // The one whose kernel the workload has, too.
+        for policy in std::iter::once(&spec.policy).chain(&spec.kernel_of) {
+            if names_policy_file(policy) {
+                hash.add(rules(Path::new(policy))?.as_bytes());
+                hash.add(b"\0");
+            }
+        }
         if let Some(path) = simulate::recording(&spec.workload) {
             if !self.recordings.contains_key(path) {
                 self.recordings.insert(path.to_owned(), contents(path)?);
@@ -48,6 +56,12 @@ impl Keys {
         }
         Ok(hash.text())
     }
+}
+
+/// What the policy in a file decides: another text may say the same.
+fn rules(policy: &Path) -> Result<String> {
+    let policy = read_policy(policy)?;
+    Ok(policy_to_toml(policy) + policy.name + policy.kernel)
 }
 
 /// The key of a run: a hash of it, of the code that computes, and of what is in the files that it names. Equal keys mean
@@ -138,6 +152,20 @@ mod tests {
             key(&here)
         };
         assert_ne!(of_text("one"), of_text("other"));
+    }
+
+    #[test]
+    fn a_policy_that_was_edited_has_another_key() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("mine.toml");
+        let spec = RunSpec::new("epyc-2", "page_fault1", &path.display().to_string());
+        let of_rules = |text: &str| {
+            std::fs::write(&path, format!("base = \"linux-6.18\"\n{text}")).unwrap();
+            key(&spec)
+        };
+        let half = of_rules("free_high.drains = { part = 0.5 }");
+        assert_ne!(half, of_rules("free_high.drains = { part = 0.25 }"));
+        assert_eq!(half, of_rules("# in other words\n[free_high.drains]\npart = \"1/2\""));
     }
 
     #[test]
