@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use pageset_core::Policy;
 use pageset_lab::recordings::{
-    Candidate, Replay, ReplayOptions, Stage, Sweep, guess_layout, replay as play, replayable,
+    Candidate, Replay, ReplayOptions, Stage, Sweep, guess_layout, names_policy_file, read_policy,
+    replay as play, replayable,
 };
-use pageset_lab::recordings::{names_policy_file, read_policy};
 use pageset_trace::{Layout, TraceReader as _};
 use pyo3::prelude::*;
 

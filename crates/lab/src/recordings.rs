@@ -7,7 +7,7 @@ use pageset_trace::{OpenOptions, TraceError, TraceReader};
 pub use pageset_workload::{
     Against, Candidate, Change, Interval, Mode, Outcome, Replay, ReplayError, ReplayOptions, Stage, Sweep,
     Verification, VerifyError, VerifyOptions, VmSettings, against, guess_layout, names_policy_file,
-    read_policy, replay, replayable, verify,
+    policy_to_toml, read_policy, replay, replayable, verify,
 };
 
 /// Recorded on Linux 6.18.44 with 2 CPUs: `make -j4` of Lua, 1.1 million events. It is built in, so that nobody needs a
