@@ -90,6 +90,15 @@ impl Shape {
         }
     }
 
+    /// Pages of all mapped regions together, those that are left out included.
+    pub fn mapped_pages(&self) -> u64 {
+        if self.regions.is_percore() {
+            self.region_pages() * u64::from(self.threads)
+        } else {
+            self.region_pages()
+        }
+    }
+
     /// Bytes between two lines that are written. Source: spec fault.md §2.4.
     pub fn line_bytes(&self) -> u64 {
         if self.geometry.page_shift() == 12 { 64 } else { 128 }

@@ -139,7 +139,8 @@ fn shrunk(machine: &Machine, scale: f64, shape: &Shape) -> Machine {
     let needed = NODE_SHARES_MAX * shape.thread_pages * u64::from(cpus_per_node);
     let pages = ((real as f64 / scale) as u64).min(needed).max(64);
     // A quarter more, for tables and what watermarks keep; whole groups of four, as nodes are wired.
-    let filled = (shape.pages() + u64::from(shape.tables())) * 5 / 4 / pages + 1;
+    // What is left out of a region may be mapped ahead all the same.
+    let filled = (shape.mapped_pages() + u64::from(shape.tables())) * 5 / 4 / pages + 1;
     let used = u32::try_from(filled).unwrap_or(all).max(shape.threads.div_ceil(cpus_per_node));
     let nodes = used.next_multiple_of(4).min(all);
     let zone = |node: u64| {
@@ -362,6 +363,16 @@ mod tests {
         assert!(ahead.stats.unwrap().faults < none.stats.unwrap().faults / 4);
         assert_eq!((ahead.pages_untouched, run(0, 16).pages_untouched), (0, 0));
         assert!(run(5, 16).pages_untouched > run(1, 16).pages_untouched);
+    }
+
+    #[test]
+    fn memory_suffices_for_what_is_mapped_ahead_of_few_threads() {
+        let machine = Machine::named("altix-512").unwrap();
+        let mut spec = spec("P2,V1,R1", 1);
+        // 512 GB of one thread: nodes are so small that nearly all that are kept are full.
+        (spec.shape.thread_pages, spec.thread_pages_max) = (1 << 25, 8192);
+        (spec.shape.skipped, spec.ahead.prefault_order) = (16, 5);
+        assert!(run(&machine, &spec).unwrap().pages_untouched > 0);
     }
 
     #[test]
