@@ -182,7 +182,10 @@ impl Said<'_> {
                     paragraph::write(out, 0, &format!("Note: {warning}"))?;
                 }
                 let rows = advice.forecasts.len();
-                return Ok(writeln!(out, "--evidence shows {rows} other settings and kernels with this load.")?);
+                return Ok(writeln!(
+                    out,
+                    "--evidence shows {rows} other settings and kernels with this load."
+                )?);
             }
             Format::Table => {
                 writeln!(out, "{}\n", title(advice))?;

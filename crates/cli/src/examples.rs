@@ -27,7 +27,8 @@ fn refused(line: &str) -> Option<String> {
     let mine = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/policies/half-drain.toml");
     let refused = |words: Vec<String>| {
         let there = words.iter().map(|word| word.replace("data/policies/half-drain.toml", mine));
-        let there = there.map(|word| if word.contains("./mine.toml") { word.replace("./mine.toml", mine) } else { word });
+        let there = there
+            .map(|word| if word.contains("./mine.toml") { word.replace("./mine.toml", mine) } else { word });
         definition().try_get_matches_from(there).err()
     };
     let is_wrong = |error: &clap::Error| error.use_stderr();
