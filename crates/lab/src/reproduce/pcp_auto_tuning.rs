@@ -100,7 +100,6 @@ impl Study for PcpAutoTuning {
             machine: format!("simulated: {KBUILD_MACHINE}, {NETWORK_MACHINE}"),
             policies: STATES.map(|(_, policy)| policy.to_owned()).to_vec(),
             seeds: Some(options.seeds()),
-            ..Findings::default()
         })
     }
 }

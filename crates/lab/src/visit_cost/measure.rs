@@ -30,7 +30,7 @@ const PASSES_COUNTED: u32 = 8;
 const VISITS_MIN: f64 = 20.0;
 
 /// What measuring needs of its caller: it changes settings and records, which others have to be kept from.
-#[allow(missing_debug_implementations)]
+#[expect(missing_debug_implementations, reason = "a closure has no Debug")]
 pub struct Measuring<'a> {
     /// The kernel's settings.
     pub settings: &'a Settings,
