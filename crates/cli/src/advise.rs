@@ -6,10 +6,13 @@ mod apply;
 mod args;
 mod recorder;
 
+use std::error::Error;
+use std::fmt;
+use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use pageset_lab::advise::{Advice, Forecast, RunTimes, Verdict, advise};
 use pageset_lab::host::Settings;
 use pageset_report::{Cell, Column, Format, Provenance, Row, Table, command_line, json_document, printable};
@@ -57,6 +60,9 @@ pub(crate) fn run(args: &AdviseArgs, invocation: &Invocation) -> Result<()> {
 /// Records if no recording is given, says what to do, and tries it if that is asked for.
 fn judge(args: &AdviseArgs, invocation: &Invocation, settings: &Settings, signals: &Signals) -> Result<()> {
     let provenance = invocation.provenance();
+    if let Some(file) = &args.keep_recording {
+        output::check_file(file, output::Existing::Refuse)?;
+    }
     let trial = Trial::begin(args, settings, &provenance.command)?;
     let recorder = Recorder::new(args, signals)?;
     if args.trace.is_none() || trial.is_some() {
@@ -67,6 +73,9 @@ fn judge(args: &AdviseArgs, invocation: &Invocation, settings: &Settings, signal
         None if trial.is_some() => recorder.record_settled("before", args.times)?,
         None => recorder.record("now")?,
     };
+    if let Some(file) = &args.keep_recording {
+        fs::copy(&before.traces[0], file).with_context(|| file.display().to_string())?;
+    }
     let opening = args.opening.clone();
     let open = move |trace: &PathBuf| {
         Source::open(&SourceArgs { recording: Some(trace.clone()), opening: opening.clone() })
@@ -97,11 +106,43 @@ fn judge(args: &AdviseArgs, invocation: &Invocation, settings: &Settings, signal
     let is_brief = matches!(advice.verdict, Verdict::LeaveAlone) && tried.is_none() && !args.evidence;
     let said = Said { advice: &advice, tried: tried.as_ref(), provenance: &provenance, is_brief };
     output::write(&args.output.target, |out| said.write(args.output.format(), out))?;
-    match tried {
-        Some(Tried::Compared(compared)) if !compared.is_settled => bail!("the setting was not put back"),
-        _ => Ok(()),
+    if tried.as_ref().and_then(Tried::compared).is_some_and(|compared| !compared.is_settled) {
+        bail!("the setting was not put back");
+    }
+    match advice.verdict {
+        _ if !args.exit_code => Ok(()),
+        Verdict::Set { .. } | Verdict::ChangeKernel { .. } => Err(Answer::Yes.into()),
+        Verdict::Unknown { .. } => Err(Answer::Unknown.into()),
+        Verdict::LeaveAlone | Verdict::NothingHelps { .. } => Ok(()),
     }
 }
+
+/// An answer other than no, for whoever asks by --exit-code. It is printed already.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Answer {
+    /// Something helps.
+    Yes,
+    /// The recording does not say.
+    Unknown,
+}
+
+impl Answer {
+    /// The status that the process ends with. 1 is an error, 2 a wrong command line.
+    pub(crate) const fn status(self) -> u8 {
+        match self {
+            Self::Yes => 3,
+            Self::Unknown => 4,
+        }
+    }
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the answer is not no")
+    }
+}
+
+impl Error for Answer {}
 
 pub(crate) fn of_reading(error: anyhow::Error) -> anyhow::Error {
     match error.downcast::<ReplayError>() {
@@ -215,8 +256,8 @@ impl Said<'_> {
         }
         let mut table = table(advice);
         table.note(format!(
-            "A row is what a setting or kernel would have made of the recorded load. `from` and `to` are its 80 % interval; in \
-             percent of the recorded kernel's visits, `least` and `most`. {INTERVAL_COVERAGE}",
+            "`now` is what was recorded. Each other row is what a setting or kernel would have made of the load. `from` and \
+             `to` are its 80 % interval; in percent of the recorded kernel's visits, `least` and `most`. {INTERVAL_COVERAGE}",
         ));
         Ok(format.exporter().export(&table.with_provenance(provenance.clone()), out)?)
     }
@@ -250,6 +291,20 @@ pub(crate) fn table(advice: &Advice) -> Table {
         Column::count("held_pages_idle", "pages, idle"),
     ];
     let mut table = Table::new("The evidence: visits to the zones under other settings and kernels", columns);
+    let findings = &advice.findings;
+    if let Some(visits) = findings.visits.filter(|_| !advice.forecasts.is_empty()) {
+        let all = || if visits > 0 { Cell::real(100.0, 0) } else { Cell::Absent };
+        table.push(Row::new([
+            "now".into(),
+            visits.into(),
+            visits.into(),
+            visits.into(),
+            all(),
+            all(),
+            findings.held_pages_peak.map_or(Cell::Absent, Into::into),
+            Cell::Absent,
+        ]));
+    }
     for forecast in &advice.forecasts {
         let percent = |percent: Option<f64>| percent.map_or(Cell::Absent, |percent| Cell::real(percent, 0));
         table.push(Row::new([

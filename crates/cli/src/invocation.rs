@@ -8,8 +8,20 @@ use pageset_report::{Provenance, shell_word};
 
 /// Options that say where a result goes, how it is written, and how many CPUs and whose work on it, and never what it is.
 /// All others belong to the command line that gives it again.
-const OUTSIDE: [&str; 10] =
-    ["format", "output", "force", "svg", "html", "jobs", "on", "into", "verbose", "evidence"];
+const OUTSIDE: [&str; 12] = [
+    "format",
+    "output",
+    "force",
+    "svg",
+    "html",
+    "jobs",
+    "on",
+    "into",
+    "verbose",
+    "evidence",
+    "exit_code",
+    "keep_recording",
+];
 
 /// A command line without what does not change the result.
 #[derive(Clone, Debug, PartialEq, Eq)]

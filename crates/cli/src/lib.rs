@@ -73,6 +73,9 @@ pub fn command(typed: impl IntoIterator<Item = OsString>) -> u8 {
         // Whoever read our output has seen enough.
         Err(error) if is_broken_pipe(&error) => 0,
         Err(error) => {
+            if let Some(answer) = error.downcast_ref::<advise::Answer>() {
+                return answer.status();
+            }
             output::say(&format!("error: {}", rights::told(&error, &words)));
             1
         }

@@ -63,6 +63,10 @@ pub(crate) struct AdviseArgs {
     /// How long to record, such as 30s or 5m
     #[arg(long = "for", value_name = "TIME", value_parser = time, default_value = "30s", help_heading = "Recording")]
     pub(super) duration: Duration,
+    /// Keep the recording that is judged in FILE
+    #[arg(long, value_name = "FILE", help_heading = "Recording", value_hint = ValueHint::FilePath,
+        conflicts_with = "trace")]
+    pub(super) keep_recording: Option<PathBuf>,
     /// Record while this command runs, instead of for a time
     #[arg(last = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
     pub(super) command: Vec<OsString>,
@@ -89,6 +93,9 @@ pub(crate) struct AdviseArgs {
     /// Only put back the settings of a command that was killed
     #[arg(long, help_heading = "Trying it", conflicts_with_all = ["trace", "apply", "command", "prepare", "output"])]
     pub(super) put_back: bool,
+    /// End with status 3 if the answer is yes, and 4 if the recording does not say
+    #[arg(long, help_heading = "Output")]
+    pub(super) exit_code: bool,
     #[command(flatten)]
     pub(super) output: OutputArgs,
 }

@@ -311,3 +311,36 @@ fn an_answer_of_no_keeps_the_verdict() {
     assert!(said.contains("vm.stat_interval=7 was not tried: you did not agree."), "{said}");
     assert_eq!(value(INTERVAL), before);
 }
+
+/// The cost is measured, kept, and in the header of the next recording; the setting is as before, also after an interrupt.
+#[test]
+#[ignore = "needs root and tracefs, changes vm.percpu_pagelist_high_fraction, and takes a minute"]
+fn the_cost_of_a_visit_is_measured_and_recordings_carry_it() {
+    let Some(_guard) = may_record() else { return };
+    let before = fs::read_to_string(FRACTION).unwrap();
+    let state = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pageset"));
+        command.args(arguments).env("XDG_STATE_HOME", state.path());
+        command
+    };
+    let mut child = run(&["bench", "machine"]).spawn().unwrap();
+    wait_until("a setting is made", || fs::read_to_string(FRACTION).unwrap() != before);
+    send("-INT", &child);
+    assert!(!child.wait().unwrap().success());
+    assert_eq!(fs::read_to_string(FRACTION).unwrap(), before, "put back after an interrupt");
+
+    let measured = run(&["bench", "machine"]).output().unwrap();
+    assert!(measured.status.success(), "{}", text(&measured.stderr));
+    assert_eq!(fs::read_to_string(FRACTION).unwrap(), before, "put back");
+    assert!(text(&measured.stderr).contains("A visit to a zone costs"), "{}", text(&measured.stderr));
+    let file = state.path().join("recording.pgtrace");
+    let name = file.to_str().unwrap();
+    let recorded = run(&["record", "-o", name, "--", "sleep", "0.6"]).output().unwrap();
+    assert!(recorded.status.success(), "{}", text(&recorded.stderr));
+    let said: serde_json::Value =
+        serde_json::from_slice(&pageset(&["advise", name, "--format", "json"]).stdout).unwrap();
+    let spending = &said["findings"]["spending"];
+    assert!(spending["cost"]["visit_ns"]["median"].as_f64().unwrap() > 0.0, "{said}");
+    assert!(spending["is_busy_time"].as_bool().unwrap(), "{said}");
+}

@@ -91,6 +91,9 @@ fn is_of_file(path: &str) -> bool {
         || ["trace.", "provenance."].iter().any(|head| path.starts_with(head)) && path != "trace.unseen"
         || ["events", "seconds", "impossible"].contains(&last)
         || path == "findings.waiting.percent"
+        || ["load.cpu_time_ns", "load.wait_ns", "waits_percent"]
+            .iter()
+            .any(|part| path.starts_with(&format!("findings.spending.{part}")))
 }
 
 /// What names an entry of a list.

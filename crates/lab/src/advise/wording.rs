@@ -103,9 +103,8 @@ fn spent(findings: &Findings) -> String {
     let Some(visits) = spending.visits_percent else { return waited };
     let of = if spending.is_busy_time { "for which CPUs were busy" } else { "of all CPUs" };
     format!(
-        "{waited} Visits to the zones took {} to {} of the time {of}, at the cost measured there on {}.",
-        share(visits.low),
-        share(visits.high),
+        "{waited} Visits to the zones took {} of the time {of}, at the cost measured there on {}.",
+        shares(visits.low, visits.high),
         cost.date
     )
 }
@@ -323,6 +322,12 @@ fn share(percent: f64) -> String {
     }
 }
 
+/// From and to, once if both are shown alike.
+fn shares(low: f64, high: f64) -> String {
+    let (low, high) = (share(low), share(high));
+    if low == high { low } else { format!("{low} to {high}") }
+}
+
 fn lowered(sentence: String) -> String {
     // "CPUs" stays as it is.
     match sentence.strip_prefix("Page") {
@@ -350,7 +355,7 @@ mod tests {
         let said = sentences(&findings, &forecasts, &verdict, None).join(" ");
         for part in [
             "Yes: CPUs waited for zone locks for 5.0 %",
-            "took less than 0.01 % to 0.01 % of the time of all CPUs",
+            "took less than 0.01 % of the time of all CPUs",
             "would save 4.4 to 4.6 % of the CPU time",
             "900 waits",
             "=8` would leave 8 to 13 %",

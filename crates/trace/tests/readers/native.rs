@@ -6,10 +6,11 @@ use pageset_trace::{
     TraceError, TraceInfo, WriteOptions, convert, open,
 };
 
-const BUNDLED: [(&str, usize); 11] = [
+const BUNDLED: [(&str, usize); 12] = [
     ("k618_2c_make_lua_j4", 1_114_888),
     ("k618_2c_make_openssl_j4", 665_737),
     ("k618_2c_hackbench_sock", 210_962),
+    ("k618_2c_fault_loop", 1_322_680),
     ("k612_2c_pf1x1", 131_156),
     ("k612_2c_tcp", 54_775),
     ("k612_2c_unix_stream", 46_398),
