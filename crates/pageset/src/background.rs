@@ -83,6 +83,9 @@ impl Background {
         let of_thread = inner.clone();
         let start = || thread::Builder::new().name("pageset".into()).spawn(move || run(&of_thread));
         let thread = without_signals(start)?;
+        // A thread that begins makes system calls that it never makes again. A program that denies them once its pool is
+        // built must not meet one that has not begun yet.
+        inner.capacity.bell.thread.wait();
         Ok(Self { thread, inner: inner.clone() })
     }
 
