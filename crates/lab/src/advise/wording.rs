@@ -356,9 +356,9 @@ mod tests {
         for part in [
             "Yes: CPUs waited for zone locks for 5.0 %",
             "took less than 0.01 % of the time of all CPUs",
-            "would save 4.4 to 4.6 % of the CPU time",
+            "=8` would save 4.4 to 4.6 % of the CPU time",
             "900 waits",
-            "=8` would leave 8 to 13 %",
+            "It would leave 8 to 13 %",
             "80 to 130",
             "9000 pages (35.2 MiB)",
             "for 2000 now",

@@ -42,7 +42,7 @@ fn bundled_traces_are_whole_and_described() {
                 assert!(snapshot.pagetypeinfo.as_ref().unwrap().pageblocks(zone.node, zone.kind).is_some());
             }
         }
-        assert!(info.samples.len() > 30, "{name}");
+        assert!(info.samples.len() > 10, "{name}: {}", info.samples.len());
         // Every frame of a page event lies in a zone of the machine.
         for event in &events {
             if let Some(frame) = event.frame() {
