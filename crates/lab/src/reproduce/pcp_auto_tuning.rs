@@ -92,7 +92,10 @@ impl Study for PcpAutoTuning {
             columns: &["spin_lock_percent", "free_high_rel", "alloc_zone_rel"],
         };
         Ok(Findings {
-            figures: vec![(self.name().to_owned(), panels.draw(&simulated.tables[..TABLES_V1]))],
+            figures: vec![
+                (self.name().to_owned(), panels.draw(&simulated.tables[..1])),
+                (format!("{}-network", self.name()), panels.draw(&simulated.tables[1..TABLES_V1])),
+            ],
             notes: NOTES.map(str::to_owned).to_vec(),
             explanations: simulated.explanations(&EXPLANATIONS, options),
             tables: simulated.tables,

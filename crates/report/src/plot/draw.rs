@@ -1,7 +1,7 @@
 //! Puts a figure on paper, as SVG. The only file that knows how.
 
 use svg::Document;
-use svg::node::element::{Circle, Polygon, Polyline, Rectangle, Text};
+use svg::node::element::{Circle, Polygon, Polyline, Rectangle, Style, Text, Title};
 
 use super::axis::Range;
 use super::colour::{Shape, look};
@@ -14,10 +14,15 @@ use crate::Origin;
 /// Red, green, blue.
 type Colour = (u8, u8, u8);
 
+const BLACK: Colour = (0, 0, 0);
 const WHITE: Colour = (255, 255, 255);
 const INK: Colour = (40, 40, 40);
 const GREY: Colour = (110, 110, 110);
 const GRID: Colour = (225, 225, 225);
+/// What a dark page shows instead. Attributes say the light colours, for viewers without styles.
+const DARK: &str = "@media(prefers-color-scheme:dark){\
+    .paper{fill:#16191d}.ink{fill:#e4e4e4}.grey{fill:#a5a5a5}\
+    .inks{stroke:#e4e4e4}.greys{stroke:#a5a5a5}.grids{stroke:#3a3f45}.black{fill:#e4e4e4}.blacks{stroke:#e4e4e4}}";
 /// Part of a category that its bars fill.
 const GROUP_WIDTH: f64 = 0.8;
 /// Half the size of a point, in pixels.
@@ -30,7 +35,10 @@ pub(super) fn draw(figure: &Figure) -> String {
         .set("width", layout.width)
         .set("height", layout.height)
         .set("viewBox", (0, 0, layout.width, layout.height))
-        .add(rectangle([(0, 0), (layout.width, layout.height)]).set("fill", css(WHITE)));
+        .set("role", "img")
+        .add(Title::new(in_xml(&figure.title)))
+        .add(Style::new(DARK))
+        .add(painted(rectangle([(0, 0), (layout.width, layout.height)]), Some(WHITE), None));
     let mut canvas = Canvas { paper };
     canvas.figure(figure, &layout);
     canvas.paper.to_string()
@@ -213,13 +221,8 @@ impl Canvas {
 
     fn bar(&mut self, corners: [(i32, i32); 2], pen: Pen) {
         let opacity = if pen.is_published { 0.25 } else { 1.0 };
-        let colour = css(pen.colour);
-        self.put(
-            rectangle(corners)
-                .set("fill", colour.as_str())
-                .set("fill-opacity", opacity)
-                .set("stroke", colour.as_str()),
-        );
+        let bar = rectangle(corners).set("fill-opacity", opacity);
+        self.put(painted(bar, Some(pen.colour), Some(pen.colour)));
     }
 
     fn line(&mut self, places: &[(i32, i32)], pen: Pen) {
@@ -229,16 +232,16 @@ impl Canvas {
 
     /// A point in the shape of its series, hollow if it is published.
     fn point(&mut self, (x, y): (i32, i32), pen: Pen) {
-        let (inner, outer) = (css(if pen.is_published { WHITE } else { pen.colour }), css(pen.colour));
+        let (inner, outer) = (Some(if pen.is_published { WHITE } else { pen.colour }), Some(pen.colour));
         match pen.shape {
             Shape::Circle => {
                 let circle = Circle::new().set("cx", x).set("cy", y).set("r", POINT);
-                self.put(circle.set("fill", inner).set("stroke", outer));
+                self.put(painted(circle, inner, outer));
             }
             Shape::Triangle => {
                 let corners = [(x - 4, y + 3), (x + 4, y + 3), (x, y - 5)];
                 let triangle = Polygon::new().set("points", points(&corners));
-                self.put(triangle.set("fill", inner).set("stroke", outer));
+                self.put(painted(triangle, inner, outer));
             }
             Shape::Cross => {
                 self.stroke(&[(x - POINT, y - POINT), (x + POINT, y + POINT)], pen.colour);
@@ -252,8 +255,6 @@ impl Canvas {
     }
 
     fn text(&mut self, text: &str, (x, y): (i32, i32), lettering: Lettering) {
-        // XML has no place for control characters.
-        let text: String = text.chars().map(|c| if is_in_xml(c) { c } else { '\u{FFFD}' }).collect();
         let anchor = match lettering.across {
             Across::Left => "start",
             Across::Center => "middle",
@@ -264,14 +265,14 @@ impl Canvas {
             Down::Center => "0.35em",
             Down::Bottom => "0",
         };
-        let text = Text::new(text)
+        let text = Text::new(in_xml(text))
             .set("x", x)
             .set("y", y)
             .set("dy", below)
             .set("text-anchor", anchor)
             .set("font-family", "sans-serif")
-            .set("font-size", lettering.height)
-            .set("fill", css(lettering.colour));
+            .set("font-size", lettering.height);
+        let text = painted(text, Some(lettering.colour), None);
         self.put(if lettering.is_turned {
             text.set("transform", format!("rotate(270, {x}, {y})"))
         } else {
@@ -289,12 +290,38 @@ fn rectangle([(left, top), (right, bottom)]: [(i32, i32); 2]) -> Rectangle {
 }
 
 fn path(places: &[(i32, i32)], colour: Colour) -> Polyline {
-    Polyline::new().set("points", points(places)).set("fill", "none").set("stroke", css(colour))
+    painted(Polyline::new().set("points", points(places)).set("fill", "none"), None, Some(colour))
 }
 
 fn points(places: &[(i32, i32)]) -> String {
     let places: Vec<_> = places.iter().map(|(x, y)| format!("{x},{y}")).collect();
     places.join(" ")
+}
+
+/// The node in its colours, and with the classes by which a dark page changes them.
+fn painted<N: svg::Node>(mut node: N, fill: Option<Colour>, stroke: Option<Colour>) -> N {
+    let mut classes = Vec::new();
+    for (attribute, colour, suffix) in [("fill", fill, ""), ("stroke", stroke, "s")] {
+        let Some(colour) = colour else { continue };
+        node.assign(attribute, css(colour));
+        classes.extend(changes_when_dark(colour).map(|class| format!("{class}{suffix}")));
+    }
+    if !classes.is_empty() {
+        node.assign("class", classes.join(" "));
+    }
+    node
+}
+
+/// The class of a colour that cannot be seen on a dark page, or shines there.
+fn changes_when_dark(colour: Colour) -> Option<&'static str> {
+    match colour {
+        WHITE => Some("paper"),
+        INK => Some("ink"),
+        GREY => Some("grey"),
+        GRID => Some("grid"),
+        BLACK => Some("black"),
+        _ => None,
+    }
 }
 
 fn css((red, green, blue): Colour) -> String {
@@ -304,6 +331,11 @@ fn css((red, green, blue): Colour) -> String {
 /// Where bars begin: at 0 if the axis has it.
 fn base(axis: &Range) -> f64 {
     0.0_f64.clamp(axis.low, axis.high)
+}
+
+/// The text without control characters, for which XML has no place.
+fn in_xml(text: &str) -> String {
+    text.chars().map(|c| if is_in_xml(c) { c } else { '\u{FFFD}' }).collect()
 }
 
 fn is_in_xml(character: char) -> bool {

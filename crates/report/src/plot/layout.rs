@@ -82,6 +82,7 @@ impl Layout {
     pub(super) fn of(figure: &Figure) -> Self {
         let (columns, panel_width, panel_height) = match figure.panels.len() {
             0 | 1 => (1, 760, 420),
+            3 => (3, 330, 310),
             2..=4 => (2, 480, 340),
             _ => (3, 420, 310),
         };

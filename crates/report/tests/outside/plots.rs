@@ -69,6 +69,33 @@ fn a_bar_chart_has_all_its_bars_and_names() {
 }
 
 #[test]
+fn a_figure_has_a_title_for_who_cannot_see_it_and_can_be_read_on_a_dark_page() {
+    let svg = kbuild().to_svg().expect("the figure can be drawn");
+    let document = roxmltree::Document::parse(&svg).unwrap();
+    let first = document.root_element().first_element_child().unwrap();
+    assert_eq!((first.tag_name().name(), first.text()), ("title", Some(kbuild().title())));
+    let style = document.descendants().find(|node| node.has_tag_name("style")).unwrap().text().unwrap();
+    assert!(style.trim().starts_with("@media(prefers-color-scheme:dark)"));
+    // Each class has its rule, and no dark ink lies on the page without a class.
+    for node in document.descendants() {
+        for class in node.attribute("class").unwrap_or_default().split(' ').filter(|class| !class.is_empty())
+        {
+            assert!(style.contains(&format!(".{class}{{")), "{class}");
+        }
+        for (attribute, suffix) in [("fill", ""), ("stroke", "s")] {
+            if node.attribute(attribute) == Some("#282828") {
+                assert!(
+                    node.attribute("class")
+                        .unwrap_or_default()
+                        .split(' ')
+                        .any(|class| class == format!("ink{suffix}"))
+                );
+            }
+        }
+    }
+}
+
+#[test]
 fn panels_share_legend_and_caption() {
     let svg = batches().to_svg().expect("the figure can be drawn");
     let texts = texts(&svg);

@@ -1,7 +1,7 @@
 //! One figure of several tables: published values and ours.
 
 use pageset_report::Origin;
-use pageset_report::comparison::{Comparison, Pair};
+use pageset_report::comparison::{Comparison, Pair, Quantity};
 use pageset_report::plot::{Axis, Figure, Mark, Panel, Point, Scale, Series};
 
 /// What a figure shows of each table.
@@ -17,7 +17,7 @@ pub(crate) struct Panels<'a> {
 }
 
 impl Panels<'_> {
-    /// One panel for each table.
+    /// One panel for each table, or for each of its measures if their units differ.
     pub(crate) fn draw(&self, tables: &[Comparison]) -> Figure {
         let mut figure = Figure::new(self.title);
         for table in tables {
@@ -25,27 +25,42 @@ impl Panels<'_> {
             let columns: Vec<_> =
                 table.quantities().iter().enumerate().filter(|(_, quantity)| drawn(&quantity.key)).collect();
             let Some((_, first)) = columns.first() else { continue };
-            let same = columns.iter().all(|(_, quantity)| quantity.unit == first.unit);
-            let (label, unit) = match columns.as_slice() {
-                [(_, only)] => (only.heading.as_str(), only.unit.as_str()),
-                _ if same => ("share", first.unit.as_str()),
-                _ => ("percent", ""),
-            };
-            let mut panel = Panel::new(table.title(), self.axis.clone(), Axis::from_zero(label, unit));
-            for (column, quantity) in columns {
-                for (origin, value) in [
-                    (Origin::Published, (|pair: &Pair| pair.published) as fn(&Pair) -> Option<f64>),
-                    (Origin::Simulated, |pair: &Pair| pair.ours),
-                ] {
-                    let points = self.points(table, column, value);
-                    if !points.is_empty() {
-                        panel.push(Series::new(&quantity.heading, origin, self.mark, points));
-                    }
+            if columns.iter().all(|(_, quantity)| quantity.unit == first.unit) {
+                let label = if let [(_, only)] = columns.as_slice() { words(only) } else { "share" };
+                figure.push(self.panel(
+                    table,
+                    table.title().to_owned(),
+                    Axis::from_zero(label, &first.unit),
+                    &columns,
+                ));
+            } else {
+                for column in &columns {
+                    let (_, quantity) = column;
+                    let (title, axis) = (
+                        format!("{}: {}", table.title(), words(quantity)),
+                        Axis::from_zero("", &quantity.unit),
+                    );
+                    figure.push(self.panel(table, title, axis, std::slice::from_ref(column)));
                 }
             }
-            figure.push(panel);
         }
         figure
+    }
+
+    fn panel(&self, table: &Comparison, title: String, axis: Axis, columns: &[(usize, &Quantity)]) -> Panel {
+        let mut panel = Panel::new(title, self.axis.clone(), axis);
+        for (column, quantity) in columns {
+            for (origin, value) in [
+                (Origin::Published, (|pair: &Pair| pair.published) as fn(&Pair) -> Option<f64>),
+                (Origin::Simulated, |pair: &Pair| pair.ours),
+            ] {
+                let points = self.points(table, *column, value);
+                if !points.is_empty() {
+                    panel.push(Series::new(words(quantity), origin, self.mark, points));
+                }
+            }
+        }
+        panel
     }
 
     fn points(&self, table: &Comparison, column: usize, value: fn(&Pair) -> Option<f64>) -> Vec<Point> {
@@ -58,5 +73,15 @@ impl Panels<'_> {
             Some(Point { x, y: value(pair)?, range: None })
         };
         rows.filter_map(point).collect()
+    }
+}
+
+/// What a picture calls a column whose heading is a name of the kernel's.
+fn words(quantity: &Quantity) -> &str {
+    match quantity.key.as_str() {
+        "spin_lock_percent" => "CPU time in spin locks",
+        "free_high_rel" => "frees that drained (free_high)",
+        "alloc_zone_rel" => "pages from the zone (alloc_zone)",
+        _ => &quantity.heading,
     }
 }
