@@ -32,6 +32,7 @@ parts=(
     "soak|10 minutes||ci/soak.sh"
     "faults|4 minutes|root|env PAGESET_PYTHON=$PWD/target/python/3.11/bin/python cargo test --workspace --exclude pageset-peers --exclude pageset-arrow --exclude pageset-python --no-fail-fast fault_ -- --ignored --test-threads 1"
     "settings|4 minutes|root|cargo test --release --package pageset-cli --test kernel -- --include-ignored --test-threads 1 advise::"
+    "first-minutes|1 minute|root|cargo test --release --package pageset-cli --test kernel -- --include-ignored first_"
     "advise|10 minutes|root|ci/advise.sh"
     "cluster|10 minutes||ci/cluster.sh"
     "miri|60 minutes||ci/miri.sh"

@@ -103,7 +103,9 @@ fn judge(args: &AdviseArgs, invocation: &Invocation, settings: &Settings, signal
         policies: advice.policy.iter().cloned().collect(),
         ..provenance
     };
-    let is_brief = matches!(advice.verdict, Verdict::LeaveAlone) && tried.is_none() && !args.evidence;
+    // Whoever shall change a setting sees the table; others have an answer, and may ask for it.
+    let is_change = matches!(advice.verdict, Verdict::Set { .. } | Verdict::ChangeKernel { .. });
+    let is_brief = !is_change && tried.is_none() && !args.evidence && !advice.forecasts.is_empty();
     let said = Said { advice: &advice, tried: tried.as_ref(), provenance: &provenance, is_brief };
     output::write(&args.output.target, |out| said.write(args.output.format(), out))?;
     if tried.as_ref().and_then(Tried::compared).is_some_and(|compared| !compared.is_settled) {

@@ -87,7 +87,7 @@ pub(crate) struct AdviseArgs {
     /// Do not ask before the setting is made
     #[arg(short, long, requires = "apply", help_heading = "Trying it")]
     pub(super) yes: bool,
-    /// Show the evidence behind a No, too: what other settings and kernels would have made of the load
+    /// Show the evidence behind an answer other than Yes, too: what other settings and kernels would have made of the load
     #[arg(long, help_heading = "Output")]
     pub(super) evidence: bool,
     /// Only put back the settings of a command that was killed

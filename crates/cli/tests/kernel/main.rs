@@ -4,6 +4,7 @@ mod advise;
 mod clocks;
 mod disturbances;
 mod faults;
+mod first_minutes;
 mod record;
 mod refusals;
 
