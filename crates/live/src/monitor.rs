@@ -50,7 +50,10 @@ impl Monitor {
         self.unchanged.note(&reading);
         let mut view = View::between(&self.last, &reading, &self.unchanged);
         let busy = busy(&self.proc);
-        view.busy_ns = self.busy.zip(busy).and_then(|(before, now)| u64::try_from(now.checked_sub(before)?.as_nanos()).ok());
+        view.busy_ns = self
+            .busy
+            .zip(busy)
+            .and_then(|(before, now)| u64::try_from(now.checked_sub(before)?.as_nanos()).ok());
         self.busy = busy;
         match &mut self.counters {
             Ok(counters) => {

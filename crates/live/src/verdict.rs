@@ -184,12 +184,7 @@ mod tests {
             zones: Vec::new(),
             pagesets: vec![set],
             counted: Some(Counted { total: rates, cpus: Vec::new() }),
-            zone_lock: Some(ZoneLockView {
-                waits_per_s: 1.0,
-                wait_percent,
-                callers: Vec::new(),
-                lost: 0,
-            }),
+            zone_lock: Some(ZoneLockView { waits_per_s: 1.0, wait_percent, callers: Vec::new(), lost: 0 }),
             verdict: None,
             missing: Vec::new(),
         }
