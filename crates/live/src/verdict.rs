@@ -27,7 +27,9 @@ pub struct Verdict {
 pub enum Answer {
     /// No: page sets take less than that, all together.
     No,
-    /// Perhaps: a recording tells.
+    /// Unlikely: by the estimate they take less, and it is not certain.
+    Unlikely,
+    /// Perhaps: by the estimate they take as much, and a recording tells what can be saved.
     Perhaps,
     /// Something was not measured.
     Unknown,
@@ -35,13 +37,14 @@ pub enum Answer {
 
 impl Answer {
     /// All answers.
-    pub const ALL: [Self; 3] = [Self::No, Self::Perhaps, Self::Unknown];
+    pub const ALL: [Self; 4] = [Self::No, Self::Unlikely, Self::Perhaps, Self::Unknown];
 
     /// In metrics.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::No => "no",
+            Self::Unlikely => "unlikely",
             Self::Perhaps => "perhaps",
             Self::Unknown => "unknown",
         }
@@ -106,6 +109,7 @@ impl Verdict {
         let why = missing.into_iter().find(|(is_missing, _)| *is_missing).map(|(_, why)| why);
         let answer = match all_percent {
             Some(all) if all.at_most < worth_percent => Answer::No,
+            Some(all) if all.estimate < worth_percent => Answer::Unlikely,
             Some(_) => Answer::Perhaps,
             // What one of the two takes may be enough.
             None if waits_percent.is_some_and(|waits| waits >= worth_percent) => Answer::Perhaps,
@@ -200,6 +204,7 @@ mod tests {
         assert_eq!(of(&view(1000.0, 0.1)), (Answer::No, None));
         assert_eq!(of(&view(1000.0, 0.5)), (Answer::Perhaps, None), "half of all is one of what was busy");
         assert_eq!(of(&view(1e6, 0.0)), (Answer::Perhaps, None));
+        assert_eq!(of(&view(100_000.0, 0.0)), (Answer::Unlikely, None), "0.4 % if each visit moves a batch");
         let all = Verdict::of(&view(100_000.0, 0.25), Some(&cost()), 1.0).all_percent.unwrap();
         assert!((all.estimate - 0.9).abs() < 1e-9 && (all.at_most - 25.5).abs() < 1e-9, "{all:?}");
     }

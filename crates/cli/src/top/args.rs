@@ -27,9 +27,9 @@ How to read this:
   With privileges, tracepoints are counted, not recorded: blocks refilled and
   drained on each CPU, exactly, and spin locks that had to be waited for, those
   of zones among all others. As root, waits for zone locks are shown by who
-  waits, and as a part of the time of all CPUs. With both, and with the cost of a
-  visit from `pageset bench machine`, JSON and openmetrics have a verdict:
-  whether page sets may take CPU time that is worth a change.
+  waits, and as a part of the time of all CPUs. With both, and with the cost of
+  a visit from `pageset bench machine`, one interval has a verdict: whether page
+  sets may take CPU time that is worth a change.
 
 Examples:
   pageset top                            until it is interrupted

@@ -145,7 +145,7 @@ mod tests {
         }
         let lines = frame.lines(24);
         assert_eq!(lines.len(), 24);
-        assert_eq!(lines.last().unwrap(), "and 119 more page sets");
+        assert_eq!(lines.last().unwrap(), "and 118 more page sets");
         assert!(lines.iter().all(|line| line.len() <= WIDTH), "{lines:#?}");
         assert_eq!(frame.lines(1000).len(), frame.head.len() + frame.heading.len() + 128);
     }

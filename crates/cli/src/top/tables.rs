@@ -41,6 +41,9 @@ pub(super) fn verdict(view: &View) -> String {
     let share = share.unwrap_or_else(|| format!(" {SAVED_PERCENT} % of the busy time of all CPUs or more"));
     match (verdict.answer, verdict.why) {
         (Answer::No, _) => format!("Page sets are not the problem: zone visits and waits took{share}."),
+        (Answer::Unlikely, _) => {
+            format!("Page sets are hardly a problem: zone visits and waits took{share}.")
+        }
         (Answer::Perhaps, _) => {
             format!(
                 "Page sets may be a problem: zone visits and waits took{share}. `pageset advise` tells more."
