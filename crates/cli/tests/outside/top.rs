@@ -186,3 +186,22 @@ fn a_file_of_metrics_appears_whole_and_is_replaced_by_force_only() {
     let names = fs::read_dir(directory.path()).expect("it can be listed").count();
     assert_eq!(names, 1, "nothing else is left");
 }
+
+/// Names that a rule asks for and nobody writes would be a silent alert.
+#[test]
+fn rules_of_the_guide_ask_for_metrics_that_there_are() {
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let read = |path: &str| fs::read_to_string(root.join(path)).expect("it is in the repository");
+    let (guide, source) = (read("docs/book/src/guide/top.md"), read("crates/live/src/openmetrics.rs"));
+    let mut asked: Vec<&str> = guide
+        .match_indices("pageset_")
+        .filter_map(|(at, _)| guide[at..].split_once('{').map(|(name, _)| name))
+        .filter(|name| name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_'))
+        .collect();
+    asked.sort_unstable();
+    asked.dedup();
+    assert_eq!(asked, ["pageset_cpu_time_ratio", "pageset_verdict"]);
+    for name in asked {
+        assert!(source.contains(&format!("\"{name}\"")), "{name}");
+    }
+}
