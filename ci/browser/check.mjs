@@ -88,6 +88,15 @@ async function look(page, expect) {
   await page.waitForTimeout(100);
   expect("dark is another picture", (await picture(first)) !== whole);
   await page.emulateMedia({ colorScheme: "light" });
+  expect("terms explain themselves", (await page.locator("abbr[title]").count()) > 5);
+  expect("drag-to-zoom is announced", await page.locator(".drag").first().isVisible());
+  const fold = page.locator("details:has(> figure)").first();
+  if (await fold.count()) {
+    await fold.locator("summary").click();
+    await page.waitForTimeout(100);
+    expect("a folded chart is drawn when it is opened", await fold.locator("canvas").evaluate((canvas) => canvas.clientWidth > 200 && canvas.toDataURL().length > 2000));
+    await fold.locator("summary").click();
+  }
   const named = await page.locator("canvas[role=img][aria-label]").count();
   expect("every chart has a text", named === (await page.locator("canvas").count()));
 }
@@ -112,6 +121,11 @@ function compareWithJson() {
     const element = document.getElementById(`s${at}`);
     const tables = [...element.querySelectorAll("table:not(.bars)")], bars = [...element.querySelectorAll("table.bars")];
     for (const part of section.parts) {
+      if (part.transposed) {
+        const { title, columns, rows: all } = part.transposed, rows = [...tables.shift().querySelectorAll("tbody tr")];
+        columns.forEach((column, index) => all.forEach((row, place) =>
+          same(rows[index].cells[place + 1].textContent, row[column.key], `${title}, ${column.key}, ${place}`)));
+      }
       const table = part.table || part.evidence;
       if (table) {
         const rows = [...tables.shift().querySelectorAll("tbody tr")];

@@ -52,7 +52,7 @@ pub(crate) fn figures<'f>(figures: impl IntoIterator<Item = &'f Figure>) -> Resu
 /// A section of tables.
 pub(crate) fn tables(tables: impl IntoIterator<Item = Table>) -> Section {
     let mut section = Section::new("Tables");
-    tables.into_iter().for_each(|table| section.push(Part::Table(table)));
+    tables.into_iter().for_each(|table| section.push(Part::narrow_table(table)));
     section
 }
 

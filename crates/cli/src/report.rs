@@ -1,7 +1,8 @@
 //! `pageset report`: recordings as one HTML file, to send and to keep.
 //!
 //! In the order of the page: `comparison` (of several recordings), `verdict`, `over_time`, `traffic` (who frees what),
-//! `elsewhere` (other kernels and settings), `evidence`. `cpu_rows` names the rows of charts that have one for each CPU.
+//! `elsewhere` (other kernels and settings), `evidence`. `cpu_rows` names the rows of charts that have one for each CPU,
+//! `settings` the settings in force and their changes.
 
 mod args;
 mod comparison;
@@ -9,6 +10,7 @@ mod cpu_rows;
 mod elsewhere;
 mod evidence;
 mod over_time;
+mod settings;
 mod traffic;
 mod verdict;
 

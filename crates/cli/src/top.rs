@@ -52,13 +52,19 @@ fn show(args: &TopArgs, monitor: Monitor, signals: &Signals) -> Result<()> {
     if io::stdin().is_terminal() {
         screen::run(args, monitor, signals)
     } else {
-        plain::run(args, monitor, signals)
+        plain::run(args, monitor, signals, "No keys: the standard input is no terminal. Ctrl-C ends.")
     }
 }
 
 #[cfg(not(feature = "screen"))]
 fn show(args: &TopArgs, monitor: Monitor, signals: &Signals) -> Result<()> {
-    plain::run(args, monitor, signals)
+    plain::run(args, monitor, signals, "No keys here: the default build has them. Ctrl-C ends.")
+}
+
+/// Columns of the terminal; those of a file are enough for every table.
+fn width() -> usize {
+    let size = rustix::termios::tcgetwinsize(io::stdout());
+    size.ok().map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0).unwrap_or(frame::WIDTH)
 }
 
 /// Lines of the terminal.

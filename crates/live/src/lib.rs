@@ -10,6 +10,7 @@
 //! - `counters`: tracepoints, counted by the kernel for each CPU.
 //! - `zone_lock`: how long zone locks are waited for, and by whom.
 //! - `view`: all of it together; `monitor`: once for each interval.
+//! - `verdict`: whether page sets may take CPU time that is worth a change.
 //! - `openmetrics`: a view for programs that collect metrics.
 //!
 //! No privileges are needed, except for the counters and the waits; a view says what it has not.
@@ -22,6 +23,7 @@ mod monitor;
 mod openmetrics;
 mod reading;
 mod unchanged;
+mod verdict;
 mod view;
 mod zone_lock;
 
@@ -34,6 +36,7 @@ pub use monitor::Monitor;
 pub use openmetrics::openmetrics;
 pub use reading::{Proc, ReadError, Reading};
 pub use unchanged::Unchanged;
+pub use verdict::{Answer, Share, Verdict, Why};
 pub use view::{Counted, CpuRates, PagesetView, Totals, View, ZoneView};
 pub use zone_lock::{CallerView, ZoneLockView};
 

@@ -1,5 +1,7 @@
 //! Looks at the machine once for each interval.
 
+use std::time::Duration;
+
 use crate::counters::{Counters, CpuCounts};
 use crate::reading::{Proc, ReadError, Reading};
 use crate::unchanged::Unchanged;
@@ -14,6 +16,8 @@ pub struct Monitor {
     counters: Result<Counters, String>,
     counts: Vec<CpuCounts>,
     zone_locks: ZoneLockWatch,
+    /// For how long the CPUs of the running kernel have been busy, if the readings are of it.
+    busy: Option<Duration>,
 }
 
 impl Monitor {
@@ -33,7 +37,8 @@ impl Monitor {
         } else {
             ZoneLockWatch::none("the readings are not of the running kernel")
         };
-        Ok(Self { proc, last, unchanged, counters, counts, zone_locks })
+        let busy = busy(&proc);
+        Ok(Self { proc, last, unchanged, counters, counts, zone_locks, busy })
     }
 
     /// What happened since the last step, or since the start.
@@ -44,6 +49,12 @@ impl Monitor {
         let reading = self.proc.read()?;
         self.unchanged.note(&reading);
         let mut view = View::between(&self.last, &reading, &self.unchanged);
+        let busy = busy(&self.proc);
+        view.busy_ns = self
+            .busy
+            .zip(busy)
+            .and_then(|(before, now)| u64::try_from(now.checked_sub(before)?.as_nanos()).ok());
+        self.busy = busy;
         match &mut self.counters {
             Ok(counters) => {
                 let counts = counters.read(&cpus(&reading));
@@ -59,6 +70,10 @@ impl Monitor {
         self.last = reading;
         Ok(view)
     }
+}
+
+fn busy(proc: &Proc) -> Option<Duration> {
+    proc.is_of_this_machine().then(pageset_record::busy)
 }
 
 #[cfg(test)]

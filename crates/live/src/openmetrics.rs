@@ -5,6 +5,7 @@
 use std::fmt::Write as _;
 
 use crate::flow::Bounds;
+use crate::verdict::{Answer, Share};
 use crate::view::View;
 
 /// Writes all metrics of a view, ending with `# EOF`.
@@ -16,6 +17,7 @@ pub fn openmetrics(view: &View) -> String {
     pagesets(view, &mut text);
     counted(view, &mut text);
     zone_lock(view, &mut text);
+    verdict(view, &mut text);
     text.0 + "# EOF\n"
 }
 
@@ -144,6 +146,33 @@ fn zone_lock(view: &View, text: &mut Exposition) {
         "ratio",
         "Part of the time of all CPUs that they waited, by call chain.",
         each(|row| row.wait_percent / 100.0),
+    );
+}
+
+fn verdict(view: &View, text: &mut Exposition) {
+    let Some(verdict) = view.verdict else { return };
+    text.gauge(
+        "pageset_verdict",
+        "",
+        "Whether a setting of page sets may save CPU time that is worth a change, in this interval: 1 for the answer.",
+        Answer::ALL.map(|answer| {
+            let labels = Labels::default().with("answer", answer.name());
+            (labels, f64::from(u8::from(answer == verdict.answer)))
+        }),
+    );
+    let shares = |of, share: Option<Share>| {
+        let ends = share.map(|share| [("estimate", share.estimate), ("at_most", share.at_most)]);
+        let labels = move |bound: &str| Labels::default().with("of", of).with("bound", bound);
+        ends.into_iter().flatten().map(move |(bound, percent)| (labels(bound), percent / 100.0))
+    };
+    let waits = verdict.waits_percent.map(|percent| Share { estimate: percent, at_most: percent });
+    text.gauge(
+        "pageset_cpu_time_ratio",
+        "ratio",
+        "Part of the busy time of all CPUs that went to zone visits and to waits for zone locks.",
+        shares("waits", waits)
+            .chain(shares("visits", verdict.visits_percent))
+            .chain(shares("all", verdict.all_percent)),
     );
 }
 

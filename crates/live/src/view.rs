@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pageset_trace::ZoneDescription;
+use pageset_trace::{VisitCost, ZoneDescription};
 use serde::Serialize;
 
 use crate::counters::{CpuCounts, Tracepoint};
@@ -10,6 +10,7 @@ use crate::difference::{change, increase, per_s};
 use crate::flow::{Flow, counted, pcp_pages, pgalloc};
 use crate::reading::Reading;
 use crate::unchanged::Unchanged;
+use crate::verdict::Verdict;
 use crate::zone_lock::ZoneLockView;
 
 /// One interval.
@@ -17,6 +18,8 @@ use crate::zone_lock::ZoneLockView;
 pub struct View {
     /// Between the two readings.
     pub interval_ns: u64,
+    /// Time for which CPUs were busy meanwhile, all together; `None` if the readings are not of the running kernel.
+    pub busy_ns: Option<u64>,
     /// All zones together.
     pub totals: Totals,
     /// By node and zone, as `/proc/zoneinfo` lists them. Those without frames are left out.
@@ -27,6 +30,8 @@ pub struct View {
     pub counted: Option<Counted>,
     /// Waits for zone locks, if they may be watched.
     pub zone_lock: Option<ZoneLockView>,
+    /// Whether page sets may take CPU time that is worth a change, if somebody has asked: [`View::judge`].
+    pub verdict: Option<Verdict>,
     /// Sentences about what is not there, with the remedy.
     pub missing: Vec<String>,
 }
@@ -129,11 +134,13 @@ impl View {
         let interval_ns = later.at_ns.saturating_sub(earlier.at_ns);
         let mut view = Self {
             interval_ns,
+            busy_ns: None,
             totals: Totals::between(earlier, later, interval_ns),
             zones: Vec::new(),
             pagesets: Vec::new(),
             counted: None,
             zone_lock: None,
+            verdict: None,
             missing: Vec::new(),
         };
         for zone in &later.zoneinfo.zones {
@@ -159,6 +166,11 @@ impl View {
             }));
         }
         view
+    }
+
+    /// Puts the verdict in: [`Verdict::of`].
+    pub fn judge(&mut self, cost: Option<&VisitCost>, worth_percent: f64) {
+        self.verdict = Some(Verdict::of(self, cost, worth_percent));
     }
 }
 

@@ -84,7 +84,8 @@ fn percent(plain: Duration, recorded: Duration) -> Option<f64> {
 }
 
 /// Time for which CPUs of the machine were busy since it started. Source: proc_stat(5).
-pub(crate) fn busy() -> Duration {
+#[must_use]
+pub fn busy() -> Duration {
     let text = fs::read_to_string("/proc/stat").unwrap_or_default();
     Duration::from_secs_f64(busy_ticks(&text) as f64 / rustix::param::clock_ticks_per_second() as f64)
 }

@@ -45,7 +45,7 @@ pub use pageset_trace;
 
 pub use check::{Check, check};
 pub use condition::{Condition, Met, NoCondition};
-pub use cost::measure;
+pub use cost::{busy, measure};
 pub use cpus::{CpuList, NoCpuList};
 pub use error::RecordError;
 pub use lock_watch::{LockWatch, WaitTotals, Waited};

@@ -38,7 +38,7 @@ impl Format {
     #[must_use]
     pub fn exporter(self) -> &'static dyn Exporter {
         match self {
-            Self::Table => &Text,
+            Self::Table => &Text::PLAIN,
             Self::Json => &Json,
             Self::Csv => &Csv,
             Self::Markdown => &Markdown,

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde::ser::{SerializeMap, SerializeSeq, SerializeStruct};
 use serde::{Serialize, Serializer};
 
+use crate::export::{Exporter as _, Text};
 use crate::{Cell, Provenance};
 
 /// On which side of its column a value stands in a text table.
@@ -169,6 +170,37 @@ impl Table {
         self
     }
 
+    /// The same table without some columns; those that it does not have are left out already.
+    #[must_use]
+    pub fn without(mut self, keys: &[&str]) -> Self {
+        let kept: Vec<bool> =
+            self.columns.iter().map(|column| !keys.contains(&column.key.as_str())).collect();
+        let mut kept_columns = kept.iter();
+        self.columns.retain(|_| *kept_columns.next().unwrap_or(&true));
+        for row in &mut self.rows {
+            let mut kept_cells = kept.iter();
+            row.cells.retain(|_| *kept_cells.next().unwrap_or(&true));
+        }
+        // INVARIANT: a row loses the cells whose columns are lost.
+        self
+    }
+
+    /// The same table without columns that have no value in any row.
+    #[must_use]
+    pub fn without_empty_columns(self) -> Self {
+        let is_empty = |at: usize| self.rows.iter().all(|row| row.cells[at] == Cell::Absent);
+        let columns = self.columns.iter().enumerate();
+        let empty = columns.filter(|(at, _)| !self.rows.is_empty() && is_empty(*at));
+        let keys: Vec<String> = empty.map(|(_, column)| column.key.clone()).collect();
+        self.without(&keys.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
+    /// As plain text, in lines of at most so many columns; 20 at least.
+    #[must_use]
+    pub fn to_text(&self, width: usize) -> String {
+        Text { width: width.max(20) }.to_string(self)
+    }
+
     /// What the table shows, on one line.
     #[must_use]
     pub fn title(&self) -> &str {
@@ -274,6 +306,32 @@ mod tests {
     #[should_panic(expected = "a row has one cell for each column")]
     fn short_rows_are_refused() {
         Table::new("t", vec![Column::count("pages", "pages")]).push(Row::new([]));
+    }
+
+    #[test]
+    fn columns_without_values_go_and_others_stay() {
+        let columns = ["a", "b", "c"].map(|key| Column::count(key, key));
+        let mut table = Table::new("t", columns.into());
+        table.push(Row::new([Cell::Count(1), Cell::Absent, Cell::Absent]));
+        table.push(Row::new([Cell::Absent, Cell::Absent, Cell::Count(3)]));
+        let table = table.without_empty_columns();
+        assert_eq!((table.column_index("a"), table.column_index("c")), (Some(0), Some(1)));
+        let table = table.without(&["a", "x"]);
+        assert_eq!(table.rows()[1].cells, [Cell::Count(3)]);
+        let none = Table::new("t", vec![Column::count("a", "a")]).without_empty_columns();
+        assert_eq!(none.columns().len(), 1, "a table without rows keeps its columns");
+    }
+
+    #[test]
+    fn text_is_as_wide_as_asked() {
+        let names: Vec<String> = (0..9).map(|at| format!("column_{at}")).collect();
+        let columns = names.iter().map(|name| Column::count(name, name)).collect();
+        let mut table = Table::new("A title of a few more words than fit", columns);
+        table.push(Row::new((0..9).map(Cell::Count)));
+        for width in [20, 33, 60, 200] {
+            let text = table.to_text(width);
+            assert!(text.lines().all(|line| line.len() <= width), "{width}: {text}");
+        }
     }
 
     #[test]

@@ -16,8 +16,11 @@ What is on the page, from top to bottom:
   what other kernels and settings would have made of the load
   the evidence: every table, what is missing, and where it comes from
 
-  Several recordings are compared first; of three or more, the one that differs
-  most from the others comes first.
+  Several recordings are compared first. Of two, the first sentence says what
+  differs most; of more, the one that differs most from the others comes first.
+
+  Settings that changed while it was recorded are in all time lines, and terms
+  explain themselves where the mouse rests on them.
 
   All charts of a recording show the same time: what is marked with the mouse in
   one is enlarged in all. Keys in a chart: arrows move the cursor, + and -

@@ -3,7 +3,9 @@
 use pageset_lab::advise::Waiting;
 use pageset_lab::dossier::Dossier;
 use pageset_report::page::{Bar, Bars, Part, Section};
-use pageset_report::{Cell, Column, Row, Table};
+use pageset_report::{Cell, Column, Row, Table, command_line};
+
+use super::settings;
 
 /// A figure of a recording, in units that are shown as whole numbers; `None` if the recording does not have it.
 type Figure = fn(&Dossier) -> Option<u64>;
@@ -21,8 +23,28 @@ const FIGURES: [(&str, &str, Figure); 4] = [
         let wait_us = dossier.examined.survey.kernel.zone_locks.wait_ns / 1000;
         per_second(dossier, Some(wait_us).filter(|_| is_measured))
     }),
-    ("Held in page sets at most", "pages", |dossier| dossier.examined.advice.findings.held_pages_peak),
+    HELD_SAMPLED,
 ];
+
+/// Pages held, as the recorder saw them every 20 ms.
+const HELD_SAMPLED: (&str, &str, Figure) =
+    ("Held in page sets at most, as sampled", "pages", |dossier| dossier.samples.held_peak());
+/// The same of a replay, which sees every event. The two differ for one and the same recording.
+const HELD_REPLAYED: (&str, &str, Figure) = ("Held in page sets at most, as replayed", "pages", |dossier| {
+    dossier.examined.advice.findings.held_pages_peak
+});
+
+/// What is compared: of the pages held, what all recordings have, so that like is compared with like.
+fn figures(dossiers: &[Dossier]) -> [(&'static str, &'static str, Figure); 4] {
+    let mut figures = FIGURES;
+    if dossiers.iter().any(|dossier| dossier.samples.held_peak().is_none()) {
+        figures[3] = HELD_REPLAYED;
+    }
+    figures
+}
+
+/// Differences in percent that are told. Guess: two runs of one load differ by less.
+const TOLD_PERCENT: f64 = 5.0;
 
 fn per_second(dossier: &Dossier, count: Option<u64>) -> Option<u64> {
     let (seconds, count) = (dossier.examined.advice.findings.seconds, count?);
@@ -31,8 +53,9 @@ fn per_second(dossier: &Dossier, count: Option<u64>) -> Option<u64> {
 
 /// The recordings in the order in which they are shown, and what they have in common.
 pub(super) fn section(dossiers: &[Dossier], names: &[String]) -> (Vec<usize>, Section) {
+    let figures = figures(dossiers);
     let values: Vec<Vec<Option<u64>>> =
-        FIGURES.iter().map(|figure| dossiers.iter().map(figure.2).collect()).collect();
+        figures.iter().map(|figure| dossiers.iter().map(figure.2).collect()).collect();
     let order = if dossiers.len() > 2 { outliers_first(&values) } else { (0..dossiers.len()).collect() };
     let mut section = Section::new("Comparison");
     if dossiers.len() > 2 {
@@ -40,15 +63,80 @@ pub(super) fn section(dossiers: &[Dossier], names: &[String]) -> (Vec<usize>, Se
             "The recording that differs most from the median of all stands first.".to_owned(),
         ));
     }
-    let known = FIGURES.iter().zip(&values).filter(|(_, values)| values.iter().any(Option::is_some));
+    if let [first, second] = dossiers {
+        let figures = figures.iter().zip(&values);
+        let figures = figures.map(|((title, unit, _), values)| (*title, *unit, values[0], values[1]));
+        let mut sentences = differences(figures, &names[0], &names[1]).into_iter();
+        section.push(Part::Lead(sentences.next().unwrap_or_default()));
+        sentences.for_each(|sentence| section.push(Part::Text(sentence)));
+        made_differently(first, second).into_iter().for_each(|each| section.push(Part::Text(each)));
+    }
+    let known = figures.iter().zip(&values).filter(|(_, values)| values.iter().any(Option::is_some));
     let bars = known.map(|((title, unit, _), values)| {
         let bar = |at: &usize| Some(Bar { name: names[*at].clone(), value: values[*at]?, range: None });
         let bars = order.iter().filter_map(bar).collect();
         Bars { title: (*title).to_owned(), unit: (*unit).to_owned(), bars }
     });
     section.push(Part::Bars(bars.collect()));
-    section.push(Part::Table(table(dossiers, names, &order)));
+    section.push(Part::narrow_table(table(dossiers, names, &order)));
     (order, section)
+}
+
+/// How the second recording differs from the first: what differs most comes first.
+fn differences<'f>(
+    figures: impl Iterator<Item = (&'f str, &'f str, Option<u64>, Option<u64>)>,
+    first: &str,
+    second: &str,
+) -> Vec<String> {
+    let mut told = Vec::new();
+    for (title, unit, before, after) in figures {
+        let Some((before, after)) = before.zip(after) else { continue };
+        let percent = 100.0 * (after as f64 - before as f64) / before as f64;
+        let by = if percent.is_finite() { format!(" ({percent:+.0} %)") } else { String::new() };
+        if before == after || percent.abs() < TOLD_PERCENT {
+            continue;
+        }
+        let verb = if after > before { "more" } else { "fewer" };
+        let is_time = unit.starts_with("us");
+        let verb = if is_time && after < before { "less" } else { verb };
+        let distance = ((after as f64 + 1.0) / (before as f64 + 1.0)).ln().abs();
+        told.push((distance, format!("{title}: {verb}, from {before} to {after} {unit}{by}.")));
+    }
+    told.sort_by(|left, right| right.0.total_cmp(&left.0));
+    let mut sentences: Vec<String> = told.into_iter().map(|(_, sentence)| sentence).collect();
+    match sentences.first_mut() {
+        Some(lead) => *lead = format!("From {first} to {second}: {lead}"),
+        None => sentences.push(format!(
+            "{first} and {second} do not differ by {TOLD_PERCENT:.0} % or more in any figure that both have."
+        )),
+    }
+    sentences
+}
+
+/// What differs in how the two were made: kernel, settings and command.
+fn made_differently(first: &Dossier, second: &Dossier) -> Vec<String> {
+    let (before, after) = (&first.examined.advice, &second.examined.advice);
+    let mut all = Vec::new();
+    if let Some((from, to)) =
+        before.kernel.as_ref().zip(after.kernel.as_ref()).filter(|(from, to)| from != to)
+    {
+        all.push(format!("The kernel is another one: {from}, then {to}."));
+    }
+    let (from, to) = (&first.settings, &second.settings);
+    if let Some((from, to)) = from.as_ref().zip(to.as_ref()) {
+        let to = settings::named(to);
+        for (name, from) in settings::named(from) {
+            let value = to.iter().find(|(known, _)| *known == name).map(|(_, value)| value);
+            if let Some(to) = value.filter(|to| **to != from) {
+                all.push(format!("A setting is another one: vm.{name} was {from}, then {to}."));
+            }
+        }
+    }
+    if !before.command.is_empty() && !after.command.is_empty() && before.command != after.command {
+        let (from, to) = (command_line(&before.command), command_line(&after.command));
+        all.push(format!("The command is another one: {from}, then {to}."));
+    }
+    all
 }
 
 /// Places by how far the figure that differs most is from the median, as a ratio.
@@ -84,7 +172,8 @@ fn table(dossiers: &[Dossier], names: &[String], order: &[usize]) -> Table {
         Column::ratio("zone_percent", "of those allocated").with_unit("%"),
         Column::ratio("waiting_percent", "waiting for zone locks").with_unit("%"),
         Column::ratio("remote_percent", "freed elsewhere").with_unit("%"),
-        Column::count("held_pages_peak", "pages held at most"),
+        Column::count("held_pages_sampled", "pages held at most, as sampled"),
+        Column::count("held_pages_peak", "as replayed"),
     ];
     let mut table = Table::new("Recordings", columns);
     for at in order {
@@ -102,6 +191,7 @@ fn table(dossiers: &[Dossier], names: &[String], order: &[usize]) -> Table {
             percent(findings.zone_percent()),
             percent(findings.waiting.map(Waiting::percent)),
             percent(findings.remote_percent),
+            dossiers[*at].samples.held_peak().into(),
             findings.held_pages_peak.into(),
         ]));
     }
@@ -117,6 +207,28 @@ fn table(dossiers: &[Dossier], names: &[String], order: &[usize]) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_largest_difference_leads() {
+        let figures = |after: [Option<u64>; 4]| {
+            let titles = ["Visits", "Pages", "Waits", "Held"];
+            let before = [Some(100), Some(1000), Some(0), None];
+            let units = ["a second", "pages a second", "us a second", "pages"];
+            (0..4).map(move |at| (titles[at], units[at], before[at], after[at]))
+        };
+        assert_eq!(
+            differences(figures([Some(103), Some(250), Some(7), Some(9)]), "a", "b"),
+            [
+                "From a to b: Waits: more, from 0 to 7 us a second.",
+                "Pages: fewer, from 1000 to 250 pages a second (-75 %)."
+            ]
+        );
+        assert_eq!(
+            differences(figures([Some(100), Some(1001), Some(0), None]), "a", "b"),
+            ["a and b do not differ by 5 % or more in any figure that both have."],
+            "unknown is no difference"
+        );
+    }
 
     #[test]
     fn what_differs_most_comes_first() {

@@ -6,6 +6,7 @@ use pageset_workload::recorded::needs;
 use pageset_workload::{CpuTimeline, Timeline};
 
 use super::cpu_rows::CpuRows;
+use super::settings;
 
 /// CPUs that have lines of their own; the map has all.
 const CPUS_MAX: usize = 8;
@@ -14,6 +15,13 @@ const NS_PER_S: f64 = 1e9;
 
 pub(super) fn section(dossier: &Dossier, link: usize, heading: String) -> Section {
     let mut section = Section::new(heading);
+    section.push(Part::Facts(vec![("Settings when it began".to_owned(), settings::in_force(dossier))]));
+    settings::changes(dossier).into_iter().for_each(|change| section.push(Part::Text(change.text + ".")));
+    if !dossier.changes.is_empty() {
+        section.push(Part::Text(
+            "The charts over time are of all of the recording; the verdict is of its longest part under one setting.".to_owned(),
+        ));
+    }
     let shown = busiest(&dossier.timeline, dossier.neighbours.iter().map(|group| group.cpus.len()).sum());
     let active = dossier.examined.survey.cpus.active();
     if active > shown.len() {
@@ -32,7 +40,8 @@ pub(super) fn section(dossier: &Dossier, link: usize, heading: String) -> Sectio
         section.push(Part::Chart(Chart::Lines(cpu_lines(dossier, cpu, link))));
     }
     for zone in &dossier.samples.zones {
-        section.push(Part::Chart(Chart::Lines(zone_lines(dossier, zone, link))));
+        let chart = Chart::Lines(zone_lines(dossier, zone, link));
+        section.push(if zone.is_quiet() { Part::FoldedChart(chart) } else { Part::Chart(chart) });
     }
     section
 }
@@ -86,6 +95,7 @@ fn cpu_lines(dossier: &Dossier, cpu: usize, link: usize) -> Lines {
         marks: counted
             .map(|(name, _, counts)| Marks { name: name.to_owned(), counts: counts.clone() })
             .collect(),
+        changes: settings::changes(dossier),
     }
 }
 
@@ -110,6 +120,7 @@ fn zone_lines(dossier: &Dossier, zone: &ZoneSamples, link: usize) -> Lines {
         span: span(&dossier.timeline, link),
         lines,
         marks: Vec::new(),
+        changes: settings::changes(dossier),
     }
 }
 

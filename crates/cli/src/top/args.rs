@@ -17,11 +17,8 @@ How to read this:
   free, above low   free pages of a zone, and how many of them lie above the low
                     watermark; below it the reclaimer wakes
   PCP pages         pages in the zone's page sets, which other CPUs cannot use
-  refilled, drained pages that went from the zone to page sets and back, in a
-                    second. These are estimates: /proc counts neither. At least
-                    as many moved as the free pages changed; at most as many as
-                    pgalloc and pgfree say were allocated and freed, and what
-                    page sets gained or lost
+  free change       what came back to the zone less what left it, in a second.
+                    /proc counts neither; JSON has bounds for both
   count, change     pages in a CPU's page set, and since the reading before
   high              its limit, which the kernel moves between high_min and
                     high_max; batch is how many pages move at a time
@@ -30,13 +27,16 @@ How to read this:
   With privileges, tracepoints are counted, not recorded: blocks refilled and
   drained on each CPU, exactly, and spin locks that had to be waited for, those
   of zones among all others. As root, waits for zone locks are shown by who
-  waits, and as a part of the time of all CPUs.
+  waits, and as a part of the time of all CPUs. With both, and with the cost of
+  a visit from `pageset bench machine`, one interval has a verdict: whether page
+  sets may take CPU time that is worth a change.
 
 Examples:
   pageset top                            until it is interrupted
   pageset top --once --format json | jq .totals.pcp_pages
   sudo pageset top --once --interval 10s
-  pageset top --once -f openmetrics      metrics for collectors";
+  sudo pageset top --once -f openmetrics --force -o pageset.prom
+                                         metrics of a minute, for collectors";
 
 /// Show what the page sets of this machine do, once a second
 ///
@@ -45,9 +45,9 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING)]
 pub(crate) struct TopArgs {
-    /// Time between two readings: 500ms, 1s, 2m
-    #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = interval)]
-    pub(crate) interval: Duration,
+    /// Time between two readings: 500ms, 1s, 2m [default: 1s, and 1m for openmetrics]
+    #[arg(short, long, value_name = "TIME", value_parser = interval)]
+    interval: Option<Duration>,
     /// Print one interval, and end
     #[arg(long)]
     pub(crate) once: bool,
@@ -79,6 +79,12 @@ impl TopFormat {
 }
 
 impl TopArgs {
+    /// Time between two readings. Metrics are those of a minute: a second says little of a machine.
+    pub(crate) fn interval(&self) -> Duration {
+        let default = if self.format == TopFormat::OpenMetrics { 60 } else { 1 };
+        self.interval.unwrap_or(Duration::from_secs(default))
+    }
+
     /// What makes no sense together.
     pub(crate) fn problem(&self) -> Option<&'static str> {
         let is_written = self.format != TopFormat::Printed(Format::Table) || self.target.output.is_some();

@@ -1,16 +1,24 @@
 //! A view as the lines of a screen.
 
+use std::collections::BTreeSet;
+
 use pageset_live::{View, ZoneLockView};
-use pageset_report::{Format, Table, wrap};
+use pageset_report::{Table, wrap};
 
 use super::selection::Selection;
 use super::tables;
 
-/// Columns of text that lines need at most.
+/// Columns of a line at most, however wide the terminal is.
 pub(super) const WIDTH: usize = 80;
+
+/// Columns that lines need at least.
+pub(super) const WIDTH_MIN: usize = 60;
 
 /// Rows of zones at most, so that there is room for page sets.
 const ZONES_SHOWN: usize = 4;
+
+/// Columns that are left out on a narrow terminal, one after the other. A node is, where there is one only.
+const LEFT_OUT: [&str; 7] = ["node", "high_min", "high_max", "batch", "high", "unchanged_s", "change"];
 
 /// Lines from top to bottom. What does not fit is left out of `rows`.
 pub(super) struct Frame {
@@ -23,12 +31,13 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    pub(super) fn new(view: &View, selection: &Selection) -> Self {
-        let mut head = wrap(&tables::headline(view), WIDTH);
-        head.push(counted(view, selection.cpu));
-        head.extend(view.zone_lock.as_ref().map(waited));
+    pub(super) fn new(view: &View, selection: &Selection, width: usize) -> Self {
+        let width = width.clamp(WIDTH_MIN, WIDTH);
+        let mut head = wrap(&tables::headline(view), width);
+        head.extend(wrap(&counted(view, selection.cpu), width));
+        head.extend(view.zone_lock.iter().flat_map(|zone_lock| wrap(&waited(zone_lock), width)));
         head.push(String::new());
-        let (heading, mut rows) = parts(&tables::zones(view, |zone| selection.has_zone(zone)));
+        let (heading, mut rows) = parts(tables::zones(view, |zone| selection.has_zone(zone)), width, &[]);
         let cut = rows.len().saturating_sub(ZONES_SHOWN);
         if cut > 0 {
             rows.truncate(ZONES_SHOWN);
@@ -36,7 +45,10 @@ impl Frame {
         }
         head.extend(heading.into_iter().chain(rows));
         head.push(String::new());
-        let (heading, rows) = parts(&tables::pagesets(selection.of(view)));
+        // A zone says its node where there are several, which leaves room.
+        let nodes: BTreeSet<u16> = view.zones.iter().map(|zone| zone.node).collect();
+        let dropped = if nodes.len() > 1 { &LEFT_OUT[1..] } else { &LEFT_OUT[..] };
+        let (heading, rows) = parts(tables::pagesets(selection.of(view)), width, dropped);
         Self { head, heading, rows }
     }
 
@@ -55,22 +67,33 @@ impl Frame {
     }
 }
 
-/// The exact rates of a CPU, or of all together, on one line.
+/// The exact rates of a CPU, or of all together.
 fn counted(view: &View, cpu: Option<u32>) -> String {
     let Some(counted) = &view.counted else {
-        return "not counted: exact rates need privileges and `--features perf`".to_owned();
+        return NOT_COUNTED.to_owned();
     };
-    let text = |rate: Option<f64>| rate.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.0}"));
     let chosen = cpu.and_then(|cpu| counted.cpus.iter().find(|rates| rates.cpu == Some(cpu)));
     let rates = chosen.unwrap_or(&counted.total);
-    format!(
-        "counted{}: {} blocks refilled/s, {} drained/s, {} spin locks waited for/s",
-        rates.cpu.map_or_else(String::new, |cpu| format!(" on CPU {cpu}")),
-        text(rates.refilled_blocks_per_s),
-        text(rates.drained_blocks_per_s),
-        text(rates.contended_spin_locks_per_s)
-    )
+    let known = [
+        (rates.refilled_blocks_per_s, "blocks refilled/s"),
+        (rates.drained_blocks_per_s, "blocks drained/s"),
+        (rates.contended_spin_locks_per_s, "spin locks waited for/s"),
+    ];
+    let known: Vec<_> =
+        known.into_iter().filter_map(|(rate, name)| Some(format!("{:.0} {name}", rate?))).collect();
+    let of = rates.cpu.map_or_else(String::new, |cpu| format!(" on CPU {cpu}"));
+    if known.is_empty() {
+        format!("counted{of}: nothing yet")
+    } else {
+        format!("counted{of}: {}", known.join(", "))
+    }
 }
+
+/// Why there are no exact rates.
+#[cfg(feature = "perf")]
+const NOT_COUNTED: &str = "not counted: exact rates need root";
+#[cfg(not(feature = "perf"))]
+const NOT_COUNTED: &str = "not counted: the default build counts, this one does not";
 
 /// How long zone locks are waited for, on one line.
 fn waited(view: &ZoneLockView) -> String {
@@ -85,9 +108,20 @@ fn waited(view: &ZoneLockView) -> String {
     )
 }
 
-/// The heading of a table, and its rows.
-fn parts(table: &Table) -> (Vec<String>, Vec<String>) {
-    let text = Format::Table.exporter().to_string(table);
+/// The heading of a table, and its rows, without columns that have no value. Of those in `dropped`, as many are left out as
+/// are too many for the width.
+fn parts(table: Table, width: usize, dropped: &[&str]) -> (Vec<String>, Vec<String>) {
+    let mut table = table.without_empty_columns();
+    let mut dropped = dropped.iter();
+    let text = loop {
+        let text = table.to_text(usize::MAX);
+        let lines = text.lines().skip_while(|line| !line.is_empty()).skip(1);
+        let widest = lines.take_while(|line| !line.is_empty()).map(str::len).max().unwrap_or(0);
+        match dropped.next() {
+            Some(key) if widest > width => table = table.without(&[key]),
+            _ => break text,
+        }
+    };
     // Title and a blank line before, notes after a blank line behind.
     let lines: Vec<_> = text.lines().map(str::to_owned).collect();
     let from = lines.iter().position(String::is_empty).map_or(0, |blank| blank + 1);
@@ -105,13 +139,13 @@ mod tests {
 
     #[test]
     fn lines_fit_into_the_height() {
-        let frame = Frame::new(&sample::view(64), &Selection::default());
+        let frame = Frame::new(&sample::view(64), &Selection::default(), 80);
         for height in 0..40 {
             assert!(frame.lines(height).len() <= height);
         }
         let lines = frame.lines(24);
         assert_eq!(lines.len(), 24);
-        assert_eq!(lines.last().unwrap(), "and 119 more page sets");
+        assert_eq!(lines.last().unwrap(), "and 118 more page sets");
         assert!(lines.iter().all(|line| line.len() <= WIDTH), "{lines:#?}");
         assert_eq!(frame.lines(1000).len(), frame.head.len() + frame.heading.len() + 128);
     }
@@ -120,19 +154,46 @@ mod tests {
     fn many_zones_leave_room_for_page_sets() {
         let mut view = sample::view(2);
         view.zones = (0..9).map(|node| ZoneView { node, ..view.zones[1].clone() }).collect();
-        let frame = Frame::new(&view, &Selection::default());
+        let frame = Frame::new(&view, &Selection::default(), 80);
         assert!(frame.head.contains(&"and 5 more zones".to_owned()), "{:#?}", frame.head);
         assert!(frame.head.len() + frame.heading.len() <= 18);
     }
 
     #[test]
+    fn no_line_is_wider_than_60_columns_where_the_terminal_is() {
+        let mut view = sample::view(64);
+        for set in &mut view.pagesets {
+            (set.count, set.high, set.high_min, set.high_max) =
+                (1_000_000, 2_000_000, Some(9_999_999), Some(9_999_999));
+            set.node = 1;
+        }
+        view.zones.push(ZoneView { node: 1, ..view.zones[1].clone() });
+        view.zones[0].free_pages = 999_999_999;
+        for counted in [view.counted.clone(), None] {
+            view.counted = counted;
+            let lines = Frame::new(&view, &Selection::default(), 60).lines(100);
+            assert!(lines.iter().all(|line| line.len() <= 60), "{lines:#?}");
+            let heading = lines.join(" ");
+            assert!(
+                heading.contains("count") && heading.contains("node") && !heading.contains("high_max"),
+                "{heading}"
+            );
+        }
+    }
+
+    #[test]
+    fn every_column_says_something() {
+        let mut view = sample::view(2);
+        view.pagesets.iter_mut().for_each(|set| (set.high_min, set.high_max) = (None, None));
+        let text = Frame::new(&view, &Selection::default(), 80).lines(24).join("\n");
+        assert!(!text.contains("high_m") && !text.contains("at least") && !text.contains(" - "), "{text}");
+    }
+
+    #[test]
     fn it_begins_with_the_machine() {
-        let lines = Frame::new(&sample::view(2), &Selection::default()).lines(24);
-        assert_eq!(
-            lines[0],
-            "2 CPUs, 180 pages in page sets, 5000 free, 7 allocated/s, - freed/s, over 1.0 s"
-        );
-        assert_eq!(lines[1], "counted: 12 blocks refilled/s, - drained/s, - spin locks waited for/s");
+        let lines = Frame::new(&sample::view(2), &Selection::default(), 80).lines(24);
+        assert_eq!(lines[0], "2 CPUs, 180 pages in page sets, 5000 free, 7 allocated/s, over 1.0 s");
+        assert_eq!(lines[1], "counted: 12 blocks refilled/s");
         assert!(lines.last().unwrap().starts_with("   0  DMA32     1      0       0"), "{lines:#?}");
     }
 }

@@ -4,12 +4,15 @@ use std::fs;
 use std::io::Write;
 
 use anyhow::Result;
+use pageset_lab::advise::SAVED_PERCENT;
+use pageset_lab::visit_cost;
 use pageset_live::{Monitor, View, openmetrics};
-use pageset_report::{Format, Provenance, json_document};
+use pageset_report::{Format, Provenance, Table, json_document};
 use serde::Serialize;
 
 use super::TopArgs;
 use super::args::TopFormat;
+use super::frame::WIDTH;
 use super::tables;
 use crate::invocation::Invocation;
 use crate::output;
@@ -28,10 +31,11 @@ pub(super) fn run(
     signals: &Signals,
     invocation: &Invocation,
 ) -> Result<()> {
-    if !signals.sleep(args.interval) {
+    if !signals.sleep(args.interval()) {
         return Ok(());
     }
-    let view = monitor.step()?;
+    let mut view = monitor.step()?;
+    view.judge(visit_cost::kept().as_ref(), SAVED_PERCENT);
     let provenance = Provenance { machine: machine(&view), ..invocation.provenance() };
     output::write(&args.target, |out| match args.format {
         TopFormat::Printed(format) => write(&view, &provenance, format, out),
@@ -48,15 +52,24 @@ fn write(view: &View, provenance: &Provenance, format: Format, out: &mut dyn Wri
             let counters = view.counted.as_ref().map(tables::counters);
             let zone_lock = view.zone_lock.as_ref().map(tables::zone_lock);
             for table in [Some(tables::zones(view, |_| true)), counters, zone_lock].into_iter().flatten() {
-                format.exporter().export(&table, out)?;
-                writeln!(out)?;
+                writeln!(out, "{}", printed(table, format))?;
             }
             let mut last = pagesets();
+            last.note(tables::verdict(view));
             view.missing.iter().for_each(|sentence| last.note(sentence));
-            format.exporter().export(&last.with_provenance(provenance.clone()), out)?;
+            write!(out, "{}", printed(last.with_provenance(provenance.clone()), format))?;
         }
     }
     Ok(())
+}
+
+/// Text, no wider than a terminal that it goes to. A column without any value says nothing.
+fn printed(table: Table, format: Format) -> String {
+    let table = table.without_empty_columns();
+    match format {
+        Format::Table => table.to_text(super::width().min(WIDTH)),
+        _ => format.exporter().to_string(&table),
+    }
 }
 
 /// The machine on one line.

@@ -13,17 +13,18 @@ use crate::signals::Signals;
 /// Goes to the first line, and clears what is below. Source: ECMA-48, CUP and ED.
 const CLEAR: &str = "\x1b[H\x1b[J";
 
-pub(super) fn run(args: &TopArgs, mut monitor: Monitor, signals: &Signals) -> Result<()> {
+/// `no_keys` is why keys do nothing, on one line.
+pub(super) fn run(args: &TopArgs, mut monitor: Monitor, signals: &Signals, no_keys: &str) -> Result<()> {
     let mut out = io::stdout().lock();
     let selection = Selection::default();
-    write!(out, "{CLEAR}reading for {:?} ...", args.interval)?;
+    write!(out, "{CLEAR}reading for {:?} ...", args.interval())?;
     out.flush()?;
-    while signals.sleep(args.interval) {
+    while signals.sleep(args.interval()) {
         let view = monitor.step()?;
-        // The last line stays free, so that nothing scrolls.
-        let height = super::height().saturating_sub(1);
-        let lines = Frame::new(&view, &selection).lines(height).join("\n");
-        write!(out, "{CLEAR}{lines}")?;
+        // The last line but one stays free, so that nothing scrolls.
+        let (width, height) = (super::width(), super::height().saturating_sub(2));
+        let lines = Frame::new(&view, &selection, width).lines(height).join("\n");
+        write!(out, "{CLEAR}{lines}\n{no_keys}")?;
         out.flush()?;
     }
     Ok(())

@@ -35,6 +35,7 @@ pub(super) fn view(cpus: u32) -> View {
     let rates = |cpu| CpuRates { cpu, refilled_blocks_per_s: Some(12.0), ..CpuRates::default() };
     View {
         interval_ns: 1_000_000_000,
+        busy_ns: None,
         totals: Totals {
             cpus: cpus as usize,
             pcp_pages: 180,
@@ -49,6 +50,7 @@ pub(super) fn view(cpus: u32) -> View {
             .collect(),
         counted: Some(Counted { total: rates(None), cpus: (0..cpus).map(|cpu| rates(Some(cpu))).collect() }),
         zone_lock: None,
+        verdict: None,
         missing: vec!["No time is measured.".to_owned()],
     }
 }

@@ -12,7 +12,7 @@ use ratatui::text::{Line, Text};
 use ratatui::widgets::Paragraph;
 
 use super::TopArgs;
-use super::frame::{Frame, WIDTH};
+use super::frame::{Frame, WIDTH_MIN};
 use super::selection::Selection;
 use crate::signals::{PATIENCE, Signals};
 
@@ -22,15 +22,13 @@ const HEIGHT_MIN: u16 = 18;
 const HELP: &[&str] = &[
     "q, Ctrl-C   end",
     "f, space    freeze what is shown, or go on",
-    "s           sort by change, count, time unchanged, zone and CPU",
+    "s           sort by change, count, time unchanged, or place",
     "z           one zone after the other, then all",
     "c           one CPU after the other, then all",
-    "up, down    page sets above and below; also PgUp, PgDn, Home",
+    "up, down    page sets above, below; also PgUp, PgDn, Home",
     "?           this page, or back",
     "",
-    "Refilled and drained pages are estimates: at least what free pages changed by,",
-    "at most what pgalloc and pgfree say was allocated and freed, with what page",
-    "sets gained or lost. `pageset top --help` explains every column.",
+    "`pageset top --help` explains every column.",
     "",
 ];
 
@@ -67,7 +65,7 @@ fn watch(
     signals: &Signals,
 ) -> Result<()> {
     let mut screen = Screen::default();
-    let mut due = Instant::now() + args.interval;
+    let mut due = Instant::now() + args.interval();
     loop {
         terminal.draw(|frame| screen.draw(frame))?;
         loop {
@@ -76,7 +74,7 @@ fn watch(
             }
             let left = due.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                due = Instant::now() + args.interval;
+                due = Instant::now() + args.interval();
                 screen.show(monitor.step()?);
                 break;
             }
@@ -129,10 +127,10 @@ impl Screen {
 
     fn draw(&mut self, frame: &mut ratatui::Frame<'_>) {
         let area = frame.area();
-        if usize::from(area.width) < WIDTH || area.height < HEIGHT_MIN {
+        if usize::from(area.width) < WIDTH_MIN || area.height < HEIGHT_MIN {
             let lines = [
                 "The terminal is too small.".to_owned(),
-                format!("It needs {WIDTH} columns and {HEIGHT_MIN} lines."),
+                format!("It needs {WIDTH_MIN} columns and {HEIGHT_MIN} lines."),
                 "Make it larger, or use --once.".to_owned(),
                 "q ends.".to_owned(),
             ];
@@ -147,13 +145,14 @@ impl Screen {
             frame.render_widget(Paragraph::new("reading ..."), body);
             return;
         };
+        let width = usize::from(area.width);
         if self.is_help {
-            let missing = view.missing.iter().flat_map(|sentence| pageset_report::wrap(sentence, WIDTH));
+            let missing = view.missing.iter().flat_map(|sentence| pageset_report::wrap(sentence, width));
             let lines: Vec<_> = HELP.iter().map(|line| (*line).to_owned()).chain(missing).collect();
             frame.render_widget(text(&lines), body);
             return;
         }
-        let lines = Frame::new(view, &self.selection);
+        let lines = Frame::new(view, &self.selection, width);
         // The last row can be reached, and nothing beyond it.
         self.scrolled = self.scrolled.min(lines.rows.len().saturating_sub(1));
         let shown = Frame { rows: lines.rows[self.scrolled..].to_vec(), ..lines };

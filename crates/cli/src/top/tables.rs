@@ -1,11 +1,12 @@
 //! A view as tables.
 
-use pageset_live::{Bounds, Counted, Flow, PagesetView, View, ZoneLockView, ZoneView};
+use pageset_lab::advise::SAVED_PERCENT;
+use pageset_live::{Answer, Counted, Flow, PagesetView, View, Why, ZoneLockView, ZoneView};
 use pageset_report::{Cell, Column, Row, Table};
 
-/// How the bounds were made.
-const ESTIMATES: &str = "Refilled and drained pages are estimates: at least what free pages changed by, at most what \
-                         pgalloc and pgfree say was allocated and freed, with what page sets gained or lost.";
+/// What becomes of pages between a zone and its page sets.
+const CHANGE: &str = "A zone's free pages change by what page sets give back less what they fetch. How much of each it was, \
+                      only counted tracepoints say.";
 /// What a lock counter counts.
 const LOCKS: &str = "Spin locks waited for are all of the kernel's; the zone lock is one of them.";
 
@@ -16,16 +17,49 @@ const WAITS: &str = "Waits for spinning locks, by call chain: to refill a page s
 /// What it is about, on one line.
 pub(super) fn headline(view: &View) -> String {
     let totals = &view.totals;
-    let rate = |rate: Option<f64>| rate.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.0}"));
+    let rates = [(totals.allocated_pages_per_s, "allocated"), (totals.freed_pages_per_s, "freed")];
+    let rates = rates.into_iter().filter_map(|(rate, name)| Some(format!(", {:.0} {name}/s", rate?)));
     format!(
-        "{} CPUs, {} pages in page sets, {} free, {} allocated/s, {} freed/s, over {:.1} s",
+        "{} CPUs, {} pages in page sets, {} free{}, over {:.1} s",
         totals.cpus,
         totals.pcp_pages,
         totals.free_pages,
-        rate(totals.allocated_pages_per_s),
-        rate(totals.freed_pages_per_s),
+        rates.collect::<String>(),
         view.interval_ns as f64 / 1e9
     )
+}
+
+/// Whether page sets may take CPU time that is worth a change, in a sentence.
+pub(super) fn verdict(view: &View) -> String {
+    let Some(verdict) = view.verdict else { return "No verdict was asked for.".to_owned() };
+    let share = verdict.all_percent.map(|all| {
+        format!(
+            " about {:.2} %, and at most {:.2} %, of the busy time of all CPUs",
+            all.estimate, all.at_most
+        )
+    });
+    let share = share.unwrap_or_else(|| format!(" {SAVED_PERCENT} % of the busy time of all CPUs or more"));
+    match (verdict.answer, verdict.why) {
+        (Answer::No, _) => format!("Page sets are not the problem: zone visits and waits took{share}."),
+        (Answer::Unlikely, _) => {
+            format!("Page sets are hardly a problem: zone visits and waits took{share}.")
+        }
+        (Answer::Perhaps, _) => {
+            format!(
+                "Page sets may be a problem: zone visits and waits took{share}. `pageset advise` tells more."
+            )
+        }
+        (Answer::Unknown, why) => format!(
+            "Whether page sets take CPU time is unknown: {}.",
+            match why {
+                Some(Why::CostNotMeasured) =>
+                    "what a visit costs was not measured; `pageset bench machine` does, as root",
+                Some(Why::NoBusyTime) => "it is not known for how long CPUs were busy",
+                Some(Why::WaitsNotWatched) => "waits for zone locks were not watched",
+                Some(Why::NotCounted) | None => "tracepoints were not counted, which needs root",
+            }
+        ),
+    }
 }
 
 /// Zones, a row for each that is shown.
@@ -35,33 +69,27 @@ pub(super) fn zones(view: &View, is_shown: impl Fn(&ZoneView) -> bool) -> Table 
         vec![
             Column::label("zone", "zone"),
             Column::count("free_pages", "free"),
+            Column::measure("free_change_pages_per_s", "free change").with_unit("pages/s"),
             Column::measure("above_low_pages", "above low"),
             Column::count("pcp_pages", "PCP pages"),
-            Column::ratio("refilled_at_least", "refilled at least").with_unit("pages/s"),
-            Column::ratio("refilled_at_most", "at most").with_unit("pages/s"),
-            Column::ratio("drained_at_least", "drained at least").with_unit("pages/s"),
-            Column::ratio("drained_at_most", "at most").with_unit("pages/s"),
         ],
     );
     for zone in view.zones.iter().filter(|zone| is_shown(zone)) {
         table.push(zone_row(zone));
     }
-    table.note(ESTIMATES);
+    table.note(CHANGE);
     table
 }
 
 fn zone_row(zone: &ZoneView) -> Row {
-    let least = |bounds: fn(&Flow) -> Bounds| rate(zone.flow.as_ref().map(|flow| bounds(flow).at_least));
-    let most = |bounds: fn(&Flow) -> Bounds| rate(zone.flow.as_ref().and_then(|flow| bounds(flow).at_most));
+    // One of the two lower bounds is 0: nothing but the difference is certain.
+    let change = |flow: &Flow| flow.drained_pages_per_s.at_least - flow.refilled_pages_per_s.at_least;
     Row::new([
         format!("{} {}", zone.node, zone.zone).into(),
         zone.free_pages.into(),
+        rate(zone.flow.as_ref().map(change)),
         Cell::real(zone.above_low_pages as f64, 0),
         zone.pcp_pages.into(),
-        least(|flow| flow.refilled_pages_per_s),
-        most(|flow| flow.refilled_pages_per_s),
-        least(|flow| flow.drained_pages_per_s),
-        most(|flow| flow.drained_pages_per_s),
     ])
 }
 
@@ -153,5 +181,6 @@ pub(super) fn zone_lock(view: &ZoneLockView) -> Table {
 }
 
 fn rate(rate: Option<f64>) -> Cell {
-    rate.map_or(Cell::Absent, |rate| Cell::real(rate, 0))
+    // No change is no negative zero.
+    rate.map_or(Cell::Absent, |rate| Cell::real(rate + 0.0, 0))
 }

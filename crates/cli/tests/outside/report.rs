@@ -76,7 +76,54 @@ fn of_several_recordings_the_one_that_differs_comes_first() {
         page["sections"].as_array().expect("sections").iter().map(|each| &each["heading"]).collect();
     assert_eq!(headings[0], "Comparison");
     assert_eq!(headings[1], "k61_2c_tcp.pgtrace: Verdict");
-    let table =
-        parts(&page, "table").find(|table| table["title"] == "Recordings").expect("a table of recordings");
+    let mut tables = parts(&page, "table").chain(parts(&page, "transposed"));
+    let table = tables.find(|table| table["title"] == "Recordings").expect("a table of recordings");
     assert_eq!(table["rows"].as_array().expect("rows").len(), 3);
+}
+
+#[test]
+fn two_recordings_lead_with_their_difference() {
+    let html =
+        pageset(&["report", "data/pairs/k61_tmpfs_def_r1.pgtrace", "data/pairs/k61_tmpfs_f64_r1.pgtrace"]);
+    let page = data(&html);
+    let first = &page["sections"][0];
+    assert_eq!(first["heading"], "Comparison");
+    let lead = first["parts"][0]["lead"].as_str().expect("it begins with a sentence");
+    assert!(lead.starts_with("From k61_tmpfs_def_r1.pgtrace to k61_tmpfs_f64_r1.pgtrace: "), "{lead}");
+    assert!(lead.contains('%') || lead.contains("from 0"), "{lead}");
+    let texts: Vec<_> = parts(&page, "text").filter_map(Value::as_str).collect();
+    let setting = "A setting is another one: vm.percpu_pagelist_high_fraction was 0, then 64.";
+    assert!(texts.contains(&setting), "{texts:#?}");
+    // Samples with samples, or replays with replays: never one with the other.
+    let titles: Vec<_> = parts(&page, "bars")
+        .flat_map(|bars| bars.as_array().expect("a list"))
+        .filter_map(|bars| bars["title"].as_str())
+        .filter(|title| title.starts_with("Held in page sets at most, as "))
+        .collect();
+    assert_eq!(titles.len(), 1, "{titles:?}");
+    assert!(parts(&page, "transposed").any(|table| table["title"] == "Recordings"), "it is turned");
+}
+
+#[test]
+fn a_page_says_its_settings_explains_its_terms_and_folds_what_is_quiet() {
+    let html = pageset(&["report", "data/traces/k618_2c_hackbench_sock.pgtrace"]);
+    let page = data(&html);
+    let settings = parts(&page, "facts")
+        .flat_map(|facts| facts.as_array().expect("a list"))
+        .find(|fact| fact[0] == "Settings when it began")
+        .expect("settings");
+    let settings = settings[1].as_str().expect("a text");
+    assert!(settings.contains("vm.percpu_pagelist_high_fraction="), "{settings}");
+    assert!(html.contains("<abbr title="), "terms explain themselves");
+    assert!(html.contains("Drag to enlarge"), "it is announced");
+    let zone = |kind| {
+        let charts = parts(&page, kind).filter_map(|chart| chart["title"].as_str());
+        charts.filter(|title| title.ends_with(": free pages and watermarks")).count()
+    };
+    assert!(
+        zone("folded_chart") >= 1 && zone("chart") >= 1,
+        "{} and {}",
+        zone("folded_chart"),
+        zone("chart")
+    );
 }

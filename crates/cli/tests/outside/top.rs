@@ -87,7 +87,19 @@ fn tables_have_no_more_than_80_columns() {
     let printed = String::from_utf8(output.stdout).expect("it prints UTF-8");
     assert!(printed.lines().all(|line| line.is_ascii() && line.len() <= 80), "{printed}");
     assert!(printed.contains("2 CPUs, 21 pages in page sets, 900 free"), "{printed}");
-    assert!(printed.contains("are estimates") && printed.contains("No waits for zone locks"), "{printed}");
+    assert!(printed.contains("is unknown: ") && printed.contains("No waits for zone locks"), "{printed}");
+}
+
+/// `refilled 0 to 171870` said nothing, and neither does a column of dashes.
+#[test]
+fn no_column_says_nothing() {
+    let machine = machine();
+    let output = output(&["--once", "--interval", "100ms", "--proc", text(&machine)]);
+    let printed = String::from_utf8(output.stdout).expect("it prints UTF-8");
+    for column in ["refilled at", "at least", "at most", "high_min", "high_max"] {
+        assert!(!printed.contains(column), "{column}: {printed}");
+    }
+    assert!(printed.contains("change") && printed.contains("batch"), "{printed}");
 }
 
 #[test]
@@ -143,4 +155,53 @@ fn one_interval_is_written_for_collectors_of_metrics() {
         "{printed}"
     );
     assert!(printed.ends_with("# EOF\n"), "{printed}");
+    // Waits of another machine's readings are not watched, so there is no verdict; it is said, and no figure made up.
+    assert!(printed.contains("\npageset_verdict{answer=\"unknown\"} 1\n"), "{printed}");
+    assert!(!printed.contains("pageset_cpu_time_ratio"), "{printed}");
+}
+
+/// A collector reads the file at any moment, as another user.
+#[test]
+fn a_file_of_metrics_appears_whole_and_is_replaced_by_force_only() {
+    let machine = machine();
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let file = directory.path().join("pageset.prom");
+    let path = file.to_str().expect("the path is text");
+    let proc = text(&machine);
+    let arguments = ["--once", "--interval", "100ms", "--format", "openmetrics", "--proc", proc, "-o", path];
+    assert!(output(&arguments).status.success());
+    let first = fs::read_to_string(&file).expect("it is written");
+    assert!(first.starts_with("# TYPE ") && first.ends_with("# EOF\n"), "{first}");
+    refused(&arguments, 1, "exists already; choose another name, or replace it with --force");
+    let opened = fs::File::open(&file).expect("it is there");
+    assert!(output(&[&arguments[..], &["--force"]].concat()).status.success());
+    // Who has begun to read goes on with the former file: the name went to a new one.
+    assert_eq!(std::io::read_to_string(opened).expect("it can be read"), first);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = fs::metadata(&file).expect("it is there").permissions().mode();
+        assert_eq!(mode & 0o044, 0o044, "others may read it: {mode:o}");
+    }
+    let names = fs::read_dir(directory.path()).expect("it can be listed").count();
+    assert_eq!(names, 1, "nothing else is left");
+}
+
+/// Names that a rule asks for and nobody writes would be a silent alert.
+#[test]
+fn rules_of_the_guide_ask_for_metrics_that_there_are() {
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let read = |path: &str| fs::read_to_string(root.join(path)).expect("it is in the repository");
+    let (guide, source) = (read("docs/book/src/guide/top.md"), read("crates/live/src/openmetrics.rs"));
+    let mut asked: Vec<&str> = guide
+        .match_indices("pageset_")
+        .filter_map(|(at, _)| guide[at..].split_once('{').map(|(name, _)| name))
+        .filter(|name| name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_'))
+        .collect();
+    asked.sort_unstable();
+    asked.dedup();
+    assert_eq!(asked, ["pageset_cpu_time_ratio", "pageset_verdict"]);
+    for name in asked {
+        assert!(source.contains(&format!("\"{name}\"")), "{name}");
+    }
 }

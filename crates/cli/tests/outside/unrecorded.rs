@@ -322,6 +322,12 @@ fn what_is_said_is_of_the_longest_part_under_one_setting() {
             let said = said(&[verb, &path]);
             assert!(said.contains("changed from 0 to 8"), "{verb}: {said}");
         }
+        // The time line goes across the change, and shows it.
+        let html = said(&["report", &path]);
+        let change = "\"text\":\"vm.percpu_pagelist_high_fraction changed from 0 to 8 between ";
+        assert!(html.contains(change), "each chart has the change");
+        assert!(html.contains("vm.percpu_pagelist_high_fraction=0"), "the settings when it began");
+        assert!(html.contains("The charts over time are of all of the recording"), "it is said");
         let forecast = |setting: &str| {
             let forecasts = advice["forecasts"].as_array().expect("a list");
             forecasts.iter().any(|forecast| forecast["settings"] == setting)

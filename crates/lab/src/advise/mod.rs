@@ -29,7 +29,7 @@ pub use forecast::{Forecast, Range};
 pub use latency::{Latency, Times};
 pub use run_times::{Difference, RunTimes};
 pub use spending::{Figure, Load, Spending};
-pub use verdict::{Matter, Verdict, Why};
+pub use verdict::{Matter, SAVED_PERCENT, Verdict, Why};
 
 /// What is said about a machine.
 #[derive(Clone, Debug, Serialize)]

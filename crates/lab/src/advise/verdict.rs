@@ -6,7 +6,7 @@ use super::findings::Findings;
 use super::forecast::Forecast;
 
 /// CPU time that is worth a change, in percent. Less than this, two runs of one benchmark differ by more.
-pub(super) const SAVED_PERCENT: f64 = 1.0;
+pub const SAVED_PERCENT: f64 = 1.0;
 /// Memory in page sets that is worth a change where memory is short, in percent of all.
 const HELD_PERCENT: f64 = 1.0;
 /// Memory that page sets may hold at most under a setting that is advised, in percent of all.

@@ -6,11 +6,11 @@
 mod neighbours;
 mod samples;
 
-use pageset_trace::TraceReader;
-use pageset_workload::{Timeline, timeline};
+use pageset_trace::{SettingChange, Sysctls, TraceReader};
+use pageset_workload::{SurveyOptions, Timeline, survey, timeline};
 
 use crate::Progress;
-use crate::advise::{Examined, examine, part};
+use crate::advise::{Examined, examine};
 
 pub use neighbours::{Neighbours, neighbours};
 pub use samples::{CpuSamples, Extremes, Samples, ZoneSamples};
@@ -20,6 +20,11 @@ pub use samples::{CpuSamples, Extremes, Samples, ZoneSamples};
 pub struct Dossier {
     /// Advice, survey and replay.
     pub examined: Examined,
+    /// Settings that changed while it was recorded, by time. Where there are any, the verdict is of the longest part without
+    /// one, and `timeline` and `samples` are of all of the recording.
+    pub changes: Vec<SettingChange>,
+    /// Settings when the recording began; `None` if it does not describe its machine.
+    pub settings: Option<Sysctls>,
     /// What each CPU did when.
     pub timeline: Timeline,
     /// What page sets and zones held when.
@@ -28,7 +33,7 @@ pub struct Dossier {
     pub neighbours: Vec<Neighbours>,
 }
 
-/// Reads a recording three times, by `open`, and gathers everything about it.
+/// Reads a recording three times, by `open`, and twice more if a setting changed meanwhile, and gathers everything about it.
 ///
 /// # Errors
 /// The recording cannot be read or describes no machine; [`Cancelled`](crate::Cancelled).
@@ -37,15 +42,32 @@ pub fn dossier<R: TraceReader>(
     progress: &mut dyn Progress,
 ) -> anyhow::Result<Dossier> {
     let examined = examine(&mut open, progress)?;
-    let mut reader = part(open()?)?;
-    progress.begin("placing in time", "events", Some(examined.survey.events));
+    let mut reader = open()?;
+    let info = reader.info().clone();
+    let whole = if info.setting_changes.is_empty() {
+        None
+    } else {
+        // The verdict is of a part, and its survey, too.
+        progress.begin("reading all", "events", info.events);
+        let mut going = Ok(());
+        let whole = survey(&mut reader, &SurveyOptions::default(), |events| {
+            going = going.and_then(|()| progress.update(events));
+        })?;
+        going?;
+        reader = open()?;
+        Some(whole)
+    };
+    let surveyed = whole.as_ref().unwrap_or(&examined.survey);
+    progress.begin("placing in time", "events", Some(surveyed.events));
     let mut going = Ok(());
-    let timeline = timeline(&mut reader, &examined.survey, |events| {
+    let timeline = timeline(&mut reader, surveyed, |events| {
         going = going.and_then(|()| progress.update(events));
     })?;
     going?;
     Ok(Dossier {
-        samples: Samples::new(&examined.info, &timeline),
+        samples: Samples::new(&info, &timeline),
+        settings: info.machine.as_ref().map(|machine| machine.sysctls.clone()),
+        changes: info.setting_changes,
         neighbours: neighbours(examined.info.machine.as_ref(), timeline.cpus.len()),
         examined,
         timeline,

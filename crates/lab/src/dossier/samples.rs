@@ -43,6 +43,15 @@ pub struct ZoneSamples {
     pub watermarks: Option<(u64, u64, u64)>,
 }
 
+impl ZoneSamples {
+    /// Whether its free pages never changed.
+    #[must_use]
+    pub fn is_quiet(&self) -> bool {
+        let all = self.free.iter().flat_map(|(_, least, most)| [*least, *most]);
+        all.clone().min() == all.max()
+    }
+}
+
 impl Samples {
     pub(super) fn new(info: &TraceInfo, timeline: &Timeline) -> Self {
         let mut cpus: BTreeMap<u32, CpuSamples> = BTreeMap::new();
@@ -71,6 +80,24 @@ impl Samples {
             ZoneSamples { node, kind, free, watermarks }
         });
         Self { zones: zones.collect(), cpus: cpus.into_values().collect() }
+    }
+
+    /// Most pages that all page sets together held in an interval, at most: CPUs are sampled one after another. `None` without
+    /// samples.
+    #[must_use]
+    pub fn held_peak(&self) -> Option<u64> {
+        let mut changes: Vec<(u64, usize, u64)> = Vec::new();
+        for (at, cpu) in self.cpus.iter().enumerate() {
+            changes.extend(cpu.held.iter().map(|(at_ns, _, most)| (*at_ns, at, *most)));
+        }
+        changes.sort_unstable();
+        let mut held = vec![0_u64; self.cpus.len()];
+        let mut peak = None;
+        for interval in changes.chunk_by(|left, right| left.0 == right.0) {
+            interval.iter().for_each(|(_, cpu, most)| held[*cpu] = *most);
+            peak = peak.max(Some(held.iter().sum()));
+        }
+        peak
     }
 
     /// Whether nothing was sampled.
@@ -126,5 +153,22 @@ mod tests {
         assert_eq!(samples.cpus[0].limit, [(0, 50, 50), (40, 50, 50)]);
         assert_eq!(samples.zones[0].free, [(0, 991, 999), (40, 993, 993)]);
         assert_eq!(samples.zones[0].watermarks, None);
+        assert!(!samples.zones[0].is_quiet());
+        assert_eq!((samples.held_peak(), Samples::default().held_peak()), (Some(9), None));
+    }
+
+    #[test]
+    fn what_all_hold_is_the_sum_of_what_each_held_last() {
+        let cpu = |cpu, held: &[(u64, u64, u64)]| CpuSamples { cpu, held: held.to_vec(), limit: Vec::new() };
+        let cpus = vec![cpu(0, &[(0, 1, 5), (40, 2, 2)]), cpu(1, &[(40, 4, 9)]), cpu(2, &[(80, 1, 1)])];
+        assert_eq!(Samples { cpus, zones: Vec::new() }.held_peak(), Some(12));
+        let zone = |free: &[(u64, u64, u64)]| ZoneSamples {
+            node: 0,
+            kind: ZoneKind::Dma,
+            free: free.to_vec(),
+            watermarks: None,
+        };
+        assert!(zone(&[(0, 7, 7), (40, 7, 7)]).is_quiet());
+        assert!(!zone(&[(0, 7, 7), (40, 6, 7)]).is_quiet());
     }
 }

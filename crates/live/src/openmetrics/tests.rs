@@ -6,6 +6,7 @@ use super::*;
 use crate::counters::CpuCounts;
 use crate::reading::Reading;
 use crate::unchanged::Unchanged;
+use crate::verdict::Verdict;
 use crate::view::Counted;
 
 fn view() -> View {
@@ -17,7 +18,15 @@ fn view() -> View {
         vmstat: pageset_trace::Vmstat::parse("pgfree 3\npgalloc_normal 4\n").unwrap(),
     };
     let counts = |refilled| [CpuCounts { cpu: 0, counts: [Some(refilled), Some(0), None, Some(2)] }];
+    let share = |estimate, at_most| Some(Share { estimate, at_most });
     View {
+        verdict: Some(Verdict {
+            answer: Answer::Perhaps,
+            why: None,
+            waits_percent: Some(1.0),
+            visits_percent: share(0.5, 2.5),
+            all_percent: share(1.5, 3.5),
+        }),
         counted: Some(Counted::between(&counts(0), &counts(8), 2_000_000_000)),
         ..View::between(&reading(0), &reading(2_000_000_000), &Unchanged::default())
     }
@@ -77,11 +86,25 @@ fn the_text_keeps_the_rules() {
         "pageset_zone_above_low_pages{node=\"0\",zone=\"Normal\"} -10",
         "pageset_refilled_blocks_per_second{cpu=\"0\"} 4",
         "pageset_interval_seconds 2",
+        "pageset_verdict{answer=\"no\"} 0",
+        "pageset_verdict{answer=\"perhaps\"} 1",
+        "pageset_verdict{answer=\"unknown\"} 0",
+        "pageset_cpu_time_ratio{of=\"all\",bound=\"at_most\"} 0.035",
     ] {
         assert!(text.lines().any(|found| found == line), "{line}\n{text}");
     }
     // A tracepoint that the kernel does not have is left out, and so is its metric.
     assert!(!text.contains("pageset_refills_per_second"), "{text}");
+}
+
+#[test]
+fn an_unknown_verdict_has_no_figures() {
+    let mut view = view();
+    view.judge(None, 1.0);
+    let text = openmetrics(&view);
+    assert_eq!(offences(&text), Vec::<String>::new(), "{text}");
+    assert!(text.contains("pageset_verdict{answer=\"unknown\"} 1\n"), "{text}");
+    assert!(!text.contains("pageset_cpu_time_ratio"), "{text}");
 }
 
 #[test]

@@ -19,13 +19,21 @@ const GAP: usize = 2;
 const COLUMN_WIDTH: usize = (WIDTH - GAP) / 2;
 
 /// Writes tables as plain text.
-pub(crate) struct Text;
+pub(crate) struct Text {
+    /// Widest line.
+    pub(crate) width: usize,
+}
+
+impl Text {
+    /// As wide as an e-mail.
+    pub(crate) const PLAIN: Self = Self { width: WIDTH };
+}
 
 impl Exporter for Text {
     fn export(&self, table: &Table, out: &mut dyn io::Write) -> io::Result<()> {
-        write_wrapped(out, "", "", &ascii(table.title()))?;
+        write_wrapped(out, self.width, ("", ""), &ascii(table.title()))?;
         let columns: Vec<_> = (0..table.columns().len()).map(|index| Stacked::new(table, index)).collect();
-        for block in blocks(&columns) {
+        for block in blocks(&columns, self.width) {
             writeln!(out)?;
             for line in layout(&block).lines() {
                 writeln!(out, "{}", line.trim_end())?;
@@ -37,13 +45,13 @@ impl Exporter for Text {
         if !notes.is_empty() {
             writeln!(out)?;
         }
-        notes.iter().try_for_each(|note| write_wrapped(out, "", "", note))?;
+        notes.iter().try_for_each(|note| write_wrapped(out, self.width, ("", ""), note))?;
         let facts = table.provenance().map(Provenance::facts).unwrap_or_default();
         if !facts.is_empty() {
             writeln!(out)?;
         }
         facts.iter().try_for_each(|(name, value)| {
-            write_wrapped(out, &format!("{name:<9}"), &" ".repeat(9), &ascii(value))
+            write_wrapped(out, self.width, (&format!("{name:<9}"), &" ".repeat(9)), &ascii(value))
         })
     }
 }
@@ -80,13 +88,13 @@ fn stack(column: &Column, values_width: usize) -> Vec<String> {
 }
 
 /// Columns in blocks that fit into a line; every block begins with the first column.
-fn blocks(columns: &[Stacked]) -> Vec<Vec<&Stacked>> {
+fn blocks(columns: &[Stacked], line_width: usize) -> Vec<Vec<&Stacked>> {
     let Some((first, rest)) = columns.split_first() else { return Vec::new() };
     let mut blocks = vec![vec![first]];
     let mut width = first.width;
     for column in rest {
         let block = blocks.last_mut().expect("there is always one block");
-        if block.len() > 1 && width + GAP + column.width > WIDTH {
+        if block.len() > 1 && width + GAP + column.width > line_width {
             width = first.width + GAP + column.width;
             blocks.push(vec![first, column]);
         } else {
@@ -134,9 +142,14 @@ fn ascii(text: &str) -> String {
     text.chars().map(plain).collect()
 }
 
-/// Writes `text` in lines of at most 80 columns; `first` stands before the first line, `other` before the others.
-fn write_wrapped(out: &mut dyn io::Write, first: &str, other: &str, text: &str) -> io::Result<()> {
-    for (index, line) in wrap(text, WIDTH - first.len()).iter().enumerate() {
+/// Writes `text` in lines of at most `width` columns; `first` stands before the first line, `other` before the others.
+fn write_wrapped(
+    out: &mut dyn io::Write,
+    width: usize,
+    (first, other): (&str, &str),
+    text: &str,
+) -> io::Result<()> {
+    for (index, line) in wrap(text, width.saturating_sub(first.len()).max(1)).iter().enumerate() {
         let lead = if index == 0 { first } else { other };
         writeln!(out, "{}", format!("{lead}{line}").trim_end())?;
     }

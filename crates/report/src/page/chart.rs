@@ -27,6 +27,14 @@ impl Chart {
         }
     }
 
+    /// Whether a part of it can be enlarged.
+    pub(super) const fn has_time(&self) -> bool {
+        match self {
+            Self::Lines(_) => true,
+            Self::Heat(heat) => heat.span.is_some(),
+        }
+    }
+
     pub(super) fn layers(&self) -> &[Layer] {
         match self {
             Self::Lines(_) => &[],
@@ -61,6 +69,20 @@ pub struct Lines {
     pub lines: Vec<Line>,
     /// Counts by interval, below the lines.
     pub marks: Vec<Marks>,
+    /// What became different, by time.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<Change>,
+}
+
+/// Something became different between two moments. It is drawn across all lines.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Change {
+    /// Second at which it was as before.
+    pub after: f64,
+    /// Second at which it was different.
+    pub before: f64,
+    /// What it was.
+    pub text: String,
 }
 
 /// How heights are measured.

@@ -1,5 +1,6 @@
 //! A page as HTML.
 
+use super::terms::{Place, pieces};
 use super::writer::Html;
 use super::{Bar, Bars, Chart, Page, Part, Section};
 use crate::number::text_of;
@@ -11,6 +12,8 @@ const SCRIPT: &str = include_str!("page.js");
 /// Nothing is fetched, whatever the page says.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; \
                       base-uri 'none'; form-action 'none'";
+/// What the mouse does in a chart over time.
+const DRAG: &str = "Drag to enlarge a part of all charts; a double-click or Esc shows all.";
 const NO_SCRIPT: &str =
     "Charts are drawn by a script, which is switched off here. The tables have every number.";
 
@@ -58,7 +61,7 @@ fn head(page: &Page, html: &mut Html) {
 
 fn section(at: usize, section: &Section, html: &mut Html) {
     html.element("section", &[("id", &format!("s{at}"))], |html| {
-        html.words("h2", &[], &section.heading);
+        html.element("h2", &[], |html| explained(&section.heading, Place::Label, html));
         for (place, each) in section.parts.iter().enumerate() {
             part(each, &format!("{at}.{place}"), html);
         }
@@ -71,19 +74,24 @@ fn part(part: &Part, place: &str, html: &mut Html) {
         Part::Text(text) => html.element("p", &[], |html| sentence(text, html)),
         Part::Facts(facts) => html.element("dl", &[], |html| {
             for (name, value) in facts {
-                html.words("dt", &[], name);
+                html.element("dt", &[], |html| explained(name, Place::Label, html));
                 html.element("dd", &[], |html| html.words("bdi", &[], value));
             }
         }),
-        Part::Table(shown) => table_with_copy(shown, html),
+        Part::Table(shown) => table_with_copy(shown, table, html),
+        Part::Transposed(shown) => table_with_copy(shown, transposed, html),
         Part::Evidence(evidence) => html.element("details", &[], |html| {
-            html.words("summary", &[], evidence.title());
-            table_with_copy(evidence, html);
+            html.element("summary", &[], |html| explained(evidence.title(), Place::Label, html));
+            table_with_copy(evidence, table, html);
         }),
         Part::Bars(multiples) => html.element("div", &[("class", "multiples")], |html| {
             multiples.iter().for_each(|each| bars(each, html));
         }),
         Part::Chart(shown) => chart(shown, place, html),
+        Part::FoldedChart(shown) => html.element("details", &[], |html| {
+            html.words("summary", &[], &format!("{}: nothing happened", shown.title()));
+            chart(shown, place, html);
+        }),
         Part::Figure { title, svg } => html.element("figure", &[("class", "plot")], |html| {
             html.words("figcaption", &[("class", "hidden")], title);
             html.as_it_is(svg);
@@ -94,13 +102,23 @@ fn part(part: &Part, place: &str, html: &mut Html) {
 /// A sentence whose quoted commands are set as code.
 fn sentence(text: &str, html: &mut Html) {
     for (at, piece) in text.split('`').enumerate() {
-        if at % 2 == 1 { html.words("code", &[], piece) } else { html.text(piece) }
+        if at % 2 == 1 { html.words("code", &[], piece) } else { explained(piece, Place::Sentence, html) }
+    }
+}
+
+/// A text whose terms say what they are.
+fn explained(text: &str, place: Place, html: &mut Html) {
+    for piece in pieces(text, place) {
+        match piece.meaning {
+            Some(meaning) => html.words("abbr", &[("title", meaning)], piece.text),
+            None => html.text(piece.text),
+        }
     }
 }
 
 /// A table, and all of its digits to copy.
-fn table_with_copy(shown: &Table, html: &mut Html) {
-    html.element("div", &[("class", "scroll"), ("tabindex", "0")], |html| table(shown, html));
+fn table_with_copy(shown: &Table, write: fn(&Table, &mut Html), html: &mut Html) {
+    html.element("div", &[("class", "scroll"), ("tabindex", "0")], |html| write(shown, html));
     shown
         .notes()
         .iter()
@@ -115,15 +133,41 @@ fn table_with_copy(shown: &Table, html: &mut Html) {
     }
 }
 
+/// On which side of a cell its text stands.
+const fn side(align: Align) -> &'static str {
+    match align {
+        Align::Right => "number",
+        Align::Left => "name",
+    }
+}
+
+/// A row for each column, and a column for each row.
+fn transposed(table: &Table, html: &mut Html) {
+    html.element("table", &[("class", "transposed")], |html| {
+        html.element("caption", &[], |html| explained(table.title(), Place::Label, html));
+        html.element("tbody", &[], |html| {
+            for (at, column) in table.columns().iter().enumerate() {
+                html.element("tr", &[], |html| {
+                    let heading = column.heading_with_unit();
+                    html.element("th", &[("scope", "row")], |html| explained(&heading, Place::Label, html));
+                    for row in table.rows() {
+                        html.words("td", &[("class", side(column.align))], &text_of(&row.cells[at]));
+                    }
+                });
+            }
+        });
+    });
+}
+
 fn table(table: &Table, html: &mut Html) {
-    let side = |align: Align| if align == Align::Right { "number" } else { "name" };
     html.element("table", &[], |html| {
-        html.words("caption", &[], table.title());
+        html.element("caption", &[], |html| explained(table.title(), Place::Label, html));
         html.element("thead", &[], |html| {
             html.element("tr", &[], |html| {
                 for column in table.columns() {
                     let attributes = [("scope", "col"), ("class", side(column.align))];
-                    html.words("th", &attributes, &column.heading_with_unit());
+                    let heading = column.heading_with_unit();
+                    html.element("th", &attributes, |html| explained(&heading, Place::Label, html));
                 }
             });
         });
@@ -143,7 +187,8 @@ fn bars(bars: &Bars, html: &mut Html) {
     let scale = bars.scale();
     let unit = if bars.unit.is_empty() { String::new() } else { format!(" ({})", bars.unit) };
     html.element("table", &[("class", "bars")], |html| {
-        html.words("caption", &[], &format!("{}{unit}", bars.title));
+        let caption = format!("{}{unit}", bars.title);
+        html.element("caption", &[], |html| explained(&caption, Place::Label, html));
         html.element("tbody", &[], |html| {
             for bar in &bars.bars {
                 html.element("tr", &[], |html| {
@@ -173,7 +218,10 @@ fn track(bar: &Bar, scale: u64, html: &mut Html) {
 
 fn chart(chart: &Chart, place: &str, html: &mut Html) {
     html.element("figure", &[("data-chart", place)], |html| {
-        html.words("figcaption", &[], chart.title());
+        html.element("figcaption", &[], |html| explained(chart.title(), Place::Label, html));
+        if chart.has_time() {
+            html.words("p", &[("class", "drag")], DRAG);
+        }
         if chart.layers().len() > 1 {
             html.element("fieldset", &[], |html| layers(chart, place, html));
         }

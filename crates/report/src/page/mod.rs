@@ -8,18 +8,20 @@
 //!
 //! - `chart`: what is drawn by the script: lines over time, heat maps.
 //! - `bars`: what needs no script: values side by side, with their ranges.
+//! - `terms`: what explains a term where the mouse rests on it.
 //! - `html`: the parts as elements. `writer` writes these, and escapes all text.
 //! - `page.css`, `page.js`: what the file brings along, as they are.
 
 mod bars;
 mod chart;
 mod html;
+mod terms;
 #[cfg(test)]
 mod tests;
 mod writer;
 
 pub use bars::{Bar, Bars};
-pub use chart::{Chart, Group, Heat, Height, Layer, Line, Lines, Look, Marks, Span};
+pub use chart::{Change, Chart, Group, Heat, Height, Layer, Line, Lines, Look, Marks, Span};
 
 use serde::Serialize;
 
@@ -34,6 +36,12 @@ pub struct Page {
 }
 
 impl Part {
+    /// A table as it is narrower: with its rows one below the other, or side by side.
+    #[must_use]
+    pub fn narrow_table(table: Table) -> Self {
+        if table.rows().len() < table.columns().len() { Self::Transposed(table) } else { Self::Table(table) }
+    }
+
     /// A figure as it is drawn.
     ///
     /// # Errors
@@ -69,8 +77,12 @@ pub enum Part {
     Evidence(Table),
     /// Small multiples: values side by side, and such pictures side by side.
     Bars(Vec<Bars>),
+    /// The same with a column for each row: of few rows that have many figures each.
+    Transposed(Table),
     /// A chart.
     Chart(Chart),
+    /// A chart that is shown when asked for, since nothing happens in it.
+    FoldedChart(Chart),
     /// A figure that is drawn already; its values are not in the JSON.
     Figure {
         /// What it shows.

@@ -29,7 +29,8 @@
   class Picture {
     constructor(figure) {
       const [section, part] = figure.dataset.chart.split(".").map(Number);
-      this.chart = page.sections[section].parts[part].chart;
+      const shown = page.sections[section].parts[part];
+      this.chart = shown.chart || shown.folded_chart;
       this.figure = figure;
       this.canvas = figure.querySelector("canvas");
       this.output = figure.querySelector("output");
@@ -38,6 +39,8 @@
       this.layer = 0;
       this.row = 0;
       this.listen();
+      const fold = figure.closest("details");
+      if (fold) fold.addEventListener("toggle", () => this.draw());
     }
 
     get plotHeight() {
@@ -151,6 +154,7 @@
       context.clip();
       chart.lines.forEach((line, at) => this.drawLine(line, lines[at], y, `--c${at % 7}`));
       context.restore();
+      this.drawChanges(y(most));
       chart.marks.forEach((marks, at) => this.drawMarks(marks, PLOT + GAP + at * STRIP, `--c${(at + chart.lines.length) % 7}`));
     }
 
@@ -180,6 +184,19 @@
       context.fillStyle = colour(ink);
       context.fill();
       context.globalAlpha = 1;
+    }
+
+    /** From the moment when all was as before to the one when it was not. */
+    drawChanges(top) {
+      const { context } = this, changes = this.chart.changes || [];
+      if (changes.length === 0) return;
+      const ink = colour("--c1");
+      this.key("a setting changed", { background: ink, width: "0.4em" });
+      for (const change of changes) {
+        const from = Math.max(this.x(change.after), LEFT), to = Math.min(this.x(change.before), LEFT + this.inner);
+        context.fillStyle = ink;
+        if (to >= LEFT && from <= LEFT + this.inner) context.fillRect(from, top, Math.max(2, to - from), PLOT - top);
+      }
     }
 
     drawMarks(marks, top, ink) {
@@ -288,6 +305,10 @@
       for (const marks of chart.marks) {
         const at = clamp(Math.floor((view.cursor / view.all) * marks.counts.length), 0, marks.counts.length - 1);
         all.push(`${marks.name} ${marks.counts[at] || 0}`);
+      }
+      const near = (this.view.to - this.view.from) / 100;
+      for (const change of chart.changes || []) {
+        if (view.cursor >= change.after - near && view.cursor <= change.before + near) all.push(change.text);
       }
       return `${number(view.cursor)} s: ${all.join(", ")}`;
     }

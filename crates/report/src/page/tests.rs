@@ -42,8 +42,10 @@ fn page_of(name: &str) -> Page {
     section.push(Part::Text(name.to_owned()));
     section.push(Part::Facts(vec![(name.to_owned(), name.to_owned())]));
     section.push(Part::Table(table.clone()));
+    section.push(Part::Transposed(table.clone()));
     section.push(Part::Evidence(table));
     section.push(Part::Bars(vec![bars]));
+    section.push(Part::FoldedChart(Chart::Heat(heat.clone())));
     section.push(Part::Chart(Chart::Heat(heat)));
     let mut page = Page::new(name);
     page.push(section);
@@ -102,11 +104,78 @@ fn each_number_shown_is_that_of_the_json() {
     let numbers: Vec<&str> = texts(&html, "<td class=\"number\"");
     assert_eq!(rows[0]["pages"], u64::MAX);
     assert_eq!(rows[1]["pages"], 0.123_456);
-    assert_eq!(numbers, ["18.447E", "0.12", "18.447E", "0.12", "7"], "rounded as in every table");
+    assert_eq!(
+        numbers,
+        ["18.447E", "0.12", "18.447E", "0.12", "18.447E", "0.12", "7"],
+        "rounded as in every table"
+    );
     assert!(html.contains(&format!("plain,{}\nb,0.123456", u64::MAX)), "CSV has every digit");
     let bar = &parts.iter().find_map(|part| part.get("bars")).unwrap()[0]["bars"][0];
     assert_eq!((&bar["value"], &bar["range"][1]), (&Value::from(7), &Value::from(90)));
     assert_eq!(texts(&html, "<td class=\"range\""), ["3 to 90"]);
+}
+
+#[test]
+fn a_table_of_few_rows_and_many_columns_is_turned() {
+    let columns = ["policy", "a", "b", "c"];
+    let columns =
+        columns.map(|key| if key == "policy" { Column::label(key, key) } else { Column::count(key, key) });
+    let mut table = Table::new("t", columns.into());
+    for name in ["x", "y"] {
+        table.push(Row::new([name.into(), Cell::Count(1), Cell::Count(2), Cell::Count(3)]));
+    }
+    let Part::Transposed(turned) = Part::narrow_table(table.clone()) else { panic!("it is turned") };
+    let mut section = Section::new("s");
+    section.push(Part::Transposed(turned));
+    let mut page = Page::new("p");
+    page.push(section);
+    let html = page.to_html().unwrap();
+    assert_eq!(html.matches("<tr>").count(), 4, "a row for each figure");
+    assert!(html.contains("policy,a,b,c\nx,1,2,3"), "the CSV stays as it is");
+    assert_eq!(data(&html)["sections"][0]["parts"][0]["transposed"]["rows"][1]["c"], 3);
+    for _ in 0..3 {
+        table.push(Row::new(["z".into(), Cell::Count(1), Cell::Count(2), Cell::Count(3)]));
+    }
+    assert!(matches!(Part::narrow_table(table), Part::Table(_)), "many rows stand one below the other");
+}
+
+#[test]
+fn charts_over_time_say_that_they_can_be_enlarged() {
+    let line = Line { name: "held".to_owned(), look: Look::Plain, points: vec![(0.0, 1, 2)] };
+    let lines = Lines {
+        title: "Pages in page sets".to_owned(),
+        text: "From 1 to 2.".to_owned(),
+        unit: "pages".to_owned(),
+        height: Height::Linear,
+        span: Span { seconds: 2.0, link: 0 },
+        lines: vec![line],
+        marks: Vec::new(),
+        changes: vec![Change { after: 0.5, before: 0.6, text: "vm.stat_interval from 1 to 5".to_owned() }],
+    };
+    let mut section = Section::new("Over time");
+    section.push(Part::FoldedChart(Chart::Lines(lines.clone())));
+    section.push(Part::Chart(Chart::Lines(lines)));
+    let mut page = Page::new("p");
+    page.push(section);
+    let html = page.to_html().unwrap();
+    assert_eq!(html.matches("<p class=\"drag\">Drag to enlarge").count(), 2);
+    assert!(
+        html.contains("<details><summary>Pages in page sets: nothing happened</summary><figure"),
+        "{html}"
+    );
+    assert!(
+        html.contains("<abbr title=\"The free pages that one CPU keeps of one zone"),
+        "terms explain themselves"
+    );
+    let part = &data(&html)["sections"][0]["parts"][1];
+    assert_eq!(part["chart"]["changes"][0]["text"], "vm.stat_interval from 1 to 5");
+    assert!(!page_of("plain").to_html().unwrap().contains("class=\"drag\""), "a matrix has no time");
+}
+
+#[test]
+fn figures_follow_dark_colours() {
+    let css = include_str!("page.css");
+    assert!(css.contains("@media (prefers-color-scheme:dark){figure.plot svg{filter:invert("), "{css}");
 }
 
 #[test]

@@ -1,0 +1,53 @@
+//! Settings of the kernel: those in force when a recording began, and when each changed.
+
+use pageset_lab::dossier::Dossier;
+use pageset_report::page::Change;
+use pageset_trace::{SettingChange, Sysctls};
+
+/// All that decide about pages, on one line. What is not known is not among them.
+pub(super) fn in_force(dossier: &Dossier) -> String {
+    let known = dossier.settings.as_ref().map(named).unwrap_or_default();
+    if known.is_empty() {
+        return "unknown".to_owned();
+    }
+    let known: Vec<_> = known.into_iter().map(|(name, value)| format!("vm.{name}={value}")).collect();
+    known.join(", ")
+}
+
+/// Names and values of those that are known.
+pub(super) fn named(settings: &Sysctls) -> Vec<(&'static str, String)> {
+    let Sysctls {
+        percpu_pagelist_high_fraction,
+        min_free_kbytes,
+        watermark_scale_factor,
+        watermark_boost_factor,
+        lowmem_reserve_ratio,
+        stat_interval_s,
+        numa_stat,
+    } = settings;
+    let text = |value: Option<u64>| value.map(|value| value.to_string());
+    let ratio: Vec<_> = lowmem_reserve_ratio.iter().map(u32::to_string).collect();
+    let all = [
+        ("percpu_pagelist_high_fraction", text(percpu_pagelist_high_fraction.map(u64::from))),
+        ("min_free_kbytes", text(*min_free_kbytes)),
+        ("watermark_scale_factor", text(watermark_scale_factor.map(u64::from))),
+        ("watermark_boost_factor", text(watermark_boost_factor.map(u64::from))),
+        ("lowmem_reserve_ratio", Some(ratio.join(" ")).filter(|ratio| !ratio.is_empty())),
+        ("stat_interval", text(stat_interval_s.map(u64::from))),
+        ("numa_stat", text(numa_stat.map(u64::from))),
+    ];
+    all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+}
+
+/// Each change, in seconds from the first event on.
+pub(super) fn changes(dossier: &Dossier) -> Vec<Change> {
+    let first_ns = dossier.timeline.first_ns;
+    let second = |ns: u64| ns.saturating_sub(first_ns) as f64 / 1e9;
+    let change = |change: &SettingChange| {
+        let (after, before) = (second(change.after_ns), second(change.before_ns));
+        let SettingChange { name, from, to, .. } = change;
+        let text = format!("vm.{name} changed from {from} to {to} between {after:.3} s and {before:.3} s");
+        Change { after, before, text }
+    };
+    dossier.changes.iter().map(change).collect()
+}
