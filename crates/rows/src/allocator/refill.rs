@@ -98,8 +98,11 @@ impl BlockAllocator<'_> {
 
     /// One block of a pageblock, whoever reserves it.
     pub(super) fn take_one(&self, block: BlockIndex, wanted: Wanted) -> Option<usize> {
-        let frame =
-            Rows::rows_from(0, wanted.order).find_map(|row| self.rows[block].take(row, wanted.order))?;
+        let take = |row| self.rows[block].take(row, wanted.order);
+        let Some(frame) = Rows::rows_from(0, wanted.order).find_map(take) else {
+            self.note_missed(block, wanted.order);
+            return None;
+        };
         self.note_taken(block, wanted.order);
         self.still(block, frame, wanted)
     }

@@ -7,7 +7,7 @@ use super::whole::UNCOUNTED;
 use crate::atomic::{Relaxed, SeqCst};
 use crate::cpu_lists::count;
 use crate::index::BlockIndex;
-use crate::row::Row;
+use crate::row::{ROW_ORDER, Row};
 use crate::state::{Phase, State};
 use crate::zone::Zone;
 
@@ -21,6 +21,17 @@ impl BlockAllocator<'_> {
         let state = self.states[block].get();
         if state.minds(row) {
             self.mind(block, state);
+        }
+    }
+
+    /// A block of this order could not be taken from a pageblock.
+    ///
+    /// If it would have several rows, some of them may have been taken until the next one was found in use. Whoever looked at the pageblock
+    /// meanwhile, because of a free or since it gave the pageblock up, saw less than there is: so they count as freed.
+    #[inline]
+    pub(super) fn note_missed(&self, block: BlockIndex, order: Order) {
+        if order.index() > ROW_ORDER {
+            self.note_free(block, Row::FREE);
         }
     }
 
@@ -77,7 +88,16 @@ impl BlockAllocator<'_> {
         };
         let Ok(before) = self.states[block].update(begin) else { return false };
         if !self.rows[block].close() {
-            self.states[block].change(Phase::Changing, Phase::Open);
+            let reopen = |state: State| {
+                let open = state.in_phase(Phase::Open);
+                if state.is_isolated() { open.unreserved() } else { open }
+            };
+            let reopened = self.states[block].update(|state| Some(reopen(state)));
+            if reopened.is_ok_and(|state| state.is_isolated()) {
+                // Whoever took it out of service found it in the middle of this, and left the rest to this.
+                self.leave_set_of(block, before);
+                self.uncount(block);
+            }
             return false;
         }
         self.leave_set_of(block, before);
