@@ -419,6 +419,9 @@ fn order_of(frames: usize) -> Order {
     Order::new(frames.ilog2() as u8).unwrap_or(Order::MAX)
 }
 
+#[cfg(all(test, shuttle))]
+mod races;
+
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use std::collections::BTreeMap;
