@@ -307,7 +307,8 @@ impl Rows {
             if self.change(row, |now| now.with_split(part)).is_ok() {
                 continue;
             }
-            let (first, order) = self.long_around(row * ROW_FRAMES)?;
+            // Around one of these frames: the owner of others may have freed them.
+            let (first, order) = self.long_around(row * ROW_FRAMES + part.trailing_zeros() as usize)?;
             if !self.claim_block(first, order) {
                 return Err(Refused::Changing);
             }

@@ -197,24 +197,16 @@ fn threads_that_free_what_is_not_theirs_leave_tables_consistent() {
 fn a_free_of_a_row_while_it_becomes_a_part_of_a_larger_block_frees_whole_blocks() {
     check(|| {
         let world = Arc::new(World::new(2));
-        let (row, large) = (order(5), order(7));
         let Pfn(start) = world.allocator.alloc(CpuId(0), &request(7)).expect("memory enough");
         let free = world.allocator.free_range(CpuId(0), start..start + 64);
         let free = free.and(world.allocator.free_range(CpuId(0), start + 96..start + 128));
         assert_eq!(free, Ok(()));
-        let theirs = Pfn(start + 64);
+        let row = start + 64;
         let wrong = {
             let world = world.clone();
-            thread::spawn(move || {
-                let _ = world.allocator.free_range(CpuId(1), theirs.0..theirs.0 + 32);
-                let _ = world.allocator.free(CpuId(1), Pfn(start), large);
-            })
+            thread::spawn(move || drop(world.allocator.free_range(CpuId(1), row..row + 32)))
         };
-        let _ = world.allocator.free(CpuId(0), theirs, row);
-        for of in [6, 7] {
-            let _ = world.allocator.alloc_at(CpuId(0), Pfn(start), &request(of));
-            let _ = world.allocator.free(CpuId(0), Pfn(start), order(of));
-        }
+        let _ = world.allocator.free(CpuId(0), Pfn(row), order(5));
         let _ = world.allocator.alloc_at(CpuId(0), Pfn(start), &request(7));
         wrong.join().expect("it ends");
         world.end_misuse();
@@ -226,24 +218,46 @@ fn a_free_of_a_row_while_it_becomes_a_part_of_a_larger_block_frees_whole_blocks(
 fn frames_that_another_cpu_takes_or_frees_are_not_called_leaked() {
     check(|| {
         let world = Arc::new(World::new(2));
-        let taking = {
+        let Pfn(block) = world.allocator.alloc(CpuId(1), &request(8)).expect("memory enough");
+        let freeing = {
             let world = world.clone();
             thread::spawn(move || {
-                for of in [6, 8, 9] {
-                    let block =
-                        world.alloc(CpuId(1), order(of), MigrateType::Movable).expect("memory enough");
-                    world.free(CpuId(1), block);
-                }
+                assert_eq!(world.allocator.free(CpuId(1), Pfn(block), order(8)), Ok(()));
                 world.use_exact(CpuId(1), 200);
             })
         };
-        for _ in 0..3 {
-            let refused = world.allocator.free_range(CpuId(0), 0..2 * FRAMES);
+        for start in [block + 64, block + 200] {
+            let refused = world.allocator.free_range(CpuId(0), start..2 * FRAMES);
             let is_right =
                 matches!(refused, Err(FreeError::DoubleFree(_) | FreeError::Foreign(_) | FreeError::Busy(_)));
             assert!(is_right, "{refused:?}");
         }
-        taking.join().expect("it ends");
+        freeing.join().expect("it ends");
+        world.end();
+    });
+}
+
+/// All of it is free for a moment, and somebody begins to make it whole; then another CPU takes a block.
+#[test]
+fn a_pageblock_that_was_nearly_made_whole_is_found_again() {
+    check(|| {
+        let world = Arc::new(World::new(2));
+        let of = order(4);
+        let block = world.alloc(CpuId(0), of, MigrateType::Movable).expect("memory enough");
+        world.allocator.drain_all();
+        let user = {
+            let world = world.clone();
+            thread::spawn(move || {
+                let block = world.alloc(CpuId(1), of, MigrateType::Movable).expect("memory enough");
+                let second = world.alloc(CpuId(1), of, MigrateType::Movable).expect("memory enough");
+                world.free(CpuId(1), block);
+                second
+            })
+        };
+        world.free(CpuId(0), block);
+        let second = user.join().expect("it ends");
+        world.allocator.validate().unwrap_or_else(|violation| panic!("{violation}"));
+        world.free(CpuId(0), second);
         world.end();
     });
 }

@@ -88,15 +88,16 @@ impl BlockAllocator<'_> {
         };
         let Ok(before) = self.states[block].update(begin) else { return false };
         if !self.rows[block].close() {
-            let reopen = |state: State| {
-                let open = state.in_phase(Phase::Open);
-                if state.is_isolated() { open.unreserved() } else { open }
-            };
-            let reopened = self.states[block].update(|state| Some(reopen(state)));
+            // Whoever found it in its set meanwhile saw that it does not belong there, and removed it. So it begins anew, in no set.
+            let reopened =
+                self.states[block].update(|state| Some(state.in_phase(Phase::Open).marked(0).counted(false)));
+            self.leave_set_of(block, before);
             if reopened.is_ok_and(|state| state.is_isolated()) {
-                // Whoever took it out of service found it in the middle of this, and left the rest to this.
-                self.leave_set_of(block, before);
+                // Whoever took it out of service left this to whoever changes it.
                 self.uncount(block);
+            } else if before.is_counted() {
+                // Who freed something meanwhile did not mind.
+                self.index.set(UNCOUNTED).add(block);
             }
             return false;
         }

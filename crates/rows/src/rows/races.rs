@@ -124,6 +124,22 @@ fn a_second_free_of_a_block_frees_nothing_of_those_that_came_after_it() {
     );
 }
 
+/// The owner of the row's first frames frees these.
+#[test]
+fn an_owner_of_a_part_can_split_it_while_another_part_is_freed() {
+    race(
+        &[(0, 6)],
+        |rows| free_all(rows, 0..16),
+        |rows| rows.split(16..64),
+        |rows, freed, split| {
+            assert!(![freed, split].contains(&Err(Refused::NoBlock)), "{freed:?} {split:?}");
+            if freed.is_ok() && split.is_ok() {
+                assert_eq!(rows.free(), FRAMES - 48);
+            }
+        },
+    );
+}
+
 /// A wrong free in the middle of right ones never makes one of these fail.
 #[test]
 fn a_free_of_another_order_refuses_nothing_to_the_owner() {
@@ -196,8 +212,8 @@ fn a_look_sees_what_was_there() {
 fn of_two_that_want_the_same_rows_none_loses_a_frame() {
     race(
         &[],
-        |rows| rows.take_at(0, order(7)),
-        |rows| rows.take_at(64, order(6)) as usize + rows.take_at(96, order(0)) as usize,
+        |rows| rows.take_at(0, order(6)),
+        |rows| usize::from(rows.take_at(32, order(5))) + usize::from(rows.take_at(40, order(0))),
         |rows, large, small| {
             assert!(!large || small == 0);
             let in_use: usize = blocks(rows).iter().map(|(_, of)| 1 << of).sum();

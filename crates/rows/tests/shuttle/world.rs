@@ -1,12 +1,13 @@
 //! An allocator under shuttle, and who owns which frame of it.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool as Flag, Ordering};
 
 use pageset_core::{
     Config, CpuId, MigrateType, NodeId, Order, Pfn, Request, RequestTraits, ZoneConfig, ZoneKind,
 };
 use pageset_rows::{BlockAllocator, Tables};
-use shuttle::scheduler::RandomScheduler;
+use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::sync::Mutex;
 
 /// Pageblocks of the machine: few, so that threads meet, and memory is short.
@@ -14,13 +15,19 @@ pub(crate) const FRAMES: u64 = 4 * 512;
 
 pub(crate) type Blocks = Vec<(Pfn, Order)>;
 
-/// Runs many random schedules. Tables are made on the stack, so that has to be larger than usual.
+/// Runs many schedules: random ones, and ones in which a thread seldom has to wait, but long. Tables are made on the stack, so that has to be larger than usual.
 pub(crate) fn check(body: impl Fn() + Send + Sync + 'static) {
     let iterations = std::env::var("SHUTTLE_ITERATIONS").ok().and_then(|text| text.parse().ok());
     let mut config = shuttle::Config::new();
     config.stack_size = 1 << 20;
     config.max_steps = shuttle::MaxSteps::FailAfter(100_000_000);
-    shuttle::Runner::new(RandomScheduler::new(iterations.unwrap_or(2000)), config).run(body);
+    let (iterations, body) = (iterations.unwrap_or(2000), Arc::new(body));
+    let run = |scheduler: Box<dyn Scheduler + Send>| {
+        let body = body.clone();
+        shuttle::Runner::new(scheduler, config.clone()).run(move || body());
+    };
+    run(Box::new(RandomScheduler::new(iterations)));
+    run(Box::new(PctScheduler::new(3, iterations)));
 }
 
 pub(crate) fn order(order: u8) -> Order {
