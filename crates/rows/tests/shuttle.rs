@@ -204,7 +204,9 @@ fn a_free_of_a_row_while_it_becomes_a_part_of_a_larger_block_frees_whole_blocks(
         let row = start + 64;
         let wrong = {
             let world = world.clone();
-            thread::spawn(move || drop(world.allocator.free_range(CpuId(1), row..row + 32)))
+            thread::spawn(move || {
+                let _ = world.allocator.free_range(CpuId(1), row..row + 32);
+            })
         };
         let _ = world.allocator.free(CpuId(0), Pfn(row), order(5));
         let _ = world.allocator.alloc_at(CpuId(0), Pfn(start), &request(7));
