@@ -352,6 +352,30 @@ fn rows_that_were_taken_in_vain_are_found_again() {
     });
 }
 
+/// One of them gives up a pageblock, and forgets it after the other one has it at hand again.
+#[test]
+fn threads_that_share_a_cpu_have_at_hand_what_it_reserves() {
+    check(|| {
+        let world = Arc::new(World::new(1));
+        let work = |world: &World| {
+            for of in [0, 1] {
+                let block = world.alloc(CpuId(0), order(of), MigrateType::Movable).expect("memory enough");
+                world.allocator.drain_cpu(CpuId(0)).expect("it is a CPU");
+                let other = world.alloc(CpuId(0), order(of), MigrateType::Movable).expect("memory enough");
+                [block, other].into_iter().for_each(|block| world.free(CpuId(0), block));
+            }
+        };
+        let other = {
+            let world = world.clone();
+            thread::spawn(move || work(&world))
+        };
+        work(&world);
+        other.join().expect("it ends");
+        world.allocator.validate().unwrap_or_else(|violation| panic!("{violation}"));
+        world.end();
+    });
+}
+
 /// Pageblocks that go out of service and come back, and a frame that goes for good, while another CPU is at work.
 #[test]
 fn service_while_another_cpu_is_at_work() {
