@@ -3,7 +3,7 @@
 use pageset_core::{MigrateType, NodeId, Order, ZoneId, ZoneKind};
 
 use crate::activity::Activity;
-use crate::atomic::{AtomicU32, AtomicUsize, Relaxed, array, constant};
+use crate::atomic::{AtomicU32, AtomicUsize, Relaxed, SeqCst, array, constant};
 use crate::index::BlockIndex;
 use crate::row::ROWS;
 
@@ -116,15 +116,14 @@ impl AtHand {
     /// From now on this pageblock. Returns the one before.
     pub(crate) fn replace(&self, block: Option<BlockIndex>) -> Option<BlockIndex> {
         let new = block.map_or(0, |block| (block * ROWS) as u32 + 1);
-        place(self.0.swap(new, Relaxed)).map(|(block, _)| block)
+        place(self.0.swap(new, SeqCst)).map(|(block, _)| block)
     }
 
-    /// No pageblock from now on, if it is this one.
-    pub(crate) fn forget(&self, block: BlockIndex) {
-        let now = self.0.load(Relaxed);
-        if place(now).is_some_and(|(at_hand, _)| at_hand == block) {
-            self.0.compare_exchange(now, 0, Relaxed, Relaxed).ok();
-        }
+    /// No pageblock from now on, if it is this one. Returns whether it was.
+    pub(crate) fn forget(&self, block: BlockIndex) -> bool {
+        let now = self.0.load(SeqCst);
+        let is_this = place(now).is_some_and(|(at_hand, _)| at_hand == block);
+        is_this && self.0.compare_exchange(now, 0, SeqCst, Relaxed).is_ok()
     }
 
     /// From `from` on to another row of the same pageblock; unless somebody who runs as the same CPU went on to another

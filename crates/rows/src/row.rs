@@ -7,14 +7,18 @@
 //! | 1 | 0 | is free |
 //! | 0 | 1 | is in use: a block begins here |
 //! | 0 | 0 | is in use: the block that begins before goes on |
-//! | 1 | 1 | is *withheld*: no memory, out of service, or between two owners |
+//! | 1 | 1 | is *withheld*: no memory, or out of service |
 //!
 //! One exchange of the word takes a block or frees it, and checks the block's order on the way. So of two that free a block, one
 //! finds that it is no block in use any more.
+//!
+//! A block of several rows has whole rows. Its first word says its order too, so that one exchange checks that as well. For this there
+//! are words that no blocks of one row can make: a block at frame 0 would have 3, 5, 7... frames there. One more of them says that a CPU
+//! [changes](Row::CHANGING) the block that begins with this row.
 
 use core::fmt;
 
-use pageset_core::{Order, PAGEBLOCK_FRAMES};
+use pageset_core::{Order, PAGEBLOCK_FRAMES, PAGEBLOCK_ORDER};
 
 /// Frames of a pageblock.
 pub(crate) const FRAMES: usize = PAGEBLOCK_FRAMES as usize;
@@ -52,10 +56,12 @@ pub(crate) struct Row(pub(crate) usize);
 pub(crate) enum Frame {
     Free,
     Withheld,
-    /// A block in use begins here. It has so many frames in this row.
+    /// A block in use begins here, of so many frames.
     Head(usize),
     /// A block in use begins before.
     Inside,
+    /// A CPU changes the block that begins with this row.
+    Changing,
 }
 
 impl Row {
@@ -65,8 +71,48 @@ impl Row {
     pub(crate) const WITHHELD: Self = Self(usize::MAX);
     /// A block goes on in every frame.
     pub(crate) const INSIDE: Self = Self(0);
-    /// A block begins with the first frame, and has the whole row.
+    /// A block begins with the first frame, and has the whole row and no more.
     pub(crate) const HEAD: Self = Self(1 << ROW_FRAMES);
+    /// Every frame is a block in use.
+    pub(crate) const SINGLES: Self = Self(ALL << ROW_FRAMES);
+    /// One CPU has this row for itself, and the rows in which a block goes on from here.
+    pub(crate) const CHANGING: Self = Self::of_order(PAGEBLOCK_ORDER + 1);
+
+    /// A block in use of this order, a row's at least, begins with the first frame.
+    ///
+    /// With the second bit, which is at an odd place, no block of one row is right here: the first one would have an odd number of frames,
+    /// and the second one would begin where none can. So neither can be taken or freed.
+    pub(crate) const fn of_order(order: usize) -> Self {
+        let above = order - ROW_ORDER;
+        if above == 0 { Self::HEAD } else { Self(Self::HEAD.0 | 1 << (ROW_FRAMES + 2 * above + 1)) }
+    }
+
+    /// The order of the block of several rows that begins here, in use or withheld; one more than a pageblock's for
+    /// [`CHANGING`](Self::CHANGING).
+    pub(crate) const fn long_order(self) -> Option<usize> {
+        let rest = self.upper() & !1;
+        let is_long = self.lower() <= 1 && self.upper() & 1 == 1 && rest.is_power_of_two();
+        let place = rest.trailing_zeros() as usize;
+        if is_long && place % 2 == 1 && place > 1 { Some(ROW_ORDER + place / 2) } else { None }
+    }
+
+    /// As a row of one block, if a block of several rows begins here.
+    const fn plain(self) -> Self {
+        match self.long_order() {
+            Some(_) => Self(Self::HEAD.0 | self.lower()),
+            None => self,
+        }
+    }
+
+    /// Whether a block of several rows begins here or goes on.
+    pub(crate) const fn is_long(self) -> bool {
+        self.0 == Self::INSIDE.0 || self.long_order().is_some()
+    }
+
+    /// The frames in use, as bits.
+    pub(crate) const fn in_use(self) -> usize {
+        if self.0 == Self::CHANGING.0 { 0 } else { !self.lower() & ALL }
+    }
 
     #[inline]
     const fn lower(self) -> usize {
@@ -84,15 +130,15 @@ impl Row {
         self.lower() & !self.upper()
     }
 
-    /// The frames at which blocks in use begin.
-    #[inline]
-    pub(crate) const fn heads(self) -> usize {
+    /// The frames at which blocks in use begin, if none has several rows.
+    #[cfg(test)]
+    const fn heads(self) -> usize {
         self.upper() & !self.lower()
     }
 
-    /// The frames in which a block goes on.
+    /// The frames in which a block goes on, if none has several rows.
     #[inline]
-    pub(crate) const fn inside(self) -> usize {
+    const fn inside(self) -> usize {
         !(self.lower() | self.upper()) & ALL
     }
 
@@ -150,12 +196,31 @@ impl Row {
         if is_right { Some(Self(self.0 & !(frames << ROW_FRAMES) | frames)) } else { None }
     }
 
-    /// With these frames, which must be in use, free, whatever blocks they are. `None` if one is not in use.
-    pub(crate) const fn with_released(self, frames: usize) -> Option<Self> {
-        if self.lower() & frames != 0 {
+    /// With these frames, which lie together and must be in use, free, whatever blocks of one row they are parts of. What is left of those
+    /// is the largest blocks that fit. `None` if one of the frames is not in use, or lies in a block of several rows.
+    pub(crate) const fn with_part_freed(self, frames: usize) -> Option<Self> {
+        if frames == 0 || self.is_long() || self.lower() & frames != 0 {
             return None;
         }
-        Some(Self(self.0 & !(frames << ROW_FRAMES) | frames))
+        let end = ROW_FRAMES - (frames << ROW_FRAMES).leading_zeros() as usize;
+        let Some(mut cut) = self.with_border(frames.trailing_zeros() as usize) else { return None };
+        if end < ROW_FRAMES {
+            let Some(both) = cut.with_border(end) else { return None };
+            cut = both;
+        }
+        Some(Self(cut.0 & !(frames << ROW_FRAMES) | frames))
+    }
+
+    /// With a border between blocks before this frame: a block that has it inside is cut, in halves, and the half that still has it inside
+    /// again. `None` if that block is out of service.
+    const fn with_border(self, frame: usize) -> Option<Self> {
+        let mut row = self;
+        while let Frame::Inside = row.frame(frame) {
+            let Some(start) = row.start_before(frame) else { return None };
+            let Frame::Head(frames) = row.frame(start) else { return None };
+            row = Self(row.0 | 1 << (ROW_FRAMES + start + frames / 2));
+        }
+        Some(row)
     }
 
     /// With these frames, which must be free, as blocks of one frame or withheld. `None` if one is not free.
@@ -168,35 +233,53 @@ impl Row {
         if self.withheld() & frames != frames { None } else { Some(Self(self.0 & !(frames << ROW_FRAMES))) }
     }
 
-    /// With a block in use that begins at this frame withheld: its first frame says so, the others go on as they do.
-    pub(crate) const fn with_block_withheld(self, frame: usize) -> Option<Self> {
-        if self.heads() >> frame & 1 == 1 { Some(Self(self.0 | 1 << frame)) } else { None }
+    /// With a block in use that begins at this frame withheld: its first frame says so, the others go on as they do. And how many frames
+    /// it has.
+    pub(crate) const fn with_block_withheld(self, frame: usize) -> Option<(Self, usize)> {
+        match self.frame(frame) {
+            Frame::Head(frames) => Some((Self(self.0 | 1 << frame), frames)),
+            _ => None,
+        }
     }
 
-    /// With a block that begins at this frame, which was inside another one.
-    pub(crate) const fn with_cut(self, frame: usize) -> Option<Self> {
-        if self.inside() >> frame & 1 == 1 { Some(Self(self.0 | 1 << (ROW_FRAMES + frame))) } else { None }
-    }
-
-    /// With all of these frames that are in use blocks of one frame.
-    pub(crate) const fn with_split(self, frames: usize) -> Self {
-        let in_use = !self.lower() & frames;
-        Self(self.0 | in_use << ROW_FRAMES)
+    /// With all blocks in use that have one of these frames as blocks of one frame. `None` if one has several rows.
+    pub(crate) const fn with_split(self, frames: usize) -> Option<Self> {
+        if self.is_long() {
+            return None;
+        }
+        let (mut row, mut at) = (self, 0);
+        while at < ROW_FRAMES {
+            if let Frame::Head(size) = self.frame(at) {
+                let block = (ALL >> (ROW_FRAMES - size)) << at;
+                if block & frames != 0 {
+                    row = Self(row.0 | block << ROW_FRAMES);
+                }
+            }
+            at += 1;
+        }
+        Some(row)
     }
 
     /// What a frame is.
     pub(crate) const fn frame(self, frame: usize) -> Frame {
-        match (self.lower() >> frame & 1, self.upper() >> frame & 1) {
+        if self.0 == Self::CHANGING.0 {
+            return Frame::Changing;
+        }
+        let plain = self.plain();
+        match (plain.lower() >> frame & 1, plain.upper() >> frame & 1) {
             (1, 0) => Frame::Free,
             (1, _) => Frame::Withheld,
             (_, 0) => Frame::Inside,
-            _ => Frame::Head(1 + (self.inside() >> frame >> 1).trailing_ones() as usize),
+            _ => Frame::Head(match self.long_order() {
+                Some(order) => 1 << order,
+                None => 1 + (plain.inside() >> frame >> 1).trailing_ones() as usize,
+            }),
         }
     }
 
     /// The last frame up to this one that is not inside a block.
     pub(crate) const fn start_before(self, frame: usize) -> Option<usize> {
-        let starts = !self.inside() & ALL & (ALL >> (ROW_FRAMES - 1 - frame));
+        let starts = !self.plain().inside() & ALL & (ALL >> (ROW_FRAMES - 1 - frame));
         match starts.checked_ilog2() {
             Some(start) => Some(start as usize),
             None => None,
@@ -205,7 +288,7 @@ impl Row {
 }
 
 impl fmt::Debug for Row {
-    /// One sign a frame: `.` free, `H` head, `-` inside, `x` withheld.
+    /// One sign a frame: `.` free, `H` head, `-` inside, `x` withheld, `~` changing.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (0..ROW_FRAMES).try_for_each(|frame| {
             f.write_str(match self.frame(frame) {
@@ -213,6 +296,7 @@ impl fmt::Debug for Row {
                 Frame::Withheld => "x",
                 Frame::Head(_) => "H",
                 Frame::Inside => "-",
+                Frame::Changing => "~",
             })
         })
     }
@@ -336,20 +420,59 @@ mod tests {
         let row = Row::FREE.with_free_withheld(0b110).unwrap();
         assert_eq!((row.withheld(), row.free(), row.heads(), row.inside()), (0b110, ALL & !0b110, 0, 0));
         assert_eq!(row.with_put(0b10, Order::ZERO), None);
-        assert_eq!(row.with_released(0b10), None);
+        assert_eq!(row.with_part_freed(0b10), None);
         assert_eq!(row.with_free_withheld(0b10), None);
         assert_eq!(row.with_freed_withheld(0b110), Some(Row::FREE));
-        let block = Row::FREE.with_taken(0b100, order(2)).with_block_withheld(2).map(|row| row.frame(3));
-        assert_eq!(block, Some(Frame::Inside), "bit 2 is no start of order 2, but a row does not mind");
     }
 
     #[test]
-    fn a_block_may_be_cut_in_two() {
+    fn parts_of_a_block_that_is_withheld_are_not_freed() {
+        let row = Row::FREE.with_taken(0b1_0000, order(2));
+        let (withheld, frames) = row.with_block_withheld(4).unwrap();
+        assert_eq!((withheld.frame(4), withheld.frame(5), frames), (Frame::Withheld, Frame::Inside, 4));
+        for part in [0b1_0000, 0b10_0000, 0b1111_0000, 0b1000_0000] {
+            assert_eq!(withheld.with_part_freed(part), None);
+        }
+        assert_eq!(withheld.with_split(ALL), Some(withheld));
+        assert_eq!(withheld.with_block_withheld(4), None);
+    }
+
+    #[test]
+    fn a_part_of_a_block_leaves_blocks_that_are_aligned() {
         let row = Row::FREE.with_taken(1, order(3));
-        let cut = row.with_cut(4).unwrap();
-        assert_eq!((cut.frame(0), cut.frame(4)), (Frame::Head(4), Frame::Head(4)));
-        assert_eq!(cut.with_cut(4), None, "a block begins there already");
-        assert_eq!(row.with_split(ALL).heads(), 0xff);
+        let left = row.with_part_freed(0b11_1000).unwrap();
+        let frames: std::vec::Vec<_> = (0..8).map(|at| left.frame(at)).collect();
+        let (head, free) = (Frame::Head, Frame::Free);
+        assert_eq!(frames, [head(2), Frame::Inside, head(1), free, free, free, head(2), Frame::Inside]);
+        assert_eq!(left.with_part_freed(0b11_1000), None, "it is free");
+        assert_eq!(row.with_split(0b10).map(Row::heads), Some(0xff), "a block is split as a whole");
+        assert_eq!(row.with_part_freed(0xff), Some(Row::FREE));
+    }
+
+    /// Whatever one row can be asked for, such a word refuses it.
+    #[test]
+    fn the_first_row_of_several_is_no_blocks_of_one_row() {
+        for of in ROW_ORDER + 1..=PAGEBLOCK_ORDER + 1 {
+            let row = Row::of_order(of);
+            assert_eq!((row.long_order(), row.free(), row.with_split(ALL)), (Some(of), 0, None));
+            for small in 0..=ROW_ORDER {
+                assert_eq!(row.free_blocks(order(small)), 0);
+                assert!((0..ROW_FRAMES).all(|at| row.with_put(1 << at, order(small)).is_none()));
+            }
+            assert!((0..ROW_FRAMES).all(|at| row.with_part_freed(1 << at).is_none()));
+            if of > PAGEBLOCK_ORDER {
+                assert_eq!((row, row.in_use(), row.with_block_withheld(0)), (Row::CHANGING, 0, None));
+                continue;
+            }
+            let (withheld, frames) = row.with_block_withheld(0).unwrap();
+            assert_eq!((row.frame(0), row.frame(3), frames), (Frame::Head(1 << of), Frame::Inside, 1 << of));
+            assert_eq!((withheld.long_order(), withheld.frame(0)), (Some(of), Frame::Withheld));
+            assert!((1..ROW_FRAMES).all(|at| withheld.frame(at) == Frame::Inside));
+            assert!((0..ROW_FRAMES).all(|at| row.start_before(at) == Some(0)));
+        }
+        for row in [Row::FREE, Row::WITHHELD, Row::INSIDE, Row::HEAD, Row::SINGLES] {
+            assert_eq!(row.long_order(), None);
+        }
     }
 
     #[test]

@@ -6,18 +6,26 @@
 //! again: a frame that another CPU took is not free any more, a block that another CPU freed is no block in use. So each race of two
 //! such operations ends as if one had come after the other.
 //!
-//! A block of several rows is taken and freed row by row. While that goes on, its rows are *withheld*, and no operation touches a
-//! withheld frame:
+//! A block of several rows is taken, freed, cut and split row by row. Its first row says its order. Whoever wants to change it first
+//! exchanges that row for [`Row::CHANGING`]. Of several that want the same block, one wins. From then on it alone changes the first row
+//! and those in which the block goes on, since no exchange takes or frees anything of such rows. So what is decided is decided by one
+//! exchange here too: it cannot hit a block of another order that came meanwhile. The losers:
 //!
-//! - [`take`](Rows::take): each row goes from free to withheld. Another CPU that wants one of these rows finds it taken. If a row is not
-//!   free, the loser is this operation: it frees the rows that it withheld.
-//! - [`put`](Rows::put): the first row goes from in use to withheld. That exchange decides which of two frees is the right one.
-//!   Then the other rows become free, last to first. The first row comes last: until then no block can begin there, so none of the
-//!   rows that still look in use can seem to go on from another block.
+//! - [`take`](Rows::take): each row goes from free to changing. Another CPU that wants one of these rows finds it taken. If a row is not
+//!   free, the loser is this operation: it frees the rows that it has, and its caller looks after the pageblock, of which less
+//!   seemed free meanwhile.
+//! - [`put`](Rows::put): then the other rows become free, last to first, and the first one. A second CPU that frees the block finds
+//!   that it changes, and none later.
+//! - [`free_first`](Rows::free_first), [`split`](Rows::split): they find that another CPU changes the block, and say so. Their caller
+//!   looks again, since that one may have cut the block, and the part that they are for be still in use.
 //! - [`close`](Rows::close), which takes all rows, is a `take` of the whole pageblock.
+//!
+//! A look at a block of several rows reads several words, which may be of different times. It trusts them only if the first row's order
+//! says that the block has this row; else the block changed meanwhile. Of a block that nobody changes, all looks are right.
 //!
 //! A CPU that stops between two rows keeps the frames of one block, and nobody waits for it.
 
+use core::cell::Cell;
 use core::ops::Range;
 
 use pageset_core::Order;
@@ -40,17 +48,28 @@ pub struct Rows {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Use {
     Free,
-    /// Nobody has it: it is no memory, out of service, or passes between two owners.
+    /// Nobody has it: it is no memory, or out of service.
     Withheld,
     /// A block in use has it, that begins at this frame of the pageblock.
     Block(usize, Order),
     /// It lies in a block that is out of service.
     InsideWithheld,
+    /// Another CPU takes, frees, cuts or splits the block around it, or did so during the look.
+    Changing,
 }
 
 /// Why frames cannot be freed: the operation that looks next says it in the caller's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NoBlock;
+
+/// Why a part of a pageblock was not freed or split.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// A frame is not in use.
+    NoBlock,
+    /// Another CPU changes the block: look again.
+    Changing,
+}
 
 impl Default for Rows {
     fn default() -> Self {
@@ -136,21 +155,30 @@ impl Rows {
     }
 
     fn take_rows(&self, first: usize, rows: usize) -> bool {
-        if !self.withhold_rows(first, rows) {
+        if !self.claim_free(first, rows) {
             return false;
         }
         // Nobody else touches these rows now.
         (first + 1..first + rows).for_each(|row| self.set(row, Row::INSIDE));
-        self.set(first, Row::HEAD);
+        self.set(first, Row::of_order(ROW_ORDER + rows.trailing_zeros() as usize));
         true
     }
 
-    fn withhold_rows(&self, first: usize, rows: usize) -> bool {
-        let withhold =
-            |row: usize| self.change(row, |now| (now == Row::FREE).then_some(Row::WITHHELD)).is_ok();
-        let Some(in_use) = (first..first + rows).find(|row| !withhold(*row)) else { return true };
+    /// Claims these rows, if all are free.
+    fn claim_free(&self, first: usize, rows: usize) -> bool {
+        let claim = |row: usize| self.change(row, |now| (now == Row::FREE).then_some(Row::CHANGING)).is_ok();
+        // Most that fail do so at this look, and nobody misses a row meanwhile.
+        if !(first..first + rows).all(|row| self.row(row) == Row::FREE) {
+            return false;
+        }
+        let Some(in_use) = (first..first + rows).find(|row| !claim(*row)) else { return true };
         (first..in_use).for_each(|row| self.set(row, Row::FREE));
         false
+    }
+
+    /// Claims the block in use of this order, larger than a row, that begins with a row: nobody else changes any of its rows from here on.
+    fn claim_block(&self, first: usize, order: usize) -> bool {
+        self.change(first, |now| (now == Row::of_order(order)).then_some(Row::CHANGING)).is_ok()
     }
 
     /// Takes the block that begins at this frame, if all of it is free.
@@ -167,8 +195,8 @@ impl Rows {
     #[inline]
     pub(crate) fn put(&self, frame: usize, order: Order) -> Result<Row, NoBlock> {
         let (row, at) = (frame / ROW_FRAMES, frame % ROW_FRAMES);
-        if order.index() >= ROW_ORDER {
-            return self.put_rows(row, at, order);
+        if order.index() > ROW_ORDER {
+            return if at == 0 { self.put_rows(row, order.index()) } else { Err(NoBlock) };
         }
         match order {
             Order::ZERO => self.put_blocks(row, Order::ZERO, 1 << at),
@@ -176,101 +204,117 @@ impl Rows {
         }
     }
 
-    /// Frees blocks of an order below a row's, by one exchange: a bit for each. Returns the row as it is then.
+    /// Frees blocks of an order up to a row's, by one exchange: a bit for each. Returns the row as it is then.
     #[inline]
     pub(crate) fn put_blocks(&self, row: usize, order: Order, heads: usize) -> Result<Row, NoBlock> {
         self.change(row, |now| now.with_put(heads, order)).map_err(|_| NoBlock)
     }
 
-    fn put_rows(&self, first: usize, at: usize, order: Order) -> Result<Row, NoBlock> {
-        let rows = rows_in(order);
-        let is_row = |row: usize, is: Row| self.row(row) == is;
-        let goes_on = |row: usize| row < ROWS && self.row(row).frame(0) == Frame::Inside;
-        // A block begins at a multiple of its size, so only from every second such place can a larger one go on.
-        let is_larger = (first / rows).is_multiple_of(2) && goes_on(first + rows);
-        let is_block = at == 0
-            && first.is_multiple_of(rows)
-            && is_row(first, Row::HEAD)
-            && (first + 1..first + rows).all(|row| is_row(row, Row::INSIDE))
-            && !is_larger;
-        if !is_block {
+    fn put_rows(&self, first: usize, order: usize) -> Result<Row, NoBlock> {
+        if !self.claim_block(first, order) {
             return Err(NoBlock);
         }
-        // Of two CPUs that free this block, one comes to this exchange first. The other one finds no head.
-        self.change(first, |now| (now == Row::HEAD).then_some(Row::WITHHELD)).map_err(|_| NoBlock)?;
-        (first..first + rows).rev().for_each(|row| self.set(row, Row::FREE));
+        (first..first + rows_of_order(order)).rev().for_each(|row| self.set(row, Row::FREE));
         Ok(Row::FREE)
     }
 
     /// What a frame is used for, as far as one can see while others take and free.
     pub(crate) fn look(&self, frame: usize) -> Use {
         let (row, at) = (frame / ROW_FRAMES, frame % ROW_FRAMES);
-        let start = match self.row(row).frame(at) {
-            Frame::Free => return Use::Free,
-            Frame::Withheld => return Use::Withheld,
-            Frame::Head(_) => frame,
-            Frame::Inside => match self.start_of(row, at) {
-                Some(start) => start,
-                None => return Use::Withheld,
+        let now = self.row(row);
+        match now.frame(at) {
+            Frame::Free => Use::Free,
+            Frame::Withheld => Use::Withheld,
+            Frame::Changing => Use::Changing,
+            Frame::Head(frames) => Use::Block(frame, order_of(frames)),
+            Frame::Inside => match now.start_before(at) {
+                Some(start) => match now.frame(start) {
+                    Frame::Head(frames) => Use::Block(row * ROW_FRAMES + start, order_of(frames)),
+                    _ => Use::InsideWithheld,
+                },
+                None => self.look_back(row),
             },
+        }
+    }
+
+    /// The block that goes on in a row.
+    fn look_back(&self, row: usize) -> Use {
+        let before = (0..row).rev().map(|row| (row, self.row(row)));
+        let Some((first, head)) = { before }.find(|(_, now)| *now != Row::INSIDE) else {
+            return Use::Changing;
         };
-        match self.row(start / ROW_FRAMES).frame(start % ROW_FRAMES) {
-            Frame::Withheld => Use::InsideWithheld,
-            // It was freed meanwhile.
-            Frame::Free | Frame::Inside => Use::Free,
-            Frame::Head(frames) => Use::Block(start, self.order_of(start, frames)),
-        }
-    }
-
-    /// The last frame up to this one that is not inside a block.
-    fn start_of(&self, row: usize, at: usize) -> Option<usize> {
-        let in_row = |row: usize, at: usize| Some(row * ROW_FRAMES + self.row(row).start_before(at)?);
-        in_row(row, at).or_else(|| (0..row).rev().find_map(|row| in_row(row, ROW_FRAMES - 1)))
-    }
-
-    /// The order of the block that begins at a frame, and has so many frames of its first row.
-    fn order_of(&self, start: usize, in_first: usize) -> Order {
-        let mut frames = in_first;
-        let mut row = start / ROW_FRAMES + 1;
-        if start % ROW_FRAMES + in_first == ROW_FRAMES {
-            while row < ROWS && self.row(row) == Row::INSIDE {
-                frames += ROW_FRAMES;
-                row += 1;
-            }
-        }
-        Order::new(frames.ilog2() as u8).unwrap_or(Order::MAX)
-    }
-
-    /// A block begins at this frame from here on, if it lies in a block in use: that one is cut, into the largest blocks that have it
-    /// for a border. Several CPUs may cut one block at once: at each moment it is blocks that fill it.
-    pub(crate) fn cut_at(&self, frame: usize) {
-        while let Use::Block(start, order) = self.look(frame)
-            && start < frame
-            && order > Order::ZERO
-        {
-            let middle = start + order.frames() as usize / 2;
-            // Another CPU may be faster.
-            self.change(middle / ROW_FRAMES, |now| now.with_cut(middle % ROW_FRAMES)).ok();
-        }
-    }
-
-    /// Makes every block of these frames blocks of one frame. They are in use.
-    pub(crate) fn split(&self, frames: Range<usize>) {
-        for (row, frames) in rows_of(frames) {
-            self.change(row, |now| Some(now.with_split(frames))).ok();
+        match (head.long_order(), head.frame(0)) {
+            // Else these two never were rows of one block.
+            (Some(order), used) if row < first + rows_of_order(order) => match used {
+                Frame::Head(frames) => Use::Block(first * ROW_FRAMES, order_of(frames)),
+                Frame::Withheld => Use::InsideWithheld,
+                _ => Use::Changing,
+            },
+            _ => Use::Changing,
         }
     }
 
     /// Whether all of these frames are in use.
     pub(crate) fn are_in_use(&self, frames: Range<usize>) -> bool {
-        let in_use = |row: Row| row.heads() | row.inside();
-        rows_of(frames).all(|(row, frames)| in_use(self.row(row)) & frames == frames)
+        rows_of(frames).all(|(row, frames)| self.row(row).in_use() & frames == frames)
     }
 
-    /// Frees these frames of a row, which are in use. The caller has [cut](Self::cut_at) what reaches beyond them. Returns the row as it
-    /// is then.
-    pub(crate) fn release(&self, row: usize, frames: usize) -> Result<Row, NoBlock> {
-        self.change(row, |now| now.with_released(frames)).map_err(|_| NoBlock)
+    /// Frees the first of these frames: those of one row, or one block of several rows. A block that reaches beyond them is cut, and what
+    /// is left of it is the largest blocks that fit. Returns how many frames are free now, and their row as it is then, the last one of
+    /// several.
+    pub(crate) fn free_first(&self, frames: Range<usize>) -> Result<(usize, Row), Refused> {
+        let (row, part) = rows_of(frames.clone()).next().ok_or(Refused::NoBlock)?;
+        loop {
+            // One exchange looks, cuts and frees: it does not matter which blocks came and went before.
+            match self.change(row, |now| now.with_part_freed(part)) {
+                Ok(left) => return Ok((part.count_ones() as usize, left)),
+                Err(now) if !now.is_long() => return Err(Refused::NoBlock),
+                Err(_) => {}
+            }
+            let (first, order) = self.long_around(frames.start)?;
+            let block = first * ROW_FRAMES..(first * ROW_FRAMES + (1 << order));
+            if block.start == frames.start && block.end <= frames.end {
+                let left = self.put_rows(first, order).map_err(|NoBlock| Refused::Changing)?;
+                return Ok((block.len(), left));
+            }
+            self.cut(first, order)?;
+        }
+    }
+
+    /// The block of several rows around a frame: its first row, and its order.
+    fn long_around(&self, frame: usize) -> Result<(usize, usize), Refused> {
+        match self.look(frame) {
+            Use::Block(start, order) if order.index() > ROW_ORDER => Ok((start / ROW_FRAMES, order.index())),
+            Use::Block(..) | Use::Changing => Err(Refused::Changing),
+            Use::Free | Use::Withheld | Use::InsideWithheld => Err(Refused::NoBlock),
+        }
+    }
+
+    /// Makes two blocks of one that begins with this row.
+    fn cut(&self, first: usize, order: usize) -> Result<(), Refused> {
+        if !self.claim_block(first, order) {
+            return Err(Refused::Changing);
+        }
+        let half = Row::of_order(order - 1);
+        self.set(first + rows_of_order(order) / 2, half);
+        self.set(first, half);
+        Ok(())
+    }
+
+    /// Makes blocks of one frame of every block in use that has one of these frames.
+    pub(crate) fn split(&self, frames: Range<usize>) -> Result<(), Refused> {
+        for (row, part) in rows_of(frames) {
+            if self.change(row, |now| now.with_split(part)).is_ok() {
+                continue;
+            }
+            // Around one of these frames: the owner of others may have freed them.
+            let (first, order) = self.long_around(row * ROW_FRAMES + part.trailing_zeros() as usize)?;
+            if !self.claim_block(first, order) {
+                return Err(Refused::Changing);
+            }
+            (first..first + rows_of_order(order)).rev().for_each(|row| self.set(row, Row::SINGLES));
+        }
+        Ok(())
     }
 
     /// Withholds these free frames of a row. `false` if one is not free.
@@ -278,10 +322,16 @@ impl Rows {
         self.change(row, |now| now.with_free_withheld(frames)).is_ok()
     }
 
-    /// Withholds a block in use that begins at this frame.
-    pub(crate) fn withhold_block(&self, frame: usize) -> bool {
+    /// Withholds a block in use that begins at this frame. Returns how many frames it has.
+    pub(crate) fn withhold_block(&self, frame: usize) -> Option<usize> {
         let (row, at) = (frame / ROW_FRAMES, frame % ROW_FRAMES);
-        self.change(row, |now| now.with_block_withheld(at)).is_ok()
+        let size = Cell::new(0);
+        let withhold = |now: Row| {
+            let (withheld, frames) = now.with_block_withheld(at)?;
+            size.set(frames);
+            Some(withheld)
+        };
+        self.change(row, withhold).ok().map(|_| size.get())
     }
 
     /// Frees these withheld frames of a row. `false` if one is not withheld. Returns the row as it is then.
@@ -289,9 +339,9 @@ impl Rows {
         self.change(row, |now| now.with_freed_withheld(frames)).map_err(|_| NoBlock)
     }
 
-    /// Withholds all frames, if all are free.
+    /// Takes all frames, if all are free, until somebody [opens](Self::open) the pageblock again.
     pub(crate) fn close(&self) -> bool {
-        self.withhold_rows(0, ROWS)
+        self.claim_free(0, ROWS)
     }
 
     /// All frames are free from here on. For whoever has the pageblock for himself.
@@ -299,7 +349,7 @@ impl Rows {
         (0..ROWS).for_each(|row| self.set(row, Row::FREE));
     }
 
-    /// All frames are blocks in use of this order from here on, below a pageblock's.
+    /// All frames are blocks in use of this order from here on, a pageblock's at most. For whoever has the pageblock for himself.
     pub(crate) fn open_in_use(&self, order: Order) {
         let (blocks, of_row) = (order.frames() as usize, order.index() <= ROW_ORDER);
         for row in (0..ROWS).rev() {
@@ -308,7 +358,7 @@ impl Rows {
                 row,
                 match (of_row, is_first) {
                     (true, _) => Row::FREE.with_taken(Row::FREE.free_blocks(order), order),
-                    (false, true) => Row::HEAD,
+                    (false, true) => Row::of_order(order.index()),
                     (false, false) => Row::INSIDE,
                 },
             );
@@ -358,8 +408,20 @@ impl Rows {
 
 /// Rows of a block of an order that is a row's or larger.
 const fn rows_in(order: Order) -> usize {
-    1 << (order.index() - ROW_ORDER)
+    rows_of_order(order.index())
 }
+
+const fn rows_of_order(order: usize) -> usize {
+    1 << (order - ROW_ORDER)
+}
+
+/// The order of a block of so many frames.
+fn order_of(frames: usize) -> Order {
+    Order::new(frames.ilog2() as u8).unwrap_or(Order::MAX)
+}
+
+#[cfg(all(test, shuttle))]
+mod races;
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
@@ -422,20 +484,32 @@ mod tests {
                     }
                 }
                 6 => {
-                    rows.cut_at(frame);
-                    while let Some((start, of)) = blocks.range(..frame).next_back().map(|(at, of)| (*at, *of))
-                        && start + (1 << of) > frame
-                    {
-                        blocks.insert(start, of - 1);
-                        blocks.insert(start + (1 << (of - 1)), of - 1);
+                    let most = [4, FRAMES][random(2)];
+                    let part = frame..FRAMES.min(frame + 1 + random(most));
+                    let in_use = part.clone().all(|at| !is_free(&blocks, at, 0));
+                    assert_eq!(rows.are_in_use(part.clone()), in_use);
+                    let mut rest = part.clone();
+                    while in_use && !rest.is_empty() {
+                        rest.start += rows.free_first(rest.clone()).expect("they are in use").0;
                     }
+                    for border in [part.start, part.end].into_iter().filter(|_| in_use) {
+                        while let Some((start, of)) =
+                            blocks.range(..border).next_back().map(|(at, of)| (*at, *of))
+                            && start + (1 << of) > border
+                        {
+                            blocks.insert(start, of - 1);
+                            blocks.insert(start + (1 << (of - 1)), of - 1);
+                        }
+                    }
+                    blocks.retain(|start, _| !in_use || !part.contains(start));
                 }
                 _ => {
                     let Some((start, of)) = blocks.range(..=frame).next_back().map(|(at, of)| (*at, *of))
                     else {
                         continue;
                     };
-                    rows.split(start..start + (1 << of));
+                    let at = start + random(1 << of);
+                    assert_eq!(rows.split(at..at + 1), Ok(()));
                     blocks.extend((start..start + (1 << of)).map(|at| (at, 0)));
                 }
             }
@@ -461,13 +535,18 @@ mod tests {
         assert!(rows.put(0, Order::ZERO).is_err() && rows.take(0, Order::ZERO).is_none());
         rows.open();
         assert!(rows.close() && !rows.close());
+        assert_eq!((rows.look(7), rows.free(), rows.largest_free()), (Use::Changing, 0, None));
+        assert!(rows.put(0, Order::ZERO).is_err() && rows.take(0, order(8)).is_none());
+        assert_eq!(rows.free_first(0..1), Err(Refused::Changing));
+        rows.withhold_everything();
         assert_eq!((rows.look(7), rows.free(), rows.largest_free()), (Use::Withheld, 0, None));
         assert!(rows.put(0, Order::ZERO).is_err() && rows.take(0, order(8)).is_none());
+        assert_eq!(rows.free_first(0..1), Err(Refused::NoBlock));
         assert!(rows.offer(0, 0b11).is_ok() && rows.offer(0, 0b11).is_err());
         assert!(rows.withhold(0, 0b1) && !rows.withhold(0, 0b1));
         assert_eq!(rows.free(), 1);
         rows.open_in_use(order(7));
-        assert!(rows.withhold_block(128) && !rows.withhold_block(129));
+        assert_eq!((rows.withhold_block(128), rows.withhold_block(129)), (Some(128), None));
         assert_eq!((rows.look(128), rows.look(130)), (Use::Withheld, Use::InsideWithheld));
         assert!(rows.put(128, order(7)).is_err() && rows.put(0, order(7)).is_ok());
     }

@@ -30,7 +30,10 @@ impl BlockAllocator<'_> {
         let lists = self.lists_at(self.home_zone(cpu, request)?, cpu);
         let wanted = Wanted::of(request);
         let (block, row) = lists.at_hand(wanted).get()?;
-        let frame = self.rows.get(block)?.take(row, wanted.order)?;
+        let Some(frame) = self.rows.get(block)?.take(row, wanted.order) else {
+            self.note_missed(block, wanted.order);
+            return None;
+        };
         self.note_line(block, cpu);
         let index = self.still(block, frame, wanted)?;
         Some(Pfn((index as u64).wrapping_add(lists.offset)))
@@ -90,12 +93,16 @@ impl BlockAllocator<'_> {
         if !state.is_reserved_by(needy.cpu) || !state.serves(needy.wanted.migratetype) {
             return None;
         }
-        Rows::rows_from(row, needy.wanted.order).find_map(|next| {
+        let found = Rows::rows_from(row, needy.wanted.order).find_map(|next| {
             let frame = self.rows[block].take(next, needy.wanted.order)?;
             at_hand.advance(block, row, next);
             self.note_line(block, needy.cpu);
             self.still(block, frame, needy.wanted)
-        })
+        });
+        if found.is_none() {
+            self.note_missed(block, needy.wanted.order);
+        }
+        found
     }
 
     /// What a CPU has of a zone, and what a request wants.

@@ -76,11 +76,11 @@ impl BlockAllocator<'_> {
             Phase::Changing => false,
             Phase::Open => match self.rows[block].look(frame) {
                 Use::Free => self.mark_free(block, frame),
-                Use::Block(start, order) => self.mark_used(block, start, order),
+                Use::Block(start, _) => self.mark_used(block, start),
                 Use::InsideWithheld => return Err(FreeError::Leaked(pfn)),
-                // One that another CPU frees or takes is looked at again.
                 Use::Withheld if state.is_holed() => return Err(FreeError::Foreign(pfn)),
-                Use::Withheld => false,
+                // What another CPU frees, takes or marks is looked at again.
+                Use::Withheld | Use::Changing => false,
             },
         };
         Ok(if done { Attempt::Done } else { Attempt::Again })
@@ -142,11 +142,10 @@ impl BlockAllocator<'_> {
     }
 
     /// The block in use that begins at a frame does not come back.
-    fn mark_used(&self, block: BlockIndex, start: usize, order: Order) -> bool {
-        if !self.rows[block].withhold_block(start) {
-            return false;
-        }
-        self.mark_bits(block, start..start + order.frames() as usize);
+    fn mark_used(&self, block: BlockIndex, start: usize) -> bool {
+        // The exchange says how large the block is: another one may begin there than at the look before.
+        let Some(frames) = self.rows[block].withhold_block(start) else { return false };
+        self.mark_bits(block, start..start + frames);
         self.states[block].update(|state| Some(state.bad())).ok();
         true
     }

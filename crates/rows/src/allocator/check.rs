@@ -133,6 +133,7 @@ impl BlockAllocator<'_> {
                         return Err("a frame is withheld since it is no memory or out of service");
                     }
                 }
+                Use::Changing => return Err("nobody changes a block while nobody is at work"),
                 Use::Block(start, order) => {
                     let size = order.frames() as usize;
                     if start != frame || !frame.is_multiple_of(size) {

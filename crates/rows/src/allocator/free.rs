@@ -56,8 +56,12 @@ impl BlockAllocator<'_> {
             Phase::Open | Phase::Changing => match self.rows[block].look(frame) {
                 Use::Free => Err(FreeError::DoubleFree(pfn)),
                 Use::InsideWithheld => Err(FreeError::NotABlock(pfn)),
+                // One of two that free it at once, or whoever frees what another CPU cuts or is about to take.
+                Use::Changing => Err(FreeError::DoubleFree(pfn)),
                 Use::Block(start, _) if start != frame => Err(FreeError::NotABlock(pfn)),
                 Use::Block(_, allocated) if allocated != order => wrong(allocated),
+                // All of an open pageblock, of which somebody was about to free a part.
+                Use::Block(..) if order == Order::PAGEBLOCK && self.put(cpu, block, frame, order) => Ok(()),
                 // It became one between the two looks: somebody frees what he does not have.
                 Use::Block(..) => Err(FreeError::DoubleFree(pfn)),
                 Use::Withheld => Err(self.why_withheld(block, frame, pfn)),
@@ -73,7 +77,7 @@ impl BlockAllocator<'_> {
         } else if state.is_holed() {
             FreeError::Foreign(pfn)
         } else {
-            // Another CPU frees it, or is about to take it.
+            // Another CPU takes it out of service at this moment.
             FreeError::DoubleFree(pfn)
         }
     }

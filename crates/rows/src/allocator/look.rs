@@ -2,7 +2,10 @@
 
 use pageset_core::{MAX_ORDER, Order, PAGEBLOCK_ORDER, Pfn};
 
+use super::range::LOOKS;
 use super::{BlockAllocator, FRAMES, head_of};
+use crate::atomic::relax;
+use crate::index::BlockIndex;
 use crate::rows::Use;
 use crate::state::Phase;
 
@@ -12,18 +15,32 @@ impl BlockAllocator<'_> {
     #[must_use]
     pub fn block_in_use(&self, pfn: Pfn) -> Option<(Pfn, Order)> {
         let (_, index) = self.locate(pfn)?;
-        let (block, frame) = (index / FRAMES, index % FRAMES);
-        let state = self.states[block].get();
-        let (before, order) = match state.phase() {
-            Phase::Block if !state.has_bad() => (frame, state.block_order()),
-            Phase::SecondHalf if !self.states[head_of(block)].get().has_bad() => (frame + FRAMES, Order::MAX),
-            Phase::Open | Phase::Changing => match self.rows[block].look(frame) {
-                Use::Block(start, order) => (frame - start, order),
+        for _ in 0..LOOKS {
+            match self.look_around(index / FRAMES, index % FRAMES) {
+                // Whoever changes it needs some exchanges only, unless it stopped in the middle.
+                Use::Changing => relax(),
+                Use::Block(before, order) => return Some((Pfn(pfn.0.checked_sub(before as u64)?), order)),
                 Use::Free | Use::Withheld | Use::InsideWithheld => return None,
+            }
+        }
+        None
+    }
+
+    /// What a frame is used for. Of a block in use, how many frames it has before this one.
+    fn look_around(&self, block: BlockIndex, frame: usize) -> Use {
+        let state = self.states[block].get();
+        match state.phase() {
+            Phase::Block if !state.has_bad() => Use::Block(frame, state.block_order()),
+            Phase::SecondHalf if !self.states[head_of(block)].get().has_bad() => {
+                Use::Block(frame + FRAMES, Order::MAX)
+            }
+            Phase::Open | Phase::Changing => match self.rows[block].look(frame) {
+                Use::Block(start, order) => Use::Block(frame - start, order),
+                other => other,
             },
-            _ => return None,
-        };
-        Some((Pfn(pfn.0.checked_sub(before as u64)?), order))
+            Phase::Whole | Phase::Parked => Use::Free,
+            Phase::Block | Phase::SecondHalf | Phase::Absent => Use::Withheld,
+        }
     }
 
     /// Whether a frame is free. O(1).

@@ -8,14 +8,13 @@ use super::{BlockAllocator, FRAMES, blocks_in, head_of};
 use crate::atomic::relax;
 use crate::cpu_lists::Wanted;
 use crate::index::BlockIndex;
-use crate::row::rows_of;
-use crate::rows::Use;
+use crate::rows::{Refused, Use};
 use crate::state::{Phase, State};
 use crate::zone::Zone;
 
 /// How often to look again at what others change at this moment. Each of them needs some exchanges only, so this many looks fail if
 /// one of them stopped in the middle.
-const LOOKS: u32 = 1000;
+pub(super) const LOOKS: u32 = 1000;
 
 impl BlockAllocator<'_> {
     /// Allocates the block that begins at this frame. Order and type are the request's; its zone, node and address limit are
@@ -121,15 +120,12 @@ impl BlockAllocator<'_> {
             let end = pfn.0 + u64::from(order.frames());
             match self.free_parts(cpu, pfn.0 + frames..end) {
                 Ok(()) => return Ok(pfn),
-                Err(FreeError::Busy(_)) => {}
+                // Somebody is at what is ours alone. What was not freed goes back, part by part.
+                Err(FreeError::Busy(Pfn(at))) => {
+                    let ours = self.free_parts(cpu, pfn.0..pfn.0 + frames);
+                    ours.and(self.free_parts(cpu, at..end)).map_err(|_| AllocError::NotFree(pfn))?;
+                }
                 Err(_) => return Err(AllocError::NotFree(pfn)),
-            }
-            // Nothing of it was freed, since all of that lies in one pageblock; but a pair may be two blocks by now.
-            let halves =
-                || [pfn.0, pfn.0 + FRAMES as u64].map(Pfn).map(|half| self.free(cpu, half, Order::PAGEBLOCK));
-            let freed = self.free(cpu, pfn, order);
-            if freed.is_err() && (order <= Order::PAGEBLOCK || halves().iter().any(Result::is_err)) {
-                return Err(AllocError::NotFree(pfn));
             }
         }
         Err(AllocError::OutOfMemory { order })
@@ -152,8 +148,13 @@ impl BlockAllocator<'_> {
     /// Frees frames that are in use.
     fn free_parts(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
         for_each_part(self, &pfns, |zone, block, frames| {
-            self.until_done(zone.pfn(block * FRAMES + frames.start), |pfn| {
-                self.try_free_part(cpu, zone, block, frames.clone(), pfn)
+            let mut rest = frames;
+            let pfn = |rest: &Range<usize>| zone.pfn(block * FRAMES + rest.start);
+            self.until_done(pfn(&rest), || self.try_free_part(cpu, zone, block, &mut rest)).map_err(|error| {
+                match error {
+                    FreeError::Busy(_) => FreeError::Busy(pfn(&rest)),
+                    other => other,
+                }
             })
         })
     }
@@ -176,7 +177,7 @@ impl BlockAllocator<'_> {
             let ours = pfns.start.max(first)..pfns.end.min(first + FRAMES as u64);
             let frames =
                 (ours.start.saturating_sub(first) as usize)..(ours.end.saturating_sub(first) as usize);
-            self.until_done(Pfn(pfns.start), |pfn| self.try_split_part(block, frames.clone(), pfn))
+            self.until_done(Pfn(pfns.start), || self.try_split_part(block, frames.clone(), Pfn(pfns.start)))
         })
     }
 
@@ -184,10 +185,10 @@ impl BlockAllocator<'_> {
     fn until_done(
         &self,
         pfn: Pfn,
-        mut attempt: impl FnMut(Pfn) -> Result<Attempt, FreeError>,
+        mut attempt: impl FnMut() -> Result<Attempt, FreeError>,
     ) -> Result<(), FreeError> {
         for _ in 0..LOOKS {
-            if attempt(pfn)? == Attempt::Done {
+            if attempt()? == Attempt::Done {
                 return Ok(());
             }
             relax();
@@ -203,11 +204,18 @@ impl BlockAllocator<'_> {
         if pfns.is_empty() {
             return Err(FreeError::BadRange(Pfn(pfns.start), Pfn(pfns.end)));
         }
-        for_each_part(self, pfns, |zone, block, frames| self.check_in_use(zone, block, frames))
+        for_each_part(self, pfns, |zone, block, frames| {
+            self.until_done(Pfn(pfns.start), || self.check_in_use(zone, block, frames.clone()))
+        })
     }
 
     /// Checks that all these frames of a pageblock are in use. The error names the first that is not.
-    fn check_in_use(&self, zone: &Zone, block: BlockIndex, frames: Range<usize>) -> Result<(), FreeError> {
+    fn check_in_use(
+        &self,
+        zone: &Zone,
+        block: BlockIndex,
+        frames: Range<usize>,
+    ) -> Result<Attempt, FreeError> {
         let state = self.states[block].get();
         let pfn = |frame: usize| zone.pfn(block * FRAMES + frame);
         match state.phase() {
@@ -216,28 +224,34 @@ impl BlockAllocator<'_> {
             Phase::Block | Phase::SecondHalf if self.is_bad(block, frames.start, state) => {
                 Err(FreeError::Leaked(pfn(frames.start)))
             }
-            // What changes is looked at again when it is freed.
-            Phase::Block | Phase::SecondHalf | Phase::Changing => Ok(()),
+            Phase::Block | Phase::SecondHalf => Ok(Attempt::Done),
+            Phase::Changing => Ok(Attempt::Again),
             // Frames inside a block that is out of service look as if they were in use.
-            Phase::Open if !state.has_bad() && self.rows[block].are_in_use(frames.clone()) => Ok(()),
-            Phase::Open => { frames }.try_for_each(|frame| match self.rows[block].look(frame) {
-                Use::Block(..) => Ok(()),
-                Use::Free => Err(FreeError::DoubleFree(pfn(frame))),
-                Use::InsideWithheld => Err(FreeError::Leaked(pfn(frame))),
-                Use::Withheld => Err(self.why_withheld(block, frame, pfn(frame))),
-            }),
+            Phase::Open if !state.has_bad() && self.rows[block].are_in_use(frames.clone()) => {
+                Ok(Attempt::Done)
+            }
+            Phase::Open => {
+                { frames }.try_fold(Attempt::Done, |all, frame| match self.rows[block].look(frame) {
+                    Use::Block(..) => Ok(all),
+                    // Another CPU frees it, or owns another part of its block and cuts it.
+                    Use::Changing => Ok(Attempt::Again),
+                    Use::Free => Err(FreeError::DoubleFree(pfn(frame))),
+                    Use::InsideWithheld => Err(FreeError::Leaked(pfn(frame))),
+                    Use::Withheld => Err(self.why_withheld(block, frame, pfn(frame))),
+                })
+            }
         }
     }
 
-    /// Frees frames of one pageblock, the first of which is `pfn`.
+    /// Frees frames of one pageblock. What is left to do is the rest of them.
     fn try_free_part(
         &self,
         cpu: CpuId,
         zone: &Zone,
         block: BlockIndex,
-        frames: Range<usize>,
-        pfn: Pfn,
+        rest: &mut Range<usize>,
     ) -> Result<Attempt, FreeError> {
+        let pfn = zone.pfn(block * FRAMES + rest.start);
         let state = self.states[block].get();
         match state.phase() {
             Phase::Absent => return Err(FreeError::Foreign(pfn)),
@@ -247,27 +261,35 @@ impl BlockAllocator<'_> {
             Phase::SecondHalf => self.cut_pair(head_of(block)),
             Phase::Block if state.has_bad() => return Err(FreeError::Leaked(pfn)),
             Phase::Block if state.block_order() > Order::PAGEBLOCK => self.cut_pair(block),
-            Phase::Block if frames.len() == FRAMES => {
+            Phase::Block if rest.len() == FRAMES => {
                 if self.free_whole(cpu, zone.id, block, Order::PAGEBLOCK) {
                     return Ok(Attempt::Done);
                 }
             }
             Phase::Block => self.open_in_use(block, Order::PAGEBLOCK),
-            Phase::Open => return self.free_rows(block, frames, pfn),
+            Phase::Open => return self.free_rows(zone, block, rest),
         }
         Ok(Attempt::Again)
     }
 
-    fn free_rows(&self, block: BlockIndex, frames: Range<usize>, pfn: Pfn) -> Result<Attempt, FreeError> {
-        let rows = &self.rows[block];
-        [frames.start, frames.end]
-            .into_iter()
-            .filter(|border| *border < FRAMES)
-            .for_each(|border| rows.cut_at(border));
-        // The last rows of a block first: nothing can begin where the first one is.
-        for (row, part) in rows_of(frames).rev() {
-            let row = rows.release(row, part).map_err(|_| FreeError::DoubleFree(pfn))?;
-            self.note_free(block, row);
+    fn free_rows(
+        &self,
+        zone: &Zone,
+        block: BlockIndex,
+        rest: &mut Range<usize>,
+    ) -> Result<Attempt, FreeError> {
+        while rest.start < rest.end {
+            match self.rows[block].free_first(rest.clone()) {
+                Ok((freed, row)) => {
+                    rest.start += freed;
+                    self.note_free(block, row);
+                }
+                Err(Refused::Changing) => return Ok(Attempt::Again),
+                // If all are in use by now, there were other blocks before.
+                Err(Refused::NoBlock) => {
+                    return self.check_in_use(zone, block, rest.clone()).map(|_| Attempt::Again);
+                }
+            }
         }
         Ok(Attempt::Done)
     }
@@ -291,14 +313,11 @@ impl BlockAllocator<'_> {
             Phase::Block => self.open_in_use(block, Order::ZERO),
             // The CPU that made parts of it owns them.
             Phase::Open if frames.is_empty() => return Ok(Attempt::Done),
-            Phase::Open => {
-                let around = |frame: usize| match self.rows[block].look(frame) {
-                    Use::Block(start, order) => start..start + order.frames() as usize,
-                    _ => frame..frame + 1,
-                };
-                self.rows[block].split(around(frames.start).start..around(frames.end - 1).end);
-                return Ok(Attempt::Done);
-            }
+            Phase::Open => match self.rows[block].split(frames) {
+                Ok(()) => return Ok(Attempt::Done),
+                Err(Refused::Changing) => {}
+                Err(Refused::NoBlock) => return Err(FreeError::DoubleFree(pfn)),
+            },
         }
         Ok(Attempt::Again)
     }

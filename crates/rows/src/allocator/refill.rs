@@ -98,8 +98,11 @@ impl BlockAllocator<'_> {
 
     /// One block of a pageblock, whoever reserves it.
     pub(super) fn take_one(&self, block: BlockIndex, wanted: Wanted) -> Option<usize> {
-        let frame =
-            Rows::rows_from(0, wanted.order).find_map(|row| self.rows[block].take(row, wanted.order))?;
+        let take = |row| self.rows[block].take(row, wanted.order);
+        let Some(frame) = Rows::rows_from(0, wanted.order).find_map(take) else {
+            self.note_missed(block, wanted.order);
+            return None;
+        };
         self.note_taken(block, wanted.order);
         self.still(block, frame, wanted)
     }
@@ -208,7 +211,21 @@ impl BlockAllocator<'_> {
         let zone = self.zone_at(block);
         zone.note_unreserved();
         if let Some(cpu) = before.owner().filter(|cpu| self.is_known(*cpu)) {
-            self.lists_at(zone.id, cpu).all_at_hand().for_each(|at_hand| at_hand.forget(block));
+            self.forget(zone.id, cpu, block);
+        }
+    }
+
+    /// A CPU does not reserve a pageblock any more, and has it no longer at hand.
+    ///
+    /// If it reserves it by now, whoever did that may have put it at hand before this forgot it. Then nobody reserves it: else the CPU could
+    /// not give it up.
+    pub(super) fn forget(&self, zone: ZoneId, cpu: CpuId, block: BlockIndex) {
+        let mut forgot_any = false;
+        for at_hand in self.lists_at(zone, cpu).all_at_hand() {
+            forgot_any |= at_hand.forget(block);
+        }
+        if forgot_any && self.states[block].get().is_reserved_by(cpu) {
+            self.unreserve(block, |state| state.is_reserved_by(cpu));
         }
     }
 

@@ -123,7 +123,7 @@ impl BlockAllocator<'_> {
         let ours = state.reserved_by(needy.cpu);
         let taken = self.states[block].update(|now| (now == state).then_some(ours)).is_ok();
         if taken {
-            self.lists_at(needy.zone, cpu).all_at_hand().for_each(|at_hand| at_hand.forget(block));
+            self.forget(needy.zone, cpu, block);
             self.put_at_hand(needy.lists.at_hand(needy.wanted), Some(block), needy.cpu);
         }
         taken

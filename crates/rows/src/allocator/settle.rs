@@ -7,7 +7,7 @@ use super::whole::UNCOUNTED;
 use crate::atomic::{Relaxed, SeqCst};
 use crate::cpu_lists::count;
 use crate::index::BlockIndex;
-use crate::row::Row;
+use crate::row::{ROW_ORDER, Row};
 use crate::state::{Phase, State};
 use crate::zone::Zone;
 
@@ -21,6 +21,17 @@ impl BlockAllocator<'_> {
         let state = self.states[block].get();
         if state.minds(row) {
             self.mind(block, state);
+        }
+    }
+
+    /// A block of this order could not be taken from a pageblock.
+    ///
+    /// If it would have several rows, some of them may have been taken until the next one was found in use. Whoever looked at the pageblock
+    /// meanwhile, because of a free or since it gave the pageblock up, saw less than there is: so they count as freed.
+    #[inline]
+    pub(super) fn note_missed(&self, block: BlockIndex, order: Order) {
+        if order.index() > ROW_ORDER {
+            self.note_free(block, Row::FREE);
         }
     }
 
@@ -77,7 +88,17 @@ impl BlockAllocator<'_> {
         };
         let Ok(before) = self.states[block].update(begin) else { return false };
         if !self.rows[block].close() {
-            self.states[block].change(Phase::Changing, Phase::Open);
+            // Whoever found it in its set meanwhile saw that it does not belong there, and removed it. So it begins anew, in no set.
+            let reopened =
+                self.states[block].update(|state| Some(state.in_phase(Phase::Open).marked(0).counted(false)));
+            self.leave_set_of(block, before);
+            if reopened.is_ok_and(|state| state.is_isolated()) {
+                // Whoever took it out of service left this to whoever changes it.
+                self.uncount(block);
+            } else if before.is_counted() {
+                // Who freed something meanwhile did not mind.
+                self.index.set(UNCOUNTED).add(block);
+            }
             return false;
         }
         self.leave_set_of(block, before);

@@ -8,6 +8,7 @@ use super::{BlockAllocator, blocks_in};
 use crate::atomic::Relaxed;
 use crate::cpu_lists::{TYPES, count};
 use crate::index::BlockIndex;
+use crate::row::Row;
 use crate::state::{Phase, State};
 use crate::zone::Zone;
 
@@ -196,8 +197,12 @@ impl BlockAllocator<'_> {
         let opened = self.turn_into(block, |_| open);
         if opened {
             self.rows[block].open();
-            if self.states[block].get().is_isolated() {
+            let now = self.states[block].get();
+            if now.is_isolated() {
                 self.unreserve(block, |_| true);
+            } else if open.owner().is_some() && now.owner().is_none() {
+                // It went out of service and came back, or somebody drained this CPU: whoever looked at it then did not see all rows.
+                self.note_free(block, Row::FREE);
             }
         }
         opened

@@ -147,7 +147,7 @@ impl BlockAllocator<'_> {
         order: Order,
         heads: usize,
     ) -> bool {
-        if order.frames() as usize >= ROW_FRAMES {
+        if order.frames() as usize > ROW_FRAMES {
             return false;
         }
         let Ok(row) = self.rows[block].put_blocks(row, order, heads) else { return false };

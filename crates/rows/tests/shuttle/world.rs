@@ -1,0 +1,91 @@
+//! An allocator under shuttle, and who owns which frame of it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool as Flag, Ordering};
+
+use pageset_core::{
+    Config, CpuId, MigrateType, NodeId, Order, Pfn, Request, RequestTraits, ZoneConfig, ZoneKind,
+};
+use pageset_rows::{BlockAllocator, Tables};
+use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
+use shuttle::sync::Mutex;
+
+/// Pageblocks of the machine: few, so that threads meet, and memory is short.
+pub(crate) const FRAMES: u64 = 4 * 512;
+
+pub(crate) type Blocks = Vec<(Pfn, Order)>;
+
+/// Runs many schedules: random ones, and ones in which a thread seldom has to wait, but long. Tables are made on the stack, so that has to be larger than usual.
+pub(crate) fn check(body: impl Fn() + Send + Sync + 'static) {
+    let iterations = std::env::var("SHUTTLE_ITERATIONS").ok().and_then(|text| text.parse().ok());
+    let mut config = shuttle::Config::new();
+    config.stack_size = 1 << 20;
+    config.max_steps = shuttle::MaxSteps::FailAfter(100_000_000);
+    let (iterations, body) = (iterations.unwrap_or(2000), Arc::new(body));
+    let run = |scheduler: Box<dyn Scheduler + Send>| {
+        let body = body.clone();
+        shuttle::Runner::new(scheduler, config.clone()).run(move || body());
+    };
+    run(Box::new(RandomScheduler::new(iterations)));
+    run(Box::new(PctScheduler::new(3, iterations)));
+}
+
+pub(crate) fn order(order: u8) -> Order {
+    Order::new(order).expect("small")
+}
+
+/// An allocator, who owns which frame, and blocks on their way from one CPU to another.
+pub(crate) struct World {
+    pub(crate) allocator: BlockAllocator<'static>,
+    owned: Vec<Flag>,
+    pub(crate) mailbox: Mutex<Blocks>,
+    pub(crate) left: Mutex<Blocks>,
+}
+
+impl World {
+    pub(crate) fn new(cpus: usize) -> Self {
+        let regions = [0..FRAMES];
+        let zones =
+            [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..FRAMES, regions: &regions }];
+        let nodes = vec![NodeId(0); cpus];
+        let mut config = Config::new(&zones, &nodes);
+        config.min_free_kbytes = Some(0);
+        let tables = Tables::on_heap(&config).expect("the zone is possible");
+        Self {
+            allocator: BlockAllocator::new(&config, tables).expect("the zone is possible"),
+            owned: (0..FRAMES).map(|_| Flag::new(false)).collect(),
+            mailbox: Mutex::new(Vec::new()),
+            left: Mutex::new(Vec::new()),
+        }
+    }
+
+    pub(crate) fn mark(&self, pfn: Pfn, frames: u64, to: bool) {
+        for frame in pfn.0..pfn.0 + frames {
+            let before = self.owned[frame as usize].swap(to, Ordering::Relaxed);
+            assert_ne!(before, to, "frame {frame} has two owners, or none");
+        }
+    }
+
+    pub(crate) fn alloc(&self, cpu: CpuId, order: Order, migratetype: MigrateType) -> Option<(Pfn, Order)> {
+        let request = Request::new(order).of_type(migratetype).with(RequestTraits::NO_WATERMARKS);
+        let pfn = self.allocator.alloc(cpu, &request).ok()?;
+        self.mark(pfn, u64::from(order.frames()), true);
+        Some((pfn, order))
+    }
+
+    pub(crate) fn free(&self, cpu: CpuId, (pfn, order): (Pfn, Order)) {
+        self.mark(pfn, u64::from(order.frames()), false);
+        self.allocator.free(cpu, pfn, order).expect("it is in use");
+    }
+
+    /// Everything comes back, and nothing is missing.
+    pub(crate) fn end(&self) {
+        let left = std::mem::take(&mut *self.mailbox.lock().expect("nobody panicked"));
+        left.into_iter().for_each(|block| self.free(CpuId(0), block));
+        self.allocator.drain_all();
+        let census = self.allocator.validate().unwrap_or_else(|violation| panic!("{violation}"));
+        assert_eq!((census.free, census.cached, census.allocated), (FRAMES, 0, 0));
+        let whole: u64 = self.allocator.zones().map(|zone| zone.whole_pageblocks).sum();
+        assert_eq!(whole, FRAMES / 512, "a pageblock whose frames are all free is whole");
+    }
+}
