@@ -50,6 +50,8 @@ pub struct CpuLists {
     pub(crate) offset: u64,
     /// Where this CPU looked for a pageblock last.
     pub(crate) near: AtomicU32,
+    /// Its spare whole pageblock, plus 1: a hint that may be old.
+    pub(crate) spare: AtomicU32,
     pub(crate) activity: Activity,
     /// By type: the pageblock for single frames, and the one for blocks of several.
     at_hand: [[AtHand; 2]; TYPES],
@@ -70,6 +72,7 @@ impl CpuLists {
             Self {
                 offset: 0,
                 near: AtomicU32::new(0),
+                spare: AtomicU32::new(0),
                 activity: Activity::new(),
                 at_hand: array!(array!(AtHand::new())),
                 counters: Counters::new(),

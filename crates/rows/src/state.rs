@@ -23,6 +23,8 @@ pub(crate) enum Phase {
     Changing = 5,
     /// Free as a whole, and out of service.
     Parked = 6,
+    /// Free as a whole, and at hand for one CPU.
+    Spare = 7,
 }
 
 /// Everything about a pageblock but its frames.
@@ -63,7 +65,8 @@ impl State {
             3 => Phase::SecondHalf,
             4 => Phase::Open,
             5 => Phase::Changing,
-            _ => Phase::Parked,
+            6 => Phase::Parked,
+            _ => Phase::Spare,
         }
     }
 

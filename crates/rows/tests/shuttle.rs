@@ -352,6 +352,32 @@ fn rows_that_were_taken_in_vain_are_found_again() {
     });
 }
 
+/// Its spare pageblock is wanted by all at once: as the next one of the CPU, by others, and out of service.
+#[test]
+fn one_gets_the_spare_pageblock_of_a_cpu() {
+    check(|| {
+        let world = Arc::new(World::new(2));
+        let work = |world: &World, cpu: u32| {
+            for _ in 0..2 {
+                let block = world.alloc(CpuId(cpu), order(9), MigrateType::Movable).expect("memory enough");
+                world.free(CpuId(0), block);
+            }
+        };
+        let others: Vec<_> = (0..2)
+            .map(|cpu| {
+                let world = world.clone();
+                thread::spawn(move || work(&world, cpu))
+            })
+            .collect();
+        world.allocator.isolate_pageblock(CpuId(1), Pfn(0)).expect("it is in service");
+        world.allocator.unisolate_pageblock(CpuId(1), Pfn(0), MigrateType::Movable).expect("it is not");
+        world.allocator.drain_cpu(CpuId(0)).expect("it is a CPU");
+        others.into_iter().for_each(|other| other.join().expect("it ends"));
+        world.allocator.validate().unwrap_or_else(|violation| panic!("{violation}"));
+        world.end();
+    });
+}
+
 /// One of them gives up a pageblock, and forgets it after the other one has it at hand again.
 #[test]
 fn threads_that_share_a_cpu_have_at_hand_what_it_reserves() {

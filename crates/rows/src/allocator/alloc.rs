@@ -73,6 +73,13 @@ impl BlockAllocator<'_> {
     /// From another row of the pageblock at hand, or wherever there is one.
     #[inline(never)]
     fn alloc_near(&self, cpu: CpuId, request: &Request) -> Result<Pfn, AllocError> {
+        if request.order == Order::PAGEBLOCK
+            && let Some(zone) = self.home_zone(cpu, request)
+            && let Some(block) = self.take_spare(zone, cpu, request.migratetype)
+        {
+            self.lists_at(zone, cpu).activity.note();
+            return Ok(self.zones[zone.index()].pfn(block * FRAMES));
+        }
         if let Some(zone) = self.home_zone(cpu, request)
             && request.order < Order::PAGEBLOCK
         {

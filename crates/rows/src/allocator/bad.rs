@@ -67,6 +67,10 @@ impl BlockAllocator<'_> {
                 false
             }
             Phase::Parked => self.unpark(block),
+            Phase::Spare => {
+                self.give_spare(block);
+                false
+            }
             Phase::Block => self.mark_block(block, state),
             Phase::SecondHalf => {
                 let head = self.states[head_of(block)].get();
@@ -109,7 +113,7 @@ impl BlockAllocator<'_> {
             Phase::Open | Phase::Changing => {
                 state.has_bad() && BadBits::of(&self.bad, block).is_some_and(|bad| bad.is_bad(frame))
             }
-            Phase::Absent | Phase::Whole | Phase::Parked => false,
+            Phase::Absent | Phase::Whole | Phase::Parked | Phase::Spare => false,
         }
     }
 

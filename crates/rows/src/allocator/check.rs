@@ -74,6 +74,12 @@ impl BlockAllocator<'_> {
         match state.phase() {
             Phase::Absent => {}
             Phase::Whole | Phase::Parked => census.free = frames,
+            Phase::Spare => {
+                census.cached = frames;
+                if state.is_isolated() || !self.is_spare_of_any(zone.id, block) {
+                    return Err("a spare pageblock is at hand for a CPU, and in service");
+                }
+            }
             Phase::Block | Phase::SecondHalf => {
                 if state.phase() == Phase::Block {
                     self.check_pair(zone, block, state)?;

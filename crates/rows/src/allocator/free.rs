@@ -46,7 +46,7 @@ impl BlockAllocator<'_> {
         let wrong = |allocated| Err(FreeError::WrongOrder { pfn, given: order, allocated });
         match state.phase() {
             Phase::Absent => Err(FreeError::Foreign(pfn)),
-            Phase::Whole | Phase::Parked => Err(FreeError::DoubleFree(pfn)),
+            Phase::Whole | Phase::Parked | Phase::Spare => Err(FreeError::DoubleFree(pfn)),
             Phase::SecondHalf => Err(FreeError::NotABlock(pfn)),
             Phase::Block if frame != 0 => Err(FreeError::NotABlock(pfn)),
             Phase::Block if state.has_bad() => Err(FreeError::Leaked(pfn)),

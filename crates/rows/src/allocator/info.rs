@@ -40,7 +40,10 @@ impl BlockAllocator<'_> {
             self.count_frees(zone);
             let is_isolated = |block: &usize| self.states[*block].get().is_isolated();
             let reserved = || self.reserved_in(zone.id);
-            let at_hand = reserved().map(|block| self.rows[block].free() as u64).sum();
+            let is_spare = |block: &usize| self.states[*block].get().phase() == Phase::Spare;
+            let spare = zone.blocks.clone().filter(is_spare).count();
+            let of_reserved: u64 = reserved().map(|block| self.rows[block].free() as u64).sum();
+            let at_hand = of_reserved + (spare * FRAMES) as u64;
             let whole_at_hand = reserved().filter(|block| self.rows[*block].is_free()).count();
             ZoneUse {
                 kind: zone.kind,
@@ -48,7 +51,7 @@ impl BlockAllocator<'_> {
                 managed: zone.managed(),
                 free: zone.free_at_least() + at_hand,
                 at_hand,
-                whole_pageblocks: (zone.whole_blocks() + whole_at_hand) as u64,
+                whole_pageblocks: (zone.whole_blocks() + whole_at_hand + spare) as u64,
                 isolated_pageblocks: zone.blocks.clone().filter(is_isolated).count() as u64,
                 reserved_highatomic: (zone.reserved.load(Relaxed) * FRAMES) as u64,
                 watermarks: Watermarks {
@@ -91,7 +94,7 @@ impl BlockAllocator<'_> {
         match state.phase() {
             Phase::SecondHalf => Some(self.states[head_of(block)].get().migratetype()),
             Phase::Block | Phase::Open => Some(state.migratetype()),
-            Phase::Absent | Phase::Whole | Phase::Parked | Phase::Changing => None,
+            Phase::Absent | Phase::Whole | Phase::Parked | Phase::Spare | Phase::Changing => None,
         }
     }
 

@@ -31,6 +31,7 @@ impl BlockAllocator<'_> {
             self.uncount(block);
         }
         self.withdraw(block);
+        self.give_spare(block);
         Ok(())
     }
 

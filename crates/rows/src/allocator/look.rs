@@ -38,7 +38,7 @@ impl BlockAllocator<'_> {
                 Use::Block(start, order) => Use::Block(frame - start, order),
                 other => other,
             },
-            Phase::Whole | Phase::Parked => Use::Free,
+            Phase::Whole | Phase::Parked | Phase::Spare => Use::Free,
             Phase::Block | Phase::SecondHalf | Phase::Absent => Use::Withheld,
         }
     }
@@ -49,7 +49,7 @@ impl BlockAllocator<'_> {
         self.locate(pfn).is_some_and(|(_, index)| {
             let (block, frame) = (index / FRAMES, index % FRAMES);
             match self.states[block].get().phase() {
-                Phase::Whole | Phase::Parked => true,
+                Phase::Whole | Phase::Parked | Phase::Spare => true,
                 Phase::Open => self.rows[block].look(frame) == Use::Free,
                 _ => false,
             }
@@ -63,7 +63,8 @@ impl BlockAllocator<'_> {
             let block = index / FRAMES;
             let state = self.states[block].get();
             let is_free = state.phase() == Phase::Open && self.rows[block].is_free();
-            !state.is_isolated() && (self.is_published(block) || is_free)
+            let is_spare = state.phase() == Phase::Spare;
+            !state.is_isolated() && (self.is_published(block) || is_spare || is_free)
         })
     }
 
@@ -72,7 +73,8 @@ impl BlockAllocator<'_> {
     pub fn largest_free_order(&self) -> Option<Order> {
         let is_whole = |block: usize| {
             let state = self.states[block].get();
-            state.gives() && self.rows[block].is_free() || self.is_published(block)
+            let is_spare = state.phase() == Phase::Spare && !state.is_isolated();
+            state.gives() && self.rows[block].is_free() || is_spare || self.is_published(block)
         };
         if (0..self.states.len()).step_by(2).any(|block| is_whole(block) && is_whole(block + 1)) {
             return Order::new(MAX_ORDER as u8);

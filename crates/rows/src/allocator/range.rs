@@ -83,6 +83,7 @@ impl BlockAllocator<'_> {
 
     fn take_place(&self, index: usize, wanted: Wanted) -> bool {
         let (block, frame) = (index / FRAMES, index % FRAMES);
+        self.give_spare(block);
         if self.claim_whole_at(self.zone_at(block), block, 1) {
             if !self.open(block, State::open(wanted.migratetype)) {
                 return false;
@@ -220,7 +221,7 @@ impl BlockAllocator<'_> {
         let pfn = |frame: usize| zone.pfn(block * FRAMES + frame);
         match state.phase() {
             Phase::Absent => Err(FreeError::Foreign(pfn(frames.start))),
-            Phase::Whole | Phase::Parked => Err(FreeError::DoubleFree(pfn(frames.start))),
+            Phase::Whole | Phase::Parked | Phase::Spare => Err(FreeError::DoubleFree(pfn(frames.start))),
             Phase::Block | Phase::SecondHalf if self.is_bad(block, frames.start, state) => {
                 Err(FreeError::Leaked(pfn(frames.start)))
             }
@@ -255,7 +256,7 @@ impl BlockAllocator<'_> {
         let state = self.states[block].get();
         match state.phase() {
             Phase::Absent => return Err(FreeError::Foreign(pfn)),
-            Phase::Whole | Phase::Parked => return Err(FreeError::DoubleFree(pfn)),
+            Phase::Whole | Phase::Parked | Phase::Spare => return Err(FreeError::DoubleFree(pfn)),
             // Another CPU that owns a part of the same block may be faster with what follows: then one looks again.
             Phase::Changing => {}
             Phase::SecondHalf => self.cut_pair(head_of(block)),
@@ -304,8 +305,12 @@ impl BlockAllocator<'_> {
         let state = self.states[block].get();
         match state.phase() {
             // Of a pair, the other half: another CPU that owns it has freed it.
-            Phase::Absent | Phase::Whole | Phase::Parked if frames.is_empty() => return Ok(Attempt::Done),
-            Phase::Absent | Phase::Whole | Phase::Parked => return Err(FreeError::DoubleFree(pfn)),
+            Phase::Absent | Phase::Whole | Phase::Parked | Phase::Spare if frames.is_empty() => {
+                return Ok(Attempt::Done);
+            }
+            Phase::Absent | Phase::Whole | Phase::Parked | Phase::Spare => {
+                return Err(FreeError::DoubleFree(pfn));
+            }
             Phase::Changing => {}
             Phase::SecondHalf => self.cut_pair(head_of(block)),
             Phase::Block if state.has_bad() => return Err(FreeError::Leaked(pfn)),

@@ -231,6 +231,7 @@ impl BlockAllocator<'_> {
 
     /// Nobody reserves a pageblock of this zone from here on. O(CPUs).
     pub(super) fn unreserve_all(&self, zone: &Zone) {
+        self.give_spares(zone);
         if !zone.has_reserved() {
             return;
         }
@@ -239,8 +240,9 @@ impl BlockAllocator<'_> {
         }
     }
 
-    /// A CPU reserves nothing of a zone from here on.
+    /// A CPU keeps nothing of a zone from here on.
     pub(super) fn unreserve_of(&self, zone: ZoneId, cpu: CpuId) {
+        self.give_spare_of(self.lists_at(zone, cpu));
         for at_hand in self.lists_at(zone, cpu).all_at_hand().filter(|at_hand| at_hand.get().is_some()) {
             self.put_at_hand(at_hand, None, cpu);
         }

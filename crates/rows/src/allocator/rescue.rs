@@ -14,6 +14,7 @@ use crate::zone::Zone;
 impl BlockAllocator<'_> {
     pub(super) fn rescue(&self, needy: Needy<'_>, request: &Request) -> Option<(ZoneId, usize)> {
         let zone = &self.zones[needy.zone.index()];
+        self.give_spares(zone);
         let floor = zone.floor(request, Watermark::Min);
         let mut is_tight = false;
         if floor > 0 && !self.is_free_at_least(zone, floor.saturating_add(PAGEBLOCK as u64)) {
@@ -145,6 +146,7 @@ impl BlockAllocator<'_> {
 
     /// Makes a pageblock whole if all of its frames are free, whoever reserves it.
     pub(super) fn reap_block(&self, block: BlockIndex) {
+        self.give_spare(block);
         if self.rows[block].is_free() {
             self.unreserve(block, |_| true);
             self.settle(block);

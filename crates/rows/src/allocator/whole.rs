@@ -155,6 +155,9 @@ impl BlockAllocator<'_> {
 
     /// Frees a block of pageblock size or twice that. `false` if it is no such block in use.
     pub(super) fn free_whole(&self, cpu: CpuId, zone: ZoneId, block: BlockIndex, order: Order) -> bool {
+        if order == Order::PAGEBLOCK && self.free_to_spare(self.lists_at(zone, cpu), block) {
+            return true;
+        }
         let parts = block..block + blocks_in(order);
         let is_second =
             |part: BlockIndex| self.states.get(part).is_some_and(|s| s.get().phase() == Phase::SecondHalf);

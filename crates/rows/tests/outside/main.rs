@@ -17,6 +17,7 @@ mod reserve;
 mod reviewers;
 mod settings;
 mod soon;
+mod spare;
 mod split;
 mod threads;
 mod whole_use;
