@@ -1,12 +1,13 @@
 //! The 2023 series that tunes `high` by itself: kbuild, netperf SCTP and lmbench AF_UNIX, patch by patch.
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use pageset_report::comparison::Quantity;
 use pageset_report::plot::{Axis, Mark};
 use pageset_report::{Cell, Column, Row, Table};
 
 use super::kernel_build::build_time;
 use super::published::published;
+use super::recorded_build;
 use super::simulated::{self, Case, Experiment, Figure, Fit, Metric, Panels, Simulated};
 use super::study::{Findings, Options, Study};
 use crate::Progress;
@@ -42,6 +43,8 @@ const QUICK: [&str; 3] = ["base", "patch5", "patch7"];
 
 /// Tables of the first version, which are the first ones.
 const TABLES_V1: usize = 3;
+/// Which of them is the build.
+const BUILD: usize = 0;
 
 /// Builds that ran at once in the third version.
 const BUILDS_V3: u32 = 8;
@@ -71,20 +74,27 @@ impl Study for PcpAutoTuning {
     }
 
     fn run(&self, options: &Options, progress: &mut dyn Progress) -> Result<Findings> {
-        let mut experiments = experiments()?;
+        let mut experiments = experiments()?.to_vec();
         if options.is_quick {
             for experiment in &mut experiments {
                 experiment.cases.retain(|case| QUICK.contains(&case.name.as_str()));
             }
         }
+        experiments.push(recorded_build::experiment(&experiments[BUILD]));
         let drawn = experiments[0].cases.iter().map(|case| case.name.as_str());
         let fitted = simulated::fitted(&experiments, options, progress)?;
         let mut simulated = simulated::run(&experiments, &fitted, options, progress)?;
+        let build_steps = {
+            // What copies find is no second table of the text.
+            let copies = simulated.tables.pop().context("copies are the last")?;
+            let drains = recorded_build::base_drains(&simulated, [experiments.len() - 1, BUILD]);
+            recorded_build::table(&copies, &simulated.tables[BUILD], drains)
+        };
         for (table, index) in simulated.tables.iter_mut().zip(0..) {
             // The last table has the rows of another version.
             table.set_group(if index < TABLES_V1 { "first version" } else { "third version's build" });
         }
-        let memory = memory(&experiments[0], &simulated);
+        let memory = memory(&experiments[BUILD], &simulated);
         let panels = Panels {
             title: "PCP auto-tuning, patch by patch: published and simulated",
             axis: Axis::categories("kernel", drawn),
@@ -96,7 +106,7 @@ impl Study for PcpAutoTuning {
             notes: NOTES.map(str::to_owned).to_vec(),
             explanations: simulated.explanations(&EXPLANATIONS, options),
             tables: simulated.tables,
-            more: vec![memory],
+            more: vec![build_steps, memory],
             machine: format!("simulated: {KBUILD_MACHINE}, {NETWORK_MACHINE}"),
             policies: STATES.map(|(_, policy)| policy.to_owned()).to_vec(),
             seeds: Some(options.seeds()),
