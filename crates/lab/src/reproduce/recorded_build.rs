@@ -25,6 +25,10 @@ const CLEANING_UP: &str = "Those of the copies are not the build's. In its 4 s t
      machine. A player that keeps them has no drain of free_high at all. So the copies support the published steps of alloc_zone, and \
      say nothing of those of free_high.";
 
+/// What a quick run says instead.
+pub(super) const LEFT_OUT: &str =
+    "A quick run plays no copies of a recorded build: each takes half a minute of CPU time.";
+
 /// The rows of `build`, run as copies of the recording on the same CPUs. Nothing is fitted.
 pub(super) fn experiment(build: &Experiment) -> Experiment {
     let is_shared = |quantity: &Quantity| COLUMNS.contains(&quantity.key.as_str());
