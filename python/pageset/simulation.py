@@ -16,7 +16,7 @@ class RunSpec:
     machine: str
     """Name of a bundled machine, or a machine file."""
     workload: str
-    """Name of a workload, or ``trace:`` and the path of a recording."""
+    """Name of a workload, or ``trace:`` and the path of a recording, or ``bundled:`` and the name of one that is built in."""
     policy: str
     """Name of a policy."""
     cpus: int | None = None

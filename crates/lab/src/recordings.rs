@@ -16,6 +16,19 @@ pub static BUNDLED: &[u8] = include_bytes!("../bundled/k618_2c_make_lua_j4.pgtra
 /// What stands in messages and results instead of its path.
 const BUNDLED_NAME: &str = "k618_2c_make_lua_j4 (bundled)";
 
+/// All recordings that are built in, by name: that of Lua, and the first 4 s of `make -j4` of OpenSSL on the same machine, with no
+/// file in memory before, of which a study plays copies.
+const ALL: [(&str, &[u8]); 2] = [
+    ("k618_2c_make_lua_j4", BUNDLED),
+    ("k618_2c_make_openssl_j4", include_bytes!("../bundled/k618_2c_make_openssl_j4.pgtrace")),
+];
+
+/// Opens one of the recordings that are built in; `None` if none has this name.
+pub(crate) fn bundled_named(name: &str) -> Option<Result<Box<dyn TraceReader>, TraceError>> {
+    let (name, bytes) = ALL.iter().find(|(known, _)| *known == name)?;
+    Some(OpenOptions::new().open_bytes(Path::new(name), bytes.to_vec()))
+}
+
 /// Opens the recording that is built in.
 ///
 /// # Errors

@@ -15,6 +15,7 @@ mod owned_blocks;
 mod page_fault;
 mod pcp_auto_tuning;
 mod published;
+mod recorded_build;
 mod reproduction;
 mod simulated;
 mod sliced_frees;

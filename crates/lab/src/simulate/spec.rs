@@ -6,11 +6,13 @@ use std::path::Path;
 use anyhow::{Context as _, Result, anyhow, bail};
 use pageset_core::policy::{BatchRule, HighRule};
 use pageset_sim::{MACHINES, Machine, TickPhase};
-use pageset_trace::{Layout, read_description};
+use pageset_trace::{Layout, TraceReader, read_description};
 use pageset_workload::contest::Entrant;
 use pageset_workload::load::{Generation, Plan, PlanError, Played, Recorded, Settings, Setup, Workload};
 use pageset_workload::{VmSettings, names_policy_file, read_policy};
 use serde::{Deserialize, Serialize};
+
+use crate::recordings::bundled_named;
 
 /// One simulation: everything that decides its result, besides the program and the machine's file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,7 +20,7 @@ use serde::{Deserialize, Serialize};
 pub struct RunSpec {
     /// Name of a bundled machine, or a machine file.
     pub machine: String,
-    /// Name of a workload, or `trace:` and the path of a recording.
+    /// Name of a workload, or `trace:` and the path of a recording, or `bundled:` and the name of one that is built in.
     pub workload: String,
     /// Name of a policy of Linux's allocator, or of an allocator of our own.
     pub policy: String,
@@ -55,6 +57,8 @@ pub(super) enum Work {
 
 /// What a recording's path is preceded by.
 const TRACE: &str = "trace:";
+/// What the name of a recording that is built in is preceded by.
+const BUNDLED: &str = "bundled:";
 /// Time of a recording that is played before measuring begins, and measured, in milliseconds. Guess: page sets fill
 /// within the first.
 const RECORDED_MS: (u64, u64) = (100, 500);
@@ -65,12 +69,21 @@ pub fn recording(workload: &str) -> Option<&Path> {
     workload.strip_prefix(TRACE).map(Path::new)
 }
 
+/// The recording that a workload of this name plays, opened; `None` if it is no recording.
+fn opened(workload: &str) -> Option<Result<Box<dyn TraceReader>>> {
+    if let Some(path) = recording(workload) {
+        return Some(pageset_trace::open(path).map_err(Into::into));
+    }
+    let name = workload.strip_prefix(BUNDLED)?;
+    let reader = bundled_named(name).with_context(|| format!("no bundled recording is `{name}`"));
+    Some(reader.and_then(|opened| Ok(opened?)))
+}
+
 impl Work {
     fn find(name: &str, settings: &Settings) -> Result<Self> {
-        if let Some(path) = recording(name) {
+        if let Some(reader) = opened(name) {
             settings.is_empty().then_some(()).context("a recording has no parameters to set")?;
-            let recorded = pageset_trace::open(path).and_then(|mut reader| Recorded::read(&mut *reader));
-            return Ok(Self::Recorded(recorded?));
+            return Ok(Self::Recorded(Recorded::read(&mut *reader?)?));
         }
         let workload = Workload::named(name)
             .ok_or_else(|| anyhow!("unknown workload `{name}`; `pageset simulate --list` names all"))?;
@@ -306,6 +319,10 @@ mod tests {
         expect_error(&RunSpec { machine: "pdp-11".to_owned(), ..spec() }, "`pdp-11` is not a file");
         expect_error(&RunSpec { workload: "doom".to_owned(), ..spec() }, "unknown workload `doom`");
         expect_error(&RunSpec { policy: "linux-1.0".to_owned(), ..spec() }, "unknown policy `linux-1.0`");
+        expect_error(
+            &RunSpec { workload: "bundled:doom".to_owned(), ..spec() },
+            "bundled recording is `doom`",
+        );
     }
 
     #[test]
