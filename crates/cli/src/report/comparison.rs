@@ -173,7 +173,7 @@ fn table(dossiers: &[Dossier], names: &[String], order: &[usize]) -> Table {
         Column::ratio("waiting_percent", "waiting for zone locks").with_unit("%"),
         Column::ratio("remote_percent", "freed elsewhere").with_unit("%"),
         Column::count("held_pages_sampled", "pages held at most, as sampled"),
-        Column::count("held_pages_peak", "as replayed"),
+        Column::count("held_pages_peak", "pages held at most, as replayed"),
     ];
     let mut table = Table::new("Recordings", columns);
     for at in order {

@@ -45,9 +45,10 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING)]
 pub(crate) struct TopArgs {
-    /// Time between two readings: 500ms, 1s, 2m [default: 1s, and 1m for openmetrics]
-    #[arg(short, long, value_name = "TIME", value_parser = interval)]
-    interval: Option<Duration>,
+    /// Time between two readings: 500ms, 1s, 2m; a minute for openmetrics, since a second says little of a machine
+    #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = interval)]
+    #[arg(default_value_if("format", "openmetrics", "1m"))]
+    pub(crate) interval: Duration,
     /// Print one interval, and end
     #[arg(long)]
     pub(crate) once: bool,
@@ -79,12 +80,6 @@ impl TopFormat {
 }
 
 impl TopArgs {
-    /// Time between two readings. Metrics are those of a minute: a second says little of a machine.
-    pub(crate) fn interval(&self) -> Duration {
-        let default = if self.format == TopFormat::OpenMetrics { 60 } else { 1 };
-        self.interval.unwrap_or(Duration::from_secs(default))
-    }
-
     /// What makes no sense together.
     pub(crate) fn problem(&self) -> Option<&'static str> {
         let is_written = self.format != TopFormat::Printed(Format::Table) || self.target.output.is_some();
@@ -109,6 +104,23 @@ fn interval(typed: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn metrics_are_those_of_a_minute() {
+        #[derive(clap::Parser)]
+        struct Command {
+            #[command(flatten)]
+            top: TopArgs,
+        }
+        let seconds = |typed: &str| {
+            let typed = typed.split(' ').filter(|word| !word.is_empty());
+            let command = <Command as clap::Parser>::parse_from(std::iter::once("top").chain(typed));
+            command.top.interval.as_secs()
+        };
+        assert_eq!((seconds(""), seconds("--once -f json")), (1, 1));
+        assert_eq!(seconds("--once -f openmetrics"), 60);
+        assert_eq!(seconds("--once -f openmetrics -i 5s"), 5);
+    }
 
     #[test]
     fn intervals_have_a_unit_and_a_range() {

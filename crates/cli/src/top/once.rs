@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write;
+use std::time::Duration;
 
 use anyhow::Result;
 use pageset_lab::advise::SAVED_PERCENT;
@@ -17,6 +18,10 @@ use super::tables;
 use crate::invocation::Invocation;
 use crate::output;
 use crate::signals::Signals;
+use crate::terminal;
+
+/// An interval after which a person would ask what is going on.
+const LONG: Duration = Duration::from_secs(5);
 
 #[derive(Serialize)]
 struct TopDocument<'a> {
@@ -31,7 +36,10 @@ pub(super) fn run(
     signals: &Signals,
     invocation: &Invocation,
 ) -> Result<()> {
-    if !signals.sleep(args.interval()) {
+    if args.interval >= LONG && terminal::is_attended() {
+        output::say(&format!("reading for {:?} ...", args.interval));
+    }
+    if !signals.sleep(args.interval) {
         return Ok(());
     }
     let mut view = monitor.step()?;

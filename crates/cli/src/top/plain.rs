@@ -17,9 +17,9 @@ const CLEAR: &str = "\x1b[H\x1b[J";
 pub(super) fn run(args: &TopArgs, mut monitor: Monitor, signals: &Signals, no_keys: &str) -> Result<()> {
     let mut out = io::stdout().lock();
     let selection = Selection::default();
-    write!(out, "{CLEAR}reading for {:?} ...", args.interval())?;
+    write!(out, "{CLEAR}reading for {:?} ...", args.interval)?;
     out.flush()?;
-    while signals.sleep(args.interval()) {
+    while signals.sleep(args.interval) {
         let view = monitor.step()?;
         // The last line but one stays free, so that nothing scrolls.
         let (width, height) = (super::width(), super::height().saturating_sub(2));

@@ -65,7 +65,7 @@ fn watch(
     signals: &Signals,
 ) -> Result<()> {
     let mut screen = Screen::default();
-    let mut due = Instant::now() + args.interval();
+    let mut due = Instant::now() + args.interval;
     loop {
         terminal.draw(|frame| screen.draw(frame))?;
         loop {
@@ -74,7 +74,7 @@ fn watch(
             }
             let left = due.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                due = Instant::now() + args.interval();
+                due = Instant::now() + args.interval;
                 screen.show(monitor.step()?);
                 break;
             }

@@ -63,6 +63,23 @@ fn rows_do_not_depend_on_jobs_or_interruptions() {
     assert_eq!(rows(here, &["sweep", "plan.toml", "--svg", "plots"]), whole);
     assert_eq!(sorted_lines(&here.join("plan.rows.jsonl")), finished);
     assert!(here.join("plots/waiting.svg").is_file());
+
+    // Four runs have many figures each: the page has a column for each run, and figures that follow dark colours.
+    assert_eq!(rows(here, &["sweep", "plan.toml", "--html", "plan.html"]), whole);
+    let page = fs::read_to_string(here.join("plan.html")).expect("the page is there");
+    let (table, after) = page
+        .split_once("<table class=\"transposed\">")
+        .expect("a turned table")
+        .1
+        .split_once("</table>")
+        .expect("its end");
+    assert!(table.contains("<th scope=\"row\">workload</th><td class=\"name\">page_fault1</td>"), "{table}");
+    assert_eq!(table.split("</tr>").next().map(|row| row.matches("<td").count()), Some(4), "{table}");
+    assert!(after.contains("CSV, every digit"), "the CSV stands below it");
+    assert!(
+        page.contains("figure class=\"plot\"")
+            && page.contains("(prefers-color-scheme:dark){figure.plot svg{filter:")
+    );
 }
 
 #[test]

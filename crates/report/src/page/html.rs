@@ -89,7 +89,7 @@ fn part(part: &Part, place: &str, html: &mut Html) {
         }),
         Part::Chart(shown) => chart(shown, place, html),
         Part::FoldedChart(shown) => html.element("details", &[], |html| {
-            html.words("summary", &[], &format!("{}: nothing happened", shown.title()));
+            html.words("summary", &[], &format!("{}: nothing changed", shown.title()));
             chart(shown, place, html);
         }),
         Part::Figure { title, svg } => html.element("figure", &[("class", "plot")], |html| {

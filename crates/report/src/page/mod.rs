@@ -81,7 +81,7 @@ pub enum Part {
     Transposed(Table),
     /// A chart.
     Chart(Chart),
-    /// A chart that is shown when asked for, since nothing happens in it.
+    /// A chart that is shown when asked for, since nothing changes in it.
     FoldedChart(Chart),
     /// A figure that is drawn already; its values are not in the JSON.
     Figure {

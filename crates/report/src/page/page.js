@@ -190,7 +190,7 @@
     drawChanges(top) {
       const { context } = this, changes = this.chart.changes || [];
       if (changes.length === 0) return;
-      const ink = colour("--c1");
+      const ink = colour("--c3");
       this.key("a setting changed", { background: ink, width: "0.4em" });
       for (const change of changes) {
         const from = Math.max(this.x(change.after), LEFT), to = Math.min(this.x(change.before), LEFT + this.inner);

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 /// The book's page: headings of the second level are terms.
-const BOOK: &str = include_str!("terms.md");
+const BOOK: &str = include_str!("terms.txt");
 
 /// Words of everyday language. Alone they are terms in labels, and in a sentence they seldom are.
 const EVERYDAY: [&str; 8] = ["page", "count", "high", "order", "policy", "batch", "zone", "tick"];

@@ -160,7 +160,7 @@ fn charts_over_time_say_that_they_can_be_enlarged() {
     let html = page.to_html().unwrap();
     assert_eq!(html.matches("<p class=\"drag\">Drag to enlarge").count(), 2);
     assert!(
-        html.contains("<details><summary>Pages in page sets: nothing happened</summary><figure"),
+        html.contains("<details><summary>Pages in page sets: nothing changed</summary><figure"),
         "{html}"
     );
     assert!(
