@@ -2,11 +2,11 @@
 
 /// What counting may cost a CPU that does nothing but hit tracepoints: this part of its time.
 const BUDGET: f64 = 0.015;
-/// What one counted hit costs. HIT_COST
+/// What one counted hit costs. Guess: it was not measured yet, so that the budget is kept is not known either.
 const HIT_NS: f64 = 150.0;
 /// A slice is never shorter: switching costs some microseconds.
 const SHARE_MIN: f64 = 0.01;
-/// More is all.
+/// Above it, slices are no longer: one that is counted throughout has another reading, and must be rare.
 const SHARE_MAX: f64 = 0.5;
 
 /// Before anything is known.
