@@ -11,6 +11,31 @@ pub struct Counts {
     pub cpus: u32,
     /// One of each tracepoint that the kernel has.
     pub tracepoints: Vec<TracepointCount>,
+    /// Visits to zones: refills and drains of page sets, and blocks that went past them. `None` is unknown.
+    #[serde(default)]
+    pub visits: Option<HitEstimate>,
+    /// Visits that were seen in slices of time, each hit with its time.
+    #[serde(default)]
+    pub visits_counted: u64,
+    /// How long these slices were together, in nanoseconds: the mean of the CPUs.
+    #[serde(default)]
+    pub visits_counted_ns: u64,
+    /// Waits for zone locks; `None` is unknown.
+    #[serde(default)]
+    pub zone_waits: Option<ZoneWaits>,
+}
+
+/// Waits for zone locks on all CPUs, each seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ZoneWaits {
+    /// How many.
+    pub waits: u64,
+    /// Their time in nanoseconds.
+    pub wait_ns: u64,
+    /// Waits for spinning locks whose call chain does not say which lock it was.
+    pub unknown_waits: u64,
+    /// Their time in nanoseconds.
+    pub unknown_wait_ns: u64,
 }
 
 /// Hits of one tracepoint.
@@ -64,6 +89,10 @@ mod tests {
         let counts = Counts {
             elapsed_ns: 10,
             cpus: 2,
+            visits: None,
+            visits_counted: 3,
+            visits_counted_ns: 2,
+            zone_waits: Some(ZoneWaits { waits: 1, wait_ns: 9, ..ZoneWaits::default() }),
             tracepoints: vec![count("kmem/mm_page_free", Some(estimate)), count("kmem/mm_page_alloc", None)],
         };
         let json = serde_json::to_string(&counts).unwrap();

@@ -50,14 +50,13 @@ impl Sum {
         self.seen_ns += length_ns;
         if slice_ns == length_ns {
             self.total += hits as f64;
-            self.before = None;
             return;
         }
         let share = slice_ns as f64 / length_ns as f64;
         let all = hits as f64 / share;
         self.total += all;
         self.slices += 1;
-        // The first one after a stretch without slices has nothing to be compared with: half of what it differs from the next.
+        // A slice is compared with the one before, however long ago that was: what is in between makes them differ more.
         if let Some(before) = self.before {
             self.variance += (1.0 - share) * (all - before).powi(2) / 2.0;
         }
@@ -151,7 +150,8 @@ mod tests {
         for _ in 0..400 {
             let (mut all, mut periods) = (0, Vec::new());
             for _ in 0..60 {
-                let ticks: Vec<u64> = (0..20).map(|_| random() % 50 + 300 * u64::from(random() % 6 == 0)).collect();
+                let ticks: Vec<u64> =
+                    (0..20).map(|_| random() % 50 + 300 * u64::from(random() % 6 == 0)).collect();
                 all += ticks.iter().sum::<u64>();
                 let slice = (random() % 20) as usize;
                 periods.push((ticks[slice], 1, 20));

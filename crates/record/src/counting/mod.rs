@@ -2,7 +2,8 @@
 //!
 //! A tracepoint that is rare is switched on throughout. One that is frequent would cost the load too much, and is switched on
 //! for slices of time at random places: `plan` says for what share, `estimate` what the slices say of the whole. `counters`
-//! are the kernel's.
+//! are the kernel's. A count of pages does not say in how many visits to the zones they were moved: `visits` finds that in
+//! other slices, of which the kernel keeps each hit with its time. `waits` has how long zone locks were waited for.
 
 #[cfg(not(feature = "perf"))]
 #[path = "absent.rs"]
@@ -11,6 +12,8 @@ mod counters;
 mod counters;
 mod estimate;
 mod plan;
+mod visits;
+mod waits;
 
 use std::{
     hash::{BuildHasher as _, RandomState},
@@ -23,6 +26,7 @@ use std::{
 use pageset_trace::{Counts, LostEvents, NativeWriter, TracepointCount, WriteOptions};
 
 use crate::clock::now_ns;
+use crate::cost::busy;
 use crate::cpus::CpuList;
 use crate::error::RecordError;
 use crate::machine;
@@ -31,19 +35,30 @@ use crate::reader::start;
 use crate::session::{Ending, Going, Recording, Status, describe, note_newcomers};
 use counters::Counters;
 use estimate::{Period, Sum};
+use waits::Waits;
 
 /// What is counted: group and name, as paths below tracefs' `events`.
 pub(crate) const TRACEPOINTS: [&str; TRACEPOINT_COUNT] = [
     "kmem/mm_page_alloc",
     "kmem/mm_page_free",
     "kmem/mm_page_free_batched",
-    "kmem/mm_page_alloc_zone_locked",
-    "kmem/mm_page_pcpu_drain",
-    "kmem/mm_page_pcpu_refill",
+    ZONE_LOCKED,
+    PCPU_DRAIN,
+    PCPU_REFILL,
     "kmem/mm_page_alloc_extfrag",
     CONTENTION,
+    "vmscan/mm_vmscan_kswapd_wake",
+    "vmscan/mm_vmscan_direct_reclaim_begin",
 ];
-const TRACEPOINT_COUNT: usize = 8;
+const TRACEPOINT_COUNT: usize = 10;
+/// The first ones are as frequent as allocations and frees.
+const FREQUENT: usize = 3;
+/// The first ones say between them where a visit to a zone begins.
+pub(crate) const SAMPLED: usize = 5;
+pub(crate) const ZONE_LOCKED: &str = "kmem/mm_page_alloc_zone_locked";
+pub(crate) const PCPU_DRAIN: &str = "kmem/mm_page_pcpu_drain";
+/// Kernels from 2026 on have it. Nothing else is made from it.
+const PCPU_REFILL: &str = "kmem/mm_page_pcpu_refill";
 /// Of the contended locks only those that spin are counted.
 pub(crate) const CONTENTION: &str = "lock/contention_begin";
 
@@ -53,6 +68,8 @@ const PERIOD: Duration = Duration::from_millis(50);
 const PERIOD_OF_CPU: Duration = Duration::from_millis(1);
 /// Between looks at the command and the clock.
 const PAUSE: Duration = Duration::from_millis(10);
+/// A tracepoint that was frequent is counted in slices for so many periods at least: fewer say nothing of their spread.
+const PERIODS_IN_SLICES: u32 = 8;
 
 /// Counts into `out`: a recording without events. `tell` is called with its progress, a hundred times a second.
 ///
@@ -65,9 +82,11 @@ pub fn count(
 ) -> Result<Recording, RecordError> {
     let cpus = options.cpus.clone().unwrap_or_else(CpuList::online);
     let counters = Counters::open(&cpus)?;
-    let mut head = describe(options, &cpus, Vec::new(), absent(&counters))?;
-    let mut counting = Counting::new(counters, &cpus);
-    let on = Instant::now();
+    let mut not_recorded = absent(&counters);
+    let waits = Waits::begin(&mut not_recorded);
+    let mut head = describe(options, &cpus, Vec::new(), not_recorded)?;
+    let mut counting = Counting::new(counters, waits, &cpus);
+    let (on, busy_before) = (Instant::now(), busy());
     head.t_on_ns = Some(now_ns());
     head.t_start_ns = head.t_on_ns;
     let mut child = match options.command.split_first() {
@@ -76,6 +95,7 @@ pub fn count(
     };
     let ending = counting.follow(options, child.as_mut(), on, tell)?;
     let elapsed = on.elapsed();
+    head.busy_ns = u64::try_from(busy().saturating_sub(busy_before).as_nanos()).ok().filter(|ns| *ns > 0);
     head.t_end_ns = Some(now_ns());
     head.t_off_ns = head.t_end_ns;
     let after = machine::snapshot()?;
@@ -87,6 +107,7 @@ pub fn count(
     if options.cpus.is_none() {
         note_newcomers(&mut head, &cpus);
     }
+    head.not_recorded.extend(counting.waits.missing());
     head.counts = Some(counting.counts(elapsed, &cpus));
     let lost = LostEvents::default();
     let writer = NativeWriter::new(out, &head, WriteOptions::new()).map_err(RecordError::Output)?;
@@ -98,16 +119,23 @@ pub fn count(
 
 /// Tracepoints that this kernel does not have, in sentences.
 fn absent(counters: &Counters) -> Vec<String> {
-    let absent = TRACEPOINTS.iter().enumerate().filter(|(index, _)| !counters.has(*index));
+    let absent = TRACEPOINTS.iter().enumerate();
+    let absent = absent.filter(|(index, name)| !counters.has(*index) && **name != PCPU_REFILL);
     absent.map(|(_, name)| format!("{name}: this kernel does not have it")).collect()
 }
 
 struct Counting {
     counters: Counters,
+    waits: Waits,
     shares: [f64; TRACEPOINT_COUNT],
     rates: [f64; TRACEPOINT_COUNT],
     sums: [Sum; TRACEPOINT_COUNT],
     is_on: [bool; TRACEPOINT_COUNT],
+    /// For how many periods more it has slices.
+    in_slices: [u32; TRACEPOINT_COUNT],
+    sample_share: f64,
+    is_sampling: bool,
+    visits: Sum,
     period: Duration,
     random: u64,
 }
@@ -116,18 +144,31 @@ struct Counting {
 #[derive(Clone, Copy, Debug)]
 struct Switch {
     at: Duration,
-    tracepoint: usize,
+    what: Switched,
     is_on: bool,
 }
 
+#[derive(Clone, Copy, Debug)]
+enum Switched {
+    Tracepoint(usize),
+    /// The samples.
+    Samples,
+}
+
 impl Counting {
-    fn new(counters: Counters, cpus: &CpuList) -> Self {
+    fn new(counters: Counters, waits: Waits, cpus: &CpuList) -> Self {
         Self {
             counters,
-            shares: [plan::SHARE_FIRST; TRACEPOINT_COUNT],
+            waits,
+            // Rare ones have no slice at all.
+            shares: std::array::from_fn(|index| if index < FREQUENT { plan::SHARE_FIRST } else { 1.0 }),
             rates: [0.0; TRACEPOINT_COUNT],
             sums: [Sum::default(); TRACEPOINT_COUNT],
             is_on: [false; TRACEPOINT_COUNT],
+            in_slices: [0; TRACEPOINT_COUNT],
+            sample_share: plan::SHARE_FIRST,
+            is_sampling: false,
+            visits: Sum::default(),
             period: PERIOD + PERIOD_OF_CPU * cpus.len() as u32,
             // Slices must not follow the beat of a load, and need no better numbers.
             random: RandomState::new().hash_one(now_ns()) | 1,
@@ -148,7 +189,7 @@ impl Counting {
             let ending = loop {
                 let now = begun.elapsed();
                 while let Some(switch) = switches.pop_if(|switch| switch.at <= now) {
-                    self.switch(switch.tracepoint, switch.is_on)?;
+                    self.switch(switch.what, switch.is_on)?;
                 }
                 if now >= self.period {
                     break None;
@@ -175,7 +216,9 @@ impl Counting {
                 thread::sleep(left.map_or(pause, |left| pause.min(left)));
             };
             if ending.is_some() {
-                (0..TRACEPOINT_COUNT).try_for_each(|tracepoint| self.switch(tracepoint, false))?;
+                let all = (0..TRACEPOINT_COUNT).map(Switched::Tracepoint);
+                { all }.try_for_each(|tracepoint| self.switch(tracepoint, false))?;
+                self.switch(Switched::Samples, false)?;
             }
             self.end_period(begun.elapsed());
             if let Some(ending) = ending {
@@ -188,25 +231,38 @@ impl Counting {
     fn plan(&mut self) -> Vec<Switch> {
         let place = self.random();
         let mut switches = Vec::new();
-        for (tracepoint, share) in self.shares.into_iter().enumerate() {
-            if !self.counters.has(tracepoint) {
-                continue;
-            }
-            let at = self.period.mul_f64((1.0 - share) * place);
-            switches.push(Switch { at, tracepoint, is_on: true });
+        let mut add = |what, share: f64, place: f64, period: Duration| {
+            let at = period.mul_f64((1.0 - share) * place);
+            switches.push(Switch { at, what, is_on: true });
             if share < 1.0 {
-                let end = at + self.period.mul_f64(share);
-                switches.push(Switch { at: end, tracepoint, is_on: false });
+                switches.push(Switch { at: at + period.mul_f64(share), what, is_on: false });
             }
+        };
+        for (tracepoint, share) in self.shares.into_iter().enumerate() {
+            if self.counters.has(tracepoint) {
+                add(Switched::Tracepoint(tracepoint), share, place, self.period);
+            }
+        }
+        if self.counters.can_sample() {
+            // Elsewhere: samples cost time, and would slow down what the other slices count.
+            let place = (place + 0.5).fract();
+            add(Switched::Samples, self.sample_share, place, self.period);
         }
         switches.sort_by_key(|switch| std::cmp::Reverse(switch.at));
         switches
     }
 
-    fn switch(&mut self, tracepoint: usize, is_on: bool) -> Result<(), RecordError> {
-        if self.is_on[tracepoint] != is_on {
-            self.counters.switch(tracepoint, is_on)?;
-            self.is_on[tracepoint] = is_on;
+    fn switch(&mut self, what: Switched, is_on: bool) -> Result<(), RecordError> {
+        match what {
+            Switched::Tracepoint(tracepoint) if self.is_on[tracepoint] != is_on => {
+                self.counters.switch(tracepoint, is_on)?;
+                self.is_on[tracepoint] = is_on;
+            }
+            Switched::Samples if self.is_sampling != is_on => {
+                self.counters.switch_samples(is_on)?;
+                self.is_sampling = is_on;
+            }
+            _ => {}
         }
         Ok(())
     }
@@ -227,12 +283,31 @@ impl Counting {
             // A burst may come back.
             self.rates[tracepoint] = slice.busiest_per_second.max(self.rates[tracepoint] / 2.0);
         }
+        if self.counters.can_sample() {
+            // A slice may be cut off by the end of its period.
+            if self.switch(Switched::Samples, false).is_ok() {
+                let slice = self.counters.take_samples();
+                self.visits.add(Period { hits: slice.hits, slice_ns: slice.mean_ns, length_ns });
+            }
+            let rate = self.rates[..SAMPLED].iter().sum();
+            self.sample_share = plan::sample_share(rate, self.period);
+        }
+        let contended = TRACEPOINTS.iter().position(|name| *name == CONTENTION);
+        self.waits.look(contended.map_or(0.0, |index| self.rates[index]));
         self.shares = plan::shares(self.rates);
+        for (share, left) in self.shares.iter_mut().zip(&mut self.in_slices) {
+            if *share < 1.0 {
+                *left = PERIODS_IN_SLICES;
+            } else if *left > 0 {
+                *left -= 1;
+                *share = plan::SHARE_MAX;
+            }
+        }
         // The next slice begins where the plan says.
         for tracepoint in 0..TRACEPOINT_COUNT {
             if self.is_on[tracepoint] && self.shares[tracepoint] < 1.0 {
                 // If it cannot be switched off it counts on, which costs time and no truth.
-                drop(self.switch(tracepoint, false));
+                drop(self.switch(Switched::Tracepoint(tracepoint), false));
                 // What it counted since is no slice's.
                 self.counters.take(tracepoint);
             }
@@ -260,6 +335,10 @@ impl Counting {
             elapsed_ns: elapsed.as_nanos() as u64,
             cpus: cpus.len() as u32,
             tracepoints: self.sums.iter().enumerate().filter_map(count).collect(),
+            visits: self.counters.can_sample().then(|| self.visits.estimate()).flatten(),
+            visits_counted: self.visits.counted(),
+            visits_counted_ns: self.visits.counted_ns(),
+            zone_waits: self.waits.counts(),
         }
     }
 }
