@@ -39,7 +39,7 @@ pub struct ZoneWaits {
 }
 
 /// Hits of one tracepoint.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TracepointCount {
     /// Group and name, as a path below tracefs' `events`.
     pub name: String,
@@ -76,6 +76,27 @@ impl Counts {
     pub fn hits(&self, name: &str) -> Option<HitEstimate> {
         self.tracepoints.iter().find(|tracepoint| tracepoint.name == name)?.hits
     }
+
+    /// Blocks that left a zone or went back; `None` is unknown.
+    #[must_use]
+    pub fn moved_blocks(&self) -> Option<HitEstimate> {
+        let [out, back] =
+            ["kmem/mm_page_alloc_zone_locked", "kmem/mm_page_pcpu_drain"].map(|name| self.hits(name));
+        let (out, back) = out.zip(back)?;
+        Some(HitEstimate {
+            low: out.low.saturating_add(back.low),
+            hits: out.hits.saturating_add(back.hits),
+            high: out.high.saturating_add(back.high),
+        })
+    }
+
+    /// Visits to zones, which are no more than the blocks that they moved; `None` is unknown.
+    #[must_use]
+    pub fn zone_visits(&self) -> Option<HitEstimate> {
+        let (visits, most) = (self.visits?, self.moved_blocks()?.high);
+        let within = |hits: u64| hits.min(most);
+        Some(HitEstimate { low: within(visits.low), hits: within(visits.hits), high: within(visits.high) })
+    }
 }
 
 #[cfg(test)]
@@ -102,5 +123,23 @@ mod tests {
         assert_eq!(counts.hits("kmem/mm_page_alloc"), None);
         assert_eq!(counts.hits("kmem/mm_page_pcpu_refill"), None);
         assert!(!estimate.is_exact());
+    }
+
+    #[test]
+    fn visits_are_no_more_than_what_they_moved() {
+        let exact = |hits| Some(HitEstimate { low: hits, hits, high: hits });
+        let of = |name: &str, hits| TracepointCount { name: name.into(), hits, ..TracepointCount::default() };
+        let mut counts = Counts {
+            tracepoints: vec![
+                of("kmem/mm_page_alloc_zone_locked", exact(30)),
+                of("kmem/mm_page_pcpu_drain", exact(20)),
+            ],
+            visits: Some(HitEstimate { low: 5, hits: 40, high: 90 }),
+            ..Counts::default()
+        };
+        assert_eq!(counts.moved_blocks(), exact(50));
+        assert_eq!(counts.zone_visits(), Some(HitEstimate { low: 5, hits: 40, high: 50 }));
+        counts.tracepoints.pop();
+        assert_eq!((counts.moved_blocks(), counts.zone_visits()), (None, None));
     }
 }
