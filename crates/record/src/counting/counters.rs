@@ -10,15 +10,17 @@ use perf_event_open::sample::Sampler;
 use perf_event_open::sample::record::Record;
 
 use super::visits::{self, Moved};
-use super::{CONTENTION, PCPU_DRAIN, SAMPLED, Slice, TRACEPOINT_COUNT, TRACEPOINTS, ZONE_LOCKED};
+use super::{CONTENTION, PCPU_DRAIN, Slice, TRACEPOINT_COUNT, TRACEPOINTS, ZONE_LOCKED};
 use crate::cpus::CpuList;
 use crate::error::RecordError;
 use crate::tracefs::{Tracefs, read};
 
 /// Which contended locks are counted: `flags` is `SPIN`, or with real-time locks `RT`. Others sleep.
 const SPIN: &std::ffi::CStr = c"flags == 1 || flags == 8";
-/// 2^4 pages, which hold four thousand hits.
-const BUFFER_EXPONENT: u8 = 4;
+/// Tracepoints whose hits are kept.
+const SAMPLED: usize = 2;
+/// 2^5 pages, which hold five thousand hits.
+const BUFFER_EXPONENT: u8 = 5;
 /// Too many open files.
 const EMFILE: i32 = 24;
 
@@ -26,7 +28,7 @@ const EMFILE: i32 = 24;
 pub(crate) struct Counters {
     /// Empty for tracepoints that the kernel does not have.
     of_tracepoint: [Vec<OfCpu>; TRACEPOINT_COUNT],
-    /// Each hit with its time, by CPU. Empty where one of the tracepoints is missing, or the kernel gives no buffers.
+    /// Each block that moved with its time, by CPU. Empty where one of the tracepoints is missing, or the kernel gives no buffers.
     samples: Vec<[Samples; SAMPLED]>,
 }
 
@@ -189,18 +191,14 @@ impl Mean {
 /// `None` if the kernel lacks a tracepoint, or gives no buffer.
 fn samples(ids: &[Option<u64>; TRACEPOINT_COUNT], cpu: u32) -> Option<[Samples; SAMPLED]> {
     let mut all = Vec::new();
-    for (name, id) in TRACEPOINTS.into_iter().zip(ids).take(SAMPLED) {
+    for (name, moved) in [(ZONE_LOCKED, Moved::Out), (PCPU_DRAIN, Moved::Back)] {
+        let index = TRACEPOINTS.iter().position(|tracepoint| *tracepoint == name)?;
         let stat_format = StatFormat { time_enabled: true, ..StatFormat::default() };
         let record_id_format = RecordIdFormat { time: true, ..RecordIdFormat::default() };
         let sample_on = SampleOn::Count(1);
         let opts = Opts { stat_format, record_id_format, sample_on, ..Opts::default() };
-        let counter = Counter::new(Tracepoint { id: (*id)? }, (All, Cpu(cpu)), opts).ok()?;
+        let counter = Counter::new(Tracepoint { id: ids[index]? }, (All, Cpu(cpu)), opts).ok()?;
         let buffer = counter.sampler(BUFFER_EXPONENT).ok()?;
-        let moved = match name {
-            ZONE_LOCKED => Moved::Out,
-            PCPU_DRAIN => Moved::Back,
-            _ => Moved::Nothing,
-        };
         all.push(Samples { buffer, of_cpu: OfCpu { counter, hits: 0, enabled_ns: 0 }, moved });
     }
     all.try_into().ok()

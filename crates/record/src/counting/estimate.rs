@@ -8,6 +8,8 @@ use pageset_trace::HitEstimate;
 
 /// Fewer slices say nothing of their spread.
 const SLICES_MIN: u64 = 8;
+/// Bursts from which on their spread is known.
+const FEW_BURSTS: u64 = 5;
 /// How many standard errors the interval has on each side: Student's t at 95 % for [`SLICES_MIN`] slices. It is rather wide
 /// for more, which pays for the tails that counts of bursts have.
 const STANDARD_ERRORS: f64 = 2.4;
@@ -31,6 +33,8 @@ pub(crate) struct Sum {
     total: f64,
     variance: f64,
     slices: u64,
+    /// Slices with a hit.
+    slices_with_hits: u64,
     before: Option<f64>,
     /// Time of which nothing was counted.
     unseen_ns: u64,
@@ -56,6 +60,7 @@ impl Sum {
         let all = hits as f64 / share;
         self.total += all;
         self.slices += 1;
+        self.slices_with_hits += u64::from(hits > 0);
         // A slice is compared with the one before, however long ago that was: what is in between makes them differ more.
         if let Some(before) = self.before {
             self.variance += (1.0 - share) * (all - before).powi(2) / 2.0;
@@ -83,9 +88,12 @@ impl Sum {
         // Unseen periods (a CPU that was late) are as the others.
         let scale = (self.seen_ns + self.unseen_ns) as f64 / self.seen_ns as f64;
         let error = STANDARD_ERRORS * (self.variance * self.slices as f64 / (self.slices - 1) as f64).sqrt();
-        // With no hit in n slices, there are fewer than those of 3 slices (95 %), were they spread evenly.
+        // Hits come in bursts. With none in n slices, there are fewer bursts than those of 3 slices (95 %). With a burst in few
+        // slices, so many may have been missed.
         let mean_share = self.counted_ns as f64 / self.seen_ns as f64;
-        let error = error.max(3.0 / mean_share);
+        let burst = self.counted as f64 / self.slices_with_hits.max(1) as f64;
+        let missed = if self.slices_with_hits < FEW_BURSTS { 3.0 / mean_share * burst.max(1.0) } else { 0.0 };
+        let error = error.max(missed);
         let at_least = self.counted as f64;
         let clamp = |value: f64| value.max(at_least).round() as u64;
         Some(HitEstimate {

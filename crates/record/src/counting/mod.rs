@@ -53,8 +53,6 @@ pub(crate) const TRACEPOINTS: [&str; TRACEPOINT_COUNT] = [
 const TRACEPOINT_COUNT: usize = 10;
 /// The first ones are as frequent as allocations and frees.
 const FREQUENT: usize = 3;
-/// The first ones say between them where a visit to a zone begins.
-pub(crate) const SAMPLED: usize = 5;
 pub(crate) const ZONE_LOCKED: &str = "kmem/mm_page_alloc_zone_locked";
 pub(crate) const PCPU_DRAIN: &str = "kmem/mm_page_pcpu_drain";
 /// Kernels from 2026 on have it. Nothing else is made from it.
@@ -62,7 +60,7 @@ const PCPU_REFILL: &str = "kmem/mm_page_pcpu_refill";
 /// Of the contended locks only those that spin are counted.
 pub(crate) const CONTENTION: &str = "lock/contention_begin";
 
-/// A period has one slice of each tracepoint that is frequent. Guess: a load of a second then has some twenty.
+/// Mean of the periods, each of which has one slice of each tracepoint that is frequent. Guess: a load of a second then has some twenty.
 const PERIOD: Duration = Duration::from_millis(50);
 /// To switch a tracepoint takes a call for each CPU, so machines with many CPUs have longer periods.
 const PERIOD_OF_CPU: Duration = Duration::from_millis(1);
@@ -136,6 +134,7 @@ struct Counting {
     sample_share: f64,
     is_sampling: bool,
     visits: Sum,
+    period_mean: Duration,
     period: Duration,
     random: u64,
 }
@@ -169,7 +168,8 @@ impl Counting {
             sample_share: plan::SHARE_FIRST,
             is_sampling: false,
             visits: Sum::default(),
-            period: PERIOD + PERIOD_OF_CPU * cpus.len() as u32,
+            period_mean: PERIOD + PERIOD_OF_CPU * cpus.len() as u32,
+            period: PERIOD,
             // Slices must not follow the beat of a load, and need no better numbers.
             random: RandomState::new().hash_one(now_ns()) | 1,
         }
@@ -183,8 +183,9 @@ impl Counting {
         on: Instant,
         tell: &mut dyn FnMut(&Status) -> Going,
     ) -> Result<Ending, RecordError> {
+        // No moment lies between two periods.
+        let mut begun = on;
         loop {
-            let begun = Instant::now();
             let mut switches = self.plan();
             let ending = loop {
                 let now = begun.elapsed();
@@ -220,7 +221,9 @@ impl Counting {
                 { all }.try_for_each(|tracepoint| self.switch(tracepoint, false))?;
                 self.switch(Switched::Samples, false)?;
             }
-            self.end_period(begun.elapsed());
+            let end = Instant::now();
+            self.end_period(end - begun);
+            begun = end;
             if let Some(ending) = ending {
                 return Ok(ending);
             }
@@ -230,23 +233,34 @@ impl Counting {
     /// The switches of a period, the first one last.
     fn plan(&mut self) -> Vec<Switch> {
         let place = self.random();
+        // A load that repeats itself must not meet the same place again and again.
+        self.period = self.period_mean.mul_f64(0.5 + self.random());
+        let period = self.period;
         let mut switches = Vec::new();
-        let mut add = |what, share: f64, place: f64, period: Duration| {
-            let at = period.mul_f64((1.0 - share) * place);
-            switches.push(Switch { at, what, is_on: true });
-            if share < 1.0 {
-                switches.push(Switch { at: at + period.mul_f64(share), what, is_on: false });
+        // Each moment is as likely as any other: a slice that would go beyond the end goes on at the beginning.
+        let mut add = |what, share: f64, place: f64| {
+            let mut switch = |at: f64, is_on| switches.push(Switch { at: period.mul_f64(at), what, is_on });
+            if share >= 1.0 {
+                switch(0.0, true);
+            } else if place + share <= 1.0 {
+                switch(place, true);
+                switch(place + share, false);
+            } else {
+                switch(0.0, true);
+                switch(place + share - 1.0, false);
+                switch(place, true);
+                // The period's end switches it off.
             }
         };
         for (tracepoint, share) in self.shares.into_iter().enumerate() {
             if self.counters.has(tracepoint) {
-                add(Switched::Tracepoint(tracepoint), share, place, self.period);
+                add(Switched::Tracepoint(tracepoint), share, place);
             }
         }
         if self.counters.can_sample() {
             // Elsewhere: samples cost time, and would slow down what the other slices count.
             let place = (place + 0.5).fract();
-            add(Switched::Samples, self.sample_share, place, self.period);
+            add(Switched::Samples, self.sample_share, place);
         }
         switches.sort_by_key(|switch| std::cmp::Reverse(switch.at));
         switches
@@ -267,15 +281,19 @@ impl Counting {
         Ok(())
     }
 
-    /// Adds what was counted, and decides the shares of the next period.
+    /// Adds what was counted in a period of this length, and decides the shares of the next period.
     fn end_period(&mut self, length: Duration) {
         let length_ns = length.as_nanos() as u64;
         for tracepoint in 0..TRACEPOINT_COUNT {
             if !self.counters.has(tracepoint) {
                 continue;
             }
-            let slice = self.counters.take(tracepoint);
             let is_whole = self.shares[tracepoint] >= 1.0;
+            if !is_whole {
+                // If it cannot be switched off it counts on, which costs time and no truth.
+                drop(self.switch(Switched::Tracepoint(tracepoint), false));
+            }
+            let slice = self.counters.take(tracepoint);
             // One that is switched on throughout was so all the time, but for the microseconds of the calls at its ends.
             let length_ns = if is_whole { slice.mean_ns } else { length_ns };
             let period = Period { hits: slice.hits, slice_ns: slice.mean_ns, length_ns };
@@ -289,7 +307,11 @@ impl Counting {
                 let slice = self.counters.take_samples();
                 self.visits.add(Period { hits: slice.hits, slice_ns: slice.mean_ns, length_ns });
             }
-            let rate = self.rates[..SAMPLED].iter().sum();
+            let moves = TRACEPOINTS
+                .iter()
+                .zip(self.rates)
+                .filter(|(name, _)| [ZONE_LOCKED, PCPU_DRAIN].contains(name));
+            let rate = moves.map(|(_, rate)| rate).sum();
             self.sample_share = plan::sample_share(rate, self.period);
         }
         let contended = TRACEPOINTS.iter().position(|name| *name == CONTENTION);
