@@ -1,71 +1,78 @@
 //! From what was counted in slices of time to all of the time.
 //!
-//! Time is cut into periods, and each has one slice at a random place. A period's hits are its slice's, times its length over
-//! the slice's. The spread is that between periods which follow each other (successive differences): it is rather too large,
-//! because it has their trend too.
+//! Time is cut into segments, and in each a tracepoint is on or off by a draw of its own, with a known chance. So it does not
+//! matter how long a segment became because the recorder was woken late: that had no part in the draw. The rate is that of the
+//! segments that were on, each weighted by its chance (Hajek's estimator), and the spread is that of their hits around this rate.
 
 use pageset_trace::HitEstimate;
 
-/// Fewer slices say nothing of their spread.
-const SLICES_MIN: u64 = 8;
-/// Bursts from which on their spread is known.
+/// Fewer segments say nothing of their spread.
+const SEGMENTS_MIN: u64 = 5;
+/// Student's t at 95 % for so few segments, and for many. Counts of bursts have long tails, so it is rather wide for many.
+const STANDARD_ERRORS: [(u64, f64); 4] = [(5, 2.8), (8, 2.4), (15, 2.2), (u64::MAX, 2.1)];
+/// Segments with hits from which on their spread is known.
 const FEW_BURSTS: u64 = 5;
-/// How many standard errors the interval has on each side: Student's t at 95 % for [`SLICES_MIN`] slices. It is rather wide
-/// for more, which pays for the tails that counts of bursts have.
-const STANDARD_ERRORS: f64 = 2.4;
 
-/// One period, of one tracepoint.
+/// A segment in which a tracepoint was on.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Period {
-    /// Hits in its slice, on all CPUs.
+pub(crate) struct Segment {
+    /// Hits on all CPUs.
     pub(crate) hits: u64,
-    /// The slice, in nanoseconds: the mean of the CPUs.
-    pub(crate) slice_ns: u64,
-    /// The whole period.
-    pub(crate) length_ns: u64,
+    /// For how long it was on, in nanoseconds: the mean of the CPUs.
+    pub(crate) on_ns: u64,
+    /// The chance it had: more than 0, up to 1.
+    pub(crate) chance: f64,
 }
 
-/// The sum over periods.
+/// The sum over segments, of one tracepoint.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sum {
     counted: u64,
     counted_ns: u64,
-    total: f64,
-    variance: f64,
-    slices: u64,
-    /// Slices with a hit.
-    slices_with_hits: u64,
-    before: Option<f64>,
-    /// Time of which nothing was counted.
-    unseen_ns: u64,
-    seen_ns: u64,
+    /// Counted where the chance was 1.
+    whole: u64,
+    /// Time in which there was a chance, whether it was on or off.
+    drawn_ns: u64,
+    /// Segments that were drawn, and those with hits.
+    segments: u64,
+    segments_with_hits: u64,
+    hits_drawn: u64,
+    on_ns: u64,
+    /// Sums of hits and times over their chance.
+    hits: f64,
+    ns: f64,
+    /// Sums of squares and products with the weight of the variance.
+    hits_hits: f64,
+    hits_ns: f64,
+    ns_ns: f64,
 }
 
 impl Sum {
-    pub(crate) fn add(&mut self, period: Period) {
-        let Period { hits, slice_ns, length_ns } = period;
+    /// A segment in which it was on.
+    pub(crate) fn add(&mut self, segment: Segment) {
+        let Segment { hits, on_ns, chance } = segment;
         self.counted += hits;
-        if slice_ns == 0 {
-            self.unseen_ns += length_ns;
+        self.counted_ns += on_ns;
+        if chance >= 1.0 {
+            self.whole += hits;
             return;
         }
-        let length_ns = length_ns.max(slice_ns);
-        self.counted_ns += slice_ns;
-        self.seen_ns += length_ns;
-        if slice_ns == length_ns {
-            self.total += hits as f64;
-            return;
-        }
-        let share = slice_ns as f64 / length_ns as f64;
-        let all = hits as f64 / share;
-        self.total += all;
-        self.slices += 1;
-        self.slices_with_hits += u64::from(hits > 0);
-        // A slice is compared with the one before, however long ago that was: what is in between makes them differ more.
-        if let Some(before) = self.before {
-            self.variance += (1.0 - share) * (all - before).powi(2) / 2.0;
-        }
-        self.before = Some(all);
+        self.segments += 1;
+        self.segments_with_hits += u64::from(hits > 0);
+        self.hits_drawn += hits;
+        self.on_ns += on_ns;
+        let weight = (1.0 - chance) / chance.powi(2);
+        let (hits, ns) = (hits as f64, on_ns as f64);
+        self.hits += hits / chance;
+        self.ns += ns / chance;
+        self.hits_hits += weight * hits * hits;
+        self.hits_ns += weight * hits * ns;
+        self.ns_ns += weight * ns * ns;
+    }
+
+    /// So long was a segment in which it might have been on, or was.
+    pub(crate) const fn add_drawn(&mut self, length_ns: u64) {
+        self.drawn_ns += length_ns;
     }
 
     pub(crate) const fn counted(&self) -> u64 {
@@ -78,29 +85,31 @@ impl Sum {
 
     /// Hits in all the time.
     pub(crate) fn estimate(&self) -> Option<HitEstimate> {
-        if self.slices == 0 && self.unseen_ns == 0 {
+        if self.drawn_ns == 0 {
             let hits = self.counted;
             return Some(HitEstimate { low: hits, hits, high: hits });
         }
-        if self.slices < SLICES_MIN {
+        if self.segments < SEGMENTS_MIN || self.ns <= 0.0 {
             return None;
         }
-        // Unseen periods (a CPU that was late) are as the others.
-        let scale = (self.seen_ns + self.unseen_ns) as f64 / self.seen_ns as f64;
-        let error = STANDARD_ERRORS * (self.variance * self.slices as f64 / (self.slices - 1) as f64).sqrt();
-        // Hits come in bursts. With none in n slices, there are fewer bursts than those of 3 slices (95 %). With a burst in few
-        // slices, so many may have been missed.
-        let mean_share = self.counted_ns as f64 / self.seen_ns as f64;
-        let burst = self.counted as f64 / self.slices_with_hits.max(1) as f64;
-        let missed = if self.slices_with_hits < FEW_BURSTS { 3.0 / mean_share * burst.max(1.0) } else { 0.0 };
-        let error = error.max(missed);
+        let rate = self.hits / self.ns;
+        let all_ns = self.drawn_ns as f64;
+        let squares = rate.mul_add(rate * self.ns_ns, -2.0 * rate * self.hits_ns) + self.hits_hits;
+        let count = self.segments as f64;
+        let standard_error = (squares.max(0.0) * count / (count - 1.0)).sqrt() / self.ns * all_ns;
+        let errors = STANDARD_ERRORS
+            .iter()
+            .find(|(most, _)| self.segments <= *most)
+            .map_or(2.1, |(_, errors)| *errors);
+        // Hits come in bursts. With none in n segments, there are fewer bursts than those of 3 segments (95 %). With bursts in
+        // few segments, so many may have been missed.
+        let burst = self.hits_drawn as f64 / self.segments_with_hits.max(1) as f64;
+        let chance = self.on_ns as f64 / self.ns;
+        let missed = if self.segments_with_hits < FEW_BURSTS { 3.0 / chance * burst.max(1.0) } else { 0.0 };
+        let (drawn, error) = (rate * all_ns, (errors * standard_error).max(missed));
         let at_least = self.counted as f64;
-        let clamp = |value: f64| value.max(at_least).round() as u64;
-        Some(HitEstimate {
-            low: clamp((self.total - error) * scale),
-            hits: clamp(self.total * scale),
-            high: clamp((self.total + error) * scale),
-        })
+        let clamp = |value: f64| (self.whole as f64 + value).max(at_least).round() as u64;
+        Some(HitEstimate { low: clamp(drawn - error), hits: clamp(drawn), high: clamp(drawn + error) })
     }
 }
 
@@ -108,65 +117,92 @@ impl Sum {
 mod tests {
     use super::*;
 
-    fn sum(periods: impl IntoIterator<Item = (u64, u64, u64)>) -> Sum {
-        let mut sum = Sum::default();
-        for (hits, slice_ns, length_ns) in periods {
-            sum.add(Period { hits, slice_ns, length_ns });
+    /// Repeatable numbers from 0 to 1.
+    struct Random(u64);
+
+    impl Random {
+        fn next(&mut self) -> f64 {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (self.0 >> 33) as f64 / f64::from(1_u32 << 31)
         }
+    }
+
+    fn sum(segments: &[(u64, u64, f64)], drawn_ns: u64) -> Sum {
+        let mut sum = Sum::default();
+        for (hits, on_ns, chance) in segments {
+            sum.add(Segment { hits: *hits, on_ns: *on_ns, chance: *chance });
+        }
+        sum.add_drawn(drawn_ns);
         sum
     }
 
     #[test]
-    fn what_was_switched_on_throughout_is_exact() {
-        let estimate = sum([(5, 10, 10), (7, 10, 10)]).estimate().unwrap();
+    fn what_was_on_throughout_is_exact() {
+        let estimate = sum(&[(5, 10, 1.0), (7, 10, 1.0)], 0).estimate().unwrap();
         assert_eq!(estimate, HitEstimate { low: 12, hits: 12, high: 12 });
         assert!(estimate.is_exact());
     }
 
     #[test]
-    fn few_slices_say_nothing() {
-        assert_eq!(sum([(5, 1, 10); 7]).estimate(), None);
+    fn few_segments_say_nothing() {
+        assert_eq!(sum(&[(5, 1, 0.1); 4], 40).estimate(), None);
         // Nor does time that nobody looked at.
-        assert_eq!(sum([(5, 10, 10), (0, 0, 10)]).estimate(), None);
+        assert_eq!(sum(&[(5, 10, 1.0)], 10).estimate(), None);
     }
 
     #[test]
-    fn slices_stand_for_their_periods_whatever_their_length() {
-        // Rates differ, and so do shares: 1000 and 10 hits a unit of time. A ratio of sums would be far too low.
-        let busy = (0..50).map(|_| (1000, 1, 100));
-        let idle = (0..50).map(|_| (10 * 50, 50, 100));
-        let estimate = sum(busy.chain(idle)).estimate().unwrap();
-        assert_eq!(estimate.hits, 50 * 100_000 + 50 * 1000);
-        assert!(estimate.low < estimate.hits && estimate.hits < estimate.high);
+    fn segments_stand_for_all_the_time_and_what_was_exact_is_added() {
+        let mut segments = vec![(10, 5, 0.1); 50];
+        segments.push((1000, 5, 1.0));
+        let estimate = sum(&segments, 2500).estimate().unwrap();
+        assert_eq!(estimate, HitEstimate { low: 6000, hits: 6000, high: 6000 }, "an even rate has no spread");
+    }
+
+    #[test]
+    fn a_segment_counts_by_its_chance() {
+        // Busy segments are on more rarely: a plain sum would be too low.
+        let busy = vec![(1000, 10, 0.01); 10];
+        let idle = vec![(10, 10, 0.1); 100];
+        let estimate = sum(&[busy, idle].concat(), 20_000).estimate().unwrap();
+        assert_eq!(estimate.hits, 1000 * 1000 + 1000 * 10);
     }
 
     #[test]
     fn no_hit_is_not_zero() {
-        let estimate = sum([(0, 1, 10); 100]).estimate().unwrap();
-        assert_eq!((estimate.low, estimate.hits, estimate.high), (0, 0, 30));
+        let estimate = sum(&[(0, 1, 0.1); 100], 1000).estimate().unwrap();
+        assert_eq!((estimate.low, estimate.hits), (0, 0));
+        assert!((25..=35).contains(&estimate.high), "{estimate:?}");
     }
 
-    /// Of many runs with random bursts, about 95 % have their true number in the interval.
+    /// Of many runs with bursts, about 95 % have their true number in the interval, also where segments become longer the
+    /// more happens in them.
     #[test]
     fn the_interval_holds_the_truth() {
-        let mut state = 7_u64;
-        let mut random = move || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            state >> 33
-        };
-        let mut right = 0;
-        for _ in 0..400 {
-            let (mut all, mut periods) = (0, Vec::new());
-            for _ in 0..60 {
-                let ticks: Vec<u64> =
-                    (0..20).map(|_| random() % 50 + 300 * u64::from(random() % 6 == 0)).collect();
-                all += ticks.iter().sum::<u64>();
-                let slice = (random() % 20) as usize;
-                periods.push((ticks[slice], 1, 20));
+        for (chance, segments) in [(0.02, 3000), (0.1, 1000), (0.25, 300)] {
+            let mut random = Random(7);
+            let (mut right, mut off) = (0, 0.0);
+            for _ in 0..400 {
+                let (mut all, mut sum) = (0, Sum::default());
+                let mut is_burst = false;
+                for _ in 0..segments {
+                    // A burst goes on for some segments.
+                    is_burst = if is_burst { random.next() < 0.7 } else { random.next() < 0.05 };
+                    let rate = 50.0 * random.next() + if is_burst { 300.0 } else { 0.0 };
+                    let length = 1.0 + random.next() + if is_burst { 4.0 * random.next() } else { 0.0 };
+                    let hits = (rate * length) as u64;
+                    all += hits;
+                    let ns = (length * 1000.0) as u64;
+                    sum.add_drawn(ns);
+                    if random.next() < chance {
+                        sum.add(Segment { hits, on_ns: ns, chance });
+                    }
+                }
+                let estimate = sum.estimate().unwrap();
+                right += u32::from((estimate.low..=estimate.high).contains(&all));
+                off += estimate.hits as f64 / all as f64 - 1.0;
             }
-            let estimate = sum(periods).estimate().unwrap();
-            right += u32::from((estimate.low..=estimate.high).contains(&all));
+            assert!((368..=396).contains(&right), "chance {chance}: {right} of 400");
+            assert!((off / 400.0).abs() < 0.03, "chance {chance}: off by {}", off / 400.0);
         }
-        assert!((370..=400).contains(&right), "{right} of 400");
     }
 }

@@ -34,7 +34,7 @@ use crate::options::Options;
 use crate::reader::start;
 use crate::session::{Ending, Going, Recording, Status, describe, note_newcomers};
 use counters::Counters;
-use estimate::{Period, Sum};
+use estimate::{Segment, Sum};
 use waits::Waits;
 
 /// What is counted: group and name, as paths below tracefs' `events`.
@@ -60,14 +60,14 @@ const PCPU_REFILL: &str = "kmem/mm_page_pcpu_refill";
 /// Of the contended locks only those that spin are counted.
 pub(crate) const CONTENTION: &str = "lock/contention_begin";
 
-/// Mean of the periods, each of which has one slice of each tracepoint that is frequent. Guess: a load of a second then has some twenty.
-const PERIOD: Duration = Duration::from_millis(50);
-/// To switch a tracepoint takes a call for each CPU, so machines with many CPUs have longer periods.
-const PERIOD_OF_CPU: Duration = Duration::from_millis(1);
-/// Between looks at the command and the clock.
-const PAUSE: Duration = Duration::from_millis(10);
+/// Mean of the segments, in each of which a tracepoint that is frequent is on or off.
+const SEGMENT: Duration = Duration::from_millis(2);
+/// To switch a tracepoint takes a call for each CPU, so machines with many CPUs have longer segments.
+const SEGMENT_OF_CPU: Duration = Duration::from_micros(500);
+/// After so many segments their shares are decided anew.
+const SEGMENTS: u32 = 16;
 /// A tracepoint that was frequent is counted in slices for so many periods at least: fewer say nothing of their spread.
-const PERIODS_IN_SLICES: u32 = 8;
+const PERIODS_IN_SLICES: u32 = 16;
 
 /// Counts into `out`: a recording without events. `tell` is called with its progress, a hundred times a second.
 ///
@@ -131,27 +131,13 @@ struct Counting {
     is_on: [bool; TRACEPOINT_COUNT],
     /// For how many periods more it has slices.
     in_slices: [u32; TRACEPOINT_COUNT],
+    /// Hits a second of the busiest CPU in this period's slices, and how many slices there were.
+    seen: [(f64, u32); TRACEPOINT_COUNT],
     sample_share: f64,
     is_sampling: bool,
     visits: Sum,
-    period_mean: Duration,
-    period: Duration,
+    segment: Duration,
     random: u64,
-}
-
-/// When a tracepoint is switched in a period.
-#[derive(Clone, Copy, Debug)]
-struct Switch {
-    at: Duration,
-    what: Switched,
-    is_on: bool,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Switched {
-    Tracepoint(usize),
-    /// The samples.
-    Samples,
 }
 
 impl Counting {
@@ -165,17 +151,17 @@ impl Counting {
             sums: [Sum::default(); TRACEPOINT_COUNT],
             is_on: [false; TRACEPOINT_COUNT],
             in_slices: [0; TRACEPOINT_COUNT],
+            seen: [(0.0, 0); TRACEPOINT_COUNT],
             sample_share: plan::SHARE_FIRST,
             is_sampling: false,
             visits: Sum::default(),
-            period_mean: PERIOD + PERIOD_OF_CPU * cpus.len() as u32,
-            period: PERIOD,
+            segment: SEGMENT + SEGMENT_OF_CPU * cpus.len() as u32,
             // Slices must not follow the beat of a load, and need no better numbers.
             random: RandomState::new().hash_one(now_ns()) | 1,
         }
     }
 
-    /// Counts until the end, period by period.
+    /// Counts until the end, segment by segment.
     fn follow(
         &mut self,
         options: &Options,
@@ -183,139 +169,122 @@ impl Counting {
         on: Instant,
         tell: &mut dyn FnMut(&Status) -> Going,
     ) -> Result<Ending, RecordError> {
-        // No moment lies between two periods.
-        let mut begun = on;
+        // No moment lies between two segments.
+        let (mut begun, mut segments) = (on, 0_u32);
         loop {
-            let mut switches = self.plan();
-            let ending = loop {
-                let now = begun.elapsed();
-                while let Some(switch) = switches.pop_if(|switch| switch.at <= now) {
-                    self.switch(switch.what, switch.is_on)?;
-                }
-                if now >= self.period {
-                    break None;
-                }
-                if let Some(child) = child.as_mut()
-                    && let Some(status) = child.try_wait().map_err(|source| RecordError::Command {
-                        program: options.command[0].to_string_lossy().into_owned(),
-                        source,
-                    })?
-                {
-                    break Some(Ending::Command(status));
-                }
-                let elapsed = on.elapsed();
-                let left = options.duration.map(|duration| duration.saturating_sub(elapsed));
-                if left == Some(Duration::ZERO) {
-                    break Some(Ending::Time);
-                }
-                let status = Status { elapsed, events: 0, lost: 0, bytes: 0, fill: 0.0 };
-                if tell(&status) == Going::End {
-                    break Some(Ending::Asked);
-                }
-                let next = switches.last().map_or(self.period, |switch| switch.at.min(self.period));
-                let pause = next.saturating_sub(begun.elapsed()).min(PAUSE);
-                thread::sleep(left.map_or(pause, |left| pause.min(left)));
+            self.begin_segment()?;
+            let left = options.duration.map(|duration| duration.saturating_sub(on.elapsed()));
+            let pause = self.segment.mul_f64(0.5 + self.random()).saturating_sub(begun.elapsed());
+            thread::sleep(left.map_or(pause, |left| pause.min(left)));
+            let elapsed = on.elapsed();
+            let ended = match &mut child {
+                Some(child) => child.try_wait().map_err(|source| RecordError::Command {
+                    program: options.command[0].to_string_lossy().into_owned(),
+                    source,
+                })?,
+                None => None,
             };
-            if ending.is_some() {
-                let all = (0..TRACEPOINT_COUNT).map(Switched::Tracepoint);
-                { all }.try_for_each(|tracepoint| self.switch(tracepoint, false))?;
-                self.switch(Switched::Samples, false)?;
-            }
+            let status = Status { elapsed, events: 0, lost: 0, bytes: 0, fill: 0.0 };
+            let ending = if let Some(status) = ended {
+                Some(Ending::Command(status))
+            } else if options.duration.is_some_and(|duration| elapsed >= duration) {
+                Some(Ending::Time)
+            } else if tell(&status) == Going::End {
+                Some(Ending::Asked)
+            } else {
+                None
+            };
             let end = Instant::now();
-            self.end_period(end - begun);
+            self.end_segment((end - begun).as_nanos() as u64)?;
             begun = end;
+            segments += 1;
+            if segments == SEGMENTS || ending.is_some() {
+                segments = 0;
+                self.end_period();
+            }
             if let Some(ending) = ending {
                 return Ok(ending);
             }
         }
     }
 
-    /// The switches of a period, the first one last.
-    fn plan(&mut self) -> Vec<Switch> {
-        let place = self.random();
-        // A load that repeats itself must not meet the same place again and again.
-        self.period = self.period_mean.mul_f64(0.5 + self.random());
-        let period = self.period;
-        let mut switches = Vec::new();
-        // Each moment is as likely as any other: a slice that would go beyond the end goes on at the beginning.
-        let mut add = |what, share: f64, place: f64| {
-            let mut switch = |at: f64, is_on| switches.push(Switch { at: period.mul_f64(at), what, is_on });
-            if share >= 1.0 {
-                switch(0.0, true);
-            } else if place + share <= 1.0 {
-                switch(place, true);
-                switch(place + share, false);
-            } else {
-                switch(0.0, true);
-                switch(place + share - 1.0, false);
-                switch(place, true);
-                // The period's end switches it off.
-            }
-        };
-        for (tracepoint, share) in self.shares.into_iter().enumerate() {
-            if self.counters.has(tracepoint) {
-                add(Switched::Tracepoint(tracepoint), share, place);
+    /// Draws what is on.
+    fn begin_segment(&mut self) -> Result<(), RecordError> {
+        let draw = self.random();
+        for tracepoint in 0..TRACEPOINT_COUNT {
+            if self.counters.has(tracepoint) && !self.is_on[tracepoint] && draw < self.shares[tracepoint] {
+                self.counters.switch(tracepoint, true)?;
+                self.is_on[tracepoint] = true;
             }
         }
-        if self.counters.can_sample() {
-            // Elsewhere: samples cost time, and would slow down what the other slices count.
-            let place = (place + 0.5).fract();
-            add(Switched::Samples, self.sample_share, place);
-        }
-        switches.sort_by_key(|switch| std::cmp::Reverse(switch.at));
-        switches
-    }
-
-    fn switch(&mut self, what: Switched, is_on: bool) -> Result<(), RecordError> {
-        match what {
-            Switched::Tracepoint(tracepoint) if self.is_on[tracepoint] != is_on => {
-                self.counters.switch(tracepoint, is_on)?;
-                self.is_on[tracepoint] = is_on;
-            }
-            Switched::Samples if self.is_sampling != is_on => {
-                self.counters.switch_samples(is_on)?;
-                self.is_sampling = is_on;
-            }
-            _ => {}
+        // In other segments: to keep hits costs time, and would slow down what is counted.
+        if self.counters.can_sample() && 1.0 - draw < self.sample_share {
+            self.counters.switch_samples(true)?;
+            self.is_sampling = true;
         }
         Ok(())
     }
 
-    /// Adds what was counted in a period of this length, and decides the shares of the next period.
-    fn end_period(&mut self, length: Duration) {
-        let length_ns = length.as_nanos() as u64;
+    /// Switches off what is not on throughout, and adds what was counted.
+    fn end_segment(&mut self, length_ns: u64) -> Result<(), RecordError> {
         for tracepoint in 0..TRACEPOINT_COUNT {
-            if !self.counters.has(tracepoint) {
+            let chance = self.shares[tracepoint];
+            if chance >= 1.0 || !self.counters.has(tracepoint) {
                 continue;
             }
-            let is_whole = self.shares[tracepoint] >= 1.0;
-            if !is_whole {
-                // If it cannot be switched off it counts on, which costs time and no truth.
-                drop(self.switch(Switched::Tracepoint(tracepoint), false));
+            self.sums[tracepoint].add_drawn(length_ns);
+            if self.is_on[tracepoint] {
+                self.counters.switch(tracepoint, false)?;
+                self.is_on[tracepoint] = false;
+                self.add(tracepoint, chance);
             }
-            let slice = self.counters.take(tracepoint);
-            // One that is switched on throughout was so all the time, but for the microseconds of the calls at its ends.
-            let length_ns = if is_whole { slice.mean_ns } else { length_ns };
-            let period = Period { hits: slice.hits, slice_ns: slice.mean_ns, length_ns };
-            self.sums[tracepoint].add(period);
-            // A burst may come back.
-            self.rates[tracepoint] = slice.busiest_per_second.max(self.rates[tracepoint] / 2.0);
         }
         if self.counters.can_sample() {
-            // A slice may be cut off by the end of its period.
-            if self.switch(Switched::Samples, false).is_ok() {
+            self.visits.add_drawn(length_ns);
+            if self.is_sampling {
+                self.counters.switch_samples(false)?;
+                self.is_sampling = false;
                 let slice = self.counters.take_samples();
-                self.visits.add(Period { hits: slice.hits, slice_ns: slice.mean_ns, length_ns });
+                self.visits.add(Segment {
+                    hits: slice.hits,
+                    on_ns: slice.mean_ns,
+                    chance: self.sample_share,
+                });
             }
-            let moves = TRACEPOINTS
-                .iter()
-                .zip(self.rates)
-                .filter(|(name, _)| [ZONE_LOCKED, PCPU_DRAIN].contains(name));
-            let rate = moves.map(|(_, rate)| rate).sum();
-            self.sample_share = plan::sample_share(rate, self.period);
         }
-        let contended = TRACEPOINTS.iter().position(|name| *name == CONTENTION);
-        self.waits.look(contended.map_or(0.0, |index| self.rates[index]));
+        Ok(())
+    }
+
+    fn add(&mut self, tracepoint: usize, chance: f64) {
+        let slice = self.counters.take(tracepoint);
+        self.sums[tracepoint].add(Segment { hits: slice.hits, on_ns: slice.mean_ns, chance });
+        let (sum, slices) = &mut self.seen[tracepoint];
+        *sum += slice.busiest_per_second;
+        *slices += 1;
+    }
+
+    /// Adds what is on throughout, and decides the shares of the next segments.
+    fn end_period(&mut self) {
+        for tracepoint in 0..TRACEPOINT_COUNT {
+            if self.is_on[tracepoint] {
+                self.add(tracepoint, 1.0);
+            }
+            let (sum, slices) = std::mem::take(&mut self.seen[tracepoint]);
+            // A burst may come back.
+            let before = self.rates[tracepoint];
+            self.rates[tracepoint] =
+                if slices > 0 { (sum / f64::from(slices)).max(before / 2.0) } else { before };
+        }
+        let (mut moves, mut contended) = (0.0, 0.0);
+        for (name, rate) in TRACEPOINTS.iter().zip(self.rates) {
+            match *name {
+                ZONE_LOCKED | PCPU_DRAIN => moves += rate,
+                CONTENTION => contended = rate,
+                _ => {}
+            }
+        }
+        self.waits.look(contended);
+        self.sample_share = plan::sample_share(moves);
         self.shares = plan::shares(self.rates);
         for (share, left) in self.shares.iter_mut().zip(&mut self.in_slices) {
             if *share < 1.0 {
@@ -325,15 +294,20 @@ impl Counting {
                 *share = plan::SHARE_MAX;
             }
         }
-        // The next slice begins where the plan says.
         for tracepoint in 0..TRACEPOINT_COUNT {
+            // From now on it is drawn for. If it cannot be switched off it counts on, which costs time and no truth.
             if self.is_on[tracepoint] && self.shares[tracepoint] < 1.0 {
-                // If it cannot be switched off it counts on, which costs time and no truth.
-                drop(self.switch(Switched::Tracepoint(tracepoint), false));
-                // What it counted since is no slice's.
-                self.counters.take(tracepoint);
+                drop(self.counters.switch(tracepoint, false));
+                self.is_on[tracepoint] = false;
+                self.add_rest(tracepoint);
             }
         }
+    }
+
+    /// Hits between the reading and the switching off.
+    fn add_rest(&mut self, tracepoint: usize) {
+        let slice = self.counters.take(tracepoint);
+        self.sums[tracepoint].add(Segment { hits: slice.hits, on_ns: slice.mean_ns, chance: 1.0 });
     }
 
     /// From 0 to 1 (xorshift).
