@@ -16,6 +16,7 @@ mod visits;
 mod waits;
 
 use std::{
+    fs,
     hash::{BuildHasher as _, RandomState},
     io::Write,
     process::Child,
@@ -66,6 +67,8 @@ const SEGMENT: Duration = Duration::from_millis(2);
 const SEGMENT_OF_CPU: Duration = Duration::from_micros(500);
 /// After so many segments their shares are decided anew.
 const SEGMENTS: u32 = 16;
+/// Rates are means over about so many periods.
+const PERIODS_OF_MEAN: f64 = 8.0;
 /// A tracepoint that was frequent is counted in slices for so many periods at least: fewer say nothing of their spread.
 const PERIODS_IN_SLICES: u32 = 16;
 
@@ -87,6 +90,8 @@ pub fn count(
     let (on, busy_before) = (Instant::now(), busy());
     head.t_on_ns = Some(now_ns());
     head.t_start_ns = head.t_on_ns;
+    counting.load.look();
+    counting.begin_segment()?;
     let mut child = match options.command.split_first() {
         Some((program, arguments)) => Some(start(program, arguments)?),
         None => None,
@@ -125,6 +130,7 @@ fn absent(counters: &Counters) -> Vec<String> {
 struct Counting {
     counters: Counters,
     waits: Waits,
+    load: AllPages,
     shares: [f64; TRACEPOINT_COUNT],
     rates: [f64; TRACEPOINT_COUNT],
     sums: [Sum; TRACEPOINT_COUNT],
@@ -145,14 +151,15 @@ impl Counting {
         Self {
             counters,
             waits,
-            // Rare ones have no slice at all.
-            shares: std::array::from_fn(|index| if index < FREQUENT { plan::SHARE_FIRST } else { 1.0 }),
+            load: AllPages { allocated: None },
+            // Rare ones have no slice at all, and the others are known after the first period.
+            shares: [1.0; TRACEPOINT_COUNT],
             rates: [0.0; TRACEPOINT_COUNT],
             sums: [Sum::default(); TRACEPOINT_COUNT],
             is_on: [false; TRACEPOINT_COUNT],
             in_slices: [0; TRACEPOINT_COUNT],
             seen: [(0.0, 0); TRACEPOINT_COUNT],
-            sample_share: plan::SHARE_FIRST,
+            sample_share: plan::SHARE_MIN,
             is_sampling: false,
             visits: Sum::default(),
             segment: SEGMENT + SEGMENT_OF_CPU * cpus.len() as u32,
@@ -169,10 +176,9 @@ impl Counting {
         on: Instant,
         tell: &mut dyn FnMut(&Status) -> Going,
     ) -> Result<Ending, RecordError> {
-        // No moment lies between two segments.
+        // No moment lies between two segments. The first one has begun.
         let (mut begun, mut segments) = (on, 0_u32);
         loop {
-            self.begin_segment()?;
             let left = options.duration.map(|duration| duration.saturating_sub(on.elapsed()));
             let pause = self.segment.mul_f64(0.5 + self.random()).saturating_sub(begun.elapsed());
             thread::sleep(left.map_or(pause, |left| pause.min(left)));
@@ -205,6 +211,7 @@ impl Counting {
             if let Some(ending) = ending {
                 return Ok(ending);
             }
+            self.begin_segment()?;
         }
     }
 
@@ -265,15 +272,19 @@ impl Counting {
 
     /// Adds what is on throughout, and decides the shares of the next segments.
     fn end_period(&mut self) {
+        let load = self.load.look();
         for tracepoint in 0..TRACEPOINT_COUNT {
             if self.is_on[tracepoint] {
                 self.add(tracepoint, 1.0);
             }
             let (sum, slices) = std::mem::take(&mut self.seen[tracepoint]);
-            // A burst may come back.
+            let seen = if slices > 0 { Some(sum / f64::from(slices)) } else { None };
+            // What counting costs is a matter of the mean: a burst costs no more than its hits.
             let before = self.rates[tracepoint];
-            self.rates[tracepoint] =
-                if slices > 0 { (sum / f64::from(slices)).max(before / 2.0) } else { before };
+            if let Some(rate) = load.filter(|_| tracepoint < FREQUENT).or(seen) {
+                let part = if before > 0.0 { PERIODS_OF_MEAN } else { 1.0 };
+                self.rates[tracepoint] = before + (rate - before) / part;
+            }
         }
         let (mut moves, mut contended) = (0.0, 0.0);
         for (name, rate) in TRACEPOINTS.iter().zip(self.rates) {
@@ -336,6 +347,26 @@ impl Counting {
             visits_counted_ns: self.visits.counted_ns(),
             zone_waits: self.waits.counts(),
         }
+    }
+}
+
+/// How many pages the machine allocates, by the kernel's own count. A share of time that followed from what slices happened to
+/// show would depend on their draw, and estimates would be too low after each burst that was seen.
+struct AllPages {
+    allocated: Option<(u64, Instant)>,
+}
+
+impl AllPages {
+    /// Pages a second since the look before, as if one CPU had allocated them; `None` if it is not known.
+    fn look(&mut self) -> Option<f64> {
+        let text = fs::read_to_string("/proc/vmstat").ok()?;
+        let lines = text.lines().filter_map(|line| line.split_once(' '));
+        let counts = lines.filter(|(name, _)| name.starts_with("pgalloc_"));
+        let pages = counts.fold(0_u64, |sum, (_, count)| sum.wrapping_add(count.trim().parse().unwrap_or(0)));
+        let now = Instant::now();
+        let (before, then) = self.allocated.replace((pages, now))?;
+        let seconds = (now - then).as_secs_f64();
+        (seconds > 0.0).then(|| pages.wrapping_sub(before) as f64 / seconds)
     }
 }
 

@@ -5,15 +5,12 @@ const BUDGET: f64 = 0.015;
 /// What one counted hit costs. Guess: it was not measured yet, so that the budget is kept is not known either.
 const HIT_NS: f64 = 150.0;
 /// No tracepoint has a smaller chance: too few segments would be on.
-const SHARE_MIN: f64 = 0.02;
+pub(crate) const SHARE_MIN: f64 = 0.02;
 /// Those that are not on throughout are on no more often: each switch takes a call to each CPU.
 pub(crate) const SHARE_MAX: f64 = 0.25;
 
 /// Hits that a CPU is to keep in a second. At some 0.5 us each, that is half a percent of its time.
 const SAMPLES_PER_SECOND: f64 = 10_000.0;
-
-/// Before anything is known.
-pub(crate) const SHARE_FIRST: f64 = 0.02;
 
 /// The shares of time for tracepoints with these rates (hits a second on the busiest CPU). The budget is dealt out evenly;
 /// what the rare ones leave, the frequent ones get.

@@ -11,7 +11,7 @@ pub(crate) enum Moved {
 
 /// So long after a block moved, another one is another visit's. Under one hold of a zone's lock the next block comes within
 /// some 0.1 us, and 0.5 us while hits are kept.
-const GAP_NS: u64 = 2000;
+const GAP_NS: u64 = 10_000;
 
 /// Visits in what one CPU moved: runs of blocks that went one way. A visit that began before the first one is counted, and so
 /// is each part of one that the host of a virtual machine interrupted. Two within [`GAP_NS`] look like one.
