@@ -34,7 +34,7 @@ Examples:
   sudo pageset record --when 'zone_wait_us > 500'
                                          what was last before a long wait
   sudo pageset record --counts --for 10s
-                                         how often each thing happens
+                                         how often it happens, at little cost
   pageset replay my.pgtrace";
 
 /// Record what this machine's kernel allocates and frees
@@ -74,8 +74,8 @@ pub(crate) struct RecordArgs {
     /// 'reclaim_us > 10000'
     #[arg(long, value_name = "CONDITION")]
     when: Option<Condition>,
-    /// Count events in the kernel instead of recording each: it costs little, and is enough for `stat`. What is frequent is
-    /// counted for part of the time, and its sum is an estimate
+    /// Count events in the kernel instead of recording each: it costs little, and is enough for `stat` and for the verdict of
+    /// `advise`. What is frequent is counted for part of the time, and its sum is an estimate
     #[arg(long, conflicts_with_all = ["buffer", "faults", "flight_recorder", "stack", "when", "check"])]
     pub(crate) counts: bool,
     /// First measure how much recording slows COMMAND down, in N pairs of runs without and with a recorder. Print the
