@@ -62,11 +62,13 @@ const PCPU_REFILL: &str = "kmem/mm_page_pcpu_refill";
 pub(crate) const CONTENTION: &str = "lock/contention_begin";
 
 /// Mean of the segments, in each of which a tracepoint that is frequent is on or off.
-const SEGMENT: Duration = Duration::from_millis(2);
+const SEGMENT: Duration = Duration::from_millis(5);
 /// To switch a tracepoint takes a call for each CPU, so machines with many CPUs have longer segments.
-const SEGMENT_OF_CPU: Duration = Duration::from_micros(500);
+const SEGMENT_OF_CPU: Duration = Duration::from_millis(1);
 /// After so many segments their shares are decided anew.
 const SEGMENTS: u32 = 16;
+/// Waits are read after so many of these: a reading takes a millisecond.
+const PERIODS_OF_WAITS: u32 = 4;
 /// Rates are means over about so many periods.
 const PERIODS_OF_MEAN: f64 = 8.0;
 /// A tracepoint that was frequent is counted in slices for so many periods at least: fewer say nothing of their spread.
@@ -204,9 +206,12 @@ impl Counting {
             self.end_segment((end - begun).as_nanos() as u64)?;
             begun = end;
             segments += 1;
-            if segments == SEGMENTS || ending.is_some() {
-                segments = 0;
+            if segments.is_multiple_of(SEGMENTS) || ending.is_some() {
                 self.end_period();
+            }
+            if segments.is_multiple_of(SEGMENTS * PERIODS_OF_WAITS) || ending.is_some() {
+                let contended = TRACEPOINTS.iter().zip(self.rates).find(|(name, _)| **name == CONTENTION);
+                self.waits.look(contended.map_or(0.0, |(_, rate)| rate));
             }
             if let Some(ending) = ending {
                 return Ok(ending);
@@ -286,15 +291,12 @@ impl Counting {
                 self.rates[tracepoint] = before + (rate - before) / part;
             }
         }
-        let (mut moves, mut contended) = (0.0, 0.0);
+        let mut moves = 0.0;
         for (name, rate) in TRACEPOINTS.iter().zip(self.rates) {
-            match *name {
-                ZONE_LOCKED | PCPU_DRAIN => moves += rate,
-                CONTENTION => contended = rate,
-                _ => {}
+            if [ZONE_LOCKED, PCPU_DRAIN].contains(name) {
+                moves += rate;
             }
         }
-        self.waits.look(contended);
         self.sample_share = plan::sample_share(moves);
         self.shares = plan::shares(self.rates);
         for (share, left) in self.shares.iter_mut().zip(&mut self.in_slices) {
