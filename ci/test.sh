@@ -38,8 +38,8 @@ run "setup" setup
 run "format" cargo fmt --all --check
 # pageset-peers builds seven allocators in C and C++; bench/peers/README.md says how it is tested.
 # pageset-arrow takes as long to build as all the rest, and pageset-python needs Python: ci/python.sh tests both. What else the
-# README's build leaves out is tested all the same. Nothing uses pageset-rows yet, and two of its tests of races fail on a busy machine.
-workspace=(--workspace --exclude pageset-peers --exclude pageset-arrow --exclude pageset-python --exclude pageset-rows --features pageset-cli/xz,pageset-trace/xz)
+# README's build leaves out is tested all the same.
+workspace=(--workspace --exclude pageset-peers --exclude pageset-arrow --exclude pageset-python --features pageset-cli/xz,pageset-trace/xz)
 run "lints" cargo clippy "${workspace[@]}" --all-targets -- -D warnings
 # The examples are linted above; to link them too takes 10 s. What the documentation shows is run below.
 run "tests, built" cargo test "${workspace[@]}" --lib --bins --tests --no-run

@@ -114,7 +114,7 @@ fn judge(args: &AdviseArgs, invocation: &Invocation, settings: &Settings, signal
     match advice.verdict {
         _ if !args.exit_code => Ok(()),
         Verdict::Set { .. } | Verdict::ChangeKernel { .. } => Err(Answer::Yes.into()),
-        Verdict::Unknown { .. } => Err(Answer::Unknown.into()),
+        Verdict::Unknown { .. } | Verdict::Matters { .. } => Err(Answer::Unknown.into()),
         Verdict::LeaveAlone | Verdict::NothingHelps { .. } => Ok(()),
     }
 }
@@ -225,6 +225,9 @@ impl Said<'_> {
                     paragraph::write(out, 0, &format!("Note: {warning}"))?;
                 }
                 let rows = advice.forecasts.len();
+                if rows == 0 {
+                    return Ok(());
+                }
                 return Ok(writeln!(
                     out,
                     "--evidence shows {rows} other settings and kernels with this load."
@@ -272,12 +275,11 @@ fn title(advice: &Advice) -> String {
     } else {
         format!(", `{}`", command_line(&advice.command))
     };
-    format!(
-        "{}: {} events in {:.1} s{command}",
-        printable(&advice.recording),
-        findings.events,
-        findings.seconds
-    )
+    let (recording, seconds) = (printable(&advice.recording), findings.seconds);
+    if findings.is_counted {
+        return format!("{recording}: counts of {seconds:.1} s{command}");
+    }
+    format!("{recording}: {} events in {seconds:.1} s{command}", findings.events)
 }
 
 /// What other settings and kernels would have made of the load.

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Result, anyhow, bail};
 use pageset_lab::host::Settings;
-use pageset_record::{Check, Going, RecordError, Session, Status, check, measure};
+use pageset_record::{Check, Going, Options, RecordError, Recording, Session, Status, check, count, measure};
 use signal_hook::flag;
 
 pub(crate) use args::{RecordArgs, time};
@@ -48,6 +48,9 @@ pub(crate) fn run(args: &RecordArgs) -> Result<()> {
         output::print(|out| ending::print_cost(out, &cost))?;
         options.cost = Some(cost);
     }
+    if args.counts {
+        return run_counts(&options, path, existing, &is_interrupted);
+    }
     let session = Session::prepare(options)?;
     for name in &session.removed {
         output::say(&format!(
@@ -61,6 +64,20 @@ pub(crate) fn run(args: &RecordArgs) -> Result<()> {
         if is_interrupted.load(Ordering::Relaxed) { Going::End } else { Going::On }
     });
     drop(live);
+    end(path, recording)
+}
+
+/// Counts, and records no event.
+fn run_counts(options: &Options, path: &Path, existing: Existing, is_interrupted: &AtomicBool) -> Result<()> {
+    let file = output::begin_file(path, existing)?;
+    let recording = count(options, file, &mut |_| {
+        if is_interrupted.load(Ordering::Relaxed) { Going::End } else { Going::On }
+    });
+    end(path, recording)
+}
+
+/// Says what was recorded, or why nothing was.
+fn end(path: &Path, recording: Result<Recording, RecordError>) -> Result<()> {
     if matches!(recording, Err(RecordError::Command { .. } | RecordError::Refused { .. })) {
         // It has no event that anybody asked for.
         output::remove_begun(path);

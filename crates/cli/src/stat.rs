@@ -1,7 +1,8 @@
 //! `pageset stat`: what is in a trace.
 //!
-//! `sections` turns a survey into tables, `document` into JSON.
+//! `sections` turns a survey into tables, `counts` a recording that has no events, `document` into JSON.
 
+mod counts;
 mod document;
 mod sections;
 
@@ -85,7 +86,8 @@ fn write(
 
 /// What the recording does not say, and what changed while it was made.
 fn warnings(info: &TraceInfo, survey: &Survey) -> Vec<String> {
-    let unsaid = survey.recorded.unsaid_beside(needs::VISITS, needs::WAITS);
+    // What counts do not say stands in their tables.
+    let unsaid = survey.recorded.unsaid_beside(needs::VISITS, needs::WAITS).filter(|_| info.counts.is_none());
     let unsaid = unsaid.map(|why| format!("What stands as `-` is unknown. {why}"));
     let changes = info.setting_changes.iter().map(|change| {
         let SettingChange { name, from, to, before_ns, .. } = change;

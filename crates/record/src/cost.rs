@@ -9,6 +9,7 @@ use std::{
 
 use pageset_trace::{CostRange, RecordingCost};
 
+use crate::counting::count;
 use crate::error::RecordError;
 use crate::options::{Options, Timing};
 use crate::session::{Going, Session, Status};
@@ -49,6 +50,9 @@ pub fn measure<W: Write + Send>(
     };
     let mut with = || {
         let out = scratch().map_err(RecordError::Output)?;
+        if options.only_counts {
+            return timed(|| count(&options, out, watch).map(drop));
+        }
         let session = Session::prepare(options.clone())?;
         timed(|| session.run(out, watch).map(drop))
     };

@@ -18,6 +18,7 @@ mod check;
 mod clock;
 mod condition;
 mod cost;
+mod counting;
 mod cpus;
 mod error;
 #[doc(hidden)]
@@ -46,6 +47,7 @@ pub use pageset_trace;
 pub use check::{Check, check};
 pub use condition::{Condition, Met, NoCondition};
 pub use cost::{busy, measure};
+pub use counting::count;
 pub use cpus::{CpuList, NoCpuList};
 pub use error::RecordError;
 pub use lock_watch::{LockWatch, WaitTotals, Waited};

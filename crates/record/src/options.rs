@@ -23,6 +23,8 @@ pub struct Options {
     pub with_faults: bool,
     /// Who waits for a zone's lock, by the call chains of waits.
     pub with_call_chains: bool,
+    /// Hits of tracepoints instead of events: [`count`](crate::count).
+    pub only_counts: bool,
     /// What recording costs the command, if it was [measured](crate::measure): kept in the trace.
     pub cost: Option<RecordingCost>,
     /// What visits to the zones cost on this machine, if it was measured: kept in the trace.

@@ -262,7 +262,7 @@ fn begins_late(head: &mut TraceInfo, begin_ns: u64, overwritten: u64) {
     ));
 }
 
-fn start(program: &OsString, arguments: &[OsString]) -> Result<Child, RecordError> {
+pub(crate) fn start(program: &OsString, arguments: &[OsString]) -> Result<Child, RecordError> {
     Command::new(program)
         .args(arguments)
         .spawn()

@@ -231,7 +231,7 @@ fn merger(
 }
 
 /// What is known when a recording begins.
-fn describe(
+pub(crate) fn describe(
     options: &Options,
     cpus: &CpuList,
     recorded: Vec<String>,
@@ -272,7 +272,7 @@ fn put_samples(head: &mut TraceInfo, mut samples: Vec<Sample>, cpus: &CpuList) {
 }
 
 /// A recording of all CPUs has those that were switched on when it began.
-fn note_newcomers(head: &mut TraceInfo, cpus: &CpuList) {
+pub(crate) fn note_newcomers(head: &mut TraceInfo, cpus: &CpuList) {
     for cpu in CpuList::online().iter().filter(|cpu| !cpus.contains(*cpu)) {
         head.not_recorded.push(format!("CPU {cpu}: it was switched on meanwhile"));
     }

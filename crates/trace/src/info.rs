@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    layout::Layout, recording_cost::RecordingCost, sample::Sample, setting_change::SettingChange,
-    snapshot::Snapshot, visit_cost::VisitCost,
+    counts::Counts, layout::Layout, recording_cost::RecordingCost, sample::Sample,
+    setting_change::SettingChange, snapshot::Snapshot, visit_cost::VisitCost,
 };
 
 /// The formats that can be read.
@@ -173,6 +173,9 @@ pub struct TraceInfo {
     /// What visits to the zones cost on this machine, if that was measured before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub visit_cost: Option<VisitCost>,
+    /// What the kernel counted, if that was recorded instead of events.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counts: Option<Counts>,
 }
 
 impl TraceInfo {

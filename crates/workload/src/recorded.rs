@@ -157,8 +157,11 @@ const GROUPS: [(&[EventKind], &str); 3] = [
     (needs::SHORTAGE, "'vmscan:mm_vmscan_kswapd_*' -e 'vmscan:mm_vmscan_direct_*'"),
 ];
 
-/// Whether a recording says that a kind was recorded; `None` if it does not say.
+/// Whether a recording says that a kind was recorded; `None` if it does not say. One of counts has no events.
 fn announced(info: &TraceInfo, kind: EventKind, counts: &KindCounts) -> Option<bool> {
+    if info.counts.is_some() {
+        return Some(false);
+    }
     if !info.recorded.is_empty() {
         return Some(info.recorded.iter().any(|name| name == kind.name()));
     }

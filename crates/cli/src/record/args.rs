@@ -33,6 +33,8 @@ Examples:
                                          what was last before Ctrl-C
   sudo pageset record --when 'zone_wait_us > 500'
                                          what was last before a long wait
+  sudo pageset record --counts --for 10s
+                                         how often it happens, at little cost
   pageset replay my.pgtrace";
 
 /// Record what this machine's kernel allocates and frees
@@ -72,6 +74,10 @@ pub(crate) struct RecordArgs {
     /// 'reclaim_us > 10000'
     #[arg(long, value_name = "CONDITION")]
     when: Option<Condition>,
+    /// Count events in the kernel instead of recording each: it costs little, and is enough for `stat` and for the verdict of
+    /// `advise`. What is frequent is counted for part of the time, and its sum is an estimate
+    #[arg(long, conflicts_with_all = ["buffer", "faults", "flight_recorder", "stack", "when", "check"])]
+    pub(crate) counts: bool,
     /// First measure how much recording slows COMMAND down, in N pairs of runs without and with a recorder. Print the
     /// result, and keep it in FILE
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "5", require_equals = true,
@@ -95,6 +101,7 @@ impl RecordArgs {
             with_faults: self.faults,
             with_call_chains: self.stack,
             until: self.when,
+            only_counts: self.counts,
             cost: None,
             visit_cost: visit_cost::kept(),
             reading: if self.flight_recorder || self.when.is_some() {

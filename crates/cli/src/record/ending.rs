@@ -13,14 +13,18 @@ use crate::origin;
 
 pub(crate) fn print(out: &mut dyn Write, path: &Path, recording: &Recording) -> Result<()> {
     let Recording { info, events, bytes, lost, duration, .. } = recording;
-    let each = *bytes as f64 / (*events).max(1) as f64;
-    writeln!(
-        out,
-        "{}: {events} events in {:.1} s, {} ({each:.1} bytes an event)",
-        path.display(),
-        duration.as_secs_f64(),
-        size(*bytes)
-    )?;
+    let seconds = duration.as_secs_f64();
+    if info.counts.is_some() {
+        writeln!(out, "{}: counts of {seconds:.1} s, without events, {}", path.display(), size(*bytes))?;
+    } else {
+        let each = *bytes as f64 / (*events).max(1) as f64;
+        writeln!(
+            out,
+            "{}: {events} events in {seconds:.1} s, {} ({each:.1} bytes an event)",
+            path.display(),
+            size(*bytes)
+        )?;
+    }
     let command = command_line(&info.command);
     if let Ending::Met(Met { condition, took_us, caller, cpu, pid, .. }) = recording.ending {
         let by = caller.map_or_else(String::new, |caller| format!(" ({})", caller.name()));
@@ -47,7 +51,11 @@ pub(crate) fn print(out: &mut dyn Write, path: &Path, recording: &Recording) -> 
         writeln!(out, "vm.{name} changed from {from} to {to} meanwhile: forecasts are of one stretch only.")?;
     }
     let name = shell_word(&path.display().to_string());
-    writeln!(out, "`pageset replay {name}` shows what other kernels would have made of it.")?;
+    if info.counts.is_some() {
+        writeln!(out, "`pageset stat {name}` shows them. A replay needs events: record without --counts.")?;
+    } else {
+        writeln!(out, "`pageset replay {name}` shows what other kernels would have made of it.")?;
+    }
     Ok(())
 }
 

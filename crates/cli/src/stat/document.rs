@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use pageset_report::{Histogram, Provenance};
-use pageset_trace::{EventKind, TraceInfo};
+use pageset_trace::{Counts, EventKind, TraceInfo};
 use pageset_workload::recorded::needs;
 use pageset_workload::{CpuTotals, Log2Counts, Runs, Survey, ZoneLocks, ZoneState};
 use serde::Serialize;
@@ -25,6 +25,9 @@ pub(super) struct StatDocument<'a> {
     lifetimes: Option<Lifetimes>,
     bursts: Option<Bursts>,
     kernel: Kernel,
+    /// What the kernel counted, in a recording without events.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    counts: Option<Counts>,
     zones: Vec<Zone>,
     warnings: Vec<String>,
     provenance: &'a Provenance,
@@ -229,6 +232,7 @@ impl<'a> StatDocument<'a> {
                 peak_at_ns: bursts.peak_at_ns,
             }),
             kernel: kernel(survey),
+            counts: info.counts.clone(),
             zones: zones(survey),
             warnings: warnings(info, survey),
             provenance,

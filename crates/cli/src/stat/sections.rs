@@ -8,7 +8,7 @@ use pageset_trace::{EventKind, TraceInfo};
 use pageset_workload::recorded::needs;
 use pageset_workload::{Log2Counts, Survey, ZoneState};
 
-use super::{histogram, kernel_hit_percent, percent};
+use super::{counts, histogram, kernel_hit_percent, percent};
 use crate::source;
 
 /// Titles of what needs both ends of a block.
@@ -27,8 +27,23 @@ pub(crate) struct Section {
     pub(super) drawing: Option<String>,
 }
 
+pub(super) const fn plain(key: &'static str, table: Table) -> Section {
+    Section { key, keys: 1, table, drawing: None }
+}
+
 pub(crate) fn sections(info: &TraceInfo, survey: &Survey) -> Vec<Section> {
-    let plain = |key, table| Section { key, keys: 1, table, drawing: None };
+    let mut sections = match &info.counts {
+        Some(counts) => counts::sections(info, counts),
+        None => of_events(info, survey),
+    };
+    if !survey.zones.is_empty() {
+        sections.push(plain("zones", zones(survey)));
+        sections.push(plain("pagesets", pagesets(survey)));
+    }
+    sections
+}
+
+fn of_events(info: &TraceInfo, survey: &Survey) -> Vec<Section> {
     let mut sections = vec![
         plain("summary", summary(info, survey)),
         plain("events", events(survey)),
@@ -57,10 +72,6 @@ pub(crate) fn sections(info: &TraceInfo, survey: &Survey) -> Vec<Section> {
         }
     }
     sections.extend([plain("kernel", moved(survey)), plain("activity", activity(survey))]);
-    if !survey.zones.is_empty() {
-        sections.push(plain("zones", zones(survey)));
-        sections.push(plain("pagesets", pagesets(survey)));
-    }
     sections
 }
 

@@ -2,6 +2,7 @@
 
 mod advise;
 mod clocks;
+mod counts;
 mod disturbances;
 mod faults;
 mod first_minutes;

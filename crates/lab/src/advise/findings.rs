@@ -10,6 +10,8 @@ use super::spending::{Figure, Load, Spending};
 /// What a recording shows. Percentages are of what their names say. What the recording does not say is `None`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Findings {
+    /// Whether the recording has counts, and no events.
+    pub is_counted: bool,
     /// CPUs of the machine.
     pub cpus: Option<u32>,
     /// Time recorded.
@@ -155,6 +157,7 @@ impl Findings {
         };
         let all_ns = cpus.map(|cpus| ns.saturating_mul(u64::from(cpus)));
         Self {
+            is_counted: false,
             spending: Spending::of_recording(info, all_ns, load),
             cpus,
             seconds: ns as f64 / 1e9,

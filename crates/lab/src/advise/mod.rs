@@ -1,9 +1,10 @@
 //! What to do about a machine's page sets, from one recording of its load: mostly nothing.
 //!
-//! `findings` is what the recording shows, `spending` what that takes of the CPUs' time, `options` which kernels and settings are asked, `forecast` what they would do,
+//! `findings` is what the recording shows, `counted` the same of counts, `spending` what that takes of the CPUs' time, `options` which kernels and settings are asked, `forecast` what they would do,
 //! `verdict` what follows, `latency` what allocations would take then, `wording` the sentences that say so. `run_times` is
 //! what came of a setting that was tried. Each sentence names the figures it rests on.
 
+mod counted;
 mod findings;
 mod forecast;
 mod latency;
@@ -123,7 +124,7 @@ pub fn examine<R: TraceReader>(
     let reader = part(open()?)?;
     let (info, said) = (reader.info().clone(), reader.said().map(str::to_owned));
     let unsaid = surveyed.recorded.unsaid(needs::VISITS);
-    if info.machine.is_none() && unsaid.is_none() {
+    if info.machine.is_none() && (unsaid.is_none() || info.counts.is_some()) {
         let path = info.path.display();
         return Err(anyhow!(ReplayError::NoMachine(format!(
             "{path}: advice needs the machine's zones, and this recording does not describe them"
@@ -139,7 +140,10 @@ pub fn examine<R: TraceReader>(
     let is_replayable = unsaid.is_none() && untimed(&info).is_none();
     let replayed = if is_replayable { Some(play(reader, &candidates, progress)?) } else { None };
 
-    let findings = Findings::new(&info, &surveyed, replayed.as_ref());
+    let findings = match &info.counts {
+        Some(counts) => counted::findings(&info, counts, surveyed.extent.part(&info)),
+        None => Findings::new(&info, &surveyed, replayed.as_ref()),
+    };
     let outcomes = replayed.iter().flat_map(|replayed| &replayed.outcomes);
     let forecasts: Vec<Forecast> = candidates
         .iter()

@@ -93,6 +93,11 @@ impl Spending {
         Self { is_busy_time: busy_ns.is_some(), ..Self::new(Load { cpu_time_ns: time, ..load }, cost) }
     }
 
+    /// Time that visits took; `None` if the recording has no cost of a visit.
+    pub(super) fn visits_ns_of(info: &TraceInfo, load: Load) -> Option<Figure> {
+        visits_ns(&load, info.visit_cost.as_ref().filter(|cost| cost.is_sound())?)
+    }
+
     /// What follows from a load and a cost.
     #[must_use]
     pub fn new(load: Load, cost: Option<VisitCost>) -> Self {

@@ -41,6 +41,11 @@ pub enum Verdict {
         /// What matters.
         matter: Matter,
     },
+    /// Something matters. The recording has counts only, which do not say what helps.
+    Matters {
+        /// What matters.
+        matter: Matter,
+    },
     /// The recording does not say.
     Unknown {
         /// Why not.
@@ -80,6 +85,8 @@ pub enum Why {
     WaitsNotRecorded,
     /// What a visit costs was not measured before the recording, and there are many visits.
     CostNotMeasured,
+    /// It has counts only, and something may matter.
+    EventsNeeded,
 }
 
 /// The verdict.
@@ -87,6 +94,7 @@ pub(super) fn find(findings: &Findings, forecasts: &[Forecast]) -> Verdict {
     match doubt(findings).map_or_else(|| matter(findings), Err) {
         Err(why) => Verdict::Unknown { why },
         Ok(None) => Verdict::LeaveAlone,
+        Ok(Some(matter)) if findings.is_counted => certainly(findings, matter),
         Ok(Some(matter)) => what_helps(findings, forecasts, matter),
     }
 }
@@ -98,6 +106,7 @@ fn doubt(findings: &Findings) -> Option<Why> {
     let doubts = &findings.doubts;
     let checks = [
         (findings.waiting.is_none() || findings.allocated_pages.is_none(), Why::NotRecorded),
+        (findings.is_counted && findings.visits.is_none(), Why::NotRecorded),
         (doubts.setting_changed.is_some(), Why::SettingChanged),
         (findings.allocated_pages == Some(0) || findings.seconds < SECONDS_MIN, Why::TooShort),
         (lost_percent > LOST_PERCENT, Why::EventsLost),
@@ -115,6 +124,10 @@ fn matter(findings: &Findings) -> Result<Option<Matter>, Why> {
     }
     let is_cheap = spending.most_percent.or_else(|| spending.most_percent_at_any_cost());
     let is_cheap = is_cheap.is_some_and(|percent| percent < SAVED_PERCENT);
+    // Counts have what page sets held at the end, which may be less than they held when memory was short.
+    if findings.is_counted && findings.is_memory_short() == Some(true) {
+        return Err(Why::EventsNeeded);
+    }
     let holds_much = findings.held_percent().map(|percent| percent >= HELD_PERCENT);
     match (findings.is_memory_short(), holds_much) {
         (Some(true), Some(true)) => Ok(Some(Matter::HeldMemory)),
@@ -123,6 +136,17 @@ fn matter(findings: &Findings) -> Result<Option<Matter>, Why> {
         (Some(false), _) | (_, Some(false)) if is_cheap => Ok(None),
         (Some(false), _) | (_, Some(false)) => Err(Why::CostNotMeasured),
     }
+}
+
+/// By counts, only what is so at the lower end of each interval is a yes.
+fn certainly(findings: &Findings, matter: Matter) -> Verdict {
+    let spending = &findings.spending;
+    let least =
+        spending.waits_percent.zip(spending.visits_percent).map(|(waits, visits)| waits.low + visits.low);
+    if matter == Matter::CpuTime && least.is_some_and(|percent| percent >= SAVED_PERCENT) {
+        return Verdict::Matters { matter };
+    }
+    Verdict::Unknown { why: Why::EventsNeeded }
 }
 
 fn what_helps(findings: &Findings, forecasts: &[Forecast], matter: Matter) -> Verdict {
@@ -185,6 +209,7 @@ pub(super) mod tests {
     /// A load that waits for `percent` of its time, and whose visits cost next to nothing beside.
     pub(crate) fn waiting(percent: f64) -> Findings {
         Findings {
+            is_counted: false,
             cpus: Some(4),
             seconds: 10.0,
             events: 100_000,

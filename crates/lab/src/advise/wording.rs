@@ -5,6 +5,7 @@ use pageset_core::Policy;
 use super::findings::{Findings, Waiting};
 use super::forecast::Forecast;
 use super::latency::Latency;
+use super::spending::Figure;
 use super::verdict::{Matter, SAVED_PERCENT, Verdict, Why};
 
 /// MiB of pages of 4 KiB.
@@ -57,6 +58,11 @@ pub(super) fn sentences(
             all.push(format!("Yes, but no setting certainly helps: {}", because(*matter, findings)));
             all.push("Every forecast's range has room for no change.".to_owned());
         }
+        Verdict::Matters { matter } => {
+            all.push(format!("Yes: {}", because(*matter, findings)));
+            all.push(most(findings));
+            all.push("Which setting helps is not in counts. Record events, without --counts.".to_owned());
+        }
         Verdict::Unknown { why } => {
             all.push(format!("This recording does not say. {}", unknown(*why, findings)));
         }
@@ -67,7 +73,7 @@ pub(super) fn sentences(
             latency.machine, latency.advised.p99_ns, latency.now.p99_ns, latency.advised.p999_ns, latency.now.p999_ns
         )
     }));
-    all.push(reached(findings));
+    all.push(if findings.is_counted { counted(findings) } else { reached(findings) });
     if let Some(percent) = findings.remote_percent {
         all.push(format!(
             "{percent:.1} % of the pages were freed by another CPU than the one that allocated them."
@@ -156,7 +162,8 @@ fn held(findings: &Findings) -> String {
     let most = findings.held_pages_peak.max(findings.held_pages_end);
     match (most, findings.held_percent()) {
         (Some(pages), Some(percent)) => format!(
-            "Page sets held at most {pages} pages ({}), {} of memory, {}.",
+            "Page sets held {} {pages} pages ({}), {} of memory, {}.",
+            if findings.is_counted { "at the end" } else { "at most" },
             mib(pages),
             share(percent),
             match findings.is_memory_short() {
@@ -202,6 +209,33 @@ fn reached(findings: &Findings) -> String {
             format!("{allocated} pages were allocated. How many came from the zones is not recorded.")
         }
         (None, None) => "How many pages were allocated is not recorded.".to_owned(),
+    }
+}
+
+/// What was counted, each number with its interval.
+fn counted(findings: &Findings) -> String {
+    let load = &findings.spending.load;
+    let of = |figure: Option<Figure>, what: &str| match figure {
+        None => format!("an unknown number of {what}"),
+        Some(Figure { low, high, .. }) if low == high => format!("{low:.0} {what}"),
+        Some(Figure { low, high, .. }) => format!("{low:.0} to {high:.0} {what}"),
+    };
+    let allocated = findings.allocated_pages;
+    let allocated = allocated.map_or_else(String::new, |pages| format!(" {pages} pages were allocated."));
+    let is_estimate = [load.visits, load.moved_pages].iter().flatten().any(|figure| figure.low < figure.high);
+    let estimate = if is_estimate { " From and to are an estimate's 95 % interval." } else { "" };
+    format!(
+        "{} moved {} between zones and page sets.{allocated}{estimate}",
+        sentence(of(load.visits, "visits")),
+        of(load.moved_pages, "blocks")
+    )
+}
+
+/// With a capital letter.
+fn sentence(text: String) -> String {
+    match text.strip_prefix("an ") {
+        Some(rest) => format!("An {rest}"),
+        None => text,
     }
 }
 
@@ -264,6 +298,16 @@ fn unknown(why: Why, findings: &Findings) -> String {
             "Cost not measured: it has {:.0} visits to the zones a second, and what one costs was not measured on its \
              machine. Run `pageset bench machine` there, and record again.",
             findings.visits.unwrap_or(0) as f64 / findings.seconds.max(f64::MIN_POSITIVE)
+        ),
+        Why::EventsNeeded if findings.is_memory_short() == Some(true) => {
+            format!(
+                "{} Whether page sets held much then takes events: record without --counts.",
+                shortage(findings)
+            )
+        }
+        Why::EventsNeeded => format!(
+            "{} Whether that is worth a change takes a forecast: record without --counts.",
+            spent(findings)
         ),
         Why::WaitsNotRecorded => format!(
             "Waits for locks are not in it, and may be as much as {} of the CPUs' time. Record \

@@ -42,6 +42,12 @@ pub fn dossier<R: TraceReader>(
     progress: &mut dyn Progress,
 ) -> anyhow::Result<Dossier> {
     let examined = examine(&mut open, progress)?;
+    if examined.info.counts.is_some() {
+        let path = examined.info.path.display();
+        return Err(anyhow::anyhow!(
+            "{path}: it has counts, and a report is drawn from events; `pageset stat` and `pageset advise` print counts"
+        ));
+    }
     let mut reader = open()?;
     let info = reader.info().clone();
     let whole = if info.setting_changes.is_empty() {

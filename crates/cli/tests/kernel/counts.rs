@@ -1,0 +1,91 @@
+//! `pageset record --counts` against the running kernel, and against a recording of all events at the same time.
+
+use std::fs;
+
+use pageset_trace::{Counts, EventKind, HitEstimate, Recovery};
+use pageset_workload::KernelCounter;
+
+use crate::record::{Tmpfs, directory, machine, pageset, read, succeeds, text};
+
+/// Files of 8 MiB, written and removed for some seconds.
+const LOAD: &str = "i=0; while [ $i -lt 150 ]; do dd if=/dev/zero of=load bs=1M count=8 2>/dev/null; rm load; \
+                    sleep 0.01; i=$((i + 1)); done";
+
+fn counted(path: &std::path::Path) -> Counts {
+    let (info, events) = read(path, Recovery::Refuse);
+    assert!(events.is_empty() && info.before.is_some() && info.after.is_some() && info.busy_ns.is_some());
+    assert!(info.pgalloc_delta.is_some() && info.recorded.is_empty());
+    info.counts.expect("it has counts")
+}
+
+#[test]
+fn counts_hold_what_all_events_show() {
+    let Some(_guard) = machine() else { return };
+    let (directory, path, name) = directory();
+    let memory = Tmpfs::mount("64m");
+    let all = directory.path().join("all.pgtrace");
+    let load = format!("cd {}; {LOAD}", memory.0.path().display());
+    succeeds(&[
+        "record",
+        "-o",
+        &all.display().to_string(),
+        "--",
+        crate::record::PAGESET,
+        "record",
+        "--counts",
+        "-o",
+        &name,
+        "--",
+        "sh",
+        "-c",
+        &load,
+    ]);
+    let (info, _) = read(&path, Recovery::Refuse);
+    let counts = counted(&path);
+    let (on, off) = (info.t_on_ns.unwrap(), info.t_off_ns.unwrap());
+    let (_, events) = read(&all, Recovery::Refuse);
+    let within = || events.iter().filter(|event| (on..=off).contains(&event.ts_ns));
+    let hits = |kind| within().filter(|event| event.kind == kind).count() as u64;
+    for (name, kind) in [
+        ("kmem/mm_page_alloc", EventKind::MmPageAlloc),
+        ("kmem/mm_page_free", EventKind::MmPageFree),
+        ("kmem/mm_page_free_batched", EventKind::MmPageFreeBatched),
+        ("kmem/mm_page_alloc_zone_locked", EventKind::MmPageAllocZoneLocked),
+        ("kmem/mm_page_pcpu_drain", EventKind::MmPagePcpuDrain),
+        ("kmem/mm_page_alloc_extfrag", EventKind::MmPageAllocExtfrag),
+    ] {
+        let (truth, estimate) = (hits(kind), counts.hits(name).expect("seconds are enough"));
+        assert!(is_near(truth, estimate), "{name}: {truth} in {estimate:?}");
+    }
+    let mut counter = KernelCounter::default();
+    within().for_each(|event| counter.record(event));
+    let kernel = counter.finish();
+    let visits = kernel.refills.total() + kernel.drains.total() + kernel.direct_blocks;
+    let estimate = counts.zone_visits().expect("seconds are enough");
+    assert!(is_near(visits, estimate), "visits: {visits} in {estimate:?}");
+}
+
+/// Within an interval of twice the width: five percent of all intervals miss the truth, and the load is one of bursts.
+fn is_near(truth: u64, estimate: HitEstimate) -> bool {
+    let room = (estimate.high - estimate.low) / 2 + estimate.hits / 20 + 200;
+    (estimate.low.saturating_sub(room)..=estimate.high + room).contains(&truth)
+}
+
+#[test]
+fn counts_are_printed_and_replays_say_what_is_missing() {
+    let Some(_guard) = machine() else { return };
+    let (_directory, path, name) = directory();
+    let said = succeeds(&["record", "--counts", "-o", &name, "--", "sh", "-c", "sleep 1; exit 3"]);
+    assert!(said.contains("exit status: 3") && said.contains("without events"), "{said}");
+    let counts = counted(&path);
+    assert!(counts.elapsed_ns > 900_000_000 && counts.cpus > 0);
+    // It may hold no name of a task but the command's.
+    let said = succeeds(&["stat", &name]);
+    assert!(said.contains("What was counted") && said.contains("mm_page_alloc_zone_locked"), "{said}");
+    assert!(succeeds(&["stat", &name, "--format", "json"]).contains("\"counts\""));
+    let advised = succeeds(&["advise", &name]);
+    assert!(advised.contains("counts of"), "{advised}");
+    let replayed = pageset(&["replay", &name]);
+    assert!(text(&replayed.stderr).contains("has no mm_page_alloc"), "{}", text(&replayed.stderr));
+    assert!(fs::metadata(&path).unwrap().len() < 100_000);
+}

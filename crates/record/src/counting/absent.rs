@@ -1,0 +1,42 @@
+//! A build without the feature `perf` counts nothing.
+
+use super::Slice;
+use crate::cpus::CpuList;
+use crate::error::RecordError;
+
+/// No counters can be had: nothing makes one.
+#[derive(Debug)]
+pub(crate) struct Counters(());
+
+impl Counters {
+    pub(crate) fn open(_cpus: &CpuList) -> Result<Self, RecordError> {
+        Err(RecordError::Refused {
+            problem: "pageset was built without its feature `perf`, which counts".to_owned(),
+            remedy: "the default build has it".to_owned(),
+        })
+    }
+
+    pub(crate) const fn has(&self, _tracepoint: usize) -> bool {
+        false
+    }
+
+    pub(crate) const fn switch(&mut self, _tracepoint: usize, _is_on: bool) -> Result<(), RecordError> {
+        Ok(())
+    }
+
+    pub(crate) fn take(&mut self, _tracepoint: usize) -> Slice {
+        Slice::default()
+    }
+
+    pub(crate) const fn can_sample(&self) -> bool {
+        false
+    }
+
+    pub(crate) const fn switch_samples(&mut self, _is_on: bool) -> Result<(), RecordError> {
+        Ok(())
+    }
+
+    pub(crate) fn take_samples(&mut self) -> Slice {
+        Slice::default()
+    }
+}

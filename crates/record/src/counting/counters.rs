@@ -1,0 +1,226 @@
+//! The kernel's counters (`perf_event_open`), one of each tracepoint on each CPU.
+
+use std::io;
+use std::path::Path;
+
+use perf_event_open::config::{All, Cpu, Opts, RecordIdFormat, SampleOn, StatFormat};
+use perf_event_open::count::Counter;
+use perf_event_open::event::tp::Tracepoint;
+use perf_event_open::sample::Sampler;
+use perf_event_open::sample::record::Record;
+
+use super::visits::{self, Moved};
+use super::{CONTENTION, PCPU_DRAIN, Slice, TRACEPOINT_COUNT, TRACEPOINTS, ZONE_LOCKED};
+use crate::cpus::CpuList;
+use crate::error::RecordError;
+use crate::tracefs::{Tracefs, read};
+
+/// Which contended locks are counted: `flags` is `SPIN`, or with real-time locks `RT`. Others sleep.
+const SPIN: &std::ffi::CStr = c"flags == 1 || flags == 8";
+/// Tracepoints whose hits are kept.
+const SAMPLED: usize = 2;
+/// 2^5 pages, which hold five thousand hits.
+const BUFFER_EXPONENT: u8 = 5;
+/// Too many open files.
+const EMFILE: i32 = 24;
+
+/// Counters of some CPUs. All are switched off at first.
+pub(crate) struct Counters {
+    /// Empty for tracepoints that the kernel does not have.
+    of_tracepoint: [Vec<OfCpu>; TRACEPOINT_COUNT],
+    /// Each block that moved with its time, by CPU. Empty where one of the tracepoints is missing, or the kernel gives no buffers.
+    samples: Vec<[Samples; SAMPLED]>,
+}
+
+/// Hits of one tracepoint on one CPU, each kept.
+struct Samples {
+    // The buffer goes first.
+    buffer: Sampler,
+    of_cpu: OfCpu,
+    moved: Moved,
+}
+
+struct OfCpu {
+    counter: Counter,
+    /// At the look before.
+    hits: u64,
+    enabled_ns: u64,
+}
+
+impl Counters {
+    /// # Errors
+    /// The kernel refuses.
+    pub(crate) fn open(cpus: &CpuList) -> Result<Self, RecordError> {
+        let tracefs = Tracefs::find()?;
+        let mut of_tracepoint = [const { Vec::new() }; TRACEPOINT_COUNT];
+        let mut ids = [None; TRACEPOINT_COUNT];
+        for ((name, counters), known) in TRACEPOINTS.iter().zip(&mut of_tracepoint).zip(&mut ids) {
+            let path = tracefs.path(Path::new("events").join(name).join("id"));
+            if !path.exists() {
+                continue;
+            }
+            let id = read(&path)?;
+            let id = id.trim().parse().map_err(|_| RecordError::unknown(&path, "it is no number"))?;
+            *known = Some(id);
+            for cpu in cpus.iter() {
+                let counter = open(id, cpu, *name == CONTENTION).map_err(|error| refused(cpu, &error))?;
+                counters.push(OfCpu { counter, hits: 0, enabled_ns: 0 });
+            }
+        }
+        if of_tracepoint.iter().all(Vec::is_empty) {
+            return Err(RecordError::Refused {
+                problem: "this kernel has none of the tracepoints of page allocation".to_owned(),
+                remedy: "record under a kernel with CONFIG_TRACEPOINTS, as distributions have it".to_owned(),
+            });
+        }
+        let samples = cpus.iter().map(|cpu| samples(&ids, cpu)).collect::<Option<_>>();
+        Ok(Self { of_tracepoint, samples: samples.unwrap_or_default() })
+    }
+
+    /// Whether the kernel has the tracepoint.
+    pub(crate) fn has(&self, tracepoint: usize) -> bool {
+        !self.of_tracepoint[tracepoint].is_empty()
+    }
+
+    /// Switches a tracepoint on or off, on all CPUs.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub(crate) fn switch(&mut self, tracepoint: usize, is_on: bool) -> Result<(), RecordError> {
+        for of_cpu in &self.of_tracepoint[tracepoint] {
+            let counter = &of_cpu.counter;
+            let switched = if is_on { counter.enable() } else { counter.disable() };
+            switched.map_err(|error| {
+                RecordError::io(Path::new("events").join(TRACEPOINTS[tracepoint]), "switch", error)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// What was counted since the last call.
+    pub(crate) fn take(&mut self, tracepoint: usize) -> Slice {
+        let mut slice = Slice::default();
+        let mut enabled = Mean::default();
+        for of_cpu in &mut self.of_tracepoint[tracepoint] {
+            // A CPU that is gone has no counter any more.
+            let Some((hits, here_ns)) = of_cpu.take() else { continue };
+            slice.hits += hits;
+            enabled.add(here_ns);
+            if here_ns > 0 {
+                slice.busiest_per_second = slice.busiest_per_second.max(hits as f64 / here_ns as f64 * 1e9);
+            }
+        }
+        slice.mean_ns = enabled.mean();
+        slice
+    }
+
+    /// Whether it can be found how many visits to zones there are.
+    pub(crate) fn can_sample(&self) -> bool {
+        !self.samples.is_empty()
+    }
+
+    /// Switches the keeping of hits on or off, on all CPUs.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub(crate) fn switch_samples(&mut self, is_on: bool) -> Result<(), RecordError> {
+        for samples in self.samples.iter().flatten() {
+            let counter = &samples.of_cpu.counter;
+            let switched = if is_on { counter.enable() } else { counter.disable() };
+            switched.map_err(|error| RecordError::io("events/kmem", "sample", error))?;
+        }
+        Ok(())
+    }
+
+    /// Visits to zones since the last call.
+    pub(crate) fn take_samples(&mut self) -> Slice {
+        let mut enabled = Mean::default();
+        let mut hits = 0;
+        for of_cpu in &mut self.samples {
+            let mut all = Vec::new();
+            let mut happened = 0;
+            for samples in of_cpu {
+                let kept =
+                    samples.buffer.iter().into_iter().flatten().filter_map(|(_, record)| match record {
+                        Record::Sample(sample) => sample.record_id.time,
+                        _ => None,
+                    });
+                all.extend(kept.map(|time_ns| (time_ns, samples.moved)));
+                if let Some((hits, here_ns)) = samples.of_cpu.take() {
+                    happened += hits;
+                    enabled.add(here_ns);
+                }
+            }
+            let kept = all.len() as u64;
+            let visits = visits::count(&mut all);
+            // Those that found no room in the buffer are as the others.
+            hits += if happened > kept && kept > 0 { visits * happened / kept } else { visits };
+        }
+        Slice { hits, mean_ns: enabled.mean(), busiest_per_second: 0.0 }
+    }
+}
+
+impl OfCpu {
+    /// Hits and time since the last call.
+    fn take(&mut self) -> Option<(u64, u64)> {
+        let stat = self.counter.stat().ok()?;
+        let now_ns = stat.time_enabled.unwrap_or(0);
+        let taken = (stat.count.saturating_sub(self.hits), now_ns.saturating_sub(self.enabled_ns));
+        (self.hits, self.enabled_ns) = (stat.count, now_ns);
+        Some(taken)
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Mean {
+    sum_ns: u64,
+    count: u64,
+}
+
+impl Mean {
+    fn add(&mut self, ns: u64) {
+        self.sum_ns += ns;
+        self.count += 1;
+    }
+
+    fn mean(self) -> u64 {
+        self.sum_ns / self.count.max(1)
+    }
+}
+
+/// `None` if the kernel lacks a tracepoint, or gives no buffer.
+fn samples(ids: &[Option<u64>; TRACEPOINT_COUNT], cpu: u32) -> Option<[Samples; SAMPLED]> {
+    let mut all = Vec::new();
+    for (name, moved) in [(ZONE_LOCKED, Moved::Out), (PCPU_DRAIN, Moved::Back)] {
+        let index = TRACEPOINTS.iter().position(|tracepoint| *tracepoint == name)?;
+        let stat_format = StatFormat { time_enabled: true, ..StatFormat::default() };
+        let record_id_format = RecordIdFormat { time: true, ..RecordIdFormat::default() };
+        let sample_on = SampleOn::Count(1);
+        let opts = Opts { stat_format, record_id_format, sample_on, ..Opts::default() };
+        let counter = Counter::new(Tracepoint { id: ids[index]? }, (All, Cpu(cpu)), opts).ok()?;
+        let buffer = counter.sampler(BUFFER_EXPONENT).ok()?;
+        all.push(Samples { buffer, of_cpu: OfCpu { counter, hits: 0, enabled_ns: 0 }, moved });
+    }
+    all.try_into().ok()
+}
+
+fn open(id: u64, cpu: u32, is_contention: bool) -> io::Result<Counter> {
+    let stat_format = StatFormat { time_enabled: true, ..StatFormat::default() };
+    let counter = Counter::new(Tracepoint { id }, (All, Cpu(cpu)), Opts { stat_format, ..Opts::default() })?;
+    if is_contention {
+        counter.with_ftrace_filter(SPIN)?;
+    }
+    Ok(counter)
+}
+
+fn refused(cpu: u32, error: &io::Error) -> RecordError {
+    let remedy = if error.raw_os_error() == Some(EMFILE) {
+        format!("allow more open files with `ulimit -n`: each CPU takes {}", TRACEPOINT_COUNT + SAMPLED)
+    } else {
+        "run it as root or with CAP_PERFMON, or lower kernel.perf_event_paranoid to -1".to_owned()
+    };
+    RecordError::Refused {
+        problem: format!("the kernel does not count tracepoints on CPU {cpu}: {error}"),
+        remedy,
+    }
+}

@@ -1,0 +1,384 @@
+//! Counts the hits of tracepoints in the kernel instead of recording each: it costs little, and is enough for a verdict.
+//!
+//! A tracepoint that is rare is switched on throughout. One that is frequent would cost the load too much, and is switched on
+//! for slices of time at random places: `plan` says for what share, `estimate` what the slices say of the whole. `counters`
+//! are the kernel's. A count of pages does not say in how many visits to the zones they were moved: `visits` finds that in
+//! other slices, of which the kernel keeps each hit with its time. `waits` has how long zone locks were waited for.
+
+#[cfg(not(feature = "perf"))]
+#[path = "absent.rs"]
+mod counters;
+#[cfg(feature = "perf")]
+mod counters;
+mod estimate;
+mod plan;
+mod visits;
+mod waits;
+
+use std::{
+    fs,
+    hash::{BuildHasher as _, RandomState},
+    io::Write,
+    process::Child,
+    thread,
+    time::{Duration, Instant},
+};
+
+use pageset_trace::{Counts, LostEvents, NativeWriter, TracepointCount, WriteOptions};
+
+use crate::clock::now_ns;
+use crate::cost::busy;
+use crate::cpus::CpuList;
+use crate::error::RecordError;
+use crate::machine;
+use crate::options::Options;
+use crate::reader::start;
+use crate::session::{Ending, Going, Recording, Status, describe, note_newcomers};
+use counters::Counters;
+use estimate::{Segment, Sum};
+use waits::Waits;
+
+/// What is counted: group and name, as paths below tracefs' `events`.
+pub(crate) const TRACEPOINTS: [&str; TRACEPOINT_COUNT] = [
+    "kmem/mm_page_alloc",
+    "kmem/mm_page_free",
+    "kmem/mm_page_free_batched",
+    ZONE_LOCKED,
+    PCPU_DRAIN,
+    PCPU_REFILL,
+    "kmem/mm_page_alloc_extfrag",
+    CONTENTION,
+    "vmscan/mm_vmscan_kswapd_wake",
+    "vmscan/mm_vmscan_direct_reclaim_begin",
+];
+const TRACEPOINT_COUNT: usize = 10;
+/// The first ones are as frequent as allocations and frees.
+const FREQUENT: usize = 3;
+pub(crate) const ZONE_LOCKED: &str = "kmem/mm_page_alloc_zone_locked";
+pub(crate) const PCPU_DRAIN: &str = "kmem/mm_page_pcpu_drain";
+/// Kernels from 2026 on have it. Nothing else is made from it.
+const PCPU_REFILL: &str = "kmem/mm_page_pcpu_refill";
+/// Of the contended locks only those that spin are counted.
+pub(crate) const CONTENTION: &str = "lock/contention_begin";
+
+/// Mean of the segments, in each of which a tracepoint that is frequent is on or off.
+const SEGMENT: Duration = Duration::from_millis(5);
+/// To switch a tracepoint takes a call for each CPU, so machines with many CPUs have longer segments.
+const SEGMENT_OF_CPU: Duration = Duration::from_millis(1);
+/// After so many segments their shares are decided anew.
+const SEGMENTS: u32 = 16;
+/// Waits are read after so many of these: a reading takes a millisecond.
+const PERIODS_OF_WAITS: u32 = 4;
+/// Rates are means over about so many periods.
+const PERIODS_OF_MEAN: f64 = 8.0;
+/// A tracepoint that was frequent is counted in slices for so many periods at least: fewer say nothing of their spread.
+const PERIODS_IN_SLICES: u32 = 16;
+
+/// Counts into `out`: a recording without events. `tell` is called with its progress, a hundred times a second.
+///
+/// # Errors
+/// The kernel refuses to count, the command cannot be started, or `out` refuses.
+pub fn count(
+    options: &Options,
+    out: impl Write,
+    tell: &mut dyn FnMut(&Status) -> Going,
+) -> Result<Recording, RecordError> {
+    let cpus = options.cpus.clone().unwrap_or_else(CpuList::online);
+    let counters = Counters::open(&cpus)?;
+    let mut not_recorded = absent(&counters);
+    let waits = Waits::begin(&mut not_recorded);
+    let mut head = describe(options, &cpus, Vec::new(), not_recorded)?;
+    let mut counting = Counting::new(counters, waits, &cpus);
+    let (on, busy_before) = (Instant::now(), busy());
+    head.t_on_ns = Some(now_ns());
+    head.t_start_ns = head.t_on_ns;
+    counting.load.look();
+    counting.begin_segment()?;
+    let mut child = match options.command.split_first() {
+        Some((program, arguments)) => Some(start(program, arguments)?),
+        None => None,
+    };
+    let ending = counting.follow(options, child.as_mut(), on, tell)?;
+    let elapsed = on.elapsed();
+    head.busy_ns = u64::try_from(busy().saturating_sub(busy_before).as_nanos()).ok().filter(|ns| *ns > 0);
+    head.t_end_ns = Some(now_ns());
+    head.t_off_ns = head.t_end_ns;
+    let after = machine::snapshot()?;
+    if let Some(before) = &head.before {
+        head.pgalloc_delta = Some(machine::allocated(&before.vmstat, &after.vmstat));
+        head.pgfree_delta = machine::freed(&before.vmstat, &after.vmstat);
+    }
+    head.after = Some(after);
+    if options.cpus.is_none() {
+        note_newcomers(&mut head, &cpus);
+    }
+    head.not_recorded.extend(counting.waits.missing());
+    head.counts = Some(counting.counts(elapsed, &cpus));
+    let lost = LostEvents::default();
+    let writer = NativeWriter::new(out, &head, WriteOptions::new()).map_err(RecordError::Output)?;
+    let (_, bytes) = writer.finish(lost).map_err(RecordError::Output)?;
+    let is_over = matches!(ending, Ending::Command(_));
+    let still_running = child.filter(|_| !is_over).map(|child| child.id());
+    Ok(Recording { info: head, events: 0, bytes, lost, duration: elapsed, ending, still_running })
+}
+
+/// Tracepoints that this kernel does not have, in sentences.
+fn absent(counters: &Counters) -> Vec<String> {
+    let absent = TRACEPOINTS.iter().enumerate();
+    let absent = absent.filter(|(index, name)| !counters.has(*index) && **name != PCPU_REFILL);
+    absent.map(|(_, name)| format!("{name}: this kernel does not have it")).collect()
+}
+
+struct Counting {
+    counters: Counters,
+    waits: Waits,
+    load: AllPages,
+    shares: [f64; TRACEPOINT_COUNT],
+    rates: [f64; TRACEPOINT_COUNT],
+    sums: [Sum; TRACEPOINT_COUNT],
+    is_on: [bool; TRACEPOINT_COUNT],
+    /// For how many periods more it has slices.
+    in_slices: [u32; TRACEPOINT_COUNT],
+    /// Hits a second of the busiest CPU in this period's slices, and how many slices there were.
+    seen: [(f64, u32); TRACEPOINT_COUNT],
+    sample_share: f64,
+    is_sampling: bool,
+    visits: Sum,
+    segment: Duration,
+    random: u64,
+}
+
+impl Counting {
+    fn new(counters: Counters, waits: Waits, cpus: &CpuList) -> Self {
+        Self {
+            counters,
+            waits,
+            load: AllPages { allocated: None },
+            // Rare ones have no slice at all, and the others are known after the first period.
+            shares: [1.0; TRACEPOINT_COUNT],
+            rates: [0.0; TRACEPOINT_COUNT],
+            sums: [Sum::default(); TRACEPOINT_COUNT],
+            is_on: [false; TRACEPOINT_COUNT],
+            in_slices: [0; TRACEPOINT_COUNT],
+            seen: [(0.0, 0); TRACEPOINT_COUNT],
+            sample_share: plan::SHARE_MIN,
+            is_sampling: false,
+            visits: Sum::default(),
+            segment: SEGMENT + SEGMENT_OF_CPU * cpus.len() as u32,
+            // Slices must not follow the beat of a load, and need no better numbers.
+            random: RandomState::new().hash_one(now_ns()) | 1,
+        }
+    }
+
+    /// Counts until the end, segment by segment.
+    fn follow(
+        &mut self,
+        options: &Options,
+        mut child: Option<&mut Child>,
+        on: Instant,
+        tell: &mut dyn FnMut(&Status) -> Going,
+    ) -> Result<Ending, RecordError> {
+        // No moment lies between two segments. The first one has begun.
+        let (mut begun, mut segments) = (on, 0_u32);
+        loop {
+            let left = options.duration.map(|duration| duration.saturating_sub(on.elapsed()));
+            let pause = self.segment.mul_f64(0.5 + self.random()).saturating_sub(begun.elapsed());
+            thread::sleep(left.map_or(pause, |left| pause.min(left)));
+            let elapsed = on.elapsed();
+            let ended = match &mut child {
+                Some(child) => child.try_wait().map_err(|source| RecordError::Command {
+                    program: options.command[0].to_string_lossy().into_owned(),
+                    source,
+                })?,
+                None => None,
+            };
+            let status = Status { elapsed, events: 0, lost: 0, bytes: 0, fill: 0.0 };
+            let ending = if let Some(status) = ended {
+                Some(Ending::Command(status))
+            } else if options.duration.is_some_and(|duration| elapsed >= duration) {
+                Some(Ending::Time)
+            } else if tell(&status) == Going::End {
+                Some(Ending::Asked)
+            } else {
+                None
+            };
+            let end = Instant::now();
+            self.end_segment((end - begun).as_nanos() as u64)?;
+            begun = end;
+            segments += 1;
+            if segments.is_multiple_of(SEGMENTS) || ending.is_some() {
+                self.end_period();
+            }
+            if segments.is_multiple_of(SEGMENTS * PERIODS_OF_WAITS) || ending.is_some() {
+                let contended = TRACEPOINTS.iter().zip(self.rates).find(|(name, _)| **name == CONTENTION);
+                self.waits.look(contended.map_or(0.0, |(_, rate)| rate));
+            }
+            if let Some(ending) = ending {
+                return Ok(ending);
+            }
+            self.begin_segment()?;
+        }
+    }
+
+    /// Draws what is on.
+    fn begin_segment(&mut self) -> Result<(), RecordError> {
+        let draw = self.random();
+        for tracepoint in 0..TRACEPOINT_COUNT {
+            if self.counters.has(tracepoint) && !self.is_on[tracepoint] && draw < self.shares[tracepoint] {
+                self.counters.switch(tracepoint, true)?;
+                self.is_on[tracepoint] = true;
+            }
+        }
+        // In other segments: to keep hits costs time, and would slow down what is counted.
+        if self.counters.can_sample() && 1.0 - draw < self.sample_share {
+            self.counters.switch_samples(true)?;
+            self.is_sampling = true;
+        }
+        Ok(())
+    }
+
+    /// Switches off what is not on throughout, and adds what was counted.
+    fn end_segment(&mut self, length_ns: u64) -> Result<(), RecordError> {
+        for tracepoint in 0..TRACEPOINT_COUNT {
+            let chance = self.shares[tracepoint];
+            if chance >= 1.0 || !self.counters.has(tracepoint) {
+                continue;
+            }
+            self.sums[tracepoint].add_drawn(length_ns);
+            if self.is_on[tracepoint] {
+                self.counters.switch(tracepoint, false)?;
+                self.is_on[tracepoint] = false;
+                self.add(tracepoint, chance);
+            }
+        }
+        if self.counters.can_sample() {
+            self.visits.add_drawn(length_ns);
+            if self.is_sampling {
+                self.counters.switch_samples(false)?;
+                self.is_sampling = false;
+                let slice = self.counters.take_samples();
+                self.visits.add(Segment {
+                    hits: slice.hits,
+                    on_ns: slice.mean_ns,
+                    chance: self.sample_share,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, tracepoint: usize, chance: f64) {
+        let slice = self.counters.take(tracepoint);
+        self.sums[tracepoint].add(Segment { hits: slice.hits, on_ns: slice.mean_ns, chance });
+        let (sum, slices) = &mut self.seen[tracepoint];
+        *sum += slice.busiest_per_second;
+        *slices += 1;
+    }
+
+    /// Adds what is on throughout, and decides the shares of the next segments.
+    fn end_period(&mut self) {
+        let load = self.load.look();
+        for tracepoint in 0..TRACEPOINT_COUNT {
+            if self.is_on[tracepoint] {
+                self.add(tracepoint, 1.0);
+            }
+            let (sum, slices) = std::mem::take(&mut self.seen[tracepoint]);
+            let seen = if slices > 0 { Some(sum / f64::from(slices)) } else { None };
+            // What counting costs is a matter of the mean: a burst costs no more than its hits.
+            let before = self.rates[tracepoint];
+            if let Some(rate) = load.filter(|_| tracepoint < FREQUENT).or(seen) {
+                let part = if before > 0.0 { PERIODS_OF_MEAN } else { 1.0 };
+                self.rates[tracepoint] = before + (rate - before) / part;
+            }
+        }
+        let mut moves = 0.0;
+        for (name, rate) in TRACEPOINTS.iter().zip(self.rates) {
+            if [ZONE_LOCKED, PCPU_DRAIN].contains(name) {
+                moves += rate;
+            }
+        }
+        self.sample_share = plan::sample_share(moves);
+        self.shares = plan::shares(self.rates);
+        for (share, left) in self.shares.iter_mut().zip(&mut self.in_slices) {
+            if *share < 1.0 {
+                *left = PERIODS_IN_SLICES;
+            } else if *left > 0 {
+                *left -= 1;
+                *share = plan::SHARE_MAX;
+            }
+        }
+        for tracepoint in 0..TRACEPOINT_COUNT {
+            // From now on it is drawn for. If it cannot be switched off it counts on, which costs time and no truth.
+            if self.is_on[tracepoint] && self.shares[tracepoint] < 1.0 {
+                drop(self.counters.switch(tracepoint, false));
+                self.is_on[tracepoint] = false;
+                self.add_rest(tracepoint);
+            }
+        }
+    }
+
+    /// Hits between the reading and the switching off.
+    fn add_rest(&mut self, tracepoint: usize) {
+        let slice = self.counters.take(tracepoint);
+        self.sums[tracepoint].add(Segment { hits: slice.hits, on_ns: slice.mean_ns, chance: 1.0 });
+    }
+
+    /// From 0 to 1 (xorshift).
+    fn random(&mut self) -> f64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        (self.random >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    fn counts(&self, elapsed: Duration, cpus: &CpuList) -> Counts {
+        let count = |(index, sum): (usize, &Sum)| {
+            self.counters.has(index).then(|| TracepointCount {
+                name: TRACEPOINTS[index].to_owned(),
+                counted: sum.counted(),
+                counted_ns: sum.counted_ns(),
+                hits: sum.estimate(),
+            })
+        };
+        Counts {
+            elapsed_ns: elapsed.as_nanos() as u64,
+            cpus: cpus.len() as u32,
+            tracepoints: self.sums.iter().enumerate().filter_map(count).collect(),
+            visits: self.counters.can_sample().then(|| self.visits.estimate()).flatten(),
+            visits_counted: self.visits.counted(),
+            visits_counted_ns: self.visits.counted_ns(),
+            zone_waits: self.waits.counts(),
+        }
+    }
+}
+
+/// How many pages the machine allocates, by the kernel's own count. A share of time that followed from what slices happened to
+/// show would depend on their draw, and estimates would be too low after each burst that was seen.
+struct AllPages {
+    allocated: Option<(u64, Instant)>,
+}
+
+impl AllPages {
+    /// Pages a second since the look before, as if one CPU had allocated them; `None` if it is not known.
+    fn look(&mut self) -> Option<f64> {
+        let text = fs::read_to_string("/proc/vmstat").ok()?;
+        let lines = text.lines().filter_map(|line| line.split_once(' '));
+        let counts = lines.filter(|(name, _)| name.starts_with("pgalloc_"));
+        let pages = counts.fold(0_u64, |sum, (_, count)| sum.wrapping_add(count.trim().parse().unwrap_or(0)));
+        let now = Instant::now();
+        let (before, then) = self.allocated.replace((pages, now))?;
+        let seconds = (now - then).as_secs_f64();
+        (seconds > 0.0).then(|| pages.wrapping_sub(before) as f64 / seconds)
+    }
+}
+
+/// What was counted since the look before.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Slice {
+    /// On all CPUs.
+    hits: u64,
+    /// For how long it was switched on: the mean of the CPUs.
+    mean_ns: u64,
+    /// The highest rate of a CPU.
+    busiest_per_second: f64,
+}

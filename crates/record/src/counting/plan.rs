@@ -1,0 +1,64 @@
+//! For what part of the time each tracepoint is switched on.
+
+/// What counting may cost a CPU that does nothing but hit tracepoints: this part of its time.
+const BUDGET: f64 = 0.01;
+/// What one counted hit costs. Guess: it was not measured yet, so that the budget is kept is not known either.
+const HIT_NS: f64 = 150.0;
+/// No tracepoint has a smaller chance: too few segments would be on.
+pub(crate) const SHARE_MIN: f64 = 0.02;
+/// Those that are not on throughout are on no more often: each switch takes a call to each CPU.
+pub(crate) const SHARE_MAX: f64 = 0.25;
+
+/// Hits that a CPU is to keep in a second. At some 0.5 us each, that is a quarter of a percent of its time.
+const SAMPLES_PER_SECOND: f64 = 5000.0;
+
+/// The shares of time for tracepoints with these rates (hits a second on the busiest CPU). The budget is dealt out evenly;
+/// what the rare ones leave, the frequent ones get.
+pub(crate) fn shares<const N: usize>(rates: [f64; N]) -> [f64; N] {
+    let mut order: [usize; N] = std::array::from_fn(|index| index);
+    order.sort_by(|a, b| rates[*a].total_cmp(&rates[*b]));
+    let (mut left, mut shares) = (BUDGET, [1.0; N]);
+    for (done, index) in order.into_iter().enumerate() {
+        let whole = rates[index] * HIT_NS / 1e9;
+        let part = left / (N - done) as f64;
+        if whole > part {
+            let share = (part / whole).max(SHARE_MIN);
+            shares[index] = if share > SHARE_MAX { SHARE_MAX } else { share };
+        }
+        left = (left - whole * shares[index]).max(0.0);
+    }
+    shares
+}
+
+/// The share of time whose hits are kept, where the busiest CPU has so many hits a second.
+pub(crate) fn sample_share(rate: f64) -> f64 {
+    (SAMPLES_PER_SECOND / rate.max(1.0)).clamp(SHARE_MIN, SHARE_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rare_tracepoints_are_counted_throughout_and_leave_their_part() {
+        let [rare, frequent] = shares([100.0, 1e6]);
+        assert_eq!(rare, 1.0);
+        assert!((0.05..0.2).contains(&frequent), "{frequent}");
+    }
+
+    #[test]
+    fn the_cost_stays_within_the_budget() {
+        for rates in [[0.0; 3], [1e4, 2e4, 3e4], [2e5, 2e5, 2e5], [1e6, 0.0, 1e5]] {
+            let shares = shares(rates);
+            let cost: f64 = rates.iter().zip(shares).map(|(rate, share)| rate * share * HIT_NS / 1e9).sum();
+            assert!(cost <= BUDGET * 1.0001, "{rates:?} {shares:?} {cost}");
+        }
+    }
+
+    #[test]
+    fn more_hits_are_kept_for_a_smaller_part_of_the_time() {
+        assert_eq!(sample_share(0.0), SHARE_MAX);
+        assert_eq!(sample_share(5e4), 0.1);
+        assert_eq!(sample_share(1e9), SHARE_MIN);
+    }
+}

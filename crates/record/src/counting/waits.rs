@@ -1,0 +1,69 @@
+//! How long zone locks were waited for, while that is rare: each wait costs a record with its call chain.
+
+use pageset_trace::{Caller, ZoneWaits};
+
+use crate::lock_watch::{LockWatch, WaitTotals};
+
+/// Waits of a CPU in a second from which on none is timed any more. Guess: at 2 us each, one percent of its time.
+const TOO_MANY: f64 = 5000.0;
+
+/// Times waits until there are too many.
+pub(crate) struct Waits {
+    watch: Option<LockWatch>,
+    totals: WaitTotals,
+    missing: Option<String>,
+}
+
+impl Waits {
+    /// Begins, or adds the reason why not to what is not recorded.
+    pub(crate) fn begin(not_recorded: &mut Vec<String>) -> Self {
+        let watch = match LockWatch::begin() {
+            Ok(watch) => Some(watch),
+            Err(error) => {
+                not_recorded.push(format!("how long zone locks are waited for: {error}"));
+                None
+            }
+        };
+        Self { watch, totals: WaitTotals::default(), missing: None }
+    }
+
+    /// Adds what has ended. `rate` is the number of waits in a second of the CPU that has most.
+    pub(crate) fn look(&mut self, rate: f64) {
+        let Some(watch) = &mut self.watch else { return };
+        let is_over = match watch.totals() {
+            Ok(totals) => {
+                self.totals = totals;
+                (rate > TOO_MANY).then(|| "there were too many".to_owned())
+            }
+            Err(error) => Some(error.to_string()),
+        };
+        if let Some(why) = is_over {
+            self.missing = Some(format!("how long zone locks are waited for: {why}"));
+            self.watch = None;
+        }
+    }
+
+    /// Why it ended before its time, if it did.
+    pub(crate) fn missing(&self) -> Option<String> {
+        self.missing.clone()
+    }
+
+    /// All waits, unless some were not seen.
+    pub(crate) fn counts(&self) -> Option<ZoneWaits> {
+        self.watch.as_ref()?;
+        let of_zone =
+            Caller::ALL.into_iter().zip(self.totals.callers).filter(|(caller, _)| caller.is_of_zone());
+        let (mut waits, mut wait_ns) = (0, 0);
+        for (_, waited) in of_zone {
+            waits += waited.waits;
+            wait_ns += waited.wait_ns;
+        }
+        let (lost, unknown) = (self.totals.lost, self.totals.unknown);
+        (lost == 0).then_some(ZoneWaits {
+            waits,
+            wait_ns,
+            unknown_waits: unknown.waits,
+            unknown_wait_ns: unknown.wait_ns,
+        })
+    }
+}

@@ -1,0 +1,145 @@
+//! What the kernel counted, for recordings that keep no events.
+
+use serde::{Deserialize, Serialize};
+
+/// Hits of tracepoints on all CPUs that were recorded, and how they are known.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Counts {
+    /// For how long was counted, in nanoseconds.
+    pub elapsed_ns: u64,
+    /// CPUs on which was counted.
+    pub cpus: u32,
+    /// One of each tracepoint that the kernel has.
+    pub tracepoints: Vec<TracepointCount>,
+    /// Visits to zones: refills and drains of page sets, and blocks that went past them. `None` is unknown.
+    #[serde(default)]
+    pub visits: Option<HitEstimate>,
+    /// Visits that were seen in slices of time, each hit with its time.
+    #[serde(default)]
+    pub visits_counted: u64,
+    /// How long these slices were together, in nanoseconds: the mean of the CPUs.
+    #[serde(default)]
+    pub visits_counted_ns: u64,
+    /// Waits for zone locks; `None` is unknown.
+    #[serde(default)]
+    pub zone_waits: Option<ZoneWaits>,
+}
+
+/// Waits for zone locks on all CPUs, each seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ZoneWaits {
+    /// How many.
+    pub waits: u64,
+    /// Their time in nanoseconds.
+    pub wait_ns: u64,
+    /// Waits for spinning locks whose call chain does not say which lock it was.
+    pub unknown_waits: u64,
+    /// Their time in nanoseconds.
+    pub unknown_wait_ns: u64,
+}
+
+/// Hits of one tracepoint.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TracepointCount {
+    /// Group and name, as a path below tracefs' `events`.
+    pub name: String,
+    /// Hits that were counted.
+    pub counted: u64,
+    /// For how long it was switched on, in nanoseconds: the mean of the CPUs.
+    pub counted_ns: u64,
+    /// Hits in all the time; `None` if it was switched on too rarely to say.
+    pub hits: Option<HitEstimate>,
+}
+
+/// How many hits there were in all the time, with 95 % confidence. All three are the same if all hits were counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HitEstimate {
+    /// The lower end of the interval.
+    pub low: u64,
+    /// The estimate.
+    pub hits: u64,
+    /// The upper end of the interval.
+    pub high: u64,
+}
+
+impl HitEstimate {
+    /// Whether each hit was counted.
+    #[must_use]
+    pub const fn is_exact(self) -> bool {
+        self.low == self.high
+    }
+}
+
+impl Counts {
+    /// Hits of this tracepoint; `None` if the kernel does not have it, or it was switched on too rarely.
+    #[must_use]
+    pub fn hits(&self, name: &str) -> Option<HitEstimate> {
+        self.tracepoints.iter().find(|tracepoint| tracepoint.name == name)?.hits
+    }
+
+    /// Blocks that left a zone or went back; `None` is unknown.
+    #[must_use]
+    pub fn moved_blocks(&self) -> Option<HitEstimate> {
+        let [out, back] =
+            ["kmem/mm_page_alloc_zone_locked", "kmem/mm_page_pcpu_drain"].map(|name| self.hits(name));
+        let (out, back) = out.zip(back)?;
+        Some(HitEstimate {
+            low: out.low.saturating_add(back.low),
+            hits: out.hits.saturating_add(back.hits),
+            high: out.high.saturating_add(back.high),
+        })
+    }
+
+    /// Visits to zones, which are no more than the blocks that they moved; `None` is unknown.
+    #[must_use]
+    pub fn zone_visits(&self) -> Option<HitEstimate> {
+        let (visits, most) = (self.visits?, self.moved_blocks()?.high);
+        let within = |hits: u64| hits.min(most);
+        Some(HitEstimate { low: within(visits.low), hits: within(visits.hits), high: within(visits.high) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_survive_json_and_are_found_by_name() {
+        let estimate = HitEstimate { low: 1, hits: 2, high: 3 };
+        let count = |name: &str, hits| TracepointCount { name: name.into(), counted: 1, counted_ns: 5, hits };
+        let counts = Counts {
+            elapsed_ns: 10,
+            cpus: 2,
+            visits: None,
+            visits_counted: 3,
+            visits_counted_ns: 2,
+            zone_waits: Some(ZoneWaits { waits: 1, wait_ns: 9, ..ZoneWaits::default() }),
+            tracepoints: vec![count("kmem/mm_page_free", Some(estimate)), count("kmem/mm_page_alloc", None)],
+        };
+        let json = serde_json::to_string(&counts).unwrap();
+        assert_eq!(serde_json::from_str::<Counts>(&json).unwrap(), counts);
+        assert_eq!(counts.hits("kmem/mm_page_free"), Some(estimate));
+        // Too rarely switched on, and not there: both are unknown.
+        assert_eq!(counts.hits("kmem/mm_page_alloc"), None);
+        assert_eq!(counts.hits("kmem/mm_page_pcpu_refill"), None);
+        assert!(!estimate.is_exact());
+    }
+
+    #[test]
+    fn visits_are_no_more_than_what_they_moved() {
+        let exact = |hits| Some(HitEstimate { low: hits, hits, high: hits });
+        let of = |name: &str, hits| TracepointCount { name: name.into(), hits, ..TracepointCount::default() };
+        let mut counts = Counts {
+            tracepoints: vec![
+                of("kmem/mm_page_alloc_zone_locked", exact(30)),
+                of("kmem/mm_page_pcpu_drain", exact(20)),
+            ],
+            visits: Some(HitEstimate { low: 5, hits: 40, high: 90 }),
+            ..Counts::default()
+        };
+        assert_eq!(counts.moved_blocks(), exact(50));
+        assert_eq!(counts.zone_visits(), Some(HitEstimate { low: 5, hits: 40, high: 50 }));
+        counts.tracepoints.pop();
+        assert_eq!((counts.moved_blocks(), counts.zone_visits()), (None, None));
+    }
+}
