@@ -105,7 +105,11 @@ impl Sum {
         // few segments, so many may have been missed.
         let burst = self.hits_drawn as f64 / self.segments_with_hits.max(1) as f64;
         let chance = self.on_ns as f64 / self.ns;
-        let missed = if self.segments_with_hits < FEW_BURSTS { 3.0 / chance * burst.max(1.0) } else { 0.0 };
+        // Nor may drawn time be quieter than the rest, only because nothing was seen of it.
+        let whole_ns = self.counted_ns.saturating_sub(self.on_ns).max(1) as f64;
+        let as_the_rest = 3.0 * self.whole as f64 / whole_ns * all_ns;
+        let missed = (3.0 / chance * burst.max(1.0)).max(as_the_rest);
+        let missed = if self.segments_with_hits < FEW_BURSTS { missed } else { 0.0 };
         let (drawn, error) = (rate * all_ns, (errors * standard_error).max(missed));
         let at_least = self.counted as f64;
         let clamp = |value: f64| (self.whole as f64 + value).max(at_least).round() as u64;

@@ -12,6 +12,7 @@ mod counters;
 mod counters;
 mod estimate;
 mod plan;
+#[cfg(feature = "perf")]
 mod visits;
 mod waits;
 
