@@ -33,7 +33,8 @@ mod tests {
 
     #[test]
     fn a_visit_is_a_run_of_blocks_that_go_one_way_without_a_gap() {
-        let mut blocks = [(0, Out), (100, Out), (200, Back), (2200, Back), (4201, Back), (4300, Out)];
+        let (near, far) = (200 + GAP_NS, 201 + 2 * GAP_NS);
+        let mut blocks = [(0, Out), (100, Out), (200, Back), (near, Back), (far, Back), (far + 100, Out)];
         assert_eq!(count(&mut blocks), 4);
         blocks.reverse();
         assert_eq!(count(&mut blocks), 4, "by time");

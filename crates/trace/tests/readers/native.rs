@@ -42,7 +42,8 @@ fn bundled_traces_are_whole_and_described() {
                 assert!(snapshot.pagetypeinfo.as_ref().unwrap().pageblocks(zone.node, zone.kind).is_some());
             }
         }
-        assert!(info.samples.len() > 10, "{name}: {}", info.samples.len());
+        // One that lasts a second has few.
+        assert!(info.samples.len() > 3, "{name}: {}", info.samples.len());
         // Every frame of a page event lies in a zone of the machine.
         for event in &events {
             if let Some(frame) = event.frame() {
