@@ -62,7 +62,7 @@ pub struct Shape {
     pub lines: u32,
     /// Frames that a thread fetches at once.
     pub magazine: u32,
-    /// Pages that are left out after each run of [`RUN_PAGES`] that is touched, in regions of a thread's own.
+    /// Pages that are left out after each run of 48 that is touched, in regions of a thread's own.
     pub skipped: u64,
 }
 
