@@ -44,7 +44,9 @@ pub(crate) fn record(
         command,
         with_faults: faults,
         with_call_chains: call_chains,
+        only_counts: false,
         cost: None,
+        visit_cost: pageset_lab::visit_cost::kept(),
         until,
         reading: if flight_recorder || until.is_some() { Timing::AtTheEnd } else { Timing::AllTheTime },
     };
