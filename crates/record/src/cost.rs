@@ -94,6 +94,11 @@ pub fn busy() -> Duration {
     Duration::from_secs_f64(busy_ticks(&text) as f64 / rustix::param::clock_ticks_per_second() as f64)
 }
 
+/// Nanoseconds for which CPUs were busy since; `None` if the kernel's clock did not move.
+pub(crate) fn busy_ns_since(before: Duration) -> Option<u64> {
+    u64::try_from(busy().saturating_sub(before).as_nanos()).ok().filter(|ns| *ns > 0)
+}
+
 /// `cpu  user nice system idle iowait irq softirq steal guest guest_nice`; guests are in user and nice already.
 fn busy_ticks(stat: &str) -> u64 {
     let words = stat.lines().find_map(|line| line.strip_prefix("cpu "));

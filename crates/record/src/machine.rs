@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs, path::Path};
 
-use pageset_trace::{Layout, LayoutSource, SettingChange, Snapshot, Vmstat};
+use pageset_trace::{Layout, LayoutSource, SettingChange, Snapshot, TraceInfo, Vmstat};
 
 use crate::cpus::CpuList;
 use crate::error::RecordError;
@@ -139,8 +139,17 @@ pub(crate) fn allocated(before: &Vmstat, after: &Vmstat) -> u64 {
     sum(after).wrapping_sub(sum(before))
 }
 
+/// A recording ends with this state.
+pub(crate) fn note_end(head: &mut TraceInfo, after: Snapshot) {
+    if let Some(before) = &head.before {
+        head.pgalloc_delta = Some(allocated(&before.vmstat, &after.vmstat));
+        head.pgfree_delta = freed(&before.vmstat, &after.vmstat);
+    }
+    head.after = Some(after);
+}
+
 /// Frames freed between two states.
-pub(crate) fn freed(before: &Vmstat, after: &Vmstat) -> Option<u64> {
+fn freed(before: &Vmstat, after: &Vmstat) -> Option<u64> {
     Some(after.get("pgfree")?.wrapping_sub(before.get("pgfree")?))
 }
 

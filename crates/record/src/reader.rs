@@ -95,12 +95,7 @@ impl<'a> Reader<'a> {
         if lost > 0 {
             head.not_recorded.push(format!("{lost} events of the condition: what met it may be among them"));
         }
-        let after = machine::snapshot()?;
-        if let Some(before) = &head.before {
-            head.pgalloc_delta = Some(machine::allocated(&before.vmstat, &after.vmstat));
-            head.pgfree_delta = machine::freed(&before.vmstat, &after.vmstat);
-        }
-        head.after = Some(after);
+        machine::note_end(head, machine::snapshot()?);
         let ending = ending?;
         let is_over = matches!(ending, Ending::Command(_));
         Ok((ending, on.elapsed(), child.filter(|_| !is_over).map(|child| child.id())))
@@ -127,19 +122,8 @@ impl<'a> Reader<'a> {
             {
                 return Ok(Ending::Met(met));
             }
-            if let Some(child) = child.as_mut()
-                && let Some(status) = child.try_wait().map_err(|error| RecordError::Command {
-                    program: options.command[0].to_string_lossy().into_owned(),
-                    source: error,
-                })?
-            {
-                return Ok(Ending::Command(status));
-            }
             let elapsed = on.elapsed();
             self.intrusions.look(elapsed);
-            if options.duration.is_some_and(|duration| elapsed >= duration) {
-                return Ok(Ending::Time);
-            }
             let status = Status {
                 elapsed,
                 events: self.events,
@@ -147,8 +131,8 @@ impl<'a> Reader<'a> {
                 bytes: self.bytes.load(Ordering::Relaxed),
                 fill: (pages as f64 / self.buffer_pages as f64).min(1.0),
             };
-            if tell(&status) == Going::End {
-                return Ok(Ending::Asked);
+            if let Some(ending) = ending(options, child.as_deref_mut(), &status, tell)? {
+                return Ok(ending);
             }
             if !round.is_cut {
                 pages = 0;
@@ -260,6 +244,27 @@ fn begins_late(head: &mut TraceInfo, begin_ns: u64, overwritten: u64) {
     head.not_recorded.push(format!(
         "{overwritten} events before, and the zones when it began: a flight recorder keeps what was last"
     ));
+}
+
+/// Why recording ends now, if it does: the command has ended, the time is over, or the caller wants it.
+pub(crate) fn ending(
+    options: &Options,
+    child: Option<&mut Child>,
+    status: &Status,
+    tell: &mut dyn FnMut(&Status) -> Going,
+) -> Result<Option<Ending>, RecordError> {
+    if let Some(child) = child
+        && let Some(status) = child.try_wait().map_err(|source| RecordError::Command {
+            program: options.command[0].to_string_lossy().into_owned(),
+            source,
+        })?
+    {
+        return Ok(Some(Ending::Command(status)));
+    }
+    if options.duration.is_some_and(|duration| status.elapsed >= duration) {
+        return Ok(Some(Ending::Time));
+    }
+    Ok((tell(status) == Going::End).then_some(Ending::Asked))
 }
 
 pub(crate) fn start(program: &OsString, arguments: &[OsString]) -> Result<Child, RecordError> {

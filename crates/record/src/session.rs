@@ -19,7 +19,7 @@ use pageset_trace::{
 use crate::alarm::Alarm;
 use crate::clock::now_ns;
 use crate::condition::{Condition, Met};
-use crate::cost::busy;
+use crate::cost::{busy, busy_ns_since};
 use crate::cpus::CpuList;
 use crate::error::RecordError;
 use crate::instance::Instance;
@@ -197,8 +197,7 @@ impl Session {
             drop((give_head.send(head.clone()), give_sampler.send(sampler)));
             let busy_before = busy();
             let ended = reader.record(&options, &mut head, alarm.as_mut(), tell);
-            head.busy_ns =
-                u64::try_from(busy().saturating_sub(busy_before).as_nanos()).ok().filter(|ns| *ns > 0);
+            head.busy_ns = busy_ns_since(busy_before);
             stop.store(true, Ordering::Relaxed);
             samples.thread().unpark();
             let (samples, setting_changes) = samples.join().unwrap_or_default();

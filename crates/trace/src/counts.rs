@@ -51,6 +51,19 @@ pub struct TracepointCount {
     pub hits: Option<HitEstimate>,
 }
 
+impl TracepointCount {
+    /// A block leaves a zone.
+    pub const ZONE_LOCKED: &str = "kmem/mm_page_alloc_zone_locked";
+    /// A page set gives a block back to its zone.
+    pub const PCPU_DRAIN: &str = "kmem/mm_page_pcpu_drain";
+    /// A CPU begins to wait for a lock. Only locks that spin are counted.
+    pub const CONTENTION: &str = "lock/contention_begin";
+    /// The background reclaimer is woken.
+    pub const KSWAPD_WAKE: &str = "vmscan/mm_vmscan_kswapd_wake";
+    /// A task begins to reclaim memory itself.
+    pub const DIRECT_RECLAIM: &str = "vmscan/mm_vmscan_direct_reclaim_begin";
+}
+
 /// How many hits there were in all the time, with 95 % confidence. All three are the same if all hits were counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HitEstimate {
@@ -63,6 +76,12 @@ pub struct HitEstimate {
 }
 
 impl HitEstimate {
+    /// Hits that were all counted.
+    #[must_use]
+    pub const fn exact(hits: u64) -> Self {
+        Self { low: hits, hits, high: hits }
+    }
+
     /// Whether each hit was counted.
     #[must_use]
     pub const fn is_exact(self) -> bool {
@@ -81,7 +100,7 @@ impl Counts {
     #[must_use]
     pub fn moved_blocks(&self) -> Option<HitEstimate> {
         let [out, back] =
-            ["kmem/mm_page_alloc_zone_locked", "kmem/mm_page_pcpu_drain"].map(|name| self.hits(name));
+            [TracepointCount::ZONE_LOCKED, TracepointCount::PCPU_DRAIN].map(|name| self.hits(name));
         let (out, back) = out.zip(back)?;
         Some(HitEstimate {
             low: out.low.saturating_add(back.low),
@@ -127,7 +146,7 @@ mod tests {
 
     #[test]
     fn visits_are_no_more_than_what_they_moved() {
-        let exact = |hits| Some(HitEstimate { low: hits, hits, high: hits });
+        let exact = |hits| Some(HitEstimate::exact(hits));
         let of = |name: &str, hits| TracepointCount { name: name.into(), hits, ..TracepointCount::default() };
         let mut counts = Counts {
             tracepoints: vec![

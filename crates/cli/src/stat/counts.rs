@@ -62,7 +62,6 @@ fn hits(info: &TraceInfo, counts: &Counts) -> Table {
 
 fn visits(info: &TraceInfo, counts: &Counts) -> Table {
     let mut table = Table::new("Zones", columns());
-    let exact = |hits: u64| Some(HitEstimate { low: hits, hits, high: hits });
     let throughout = Some(counts.elapsed_ns);
     table.push(row("visits", counts.zone_visits(), Some(counts.visits_counted_ns), counts));
     table.push(row("blocks moved", counts.moved_blocks(), None, counts));
@@ -80,8 +79,8 @@ fn visits(info: &TraceInfo, counts: &Counts) -> Table {
     });
     table.push(row("ns of these waits", ns, waits.and(throughout), counts));
     // The kernel counts these anyway, for /proc/vmstat.
-    table.push(row("pages allocated", info.pgalloc_delta.and_then(exact), throughout, counts));
-    table.push(row("pages freed", info.pgfree_delta.and_then(exact), throughout, counts));
+    table.push(row("pages allocated", info.pgalloc_delta.map(HitEstimate::exact), throughout, counts));
+    table.push(row("pages freed", info.pgfree_delta.map(HitEstimate::exact), throughout, counts));
     table.note(
         "A visit is a refill or a drain of a page set, or a block that went past it. Visits are found in slices of time \
          that keep each hit with its time.",

@@ -1,15 +1,10 @@
 //! What a recording of counts shows: enough to say whether page sets matter, and not what would help.
 
-use pageset_trace::{Counts, HitEstimate, TraceInfo};
+use pageset_trace::{Counts, HitEstimate, TraceInfo, TracepointCount};
 use pageset_workload::untimed;
 
 use super::findings::{Doubts, Findings, Waiting};
 use super::spending::{Figure, Load, Spending};
-
-/// Waits for spinning locks, whichever they are.
-const CONTENTION: &str = "lock/contention_begin";
-const KSWAPD_WAKE: &str = "vmscan/mm_vmscan_kswapd_wake";
-const DIRECT_RECLAIM: &str = "vmscan/mm_vmscan_direct_reclaim_begin";
 
 /// What counts show. Numbers that were counted in slices are estimates, and `spending` has what they may be.
 pub(super) fn findings(info: &TraceInfo, counts: &Counts, part_of_machine: Option<String>) -> Findings {
@@ -21,7 +16,7 @@ pub(super) fn findings(info: &TraceInfo, counts: &Counts, part_of_machine: Optio
         Load { cpu_time_ns: None, visits: visits.map(figure), moved_pages: moved.map(figure), wait_ns: None };
     // What visits take is the time for which zone locks are held, and a bit more.
     let held_ns = Spending::visits_ns_of(info, load).map(|held| held.high);
-    let is_never = counts.hits(CONTENTION).is_some_and(|hits| hits.high == 0);
+    let is_never = counts.hits(TracepointCount::CONTENTION).is_some_and(|hits| hits.high == 0);
     let (waiting, wait_ns) = match (counts.zone_waits, held_ns) {
         (Some(waits), _) => {
             let (low, more) = (waits.wait_ns as f64, waits.unknown_wait_ns as f64);
@@ -75,8 +70,8 @@ pub(super) fn findings(info: &TraceInfo, counts: &Counts, part_of_machine: Optio
             .machine
             .as_ref()
             .map(|machine| machine.zones.iter().map(|zone| zone.managed).sum()),
-        kswapd_wakes: hits(KSWAPD_WAKE),
-        direct_reclaims: hits(DIRECT_RECLAIM),
+        kswapd_wakes: hits(TracepointCount::KSWAPD_WAKE),
+        direct_reclaims: hits(TracepointCount::DIRECT_RECLAIM),
         own_off_percent: None,
         is_own_far_off: false,
         doubts: Doubts {
@@ -94,7 +89,7 @@ fn figure(hits: HitEstimate) -> Figure {
 
 #[cfg(test)]
 mod tests {
-    use pageset_trace::{TracepointCount, ZoneWaits};
+    use pageset_trace::ZoneWaits;
 
     use super::super::spending::tests::cost;
     use super::super::verdict::{Matter, Verdict, Why, find};
@@ -103,7 +98,7 @@ mod tests {
 
     /// 10 s of 4 CPUs.
     fn counts(visits: u64, blocks: u64) -> Counts {
-        let exact = |hits| Some(HitEstimate { low: hits, hits, high: hits });
+        let exact = |hits| Some(HitEstimate::exact(hits));
         let of = |name: &str, hits| TracepointCount {
             name: name.into(),
             hits: exact(hits),
@@ -113,10 +108,10 @@ mod tests {
             elapsed_ns: 10_000_000_000,
             cpus: 4,
             tracepoints: vec![
-                of("kmem/mm_page_alloc_zone_locked", blocks),
-                of("kmem/mm_page_pcpu_drain", 0),
-                of(KSWAPD_WAKE, 0),
-                of(DIRECT_RECLAIM, 0),
+                of(TracepointCount::ZONE_LOCKED, blocks),
+                of(TracepointCount::PCPU_DRAIN, 0),
+                of(TracepointCount::KSWAPD_WAKE, 0),
+                of(TracepointCount::DIRECT_RECLAIM, 0),
             ],
             visits: Some(HitEstimate { low: visits / 2, hits: visits, high: visits * 2 }),
             zone_waits: Some(ZoneWaits::default()),
@@ -176,7 +171,7 @@ mod tests {
     #[test]
     fn what_page_sets_hold_at_most_is_not_known_where_memory_is_short() {
         let mut short = counts(100, 5000);
-        short.tracepoints[2].hits = Some(HitEstimate { low: 3, hits: 3, high: 3 });
+        short.tracepoints[2].hits = Some(HitEstimate::exact(3));
         assert_eq!(found(&short, true).0, Verdict::Unknown { why: Why::EventsNeeded });
     }
 }

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 
+use pageset_trace::TracepointCount;
 use perf_event_open::config::{All, Cpu, Opts, RecordIdFormat, SampleOn, StatFormat};
 use perf_event_open::count::Counter;
 use perf_event_open::event::tp::Tracepoint;
@@ -10,7 +11,7 @@ use perf_event_open::sample::Sampler;
 use perf_event_open::sample::record::Record;
 
 use super::visits::{self, Moved};
-use super::{CONTENTION, PCPU_DRAIN, Slice, TRACEPOINT_COUNT, TRACEPOINTS, ZONE_LOCKED};
+use super::{Slice, TRACEPOINT_COUNT, TRACEPOINTS};
 use crate::cpus::CpuList;
 use crate::error::RecordError;
 use crate::tracefs::{Tracefs, read};
@@ -63,7 +64,8 @@ impl Counters {
             let id = id.trim().parse().map_err(|_| RecordError::unknown(&path, "it is no number"))?;
             *known = Some(id);
             for cpu in cpus.iter() {
-                let counter = open(id, cpu, *name == CONTENTION).map_err(|error| refused(cpu, &error))?;
+                let counter = open(id, cpu, *name == TracepointCount::CONTENTION)
+                    .map_err(|error| refused(cpu, &error))?;
                 counters.push(OfCpu { counter, hits: 0, enabled_ns: 0 });
             }
         }
@@ -191,7 +193,9 @@ impl Mean {
 /// `None` if the kernel lacks a tracepoint, or gives no buffer.
 fn samples(ids: &[Option<u64>; TRACEPOINT_COUNT], cpu: u32) -> Option<[Samples; SAMPLED]> {
     let mut all = Vec::new();
-    for (name, moved) in [(ZONE_LOCKED, Moved::Out), (PCPU_DRAIN, Moved::Back)] {
+    for (name, moved) in
+        [(TracepointCount::ZONE_LOCKED, Moved::Out), (TracepointCount::PCPU_DRAIN, Moved::Back)]
+    {
         let index = TRACEPOINTS.iter().position(|tracepoint| *tracepoint == name)?;
         let stat_format = StatFormat { time_enabled: true, ..StatFormat::default() };
         let record_id_format = RecordIdFormat { time: true, ..RecordIdFormat::default() };

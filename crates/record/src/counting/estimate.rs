@@ -87,7 +87,7 @@ impl Sum {
     pub(crate) fn estimate(&self) -> Option<HitEstimate> {
         if self.drawn_ns == 0 {
             let hits = self.counted;
-            return Some(HitEstimate { low: hits, hits, high: hits });
+            return Some(HitEstimate::exact(hits));
         }
         if self.segments < SEGMENTS_MIN || self.ns <= 0.0 {
             return None;

@@ -25,15 +25,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use pageset_trace::{Counts, LostEvents, NativeWriter, TracepointCount, WriteOptions};
+use pageset_trace::{Counts, LostEvents, NativeWriter, TracepointCount, Vmstat, WriteOptions};
 
 use crate::clock::now_ns;
-use crate::cost::busy;
+use crate::cost::{busy, busy_ns_since};
 use crate::cpus::CpuList;
 use crate::error::RecordError;
 use crate::machine;
 use crate::options::Options;
-use crate::reader::start;
+use crate::reader::{ending, start};
 use crate::session::{Ending, Going, Recording, Status, describe, note_newcomers};
 use counters::Counters;
 use estimate::{Segment, Sum};
@@ -44,23 +44,19 @@ pub(crate) const TRACEPOINTS: [&str; TRACEPOINT_COUNT] = [
     "kmem/mm_page_alloc",
     "kmem/mm_page_free",
     "kmem/mm_page_free_batched",
-    ZONE_LOCKED,
-    PCPU_DRAIN,
+    TracepointCount::ZONE_LOCKED,
+    TracepointCount::PCPU_DRAIN,
     PCPU_REFILL,
     "kmem/mm_page_alloc_extfrag",
-    CONTENTION,
-    "vmscan/mm_vmscan_kswapd_wake",
-    "vmscan/mm_vmscan_direct_reclaim_begin",
+    TracepointCount::CONTENTION,
+    TracepointCount::KSWAPD_WAKE,
+    TracepointCount::DIRECT_RECLAIM,
 ];
 const TRACEPOINT_COUNT: usize = 10;
 /// The first ones are as frequent as allocations and frees.
 const FREQUENT: usize = 3;
-pub(crate) const ZONE_LOCKED: &str = "kmem/mm_page_alloc_zone_locked";
-pub(crate) const PCPU_DRAIN: &str = "kmem/mm_page_pcpu_drain";
 /// Kernels from 2026 on have it. Nothing else is made from it.
 const PCPU_REFILL: &str = "kmem/mm_page_pcpu_refill";
-/// Of the contended locks only those that spin are counted.
-pub(crate) const CONTENTION: &str = "lock/contention_begin";
 
 /// Mean of the segments, in each of which a tracepoint that is frequent is on or off.
 const SEGMENT: Duration = Duration::from_millis(5);
@@ -101,15 +97,10 @@ pub fn count(
     };
     let ending = counting.follow(options, child.as_mut(), on, tell)?;
     let elapsed = on.elapsed();
-    head.busy_ns = u64::try_from(busy().saturating_sub(busy_before).as_nanos()).ok().filter(|ns| *ns > 0);
+    head.busy_ns = busy_ns_since(busy_before);
     head.t_end_ns = Some(now_ns());
     head.t_off_ns = head.t_end_ns;
-    let after = machine::snapshot()?;
-    if let Some(before) = &head.before {
-        head.pgalloc_delta = Some(machine::allocated(&before.vmstat, &after.vmstat));
-        head.pgfree_delta = machine::freed(&before.vmstat, &after.vmstat);
-    }
-    head.after = Some(after);
+    machine::note_end(&mut head, machine::snapshot()?);
     if options.cpus.is_none() {
         note_newcomers(&mut head, &cpus);
     }
@@ -154,7 +145,7 @@ impl Counting {
         Self {
             counters,
             waits,
-            load: AllPages { allocated: None },
+            load: AllPages { before: None },
             // Rare ones have no slice at all, and the others are known after the first period.
             shares: [1.0; TRACEPOINT_COUNT],
             rates: [0.0; TRACEPOINT_COUNT],
@@ -186,23 +177,8 @@ impl Counting {
             let pause = self.segment.mul_f64(0.5 + self.random()).saturating_sub(begun.elapsed());
             thread::sleep(left.map_or(pause, |left| pause.min(left)));
             let elapsed = on.elapsed();
-            let ended = match &mut child {
-                Some(child) => child.try_wait().map_err(|source| RecordError::Command {
-                    program: options.command[0].to_string_lossy().into_owned(),
-                    source,
-                })?,
-                None => None,
-            };
             let status = Status { elapsed, events: 0, lost: 0, bytes: 0, fill: 0.0 };
-            let ending = if let Some(status) = ended {
-                Some(Ending::Command(status))
-            } else if options.duration.is_some_and(|duration| elapsed >= duration) {
-                Some(Ending::Time)
-            } else if tell(&status) == Going::End {
-                Some(Ending::Asked)
-            } else {
-                None
-            };
+            let ending = ending(options, child.as_deref_mut(), &status, tell)?;
             let end = Instant::now();
             self.end_segment((end - begun).as_nanos() as u64)?;
             begun = end;
@@ -211,7 +187,10 @@ impl Counting {
                 self.end_period();
             }
             if segments.is_multiple_of(SEGMENTS * PERIODS_OF_WAITS) || ending.is_some() {
-                let contended = TRACEPOINTS.iter().zip(self.rates).find(|(name, _)| **name == CONTENTION);
+                let contended = TRACEPOINTS
+                    .iter()
+                    .zip(self.rates)
+                    .find(|(name, _)| **name == TracepointCount::CONTENTION);
                 self.waits.look(contended.map_or(0.0, |(_, rate)| rate));
             }
             if let Some(ending) = ending {
@@ -294,7 +273,7 @@ impl Counting {
         }
         let mut moves = 0.0;
         for (name, rate) in TRACEPOINTS.iter().zip(self.rates) {
-            if [ZONE_LOCKED, PCPU_DRAIN].contains(name) {
+            if [TracepointCount::ZONE_LOCKED, TracepointCount::PCPU_DRAIN].contains(name) {
                 moves += rate;
             }
         }
@@ -356,20 +335,18 @@ impl Counting {
 /// How many pages the machine allocates, by the kernel's own count. A share of time that followed from what slices happened to
 /// show would depend on their draw, and estimates would be too low after each burst that was seen.
 struct AllPages {
-    allocated: Option<(u64, Instant)>,
+    before: Option<(Vmstat, Instant)>,
 }
 
 impl AllPages {
     /// Pages a second since the look before, as if one CPU had allocated them; `None` if it is not known.
     fn look(&mut self) -> Option<f64> {
-        let text = fs::read_to_string("/proc/vmstat").ok()?;
-        let lines = text.lines().filter_map(|line| line.split_once(' '));
-        let counts = lines.filter(|(name, _)| name.starts_with("pgalloc_"));
-        let pages = counts.fold(0_u64, |sum, (_, count)| sum.wrapping_add(count.trim().parse().unwrap_or(0)));
-        let now = Instant::now();
-        let (before, then) = self.allocated.replace((pages, now))?;
+        let state = Vmstat::parse(&fs::read_to_string("/proc/vmstat").ok()?).ok()?;
+        let (before, now) = (self.before.take(), Instant::now());
+        let (state, _) = self.before.insert((state, now));
+        let (before, then) = before?;
         let seconds = (now - then).as_secs_f64();
-        (seconds > 0.0).then(|| pages.wrapping_sub(before) as f64 / seconds)
+        (seconds > 0.0).then(|| machine::allocated(&before, state) as f64 / seconds)
     }
 }
 
