@@ -50,7 +50,7 @@ program() {
 rm -rf "$work"/snippet-*
 count=0
 while read -r name kind page; do
-    # The versions that the workspace is tested with; of what it does not have, the newest.
+    # A program gets the versions that the workspace is tested with. Crates that the workspace lacks come in their newest version.
     cp Cargo.lock "$work/$name/"
     run "$name of $page" "$kind" "$name"
     count=$((count + 1))

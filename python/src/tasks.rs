@@ -84,7 +84,7 @@ fn check(asked: &str, here: &str) -> Result<()> {
     Ok(())
 }
 
-/// What tells candidates apart: their names, and what a policy decides that is not one of those with names.
+/// Names that tell candidates apart. A policy without a known name also gives its decisions.
 fn names(candidates: &[Candidate]) -> Vec<String> {
     let name = |candidate: &Candidate| match Policy::named(candidate.policy.name) {
         Some(named) if *named == candidate.policy => candidate.name(),

@@ -86,7 +86,7 @@ fn write(
 
 /// What the recording does not say, and what changed while it was made.
 fn warnings(info: &TraceInfo, survey: &Survey) -> Vec<String> {
-    // What counts do not say stands in their tables.
+    // The tables of counts mark each unknown number themselves.
     let unsaid = survey.recorded.unsaid_beside(needs::VISITS, needs::WAITS).filter(|_| info.counts.is_none());
     let unsaid = unsaid.map(|why| format!("What stands as `-` is unknown. {why}"));
     let changes = info.setting_changes.iter().map(|change| {

@@ -156,7 +156,7 @@ mod tests {
         }
     }
 
-    /// One second of two CPUs, of which one was busy.
+    /// One second of two CPUs. One CPU was busy.
     fn view(blocks_per_s: f64, wait_percent: f64) -> View {
         let rates = CpuRates {
             refilled_blocks_per_s: Some(blocks_per_s),

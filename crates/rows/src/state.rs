@@ -23,7 +23,7 @@ pub(crate) enum Phase {
     Changing = 5,
     /// Free as a whole, and out of service.
     Parked = 6,
-    /// Free as a whole, and at hand for one CPU.
+    /// Free as a whole, and kept by one CPU.
     Spare = 7,
 }
 

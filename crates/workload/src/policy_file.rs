@@ -186,7 +186,7 @@ fn place(text: &str, byte: usize) -> String {
     format!(":{line}:{column}")
 }
 
-/// What serde says of an unknown word, with the nearest of those that it knows.
+/// Serde's message about an unknown word, with the nearest word that it knows.
 fn with_nearest(message: &str) -> String {
     let mut words = message.split('`').skip(1).step_by(2);
     match words.next() {

@@ -23,7 +23,7 @@ fn code_at(place: &str) -> String {
     lines.join("\n")
 }
 
-/// What a page shows, as pairs of a place and the code of the block behind it.
+/// The places that a page names, each with the block of code behind it.
 fn shown(page: &str) -> Vec<(&str, &str)> {
     let blocks = page.split(BEGIN).skip(1);
     blocks

@@ -175,7 +175,7 @@ fn a_file_of_metrics_appears_whole_and_is_replaced_by_force_only() {
     refused(&arguments, 1, "exists already; choose another name, or replace it with --force");
     let opened = fs::File::open(&file).expect("it is there");
     assert!(output(&[&arguments[..], &["--force"]].concat()).status.success());
-    // Who has begun to read goes on with the former file: the name went to a new one.
+    // A reader that has opened the former file goes on with it: the name went to a new one.
     assert_eq!(std::io::read_to_string(opened).expect("it can be read"), first);
     #[cfg(unix)]
     {
@@ -187,7 +187,7 @@ fn a_file_of_metrics_appears_whole_and_is_replaced_by_force_only() {
     assert_eq!(names, 1, "nothing else is left");
 }
 
-/// Names that a rule asks for and nobody writes would be a silent alert.
+/// An alert stays silent if no metric has the name that its rule asks for.
 #[test]
 fn rules_of_the_guide_ask_for_metrics_that_there_are() {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));

@@ -13,7 +13,7 @@ impl Part {
     /// All of it.
     pub const ALL: Self = Self { numerator: 1, denominator: 1 };
 
-    /// So many of so many parts.
+    /// The fraction `numerator / denominator`.
     ///
     /// # Panics
     ///

@@ -10,7 +10,7 @@ use crate::host::thread_cpu;
 
 /// Memory of a pass: many times a batch, and less than the largest limit allows on a machine with a gibibyte for each CPU.
 const BYTES: usize = 32 << 20;
-/// Passes that bring page sets to what the loop leaves in them.
+/// After these passes the page sets are as full as the loop leaves them.
 pub(super) const PASSES_WARM: u32 = 3;
 
 /// A fault loop on one CPU.

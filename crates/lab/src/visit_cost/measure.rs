@@ -29,7 +29,7 @@ const PASSES_COUNTED: u32 = 8;
 /// The small limit must cause so many more visits in a pass, or there is no difference to divide.
 const VISITS_MIN: f64 = 20.0;
 
-/// What measuring needs of its caller: it changes settings and records, which others have to be kept from.
+/// The caller's part of measuring: settings that no other process changes meanwhile, and a recorder.
 #[expect(missing_debug_implementations, reason = "a closure has no Debug")]
 pub struct Measuring<'a> {
     /// The kernel's settings.

@@ -1,8 +1,8 @@
 //! From what was counted in slices of time to all of the time.
 //!
 //! Time is cut into segments, and in each a tracepoint is on or off by a draw of its own, with a known chance. So it does not
-//! matter how long a segment became because the recorder was woken late: that had no part in the draw. The rate is that of the
-//! segments that were on, each weighted by its chance (Hajek's estimator), and the spread is that of their hits around this rate.
+//! matter how long a segment became because the recorder was woken late: that had no part in the draw. The rate comes from the
+//! segments that were on, each weighted by its chance (Hajek's estimator). The spread comes from their hits around this rate.
 
 use pageset_trace::HitEstimate;
 
@@ -10,7 +10,7 @@ use pageset_trace::HitEstimate;
 const SEGMENTS_MIN: u64 = 5;
 /// Student's t at 95 % for so few segments, and for many. Counts of bursts have long tails, so it is rather wide for many.
 const STANDARD_ERRORS: [(u64, f64); 4] = [(5, 2.8), (8, 2.4), (15, 2.2), (u64::MAX, 2.1)];
-/// Segments with hits from which on their spread is known.
+/// With fewer segments that have hits, the spread is not known.
 const FEW_BURSTS: u64 = 5;
 
 /// A segment in which a tracepoint was on.

@@ -2,7 +2,7 @@
 
 /// What counting may cost a CPU that does nothing but hit tracepoints: this part of its time.
 const BUDGET: f64 = 0.01;
-/// What one counted hit costs. Guess: it was not measured yet, so that the budget is kept is not known either.
+/// The cost of one counted hit. Guess: nobody measured it alone, and the whole costs more than the budget (the guide on recording).
 const HIT_NS: f64 = 150.0;
 /// No tracepoint has a smaller chance: too few segments would be on.
 pub(crate) const SHARE_MIN: f64 = 0.02;

@@ -69,7 +69,7 @@ pub struct Lines {
     pub lines: Vec<Line>,
     /// Counts by interval, below the lines.
     pub marks: Vec<Marks>,
-    /// What became different, by time.
+    /// The changes of settings, by time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<Change>,
 }

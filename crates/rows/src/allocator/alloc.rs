@@ -92,7 +92,7 @@ impl BlockAllocator<'_> {
         self.alloc_slow(cpu, request)
     }
 
-    /// A block of the pageblock at hand. No watermark is looked at: the memory left the zone when the CPU reserved it.
+    /// A block of the pageblock that the CPU reserves. The allocator looks at no watermark: the memory left the zone before.
     pub(super) fn take_rest(&self, needy: Needy<'_>) -> Option<usize> {
         let at_hand = needy.lists.at_hand(needy.wanted);
         let (block, row) = at_hand.get()?;

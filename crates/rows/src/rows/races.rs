@@ -21,7 +21,7 @@ fn free_all(rows: &Rows, frames: Range<usize>) -> Result<(), Refused> {
     Ok(())
 }
 
-/// The blocks in use. Nobody is at work, so that nothing changes, and each block lies where one of its size can.
+/// The blocks in use. All threads are done, so nothing changes, and each block lies where a block of its size can.
 fn blocks(rows: &Rows) -> Vec<(usize, usize)> {
     let mut blocks = Vec::new();
     let mut frame = 0;

@@ -1,4 +1,4 @@
-//! Pageblocks out of service: nobody gets their free frames, whatever the pageblock was when it was taken out.
+//! No CPU gets a free frame of a pageblock out of service, in whatever state it was taken out.
 
 use pageset_core::{AllocError, ConfigError, CpuId, FreeError, MigrateType, Pfn};
 use pageset_rows::BlockAllocator;
