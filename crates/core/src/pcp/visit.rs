@@ -110,9 +110,8 @@ impl<L: BlockList> Pcp<L> {
     ) -> u32 {
         let lists = self.scheme().lists();
         let share = self.high.max(0) as u32 / lists as u32;
-        let held = |pcp: &Self, list: ListIndex| {
-            pcp.lists[list].len(frames) * pcp.scheme().order(list).frames()
-        };
+        let held =
+            |pcp: &Self, list: ListIndex| pcp.lists[list].len(frames) * pcp.scheme().order(list).frames();
         let mut removed = 0;
         while (removed as i32) < pages {
             let Some((list, pages_held)) =

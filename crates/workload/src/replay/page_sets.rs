@@ -345,11 +345,7 @@ mod tests {
     const E1: Limits = Limits { batch: 63, high_min: 6862, high_max: 90_112 };
 
     fn starts(machine: &Machine) -> Vec<ZoneStart> {
-        machine
-            .zones
-            .iter()
-            .map(|zone| ZoneStart { limits: E1, idle: zone.managed as i64 })
-            .collect()
+        machine.zones.iter().map(|zone| ZoneStart { limits: E1, idle: zone.managed as i64 }).collect()
     }
 
     fn act(kind: ActKind, at: u32, order: u8) -> Act {
