@@ -116,7 +116,7 @@ fn tables_take_as_many_bytes_as_was_said_before() {
         let counts = TableCounts::for_config(&config).unwrap();
         let blocks = (frames_of_zone.next_multiple_of(1024) / 512) as usize + 6;
         assert_eq!(counts, TableCounts::new(blocks, 2, cpus, 1));
-        assert!(TableCounts::ALIGN <= 4096);
+        const { assert!(TableCounts::ALIGN <= 4096) };
         let bytes = counts.bytes();
         let memory = frames(bytes.div_ceil(4096) as u64);
         assert!(Tables::lent(&config, &mut Bump(&mut memory[..bytes - 1])).is_err(), "{counts:?}");
